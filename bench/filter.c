@@ -1,6 +1,7 @@
 /*
- * Prints ward's own system call filter as an array of struct sock_filter, the form that bwrap's --seccomp reads: so that the
- * peer in `make bench` installs a filter of the same size. Without a listener: nobody would answer.
+ * Prints ward's own system call filter as an array of struct sock_filter, the form that bwrap's
+ * --seccomp reads: so that the peer in `make bench` installs a filter of the same size. Without a
+ * listener: nobody would answer.
  *
  *	bench-filter strict|default|build > FILE
  */
@@ -11,7 +12,8 @@
 
 int main(int argc, char **argv)
 {
-	static const char *const sets[] = { "strict", "default", "build" };	/* as in policy.def */
+	/* as in policy.def */
+	static const char *const sets[] = { "strict", "default", "build" };
 	static struct sock_filter code[SECCOMP_PROGRAM_MAX];
 	size_t len = 0;
 

@@ -1,14 +1,17 @@
 /*
  * The client of inspection's bench: HTTPS over kept connections.
  *
- *   inspect-load WHAT HOST PORT COUNT [PROXY_PORT]    with a port, through the HTTP proxy there (CONNECT)
+ *   inspect-load WHAT HOST PORT COUNT [PROXY_PORT] with a port, through the HTTP proxy there
+ *   (CONNECT)
  *
- * WHAT is rate (requests a second, from eight connections), wait (microseconds to a whole answer, the median of one connection's), fresh
- * (connections a second with one request each, from eight threads), up or down (MiB a second of one connection, in requests of 16 MiB).
+ * WHAT is rate (requests a second, from eight connections), wait (microseconds to a whole answer,
+ * the median of one connection's), fresh (connections a second with one request each, from eight
+ * threads), up or down (MiB a second of one connection, in requests of 16 MiB).
  *
- * It verifies the server with OpenSSL's default paths (SSL_CERT_FILE). It says "ready" when all connections are open and have had an answer,
- * waits for a line, measures, prints the number, and keeps its connections until standard input ends: so whoever started it can look
- * at the relay's processes before and after.
+ * It verifies the server with OpenSSL's default paths (SSL_CERT_FILE). It says "ready" when all
+ * connections are open and have had an answer, waits for a line, measures, prints the number, and
+ * keeps its connections until standard input ends: so whoever started it can look at the relay's
+ * processes before and after.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -50,7 +53,9 @@ static double now(void)
 
 static void die(const char *what)
 {
-	fprintf(stderr, "inspect-load: %s: %s\n", what, ERR_peek_error() ? ERR_reason_error_string(ERR_peek_last_error()) : strerror(errno));
+	fprintf(stderr, "inspect-load: %s: %s\n", what,
+		ERR_peek_error() ? ERR_reason_error_string(ERR_peek_last_error())
+				 : strerror(errno));
 	exit(1);
 }
 
@@ -70,7 +75,8 @@ static int connect_there(void)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (!proxy)
 		return fd;
-	snprintf(line, sizeof(line), "CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n", host, port, host, port);
+	snprintf(line, sizeof(line), "CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n", host, port,
+		 host, port);
 	if (send(fd, line, strlen(line), MSG_NOSIGNAL) < 0)
 		die("CONNECT");
 	while (n < sizeof(line) - 1 && recv(fd, line + n, 1, 0) == 1) {
@@ -88,8 +94,9 @@ static void open_conn(struct conn *c)
 	static const unsigned char alpn[] = "\10http/1.1";
 
 	c->ssl = SSL_new(context);
-	if (!c->ssl || SSL_set_fd(c->ssl, connect_there()) != 1 || SSL_set1_host(c->ssl, host) != 1 ||
-	    SSL_set_tlsext_host_name(c->ssl, host) != 1 || SSL_set_alpn_protos(c->ssl, alpn, sizeof(alpn) - 1) != 0 || SSL_connect(c->ssl) != 1)
+	if (!c->ssl || SSL_set_fd(c->ssl, connect_there()) != 1 ||
+	    SSL_set1_host(c->ssl, host) != 1 || SSL_set_tlsext_host_name(c->ssl, host) != 1 ||
+	    SSL_set_alpn_protos(c->ssl, alpn, sizeof(alpn) - 1) != 0 || SSL_connect(c->ssl) != 1)
 		die("TLS");
 }
 
@@ -205,7 +212,8 @@ static double bulk(bool up)
 	char *block = calloc(1, BLOCK);
 
 	for (size_t i = 0; i < BLOCK; i++)
-		block[i] = (char)(i * 2654435761u >> 13);	/* anything but one byte again and again */
+		/* anything but one byte again and again */
+		block[i] = (char)(i * 2654435761u >> 13);
 	for (int i = 0; i < count; i += BODY >> 20) {
 		send_all(&conns[0], up ? put : down, strlen(up ? put : down));
 		for (int n = 0; up && n < BODY; n += BLOCK)
@@ -222,16 +230,23 @@ int main(int argc, char **argv)
 	int warm;
 
 	if (argc < 5 || argc > 6) {
-		fprintf(stderr, "usage: inspect-load rate|wait|fresh|up|down HOST PORT COUNT [PROXY_PORT]\n");
+		fprintf(stderr, "usage: inspect-load rate|wait|fresh|up|down HOST PORT COUNT "
+				"[PROXY_PORT]\n");
 		return 2;
 	}
 	host = argv[2];
 	port = argv[3];
 	count = atoi(argv[4]);
 	proxy = argc == 6 ? argv[5] : NULL;
-	snprintf(get, sizeof(get), "GET /small HTTP/1.1\r\nHost: %s\r\nUser-Agent: inspect-load\r\nAccept: */*\r\n\r\n", host);
+	snprintf(get, sizeof(get),
+		 "GET /small HTTP/1.1\r\nHost: %s\r\nUser-Agent: inspect-load\r\nAccept: "
+		 "*/*\r\n\r\n",
+		 host);
 	snprintf(down, sizeof(down), "GET /large HTTP/1.1\r\nHost: %s\r\n\r\n", host);
-	snprintf(put, sizeof(put), "POST /up HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nContent-Type: application/octet-stream\r\n\r\n", host, BODY);
+	snprintf(put, sizeof(put),
+		 "POST /up HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nContent-Type: "
+		 "application/octet-stream\r\n\r\n",
+		 host, BODY);
 	context = SSL_CTX_new(TLS_client_method());
 	if (!context || SSL_CTX_set_default_verify_paths(context) != 1)
 		die("context");

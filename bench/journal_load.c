@@ -1,4 +1,5 @@
-/* Writes a journal of N events as fast as it can: journal-load RUN N. What ward's supervisor does, without a sandbox. */
+/* Writes a journal of N events as fast as it can: journal-load RUN N. What ward's supervisor does,
+ * without a sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +22,8 @@ int main(int argc, char **argv)
 	}
 	s = journal_sink(j);
 	for (long i = 0; i < count; i++) {
-		struct ward_event v = event_make(EVENT_CONNECT, i % 7 ? ACTION_ALLOW : ACTION_DENY, "api.example.com:443");
+		struct ward_event v = event_make(EVENT_CONNECT, i % 7 ? ACTION_ALLOW : ACTION_DENY,
+						 "api.example.com:443");
 
 		event_text(&v, FIELD_HOST, "api.example.com");
 		event_number(&v, FIELD_PORT, 443);

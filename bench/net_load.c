@@ -2,17 +2,19 @@
  * Load for the network's bench.
  *
  *   net-load serve PORT                                    the server, on 127.0.0.1
- *   net-load WHAT HOST PORT COUNT [PROXY_PORT [HEADER]]    a client; with a port, through the HTTP proxy there (CONNECT)
- *   net-load without-nft CMD...                            CMD on what looks like a kernel without nf_tables
+ *   net-load WHAT HOST PORT COUNT [PROXY_PORT [HEADER]] a client; with a port, through the HTTP
+ *   proxy there (CONNECT)
+ *   net-load without-nft CMD... CMD on what looks like a kernel without nf_tables
  *
- * The first byte of a connection says what the server does: 'p' is answered with one byte and the end; 'd' and 'u', with four
- * bytes of MiB behind them, send or take as much, and the connection stays; 'i' is answered with one byte, and it stays.
- * WHAT is ttfb (connections one after another, median microseconds to the first byte), rate (connections a second, from eight
- * threads), down or up (MiB a second of one connection), idle (COUNT connections that do nothing).
+ * The first byte of a connection says what the server does: 'p' is answered with one byte and the
+ * end; 'd' and 'u', with four bytes of MiB behind them, send or take as much, and the connection
+ * stays; 'i' is answered with one byte, and it stays. WHAT is ttfb (connections one after another,
+ * median microseconds to the first byte), rate (connections a second, from eight threads), down or
+ * up (MiB a second of one connection), idle (COUNT connections that do nothing).
  *
- * The client says "ready", waits for a line, measures, and prints the number, the seconds of processor that it used itself and
- * its congestion control; then it keeps its connections until standard input ends. So whoever started it can look at the
- * relay's processes before and after.
+ * The client says "ready", waits for a line, measures, and prints the number, the seconds of
+ * processor that it used itself and its congestion control; then it keeps its connections until
+ * standard input ends. So whoever started it can look at the relay's processes before and after.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,7 +43,7 @@
 static struct sockaddr_storage there;
 static socklen_t there_n;
 static int count;
-static char head[2048];		/* what a proxy is told first; empty: none */
+static char head[2048]; /* what a proxy is told first; empty: none */
 
 static double now(void)
 {
@@ -79,7 +81,8 @@ static uint64_t take_much(int fd, uint32_t mib)
 	uint64_t got = 0, all = (uint64_t)mib << 20;
 	ssize_t n;
 
-	while (block && got < all && (n = recv(fd, block, all - got < BLOCK ? all - got : BLOCK, 0)) > 0)
+	while (block && got < all &&
+	       (n = recv(fd, block, all - got < BLOCK ? all - got : BLOCK, 0)) > 0)
 		got += (uint64_t)n;
 	free(block);
 	return got;
@@ -101,14 +104,15 @@ static void *answer(void *argument)
 	if (n == 1 && word != 'd')
 		(void)!send(fd, "x", 1, MSG_NOSIGNAL);
 	if (word != 'p')
-		(void)!recv(fd, &word, 1, 0);	/* the client's end */
+		(void)!recv(fd, &word, 1, 0); /* the client's end */
 	close(fd);
 	return NULL;
 }
 
 static _Noreturn void serve(int port)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+	struct sockaddr_in here = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)port),
 				    .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 	pthread_attr_t attributes;
@@ -317,7 +321,7 @@ static int run(const char *what)
 	char line[64], name[16] = "";
 	double used, number;
 
-	one();	/* whatever is made on first use is there from now on */
+	one(); /* whatever is made on first use is there from now on */
 	printf("ready\n");
 	fflush(stdout);
 	(void)!fgets(line, sizeof(line), stdin);
@@ -334,7 +338,12 @@ static int run(const char *what)
 int main(int argc, char **argv)
 {
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found;
-	const char *host = argc > 5 ? "127.0.0.1" : argc > 2 ? argv[2] : "", *port = argc > 5 ? argv[5] : argc > 3 ? argv[3] : "";
+	const char *host = argc > 5   ? "127.0.0.1"
+			   : argc > 2 ? argv[2]
+				      : "",
+		   *port = argc > 5   ? argv[5]
+			   : argc > 3 ? argv[3]
+				      : "";
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 3 && strcmp(argv[1], "serve") == 0)
@@ -342,13 +351,15 @@ int main(int argc, char **argv)
 	if (argc > 2 && strcmp(argv[1], "without-nft") == 0)
 		return without_nft(argv + 2);
 	if (argc < 5 || argc > 7 || getaddrinfo(host, port, &hints, &found) != 0) {
-		fprintf(stderr, "net-load: serve PORT, ttfb|rate|down|up|idle HOST PORT COUNT [PROXY_PORT [HEADER]], "
+		fprintf(stderr, "net-load: serve PORT, ttfb|rate|down|up|idle HOST PORT COUNT "
+				"[PROXY_PORT [HEADER]], "
 				"or without-nft CMD...\n");
 		return 2;
 	}
 	if (argc > 5)
-		snprintf(head, sizeof(head), "CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n%s%s\r\n", argv[2], argv[3], argv[2], argv[3],
-			 argc > 6 ? argv[6] : "", argc > 6 ? "\r\n" : "");
+		snprintf(head, sizeof(head), "CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n%s%s\r\n",
+			 argv[2], argv[3], argv[2], argv[3], argc > 6 ? argv[6] : "",
+			 argc > 6 ? "\r\n" : "");
 	memcpy(&there, found->ai_addr, found->ai_addrlen);
 	there_n = found->ai_addrlen;
 	count = atoi(argv[4]);

@@ -3,15 +3,17 @@
  *
  * In: a file of contenders, one a line, fields apart by tabs:
  *	NAME  EVERY  FD_FILE|-  NS_FILE|-  ARGV...
- * EVERY: take part in each EVERY-th round (slow ones less often). FD_FILE: is descriptor 9 of the program, rewound before
- * each start (bwrap reads its filter from there). NS_FILE: a mount namespace to enter first.
- * Out, on standard output, one line a contender: NAME <tab> "ok" or what went wrong <tab> nanoseconds...
+ * EVERY: take part in each EVERY-th round (slow ones less often). FD_FILE: is descriptor 9 of the
+ * program, rewound before each start (bwrap reads its filter from there). NS_FILE: a mount
+ * namespace to enter first. Out, on standard output, one line a contender: NAME <tab> "ok" or what
+ * went wrong <tab> nanoseconds...
  *
  *	spawn latency ROUNDS FILE	round-robin, so that a noisy moment hits everybody
- *	spawn rate WORKERS COUNT FILE	each contender alone: COUNT starts with WORKERS in flight; prints failures, total ns
+ *	spawn rate WORKERS COUNT FILE	each contender alone: COUNT starts with WORKERS in flight;
+ *					prints failures, total ns
  *
- * The program measures with vfork, execve and wait4 and touches nothing in between: what is timed is the contender, not
- * an interpreter. It runs with the caller's rights and trusts its input.
+ * The program measures with vfork, execve and wait4 and touches nothing in between: what is timed
+ * is the contender, not an interpreter. It runs with the caller's rights and trusts its input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +139,8 @@ static void print(const struct contender *c)
 {
 	printf("%s\t", c->name);
 	if (c->status)
-		printf("failed with status %d", WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 128 + WTERMSIG(c->status));
+		printf("failed with status %d",
+		       WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 128 + WTERMSIG(c->status));
 	else
 		printf("ok");
 	for (size_t i = 0; i < c->count; i++)

@@ -1,4 +1,5 @@
-/* The least command: what a start costs is measured with it, so it does nothing and links nothing at run time. */
+/* The least command: what a start costs is measured with it, so it does nothing and links nothing
+ * at run time. */
 int main(void)
 {
 	return 0;

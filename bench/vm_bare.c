@@ -1,6 +1,9 @@
 /*
- * pid 1 of a guest that does the least that an exec can be: vfork, execve, wait. For bench/vm.py, beside ward-vm-init in the same kernel with the same root: what that takes longer is ward's, the rest is the machine's. In: ECHO and WORDS frames, one at
- * a time. Out: the echo, or EXIT when the program that the WORDS name has ended. It boots with ward's own code and has no limits, no user, no pipes and no output.
+ * pid 1 of a guest that does the least that an exec can be: vfork, execve, wait. For bench/vm.py,
+ * beside ward-vm-init in the same kernel with the same root: what that takes longer is ward's, the
+ * rest is the machine's. In: ECHO and WORDS frames, one at a time. Out: the echo, or EXIT when the
+ * program that the WORDS name has ended. It boots with ward's own code and has no limits, no user,
+ * no pipes and no output.
  */
 #include <poll.h>
 #include <string.h>
@@ -9,12 +12,13 @@
 
 #include "vm/guest/agent.h"
 
-#define TYPE_AT 2	/* of a frame's head */
+#define TYPE_AT 2 /* of a frame's head */
 
 /* words: the program's path and a word for it, which may be empty. */
 static uint32_t run(char *words)
 {
-	char *word = words + strlen(words) + 1, *argv[] = { words, *word ? word : NULL, NULL }, *envp[] = { NULL };
+	char *word = words + strlen(words) + 1, *argv[] = { words, *word ? word : NULL, NULL },
+	     *envp[] = { NULL };
 	int status = 0;
 	pid_t pid = vfork();
 
@@ -49,7 +53,8 @@ int main(void)
 		if (n > VM_HEAD_BYTES && a.in[TYPE_AT] == VM_WORDS) {
 			uint32_t status = run((char *)a.in + VM_HEAD_BYTES);
 
-			say(a.port_fd, a.out, wire_put(a.out, VM_EXIT, 1, 0, &status, sizeof(status)));
+			say(a.port_fd, a.out,
+			    wire_put(a.out, VM_EXIT, 1, 0, &status, sizeof(status)));
 		}
 	}
 }

@@ -1,4 +1,5 @@
-/* The least program: it ends. No libc, so that what its start costs is the kernel's and whoever starts it. Static, for bench/vm.py's guests. */
+/* The least program: it ends. No libc, so that what its start costs is the kernel's and whoever
+ * starts it. Static, for bench/vm.py's guests. */
 void _start(void) __attribute__((noreturn));
 
 void _start(void)

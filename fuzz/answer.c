@@ -1,4 +1,5 @@
-/* Fuzzes answers of secret stores: one byte chooses what is looked for. What is found is a part of the answer, and no error has any of it. */
+/* Fuzzes answers of secret stores: one byte chooses what is looked for. What is found is a part of
+ * the answer, and no error has any of it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 /* A request that passed has the strings that it promises, each ended inside. */
 static void walk_exec(const uint8_t *data, size_t n)
 {
-	const char *at = (const char *)data + sizeof(struct control_message), *end = (const char *)data + n;
+	const char *at = (const char *)data + sizeof(struct control_message),
+		   *end = (const char *)data + n;
 	struct control_message m;
 
 	memcpy(&m, data, sizeof(m));

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	}
 	if (copy_check_name(name, n - head) == 0 && n > head) {
 		assert(name[0] != '/' && !memchr(name, 0, n - head));
-		assert(text && strcmp(text, "..") != 0 && !strstr(text, "/../") && !strstr(text, "//"));
+		assert(text && strcmp(text, "..") != 0 && !strstr(text, "/../") &&
+		       !strstr(text, "//"));
 	}
 	if (text && copy_link_stays("a/b", text, strlen(text)))
 		assert(text[0] != '/' && strncmp(text, "../../", 6) != 0);

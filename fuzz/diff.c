@@ -1,4 +1,5 @@
-/* Fuzzer of lib/diff: the hunks, applied to the old text, give the new one. The input is split in two at its first zero byte. */
+/* Fuzzer of lib/diff: the hunks, applied to the old text, give the new one. The input is split in
+ * two at its first zero byte. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static void copy_line(struct rebuild *r)
 	r->line++;
 }
 
-static int on_hunk(void *ctx, size_t old_line, size_t old_count, size_t new_line unused_arg, size_t new_count unused_arg)
+static int on_hunk(void *ctx, size_t old_line, size_t old_count, size_t new_line unused_arg,
+		   size_t new_count unused_arg)
 {
 	struct rebuild *r = ctx;
 

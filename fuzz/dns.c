@@ -1,4 +1,5 @@
-/* Fuzzes the resolver: an answer is for its question, fits, and gives an address only to a name that the rules have. */
+/* Fuzzes the resolver: an answer is for its question, fits, and gives an address only to a name
+ * that the rules have. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,26 +10,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static struct rules *make_rules(void)
 {
-	static const char text[] = "network: {mode: restricted, egress_allowlist: [a.example, '*.wild.example'], host_services: ['pg=127.0.0.1:5432']}";
+	static const char text[] = "network: {mode: restricted, egress_allowlist: [a.example, "
+				   "'*.wild.example'], host_services: ['pg=127.0.0.1:5432']}";
 	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
 	struct policy p = { 0 };
 	struct rules *r = NULL;
 
-	if (policy_defaults(&p, &e) < 0 || policy_read(&p, "f", (const uint8_t *)text, strlen(text), POLICY_FILE, &errors) < 0 ||
+	if (policy_defaults(&p, &e) < 0 ||
+	    policy_read(&p, "f", (const uint8_t *)text, strlen(text), POLICY_FILE, &errors) < 0 ||
 	    rules_compile(&p, 1, &r, &e) < 0)
 		abort();
 	policy_clear(&p);
 	return r;
 }
 
-static void check_answer(const uint8_t *data, const struct dns_outcome *o, const uint8_t *out, size_t len)
+static void check_answer(const uint8_t *data, const struct dns_outcome *o, const uint8_t *out,
+			 size_t len)
 {
 	const struct host *h = &o->query.host;
 	struct dns_query again;
 
 	assert(len >= 12 && len <= DNS_UDP_MAX && memcmp(out, data, 2) == 0 && (out[2] & 0x80));
-	assert(!dns_read(out, len, &again));	/* an answer is no question: two resolvers do not talk for ever */
+	/* an answer is no question: two resolvers do not talk for ever */
+	assert(!dns_read(out, len, &again));
 	if (o->query.question_len)
 		assert(memcmp(out + 12, data + 12, o->query.question_len) == 0);
 	if (!o->ip.family || o->ip.bytes[0] == 127)

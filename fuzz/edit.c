@@ -1,6 +1,8 @@
 /*
- * Fuzzes the editor of policy files. The first byte chooses YAML or JSON, the second the field; then the value up to a NUL, and the document. Whatever it is: no crash, no
- * leak. What is made can be read, says in every other field what the old one said, and can be edited again to no effect; of the old bytes nothing is gone where an entry was added to a list.
+ * Fuzzes the editor of policy files. The first byte chooses YAML or JSON, the second the field;
+ * then the value up to a NUL, and the document. Whatever it is: no crash, no leak. What is made can
+ * be read, says in every other field what the old one said, and can be edited again to no effect;
+ * of the old bytes nothing is gone where an entry was added to a list.
  */
 #include <assert.h>
 #include <string.h>
@@ -26,26 +28,30 @@ static bool is_within(const uint8_t *old, size_t n, const char *new, size_t m)
 	size_t at = 0;
 
 	for (size_t i = 0; i < m && at < n; i++)
-		at += (uint8_t)new[i] == old[at];
+		at += (uint8_t) new[i] == old[at];
 	return at == n;
 }
 
-static void check(const char *name, const uint8_t *old, size_t n, enum policy_field field, const struct buf *new)
+static void check(const char *name, const uint8_t *old, size_t n, enum policy_field field,
+		  const struct buf *new)
 {
 	const char *type = policy_row(field)->type;
 	struct policy a, b;
 
-	assert(read_document(&a, name, old, n) && read_document(&b, name, new->data ? new->data : "", new->len));
+	assert(read_document(&a, name, old, n) &&
+	       read_document(&b, name, new->data ? new->data : "", new->len));
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
-		char *left = policy_text(&a, (enum policy_field)i), *right = policy_text(&b, (enum policy_field)i);
+		char *left = policy_text(&a, (enum policy_field)i),
+		     *right = policy_text(&b, (enum policy_field)i);
 
 		assert((strcmp(left, right) == 0) == (i != (unsigned)field));
 		free(left);
 		free(right);
 	}
 	if (memmem(old, n, "ull", 3) || memmem(old, n, "ULL", 3) || memchr(old, '~', n))
-		type = "";	/* a null in the group's place goes */
-	if (strcmp(type, "STRINGS") == 0 || strcmp(type, "RULES") == 0 || strcmp(type, "MOUNTS") == 0 || strcmp(type, "GRANTS") == 0)
+		type = ""; /* a null in the group's place goes */
+	if (strcmp(type, "STRINGS") == 0 || strcmp(type, "RULES") == 0 ||
+	    strcmp(type, "MOUNTS") == 0 || strcmp(type, "GRANTS") == 0)
 		assert(is_within(old, n, new->data, new->len));
 	policy_clear(&a);
 	policy_clear(&b);
@@ -69,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	r = policy_edit(name, nul + 1, n, policy_row(field)->path, value, &out, &e);
 	if (r == 0) {
 		check(name, nul + 1, n, field, &out);
-		assert(policy_edit(name, (const uint8_t *)out.data, out.len, policy_row(field)->path, value, &again, &e) == 1);
+		assert(policy_edit(name, (const uint8_t *)out.data, out.len,
+				   policy_row(field)->path, value, &again, &e) == 1);
 	} else if (r == 1) {
 		assert(out.len == n && memcmp(buf_text(&out), nul + 1, n) == 0);
 	} else {

@@ -1,5 +1,6 @@
-/* Fuzzer of events. Bytes as a line: what is taken is written again as the same line. Bytes as texts: what is written is one harmless line
- * that is taken again, with the same texts where nothing was cut and all was UTF-8. */
+/* Fuzzer of events. Bytes as a line: what is taken is written again as the same line. Bytes as
+ * texts: what is written is one harmless line that is taken again, with the same texts where
+ * nothing was cut and all was UTF-8. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static void check_line(const char *line, size_t n)
 		return;
 	}
 	if (memmem(again, len, ",\"cut\":true", 11))
-		return;		/* longer than a writer would make it */
+		return; /* longer than a writer would make it */
 	if ((n != len && n != len - 1) || memcmp(line, again, n) != 0)
 		abort();
 }
@@ -52,7 +53,8 @@ static void check_texts(const uint8_t *bytes, size_t n)
 	struct ward_event v, read;
 	size_t third = n / 3, len;
 
-	v = event_make((enum event_kind)(bytes[0] % EVENT_KINDS), (enum event_action)(bytes[1] % EVENT_ACTIONS), NULL);
+	v = event_make((enum event_kind)(bytes[0] % EVENT_KINDS),
+		       (enum event_action)(bytes[1] % EVENT_ACTIONS), NULL);
 	memcpy(&v.seq, bytes, 8);
 	memcpy(&v.time_us, bytes + 8, 8);
 	v.run = n % 2 ? "20261115-150455-abcdef" : NULL;
@@ -69,7 +71,8 @@ static void check_texts(const uint8_t *bytes, size_t n)
 		abort();
 	line[len] = '\0';
 	check_harmless(line, len);
-	if (!event_decode(line, len, scratch, &read, NULL) || read.kind != v.kind || read.seq != v.seq)
+	if (!event_decode(line, len, scratch, &read, NULL) || read.kind != v.kind ||
+	    read.seq != v.seq)
 		abort();
 	if (event_encode(&read, again) != len || memcmp(line, again, len) != 0)
 		abort();

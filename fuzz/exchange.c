@@ -1,8 +1,10 @@
 /*
- * Fuzzes what looks into requests, as it runs in front: the real exchange, HTTP/1 (fuzz-exchange) or HTTP/2 (fuzz-h2), between a program and a server
- * that both say whatever they like. Only the wire is not real: what it writes goes nowhere. The input is a row of pieces: a byte (lowest
- * bit: whose, the rest: how many bytes; none: that side ends), then its bytes. What the program did not ask for in a way that the
- * rules allow must not reach the server: the head of each HTTP/1 request that does is checked.
+ * Fuzzes what looks into requests, as it runs in front: the real exchange, HTTP/1 (fuzz-exchange)
+ * or HTTP/2 (fuzz-h2), between a program and a server that both say whatever they like. Only the
+ * wire is not real: what it writes goes nowhere. The input is a row of pieces: a byte (lowest bit:
+ * whose, the rest: how many bytes; none: that side ends), then its bytes. What the program did not
+ * ask for in a way that the rules allow must not reach the server: the head of each HTTP/1 request
+ * that does is checked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +104,10 @@ static struct front *front;
 
 static void prepare(void)
 {
-	static const char text[] = "network: {mode: restricted, egress_allowlist: [{host: web.test, methods: [GET, POST], paths: [\"/open/*\"], request_limit: 2000, "
-				   "response_limit: 20000, websocket: true}]}\n";
+	static const char text[] =
+		"network: {mode: restricted, egress_allowlist: [{host: web.test, methods: [GET, "
+		"POST], paths: [\"/open/*\"], request_limit: 2000, "
+		"response_limit: 20000, websocket: true}]}\n";
 	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
 	struct policy p = { 0 };
@@ -115,7 +119,9 @@ static void prepare(void)
 	front->flow_max = FLOWS;
 	front->inspect = inspect_here;
 	front->epoll_fd = front->control_fd = front->dial_fd = -1;
-	if (policy_defaults(&p, &e) < 0 || policy_read(&p, "fuzz", (const uint8_t *)text, strlen(text), POLICY_FILE, &errors) < 0 ||
+	if (policy_defaults(&p, &e) < 0 ||
+	    policy_read(&p, "fuzz", (const uint8_t *)text, strlen(text), POLICY_FILE, &errors) <
+		    0 ||
 	    rules_compile(&p, 1, &front->rules, &e) < 0)
 		abort();
 	policy_clear(&p);
@@ -126,7 +132,12 @@ static struct server *add_server(struct flow *w, struct exchange *user)
 	struct server *s = calloc(1, sizeof(*s));
 	bool h2 = user->state == EXCHANGE_H2;
 
-	*s = (struct server){ .flow = w, .wire = { .fd = -1 }, .state = SERVER_OPEN, .tls = true, .alpn = h2 ? TLS_ALPN_HTTP2 : TLS_ALPN_HTTP1, .user = user };
+	*s = (struct server){ .flow = w,
+			      .wire = { .fd = -1 },
+			      .state = SERVER_OPEN,
+			      .tls = true,
+			      .alpn = h2 ? TLS_ALPN_HTTP2 : TLS_ALPN_HTTP1,
+			      .user = user };
 	return s;
 }
 

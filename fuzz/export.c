@@ -1,5 +1,7 @@
-/* Fuzzer of the exporters. Bytes become the texts of an event; whatever they are, what comes out must be one record of its format: OCSF and OTLP strict JSON, CEF with seven fields
- * of header and keys that are ours, RFC 5424 with one element of structured data. Valid UTF-8 everywhere, and nothing that acts on a terminal. */
+/* Fuzzer of the exporters. Bytes become the texts of an event; whatever they are, what comes out
+ * must be one record of its format: OCSF and OTLP strict JSON, CEF with seven fields of header and
+ * keys that are ours, RFC 5424 with one element of structured data. Valid UTF-8 everywhere, and
+ * nothing that acts on a terminal. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -138,7 +140,7 @@ static void check_syslog(const struct buf *b)
 	if (strncmp(s, ">1 ", 3) != 0)
 		abort();
 	s += 3;
-	for (int i = 0; i < 5; i++) {	/* time host app procid msgid */
+	for (int i = 0; i < 5; i++) { /* time host app procid msgid */
 		size_t n = strcspn(s, " ");
 
 		if (!n)
@@ -163,7 +165,9 @@ static void check_syslog(const struct buf *b)
 
 static void check_event(const struct ward_event *v, const char *host)
 {
-	static void (*const checks[EXPORT_FORMATS])(const struct buf *b) = { check_json, check_json, check_cef, check_syslog, check_json };
+	static void (*const checks[EXPORT_FORMATS])(const struct buf *b) = {
+		check_json, check_json, check_cef, check_syslog, check_json
+	};
 	const struct export_from from = { .host = host };
 
 	for (unsigned f = 0; f < EXPORT_FORMATS; f++) {
@@ -179,7 +183,8 @@ static void check_event(const struct ward_event *v, const char *host)
 
 static void check_escapes(const char *text, size_t n)
 {
-	static void (*const escapes[])(struct buf *out, const char *t, size_t len) = { escape_html, escape_label, escape_line };
+	static void (*const escapes[])(struct buf * out, const char *t,
+				       size_t len) = { escape_html, escape_label, escape_line };
 
 	for (size_t i = 0; i < 3; i++) {
 		auto_buf out = { 0 };
@@ -206,7 +211,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		check_event(&v, "host");
 	if (n < 24)
 		return 0;
-	v = event_make((enum event_kind)(bytes[0] % EVENT_KINDS), (enum event_action)(bytes[1] % EVENT_ACTIONS), NULL);
+	v = event_make((enum event_kind)(bytes[0] % EVENT_KINDS),
+		       (enum event_action)(bytes[1] % EVENT_ACTIONS), NULL);
 	memcpy(&v.seq, bytes, 8);
 	memcpy(&v.time_us, bytes + 8, 8);
 	memcpy(host, bytes + 3, 20);

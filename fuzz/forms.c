@@ -1,4 +1,5 @@
-/* Fuzzes forms and placeholders of a secret: each form fits its room and decodes to the secret's own bytes; a placeholder is printable. */
+/* Fuzzes forms and placeholders of a secret: each form fits its room and decodes to the secret's
+ * own bytes; a placeholder is printable. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (unsigned f = 0; f < FORMS; f++) {
 		len = form_write((enum form)f, data, n, out);
 		assert(len <= FORM_ROOM(n) && (!len || len >= FORM_LEAST));
-		/* whatever two bytes stand before it, the inner characters of base64 are in the whole */
+		/* whatever two bytes stand before it, the inner characters of base64 are in the
+		 * whole */
 		if (f >= FORM_BASE64_0 && f <= FORM_BASE64_2 && len) {
 			unsigned shift = f - FORM_BASE64_0;
 			size_t all = form_base64(random + 2 - shift, n + shift, whole);

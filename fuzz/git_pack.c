@@ -1,4 +1,5 @@
-/* Fuzzes the reading of packs: whole and in pieces, the same is proven. The first 40 bytes are the update. */
+/* Fuzzes the reading of packs: whole and in pieces, the same is proven. The first 40 bytes are the
+ * update. */
 #include <assert.h>
 
 #include "inspect/git_pack.h"

@@ -1,4 +1,5 @@
-/* Fuzzes what is read of a push: pkt-lines, whole and byte by byte with the same result; the answer to it; the same compressed. */
+/* Fuzzes what is read of a push: pkt-lines, whole and byte by byte with the same result; the answer
+ * to it; the same compressed. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,10 @@ static void report(const struct git_push *p, const uint8_t *data)
 		const struct git_command *c = &p->commands[i];
 
 		whys[i] = "no";
-		assert(c->ref + c->ref_len <= p->at && c->ref_len > 5 && memcmp(data + c->ref, "refs/", 5) == 0);
-		assert(!(c->create && c->delete) && !memchr(data + c->ref, '\0', c->ref_len) && !memchr(data + c->ref, '\n', c->ref_len));
+		assert(c->ref + c->ref_len <= p->at && c->ref_len > 5 &&
+		       memcmp(data + c->ref, "refs/", 5) == 0);
+		assert(!(c->create && c->delete) && !memchr(data + c->ref, '\0', c->ref_len) &&
+		       !memchr(data + c->ref, '\n', c->ref_len));
 	}
 	git_push_report(p, data, whys, "no", &out);
 	assert(!out.failed && out.len >= 4);
@@ -32,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	int r = git_push_take(&whole, data, n), k = 0;
 
 	for (size_t i = 0; i <= n && k == 0; i++) {
-		uint8_t *copy = malloc(i ? i : 1);	/* so that one byte too far is seen */
+		uint8_t *copy = malloc(i ? i : 1); /* so that one byte too far is seen */
 
 		if (copy && i)
 			memcpy(copy, data, i);

@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	size_t count = 0, at = 0, len;
 	int status = gitconfig_read((const char *)bytes, n, see, &count);
 
-	if (n && gitconfig_todo_next((const char *)bytes, n, &at, &len) && (!memchr(bytes, 'x', n) || at > n || len >= n))
+	if (n && gitconfig_todo_next((const char *)bytes, n, &at, &len) &&
+	    (!memchr(bytes, 'x', n) || at > n || len >= n))
 		abort();
 	if ((status != 0 && status != -EINVAL) || (dir && !*dir))
 		abort();

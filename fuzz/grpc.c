@@ -1,4 +1,5 @@
-/* Messages of gRPC: in whatever pieces a body comes, the same bytes are the same parts, and every byte is of one. */
+/* Messages of gRPC: in whatever pieces a body comes, the same bytes are the same parts, and every
+ * byte is of one. */
 #include <assert.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ static void walk(const uint8_t *data, size_t size, size_t piece, uint8_t *out)
 			assert(n && n <= end - at);
 			assert(!bad || part == GRPC_BAD);
 			assert(!ends || part != GRPC_BAD);
-			if (part == GRPC_BAD && !bad) {	/* which of the bytes was the flag is of no interest */
+			/* which of the bytes was the flag is of no interest */
+			if (part == GRPC_BAD && !bad) {
 				memset(out + at, 0, size - at);
 				out[size] = 1;
 			}

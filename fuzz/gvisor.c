@@ -1,5 +1,8 @@
 /*
- * Fuzzer of what crosses gVisor's wall. The bytes are a command's file: one that is accepted must be what the writer makes of it again. Then they are how a command ended: what is told must lie in its range. Then they are an answer of gVisor's kernel: its text ends, its number lies in its range.
+ * Fuzzer of what crosses gVisor's wall. The bytes are a command's file: one that is accepted must
+ * be what the writer makes of it again. Then they are how a command ended: what is told must lie in
+ * its range. Then they are an answer of gVisor's kernel: its text ends, its number lies in its
+ * range.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,9 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	int value = -1;
 	enum told told = told_parse(text, n, &value);
 
-	if ((told == TOLD_EXIT && (value < 0 || value > 255)) || (told == TOLD_SIGNAL && (value < 1 || value > 64)))
+	if ((told == TOLD_EXIT && (value < 0 || value > 255)) ||
+	    (told == TOLD_SIGNAL && (value < 1 || value > 64)))
 		abort();
-	if (answer_parse(text, n, &a) == 0 && (!memchr(a.error, '\0', sizeof(a.error)) || a.result < -1 || a.result > 9999999999))
+	if (answer_parse(text, n, &a) == 0 &&
+	    (!memchr(a.error, '\0', sizeof(a.error)) || a.result < -1 || a.result > 9999999999))
 		abort();
 	if (answer_count_threads(text, n) > n)
 		abort();

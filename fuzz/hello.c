@@ -1,6 +1,7 @@
 /*
- * Fuzzes the gate of mode splice: two bytes of length, the client's bytes, the server's. How they are cut must not matter, and
- * what passes has, by another reader that puts the records together first, one ClientHello with the right name in front.
+ * Fuzzes the gate of mode splice: two bytes of length, the client's bytes, the server's. How they
+ * are cut must not matter, and what passes has, by another reader that puts the records together
+ * first, one ClientHello with the right name in front.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ struct outcome {
 	bool refused, blind;
 };
 
-static struct outcome feed(const uint8_t *client, size_t n, const uint8_t *server, size_t m, size_t piece)
+static struct outcome feed(const uint8_t *client, size_t n, const uint8_t *server, size_t m,
+			   size_t piece)
 {
 	struct outcome o = { 0 };
 	struct host host;
@@ -30,7 +32,8 @@ static struct outcome feed(const uint8_t *client, size_t n, const uint8_t *serve
 	for (size_t at = 0; at < n && !o.refused; at += piece) {
 		size_t end = n - at < piece ? n : at + piece, release;
 
-		o.refused = gate_client(&g, (uint8_t *)(uintptr_t)client + o.released, end - o.released, &release) == GATE_REFUSE;
+		o.refused = gate_client(&g, (uint8_t *)(uintptr_t)client + o.released,
+					end - o.released, &release) == GATE_REFUSE;
 		assert(release <= end - o.released && !(o.refused && release));
 		o.released += release;
 	}
@@ -102,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
 		struct outcome cut = feed(data, split, data + split, n - split, pieces[i]);
 
-		assert(cut.refused == whole.refused && cut.reason == whole.reason && cut.blind == whole.blind);
+		assert(cut.refused == whole.refused && cut.reason == whole.reason &&
+		       cut.blind == whole.blind);
 		assert(whole.refused || cut.released == whole.released);
 	}
 	if (whole.released) {

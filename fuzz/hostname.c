@@ -1,4 +1,5 @@
-/* Fuzzes names and addresses: what is read is canonical, and reading the canonical form gives the same. */
+/* Fuzzes names and addresses: what is read is canonical, and reading the canonical form gives the
+ * same. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static void check(const struct host *h)
 
 	assert(h->kind == HOST_NAME || h->kind == HOST_ADDRESS);
 	if (h->kind == HOST_NAME) {
-		assert(h->len && h->len <= HOSTNAME_MAX && strlen(h->name) == h->len && h->name[h->len - 1] != '.');
+		assert(h->len && h->len <= HOSTNAME_MAX && strlen(h->name) == h->len &&
+		       h->name[h->len - 1] != '.');
 		for (size_t i = 0; i < h->len; i++)
 			assert(strchr("abcdefghijklmnopqrstuvwxyz0123456789-_.", h->name[i]));
 	} else {

@@ -1,4 +1,5 @@
-/* Fuzzes the hosts file: what is found is an address, and the first line of the input is the name. */
+/* Fuzzes the hosts file: what is found is an address, and the first line of the input is the
+ * name. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
- * Fuzzes the gate of mode http: two bytes of length, the client's bytes, the server's. How they are cut must not matter, and what
- * passes begins with a head that a plain reader finds one right Host in. The proxy's heads too.
+ * Fuzzes the gate of mode http: two bytes of length, the client's bytes, the server's. How they are
+ * cut must not matter, and what passes begins with a head that a plain reader finds one right Host
+ * in. The proxy's heads too.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -25,13 +26,15 @@ static void client(struct gate *g, uint8_t *bytes, size_t n, size_t piece, struc
 
 		if (end < o->released)
 			continue;
-		o->refused = gate_client(g, bytes + o->released, end - o->released, &release) == GATE_REFUSE;
+		o->refused = gate_client(g, bytes + o->released, end - o->released, &release) ==
+			     GATE_REFUSE;
 		assert(release <= end - o->released && !(o->refused && release));
 		o->released += release;
 	}
 }
 
-static struct outcome feed(const uint8_t *bytes, size_t n, const uint8_t *server, size_t m, size_t piece)
+static struct outcome feed(const uint8_t *bytes, size_t n, const uint8_t *server, size_t m,
+			   size_t piece)
 {
 	struct outcome o = { 0 };
 	struct host host;
@@ -41,7 +44,7 @@ static struct outcome feed(const uint8_t *bytes, size_t n, const uint8_t *server
 	if (host_read(NAME, strlen(NAME), &host) != HOST_FINE)
 		abort();
 	gate_init(&g, RULE_HTTP, &host, 80);
-	held = malloc(n + 1);	/* the gate may change what it releases */
+	held = malloc(n + 1); /* the gate may change what it releases */
 	if (!held)
 		abort();
 	memcpy(held, bytes, n);
@@ -66,14 +69,16 @@ static void check_first_head(const char *bytes, size_t n)
 	unsigned hosts = 0;
 
 	assert(end && !memchr(bytes, '\0', (size_t)(end - bytes)));
-	for (const char *line = memchr(bytes, '\n', n); line && line < end; line = memchr(line, '\n', (size_t)(end + 4 - line))) {
+	for (const char *line = memchr(bytes, '\n', n); line && line < end;
+	     line = memchr(line, '\n', (size_t)(end + 4 - line))) {
 		line++;
 		if (strncasecmp(line, "host:", 5) != 0)
 			continue;
 		hosts++;
 		line += 5;
 		line += strspn(line, " \t");
-		assert(strncasecmp(line, NAME, strlen(NAME)) == 0 && strchr(" \t\r:.", line[strlen(NAME)]));
+		assert(strncasecmp(line, NAME, strlen(NAME)) == 0 &&
+		       strchr(" \t\r:.", line[strlen(NAME)]));
 	}
 	assert(hosts == 1);
 }
@@ -96,7 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
 		struct outcome cut = feed(data, split, data + split, n - split, pieces[i]);
 
-		assert(cut.refused == whole.refused && cut.reason == whole.reason && cut.blind == whole.blind);
+		assert(cut.refused == whole.refused && cut.reason == whole.reason &&
+		       cut.blind == whole.blind);
 		assert(whole.refused || cut.released == whole.released);
 	}
 	if (whole.released)

@@ -1,6 +1,7 @@
 /*
- * Fuzzes heads taken apart and written anew: a request that is accepted is written so that it is accepted again, says the same, and
- * is for the host that was connected to; a response likewise. Trailers too.
+ * Fuzzes heads taken apart and written anew: a request that is accepted is written so that it is
+ * accepted again, says the same, and is for the host that was connected to; a response likewise.
+ * Trailers too.
  */
 #include <assert.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static void request(const uint8_t *data, size_t n)
 	struct host host;
 	auto_buf out = { 0 };
 
-	if (host_read(NAME, strlen(NAME), &host) != HOST_FINE || http1_head(data, n, &scanned, &head, &wrong) <= 0 ||
+	if (host_read(NAME, strlen(NAME), &host) != HOST_FINE ||
+	    http1_head(data, n, &scanned, &head, &wrong) <= 0 ||
 	    !http_request_read(data, &head, &first))
 		return;
 	http_request_write(&first, &host, 443, 443, first.path, &out);
@@ -28,12 +30,16 @@ static void request(const uint8_t *data, size_t n)
 	scanned = 0;
 	if (out.len > HTTP1_HEAD_MAX)
 		return;
-	assert(http1_head((const uint8_t *)out.data, out.len, &scanned, &again, &wrong) == 1 && again.len == out.len);
+	assert(http1_head((const uint8_t *)out.data, out.len, &scanned, &again, &wrong) == 1 &&
+	       again.len == out.len);
 	assert(http_request_read((const uint8_t *)out.data, &again, &second));
 	assert(host_equal(&again.host, &host) && !again.absolute && again.minor == 1);
-	assert(second.method.n == first.method.n && memcmp(second.method.s, first.method.s, first.method.n) == 0);
-	assert(second.path.n == first.path.n && memcmp(second.path.s, first.path.s, first.path.n) == 0);
-	assert(second.body == first.body && second.length == first.length && second.websocket == first.websocket);
+	assert(second.method.n == first.method.n &&
+	       memcmp(second.method.s, first.method.s, first.method.n) == 0);
+	assert(second.path.n == first.path.n &&
+	       memcmp(second.path.s, first.path.s, first.path.n) == 0);
+	assert(second.body == first.body && second.length == first.length &&
+	       second.websocket == first.websocket);
 }
 
 static void response(const uint8_t *data, size_t n)
@@ -48,7 +54,8 @@ static void response(const uint8_t *data, size_t n)
 	assert(!out.failed);
 	if (out.len > HTTP_ANSWER_MAX)
 		return;
-	assert(http_response_read((const uint8_t *)out.data, out.len, &second) == 1 && second.len == out.len);
+	assert(http_response_read((const uint8_t *)out.data, out.len, &second) == 1 &&
+	       second.len == out.len);
 	assert(second.status == first.status && second.chunked == first.chunked);
 }
 

@@ -1,4 +1,5 @@
-/* Fuzzes normal paths: what comes out is its own normal form, has no segment to resolve, and both readings are of one length or less. */
+/* Fuzzes normal paths: what comes out is its own normal form, has no segment to resolve, and both
+ * readings are of one length or less. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
- * Fuzzer of gitignore patterns. The bytes are a pattern text, NUL, a path. The list's verdict must be that of its last
- * line that has one by itself: the filing of patterns by name must not change an answer.
+ * Fuzzer of gitignore patterns. The bytes are a pattern text, NUL, a path. The list's verdict must
+ * be that of its last line that has one by itself: the filing of patterns by name must not change
+ * an answer.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,14 +42,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	auto_free char *path = NULL;
 	struct ignore *ig = NULL;
 
-	if (!nul || text_length + 1 == n || (text_length >= 3 && memmem(bytes + 1, text_length - 1, "\xef\xbb\xbf", 3)))
-		return 0;	/* a mark at a later line's beginning is no mark */
+	if (!nul || text_length + 1 == n ||
+	    (text_length >= 3 && memmem(bytes + 1, text_length - 1, "\xef\xbb\xbf", 3)))
+		return 0; /* a mark at a later line's beginning is no mark */
 	path = strndup((const char *)nul + 1, n - text_length - 1);
 	if (!path || ignore_add(&ig, (const char *)bytes, text_length) < 0)
 		abort();
 	if (*path && *path != '/')
 		for (int is_dir = 0; is_dir < 2; is_dir++)
-			if (ignore_decide(ig, path, is_dir) != slowly((const char *)bytes, text_length, path, is_dir))
+			if (ignore_decide(ig, path, is_dir) !=
+			    slowly((const char *)bytes, text_length, path, is_dir))
 				abort();
 	ignore_free(ig);
 	return 0;

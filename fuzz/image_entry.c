@@ -1,4 +1,5 @@
-/* Fuzzes names of archive entries: what is accepted stays beneath the root, is clean, and cleaning it again changes nothing. */
+/* Fuzzes names of archive entries: what is accepted stays beneath the root, is clean, and cleaning
+ * it again changes nothing. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,11 +11,13 @@ static void check_path(const char *path)
 {
 	size_t len = strlen(path);
 
-	assert(len < ENTRY_PATH_MAX && path[0] != '/' && !strstr(path, "//") && (!len || path[len - 1] != '/'));
+	assert(len < ENTRY_PATH_MAX && path[0] != '/' && !strstr(path, "//") &&
+	       (!len || path[len - 1] != '/'));
 	for (const char *at = path; *at;) {
 		size_t part = strcspn(at, "/");
 
-		assert(part && part <= ENTRY_NAME_MAX && !(part == 1 && at[0] == '.') && !(part == 2 && memcmp(at, "..", 2) == 0));
+		assert(part && part <= ENTRY_NAME_MAX && !(part == 1 && at[0] == '.') &&
+		       !(part == 2 && memcmp(at, "..", 2) == 0));
 		at += part + (at[part] == '/');
 	}
 }
@@ -26,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (!entry_read_link((const char *)data, n, path)) {
 		check_path(path);
-		assert(*path && !entry_read_link(path, strlen(path), again) && strcmp(path, again) == 0);
+		assert(*path && !entry_read_link(path, strlen(path), again) &&
+		       strcmp(path, again) == 0);
 	}
 	if (!entry_read((const char *)data, n, path, &kind)) {
 		check_path(path);

@@ -1,4 +1,5 @@
-/* Fuzzes the JSON of images: index, manifest, configuration and docker's list; the first byte chooses. */
+/* Fuzzes the JSON of images: index, manifest, configuration and docker's list; the first byte
+ * chooses. */
 #include <assert.h>
 #include <string.h>
 
@@ -57,7 +58,9 @@ static void read_docker(const uint8_t *data, size_t n, struct ward_err *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static void (*const readers[])(const uint8_t *, size_t, struct ward_err *) = { read_index, read_manifest, read_config, read_docker };
+	static void (*const readers[])(const uint8_t *, size_t,
+				       struct ward_err *) = { read_index, read_manifest,
+							      read_config, read_docker };
 	struct ward_err e = { 0 };
 
 	if (n)

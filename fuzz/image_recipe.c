@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (recipe_read("recipe", data, n, &r, &errors) == 0) {
 		assert(r.from);
 		for (size_t i = 0; i < r.file_count; i++)
-			assert(r.files[i].from[0] != '/' && r.files[i].to[0] && r.files[i].to[0] != '/' && strncmp(r.files[i].to, "../", 3) != 0);
+			assert(r.files[i].from[0] != '/' && r.files[i].to[0] &&
+			       r.files[i].to[0] != '/' && strncmp(r.files[i].to, "../", 3) != 0);
 		for (size_t i = 0; i < r.wish.env.len; i++)
 			assert(strchr(r.wish.env.items[i], '=') > r.wish.env.items[i]);
 		recipe_clear(&r);

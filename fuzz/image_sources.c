@@ -14,7 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (hosts.len > SOURCES_HOSTS_MAX)
 		abort();
 	for (size_t i = 0; i < hosts.len; i++)
-		if (strspn(hosts.items[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:") != strlen(hosts.items[i]) || hosts.items[i][0] == '-')
+		if (strspn(hosts.items[i],
+			   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:") !=
+			    strlen(hosts.items[i]) ||
+		    hosts.items[i][0] == '-')
 			abort();
 	return 0;
 }

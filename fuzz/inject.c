@@ -1,6 +1,7 @@
 /*
- * Fuzzes what puts a secret into a head: one byte chooses the grant, the rest is a request. Of a head that is accepted, the base has no
- * secret and is itself a head; what is sent has it exactly once, is a head for the same host, and has the base's framing.
+ * Fuzzes what puts a secret into a head: one byte chooses the grant, the rest is a request. Of a
+ * head that is accepted, the base has no secret and is itself a head; what is sent has it exactly
+ * once, is a head for the same host, and has the base's framing.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -14,7 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 #define COMMON "\"name\":\"n\",\"source\":\"env:K\",\"hosts\":[\"a.example\"]"
 
 static const char *const lines[] = {
-	"{" COMMON "}", "{" COMMON ",\"header\":\"X-Key: <{}>\"}", "{" COMMON ",\"basic\":\"joe\"}", "{" COMMON ",\"query\":\"key\"}",
+	"{" COMMON "}",
+	"{" COMMON ",\"header\":\"X-Key: <{}>\"}",
+	"{" COMMON ",\"basic\":\"joe\"}",
+	"{" COMMON ",\"query\":\"key\"}",
 	"{\"name\":\"n\",\"source\":\"env:A,B,C\",\"hosts\":[\"a.example\"],\"sigv4\":\"*/*\"}",
 };
 
@@ -30,18 +34,27 @@ static unsigned count(const uint8_t *bytes, size_t n, const char *text)
 	return found;
 }
 
-static void check_sent(const struct policy_grant *g, const struct http_head *before, const uint8_t *out, size_t n, unsigned had)
+static void check_sent(const struct policy_grant *g, const struct http_head *before,
+		       const uint8_t *out, size_t n, unsigned had)
 {
-	static const char *const forms[] = { SECRET, SECRET, "am9lOlpaU0VDUkVUWlovKw==", "ZZSECRETZZ%2F%2B", "Signature=" };
+	static const char *const forms[] = { SECRET, SECRET,
+					     "am9lOlpaU0VDUkVUWlovKw==", "ZZSECRETZZ%2F%2B",
+					     "Signature=" };
 	struct http_head after;
 	enum http_wrong wrong;
 	size_t scanned = 0;
 
 	if (n > HTTP1_HEAD_MAX || http1_head(out, n, &scanned, &after, &wrong) != 1)
-		return;		/* it has become too long */
-	assert(after.len == n && host_equal(&after.host, &before->host) && after.chunked == before->chunked);
-	assert(after.has_length == before->has_length && after.length == before->length && after.head == before->head);
-	assert(count(out, n, forms[g->way == GRANT_HEADER ? 0 : g->way == GRANT_BASIC ? 2 : g->way == GRANT_QUERY ? 3 : 4]) >= 1);
+		return; /* it has become too long */
+	assert(after.len == n && host_equal(&after.host, &before->host) &&
+	       after.chunked == before->chunked);
+	assert(after.has_length == before->has_length && after.length == before->length &&
+	       after.head == before->head);
+	assert(count(out, n,
+		     forms[g->way == GRANT_HEADER  ? 0
+			   : g->way == GRANT_BASIC ? 2
+			   : g->way == GRANT_QUERY ? 3
+						   : 4]) >= 1);
 	(void)had;
 }
 
@@ -82,11 +95,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		secrets[count_of++] = with_values(&beside);
 	exact = malloc(n - 1);
 	memcpy(exact, data + 1, n - 1);
-	if (http1_head(exact, n - 1, &scanned, &head, &wrong) != 1 || !inject_line(exact, &head, &line))
+	if (http1_head(exact, n - 1, &scanned, &head, &wrong) != 1 ||
+	    !inject_line(exact, &head, &line))
 		return 0;
 	assert(line.path_len <= line.target_len && line.line_len <= head.len);
 	if (http_request_read(exact, &head, &request) && inject_fits(&g, &request, &room))
-		assert(!g.paths.len || grant_path_matches(g.paths.items[0], room.text, room.len) || g.paths.len > 1);
+		assert(!g.paths.len || grant_path_matches(g.paths.items[0], room.text, room.len) ||
+		       g.paths.len > 1);
 	if (!inject_base(secrets, count_of, exact, &head, &base, &sign))
 		return 0;
 	for (size_t at = 0; at < base.len; at += 7)

@@ -1,7 +1,9 @@
 /*
- * Fuzzes HTTP/2 through ward-keys: the real connection between a front and a server that both say whatever they like, over a wire that is not
- * real. The input is a row of pieces as in exchange.c: a byte (lowest bit: whose, the rest: how many bytes; none: that side ends), then its
- * bytes. What goes to front never has the secret, what goes to the server in a body never its placeholder; nothing is left in the safe.
+ * Fuzzes HTTP/2 through ward-keys: the real connection between a front and a server that both say
+ * whatever they like, over a wire that is not real. The input is a row of pieces as in exchange.c:
+ * a byte (lowest bit: whose, the rest: how many bytes; none: that side ends), then its bytes. What
+ * goes to front never has the secret, what goes to the server in a body never its placeholder;
+ * nothing is left in the safe.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -34,7 +36,8 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 {
 	(void)s;
 	for (size_t i = 0; i + TEXT_BYTES <= n; i++) {
-		bool secret = memcmp(bytes + i, SECRET, TEXT_BYTES) == 0, shown = memcmp(bytes + i, SHOWN, TEXT_BYTES) == 0;
+		bool secret = memcmp(bytes + i, SECRET, TEXT_BYTES) == 0,
+		     shown = memcmp(bytes + i, SHOWN, TEXT_BYTES) == 0;
 
 		if (!(secret && f->secrets) && !(shown && f->shown))
 			continue;
@@ -79,7 +82,8 @@ int scan_room(const uint8_t *serial, size_t n, size_t *ret_room, struct ward_err
 	return ward_fail(e, 22, "none here");
 }
 
-int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_text *texts, size_t text_count, struct scan **ret, struct ward_err *e)
+int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_text *texts,
+	     size_t text_count, struct scan **ret, struct ward_err *e)
 {
 	(void)serial;
 	(void)n;
@@ -120,7 +124,8 @@ enum tls_say tls_up_write(struct tls_up *u, const void *bytes, size_t n, size_t 
 	return TLS_DONE;
 }
 
-struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port, enum tls_alpn offer)
+struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port,
+			  enum tls_alpn offer)
 {
 	(void)t;
 	(void)fd;

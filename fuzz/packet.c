@@ -1,4 +1,5 @@
-/* Fuzzes the head of an IP packet and the log's messages around one: nothing outside of the bytes is read. */
+/* Fuzzes the head of an IP packet and the log's messages around one: nothing outside of the bytes
+ * is read. */
 #include <assert.h>
 
 #include "gateway/packet.h"

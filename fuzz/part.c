@@ -11,7 +11,8 @@
 static void check_frames(const uint8_t *data, size_t n, size_t cut)
 {
 	struct eventstream all = { 0 }, parts = { 0 };
-	size_t last = eventstream_take(&all, data, n), early = eventstream_take(&parts, data, cut), late = eventstream_take(&parts, data + cut, n - cut);
+	size_t last = eventstream_take(&all, data, n), early = eventstream_take(&parts, data, cut),
+	       late = eventstream_take(&parts, data + cut, n - cut);
 
 	assert(last <= n && last == (late ? cut + late : early));
 	assert(all.bad == parts.bad && all.left == parts.left && all.have == parts.have);
@@ -36,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	(void)answer_has(&lines, "x");
 	assert(part_request(&head, 64, n % 4, &p));
 	buf_add(&again, head.data, head.len);
-	assert(part_request(&again, 0, n % 4, &second) && (second.kind == p.kind || p.kind == PART_WHOLE));
+	assert(part_request(&again, 0, n % 4, &second) &&
+	       (second.kind == p.kind || p.kind == PART_WHOLE));
 	if (part_answer(&lines, &p, &w) != PART_FINE)
 		return 0;
 	assert(p.kind == PART_UNITS ? !w.on : w.on && w.left);

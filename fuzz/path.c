@@ -1,4 +1,5 @@
-/* Fuzzer of base/path's lexical functions: a cleaned path is absolute, has no "." or "..", and cleaning it again changes nothing. */
+/* Fuzzer of base/path's lexical functions: a cleaned path is absolute, has no "." or "..", and
+ * cleaning it again changes nothing. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /*
- * Fuzzes the policy reader. The first byte chooses YAML or JSON, the rest is the document. Whatever it is: no crash, no
- * leak, errors exactly when it is refused and none that could act on a terminal. What is accepted survives a copy, is not
- * wider than itself, and each field's text reads back as the same.
+ * Fuzzes the policy reader. The first byte chooses YAML or JSON, the rest is the document. Whatever
+ * it is: no crash, no leak, errors exactly when it is refused and none that could act on a
+ * terminal. What is accepted survives a copy, is not wider than itself, and each field's text reads
+ * back as the same.
  */
 #include <assert.h>
 #include <string.h>
@@ -36,9 +37,10 @@ static void check_field(const struct policy *p, enum policy_field field)
 	assert(text);
 	if (is_ascii(text)) {
 		assert(policy_defaults(&q, &e) == 0);
-		buf_printf(&doc, "%.*s%s%s: %s\n", dot ? (int)(dot - path) : 0, path, dot ? ":\n  " : "",
-			   dot ? dot + 1 : path, text);
-		assert(policy_read(&q, "f.yaml", (const uint8_t *)doc.data, doc.len, POLICY_FILE, &errors) == 0);
+		buf_printf(&doc, "%.*s%s%s: %s\n", dot ? (int)(dot - path) : 0, path,
+			   dot ? ":\n  " : "", dot ? dot + 1 : path, text);
+		assert(policy_read(&q, "f.yaml", (const uint8_t *)doc.data, doc.len, POLICY_FILE,
+				   &errors) == 0);
 		again = policy_text(&q, field);
 		assert(again && strcmp(text, again) == 0);
 		free(again);

@@ -12,9 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 
 	if (!qmp_read(bytes, n, &line))
 		return 0;
-	if (strnlen(line.status, sizeof(line.status)) == sizeof(line.status) || strnlen(line.text, sizeof(line.text)) == sizeof(line.text))
+	if (strnlen(line.status, sizeof(line.status)) == sizeof(line.status) ||
+	    strnlen(line.text, sizeof(line.text)) == sizeof(line.text))
 		abort();
-	if (line.kind != QMP_RETURN && line.kind != QMP_ERROR && line.kind != QMP_EVENT && (line.status[0] || line.text[0]) && !memchr(bytes, '"', n))
+	if (line.kind != QMP_RETURN && line.kind != QMP_ERROR && line.kind != QMP_EVENT &&
+	    (line.status[0] || line.text[0]) && !memchr(bytes, '"', n))
 		abort();
 	return 0;
 }

@@ -1,6 +1,9 @@
 /*
- * Fuzzes the replay matcher: a policy up to the first NUL, then a line of a journal. Whatever it is: no crash, no leak, the same verdict twice, and a reason that cannot act on a terminal. What was done is never gained and what was refused
- * never lost; a connection that the new rules refuse is lost exactly if it was allowed before, and gained exactly if they allow it and it had been refused for want of a rule.
+ * Fuzzes the replay matcher: a policy up to the first NUL, then a line of a journal. Whatever it
+ * is: no crash, no leak, the same verdict twice, and a reason that cannot act on a terminal. What
+ * was done is never gained and what was refused never lost; a connection that the new rules refuse
+ * is lost exactly if it was allowed before, and gained exactly if they allow it and it had been
+ * refused for want of a rule.
  */
 #include <assert.h>
 #include <string.h>
@@ -31,7 +34,8 @@ static enum replay_verdict judge(const struct replay *r, const struct ward_event
 	struct buf why = { 0 }, again = { 0 };
 	enum replay_verdict verdict = replay_judge(r, v, &why);
 
-	assert(replay_judge(r, v, &again) == verdict && strcmp(buf_text(&why), buf_text(&again)) == 0);
+	assert(replay_judge(r, v, &again) == verdict &&
+	       strcmp(buf_text(&why), buf_text(&again)) == 0);
 	assert(verdict == REPLAY_SAME || why.len);
 	check_text(&why);
 	assert(verdict != REPLAY_GAINED || v->action == ACTION_DENY);
@@ -46,14 +50,16 @@ static void check_both(const struct replay *r, struct ward_event v)
 {
 	enum replay_verdict done, refused;
 
-	if (v.kind != EVENT_CONNECT || event_get(&v, FIELD_HOW) || event_get(&v, FIELD_ADDRESS) || event_get(&v, FIELD_MODE) || v.count + 2 > EVENT_VALUES_MAX)
+	if (v.kind != EVENT_CONNECT || event_get(&v, FIELD_HOW) || event_get(&v, FIELD_ADDRESS) ||
+	    event_get(&v, FIELD_MODE) || v.count + 2 > EVENT_VALUES_MAX)
 		return;
 	event_text(&v, FIELD_REASON, "not_listed");
 	v.action = ACTION_ALLOW;
 	done = judge(r, &v);
 	v.action = ACTION_DENY;
 	refused = judge(r, &v);
-	assert(done == REPLAY_UNSURE ? refused == REPLAY_SAME : (done == REPLAY_LOST) != (refused == REPLAY_GAINED));
+	assert(done == REPLAY_UNSURE ? refused == REPLAY_SAME
+				     : (done == REPLAY_LOST) != (refused == REPLAY_GAINED));
 }
 
 static void check_path(const struct view *w, const char *path)
@@ -79,10 +85,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct ward_event v;
 	struct policy p;
 
-	if (!nul || !event_decode((const char *)nul + 1, n - (size_t)(nul + 1 - data), scratch, &v, NULL))
+	if (!nul ||
+	    !event_decode((const char *)nul + 1, n - (size_t)(nul + 1 - data), scratch, &v, NULL))
 		return 0;
 	assert(policy_defaults(&p, &e) == 0);
-	if (policy_read(&p, "f.yaml", data, (size_t)(nul - data), POLICY_FILE, &errors) == 0 && rules_compile(&p, 1, &rules, &e) == 0) {
+	if (policy_read(&p, "f.yaml", data, (size_t)(nul - data), POLICY_FILE, &errors) == 0 &&
+	    rules_compile(&p, 1, &rules, &e) == 0) {
 		for (size_t i = 0; i < LIMITS; i++)
 			limits[i] = i % 2 ? POLICY_NONE : 1000;
 		r.policy = &p;
@@ -90,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		judge(&r, &v);
 		check_both(&r, v);
 		if (event_get(&v, FIELD_OBJECT)) {
-			char *path = strndup(event_get(&v, FIELD_OBJECT)->text, event_get(&v, FIELD_OBJECT)->len);
+			char *path = strndup(event_get(&v, FIELD_OBJECT)->text,
+					     event_get(&v, FIELD_OBJECT)->len);
 
 			check_path(&view, path);
 			free(path);

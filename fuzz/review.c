@@ -1,4 +1,5 @@
-/* Fuzzer of what reviews are read from: records, intent logs, the table of mounts. What is read and written again reads the same. */
+/* Fuzzer of what reviews are read from: records, intent logs, the table of mounts. What is read and
+ * written again reads the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,9 @@ static void fuzz_record(const char *text, size_t n)
 	if (r.workspace[0] != '/' || !r.start_count)
 		abort();
 	review_record_write(&r, &out);
-	if (review_record_read(out.data, out.len, &again) < 0 || strcmp(r.workspace, again.workspace) != 0 ||
-	    r.hidden.len != again.hidden.len || r.start_count != again.start_count)
+	if (review_record_read(out.data, out.len, &again) < 0 ||
+	    strcmp(r.workspace, again.workspace) != 0 || r.hidden.len != again.hidden.len ||
+	    r.start_count != again.start_count)
 		abort();
 	review_record_clear(&again);
 	review_record_clear(&r);
@@ -28,7 +30,8 @@ static void fuzz_record(const char *text, size_t n)
 
 static bool goes_up(const char *path)
 {
-	return strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/../") || *path == '/';
+	return strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/../") ||
+	       *path == '/';
 }
 
 static void fuzz_intent(const char *text, size_t n)
@@ -51,7 +54,8 @@ static void fuzz_link(const char *text, size_t n)
 	auto_free char *target = strndup(text, n);
 
 	if (target && !changes_link_leaves("/w", "a/b", target) &&
-	    (strcmp(target, "../..") == 0 || strncmp(target, "../../", 6) == 0 || strncmp(target, "/etc", 4) == 0 || strcmp(target, "x/..") == 0))
+	    (strcmp(target, "../..") == 0 || strncmp(target, "../../", 6) == 0 ||
+	     strncmp(target, "/etc", 4) == 0 || strcmp(target, "x/..") == 0))
 		abort();
 }
 
@@ -63,7 +67,7 @@ static void fuzz_applied(const char *text, size_t n)
 		return;
 	for (size_t i = 0; i < l.len; i++)
 		if (changes_applied_at(&l, l.items[i].path) < l.items[i].ns)
-			abort();	/* the last time counts */
+			abort(); /* the last time counts */
 	changes_applied_clear(&l);
 }
 

@@ -1,4 +1,5 @@
-/* Fuzzer of the trust store's reader: whatever the file has, every certificate found lies within what was decoded, and names can be read. */
+/* Fuzzer of the trust store's reader: whatever the file has, every certificate found lies within
+ * what was decoded, and names can be read. */
 #include <stdint.h>
 #include <stdlib.h>
 

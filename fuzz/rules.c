@@ -1,7 +1,7 @@
 /*
- * Fuzzes egress rules. 'B': bytes of a serialised set; what decodes encodes to the same bytes. Anything else: lines of
- * "+host:port" and "-host:port" that are added one by one. A name follows behind the last NUL; the matcher must agree with a
- * plain walk over all rules.
+ * Fuzzes egress rules. 'B': bytes of a serialised set; what decodes encodes to the same bytes.
+ * Anything else: lines of "+host:port" and "-host:port" that are added one by one. A name follows
+ * behind the last NUL; the matcher must agree with a plain walk over all rules.
  */
 #include <assert.h>
 #include <string.h>
@@ -119,7 +119,8 @@ static void check_lines(char *lines, const char *name, size_t name_len)
 	for (char *at = lines, *line; count < 16 && (line = strsep(&at, "\n")); count++) {
 		struct rules *next = NULL;
 
-		if ((*line == '+' || *line == '-') && rules_change(r, line + 1, *line == '-', &next, &e) == 0) {
+		if ((*line == '+' || *line == '-') &&
+		    rules_change(r, line + 1, *line == '-', &next, &e) == 0) {
 			rules_free(r);
 			r = next;
 		}
@@ -137,7 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	char lines[4096];
 
 	if (n && data[0] == 'B') {
-		check_bytes(data + 1, n - 1 - (nul ? name_len + 1 : 0), nul ? (const char *)nul + 1 : "", name_len);
+		check_bytes(data + 1, n - 1 - (nul ? name_len + 1 : 0),
+			    nul ? (const char *)nul + 1 : "", name_len);
 		check_bytes(data + 1, n - 1, "a.example.com", 13);
 		return 0;
 	}

@@ -1,4 +1,5 @@
-/* Fuzzes --set: the first byte chooses the field, the second whether it is appended, the rest is the value. */
+/* Fuzzes --set: the first byte chooses the field, the second whether it is appended, the rest is
+ * the value. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Fuzzes SOCKS requests: a host and a port where one is found, more bytes behind change nothing, fewer never make another. */
+/* Fuzzes SOCKS requests: a host and a port where one is found, more bytes behind change nothing,
+ * fewer never make another. */
 #include <assert.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (r <= 0)
 		return 0;
 	assert(port && host.kind != HOST_NONE && code == SOCKS_OK);
-	assert(socks_request(data, (size_t)r, &again, &port_again, &code_again) == r && host_equal(&host, &again));
+	assert(socks_request(data, (size_t)r, &again, &port_again, &code_again) == r &&
+	       host_equal(&host, &again));
 	assert(socks_request(data, (size_t)r - 1, &again, &port_again, &code_again) == 0);
 	return 0;
 }

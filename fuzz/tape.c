@@ -1,6 +1,7 @@
 /*
- * Fuzzes the reader of recordings: a file whose hashes are made right, so that what lies behind them is reached, and the same as it is. What is
- * taken is within bounds, can be walked through from every exchange, and its texts are safe to say again.
+ * Fuzzes the reader of recordings: a file whose hashes are made right, so that what lies behind
+ * them is reached, and the same as it is. What is taken is within bounds, can be walked through
+ * from every exchange, and its texts are safe to say again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 static void check_fields(const struct http_fields *f)
 {
 	for (unsigned i = 0; i < f->count; i++)
-		if (!f->items[i].name.n || memchr(f->items[i].name.s, '\n', f->items[i].name.n) || memchr(f->items[i].name.s, ':', f->items[i].name.n) ||
+		if (!f->items[i].name.n || memchr(f->items[i].name.s, '\n', f->items[i].name.n) ||
+		    memchr(f->items[i].name.s, ':', f->items[i].name.n) ||
 		    (f->items[i].value.n && memchr(f->items[i].value.s, '\n', f->items[i].value.n)))
 			abort();
 }
@@ -36,9 +38,12 @@ static void walk(const struct tape *t)
 
 			if (at + sizeof(frame) + frame.bytes > t->len)
 				abort();
-			if (frame.kind == TAPE_HEAD && !tape_head_read(t->bytes + at + sizeof(frame), frame.bytes, &status, &f))
+			if (frame.kind == TAPE_HEAD &&
+			    !tape_head_read(t->bytes + at + sizeof(frame), frame.bytes, &status,
+					    &f))
 				abort();
-			if (frame.kind == TAPE_END && !tape_end_read(t->bytes + at + sizeof(frame), frame.bytes, &how, &f))
+			if (frame.kind == TAPE_END &&
+			    !tape_end_read(t->bytes + at + sizeof(frame), frame.bytes, &how, &f))
 				abort();
 			if (frame.kind == TAPE_HEAD || frame.kind == TAPE_END)
 				check_fields(&f);

@@ -1,7 +1,7 @@
 /*
- * The terminal filter on hostile bytes. How they are cut must not matter; no forbidden byte may come out; what came out
- * passes once more unchanged, and so does what would undo it; an answer is a whole sequence; the cursor is on the screen. The
- * first byte chooses how the filter is set.
+ * The terminal filter on hostile bytes. How they are cut must not matter; no forbidden byte may
+ * come out; what came out passes once more unchanged, and so does what would undo it; an answer is
+ * a whole sequence; the cursor is on the screen. The first byte chooses how the filter is set.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,11 +71,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		terminal_filter(&pieces, (const char *)data + i, 1, &many);
 	require_same(&one, &many);
 	require(whole.in_force == pieces.in_force && whole.answer_len == pieces.answer_len);
-	require(whole.answer_len <= sizeof(whole.answer) && (whole.answers || whole.answer_len == 0));
+	require(whole.answer_len <= sizeof(whole.answer) &&
+		(whole.answers || whole.answer_len == 0));
 	require(whole.answer_len == 0 || whole.answer[0] == 0x1b);
 	check_bytes(&one, whole.bytes_only);
 	check_again(&whole, &one);
 	terminal_cursor_place(&whole.cursor, &row, &col);
-	require(row >= 1 && row <= (whole.cursor.rows ? whole.cursor.rows : 24) && col >= 1 && col <= 80);
+	require(row >= 1 && row <= (whole.cursor.rows ? whole.cursor.rows : 24) && col >= 1 &&
+		col <= 80);
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* Fuzzer of base/text and base/json: whatever the bytes, what is printed is one line of UTF-8 without a character that acts. */
+/* Fuzzer of base/text and base/json: whatever the bytes, what is printed is one line of UTF-8
+ * without a character that acts. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static void check_harmless(const struct buf *out)
 	}
 }
 
-/* A quoted string ends at its own last byte, and every backslash begins an escape that JSON knows. */
+/* A quoted string ends at its own last byte, and every backslash begins an escape that JSON
+ * knows. */
 static void check_quoted(const struct buf *out)
 {
 	const char *s = buf_text(out);

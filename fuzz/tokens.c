@@ -8,7 +8,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct price p = { .model = "gpt*", .input = UINT64_MAX, .output = UINT64_MAX, .cache_read = 1, .cache_write = 1 };
+	struct price p = { .model = "gpt*",
+			   .input = UINT64_MAX,
+			   .output = UINT64_MAX,
+			   .cache_read = 1,
+			   .cache_write = 1 };
 	struct tokens whole, cut;
 
 	if (n < 2)
@@ -25,9 +29,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		tokens_take(&cut, data + at, n - at < piece ? n - at : piece);
 	tokens_end(&whole);
 	tokens_end(&cut);
-	assert(whole.input == cut.input && whole.output == cut.output && whole.cache_read == cut.cache_read);
-	assert(whole.odd == cut.odd && whole.whole == cut.whole && whole.most == cut.most && whole.choices == cut.choices);
-	assert(whole.text_bytes == cut.text_bytes && whole.text_bytes <= n && whole.events_seen == cut.events_seen && whole.events_seen <= n);
+	assert(whole.input == cut.input && whole.output == cut.output &&
+	       whole.cache_read == cut.cache_read);
+	assert(whole.odd == cut.odd && whole.whole == cut.whole && whole.most == cut.most &&
+	       whole.choices == cut.choices);
+	assert(whole.text_bytes == cut.text_bytes && whole.text_bytes <= n &&
+	       whole.events_seen == cut.events_seen && whole.events_seen <= n);
 	assert(strcmp(whole.model, cut.model) == 0 && strlen(whole.model) < TOKENS_MODEL);
 	(void)price_find(&p, 1, whole.model);
 	assert(price_of(&p, &whole) <= UINT64_MAX);

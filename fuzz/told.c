@@ -1,4 +1,5 @@
-/* Fuzzer of the gateway's records: whatever front sends, what is taken is within bounds, and is written again as it was. */
+/* Fuzzer of the gateway's records: whatever front sends, what is taken is within bounds, and is
+ * written again as it was. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Fuzzes numbers with units: no crash, no undefined behaviour, and a result only where the function says so. */
+/* Fuzzes numbers with units: no crash, no undefined behaviour, and a result only where the function
+ * says so. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -9,8 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static int (*const parsers[])(const char *, uint64_t *) = { units_parse_size, units_parse_cpus, units_parse_seconds,
-								   units_parse_uint };
+	static int (*const parsers[])(const char *,
+				      uint64_t *) = { units_parse_size, units_parse_cpus,
+						      units_parse_seconds, units_parse_uint };
 	char text[256], out[64];
 
 	if (n >= sizeof(text))

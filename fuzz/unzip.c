@@ -1,4 +1,5 @@
-/* Fuzzes compressed bodies, in pieces: bounded, and never a crash. Without a scanner: what comes out is only counted. */
+/* Fuzzes compressed bodies, in pieces: bounded, and never a crash. Without a scanner: what comes
+ * out is only counted. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Fuzzes the upstream proxy: its URL (up to the first NUL), then its answers; what it says opens the way or does not, cut anywhere. */
+/* Fuzzes the upstream proxy: its URL (up to the first NUL), then its answers; what it says opens
+ * the way or does not, cut anywhere. */
 #include <assert.h>
 #include <string.h>
 
@@ -7,7 +8,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* How a talk ends when the proxy's bytes come in pieces; *ret_used in all. */
-static enum upstream_say talk(const struct upstream *u, const uint8_t *bytes, size_t n, size_t piece, size_t *ret_used)
+static enum upstream_say talk(const struct upstream *u, const uint8_t *bytes, size_t n,
+			      size_t piece, size_t *ret_used)
 {
 	struct host target = { .kind = HOST_NAME, .len = 9, .name = "a.example" };
 	enum upstream_say say = UPSTREAM_MORE;

@@ -1,4 +1,5 @@
-/* Fuzzes what a hostile guest announces of a tree's pieces, cut into parts of any size, with and without a device. */
+/* Fuzzes what a hostile guest announces of a tree's pieces, cut into parts of any size, with and
+ * without a device. */
 #include <assert.h>
 #include <errno.h>
 
@@ -29,13 +30,15 @@ static int on_load(void *ctx, uint32_t slot, uint32_t len)
 
 	assert(s->has_slots && slot == s->slots % DISK_SLOTS && len > 0 && len <= DISK_SLOT_BYTES);
 	s->slots++;
-	return len == 77 ? -ENOSPC : 0;	/* whoever takes it may give up */
+	return len == 77 ? -ENOSPC : 0; /* whoever takes it may give up */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct seen seen = { .has_slots = n && data[0] & 1 };
-	struct disk_reader r = { .has_slots = seen.has_slots, .take = on_take, .load = on_load, .ctx = &seen };
+	struct disk_reader r = {
+		.has_slots = seen.has_slots, .take = on_take, .load = on_load, .ctx = &seen
+	};
 	size_t part = n ? 1 + (data[0] >> 1) : 1;
 	int err = 0;
 

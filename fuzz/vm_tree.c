@@ -1,4 +1,5 @@
-/* Fuzzes the records with which a hostile guest sends files back, cut into pieces; and what clients of ward-vm's socket say. */
+/* Fuzzes the records with which a hostile guest sends files back, cut into pieces; and what clients
+ * of ward-vm's socket say. */
 #include <assert.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static int on_head(void *ctx, const struct tree_head *h, const char *name)
 	struct seen *s = ctx;
 
 	assert(!s->in_file && tree_check_head(h) && strlen(name) == h->name_len);
-	assert(name[0] != '/' && strcmp(name, "..") != 0 && !strstr(name, "/../") && !strstr(name, "//") && strncmp(name, "../", 3) != 0);
+	assert(name[0] != '/' && strcmp(name, "..") != 0 && !strstr(name, "/../") &&
+	       !strstr(name, "//") && strncmp(name, "../", 3) != 0);
 	if (h->type == TREE_FILE)
 		*s = (struct seen){ .in_file = true, .size = h->size };
 	return 0;
@@ -49,7 +51,9 @@ static int on_file_end(void *ctx)
 	return 0;
 }
 
-static const struct tree_sink sink = { .head = on_head, .link = on_link, .chunk = on_chunk, .file_end = on_file_end };
+static const struct tree_sink sink = {
+	.head = on_head, .link = on_link, .chunk = on_chunk, .file_end = on_file_end
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -61,7 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (party_check(data, n, &m))
 		assert(m.op <= PARTY_RESIZE);
-	r = (struct tree_reader){ .sink = &sink, .ctx = &seen, .bytes_max = 100000, .records_max = 100, .more = n ? data[0] & 3 : 0 };
+	r = (struct tree_reader){ .sink = &sink,
+				  .ctx = &seen,
+				  .bytes_max = 100000,
+				  .records_max = 100,
+				  .more = n ? data[0] & 3 : 0 };
 	for (size_t at = 1; at < n && err == 0; at += piece)
 		err = tree_read(&r, data + at, n - at < piece ? n - at : piece);
 	assert(r.records <= 101);

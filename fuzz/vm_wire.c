@@ -1,4 +1,5 @@
-/* Fuzzes what a hostile guest says over virtio-serial: frames into the host's session, whose state stays within its bounds. */
+/* Fuzzes what a hostile guest says over virtio-serial: frames into the host's session, whose state
+ * stays within its bounds. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +94,8 @@ static void speak(struct vm_session *s, uint8_t *out)
 
 		if (!len)
 			return;
-		assert(wire_parse(out, len, false, &f) == (long)len);	/* what is said is always well formed */
+		/* what is said is always well formed */
+		assert(wire_parse(out, len, false, &f) == (long)len);
 	}
 }
 

@@ -1,4 +1,5 @@
-/* Fuzzes what front and the firewall believe of each other: texts are counted as they are walked, messages end. */
+/* Fuzzes what front and the firewall believe of each other: texts are counted as they are walked,
+ * messages end. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct waf_match match;
 
 	waf_match_text((const char *)data, n, &match);
-	assert(strnlen(match.text, sizeof(match.text)) < sizeof(match.text) && !strchr(match.text, '('));
+	assert(strnlen(match.text, sizeof(match.text)) < sizeof(match.text) &&
+	       !strchr(match.text, '('));
 	if (n >= sizeof(said)) {
 		memcpy(&said, data, sizeof(said));
 		if (waf_said_is_sound(&said))

@@ -1,4 +1,5 @@
-/* What ward-wasm itself reads: the words that it is started with, and a module's first bytes and sections. */
+/* What ward-wasm itself reads: the words that it is started with, and a module's first bytes and
+ * sections. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		abort();
 	for (char *at = text; at < text + n && count < WORDS_MAX; at += strlen(at) + 1)
 		words[count++] = at;
-	if (!wasm_words(count, words, &job) && !wasm_add_cwd(&job, "/workspace/dir") && job.dir_count > WASM_DIRS_MAX)
+	if (!wasm_words(count, words, &job) && !wasm_add_cwd(&job, "/workspace/dir") &&
+	    job.dir_count > WASM_DIRS_MAX)
 		abort();
 	free(text);
 	return 0;

@@ -1,4 +1,5 @@
-/* The library that ward-wasm takes the compiler out of: any bytes are refused or changed in place, none beyond their end; what was trimmed has no compiler left. */
+/* The library that ward-wasm takes the compiler out of: any bytes are refused or changed in place,
+ * none beyond their end; what was trimmed has no compiler left. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,13 @@
 /*
- * The heap of the static program, in place of musl's: that one gives every larger block back to the kernel as soon as it is
- * free, and while the child that builds a sandbox shares this memory on another processor, each such call stops both.
+ * The heap of the static program, in place of musl's: that one gives every larger block back to the
+ * kernel as soon as it is free, and while the child that builds a sandbox shares this memory on
+ * another processor, each such call stops both.
  *
- * A block is a header and a payload of one of 44 sizes, four to a doubling, up to 64 KiB. It is cut from a region that is
- * never given back; freed blocks wait in a list of their size. What is larger is a mapping of its own. A header holds the
- * size, and a check that depends on size, state, address and a random number: a block that was freed twice, never given or
- * written over is abort(), and so is a list whose links were.
+ * A block is a header and a payload of one of 44 sizes, four to a doubling, up to 64 KiB. It is cut
+ * from a region that is never given back; freed blocks wait in a list of their size. What is larger
+ * is a mapping of its own. A header holds the size, and a check that depends on size, state,
+ * address and a random number: a block that was freed twice, never given or written over is
+ * abort(), and so is a list whose links were.
  *
  * ward has no threads; the child between clone and exec and ward-init use no heap.
  */
@@ -19,24 +21,24 @@
 #include <sys/mman.h>
 
 #define STEP 16
-#define SMALL 128			/* up to here each multiple of STEP is a size */
+#define SMALL 128 /* up to here each multiple of STEP is a size */
 #define LARGEST (64 * 1024)
-#define CLASSES (SMALL / STEP + 4 * 9)	/* 128 doubles nine times */
+#define CLASSES (SMALL / STEP + 4 * 9) /* 128 doubles nine times */
 #define REGION_BYTES (256 * 1024)
 
 enum { GIVEN = 0x6769, FREED = 0x6672 };
 
 struct block {
 	uint64_t check;
-	uint64_t bytes;		/* of the payload; more than LARGEST: a mapping */
-	struct block *next;	/* mixed; only while it is free, the payload begins here */
+	uint64_t bytes;     /* of the payload; more than LARGEST: a mapping */
+	struct block *next; /* mixed; only while it is free, the payload begins here */
 };
 
 #define HEADER offsetof(struct block, next)
 
 static struct {
 	uint64_t secret;
-	char *at, *end;		/* what is left of the region */
+	char *at, *end; /* what is left of the region */
 	struct block *freed[CLASSES];
 } heap;
 

@@ -1,5 +1,6 @@
 /*
- * What glibc has and musl does not, as far as ward and the libyaml of the distribution, which was built for glibc, call it, and what musl does slowly.
+ * What glibc has and musl does not, as far as ward and the libyaml of the distribution, which was
+ * built for glibc, call it, and what musl does slowly.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* musl's own makes each descriptor close-on-exec a second time, for kernels that are too old for everything else here. */
+/* musl's own makes each descriptor close-on-exec a second time, for kernels that are too old for
+ * everything else here. */
 int open(const char *path, int flags, ...)
 {
 	unsigned mode = 0;
@@ -44,14 +46,19 @@ int __sprintf_chk(char *out, int flag, size_t size, const char *format, ...)
 const char *sigabbrev_np(int signal)
 {
 	static const char *const names[] = {
-		[SIGHUP] = "HUP", [SIGINT] = "INT", [SIGQUIT] = "QUIT", [SIGILL] = "ILL", [SIGTRAP] = "TRAP",
-		[SIGABRT] = "ABRT", [SIGBUS] = "BUS", [SIGFPE] = "FPE", [SIGKILL] = "KILL", [SIGUSR1] = "USR1",
-		[SIGSEGV] = "SEGV", [SIGUSR2] = "USR2", [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM",
-		[SIGSTKFLT] = "STKFLT", [SIGCHLD] = "CHLD", [SIGCONT] = "CONT", [SIGSTOP] = "STOP",
-		[SIGTSTP] = "TSTP", [SIGTTIN] = "TTIN", [SIGTTOU] = "TTOU", [SIGURG] = "URG", [SIGXCPU] = "XCPU",
-		[SIGXFSZ] = "XFSZ", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH",
-		[SIGPOLL] = "POLL", [SIGPWR] = "PWR", [SIGSYS] = "SYS",
+		[SIGHUP] = "HUP",       [SIGINT] = "INT",       [SIGQUIT] = "QUIT",
+		[SIGILL] = "ILL",       [SIGTRAP] = "TRAP",     [SIGABRT] = "ABRT",
+		[SIGBUS] = "BUS",       [SIGFPE] = "FPE",       [SIGKILL] = "KILL",
+		[SIGUSR1] = "USR1",     [SIGSEGV] = "SEGV",     [SIGUSR2] = "USR2",
+		[SIGPIPE] = "PIPE",     [SIGALRM] = "ALRM",     [SIGTERM] = "TERM",
+		[SIGSTKFLT] = "STKFLT", [SIGCHLD] = "CHLD",     [SIGCONT] = "CONT",
+		[SIGSTOP] = "STOP",     [SIGTSTP] = "TSTP",     [SIGTTIN] = "TTIN",
+		[SIGTTOU] = "TTOU",     [SIGURG] = "URG",       [SIGXCPU] = "XCPU",
+		[SIGXFSZ] = "XFSZ",     [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF",
+		[SIGWINCH] = "WINCH",   [SIGPOLL] = "POLL",     [SIGPWR] = "PWR",
+		[SIGSYS] = "SYS",
 	};
 
-	return signal > 0 && (size_t)signal < sizeof(names) / sizeof(names[0]) ? names[signal] : NULL;
+	return signal > 0 && (size_t)signal < sizeof(names) / sizeof(names[0]) ? names[signal]
+									       : NULL;
 }

@@ -1,6 +1,7 @@
-/* For clang-tidy and gcc -fanalyzer alone: they do not look into another file, so they are told here that the functions that
- * make an error return one. gcc 12 knows that realloc() leaves the old block alone when it fails, but not that reallocarray() does.
- * Included before everything else by tools/lint.sh. */
+/* For clang-tidy and gcc -fanalyzer alone: they do not look into another file, so they are told
+ * here that the functions that make an error return one. gcc 12 knows that realloc() leaves the old
+ * block alone when it fails, but not that reallocarray() does. Included before everything else by
+ * tools/lint.sh. */
 #include <errno.h>
 #include <malloc.h>	/* declares it, too */
 #include <stdlib.h>

@@ -36,15 +36,15 @@ extern "C" {
 
 #define WARD_API __attribute__((visibility("default")))
 
-struct ward_spec;		/* what shall run */
-struct ward_box;		/* one sandbox */
-struct ward_process;		/* one more command in it */
+struct ward_spec;    /* what shall run */
+struct ward_box;     /* one sandbox */
+struct ward_process; /* one more command in it */
 
 struct ward_error {
-	int code;		/* positive errno; 0: none */
-	char what[512];		/* the place: what was being done; may be "" */
-	char why[768];		/* the reason */
-	char remedy[512];	/* what can be done about it, "" if nothing is known */
+	int code;         /* positive errno; 0: none */
+	char what[512];   /* the place: what was being done; may be "" */
+	char why[768];    /* the reason */
+	char remedy[512]; /* what can be done about it, "" if nothing is known */
 };
 
 /* The version of the library, "1.2.3". Static text. */
@@ -71,14 +71,14 @@ WARD_API int ward_spec_directory(struct ward_spec *s, const char *dir, struct wa
 /* Sets a field of the policy: "resources.memory_limit", "2Gi". See ward.yaml(5). What the field
  * does not take is refused by ward_plan() and ward_start(). */
 WARD_API int ward_spec_set(struct ward_spec *s, const char *field, const char *value,
-		struct ward_error *e);
+			   struct ward_error *e);
 /* Adds an entry to a field that is a list: "process.env", "LANG=C". */
 WARD_API int ward_spec_add(struct ward_spec *s, const char *field, const char *value,
-		struct ward_error *e);
+			   struct ward_error *e);
 /* One more file or directory of the host. at: where it is inside; NULL: at the same path. A
  * relative path is made absolute now. */
 WARD_API int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable,
-		struct ward_error *e);
+			     struct ward_error *e);
 /* Whether the fields may allow more than the policy file does; without it they can only narrow. */
 WARD_API int ward_spec_widen(struct ward_spec *s, int widen);
 /* A name to find the box by: letters, digits, _ . -; no two living boxes of a user have the
@@ -88,7 +88,7 @@ WARD_API int ward_spec_name(struct ward_spec *s, const char *name, struct ward_e
 WARD_API int ward_spec_command(struct ward_spec *s, const char *const argv[], struct ward_error *e);
 /* The command gets a terminal of that size instead of pipes; 0, 0: pipes again. */
 WARD_API int ward_spec_terminal(struct ward_spec *s, unsigned rows, unsigned columns,
-		struct ward_error *e);
+				struct ward_error *e);
 
 /* What would happen, as one JSON object (that of `ward plan --json`); nothing is started. The
  * caller frees *ret_json with ward_free(). */
@@ -99,14 +99,14 @@ WARD_API int ward_plan(const struct ward_spec *s, char **ret_json, struct ward_e
 enum ward_start_flags {
 	/* The box outlives the handle and the host program; the command reads /dev/null, what it
 	 * writes goes to the box's log (ward_log()), and its result is kept until ward_remove().
-	 * Without it, freeing the handle or the end of the host program ends the box, and nothing of
-	 * it is kept. */
+	 * Without it, freeing the handle or the end of the host program ends the box, and nothing
+	 * of it is kept. */
 	WARD_DETACHED = 1
 };
 
 /* Starts the spec's command in a new box, and returns when it runs. The caller frees *ret_box. */
 WARD_API int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_box,
-		struct ward_error *e);
+			struct ward_error *e);
 /* A box of this user that was started before, by its name, its id, or an unambiguous beginning
  * of the id. The caller frees *ret_box. */
 WARD_API int ward_open(const char *name_or_id, struct ward_box **ret_box, struct ward_error *e);
@@ -139,17 +139,17 @@ WARD_API int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, st
  * *ret_json with ward_free(). */
 WARD_API int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e);
 /* What the box may reach and what it does with that now, as one JSON object (that of `ward net show
- * BOX --json`): mode, rules with their use, open connections, limits. The caller frees *ret_json with
- * ward_free(). */
+ * BOX --json`): mode, rules with their use, open connections, limits. The caller frees *ret_json
+ * with ward_free(). */
 WARD_API int ward_net_show(struct ward_box *b, char **ret_json, struct ward_error *e);
 /* Changes what the box may reach while it runs. rules: NULL-terminated, each as in
  * network.egress_allowlist; all come into force together, or none. seconds: they end by themselves;
  * 0: they stay. When it returns they are in force, and connections that they do not allow are
  * closed. ward_net_deny() wins over every rule that allows. */
 WARD_API int ward_net_allow(struct ward_box *b, const char *const rules[], unsigned seconds,
-		struct ward_error *e);
+			    struct ward_error *e);
 WARD_API int ward_net_deny(struct ward_box *b, const char *const rules[], unsigned seconds,
-		struct ward_error *e);
+			   struct ward_error *e);
 /* Sends a signal to the box's own command. */
 WARD_API int ward_signal(struct ward_box *b, int signal_number, struct ward_error *e);
 /* The size of the command's terminal. */
@@ -171,17 +171,18 @@ WARD_API int ward_list(char **ret_json, struct ward_error *e);
 /* ---- one more command in it ---- */
 
 struct ward_command {
-	size_t size;			/* sizeof(struct ward_command): later versions add fields */
-	const char *const *argv;	/* NULL-terminated */
-	const char *const *env;		/* NAME=VALUE on top of the box's, NULL-terminated; NULL: none */
-	const char *directory;		/* NULL: the box's */
-	unsigned rows, columns;		/* a terminal of that size; 0: pipes */
+	size_t size;             /* sizeof(struct ward_command): later versions add fields */
+	const char *const *argv; /* NULL-terminated */
+	/* NAME=VALUE on top of the box's, NULL-terminated; NULL: none */
+	const char *const *env;
+	const char *directory;  /* NULL: the box's */
+	unsigned rows, columns; /* a terminal of that size; 0: pipes */
 };
 
 /* Starts one more command in the box, under the same policy, beside its own; at most 64 run at
  * one time (-EAGAIN). The caller frees *ret_process. */
 WARD_API int ward_exec(struct ward_box *b, const struct ward_command *c,
-		struct ward_process **ret_process, struct ward_error *e);
+		       struct ward_process **ret_process, struct ward_error *e);
 /* Hands over a stream of the command, as ward_box_stream() does. */
 WARD_API int ward_process_stream(struct ward_process *p, int which, struct ward_error *e);
 /* A descriptor that poll() finds readable when the command has ended; it is the process's, and
@@ -190,12 +191,12 @@ WARD_API int ward_process_fd(const struct ward_process *p);
 /* Waits for the end of the command at most timeout_ms (-1: for ever). 1: it has ended with
  * *ret_code (128+N: by signal N; 126, 127: it could not be executed); 0: not yet. */
 WARD_API int ward_process_wait(struct ward_process *p, int timeout_ms, int *ret_code,
-		struct ward_error *e);
+			       struct ward_error *e);
 /* Sends a signal to the command and what it started in its process group. */
 WARD_API int ward_process_signal(struct ward_process *p, int signal_number, struct ward_error *e);
 /* The size of the command's terminal. */
 WARD_API int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns,
-		struct ward_error *e);
+				 struct ward_error *e);
 /* Frees the handle; a command that still runs is killed, with its process group. NULL is fine.
  * May come after the box's own. */
 WARD_API void ward_process_free(struct ward_process *p);

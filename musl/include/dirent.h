@@ -1,4 +1,5 @@
-/* In glibc getdents64() takes any buffer; from musl 1.2.4 on neither it nor its struct has that name. */
+/* In glibc getdents64() takes any buffer; from musl 1.2.4 on neither it nor its struct has that
+ * name. */
 #ifndef WARD_MUSL_DIRENT_H
 #define WARD_MUSL_DIRENT_H
 

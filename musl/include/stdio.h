@@ -11,7 +11,8 @@
 #define RENAME_NOREPLACE 1
 #define RENAME_EXCHANGE 2
 
-static inline int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+static inline int renameat2(int from_fd, const char *from, int to_fd, const char *to,
+			    unsigned flags)
 {
 	return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
 }

@@ -1,15 +1,15 @@
 /*
- * What stands beside the handles: version, memory, errors. Every error of the inside (struct ward_err) leaves through
- * api_fail(), so that a caller who does not want it costs nothing.
+ * What stands beside the handles: version, memory, errors. Every error of the inside (struct
+ * ward_err) leaves through api_fail(), so that a caller who does not want it costs nothing.
  */
 #include "api/api.h"
 
 #include <string.h>
 
 _Static_assert(sizeof(struct ward_error) == sizeof(struct ward_err) &&
-	       offsetof(struct ward_error, what) == offsetof(struct ward_err, what) &&
-	       offsetof(struct ward_error, why) == offsetof(struct ward_err, why) &&
-	       offsetof(struct ward_error, remedy) == offsetof(struct ward_err, remedy),
+		       offsetof(struct ward_error, what) == offsetof(struct ward_err, what) &&
+		       offsetof(struct ward_error, why) == offsetof(struct ward_err, why) &&
+		       offsetof(struct ward_error, remedy) == offsetof(struct ward_err, remedy),
 	       "a public error is an inner one");
 
 const char *ward_version(void)

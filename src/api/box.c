@@ -1,8 +1,9 @@
 /*
- * Boxes: the handle, its beginning and its end. In: a spec, or the name of a box that is there. Out: a handle. A box that was
- * started here and not detached is held by a socket to its ward-box: closing it ends the box, its end comes over it
- * with the report, and nothing of it is on record afterwards. Of any other box the register (state/boxes.h) tells how it
- * ended, and a connection on which nothing is asked tells when.
+ * Boxes: the handle, its beginning and its end. In: a spec, or the name of a box that is there.
+ * Out: a handle. A box that was started here and not detached is held by a socket to its ward-box:
+ * closing it ends the box, its end comes over it with the report, and nothing of it is on record
+ * afterwards. Of any other box the register (state/boxes.h) tells how it ended, and a connection on
+ * which nothing is asked tells when.
  */
 #include "api/box.h"
 
@@ -13,7 +14,7 @@
 #include "api/launch.h"
 #include "base/io.h"
 
-#define END_MS 10000	/* longer than any end takes */
+#define END_MS 10000 /* longer than any end takes */
 
 struct ward_box *box_new(const char *id, const char *name)
 {
@@ -30,7 +31,8 @@ struct ward_box *box_new(const char *id, const char *name)
 	return b;
 }
 
-/* Lets an attached box go and waits until all of it has gone: whoever frees the handle may remove the workspace next. */
+/* Lets an attached box go and waits until all of it has gone: whoever frees the handle may remove
+ * the workspace next. */
 static void end_attached(struct ward_box *b)
 {
 	struct ward_err ignored = { 0 };
@@ -41,7 +43,7 @@ static void end_attached(struct ward_box *b)
 		return;
 	while (api_poll(b->sock_fd, api_time_left(END_MS, began, io_now_ms()), &ignored) == 1 &&
 	       recv(b->sock_fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;	/* its last words, and then their end */
+		; /* its last words, and then their end */
 }
 
 void ward_box_free(struct ward_box *b)
@@ -85,7 +87,8 @@ int box_start(const struct box_start *how, struct ward_box **ret_box, struct war
 	auto_fd sock_fd = -1;
 	int fds[3];
 	size_t count;
-	int r = launch(how->program, how->detached ? REQUEST_DETACHED : 0, how->words, how->keep_stdio, &sock_fd, e);
+	int r = launch(how->program, how->detached ? REQUEST_DETACHED : 0, how->words,
+		       how->keep_stdio, &sock_fd, e);
 
 	if (r == 0)
 		r = launch_answer(sock_fd, DETACH_READY, &answer, fds, 3, &count, e);
@@ -94,7 +97,8 @@ int box_start(const struct box_start *how, struct ward_box **ret_box, struct war
 	if (r == 0 && count != (size_t)answer.code) {
 		while (count)
 			close(fds[--count]);
-		r = ward_fail(e, EMFILE, "no descriptor is left for the command's streams (ulimit -n)");
+		r = ward_fail(e, EMFILE,
+			      "no descriptor is left for the command's streams (ulimit -n)");
 	}
 	if (r == 0)
 		r = make_handle(how, answer.id, fds, count, ret_box, e);
@@ -103,17 +107,23 @@ int box_start(const struct box_start *how, struct ward_box **ret_box, struct war
 	return r;
 }
 
-int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_box, struct ward_error *e)
+int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_box,
+	       struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 	auto_strv words = { 0 };
-	const struct box_start how = { .program = s->program, .words = &words, .detached = flags & WARD_DETACHED,
-				       .rows = s->rows, .columns = s->columns, .name = s->name };
+	const struct box_start how = { .program = s->program,
+				       .words = &words,
+				       .detached = flags & WARD_DETACHED,
+				       .rows = s->rows,
+				       .columns = s->columns,
+				       .name = s->name };
 	int r;
 
 	spec_words(s, 0, &words);
-	r = flags & ~(unsigned)WARD_DETACHED ? ward_fail(&inner, EINVAL, "there is no flag %u", flags)
-					     : box_start(&how, ret_box, &inner);
+	r = flags & ~(unsigned)WARD_DETACHED
+		    ? ward_fail(&inner, EINVAL, "there is no flag %u", flags)
+		    : box_start(&how, ret_box, &inner);
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 
@@ -122,7 +132,8 @@ int ward_open(const char *name_or_id, struct ward_box **ret_box, struct ward_err
 	struct ward_err inner = { 0 };
 	struct box_info info = { 0 };
 	struct ward_box *b = NULL;
-	int r = name_or_id ? boxes_find(name_or_id, &info, &inner) : ward_fail(&inner, EINVAL, "the name is NULL");
+	int r = name_or_id ? boxes_find(name_or_id, &info, &inner)
+			   : ward_fail(&inner, EINVAL, "the name is NULL");
 
 	if (r == 0) {
 		b = box_new(info.id, info.name);

@@ -1,5 +1,6 @@
 /*
- * What can be asked of a box: each is one request over a connection of its own, so threads do not wait for each other.
+ * What can be asked of a box: each is one request over a connection of its own, so threads do not
+ * wait for each other.
  */
 #include "api/process.h"
 
@@ -94,7 +95,8 @@ int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e)
 		r = client_receive(&c, &answer, CLIENT_ANSWER_MS, &inner);
 	client_close(&c);
 	if (r == 0 && answer.message.op != CONTROL_USAGE)
-		r = ward_fail(&inner, EPROTO, "the sandbox %s gave another answer than was asked for", b->id);
+		r = ward_fail(&inner, EPROTO,
+			      "the sandbox %s gave another answer than was asked for", b->id);
 	if (r == 0) {
 		json_begin_object(&j, NULL);
 		json_string(&j, "id", b->id);
@@ -126,7 +128,8 @@ int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, struct ward
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 
-/* Whether the box is alive; one that we know to have ended may need a moment to let go of its entry. */
+/* Whether the box is alive; one that we know to have ended may need a moment to let go of its
+ * entry. */
 static int look_if_alive(struct ward_box *b, bool *ret_alive, struct ward_err *e)
 {
 	const struct timespec moment = { .tv_nsec = 5000000 };
@@ -189,7 +192,8 @@ int ward_list(char **ret_json, struct ward_error *e)
 	return api_fail(e, &inner);
 }
 
-int ward_exec(struct ward_box *b, const struct ward_command *c, struct ward_process **ret_process, struct ward_error *e)
+int ward_exec(struct ward_box *b, const struct ward_command *c, struct ward_process **ret_process,
+	      struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 	struct client client = NO_CLIENT;

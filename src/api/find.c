@@ -1,7 +1,8 @@
 /*
- * Finding the program `ward`. In: the path that the host program gave, or none. Out: a path. Beside the code that this
- * is (the shared library, or the program it was linked into) stands the one that was installed with it; then the place it was
- * built for; then PATH, where only absolute directories count. A set-uid host program has no PATH here.
+ * Finding the program `ward`. In: the path that the host program gave, or none. Out: a path. Beside
+ * the code that this is (the shared library, or the program it was linked into) stands the one that
+ * was installed with it; then the place it was built for; then PATH, where only absolute
+ * directories count. A set-uid host program has no PATH here.
  */
 #include "api/launch.h"
 
@@ -89,6 +90,7 @@ int launch_find(const char *program, char **ret_path, struct ward_err *e)
 			return 0;
 		}
 	}
-	ward_fail(e, ENOENT, "the program `ward` was not found beside the library (%s) nor in PATH", WARD_PROGRAM_BESIDE);
+	ward_fail(e, ENOENT, "the program `ward` was not found beside the library (%s) nor in PATH",
+		  WARD_PROGRAM_BESIDE);
 	return ward_remedy(e, "install it there, or name it: ward_spec_program()");
 }

@@ -1,10 +1,11 @@
 /*
- * Starting ward-box. In: a request. Out: a socket to a fresh process that has it. The host program may have any number
- * of threads, handlers, descriptors and a SIGCHLD disposition of its own, so nothing of it may go on in the child: the calling
- * thread blocks its signals, makes a child that shares its memory and does raw system calls only, and that one makes a
- * second one which becomes `ward` and dies with the first: the program is nobody's child and leaves no zombie, the first is ours, has no
- * exit signal, and is reaped here. ward-box gets a session of its own, default signals, /dev/null as 0-2, its
- * socket as 3, and nothing else.
+ * Starting ward-box. In: a request. Out: a socket to a fresh process that has it. The host program
+ * may have any number of threads, handlers, descriptors and a SIGCHLD disposition of its own, so
+ * nothing of it may go on in the child: the calling thread blocks its signals, makes a child that
+ * shares its memory and does raw system calls only, and that one makes a second one which becomes
+ * `ward` and dies with the first: the program is nobody's child and leaves no zombie, the first is
+ * ours, has no exit signal, and is reaped here. ward-box gets a session of its own, default
+ * signals, /dev/null as 0-2, its socket as 3, and nothing else.
  */
 #include "api/launch.h"
 
@@ -27,10 +28,10 @@
 struct child {
 	const char *path;
 	char *const *envp;
-	int null_fd, sock_fd;	/* both above REQUEST_FD */
+	int null_fd, sock_fd; /* both above REQUEST_FD */
 	bool keep_stdio;
-	char *stack;		/* of the second child */
-	long error;		/* negative: what went wrong */
+	char *stack; /* of the second child */
+	long error;  /* negative: what went wrong */
 	const char *where;
 };
 
@@ -60,7 +61,7 @@ static int become_box(void *argument)
 
 	raw_call(SYS_setsid);
 	for (int i = 1; i <= LAST_SIGNAL; i++)
-		raw_call(SYS_rt_sigaction, i, &plain, 0, 8);	/* SIGKILL and SIGSTOP say no */
+		raw_call(SYS_rt_sigaction, i, &plain, 0, 8); /* SIGKILL and SIGSTOP say no */
 	for (int i = 0; i < REQUEST_FD && !c->keep_stdio; i++) {
 		r = raw_call(SYS_dup3, c->null_fd, i, 0);
 		if (r < 0)
@@ -81,8 +82,11 @@ static int become_box(void *argument)
 static int make_box(void *argument)
 {
 	struct child *c = argument;
-	struct clone_child second = { .flags = CLONE_VM | CLONE_VFORK, .stack = c->stack,
-				      .stack_bytes = STACK_BYTES, .main = become_box, .argument = c };
+	struct clone_child second = { .flags = CLONE_VM | CLONE_VFORK,
+				      .stack = c->stack,
+				      .stack_bytes = STACK_BYTES,
+				      .main = become_box,
+				      .argument = c };
 	long pid = clone_start(&second);
 
 	return pid < 0 ? fail_child(c, "clone", pid) : 0;
@@ -90,9 +94,14 @@ static int make_box(void *argument)
 
 static int run_children(struct child *c, struct ward_err *e)
 {
-	char *stacks = mmap(NULL, 2 * (size_t)STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct clone_child first = { .flags = CLONE_VM | CLONE_VFORK, .quiet = true, .stack = stacks,
-				     .stack_bytes = STACK_BYTES, .main = make_box, .argument = c };
+	char *stacks = mmap(NULL, 2 * (size_t)STACK_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct clone_child first = { .flags = CLONE_VM | CLONE_VFORK,
+				     .quiet = true,
+				     .stack = stacks,
+				     .stack_bytes = STACK_BYTES,
+				     .main = make_box,
+				     .argument = c };
 	sigset_t all, before;
 	long pid;
 
@@ -100,7 +109,8 @@ static int run_children(struct child *c, struct ward_err *e)
 		return ward_fail_errno(e, "no memory for a process");
 	c->stack = stacks + STACK_BYTES;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);	/* no handler of the host program may run in a child */
+	/* no handler of the host program may run in a child */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = clone_start(&first);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	while (pid > 0 && waitpid((pid_t)pid, NULL, __WALL) < 0 && errno == EINTR)
@@ -150,7 +160,8 @@ static int start_box(const char *path, bool keep_stdio, int *ret_fd, struct ward
 }
 
 /* The request as a descriptor whose content cannot change any more. */
-static int seal_request(uint32_t flags, const struct strv *words, uint32_t *ret_bytes, struct ward_err *e)
+static int seal_request(uint32_t flags, const struct strv *words, uint32_t *ret_bytes,
+			struct ward_err *e)
 {
 	auto_fd fd = memfd_create("ward-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	auto_buf bytes = { 0 };
@@ -164,8 +175,8 @@ static int seal_request(uint32_t flags, const struct strv *words, uint32_t *ret_
 	return take_fd(&fd);
 }
 
-int launch(const char *program, uint32_t flags, const struct strv *words, bool keep_stdio, int *ret_fd,
-	   struct ward_err *e)
+int launch(const char *program, uint32_t flags, const struct strv *words, bool keep_stdio,
+	   int *ret_fd, struct ward_err *e)
 {
 	struct request_call call = { .magic = DETACH_MAGIC };
 	auto_fd request_fd = seal_request(flags, words, &call.bytes, e);
@@ -181,14 +192,14 @@ int launch(const char *program, uint32_t flags, const struct strv *words, bool k
 	if (r < 0)
 		return r;
 	r = io_send_fds(sock_fd, &call, sizeof(call), &request_fd, 1);
-	if (r < 0 && r != -EPIPE)	/* EPIPE: it is gone already; launch_answer() says so */
+	if (r < 0 && r != -EPIPE) /* EPIPE: it is gone already; launch_answer() says so */
 		return ward_fail(e, -r, "the request cannot be sent: %s", strerror(-r));
 	*ret_fd = take_fd(&sock_fd);
 	return 0;
 }
 
-int launch_answer(int sock_fd, enum detach_kind expected, struct detach_answer *ret_answer, int *fds, size_t max_fds,
-		  size_t *ret_fds, struct ward_err *e)
+int launch_answer(int sock_fd, enum detach_kind expected, struct detach_answer *ret_answer,
+		  int *fds, size_t max_fds, size_t *ret_fds, struct ward_err *e)
 {
 	ssize_t n = io_recv_fds(sock_fd, ret_answer, sizeof(*ret_answer), fds, max_fds, ret_fds);
 	bool known = n == (ssize_t)sizeof(*ret_answer) && ret_answer->magic == DETACH_MAGIC;
@@ -199,13 +210,18 @@ int launch_answer(int sock_fd, enum detach_kind expected, struct detach_answer *
 	}
 	while (*ret_fds) {
 		close(fds[--*ret_fds]);
-		fds[*ret_fds] = -1;	/* the caller's variables are closed by scope */
+		fds[*ret_fds] = -1; /* the caller's variables are closed by scope */
 	}
 	if (!known || ret_answer->kind != DETACH_REFUSED || ret_answer->error.code <= 0) {
-		ward_fail(e, EPROTO, "the program `ward` ended without an answer, or is of another version than libward " WARD_VERSION);
-		return ward_remedy(e, "install both from one source, or name the program: ward_spec_program()");
+		ward_fail(e, EPROTO,
+			  "the program `ward` ended without an answer, or is of another version "
+			  "than libward " WARD_VERSION);
+		return ward_remedy(
+			e,
+			"install both from one source, or name the program: ward_spec_program()");
 	}
 	*e = ret_answer->error;
-	e->what[sizeof(e->what) - 1] = e->why[sizeof(e->why) - 1] = e->remedy[sizeof(e->remedy) - 1] = '\0';
+	e->what[sizeof(e->what) - 1] = e->why[sizeof(e->why) - 1] =
+		e->remedy[sizeof(e->remedy) - 1] = '\0';
 	return -e->code;
 }

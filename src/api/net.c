@@ -1,6 +1,6 @@
 /*
- * The network of a box: what it may reach, seen and changed while it runs. Each call is one connection to the box's supervisor, as
- * `ward net` makes it.
+ * The network of a box: what it may reach, seen and changed while it runs. Each call is one
+ * connection to the box's supervisor, as `ward net` makes it.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,7 +33,8 @@ int ward_net_show(struct ward_box *b, char **ret_json, struct ward_error *e)
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 
-static int change(struct ward_box *b, bool deny, const char *const rules[], unsigned seconds, struct ward_error *e)
+static int change(struct ward_box *b, bool deny, const char *const rules[], unsigned seconds,
+		  struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 	struct client c = NO_CLIENT;
@@ -44,17 +45,20 @@ static int change(struct ward_box *b, bool deny, const char *const rules[], unsi
 	while (rules && rules[count])
 		count++;
 	if (r == 0)
-		r = client_net_change(&c, deny, (char *const *)(uintptr_t)rules, count, seconds, &now, &inner);
+		r = client_net_change(&c, deny, (char *const *)(uintptr_t)rules, count, seconds,
+				      &now, &inner);
 	client_close(&c);
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 
-int ward_net_allow(struct ward_box *b, const char *const rules[], unsigned seconds, struct ward_error *e)
+int ward_net_allow(struct ward_box *b, const char *const rules[], unsigned seconds,
+		   struct ward_error *e)
 {
 	return change(b, false, rules, seconds, e);
 }
 
-int ward_net_deny(struct ward_box *b, const char *const rules[], unsigned seconds, struct ward_error *e)
+int ward_net_deny(struct ward_box *b, const char *const rules[], unsigned seconds,
+		  struct ward_error *e)
 {
 	return change(b, true, rules, seconds, e);
 }

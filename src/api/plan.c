@@ -1,4 +1,5 @@
-/* ward_plan: what would happen. In: a spec. Out: JSON that a fresh `ward` made of it; nothing else was started. */
+/* ward_plan: what would happen. In: a spec. Out: JSON that a fresh `ward` made of it; nothing else
+ * was started. */
 #include "api/api.h"
 #include "api/launch.h"
 

@@ -1,7 +1,8 @@
 /*
- * Commands in a box. In: a connection to its ward-box. Out: a handle that holds the connection: the command's end comes over it, and
- * its own end hangs the command up. Several threads may wait and signal at once: what comes over the connection is taken under
- * the lock, and an end that arrives between a question and its answer is kept.
+ * Commands in a box. In: a connection to its ward-box. Out: a handle that holds the connection: the
+ * command's end comes over it, and its own end hangs the command up. Several threads may wait and
+ * signal at once: what comes over the connection is taken under the lock, and an end that arrives
+ * between a question and its answer is kept.
  */
 #include "api/process.h"
 
@@ -16,11 +17,13 @@
 int process_check(const struct ward_command *c, struct ward_err *e)
 {
 	if (!c || c->size < sizeof(*c))
-		return ward_fail(e, EINVAL, "the command's size is not that of struct ward_command");
+		return ward_fail(e, EINVAL,
+				 "the command's size is not that of struct ward_command");
 	if (!c->argv || !c->argv[0] || !*c->argv[0])
 		return ward_fail(e, EINVAL, "no command was given");
 	if (!c->rows != !c->columns || c->rows > UINT16_MAX || c->columns > UINT16_MAX)
-		return ward_fail(e, EINVAL, "no terminal has %u rows and %u columns", c->rows, c->columns);
+		return ward_fail(e, EINVAL, "no terminal has %u rows and %u columns", c->rows,
+				 c->columns);
 	return 0;
 }
 
@@ -37,8 +40,8 @@ static struct ward_process *process_new(struct client *client, const struct api_
 	return p;
 }
 
-int process_start(struct client *client, const struct ward_command *c, struct ward_process **ret_process,
-		  struct ward_err *e)
+int process_start(struct client *client, const struct ward_command *c,
+		  struct ward_process **ret_process, struct ward_err *e)
 {
 	const struct control_exec x = {
 		.flags = c->rows ? CONTROL_INPUT | CONTROL_TERMINAL : CONTROL_INPUT,
@@ -121,7 +124,7 @@ int ward_process_wait(struct ward_process *p, int timeout_ms, int *ret_code, str
 			break;
 	}
 	if (r == 1 && ret_code)
-		*ret_code = p->code;	/* it does not change any more */
+		*ret_code = p->code; /* it does not change any more */
 	return r < 0 ? api_fail(e, &inner) : r;
 }
 
@@ -138,7 +141,7 @@ int process_signal(struct ward_process *p, int signal_number, struct ward_err *e
 		while (r == 0 && !p->ended && !take_word(p, CLIENT_ANSWER_MS, e, &r))
 			;
 		if (p->ended)
-			r = 0;	/* meanwhile: it may have been the signal */
+			r = 0; /* meanwhile: it may have been the signal */
 	}
 	pthread_mutex_unlock(&p->lock);
 	return r;
@@ -155,7 +158,8 @@ int ward_process_stream(struct ward_process *p, int which, struct ward_error *e)
 	return r < 0 ? api_fail(e, &inner) : r;
 }
 
-int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns, struct ward_error *e)
+int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns,
+			struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 	int r;

@@ -1,8 +1,9 @@
 /*
- * Requests as bytes. In: words, or bytes that claim to be some. Out: the other. A head, then as many NUL-terminated texts as it
- * promises. The words are a command line of `ward run`, so that whatever can be said there can be asked for here, and there is one
- * reader of options. Reading is a pure function: it takes nothing for granted about the bytes and refuses what does not come
- * out even.
+ * Requests as bytes. In: words, or bytes that claim to be some. Out: the other. A head, then as
+ * many NUL-terminated texts as it promises. The words are a command line of `ward run`, so that
+ * whatever can be said there can be asked for here, and there is one reader of options. Reading is
+ * a pure function: it takes nothing for granted about the bytes and refuses what does not come out
+ * even.
  */
 #include "api/request.h"
 
@@ -51,10 +52,12 @@ int request_read(char *bytes, size_t n, struct request *ret_request, struct ward
 
 	if (n >= sizeof(h))
 		memcpy(&h, bytes, sizeof(h));
-	if (n < sizeof(h) || n > REQUEST_BYTES_MAX || h.magic != DETACH_MAGIC || h.flags & ~(uint32_t)REQUEST_FLAGS ||
-	    h.count > n)	/* no text has less than one byte */
+	if (n < sizeof(h) || n > REQUEST_BYTES_MAX || h.magic != DETACH_MAGIC ||
+	    h.flags & ~(uint32_t)REQUEST_FLAGS || h.count > n) /* no text has less than one byte */
 		return ward_fail(e, EINVAL, "the request is not one of this version");
-	r = (struct request){ .flags = h.flags, .count = h.count, .words = calloc(h.count + 1, sizeof(*r.words)) };
+	r = (struct request){ .flags = h.flags,
+			      .count = h.count,
+			      .words = calloc(h.count + 1, sizeof(*r.words)) };
 	if (!r.words)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!read_words(bytes + sizeof(h), n - sizeof(h), &r)) {

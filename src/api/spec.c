@@ -1,7 +1,8 @@
 /*
- * ward_spec_*: what shall run. In: texts of the host program. Out: a spec that owns copies of them, and the command line that
- * it stands for. Nothing is looked at here but that a text is one; what the policy says to it is found out by ward_plan() and
- * ward_start(), in another process. A setter that fails leaves the spec as it was.
+ * ward_spec_*: what shall run. In: texts of the host program. Out: a spec that owns copies of them,
+ * and the command line that it stands for. Nothing is looked at here but that a text is one; what
+ * the policy says to it is found out by ward_plan() and ward_start(), in another process. A setter
+ * that fails leaves the spec as it was.
  */
 #include "api/api.h"
 
@@ -94,7 +95,8 @@ int ward_spec_name(struct ward_spec *s, const char *name, struct ward_error *e)
 }
 
 /* Both words, or none of them. */
-static int add_field(struct ward_spec *s, const char *option, const char *field, const char *value, struct ward_err *e)
+static int add_field(struct ward_spec *s, const char *option, const char *field, const char *value,
+		     struct ward_err *e)
 {
 	size_t before = s->fields.len;
 
@@ -121,7 +123,8 @@ static int check_field(const char *field, const char *value, struct ward_err *e)
 	return r == 0 ? check_text("the field's value", value, e) : r;
 }
 
-static int set_field(struct ward_spec *s, const char *option, const char *field, const char *value, struct ward_error *e)
+static int set_field(struct ward_spec *s, const char *option, const char *field, const char *value,
+		     struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 
@@ -140,7 +143,8 @@ int ward_spec_add(struct ward_spec *s, const char *field, const char *value, str
 	return set_field(s, "--add", field, value, e);
 }
 
-int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable, struct ward_error *e)
+int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable,
+		    struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 	auto_free char *entry = NULL;
@@ -174,7 +178,8 @@ int ward_spec_command(struct ward_spec *s, const char *const argv[], struct ward
 	if (words.failed)
 		ward_fail(&inner, ENOMEM, "out of memory");
 	else
-		ward_fail(&inner, EINVAL, "%s", words.len ? "the name of the command is empty" : "no command was given");
+		ward_fail(&inner, EINVAL, "%s",
+			  words.len ? "the name of the command is empty" : "no command was given");
 	strv_free(&words);
 	return api_fail(e, &inner);
 }
@@ -213,7 +218,7 @@ void spec_words(const struct ward_spec *s, uint32_t flags, struct strv *out)
 	if (s->widen)
 		strv_add(out, "--widen");
 	if (starts) {
-		strv_add(out, "--detach");	/* so it may be idle */
+		strv_add(out, "--detach"); /* so it may be idle */
 		add_pair(out, "--name", s->name);
 		if (s->rows)
 			strv_add(out, "--tty");

@@ -1,7 +1,7 @@
 /*
- * The host program's ends of a command's streams: they come from ward-box as descriptors, and no byte passes through
- * the library. A stream is handed over once and is the host program's then. Of a terminal there is one descriptor; the library
- * keeps it for its size and hands out copies.
+ * The host program's ends of a command's streams: they come from ward-box as descriptors, and no
+ * byte passes through the library. A stream is handed over once and is the host program's then. Of
+ * a terminal there is one descriptor; the library keeps it for its size and hands out copies.
  */
 #include "api/box.h"
 
@@ -12,13 +12,15 @@
 
 #include "base/io.h"
 
-int streams_take(struct api_streams *s, bool terminal, const int *fds, size_t count, struct ward_err *e)
+int streams_take(struct api_streams *s, bool terminal, const int *fds, size_t count,
+		 struct ward_err *e)
 {
 	*s = NO_STREAMS;
 	if (terminal && (count == 1 || count == 2)) {
 		s->terminal_fd = fds[0];
 		if (count == 2)
-			close(fds[1]);	/* the inner end: without it the command's end is the terminal's */
+			/* the inner end: without it the command's end is the terminal's */
+			close(fds[1]);
 		return 0;
 	}
 	if (!terminal && count == 3) {
@@ -28,7 +30,9 @@ int streams_take(struct api_streams *s, bool terminal, const int *fds, size_t co
 	}
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
-	return ward_fail(e, EMFILE, "of the command's streams %zu arrived: no descriptor is left (ulimit -n)", count);
+	return ward_fail(e, EMFILE,
+			 "of the command's streams %zu arrived: no descriptor is left (ulimit -n)",
+			 count);
 }
 
 void streams_close(struct api_streams *s)
@@ -47,10 +51,14 @@ int streams_hand(struct api_streams *s, int which, struct ward_err *e)
 		return ward_fail(e, EINVAL, "there are the streams 0, 1 and 2, and no %d", which);
 	if (s->terminal_fd >= 0 && which < 2) {
 		fd = fcntl(s->terminal_fd, F_DUPFD_CLOEXEC, 0);
-		return fd < 0 ? ward_fail_errno(e, "the terminal's descriptor cannot be copied") : fd;
+		return fd < 0 ? ward_fail_errno(e, "the terminal's descriptor cannot be copied")
+			      : fd;
 	}
 	fd = take_fd(&s->fds[which]);
-	return fd >= 0 ? fd : ward_fail(e, EBADF, "the stream %d was handed over already, or there is none", which);
+	return fd >= 0 ? fd
+		       : ward_fail(e, EBADF,
+				   "the stream %d was handed over already, or there is none",
+				   which);
 }
 
 int streams_resize(const struct api_streams *s, unsigned rows, unsigned columns, struct ward_err *e)
@@ -58,17 +66,21 @@ int streams_resize(const struct api_streams *s, unsigned rows, unsigned columns,
 	struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns };
 
 	if (rows > UINT16_MAX || columns > UINT16_MAX)
-		return ward_fail(e, EINVAL, "no terminal has %u rows and %u columns", rows, columns);
+		return ward_fail(e, EINVAL, "no terminal has %u rows and %u columns", rows,
+				 columns);
 	if (s->terminal_fd < 0)
 		return ward_fail(e, ENOTTY, "the command has no terminal");
-	return ioctl(s->terminal_fd, TIOCSWINSZ, &size) == 0 ? 0 : ward_fail_errno(e, "the terminal's size cannot be set");
+	return ioctl(s->terminal_fd, TIOCSWINSZ, &size) == 0
+		       ? 0
+		       : ward_fail_errno(e, "the terminal's size cannot be set");
 }
 
 int api_time_left(int timeout_ms, uint64_t began_ms, uint64_t now_ms)
 {
 	if (timeout_ms < 0)
 		return -1;
-	return now_ms - began_ms >= (uint64_t)timeout_ms ? 0 : timeout_ms - (int)(now_ms - began_ms);
+	return now_ms - began_ms >= (uint64_t)timeout_ms ? 0
+							 : timeout_ms - (int)(now_ms - began_ms);
 }
 
 int api_poll(int fd, int timeout_ms, struct ward_err *e)

@@ -1,6 +1,7 @@
 /*
- * The end of a box. In: a handle. Out: whether it has ended, and how. Who waits holds no lock while waiting, so other threads can
- * stop the box meanwhile; what came is taken under the lock, by whoever comes first.
+ * The end of a box. In: a handle. Out: whether it has ended, and how. Who waits holds no lock while
+ * waiting, so other threads can stop the box meanwhile; what came is taken under the lock, by
+ * whoever comes first.
  */
 #include "api/box.h"
 
@@ -35,7 +36,8 @@ static int look_at_socket(struct ward_box *b, struct ward_err *e)
 
 	if (r <= 0)
 		return r;
-	if (launch_answer(b->sock_fd, DETACH_ENDED, &answer, &fd, 1, &count, &inner) < 0 || count != 1)
+	if (launch_answer(b->sock_fd, DETACH_ENDED, &answer, &fd, 1, &count, &inner) < 0 ||
+	    count != 1)
 		return lose(b, "its supervisor was killed, and it with it");
 	b->ended = true;
 	b->code = answer.code;
@@ -64,7 +66,8 @@ static int look_at_register(struct ward_box *b, struct ward_err *e)
 	return b->ended;
 }
 
-/* 1: it has ended; 0: not yet, and *ret_fd (-1: none within timeout_ms) is readable when it has. Under the lock. */
+/* 1: it has ended; 0: not yet, and *ret_fd (-1: none within timeout_ms) is readable when it has.
+ * Under the lock. */
 static int look(struct ward_box *b, int timeout_ms, int *ret_fd, struct ward_err *e)
 {
 	int r;
@@ -112,11 +115,12 @@ int ward_wait(struct ward_box *b, int timeout_ms, int *ret_code, struct ward_err
 			break;
 	}
 	if (r == 1 && ret_code)
-		*ret_code = b->code;	/* it does not change any more */
+		*ret_code = b->code; /* it does not change any more */
 	return r < 0 ? api_fail(e, &inner) : r;
 }
 
-/* A descriptor for poll(): where there is no connection to one that has ended, one that is readable for ever. Under the lock. */
+/* A descriptor for poll(): where there is no connection to one that has ended, one that is readable
+ * for ever. Under the lock. */
 static int end_fd(struct ward_box *b, struct ward_err *e)
 {
 	int fd = -1, r = look(b, -1, &fd, e);

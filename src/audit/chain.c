@@ -1,9 +1,10 @@
 /*
- * The chain. In: events, or lines that anybody may have changed. Out: lines, or the first thing that is wrong with one. Pure; run by the writer in
- * the supervisor and by `ward audit verify`.
+ * The chain. In: events, or lines that anybody may have changed. Out: lines, or the first thing
+ * that is wrong with one. Pure; run by the writer in the supervisor and by `ward audit verify`.
  *
- * A line is BODY `,"hash":"` 64 digits `"}` newline; the hash is SHA-256(hash of the line before, BODY). Whoever changes, removes or
- * swaps a line must write every hash after it anew, and the last one stands in the index (index.c).
+ * A line is BODY `,"hash":"` 64 digits `"}` newline; the hash is SHA-256(hash of the line before,
+ * BODY). Whoever changes, removes or swaps a line must write every hash after it anew, and the last
+ * one stands in the index (index.c).
  */
 #include "audit/chain.h"
 #include "event/event.h"
@@ -13,7 +14,8 @@
 #define TAIL_HEAD ",\"hash\":\""
 #define TAIL_END "\"}\n"
 
-_Static_assert(sizeof(TAIL_HEAD) - 1 + EVENT_HASH_TEXT + sizeof(TAIL_END) - 1 == EVENT_TAIL, "the tail is as long as event.h says");
+_Static_assert(sizeof(TAIL_HEAD) - 1 + EVENT_HASH_TEXT + sizeof(TAIL_END) - 1 == EVENT_TAIL,
+	       "the tail is as long as event.h says");
 
 void chain_hex(const uint8_t digest[CHAIN_BYTES], char ret[2 * CHAIN_BYTES + 1])
 {
@@ -51,7 +53,7 @@ size_t chain_add(struct chain *c, struct ward_event *v, char out[EVENT_LINE_MAX]
 	size_t n;
 
 	v->seq = ++c->seq;
-	n = event_encode(v, out) - 2;	/* without its end */
+	n = event_encode(v, out) - 2; /* without its end */
 	chain_digest(c->head, out, n, c->head);
 	chain_hex(c->head, hex);
 	memcpy(out + n, TAIL_HEAD, sizeof(TAIL_HEAD) - 1);
@@ -63,7 +65,8 @@ size_t chain_add(struct chain *c, struct ward_event *v, char out[EVENT_LINE_MAX]
 }
 
 /* The number and the hash that a line claims. */
-static bool read_claims(const char *line, size_t n, uint64_t *ret_seq, uint8_t ret_hash[CHAIN_BYTES])
+static bool read_claims(const char *line, size_t n, uint64_t *ret_seq,
+			uint8_t ret_hash[CHAIN_BYTES])
 {
 	static const char head[] = "{\"seq\":";
 	size_t i = sizeof(head) - 1;

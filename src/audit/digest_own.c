@@ -1,11 +1,13 @@
 /*
- * The chain's digest with the SHA-256 that ward carries. In: the hash before, a line. Out: its hash. Pure; run by the writer in the
- * supervisor, for whom a crypto library would cost more at every start than it saves.
+ * The chain's digest with the SHA-256 that ward carries. In: the hash before, a line. Out: its
+ * hash. Pure; run by the writer in the supervisor, for whom a crypto library would cost more at
+ * every start than it saves.
  */
 #include "audit/chain.h"
 #include "base/sha256.h"
 
-void chain_digest(const uint8_t before[CHAIN_BYTES], const void *bytes, size_t n, uint8_t ret[CHAIN_BYTES])
+void chain_digest(const uint8_t before[CHAIN_BYTES], const void *bytes, size_t n,
+		  uint8_t ret[CHAIN_BYTES])
 {
 	struct sha256 s;
 

@@ -1,7 +1,9 @@
 /*
- * Escapes of the formats that events are exported in. In: bytes that a sandbox may have chosen. Out: text that stays in its place. Pure functions over (pointer,
- * length), fuzzed (fuzz/escape.c): one walk over the characters for all, a row of special characters for each format. Characters that act (control characters,
- * marks that turn or hide text) never come out as they are, whatever the format allows: who reads a log does so in a terminal or a browser.
+ * Escapes of the formats that events are exported in. In: bytes that a sandbox may have chosen.
+ * Out: text that stays in its place. Pure functions over (pointer, length), fuzzed (fuzz/escape.c):
+ * one walk over the characters for all, a row of special characters for each format. Characters
+ * that act (control characters, marks that turn or hide text) never come out as they are, whatever
+ * the format allows: who reads a log does so in a terminal or a browser.
  */
 #include "audit/escape.h"
 
@@ -13,7 +15,8 @@
 typedef const char *(*special_fn)(unsigned point);
 
 /* lead: what stands before the digits of a character that acts. */
-static void walk(struct buf *out, const char *text, size_t n, special_fn special, const char *lead, bool pairs)
+static void walk(struct buf *out, const char *text, size_t n, special_fn special, const char *lead,
+		 bool pairs)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + n;
 
@@ -40,7 +43,8 @@ static void walk(struct buf *out, const char *text, size_t n, special_fn special
 		else if (!text_acts(point))
 			buf_add(out, s, len);
 		else if (pairs && point >= 0x10000)
-			buf_printf(out, "%s%04x%s%04x", lead, 0xd800 + ((point - 0x10000) >> 10), lead, 0xdc00 + ((point - 0x10000) & 0x3ff));
+			buf_printf(out, "%s%04x%s%04x", lead, 0xd800 + ((point - 0x10000) >> 10),
+				   lead, 0xdc00 + ((point - 0x10000) & 0x3ff));
 		else
 			buf_printf(out, "%s%04x", lead, point);
 		s += len && len <= left ? len : 1;
@@ -49,8 +53,13 @@ static void walk(struct buf *out, const char *text, size_t n, special_fn special
 
 static const char *json_special(unsigned point)
 {
-	return point == '"' ? "\\\"" : point == '\\' ? "\\\\" : point == '\n' ? "\\n" : point == '\t' ? "\\t" : point == '\r' ? "\\r" :
-	       point == 0 ? "\\u0000" : NULL;
+	return point == '"'    ? "\\\""
+	       : point == '\\' ? "\\\\"
+	       : point == '\n' ? "\\n"
+	       : point == '\t' ? "\\t"
+	       : point == '\r' ? "\\r"
+	       : point == 0    ? "\\u0000"
+			       : NULL;
 }
 
 void escape_json(struct buf *out, const char *text, size_t n)
@@ -62,7 +71,10 @@ void escape_json(struct buf *out, const char *text, size_t n)
 
 static const char *header_special(unsigned point)
 {
-	return point == '|' ? "\\|" : point == '\\' ? "\\\\" : point == '\n' || point == '\r' || point == '\t' ? " " : NULL;
+	return point == '|'                                      ? "\\|"
+	       : point == '\\'                                   ? "\\\\"
+	       : point == '\n' || point == '\r' || point == '\t' ? " "
+								 : NULL;
 }
 
 void escape_cef_header(struct buf *out, const char *text, size_t n)
@@ -72,7 +84,11 @@ void escape_cef_header(struct buf *out, const char *text, size_t n)
 
 static const char *value_special(unsigned point)
 {
-	return point == '=' ? "\\=" : point == '\\' ? "\\\\" : point == '\n' || point == '\r' ? "\\n" : point == '\t' ? " " : NULL;
+	return point == '='                     ? "\\="
+	       : point == '\\'                  ? "\\\\"
+	       : point == '\n' || point == '\r' ? "\\n"
+	       : point == '\t'                  ? " "
+						: NULL;
 }
 
 void escape_cef_value(struct buf *out, const char *text, size_t n)
@@ -82,7 +98,11 @@ void escape_cef_value(struct buf *out, const char *text, size_t n)
 
 static const char *sd_special(unsigned point)
 {
-	return point == '"' ? "\\\"" : point == '\\' ? "\\\\" : point == ']' ? "\\]" : point == '\n' || point == '\r' || point == '\t' ? " " : NULL;
+	return point == '"'                                      ? "\\\""
+	       : point == '\\'                                   ? "\\\\"
+	       : point == ']'                                    ? "\\]"
+	       : point == '\n' || point == '\r' || point == '\t' ? " "
+								 : NULL;
 }
 
 void escape_sd(struct buf *out, const char *text, size_t n)
@@ -102,8 +122,13 @@ void escape_line(struct buf *out, const char *text, size_t n)
 
 static const char *html_special(unsigned point)
 {
-	return point == '&' ? "&amp;" : point == '<' ? "&lt;" : point == '>' ? "&gt;" : point == '"' ? "&quot;" : point == '\'' ? "&#39;" :
-	       point == '\n' ? "\\n" : NULL;
+	return point == '&'    ? "&amp;"
+	       : point == '<'  ? "&lt;"
+	       : point == '>'  ? "&gt;"
+	       : point == '"'  ? "&quot;"
+	       : point == '\'' ? "&#39;"
+	       : point == '\n' ? "\\n"
+			       : NULL;
 }
 
 void escape_html(struct buf *out, const char *text, size_t n)

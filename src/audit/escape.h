@@ -1,11 +1,13 @@
-/* Untrusted texts inside other people's formats. Pure functions: whatever the bytes are, what comes out cannot end its own place. */
+/* Untrusted texts inside other people's formats. Pure functions: whatever the bytes are, what comes
+ * out cannot end its own place. */
 #ifndef WARD_AUDIT_ESCAPE_H
 #define WARD_AUDIT_ESCAPE_H
 
 #include "base/buf.h"
 
-/* Each takes n bytes of anything (NUL too) and appends valid UTF-8: bytes that are not become U+FFFD, characters that act on a terminal or turn text around
- * become escapes of the format, or \uXXXX as text where it has none. */
+/* Each takes n bytes of anything (NUL too) and appends valid UTF-8: bytes that are not become
+ * U+FFFD, characters that act on a terminal or turn text around become escapes of the format, or
+ * \uXXXX as text where it has none. */
 
 /* The inside of a JSON string, with its quotes. */
 void escape_json(struct buf *out, const char *text, size_t n);

@@ -1,6 +1,7 @@
 /*
- * Events in the formats of others: what the formats share. In: struct ward_event whose texts may hold any bytes. Out: text. Pure functions, run by ward-audit: `ward audit export`
- * and the sinks (sink.c) use the same ones. Every text goes through escape.c.
+ * Events in the formats of others: what the formats share. In: struct ward_event whose texts may
+ * hold any bytes. Out: text. Pure functions, run by ward-audit: `ward audit export` and the sinks
+ * (sink.c) use the same ones. Every text goes through escape.c.
  */
 #include "audit/export.h"
 
@@ -29,9 +30,11 @@ enum export_format export_format_find(const char *name)
 
 void export_message(const struct ward_event *v, struct buf *out)
 {
-	const struct event_value *object = event_get(v, FIELD_OBJECT), *why = event_get(v, FIELD_WHY);
+	const struct event_value *object = event_get(v, FIELD_OBJECT),
+				 *why = event_get(v, FIELD_WHY);
 
-	buf_printf(out, "%s %s", event_action_name((enum event_action)v->action), event_kind_name((enum event_kind)v->kind));
+	buf_printf(out, "%s %s", event_action_name((enum event_action)v->action),
+		   event_kind_name((enum event_kind)v->kind));
 	if (object && object->len) {
 		buf_puts(out, " ");
 		buf_add(out, object->text, object->len);
@@ -47,7 +50,8 @@ void export_uid(const struct ward_event *v, char ret[96])
 	snprintf(ret, 96, "%.64s:%" PRIu64, v->run ? v->run : "index", v->seq);
 }
 
-static void export_json(unused_arg const struct export_from *from, const struct ward_event *v, struct buf *out)
+static void export_json(unused_arg const struct export_from *from, const struct ward_event *v,
+			struct buf *out)
 {
 	auto_free char *line = malloc(EVENT_LINE_MAX);
 
@@ -57,11 +61,14 @@ static void export_json(unused_arg const struct export_from *from, const struct 
 		out->failed = true;
 }
 
-void export_event(enum export_format f, const struct export_from *from, const struct ward_event *v, struct buf *out)
+void export_event(enum export_format f, const struct export_from *from, const struct ward_event *v,
+		  struct buf *out)
 {
-	static void (*const formats[])(const struct export_from *from, const struct ward_event *v, struct buf *out) = {
-		[EXPORT_JSON] = export_json,	 [EXPORT_OCSF] = export_ocsf, [EXPORT_CEF] = export_cef,
-		[EXPORT_SYSLOG] = export_syslog, [EXPORT_OTLP] = export_otlp,
+	static void (*const formats[])(const struct export_from *from, const struct ward_event *v,
+				       struct buf *out) = {
+		[EXPORT_JSON] = export_json, [EXPORT_OCSF] = export_ocsf,
+		[EXPORT_CEF] = export_cef,   [EXPORT_SYSLOG] = export_syslog,
+		[EXPORT_OTLP] = export_otlp,
 	};
 
 	formats[f](from, v, out);

@@ -1,6 +1,8 @@
 /*
- * CEF and RFC 5424. In: an event. Out: one line. Pure. CEF: the header says what, the extension has the fields under the keys of tables/export.def. RFC 5424: the fields are one
- * element of structured data under their own names, the message is for people; what would make it longer than receivers take is left out, and it says so.
+ * CEF and RFC 5424. In: an event. Out: one line. Pure. CEF: the header says what, the extension has
+ * the fields under the keys of tables/export.def. RFC 5424: the fields are one element of
+ * structured data under their own names, the message is for people; what would make it longer than
+ * receivers take is left out, and it says so.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,7 +14,7 @@
 
 #define VALUE_MAX 1024
 #define SD_MAX 5120
-#define FACILITY 10	/* authpriv: security, not for everybody's eyes */
+#define FACILITY 10 /* authpriv: security, not for everybody's eyes */
 #define SD_ID "ward@32473"
 
 static const struct {
@@ -88,7 +90,10 @@ static void put_extension(const struct event_value *value, struct buf *out)
 /* The object has a key of its own kind; elsewhere it is part of the message. */
 static const char *object_key(unsigned class)
 {
-	return class == 1001 ? "fname" : class == 1007 ? "dproc" : class == 4003 ? "dhost" : "wardObject";
+	return class == 1001   ? "fname"
+	       : class == 1007 ? "dproc"
+	       : class == 4003 ? "dhost"
+			       : "wardObject";
 }
 
 static const char *outcome(const struct ward_event *v)
@@ -114,8 +119,10 @@ void export_cef(const struct export_from *from, const struct ward_event *v, stru
 	escape_cef_header(out, WARD_VERSION, strlen(WARD_VERSION));
 	buf_printf(out, "|%s|", kind);
 	escape_cef_header(out, kind, strlen(kind));
-	buf_printf(out, " %s|%u|rt=%" PRIu64 " act=%s outcome=%s cat=%s externalId=%s dvchost=", event_action_name((enum event_action)v->action),
-		   severities[event_severity(v)], v->time_us / 1000, outcome(v), v->action == ACTION_DENY ? "failure" : "success", kind, uid);
+	buf_printf(out, " %s|%u|rt=%" PRIu64 " act=%s outcome=%s cat=%s externalId=%s dvchost=",
+		   event_action_name((enum event_action)v->action), severities[event_severity(v)],
+		   v->time_us / 1000, outcome(v), v->action == ACTION_DENY ? "failure" : "success",
+		   kind, uid);
 	escape_cef_value(out, from->host, strlen(from->host));
 	if (v->run) {
 		buf_puts(out, " cs2=");
@@ -127,7 +134,8 @@ void export_cef(const struct export_from *from, const struct ward_event *v, stru
 		escape_cef_value(out, object->text, object->len);
 	}
 	for (size_t i = 0; i < v->count; i++)
-		if (v->values[i].field != FIELD_OBJECT && !(class == 4003 && v->values[i].field == FIELD_HOST))
+		if (v->values[i].field != FIELD_OBJECT &&
+		    !(class == 4003 && v->values[i].field == FIELD_HOST))
 			put_extension(&v->values[i], out);
 	buf_puts(out, " msg=");
 	escape_cef_value(out, buf_text(&message), message.len);
@@ -146,7 +154,8 @@ static size_t fitting(const char *text, size_t len, size_t n)
 }
 
 /* False: it has no room. */
-static bool put_param(const char *name, const struct event_value *value, size_t until, struct buf *out)
+static bool put_param(const char *name, const struct event_value *value, size_t until,
+		      struct buf *out)
 {
 	auto_buf plain = { 0 }, quoted = { 0 };
 	size_t n;
@@ -188,14 +197,15 @@ static void put_head(const struct export_from *from, const struct ward_event *v,
 	buf_printf(out, " ward - %s ", event_kind_name((enum event_kind)v->kind));
 }
 
-void export_syslog_carry(const struct export_from *from, const struct ward_event *v, enum export_format f, struct buf *out)
+void export_syslog_carry(const struct export_from *from, const struct ward_event *v,
+			 enum export_format f, struct buf *out)
 {
 	if (f == EXPORT_SYSLOG) {
 		export_syslog(from, v, out);
 		return;
 	}
 	put_head(from, v, out);
-	buf_puts(out, "- ");	/* no structured data */
+	buf_puts(out, "- "); /* no structured data */
 	export_event(f, from, v, out);
 }
 
@@ -213,9 +223,13 @@ void export_syslog(const struct export_from *from, const struct ward_event *v, s
 		escape_sd(out, v->run, strlen(v->run));
 		buf_puts(out, "\"");
 	}
-	buf_printf(out, " action=\"%s\" severity=\"%s\"", event_action_name((enum event_action)v->action), event_severity_name(event_severity(v)));
+	buf_printf(out, " action=\"%s\" severity=\"%s\"",
+		   event_action_name((enum event_action)v->action),
+		   event_severity_name(event_severity(v)));
 	for (size_t i = 0; i < v->count; i++)
-		if (v->values[i].field != FIELD_CUT && !put_param(event_field_name((enum event_field)v->values[i].field), &v->values[i], until, out))
+		if (v->values[i].field != FIELD_CUT &&
+		    !put_param(event_field_name((enum event_field)v->values[i].field),
+			       &v->values[i], until, out))
 			cut = true;
 	if (cut || event_get(v, FIELD_CUT))
 		buf_puts(out, " cut=\"true\"");

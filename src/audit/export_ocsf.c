@@ -1,6 +1,8 @@
 /*
- * OCSF: one JSON object. In: an event. Out: the object of its class, with what the class requires. Pure. Each value of the event goes to the paths that tables/export.def has
- * for it ("process.file.path"); the paths are sorted, and so become nested objects in one walk. What has no row is in "unmapped".
+ * OCSF: one JSON object. In: an event. Out: the object of its class, with what the class requires.
+ * Pure. Each value of the event goes to the paths that tables/export.def has for it
+ * ("process.file.path"); the paths are sorted, and so become nested objects in one walk. What has
+ * no row is in "unmapped".
  */
 #include <inttypes.h>
 #include <string.h>
@@ -62,7 +64,7 @@ static const struct {
 
 struct leaf {
 	char path[64];
-	const char *text;		/* NULL: a number, or the value below */
+	const char *text; /* NULL: a number, or the value below */
 	size_t len;
 	uint64_t number;
 	const struct event_value *value;
@@ -141,7 +143,9 @@ static void put_joined(struct buf *out, const struct event_value *value)
 static void put_value(struct buf *out, const struct event_value *value, enum as as)
 {
 	enum event_type type = event_field_type((enum event_field)value->field);
-	const char *slash = type == EVENT_TEXT && as == AS_BASE && value->len ? memrchr(value->text, '/', value->len) : NULL;
+	const char *slash = type == EVENT_TEXT && as == AS_BASE && value->len
+				    ? memrchr(value->text, '/', value->len)
+				    : NULL;
 
 	if (type == EVENT_NUMBER)
 		buf_printf(out, as == AS_TEXT ? "\"%" PRIu64 "\"" : "%" PRIu64, value->number);
@@ -189,7 +193,7 @@ static void put_level(struct leaves *l, size_t *at, size_t n, struct buf *out)
 		}
 		put_leaf(out, leaf);
 		for ((*at)++; *at < l->len && compare(leaf->path, l->items[*at].path) == 0;)
-			(*at)++;	/* the first one counts */
+			(*at)++; /* the first one counts */
 	}
 	buf_puts(out, "}");
 }
@@ -209,11 +213,13 @@ static const char *class_name(unsigned uid, unsigned *ret_category)
 
 static unsigned http_activity(const struct ward_event *v)
 {
-	static const char methods[][8] = { "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE", "PATCH" };
+	static const char methods[][8] = { "CONNECT", "DELETE", "GET",   "HEAD", "OPTIONS",
+					   "POST",    "PUT",    "TRACE", "PATCH" };
 	const struct event_value *method = event_get(v, FIELD_METHOD);
 
 	for (unsigned i = 0; method && i < ARRAY_LEN(methods); i++)
-		if (method->len == strlen(methods[i]) && memcmp(method->text, methods[i], method->len) == 0)
+		if (method->len == strlen(methods[i]) &&
+		    memcmp(method->text, methods[i], method->len) == 0)
 			return i + 1;
 	return OTHER;
 }
@@ -224,7 +230,7 @@ static unsigned activity(const struct ward_event *v, unsigned class)
 
 	if (class == 4002)
 		return http_activity(v);
-	return class == 4001 && a == 1 && v->action == ACTION_DENY ? 5 : a;	/* Refuse */
+	return class == 4001 && a == 1 && v->action == ACTION_DENY ? 5 : a; /* Refuse */
 }
 
 static void add_decision(struct leaves *l, const struct ward_event *v)
@@ -233,8 +239,9 @@ static void add_decision(struct leaves *l, const struct ward_event *v)
 		uint8_t action, disposition;
 		char text[12];
 	} rows_of[EVENT_ACTIONS] = {
-		[ACTION_LOG] = { 0, 17, "Logged" },	 [ACTION_ALLOW] = { 1, 1, "Allowed" },	[ACTION_DENY] = { 2, 2, "Blocked" },
-		[ACTION_ASK] = { OTHER, OTHER, "Asked" }, [ACTION_APPROVE] = { 1, 8, "Approved" },
+		[ACTION_LOG] = { 0, 17, "Logged" },      [ACTION_ALLOW] = { 1, 1, "Allowed" },
+		[ACTION_DENY] = { 2, 2, "Blocked" },     [ACTION_ASK] = { OTHER, OTHER, "Asked" },
+		[ACTION_APPROVE] = { 1, 8, "Approved" },
 	};
 
 	if (rows_of[v->action].action)
@@ -252,7 +259,8 @@ static void add_fields(struct leaves *l, const struct ward_event *v, unsigned cl
 		bool mapped = false;
 
 		for (size_t k = 0; k < ARRAY_LEN(rows); k++)
-			if (rows[k].field == v->values[i].field && (!rows[k].uid || rows[k].uid == class || rows[k].uid == class / 1000)) {
+			if (rows[k].field == v->values[i].field &&
+			    (!rows[k].uid || rows[k].uid == class || rows[k].uid == class / 1000)) {
 				struct leaf *leaf = add(l, "", rows[k].path);
 
 				leaf->value = &v->values[i];
@@ -260,7 +268,8 @@ static void add_fields(struct leaves *l, const struct ward_event *v, unsigned cl
 				mapped = true;
 			}
 		if (!mapped)
-			add(l, "unmapped.", event_field_name((enum event_field)v->values[i].field))->value = &v->values[i];
+			add(l, "unmapped.", event_field_name((enum event_field)v->values[i].field))
+				->value = &v->values[i];
 	}
 	for (size_t k = 0; k < ARRAY_LEN(fixed); k++)
 		if (!fixed[k].uid || fixed[k].uid == class)
@@ -268,7 +277,8 @@ static void add_fields(struct leaves *l, const struct ward_event *v, unsigned cl
 }
 
 /* What classes require and an event may lack. */
-static void add_required(struct leaves *l, const struct ward_event *v, unsigned class, const char *kind, const char *uid, const struct export_from *from)
+static void add_required(struct leaves *l, const struct ward_event *v, unsigned class,
+			 const char *kind, const char *uid, const struct export_from *from)
 {
 	add_text(l, "device.hostname", from->host);
 	add_number(l, "device.type_id", 0);

@@ -1,5 +1,6 @@
 /*
- * OTLP logs as JSON. In: an event. Out: one log record, and what stands around many. Pure. Numbers of 64 bits are texts, as proto3's JSON wants them.
+ * OTLP logs as JSON. In: an event. Out: one log record, and what stands around many. Pure. Numbers
+ * of 64 bits are texts, as proto3's JSON wants them.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static void put_attribute(struct buf *out, const struct event_value *value)
 	buf_puts(out, ",");
 	put_key(out, f);
 	if (event_field_type(f) == EVENT_NUMBER) {
-		buf_printf(out, "{\"intValue\":\"%" PRIu64 "\"}", value->number > INT64_MAX ? (uint64_t)INT64_MAX : value->number);
+		buf_printf(out, "{\"intValue\":\"%" PRIu64 "\"}",
+			   value->number > INT64_MAX ? (uint64_t)INT64_MAX : value->number);
 	} else if (event_field_type(f) == EVENT_FLAG) {
 		buf_puts(out, "{\"boolValue\":true}");
 	} else if (event_field_type(f) == EVENT_LIST) {
@@ -73,21 +75,28 @@ static void put_attribute(struct buf *out, const struct event_value *value)
 	buf_puts(out, "}");
 }
 
-void export_otlp(unused_arg const struct export_from *from, const struct ward_event *v, struct buf *out)
+void export_otlp(unused_arg const struct export_from *from, const struct ward_event *v,
+		 struct buf *out)
 {
 	static const struct {
 		uint8_t number;
 		char text[6];
-	} severities[] = { { 9, "INFO" }, { 9, "INFO" }, { 10, "INFO2" }, { 13, "WARN" }, { 17, "ERROR" }, { 21, "FATAL" } };
-	const char *kind = event_kind_name((enum event_kind)v->kind), *action = event_action_name((enum event_action)v->action);
+	} severities[] = { { 9, "INFO" },  { 9, "INFO" },   { 10, "INFO2" },
+			   { 13, "WARN" }, { 17, "ERROR" }, { 21, "FATAL" } };
+	const char *kind = event_kind_name((enum event_kind)v->kind),
+		   *action = event_action_name((enum event_action)v->action);
 	const unsigned severity = event_severity(v);
 	auto_buf message = { 0 };
 	char uid[96];
 
 	export_uid(v, uid);
 	export_message(v, &message);
-	buf_printf(out, "{\"timeUnixNano\":\"%" PRIu64 "000\",\"observedTimeUnixNano\":\"%" PRIu64 "000\",\"severityNumber\":%u,\"severityText\":\"%s\",\"eventName\":\"ward.%s\",\"body\":{\"stringValue\":",
-		   v->time_us, v->time_us, severities[severity].number, severities[severity].text, kind);
+	buf_printf(out,
+		   "{\"timeUnixNano\":\"%" PRIu64 "000\",\"observedTimeUnixNano\":\"%" PRIu64
+		   "000\",\"severityNumber\":%u,\"severityText\":\"%s\",\"eventName\":\"ward.%s\","
+		   "\"body\":{\"stringValue\":",
+		   v->time_us, v->time_us, severities[severity].number, severities[severity].text,
+		   kind);
 	escape_json(out, buf_text(&message), message.len);
 	buf_puts(out, "},\"attributes\":[");
 	put_text(out, "ward.kind", kind, strlen(kind));
@@ -112,7 +121,8 @@ void export_otlp_begin(const struct export_from *from, struct buf *out)
 	put_text(out, "service.version", WARD_VERSION, strlen(WARD_VERSION));
 	buf_puts(out, ",");
 	put_text(out, "host.name", from->host, strlen(from->host));
-	buf_puts(out, "]},\"scopeLogs\":[{\"scope\":{\"name\":\"ward\",\"version\":\"" WARD_VERSION "\"},\"logRecords\":[");
+	buf_puts(out, "]},\"scopeLogs\":[{\"scope\":{\"name\":\"ward\",\"version\":\"" WARD_VERSION
+		      "\"},\"logRecords\":[");
 }
 
 void export_otlp_end(struct buf *out)

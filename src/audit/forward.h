@@ -6,10 +6,10 @@
 #include <string.h>
 
 enum forward_op {
-	FORWARD_END = 1,	/* to it: the journal is complete */
-	FORWARD_STOP,		/* from it: a sink that the run must not go on without is stuck */
-	FORWARD_LEFT,		/* from it, at the end: what a sink has not delivered */
-	FORWARD_DONE		/* from it: that was all */
+	FORWARD_END = 1, /* to it: the journal is complete */
+	FORWARD_STOP,    /* from it: a sink that the run must not go on without is stuck */
+	FORWARD_LEFT,    /* from it, at the end: what a sink has not delivered */
+	FORWARD_DONE     /* from it: that was all */
 };
 
 /* Descriptors that it gets: the socket, the sinks as lines, STATE/audit. */

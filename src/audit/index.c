@@ -1,12 +1,16 @@
 /*
- * Writing the index. In: events. Out: lines of STATE/audit/index.jsonl, one chain for all of a user's runs and verbs. Run with the user's rights by
- * the supervisor (twice a run) and by the verbs. Several write at once: each holds the file's lock while it reads the last line and appends
- * after it, in one write; whoever finds half a line removes it (its writer is dead, or its disk was full) and says so in the chain.
+ * Writing the index. In: events. Out: lines of STATE/audit/index.jsonl, one chain for all of a
+ * user's runs and verbs. Run with the user's rights by the supervisor (twice a run) and by the
+ * verbs. Several write at once: each holds the file's lock while it reads the last line and appends
+ * after it, in one write; whoever finds half a line removes it (its writer is dead, or its disk was
+ * full) and says so in the chain.
  *
- * Who opened the file before another one renamed it away (a new segment) sees that it has another name now, and opens anew.
+ * Who opened the file before another one renamed it away (a new segment) sees that it has another
+ * name now, and opens anew.
  *
- * How far it has come is noted outside (mark.h), except for entries that others of the same run follow. An index that does not come
- * as far as its mark was cut or replaced: that is written into the index itself before anything else, so that it stays known.
+ * How far it has come is noted outside (mark.h), except for entries that others of the same run
+ * follow. An index that does not come as far as its mark was cut or replaced: that is written into
+ * the index itself before anything else, so that it stays known.
  */
 #include "audit/index.h"
 
@@ -28,8 +32,9 @@ static int fail_write(int code, struct ward_err *e)
 {
 	errno = code;
 	ward_fail_errno(e, "cannot write the index of the journals");
-	return ward_remedy(e, code == ETIMEDOUT ? "find out who holds its lock (lslocks)" :
-						  "free some space, or look at the directory audit in ward's state directory");
+	return ward_remedy(e, code == ETIMEDOUT ? "find out who holds its lock (lslocks)"
+						: "free some space, or look at the directory audit "
+						  "in ward's state directory");
 }
 
 static int write_lines(struct index *x, const char *bytes, size_t n, struct ward_err *e)
@@ -40,13 +45,14 @@ static int write_lines(struct index *x, const char *bytes, size_t n, struct ward
 		x->end.bytes += n;
 		return 0;
 	}
-	(void)!ftruncate(x->fd, (off_t)x->end.bytes);	/* all or nothing */
+	(void)!ftruncate(x->fd, (off_t)x->end.bytes); /* all or nothing */
 	return fail_write(-r, e);
 }
 
 static int write_event(struct index *x, struct ward_event *v, struct ward_err *e)
 {
-	auto_free char *line = malloc(EVENT_LINE_MAX);	/* not on the stack, whose pages would all be touched */
+	/* not on the stack, whose pages would all be touched */
+	auto_free char *line = malloc(EVENT_LINE_MAX);
 	struct chain before = x->end.chain;
 	int r;
 
@@ -67,11 +73,13 @@ static int open_locked(struct index *x, struct ward_err *e)
 		struct stat mine, named;
 		int r;
 
-		x->fd = openat(x->audit_fd, PLACE_INDEX, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		x->fd = openat(x->audit_fd, PLACE_INDEX,
+			       O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 		r = x->fd < 0 ? -errno : place_lock(x->fd);
 		if (r < 0)
 			return fail_write(-r, e);
-		if (fstat(x->fd, &mine) == 0 && fstatat(x->audit_fd, PLACE_INDEX, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (fstat(x->fd, &mine) == 0 &&
+		    fstatat(x->audit_fd, PLACE_INDEX, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
 			return 0;
 		close(x->fd);
@@ -107,7 +115,8 @@ static int next_segment(struct index *x, struct ward_err *e)
 	if (renameat(x->audit_fd, PLACE_INDEX, x->audit_fd, name) < 0)
 		return fail_write(errno, e);
 	close(x->fd);
-	x->fd = openat(x->audit_fd, PLACE_INDEX, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	x->fd = openat(x->audit_fd, PLACE_INDEX,
+		       O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (x->fd < 0 || place_lock(x->fd) < 0)
 		return fail_write(errno, e);
 	x->end = end;
@@ -124,13 +133,15 @@ static int tell_loss(struct index *x, struct ward_err *e)
 	struct chain mark;
 
 	if (mark_get(x->audit_fd, &mark) < 0 || mark.seq < x->end.chain.seq ||
-	    (mark.seq == x->end.chain.seq && memcmp(mark.head, x->end.chain.head, CHAIN_BYTES) == 0))
+	    (mark.seq == x->end.chain.seq &&
+	     memcmp(mark.head, x->end.chain.head, CHAIN_BYTES) == 0))
 		return 0;
-	event_text(&v, FIELD_WHY, "the index was cut or replaced: an entry that was written before is not there");
+	event_text(&v, FIELD_WHY,
+		   "the index was cut or replaced: an entry that was written before is not there");
 	event_number(&v, FIELD_LOST, mark.seq > x->end.chain.seq ? mark.seq - x->end.chain.seq : 1);
 	if (write_event(x, &v, e) < 0)
 		return -e->code;
-	mark_put(x->audit_fd, &x->end.chain);	/* it is told once */
+	mark_put(x->audit_fd, &x->end.chain); /* it is told once */
 	return 0;
 }
 
@@ -142,8 +153,11 @@ static int open_index(struct index *x, struct ward_err *e)
 		return r;
 	r = place_read_end(x->fd, &x->end);
 	if (r == -EBADMSG) {
-		ward_fail(e, EBADMSG, "the last line of the index of the journals is not one of a journal");
-		return ward_remedy(e, "ward audit verify --all tells more; move the file index.jsonl in ward's state directory aside to begin a new one");
+		ward_fail(e, EBADMSG,
+			  "the last line of the index of the journals is not one of a journal");
+		return ward_remedy(e,
+				   "ward audit verify --all tells more; move the file index.jsonl "
+				   "in ward's state directory aside to begin a new one");
 	}
 	if (r < 0)
 		return fail_write(-r, e);
@@ -163,13 +177,16 @@ int index_append(int audit_fd, struct ward_event *events, size_t count, struct w
 
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = write_event(&x, &events[i], e);
-	if (r == 0 && count && events[count - 1].kind != EVENT_JOURNAL_BEGIN && events[count - 1].kind != EVENT_JOURNAL_HEAD)
+	if (r == 0 && count && events[count - 1].kind != EVENT_JOURNAL_BEGIN &&
+	    events[count - 1].kind != EVENT_JOURNAL_HEAD)
 		mark_put(audit_fd, &x.end.chain);
 	own_close_fd(&x.fd);
 	return r;
 }
 
-int index_append_with(int audit_fd, int (*fill)(const struct chain *c, void *with, struct ward_event *ret, struct ward_err *e),
+int index_append_with(int audit_fd,
+		      int (*fill)(const struct chain *c, void *with, struct ward_event *ret,
+				  struct ward_err *e),
 		      void (*done)(int audit_fd, void *with), void *with, struct ward_err *e)
 {
 	struct index x = { .audit_fd = audit_fd, .fd = -1 };

@@ -1,16 +1,21 @@
 /*
- * The journal's writer. In: events of one run. Out: lines of STATE/audit/live/ID.jsonl, which becomes runs/ID.jsonl at the end; begin, heads and
- * end go to the index. Runs in the supervisor with the user's rights; nobody else writes the file, and its lock says that its writer lives.
+ * The journal's writer. In: events of one run. Out: lines of STATE/audit/live/ID.jsonl, which
+ * becomes runs/ID.jsonl at the end; begin, heads and end go to the index. Runs in the supervisor
+ * with the user's rights; nobody else writes the file, and its lock says that its writer lives.
  *
- * Events are gathered and written together, once for each turn of the supervisor's loop. A write that fails is undone as a whole: the chain
- * goes back to the last line that is in the file, the lost ones are counted, and what the policy says happens: the run ends
- * (audit.on_full: stop), or goes on, and the first line that can be written again is a journal.gap with the count. No write is waited for
- * with fsync: after a power failure the last seconds may be missing, which the index tells.
+ * Events are gathered and written together, once for each turn of the supervisor's loop. A write
+ * that fails is undone as a whole: the chain goes back to the last line that is in the file, the
+ * lost ones are counted, and what the policy says happens: the run ends (audit.on_full: stop), or
+ * goes on, and the first line that can be written again is a journal.gap with the count. No write
+ * is waited for with fsync: after a power failure the last seconds may be missing, which the index
+ * tells.
  *
- * How much is written is the sandbox's choice, and no limit of its own counts it: a journal that has filled its first file leaves the last of the disk
- * to others, and counts as one that cannot be written until there is more.
+ * How much is written is the sandbox's choice, and no limit of its own counts it: a journal that
+ * has filled its first file leaves the last of the disk to others, and counts as one that cannot be
+ * written until there is more.
  *
- * Times come from the wall's clock; when that was set (it moves differently from the clock since boot), a line says so.
+ * Times come from the wall's clock; when that was set (it moves differently from the clock since
+ * boot), a line says so.
  */
 #include "audit/journal.h"
 
@@ -29,26 +34,29 @@
 #include "event/event.h"
 
 #define BUFFER (5 * EVENT_LINE_MAX)
-#define FULL (2 * EVENT_LINE_MAX)	/* beyond it there is room for an event and what is told before it */
+/* beyond it there is room for an event and what is told before it */
+#define FULL (2 * EVENT_LINE_MAX)
 #define JUMP_US 1000000
-#define LEFT_MOST (1ULL << 30)	/* bytes of a disk, or a twentieth of it, that a long journal leaves to others */
-#define MARK_EVENTS 10000	/* so often the index hears how far a journal is, */
-#define MARK_US (300 * 1000000ULL)	/* or so often if something was written */
+/* bytes of a disk, or a twentieth of it, that a long journal leaves to others */
+#define LEFT_MOST (1ULL << 30)
+#define MARK_EVENTS 10000          /* so often the index hears how far a journal is, */
+#define MARK_US (300 * 1000000ULL) /* or so often if something was written */
 
 struct journal {
 	struct event_sink sink;
 	char run[48];
 	int audit_fd, fd;
 	bool go_on;
-	bool ending;			/* the run is over: nobody makes more events */
+	bool ending; /* the run is over: nobody makes more events */
 	unsigned segment;
-	struct chain chain, written;	/* with what is in the buffer, without it */
-	uint64_t bytes;			/* of the file */
-	uint64_t lost, lost_told, lost_telling;	/* all, on record, in the buffer */
-	int error;			/* errno of the last failure, 0: none */
-	uint64_t wall_us, boot_us;	/* when the last event was taken, by both clocks */
-	uint64_t marked_seq, marked_us;	/* what the index knows */
-	size_t gathered, len;		/* events (without what the journal itself tells) and bytes in the buffer */
+	struct chain chain, written;            /* with what is in the buffer, without it */
+	uint64_t bytes;                         /* of the file */
+	uint64_t lost, lost_told, lost_telling; /* all, on record, in the buffer */
+	int error;                              /* errno of the last failure, 0: none */
+	uint64_t wall_us, boot_us;              /* when the last event was taken, by both clocks */
+	uint64_t marked_seq, marked_us;         /* what the index knows */
+	/* events (without what the journal itself tells) and bytes in the buffer */
+	size_t gathered, len;
 	char buffer[BUFFER];
 };
 
@@ -69,7 +77,8 @@ static int fail(struct journal *j, int code, struct ward_err *e)
 		return 0;
 	errno = code;
 	ward_fail_errno(e, "the journal cannot be written");
-	return ward_remedy(e, "free some space in ward's state directory, or let runs go on without it: --set audit.on_full=continue");
+	return ward_remedy(e, "free some space in ward's state directory, or let runs go on "
+			      "without it: --set audit.on_full=continue");
 }
 
 /* The buffer's lines are not in the file and never will be. */
@@ -81,13 +90,15 @@ static void drop_buffer(struct journal *j)
 	j->gathered = j->len = 0;
 }
 
-/* A journal that is long already would take the last of the disk. How a run ended, and what is missing, are a few lines. */
+/* A journal that is long already would take the last of the disk. How a run ended, and what is
+ * missing, are a few lines. */
 static bool is_tight(const struct journal *j)
 {
 	struct statvfs v;
 	unsigned long long whole, left;
 
-	if (j->ending || (!j->segment && j->bytes <= JOURNAL_SEGMENT_MAX) || fstatvfs(j->audit_fd, &v) < 0)
+	if (j->ending || (!j->segment && j->bytes <= JOURNAL_SEGMENT_MAX) ||
+	    fstatvfs(j->audit_fd, &v) < 0)
 		return false;
 	whole = (unsigned long long)v.f_blocks * v.f_frsize;
 	left = (unsigned long long)v.f_bavail * v.f_frsize;
@@ -104,9 +115,9 @@ static int write_buffer(struct journal *j)
 	if (j->fd < 0)
 		return -(j->error ? j->error : EBADF);
 	if (fstat(j->fd, &st) < 0 || st.st_nlink == 0)
-		return -ENOENT;		/* removed: what is written now goes nowhere */
+		return -ENOENT; /* removed: what is written now goes nowhere */
 	if ((uint64_t)st.st_size != j->bytes)
-		return -EBADMSG;	/* somebody else has written, or taken away */
+		return -EBADMSG; /* somebody else has written, or taken away */
 	if (is_tight(j))
 		return -ENOSPC;
 	r = io_write_all(j->fd, j->buffer, j->len);
@@ -145,14 +156,18 @@ static int make_file(struct journal *j)
 	char name[PLACE_NAME];
 
 	place_name(name, PLACE_LIVE, j->run, -1);
-	j->fd = openat(j->audit_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	j->fd = openat(j->audit_fd, name,
+		       O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (j->fd < 0 && errno == ENOENT) {
 		struct ward_err ignored;
 		auto_fd live = store_open_dir(j->audit_fd, PLACE_LIVE, &ignored);
 		auto_fd runs = store_open_dir(j->audit_fd, PLACE_RUNS, &ignored);
 
 		if (live >= 0 && runs >= 0)
-			j->fd = openat(j->audit_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+			j->fd = openat(j->audit_fd, name,
+				       O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW |
+					       O_CLOEXEC,
+				       0600);
 	}
 	if (j->fd < 0)
 		return -errno;
@@ -160,7 +175,8 @@ static int make_file(struct journal *j)
 	return place_lock(j->fd);
 }
 
-/* Until the file is locked, whoever ends the journals of killed runs could take it for one of those. */
+/* Until the file is locked, whoever ends the journals of killed runs could take it for one of
+ * those. */
 static int open_file(struct journal *j)
 {
 	int r = place_share(j->audit_fd);
@@ -239,7 +255,8 @@ static int resume(struct journal *j, struct ward_err *e)
 	if (r < 0)
 		return r;
 	j->chain = j->written = end.chain;
-	for (place_name(name, PLACE_RUNS, j->run, 0); fstatat(j->audit_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;)
+	for (place_name(name, PLACE_RUNS, j->run, 0);
+	     fstatat(j->audit_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;)
 		place_name(name, PLACE_RUNS, j->run, (int)++j->segment);
 	return next_segment(j, PLACE_RUNS, e);
 }
@@ -266,8 +283,9 @@ static int begin(struct event_sink *s, const char *run, struct ward_err *e)
 		return fail(j, -r, e);
 	*e = own;
 	ward_wrap(e, "journal");
-	return ward_remedy(e, "%.300s; or let runs go on without a journal: --set audit.on_full=continue",
-			   own.remedy[0] ? own.remedy : "free some space in ward's state directory");
+	return ward_remedy(
+		e, "%.300s; or let runs go on without a journal: --set audit.on_full=continue",
+		own.remedy[0] ? own.remedy : "free some space in ward's state directory");
 }
 
 static int flush(struct event_sink *s, struct ward_err *e)
@@ -284,8 +302,9 @@ static int flush(struct event_sink *s, struct ward_err *e)
 		return fail(j, j->error, e);
 	if (j->fd >= 0 && j->bytes > JOURNAL_SEGMENT_MAX)
 		r = next_segment(j, PLACE_LIVE, &ignored);
-	else if (j->fd >= 0 && (j->written.seq - j->marked_seq >= MARK_EVENTS ||
-				(j->written.seq > j->marked_seq && boot_us() - j->marked_us >= MARK_US)))
+	else if (j->fd >= 0 &&
+		 (j->written.seq - j->marked_seq >= MARK_EVENTS ||
+		  (j->written.seq > j->marked_seq && boot_us() - j->marked_us >= MARK_US)))
 		r = tell_index(j, EVENT_JOURNAL_HEAD, &ignored);
 	return r < 0 ? fail(j, -r, e) : 0;
 }
@@ -307,8 +326,9 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 {
 	struct journal *j = (struct journal *)(void *)s;
 	struct ward_event v;
-	struct ward_err later = { 0 };	/* an error is kept in j, and told by the next flush */
-	uint64_t boot = boot_us(), wall = event_now_us(), expected = j->wall_us + (boot - j->boot_us);
+	struct ward_err later = { 0 }; /* an error is kept in j, and told by the next flush */
+	uint64_t boot = boot_us(), wall = event_now_us(),
+		 expected = j->wall_us + (boot - j->boot_us);
 
 	memcpy(&v, taken, offsetof(struct ward_event, values) + taken->count * sizeof(v.values[0]));
 	if (j->len > FULL)
@@ -331,10 +351,11 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 
 /* -- its life */
 
-/* Of one that was closed, for the next. To give that much back to the kernel takes a word with every processor, in the last moment of a run. */
+/* Of one that was closed, for the next. To give that much back to the kernel takes a word with
+ * every processor, in the last moment of a run. */
 static struct journal *left;
 
-#ifdef __SANITIZE_ADDRESS__	/* which tells of what is used after it was freed, not of what is kept */
+#ifdef __SANITIZE_ADDRESS__ /* which tells of what is used after it was freed, not of what is kept */
 #define KEEP false
 #else
 #define KEEP true
@@ -347,7 +368,8 @@ struct journal *journal_create(bool go_on)
 	left = NULL;
 	if (!j)
 		return NULL;
-	memset(j, 0, offsetof(struct journal, buffer));	/* the buffer's pages are touched when they are used */
+	/* the buffer's pages are touched when they are used */
+	memset(j, 0, offsetof(struct journal, buffer));
 	j->sink = (struct event_sink){ .begin = begin, .take = take, .flush = flush };
 	j->audit_fd = j->fd = -1;
 	j->go_on = go_on;
@@ -389,7 +411,8 @@ static int finish(struct journal *j, struct ward_err *e)
 		r = tell_index(j, EVENT_JOURNAL_END, e);
 	moved = place_move(j->audit_fd, from, to);
 	if (moved < 0 && r == 0)
-		r = ward_fail(e, -moved, "the journal cannot be put with the others: %s", strerror(-moved));
+		r = ward_fail(e, -moved, "the journal cannot be put with the others: %s",
+			      strerror(-moved));
 	return r;
 }
 

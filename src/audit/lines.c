@@ -1,6 +1,7 @@
 /*
- * Reading journals. In: STATE/audit, whose files anybody with the user's rights may have changed. Out: lines, names. Run by ward-audit. Files are read,
- * never mapped: one that is cut while it is read must not end the reader.
+ * Reading journals. In: STATE/audit, whose files anybody with the user's rights may have changed.
+ * Out: lines, names. Run by ward-audit. Files are read, never mapped: one that is cut while it is
+ * read must not end the reader.
  */
 #include "audit/lines.h"
 
@@ -14,7 +15,8 @@
 
 int lines_open(struct lines *l, int audit_fd, const char *name)
 {
-	*l = (struct lines){ .fd = openat(audit_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) };
+	*l = (struct lines){ .fd = openat(audit_fd, name,
+					  O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) };
 	snprintf(l->name, sizeof(l->name), "%s", name);
 	if (l->fd < 0)
 		return -errno;
@@ -53,7 +55,8 @@ int lines_next(struct lines *l, const char **ret_line, size_t *ret_len)
 	size_t looked = 0;
 
 	for (;;) {
-		const char *begin = l->buffer + l->at, *end = memchr(begin + looked, '\n', l->len - l->at - looked);
+		const char *begin = l->buffer + l->at,
+			   *end = memchr(begin + looked, '\n', l->len - l->at - looked);
 		ssize_t n;
 
 		if (end) {
@@ -139,7 +142,7 @@ int lines_runs(int audit_fd, struct strv *ret, struct ward_err *e)
 				add_run(ret, entry->d_name);
 	}
 	strv_sort(ret);
-	for (size_t i = 0; i < ret->len; i++) {	/* each once */
+	for (size_t i = 0; i < ret->len; i++) { /* each once */
 		if (kept && strcmp(ret->items[kept - 1], ret->items[i]) == 0)
 			free(ret->items[i]);
 		else

@@ -1,9 +1,10 @@
 /*
- * The mark. In: the head of the index. Out: STATE/trusted-head, one line "ENTRY:HASH". Run with the user's rights by whoever writes the
- * index, under its lock, and read by `ward audit verify`. The index holds at least what its mark says; if entry ENTRY is missing
- * or has another hash, the index was cut, removed or replaced, which nothing in an index that begins anew could show. The file
- * lies beside the directory audit, so that removing that directory leaves it. Whoever has the user's rights can change
- * the mark as well (SECURITY.md says what helps against that).
+ * The mark. In: the head of the index. Out: STATE/trusted-head, one line "ENTRY:HASH". Run with the
+ * user's rights by whoever writes the index, under its lock, and read by `ward audit verify`. The
+ * index holds at least what its mark says; if entry ENTRY is missing or has another hash, the index
+ * was cut, removed or replaced, which nothing in an index that begins anew could show. The file
+ * lies beside the directory audit, so that removing that directory leaves it. Whoever has the
+ * user's rights can change the mark as well (SECURITY.md says what helps against that).
  */
 #include "audit/mark.h"
 
@@ -27,7 +28,8 @@ bool mark_read(const char *text, size_t n, struct chain *ret)
 		n--;
 	for (; at < n && at < 19 && text[at] >= '0' && text[at] <= '9'; at++)
 		c.seq = c.seq * 10 + (uint64_t)(text[at] - '0');
-	if (!at || at == n || text[at] != ':' || !c.seq || !chain_unhex(text + at + 1, n - at - 1, c.head, CHAIN_BYTES))
+	if (!at || at == n || text[at] != ':' || !c.seq ||
+	    !chain_unhex(text + at + 1, n - at - 1, c.head, CHAIN_BYTES))
 		return false;
 	*ret = c;
 	return true;
@@ -57,7 +59,8 @@ int mark_get(int audit_fd, struct chain *ret)
 
 void mark_put(int audit_fd, const struct chain *c)
 {
-	auto_fd fd = openat(audit_fd, PLACE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	auto_fd fd = openat(audit_fd, PLACE,
+			    O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	char text[MARK_TEXT];
 	size_t n;
 
@@ -65,7 +68,7 @@ void mark_put(int audit_fd, const struct chain *c)
 		return;
 	mark_text(c, text);
 	n = strlen(text);
-	text[n++] = '\n';	/* in place of the NUL */
+	text[n++] = '\n'; /* in place of the NUL */
 	if (pwrite(fd, text, n, 0) == (ssize_t)n)
 		(void)!ftruncate(fd, (off_t)n);
 }

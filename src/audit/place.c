@@ -1,12 +1,17 @@
 /*
- * Where journals lie. In: the state directory, ids of runs. Out: open directories, names, locks, the end of a file. Run with the user's
- * rights by the supervisor and by the verbs; a sandbox never has the state directory in view.
+ * Where journals lie. In: the state directory, ids of runs. Out: open directories, names, locks,
+ * the end of a file. Run with the user's rights by the supervisor and by the verbs; a sandbox never
+ * has the state directory in view.
  *
- *	STATE/audit/index.jsonl		the user's own chain: which journals there are, their heads, signatures, what was done outside runs
- *	STATE/audit/live/ID.jsonl	the journal of a run that goes on; locked while its writer lives
- *	STATE/audit/runs/ID.jsonl	the journal of a run that has ended; ID.N.jsonl are its earlier files
+ *	STATE/audit/index.jsonl		the user's own chain: which journals there are, their heads,
+ *					signatures, what was done outside runs
+ *	STATE/audit/live/ID.jsonl	the journal of a run that goes on; locked while its writer
+ *					lives
+ *	STATE/audit/runs/ID.jsonl	the journal of a run that has ended; ID.N.jsonl are its
+ *					earlier files
  *	STATE/audit/key, key.pub	Ed25519, 0600 (sign.c)
- *	STATE/audit/sealed		when the index was last signed: its time; there is one as soon as there is a signature
+ *	STATE/audit/sealed		when the index was last signed: its time; there is one as
+ *					soon as there is a signature
  *	STATE/trusted-head		how far the index had come (mark.c)
  */
 #include "audit/place.h"
@@ -39,7 +44,8 @@ int place_open(bool make, struct ward_err *e)
 			if (errno == ENOENT)
 				return ward_fail(e, ENOENT, "there is no journal yet");
 			ward_fail_errno(e, "cannot look at the state directory %.300s", path);
-			return ward_remedy(e, "make it a directory of your own, or set WARD_STATE_DIR to another");
+			return ward_remedy(e, "make it a directory of your own, or set "
+					      "WARD_STATE_DIR to another");
 		}
 	}
 	state = store_open(e);
@@ -54,8 +60,11 @@ int place_open(bool make, struct ward_err *e)
 		return ward_fail_errno(e, "cannot open the journals");
 	if (faccessat(state, MARK_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return ward_fail(e, ENOENT, "there is no journal yet");
-	ward_fail(e, ESTALE, "the journals are gone: there was an index (" MARK_NAME " tells of it), and the directory audit is missing");
-	return ward_remedy(e, "put the directory back; the next run begins a new index, which will tell of the loss");
+	ward_fail(e, ESTALE,
+		  "the journals are gone: there was an index (" MARK_NAME
+		  " tells of it), and the directory audit is missing");
+	return ward_remedy(e, "put the directory back; the next run begins a new index, which will "
+			      "tell of the loss");
 }
 
 void place_name(char ret[PLACE_NAME], const char *dir, const char *run, int segment)
@@ -95,7 +104,8 @@ static int lock(int fd, int operation)
 		if (!until)
 			until = now + PLACE_WAIT_MS;
 		if (now >= until)
-			return -ETIMEDOUT;	/* somebody stopped while he had it: nobody hangs for that */
+			/* somebody stopped while he had it: nobody hangs for that */
+			return -ETIMEDOUT;
 		nanosleep(&moment, NULL);
 	}
 	return 0;
@@ -148,7 +158,7 @@ int place_read_end(int fd, struct place_end *ret)
 			ret->bytes = (uint64_t)from + at + len;
 			break;
 		}
-		if (many || from == 0)	/* no line is that long */
+		if (many || from == 0) /* no line is that long */
 			return many ? -EBADMSG : (ret->torn = (uint64_t)st.st_size, 0);
 		want = 3 * EVENT_LINE_MAX;
 		bytes = many = malloc(want);

@@ -1,7 +1,8 @@
 /*
- * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where nobody holds the lock of a journal whose writer is dead. Out: the same
- * journals with a last line that says so, among those of ended runs, their heads in the index. Run with the user's rights by `ward recover` (which
- * a run's guardian becomes), by the next run, and by `ward audit`.
+ * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where nobody holds
+ * the lock of a journal whose writer is dead. Out: the same journals with a last line that says so,
+ * among those of ended runs, their heads in the index. Run with the user's rights by `ward recover`
+ * (which a run's guardian becomes), by the next run, and by `ward audit`.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +45,8 @@ static int end_index(int audit_fd, const char *run, const struct place_end *end,
 	return index_append(audit_fd, &v, 1, e);
 }
 
-/* The number that a file of this run would get if it were not the last: how many there are before it. */
+/* The number that a file of this run would get if it were not the last: how many there are before
+ * it. */
 static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *e)
 {
 	char from[PLACE_NAME], to[PLACE_NAME];
@@ -72,10 +74,13 @@ static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *
 	place_name(from, PLACE_LIVE, run, -1);
 	place_name(to, PLACE_RUNS, run, -1);
 	r = place_move(audit_fd, from, to);
-	return r < 0 ? ward_fail(e, -r, "the journal of the killed run %s cannot be moved: %s", run, strerror(-r)) : 1;
+	return r < 0 ? ward_fail(e, -r, "the journal of the killed run %s cannot be moved: %s", run,
+				 strerror(-r))
+		     : 1;
 }
 
-/* The writer's lock. Readers hold a shared one for a moment to see whether the writer lives: they are waited for. */
+/* The writer's lock. Readers hold a shared one for a moment to see whether the writer lives: they
+ * are waited for. */
 static bool take_over(int fd)
 {
 	for (int i = 0; i < 50; i++) {
@@ -100,9 +105,9 @@ static int recover_one(int audit_fd, int live_fd, const char *name, struct ward_
 	memcpy(run, name, n - 6);
 	run[n - 6] = '\0';
 	if (!place_is_id(run) || !take_over(fd))
-		return 0;	/* its writer lives */
+		return 0; /* its writer lives */
 	if (fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;	/* it has ended just now */
+		return 0; /* it has ended just now */
 	return recover_file(audit_fd, fd, run, e);
 }
 
@@ -130,7 +135,8 @@ int journal_recover(size_t most, struct ward_err *e)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		if (looked++ == 0 && place_lock(audit) < 0)	/* against writers that have made their file and not locked it yet */
+		/* against writers that have made their file and not locked it yet */
+		if (looked++ == 0 && place_lock(audit) < 0)
 			return 0;
 		r = recover_one(audit, live, entry->d_name, e);
 		finished += r > 0;

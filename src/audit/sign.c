@@ -1,9 +1,11 @@
 /*
- * Signing. In: the head of the index. Out: a checkpoint line in it, Ed25519. Run by ward-audit with the user's rights, never on the start path. The key is the
- * user's own and lies in a file that only he can read: it proves to others that the journal is the one that this user's ward wrote up to
- * a checkpoint they know, and not that the user himself did not write another one (SECURITY.md).
+ * Signing. In: the head of the index. Out: a checkpoint line in it, Ed25519. Run by ward-audit with
+ * the user's rights, never on the start path. The key is the user's own and lies in a file that
+ * only he can read: it proves to others that the journal is the one that this user's ward wrote up
+ * to a checkpoint they know, and not that the user himself did not write another one (SECURITY.md).
  *
- * The file key holds the 32 private bytes; key.pub the public ones as text, for those who verify elsewhere. Of two that make a key at once one wins, by link(2).
+ * The file key holds the 32 private bytes; key.pub the public ones as text, for those who verify
+ * elsewhere. Of two that make a key at once one wins, by link(2).
  */
 #include "audit/sign.h"
 
@@ -59,7 +61,8 @@ static int make_key(int audit_fd)
 	EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
 	uint8_t bytes[SIGN_KEY];
 	size_t n = sizeof(bytes);
-	int r = key && EVP_PKEY_get_raw_private_key(key, bytes, &n) == 1 && n == SIGN_KEY ? 0 : -EIO;
+	int r = key && EVP_PKEY_get_raw_private_key(key, bytes, &n) == 1 && n == SIGN_KEY ? 0
+											  : -EIO;
 
 	if (r == 0)
 		r = write_new(audit_fd, "key", bytes, sizeof(bytes), 0600);
@@ -74,15 +77,21 @@ static int read_key(int audit_fd, uint8_t ret[SIGN_KEY], struct ward_err *e)
 	struct stat st;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : ward_fail_errno(e, "cannot read the journal's key");
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077)) {
+		return errno == ENOENT ? -ENOENT
+				       : ward_fail_errno(e, "cannot read the journal's key");
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & 077)) {
 		ward_fail(e, EPERM, "the journal's key is not a file that only its owner can read");
-		return ward_remedy(e, "chmod 600 it if nobody else has read it; else move it aside, a new one is made");
+		return ward_remedy(e, "chmod 600 it if nobody else has read it; else move it "
+				      "aside, a new one is made");
 	}
-	return read(fd, ret, SIGN_KEY) == SIGN_KEY ? 0 : ward_fail(e, EIO, "the journal's key is not one");
+	return read(fd, ret, SIGN_KEY) == SIGN_KEY
+		       ? 0
+		       : ward_fail(e, EIO, "the journal's key is not one");
 }
 
-static int open_key(int audit_fd, EVP_PKEY **ret_key, char ret_hex[SIGN_KEY_HEX], struct ward_err *e)
+static int open_key(int audit_fd, EVP_PKEY **ret_key, char ret_hex[SIGN_KEY_HEX],
+		    struct ward_err *e)
 {
 	uint8_t bytes[SIGN_KEY], public[SIGN_KEY];
 	size_t n = sizeof(public);
@@ -119,7 +128,8 @@ static int fill(const struct chain *c, void *with, struct ward_event *ret, struc
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	size_t n = sizeof(signature);
 	bool done = context && EVP_DigestSignInit(context, NULL, NULL, NULL, s->key) == 1 &&
-		    EVP_DigestSign(context, signature, &n, m.bytes, sizeof(m.bytes)) == 1 && n == SIGN_BYTES;
+		    EVP_DigestSign(context, signature, &n, m.bytes, sizeof(m.bytes)) == 1 &&
+		    n == SIGN_BYTES;
 
 	EVP_MD_CTX_free(context);
 	if (!done)
@@ -137,10 +147,11 @@ static int fill(const struct chain *c, void *with, struct ward_event *ret, struc
 /* When the index was last signed: its time is what counts (journal_seal_due). */
 static void note_sealed(int audit_fd)
 {
-	auto_fd fd = openat(audit_fd, PLACE_SEALED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd fd = openat(audit_fd, PLACE_SEALED,
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && futimens(fd, NULL) < 0)
-		return;	/* then it is signed once more than need be */
+		return; /* then it is signed once more than need be */
 }
 
 static void note_signed(int audit_fd, void *with)
@@ -180,12 +191,14 @@ int sign_public(int audit_fd, char ret_hex[SIGN_KEY_HEX], struct ward_err *e)
 	return 0;
 }
 
-bool sign_check(const uint8_t key[SIGN_KEY], const uint8_t head[CHAIN_BYTES], const uint8_t signature[SIGN_BYTES])
+bool sign_check(const uint8_t key[SIGN_KEY], const uint8_t head[CHAIN_BYTES],
+		const uint8_t signature[SIGN_BYTES])
 {
 	EVP_PKEY *public = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, SIGN_KEY);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	struct message m = message_of(head);
-	bool good = public && context && EVP_DigestVerifyInit(context, NULL, NULL, NULL, public) == 1 &&
+	bool good = public && context &&
+		    EVP_DigestVerifyInit(context, NULL, NULL, NULL, public) == 1 &&
 		    EVP_DigestVerify(context, signature, SIGN_BYTES, m.bytes, sizeof(m.bytes)) == 1;
 
 	EVP_MD_CTX_free(context);

@@ -8,11 +8,13 @@
 #define SIGN_BYTES 64
 #define SIGN_KEY_HEX (2 * SIGN_KEY + 1)
 
-/* Appends a checkpoint to the index: a signature over its head. Makes the key (STATE/audit/key, 0600) if there is none. */
+/* Appends a checkpoint to the index: a signature over its head. Makes the key (STATE/audit/key,
+ * 0600) if there is none. */
 must_check int sign_checkpoint(int audit_fd, struct ward_err *e);
 /* The public key that lies beside the journals, hexadecimal. -ENOENT: there is none. */
 must_check int sign_public(int audit_fd, char ret_hex[SIGN_KEY_HEX], struct ward_err *e);
 /* Whether the signature is that key's over this head. */
-bool sign_check(const uint8_t key[SIGN_KEY], const uint8_t head[CHAIN_BYTES], const uint8_t signature[SIGN_BYTES]);
+bool sign_check(const uint8_t key[SIGN_KEY], const uint8_t head[CHAIN_BYTES],
+		const uint8_t signature[SIGN_BYTES]);
 
 #endif

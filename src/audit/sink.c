@@ -1,10 +1,15 @@
 /*
- * A sink: delivers the events of one run. In: the journal, as it grows. Out: what a kind of sink makes of it (sink_ops). Run by ward-audit, in a process of its own for each sink, locked up
- * (sink_confine.c) with the user's rights otherwise. The journal is the queue: a run never waits for a sink, nothing is kept in memory, and after a break it is read again from the last event
- * that is known to be delivered. So an event can come twice, with the same id, and never not at all: what is left at the end stays on record (sink_state.c) and is sent later.
+ * A sink: delivers the events of one run. In: the journal, as it grows. Out: what a kind of sink
+ * makes of it (sink_ops). Run by ward-audit, in a process of its own for each sink, locked up
+ * (sink_confine.c) with the user's rights otherwise. The journal is the queue: a run never waits
+ * for a sink, nothing is kept in memory, and after a break it is read again from the last event
+ * that is known to be delivered. So an event can come twice, with the same id, and never not at
+ * all: what is left at the end stays on record (sink_state.c) and is sent later.
  *
- * Delivered means: taken by the file system; answered by the collector; for a stream, read by the other side: the kernel says that nothing is unread two seconds after it was sent, or the
- * other side has closed after us. A connection that breaks before that is made anew, and the events are sent again. A datagram that was sent counts as delivered.
+ * Delivered means: taken by the file system; answered by the collector; for a stream, read by the
+ * other side: the kernel says that nothing is unread two seconds after it was sent, or the other
+ * side has closed after us. A connection that breaks before that is made anew, and the events are
+ * sent again. A datagram that was sent counts as delivered.
  */
 #include "audit/sink.h"
 
@@ -27,8 +32,10 @@
 static const struct sink_ops *ops_of(const struct sink *s)
 {
 	static const struct sink_ops *const all[] = {
-		[SINK_FILE] = &sink_file,  [SINK_COMMAND] = &sink_command, [SINK_UNIX] = &sink_datagram, [SINK_UDP] = &sink_datagram,
-		[SINK_TCP] = &sink_stream, [SINK_TLS] = &sink_stream,	   [SINK_HTTP] = &sink_otlp,	 [SINK_HTTPS] = &sink_otlp,
+		[SINK_FILE] = &sink_file,     [SINK_COMMAND] = &sink_command,
+		[SINK_UNIX] = &sink_datagram, [SINK_UDP] = &sink_datagram,
+		[SINK_TCP] = &sink_stream,    [SINK_TLS] = &sink_stream,
+		[SINK_HTTP] = &sink_otlp,     [SINK_HTTPS] = &sink_otlp,
 	};
 
 	return all[s->policy->way];
@@ -42,7 +49,8 @@ static void confirm(struct sink *s, uint64_t seq)
 		return;
 	s->shared->confirmed = seq;
 	snprintf(text, sizeof(text), "%020" PRIu64 "\n", seq);
-	(void)!pwrite(s->state_fd, text, 21, 0);	/* what fails: events are sent twice after a kill */
+	/* what fails: events are sent twice after a kill */
+	(void)!pwrite(s->state_fd, text, 21, 0);
 }
 
 /* So many of the events that were sent are delivered. */
@@ -53,10 +61,12 @@ static void count(struct sink *s, uint64_t events)
 	s->shared->why[0] = '\0';
 }
 
-/* Waits, at most so long, for the end of the run; true: for news of the connection, too, which have come. */
+/* Waits, at most so long, for the end of the run; true: for news of the connection, too, which have
+ * come. */
 static bool wait_ms(struct sink *s, unsigned ms, bool connection)
 {
-	struct pollfd polled[2] = { { .fd = s->ending ? -1 : s->wake_fd, .events = POLLIN }, { .fd = connection ? s->fd : -1, .events = POLLIN } };
+	struct pollfd polled[2] = { { .fd = s->ending ? -1 : s->wake_fd, .events = POLLIN },
+				    { .fd = connection ? s->fd : -1, .events = POLLIN } };
 
 	if (poll(polled, 2, (int)ms) > 0 && polled[0].revents)
 		s->ending = true;
@@ -67,7 +77,8 @@ static bool wait_ms(struct sink *s, unsigned ms, bool connection)
 
 static void put_record(struct sink *s, const struct ward_event *v)
 {
-	const bool frame = s->policy->way == SINK_TCP || s->policy->way == SINK_TLS, otlp = s->policy->format == EXPORT_OTLP;
+	const bool frame = s->policy->way == SINK_TCP || s->policy->way == SINK_TLS,
+		   otlp = s->policy->format == EXPORT_OTLP;
 
 	s->record.len = 0;
 	if (s->policy->way >= SINK_UNIX && s->policy->way <= SINK_TLS)
@@ -75,7 +86,8 @@ static void put_record(struct sink *s, const struct ward_event *v)
 	else
 		export_event((enum export_format)s->policy->format, &s->from, v, &s->record);
 	if (frame)
-		buf_printf(&s->batch, "%zu ", s->record.len);	/* octet counting, RFC 6587 and 5425 */
+		/* octet counting, RFC 6587 and 5425 */
+		buf_printf(&s->batch, "%zu ", s->record.len);
 	if (otlp && !s->count)
 		export_otlp_begin(&s->from, &s->batch);
 	buf_puts(&s->batch, otlp && s->count ? "," : "");
@@ -97,9 +109,10 @@ static enum tail_state gather(struct sink *s)
 	s->batch.len = 0;
 	s->count = 0;
 	s->last = s->position;
-	while (s->count < ARRAY_LEN(s->ends) && s->batch.len < BATCH_BYTES && (state = tail_next(&s->tail, &line, &n)) == TAIL_LINE) {
+	while (s->count < ARRAY_LEN(s->ends) && s->batch.len < BATCH_BYTES &&
+	       (state = tail_next(&s->tail, &line, &n)) == TAIL_LINE) {
 		if (!event_decode(line, n, scratch, &v, NULL) || v.seq <= s->position)
-			continue;	/* ward audit verify tells of what is no event */
+			continue; /* ward audit verify tells of what is no event */
 		s->last = v.seq;
 		if (event_severity(&v) >= s->policy->severity)
 			put_record(s, &v);
@@ -161,14 +174,16 @@ static void look_at_marks(struct sink *s)
 		return;
 	}
 	unread = ops_of(s)->unread(s);
-	if (now - s->mark_ms < CONFIRM_MS || unread < 0 || s->bytes - (uint64_t)unread < s->mark_bytes)
+	if (now - s->mark_ms < CONFIRM_MS || unread < 0 ||
+	    s->bytes - (uint64_t)unread < s->mark_bytes)
 		return;
 	confirm(s, s->mark_seq);
 	count(s, s->mark_unsure);
 	s->mark_seq = 0;
 }
 
-/* The other side of a stream has something to say: most often that it goes. What it read last may not be kept yet. */
+/* The other side of a stream has something to say: most often that it goes. What it read last may
+ * not be kept yet. */
 static void look_at_connection(struct sink *s)
 {
 	struct ward_err e = { 0 };
@@ -245,7 +260,8 @@ int sink_run(struct sink *s)
 				return SINK_ALL;
 			continue;
 		}
-		if (wait_ms(s, s->ending ? IDLE_MS : idle_ms, ops_of(s)->stream && s->policy->way != SINK_COMMAND))
+		if (wait_ms(s, s->ending ? IDLE_MS : idle_ms,
+			    ops_of(s)->stream && s->policy->way != SINK_COMMAND))
 			look_at_connection(s);
 		look_at_marks(s);
 		idle_ms = idle_ms * 2 < IDLE_MAX_MS ? idle_ms * 2 : IDLE_MAX_MS;

@@ -1,6 +1,8 @@
 /*
- * Sinks on this machine: a file and a command. In: a batch of lines. Out: lines at the end of a file, whole batches or nothing, also beside other runs; or the standard input of a command. Run by
- * ward-audit in the process of one sink. The file is never followed through a link at its end; when it is long enough it becomes FILE.1 and so on, under a lock that every writer takes.
+ * Sinks on this machine: a file and a command. In: a batch of lines. Out: lines at the end of a
+ * file, whole batches or nothing, also beside other runs; or the standard input of a command. Run
+ * by ward-audit in the process of one sink. The file is never followed through a link at its end;
+ * when it is long enough it becomes FILE.1 and so on, under a lock that every writer takes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,8 @@
 #include "audit/sink.h"
 #include "base/io.h"
 
-#define GOODBYE_MS 60000	/* for a command to end; whoever started this process ends it earlier */
+/* for a command to end; whoever started this process ends it earlier */
+#define GOODBYE_MS 60000
 
 static int fail_path(const struct sink *s, int code, struct ward_err *e)
 {
@@ -32,7 +35,8 @@ static int file_open(struct sink *s, struct ward_err *e)
 {
 	struct stat st;
 
-	s->fd = open(path_of(s), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	s->fd = open(path_of(s),
+		     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (s->fd < 0)
 		return fail_path(s, errno, e);
 	if (fstat(s->fd, &st) == 0 && S_ISREG(st.st_mode))
@@ -52,7 +56,8 @@ static bool has_name(const struct sink *s, struct stat *ret)
 {
 	struct stat named;
 
-	return fstat(s->fd, ret) == 0 && lstat(path_of(s), &named) == 0 && named.st_ino == ret->st_ino && named.st_dev == ret->st_dev;
+	return fstat(s->fd, ret) == 0 && lstat(path_of(s), &named) == 0 &&
+	       named.st_ino == ret->st_ino && named.st_dev == ret->st_dev;
 }
 
 /* FILE -> FILE.1 -> FILE.2 ... */
@@ -84,7 +89,8 @@ static int take_file(struct sink *s, struct stat *ret, struct ward_err *e)
 		if (r < 0)
 			return e->code ? r : fail_path(s, -r, e);
 		if (has_name(s, ret)) {
-			if (!ret->st_size || (uint64_t)ret->st_size + s->batch.len <= s->policy->max_bytes)
+			if (!ret->st_size ||
+			    (uint64_t)ret->st_size + s->batch.len <= s->policy->max_bytes)
 				return 0;
 			shift(s);
 		}
@@ -102,7 +108,7 @@ static int file_send(struct sink *s, struct ward_err *e)
 		return r;
 	r = io_write_all(s->fd, s->batch.data, s->batch.len);
 	if (r < 0)
-		(void)!ftruncate(s->fd, st.st_size);	/* no half lines */
+		(void)!ftruncate(s->fd, st.st_size); /* no half lines */
 	flock(s->fd, LOCK_UN);
 	return r < 0 ? fail_path(s, -r, e) : 0;
 }
@@ -118,7 +124,11 @@ static int file_finish(struct sink *s, unused_arg struct ward_err *e)
 	return 0;
 }
 
-const struct sink_ops sink_file = { .open = file_open, .send = file_send, .unread = file_unread, .finish = file_finish, .close = file_close };
+const struct sink_ops sink_file = { .open = file_open,
+				    .send = file_send,
+				    .unread = file_unread,
+				    .finish = file_finish,
+				    .close = file_close };
 
 /* -- a command */
 
@@ -127,8 +137,12 @@ static int command_open(struct sink *s, struct ward_err *e)
 	const char *program = s->policy->place ? s->policy->place : s->policy->words.items[0];
 	int ends[2];
 
-	if (*program != '/')	/* kept by an older ward; whoever wrote what is found now is not known */
-		return ward_fail(e, EINVAL, "%s: its program has no absolute path and is not looked for; to give up what is left remove the run's file in audit/sinks", s->policy->to);
+	/* kept by an older ward; whoever wrote what is found now is not known */
+	if (*program != '/')
+		return ward_fail(e, EINVAL,
+				 "%s: its program has no absolute path and is not looked for; to "
+				 "give up what is left remove the run's file in audit/sinks",
+				 s->policy->to);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return fail_path(s, errno, e);
 	s->bytes = s->mark_seq = 0;
@@ -138,7 +152,8 @@ static int command_open(struct sink *s, struct ward_err *e)
 
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		signal(SIGPIPE, SIG_DFL);
-		if (nothing >= 0 && dup2(ends[0], 0) == 0 && dup2(nothing, 1) == 1 && dup2(nothing, 2) == 2 && chdir("/") == 0)
+		if (nothing >= 0 && dup2(ends[0], 0) == 0 && dup2(nothing, 1) == 1 &&
+		    dup2(nothing, 2) == 2 && chdir("/") == 0)
 			execv(program, s->policy->words.items);
 		_exit(127);
 	}
@@ -201,8 +216,15 @@ static int command_finish(struct sink *s, struct ward_err *e)
 	own_close_fd(&s->fd);
 	s->fd = -1;
 	code = reap(s, GOODBYE_MS);
-	return code == 0 ? 0 : ward_fail(e, EIO, code < 0 ? "%s: it does not end" : "%s: its exit status is %d", s->policy->to, code);
+	return code == 0 ? 0
+			 : ward_fail(e, EIO,
+				     code < 0 ? "%s: it does not end" : "%s: its exit status is %d",
+				     s->policy->to, code);
 }
 
-const struct sink_ops sink_command = { .stream = true, .open = command_open, .send = command_send, .unread = command_unread,
-				       .finish = command_finish, .close = command_close };
+const struct sink_ops sink_command = { .stream = true,
+				       .open = command_open,
+				       .send = command_send,
+				       .unread = command_unread,
+				       .finish = command_finish,
+				       .close = command_close };

@@ -1,7 +1,9 @@
 /*
- * Sinks behind a socket: syslog over a Unix socket, UDP, TCP and TLS. In: a batch of messages. Out: datagrams, or a stream in which each message has its length in front. Run by ward-audit
- * in the process of one sink. Nothing waits for ever: connecting has a limit, a write goes on as long as the other side reads (the run does not wait for it), and a peer that is gone is found
- * by TCP's own timer.
+ * Sinks behind a socket: syslog over a Unix socket, UDP, TCP and TLS. In: a batch of messages. Out:
+ * datagrams, or a stream in which each message has its length in front. Run by ward-audit in the
+ * process of one sink. Nothing waits for ever: connecting has a limit, a write goes on as long as
+ * the other side reads (the run does not wait for it), and a peer that is gone is found by TCP's
+ * own timer.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -18,7 +20,7 @@
 #include "base/io.h"
 
 #define CONNECT_MS 10000
-#define SILENT_MS 30000		/* unacknowledged for so long: the peer is gone */
+#define SILENT_MS 30000 /* unacknowledged for so long: the peer is gone */
 #define GOODBYE_MS 2000
 
 static bool is_tls(const struct sink *s)
@@ -99,7 +101,8 @@ int sink_write(struct sink *s, const char *bytes, size_t n, struct ward_err *e)
 {
 	while (n > 0) {
 		struct pollfd polled = { .fd = s->fd, .events = POLLOUT };
-		ssize_t done = s->ssl ? sink_tls_write(s, bytes, n, &polled.events, e) : send(s->fd, bytes, n, MSG_NOSIGNAL);
+		ssize_t done = s->ssl ? sink_tls_write(s, bytes, n, &polled.events, e)
+				      : send(s->fd, bytes, n, MSG_NOSIGNAL);
 
 		if (done > 0) {
 			bytes += done;
@@ -123,7 +126,8 @@ ssize_t sink_read(struct sink *s, char *bytes, size_t n, int timeout_ms, struct 
 
 	for (;;) {
 		struct pollfd polled = { .fd = s->fd, .events = POLLIN };
-		ssize_t got = s->ssl ? sink_tls_read(s, bytes, n, &polled.events, e) : recv(s->fd, bytes, n, 0);
+		ssize_t got = s->ssl ? sink_tls_read(s, bytes, n, &polled.events, e)
+				     : recv(s->fd, bytes, n, 0);
 		uint64_t now = io_now_ms();
 
 		if (got >= 0 || (s->ssl && got != -EAGAIN))
@@ -149,7 +153,8 @@ static int64_t stream_unread(struct sink *s)
 	return ioctl(s->fd, SIOCOUTQ, &n) < 0 ? -1 : n;
 }
 
-/* We close; who has read everything closes, too, and who had not resets. One that does neither has at least got it. */
+/* We close; who has read everything closes, too, and who had not resets. One that does neither has
+ * at least got it. */
 static int stream_finish(struct sink *s, struct ward_err *e)
 {
 	uint64_t until = io_now_ms() + GOODBYE_MS;
@@ -160,20 +165,27 @@ static int stream_finish(struct sink *s, struct ward_err *e)
 	shutdown(s->fd, SHUT_WR);
 	for (;;) {
 		uint64_t now = io_now_ms();
-		ssize_t n = now < until ? sink_read(s, bytes, sizeof(bytes), (int)(until - now), e) : -ETIMEDOUT;
+		ssize_t n = now < until ? sink_read(s, bytes, sizeof(bytes), (int)(until - now), e)
+					: -ETIMEDOUT;
 
 		if (n > 0)
 			continue;
 		if (n == 0 || (n == -ETIMEDOUT && stream_unread(s) == 0))
 			break;
-		return n == -ETIMEDOUT ? ward_fail(e, ETIMEDOUT, "%s: it does not read", s->policy->to) : (int)n;
+		return n == -ETIMEDOUT
+			       ? ward_fail(e, ETIMEDOUT, "%s: it does not read", s->policy->to)
+			       : (int)n;
 	}
 	sink_disconnect(s);
 	return 0;
 }
 
-const struct sink_ops sink_stream = { .stream = true, .open = sink_connect, .send = stream_send, .unread = stream_unread,
-				      .finish = stream_finish, .close = sink_disconnect };
+const struct sink_ops sink_stream = { .stream = true,
+				      .open = sink_connect,
+				      .send = stream_send,
+				      .unread = stream_unread,
+				      .finish = stream_finish,
+				      .close = sink_disconnect };
 
 /* -- datagrams */
 
@@ -205,12 +217,14 @@ static int datagram_send(struct sink *s, struct ward_err *e)
 		struct pollfd polled = { .fd = s->fd, .events = POLLOUT };
 
 		while (send(s->fd, s->batch.data + from, s->ends[i] - from, MSG_NOSIGNAL) < 0) {
-			if (errno == EMSGSIZE) {	/* no datagram is that long: it can never be sent */
+			/* no datagram is that long: it can never be sent */
+			if (errno == EMSGSIZE) {
 				s->shared->dropped++;
 				break;
 			}
 			if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
-				return ward_fail(e, errno, "%s: %s", s->policy->to, strerror(errno));
+				return ward_fail(e, errno, "%s: %s", s->policy->to,
+						 strerror(errno));
 			poll(&polled, 1, 1000);
 		}
 	}
@@ -228,5 +242,8 @@ static int datagram_finish(struct sink *s, unused_arg struct ward_err *e)
 	return 0;
 }
 
-const struct sink_ops sink_datagram = { .open = datagram_open, .send = datagram_send, .unread = datagram_unread, .finish = datagram_finish,
+const struct sink_ops sink_datagram = { .open = datagram_open,
+					.send = datagram_send,
+					.unread = datagram_unread,
+					.finish = datagram_finish,
 					.close = sink_disconnect };

@@ -1,6 +1,8 @@
 /*
- * An OTLP collector over HTTP. In: a batch, which is an ExportLogsServiceRequest as JSON. Out: POST, and what its answer means: taken; taken in part, or refused for good, which is counted; or to
- * be tried again, after the time that it asks for. Run by ward-audit in the process of one sink. One connection a request: nothing has to be known about an idle one.
+ * An OTLP collector over HTTP. In: a batch, which is an ExportLogsServiceRequest as JSON. Out:
+ * POST, and what its answer means: taken; taken in part, or refused for good, which is counted; or
+ * to be tried again, after the time that it asks for. Run by ward-audit in the process of one sink.
+ * One connection a request: nothing has to be known about an idle one.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,10 +18,13 @@ static int read_answer(struct sink *s, struct sink_reply *ret, struct ward_err *
 	char bytes[4096];
 	ssize_t n;
 
-	while ((n = sink_read(s, bytes, sizeof(bytes), ANSWER_MS, e)) > 0 && answer.len < ANSWER_MAX)
+	while ((n = sink_read(s, bytes, sizeof(bytes), ANSWER_MS, e)) > 0 &&
+	       answer.len < ANSWER_MAX)
 		buf_add(&answer, bytes, (size_t)n);
 	if (n < 0 && !answer.len)
-		return n == -ETIMEDOUT ? ward_fail(e, ETIMEDOUT, "%s: it does not answer", s->policy->to) : (int)n;
+		return n == -ETIMEDOUT
+			       ? ward_fail(e, ETIMEDOUT, "%s: it does not answer", s->policy->to)
+			       : (int)n;
 	if (!sink_reply_read(buf_text(&answer), answer.len, ret))
 		return ward_fail(e, EPROTO, "%s: its answer is not one of HTTP", s->policy->to);
 	return 0;
@@ -33,8 +38,10 @@ static int otlp_send(struct sink *s, struct ward_err *e)
 	auto_buf head = { 0 };
 	int r;
 
-	buf_printf(&head, "POST %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: ward/" WARD_VERSION "\r\nContent-Type: application/json\r\n", p->path, v6 ? "[" : "", p->host,
-		   v6 ? "]" : "", p->port);
+	buf_printf(&head,
+		   "POST %s HTTP/1.1\r\nHost: %s%s%s:%u\r\nUser-Agent: ward/" WARD_VERSION
+		   "\r\nContent-Type: application/json\r\n",
+		   p->path, v6 ? "[" : "", p->host, v6 ? "]" : "", p->port);
 	if (s->token)
 		buf_printf(&head, "Authorization: Bearer %s\r\n", s->token);
 	buf_printf(&head, "Content-Length: %zu\r\nConnection: close\r\n\r\n", s->batch.len);
@@ -50,7 +57,8 @@ static int otlp_send(struct sink *s, struct ward_err *e)
 		s->shared->dropped += reply.rejected < s->count ? reply.rejected : s->count;
 		return 0;
 	}
-	if (reply.status == 400 || reply.status == 413 || reply.status == 422) {	/* it will never take these */
+	/* it will never take these */
+	if (reply.status == 400 || reply.status == 413 || reply.status == 422) {
 		s->shared->dropped += s->count;
 		return 0;
 	}
@@ -69,4 +77,8 @@ static int otlp_finish(struct sink *s, unused_arg struct ward_err *e)
 	return 0;
 }
 
-const struct sink_ops sink_otlp = { .open = sink_connect, .send = otlp_send, .unread = otlp_unread, .finish = otlp_finish, .close = sink_disconnect };
+const struct sink_ops sink_otlp = { .open = sink_connect,
+				    .send = otlp_send,
+				    .unread = otlp_unread,
+				    .finish = otlp_finish,
+				    .close = sink_disconnect };

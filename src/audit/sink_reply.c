@@ -1,12 +1,13 @@
 /*
- * The answer of an OTLP collector. In: bytes of HTTP/1 from outside. Out: what it means. A pure function, fuzzed (fuzz/reply.c).
+ * The answer of an OTLP collector. In: bytes of HTTP/1 from outside. Out: what it means. A pure
+ * function, fuzzed (fuzz/reply.c).
  */
 #include <string.h>
 #include <strings.h>
 
 #include "audit/sink.h"
 
-#define RETRY_MAX 60	/* seconds */
+#define RETRY_MAX 60 /* seconds */
 
 /* A number behind a key somewhere in the body, as text or not: proto3's JSON has both. */
 static uint64_t number_behind(const char *body, size_t n, const char *key)
@@ -43,7 +44,8 @@ bool sink_reply_read(const char *bytes, size_t n, struct sink_reply *ret)
 			continue;
 		for (line += len; line < end && *line == ' '; line++)
 			;
-		for (; line < end && *line >= '0' && *line <= '9' && ret->retry_after <= RETRY_MAX; line++)
+		for (; line < end && *line >= '0' && *line <= '9' && ret->retry_after <= RETRY_MAX;
+		     line++)
 			ret->retry_after = ret->retry_after * 10 + (unsigned)(*line - '0');
 		if (ret->retry_after > RETRY_MAX)
 			ret->retry_after = RETRY_MAX;

@@ -1,7 +1,9 @@
 /*
- * Records of sinks. In: a run and its sinks. Out: STATE/audit/sinks/RUN.N, for each sink that has something to deliver: in 20 digits the number of the last event that is delivered, then the sink as
- * the policy had it. Who delivers holds the file's lock; when all is delivered the file goes. So what was left by a collector that was away, or by a kill, is found by the next run and by
- * `ward audit send`. Run by ward-audit.
+ * Records of sinks. In: a run and its sinks. Out: STATE/audit/sinks/RUN.N, for each sink that has
+ * something to deliver: in 20 digits the number of the last event that is delivered, then the sink
+ * as the policy had it. Who delivers holds the file's lock; when all is delivered the file goes. So
+ * what was left by a collector that was away, or by a kill, is found by the next run and by `ward
+ * audit send`. Run by ward-audit.
  */
 #include "audit/sink_state.h"
 
@@ -29,10 +31,12 @@ static bool read_record(int fd, uint64_t *ret_seq, char **ret_line)
 	uint64_t seq = 0;
 	char *end;
 
-	if (lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, SINK_LINE_MAX, &text) < 0 || text.len < 22 || text.data[20] != '\n')
+	if (lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, SINK_LINE_MAX, &text) < 0 ||
+	    text.len < 22 || text.data[20] != '\n')
 		return false;
 	for (int i = 0; i < 20; i++) {
-		if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(seq, 10U, &seq) ||
+		if (text.data[i] < '0' || text.data[i] > '9' ||
+		    __builtin_mul_overflow(seq, 10U, &seq) ||
 		    __builtin_add_overflow(seq, (unsigned)(text.data[i] - '0'), &seq))
 			return false;
 	}
@@ -54,7 +58,8 @@ static int write_record(int fd, const char *line, uint64_t seq)
 	return io_write_all(fd, text.data, text.len);
 }
 
-int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t from, int *ret_fd, uint64_t *ret_seq, char **ret_line, struct ward_err *e)
+int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t from, int *ret_fd,
+		    uint64_t *ret_seq, char **ret_line, struct ward_err *e)
 {
 	auto_fd dir = line ? store_open_dir(audit_fd, SINK_DIR, e) : -1, fd = -1;
 	auto_free char *kept = NULL;
@@ -65,7 +70,8 @@ int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t f
 	if (line && dir < 0)
 		return dir;
 	path_of(path, name);
-	fd = openat(audit_fd, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (line ? O_CREAT : 0), 0600);
+	fd = openat(audit_fd, path,
+		    O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (line ? O_CREAT : 0), 0600);
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot keep a record of a sink");
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
@@ -73,7 +79,8 @@ int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t f
 	*ret_seq = from;
 	if (!read_record(fd, ret_seq, &kept) || (line && strcmp(kept, line) != 0)) {
 		if (!line)
-			return ward_fail(e, EBADMSG, "the record " SINK_DIR "/%s cannot be read", name);
+			return ward_fail(e, EBADMSG, "the record " SINK_DIR "/%s cannot be read",
+					 name);
 		*ret_seq = from;
 		r = write_record(fd, line, from);
 	}
@@ -127,7 +134,8 @@ enum sink_record sink_state_journal(int audit_fd, const char *run)
 
 	place_name(complete, PLACE_RUNS, run, -1);
 	place_name(live, PLACE_LIVE, run, -1);
-	for (int tries = 0; tries < 3; tries++) {	/* it is renamed when it is complete: perhaps just now */
+	/* it is renamed when it is complete: perhaps just now */
+	for (int tries = 0; tries < 3; tries++) {
 		if (fstatat(audit_fd, complete, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			return RECORD_COMPLETE;
 		if (fstatat(audit_fd, live, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -144,7 +152,8 @@ uint64_t sink_state_left(int audit_fd, const char *run, uint64_t seq)
 
 	lines_files(audit_fd, run, &files, &live);
 	if (files.len) {
-		auto_fd fd = openat(audit_fd, files.items[files.len - 1], O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		auto_fd fd = openat(audit_fd, files.items[files.len - 1],
+				    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
 		if (fd < 0 || place_read_end(fd, &end) < 0)
 			return 0;

@@ -1,6 +1,8 @@
 /*
- * TLS towards a collector. In: a connected descriptor, certificates that were read before the process was locked up. Out: plain bytes both ways, to a server that has proved the name that the
- * policy says. TLS 1.2 is the oldest version; there is no way to leave the check out. Run by ward-audit in the process of one sink.
+ * TLS towards a collector. In: a connected descriptor, certificates that were read before the
+ * process was locked up. Out: plain bytes both ways, to a server that has proved the name that the
+ * policy says. TLS 1.2 is the oldest version; there is no way to leave the check out. Run by
+ * ward-audit in the process of one sink.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,10 +21,13 @@ static int tls_error(const struct sink *s, const char *what, struct ward_err *e)
 {
 	long verdict = s->ssl ? SSL_get_verify_result(s->ssl) : X509_V_OK;
 	unsigned long code = ERR_peek_last_error();
-	const char *why = verdict != X509_V_OK ? X509_verify_cert_error_string(verdict) : code ? ERR_reason_error_string(code) : NULL;
+	const char *why = verdict != X509_V_OK ? X509_verify_cert_error_string(verdict)
+			  : code               ? ERR_reason_error_string(code)
+					       : NULL;
 
 	ERR_clear_error();
-	return ward_fail(e, EPROTO, "%s: %s: %s", s->policy->to, what, why ? why : "the connection was closed");
+	return ward_fail(e, EPROTO, "%s: %s: %s", s->policy->to, what,
+			 why ? why : "the connection was closed");
 }
 
 int sink_tls_prepare(struct sink *s, struct ward_err *e)
@@ -34,13 +39,18 @@ int sink_tls_prepare(struct sink *s, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	SSL_CTX_set_min_proto_version(s->tls, TLS1_2_VERSION);
 	SSL_CTX_set_options(s->tls, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-	SSL_CTX_set_mode(s->tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_mode(s->tls,
+			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_verify(s->tls, SSL_VERIFY_PEER, NULL);
-	if (p->ca ? SSL_CTX_load_verify_file(s->tls, p->ca) != 1 : SSL_CTX_set_default_verify_paths(s->tls) != 1)
-		return ward_fail(e, EINVAL, "%s: no certificate can be read from %s", p->to, p->ca ? p->ca : "the host's trust store");
-	if (p->cert && (SSL_CTX_use_certificate_chain_file(s->tls, p->cert) != 1 || SSL_CTX_use_PrivateKey_file(s->tls, p->key, SSL_FILETYPE_PEM) != 1 ||
+	if (p->ca ? SSL_CTX_load_verify_file(s->tls, p->ca) != 1
+		  : SSL_CTX_set_default_verify_paths(s->tls) != 1)
+		return ward_fail(e, EINVAL, "%s: no certificate can be read from %s", p->to,
+				 p->ca ? p->ca : "the host's trust store");
+	if (p->cert && (SSL_CTX_use_certificate_chain_file(s->tls, p->cert) != 1 ||
+			SSL_CTX_use_PrivateKey_file(s->tls, p->key, SSL_FILETYPE_PEM) != 1 ||
 			SSL_CTX_check_private_key(s->tls) != 1))
-		return ward_fail(e, EINVAL, "%s: the certificate %s and the key %s cannot be used", p->to, p->cert, p->key);
+		return ward_fail(e, EINVAL, "%s: the certificate %s and the key %s cannot be used",
+				 p->to, p->cert, p->key);
 	return 0;
 }
 
@@ -55,10 +65,12 @@ static int expect_name(struct sink *s)
 {
 	unsigned char address[16];
 
-	if (inet_pton(AF_INET, s->policy->host, address) == 1 || inet_pton(AF_INET6, s->policy->host, address) == 1)
+	if (inet_pton(AF_INET, s->policy->host, address) == 1 ||
+	    inet_pton(AF_INET6, s->policy->host, address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), s->policy->host);
 	SSL_set_hostflags(s->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	return SSL_set_tlsext_host_name(s->ssl, s->policy->host) == 1 && SSL_set1_host(s->ssl, s->policy->host) == 1;
+	return SSL_set_tlsext_host_name(s->ssl, s->policy->host) == 1 &&
+	       SSL_set1_host(s->ssl, s->policy->host) == 1;
 }
 
 int sink_tls_open(struct sink *s, struct ward_err *e)
@@ -81,7 +93,8 @@ int sink_tls_open(struct sink *s, struct ward_err *e)
 	return 0;
 }
 
-ssize_t sink_tls_write(struct sink *s, const char *bytes, size_t n, short *ret_events, struct ward_err *e)
+ssize_t sink_tls_write(struct sink *s, const char *bytes, size_t n, short *ret_events,
+		       struct ward_err *e)
 {
 	int r = SSL_write(s->ssl, bytes, n > INT32_MAX ? INT32_MAX : (int)n);
 
@@ -102,7 +115,8 @@ ssize_t sink_tls_read(struct sink *s, char *bytes, size_t n, short *ret_events, 
 		return -EAGAIN;
 	error = SSL_get_error(s->ssl, r);
 	/* an end without a goodbye is one, too: it came in order, or TCP would say so */
-	if (error == SSL_ERROR_ZERO_RETURN || ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+	if (error == SSL_ERROR_ZERO_RETURN ||
+	    ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
 		ERR_clear_error();
 		return 0;
 	}

@@ -1,6 +1,8 @@
 /*
- * Reading a journal that grows. In: STATE/audit and the id of a run. Out: its lines in order. Run by ward-audit: `show -f`, `export -f`, the sinks. The writer renames its files
- * (live/ID.jsonl becomes runs/ID.N.jsonl, the last one runs/ID.jsonl), which an open descriptor does not mind; that the writer is done with one is seen by its lock.
+ * Reading a journal that grows. In: STATE/audit and the id of a run. Out: its lines in order. Run
+ * by ward-audit: `show -f`, `export -f`, the sinks. The writer renames its files (live/ID.jsonl
+ * becomes runs/ID.N.jsonl, the last one runs/ID.jsonl), which an open descriptor does not mind;
+ * that the writer is done with one is seen by its lock.
  */
 #include "audit/tail.h"
 
@@ -26,8 +28,9 @@ static bool is_named(const struct tail *t, const char *name)
 {
 	struct stat mine, named;
 
-	return fstat(t->lines.fd, &mine) == 0 && fstatat(t->audit_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && mine.st_ino == named.st_ino &&
-	       mine.st_dev == named.st_dev;
+	return fstat(t->lines.fd, &mine) == 0 &&
+	       fstatat(t->audit_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
 static bool exists(const struct tail *t, const char *name)
@@ -65,7 +68,8 @@ static bool writer_lives(const struct tail *t)
 {
 	if (flock(t->lines.fd, LOCK_SH | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK;
-	flock(t->lines.fd, LOCK_UN);	/* at once: who ends journals of killed runs looks at it, too */
+	/* at once: who ends journals of killed runs looks at it, too */
+	flock(t->lines.fd, LOCK_UN);
 	return false;
 }
 
@@ -98,7 +102,7 @@ enum tail_state tail_next(struct tail *t, const char **ret_line, size_t *ret_len
 		if (!t->quiet) {
 			if (writer_lives(t))
 				return TAIL_WAIT;
-			t->quiet = true;	/* what it wrote before it let go is read now */
+			t->quiet = true; /* what it wrote before it let go is read now */
 			continue;
 		}
 		t->quiet = false;

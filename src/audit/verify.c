@@ -1,11 +1,15 @@
 /*
- * Verifying. In: STATE/audit, as somebody may have left it. Out: what is wrong with it, each with its file and line. Run by ward-audit; changes nothing.
+ * Verifying. In: STATE/audit, as somebody may have left it. Out: what is wrong with it, each with
+ * its file and line. Run by ward-audit; changes nothing.
  *
- * The index is read first: its own chain, its signatures, and from it what is known about each journal (begun, how far at a time, ended, removed).
- * Then the journals: the chain of each, from its first file to its last, and at each point that the index knows its head must be that one. So a
- * changed, missing, swapped or added line is found in its file; a tail that was cut off or a chain that was written anew is found by the index; an index that
- * was written anew by its signatures. That the index goes on as far as it ever did is known from its mark (mark.h), from
- * the file that tells of a signature, and from an entry that somebody has noted elsewhere; that something is not there is a fault.
+ * The index is read first: its own chain, its signatures, and from it what is known about each
+ * journal (begun, how far at a time, ended, removed). Then the journals: the chain of each, from
+ * its first file to its last, and at each point that the index knows its head must be that one. So
+ * a changed, missing, swapped or added line is found in its file; a tail that was cut off or a
+ * chain that was written anew is found by the index; an index that was written anew by its
+ * signatures. That the index goes on as far as it ever did is known from its mark (mark.h), from
+ * the file that tells of a signature, and from an entry that somebody has noted elsewhere; that
+ * something is not there is a fault.
  */
 #include "audit/verify.h"
 
@@ -25,17 +29,21 @@
 /* One word of the index about a journal. */
 struct verify_entry {
 	char run[48];
-	uint8_t kind;		/* JOURNAL_BEGIN, HEAD, END, PRUNE */
-	uint64_t at;		/* its place in the index: entries of a run stay in their order */
+	uint8_t kind; /* JOURNAL_BEGIN, HEAD, END, PRUNE */
+	uint64_t at;  /* its place in the index: entries of a run stay in their order */
 	uint64_t events;
 	uint8_t head[CHAIN_BYTES];
 };
 
-static void add_fault(struct verify *v, const char *file, uint64_t line, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static void add_fault(struct verify *v, const char *file, uint64_t line, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 static void add_fault(struct verify *v, const char *file, uint64_t line, const char *format, ...)
 {
-	struct verify_fault *grown = v->fault_count < FAULTS_KEPT ? reallocarray(v->faults, v->fault_count + 1, sizeof(*grown)) : NULL;
+	struct verify_fault *grown =
+		v->fault_count < FAULTS_KEPT
+			? reallocarray(v->faults, v->fault_count + 1, sizeof(*grown))
+			: NULL;
 	va_list arguments;
 
 	if (!grown) {
@@ -56,32 +64,44 @@ static void add_fault(struct verify *v, const char *file, uint64_t line, const c
 struct walk {
 	struct verify *v;
 	struct chain chain;
-	uint64_t last_us;	/* time of the last line that was good, for people */
+	uint64_t last_us; /* time of the last line that was good, for people */
 	/* Sees each good line; the chain is after it. */
-	void (*see)(struct walk *w, const struct lines *l, const char *line, size_t n, const struct chain *before);
+	void (*see)(struct walk *w, const struct lines *l, const char *line, size_t n,
+		    const struct chain *before);
 	const char *run;
-	size_t entry;		/* of the run: the next one that tells a head */
+	size_t entry; /* of the run: the next one that tells a head */
 	struct {
-		const struct chain *must;	/* an entry of the index; NULL: none */
+		const struct chain *must; /* an entry of the index; NULL: none */
 		bool found;
 	} known[2];
-	bool marked;		/* there is an entry with which the index was marked */
+	bool marked; /* there is an entry with which the index was marked */
 };
 
-static void fault_of(struct walk *w, const struct lines *l, const char *line, size_t n, enum chain_fault fault)
+static void fault_of(struct walk *w, const struct lines *l, const char *line, size_t n,
+		     enum chain_fault fault)
 {
 	unsigned long long claimed = 0;
 
-	if (fault == CHAIN_NUMBER && n > 7 && sscanf(line, "{\"seq\":%20llu", &claimed) == 1 && claimed > w->chain.seq + 1)
-		add_fault(w->v, l->name, l->number, "event %" PRIu64 " should stand here and event %llu does: lines were removed or moved",
+	if (fault == CHAIN_NUMBER && n > 7 && sscanf(line, "{\"seq\":%20llu", &claimed) == 1 &&
+	    claimed > w->chain.seq + 1)
+		add_fault(w->v, l->name, l->number,
+			  "event %" PRIu64
+			  " should stand here and event %llu does: lines were removed or moved",
 			  w->chain.seq + 1, claimed);
 	else if (fault == CHAIN_NUMBER)
-		add_fault(w->v, l->name, l->number, "event %" PRIu64 " should stand here and event %llu does: lines were added or moved",
+		add_fault(w->v, l->name, l->number,
+			  "event %" PRIu64
+			  " should stand here and event %llu does: lines were added or moved",
 			  w->chain.seq + 1, claimed);
 	else if (fault == CHAIN_SHAPE)
-		add_fault(w->v, l->name, l->number, "not a line of a journal, where event %" PRIu64 " should stand", w->chain.seq + 1);
+		add_fault(w->v, l->name, l->number,
+			  "not a line of a journal, where event %" PRIu64 " should stand",
+			  w->chain.seq + 1);
 	else
-		add_fault(w->v, l->name, l->number, "event %" PRIu64 " is not what was written, or does not follow the line before it", w->chain.seq + 1);
+		add_fault(w->v, l->name, l->number,
+			  "event %" PRIu64
+			  " is not what was written, or does not follow the line before it",
+			  w->chain.seq + 1);
 }
 
 /* One file. False: the chain is broken, what follows cannot be told. */
@@ -128,27 +148,35 @@ static const char *text_of(const struct ward_event *e, enum event_field f, size_
 	return value ? value->text : "";
 }
 
-static void see_checkpoint(struct walk *w, const struct lines *l, const struct ward_event *e, const struct chain *before)
+static void see_checkpoint(struct walk *w, const struct lines *l, const struct ward_event *e,
+			   const struct chain *before)
 {
 	struct verify *v = w->v;
 	uint8_t key[SIGN_KEY], signature[SIGN_BYTES], head[CHAIN_BYTES];
 	size_t key_len, signature_len, head_len;
-	const char *key_hex = text_of(e, FIELD_KEY, &key_len), *signature_hex = text_of(e, FIELD_SIGNATURE, &signature_len);
+	const char *key_hex = text_of(e, FIELD_KEY, &key_len),
+		   *signature_hex = text_of(e, FIELD_SIGNATURE, &signature_len);
 	const char *head_hex = text_of(e, FIELD_OBJECT, &head_len);
 
 	v->checkpoints++;
 	v->unsigned_entries = 0;
-	if (!chain_unhex(key_hex, key_len, key, SIGN_KEY) || !chain_unhex(signature_hex, signature_len, signature, SIGN_BYTES) ||
+	if (!chain_unhex(key_hex, key_len, key, SIGN_KEY) ||
+	    !chain_unhex(signature_hex, signature_len, signature, SIGN_BYTES) ||
 	    !chain_unhex(head_hex, head_len, head, CHAIN_BYTES)) {
 		add_fault(v, l->name, l->number, "a checkpoint without key or signature");
 		return;
 	}
-	if (memcmp(head, before->head, CHAIN_BYTES) != 0 || !sign_check(key, before->head, signature))
-		add_fault(v, l->name, l->number, "the signature of this checkpoint does not fit what stands above it");
+	if (memcmp(head, before->head, CHAIN_BYTES) != 0 ||
+	    !sign_check(key, before->head, signature))
+		add_fault(v, l->name, l->number,
+			  "the signature of this checkpoint does not fit what stands above it");
 	else if (v->pinned && memcmp(key, v->pinned, SIGN_KEY) != 0)
-		add_fault(v, l->name, l->number, "signed by another key than the one that was named");
+		add_fault(v, l->name, l->number,
+			  "signed by another key than the one that was named");
 	else if (v->key[0] && memcmp(v->key, key_hex, SIGN_KEY_HEX - 1) != 0)
-		add_fault(v, l->name, l->number, "signed by another key than the checkpoints before: the key was replaced");
+		add_fault(
+			v, l->name, l->number,
+			"signed by another key than the checkpoints before: the key was replaced");
 	else
 		event_time_text(e->time_us, v->signed_until);
 	if (!v->key[0])
@@ -182,7 +210,8 @@ static void add_entry(struct verify *v, const struct ward_event *e)
 	v->entry_count++;
 }
 
-static void see_index(struct walk *w, const struct lines *l, const char *line, size_t n, const struct chain *before)
+static void see_index(struct walk *w, const struct lines *l, const char *line, size_t n,
+		      const struct chain *before)
 {
 	static char scratch[EVENT_LINE_MAX];
 	struct ward_event e;
@@ -190,18 +219,23 @@ static void see_index(struct walk *w, const struct lines *l, const char *line, s
 	w->v->unsigned_entries++;
 	for (size_t i = 0; i < ARRAY_LEN(w->known); i++)
 		if (w->known[i].must && w->known[i].must->seq == w->chain.seq)
-			w->known[i].found = memcmp(w->known[i].must->head, w->chain.head, CHAIN_BYTES) == 0;
+			w->known[i].found =
+				memcmp(w->known[i].must->head, w->chain.head, CHAIN_BYTES) == 0;
 	if (!event_decode(line, n, scratch, &e, NULL)) {
-		add_fault(w->v, l->name, l->number, "a line that follows the one before it, but is no event that this version knows");
+		add_fault(w->v, l->name, l->number,
+			  "a line that follows the one before it, but is no event that this "
+			  "version knows");
 		return;
 	}
-	w->marked |= e.kind == EVENT_JOURNAL_END || e.kind == EVENT_JOURNAL_PRUNE || e.kind == EVENT_JOURNAL_CHECKPOINT;
+	w->marked |= e.kind == EVENT_JOURNAL_END || e.kind == EVENT_JOURNAL_PRUNE ||
+		     e.kind == EVENT_JOURNAL_CHECKPOINT;
 	if (e.kind == EVENT_JOURNAL_CHECKPOINT)
 		see_checkpoint(w, l, &e, before);
 	else if (e.kind == EVENT_JOURNAL_GAP)
-		add_fault(w->v, l->name, l->number, "entries of the index are missing here: it was cut or replaced");
-	else if (e.run && (e.kind == EVENT_JOURNAL_BEGIN || e.kind == EVENT_JOURNAL_HEAD || e.kind == EVENT_JOURNAL_END ||
-			   e.kind == EVENT_JOURNAL_PRUNE))
+		add_fault(w->v, l->name, l->number,
+			  "entries of the index are missing here: it was cut or replaced");
+	else if (e.run && (e.kind == EVENT_JOURNAL_BEGIN || e.kind == EVENT_JOURNAL_HEAD ||
+			   e.kind == EVENT_JOURNAL_END || e.kind == EVENT_JOURNAL_PRUNE))
 		add_entry(w->v, &e);
 }
 
@@ -222,16 +256,19 @@ struct seal {
 static struct seal look_at_seal(int audit_fd)
 {
 	auto_fd fd = openat(audit_fd, PLACE_INDEX, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	int locked = fd < 0 ? -1 : place_share(fd);	/* where that fails, the look may see one in the making: at worst a fault too many */
+	/* where that fails, the look may see one in the making: at worst a fault too many */
+	int locked = fd < 0 ? -1 : place_share(fd);
 	struct stat st;
 
 	(void)locked;
-	return (struct seal){ .sealed = fstatat(audit_fd, PLACE_SEALED, &st, AT_SYMLINK_NOFOLLOW) == 0,
+	return (struct seal){ .sealed = fstatat(audit_fd, PLACE_SEALED, &st, AT_SYMLINK_NOFOLLOW) ==
+					0,
 			      .public = fstatat(audit_fd, "key.pub", &st, AT_SYMLINK_NOFOLLOW) == 0,
 			      .private = fstatat(audit_fd, "key", &st, AT_SYMLINK_NOFOLLOW) == 0 };
 }
 
-/* Signatures and what tells of them: neither is there without the other. before: how it was before the index was read. */
+/* Signatures and what tells of them: neither is there without the other. before: how it was before
+ * the index was read. */
 static void check_seal(struct verify *v, const struct seal *before)
 {
 	struct seal after = look_at_seal(v->audit_fd);
@@ -241,33 +278,47 @@ static void check_seal(struct verify *v, const struct seal *before)
 
 	if (sign_public(v->audit_fd, hex, &e) == 0) {
 		if (v->key[0] && strcmp(hex, v->key) != 0)
-			add_fault(v, "key.pub", 0, "not the key that signed the checkpoints: it was replaced");
+			add_fault(v, "key.pub", 0,
+				  "not the key that signed the checkpoints: it was replaced");
 	} else if (v->key[0] || e.code != ENOENT) {
-		add_fault(v, "key.pub", 0, "%s", e.code == ENOENT ? "it is missing, and checkpoints were signed" : e.why);
+		add_fault(v, "key.pub", 0, "%s",
+			  e.code == ENOENT ? "it is missing, and checkpoints were signed" : e.why);
 	}
 	if (signs && !after.sealed)
 		add_fault(v, PLACE_SEALED, 0, "it is missing, and checkpoints were signed");
 	if (!signs && (before->sealed || before->public))
-		add_fault(v, PLACE_INDEX, 0, "its signatures are missing: it was signed, and has no checkpoint");
+		add_fault(v, PLACE_INDEX, 0,
+			  "its signatures are missing: it was signed, and has no checkpoint");
 	if (signs && !after.private)
-		strv_add(&v->notes, "the private key is not here: nothing more can be signed with it");
+		strv_add(&v->notes,
+			 "the private key is not here: nothing more can be signed with it");
 }
 
-/* Whether the index is there, and goes on as far as it ever did. r: what came of reading the mark. */
+/* Whether the index is there, and goes on as far as it ever did. r: what came of reading the
+ * mark. */
 static void check_reach(const struct walk *w, int r, const struct chain *mark)
 {
 	struct verify *v = w->v;
 
 	if (!w->chain.seq)
-		add_fault(v, PLACE_INDEX, 0, "there is no entry in it, or it is not there: nothing is proven");
+		add_fault(v, PLACE_INDEX, 0,
+			  "there is no entry in it, or it is not there: nothing is proven");
 	if (r == -ENOENT && w->marked)
-		add_fault(v, "../" MARK_NAME, 0, "it is missing: nothing tells how far the index had come (copy it with the directory audit)");
+		add_fault(v, "../" MARK_NAME, 0,
+			  "it is missing: nothing tells how far the index had come (copy it with "
+			  "the directory audit)");
 	else if (r < 0 && r != -ENOENT)
-		add_fault(v, "../" MARK_NAME, 0, "it does not tell how far the index had come: %s", r == -EBADMSG ? "not such a line" : strerror(-r));
+		add_fault(v, "../" MARK_NAME, 0, "it does not tell how far the index had come: %s",
+			  r == -EBADMSG ? "not such a line" : strerror(-r));
 	else if (r == 0 && !w->known[0].found)
-		add_fault(v, PLACE_INDEX, 0, "entry %" PRIu64 " was written once and is not there: the index was cut or replaced", mark->seq);
+		add_fault(v, PLACE_INDEX, 0,
+			  "entry %" PRIu64
+			  " was written once and is not there: the index was cut or replaced",
+			  mark->seq);
 	if (v->noted && !w->known[1].found)
-		add_fault(v, PLACE_INDEX, 0, "entry %" PRIu64 " is not the one that was named (--head): this is another history, or the end of it was cut off",
+		add_fault(v, PLACE_INDEX, 0,
+			  "entry %" PRIu64 " is not the one that was named (--head): this is "
+			  "another history, or the end of it was cut off",
 			  v->noted->seq);
 }
 
@@ -276,7 +327,7 @@ void verify_index(struct verify *v)
 	struct walk w = { .v = v, .see = see_index };
 	struct chain mark;
 	auto_strv files = { 0 };
-	int r = mark_get(v->audit_fd, &mark);	/* first: meanwhile the index only grows */
+	int r = mark_get(v->audit_fd, &mark); /* first: meanwhile the index only grows */
 	struct seal before = look_at_seal(v->audit_fd);
 	bool live;
 
@@ -322,17 +373,24 @@ static void skip_told(struct walk *w)
 {
 	const struct verify *v = w->v;
 
-	while (is_of(v, w->entry, w->run) && (v->entries[w->entry].kind == EVENT_JOURNAL_BEGIN || v->entries[w->entry].kind == EVENT_JOURNAL_PRUNE))
+	while (is_of(v, w->entry, w->run) && (v->entries[w->entry].kind == EVENT_JOURNAL_BEGIN ||
+					      v->entries[w->entry].kind == EVENT_JOURNAL_PRUNE))
 		w->entry++;
 }
 
-static void see_run(struct walk *w, const struct lines *l, unused_arg const char *line, unused_arg size_t n, unused_arg const struct chain *before)
+static void see_run(struct walk *w, const struct lines *l, unused_arg const char *line,
+		    unused_arg size_t n, unused_arg const struct chain *before)
 {
 	struct verify *v = w->v;
 
-	for (skip_told(w); is_of(v, w->entry, w->run) && v->entries[w->entry].events == w->chain.seq; w->entry++, skip_told(w))
+	for (skip_told(w);
+	     is_of(v, w->entry, w->run) && v->entries[w->entry].events == w->chain.seq;
+	     w->entry++, skip_told(w))
 		if (memcmp(v->entries[w->entry].head, w->chain.head, CHAIN_BYTES) != 0) {
-			add_fault(v, l->name, l->number, "event %" PRIu64 " has another hash than the index knows: the journal was written anew", w->chain.seq);
+			add_fault(v, l->name, l->number,
+				  "event %" PRIu64 " has another hash than the index knows: the "
+				  "journal was written anew",
+				  w->chain.seq);
 			w->entry = v->entry_count;
 		}
 }
@@ -362,14 +420,21 @@ static void check_end(struct walk *w, const char *name, uint64_t events, bool li
 
 	for (size_t i = find_entry(v, w->run); is_of(v, i, w->run); i++) {
 		most = v->entries[i].events > most ? v->entries[i].events : most;
-		ended = v->entries[i].kind == EVENT_JOURNAL_END || (ended && v->entries[i].kind == EVENT_JOURNAL_PRUNE);
+		ended = v->entries[i].kind == EVENT_JOURNAL_END ||
+			(ended && v->entries[i].kind == EVENT_JOURNAL_PRUNE);
 	}
 	if (!events && !live)
 		add_fault(v, name, 0, "it is empty");
 	else if (most > events)
-		add_fault(v, name, 0, "it ends with event %" PRIu64 ", and the index knows %" PRIu64 ": its tail was cut off", events, most);
+		add_fault(v, name, 0,
+			  "it ends with event %" PRIu64 ", and the index knows %" PRIu64
+			  ": its tail was cut off",
+			  events, most);
 	else if (ended && events > most)
-		add_fault(v, name, 0, "it ends with event %" PRIu64 ", and the index knows %" PRIu64 ": lines were added", events, most);
+		add_fault(v, name, 0,
+			  "it ends with event %" PRIu64 ", and the index knows %" PRIu64
+			  ": lines were added",
+			  events, most);
 	else if (!ended && !live && changed_us(v->audit_fd, name) + 10000 < v->began_us)
 		add_fault(v, name, 0, "the index does not know its end");
 	else if (live && !is_written(v->audit_fd, name))
@@ -388,7 +453,9 @@ void verify_run(struct verify *v, const char *run)
 	v->failed |= files.failed;
 	v->journals++;
 	if (!files.len) {
-		add_fault(v, run, 0, "there is no such journal%s", w.entry < v->entry_count ? ", and the index knows it: it was removed" : "");
+		add_fault(v, run, 0, "there is no such journal%s",
+			  w.entry < v->entry_count ? ", and the index knows it: it was removed"
+						   : "");
 		return;
 	}
 	if (w.entry == v->entry_count)
@@ -399,7 +466,8 @@ void verify_run(struct verify *v, const char *run)
 		check_end(&w, files.items[files.len - 1], w.chain.seq, live);
 }
 
-/* Journals that the index knows, that were not removed by ward audit prune, and that are not there. */
+/* Journals that the index knows, that were not removed by ward audit prune, and that are not
+ * there. */
 static void find_missing(struct verify *v, const struct strv *runs)
 {
 	for (size_t i = 0, at = 0; i < v->entry_count;) {
@@ -412,7 +480,9 @@ static void find_missing(struct verify *v, const struct strv *runs)
 			at++;
 		v->pruned += pruned;
 		if (!pruned && (at == runs->len || strcmp(runs->items[at], run) != 0))
-			add_fault(v, run, 0, "the index knows this journal, and it is not there: it was removed");
+			add_fault(v, run, 0,
+				  "the index knows this journal, and it is not there: it was "
+				  "removed");
 	}
 }
 
@@ -421,7 +491,8 @@ int verify_all(struct verify *v, struct ward_err *e)
 	auto_strv runs = { 0 };
 	int r;
 
-	r = lines_runs(v->audit_fd, &runs, e);	/* first: of what begins meanwhile the index would know nothing */
+	/* first: of what begins meanwhile the index would know nothing */
+	r = lines_runs(v->audit_fd, &runs, e);
 	if (r < 0)
 		return r;
 	verify_index(v);

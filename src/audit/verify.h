@@ -7,28 +7,31 @@
 
 struct verify_fault {
 	char file[PLACE_NAME];
-	uint64_t line;		/* 0: the file as a whole */
+	uint64_t line; /* 0: the file as a whole */
 	char what[256];
 };
 
 struct verify {
-	int audit_fd;			/* borrowed */
-	const uint8_t *pinned;		/* the key that must have signed; NULL: the one of the first checkpoint */
-	const struct chain *noted;	/* an entry of the index that must be there; NULL: none was named */
-	struct verify_fault *faults;	/* owned */
+	int audit_fd; /* borrowed */
+	/* the key that must have signed; NULL: the one of the first checkpoint */
+	const uint8_t *pinned;
+	/* an entry of the index that must be there; NULL: none was named */
+	const struct chain *noted;
+	struct verify_fault *faults; /* owned */
 	size_t fault_count;
 	uint64_t journals, events, bytes;
-	uint64_t checkpoints, unsigned_entries;	/* of the index, after the last checkpoint */
-	char key[SIGN_KEY_HEX];		/* that signed; "": none did */
+	uint64_t checkpoints, unsigned_entries; /* of the index, after the last checkpoint */
+	char key[SIGN_KEY_HEX];                 /* that signed; "": none did */
 	char signed_until[EVENT_TIME_TEXT];
-	struct chain head;		/* the last entry of the index that is good */
-	uint64_t pruned;		/* journals that ward audit prune removed, as the index says */
+	struct chain head; /* the last entry of the index that is good */
+	/* journals that ward audit prune removed, as the index says */
+	uint64_t pruned;
 	struct strv notes;
 	/* what the index says, see verify.c */
 	struct verify_entry *entries;
 	size_t entry_count, entry_cap;
-	uint64_t began_us;		/* when this began */
-	bool failed;			/* out of memory: nothing is proven */
+	uint64_t began_us; /* when this began */
+	bool failed;       /* out of memory: nothing is proven */
 };
 
 /* The index, and what it says about journals. */

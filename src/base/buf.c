@@ -1,6 +1,7 @@
 /*
- * Growing buffers. In: bytes. Out: one allocation. An allocation that fails marks the buffer, later additions are
- * dropped, and whoever takes the result sees NULL (or checks `failed`): callers add freely and check once.
+ * Growing buffers. In: bytes. Out: one allocation. An allocation that fails marks the buffer, later
+ * additions are dropped, and whoever takes the result sees NULL (or checks `failed`): callers add
+ * freely and check once.
  */
 #include "base/buf.h"
 
@@ -57,7 +58,7 @@ void buf_puts(struct buf *b, const char *s)
 
 void buf_printf(struct buf *b, const char *format, ...)
 {
-	char text[256];	/* most are short: to format takes longer than to copy */
+	char text[256]; /* most are short: to format takes longer than to copy */
 	va_list ap, again;
 	int n;
 

@@ -1,4 +1,5 @@
-/* A byte buffer that grows, and a list of strings. Out of memory is remembered and checked once, at the end. */
+/* A byte buffer that grows, and a list of strings. Out of memory is remembered and checked once, at
+ * the end. */
 #ifndef WARD_BASE_BUF_H
 #define WARD_BASE_BUF_H
 
@@ -9,20 +10,20 @@
 #include "base/err.h"
 
 struct buf {
-	char *data;	/* always NUL-terminated once something was added; owned */
+	char *data; /* always NUL-terminated once something was added; owned */
 	size_t len;
 	size_t cap;
-	bool failed;	/* an allocation failed: the content is incomplete */
+	bool failed; /* an allocation failed: the content is incomplete */
 };
 
 struct strv {
-	char **items;	/* NULL-terminated once something was added; owned, as is each string */
+	char **items; /* NULL-terminated once something was added; owned, as is each string */
 	size_t len;
 	size_t cap;
 	bool failed;
 };
 
-#define auto_buf  __attribute__((cleanup(buf_free))) struct buf
+#define auto_buf __attribute__((cleanup(buf_free))) struct buf
 #define auto_strv __attribute__((cleanup(strv_free))) struct strv
 
 void buf_free(struct buf *b);

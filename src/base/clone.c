@@ -1,6 +1,7 @@
 /*
- * clone3 with an own stack. The few instructions between the system call and the child's function cannot be written
- * in C: the child wakes up on another stack, where no local variable of the caller's exists.
+ * clone3 with an own stack. The few instructions between the system call and the child's function
+ * cannot be written in C: the child wakes up on another stack, where no local variable of the
+ * caller's exists.
  */
 #include "base/clone.h"
 
@@ -10,7 +11,7 @@
 
 #include "base/raw.h"
 
-__asm__(".pushsection .text.clone_call, \"ax\"\n"	/* a place of its own, which src/cli/start_order.ld can name */
+__asm__(".pushsection .text.clone_call, \"ax\"\n" /* a place of its own, which src/cli/start_order.ld can name */
 	".type clone_call, @function\n"
 	".hidden clone_call\n"
 	".globl clone_call\n"
@@ -18,8 +19,8 @@ __asm__(".pushsection .text.clone_call, \"ax\"\n"	/* a place of its own, which s
 	"	endbr64\n"
 	"	push %r12\n"
 	"	push %r13\n"
-	"	mov %r9, %r12\n"		/* fn */
-	"	mov 24(%rsp), %r13\n"		/* argument */
+	"	mov %r9, %r12\n"      /* fn */
+	"	mov 24(%rsp), %r13\n" /* argument */
 	"	mov %rdi, %rax\n"
 	"	mov %rsi, %rdi\n"
 	"	mov %rdx, %rsi\n"
@@ -37,7 +38,7 @@ __asm__(".pushsection .text.clone_call, \"ax\"\n"	/* a place of its own, which s
 	"	mov %r13, %rdi\n"
 	"	call *%r12\n"
 	"	mov %eax, %edi\n"
-	"	mov $231, %eax\n"		/* exit_group */
+	"	mov $231, %eax\n" /* exit_group */
 	"	syscall\n"
 	"	hlt\n"
 	".size clone_call, . - clone_call\n"
@@ -56,10 +57,11 @@ long clone_start(struct clone_child *c)
 	};
 	long pid = clone_call(SYS_clone3, RAW_ARG(&args), sizeof(args), 0, 0, c->main, c->argument);
 
-	/* older containers' filters answer EPERM to what they do not know; if it is the kernel's own, it says it again */
+	/* older containers' filters answer EPERM to what they do not know; if it is the kernel's
+	 * own, it says it again */
 	if ((pid == -ENOSYS || pid == -EPERM) && !(c->flags & CLONE_INTO_CGROUP))
 		pid = clone_call(SYS_clone, RAW_ARG(c->flags | (c->quiet ? 0 : SIGCHLD)),
-				 RAW_ARG((char *)c->stack + c->stack_bytes), RAW_ARG(&c->pid_fd), RAW_ARG(c->child_tid),
-				 c->main, c->argument);
+				 RAW_ARG((char *)c->stack + c->stack_bytes), RAW_ARG(&c->pid_fd),
+				 RAW_ARG(c->child_tid), c->main, c->argument);
 	return pid;
 }

@@ -1,6 +1,7 @@
 /*
- * The content of a file into another. In: two descriptors. Out: the second holds what the first does, holes as holes, by reference where
- * the file system can. Runs wherever ward copies a file for the user; it may be cut off at any moment.
+ * The content of a file into another. In: two descriptors. Out: the second holds what the first
+ * does, holes as holes, by reference where the file system can. Runs wherever ward copies a file
+ * for the user; it may be cut off at any moment.
  */
 #include "base/content.h"
 

@@ -1,10 +1,11 @@
 /*
- * Myers' difference in linear space. In: two texts. Out: hunks with three lines of context. Pure functions; the texts are an agent's
- * or anybody's, so memory is linear in their size and time is bounded: a piece that needs more than COST_MAX edits is taken as
- * replaced.
+ * Myers' difference in linear space. In: two texts. Out: hunks with three lines of context. Pure
+ * functions; the texts are an agent's or anybody's, so memory is linear in their size and time is
+ * bounded: a piece that needs more than COST_MAX edits is taken as replaced.
  *
- * Lines become numbers first (equal lines, equal numbers). What is equal at the beginning and end of a piece is cut off; the middle is
- * split where a search from both ends meets, and each half is a piece again.
+ * Lines become numbers first (equal lines, equal numbers). What is equal at the beginning and end
+ * of a piece is cut off; the middle is split where a search from both ends meets, and each half is
+ * a piece again.
  */
 #include "base/diff.h"
 
@@ -16,7 +17,7 @@
 struct side {
 	const char *text;
 	size_t len;
-	size_t *starts;		/* count + 1 offsets */
+	size_t *starts; /* count + 1 offsets */
 	uint32_t *ids;
 	bool *changed;
 	size_t count;
@@ -27,7 +28,7 @@ struct table {
 		const char *line;
 		size_t len;
 		uint32_t id;
-	} *slots;
+	} * slots;
 	size_t mask;
 	uint32_t next;
 };
@@ -35,8 +36,8 @@ struct table {
 struct search {
 	const uint32_t *a, *b;
 	bool *a_changed, *b_changed;
-	ptrdiff_t *forward, *backward;	/* furthest reach on each diagonal */
-	ptrdiff_t middle;		/* index of diagonal 0 */
+	ptrdiff_t *forward, *backward; /* furthest reach on each diagonal */
+	ptrdiff_t middle;              /* index of diagonal 0 */
 };
 
 bool diff_is_text(const char *bytes, size_t n)
@@ -101,7 +102,8 @@ static void number_lines(struct side *s, struct table *t)
 		size_t n = s->starts[i + 1] - s->starts[i];
 		size_t at = (size_t)hash_line(line, n) & t->mask;
 
-		while (t->slots[at].line && (t->slots[at].len != n || memcmp(t->slots[at].line, line, n) != 0))
+		while (t->slots[at].line &&
+		       (t->slots[at].len != n || memcmp(t->slots[at].line, line, n) != 0))
 			at = (at + 1) & t->mask;
 		if (!t->slots[at].line)
 			t->slots[at] = (struct slot){ line, n, t->next++ };
@@ -131,13 +133,15 @@ struct box {
 };
 
 /* One step of the search from the beginning; true: it has met the other one, at *x, *y. */
-static bool step_forward(struct search *s, const struct box *box, ptrdiff_t d, ptrdiff_t delta, ptrdiff_t *x, ptrdiff_t *y)
+static bool step_forward(struct search *s, const struct box *box, ptrdiff_t d, ptrdiff_t delta,
+			 ptrdiff_t *x, ptrdiff_t *y)
 {
 	ptrdiff_t n = box->a_to - box->a_from, m = box->b_to - box->b_from;
 	ptrdiff_t *v = s->forward + s->middle;
 
 	for (ptrdiff_t k = -d; k <= d; k += 2) {
-		ptrdiff_t i = k == -d || (k != d && v[k - 1] < v[k + 1]) ? v[k + 1] : v[k - 1] + 1, j = i - k;
+		ptrdiff_t i = k == -d || (k != d && v[k - 1] < v[k + 1]) ? v[k + 1] : v[k - 1] + 1,
+			  j = i - k;
 
 		while (i < n && j < m && j >= 0 && s->a[box->a_from + i] == s->b[box->b_from + j])
 			i++, j++;
@@ -152,18 +156,22 @@ static bool step_forward(struct search *s, const struct box *box, ptrdiff_t d, p
 	return false;
 }
 
-static bool step_backward(struct search *s, const struct box *box, ptrdiff_t d, ptrdiff_t delta, ptrdiff_t *x, ptrdiff_t *y)
+static bool step_backward(struct search *s, const struct box *box, ptrdiff_t d, ptrdiff_t delta,
+			  ptrdiff_t *x, ptrdiff_t *y)
 {
 	ptrdiff_t n = box->a_to - box->a_from, m = box->b_to - box->b_from;
 	ptrdiff_t *v = s->backward + s->middle;
 
 	for (ptrdiff_t k = -d; k <= d; k += 2) {
-		ptrdiff_t i = k == -d || (k != d && v[k - 1] < v[k + 1]) ? v[k + 1] : v[k - 1] + 1, j = i - k;
+		ptrdiff_t i = k == -d || (k != d && v[k - 1] < v[k + 1]) ? v[k + 1] : v[k - 1] + 1,
+			  j = i - k;
 
-		while (i < n && j < m && j >= 0 && s->a[box->a_to - 1 - i] == s->b[box->b_to - 1 - j])
+		while (i < n && j < m && j >= 0 &&
+		       s->a[box->a_to - 1 - i] == s->b[box->b_to - 1 - j])
 			i++, j++;
 		v[k] = i;
-		if (!(delta & 1) && k >= delta - d && k <= delta + d && i + s->forward[s->middle + delta - k] >= n) {
+		if (!(delta & 1) && k >= delta - d && k <= delta + d &&
+		    i + s->forward[s->middle + delta - k] >= n) {
 			*x = n - i;
 			*y = m - j;
 			return *y >= 0 && *y <= m && *x >= 0;
@@ -197,9 +205,11 @@ static void compare(struct search *s, struct box box)
 {
 	ptrdiff_t x, y;
 
-	while (box.a_from < box.a_to && box.b_from < box.b_to && s->a[box.a_from] == s->b[box.b_from])
+	while (box.a_from < box.a_to && box.b_from < box.b_to &&
+	       s->a[box.a_from] == s->b[box.b_from])
 		box.a_from++, box.b_from++;
-	while (box.a_from < box.a_to && box.b_from < box.b_to && s->a[box.a_to - 1] == s->b[box.b_to - 1])
+	while (box.a_from < box.a_to && box.b_from < box.b_to &&
+	       s->a[box.a_to - 1] == s->b[box.b_to - 1])
 		box.a_to--, box.b_to--;
 	if (box.a_from == box.a_to || box.b_from == box.b_to || !find_middle(s, &box, &x, &y) ||
 	    (x == 0 && y == 0) || (x == box.a_to - box.a_from && y == box.b_to - box.b_from)) {
@@ -215,8 +225,12 @@ static int compare_sides(struct side *a, struct side *b)
 {
 	size_t room = 2 * (COST_MAX + 4);
 	auto_free ptrdiff_t *reach = calloc(2 * room, sizeof(*reach));
-	struct search s = { .a = a->ids, .b = b->ids, .a_changed = a->changed, .b_changed = b->changed,
-			    .forward = reach, .middle = COST_MAX + 3 };
+	struct search s = { .a = a->ids,
+			    .b = b->ids,
+			    .a_changed = a->changed,
+			    .b_changed = b->changed,
+			    .forward = reach,
+			    .middle = COST_MAX + 3 };
 
 	if (!reach)
 		return -ENOMEM;
@@ -227,7 +241,8 @@ static int compare_sides(struct side *a, struct side *b)
 
 /* ---- hunks ---- */
 
-static int tell_line(const struct side *s, size_t i, char sign, const struct diff_ops *ops, void *ctx)
+static int tell_line(const struct side *s, size_t i, char sign, const struct diff_ops *ops,
+		     void *ctx)
 {
 	size_t from = s->starts[i], to = s->starts[i + 1];
 	bool whole = to > from && s->text[to - 1] == '\n';
@@ -236,10 +251,11 @@ static int tell_line(const struct side *s, size_t i, char sign, const struct dif
 }
 
 /* One hunk: lines [i, i_end) of a and [j, j_end) of b, in step where nothing changed. */
-static int tell_hunk(const struct side *a, const struct side *b, size_t i, size_t i_end, size_t j, size_t j_end,
-		     const struct diff_ops *ops, void *ctx)
+static int tell_hunk(const struct side *a, const struct side *b, size_t i, size_t i_end, size_t j,
+		     size_t j_end, const struct diff_ops *ops, void *ctx)
 {
-	int status = ops->hunk(ctx, i_end > i ? i + 1 : i, i_end - i, j_end > j ? j + 1 : j, j_end - j);
+	int status =
+		ops->hunk(ctx, i_end > i ? i + 1 : i, i_end - i, j_end > j ? j + 1 : j, j_end - j);
 
 	while (status >= 0 && (i < i_end || j < j_end)) {
 		if (i < i_end && a->changed[i])
@@ -252,7 +268,8 @@ static int tell_hunk(const struct side *a, const struct side *b, size_t i, size_
 	return status;
 }
 
-/* Where the change that begins at i, j, or at most two contexts behind it, ends on side a; *j follows. */
+/* Where the change that begins at i, j, or at most two contexts behind it, ends on side a; *j
+ * follows. */
 static size_t end_of_hunk(const struct side *a, const struct side *b, size_t i, size_t *j)
 {
 	size_t end_i = i, end_j = *j, equal = 0;
@@ -276,7 +293,8 @@ static size_t end_of_hunk(const struct side *a, const struct side *b, size_t i, 
 	return end_i;
 }
 
-static int tell_all(const struct side *a, const struct side *b, const struct diff_ops *ops, void *ctx)
+static int tell_all(const struct side *a, const struct side *b, const struct diff_ops *ops,
+		    void *ctx)
 {
 	size_t i = 0, j = 0;
 	int status = 0;
@@ -302,8 +320,8 @@ static int tell_all(const struct side *a, const struct side *b, const struct dif
 	return status;
 }
 
-int diff_texts(const char *old_text, size_t old_len, const char *new_text, size_t new_len, const struct diff_ops *ops,
-	       void *ctx, struct diff_counts *ret_counts)
+int diff_texts(const char *old_text, size_t old_len, const char *new_text, size_t new_len,
+	       const struct diff_ops *ops, void *ctx, struct diff_counts *ret_counts)
 {
 	struct side a = { 0 }, b = { 0 };
 	int status = split(&a, old_text, old_len);

@@ -9,25 +9,30 @@
 #include "base/own.h"
 
 #define DIFF_CONTEXT 3
-#define DIFF_BYTES_MAX (8u << 20)	/* of one side that is still compared by lines */
+#define DIFF_BYTES_MAX (8u << 20) /* of one side that is still compared by lines */
 
 /* Who is told. Each returns a negative number to stop. */
 struct diff_ops {
-	/* A hunk begins: first line (from 1, or the line before if there is none) and number of lines on each side. */
-	int (*hunk)(void *ctx, size_t old_line, size_t old_count, size_t new_line, size_t new_count);
-	/* A line of it: ' ', '-' or '+'; without its newline; whole is false when the text ends without one. */
+	/* A hunk begins: first line (from 1, or the line before if there is none) and number of
+	 * lines on each side. */
+	int (*hunk)(void *ctx, size_t old_line, size_t old_count, size_t new_line,
+		    size_t new_count);
+	/* A line of it: ' ', '-' or '+'; without its newline; whole is false when the text ends
+	 * without one. */
 	int (*line)(void *ctx, char sign, const char *text, size_t n, bool whole);
 };
 
 struct diff_counts {
-	size_t added, removed;	/* lines */
+	size_t added, removed; /* lines */
 };
 
 /* Whether the bytes look like text: no zero byte. */
 bool diff_is_text(const char *bytes, size_t n);
-/* Tells the hunks of the difference between two texts (ops NULL: only counts). 0, -ENOMEM, or what a callback returned. The time is
- * bounded: where the texts have too little in common, the rest is told as replaced. */
-must_check int diff_texts(const char *old_text, size_t old_len, const char *new_text, size_t new_len,
-			  const struct diff_ops *ops, void *ctx, struct diff_counts *ret_counts);
+/* Tells the hunks of the difference between two texts (ops NULL: only counts). 0, -ENOMEM, or what
+ * a callback returned. The time is bounded: where the texts have too little in common, the rest is
+ * told as replaced. */
+must_check int diff_texts(const char *old_text, size_t old_len, const char *new_text,
+			  size_t new_len, const struct diff_ops *ops, void *ctx,
+			  struct diff_counts *ret_counts);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Errors as values. In: an errno and words. Out: a filled struct ward_err. Runs in every process, needs no rights,
- * allocates nothing, prints nothing. Text that does not fit is cut, never overrun.
+ * Errors as values. In: an errno and words. Out: a filled struct ward_err. Runs in every process,
+ * needs no rights, allocates nothing, prints nothing. Text that does not fit is cut, never overrun.
  */
 #include "base/err.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Names in parentheses: tools/analyzer.h has macros of these names. */
-int (ward_fail)(struct ward_err *e, int code, const char *why, ...)
+int(ward_fail)(struct ward_err *e, int code, const char *why, ...)
 {
 	va_list ap;
 
@@ -22,7 +22,7 @@ int (ward_fail)(struct ward_err *e, int code, const char *why, ...)
 	return -e->code;
 }
 
-int (ward_fail_errno)(struct ward_err *e, const char *why, ...)
+int(ward_fail_errno)(struct ward_err *e, const char *why, ...)
 {
 	int code = errno ? errno : EINVAL;
 	va_list ap;
@@ -39,7 +39,7 @@ int (ward_fail_errno)(struct ward_err *e, const char *why, ...)
 	return -code;
 }
 
-int (ward_wrap)(struct ward_err *e, const char *place, ...)
+int(ward_wrap)(struct ward_err *e, const char *place, ...)
 {
 	char inner[sizeof(e->what)];
 	va_list ap;
@@ -54,7 +54,7 @@ int (ward_wrap)(struct ward_err *e, const char *place, ...)
 	return -e->code;
 }
 
-int (ward_remedy)(struct ward_err *e, const char *remedy, ...)
+int(ward_remedy)(struct ward_err *e, const char *remedy, ...)
 {
 	va_list ap;
 

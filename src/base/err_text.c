@@ -1,6 +1,6 @@
 /*
- * An error in words. In: an error. Out: "ward: WHAT: WHY" with the remedy below it, or one JSON object. An error may quote untrusted
- * bytes, so all of it is escaped. Pure functions.
+ * An error in words. In: an error. Out: "ward: WHAT: WHY" with the remedy below it, or one JSON
+ * object. An error may quote untrusted bytes, so all of it is escaped. Pure functions.
  */
 #include "base/err_text.h"
 

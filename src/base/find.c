@@ -1,6 +1,8 @@
 /*
- * Finding a program that is started outside of every sandbox. In: a word, the directories that a sandbox has. Out: the file, without links, or a refusal: nothing that a sandbox could have
- * written is taken, whatever PATH says, and nothing is looked for in the current directory. Run with the user's rights by ward and ward-secrets.
+ * Finding a program that is started outside of every sandbox. In: a word, the directories that a
+ * sandbox has. Out: the file, without links, or a refusal: nothing that a sandbox could have
+ * written is taken, whatever PATH says, and nothing is looked for in the current directory. Run
+ * with the user's rights by ward and ward-secrets.
  */
 #include "base/find.h"
 
@@ -59,7 +61,8 @@ int find_program(const char *word, const struct strv *seen, char **ret_path, str
 		return 0;
 	if (shadowed) {
 		ward_fail(e, EACCES, "%.200s lies where the sandbox can see or change it", word);
-		return ward_remedy(e, "name a program outside of the workspace by its absolute path");
+		return ward_remedy(e,
+				   "name a program outside of the workspace by its absolute path");
 	}
 	ward_fail(e, ENOENT, "there is no program %.200s", word);
 	return ward_remedy(e, "write its absolute path: PATH may be another one where ward runs");

@@ -1,6 +1,6 @@
 /*
- * Descriptor helpers. In: descriptors that the caller owns. Out: bytes. Runs in every process; opens only what it is
- * told to, always close-on-exec.
+ * Descriptor helpers. In: descriptors that the caller owns. Out: bytes. Runs in every process;
+ * opens only what it is told to, always close-on-exec.
  */
 #include "base/io.h"
 
@@ -70,7 +70,8 @@ int io_read_exactly(int fd, void *bytes, size_t n)
 	return 0;
 }
 
-/* A kernel before 6.4 cannot write to a pipe without waiting; there a page goes where poll promises room for one. */
+/* A kernel before 6.4 cannot write to a pipe without waiting; there a page goes where poll promises
+ * room for one. */
 static ssize_t write_to_pipe(int fd, const char *bytes, size_t n)
 {
 	struct iovec data;
@@ -97,12 +98,14 @@ ssize_t io_write_some(int fd, unsigned type, const char *bytes, size_t n)
 
 int io_read_all(int fd, size_t max, struct buf *b)
 {
-	char chunk[4096];	/* what is read on the start path is short, and each page of a stack costs a microsecond */
+	/* what is read on the start path is short, and each page of a stack costs a microsecond */
+	char chunk[4096];
 	size_t total = 0;
 
 	for (;;) {
 		bool large = total >= sizeof(chunk) && buf_reserve(b, total);
-		ssize_t n = large ? read(fd, b->data + b->len, total) : read(fd, chunk, sizeof(chunk));
+		ssize_t n =
+			large ? read(fd, b->data + b->len, total) : read(fd, chunk, sizeof(chunk));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -173,8 +176,10 @@ ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds
 		char space[CMSG_SPACE(96 * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
-			    .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
 	ssize_t got;
 
 	*ret_fds = 0;
@@ -219,7 +224,8 @@ int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t
 	if (count) {
 		m.msg_control = control.space;
 		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
 						  .cmsg_len = CMSG_LEN(count * sizeof(int)) };
 		memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
 	}
@@ -229,16 +235,19 @@ int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t
 
 #define LATER_MAX 16
 
-/* Names a socket; the name is free again when the kernel has closed it. false: all are taken, or we may not. */
+/* Names a socket; the name is free again when the kernel has closed it. false: all are taken, or we
+ * may not. */
 static bool take_turn(int sock_fd)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	unsigned first = (unsigned)getpid();
 
 	for (unsigned i = 0; i < LATER_MAX; i++) {
-		int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "ward-closes-%u-%u", geteuid(), (first + i) % LATER_MAX);
+		int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "ward-closes-%u-%u",
+				 geteuid(), (first + i) % LATER_MAX);
 
-		if (bind(sock_fd, (const struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
+		if (bind(sock_fd, (const struct sockaddr *)&at,
+			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
 			return true;
 		if (errno != EADDRINUSE)
 			return false;
@@ -246,8 +255,9 @@ static bool take_turn(int sock_fd)
 	return false;
 }
 
-/* A socket that is under way in a message to itself, and nowhere else, is nobody's: a thread of the kernel's (since Linux 6.10) looks for such ones
- * when a socket is closed, and closes what is in them, the first descriptor first. */
+/* A socket that is under way in a message to itself, and nowhere else, is nobody's: a thread of the
+ * kernel's (since Linux 6.10) looks for such ones when a socket is closed, and closes what is in
+ * them, the first descriptor first. */
 void io_close_later(int fd)
 {
 	int pair[2];
@@ -262,7 +272,7 @@ void io_close_later(int fd)
 		(void)!io_send_fds(pair[0], "", 1, (int[]){ fd, pair[1] }, 2);
 	close(fd);
 	close(pair[1]);
-	close(pair[0]);	/* now it is looked for */
+	close(pair[0]); /* now it is looked for */
 }
 
 uint64_t io_now_ms(void)

@@ -1,6 +1,7 @@
 /*
- * JSON writer. In: keys and values. Out: one line of valid UTF-8 JSON, whatever bytes the strings held, so that
- * nothing a sandbox names can break or forge a line, or act on a terminal that shows it. Runs in every process, no rights.
+ * JSON writer. In: keys and values. Out: one line of valid UTF-8 JSON, whatever bytes the strings
+ * held, so that nothing a sandbox names can break or forge a line, or act on a terminal that shows
+ * it. Runs in every process, no rights.
  */
 #include "base/json.h"
 

@@ -1,4 +1,5 @@
-/* Ownership by scope: whoever opens it closes it when the block ends, a move is written take_fd() or take_ptr(). */
+/* Ownership by scope: whoever opens it closes it when the block ends, a move is written take_fd()
+ * or take_ptr(). */
 #ifndef WARD_BASE_OWN_H
 #define WARD_BASE_OWN_H
 
@@ -14,7 +15,7 @@
 static inline void own_close_fd(int *fd)
 {
 	if (*fd >= 0)
-		close(*fd);	/* never retried: Linux has released it whatever it answers */
+		close(*fd); /* never retried: Linux has released it whatever it answers */
 }
 
 static inline void own_free(void *p)
@@ -34,9 +35,9 @@ static inline void own_close_file(FILE **f)
 		fclose(*f);
 }
 
-#define auto_fd   __attribute__((cleanup(own_close_fd))) int
+#define auto_fd __attribute__((cleanup(own_close_fd))) int
 #define auto_free __attribute__((cleanup(own_free)))
-#define auto_dir  __attribute__((cleanup(own_close_dir))) DIR *
+#define auto_dir __attribute__((cleanup(own_close_dir))) DIR *
 #define auto_file __attribute__((cleanup(own_close_file))) FILE *
 
 /* Hands the descriptor to the caller; the variable no longer owns it. */
@@ -49,11 +50,11 @@ static inline int take_fd(int *fd)
 }
 
 /* Hands the allocation to the caller; the variable no longer owns it. */
-#define take_ptr(p)                     \
-	({                              \
-		__typeof__(p) moved_ = (p); \
-		(p) = NULL;             \
-		moved_;                 \
+#define take_ptr(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) moved_ = (p);                                                        \
+		(p) = NULL;                                                                        \
+		moved_;                                                                            \
 	})
 
 #endif

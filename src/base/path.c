@@ -1,6 +1,7 @@
 /*
- * Path handling. The lexical functions are pure and fuzzed (fuzz/path.c). The opening ones refuse whatever would leave
- * the directory they are given; they run in the supervisor and in the verbs with the user's rights, never inside.
+ * Path handling. The lexical functions are pure and fuzzed (fuzz/path.c). The opening ones refuse
+ * whatever would leave the directory they are given; they run in the supervisor and in the verbs
+ * with the user's rights, never inside.
  */
 #include "base/path.h"
 
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define LINKS_MAX 40	/* as the kernel's own */
+#define LINKS_MAX 40 /* as the kernel's own */
 
 /* As openat2 has it: a link at the end is an error, unless it was asked for. */
 static int refuse_link(int fd, int flags)
@@ -25,7 +26,8 @@ static int refuse_link(int fd, int flags)
 	return -ELOOP;
 }
 
-/* One component at a time, never through a link: what an outer sandbox that hides openat2 leaves us. */
+/* One component at a time, never through a link: what an outer sandbox that hides openat2 leaves
+ * us. */
 static int walk_nolink(int dir_fd, const char *path, int flags)
 {
 	auto_fd at = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -61,7 +63,7 @@ static int walk_nolink(int dir_fd, const char *path, int flags)
 }
 
 struct resolving {
-	char done[PATH_MAX];	/* no link in it, beneath the directory */
+	char done[PATH_MAX]; /* no link in it, beneath the directory */
 	char rest[PATH_MAX];
 	size_t done_len;
 	unsigned links;
@@ -119,7 +121,8 @@ static int resolve_name(int dir_fd, struct resolving *r, const char *name, size_
 	return is_link < 0 ? is_link : 0;
 }
 
-/* Follows links by hand as long as they stay beneath; what is opened in the end is opened through none. */
+/* Follows links by hand as long as they stay beneath; what is opened in the end is opened through
+ * none. */
 static int walk_beneath(int dir_fd, const char *path, int flags)
 {
 	struct resolving r = { .done_len = 0 };

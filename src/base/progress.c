@@ -1,7 +1,7 @@
 /*
- * Progress of long work: the clock is read every 256 steps, and whoever shows it is called a few times a second, from the
- * first second on. On a terminal that is one line of standard error, taken away at the end, so that nothing of it stays in a log or
- * between a command's own lines.
+ * Progress of long work: the clock is read every 256 steps, and whoever shows it is called a few
+ * times a second, from the first second on. On a terminal that is one line of standard error, taken
+ * away at the end, so that nothing of it stays in a log or between a command's own lines.
  */
 #include "base/progress.h"
 
@@ -44,7 +44,8 @@ void progress_end(struct progress *p)
 	p->show(p, NULL, 0, 0);
 }
 
-static void show_line(struct progress *p unused_arg, const char *what, uint64_t done, uint64_t total)
+static void show_line(struct progress *p unused_arg, const char *what, uint64_t done,
+		      uint64_t total)
 {
 	auto_buf out = { 0 };
 
@@ -52,8 +53,10 @@ static void show_line(struct progress *p unused_arg, const char *what, uint64_t 
 	if (what)
 		buf_printf(&out, "ward: %s: %" PRIu64, what, done);
 	if (what && total)
-		buf_printf(&out, " of %" PRIu64 " (%" PRIu64 "%%)", total, done >= total ? 100 : done * 100 / total);
-	(void)!io_write_all(STDERR_FILENO, buf_text(&out), out.len);	/* nobody is there to be told */
+		buf_printf(&out, " of %" PRIu64 " (%" PRIu64 "%%)", total,
+			   done >= total ? 100 : done * 100 / total);
+	/* nobody is there to be told */
+	(void)!io_write_all(STDERR_FILENO, buf_text(&out), out.len);
 }
 
 struct progress *progress_for_terminal(struct progress *p, bool wanted)

@@ -1,23 +1,25 @@
-/* How far a long piece of work has come, for whoever shows it. The work only counts; it neither prints nor knows who looks. */
+/* How far a long piece of work has come, for whoever shows it. The work only counts; it neither
+ * prints nor knows who looks. */
 #ifndef WARD_BASE_PROGRESS_H
 #define WARD_BASE_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROGRESS_QUIET_MS 1000	/* what is done by then needs no word */
+#define PROGRESS_QUIET_MS 1000 /* what is done by then needs no word */
 #define PROGRESS_EACH_MS 200
 
 struct progress {
-	/* Called now and then once the work has taken PROGRESS_QUIET_MS; total 0: not known. what is NULL at the end: nothing of it
-	 * shall be seen any more. */
+	/* Called now and then once the work has taken PROGRESS_QUIET_MS; total 0: not known. what
+	 * is NULL at the end: nothing of it shall be seen any more. */
 	void (*show)(struct progress *p, const char *what, uint64_t done, uint64_t total);
 	uint64_t done, total;
-	uint64_t due_ms;	/* when to show next */
-	bool shown;		/* something is to be seen, and to be taken away at the end */
+	uint64_t due_ms; /* when to show next */
+	bool shown;      /* something is to be seen, and to be taken away at the end */
 };
 
-/* Begins a piece of work of `total` steps (0: not known). p may be NULL here and everywhere: nobody looks. */
+/* Begins a piece of work of `total` steps (0: not known). p may be NULL here and everywhere: nobody
+ * looks. */
 void progress_begin(struct progress *p, uint64_t total);
 /* The work is over, or goes on unseen. */
 void progress_end(struct progress *p);
@@ -31,8 +33,8 @@ static inline void progress_step(struct progress *p, const char *what)
 		progress_look(p, what);
 }
 
-/* For a person who watches standard error: one line that is written over, and gone at the end. NULL where nobody does, or wanted is
- * false. */
+/* For a person who watches standard error: one line that is written over, and gone at the end. NULL
+ * where nobody does, or wanted is false. */
 struct progress *progress_for_terminal(struct progress *p, bool wanted);
 
 #endif

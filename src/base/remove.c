@@ -18,7 +18,7 @@
 struct removal {
 	int top_fd;
 	unsigned moved; /* names given to what was moved up */
-	bool again; /* something was moved up */
+	bool again;     /* something was moved up */
 };
 
 static bool is_dot(const char *name)
@@ -43,7 +43,8 @@ static int open_dir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* To the top, under a name that is free there, or an empty directory's: the tree may have such names itself. Without flags, which NFS and others do not have. */
+/* To the top, under a name that is free there, or an empty directory's: the tree may have such
+ * names itself. Without flags, which NFS and others do not have. */
 static int move_up(struct removal *r, int dir_fd, const char *name)
 {
 	char up[32];
@@ -70,8 +71,9 @@ static int remove_entry(struct removal *r, int dir_fd, const char *name, unsigne
 	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES)
-		return errno == ENOTDIR ? err : -errno;	/* of a file the first one says why */
-	fd = open_dir(dir_fd, name);	/* only a directory that its owner may write can be moved, too */
+		return errno == ENOTDIR ? err : -errno; /* of a file the first one says why */
+	/* only a directory that its owner may write can be moved, too */
+	fd = open_dir(dir_fd, name);
 	if (fd < 0)
 		return fd;
 	if (depth >= DEPTH_MAX) {

@@ -1,6 +1,7 @@
 /*
- * Renames. In: deleted and added files with size and hash. Out: pairs. Pure functions; sorting, then one pass over each group, so a
- * hundred thousand equal files cost no more than as many different ones.
+ * Renames. In: deleted and added files with size and hash. Out: pairs. Pure functions; sorting,
+ * then one pass over each group, so a hundred thousand equal files cost no more than as many
+ * different ones.
  */
 #include "base/rename.h"
 
@@ -28,7 +29,8 @@ static int by_content(const void *a, const void *b)
 
 static int by_size(const void *a, const void *b)
 {
-	return compare_numbers(((const struct rename_file *)a)->size, ((const struct rename_file *)b)->size);
+	return compare_numbers(((const struct rename_file *)a)->size,
+			       ((const struct rename_file *)b)->size);
 }
 
 size_t rename_narrow(struct rename_file *files, size_t n)
@@ -58,7 +60,8 @@ static void join(struct rename_file *a, struct rename_file *b)
 	b->twin = a->index;
 }
 
-/* Within a group of one content, sorted by name: first those that kept their name, then whatever is left, in order. */
+/* Within a group of one content, sorted by name: first those that kept their name, then whatever is
+ * left, in order. */
 static void pair_group(struct rename_file *files, size_t n)
 {
 	size_t from = 0, to = 0;
@@ -93,7 +96,9 @@ void rename_pair(struct rename_file *files, size_t n)
 	if (n)
 		qsort(files, n, sizeof(*files), by_content);
 	for (size_t at = 0; at < n; at = end) {
-		for (end = at; end < n && files[end].size == files[at].size && files[end].hash == files[at].hash; end++)
+		for (end = at; end < n && files[end].size == files[at].size &&
+			       files[end].hash == files[at].hash;
+		     end++)
 			;
 		pair_group(files + at, end - at);
 	}

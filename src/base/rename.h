@@ -10,15 +10,17 @@
 
 struct rename_file {
 	uint64_t size, hash;
-	const char *name;	/* the last component of its path; borrowed */
-	size_t index;		/* the caller's own */
-	bool deleted;		/* else added */
-	size_t twin;		/* out: index (the caller's) of the other end, or RENAME_NONE */
+	const char *name; /* the last component of its path; borrowed */
+	size_t index;     /* the caller's own */
+	bool deleted;     /* else added */
+	size_t twin;      /* out: index (the caller's) of the other end, or RENAME_NONE */
 };
 
-/* Keeps the files whose size a file of the other sort has too, in the order of sizes; returns how many. */
+/* Keeps the files whose size a file of the other sort has too, in the order of sizes; returns how
+ * many. */
 size_t rename_narrow(struct rename_file *files, size_t n);
-/* Pairs files of the same size and hash, those of the same name first. Sorts the files. Each is in one pair at most. */
+/* Pairs files of the same size and hash, those of the same name first. Sorts the files. Each is in
+ * one pair at most. */
 void rename_pair(struct rename_file *files, size_t n);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * How ward and the programs of its verbs speak: errors on standard error as "ward: WHAT: WHY" with the remedy below, answers on standard output. In: errors
- * and finished text. Everything in an error may quote untrusted bytes; err_text() escapes all of it. No stdio: one write, nothing buffered across a fork.
+ * How ward and the programs of its verbs speak: errors on standard error as "ward: WHAT: WHY" with
+ * the remedy below, answers on standard output. In: errors and finished text. Everything in an
+ * error may quote untrusted bytes; err_text() escapes all of it. No stdio: one write, nothing
+ * buffered across a fork.
  */
 #include "base/say.h"
 
@@ -13,7 +15,7 @@
 void say_err(const struct buf *out)
 {
 	if (out->data && io_write_all(STDERR_FILENO, out->data, out->len) < 0)
-		return;		/* nobody is there to be told */
+		return; /* nobody is there to be told */
 }
 
 int say_error(const struct ward_err *e, bool json, int code)
@@ -31,7 +33,7 @@ int say_out(const struct buf *out, int code)
 	int r = out->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, buf_text(out), out->len);
 
 	if (r == 0 || r == -EPIPE)
-		return code;	/* EPIPE: the reader has seen enough */
+		return code; /* EPIPE: the reader has seen enough */
 	errno = -r;
 	ward_fail_errno(&e, "cannot write to standard output");
 	return say_error(&e, false, EXIT_REFUSED);

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define BLOCK SHA1_BLOCK
-#define LONG 64	/* blocks: to ask a virtual processor what it can do costs as much as some of them */
+/* blocks: to ask a virtual processor what it can do costs as much as some of them */
+#define LONG 64
 
 static uint32_t turn(uint32_t x, unsigned n)
 {

@@ -15,7 +15,7 @@
 
 bool sha1_is_fast(void)
 {
-	return sha256_is_fast();	/* the two come together */
+	return sha256_is_fast(); /* the two come together */
 }
 
 __attribute__((target("sha,sse4.1"))) static __m128i four_rounds(size_t i, __m128i abcd, __m128i e)
@@ -32,28 +32,35 @@ __attribute__((target("sha,sse4.1"))) static __m128i four_rounds(size_t i, __m12
 	}
 }
 
-__attribute__((target("sha,sse4.1"))) static void mix_one(__m128i *abcd, __m128i *e, const uint8_t *block)
+__attribute__((target("sha,sse4.1"))) static void mix_one(__m128i *abcd, __m128i *e,
+							  const uint8_t *block)
 {
-	const __m128i swap = _mm_set_epi64x(0x0001020304050607, 0x08090a0b0c0d0e0f);	/* words are big-endian, the first is the highest */
+	/* words are big-endian, the first is the highest */
+	const __m128i swap = _mm_set_epi64x(0x0001020304050607, 0x08090a0b0c0d0e0f);
 	__m128i w[4], now = *abcd, before = *e;
 
 	for (size_t i = 0; i < 4; i++)
-		w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(block + 16 * i)), swap);
+		w[i] = _mm_shuffle_epi8(
+			_mm_loadu_si128((const __m128i *)(const void *)(block + 16 * i)), swap);
 #pragma GCC unroll 20
 	for (size_t i = 0; i < 20; i++) {
-		__m128i words = w[i % 4], next = i == 0 ? _mm_add_epi32(before, words) : _mm_sha1nexte_epu32(before, words);
+		__m128i words = w[i % 4], next = i == 0 ? _mm_add_epi32(before, words)
+							: _mm_sha1nexte_epu32(before, words);
 
 		before = now;
 		now = four_rounds(i, now, next);
 		if (i < 16)
-			w[i % 4] = _mm_sha1msg2_epu32(_mm_xor_si128(_mm_sha1msg1_epu32(words, w[(i + 1) % 4]), w[(i + 2) % 4]),
-						      w[(i + 3) % 4]);
+			w[i % 4] = _mm_sha1msg2_epu32(
+				_mm_xor_si128(_mm_sha1msg1_epu32(words, w[(i + 1) % 4]),
+					      w[(i + 2) % 4]),
+				w[(i + 3) % 4]);
 	}
 	*e = _mm_sha1nexte_epu32(before, *e);
 	*abcd = _mm_add_epi32(*abcd, now);
 }
 
-__attribute__((target("sha,sse4.1"))) void sha1_mix_fast(uint32_t state[5], const uint8_t *blocks, size_t count)
+__attribute__((target("sha,sse4.1"))) void sha1_mix_fast(uint32_t state[5], const uint8_t *blocks,
+							 size_t count)
 {
 	__m128i abcd = _mm_set_epi32((int)state[0], (int)state[1], (int)state[2], (int)state[3]);
 	__m128i e = _mm_set_epi32((int)state[4], 0, 0, 0);
@@ -74,7 +81,8 @@ bool sha1_is_fast(void)
 	return false;
 }
 
-void sha1_mix_fast(uint32_t state[5] unused_arg, const uint8_t *blocks unused_arg, size_t count unused_arg)
+void sha1_mix_fast(uint32_t state[5] unused_arg, const uint8_t *blocks unused_arg,
+		   size_t count unused_arg)
 {
 }
 

@@ -1,7 +1,8 @@
 /*
- * SHA-256 as FIPS 180-4 defines it. In: bytes. Out: a digest. Pure functions, run by `ward trust`, by a run that finds a policy
- * file which widens, and for every line of a journal. Our own because the static `ward` must stay small: a crypto library costs
- * more page faults at every start than this costs lines. Tested against the standard's vectors.
+ * SHA-256 as FIPS 180-4 defines it. In: bytes. Out: a digest. Pure functions, run by `ward trust`,
+ * by a run that finds a policy file which widens, and for every line of a journal. Our own because
+ * the static `ward` must stay small: a crypto library costs more page faults at every start than
+ * this costs lines. Tested against the standard's vectors.
  */
 #include "base/sha256_internal.h"
 
@@ -10,17 +11,19 @@
 #include <string.h>
 
 #define BLOCK SHA256_BLOCK
-#define MUCH 256	/* blocks; from then on it is worth asking the processor */
+#define MUCH 256 /* blocks; from then on it is worth asking the processor */
 
 const uint32_t sha256_constants[64] = {
-	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-	0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-	0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-	0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-	0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-	0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+	0xc67178f2,
 };
 
 static uint32_t turn(uint32_t x, unsigned n)
@@ -42,17 +45,20 @@ static void expand(const uint8_t *block, uint32_t w[64])
 }
 
 /* One round; the names move on by one from round to round instead of the values. */
-#define ROUND(a, b, c, d, e, f, g, h, i)                                                                                \
-	do {                                                                                                            \
-		uint32_t t1 = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + sha256_constants[i] + w[i]; \
-		uint32_t t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));                  \
-		d += t1;                                                                                                \
-		h = t1 + t2;                                                                                            \
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                           \
+	do {                                                                                       \
+		uint32_t t1 = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +                       \
+			      ((e & f) ^ (~e & g)) + sha256_constants[i] + w[i];                   \
+		uint32_t t2 =                                                                      \
+			(turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));  \
+		d += t1;                                                                           \
+		h = t1 + t2;                                                                       \
 	} while (0)
 
 static void mix(uint32_t state[8], const uint8_t *block)
 {
-	uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
+	uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4],
+			f = state[5], g = state[6], h = state[7];
 
 	expand(block, w);
 	for (size_t i = 0; i < 64; i += 8) {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SHA256_HEX 65	/* 64 digits and a NUL */
+#define SHA256_HEX 65 /* 64 digits and a NUL */
 
 #define SHA256_BYTES 32
 
@@ -13,7 +13,7 @@
 struct sha256 {
 	uint32_t state[8];
 	uint64_t bytes;
-	uint8_t block[64];	/* what is not yet a whole one */
+	uint8_t block[64]; /* what is not yet a whole one */
 };
 
 void sha256_begin(struct sha256 *s);

@@ -1,16 +1,16 @@
 /*
- * The terminal filter. In: whatever a sandbox prints. Out: text in valid UTF-8, and the sequences of
- * tables/terminal.def. A sequence is held until it is complete, then passes whole or not at all, so that a chunk's end
- * cannot split one past the filter. The eight-bit forms of the control characters (0x80-0x9f) never pass: in UTF-8
- * they are not text. What passed and stays in force is remembered, so that it can be undone when the sandbox is gone.
- * Pure; fuzzed (fuzz/terminal.c).
+ * The terminal filter. In: whatever a sandbox prints. Out: text in valid UTF-8, and the sequences
+ * of tables/terminal.def. A sequence is held until it is complete, then passes whole or not at all,
+ * so that a chunk's end cannot split one past the filter. The eight-bit forms of the control
+ * characters (0x80-0x9f) never pass: in UTF-8 they are not text. What passed and stays in force is
+ * remembered, so that it can be undone when the sandbox is gone. Pure; fuzzed (fuzz/terminal.c).
  */
 #include "base/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_MAX 32767	/* no screen is larger, and no terminal shall count to more */
+#define NUMBER_MAX 32767 /* no screen is larger, and no terminal shall count to more */
 #define NUMBERS_MAX 40
 
 /* The rows of tables/terminal.def, each kind as a table of its own. */
@@ -90,8 +90,8 @@ static const struct {
 /* Bits of in_force: the modes' rows, then the sticky rows, then these. */
 #define BIT(i) (1U << (i))
 #define STICKY_BIT(i) BIT(ARRAY_LEN(mode_rows) + (i))
-#define SHIFT_BIT BIT(29)	/* the second set is in use */
-#define CHARSET_BIT BIT(30)	/* the first set is not ASCII */
+#define SHIFT_BIT BIT(29)   /* the second set is in use */
+#define CHARSET_BIT BIT(30) /* the first set is not ASCII */
 #define KEYPAD_BIT BIT(31)
 _Static_assert(ARRAY_LEN(mode_rows) + ARRAY_LEN(sticky_rows) <= 29, "in_force has too few bits");
 
@@ -122,14 +122,15 @@ static bool read_csi(const struct terminal *t, struct csi *s)
 			if (!digits && s->count++ == NUMBERS_MAX)
 				return false;
 			digits = true;
-			s->numbers[s->count - 1] = s->numbers[s->count - 1] * 10 + (unsigned)(*at - '0');
+			s->numbers[s->count - 1] =
+				s->numbers[s->count - 1] * 10 + (unsigned)(*at - '0');
 			if (s->numbers[s->count - 1] > NUMBER_MAX)
 				return false;
 		} else if (*at != ';' && *at != ':') {
 			return false;
 		} else {
 			if (!digits && s->count++ == NUMBERS_MAX)
-				return false;	/* an empty one counts */
+				return false; /* an empty one counts */
 			digits = false;
 		}
 	}
@@ -168,12 +169,13 @@ static bool allow_csi(struct terminal *t, const struct csi *s)
 	if (s->prefix)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(sticky_rows); i++)
-		if (sticky_rows[i].final == s->final && sticky_rows[i].intermediate == s->intermediate) {
+		if (sticky_rows[i].final == s->final &&
+		    sticky_rows[i].intermediate == s->intermediate) {
 			set_bit(t, STICKY_BIT(i), s->count > 1 || (s->count == 1 && s->numbers[0]));
 			return true;
 		}
 	if (s->final == 'J' && s->count && s->numbers[0] > 2)
-		return false;	/* the scrollback is the operator's */
+		return false; /* the scrollback is the operator's */
 	for (size_t i = 0; i < ARRAY_LEN(csi_rows); i++)
 		if (csi_rows[i].final == s->final && csi_rows[i].intermediate == s->intermediate)
 			return true;
@@ -185,7 +187,7 @@ static void add_answer(struct terminal *t, const char *text)
 	size_t n = strlen(text);
 
 	if (t->answer_len + n > sizeof(t->answer))
-		return;	/* who asks that often does not wait for every answer */
+		return; /* who asks that often does not wait for every answer */
 	memcpy(t->answer + t->answer_len, text, n);
 	t->answer_len += n;
 }
@@ -196,8 +198,8 @@ static void answer_csi(struct terminal *t, const struct csi *s)
 	char place[48];
 
 	for (size_t i = 0; i < ARRAY_LEN(answer_rows); i++) {
-		if (s->final != answer_rows[i].final || s->prefix != answer_rows[i].prefix || s->intermediate ||
-		    s->count > 1 || number != answer_rows[i].number)
+		if (s->final != answer_rows[i].final || s->prefix != answer_rows[i].prefix ||
+		    s->intermediate || s->count > 1 || number != answer_rows[i].number)
 			continue;
 		terminal_cursor_place(&t->cursor, &row, &col);
 		snprintf(place, sizeof(place), "\x1b[%s%u;%uR", s->prefix ? "?" : "", row, col);
@@ -238,7 +240,7 @@ static bool begin_utf8(struct terminal *t, unsigned char c)
 	if (c >= 0xc2 && c <= 0xdf) {
 		t->more = 1;
 		if (c == 0xc2)
-			t->low = 0xa0;	/* below it are the control characters */
+			t->low = 0xa0; /* below it are the control characters */
 	} else if (c >= 0xe0 && c <= 0xef) {
 		t->more = 2;
 		t->low = c == 0xe0 ? 0xa0 : 0x80;
@@ -280,11 +282,12 @@ static void take_text(struct terminal *t, unsigned char c, struct buf *out)
 		take_control(t, c, out);
 	} else if (c >= 0x80 && !begin_utf8(t, c)) {
 		terminal_cursor_text(&t->cursor, 0xfffd);
-		buf_puts(out, "\xef\xbf\xbd");	/* U+FFFD */
+		buf_puts(out, "\xef\xbf\xbd"); /* U+FFFD */
 	}
 }
 
-/* A byte that no sequence has: what was held is dropped, and the byte counts for itself, as it does for a terminal. */
+/* A byte that no sequence has: what was held is dropped, and the byte counts for itself, as it does
+ * for a terminal. */
 static void start_over(struct terminal *t, unsigned char c, struct buf *out)
 {
 	drop(t);
@@ -300,7 +303,7 @@ static void take_escape(struct terminal *t, unsigned char c, struct buf *out)
 	(void)hold(t, c);
 	if (c == '[') {
 		t->state = TERMINAL_CSI;
-	} else if (memchr("]PX^_k", c, 6)) {	/* k: a title, in screen and tmux */
+	} else if (memchr("]PX^_k", c, 6)) { /* k: a title, in screen and tmux */
 		t->state = TERMINAL_STRING;
 	} else if (c <= 0x2f) {
 		t->state = TERMINAL_CHARSET;
@@ -325,11 +328,12 @@ static void take_charset(struct terminal *t, unsigned char c, struct buf *out)
 	}
 	if (c <= 0x2f) {
 		if (!hold(t, c))
-			t->held_len = sizeof(t->held);	/* too long to be any */
+			t->held_len = sizeof(t->held); /* too long to be any */
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(charset_rows); i++)
-		if (t->held_len == 2 && charset_rows[i].slot == t->held[1] && charset_rows[i].set == (char)c) {
+		if (t->held_len == 2 && charset_rows[i].slot == t->held[1] &&
+		    charset_rows[i].set == (char)c) {
 			(void)hold(t, c);
 			if (t->held[1] == '(')
 				set_bit(t, CHARSET_BIT, c != 'B');
@@ -344,7 +348,7 @@ static void take_csi(struct terminal *t, unsigned char c, struct buf *out)
 	struct csi s;
 
 	if (c < 0x20 || c >= 0x7f) {
-		start_over(t, c, out);	/* the terminal would obey it in the middle, too */
+		start_over(t, c, out); /* the terminal would obey it in the middle, too */
 		return;
 	}
 	if (!hold(t, c))
@@ -377,7 +381,8 @@ static void take_string_escape(struct terminal *t, unsigned char c, struct buf *
 	drop(t);
 	if (c == '\\')
 		return;
-	(void)hold(t, 0x1b);	/* the string is over for the terminal: this begins a sequence of its own */
+	/* the string is over for the terminal: this begins a sequence of its own */
+	(void)hold(t, 0x1b);
 	t->state = TERMINAL_ESCAPE;
 	take_escape(t, c, out);
 }
@@ -514,7 +519,8 @@ uint32_t terminal_lasting(const struct terminal *t)
 bool terminal_types(const struct terminal *t)
 {
 	for (size_t i = 0; i < ARRAY_LEN(mode_rows); i++)
-		if (t->in_force & BIT(i) && mode_rows[i].number >= 1000 && mode_rows[i].number < 1007)
+		if (t->in_force & BIT(i) && mode_rows[i].number >= 1000 &&
+		    mode_rows[i].number < 1007)
 			return true;
 	return false;
 }

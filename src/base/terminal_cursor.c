@@ -1,7 +1,8 @@
 /*
- * Where the cursor is, by what was shown. In: characters and sequences that passed the filter. Out: a row and a column. It
- * is a good guess, not a terminal: until something goes to an absolute place the last row is assumed, which is the safe answer
- * for a program that wants to know how much room is below. Pure.
+ * Where the cursor is, by what was shown. In: characters and sequences that passed the filter. Out:
+ * a row and a column. It is a good guess, not a terminal: until something goes to an absolute place
+ * the last row is assumed, which is the safe answer for a program that wants to know how much room
+ * is below. Pure.
  */
 #include "base/terminal.h"
 
@@ -41,9 +42,10 @@ static unsigned width_of(uint32_t code)
 		uint32_t first, last;
 		unsigned width;
 	} ranges[] = {
-		{ 0x300, 0x36f, 0 },	 { 0x1100, 0x115f, 2 },	  { 0x200b, 0x200f, 0 },   { 0x20d0, 0x20ff, 0 },
-		{ 0x2e80, 0xa4cf, 2 },	 { 0xac00, 0xd7a3, 2 },	  { 0xf900, 0xfaff, 2 },   { 0xfe00, 0xfe0f, 0 },
-		{ 0xfe30, 0xfe6f, 2 },	 { 0xff00, 0xff60, 2 },	  { 0xffe0, 0xffe6, 2 },   { 0x1f300, 0x1f64f, 2 },
+		{ 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },   { 0x200b, 0x200f, 0 },
+		{ 0x20d0, 0x20ff, 0 },   { 0x2e80, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },
+		{ 0xf900, 0xfaff, 2 },   { 0xfe00, 0xfe0f, 0 },   { 0xfe30, 0xfe6f, 2 },
+		{ 0xff00, 0xff60, 2 },   { 0xffe0, 0xffe6, 2 },   { 0x1f300, 0x1f64f, 2 },
 		{ 0x1f680, 0x1f6ff, 2 }, { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 },
 	};
 
@@ -59,11 +61,11 @@ void terminal_cursor_text(struct terminal_cursor *c, uint32_t code)
 
 	settle(c);
 	c->last_width = width;
-	if (c->col + width > cols_of(c) + 1) {	/* it wraps */
+	if (c->col + width > cols_of(c) + 1) { /* it wraps */
 		c->row = clamp(c->row + 1, rows_of(c));
 		c->col = 1;
 	}
-	c->col += width;	/* one past the last column: the next character wraps */
+	c->col += width; /* one past the last column: the next character wraps */
 }
 
 void terminal_cursor_control(struct terminal_cursor *c, char control)
@@ -98,7 +100,8 @@ void terminal_cursor_escape(struct terminal_cursor *c, char final)
 		go(c, c->row + 1, final == 'E' ? 1 : c->col);
 }
 
-void terminal_cursor_csi(struct terminal_cursor *c, char final, const unsigned *numbers, size_t count)
+void terminal_cursor_csi(struct terminal_cursor *c, char final, const unsigned *numbers,
+			 size_t count)
 {
 	unsigned first = count > 0 && numbers[0] ? numbers[0] : 1;
 	unsigned second = count > 1 && numbers[1] ? numbers[1] : 1;

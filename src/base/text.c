@@ -1,6 +1,7 @@
 /*
- * Text for people. In: bytes that a policy file, a path, an argument or a sandbox chose. Out: one line of text that is safe on a terminal.
- * Pure functions, run in every process, no rights. An escape is written \n, \t, \r, \xNN (a byte) or \u{NNNN} (a character).
+ * Text for people. In: bytes that a policy file, a path, an argument or a sandbox chose. Out: one
+ * line of text that is safe on a terminal. Pure functions, run in every process, no rights. An
+ * escape is written \n, \t, \r, \xNN (a byte) or \u{NNNN} (a character).
  */
 #include "base/text.h"
 
@@ -34,7 +35,8 @@ size_t text_utf8(const unsigned char *s, unsigned *ret_point)
 	return n;
 }
 
-/* C0, DEL, C1, directional marks and overrides, separators, zero width, variation selectors, tags. */
+/* C0, DEL, C1, directional marks and overrides, separators, zero width, variation selectors,
+ * tags. */
 bool text_is_utf8(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -62,7 +64,8 @@ bool text_acts(unsigned point)
 	return false;
 }
 
-/* Appends what s begins with: a run of plain characters, or one other that acts as an escape. Returns how many bytes that was. */
+/* Appends what s begins with: a run of plain characters, or one other that acts as an escape.
+ * Returns how many bytes that was. */
 static size_t escape_next(struct buf *out, const unsigned char *s)
 {
 	size_t plain = 0, n;
@@ -126,7 +129,8 @@ unsigned text_distance(const char *a, const char *b)
 			int ca = tolower((unsigned char)a[i - 1]);
 			int cb = tolower((unsigned char)b[j - 1]);
 
-			now[j] = least_of(least_of(last[j], now[j - 1]) + 1, last[j - 1] + (ca != cb));
+			now[j] = least_of(least_of(last[j], now[j - 1]) + 1,
+					  last[j - 1] + (ca != cb));
 			if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
 			    cb == tolower((unsigned char)a[i - 2]))
 				now[j] = least_of(now[j], before[j - 2] + 1);
@@ -138,14 +142,16 @@ unsigned text_distance(const char *a, const char *b)
 	return last[lb];
 }
 
-void text_nearest(const char *name, const char *candidate, const char **best, unsigned *best_distance)
+void text_nearest(const char *name, const char *candidate, const char **best,
+		  unsigned *best_distance)
 {
 	size_t length = strlen(name);
 	unsigned distance = text_distance(name, candidate);
 	unsigned limit = length <= 3 ? 1 : length <= 6 ? 2 : 3;
 
-	if (distance > limit && 2 * length > strlen(candidate) && strncmp(name, candidate, length) == 0)
-		distance = limit;	/* the end is missing */
+	if (distance > limit && 2 * length > strlen(candidate) &&
+	    strncmp(name, candidate, length) == 0)
+		distance = limit; /* the end is missing */
 	if (distance > limit || distance >= *best_distance || distance >= length)
 		return;
 	*best = candidate;
@@ -154,7 +160,8 @@ void text_nearest(const char *name, const char *candidate, const char **best, un
 
 bool text_is_plain(const char *s)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-";
 
 	return *s && strspn(s, plain) == strlen(s);
 }

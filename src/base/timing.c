@@ -1,6 +1,7 @@
 /*
- * The steps of a run with their times. The supervisor adds its own as they end; the engine adds those of the sandbox's
- * first process, which runs beside it, when it has them. Nothing is kept, and no clock is read, unless it was asked for.
+ * The steps of a run with their times. The supervisor adds its own as they end; the engine adds
+ * those of the sandbox's first process, which runs beside it, when it has them. Nothing is kept,
+ * and no clock is read, unless it was asked for.
  */
 #include "base/timing.h"
 
@@ -34,7 +35,10 @@ void timing_end(struct timing *t, const char *name, uint64_t began_ns)
 void timing_inside(struct timing *t, const char *name, uint64_t began_ns, uint64_t ended_ns)
 {
 	if (t && t->on)
-		add(t, (struct timing_step){ .name = name, .began_ns = began_ns, .ended_ns = ended_ns, .inside = true });
+		add(t, (struct timing_step){ .name = name,
+					     .began_ns = began_ns,
+					     .ended_ns = ended_ns,
+					     .inside = true });
 }
 
 static int by_begin(const void *a, const void *b)

@@ -1,4 +1,5 @@
-/* When the steps of a run happened and how long they took, for `--verbose`. Off unless asked for: then it costs nothing. */
+/* When the steps of a run happened and how long they took, for `--verbose`. Off unless asked for:
+ * then it costs nothing. */
 #ifndef WARD_BASE_TIMING_H
 #define WARD_BASE_TIMING_H
 
@@ -9,9 +10,9 @@
 #define TIMING_STEPS_MAX 48
 
 struct timing_step {
-	const char *name;	/* static */
+	const char *name; /* static */
 	uint64_t began_ns, ended_ns;
-	bool inside;		/* done by the sandbox's first process, beside the supervisor */
+	bool inside; /* done by the sandbox's first process, beside the supervisor */
 };
 
 struct timing {

@@ -1,6 +1,7 @@
 /*
- * Reading the command line of a program that is a verb of ward's. In: argv, as cli/hand_over.c puts it together. Out: the number of the verb, options in the program's own struct, and words. Options stand in front, each
- * with its value in the next word.
+ * Reading the command line of a program that is a verb of ward's. In: argv, as cli/hand_over.c puts
+ * it together. Out: the number of the verb, options in the program's own struct, and words. Options
+ * stand in front, each with its value in the next word.
  */
 #include "base/tool.h"
 
@@ -14,12 +15,17 @@ static int unknown_verb(const struct tool *t, const char *name, struct ward_err 
 	auto_buf names = { 0 };
 
 	for (size_t i = 0; t->name(i); i++)
-		buf_printf(&names, "%s%s", i == 0 ? "" : t->name(i + 1) ? ", " : " and ", t->name(i));
+		buf_printf(&names, "%s%s",
+			   i == 0           ? ""
+			   : t->name(i + 1) ? ", "
+					    : " and ",
+			   t->name(i));
 	ward_fail(e, EINVAL, "%.100s is none of %s", name, buf_text(&names));
 	return ward_remedy(e, "%s --help explains them", t->verb);
 }
 
-static int read_options(const struct tool *t, char **argv, void *options, char ***ret_words, size_t *ret_count, struct ward_err *e)
+static int read_options(const struct tool *t, char **argv, void *options, char ***ret_words,
+			size_t *ret_count, struct ward_err *e)
 {
 	for (; *argv && strncmp(*argv, "--", 2) == 0; argv++) {
 		const char *option = *argv;
@@ -47,7 +53,8 @@ static int read_options(const struct tool *t, char **argv, void *options, char *
 	return 0;
 }
 
-int tool_read(const struct tool *t, char **argv, void *options, char ***ret_words, size_t *ret_count, struct ward_err *e)
+int tool_read(const struct tool *t, char **argv, void *options, char ***ret_words,
+	      size_t *ret_count, struct ward_err *e)
 {
 	int verb = 0, r;
 

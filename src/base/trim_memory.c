@@ -1,9 +1,11 @@
 /*
- * Sleeping with little memory. A supervisor of an idle sandbox sleeps for hours, and there may be hundreds of them: before it
- * does, it gives back the heap that is free, the stack below what is in use, and the pages of its own program, which the
- * kernel reads from the file again when they are needed. Only segments that are never written are dropped: of others the
- * kernel would restore the file's content, not ours. The pages go last, right before the system call that sleeps, and by
- * code that calls nothing: each function on the way to sleep would bring its neighbourhood of sixteen pages back.
+ * Sleeping with little memory. A supervisor of an idle sandbox sleeps for hours, and there may be
+ * hundreds of them: before it does, it gives back the heap that is free, the stack below what is in
+ * use, and the pages of its own program, which the kernel reads from the file again when they are
+ * needed. Only segments that are never written are dropped: of others the kernel would restore the
+ * file's content, not ours. The pages go last, right before the system call that sleeps, and by
+ * code that calls nothing: each function on the way to sleep would bring its neighbourhood of
+ * sixteen pages back.
  */
 #include "base/trim_memory.h"
 
@@ -19,7 +21,7 @@
 
 #include "base/raw.h"
 
-#ifdef __SANITIZE_ADDRESS__	/* which has its own idea of the stack */
+#ifdef __SANITIZE_ADDRESS__ /* which has its own idea of the stack */
 #define SANITIZED true
 #else
 #define SANITIZED false
@@ -49,14 +51,15 @@ static int add_program(struct dl_phdr_info *info, size_t size, void *data)
 		r->items[r->count].from = at & ~(PAGE_BYTES - 1);
 		r->items[r->count++].to = (at + h->p_memsz + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	}
-	return 0;	/* its libraries follow */
+	return 0; /* its libraries follow */
 }
 
-static __attribute__((noinline)) long drop_and_poll(const struct ranges *r, struct pollfd *polled, nfds_t count,
-						    int timeout_ms)
+static __attribute__((noinline)) long drop_and_poll(const struct ranges *r, struct pollfd *polled,
+						    nfds_t count, int timeout_ms)
 {
 	for (size_t i = 0; i < r->count; i++)
-		raw_call(SYS_madvise, r->items[i].from, r->items[i].to - r->items[i].from, MADV_DONTNEED);
+		raw_call(SYS_madvise, r->items[i].from, r->items[i].to - r->items[i].from,
+			 MADV_DONTNEED);
 	return raw_call(SYS_poll, polled, count, timeout_ms);
 }
 
@@ -66,7 +69,7 @@ int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 	uintptr_t stack = (uintptr_t)__builtin_frame_address(0) & ~(PAGE_BYTES - 1);
 	long n;
 
-#ifdef __GLIBC__	/* the heap that goes with musl gives nothing back */
+#ifdef __GLIBC__ /* the heap that goes with musl gives nothing back */
 	malloc_trim(0);
 #endif
 	if (!SANITIZED) {
@@ -92,5 +95,6 @@ void slim_now(void)
 	if (!SANITIZED)
 		dl_iterate_phdr(add_program, &r);
 	for (size_t i = 0; i < r.count; i++)
-		raw_call(SYS_madvise, r.items[i].from, r.items[i].to - r.items[i].from, MADV_DONTNEED);
+		raw_call(SYS_madvise, r.items[i].from, r.items[i].to - r.items[i].from,
+			 MADV_DONTNEED);
 }

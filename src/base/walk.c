@@ -1,14 +1,17 @@
 /*
- * The walk. In: an open directory. Out: calls for each entry beneath it. Runs in the supervisor and in the verbs with the
- * user's rights, on trees that an agent has made and that other sandboxes may be changing at this moment.
+ * The walk. In: an open directory. Out: calls for each entry beneath it. Runs in the supervisor and
+ * in the verbs with the user's rights, on trees that an agent has made and that other sandboxes may
+ * be changing at this moment.
  *
- * Each directory is opened from its parent's descriptor by one name with O_NOFOLLOW, so no link is ever followed, a
- * path may be longer than PATH_MAX, and nothing recurses: the stack of directories is on the heap. Types come from the
- * directory itself; a file is looked at (fstatat) only where the file system does not say. Deeper than OPEN_MAX
- * levels the topmost descriptors are closed; on the way back such a directory is opened again as ".." and must be the very
- * same one (device and inode), else the walk ends with ESTALE.
+ * Each directory is opened from its parent's descriptor by one name with O_NOFOLLOW, so no link is
+ * ever followed, a path may be longer than PATH_MAX, and nothing recurses: the stack of directories
+ * is on the heap. Types come from the directory itself; a file is looked at (fstatat) only where
+ * the file system does not say. Deeper than OPEN_MAX levels the topmost descriptors are closed; on
+ * the way back such a directory is opened again as ".." and must be the very same one (device and
+ * inode), else the walk ends with ESTALE.
  *
- * What vanished or became something else between listing and opening is passed over: it is not there any more.
+ * What vanished or became something else between listing and opening is passed over: it is not
+ * there any more.
  */
 #include "base/walk.h"
 
@@ -19,18 +22,18 @@
 #include <sys/stat.h>
 
 #define OPEN_MAX 64
-#define NAME_ROOM 4096	/* some file systems in user space have names longer than NAME_MAX */
+#define NAME_ROOM 4096 /* some file systems in user space have names longer than NAME_MAX */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 
 struct frame {
-	int fd;			/* -1: closed, to be opened again from below */
+	int fd; /* -1: closed, to be opened again from below */
 	unsigned mark;
-	size_t path_len;	/* of this directory in walk.path */
-	size_t names_from;	/* its subdirectories in walk.names: from here */
-	size_t names_next;	/* the next one to enter */
-	dev_t device;		/* known once fd is closed */
+	size_t path_len;   /* of this directory in walk.path */
+	size_t names_from; /* its subdirectories in walk.names: from here */
+	size_t names_next; /* the next one to enter */
+	dev_t device;      /* known once fd is closed */
 	ino_t inode;
-	bool forced;		/* mode is to be restored */
+	bool forced; /* mode is to be restored */
 	unsigned mode;
 };
 
@@ -39,10 +42,10 @@ struct walk {
 	void *ctx;
 	struct ward_err *e;
 	struct frame *frames;
-	size_t depth, cap;	/* frames in use and allocated */
-	size_t closed;		/* frames below this index are closed */
+	size_t depth, cap; /* frames in use and allocated */
+	size_t closed;     /* frames below this index are closed */
 	struct buf path, names;
-	char *entries;		/* what getdents fills */
+	char *entries; /* what getdents fills */
 };
 
 #define ENTRIES_SIZE 32768
@@ -106,7 +109,7 @@ static int see_entry(struct walk *w, struct frame *f, const struct dirent64 *d)
 	if (entry.type == DT_UNKNOWN)
 		entry.type = type_of(f->fd, d->d_name);
 	if (entry.type == DT_UNKNOWN)
-		return 0;	/* gone */
+		return 0; /* gone */
 	if (strlen(d->d_name) > NAME_ROOM)
 		return ward_fail(w->e, ENAMETOOLONG, "a name of more than %d bytes", NAME_ROOM);
 	if (w->ops->entry) {
@@ -120,20 +123,23 @@ static int see_entry(struct walk *w, struct frame *f, const struct dirent64 *d)
 	return status < 0 ? status : 0;
 }
 
-/* Whether the entries that were read, n bytes, hold the name that the caller wants to know first. */
+/* Whether the entries that were read, n bytes, hold the name that the caller wants to know
+ * first. */
 static bool holds_peek(const struct walk *w, ssize_t n)
 {
 	for (ssize_t at = 0; at < n;) {
 		const struct dirent64 *d = (const void *)(w->entries + at);
 
-		if (d->d_name[0] == w->ops->peek_name[0] && strcmp(d->d_name, w->ops->peek_name) == 0)
+		if (d->d_name[0] == w->ops->peek_name[0] &&
+		    strcmp(d->d_name, w->ops->peek_name) == 0)
 			return true;
 		at += d->d_reclen;
 	}
 	return false;
 }
 
-/* Reads the whole directory. A name to peek at that turns up behind the first entries starts the reading anew. */
+/* Reads the whole directory. A name to peek at that turns up behind the first entries starts the
+ * reading anew. */
 static int read_dir(struct walk *w, struct frame *f)
 {
 	bool peeked = !w->ops->peek_name, first = true;
@@ -143,10 +149,12 @@ static int read_dir(struct walk *w, struct frame *f)
 		struct walk_dir dir = dir_of(w);
 		int status = 0;
 
-		if (n == 0 || (n < 0 && errno == ENOENT))	/* the end, or removed while it was read */
+		/* the end, or removed while it was read */
+		if (n == 0 || (n < 0 && errno == ENOENT))
 			return 0;
 		if (n < 0)
-			return ward_fail_errno(w->e, "cannot read directory %s", *dir.path ? dir.path : ".");
+			return ward_fail_errno(w->e, "cannot read directory %s",
+					       *dir.path ? dir.path : ".");
 		if (!peeked && holds_peek(w, n)) {
 			peeked = true;
 			status = w->ops->peek(w->ctx, &dir);
@@ -155,7 +163,8 @@ static int read_dir(struct walk *w, struct frame *f)
 			if (!first) {
 				w->names.len = f->names_from;
 				if (lseek(f->fd, 0, SEEK_SET) < 0)
-					return ward_fail_errno(w->e, "cannot read directory %s again", dir.path);
+					return ward_fail_errno(
+						w->e, "cannot read directory %s again", dir.path);
 				continue;
 			}
 		}
@@ -227,8 +236,12 @@ static int push(struct walk *w, int fd, unsigned mark, size_t path_len, unsigned
 		w->frames = grown;
 		w->cap = cap;
 	}
-	w->frames[w->depth++] = (struct frame){ .fd = fd, .mark = mark, .path_len = path_len, .mode = mode,
-						.forced = forced, .names_from = w->names.len,
+	w->frames[w->depth++] = (struct frame){ .fd = fd,
+						.mark = mark,
+						.path_len = path_len,
+						.mode = mode,
+						.forced = forced,
+						.names_from = w->names.len,
 						.names_next = w->names.len };
 	return bound_open(w);
 }
@@ -255,7 +268,7 @@ static void drop_top(struct walk *w)
 	struct frame *f = top(w);
 
 	if (f->forced && f->fd >= 0 && fchmod(f->fd, f->mode) < 0)
-		f->forced = false;	/* removed meanwhile: there is nothing to restore */
+		f->forced = false; /* removed meanwhile: there is nothing to restore */
 	if (f->fd >= 0)
 		close(f->fd);
 	w->names.len = f->names_from;
@@ -367,8 +380,8 @@ int walk_tree(int root_fd, const struct walk_ops *ops, void *ctx, unsigned mark,
 	return walk_tree_at(root_fd, "", ops, ctx, mark, e);
 }
 
-int walk_tree_at(int root_fd, const char *prefix, const struct walk_ops *ops, void *ctx, unsigned mark,
-		 struct ward_err *e)
+int walk_tree_at(int root_fd, const char *prefix, const struct walk_ops *ops, void *ctx,
+		 unsigned mark, struct ward_err *e)
 {
 	struct walk w = { .ops = ops, .ctx = ctx, .e = e };
 	int fd = openat(root_fd, ".", DIR_FLAGS);

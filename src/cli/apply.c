@@ -1,7 +1,8 @@
 /*
- * ward apply and ward discard: what becomes of a review. In: [RUN] [PATH...]. Out: the workspace with the changes that were asked for, or the
- * review without them; what was done and what was left, and why. Runs with the user's rights. Signals wait until the path that is being
- * worked on is whole, then the work ends cleanly.
+ * ward apply and ward discard: what becomes of a review. In: [RUN] [PATH...]. Out: the workspace
+ * with the changes that were asked for, or the review without them; what was done and what was
+ * left, and why. Runs with the user's rights. Signals wait until the path that is being worked on
+ * is whole, then the work ends cleanly.
  */
 #include "cli/review.h"
 #include "cli/tell.h"
@@ -25,12 +26,14 @@ static bool is_interrupted(void *ctx)
 
 static const char *outcome_name(enum apply_outcome o)
 {
-	static const char *const names[] = { "left", "applied", "conflict", "protected", "refused" };
+	static const char *const names[] = { "left", "applied", "conflict", "protected",
+					     "refused" };
 
 	return names[o];
 }
 
-static void json_report(const struct review *r, const struct apply_report *report, bool dry_run, struct json *j)
+static void json_report(const struct review *r, const struct apply_report *report, bool dry_run,
+			struct json *j)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "run", r->id);
@@ -63,7 +66,8 @@ static void json_report(const struct review *r, const struct apply_report *repor
 
 void review_put_left(const struct apply_report *report, struct buf *out)
 {
-	static const char *const why[] = { NULL, NULL, "changed outside since the run began", "protected", NULL };
+	static const char *const why[] = { NULL, NULL, "changed outside since the run began",
+					   "protected", NULL };
 
 	for (size_t i = 0; i < report->changes.len; i++) {
 		const struct change *c = &report->changes.items[i];
@@ -76,9 +80,11 @@ void review_put_left(const struct apply_report *report, struct buf *out)
 		buf_printf(out, ": %s\n", o == APPLY_REFUSED ? c->refused : why[o]);
 	}
 	if (report->counts[APPLY_CONFLICT])
-		buf_puts(out, "  to take the agent's version of a conflict: ward apply --force PATH\n");
+		buf_puts(out,
+			 "  to take the agent's version of a conflict: ward apply --force PATH\n");
 	if (report->counts[APPLY_PROTECTED])
-		buf_puts(out, "  to apply protected paths after you have looked at them: ward apply --protected PATH\n");
+		buf_puts(out, "  to apply protected paths after you have looked at them: ward "
+			      "apply --protected PATH\n");
 }
 
 static void put_steers(const struct apply_report *report, struct buf *out)
@@ -94,15 +100,16 @@ static void put_steers(const struct apply_report *report, struct buf *out)
 	}
 }
 
-static void put_report(const struct review *r, const struct apply_report *report, bool dry_run, struct buf *out)
+static void put_report(const struct review *r, const struct apply_report *report, bool dry_run,
+		       struct buf *out)
 {
 	size_t rest = 0;
 
 	review_put_left(report, out);
 	for (size_t i = 0; i < APPLY_OUTCOMES; i++)
 		rest += i == APPLY_DONE ? 0 : report->counts[i];
-	buf_printf(out, "%s%zu change%s", dry_run ? "would apply " : "applied ", report->counts[APPLY_DONE],
-		   report->counts[APPLY_DONE] == 1 ? "" : "s");
+	buf_printf(out, "%s%zu change%s", dry_run ? "would apply " : "applied ",
+		   report->counts[APPLY_DONE], report->counts[APPLY_DONE] == 1 ? "" : "s");
 	if (rest)
 		buf_printf(out, "; %zu left in the review of %s", rest, r->id);
 	buf_puts(out, "\n");
@@ -113,17 +120,21 @@ static void put_report(const struct review *r, const struct apply_report *report
 	}
 }
 
-int review_check_paths(const struct review *r, const struct changes *all, const struct strv *paths, struct ward_err *e)
+int review_check_paths(const struct review *r, const struct changes *all, const struct strv *paths,
+		       struct ward_err *e)
 {
 	for (size_t i = 0; i < paths->len; i++) {
 		size_t n = strlen(paths->items[i]);
-		bool found = n == 0 || (all->git.len && n >= 4 && strcmp(paths->items[i] + n - 4, ".git") == 0);
+		bool found = n == 0 || (all->git.len && n >= 4 &&
+					strcmp(paths->items[i] + n - 4, ".git") == 0);
 
 		for (size_t k = 0; k < all->len && !found; k++)
-			found = strncmp(all->items[k].path, paths->items[i], n) == 0 && (all->items[k].path[n] == '/' || !all->items[k].path[n]);
+			found = strncmp(all->items[k].path, paths->items[i], n) == 0 &&
+				(all->items[k].path[n] == '/' || !all->items[k].path[n]);
 		if (found)
 			continue;
-		ward_fail(e, ENOENT, "the review of %s holds no change of %s", r->id, paths->items[i]);
+		ward_fail(e, ENOENT, "the review of %s holds no change of %s", r->id,
+			  paths->items[i]);
 		return ward_remedy(e, "ward diff %s lists what it holds", r->id);
 	}
 	return 0;
@@ -141,11 +152,13 @@ static int check_paths(const struct review *r, const struct strv *paths, struct 
 	return status;
 }
 
-static int finish_apply(const struct options *o, const struct review *r, const struct apply_report *report, int status,
-			const struct ward_err *e)
+static int finish_apply(const struct options *o, const struct review *r,
+			const struct apply_report *report, int status, const struct ward_err *e)
 {
-	int code = report->counts[APPLY_CONFLICT] || report->counts[APPLY_PROTECTED] || report->counts[APPLY_REFUSED]
-			   ? EXIT_FINDINGS : EXIT_FINE;
+	int code = report->counts[APPLY_CONFLICT] || report->counts[APPLY_PROTECTED] ||
+				   report->counts[APPLY_REFUSED]
+			   ? EXIT_FINDINGS
+			   : EXIT_FINE;
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
 
@@ -167,7 +180,9 @@ static void tell_apply(const struct review *r, const struct apply_report *report
 
 	v.run = r->id;
 	event_number(&v, FIELD_APPLIED, report->counts[APPLY_DONE]);
-	event_number(&v, FIELD_LEFT, report->counts[APPLY_CONFLICT] + report->counts[APPLY_PROTECTED] + report->counts[APPLY_REFUSED]);
+	event_number(&v, FIELD_LEFT,
+		     report->counts[APPLY_CONFLICT] + report->counts[APPLY_PROTECTED] +
+			     report->counts[APPLY_REFUSED]);
 	tell_done(&v);
 }
 
@@ -189,8 +204,12 @@ int verb_apply(struct options *o)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	status = check_paths(&r, &asked.paths, &e);
 	if (status == 0) {
-		struct apply_request q = { .paths = &asked.paths, .with_protected = o->with_protected, .force = o->force,
-					   .dry_run = o->dry_run, .progress = progress, .stop = is_interrupted,
+		struct apply_request q = { .paths = &asked.paths,
+					   .with_protected = o->with_protected,
+					   .force = o->force,
+					   .dry_run = o->dry_run,
+					   .progress = progress,
+					   .stop = is_interrupted,
 					   .ctx = &waited };
 
 		sigprocmask(SIG_BLOCK, &waited, NULL);
@@ -223,7 +242,8 @@ int verb_discard(struct options *o)
 	if (status == 0)
 		status = apply_discard(&r, &asked.paths, &count, &e);
 	if (status == 0) {
-		struct ward_event v = event_make(EVENT_FILE_DISCARD, ACTION_LOG, r.record.workspace);
+		struct ward_event v =
+			event_make(EVENT_FILE_DISCARD, ACTION_LOG, r.record.workspace);
 
 		v.run = r.id;
 		event_number(&v, FIELD_COUNT, count);

@@ -1,6 +1,7 @@
 /*
- * From options to a plan: what run and plan share. In: the options as read. Out: a spec and its plan, or one error. All errors of a policy file are
- * printed at once, as FILE:LINE:COLUMN lines that an editor understands; the error that is handed back sums them up.
+ * From options to a plan: what run and plan share. In: the options as read. Out: a spec and its
+ * plan, or one error. All errors of a policy file are printed at once, as FILE:LINE:COLUMN lines
+ * that an editor understands; the error that is handed back sums them up.
  */
 #include "cli/ask.h"
 
@@ -30,8 +31,9 @@ static int fail_policy(const struct policy_errors *errors, bool json, struct war
 	size_t n = errors->lines.len;
 
 	ask_print_errors(errors);
-	if (json)	/* who reads only the object must learn it too */
-		ward_fail(e, EINVAL, "%zu error%s: %.600s", n, n == 1 ? "" : "s, the first", errors->lines.items[0]);
+	if (json) /* who reads only the object must learn it too */
+		ward_fail(e, EINVAL, "%zu error%s: %.600s", n, n == 1 ? "" : "s, the first",
+			  errors->lines.items[0]);
 	else
 		ward_fail(e, EINVAL, "%zu error%s", n, n == 1 ? "" : "s");
 	ward_wrap(e, "policy file");
@@ -46,8 +48,8 @@ static int check_plan(const struct plan *p, struct ward_err *e)
 	return r == 0 && p->spec->restore ? checkpoint_match(p, e) : r;
 }
 
-int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec, struct plan **ret_plan,
-	     struct progress *progress, struct ward_err *e)
+int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec,
+	     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
 {
 	const struct spec_request request = {
 		.profile = o->profile,

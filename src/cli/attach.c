@@ -1,8 +1,9 @@
 /*
- * ward attach: joins the command of a detached sandbox, beside whoever is there. In: its name. Out: what the command writes from now on, and
- * what is typed goes to it if it has a terminal. ctrl-p ctrl-q leaves; the command stays. The operator's terminal is run/console.c's
- * business: it sits at one end of a pair of sockets as if that were the sandbox's terminal, and this file moves bytes between
- * the other end and the sandbox, looking for the keys that leave.
+ * ward attach: joins the command of a detached sandbox, beside whoever is there. In: its name. Out:
+ * what the command writes from now on, and what is typed goes to it if it has a terminal. ctrl-p
+ * ctrl-q leaves; the command stays. The operator's terminal is run/console.c's business: it sits at
+ * one end of a pair of sockets as if that were the sandbox's terminal, and this file moves bytes
+ * between the other end and the sandbox, looking for the keys that leave.
  */
 #include "cli/boxes.h"
 
@@ -17,8 +18,8 @@
 #include "base/io.h"
 #include "run/console.h"
 
-#define KEY_FIRST 0x10	/* ctrl-p */
-#define KEY_SECOND 0x11	/* ctrl-q */
+#define KEY_FIRST 0x10  /* ctrl-p */
+#define KEY_SECOND 0x11 /* ctrl-q */
 #define CHUNK_BYTES 4096
 
 /* Bytes on their way in one direction. */
@@ -33,12 +34,12 @@ struct attached {
 	struct client client;
 	struct console *console;
 	struct flow typed, shown;
-	int near_fd;		/* our end of the pair that the console sits at */
-	int stream_fd;		/* to the sandbox */
+	int near_fd;   /* our end of the pair that the console sits at */
+	int stream_fd; /* to the sandbox */
 	int signal_fd;
-	bool terminal;		/* the command has one */
-	bool key_seen;		/* the first of the two */
-	bool left;		/* by the keys, or the terminal went away */
+	bool terminal; /* the command has one */
+	bool key_seen; /* the first of the two */
+	bool left;     /* by the keys, or the terminal went away */
 };
 
 static void tell_size(struct attached *a)
@@ -48,7 +49,8 @@ static void tell_size(struct attached *a)
 
 	for (int i = 0; i < 3 && a->terminal; i++)
 		if (ioctl(i, TIOCGWINSZ, &size) == 0) {
-			(void)!client_send(&a->client, CONTROL_SIZE, 0, size.ws_row, size.ws_col, &ignored);
+			(void)!client_send(&a->client, CONTROL_SIZE, 0, size.ws_row, size.ws_col,
+					   &ignored);
 			return;
 		}
 }
@@ -86,7 +88,8 @@ static void flow_read(struct flow *f)
 
 static void flow_write(struct flow *f)
 {
-	ssize_t n = send(f->to_fd, f->bytes + f->done, f->len - f->done, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n =
+		send(f->to_fd, f->bytes + f->done, f->len - f->done, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (n > 0)
 		f->done += (size_t)n;
@@ -98,7 +101,9 @@ static struct pollfd flow_poll(const struct flow *f)
 {
 	bool waiting = f->done < f->len;
 
-	return (struct pollfd){ .fd = f->ended ? -1 : waiting ? f->to_fd : f->from_fd,
+	return (struct pollfd){ .fd = f->ended  ? -1
+				      : waiting ? f->to_fd
+						: f->from_fd,
 				.events = waiting ? POLLOUT : POLLIN };
 }
 
@@ -148,7 +153,7 @@ static void on_answer(struct attached *a)
 	auto_buf out = { 0 };
 
 	if (client_receive(&a->client, &answer, 0, &e) < 0) {
-		client_close(&a->client);	/* the stream says when all was shown */
+		client_close(&a->client); /* the stream says when all was shown */
 	} else if (answer.message.op == CONTROL_TURN && !answer.message.a) {
 		buf_puts(&out, "\r\nward: somebody has taken the input over\r\n");
 		say_err(&out);
@@ -198,7 +203,8 @@ static void drain(struct attached *a)
 
 static int take_signals(void)
 {
-	static const int taken[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU };
+	static const int taken[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGWINCH,
+				     SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -208,9 +214,11 @@ static int take_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int join(const struct options *o, const struct box_info *box, struct attached *a, struct ward_err *e)
+static int join(const struct options *o, const struct box_info *box, struct attached *a,
+		struct ward_err *e)
 {
-	unsigned flags = (o->read_only ? CONTROL_READ_ONLY : 0) | (o->exclusive ? CONTROL_EXCLUSIVE : 0);
+	unsigned flags =
+		(o->read_only ? CONTROL_READ_ONLY : 0) | (o->exclusive ? CONTROL_EXCLUSIVE : 0);
 	struct client_answer answer = { 0 };
 	int r = client_connect(box, &a->client, e);
 
@@ -235,16 +243,17 @@ static void say_joined(const struct options *o, const struct attached *a)
 	if (!isatty(STDERR_FILENO))
 		return;
 	buf_printf(&out, "ward: attached%s; ctrl-p ctrl-q leaves\n",
-		   !a->terminal	   ? " to a command without a terminal: its output is shown" :
-		   o->read_only	   ? ", read-only" :
-		   o->exclusive	   ? ", the input is yours alone" :
-				     "");
+		   !a->terminal   ? " to a command without a terminal: its output is shown"
+		   : o->read_only ? ", read-only"
+		   : o->exclusive ? ", the input is yours alone"
+				  : "");
 	say_err(&out);
 }
 
 static int sit_down(const struct options *o, struct attached *a, struct ward_err *e)
 {
-	struct console_config config = { .slave_fd = -1, .no_answers = true };	/* ward-box answers */
+	/* ward-box answers */
+	struct console_config config = { .slave_fd = -1, .no_answers = true };
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
@@ -273,7 +282,9 @@ static int code_of(struct box_info *box)
 
 int verb_attach(struct options *o)
 {
-	struct attached a = { .client = NO_CLIENT, .near_fd = -1, .stream_fd = -1, .signal_fd = -1 };
+	struct attached a = {
+		.client = NO_CLIENT, .near_fd = -1, .stream_fd = -1, .signal_fd = -1
+	};
 	struct box_info box = { 0 };
 	struct ward_err e = { 0 };
 	int code = EXIT_REFUSED, r = client_find_alive(o->words[0], &box, &e);

@@ -1,6 +1,6 @@
 /*
- * ward audit where ward-audit is missing: main() starts that program, which reads the same tables and links what ward must not (audit_program.c), and comes here only
- * if there is none.
+ * ward audit where ward-audit is missing: main() starts that program, which reads the same tables
+ * and links what ward must not (audit_program.c), and comes here only if there is none.
  */
 #include <errno.h>
 
@@ -10,7 +10,8 @@ int verb_audit(struct options *o)
 {
 	struct ward_err e = { 0 };
 
-	ward_fail(&e, ENOENT, "this needs ward-audit, which is neither beside ward nor in ../libexec/ward");
+	ward_fail(&e, ENOENT,
+		  "this needs ward-audit, which is neither beside ward nor in ../libexec/ward");
 	ward_remedy(&e, "install ward with all its files (make install)");
 	return say_error(&e, o->json, EXIT_REFUSED);
 }

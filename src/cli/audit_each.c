@@ -1,5 +1,6 @@
 /*
- * Going through events. In: a run, or none for the index. Out: each event in order, to whoever asked. Run by ward-audit. What is no event is left out: ward audit verify tells of it.
+ * Going through events. In: a run, or none for the index. Out: each event in order, to whoever
+ * asked. Run by ward-audit. What is no event is left out: ward audit verify tells of it.
  */
 #include "cli/audit_parts.h"
 
@@ -8,7 +9,8 @@
 #include "audit/tail.h"
 #include "event/event.h"
 
-static void see_index(int audit_fd, const char *only, void (*see)(void *with, const struct ward_event *v), void *with)
+static void see_index(int audit_fd, const char *only,
+		      void (*see)(void *with, const struct ward_event *v), void *with)
 {
 	static char scratch[EVENT_LINE_MAX];
 	auto_strv files = { 0 };
@@ -26,14 +28,17 @@ static void see_index(int audit_fd, const char *only, void (*see)(void *with, co
 		while (lines_next(&l, &line, &n) > 0) {
 			if (!event_decode(line, n, scratch, &v, NULL))
 				continue;
-			if (!only || (v.run && strcmp(v.run, only) == 0 && strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) != 0))
+			if (!only ||
+			    (v.run && strcmp(v.run, only) == 0 &&
+			     strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) != 0))
 				see(with, &v);
 		}
 		lines_close(&l);
 	}
 }
 
-void audit_each(int audit_fd, const char *run, void (*see)(void *with, const struct ward_event *v), void *with)
+void audit_each(int audit_fd, const char *run, void (*see)(void *with, const struct ward_event *v),
+		void *with)
 {
 	static char scratch[EVENT_LINE_MAX];
 	struct ward_event v;

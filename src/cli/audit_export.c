@@ -1,6 +1,8 @@
 /*
- * ward audit export: events in the formats of others. In: journals of the runs that are named (or --all, with the index), the filter of show. Out: OCSF, CEF, RFC 5424 or the journal's own
- * JSON one record a line, OTLP one request of many records a line. Run by ward-audit; the mapping is audit/export.c's.
+ * ward audit export: events in the formats of others. In: journals of the runs that are named (or
+ * --all, with the index), the filter of show. Out: OCSF, CEF, RFC 5424 or the journal's own JSON
+ * one record a line, OTLP one request of many records a line. Run by ward-audit; the mapping is
+ * audit/export.c's.
  */
 #include "cli/audit_parts.h"
 
@@ -14,7 +16,7 @@
 #include "event/event.h"
 
 #define FOLLOW_MS 100
-#define BATCH 256	/* log records of one request */
+#define BATCH 256 /* log records of one request */
 
 struct exporting {
 	struct audit_filter filter;
@@ -22,7 +24,7 @@ struct exporting {
 	struct export_from from;
 	struct audit_out out;
 	struct buf text;
-	unsigned batch;		/* records of the request that is open */
+	unsigned batch; /* records of the request that is open */
 	uint64_t count;
 };
 
@@ -59,8 +61,9 @@ static bool put_line(struct exporting *x, const char *line, size_t n, const char
 	struct ward_event v;
 
 	if (!event_decode(line, n, scratch, &v, NULL))
-		return true;	/* ward audit verify tells of it */
-	if (only && (!v.run || strcmp(v.run, only) != 0 || strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) == 0))
+		return true; /* ward audit verify tells of it */
+	if (only && (!v.run || strcmp(v.run, only) != 0 ||
+		     strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) == 0))
 		return true;
 	if (audit_filter_passes(&x->filter, &v))
 		put_event(x, &v);
@@ -129,7 +132,9 @@ static int read_format(const struct options *o, enum export_format *ret, struct 
 	*ret = o->format ? export_format_find(o->format) : EXPORT_FORMATS;
 	if (*ret < EXPORT_FORMATS)
 		return 0;
-	ward_fail(e, EINVAL, o->format ? "--format %.60s: there is no such format" : "no format was given", o->format);
+	ward_fail(e, EINVAL,
+		  o->format ? "--format %.60s: there is no such format" : "no format was given",
+		  o->format);
 	return ward_remedy(e, "--format ocsf, cef, syslog (RFC 5424), otlp or json");
 }
 
@@ -143,7 +148,8 @@ int audit_export(struct options *o, int audit_fd)
 	gethostname(host, sizeof(host) - 1);
 	if (read_format(o, &x.format, &e) < 0 || audit_filter_read(o, &x.filter, &e) < 0)
 		return say_error(&e, o->json, EXIT_USAGE);
-	if (audit_runs(o, audit_fd, &runs, &e) < 0 || audit_out_open(&x.out, o->output, o->follow, &e) < 0)
+	if (audit_runs(o, audit_fd, &runs, &e) < 0 ||
+	    audit_out_open(&x.out, o->output, o->follow, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	for (size_t i = 0; i < runs.len && !x.out.error; i++) {
 		export_run(&x, audit_fd, runs.items[i], o->follow && i + 1 == runs.len && !o->all);

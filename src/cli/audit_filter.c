@@ -1,5 +1,6 @@
 /*
- * What of a journal is asked for, and which run is meant. In: options, the journals. Out: a filter, an id. Run by ward-audit; matching is pure.
+ * What of a journal is asked for, and which run is meant. In: options, the journals. Out: a filter,
+ * an id. Run by ward-audit; matching is pure.
  */
 #include "cli/audit_parts.h"
 
@@ -14,7 +15,8 @@
 #include "policy/units.h"
 #include "event/event.h"
 
-/* Whether word, of len bytes, is one of a list with commas; group: or what stands before its dot is. */
+/* Whether word, of len bytes, is one of a list with commas; group: or what stands before its dot
+ * is. */
 static bool in_list(const char *list, const char *word, bool group)
 {
 	size_t all = strlen(word), before = strcspn(word, ".");
@@ -22,7 +24,8 @@ static bool in_list(const char *list, const char *word, bool group)
 	while (*list) {
 		size_t n = strcspn(list, ",");
 
-		if ((n == all && strncmp(list, word, n) == 0) || (group && n == before && strncmp(list, word, n) == 0))
+		if ((n == all && strncmp(list, word, n) == 0) ||
+		    (group && n == before && strncmp(list, word, n) == 0))
 			return true;
 		list += n + (list[n] == ',');
 	}
@@ -30,7 +33,8 @@ static bool in_list(const char *list, const char *word, bool group)
 }
 
 /* Whether every entry of a list is known to somebody: count of names, each by name(i). */
-static int check_list(const char *list, const char *option, unsigned count, const char *(*name)(unsigned i), bool group, struct ward_err *e)
+static int check_list(const char *list, const char *option, unsigned count,
+		      const char *(*name)(unsigned i), bool group, struct ward_err *e)
 {
 	while (*list) {
 		size_t n = strcspn(list, ",");
@@ -38,12 +42,14 @@ static int check_list(const char *list, const char *option, unsigned count, cons
 		const char *best = NULL;
 		char word[32];
 
-		snprintf(word, sizeof(word), "%.*s", (int)(n < sizeof(word) ? n : sizeof(word) - 1), list);
+		snprintf(word, sizeof(word), "%.*s", (int)(n < sizeof(word) ? n : sizeof(word) - 1),
+			 list);
 		for (; i < count && !(n < sizeof(word) && in_list(word, name(i), group)); i++)
 			text_nearest(word, name(i), &best, &distance);
 		if (i == count) {
 			ward_fail(e, EINVAL, "%s: there is no %s", option, word);
-			return best ? ward_remedy(e, "did you mean %s?", best) : ward_remedy(e, "docs/events.md lists them");
+			return best ? ward_remedy(e, "did you mean %s?", best)
+				    : ward_remedy(e, "docs/events.md lists them");
 		}
 		list += n + (list[n] == ',');
 	}
@@ -109,7 +115,8 @@ static bool matches_host(const char *wanted, const struct ward_event *v)
 	if (!host || !host->text)
 		return false;
 	if (wanted[0] == '*' && wanted[1] == '.')
-		return host->len >= n - 1 && strncasecmp(host->text + host->len - (n - 1), wanted + 1, n - 1) == 0;
+		return host->len >= n - 1 &&
+		       strncasecmp(host->text + host->len - (n - 1), wanted + 1, n - 1) == 0;
 	return host->len == n && strncasecmp(host->text, wanted, n) == 0;
 }
 
@@ -117,14 +124,17 @@ bool audit_filter_passes(const struct audit_filter *f, const struct ward_event *
 {
 	if (f->kinds && !in_list(f->kinds, event_kind_name((enum event_kind)v->kind), true))
 		return false;
-	if (f->actions && !in_list(f->actions, event_action_name((enum event_action)v->action), false))
+	if (f->actions &&
+	    !in_list(f->actions, event_action_name((enum event_action)v->action), false))
 		return false;
 	if (f->host && !matches_host(f->host, v))
 		return false;
-	return (!f->since_us || v->time_us >= f->since_us) && (!f->until_us || v->time_us <= f->until_us);
+	return (!f->since_us || v->time_us >= f->since_us) &&
+	       (!f->until_us || v->time_us <= f->until_us);
 }
 
-bool audit_first(int audit_fd, const char *run, char scratch[EVENT_LINE_MAX], struct ward_event *ret)
+bool audit_first(int audit_fd, const char *run, char scratch[EVENT_LINE_MAX],
+		 struct ward_event *ret)
 {
 	auto_strv files = { 0 };
 	const char *line;
@@ -144,12 +154,15 @@ static bool is_of_workspace(int audit_fd, const char *run, const char *here)
 {
 	char scratch[EVENT_LINE_MAX];
 	struct ward_event v;
-	const struct event_value *workspace = audit_first(audit_fd, run, scratch, &v) ? event_get(&v, FIELD_WORKSPACE) : NULL;
+	const struct event_value *workspace =
+		audit_first(audit_fd, run, scratch, &v) ? event_get(&v, FIELD_WORKSPACE) : NULL;
 
-	return workspace && workspace->len == strlen(here) && memcmp(workspace->text, here, workspace->len) == 0;
+	return workspace && workspace->len == strlen(here) &&
+	       memcmp(workspace->text, here, workspace->len) == 0;
 }
 
-/* When the run that this file begins with was started; 0: the file only goes on with the one before. */
+/* When the run that this file begins with was started; 0: the file only goes on with the one
+ * before. */
 static uint64_t started_in(int audit_fd, const char *file)
 {
 	char scratch[EVENT_LINE_MAX];
@@ -161,14 +174,16 @@ static uint64_t started_in(int audit_fd, const char *file)
 
 	if (lines_open(&l, audit_fd, file) < 0)
 		return 0;
-	for (int i = 0; i < 2 && !began && lines_next(&l, &line, &n) > 0; i++)	/* journal.segment comes first */
+	/* journal.segment comes first */
+	for (int i = 0; i < 2 && !began && lines_next(&l, &line, &n) > 0; i++)
 		if (event_decode(line, n, scratch, &v, NULL) && v.kind == EVENT_RUN_START)
 			began = v.time_us * 1000;
 	lines_close(&l);
 	return began;
 }
 
-/* When the run last began: its id says it, unless it was continued, which its journal did in a new file. */
+/* When the run last began: its id says it, unless it was continued, which its journal did in a new
+ * file. */
 static uint64_t began_ns(int audit_fd, const char *run)
 {
 	auto_strv files = { 0 };
@@ -188,7 +203,8 @@ static bool means(const char *run, const char *word)
 	return n <= all && (strncmp(run, word, n) == 0 || strcmp(run + all - n, word) == 0);
 }
 
-/* The last one of this directory. Runs come in the order of their ids, so those that began earlier count only if continued. */
+/* The last one of this directory. Runs come in the order of their ids, so those that began earlier
+ * count only if continued. */
 static const char *find_here(int audit_fd, const struct strv *runs, const char *here)
 {
 	const char *found = NULL;
@@ -228,7 +244,10 @@ int audit_find_run(int audit_fd, const char *word, char **ret_run, struct ward_e
 		found = runs.items[i];
 	}
 	if (!found) {
-		ward_fail(e, ENOENT, word ? "there is no journal of a run %.60s" : "there is no journal of a run in %s", word ? word : here);
+		ward_fail(e, ENOENT,
+			  word ? "there is no journal of a run %.60s"
+			       : "there is no journal of a run in %s",
+			  word ? word : here);
 		return ward_remedy(e, "ward audit ls lists them");
 	}
 	*ret_run = strdup(found);

@@ -1,7 +1,10 @@
 /*
- * ward-audit forward RUN FROM: feeds the sinks of a run; ward audit send: what was left. In: the sinks as lines, the run's journal, a socket to ward. Out: a process for each sink (audit/sink.c) and, at the
- * end, what could not be delivered: to ward, into the index, and on record for later. Not a verb for people. Started by ward when a policy has sinks, after the sandbox; if ward is killed its socket
- * ends, and this does a moment later. Sinks that die are started again. What earlier runs left is tried, too.
+ * ward-audit forward RUN FROM: feeds the sinks of a run; ward audit send: what was left. In: the
+ * sinks as lines, the run's journal, a socket to ward. Out: a process for each sink (audit/sink.c)
+ * and, at the end, what could not be delivered: to ward, into the index, and on record for later.
+ * Not a verb for people. Started by ward when a policy has sinks, after the sandbox; if ward is
+ * killed its socket ends, and this does a moment later. Sinks that die are started again. What
+ * earlier runs left is tried, too.
  */
 #include "cli/audit_parts.h"
 
@@ -24,17 +27,17 @@
 #include "event/event.h"
 
 #define LOOK_MS 200
-#define AGAIN_MS 1000		/* before a sink that died is started again */
-#define EARLIER_MAX 8		/* records of earlier runs that one run takes along */
+#define AGAIN_MS 1000 /* before a sink that died is started again */
+#define EARLIER_MAX 8 /* records of earlier runs that one run takes along */
 
 struct feed {
 	char name[64], run[48];
 	struct policy_sink policy;
 	struct sink_shared *shared;
-	int state_fd, wake_fd;		/* wake: closed at the end of the run */
-	pid_t pid;			/* 0: it has ended */
+	int state_fd, wake_fd; /* wake: closed at the end of the run */
+	pid_t pid;             /* 0: it has ended */
 	uint64_t again_ms;
-	bool own, done, told;		/* own: of this run */
+	bool own, done, told; /* own: of this run */
 };
 
 struct forwarding {
@@ -48,8 +51,15 @@ struct forwarding {
 
 static int child_main(struct forwarding *f, struct feed *feed, int wake_fd)
 {
-	struct sink s = { .policy = &feed->policy, .shared = feed->shared, .from = { .host = f->host }, .run = feed->run, .audit_fd = f->audit_fd,
-			  .state_fd = feed->state_fd, .wake_fd = wake_fd, .fd = -1, .tail = { .lines = { .fd = -1 } } };
+	struct sink s = { .policy = &feed->policy,
+			  .shared = feed->shared,
+			  .from = { .host = f->host },
+			  .run = feed->run,
+			  .audit_fd = f->audit_fd,
+			  .state_fd = feed->state_fd,
+			  .wake_fd = wake_fd,
+			  .fd = -1,
+			  .tail = { .lines = { .fd = -1 } } };
 	struct ward_err e = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -88,9 +98,10 @@ static void start(struct forwarding *f, struct feed *feed)
 }
 
 /* line NULL: one that an earlier run left. */
-static int add_feed(struct forwarding *f, const char *name, const char *line, uint64_t from, struct ward_err *e)
+static int add_feed(struct forwarding *f, const char *name, const char *line, uint64_t from,
+		    struct ward_err *e)
 {
-	struct feed *feed = &f->feeds[f->count];	/* not touched when all are taken */
+	struct feed *feed = &f->feeds[f->count]; /* not touched when all are taken */
 	auto_free char *kept = NULL;
 	uint64_t seq = 0;
 	int r;
@@ -101,14 +112,16 @@ static int add_feed(struct forwarding *f, const char *name, const char *line, ui
 	snprintf(feed->name, sizeof(feed->name), "%.60s", name);
 	if (!sink_state_run(name, feed->run))
 		return ward_fail(e, EINVAL, "no sink: %.60s", name);
-	r = sink_state_open(f->audit_fd, name, line, from, &feed->state_fd, &seq, line ? NULL : &kept, e);
+	r = sink_state_open(f->audit_fd, name, line, from, &feed->state_fd, &seq,
+			    line ? NULL : &kept, e);
 	if (r == 0)
 		r = policy_sink_read(line ? line : kept, &feed->policy, e);
 	if (r < 0) {
 		own_close_fd(&feed->state_fd);
 		return r;
 	}
-	feed->shared = mmap(NULL, sizeof(*feed->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	feed->shared = mmap(NULL, sizeof(*feed->shared), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (feed->shared == MAP_FAILED) {
 		policy_sink_clear(&feed->policy);
 		own_close_fd(&feed->state_fd);
@@ -127,7 +140,9 @@ static void add_earlier(struct forwarding *f, size_t most)
 
 	sink_state_list(f->audit_fd, &names);
 	for (size_t i = 0; i < names.len && most > 0 && f->count < ARRAY_LEN(f->feeds); i++)
-		if (sink_state_run(names.items[i], run) && !(f->count && strcmp(run, f->feeds[0].run) == 0) && add_feed(f, names.items[i], NULL, 0, &ignored) == 0)
+		if (sink_state_run(names.items[i], run) &&
+		    !(f->count && strcmp(run, f->feeds[0].run) == 0) &&
+		    add_feed(f, names.items[i], NULL, 0, &ignored) == 0)
 			most--;
 }
 
@@ -147,7 +162,8 @@ static void tell_index(struct forwarding *f, const struct feed *feed, uint64_t l
 	(void)!index_append(f->audit_fd, &v, 1, &ignored);
 }
 
-static void tell_ward(const struct forwarding *f, const struct feed *feed, enum forward_op op, uint64_t left)
+static void tell_ward(const struct forwarding *f, const struct feed *feed, enum forward_op op,
+		      uint64_t left)
 {
 	struct forward_message m = { .op = op, .left = left };
 
@@ -164,24 +180,27 @@ static void tell_ward(const struct forwarding *f, const struct feed *feed, enum 
 static void lose_journal(struct feed *feed)
 {
 	snprintf(feed->shared->why, sizeof(feed->shared->why), "its journal is gone");
-	feed->shared->dropped++;	/* how many they were nobody knows any more */
+	feed->shared->dropped++; /* how many they were nobody knows any more */
 	feed->done = true;
 }
 
 /* Returns how many events are left. */
 static uint64_t settle(struct forwarding *f, struct feed *feed)
 {
-	enum sink_record record = feed->done ? RECORD_COMPLETE : sink_state_journal(f->audit_fd, feed->run);
+	enum sink_record record =
+		feed->done ? RECORD_COMPLETE : sink_state_journal(f->audit_fd, feed->run);
 	uint64_t left;
 
 	if (record == RECORD_GONE)
-		lose_journal(feed);	/* its process had no time to say so */
+		lose_journal(feed); /* its process had no time to say so */
 	left = feed->done ? 0 : sink_state_left(f->audit_fd, feed->run, feed->shared->confirmed);
-	if (!left && record != RECORD_LIVE)	/* who ends the journal of a killed run adds events to it */
+	/* who ends the journal of a killed run adds events to it */
+	if (!left && record != RECORD_LIVE)
 		sink_state_remove(f->audit_fd, feed->name);
 	if (left || feed->shared->dropped) {
 		if (left && !feed->shared->why[0])
-			snprintf(feed->shared->why, sizeof(feed->shared->why), "there was no time left");
+			snprintf(feed->shared->why, sizeof(feed->shared->why),
+				 "there was no time left");
 		tell_index(f, feed, left);
 		if (feed->own)
 			tell_ward(f, feed, FORWARD_LEFT, left);
@@ -203,7 +222,8 @@ static void bury(struct forwarding *f, pid_t pid, int status)
 		if (code == SINK_JOURNAL_LOST)
 			lose_journal(feed);
 		if (!feed->done && !feed->shared->why[0])
-			snprintf(feed->shared->why, sizeof(feed->shared->why), "the process of the sink ended");
+			snprintf(feed->shared->why, sizeof(feed->shared->why),
+				 "the process of the sink ended");
 	}
 }
 
@@ -220,7 +240,8 @@ static void look_at_children(struct forwarding *f)
 
 		if (!feed->pid && !feed->done && now >= feed->again_ms)
 			start(f, feed);
-		if (feed->own && feed->policy.stop && !feed->told && feed->shared->stuck_ms && now - feed->shared->stuck_ms > feed->policy.wait_ms) {
+		if (feed->own && feed->policy.stop && !feed->told && feed->shared->stuck_ms &&
+		    now - feed->shared->stuck_ms > feed->policy.wait_ms) {
 			feed->told = true;
 			tell_ward(f, feed, FORWARD_STOP, 0);
 		}
@@ -259,7 +280,8 @@ static void serve(struct forwarding *f, bool all)
 		look_at_children(f);
 		if (f->ending && !is_busy(f, all))
 			break;
-		if (poll(&polled, 1, f->ending ? 10 : LOOK_MS) > 0 && (recv(f->socket_fd, &m, sizeof(m), MSG_DONTWAIT) <= 0 || m.op == FORWARD_END))
+		if (poll(&polled, 1, f->ending ? 10 : LOOK_MS) > 0 &&
+		    (recv(f->socket_fd, &m, sizeof(m), MSG_DONTWAIT) <= 0 || m.op == FORWARD_END))
 			begin_end(f);
 	}
 }
@@ -305,7 +327,8 @@ int audit_forward(struct options *o, unused_arg int audit_fd)
 	gethostname(f.host, sizeof(f.host) - 1);
 	fcntl(FORWARD_SOCKET_FD, F_SETFD, FD_CLOEXEC);
 	fcntl(FORWARD_AUDIT_FD, F_SETFD, FD_CLOEXEC);
-	if (o->word_count != 3 || !place_is_id(o->words[1]) || io_read_all(FORWARD_SINKS_FD, SINKS_MAX * SINK_LINE_MAX, &lines) < 0 || !lines.data)
+	if (o->word_count != 3 || !place_is_id(o->words[1]) ||
+	    io_read_all(FORWARD_SINKS_FD, SINKS_MAX * SINK_LINE_MAX, &lines) < 0 || !lines.data)
 		return EXIT_USAGE;
 	close(FORWARD_SINKS_FD);
 	rest = lines.data;
@@ -343,10 +366,14 @@ int audit_send(struct options *o, int audit_fd)
 	left = end_all(&f);
 	for (size_t i = 0; i < f.count; i++)
 		sent += f.feeds[i].shared->sent;
-	buf_printf(&out, o->json ? "{\"sent\":%" PRIu64 ",\"left\":%" PRIu64 "}\n" : "%" PRIu64 " events sent, %" PRIu64 " left\n", sent, left);
+	buf_printf(&out,
+		   o->json ? "{\"sent\":%" PRIu64 ",\"left\":%" PRIu64 "}\n"
+			   : "%" PRIu64 " events sent, %" PRIu64 " left\n",
+		   sent, left);
 	for (size_t i = 0; i < f.count && !o->json; i++)
 		if (!f.feeds[i].done)
-			buf_printf(&out, "%s: %s\n", f.feeds[i].policy.to, forward_why(f.feeds[i].policy.to, f.feeds[i].shared->why));
+			buf_printf(&out, "%s: %s\n", f.feeds[i].policy.to,
+				   forward_why(f.feeds[i].policy.to, f.feeds[i].shared->why));
 	clear(&f);
 	return say_out(&out, left ? EXIT_FINDINGS : EXIT_FINE);
 }

@@ -1,6 +1,8 @@
 /*
- * ward audit ls and prune: which journals there are, and which go. In: the journals; rules of age, size and number. Out: a list; files that are removed, each of which the index
- * tells first, so that verify knows that nobody else did it. Journals of runs that go on are never removed. Run by ward-audit.
+ * ward audit ls and prune: which journals there are, and which go. In: the journals; rules of age,
+ * size and number. Out: a list; files that are removed, each of which the index tells first, so
+ * that verify knows that nobody else did it. Journals of runs that go on are never removed. Run by
+ * ward-audit.
  */
 #include "cli/audit_parts.h"
 
@@ -20,7 +22,7 @@
 #define RULE "retention"
 
 struct journal_info {
-	char *run;	/* borrowed */
+	char *run; /* borrowed */
 	uint64_t began_us, ended_us, events, bytes;
 	bool live;
 };
@@ -36,7 +38,8 @@ static void look(int audit_fd, char *run, struct journal_info *ret)
 		ret->began_us = v.time_us;
 	lines_files(audit_fd, run, &files, &ret->live);
 	for (size_t i = 0; i < files.len; i++) {
-		auto_fd fd = openat(audit_fd, files.items[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		auto_fd fd = openat(audit_fd, files.items[i],
+				    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 		struct place_end end = { 0 };
 		struct stat st;
 
@@ -59,7 +62,8 @@ static void put_row(int audit_fd, const struct journal_info *i, struct buf *out)
 	struct ward_event v;
 
 	event_time_text(i->began_us, time);
-	buf_printf(out, "%-23s %.19s %8" PRIu64 " %10" PRIu64 "  ", i->run, time, i->events, i->bytes);
+	buf_printf(out, "%-23s %.19s %8" PRIu64 " %10" PRIu64 "  ", i->run, time, i->events,
+		   i->bytes);
 	argv = audit_first(audit_fd, i->run, scratch, &v) ? event_get(&v, FIELD_ARGV) : NULL;
 	for (size_t at = 0; argv && at < argv->len; at += strlen(argv->text + at) + 1) {
 		buf_puts(&command, at ? " " : "");
@@ -80,7 +84,8 @@ int audit_ls(struct options *o, int audit_fd)
 	if (o->json)
 		json_begin_array(&j, NULL);
 	else
-		buf_printf(&out, "%-23s %-19s %8s %10s  %s\n", "RUN", "BEGAN (UTC)", "EVENTS", "BYTES", "COMMAND");
+		buf_printf(&out, "%-23s %-19s %8s %10s  %s\n", "RUN", "BEGAN (UTC)", "EVENTS",
+			   "BYTES", "COMMAND");
 	for (size_t i = 0; i < runs.len; i++) {
 		struct journal_info info;
 		char time[EVENT_TIME_TEXT];
@@ -109,15 +114,19 @@ int audit_ls(struct options *o, int audit_fd)
 /* -- prune */
 
 struct rule {
-	uint64_t older_ms, bytes, keep;	/* 0: no such rule */
+	uint64_t older_ms, bytes, keep; /* 0: no such rule */
 };
 
-static int read_rule(const char *older, const char *size, const char *keep, struct rule *ret, struct ward_err *e)
+static int read_rule(const char *older, const char *size, const char *keep, struct rule *ret,
+		     struct ward_err *e)
 {
 	*ret = (struct rule){ 0 };
-	if (older && *older && strspn(older, "0123456789.") == strlen(older)) {	/* what goes does not come back: nothing is guessed */
+	/* what goes does not come back: nothing is guessed */
+	if (older && *older && strspn(older, "0123456789.") == strlen(older)) {
 		ward_fail(e, EINVAL, "--older %.60s: the unit is missing", older);
-		return ward_remedy(e, "--older %.60sd for days; h, m and s are hours, minutes and seconds", older);
+		return ward_remedy(
+			e, "--older %.60sd for days; h, m and s are hours, minutes and seconds",
+			older);
 	}
 	if (older && (units_parse_seconds(older, &ret->older_ms) < 0 || !ret->older_ms)) {
 		ward_fail(e, EINVAL, "--older %.60s: not a time", older);
@@ -154,8 +163,10 @@ static int remove_journal(int audit_fd, const struct journal_info *i, struct war
 	return r;
 }
 
-/* The newest stay: from there on downwards the rules count. Returns how many went, *out names them. */
-static int prune(int audit_fd, const struct rule *rule, bool dry, struct buf *out, struct ward_err *e)
+/* The newest stay: from there on downwards the rules count. Returns how many went, *out names
+ * them. */
+static int prune(int audit_fd, const struct rule *rule, bool dry, struct buf *out,
+		 struct ward_err *e)
 {
 	uint64_t now = event_now_us(), bytes = 0, kept = 0;
 	auto_strv runs = { 0 };
@@ -169,8 +180,9 @@ static int prune(int audit_fd, const struct rule *rule, bool dry, struct buf *ou
 		look(audit_fd, runs.items[i], &info);
 		bytes += info.bytes;
 		kept++;
-		if (info.live || !((rule->older_ms && info.ended_us + rule->older_ms * 1000 < now) || (rule->bytes && bytes > rule->bytes) ||
-				   (rule->keep && kept > rule->keep)))
+		if (info.live ||
+		    !((rule->older_ms && info.ended_us + rule->older_ms * 1000 < now) ||
+		      (rule->bytes && bytes > rule->bytes) || (rule->keep && kept > rule->keep)))
 			continue;
 		kept--;
 		bytes -= info.bytes;
@@ -178,17 +190,20 @@ static int prune(int audit_fd, const struct rule *rule, bool dry, struct buf *ou
 		if (r < 0)
 			return r;
 		gone++;
-		buf_printf(out, "%s %s, %" PRIu64 " events\n", dry ? "would remove" : "removed", info.run, info.events);
+		buf_printf(out, "%s %s, %" PRIu64 " events\n", dry ? "would remove" : "removed",
+			   info.run, info.events);
 	}
 	return gone;
 }
 
 static int keep_rule(int audit_fd, const struct options *o, struct ward_err *e)
 {
-	auto_fd fd = openat(audit_fd, RULE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd fd =
+		openat(audit_fd, RULE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	auto_buf text = { 0 };
 
-	buf_printf(&text, "%s\n%s\n%s\n", o->older ? o->older : "", o->max_size ? o->max_size : "", o->keep ? o->keep : "");
+	buf_printf(&text, "%s\n%s\n%s\n", o->older ? o->older : "", o->max_size ? o->max_size : "",
+		   o->keep ? o->keep : "");
 	if (fd < 0 || text.failed || io_write_all(fd, text.data, text.len) < 0)
 		return ward_fail_errno(e, "cannot keep the rule");
 	return 0;

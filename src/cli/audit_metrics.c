@@ -1,6 +1,9 @@
 /*
- * ward audit metrics: numbers for Prometheus. In: all journals and their index. Out: the text format, on standard output or as a file for the textfile collector of the node exporter. Everything is
- * counted anew each time, from what is on record: there is no daemon that could have forgotten something. A journal that was pruned counts no more, which Prometheus takes for a reset. Run by ward-audit.
+ * ward audit metrics: numbers for Prometheus. In: all journals and their index. Out: the text
+ * format, on standard output or as a file for the textfile collector of the node exporter.
+ * Everything is counted anew each time, from what is on record: there is no daemon that could have
+ * forgotten something. A journal that was pruned counts no more, which Prometheus takes for a
+ * reset. Run by ward-audit.
  */
 #include "cli/audit_parts.h"
 
@@ -22,7 +25,7 @@ static const double buckets[] = { 0.01, 0.1, 1, 10, 60, 600, 3600, 36000 };
 #define LIMIT_NAMES 24
 
 struct metrics {
-	uint64_t events[EVENT_KINDS][EVENT_ACTIONS];	/* as often as they happened */
+	uint64_t events[EVENT_KINDS][EVENT_ACTIONS]; /* as often as they happened */
 	uint64_t outcomes[OUTCOMES];
 	uint64_t bytes_in, bytes_out, cpu_ms, duration_ms, memory_peak, lost, ended;
 	uint64_t in_bucket[ARRAY_LEN(buckets)];
@@ -47,7 +50,9 @@ static void see_limit(struct metrics *m, const struct ward_event *v)
 	char name[32];
 	size_t i = 0;
 
-	snprintf(name, sizeof(name), "%.*s", object ? (int)(object->len < 31 ? object->len : 31) : 0, object ? object->text : "");
+	snprintf(name, sizeof(name), "%.*s",
+		 object ? (int)(object->len < 31 ? object->len : 31) : 0,
+		 object ? object->text : "");
 	while (i < m->limit_count && strcmp(m->limits[i].name, name) != 0)
 		i++;
 	if (i == LIMIT_NAMES)
@@ -61,7 +66,9 @@ static void see_end(struct metrics *m, const struct ward_event *v)
 {
 	uint64_t ms = number_of(v, FIELD_DURATION_MS, 0), peak = number_of(v, FIELD_MEMORY_PEAK, 0);
 
-	m->outcomes[v->action == ACTION_DENY ? RUN_LIMITED : number_of(v, FIELD_EXIT, 0) ? RUN_FAILED : RUN_OK]++;
+	m->outcomes[v->action == ACTION_DENY      ? RUN_LIMITED
+		    : number_of(v, FIELD_EXIT, 0) ? RUN_FAILED
+						  : RUN_OK]++;
 	m->ended++;
 	m->duration_ms += ms;
 	m->cpu_ms += number_of(v, FIELD_CPU_MS, 0);
@@ -132,7 +139,8 @@ static void put_head(struct buf *out, const char *name, const char *type, const 
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_one(struct buf *out, const char *name, const char *type, const char *help, uint64_t value)
+static void put_one(struct buf *out, const char *name, const char *type, const char *help,
+		    uint64_t value)
 {
 	put_head(out, name, type, help);
 	buf_printf(out, "%s %" PRIu64 "\n", name, value);
@@ -149,19 +157,26 @@ static void put_runs(const struct metrics *m, struct buf *out)
 
 	put_head(out, "ward_runs_total", "counter", "Runs that have ended, by what came of them.");
 	for (unsigned i = 0; i < OUTCOMES; i++)
-		buf_printf(out, "ward_runs_total{outcome=\"%s\"} %" PRIu64 "\n", names[i], m->outcomes[i]);
-	put_one(out, "ward_runs_live", "gauge", "Runs whose journal is being written, or whose writer was killed.", m->live);
+		buf_printf(out, "ward_runs_total{outcome=\"%s\"} %" PRIu64 "\n", names[i],
+			   m->outcomes[i]);
+	put_one(out, "ward_runs_live", "gauge",
+		"Runs whose journal is being written, or whose writer was killed.", m->live);
 	put_head(out, "ward_run_duration_seconds", "histogram", "How long runs took.");
 	for (size_t i = 0; i < ARRAY_LEN(buckets); i++)
-		buf_printf(out, "ward_run_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", buckets[i], m->in_bucket[i]);
+		buf_printf(out, "ward_run_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
+			   buckets[i], m->in_bucket[i]);
 	buf_printf(out, "ward_run_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", m->ended);
 	put_ms(out, "ward_run_duration_seconds_sum", m->duration_ms);
 	buf_printf(out, "ward_run_duration_seconds_count %" PRIu64 "\n", m->ended);
-	put_head(out, "ward_run_cpu_seconds_total", "counter", "Processor time of runs that have ended.");
+	put_head(out, "ward_run_cpu_seconds_total", "counter",
+		 "Processor time of runs that have ended.");
 	put_ms(out, "ward_run_cpu_seconds_total", m->cpu_ms);
-	put_one(out, "ward_run_memory_peak_bytes", "gauge", "The most memory that one run used.", m->memory_peak);
-	put_one(out, "ward_egress_bytes_total", "counter", "Bytes that left sandboxes.", m->bytes_out);
-	put_one(out, "ward_ingress_bytes_total", "counter", "Bytes that came into sandboxes over the network.", m->bytes_in);
+	put_one(out, "ward_run_memory_peak_bytes", "gauge", "The most memory that one run used.",
+		m->memory_peak);
+	put_one(out, "ward_egress_bytes_total", "counter", "Bytes that left sandboxes.",
+		m->bytes_out);
+	put_one(out, "ward_ingress_bytes_total", "counter",
+		"Bytes that came into sandboxes over the network.", m->bytes_in);
 }
 
 static void put_events(const struct metrics *m, struct buf *out)
@@ -170,12 +185,17 @@ static void put_events(const struct metrics *m, struct buf *out)
 	for (unsigned k = 0; k < EVENT_KINDS; k++)
 		for (unsigned a = 0; a < EVENT_ACTIONS; a++)
 			if (m->events[k][a])
-				buf_printf(out, "ward_events_total{kind=\"%s\",action=\"%s\"} %" PRIu64 "\n", event_kind_name((enum event_kind)k),
-					   event_action_name((enum event_action)a), m->events[k][a]);
+				buf_printf(out,
+					   "ward_events_total{kind=\"%s\",action=\"%s\"} %" PRIu64
+					   "\n",
+					   event_kind_name((enum event_kind)k),
+					   event_action_name((enum event_action)a),
+					   m->events[k][a]);
 	put_head(out, "ward_denials_total", "counter", "What was refused, by kind.");
 	for (unsigned k = 0; k < EVENT_KINDS; k++)
 		if (m->events[k][ACTION_DENY] && k != EVENT_RUN_END)
-			buf_printf(out, "ward_denials_total{kind=\"%s\"} %" PRIu64 "\n", event_kind_name((enum event_kind)k), m->events[k][ACTION_DENY]);
+			buf_printf(out, "ward_denials_total{kind=\"%s\"} %" PRIu64 "\n",
+				   event_kind_name((enum event_kind)k), m->events[k][ACTION_DENY]);
 	put_head(out, "ward_limits_hit_total", "counter", "Limits that were reached.");
 	for (size_t i = 0; i < m->limit_count; i++) {
 		buf_puts(out, "ward_limits_hit_total{limit=\"");
@@ -196,13 +216,16 @@ static void put_sinks(int audit_fd, struct buf *out)
 		char path[PLACE_NAME];
 
 		snprintf(path, sizeof(path), SINK_DIR "/%.60s", names.items[i]);
-		if (!sink_state_run(names.items[i], run) || io_read_file(audit_fd, path, SINK_LINE_MAX, &text) < 0 || text.len < 20)
+		if (!sink_state_run(names.items[i], run) ||
+		    io_read_file(audit_fd, path, SINK_LINE_MAX, &text) < 0 || text.len < 20)
 			continue;
 		records++;
 		events += sink_state_left(audit_fd, run, strtoull(text.data, NULL, 10));
 	}
-	put_one(out, "ward_sinks_pending", "gauge", "Sinks of runs that have something to deliver.", records);
-	put_one(out, "ward_sinks_pending_events", "gauge", "Events that wait to be delivered to sinks.", events);
+	put_one(out, "ward_sinks_pending", "gauge", "Sinks of runs that have something to deliver.",
+		records);
+	put_one(out, "ward_sinks_pending_events", "gauge",
+		"Events that wait to be delivered to sinks.", events);
 }
 
 static void put_journals(const struct metrics *m, struct buf *out)
@@ -212,11 +235,15 @@ static void put_journals(const struct metrics *m, struct buf *out)
 	put_one(out, "ward_journals", "gauge", "Journals that are kept.", m->journals);
 	put_one(out, "ward_journal_bytes", "gauge", "Their size.", m->journal_bytes);
 	put_one(out, "ward_journal_events", "gauge", "Events in them.", m->journal_events);
-	put_one(out, "ward_journal_lost_events_total", "counter", "Events that could not be written and were counted instead.", m->lost);
-	put_head(out, "ward_journal_signed_timestamp_seconds", "gauge", "When the index was last signed; 0: never.");
+	put_one(out, "ward_journal_lost_events_total", "counter",
+		"Events that could not be written and were counted instead.", m->lost);
+	put_head(out, "ward_journal_signed_timestamp_seconds", "gauge",
+		 "When the index was last signed; 0: never.");
 	put_ms(out, "ward_journal_signed_timestamp_seconds", m->checkpoint_us / 1000);
-	put_head(out, "ward_journal_lag_seconds", "gauge", "How old the last signature is; 0: there is none.");
-	put_ms(out, "ward_journal_lag_seconds", m->checkpoint_us && now > m->checkpoint_us ? (now - m->checkpoint_us) / 1000 : 0);
+	put_head(out, "ward_journal_lag_seconds", "gauge",
+		 "How old the last signature is; 0: there is none.");
+	put_ms(out, "ward_journal_lag_seconds",
+	       m->checkpoint_us && now > m->checkpoint_us ? (now - m->checkpoint_us) / 1000 : 0);
 }
 
 int audit_metrics(struct options *o, int audit_fd)
@@ -227,11 +254,12 @@ int audit_metrics(struct options *o, int audit_fd)
 	auto_strv runs = { 0 };
 	auto_buf out = { 0 };
 
-	if (!m || lines_runs(audit_fd, &runs, &e) < 0 || audit_out_open(&file, o->output, false, &e) < 0) {
+	if (!m || lines_runs(audit_fd, &runs, &e) < 0 ||
+	    audit_out_open(&file, o->output, false, &e) < 0) {
 		free(m);
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
-	file.shared = true;	/* numbers only, for a collector that is somebody else */
+	file.shared = true; /* numbers only, for a collector that is somebody else */
 	for (size_t i = 0; i < runs.len; i++)
 		count_run(m, audit_fd, runs.items[i]);
 	audit_each(audit_fd, NULL, see, m);

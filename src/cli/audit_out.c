@@ -1,6 +1,8 @@
 /*
- * Where the words of ward audit write to: standard output, or a file (-o) that is there complete or not at all. In: bytes. Out: the same, elsewhere. Run by ward-audit. A file is made beside its
- * place, readable for its owner alone, and renamed; a device or pipe is written to, a link is refused.
+ * Where the words of ward audit write to: standard output, or a file (-o) that is there complete or
+ * not at all. In: bytes. Out: the same, elsewhere. Run by ward-audit. A file is made beside its
+ * place, readable for its owner alone, and renamed; a device or pipe is written to, a link is
+ * refused.
  */
 #include "cli/audit_parts.h"
 
@@ -21,7 +23,8 @@ int audit_out_open(struct audit_out *o, const char *path, bool directly, struct 
 		o->path = NULL;
 		return 0;
 	}
-	if (directly || (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))) {	/* never rename over a device */
+	/* never rename over a device */
+	if (directly || (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))) {
 		o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	} else if (asprintf(&o->temporary, "%s.XXXXXX", path) < 0) {
 		o->temporary = NULL;
@@ -64,7 +67,7 @@ int audit_out_close(struct audit_out *o, struct ward_err *e)
 		o->error = errno;
 	free(o->temporary);
 	o->temporary = NULL;
-	if (!o->error || (to_stdout && o->error == EPIPE))	/* who reads has enough */
+	if (!o->error || (to_stdout && o->error == EPIPE)) /* who reads has enough */
 		return 0;
 	errno = o->error;
 	return ward_fail_errno(e, "cannot write %.300s", to_stdout ? "standard output" : o->path);

@@ -1,6 +1,8 @@
 /*
- * ward-audit: reading, verifying, signing and pruning journals. In: the words of `ward audit`. Out: text, JSON, an exit code. A program of its own because it links OpenSSL, which
- * the start of a sandbox must not pay for. Runs with the user's rights; what it reads may have been changed by anybody who has them.
+ * ward-audit: reading, verifying, signing and pruning journals. In: the words of `ward audit`. Out:
+ * text, JSON, an exit code. A program of its own because it links OpenSSL, which the start of a
+ * sandbox must not pay for. Runs with the user's rights; what it reads may have been changed by
+ * anybody who has them.
  */
 #include "cli/audit_parts.h"
 
@@ -34,16 +36,20 @@ static int audit_key(struct options *o, int audit_fd)
 
 static const struct {
 	const char *word;
-	size_t max;		/* words behind it */
-	bool make;		/* the directory need not be there */
+	size_t max; /* words behind it */
+	bool make;  /* the directory need not be there */
 	int (*run)(struct options *o, int audit_fd);
 } words[] = {
-	{ "show", 1, false, audit_show },  { "verify", 1, false, audit_verify }, { "ls", 0, false, audit_ls },
+	{ "show", 1, false, audit_show },
+	{ "verify", 1, false, audit_verify },
+	{ "ls", 0, false, audit_ls },
 	{ "metrics", 0, true, audit_metrics },
 	{ "report", 1, false, audit_report },
 	{ "send", 0, false, audit_send },
 	{ "export", SIZE_MAX - 1, false, audit_export },
-	{ "prune", 0, false, audit_prune }, { "seal", 0, true, audit_seal },	  { "key", 0, false, audit_key },
+	{ "prune", 0, false, audit_prune },
+	{ "seal", 0, true, audit_seal },
+	{ "key", 0, false, audit_key },
 };
 
 static int run_word(struct options *o)
@@ -55,14 +61,19 @@ static int run_word(struct options *o)
 	while (i < ARRAY_LEN(words) && strcmp(words[i].word, o->words[0]) != 0)
 		i++;
 	if (i == ARRAY_LEN(words) || o->word_count - 1 > words[i].max) {
-		ward_fail(&e, EINVAL, i < ARRAY_LEN(words) ? "one word too many: %.200s" : "there is no ward audit %.200s", o->words[i < ARRAY_LEN(words) ? words[i].max + 1 : 0]);
-		ward_remedy(&e, "ward audit show, report, verify, export, metrics, send, ls, prune, seal or key; see ward audit --help");
+		ward_fail(&e, EINVAL,
+			  i < ARRAY_LEN(words) ? "one word too many: %.200s"
+					       : "there is no ward audit %.200s",
+			  o->words[i < ARRAY_LEN(words) ? words[i].max + 1 : 0]);
+		ward_remedy(&e, "ward audit show, report, verify, export, metrics, send, ls, "
+				"prune, seal or key; see ward audit --help");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	audit = place_open(words[i].make, &e);
 	if (audit < 0) {
 		if (e.code == ENOENT)
-			ward_remedy(&e, "ward run writes one unless audit.journal is none; WARD_STATE_DIR says where");
+			ward_remedy(&e, "ward run writes one unless audit.journal is none; "
+					"WARD_STATE_DIR says where");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
 	return words[i].run(o, audit);
@@ -90,7 +101,9 @@ int main(int argc, char **argv)
 		help_text(VERB_AUDIT, &out);
 		code = say_out(&out, EXIT_FINE);
 	} else {
-		code = strcmp(o.words[0], "forward") == 0 && getenv("WARD_SINKS") ? audit_forward(&o, -1) : run_word(&o);
+		code = strcmp(o.words[0], "forward") == 0 && getenv("WARD_SINKS")
+			       ? audit_forward(&o, -1)
+			       : run_word(&o);
 	}
 	options_clear(&o);
 	return code;

@@ -1,6 +1,8 @@
 /*
- * ward audit report: one run as a page for a browser. In: its journal and what the index has of it. Out: one file of HTML, without scripts and without anything from elsewhere. This file gathers; every
- * table is bounded, and says how much it leaves out. Everything that a sandbox chose is hostile here and is escaped where it is written (audit_report_page.c). Run by ward-audit.
+ * ward audit report: one run as a page for a browser. In: its journal and what the index has of it.
+ * Out: one file of HTML, without scripts and without anything from elsewhere. This file gathers;
+ * every table is bounded, and says how much it leaves out. Everything that a sandbox chose is
+ * hostile here and is escaped where it is written (audit_report_page.c). Run by ward-audit.
  */
 #include "cli/audit_report.h"
 
@@ -52,7 +54,8 @@ static void free_row(struct report_row *row)
 		free(row->texts[i]);
 }
 
-/* Adds a row, or its counts to the one that has the same texts (key of them count). Takes the texts. */
+/* Adds a row, or its counts to the one that has the same texts (key of them count). Takes the
+ * texts. */
 static void add_row(struct run_report *r, struct report_table *t, struct report_row row, size_t key)
 {
 	for (size_t i = 0; i < t->len && key; i++) {
@@ -90,7 +93,10 @@ static void add_row(struct run_report *r, struct report_table *t, struct report_
 
 static struct report_row row_of(const struct ward_event *v)
 {
-	return (struct report_row){ .kind = v->kind, .action = v->action, .severity = (uint8_t)event_severity(v), .first_us = v->time_us,
+	return (struct report_row){ .kind = v->kind,
+				    .action = v->action,
+				    .severity = (uint8_t)event_severity(v),
+				    .first_us = v->time_us,
 				    .count = number_of(v, FIELD_COUNT, 1) };
 }
 
@@ -99,7 +105,7 @@ static struct report_row row_of(const struct ward_event *v)
 static void see_start(struct run_report *r, const struct ward_event *v)
 {
 	if (r->has_start)
-		return;		/* a continued run: the first one counts */
+		return; /* a continued run: the first one counts */
 	r->has_start = true;
 	r->command = text_of(r, v, FIELD_ARGV);
 	r->workspace = text_of(r, v, FIELD_WORKSPACE);
@@ -140,7 +146,9 @@ static char *remedy_of(struct run_report *r, const struct ward_event *v)
 	explain_event(v, &run, &x);
 	explain_command(&x, &run, &command);
 	r->failed |= x.failed || command.failed;
-	return command.len ? buf_take(&command) : x.advice.len ? buf_take(&x.advice) : text_of(r, v, FIELD_REMEDY);
+	return command.len    ? buf_take(&command)
+	       : x.advice.len ? buf_take(&x.advice)
+			      : text_of(r, v, FIELD_REMEDY);
 }
 
 static void see_denial(struct run_report *r, const struct ward_event *v)
@@ -173,7 +181,7 @@ static void see_net(struct run_report *r, const struct ward_event *v)
 	row.texts[0] = text_of(r, v, FIELD_HOST);
 	if (!row.texts[0])
 		row.texts[0] = text_of(r, v, FIELD_OBJECT);
-	row.kind = EVENT_CONNECT;	/* one row for a host, whatever is said of it */
+	row.kind = EVENT_CONNECT; /* one row for a host, whatever is said of it */
 	row.count = v->kind == EVENT_CONNECT && v->action != ACTION_DENY ? row.count : 0;
 	row.numbers[0] = v->kind == EVENT_CLOSE ? number_of(v, FIELD_BYTES_OUT, 0) : 0;
 	row.numbers[1] = v->kind == EVENT_CLOSE ? number_of(v, FIELD_BYTES_IN, 0) : 0;
@@ -196,10 +204,12 @@ static void see_sample(struct run_report *r, const struct ward_event *v)
 
 	if (r->sample_count == REPORT_SAMPLES)
 		return;
-	*s = (struct report_sample){ .ms = number_of(v, FIELD_DURATION_MS, 0), .cpu_ms = number_of(v, FIELD_CPU_MS, 0),
-				     .memory = number_of(v, FIELD_MEMORY, 0), .pids = number_of(v, FIELD_PIDS, 0) };
+	*s = (struct report_sample){ .ms = number_of(v, FIELD_DURATION_MS, 0),
+				     .cpu_ms = number_of(v, FIELD_CPU_MS, 0),
+				     .memory = number_of(v, FIELD_MEMORY, 0),
+				     .pids = number_of(v, FIELD_PIDS, 0) };
 	if (r->sample_count && s->ms <= s[-1].ms)
-		return;		/* a continued run counts from zero again */
+		return; /* a continued run counts from zero again */
 	r->sample_count++;
 }
 
@@ -214,7 +224,8 @@ static void see_any(struct run_report *r, const struct ward_event *v)
 	if (v->time_us > r->ended_us)
 		r->ended_us = v->time_us;
 	if (r->point_count < REPORT_POINTS && v->kind != EVENT_RUN_SAMPLE)
-		r->points[r->point_count++] = (struct report_point){ v->time_us, v->kind, v->action, row.severity };
+		r->points[r->point_count++] =
+			(struct report_point){ v->time_us, v->kind, v->action, row.severity };
 	if (v->kind == EVENT_RUN_SAMPLE)
 		return;
 	row.texts[0] = text_of(r, v, FIELD_OBJECT);
@@ -261,8 +272,10 @@ static void clear_table(struct report_table *t)
 
 static void clear(struct run_report *r)
 {
-	char *const texts[] = { r->command, r->workspace, r->policy, r->profile, r->engine, r->network, r->level, r->layers, r->absent, r->why };
-	struct report_table *const tables[] = { &r->denials, &r->files, &r->hosts, &r->programs, &r->notes, &r->events_list };
+	char *const texts[] = { r->command, r->workspace, r->policy, r->profile, r->engine,
+				r->network, r->level,     r->layers, r->absent,  r->why };
+	struct report_table *const tables[] = { &r->denials,  &r->files, &r->hosts,
+						&r->programs, &r->notes, &r->events_list };
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
@@ -275,7 +288,8 @@ static void clear(struct run_report *r)
 int audit_report(struct options *o, int audit_fd)
 {
 	auto_free char *run = NULL;
-	struct run_report r = { .points = calloc(REPORT_POINTS, sizeof(*r.points)), .samples = calloc(REPORT_SAMPLES, sizeof(*r.samples)) };
+	struct run_report r = { .points = calloc(REPORT_POINTS, sizeof(*r.points)),
+				.samples = calloc(REPORT_SAMPLES, sizeof(*r.samples)) };
 	struct audit_out file = { 0 };
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };

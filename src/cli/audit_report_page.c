@@ -1,6 +1,8 @@
 /*
- * The page of a run. In: what was gathered. Out: HTML5, one file: no script, no request, nothing that a sandbox chose outside of text: every such text goes through escape_html(). The policy in its head
- * forbids everything but its own style, by hash, so that even a mistake here could neither run nor load anything. Readable at the width of a phone, in light and dark. Pure.
+ * The page of a run. In: what was gathered. Out: HTML5, one file: no script, no request, nothing
+ * that a sandbox chose outside of text: every such text goes through escape_html(). The policy in
+ * its head forbids everything but its own style, by hash, so that even a mistake here could neither
+ * run nor load anything. Readable at the width of a phone, in light and dark. Pure.
  */
 #include "cli/audit_report.h"
 
@@ -13,18 +15,34 @@
 #include "event/event.h"
 
 static const char style[] =
-	":root{color-scheme:light dark;--fg:#1b1f24;--bg:#fff;--dim:#59636e;--line:#d1d9e0;--bad:#b3261e;--warn:#8a5a00;--good:#116329;--card:#f6f8fa}"
-	"@media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--bg:#0d1117;--dim:#9198a1;--line:#30363d;--bad:#ff7b72;--warn:#e3b341;--good:#56d364;--card:#161b22}}"
-	"*{box-sizing:border-box}body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);overflow-wrap:anywhere}"
-	"h1{font-size:1.4rem;margin:.2rem 0}h2{font-size:1.1rem;margin:1.6rem 0 .4rem;border-bottom:1px solid var(--line)}"
-	"code,pre{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere;white-space:pre-wrap}"
-	".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.5rem;margin:.8rem 0}"
-	".cards div{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:.4rem .6rem}.cards b{display:block;font-size:1.15rem}"
-	"small,.dim{color:var(--dim)}.bad{color:var(--bad)}.warn{color:var(--warn)}.good{color:var(--good)}"
-	".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;vertical-align:top;padding:.25rem .5rem .25rem 0;border-bottom:1px solid var(--line)}"
-	"th{overflow-wrap:normal}td.n,th.n{text-align:right;white-space:nowrap}svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font:12px system-ui,sans-serif}"
-	".axis{stroke:var(--line)}.plot{fill:none;stroke:var(--good);stroke-width:2}.c0{fill:var(--good)}.c1{fill:var(--warn)}.c2{fill:var(--bad)}figure{margin:.8rem 0}figcaption{color:var(--dim)}"
-	".denial{border-left:3px solid var(--bad);padding:.1rem .7rem;margin:.6rem 0}.denial p{margin:.1rem 0}details{margin:.6rem 0}summary{cursor:pointer}";
+	":root{color-scheme:light "
+	"dark;--fg:#1b1f24;--bg:#fff;--dim:#59636e;--line:#d1d9e0;--bad:#b3261e;--warn:#8a5a00;--"
+	"good:#116329;--card:#f6f8fa}"
+	"@media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--bg:#0d1117;--dim:#9198a1;--line:#"
+	"30363d;--bad:#ff7b72;--warn:#e3b341;--good:#56d364;--card:#161b22}}"
+	"*{box-sizing:border-box}body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 "
+	"system-ui,sans-serif;color:var(--fg);background:var(--bg);overflow-wrap:anywhere}"
+	"h1{font-size:1.4rem;margin:.2rem 0}h2{font-size:1.1rem;margin:1.6rem 0 "
+	".4rem;border-bottom:1px solid var(--line)}"
+	"code,pre{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere;white-"
+	"space:pre-wrap}"
+	".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.5rem;"
+	"margin:.8rem 0}"
+	".cards div{background:var(--card);border:1px solid "
+	"var(--line);border-radius:6px;padding:.4rem .6rem}.cards "
+	"b{display:block;font-size:1.15rem}"
+	"small,.dim{color:var(--dim)}.bad{color:var(--bad)}.warn{color:var(--warn)}.good{color:var("
+	"--good)}"
+	".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{"
+	"text-align:left;vertical-align:top;padding:.25rem .5rem .25rem 0;border-bottom:1px solid "
+	"var(--line)}"
+	"th{overflow-wrap:normal}td.n,th.n{text-align:right;white-space:nowrap}svg{width:100%;"
+	"height:auto;display:block}svg text{fill:var(--dim);font:12px system-ui,sans-serif}"
+	".axis{stroke:var(--line)}.plot{fill:none;stroke:var(--good);stroke-width:2}.c0{fill:var(--"
+	"good)}.c1{fill:var(--warn)}.c2{fill:var(--bad)}figure{margin:.8rem "
+	"0}figcaption{color:var(--dim)}"
+	".denial{border-left:3px solid var(--bad);padding:.1rem .7rem;margin:.6rem 0}.denial "
+	"p{margin:.1rem 0}details{margin:.6rem 0}summary{cursor:pointer}";
 
 static void put(struct buf *out, const char *text)
 {
@@ -40,7 +58,8 @@ static void put_bytes(struct buf *out, uint64_t bytes)
 	for (; tenths >= 10240 && unit < 4; unit++)
 		tenths /= 1024;
 	if (unit)
-		buf_printf(out, "%" PRIu64 ".%u %s", tenths / 10, (unsigned)(tenths % 10), units[unit]);
+		buf_printf(out, "%" PRIu64 ".%u %s", tenths / 10, (unsigned)(tenths % 10),
+			   units[unit]);
 	else
 		buf_printf(out, "%" PRIu64 " B", bytes);
 }
@@ -53,7 +72,10 @@ static void put_ms(struct buf *out, uint64_t ms)
 static void put_more(struct buf *out, const struct report_table *t)
 {
 	if (t->more)
-		buf_printf(out, "<p class=\"dim\">and %" PRIu64 " more, which <code>ward audit show</code> has</p>\n", t->more);
+		buf_printf(out,
+			   "<p class=\"dim\">and %" PRIu64
+			   " more, which <code>ward audit show</code> has</p>\n",
+			   t->more);
 }
 
 /* -- head */
@@ -69,8 +91,12 @@ static void put_head(const struct run_report *r, struct buf *out)
 	sha256_end(&hash, digest);
 	EVP_EncodeBlock(base64, digest, sizeof(digest));
 	buf_printf(out,
-		   "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; "
-		   "form-action 'none'\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"referrer\" content=\"no-referrer\"><title>ward run ",
+		   "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
+		   "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+		   "'sha256-%s'; base-uri 'none'; "
+		   "form-action 'none'\"><meta name=\"viewport\" content=\"width=device-width, "
+		   "initial-scale=1\"><meta name=\"referrer\" content=\"no-referrer\"><title>ward "
+		   "run ",
 		   (const char *)base64);
 	put(out, r->run);
 	buf_printf(out, "</title><style>%s</style></head>\n<body>\n", style);
@@ -88,7 +114,8 @@ static void put_outcome(const struct run_report *r, struct buf *out)
 	else if (r->limited)
 		buf_printf(out, "<div><b class=\"bad\">limit, exit %" PRIu64, r->exit);
 	else
-		buf_printf(out, "<div><b class=\"%s\">exit %" PRIu64, r->exit ? "warn" : "good", r->exit);
+		buf_printf(out, "<div><b class=\"%s\">exit %" PRIu64, r->exit ? "warn" : "good",
+			   r->exit);
 	put_card(out, "outcome");
 }
 
@@ -152,7 +179,8 @@ static void put_denials(const struct run_report *r, struct buf *out)
 	for (size_t i = 0; i < r->denials.len; i++) {
 		const struct report_row *row = &r->denials.rows[i];
 
-		buf_printf(out, "<div class=\"denial\"><p><b>%s</b> <code>", event_kind_name((enum event_kind)row->kind));
+		buf_printf(out, "<div class=\"denial\"><p><b>%s</b> <code>",
+			   event_kind_name((enum event_kind)row->kind));
 		put(out, row->texts[0]);
 		buf_puts(out, "</code>");
 		if (row->count > 1)
@@ -179,32 +207,43 @@ static void put_hosts(const struct run_report *r, struct buf *out)
 {
 	if (!r->hosts.len)
 		return;
-	buf_puts(out, "<h2>Hosts</h2><div class=\"wide\"><table><tr><th>host</th><th class=\"n\">connections</th><th class=\"n\">sent</th><th class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
+	buf_puts(out, "<h2>Hosts</h2><div class=\"wide\"><table><tr><th>host</th><th "
+		      "class=\"n\">connections</th><th class=\"n\">sent</th><th "
+		      "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
 	for (size_t i = 0; i < r->hosts.len; i++) {
 		const struct report_row *row = &r->hosts.rows[i];
 
 		buf_puts(out, "<tr><td>");
 		put(out, row->texts[0]);
-		buf_printf(out, "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">", row->count);
+		buf_printf(out, "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">",
+			   row->count);
 		put_bytes(out, row->numbers[0]);
 		buf_puts(out, "</td><td class=\"n\">");
 		put_bytes(out, row->numbers[1]);
-		buf_printf(out, "</td><td class=\"n%s\">%" PRIu64 "</td></tr>\n", row->numbers[2] ? " bad" : "", row->numbers[2]);
+		buf_printf(out, "</td><td class=\"n%s\">%" PRIu64 "</td></tr>\n",
+			   row->numbers[2] ? " bad" : "", row->numbers[2]);
 	}
 	buf_puts(out, "</table></div>\n");
 	put_more(out, &r->hosts);
 }
 
 /* Rows of a kind, up to two texts and how often. */
-static void put_table(const struct report_table *t, const char *title, const char *first, const char *second, struct buf *out)
+static void put_table(const struct report_table *t, const char *title, const char *first,
+		      const char *second, struct buf *out)
 {
 	if (!t->len)
 		return;
-	buf_printf(out, "<h2>%s</h2><div class=\"wide\"><table><tr><th>event</th><th>%s</th><th>%s</th><th class=\"n\">times</th></tr>\n", title, first, second);
+	buf_printf(
+		out,
+		"<h2>%s</h2><div class=\"wide\"><table><tr><th>event</th><th>%s</th><th>%s</th><th "
+		"class=\"n\">times</th></tr>\n",
+		title, first, second);
 	for (size_t i = 0; i < t->len; i++) {
 		const struct report_row *row = &t->rows[i];
 
-		buf_printf(out, "<tr><td%s>%s</td><td>", row->action == ACTION_DENY ? " class=\"bad\"" : "", event_kind_name((enum event_kind)row->kind));
+		buf_printf(out, "<tr><td%s>%s</td><td>",
+			   row->action == ACTION_DENY ? " class=\"bad\"" : "",
+			   event_kind_name((enum event_kind)row->kind));
 		put(out, row->texts[0]);
 		buf_puts(out, "</td><td>");
 		put(out, row->texts[1]);
@@ -216,13 +255,17 @@ static void put_table(const struct report_table *t, const char *title, const cha
 
 static void put_list(const struct run_report *r, struct buf *out)
 {
-	buf_puts(out, "<h2>Events</h2><details><summary>one by one</summary><div class=\"wide\"><table><tr><th class=\"n\">after</th><th>event</th><th>action</th><th>object</th></tr>\n");
+	buf_puts(out, "<h2>Events</h2><details><summary>one by one</summary><div "
+		      "class=\"wide\"><table><tr><th "
+		      "class=\"n\">after</th><th>event</th><th>action</th><th>object</th></tr>\n");
 	for (size_t i = 0; i < r->events_list.len; i++) {
 		const struct report_row *row = &r->events_list.rows[i];
 
 		buf_puts(out, "<tr><td class=\"n\">");
 		put_ms(out, row->first_us > r->began_us ? (row->first_us - r->began_us) / 1000 : 0);
-		buf_printf(out, "</td><td>%s</td><td%s>%s</td><td>", event_kind_name((enum event_kind)row->kind), row->action == ACTION_DENY ? " class=\"bad\"" : "",
+		buf_printf(out, "</td><td>%s</td><td%s>%s</td><td>",
+			   event_kind_name((enum event_kind)row->kind),
+			   row->action == ACTION_DENY ? " class=\"bad\"" : "",
 			   event_action_name((enum event_action)row->action));
 		put(out, row->texts[0]);
 		if (row->texts[1]) {
@@ -261,8 +304,12 @@ void report_page(const struct run_report *r, struct buf *out)
 	put_table(&r->programs, "Programs", "program", "as seen", out);
 	put_table(&r->files, "Files", "path", "what", out);
 	if (!r->files.len)
-		buf_puts(out, "<h2>Files</h2><p class=\"dim\">No file was protected, quarantined or applied; each changed file is on record with audit.level: full only.</p>\n");
+		buf_puts(out, "<h2>Files</h2><p class=\"dim\">No file was protected, quarantined "
+			      "or applied; each changed file is on record with audit.level: full "
+			      "only.</p>\n");
 	put_table(&r->notes, "Notes", "what", "why", out);
 	put_list(r, out);
-	buf_puts(out, "<p class=\"dim\">Made by ward " WARD_VERSION " from the run's journal; <code>ward audit verify</code> tells whether that is what was written.</p>\n</body></html>\n");
+	buf_puts(out, "<p class=\"dim\">Made by ward " WARD_VERSION
+		      " from the run's journal; <code>ward audit verify</code> tells whether that "
+		      "is what was written.</p>\n</body></html>\n");
 }

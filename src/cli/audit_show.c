@@ -1,6 +1,7 @@
 /*
- * ward audit show: the events of a run, as a timeline for people or as they are (--json). In: its journal, and what the index says of it after its end. Out: standard
- * output. Everything in an event that a sandbox chose is escaped on its way to a terminal. Run by ward-audit.
+ * ward audit show: the events of a run, as a timeline for people or as they are (--json). In: its
+ * journal, and what the index says of it after its end. Out: standard output. Everything in an
+ * event that a sandbox chose is escaped on its way to a terminal. Run by ward-audit.
  */
 #include "cli/audit_parts.h"
 
@@ -19,18 +20,22 @@
 struct show {
 	struct audit_filter filter;
 	bool json, colour;
-	uint64_t from_us;	/* times are told since then */
+	uint64_t from_us; /* times are told since then */
 	struct buf out;
-	bool failed;		/* nobody reads any more */
+	bool failed; /* nobody reads any more */
 };
 
 static const char *colour_of(const struct show *s, const struct ward_event *v)
 {
-	static const char *const by_severity[] = { "", "", "", "\033[33m", "\033[31m", "\033[1;31m" };
+	static const char *const by_severity[] = {
+		"", "", "", "\033[33m", "\033[31m", "\033[1;31m"
+	};
 
 	if (!s->colour)
 		return "";
-	return v->action == ACTION_DENY ? "\033[31m" : v->action == ACTION_ASK ? "\033[33m" : by_severity[event_severity(v)];
+	return v->action == ACTION_DENY  ? "\033[31m"
+	       : v->action == ACTION_ASK ? "\033[33m"
+					 : by_severity[event_severity(v)];
 }
 
 static void put_text(struct buf *out, const struct event_value *value)
@@ -71,11 +76,15 @@ static bool is_apart(const struct event_value *value)
 static void put_event(struct show *s, const struct ward_event *v)
 {
 	uint64_t since = v->time_us > s->from_us ? v->time_us - s->from_us : 0;
-	const struct event_value *object = event_get(v, FIELD_OBJECT), *why = event_get(v, FIELD_WHY), *remedy = event_get(v, FIELD_REMEDY);
+	const struct event_value *object = event_get(v, FIELD_OBJECT),
+				 *why = event_get(v, FIELD_WHY),
+				 *remedy = event_get(v, FIELD_REMEDY);
 	const char *colour = colour_of(s, v);
 
-	buf_printf(&s->out, "%9" PRIu64 ".%03u  %s%-7s %-16s%s ", since / 1000000, (unsigned)(since / 1000 % 1000), colour,
-		   event_action_name((enum event_action)v->action), event_kind_name((enum event_kind)v->kind), *colour ? "\033[0m" : "");
+	buf_printf(&s->out, "%9" PRIu64 ".%03u  %s%-7s %-16s%s ", since / 1000000,
+		   (unsigned)(since / 1000 % 1000), colour,
+		   event_action_name((enum event_action)v->action),
+		   event_kind_name((enum event_kind)v->kind), *colour ? "\033[0m" : "");
 	if (object)
 		put_text(&s->out, object);
 	for (size_t i = 0; i < v->count; i++)
@@ -107,13 +116,16 @@ static void show_line(struct show *s, const char *line, size_t n, const char *on
 
 	if (!event_decode(line, n, scratch, &v, NULL)) {
 		if (!s->json && !only_run)
-			buf_puts(&s->out, "  (a line that cannot be read; see ward audit verify)\n");
+			buf_puts(&s->out,
+				 "  (a line that cannot be read; see ward audit verify)\n");
 		return;
 	}
-	if (only_run && (!v.run || strcmp(v.run, only_run) != 0 || strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) == 0))
+	if (only_run && (!v.run || strcmp(v.run, only_run) != 0 ||
+			 strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) == 0))
 		return;
-	if (!audit_filter_passes(&s->filter, &v) || (v.kind == EVENT_RUN_SAMPLE && !s->json && !s->filter.kinds))
-		return;	/* samples are for plots */
+	if (!audit_filter_passes(&s->filter, &v) ||
+	    (v.kind == EVENT_RUN_SAMPLE && !s->json && !s->filter.kinds))
+		return; /* samples are for plots */
 	if (s->json)
 		buf_add(&s->out, line, n);
 	else
@@ -145,7 +157,8 @@ static void follow_run(struct show *s, int audit_fd, const char *run)
 	size_t n;
 
 	tail_begin(&tail, audit_fd, run);
-	while (!s->failed && ((state = tail_next(&tail, &line, &n)) == TAIL_LINE || state == TAIL_WAIT)) {
+	while (!s->failed &&
+	       ((state = tail_next(&tail, &line, &n)) == TAIL_LINE || state == TAIL_WAIT)) {
 		if (state == TAIL_LINE) {
 			show_line(s, line, n, NULL);
 			continue;
@@ -169,7 +182,8 @@ static void put_head(struct show *s, int audit_fd, const char *run)
 	if (s->json)
 		return;
 	event_time_text(v.time_us, time);
-	buf_printf(&s->out, "%srun %s%s  %s", s->colour ? "\033[1m" : "", run, s->colour ? "\033[0m" : "", time);
+	buf_printf(&s->out, "%srun %s%s  %s", s->colour ? "\033[1m" : "", run,
+		   s->colour ? "\033[0m" : "", time);
 	argv = event_get(&v, FIELD_ARGV);
 	workspace = event_get(&v, FIELD_WORKSPACE);
 	if (workspace) {
@@ -202,7 +216,8 @@ static void show_run(struct show *s, int audit_fd, const char *run, bool follow)
 
 int audit_show(struct options *o, int audit_fd)
 {
-	struct show s = { .json = o->json, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !o->json };
+	struct show s = { .json = o->json,
+			  .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !o->json };
 	auto_free char *run = NULL;
 	struct ward_err e = { 0 };
 	auto_strv runs = { 0 };
@@ -220,7 +235,7 @@ int audit_show(struct options *o, int audit_fd)
 		strv_add(&runs, run);
 	for (size_t i = 0; i < runs.len && !s.failed; i++)
 		show_run(&s, audit_fd, runs.items[i], o->follow && !o->all);
-	if (o->all) {	/* what belongs to no run */
+	if (o->all) { /* what belongs to no run */
 		auto_strv index = { 0 };
 		bool unused;
 

@@ -1,6 +1,7 @@
 /*
- * ward audit verify: says whether journals are what was written, and where not. In: the journals and their index. Out: each fault with its file and line; exit status 1 when there is
- * any. Changes nothing. Run by ward-audit.
+ * ward audit verify: says whether journals are what was written, and where not. In: the journals
+ * and their index. Out: each fault with its file and line; exit status 1 when there is any. Changes
+ * nothing. Run by ward-audit.
  */
 #include "cli/audit_parts.h"
 
@@ -22,9 +23,11 @@ static int read_key(const char *text, uint8_t ret[SIGN_KEY], struct ward_err *e)
 
 	if (chain_unhex(text, strlen(text), ret, SIGN_KEY))
 		return 0;
-	if (io_read_file(AT_FDCWD, text, 256, &file) == 0 && file.len >= SIGN_KEY_HEX - 1 && chain_unhex(file.data, SIGN_KEY_HEX - 1, ret, SIGN_KEY))
+	if (io_read_file(AT_FDCWD, text, 256, &file) == 0 && file.len >= SIGN_KEY_HEX - 1 &&
+	    chain_unhex(file.data, SIGN_KEY_HEX - 1, ret, SIGN_KEY))
 		return 0;
-	ward_fail(e, EINVAL, "--key %.200s: neither a public key of 64 digits nor a file with one", text);
+	ward_fail(e, EINVAL, "--key %.200s: neither a public key of 64 digits nor a file with one",
+		  text);
 	return ward_remedy(e, "ward audit key prints it on the machine that signed");
 }
 
@@ -68,10 +71,17 @@ static void put_proof(const struct verify *v, struct buf *out)
 	char head[MARK_TEXT];
 
 	if (v->pruned)
-		buf_printf(out, "the index tells of %" PRIu64 " journal%s that ward audit prune removed\n", v->pruned, v->pruned == 1 ? "" : "s");
+		buf_printf(out,
+			   "the index tells of %" PRIu64
+			   " journal%s that ward audit prune removed\n",
+			   v->pruned, v->pruned == 1 ? "" : "s");
 	if (v->pinned && !v->fault_count)
-		buf_printf(out, "--key proves that all checkpoints were signed with that key, and so what stands above the last one; it does not prove who "
-				"held the key (this user's rights are enough), nor anything about the %" PRIu64 " entries since\n", v->unsigned_entries);
+		buf_printf(out,
+			   "--key proves that all checkpoints were signed with that key, and so "
+			   "what stands above the last one; it does not prove who "
+			   "held the key (this user's rights are enough), nor anything about the "
+			   "%" PRIu64 " entries since\n",
+			   v->unsigned_entries);
 	if (!v->head.seq)
 		return;
 	mark_text(&v->head, head);
@@ -90,17 +100,21 @@ static void put_text(const struct verify *v, struct buf *out)
 	}
 	for (size_t i = 0; i < v->notes.len; i++)
 		buf_printf(out, "note: %s\n", v->notes.items[i]);
-	buf_printf(out, "%s: %" PRIu64 " journal%s, %" PRIu64 " events; ", v->fault_count ? "NOT what was written" : "good", v->journals,
+	buf_printf(out, "%s: %" PRIu64 " journal%s, %" PRIu64 " events; ",
+		   v->fault_count ? "NOT what was written" : "good", v->journals,
 		   v->journals == 1 ? "" : "s", v->events);
 	if (v->key[0] && v->signed_until[0])
-		buf_printf(out, "signed until %s by %.16s..., %" PRIu64 " entries of the index since\n", v->signed_until, v->key, v->unsigned_entries);
+		buf_printf(out,
+			   "signed until %s by %.16s..., %" PRIu64 " entries of the index since\n",
+			   v->signed_until, v->key, v->unsigned_entries);
 	else
 		buf_puts(out, "nothing is signed yet (ward audit seal does it)\n");
 	put_proof(v, out);
 }
 
 /* --key and --head. */
-static int read_wishes(const struct options *o, struct verify *v, uint8_t key[SIGN_KEY], struct chain *noted, struct ward_err *e)
+static int read_wishes(const struct options *o, struct verify *v, uint8_t key[SIGN_KEY],
+		       struct chain *noted, struct ward_err *e)
 {
 	if (o->key && read_key(o->key, key, e) < 0)
 		return -e->code;

@@ -1,9 +1,10 @@
 /*
- * ward-box: the program that libward starts, and `ward run -d` through it. In: descriptor 3, a socket over which one request
- * comes (api/request.h): a command line of ward run or ward plan. Out: answers over it (run/detach.h): a plan, a refusal, or a
- * sandbox that runs, which this process then supervises to its end as ward run does. Runs with the rights of the program that
- * asked, in a session of its own; what there is to say goes into the answer. The request comes from the same user, and is read
- * as if it did not.
+ * ward-box: the program that libward starts, and `ward run -d` through it. In: descriptor 3, a
+ * socket over which one request comes (api/request.h): a command line of ward run or ward plan.
+ * Out: answers over it (run/detach.h): a plan, a refusal, or a sandbox that runs, which this
+ * process then supervises to its end as ward run does. Runs with the rights of the program that
+ * asked, in a session of its own; what there is to say goes into the answer. The request comes from
+ * the same user, and is read as if it did not.
  */
 #include "cli/box_program.h"
 
@@ -23,7 +24,8 @@
 #include "plan/plan.h"
 #include "plan/spec.h"
 
-#define FILES_WANTED 8192	/* more than a sandbox can have under way in sockets: see io_sendmsg() */
+/* more than a sandbox can have under way in sockets: see io_sendmsg() */
+#define FILES_WANTED 8192
 
 static int receive(int asker_fd, struct buf *bytes, struct ward_err *e)
 {
@@ -59,17 +61,20 @@ static int make_plan(const struct options *o, int asker_fd, struct ward_err *e)
 	return fd < 0 ? fd : 0;
 }
 
-/* Does what the words say; what is wrong before anything was started is in *e, unless it was told already. */
+/* Does what the words say; what is wrong before anything was started is in *e, unless it was told
+ * already. */
 static int obey(const struct request *r, int *asker_fd, struct ward_err *e)
 {
 	bool plans = r->flags & REQUEST_PLAN;
-	struct detached d = { .asker_fd = *asker_fd, .outer_fds = NO_OUTER, .attached = !(r->flags & REQUEST_DETACHED),
+	struct detached d = { .asker_fd = *asker_fd,
+			      .outer_fds = NO_OUTER,
+			      .attached = !(r->flags & REQUEST_DETACHED),
 			      .entry = NO_BOX_ENTRY };
 	struct options o;
 	int result = options_read(plans ? VERB_PLAN : VERB_RUN, r->words, &o, e);
 
 	if (result == 0 && plans) {
-		o.json = true;	/* all that is known goes into the error */
+		o.json = true; /* all that is known goes into the error */
 		result = make_plan(&o, *asker_fd, e);
 	} else if (result == 0) {
 		o.json |= d.attached;
@@ -81,7 +86,8 @@ static int obey(const struct request *r, int *asker_fd, struct ward_err *e)
 	return result;
 }
 
-/* It lives long and serves many: the limit of descriptors that the program that asked has set for itself is not for it. */
+/* It lives long and serves many: the limit of descriptors that the program that asked has set for
+ * itself is not for it. */
 static void raise_limit(void)
 {
 	struct rlimit files;
@@ -92,7 +98,8 @@ static void raise_limit(void)
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command would inherit. */
+/* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command
+ * would inherit. */
 static void reader_gone(unused_arg int signal_number)
 {
 }
@@ -107,7 +114,8 @@ int box_program(void)
 
 	sigaction(SIGPIPE, &gone, NULL);
 	raise_limit();
-	asker_fd = fcntl(REQUEST_FD, F_DUPFD_CLOEXEC, 10);	/* out of the way of what children are handed */
+	/* out of the way of what children are handed */
+	asker_fd = fcntl(REQUEST_FD, F_DUPFD_CLOEXEC, 10);
 	close(REQUEST_FD);
 	prctl(PR_SET_NAME, BOX_PROGRAM);
 	r = receive(asker_fd, &bytes, &refusal.error);

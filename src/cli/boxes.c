@@ -1,6 +1,7 @@
 /*
- * What the verbs about detached sandboxes share: from words to sandboxes, and how several of them are told. In: the options. Out:
- * entries, with an error for each word that names none; one that is wrong does not keep the others from being done.
+ * What the verbs about detached sandboxes share: from words to sandboxes, and how several of them
+ * are told. In: the options. Out: entries, with an error for each word that names none; one that is
+ * wrong does not keep the others from being done.
  */
 #include "cli/boxes.h"
 
@@ -9,7 +10,8 @@
 
 #include "base/json.h"
 
-void chosen_fail(const struct options *o, struct chosen *c, size_t i, const struct ward_err *e, int *ret_code)
+void chosen_fail(const struct options *o, struct chosen *c, size_t i, const struct ward_err *e,
+		 int *ret_code)
 {
 	*ret_code = say_error(e, o->json, EXIT_REFUSED);
 	c->failed[i] = true;

@@ -11,20 +11,23 @@
 struct chosen {
 	struct box_info *infos;
 	struct client *clients;
-	bool *failed;		/* said already */
+	bool *failed; /* said already */
 	size_t len;
 };
 
 enum choose_flag {
-	CHOOSE_ALIVE = 1,	/* those that are not are an error */
-	CHOOSE_ALL = 2		/* o->all: every one, the living ones with CHOOSE_ALIVE */
+	CHOOSE_ALIVE = 1, /* those that are not are an error */
+	CHOOSE_ALL = 2    /* o->all: every one, the living ones with CHOOSE_ALIVE */
 };
 
-/* The sandboxes that the words name (or all of them); what is wrong with one is said, and counted in *ret_code. */
-void boxes_choose(const struct options *o, unsigned flags, struct chosen *ret_chosen, int *ret_code);
+/* The sandboxes that the words name (or all of them); what is wrong with one is said, and counted
+ * in *ret_code. */
+void boxes_choose(const struct options *o, unsigned flags, struct chosen *ret_chosen,
+		  int *ret_code);
 void chosen_clear(struct chosen *c);
 /* Says what is wrong with number i and takes it out of what follows. */
-void chosen_fail(const struct options *o, struct chosen *c, size_t i, const struct ward_err *e, int *ret_code);
+void chosen_fail(const struct options *o, struct chosen *c, size_t i, const struct ward_err *e,
+		 int *ret_code);
 /* With --json: {"sandboxes": [...]} of those that did not fail; else nothing, or their ids. */
 int boxes_report(const struct options *o, struct chosen *c, int code);
 /* The entry as it is now, in place of the old one. */

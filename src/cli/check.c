@@ -1,6 +1,9 @@
 /*
- * ward check: validates a policy file. In: a path. Out: every error with its place, and notes: what this build refuses at start, what widens the
- * defaults and so needs ward trust when it lies in a workspace, which egress rules let more out than they seem to. Reads the file and, for wildcards, the system's public suffix list; it touches nothing else; paths that the policy names are not looked at.
+ * ward check: validates a policy file. In: a path. Out: every error with its place, and notes: what
+ * this build refuses at start, what widens the defaults and so needs ward trust when it lies in a
+ * workspace, which egress rules let more out than they seem to. Reads the file and, for wildcards,
+ * the system's public suffix list; it touches nothing else; paths that the policy names are not
+ * looked at.
  */
 #include "cli/ask.h"
 
@@ -25,9 +28,9 @@
 struct findings {
 	const char *file;
 	struct policy_errors errors;
-	struct strv refused;	/* values that this build does not have yet */
-	struct strv wider;	/* fields that allow more than the defaults */
-	struct strv warnings;	/* rules that let more out than they seem to */
+	struct strv refused;  /* values that this build does not have yet */
+	struct strv wider;    /* fields that allow more than the defaults */
+	struct strv warnings; /* rules that let more out than they seem to */
 };
 
 static void findings_clear(struct findings *f)
@@ -39,14 +42,26 @@ static void findings_clear(struct findings *f)
 }
 
 /* What a rule that counts or looks does not do here. */
-static void warn_about_inspection(const struct policy *p, const struct policy_rule *rule, size_t i, struct findings *f)
+static void warn_about_inspection(const struct policy *p, const struct policy_rule *rule, size_t i,
+				  struct findings *f)
 {
-	if (rule->llm && p->net_unpriced == UNPRICED_FREE && (rule->spend != POLICY_NONE || p->net_spend != POLICY_NONE))
-		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: with network.unpriced: free, models without a price and other requests to %s cost nothing, whatever spend_limit says", i, rule->host);
+	if (rule->llm && p->net_unpriced == UNPRICED_FREE &&
+	    (rule->spend != POLICY_NONE || p->net_spend != POLICY_NONE))
+		strv_addf(&f->warnings,
+			  "network.egress_allowlist[%zu]: with network.unpriced: free, models "
+			  "without a price and other requests to %s cost nothing, whatever "
+			  "spend_limit says",
+			  i, rule->host);
 	if (rule->waf == POLICY_WAF_DETECT)
-		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: waf: detect tells of attacks and stops none; block does", i);
+		strv_addf(&f->warnings,
+			  "network.egress_allowlist[%zu]: waf: detect tells of attacks and stops "
+			  "none; block does",
+			  i);
 	if (rule->waf != POLICY_WAF_OFF && access(WAF_RULES, R_OK) < 0)
-		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: waf is refused at start on this machine: install the package modsecurity-crs", i);
+		strv_addf(&f->warnings,
+			  "network.egress_allowlist[%zu]: waf is refused at start on this machine: "
+			  "install the package modsecurity-crs",
+			  i);
 }
 
 static bool is_looked_into(const struct policy_rule *rule)
@@ -64,19 +79,26 @@ static bool shares_port(const struct policy_rule *a, const struct policy_rule *b
 	return some;
 }
 
-#define ORDER_MAX 1000	/* rules that are compared with those before them */
+#define ORDER_MAX 1000 /* rules that are compared with those before them */
 
-/* The first rule for a host says how it is spoken to: what a later one says about requests is never asked if that one does not look. */
-static void warn_about_order(const struct policy *p, const struct policy_rule *rule, size_t i, struct findings *f)
+/* The first rule for a host says how it is spoken to: what a later one says about requests is never
+ * asked if that one does not look. */
+static void warn_about_order(const struct policy *p, const struct policy_rule *rule, size_t i,
+			     struct findings *f)
 {
 	for (size_t k = 0; k < i && i < ORDER_MAX && is_looked_into(rule); k++) {
 		struct policy_rule before;
 		struct ward_err e = { 0 };
 
-		if (policy_rule_read(p->net_egress.items[k], &before, &e) < 0 || strcmp(before.host, rule->host) != 0 || !shares_port(&before, rule))
+		if (policy_rule_read(p->net_egress.items[k], &before, &e) < 0 ||
+		    strcmp(before.host, rule->host) != 0 || !shares_port(&before, rule))
 			continue;
 		if (!is_looked_into(&before))
-			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: what it says about requests to %s is never asked, since [%zu] comes first and lets everything pass unseen: remove that one", i, rule->host, k);
+			strv_addf(&f->warnings,
+				  "network.egress_allowlist[%zu]: what it says about requests to "
+				  "%s is never asked, since [%zu] comes first and lets everything "
+				  "pass unseen: remove that one",
+				  i, rule->host, k);
 		return;
 	}
 }
@@ -93,21 +115,32 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 
 		if (policy_rule_read(p->net_egress.items[i], &rule, &e) < 0)
 			continue;
-		if ((p->net_record || p->net_replay) && rule.mode != POLICY_RULE_INSPECT && !rule.inspect)
-			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: requests to %s are not looked into, so they are not recorded, and a replay refuses them", i, rule.host);
+		if ((p->net_record || p->net_replay) && rule.mode != POLICY_RULE_INSPECT &&
+		    !rule.inspect)
+			strv_addf(&f->warnings,
+				  "network.egress_allowlist[%zu]: requests to %s are not looked "
+				  "into, so they are not recorded, and a replay refuses them",
+				  i, rule.host);
 		warn_about_inspection(p, &rule, i, f);
 		warn_about_order(p, &rule, i, f);
 		at = strchr(rule.host, '/');
 		if (strcmp(rule.host, "*") == 0)
-			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: * is every public name", i);
+			strv_addf(&f->warnings,
+				  "network.egress_allowlist[%zu]: * is every public name", i);
 		else if (at && strcmp(at, "/0") == 0)
-			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: %s is every address", i, rule.host);
+			strv_addf(&f->warnings,
+				  "network.egress_allowlist[%zu]: %s is every address", i,
+				  rule.host);
 		if (strncmp(rule.host, "*.", 2) != 0)
 			continue;
 		if (!list.len && io_read_file(AT_FDCWD, SUFFIX_LIST, SUFFIX_LIST_MAX, &list) < 0)
-			list.len = 0;	/* a system without the list: only suffixes of one label are known to be public */
+			/* a system without the list: only suffixes of one label are known to be
+			 * public */
+			list.len = 0;
 		if (suffix_is_public(buf_text(&list), list.len, rule.host + 2))
-			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: anybody can have a name under %s", i, rule.host + 2);
+			strv_addf(&f->warnings,
+				  "network.egress_allowlist[%zu]: anybody can have a name under %s",
+				  i, rule.host + 2);
 	}
 }
 
@@ -117,7 +150,8 @@ static void add_refusal(const struct policy *p, const struct ward_err *why, stru
 	auto_buf text = { 0 };
 	size_t best = 0, at = POLICY_FIELDS;
 
-	buf_printf(&text, "%s%s%s%s%s", why->what, *why->what ? ": " : "", why->why, *why->remedy ? "; " : "", why->remedy);
+	buf_printf(&text, "%s%s%s%s%s", why->what, *why->what ? ": " : "", why->why,
+		   *why->remedy ? "; " : "", why->remedy);
 	for (size_t i = 0; i < POLICY_FIELDS; i++) {
 		const char *path = policy_row((enum policy_field)i)->path;
 		size_t n = strlen(path);
@@ -128,23 +162,28 @@ static void add_refusal(const struct policy *p, const struct ward_err *why, stru
 		}
 	}
 	if (at < POLICY_FIELDS && p->origin[at].line)
-		strv_addf(&f->errors.lines, "%s:%u:%u: %s", f->file, p->origin[at].line, p->origin[at].column, buf_text(&text));
+		strv_addf(&f->errors.lines, "%s:%u:%u: %s", f->file, p->origin[at].line,
+			  p->origin[at].column, buf_text(&text));
 	else
 		strv_addf(&f->errors.lines, "%s: %s", f->file, buf_text(&text));
 }
 
-/* What ward run refuses of the network whatever the machine. A file that says nothing about its mode may be meant for use with a profile. */
+/* What ward run refuses of the network whatever the machine. A file that says nothing about its
+ * mode may be meant for use with a profile. */
 static void look_at_network(const struct policy *p, struct findings *f)
 {
-	bool silent = p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
+	bool silent = p->net_mode == NET_MODE_NONE &&
+		      p->origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
 	auto_free struct plan_net *n = calloc(1, sizeof(*n));
 	struct ward_err why = { 0 };
 
 	if (p->net_mode == NET_MODE_NONE && p->net_egress.len)
-		strv_addf(&f->warnings, "network.mode is none: egress_allowlist has no effect; to use it: network.mode: restricted");
+		strv_addf(&f->warnings, "network.mode is none: egress_allowlist has no effect; to "
+					"use it: network.mode: restricted");
 	if (!n)
 		f->errors.lines.failed = true;
-	else if (plan_net_fill(p, n, &why) < 0 || ((!silent || (p->net_record && p->net_replay)) && plan_tape_check(p, n->rules, &why) < 0))
+	else if (plan_net_fill(p, n, &why) < 0 || ((!silent || (p->net_record && p->net_replay)) &&
+						   plan_tape_check(p, n->rules, &why) < 0))
 		add_refusal(p, &why, f);
 	if (n)
 		plan_net_clear(n);
@@ -244,7 +283,8 @@ static void print_json(const struct findings *f, struct buf *out)
 	buf_puts(out, "\n");
 }
 
-static void print_lines(const char *before, const struct strv *list, const char *after, struct buf *out)
+static void print_lines(const char *before, const struct strv *list, const char *after,
+			struct buf *out)
 {
 	for (size_t i = 0; i < list->len; i++) {
 		buf_puts(out, before);
@@ -262,7 +302,8 @@ static void print_text(const struct findings *f, struct buf *out)
 	print_lines("note: refused at start: ", &f->refused, "", out);
 	print_lines("note: widens the defaults: ", &f->wider, "", out);
 	if (f->wider.len)
-		buf_puts(out, "note: found in a workspace it needs ward trust; with -p FILE it does not\n");
+		buf_puts(out, "note: found in a workspace it needs ward trust; with -p FILE it "
+			      "does not\n");
 	text_escape(out, f->file);
 	if (n)
 		buf_printf(out, ": %zu error%s\n", n, n == 1 ? "" : "s");
@@ -277,8 +318,12 @@ int verb_check(struct options *o)
 	auto_buf out = { 0 };
 	int code;
 
-	if (o->replay || o->word_count > 1) {	/* --replay has a program of its own, which main() starts */
-		ward_fail(&e, o->replay ? ENOENT : EINVAL, o->replay ? "--replay needs ward-explain, which is neither beside ward nor in ../libexec/ward" : "one word too many: %.200s",
+	/* --replay has a program of its own, which main() starts */
+	if (o->replay || o->word_count > 1) {
+		ward_fail(&e, o->replay ? ENOENT : EINVAL,
+			  o->replay ? "--replay needs ward-explain, which is neither beside ward "
+				      "nor in ../libexec/ward"
+				    : "one word too many: %.200s",
 			  o->replay ? "" : o->words[1]);
 		return say_error(&e, o->json, o->replay ? EXIT_REFUSED : EXIT_USAGE);
 	}

@@ -1,5 +1,7 @@
 /*
- * ward checkpoint: what detached sandboxes were at one moment. In: a sandbox and a name; or ls; or rm and names. Out: a checkpoint more, the list, or some less. Runs with the user's rights on the user's own state directory. ward run --restore goes on from one.
+ * ward checkpoint: what detached sandboxes were at one moment. In: a sandbox and a name; or ls; or
+ * rm and names. Out: a checkpoint more, the list, or some less. Runs with the user's rights on the
+ * user's own state directory. ward run --restore goes on from one.
  */
 #include "cli/checkpoint.h"
 
@@ -44,7 +46,10 @@ static int make(const struct options *o, struct ward_err *e)
 			json_end_object(&j);
 		} else {
 			units_format_size(c.bytes, size, sizeof(size));
-			buf_printf(&out, "%s (%s); ward run --isolation gvisor --restore %s, with the options of the sandbox, goes on from it", c.name, size, c.name);
+			buf_printf(&out,
+				   "%s (%s); ward run --isolation gvisor --restore %s, with the "
+				   "options of the sandbox, goes on from it",
+				   c.name, size, c.name);
 		}
 		buf_puts(&out, "\n");
 	}
@@ -63,7 +68,8 @@ static void text_item(const struct checkpoint *c, const char *damage, struct buf
 		strftime(day, sizeof(day), "%Y-%m-%d %H:%M", &when);
 	buf_printf(out, "%-24s %10s  %-16s  ", c->name, size, day);
 	if (damage)
-		buf_printf(out, "damaged: %s", strstr(damage, ": ") ? strstr(damage, ": ") + 2 : damage);
+		buf_printf(out, "damaged: %s",
+			   strstr(damage, ": ") ? strstr(damage, ": ") + 2 : damage);
 	else if (!c->command.len)
 		buf_puts(out, "(idle)");
 	else
@@ -183,7 +189,12 @@ int verb_checkpoint(struct options *o)
 	else if (!ls && !rm && o->word_count == 2)
 		return make(o, &e);
 	else
-		ward_fail(&e, EINVAL, ls ? "ls takes no name" : rm ? "rm needs the name of a checkpoint" : o->word_count < 2 ? "a name for the checkpoint is missing" : "one word too many");
-	ward_remedy(&e, "ward checkpoint BOX NAME, ward checkpoint ls, or ward checkpoint rm NAME...");
+		ward_fail(&e, EINVAL,
+			  ls                  ? "ls takes no name"
+			  : rm                ? "rm needs the name of a checkpoint"
+			  : o->word_count < 2 ? "a name for the checkpoint is missing"
+					      : "one word too many");
+	ward_remedy(&e,
+		    "ward checkpoint BOX NAME, ward checkpoint ls, or ward checkpoint rm NAME...");
 	return say_usage(&e, o);
 }

@@ -6,6 +6,7 @@
 #include "state/checkpoint.h"
 
 /* Makes one of the sandbox `box`. *ret is its record, for the caller to clear. */
-must_check int checkpoint_make(const char *box, const char *name, bool stop, struct checkpoint *ret, struct ward_err *e);
+must_check int checkpoint_make(const char *box, const char *name, bool stop, struct checkpoint *ret,
+			       struct ward_err *e);
 
 #endif

@@ -1,6 +1,10 @@
 /*
- * Making a checkpoint. In: a sandbox that runs, a name. Out: a checkpoint in the store, and the sandbox going on, or ended at the very moment that was kept. Runs with the user's rights. ward-box has the sandbox stand still and hands over pipes; the bytes that come are the sandbox's, so they are counted, summed and written, and nobody here looks at them. While this
- * process holds its end of the pipes everything inside stands still; when it is killed the sandbox goes on, and nothing is left (state/checkpoint_store.c).
+ * Making a checkpoint. In: a sandbox that runs, a name. Out: a checkpoint in the store, and the
+ * sandbox going on, or ended at the very moment that was kept. Runs with the user's rights.
+ * ward-box has the sandbox stand still and hands over pipes; the bytes that come are the sandbox's,
+ * so they are counted, summed and written, and nobody here looks at them. While this process holds
+ * its end of the pipes everything inside stands still; when it is killed the sandbox goes on, and
+ * nothing is left (state/checkpoint_store.c).
  */
 #include "cli/checkpoint.h"
 
@@ -14,16 +18,17 @@
 #include "base/text.h"
 #include "control/client.h"
 
-#define SILENT_MS 60000		/* a sandbox that has less than SILENT_BYTES to say for so long never will */
+/* a sandbox that has less than SILENT_BYTES to say for so long never will */
+#define SILENT_MS 60000
 #define SILENT_BYTES (1 << 20)
-#define WORDS_MAX 2000		/* of what it says on standard error */
+#define WORDS_MAX 2000 /* of what it says on standard error */
 #define END_MS 30000
 
 struct making {
 	struct client client;
 	int in_fd, out_fd, err_fd;
 	struct checkpoint_file file;
-	char said[WORDS_MAX + 1];	/* by the sandbox: never trusted, only shown */
+	char said[WORDS_MAX + 1]; /* by the sandbox: never trusted, only shown */
 	size_t said_len;
 };
 
@@ -31,7 +36,9 @@ struct making {
 static int ask(struct making *m, struct checkpoint *c, struct ward_err *e)
 {
 	char word[] = "checkpoint", *argv[] = { word, NULL };
-	const struct control_exec x = { .flags = CONTROL_INPUT | CONTROL_CHECKPOINT, .cwd = "", .argv = argv };
+	const struct control_exec x = { .flags = CONTROL_INPUT | CONTROL_CHECKPOINT,
+					.cwd = "",
+					.argv = argv };
 	struct client_answer a = { 0 };
 	auto_buf text = { 0 };
 	struct sysinfo host;
@@ -76,7 +83,8 @@ static void hear(struct making *m)
 	}
 }
 
-/* Until the sandbox has no more. Only bytes of the checkpoint, and many of them, count as a sign of life. */
+/* Until the sandbox has no more. Only bytes of the checkpoint, and many of them, count as a sign of
+ * life. */
 static int take_bytes(struct making *m, struct ward_err *e)
 {
 	auto_free char *bytes = malloc(65536);
@@ -85,7 +93,8 @@ static int take_bytes(struct making *m, struct ward_err *e)
 	if (!bytes)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (;;) {
-		struct pollfd p[] = { { .fd = m->out_fd, .events = POLLIN }, { .fd = m->err_fd, .events = POLLIN } };
+		struct pollfd p[] = { { .fd = m->out_fd, .events = POLLIN },
+				      { .fd = m->err_fd, .events = POLLIN } };
 		uint64_t now = io_now_ms();
 		int r = now < until ? poll(p, ARRAY_LEN(p), (int)(until - now)) : 0;
 		ssize_t n;
@@ -171,7 +180,8 @@ static int end_box(struct making *m, const struct box_info *box, struct ward_err
 	return r < 0 ? ward_wrap(e, "the checkpoint is kept; ending the sandbox") : 0;
 }
 
-static int make(struct making *m, const struct box_info *box, bool stop, struct checkpoint *c, struct ward_err *e)
+static int make(struct making *m, const struct box_info *box, bool stop, struct checkpoint *c,
+		struct ward_err *e)
 {
 	char name[CHECKPOINT_NAME_MAX + 1];
 	int r = client_connect(box, &m->client, e);
@@ -186,7 +196,8 @@ static int make(struct making *m, const struct box_info *box, bool stop, struct 
 	if (r == 0)
 		r = checkpoint_keep(&m->file, c, e);
 	if (r < 0) {
-		own_close_fd(&m->out_fd);	/* nobody takes more: whoever still writes learns so */
+		/* nobody takes more: whoever still writes learns so */
+		own_close_fd(&m->out_fd);
 		own_close_fd(&m->in_fd);
 		m->out_fd = m->in_fd = -1;
 		return explain(m, e);
@@ -197,9 +208,14 @@ static int make(struct making *m, const struct box_info *box, bool stop, struct 
 	return 0;
 }
 
-int checkpoint_make(const char *box, const char *name, bool stop, struct checkpoint *ret, struct ward_err *e)
+int checkpoint_make(const char *box, const char *name, bool stop, struct checkpoint *ret,
+		    struct ward_err *e)
 {
-	struct making m = { .client = NO_CLIENT, .in_fd = -1, .out_fd = -1, .err_fd = -1, .file = { .dir_fd = -1, .fd = -1 } };
+	struct making m = { .client = NO_CLIENT,
+			    .in_fd = -1,
+			    .out_fd = -1,
+			    .err_fd = -1,
+			    .file = { .dir_fd = -1, .fd = -1 } };
 	struct box_info info = { 0 };
 	int r = client_find_alive(box, &info, e);
 
@@ -208,7 +224,8 @@ int checkpoint_make(const char *box, const char *name, bool stop, struct checkpo
 	if (r == 0)
 		r = checkpoint_begin(name, 0, &m.file, e);
 	if (r == 0) {
-		memcpy(ret->name, name, strlen(name) + 1);	/* which checkpoint_begin() has looked at */
+		/* which checkpoint_begin() has looked at */
+		memcpy(ret->name, name, strlen(name) + 1);
 		r = make(&m, &info, stop, ret, e);
 	}
 	checkpoint_end(&m.file);

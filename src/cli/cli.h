@@ -24,38 +24,47 @@ enum verb_set {
 	V_ALL = (1ull << VERBS) - 1
 };
 
-struct run_outcome;	/* run.h */
+struct run_outcome; /* run.h */
 
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 #define OPTIONS_MAX 192
 
 struct options {
 	enum verb verb;
-	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory, *vm_cpus, *vm_accel;
-	bool image_command;	/* a run without CMD: the image's own */
-	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin, vm_network;
+	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal,
+		*grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory,
+		*vm_cpus, *vm_accel;
+	bool image_command; /* a run without CMD: the image's own */
+	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet,
+		exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;
-	const struct checkpoint *restored;	/* run --restore: opened; borrowed, NULL: none */
-	bool stop;		/* checkpoint */
-	const char *kinds, *actions, *host, *since, *until, *key, *head, *older, *keep, *format, *output;	/* audit */
-	const char *merge, *expect;	/* learn */
+	const struct checkpoint *restored; /* run --restore: opened; borrowed, NULL: none */
+	bool stop;                         /* checkpoint */
+	/* audit */
+	const char *kinds, *actions, *host, *since, *until, *key, *head, *older, *keep, *format,
+		*output;
+	const char *merge, *expect; /* learn */
 	bool allow_public, keep_changes;
-	bool who, trailer;	/* diff */
+	bool who, trailer; /* diff */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, replay;
-	uint64_t given[OPTIONS_MAX / 64];	/* a bit for each row of tables/options.def that was used */
-	struct spec_option *fields;	/* owned */
+	/* a bit for each row of tables/options.def that was used */
+	uint64_t given[OPTIONS_MAX / 64];
+	struct spec_option *fields; /* owned */
 	size_t field_count, field_cap;
-	struct run_outcome *outcome;	/* run: what it came to; borrowed, NULL: nobody asks */
-	unsigned observe;	/* what the verb itself wants to see of the sandbox, OBSERVE_* */
-	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
-	char **line;			/* all of it, as it was given (run and plan: unchanged) */
-	char **words;			/* what is not an option, NULL-terminated; points into argv */
+	struct run_outcome *outcome; /* run: what it came to; borrowed, NULL: nobody asks */
+	unsigned observe; /* what the verb itself wants to see of the sandbox, OBSERVE_* */
+	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
+	const char *const *own_env;
+	char **line; /* all of it, as it was given (run and plan: unchanged) */
+	/* what is not an option, NULL-terminated; points into argv */
+	char **words;
 	size_t word_count;
-	struct strv made;		/* values that had to be put together */
+	struct strv made; /* values that had to be put together */
 };
 
-/* Reads argv behind the verb (argv[0] is the first word after it); words may be moved within argv. */
+/* Reads argv behind the verb (argv[0] is the first word after it); words may be moved within
+ * argv. */
 must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
 void options_clear(struct options *o);
 /* Whose options a verb takes, as a set: shell is run with a command of its own. */
@@ -65,7 +74,7 @@ uint64_t options_of(enum verb verb);
 bool options_name_image(const struct options *o);
 
 /* Each verb: a word of main()'s table. Returns the exit code. */
-#define VERB(id, name, min, max, words, args, help, about, example, example_help) \
+#define VERB(id, name, min, max, words, args, help, about, example, example_help)                  \
 	int verb_##name(struct options *o);
 #define LATER(...)
 #include "verbs.def"

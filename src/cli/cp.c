@@ -1,8 +1,9 @@
 /*
- * ward cp: files between the host and a sandbox that runs. In: a path of each, that of the sandbox as BOX:PATH. Out: the copy. ward-init's
- * own code does the inner half with the sandbox's rights; this process does the outer half with the user's, and believes
- * nothing that comes from inside (control/copy.c). What comes out passes the gate (guard/guard_gate.c): what a sweep would take out of a
- * workspace is refused, unless --protected asks for it.
+ * ward cp: files between the host and a sandbox that runs. In: a path of each, that of the sandbox
+ * as BOX:PATH. Out: the copy. ward-init's own code does the inner half with the sandbox's rights;
+ * this process does the outer half with the user's, and believes nothing that comes from inside
+ * (control/copy.c). What comes out passes the gate (guard/guard_gate.c): what a sweep would take
+ * out of a workspace is refused, unless --protected asks for it.
  */
 #include "cli/boxes.h"
 
@@ -14,10 +15,10 @@
 #include "guard/guard_gate.h"
 
 struct transfer {
-	const char *host;	/* path outside */
-	char *box;		/* name of the sandbox; owned */
-	const char *inside;	/* path there */
-	bool out;		/* out of the sandbox */
+	const char *host;   /* path outside */
+	char *box;          /* name of the sandbox; owned */
+	const char *inside; /* path there */
+	bool out;           /* out of the sandbox */
 };
 
 /* BOX:PATH; false for a path of the host. */
@@ -48,7 +49,8 @@ static int read_words(const struct options *o, struct transfer *t, struct ward_e
 	}
 	free(other);
 	ward_fail(e, EINVAL, "one of the two paths must be in a sandbox, and one must not");
-	return ward_remedy(e, "for instance ward cp notes.txt web:/tmp/, or ward cp web:/tmp/out.txt .");
+	return ward_remedy(
+		e, "for instance ward cp notes.txt web:/tmp/, or ward cp web:/tmp/out.txt .");
 }
 
 /* The last part of a path, as the name of the copy; "" where there is none. */
@@ -68,8 +70,8 @@ static void base_name(const char *path, char *out, size_t n)
 }
 
 /* Starts the inner half. */
-static int start(const struct transfer *t, const struct box_info *box, struct client *c, struct client_answer *a,
-		 struct ward_err *e)
+static int start(const struct transfer *t, const struct box_info *box, struct client *c,
+		 struct client_answer *a, struct ward_err *e)
 {
 	char name[256];
 	const char *words[4] = { t->out ? "get" : "put", t->inside, NULL, NULL };
@@ -77,7 +79,9 @@ static int start(const struct transfer *t, const struct box_info *box, struct cl
 		const char *const *in;
 		char *const *out;
 	} argv = { .in = words };
-	struct control_exec x = { .flags = CONTROL_COPY | CONTROL_INPUT, .cwd = "", .argv = argv.out };
+	struct control_exec x = { .flags = CONTROL_COPY | CONTROL_INPUT,
+				  .cwd = "",
+				  .argv = argv.out };
 	int r;
 
 	base_name(t->host, name, sizeof(name));
@@ -108,8 +112,8 @@ static int copy_out(const struct transfer *t, const struct box_info *box, bool w
 	if (r == 0)
 		r = start(t, box, &c, &a, e);
 	if (r == 0)
-		r = with_protected ? copy_receive(a.fds[1], &place, report, e) :
-				     copy_receive_judged(a.fds[1], &place, &policy, report, e);
+		r = with_protected ? copy_receive(a.fds[1], &place, report, e)
+				   : copy_receive_judged(a.fds[1], &place, &policy, report, e);
 	for (size_t i = 0; i < a.fd_count; i++)
 		close(a.fds[i]);
 	own_close_fd(&place.dir_fd);
@@ -117,7 +121,8 @@ static int copy_out(const struct transfer *t, const struct box_info *box, bool w
 	return r;
 }
 
-static int copy_in(const struct transfer *t, const struct box_info *box, struct copy_report *report, struct ward_err *e)
+static int copy_in(const struct transfer *t, const struct box_info *box, struct copy_report *report,
+		   struct ward_err *e)
 {
 	struct client_answer a = { 0 };
 	struct client c = NO_CLIENT;
@@ -128,7 +133,8 @@ static int copy_in(const struct transfer *t, const struct box_info *box, struct 
 	if (r == 0) {
 		r = copy_send(a.fds[0], source, report, e);
 		close(a.fds[0]);
-		if (copy_receive_end(a.fds[1], &inside) < 0) {	/* why it stopped taking is the better reason */
+		/* why it stopped taking is the better reason */
+		if (copy_receive_end(a.fds[1], &inside) < 0) {
 			*e = inside;
 			r = -e->code;
 		}
@@ -181,7 +187,8 @@ int verb_cp(struct options *o)
 		int r = client_find_alive(t.box, &box, &e);
 
 		if (r == 0)
-			r = t.out ? copy_out(&t, &box, o->with_protected, &report, &e) : copy_in(&t, &box, &report, &e);
+			r = t.out ? copy_out(&t, &box, o->with_protected, &report, &e)
+				  : copy_in(&t, &box, &report, &e);
 		progress_end(report.progress);
 		code = tell(o, &report);
 		if (r < 0)

@@ -1,6 +1,7 @@
 /*
- * ward diff: what a review holds. In: [RUN] [PATH...]. Out: names with letters, lines per file, unified text or JSON. Runs with the user's
- * rights, changes nothing, and looks at a run that still goes on, too. Everything shown was chosen by an agent, see review_patch.c.
+ * ward diff: what a review holds. In: [RUN] [PATH...]. Out: names with letters, lines per file,
+ * unified text or JSON. Runs with the user's rights, changes nothing, and looks at a run that still
+ * goes on, too. Everything shown was chosen by an agent, see review_patch.c.
  */
 #include "cli/review.h"
 #include "cli/review_who.h"
@@ -12,7 +13,7 @@
 #include "base/progress.h"
 #include "review/apply.h"
 
-#define RENAME_BUDGET (4ull << 30)	/* bytes that are read to find renames */
+#define RENAME_BUDGET (4ull << 30) /* bytes that are read to find renames */
 
 static int list_reviews(const struct options *o)
 {
@@ -47,14 +48,17 @@ static int list_reviews(const struct options *o)
 }
 
 /* Whether the change is one of those asked for, and worth a line. */
-static bool is_shown(const struct review_asked *asked, const struct changes *all, const struct change *c)
+static bool is_shown(const struct review_asked *asked, const struct changes *all,
+		     const struct change *c)
 {
-	if (c->implied || (c->twin != CHANGE_NONE && c->kind == CHANGE_DELETED && apply_is_selected(&asked->paths, all->items[c->twin].path)))
+	if (c->implied || (c->twin != CHANGE_NONE && c->kind == CHANGE_DELETED &&
+			   apply_is_selected(&asked->paths, all->items[c->twin].path)))
 		return false;
 	return apply_is_selected(&asked->paths, c->path);
 }
 
-static int show_json(const struct review *r, const struct review_asked *asked, const struct changes *all, const struct who *who, int code)
+static int show_json(const struct review *r, const struct review_asked *asked,
+		     const struct changes *all, const struct who *who, int code)
 {
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
@@ -77,7 +81,8 @@ static int show_json(const struct review *r, const struct review_asked *asked, c
 	return say_out(&out, code);
 }
 
-static void show_names(const struct review_asked *asked, const struct changes *all, bool colour, struct buf *out)
+static void show_names(const struct review_asked *asked, const struct changes *all, bool colour,
+		       struct buf *out)
 {
 	for (size_t i = 0; i < all->len; i++)
 		if (is_shown(asked, all, &all->items[i]))
@@ -85,8 +90,8 @@ static void show_names(const struct review_asked *asked, const struct changes *a
 }
 
 /* Text is written as it is made: a hundred thousand files are no reason to hold them all. */
-static int show_patch(const struct review *r, const struct review_asked *asked, const struct changes *all, bool terminal,
-		      bool colour, struct ward_err *e)
+static int show_patch(const struct review *r, const struct review_asked *asked,
+		      const struct changes *all, bool terminal, bool colour, struct ward_err *e)
 {
 	size_t added = 0, removed = 0;
 
@@ -95,7 +100,8 @@ static int show_patch(const struct review *r, const struct review_asked *asked, 
 
 		if (!is_shown(asked, all, &all->items[i]))
 			continue;
-		if (review_patch(r, all, &all->items[i], terminal, colour, &out, &added, &removed, e) < 0)
+		if (review_patch(r, all, &all->items[i], terminal, colour, &out, &added, &removed,
+				 e) < 0)
 			return say_error(e, false, EXIT_REFUSED);
 		if (say_out(&out, EXIT_FINE) != EXIT_FINE)
 			return EXIT_REFUSED;
@@ -103,8 +109,8 @@ static int show_patch(const struct review *r, const struct review_asked *asked, 
 	return EXIT_FINE;
 }
 
-static int show_stat(const struct review *r, const struct review_asked *asked, const struct changes *all,
-		     struct progress *progress, struct ward_err *e)
+static int show_stat(const struct review *r, const struct review_asked *asked,
+		     const struct changes *all, struct progress *progress, struct ward_err *e)
 {
 	size_t added = 0, removed = 0, files = 0;
 	auto_buf out = { 0 };
@@ -124,13 +130,13 @@ static int show_stat(const struct review *r, const struct review_asked *asked, c
 		progress_step(progress, "files compared");
 	}
 	progress_end(progress);
-	buf_printf(&out, "%zu file%s changed, %zu line%s added, %zu removed\n", files, files == 1 ? "" : "s", added,
-		   added == 1 ? "" : "s", removed);
+	buf_printf(&out, "%zu file%s changed, %zu line%s added, %zu removed\n", files,
+		   files == 1 ? "" : "s", added, added == 1 ? "" : "s", removed);
 	return say_out(&out, EXIT_FINE);
 }
 
-static int show_summary(const struct review *r, const struct review_asked *asked, const struct changes *all, bool colour,
-			bool terminal)
+static int show_summary(const struct review *r, const struct review_asked *asked,
+			const struct changes *all, bool colour, bool terminal)
 {
 	auto_buf out = { 0 }, notes = { 0 };
 
@@ -142,8 +148,8 @@ static int show_summary(const struct review *r, const struct review_asked *asked
 	if (!all->len && !all->git.len)
 		buf_puts(&notes, "nothing has changed\n");
 	if (all->hidden)
-		buf_printf(&notes, "%zu change%s of hidden names %s not shown\n", all->hidden, all->hidden == 1 ? "" : "s",
-			   all->hidden == 1 ? "is" : "are");
+		buf_printf(&notes, "%zu change%s of hidden names %s not shown\n", all->hidden,
+			   all->hidden == 1 ? "" : "s", all->hidden == 1 ? "is" : "are");
 	if (terminal && (all->len || all->git.len)) {
 		review_put_counts(all, &notes);
 		buf_printf(&notes, "; ward apply %s, or ward discard %s\n", r->id, r->id);
@@ -152,7 +158,8 @@ static int show_summary(const struct review *r, const struct review_asked *asked
 	return say_out(&out, EXIT_FINE);
 }
 
-static int show_who(const struct review *r, const struct review_asked *asked, const struct changes *all, const struct who *who, bool trailer, bool colour)
+static int show_who(const struct review *r, const struct review_asked *asked,
+		    const struct changes *all, const struct who *who, bool trailer, bool colour)
 {
 	auto_buf out = { 0 };
 
@@ -171,8 +178,8 @@ static int show_who(const struct review *r, const struct review_asked *asked, co
 	return say_out(&out, EXIT_FINE);
 }
 
-static int show(const struct options *o, const struct review *r, const struct review_asked *asked, struct changes *all,
-		struct progress *progress, struct ward_err *e)
+static int show(const struct options *o, const struct review *r, const struct review_asked *asked,
+		struct changes *all, struct progress *progress, struct ward_err *e)
 {
 	bool terminal = isatty(STDOUT_FILENO), colour = terminal && !getenv("NO_COLOR");
 	int found = o->exit_code && all->len ? EXIT_FINDINGS : EXIT_FINE, code;
@@ -209,8 +216,10 @@ int verb_diff(struct options *o)
 		return list_reviews(o);
 	if (review_ask(o, REVIEW_READ, &asked, &r, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
-	if (changes_read(&r, &all, progress, &e) < 0 || review_check_paths(&r, &all, &asked.paths, &e) < 0 || changes_judge(&r, &all, &e) < 0 ||
-	    changes_find_news(&r, &all, &e) < 0 || changes_find_renames(&r, &all, RENAME_BUDGET, &e) < 0) {
+	if (changes_read(&r, &all, progress, &e) < 0 ||
+	    review_check_paths(&r, &all, &asked.paths, &e) < 0 || changes_judge(&r, &all, &e) < 0 ||
+	    changes_find_news(&r, &all, &e) < 0 ||
+	    changes_find_renames(&r, &all, RENAME_BUDGET, &e) < 0) {
 		progress_end(progress);
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {

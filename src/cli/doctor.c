@@ -1,6 +1,8 @@
 /*
- * ward doctor: what works here. In: what host/probe.c found by trying, and which runtimes work (doctor_try.c). Out: each layer with its state, the reason and the command that grants it, the rungs of the
- * ladder, and the one that a run would take now. Exit 1 when a run under the default policy would be refused.
+ * ward doctor: what works here. In: what host/probe.c found by trying, and which runtimes work
+ * (doctor_try.c). Out: each layer with its state, the reason and the command that grants it, the
+ * rungs of the ladder, and the one that a run would take now. Exit 1 when a run under the default
+ * policy would be refused.
  */
 #include "cli/cli.h"
 #include "cli/doctor.h"
@@ -26,7 +28,8 @@ static const char *need_name(enum probe_need n)
 }
 
 /* An engine is as usable as the runtime that a run would take. */
-static size_t look_at_engines(struct engine_state states[ENGINES_MAX], const struct doctor_trial *trials)
+static size_t look_at_engines(struct engine_state states[ENGINES_MAX],
+			      const struct doctor_trial *trials)
 {
 	size_t count = engines_look(states);
 
@@ -39,7 +42,8 @@ static size_t look_at_engines(struct engine_state states[ENGINES_MAX], const str
 		states[i].wall = NULL;
 		states[i].about[0] = '\0';
 		ward_fail(&states[i].why, EIO, "%s does not work: %.300s", t->path, t->why.why);
-		ward_remedy(&states[i].why, "install %s anew, or have the policy take another", t->name);
+		ward_remedy(&states[i].why, "install %s anew, or have the policy take another",
+			    t->name);
 	}
 	return count;
 }
@@ -87,9 +91,11 @@ static void engines_text(const struct doctor_trial *trials, struct buf *out)
 
 	buf_puts(out, "\n");
 	for (size_t i = 0; i < count; i++) {
-		buf_printf(out, "engine %-10s %s", states[i].name, states[i].usable ? "usable" : "not usable: ");
+		buf_printf(out, "engine %-10s %s", states[i].name,
+			   states[i].usable ? "usable" : "not usable: ");
 		if (states[i].wall || states[i].about[0])
-			buf_printf(out, ": %s", states[i].about[0] ? states[i].about : states[i].wall);
+			buf_printf(out, ": %s",
+				   states[i].about[0] ? states[i].about : states[i].wall);
 		text_escape(out, states[i].usable ? "" : states[i].why.why);
 		buf_puts(out, "\n");
 		if (!states[i].usable && states[i].why.remedy[0]) {
@@ -111,9 +117,12 @@ static void engines_json(const struct doctor_trial *trials, struct json *j)
 		json_string(j, "name", states[i].name);
 		json_bool(j, "usable", states[i].usable);
 		json_string(j, "wall", states[i].wall);
-		json_string(j, "about", states[i].usable && states[i].about[0] ? states[i].about : NULL);
+		json_string(j, "about",
+			    states[i].usable && states[i].about[0] ? states[i].about : NULL);
 		json_string(j, "why", states[i].usable ? NULL : states[i].why.why);
-		json_string(j, "remedy", states[i].usable || !states[i].why.remedy[0] ? NULL : states[i].why.remedy);
+		json_string(j, "remedy",
+			    states[i].usable || !states[i].why.remedy[0] ? NULL
+									 : states[i].why.remedy);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -151,7 +160,8 @@ static void gpus_json(struct json *j)
 			json_begin_object(j, NULL);
 			json_uint(j, "number", i);
 			json_string(j, "vendor", gpu_vendor_name(found.items[i].vendor));
-			json_string(j, "model", found.items[i].model[0] ? found.items[i].model : NULL);
+			json_string(j, "model",
+				    found.items[i].model[0] ? found.items[i].model : NULL);
 			json_string(j, "node", found.items[i].node);
 			json_string(j, "pci", found.items[i].pci[0] ? found.items[i].pci : NULL);
 			json_end_object(j);
@@ -160,7 +170,8 @@ static void gpus_json(struct json *j)
 	gpus_clear(&found);
 }
 
-static void print_text(const struct probe *probes, const struct doctor_trial *trials, bool namespaces, bool landlock, struct buf *out)
+static void print_text(const struct probe *probes, const struct doctor_trial *trials,
+		       bool namespaces, bool landlock, struct buf *out)
 {
 	for (enum probe_id i = 0; i < PROBES; i++) {
 		buf_printf(out, "%-17s %-10s  ", probe_name(i), state_name(probes[i].state));
@@ -178,18 +189,22 @@ static void print_text(const struct probe *probes, const struct doctor_trial *tr
 	runtimes_text(trials, out);
 	engines_text(trials, out);
 	gpus_text(out);
-	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n", namespaces ? "usable" : "not usable",
-		   landlock ? "usable" : "not usable",
-		   landlock ? ", for policies that accept it (require: {isolation: landlock, limits: none})" : "");
+	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n",
+		   namespaces ? "usable" : "not usable", landlock ? "usable" : "not usable",
+		   landlock ? ", for policies that accept it (require: {isolation: landlock, "
+			      "limits: none})"
+			    : "");
 	if (namespaces)
 		buf_puts(out, "a run takes the namespaces rung now\n");
 	else if (landlock)
-		buf_puts(out, "a run takes the landlock rung now if its policy accepts that, and is refused otherwise\n");
+		buf_puts(out, "a run takes the landlock rung now if its policy accepts that, and "
+			      "is refused otherwise\n");
 	else
 		buf_puts(out, "a run is refused now\n");
 }
 
-static void print_json(const struct probe *probes, const struct doctor_trial *trials, bool namespaces, bool landlock, struct buf *out)
+static void print_json(const struct probe *probes, const struct doctor_trial *trials,
+		       bool namespaces, bool landlock, struct buf *out)
 {
 	struct json j = { .out = out };
 

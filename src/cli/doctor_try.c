@@ -1,8 +1,10 @@
 /*
- * ward doctor's trials: whether the programs that engines need work, not whether a file of their name is there. In: a table of runtimes.
- * Out: of each that it is absent, works, or fails and why. A runtime that makes sandboxes makes one (`ward run` with a policy of its own,
- * in an empty workspace and with a state directory that is removed again); the others are started and asked to end. Each runs as the
- * user, with nothing to read, bounded in time and in what it may print; what it prints is another program's text and shown escaped.
+ * ward doctor's trials: whether the programs that engines need work, not whether a file of their
+ * name is there. In: a table of runtimes. Out: of each that it is absent, works, or fails and why.
+ * A runtime that makes sandboxes makes one (`ward run` with a policy of its own, in an empty
+ * workspace and with a state directory that is removed again); the others are started and asked to
+ * end. Each runs as the user, with nothing to read, bounded in time and in what it may print; what
+ * it prints is another program's text and shown escaped.
  */
 #include "cli/doctor.h"
 
@@ -29,12 +31,13 @@
 #define PRINTED_MAX 4096
 #define WORDS_MAX 16
 
-enum { WASMEDGE = 1, WASMTIME, IWASM, NODE };	/* as wasm.runtime counts them, behind auto */
+enum { WASMEDGE = 1, WASMTIME, IWASM, NODE }; /* as wasm.runtime counts them, behind auto */
 
 /* (module (memory (export "memory") 1) (func (export "_start"))) */
 static const unsigned char module[] = {
-	0, 'a', 's', 'm', 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, 5, 3, 1, 0, 1, 7, 19, 2, 6, 'm', 'e', 'm', 'o', 'r',
-	'y', 2, 0, 6, '_', 's', 't', 'a', 'r', 't', 0, 0, 10, 4, 1, 2, 0, 0x0b,
+	0, 'a', 's', 'm', 1,   0,   0,   0,   1, 4, 1,   0x60, 0,   0,   3,   2,    1,
+	0, 5,   3,   1,   0,   1,   7,   19,  2, 6, 'm', 'e',  'm', 'o', 'r', 'y',  2,
+	0, 6,   '_', 's', 't', 'a', 'r', 't', 0, 0, 10,  4,    1,   2,   0,   0x0b,
 };
 
 /* ---- where they are ---- */
@@ -83,9 +86,11 @@ static int find_skopeo(unused_arg unsigned which, char *path, struct ward_err *e
 	return program_find_system("skopeo", path, e);
 }
 
-/* words: of the program itself, or, where an engine is to be tried, of `ward run` behind its usual ones. */
+/* words: of the program itself, or, where an engine is to be tried, of `ward run` behind its usual
+ * ones. */
 static const struct trial {
-	const char *name, *engine;	/* engine NULL: no policy names it; it is not what an engine needs */
+	/* engine NULL: no policy names it; it is not what an engine needs */
+	const char *name, *engine;
 	bool through_ward;
 	unsigned which;
 	int (*find)(unsigned which, char *path, struct ward_err *e);
@@ -95,12 +100,42 @@ static const struct trial {
 	{ "runc", "oci", true, OCI_RUNC, find_oci, "", { "oci.runtime=runc", "--", "/bin/true" } },
 	{ "crun", "oci", true, OCI_CRUN, find_oci, "", { "oci.runtime=crun", "--", "/bin/true" } },
 	{ "runsc", "gvisor", true, 0, find_runsc, "", { "network.mode=none", "--", "/bin/true" } },
-	{ "qemu", "vm", false, 0, find_qemu, "quit\n",
-	  { "qemu", "-M", "none", "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "stdio" } },
-	{ "wasmedge", "wasm", true, WASMEDGE, find_wasm, "", { "wasm.runtime=wasmedge", "--", "./module.wasm" } },
-	{ "wasmtime", "wasm", true, WASMTIME, find_wasm, "", { "wasm.runtime=wasmtime", "--", "./module.wasm" } },
-	{ "iwasm", "wasm", true, IWASM, find_wasm, "", { "wasm.runtime=iwasm", "--", "./module.wasm" } },
-	{ "node", "wasm", true, NODE, find_wasm, "", { "wasm.runtime=node", "--", "./module.wasm" } },
+	{ "qemu",
+	  "vm",
+	  false,
+	  0,
+	  find_qemu,
+	  "quit\n",
+	  { "qemu", "-M", "none", "-nodefaults", "-no-user-config", "-display", "none", "-monitor",
+	    "stdio" } },
+	{ "wasmedge",
+	  "wasm",
+	  true,
+	  WASMEDGE,
+	  find_wasm,
+	  "",
+	  { "wasm.runtime=wasmedge", "--", "./module.wasm" } },
+	{ "wasmtime",
+	  "wasm",
+	  true,
+	  WASMTIME,
+	  find_wasm,
+	  "",
+	  { "wasm.runtime=wasmtime", "--", "./module.wasm" } },
+	{ "iwasm",
+	  "wasm",
+	  true,
+	  IWASM,
+	  find_wasm,
+	  "",
+	  { "wasm.runtime=iwasm", "--", "./module.wasm" } },
+	{ "node",
+	  "wasm",
+	  true,
+	  NODE,
+	  find_wasm,
+	  "",
+	  { "wasm.runtime=node", "--", "./module.wasm" } },
 	{ "skopeo", NULL, false, 0, find_skopeo, "", { "skopeo", "--version" } },
 };
 
@@ -132,10 +167,12 @@ static int bench_make(struct bench *b, struct ward_err *e)
 	return 0;
 }
 
-static _Noreturn void become(const struct bench *b, const char *path, char *const *argv, const int ends[4], pid_t parent)
+static _Noreturn void become(const struct bench *b, const char *path, char *const *argv,
+			     const int ends[4], pid_t parent)
 {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || setpgid(0, 0) < 0 || chdir(b->workspace) < 0 ||
-	    setenv("WARD_STATE_DIR", b->state, 1) < 0 || dup2(ends[0], 0) < 0 || dup2(ends[3], 1) < 0 || dup2(ends[3], 2) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || setpgid(0, 0) < 0 ||
+	    chdir(b->workspace) < 0 || setenv("WARD_STATE_DIR", b->state, 1) < 0 ||
+	    dup2(ends[0], 0) < 0 || dup2(ends[3], 1) < 0 || dup2(ends[3], 2) < 0)
 		_exit(126);
 	execv(path, argv);
 	dprintf(2, "%s\n", strerror(errno));
@@ -150,7 +187,8 @@ static bool listen_to(int fd, struct buf *printed)
 
 	for (uint64_t now = io_now_ms(); now < until; now = io_now_ms()) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
-		ssize_t n = poll(&p, 1, (int)(until - now)) > 0 ? read(fd, bytes, sizeof(bytes)) : -1;
+		ssize_t n =
+			poll(&p, 1, (int)(until - now)) > 0 ? read(fd, bytes, sizeof(bytes)) : -1;
 
 		if (n == 0)
 			return true;
@@ -171,20 +209,25 @@ static const char *first_line(struct buf *printed)
 	return strncmp(at, "ward: ", 6) == 0 ? at + 6 : at;
 }
 
-static int judge(const struct trial *t, int status, bool ended, struct buf *printed, struct ward_err *e)
+static int judge(const struct trial *t, int status, bool ended, struct buf *printed,
+		 struct ward_err *e)
 {
 	if (!ended)
 		return ward_fail(e, ETIMEDOUT, "it did not end within %d s", TRIAL_MS / 1000);
 	if (WIFSIGNALED(status))
-		return ward_fail(e, EIO, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		return ward_fail(e, EIO, "it was ended by signal %d (%s)", WTERMSIG(status),
+				 strsignal(WTERMSIG(status)));
 	if (WEXITSTATUS(status) != 0)
-		return ward_fail(e, EIO, "exit status %d: %.300s", WEXITSTATUS(status), first_line(printed));
-	if (!t->through_ward && !printed->len)	/* a version, a prompt: something of that name that does nothing is not it */
+		return ward_fail(e, EIO, "exit status %d: %.300s", WEXITSTATUS(status),
+				 first_line(printed));
+	/* a version, a prompt: something of that name that does nothing is not it */
+	if (!t->through_ward && !printed->len)
 		return ward_fail(e, EIO, "it printed nothing");
 	return 0;
 }
 
-static int run(const struct trial *t, const struct bench *b, const char *path, char *const *argv, struct ward_err *e)
+static int run(const struct trial *t, const struct bench *b, const char *path, char *const *argv,
+	       struct ward_err *e)
 {
 	auto_buf printed = { 0 };
 	int ends[4] = { -1, -1, -1, -1 }, status = 0, r;
@@ -198,7 +241,8 @@ static int run(const struct trial *t, const struct bench *b, const char *path, c
 		become(b, path, argv, ends, parent);
 	close(ends[0]);
 	close(ends[3]);
-	r = pid < 0 ? ward_fail_errno(e, "cannot start it") : io_write_all(ends[1], t->input, strlen(t->input));
+	r = pid < 0 ? ward_fail_errno(e, "cannot start it")
+		    : io_write_all(ends[1], t->input, strlen(t->input));
 	close(ends[1]);
 	ended = pid > 0 && listen_to(ends[2], &printed);
 	close(ends[2]);
@@ -211,10 +255,13 @@ static int run(const struct trial *t, const struct bench *b, const char *path, c
 	return judge(t, status, ended, &printed, e);
 }
 
-static int try_one(const struct trial *t, const struct bench *b, const char *path, struct ward_err *e)
+static int try_one(const struct trial *t, const struct bench *b, const char *path,
+		   struct ward_err *e)
 {
-	static const char *const usual[] = { "ward", "run", "--set", "audit.journal=none", "--timeout", "15", "--isolation", NULL,
-					     "--set" };
+	static const char *const usual[] = {
+		"ward",        "run", "--set", "audit.journal=none", "--timeout", "15",
+		"--isolation", NULL,  "--set"
+	};
 	auto_free char *ward = NULL;
 	const char *argv[WORDS_MAX];
 	size_t n = 0;
@@ -236,7 +283,7 @@ void doctor_try(struct doctor_trial results[DOCTOR_TRIALS])
 	struct bench b;
 	int made = bench_make(&b, &unmade);
 
-	sigaction(SIGPIPE, &ignore, &before);	/* one that reads nothing */
+	sigaction(SIGPIPE, &ignore, &before); /* one that reads nothing */
 	for (size_t i = 0; i < DOCTOR_TRIALS; i++) {
 		struct doctor_trial *r = &results[i];
 		int status;
@@ -248,16 +295,20 @@ void doctor_try(struct doctor_trial results[DOCTOR_TRIALS])
 				r->why = unmade;
 			status = made < 0 ? made : try_one(&trials[i], &b, r->path, &r->why);
 		}
-		r->state = status == 0 ? TRIAL_WORKS : status == -ENOENT && !r->path[0] ? TRIAL_ABSENT : TRIAL_FAILS;
+		r->state = status == 0                        ? TRIAL_WORKS
+			   : status == -ENOENT && !r->path[0] ? TRIAL_ABSENT
+							      : TRIAL_FAILS;
 	}
 	sigaction(SIGPIPE, &before, NULL);
 	(void)!remove_tree(b.dir);
 }
 
-const struct doctor_trial *doctor_trial_of(const struct doctor_trial results[DOCTOR_TRIALS], const char *engine)
+const struct doctor_trial *doctor_trial_of(const struct doctor_trial results[DOCTOR_TRIALS],
+					   const char *engine)
 {
 	for (size_t i = 0; i < DOCTOR_TRIALS; i++)
-		if (results[i].engine && strcmp(results[i].engine, engine) == 0 && results[i].state != TRIAL_ABSENT)
+		if (results[i].engine && strcmp(results[i].engine, engine) == 0 &&
+		    results[i].state != TRIAL_ABSENT)
 			return &results[i];
 	return NULL;
 }

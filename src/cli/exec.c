@@ -1,8 +1,10 @@
 /*
- * ward exec: a command in a sandbox that runs. In: its name, the command, 0-2. Out: the command's exit code. The sandbox makes the pipes and
- * hands over their outer ends; this process moves the bytes, so nothing that it has open goes inside, and what goes to a
- * terminal passes the filter. With -t the command has a terminal of the sandbox's own, and run/console.c stands between that and
- * the operator's. Signals go to the command. When this process goes, the command is told as by a hang-up.
+ * ward exec: a command in a sandbox that runs. In: its name, the command, 0-2. Out: the command's
+ * exit code. The sandbox makes the pipes and hands over their outer ends; this process moves the
+ * bytes, so nothing that it has open goes inside, and what goes to a terminal passes the filter.
+ * With -t the command has a terminal of the sandbox's own, and run/console.c stands between that
+ * and the operator's. Signals go to the command. When this process goes, the command is told as by
+ * a hang-up.
  */
 #include "cli/boxes.h"
 
@@ -17,26 +19,27 @@
 #include "base/io.h"
 #include "run/streams.h"
 
-#define IMPATIENT 3	/* so many signals that ask for the end, and we go without waiting */
+#define IMPATIENT 3 /* so many signals that ask for the end, and we go without waiting */
 
 struct session {
 	struct client client;
 	struct streams streams;
-	struct console *console;	/* with -t */
+	struct console *console; /* with -t */
 	int signal_fd;
-	unsigned asked;		/* times that the end was asked for */
+	unsigned asked; /* times that the end was asked for */
 	bool over;
 	int code;
 };
 
 static int take_signals(struct session *s, bool terminal)
 {
-	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
+	static const int passed_on[] = { SIGTERM,  SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
 					 SIGWINCH, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU };
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < (terminal ? ARRAY_LEN(passed_on) : 6); i++)	/* the others are about terminals */
+	/* the others are about terminals */
+	for (size_t i = 0; i < (terminal ? ARRAY_LEN(passed_on) : 6); i++)
 		sigaddset(&set, passed_on[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -51,7 +54,11 @@ static void add_relay(struct streams *s, int from, int to, bool input)
 
 	fcntl(input ? to : from, F_SETFL, O_NONBLOCK);
 	fstat(other, &st);
-	*r = (struct relay){ .from_fd = from, .to_fd = to, .own_from = !input, .own_to = input, .copied = true,
+	*r = (struct relay){ .from_fd = from,
+			     .to_fd = to,
+			     .own_from = !input,
+			     .own_to = input,
+			     .copied = true,
 			     .from_file = input && S_ISREG(st.st_mode),
 			     .to_type = input ? 0 : st.st_mode & S_IFMT,
 			     .clean = !input && isatty(other) };
@@ -83,8 +90,9 @@ static void on_signal(struct session *s)
 	if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2 && ++s->asked >= IMPATIENT) {
 		s->over = true;
 		s->code = 128 + (int)info.ssi_signo;
-	} else if (client_send(&s->client, CONTROL_SIGNAL, 0, (int32_t)info.ssi_signo, 0, &ignored) < 0) {
-		return;	/* the end of the connection is seen by itself */
+	} else if (client_send(&s->client, CONTROL_SIGNAL, 0, (int32_t)info.ssi_signo, 0,
+			       &ignored) < 0) {
+		return; /* the end of the connection is seen by itself */
 	}
 }
 
@@ -108,7 +116,8 @@ static void on_answer(struct session *s, const struct options *o)
 		s->over = true;
 		ward_fail(&e, a.message.a, "%s", strerror(a.message.a));
 		if (a.message.b == EXIT_REFUSED)
-			ward_wrap(&e, "starting %s in the sandbox%s%s", o->words[1], o->cwd ? " in " : "", o->cwd ? o->cwd : "");
+			ward_wrap(&e, "starting %s in the sandbox%s%s", o->words[1],
+				  o->cwd ? " in " : "", o->cwd ? o->cwd : "");
 		else
 			ward_wrap(&e, "running %s inside", o->words[1]);
 		s->code = say_error(&e, o->json, a.message.b & 0xff);
@@ -142,7 +151,8 @@ static void move_once(struct session *s, const struct options *o)
 		on_answer(s, o);
 }
 
-/* Whether something that the command wrote is still on its way. Others that it left behind may go on writing. */
+/* Whether something that the command wrote is still on its way. Others that it left behind may go
+ * on writing. */
 static bool has_more(const struct streams *s)
 {
 	for (size_t i = 0; i < s->relay_count; i++) {
@@ -151,7 +161,8 @@ static bool has_more(const struct streams *s)
 
 		if (!r->own_from || r->from_fd < 0)
 			continue;
-		if (r->done < r->pending.len || (ioctl(r->from_fd, FIONREAD, &waiting) == 0 && waiting > 0))
+		if (r->done < r->pending.len ||
+		    (ioctl(r->from_fd, FIONREAD, &waiting) == 0 && waiting > 0))
 			return true;
 	}
 	return false;
@@ -161,7 +172,7 @@ static void drain(struct session *s)
 {
 	for (size_t i = 0; i < s->streams.relay_count; i++)
 		if (!s->streams.relays[i].own_from)
-			s->streams.relays[i].from_fd = -1;	/* input has nobody to go to */
+			s->streams.relays[i].from_fd = -1; /* input has nobody to go to */
 	while (s->asked < IMPATIENT && has_more(&s->streams)) {
 		struct pollfd polled[STREAMS_POLLS + 1];
 		size_t relays = streams_poll(&s->streams, polled);
@@ -186,7 +197,8 @@ static void drain_console(struct session *s)
 	console_end(s->console);
 	for (;;) {
 		console_poll(s->console, polled);
-		if ((polled[0].fd < 0 && polled[1].fd < 0) || poll(polled, CONSOLE_POLLS, 2000) == 0)
+		if ((polled[0].fd < 0 && polled[1].fd < 0) ||
+		    poll(polled, CONSOLE_POLLS, 2000) == 0)
 			break;
 		console_move(s->console, polled);
 	}
@@ -206,7 +218,9 @@ static int gather_env(const struct options *o, struct strv *env, struct ward_err
 		}
 		own = *value == '=' || !*value ? NULL : getenv(value);
 		if (!own)
-			return ward_fail(e, EINVAL, "--env %.80s: there is no such variable to pass on", value);
+			return ward_fail(e, EINVAL,
+					 "--env %.80s: there is no such variable to pass on",
+					 value);
 		strv_addf(env, "%s=%s", value, own);
 	}
 	if (o->tty && getenv("TERM"))
@@ -234,7 +248,10 @@ static void add_relays(struct session *s, const struct client_answer *a)
 static int start(struct session *s, const struct options *o, struct ward_err *e)
 {
 	auto_strv env = { 0 };
-	struct control_exec x = { .flags = o->tty ? CONTROL_TERMINAL : o->input ? CONTROL_INPUT : 0, .cwd = o->cwd ? o->cwd : "",
+	struct control_exec x = { .flags = o->tty     ? CONTROL_TERMINAL
+					   : o->input ? CONTROL_INPUT
+						      : 0,
+				  .cwd = o->cwd ? o->cwd : "",
 				  .argv = o->words + 1 };
 	struct client_answer a = { 0 };
 	struct box_info box = { 0 };
@@ -259,7 +276,8 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 
 int verb_exec(struct options *o)
 {
-	struct session s = { .client = NO_CLIENT, .signal_fd = -1,
+	struct session s = { .client = NO_CLIENT,
+			     .signal_fd = -1,
 			     .streams = { .inside = { -1, -1, -1 }, .unread_fd = -1 } };
 	struct ward_err e = { 0 };
 

@@ -1,5 +1,6 @@
 /*
- * ward explain and ward policy where ward-explain is missing: main() starts that program (explain_program.c), and comes here only if there is none.
+ * ward explain and ward policy where ward-explain is missing: main() starts that program
+ * (explain_program.c), and comes here only if there is none.
  */
 #include <errno.h>
 
@@ -9,7 +10,8 @@ static int missing(const struct options *o)
 {
 	struct ward_err e = { 0 };
 
-	ward_fail(&e, ENOENT, "this needs ward-explain, which is neither beside ward nor in ../libexec/ward");
+	ward_fail(&e, ENOENT,
+		  "this needs ward-explain, which is neither beside ward nor in ../libexec/ward");
 	ward_remedy(&e, "install ward with all its files (make install)");
 	return say_error(&e, o->json, EXIT_REFUSED);
 }

@@ -1,6 +1,7 @@
 /*
- * ward explain: what a run was refused. In: its journal. Out: each refusal once, with what decided and the change of the policy that would allow it, as text or JSON. Everything that a sandbox chose
- * is escaped. Run by ward-explain.
+ * ward explain: what a run was refused. In: its journal. Out: each refusal once, with what decided
+ * and the change of the policy that would allow it, as text or JSON. Everything that a sandbox
+ * chose is escaped. Run by ward-explain.
  */
 #include "cli/explain_parts.h"
 
@@ -15,7 +16,7 @@
 #include "event/event.h"
 #include "plan/spec.h"
 
-#define GROUPS_MAX 256	/* different refusals that are told one by one */
+#define GROUPS_MAX 256 /* different refusals that are told one by one */
 
 /* The same thing, refused once or often. */
 struct group {
@@ -27,9 +28,9 @@ struct group {
 
 struct collected {
 	const struct explain_source *source;
-	struct group *groups;	/* owned */
+	struct group *groups; /* owned */
 	size_t len;
-	uint64_t more;		/* that had no room */
+	uint64_t more; /* that had no room */
 };
 
 static char *text_of(const struct ward_event *v, enum event_field f)
@@ -45,7 +46,9 @@ static bool is_network_off(const char *file)
 	struct policy_errors errors = { 0 };
 	struct ward_err ignored = { 0 };
 	struct policy p = { 0 };
-	bool off = policy_defaults(&p, &ignored) == 0 && (!file || spec_read_policy(file, &p, &errors, &ignored) == 0) && p.net_mode == NET_MODE_NONE;
+	bool off = policy_defaults(&p, &ignored) == 0 &&
+		   (!file || spec_read_policy(file, &p, &errors, &ignored) == 0) &&
+		   p.net_mode == NET_MODE_NONE;
 
 	strv_free(&errors.lines);
 	policy_clear(&p);
@@ -67,8 +70,11 @@ int explain_open(int audit_fd, const char *word, struct explain_source *ret, str
 		ret->workspace = text_of(&v, FIELD_WORKSPACE);
 		ret->policy_file = text_of(&v, FIELD_POLICY);
 	}
-	ret->about = (struct explain_run){ .workspace = ret->workspace, .policy_file = ret->policy_file, .home = getenv("HOME"),
-					   .network_off = !event_get(&v, FIELD_PROFILE) && is_network_off(ret->policy_file) };
+	ret->about = (struct explain_run){ .workspace = ret->workspace,
+					   .policy_file = ret->policy_file,
+					   .home = getenv("HOME"),
+					   .network_off = !event_get(&v, FIELD_PROFILE) &&
+							  is_network_off(ret->policy_file) };
 	return 0;
 }
 
@@ -80,7 +86,8 @@ void explain_close(struct explain_source *s)
 	*s = (struct explain_source){ 0 };
 }
 
-void explain_events(int audit_fd, const char *run, bool (*see)(void *ctx, const struct ward_event *v), void *ctx)
+void explain_events(int audit_fd, const char *run,
+		    bool (*see)(void *ctx, const struct ward_event *v), void *ctx)
 {
 	static char scratch[EVENT_LINE_MAX];
 	auto_strv files = { 0 };
@@ -111,7 +118,8 @@ static uint64_t count_of(const struct ward_event *v)
 
 static bool same(const struct explanation *a, const struct explanation *b)
 {
-	return strcmp(buf_text(&a->what), buf_text(&b->what)) == 0 && strcmp(buf_text(&a->why), buf_text(&b->why)) == 0;
+	return strcmp(buf_text(&a->what), buf_text(&b->what)) == 0 &&
+	       strcmp(buf_text(&a->why), buf_text(&b->why)) == 0;
 }
 
 static bool collect(void *ctx, const struct ward_event *v)
@@ -149,13 +157,15 @@ static void put_group(struct buf *out, const struct group *g)
 	buf_printf(out, "#%" PRIu64 "  %s", g->seq, buf_text(&g->x.what));
 	if (g->count > 1)
 		buf_printf(out, "  (%" PRIu64 " times)", g->count);
-	buf_printf(out, "\n    refused:  %s\n    by:       %s%s%s%s\n", buf_text(&g->x.why), rule, *rule ? " (" : "", g->x.layer, *rule ? ")" : "");
+	buf_printf(out, "\n    refused:  %s\n    by:       %s%s%s%s\n", buf_text(&g->x.why), rule,
+		   *rule ? " (" : "", g->x.layer, *rule ? ")" : "");
 	if (g->x.change_count) {
 		buf_printf(out, "    allow it: %s\n    which is:\n", buf_text(&g->command));
 		explain_yaml(&g->x, 14, out);
 	}
 	if (g->x.advice.len)
-		buf_printf(out, "    %s %s\n", g->x.change_count ? "note:    " : "instead: ", buf_text(&g->x.advice));
+		buf_printf(out, "    %s %s\n",
+			   g->x.change_count ? "note:    " : "instead: ", buf_text(&g->x.advice));
 }
 
 static void put_group_json(struct json *j, const struct group *g)
@@ -208,7 +218,10 @@ static void put_all(struct buf *out, const struct collected *c, bool as_json)
 	for (size_t i = 0; i < c->len; i++)
 		put_group(out, &c->groups[i]);
 	if (c->more)
-		buf_printf(out, "and %" PRIu64 " more; ward audit show --action deny lists all of them\n", c->more);
+		buf_printf(out,
+			   "and %" PRIu64
+			   " more; ward audit show --action deny lists all of them\n",
+			   c->more);
 }
 
 /* One event by its number. */
@@ -234,7 +247,8 @@ static bool find(void *ctx, const struct ward_event *v)
 	return false;
 }
 
-static int find_number(int audit_fd, const struct explain_source *s, const char *number, struct explanation *ret, uint64_t *ret_seq, uint8_t *ret_kind,
+static int find_number(int audit_fd, const struct explain_source *s, const char *number,
+		       struct explanation *ret, uint64_t *ret_seq, uint8_t *ret_kind,
 		       struct ward_err *e)
 {
 	struct wanted w = { .source = s, .ret = ret };
@@ -249,11 +263,15 @@ static int find_number(int audit_fd, const struct explain_source *s, const char 
 	*ret_kind = w.kind;
 	if (w.found && w.denied)
 		return 0;
-	ward_fail(e, ENOENT, w.found ? "event %" PRIu64 " of run %s refuses nothing" : "there is no event %" PRIu64 " in the journal of run %s", w.seq, s->run);
+	ward_fail(e, ENOENT,
+		  w.found ? "event %" PRIu64 " of run %s refuses nothing"
+			  : "there is no event %" PRIu64 " in the journal of run %s",
+		  w.seq, s->run);
 	return ward_remedy(e, "ward explain %s lists what was refused", s->run);
 }
 
-int explain_number(int audit_fd, const struct explain_source *s, const char *number, struct explanation *ret, struct ward_err *e)
+int explain_number(int audit_fd, const struct explain_source *s, const char *number,
+		   struct explanation *ret, struct ward_err *e)
 {
 	uint64_t seq;
 	uint8_t kind;
@@ -285,7 +303,8 @@ static int show(struct options *o, int audit_fd, const struct explain_source *s,
 		buf_free(&c.groups[i].command);
 	}
 	free(c.groups);
-	return r < 0 ? say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED) : say_out(&out, EXIT_FINE);
+	return r < 0 ? say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED)
+		     : say_out(&out, EXIT_FINE);
 }
 
 /* A number alone, as the list shows them, is an event of the last run. */
@@ -299,14 +318,18 @@ static bool is_number(const char *word)
 int explain_show(struct options *o)
 {
 	bool number = o->word_count == 1 && is_number(o->words[0]);
-	const char *run = o->word_count && !number ? o->words[0] : NULL, *event = number ? o->words[0] : o->word_count == 2 ? o->words[1] : NULL;
+	const char *run = o->word_count && !number ? o->words[0] : NULL,
+		   *event = number               ? o->words[0]
+			    : o->word_count == 2 ? o->words[1]
+						 : NULL;
 	struct explain_source s = { 0 };
 	struct ward_err e = { 0 };
 	auto_fd audit = place_open(false, &e);
 	int code, r = audit < 0 ? audit : explain_open(audit, run, &s, &e);
 
 	if (audit < 0 && e.code == ENOENT)
-		ward_remedy(&e, "ward run writes journals unless audit.journal is none; WARD_STATE_DIR says where");
+		ward_remedy(&e, "ward run writes journals unless audit.journal is none; "
+				"WARD_STATE_DIR says where");
 	code = r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : show(o, audit, &s, event);
 	explain_close(&s);
 	return code;

@@ -1,6 +1,7 @@
 /*
- * Handing a verb to the program that does its work: ward-image and ward-vm-tool lie beside ward or in its libexec directory and link what ward must not. In: the verb's options, read. Out: that program in place of this one;
- * base/tool.c reads there what is put together here.
+ * Handing a verb to the program that does its work: ward-image and ward-vm-tool lie beside ward or
+ * in its libexec directory and link what ward must not. In: the verb's options, read. Out: that
+ * program in place of this one; base/tool.c reads there what is put together here.
  */
 #include "cli/hand_over.h"
 
@@ -10,7 +11,8 @@
 
 int hand_over(struct options *o, const char *program, const struct handed *options, size_t count)
 {
-	const struct handed common[] = { { "--json", NULL, o->json }, { "--quiet", NULL, o->quiet } };
+	const struct handed common[] = { { "--json", NULL, o->json },
+					 { "--quiet", NULL, o->quiet } };
 	struct ward_err e = { 0 };
 	auto_strv argv = { 0 };
 

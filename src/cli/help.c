@@ -1,6 +1,7 @@
 /*
- * Help, from tables/verbs.def and tables/options.def. In: a verb. Out: text of at most 80 columns. Off the start path of `ward run`; the text
- * is reached through switches, not through tables of pointers, which a position-independent program would have to relocate at every start.
+ * Help, from tables/verbs.def and tables/options.def. In: a verb. Out: text of at most 80 columns.
+ * Off the start path of `ward run`; the text is reached through switches, not through tables of
+ * pointers, which a position-independent program would have to relocate at every start.
  */
 #include "cli/cli.h"
 #include "model/event.h"
@@ -17,8 +18,8 @@ struct verb_text {
 static struct verb_text verb_text(enum verb v)
 {
 	switch (v) {
-#define VERB(id, n, min, max, words, ...) \
-	case VERB_##id:                   \
+#define VERB(id, n, min, max, words, ...)                                                          \
+	case VERB_##id:                                                                            \
 		return (struct verb_text){ __VA_ARGS__ };
 #define LATER(...)
 #include "verbs.def"
@@ -33,8 +34,8 @@ static struct verb_text verb_text(enum verb v)
 const char *verb_name(enum verb v)
 {
 	switch (v) {
-#define VERB(id, name, ...) \
-	case VERB_##id:     \
+#define VERB(id, name, ...)                                                                        \
+	case VERB_##id:                                                                            \
 		return #name;
 #define LATER(...)
 #include "verbs.def"
@@ -54,7 +55,8 @@ int verb_find(const char *name)
 	return -1;
 }
 
-/* Appends text from column `column` on, wrapped, continued at `indent`; \n begins a new paragraph. */
+/* Appends text from column `column` on, wrapped, continued at `indent`; \n begins a new
+ * paragraph. */
 static void wrap(struct buf *out, const char *text, size_t indent, size_t column)
 {
 	while (*text) {
@@ -79,8 +81,8 @@ static void wrap(struct buf *out, const char *text, size_t indent, size_t column
 	buf_puts(out, "\n");
 }
 
-static void option_line(struct buf *out, const char *short_name, const char *name, const char *metavar,
-			const char *help)
+static void option_line(struct buf *out, const char *short_name, const char *name,
+			const char *metavar, const char *help)
 {
 	char left[64];
 	int n = snprintf(left, sizeof(left), "  %s%s%s --%s%s%s", *short_name ? "-" : " ",
@@ -98,8 +100,8 @@ static void option_lines(enum verb v, struct buf *out)
 {
 	const uint64_t bit = options_of(v);
 
-#define ROW(verbs, s, name, metavar, help)               \
-	if ((verbs) & bit)                               \
+#define ROW(verbs, s, name, metavar, help)                                                         \
+	if ((verbs)&bit)                                                                           \
 		option_line(out, s, name, metavar, help);
 #define FLAG(verbs, s, name, member, help) ROW(verbs, s, name, "", help)
 #define TEXT(verbs, s, name, metavar, member, help) ROW(verbs, s, name, metavar, help)
@@ -113,13 +115,13 @@ static void option_lines(enum verb v, struct buf *out)
 #undef SETS
 #undef LATER
 #undef ROW
-#define ONE_OF(verbs, names)                             \
-	if ((verbs) & bit) {                             \
-		buf_puts(out, "  ");                     \
-		wrap(out, "one at a time: " names, 2, 2); \
+#define ONE_OF(verbs, names)                                                                       \
+	if ((verbs)&bit) {                                                                         \
+		buf_puts(out, "  ");                                                               \
+		wrap(out, "one at a time: " names, 2, 2);                                          \
 	}
-#define ALONE(verbs, name)                               \
-	if ((verbs) & bit)                               \
+#define ALONE(verbs, name)                                                                         \
+	if ((verbs)&bit)                                                                           \
 		buf_puts(out, "  no word beside " name "\n");
 #include "options_apart.def"
 #undef ONE_OF
@@ -154,9 +156,10 @@ void help_text(enum verb v, struct buf *out)
 		buf_printf(out, "  %-12s", verb_name((enum verb)i));
 		wrap(out, verb_text((enum verb)i).help, 14, 14);
 	}
-	buf_puts(out, "\nward VERB --help explains one of them.\n\nexample:\n"
-		      "  ward run -- python3 agent.py\n"
-		      "      the agent sees this directory and the system's programs, nothing else\n");
+	buf_puts(out,
+		 "\nward VERB --help explains one of them.\n\nexample:\n"
+		 "  ward run -- python3 agent.py\n"
+		 "      the agent sees this directory and the system's programs, nothing else\n");
 }
 
 int verb_help(struct options *o)
@@ -178,6 +181,7 @@ int verb_version(struct options *o)
 {
 	auto_buf out = { 0 };
 
-	buf_puts(&out, o->json ? "{\"version\":\"" WARD_VERSION "\"}\n" : "ward " WARD_VERSION "\n");
+	buf_puts(&out,
+		 o->json ? "{\"version\":\"" WARD_VERSION "\"}\n" : "ward " WARD_VERSION "\n");
 	return say_out(&out, EXIT_FINE);
 }

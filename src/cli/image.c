@@ -1,6 +1,7 @@
 /*
- * ward image: ward-image (src/image) does its work. In: the verb's options, read. Out: that program in place of this one.
- * ward run starts it, too, for an image that is named by the path of an archive and is not in the store yet.
+ * ward image: ward-image (src/image) does its work. In: the verb's options, read. Out: that program
+ * in place of this one. ward run starts it, too, for an image that is named by the path of an
+ * archive and is not in the store yet.
  */
 #include "cli/image.h"
 
@@ -15,7 +16,9 @@
 
 int verb_image(struct options *o)
 {
-	const struct handed options[] = { { "--name", o->name, false }, { "--max-size", o->max_size, false }, { "--max-files", o->max_files, false } };
+	const struct handed options[] = { { "--name", o->name, false },
+					  { "--max-size", o->max_size, false },
+					  { "--max-files", o->max_files, false } };
 
 	return hand_over(o, "ward-image", options, ARRAY_LEN(options));
 }
@@ -53,6 +56,6 @@ int image_prepare(const struct spec *s, struct ward_err *e)
 	if (r == 0)
 		image_clear(&image);
 	if (r != -ENOENT || access(s->policy.image, F_OK) < 0)
-		return 0;	/* whatever is wrong is said by the plan */
+		return 0; /* whatever is wrong is said by the plan */
 	return run_import(s->policy.image, e);
 }

@@ -4,7 +4,8 @@
 
 #include "model/spec.h"
 
-/* Imports what the spec's image names by its path, if that has not been done yet. Nothing to do for a name or a directory. */
+/* Imports what the spec's image names by its path, if that has not been done yet. Nothing to do for
+ * a name or a directory. */
 must_check int image_prepare(const struct spec *s, struct ward_err *e);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * ward init: a commented starter policy. In: a directory. Out: ward.yaml in it. The kind of project is read off marker files; comments and defaults are those
- * of tables/policy.def, so that what is written is what this build understands. Fields that suit the project are set, the others stand there as comments with their
- * defaults. Never follows a link, never replaces a file unless told to; what was written is then accepted as by ward trust.
+ * ward init: a commented starter policy. In: a directory. Out: ward.yaml in it. The kind of project
+ * is read off marker files; comments and defaults are those of tables/policy.def, so that what is
+ * written is what this build understands. Fields that suit the project are set, the others stand
+ * there as comments with their defaults. Never follows a link, never replaces a file unless told
+ * to; what was written is then accepted as by ward trust.
  */
 #include "cli/cli.h"
 
@@ -23,23 +25,30 @@
 struct kind {
 	char name[12];
 	char markers[8][20];
-	bool compiles;	/* compilers, linkers and test suites run: the wider set of system calls */
+	bool compiles; /* compilers, linkers and test suites run: the wider set of system calls */
 	char caches[20];
 };
 
 /* What was found out about a project. */
 struct project {
-	struct buf names;	/* "Python and C"; "" when no marker is there */
-	struct buf caches;	/* "[pip, uv]" */
+	struct buf names;  /* "Python and C"; "" when no marker is there */
+	struct buf caches; /* "[pip, uv]" */
 	bool compiles;
 };
 
 static const struct kind kinds[] = {
-	{ "Python", { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini" }, false, "pip, uv" },
+	{ "Python",
+	  { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini" },
+	  false,
+	  "pip, uv" },
 	{ "Node", { "package.json", "deno.json", "tsconfig.json" }, false, "npm, yarn, pnpm" },
 	{ "Rust", { "Cargo.toml" }, true, "cargo" },
 	{ "Go", { "go.mod", "go.work" }, true, "go" },
-	{ "C", { "meson.build", "CMakeLists.txt", "configure.ac", "configure", "Makefile", "makefile", "GNUmakefile" }, true, "ccache" },
+	{ "C",
+	  { "meson.build", "CMakeLists.txt", "configure.ac", "configure", "Makefile", "makefile",
+	    "GNUmakefile" },
+	  true,
+	  "ccache" },
 };
 
 static void find_kinds(int dir_fd, struct project *p)
@@ -98,15 +107,18 @@ static const char *starter_value(const char *path, const char *fallback, const s
 	return NULL;
 }
 
-/* Whether a starter policy shows the group, and whether it sets anything in it: a group of comments alone would be an
- * empty map, so its name is a comment too. */
+/* Whether a starter policy shows the group, and whether it sets anything in it: a group of comments
+ * alone would be an empty map, so its name is a comment too. */
 static bool is_shown(const char *path, bool *ret_set)
 {
 	static const struct {
 		char name[12];
 		bool set;
-	} groups[] = { { "filesystem", true }, { "network", true }, { "process", true },
-		       { "resources", false }, { "require", false } };
+	} groups[] = { { "filesystem", true },
+		       { "network", true },
+		       { "process", true },
+		       { "resources", false },
+		       { "require", false } };
 	size_t n = strcspn(path, ".");
 
 	*ret_set = true;
@@ -129,8 +141,8 @@ static void add_group(struct buf *out, const char *name, const char *help)
 	buf_printf(out, "%s%s:\n", set ? "" : "#", name);
 }
 
-static void add_field(struct buf *out, const struct project *p, const char *path, const char *fallback,
-		      const char *later, const char *help)
+static void add_field(struct buf *out, const struct project *p, const char *path,
+		      const char *fallback, const char *later, const char *help)
 {
 	const char *dot = strchr(path, '.'), *indent = dot ? "  " : "";
 	const char *value = starter_value(path, fallback, p);
@@ -150,11 +162,13 @@ static void make_policy(struct buf *out, const struct project *p)
 	const char *names = buf_text(&p->names);
 
 	buf_printf(out,
-		   "# What an agent may do in this %s%sproject. ward check validates this file, ward plan\n"
-		   "# shows what it comes to, ward trust accepts a change that grants more than the defaults.\n\n",
+		   "# What an agent may do in this %s%sproject. ward check validates this file, "
+		   "ward plan\n"
+		   "# shows what it comes to, ward trust accepts a change that grants more than "
+		   "the defaults.\n\n",
 		   names, *names ? " " : "");
 #define GROUP(name, help) add_group(out, name, help);
-#define FIELD(path, member, type, values, fallback, narrow, later, help) \
+#define FIELD(path, member, type, values, fallback, narrow, later, help)                           \
 	add_field(out, p, path, fallback, later, help);
 #define ITEM(...)
 #include "policy.def"
@@ -205,12 +219,13 @@ static int init_directory(const char *dir, bool force, struct project *p, struct
 	if (r < 0)
 		return r;
 	if (!p->compiles && !p->caches.len)
-		return 0;	/* nothing in it is wider than the defaults */
+		return 0; /* nothing in it is wider than the defaults */
 	if (asprintf(&path, "%s/" POLICY_NAME, dir) < 0) {
 		path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	sha256_hex(text.data, text.len, hex);	/* of what was made here, not of what may lie there by now */
+	/* of what was made here, not of what may lie there by now */
+	sha256_hex(text.data, text.len, hex);
 	return trust_add(hex, path, e);
 }
 
@@ -236,8 +251,8 @@ int verb_init(struct options *o)
 	} else {
 		buf_puts(&out, "wrote ");
 		text_escape(&out, dir);
-		buf_printf(&out, "/" POLICY_NAME " for a %s%sproject; next: ward run -- CMD", buf_text(&names),
-			   names.len ? " " : "");
+		buf_printf(&out, "/" POLICY_NAME " for a %s%sproject; next: ward run -- CMD",
+			   buf_text(&names), names.len ? " " : "");
 	}
 	buf_puts(&out, "\n");
 	return say_out(&out, EXIT_FINE);

@@ -1,12 +1,16 @@
 /*
- * ward learn: the least policy that a command needs. In: a command. Out: a policy file, or what is missing for one.
+ * ward learn: the least policy that a command needs. In: a command. Out: a policy file, or what is
+ * missing for one.
  *
- * The command runs inside a sandbox from the first round on, and its changes are kept aside. A round shows which files it missed, which names and system calls it was refused; what may be given is given to
- * the next round, until the command succeeds or nothing is left to give. Then the policy is written down, and the command is run once more under that file alone. Only a policy that was seen to suffice
- * is handed out.
+ * The command runs inside a sandbox from the first round on, and its changes are kept aside. A
+ * round shows which files it missed, which names and system calls it was refused; what may be given
+ * is given to the next round, until the command succeeds or nothing is left to give. Then the
+ * policy is written down, and the command is run once more under that file alone. Only a policy
+ * that was seen to suffice is handed out.
  *
- * The command is not trusted: whatever it asks for, secrets (tables/learn.def), private addresses and names that the user has not allowed are not given, but listed. Files are given only to a command
- * that fails without them: asking is not needing.
+ * The command is not trusted: whatever it asks for, secrets (tables/learn.def), private addresses
+ * and names that the user has not allowed are not given, but listed. Files are given only to a
+ * command that fails without them: asking is not needing.
  */
 #include "cli/learn.h"
 
@@ -34,26 +38,28 @@
 #include "plan/spec.h"
 
 #define ROUNDS_MAX 12
-#define LEAVE_OUT_MAX 8	/* files and directories that are tried one by one */
+#define LEAVE_OUT_MAX 8 /* files and directories that are tried one by one */
 
 struct learn {
 	struct options *o;
 	struct learn_policy learned;
 	struct learn_ways ways;
-	struct learn_needs needs;	/* of the last round */
+	struct learn_needs needs; /* of the last round */
 	struct run_outcome last;
-	struct policy base;		/* --merge: what is there already */
+	struct policy base; /* --merge: what is there already */
 	bool has_base;
-	struct strv withheld;		/* "PATH: why" */
-	char *home, *workspace;		/* absolute, owned; home: NULL: unknown */
-	struct learn_base base_file;	/* a policy that says nothing, and at last the one that was learned */
+	struct strv withheld;   /* "PATH: why" */
+	char *home, *workspace; /* absolute, owned; home: NULL: unknown */
+	/* a policy that says nothing, and at last the one that was learned */
+	struct learn_base base_file;
 	struct learn_stop stop;
 	int expect;
 	unsigned rounds;
 	bool quiet;
 };
 
-static void say(const struct learn *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct learn *l, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static void say(const struct learn *l, const char *format, ...)
 {
@@ -80,13 +86,15 @@ static void withhold(struct learn *l, const char *path, enum learn_verdict why)
 	auto_buf line = { 0 };
 
 	text_escape(&line, path);
-	buf_puts(&line, why == LEARN_SECRET ? ": not shown unasked, it may hold a secret" :
-			why == LEARN_BROAD  ? ": too much would be shown" : ": not to be found under that name");
+	buf_puts(&line, why == LEARN_SECRET  ? ": not shown unasked, it may hold a secret"
+			: why == LEARN_BROAD ? ": too much would be shown"
+					     : ": not to be found under that name");
 	if (!strv_has(&l->withheld, buf_text(&line)))
 		strv_add(&l->withheld, buf_text(&line));
 }
 
-/* Gives one path of the host. settings: also what is only a program's settings. True: it is a new one. */
+/* Gives one path of the host. settings: also what is only a program's settings. True: it is a new
+ * one. */
 static bool give_path(struct learn *l, const char *inside, const char *host, bool settings)
 {
 	auto_free char *path = NULL, *at = NULL;
@@ -98,7 +106,7 @@ static bool give_path(struct learn *l, const char *inside, const char *host, boo
 	}
 	if (verdict == LEARN_SETTINGS && !settings)
 		return false;
-	if (strcmp(inside, host) != 0) {	/* the private home stands for the user's */
+	if (strcmp(inside, host) != 0) { /* the private home stands for the user's */
 		if (!l->home || !path_is_beneath(path, l->home))
 			return false;
 		at = path_join(PLAN_HOME, path[strlen(l->home)] ? path + strlen(l->home) + 1 : ".");
@@ -111,7 +119,8 @@ static bool give_path(struct learn *l, const char *inside, const char *host, boo
 	return true;
 }
 
-/* Programs ask for the directories above what they want, too: whoever has the one needs not all of the other. */
+/* Programs ask for the directories above what they want, too: whoever has the one needs not all of
+ * the other. */
 static bool is_above_another(const struct strv *paths, size_t which)
 {
 	for (size_t i = 0; i < paths->len; i++)
@@ -125,8 +134,10 @@ static bool give_files(struct learn *l, bool settings)
 	bool more = false;
 
 	for (size_t i = 0; i < l->needs.missing.len; i++)
-		if (!path_is_beneath(l->needs.hosts_path.items[i], l->workspace) && !is_above_another(&l->needs.missing, i))
-			more |= give_path(l, l->needs.missing.items[i], l->needs.hosts_path.items[i], settings);
+		if (!path_is_beneath(l->needs.hosts_path.items[i], l->workspace) &&
+		    !is_above_another(&l->needs.missing, i))
+			more |= give_path(l, l->needs.missing.items[i],
+					  l->needs.hosts_path.items[i], settings);
 	return more;
 }
 
@@ -148,7 +159,9 @@ static void give_command(struct learn *l)
 	if (strchr(name, '/')) {
 		if (workspace_here(&here, &e) == 0)
 			full = path_join(here, name);
-		if (full && !path_is_beneath(full, l->workspace) && !path_is_beneath(full, "/usr") && !path_is_beneath(full, "/bin") && access(full, X_OK) == 0)
+		if (full && !path_is_beneath(full, l->workspace) &&
+		    !path_is_beneath(full, "/usr") && !path_is_beneath(full, "/bin") &&
+		    access(full, X_OK) == 0)
 			(void)give_path(l, full, full, true);
 		return;
 	}
@@ -159,7 +172,8 @@ static void give_command(struct learn *l)
 
 		if (!file || access(file, X_OK) < 0 || stat(file, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		if (!path_is_beneath(file, "/usr") && !path_is_beneath(file, "/bin") && !path_is_beneath(file, "/sbin")) {
+		if (!path_is_beneath(file, "/usr") && !path_is_beneath(file, "/bin") &&
+		    !path_is_beneath(file, "/sbin")) {
 			strv_add(&l->learned.programs, name);
 			say(l, "gives the program %s", file);
 		}
@@ -176,7 +190,8 @@ static bool give_calls(struct learn *l)
 	for (size_t i = 0; i < l->needs.call_remedies.len; i++)
 		if (strcmp(l->needs.call_remedies.items[i], "process.syscalls: build") == 0) {
 			l->learned.build = true;
-			say(l, "gives the system calls of process.syscalls: build, for %s", l->needs.calls.items[i]);
+			say(l, "gives the system calls of process.syscalls: build, for %s",
+			    l->needs.calls.items[i]);
 			return true;
 		}
 	return false;
@@ -184,13 +199,16 @@ static bool give_calls(struct learn *l)
 
 /* ---- rounds ---- */
 
-/* Whether somebody wants it to end: a signal came, or the command was interrupted on its terminal. */
+/* Whether somebody wants it to end: a signal came, or the command was interrupted on its
+ * terminal. */
 static bool is_stopped(struct learn *l)
 {
 	(void)learn_stop_asked(&l->stop);
-	if (!l->stop.signal && (l->last.exit_code == 128 + SIGINT || l->last.exit_code == 128 + SIGQUIT))
+	if (!l->stop.signal &&
+	    (l->last.exit_code == 128 + SIGINT || l->last.exit_code == 128 + SIGQUIT))
 		l->stop.signal = l->last.exit_code - 128;
-	if ((l->stop.signal == SIGINT || l->stop.signal == SIGQUIT) && l->expect == 128 + l->stop.signal)
+	if ((l->stop.signal == SIGINT || l->stop.signal == SIGQUIT) &&
+	    l->expect == 128 + l->stop.signal)
 		l->stop.signal = 0;
 	return l->stop.signal != 0;
 }
@@ -217,7 +235,8 @@ static int run_round(struct learn *l, const struct learn_round *r, struct ward_e
 	if (learn_read(l->last.run_id, &l->needs, e) < 0)
 		return -EINVAL;
 	if (l->needs.lost)
-		say(l, "%llu events of the run are missing: something that it needs may be, too", (unsigned long long)l->needs.lost);
+		say(l, "%llu events of the run are missing: something that it needs may be, too",
+		    (unsigned long long)l->needs.lost);
 	note_secrets(l);
 	return 0;
 }
@@ -225,7 +244,8 @@ static int run_round(struct learn *l, const struct learn_round *r, struct ward_e
 /* Gives what the last round has shown to be missing. True: the next one has more than the last. */
 static bool give_more(struct learn *l)
 {
-	bool failed = l->last.exit_code != l->expect, more = learn_ways_give(&l->ways, &l->needs, &l->learned.rules);
+	bool failed = l->last.exit_code != l->expect,
+	     more = learn_ways_give(&l->ways, &l->needs, &l->learned.rules);
 
 	if (!failed)
 		return more;
@@ -238,8 +258,12 @@ static bool give_more(struct learn *l)
 
 static struct learn_round next_round(const struct learn *l)
 {
-	return (struct learn_round){ .policy_file = l->has_base ? l->o->merge : l->base_file.path, .own_file = !l->has_base, .learned = &l->learned, .open = l->o->allow_public,
-				     .read_only = l->has_base && l->base.fs_mode == FS_MODE_READ_ONLY };
+	return (struct learn_round){ .policy_file = l->has_base ? l->o->merge : l->base_file.path,
+				     .own_file = !l->has_base,
+				     .learned = &l->learned,
+				     .open = l->o->allow_public,
+				     .read_only =
+					     l->has_base && l->base.fs_mode == FS_MODE_READ_ONLY };
 }
 
 /* 1: the command succeeds; 0: nothing is left to give. */
@@ -258,7 +282,8 @@ static int learn_rounds(struct learn *l, struct ward_err *e)
 	return l->last.exit_code == l->expect && !more;
 }
 
-/* Files were given because the command failed and asked for them. Those that it does as well without are taken out again, one after the other. */
+/* Files were given because the command failed and asked for them. Those that it does as well
+ * without are taken out again, one after the other. */
 static int leave_out(struct learn *l, struct ward_err *e)
 {
 	const struct learn_round r = next_round(l);
@@ -290,11 +315,17 @@ static int leave_out(struct learn *l, struct ward_err *e)
 /* Runs the command once more with the policy alone. 1: it suffices, 0: it does not. */
 static int verify(struct learn *l, const struct buf *text, struct ward_err *e)
 {
-	struct learn_round r = { .policy_file = l->base_file.path, .own_file = true, .learned = &l->learned, .as_written = true, .read_only = !l->learned.writes };
+	struct learn_round r = { .policy_file = l->base_file.path,
+				 .own_file = true,
+				 .learned = &l->learned,
+				 .as_written = true,
+				 .read_only = !l->learned.writes };
 	size_t calls = l->needs.calls.len;
 
 	if (l->has_base)
-		r = (struct learn_round){ .policy_file = l->o->merge, .learned = &l->learned, .read_only = l->base.fs_mode == FS_MODE_READ_ONLY };
+		r = (struct learn_round){ .policy_file = l->o->merge,
+					  .learned = &l->learned,
+					  .read_only = l->base.fs_mode == FS_MODE_READ_ONLY };
 	else if (learn_base_write(&l->base_file, text, e) < 0)
 		return -EIO;
 	say(l, "round %u, with the policy alone", ++l->rounds);
@@ -316,7 +347,8 @@ static int settle(struct learn *l, struct buf *text, struct ward_err *e)
 	strv_free(&l->learned.rules);
 	l->learned.rules = used;
 	l->learned.writes = l->last.changes > 0;
-	for (unsigned turn = 0; turn < 2; turn++) {	/* what writes without changing anything needs a second one */
+	/* what writes without changing anything needs a second one */
+	for (unsigned turn = 0; turn < 2; turn++) {
 		text->len = 0;
 		status = learn_policy_text(&l->learned, l->o, &programs, text, e);
 		if (status == 0)
@@ -340,15 +372,20 @@ static void put_lines(const struct learn *l, const char *title, const struct str
 static void report(struct learn *l)
 {
 	for (size_t i = 0; i < l->needs.calls.len; i++)
-		say(l, "refused: system call %s%s%s", l->needs.calls.items[i], l->needs.call_remedies.items[i][0] ? "; would allow it: " : "", l->needs.call_remedies.items[i]);
+		say(l, "refused: system call %s%s%s", l->needs.calls.items[i],
+		    l->needs.call_remedies.items[i][0] ? "; would allow it: " : "",
+		    l->needs.call_remedies.items[i]);
 	put_lines(l, "asked for, not given: ", &l->withheld);
 	put_lines(l, "asked for, not given (--allow HOST): ", &l->ways.refused);
 	if (!l->last.changes)
 		return;
 	if (l->o->keep_changes)
-		say(l, "the command's changes of the workspace are kept: ward diff %s", l->last.run_id);
+		say(l, "the command's changes of the workspace are kept: ward diff %s",
+		    l->last.run_id);
 	else
-		say(l, "the command's changes of the workspace (%zu) are dropped; --keep keeps them", l->last.changes);
+		say(l,
+		    "the command's changes of the workspace (%zu) are dropped; --keep keeps them",
+		    l->last.changes);
 }
 
 static void put_json(const struct learn *l, const char *policy, bool suffices, struct buf *out)
@@ -388,7 +425,10 @@ static void put_json(const struct learn *l, const char *policy, bool suffices, s
 static int write_policy(const struct learn *l, const struct buf *text, struct ward_err *e)
 {
 	const char *name = l->o->output;
-	auto_fd fd = open(name, O_WRONLY | O_CREAT | (l->o->force ? O_TRUNC : O_EXCL) | O_NOFOLLOW | O_CLOEXEC, 0644);
+	auto_fd fd =
+		open(name,
+		     O_WRONLY | O_CREAT | (l->o->force ? O_TRUNC : O_EXCL) | O_NOFOLLOW | O_CLOEXEC,
+		     0644);
 	char hex[SHA256_HEX];
 
 	if (fd < 0 && errno == EEXIST) {
@@ -402,7 +442,8 @@ static int write_policy(const struct learn *l, const struct buf *text, struct wa
 	sha256_hex(text->data, text->len, hex);
 	if (trust_add(hex, name, e) < 0)
 		return -EIO;
-	say(l, "wrote %s, and it is accepted as by ward trust; next: ward run -p %s -- CMD", name, name);
+	say(l, "wrote %s, and it is accepted as by ward trust; next: ward run -p %s -- CMD", name,
+	    name);
 	return 0;
 }
 
@@ -413,9 +454,13 @@ static int finish(struct learn *l, const struct buf *text, bool suffices, struct
 
 	report(l);
 	if (suffices)
-		say(l, "it suffices: the command ran under it alone and ended with %d", l->last.exit_code);
+		say(l, "it suffices: the command ran under it alone and ended with %d",
+		    l->last.exit_code);
 	else
-		say(l, "no policy: the command ended with %d, not %d, with everything that may be given", l->last.exit_code, l->expect);
+		say(l,
+		    "no policy: the command ended with %d, not %d, with everything that may be "
+		    "given",
+		    l->last.exit_code, l->expect);
 	if (suffices && l->has_base)
 		code = learn_merge(&l->learned, &l->base, l->o);
 	if (suffices && l->o->output && write_policy(l, text, e) < 0)
@@ -427,7 +472,8 @@ static int finish(struct learn *l, const struct buf *text, bool suffices, struct
 	return say_out(&out, code);
 }
 
-/* The policy that is added to. Rounds run under it before anybody has looked at it, so one that widens the defaults must have been accepted. */
+/* The policy that is added to. Rounds run under it before anybody has looked at it, so one that
+ * widens the defaults must have been accepted. */
 static int read_merge(struct learn *l, struct ward_err *e)
 {
 	struct policy_errors errors = { 0 };
@@ -460,7 +506,9 @@ static int check_output(const struct options *o, struct ward_err *e)
 			return ward_fail_errno(e, "cannot create %.300s", name);
 		if (!*name || !name[strlen(dir) * (slash != NULL)])
 			return ward_fail(e, EISDIR, "-o %.300s: that is no name of a file", name);
-		return access(dir, W_OK | X_OK) < 0 ? ward_fail_errno(e, "cannot create %.300s", name) : 0;
+		return access(dir, W_OK | X_OK) < 0
+			       ? ward_fail_errno(e, "cannot create %.300s", name)
+			       : 0;
 	}
 	if (!S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "-o %.300s: that is no regular file", name);
@@ -479,7 +527,8 @@ static int check_usage(struct learn *l, struct ward_err *e)
 	int r;
 
 	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255))
-		return ward_fail(e, EINVAL, "--expect %.40s: an exit code is 0 to 255", l->o->expect);
+		return ward_fail(e, EINVAL, "--expect %.40s: an exit code is 0 to 255",
+				 l->o->expect);
 	l->expect = (int)expect;
 	r = policy_defaults(&tried, e);
 	for (size_t i = 0; r == 0 && i < l->o->field_count; i++) {
@@ -532,7 +581,11 @@ static void end(struct learn *l)
 
 int verb_learn(struct options *o)
 {
-	struct learn l = { .o = o, .ways = { .o = o }, .base_file = { .fd = -1 }, .stop = { .fd = -1 }, .quiet = o->json };
+	struct learn l = { .o = o,
+			   .ways = { .o = o },
+			   .base_file = { .fd = -1 },
+			   .stop = { .fd = -1 },
+			   .quiet = o->json };
 	struct ward_err e = { 0 };
 	auto_buf text = { 0 };
 	int status = check_usage(&l, &e), code = EXIT_USAGE;
@@ -547,10 +600,10 @@ int verb_learn(struct options *o)
 		status = leave_out(&l, &e);
 	if (status > 0)
 		status = settle(&l, &text, &e);
-	if (status >= 0 && is_stopped(&l))	/* while it asked */
+	if (status >= 0 && is_stopped(&l)) /* while it asked */
 		status = fail_stopped(&l, &e);
 	learn_base_clear(&l.base_file);
-	learn_stop_end(&l.stop);	/* from here on nothing is left behind */
+	learn_stop_end(&l.stop); /* from here on nothing is left behind */
 	if (l.stop.signal)
 		code = 128 + l.stop.signal;
 	code = status < 0 ? say_error(&e, o->json, code) : finish(&l, &text, status > 0, &e);

@@ -7,8 +7,8 @@
 #include "cli/cli.h"
 
 struct learn_base {
-	char *path;	/* owned; NULL: none was made */
-	int fd;		/* locked while it is used */
+	char *path; /* owned; NULL: none was made */
+	int fd;     /* locked while it is used */
 };
 
 /* Makes the file, or gives it another content. */

@@ -1,6 +1,8 @@
 /*
- * What was learned, into a policy that is there already. In: the additions. Out: `ward policy add` with all of them at once, which changes nothing else in the file, shows the difference and asks. It is
- * started as a program of its own, as the user would; it is told that nothing here is a secret, because ward learn has judged every path already.
+ * What was learned, into a policy that is there already. In: the additions. Out: `ward policy add`
+ * with all of them at once, which changes nothing else in the file, shows the difference and asks.
+ * It is started as a program of its own, as the user would; it is told that nothing here is a
+ * secret, because ward learn has judged every path already.
  */
 #include "cli/learn.h"
 
@@ -27,7 +29,8 @@ static void add_rule(struct strv *argv, const char *rule)
 		strv_add(argv, rule);
 }
 
-static void put_additions(const struct learn_policy *p, const struct policy *base, struct strv *argv)
+static void put_additions(const struct learn_policy *p, const struct policy *base,
+			  struct strv *argv)
 {
 	for (size_t i = 0; i < p->mount_count; i++) {
 		auto_buf text = { 0 };
@@ -66,7 +69,7 @@ int learn_merge(const struct learn_policy *p, const struct policy *base, const s
 	if (argv.failed)
 		return EXIT_REFUSED;
 	if (argv.len == before)
-		return EXIT_FINE;	/* it had everything */
+		return EXIT_FINE; /* it had everything */
 	pid = fork();
 	if (pid == 0) {
 		execv("/proc/self/exe", argv.items);

@@ -1,6 +1,8 @@
 /*
- * What a run asked for. In: its journal: files that it missed (file.missing), names and connections (net.*), refused system calls, programs. Out: struct learn_needs, each thing once.
- * The journal is ward's own, but what stands in it was chosen by the sandbox: every text is taken as a text and judged later.
+ * What a run asked for. In: its journal: files that it missed (file.missing), names and connections
+ * (net.*), refused system calls, programs. Out: struct learn_needs, each thing once. The journal is
+ * ward's own, but what stands in it was chosen by the sandbox: every text is taken as a text and
+ * judged later.
  */
 #include "cli/learn.h"
 
@@ -14,7 +16,7 @@
 #include "event/event.h"
 #include "observe/missing.h"
 
-#define THINGS_MAX 4096	/* of each sort */
+#define THINGS_MAX 4096 /* of each sort */
 
 static const char *text_of(const struct ward_event *v, enum event_field f)
 {
@@ -39,10 +41,13 @@ static void add_way(struct learn_needs *n, const struct ward_event *v)
 
 	if (!*host || n->way_count == THINGS_MAX)
 		return;
-	snprintf(w.mode, sizeof(w.mode), "%s", v->action == ACTION_ALLOW ? text_of(v, FIELD_MODE) : "");
-	snprintf(w.reason, sizeof(w.reason), "%s", v->action == ACTION_DENY ? *reason ? reason : "not_listed" : "");
+	snprintf(w.mode, sizeof(w.mode), "%s",
+		 v->action == ACTION_ALLOW ? text_of(v, FIELD_MODE) : "");
+	snprintf(w.reason, sizeof(w.reason), "%s",
+		 v->action == ACTION_DENY ? *reason ? reason : "not_listed" : "");
 	for (size_t i = 0; i < n->way_count; i++)
-		if (strcmp(n->ways[i].host, host) == 0 && n->ways[i].port == w.port && strcmp(n->ways[i].reason, w.reason) == 0 &&
+		if (strcmp(n->ways[i].host, host) == 0 && n->ways[i].port == w.port &&
+		    strcmp(n->ways[i].reason, w.reason) == 0 &&
 		    strcmp(n->ways[i].mode, w.mode) == 0)
 			return;
 	if (n->way_count == n->way_cap) {
@@ -72,7 +77,8 @@ static void add_event(struct learn_needs *n, const struct ward_event *v)
 		add_pair(&n->calls, &n->call_remedies, object, text_of(v, FIELD_REMEDY));
 		break;
 	case EVENT_EXEC:
-		if (event_get(v, FIELD_OBSERVED) && *object == '/' && access(object, X_OK) == 0 && !strv_has(&n->programs, object) && n->programs.len < THINGS_MAX)
+		if (event_get(v, FIELD_OBSERVED) && *object == '/' && access(object, X_OK) == 0 &&
+		    !strv_has(&n->programs, object) && n->programs.len < THINGS_MAX)
 			strv_add(&n->programs, object);
 		break;
 	case EVENT_DNS:
@@ -106,7 +112,9 @@ int learn_read(const char *run, struct learn_needs *ret, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	lines_files(audit_fd, run, &files, &live);
 	if (!files.len)
-		return ward_fail(e, ENOENT, "the run %s has no journal, and nothing can be learned from it", run);
+		return ward_fail(e, ENOENT,
+				 "the run %s has no journal, and nothing can be learned from it",
+				 run);
 	for (size_t i = 0; i < files.len; i++) {
 		struct ward_event v;
 		const char *line;

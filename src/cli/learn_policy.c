@@ -1,6 +1,8 @@
 /*
- * The policy that was learned, as a document. In: what a command needed, the user's own options. Out: YAML with only what differs from the defaults. Everything that a sandbox could
- * choose (paths, names of hosts and programs) is quoted by policy_quote(), in comments too: it can neither break out of its line nor become another field. Pure.
+ * The policy that was learned, as a document. In: what a command needed, the user's own options.
+ * Out: YAML with only what differs from the defaults. Everything that a sandbox could choose
+ * (paths, names of hosts and programs) is quoted by policy_quote(), in comments too: it can neither
+ * break out of its line nor become another field. Pure.
  */
 #include "cli/learn.h"
 
@@ -37,7 +39,8 @@ bool learn_add_mount(struct learn_policy *p, const char *path, const char *at)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (is_within(at ? at : path, p->mounts[i].at ? p->mounts[i].at : p->mounts[i].path))
+		if (is_within(at ? at : path,
+			      p->mounts[i].at ? p->mounts[i].at : p->mounts[i].path))
 			return false;
 	grown = reallocarray(p->mounts, p->mount_count + 1, sizeof(*grown));
 	if (grown)
@@ -49,7 +52,8 @@ bool learn_add_mount(struct learn_policy *p, const char *path, const char *at)
 		free(m.at);
 		return false;
 	}
-	for (size_t i = 0; i < p->mount_count; i++) {	/* what lies in the new one is given by it */
+	/* what lies in the new one is given by it */
+	for (size_t i = 0; i < p->mount_count; i++) {
 		struct learn_mount *old = &p->mounts[i];
 
 		if (is_within(old->at ? old->at : old->path, at ? at : path)) {
@@ -78,7 +82,8 @@ bool learn_mount_text(const struct learn_mount *m, struct buf *out)
 	return fine;
 }
 
-bool learn_rule_text(const char *host, unsigned port, const char *mode, bool is_private, struct buf *out)
+bool learn_rule_text(const char *host, unsigned port, const char *mode, bool is_private,
+		     struct buf *out)
 {
 	const char *by_port = port == 443 ? "tls" : port == 80 ? "http" : "tcp";
 	bool fine;
@@ -92,7 +97,8 @@ bool learn_rule_text(const char *host, unsigned port, const char *mode, bool is_
 	}
 	buf_puts(out, "{host: ");
 	fine = policy_quote(out, host);
-	buf_printf(out, ", ports: [%u], mode: %s%s}", port, strcmp(mode, "tls") == 0 ? "splice" : mode, is_private ? ", private: true" : "");
+	buf_printf(out, ", ports: [%u], mode: %s%s}", port,
+		   strcmp(mode, "tls") == 0 ? "splice" : mode, is_private ? ", private: true" : "");
 	return fine;
 }
 
@@ -118,7 +124,8 @@ static int user_fields(const struct options *o, struct policy *p, struct ward_er
 
 	for (size_t i = 0; r == 0 && i < o->field_count; i++)
 		if (strcmp(o->fields[i].field, "network.egress_allowlist") != 0)
-			r = policy_set(p, o->fields[i].field, o->fields[i].value, o->fields[i].append, POLICY_CLI, e);
+			r = policy_set(p, o->fields[i].field, o->fields[i].value,
+				       o->fields[i].append, POLICY_CLI, e);
 	return r;
 }
 
@@ -126,7 +133,7 @@ struct made {
 	const struct learn_policy *learned;
 	const struct policy *user;
 	struct buf *out;
-	const char *group;	/* whose head is written */
+	const char *group; /* whose head is written */
 	bool fine;
 };
 
@@ -147,7 +154,7 @@ static void put_list(struct made *m, const char *path, const struct strv *items)
 	if (!items->len)
 		return;
 	put_field(m, path, "");
-	m->out->len--;	/* the space and the newline */
+	m->out->len--; /* the space and the newline */
 	m->out->len--;
 	buf_puts(m->out, "\n");
 	for (size_t i = 0; i < items->len; i++)
@@ -162,7 +169,8 @@ static void put_mounts(struct made *m, const char *path)
 	for (size_t i = 0; i < own->len; i++) {
 		auto_buf text = { 0 };
 
-		m->fine &= learn_mount_text(&(struct learn_mount){ own->items[i].path, own->items[i].at }, &text);
+		m->fine &= learn_mount_text(
+			&(struct learn_mount){ own->items[i].path, own->items[i].at }, &text);
 		if (own->items[i].writable) {
 			text.len--;
 			buf_puts(&text, ", mode: read_write}");
@@ -217,7 +225,8 @@ static bool put_learned(struct made *m, enum policy_field f, const char *path)
 	}
 }
 
-int learn_policy_text(const struct learn_policy *p, const struct options *o, const struct strv *programs, struct buf *out, struct ward_err *e)
+int learn_policy_text(const struct learn_policy *p, const struct options *o,
+		      const struct strv *programs, struct buf *out, struct ward_err *e)
 {
 	struct policy user;
 	struct made m = { .learned = p, .user = &user, .out = out, .fine = true };
@@ -227,12 +236,14 @@ int learn_policy_text(const struct learn_policy *p, const struct options *o, con
 		return r;
 	buf_puts(out, "# What this command needed when ward learn ran it, and nothing else:\n");
 	put_comment(out, "command:", o->words, o->word_count);
-	put_comment(out, "programs that it started:", programs->items, programs->len < PROGRAMS_SHOWN ? programs->len : PROGRAMS_SHOWN);
+	put_comment(out, "programs that it started:", programs->items,
+		    programs->len < PROGRAMS_SHOWN ? programs->len : PROGRAMS_SHOWN);
 	for (unsigned f = 0; f < POLICY_FIELDS; f++) {
 		const char *path = policy_row((enum policy_field)f)->path;
 		auto_free char *text = NULL;
 
-		if (put_learned(&m, (enum policy_field)f, path) || user.origin[f].source == POLICY_DEFAULT)
+		if (put_learned(&m, (enum policy_field)f, path) ||
+		    user.origin[f].source == POLICY_DEFAULT)
 			continue;
 		text = policy_text(&user, (enum policy_field)f);
 		if (text)
@@ -241,5 +252,7 @@ int learn_policy_text(const struct learn_policy *p, const struct options *o, con
 	policy_clear(&user);
 	if (out->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	return m.fine ? 0 : ward_fail(e, EILSEQ, "a path that is needed is not UTF-8: no policy file can name it");
+	return m.fine ? 0
+		      : ward_fail(e, EILSEQ,
+				  "a path that is needed is not UTF-8: no policy file can name it");
 }

@@ -1,9 +1,12 @@
 /*
- * One run of ward learn: the command in a sandbox whose changes are kept aside, under a policy file and what was learned so far. It is the same run_sandbox() as ward run, in a
- * process of its own, so that one round cannot disturb the next; what it came to is left in memory that both share. Its standard output goes to standard error, because the policy is
- * what ward learn prints; its standard input is empty unless it is a terminal: it would be read up by the first round.
+ * One run of ward learn: the command in a sandbox whose changes are kept aside, under a policy file
+ * and what was learned so far. It is the same run_sandbox() as ward run, in a process of its own,
+ * so that one round cannot disturb the next; what it came to is left in memory that both share. Its
+ * standard output goes to standard error, because the policy is what ward learn prints; its
+ * standard input is empty unless it is a terminal: it would be read up by the first round.
  *
- * The process ends with ward learn: what ends that one is passed on, and where it is killed the kernel tells, and the round cleans up after both.
+ * The process ends with ward learn: what ends that one is passed on, and where it is killed the
+ * kernel tells, and the round cleans up after both.
  */
 #include "cli/learn_round.h"
 
@@ -60,13 +63,16 @@ static void add_field(struct options *o, const char *field, const char *value, b
 	struct spec_option *grown = reallocarray(o->fields, o->field_count + 1, sizeof(*grown));
 
 	if (!grown || !value)
-		_exit(EXIT_REFUSED);	/* only ever in the child */
+		_exit(EXIT_REFUSED); /* only ever in the child */
 	o->fields = grown;
 	o->field_cap = o->field_count + 1;
-	o->fields[o->field_count++] = (struct spec_option){ .field = field, .value = value, .option = "ward learn", .append = append };
+	o->fields[o->field_count++] = (struct spec_option){
+		.field = field, .value = value, .option = "ward learn", .append = append
+	};
 }
 
-/* An option takes a text without quotes, where a document has "host:port". There is nothing to escape in the name of a host. */
+/* An option takes a text without quotes, where a document has "host:port". There is nothing to
+ * escape in the name of a host. */
 static char *as_option(const char *rule)
 {
 	size_t n = strlen(rule);
@@ -86,7 +92,8 @@ static void add_learned(struct options *o, const struct learn_round *r)
 	for (size_t i = 0; i < r->learned->programs.len; i++)
 		add_field(o, "filesystem.programs", r->learned->programs.items[i], true);
 	for (size_t i = 0; i < r->learned->rules.len; i++)
-		add_field(o, "network.egress_allowlist", as_option(r->learned->rules.items[i]), true);
+		add_field(o, "network.egress_allowlist", as_option(r->learned->rules.items[i]),
+			  true);
 	if (r->learned->build)
 		add_field(o, "process.syscalls", "build", false);
 	add_field(o, "network.mode", r->open ? "open" : "restricted", false);
@@ -101,17 +108,29 @@ static void clean_up(const struct learn_round *r, const struct run_outcome *outc
 		unlink(r->policy_file);
 }
 
-static _Noreturn void run_child(const struct learn_round *r, const struct options *user, const struct learn_stop *stop, pid_t parent, struct run_outcome *outcome)
+static _Noreturn void run_child(const struct learn_round *r, const struct options *user,
+				const struct learn_stop *stop, pid_t parent,
+				struct run_outcome *outcome)
 {
-	struct options o = { .verb = VERB_RUN, .policy_file = r->policy_file, .workspace = user->workspace, .cwd = user->cwd, .widen = true,
-			     .observe = OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS | OBSERVE_LOOKS, .words = user->words, .word_count = user->word_count,
-			     .line = user->line, .outcome = outcome };
+	struct options o = { .verb = VERB_RUN,
+			     .policy_file = r->policy_file,
+			     .workspace = user->workspace,
+			     .cwd = user->cwd,
+			     .widen = true,
+			     .observe =
+				     OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS | OBSERVE_LOOKS,
+			     .words = user->words,
+			     .word_count = user->word_count,
+			     .line = user->line,
+			     .outcome = outcome };
 	auto_fd null_fd = isatty(STDIN_FILENO) ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int code;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || sigprocmask(SIG_SETMASK, &stop->old, NULL) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent ||
+	    sigprocmask(SIG_SETMASK, &stop->old, NULL) < 0)
 		_exit(EXIT_REFUSED);
-	if ((null_fd >= 0 && dup2(null_fd, STDIN_FILENO) < 0) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+	if ((null_fd >= 0 && dup2(null_fd, STDIN_FILENO) < 0) ||
+	    dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		_exit(EXIT_REFUSED);
 	for (size_t i = 0; i < user->field_count && !r->as_written; i++)
 		add_field(&o, user->fields[i].field, user->fields[i].value, user->fields[i].append);
@@ -126,11 +145,13 @@ static _Noreturn void run_child(const struct learn_round *r, const struct option
 	exit(code);
 }
 
-/* Waits for the round. What the terminal says is said to both processes; what is sent to ward learn alone is passed on. */
+/* Waits for the round. What the terminal says is said to both processes; what is sent to ward learn
+ * alone is passed on. */
 static int wait_child(pid_t pid, struct learn_stop *stop)
 {
 	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd waits[] = { { .fd = pid_fd, .events = POLLIN }, { .fd = stop->fd, .events = POLLIN } };
+	struct pollfd waits[] = { { .fd = pid_fd, .events = POLLIN },
+				  { .fd = stop->fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 	int status = 0;
 
@@ -148,9 +169,11 @@ static int wait_child(pid_t pid, struct learn_stop *stop)
 	return status;
 }
 
-int learn_run(const struct learn_round *r, const struct options *user, struct learn_stop *stop, struct run_outcome *ret, struct ward_err *e)
+int learn_run(const struct learn_round *r, const struct options *user, struct learn_stop *stop,
+	      struct run_outcome *ret, struct ward_err *e)
 {
-	struct run_outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct run_outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pid, self = getpid();
 	int status = 0;
 
@@ -178,7 +201,7 @@ void learn_forget(const char *run)
 	struct review r;
 
 	if (review_open(run, REVIEW_WRITE, &r, &e) < 0)
-		return;		/* one without changes is gone already */
+		return; /* one without changes is gone already */
 	if (review_remove(&r, &e) < 0)
 		say_error(&e, false, 0);
 	review_close(&r);

@@ -9,18 +9,18 @@
 
 struct learn_round {
 	const char *policy_file;
-	const struct learn_policy *learned;	/* what is added to it */
-	bool as_written;	/* nothing is: the file alone, with its changes kept aside */
-	bool read_only;		/* the file says that nothing is written */
-	bool open;		/* every public name may be reached */
-	bool own_file;		/* the policy file is learn's own: it goes with it */
+	const struct learn_policy *learned; /* what is added to it */
+	bool as_written; /* nothing is: the file alone, with its changes kept aside */
+	bool read_only;  /* the file says that nothing is written */
+	bool open;       /* every public name may be reached */
+	bool own_file;   /* the policy file is learn's own: it goes with it */
 };
 
 /* INT, QUIT, TERM and HUP end ward learn, but not before the round has. */
 struct learn_stop {
-	int fd;			/* of the signals, which are blocked */
-	sigset_t old;		/* the mask before */
-	int signal;		/* that has come; 0: none */
+	int fd;       /* of the signals, which are blocked */
+	sigset_t old; /* the mask before */
+	int signal;   /* that has come; 0: none */
 };
 
 must_check int learn_stop_begin(struct learn_stop *s, struct ward_err *e);
@@ -28,8 +28,10 @@ must_check int learn_stop_begin(struct learn_stop *s, struct ward_err *e);
 bool learn_stop_asked(struct learn_stop *s);
 void learn_stop_end(struct learn_stop *s);
 
-/* Runs the command of the user's options; what it came to is in *ret. A command that was not started is an error. */
-must_check int learn_run(const struct learn_round *r, const struct options *user, struct learn_stop *stop, struct run_outcome *ret, struct ward_err *e);
+/* Runs the command of the user's options; what it came to is in *ret. A command that was not
+ * started is an error. */
+must_check int learn_run(const struct learn_round *r, const struct options *user,
+			 struct learn_stop *stop, struct run_outcome *ret, struct ward_err *e);
 /* Drops the changes of a run. */
 void learn_forget(const char *run);
 

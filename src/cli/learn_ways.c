@@ -1,7 +1,10 @@
 /*
- * Names and connections of ward learn. In: what a run was refused, and what it reached. Out: rules for the next round, and at last the exact ones. A sandbox could ask for any name to have it written
- * into a policy, so nothing is allowed unasked: the user has said --allow HOST (or --allow-public, for names at public addresses), or says yes on the terminal to each. A private address needs
- * a yes of its own, or a rule with private: true; loopback, the host's own addresses and metadata services are never given here.
+ * Names and connections of ward learn. In: what a run was refused, and what it reached. Out: rules
+ * for the next round, and at last the exact ones. A sandbox could ask for any name to have it
+ * written into a policy, so nothing is allowed unasked: the user has said --allow HOST (or
+ * --allow-public, for names at public addresses), or says yes on the terminal to each. A private
+ * address needs a yes of its own, or a rule with private: true; loopback, the host's own addresses
+ * and metadata services are never given here.
  */
 #include "cli/learn_ways.h"
 
@@ -23,7 +26,8 @@ void learn_ways_clear(struct learn_ways *w)
 
 bool learn_ask(const char *question, int stop_fd)
 {
-	struct pollfd waits[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = stop_fd, .events = POLLIN } };
+	struct pollfd waits[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				  { .fd = stop_fd, .events = POLLIN } };
 	char answer[16];
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -41,7 +45,8 @@ static bool rule_fits(const struct policy_rule *r, const char *host)
 
 	if (strcmp(r->host, host) == 0 || strcmp(r->host, "*") == 0)
 		return true;
-	return strncmp(r->host, "*.", 2) == 0 && n >= suffix && strcmp(host + n - (suffix - 1), r->host + 1) == 0;
+	return strncmp(r->host, "*.", 2) == 0 && n >= suffix &&
+	       strcmp(host + n - (suffix - 1), r->host + 1) == 0;
 }
 
 /* What the user has said with --allow about a host: 0 nothing, 1 some port, 2 whatever port. */
@@ -54,7 +59,8 @@ static int user_said(const struct learn_ways *w, const char *host)
 		struct ward_err e = { 0 };
 		bool port_said;
 
-		if (strcmp(w->o->fields[i].field, "network.egress_allowlist") != 0 || policy_rule_parse(w->o->fields[i].value, &rule, &port_said, &e) < 0 ||
+		if (strcmp(w->o->fields[i].field, "network.egress_allowlist") != 0 ||
+		    policy_rule_parse(w->o->fields[i].value, &rule, &port_said, &e) < 0 ||
 		    !rule_fits(&rule, host))
 			continue;
 		if (!port_said)
@@ -64,7 +70,8 @@ static int user_said(const struct learn_ways *w, const char *host)
 	return said;
 }
 
-/* A map that the user has written for exactly this host and port: it says more than a port does, and stays as it is. NULL: none. */
+/* A map that the user has written for exactly this host and port: it says more than a port does,
+ * and stays as it is. NULL: none. */
 static const char *user_map(const struct learn_ways *w, const char *host, unsigned port)
 {
 	for (size_t i = 0; i < w->o->field_count; i++) {
@@ -73,8 +80,10 @@ static const char *user_map(const struct learn_ways *w, const char *host, unsign
 		struct ward_err e = { 0 };
 		bool port_said;
 
-		if (strcmp(w->o->fields[i].field, "network.egress_allowlist") != 0 || value[strspn(value, " \t")] != '{' || strpbrk(value, "\r\n") ||
-		    policy_rule_parse(value, &rule, &port_said, &e) < 0 || strcmp(rule.host, host) != 0)
+		if (strcmp(w->o->fields[i].field, "network.egress_allowlist") != 0 ||
+		    value[strspn(value, " \t")] != '{' || strpbrk(value, "\r\n") ||
+		    policy_rule_parse(value, &rule, &port_said, &e) < 0 ||
+		    strcmp(rule.host, host) != 0)
 			continue;
 		for (unsigned p = 0; p < rule.n_ports; p++)
 			if (rule.ports[p] == port)
@@ -89,7 +98,8 @@ static bool base_allows(const struct learn_ways *w, const char *host, unsigned p
 		struct policy_rule rule;
 		struct ward_err e = { 0 };
 
-		if (policy_rule_read(w->base->net_egress.items[i], &rule, &e) < 0 || !rule_fits(&rule, host))
+		if (policy_rule_read(w->base->net_egress.items[i], &rule, &e) < 0 ||
+		    !rule_fits(&rule, host))
 			continue;
 		for (unsigned p = 0; p < rule.n_ports; p++)
 			if (rule.ports[p] == port)
@@ -127,11 +137,13 @@ static bool ask_way(struct learn_ways *w, const struct learn_way *way, const cha
 	return learn_ask(question.data, w->stop_fd);
 }
 
-static bool add_rule(const struct learn_ways *w, struct strv *rules, const char *host, unsigned port, const char *mode)
+static bool add_rule(const struct learn_ways *w, struct strv *rules, const char *host,
+		     unsigned port, const char *mode)
 {
 	auto_buf text = { 0 };
 
-	if (!learn_rule_text(host, port, mode, strv_has(&w->private_hosts, host), &text) || strv_has(rules, buf_text(&text)))
+	if (!learn_rule_text(host, port, mode, strv_has(&w->private_hosts, host), &text) ||
+	    strv_has(rules, buf_text(&text)))
 		return false;
 	strv_add(rules, buf_text(&text));
 	return true;
@@ -141,22 +153,28 @@ static bool add_rule(const struct learn_ways *w, struct strv *rules, const char 
 static bool give_way(struct learn_ways *w, const struct learn_way *way, struct strv *rules)
 {
 	static const char *const open[] = { "not_listed", "port", "literal" };
-	static const char *const opaque[] = { "not_tls", "tls_old", "no_sni", "wrong_sni", "ech", "not_http", "http_bad", "wrong_host", "http_tunnel" };
+	static const char *const opaque[] = { "not_tls",   "tls_old",    "no_sni",
+					      "wrong_sni", "ech",        "not_http",
+					      "http_bad",  "wrong_host", "http_tunnel" };
 	const char *by_port = way->port == 443 ? "tls" : way->port == 80 ? "http" : "tcp";
 	int said = user_said(w, way->host);
 	bool tls;
 
 	if (strcmp(way->reason, "private") == 0) {
-		if (strv_has(&w->private_hosts, way->host) || !ask_way(w, way, ", which is at a private address"))
+		if (strv_has(&w->private_hosts, way->host) ||
+		    !ask_way(w, way, ", which is at a private address"))
 			return false;
 		strv_add(&w->private_hosts, way->host);
 		return add_rule(w, rules, way->host, way->port ? way->port : 443, by_port);
 	}
-	if (is_one_of(way->reason, opaque, ARRAY_LEN(opaque)))	/* the host was allowed, but not for what it speaks */
-		return way->port && (said || strv_has(&w->answered, way->host)) && add_rule(w, rules, way->host, way->port, "tcp");
+	/* the host was allowed, but not for what it speaks */
+	if (is_one_of(way->reason, opaque, ARRAY_LEN(opaque)))
+		return way->port && (said || strv_has(&w->answered, way->host)) &&
+		       add_rule(w, rules, way->host, way->port, "tcp");
 	if (!is_one_of(way->reason, open, ARRAY_LEN(open)))
 		return false;
-	if (said != 2 && !strv_has(&w->answered, way->host)) {	/* a yes to a name is one to its ports */
+	/* a yes to a name is one to its ports */
+	if (said != 2 && !strv_has(&w->answered, way->host)) {
 		if (!ask_way(w, way, ""))
 			return false;
 		strv_add(&w->answered, way->host);
@@ -164,7 +182,8 @@ static bool give_way(struct learn_ways *w, const struct learn_way *way, struct s
 	if (way->port)
 		return add_rule(w, rules, way->host, way->port, by_port);
 	tls = add_rule(w, rules, way->host, 443, "tls");
-	return add_rule(w, rules, way->host, 80, "http") || tls;	/* another port is refused, and then known */
+	/* another port is refused, and then known */
+	return add_rule(w, rules, way->host, 80, "http") || tls;
 }
 
 static void note_refused(struct learn_ways *w, const struct learn_way *way)
@@ -213,8 +232,10 @@ static bool was_reached(const struct learn_needs *n, const char *host)
 	return false;
 }
 
-/* A name that a program asked for, and connected to without a word, or not at all: nobody knows which port it meant. */
-static void keep_name(const struct learn_ways *w, const char *host, const struct strv *tried, struct strv *ret_rules)
+/* A name that a program asked for, and connected to without a word, or not at all: nobody knows
+ * which port it meant. */
+static void keep_name(const struct learn_ways *w, const char *host, const struct strv *tried,
+		      struct strv *ret_rules)
 {
 	for (size_t i = 0; i < tried->len; i++)
 		if (is_for(tried->items[i], host) && !strv_has(ret_rules, tried->items[i]))
@@ -225,14 +246,19 @@ static void keep_name(const struct learn_ways *w, const char *host, const struct
 		struct ward_err e = { 0 };
 		bool port_said;
 
-		if (strcmp(w->o->fields[i].field, "network.egress_allowlist") != 0 || policy_rule_parse(value, &rule, &port_said, &e) < 0 || !rule_fits(&rule, host))
+		if (strcmp(w->o->fields[i].field, "network.egress_allowlist") != 0 ||
+		    policy_rule_parse(value, &rule, &port_said, &e) < 0 || !rule_fits(&rule, host))
 			continue;
 		for (unsigned p = 0; p < rule.n_ports; p++)
-			(void)add_rule(w, ret_rules, host, rule.ports[p], rule.ports[p] == 443 ? "tls" : rule.ports[p] == 80 ? "http" : "tcp");
+			(void)add_rule(w, ret_rules, host, rule.ports[p],
+				       rule.ports[p] == 443  ? "tls"
+				       : rule.ports[p] == 80 ? "http"
+							     : "tcp");
 	}
 }
 
-void learn_ways_used(const struct learn_ways *w, const struct learn_needs *n, const struct strv *tried, struct strv *ret_rules)
+void learn_ways_used(const struct learn_ways *w, const struct learn_needs *n,
+		     const struct strv *tried, struct strv *ret_rules)
 {
 	for (size_t i = 0; i < n->names.len; i++)
 		if (!was_reached(n, n->names.items[i]))

@@ -1,7 +1,7 @@
 /*
- * ward logs: what the command of a detached sandbox wrote. In: the two files of its log (log.h), while they may grow and change
- * places. Out: their bytes; a terminal gets only what may pass the filter. With -f until the sandbox has ended. Asks the
- * sandbox nothing.
+ * ward logs: what the command of a detached sandbox wrote. In: the two files of its log (log.h),
+ * while they may grow and change places. Out: their bytes; a terminal gets only what may pass the
+ * filter. With -f until the sandbox has ended. Asks the sandbox nothing.
  */
 #include "cli/boxes.h"
 
@@ -18,14 +18,14 @@
 #include "state/log.h"
 #include "policy/units.h"
 
-#define LOOK_MS 500	/* whether it has ended */
+#define LOOK_MS 500 /* whether it has ended */
 
 struct reader {
 	int dir_fd;
-	int fd;			/* the present file; -1: none yet */
+	int fd; /* the present file; -1: none yet */
 	bool filtered;
 	struct terminal terminal;
-	bool closed;		/* nobody reads our output any more */
+	bool closed; /* nobody reads our output any more */
 };
 
 static void put(struct reader *r, const char *bytes, size_t n)
@@ -105,7 +105,7 @@ static void turn(struct reader *r)
 	    (r->fd >= 0 && fstat(r->fd, &old) == 0 && old.st_ino == now.st_ino))
 		return;
 	if (r->fd >= 0)
-		put_rest(r, r->fd);	/* what came before it was put aside */
+		put_rest(r, r->fd); /* what came before it was put aside */
 	own_close_fd(&r->fd);
 	r->fd = open_log(r, LOG_NOW);
 	if (r->fd >= 0)
@@ -129,7 +129,8 @@ static void follow(struct reader *r, const char *id)
 		(void)!poll(&p, 1, LOOK_MS);
 		while (watch >= 0 && read(watch, events, sizeof(events)) > 0)
 			;
-		alive = boxes_look(id, &now, &ignored) == 0 && now.alive;	/* before the last look at the file */
+		/* before the last look at the file */
+		alive = boxes_look(id, &now, &ignored) == 0 && now.alive;
 		box_info_clear(&now);
 		if (r->fd >= 0)
 			put_rest(r, r->fd);
@@ -184,5 +185,7 @@ int verb_logs(struct options *o)
 	if (r == 0)
 		r = show(o, &box, &e);
 	box_info_clear(&box);
-	return r < 0 ? say_error(&e, o->json, o->tail && e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED) : EXIT_FINE;
+	return r < 0 ? say_error(&e, o->json,
+				 o->tail && e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED)
+		     : EXIT_FINE;
 }

@@ -1,7 +1,8 @@
 /*
- * ward: the command line. In: argv. Out: an exit code. Runs with the user's rights and refuses to have more (set-uid).
- * In order: make descriptors 0-2 exist, find the verb, read its options, run it. A name that is not a verb is looked for as
- * ward-NAME beside this program and in its libexec directory, never in PATH, where anybody could have put one.
+ * ward: the command line. In: argv. Out: an exit code. Runs with the user's rights and refuses to
+ * have more (set-uid). In order: make descriptors 0-2 exist, find the verb, read its options, run
+ * it. A name that is not a verb is looked for as ward-NAME beside this program and in its libexec
+ * directory, never in PATH, where anybody could have put one.
  */
 #include "cli/cli.h"
 #include "cli/box_program.h"
@@ -31,8 +32,8 @@ static bool open_stdio(void)
 static int run_verb(struct options *o)
 {
 	switch (o->verb) {
-#define VERB(id, name, ...) \
-	case VERB_##id:     \
+#define VERB(id, name, ...)                                                                        \
+	case VERB_##id:                                                                            \
 		return verb_##name(o);
 #define LATER(...)
 #include "verbs.def"
@@ -53,7 +54,8 @@ static bool has_word(char *const *argv, const char *word)
 	return false;
 }
 
-/* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command would inherit. */
+/* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command
+ * would inherit. */
 static void reader_gone(unused_arg int signal_number)
 {
 }
@@ -66,9 +68,11 @@ static int start_verb(enum verb verb, char **argv)
 	int code;
 
 	sigaction(SIGPIPE, &gone, NULL);
-	signal(SIGCHLD, SIG_DFL);	/* a caller that ignores it would have our processes vanish before they are waited for */
+	/* a caller that ignores it would have our processes vanish before they are waited for */
+	signal(SIGCHLD, SIG_DFL);
 	if (options_read(verb, argv, &o, &e) < 0) {
-		o.json = o.json || has_word(argv, "--json");	/* an error before it was reached must be readable too */
+		/* an error before it was reached must be readable too */
+		o.json = o.json || has_word(argv, "--json");
 		code = say_usage(&e, &o);
 	} else if (o.help) {
 		auto_buf out = { 0 };
@@ -82,14 +86,16 @@ static int start_verb(enum verb verb, char **argv)
 	return code;
 }
 
-/* Whether the name is one that a program of ours could have: no slash, no dot, nothing to resolve. */
+/* Whether the name is one that a program of ours could have: no slash, no dot, nothing to
+ * resolve. */
 static bool is_plain(const char *name)
 {
 	return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name) &&
 	       strlen(name) < 32 && *name != '-';
 }
 
-/* Becomes ward-NAME if it stands beside this program or in ../libexec/ward; comes back if there is none. */
+/* Becomes ward-NAME if it stands beside this program or in ../libexec/ward; comes back if there is
+ * none. */
 static void try_program(const char *name, char **argv)
 {
 	static const char *const places[] = { "", "../libexec/ward/" };
@@ -158,9 +164,11 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	verb = verb_find(argv[1]);
-	if (verb == VERB_AUDIT)		/* reads its own words, and comes back only where it is missing */
+	/* reads its own words, and comes back only where it is missing */
+	if (verb == VERB_AUDIT)
 		try_program(argv[1], argv + 1);
-	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
+	if (verb == VERB_EXPLAIN || verb == VERB_POLICY ||
+	    (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
 		try_program("explain", argv);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);

@@ -1,7 +1,8 @@
 /*
- * ward net: what a sandbox that runs may reach. In: show, allow or deny, the name of a sandbox, rules. Out: the network as it is now,
- * or other rules in force when the verb ends. Runs with the user's rights outside of every sandbox; the sandbox's supervisor
- * asks who we are, compiles the rules and hands them to the gateway.
+ * ward net: what a sandbox that runs may reach. In: show, allow or deny, the name of a sandbox,
+ * rules. Out: the network as it is now, or other rules in force when the verb ends. Runs with the
+ * user's rights outside of every sandbox; the sandbox's supervisor asks who we are, compiles the
+ * rules and hands them to the gateway.
  */
 #include "cli/cli.h"
 
@@ -42,10 +43,12 @@ static void put_limit(struct buf *out, const char *name, uint64_t used, uint64_t
 }
 
 /* What language models have cost, and what is left for them. */
-static void put_budget(struct buf *out, const struct control_net_limits *l, uint64_t requests, uint64_t spent, uint64_t held)
+static void put_budget(struct buf *out, const struct control_net_limits *l, uint64_t requests,
+		       uint64_t spent, uint64_t held)
 {
 	if (l->request_rate != UINT64_MAX)
-		buf_printf(out, "  %" PRIu64 " requests, at most %" PRIu64 " a minute\n", requests, l->request_rate);
+		buf_printf(out, "  %" PRIu64 " requests, at most %" PRIu64 " a minute\n", requests,
+			   l->request_rate);
 	if (l->spend == UINT64_MAX && !spent && !held)
 		return;
 	buf_puts(out, "  spent ");
@@ -65,7 +68,8 @@ static void put_budget(struct buf *out, const struct control_net_limits *l, uint
 	buf_puts(out, "\n");
 }
 
-static void put_limits(struct buf *out, const struct control_net_limits *l, uint64_t open, uint64_t in, uint64_t sent)
+static void put_limits(struct buf *out, const struct control_net_limits *l, uint64_t open,
+		       uint64_t in, uint64_t sent)
 {
 	put_limit(out, "connections", open, l->connections, false);
 	put_limit(out, "received", in, l->receive_bytes, true);
@@ -81,8 +85,8 @@ static void put_limits(struct buf *out, const struct control_net_limits *l, uint
 
 static void put_rule(struct buf *out, const struct control_net_rule *r)
 {
-	buf_printf(out, "%4" PRIu32 " %-5s %-40s %6" PRIu64 "  %6" PRIu64 "  ", r->number, r->deny ? "deny" : "allow", r->text, r->hits,
-		   r->open);
+	buf_printf(out, "%4" PRIu32 " %-5s %-40s %6" PRIu64 "  %6" PRIu64 "  ", r->number,
+		   r->deny ? "deny" : "allow", r->text, r->hits, r->open);
 	put_size(out, r->bytes_in);
 	buf_puts(out, " in, ");
 	put_size(out, r->bytes_out);
@@ -110,7 +114,8 @@ static void put_flow(struct buf *out, const struct control_net_flow *f)
 	put_size(out, f->bytes_in);
 	buf_puts(out, " in, ");
 	put_size(out, f->bytes_out);
-	buf_printf(out, " out  %" PRIu64 ".%" PRIu64 " s", f->age_ms / 1000, f->age_ms % 1000 / 100);
+	buf_printf(out, " out  %" PRIu64 ".%" PRIu64 " s", f->age_ms / 1000,
+		   f->age_ms % 1000 / 100);
 	if (f->rule >= 0)
 		buf_printf(out, "  rule %" PRIi32, f->rule);
 	buf_printf(out, "  generation %" PRIu64 "\n", f->generation);
@@ -133,8 +138,8 @@ static void put_rows(struct buf *out, const struct client_net *n)
 		if (!serves)
 			buf_printf(out, "SERVICE    %-40s           OPEN\n", "");
 		serves = true;
-		buf_printf(out, "     %-5s %-40s         %6zu\n", r->deny ? "deny" : "allow", r->text,
-			   client_net_service_open(n, r));
+		buf_printf(out, "     %-5s %-40s         %6zu\n", r->deny ? "deny" : "allow",
+			   r->text, client_net_service_open(n, r));
 	}
 }
 
@@ -144,9 +149,11 @@ static void put_text(struct buf *out, const char *id, const struct client_net *n
 
 	buf_printf(out, "%s in ", id);
 	text_escape(out, now->workspace);
-	buf_printf(out, "\nmode %s, generation %" PRIu64 ", gateway %s%s\n", client_net_mode(now), now->generation,
-		   client_net_gateway(now), now->by_port ? ", without nf_tables: no other ports than at the start" : "");
-	buf_printf(out, "%" PRIu64 " connections, %" PRIu64 " names, %" PRIu64 " denied, ", now->connections, now->names, now->denied);
+	buf_printf(out, "\nmode %s, generation %" PRIu64 ", gateway %s%s\n", client_net_mode(now),
+		   now->generation, client_net_gateway(now),
+		   now->by_port ? ", without nf_tables: no other ports than at the start" : "");
+	buf_printf(out, "%" PRIu64 " connections, %" PRIu64 " names, %" PRIu64 " denied, ",
+		   now->connections, now->names, now->denied);
 	put_size(out, now->bytes_in);
 	buf_puts(out, " in, ");
 	put_size(out, now->bytes_out);
@@ -198,8 +205,8 @@ static int show_all(const struct options *o, struct ward_err *e)
 		json_begin_list(&j, "sandboxes");
 	for (size_t i = 0; i < all.len; i++) {
 		*e = (struct ward_err){ 0 };
-		if (all.items[i].alive && show_one(&all.items[i], o->json, &j, e) < 0 && e->code != EOPNOTSUPP && e->code != ESRCH &&
-		    e->code != ENOENT)
+		if (all.items[i].alive && show_one(&all.items[i], o->json, &j, e) < 0 &&
+		    e->code != EOPNOTSUPP && e->code != ESRCH && e->code != ENOENT)
 			code = say_error(e, o->json, EXIT_REFUSED);
 	}
 	boxes_clear(&all);
@@ -243,7 +250,8 @@ static int change(const struct options *o, bool deny, unsigned seconds, struct w
 	if (r == 0)
 		r = client_connect(&info, &client, e);
 	if (r == 0)
-		r = client_net_change(&client, deny, o->words + 2, o->word_count - 2, seconds, &now, e);
+		r = client_net_change(&client, deny, o->words + 2, o->word_count - 2, seconds, &now,
+				      e);
 	client_close(&client);
 	if (r == 0 && o->json) {
 		json_begin_object(&j, NULL);
@@ -253,9 +261,11 @@ static int change(const struct options *o, bool deny, unsigned seconds, struct w
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else if (r == 0) {
-		buf_printf(&out, "%s: generation %" PRIu64 "%s", info.id, now.generation, now.closed ? "" : "\n");
+		buf_printf(&out, "%s: generation %" PRIu64 "%s", info.id, now.generation,
+			   now.closed ? "" : "\n");
 		if (now.closed)
-			buf_printf(&out, ", %u connection%s closed\n", now.closed, now.closed == 1 ? "" : "s");
+			buf_printf(&out, ", %u connection%s closed\n", now.closed,
+				   now.closed == 1 ? "" : "s");
 	}
 	box_info_clear(&info);
 	return r < 0 ? say_error(e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
@@ -273,13 +283,18 @@ int verb_net(struct options *o)
 	else if (shows && o->word_count > 2)
 		ward_fail(&e, EINVAL, "show takes one sandbox, or none for all");
 	else if (!shows && o->word_count < 3)
-		ward_fail(&e, EINVAL, "%s needs a sandbox and at least one HOST[:PORT]", o->words[0]);
+		ward_fail(&e, EINVAL, "%s needs a sandbox and at least one HOST[:PORT]",
+			  o->words[0]);
 	else if (shows && o->temporary)
 		ward_fail(&e, EINVAL, "--temporary is for allow and deny");
-	else if (o->temporary && (units_parse_seconds(o->temporary, &ms) < 0 || ms < 1000 || ms > TEMPORARY_MAX_MS))
-		ward_fail(&e, EINVAL, "--temporary %.80s: expected a time between a second and a year", o->temporary);
+	else if (o->temporary &&
+		 (units_parse_seconds(o->temporary, &ms) < 0 || ms < 1000 || ms > TEMPORARY_MAX_MS))
+		ward_fail(&e, EINVAL,
+			  "--temporary %.80s: expected a time between a second and a year",
+			  o->temporary);
 	else
 		return shows ? show(o, &e) : change(o, deny, (unsigned)(ms / 1000), &e);
-	ward_remedy(&e, "ward net show [BOX], ward net allow BOX HOST[:PORT]..., ward net deny BOX HOST[:PORT]...");
+	ward_remedy(&e, "ward net show [BOX], ward net allow BOX HOST[:PORT]..., ward net deny BOX "
+			"HOST[:PORT]...");
 	return say_usage(&e, o);
 }

@@ -1,8 +1,9 @@
 /*
- * Reading the command line. In: argv behind the verb. Out: struct options; policy fields stay text, their meaning is
- * the policy's business. One loop over tables/options.def; the rows hold their text in place, without pointers, so
- * that the start path of `ward run` pays for no relocation. Refuses unknown options with the nearest known one, and
- * options that this build does not have yet: nothing is ever ignored.
+ * Reading the command line. In: argv behind the verb. Out: struct options; policy fields stay text,
+ * their meaning is the policy's business. One loop over tables/options.def; the rows hold their
+ * text in place, without pointers, so that the start path of `ward run` pays for no relocation.
+ * Refuses unknown options with the nearest known one, and options that this build does not have
+ * yet: nothing is ever ignored.
  */
 #include "cli/cli.h"
 
@@ -14,16 +15,27 @@
 #include "plan/spec_mount.h"
 #include "model/event.h"
 
-enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY, KIND_SETS, KIND_LATER };
+enum kind {
+	KIND_FLAG,
+	KIND_TEXT,
+	KIND_ONE,
+	KIND_MANY,
+	KIND_MOUNT_RO,
+	KIND_MOUNT_RW,
+	KIND_PAIR,
+	KIND_ENTRY,
+	KIND_SETS,
+	KIND_LATER
+};
 
 struct option_row {
 	uint64_t verbs;
 	uint8_t kind;
-	uint16_t offset;		/* of the member of struct options */
+	uint16_t offset; /* of the member of struct options */
 	char short_name[2];
-	char name[18];		/* with its dashes */
-	char metavar[16];	/* "": takes no value */
-	char field[28];		/* SETS: and behind its zero the value */
+	char name[18];    /* with its dashes */
+	char metavar[16]; /* "": takes no value */
+	char field[28];   /* SETS: and behind its zero the value */
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -110,7 +122,8 @@ static int fail_unknown(enum verb verb, const char *word, struct ward_err *e)
 		if (rows[i].verbs & options_of(verb))
 			text_nearest(name + strspn(name, "-"), rows[i].name + 2, &best, &distance);
 	if (best)
-		return ward_remedy(e, "did you mean --%s? See ward %s --help", best, verb_name(verb));
+		return ward_remedy(e, "did you mean --%s? See ward %s --help", best,
+				   verb_name(verb));
 	return ward_remedy(e, "ward %s --help lists the options; -- ends them", verb_name(verb));
 }
 
@@ -127,7 +140,10 @@ static int add_field(struct options *o, const char *field, const char *value, co
 		o->field_cap = cap;
 	}
 	o->fields[o->field_count++] = (struct spec_option){
-		.field = field, .value = value, .option = option, .append = append,
+		.field = field,
+		.value = value,
+		.option = option,
+		.append = append,
 	};
 	return 0;
 }
@@ -164,14 +180,16 @@ static int add_mount(struct options *o, const struct option_row *row, const char
 	return add_field(o, row->field, kept, option, true, e);
 }
 
-static int add_pair(struct options *o, const char *value, const char *option, bool append, struct ward_err *e)
+static int add_pair(struct options *o, const char *value, const char *option, bool append,
+		    struct ward_err *e)
 {
 	size_t n = strcspn(value, "=");
 	const char *field;
 
 	if (!value[n] || !n) {
 		ward_fail(e, EINVAL, "%s %.200s: expected FIELD=VALUE", option, value);
-		return ward_remedy(e, "for instance %s %s", option, append ? "process.env=LANG=C" : "process.syscalls=build");
+		return ward_remedy(e, "for instance %s %s", option,
+				   append ? "process.env=LANG=C" : "process.syscalls=build");
 	}
 	field = keep(o, strndup(value, n));
 	if (!field)
@@ -202,7 +220,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	case KIND_MOUNT_RW:
 		return add_mount(o, row, value, option, e);
 	case KIND_SETS:
-		return add_field(o, row->field, row->field + strlen(row->field) + 1, option, false, e);
+		return add_field(o, row->field, row->field + strlen(row->field) + 1, option, false,
+				 e);
 	case KIND_PAIR:
 	case KIND_ENTRY:
 		return add_pair(o, value, option, row->kind == KIND_ENTRY, e);
@@ -212,9 +231,10 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", option);
 }
 
-/* Letters of one word that take no value, but for the last: -it. *ret_row is the last, *ret_value what stands behind it. */
-static int read_letters(struct options *o, const char *word, const struct option_row **ret_row, const char **ret_value,
-			struct ward_err *e)
+/* Letters of one word that take no value, but for the last: -it. *ret_row is the last, *ret_value
+ * what stands behind it. */
+static int read_letters(struct options *o, const char *word, const struct option_row **ret_row,
+			const char **ret_value, struct ward_err *e)
 {
 	for (const char *letter = word + 1;; letter++) {
 		const struct option_row *row = find_short(o->verb, *letter);
@@ -258,7 +278,8 @@ static int read_one(struct options *o, char ***at, struct ward_err *e)
 	if (row->metavar[0] && !value && row->kind != KIND_LATER) {
 		value = (*at)[1];
 		if (!value)
-			return ward_fail(e, EINVAL, "%s needs a value: %s", row->name, row->metavar);
+			return ward_fail(e, EINVAL, "%s needs a value: %s", row->name,
+					 row->metavar);
 		(*at)++;
 	}
 	return apply(o, row, row->name, value ? value : "", e);
@@ -269,7 +290,7 @@ bool options_name_image(const struct options *o)
 	for (size_t i = 0; i < o->field_count; i++)
 		if (strcmp(o->fields[i].field, "image") == 0)
 			return true;
-	return o->policy_file != NULL;	/* it may */
+	return o->policy_file != NULL; /* it may */
 }
 
 static bool is_given(const struct options *o, const struct option_row *row)
@@ -287,13 +308,15 @@ static int check_apart(const struct options *o, struct ward_err *e)
 
 		if (!(apart[i].verbs & options_of(o->verb)))
 			continue;
-		for (const char *at = apart[i].names; *at; at += strcspn(at, " "), at += *at == ' ') {
+		for (const char *at = apart[i].names; *at;
+		     at += strcspn(at, " "), at += *at == ' ') {
 			const struct option_row *row = find_long(o->verb, at, strcspn(at, " "));
 
 			if (!is_given(o, row))
 				continue;
 			if (first) {
-				ward_fail(e, EINVAL, "%s and %s exclude each other", first, row->name);
+				ward_fail(e, EINVAL, "%s and %s exclude each other", first,
+					  row->name);
 				return ward_remedy(e, "give one of %s at a time", apart[i].names);
 			}
 			first = row->name;
@@ -302,13 +325,16 @@ static int check_apart(const struct options *o, struct ward_err *e)
 	return 0;
 }
 
-/* A word beside an option that says what is meant would be ignored, too: `ward kill --all web` is none of both. */
+/* A word beside an option that says what is meant would be ignored, too: `ward kill --all web` is
+ * none of both. */
 static int check_alone(const struct options *o, struct ward_err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(alone); i++) {
-		if (!o->word_count || !(alone[i].verbs & options_of(o->verb)) || !is_given(o, find_long(o->verb, alone[i].name, strlen(alone[i].name))))
+		if (!o->word_count || !(alone[i].verbs & options_of(o->verb)) ||
+		    !is_given(o, find_long(o->verb, alone[i].name, strlen(alone[i].name))))
 			continue;
-		ward_fail(e, EINVAL, "%s and %.200s exclude each other", alone[i].name, o->words[0]);
+		ward_fail(e, EINVAL, "%s and %.200s exclude each other", alone[i].name,
+			  o->words[0]);
 		return ward_remedy(e, "give %s, or names", alone[i].name);
 	}
 	return 0;
@@ -328,18 +354,24 @@ static int count_words(const struct options *o, struct ward_err *e)
 
 	if (o->help)
 		return 0;
-	if (o->word_count < bounds[o->verb].min && !(o->verb == VERB_RUN && (o->detach || o->restore || options_name_image(o)))) {
-		ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" : "a word is missing");
+	if (o->word_count < bounds[o->verb].min &&
+	    !(o->verb == VERB_RUN && (o->detach || o->restore || options_name_image(o)))) {
+		ward_fail(e, EINVAL, "%s",
+			  o->verb == VERB_RUN ? "no command was given" : "a word is missing");
 		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
 	}
 	if (o->restore && o->word_count) {
-		ward_fail(e, EINVAL, "--restore goes on with the command of the checkpoint, %.100s is one word too many", o->words[0]);
+		ward_fail(e, EINVAL,
+			  "--restore goes on with the command of the checkpoint, %.100s is one "
+			  "word too many",
+			  o->words[0]);
 		return ward_remedy(e, "ward run --restore %.60s", o->restore);
 	}
 	if (o->verb == VERB_RUN && o->words[0] && !*o->words[0])
 		return ward_fail(e, EINVAL, "the name of the command is empty");
 	if (o->word_count > bounds[o->verb].max)
-		return ward_fail(e, EINVAL, "%.200s: one word too many", o->words[bounds[o->verb].max]);
+		return ward_fail(e, EINVAL, "%.200s: one word too many",
+				 o->words[bounds[o->verb].max]);
 	return 0;
 }
 
@@ -385,7 +417,8 @@ int options_read(enum verb verb, char **argv, struct options *o, struct ward_err
 		*out = NULL;
 		o->word_count = (size_t)(out - argv);
 	}
-	if (!o->help && verbs_apart & options_of(verb) && (check_apart(o, e) < 0 || check_alone(o, e) < 0))
+	if (!o->help && verbs_apart & options_of(verb) &&
+	    (check_apart(o, e) < 0 || check_alone(o, e) < 0))
 		return -EINVAL;
 	return count_words(o, e);
 }
@@ -399,5 +432,6 @@ void options_clear(struct options *o)
 
 int say_usage(const struct ward_err *e, const struct options *o)
 {
-	return say_error(e, o->json, o->verb == VERB_RUN || o->verb == VERB_SHELL ? EXIT_REFUSED : EXIT_USAGE);
+	return say_error(e, o->json,
+			 o->verb == VERB_RUN || o->verb == VERB_SHELL ? EXIT_REFUSED : EXIT_USAGE);
 }

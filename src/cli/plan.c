@@ -1,6 +1,7 @@
 /*
- * ward plan: what a run would do. In: the options of ward run. Out: the compiled plan and the engine's stages, as text or JSON. Nothing is started
- * and nothing on the host is changed; what ward run would refuse is refused here in the same words.
+ * ward plan: what a run would do. In: the options of ward run. Out: the compiled plan and the
+ * engine's stages, as text or JSON. Nothing is started and nothing on the host is changed; what
+ * ward run would refuse is refused here in the same words.
  */
 #include "cli/ask.h"
 #include "base/progress.h"

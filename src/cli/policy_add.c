@@ -1,9 +1,13 @@
 /*
- * ward policy add: one value more in a policy file. In: fields and values, or an event of a run whose explanation has them; a policy file. Out: that file with the smallest change of its text
- * (policy_edit.c), after the difference was shown and somebody said yes. Run by ward-explain with the user's rights.
+ * ward policy add: one value more in a policy file. In: fields and values, or an event of a run
+ * whose explanation has them; a policy file. Out: that file with the smallest change of its text
+ * (policy_edit.c), after the difference was shown and somebody said yes. Run by ward-explain with
+ * the user's rights.
  *
- * The file is read through a descriptor of its directory and no link, written beside under a fresh name and renamed over the old one, which is still the one that was read: a reader sees the old or the new
- * file. What lets secrets go further is not done without --secrets: a ready command must not do it by the way. A file that lies in a workspace is not trusted by this: its new content
+ * The file is read through a descriptor of its directory and no link, written beside under a fresh
+ * name and renamed over the old one, which is still the one that was read: a reader sees the old or
+ * the new file. What lets secrets go further is not done without --secrets: a ready command must
+ * not do it by the way. A file that lies in a workspace is not trusted by this: its new content
  * needs ward trust as any other would.
  */
 #include "cli/ask.h"
@@ -28,15 +32,16 @@
 #define FILE_MAX (1024 * 1024)
 
 struct target {
-	int dir_fd;		/* owned */
-	char *name;		/* in it; owned */
-	char *path;		/* as it is shown; owned */
+	int dir_fd; /* owned */
+	char *name; /* in it; owned */
+	char *path; /* as it is shown; owned */
 	bool there;
 	struct stat st;
 	struct buf old, new;
-	bool off;		/* what was added is about a network that the file says there is none of */
-	bool secrets;		/* it may hold some: nobody else reads a new file */
-	struct strv done;	/* "FIELD: VALUE" for the journal, without secrets */
+	/* what was added is about a network that the file says there is none of */
+	bool off;
+	bool secrets;     /* it may hold some: nobody else reads a new file */
+	struct strv done; /* "FIELD: VALUE" for the journal, without secrets */
 };
 
 static void target_clear(struct target *t)
@@ -49,7 +54,8 @@ static void target_clear(struct target *t)
 	strv_free(&t->done);
 }
 
-/* The file that is meant: the one that was named, links resolved, or the policy of the current directory. */
+/* The file that is meant: the one that was named, links resolved, or the policy of the current
+ * directory. */
 static int find_file(const char *named, struct target *t, struct ward_err *e)
 {
 	static const char *const names[] = { "ward.yaml", "ward.json" };
@@ -61,7 +67,9 @@ static int find_file(const char *named, struct target *t, struct ward_err *e)
 		if (faccessat(AT_FDCWD, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			path = names[i];
 	slash = strrchr(path, '/');
-	dir = slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+	dir = slash == path ? strdup("/")
+	      : slash       ? strndup(path, (size_t)(slash - path))
+			    : strdup(".");
 	t->name = strdup(slash ? slash + 1 : path);
 	t->path = strdup(named ? named : path);
 	if (!dir || !t->name || !t->path)
@@ -72,11 +80,12 @@ static int find_file(const char *named, struct target *t, struct ward_err *e)
 
 static int read_file(struct target *t, struct ward_err *e)
 {
-	auto_fd fd = openat(t->dir_fd, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd = openat(t->dir_fd, t->name,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	int r;
 
 	if (fd < 0 && errno == ENOENT)
-		return 0;	/* a new one is made */
+		return 0; /* a new one is made */
 	if (fd < 0 && errno == ELOOP) {
 		ward_fail(e, ELOOP, "%.300s is a link", t->path);
 		return ward_remedy(e, "name the file that is meant: -p FILE");
@@ -100,16 +109,20 @@ static void begin_file(struct target *t)
 	if (t->there)
 		buf_add(&t->new, buf_text(&t->old), t->old.len);
 	else
-		buf_puts(&t->new, n > 5 && strcmp(t->name + n - 5, ".json") == 0 ? "{\n  \"version\": 1\n}\n" : "version: 1\n");
+		buf_puts(&t->new, n > 5 && strcmp(t->name + n - 5, ".json") == 0
+					  ? "{\n  \"version\": 1\n}\n"
+					  : "version: 1\n");
 }
 
 /* For the journal: of variables the name, of addresses no user information. */
 static void keep_done(struct target *t, const char *field, const char *value)
 {
-	const char *scheme = strstr(value, "://"), *user = scheme ? scheme + 3 : value, *at = strrchr(user, '@');
+	const char *scheme = strstr(value, "://"), *user = scheme ? scheme + 3 : value,
+		   *at = strrchr(user, '@');
 
 	if (strcmp(field, "process.env") == 0)
-		strv_addf(&t->done, "%s: %.*s", field, *value == '[' ? 5 : (int)strcspn(value, "="), *value == '[' ? "[...]" : value);
+		strv_addf(&t->done, "%s: %.*s", field, *value == '[' ? 5 : (int)strcspn(value, "="),
+			  *value == '[' ? "[...]" : value);
 	else if (at && (scheme || strcmp(field, "network.upstream_proxy") == 0))
 		strv_addf(&t->done, "%s: %.*s***%s", field, (int)(user - value), value, at);
 	else
@@ -119,10 +132,12 @@ static void keep_done(struct target *t, const char *field, const char *value)
 static int add_one(struct target *t, const char *field, const char *value, struct ward_err *e)
 {
 	auto_buf next = { 0 };
-	int r = policy_edit(t->name, (const uint8_t *)buf_text(&t->new), t->new.len, field, value, &next, e);
+	int r = policy_edit(t->name, (const uint8_t *)buf_text(&t->new), t->new.len, field, value,
+			    &next, e);
 
 	if (r < 0)
-		return strncmp(e->why, field, strlen(field)) == 0 ? r : ward_wrap(e, "%.60s", field);
+		return strncmp(e->why, field, strlen(field)) == 0 ? r
+								  : ward_wrap(e, "%.60s", field);
 	if (r == 0)
 		keep_done(t, field, value);
 	buf_free(&t->new);
@@ -131,23 +146,29 @@ static int add_one(struct target *t, const char *field, const char *value, struc
 	return 0;
 }
 
-static int read_policy(const char *name, const struct buf *bytes, struct policy *p, struct ward_err *e)
+static int read_policy(const char *name, const struct buf *bytes, struct policy *p,
+		       struct ward_err *e)
 {
 	struct policy_errors errors = { 0 };
 	int r = policy_defaults(p, e);
 
-	if (r == 0 && policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len, POLICY_FILE, &errors) < 0)
-		r = ward_fail(e, EINVAL, "%.600s", errors.lines.len ? errors.lines.items[0] : "the policy cannot be read");
+	if (r == 0 && policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len,
+				  POLICY_FILE, &errors) < 0)
+		r = ward_fail(e, EINVAL, "%.600s",
+			      errors.lines.len ? errors.lines.items[0]
+					       : "the policy cannot be read");
 	strv_free(&errors.lines);
 	return r;
 }
 
-/* Where nothing is said about the network there is none: a rule alone would open nothing. What was said stays. */
+/* Where nothing is said about the network there is none: a rule alone would open nothing. What was
+ * said stays. */
 static int add_mode(struct target *t, struct ward_err *e)
 {
 	struct policy p = { 0 };
 	int r = read_policy(t->name, &t->new, &p, e);
-	bool silent = r == 0 && p.net_mode == NET_MODE_NONE && p.origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
+	bool silent = r == 0 && p.net_mode == NET_MODE_NONE &&
+		      p.origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
 
 	t->off = r == 0 && p.net_mode == NET_MODE_NONE && !silent;
 	policy_clear(&p);
@@ -160,11 +181,15 @@ static int add_words(struct target *t, char **words, size_t count, struct ward_e
 	int r = 0;
 
 	if (!count || count % 2) {
-		ward_fail(e, EINVAL, count ? "%.60s: its value is missing" : "there is nothing to add", count ? words[count - 1] : "");
-		return ward_remedy(e, "ward policy add FIELD VALUE; for instance ward policy add network.egress_allowlist api.example.com:443");
+		ward_fail(e, EINVAL,
+			  count ? "%.60s: its value is missing" : "there is nothing to add",
+			  count ? words[count - 1] : "");
+		return ward_remedy(e, "ward policy add FIELD VALUE; for instance ward policy add "
+				      "network.egress_allowlist api.example.com:443");
 	}
 	for (size_t i = 0; i < count && r == 0; i += 2) {
-		rules |= strcmp(words[i], "network.egress_allowlist") == 0 || strcmp(words[i], "network.host_services") == 0;
+		rules |= strcmp(words[i], "network.egress_allowlist") == 0 ||
+			 strcmp(words[i], "network.host_services") == 0;
 		r = add_one(t, words[i], words[i + 1], e);
 	}
 	return r == 0 && rules ? add_mode(t, e) : r;
@@ -183,8 +208,10 @@ static int add_event(struct target *t, const char *event, struct ward_err *e)
 	if (r == 0)
 		r = explain_number(audit, &s, colon ? colon + 1 : event, &x, e);
 	if (r == 0 && !x.change_count) {
-		ward_fail(e, ENOTSUP, "no change of a policy allows this: %.300s", buf_text(&x.what));
-		r = ward_remedy(e, "%.400s", x.advice.len ? buf_text(&x.advice) : "see ward explain");
+		ward_fail(e, ENOTSUP, "no change of a policy allows this: %.300s",
+			  buf_text(&x.what));
+		r = ward_remedy(e, "%.400s",
+				x.advice.len ? buf_text(&x.advice) : "see ward explain");
 	}
 	for (size_t i = 0; i < x.change_count && r == 0; i++)
 		r = add_one(t, x.changes[i].field, x.changes[i].value, e);
@@ -196,7 +223,9 @@ static int add_event(struct target *t, const char *event, struct ward_err *e)
 
 static bool sounds_secret(const char *text)
 {
-	static const char *const words[] = { "secret", "token", "passw", "key", "credential", "auth", ".ssh", ".aws", ".gnupg", ".netrc", ".kube", ".docker", ".npmrc", ".pypirc", ".pgpass" };
+	static const char *const words[] = { "secret", "token",   "passw",  "key",     "credential",
+					     "auth",   ".ssh",    ".aws",   ".gnupg",  ".netrc",
+					     ".kube",  ".docker", ".npmrc", ".pypirc", ".pgpass" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcasestr(text, words[i]))
@@ -218,22 +247,28 @@ static bool shows_secrets(const char *path)
 {
 	const char *home = getenv("HOME");
 	auto_free char *clean_home = home && *home == '/' ? path_clean(home) : NULL;
-	auto_free char *whole = *path == '~' && clean_home ? path_join(clean_home, path + 1 + strspn(path + 1, "/")) : strdup(path);
+	auto_free char *whole = *path == '~' && clean_home
+					? path_join(clean_home, path + 1 + strspn(path + 1, "/"))
+					: strdup(path);
 	auto_free char *clean = whole ? path_clean(whole) : NULL;
 
 	return !clean || learn_holds_secrets(clean, clean_home);
 }
 
 /* What lets secrets go further, or shows what holds them. NULL: nothing. */
-static const char *widens_secrets(const struct policy *old, const struct policy *new, char *room, size_t n)
+static const char *widens_secrets(const struct policy *old, const struct policy *new, char *room,
+				  size_t n)
 {
-	static const uint8_t fields[] = { POLICY_F_cred_mode, POLICY_F_cred_scanning, POLICY_F_cred_leaks, POLICY_F_cred_grants };
-	const char *env = new_secret(&old->proc_env, &new->proc_env), *proxy = new->net_upstream_proxy;
+	static const uint8_t fields[] = { POLICY_F_cred_mode, POLICY_F_cred_scanning,
+					  POLICY_F_cred_leaks, POLICY_F_cred_grants };
+	const char *env = new_secret(&old->proc_env, &new->proc_env),
+		   *proxy = new->net_upstream_proxy;
 
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (policy_field_widens(old, new, (enum policy_field)fields[i], 0))
 			return policy_row((enum policy_field)fields[i])->path;
-	if (proxy && strchr(proxy, '@') && !(old->net_upstream_proxy && strcmp(old->net_upstream_proxy, proxy) == 0))
+	if (proxy && strchr(proxy, '@') &&
+	    !(old->net_upstream_proxy && strcmp(old->net_upstream_proxy, proxy) == 0))
 		return policy_row(POLICY_F_net_upstream_proxy)->path;
 	for (size_t i = 0; i < new->fs_host_mounts.len; i++) {
 		const char *path = new->fs_host_mounts.items[i].path;
@@ -252,7 +287,8 @@ static const char *widens_secrets(const struct policy *old, const struct policy 
 	return room;
 }
 
-static int check_secrets(const struct target *t, bool allowed, struct strv *wider, struct ward_err *e)
+static int check_secrets(const struct target *t, bool allowed, struct strv *wider,
+			 struct ward_err *e)
 {
 	struct policy old = { 0 }, new = { 0 };
 	char room[256];
@@ -265,7 +301,8 @@ static int check_secrets(const struct target *t, bool allowed, struct strv *wide
 		r = ward_fail(e, ENOMEM, "out of memory");
 	what = r == 0 && !allowed ? widens_secrets(&old, &new, room, sizeof(room)) : NULL;
 	if (what) {
-		ward_fail(e, EACCES, "%s: that lets secrets go further, or shows what may hold them", what);
+		ward_fail(e, EACCES,
+			  "%s: that lets secrets go further, or shows what may hold them", what);
 		r = ward_remedy(e, "if that is meant, say --secrets");
 	}
 	policy_clear(&old);
@@ -300,7 +337,8 @@ static int put_difference(const struct target *t, struct buf *out)
 	buf_puts(out, "\n+++ ");
 	text_escape(out, t->path);
 	buf_puts(out, "\n");
-	return diff_texts(buf_text(&t->old), t->old.len, buf_text(&t->new), t->new.len, &ops, out, NULL);
+	return diff_texts(buf_text(&t->old), t->old.len, buf_text(&t->new), t->new.len, &ops, out,
+			  NULL);
 }
 
 /* Asks on the terminal; somebody must be there. */
@@ -312,7 +350,8 @@ static int ask_person(struct ward_err *e)
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
 		ward_fail(e, EACCES, "nobody is there to be asked, and nothing was written");
-		return ward_remedy(e, "--yes writes it without a question, --dry-run only shows it");
+		return ward_remedy(e,
+				   "--yes writes it without a question, --dry-run only shows it");
 	}
 	(void)!write(STDERR_FILENO, question, sizeof(question) - 1);
 	n = read(STDIN_FILENO, answer, sizeof(answer) - 1);
@@ -327,7 +366,8 @@ static bool is_unchanged(const struct target *t)
 
 	if (fstatat(t->dir_fd, t->name, &now, AT_SYMLINK_NOFOLLOW) < 0)
 		return !t->there && errno == ENOENT;
-	return t->there && now.st_ino == t->st.st_ino && now.st_dev == t->st.st_dev && now.st_size == t->st.st_size && now.st_mtim.tv_sec == t->st.st_mtim.tv_sec &&
+	return t->there && now.st_ino == t->st.st_ino && now.st_dev == t->st.st_dev &&
+	       now.st_size == t->st.st_size && now.st_mtim.tv_sec == t->st.st_mtim.tv_sec &&
 	       now.st_mtim.tv_nsec == t->st.st_mtim.tv_nsec;
 }
 
@@ -337,8 +377,11 @@ static int fill_fresh(const struct target *t, int fd, struct ward_err *e)
 
 	if (r < 0)
 		return ward_fail(e, -r, "cannot write beside %.300s: %s", t->path, strerror(-r));
-	if (t->there && (fchmod(fd, t->st.st_mode & 07777) < 0 || ((t->st.st_uid != geteuid() || t->st.st_gid != getegid()) && fchown(fd, t->st.st_uid, t->st.st_gid) < 0)))
-		return ward_fail_errno(e, "cannot give the new file the mode and owner of %.300s", t->path);
+	if (t->there && (fchmod(fd, t->st.st_mode & 07777) < 0 ||
+			 ((t->st.st_uid != geteuid() || t->st.st_gid != getegid()) &&
+			  fchown(fd, t->st.st_uid, t->st.st_gid) < 0)))
+		return ward_fail_errno(e, "cannot give the new file the mode and owner of %.300s",
+				       t->path);
 	if (fsync(fd) < 0)
 		return ward_fail_errno(e, "cannot write beside %.300s", t->path);
 	if (is_unchanged(t))
@@ -357,7 +400,8 @@ static int write_file(const struct target *t, struct ward_err *e)
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return ward_fail_errno(e, "no random number");
 	snprintf(name, sizeof(name), ".ward-policy-%016llx", (unsigned long long)random);
-	fd = openat(t->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, t->there || t->secrets ? 0600 : 0644);
+	fd = openat(t->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    t->there || t->secrets ? 0600 : 0644);
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot make a file beside %.300s", t->path);
 	r = fill_fresh(t, fd, e);
@@ -371,7 +415,8 @@ static int write_file(const struct target *t, struct ward_err *e)
 static void tell(const struct target *t)
 {
 	for (size_t i = 0; i < t->done.len; i++) {
-		struct ward_event v = event_make(EVENT_POLICY_CHANGE, ACTION_ALLOW, t->done.items[i]);
+		struct ward_event v =
+			event_make(EVENT_POLICY_CHANGE, ACTION_ALLOW, t->done.items[i]);
 
 		event_text(&v, FIELD_CHANGE, "add");
 		event_text(&v, FIELD_POLICY, t->path);
@@ -380,7 +425,8 @@ static void tell(const struct target *t)
 	}
 }
 
-static void put_json(const struct target *t, const struct strv *wider, const struct buf *difference, bool written, struct buf *out)
+static void put_json(const struct target *t, const struct strv *wider, const struct buf *difference,
+		     bool written, struct buf *out)
 {
 	struct json j = { .out = out };
 
@@ -398,7 +444,8 @@ static void put_json(const struct target *t, const struct strv *wider, const str
 }
 
 /* The difference is shown, then somebody says yes, then it is written. */
-static int finish(const struct options *o, struct target *t, const struct strv *wider, struct ward_err *e)
+static int finish(const struct options *o, struct target *t, const struct strv *wider,
+		  struct ward_err *e)
 {
 	bool write = t->done.len && !o->dry_run;
 	auto_buf difference = { 0 }, out = { 0 };
@@ -421,10 +468,19 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 	else if (!t->done.len)
 		buf_printf(&out, "%s says so already\n", t->path);
 	if (!o->json && write && t->off)
-		buf_printf(&out, "network.mode is none: what was added has no effect before: ward policy add %s%s%snetwork.mode restricted\n", o->policy_file ? "-p " : "",
-			   !o->policy_file ? "" : text_is_plain(t->path) ? t->path : "FILE", o->policy_file ? " " : "");
+		buf_printf(&out,
+			   "network.mode is none: what was added has no effect before: ward policy "
+			   "add %s%s%snetwork.mode restricted\n",
+			   o->policy_file ? "-p " : "",
+			   !o->policy_file          ? ""
+			   : text_is_plain(t->path) ? t->path
+						    : "FILE",
+			   o->policy_file ? " " : "");
 	if (!o->json && write && wider->len)
-		buf_printf(&out, "written; where it is found in a workspace, and not named with -p, it counts after: ward trust %s\n", t->path);
+		buf_printf(&out,
+			   "written; where it is found in a workspace, and not named with -p, it "
+			   "counts after: ward trust %s\n",
+			   t->path);
 	return say_out(&out, 0);
 }
 
@@ -441,7 +497,8 @@ int policy_add(struct options *o)
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (o->from_event && o->word_count > 1) {
-		ward_fail(&e, EINVAL, "--from-event says what is added; %.60s is too much", o->words[1]);
+		ward_fail(&e, EINVAL, "--from-event says what is added; %.60s is too much",
+			  o->words[1]);
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	r = find_file(o->policy_file, &t, &e);
@@ -449,7 +506,8 @@ int policy_add(struct options *o)
 		r = read_file(&t, &e);
 	if (r == 0) {
 		begin_file(&t);
-		r = o->from_event ? add_event(&t, o->from_event, &e) : add_words(&t, o->words + 1, o->word_count - 1, &e);
+		r = o->from_event ? add_event(&t, o->from_event, &e)
+				  : add_words(&t, o->words + 1, o->word_count - 1, &e);
 		code = r == -EINVAL ? EXIT_USAGE : EXIT_REFUSED;
 	}
 	if (r == 0)

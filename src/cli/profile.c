@@ -1,6 +1,6 @@
 /*
- * ward profile: what --profile can name. In: ls, or show and a name. Out: the list with what each is for, or a profile's text as a start for
- * one's own. Runs with the user's rights and only reads.
+ * ward profile: what --profile can name. In: ls, or show and a name. Out: the list with what each
+ * is for, or a profile's text as a start for one's own. Runs with the user's rights and only reads.
  */
 #include "cli/cli.h"
 

@@ -4,7 +4,8 @@
 
 #include "base/own.h"
 
-/* Runs ward-NAME (argv[0]), which stands beside this program or in ../libexec/ward, with nothing but /dev/null and waits for its end. Its exit status, or -errno. */
+/* Runs ward-NAME (argv[0]), which stands beside this program or in ../libexec/ward, with nothing
+ * but /dev/null and waits for its end. Its exit status, or -errno. */
 must_check int program_run(char *const *argv);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * ward ps: the detached sandboxes of this user. In: the register. Out: a table or JSON. Asks no sandbox: one that is stuck does
- * not keep the others from being listed. What a killed supervisor left is finished on the way.
+ * ward ps: the detached sandboxes of this user. In: the register. Out: a table or JSON. Asks no
+ * sandbox: one that is stuck does not keep the others from being listed. What a killed supervisor
+ * left is finished on the way.
  */
 #include "cli/boxes.h"
 
@@ -92,9 +93,12 @@ int verb_ps(struct options *o)
 	} else if (o->quiet) {
 		for (size_t i = 0; i < all.len; i++)
 			if (is_shown(o, &all.items[i]))
-				buf_printf(&out, "%s\n", all.items[i].name[0] ? all.items[i].name : all.items[i].id);
+				buf_printf(&out, "%s\n",
+					   all.items[i].name[0] ? all.items[i].name
+								: all.items[i].id);
 	} else {
-		buf_printf(&out, "%-23s %-16s %-11s %-5s %-40s  %s\n", "ID", "NAME", "STATE", "AGE", "COMMAND", "WORKSPACE");
+		buf_printf(&out, "%-23s %-16s %-11s %-5s %-40s  %s\n", "ID", "NAME", "STATE", "AGE",
+			   "COMMAND", "WORKSPACE");
 		for (size_t i = 0; i < all.len; i++)
 			if (is_shown(o, &all.items[i]))
 				put_row(&all.items[i], (uint64_t)now.tv_sec * 1000, &out);

@@ -1,7 +1,8 @@
 /*
- * ward quarantine: what sweeps moved out of workspaces. In: ls, show or restore, a run, paths. Out: the list, one thing
- * (quarantine_show.c), or the things back in their places. Runs with the user's rights on the user's own state directory; names in it were chosen by an agent, so
- * they are printed escaped.
+ * ward quarantine: what sweeps moved out of workspaces. In: ls, show or restore, a run, paths. Out:
+ * the list, one thing (quarantine_show.c), or the things back in their places. Runs with the user's
+ * rights on the user's own state directory; names in it were chosen by an agent, so they are
+ * printed escaped.
  */
 #include "cli/cli.h"
 #include "cli/quarantine.h"
@@ -80,8 +81,11 @@ static int list(const struct options *o, const struct store_items *v)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!out.len && elsewhere) {
-		buf_printf(&out, "the quarantine holds nothing of this directory's runs, and %zu of others: "
-			   "ward quarantine ls --all\n", elsewhere);
+		buf_printf(
+			&out,
+			"the quarantine holds nothing of this directory's runs, and %zu of others: "
+			"ward quarantine ls --all\n",
+			elsewhere);
 	} else if (!out.len) {
 		buf_puts(&out, "the quarantine is empty\n");
 	}

@@ -1,9 +1,11 @@
 /*
- * ward quarantine show RUN PATH: one quarantined thing. In: a run's id and a path as ls prints it. Out: a file's bytes, a
- * directory's names, or where a link points. Runs with the user's rights and changes nothing.
+ * ward quarantine show RUN PATH: one quarantined thing. In: a run's id and a path as ls prints it.
+ * Out: a file's bytes, a directory's names, or where a link points. Runs with the user's rights and
+ * changes nothing.
  *
- * An agent wrote what is shown, to be read by a person. On a terminal every character that acts instead of showing becomes an
- * escape (base/text.h); into a pipe or file go the bytes as they are. No link is followed, and a FIFO or device is never opened.
+ * An agent wrote what is shown, to be read by a person. On a terminal every character that acts
+ * instead of showing becomes an escape (base/text.h); into a pipe or file go the bytes as they are.
+ * No link is followed, and a FIFO or device is never opened.
  */
 #include "cli/quarantine.h"
 
@@ -19,13 +21,13 @@
 #include "base/path.h"
 #include "base/text.h"
 
-#define SHOWN_MAX (16u << 20)	/* of a file that is held in memory: on a terminal, or for JSON */
+#define SHOWN_MAX (16u << 20) /* of a file that is held in memory: on a terminal, or for JSON */
 
 /* One thing that was found. */
 struct found {
 	const struct store_item *item;
-	const char *below;	/* the rest of the path, beneath a directory; "": the item itself */
-	int fd;			/* O_PATH */
+	const char *below; /* the rest of the path, beneath a directory; "": the item itself */
+	int fd;            /* O_PATH */
 	struct stat st;
 };
 
@@ -33,8 +35,9 @@ static const struct type {
 	mode_t mode;
 	const char *name;
 } types[] = {
-	{ S_IFREG, "file" },   { S_IFDIR, "directory" },	 { S_IFLNK, "link" },	      { S_IFIFO, "fifo" },
-	{ S_IFSOCK, "socket" }, { S_IFCHR, "character device" }, { S_IFBLK, "block device" },
+	{ S_IFREG, "file" },         { S_IFDIR, "directory" }, { S_IFLNK, "link" },
+	{ S_IFIFO, "fifo" },         { S_IFSOCK, "socket" },   { S_IFCHR, "character device" },
+	{ S_IFBLK, "block device" },
 };
 
 static const char *type_name(mode_t mode)
@@ -45,7 +48,8 @@ static const char *type_name(mode_t mode)
 	return "thing";
 }
 
-/* What stands in word behind path: "" where they are equal, NULL where word is not path or beneath it. */
+/* What stands in word behind path: "" where they are equal, NULL where word is not path or beneath
+ * it. */
 static const char *rest_behind(const char *word, const char *path)
 {
 	size_t n = strlen(path);
@@ -57,7 +61,8 @@ static const char *rest_behind(const char *word, const char *path)
 	return word[n] == '/' ? word + n + 1 : NULL;
 }
 
-/* A path is written relative to its tree, with its tree in front, or as ls prints it, with escapes. */
+/* A path is written relative to its tree, with its tree in front, or as ls prints it, with
+ * escapes. */
 static const char *match(const struct store_item *i, const char *word)
 {
 	auto_buf whole = { 0 }, escaped = { 0 };
@@ -70,7 +75,8 @@ static const char *match(const struct store_item *i, const char *word)
 	return rest || escaped.failed ? rest : rest_behind(word, buf_text(&escaped));
 }
 
-static int find(const struct options *o, const struct store_items *v, struct found *ret, struct ward_err *e)
+static int find(const struct options *o, const struct store_items *v, struct found *ret,
+		struct ward_err *e)
 {
 	const char *run = o->words[1], *word = o->words[2];
 
@@ -78,14 +84,15 @@ static int find(const struct options *o, const struct store_items *v, struct fou
 		word += 2;
 	*ret = (struct found){ .fd = -1 };
 	for (size_t i = 0; i < v->len; i++) {
-		const char *rest = strcmp(v->items[i].run, run) == 0 ? match(&v->items[i], word) : NULL;
+		const char *rest =
+			strcmp(v->items[i].run, run) == 0 ? match(&v->items[i], word) : NULL;
 
 		if (!rest)
 			continue;
 		if (ret->item && strcmp(ret->item->root, v->items[i].root) != 0) {
 			ward_fail(e, EINVAL, "%.200s was moved out of two trees", word);
-			return ward_remedy(e, "name the one that is meant: %s/%s or %s/%s", ret->item->root, word,
-					   v->items[i].root, word);
+			return ward_remedy(e, "name the one that is meant: %s/%s or %s/%s",
+					   ret->item->root, word, v->items[i].root, word);
 		}
 		ret->item = &v->items[i];
 		ret->below = rest;
@@ -109,8 +116,11 @@ static int reopen(const struct found *f, int flags, struct ward_err *e)
 	if (fd >= 0)
 		return fd;
 	ward_fail_errno(e, "cannot read %s in the quarantine", f->item->path);
-	return e->code == EACCES ? ward_remedy(e, "its mode forbids it: restore it into an empty directory with "
-						  "ward quarantine restore --to, then chmod") : -e->code;
+	return e->code == EACCES
+		       ? ward_remedy(e,
+				     "its mode forbids it: restore it into an empty directory with "
+				     "ward quarantine restore --to, then chmod")
+		       : -e->code;
 }
 
 static int read_names(const struct found *f, struct strv *names, struct ward_err *e)
@@ -148,7 +158,11 @@ static int read_bytes(const struct found *f, struct buf *bytes, struct ward_err 
 		return fd;
 	if (r < 0)
 		ward_fail(e, -r, "cannot show %s: %s", f->item->path, strerror(-r));
-	return r == -EFBIG ? ward_remedy(e, "it is too big for a terminal: write it into a file with > FILE") : r;
+	return r == -EFBIG
+		       ? ward_remedy(
+				 e,
+				 "it is too big for a terminal: write it into a file with > FILE")
+		       : r;
 }
 
 /* Bytes as they are, for a pipe or a file. */
@@ -170,7 +184,8 @@ static int copy_bytes(const struct found *f, struct ward_err *e)
 
 static void base64(struct buf *out, const struct buf *in)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 	for (size_t i = 0; i < in->len; i += 3) {
 		unsigned group = 0;

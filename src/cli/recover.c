@@ -1,6 +1,8 @@
 /*
- * ward recover: finishes the runs whose supervisor was killed. In: the records in the state directory that nobody holds. Out: how many were finished.
- * Detached sandboxes among them are marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints nothing when there was nothing to do.
+ * ward recover: finishes the runs whose supervisor was killed. In: the records in the state
+ * directory that nobody holds. Out: how many were finished. Detached sandboxes among them are
+ * marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints
+ * nothing when there was nothing to do.
  */
 #include "audit/journal.h"
 #include "cli/ask.h"
@@ -17,7 +19,7 @@ static void mark_boxes(void)
 	struct ward_err ignored = { 0 };
 	struct boxes all, runs;
 
-	if (runs_list(&runs, &ignored) == 0)	/* which removes what dead ones left */
+	if (runs_list(&runs, &ignored) == 0) /* which removes what dead ones left */
 		boxes_clear(&runs);
 	if (boxes_list(&all, &ignored) < 0)
 		return;
@@ -43,6 +45,7 @@ int verb_recover(struct options *o)
 	if (finished < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (finished > 0)
-		buf_printf(&out, "finished %d killed run%s; see: ward quarantine ls\n", finished, finished == 1 ? "" : "s");
+		buf_printf(&out, "finished %d killed run%s; see: ward quarantine ls\n", finished,
+			   finished == 1 ? "" : "s");
 	return say_out(&out, EXIT_FINE);
 }

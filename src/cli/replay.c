@@ -1,9 +1,12 @@
 /*
- * ward check --replay: past runs against a new policy. In: a policy file; runs or files of journals, which are verified first. Out: what was done and would be refused, what was refused and would be allowed, what the record
- * cannot tell; exit status 1 when something would be lost. Changes nothing. Run by ward-explain.
+ * ward check --replay: past runs against a new policy. In: a policy file; runs or files of
+ * journals, which are verified first. Out: what was done and would be refused, what was refused and
+ * would be allowed, what the record cannot tell; exit status 1 when something would be lost.
+ * Changes nothing. Run by ward-explain.
  *
- * The policy is compiled for each run's own workspace by the functions that compile it for a run: rules, and the plan with its mounts and guards. Where that cannot be (the workspace is elsewhere, as in CI), files and
- * limits are not judged, which is said. replay_judge.c compares.
+ * The policy is compiled for each run's own workspace by the functions that compile it for a run:
+ * rules, and the plan with its mounts and guards. Where that cannot be (the workspace is elsewhere,
+ * as in CI), files and limits are not judged, which is said. replay_judge.c compares.
  */
 #include "cli/explain_parts.h"
 #include "cli/replay_judge.h"
@@ -24,7 +27,7 @@
 #define GROUPS_MAX 1000
 
 struct found {
-	char *run, *what, *why;	/* owned */
+	char *run, *what, *why; /* owned */
 	uint64_t seq, count;
 	uint8_t kind, verdict;
 };
@@ -34,13 +37,13 @@ struct work {
 	const char *file;
 	struct policy policy;
 	struct rules *rules;
-	struct found *found;	/* owned */
+	struct found *found; /* owned */
 	size_t found_count;
 	uint64_t counts[4], more, runs, events;
 	struct strv notes;
 	/* of the run at hand */
 	const char *run;
-	char *workspace;	/* that spec and plan are for; owned */
+	char *workspace; /* that spec and plan are for; owned */
 	bool planned;
 	struct spec spec;
 	struct plan *plan;
@@ -102,7 +105,8 @@ static void make_plan(struct work *w, const char *workspace)
 
 /* -- events */
 
-static void keep(struct work *w, const struct ward_event *v, enum replay_verdict verdict, const char *why)
+static void keep(struct work *w, const struct ward_event *v, enum replay_verdict verdict,
+		 const char *why)
 {
 	const struct event_value *count = event_get(v, FIELD_COUNT);
 	const struct explain_run about = { 0 };
@@ -113,7 +117,8 @@ static void keep(struct work *w, const struct ward_event *v, enum replay_verdict
 	explain_event(v, &about, &x);
 	w->counts[verdict] += times;
 	for (size_t i = 0; i < w->found_count; i++, f++)
-		if (f->verdict == verdict && f->kind == v->kind && strcmp(f->what, buf_text(&x.what)) == 0 && strcmp(f->why, why) == 0) {
+		if (f->verdict == verdict && f->kind == v->kind &&
+		    strcmp(f->what, buf_text(&x.what)) == 0 && strcmp(f->why, why) == 0) {
 			f->count += times;
 			return;
 		}
@@ -121,7 +126,13 @@ static void keep(struct work *w, const struct ward_event *v, enum replay_verdict
 		w->more += times;
 		return;
 	}
-	*f = (struct found){ .run = strdup(w->run), .what = strdup(buf_text(&x.what)), .why = strdup(why), .seq = v->seq, .count = times, .kind = v->kind, .verdict = (uint8_t)verdict };
+	*f = (struct found){ .run = strdup(w->run),
+			     .what = strdup(buf_text(&x.what)),
+			     .why = strdup(why),
+			     .seq = v->seq,
+			     .count = times,
+			     .kind = v->kind,
+			     .verdict = (uint8_t)verdict };
 	w->found_count += f->run && f->what && f->why;
 }
 
@@ -135,7 +146,9 @@ static bool see(void *ctx, const struct ward_event *v)
 	w->events++;
 	if (v->kind == EVENT_RUN_START) {
 		const struct event_value *workspace = event_get(v, FIELD_WORKSPACE);
-		auto_free char *path = workspace && workspace->len ? strndup(workspace->text, workspace->len) : NULL;
+		auto_free char *path = workspace && workspace->len
+					       ? strndup(workspace->text, workspace->len)
+					       : NULL;
 
 		if (path)
 			make_plan(w, path);
@@ -155,7 +168,9 @@ static bool see(void *ctx, const struct ward_event *v)
 
 static int fail_changed(const char *name, uint64_t line, const char *what, struct ward_err *e)
 {
-	ward_fail(e, EBADMSG, "the journal %.200s is not what was written: line %" PRIu64 ": %.200s", name, line, what);
+	ward_fail(e, EBADMSG,
+		  "the journal %.200s is not what was written: line %" PRIu64 ": %.200s", name,
+		  line, what);
 	return ward_remedy(e, "ward audit verify tells all of it; nothing was judged by it");
 }
 
@@ -186,7 +201,8 @@ static int replay_run(struct work *w, int audit_fd, const char *run, struct ward
 	return 0;
 }
 
-/* A file by itself: its chain must hold from its first line on. Judged only after all of it was checked. */
+/* A file by itself: its chain must hold from its first line on. Judged only after all of it was
+ * checked. */
 static int replay_file(struct work *w, const char *path, bool judge, struct ward_err *e)
 {
 	static char scratch[EVENT_LINE_MAX];
@@ -202,7 +218,8 @@ static int replay_file(struct work *w, const char *path, bool judge, struct ward
 	w->run = path;
 	while ((r = lines_next(&l, &line, &n)) > 0) {
 		if (!judge && chain_check(&chain, line, n) != CHAIN_FINE) {
-			r = fail_changed(path, l.number, "it does not follow the one before, or is none", e);
+			r = fail_changed(path, l.number,
+					 "it does not follow the one before, or is none", e);
 			break;
 		}
 		if (judge && event_decode(line, n, scratch, &v, NULL))
@@ -227,7 +244,8 @@ static int replay_word(struct work *w, int audit_fd, const char *word, struct wa
 		return r < 0 ? r : replay_file(w, word, true, e);
 	}
 	if (audit_fd < 0)
-		return ward_fail(e, ENOENT, "there is no journal of a run %.60s, and no such file", word);
+		return ward_fail(e, ENOENT, "there is no journal of a run %.60s, and no such file",
+				 word);
 	r = audit_find_run(audit_fd, word, &run, e);
 	return r < 0 ? r : replay_run(w, audit_fd, run, e);
 }
@@ -235,7 +253,8 @@ static int replay_word(struct work *w, int audit_fd, const char *word, struct wa
 static int replay_all(struct work *w, int audit_fd, struct ward_err *e)
 {
 	auto_strv runs = { 0 };
-	int r = audit_fd < 0 ? ward_fail(e, ENOENT, "there is no journal yet") : lines_runs(audit_fd, &runs, e);
+	int r = audit_fd < 0 ? ward_fail(e, ENOENT, "there is no journal yet")
+			     : lines_runs(audit_fd, &runs, e);
 
 	for (size_t i = 0; i < runs.len && r == 0; i++)
 		r = replay_run(w, audit_fd, runs.items[i], e);
@@ -248,7 +267,8 @@ static const char *const verdict_names[] = { "same", "lost", "gained", "unsure" 
 
 static void put_text(const struct work *w, struct buf *out)
 {
-	static const char titles[][48] = { "", "would be refused:", "would newly be allowed:", "cannot be told from the record:" };
+	static const char titles[][48] = { "", "would be refused:", "would newly be allowed:",
+					   "cannot be told from the record:" };
 
 	for (unsigned k = REPLAY_LOST; k <= REPLAY_UNSURE; k++) {
 		if (w->counts[k])
@@ -273,8 +293,11 @@ static void put_text(const struct work *w, struct buf *out)
 	for (size_t i = 0; i < w->notes.len; i++)
 		buf_printf(out, "note: %s\n", w->notes.items[i]);
 	text_escape(out, w->file);
-	buf_printf(out, ": %" PRIu64 " runs, %" PRIu64 " events: %" PRIu64 " lost, %" PRIu64 " gained, %" PRIu64 " unsure\n", w->runs, w->events, w->counts[REPLAY_LOST],
-		   w->counts[REPLAY_GAINED], w->counts[REPLAY_UNSURE]);
+	buf_printf(out,
+		   ": %" PRIu64 " runs, %" PRIu64 " events: %" PRIu64 " lost, %" PRIu64
+		   " gained, %" PRIu64 " unsure\n",
+		   w->runs, w->events, w->counts[REPLAY_LOST], w->counts[REPLAY_GAINED],
+		   w->counts[REPLAY_UNSURE]);
 }
 
 static void put_json(const struct work *w, struct buf *out)
@@ -328,7 +351,8 @@ static int read_new(struct work *w, struct ward_err *e)
 
 int check_replay(struct options *o)
 {
-	struct work w = { .o = o, .file = o->word_count ? o->words[o->word_count - 1] : "ward.yaml" };
+	struct work w = { .o = o,
+			  .file = o->word_count ? o->words[o->word_count - 1] : "ward.yaml" };
 	struct ward_err e = { 0 }, journals = { 0 };
 	auto_fd audit = place_open(false, &journals);
 	auto_buf out = { 0 };
@@ -349,7 +373,8 @@ int check_replay(struct options *o)
 		put_json(&w, &out);
 	else if (r == 0)
 		put_text(&w, &out);
-	r = r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, w.counts[REPLAY_LOST] ? EXIT_FINDINGS : EXIT_FINE);
+	r = r < 0 ? say_error(&e, o->json, EXIT_REFUSED)
+		  : say_out(&out, w.counts[REPLAY_LOST] ? EXIT_FINDINGS : EXIT_FINE);
 	work_clear(&w);
 	return r;
 }

@@ -1,8 +1,12 @@
 /*
- * Judging the past by another policy. In: an event of a journal, the new policy as it would be enforced: its compiled rules, its plan's view of files, its limits. Out: whether what was done would be refused, or what was
- * refused be allowed. Decisions are made by the functions that enforce them: decide_name() and decide_address() of the gateway, http_decide(), grant_is_for_host(), view_find(), the comparison of limits; nothing is decided here a
- * second way. What the record does not hold (headers, bodies, names behind links) is said to be unsure. Events may have been written by anybody who had the user's rights: every text is bounded and escaped. Pure, fuzzed
- * (fuzz/replay.c).
+ * Judging the past by another policy. In: an event of a journal, the new policy as it would be
+ * enforced: its compiled rules, its plan's view of files, its limits. Out: whether what was done
+ * would be refused, or what was refused be allowed. Decisions are made by the functions that
+ * enforce them: decide_name() and decide_address() of the gateway, http_decide(),
+ * grant_is_for_host(), view_find(), the comparison of limits; nothing is decided here a second way.
+ * What the record does not hold (headers, bodies, names behind links) is said to be unsure. Events
+ * may have been written by anybody who had the user's rights: every text is bounded and escaped.
+ * Pure, fuzzed (fuzz/replay.c).
  */
 #include "cli/replay_judge.h"
 
@@ -28,7 +32,8 @@ static bool is_text(const struct ward_event *v, enum event_field f, const char *
 {
 	const struct event_value *value = event_get(v, f);
 
-	return value && value->text && strlen(word) == value->len && memcmp(word, value->text, value->len) == 0;
+	return value && value->text && strlen(word) == value->len &&
+	       memcmp(word, value->text, value->len) == 0;
 }
 
 static uint64_t number_of(const struct ward_event *v, enum event_field f, uint64_t otherwise)
@@ -53,8 +58,12 @@ static bool address_of(enum verdict_reason reason, struct ip *ret)
 {
 	static const struct {
 		uint8_t reason, bytes[4];
-	} rows[] = { { REASON_PRIVATE, { 10, 0, 0, 1 } }, { REASON_METADATA, { 169, 254, 169, 254 } }, { REASON_LOOPBACK, { 127, 0, 0, 1 } }, { REASON_OWN_ADDRESS, { 127, 0, 0, 1 } },
-		     { REASON_MULTICAST, { 224, 0, 0, 1 } }, { REASON_RESERVED, { 240, 0, 0, 1 } }, { REASON_TRANSLATED, { 240, 0, 0, 1 } } };
+	} rows[] = {
+		{ REASON_PRIVATE, { 10, 0, 0, 1 } },    { REASON_METADATA, { 169, 254, 169, 254 } },
+		{ REASON_LOOPBACK, { 127, 0, 0, 1 } },  { REASON_OWN_ADDRESS, { 127, 0, 0, 1 } },
+		{ REASON_MULTICAST, { 224, 0, 0, 1 } }, { REASON_RESERVED, { 240, 0, 0, 1 } },
+		{ REASON_TRANSLATED, { 240, 0, 0, 1 } }
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].reason == reason) {
@@ -67,7 +76,8 @@ static bool address_of(enum verdict_reason reason, struct ip *ret)
 /* Both phases of the gateway's decision. */
 static bool decide(const struct replay *r, const struct ward_event *v, struct verdict *ret)
 {
-	const struct event_value *host = event_get(v, FIELD_HOST), *address = event_get(v, FIELD_ADDRESS);
+	const struct event_value *host = event_get(v, FIELD_HOST),
+				 *address = event_get(v, FIELD_ADDRESS);
 	const struct addr_own nobody = { 0 };
 	struct host name, literal;
 	struct verdict named;
@@ -76,28 +86,38 @@ static bool decide(const struct replay *r, const struct ward_event *v, struct ve
 
 	if (!host || !host->text || host_read(host->text, host->len, &name) != HOST_FINE)
 		return false;
-	want_host(&w, v->kind == EVENT_DNS ? WANT_DNS : WANT_TRANSPARENT, &name, (uint16_t)number_of(v, FIELD_PORT, 0));
+	want_host(&w, v->kind == EVENT_DNS ? WANT_DNS : WANT_TRANSPARENT, &name,
+		  (uint16_t)number_of(v, FIELD_PORT, 0));
 	decide_name(r->rules, &w, ret);
 	if (!ret->allow || v->kind == EVENT_DNS)
 		return true;
 	named = *ret;
-	if (address && address->text && host_read(address->text, address->len, &literal) == HOST_FINE && literal.kind == HOST_ADDRESS)
+	if (address && address->text &&
+	    host_read(address->text, address->len, &literal) == HOST_FINE &&
+	    literal.kind == HOST_ADDRESS)
 		decide_address(&named, &literal.ip, &nobody, ret);
 	else if (name.kind == HOST_ADDRESS && named.reach != REACH_SERVICE)
 		decide_address(&named, &name.ip, &nobody, ret);
-	else if (v->action == ACTION_DENY && name.kind == HOST_NAME && named.reach == REACH_NAME && address_of(reason_of(v), &ip))
+	else if (v->action == ACTION_DENY && name.kind == HOST_NAME && named.reach == REACH_NAME &&
+		 address_of(reason_of(v), &ip))
 		decide_address(&named, &ip, &nobody, ret);
 	return true;
 }
 
-/* What a connection was let through as, and what it would be: another mode looks at other things. */
+/* What a connection was let through as, and what it would be: another mode looks at other
+ * things. */
 static bool is_mode_narrower(const struct ward_event *v, const struct verdict *now)
 {
-	static const char names[][8] = { [RULE_SPLICE] = "tls", [RULE_HTTP] = "http", [RULE_TCP] = "tcp" };
+	static const char names[][8] = {
+		[RULE_SPLICE] = "tls", [RULE_HTTP] = "http", [RULE_TCP] = "tcp"
+	};
 
-	return event_get(v, FIELD_MODE) && now->mode != RULE_TCP && (now->mode >= ARRAY_LEN(names) || !is_text(v, FIELD_MODE, names[now->mode])) &&
-	       !(now->mode == RULE_INSPECT && (is_text(v, FIELD_MODE, "tls") || is_text(v, FIELD_MODE, "inspect"))) &&
-	       !(now->mode == RULE_PLAIN && (is_text(v, FIELD_MODE, "http") || is_text(v, FIELD_MODE, "inspect")));
+	return event_get(v, FIELD_MODE) && now->mode != RULE_TCP &&
+	       (now->mode >= ARRAY_LEN(names) || !is_text(v, FIELD_MODE, names[now->mode])) &&
+	       !(now->mode == RULE_INSPECT &&
+		 (is_text(v, FIELD_MODE, "tls") || is_text(v, FIELD_MODE, "inspect"))) &&
+	       !(now->mode == RULE_PLAIN &&
+		 (is_text(v, FIELD_MODE, "http") || is_text(v, FIELD_MODE, "inspect")));
 }
 
 static bool is_published(const struct replay *r, const struct ward_event *v)
@@ -117,7 +137,8 @@ static struct http_text path_of(const char *url)
 }
 
 /* A request under a rule that looks into it: method and path are on record, the rest is not. */
-static enum verdict_reason ask_http(const struct replay *r, const struct ward_event *v, const struct verdict *now, bool *ret_sure)
+static enum verdict_reason ask_http(const struct replay *r, const struct ward_event *v,
+				    const struct verdict *now, bool *ret_sure)
 {
 	auto_free char *method = text_of(v, FIELD_METHOD), *url = text_of(v, FIELD_URL);
 	auto_free struct http_request *request = calloc(1, sizeof(*request));
@@ -125,18 +146,23 @@ static enum verdict_reason ask_http(const struct replay *r, const struct ward_ev
 	struct http_verdict verdict;
 
 	*ret_sure = false;
-	if (!method || !url || !request || !room || (now->mode != RULE_INSPECT && now->mode != RULE_PLAIN) || now->rule < 0)
+	if (!method || !url || !request || !room ||
+	    (now->mode != RULE_INSPECT && now->mode != RULE_PLAIN) || now->rule < 0)
 		return REASON_ALLOWED;
 	request->method = (struct http_text){ method, strlen(method) };
 	request->path = path_of(url);
 	http_decide(r->rules, now->rule, now->port, request, room, &verdict);
-	/* of a long path only its beginning is there: that one fits tells enough, that none does does not */
-	*ret_sure = verdict.reason == REASON_ALLOWED || verdict.reason == REASON_METHOD || verdict.reason == REASON_DENIED ||
-		    ((verdict.reason == REASON_PATH || verdict.reason == REASON_PATH_BAD) && !event_get(v, FIELD_CUT));
+	/* of a long path only its beginning is there: that one fits tells enough, that none does
+	 * does not */
+	*ret_sure = verdict.reason == REASON_ALLOWED || verdict.reason == REASON_METHOD ||
+		    verdict.reason == REASON_DENIED ||
+		    ((verdict.reason == REASON_PATH || verdict.reason == REASON_PATH_BAD) &&
+		     !event_get(v, FIELD_CUT));
 	return (enum verdict_reason)verdict.reason;
 }
 
-static enum replay_verdict judge_done_way(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_done_way(const struct replay *r, const struct ward_event *v,
+					  struct buf *why)
 {
 	struct verdict now;
 	enum verdict_reason reason;
@@ -172,11 +198,15 @@ static enum replay_verdict judge_done_way(const struct replay *r, const struct w
 /* Reasons that no policy had to do with: they would be the same. */
 static bool is_by_policy(enum verdict_reason reason)
 {
-	return reason == REASON_NO_NETWORK || reason == REASON_NOT_LISTED || reason == REASON_PORT || reason == REASON_DENIED || reason == REASON_LITERAL || reason == REASON_LOOPBACK ||
-	       reason == REASON_OWN_ADDRESS || reason == REASON_PRIVATE || reason == REASON_METADATA || reason == REASON_METHOD || reason == REASON_PATH;
+	return reason == REASON_NO_NETWORK || reason == REASON_NOT_LISTED ||
+	       reason == REASON_PORT || reason == REASON_DENIED || reason == REASON_LITERAL ||
+	       reason == REASON_LOOPBACK || reason == REASON_OWN_ADDRESS ||
+	       reason == REASON_PRIVATE || reason == REASON_METADATA || reason == REASON_METHOD ||
+	       reason == REASON_PATH;
 }
 
-static enum replay_verdict judge_refused_way(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_refused_way(const struct replay *r, const struct ward_event *v,
+					     struct buf *why)
 {
 	enum verdict_reason reason = reason_of(v);
 	struct verdict now;
@@ -208,7 +238,8 @@ static char *path_of_object(const struct replay *r, const struct ward_event *v, 
 	return base && *base == '/' ? path_join(base, object) : NULL;
 }
 
-static enum replay_verdict judge_write(const struct replay *r, const struct ward_event *v, enum event_field f, struct buf *why)
+static enum replay_verdict judge_write(const struct replay *r, const struct ward_event *v,
+				       enum event_field f, struct buf *why)
 {
 	auto_free char *path = path_of_object(r, v, f);
 	enum view_access access;
@@ -222,14 +253,18 @@ static enum replay_verdict judge_write(const struct replay *r, const struct ward
 	return REPLAY_LOST;
 }
 
-static enum replay_verdict judge_change(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_change(const struct replay *r, const struct ward_event *v,
+					struct buf *why)
 {
 	enum replay_verdict verdict = r->view ? judge_write(r, v, FIELD_OBJECT, why) : REPLAY_SAME;
 
-	return verdict == REPLAY_SAME && r->view && event_get(v, FIELD_TO) ? judge_write(r, v, FIELD_TO, why) : verdict;
+	return verdict == REPLAY_SAME && r->view && event_get(v, FIELD_TO)
+		       ? judge_write(r, v, FIELD_TO, why)
+		       : verdict;
 }
 
-static enum replay_verdict judge_program(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_program(const struct replay *r, const struct ward_event *v,
+					 struct buf *why)
 {
 	auto_free char *path = r->view ? path_of_object(r, v, FIELD_OBJECT) : NULL;
 	enum view_access access;
@@ -240,12 +275,14 @@ static enum replay_verdict judge_program(const struct replay *r, const struct wa
 	access = view_find(r->view, path, &noexec);
 	if (access >= VIEW_READ && access != VIEW_PRIVATE && !noexec)
 		return REPLAY_SAME;
-	buf_puts(why, noexec && access >= VIEW_READ ? "nothing can be executed there" : view_access_text(access));
+	buf_puts(why, noexec && access >= VIEW_READ ? "nothing can be executed there"
+						    : view_access_text(access));
 	return access == VIEW_PRIVATE && !noexec ? REPLAY_UNSURE : REPLAY_LOST;
 }
 
 /* A file that was missing, protected or taken away: whether the view has it now. */
-static enum replay_verdict judge_refused_file(const struct replay *r, const struct ward_event *v, enum view_access least, struct buf *why)
+static enum replay_verdict judge_refused_file(const struct replay *r, const struct ward_event *v,
+					      enum view_access least, struct buf *why)
 {
 	auto_free char *path = r->view ? path_of_object(r, v, FIELD_OBJECT) : NULL;
 	enum view_access access = path ? view_find(r->view, path, NULL) : VIEW_ABSENT;
@@ -258,7 +295,8 @@ static enum replay_verdict judge_refused_file(const struct replay *r, const stru
 
 /* -- limits, secrets, everything else that a line of the policy allows */
 
-static enum replay_verdict judge_refused_limit(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_refused_limit(const struct replay *r, const struct ward_event *v,
+					       struct buf *why)
 {
 	const struct event_value *value = event_get(v, FIELD_VALUE);
 
@@ -270,40 +308,49 @@ static enum replay_verdict judge_refused_limit(const struct replay *r, const str
 	return REPLAY_SAME;
 }
 
-static bool is_over(const struct ward_event *v, enum event_field f, uint64_t limit, const char *what, struct buf *why)
+static bool is_over(const struct ward_event *v, enum event_field f, uint64_t limit,
+		    const char *what, struct buf *why)
 {
 	uint64_t used = number_of(v, f, 0);
 
 	if (limit == POLICY_NONE || used <= limit)
 		return false;
-	buf_printf(why, "%s%s: %" PRIu64 " were used, %" PRIu64 " would be allowed", why->len ? "; " : "", what, used, limit);
+	buf_printf(why, "%s%s: %" PRIu64 " were used, %" PRIu64 " would be allowed",
+		   why->len ? "; " : "", what, used, limit);
 	return true;
 }
 
 /* What a run used in all. */
-static enum replay_verdict judge_end(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_end(const struct replay *r, const struct ward_event *v,
+				     struct buf *why)
 {
 	bool over = false;
 
 	if (r->limits) {
-		over |= is_over(v, FIELD_MEMORY_PEAK, r->limits[LIMIT_MEMORY], "bytes of memory", why);
-		over |= is_over(v, FIELD_DURATION_MS, r->limits[LIMIT_TIMEOUT], "milliseconds", why);
+		over |= is_over(v, FIELD_MEMORY_PEAK, r->limits[LIMIT_MEMORY], "bytes of memory",
+				why);
+		over |= is_over(v, FIELD_DURATION_MS, r->limits[LIMIT_TIMEOUT], "milliseconds",
+				why);
 	}
 	over |= is_over(v, FIELD_BYTES_IN, r->policy->net_receive, "bytes received", why);
 	over |= is_over(v, FIELD_BYTES_OUT, r->policy->net_send, "bytes sent", why);
 	return over ? REPLAY_LOST : REPLAY_SAME;
 }
 
-static enum replay_verdict judge_grant(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_grant(const struct replay *r, const struct ward_event *v,
+				       struct buf *why)
 {
 	auto_free char *name = text_of(v, FIELD_GRANT), *host = text_of(v, FIELD_HOST);
 	bool known = false;
 
-	for (size_t i = 0; name && host && r->policy->cred_mode != CRED_MODE_NONE && i < r->policy->cred_grants.len; i++) {
+	for (size_t i = 0; name && host && r->policy->cred_mode != CRED_MODE_NONE &&
+			   i < r->policy->cred_grants.len;
+	     i++) {
 		struct ward_err ignored = { 0 };
 		auto_grant g = { 0 };
 
-		if (policy_grant_read(r->policy->cred_grants.items[i], &g, &ignored) < 0 || strcmp(g.name, name) != 0)
+		if (policy_grant_read(r->policy->cred_grants.items[i], &g, &ignored) < 0 ||
+		    strcmp(g.name, name) != 0)
 			continue;
 		known = true;
 		if (grant_is_for_host(&g, host))
@@ -325,16 +372,20 @@ static bool has_change(const struct policy *p, const struct explain_change *c)
 	for (unsigned i = 0; i < POLICY_FIELDS && !has; i++) {
 		const struct policy_row *row = policy_row((enum policy_field)i);
 		size_t n = strlen(row->type);
-		bool list = n && (row->type[n - 1] == 'S' || strcmp(row->type, "INGRESS") == 0) && strcmp(row->type, "CPUS") != 0 && strcmp(row->type, "SECONDS") != 0;
+		bool list = n && (row->type[n - 1] == 'S' || strcmp(row->type, "INGRESS") == 0) &&
+			    strcmp(row->type, "CPUS") != 0 && strcmp(row->type, "SECONDS") != 0;
 
 		if (strcmp(row->path, c->field) == 0)
-			has = policy_set(&with, c->field, c->value, list, POLICY_FILE, &ignored) == 0 && !policy_field_widens(p, &with, (enum policy_field)i, 0);
+			has = policy_set(&with, c->field, c->value, list, POLICY_FILE, &ignored) ==
+				      0 &&
+			      !policy_field_widens(p, &with, (enum policy_field)i, 0);
 	}
 	policy_clear(&with);
 	return has;
 }
 
-static enum replay_verdict judge_by_change(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_by_change(const struct replay *r, const struct ward_event *v,
+					   struct buf *why)
 {
 	const struct explain_run about = { .workspace = r->workspace };
 	auto_explanation x = { 0 };
@@ -350,13 +401,15 @@ static enum replay_verdict judge_by_change(const struct replay *r, const struct 
 	return REPLAY_GAINED;
 }
 
-static enum replay_verdict judge_refused(const struct replay *r, const struct ward_event *v, struct buf *why)
+static enum replay_verdict judge_refused(const struct replay *r, const struct ward_event *v,
+					 struct buf *why)
 {
 	enum replay_verdict verdict;
 
 	if (!explain_is_denial(v))
 		return REPLAY_SAME;
-	if (v->kind == EVENT_DNS || v->kind == EVENT_CONNECT || v->kind == EVENT_HTTP || v->kind == EVENT_PACKET)
+	if (v->kind == EVENT_DNS || v->kind == EVENT_CONNECT || v->kind == EVENT_HTTP ||
+	    v->kind == EVENT_PACKET)
 		return judge_refused_way(r, v, why);
 	if (v->kind == EVENT_LIMIT)
 		return judge_refused_limit(r, v, why);
@@ -369,11 +422,12 @@ static enum replay_verdict judge_refused(const struct replay *r, const struct wa
 	return judge_by_change(r, v, why);
 }
 
-enum replay_verdict replay_judge(const struct replay *r, const struct ward_event *v, struct buf *why)
+enum replay_verdict replay_judge(const struct replay *r, const struct ward_event *v,
+				 struct buf *why)
 {
 	if (v->action == ACTION_DENY && v->kind != EVENT_RUN_END)
 		return judge_refused(r, v, why);
-	switch (v->kind) {	/* of what was done, only this is decided by a policy */
+	switch (v->kind) { /* of what was done, only this is decided by a policy */
 	case EVENT_DNS:
 	case EVENT_CONNECT:
 	case EVENT_HTTP:

@@ -1,8 +1,10 @@
 /*
- * --report FILE: what programs trust. In: a path of the user's, before the run; the report, after everything inside is dead. Out: one file.
- * The directory is opened before the run and is the right to the place from then on; the file is made under a fresh name and renamed
- * over the old one, so a reader sees the old report or the new one, and a link or file that the sandbox put there is replaced, not followed.
- * Refuses a path that is there and is not a regular file: renaming over a device would destroy it.
+ * --report FILE: what programs trust. In: a path of the user's, before the run; the report, after
+ * everything inside is dead. Out: one file. The directory is opened before the run and is the right
+ * to the place from then on; the file is made under a fresh name and renamed over the old one, so a
+ * reader sees the old report or the new one, and a link or file that the sandbox put there is
+ * replaced, not followed. Refuses a path that is there and is not a regular file: renaming over a
+ * device would destroy it.
  */
 #include "cli/report.h"
 
@@ -22,7 +24,9 @@ static int split_path(struct report *r, const char *path, char **ret_dir, struct
 
 	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return ward_fail(e, EISDIR, "it names a directory");
-	*ret_dir = !slash ? strdup(".") : slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+	*ret_dir = !slash          ? strdup(".")
+		   : slash == path ? strdup("/")
+				   : strndup(path, (size_t)(slash - path));
 	r->name = strdup(name);
 	return *ret_dir && r->name ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
@@ -37,7 +41,8 @@ static int create_fresh(const struct report *r, char *name, size_t n)
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return -EIO;
 		snprintf(name, n, ".ward-report-%016llx", (unsigned long long)random);
-		fd = openat(r->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(r->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
 	}
@@ -52,7 +57,7 @@ static int check_place(const struct report *r, struct ward_err *e)
 
 	if (fstatat(r->dir_fd, r->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "it is there and is not a regular file");
-	fd = create_fresh(r, name, sizeof(name));	/* the only sure way to know is to do it */
+	fd = create_fresh(r, name, sizeof(name)); /* the only sure way to know is to do it */
 	if (fd < 0) {
 		errno = -fd;
 		return ward_fail_errno(e, "no file can be made in its directory");
@@ -72,7 +77,8 @@ int report_open(struct report *r, const char *path, struct ward_err *e)
 	err = split_path(r, path, &dir, e);
 	if (err == 0 && dir) {
 		r->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		err = r->dir_fd < 0 ? ward_fail_errno(e, "its directory cannot be opened") : check_place(r, e);
+		err = r->dir_fd < 0 ? ward_fail_errno(e, "its directory cannot be opened")
+				    : check_place(r, e);
 	}
 	if (err == 0)
 		return 0;

@@ -1,7 +1,8 @@
 /*
- * The run and the paths that a review verb means. In: words. Out: an open review. A first word that looks like the id of a run is one;
- * without it the last review is meant whose workspace holds the current directory. Paths are taken by their letters and must lie in
- * the workspace; whether there is a change at one is the verb's business. Names come from an agent: all are escaped here.
+ * The run and the paths that a review verb means. In: words. Out: an open review. A first word that
+ * looks like the id of a run is one; without it the last review is meant whose workspace holds the
+ * current directory. Paths are taken by their letters and must lie in the workspace; whether there
+ * is a change at one is the verb's business. Names come from an agent: all are escaped here.
  */
 #include "cli/review.h"
 #include "cli/review_who.h"
@@ -16,7 +17,8 @@
 #include "state/store.h"
 #include "recover/recover.h"
 
-static int add_path(struct review_asked *a, const char *word, const char *here, const char *workspace, struct ward_err *e)
+static int add_path(struct review_asked *a, const char *word, const char *here,
+		    const char *workspace, struct ward_err *e)
 {
 	auto_free char *full = path_join(path_is_beneath(here, workspace) ? here : workspace, word);
 	const char *rest;
@@ -25,7 +27,8 @@ static int add_path(struct review_asked *a, const char *word, const char *here, 
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!path_is_beneath(full, workspace)) {
 		ward_fail(e, EINVAL, "%.300s does not lie in the workspace %s", word, workspace);
-		return ward_remedy(e, "name paths of the workspace, relative to the current directory");
+		return ward_remedy(
+			e, "name paths of the workspace, relative to the current directory");
 	}
 	rest = full + strlen(workspace);
 	strv_add(&a->paths, *rest ? rest + 1 : "");
@@ -35,11 +38,12 @@ static int add_path(struct review_asked *a, const char *word, const char *here, 
 static int fail_none(const char *here, struct ward_err *e)
 {
 	ward_fail(e, ENOENT, "no review of this directory is kept (%s)", here);
-	return ward_remedy(e, "ward run --review -- CMD makes one; ward diff --list shows those of other directories");
+	return ward_remedy(e, "ward run --review -- CMD makes one; ward diff --list shows those of "
+			      "other directories");
 }
 
-int review_ask(const struct options *o, enum review_lock lock, struct review_asked *ret_asked, struct review *ret_review,
-	       struct ward_err *e)
+int review_ask(const struct options *o, enum review_lock lock, struct review_asked *ret_asked,
+	       struct review *ret_review, struct ward_err *e)
 {
 	bool named = o->word_count && review_is_id(o->words[0]);
 	auto_free char *here = realpath(".", NULL);
@@ -76,7 +80,8 @@ void review_finish_killed(void)
 {
 	struct ward_err e = { 0 };
 
-	if (recover_runs(&e) < 0)	/* a run's processes must be dead before anybody touches its changes */
+	/* a run's processes must be dead before anybody touches its changes */
+	if (recover_runs(&e) < 0)
 		say_error(&e, false, 0);
 	review_tidy();
 	if (apply_recover(&e) < 0)
@@ -120,13 +125,16 @@ static void put_notes(const struct change *c, struct buf *out)
 	const char *before = "  (";
 	char text[64];
 
-	if (c->kind == CHANGE_MODE || (c->kind == CHANGE_CONTENT && (c->old_mode & 0777) != (c->new_mode & 0777) &&
-				       !S_ISLNK(c->new_mode))) {
-		snprintf(text, sizeof(text), "mode %04o -> %04o", c->old_mode & 07777, c->new_mode & 07777);
+	if (c->kind == CHANGE_MODE ||
+	    (c->kind == CHANGE_CONTENT && (c->old_mode & 0777) != (c->new_mode & 0777) &&
+	     !S_ISLNK(c->new_mode))) {
+		snprintf(text, sizeof(text), "mode %04o -> %04o", c->old_mode & 07777,
+			 c->new_mode & 07777);
 		put_note(out, text, &before);
 	}
 	if (c->kind == CHANGE_TYPE) {
-		snprintf(text, sizeof(text), "%s -> %s", type_name(c->old_mode), type_name(c->new_mode));
+		snprintf(text, sizeof(text), "%s -> %s", type_name(c->old_mode),
+			 type_name(c->new_mode));
 		put_note(out, text, &before);
 	} else if (S_ISLNK(c->new_mode ? c->new_mode : c->old_mode)) {
 		put_note(out, "link", &before);
@@ -145,11 +153,14 @@ static void put_notes(const struct change *c, struct buf *out)
 		buf_puts(out, ")");
 }
 
-void review_put_change(const struct changes *all, const struct change *c, bool colour, struct buf *out)
+void review_put_change(const struct changes *all, const struct change *c, bool colour,
+		       struct buf *out)
 {
 	static const char letters[] = { 'A', 'M', 'X', 'T', 'D' };
-	static const char *const colours[] = { "\033[32m", "\033[33m", "\033[33m", "\033[33m", "\033[31m" };
-	bool renamed = c->twin != CHANGE_NONE, directory = S_ISDIR(c->new_mode ? c->new_mode : c->old_mode);
+	static const char *const colours[] = { "\033[32m", "\033[33m", "\033[33m", "\033[33m",
+					       "\033[31m" };
+	bool renamed = c->twin != CHANGE_NONE,
+	     directory = S_ISDIR(c->new_mode ? c->new_mode : c->old_mode);
 
 	if (colour)
 		buf_puts(out, renamed ? "\033[36m" : colours[c->kind]);
@@ -173,7 +184,8 @@ static void json_mode(struct json *j, const char *key, mode_t mode)
 	json_string(j, key, mode ? text : NULL);
 }
 
-void review_json_change(const struct changes *all, const struct change *c, const struct who *who, struct json *j)
+void review_json_change(const struct changes *all, const struct change *c, const struct who *who,
+			struct json *j)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "path", c->path);
@@ -203,7 +215,8 @@ void review_put_counts(const struct changes *c, struct buf *out)
 		const char *what;
 	} rows[] = {
 		{ c->counts[CHANGE_ADDED] - c->renames, "added" },
-		{ c->counts[CHANGE_CONTENT] + c->counts[CHANGE_MODE] + c->counts[CHANGE_TYPE], "changed" },
+		{ c->counts[CHANGE_CONTENT] + c->counts[CHANGE_MODE] + c->counts[CHANGE_TYPE],
+		  "changed" },
 		{ c->counts[CHANGE_DELETED] - c->renames, "deleted" },
 		{ c->renames, "renamed" },
 	};

@@ -1,7 +1,8 @@
 /*
- * A change as unified text, as git writes it, so that `git apply` and `patch` read it. In: both sides of one path. Out: text. Both sides
- * may be an agent's: they are read through no link, up to a bound, and what goes to a terminal is escaped; in a file or pipe the bytes
- * are as they are, and only names are quoted.
+ * A change as unified text, as git writes it, so that `git apply` and `patch` read it. In: both
+ * sides of one path. Out: text. Both sides may be an agent's: they are read through no link, up to
+ * a bound, and what goes to a terminal is escaped; in a file or pipe the bytes are as they are, and
+ * only names are quoted.
  */
 #include "cli/review.h"
 
@@ -15,7 +16,7 @@
 #include "base/diff.h"
 
 struct patch {
-	struct buf *out;	/* NULL: only counts */
+	struct buf *out; /* NULL: only counts */
 	bool terminal, colour;
 };
 
@@ -23,7 +24,7 @@ struct patch {
 struct content {
 	struct buf bytes;
 	bool there;
-	const char *why;	/* static text; NULL: bytes are complete */
+	const char *why; /* static text; NULL: bytes are complete */
 };
 
 static int read_side(int root_fd, const char *path, mode_t mode, bool own, struct content *c)
@@ -46,7 +47,8 @@ static int read_side(int root_fd, const char *path, mode_t mode, bool own, struc
 	}
 	if (dir >= 0)
 		fd = own ? changes_open_file(dir, name)
-			 : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+			 : openat(dir, name,
+				  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	status = fd < 0 ? -EACCES : io_read_all(fd, DIFF_BYTES_MAX, &c->bytes);
 	if (status == -ENOMEM)
 		return status;
@@ -65,7 +67,8 @@ static bool needs_quotes(const char *name)
 		unsigned point;
 		size_t n = text_utf8(s, &point);
 
-		if (!n || point < 0x20 || point == 0x7f || *s == '"' || *s == '\\' || text_acts(point))
+		if (!n || point < 0x20 || point == 0x7f || *s == '"' || *s == '\\' ||
+		    text_acts(point))
 			return true;
 		s += n;
 	}
@@ -94,8 +97,8 @@ static int put_hunk(void *ctx, size_t old_line, size_t old_count, size_t new_lin
 {
 	struct patch *p = ctx;
 
-	buf_printf(p->out, "%s@@ -%zu,%zu +%zu,%zu @@%s\n", p->colour ? "\033[36m" : "", old_line, old_count, new_line,
-		   new_count, p->colour ? "\033[0m" : "");
+	buf_printf(p->out, "%s@@ -%zu,%zu +%zu,%zu @@%s\n", p->colour ? "\033[36m" : "", old_line,
+		   old_count, new_line, new_count, p->colour ? "\033[0m" : "");
 	return 0;
 }
 
@@ -137,8 +140,8 @@ static unsigned git_mode(mode_t mode)
 	return S_ISLNK(mode) ? 0120000 : mode & 0100 ? 0100755 : 0100644;
 }
 
-static void put_header(struct buf *out, const char *old_path, const struct change *c, bool old_there, bool new_there,
-		       bool colour)
+static void put_header(struct buf *out, const char *old_path, const struct change *c,
+		       bool old_there, bool new_there, bool colour)
 {
 	buf_puts(out, colour ? "\033[1m" : "");
 	buf_puts(out, "diff --git ");
@@ -151,7 +154,8 @@ static void put_header(struct buf *out, const char *old_path, const struct chang
 	else if (old_there && !new_there)
 		buf_printf(out, "deleted file mode %06o\n", git_mode(c->old_mode));
 	else if (old_there && new_there && git_mode(c->old_mode) != git_mode(c->new_mode))
-		buf_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(c->old_mode), git_mode(c->new_mode));
+		buf_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(c->old_mode),
+			   git_mode(c->new_mode));
 	if (c->twin != CHANGE_NONE) {
 		buf_puts(out, "similarity index 100%\nrename from ");
 		put_name(out, "", old_path);
@@ -177,8 +181,8 @@ static void put_names(struct buf *out, const char *path, bool old_there, bool ne
 }
 
 /* Both sides are known; out is set. */
-static int put_sides(struct patch *p, const struct change *c, const struct content *a, const struct content *b,
-		     struct diff_counts *counts)
+static int put_sides(struct patch *p, const struct change *c, const struct content *a,
+		     const struct content *b, struct diff_counts *counts)
 {
 	static const struct diff_ops ops = { put_hunk, put_line };
 
@@ -195,17 +199,21 @@ static int put_sides(struct patch *p, const struct change *c, const struct conte
 			put_name(p->out, "b/", c->path);
 		else
 			buf_puts(p->out, "/dev/null");
-		buf_printf(p->out, " differ%s%s\n", large ? ": " : "", large ? (a->why && *a->why != 'b' ? a->why : b->why) : "");
+		buf_printf(p->out, " differ%s%s\n", large ? ": " : "",
+			   large ? (a->why && *a->why != 'b' ? a->why : b->why) : "");
 		return 0;
 	}
-	if (a->bytes.len == b->bytes.len && (!a->bytes.len || memcmp(a->bytes.data, b->bytes.data, a->bytes.len) == 0))
+	if (a->bytes.len == b->bytes.len &&
+	    (!a->bytes.len || memcmp(a->bytes.data, b->bytes.data, a->bytes.len) == 0))
 		return 0;
 	put_names(p->out, c->path, a->there, b->there);
-	return diff_texts(buf_text(&a->bytes), a->bytes.len, buf_text(&b->bytes), b->bytes.len, &ops, p, counts);
+	return diff_texts(buf_text(&a->bytes), a->bytes.len, buf_text(&b->bytes), b->bytes.len,
+			  &ops, p, counts);
 }
 
-static int patch_between(const struct review *r, const char *old_path, const struct change *c, mode_t old_mode,
-			 mode_t new_mode, struct patch *p, size_t *added, size_t *removed)
+static int patch_between(const struct review *r, const char *old_path, const struct change *c,
+			 mode_t old_mode, mode_t new_mode, struct patch *p, size_t *added,
+			 size_t *removed)
 {
 	struct content a = { 0 }, b = { 0 };
 	struct diff_counts counts = { 0 };
@@ -218,7 +226,8 @@ static int patch_between(const struct review *r, const char *old_path, const str
 	if (status == 0 && p->out)
 		status = put_sides(p, c, &a, &b, &counts);
 	else if (status == 0 && !a.why && !b.why)
-		status = diff_texts(buf_text(&a.bytes), a.bytes.len, buf_text(&b.bytes), b.bytes.len, NULL, NULL, &counts);
+		status = diff_texts(buf_text(&a.bytes), a.bytes.len, buf_text(&b.bytes),
+				    b.bytes.len, NULL, NULL, &counts);
 	*added += counts.added;
 	*removed += counts.removed;
 	buf_free(&a.bytes);
@@ -226,8 +235,9 @@ static int patch_between(const struct review *r, const char *old_path, const str
 	return status;
 }
 
-int review_patch(const struct review *r, const struct changes *all, const struct change *c, bool terminal, bool colour,
-		 struct buf *out, size_t *added, size_t *removed, struct ward_err *e)
+int review_patch(const struct review *r, const struct changes *all, const struct change *c,
+		 bool terminal, bool colour, struct buf *out, size_t *added, size_t *removed,
+		 struct ward_err *e)
 {
 	struct patch p = { out, terminal, colour };
 	bool renamed = c->twin != CHANGE_NONE;
@@ -236,8 +246,8 @@ int review_patch(const struct review *r, const struct changes *all, const struct
 	int status;
 
 	if (renamed && c->kind == CHANGE_DELETED)
-		return 0;	/* told with the other end */
-	if (c->kind == CHANGE_TYPE) {	/* one goes, another comes */
+		return 0;             /* told with the other end */
+	if (c->kind == CHANGE_TYPE) { /* one goes, another comes */
 		status = patch_between(r, c->path, c, old_mode, 0, &p, added, removed);
 		if (status == 0)
 			status = patch_between(r, c->path, c, 0, c->new_mode, &p, added, removed);
@@ -246,5 +256,7 @@ int review_patch(const struct review *r, const struct changes *all, const struct
 	}
 	if (status == 0 && out && out->failed)
 		status = -ENOMEM;
-	return status < 0 ? ward_fail(e, -status, "cannot compare %s: %s", c->path, strerror(-status)) : 0;
+	return status < 0
+		       ? ward_fail(e, -status, "cannot compare %s: %s", c->path, strerror(-status))
+		       : 0;
 }

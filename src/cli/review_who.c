@@ -1,6 +1,8 @@
 /*
- * Who made the changes of a review. In: the journal of its run (file.change, audit.level: full). Out: lines, JSON, or trailers for a commit. All names in it were chosen by a sandbox: they are escaped, each stays on its line, and a trailer's
- * value cannot begin another one. What is said was observed, not proven.
+ * Who made the changes of a review. In: the journal of its run (file.change, audit.level: full).
+ * Out: lines, JSON, or trailers for a commit. All names in it were chosen by a sandbox: they are
+ * escaped, each stays on its line, and a trailer's value cannot begin another one. What is said was
+ * observed, not proven.
  */
 #include "cli/review_who.h"
 
@@ -14,7 +16,7 @@
 #include "base/text.h"
 #include "event/event.h"
 
-#define SHOWN_MAX 160	/* of a command, in a line */
+#define SHOWN_MAX 160 /* of a command, in a line */
 
 static char *text_of(const struct ward_event *v, enum event_field f)
 {
@@ -43,7 +45,10 @@ static void writer_clear(struct who_writer *w)
 static int add(struct who *w, const struct ward_event *v, const char *path)
 {
 	const struct event_value *pid = event_get(v, FIELD_PID);
-	struct who_writer n = { .path = strdup(path), .exe = text_of(v, FIELD_EXE), .change = text_of(v, FIELD_CHANGE), .seen = text_of(v, FIELD_SEEN),
+	struct who_writer n = { .path = strdup(path),
+				.exe = text_of(v, FIELD_EXE),
+				.change = text_of(v, FIELD_CHANGE),
+				.seen = text_of(v, FIELD_SEEN),
 				.pid = pid ? pid->number : 0 };
 
 	add_words(&n.argv, event_get(v, FIELD_ARGV));
@@ -55,7 +60,8 @@ static int add(struct who *w, const struct ward_event *v, const char *path)
 			return n.exe && n.change && n.seen ? 0 : -ENOMEM;
 		}
 	if (w->len == w->cap) {
-		struct who_writer *grown = reallocarray(w->items, w->cap ? 2 * w->cap : 64, sizeof(*grown));
+		struct who_writer *grown =
+			reallocarray(w->items, w->cap ? 2 * w->cap : 64, sizeof(*grown));
 
 		if (grown) {
 			w->items = grown;
@@ -70,7 +76,8 @@ static int add(struct who *w, const struct ward_event *v, const char *path)
 	return 0;
 }
 
-static int read_file(const struct review *r, int audit_fd, const char *name, bool *full, struct who *ret)
+static int read_file(const struct review *r, int audit_fd, const char *name, bool *full,
+		     struct who *ret)
 {
 	auto_free char *scratch = malloc(EVENT_LINE_MAX);
 	size_t prefix = strlen(r->record.workspace), n;
@@ -90,7 +97,8 @@ static int read_file(const struct review *r, int audit_fd, const char *name, boo
 		level = event_get(&v, FIELD_LEVEL);
 		if (v.kind == EVENT_RUN_START)
 			*full |= level && strcmp(level->text, "full") == 0;
-		if (v.kind == EVENT_FILE_CHANGE && object && path_is_beneath(object->text, r->record.workspace) && object->text[prefix])
+		if (v.kind == EVENT_FILE_CHANGE && object &&
+		    path_is_beneath(object->text, r->record.workspace) && object->text[prefix])
 			status = add(ret, &v, object->text + prefix + 1);
 	}
 	lines_close(&l);
@@ -115,7 +123,9 @@ int who_read(const struct review *r, struct who *ret, struct ward_err *e)
 	who_clear(ret);
 	if (status < 0)
 		return ward_fail(e, -status, "cannot read the journal of %s", r->id);
-	ward_fail(e, ENODATA, "nobody has seen who changed what: %s was not recorded at audit.level: full", r->id);
+	ward_fail(e, ENODATA,
+		  "nobody has seen who changed what: %s was not recorded at audit.level: full",
+		  r->id);
 	return ward_remedy(e, "run it with --set audit.level=full");
 }
 
@@ -136,8 +146,9 @@ static void put_words(const struct strv *words, const char *between, size_t most
 		text_escape(&all, words->items[i]);
 	}
 	if (all.len > most) {
-		for (all.len = most; all.len && ((unsigned char)all.data[all.len] & 0xc0) == 0x80; all.len--)
-			;	/* not within a character */
+		for (all.len = most; all.len && ((unsigned char)all.data[all.len] & 0xc0) == 0x80;
+		     all.len--)
+			; /* not within a character */
 		buf_puts(&all, "...");
 	}
 	buf_add(out, buf_text(&all), all.len);

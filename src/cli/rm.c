@@ -1,6 +1,7 @@
 /*
- * ward rm: removes what detached sandboxes left: log, result, entry. In: names, or --all. Out: nothing of them is left. One that lives is
- * refused; with --force it is killed first, by its supervisor or, if that does not answer, together with it.
+ * ward rm: removes what detached sandboxes left: log, result, entry. In: names, or --all. Out:
+ * nothing of them is left. One that lives is refused; with --force it is killed first, by its
+ * supervisor or, if that does not answer, together with it.
  */
 #include "cli/boxes.h"
 
@@ -44,10 +45,12 @@ static int remove_one(const struct options *o, struct box_info *i, struct ward_e
 			return r;
 	}
 	if (i->state == BOX_DEAD && !i->recovered) {
-		ward_fail(e, EBUSY, "what the dead sandbox %s left could not be cleaned up yet", i->id);
+		ward_fail(e, EBUSY, "what the dead sandbox %s left could not be cleaned up yet",
+			  i->id);
 		return ward_remedy(e, "ward recover says why");
 	}
-	if (i->state == BOX_DEAD)	/* its supervisor could not, and it may have been too young for a guardian */
+	/* its supervisor could not, and it may have been too young for a guardian */
+	if (i->state == BOX_DEAD)
 		(void)!journal_recover(SIZE_MAX, &ignored);
 	return boxes_remove(i->id, e);
 }
@@ -69,7 +72,7 @@ int verb_rm(struct options *o)
 		struct ward_err e = { 0 };
 
 		if (c.infos[i].alive && o->all && !o->force)
-			c.failed[i] = true;	/* all that have ended */
+			c.failed[i] = true; /* all that have ended */
 		else if (remove_one(o, &c.infos[i], &e) < 0)
 			chosen_fail(o, &c, i, &e, &code);
 	}

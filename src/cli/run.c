@@ -1,7 +1,8 @@
 /*
- * ward run: one command in one sandbox. In: the options. Out: the command's own exit code, its output untouched; the result as summary, as the last
- * line of standard error (--json) and as a file (--report). In order: the report's place, spec and plan, the box, the result. Whatever is wrong
- * before the box is a refusal: nothing was started.
+ * ward run: one command in one sandbox. In: the options. Out: the command's own exit code, its
+ * output untouched; the result as summary, as the last line of standard error (--json) and as a
+ * file (--report). In order: the report's place, spec and plan, the box, the result. Whatever is
+ * wrong before the box is a refusal: nothing was started.
  */
 #include "audit/index.h"
 #include "audit/journal.h"
@@ -37,9 +38,10 @@
 #include "recover/recover.h"
 #include "egress/creds_start.h"
 
-/* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to the process that
- * waits for it. */
-static int refuse(const struct options *o, const struct report *report, struct detached *d, const struct ward_err *why, int code)
+/* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to
+ * the process that waits for it. */
+static int refuse(const struct options *o, const struct report *report, struct detached *d,
+		  const struct ward_err *why, int code)
 {
 	auto_buf json = { 0 };
 	struct ward_err e = { 0 };
@@ -54,7 +56,8 @@ static int refuse(const struct options *o, const struct report *report, struct d
 	return say_error(why, o->json, code);
 }
 
-/* The summary is for a person who watches; the lines about a limit and about the quarantine are for everybody. */
+/* The summary is for a person who watches; the lines about a limit and about the quarantine are for
+ * everybody. */
 static void print_result(const struct options *o, const struct plan *p, const struct result *r,
 			 const struct buf *json)
 {
@@ -67,15 +70,15 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	else if (!o->json)
 		result_quarantine_text(r, &out);
 	if (o->json) {
-		buf_puts(&out, "\n");	/* the command may have left a line open */
+		buf_puts(&out, "\n"); /* the command may have left a line open */
 		buf_add(&out, buf_text(json), json->len);
 		buf_puts(&out, "\n");
 	}
 	say_err(&out);
 }
 
-static int finish(const struct options *o, const struct report *report, struct detached *d, const struct plan *p,
-		  const struct result *r)
+static int finish(const struct options *o, const struct report *report, struct detached *d,
+		  const struct plan *p, const struct result *r)
 {
 	auto_buf json = { 0 };
 	struct ward_err e = { 0 };
@@ -93,7 +96,8 @@ static int finish(const struct options *o, const struct report *report, struct d
 	return code;
 }
 
-#define LOOK_AT_START 16	/* journals; a start costs the same whatever else runs, and guardians look at all */
+/* journals; a start costs the same whatever else runs, and guardians look at all */
+#define LOOK_AT_START 16
 
 /* Without a state directory the run itself is refused, and says why once. */
 static void say_unfinished(const struct ward_err *why)
@@ -105,14 +109,16 @@ static void say_unfinished(const struct ward_err *why)
 		say_error(why, false, 0);
 }
 
-/* Before the workspace is looked at: what a killed run planted there must not count as having been there. */
+/* Before the workspace is looked at: what a killed run planted there must not count as having been
+ * there. */
 static void finish_killed_runs(void)
 {
 	struct ward_err e = { 0 };
 
 	if (recover_runs(&e) < 0)
 		say_unfinished(&e);
-	if (journal_recover(LOOK_AT_START, &e) < 0)	/* also of one that was killed before it was on record */
+	/* also of one that was killed before it was on record */
+	if (journal_recover(LOOK_AT_START, &e) < 0)
 		say_unfinished(&e);
 	if (apply_recover(&e) < 0)
 		say_unfinished(&e);
@@ -128,17 +134,23 @@ static int resolve_continue(struct options *o, struct review *r, struct ward_err
 	if (status < 0)
 		return ward_wrap(e, "--continue");
 	if (r->workspace_fd < 0)
-		return ward_fail(e, ESTALE, "--continue: the workspace %s is gone, or is another directory now", r->record.workspace);
+		return ward_fail(
+			e, ESTALE,
+			"--continue: the workspace %s is gone, or is another directory now",
+			r->record.workspace);
 	wanted = o->workspace ? realpath(o->workspace, NULL) : NULL;
 	if (o->workspace && (!wanted || strcmp(wanted, r->record.workspace) != 0))
-		return ward_fail(e, EINVAL, "--continue %s: that run's workspace is %s, not %.200s", r->id, r->record.workspace, o->workspace);
+		return ward_fail(e, EINVAL, "--continue %s: that run's workspace is %s, not %.200s",
+				 r->id, r->record.workspace, o->workspace);
 	o->workspace = r->record.workspace;
 	grown = reallocarray(o->fields, o->field_count + 1, sizeof(*grown));
 	if (!grown)
 		return ward_fail(e, ENOMEM, "out of memory");
 	o->fields = grown;
 	o->field_cap = o->field_count + 1;
-	o->fields[o->field_count++] = (struct spec_option){ .field = "filesystem.mode", .value = "review", .option = "--continue" };
+	o->fields[o->field_count++] = (struct spec_option){ .field = "filesystem.mode",
+							    .value = "review",
+							    .option = "--continue" };
 	return 0;
 }
 
@@ -151,8 +163,9 @@ static void drop_plan(struct plan *plan, struct spec *spec)
 }
 
 /* Brings what was asked for to a plan; a continued run has the id of the one that it continues. */
-static int make_plan(struct options *o, const struct box_early *early, struct review *continued, struct checkpoint *restored, struct spec *spec,
-		     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
+static int make_plan(struct options *o, const struct box_early *early, struct review *continued,
+		     struct checkpoint *restored, struct spec *spec, struct plan **ret_plan,
+		     struct progress *progress, struct ward_err *e)
 {
 	int status = o->continue_run ? resolve_continue(o, continued, e) : 0;
 
@@ -178,8 +191,10 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 	return 0;
 }
 
-/* After a run under review: counts what it holds, and applies it if that was asked for. A review without changes goes. */
-static void look_at_changes(const struct options *o, struct result *result, struct progress *progress)
+/* After a run under review: counts what it holds, and applies it if that was asked for. A review
+ * without changes goes. */
+static void look_at_changes(const struct options *o, struct result *result,
+			    struct progress *progress)
 {
 	struct result_changes *c = &result->changes;
 	const struct apply_request q = { .paths = &(struct strv){ 0 }, .progress = progress };
@@ -208,13 +223,15 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 		     report.changes.counts[CHANGE_TYPE];
 	c->applied = report.counts[APPLY_DONE];
 	if (c->apply) {
-		struct ward_event v = event_make(EVENT_FILE_APPLY, ACTION_APPROVE, r.record.workspace);
+		struct ward_event v =
+			event_make(EVENT_FILE_APPLY, ACTION_APPROVE, r.record.workspace);
 
 		event_number(&v, FIELD_APPLIED, report.counts[APPLY_DONE]);
 		event_text(&v, FIELD_VIA, "--apply-on-exit");
 		event_emit(result->events, &v);
 	}
-	c->left = report.counts[APPLY_CONFLICT] + report.counts[APPLY_PROTECTED] + report.counts[APPLY_REFUSED];
+	c->left = report.counts[APPLY_CONFLICT] + report.counts[APPLY_PROTECTED] +
+		  report.counts[APPLY_REFUSED];
 	if (c->left)
 		review_put_left(&report, &left);
 	say_err(&left);
@@ -226,7 +243,8 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 	review_close(&r);
 }
 
-/* What events go through: what masks secrets, what feeds the sinks, the journal. All NULL: nobody listens, because the policy says so. */
+/* What events go through: what masks secrets, what feeds the sinks, the journal. All NULL: nobody
+ * listens, because the policy says so. */
 struct record {
 	struct mask *mask;
 	struct sinks *sinks;
@@ -244,13 +262,18 @@ static int open_record(const struct plan *p, struct record *ret, struct ward_err
 	failed = policy->audit_journal != JOURNAL_NONE && !ret->journal;
 	r = failed ? 0 : sinks_create(p, ret->journal, &ret->sinks, e);
 	if (!failed && r == 0 && ret->journal)
-		ret->mask = mask_create(policy, ret->sinks ? sinks_events(ret->sinks) : journal_sink(ret->journal), &failed);
+		ret->mask = mask_create(
+			policy, ret->sinks ? sinks_events(ret->sinks) : journal_sink(ret->journal),
+			&failed);
 	return failed ? ward_fail(e, ENOMEM, "out of memory") : r;
 }
 
 static struct event_sink *record_events(const struct record *r)
 {
-	return r->mask ? mask_events(r->mask) : r->sinks ? sinks_events(r->sinks) : r->journal ? journal_sink(r->journal) : NULL;
+	return r->mask      ? mask_events(r->mask)
+	       : r->sinks   ? sinks_events(r->sinks)
+	       : r->journal ? journal_sink(r->journal)
+			    : NULL;
 }
 
 /* A refusal: nothing was begun. */
@@ -284,14 +307,16 @@ static void close_record(struct record *record, struct result *r)
 	mask_free(record->mask);
 	lost = journal_lost(record->journal, &why);
 	if (lost)
-		strv_addf(&r->notes, "%" PRIu64 " events are missing in the journal: %s", lost, why);
+		strv_addf(&r->notes, "%" PRIu64 " events are missing in the journal: %s", lost,
+			  why);
 	r->events = NULL;
 	e = (struct ward_err){ 0 };
 	status = journal_close(record->journal, &due, &e);
 	sinks_end(record->sinks, r);
 	if (status == 0) {
 		if (due)
-			(void)!program_run(seal);	/* now and then; what fails is done by the next one */
+			/* now and then; what fails is done by the next one */
+			(void)!program_run(seal);
 		return;
 	}
 	if (r->error.code)
@@ -303,8 +328,9 @@ static void close_record(struct record *record, struct result *r)
 /* A run that did not come as far as a journal of its own: the user's has it. */
 static void report_refusal(const struct options *o, const struct ward_err *why)
 {
-	struct ward_event v = event_make(EVENT_RUN_REFUSED, ACTION_DENY, why->what[0] ? why->what : o->words[0]);
-	struct ward_err ignored = { 0 };	/* it is refused whether it is on record or not */
+	struct ward_event v =
+		event_make(EVENT_RUN_REFUSED, ACTION_DENY, why->what[0] ? why->what : o->words[0]);
+	struct ward_err ignored = { 0 }; /* it is refused whether it is on record or not */
 
 	event_text(&v, FIELD_WHY, why->why);
 	event_text(&v, FIELD_REMEDY, why->remedy[0] ? why->remedy : NULL);
@@ -312,22 +338,24 @@ static void report_refusal(const struct options *o, const struct ward_err *why)
 	(void)!index_report(&v, &ignored);
 }
 
-/* What begins before the policy is read: the native engine with the host's own root, unless the options say already that it will be
- * another. oci begins nothing. */
+/* What begins before the policy is read: the native engine with the host's own root, unless the
+ * options say already that it will be another. oci begins nothing. */
 static const struct engine *likely_engine(const struct options *o)
 {
 	for (size_t i = 0; i < o->field_count; i++)
-		if ((strcmp(o->fields[i].field, "isolation") == 0 && strcmp(o->fields[i].value, "oci") == 0) ||
-		    (strcmp(o->fields[i].field, "image") == 0 && strcmp(o->fields[i].value, "host") != 0))
+		if ((strcmp(o->fields[i].field, "isolation") == 0 &&
+		     strcmp(o->fields[i].value, "oci") == 0) ||
+		    (strcmp(o->fields[i].field, "image") == 0 &&
+		     strcmp(o->fields[i].value, "host") != 0))
 			return &engine_oci;
 	return &engine_native;
 }
 
-/* Whether the options take away every limit that a run has in a cgroup unless somebody says otherwise. A policy may still set one: then what
- * has begun is thrown away. */
+/* Whether the options take away every limit that a run has in a cgroup unless somebody says
+ * otherwise. A policy may still set one: then what has begun is thrown away. */
 static bool is_unlimited(const struct options *o)
 {
-	bool memory = true, pids = true, cpu = false;	/* the last word on each counts */
+	bool memory = true, pids = true, cpu = false; /* the last word on each counts */
 
 	for (size_t i = 0; i < o->field_count; i++) {
 		const struct spec_option *f = &o->fields[i];
@@ -345,13 +373,17 @@ static bool is_unlimited(const struct options *o)
 
 static void tell_outcome(const struct result *r, struct run_outcome *ret)
 {
-	*ret = (struct run_outcome){ .exit_code = r->exit_code, .refused = r->refused,
-				     .changes = r->changes.added + r->changes.changed + r->changes.deleted };
+	*ret = (struct run_outcome){ .exit_code = r->exit_code,
+				     .refused = r->refused,
+				     .changes = r->changes.added + r->changes.changed +
+						r->changes.deleted };
 	memcpy(ret->run_id, r->run_id, sizeof(ret->run_id));
 }
 
-/* With --hints whoever reads standard error is told, too. While the command has the terminal nothing is written there; ward-box has nobody to tell. */
-static struct hints *listen_for_hints(const struct options *o, const struct detached *d, const struct plan *p, struct result *r)
+/* With --hints whoever reads standard error is told, too. While the command has the terminal
+ * nothing is written there; ward-box has nobody to tell. */
+static struct hints *listen_for_hints(const struct options *o, const struct detached *d,
+				      const struct plan *p, struct result *r)
 {
 	struct hints *h;
 
@@ -366,7 +398,8 @@ static struct hints *listen_for_hints(const struct options *o, const struct deta
 }
 
 /* From a plan that is on record to what became of it: runs it and tells everybody. */
-static int carry_out(struct options *o, struct detached *d, struct report *report, struct plan *plan, struct box_early *early, struct record *record)
+static int carry_out(struct options *o, struct detached *d, struct report *report,
+		     struct plan *plan, struct box_early *early, struct record *record)
 {
 	struct progress *progress = early->progress;
 	struct result result = { .timing = early->run.timing, .events = record_events(record) };
@@ -383,11 +416,11 @@ static int carry_out(struct options *o, struct detached *d, struct report *repor
 	progress_end(progress);
 	if (o->outcome)
 		tell_outcome(&result, o->outcome);
-	plan_release(plan);	/* who waits for the end may remove what it used */
+	plan_release(plan); /* who waits for the end may remove what it used */
 	close_record(record, &result);
 	hints_finish(hints, result.exit_code != 0);
 	code = finish(o, report, d, plan, &result);
-	if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
+	if (d && detach_end(d, plan, &result, &e) < 0) /* last: whoever waits finds all of it */
 		code = say_error(&e, false, EXIT_REFUSED);
 	hints_destroy(hints);
 	result_clear(&result);
@@ -401,7 +434,9 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct record record = { 0 };
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
-	static struct plan *plan;	/* these two are not freed behind a run: the kernel takes all of it back at once, and somebody waits for that */
+	/* these two are not freed behind a run: the kernel takes all of it back at once, and
+	 * somebody waits for that */
+	static struct plan *plan;
 	static struct spec spec;
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct review continued = { .dir_fd = -1, .upper_fd = -1, .workspace_fd = -1 };

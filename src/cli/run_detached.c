@@ -1,7 +1,8 @@
 /*
- * ward run -d: a sandbox that stays when this process has gone. In: the options of ward run. Out: its id. A client of libward like
- * any other program, but that its command line is the request: a fresh ward-box reads it again, starts the sandbox and supervises
- * it. What is wrong with the policy ward-box says line by line on our standard error, which it has until the sandbox runs.
+ * ward run -d: a sandbox that stays when this process has gone. In: the options of ward run. Out:
+ * its id. A client of libward like any other program, but that its command line is the request: a
+ * fresh ward-box reads it again, starts the sandbox and supervises it. What is wrong with the
+ * policy ward-box says line by line on our standard error, which it has until the sandbox runs.
  */
 #include "cli/run_detached.h"
 
@@ -29,8 +30,12 @@ int run_detached(const struct options *o)
 {
 	auto_strv words = { 0 };
 	int refused = EXIT_REFUSED;
-	const struct box_start how = { .program = "/proc/self/exe", .words = &words, .detached = true, .keep_stdio = true,
-				       .name = o->name, .ret_code = &refused };
+	const struct box_start how = { .program = "/proc/self/exe",
+				       .words = &words,
+				       .detached = true,
+				       .keep_stdio = true,
+				       .name = o->name,
+				       .ret_code = &refused };
 	struct ward_err e = { 0 };
 	struct ward_box *b;
 	int code;

@@ -1,7 +1,11 @@
 /*
- * Secrets that this process knows are not put on record. In: events of a run; the values of credentials.grants whose source is a variable of ward's own environment. Out: the same events, with
- * "[secret NAME]" for each value. Run by the supervisor, where the policy has such grants, before the journal and so before every sink, export and report. Secrets of other sources never are in this
- * process: inside there is a placeholder only, and what a user types himself cannot be known here. Short values (less than eight bytes) would be found in everything and are not looked for.
+ * Secrets that this process knows are not put on record. In: events of a run; the values of
+ * credentials.grants whose source is a variable of ward's own environment. Out: the same events,
+ * with "[secret NAME]" for each value. Run by the supervisor, where the policy has such grants,
+ * before the journal and so before every sink, export and report. Secrets of other sources never
+ * are in this process: inside there is a placeholder only, and what a user types himself cannot be
+ * known here. Short values (less than eight bytes) would be found in everything and are not looked
+ * for.
  */
 #include "cli/run_mask.h"
 
@@ -16,7 +20,7 @@
 
 struct mask {
 	struct event_sink sink;
-	struct event_sink *behind;	/* borrowed */
+	struct event_sink *behind; /* borrowed */
 	struct strv names, values;
 };
 
@@ -40,7 +44,8 @@ static void add_values(struct mask *m, const struct policy_grant *g)
 static bool holds(const struct mask *m, const struct event_value *v)
 {
 	for (size_t i = 0; i < m->values.len; i++)
-		if (v->len && memmem(v->text, v->len, m->values.items[i], strlen(m->values.items[i])))
+		if (v->len &&
+		    memmem(v->text, v->len, m->values.items[i], strlen(m->values.items[i])))
 			return true;
 	return false;
 }
@@ -52,7 +57,9 @@ static void put_masked(const struct mask *m, const struct event_value *v, struct
 	while (at < end) {
 		size_t i = 0;
 
-		while (i < m->values.len && ((size_t)(end - at) < strlen(m->values.items[i]) || memcmp(at, m->values.items[i], strlen(m->values.items[i])) != 0))
+		while (i < m->values.len &&
+		       ((size_t)(end - at) < strlen(m->values.items[i]) ||
+			memcmp(at, m->values.items[i], strlen(m->values.items[i])) != 0))
 			i++;
 		if (i < m->values.len) {
 			buf_printf(out, "[secret %s]", m->names.items[i]);

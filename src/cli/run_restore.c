@@ -1,5 +1,8 @@
 /*
- * ward run --restore: a run that goes on from a checkpoint. In: its name. Out: options with the command that it was (for listings and events: nothing is started by these words) and its workspace. Whether the policy is the same is seen when there is a plan (state/checkpoint.c). The image is compared with its digest here, and read by nobody but gVisor, in the sandbox.
+ * ward run --restore: a run that goes on from a checkpoint. In: its name. Out: options with the
+ * command that it was (for listings and events: nothing is started by these words) and its
+ * workspace. Whether the policy is the same is seen when there is a plan (state/checkpoint.c). The
+ * image is compared with its digest here, and read by nobody but gVisor, in the sandbox.
  */
 #include "cli/run_restore.h"
 
@@ -19,7 +22,8 @@ int restore_resolve(struct options *o, struct checkpoint *c, struct ward_err *e)
 		return ward_remedy(e, "add -d");
 	}
 	if (o->tty) {
-		ward_fail(e, ENOTSUP, "--restore: what goes on has the streams that it had, and no terminal");
+		ward_fail(e, ENOTSUP,
+			  "--restore: what goes on has the streams that it had, and no terminal");
 		return ward_remedy(e, "leave -t out");
 	}
 	if (c->command.len) {

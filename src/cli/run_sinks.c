@@ -1,7 +1,10 @@
 /*
- * The sinks of a run, ward's part. In: audit.sinks. Out: ward-audit forward (cli/audit_forward.c), which gets the journals' directory, the sinks and a socket, and a little of the environment. It is
- * started with the event of the start, when the sandbox runs: a run never waits for a sink but at its end, within bounds. Nothing is started, touched or asked where a policy has no
- * sinks. What could not be delivered is a note of the result; a sink with on_lag: stop that is stuck ends the run at the next event.
+ * The sinks of a run, ward's part. In: audit.sinks. Out: ward-audit forward (cli/audit_forward.c),
+ * which gets the journals' directory, the sinks and a socket, and a little of the environment. It
+ * is started with the event of the start, when the sandbox runs: a run never waits for a sink but
+ * at its end, within bounds. Nothing is started, touched or asked where a policy has no sinks. What
+ * could not be delivered is a note of the result; a sink with on_lag: stop that is stuck ends the
+ * run at the next event.
  */
 #include "cli/run_sinks.h"
 
@@ -25,29 +28,31 @@
 #include "policy/policy_sink.h"
 #include "event/event.h"
 
-#define MORE_MS 2000	/* beyond what the sinks themselves wait */
+#define MORE_MS 2000 /* beyond what the sinks themselves wait */
 
 struct sinks {
 	struct event_sink sink;
 	struct event_sink *journal_events;
 	struct journal *journal;
 	const struct plan *plan;
-	struct strv lines;		/* the policy's, with everything where it really is */
+	struct strv lines; /* the policy's, with everything where it really is */
 	char run[48];
 	uint64_t from, wait_ms;
 	int socket_fd;
 	pid_t pid;
 	bool tried;
-	struct ward_err failure;	/* the run must end for it */
+	struct ward_err failure; /* the run must end for it */
 	char stuck[256];
 };
 
 /* -- the program */
 
-/* What a command, a name's lookup and certificates need; the rest of the environment is nobody's business. */
+/* What a command, a name's lookup and certificates need; the rest of the environment is nobody's
+ * business. */
 static bool is_passed(const struct sinks *s, const char *entry)
 {
-	static const char *const names[] = { "PATH=", "HOME=", "USER=", "LOGNAME=", "LANG=", "TZ=", "SSL_CERT_FILE=", "SSL_CERT_DIR=" };
+	static const char *const names[] = { "PATH=", "HOME=", "USER=",          "LOGNAME=",
+					     "LANG=", "TZ=",   "SSL_CERT_FILE=", "SSL_CERT_DIR=" };
 	const struct strv *sinks = &s->plan->spec->policy.audit_sinks;
 	struct ward_err ignored = { 0 };
 	bool passed = false;
@@ -76,7 +81,8 @@ static int sinks_file(const struct sinks *s)
 
 	for (size_t i = 0; i < sinks->len; i++)
 		buf_printf(&text, "%s\n", sinks->items[i]);
-	if (fd < 0 || text.failed || io_write_all(fd, text.data, text.len) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+	if (fd < 0 || text.failed || io_write_all(fd, text.data, text.len) < 0 ||
+	    lseek(fd, 0, SEEK_SET) < 0)
 		return -1;
 	return take_fd(&fd);
 }
@@ -120,7 +126,8 @@ static int begin(struct event_sink *sink, const char *run, struct ward_err *e)
 	return r;
 }
 
-/* The program is started once the sandbox is: a supervisor that locks itself up does so after that. */
+/* The program is started once the sandbox is: a supervisor that locks itself up does so after
+ * that. */
 static void take(struct event_sink *sink, const struct ward_event *v)
 {
 	struct sinks *s = (struct sinks *)(void *)sink;
@@ -138,7 +145,8 @@ static void listen_to(struct sinks *s)
 {
 	struct forward_message m;
 
-	while (s->socket_fd >= 0 && recv(s->socket_fd, &m, sizeof(m), MSG_DONTWAIT) == (ssize_t)sizeof(m))
+	while (s->socket_fd >= 0 &&
+	       recv(s->socket_fd, &m, sizeof(m), MSG_DONTWAIT) == (ssize_t)sizeof(m))
 		if (m.op == FORWARD_STOP) {
 			m.to[sizeof(m.to) - 1] = m.why[sizeof(m.why) - 1] = '\0';
 			snprintf(s->stuck, sizeof(s->stuck), "%.250s", m.why[0] ? m.why : m.to);
@@ -160,7 +168,8 @@ static int flush(struct event_sink *sink, struct ward_err *e)
 	if (!s->stuck[0])
 		return 0;
 	ward_fail(e, EIO, "audit.sinks: events are not delivered: %s", s->stuck);
-	return ward_remedy(e, "bring the collector back, or let runs go on without it: on_lag: continue");
+	return ward_remedy(
+		e, "bring the collector back, or let runs go on without it: on_lag: continue");
 }
 
 struct event_sink *sinks_events(struct sinks *s)
@@ -171,7 +180,8 @@ struct event_sink *sinks_events(struct sinks *s)
 /* -- its life */
 
 /* A file that ward reads: where it really is. What the sandbox could change is refused. */
-static int check_file(const struct plan *p, const char *what, char **path, size_t prefix, struct ward_err *e)
+static int check_file(const struct plan *p, const char *what, char **path, size_t prefix,
+		      struct ward_err *e)
 {
 	auto_free char *real = *path ? realpath(*path + prefix, NULL) : NULL, *text = NULL;
 	const char *where;
@@ -182,7 +192,9 @@ static int check_file(const struct plan *p, const char *what, char **path, size_
 		return ward_fail_errno(e, "audit.sinks: %s: %s", what, *path + prefix);
 	where = plan_reach(p, real);
 	if (where) {
-		ward_fail(e, EINVAL, "audit.sinks: %s: %s lies in %s, which the sandbox can write to", what, *path + prefix, where);
+		ward_fail(e, EINVAL,
+			  "audit.sinks: %s: %s lies in %s, which the sandbox can write to", what,
+			  *path + prefix, where);
 		return ward_remedy(e, "name a file elsewhere");
 	}
 	if (asprintf(&text, "%.*s%s", (int)prefix, *path, real) < 0)
@@ -209,17 +221,21 @@ static int check_command(const struct plan *p, struct policy_sink *sink, struct 
 	int r;
 
 	plan_reach_list(p, &places);
-	r = places.failed ? ward_fail(e, ENOMEM, "out of memory") : find_program(sink->words.items[0], &places, &sink->place, e);
+	r = places.failed ? ward_fail(e, ENOMEM, "out of memory")
+			  : find_program(sink->words.items[0], &places, &sink->place, e);
 	for (size_t i = 1; i < sink->words.len && r == 0; i++) {
 		const char *where = reach_word(p, sink->words.items[i]);
 
 		if (where)
-			r = ward_fail(e, EACCES, "%.200s lies in %s, which the sandbox can write to", sink->words.items[i], where);
+			r = ward_fail(e, EACCES,
+				      "%.200s lies in %s, which the sandbox can write to",
+				      sink->words.items[i], where);
 	}
 	return r < 0 ? ward_wrap(e, "audit.sinks: %s", sink->to) : 0;
 }
 
-/* What the sandbox can write is neither run nor read nor believed. *sink: everything where it really is. */
+/* What the sandbox can write is neither run nor read nor believed. *sink: everything where it
+ * really is. */
 static int check_reach(const struct plan *p, struct policy_sink *sink, struct ward_err *e)
 {
 	int r = check_file(p, "ca", &sink->ca, 0, e);
@@ -266,7 +282,9 @@ int sinks_create(const struct plan *p, struct journal *j, struct sinks **ret, st
 	if (!lines->len)
 		return 0;
 	if (!j) {
-		ward_fail(e, EINVAL, "audit.sinks: events are sent from the journal, and audit.journal is none");
+		ward_fail(
+			e, EINVAL,
+			"audit.sinks: events are sent from the journal, and audit.journal is none");
 		return ward_remedy(e, "audit.journal: default");
 	}
 	if (lines->len > SINKS_MAX)
@@ -307,7 +325,10 @@ __attribute__((format(printf, 2, 3))) static void note(struct result *r, const c
 static void note_left(struct result *r, const struct forward_message *m)
 {
 	if (m->left)
-		note(r, "%" PRIu64 " events are not delivered to %s yet: %s; the next run or `ward audit send` sends them", m->left, m->to, forward_why(m->to, m->why));
+		note(r,
+		     "%" PRIu64 " events are not delivered to %s yet: %s; the next run or `ward "
+		     "audit send` sends them",
+		     m->left, m->to, forward_why(m->to, m->why));
 	if (m->dropped)
 		note(r, "%" PRIu64 " events were refused by %s for good", m->dropped, m->to);
 }
@@ -328,7 +349,8 @@ static void hear_end(struct sinks *s, struct result *r)
 		struct forward_message m;
 
 		if (now >= until || poll(&polled, 1, (int)(until - now)) == 0) {
-			note(r, "what feeds the sinks does not answer; `ward audit send` sends what is left");
+			note(r, "what feeds the sinks does not answer; `ward audit send` sends "
+				"what is left");
 			kill(s->pid, SIGKILL);
 			return;
 		}

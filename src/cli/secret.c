@@ -1,7 +1,8 @@
 /*
- * ward secret: the grants of a sandbox that runs. In: ls, grant or revoke, the name of a sandbox. Out: a table or JSON; no secret is printed,
- * taken from the command line or held by this program: one that is granted goes as a descriptor (standard input, or a pipe with a
- * variable of ours) to the process that keeps them.
+ * ward secret: the grants of a sandbox that runs. In: ls, grant or revoke, the name of a sandbox.
+ * Out: a table or JSON; no secret is printed, taken from the command line or held by this program:
+ * one that is granted goes as a descriptor (standard input, or a pipe with a variable of ours) to
+ * the process that keeps them.
  */
 #include "cli/cli.h"
 
@@ -22,7 +23,8 @@ static const char *state_of(const struct secrets_row *r)
 	return states[r->state < SECRET_STATES ? r->state : SECRET_REVOKED];
 }
 
-static int connect_to(const char *word, struct box_info *info, struct client *client, struct ward_err *e)
+static int connect_to(const char *word, struct box_info *info, struct client *client,
+		      struct ward_err *e)
 {
 	int r = client_net_find(word, info, e);
 
@@ -96,7 +98,8 @@ static int list(const struct options *o, struct ward_err *e)
 	return r < 0 ? say_error(e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }
 
-/* The variables of an env: source are ours, not those that the sandbox was started with: a pipe holds their values. */
+/* The variables of an env: source are ours, not those that the sandbox was started with: a pipe
+ * holds their values. */
 static int value_of_env(const struct policy_grant *g, struct ward_err *e)
 {
 	int fds[2];
@@ -104,14 +107,19 @@ static int value_of_env(const struct policy_grant *g, struct ward_err *e)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ward_fail_errno(e, "cannot make a pipe");
 	for (size_t i = 0; i < g->variables.len; i++) {
-		const char *value = getenv(g->from == GRANT_ENV && g->way != GRANT_SIGV4 ? g->source : g->variables.items[i]);
+		const char *value = getenv(g->from == GRANT_ENV && g->way != GRANT_SIGV4
+						   ? g->source
+						   : g->variables.items[i]);
 
 		if (!value && i == 2)
 			break;
-		if (!value || strlen(value) > 8192 || io_write_all(fds[1], value, strlen(value)) < 0 || io_write_all(fds[1], "\n", 1) < 0) {
+		if (!value || strlen(value) > 8192 ||
+		    io_write_all(fds[1], value, strlen(value)) < 0 ||
+		    io_write_all(fds[1], "\n", 1) < 0) {
 			close(fds[0]);
 			close(fds[1]);
-			return ward_fail(e, ENOENT, "the variable %s is not set here, or too long", g->source);
+			return ward_fail(e, ENOENT, "the variable %s is not set here, or too long",
+					 g->source);
 		}
 	}
 	close(fds[1]);
@@ -130,12 +138,16 @@ static int grant(const struct options *o, struct ward_err *e)
 	int r = policy_grant_parse(o->words[2], &g, &line, e);
 
 	if (r == 0 && o->from_stdin && isatty(STDIN_FILENO)) {
-		r = ward_fail(e, EINVAL, "--stdin: standard input is a terminal, which would show the secret");
+		r = ward_fail(e, EINVAL,
+			      "--stdin: standard input is a terminal, which would show the secret");
 		ward_remedy(e, "pass show openai | ward secret grant BOX GRANT --stdin");
 	}
 	if (r == 0 && (o->from_stdin || g.from == GRANT_ENV)) {
-		value = o->from_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : value_of_env(&g, e);
-		r = value < 0 ? (e->code ? -e->code : ward_fail_errno(e, "cannot take standard input")) : 0;
+		value = o->from_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+				      : value_of_env(&g, e);
+		r = value < 0 ? (e->code ? -e->code
+					 : ward_fail_errno(e, "cannot take standard input"))
+			      : 0;
 	}
 	if (r == 0)
 		r = connect_to(o->words[1], &info, &client, e);
@@ -194,12 +206,14 @@ int verb_secret(struct options *o)
 		if (strcmp(o->words[0], actions[i].name) != 0)
 			continue;
 		if (o->word_count != actions[i].words)
-			ward_fail(&e, EINVAL, "%s takes %s", o->words[0], i ? "a sandbox and a grant" : "one sandbox");
+			ward_fail(&e, EINVAL, "%s takes %s", o->words[0],
+				  i ? "a sandbox and a grant" : "one sandbox");
 		else if (o->from_stdin && actions[i].run != grant)
 			ward_fail(&e, EINVAL, "--stdin is for grant");
 		else
 			return actions[i].run(o, &(struct ward_err){ 0 });
 	}
-	ward_remedy(&e, "ward secret ls BOX, ward secret grant BOX '{name: NAME, source: SOURCE, hosts: [HOST]}', ward secret revoke BOX NAME");
+	ward_remedy(&e, "ward secret ls BOX, ward secret grant BOX '{name: NAME, source: SOURCE, "
+			"hosts: [HOST]}', ward secret revoke BOX NAME");
 	return say_usage(&e, o);
 }

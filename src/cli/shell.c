@@ -1,6 +1,8 @@
 /*
- * ward shell: an interactive shell in a sandbox. In: the options of run, arguments for the shell. Out: the shell's exit code. It is `ward run` of bash,
- * or of sh where the system has no bash; /usr is the same inside and outside, so a look here tells; an image has sh, if any. Its prompt says where one is.
+ * ward shell: an interactive shell in a sandbox. In: the options of run, arguments for the shell.
+ * Out: the shell's exit code. It is `ward run` of bash, or of sh where the system has no bash; /usr
+ * is the same inside and outside, so a look here tells; an image has sh, if any. Its prompt says
+ * where one is.
  */
 #include "cli/cli.h"
 
@@ -19,7 +21,9 @@ int verb_shell(struct options *o)
 	struct ward_err e = { 0 };
 
 	if (o->restore) {
-		ward_fail(&e, EINVAL, "--restore goes on with the command of the checkpoint, and starts no shell");
+		ward_fail(&e, EINVAL,
+			  "--restore goes on with the command of the checkpoint, and starts no "
+			  "shell");
 		ward_remedy(&e, "ward run -d --restore %.60s, then ward exec -t", o->restore);
 		return say_usage(&e, o);
 	}

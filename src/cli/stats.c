@@ -1,7 +1,7 @@
 /*
- * ward stats: what sandboxes use. In: names (all that live when none is given). Out: a table, again each second while a person watches, or
- * JSON once. Every sandbox is asked before any answer is waited for; one that does not answer costs the others nothing but its
- * own line.
+ * ward stats: what sandboxes use. In: names (all that live when none is given). Out: a table, again
+ * each second while a person watches, or JSON once. Every sandbox is asked before any answer is
+ * waited for; one that does not answer costs the others nothing but its own line.
  */
 #include "cli/boxes.h"
 
@@ -18,7 +18,7 @@
 struct look {
 	struct control_usage *usage;
 	bool *known;
-	char (*ids)[24];	/* the list may change between two looks */
+	char (*ids)[24]; /* the list may change between two looks */
 	size_t len;
 	uint64_t at_ms;
 };
@@ -44,10 +44,13 @@ static bool look_at_all(struct chosen *c, struct look *l)
 	for (size_t i = 0; i < c->len; i++) {
 		struct client_answer a;
 		struct ward_err e = { 0 };
-		uint64_t waited = io_now_ms() - l->at_ms;	/* one wait for all that are stuck */
+		/* one wait for all that are stuck */
+		uint64_t waited = io_now_ms() - l->at_ms;
 
 		if (c->clients[i].fd >= 0 &&
-		    client_receive(&c->clients[i], &a, waited < CLIENT_ANSWER_MS ? (int)(CLIENT_ANSWER_MS - waited) : 0, &e) == 0 &&
+		    client_receive(&c->clients[i], &a,
+				   waited < CLIENT_ANSWER_MS ? (int)(CLIENT_ANSWER_MS - waited) : 0,
+				   &e) == 0 &&
 		    a.message.op == CONTROL_USAGE) {
 			l->usage[i] = a.usage;
 			l->known[i] = true;
@@ -65,8 +68,8 @@ static void look_clear(struct look *l)
 	*l = (struct look){ 0 };
 }
 
-static void put_row(const struct box_info *i, const struct control_usage *u, const struct control_usage *before,
-		    uint64_t between_ms, struct buf *out)
+static void put_row(const struct box_info *i, const struct control_usage *u,
+		    const struct control_usage *before, uint64_t between_ms, struct buf *out)
 {
 	char memory[32], peak[32], disk[32], cpu[32];
 
@@ -74,32 +77,39 @@ static void put_row(const struct box_info *i, const struct control_usage *u, con
 	units_format_size(u->memory_peak_bytes, peak, sizeof(peak));
 	units_format_size(u->disk_bytes, disk, sizeof(disk));
 	if (before && between_ms)
-		snprintf(cpu, sizeof(cpu), "%.1f %%", 100.0 * (double)(u->cpu_ms - before->cpu_ms) / (double)between_ms);
+		snprintf(cpu, sizeof(cpu), "%.1f %%",
+			 100.0 * (double)(u->cpu_ms - before->cpu_ms) / (double)between_ms);
 	else
 		units_format_ms(u->cpu_ms, cpu, sizeof(cpu));
-	buf_printf(out, "%-23s %-16s %-10s %-11s %-11s %-6llu %s\n", i->id, i->name[0] ? i->name : "-", cpu, memory, peak,
-		   (unsigned long long)u->pids, disk);
+	buf_printf(out, "%-23s %-16s %-10s %-11s %-11s %-6llu %s\n", i->id,
+		   i->name[0] ? i->name : "-", cpu, memory, peak, (unsigned long long)u->pids,
+		   disk);
 }
 
 /* The same sandbox in the look before; NULL: it was not there, or did not answer. */
-static const struct control_usage *find_before(const struct look *before, const char *id, const struct control_usage *now)
+static const struct control_usage *find_before(const struct look *before, const char *id,
+					       const struct control_usage *now)
 {
 	for (size_t i = 0; i < before->len; i++)
-		if (before->known[i] && strcmp(before->ids[i], id) == 0 && before->usage[i].cpu_ms <= now->cpu_ms)
+		if (before->known[i] && strcmp(before->ids[i], id) == 0 &&
+		    before->usage[i].cpu_ms <= now->cpu_ms)
 			return &before->usage[i];
 	return NULL;
 }
 
-static int print(const struct chosen *c, const struct look *now, const struct look *before, bool again)
+static int print(const struct chosen *c, const struct look *now, const struct look *before,
+		 bool again)
 {
 	auto_buf out = { 0 };
 
 	if (again)
 		buf_puts(&out, "\033[H\033[J");
-	buf_printf(&out, "%-23s %-16s %-10s %-11s %-11s %-6s %s\n", "ID", "NAME", "CPU", "MEMORY", "PEAK", "PIDS", "DISK");
+	buf_printf(&out, "%-23s %-16s %-10s %-11s %-11s %-6s %s\n", "ID", "NAME", "CPU", "MEMORY",
+		   "PEAK", "PIDS", "DISK");
 	for (size_t i = 0; i < c->len; i++)
 		if (now->known[i])
-			put_row(&c->infos[i], &now->usage[i], find_before(before, c->infos[i].id, &now->usage[i]),
+			put_row(&c->infos[i], &now->usage[i],
+				find_before(before, c->infos[i].id, &now->usage[i]),
 				now->at_ms - before->at_ms, &out);
 	return say_out(&out, EXIT_FINE);
 }
@@ -125,7 +135,8 @@ static int print_json(const struct chosen *c, const struct look *l)
 	return say_out(&out, EXIT_FINE);
 }
 
-static int say_unknown(const struct options *o, const struct chosen *c, const struct look *l, int code)
+static int say_unknown(const struct options *o, const struct chosen *c, const struct look *l,
+		       int code)
 {
 	for (size_t i = 0; i < c->len; i++) {
 		struct ward_err e = { 0 };

@@ -1,7 +1,8 @@
 /*
- * ward stop, kill, pause, resume: one word to sandboxes that run. In: their names. Out: they have ended, or stand still, when the verb
- * does. Everything is asked of all of them before anything is waited for, so that many end as fast as one. A supervisor that
- * does not answer is killed, which ends its sandbox too.
+ * ward stop, kill, pause, resume: one word to sandboxes that run. In: their names. Out: they have
+ * ended, or stand still, when the verb does. Everything is asked of all of them before anything is
+ * waited for, so that many end as fast as one. A supervisor that does not answer is killed, which
+ * ends its sandbox too.
  */
 #include "cli/boxes.h"
 
@@ -13,14 +14,14 @@
 #include "base/io.h"
 #include "policy/units.h"
 
-#define STOP_MS 10000		/* between SIGTERM and force, unless said */
-#define AFTER_MS 15000		/* beyond that for the end itself: sweep, record */
+#define STOP_MS 10000  /* between SIGTERM and force, unless said */
+#define AFTER_MS 15000 /* beyond that for the end itself: sweep, record */
 
 /* What kind of word it is. */
 struct word {
 	enum control_op op;
 	int32_t argument;
-	bool ends;	/* the sandbox shall be over when the verb ends */
+	bool ends; /* the sandbox shall be over when the verb ends */
 };
 
 static void connect_all(const struct options *o, struct chosen *c, int *code)
@@ -29,7 +30,7 @@ static void connect_all(const struct options *o, struct chosen *c, int *code)
 
 	if (c->len > 200 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);	/* one connection each */
+		(void)setrlimit(RLIMIT_NOFILE, &files); /* one connection each */
 	}
 	for (size_t i = 0; i < c->len; i++) {
 		struct ward_err e = { 0 };
@@ -40,7 +41,7 @@ static void connect_all(const struct options *o, struct chosen *c, int *code)
 		if (c->infos[i].alive || !o->all)
 			chosen_fail(o, c, i, &e, code);
 		else
-			c->failed[i] = true;	/* it has ended just now: that was wanted */
+			c->failed[i] = true; /* it has ended just now: that was wanted */
 	}
 }
 
@@ -56,19 +57,23 @@ struct request {
 	int32_t argument;
 };
 
-/* Says everything to everybody, then takes the answers. force: who does not answer loses its supervisor. */
-static void ask_all(const struct options *o, struct chosen *c, const struct request *requests, size_t count, bool force,
-		    int *code)
+/* Says everything to everybody, then takes the answers. force: who does not answer loses its
+ * supervisor. */
+static void ask_all(const struct options *o, struct chosen *c, const struct request *requests,
+		    size_t count, bool force, int *code)
 {
 	struct client_answer answer;
-	uint64_t until = io_now_ms() + CLIENT_ANSWER_MS;	/* one wait for all that are stuck */
+	/* one wait for all that are stuck */
+	uint64_t until = io_now_ms() + CLIENT_ANSWER_MS;
 
 	for (size_t k = 0; k < count; k++)
 		for (size_t i = 0; i < c->len; i++) {
 			struct ward_err e = { 0 };
 
 			if (!c->failed[i] &&
-			    client_send(&c->clients[i], requests[k].op, 0, requests[k].argument, 0, &e) < 0 && e.code != ESRCH)
+			    client_send(&c->clients[i], requests[k].op, 0, requests[k].argument, 0,
+					&e) < 0 &&
+			    e.code != ESRCH)
 				chosen_fail(o, c, i, &e, code);
 		}
 	for (size_t i = 0; i < c->len; i++) {
@@ -111,7 +116,9 @@ static int say_word(struct options *o, const struct word *w, unsigned flags)
 	connect_all(o, &c, &code);
 	if (o->all && w->op == CONTROL_KILL) {
 		/* nothing gets away while the others die */
-		ask_all(o, &c, (const struct request[]){ { CONTROL_WAIT, 0 }, { CONTROL_PAUSE, 1 } }, 2, true, &code);
+		ask_all(o, &c,
+			(const struct request[]){ { CONTROL_WAIT, 0 }, { CONTROL_PAUSE, 1 } }, 2,
+			true, &code);
 		ask_all(o, &c, &(const struct request){ w->op, w->argument }, 1, true, &code);
 	} else {
 		const struct request all[] = { { CONTROL_WAIT, 0 }, { w->op, w->argument } };
@@ -133,7 +140,8 @@ int verb_stop(struct options *o)
 
 	if (o->grace) {
 		if (units_parse_seconds(o->grace, &ms) < 0 || ms > 86400000) {
-			ward_fail(&e, EINVAL, "--timeout %.80s: expected a time of at most a day", o->grace);
+			ward_fail(&e, EINVAL, "--timeout %.80s: expected a time of at most a day",
+				  o->grace);
 			ward_remedy(&e, "for instance --timeout 30, 0.5, 2m");
 			return say_usage(&e, o);
 		}

@@ -1,6 +1,7 @@
 /*
- * What verbs did outside any sandbox that runs: applied, discarded, restored, trusted. In: an event. Out: a line of the index of the journals. Runs in the verb, after the deed: what would fail here
- * must not keep a review half applied.
+ * What verbs did outside any sandbox that runs: applied, discarded, restored, trusted. In: an
+ * event. Out: a line of the index of the journals. Runs in the verb, after the deed: what would
+ * fail here must not keep a review half applied.
  */
 #include "cli/tell.h"
 

@@ -4,7 +4,8 @@
 
 #include "model/event.h"
 
-/* Adds who did it, and writes it into the index of the journals. That it cannot be written is said, and changes nothing else: it has happened. */
+/* Adds who did it, and writes it into the index of the journals. That it cannot be written is said,
+ * and changes nothing else: it has happened. */
 void tell_done(struct ward_event *v);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * ward volume: the caches and homes that outlive runs. In: ls, or rm and names. Out: the list with sizes, or the volumes gone. Runs with the
- * user's rights on the user's own state directory. A volume that a sandbox uses is not removed.
+ * ward volume: the caches and homes that outlive runs. In: ls, or rm and names. Out: the list with
+ * sizes, or the volumes gone. Runs with the user's rights on the user's own state directory. A
+ * volume that a sandbox uses is not removed.
  */
 #include "cli/cli.h"
 
@@ -17,7 +18,8 @@ static void text_item(const struct volume_item *i, struct buf *out)
 	char size[32];
 
 	units_format_size(i->bytes, size, sizeof(size));
-	buf_printf(out, "%-44s %10s %8llu files%s", i->name, size, (unsigned long long)i->files, i->in_use ? "  in use" : "");
+	buf_printf(out, "%-44s %10s %8llu files%s", i->name, size, (unsigned long long)i->files,
+		   i->in_use ? "  in use" : "");
 	if (*i->workspace) {
 		buf_puts(out, "  ");
 		text_escape(out, i->workspace);
@@ -55,7 +57,8 @@ static int list(const struct options *o, struct ward_err *e)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!v.len) {
-		buf_puts(&out, "there are no volumes: filesystem.caches and filesystem.home make them\n");
+		buf_puts(&out,
+			 "there are no volumes: filesystem.caches and filesystem.home make them\n");
 	}
 	volume_items_clear(&v);
 	return say_out(&out, EXIT_FINE);

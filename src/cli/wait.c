@@ -1,6 +1,7 @@
 /*
- * ward wait: until sandboxes have ended. In: their names. Out: the exit code of each, one a line (with --json their reports, one a line),
- * and as the verb's own exit status the first that is not 0. One whose supervisor was killed has none: 137.
+ * ward wait: until sandboxes have ended. In: their names. Out: the exit code of each, one a line
+ * (with --json their reports, one a line), and as the verb's own exit status the first that is not
+ * 0. One whose supervisor was killed has none: 137.
  */
 #include "cli/boxes.h"
 

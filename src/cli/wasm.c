@@ -1,5 +1,7 @@
 /*
- * ward wasm: the code that `isolation: wasm` keeps. In: ls, or rm and names. Out: the list with what each entry is and whether it is whole, or entries gone. Runs with the user's rights on the user's own state directory. A sandbox that has an entry mounted keeps it.
+ * ward wasm: the code that `isolation: wasm` keeps. In: ls, or rm and names. Out: the list with
+ * what each entry is and whether it is whole, or entries gone. Runs with the user's rights on the
+ * user's own state directory. A sandbox that has an entry mounted keeps it.
  */
 #include "cli/cli.h"
 
@@ -13,10 +15,13 @@
 #include "engine/wasm/wasm.h"
 #include "policy/units.h"
 
-#define NAME_DIGITS 20		/* of a name that are shown */
+#define NAME_DIGITS 20 /* of a name that are shown */
 #define MODULE_DIGITS 12
 
-static const char *const states[] = { [WASM_FINE] = "fine", [WASM_NO_CODE] = "cannot be compiled", [WASM_DAMAGED] = "damaged", [WASM_UNFINISHED] = "unfinished" };
+static const char *const states[] = { [WASM_FINE] = "fine",
+				      [WASM_NO_CODE] = "cannot be compiled",
+				      [WASM_DAMAGED] = "damaged",
+				      [WASM_UNFINISHED] = "unfinished" };
 
 static void text_item(const struct wasm_item *i, struct buf *out)
 {
@@ -28,7 +33,8 @@ static void text_item(const struct wasm_item *i, struct buf *out)
 	if (gmtime_r(&i->used, &when))
 		strftime(day, sizeof(day), "%Y-%m-%d", &when);
 	text_escape(out, name);
-	buf_printf(out, "  %-7s %-*.*s %10s  %-10s  %s\n", i->is_library ? "library" : "module", MODULE_DIGITS, MODULE_DIGITS, i->module, size, day, states[i->state]);
+	buf_printf(out, "  %-7s %-*.*s %10s  %-10s  %s\n", i->is_library ? "library" : "module",
+		   MODULE_DIGITS, MODULE_DIGITS, i->module, size, day, states[i->state]);
 }
 
 static void json_item(const struct wasm_item *i, struct json *j)
@@ -62,7 +68,8 @@ static int list(const struct options *o, const struct wasm_items *v)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!v->len) {
-		buf_puts(&out, "nothing is compiled: ward run --isolation wasm -- MODULE does that\n");
+		buf_puts(&out,
+			 "nothing is compiled: ward run --isolation wasm -- MODULE does that\n");
 	}
 	return say_out(&out, code);
 }
@@ -79,11 +86,15 @@ static int find(const struct wasm_items *v, const char *word, size_t *ret, struc
 		}
 	if (found == 1)
 		return 0;
-	ward_fail(e, found ? EINVAL : ENOENT, found ? "%.100s: more than one entry begins so" : "%.100s: there is no such entry", word);
+	ward_fail(e, found ? EINVAL : ENOENT,
+		  found ? "%.100s: more than one entry begins so"
+			: "%.100s: there is no such entry",
+		  word);
 	return ward_remedy(e, "see ward wasm ls");
 }
 
-static int drop_one(int dir_fd, const char *name, const struct options *o, struct json *j, struct ward_err *e)
+static int drop_one(int dir_fd, const char *name, const struct options *o, struct json *j,
+		    struct ward_err *e)
 {
 	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT) {
 		ward_fail_errno(e, "cannot remove %s", name);
@@ -110,7 +121,8 @@ static int drop(const struct options *o, const struct wasm_items *v, int dir_fd,
 		size_t which = i;
 		int r = all ? 0 : find(v, o->words[i + 1], &which, e);
 
-		r = r < 0 ? say_error(e, o->json, EXIT_REFUSED) : drop_one(dir_fd, v->items[which].name, o, &j, e);
+		r = r < 0 ? say_error(e, o->json, EXIT_REFUSED)
+			  : drop_one(dir_fd, v->items[which].name, o, &j, e);
 		code = code ? code : r;
 	}
 	if (o->json)
@@ -126,7 +138,9 @@ static int act(const struct options *o, bool ls, struct ward_err *e)
 
 	if (r >= 0)
 		r = wasm_store_list(c.dir_fd, &v, e);
-	r = r < 0 ? say_error(e, o->json, EXIT_REFUSED) : ls ? list(o, &v) : drop(o, &v, c.dir_fd, e);
+	r = r < 0 ? say_error(e, o->json, EXIT_REFUSED)
+	    : ls  ? list(o, &v)
+		  : drop(o, &v, c.dir_fd, e);
 	free(v.items);
 	wasm_store_close(&c);
 	return r;

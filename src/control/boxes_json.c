@@ -1,4 +1,5 @@
-/* Detached sandboxes as JSON. In: entries of the register, answers of ward-box. Out: members of an object. Pure functions. */
+/* Detached sandboxes as JSON. In: entries of the register, answers of ward-box. Out: members of an
+ * object. Pure functions. */
 #include "control/boxes_json.h"
 
 void boxes_json(struct json *j, const struct box_info *i)

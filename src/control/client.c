@@ -1,7 +1,8 @@
 /*
- * The verbs' side of the control socket. In: a sandbox of the user's own. Out: answers, checked (control.h). Runs with the user's
- * rights outside of every sandbox. ward-box may be dead, killed or stopped at any moment: every wait has an end, and what a
- * killed one left is finished by whoever notices first.
+ * The verbs' side of the control socket. In: a sandbox of the user's own. Out: answers, checked
+ * (control.h). Runs with the user's rights outside of every sandbox. ward-box may be dead, killed
+ * or stopped at any moment: every wait has an end, and what a killed one left is finished by
+ * whoever notices first.
  */
 #include "control/client.h"
 
@@ -17,15 +18,17 @@
 #include "state/runs.h"
 
 #define CONNECT_MS 2000
-#define ENDING_MS 300000	/* the sweep of a huge workspace */
+#define ENDING_MS 300000 /* the sweep of a huge workspace */
 
 int client_fail_not_alive(const struct box_info *i, struct ward_err *e)
 {
 	if (i->state == BOX_ENDED)
-		ward_fail(e, ESRCH, "the sandbox %s has ended with exit code %d", i->id, i->exit_code);
+		ward_fail(e, ESRCH, "the sandbox %s has ended with exit code %d", i->id,
+			  i->exit_code);
 	else
 		ward_fail(e, ESRCH, "the sandbox %s is dead: its supervisor was killed", i->id);
-	return ward_remedy(e, "ward logs %s shows what it wrote, ward rm %s removes it", i->id, i->id);
+	return ward_remedy(e, "ward logs %s shows what it wrote, ward rm %s removes it", i->id,
+			   i->id);
 }
 
 /* It is on record as living; between that and now it may have ended. */
@@ -43,7 +46,9 @@ static int explain_connect(const struct box_info *i, int error, struct ward_err 
 	if (r < 0)
 		return r;
 	ward_fail(e, error, "cannot reach the sandbox %s: %s", i->id, strerror(error));
-	return ward_remedy(e, "its supervisor is process %d; ward rm --force %s ends and removes it", i->pid, i->id);
+	return ward_remedy(e,
+			   "its supervisor is process %d; ward rm --force %s ends and removes it",
+			   i->pid, i->id);
 }
 
 int client_connect(const struct box_info *i, struct client *ret_client, struct ward_err *e)
@@ -58,11 +63,12 @@ int client_connect(const struct box_info *i, struct client *ret_client, struct w
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot make a socket");
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/control", runtime, i->id);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/control", runtime,
+		 i->id);
 	while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
 		const struct timespec moment = { .tv_nsec = 5000000 };
 
-		if (errno != EAGAIN && errno != EINTR)	/* EAGAIN: many ask at once */
+		if (errno != EAGAIN && errno != EINTR) /* EAGAIN: many ask at once */
 			return explain_connect(i, errno, e);
 		if (io_now_ms() >= until)
 			return explain_connect(i, ETIMEDOUT, e);
@@ -87,15 +93,19 @@ int client_send_packet(struct client *c, const void *bytes, size_t n, struct war
 		if (errno == EAGAIN && poll(&p, 1, CLIENT_ANSWER_MS) > 0)
 			continue;
 		if (errno == EPIPE || errno == ECONNRESET)
-			return ward_fail(e, ESRCH, "the sandbox %s has closed the connection", c->id);
+			return ward_fail(e, ESRCH, "the sandbox %s has closed the connection",
+					 c->id);
 		return ward_fail_errno(e, "cannot ask the sandbox %s", c->id);
 	}
 	return 0;
 }
 
-int client_send(struct client *c, enum control_op op, unsigned flags, int32_t a, int32_t b, struct ward_err *e)
+int client_send(struct client *c, enum control_op op, unsigned flags, int32_t a, int32_t b,
+		struct ward_err *e)
 {
-	struct control_message m = { .magic = CONTROL_MAGIC, .flags = (uint16_t)flags, .op = op, .a = a, .b = b };
+	struct control_message m = {
+		.magic = CONTROL_MAGIC, .flags = (uint16_t)flags, .op = op, .a = a, .b = b
+	};
 
 	return client_send_packet(c, &m, sizeof(m), e);
 }
@@ -106,7 +116,8 @@ int client_send_exec(struct client *c, const struct control_exec *x, struct ward
 	int r = control_write_exec(x, &packet);
 
 	if (r == -E2BIG) {
-		ward_fail(e, E2BIG, "the command line and its variables are longer than %d bytes", CONTROL_MAX);
+		ward_fail(e, E2BIG, "the command line and its variables are longer than %d bytes",
+			  CONTROL_MAX);
 		return ward_remedy(e, "put it into a file of the workspace");
 	}
 	if (r < 0)
@@ -114,21 +125,24 @@ int client_send_exec(struct client *c, const struct control_exec *x, struct ward
 	return client_send_packet(c, packet.data, packet.len, e);
 }
 
-static int read_answer(const struct client *c, const char *bytes, size_t n, struct client_answer *ret_answer,
-		       struct ward_err *e)
+static int read_answer(const struct client *c, const char *bytes, size_t n,
+		       struct client_answer *ret_answer, struct ward_err *e)
 {
 	if (control_check_answer(bytes, n) < 0)
-		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form", c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form",
+				 c->id);
 	memcpy(&ret_answer->message, bytes, sizeof(ret_answer->message));
 	if (ret_answer->message.op == CONTROL_USAGE)
-		memcpy(&ret_answer->usage, bytes + sizeof(ret_answer->message), sizeof(ret_answer->usage));
+		memcpy(&ret_answer->usage, bytes + sizeof(ret_answer->message),
+		       sizeof(ret_answer->usage));
 	if (ret_answer->message.op != CONTROL_ERROR)
 		return 0;
 	control_read_error(bytes, n, e);
 	return -e->code;
 }
 
-int client_receive(struct client *c, struct client_answer *ret_answer, int timeout_ms, struct ward_err *e)
+int client_receive(struct client *c, struct client_answer *ret_answer, int timeout_ms,
+		   struct ward_err *e)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
 	char bytes[4096];
@@ -143,7 +157,8 @@ int client_receive(struct client *c, struct client_answer *ret_answer, int timeo
 		ward_fail(e, ETIMEDOUT, "the sandbox %s does not answer", c->id);
 		return ward_remedy(e, "ward rm --force %s ends and removes it", c->id);
 	}
-	n = io_recv_fds(c->fd, bytes, sizeof(bytes), ret_answer->fds, CONTROL_FDS_MAX, &ret_answer->fd_count);
+	n = io_recv_fds(c->fd, bytes, sizeof(bytes), ret_answer->fds, CONTROL_FDS_MAX,
+			&ret_answer->fd_count);
 	if (n <= 0)
 		return ward_fail(e, ESRCH, "the sandbox %s has ended", c->id);
 	r = read_answer(c, bytes, (size_t)n, ret_answer, e);
@@ -153,7 +168,8 @@ int client_receive(struct client *c, struct client_answer *ret_answer, int timeo
 	return r;
 }
 
-int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, int32_t b, struct ward_err *e)
+int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, int32_t b,
+	       struct ward_err *e)
 {
 	struct client_answer answer;
 	int r = client_send(c, op, flags, a, b, e);
@@ -161,7 +177,8 @@ int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, 
 	if (r == 0)
 		r = client_receive(c, &answer, CLIENT_ANSWER_MS, e);
 	if (r == 0 && answer.message.op != CONTROL_OK)
-		return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for", c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for",
+				 c->id);
 	return r;
 }
 
@@ -177,15 +194,18 @@ static int try_connect_end(const char *id, struct client *ret_client, struct war
 	box_info_clear(&info);
 	if (r == 0 && !alive)
 		return 1;
-	if (r < 0)	/* -ESRCH: it has ended since we looked */
-		return alive && (ending || r == -ENOENT || r == -ECONNREFUSED || r == -ESRCH) ? -EAGAIN : r;
+	if (r < 0) /* -ESRCH: it has ended since we looked */
+		return alive && (ending || r == -ENOENT || r == -ECONNREFUSED || r == -ESRCH)
+			       ? -EAGAIN
+			       : r;
 	r = client_ask(ret_client, CONTROL_WAIT, 0, 0, 0, e);
 	if (r < 0)
 		client_close(ret_client);
 	return r == -ESRCH ? -EAGAIN : r;
 }
 
-int client_connect_end(const char *id, int timeout_ms, struct client *ret_client, struct ward_err *e)
+int client_connect_end(const char *id, int timeout_ms, struct client *ret_client,
+		       struct ward_err *e)
 {
 	const struct timespec moment = { .tv_nsec = 5000000 };
 	uint64_t until = io_now_ms() + (timeout_ms < 0 ? ENDING_MS : (uint64_t)timeout_ms);
@@ -228,7 +248,8 @@ bool client_is_ending(const char *id)
 		struct box_info now = { 0 };
 		struct ward_err ignored = { 0 };
 
-		ending = boxes_look(id, &now, &ignored) == 0 && now.alive && now.state == BOX_ENDING;
+		ending =
+			boxes_look(id, &now, &ignored) == 0 && now.alive && now.state == BOX_ENDING;
 		was |= ending;
 		box_info_clear(&now);
 		if (ending)

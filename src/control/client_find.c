@@ -1,6 +1,7 @@
 /*
- * Finding sandboxes, and finishing what those left whose supervisor was killed. In: names, ids. Out: entries of the register. For the
- * verbs: what is finished here walks trees and may take its time, which a library does not do to its host program.
+ * Finding sandboxes, and finishing what those left whose supervisor was killed. In: names, ids.
+ * Out: entries of the register. For the verbs: what is finished here walks trees and may take its
+ * time, which a library does not do to its host program.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +26,7 @@ void client_recover(struct boxes *all)
 		if (b->state != BOX_DEAD || b->recovered)
 			continue;
 		if (!recovered && recover_runs(&ignored) < 0)
-			return;		/* the next one tries again; `ward recover` says why */
+			return; /* the next one tries again; `ward recover` says why */
 		recovered = b->recovered = true;
 		boxes_mark_dead(b->id);
 	}
@@ -64,9 +65,11 @@ int client_kill_supervisor(const struct box_info *i, struct ward_err *e)
 	if (fd >= 0 && store_process_start(i->pid) == i->pid_start) {
 		dead.fd = fd;
 		if (syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-			return ward_fail_errno(e, "cannot kill the supervisor %d of %s", i->pid, i->id);
+			return ward_fail_errno(e, "cannot kill the supervisor %d of %s", i->pid,
+					       i->id);
 		if (poll(&dead, 1, DYING_MS) != 1)
-			return ward_fail(e, ETIMEDOUT, "the supervisor %d of %s does not die", i->pid, i->id);
+			return ward_fail(e, ETIMEDOUT, "the supervisor %d of %s does not die",
+					 i->pid, i->id);
 	}
 	if (boxes_look(i->id, &now, e) < 0)
 		return -e->code;

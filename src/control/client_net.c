@@ -1,7 +1,8 @@
 /*
- * The network of a sandbox that runs: asking for it, changing it. In: a connection to its supervisor. Out: rows, gathered over as
- * many answers as they take; each answer was checked (control.h). Between two of them the world may have moved on: a list is
- * what was seen, not one moment.
+ * The network of a sandbox that runs: asking for it, changing it. In: a connection to its
+ * supervisor. Out: rows, gathered over as many answers as they take; each answer was checked
+ * (control.h). Between two of them the world may have moved on: a list is what was seen, not one
+ * moment.
  */
 #include "control/client_net.h"
 #include "policy/units.h"
@@ -17,8 +18,9 @@
 #include "state/runs.h"
 
 #define ROWS_MAX 100000
-#define ANSWER_BYTES (sizeof(struct control_message) + sizeof(struct control_net) + \
-		      CONTROL_NET_ROWS * sizeof(struct control_net_rule))
+#define ANSWER_BYTES                                                                               \
+	(sizeof(struct control_message) + sizeof(struct control_net) +                             \
+	 CONTROL_NET_ROWS * sizeof(struct control_net_rule))
 
 int client_net_find(const char *word, struct box_info *ret_info, struct ward_err *e)
 {
@@ -26,7 +28,8 @@ int client_net_find(const char *word, struct box_info *ret_info, struct ward_err
 	struct boxes runs;
 	int r = runs_list(&runs, &none);
 
-	/* a run in the foreground, then a detached sandbox; what is wrong is said about the latter */
+	/* a run in the foreground, then a detached sandbox; what is wrong is said about the
+	 * latter */
 	if (r == 0) {
 		r = boxes_find_in(&runs, word, ret_info, &none);
 		boxes_clear(&runs);
@@ -45,7 +48,7 @@ int client_net_list(struct boxes *ret_boxes, struct ward_err *e)
 	client_recover(ret_boxes);
 	cap = ret_boxes->len;
 	r = runs_list(&runs, e);
-	for (size_t i = 0; i < runs.len && r == 0; i++)	/* it owns nothing but its id */
+	for (size_t i = 0; i < runs.len && r == 0; i++) /* it owns nothing but its id */
 		if (boxes_add(ret_boxes, &cap, &runs.items[i]) < 0)
 			r = ward_fail(e, ENOMEM, "out of memory");
 	free(runs.items);
@@ -71,18 +74,22 @@ static ssize_t receive(struct client *c, char *bytes, size_t cap, struct ward_er
 	if (n <= 0)
 		return ward_fail(e, ESRCH, "the sandbox %s has ended", c->id);
 	if ((size_t)n > cap || control_check_answer(bytes, (size_t)n) < 0)
-		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form", c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form",
+				 c->id);
 	memcpy(&m, bytes, sizeof(m));
 	if (m.op == CONTROL_ERROR) {
 		control_read_error(bytes, (size_t)n, e);
 		return -e->code;
 	}
-	return m.op == CONTROL_NET ? n : ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for", c->id);
+	return m.op == CONTROL_NET
+		       ? n
+		       : ward_fail(e, EPROTO,
+				   "the sandbox %s gave another answer than was asked for", c->id);
 }
 
 /* All rows of one kind, appended to *rows. */
-static int gather(struct client *c, enum control_net_what what, size_t row_bytes, struct control_net *ret_now, struct buf *rows,
-		  struct ward_err *e)
+static int gather(struct client *c, enum control_net_what what, size_t row_bytes,
+		  struct control_net *ret_now, struct buf *rows, struct ward_err *e)
 {
 	auto_free char *bytes = malloc(ANSWER_BYTES);
 	struct control_message m = { 0 };
@@ -102,8 +109,11 @@ static int gather(struct client *c, enum control_net_what what, size_t row_bytes
 		memcpy(&m, bytes, sizeof(m));
 		memcpy(ret_now, bytes + sizeof(m), sizeof(*ret_now));
 		if (m.a != (int32_t)what || (m.b && m.b <= from))
-			return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for", c->id);
-		buf_add(rows, bytes + sizeof(m) + sizeof(*ret_now), control_net_rows(bytes, (size_t)n) * row_bytes);
+			return ward_fail(e, EPROTO,
+					 "the sandbox %s gave another answer than was asked for",
+					 c->id);
+		buf_add(rows, bytes + sizeof(m) + sizeof(*ret_now),
+			control_net_rows(bytes, (size_t)n) * row_bytes);
 	} while (m.b && !rows->failed && rows->len / row_bytes < ROWS_MAX);
 	return rows->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
@@ -141,16 +151,18 @@ void client_net_clear(struct client_net *n)
 	*n = (struct client_net){ 0 };
 }
 
-int client_net_change(struct client *c, bool deny, char *const *lines, size_t count, unsigned seconds, struct control_net *ret,
-		      struct ward_err *e)
+int client_net_change(struct client *c, bool deny, char *const *lines, size_t count,
+		      unsigned seconds, struct control_net *ret, struct ward_err *e)
 {
 	auto_buf packet = { 0 };
 	char bytes[sizeof(struct control_message) + CONTROL_ERROR_BYTES];
-	int r = control_write_net(deny ? CONTROL_NET_DENY : CONTROL_NET_ALLOW, lines, count, seconds, &packet);
+	int r = control_write_net(deny ? CONTROL_NET_DENY : CONTROL_NET_ALLOW, lines, count,
+				  seconds, &packet);
 	ssize_t n;
 
 	if (r == -E2BIG) {
-		ward_fail(e, E2BIG, "more than %d rules in one change, or too long ones", CONTROL_NET_LINES);
+		ward_fail(e, E2BIG, "more than %d rules in one change, or too long ones",
+			  CONTROL_NET_LINES);
 		return ward_remedy(e, "make several changes of it");
 	}
 	if (r < 0)
@@ -189,8 +201,11 @@ static void json_limits(struct json *j, const struct control_net_limits *l)
 	const struct {
 		const char *name;
 		uint64_t value;
-	} rows[] = { { "connections", l->connections }, { "connection_rate", l->connection_rate }, { "receive_bytes", l->receive_bytes },
-		     { "send_bytes", l->send_bytes }, { "bandwidth", l->bandwidth }, { "request_rate", l->request_rate } };
+	} rows[] = {
+		{ "connections", l->connections },     { "connection_rate", l->connection_rate },
+		{ "receive_bytes", l->receive_bytes }, { "send_bytes", l->send_bytes },
+		{ "bandwidth", l->bandwidth },         { "request_rate", l->request_rate }
+	};
 
 	json_begin_object(j, "limits");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -202,7 +217,8 @@ static void json_limits(struct json *j, const struct control_net_limits *l)
 }
 
 /* What requests have used of their budgets. */
-static void json_budget(struct json *j, const struct control_net_limits *l, uint64_t requests, uint64_t spent, uint64_t held)
+static void json_budget(struct json *j, const struct control_net_limits *l, uint64_t requests,
+			uint64_t spent, uint64_t held)
 {
 	uint64_t left = l->spend > spent ? l->spend - spent : 0;
 
@@ -257,7 +273,8 @@ size_t client_net_service_open(const struct client_net *n, const struct control_
 	return open;
 }
 
-static void json_service(struct json *j, const struct client_net *n, const struct control_net_rule *r)
+static void json_service(struct json *j, const struct client_net *n,
+			 const struct control_net_rule *r)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "service", r->text);

@@ -1,6 +1,7 @@
 /*
- * The secrets of a sandbox that runs: asking for them, granting, revoking. In: a connection to its supervisor. Out: rows and placeholders.
- * A secret that is granted goes along as a descriptor; no message has one.
+ * The secrets of a sandbox that runs: asking for them, granting, revoking. In: a connection to its
+ * supervisor. Out: rows and placeholders. A secret that is granted goes along as a descriptor; no
+ * message has one.
  */
 #include "control/client_secret.h"
 
@@ -11,9 +12,10 @@
 
 #include "base/io.h"
 
-#define ANSWER_MS 30000		/* a source may be a program that takes its time */
+#define ANSWER_MS 30000 /* a source may be a program that takes its time */
 
-static int ask(struct client *c, enum control_op op, const char *text, int fd, struct buf *answer, struct ward_err *e)
+static int ask(struct client *c, enum control_op op, const char *text, int fd, struct buf *answer,
+	       struct ward_err *e)
 {
 	struct control_message m = { .magic = CONTROL_MAGIC, .op = op };
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -39,19 +41,22 @@ static int ask(struct client *c, enum control_op op, const char *text, int fd, s
 	if (n <= 0)
 		return ward_fail(e, ESRCH, "the sandbox %s has ended", c->id);
 	if (control_check_answer(bytes, (size_t)n) < 0)
-		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form", c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form",
+				 c->id);
 	memcpy(&m, bytes, sizeof(m));
 	if (m.op == CONTROL_ERROR) {
 		control_read_error(bytes, (size_t)n, e);
 		return -e->code;
 	}
 	if (m.op != CONTROL_SECRETS)
-		return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for", c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for",
+				 c->id);
 	buf_add(answer, bytes + sizeof(m), (size_t)n - sizeof(m));
 	return answer->failed ? ward_fail(e, ENOMEM, "out of memory") : m.a;
 }
 
-int client_secret_list(struct client *c, struct secrets_row **ret, size_t *ret_count, struct ward_err *e)
+int client_secret_list(struct client *c, struct secrets_row **ret, size_t *ret_count,
+		       struct ward_err *e)
 {
 	auto_buf answer = { 0 };
 	int r = ask(c, CONTROL_SECRET_LIST, NULL, -1, &answer, e);
@@ -67,7 +72,8 @@ int client_secret_list(struct client *c, struct secrets_row **ret, size_t *ret_c
 	return 0;
 }
 
-int client_secret_grant(struct client *c, const char *line, int value_fd, char **ret_shown, struct ward_err *e)
+int client_secret_grant(struct client *c, const char *line, int value_fd, char **ret_shown,
+			struct ward_err *e)
 {
 	auto_buf answer = { 0 };
 	int r = ask(c, CONTROL_SECRET_GRANT, line, value_fd, &answer, e);

@@ -1,7 +1,8 @@
 /*
- * The codec of the control socket. In: bytes of a peer that has the user's rights, or says so. Out: messages. Pure functions over
- * (pointer, length): no I/O, no clock, nothing is believed that is not checked. A request that passed control_check_request()
- * has the strings that its counts promise, each ended within the packet.
+ * The codec of the control socket. In: bytes of a peer that has the user's rights, or says so. Out:
+ * messages. Pure functions over (pointer, length): no I/O, no clock, nothing is believed that is
+ * not checked. A request that passed control_check_request() has the strings that its counts
+ * promise, each ended within the packet.
  */
 #include "control/control.h"
 
@@ -29,14 +30,15 @@ static int check_exec(const struct control_message *m, const char *text, size_t 
 {
 	const char *at = text;
 
-	if (m->flags & CONTROL_CHECKPOINT && (m->flags != (CONTROL_CHECKPOINT | CONTROL_INPUT) || m->a != 1 || m->b))
+	if (m->flags & CONTROL_CHECKPOINT &&
+	    (m->flags != (CONTROL_CHECKPOINT | CONTROL_INPUT) || m->a != 1 || m->b))
 		return -EINVAL;
 	if (m->a < 1 || m->a > WORDS_MAX || m->b < 0 || m->b > WORDS_MAX ||
 	    count_strings(text, n) != 1 + (ssize_t)m->a + (ssize_t)m->b)
 		return -EINVAL;
 	for (int32_t i = 0; i < 1 + m->a + m->b; i++) {
 		if (i == 1 && !*at)
-			return -EINVAL;	/* the command has no name */
+			return -EINVAL; /* the command has no name */
 		if (i > m->a && (*at == '=' || !strchr(at, '=')))
 			return -EINVAL;
 		at += strlen(at) + 1;
@@ -57,13 +59,15 @@ int control_check_request(const void *bytes, size_t n)
 		return check_exec(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
 	if (m.op == CONTROL_NET_ALLOW || m.op == CONTROL_NET_DENY)
 		return m.a >= 1 && m.a <= CONTROL_NET_LINES && m.b >= 0 &&
-				       count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == m.a ?
-			       0 :
-			       -EINVAL;
+				       count_strings((const char *)bytes + sizeof(m),
+						     n - sizeof(m)) == m.a
+			       ? 0
+			       : -EINVAL;
 	if (m.op == CONTROL_NET_SHOW && (m.a < 0 || m.a >= CONTROL_NET_WHATS || m.b < 0))
 		return -EINVAL;
 	if (m.op == CONTROL_SECRET_GRANT || m.op == CONTROL_SECRET_REVOKE)
-		return count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0 : -EINVAL;
+		return count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0
+											  : -EINVAL;
 	if (m.op == CONTROL_SIGNAL && (m.a < 1 || m.a > 64))
 		return -EINVAL;
 	if (m.op == CONTROL_STOP && m.a < 0)
@@ -75,18 +79,21 @@ int control_check_request(const void *bytes, size_t n)
 
 static size_t net_row(int32_t what)
 {
-	return what == CONTROL_NET_RULES ? sizeof(struct control_net_rule) : sizeof(struct control_net_flow);
+	return what == CONTROL_NET_RULES ? sizeof(struct control_net_rule)
+					 : sizeof(struct control_net_flow);
 }
 
 /* Whole rows, and every text in them ended. */
 static int check_net(const struct control_message *m, const char *rest, size_t n)
 {
-	size_t row = net_row(m->a), text = m->a == CONTROL_NET_RULES ? sizeof(((struct control_net_rule *)0)->text) :
-								      sizeof(((struct control_net_flow *)0)->host);
+	size_t row = net_row(m->a), text = m->a == CONTROL_NET_RULES
+						   ? sizeof(((struct control_net_rule *)0)->text)
+						   : sizeof(((struct control_net_flow *)0)->host);
 
 	if (m->a < 0 || m->a >= CONTROL_NET_WHATS || m->b < 0 || n < sizeof(struct control_net))
 		return -EINVAL;
-	if (!memchr(rest + offsetof(struct control_net, workspace), '\0', sizeof(((struct control_net *)0)->workspace)))
+	if (!memchr(rest + offsetof(struct control_net, workspace), '\0',
+		    sizeof(((struct control_net *)0)->workspace)))
 		return -EINVAL;
 	rest += sizeof(struct control_net);
 	n -= sizeof(struct control_net);
@@ -129,10 +136,18 @@ int control_check_answer(const void *bytes, size_t n)
 		return check_net(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
 	case CONTROL_SECRETS:
 		if (m.a < 0)
-			return m.a == -1 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0 : -EINVAL;
-		return (size_t)m.a == (n - sizeof(m)) / sizeof(struct secrets_row) && (n - sizeof(m)) % sizeof(struct secrets_row) == 0 ? 0 : -EINVAL;
+			return m.a == -1 && count_strings((const char *)bytes + sizeof(m),
+							  n - sizeof(m)) == 1
+				       ? 0
+				       : -EINVAL;
+		return (size_t)m.a == (n - sizeof(m)) / sizeof(struct secrets_row) &&
+				       (n - sizeof(m)) % sizeof(struct secrets_row) == 0
+			       ? 0
+			       : -EINVAL;
 	case CONTROL_ERROR:
-		return m.a > 0 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 3 ? 0 : -EINVAL;
+		return m.a > 0 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 3
+			       ? 0
+			       : -EINVAL;
 	default:
 		return -EINVAL;
 	}
@@ -153,7 +168,9 @@ static int add_strings(char *const *list, struct buf *out, int32_t *ret_count)
 
 int control_write_exec(const struct control_exec *x, struct buf *out)
 {
-	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_EXEC, .flags = (uint16_t)x->flags };
+	struct control_message m = { .magic = CONTROL_MAGIC,
+				     .op = CONTROL_EXEC,
+				     .flags = (uint16_t)x->flags };
 	size_t at = out->len;
 	int r;
 
@@ -168,21 +185,28 @@ int control_write_exec(const struct control_exec *x, struct buf *out)
 	return control_check_request(out->data + at, out->len - at);
 }
 
-int control_write_net(enum control_op op, char *const *lines, size_t count, unsigned seconds, struct buf *out)
+int control_write_net(enum control_op op, char *const *lines, size_t count, unsigned seconds,
+		      struct buf *out)
 {
-	struct control_message m = { .magic = CONTROL_MAGIC, .op = op, .a = (int32_t)count, .b = (int32_t)seconds };
+	struct control_message m = {
+		.magic = CONTROL_MAGIC, .op = op, .a = (int32_t)count, .b = (int32_t)seconds
+	};
 
 	if (count > CONTROL_NET_LINES)
 		return -E2BIG;
 	buf_add(out, &m, sizeof(m));
 	for (size_t i = 0; i < count; i++)
 		buf_add(out, lines[i], strlen(lines[i]) + 1);
-	return out->failed ? -ENOMEM : out->len > CONTROL_MAX ? -E2BIG : control_check_request(out->data, out->len);
+	return out->failed              ? -ENOMEM
+	       : out->len > CONTROL_MAX ? -E2BIG
+					: control_check_request(out->data, out->len);
 }
 
 void control_write_error(const struct ward_err *e, struct buf *out)
 {
-	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_ERROR, .a = e->code > 0 ? e->code : EIO };
+	struct control_message m = { .magic = CONTROL_MAGIC,
+				     .op = CONTROL_ERROR,
+				     .a = e->code > 0 ? e->code : EIO };
 
 	buf_add(out, &m, sizeof(m));
 	buf_add(out, e->what, strlen(e->what) + 1);

@@ -1,61 +1,88 @@
-/* What the verbs and ward-box say to each other over a control socket: one packet a message. Pure functions. */
+/* What the verbs and ward-box say to each other over a control socket: one packet a message. Pure
+ * functions. */
 #ifndef WARD_CONTROL_CONTROL_H
 #define WARD_CONTROL_CONTROL_H
 
 #include "limit/limits.h"
 
-#define CONTROL_MAGIC 0x7764	/* "dw": and the protocol's first version */
-#define CONTROL_MAX 131072	/* a message with what stands behind it */
+#define CONTROL_MAGIC 0x7764 /* "dw": and the protocol's first version */
+#define CONTROL_MAX 131072   /* a message with what stands behind it */
 #define CONTROL_FDS_MAX 4
-#define CONTROL_ERROR_BYTES (sizeof(struct ward_err))	/* an ERROR's texts are no longer than that */
+/* an ERROR's texts are no longer than that */
+#define CONTROL_ERROR_BYTES (sizeof(struct ward_err))
 
 enum control_op {
 	/* to ward-box */
-	CONTROL_STATS = 1,	/* -> CONTROL_USAGE */
-	CONTROL_EXEC,		/* a words, b variables; behind it directory, words, variables, each ended by NUL.
-				 * -> CONTROL_STARTED, later CONTROL_EXITED or CONTROL_FAILED; the end of the connection is a
-				 * hang-up for the command */
-	CONTROL_SIGNAL,		/* a: signal, to the command of this connection, else to the sandbox's own -> CONTROL_OK */
-	CONTROL_KILL,		/* every process at once -> CONTROL_OK */
-	CONTROL_STOP,		/* a: milliseconds between SIGTERM and force -> CONTROL_OK */
-	CONTROL_PAUSE,		/* -> CONTROL_OK when every process stands still. a 1: right before a kill, by the quickest means */
-	CONTROL_RESUME,		/* -> CONTROL_OK */
-	CONTROL_WAIT,		/* -> CONTROL_OK; the connection ends when the sandbox has, and its result is kept */
-	CONTROL_ATTACH,		/* flags -> CONTROL_STARTED with one descriptor: output out of it, input into it; a 1: the
-				 * command has a terminal. Later CONTROL_TURN */
-	CONTROL_SIZE,		/* of an attached terminal: a rows, b columns; no answer */
-	CONTROL_NET_SHOW,	/* a: enum control_net_what, b: the first row -> CONTROL_NET */
-	CONTROL_NET_ALLOW,	/* a rules, b: seconds or 0; behind it the rules, each ended by NUL -> CONTROL_NET when they are in force */
+	CONTROL_STATS = 1, /* -> CONTROL_USAGE */
+	/* a words, b variables; behind it directory, words, variables, each ended by NUL. ->
+	 * CONTROL_STARTED, later CONTROL_EXITED or CONTROL_FAILED; the end of the connection is a
+	 * hang-up for the command */
+	CONTROL_EXEC,
+	/* a: signal, to the command of this connection, else to the sandbox's own -> CONTROL_OK */
+	CONTROL_SIGNAL,
+	CONTROL_KILL, /* every process at once -> CONTROL_OK */
+	CONTROL_STOP, /* a: milliseconds between SIGTERM and force -> CONTROL_OK */
+	/* -> CONTROL_OK when every process stands still. a 1: right before a kill, by the quickest
+	 * means */
+	CONTROL_PAUSE,
+	CONTROL_RESUME, /* -> CONTROL_OK */
+	/* -> CONTROL_OK; the connection ends when the sandbox has, and its result is kept */
+	CONTROL_WAIT,
+	/* flags -> CONTROL_STARTED with one descriptor: output out of it, input into it; a 1: the
+	 * command has a terminal. Later CONTROL_TURN */
+	CONTROL_ATTACH,
+	CONTROL_SIZE,     /* of an attached terminal: a rows, b columns; no answer */
+	CONTROL_NET_SHOW, /* a: enum control_net_what, b: the first row -> CONTROL_NET */
+	/* a rules, b: seconds or 0; behind it the rules, each ended by NUL -> CONTROL_NET when they
+	 * are in force */
+	CONTROL_NET_ALLOW,
 	CONTROL_NET_DENY,
-	CONTROL_SECRET_LIST,	/* -> CONTROL_SECRETS */
-	CONTROL_SECRET_GRANT,	/* behind it the grant's canonical line, ended by NUL; perhaps a descriptor with the secret -> CONTROL_SECRETS */
-	CONTROL_SECRET_REVOKE,	/* behind it a name, ended by NUL -> CONTROL_SECRETS */
+	CONTROL_SECRET_LIST, /* -> CONTROL_SECRETS */
+	/* behind it the grant's canonical line, ended by NUL; perhaps a descriptor with the secret
+	 * -> CONTROL_SECRETS */
+	CONTROL_SECRET_GRANT,
+	CONTROL_SECRET_REVOKE, /* behind it a name, ended by NUL -> CONTROL_SECRETS */
 	CONTROL_REQUESTS,
 	/* from ward-box */
 	CONTROL_OK = 128,
-	CONTROL_ERROR,		/* a: errno; behind it what, why, remedy, each ended by NUL */
-	CONTROL_STARTED,	/* with descriptors: the outer ends of 0 (with CONTROL_INPUT), 1, 2; or both ends of the terminal */
-	CONTROL_EXITED,		/* a: exit code, b: signal or 0 */
-	CONTROL_FAILED,		/* it could not be executed; a: errno, b: 125, 126 or 127 */
-	CONTROL_USAGE,		/* behind it struct control_usage */
-	CONTROL_STOPPED,	/* the command of this connection was stopped on its terminal */
-	CONTROL_TURN,		/* to who is attached: a 1: your input counts; 0: somebody else has taken it over */
-	CONTROL_NET,		/* a: enum control_net_what, b: the row to ask for next or 0; behind it struct control_net, then the rows */
-	CONTROL_SECRETS		/* a rows: behind it struct secrets_row (protocol/secrets.h) each; a -1: behind it a placeholder or "", ended by NUL */
+	CONTROL_ERROR, /* a: errno; behind it what, why, remedy, each ended by NUL */
+	/* with descriptors: the outer ends of 0 (with CONTROL_INPUT), 1, 2; or both ends of the
+	 * terminal */
+	CONTROL_STARTED,
+	CONTROL_EXITED,  /* a: exit code, b: signal or 0 */
+	CONTROL_FAILED,  /* it could not be executed; a: errno, b: 125, 126 or 127 */
+	CONTROL_USAGE,   /* behind it struct control_usage */
+	CONTROL_STOPPED, /* the command of this connection was stopped on its terminal */
+	/* to who is attached: a 1: your input counts; 0: somebody else has taken it over */
+	CONTROL_TURN,
+	/* a: enum control_net_what, b: the row to ask for next or 0; behind it struct control_net,
+	 * then the rows */
+	CONTROL_NET,
+	/* a rows: behind it struct secrets_row (protocol/secrets.h) each; a -1: behind it a
+	 * placeholder or "", ended by NUL */
+	CONTROL_SECRETS
 };
 
-enum control_net_what { CONTROL_NET_SUMMARY, CONTROL_NET_RULES, CONTROL_NET_FLOWS, CONTROL_NET_WHATS };
-#define CONTROL_NET_ROWS 32	/* in one answer */
-#define CONTROL_NET_LINES 64	/* in one change */
+enum control_net_what {
+	CONTROL_NET_SUMMARY,
+	CONTROL_NET_RULES,
+	CONTROL_NET_FLOWS,
+	CONTROL_NET_WHATS
+};
+#define CONTROL_NET_ROWS 32  /* in one answer */
+#define CONTROL_NET_LINES 64 /* in one change */
 
 enum control_flag {
-	CONTROL_INPUT = 1,	/* EXEC: the command's standard input is wanted */
-	CONTROL_TERMINAL = 2,	/* EXEC: on a terminal of its own */
-	CONTROL_CHECKPOINT = 32,	/* EXEC: no command, a checkpoint is made, as plan/inner.h has it; one word. STARTED has a fourth descriptor: its record as far as it is known
-				 * (state/checkpoint.h), and a: the most MiB that can come, 0: not known */
-	CONTROL_COPY = 16,	/* EXEC: no command, files are copied: words "get" PATH, or "put" PATH NAME */
-	CONTROL_READ_ONLY = 4,	/* ATTACH: look only */
-	CONTROL_EXCLUSIVE = 8	/* ATTACH: nobody else's input counts until this one leaves */
+	CONTROL_INPUT = 1,    /* EXEC: the command's standard input is wanted */
+	CONTROL_TERMINAL = 2, /* EXEC: on a terminal of its own */
+	/* EXEC: no command, a checkpoint is made, as plan/inner.h has it; one word. STARTED has a
+	 * fourth descriptor: its record as far as it is known (state/checkpoint.h), and a: the most
+	 * MiB that can come, 0: not known */
+	CONTROL_CHECKPOINT = 32,
+	/* EXEC: no command, files are copied: words "get" PATH, or "put" PATH NAME */
+	CONTROL_COPY = 16,
+	CONTROL_READ_ONLY = 4, /* ATTACH: look only */
+	CONTROL_EXCLUSIVE = 8  /* ATTACH: nobody else's input counts until this one leaves */
 };
 
 struct control_message {
@@ -65,32 +92,36 @@ struct control_message {
 };
 
 struct control_usage {
-	uint64_t memory_bytes, memory_peak_bytes, cpu_ms, pids, disk_bytes, uptime_ms, output_bytes, clients;
+	uint64_t memory_bytes, memory_peak_bytes, cpu_ms, pids, disk_bytes, uptime_ms, output_bytes,
+		clients;
 };
 
-struct control_net_limits {	/* UINT64_MAX: none */
-	uint64_t connections, connection_rate, receive_bytes, send_bytes, bandwidth, request_rate, spend;
+struct control_net_limits { /* UINT64_MAX: none */
+	uint64_t connections, connection_rate, receive_bytes, send_bytes, bandwidth, request_rate,
+		spend;
 };
 
 /* The network of a sandbox as it is now. */
 struct control_net {
 	uint64_t generation;
-	uint64_t connections, bytes_in, bytes_out, names, denied;	/* since the start */
-	uint64_t open;			/* connections */
-	uint64_t requests, spent, held;	/* looked into; on language models, in millionths: for good, and by requests under way */
+	uint64_t connections, bytes_in, bytes_out, names, denied; /* since the start */
+	uint64_t open;                                            /* connections */
+	/* looked into; on language models, in millionths: for good, and by requests under way */
+	uint64_t requests, spent, held;
 	struct control_net_limits limits;
-	uint32_t rules, closed;		/* in all; by the change that was asked for */
-	uint8_t mode, state;		/* enum rules_network, enum egress_state */
-	uint8_t by_port;		/* the kernel has no nf_tables */
+	uint32_t rules, closed; /* in all; by the change that was asked for */
+	uint8_t mode, state;    /* enum rules_network, enum egress_state */
+	uint8_t by_port;        /* the kernel has no nf_tables */
 	uint8_t unused[5];
-	char workspace[256];		/* cut off when longer */
+	char workspace[256]; /* cut off when longer */
 };
 
 struct control_net_rule {
-	char text[496];			/* "*.example.com:443,8443"; cut off when longer */
+	char text[496]; /* "*.example.com:443,8443"; cut off when longer */
 	uint32_t number;
-	uint8_t deny, added, private, mode;	/* mode: enum rule_mode + 1; 0: by port */
-	uint8_t service, unused[7];	/* one of network.host_services, behind the rules; deny: by a rule */
+	uint8_t deny, added, private, mode; /* mode: enum rule_mode + 1; 0: by port */
+	/* one of network.host_services, behind the rules; deny: by a rule */
+	uint8_t service, unused[7];
 	uint64_t hits, open, bytes_in, bytes_out, lasts_ms, requests, spent, held;
 	struct control_net_limits limits;
 };
@@ -98,28 +129,30 @@ struct control_net_rule {
 struct control_net_flow {
 	char host[256];
 	uint64_t generation, bytes_in, bytes_out, age_ms;
-	int32_t rule;			/* its number, -1: none */
+	int32_t rule; /* its number, -1: none */
 	uint16_t port;
-	uint8_t inward, how;		/* how: enum want_how */
-	uint8_t open, unused[7];	/* open: connected; else it is on its way */
+	uint8_t inward, how;     /* how: enum want_how */
+	uint8_t open, unused[7]; /* open: connected; else it is on its way */
 };
 
 /* What an EXEC asks for. Strings are borrowed. */
 struct control_exec {
-	unsigned flags;		/* enum control_flag */
-	const char *cwd;	/* "": the sandbox's own */
-	char *const *argv;	/* NULL-terminated */
-	char *const *env;	/* NAME=VALUE, NULL-terminated; NULL: none */
+	unsigned flags;    /* enum control_flag */
+	const char *cwd;   /* "": the sandbox's own */
+	char *const *argv; /* NULL-terminated */
+	char *const *env;  /* NAME=VALUE, NULL-terminated; NULL: none */
 };
 
 /* Whether a packet of n bytes is a request, or an answer, of a form that is known. -EINVAL: not. */
 must_check int control_check_request(const void *bytes, size_t n);
 must_check int control_check_answer(const void *bytes, size_t n);
 
-/* Appends an EXEC. -E2BIG: it does not fit into a message; -EINVAL: no command, or a variable that is none. */
+/* Appends an EXEC. -E2BIG: it does not fit into a message; -EINVAL: no command, or a variable that
+ * is none. */
 must_check int control_write_exec(const struct control_exec *x, struct buf *out);
 /* Appends a NET_ALLOW or NET_DENY. */
-must_check int control_write_net(enum control_op op, char *const *lines, size_t count, unsigned seconds, struct buf *out);
+must_check int control_write_net(enum control_op op, char *const *lines, size_t count,
+				 unsigned seconds, struct buf *out);
 /* How many rows stand in a NET that was checked. */
 size_t control_net_rows(const void *bytes, size_t n);
 /* Appends an ERROR. */

@@ -1,9 +1,10 @@
 /*
- * What a sandbox says when files are copied out of it, and where on the host they may go. In: records (protocol/guest.h) that
- * hostile code may have chosen. Out: files beneath one place. Runs with the user's rights. A name is checked before it is used,
- * its parents are opened beneath the place (copy_place.c) through no link, and the file itself is made new: whoever can write there
- * meanwhile (a place in the workspace) gains nothing by turning names around. Links are made only if they stay within the
- * copied tree.
+ * What a sandbox says when files are copied out of it, and where on the host they may go. In:
+ * records (protocol/guest.h) that hostile code may have chosen. Out: files beneath one place. Runs
+ * with the user's rights. A name is checked before it is used, its parents are opened beneath the
+ * place (copy_place.c) through no link, and the file itself is made new: whoever can write there
+ * meanwhile (a place in the workspace) gains nothing by turning names around. Links are made only
+ * if they stay within the copied tree.
  */
 #include "control/copy.h"
 
@@ -36,7 +37,8 @@ int copy_check_head(const void *bytes, size_t n, struct guest_copy *ret_head)
 	if (h.magic != GUEST_COPY_MAGIC || h.type < GUEST_COPY_DIR || h.type > GUEST_COPY_END ||
 	    h.name_len > GUEST_COPY_NAME_MAX || h.size > FILE_MAX)
 		return -EINVAL;
-	if (h.type == GUEST_COPY_LINK ? h.size > GUEST_COPY_NAME_MAX : h.size && h.type != GUEST_COPY_FILE)
+	if (h.type == GUEST_COPY_LINK ? h.size > GUEST_COPY_NAME_MAX
+				      : h.size && h.type != GUEST_COPY_FILE)
 		return -EINVAL;
 	if (h.type == GUEST_COPY_END && h.name_len)
 		return -EINVAL;
@@ -72,7 +74,7 @@ bool copy_link_stays(const char *path, const char *target, size_t target_len)
 	if (!target_len || target[0] == '/' || memchr(target, 0, target_len))
 		return false;
 	for (const char *s = path; *s; s++)
-		depth += *s == '/';	/* directories above the link, within the tree */
+		depth += *s == '/'; /* directories above the link, within the tree */
 	for (size_t begin = 0, i = 0; i <= target_len; i++) {
 		size_t len = i - begin;
 
@@ -80,7 +82,9 @@ bool copy_link_stays(const char *path, const char *target, size_t target_len)
 			continue;
 		if (len == 2 && target[begin] == '.' && target[begin + 1] == '.') {
 			if (down || depth-- == 0)
-				return false;	/* behind a name it depends on what stands there: that may be a link up */
+				/* behind a name it depends on what stands there: that may be a link
+				 * up */
+				return false;
 		} else if (len && !(len == 1 && target[begin] == '.')) {
 			down = true;
 		}
@@ -94,7 +98,7 @@ bool copy_link_stays(const char *path, const char *target, size_t target_len)
 struct receiver {
 	int in_fd;
 	const struct copy_place *place;
-	int root_fd;		/* the directory that is copied, once it is made; -1: not yet */
+	int root_fd; /* the directory that is copied, once it is made; -1: not yet */
 	char path[GUEST_COPY_NAME_MAX + 1];
 	char *chunk;
 	struct copy_report *report;
@@ -162,7 +166,8 @@ static int write_chunk(int fd, const char *bytes, size_t n)
 	return lseek(fd, (off_t)n, SEEK_CUR) < 0 ? -errno : 0;
 }
 
-/* Takes the content out of the stream whatever happens, so that the next record is one; the first failure counts. */
+/* Takes the content out of the stream whatever happens, so that the next record is one; the first
+ * failure counts. */
 static int take_content(struct receiver *v, int fd, uint64_t size, int *ret_failure)
 {
 	while (size) {
@@ -180,7 +185,8 @@ static int take_content(struct receiver *v, int fd, uint64_t size, int *ret_fail
 	return 0;
 }
 
-static int make_file(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h, int *ret_failure)
+static int make_file(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h,
+		     int *ret_failure)
 {
 	auto_fd fd = -1;
 	int r;
@@ -188,7 +194,8 @@ static int make_file(struct receiver *v, int dir_fd, const char *name, const str
 	if (dir_fd >= 0 && unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
 		*ret_failure = -errno;
 	if (dir_fd >= 0 && !*ret_failure) {
-		fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, h->mode & 0777);
+		fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    h->mode & 0777);
 		if (fd < 0)
 			*ret_failure = -errno;
 	}
@@ -199,7 +206,8 @@ static int make_file(struct receiver *v, int dir_fd, const char *name, const str
 	return r;
 }
 
-static int make_link(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h, int *ret_failure)
+static int make_link(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h,
+		     int *ret_failure)
 {
 	char target[GUEST_COPY_NAME_MAX + 1];
 	int r = io_read_exactly(v->in_fd, target, (size_t)h->size);
@@ -207,7 +215,8 @@ static int make_link(struct receiver *v, int dir_fd, const char *name, const str
 	if (r < 0)
 		return r;
 	target[h->size] = '\0';
-	if (!v->path[0] || !copy_link_stays(v->path, target, (size_t)h->size))	/* the top is never a link: the inner side follows it */
+	/* the top is never a link: the inner side follows it */
+	if (!v->path[0] || !copy_link_stays(v->path, target, (size_t)h->size))
 		*ret_failure = -EXDEV;
 	else if (dir_fd >= 0 && unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
 		*ret_failure = -errno;
@@ -249,15 +258,19 @@ static int take_record(struct receiver *v)
 	else if (h.type == GUEST_COPY_LINK)
 		r = make_link(v, dir, name, &h, &failure);
 	if (failure)
-		copy_note(v->report, v->path, "%s", failure == -EXDEV ? "a link that leads out of what is copied was left out"
-							   : strerror(-failure));
+		copy_note(v->report, v->path, "%s",
+			  failure == -EXDEV ? "a link that leads out of what is copied was left out"
+					    : strerror(-failure));
 	return r;
 }
 
-int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *report, struct ward_err *e)
+int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *report,
+		 struct ward_err *e)
 {
 	auto_free char *chunk = malloc(CHUNK_BYTES);
-	struct receiver v = { .in_fd = in_fd, .place = place, .root_fd = -1, .chunk = chunk, .report = report };
+	struct receiver v = {
+		.in_fd = in_fd, .place = place, .root_fd = -1, .chunk = chunk, .report = report
+	};
 	int r = chunk ? 0 : -ENOMEM;
 
 	progress_begin(report->progress, 0);
@@ -266,8 +279,9 @@ int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *
 	own_close_fd(&v.root_fd);
 	if (r > 0)
 		return 0;
-	ward_fail(e, -r, r == -EPIPE ? "the sandbox stopped in the middle of the copy: it is not complete"
-				     : "the sandbox sent something that is no copy: it is not complete");
+	ward_fail(e, -r,
+		  r == -EPIPE ? "the sandbox stopped in the middle of the copy: it is not complete"
+			      : "the sandbox sent something that is no copy: it is not complete");
 	return -e->code;
 }
 
@@ -283,10 +297,13 @@ int copy_receive_end(int in_fd, struct ward_err *e)
 	if (r == 0)
 		r = io_read_exactly(in_fd, name, h.name_len);
 	if (r < 0)
-		return ward_fail(e, -r, "the sandbox stopped in the middle of the copy: it is not complete");
+		return ward_fail(
+			e, -r, "the sandbox stopped in the middle of the copy: it is not complete");
 	name[h.name_len] = '\0';
 	if (h.type == GUEST_COPY_ERROR)
-		return ward_fail(e, h.error ? (int)(h.error & 0xfff) : EIO, "%.300s inside: %s", *name ? name : "the place",
-				 strerror((int)(h.error & 0xfff)));
-	return h.type == GUEST_COPY_END ? 0 : ward_fail(e, EPROTO, "the sandbox sent something that is no answer");
+		return ward_fail(e, h.error ? (int)(h.error & 0xfff) : EIO, "%.300s inside: %s",
+				 *name ? name : "the place", strerror((int)(h.error & 0xfff)));
+	return h.type == GUEST_COPY_END
+		       ? 0
+		       : ward_fail(e, EPROTO, "the sandbox sent something that is no answer");
 }

@@ -4,10 +4,11 @@
  * there. Runs with the user's rights.
  *
  * The copy is received into a directory of its own beside the place (copy_stage.c), so that nothing
- * has its name before it was judged. The sweep runs over it there; then each name is asked for before
- * it moves to its place, also those in a directory that moves as a whole. Where a directory of that name is there already the two are joined, name by name;
- * whatever else is there is replaced, never followed. Whoever can write the place meanwhile (the
- * sandbox itself, in its workspace) can write the directory beside it too, and gains nothing.
+ * has its name before it was judged. The sweep runs over it there; then each name is asked for
+ * before it moves to its place, also those in a directory that moves as a whole. Where a directory
+ * of that name is there already the two are joined, name by name; whatever else is there is
+ * replaced, never followed. Whoever can write the place meanwhile (the sandbox itself, in its
+ * workspace) can write the directory beside it too, and gains nothing.
  */
 #include "control/copy.h"
 
@@ -27,8 +28,8 @@ struct admit {
 	struct copy_report *report;
 	char path[2 * GUEST_COPY_NAME_MAX]; /* of the present name, relative to the place */
 	size_t len;
-	size_t top_len; /* of the name at the place, which reports leave out */
-	int refused_fd; /* what is refused goes there */
+	size_t top_len;   /* of the name at the place, which reports leave out */
+	int refused_fd;   /* what is refused goes there */
 	unsigned refused; /* how much has */
 };
 
@@ -46,7 +47,8 @@ static void refuse(struct admit *a, const char *why)
 /* Appends a name to the present path; false: it is too long. */
 static bool path_add(struct admit *a, const char *name)
 {
-	int n = snprintf(a->path + a->len, sizeof(a->path) - a->len, "%s%s", a->len ? "/" : "", name);
+	int n = snprintf(a->path + a->len, sizeof(a->path) - a->len, "%s%s", a->len ? "/" : "",
+			 name);
 
 	if (n < 0 || (size_t)n >= sizeof(a->path) - a->len) {
 		a->path[a->len] = '\0';
@@ -94,8 +96,10 @@ static bool sift(struct admit *a, int dir_fd, const char *name)
 
 		if (is_dot(d->d_name))
 			continue;
-		fine = path_add(a, d->d_name) && fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-		why = fine ? gate_refuses(a->gate, a->path, (unsigned char)IFTODT(st.st_mode)) : NULL;
+		fine = path_add(a, d->d_name) &&
+		       fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		why = fine ? gate_refuses(a->gate, a->path, (unsigned char)IFTODT(st.st_mode))
+			   : NULL;
 		if (why) {
 			snprintf(away, sizeof(away), ".%u", ++a->refused);
 			fine = renameat2(fd, d->d_name, a->refused_fd, away, RENAME_NOREPLACE) == 0;
@@ -158,7 +162,8 @@ static int admit_entry(struct admit *a, int from_fd, int to_fd, const char *name
 	else if (S_ISDIR(st.st_mode) && there && S_ISDIR(old.st_mode))
 		r = join(a, from_fd, to_fd, name);
 	else if (there && S_ISDIR(st.st_mode) != S_ISDIR(old.st_mode))
-		copy_note(a->report, shown(a), "%s", strerror(S_ISDIR(old.st_mode) ? EISDIR : ENOTDIR));
+		copy_note(a->report, shown(a), "%s",
+			  strerror(S_ISDIR(old.st_mode) ? EISDIR : ENOTDIR));
 	else if (S_ISDIR(st.st_mode) && !sift(a, from_fd, name))
 		refuse(a, "not all of it could be looked at");
 	else if (renameat2(from_fd, name, to_fd, name, there ? 0 : RENAME_NOREPLACE) < 0)
@@ -204,7 +209,8 @@ int copy_receive_judged(int in_fd, const struct copy_place *place, const struct 
 
 	if (r == 0 && gate.closed.len) {
 		ward_fail(e, EPERM, "%.200s: %.300s", place->name, gate.closed.data);
-		r = ward_remedy(e, "look at it elsewhere first; --protected copies it all the same");
+		r = ward_remedy(e,
+				"look at it elsewhere first; --protected copies it all the same");
 	}
 	if (r == 0)
 		r = copy_stage_begin(place->dir_fd, &stage, e);

@@ -1,7 +1,8 @@
 /*
- * Where on the host ward cp reads and writes. In: a path that the user typed, and the directories that the sandbox can write. Out: an open
- * file or directory. Runs with the user's rights. The path is walked name by name: a link is followed only if it stands where the
- * sandbox cannot have made it. What the user calls such a directory does not matter, nor whose link led into it: it is the
+ * Where on the host ward cp reads and writes. In: a path that the user typed, and the directories
+ * that the sandbox can write. Out: an open file or directory. Runs with the user's rights. The path
+ * is walked name by name: a link is followed only if it stands where the sandbox cannot have made
+ * it. What the user calls such a directory does not matter, nor whose link led into it: it is the
  * directory that holds the link that counts, by the path the kernel has for it.
  */
 #include <errno.h>
@@ -12,12 +13,12 @@
 #include "base/path.h"
 #include "control/copy.h"
 
-#define LINKS_MAX 40	/* as the kernel's */
+#define LINKS_MAX 40 /* as the kernel's */
 
 struct place_walk {
 	const struct strv *writable;
-	int fd;			/* the directory that is reached */
-	char *rest;		/* what is still to be walked; owned */
+	int fd;     /* the directory that is reached */
+	char *rest; /* what is still to be walked; owned */
 	unsigned links;
 	struct ward_err *e;
 };
@@ -46,12 +47,14 @@ static int follow(struct place_walk *w, int link_fd, const char *name, const cha
 	ssize_t n;
 
 	if (is_writable(w)) {
-		ward_fail(w->e, ELOOP, "%.300s is a link in a directory that the sandbox can write", name);
+		ward_fail(w->e, ELOOP, "%.300s is a link in a directory that the sandbox can write",
+			  name);
 		return ward_remedy(w->e, "the sandbox may have made it: name what it stands for");
 	}
 	n = readlinkat(link_fd, "", target, sizeof(target) - 1);
 	if (n < 0 || ++w->links > LINKS_MAX)
-		return ward_fail(w->e, n < 0 ? errno : ELOOP, "cannot follow the link %.300s", name);
+		return ward_fail(w->e, n < 0 ? errno : ELOOP, "cannot follow the link %.300s",
+				 name);
 	target[n] = '\0';
 	if (asprintf(&longer, "%s/%s", target, rest) < 0)
 		return ward_fail(w->e, ENOMEM, "out of memory");
@@ -94,7 +97,8 @@ static int step(struct place_walk *w, int flags, int *ret_fd)
 	return 1;
 }
 
-static int open_at_host(const char *path, const struct strv *writable, int flags, struct ward_err *e)
+static int open_at_host(const char *path, const struct strv *writable, int flags,
+			struct ward_err *e)
 {
 	struct place_walk w = { .writable = writable, .rest = strdup(path), .e = e };
 	int fd = -1, r = 0;
@@ -121,8 +125,8 @@ int copy_open_source(const char *path, const struct strv *writable, struct ward_
 	return take_fd(&fd);
 }
 
-int copy_open_place(const char *path, const char *base, const struct strv *writable, struct copy_place *ret_place,
-		    struct ward_err *e)
+int copy_open_place(const char *path, const char *base, const struct strv *writable,
+		    struct copy_place *ret_place, struct ward_err *e)
 {
 	struct ward_err probe = { 0 };
 	char *slash;

@@ -1,7 +1,8 @@
 /*
- * Files on their way into a sandbox. In: a file or directory of the user's, open. Out: records (protocol/guest.h) for the inner side.
- * Runs with the user's rights. The tree may be changed by others while it is read: below the top nothing is opened through a
- * link, links are copied as links, and of each file exactly as many bytes go as were announced.
+ * Files on their way into a sandbox. In: a file or directory of the user's, open. Out: records
+ * (protocol/guest.h) for the inner side. Runs with the user's rights. The tree may be changed by
+ * others while it is read: below the top nothing is opened through a link, links are copied as
+ * links, and of each file exactly as many bytes go as were announced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +30,11 @@ static void note(struct sender *v, const char *why)
 
 static int put_head(struct sender *v, enum guest_copy_type type, unsigned mode, uint64_t size)
 {
-	struct guest_copy h = { .magic = GUEST_COPY_MAGIC, .type = (uint16_t)type, .mode = (uint16_t)(mode & 0777),
-				.name_len = (uint32_t)v->len, .size = size };
+	struct guest_copy h = { .magic = GUEST_COPY_MAGIC,
+				.type = (uint16_t)type,
+				.mode = (uint16_t)(mode & 0777),
+				.name_len = (uint32_t)v->len,
+				.size = size };
 	int r = io_write_all(v->out_fd, &h, sizeof(h));
 
 	return r < 0 ? r : io_write_all(v->out_fd, v->path, v->len);
@@ -48,7 +52,7 @@ static int put_file(struct sender *v, int fd, const struct stat *st)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {	/* it became shorter, or cannot be read: zeros, and it is said */
+		if (n <= 0) { /* it became shorter, or cannot be read: zeros, and it is said */
 			if (size == (uint64_t)st->st_size || n < 0)
 				note(v, n < 0 ? strerror(errno) : "it became shorter meanwhile");
 			n = (ssize_t)want;
@@ -87,7 +91,8 @@ static int put_entry(struct sender *v, int dir_fd, const char *name, unsigned de
 		note(v, "a name in it is too long");
 		return 0;
 	}
-	v->len += (size_t)snprintf(v->path + len, sizeof(v->path) - len, "%s%s", len ? "/" : "", name);
+	v->len += (size_t)snprintf(v->path + len, sizeof(v->path) - len, "%s%s", len ? "/" : "",
+				   name);
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd >= 0)
 		r = put_tree(v, fd, deep);
@@ -128,7 +133,8 @@ static int put_tree(struct sender *v, int fd, unsigned deep)
 	else if (S_ISDIR(st.st_mode) && deep < GUEST_COPY_DEEP)
 		return put_dir(v, fd, &st, deep);
 	else
-		note(v, S_ISDIR(st.st_mode) ? "too many directories within each other" : "it is neither a file nor a directory");
+		note(v, S_ISDIR(st.st_mode) ? "too many directories within each other"
+					    : "it is neither a file nor a directory");
 	return 0;
 }
 

@@ -4,9 +4,9 @@
  *
  * What a sandbox made and nothing has judged must not stay, so a second process removes the stage:
  * it waits for the end of a pipe that the first one holds, and that comes when the copy is done, on
- * Ctrl-C, and on SIGKILL. It has a session of its own, so no signal reaches it from a terminal. Only
- * if both are killed (a power failure) the stage is left; its lock is free then, and the next copy
- * to the same directory removes it.
+ * Ctrl-C, and on SIGKILL. It has a session of its own, so no signal reaches it from a terminal.
+ * Only if both are killed (a power failure) the stage is left; its lock is free then, and the next
+ * copy to the same directory removes it.
  */
 #include "control/copy_stage.h"
 
@@ -165,5 +165,6 @@ int copy_stage_end(struct copy_stage *s, struct ward_err *e)
 	while (s->cleaner && waitpid(s->cleaner, &status, 0) < 0 && errno == EINTR)
 		;
 	s->cleaner = 0;
-	return status ? ward_fail(e, EIO, "cannot remove the directory " PREFIX "... of the copy") : 0;
+	return status ? ward_fail(e, EIO, "cannot remove the directory " PREFIX "... of the copy")
+		      : 0;
 }

@@ -9,12 +9,15 @@
 #include "base/own.h"
 
 struct copy_stage {
-	int new_fd; /* the copy is received here */
+	int new_fd;     /* the copy is received here */
 	int refused_fd; /* what is taken out of it goes here */
-	int life_fd; /* as long as somebody has it open, the directory stays */
-	pid_t cleaner; /* the process that removes it; 0: none */
+	int life_fd;    /* as long as somebody has it open, the directory stays */
+	pid_t cleaner;  /* the process that removes it; 0: none */
 };
-#define NO_COPY_STAGE { .new_fd = -1, .refused_fd = -1, .life_fd = -1 }
+#define NO_COPY_STAGE                                                                              \
+	{                                                                                          \
+		.new_fd = -1, .refused_fd = -1, .life_fd = -1                                      \
+	}
 
 /* Removes what a copy left there whose processes were all killed, then makes the directory. Call
  * copy_stage_end() in any case. */

@@ -1,6 +1,7 @@
 /*
- * Answers of a secret store. In: JSON from a server (or a program) that the user named, untrusted all the same. Out: one text, copied into
- * the caller's locked memory; what else was read is zeroed. Pure functions, fuzzed; run in ward-secrets.
+ * Answers of a secret store. In: JSON from a server (or a program) that the user named, untrusted
+ * all the same. Out: one text, copied into the caller's locked memory; what else was read is
+ * zeroed. Pure functions, fuzzed; run in ward-secrets.
  */
 #include "creds/answer.h"
 
@@ -58,12 +59,15 @@ static int take(const struct node *n, uint8_t *ret, size_t room, size_t *ret_n)
 	return 0;
 }
 
-int answer_read(const uint8_t *bytes, size_t n, const char *field, uint8_t *ret, size_t *ret_n, uint64_t *ret_lease_s, struct ward_err *e)
+int answer_read(const uint8_t *bytes, size_t n, const char *field, uint8_t *ret, size_t *ret_n,
+		uint64_t *ret_lease_s, struct ward_err *e)
 {
 	struct ward_err ignored = { 0 };
 	struct reader reader = { .name = "", .e = &ignored };
 	auto_node root = n <= ANSWER_MAX ? json_read(&reader, bytes, n) : NULL;
-	const struct node *lease = root && root->kind == NODE_MAP ? node_get(root, "lease_duration") : NULL, *found = NULL;
+	const struct node *lease = root && root->kind == NODE_MAP ? node_get(root, "lease_duration")
+								  : NULL,
+			  *found = NULL;
 	const struct node *data = root && root->kind == NODE_MAP ? node_get(root, "data") : NULL;
 	unsigned count = 0;
 	size_t room = *ret_n;
@@ -87,7 +91,9 @@ int answer_read(const uint8_t *bytes, size_t n, const char *field, uint8_t *ret,
 	}
 	r = found && found->kind == NODE_STRING ? take(found, ret, room, ret_n) : -EINVAL;
 	wipe(root);
-	return r < 0 ? ward_fail(e, EINVAL, "the answer has no text at %.100s", field ? field : "data") : 0;
+	return r < 0 ? ward_fail(e, EINVAL, "the answer has no text at %.100s",
+				 field ? field : "data")
+		     : 0;
 }
 
 int answer_read_aws(const uint8_t *bytes, size_t n, uint8_t *ret, size_t *ret_n, struct ward_err *e)
@@ -107,7 +113,9 @@ int answer_read_aws(const uint8_t *bytes, size_t n, uint8_t *ret, size_t *ret_n,
 			break;
 		if (at)
 			ret[at++] = '\n';
-		r = at < room && part && part->kind == NODE_STRING ? take(part, ret + at, room - at - 1, &len) : -EINVAL;
+		r = at < room && part && part->kind == NODE_STRING
+			    ? take(part, ret + at, room - at - 1, &len)
+			    : -EINVAL;
 		at += len;
 	}
 	wipe(root);

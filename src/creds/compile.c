@@ -1,7 +1,8 @@
 /*
- * The scanner's database. In: every secret and every placeholder. Out: one serialised vectorscan database of all their forms. The compiler
- * copies what it is given all over its heap, so it runs in a child of its own, which ends when it has written the result: no such
- * copy outlives it. ward-keys needs the small part of vectorscan that only looks.
+ * The scanner's database. In: every secret and every placeholder. Out: one serialised vectorscan
+ * database of all their forms. The compiler copies what it is given all over its heap, so it runs
+ * in a child of its own, which ends when it has written the result: no such copy outlives it.
+ * ward-keys needs the small part of vectorscan that only looks.
  */
 #include "creds/keeper.h"
 
@@ -16,8 +17,10 @@
 #include "base/io.h"
 #include "creds/forms.h"
 
-#define BEGUN_LEAST 16		/* characters: who knows all but the last can try that one out, so they are more than is ever seen of a secret otherwise (SCAN_SEEN_MAX) */
-#define BEGUN_MOST 64		/* enough of a long one, and patterns stay small */
+/* characters: who knows all but the last can try that one out, so they are more than is ever seen
+ * of a secret otherwise (SCAN_SEEN_MAX) */
+#define BEGUN_LEAST 16
+#define BEGUN_MOST 64 /* enough of a long one, and patterns stay small */
 
 _Static_assert(FORMS + FORMS_BASIC <= PATTERN_BEGUN, "a form fits into a pattern's id");
 _Static_assert(GRANT_VALUES + EARLIER_MAX <= 256, "a value fits into a pattern's id");
@@ -26,8 +29,8 @@ struct pattern {
 	uint32_t id, bytes;
 };
 
-/* How many characters other secrets of its kind begin with, too. Of a JSON web token only what it ends with is its own: before that stand the head and the claims, of an encrypted one
- * the head. */
+/* How many characters other secrets of its kind begin with, too. Of a JSON web token only what it
+ * ends with is its own: before that stand the head and the claims, of an encrypted one the head. */
 static size_t common_length(const uint8_t *bytes, size_t n)
 {
 	const uint8_t *first, *second, *third;
@@ -40,9 +43,11 @@ static size_t common_length(const uint8_t *bytes, size_t n)
 	return second ? (size_t)((third ? first : second) + 1 - bytes) : 0;
 }
 
-/* A server may cut off what it sends: from so many characters of the form on it is the secret that begins there, what its placeholder and others of its kind begin with and half
- * of the rest, or enough of it. 0: none. */
-static size_t begun_length(const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n, size_t form_n)
+/* A server may cut off what it sends: from so many characters of the form on it is the secret that
+ * begins there, what its placeholder and others of its kind begin with and half of the rest, or
+ * enough of it. 0: none. */
+static size_t begun_length(const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n,
+			   size_t form_n)
 {
 	size_t known = 0, common = common_length(bytes, n), half;
 
@@ -70,34 +75,41 @@ static void emit_text(struct emitting *e, uint32_t id, size_t n)
 		e->fine = e->emit(e->to, &p, sizeof(p)) && e->emit(e->to, e->room, n);
 }
 
-/* Hands out (id, length, bytes) of each form. What a grant sends as Basic, writers get in base64. shown: the placeholder of a secret; NULL: these are one themselves. */
-static void emit_forms(struct emitting *e, uint32_t id, const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n)
+/* Hands out (id, length, bytes) of each form. What a grant sends as Basic, writers get in base64.
+ * shown: the placeholder of a secret; NULL: these are one themselves. */
+static void emit_forms(struct emitting *e, uint32_t id, const uint8_t *bytes, size_t n,
+		       const uint8_t *shown, size_t shown_n)
 {
 	const struct policy_grant *g = e->grant;
 	unsigned count = FORMS + (g->way == GRANT_BASIC ? FORMS_BASIC : 0);
 	size_t before = g->user ? strlen(g->user) + 1 : 1;
 
 	for (unsigned f = 0; f < count; f++) {
-		size_t len = f < FORMS ? form_write((enum form)f, bytes, n, e->room) :
-					 form_write_basic((enum form)(f - FORMS + FORM_WRITERS), bytes, n, before, e->room);
+		size_t len = f < FORMS ? form_write((enum form)f, bytes, n, e->room)
+				       : form_write_basic((enum form)(f - FORMS + FORM_WRITERS),
+							  bytes, n, before, e->room);
 
 		emit_text(e, id | f, len);
 		if (shown && len)
-			emit_text(e, id | f | PATTERN_BEGUN, begun_length(bytes, n, shown, shown_n, len));
+			emit_text(e, id | f | PATTERN_BEGUN,
+				  begun_length(bytes, n, shown, shown_n, len));
 	}
 	explicit_bzero(e->room, FORM_ROOM(n));
 }
 
 bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 {
-	struct emitting e = { .emit = emit, .to = to, .room = safe_take(&k->safe, FORM_ROOM(SECRET_MOST)) };
+	struct emitting e = { .emit = emit,
+			      .to = to,
+			      .room = safe_take(&k->safe, FORM_ROOM(SECRET_MOST)) };
 
 	e.fine = e.room;
 	for (size_t i = 0; e.fine && i < k->count; i++) {
 		struct kept *g = k->kept[i];
 		e.grant = &g->grant;
 		for (size_t v = 0; v < g->secret.count; v++)
-			emit_forms(&e, PATTERN_ID(i, v, 0, 0), g->secret.values[v], g->secret.bytes[v], g->shown[v], g->shown_bytes[v]);
+			emit_forms(&e, PATTERN_ID(i, v, 0, 0), g->secret.values[v],
+				   g->secret.bytes[v], g->shown[v], g->shown_bytes[v]);
 		for (size_t v = 0; v < g->earlier_count; v++) {
 			size_t which = g->earlier[v].which;
 
@@ -105,7 +117,8 @@ bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 				   g->earlier[v].bytes, g->shown[which], g->shown_bytes[which]);
 		}
 		for (size_t v = 0; v < GRANT_VALUES && g->shown[v]; v++)
-			emit_forms(&e, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], NULL, 0);
+			emit_forms(&e, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], NULL,
+				   0);
 	}
 	safe_give(&k->safe, e.room);
 	return e.fine;
@@ -193,7 +206,8 @@ static int read_result(struct keeper *k, int fd, uint8_t **ret, size_t *ret_n)
 		safe_give(&k->safe, all);
 		return -ENOMEM;
 	}
-	safe_shrink(&k->safe, all, n);	/* else giving it back would touch pages that nobody needs */
+	/* else giving it back would touch pages that nobody needs */
+	safe_shrink(&k->safe, all, n);
 	*ret = all;
 	*ret_n = n;
 	return 0;

@@ -1,6 +1,7 @@
 /*
- * Forms of a secret. In: its bytes. Out: the bytes that stand for it in base64 (of each alignment, both alphabets), in hexadecimal, in a
- * URL, in a JSON text, in HTML: writers of these differ in which characters they escape, and how. What two forms have in common is made once. Pure; run by
+ * Forms of a secret. In: its bytes. Out: the bytes that stand for it in base64 (of each alignment,
+ * both alphabets), in hexadecimal, in a URL, in a JSON text, in HTML: writers of these differ in
+ * which characters they escape, and how. What two forms have in common is made once. Pure; run by
  * ward-secrets to make the patterns, and by keys to put a secret in.
  */
 #include "creds/forms.h"
@@ -14,7 +15,8 @@ static const char for_url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 static const char digits[] = "0123456789abcdef";
 static const char capitals[] = "0123456789ABCDEF";
 
-/* The characters that n bytes behind `shift` unknown ones decide alone: from the first up to the end. */
+/* The characters that n bytes behind `shift` unknown ones decide alone: from the first up to the
+ * end. */
 static size_t base64_first(unsigned shift)
 {
 	return shift ? shift + 1 : 0;
@@ -34,7 +36,8 @@ static uint8_t base64_at(const uint8_t *value, unsigned shift, size_t i, const c
 	return (uint8_t)alphabet[bits];
 }
 
-static size_t base64_inner(const uint8_t *value, size_t n, unsigned shift, const char *alphabet, uint8_t *out)
+static size_t base64_inner(const uint8_t *value, size_t n, unsigned shift, const char *alphabet,
+			   uint8_t *out)
 {
 	size_t len = 0;
 
@@ -48,7 +51,9 @@ size_t form_base64(const uint8_t *value, size_t n, uint8_t *out)
 	size_t len = 0;
 
 	for (size_t i = 0; i < n; i += 3) {
-		uint32_t v = (uint32_t)value[i] << 16 | (i + 1 < n ? (uint32_t)value[i + 1] << 8 : 0) | (i + 2 < n ? value[i + 2] : 0);
+		uint32_t v = (uint32_t)value[i] << 16 |
+			     (i + 1 < n ? (uint32_t)value[i + 1] << 8 : 0) |
+			     (i + 2 < n ? value[i + 2] : 0);
 
 		out[len++] = (uint8_t)standard[v >> 18];
 		out[len++] = (uint8_t)standard[v >> 12 & 63];
@@ -75,7 +80,8 @@ void form_hex(const uint8_t *bytes, size_t n, char *out)
 
 static bool is_unreserved(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-._~", c));
 }
 
 static size_t percent(const uint8_t *value, size_t n, bool all, const char *alphabet, uint8_t *out)
@@ -111,41 +117,70 @@ static bool has_any(const uint8_t *bytes, size_t n, const char *of)
 
 /* What writers make of characters; each makes it of others. */
 static const struct writer {
-	const char *slashed;	/* behind a backslash */
-	const char *numbered;	/* as \u00XX */
-	const char *digits;	/* of those, and of %XX */
+	const char *slashed;  /* behind a backslash */
+	const char *numbered; /* as \u00XX */
+	const char *digits;   /* of those, and of %XX */
 	struct {
 		char c;
 		char text[8];
 	} named[8];
-	const char *kept;	/* beside letters and digits, all else is %XX; NULL: it is no URL */
-	bool plus;		/* a space is + */
+	const char *kept; /* beside letters and digits, all else is %XX; NULL: it is no URL */
+	bool plus;        /* a space is + */
 } writers[FORMS] = {
-#define AMP_LT_GT { '&', "&amp;" }, { '<', "&lt;" }, { '>', "&gt;" }
-	[FORM_JSON] = { .slashed = "\"\\/" },						/* PHP, Swift */
-	[FORM_JSON_QUOTES] = { .slashed = "\"\\" },					/* nearly everybody */
-	[FORM_JSON_GO] = { .slashed = "\"\\", .numbered = "<>&", .digits = digits },	/* and Rails */
+#define AMP_LT_GT                                                                                  \
+	{ '&', "&amp;" }, { '<', "&lt;" },                                                         \
+	{                                                                                          \
+		'>', "&gt;"                                                                        \
+	}
+	/* PHP, Swift */
+	[FORM_JSON] = { .slashed = "\"\\/" },
+	[FORM_JSON_QUOTES] = { .slashed = "\"\\" }, /* nearly everybody */
+	/* and Rails */
+	[FORM_JSON_GO] = { .slashed = "\"\\", .numbered = "<>&", .digits = digits },
 	[FORM_JSON_NET] = { .slashed = "\\", .numbered = "\"&'+<>`", .digits = capitals },
 	[FORM_JSON_GSON] = { .slashed = "\"\\", .numbered = "<>&='", .digits = digits },
-	[FORM_JSON_PHP] = { .slashed = "\\/", .numbered = "<>&'\"", .digits = capitals },	/* into HTML: Laravel, Drupal */
-	[FORM_JSON_DJANGO] = { .numbered = "\\'\"<>&=-;`", .digits = capitals },		/* escapejs */
+	[FORM_JSON_PHP] = { .slashed = "\\/",
+			    .numbered = "<>&'\"",
+			    .digits = capitals }, /* into HTML: Laravel, Drupal */
+	/* escapejs */
+	[FORM_JSON_DJANGO] = { .numbered = "\\'\"<>&=-;`", .digits = capitals },
 	[FORM_HTML] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#39;" } } },
-	[FORM_HTML_GO] = { .named = { AMP_LT_GT, { '"', "&#34;" }, { '\'', "&#39;" }, { '+', "&#43;" } } },
-	[FORM_HTML_PYTHON] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#x27;" } } },	/* and React */
+	[FORM_HTML_GO] = { .named = { AMP_LT_GT,
+				      { '"', "&#34;" },
+				      { '\'', "&#39;" },
+				      { '+', "&#43;" } } },
+	[FORM_HTML_PYTHON] = { .named = { AMP_LT_GT,
+					  { '"', "&quot;" },
+					  { '\'', "&#x27;" } } }, /* and React */
 	[FORM_HTML_JINJA] = { .named = { AMP_LT_GT, { '"', "&#34;" }, { '\'', "&#39;" } } },
 	[FORM_HTML_PHP] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#039;" } } },
-	[FORM_HTML_TEXT] = { .named = { AMP_LT_GT } },					/* between tags, XML */
-	[FORM_HTML_OWASP] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#x27;" }, { '/', "&#x2F;" } } },
-	[FORM_HTML_MUSTACHE] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#39;" }, { '/', "&#x2F;" }, { '`', "&#x60;" }, { '=', "&#x3D;" } } },
-	[FORM_HTML_HANDLEBARS] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#x27;" }, { '`', "&#x60;" }, { '=', "&#x3D;" } } },
-	[FORM_URL] = { .kept = "-._~", .digits = capitals },				/* RFC 3986; Go's queries */
+	[FORM_HTML_TEXT] = { .named = { AMP_LT_GT } }, /* between tags, XML */
+	[FORM_HTML_OWASP] = { .named = { AMP_LT_GT,
+					 { '"', "&quot;" },
+					 { '\'', "&#x27;" },
+					 { '/', "&#x2F;" } } },
+	[FORM_HTML_MUSTACHE] = { .named = { AMP_LT_GT,
+					    { '"', "&quot;" },
+					    { '\'', "&#39;" },
+					    { '/', "&#x2F;" },
+					    { '`', "&#x60;" },
+					    { '=', "&#x3D;" } } },
+	[FORM_HTML_HANDLEBARS] = { .named = { AMP_LT_GT,
+					      { '"', "&quot;" },
+					      { '\'', "&#x27;" },
+					      { '`', "&#x60;" },
+					      { '=', "&#x3D;" } } },
+	[FORM_URL] = { .kept = "-._~", .digits = capitals }, /* RFC 3986; Go's queries */
 	[FORM_URL_LOWER] = { .kept = "-._~", .digits = digits },
-	[FORM_URL_QUOTE] = { .kept = "-._~/", .digits = capitals },			/* Python */
-	[FORM_URL_COMPONENT] = { .kept = "-._~!'()*", .digits = capitals },		/* JavaScript */
-	[FORM_URL_SEGMENT] = { .kept = "-._~$&+=:@", .digits = capitals },		/* Go's paths */
-	[FORM_URL_PATH] = { .kept = "-._~!$&'()*+,;=:@/", .digits = capitals },		/* what may stand in a path stays */
-	[FORM_URL_FORM] = { .kept = "-._", .digits = capitals, .plus = true },		/* PHP */
-	[FORM_URL_FORM_STAR] = { .kept = "-._*", .digits = capitals, .plus = true },	/* Java, browsers */
+	[FORM_URL_QUOTE] = { .kept = "-._~/", .digits = capitals }, /* Python */
+	/* JavaScript */
+	[FORM_URL_COMPONENT] = { .kept = "-._~!'()*", .digits = capitals },
+	[FORM_URL_SEGMENT] = { .kept = "-._~$&+=:@", .digits = capitals }, /* Go's paths */
+	/* what may stand in a path stays */
+	[FORM_URL_PATH] = { .kept = "-._~!$&'()*+,;=:@/", .digits = capitals },
+	[FORM_URL_FORM] = { .kept = "-._", .digits = capitals, .plus = true }, /* PHP */
+	/* Java, browsers */
+	[FORM_URL_FORM_STAR] = { .kept = "-._*", .digits = capitals, .plus = true },
 	[FORM_URL_FORM_NET] = { .kept = "-._!*()", .digits = digits, .plus = true },
 #undef AMP_LT_GT
 };
@@ -153,7 +188,7 @@ static const struct writer {
 /* A text that is escaped: a value, or the inner characters of its base64. */
 struct text {
 	const uint8_t *value;
-	size_t n, from, end;	/* characters */
+	size_t n, from, end; /* characters */
 	unsigned shift;
 	bool base64;
 };
@@ -275,7 +310,12 @@ size_t form_write(enum form f, const uint8_t *value, size_t n, uint8_t *out)
 size_t form_write_basic(enum form f, const uint8_t *value, size_t n, size_t before, uint8_t *out)
 {
 	unsigned shift = (unsigned)(before % 3);
-	struct text t = { .value = value, .n = n, .from = base64_first(shift), .end = base64_end(n, shift), .shift = shift, .base64 = true };
+	struct text t = { .value = value,
+			  .n = n,
+			  .from = base64_first(shift),
+			  .end = base64_end(n, shift),
+			  .shift = shift,
+			  .base64 = true };
 	size_t len = n && f >= FORM_WRITERS && f < FORMS ? write_text(f, &t, out) : 0;
 
 	return len >= FORM_LEAST ? len : 0;

@@ -1,8 +1,10 @@
 /*
- * ward-secret-http: asks one URL for a secret, with the token on standard input, and writes the status, a line break and the answer.
- * A program of its own because it links an HTTP client; started by ward-secrets with the user's environment, whose proxy variables
- * count. TLS is always verified, redirects are not followed (the token would go along), answers are bounded. HTTP without TLS only to
- * this machine itself, which policy_grant.c has checked and CURLOPT_PROTOCOLS cannot: it is checked here again.
+ * ward-secret-http: asks one URL for a secret, with the token on standard input, and writes the
+ * status, a line break and the answer. A program of its own because it links an HTTP client;
+ * started by ward-secrets with the user's environment, whose proxy variables count. TLS is always
+ * verified, redirects are not followed (the token would go along), answers are bounded. HTTP
+ * without TLS only to this machine itself, which policy_grant.c has checked and CURLOPT_PROTOCOLS
+ * cannot: it is checked here again.
  */
 #include <curl/curl.h>
 #include <stdio.h>
@@ -31,7 +33,8 @@ static size_t take(char *bytes, size_t size, size_t count, void *to)
 
 static int is_near(const char *url)
 {
-	return strncmp(url, "http://127.0.0.1", 16) == 0 || strncmp(url, "http://localhost", 16) == 0 || strncmp(url, "http://[::1]", 12) == 0;
+	return strncmp(url, "http://127.0.0.1", 16) == 0 ||
+	       strncmp(url, "http://localhost", 16) == 0 || strncmp(url, "http://[::1]", 12) == 0;
 }
 
 /* "X-Vault-Token: TOKEN" of standard input; "" when there is none. */
@@ -71,9 +74,12 @@ int main(int argc, char **argv)
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "ward");
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &answer);
-	if (curl_easy_perform(c) == CURLE_OK && curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK) {
+	if (curl_easy_perform(c) == CURLE_OK &&
+	    curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK) {
 		printf("%03ld\n", status);
-		r = fwrite(answer.bytes, 1, answer.n, stdout) == answer.n && fflush(stdout) == 0 ? 0 : 1;
+		r = fwrite(answer.bytes, 1, answer.n, stdout) == answer.n && fflush(stdout) == 0
+			    ? 0
+			    : 1;
 	}
 	explicit_bzero(header, sizeof(header));
 	explicit_bzero(&answer, sizeof(answer));

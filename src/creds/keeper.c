@@ -1,7 +1,8 @@
 /*
- * The secrets of one sandbox, from the first fetch to the last use. In: grants. Out: values in locked memory, placeholders, and the order to
- * ward-keys what it may use until when. A value lives for its ttl or its lease, whichever is shorter; before that its source is
- * asked again. One that cannot be renewed runs out and is not used any more. Runs in ward-secrets.
+ * The secrets of one sandbox, from the first fetch to the last use. In: grants. Out: values in
+ * locked memory, placeholders, and the order to ward-keys what it may use until when. A value lives
+ * for its ttl or its lease, whichever is shorter; before that its source is asked again. One that
+ * cannot be renewed runs out and is not used any more. Runs in ward-secrets.
  */
 #include "creds/keeper.h"
 
@@ -30,7 +31,10 @@ static void drop(struct keeper *k, struct kept *g)
 
 static struct source_place place_of(struct keeper *k)
 {
-	return (struct source_place){ .safe = &k->safe, .seen = &k->seen, .program_dir_fd = k->program_dir_fd, .meanwhile = &k->meanwhile };
+	return (struct source_place){ .safe = &k->safe,
+				      .seen = &k->seen,
+				      .program_dir_fd = k->program_dir_fd,
+				      .meanwhile = &k->meanwhile };
 }
 
 static int make_placeholder(struct kept *g, size_t i, struct ward_err *e)
@@ -48,11 +52,14 @@ static int make_placeholder(struct kept *g, size_t i, struct ward_err *e)
 	for (size_t k = 0; k < n; k++)
 		same += shown[k] == g->secret.values[i][k];
 	if (n - same < 6)
-		return ward_fail(e, EINVAL, "the secret has too few letters and digits to be told from other text");
+		return ward_fail(
+			e, EINVAL,
+			"the secret has too few letters and digits to be told from other text");
 	return 0;
 }
 
-/* How long the value counts, and when its source is asked again: a fifth of the time before, a minute at most. */
+/* How long the value counts, and when its source is asked again: a fifth of the time before, a
+ * minute at most. */
 static void set_times(struct kept *g, uint64_t now)
 {
 	uint64_t ttl = g->grant.ttl_ms, early;
@@ -94,7 +101,8 @@ int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e)
 	if (r == 0) {
 		if (fd >= 0)
 			g->grant.from = GRANT_HANDED;
-		r = fd >= 0 ? source_read(&place, &g->grant, fd, &g->secret, e) : source_fetch(&place, &g->grant, &g->secret, e);
+		r = fd >= 0 ? source_read(&place, &g->grant, fd, &g->secret, e)
+			    : source_fetch(&place, &g->grant, &g->secret, e);
 		if (r < 0)
 			ward_wrap(e, "the secret of grant %s", g->grant.name);
 	}
@@ -125,7 +133,9 @@ int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e)
 		g->state = SECRET_REVOKED;
 		g->renew_at_ms = 0;
 		keys_tell_revoked(k, i);
-		return 0;	/* its value is kept: it must still not leak, and every scanner that is made from now on looks for it */
+		/* its value is kept: it must still not leak, and every scanner that is made from
+		 * now on looks for it */
+		return 0;
 	}
 	ward_fail(e, ENOENT, "the sandbox has no grant %.64s", name);
 	return ward_remedy(e, "ward secret ls shows those it has");
@@ -223,7 +233,7 @@ static void renew_one(struct keeper *k, size_t number, uint64_t now)
 	struct ward_err e = { 0 };
 	int r = source_fetch(&place, &g->grant, &fresh, &e);
 
-	if (g->state == SECRET_REVOKED) {	/* while its source was asked */
+	if (g->state == SECRET_REVOKED) { /* while its source was asked */
 		if (r >= 0)
 			secret_forget(&k->safe, &fresh);
 		return;
@@ -272,30 +282,42 @@ int keeper_check_words(const struct keeper *k, struct ward_err *e)
 				const char *word = k->words.items[w];
 				size_t name = strcspn(word, "=");
 
-				if (!memmem(word, strlen(word), k->kept[i]->secret.values[v], k->kept[i]->secret.bytes[v]))
+				if (!memmem(word, strlen(word), k->kept[i]->secret.values[v],
+					    k->kept[i]->secret.bytes[v]))
 					continue;
 				if (name > 60 || !word[name])
-					ward_fail(e, EACCES, "the secret of grant %s stands in the command's own words", k->kept[i]->grant.name);
+					ward_fail(e, EACCES,
+						  "the secret of grant %s stands in the command's "
+						  "own words",
+						  k->kept[i]->grant.name);
 				else
-					ward_fail(e, EACCES, "the secret of grant %s would be inside in the variable %.*s",
+					ward_fail(e, EACCES,
+						  "the secret of grant %s would be inside in the "
+						  "variable %.*s",
 						  k->kept[i]->grant.name, (int)name, word);
-				return ward_remedy(e, "take it out of process.env, --env and the command: the sandbox needs only the placeholder");
+				return ward_remedy(
+					e, "take it out of process.env, --env and the command: the "
+					   "sandbox needs only the placeholder");
 			}
 	return 0;
 }
 
 void keeper_row(const struct kept *g, uint64_t now, struct secrets_row *ret)
 {
-	static const char *const from[] = { "env:", "file:", "cmd:", "keyring:", "", "handed over" };
+	static const char *const from[] = {
+		"env:", "file:", "cmd:", "keyring:", "", "handed over"
+	};
 	auto_buf hosts = { 0 };
 
 	memset(ret, 0, sizeof(*ret));
 	snprintf(ret->name, sizeof(ret->name), "%s", g->grant.name);
-	snprintf(ret->source, sizeof(ret->source), "%s%.130s", from[g->grant.from], g->grant.from == GRANT_HANDED ? "" : g->grant.source);
+	snprintf(ret->source, sizeof(ret->source), "%s%.130s", from[g->grant.from],
+		 g->grant.from == GRANT_HANDED ? "" : g->grant.source);
 	if (g->grant.way == GRANT_QUERY)
 		snprintf(ret->place, sizeof(ret->place), "query %.60s", g->grant.parameter);
 	else if (g->grant.way == GRANT_SIGV4)
-		snprintf(ret->place, sizeof(ret->place), "sigv4 %.30s/%.30s", g->grant.region, g->grant.service);
+		snprintf(ret->place, sizeof(ret->place), "sigv4 %.30s/%.30s", g->grant.region,
+			 g->grant.service);
 	else if (g->grant.way == GRANT_BASIC)
 		snprintf(ret->place, sizeof(ret->place), "basic %.60s", g->grant.user);
 	else

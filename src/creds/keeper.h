@@ -8,19 +8,19 @@
 #define EARLIER_MAX 192
 
 struct kept {
-	char *line;			/* canonical; owned */
+	char *line; /* canonical; owned */
 	struct policy_grant grant;
 	struct secret secret;
 	struct {
-		uint8_t *value;		/* in the safe */
-		size_t bytes, which;	/* which: of the grant's values */
-	} earlier[EARLIER_MAX];		/* other values that it has had: they stay secret */
+		uint8_t *value;      /* in the safe */
+		size_t bytes, which; /* which: of the grant's values */
+	} earlier[EARLIER_MAX];      /* other values that it has had: they stay secret */
 	size_t earlier_count;
-	uint8_t *shown[GRANT_VALUES];	/* placeholders, as long as the first values were; owned */
+	uint8_t *shown[GRANT_VALUES]; /* placeholders, as long as the first values were; owned */
 	size_t shown_bytes[GRANT_VALUES];
 	enum secret_state state;
 	uint64_t uses, expires_at_ms, renew_at_ms;
-	bool told;			/* that it could not be renewed */
+	bool told; /* that it could not be renewed */
 };
 
 struct keeper {
@@ -29,14 +29,15 @@ struct keeper {
 	struct kept *kept[GRANTS_MAX];
 	size_t count;
 	uint32_t leaks;
-	int control_fd, keys_fd;	/* keys_fd -1: it does not run */
+	int control_fd, keys_fd; /* keys_fd -1: it does not run */
 	int program_dir_fd;
 	pid_t keys_pid;
-	struct buf heard;		/* of keys, not yet a whole frame */
-	struct run_meanwhile meanwhile;	/* a revocation waits for no source */
-	struct later *later, *later_last;	/* what was heard meanwhile and can wait (main.c) */
+	struct buf heard;                 /* of keys, not yet a whole frame */
+	struct run_meanwhile meanwhile;   /* a revocation waits for no source */
+	struct later *later, *later_last; /* what was heard meanwhile and can wait (main.c) */
 	unsigned later_count;
-	uint32_t lost;			/* events that the supervisor had no room for, and does not know of */
+	/* events that the supervisor had no room for, and does not know of */
+	uint32_t lost;
 };
 
 /* keeper.c. Adds a grant; its value is fetched, or read from fd where that is not -1 (borrowed). */
@@ -69,10 +70,12 @@ bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to);
 must_check int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, struct ward_err *e);
 
 /* main.c */
-void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n);
+void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes,
+		 size_t n);
 /* A grant was given or taken back: told by who did it, when it is done. */
 void control_change(struct keeper *k, uint32_t kind, const char *name);
-/* An event, for the report and the journal. Never waits: what cannot be told is counted, and the count is told later. */
+/* An event, for the report and the journal. Never waits: what cannot be told is counted, and the
+ * count is told later. */
 void control_event(struct keeper *k, const struct keys_event *event);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * ward-keys, from the outside. In: what ward-secrets keeps. Out: frames over a stream that only the two hold. Started once, when the
- * gateway first is; if it ends, no secret is put in any more. What it says back is counted and passed on, never believed further.
+ * ward-keys, from the outside. In: what ward-secrets keeps. Out: frames over a stream that only the
+ * two hold. Started once, when the gateway first is; if it ends, no secret is put in any more. What
+ * it says back is counted and passed on, never believed further.
  */
 #include "creds/keeper.h"
 
@@ -48,22 +49,31 @@ static bool send_frame(struct keeper *k, enum keys_op op, uint64_t number, size_
 void keys_tell_grant(struct keeper *k, size_t number)
 {
 	struct kept *g = k->kept[number];
-	struct keys_grant said = { .expires_at_ms = g->expires_at_ms, .line_bytes = (uint32_t)strlen(g->line),
-				   .values = (uint32_t)g->secret.count, .state = keeper_state(g, io_now_ms()) };
+	struct keys_grant said = { .expires_at_ms = g->expires_at_ms,
+				   .line_bytes = (uint32_t)strlen(g->line),
+				   .values = (uint32_t)g->secret.count,
+				   .state = keeper_state(g, io_now_ms()) };
 	size_t n = sizeof(said) + said.line_bytes;
 
-	said.uses_left = g->grant.max_uses == POLICY_NONE ? UINT64_MAX : g->grant.max_uses - (g->uses < g->grant.max_uses ? g->uses : g->grant.max_uses);
+	said.uses_left =
+		g->grant.max_uses == POLICY_NONE
+			? UINT64_MAX
+			: g->grant.max_uses -
+				  (g->uses < g->grant.max_uses ? g->uses : g->grant.max_uses);
 	for (size_t i = 0; i < g->secret.count; i++) {
 		said.value_bytes[i] = (uint32_t)g->secret.bytes[i];
 		n += 2 * g->secret.bytes[i];
 	}
-	if (!send_frame(k, KEYS_GRANT, number, n) || !send_all(k, &said, sizeof(said)) || !send_all(k, g->line, said.line_bytes))
+	if (!send_frame(k, KEYS_GRANT, number, n) || !send_all(k, &said, sizeof(said)) ||
+	    !send_all(k, g->line, said.line_bytes))
 		return;
 	for (size_t i = 0; i < g->secret.count; i++)
 		send_all(k, g->secret.values[i], g->secret.bytes[i]);
-	/* a renewed value may have another length than its placeholder: that is cut or filled, and still stands for it */
+	/* a renewed value may have another length than its placeholder: that is cut or filled, and
+	 * still stands for it */
 	for (size_t i = 0; i < g->secret.count; i++) {
-		size_t same = g->shown_bytes[i] < g->secret.bytes[i] ? g->shown_bytes[i] : g->secret.bytes[i];
+		size_t same = g->shown_bytes[i] < g->secret.bytes[i] ? g->shown_bytes[i]
+								     : g->secret.bytes[i];
 
 		send_all(k, g->shown[i], same);
 		for (size_t fill = same; fill < g->secret.bytes[i]; fill++)
@@ -110,7 +120,8 @@ int keys_tell_scanner(struct keeper *k, struct ward_err *e)
 				      "run; see also ulimit -l");
 	}
 	db_bytes = n;
-	if (!send_frame(k, KEYS_SCANNER, 0, sizeof(db_bytes) + n + texts) || !send_all(k, &db_bytes, sizeof(db_bytes)) || !send_all(k, db, n) ||
+	if (!send_frame(k, KEYS_SCANNER, 0, sizeof(db_bytes) + n + texts) ||
+	    !send_all(k, &db_bytes, sizeof(db_bytes)) || !send_all(k, db, n) ||
 	    !scanner_texts(k, send_bytes, k))
 		lost(k);
 	safe_give(&k->safe, db);
@@ -119,17 +130,25 @@ int keys_tell_scanner(struct keeper *k, struct ward_err *e)
 
 static void become_keys(struct keeper *k, int secrets_fd, int link_fd, int trust_fd)
 {
-	static char *const argv[] = { (char *)(uintptr_t)"ward-keys", NULL };
+	static char *const argv[] = { (char *)(uintptr_t) "ward-keys", NULL };
 	static char *const none[] = { NULL };
 	int beside = openat(k->program_dir_fd, "ward-gateway-tls", O_PATH | O_CLOEXEC);
-	int program = fcntl(beside >= 0 ? beside : openat(k->program_dir_fd, "../gateway/ward-gateway-tls", O_PATH | O_CLOEXEC), F_DUPFD_CLOEXEC, 20);
-	int fds[KEYS_FDS_END] = { -1, -1, -1, fcntl(secrets_fd, F_DUPFD_CLOEXEC, 20), fcntl(link_fd, F_DUPFD_CLOEXEC, 20),
+	int program = fcntl(beside >= 0 ? beside
+					: openat(k->program_dir_fd, "../gateway/ward-gateway-tls",
+						 O_PATH | O_CLOEXEC),
+			    F_DUPFD_CLOEXEC, 20);
+	int fds[KEYS_FDS_END] = { -1,
+				  -1,
+				  -1,
+				  fcntl(secrets_fd, F_DUPFD_CLOEXEC, 20),
+				  fcntl(link_fd, F_DUPFD_CLOEXEC, 20),
 				  fcntl(trust_fd, F_DUPFD_CLOEXEC, 20) };
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	fds[0] = fds[1] = fds[2] = fcntl(open("/dev/null", O_RDWR | O_CLOEXEC), F_DUPFD_CLOEXEC, 20);
+	fds[0] = fds[1] = fds[2] =
+		fcntl(open("/dev/null", O_RDWR | O_CLOEXEC), F_DUPFD_CLOEXEC, 20);
 	for (int i = 0; i < KEYS_FDS_END; i++)
 		if (fds[i] < 0 || dup2(fds[i], i) < 0)
 			_exit(125);
@@ -162,7 +181,7 @@ int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e)
 	if (send_frame(k, KEYS_SETTINGS, 0, sizeof(settings)))
 		send_all(k, &settings, sizeof(settings));
 	if (keys_tell_scanner(k, e) < 0) {
-		lost(k);	/* nothing is put in that cannot be looked for */
+		lost(k); /* nothing is put in that cannot be looked for */
 		return -e->code;
 	}
 	for (size_t i = 0; i < k->count && k->keys_fd >= 0; i++)

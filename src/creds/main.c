@@ -1,7 +1,8 @@
 /*
- * ward-secrets: fetches the secrets of one sandbox, renews them, and hands them to ward-keys, which alone uses them. Started by the
- * supervisor of a run whose policy has grants; found beside ward, never in PATH. It has the user's rights, because that is what
- * reading a secret needs: files, programs, the keyring. It sees no byte from inside a sandbox. The supervisor itself never has a
+ * ward-secrets: fetches the secrets of one sandbox, renews them, and hands them to ward-keys, which
+ * alone uses them. Started by the supervisor of a run whose policy has grants; found beside ward,
+ * never in PATH. It has the user's rights, because that is what reading a secret needs: files,
+ * programs, the keyring. It sees no byte from inside a sandbox. The supervisor itself never has a
  * secret. When the supervisor's end of the socket is closed, it ends, and ward-keys with it.
  */
 #include <errno.h>
@@ -18,23 +19,27 @@
 #include "creds/keeper.h"
 #include "base/trim_memory.h"
 
-#define LATER_MAX 32		/* messages that are kept while a source is asked; the others stay in the socket */
-#define LOST_AGAIN_MS 50	/* until it is tried again to tell that events were lost */
+/* messages that are kept while a source is asked; the others stay in the socket */
+#define LATER_MAX 32
+#define LOST_AGAIN_MS 50 /* until it is tried again to tell that events were lost */
 
-static bool send_message(const struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n, int flags)
+static bool send_message(const struct keeper *k, uint32_t op, int32_t code, uint64_t tag,
+			 const void *bytes, size_t n, int flags)
 {
 	struct secrets_message m = { .op = op, .code = code, .tag = tag };
 	union {
 		const void *in;
 		void *out;
 	} data = { .in = bytes };
-	struct iovec parts[] = { { .iov_base = &m, .iov_len = sizeof(m) }, { .iov_base = data.out, .iov_len = n } };
+	struct iovec parts[] = { { .iov_base = &m, .iov_len = sizeof(m) },
+				 { .iov_base = data.out, .iov_len = n } };
 	struct msghdr h = { .msg_iov = parts, .msg_iovlen = 2 };
 
 	return sendmsg(k->control_fd, &h, MSG_NOSIGNAL | flags) >= 0;
 }
 
-void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n)
+void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes,
+		 size_t n)
 {
 	(void)!send_message(k, op, code, tag, bytes, n, 0);
 }
@@ -107,7 +112,7 @@ static void list(struct keeper *k, uint64_t tag)
 	struct secrets_row rows[GRANTS_MAX];
 	uint64_t now = io_now_ms();
 
-	while (k->keys_fd >= 0) {	/* its last counts */
+	while (k->keys_fd >= 0) { /* its last counts */
 		struct pollfd ready = { .fd = k->keys_fd, .events = POLLIN };
 
 		if (poll(&ready, 1, 0) <= 0 || !keys_hear(k))
@@ -136,7 +141,8 @@ static void grant(struct keeper *k, const char *line, int fd, uint64_t tag)
 	}
 	keys_tell_grant(k, k->count - 1);
 	control_change(k, KEYS_EVENT_GRANTED, k->kept[k->count - 1]->grant.name);
-	control_say(k, SECRETS_OK, 0, tag, k->kept[k->count - 1]->shown[0], k->kept[k->count - 1]->shown_bytes[0]);
+	control_say(k, SECRETS_OK, 0, tag, k->kept[k->count - 1]->shown[0],
+		    k->kept[k->count - 1]->shown_bytes[0]);
 }
 
 static void say_not_started(struct keeper *k, const struct ward_err *why)
@@ -152,7 +158,8 @@ static void say_not_started(struct keeper *k, const struct ward_err *why)
 	control_event(k, &event);
 }
 
-static void obey(struct keeper *k, const struct secrets_message *m, const char *text, size_t n, const int *fds, size_t fd_count)
+static void obey(struct keeper *k, const struct secrets_message *m, const char *text, size_t n,
+		 const int *fds, size_t fd_count)
 {
 	struct ward_err e = { 0 };
 
@@ -174,7 +181,7 @@ static void obey(struct keeper *k, const struct secrets_message *m, const char *
 	case SECRETS_KEYS:
 		if (fd_count == 2 && keys_start(k, fds[0], fds[1], &e) < 0)
 			say_not_started(k, &e);
-		slim_now();	/* the compiler of scanners, for one, has done its work */
+		slim_now(); /* the compiler of scanners, for one, has done its work */
 		break;
 	case SECRETS_LIST:
 		list(k, m->tag);
@@ -203,7 +210,7 @@ struct later {
 	struct later *next;
 	struct secrets_message m;
 	int fds[4];
-	size_t fd_count, n;		/* n: bytes of text, a NUL behind them */
+	size_t fd_count, n; /* n: bytes of text, a NUL behind them */
 	char text[];
 };
 
@@ -211,7 +218,8 @@ static struct later *receive(struct keeper *k, bool *gone)
 {
 	static char bytes[SECRETS_MESSAGE_MAX + 1];
 	struct later got = { 0 }, *l;
-	ssize_t n = io_recv_fds(k->control_fd, bytes, SECRETS_MESSAGE_MAX, got.fds, 4, &got.fd_count);
+	ssize_t n =
+		io_recv_fds(k->control_fd, bytes, SECRETS_MESSAGE_MAX, got.fds, 4, &got.fd_count);
 
 	*gone = n < (ssize_t)sizeof(got.m) && n != -EINTR;
 	if (n < (ssize_t)sizeof(got.m))
@@ -236,7 +244,8 @@ static void done_with(struct keeper *k, struct later *l)
 	free(l);
 }
 
-/* A source is being asked, which may take half a minute: a revocation is obeyed at once, the rest in its order afterwards. */
+/* A source is being asked, which may take half a minute: a revocation is obeyed at once, the rest
+ * in its order afterwards. */
 static void hear_meanwhile(void *whose)
 {
 	struct keeper *k = whose;
@@ -295,18 +304,22 @@ static int prepare(struct keeper *k, struct ward_err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	k->program_dir_fd = open(self, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (k->program_dir_fd < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	if (k->program_dir_fd < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return ward_fail_errno(e, "cannot protect ward-secrets");
 	return safe_open(&k->safe, SAFE_BYTES, e);
 }
 
 int main(void)
 {
-	static struct keeper k = { .control_fd = SECRETS_FD_CONTROL, .keys_fd = -1, .program_dir_fd = -1 };
+	static struct keeper k = { .control_fd = SECRETS_FD_CONTROL,
+				   .keys_fd = -1,
+				   .program_dir_fd = -1 };
 	struct ward_err e = { 0 };
 
 	if (fcntl(SECRETS_FD_CONTROL, F_GETFD) < 0) {
-		fprintf(stderr, "ward-secrets: started by ward run where the policy has grants; it does nothing alone\n");
+		fprintf(stderr, "ward-secrets: started by ward run where the policy has grants; it "
+				"does nothing alone\n");
 		return 2;
 	}
 	fcntl(SECRETS_FD_CONTROL, F_SETFD, FD_CLOEXEC);
@@ -317,7 +330,8 @@ int main(void)
 		return 125;
 	}
 	for (;;) {
-		struct pollfd polled[] = { { .fd = k.control_fd, .events = POLLIN }, { .fd = k.keys_fd, .events = POLLIN } };
+		struct pollfd polled[] = { { .fd = k.control_fd, .events = POLLIN },
+					   { .fd = k.keys_fd, .events = POLLIN } };
 
 		if (poll(polled, 2, timeout(&k, io_now_ms())) < 0)
 			continue;

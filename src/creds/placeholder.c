@@ -1,7 +1,8 @@
 /*
- * Placeholders. In: a secret and random bytes. Out: a text of the same length that programs which check the shape of a key accept: the
- * prefix that its kind is known by, the same alphabet, separators where they are; all else is random. Only what the kind of key
- * says anyway is taken from the secret. Pure; runs in ward-secrets.
+ * Placeholders. In: a secret and random bytes. Out: a text of the same length that programs which
+ * check the shape of a key accept: the prefix that its kind is known by, the same alphabet,
+ * separators where they are; all else is random. Only what the kind of key says anyway is taken
+ * from the secret. Pure; runs in ward-secrets.
  */
 #include "creds/placeholder.h"
 
@@ -10,10 +11,23 @@
 
 /* How keys of well-known services begin; the longest that fits is kept. */
 static const char *const prefixes[] = {
-	"sk-ant-api03-", "sk-ant-oat01-", "sk-ant-admin01-", "sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-v1-", "sk-", "sk_live_", "sk_test_",
-	"rk_live_", "rk_test_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "gldt-", "AKIA", "ASIA", "xoxb-", "xoxp-",
-	"xapp-", "AIza", "ya29.", "hf_", "npm_", "pypi-", "gsk_", "SG.", "dop_v1_", "hvs.", "hvb.", "s.", "eyJ", "lin_api_", "ntn_", "secret_",
-	"r8_", "pplx-", "xai-", "nvapi-", "tvly-", "fc-", "dckr_pat_", "shpat_", "sq0atp-", "key-", "Bearer ",
+	"sk-ant-api03-", "sk-ant-oat01-", "sk-ant-admin01-",
+	"sk-ant-",       "sk-proj-",      "sk-svcacct-",
+	"sk-or-v1-",     "sk-",           "sk_live_",
+	"sk_test_",      "rk_live_",      "rk_test_",
+	"ghp_",          "gho_",          "ghs_",
+	"ghu_",          "ghr_",          "github_pat_",
+	"glpat-",        "gldt-",         "AKIA",
+	"ASIA",          "xoxb-",         "xoxp-",
+	"xapp-",         "AIza",          "ya29.",
+	"hf_",           "npm_",          "pypi-",
+	"gsk_",          "SG.",           "dop_v1_",
+	"hvs.",          "hvb.",          "s.",
+	"eyJ",           "lin_api_",      "ntn_",
+	"secret_",       "r8_",           "pplx-",
+	"xai-",          "nvapi-",        "tvly-",
+	"fc-",           "dckr_pat_",     "shpat_",
+	"sq0atp-",       "key-",          "Bearer ",
 };
 
 static size_t prefix_of(const uint8_t *value, size_t n)

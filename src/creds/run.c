@@ -1,7 +1,8 @@
 /*
- * Programs that give secrets. In: words. Out: what the program writes, into locked memory. Runs in ward-secrets with the user's rights and
- * environment, outside of every sandbox. A program that a sandbox could have written is never taken, whatever PATH says; one that
- * takes too long or writes too much is killed with everything it started in its session.
+ * Programs that give secrets. In: words. Out: what the program writes, into locked memory. Runs in
+ * ward-secrets with the user's rights and environment, outside of every sandbox. A program that a
+ * sandbox could have written is never taken, whatever PATH says; one that takes too long or writes
+ * too much is killed with everything it started in its session.
  */
 #include "creds/run.h"
 
@@ -25,17 +26,19 @@ static void child(const char *path, char *const *argv, int in_fd, int out_fd)
 	signal(SIGPIPE, SIG_DFL);
 	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (nothing < 0 || dup2(in_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(nothing, 2) < 0 || close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
-	    chdir("/") < 0)
+	if (nothing < 0 || dup2(in_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(nothing, 2) < 0 ||
+	    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0)
 		_exit(125);
 	execv(path, argv);
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Waits for fd (-1: for nothing), at most so long; sees to what must not wait. How often fd is ready: 1 or 0. */
+/* Waits for fd (-1: for nothing), at most so long; sees to what must not wait. How often fd is
+ * ready: 1 or 0. */
 static int await(int fd, int wait_ms, struct run_meanwhile *m)
 {
-	struct pollfd ready[] = { { .fd = fd, .events = POLLIN }, { .fd = m ? m->fd : -1, .events = POLLIN } };
+	struct pollfd ready[] = { { .fd = fd, .events = POLLIN },
+				  { .fd = m ? m->fd : -1, .events = POLLIN } };
 
 	if (poll(ready, ARRAY_LEN(ready), wait_ms) <= 0)
 		return 0;
@@ -45,7 +48,8 @@ static int await(int fd, int wait_ms, struct run_meanwhile *m)
 }
 
 /* Everything that it writes, until the end; -ETIMEDOUT, -EFBIG. */
-static int take_output(int fd, uint64_t until, struct run_meanwhile *m, uint8_t *out, size_t room, size_t *ret_n)
+static int take_output(int fd, uint64_t until, struct run_meanwhile *m, uint8_t *out, size_t room,
+		       size_t *ret_n)
 {
 	size_t n = 0;
 
@@ -93,7 +97,8 @@ static int explain(int r, int status, const char *path, unsigned timeout_ms, str
 	const char *name = strrchr(path, '/') + 1;
 
 	if (r == -ETIMEDOUT || (r == 0 && status == -1))
-		return ward_fail(e, ETIMEDOUT, "%.100s gave no secret within %u seconds", name, timeout_ms / 1000);
+		return ward_fail(e, ETIMEDOUT, "%.100s gave no secret within %u seconds", name,
+				 timeout_ms / 1000);
 	if (r == -EFBIG)
 		return ward_fail(e, EFBIG, "%.100s wrote more than a secret has", name);
 	if (r < 0)
@@ -101,10 +106,12 @@ static int explain(int r, int status, const char *path, unsigned timeout_ms, str
 	if (WIFSIGNALED(status))
 		return ward_fail(e, EIO, "%.100s was killed by signal %d", name, WTERMSIG(status));
 	ward_fail(e, EIO, "%.100s failed with exit status %d", name, WEXITSTATUS(status));
-	return ward_remedy(e, "run it by hand to see why; what it writes to standard error is not shown here, it may hold the secret");
+	return ward_remedy(e, "run it by hand to see why; what it writes to standard error is not "
+			      "shown here, it may hold the secret");
 }
 
-int run_program(const char *path, char *const *argv, const void *in, size_t in_bytes, unsigned timeout_ms, struct run_meanwhile *meanwhile, uint8_t *out, size_t room,
+int run_program(const char *path, char *const *argv, const void *in, size_t in_bytes,
+		unsigned timeout_ms, struct run_meanwhile *meanwhile, uint8_t *out, size_t room,
 		size_t *ret_n, struct ward_err *e)
 {
 	uint64_t until = io_now_ms() + timeout_ms;

@@ -1,7 +1,7 @@
 /*
- * Locked memory. In: sizes. Out: pieces of one area that is locked (never in swap), left out of core dumps and empty in a forked
- * child. First fit over granules of 64 bytes: there are few pieces, and they live long. Runs in ward-secrets and ward-keys, before
- * they have a secret.
+ * Locked memory. In: sizes. Out: pieces of one area that is locked (never in swap), left out of
+ * core dumps and empty in a forked child. First fit over granules of 64 bytes: there are few
+ * pieces, and they live long. Runs in ward-secrets and ward-keys, before they have a secret.
  */
 #include "creds/safe.h"
 
@@ -15,13 +15,15 @@
 #define LEAST (64 * 1024)
 #define PAGE_BYTES 4096ul
 #ifndef MADV_DONTNEED_LOCKED
-#define MADV_DONTNEED_LOCKED 24		/* since Linux 5.18; where it is not known the pages stay */
+#define MADV_DONTNEED_LOCKED 24 /* since Linux 5.18; where it is not known the pages stay */
 #endif
 
-/* A page is locked when it is first written: most never are. A sanitizer's mlock() does nothing, so the call itself is made. */
+/* A page is locked when it is first written: most never are. A sanitizer's mlock() does nothing, so
+ * the call itself is made. */
 static bool lock(void *area, size_t n)
 {
-	return syscall(SYS_mlock2, area, n, MLOCK_ONFAULT) == 0 || (errno == ENOSYS && syscall(SYS_mlock, area, n) == 0);
+	return syscall(SYS_mlock2, area, n, MLOCK_ONFAULT) == 0 ||
+	       (errno == ENOSYS && syscall(SYS_mlock, area, n) == 0);
 }
 
 int safe_open(struct safe *s, size_t at_most, struct ward_err *e)
@@ -41,7 +43,8 @@ int safe_open(struct safe *s, size_t at_most, struct ward_err *e)
 		return ward_remedy(e, "allow at least 64 KiB of locked memory: ulimit -l 64");
 	}
 	s->used = calloc(n / GRANULE, 1);
-	if (!s->used || madvise(area, n, MADV_DONTDUMP) < 0 || madvise(area, n, MADV_WIPEONFORK) < 0) {
+	if (!s->used || madvise(area, n, MADV_DONTDUMP) < 0 ||
+	    madvise(area, n, MADV_WIPEONFORK) < 0) {
 		free(s->used);
 		munmap(area, n);
 		return ward_fail_errno(e, "cannot protect the memory for secrets");
@@ -81,7 +84,8 @@ void *safe_take(struct safe *s, size_t n)
 
 void safe_shrink(struct safe *s, void *p, size_t n)
 {
-	size_t first = (size_t)((unsigned char *)p - s->area) / GRANULE, last = first + n / GRANULE, i = last;
+	size_t first = (size_t)((unsigned char *)p - s->area) / GRANULE, last = first + n / GRANULE,
+	       i = last;
 
 	while (s->used[i] == 1)
 		i++;
@@ -92,7 +96,8 @@ void safe_shrink(struct safe *s, void *p, size_t n)
 /* Pages of which nothing is used any more are the kernel's again. */
 static void release(const struct safe *s, size_t first, size_t last)
 {
-	size_t from = (first * GRANULE + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1), to = (last * GRANULE) & ~(PAGE_BYTES - 1);
+	size_t from = (first * GRANULE + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1),
+	       to = (last * GRANULE) & ~(PAGE_BYTES - 1);
 
 	if (from < to)
 		(void)!madvise(s->area + from, to - from, MADV_DONTNEED_LOCKED);

@@ -1,13 +1,15 @@
-/* Memory for secrets: locked, never in a core dump, empty in a child, zeroed when given back. One area a process. */
+/* Memory for secrets: locked, never in a core dump, empty in a child, zeroed when given back. One
+ * area a process. */
 #ifndef WARD_CREDS_SAFE_H
 #define WARD_CREDS_SAFE_H
 
 #include "base/err.h"
 
 struct safe {
-	unsigned char *area;	/* NULL: none */
+	unsigned char *area; /* NULL: none */
 	size_t bytes;
-	unsigned char *used;	/* a byte a granule: 0 free, 1 goes on, 2 the last of an allocation */
+	/* a byte a granule: 0 free, 1 goes on, 2 the last of an allocation */
+	unsigned char *used;
 	size_t granules;
 };
 

@@ -1,12 +1,13 @@
 /*
- * Sources of secrets. In: a grant. Out: its values in locked memory, or a refusal that holds nothing of them. Runs in ward-secrets with the
- * rights and the environment of the user, at the start and whenever a value has to be renewed.
+ * Sources of secrets. In: a grant. Out: its values in locked memory, or a refusal that holds
+ * nothing of them. Runs in ward-secrets with the rights and the environment of the user, at the
+ * start and whenever a value has to be renewed.
  *
- * env:      a variable that ward was started with
- * file:     a regular file of the user's (or root's) that nobody else can read, and that does not exist inside: links are resolved first
- * cmd:      what a program writes, without a shell; not one that the sandbox can see
- * keyring:  a key of type "user" in the kernel's session or user keyring (keyctl(1)). Desktop keyrings: cmd:secret-tool lookup ...
- * http:     what a Vault-style server answers, over TLS, by the program ward-secret-http
+ * env: a variable that ward was started with file: a regular file of the user's (or root's) that
+ * nobody else can read, and that does not exist inside: links are resolved first cmd: what a
+ * program writes, without a shell; not one that the sandbox can see keyring: a key of type "user"
+ * in the kernel's session or user keyring (keyctl(1)). Desktop keyrings: cmd:secret-tool lookup ...
+ * http: what a Vault-style server answers, over TLS, by the program ward-secret-http
  */
 #include "creds/source.h"
 
@@ -24,7 +25,7 @@
 #include "creds/answer.h"
 #include "creds/run.h"
 
-#define RAW_MAX 32768		/* what a source may give, before it is taken apart */
+#define RAW_MAX 32768 /* what a source may give, before it is taken apart */
 #define PROGRAM_MS 20000
 #define SERVER_MS 15000
 
@@ -40,28 +41,35 @@ bool secret_equal(const struct secret *a, const struct secret *b)
 	bool same = a->count == b->count;
 
 	for (size_t i = 0; same && i < a->count; i++)
-		same = a->bytes[i] == b->bytes[i] && memcmp(a->values[i], b->values[i], a->bytes[i]) == 0;
+		same = a->bytes[i] == b->bytes[i] &&
+		       memcmp(a->values[i], b->values[i], a->bytes[i]) == 0;
 	return same;
 }
 
 /* -- from bytes to values */
 
-static int keep(const struct source_place *p, const uint8_t *bytes, size_t n, struct secret *ret, struct ward_err *e)
+static int keep(const struct source_place *p, const uint8_t *bytes, size_t n, struct secret *ret,
+		struct ward_err *e)
 {
 	uint8_t *value;
 
 	while (n && strchr("\r\n", bytes[n - 1]) && bytes[n - 1])
 		n--;
 	if (n < SECRET_LEAST) {
-		ward_fail(e, EINVAL, n ? "the secret has fewer than %d characters: it could not be told from other text" :
-					 "there is no secret in it", SECRET_LEAST);
+		ward_fail(e, EINVAL,
+			  n ? "the secret has fewer than %d characters: it could not be told from "
+			      "other text"
+			    : "there is no secret in it",
+			  SECRET_LEAST);
 		return -EINVAL;
 	}
 	if (n > SECRET_MOST)
 		return ward_fail(e, EFBIG, "the secret has more than %d characters", SECRET_MOST);
 	for (size_t i = 0; i < n; i++)
 		if (bytes[i] < ' ' || bytes[i] > '~')
-			return ward_fail(e, EINVAL, "the secret has characters that cannot stand in a header: line breaks, or beyond ASCII");
+			return ward_fail(e, EINVAL,
+					 "the secret has characters that cannot stand in a header: "
+					 "line breaks, or beyond ASCII");
 	value = ret->count < GRANT_VALUES ? safe_take(p->safe, n) : NULL;
 	if (!value) {
 		ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
@@ -74,7 +82,8 @@ static int keep(const struct source_place *p, const uint8_t *bytes, size_t n, st
 }
 
 /* ID, secret and perhaps a token, separated by colons or white space. */
-static int keep_parts(const struct source_place *p, const uint8_t *bytes, size_t n, struct secret *ret, struct ward_err *e)
+static int keep_parts(const struct source_place *p, const uint8_t *bytes, size_t n,
+		      struct secret *ret, struct ward_err *e)
 {
 	int r = 0;
 
@@ -89,13 +98,14 @@ static int keep_parts(const struct source_place *p, const uint8_t *bytes, size_t
 	}
 	if (r == 0 && ret->count < 2) {
 		ward_fail(e, EINVAL, "sigv4 needs ID and secret, there is only one word");
-		return ward_remedy(e, "give ID:SECRET or ID:SECRET:TOKEN, or what aws configure export-credentials writes");
+		return ward_remedy(e, "give ID:SECRET or ID:SECRET:TOKEN, or what aws configure "
+				      "export-credentials writes");
 	}
 	return r;
 }
 
-static int keep_raw(const struct source_place *p, const struct policy_grant *g, const uint8_t *bytes, size_t n, struct secret *ret,
-		    struct ward_err *e)
+static int keep_raw(const struct source_place *p, const struct policy_grant *g,
+		    const uint8_t *bytes, size_t n, struct secret *ret, struct ward_err *e)
 {
 	uint8_t *parts;
 	size_t len = RAW_MAX;
@@ -117,11 +127,11 @@ static int keep_raw(const struct source_place *p, const struct policy_grant *g, 
 
 /* -- the sources */
 
-typedef int fetcher(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n, struct secret *ret,
-		    struct ward_err *e);
+typedef int fetcher(const struct source_place *p, const struct policy_grant *g, const char *from,
+		    uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e);
 
-static int from_env(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n, struct secret *ret,
-		    struct ward_err *e)
+static int from_env(const struct source_place *p, const struct policy_grant *g, const char *from,
+		    uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e)
 {
 	bool several = strchr(from, ',') != NULL;
 	unsigned count = 0;
@@ -136,10 +146,14 @@ static int from_env(const struct source_place *p, const struct policy_grant *g, 
 		from += n + (from[n] == ',');
 		count++;
 		if (!value && count == 3)
-			break;		/* long-lived AWS keys have no session token */
+			break; /* long-lived AWS keys have no session token */
 		if (!value || !*value) {
-			ward_fail(e, ENOENT, "the variable %.100s is not set where ward runs", name ? name : "");
-			return ward_remedy(e, "export %.100s=..., or take the secret from elsewhere: file:PATH, cmd:COMMAND", name ? name : "");
+			ward_fail(e, ENOENT, "the variable %.100s is not set where ward runs",
+				  name ? name : "");
+			return ward_remedy(e,
+					   "export %.100s=..., or take the secret from elsewhere: "
+					   "file:PATH, cmd:COMMAND",
+					   name ? name : "");
 		}
 		if (several) {
 			r = keep(p, (const uint8_t *)value, strlen(value), ret, e);
@@ -174,14 +188,16 @@ static int check_file(int fd, struct ward_err *e)
 		return ward_remedy(e, "copy it to a file of your own with mode 600");
 	}
 	if (st.st_mode & 077) {
-		ward_fail(e, EPERM, "others than you may read or write the file (mode %03o)", st.st_mode & 0777);
-		return ward_remedy(e, "chmod 600 on it; if it was readable for long, change the secret, too");
+		ward_fail(e, EPERM, "others than you may read or write the file (mode %03o)",
+			  st.st_mode & 0777);
+		return ward_remedy(
+			e, "chmod 600 on it; if it was readable for long, change the secret, too");
 	}
 	return 0;
 }
 
-static int from_file(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n,
-		     struct secret *ret, struct ward_err *e)
+static int from_file(const struct source_place *p, const struct policy_grant *g, const char *from,
+		     uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e)
 {
 	const char *home = getenv("HOME");
 	auto_free char *path = NULL, *real = NULL;
@@ -197,7 +213,9 @@ static int from_file(const struct source_place *p, const struct policy_grant *g,
 		return ward_fail_errno(e, "cannot find the file %.300s", from);
 	if (is_seen(real, p->seen)) {
 		ward_fail(e, EACCES, "%.300s is visible inside the sandbox", real);
-		return ward_remedy(e, "keep secrets outside of the workspace and of everything that is mounted");
+		return ward_remedy(
+			e,
+			"keep secrets outside of the workspace and of everything that is mounted");
 	}
 	fd = open(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
@@ -213,11 +231,13 @@ static int from_file(const struct source_place *p, const struct policy_grant *g,
 		n += (size_t)got;
 	}
 	*ret_n = n;
-	return r < 0 ? ward_wrap(e, "%.300s", real) : n == RAW_MAX ? ward_fail(e, EFBIG, "%.300s is longer than any secret", real) : 0;
+	return r < 0          ? ward_wrap(e, "%.300s", real)
+	       : n == RAW_MAX ? ward_fail(e, EFBIG, "%.300s is longer than any secret", real)
+			      : 0;
 }
 
-static int from_cmd(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n, struct secret *ret,
-		    struct ward_err *e)
+static int from_cmd(const struct source_place *p, const struct policy_grant *g, const char *from,
+		    uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e)
 {
 	auto_strv words = { 0 };
 	auto_free char *path = NULL;
@@ -228,13 +248,17 @@ static int from_cmd(const struct source_place *p, const struct policy_grant *g, 
 	if (r < 0)
 		return ward_fail(e, -r, "not a command");
 	r = find_program(words.items[0], p->seen, &path, e);
-	return r < 0 ? r : run_program(path, words.items, NULL, 0, PROGRAM_MS, p->meanwhile, raw, RAW_MAX, ret_n, e);
+	return r < 0 ? r
+		     : run_program(path, words.items, NULL, 0, PROGRAM_MS, p->meanwhile, raw,
+				   RAW_MAX, ret_n, e);
 }
 
-static int from_keyring(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n,
-			struct secret *ret, struct ward_err *e)
+static int from_keyring(const struct source_place *p, const struct policy_grant *g,
+			const char *from, uint8_t *raw, size_t *ret_n, struct secret *ret,
+			struct ward_err *e)
 {
-	static const int rings[] = { KEY_SPEC_SESSION_KEYRING, KEY_SPEC_USER_KEYRING, KEY_SPEC_USER_SESSION_KEYRING };
+	static const int rings[] = { KEY_SPEC_SESSION_KEYRING, KEY_SPEC_USER_KEYRING,
+				     KEY_SPEC_USER_SESSION_KEYRING };
 	long key = -1, n;
 
 	(void)p;
@@ -243,8 +267,14 @@ static int from_keyring(const struct source_place *p, const struct policy_grant 
 	for (size_t i = 0; i < ARRAY_LEN(rings) && key < 0; i++)
 		key = syscall(SYS_keyctl, KEYCTL_SEARCH, rings[i], "user", from, 0);
 	if (key < 0) {
-		ward_fail_errno(e, "there is no key \"%.200s\" of type user in the kernel's session and user keyrings", from);
-		return ward_remedy(e, "keyctl padd user %.200s @u < FILE; a desktop's keyring: cmd:secret-tool lookup ...", from);
+		ward_fail_errno(e,
+				"there is no key \"%.200s\" of type user in the kernel's session "
+				"and user keyrings",
+				from);
+		return ward_remedy(e,
+				   "keyctl padd user %.200s @u < FILE; a desktop's keyring: "
+				   "cmd:secret-tool lookup ...",
+				   from);
 	}
 	n = syscall(SYS_keyctl, KEYCTL_READ, key, raw, RAW_MAX);
 	if (n < 0 || n > RAW_MAX)
@@ -254,16 +284,19 @@ static int from_keyring(const struct source_place *p, const struct policy_grant 
 }
 
 /* The program says STATUS, a line break and the answer. */
-static int take_answer(const struct policy_grant *g, const uint8_t *raw, size_t n, uint8_t *value, size_t *ret_n, struct secret *ret,
-		       struct ward_err *e)
+static int take_answer(const struct policy_grant *g, const uint8_t *raw, size_t n, uint8_t *value,
+		       size_t *ret_n, struct secret *ret, struct ward_err *e)
 {
 	const uint8_t *body = memchr(raw, '\n', n);
 	uint64_t lease = 0;
 	int r;
 
 	if (!body || n < 4 || memcmp(raw, "200\n", 4) != 0) {
-		ward_fail(e, EIO, "the server answered with status %.*s", body && body - raw == 3 ? 3 : 1, body ? (const char *)raw : "?");
-		return ward_remedy(e, "403: the token is refused or expired; 404: there is nothing at that path");
+		ward_fail(e, EIO, "the server answered with status %.*s",
+			  body && body - raw == 3 ? 3 : 1, body ? (const char *)raw : "?");
+		return ward_remedy(
+			e,
+			"403: the token is refused or expired; 404: there is nothing at that path");
 	}
 	if (g->way == GRANT_SIGV4 && !g->field) {
 		*ret_n = n - 4;
@@ -276,17 +309,19 @@ static int take_answer(const struct policy_grant *g, const uint8_t *raw, size_t 
 	return r;
 }
 
-static int fetch_raw(const struct source_place *p, const struct policy_grant *g, const char *source, uint8_t *raw, size_t *ret_n,
-		     struct secret *ret, struct ward_err *e);
+static int fetch_raw(const struct source_place *p, const struct policy_grant *g, const char *source,
+		     uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e);
 
-static int from_http(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n, struct secret *ret,
-		     struct ward_err *e)
+static int from_http(const struct source_place *p, const struct policy_grant *g, const char *from,
+		     uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e)
 {
 	char url[4096], path[64];
-	char *const argv[] = { (char *)(uintptr_t)"ward-secret-http", url, NULL };
+	char *const argv[] = { (char *)(uintptr_t) "ward-secret-http", url, NULL };
 	uint8_t *answer = safe_take(p->safe, RAW_MAX), *token = safe_take(p->safe, RAW_MAX);
 	size_t token_bytes = 0, n = 0;
-	int r = answer && token ? 0 : ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
+	int r = answer && token
+			? 0
+			: ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
 
 	snprintf(url, sizeof(url), "%s", from);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/ward-secret-http", p->program_dir_fd);
@@ -294,10 +329,12 @@ static int from_http(const struct source_place *p, const struct policy_grant *g,
 		r = fetch_raw(p, g, g->token, token, &token_bytes, ret, e);
 	if (r < 0 && g->token)
 		ward_wrap(e, "token");
-	while (r == 0 && token_bytes && (token[token_bytes - 1] == '\n' || token[token_bytes - 1] == '\r'))
+	while (r == 0 && token_bytes &&
+	       (token[token_bytes - 1] == '\n' || token[token_bytes - 1] == '\r'))
 		token_bytes--;
 	if (r == 0)
-		r = run_program(path, argv, token, token_bytes, SERVER_MS, p->meanwhile, answer, RAW_MAX, &n, e);
+		r = run_program(path, argv, token, token_bytes, SERVER_MS, p->meanwhile, answer,
+				RAW_MAX, &n, e);
 	if (r == 0)
 		r = take_answer(g, answer, n, raw, ret_n, ret, e);
 	safe_give(p->safe, answer);
@@ -305,11 +342,14 @@ static int from_http(const struct source_place *p, const struct policy_grant *g,
 	return r < 0 ? ward_wrap(e, "%.200s", from) : 0;
 }
 
-static int fetch_raw(const struct source_place *p, const struct policy_grant *g, const char *source, uint8_t *raw, size_t *ret_n,
-		     struct secret *ret, struct ward_err *e)
+static int fetch_raw(const struct source_place *p, const struct policy_grant *g, const char *source,
+		     uint8_t *raw, size_t *ret_n, struct secret *ret, struct ward_err *e)
 {
-	static fetcher *const fetchers[] = { [GRANT_ENV] = from_env, [GRANT_FILE] = from_file, [GRANT_CMD] = from_cmd,
-					     [GRANT_KEYRING] = from_keyring, [GRANT_HTTP] = from_http };
+	static fetcher *const fetchers[] = { [GRANT_ENV] = from_env,
+					     [GRANT_FILE] = from_file,
+					     [GRANT_CMD] = from_cmd,
+					     [GRANT_KEYRING] = from_keyring,
+					     [GRANT_HTTP] = from_http };
 	enum grant_from from = g->from;
 	const char *rest = source;
 
@@ -321,7 +361,8 @@ static int fetch_raw(const struct source_place *p, const struct policy_grant *g,
 	return fetchers[from](p, g, rest, raw, ret_n, ret, e);
 }
 
-int source_fetch(const struct source_place *p, const struct policy_grant *g, struct secret *ret, struct ward_err *e)
+int source_fetch(const struct source_place *p, const struct policy_grant *g, struct secret *ret,
+		 struct ward_err *e)
 {
 	uint8_t *raw = safe_take(p->safe, RAW_MAX);
 	size_t n = 0;
@@ -341,7 +382,8 @@ int source_fetch(const struct source_place *p, const struct policy_grant *g, str
 	return r;
 }
 
-int source_read(const struct source_place *p, const struct policy_grant *g, int fd, struct secret *ret, struct ward_err *e)
+int source_read(const struct source_place *p, const struct policy_grant *g, int fd,
+		struct secret *ret, struct ward_err *e)
 {
 	uint8_t *raw = safe_take(p->safe, RAW_MAX);
 	uint64_t until = io_now_ms() + 5000;

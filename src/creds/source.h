@@ -12,20 +12,22 @@ struct secret {
 	uint8_t *values[GRANT_VALUES];
 	size_t bytes[GRANT_VALUES];
 	size_t count;
-	uint64_t lease_ms;	/* that its source gave it for; 0: nothing was said */
+	uint64_t lease_ms; /* that its source gave it for; 0: nothing was said */
 };
 
 struct source_place {
 	struct safe *safe;
-	const struct strv *seen;	/* paths of the host's that exist inside */
-	int program_dir_fd;		/* where ward's own programs lie */
-	struct run_meanwhile *meanwhile;	/* what does not wait for a source; NULL: nothing */
+	const struct strv *seen;         /* paths of the host's that exist inside */
+	int program_dir_fd;              /* where ward's own programs lie */
+	struct run_meanwhile *meanwhile; /* what does not wait for a source; NULL: nothing */
 };
 
 /* Fetches the values of a grant. Whatever goes wrong, no part of a value stands in *e. */
-must_check int source_fetch(const struct source_place *p, const struct policy_grant *g, struct secret *ret, struct ward_err *e);
+must_check int source_fetch(const struct source_place *p, const struct policy_grant *g,
+			    struct secret *ret, struct ward_err *e);
 /* The same from a descriptor that somebody handed over; borrowed. */
-must_check int source_read(const struct source_place *p, const struct policy_grant *g, int fd, struct secret *ret, struct ward_err *e);
+must_check int source_read(const struct source_place *p, const struct policy_grant *g, int fd,
+			   struct secret *ret, struct ward_err *e);
 void secret_forget(struct safe *s, struct secret *x);
 bool secret_equal(const struct secret *a, const struct secret *b);
 

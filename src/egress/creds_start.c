@@ -1,6 +1,7 @@
 /*
- * Fetching the secrets of a run. In: a plan that will be started. Out: ward-secrets running with the secrets, and its placeholders in the
- * environment inside; or why a secret cannot be had. Runs in the supervisor, after the plan was checked and before the sandbox starts.
+ * Fetching the secrets of a run. In: a plan that will be started. Out: ward-secrets running with
+ * the secrets, and its placeholders in the environment inside; or why a secret cannot be had. Runs
+ * in the supervisor, after the plan was checked and before the sandbox starts.
  */
 #include "egress/creds_start.h"
 
@@ -30,7 +31,8 @@ static bool wants_secrets(const struct plan *p)
 {
 	const struct policy *policy = &p->spec->policy;
 
-	return p->spec->starts && policy->cred_grants.len && policy->cred_mode != CRED_MODE_NONE && !(p->tape && p->tape->replay);
+	return p->spec->starts && policy->cred_grants.len && policy->cred_mode != CRED_MODE_NONE &&
+	       !(p->tape && p->tape->replay);
 }
 
 int creds_start(struct plan *p, struct ward_err *e)

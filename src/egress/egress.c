@@ -1,8 +1,10 @@
 /*
- * The gateway's life, seen from the supervisor. In: sockets of the sandbox's namespace, what the gateway says. Out: denials and totals in
- * the result. Runs in the supervisor as the user. The supervisor waits for the sockets and reads none of them: at the first sign of life in
- * one it starts the gateway (egress_start.c) and hands them all over; a command that never uses the network costs no process. What the
- * gateway says is believed no further than it goes into the report.
+ * The gateway's life, seen from the supervisor. In: sockets of the sandbox's namespace, what the
+ * gateway says. Out: denials and totals in the result. Runs in the supervisor as the user. The
+ * supervisor waits for the sockets and reads none of them: at the first sign of life in one it
+ * starts the gateway (egress_start.c) and hands them all over; a command that never uses the
+ * network costs no process. What the gateway says is believed no further than it goes into the
+ * report.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,9 +19,11 @@
 #include "egress/egress_internal.h"
 #include "event/result.h"
 
-#define END_MS 1000		/* what the gateway may take to say its totals */
+#define END_MS 1000 /* what the gateway may take to say its totals */
 #define EVENTS_AT_ONCE 64
-#define REST_MS 10		/* between two looks at what passed: a busy gateway shall not wake the supervisor for each connection */
+/* between two looks at what passed: a busy gateway shall not wake the supervisor for each
+ * connection */
+#define REST_MS 10
 
 bool egress_is_waiting(const struct egress *g)
 {
@@ -31,8 +35,10 @@ static int explain_end(struct egress *g, struct ward_err *e)
 {
 	struct gate_event event;
 
-	if (recv(g->fd, &event, sizeof(event), MSG_DONTWAIT) == (ssize_t)sizeof(event) && event.kind == GATE_FAILED)
-		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
+	if (recv(g->fd, &event, sizeof(event), MSG_DONTWAIT) == (ssize_t)sizeof(event) &&
+	    event.kind == GATE_FAILED)
+		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s",
+				 (int)sizeof(event.text), event.text);
 	return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
 }
 
@@ -52,9 +58,13 @@ static int give_sockets(struct egress *g, struct ward_err *e)
 		struct cmsghdr align;
 		char space[CMSG_SPACE(NET_FDS_MAX * sizeof(int))];
 	} control = { 0 };
-	struct gate_order order = { .word = GATE_SOCKETS, .count = (uint32_t)g->count, .ports = g->ports };
+	struct gate_order order = { .word = GATE_SOCKETS,
+				    .count = (uint32_t)g->count,
+				    .ports = g->ports };
 	struct iovec iov = { .iov_base = &order, .iov_len = sizeof(order) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
 			    .msg_controllen = CMSG_SPACE(g->count * sizeof(int)) };
 	int *fds = (int *)(void *)CMSG_DATA(&control.align);
 
@@ -87,7 +97,7 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 		struct net_fd *socket = &run->net_fds[run->net_count - 1];
 
 		if (socket->kind == NET_RULES)
-			g->rules_fd = socket->fd;	/* ours alone */
+			g->rules_fd = socket->fd; /* ours alone */
 		else
 			g->sockets[g->count++] = *socket;
 	}
@@ -95,7 +105,8 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 		struct epoll_event event = { .events = EPOLLIN };
 		enum net_socket kind = g->sockets[i].kind;
 
-		/* a seed is not connected, which looks like an end to epoll; a maker is only for dial */
+		/* a seed is not connected, which looks like an end to epoll; a maker is only for
+		 * dial */
 		if (kind >= NET_SEED4 && kind <= NET_MAKER6)
 			continue;
 		if (epoll_ctl(g->waiting_fd, EPOLL_CTL_ADD, g->sockets[i].fd, &event) < 0)
@@ -103,7 +114,7 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 	}
 	if (g->fd < 0)
 		return 0;
-	r = give_sockets(g, e);	/* it was started early */
+	r = give_sockets(g, e); /* it was started early */
 	close_sockets(g);
 	return r;
 }
@@ -132,10 +143,10 @@ int egress_orders_fd(const struct egress *g)
 
 void egress_cut(struct egress *g)
 {
-	close_sockets(g);	/* it may not have been started yet */
+	close_sockets(g); /* it may not have been started yet */
 	close_talk(g);
 	if (g->pid > 0)
-		kill(-g->pid, SIGKILL);	/* dial is of its group, and may be stuck, too */
+		kill(-g->pid, SIGKILL); /* dial is of its group, and may be stuck, too */
 }
 
 /* -- what it says */
@@ -173,7 +184,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	request[sizeof(request) - 1] = '\0';
 	memcpy(more, event->more, sizeof(more));
 	more[sizeof(more) - 1] = '\0';
-	for (char *c = request; *c; c++)	/* it comes from inside */
+	for (char *c = request; *c; c++) /* it comes from inside */
 		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
 	for (char *c = more; *c; c++)
 		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
@@ -184,16 +195,19 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	else if (w.host.kind == HOST_NONE)
 		buf_puts(&what, "request to the proxy");
 	else if (w.port && w.host.kind == HOST_ADDRESS && w.host.ip.family == 6)
-		buf_printf(&what, "%s [%s]:%u", protocol_name(event->protocol, protocol), host, w.port);
+		buf_printf(&what, "%s [%s]:%u", protocol_name(event->protocol, protocol), host,
+			   w.port);
 	else if (w.port)
-		buf_printf(&what, "%s %s:%u", protocol_name(event->protocol, protocol), host, w.port);
+		buf_printf(&what, "%s %s:%u", protocol_name(event->protocol, protocol), host,
+			   w.port);
 	else
 		buf_printf(&what, "%s %s", protocol_name(event->protocol, protocol), host);
 	remedy_write(g->rules, &w, &v, request, more, &remedy);
 	if (what.failed || remedy.failed)
 		return;
 	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), request, r);
-	result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason), buf_text(&remedy));
+	result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason),
+		    buf_text(&remedy));
 }
 
 /* One event. False: there is none now. */
@@ -215,7 +229,8 @@ static bool hear(struct egress *g, struct result *r)
 			g->shown(g->shown_context, &said.shown);
 		return true;
 	}
-	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_TOLD && egress_on_told(g, said.told + sizeof(said.kind), (size_t)n - sizeof(said.kind), r)) {
+	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_TOLD &&
+	    egress_on_told(g, said.told + sizeof(said.kind), (size_t)n - sizeof(said.kind), r)) {
 		if (!g->taken_by_ms)
 			g->rest_ms = io_now_ms() + REST_MS;
 		return true;
@@ -230,7 +245,8 @@ static bool hear(struct egress *g, struct result *r)
 	if (event.kind == GATE_DENIED)
 		deny(g, &event, r);
 	if (event.kind == GATE_FAILED)
-		strv_addf(&r->notes, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
+		strv_addf(&r->notes, "the gateway could not begin: %.*s", (int)sizeof(event.text),
+			  event.text);
 	if (event.kind == GATE_TOTALS) {
 		g->told = true;
 		r->network.connections = event.totals.connections;
@@ -240,9 +256,13 @@ static bool hear(struct egress *g, struct result *r)
 		r->network.denied = event.totals.denied;
 		r->network.spent = event.totals.spent;
 		if (event.count)
-			egress_report_lost(r, event.count, "more denied attempts than are told one by one");
+			egress_report_lost(r, event.count,
+					   "more denied attempts than are told one by one");
 		if (event.count)
-			strv_addf(&r->notes, "%u more denied attempts at the network are counted but not listed", event.count);
+			strv_addf(
+				&r->notes,
+				"%u more denied attempts at the network are counted but not listed",
+				event.count);
 	}
 	return true;
 }
@@ -258,9 +278,10 @@ void egress_handle(struct egress *g, struct result *r)
 	for (heard = 0; heard < EVENTS_AT_ONCE && g->fd >= 0 && hear(g, r); heard++)
 		;
 	if (heard == EVENTS_AT_ONCE)
-		g->rest_ms = 0;		/* there is more */
+		g->rest_ms = 0; /* there is more */
 	if (g->fd < 0 && !g->ending)
-		strv_add(&r->notes, "the gateway ended before the command did: from then on the sandbox had no network");
+		strv_add(&r->notes, "the gateway ended before the command did: from then on the "
+				    "sandbox had no network");
 }
 
 void egress_end(struct egress *g, struct result *r)
@@ -272,11 +293,11 @@ void egress_end(struct egress *g, struct result *r)
 	if (!g)
 		return;
 	if (g->fd >= 0 && g->waiting_fd < 0)
-		egress_handle(g, r);	/* it may have ended while nobody listened to it */
+		egress_handle(g, r); /* it may have ended while nobody listened to it */
 	g->ending = true;
 	r->network.generation = g->rules->generation;
 	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)
-		begin(g, r);	/* something was tried at the very end: it shall be told */
+		begin(g, r); /* something was tried at the very end: it shall be told */
 	close_sockets(g);
 	if (g->fd >= 0)
 		shutdown(g->fd, SHUT_WR);
@@ -295,7 +316,9 @@ void egress_end(struct egress *g, struct result *r)
 	own_close_fd(&g->waf_program_fd);
 	rules_free(g->own);
 	if (g->waf_pid > 0 && waitpid(g->waf_pid, NULL, WNOHANG) == g->waf_pid) {
-		strv_add(&r->notes, "the web application firewall (ward-waf) ended before the command did: from then on rules with waf: block refused everything");
+		strv_add(&r->notes,
+			 "the web application firewall (ward-waf) ended before the command did: "
+			 "from then on rules with waf: block refused everything");
 	} else if (g->waf_pid > 0) {
 		kill(g->waf_pid, SIGKILL);
 		while (waitpid(g->waf_pid, NULL, 0) < 0 && errno == EINTR)
@@ -303,7 +326,7 @@ void egress_end(struct egress *g, struct result *r)
 	}
 	buf_free(&g->named.text);
 	if (g->pid > 0) {
-		kill(-g->pid, SIGKILL);	/* it has said all that it had to say */
+		kill(-g->pid, SIGKILL); /* it has said all that it had to say */
 		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}

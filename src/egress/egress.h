@@ -1,4 +1,5 @@
-/* The gateway as the supervisor sees it: started with the rules, given the sandbox's sockets, heard, ended. */
+/* The gateway as the supervisor sees it: started with the rules, given the sandbox's sockets,
+ * heard, ended. */
 #ifndef WARD_EGRESS_EGRESS_H
 #define WARD_EGRESS_EGRESS_H
 
@@ -6,9 +7,10 @@
 
 struct egress;
 
-/* Makes sure that there is a gateway for a plan with a network. It is started when the sandbox first wants something of it:
- * what wants it waits in the sockets. p and engine are borrowed. */
-must_check int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret, struct ward_err *e);
+/* Makes sure that there is a gateway for a plan with a network. It is started when the sandbox
+ * first wants something of it: what wants it waits in the sockets. p and engine are borrowed. */
+must_check int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret,
+			    struct ward_err *e);
 /* Takes the sockets that were made in the sandbox. */
 must_check int egress_take(struct egress *g, struct running *run, struct ward_err *e);
 /* What to poll; -1: nothing. The second is about changes. */
@@ -16,19 +18,22 @@ int egress_fd(const struct egress *g);
 int egress_orders_fd(const struct egress *g);
 /* Whether the gateway has yet to be started. NULL is fine. */
 bool egress_is_waiting(const struct egress *g);
-/* Starts the gateway and hands it the sockets (nobody else has them from then on), or takes what it says. */
+/* Starts the gateway and hands it the sockets (nobody else has them from then on), or takes what it
+ * says. */
 void egress_handle(struct egress *g, struct result *r);
 /* The same for the second descriptor. */
 void egress_handle_orders(struct egress *g);
 
 /* ---- while it runs (egress_live.c) ---- */
 
-enum egress_state { EGRESS_WAITING, EGRESS_RUNNING, EGRESS_ENDED };	/* nobody has wanted anything yet; it serves; no network any more */
+/* nobody has wanted anything yet; it serves; no network any more */
+enum egress_state { EGRESS_WAITING, EGRESS_RUNNING, EGRESS_ENDED };
 enum egress_state egress_state(const struct egress *g);
-/* Rules on top of those in force, as egress_allowlist has them (rules/egress_rules.h: rules_change), all or none; seconds 0: for good.
- * They are in force when egress_generation() has reached *ret_generation; the gateway is ended if it does not take them. */
-must_check int egress_change(struct egress *g, char *const *lines, size_t count, bool deny, uint64_t seconds,
-			     uint64_t *ret_generation, struct ward_err *e);
+/* Rules on top of those in force, as egress_allowlist has them (rules/egress_rules.h:
+ * rules_change), all or none; seconds 0: for good. They are in force when egress_generation() has
+ * reached *ret_generation; the gateway is ended if it does not take them. */
+must_check int egress_change(struct egress *g, char *const *lines, size_t count, bool deny,
+			     uint64_t seconds, uint64_t *ret_generation, struct ward_err *e);
 uint64_t egress_generation(const struct egress *g);
 /* The rules in force or on their way. */
 const struct rules *egress_rules(const struct egress *g);

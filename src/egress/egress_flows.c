@@ -1,6 +1,7 @@
 /*
- * What the gateway let pass and what it refused, as events. In: packets of records (rules/flow_report.h) and denials of front. Out: events. Runs in the supervisor; what
- * front says is believed no further than it goes into an event.
+ * What the gateway let pass and what it refused, as events. In: packets of records
+ * (rules/flow_report.h) and denials of front. Out: events. Runs in the supervisor; what front says
+ * is believed no further than it goes into an event.
  */
 #include "egress/egress_internal.h"
 
@@ -19,7 +20,7 @@ static const char *how_name(const struct told *t)
 	return t->inward ? "published" : names[t->how];
 }
 
-#define OBJECT_TEXT (HOST_TEXT + 8)	/* brackets, a colon, five digits */
+#define OBJECT_TEXT (HOST_TEXT + 8) /* brackets, a colon, five digits */
 
 /* HOST:PORT, [HOST]:PORT, or HOST where the port is 0. */
 static void object_text(char out[OBJECT_TEXT], const char *host, bool brackets, uint16_t port)
@@ -59,17 +60,20 @@ static const char *rule_name(struct egress *g, int32_t rule)
 	return n->text.len ? buf_text(&n->text) : NULL;
 }
 
-/* The fields are set in the order of the table: that is cheapest, and there may be thousands a second. */
+/* The fields are set in the order of the table: that is cheapest, and there may be thousands a
+ * second. */
 static void emit_flow(struct egress *g, const struct told *t, struct result *r)
 {
 	static const char modes[][8] = { "tls", "http", "tcp" };
 	bool opened = t->kind == TOLD_OPENED;
-	struct ward_event v = event_make(opened ? EVENT_CONNECT : EVENT_CLOSE, opened ? ACTION_ALLOW : ACTION_LOG, NULL);
+	struct ward_event v = event_make(opened ? EVENT_CONNECT : EVENT_CLOSE,
+					 opened ? ACTION_ALLOW : ACTION_LOG, NULL);
 	struct ip ip = { .family = t->family };
 	char object[OBJECT_TEXT], address[HOST_TEXT] = "";
 	const char *rule = rule_name(g, t->rule);
 
-	object_text(object, t->inward ? "inside" : t->host, !t->inward && strchr(t->host, ':'), t->port);
+	object_text(object, t->inward ? "inside" : t->host, !t->inward && strchr(t->host, ':'),
+		    t->port);
 	event_text(&v, FIELD_OBJECT, object);
 	event_text(&v, FIELD_RULE, rule ? rule : t->inward ? "network.ingress" : NULL);
 	if (!opened)
@@ -81,7 +85,8 @@ static void emit_flow(struct egress *g, const struct told *t, struct result *r)
 		if (t->family && !t->inward)
 			event_text(&v, FIELD_ADDRESS, ip_text(&ip, address));
 		event_text(&v, FIELD_PROTOCOL, "tcp");
-		event_text(&v, FIELD_MODE, t->mode < ARRAY_LEN(modes) && !t->inward ? modes[t->mode] : NULL);
+		event_text(&v, FIELD_MODE,
+			   t->mode < ARRAY_LEN(modes) && !t->inward ? modes[t->mode] : NULL);
 	}
 	event_text(&v, FIELD_HOW, how_name(t));
 	event_number(&v, FIELD_FLOW, t->flow);
@@ -106,7 +111,8 @@ static void emit_name(struct egress *g, const struct told *t, struct result *r)
 /* What a request to a language model came to. */
 static void emit_spent(const struct egress *g, const struct told *t, struct result *r)
 {
-	struct ward_event v = event_make(EVENT_SPEND, ACTION_LOG, *t->host ? t->host : "unknown model");
+	struct ward_event v =
+		event_make(EVENT_SPEND, ACTION_LOG, *t->host ? t->host : "unknown model");
 	auto_buf rule = { 0 }, cost = { 0 };
 
 	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
@@ -123,7 +129,8 @@ static void emit_spent(const struct egress *g, const struct told *t, struct resu
 /* A rule of the firewall matched. */
 static void emit_waf(const struct egress *g, const struct told *t, struct result *r)
 {
-	static const char severities[][12] = { "emergency", "alert", "critical", "error", "warning", "notice", "info", "debug" };
+	static const char severities[][12] = { "emergency", "alert",  "critical", "error",
+					       "warning",   "notice", "info",     "debug" };
 	struct ward_event v = event_make(EVENT_WAF, t->inward ? ACTION_DENY : ACTION_LOG, t->host);
 	auto_buf rule = { 0 };
 
@@ -134,14 +141,16 @@ static void emit_waf(const struct egress *g, const struct told *t, struct result
 	event_number(&v, FIELD_GENERATION, t->generation);
 	if (t->number)
 		event_number(&v, FIELD_SIGNATURE_ID, t->number);
-	event_text(&v, FIELD_LEVEL, severities[t->bytes_in < ARRAY_LEN(severities) ? t->bytes_in : 7]);
+	event_text(&v, FIELD_LEVEL,
+		   severities[t->bytes_in < ARRAY_LEN(severities) ? t->bytes_in : 7]);
 	event_emit(r->events, &v);
 }
 
 /* A budget comes to its end: the journal has it, and so has the summary. */
 static void emit_budget(const struct egress *g, const struct told *t, struct result *r)
 {
-	struct ward_event v = event_make(EVENT_NET_LIMIT, ACTION_LOG, t->rule < 0 ? "network.spend_limit" : "spend_limit");
+	struct ward_event v = event_make(EVENT_NET_LIMIT, ACTION_LOG,
+					 t->rule < 0 ? "network.spend_limit" : "spend_limit");
 	auto_buf rule = { 0 }, why = { 0 };
 
 	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
@@ -153,7 +162,8 @@ static void emit_budget(const struct egress *g, const struct told *t, struct res
 	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
 	event_text(&v, FIELD_WHY, buf_text(&why));
 	event_emit(r->events, &v);
-	strv_addf(&r->notes, "%s%sspend_limit: %s", rule.len ? buf_text(&rule) : "network.", rule.len ? ": " : "", buf_text(&why));
+	strv_addf(&r->notes, "%s%sspend_limit: %s", rule.len ? buf_text(&rule) : "network.",
+		  rule.len ? ": " : "", buf_text(&why));
 }
 
 void egress_report_lost(struct result *r, uint64_t lost, const char *why)
@@ -168,8 +178,9 @@ void egress_report_lost(struct result *r, uint64_t lost, const char *why)
 /* "METHOD /path KEY=ENTRY", taken apart. */
 struct said_request {
 	char method[40], path[400], asked[200];
-	char url[OBJECT_TEXT + 420], object[OBJECT_TEXT + 470];	/* with scheme and host; with the method in front */
-	bool cut;		/* it was longer; one that ends so by itself counts as such */
+	/* with scheme and host; with the method in front */
+	char url[OBJECT_TEXT + 420], object[OBJECT_TEXT + 470];
+	bool cut; /* it was longer; one that ends so by itself counts as such */
 };
 
 static void copy_word(char *out, size_t size, const char **at)
@@ -183,7 +194,8 @@ static void copy_word(char *out, size_t size, const char **at)
 }
 
 /* False: it is not about a request. */
-static bool read_request(const char *text, const char *host, uint16_t port, enum rule_mode mode, struct said_request *ret)
+static bool read_request(const char *text, const char *host, uint16_t port, enum rule_mode mode,
+			 struct said_request *ret)
 {
 	bool plain = mode == RULE_PLAIN;
 	char place[OBJECT_TEXT];
@@ -197,7 +209,8 @@ static bool read_request(const char *text, const char *host, uint16_t port, enum
 	ret->cut = strlen(ret->path) >= 3 && strcmp(ret->path + strlen(ret->path) - 3, "...") == 0;
 	copy_word(ret->asked, sizeof(ret->asked), &at);
 	object_text(place, host, strchr(host, ':') != NULL, port == (plain ? 80 : 443) ? 0 : port);
-	snprintf(ret->url, sizeof(ret->url), "%s://%s%s", plain ? "http" : "https", place, ret->path);
+	snprintf(ret->url, sizeof(ret->url), "%s://%s%s", plain ? "http" : "https", place,
+		 ret->path);
 	snprintf(ret->object, sizeof(ret->object), "%s %s", ret->method, ret->url);
 	return true;
 }
@@ -238,7 +251,10 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 	for (; n && (len = told_get(bytes, n, &t)); bytes += len, n -= len)
 		switch ((enum told_kind)t.kind) {
 		case TOLD_NAME:
-			provenance_name(r->provenance, t.host, t.address, t.family == 4 ? 4 : t.family == 6 ? 16 : 0);
+			provenance_name(r->provenance, t.host, t.address,
+					t.family == 4   ? 4
+					: t.family == 6 ? 16
+							: 0);
 			if (!t.number)
 				emit_name(g, &t, r);
 			break;
@@ -271,12 +287,15 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 	return n == 0;
 }
 
-void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, const char *request,
+void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v,
+			  uint8_t protocol, const char *remedy, const char *request,
 			  struct result *r)
 {
 	static const char hows[][12] = { "dns", "transparent", "connect", "socks" };
 	struct said_request said;
-	enum event_kind kind = w->how == WANT_DNS ? EVENT_DNS : protocol == 6 ? EVENT_CONNECT : EVENT_PACKET;
+	enum event_kind kind = w->how == WANT_DNS ? EVENT_DNS
+			       : protocol == 6    ? EVENT_CONNECT
+						  : EVENT_PACKET;
 	struct ward_event e;
 	bool http;
 	char host[HOST_TEXT] = "", object[OBJECT_TEXT];
@@ -307,7 +326,12 @@ void egress_report_denied(const struct egress *g, const struct want *w, const st
 	event_text(&e, FIELD_WHY, verdict_reason_text((enum verdict_reason)v->reason));
 	event_text(&e, FIELD_REMEDY, *remedy ? remedy : NULL);
 	event_text(&e, FIELD_HOW, w->how < ARRAY_LEN(hows) ? hows[w->how] : NULL);
-	event_text(&e, FIELD_PROTOCOL, w->how == WANT_DNS ? NULL : protocol == 6 ? "tcp" : protocol == 17 ? "udp" : protocol == 1 || protocol == 58 ? "icmp" : "other");
+	event_text(&e, FIELD_PROTOCOL,
+		   w->how == WANT_DNS                ? NULL
+		   : protocol == 6                   ? "tcp"
+		   : protocol == 17                  ? "udp"
+		   : protocol == 1 || protocol == 58 ? "icmp"
+						     : "other");
 	event_number(&e, FIELD_GENERATION, v->generation);
 	event_emit(r->events, &e);
 }

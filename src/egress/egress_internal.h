@@ -1,4 +1,5 @@
-/* Shared by the supervisor's files about the gateway: egress_start.c (its beginning), egress.c (its life), egress_live.c (other rules, looking at it). */
+/* Shared by the supervisor's files about the gateway: egress_start.c (its beginning), egress.c (its
+ * life), egress_live.c (other rules, looking at it). */
 #ifndef WARD_EGRESS_EGRESS_INTERNAL_H
 #define WARD_EGRESS_EGRESS_INTERNAL_H
 
@@ -27,34 +28,36 @@ struct egress_file {
 struct egress_named {
 	int32_t rule;
 	uint64_t generation;
-	struct buf text;	/* owned; empty: none yet */
+	struct buf text; /* owned; empty: none yet */
 };
 
 struct egress {
 	const struct plan *plan;
 	const struct engine *engine;
-	struct net_fd sockets[NET_FDS_MAX];	/* until it is started */
+	struct net_fd sockets[NET_FDS_MAX]; /* until it is started */
 	size_t count;
-	bool ports;		/* one socket a port */
+	bool ports; /* one socket a port */
 	int program_fd, waf_program_fd;
-	int waiting_fd;		/* epoll over the sockets; -1: it was started */
-	int rules_fd;		/* netlink of the sandbox's namespace, never given inside; -1: none */
-	pid_t pid, waf_pid;		/* waf_pid 0: there is none */
-	int fd;			/* -1: it is not there (any more) */
-	uint64_t rest_ms;	/* until then nothing is heard of it: what passed is told in batches; 0: now */
-	int orders_fd;		/* to dial; -1: as above */
-	bool told;		/* its totals have come */
+	int waiting_fd; /* epoll over the sockets; -1: it was started */
+	/* netlink of the sandbox's namespace, never given inside; -1: none */
+	int rules_fd;
+	pid_t pid, waf_pid; /* waf_pid 0: there is none */
+	int fd;             /* -1: it is not there (any more) */
+	/* until then nothing is heard of it: what passed is told in batches; 0: now */
+	uint64_t rest_ms;
+	int orders_fd; /* to dial; -1: as above */
+	bool told;     /* its totals have come */
 	bool ending;
 	/* rules in force, or on their way: */
-	const struct rules *rules;	/* the plan's, or own */
-	struct rules *own;		/* owned */
-	struct plan_net bring;		/* of it only what the kernel brings */
-	uint64_t asked, taken;		/* generation that front was given, and has taken */
-	uint64_t taken_by_ms;		/* when it must have; 0: it has */
-	uint32_t closed;		/* flows, by the last change */
+	const struct rules *rules; /* the plan's, or own */
+	struct rules *own;         /* owned */
+	struct plan_net bring;     /* of it only what the kernel brings */
+	uint64_t asked, taken;     /* generation that front was given, and has taken */
+	uint64_t taken_by_ms;      /* when it must have; 0: it has */
+	uint32_t closed;           /* flows, by the last change */
 	struct egress_until until[EGRESS_TEMPORARY_MAX];
 	size_t until_count;
-	struct egress_file files[DIAL_FILE_COUNT];	/* as dial has them */
+	struct egress_file files[DIAL_FILE_COUNT]; /* as dial has them */
 	struct egress_named named;
 	egress_shown shown;
 	void *shown_context;
@@ -66,11 +69,14 @@ must_check int egress_start(struct egress *g, struct ward_err *e);
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
 /* Events (egress_told.c). False: not such a packet. */
 bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
-void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, const char *request, struct result *r);
+void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v,
+			  uint8_t protocol, const char *remedy, const char *request,
+			  struct result *r);
 /* Tells what became of a recording (egress_tape.c). */
 void egress_report_tape(const struct egress *g, struct result *r);
 void egress_report_lost(struct result *r, uint64_t lost, const char *why);
-/* Notes the host's files as they are; *ret_changed has a bit for each that was another one before. */
+/* Notes the host's files as they are; *ret_changed has a bit for each that was another one
+ * before. */
 void egress_look_at_files(struct egress *g, uint32_t *ret_changed);
 /* Front has taken rules; dial has said something. */
 void egress_on_taken(struct egress *g, const struct gate_event *event);

@@ -1,9 +1,11 @@
 /*
- * The gateway while it runs: other rules, and what there is to see. In: lines of `ward net`. Out: compiled rules of the next
- * generation, given to the kernel (what it brings), then to dial, and only when dial has taken them to front: so a connection
- * that front lets through is never refused by a dial that knows less, and what dial no longer connects front may still ask
- * for. Whatever fails in between leaves the old rules, or fewer; a gateway that does not take them in time is ended, and the
- * sandbox has no network. Several changes may be on their way: front is only ever given the last. Nothing here waits. Runs in the supervisor.
+ * The gateway while it runs: other rules, and what there is to see. In: lines of `ward net`. Out:
+ * compiled rules of the next generation, given to the kernel (what it brings), then to dial, and
+ * only when dial has taken them to front: so a connection that front lets through is never refused
+ * by a dial that knows less, and what dial no longer connects front may still ask for. Whatever
+ * fails in between leaves the old rules, or fewer; a gateway that does not take them in time is
+ * ended, and the sandbox has no network. Several changes may be on their way: front is only ever
+ * given the last. Nothing here waits. Runs in the supervisor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +46,8 @@ bool egress_by_port(const struct egress *g)
 
 /* -- making them */
 
-static int compile(const struct rules *old, char *const *lines, size_t count, bool deny, struct rules **ret, struct ward_err *e)
+static int compile(const struct rules *old, char *const *lines, size_t count, bool deny,
+		   struct rules **ret, struct ward_err *e)
 {
 	auto_rules now = NULL;
 
@@ -64,7 +67,8 @@ static int compile(const struct rules *old, char *const *lines, size_t count, bo
 	return 0;
 }
 
-/* Whom the sandbox trusts was said when it was built: a rule for another name cannot have its TLS ended now. */
+/* Whom the sandbox trusts was said when it was built: a rule for another name cannot have its TLS
+ * ended now. */
 static int check_inspect(const struct rules *first, const struct rules *new, struct ward_err *e)
 {
 	for (uint32_t i = 0; i < new->n_items; i++) {
@@ -74,11 +78,17 @@ static int check_inspect(const struct rules *first, const struct rules *new, str
 			continue;
 		rules_text(new, (int32_t)i, &text);
 		if (new->items[i].waf && !rules_waf(first, -1, 0)) {
-			ward_fail(e, EOPNOTSUPP, "%s: the sandbox was started without a rule with waf", buf_text(&text));
-			return ward_remedy(e, "leave waf away, or start anew with this rule in the policy");
+			ward_fail(e, EOPNOTSUPP,
+				  "%s: the sandbox was started without a rule with waf",
+				  buf_text(&text));
+			return ward_remedy(
+				e, "leave waf away, or start anew with this rule in the policy");
 		}
-		ward_fail(e, EOPNOTSUPP, "%s: the sandbox was started without an inspect rule for this name", buf_text(&text));
-		return ward_remedy(e, "leave mode, methods, paths and the like away, or start anew with this rule in the policy");
+		ward_fail(e, EOPNOTSUPP,
+			  "%s: the sandbox was started without an inspect rule for this name",
+			  buf_text(&text));
+		return ward_remedy(e, "leave mode, methods, paths and the like away, or start anew "
+				      "with this rule in the policy");
 	}
 	return 0;
 }
@@ -98,27 +108,32 @@ static int check_temporary(const struct egress *g, const struct rules *new, stru
 			auto_buf text = { 0 };
 
 			rules_text(g->rules, (int32_t)i, &text);
-			ward_fail(e, EINVAL, "--temporary: it would take back the rule for %s", buf_text(&text));
+			ward_fail(e, EINVAL, "--temporary: it would take back the rule for %s",
+				  buf_text(&text));
 			return ward_remedy(e, "change that rule for good first");
 		}
 		more += came_alive(g->rules, new, i);
 	}
 	if (g->until_count + more <= EGRESS_TEMPORARY_MAX)
 		return 0;
-	return ward_fail(e, E2BIG, "--temporary: more than %d rules that end by themselves", EGRESS_TEMPORARY_MAX);
+	return ward_fail(e, E2BIG, "--temporary: more than %d rules that end by themselves",
+			 EGRESS_TEMPORARY_MAX);
 }
 
 static void note_temporary(struct egress *g, const struct rules *old, uint64_t seconds)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < g->until_count; i++)	/* what was replaced has no end of its own any more */
+	/* what was replaced has no end of its own any more */
+	for (size_t i = 0; i < g->until_count; i++)
 		if (!g->rules->items[g->until[i].rule].dead)
 			g->until[kept++] = g->until[i];
 	g->until_count = kept;
-	for (uint32_t i = 0; seconds && i < g->rules->n_items && g->until_count < EGRESS_TEMPORARY_MAX; i++)
+	for (uint32_t i = 0;
+	     seconds && i < g->rules->n_items && g->until_count < EGRESS_TEMPORARY_MAX; i++)
 		if (came_alive(old, g->rules, i))
-			g->until[g->until_count++] = (struct egress_until){ i, io_now_ms() + seconds * 1000 };
+			g->until[g->until_count++] =
+				(struct egress_until){ i, io_now_ms() + seconds * 1000 };
 }
 
 uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule)
@@ -142,19 +157,26 @@ static bool has_port(const struct plan_net *n, uint16_t port)
 }
 
 /* What the kernel brings. More than the rules in force allow opens nothing: the gateway decides. */
-static int bring(struct egress *g, const struct rules *new, struct plan_net *ret, struct ward_err *e)
+static int bring(struct egress *g, const struct rules *new, struct plan_net *ret,
+		 struct ward_err *e)
 {
 	*ret = (struct plan_net){ .classes = g->bring.classes };
 	plan_net_bring(new, ret);
 	for (size_t i = 0; g->ports && i < ret->port_count; i++)
 		if (!has_port(&g->plan->net, ret->ports[i])) {
-			ward_fail(e, EOPNOTSUPP, "port %u was not in the policy, and this kernel has no nf_tables with TPROXY to bring it "
-				  "to the gateway of a sandbox that runs", ret->ports[i]);
-			return ward_remedy(e, "name the port in network.egress_allowlist, or give --allow HOST:%u, and start anew",
+			ward_fail(e, EOPNOTSUPP,
+				  "port %u was not in the policy, and this kernel has no nf_tables "
+				  "with TPROXY to bring it "
+				  "to the gateway of a sandbox that runs",
+				  ret->ports[i]);
+			return ward_remedy(e,
+					   "name the port in network.egress_allowlist, or give "
+					   "--allow HOST:%u, and start anew",
 					   ret->ports[i]);
 		}
 	if (g->ports || (ret->match_count == g->bring.match_count &&
-			 memcmp(ret->matches, g->bring.matches, ret->match_count * sizeof(ret->matches[0])) == 0))
+			 memcmp(ret->matches, g->bring.matches,
+				ret->match_count * sizeof(ret->matches[0])) == 0))
 		return 0;
 	if (g->rules_fd < 0 || !g->engine->net_bring)
 		return ward_fail(e, EOPNOTSUPP, "this sandbox cannot be given another port");
@@ -166,7 +188,9 @@ static int give(const struct egress *g, int fd, const void *order, size_t n, str
 	auto_fd config = egress_write_config(g, e);
 	int r = config < 0 ? config : io_send_fds(fd, order, n, &config, 1);
 
-	return config >= 0 && r < 0 ? ward_fail(e, -r, "the gateway does not take rules: %s", strerror(-r)) : r;
+	return config >= 0 && r < 0
+		       ? ward_fail(e, -r, "the gateway does not take rules: %s", strerror(-r))
+		       : r;
 }
 
 static int give_dial(struct egress *g, struct ward_err *e)
@@ -185,7 +209,8 @@ static int give_front(struct egress *g, struct ward_err *e)
 }
 
 /* Takes new as the rules from here on. */
-static int put_in_force(struct egress *g, struct rules *new, const struct plan_net *bring_now, uint64_t seconds, struct ward_err *e)
+static int put_in_force(struct egress *g, struct rules *new, const struct plan_net *bring_now,
+			uint64_t seconds, struct ward_err *e)
 {
 	const struct rules *old = g->rules;
 	struct rules *old_own = g->own;
@@ -204,23 +229,27 @@ static int put_in_force(struct egress *g, struct rules *new, const struct plan_n
 	g->rest_ms = 0;
 	r = give_dial(g, e);
 	if (r < 0)
-		egress_cut(g);	/* which of both rules it has is not known */
+		egress_cut(g); /* which of both rules it has is not known */
 	return r;
 }
 
-int egress_change(struct egress *g, char *const *lines, size_t count, bool deny, uint64_t seconds, uint64_t *ret_generation,
-		  struct ward_err *e)
+int egress_change(struct egress *g, char *const *lines, size_t count, bool deny, uint64_t seconds,
+		  uint64_t *ret_generation, struct ward_err *e)
 {
 	struct plan_net now = { 0 };
 	struct rules *new = NULL;
 	int r;
 
 	if (g->rules->network == RULES_NONE) {
-		ward_fail(e, EOPNOTSUPP, "the policy of this sandbox gives no way out (network.mode: none)");
-		return ward_remedy(e, "start it with network.mode: restricted, or with --allow HOST");
+		ward_fail(e, EOPNOTSUPP,
+			  "the policy of this sandbox gives no way out (network.mode: none)");
+		return ward_remedy(e,
+				   "start it with network.mode: restricted, or with --allow HOST");
 	}
 	if (egress_state(g) == EGRESS_ENDED)
-		return ward_fail(e, ENOTCONN, "the gateway of this sandbox has ended: it has no network any more");
+		return ward_fail(
+			e, ENOTCONN,
+			"the gateway of this sandbox has ended: it has no network any more");
 	r = compile(g->rules, lines, count, deny, &new, e);
 	if (r < 0 || !new)
 		return r;
@@ -239,7 +268,9 @@ int egress_change(struct egress *g, char *const *lines, size_t count, bool deny,
 
 /* -- what is answered */
 
-static const char *const files[DIAL_FILE_COUNT] = { [DIAL_HOSTS] = "/etc/hosts", [DIAL_RESOLVER] = "/etc/resolv.conf" };
+static const char *const files[DIAL_FILE_COUNT] = {
+	[DIAL_HOSTS] = "/etc/hosts", [DIAL_RESOLVER] = "/etc/resolv.conf"
+};
 
 void egress_look_at_files(struct egress *g, uint32_t *ret_changed)
 {
@@ -249,10 +280,11 @@ void egress_look_at_files(struct egress *g, uint32_t *ret_changed)
 		struct stat st;
 
 		if (stat(files[i], &st) < 0)
-			continue;	/* being replaced: dial keeps what it has */
+			continue; /* being replaced: dial keeps what it has */
 		now = (struct egress_file){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
-		if (now.device == then->device && now.inode == then->inode && now.bytes == then->bytes &&
-		    now.changed.tv_sec == then->changed.tv_sec && now.changed.tv_nsec == then->changed.tv_nsec)
+		if (now.device == then->device && now.inode == then->inode &&
+		    now.bytes == then->bytes && now.changed.tv_sec == then->changed.tv_sec &&
+		    now.changed.tv_nsec == then->changed.tv_nsec)
 			continue;
 		*then = now;
 		*ret_changed |= 1U << i;
@@ -269,14 +301,17 @@ static void give_files(struct egress *g)
 
 	egress_look_at_files(g, &changed);
 	for (unsigned i = 0; i < DIAL_FILE_COUNT; i++) {
-		int fd = changed & 1U << i ? open(files[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+		int fd = changed & 1U << i
+				 ? open(files[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+				 : -1;
 
 		if (fd < 0)
 			continue;
 		order.files |= 1U << i;
 		fds[count++] = fd;
 	}
-	(void)!io_send_fds(g->orders_fd, &order, sizeof(order), fds, count);	/* without an answer it goes on with what it has */
+	/* without an answer it goes on with what it has */
+	(void)!io_send_fds(g->orders_fd, &order, sizeof(order), fds, count);
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
 }
@@ -289,15 +324,15 @@ void egress_handle_orders(struct egress *g)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n != (ssize_t)sizeof(said)) {	/* front will find out, too */
+	if (n != (ssize_t)sizeof(said)) { /* front will find out, too */
 		own_close_fd(&g->orders_fd);
 		g->orders_fd = -1;
 		return;
 	}
 	if (said.kind == DIAL_LOOK)
 		give_files(g);
-	if (said.kind == DIAL_TAKEN && said.generation == g->rules->generation && said.generation > g->asked && g->fd >= 0 &&
-	    give_front(g, &e) < 0)
+	if (said.kind == DIAL_TAKEN && said.generation == g->rules->generation &&
+	    said.generation > g->asked && g->fd >= 0 && give_front(g, &e) < 0)
 		egress_cut(g);
 }
 
@@ -319,7 +354,9 @@ void egress_on_shown(struct egress *g, egress_shown shown, void *context)
 
 int egress_ask(struct egress *g, unsigned what, uint32_t from, uint32_t tag)
 {
-	const struct gate_order order = { .word = GATE_SHOW, .what = (uint8_t)what, .from = from, .tag = tag };
+	const struct gate_order order = {
+		.word = GATE_SHOW, .what = (uint8_t)what, .from = from, .tag = tag
+	};
 
 	if (egress_state(g) != EGRESS_RUNNING)
 		return -ENOTCONN;
@@ -381,7 +418,7 @@ static void end_temporary(struct egress *g, uint64_t now, struct result *r)
 	}
 	if (status < 0) {
 		g->until_count = 0;
-		egress_cut(g);	/* rather none than one that should be over */
+		egress_cut(g); /* rather none than one that should be over */
 	}
 }
 
@@ -398,5 +435,6 @@ void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r)
 	if (g->taken_by_ms && g->fd >= 0 && now_ms >= g->taken_by_ms)
 		egress_cut(g);
 	if (ran && g->fd < 0)
-		strv_add(&r->notes, "the gateway did not take other rules and was ended: from then on the sandbox had no network");
+		strv_add(&r->notes, "the gateway did not take other rules and was ended: from then "
+				    "on the sandbox had no network");
 }

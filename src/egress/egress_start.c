@@ -1,7 +1,9 @@
 /*
- * Starting the gateway. In: a plan with a network. Out: the process, with a configuration, and sockets to talk with it. Runs in the supervisor
- * as the user. The gateway is a program of its own that lies beside ward (or in ../libexec/ward), so that what parses bytes from inside
- * shares nothing with the supervisor: it starts with an empty environment, a session of its own, and the descriptors that protocol.h names.
+ * Starting the gateway. In: a plan with a network. Out: the process, with a configuration, and
+ * sockets to talk with it. Runs in the supervisor as the user. The gateway is a program of its own
+ * that lies beside ward (or in ../libexec/ward), so that what parses bytes from inside shares
+ * nothing with the supervisor: it starts with an empty environment, a session of its own, and the
+ * descriptors that protocol.h names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,7 @@
 #include "policy/policy_grant.h"
 #include "plan/certs.h"
 
-#define BEGIN_MS 10000		/* what it may take to begin, where that is waited for */
+#define BEGIN_MS 10000 /* what it may take to begin, where that is waited for */
 
 /* -- the program */
 
@@ -46,8 +48,11 @@ static int open_program(bool look, struct ward_err *e)
 
 	if (fd != -ENOENT)
 		return fd;
-	ward_fail(e, ENOENT, "the network needs %s, which is neither beside ward nor in ../libexec/ward", name);
-	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
+	ward_fail(e, ENOENT,
+		  "the network needs %s, which is neither beside ward nor in ../libexec/ward",
+		  name);
+	return ward_remedy(
+		e, "install ward with all its files (make install), or run without a network");
 }
 
 /* The firewall is a program of its own, and its rules are a package of the system's. */
@@ -56,8 +61,10 @@ static int open_waf(struct ward_err *e)
 	int fd = program_open("ward-waf", e);
 
 	if (fd == -ENOENT) {
-		ward_fail(e, ENOENT, "waf: this ward was built without the firewall (ward-waf is not there)");
-		return ward_remedy(e, "install libmodsecurity-dev and g++ and build ward anew, or leave waf away: methods and paths are checked without it");
+		ward_fail(e, ENOENT,
+			  "waf: this ward was built without the firewall (ward-waf is not there)");
+		return ward_remedy(e, "install libmodsecurity-dev and g++ and build ward anew, or "
+				      "leave waf away: methods and paths are checked without it");
 	}
 	if (fd >= 0 && access(WAF_RULES "/REQUEST-901-INITIALIZATION.conf", R_OK) < 0) {
 		close(fd);
@@ -67,7 +74,8 @@ static int open_waf(struct ward_err *e)
 	return fd;
 }
 
-/* The hosts whose connections go through ward-keys; all that are inspected where every request is looked through for secrets. */
+/* The hosts whose connections go through ward-keys; all that are inspected where every request is
+ * looked through for secrets. */
 static void write_keys(const struct plan *p, struct buf *out)
 {
 	if (!p->secrets)
@@ -79,7 +87,7 @@ static void write_keys(const struct plan *p, struct buf *out)
 		auto_grant g = { 0 };
 
 		if (policy_grant_read(p->spec->policy.cred_grants.items[i], &g, &ignored) < 0)
-			continue;	/* plan_add_creds() has read it */
+			continue; /* plan_add_creds() has read it */
 		for (size_t k = 0; k < g.hosts.len; k++)
 			buf_add(out, g.hosts.items[k], strlen(g.hosts.items[k]) + 1);
 	}
@@ -87,20 +95,24 @@ static void write_keys(const struct plan *p, struct buf *out)
 
 int egress_write_config(const struct egress *g, struct ward_err *e)
 {
-	struct gate_config config = { .magic = GATE_MAGIC, .match_count = (uint32_t)g->bring.match_count };
+	struct gate_config config = { .magic = GATE_MAGIC,
+				      .match_count = (uint32_t)g->bring.match_count };
 	const struct plan *p = g->plan;
 	auto_fd fd = memfd_create("ward-rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	auto_buf rules = { 0 }, keys = { 0 };
 	int r = rules_encode(g->rules, &rules);
 
-	_Static_assert(PLAN_NET_MATCHES_MAX == GATE_MATCHES_MAX, "the plan's matches fit the gateway's");
+	_Static_assert(PLAN_NET_MATCHES_MAX == GATE_MATCHES_MAX,
+		       "the plan's matches fit the gateway's");
 	if (r < 0 || fd < 0)
 		return ward_fail(e, r < 0 ? -r : errno, "cannot write the gateway's rules");
 	config.rules_bytes = (uint32_t)rules.len;
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
 	write_keys(p, &keys);
 	config.keys_bytes = (uint32_t)keys.len;
-	config.tape = !p->tape ? GATE_TAPE_NONE : p->tape->replay ? GATE_TAPE_REPLAY : GATE_TAPE_RECORD;
+	config.tape = !p->tape          ? GATE_TAPE_NONE
+		      : p->tape->replay ? GATE_TAPE_REPLAY
+					: GATE_TAPE_RECORD;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	config.classes = g->bring.classes;
@@ -110,15 +122,17 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	if (r == 0 && p->net.proxy)
 		r = io_write_all(fd, p->net.proxy, sizeof(*p->net.proxy));
 	if (r == 0)
-		r = keys.failed || keys.len > GATE_KEYS_MAX ? -ENOMEM : io_write_all(fd, keys.data, keys.len);
-	if (r < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		r = keys.failed || keys.len > GATE_KEYS_MAX ? -ENOMEM
+							    : io_write_all(fd, keys.data, keys.len);
+	if (r < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return ward_fail(e, EIO, "cannot write the gateway's rules");
 	return take_fd(&fd);
 }
 
 /* What the child needs; it shares our memory until exec. */
 struct starting {
-	int fds[GATE_FDS_END];		/* become 0, 1, ...; -1: none */
+	int fds[GATE_FDS_END]; /* become 0, 1, ...; -1: none */
 	int program_fd;
 	char *const *argv, *const *envp;
 	uint64_t no_signals;
@@ -133,7 +147,8 @@ static int child_main(void *argument)
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
 	for (int i = 0; i < GATE_FDS_END; i++)
-		if (s->fds[i] < 0 ? raw_call(SYS_close, i) < -EBADF : raw_call(SYS_dup3, s->fds[i], i, 0) < 0)
+		if (s->fds[i] < 0 ? raw_call(SYS_close, i) < -EBADF
+				  : raw_call(SYS_dup3, s->fds[i], i, 0) < 0)
 			return 125;
 	if (raw_call(SYS_close_range, GATE_FDS_END, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
 		return 125;
@@ -143,14 +158,22 @@ static int child_main(void *argument)
 	return 125;
 }
 
-/* ward-waf reads the rule set while the rest is made ready. *ret_fd: front's end of the talk with it. */
+/* ward-waf reads the rule set while the rest is made ready. *ret_fd: front's end of the talk with
+ * it. */
 static int start_waf(struct egress *g, int *ret_fd, struct ward_err *e)
 {
-	static char *const argv[] = { (char *)(uintptr_t)"ward-waf", NULL };
+	static char *const argv[] = { (char *)(uintptr_t) "ward-waf", NULL };
 	char stack[8192] __attribute__((aligned(16)));
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC)), own = -1, child_end = -1;
-	struct starting s = { .fds = { nothing, nothing, nothing, -1, -1, -1, -1, -1, -1, -1, -1 }, .program_fd = g->waf_program_fd, .argv = argv, .envp = argv + 1 };
-	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = child_main, .argument = &s };
+	struct starting s = { .fds = { nothing, nothing, nothing, -1, -1, -1, -1, -1, -1, -1, -1 },
+			      .program_fd = g->waf_program_fd,
+			      .argv = argv,
+			      .envp = argv + 1 };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = child_main,
+				     .argument = &s };
 	int pair[2];
 	long pid;
 
@@ -169,30 +192,41 @@ static int start_waf(struct egress *g, int *ret_fd, struct ward_err *e)
 	return s.failed ? ward_fail(e, EIO, "ward-waf could not be executed") : 0;
 }
 
-static int start_program(struct egress *g, int config_fd, const int child_fds[2], struct ward_err *e)
+static int start_program(struct egress *g, int config_fd, const int child_fds[2],
+			 struct ward_err *e)
 {
-	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", NULL };
+	static char *const argv[] = { (char *)(uintptr_t) "ward-gateway", NULL };
 	char stack[8192] __attribute__((aligned(16)));
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
 	uint32_t changed;
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
 	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
-	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;	/* each reads its own from the beginning */
+	/* each reads its own from the beginning */
+	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;
 	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->secrets, other_trust)) : -1;
 	auto_fd waf = -1;
-	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust, keys, g->plan->tape ? g->plan->tape->fd : -1 }, .program_fd = g->program_fd,
-			      .argv = argv, .envp = argv + 1 };
-	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
-				     .main = child_main, .argument = &s };
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts,
+				       child_fds[1], trust, keys,
+				       g->plan->tape ? g->plan->tape->fd : -1 },
+			      .program_fd = g->program_fd,
+			      .argv = argv,
+			      .envp = argv + 1 };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = child_main,
+				     .argument = &s };
 	long pid;
 
 	if (nothing < 0)
 		return ward_fail_errno(e, "cannot open /dev/null");
 	egress_look_at_files(g, &changed);
 	if (g->plan->certs && trust < 0)
-		return e->code ? -e->code : ward_fail_errno(e, "cannot open the host's trust store");
+		return e->code ? -e->code
+			       : ward_fail_errno(e, "cannot open the host's trust store");
 	if (g->plan->secrets && g->plan->certs && keys < 0)
-		return ward_fail(e, EPIPE, "the secrets cannot be handed over: ward-secrets has ended");
+		return ward_fail(e, EPIPE,
+				 "the secrets cannot be handed over: ward-secrets has ended");
 	if (g->waf_program_fd >= 0 && start_waf(g, &waf, e) < 0)
 		return -e->code;
 	s.fds[GATE_FD_WAF] = waf;
@@ -206,9 +240,14 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 /* A port of the host's loopback; the other family's is taken where it can be had. */
 static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
 {
-	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	const struct sockaddr *address = v6 ? (const struct sockaddr *)&a6 : (const struct sockaddr *)&a4;
+	struct sockaddr_in a4 = { .sin_family = AF_INET,
+				  .sin_port = htons(port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
+				   .sin6_port = htons(port),
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	const struct sockaddr *address =
+		v6 ? (const struct sockaddr *)&a6 : (const struct sockaddr *)&a4;
 	auto_fd fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int on = 1;
 
@@ -217,8 +256,11 @@ static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
 	if (fd < 0 || bind(fd, address, v6 ? sizeof(a6) : sizeof(a4)) < 0 || listen(fd, 128) < 0) {
 		if (v6)
 			return 0;
-		ward_fail_errno(e, "network.ingress: cannot publish port %u on this host's loopback", port);
-		return ward_remedy(e, "%s", errno == EACCES ? "take a port from 1024 on" : "end whoever uses it, or take another port");
+		ward_fail_errno(
+			e, "network.ingress: cannot publish port %u on this host's loopback", port);
+		return ward_remedy(e, "%s",
+				   errno == EACCES ? "take a port from 1024 on"
+						   : "end whoever uses it, or take another port");
 	}
 	g->sockets[g->count++] = (struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED };
 	return 0;
@@ -254,7 +296,8 @@ int egress_start(struct egress *g, struct ward_err *e)
 	return r;
 }
 
-/* With inspect rules the sandbox must know its authority's certificate before it is built: the gateway is started now. */
+/* With inspect rules the sandbox must know its authority's certificate before it is built: the
+ * gateway is started now. */
 static int start_early(struct egress *g, struct ward_err *e)
 {
 	struct pollfd ready = { .events = POLLIN };
@@ -265,22 +308,25 @@ static int start_early(struct egress *g, struct ward_err *e)
 
 	if (r < 0)
 		return r;
-	r = certs_add_links(g->plan->certs, e);	/* while it begins */
+	r = certs_add_links(g->plan->certs, e); /* while it begins */
 	if (r < 0)
 		return r;
 	ready.fd = g->fd;
 	while ((r = poll(&ready, 1, BEGIN_MS)) < 0 && errno == EINTR)
 		;
-	if (r <= 0 || io_recv_fds(g->fd, &event, sizeof(event), &fd, 1, &count) != (ssize_t)sizeof(event))
+	if (r <= 0 ||
+	    io_recv_fds(g->fd, &event, sizeof(event), &fd, 1, &count) != (ssize_t)sizeof(event))
 		return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
 	if (event.kind == GATE_FAILED)
-		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
+		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s",
+				 (int)sizeof(event.text), event.text);
 	if (event.kind != GATE_TRUST || count != 1)
 		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
 	return certs_fill(g->plan->certs, fd, e);
 }
 
-int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret, struct ward_err *e)
+int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret,
+		 struct ward_err *e)
 {
 	struct egress *g = calloc(1, sizeof(*g));
 	int r = 0;
@@ -293,7 +339,7 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	g->bring = p->net;
 	g->asked = g->taken = p->net.rules->generation;
 	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = g->waf_program_fd = -1;
-	*ret = g;	/* egress_end() sees to the rest */
+	*ret = g; /* egress_end() sees to the rest */
 	g->program_fd = open_program(rules_look(p->net.rules) || p->tape, e);
 	if (g->program_fd < 0)
 		return g->program_fd;

@@ -1,6 +1,7 @@
 /*
- * What became of a recording, for the report and the journal. In: the file, when the gateway has ended. Out: one event with the hash of its last
- * frame, which stands for all of it: whoever has the journal can tell whether a recording was changed since. Runs in the supervisor.
+ * What became of a recording, for the report and the journal. In: the file, when the gateway has
+ * ended. Out: one event with the hash of its last frame, which stands for all of it: whoever has
+ * the journal can tell whether a recording was changed since. Runs in the supervisor.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "plan/plan_tape.h"
 #include "event/event.h"
 
-static void emit(const struct plan_tape *t, uint64_t exchanges, uint64_t bytes, const uint8_t *hash, const char *why, struct result *r)
+static void emit(const struct plan_tape *t, uint64_t exchanges, uint64_t bytes, const uint8_t *hash,
+		 const char *why, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_RECORDING, why ? ACTION_DENY : ACTION_LOG, t->path);
 	char hex[2 * TAPE_HASH + 1] = "";
@@ -39,15 +41,22 @@ void egress_report_tape(const struct egress *g, struct result *r)
 		emit(t, t->exchanges, t->bytes, t->hash, NULL, r);
 		return;
 	}
-	if (fstat(t->fd, &st) < 0 || st.st_size == 0) {	/* nobody wanted anything, so there is no gateway */
+	/* nobody wanted anything, so there is no gateway */
+	if (fstat(t->fd, &st) < 0 || st.st_size == 0) {
 		unlink(t->path);
-		strv_addf(&r->notes, "network.record: nothing used the network, so there is no %s", t->path);
+		strv_addf(&r->notes, "network.record: nothing used the network, so there is no %s",
+			  t->path);
 		return;
 	}
-	if (st.st_size < (off_t)(TAPE_START + sizeof(last)) || pread(t->fd, &last, sizeof(last), st.st_size - (off_t)sizeof(last)) != (ssize_t)sizeof(last) ||
+	if (st.st_size < (off_t)(TAPE_START + sizeof(last)) ||
+	    pread(t->fd, &last, sizeof(last), st.st_size - (off_t)sizeof(last)) !=
+		    (ssize_t)sizeof(last) ||
 	    last.kind != TAPE_CLOSE || last.bytes) {
 		emit(t, 0, (uint64_t)st.st_size, NULL, "it was not ended in order", r);
-		strv_addf(&r->notes, "network.record: %s is not complete: it can be replayed up to where it breaks off", t->path);
+		strv_addf(&r->notes,
+			  "network.record: %s is not complete: it can be replayed up to where it "
+			  "breaks off",
+			  t->path);
 		return;
 	}
 	emit(t, last.exchange, (uint64_t)st.st_size, last.hash, NULL, r);

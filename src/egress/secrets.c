@@ -1,7 +1,8 @@
 /*
- * The secrets of a run. In: grants. Out: placeholders for inside; later a link to ward-keys for the gateway, and what was used and found,
- * for the report and the journal. Runs in the supervisor, which starts ward-secrets and asks it; a secret is never in this process
- * (what a variable of its environment holds excepted: that is where ward-secrets takes it from). What ward-secrets says is
+ * The secrets of a run. In: grants. Out: placeholders for inside; later a link to ward-keys for the
+ * gateway, and what was used and found, for the report and the journal. Runs in the supervisor,
+ * which starts ward-secrets and asks it; a secret is never in this process (what a variable of its
+ * environment holds excepted: that is where ward-secrets takes it from). What ward-secrets says is
  * believed as far as it goes: it is the user's own process.
  */
 #include "egress/secrets.h"
@@ -19,7 +20,7 @@
 #include "host/program.h"
 #include "event/result.h"
 
-#define FETCH_MS 90000		/* all sources together */
+#define FETCH_MS 90000 /* all sources together */
 #define EVENTS_AT_ONCE 64
 #define NOTES_MAX 64
 
@@ -28,8 +29,8 @@ struct secrets {
 	pid_t pid;
 };
 
-static int say(struct secrets *s, enum secrets_op op, int32_t code, uint64_t tag, const void *bytes, size_t n, const int *fds, size_t fd_count,
-	       struct ward_err *e)
+static int say(struct secrets *s, enum secrets_op op, int32_t code, uint64_t tag, const void *bytes,
+	       size_t n, const int *fds, size_t fd_count, struct ward_err *e)
 {
 	struct secrets_message m = { .op = op, .code = code, .tag = tag };
 	auto_buf out = { 0 };
@@ -43,7 +44,8 @@ static int say(struct secrets *s, enum secrets_op op, int32_t code, uint64_t tag
 	return r < 0 ? ward_fail(e, -r, "ward-secrets has ended") : 0;
 }
 
-static void read_error(const struct secrets_message *m, const char *text, size_t n, struct ward_err *e)
+static void read_error(const struct secrets_message *m, const char *text, size_t n,
+		       struct ward_err *e)
 {
 	const char *end = text + n, *why, *remedy;
 
@@ -86,10 +88,12 @@ static int await_start(struct secrets *s, struct strv *shown, struct ward_err *e
 			return -e->code;
 		}
 	}
-	return ward_fail(e, ETIMEDOUT, "the secrets were not there within %d seconds", FETCH_MS / 1000);
+	return ward_fail(e, ETIMEDOUT, "the secrets were not there within %d seconds",
+			 FETCH_MS / 1000);
 }
 
-static int tell_all(struct secrets *s, const struct policy *p, const struct strv *seen, const struct strv *words, struct ward_err *e)
+static int tell_all(struct secrets *s, const struct policy *p, const struct strv *seen,
+		    const struct strv *words, struct ward_err *e)
 {
 	auto_buf all = { 0 };
 	int r = 0;
@@ -107,19 +111,22 @@ static int tell_all(struct secrets *s, const struct policy *p, const struct strv
 	if (r == 0 && all.len)
 		r = say(s, SECRETS_WORDS, 0, 0, all.data, all.len, NULL, 0, e);
 	for (size_t i = 0; r == 0 && i < p->cred_grants.len; i++)
-		r = say(s, SECRETS_GRANT, (int32_t)p->cred_leaks, 0, p->cred_grants.items[i], strlen(p->cred_grants.items[i]), NULL, 0, e);
+		r = say(s, SECRETS_GRANT, (int32_t)p->cred_leaks, 0, p->cred_grants.items[i],
+			strlen(p->cred_grants.items[i]), NULL, 0, e);
 	return r < 0 ? r : say(s, SECRETS_FETCH, 0, 0, NULL, 0, NULL, 0, e);
 }
 
-int secrets_start(const struct policy *p, const struct strv *seen, const struct strv *words, struct secrets **ret, struct strv *shown,
-		  struct ward_err *e)
+int secrets_start(const struct policy *p, const struct strv *seen, const struct strv *words,
+		  struct secrets **ret, struct strv *shown, struct ward_err *e)
 {
-	static char *const argv[] = { (char *)(uintptr_t)"ward-secrets", NULL };
-	struct program program = { .fd = program_open("ward-secrets", e), .argv = argv, .envp = environ, .fd_count = 1 };
+	static char *const argv[] = { (char *)(uintptr_t) "ward-secrets", NULL };
+	struct program program = {
+		.fd = program_open("ward-secrets", e), .argv = argv, .envp = environ, .fd_count = 1
+	};
 	struct secrets *s = calloc(1, sizeof(*s));
 	int pair[2], r;
 
-	*ret = s;	/* secrets_end() sees to the rest */
+	*ret = s; /* secrets_end() sees to the rest */
 	if (!s || program.fd < 0)
 		return program.fd < 0 ? -e->code : ward_fail(e, ENOMEM, "out of memory");
 	s->fd = -1;
@@ -145,7 +152,8 @@ int secrets_link(struct secrets *s, int trust_fd)
 	struct ward_err e = { 0 };
 	int pair[2], r;
 
-	if (s->fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+	if (s->fd < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
 	r = say(s, SECRETS_KEYS, 0, 0, NULL, 0, (int[]){ pair[1], trust_fd }, 2, &e);
 	close(pair[1]);
@@ -163,7 +171,8 @@ int secrets_fd(const struct secrets *s)
 
 /* -- what it says */
 
-/* Whoever is inside can make the same happen as often as it likes: a note is told once, and there is a number of them. */
+/* Whoever is inside can make the same happen as often as it likes: a note is told once, and there
+ * is a number of them. */
 static void note(struct result *r, const struct buf *text)
 {
 	size_t ours = 0;
@@ -179,21 +188,29 @@ static void note(struct result *r, const struct buf *text)
 
 static void report(const struct keys_event *said, struct result *r)
 {
-	static const char *const actions[] = { "the request was blocked", "it was taken out", "the request went on" };
+	static const char *const actions[] = { "the request was blocked", "it was taken out",
+					       "the request went on" };
 	auto_buf what = { 0 }, why = { 0 };
 
 	if (said->kind == KEYS_EVENT_LEAK) {
-		buf_printf(&what, "%s of grant %s to %s", said->shown ? "placeholder" : "secret", said->grant, said->host);
-		buf_printf(&why, "found in %s; %s", said->detail, actions[said->action < 3 ? said->action : 0]);
+		buf_printf(&what, "%s of grant %s to %s", said->shown ? "placeholder" : "secret",
+			   said->grant, said->host);
+		buf_printf(&why, "found in %s; %s", said->detail,
+			   actions[said->action < 3 ? said->action : 0]);
 		result_deny(r, buf_text(&what), buf_text(&why), "");
 	} else if (said->kind == KEYS_EVENT_REFUSED && *said->host) {
 		buf_printf(&what, "grant %s for %s", said->grant, said->host);
-		result_deny(r, buf_text(&what), said->detail, "ward secret ls shows what each grant is for");
+		result_deny(r, buf_text(&what), said->detail,
+			    "ward secret ls shows what each grant is for");
 	} else if (said->kind == KEYS_EVENT_REFUSED) {
-		buf_printf(&what, "credentials: %s%s%s", said->grant, *said->grant ? " " : "", said->detail);
+		buf_printf(&what, "credentials: %s%s%s", said->grant, *said->grant ? " " : "",
+			   said->detail);
 		note(r, &what);
 	} else if (said->kind == KEYS_EVENT_SCRUB) {
-		buf_printf(&what, "credentials: %s sent the secret of grant %s back; it was taken out of the answer", said->host, said->grant);
+		buf_printf(&what,
+			   "credentials: %s sent the secret of grant %s back; it was taken out of "
+			   "the answer",
+			   said->host, said->grant);
 		note(r, &what);
 	}
 }
@@ -201,8 +218,11 @@ static void report(const struct keys_event *said, struct result *r)
 static void emit(const struct keys_event *said, struct result *r)
 {
 	bool leak = said->kind == KEYS_EVENT_LEAK || said->kind == KEYS_EVENT_SCRUB;
-	enum event_action action = said->kind == KEYS_EVENT_USE ? ACTION_ALLOW : leak && said->action == LEAKS_LOG ? ACTION_LOG : ACTION_DENY;
-	struct ward_event v = event_make(leak ? EVENT_CREDENTIAL_LEAK : EVENT_CREDENTIAL_USE, action, said->grant);
+	enum event_action action = said->kind == KEYS_EVENT_USE        ? ACTION_ALLOW
+				   : leak && said->action == LEAKS_LOG ? ACTION_LOG
+								       : ACTION_DENY;
+	struct ward_event v = event_make(leak ? EVENT_CREDENTIAL_LEAK : EVENT_CREDENTIAL_USE,
+					 action, said->grant);
 
 	event_text(&v, FIELD_GRANT, said->grant);
 	if (*said->host)
@@ -222,7 +242,8 @@ static void emit_change(const struct keys_event *said, struct result *r)
 	event_emit(r->events, &v);
 }
 
-/* What is missing is told: nobody inside can make so much happen that something of it was never there. */
+/* What is missing is told: nobody inside can make so much happen that something of it was never
+ * there. */
 static void emit_lost(const struct keys_event *said, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "credentials");
@@ -239,7 +260,8 @@ static void on_event(const char *bytes, size_t n, struct result *r)
 	if (n != sizeof(said))
 		return;
 	memcpy(&said, bytes, sizeof(said));
-	said.grant[sizeof(said.grant) - 1] = said.host[sizeof(said.host) - 1] = said.detail[sizeof(said.detail) - 1] = '\0';
+	said.grant[sizeof(said.grant) - 1] = said.host[sizeof(said.host) - 1] =
+		said.detail[sizeof(said.detail) - 1] = '\0';
 	if (said.kind == KEYS_EVENT_LOST) {
 		emit_lost(&said, r);
 		return;
@@ -265,7 +287,8 @@ void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answe
 		if (n < (ssize_t)sizeof(m)) {
 			close(s->fd);
 			s->fd = -1;
-			strv_add(&r->notes, "ward-secrets ended before the command did: from then on no secret was put in");
+			strv_add(&r->notes, "ward-secrets ended before the command did: from then "
+					    "on no secret was put in");
 			return;
 		}
 		bytes[n] = '\0';
@@ -277,11 +300,14 @@ void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answe
 	}
 }
 
-int secrets_ask(struct secrets *s, enum secrets_op op, uint64_t tag, const char *text, int fd, struct ward_err *e)
+int secrets_ask(struct secrets *s, enum secrets_op op, uint64_t tag, const char *text, int fd,
+		struct ward_err *e)
 {
 	if (!s) {
 		ward_fail(e, ENOENT, "the sandbox was started without credentials");
-		return ward_remedy(e, "start it with a grant: credentials: {mode: just_in_time, grants: [...]}");
+		return ward_remedy(
+			e,
+			"start it with a grant: credentials: {mode: just_in_time, grants: [...]}");
 	}
 	return say(s, op, 0, tag, text, strlen(text), &fd, fd >= 0, e);
 }
@@ -293,7 +319,7 @@ void secrets_end(struct secrets *s)
 	own_close_fd(&s->fd);
 	if (s->pid > 0) {
 		for (int i = 0; i < 100 && waitpid(s->pid, NULL, WNOHANG) == 0; i++)
-			poll(NULL, 0, 5);	/* it ends ward-keys and zeroes what it has */
+			poll(NULL, 0, 5); /* it ends ward-keys and zeroes what it has */
 		if (kill(s->pid, SIGKILL) == 0)
 			while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 				;

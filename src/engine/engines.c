@@ -1,6 +1,9 @@
 /*
- * The engines: one row for each name that a policy can have in `isolation`, with how strong it is. In: a policy, or a plan. Out: the engine. The first of the policy's list that this build has, whose probe passes and that is at
- * least as strong as require.isolation, is taken; where there is none, the refusal says of each why. Some are walls inside a native sandbox (plan/inner.h): their engine is native. A plan has been decided already: engine_choose() only finds.
+ * The engines: one row for each name that a policy can have in `isolation`, with how strong it is.
+ * In: a policy, or a plan. Out: the engine. The first of the policy's list that this build has,
+ * whose probe passes and that is at least as strong as require.isolation, is taken; where there is
+ * none, the refusal says of each why. Some are walls inside a native sandbox (plan/inner.h): their
+ * engine is native. A plan has been decided already: engine_choose() only finds.
  */
 #include "engine/engines.h"
 
@@ -18,9 +21,9 @@
 
 static const struct {
 	const char *name;
-	unsigned strength;		/* as require.isolation counts */
-	const struct engine *engine;	/* NULL: not in this build */
-	const struct wall *wall;	/* that stands inside it, NULL: none */
+	unsigned strength;           /* as require.isolation counts */
+	const struct engine *engine; /* NULL: not in this build */
+	const struct wall *wall;     /* that stands inside it, NULL: none */
 } engines[] = {
 	{ "native", REQUIRE_NAMESPACES, &engine_native, NULL },
 	{ "oci", REQUIRE_NAMESPACES, &engine_oci, NULL },
@@ -36,7 +39,8 @@ const struct engine *engine_choose(const struct plan *p)
 	if (p->rung == RUNG_LANDLOCK)
 		return &engine_landlock;
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++)
-		if (engines[i].engine && !engines[i].wall && strcmp(engines[i].name, p->engine) == 0)
+		if (engines[i].engine && !engines[i].wall &&
+		    strcmp(engines[i].name, p->engine) == 0)
 			return engines[i].engine;
 	return NULL;
 }
@@ -44,7 +48,8 @@ const struct engine *engine_choose(const struct plan *p)
 static int probe(size_t i, struct ward_err *e)
 {
 	if (!engines[i].engine)
-		return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", engines[i].name);
+		return ward_fail(e, ENOTSUP, "%s is not yet supported by this build",
+				 engines[i].name);
 	if (engines[i].wall)
 		return engines[i].wall->probe(e);
 	return engines[i].engine->probe ? engines[i].engine->probe(e) : 0;
@@ -58,7 +63,10 @@ static int try_engine(const char *name, struct spec *s, struct ward_err *e)
 
 		if (strcmp(engines[i].name, name) != 0)
 			continue;
-		r = engines[i].wall && engines[i].wall->in_image && strcmp(s->policy.image, "host") != 0 ? 0 : probe(i, e);
+		r = engines[i].wall && engines[i].wall->in_image &&
+				    strcmp(s->policy.image, "host") != 0
+			    ? 0
+			    : probe(i, e);
 		if (r == 0 && engines[i].strength < s->policy.req_isolation)
 			r = ward_fail(e, ENOTSUP, "%s is weaker than require.isolation", name);
 		if (r < 0)
@@ -81,15 +89,19 @@ int engine_pick(struct spec *s, struct ward_err *e)
 
 		if (try_engine(wanted->items[i], s, &why) == 0) {
 			if (all.len)
-				strv_addf(&s->notes, "isolation: %s, because %s", wanted->items[i], buf_text(&all));
+				strv_addf(&s->notes, "isolation: %s, because %s", wanted->items[i],
+					  buf_text(&all));
 			return 0;
 		}
 		buf_printf(&all, "%s%s", i ? "; " : "", why.why);
 		if (!i)
 			first = why;
 	}
-	ward_fail(e, first.code ? first.code : EINVAL, "isolation: %s", wanted->len ? buf_text(&all) : "no engine is named");
-	return ward_remedy(e, "%s", first.remedy[0] ? first.remedy : "ward doctor shows the engines that can be used here");
+	ward_fail(e, first.code ? first.code : EINVAL, "isolation: %s",
+		  wanted->len ? buf_text(&all) : "no engine is named");
+	return ward_remedy(e, "%s",
+			   first.remedy[0] ? first.remedy
+					   : "ward doctor shows the engines that can be used here");
 }
 
 size_t engines_look(struct engine_state states[ENGINES_MAX])
@@ -98,7 +110,8 @@ size_t engines_look(struct engine_state states[ENGINES_MAX])
 		states[i] = (struct engine_state){ .name = engines[i].name };
 		states[i].usable = probe(i, &states[i].why) == 0;
 		if (states[i].usable && engines[i].wall)
-			states[i].wall = engines[i].wall->which ? engines[i].wall->which() : engines[i].wall->help;
+			states[i].wall = engines[i].wall->which ? engines[i].wall->which()
+								: engines[i].wall->help;
 		if (states[i].usable && engines[i].wall && engines[i].wall->about) {
 			auto_buf text = { 0 };
 

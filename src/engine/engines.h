@@ -8,16 +8,17 @@
  */
 const struct engine *engine_choose(const struct plan *p);
 
-/* The first of the policy's engines that can be used here and is as strong as the policy requires. Sets s->engine, or says of each why not. */
+/* The first of the policy's engines that can be used here and is as strong as the policy requires.
+ * Sets s->engine, or says of each why not. */
 must_check int engine_pick(struct spec *s, struct ward_err *e);
 
 /* One engine as `ward doctor` shows it. */
 struct engine_state {
 	const char *name;
 	bool usable;
-	char about[320];	/* where it is usable: what there is of it; "": nothing to say */
-	struct ward_err why;	/* where it is not */
-	const char *wall;	/* what stands inside a native sandbox; NULL: nothing */
+	char about[320];     /* where it is usable: what there is of it; "": nothing to say */
+	struct ward_err why; /* where it is not */
+	const char *wall;    /* what stands inside a native sandbox; NULL: nothing */
 };
 
 #define ENGINES_MAX 8

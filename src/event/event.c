@@ -1,7 +1,8 @@
 /*
- * Events: making one, and the facts of tables/events.def. In: kinds, fields, borrowed texts. Out: struct ward_event. Pure but for the
- * clock; run in the supervisor, on the start path, so nothing is allocated and every table is a few bytes a row. How an event becomes a line
- * and a line an event again: event_line.c.
+ * Events: making one, and the facts of tables/events.def. In: kinds, fields, borrowed texts. Out:
+ * struct ward_event. Pure but for the clock; run in the supervisor, on the start path, so nothing
+ * is allocated and every table is a few bytes a row. How an event becomes a line and a line an
+ * event again: event_line.c.
  */
 #include "event/event.h"
 
@@ -14,7 +15,8 @@ struct kind_row {
 };
 
 static const struct kind_row kinds[] = {
-#define KIND(id, name, plain, denied, class, activity, help) { SEVERITY_##plain, SEVERITY_##denied, activity, class },
+#define KIND(id, name, plain, denied, class, activity, help)                                       \
+	{ SEVERITY_##plain, SEVERITY_##denied, activity, class },
 #define FIELD(...)
 #include "events.def"
 #undef KIND
@@ -45,8 +47,8 @@ const char *event_kind_name(enum event_kind k)
 const char *event_kind_help(enum event_kind k)
 {
 	switch (k) {
-#define KIND(id, name, plain, denied, class, activity, help) \
-	case EVENT_##id:                                     \
+#define KIND(id, name, plain, denied, class, activity, help)                                       \
+	case EVENT_##id:                                                                           \
 		return help;
 #define FIELD(...)
 #include "events.def"
@@ -139,10 +141,12 @@ static struct event_value *place(struct ward_event *v, enum event_field f)
 	while (i > 0 && v->values[i - 1].field >= f)
 		i--;
 	if (i == v->count || v->values[i].field != f) {
-		if (v->count >= EVENT_VALUES_MAX - (f != FIELD_CUT))	/* there is always room to say that something was cut */
+		/* there is always room to say that something was cut */
+		if (v->count >= EVENT_VALUES_MAX - (f != FIELD_CUT))
 			return NULL;
 		if (i < v->count)
-			memmove(&v->values[i + 1], &v->values[i], (v->count - i) * sizeof(v->values[0]));
+			memmove(&v->values[i + 1], &v->values[i],
+				(v->count - i) * sizeof(v->values[0]));
 		v->count++;
 	}
 	v->values[i] = (struct event_value){ .field = (uint8_t)f };

@@ -6,7 +6,8 @@
 
 /* An event without fields but its object (NULL: none). */
 struct ward_event event_make(enum event_kind kind, enum event_action action, const char *object);
-/* Sets a field; one that is set already is replaced, a NULL text and one field too many are left out. */
+/* Sets a field; one that is set already is replaced, a NULL text and one field too many are left
+ * out. */
 void event_text(struct ward_event *v, enum event_field f, const char *text);
 void event_bytes(struct ward_event *v, enum event_field f, const char *text, size_t len);
 /* Words that are each ended by a NUL. */
@@ -55,14 +56,17 @@ bool event_time_read(const char *text, size_t n, uint64_t *ret_us);
 /* Now, by the clock of the wall. */
 uint64_t event_now_us(void);
 
-/* One line of JSON with its newline, always less than EVENT_LINE_MAX: whatever bytes the texts hold, it is one object, its keys are
- * ours, and nothing in it acts on a terminal. What is too long is cut, and the line says so. Returns its length. Pure. */
+/* One line of JSON with its newline, always less than EVENT_LINE_MAX: whatever bytes the texts
+ * hold, it is one object, its keys are ours, and nothing in it acts on a terminal. What is too long
+ * is cut, and the line says so. Returns its length. Pure. */
 size_t event_encode(const struct ward_event *v, char out[EVENT_LINE_MAX]);
 
-/* The reverse, of one line with or without its newline: exactly what event_encode() writes, with `"hash":"..."` as a last key or
- * without one. False: it is something else. Texts of *ret lie in scratch (EVENT_LINE_MAX bytes), *ret_hash (may be NULL) points into the
- * line or is NULL where there is none. Pure. */
-bool event_decode(const char *line, size_t n, char scratch[EVENT_LINE_MAX], struct ward_event *ret, const char **ret_hash);
+/* The reverse, of one line with or without its newline: exactly what event_encode() writes, with
+ * `"hash":"..."` as a last key or without one. False: it is something else. Texts of *ret lie in
+ * scratch (EVENT_LINE_MAX bytes), *ret_hash (may be NULL) points into the line or is NULL where
+ * there is none. Pure. */
+bool event_decode(const char *line, size_t n, char scratch[EVENT_LINE_MAX], struct ward_event *ret,
+		  const char **ret_hash);
 
 /* The tail that binds a line to the one before: `,"hash":"` 64 digits `"}` newline. */
 #define EVENT_TAIL (9 + EVENT_HASH_TEXT + 3)

@@ -1,13 +1,16 @@
 /*
- * An event as a line, and a line as an event. In: struct ward_event with texts of any bytes, or bytes of a journal that anybody may
- * have changed. Out: one line of JSON in one spelling only, or struct ward_event. Pure functions, no allocation.
+ * An event as a line, and a line as an event. In: struct ward_event with texts of any bytes, or
+ * bytes of a journal that anybody may have changed. Out: one line of JSON in one spelling only, or
+ * struct ward_event. Pure functions, no allocation.
  *
- * The line: {"seq":N,"time":"...","run":"...","kind":"...","action":"...", then the fields in the order of the table}. There is exactly one
- * spelling of each event, so that what is read back and written again is the same line: the decoder refuses every other. Characters that
- * act (control characters, marks that turn text around) are \u escapes, bytes that are not UTF-8 become U+FFFD; no text can end its own quotes,
- * its line, or the escapes of the terminal that shows it.
+ * The line: {"seq":N,"time":"...","run":"...","kind":"...","action":"...", then the fields in the
+ * order of the table}. There is exactly one spelling of each event, so that what is read back and
+ * written again is the same line: the decoder refuses every other. Characters that act (control
+ * characters, marks that turn text around) are \u escapes, bytes that are not UTF-8 become U+FFFD;
+ * no text can end its own quotes, its line, or the escapes of the terminal that shows it.
  *
- * Bounds: a text takes at most TEXT_MAX bytes of a line, a list LIST_MAX, and none so many that what follows would lack room.
+ * Bounds: a text takes at most TEXT_MAX bytes of a line, a list LIST_MAX, and none so many that
+ * what follows would lack room.
  */
 #include "event/event.h"
 
@@ -17,10 +20,10 @@
 
 #define TEXT_MAX 4096
 #define LIST_MAX 8192
-#define ROOM_EACH 64	/* a key of 20, a number of 20, quotes; or an empty text */
-#define ROOM_END 128	/* "cut":true, the tail of a journal */
+#define ROOM_EACH 64 /* a key of 20, a number of 20, quotes; or an empty text */
+#define ROOM_END 128 /* "cut":true, the tail of a journal */
 #define US_PER_DAY (86400ULL * 1000000)
-#define TIME_MAX_US (253402300800ULL * 1000000)	/* the year 10000 */
+#define TIME_MAX_US (253402300800ULL * 1000000) /* the year 10000 */
 
 /* -- writing */
 
@@ -29,8 +32,8 @@ struct out {
 	bool cut;
 };
 
-/* Each field as it stands in a line, and how long that is: so many bytes are always copied, because a copy of a fixed size is two
- * instructions, and what is too much is written over next. */
+/* Each field as it stands in a line, and how long that is: so many bytes are always copied, because
+ * a copy of a fixed size is two instructions, and what is too much is written over next. */
 #define KEY_BYTES 24
 static const char keys[][KEY_BYTES] = {
 #define KIND(...)
@@ -50,7 +53,7 @@ static const uint8_t key_lengths[] = {
 
 static void put(struct out *o, const char *bytes, size_t n)
 {
-	for (size_t i = 0; i < n; i++)	/* a few: a call would cost more */
+	for (size_t i = 0; i < n; i++) /* a few: a call would cost more */
 		o->at[i] = bytes[i];
 	o->at += n;
 }
@@ -215,7 +218,8 @@ size_t event_encode(const struct ward_event *v, char out[EVENT_LINE_MAX])
 	put_known(&o, ",\"kind\":\"", 9, event_kind_name((enum event_kind)v->kind));
 	put_known(&o, ",\"action\":\"", 11, event_action_name((enum event_action)v->action));
 	for (size_t i = 0; i < count; i++)
-		put_value(&o, &v->values[i], out + EVENT_LINE_MAX - ROOM_END - ROOM_EACH * (count - i));
+		put_value(&o, &v->values[i],
+			  out + EVENT_LINE_MAX - ROOM_END - ROOM_EACH * (count - i));
 	if (o.cut || has_cut) {
 		put_field(&o, FIELD_CUT);
 		put(&o, "true", 4);
@@ -237,8 +241,10 @@ static void put_digits(char *out, unsigned number, unsigned n)
 void event_time_text(uint64_t time_us, char ret[EVENT_TIME_TEXT])
 {
 	uint64_t us = time_us < TIME_MAX_US ? time_us : TIME_MAX_US - 1, rest = us % US_PER_DAY;
-	unsigned days = (unsigned)(us / US_PER_DAY) + 719468, era = days / 146097, doe = days % 146097;
-	unsigned yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+	unsigned days = (unsigned)(us / US_PER_DAY) + 719468, era = days / 146097,
+		 doe = days % 146097;
+	unsigned yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365,
+		 doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
 	unsigned mp = (5 * doy + 2) / 153, month = mp < 10 ? mp + 3 : mp - 9;
 
 	memcpy(ret, "0000-00-00T00:00:00.000000Z", EVENT_TIME_TEXT);
@@ -279,9 +285,12 @@ bool event_time_read(const char *text, size_t n, uint64_t *ret_us)
 	era = year / 400;
 	yoe = year % 400;
 	doy = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + get_digits(text + 8, 2) - 1;
-	*ret_us = (uint64_t)(era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468) * US_PER_DAY +
-		  (uint64_t)(get_digits(text + 11, 2) * 3600 + get_digits(text + 14, 2) * 60 + get_digits(text + 17, 2)) * 1000000 +
+	*ret_us = (uint64_t)(era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468) *
+			  US_PER_DAY +
+		  (uint64_t)(get_digits(text + 11, 2) * 3600 + get_digits(text + 14, 2) * 60 +
+			     get_digits(text + 17, 2)) *
+			  1000000 +
 		  get_digits(text + 20, 6);
-	event_time_text(*ret_us, again);	/* a 31st of February is another day */
+	event_time_text(*ret_us, again); /* a 31st of February is another day */
 	return memcmp(again, text, n) == 0;
 }

@@ -1,7 +1,9 @@
 /*
- * A line of a journal as an event. In: bytes that anybody may have changed. Out: struct ward_event whose texts lie in the caller's
- * scratch, or a no. Pure, no allocation. One spelling is taken, the encoder's (event_line.c): keys in their order, each once, no spaces, escapes
- * only where they are needed. So two lines that differ are two events that differ, and what was read can be written again.
+ * A line of a journal as an event. In: bytes that anybody may have changed. Out: struct ward_event
+ * whose texts lie in the caller's scratch, or a no. Pure, no allocation. One spelling is taken, the
+ * encoder's (event_line.c): keys in their order, each once, no spaces, escapes only where they are
+ * needed. So two lines that differ are two events that differ, and what was read can be written
+ * again.
  */
 #include "event/event.h"
 
@@ -11,7 +13,7 @@
 
 struct in {
 	const char *at, *end;
-	char *scratch;		/* where the next text goes */
+	char *scratch; /* where the next text goes */
 };
 
 static bool take(struct in *in, const char *text)
@@ -30,7 +32,8 @@ static bool take_number(struct in *in, uint64_t *ret)
 
 	*ret = 0;
 	for (; in->at < in->end && *in->at >= '0' && *in->at <= '9'; in->at++)
-		if (__builtin_mul_overflow(*ret, 10U, ret) || __builtin_add_overflow(*ret, (unsigned)(*in->at - '0'), ret))
+		if (__builtin_mul_overflow(*ret, 10U, ret) ||
+		    __builtin_add_overflow(*ret, (unsigned)(*in->at - '0'), ret))
 			return false;
 	return in->at > began && (*began != '0' || in->at == began + 1);
 }
@@ -202,8 +205,8 @@ static bool take_head(struct in *in, struct ward_event *v)
 	const char *text;
 	size_t len;
 
-	if (!take(in, "{\"seq\":") || !take_number(in, &v->seq) || !take(in, ",\"time\":") || !take_text(in, &text, &len) ||
-	    !event_time_read(text, len, &v->time_us))
+	if (!take(in, "{\"seq\":") || !take_number(in, &v->seq) || !take(in, ",\"time\":") ||
+	    !take_text(in, &text, &len) || !event_time_read(text, len, &v->time_us))
 		return false;
 	if (take(in, ",\"run\":")) {
 		if (!take_text(in, &v->run, &len) || len > 64 || memchr(v->run, '\0', len))
@@ -237,7 +240,8 @@ static bool take_tail(struct in *in, const char **ret_hash)
 	return take(in, "}") && (in->at == in->end || (take(in, "\n") && in->at == in->end));
 }
 
-bool event_decode(const char *line, size_t n, char scratch[EVENT_LINE_MAX], struct ward_event *ret, const char **ret_hash)
+bool event_decode(const char *line, size_t n, char scratch[EVENT_LINE_MAX], struct ward_event *ret,
+		  const char **ret_hash)
 {
 	struct in in = { .at = line, .end = line + n, .scratch = scratch };
 	struct ward_event v = event_make(EVENT_RUN_NOTE, ACTION_LOG, NULL);

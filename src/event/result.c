@@ -1,7 +1,9 @@
 /*
- * The result of a run, and the two ways of telling it. In: what box.c noted. Out: the report as one line of JSON, and a summary for a
- * person. Runs in the supervisor with the user's rights after everything inside is dead. Names in it may have been chosen by the sandbox: JSON
- * and text are escaped here, so nothing can forge a line or act on a terminal. A report that lost a piece for want of memory says so.
+ * The result of a run, and the two ways of telling it. In: what box.c noted. Out: the report as one
+ * line of JSON, and a summary for a person. Runs in the supervisor with the user's rights after
+ * everything inside is dead. Names in it may have been chosen by the sandbox: JSON and text are
+ * escaped here, so nothing can forge a line or act on a terminal. A report that lost a piece for
+ * want of memory says so.
  */
 #include "event/result.h"
 
@@ -24,8 +26,8 @@ struct limit_text {
 static struct limit_text limit_text(enum limit l)
 {
 	switch (l) {
-#define LIMIT(id, name, unit, member, option, message) \
-	case LIMIT_##id:                               \
+#define LIMIT(id, name, unit, member, option, message)                                             \
+	case LIMIT_##id:                                                                           \
 		return (struct limit_text){ unit, option, message };
 #include "limits.def"
 #undef LIMIT
@@ -40,8 +42,8 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 	struct denial *grown;
 
 	for (size_t i = 0; i < r->denial_count; i++)
-		if (r->denials[i].what && strcmp(r->denials[i].what, what) == 0 && r->denials[i].why &&
-		    strcmp(r->denials[i].why, why) == 0) {
+		if (r->denials[i].what && strcmp(r->denials[i].what, what) == 0 &&
+		    r->denials[i].why && strcmp(r->denials[i].why, why) == 0) {
 			r->denials[i].count++;
 			return;
 		}
@@ -52,7 +54,10 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 		return;
 	r->denials = grown;
 	r->denials[r->denial_count++] = (struct denial){
-		.what = strdup(what), .why = strdup(why), .remedy = strdup(remedy), .count = 1,
+		.what = strdup(what),
+		.why = strdup(why),
+		.remedy = strdup(remedy),
+		.count = 1,
 	};
 }
 
@@ -60,7 +65,8 @@ void result_explain(struct result *r, const char *what, const char *why, const c
 {
 	result_deny(r, what, why, remedy);
 	for (size_t i = 0; i < r->denial_count; i++)
-		r->denials[i].explains |= r->denials[i].what && strcmp(r->denials[i].what, what) == 0;
+		r->denials[i].explains |=
+			r->denials[i].what && strcmp(r->denials[i].what, what) == 0;
 }
 
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note)
@@ -134,7 +140,8 @@ static void json_denials(struct json *j, const struct result *r)
 	json_end_array(j);
 }
 
-static void json_strings(struct json *j, const char *key, const struct strv *a, const struct strv *b)
+static void json_strings(struct json *j, const char *key, const struct strv *a,
+			 const struct strv *b)
 {
 	json_begin_array(j, key);
 	for (size_t i = 0; i < a->len; i++)
@@ -261,9 +268,9 @@ static void remedy_option(const struct limit_text *t, struct buf *out)
 {
 	buf_puts(out, t->option);
 	if (!strchr(t->option, '='))
-		buf_puts(out, strcmp(t->unit, "bytes") == 0 ? " SIZE" :
-			      strcmp(t->unit, "ms") == 0    ? " SECONDS" :
-							      " N");
+		buf_puts(out, strcmp(t->unit, "bytes") == 0 ? " SIZE"
+			      : strcmp(t->unit, "ms") == 0  ? " SECONDS"
+							    : " N");
 }
 
 /* ": 70 MiB are left, 6 MiB more than allowed" and what was removed again. */
@@ -272,14 +279,16 @@ static void add_left(const struct usage *u, uint64_t limit, struct buf *out)
 	char left[48], more[48], removed[48];
 
 	units_format_size(u->disk_left_bytes, left, sizeof(left));
-	units_format_size(u->disk_left_bytes > limit ? u->disk_left_bytes - limit : 0, more, sizeof(more));
+	units_format_size(u->disk_left_bytes > limit ? u->disk_left_bytes - limit : 0, more,
+			  sizeof(more));
 	units_format_size(u->disk_removed_bytes, removed, sizeof(removed));
 	buf_printf(out, ": %s are left", left);
 	if (u->disk_left_bytes > limit)
 		buf_printf(out, ", %s more than allowed", more);
 	if (u->disk_removed_files)
-		buf_printf(out, ", the %zu file%s written last (%s) %s removed", u->disk_removed_files,
-			   u->disk_removed_files == 1 ? "" : "s", removed, u->disk_removed_files == 1 ? "was" : "were");
+		buf_printf(out, ", the %zu file%s written last (%s) %s removed",
+			   u->disk_removed_files, u->disk_removed_files == 1 ? "" : "s", removed,
+			   u->disk_removed_files == 1 ? "was" : "were");
 }
 
 void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out)
@@ -287,20 +296,26 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 	bool stopped = r->exit_code == 124 || r->exit_code == 137;
 
 	if (p && p->views && p->views->left)
-		buf_printf(out, "ward: git can read %zu repositories of the workspace inside, but not write them: private copies are made of at most %d\n",
+		buf_printf(out,
+			   "ward: git can read %zu repositories of the workspace inside, but not "
+			   "write them: private copies are made of at most %d\n",
 			   p->views->left, GIT_VIEWS_MAX);
 	for (enum limit l = 0; l < LIMITS; l++) {
 		struct limit_text t = limit_text(l);
 		char value[48] = "";
 
 		if (!r->usage.hit[l] || (l == LIMIT_CPU && !stopped))
-			continue;	/* being slowed down is what a cpu limit is for */
+			continue; /* being slowed down is what a cpu limit is for */
 		if (l == LIMIT_MEMORY && r->usage.machine_short)
-			t.message = "the machine ran short of memory, and its kernel holds more than is allowed here; this sandbox may not be the cause";
+			t.message = "the machine ran short of memory, and its kernel holds more "
+				    "than is allowed here; this sandbox may not be the cause";
 		buf_printf(out, "ward: %s: %s", stopped ? "stopped" : "limit reached", t.message);
 		if (l == LIMIT_MEMORY && r->usage.guest_spent && p) {
 			format_value(t.unit, p->spec->policy.vm_memory, value, sizeof(value));
-			buf_printf(out, " (limit vm.memory %s, held by the machine); remedy: --set vm.memory=SIZE\n", value);
+			buf_printf(out,
+				   " (limit vm.memory %s, held by the machine); remedy: --set "
+				   "vm.memory=SIZE\n",
+				   value);
 			continue;
 		}
 		if (p && p->limits[l].value != POLICY_NONE) {
@@ -364,10 +379,13 @@ static void text_steps(const struct timing *t, struct buf *out)
 	buf_puts(out, "  steps, in ms:          at    took\n");
 	for (size_t i = 0; i < t->count; i++) {
 		const struct timing_step *s = &t->steps[i];
-		uint64_t at_us = (s->began_ns - t->origin_ns) / 1000, took_us = (s->ended_ns - s->began_ns) / 1000;
+		uint64_t at_us = (s->began_ns - t->origin_ns) / 1000,
+			 took_us = (s->ended_ns - s->began_ns) / 1000;
 
-		buf_printf(out, "    %-16s%4" PRIu64 ".%03u%4" PRIu64 ".%03u  %s\n", s->inside ? "in the sandbox" : "ward",
-			   at_us / 1000, (unsigned)(at_us % 1000), took_us / 1000, (unsigned)(took_us % 1000), s->name);
+		buf_printf(out, "    %-16s%4" PRIu64 ".%03u%4" PRIu64 ".%03u  %s\n",
+			   s->inside ? "in the sandbox" : "ward", at_us / 1000,
+			   (unsigned)(at_us % 1000), took_us / 1000, (unsigned)(took_us % 1000),
+			   s->name);
 	}
 }
 
@@ -433,7 +451,8 @@ static void text_changes(const struct result *r, struct buf *out)
 	else
 		buf_puts(out, "  review");
 	if (c->apply ? c->left : all || !c->counted)
-		buf_printf(out, "; ward diff %s, ward apply %s, ward discard %s", r->run_id, r->run_id, r->run_id);
+		buf_printf(out, "; ward diff %s, ward apply %s, ward discard %s", r->run_id,
+			   r->run_id, r->run_id);
 	buf_puts(out, "\n");
 }
 
@@ -445,7 +464,9 @@ static void text_head(const struct result *r, bool colour, struct buf *out)
 	units_format_ms(r->duration_ms, duration, sizeof(duration));
 	units_format_size(r->usage.memory_peak_bytes, memory, sizeof(memory));
 	units_format_ms(r->usage.cpu_ms, cpu, sizeof(cpu));
-	buf_puts(out, !colour ? "ward: " : fine ? "\033[32mward:\033[0m " : "\033[33mward:\033[0m ");
+	buf_puts(out, !colour ? "ward: "
+		      : fine  ? "\033[32mward:\033[0m "
+			      : "\033[33mward:\033[0m ");
 	buf_printf(out, "exit %d", r->exit_code);
 	if (r->exit_signal) {
 		const char *name = sigabbrev_np(r->exit_signal);
@@ -458,8 +479,8 @@ static void text_head(const struct result *r, bool colour, struct buf *out)
 	buf_printf(out, ", cpu %s\n", cpu);
 }
 
-#define QUARANTINE_NAMED 4	/* in the one line */
-#define NEWS_MAX 8	/* lines of each kind in the summary; the report has all of them */
+#define QUARANTINE_NAMED 4 /* in the one line */
+#define NEWS_MAX 8         /* lines of each kind in the summary; the report has all of them */
 
 static void text_news(const struct strv *list, const char *what, struct buf *out)
 {
@@ -490,7 +511,7 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 		 struct buf *out)
 {
 	if (r->refused)
-		return;		/* an error, which the caller prints */
+		return; /* an error, which the caller prints */
 	text_head(r, colour, out);
 	text_denials(r, out);
 	for (size_t i = 0; i < r->quarantine.len; i++) {

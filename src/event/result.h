@@ -11,14 +11,17 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 void result_explain(struct result *r, const char *what, const char *why, const char *remedy);
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note);
 void result_clear(struct result *r);
-/* One line about what was moved to the quarantine, for a standard error that nobody watches; nothing if there is none. */
+/* One line about what was moved to the quarantine, for a standard error that nobody watches;
+ * nothing if there is none. */
 void result_quarantine_text(const struct result *r, struct buf *out);
 
 /* The report of DESIGN 2: one JSON object on one line. plan is NULL when there is none. */
 void result_json(const struct result *r, const struct plan *p, struct buf *out);
-/* What is said whatever standard error is: that a limit was reached, ward ended the run, or why a program complained; one line and its remedy each. */
+/* What is said whatever standard error is: that a limit was reached, ward ended the run, or why a
+ * program complained; one line and its remedy each. */
 void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out);
 /* The summary for a person; colour escapes when colour is set. */
-void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour, struct buf *out);
+void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour,
+		 struct buf *out);
 
 #endif

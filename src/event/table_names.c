@@ -1,12 +1,13 @@
-/* Names of limits, layers and mechanisms, from the tables: what reports, plans and messages call them. Static text. */
+/* Names of limits, layers and mechanisms, from the tables: what reports, plans and messages call
+ * them. Static text. */
 #include "model/plan.h"
 #include "event/table_names.h"
 
 const char *limit_option(enum limit l)
 {
 	switch (l) {
-#define LIMIT(id, name, unit, member, option, message) \
-	case LIMIT_##id:                               \
+#define LIMIT(id, name, unit, member, option, message)                                             \
+	case LIMIT_##id:                                                                           \
 		return option;
 #include "limits.def"
 #undef LIMIT
@@ -19,8 +20,8 @@ const char *limit_option(enum limit l)
 const char *limit_name(enum limit l)
 {
 	switch (l) {
-#define LIMIT(id, name, ...) \
-	case LIMIT_##id:     \
+#define LIMIT(id, name, ...)                                                                       \
+	case LIMIT_##id:                                                                           \
 		return name;
 #include "limits.def"
 #undef LIMIT
@@ -33,8 +34,8 @@ const char *limit_name(enum limit l)
 const char *layer_name(enum layer l)
 {
 	switch (l) {
-#define LAYER(id, name, ...) \
-	case LAYER_##id:     \
+#define LAYER(id, name, ...)                                                                       \
+	case LAYER_##id:                                                                           \
 		return name;
 #include "layers.def"
 #undef LAYER

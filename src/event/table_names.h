@@ -5,8 +5,8 @@
 #include "model/limits.h"
 
 const char *limit_name(enum limit l);
-const char *limit_option(enum limit l);		/* that moves it */
+const char *limit_option(enum limit l); /* that moves it */
 const char *layer_name(enum layer l);
-const char *held_by_name(enum held_by h);	/* none cgroup1 cgroup2 rlimit tmpfs watch */
+const char *held_by_name(enum held_by h); /* none cgroup1 cgroup2 rlimit tmpfs watch */
 
 #endif

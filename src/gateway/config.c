@@ -1,6 +1,6 @@
 /*
- * Reading the configuration. In: a memory file that the supervisor wrote and sealed. Out: rules, and what the kernel brings.
- * Runs in front and dial before they lock themselves up, and when the
+ * Reading the configuration. In: a memory file that the supervisor wrote and sealed. Out: rules,
+ * and what the kernel brings. Runs in front and dial before they lock themselves up, and when the
  * rules change.
  */
 #include "gateway/config.h"
@@ -10,15 +10,17 @@
 
 #include "rules/upstream.h"
 
-int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e)
+int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config,
+		struct ward_err *e)
 {
 	struct gate_config config;
 	auto_free uint8_t *bytes = NULL;
 	int r;
 
-	if (pread(fd, &config, sizeof(config), 0) != (ssize_t)sizeof(config) || config.magic != GATE_MAGIC ||
-	    config.rules_bytes > RULES_BYTES_MAX || config.match_count > GATE_MATCHES_MAX ||
-	    config.classes.count > NET_CLASSES_MAX || config.classes.port_count > NET_CLASS_PORTS_MAX)
+	if (pread(fd, &config, sizeof(config), 0) != (ssize_t)sizeof(config) ||
+	    config.magic != GATE_MAGIC || config.rules_bytes > RULES_BYTES_MAX ||
+	    config.match_count > GATE_MATCHES_MAX || config.classes.count > NET_CLASSES_MAX ||
+	    config.classes.port_count > NET_CLASS_PORTS_MAX)
 		return ward_fail(e, EINVAL, "the gateway was started without a configuration");
 	bytes = malloc(config.rules_bytes);
 	if (!bytes)
@@ -40,8 +42,10 @@ int config_read_keys(const struct gate_config *config, char **ret, struct ward_e
 	*ret = NULL;
 	if (!config->keys_bytes)
 		return 0;
-	*ret = config->keys_bytes <= GATE_KEYS_MAX ? calloc(config->keys_bytes + 2, 1) : NULL;	/* ends with an empty one */
-	if (!*ret || pread(GATE_FD_CONFIG, *ret, config->keys_bytes, at) != (ssize_t)config->keys_bytes)
+	/* ends with an empty one */
+	*ret = config->keys_bytes <= GATE_KEYS_MAX ? calloc(config->keys_bytes + 2, 1) : NULL;
+	if (!*ret ||
+	    pread(GATE_FD_CONFIG, *ret, config->keys_bytes, at) != (ssize_t)config->keys_bytes)
 		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
 	return 0;
 }
@@ -56,7 +60,9 @@ int config_read_proxy(struct upstream *ret, struct ward_err *e)
 	if (!config.proxy_bytes)
 		return 0;
 	if (config.proxy_bytes != sizeof(*ret) ||
-	    pread(GATE_FD_CONFIG, ret, sizeof(*ret), (off_t)(sizeof(config) + config.rules_bytes)) != (ssize_t)sizeof(*ret) || !ret->port)
+	    pread(GATE_FD_CONFIG, ret, sizeof(*ret),
+		  (off_t)(sizeof(config) + config.rules_bytes)) != (ssize_t)sizeof(*ret) ||
+	    !ret->port)
 		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
 	return 0;
 }

@@ -1,16 +1,20 @@
 /*
- * dial: the process that connects. In: typed requests of front, DNS answers, the host's table of names. Out: connected
- * sockets, handed to front. It never sees a byte of what flows, and front cannot connect: who takes over front still
- * reaches only what the rules allow, for dial has its own copy of them and decides again.
+ * dial: the process that connects. In: typed requests of front, DNS answers, the host's table of
+ * names. Out: connected sockets, handed to front. It never sees a byte of what flows, and front
+ * cannot connect: who takes over front still reaches only what the rules allow, for dial has its
+ * own copy of them and decides again.
  *
- * A request is for a name (looked up here and now) or for an address; dial_begin.c begins with it, dial_try.c connects, dial_front.c
- * answers. What a name resolves to later, or differently, does not matter: an address is checked right before the connection to
- * it. Bounded: DIAL_MAX requests at a time, each for DIAL_MS.
+ * A request is for a name (looked up here and now) or for an address; dial_begin.c begins with it,
+ * dial_try.c connects, dial_front.c answers. What a name resolves to later, or differently, does
+ * not matter: an address is checked right before the connection to it. Bounded: DIAL_MAX requests
+ * at a time, each for DIAL_MS.
  *
- * Where the policy has an upstream proxy, everything but the host's services goes through it: names are its to resolve, literal
- * addresses are checked here, and its own address is the operator's choice.
+ * Where the policy has an upstream proxy, everything but the host's services goes through it: names
+ * are its to resolve, literal addresses are checked here, and its own address is the operator's
+ * choice.
  *
- * Rules change at the supervisor's word, which comes over a socket of its own: what was begun and is no longer allowed is given up.
+ * Rules change at the supervisor's word, which comes over a socket of its own: what was begun and
+ * is no longer allowed is given up.
  *
  * Rights: socket, connect, send and receive; no file, no exec (tables/procs.def).
  */
@@ -36,13 +40,15 @@ static void decide_again(struct dial *d, struct attempt *a)
 
 	want_host(&want, WANT_CONNECT, &a->target, a->verdict.port);
 	decide_name(d->rules, &want, &v);
-	if (v.allow && v.service == a->verdict.service && v.reach == a->verdict.reach && v.private >= a->verdict.private)
+	if (v.allow && v.service == a->verdict.service && v.reach == a->verdict.reach &&
+	    v.private >= a->verdict.private)
 		return;
 	a->refused = v;
 	verdict_refuse(&a->refused, REASON_CHANGED);
 	a->was_refused = a->revoked = true;
 	a->error = 0;
-	if (a->count)	/* else its number is still in a question to the resolver, and must not become another's */
+	/* else its number is still in a question to the resolver, and must not become another's */
+	if (a->count)
 		dial_give_up(d, a);
 }
 
@@ -67,7 +73,8 @@ static void take_rules(struct dial *d, int fd)
 			decide_again(d, &d->attempts[i]);
 	}
 	said.generation = new->generation;
-	dial_answer_all(d);	/* by the old rules: front is to have them before it gets the new ones */
+	/* by the old rules: front is to have them before it gets the new ones */
+	dial_answer_all(d);
 	if (send(GATE_FD_ORDERS, &said, sizeof(said), MSG_NOSIGNAL) < 0)
 		d->gone = true;
 }
@@ -88,14 +95,15 @@ static void on_orders(struct dial *d)
 	struct dial_order order = { 0 };
 	size_t count = 0;
 	int fds[DIAL_FILE_COUNT];
-	ssize_t n = io_recv_fds(GATE_FD_ORDERS, &order, sizeof(order), fds, DIAL_FILE_COUNT, &count);
+	ssize_t n =
+		io_recv_fds(GATE_FD_ORDERS, &order, sizeof(order), fds, DIAL_FILE_COUNT, &count);
 
 	if (n == (ssize_t)sizeof(order) && order.word == DIAL_RULES && count == 1)
 		take_rules(d, fds[0]);
 	else if (n == (ssize_t)sizeof(order) && order.word == DIAL_FILES)
 		take_files(d, order.files, fds, count);
 	else
-		d->gone = true;	/* the supervisor is */
+		d->gone = true; /* the supervisor is */
 	for (size_t i = 0; i < count; i++)
 		own_close_fd(&fds[i]);
 }
@@ -106,7 +114,7 @@ static void on_time(struct dial *d)
 
 	lookup_tick(d->lookup);
 	if (d->files_until_ms && now >= d->files_until_ms)
-		dial_files_are_known(d);	/* as far as they are */
+		dial_files_are_known(d); /* as far as they are */
 	for (size_t i = 0, left = d->busy; i < DIAL_MAX && left; i++) {
 		struct attempt *a = &d->attempts[i];
 
@@ -150,7 +158,8 @@ static void serve(struct dial *d)
 		int n = epoll_wait(d->epoll_fd, events, ARRAY_LEN(events), wait_ms(d));
 
 		for (int i = 0; i < n; i++) {
-			uint32_t tag = (uint32_t)(events[i].data.u64 >> 32), number = (uint32_t)events[i].data.u64;
+			uint32_t tag = (uint32_t)(events[i].data.u64 >> 32),
+				 number = (uint32_t)events[i].data.u64;
 
 			if (tag == TAG_FRONT)
 				continue;
@@ -162,14 +171,15 @@ static void serve(struct dial *d)
 				dial_on_try(d, number);
 		}
 		on_time(d);
-		dial_on_front(d);	/* last: there may be room again */
+		dial_on_front(d); /* last: there may be room again */
 		dial_answer_all(d);
 	}
 }
 
 int dial_main(void)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)TAG_FRONT << 32 };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET,
+				     .data.u64 = (uint64_t)TAG_FRONT << 32 };
 	struct epoll_event orders = { .events = EPOLLIN, .data.u64 = (uint64_t)TAG_ORDERS << 32 };
 	struct dial *d = calloc(1, sizeof(*d));
 	struct ward_err e = { 0 };
@@ -181,11 +191,13 @@ int dial_main(void)
 	inward_init(&d->inward);
 	d->routes_fd = dial_routes();
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (config_read(GATE_FD_CONFIG, &d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)
+	if (config_read(GATE_FD_CONFIG, &d->rules, NULL, &e) < 0 ||
+	    config_read_proxy(&d->proxy, &e) < 0)
 		return 125;
 	if (d->epoll_fd < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->front_fd, &event) < 0 ||
 	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, GATE_FD_ORDERS, &orders) < 0 ||
-	    lookup_new(d->epoll_fd, TAG_LOOKUP, fcntl(GATE_FD_HOSTS, F_GETFD) < 0 ? -1 : GATE_FD_HOSTS, dial_found, d,
+	    lookup_new(d->epoll_fd, TAG_LOOKUP,
+		       fcntl(GATE_FD_HOSTS, F_GETFD) < 0 ? -1 : GATE_FD_HOSTS, dial_found, d,
 		       &d->lookup, &e) < 0 ||
 	    proc_confine(PROC_DIAL, &e) < 0)
 		return 125;

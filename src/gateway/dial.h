@@ -10,49 +10,53 @@
 #include "protocol/gateway.h"
 #include "gateway/proxy_talk.h"
 
-#define DIAL_MAX 1024	/* a power of two */
-#define TRIES 3		/* at one time */
+#define DIAL_MAX 1024 /* a power of two */
+#define TRIES 3       /* at one time */
 
 enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY, TAG_ORDERS };
 
 struct attempt {
 	bool used;
-	uint32_t question;		/* its own in lookups: an answer for who was here before is not for this one */
-	uint64_t id;			/* front's */
+	/* its own in lookups: an answer for who was here before is not for this one */
+	uint32_t question;
+	uint64_t id; /* front's */
 	struct verdict verdict;
 	struct ip ips[LOOKUP_IPS_MAX];
 	size_t count, next;
-	int fds[TRIES];			/* connecting; -1: none */
-	bool watched[TRIES];		/* by epoll */
+	int fds[TRIES];      /* connecting; -1: none */
+	bool watched[TRIES]; /* by epoll */
 	struct ip tried[TRIES];
-	int error;			/* of the last that failed */
-	struct verdict refused;		/* why the last address was refused */
+	int error;              /* of the last that failed */
+	struct verdict refused; /* why the last address was refused */
 	bool was_refused;
 	uint64_t next_at_ms, end_at_ms;
 	bool by_proxy;
-	bool looking;			/* its name is looked up when the supervisor has answered about the files */
-	bool inward, revoked;		/* revoked: the rules changed while its name was being looked up */
-	struct host target;		/* that front asked for */
-	struct upstream_talk *talk;	/* owned; on the one socket that is left */
+	/* its name is looked up when the supervisor has answered about the files */
+	bool looking;
+	/* revoked: the rules changed while its name was being looked up */
+	bool inward, revoked;
+	struct host target;         /* that front asked for */
+	struct upstream_talk *talk; /* owned; on the one socket that is left */
 };
 
 struct dial {
 	int epoll_fd, front_fd;
-	int routes_fd;			/* the kernel's routes; -1: none */
+	int routes_fd; /* the kernel's routes; -1: none */
 	struct lookup *lookup;
 	struct rules *rules;
-	struct upstream proxy;		/* port 0: none */
+	struct upstream proxy; /* port 0: none */
 	struct inward inward;
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
 	uint32_t questions;
-	uint64_t files_at_ms;		/* what is known of the host's files is from then */
-	uint64_t files_until_ms;	/* the supervisor was asked, and is waited for until then; 0: not */
-	struct dial_answer answers[DIAL_AT_ONCE];	/* that front has not been sent yet, */
-	int answer_fds[DIAL_AT_ONCE];		/* with these sockets; -1: none */
+	uint64_t files_at_ms; /* what is known of the host's files is from then */
+	/* the supervisor was asked, and is waited for until then; 0: not */
+	uint64_t files_until_ms;
+	struct dial_answer answers[DIAL_AT_ONCE]; /* that front has not been sent yet, */
+	int answer_fds[DIAL_AT_ONCE];             /* with these sockets; -1: none */
 	unsigned answer_count;
-	bool gone;			/* front is */
-	bool began;			/* something came from front */
+	bool gone;  /* front is */
+	bool began; /* something came from front */
 };
 
 /* dial_try.c: addresses. Starts with one more; the attempt may be over when this returns. */

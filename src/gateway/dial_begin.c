@@ -1,7 +1,8 @@
 /*
- * The beginning of an attempt. In: a request of front, which is believed no further than it can be checked. Out: addresses to try, or a
- * refusal. dial decides about every request again, with rules of its own. A name is looked up here and now; through an upstream proxy
- * names are its to resolve. Runs in dial.
+ * The beginning of an attempt. In: a request of front, which is believed no further than it can be
+ * checked. Out: addresses to try, or a refusal. dial decides about every request again, with rules
+ * of its own. A name is looked up here and now; through an upstream proxy names are its to resolve.
+ * Runs in dial.
  */
 #include "gateway/dial.h"
 
@@ -13,8 +14,9 @@
 #include "base/io.h"
 
 #define DIAL_MS 30000
-#define FILES_MS 1000		/* after that the supervisor is asked whether the host's files have changed */
-#define FILES_WAIT_MS 200	/* and its answer waited for at most so long */
+/* after that the supervisor is asked whether the host's files have changed */
+#define FILES_MS 1000
+#define FILES_WAIT_MS 200 /* and its answer waited for at most so long */
 
 void dial_found(void *context, uint32_t id, const struct ip *ips, size_t count)
 {
@@ -37,8 +39,10 @@ static bool is_sound(const struct want *w)
 {
 	struct host again;
 
-	return (w->host.kind == HOST_NAME && w->host.len <= HOSTNAME_MAX && !w->host.name[w->host.len] &&
-		host_read(w->host.name, w->host.len, &again) == HOST_FINE && host_equal(&again, &w->host)) ||
+	return (w->host.kind == HOST_NAME && w->host.len <= HOSTNAME_MAX &&
+		!w->host.name[w->host.len] &&
+		host_read(w->host.name, w->host.len, &again) == HOST_FINE &&
+		host_equal(&again, &w->host)) ||
 	       (w->host.kind == HOST_ADDRESS && (w->host.ip.family == 4 || w->host.ip.family == 6));
 }
 
@@ -48,7 +52,8 @@ static void look_up_now(struct dial *d, struct attempt *a)
 	lookup_find(d->lookup, a->by_proxy ? &d->proxy.host : &a->target, a->question);
 }
 
-/* The host's table of names and its resolver may be others now: the supervisor looks, for we have no files. */
+/* The host's table of names and its resolver may be others now: the supervisor looks, for we have
+ * no files. */
 static void look_up(struct dial *d, struct attempt *a)
 {
 	const struct dial_word word = { .kind = DIAL_LOOK };
@@ -74,7 +79,9 @@ void dial_files_are_known(struct dial *d)
 /* Through the proxy: a literal address is checked as any, a name is left to it. */
 static void begin_by_proxy(struct dial *d, struct attempt *a)
 {
-	struct addr_own own = { .items = &a->verdict.ip, .len = a->verdict.reach != REACH_NAME && dial_is_own(d, &a->verdict.ip) };
+	struct addr_own own = { .items = &a->verdict.ip,
+				.len = a->verdict.reach != REACH_NAME &&
+				       dial_is_own(d, &a->verdict.ip) };
 
 	if (a->verdict.reach != REACH_NAME) {
 		decide_address(&a->verdict, &a->verdict.ip, &own, &a->refused);
@@ -116,9 +123,11 @@ void dial_begin(struct dial *d, const struct dial_request *request)
 	struct attempt *a = d->attempts;
 
 	while (a->used)
-		a++;	/* there is room: see dial_on_front() */
-	*a = (struct attempt){ .used = true, .question = d->questions++ * DIAL_MAX + (uint32_t)(a - d->attempts),
-			       .id = request->id, .end_at_ms = io_now_ms() + DIAL_MS };
+		a++; /* there is room: see dial_on_front() */
+	*a = (struct attempt){ .used = true,
+			       .question = d->questions++ * DIAL_MAX + (uint32_t)(a - d->attempts),
+			       .id = request->id,
+			       .end_at_ms = io_now_ms() + DIAL_MS };
 	for (int i = 0; i < TRIES; i++)
 		a->fds[i] = -1;
 	d->busy++;

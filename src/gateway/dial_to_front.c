@@ -1,6 +1,7 @@
 /*
- * dial's talk with front. In: requests. Out: answers, with a connected socket where there is one. Both go several at a time: what one turn
- * of the loop has brought is answered in one message. Runs in dial.
+ * dial's talk with front. In: requests. Out: answers, with a connected socket where there is one.
+ * Both go several at a time: what one turn of the loop has brought is answered in one message. Runs
+ * in dial.
  */
 #include "gateway/dial.h"
 
@@ -8,8 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define MESSAGES 4	/* of requests, taken at once */
-#define REQUEST_FDS 4	/* with one */
+#define MESSAGES 4    /* of requests, taken at once */
+#define REQUEST_FDS 4 /* with one */
 
 /* One message: the answers, and the sockets of those that have one. */
 void dial_answer_all(struct dial *d)
@@ -18,7 +19,8 @@ void dial_answer_all(struct dial *d)
 		struct cmsghdr align;
 		char space[CMSG_SPACE(DIAL_AT_ONCE * sizeof(int))];
 	} control = { 0 };
-	struct iovec part = { .iov_base = d->answers, .iov_len = d->answer_count * sizeof(d->answers[0]) };
+	struct iovec part = { .iov_base = d->answers,
+			      .iov_len = d->answer_count * sizeof(d->answers[0]) };
 	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
 	int fds[DIAL_AT_ONCE];
 	unsigned n = 0;
@@ -27,7 +29,9 @@ void dial_answer_all(struct dial *d)
 		if (d->answer_fds[i] >= 0)
 			fds[n++] = d->answer_fds[i];
 	if (n) {
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int)) };
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = CMSG_LEN(n * sizeof(int)) };
 		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
 		m.msg_control = control.space;
 		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
@@ -54,21 +58,25 @@ void dial_answer(struct dial *d, struct attempt *a, const struct dial_answer *an
 
 void dial_give_up(struct dial *d, struct attempt *a)
 {
-	struct dial_answer said = { .id = a->id, .error = a->error ? a->error : EHOSTUNREACH,
+	struct dial_answer said = { .id = a->id,
+				    .error = a->error ? a->error : EHOSTUNREACH,
 				    .verdict = a->verdict };
 
 	if (a->was_refused && !a->error) {
 		said.verdict = a->refused;
 		said.error = EACCES;
 	} else {
-		verdict_refuse(&said.verdict, a->by_proxy ? REASON_UPSTREAM : a->count ? REASON_UNREACHABLE : REASON_UNRESOLVED);
+		verdict_refuse(&said.verdict, a->by_proxy ? REASON_UPSTREAM
+					      : a->count  ? REASON_UNREACHABLE
+							  : REASON_UNRESOLVED);
 	}
 	dial_answer(d, a, &said, -1);
 }
 
-/* Only with the very first message, before front has read a byte from inside: later it might not be itself, and hand over
- * sockets of the host. */
-static void take_sockets(struct dial *d, const struct dial_request *request, const int *fds, size_t count)
+/* Only with the very first message, before front has read a byte from inside: later it might not be
+ * itself, and hand over sockets of the host. */
+static void take_sockets(struct dial *d, const struct dial_request *request, const int *fds,
+			 size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (d->began || request->inward != INWARD_SOCKETS)
@@ -78,7 +86,8 @@ static void take_sockets(struct dial *d, const struct dial_request *request, con
 	d->began = true;
 }
 
-static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *control, const struct dial_request *requests)
+static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *control,
+		 const struct dial_request *requests)
 {
 	size_t count = 0, n = m->msg_len / sizeof(*requests);
 	int fds[REQUEST_FDS];
@@ -112,9 +121,13 @@ static size_t receive(struct dial *d, size_t most)
 	int n;
 
 	for (size_t i = 0; i < most; i++) {
-		parts[i] = (struct iovec){ .iov_base = requests[i], .iov_len = sizeof(requests[i]) };
-		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = control[i].space,
-							     .msg_controllen = sizeof(control[i].space) } };
+		parts[i] =
+			(struct iovec){ .iov_base = requests[i], .iov_len = sizeof(requests[i]) };
+		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i],
+							     .msg_iovlen = 1,
+							     .msg_control = control[i].space,
+							     .msg_controllen =
+								     sizeof(control[i].space) } };
 	}
 	n = recvmmsg(d->front_fd, messages, (unsigned)most, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	if (n < 0) {
@@ -134,5 +147,5 @@ void dial_on_front(struct dial *d)
 		most = d->gone ? 0 : (DIAL_MAX - d->busy) / DIAL_AT_ONCE;
 		most = most > MESSAGES ? MESSAGES : most;
 		n = most ? receive(d, most) : 0;
-	} while (n && n == most);	/* fewer: that was all, and what comes from now on is an event */
+	} while (n && n == most); /* fewer: that was all, and what comes from now on is an event */
 }

@@ -1,8 +1,9 @@
 /*
- * Connections under way. In: the addresses of an attempt. Out: a connected socket, or why there is none. Every address is checked right
- * before the connection to that very address (decide_address: ranges, the host's own ones). Several are tried in turn, the next after a
- * quarter of a second or when one fails (RFC 8305); the first that connects wins. Where the policy has an upstream proxy, that one is
- * talked to (talk.h) before the socket is front's. Runs in dial.
+ * Connections under way. In: the addresses of an attempt. Out: a connected socket, or why there is
+ * none. Every address is checked right before the connection to that very address (decide_address:
+ * ranges, the host's own ones). Several are tried in turn, the next after a quarter of a second or
+ * when one fails (RFC 8305); the first that connects wins. Where the policy has an upstream proxy,
+ * that one is talked to (talk.h) before the socket is front's. Runs in dial.
  */
 #include "gateway/dial.h"
 
@@ -15,14 +16,16 @@
 
 #include "base/io.h"
 
-#define NEXT_MS 250		/* until the next address is tried beside the last one */
+#define NEXT_MS 250 /* until the next address is tried beside the last one */
 
 int dial_watch(struct dial *d, struct attempt *a, int slot, uint32_t events)
 {
 	uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
-	struct epoll_event event = { .events = events, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
+	struct epoll_event event = { .events = events,
+				     .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 
-	if (epoll_ctl(d->epoll_fd, a->watched[slot] ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, a->fds[slot], &event) < 0)
+	if (epoll_ctl(d->epoll_fd, a->watched[slot] ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, a->fds[slot],
+		      &event) < 0)
 		return -errno;
 	a->watched[slot] = true;
 	return 0;
@@ -41,7 +44,8 @@ static void begin_talk(struct dial *d, struct attempt *a, int slot)
 	a->next_at_ms = 0;
 	a->next = a->count;
 	a->talk = malloc(sizeof(*a->talk));
-	r = a->talk ? talk_begin(a->fds[slot], a->talk, &d->proxy, &a->target, a->verdict.port) : -ENOMEM;
+	r = a->talk ? talk_begin(a->fds[slot], a->talk, &d->proxy, &a->target, a->verdict.port)
+		    : -ENOMEM;
 	if (r == 0)
 		r = dial_watch(d, a, slot, EPOLLIN | EPOLLET);
 	if (r < 0) {
@@ -108,7 +112,8 @@ static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 
 	if (fd < 0)
 		return -errno;
-	if (addr_classify(ip) != ADDR_LOOPBACK)	/* whoever is on this machine does not vanish without a word */
+	/* whoever is on this machine does not vanish without a word */
+	if (addr_classify(ip) != ADDR_LOOPBACK)
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	/* on this machine the second call finds it done; elsewhere it is still under way */
 	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0 ||
@@ -140,7 +145,9 @@ void dial_try_next(struct dial *d, struct attempt *a)
 
 	while (a->next < a->count && slot >= 0) {
 		const struct ip *ip = &a->ips[a->next++];
-		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && !a->by_proxy && dial_is_own(d, ip) };
+		struct addr_own own = { .items = ip,
+					.len = a->verdict.reach != REACH_SERVICE && !a->by_proxy &&
+					       dial_is_own(d, ip) };
 		struct verdict v;
 		bool done = false;
 		int fd, r;

@@ -1,13 +1,15 @@
 /*
- * One connection, from accept to its end. In: a socket of the sandbox's namespace, and the bytes of whatever program made
- * it. Out: a decision, and if it is a yes, bytes both ways. The order:
+ * One connection, from accept to its end. In: a socket of the sandbox's namespace, and the bytes of
+ * whatever program made it. Out: a decision, and if it is a yes, bytes both ways. The order:
  *
- *   accept -> which name (the synthetic address, or what a proxy's client says) -> decide -> the gate looks at the first
+ *   accept -> which name (the synthetic address, or what a proxy's client says) -> decide -> the
+ *   gate looks at the first
  *   bytes -> dial -> bytes, through the gate until it goes blind.
  *
- * In mode tcp, and behind CONNECT and SOCKS, dial comes first: the server may speak first, and a proxy's client waits for
- * its answer. Nothing of the client's reaches the server before the gate has released it, either way. What is refused is
- * reset and told. flow_life.c has its beginning and end, flow_proxy.c the heads, flow_gate.c the looking.
+ * In mode tcp, and behind CONNECT and SOCKS, dial comes first: the server may speak first, and a
+ * proxy's client waits for its answer. Nothing of the client's reaches the server before the gate
+ * has released it, either way. What is refused is reset and told. flow_life.c has its beginning and
+ * end, flow_proxy.c the heads, flow_gate.c the looking.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +21,7 @@
 #include "gateway/inspect_main.h"
 #include "rules/socks.h"
 
-#define SLICES 8		/* steps of one flow before the next one has its turn */
+#define SLICES 8 /* steps of one flow before the next one has its turn */
 
 /* The kernel has no room for its socket among those that are watched. */
 static void refuse_for_room(struct front *f, struct flow *w)
@@ -46,7 +48,7 @@ static void open_flow(struct front *f, struct flow *w)
 	else if (w->tunnel)
 		flow_tell(w, http1_proxy_reply(200), strlen(http1_proxy_reply(200)));
 	if (w->gate && !w->lanes[UP].kept_len)
-		flow_time_out(f, w, FLOW_WAIT_HEAD);	/* it has not greeted yet */
+		flow_time_out(f, w, FLOW_WAIT_HEAD); /* it has not greeted yet */
 	else
 		flow_untime(f, w);
 	/* a proxy's client may have sent more with its request */
@@ -66,9 +68,9 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 	auto_fd server = fd;
 
 	if (!w || w->id != said->id || w->state != FLOW_DIAL)
-		return;		/* its client has gone away */
+		return; /* its client has gone away */
 	if ((server < 0 || said->error) && w->inward) {
-		flow_close(f, w, true);	/* nobody listens inside */
+		flow_close(f, w, true); /* nobody listens inside */
 		return;
 	}
 	if (server < 0 || said->error) {
@@ -79,10 +81,10 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 	}
 	w->verdict.ip = said->verdict.ip;
 	w->fds[SERVER] = take_fd(&server);
-	w->can_write[SERVER] = true;	/* whether there is something to read is an event */
+	w->can_write[SERVER] = true; /* whether there is something to read is an event */
 	if (!flow_watch(f, w, SERVER, w->inspect ? WATCH_ALL : WATCH_READ)) {
 		own_close_fd(&w->fds[SERVER]);
-		w->fds[SERVER] = -1;	/* it was never open */
+		w->fds[SERVER] = -1; /* it was never open */
 		refuse_for_room(f, w);
 		return;
 	}
@@ -181,7 +183,9 @@ void flow_accepted(struct front *f, int fd, enum net_socket kind)
 		turn_away(f, fd, kind);
 		return;
 	}
-	w->want.how = kind == NET_SOCKS ? WANT_SOCKS : kind == NET_CONNECT ? WANT_CONNECT : WANT_TRANSPARENT;
+	w->want.how = kind == NET_SOCKS     ? WANT_SOCKS
+		      : kind == NET_CONNECT ? WANT_CONNECT
+					    : WANT_TRANSPARENT;
 	if (kind != NET_BROUGHT4 && kind != NET_BROUGHT6 && kind != NET_PUBLISHED) {
 		if (flow_watch(f, w, CLIENT, WATCH_ALL))
 			flow_mark_ready(f, w);
@@ -214,11 +218,15 @@ static bool run_open(struct front *f, struct flow *w)
 	if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->lanes[DOWN].shut)
 		flow_close(f, w, false);
 	else if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->gone[CLIENT])
-		flow_close(f, w, true);		/* nobody is left for what the server may still say */
-	else if (w->state == FLOW_OPEN && !flow_watch(f, w, CLIENT, WATCH_READ))	/* not before: what was there would wake us once more */
+		/* nobody is left for what the server may still say */
+		flow_close(f, w, true);
+	else if (w->state == FLOW_OPEN &&
+		 !flow_watch(f, w, CLIENT,
+			     WATCH_READ)) /* not before: what was there would wake us once more */
 		flow_close(f, w, true);
 	/* who has gone for good looks like who only has nothing more to say */
-	else if (w->state == FLOW_OPEN && w->lanes[UP].shut != w->lanes[DOWN].shut && (moved || w->timed != FLOW_WAIT_HALF))
+	else if (w->state == FLOW_OPEN && w->lanes[UP].shut != w->lanes[DOWN].shut &&
+		 (moved || w->timed != FLOW_WAIT_HALF))
 		flow_time_out(f, w, FLOW_WAIT_HALF);
 	return moved;
 }

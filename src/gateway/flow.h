@@ -1,4 +1,5 @@
-/* Shared by the files of a flow: flow.c (its way), flow_life.c (its beginning and end), flow_proxy.c, flow_gate.c. */
+/* Shared by the files of a flow: flow.c (its way), flow_life.c (its beginning and end),
+ * flow_proxy.c, flow_gate.c. */
 #ifndef WARD_GATEWAY_FLOW_H
 #define WARD_GATEWAY_FLOW_H
 
@@ -11,13 +12,15 @@ static inline uint64_t flow_event(const struct flow *w, enum side s)
 }
 
 /* flow_life.c */
-/* A flow over the client's socket (-1: it has none), which it takes; NULL: the socket is still the caller's. */
+/* A flow over the client's socket (-1: it has none), which it takes; NULL: the socket is still the
+ * caller's. */
 struct flow *flow_new(struct front *f, int fd, enum flow_state state);
 void flow_untime(struct front *f, struct flow *w);
 void flow_time_out(struct front *f, struct flow *w, enum flow_wait what);
 /* From here on it wakes us up, for what or more. False: it cannot. */
 must_check bool flow_watch(struct front *f, struct flow *w, enum side s, enum flow_watch what);
-/* The program says nothing more. Whether it still listens nobody tells: asks now and then. When nobody is there any more, that is an event. */
+/* The program says nothing more. Whether it still listens nobody tells: asks now and then. When
+ * nobody is there any more, that is an event. */
 void flow_probe(int fd);
 /* Closing it will be seen as an error by the other side. */
 void flow_reset_socket(int fd);
@@ -30,8 +33,9 @@ void flow_ask_dial(struct front *f, struct flow *w);
 
 /* flow_proxy.c */
 void flow_run_head(struct front *f, struct flow *w);
-/* A client that asks its HTTP proxy for one host after another over one connection: what is held is such a request for another host
- * than the last, whose answers have all come. True: the flow is on its way there; false: it is not of that kind. */
+/* A client that asks its HTTP proxy for one host after another over one connection: what is held is
+ * such a request for another host than the last, whose answers have all come. True: the flow is on
+ * its way there; false: it is not of that kind. */
 must_check bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason);
 void flow_tell(struct flow *w, const void *bytes, size_t n);
 /* A proxy's client gets an answer, others a reset. */

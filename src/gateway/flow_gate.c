@@ -1,7 +1,8 @@
 /*
- * Flows whose bytes are looked at. In: what the client and the server say. Out: the same bytes once the gate (gate.h) has
- * released them, or a refusal. Nothing of the client's reaches the server before. When the gate has seen enough the flow goes
- * blind, and pump.c moves the rest. Runs in front.
+ * Flows whose bytes are looked at. In: what the client and the server say. Out: the same bytes once
+ * the gate (gate.h) has released them, or a refusal. Nothing of the client's reaches the server
+ * before. When the gate has seen enough the flow goes blind, and pump.c moves the rest. Runs in
+ * front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -132,7 +133,7 @@ bool flow_run_gate_up(struct front *f, struct flow *w)
 	}
 	if (w->state == FLOW_DEAD || !l->ended || l->shut)
 		return false;
-	if (w->held_len || w->fds[SERVER] < 0) {	/* it was never whole */
+	if (w->held_len || w->fds[SERVER] < 0) { /* it was never whole */
 		flow_close(f, w, true);
 		return false;
 	}

@@ -1,10 +1,12 @@
 /*
- * The life of a flow: made with its socket, in lists, closed, freed. In: sockets, ends. Out: a struct with a number, watched by
- * epoll. Whoever says nothing for HEAD_MS is gone, and so is a flow of which one half has ended when the other is silent for
- * HALF_MS; one that waits for nothing but data costs its struct alone. Runs in front.
+ * The life of a flow: made with its socket, in lists, closed, freed. In: sockets, ends. Out: a
+ * struct with a number, watched by epoll. Whoever says nothing for HEAD_MS is gone, and so is a
+ * flow of which one half has ended when the other is silent for HALF_MS; one that waits for nothing
+ * but data costs its struct alone. Runs in front.
  *
- * A wake-up costs more than most of what it is for, so a socket is watched for no more than its flow waits for: one whose server dial
- * connects to only when that takes longer than DIAL_MS (the program may give up meanwhile), and room to write when there was none.
+ * A wake-up costs more than most of what it is for, so a socket is watched for no more than its
+ * flow waits for: one whose server dial connects to only when that takes longer than DIAL_MS (the
+ * program may give up meanwhile), and room to write when there was none.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,9 +18,9 @@
 #include "gateway/inspect_main.h"
 
 #define HEAD_MS 15000
-#define HALF_MS 300000	/* one side has ended, and nothing comes from the other */
+#define HALF_MS 300000 /* one side has ended, and nothing comes from the other */
 #define DIAL_MS 100
-#define GONE_MS 5000	/* an answer for a program that has ended, and may be gone */
+#define GONE_MS 5000 /* an answer for a program that has ended, and may be gone */
 
 /* -- lists */
 
@@ -35,7 +37,10 @@ void flow_mark_ready(struct front *f, struct flow *w)
 	f->ready.last = w;
 }
 
-static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS, [FLOW_WAIT_DIAL] = DIAL_MS, [FLOW_WAIT_GONE] = GONE_MS };
+static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS,
+					      [FLOW_WAIT_HALF] = HALF_MS,
+					      [FLOW_WAIT_DIAL] = DIAL_MS,
+					      [FLOW_WAIT_GONE] = GONE_MS };
 
 void flow_untime(struct front *f, struct flow *w)
 {
@@ -87,7 +92,8 @@ void flow_expire(struct front *f, uint64_t now)
 
 bool flow_watch(struct front *f, struct flow *w, enum side s, enum flow_watch what)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET, .data.u64 = flow_event(w, s) };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET,
+				     .data.u64 = flow_event(w, s) };
 	int change = w->watched[s] == WATCH_NOT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 
 	if (w->watched[s] >= what)
@@ -104,7 +110,8 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	uint32_t number;
 
 	if (f->flow_count >= f->flow_max && f->timed[FLOW_WAIT_HEAD].first)
-		flow_close(f, f->timed[FLOW_WAIT_HEAD].first, true);	/* who has said least for longest gives way */
+		/* who has said least for longest gives way */
+		flow_close(f, f->timed[FLOW_WAIT_HEAD].first, true);
 	if (f->flow_count >= f->flow_max)
 		return NULL;
 	w = calloc(1, sizeof(*w));
@@ -170,7 +177,9 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	f->flows[number] = NULL;
 	f->free_numbers[f->next_free++] = number;
 	f->flow_count--;
-	w->dead_next = f->dead;	/* a list may still name it; events do so by its id, for dial may have the server's socket a moment longer */
+	/* a list may still name it; events do so by its id, for dial may have the server's socket a
+	 * moment longer */
+	w->dead_next = f->dead;
 	f->dead = w;
 }
 
@@ -182,7 +191,7 @@ void flow_free_dead(struct front *f)
 		struct flow *w = f->dead;
 
 		f->dead = w->dead_next;
-		if (w->ready || w->asked || w->asleep) {	/* still in a list: next time */
+		if (w->ready || w->asked || w->asleep) { /* still in a list: next time */
 			w->dead_next = kept;
 			kept = w;
 		} else {

@@ -1,7 +1,7 @@
 /*
- * Flows that say themselves where they want to go: clients of the proxies inside (HTTP CONNECT or a request with a whole URL,
- * SOCKS5). In: their bytes, until the head is whole. Out: a want that is decided about as any, and the answer in the client's
- * protocol, yes or no. Runs in front.
+ * Flows that say themselves where they want to go: clients of the proxies inside (HTTP CONNECT or a
+ * request with a whole URL, SOCKS5). In: their bytes, until the head is whole. Out: a want that is
+ * decided about as any, and the answer in the client's protocol, yes or no. Runs in front.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,8 @@ static unsigned proxy_status(const struct verdict *v)
 	static const struct {
 		uint8_t reason;
 		unsigned status;
-	} rows[] = { { REASON_UNRESOLVED, 502 }, { REASON_UNREACHABLE, 502 }, { REASON_UPSTREAM, 502 }, { REASON_LIMIT_CONNECTIONS, 429 },
+	} rows[] = { { REASON_UNRESOLVED, 502 }, { REASON_UNREACHABLE, 502 },
+		     { REASON_UPSTREAM, 502 },   { REASON_LIMIT_CONNECTIONS, 429 },
 		     { REASON_LIMIT_RATE, 429 }, { REASON_PROXY_BAD, 400 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -39,7 +40,8 @@ static enum socks_code socks_status(const struct verdict *v, int error)
 
 void flow_tell(struct flow *w, const void *bytes, size_t n)
 {
-	(void)!send(w->fds[CLIENT], bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);	/* the first bytes: there is room */
+	/* the first bytes: there is room */
+	(void)!send(w->fds[CLIENT], bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void tell_refused(struct flow *w, int error)
@@ -77,7 +79,8 @@ static void bad_head(struct front *f, struct flow *w)
 }
 
 /* What a proxy's client wants; who has looked a name up itself asks for its synthetic address. */
-static void want_proxied(struct front *f, struct flow *w, enum want_how how, const struct host *host, uint16_t port)
+static void want_proxied(struct front *f, struct flow *w, enum want_how how,
+			 const struct host *host, uint16_t port)
 {
 	struct host copy = *host;
 
@@ -137,9 +140,11 @@ static void read_proxy(struct front *f, struct flow *w)
 
 bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason)
 {
-	if (w->want.how != WANT_CONNECT || w->tunnel || w->state != FLOW_OPEN || w->lanes[UP].ended || w->lanes[DOWN].ended ||
-	    (reason != REASON_WRONG_HOST && reason != REASON_HTTP_TUNNEL) || w->lanes[UP].kept_len || w->lanes[DOWN].kept_len ||
-	    w->gate->mode != RULE_HTTP || !http_gate_is_quiet(&w->gate->http))
+	if (w->want.how != WANT_CONNECT || w->tunnel || w->state != FLOW_OPEN ||
+	    w->lanes[UP].ended || w->lanes[DOWN].ended ||
+	    (reason != REASON_WRONG_HOST && reason != REASON_HTTP_TUNNEL) ||
+	    w->lanes[UP].kept_len || w->lanes[DOWN].kept_len || w->gate->mode != RULE_HTTP ||
+	    !http_gate_is_quiet(&w->gate->http))
 		return false;
 	flow_leave(f, w);
 	epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
@@ -147,7 +152,7 @@ bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason)
 	w->fds[SERVER] = -1;
 	w->watched[SERVER] = WATCH_NOT;
 	w->has_ended[SERVER] = false;
-	w->lanes[UP].moved = w->lanes[DOWN].moved = 0;	/* have been counted for the last */
+	w->lanes[UP].moved = w->lanes[DOWN].moved = 0; /* have been counted for the last */
 	free(take_ptr(w->gate));
 	w->scanned = 0;
 	w->state = FLOW_HEAD;

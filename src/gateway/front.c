@@ -1,10 +1,12 @@
 /*
- * front: the process that parses. In: the sandbox's sockets, and every byte that programs inside send to them. Out:
- * decisions, bytes, events. One thread, one epoll; level-triggered for the listening sockets, edge-triggered for flows, with a
- * list of those that have more to do, so that a busy flow gives way to the others and is not forgotten.
+ * front: the process that parses. In: the sandbox's sockets, and every byte that programs inside
+ * send to them. Out: decisions, bytes, events. One thread, one epoll; level-triggered for the
+ * listening sockets, edge-triggered for flows, with a list of those that have more to do, so that a
+ * busy flow gives way to the others and is not forgotten.
  *
- * It cannot open a file, connect or execute anything (tables/procs.def): connected sockets come from dial. When it ends, for
- * whatever reason, nobody else has the listening sockets, and the sandbox has no network.
+ * It cannot open a file, connect or execute anything (tables/procs.def): connected sockets come
+ * from dial. When it ends, for whatever reason, nobody else has the listening sockets, and the
+ * sandbox has no network.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +26,12 @@
 #include "base/trim_memory.h"
 
 #define FLOWS_MAX 30000
-#define SPARE_FDS 160		/* listening sockets, pipes, our own */
+#define SPARE_FDS 160 /* listening sockets, pipes, our own */
 #define ACCEPT_AT_ONCE 64
-#define TELL_MS 20		/* when the supervisor is slow to hear */
-#define PAUSE_MS 100		/* when nothing more can be accepted */
-#define IDLE_MS 5000		/* after that it gives memory back */
-#define LAST_MS 200		/* what a connection that is being made may take at the end */
+#define TELL_MS 20   /* when the supervisor is slow to hear */
+#define PAUSE_MS 100 /* when nothing more can be accepted */
+#define IDLE_MS 5000 /* after that it gives memory back */
+#define LAST_MS 200  /* what a connection that is being made may take at the end */
 
 static int watch(struct front *f, int fd, uint32_t events, uint64_t data)
 {
@@ -76,7 +78,7 @@ static void on_listening(struct front *f, size_t i)
 
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-				listen_all(f, false);	/* they wait in the backlog */
+				listen_all(f, false); /* they wait in the backlog */
 			return;
 		}
 		flow_accepted(f, fd, f->kinds[i]);
@@ -115,7 +117,8 @@ static void pass_on(struct front *f, const struct gate_order *order, const int *
 		close(passed[i]);
 }
 
-static void take_sockets(struct front *f, const struct gate_order *order, const int *fds, size_t count)
+static void take_sockets(struct front *f, const struct gate_order *order, const int *fds,
+			 size_t count)
 {
 	f->ports = order->ports;
 	pass_on(f, order, fds, count);
@@ -140,7 +143,7 @@ static void on_control(struct front *f)
 	size_t count = 0;
 	ssize_t n = io_recv_fds(f->control_fd, &order, sizeof(order), fds, NET_FDS_MAX, &count);
 
-	if (f->told.len)	/* what passed before is told before the answer */
+	if (f->told.len) /* what passed before is told before the answer */
 		front_told_send(f, false);
 	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
 		take_sockets(f, &order, fds, count);
@@ -149,7 +152,7 @@ static void on_control(struct front *f)
 	else if (n == (ssize_t)sizeof(order) && order.word == GATE_SHOW && !count)
 		front_show(f, &order);
 	else
-		f->finish = true;	/* asked to, or the supervisor is gone */
+		f->finish = true; /* asked to, or the supervisor is gone */
 }
 
 /* -- the loop */
@@ -220,7 +223,8 @@ static void rest(struct front *f, int events)
 	if (events != 0) {
 		f->fat = f->inspect != NULL;
 		f->busy_ms = f->fat ? io_now_ms() : 0;
-		if (f->fat && ++f->rounds == SETTLED_ROUNDS)	/* greetings are over: what is busy needs a part of what has begun */
+		/* greetings are over: what is busy needs a part of what has begun */
+		if (f->fat && ++f->rounds == SETTLED_ROUNDS)
 			slim_now();
 	} else if (f->fat && io_now_ms() - f->busy_ms >= IDLE_MS) {
 		f->fat = false;
@@ -233,7 +237,11 @@ static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
 	bool paused = f->paused;
-	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len || f->later_count || f->fat ? io_now_ms() : 0));
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events),
+			   wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len ||
+						      f->later_count || f->fat
+					      ? io_now_ms()
+					      : 0));
 
 	for (int i = 0; i < n; i++) {
 		uint64_t data = events[i].data.u64;
@@ -260,7 +268,7 @@ static void serve_once(struct front *f)
 	flow_free_dead(f);
 	if (f->later_count || (f->told.len && (!f->told.due_ms || io_now_ms() >= f->told.due_ms)))
 		front_told_send(f, false);
-	if (paused)	/* for a round at least */
+	if (paused) /* for a round at least */
 		listen_all(f, true);
 	rest(f, n);
 }
@@ -290,7 +298,7 @@ static void hear_dial(struct front *f)
 static void finish(struct front *f)
 {
 	hear_dial(f);
-	close(f->dial_fd);	/* it ends, too */
+	close(f->dial_fd); /* it ends, too */
 	for (size_t i = 0; i < f->listening_count; i++)
 		if (is_told(f->kinds[i]))
 			on_listening(f, i);
@@ -298,7 +306,7 @@ static void finish(struct front *f)
 		struct flow *w = f->flows[i];
 
 		if (w && w->inspect && !w->server)
-			flow_close(f, w, true);	/* requests that are under way are told then */
+			flow_close(f, w, true); /* requests that are under way are told then */
 		else if (w && !w->server && w->fds[SERVER] >= 0)
 			front_told_flow(f, w, TOLD_CLOSED);
 	}
@@ -306,16 +314,18 @@ static void finish(struct front *f)
 	front_totals(f);
 	if (f->inspect)
 		f->inspect->recorded(f);
-	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR)	/* nobody else would */
+	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR) /* nobody else would */
 		;
 }
 
 /* -- the start */
 
-/* dial, or replay in its place, is the same program started anew: it shares no memory and no layout with what parses. */
+/* dial, or replay in its place, is the same program started anew: it shares no memory and no layout
+ * with what parses. */
 static int start_dial(bool replay, struct ward_err *e)
 {
-	char *const argv[] = { (char *)(uintptr_t)"ward-gateway", (char *)(uintptr_t)(replay ? "replay" : "dial"), NULL };
+	char *const argv[] = { (char *)(uintptr_t) "ward-gateway",
+			       (char *)(uintptr_t)(replay ? "replay" : "dial"), NULL };
 	static char *const none[] = { NULL };
 	auto_fd self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int pair[2];
@@ -325,7 +335,7 @@ static int start_dial(bool replay, struct ward_err *e)
 		return ward_fail_errno(e, "cannot prepare the gateway's second process");
 	pid = fork();
 	if (pid == 0) {
-		dup2(pair[1], GATE_FD_CONTROL);	/* its copies of the rest close with exec */
+		dup2(pair[1], GATE_FD_CONTROL); /* its copies of the rest close with exec */
 		execveat(self, "", argv, none, AT_EMPTY_PATH);
 		_exit(125);
 	}
@@ -357,13 +367,15 @@ static int prepare(struct front *f, struct ward_err *e)
 	uint8_t seed[16];
 	int r = config_read(GATE_FD_CONFIG, &f->rules, &f->config, e);
 
-	f->has_trust = fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC) == 0;	/* not for dial */
+	f->has_trust = fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC) == 0; /* not for dial */
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
-	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;	/* its number is somebody else's soon, where there is none */
+	/* its number is somebody else's soon, where there is none */
+	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);
 	if (r == 0 && f->config.tape == GATE_TAPE_RECORD)
-		r = f->inspect ? f->inspect->record(f, e) : ward_fail(e, EINVAL, "this program cannot record");
+		r = f->inspect ? f->inspect->record(f, e)
+			       : ward_fail(e, EINVAL, "this program cannot record");
 	if (r == 0)
 		r = f->dial_fd = start_dial(f->config.tape == GATE_TAPE_REPLAY, e);
 	if (r >= 0 && getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
@@ -380,7 +392,7 @@ static int prepare(struct front *f, struct ward_err *e)
 		return ward_fail_errno(e, "cannot prepare the gateway");
 	close(GATE_FD_CONFIG);
 	close(GATE_FD_HOSTS);
-	close(GATE_FD_ORDERS);	/* dial's */
+	close(GATE_FD_ORDERS); /* dial's */
 	if (f->config.tape == GATE_TAPE_REPLAY)
 		close(GATE_FD_TAPE);
 	r = make_room(f, e);

@@ -9,69 +9,81 @@
 #include "rules/ratelimit.h"
 
 enum side { CLIENT, SERVER, SIDES };
-enum direction { UP, DOWN, DIRECTIONS };	/* client to server, server to client */
+enum direction { UP, DOWN, DIRECTIONS }; /* client to server, server to client */
 
 #define PIPES_MAX 32
 #define SCRATCH_BYTES (64 * 1024)
 
 struct pipe_pair {
 	int fds[2];
-	struct pipe_pair *next;		/* in the pool */
+	struct pipe_pair *next; /* in the pool */
 };
 
 /* Bytes in one direction that were read and not yet written. */
 struct lane {
-	uint8_t *kept;			/* owned; NULL: none */
-	uint32_t kept_at, kept_len;	/* of it, what is still to be written */
+	uint8_t *kept;              /* owned; NULL: none */
+	uint32_t kept_at, kept_len; /* of it, what is still to be written */
 	uint32_t kept_cap;
-	struct pipe_pair *pipe;		/* of the pool, while there is much to move */
+	struct pipe_pair *pipe; /* of the pool, while there is much to move */
 	uint32_t piped;
 	uint64_t moved;
-	uint64_t taken;			/* of the limits: what was read, or written beyond that */
-	bool ended, shut;		/* the end was read, and was passed on */
+	uint64_t taken;   /* of the limits: what was read, or written beyond that */
+	bool ended, shut; /* the end was read, and was passed on */
 };
 
 enum flow_state {
-	FLOW_HEAD,	/* a proxy's client says what it wants */
-	FLOW_GATE,	/* its first bytes are looked at; nothing is connected yet */
-	FLOW_DIAL,	/* dial was asked */
+	FLOW_HEAD, /* a proxy's client says what it wants */
+	FLOW_GATE, /* its first bytes are looked at; nothing is connected yet */
+	FLOW_DIAL, /* dial was asked */
 	FLOW_OPEN,
-	FLOW_NAMES,	/* a DNS client over TCP */
-	FLOW_INSPECT,	/* it is looked into: inspect.h */
+	FLOW_NAMES,   /* a DNS client over TCP */
+	FLOW_INSPECT, /* it is looked into: inspect.h */
 	FLOW_DEAD
 };
 
-/* What a flow is not waited for for ever. All of a list wait equally long, so each is in the order of ending. */
-enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAIT_DIAL, FLOW_WAIT_GONE, FLOW_WAITS };
+/* What a flow is not waited for for ever. All of a list wait equally long, so each is in the order
+ * of ending. */
+enum flow_wait {
+	FLOW_WAIT_NONE,
+	FLOW_WAIT_HEAD,
+	FLOW_WAIT_HALF,
+	FLOW_WAIT_DIAL,
+	FLOW_WAIT_GONE,
+	FLOW_WAITS
+};
 
 /* What of a socket wakes front up: nothing yet; what comes; also room to write. */
 enum flow_watch { WATCH_NOT, WATCH_READ, WATCH_ALL };
 
 struct flow {
-	int fds[SIDES];			/* -1: none yet */
+	int fds[SIDES]; /* -1: none yet */
 	bool can_read[SIDES], can_write[SIDES];
-	uint8_t watched[SIDES];		/* enum flow_watch */
-	bool prompt;			/* nothing for the server waits for what was sent before */
-	bool has_urgent[SIDES];		/* bytes outside of the stream have come: they cut reads short */
-	bool has_ended[SIDES];		/* its end has come, behind whatever is still to be read */
-	bool gone[SIDES];		/* its socket is closed for both directions */
-	uint8_t state;			/* enum flow_state */
-	uint8_t greeted;		/* SOCKS: the greeting is done */
-	bool inward;			/* from the host to a published port */
-	bool server;			/* inspection: a connection to the outside, without a client's */
-	bool tunnel;			/* HTTP CONNECT: an answer is due when connected */
-	bool ready, asked;		/* in the ready list, in the list for dial */
-	uint8_t timed;			/* enum flow_wait: in that list of timeouts */
-	bool admitted, limited, asleep;	/* counts as open, has a limit on bytes, waits for its share */
-	int32_t rule;			/* that it counts for */
+	uint8_t watched[SIDES]; /* enum flow_watch */
+	bool prompt;            /* nothing for the server waits for what was sent before */
+	/* bytes outside of the stream have come: they cut reads short */
+	bool has_urgent[SIDES];
+	bool has_ended[SIDES]; /* its end has come, behind whatever is still to be read */
+	bool gone[SIDES];      /* its socket is closed for both directions */
+	uint8_t state;         /* enum flow_state */
+	uint8_t greeted;       /* SOCKS: the greeting is done */
+	bool inward;           /* from the host to a published port */
+	/* inspection: a connection to the outside, without a client's */
+	bool server;
+	bool tunnel;       /* HTTP CONNECT: an answer is due when connected */
+	bool ready, asked; /* in the ready list, in the list for dial */
+	uint8_t timed;     /* enum flow_wait: in that list of timeouts */
+	/* counts as open, has a limit on bytes, waits for its share */
+	bool admitted, limited, asleep;
+	int32_t rule; /* that it counts for */
 	uint64_t id;
 	uint64_t end_at_ms, began_ms;
 	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next, *asleep_next;
-	struct gate *gate;		/* owned; NULL: nothing is looked at (any more) */
-	uint8_t *held;			/* the client's bytes that the gate has not released; owned */
+	struct gate *gate; /* owned; NULL: nothing is looked at (any more) */
+	/* the client's bytes that the gate has not released; owned */
+	uint8_t *held;
 	uint32_t held_len, held_cap;
-	size_t scanned;			/* of a head */
-	void *inspect;			/* inspection: what inspect.h knows of it; owned */
+	size_t scanned; /* of a head */
+	void *inspect;  /* inspection: what inspect.h knows of it; owned */
 	struct lane lanes[DIRECTIONS];
 	struct want want;
 	struct verdict verdict;
@@ -83,13 +95,14 @@ struct flow_list {
 
 /* What is still to be told of what passed (front_told.c). */
 struct front_told {
-	uint8_t *bytes;			/* owned; NULL: nothing was yet */
+	uint8_t *bytes; /* owned; NULL: nothing was yet */
 	size_t len;
-	uint64_t lost;			/* there was no room for so many */
-	uint64_t due_ms;		/* not before then, unless there is much of it; 0: at once */
-	char name[HOST_TEXT];		/* the last name, and when it was told */
+	uint64_t lost; /* there was no room for so many */
+	/* not before then, unless there is much of it; 0: at once */
+	uint64_t due_ms;
+	char name[HOST_TEXT]; /* the last name, and when it was told */
 	uint64_t name_ms;
-	bool name_address;		/* its address was, too */
+	bool name_address; /* its address was, too */
 };
 
 /* Data of the events that are no flow's; a flow's is flow_event(), which is more. */
@@ -97,36 +110,37 @@ enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING, EVENT_WAF = EVENT_LISTENI
 
 struct front {
 	struct front_told told;
-	const struct inspect_ops *inspect;	/* NULL: this program has none */
+	const struct inspect_ops *inspect; /* NULL: this program has none */
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
-	int waf_fd;			/* to ward-waf; -1: there is none */
-	bool has_trust;			/* GATE_FD_TRUST was given: else that number is somebody else's */
-	int record_fd;			/* a recording (record.h); 0: none */
-	bool record_failed, record_cut;	/* cut: what was under way has been ended */
+	int waf_fd; /* to ward-waf; -1: there is none */
+	/* GATE_FD_TRUST was given: else that number is somebody else's */
+	bool has_trust;
+	int record_fd;                  /* a recording (record.h); 0: none */
+	bool record_failed, record_cut; /* cut: what was under way has been ended */
 	uint32_t record_count;
 	uint64_t record_began_ms;
-	char *keys_hosts;		/* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
+	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
 	struct rules *rules;
 	struct names *names;
 	struct gate_config config;
 	int listening[NET_FDS_MAX];
 	enum net_socket kinds[NET_FDS_MAX];
 	size_t listening_count;
-	bool ports;			/* a listening socket a port, no TPROXY */
-	bool paused;			/* nothing is accepted */
+	bool ports;  /* a listening socket a port, no TPROXY */
+	bool paused; /* nothing is accepted */
 	bool finish;
-	bool dial_full;			/* it has no room for requests */
-	unsigned rounds;		/* of being busy, since then */
-	bool fat;			/* it was busy since it gave memory back, */
-	uint64_t busy_ms;		/* and was so last then */
-	struct flow **flows;		/* by number; id is number | serial << 16 */
+	bool dial_full;      /* it has no room for requests */
+	unsigned rounds;     /* of being busy, since then */
+	bool fat;            /* it was busy since it gave memory back, */
+	uint64_t busy_ms;    /* and was so last then */
+	struct flow **flows; /* by number; id is number | serial << 16 */
 	uint32_t flow_max, flow_count, next_free;
 	uint32_t *free_numbers;
 	uint64_t serial;
 	struct flow_list ready, ask, timed[FLOW_WAITS];
 	struct flow *dead, *asleep;
-	uint64_t wake_at_ms;		/* when the first of the sleepers is due; 0: none */
+	uint64_t wake_at_ms; /* when the first of the sleepers is due; 0: none */
 	struct shape shape;
 	struct budget budget;
 	struct pipe_pair pipes[PIPES_MAX], *pipes_free;
@@ -134,9 +148,9 @@ struct front {
 	struct gate_totals totals;
 	uint64_t said_second;
 	uint32_t said, unsaid;
-	struct gate_event *later;	/* denials that the supervisor had no room for yet */
+	struct gate_event *later; /* denials that the supervisor had no room for yet */
 	size_t later_count;
-	uint32_t room_used;		/* see front_room.c */
+	uint32_t room_used; /* see front_room.c */
 	uint8_t scratch[SCRATCH_BYTES];
 };
 
@@ -159,8 +173,10 @@ void front_hear_dial(struct front *f);
 /* pump.c: bytes. Each returns whether something moved; a broken flow is closed. */
 bool pump_blind(struct front *f, struct flow *w, enum direction d);
 bool pump_kept(struct front *f, struct flow *w, enum direction d);
-/* Writes bytes, and keeps what does not go now (all, where nothing is connected yet). False: broken. */
-must_check bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n);
+/* Writes bytes, and keeps what does not go now (all, where nothing is connected yet). False:
+ * broken. */
+must_check bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes,
+			  size_t n);
 /* From here on nothing for the server waits for what was sent before (TCP_NODELAY). */
 void pump_hurry(struct flow *w);
 void pump_release(struct front *f, struct lane *l);
@@ -171,8 +187,8 @@ ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, 
 /* front_shape.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. */
 must_check bool flow_admit(struct front *f, struct flow *w);
 void flow_leave(struct front *f, struct flow *w);
-/* Takes up to want bytes from the limits, before they are read. 0: the flow sleeps; or *ret_spent: no
- * more may be read, ever. What the read did not fill is given back. */
+/* Takes up to want bytes from the limits, before they are read. 0: the flow sleeps; or *ret_spent:
+ * no more may be read, ever. What the read did not fill is given back. */
 must_check size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 			    bool *ret_spent);
 must_check bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t bytes);
@@ -182,7 +198,8 @@ void flow_refuse_spent(struct front *f, struct flow *w, enum direction d);
 void flow_wake(struct front *f);
 void flow_sleep(struct front *f, struct flow *w, uint64_t wait_us);
 
-/* front_room.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much may be read at once. */
+/* front_room.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much
+ * may be read at once. */
 must_check bool room_grow(struct front *f, uint32_t from, uint32_t to);
 void room_give_back(struct front *f, uint32_t bytes);
 must_check size_t room_for_reading(const struct front *f);
@@ -194,27 +211,33 @@ void front_datagrams(struct front *f, int fd);
 bool front_name_stream(struct front *f, struct flow *w);
 void front_audit(struct front *f, int fd, enum net_socket kind);
 /* The same for a request: "POST /v1/files". */
-void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request, const char *more);
+void front_refused(struct front *f, const struct want *w, const struct verdict *v,
+		   const char *request, const char *more);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
 /* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
-void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given);
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v,
+		     const struct ip *given);
 void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
 /* A request to a language model is over; a budget is nearly spent (rule -1: the whole's). */
-void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost);
-/* A rule of the firewall matched (NULL: it denies, or could not be asked); blocked: the request was refused. */
+void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent,
+		      uint64_t written, uint64_t cost);
+/* A rule of the firewall matched (NULL: it denies, or could not be asked); blocked: the request was
+ * refused. */
 struct waf_match;
-void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match, enum verdict_reason reason, bool blocked);
+void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match,
+		    enum verdict_reason reason, bool blocked);
 void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);
 /* A request was answered: what is "POST /v1/files". */
-void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what, unsigned status, uint64_t sent, uint64_t received);
+void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
+		     unsigned status, uint64_t sent, uint64_t received);
 void front_told_send(struct front *f, bool wait);
 void front_totals(struct front *f);
 /* Says what was kept. False: there is still no room. */
 bool front_say_later(struct front *f, bool wait);
 void front_failed(const struct ward_err *e);
 
-/* front_rules.c: other rules from here on; closes the descriptor. What they no longer allow is closed at once. Nothing may keep a
- * pointer into f->rules over it. */
+/* front_rules.c: other rules from here on; closes the descriptor. What they no longer allow is
+ * closed at once. Nothing may keep a pointer into f->rules over it. */
 void front_take_rules(struct front *f, int fd);
 /* front_show.c: answers what the operator asks. */
 void front_show(struct front *f, const struct gate_order *order);

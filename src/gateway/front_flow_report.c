@@ -1,9 +1,12 @@
 /*
- * Telling the supervisor what passed. In: names and flows of front. Out: packets of records (told.h) over the control socket, at the end of a turn of front's
- * loop. What comes within GATHER_MS of the last packet waits for the next one, since a program that connects often would wake the supervisor for every end and every
- * beginning of a connection; what the supervisor needs to know who spoke to whom does not wait. Never waits itself: while the supervisor is slow records are kept, and
- * when QUEUE is full they are counted; the count is told as soon as there is room. So nothing is lost silently, and nothing that runs inside can make front wait for
- * the journal. Runs in front.
+ * Telling the supervisor what passed. In: names and flows of front. Out: packets of records
+ * (told.h) over the control socket, at the end of a turn of front's loop. What comes within
+ * GATHER_MS of the last packet waits for the next one, since a program that connects often would
+ * wake the supervisor for every end and every beginning of a connection; what the supervisor needs
+ * to know who spoke to whom does not wait. Never waits itself: while the supervisor is slow records
+ * are kept, and when QUEUE is full they are counted; the count is told as soon as there is room. So
+ * nothing is lost silently, and nothing that runs inside can make front wait for the journal. Runs
+ * in front.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +19,8 @@
 
 #define QUEUE (256 * 1024)
 #define GATHER_MS 10
-#define SAME_NAME_MS 1000	/* the same name again within that time is not told: every connection asks twice */
+/* the same name again within that time is not told: every connection asks twice */
+#define SAME_NAME_MS 1000
 
 static void keep(struct front *f, const struct told *t)
 {
@@ -37,7 +41,8 @@ static void keep(struct front *f, const struct told *t)
 	if (n == q->len)
 		q->lost++;
 	q->len = n;
-	if (t->kind == TOLD_NAME || (t->kind == TOLD_OPENED && t->how >= WANT_CONNECT) || q->len > QUEUE / 2)
+	if (t->kind == TOLD_NAME || (t->kind == TOLD_OPENED && t->how >= WANT_CONNECT) ||
+	    q->len > QUEUE / 2)
 		q->due_ms = 0;
 }
 
@@ -47,9 +52,14 @@ static void put_host(struct told *t, const struct host *host)
 	t->host_len = (uint16_t)strnlen(t->host, HOST_TEXT - 1);
 }
 
-void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given)
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v,
+		     const struct ip *given)
 {
-	struct told t = { .kind = TOLD_NAME, .how = w->how, .rule = v->rule, .generation = v->generation, .family = given->family };
+	struct told t = { .kind = TOLD_NAME,
+			  .how = w->how,
+			  .rule = v->rule,
+			  .generation = v->generation,
+			  .family = given->family };
 	uint64_t now = f->config.tell ? io_now_ms() : 0;
 
 	if (!f->config.tell)
@@ -59,7 +69,7 @@ void front_told_name(struct front *f, const struct want *w, const struct verdict
 	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS) {
 		if (f->told.name_address || !given->family)
 			return;
-		t.number = 1;	/* it was asked for in another way before */
+		t.number = 1; /* it was asked for in another way before */
 	}
 	f->told.name_address = given->family != 0;
 	memcpy(f->told.name, t.host, sizeof(f->told.name));
@@ -69,9 +79,17 @@ void front_told_name(struct front *f, const struct want *w, const struct verdict
 
 void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind)
 {
-	struct told t = { .kind = (uint8_t)kind, .how = w->want.how, .mode = w->verdict.mode, .inward = w->inward, .port = w->want.port,
-			  .rule = w->inward ? -1 : w->verdict.rule, .flow = w->id >> 16, .generation = w->verdict.generation, .family = w->verdict.ip.family,
-			  .bytes_in = w->lanes[DOWN].moved, .bytes_out = w->lanes[UP].moved };
+	struct told t = { .kind = (uint8_t)kind,
+			  .how = w->want.how,
+			  .mode = w->verdict.mode,
+			  .inward = w->inward,
+			  .port = w->want.port,
+			  .rule = w->inward ? -1 : w->verdict.rule,
+			  .flow = w->id >> 16,
+			  .generation = w->verdict.generation,
+			  .family = w->verdict.ip.family,
+			  .bytes_in = w->lanes[DOWN].moved,
+			  .bytes_out = w->lanes[UP].moved };
 
 	if (!f->config.tell)
 		return;
@@ -83,22 +101,34 @@ void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind)
 	keep(f, &t);
 }
 
-void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost)
+void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent,
+		      uint64_t written, uint64_t cost)
 {
-	struct told t = { .kind = TOLD_SPENT, .rule = rule, .generation = f->rules->generation, .bytes_in = written, .bytes_out = sent, .number = cost };
+	struct told t = { .kind = TOLD_SPENT,
+			  .rule = rule,
+			  .generation = f->rules->generation,
+			  .bytes_in = written,
+			  .bytes_out = sent,
+			  .number = cost };
 
 	if (!f->config.tell)
 		return;
-	for (; *model && t.host_len < TOKENS_MODEL; model++)	/* a server or a program says it */
+	for (; *model && t.host_len < TOKENS_MODEL; model++) /* a server or a program says it */
 		t.host[t.host_len++] = (char)(*model <= ' ' || *model > '~' ? '?' : *model);
 	keep(f, &t);
 }
 
-void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match, enum verdict_reason reason, bool blocked)
+void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match,
+		    enum verdict_reason reason, bool blocked)
 {
 	const char *text = match ? match->text : verdict_reason_text(reason);
-	struct told t = { .kind = TOLD_WAF, .rule = w->verdict.rule, .generation = f->rules->generation, .flow = w->id >> 16, .inward = blocked,
-			  .number = match ? match->rule : 0, .bytes_in = match ? match->severity : 4 };
+	struct told t = { .kind = TOLD_WAF,
+			  .rule = w->verdict.rule,
+			  .generation = f->rules->generation,
+			  .flow = w->id >> 16,
+			  .inward = blocked,
+			  .number = match ? match->rule : 0,
+			  .bytes_in = match ? match->severity : 4 };
 
 	if (!f->config.tell)
 		return;
@@ -109,15 +139,28 @@ void front_told_waf(struct front *f, const struct flow *w, const struct waf_matc
 
 void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
 {
-	struct told t = { .kind = TOLD_BUDGET, .rule = rule, .generation = f->rules->generation, .bytes_out = limit, .number = spent };
+	struct told t = { .kind = TOLD_BUDGET,
+			  .rule = rule,
+			  .generation = f->rules->generation,
+			  .bytes_out = limit,
+			  .number = spent };
 
-	keep(f, &t);	/* also where nobody keeps a journal: the summary says it */
+	keep(f, &t); /* also where nobody keeps a journal: the summary says it */
 }
 
-void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what, unsigned status, uint64_t sent, uint64_t received)
+void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
+		     unsigned status, uint64_t sent, uint64_t received)
 {
-	struct told t = { .kind = TOLD_HTTP, .how = w->want.how, .mode = w->verdict.mode, .port = w->want.port, .rule = rule, .flow = w->id >> 16,
-			  .generation = f->rules->generation, .bytes_in = received, .bytes_out = sent, .number = status };
+	struct told t = { .kind = TOLD_HTTP,
+			  .how = w->want.how,
+			  .mode = w->verdict.mode,
+			  .port = w->want.port,
+			  .rule = rule,
+			  .flow = w->id >> 16,
+			  .generation = f->rules->generation,
+			  .bytes_in = received,
+			  .bytes_out = sent,
+			  .number = status };
 
 	if (!f->config.tell)
 		return;
@@ -142,11 +185,12 @@ void front_told_send(struct front *f, bool wait)
 		size_t n = sizeof(kind), len;
 
 		memcpy(packet, &kind, sizeof(kind));
-		for (; (len = told_length(q->bytes + at, q->len - at)) && n + len <= sizeof(packet); at += len, n += len)
+		for (; (len = told_length(q->bytes + at, q->len - at)) && n + len <= sizeof(packet);
+		     at += len, n += len)
 			memcpy(packet + n, q->bytes + at, len);
 		if (send(f->control_fd, packet, n, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
 			continue;
-		at -= n - sizeof(kind);		/* later */
+		at -= n - sizeof(kind); /* later */
 		break;
 	}
 	if (at)

@@ -1,6 +1,6 @@
 /*
- * Names inside. In: DNS messages of whatever programs inside send, over UDP and TCP. Out: answers that the gateway's own
- * resolver makes (dns.h); nothing is ever asked upstream. Runs in front.
+ * Names inside. In: DNS messages of whatever programs inside send, over UDP and TCP. Out: answers
+ * that the gateway's own resolver makes (dns.h); nothing is ever asked upstream. Runs in front.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,14 +31,16 @@ void front_datagrams(struct front *f, int fd)
 	for (int i = 0; i < AT_ONCE; i++) {
 		struct sockaddr_storage peer;
 		socklen_t peer_n = sizeof(peer);
-		ssize_t n = recvfrom(fd, question, sizeof(question), MSG_DONTWAIT, (struct sockaddr *)&peer, &peer_n);
+		ssize_t n = recvfrom(fd, question, sizeof(question), MSG_DONTWAIT,
+				     (struct sockaddr *)&peer, &peer_n);
 		size_t len;
 
 		if (n < 0)
 			return;
 		len = answer(f, question, (size_t)n, out, sizeof(out));
 		if (len)
-			(void)!sendto(fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&peer, peer_n);
+			(void)!sendto(fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+				      (struct sockaddr *)&peer, peer_n);
 	}
 }
 
@@ -74,7 +76,8 @@ bool front_name_stream(struct front *f, struct flow *w)
 		w->held_cap = DNS_QUERY_MAX + 2;
 		w->held = malloc(w->held_cap);
 	}
-	n = w->held ? pump_read(f, w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len) : -2;
+	n = w->held ? pump_read(f, w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len)
+		    : -2;
 	if (n < 0)
 		flow_close(f, w, n == -2);
 	if (n <= 0)

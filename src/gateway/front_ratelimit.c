@@ -1,10 +1,11 @@
 /*
- * Shaping of flows. In: connections about to be dialled, bytes about to be read. Out: whether they may, by the limits of the policy
- * (shape.h). What is about time waits: the flow sleeps, its sender is slowed down by not being read, and all sleepers are woken
- * when the first of them is due. What is spent for good ends the flow with its reason. Bytes are taken from the limit
- * before they are read, by every reader of a flow (pump.c, exchange_read()): no more than the limit
- * is ever in hand, however many flows read at one time and however long one holds what it has read.
- * Runs in front.
+ * Shaping of flows. In: connections about to be dialled, bytes about to be read. Out: whether they
+ * may, by the limits of the policy (shape.h). What is about time waits: the flow sleeps, its sender
+ * is slowed down by not being read, and all sleepers are woken when the first of them is due. What
+ * is spent for good ends the flow with its reason. Bytes are taken from the limit before they are
+ * read, by every reader of a flow (pump.c, exchange_read()): no more than the limit is ever in
+ * hand, however many flows read at one time and however long one holds what it has read. Runs in
+ * front.
  */
 #include <netinet/in.h>
 
@@ -26,7 +27,7 @@ bool flow_admit(struct front *f, struct flow *w)
 	w->rule = w->verdict.rule;
 	w->limited = shape_limits_bytes(f->rules, w->rule, w->want.port);
 	w->lanes[UP].taken = w->lanes[DOWN].taken = 0;
-	if (flow_take_all(f, w, UP, w->held_len))	/* what a proxy's client has sent already */
+	if (flow_take_all(f, w, UP, w->held_len)) /* what a proxy's client has sent already */
 		return true;
 	verdict_refuse(&w->verdict, REASON_LIMIT_SENT);
 	return false;
@@ -79,8 +80,8 @@ size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 
 	*ret_spent = false;
 	if (w->admitted)
-		may = (size_t)shape_take(&f->shape, f->rules, w->rule, w->want.port, way_of(d), want,
-					 now_us, &wait_us);
+		may = (size_t)shape_take(&f->shape, f->rules, w->rule, w->want.port, way_of(d),
+					 want, now_us, &wait_us);
 	w->lanes[d].taken += may;
 	if (may)
 		return may;
@@ -93,7 +94,8 @@ size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 
 bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t bytes)
 {
-	if (w->admitted && !shape_take_all(&f->shape, f->rules, w->rule, w->want.port, way_of(d), bytes))
+	if (w->admitted &&
+	    !shape_take_all(&f->shape, f->rules, w->rule, w->want.port, way_of(d), bytes))
 		return false;
 	w->lanes[d].taken += bytes;
 	return true;

@@ -1,8 +1,9 @@
 /*
- * What front tells the supervisor. In: decisions, and packets that the kernel refused (seen by the audit socket). Out: one
- * fixed-size event each, at most SAID_MAX a second; the rest is counted. Never waits: who floods the gateway with attempts
- * loses events, not service. While the supervisor is slow up to LATER of them are kept and go before anything else: what is
- * allowed cannot be done so often that what is not goes unsaid. Runs in front.
+ * What front tells the supervisor. In: decisions, and packets that the kernel refused (seen by the
+ * audit socket). Out: one fixed-size event each, at most SAID_MAX a second; the rest is counted.
+ * Never waits: who floods the gateway with attempts loses events, not service. While the supervisor
+ * is slow up to LATER of them are kept and go before anything else: what is allowed cannot be done
+ * so often that what is not goes unsaid. Runs in front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -31,7 +32,8 @@ bool front_say_later(struct front *f, bool wait)
 {
 	size_t at = 0;
 
-	while (at < f->later_count && send(f->control_fd, &f->later[at], sizeof(*f->later), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
+	while (at < f->later_count && send(f->control_fd, &f->later[at], sizeof(*f->later),
+					   MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
 		at++;
 	if (at)
 		memmove(f->later, f->later + at, (f->later_count - at) * sizeof(*f->later));
@@ -45,9 +47,10 @@ static void say(struct front *f, const struct gate_event *event)
 		f->unsaid++;
 		return;
 	}
-	if (f->told.len)	/* that was before */
+	if (f->told.len) /* that was before */
 		front_told_send(f, false);
-	if (!f->later_count && send(f->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (!f->later_count &&
+	    send(f->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
 	if (!f->later)
 		f->later = calloc(LATER, sizeof(*f->later));
@@ -59,16 +62,21 @@ static void say(struct front *f, const struct gate_event *event)
 
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol)
 {
-	struct gate_event event = { .kind = GATE_DENIED, .protocol = protocol, .want = *w, .verdict = *v };
+	struct gate_event event = {
+		.kind = GATE_DENIED, .protocol = protocol, .want = *w, .verdict = *v
+	};
 
 	f->totals.denied++;
 	shape_denied(&f->shape, v->rule);
 	say(f, &event);
 }
 
-void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request, const char *more)
+void front_refused(struct front *f, const struct want *w, const struct verdict *v,
+		   const char *request, const char *more)
 {
-	struct gate_event event = { .kind = GATE_DENIED, .protocol = IPPROTO_TCP, .want = *w, .verdict = *v };
+	struct gate_event event = {
+		.kind = GATE_DENIED, .protocol = IPPROTO_TCP, .want = *w, .verdict = *v
+	};
 
 	snprintf(event.text, sizeof(event.text), "%s", request);
 	snprintf(event.more, sizeof(event.more), "%s", more);
@@ -99,7 +107,8 @@ static bool is_brought(const struct front *f, const struct packet *p)
 		struct ip block = { .family = m->v6 ? 6 : 4 };
 
 		memcpy(block.bytes, m->address, sizeof(block.bytes));
-		if (p->port >= m->first && p->port <= m->last && (f->ports || ip_within(&p->to, &block, m->prefix)))
+		if (p->port >= m->first && p->port <= m->last &&
+		    (f->ports || ip_within(&p->to, &block, m->prefix)))
 			return true;
 	}
 	return false;
@@ -141,7 +150,9 @@ void front_audit(struct front *f, int fd, enum net_socket kind)
 		ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 		if (n < 0)
-			return;		/* also where some were lost for want of room: there are more where they came from */
+			/* also where some were lost for want of room: there are more where they
+			 * came from */
+			return;
 		if (kind == NET_LOG)
 			log_one(f, bytes, (size_t)n);
 		else

@@ -1,8 +1,9 @@
 /*
- * Other rules while flows are open. In: a configuration of the supervisor's (the same form as at the start). Out: every decision
- * from here on is by the new rules, and every open flow was decided about again: what they no longer allow, or look at more
- * closely than it was looked at, is reset and told; the rest goes on and counts for the rule that allows it now. A
- * configuration that cannot be read ends the gateway: then there is no network. Runs in front.
+ * Other rules while flows are open. In: a configuration of the supervisor's (the same form as at
+ * the start). Out: every decision from here on is by the new rules, and every open flow was decided
+ * about again: what they no longer allow, or look at more closely than it was looked at, is reset
+ * and told; the rest goes on and counts for the rule that allows it now. A configuration that
+ * cannot be read ends the gateway: then there is no network. Runs in front.
  */
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,8 +13,8 @@
 
 static bool is_decided(const struct flow *w)
 {
-	return !w->inward && (w->state == FLOW_GATE || w->state == FLOW_DIAL || w->state == FLOW_OPEN ||
-			      w->state == FLOW_INSPECT);
+	return !w->inward && (w->state == FLOW_GATE || w->state == FLOW_DIAL ||
+			      w->state == FLOW_OPEN || w->state == FLOW_INSPECT);
 }
 
 /* Whether the flow could have come about as it is under the new verdict. */
@@ -67,7 +68,8 @@ void front_take_rules(struct front *f, int fd)
 	struct ward_err e = { 0 };
 	auto_fd config = fd;
 
-	if (config_read(config, &new, &f->config, &e) < 0 || new->generation <= old->generation || shape_fit(&f->shape, new) < 0 || budget_fit(&f->budget, new) < 0) {
+	if (config_read(config, &new, &f->config, &e) < 0 || new->generation <= old->generation ||
+	    shape_fit(&f->shape, new) < 0 || budget_fit(&f->budget, new) < 0) {
 		rules_free(new);
 		f->finish = true;
 		return;
@@ -76,6 +78,6 @@ void front_take_rules(struct front *f, int fd)
 	event.count = decide_all_again(f);
 	event.generation = new->generation;
 	rules_free(old);
-	flow_wake(f);	/* what slept by the old limits */
+	flow_wake(f); /* what slept by the old limits */
 	(void)!send(f->control_fd, &event, sizeof(event), MSG_NOSIGNAL);
 }

@@ -1,6 +1,7 @@
 /*
- * What the operator sees of the network. In: a request for some rows. Out: one message with at most GATE_ROWS of them and where to
- * go on; nothing is kept between two requests, and nobody is waited for. Runs in front.
+ * What the operator sees of the network. In: a request for some rows. Out: one message with at most
+ * GATE_ROWS of them and where to go on; nothing is kept between two requests, and nobody is waited
+ * for. Runs in front.
  */
 #include <stddef.h>
 #include <string.h>
@@ -11,14 +12,21 @@
 
 static struct gate_meter meter_of(const struct shape_meter *m, const struct purse *p)
 {
-	return (struct gate_meter){ .requests = p ? p->requests : 0, .spent = p ? p->spent : 0, .held = p ? p->held : 0, .opened = m->opened, .denied = m->denied, .open = m->connections,
-				    .bytes_in = m->bytes[SHAPE_RECEIVE], .bytes_out = m->bytes[SHAPE_SEND] };
+	return (struct gate_meter){ .requests = p ? p->requests : 0,
+				    .spent = p ? p->spent : 0,
+				    .held = p ? p->held : 0,
+				    .opened = m->opened,
+				    .denied = m->denied,
+				    .open = m->connections,
+				    .bytes_in = m->bytes[SHAPE_RECEIVE],
+				    .bytes_out = m->bytes[SHAPE_SEND] };
 }
 
 static void show_meters(const struct front *f, uint32_t from, struct gate_shown *s)
 {
 	for (uint32_t i = from; i < f->shape.n && s->count < GATE_ROWS; i++)
-		s->rows.meters[s->count++] = meter_of(&f->shape.rules[i], i < f->budget.n ? &f->budget.rules[i] : NULL);
+		s->rows.meters[s->count++] =
+			meter_of(&f->shape.rules[i], i < f->budget.n ? &f->budget.rules[i] : NULL);
 	if (from + s->count < f->shape.n)
 		s->next = from + s->count;
 }
@@ -51,8 +59,13 @@ static void show_flows(const struct front *f, uint32_t from, struct gate_shown *
 
 void front_show(struct front *f, const struct gate_order *order)
 {
-	struct gate_shown s = { .kind = GATE_SHOWN, .tag = order->tag, .what = order->what, .flows = f->flow_count,
-				.generation = f->rules->generation, .totals = f->totals, .whole = meter_of(&f->shape.whole, &f->budget.whole) };
+	struct gate_shown s = { .kind = GATE_SHOWN,
+				.tag = order->tag,
+				.what = order->what,
+				.flows = f->flow_count,
+				.generation = f->rules->generation,
+				.totals = f->totals,
+				.whole = meter_of(&f->shape.whole, &f->budget.whole) };
 
 	if (order->what == SHOW_METERS)
 		show_meters(f, order->from, &s);

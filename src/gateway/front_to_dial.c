@@ -1,7 +1,8 @@
 /*
- * front's talk with dial. In: flows that want a connection, and dial's answers with sockets. Out: requests and flow_dialled(). What one turn of
- * the loop has gathered goes in one message, and so do answers: a program that connects often wakes each of the two processes once for
- * several connections. Runs in front.
+ * front's talk with dial. In: flows that want a connection, and dial's answers with sockets. Out:
+ * requests and flow_dialled(). What one turn of the loop has gathered goes in one message, and so
+ * do answers: a program that connects often wakes each of the two processes once for several
+ * connections. Runs in front.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 
 #include "gateway/flow.h"
 
-#define MESSAGES 4	/* of answers, taken at once */
+#define MESSAGES 4 /* of answers, taken at once */
 
 void flow_ask_dial(struct front *f, struct flow *w)
 {
 	w->state = FLOW_DIAL;
-	flow_untime(f, w);	/* dial gives up by itself */
+	flow_untime(f, w); /* dial gives up by itself */
 	if (!w->server && w->watched[CLIENT] == WATCH_NOT)
 		flow_time_out(f, w, FLOW_WAIT_DIAL);
 	w->asked = true;
@@ -31,7 +32,11 @@ static unsigned gather(const struct front *f, struct dial_request requests[DIAL_
 
 	for (const struct flow *w = f->ask.first; w && n < DIAL_AT_ONCE; w = w->ask_next)
 		if (w->state == FLOW_DIAL)
-			requests[n++] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .looked = w->server, .want = w->want };
+			requests[n++] = (struct dial_request){ .id = w->id,
+							       .inward = w->inward ? INWARD_PORT
+										   : INWARD_NOT,
+							       .looked = w->server,
+							       .want = w->want };
 	return n;
 }
 
@@ -48,10 +53,12 @@ static void forget(struct front *f, unsigned sent)
 	}
 }
 
-/* Whether there is room again is asked for only while there is none: else each request that dial reads would wake us up. */
+/* Whether there is room again is asked for only while there is none: else each request that dial
+ * reads would wake us up. */
 static void wait_for_room(struct front *f, bool wait)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET | (wait ? (uint32_t)EPOLLOUT : 0), .data.u64 = EVENT_DIAL };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET | (wait ? (uint32_t)EPOLLOUT : 0),
+				     .data.u64 = EVENT_DIAL };
 
 	if (f->dial_full != wait)
 		epoll_ctl(f->epoll_fd, EPOLL_CTL_MOD, f->dial_fd, &event);
@@ -63,7 +70,9 @@ void front_ask(struct front *f)
 	while (f->ask.first) {
 		struct dial_request requests[DIAL_AT_ONCE];
 		unsigned n = gather(f, requests);
-		ssize_t sent = n ? send(f->dial_fd, requests, n * sizeof(requests[0]), MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+		ssize_t sent = n ? send(f->dial_fd, requests, n * sizeof(requests[0]),
+					MSG_NOSIGNAL | MSG_DONTWAIT)
+				 : 0;
 
 		if (sent < 0 && errno == EINTR)
 			continue;
@@ -71,7 +80,8 @@ void front_ask(struct front *f)
 			if (errno == EAGAIN)
 				wait_for_room(f, true);
 			else
-				f->finish = true;	/* dial is gone: there is no way out any more */
+				/* dial is gone: there is no way out any more */
+				f->finish = true;
 			return;
 		}
 		forget(f, n);
@@ -80,7 +90,8 @@ void front_ask(struct front *f)
 }
 
 /* One message: answers, and the sockets of those that have one, in their order. */
-static void take(struct front *f, size_t bytes, const struct dial_answer *said, const struct cmsghdr *control, size_t control_bytes)
+static void take(struct front *f, size_t bytes, const struct dial_answer *said,
+		 const struct cmsghdr *control, size_t control_bytes)
 {
 	size_t n = bytes / sizeof(*said), fd_count = 0, next = 0;
 	int fds[DIAL_AT_ONCE];
@@ -113,8 +124,11 @@ static unsigned hear(struct front *f)
 
 	for (size_t i = 0; i < MESSAGES; i++) {
 		parts[i] = (struct iovec){ .iov_base = said[i], .iov_len = sizeof(said[i]) };
-		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = control[i].space,
-							     .msg_controllen = sizeof(control[i].space) } };
+		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i],
+							     .msg_iovlen = 1,
+							     .msg_control = control[i].space,
+							     .msg_controllen =
+								     sizeof(control[i].space) } };
 	}
 	n = recvmmsg(f->dial_fd, messages, MESSAGES, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	if (n < 0) {
@@ -123,14 +137,15 @@ static unsigned hear(struct front *f)
 		return errno == EINTR ? MESSAGES : 0;
 	}
 	for (int i = 0; i < n; i++)
-		take(f, messages[i].msg_len, said[i], &control[i].align, messages[i].msg_hdr.msg_controllen);
+		take(f, messages[i].msg_len, said[i], &control[i].align,
+		     messages[i].msg_hdr.msg_controllen);
 	return (unsigned)n;
 }
 
 void front_hear_dial(struct front *f)
 {
 	while (hear(f) == MESSAGES && !f->finish)
-		;	/* fewer: that was all, and what comes from now on is an event */
+		; /* fewer: that was all, and what comes from now on is an event */
 	if (f->dial_full)
 		front_ask(f);
 }

@@ -1,6 +1,7 @@
 /*
- * The host's table of names. In: the text of /etc/hosts, and a canonical name. Out: its addresses. Names there are compared
- * in the same canonical form as everywhere. A pure function; dial calls it with bytes that it got by descriptor.
+ * The host's table of names. In: the text of /etc/hosts, and a canonical name. Out: its addresses.
+ * Names there are compared in the same canonical form as everywhere. A pure function; dial calls it
+ * with bytes that it got by descriptor.
  */
 #include "gateway/hosts.h"
 

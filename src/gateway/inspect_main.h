@@ -1,4 +1,5 @@
-/* What front calls for flows that are looked into; ward-gateway has none of it, ward-gateway-tls has inspect.c. */
+/* What front calls for flows that are looked into; ward-gateway has none of it, ward-gateway-tls
+ * has inspect.c. */
 #ifndef WARD_GATEWAY_INSPECT_MAIN_H
 #define WARD_GATEWAY_INSPECT_MAIN_H
 
@@ -10,17 +11,21 @@ struct front;
 struct flow;
 
 struct inspect_ops {
-	int (*prepare)(struct front *f, struct ward_err *e);	/* before front is confined */
-	void (*begin)(struct front *f, struct flow *w);		/* the verdict is a yes of mode inspect or plain */
-	bool (*run)(struct front *f, struct flow *w);		/* whether something moved */
-	void (*dialled)(struct front *f, struct flow *w);	/* w->fds[SERVER] is connected */
-	void (*closed)(struct front *f, struct flow *w);	/* frees w->inspect; the sockets are still open */
-	int (*record)(struct front *f, struct ward_err *e);	/* a recording begins; */
-	void (*recorded)(struct front *f);			/* no more comes */
-	void (*record_failed)(struct front *f);			/* it cannot be written any more */
-	int (*record_main)(void);				/* the processes record and replay */
+	int (*prepare)(struct front *f, struct ward_err *e); /* before front is confined */
+	/* the verdict is a yes of mode inspect or plain */
+	void (*begin)(struct front *f, struct flow *w);
+	bool (*run)(struct front *f, struct flow *w);     /* whether something moved */
+	void (*dialled)(struct front *f, struct flow *w); /* w->fds[SERVER] is connected */
+	/* frees w->inspect; the sockets are still open */
+	void (*closed)(struct front *f, struct flow *w);
+	int (*record)(struct front *f, struct ward_err *e); /* a recording begins; */
+	void (*recorded)(struct front *f);                  /* no more comes */
+	void (*record_failed)(struct front *f);             /* it cannot be written any more */
+	/* the processes record and replay */
+	int (*record_main)(void);
 	int (*replay_main)(void);
-	void (*heard)(struct front *f);				/* ward-waf has said something, or could */
+	/* ward-waf has said something, or could */
+	void (*heard)(struct front *f);
 };
 
 /* Of this program; NULL: it has none. */

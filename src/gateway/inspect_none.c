@@ -1,4 +1,5 @@
-/* ward-gateway looks into nothing: rules that need more are served by ward-gateway-tls, which is larger and starts slower. */
+/* ward-gateway looks into nothing: rules that need more are served by ward-gateway-tls, which is
+ * larger and starts slower. */
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
 

@@ -1,8 +1,9 @@
 /*
- * From a name to its addresses. In: a canonical name that the rules allow. Out: addresses, unchecked: whoever connects
- * checks each (decide_address). Runs in dial. The order is the host's usual one: its table (read again when it changes, by
- * the descriptor that dial was given), then DNS by c-ares, whose answers are kept for as long as they say, at most five
- * minutes. No search list and no aliases of the environment: the name is whole.
+ * From a name to its addresses. In: a canonical name that the rules allow. Out: addresses,
+ * unchecked: whoever connects checks each (decide_address). Runs in dial. The order is the host's
+ * usual one: its table (read again when it changes, by the descriptor that dial was given), then
+ * DNS by c-ares, whose answers are kept for as long as they say, at most five minutes. No search
+ * list and no aliases of the environment: the name is whole.
  */
 #include "gateway/lookup.h"
 
@@ -19,7 +20,7 @@
 #include "base/raw.h"
 #include "gateway/hosts.h"
 
-#define KNOWN 256		/* names that are kept */
+#define KNOWN 256 /* names that are kept */
 #define KEPT_MS_MAX 300000
 #define HOSTS_BYTES_MAX (1024 * 1024)
 #define SETTINGS_BYTES_MAX 16384
@@ -38,9 +39,9 @@ struct lookup {
 	void *context;
 	ares_channel channel;
 	struct buf hosts;
-	struct timespec hosts_time;	/* of the text above */
+	struct timespec hosts_time; /* of the text above */
 	struct known *known[KNOWN];
-	struct question *again;		/* to be asked anew */
+	struct question *again; /* to be asked anew */
 	bool renewing;
 };
 
@@ -49,13 +50,14 @@ struct question {
 	struct lookup *lookup;
 	uint32_t id;
 	struct host name;
-	struct question *next;		/* in the list of those to be asked anew */
+	struct question *next; /* in the list of those to be asked anew */
 };
 
 static void socket_state(void *context, ares_socket_t fd, int readable, int writable)
 {
 	struct lookup *l = context;
-	struct epoll_event event = { .events = (readable ? EPOLLIN : 0U) | (writable ? EPOLLOUT : 0U),
+	struct epoll_event event = { .events =
+					     (readable ? EPOLLIN : 0U) | (writable ? EPOLLOUT : 0U),
 				     .data.u64 = (uint64_t)l->tag << 32 | (uint32_t)fd };
 
 	if (!readable && !writable)
@@ -64,13 +66,17 @@ static void socket_state(void *context, ares_socket_t fd, int readable, int writ
 		(void)epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, void *context, struct lookup **ret,
-	       struct ward_err *e)
+int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, void *context,
+	       struct lookup **ret, struct ward_err *e)
 {
 	struct lookup *l = calloc(1, sizeof(*l));
 	char dns_only[] = "b";
-	struct ares_options options = { .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES, .timeout = 1500, .tries = 3,
-					.lookups = dns_only, .sock_state_cb = socket_state, .sock_state_cb_data = l };
+	struct ares_options options = { .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
+					.timeout = 1500,
+					.tries = 3,
+					.lookups = dns_only,
+					.sock_state_cb = socket_state,
+					.sock_state_cb_data = l };
 	int r;
 
 	if (!l)
@@ -82,11 +88,13 @@ int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, voi
 	l->context = context;
 	r = ares_library_init(ARES_LIB_INIT_ALL);
 	if (r == ARES_SUCCESS)
-		r = ares_init_options(&l->channel, &options, ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
-				      ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB);
+		r = ares_init_options(&l->channel, &options,
+				      ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+					      ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB);
 	if (r != ARES_SUCCESS) {
 		free(l);
-		return ward_fail(e, EIO, "cannot read the host's resolver settings: %s", ares_strerror(r));
+		return ward_fail(e, EIO, "cannot read the host's resolver settings: %s",
+				 ares_strerror(r));
 	}
 	*ret = l;
 	return 0;
@@ -115,11 +123,13 @@ static void read_hosts(struct lookup *l)
 	/* the C library's fstat is a newfstatat, which could ask about every file there is */
 	if (l->hosts_fd < 0 || raw_call(SYS_fstat, l->hosts_fd, &st) < 0)
 		return;
-	if (l->hosts.data && st.st_mtim.tv_sec == l->hosts_time.tv_sec && st.st_mtim.tv_nsec == l->hosts_time.tv_nsec)
+	if (l->hosts.data && st.st_mtim.tv_sec == l->hosts_time.tv_sec &&
+	    st.st_mtim.tv_nsec == l->hosts_time.tv_nsec)
 		return;
 	l->hosts_time = st.st_mtim;
 	l->hosts.len = 0;
-	while (l->hosts.len < HOSTS_BYTES_MAX && (n = pread(l->hosts_fd, part, sizeof(part), (off_t)l->hosts.len)) > 0)
+	while (l->hosts.len < HOSTS_BYTES_MAX &&
+	       (n = pread(l->hosts_fd, part, sizeof(part), (off_t)l->hosts.len)) > 0)
 		buf_add(&l->hosts, part, (size_t)n);
 }
 
@@ -134,7 +144,8 @@ static struct known **slot_of(struct lookup *l, const struct host *name)
 	return &l->known[hash % KNOWN];
 }
 
-static void keep(struct lookup *l, const struct host *name, const struct ip *ips, size_t count, uint64_t ms)
+static void keep(struct lookup *l, const struct host *name, const struct ip *ips, size_t count,
+		 uint64_t ms)
 {
 	struct known **slot = slot_of(l, name);
 
@@ -155,9 +166,11 @@ static void keep(struct lookup *l, const struct host *name, const struct ip *ips
 static bool take_address(const struct sockaddr *a, struct ip *ret)
 {
 	if (a->sa_family == AF_INET)
-		*ret = ip_from_4((const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr);
+		*ret = ip_from_4(
+			(const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr);
 	else if (a->sa_family == AF_INET6)
-		*ret = ip_from_16(((const struct sockaddr_in6 *)(const void *)a)->sin6_addr.s6_addr);
+		*ret = ip_from_16(
+			((const struct sockaddr_in6 *)(const void *)a)->sin6_addr.s6_addr);
 	else
 		return false;
 	return true;
@@ -212,7 +225,8 @@ static void answered(void *context, int status, int timeouts, struct ares_addrin
 
 static void send_question(struct question *q)
 {
-	const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC, .ai_flags = ARES_AI_NOSORT,
+	const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC,
+						   .ai_flags = ARES_AI_NOSORT,
 						   .ai_socktype = SOCK_STREAM };
 
 	ares_getaddrinfo(q->lookup->channel, q->name.name, NULL, &hints, answered, q);
@@ -242,7 +256,7 @@ void lookup_hosts(struct lookup *l, int hosts_fd)
 {
 	own_close_fd(&l->hosts_fd);
 	l->hosts_fd = hosts_fd;
-	buf_free(&l->hosts);	/* read at the next question */
+	buf_free(&l->hosts); /* read at the next question */
 	l->hosts = (struct buf){ 0 };
 }
 
@@ -256,7 +270,8 @@ void lookup_settings(struct lookup *l, int resolver_fd)
 		return;
 	settings_servers(text, (size_t)n, &servers);
 	l->renewing = true;
-	ares_cancel(l->channel);	/* servers are changed only while nothing is asked of them */
+	/* servers are changed only while nothing is asked of them */
+	ares_cancel(l->channel);
 	l->renewing = false;
 	if (!servers.failed)
 		(void)!ares_set_servers_csv(l->channel, buf_text(&servers));
@@ -276,7 +291,9 @@ void lookup_find(struct lookup *l, const struct host *name, uint32_t id)
 	size_t count;
 
 	read_hosts(l);
-	count = l->hosts.failed ? 0 : hosts_find(buf_text(&l->hosts), l->hosts.len, name, ips, LOOKUP_IPS_MAX);
+	count = l->hosts.failed
+			? 0
+			: hosts_find(buf_text(&l->hosts), l->hosts.len, name, ips, LOOKUP_IPS_MAX);
 	if (count)
 		l->found(l->context, id, ips, count);
 	else if (known && known->until_ms > io_now_ms() && host_equal(&known->name, name))

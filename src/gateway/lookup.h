@@ -1,4 +1,5 @@
-/* Real addresses of allowed names: the host's table, what is still known, then DNS. dial's alone. */
+/* Real addresses of allowed names: the host's table, what is still known, then DNS. dial's
+ * alone. */
 #ifndef WARD_GATEWAY_LOOKUP_H
 #define WARD_GATEWAY_LOOKUP_H
 
@@ -9,16 +10,17 @@
 
 struct lookup;
 
-/* Told once for each lookup_find(), at once or later; no addresses: there are none, or nobody answered. */
+/* Told once for each lookup_find(), at once or later; no addresses: there are none, or nobody
+ * answered. */
 typedef void (*lookup_found)(void *context, uint32_t id, const struct ip *ips, size_t count);
 
-/* Reads the host's resolver settings now, before files are out of reach. Its sockets are waited for in epoll_fd with data.u64
- * = tag << 32 | fd. hosts_fd is borrowed, -1: none. */
-must_check int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, void *context,
-			  struct lookup **ret, struct ward_err *e);
+/* Reads the host's resolver settings now, before files are out of reach. Its sockets are waited for
+ * in epoll_fd with data.u64 = tag << 32 | fd. hosts_fd is borrowed, -1: none. */
+must_check int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found,
+			  void *context, struct lookup **ret, struct ward_err *e);
 void lookup_free(struct lookup *l);
-/* The host's files have changed: another table of names (takes the descriptor), other name servers. Questions on their way are asked
- * anew. */
+/* The host's files have changed: another table of names (takes the descriptor), other name servers.
+ * Questions on their way are asked anew. */
 void lookup_hosts(struct lookup *l, int hosts_fd);
 void lookup_settings(struct lookup *l, int resolver_fd);
 void lookup_find(struct lookup *l, const struct host *name, uint32_t id);

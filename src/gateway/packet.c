@@ -1,6 +1,7 @@
 /*
- * Where a packet was meant to go. In: the first bytes of an IP packet that a program inside sent. Out: protocol, destination
- * and port. It is only ever told, never decided upon: the kernel has refused the packet already. A pure function.
+ * Where a packet was meant to go. In: the first bytes of an IP packet that a program inside sent.
+ * Out: protocol, destination and port. It is only ever told, never decided upon: the kernel has
+ * refused the packet already. A pure function.
  */
 #include "gateway/packet.h"
 
@@ -22,7 +23,8 @@ bool packet_read(const uint8_t *bytes, size_t n, struct packet *ret)
 	if (n >= 20 && bytes[0] >> 4 == 4) {
 		ret->protocol = bytes[9];
 		ret->to = ip_from_4(bytes + 16);
-		if ((bytes[6] & 0x1f) == 0 && bytes[7] == 0)	/* not the rest of a packet in pieces */
+		/* not the rest of a packet in pieces */
+		if ((bytes[6] & 0x1f) == 0 && bytes[7] == 0)
 			read_port(bytes, n, (size_t)(bytes[0] & 15) * 4, ret);
 		return true;
 	}

@@ -1,7 +1,8 @@
 /*
- * A process locks itself up. In: a row of tables/procs.def. Out: a process that keeps its open descriptors and its rows,
- * for good. Runs once, at the start, before a byte from inside is read. What a kernel has not (Landlock) is not asked for
- * twice: the filter alone already leaves no call that opens a file; what must hold and fails ends the process.
+ * A process locks itself up. In: a row of tables/procs.def. Out: a process that keeps its open
+ * descriptors and its rows, for good. Runs once, at the start, before a byte from inside is read.
+ * What a kernel has not (Landlock) is not asked for twice: the filter alone already leaves no call
+ * that opens a file; what must hold and fails ends the process.
  */
 #include "gateway/proc.h"
 
@@ -20,27 +21,35 @@
 #include <sys/syscall.h>
 
 #define NOBODY 65534
-#define MEMORY_BYTES (256UL << 20)	/* what programs inside make it hold; then their connections break */
-#define RECORD_BYTES (16UL << 30)	/* TAPE_BYTES_MAX */
+/* what programs inside make it hold; then their connections break */
+#define MEMORY_BYTES (256UL << 20)
+#define RECORD_BYTES (16UL << 30) /* TAPE_BYTES_MAX */
 #define VALUES_MAX 4
 
-enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL, KEYS = 1 << PROC_KEYS, RECORD = 1 << PROC_RECORD, REPLAY = 1 << PROC_REPLAY,
-       WAF = 1 << PROC_WAF };
+enum {
+	FRONT = 1 << PROC_FRONT,
+	DIAL = 1 << PROC_DIAL,
+	KEYS = 1 << PROC_KEYS,
+	RECORD = 1 << PROC_RECORD,
+	REPLAY = 1 << PROC_REPLAY,
+	WAF = 1 << PROC_WAF
+};
 
 struct row {
 	unsigned procs;
 	int nr;
-	int argument;		/* -1: whatever they are */
+	int argument; /* -1: whatever they are */
 	unsigned values[VALUES_MAX];
 	unsigned value_count;
-	bool without;		/* values[0] are bits that it must not have */
+	bool without; /* values[0] are bits that it must not have */
 };
 
 #define COUNT(...) (sizeof((const unsigned[]){ __VA_ARGS__ }) / sizeof(unsigned))
 static const struct row rows[] = {
 #define PROC(...)
 #define CALL(procs, name) { procs, SYS_##name, -1, { 0 }, 0, false },
-#define CALL_IF(procs, name, argument, ...) { procs, SYS_##name, argument, { __VA_ARGS__ }, COUNT(__VA_ARGS__), false },
+#define CALL_IF(procs, name, argument, ...)                                                        \
+	{ procs, SYS_##name, argument, { __VA_ARGS__ }, COUNT(__VA_ARGS__), false },
 #define CALL_NOT(procs, name, argument, bits) { procs, SYS_##name, argument, { bits }, 1, true },
 #include "procs.def"
 #undef PROC
@@ -69,10 +78,12 @@ static const rlim_t open_files[] = {
 
 static size_t add_row(struct sock_filter *code, size_t n, const struct row *r)
 {
-	unsigned low = (unsigned)(offsetof(struct seccomp_data, args) + 8 * (unsigned)(r->argument < 0 ? 0 : r->argument));
+	unsigned low = (unsigned)(offsetof(struct seccomp_data, args) +
+				  8 * (unsigned)(r->argument < 0 ? 0 : r->argument));
 
 	if (r->argument < 0) {
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)r->nr, 0, 1);
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)r->nr,
+							 0, 1);
 		code[n++] = (struct sock_filter)ALLOW;
 		return n;
 	}
@@ -80,11 +91,13 @@ static size_t add_row(struct sock_filter *code, size_t n, const struct row *r)
 						 (uint8_t)(2 * r->value_count + 2));
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low);
 	if (r->without) {
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, r->values[0], 1, 0);
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, r->values[0],
+							 1, 0);
 		code[n++] = (struct sock_filter)ALLOW;
 	}
 	for (unsigned i = 0; !r->without && i < r->value_count; i++) {
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->values[i], 0, 1);
+		code[n++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->values[i], 0, 1);
 		code[n++] = (struct sock_filter)ALLOW;
 	}
 	code[n++] = (struct sock_filter)REFUSE;
@@ -131,7 +144,8 @@ static uint64_t file_rights(long version)
 
 static int landlock(enum proc p, struct ward_err *e)
 {
-	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	long version =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct {
 		uint64_t files, net, scoped;
 	} rules = { 0 };
@@ -151,7 +165,8 @@ static int landlock(enum proc p, struct ward_err *e)
 
 /* -- the rest */
 
-/* As root: nobody's id, where there is one (a container may have mapped only a few). No capability either way. */
+/* As root: nobody's id, where there is one (a container may have mapped only a few). No capability
+ * either way. */
 static int drop_ids(struct ward_err *e)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -170,9 +185,13 @@ static int bound(enum proc p, struct ward_err *e)
 	const struct {
 		int resource;
 		rlim_t value;
-	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_FSIZE, p == PROC_RECORD ? RECORD_BYTES : 0 }, { RLIMIT_NPROC, 0 }, { RLIMIT_MEMLOCK, 0 },
+	} limits[] = {
+		{ RLIMIT_CORE, 0 },
+		{ RLIMIT_FSIZE, p == PROC_RECORD ? RECORD_BYTES : 0 },
+		{ RLIMIT_NPROC, 0 },
+		{ RLIMIT_MEMLOCK, 0 },
 #ifndef __SANITIZE_ADDRESS__
-		      { RLIMIT_DATA, MEMORY_BYTES },
+		{ RLIMIT_DATA, MEMORY_BYTES },
 #endif
 	};
 
@@ -198,7 +217,8 @@ int proc_confine(enum proc p, struct ward_err *e)
 
 	if (r == 0)
 		r = bound(p, e);
-	if (r == 0 && (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0))
+	if (r == 0 &&
+	    (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0))
 		r = ward_fail_errno(e, "cannot give up new privileges");
 	if (r == 0)
 		r = landlock(p, e);

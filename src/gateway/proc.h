@@ -17,8 +17,8 @@ enum proc {
 	PROCS
 };
 
-/* Gives up for good what this process does not need: capabilities, root's id, files, new privileges, and every system call
- * that its rows do not have. There is no way on when it fails. */
+/* Gives up for good what this process does not need: capabilities, root's id, files, new
+ * privileges, and every system call that its rows do not have. There is no way on when it fails. */
 must_check int proc_confine(enum proc p, struct ward_err *e);
 
 /* front: parses what programs inside say. Returns the exit code. */

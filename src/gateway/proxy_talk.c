@@ -1,7 +1,8 @@
 /*
- * Getting through an upstream proxy. In: a socket that is connected to it. Out: the same socket, connected to the target. What the
- * proxy says is looked at before it is taken, and no more of it is taken than its answers: what the server says behind them is
- * left for front. Runs in dial, which sees nothing else of a connection.
+ * Getting through an upstream proxy. In: a socket that is connected to it. Out: the same socket,
+ * connected to the target. What the proxy says is looked at before it is taken, and no more of it
+ * is taken than its answers: what the server says behind them is left for front. Runs in dial,
+ * which sees nothing else of a connection.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -16,7 +17,8 @@ static int send_out(int fd, const struct upstream_talk *t)
 	return n == t->out_len ? 0 : n < 0 ? -errno : -EIO;
 }
 
-int talk_begin(int fd, struct upstream_talk *t, const struct upstream *u, const struct host *target, uint16_t port)
+int talk_begin(int fd, struct upstream_talk *t, const struct upstream *u, const struct host *target,
+	       uint16_t port)
 {
 	upstream_begin(t, u, target, port);
 	return send_out(fd, t);
@@ -37,7 +39,9 @@ int talk_step(int fd, struct upstream_talk *t, const struct upstream *u)
 	while (r == 0) {
 		n = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 		if (n <= 0)
-			return n == 0 ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
+			return n == 0                              ? -ECONNRESET
+			       : errno == EAGAIN || errno == EINTR ? 0
+								   : -errno;
 		say = upstream_take(t, u, bytes, (size_t)n);
 		if (say == UPSTREAM_MORE)
 			return 0;

@@ -1,10 +1,12 @@
 /*
- * Sockets of a namespace that one is not in. In: two sockets that were made inside, a seed and a listening one. Out: any number
- * of fresh ones. What a listening socket accepts belongs to its namespace; a connection of the seed to it is accepted, both ends
- * are disconnected (connect to AF_UNSPEC), and the accepted one is as good as new. So nobody has to enter the sandbox's
+ * Sockets of a namespace that one is not in. In: two sockets that were made inside, a seed and a
+ * listening one. Out: any number of fresh ones. What a listening socket accepts belongs to its
+ * namespace; a connection of the seed to it is accepted, both ends are disconnected (connect to
+ * AF_UNSPEC), and the accepted one is as good as new. So nobody has to enter the sandbox's
  * namespaces, which would take rights that no process here has.
  *
- * A program inside may connect to the listening socket too: it is reset, and a socket is a socket, whoever brought it.
+ * A program inside may connect to the listening socket too: it is reset, and a socket is a socket,
+ * whoever brought it.
  */
 #include "gateway/published.h"
 
@@ -76,7 +78,9 @@ static int make(const struct inward *w, bool v6)
 		return -errno;
 	if (poll(&ready, 1, MAKE_MS) <= 0)
 		errno = ETIMEDOUT;
-	fd = ready.revents & POLLIN ? accept4(w->makers[v6], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
+	fd = ready.revents & POLLIN
+		     ? accept4(w->makers[v6], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)
+		     : -1;
 	if (fd < 0)
 		fd = -errno;
 	else

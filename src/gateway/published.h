@@ -1,4 +1,5 @@
-/* Connections into the sandbox: sockets of its network namespace, as many as are needed. dial's alone. */
+/* Connections into the sandbox: sockets of its network namespace, as many as are needed. dial's
+ * alone. */
 #ifndef WARD_GATEWAY_PUBLISHED_H
 #define WARD_GATEWAY_PUBLISHED_H
 
@@ -6,14 +7,14 @@
 
 /* Two sockets of the sandbox's namespace for each family; -1: none. */
 struct inward {
-	int seeds[2], makers[2];	/* IPv4, IPv6 */
+	int seeds[2], makers[2]; /* IPv4, IPv6 */
 };
 
 void inward_init(struct inward *w);
 /* Takes one of the sockets that came. */
 void inward_take(struct inward *w, enum net_socket kind, int fd);
-/* Begins a connection to a port of the sandbox's own loopback. The caller owns the descriptor; *ret_done: it is connected.
- * -errno: nobody listens, or there are no sockets. */
+/* Begins a connection to a port of the sandbox's own loopback. The caller owns the descriptor;
+ * *ret_done: it is connected. -errno: nobody listens, or there are no sockets. */
 int inward_connect(const struct inward *w, bool v6, uint16_t port, bool *ret_done);
 
 #endif

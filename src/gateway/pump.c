@@ -1,8 +1,9 @@
 /*
- * Moving bytes. In: two sockets that may or may not be ready. Out: bytes from one to the other, in order, with the end passed
- * on. A little is moved by read and write through one buffer that all flows share; what flows on is spliced through a pipe of
- * a small pool, without being copied, and the pipe goes back when the flow pauses: an idle flow holds no buffer at all. What
- * could not be written is kept, and nothing more is read until it is gone: the reader's pace is the sender's.
+ * Moving bytes. In: two sockets that may or may not be ready. Out: bytes from one to the other, in
+ * order, with the end passed on. A little is moved by read and write through one buffer that all
+ * flows share; what flows on is spliced through a pipe of a small pool, without being copied, and
+ * the pipe goes back when the flow pauses: an idle flow holds no buffer at all. What could not be
+ * written is kept, and nothing more is read until it is gone: the reader's pace is the sender's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 
 #include "gateway/flow.h"
 
-#define BULK_BYTES (256 * 1024)		/* moved before splicing begins */
+#define BULK_BYTES (256 * 1024) /* moved before splicing begins */
 #define PIPE_BYTES (1024 * 1024)
 
 static enum side from(enum direction d)
@@ -68,7 +69,8 @@ ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, 
 	flow_give_back(f, w, d, n - (got > 0 ? (size_t)got : 0));
 	if (got > 0) {
 		if ((size_t)got < n && !w->has_ended[s] && !w->has_urgent[s])
-			w->can_read[s] = false;	/* that was all: what comes from now on is an event */
+			/* that was all: what comes from now on is an event */
+			w->can_read[s] = false;
 		return got;
 	}
 	w->can_read[s] = false;
@@ -116,13 +118,15 @@ void pump_hurry(struct flow *w)
 }
 
 /* Writes to the other side; what is left over is for the caller. -1: broken. */
-static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n, int flags)
+static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes,
+		   size_t n, int flags)
 {
 	ssize_t put_n;
 
 	if (!w->can_write[to(d)])
 		return 0;
-	if (d == UP && w->lanes[UP].moved && !w->prompt)	/* the first bytes do not wait anyway, and often they are all */
+	/* the first bytes do not wait anyway, and often they are all */
+	if (d == UP && w->lanes[UP].moved && !w->prompt)
 		pump_hurry(w);
 	do
 		put_n = send(w->fds[to(d)], bytes, n, MSG_NOSIGNAL | flags);
@@ -178,7 +182,8 @@ static struct pipe_pair *take_pipe(struct front *f)
 	if (pipe2(p->fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return NULL;
 	f->pipes_made++;
-	(void)fcntl(p->fds[1], F_SETPIPE_SZ, PIPE_BYTES);	/* less where the user's share is spent */
+	/* less where the user's share is spent */
+	(void)fcntl(p->fds[1], F_SETPIPE_SZ, PIPE_BYTES);
 	return p;
 }
 
@@ -209,7 +214,8 @@ static int empty_pipe(struct front *f, struct flow *w, enum direction d)
 	struct lane *l = &w->lanes[d];
 
 	while (l->piped && w->can_write[to(d)]) {
-		ssize_t n = splice(l->pipe->fds[0], NULL, w->fds[to(d)], NULL, l->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		ssize_t n = splice(l->pipe->fds[0], NULL, w->fds[to(d)], NULL, l->piped,
+				   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -234,7 +240,8 @@ static ssize_t fill_pipe(struct front *f, struct flow *w, enum direction d)
 	if (!may)
 		return spent ? read_end(f, w, d) : 0;
 	do
-		n = splice(w->fds[from(d)], NULL, l->pipe->fds[1], NULL, may, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		n = splice(w->fds[from(d)], NULL, l->pipe->fds[1], NULL, may,
+			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	while (n < 0 && errno == EINTR);
 	flow_give_back(f, w, d, may - (n > 0 ? (size_t)n : 0));
 	if (n > 0) {
@@ -247,7 +254,8 @@ static ssize_t fill_pipe(struct front *f, struct flow *w, enum direction d)
 	return errno == EAGAIN ? 0 : -2;
 }
 
-static bool send_or_keep(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n, int flags)
+static bool send_or_keep(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes,
+			 size_t n, int flags)
 {
 	struct lane *l = &w->lanes[d];
 	ssize_t sent = 0;
@@ -262,7 +270,8 @@ bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t 
 	return send_or_keep(f, w, d, bytes, n, 0);
 }
 
-/* The end has come before the read, which found less than it could have taken: nothing but the end is left. */
+/* The end has come before the read, which found less than it could have taken: nothing but the end
+ * is left. */
 static bool is_last(struct flow *w, enum side s)
 {
 	if (w->has_urgent[s])
@@ -280,7 +289,9 @@ static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 	if (n <= 0)
 		return n;
 	if (w->has_ended[from(d)] && !w->limited && n < (ssize_t)room)
-		more = is_last(w, from(d)) ? -1 : pump_read(f, w, from(d), f->scratch + n, room - (size_t)n);
+		more = is_last(w, from(d))
+			       ? -1
+			       : pump_read(f, w, from(d), f->scratch + n, room - (size_t)n);
 	if (more > 0)
 		n += more;
 	if (!send_or_keep(f, w, d, f->scratch, (size_t)n, more == -1 ? MSG_MORE : 0))
@@ -292,7 +303,7 @@ static void pass_end(struct flow *w, enum direction d)
 {
 	struct lane *l = &w->lanes[d];
 
-	if (!l->shut && !w->lanes[d == UP ? DOWN : UP].shut)	/* else it is closed right away */
+	if (!l->shut && !w->lanes[d == UP ? DOWN : UP].shut) /* else it is closed right away */
 		shutdown(w->fds[to(d)], SHUT_WR);
 	l->shut = true;
 }
@@ -320,7 +331,7 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d)
 		n = l->pipe ? fill_pipe(f, w, d) : copy(f, w, d);
 	}
 	if (n == 0 && l->pipe && !l->piped)
-		pump_release(f, l);	/* it pauses */
+		pump_release(f, l); /* it pauses */
 	if (n == -1) {
 		l->ended = true;
 		if (!l->kept_len && !l->piped)

@@ -1,13 +1,14 @@
 /*
- * The host's resolver settings. In: the text of resolv.conf. Out: its name servers, as c-ares takes them. Read anew when the file
- * changes while a gateway runs; at the start c-ares reads it itself. What else may stand there (search lists, options) does not
- * matter here: names are whole. A pure function; dial calls it with bytes that it got by descriptor.
+ * The host's resolver settings. In: the text of resolv.conf. Out: its name servers, as c-ares takes
+ * them. Read anew when the file changes while a gateway runs; at the start c-ares reads it itself.
+ * What else may stand there (search lists, options) does not matter here: names are whole. A pure
+ * function; dial calls it with bytes that it got by descriptor.
  */
 #include <string.h>
 
 #include "gateway/hosts.h"
 
-#define SERVERS_MAX 3	/* as everywhere */
+#define SERVERS_MAX 3 /* as everywhere */
 
 static bool is_space(char c)
 {

@@ -1,10 +1,11 @@
 /*
- * Configuration. In: the settings of a repository as both sides had them last, as the sandbox has them and as the host has them.
- * Out: `git config` on the host for each setting that the sandbox changed and that starts nothing, reads nothing and contacts
- * no host. Runs in ward-git with the rights of the repository's owner.
+ * Configuration. In: the settings of a repository as both sides had them last, as the sandbox has
+ * them and as the host has them. Out: `git config` on the host for each setting that the sandbox
+ * changed and that starts nothing, reads nothing and contacts no host. Runs in ward-git with the
+ * rights of the repository's owner.
  *
- * The sandbox's file is read strictly, the host's as git reads it. A new or changed address is never taken over: a fetch would
- * contact it. It is named with the command that sets it.
+ * The sandbox's file is read strictly, the host's as git reads it. A new or changed address is
+ * never taken over: a fetch would contact it. It is named with the command that sets it.
  */
 #include "git/git.h"
 
@@ -15,13 +16,13 @@
 #include "rules/git_config.h"
 
 #define TEXT_MAX (4u << 20)
-#define CHANGED_MAX 1000	/* git is called for each */
+#define CHANGED_MAX 1000 /* git is called for each */
 #define REFUSED_TEXT_MAX 2000
 
 /* One setting; multiple values of one key are several. */
 struct setting {
-	char *name;	/* SECTION.SUB.KEY as git config takes it; owned */
-	char *value;	/* owned */
+	char *name;  /* SECTION.SUB.KEY as git config takes it; owned */
+	char *value; /* owned */
 	enum git_config_verdict verdict;
 	const char *why;
 };
@@ -29,7 +30,7 @@ struct setting {
 struct settings {
 	struct setting *items;
 	size_t len, cap;
-	struct setting **order;	/* sorted by name, then as in the file; owned */
+	struct setting **order; /* sorted by name, then as in the file; owned */
 	enum git_dir_kind kind;
 };
 
@@ -59,7 +60,8 @@ static int add_setting(void *ctx, const struct gitconfig_entry *entry)
 		s->items = grown;
 		s->cap = cap;
 	}
-	buf_printf(&name, "%s%s%s.%s", entry->section, *entry->subsection ? "." : "", entry->subsection, entry->key);
+	buf_printf(&name, "%s%s%s.%s", entry->section, *entry->subsection ? "." : "",
+		   entry->subsection, entry->key);
 	one.name = buf_take(&name);
 	one.value = strdup(entry->value ? entry->value : "true");
 	one.verdict = git_config_allowed(entry, s->kind, &one.why);
@@ -151,7 +153,8 @@ static bool same_values(const struct settings *a, const struct settings *b, cons
 }
 
 /* The worst verdict over the values of a key; PLAIN where there are none. */
-static enum git_config_verdict worst(const struct settings *s, const char *name, const char **ret_why, const char **ret_value)
+static enum git_config_verdict worst(const struct settings *s, const char *name,
+				     const char **ret_why, const char **ret_value)
 {
 	enum git_config_verdict v = GIT_CONFIG_PLAIN;
 	size_t n;
@@ -173,7 +176,8 @@ static bool names_known_remote(const struct settings *host, const char *name, co
 	auto_buf url = { 0 };
 
 	if (strncmp(name, "branch.", 7) != 0 ||
-	    ((n < 7 || strcmp(name + n - 7, ".remote") != 0) && (n < 11 || strcmp(name + n - 11, ".pushremote") != 0)))
+	    ((n < 7 || strcmp(name + n - 7, ".remote") != 0) &&
+	     (n < 11 || strcmp(name + n - 11, ".pushremote") != 0)))
 		return true;
 	if (strcmp(value, ".") == 0)
 		return true;
@@ -183,13 +187,14 @@ static bool names_known_remote(const struct settings *host, const char *name, co
 
 struct merge {
 	struct take *t;
-	const char *path;	/* in the git directory */
-	char *file;		/* on the host */
+	const char *path; /* in the git directory */
+	char *file;       /* on the host */
 	struct settings base, mine, host;
 	struct buf refused;
 };
 
-/* A value that the sandbox gave the key and that names no remote of the host's; NULL: there is none. */
+/* A value that the sandbox gave the key and that names no remote of the host's; NULL: there is
+ * none. */
 static const char *find_unknown_remote(const struct merge *m, const char *name)
 {
 	size_t n;
@@ -201,7 +206,8 @@ static const char *find_unknown_remote(const struct merge *m, const char *name)
 	return NULL;
 }
 
-/* remote.N.KEY without remote.N.url makes a remote whose address is its name, and `git fetch --all` goes there. */
+/* remote.N.KEY without remote.N.url makes a remote whose address is its name, and `git fetch --all`
+ * goes there. */
 static bool makes_remote(const struct settings *host, const char *name)
 {
 	const char *key = strrchr(name, '.');
@@ -213,7 +219,8 @@ static bool makes_remote(const struct settings *host, const char *name)
 	return url.failed || !has(host, url.data);
 }
 
-static int set_values(struct take *t, const char *file, const struct settings *mine, const struct settings *host, const char *name)
+static int set_values(struct take *t, const char *file, const struct settings *mine,
+		      const struct settings *host, const char *name)
 {
 	const char *unset[] = { "config", "--file", file, "--unset-all", name, NULL };
 	struct git_call call = { .git_dir = t->record.git_dir, .words = unset };
@@ -222,7 +229,9 @@ static int set_values(struct take *t, const char *file, const struct settings *m
 	struct setting *const *all = find(mine, name, &n);
 
 	for (size_t i = 0; i < n && status == 0; i++) {
-		const char *add[] = { "config", "--file", file, "--add", name, all[i]->value, NULL };
+		const char *add[] = {
+			"config", "--file", file, "--add", name, all[i]->value, NULL
+		};
 
 		call.words = add;
 		status = git_call(&call, NULL);
@@ -234,10 +243,16 @@ static int set_values(struct take *t, const char *file, const struct settings *m
 static void say_address(struct take *t, const char *name, const char *value)
 {
 	if (text_is_plain(name) && text_is_plain(value))
-		say_note(t, "git: the sandbox set %s to an address that the host's repository does not have: %s; to take it over: "
-			 "git config %s '%s'", name, value, name, value);
+		say_note(t,
+			 "git: the sandbox set %s to an address that the host's repository does "
+			 "not have: %s; to take it over: "
+			 "git config %s '%s'",
+			 name, value, name, value);
 	else
-		say_note(t, "git: the sandbox set %.200s to an address that the host's repository does not have", name);
+		say_note(t,
+			 "git: the sandbox set %.200s to an address that the host's repository "
+			 "does not have",
+			 name);
 }
 
 static int merge_key(struct merge *m, const char *name)
@@ -254,21 +269,29 @@ static int merge_key(struct merge *m, const char *name)
 		return 0;
 	}
 	if (v == GIT_CONFIG_REMOTE && (value = find_unknown_remote(m, name)) != NULL) {
-		say_note(m->t, "git: %s is not taken over: the host's repository has no remote %s", name, value);
+		say_note(m->t, "git: %s is not taken over: the host's repository has no remote %s",
+			 name, value);
 		return 0;
 	}
 	if (v != GIT_CONFIG_REFUSED && has(&m->mine, name) && makes_remote(&m->host, name)) {
-		say_note(m->t, "git: %s is not taken over: the host's repository has no address of that remote", name);
+		say_note(m->t,
+			 "git: %s is not taken over: the host's repository has no address of that "
+			 "remote",
+			 name);
 		return 0;
 	}
-	old = has(&m->mine, name) ? v : worst(&m->base, name, &why, &value);	/* what is removed must have been harmless */
-	if (v == GIT_CONFIG_REFUSED || v == GIT_CONFIG_WORKTREE || old == GIT_CONFIG_REFUSED || old == GIT_CONFIG_WORKTREE) {
+	/* what is removed must have been harmless */
+	old = has(&m->mine, name) ? v : worst(&m->base, name, &why, &value);
+	if (v == GIT_CONFIG_REFUSED || v == GIT_CONFIG_WORKTREE || old == GIT_CONFIG_REFUSED ||
+	    old == GIT_CONFIG_WORKTREE) {
 		if (m->refused.len < REFUSED_TEXT_MAX)
-			buf_printf(&m->refused, "%s%.200s %s", m->refused.len ? "; " : "git configuration whose ", name, why);
+			buf_printf(&m->refused, "%s%.200s %s",
+				   m->refused.len ? "; " : "git configuration whose ", name, why);
 		return 0;
 	}
 	if (!same_values(&m->host, &m->base, name)) {
-		say_note(m->t, "git: %s changed on the host and in the sandbox; the host's stays", name);
+		say_note(m->t, "git: %s changed on the host and in the sandbox; the host's stays",
+			 name);
 		return 0;
 	}
 	status = set_values(m->t, m->file, &m->mine, &m->host, name);
@@ -277,7 +300,8 @@ static int merge_key(struct merge *m, const char *name)
 	return status < 0 ? ward_fail(m->t->e, -status, "cannot start git") : 0;
 }
 
-/* The keys whose values the sandbox changed, in the order in which they were set. *ret_values: how many values they have. */
+/* The keys whose values the sandbox changed, in the order in which they were set. *ret_values: how
+ * many values they have. */
 static int find_changed(const struct merge *m, struct strv *names, size_t *ret_values)
 {
 	const struct settings *lists[2] = { &m->mine, &m->base };
@@ -288,8 +312,8 @@ static int find_changed(const struct merge *m, struct strv *names, size_t *ret_v
 			const char *name = lists[k]->items[i].name;
 			size_t n;
 
-			if (*find(lists[k], name, &n) != &lists[k]->items[i] || (k && has(&m->mine, name)) ||
-			    same_values(&m->mine, &m->base, name))
+			if (*find(lists[k], name, &n) != &lists[k]->items[i] ||
+			    (k && has(&m->mine, name)) || same_values(&m->mine, &m->base, name))
 				continue;
 			strv_add(names, name);
 			*ret_values += n;
@@ -306,7 +330,8 @@ static int merge_keys(struct merge *m)
 	if (status < 0)
 		return ward_fail(m->t->e, ENOMEM, "out of memory");
 	if (values > CHANGED_MAX) {
-		buf_printf(&m->refused, "git configuration with %zu changed settings, more than %d", values, CHANGED_MAX);
+		buf_printf(&m->refused, "git configuration with %zu changed settings, more than %d",
+			   values, CHANGED_MAX);
 		return 0;
 	}
 	for (size_t i = 0; i < names.len && status == 0; i++)
@@ -327,13 +352,18 @@ static int merge_config(struct take *t, const char *path)
 	if (!v || files_equal(v, b))
 		return 0;
 	if (t->record.free_config)
-		return file_write(t->host_fd, path, v->bytes, v->n, &t->wait_ms) < 0 ? ward_fail(t->e, EIO, "cannot write %s", path) : 0;
+		return file_write(t->host_fd, path, v->bytes, v->n, &t->wait_ms) < 0
+			       ? ward_fail(t->e, EIO, "cannot write %s", path)
+			       : 0;
 	if (v->n > TEXT_MAX)
 		why = "is configuration that is too large";
-	if (v->n > TEXT_MAX || git_config_read(v->bytes, v->n, add_setting, &m.mine, &why, NULL) != 0) {
+	if (v->n > TEXT_MAX ||
+	    git_config_read(v->bytes, v->n, add_setting, &m.mine, &why, NULL) != 0) {
 		clear(&m.mine);
 		if (!t->live)
-			say(t, "refused", path, why && *why ? why : "is configuration that git does not write in this form");
+			say(t, "refused", path,
+			    why && *why ? why
+					: "is configuration that git does not write in this form");
 		return 0;
 	}
 	status = file_read(t->host_fd, path, TEXT_MAX, &bytes);
@@ -353,7 +383,8 @@ static int merge_config(struct take *t, const char *path)
 		status = ward_fail(t->e, -status, "cannot read %s of the repository", path);
 	if (m.refused.len && !t->live)
 		say(t, "refused", path, buf_text(&m.refused));
-	if (status == 0 && t->live && !m.refused.len && files_set(&t->base, path, v->bytes, v->n) < 0)
+	if (status == 0 && t->live && !m.refused.len &&
+	    files_set(&t->base, path, v->bytes, v->n) < 0)
 		status = ward_fail(t->e, ENOMEM, "out of memory");
 	clear(&m.base);
 	clear(&m.mine);
@@ -369,7 +400,8 @@ int take_configs(struct take *t)
 	int status = 0;
 
 	for (size_t i = 0; i < t->view.len; i++)
-		if (git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false).form == GIT_FORM_CONFIG)
+		if (git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false).form ==
+		    GIT_FORM_CONFIG)
 			strv_add(&paths, t->view.items[i].path);
 	if (paths.failed)
 		return ward_fail(t->e, ENOMEM, "out of memory");

@@ -1,7 +1,8 @@
 /*
- * Files of a git directory. In: descriptors of directories. Out: bytes in memory, or replaced files. Runs in ward-git with the
- * rights of the repository's owner. The sandbox may change a view at any moment: every path is walked through no link, beneath
- * its directory, and only regular files are read.
+ * Files of a git directory. In: descriptors of directories. Out: bytes in memory, or replaced
+ * files. Runs in ward-git with the rights of the repository's owner. The sandbox may change a view
+ * at any moment: every path is walked through no link, beneath its directory, and only regular
+ * files are read.
  */
 #include "git/git.h"
 
@@ -63,7 +64,8 @@ bool files_any_beneath(const struct files *f, const char *dir)
 static int make_room(struct files *f)
 {
 	size_t cap = f->cap ? f->cap * 2 : 64;
-	struct file *grown = f->len < f->cap ? f->items : reallocarray(f->items, cap, sizeof(*grown));
+	struct file *grown =
+		f->len < f->cap ? f->items : reallocarray(f->items, cap, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
@@ -209,7 +211,8 @@ static int open_parent(int dir_fd, const char *path, const char **ret_name)
 			return name ? -EINVAL : -ENOMEM;
 		}
 		next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (next < 0 && errno == ENOENT && (mkdirat(at, name, 0777) == 0 || errno == EEXIST))
+		if (next < 0 && errno == ENOENT &&
+		    (mkdirat(at, name, 0777) == 0 || errno == EEXIST))
 			next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		failed = next < 0 ? -errno : 0;
 		close(at);
@@ -224,7 +227,8 @@ static int open_lock(int parent, const char *lock, int *wait_ms)
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
 
 	for (;;) {
-		int fd = openat(parent, lock, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		int fd = openat(parent, lock, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+				0666);
 
 		if (fd >= 0 || errno != EEXIST)
 			return fd < 0 ? -errno : fd;
@@ -235,13 +239,16 @@ static int open_lock(int parent, const char *lock, int *wait_ms)
 	}
 }
 
-static int replace(int parent, const char *name, const char *lock, int fd, const void *bytes, size_t n)
+static int replace(int parent, const char *name, const char *lock, int fd, const void *bytes,
+		   size_t n)
 {
 	int status = io_write_all(fd, bytes, n);
 
 	if (status == 0 && renameat(parent, lock, parent, name) < 0) {
-		status = -errno;	/* an empty directory of a branch that was deleted: a/b, then a */
-		if ((status == -EISDIR || status == -EEXIST || status == -ENOTEMPTY) && unlinkat(parent, name, AT_REMOVEDIR) == 0)
+		/* an empty directory of a branch that was deleted: a/b, then a */
+		status = -errno;
+		if ((status == -EISDIR || status == -EEXIST || status == -ENOTEMPTY) &&
+		    unlinkat(parent, name, AT_REMOVEDIR) == 0)
 			status = renameat(parent, lock, parent, name) < 0 ? -errno : 0;
 	}
 	if (status < 0)
@@ -266,7 +273,7 @@ int file_write(int dir_fd, const char *path, const void *bytes, size_t n, int *w
 		return -ENOMEM;
 	sigemptyset(&end);
 	sigaddset(&end, SIGTERM);
-	sigprocmask(SIG_BLOCK, &end, &old);	/* who is told to end leaves no lock */
+	sigprocmask(SIG_BLOCK, &end, &old); /* who is told to end leaves no lock */
 	fd = open_lock(parent, lock.data, wait_ms);
 	status = fd < 0 ? fd : replace(parent, name, lock.data, fd, bytes, n);
 	sigprocmask(SIG_SETMASK, &old, NULL);

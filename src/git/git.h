@@ -9,15 +9,15 @@
 #include "rules/git_judge.h"
 
 enum take_how {
-	TAKE_ALL,	/* the sandbox is dead */
-	TAKE_LIVE,	/* it runs: the host's news go into the view, and refusals wait */
-	TAKE_SHOW	/* nothing is changed */
+	TAKE_ALL,  /* the sandbox is dead */
+	TAKE_LIVE, /* it runs: the host's news go into the view, and refusals wait */
+	TAKE_SHOW  /* nothing is changed */
 };
 
 /* The bytes of one file, by its path in the git directory. */
 struct file {
-	char *path;	/* owned */
-	char *bytes;	/* owned */
+	char *path;  /* owned */
+	char *bytes; /* owned */
 	size_t n;
 };
 
@@ -29,26 +29,31 @@ struct files {
 
 /* One view and the repository that it is a copy of. */
 struct take {
-	size_t number;			/* of the view, for what is said about it */
-	const char *dir;		/* borrowed */
+	size_t number;   /* of the view, for what is said about it */
+	const char *dir; /* borrowed */
 	struct git_view_record record;
-	int dir_fd;			/* borrowed */
-	int view_fd, host_fd;		/* owned */
-	struct files base;		/* what both sides had last */
-	struct files view;		/* what the sandbox has now and may have, judged; what is refused is not in it */
-	struct strv objects;		/* "PREFIX\nPATH": loose objects and packs of the sandbox's */
-	struct strv repositories;	/* the prefix of each repository in it: "", "modules/x/" */
-	unsigned hash;			/* GIT_SHA1 or GIT_SHA256 */
-	struct strv indexes;		/* indexes of the sandbox that go to the host */
-	struct strv lost;		/* ids that reflogs of the sandbox's name and the host does not have, sorted */
-	struct strv blocked;		/* refs that must not move: their index is not taken over */
-	struct buf *out;		/* what the supervisor is told */
-	bool live;			/* the sandbox runs: the host's news go into the view, and refusals wait */
-	bool shows;			/* nothing is changed, and nothing said but notes */
-	size_t tries;			/* how often git was called for a part of something that it refused as a whole */
-	size_t refused, noted;		/* lines said, and left out where there are too many */
-	int wait_ms;			/* left of the time to wait for locks of the host's */
-	bool failed;			/* something could not be written: the view must be kept */
+	int dir_fd;           /* borrowed */
+	int view_fd, host_fd; /* owned */
+	struct files base;    /* what both sides had last */
+	/* what the sandbox has now and may have, judged; what is refused is not in it */
+	struct files view;
+	/* "PREFIX\nPATH": loose objects and packs of the sandbox's */
+	struct strv objects;
+	struct strv repositories; /* the prefix of each repository in it: "", "modules/x/" */
+	unsigned hash;            /* GIT_SHA1 or GIT_SHA256 */
+	struct strv indexes;      /* indexes of the sandbox that go to the host */
+	/* ids that reflogs of the sandbox's name and the host does not have, sorted */
+	struct strv lost;
+	struct strv blocked; /* refs that must not move: their index is not taken over */
+	struct buf *out;     /* what the supervisor is told */
+	/* the sandbox runs: the host's news go into the view, and refusals wait */
+	bool live;
+	bool shows; /* nothing is changed, and nothing said but notes */
+	/* how often git was called for a part of something that it refused as a whole */
+	size_t tries;
+	size_t refused, noted; /* lines said, and left out where there are too many */
+	int wait_ms;           /* left of the time to wait for locks of the host's */
+	bool failed;           /* something could not be written: the view must be kept */
 	struct ward_err *e;
 };
 
@@ -67,12 +72,13 @@ void files_sort(struct files *f);
 void files_drop_all(struct files *f, const char *prefix);
 void files_drop(struct files *f, const char *path);
 void files_clear(struct files *f);
-bool files_equal(const struct file *a, const struct file *b);	/* NULL: absent */
+bool files_equal(const struct file *a, const struct file *b); /* NULL: absent */
 
 /* Reads a regular file beneath dir_fd through no link: 0, -ENOENT, or another -errno. */
 must_check int file_read(int dir_fd, const char *path, size_t max, struct buf *bytes);
-/* Replaces it by way of PATH.lock, as git does, making directories where they are missing. bytes NULL: removes it. Waits for another
- * git that holds the lock at most *wait_ms, which becomes less by that; NULL: not at all. 0 or -errno. */
+/* Replaces it by way of PATH.lock, as git does, making directories where they are missing. bytes
+ * NULL: removes it. Waits for another git that holds the lock at most *wait_ms, which becomes less
+ * by that; NULL: not at all. 0 or -errno. */
 must_check int file_write(int dir_fd, const char *path, const void *bytes, size_t n, int *wait_ms);
 
 /* ---- say.c: what the supervisor is told ---- */
@@ -85,18 +91,20 @@ void say_rest(struct take *t);
 /* ---- process.c: git on the host's side ---- */
 
 struct git_call {
-	const char *git_dir;		/* absolute */
-	const char *const *words;	/* NULL-terminated, without "git" */
-	const char *input;		/* NULL: none */
+	const char *git_dir;      /* absolute */
+	const char *const *words; /* NULL-terminated, without "git" */
+	const char *input;        /* NULL: none */
 	size_t input_n;
-	int input_fd;			/* instead of input; 0: none */
-	int output_fd;			/* instead of output; 0: none */
-	const char *store;		/* where it keeps objects; NULL: in the repository */
-	int64_t until_ms;		/* ended then, if that is sooner than a call may take; 0: no such time */
+	int input_fd;      /* instead of input; 0: none */
+	int output_fd;     /* instead of output; 0: none */
+	const char *store; /* where it keeps objects; NULL: in the repository */
+	/* ended then, if that is sooner than a call may take; 0: no such time */
+	int64_t until_ms;
 };
 
-/* Runs git without hooks, pager or prompts. *output (may be NULL) gets what it writes. Returns its exit code, which is above 128 if
- * it took too long or too much, or -errno if it could not be run. */
+/* Runs git without hooks, pager or prompts. *output (may be NULL) gets what it writes. Returns its
+ * exit code, which is above 128 if it took too long or too much, or -errno if it could not be
+ * run. */
 must_check int git_call(const struct git_call *c, struct buf *output);
 /* Milliseconds of a clock that only goes on. */
 int64_t now_ms(void);
@@ -109,8 +117,9 @@ must_check int scan_view(struct take *t);
 /* ---- objects.c, incoming.c ---- */
 
 must_check int take_objects(struct take *t);
-/* Whether git finds no fault with the files of an index whose names say that git itself reads them (.gitmodules and the like): "MODE ID
- * NAME", one on a line. They are in no tree yet, so nothing has looked at them. */
+/* Whether git finds no fault with the files of an index whose names say that git itself reads them
+ * (.gitmodules and the like): "MODE ID NAME", one on a line. They are in no tree yet, so nothing
+ * has looked at them. */
 must_check bool files_are_good(struct take *t, const char *git_dir, const struct strv *entries);
 
 /* ---- refs.c ---- */
@@ -121,14 +130,17 @@ must_check int show_refs(struct take *t, const char *prefix);
 /* Whether everything that the ids (one on a line) lead to is in the repository. */
 bool ids_complete(const char *git_dir, const char *lines);
 /* The ids (one on a line) that the repository, or a store beside it, has no object of. */
-must_check int ids_missing(const char *git_dir, const char *store, const struct buf *ids, struct buf *missing);
+must_check int ids_missing(const char *git_dir, const char *store, const struct buf *ids,
+			   struct buf *missing);
 
 /* ---- index.c ---- */
 
 /* Decides about each index first: a branch does not move without it. */
 must_check int take_indexes(struct take *t);
-/* Appends the id of each entry's content, but for those that the old index has, too (NULL: there is none). */
-void index_ids(const struct take *t, const struct file *old, const struct file *index, struct strv *ids);
+/* Appends the id of each entry's content, but for those that the old index has, too (NULL: there is
+ * none). */
+void index_ids(const struct take *t, const struct file *old, const struct file *index,
+	       struct strv *ids);
 /* The repository on the host that has the objects of a file of the view. The caller frees. */
 must_check int repository_of(struct take *t, const char *path, char **ret_git_dir);
 
@@ -143,7 +155,8 @@ must_check int pull(struct take *t, const char *path, const struct file *theirs)
 /* Replaces or removes (NULL) it on the host. 1: that failed and was said. */
 must_check int write_host(struct take *t, const char *path, const struct file *f);
 /* Every path of both sides, once: reflogs, or all else. */
-must_check int for_each_path(struct take *t, int (*fn)(struct take *t, const char *path), bool logs);
+must_check int for_each_path(struct take *t, int (*fn)(struct take *t, const char *path),
+			     bool logs);
 must_check int take_state(struct take *t);
 
 /* ---- logs.c ---- */
@@ -156,7 +169,8 @@ must_check int take_configs(struct take *t);
 
 /* ---- places.c ---- */
 
-/* Refuses worktrees/ID and modules/NAME of the sandbox's own whose work tree is not in the tree or does not point back. */
+/* Refuses worktrees/ID and modules/NAME of the sandbox's own whose work tree is not in the tree or
+ * does not point back. */
 must_check int check_places(struct take *t);
 /* Fills t->repositories with the repositories that the view and the host both have. */
 must_check int list_repositories(struct take *t);
@@ -167,6 +181,7 @@ must_check int list_repositories(struct take *t);
 must_check int go_on(struct take *t, const char *prefix, int status);
 /* Takes over one view; dir_fd is its directory, borrowed. */
 /* show: only says what would be taken over. */
-must_check int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, struct buf *out, struct ward_err *e);
+must_check int take_view(size_t number, const char *dir, int dir_fd, enum take_how how,
+			 struct buf *out, struct ward_err *e);
 
 #endif

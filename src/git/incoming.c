@@ -1,11 +1,13 @@
 /*
- * Objects of which git refuses some. In: loose objects and packs that the host's git did not take as they are. Out: everything that a
- * ref, a reflog, the index or a state file of the sandbox's leads to and that git finds no fault with is in the host's store. Runs in
- * ward-git with the rights of the repository's owner, once the sandbox is dead.
+ * Objects of which git refuses some. In: loose objects and packs that the host's git did not take
+ * as they are. Out: everything that a ref, a reflog, the index or a state file of the sandbox's
+ * leads to and that git finds no fault with is in the host's store. Runs in ward-git with the
+ * rights of the repository's owner, once the sandbox is dead.
  *
- * The objects go unjudged into a store beside the host's, in the view's directory. Whatever an id of the sandbox's leads to there comes
- * as one pack through the strict check; where git refuses that, each half is tried, and so on. So one bad object keeps back what
- * needs it and nothing else, whatever pack it lies in, and what nothing leads to stays behind.
+ * The objects go unjudged into a store beside the host's, in the view's directory. Whatever an id
+ * of the sandbox's leads to there comes as one pack through the strict check; where git refuses
+ * that, each half is tried, and so on. So one bad object keeps back what needs it and nothing else,
+ * whatever pack it lies in, and what nothing leads to stays behind.
  */
 #include "git/objects.h"
 
@@ -26,8 +28,8 @@
 struct incoming {
 	struct take *t;
 	const struct git_objects *objects;
-	char *store;		/* owned */
-	struct strv ids;	/* that the sandbox's files name and that the host lacks */
+	char *store;     /* owned */
+	struct strv ids; /* that the sandbox's files name and that the host lacks */
 	size_t tries, refused;
 	int64_t until_ms;
 };
@@ -57,14 +59,17 @@ static int fill_store(struct incoming *in)
 	int status = 0;
 
 	for (size_t i = 0; i < in->objects->packs.len && status >= 0; i++) {
-		status = objects_hand_over_pack(in->t, in->objects, in->objects->packs.items[i], in->store);
+		status = objects_hand_over_pack(in->t, in->objects, in->objects->packs.items[i],
+						in->store);
 		if (status > 0)
-			say(in->t, "refused", in->objects->packs.items[i], "is a pack that git refuses");
+			say(in->t, "refused", in->objects->packs.items[i],
+			    "is a pack that git refuses");
 	}
 	if (status >= 0 && in->objects->loose.len)
 		status = objects_hand_over(in->t, in->objects, in->store);
 	if (status > 0)
-		say_note(in->t, "git refuses objects that the sandbox made: what needs them is not taken over");
+		say_note(in->t, "git refuses objects that the sandbox made: what needs them is not "
+				"taken over");
 	return status < 0 ? status : 0;
 }
 
@@ -91,8 +96,8 @@ static int collect_ids(struct incoming *in)
 		const struct file *f = &t->view.items[i];
 		struct git_place place = git_path_find(f->path, GIT_DIR_MAIN, t->hash, false);
 
-		if (strncmp(f->path, in->objects->prefix, strlen(in->objects->prefix)) != 0 || place.form == GIT_FORM_CONFIG ||
-		    files_equal(f, files_find(&t->base, f->path)))
+		if (strncmp(f->path, in->objects->prefix, strlen(in->objects->prefix)) != 0 ||
+		    place.form == GIT_FORM_CONFIG || files_equal(f, files_find(&t->base, f->path)))
 			continue;
 		if (place.form == GIT_FORM_INDEX)
 			index_ids(t, files_find(&t->base, f->path), f, &in->ids);
@@ -148,8 +153,10 @@ static int keep_new(struct incoming *in)
 	return 0;
 }
 
-/* Makes a pack of the objects (one on a line) and hands it to index-pack, which looks at each. 0; 1: it finds fault. */
-static int check_strictly(struct take *t, struct git_call call, const struct buf *objects, const char *to_store)
+/* Makes a pack of the objects (one on a line) and hands it to index-pack, which looks at each. 0;
+ * 1: it finds fault. */
+static int check_strictly(struct take *t, struct git_call call, const struct buf *objects,
+			  const char *to_store)
 {
 	static const char *const make[] = { "pack-objects", "-q", "--stdout", NULL };
 	static const char *const take[] = { "index-pack", "--stdin", STRICT, NULL };
@@ -184,10 +191,12 @@ bool files_are_good(struct take *t, const char *git_dir, const struct strv *entr
 	auto_buf trees = { 0 }, ids = { 0 };
 	bool good;
 
-	for (size_t i = 0; i < entries->len; i++) {	/* a tree for each: they may have one name */
+	/* a tree for each: they may have one name */
+	for (size_t i = 0; i < entries->len; i++) {
 		const char *id = strchr(entries->items[i], ' ') + 1, *name = strchr(id, ' ') + 1;
 
-		buf_printf(&trees, "%.*s blob %.*s\t%s", (int)(id - entries->items[i] - 1), entries->items[i], (int)(name - id - 1), id, name);
+		buf_printf(&trees, "%.*s blob %.*s\t%s", (int)(id - entries->items[i] - 1),
+			   entries->items[i], (int)(name - id - 1), id, name);
 		buf_add(&trees, "\0\0", 2);
 	}
 	if (trees.failed || asprintf(&store, "%s/" STORE, t->dir) < 0) {
@@ -204,12 +213,18 @@ bool files_are_good(struct take *t, const char *git_dir, const struct strv *entr
 	return good;
 }
 
-/* All that some ids lead to, through the strict check. 0: it is in the host's store; 1: git refuses it. */
+/* All that some ids lead to, through the strict check. 0: it is in the host's store; 1: git refuses
+ * it. */
 static int bring(struct incoming *in, size_t from, size_t to)
 {
-	static const char *const list[] = { "rev-list", "--objects", "--ignore-missing", "--stdin", "--not", "--glob=refs/*", NULL };
+	static const char *const list[] = { "rev-list", "--objects", "--ignore-missing",
+					    "--stdin",  "--not",     "--glob=refs/*",
+					    NULL };
 	auto_buf ids = { 0 }, objects = { 0 };
-	struct git_call call = { .git_dir = in->objects->git_dir, .words = list, .store = in->store, .until_ms = in->until_ms };
+	struct git_call call = { .git_dir = in->objects->git_dir,
+				 .words = list,
+				 .store = in->store,
+				 .until_ms = in->until_ms };
 	int status;
 
 	join(&in->ids, from, to, &ids);
@@ -241,7 +256,8 @@ static int bring_parts(struct incoming *in, size_t from, size_t to)
 int take_piecemeal(struct take *t, const struct git_objects *o)
 {
 	struct incoming in = { .t = t, .objects = o, .until_ms = now_ms() + INCOMING_MS };
-	int status = asprintf(&in.store, "%s/" STORE, t->dir) < 0 ? -ENOMEM : make_store(t, o->git_dir);
+	int status =
+		asprintf(&in.store, "%s/" STORE, t->dir) < 0 ? -ENOMEM : make_store(t, o->git_dir);
 
 	if (status == 0)
 		status = fill_store(&in);
@@ -252,12 +268,17 @@ int take_piecemeal(struct take *t, const struct git_objects *o)
 	if (status == 0)
 		status = bring_parts(&in, 0, in.ids.len);
 	if (in.refused)
-		say_note(t, "git: %zu objects are not taken over: git refuses them, or something that they lead to", in.refused);
+		say_note(t,
+			 "git: %zu objects are not taken over: git refuses them, or something that "
+			 "they lead to",
+			 in.refused);
 	if (remove_tree_at(t->dir_fd, STORE) < 0 && status == 0)
 		status = -EIO;
 	strv_free(&in.ids);
 	free(in.store);
 	if (status == -ENOMEM)
 		return out_of_memory(t);
-	return status < 0 ? ward_fail(t->e, -status, "cannot take over the sandbox's objects: %s", strerror(-status)) : 0;
+	return status < 0 ? ward_fail(t->e, -status, "cannot take over the sandbox's objects: %s",
+				      strerror(-status))
+			  : 0;
 }

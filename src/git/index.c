@@ -1,9 +1,10 @@
 /*
- * The index. In: the indexes of both sides, as they had them last and have them now. Out: a list of those that go to the host
- * (take_state() writes them), and the branches that must not move because theirs does not. Runs in ward-git with the rights of the
- * repository's owner.
+ * The index. In: the indexes of both sides, as they had them last and have them now. Out: a list of
+ * those that go to the host (take_state() writes them), and the branches that must not move because
+ * theirs does not. Runs in ward-git with the rights of the repository's owner.
  *
- * `git status` on the host writes the index anew without changing it: indexes are compared by their entries.
+ * `git status` on the host writes the index anew without changing it: indexes are compared by their
+ * entries.
  */
 #include "git/git.h"
 
@@ -30,7 +31,9 @@ static int add_entry(void *ctx, const struct git_index_entry *entry)
 {
 	struct digest *d = ctx;
 	unsigned char flags[2] = { (unsigned char)entry->stage,
-				   (unsigned char)(entry->assume_unchanged | entry->skip_worktree << 1 | entry->intent_to_add << 2) };
+				   (unsigned char)(entry->assume_unchanged |
+						   entry->skip_worktree << 1 |
+						   entry->intent_to_add << 2) };
 
 	sha256_add(&d->sum, &entry->mode, sizeof(entry->mode));
 	sha256_add(&d->sum, entry->id, d->hash);
@@ -53,7 +56,9 @@ static bool same_index(const struct take *t, const struct file *a, const struct 
 		const char *why;
 
 		sha256_begin(&d.sum);
-		if (!both[i] || git_index_read((const uint8_t *)both[i]->bytes, both[i]->n, t->hash, add_entry, &d, &info, &why) != 0 ||
+		if (!both[i] ||
+		    git_index_read((const uint8_t *)both[i]->bytes, both[i]->n, t->hash, add_entry,
+				   &d, &info, &why) != 0 ||
 		    info.split)
 			return false;
 		sha256_end(&d.sum, sums[i]);
@@ -74,7 +79,8 @@ static int block_branch(struct take *t, const char *index_path)
 	if (head.failed)
 		return out_of_memory(t);
 	repository = strncmp(index_path, "worktrees/", 10) == 0 ? 0 : n;
-	if (!read_host(t, head.data, &bytes, &f) || git_head_read(f.bytes, f.n, t->hash, &name, &name_n) != GIT_REF_SYMBOLIC)
+	if (!read_host(t, head.data, &bytes, &f) ||
+	    git_head_read(f.bytes, f.n, t->hash, &name, &name_n) != GIT_REF_SYMBOLIC)
 		return 0;
 	strv_addf(&t->blocked, "%.*s%.*s", (int)repository, index_path, (int)name_n, name);
 	return t->blocked.failed ? out_of_memory(t) : 0;
@@ -95,7 +101,8 @@ static bool has_shared_part(const struct take *t, const char *path, const struct
 	const char *why;
 	bool any = false;
 
-	if (git_index_read((const uint8_t *)index->bytes, index->n, t->hash, NULL, NULL, &info, &why) != 0)
+	if (git_index_read((const uint8_t *)index->bytes, index->n, t->hash, NULL, NULL, &info,
+			   &why) != 0)
 		return false;
 	buf_printf(&name, "%.*ssharedindex.", (int)(strlen(path) - strlen("index")), path);
 	for (unsigned i = 0; info.split && i < t->hash; i++) {
@@ -116,12 +123,13 @@ static void id_text(const uint8_t *id, unsigned hash, char *ret_text)
 	ret_text[2 * hash] = '\0';
 }
 
-/* The ids of an index, as bytes. An index of a large tree has many, and most of another one are the same in the same order. */
+/* The ids of an index, as bytes. An index of a large tree has many, and most of another one are the
+ * same in the same order. */
 struct known_ids {
 	unsigned hash;
-	struct buf ids;		/* in the order of the index */
+	struct buf ids; /* in the order of the index */
 	struct buf sorted;
-	size_t at;		/* in ids: where the next one of the other index is, as a rule */
+	size_t at; /* in ids: where the next one of the other index is, as a rule */
 };
 
 static int know_id(void *ctx, const struct git_index_entry *entry)
@@ -144,7 +152,8 @@ static int know_index(struct known_ids *k, const struct take *t, const struct fi
 	const char *why;
 
 	k->hash = t->hash;
-	if (index && git_index_read((const uint8_t *)index->bytes, index->n, t->hash, know_id, k, &info, &why) == -ENOMEM)
+	if (index && git_index_read((const uint8_t *)index->bytes, index->n, t->hash, know_id, k,
+				    &info, &why) == -ENOMEM)
 		return -ENOMEM;
 	buf_add(&k->sorted, buf_text(&k->ids), k->ids.len);
 	if (k->sorted.failed)
@@ -189,7 +198,7 @@ static bool knows_id(struct known_ids *k, const uint8_t *id)
 
 struct id_list {
 	const struct take *t;
-	struct known_ids *before;	/* those are left out; NULL: none */
+	struct known_ids *before; /* those are left out; NULL: none */
 	struct strv *ids;
 };
 
@@ -198,14 +207,16 @@ static int add_index_id(void *ctx, const struct git_index_entry *entry)
 	struct id_list *l = ctx;
 	char text[GIT_HASH_MAX * 2 + 1];
 
-	if (entry->mode == GIT_MODE_GITLINK || entry->intent_to_add || (l->before && knows_id(l->before, entry->id)))
+	if (entry->mode == GIT_MODE_GITLINK || entry->intent_to_add ||
+	    (l->before && knows_id(l->before, entry->id)))
 		return 0;
 	id_text(entry->id, l->t->hash, text);
 	strv_add(l->ids, text);
 	return l->ids->failed ? -ENOMEM : 0;
 }
 
-void index_ids(const struct take *t, const struct file *old, const struct file *index, struct strv *ids)
+void index_ids(const struct take *t, const struct file *old, const struct file *index,
+	       struct strv *ids)
 {
 	struct known_ids before = { 0 };
 	struct id_list l = { .t = t, .before = &before, .ids = ids };
@@ -215,7 +226,8 @@ void index_ids(const struct take *t, const struct file *old, const struct file *
 	if (know_index(&before, t, old) < 0)
 		ids->failed = true;
 	else
-		(void)!git_index_read((const uint8_t *)index->bytes, index->n, t->hash, add_index_id, &l, &info, &why);
+		(void)!git_index_read((const uint8_t *)index->bytes, index->n, t->hash,
+				      add_index_id, &l, &info, &why);
 	forget_ids(&before);
 }
 
@@ -242,7 +254,8 @@ struct name_list {
 	struct strv *lines;
 };
 
-/* Names that git itself reads begin with a dot, or are short names of such on other systems: "MODE ID NAME". */
+/* Names that git itself reads begin with a dot, or are short names of such on other systems: "MODE
+ * ID NAME". */
 static int add_special(void *ctx, const struct git_index_entry *entry)
 {
 	struct name_list *l = ctx;
@@ -250,7 +263,8 @@ static int add_special(void *ctx, const struct git_index_entry *entry)
 	char text[GIT_HASH_MAX * 2 + 1];
 
 	name = name ? name + 1 : entry->path;
-	if (entry->mode == GIT_MODE_GITLINK || entry->mode == GIT_MODE_TREE || entry->intent_to_add || (*name != '.' && !strchr(name, '~')))
+	if (entry->mode == GIT_MODE_GITLINK || entry->mode == GIT_MODE_TREE ||
+	    entry->intent_to_add || (*name != '.' && !strchr(name, '~')))
 		return 0;
 	id_text(entry->id, l->hash, text);
 	strv_addf(l->lines, "%o %s %s", entry->mode, text, name);
@@ -263,11 +277,13 @@ static int list_special(const struct take *t, const struct file *index, struct s
 	struct git_index_info info;
 	const char *why;
 
-	return git_index_read((const uint8_t *)index->bytes, index->n, t->hash, add_special, &l, &info, &why);
+	return git_index_read((const uint8_t *)index->bytes, index->n, t->hash, add_special, &l,
+			      &info, &why);
 }
 
 /* Whether git takes those that the old index does not have under the same name. */
-static bool has_good_names(struct take *t, const char *git_dir, const struct file *old, const struct file *now)
+static bool has_good_names(struct take *t, const char *git_dir, const struct file *old,
+			   const struct file *now)
 {
 	auto_strv before = { 0 }, lines = { 0 }, entries = { 0 };
 
@@ -280,9 +296,10 @@ static bool has_good_names(struct take *t, const char *git_dir, const struct fil
 	return !entries.failed && (!entries.len || files_are_good(t, git_dir, &entries));
 }
 
-/* What is wrong with the content of the entries that the old index does not have; NULL: nothing. git fails in a repository whose
- * index leads nowhere. */
-static const char *find_fault(struct take *t, const char *path, const struct file *old, const struct file *now)
+/* What is wrong with the content of the entries that the old index does not have; NULL: nothing.
+ * git fails in a repository whose index leads nowhere. */
+static const char *find_fault(struct take *t, const char *path, const struct file *old,
+			      const struct file *now)
 {
 	auto_strv ids = { 0 };
 	auto_free char *git_dir = NULL;
@@ -295,18 +312,22 @@ static const char *find_fault(struct take *t, const char *path, const struct fil
 		return "cannot be read";
 	if (lines.len && (ids_missing(git_dir, NULL, &lines, &missing) != 0 || missing.len))
 		return "is an index of files whose content is missing";
-	return has_good_names(t, git_dir, old, now) ? NULL : "is an index with a file that git refuses, such as .gitmodules";
+	return has_good_names(t, git_dir, old, now)
+		       ? NULL
+		       : "is an index with a file that git refuses, such as .gitmodules";
 }
 
 /* The same for the index and the shared parts that come with it. */
-static const char *find_any_fault(struct take *t, const char *path, const struct file *old, const struct file *now)
+static const char *find_any_fault(struct take *t, const char *path, const struct file *old,
+				  const struct file *now)
 {
 	const char *why = find_fault(t, path, old, now);
 	auto_buf shared = { 0 };
 
 	buf_printf(&shared, "%.*ssharedindex.", (int)(strlen(path) - strlen("index")), path);
 	for (size_t i = 0; i < t->view.len && !why && !shared.failed; i++)
-		if (strncmp(t->view.items[i].path, shared.data, shared.len) == 0 && !files_find(&t->base, t->view.items[i].path))
+		if (strncmp(t->view.items[i].path, shared.data, shared.len) == 0 &&
+		    !files_find(&t->base, t->view.items[i].path))
 			why = find_fault(t, path, old, &t->view.items[i]);
 	return shared.failed ? "cannot be read" : why;
 }
@@ -340,7 +361,8 @@ static int decide_index(struct take *t, const char *path)
 		return 1;
 	if (v && same_index(t, h, v))
 		return agree(t, path, v);
-	say_note(t, "git: the index changed on the host and in the sandbox; the host's stays, and so does the branch that is checked out");
+	say_note(t, "git: the index changed on the host and in the sandbox; the host's stays, and "
+		    "so does the branch that is checked out");
 	return block_branch(t, path);
 }
 

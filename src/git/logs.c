@@ -1,6 +1,7 @@
 /*
- * Reflogs. In: the logs of both sides, as they had them last and have them now. Out: the host's logs with the lines of both. Runs in
- * ward-git with the rights of the repository's owner, after the refs were moved.
+ * Reflogs. In: the logs of both sides, as they had them last and have them now. Out: the host's
+ * logs with the lines of both. Runs in ward-git with the rights of the repository's owner, after
+ * the refs were moved.
  */
 #include "git/git.h"
 
@@ -10,7 +11,8 @@
 #include "guard/guard_internal.h"
 #include "rules/git_reflog.h"
 
-#define IMPORT_MARK "ward-import"	/* the message of what update-ref writes into a reflog, which is not kept */
+#define IMPORT_MARK                                                                                \
+	"ward-import" /* the message of what update-ref writes into a reflog, which is not kept */
 
 static int out_of_memory(struct take *t)
 {
@@ -21,7 +23,8 @@ static int drop_marked(void *ctx, const struct git_reflog_line *line)
 {
 	struct buf *out = ctx;
 
-	if (line->message_n == strlen(IMPORT_MARK) && memcmp(line->message, IMPORT_MARK, line->message_n) == 0)
+	if (line->message_n == strlen(IMPORT_MARK) &&
+	    memcmp(line->message, IMPORT_MARK, line->message_n) == 0)
 		return 0;
 	buf_printf(out, "%.*s", (int)(line->who - line->old_id), line->old_id);
 	buf_add(out, line->who, line->who_n);
@@ -76,8 +79,8 @@ static int drop_lost(void *ctx, const struct git_reflog_line *line)
 	return f->out->failed ? -ENOMEM : 0;
 }
 
-/* Takes out of the sandbox's log, which was judged, what leads to an object that the host does not have: git fsck finds fault with
- * it. What the base has is the user's own. */
+/* Takes out of the sandbox's log, which was judged, what leads to an object that the host does not
+ * have: git fsck finds fault with it. What the base has is the user's own. */
 static int drop_lost_lines(struct take *t, const char *path)
 {
 	const struct file *b = files_find(&t->base, path), *v = files_find(&t->view, path);
@@ -89,7 +92,8 @@ static int drop_lost_lines(struct take *t, const char *path)
 	if (!v || files_equal(v, b) || !t->lost.len)
 		return 0;
 	buf_add(&out, v->bytes, own);
-	if (git_reflog_read(v->bytes + own, v->n - own, t->hash, drop_lost, &f, &why) != 0 || out.failed)
+	if (git_reflog_read(v->bytes + own, v->n - own, t->hash, drop_lost, &f, &why) != 0 ||
+	    out.failed)
 		return out.failed ? out_of_memory(t) : 0;
 	if (!f.dropped)
 		return 0;
@@ -126,7 +130,8 @@ static int find_lost(struct take *t, const char *prefix)
 
 		if (strncmp(v->path, prefix, strlen(prefix)) == 0 && !files_equal(v, b) &&
 		    git_path_find(v->path, GIT_DIR_MAIN, t->hash, false).form == GIT_FORM_REFLOG)
-			(void)!git_reflog_read(v->bytes + own, v->n - own, t->hash, note_id, &f, &why);
+			(void)!git_reflog_read(v->bytes + own, v->n - own, t->hash, note_id, &f,
+					       &why);
 	}
 	if (ids.failed || asprintf(&git_dir, "%s/%s", t->record.git_dir, prefix) < 0) {
 		git_dir = NULL;
@@ -134,7 +139,8 @@ static int find_lost(struct take *t, const char *prefix)
 	}
 	status = ids_missing(git_dir, NULL, &ids, &missing);
 	if (status)
-		return ward_fail(t->e, status < 0 ? -status : EIO, "git could not look for the objects of reflogs");
+		return ward_fail(t->e, status < 0 ? -status : EIO,
+				 "git could not look for the objects of reflogs");
 	for (const char *at = buf_text(&missing); *at; at = strchr(at, '\n') + 1)
 		strv_addf(&t->lost, "%.*s", (int)strcspn(at, "\n"), at);
 	return t->lost.failed ? out_of_memory(t) : 0;
@@ -151,7 +157,8 @@ static int merge_log(struct take *t, const char *path)
 	if (status < 0)
 		return status;
 	v = files_find(&t->view, path);
-	if (files_equal(v, b) && (!there || !memmem(now.bytes, now.n, IMPORT_MARK, strlen(IMPORT_MARK))))
+	if (files_equal(v, b) &&
+	    (!there || !memmem(now.bytes, now.n, IMPORT_MARK, strlen(IMPORT_MARK))))
 		return there && !files_equal(&now, b) ? pull(t, path, &now) : 0;
 	status = there ? clean_log(t, &now, &clean) : 0;
 	if (status < 0)
@@ -161,10 +168,11 @@ static int merge_log(struct take *t, const char *path)
 	if (files_equal(v, b))
 		return marked ? write_host(t, path, &joined) : 0;
 	if (!v)
-		return there && files_equal(&joined, b) ? write_host(t, path, NULL) : agree(t, path, NULL);
+		return there && files_equal(&joined, b) ? write_host(t, path, NULL)
+							: agree(t, path, NULL);
 	if (!there || files_equal(&joined, b))
 		return write_host(t, path, v);
-	if (begins_with(v, b)) {	/* both went on: the sandbox's lines behind the host's */
+	if (begins_with(v, b)) { /* both went on: the sandbox's lines behind the host's */
 		buf_add(&clean, v->bytes + (b ? b->n : 0), v->n - (b ? b->n : 0));
 		if (clean.failed)
 			return out_of_memory(t);

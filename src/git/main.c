@@ -1,13 +1,16 @@
 /*
- * ward-git: takes over what a sandbox did with git. In: directories of views (gitview/git_view.h) as words, a socket at descriptor 3.
- * Out: the host's repositories; lines for the supervisor (say.c). `import` waits for one byte and takes over everything; `follow`
- * does so too, and until then takes over commits as they are made and brings the host's into the view; `show` only says what
- * `import` would take over.
+ * ward-git: takes over what a sandbox did with git. In: directories of views (gitview/git_view.h)
+ * as words, a socket at descriptor 3. Out: the host's repositories; lines for the supervisor
+ * (say.c). `import` waits for one byte and takes over everything; `follow` does so too, and until
+ * then takes over commits as they are made and brings the host's into the view; `show` only says
+ * what `import` would take over.
  *
- * Runs outside of the sandbox, as the owner of the repositories: as root it becomes that user before it reads anything. It parses
- * hostile files with the pure functions of src/rules and runs git only on the host's side. Each view is taken over by a child that is
- * bounded in memory and time, so a view that takes long, or makes git use too much, does not keep the others back. Where its socket ends without a byte
- * the supervisor was killed: it ends without a word, and `ward recover` starts another one.
+ * Runs outside of the sandbox, as the owner of the repositories: as root it becomes that user
+ * before it reads anything. It parses hostile files with the pure functions of src/rules and runs
+ * git only on the host's side. Each view is taken over by a child that is bounded in memory and
+ * time, so a view that takes long, or makes git use too much, does not keep the others back. Where
+ * its socket ends without a byte the supervisor was killed: it ends without a word, and `ward
+ * recover` starts another one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,20 +30,21 @@
 #include "git/git.h"
 
 #define SOCKET_FD 3
-#define PAUSE_MS 1000	/* between two takings while the sandbox runs */
-#define SETTLE_MS 60	/* a commit touches several files */
-#define LIVE_MS 60000	/* for all views, while the sandbox runs */
-#define END_MS 15000	/* of that, once the end is wanted */
-#define VIEW_MS 600000	/* for one view at the end */
-#define ALL_MS 900000	/* for all of them */
-#define GRACE_MS 5000	/* to end */
+#define PAUSE_MS 1000  /* between two takings while the sandbox runs */
+#define SETTLE_MS 60   /* a commit touches several files */
+#define LIVE_MS 60000  /* for all views, while the sandbox runs */
+#define END_MS 15000   /* of that, once the end is wanted */
+#define VIEW_MS 600000 /* for one view at the end */
+#define ALL_MS 900000  /* for all of them */
+#define GRACE_MS 5000  /* to end */
 #define CPU_S 300
 #define DATA_BYTES ((rlim_t)3 << 30)
 #define SAID_MAX (64u << 20)
 #define WATCH_EVENTS (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR)
 
 /* Directories in which a change means that something was committed, checked out or fetched. */
-static const char *const watched[] = { "", "refs/heads", "refs/tags", "refs/remotes", "logs", "worktrees" };
+static const char *const watched[] = { "",     "refs/heads", "refs/tags", "refs/remotes",
+				       "logs", "worktrees" };
 
 static void watch_dir(int fd, const char *dir)
 {
@@ -63,7 +67,8 @@ static int watch_all(char **dirs)
 
 		buf_printf(&view, "%s/" GIT_VIEW_DIR, *dir);
 		buf_printf(&path, "%s/" GIT_VIEW_RECORD, *dir);
-		if (view.failed || path.failed || io_read_file(AT_FDCWD, path.data, 1u << 20, &text) < 0 ||
+		if (view.failed || path.failed ||
+		    io_read_file(AT_FDCWD, path.data, 1u << 20, &text) < 0 ||
 		    git_view_record_read(buf_text(&text), text.len, &r) < 0)
 			continue;
 		watch_dir(fd, view.data);
@@ -85,7 +90,8 @@ static int read_record(int dir_fd, const char *dir, struct git_view_record *ret,
 {
 	auto_buf text = { 0 };
 
-	if (io_read_file(dir_fd, GIT_VIEW_RECORD, 1u << 20, &text) < 0 || git_view_record_read(buf_text(&text), text.len, ret) < 0)
+	if (io_read_file(dir_fd, GIT_VIEW_RECORD, 1u << 20, &text) < 0 ||
+	    git_view_record_read(buf_text(&text), text.len, ret) < 0)
 		return ward_fail(e, EINVAL, "cannot read the private git directory %s", dir);
 	return 0;
 }
@@ -102,22 +108,26 @@ static int become_owner(int dir_fd, const char *dir, struct ward_err *e)
 	uid = r.uid;
 	gid = r.gid;
 	git_view_record_clear(&r);
-	if (!git_view_is_owned(dir, uid) && git_view_give(dir, uid, gid, e) < 0)	/* no id-mapped mount was to be had */
+	/* no id-mapped mount was to be had */
+	if (!git_view_is_owned(dir, uid) && git_view_give(dir, uid, gid, e) < 0)
 		return -e->code;
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return ward_fail_errno(e, "cannot become the owner of the repository");
 	return 0;
 }
 
-/* In a process of its own, so that a view's trouble is not another one's: as root it becomes the repository's owner. */
-static int take_as_owner(size_t number, const char *dir, enum take_how how, struct buf *out, struct ward_err *e)
+/* In a process of its own, so that a view's trouble is not another one's: as root it becomes the
+ * repository's owner. */
+static int take_as_owner(size_t number, const char *dir, enum take_how how, struct buf *out,
+			 struct ward_err *e)
 {
 	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int status = dir_fd < 0 ? ward_fail_errno(e, "cannot open %s", dir) : 0;
 
 	if (status == 0 && geteuid() == 0)
 		status = become_owner(dir_fd, dir, e);
-	if (status == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)	/* after the change of user, which resets it */
+	/* after the change of user, which resets it */
+	if (status == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)
 		status = ward_fail_errno(e, "cannot tie ward-git to its parent");
 	return status < 0 ? status : take_view(number, dir, dir_fd, how, out, e);
 }
@@ -129,9 +139,10 @@ static int limit_self(void)
 		int what;
 		rlim_t most;
 	} limits[] = {
-		{ RLIMIT_CPU, CPU_S },		/* of each process */
-#ifndef __SANITIZE_ADDRESS__	/* which maps terabytes */
-		{ RLIMIT_DATA, DATA_BYTES },	/* of each process; packs are mapped, and mapped files do not count */
+		{ RLIMIT_CPU, CPU_S }, /* of each process */
+#ifndef __SANITIZE_ADDRESS__           /* which maps terabytes */
+		/* of each process; packs are mapped, and mapped files do not count */
+		{ RLIMIT_DATA, DATA_BYTES },
 #endif
 		{ RLIMIT_CORE, 0 },
 	};
@@ -159,7 +170,8 @@ static noreturn void take_and_exit(size_t number, const char *dir, enum take_how
 	setpgid(0, 0);
 	signal(SIGTERM, SIG_DFL);
 	r = limit_self();
-	r = r < 0 ? ward_fail(&e, -r, "cannot limit what git may use") : take_as_owner(number, dir, how, &said, &e);
+	r = r < 0 ? ward_fail(&e, -r, "cannot limit what git may use")
+		  : take_as_owner(number, dir, how, &said, &e);
 	if (r < 0)
 		buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
 	if (io_write_all(out_fd, buf_text(&said), said.len) < 0)
@@ -167,15 +179,16 @@ static noreturn void take_and_exit(size_t number, const char *dir, enum take_how
 	_exit(r < 0 ? 1 : 0);
 }
 
-/* Reads what the child says until it has ended. The supervisor may go, or want the end while the sandbox's last commit is still taken
- * over: that has END_MS. -ETIMEDOUT: it takes too long. */
+/* Reads what the child says until it has ended. The supervisor may go, or want the end while the
+ * sandbox's last commit is still taken over: that has END_MS. -ETIMEDOUT: it takes too long. */
 static int read_child(int fd, enum take_how how, int64_t until, struct buf *out)
 {
 	bool asked = how != TAKE_LIVE;
 	char bytes[65536];
 
 	for (;;) {
-		struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = SOCKET_FD, .events = asked ? 0 : POLLIN } };
+		struct pollfd p[2] = { { .fd = fd, .events = POLLIN },
+				       { .fd = SOCKET_FD, .events = asked ? 0 : POLLIN } };
 		int64_t left = until - now_ms();
 		int ready = poll(p, 2, left < 0 ? 0 : (int)left);
 		ssize_t n;
@@ -214,7 +227,8 @@ static void end_group(pid_t pid, int fd)
 }
 
 /* Takes over one view in a child; its lines are appended to *out. */
-static int take_in_child(size_t number, const char *dir, enum take_how how, int64_t until, struct buf *out)
+static int take_in_child(size_t number, const char *dir, enum take_how how, int64_t until,
+			 struct buf *out)
 {
 	int pipe_fds[2], code = 0, status;
 	size_t before = out->len;
@@ -235,7 +249,7 @@ static int take_in_child(size_t number, const char *dir, enum take_how how, int6
 	while (pid > 0 && waitpid(pid, &code, 0) < 0 && errno == EINTR)
 		;
 	if (status < 0 && out->len > before)
-		out->len = before;	/* no half line */
+		out->len = before; /* no half line */
 	if (status == -ETIMEDOUT)
 		buf_printf(out, "%zu\tnote\t\tgit: taking over %s took too long\n", number, dir);
 	return status < 0 ? status : WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -EIO;
@@ -247,7 +261,8 @@ static bool is_followed(const char *dir)
 	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct git_view_record r = { 0 };
 	struct ward_err e = { 0 };
-	bool followed = dir_fd >= 0 && read_record(dir_fd, dir, &r, &e) == 0 && git_view_is_owned(dir, r.uid);
+	bool followed = dir_fd >= 0 && read_record(dir_fd, dir, &r, &e) == 0 &&
+			git_view_is_owned(dir, r.uid);
 
 	git_view_record_clear(&r);
 	return followed;
@@ -261,22 +276,26 @@ static int take_each(char **dirs, enum take_how how, struct buf *out)
 	for (size_t i = 0; dirs[i]; i++) {
 		int64_t one_ms = now_ms() + VIEW_MS;
 		bool idle = how == TAKE_LIVE ? !is_followed(dirs[i]) : !git_view_changed(dirs[i]);
-		int one = idle ? 0 : take_in_child(i, dirs[i], how, one_ms < all ? one_ms : all, out);
+		int one =
+			idle ? 0 : take_in_child(i, dirs[i], how, one_ms < all ? one_ms : all, out);
 
 		status = status < 0 ? status : one;
 	}
 	return status;
 }
 
-/* Waits for the byte; takes over meanwhile where follow_fd says that something happened. 0: finish; -1: the supervisor is gone. */
+/* Waits for the byte; takes over meanwhile where follow_fd says that something happened. 0: finish;
+ * -1: the supervisor is gone. */
 static int wait_for_end(char **dirs, int follow_fd)
 {
 	bool due = false;
 
-	for (char **dir = dirs; follow_fd >= 0 && *dir; dir++)	/* what happened before the watches were set */
+	/* what happened before the watches were set */
+	for (char **dir = dirs; follow_fd >= 0 && *dir; dir++)
 		due |= git_view_changed(*dir);
 	for (;;) {
-		struct pollfd p[2] = { { .fd = SOCKET_FD, .events = POLLIN }, { .fd = follow_fd, .events = POLLIN } };
+		struct pollfd p[2] = { { .fd = SOCKET_FD, .events = POLLIN },
+				       { .fd = follow_fd, .events = POLLIN } };
 		int ready = poll(p, follow_fd >= 0 && !due ? 2 : 1, due ? SETTLE_MS : -1);
 		char byte;
 
@@ -287,7 +306,8 @@ static int wait_for_end(char **dirs, int follow_fd)
 		if (due) {
 			auto_buf unsaid = { 0 };
 
-			/* what is written here makes one more turn, in which nothing is left to do */
+			/* what is written here makes one more turn, in which nothing is left to
+			 * do */
 			(void)!take_each(dirs, TAKE_LIVE, &unsaid);
 			due = false;
 			if (poll(p, 1, PAUSE_MS) != 0)
@@ -301,7 +321,8 @@ static int wait_for_end(char **dirs, int follow_fd)
 
 int main(int argc, char **argv)
 {
-	bool follow = argc > 1 && strcmp(argv[1], "follow") == 0, show = argc > 1 && strcmp(argv[1], "show") == 0;
+	bool follow = argc > 1 && strcmp(argv[1], "follow") == 0,
+	     show = argc > 1 && strcmp(argv[1], "show") == 0;
 	auto_buf out = { 0 };
 	int follow_fd = -1, status;
 

@@ -1,12 +1,15 @@
 /*
- * Objects. In: the loose objects and packs that the sandbox made. Out: the same content in the host's store, under the names that
- * the content itself has. Runs in ward-git with the rights of the repository's owner.
+ * Objects. In: the loose objects and packs that the sandbox made. Out: the same content in the
+ * host's store, under the names that the content itself has. Runs in ward-git with the rights of
+ * the repository's owner.
  *
- * No name is believed: git on the host's side unpacks or indexes the bytes and computes every id anew. Loose objects go there as
- * one pack (pack.c); packs are read by index-pack alone. An index, a commit graph or an alternates file of the sandbox's is never
- * opened. Where git refuses something, incoming.c finds out what can be taken over all the same.
+ * No name is believed: git on the host's side unpacks or indexes the bytes and computes every id
+ * anew. Loose objects go there as one pack (pack.c); packs are read by index-pack alone. An index,
+ * a commit graph or an alternates file of the sandbox's is never opened. Where git refuses
+ * something, incoming.c finds out what can be taken over all the same.
  *
- * All is bounded: the number of objects (scan.c), the bytes that loose ones unfold to, packs, and the time.
+ * All is bounded: the number of objects (scan.c), the bytes that loose ones unfold to, packs, and
+ * the time.
  */
 #include "git/objects.h"
 
@@ -20,10 +23,10 @@
 #include "git/pack.h"
 #include "guard/guard_internal.h"
 
-#define PACKED_FROM 500		/* as many loose objects or more come as a pack */
+#define PACKED_FROM 500 /* as many loose objects or more come as a pack */
 #define LOOSE_BYTES_MAX ((uint64_t)4 << 30)
 #define PACKS_MAX 1000
-#define OBJECTS_MS 240000	/* for all calls of git for objects, in one taking */
+#define OBJECTS_MS 240000 /* for all calls of git for objects, in one taking */
 
 static int fail(struct take *t, const char *what, int status)
 {
@@ -66,7 +69,9 @@ int objects_hand_over(struct take *t, const struct git_objects *o, const char *s
 	const char *unpack[] = { "unpack-objects", "-q", store ? NULL : STRICT, NULL };
 	const char *index[] = { "index-pack", "--stdin", store ? NULL : STRICT, NULL };
 	struct pack p = { .fd = -1, .room = LOOSE_BYTES_MAX };
-	struct git_call to = { .git_dir = o->git_dir, .words = o->loose.len < PACKED_FROM ? unpack : index, .store = store,
+	struct git_call to = { .git_dir = o->git_dir,
+			       .words = o->loose.len < PACKED_FROM ? unpack : index,
+			       .store = store,
 			       .until_ms = o->until_ms };
 	int status = pack_begin(&p, t->dir_fd);
 
@@ -84,22 +89,31 @@ int objects_hand_over(struct take *t, const struct git_objects *o, const char *s
 	}
 	own_close_fd(&p.fd);
 	if (p.too_large && !store)
-		say_note(t, "git: %zu objects are not taken over: they are too large, %" PRIu64 " GiB alone or %" PRIu64 " GiB together",
+		say_note(t,
+			 "git: %zu objects are not taken over: they are too large, %" PRIu64
+			 " GiB alone or %" PRIu64 " GiB together",
 			 p.too_large, PACK_OBJECT_MAX >> 30, LOOSE_BYTES_MAX >> 30);
 	return status;
 }
 
-int objects_hand_over_pack(struct take *t, const struct git_objects *o, const char *path, const char *store)
+int objects_hand_over_pack(struct take *t, const struct git_objects *o, const char *path,
+			   const char *store)
 {
-	const char *words[] = { "index-pack", "--stdin", "--fix-thin", store ? NULL : STRICT, NULL };
+	const char *words[] = { "index-pack", "--stdin", "--fix-thin", store ? NULL : STRICT,
+				NULL };
 	struct stat st;
 	auto_fd fd = open_object(t, path, &st);
-	struct git_call call = { .git_dir = o->git_dir, .words = words, .input_fd = fd, .store = store, .until_ms = o->until_ms };
+	struct git_call call = { .git_dir = o->git_dir,
+				 .words = words,
+				 .input_fd = fd,
+				 .store = store,
+				 .until_ms = o->until_ms };
 
-	return fd < 0 ? 0 : git_call(&call, NULL);	/* gone this moment: it was repacked */
+	return fd < 0 ? 0 : git_call(&call, NULL); /* gone this moment: it was repacked */
 }
 
-/* Whether the host has the pack already: its name is its content's hash, and the host computed it. */
+/* Whether the host has the pack already: its name is its content's hash, and the host computed
+ * it. */
 static bool has_pack(const struct take *t, const char *git_dir, const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -108,7 +122,8 @@ static bool has_pack(const struct take *t, const char *git_dir, const char *path
 	auto_fd fd = open_object(t, path, &st);
 
 	buf_printf(&there, "%s/objects/pack/%s", git_dir, name ? name + 1 : path);
-	return fd >= 0 && !there.failed && lstat(there.data, &own) == 0 && own.st_size == st.st_size;
+	return fd >= 0 && !there.failed && lstat(there.data, &own) == 0 &&
+	       own.st_size == st.st_size;
 }
 
 /* Which loose objects and packs of the repository the host lacks. */
@@ -143,7 +158,9 @@ static int find_new(struct take *t, const char *prefix, struct git_objects *o)
 		if (!id.failed && guard_list_has(&wanted, id.data, id.len - 1, '\0'))
 			strv_add(&o->loose, path);
 	}
-	return wanted.failed || o->loose.failed || o->packs.failed ? ward_fail(t->e, ENOMEM, "out of memory") : 0;
+	return wanted.failed || o->loose.failed || o->packs.failed
+		       ? ward_fail(t->e, ENOMEM, "out of memory")
+		       : 0;
 }
 
 /* Hands over what git likes at once; what it does not like stays in *o. */
@@ -181,7 +198,8 @@ static int take_repository(struct take *t, const char *prefix, int64_t until_ms)
 	status = find_new(t, prefix, &o);
 	if (status == 0)
 		status = take_at_once(t, &o);
-	if (status == 0 && (o.loose.len || o.packs.len) && !t->live)	/* while it runs it may be written this moment */
+	/* while it runs it may be written this moment */
+	if (status == 0 && (o.loose.len || o.packs.len) && !t->live)
 		status = take_piecemeal(t, &o);
 	strv_free(&o.loose);
 	strv_free(&o.packs);
@@ -194,6 +212,7 @@ int take_objects(struct take *t)
 	int status = 0;
 
 	for (size_t k = 0; k < t->repositories.len && status == 0; k++)
-		status = go_on(t, t->repositories.items[k], take_repository(t, t->repositories.items[k], until_ms));
+		status = go_on(t, t->repositories.items[k],
+			       take_repository(t, t->repositories.items[k], until_ms));
 	return status;
 }

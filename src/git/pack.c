@@ -1,9 +1,10 @@
 /*
- * A pack that is made of loose objects. In: files that the sandbox calls objects. Out: a pack in a file without a name. Runs in ward-git
- * with the rights of the repository's owner.
+ * A pack that is made of loose objects. In: files that the sandbox calls objects. Out: a pack in a
+ * file without a name. Runs in ward-git with the rights of the repository's owner.
  *
- * The bytes are hostile: a stream may be cut off, or grow to anything. They pass through in small parts, so an object costs no memory,
- * and the sum of all is bounded. A name does not matter: git computes it anew.
+ * The bytes are hostile: a stream may be cut off, or grow to anything. They pass through in small
+ * parts, so an object costs no memory, and the sum of all is bounded. A name does not matter: git
+ * computes it anew.
  */
 #include "git/pack.h"
 
@@ -32,7 +33,9 @@ int pack_begin(struct pack *p, int dir_fd)
 /* Type and size in git's own way. */
 static int put_head(struct pack *p, enum git_object_type type, uint64_t n)
 {
-	static const unsigned char numbers[] = { [GIT_COMMIT] = 1, [GIT_TREE] = 2, [GIT_BLOB] = 3, [GIT_TAG] = 4 };
+	static const unsigned char numbers[] = {
+		[GIT_COMMIT] = 1, [GIT_TREE] = 2, [GIT_BLOB] = 3, [GIT_TAG] = 4
+	};
 	unsigned char head[16];
 	uint64_t rest = n >> 4;
 	size_t len = 0;
@@ -50,8 +53,8 @@ static int put_head(struct pack *p, enum git_object_type type, uint64_t n)
 struct passing {
 	struct pack *pack;
 	z_stream in, out;
-	bool begun;		/* the header was read */
-	uint64_t size, seen;	/* of the body */
+	bool begun;          /* the header was read */
+	uint64_t size, seen; /* of the body */
 };
 
 /* A part of the body, compressed anew. */
@@ -108,7 +111,7 @@ static int pass(struct passing *o, int fd)
 			ssize_t got = read(fd, bytes, sizeof(bytes));
 
 			if (got <= 0)
-				return 1;	/* cut off */
+				return 1; /* cut off */
 			o->in.next_in = bytes;
 			o->in.avail_in = (uInt)got;
 		}
@@ -119,7 +122,8 @@ static int pass(struct passing *o, int fd)
 			return 1;
 		n = sizeof(plain) - o->in.avail_out;
 		if (n || r == Z_STREAM_END)
-			status = o->begun ? put_body(o, plain, n, r == Z_STREAM_END) : put_first(o, plain, n, r == Z_STREAM_END);
+			status = o->begun ? put_body(o, plain, n, r == Z_STREAM_END)
+					  : put_first(o, plain, n, r == Z_STREAM_END);
 	}
 	return status;
 }
@@ -147,8 +151,8 @@ int pack_add_loose(struct pack *p, int fd)
 
 int pack_finish(struct pack *p, unsigned hash)
 {
-	unsigned char count[4] = { (unsigned char)(p->count >> 24), (unsigned char)(p->count >> 16), (unsigned char)(p->count >> 8),
-				   (unsigned char)p->count };
+	unsigned char count[4] = { (unsigned char)(p->count >> 24), (unsigned char)(p->count >> 16),
+				   (unsigned char)(p->count >> 8), (unsigned char)p->count };
 	unsigned char bytes[PART], sum[32];
 	struct sha1 one;
 	struct sha256 two;

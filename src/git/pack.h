@@ -4,13 +4,13 @@
 
 #include "git/git.h"
 
-#define PACK_OBJECT_MAX ((uint64_t)1 << 30)	/* one object */
+#define PACK_OBJECT_MAX ((uint64_t)1 << 30) /* one object */
 
 struct pack {
-	int fd;			/* a file without a name; the caller closes it */
+	int fd; /* a file without a name; the caller closes it */
 	uint32_t count;
-	uint64_t room;		/* bytes that the content of further objects may have together */
-	size_t too_large;	/* objects that were left out for that */
+	uint64_t room;    /* bytes that the content of further objects may have together */
+	size_t too_large; /* objects that were left out for that */
 };
 
 /* Makes the file, in the directory's file system where that can be. */

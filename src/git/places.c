@@ -1,7 +1,8 @@
 /*
- * Work trees and submodules that the sandbox made. In: worktrees/ID and modules/NAME of a view that the host does not have. Out:
- * they stay in the list only if their work tree lies in the same tree and its .git file points back; for a submodule an empty
- * repository is made on the host. Runs in ward-git with the rights of the repository's owner.
+ * Work trees and submodules that the sandbox made. In: worktrees/ID and modules/NAME of a view that
+ * the host does not have. Out: they stay in the list only if their work tree lies in the same tree
+ * and its .git file points back; for a submodule an empty repository is made on the host. Runs in
+ * ward-git with the rights of the repository's owner.
  *
  * Paths are followed through no link: what is a directory now must be one on the way, too.
  */
@@ -28,7 +29,8 @@ static bool host_has(const struct take *t, const char *dir)
 	return fstatat(t->host_fd, dir, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-#define BORN_MAX 300	/* work trees and submodules that one taking makes: git is called for each */
+/* work trees and submodules that one taking makes: git is called for each */
+#define BORN_MAX 300
 
 /* Takes every file beneath prefix off the list. */
 static void drop_all(struct take *t, const char *prefix)
@@ -38,7 +40,7 @@ static void drop_all(struct take *t, const char *prefix)
 	files_drop_all(&t->view, prefix);
 	for (size_t i = 0; i < t->objects.len; i++)
 		if (strncmp(t->objects.items[i], prefix, n) == 0)
-			t->objects.items[i][0] = '\n';	/* of no repository */
+			t->objects.items[i][0] = '\n'; /* of no repository */
 }
 
 static int refuse_place(struct take *t, const char *prefix, const char *why)
@@ -53,7 +55,8 @@ static int refuse_place(struct take *t, const char *prefix, const char *why)
 	return 0;
 }
 
-/* Opens a directory of the tree by its absolute path inside; -1: it is not in the tree, or a link leads there. */
+/* Opens a directory of the tree by its absolute path inside; -1: it is not in the tree, or a link
+ * leads there. */
 static int open_place(const struct take *t, const char *path)
 {
 	auto_fd root = open(t->record.host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -73,12 +76,14 @@ static bool points_back(const struct take *t, int place_fd, const char *place, c
 	const char *at;
 	size_t n;
 
-	if (file_read(place_fd, ".git", 8192, &bytes) < 0 || !git_link_read(bytes.data, bytes.len, &at, &n))
+	if (file_read(place_fd, ".git", 8192, &bytes) < 0 ||
+	    !git_link_read(bytes.data, bytes.len, &at, &n))
 		return false;
 	value = strndup(at, n);
 	target = value ? path_join(place, value) : NULL;
 	/* the git directory as the sandbox saw it */
-	buf_printf(&expected, "%s%s/%s", t->record.root, t->record.git_dir + strlen(t->record.host_root), dir);
+	buf_printf(&expected, "%s%s/%s", t->record.root,
+		   t->record.git_dir + strlen(t->record.host_root), dir);
 	return target && !expected.failed && strcmp(target, expected.data) == 0;
 }
 
@@ -112,8 +117,8 @@ static int check_worktree(struct take *t, const char *prefix)
 	return why ? refuse_place(t, prefix, why) : 0;
 }
 
-/* A work tree that the host has and that the sandbox says to have moved: only to a place that points back, or `git worktree
- * repair` and `remove` write and delete there. */
+/* A work tree that the host has and that the sandbox says to have moved: only to a place that
+ * points back, or `git worktree repair` and `remove` write and delete there. */
 static int check_moved(struct take *t, const char *path)
 {
 	const struct file *now = files_find(&t->view, path), *old = files_find(&t->base, path);
@@ -141,7 +146,8 @@ static int check_all_moved(struct take *t)
 	int status = 0;
 
 	for (size_t i = 0; i < t->view.len; i++)
-		if (git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false).form == GIT_FORM_GITDIR)
+		if (git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false).form ==
+		    GIT_FORM_GITDIR)
 			strv_add(&paths, t->view.items[i].path);
 	if (paths.failed)
 		return out_of_memory(t);
@@ -158,7 +164,8 @@ static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
 {
 	struct place_of *p = ctx;
 
-	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 || !entry->value)
+	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 ||
+	    !entry->value)
 		return 0;
 	free(p->value);
 	p->value = strdup(entry->value);
@@ -176,8 +183,8 @@ static int agree_on_head(struct take *t, const char *prefix)
 	return files_set(&t->base, path.data, buf_text(&head), head.len) < 0 ? out_of_memory(t) : 0;
 }
 
-/* A clone of a repository whose objects ward shows in a view borrows them from there: on the host it borrows the same from the
- * host's own repository. Any other place to borrow from is dropped. */
+/* A clone of a repository whose objects ward shows in a view borrows them from there: on the host
+ * it borrows the same from the host's own repository. Any other place to borrow from is dropped. */
 static int borrow_objects(struct take *t, const char *prefix)
 {
 	auto_buf path = { 0 }, text = { 0 }, line = { 0 };
@@ -195,7 +202,8 @@ static int borrow_objects(struct take *t, const char *prefix)
 	if (fd < 0)
 		return 0;
 	buf_printf(&line, "%s%s/objects\n", t->record.host_root, place + strlen(t->record.root));
-	status = line.failed ? -ENOMEM : file_write(t->host_fd, path.data, line.data, line.len, &t->wait_ms);
+	status = line.failed ? -ENOMEM
+			     : file_write(t->host_fd, path.data, line.data, line.len, &t->wait_ms);
 	return status < 0 ? ward_fail(t->e, -status, "cannot write %s", path.data) : 0;
 }
 
@@ -220,7 +228,8 @@ static int make_module(struct take *t, const char *prefix, const char *worktree)
 		status = git_call(&call, NULL);
 	}
 	if (status)
-		return refuse_place(t, prefix, "is a submodule whose repository cannot be made on the host");
+		return refuse_place(t, prefix,
+				    "is a submodule whose repository cannot be made on the host");
 	return agree_on_head(t, prefix);
 }
 
@@ -237,16 +246,20 @@ static int check_module(struct take *t, const char *prefix)
 	if (!dir || path.failed)
 		return out_of_memory(t);
 	config = files_find(&t->view, path.data);
-	if (!config || gitconfig_read(config->bytes, config->n, find_worktree, &found) != 0 || !found.value) {
+	if (!config || gitconfig_read(config->bytes, config->n, find_worktree, &found) != 0 ||
+	    !found.value) {
 		free(found.value);
-		return refuse_place(t, prefix, "is a repository that no submodule of the workspace has");
+		return refuse_place(t, prefix,
+				    "is a repository that no submodule of the workspace has");
 	}
-	if (asprintf(&inside, "%s%s/%s", t->record.root, t->record.git_dir + strlen(t->record.host_root), dir) < 0)
+	if (asprintf(&inside, "%s%s/%s", t->record.root,
+		     t->record.git_dir + strlen(t->record.host_root), dir) < 0)
 		inside = NULL;
 	place = inside ? path_join(inside, found.value) : NULL;
 	fd = place ? open_place(t, place) : -1;
 	if (fd < 0 || !points_back(t, fd, place, dir))
-		status = refuse_place(t, prefix, "is a repository that no submodule of the workspace has");
+		status = refuse_place(t, prefix,
+				      "is a repository that no submodule of the workspace has");
 	else
 		status = make_module(t, prefix, found.value);
 	if (status == 0 && fd >= 0 && host_has(t, dir))
@@ -255,11 +268,13 @@ static int check_module(struct take *t, const char *prefix)
 	return status;
 }
 
-/* What the sandbox made and the host does not have: "modules/NAME/", "worktrees/ID/", sorted, a submodule before what lies in it. */
+/* What the sandbox made and the host does not have: "modules/NAME/", "worktrees/ID/", sorted, a
+ * submodule before what lies in it. */
 static int find_born(struct take *t, struct strv *born)
 {
 	for (size_t i = 0; i < t->view.len; i++) {
-		struct git_place p = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
+		struct git_place p =
+			git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
 		const char *last = born->len ? born->items[born->len - 1] : "";
 		auto_free char *prefix = NULL, *dir = NULL;
 
@@ -298,7 +313,10 @@ int check_places(struct take *t)
 			drop_all(t, born.items[i]);
 	}
 	if (checked > BORN_MAX)
-		say_note(t, "git: %zu new work trees and submodules are not taken over: at most %d are", checked - BORN_MAX, BORN_MAX);
+		say_note(
+			t,
+			"git: %zu new work trees and submodules are not taken over: at most %d are",
+			checked - BORN_MAX, BORN_MAX);
 	return status == 0 ? check_all_moved(t) : status;
 }
 
@@ -308,10 +326,12 @@ int list_repositories(struct take *t)
 
 	strv_add(&t->repositories, "");
 	for (size_t i = 0; i < t->view.len; i++) {
-		struct git_place p = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
+		struct git_place p =
+			git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
 		const char *last = found.len ? found.items[found.len - 1] : "";
 
-		if (p.kind == GIT_DIR_MODULE && (strlen(last) != p.inner || strncmp(last, t->view.items[i].path, p.inner) != 0))
+		if (p.kind == GIT_DIR_MODULE &&
+		    (strlen(last) != p.inner || strncmp(last, t->view.items[i].path, p.inner) != 0))
 			strv_addf(&found, "%.*s", (int)p.inner, t->view.items[i].path);
 	}
 	strv_sort(&found);
@@ -320,7 +340,8 @@ int list_repositories(struct take *t)
 
 		if (!dir)
 			return out_of_memory(t);
-		if ((i == 0 || strcmp(found.items[i], found.items[i - 1]) != 0) && (t->shows || host_has(t, dir)))
+		if ((i == 0 || strcmp(found.items[i], found.items[i - 1]) != 0) &&
+		    (t->shows || host_has(t, dir)))
 			strv_add(&t->repositories, found.items[i]);
 	}
 	return found.failed || t->repositories.failed ? out_of_memory(t) : 0;

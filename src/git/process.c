@@ -1,11 +1,13 @@
 /*
- * git on the host's side. In: words, bytes for its standard input. Out: what it writes. Runs in ward-git with the rights of the
- * repository's owner, always in a repository of the host's or in one that ward-git made itself, never in the sandbox's: so no
- * configuration and no hook of the sandbox's is read. The user's own hooks are switched off, and only the repository's own
+ * git on the host's side. In: words, bytes for its standard input. Out: what it writes. Runs in
+ * ward-git with the rights of the repository's owner, always in a repository of the host's or in
+ * one that ward-git made itself, never in the sandbox's: so no configuration and no hook of the
+ * sandbox's is read. The user's own hooks are switched off, and only the repository's own
  * configuration is read.
  *
- * git reads objects that the sandbox made, so each call is bounded: in time here, in memory and processor time by the limits of the
- * process (main.c). A git that is ended for that counts as one that refuses what it was given.
+ * git reads objects that the sandbox made, so each call is bounded: in time here, in memory and
+ * processor time by the limits of the process (main.c). A git that is ended for that counts as one
+ * that refuses what it was given.
  */
 #include "git/git.h"
 
@@ -23,26 +25,38 @@
 
 #define OUTPUT_MAX (256u << 20)
 #define WORDS_MAX 48
-#define HOLD_FD 9	/* above what the file actions use */
-#define CALL_MS 120000	/* for one call */
-#define GRACE_MS 3000	/* to remove its lock files once it is told to end */
+#define HOLD_FD 9      /* above what the file actions use */
+#define CALL_MS 120000 /* for one call */
+#define GRACE_MS 3000  /* to remove its lock files once it is told to end */
 
 extern char **environ;
 
 /* The words in front of every command: nothing of the repository's starts a program. */
 static const char *const front[] = {
-	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
-	"-c", "core.commitGraph=false", "-c", "protocol.allow=never", "-c", "core.alternateRefsCommand=",
+	"-c", "core.hooksPath=/dev/null",
+	"-c", "core.fsmonitor=false",
+	"-c", "gc.auto=0",
+	"-c", "maintenance.auto=false",
+	"-c", "core.commitGraph=false",
+	"-c", "protocol.allow=never",
+	"-c", "core.alternateRefsCommand=",
 };
 
-/* hold: the other end of a pipe, which is closed when it has ended; its standard output where out is that. */
+/* hold: the other end of a pipe, which is closed when it has ended; its standard output where out
+ * is that. */
 static int start(const struct git_call *c, int in, int out, int hold, pid_t *ret_pid)
 {
 	char program[PATH_MAX], git_dir[PATH_MAX + 16], store[PATH_MAX + 32];
 	const char *words[WORDS_MAX] = { "git" };
-	char *env[16] = { (char[]){ "GIT_TERMINAL_PROMPT=0" }, (char[]){ "GIT_OPTIONAL_LOCKS=0" }, (char[]){ "GIT_NO_LAZY_FETCH=1" },
-			  (char[]){ "GIT_CONFIG_GLOBAL=/dev/null" }, (char[]){ "GIT_CONFIG_NOSYSTEM=1" }, (char[]){ "HOME=/nonexistent" },
-			  (char[]){ "GIT_COMMITTER_NAME=ward" }, (char[]){ "GIT_COMMITTER_EMAIL=ward@localhost" }, git_dir };
+	char *env[16] = { (char[]){ "GIT_TERMINAL_PROMPT=0" },
+			  (char[]){ "GIT_OPTIONAL_LOCKS=0" },
+			  (char[]){ "GIT_NO_LAZY_FETCH=1" },
+			  (char[]){ "GIT_CONFIG_GLOBAL=/dev/null" },
+			  (char[]){ "GIT_CONFIG_NOSYSTEM=1" },
+			  (char[]){ "HOME=/nonexistent" },
+			  (char[]){ "GIT_COMMITTER_NAME=ward" },
+			  (char[]){ "GIT_COMMITTER_EMAIL=ward@localhost" },
+			  git_dir };
 	size_t n = 1, k = 9;
 	posix_spawn_file_actions_t files;
 	struct ward_err e = { 0 };
@@ -56,7 +70,8 @@ static int start(const struct git_call *c, int in, int out, int hold, pid_t *ret
 		env[k++] = store;
 	}
 	for (char **v = environ; *v && k < ARRAY_LEN(env) - 1; v++)
-		if (strncmp(*v, "GIT_", 4) != 0 && strncmp(*v, "HOME=", 5) != 0 && strncmp(*v, "XDG_", 4) != 0)
+		if (strncmp(*v, "GIT_", 4) != 0 && strncmp(*v, "HOME=", 5) != 0 &&
+		    strncmp(*v, "XDG_", 4) != 0)
 			env[k++] = *v;
 	for (size_t i = 0; i < ARRAY_LEN(front); i++)
 		words[n++] = front[i];
@@ -70,7 +85,8 @@ static int start(const struct git_call *c, int in, int out, int hold, pid_t *ret
 	if (status == 0 && hold != out)
 		status = posix_spawn_file_actions_adddup2(&files, hold, HOLD_FD);
 	if (status == 0)
-		status = posix_spawn(ret_pid, program, &files, NULL, (char *const *)(uintptr_t)words, env);
+		status = posix_spawn(ret_pid, program, &files, NULL,
+				     (char *const *)(uintptr_t)words, env);
 	posix_spawn_file_actions_destroy(&files);
 	return -status;
 }
@@ -101,7 +117,8 @@ static int left_ms(int64_t until)
 	return left < 0 ? 0 : left > CALL_MS ? CALL_MS : (int)left;
 }
 
-/* Writes and reads at the same time, so that neither side waits for the other. -ETIMEDOUT: it took too long. */
+/* Writes and reads at the same time, so that neither side waits for the other. -ETIMEDOUT: it took
+ * too long. */
 static int feed(const struct git_call *c, int to, int from, struct buf *output)
 {
 	int64_t until = now_ms() + CALL_MS;
@@ -118,7 +135,8 @@ static int feed(const struct git_call *c, int to, int from, struct buf *output)
 	if (to >= 0 && fcntl(to, F_SETFL, O_NONBLOCK) < 0)
 		status = -errno;
 	while (status == 0) {
-		struct pollfd p[2] = { { .fd = from, .events = POLLIN }, { .fd = to, .events = POLLOUT } };
+		struct pollfd p[2] = { { .fd = from, .events = POLLIN },
+				       { .fd = to, .events = POLLOUT } };
 		char bytes[65536];
 		ssize_t n;
 		int ready = poll(p, 2, left_ms(until));
@@ -131,7 +149,7 @@ static int feed(const struct git_call *c, int to, int from, struct buf *output)
 			n = write(to, c->input + sent, c->input_n - sent);
 			sent += n > 0 ? (size_t)n : 0;
 			if ((n < 0 && errno != EAGAIN && errno != EINTR) || sent == c->input_n) {
-				close(to);	/* it may have enough of it */
+				close(to); /* it may have enough of it */
 				to = -1;
 			}
 		}
@@ -159,7 +177,9 @@ static int end_it(pid_t pid, int from)
 	kill(pid, SIGTERM);
 	while (poll(&p, 1, left_ms(until)) > 0 && read(from, bytes, sizeof(bytes)) > 0)
 		;
-	kill(pid, SIGKILL);	/* its standard output is closed, or the time is over; not reaped yet, so the number is its own */
+	/* its standard output is closed, or the time is over; not reaped yet, so the number is its
+	 * own */
+	kill(pid, SIGKILL);
 	(void)wait_for(pid);
 	return 128 + SIGTERM;
 }
@@ -176,7 +196,8 @@ int git_call(const struct git_call *c, struct buf *output)
 		close(out[1]);
 		return -EMFILE;
 	}
-	status = start(c, c->input_fd ? c->input_fd : in[0], c->output_fd ? c->output_fd : out[1], out[1], &pid);
+	status = start(c, c->input_fd ? c->input_fd : in[0], c->output_fd ? c->output_fd : out[1],
+		       out[1], &pid);
 	close(out[1]);
 	own_close_fd(&in[0]);
 	if (status == 0)

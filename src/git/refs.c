@@ -1,11 +1,12 @@
 /*
- * References. In: the refs of one repository as both sides had them last, as the sandbox has them and as the host has them now.
- * Out: the host's refs moved (refs_move.c), with the value that each must still have. Runs in ward-git with the rights of the
- * repository's owner.
+ * References. In: the refs of one repository as both sides had them last, as the sandbox has them
+ * and as the host has them now. Out: the host's refs moved (refs_move.c), with the value that each
+ * must still have. Runs in ward-git with the rights of the repository's owner.
  *
- * What only the sandbox changed goes to the host, if everything that it leads to is there. What only the host changed goes to the
- * view while the sandbox runs. Where both changed a ref differently the host's stays, and the sandbox's is kept under
- * refs/ward/conflict. A branch that a work tree has checked out moves only together with its index.
+ * What only the sandbox changed goes to the host, if everything that it leads to is there. What
+ * only the host changed goes to the view while the sandbox runs. Where both changed a ref
+ * differently the host's stays, and the sandbox's is kept under refs/ward/conflict. A branch that a
+ * work tree has checked out moves only together with its index.
  */
 #include "git/refs.h"
 
@@ -31,7 +32,8 @@ static int add_packed(void *ctx, const struct git_packed_ref *ref)
 	struct files *packed = ctx;
 	auto_free char *name = strndup(ref->name, ref->name_n);
 
-	return name ? files_add(packed, name, ref->id, strspn(ref->id, "0123456789abcdef")) : -ENOMEM;
+	return name ? files_add(packed, name, ref->id, strspn(ref->id, "0123456789abcdef"))
+		    : -ENOMEM;
 }
 
 /* Adds those of packed that there is no loose one of. */
@@ -44,7 +46,8 @@ static int add_missing(struct files *loose, const struct files *packed)
 		const struct files sorted = { .items = loose->items, .len = n };
 		const struct file *p = &packed->items[i];
 
-		status = files_find(&sorted, p->path) ? 0 : files_add(loose, p->path, p->bytes, p->n);
+		status = files_find(&sorted, p->path) ? 0
+						      : files_add(loose, p->path, p->bytes, p->n);
 	}
 	files_sort(loose);
 	return status;
@@ -80,8 +83,9 @@ static int read_refs(const struct files *f, const char *prefix, unsigned hash, s
 	files_sort(&ret->files);
 	packed = files_find(f, packed_path.data);
 	if (status == 0 && packed)
-		status = git_packed_read(packed->bytes, packed->n, hash, add_packed, &from_packed, &why);
-	if (status == -EINVAL)	/* the host's own, in a form that is not known here */
+		status = git_packed_read(packed->bytes, packed->n, hash, add_packed, &from_packed,
+					 &why);
+	if (status == -EINVAL) /* the host's own, in a form that is not known here */
 		status = 0;
 	if (status == 0)
 		status = add_missing(&ret->files, &from_packed);
@@ -92,14 +96,17 @@ static int read_refs(const struct files *f, const char *prefix, unsigned hash, s
 /* The host's, as git itself sees them. */
 static int read_host_refs(const char *git_dir, struct refs *ret)
 {
-	static const char *const words[] = { "for-each-ref", "--format=%(refname)%00%(objectname)%00%(symref)", NULL };
+	static const char *const words[] = { "for-each-ref",
+					     "--format=%(refname)%00%(objectname)%00%(symref)",
+					     NULL };
 	struct git_call call = { .git_dir = git_dir, .words = words };
 	auto_buf out = { 0 };
 	int status = git_call(&call, &out);
 	const char *at = buf_text(&out), *end = at + out.len;
 
 	while (status == 0 && at < end) {
-		const char *id = memchr(at, '\0', (size_t)(end - at)), *symref = id ? memchr(id + 1, '\0', (size_t)(end - id - 1)) : NULL;
+		const char *id = memchr(at, '\0', (size_t)(end - at)),
+			   *symref = id ? memchr(id + 1, '\0', (size_t)(end - id - 1)) : NULL;
 		const char *line = symref ? memchr(symref, '\n', (size_t)(end - symref)) : NULL;
 		auto_buf value = { 0 };
 
@@ -163,7 +170,8 @@ static int plan_conflict(struct merge *m, const char *name, const struct file *m
 	buf_printf(&to, CONFLICT "%s", name + 5);
 	if (to.failed)
 		return -ENOMEM;
-	if (!mine || is_symbolic(mine) || (m->t->live && files_equal(mine, files_find(&m->theirs.files, to.data))))
+	if (!mine || is_symbolic(mine) ||
+	    (m->t->live && files_equal(mine, files_find(&m->theirs.files, to.data))))
 		return 0;
 	return ref_moves_add(&m->moves, to.data, NULL, mine->bytes, true);
 }
@@ -171,7 +179,8 @@ static int plan_conflict(struct merge *m, const char *name, const struct file *m
 /* One name: what is equal is agreed on, the rest is planned. */
 static int plan_ref(struct merge *m, const char *name)
 {
-	const struct file *b = files_find(&m->base.files, name), *v = files_find(&m->mine.files, name);
+	const struct file *b = files_find(&m->base.files, name),
+			  *v = files_find(&m->mine.files, name);
 	const struct file *h = files_find(&m->theirs.files, name);
 	auto_buf full = { 0 };
 
@@ -180,7 +189,9 @@ static int plan_ref(struct merge *m, const char *name)
 	if (files_equal(v, h))
 		return agree_on_ref(m, name, v);
 	if (files_equal(v, b))
-		return m->t->live && pull_ref(m->t, m->prefix, name, h) < 0 ? 0 : agree_on_ref(m, name, h);
+		return m->t->live && pull_ref(m->t, m->prefix, name, h) < 0
+			       ? 0
+			       : agree_on_ref(m, name, h);
 	buf_printf(&full, "%s%s", m->prefix, name);
 	if (full.failed)
 		return -ENOMEM;
@@ -198,7 +209,9 @@ static int agree_on_moved(struct merge *m)
 		const struct ref_move *one = &m->moves.items[i];
 
 		if (one->done && one->kept)
-			say_note(m->t, "git: refs/%s changed on the host and in the sandbox; the host's stays, the sandbox's is %s",
+			say_note(m->t,
+				 "git: refs/%s changed on the host and in the sandbox; the host's "
+				 "stays, the sandbox's is %s",
 				 one->name + strlen(CONFLICT), one->name);
 		else if (one->done)
 			status = agree_on_ref(m, one->name, files_find(&m->mine.files, one->name));
@@ -207,7 +220,8 @@ static int agree_on_moved(struct merge *m)
 }
 
 /* The refs of the base: as they were agreed on last, or as they were copied. */
-static int read_base(struct take *t, const char *prefix, unsigned hash, const char *agreed_path, struct refs *ret)
+static int read_base(struct take *t, const char *prefix, unsigned hash, const char *agreed_path,
+		     struct refs *ret)
 {
 	const struct file *agreed = files_find(&t->base, agreed_path);
 	const char *at = agreed ? agreed->bytes : NULL;
@@ -215,7 +229,8 @@ static int read_base(struct take *t, const char *prefix, unsigned hash, const ch
 
 	while (at && *at && status == 0) {
 		const char *space = strchr(at, ' '), *line = strchr(at, '\n');
-		auto_free char *name = space && line && space < line ? strndup(at, (size_t)(space - at)) : NULL;
+		auto_free char *name =
+			space && line && space < line ? strndup(at, (size_t)(space - at)) : NULL;
 
 		if (!name)
 			return -EINVAL;
@@ -232,7 +247,9 @@ static int write_base(struct take *t, const char *agreed_path, const struct refs
 
 	for (size_t i = 0; i < base->files.len; i++)
 		buf_printf(&text, "%s %s\n", base->files.items[i].path, base->files.items[i].bytes);
-	return text.failed || files_set(&t->base, agreed_path, buf_text(&text), text.len) < 0 ? out_of_memory(t) : 0;
+	return text.failed || files_set(&t->base, agreed_path, buf_text(&text), text.len) < 0
+		       ? out_of_memory(t)
+		       : 0;
 }
 
 static int collect_names(const struct refs *all[3], struct strv *names)
@@ -268,15 +285,21 @@ int show_refs(struct take *t, const char *prefix)
 	if (status == 0)
 		status = collect_names(all, &names);
 	for (size_t i = 0; i < names.len && status == 0; i++) {
-		const struct file *b = files_find(&base.files, names.items[i]), *m = files_find(&mine.files, names.items[i]);
+		const struct file *b = files_find(&base.files, names.items[i]),
+				  *m = files_find(&mine.files, names.items[i]);
 
 		if (!is_again(&names, i) && !files_equal(b, m))
-			say_note(t, "git: %s%s %s %.12s%s%.12s", prefix, names.items[i], !m ? "deleted" : !b ? "new" : "moved",
+			say_note(t, "git: %s%s %s %.12s%s%.12s", prefix, names.items[i],
+				 !m   ? "deleted"
+				 : !b ? "new"
+				      : "moved",
 				 b ? b->bytes : "", b && m ? ".." : "", m ? m->bytes : "");
 	}
 	files_clear(&base.files);
 	files_clear(&mine.files);
-	return status < 0 ? ward_fail(t->e, -status, "cannot read the refs of the private git directory") : 0;
+	return status < 0 ? ward_fail(t->e, -status,
+				      "cannot read the refs of the private git directory")
+			  : 0;
 }
 
 static int read_all(struct merge *m, const char *git_dir, const char *agreed)
@@ -298,7 +321,8 @@ int take_refs(struct take *t, const char *prefix)
 	auto_strv names = { 0 };
 	int status;
 
-	if (asprintf(&git_dir, "%s/%s", t->record.git_dir, prefix) < 0 || asprintf(&agreed, "%s.ward-refs", prefix) < 0)
+	if (asprintf(&git_dir, "%s/%s", t->record.git_dir, prefix) < 0 ||
+	    asprintf(&agreed, "%s.ward-refs", prefix) < 0)
 		return out_of_memory(t);
 	status = read_all(&m, git_dir, agreed);
 	if (status == 0)
@@ -307,7 +331,8 @@ int take_refs(struct take *t, const char *prefix)
 		if (!is_again(&names, i))
 			status = plan_ref(&m, names.items[i]);
 	if (status)
-		status = ward_fail(t->e, status < 0 ? -status : EIO, "cannot read the refs of %s", git_dir);
+		status = ward_fail(t->e, status < 0 ? -status : EIO, "cannot read the refs of %s",
+				   git_dir);
 	if (status == 0)
 		status = ref_moves_do(t, git_dir, &m.moves);
 	if (status == 0 && agree_on_moved(&m) < 0)

@@ -1,24 +1,27 @@
 /*
- * Moving refs of the host's. In: a list of refs with the values that the sandbox gave them. Out: those are moved whose objects the
- * host has. Runs in ward-git with the rights of the repository's owner.
+ * Moving refs of the host's. In: a list of refs with the values that the sandbox gave them. Out:
+ * those are moved whose objects the host has. Runs in ward-git with the rights of the repository's
+ * owner.
  *
- * All of them go in one transaction of git's. Where git refuses that, each half is tried, and so on: one bad ref among many costs
- * a few calls, not one call a ref, and does not keep the others back. Many bad ones end at a bound.
+ * All of them go in one transaction of git's. Where git refuses that, each half is tried, and so
+ * on: one bad ref among many costs a few calls, not one call a ref, and does not keep the others
+ * back. Many bad ones end at a bound.
  */
 #include "git/refs.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define TRIES_MAX 300		/* parts that are tried, in one taking */
-#define SYMBOLIC_MAX 50		/* symbolic refs are moved one by one */
+#define TRIES_MAX 300   /* parts that are tried, in one taking */
+#define SYMBOLIC_MAX 50 /* symbolic refs are moved one by one */
 
 static bool is_symbolic(const char *value)
 {
 	return value && strncmp(value, "ref: ", 5) == 0;
 }
 
-int ref_moves_add(struct ref_moves *m, const char *name, const char *old, const char *now, bool kept)
+int ref_moves_add(struct ref_moves *m, const char *name, const char *old, const char *now,
+		  bool kept)
 {
 	struct ref_move one = { .name = strdup(name), .old = old, .now = now, .kept = kept };
 
@@ -50,7 +53,11 @@ void ref_moves_clear(struct ref_moves *m)
 int ids_missing(const char *git_dir, const char *store, const struct buf *ids, struct buf *missing)
 {
 	static const char *const words[] = { "cat-file", "--batch-check=%(objectname)", NULL };
-	struct git_call call = { .git_dir = git_dir, .words = words, .input = ids->data, .input_n = ids->len, .store = store };
+	struct git_call call = { .git_dir = git_dir,
+				 .words = words,
+				 .input = ids->data,
+				 .input_n = ids->len,
+				 .store = store };
 	auto_buf answer = { 0 };
 	int status = ids->len ? git_call(&call, &answer) : 0;
 	char *rest = answer.data, *line;
@@ -67,10 +74,14 @@ int ids_missing(const char *git_dir, const char *store, const struct buf *ids, s
 /* Whether everything that ids which are there lead to is there, too. */
 static bool reach_all(const char *git_dir, const char *lines)
 {
-	/* not --all: another work tree's HEAD may lead nowhere for a moment; a ref of the host's may be broken */
-	static const char *const words[] = { "rev-list", "--objects", "--quiet", "--ignore-missing", "--stdin", "--not", "--glob=refs/*",
-					     NULL };
-	struct git_call call = { .git_dir = git_dir, .words = words, .input = lines, .input_n = strlen(lines) };
+	/* not --all: another work tree's HEAD may lead nowhere for a moment; a ref of the host's
+	 * may be broken */
+	static const char *const words[] = { "rev-list",         "--objects", "--quiet",
+					     "--ignore-missing", "--stdin",   "--not",
+					     "--glob=refs/*",    NULL };
+	struct git_call call = {
+		.git_dir = git_dir, .words = words, .input = lines, .input_n = strlen(lines)
+	};
 
 	return git_call(&call, NULL) == 0;
 }
@@ -80,15 +91,16 @@ bool ids_complete(const char *git_dir, const char *lines)
 	const struct buf ids = { .data = (char *)(uintptr_t)lines, .len = strlen(lines) };
 	auto_buf missing = { 0 };
 
-	return ids_missing(git_dir, NULL, &ids, &missing) == 0 && missing.len == 0 && reach_all(git_dir, lines);
+	return ids_missing(git_dir, NULL, &ids, &missing) == 0 && missing.len == 0 &&
+	       reach_all(git_dir, lines);
 }
 
 struct moving {
 	struct take *t;
 	const char *git_dir;
-	struct ref_move **items;	/* what is tried, borrowed */
+	struct ref_move **items; /* what is tried, borrowed */
 	size_t len;
-	size_t left;			/* behind the bound */
+	size_t left; /* behind the bound */
 };
 
 static void add_line(struct buf *lines, const struct ref_move *m)
@@ -106,9 +118,13 @@ static void add_line(struct buf *lines, const struct ref_move *m)
 /* One transaction. 0: moved; 1: git refuses. */
 static int move_range(struct moving *m, size_t from, size_t to)
 {
-	/* Thousands of refs are not flushed to the disk one by one: the view is there until all is done. Reflogs come from the sandbox. */
-	static const char *const words[] = { "-c", "core.fsync=-reference", "-c", "core.logAllRefUpdates=false", "update-ref",
-					     "--no-deref", "-m", "ward-import", "--stdin", NULL };
+	/* Thousands of refs are not flushed to the disk one by one: the view is there until all is
+	 * done. Reflogs come from the sandbox. */
+	static const char *const words[] = { "-c",         "core.fsync=-reference",
+					     "-c",         "core.logAllRefUpdates=false",
+					     "update-ref", "--no-deref",
+					     "-m",         "ward-import",
+					     "--stdin",    NULL };
 	struct git_call call = { .git_dir = m->git_dir, .words = words };
 	auto_buf lines = { 0 }, ids = { 0 };
 	int status;
@@ -144,14 +160,18 @@ static int try_range(struct moving *m, size_t from, size_t to)
 	if (status <= 0)
 		return status;
 	if (to - from == 1) {
-		say_note(m->t, "git: %s is not taken over: git refuses it, or objects that it leads to are missing", m->items[from]->name);
+		say_note(m->t,
+			 "git: %s is not taken over: git refuses it, or objects that it leads to "
+			 "are missing",
+			 m->items[from]->name);
 		return 0;
 	}
 	status = try_range(m, from, from + (to - from) / 2);
 	return status < 0 ? status : try_range(m, from + (to - from) / 2, to);
 }
 
-/* Takes off the list what cannot be moved anyway: the object is missing, or is no commit, which a branch must be. */
+/* Takes off the list what cannot be moved anyway: the object is missing, or is no commit, which a
+ * branch must be. */
 static int drop_hopeless(struct moving *m)
 {
 	static const char *const words[] = { "cat-file", "--batch-check=%(objecttype)", NULL };
@@ -175,9 +195,14 @@ static int drop_hopeless(struct moving *m)
 		const char *type = rest ? strsep(&rest, "\n") : "", *name = m->items[i]->name;
 
 		if (strchr(type, ' ') || !*type)
-			say_note(m->t, "git: %s is not taken over: objects that it leads to are missing", name);
+			say_note(m->t,
+				 "git: %s is not taken over: objects that it leads to are missing",
+				 name);
 		else if (strncmp(name, "refs/heads/", 11) == 0 && strcmp(type, "commit") != 0)
-			say_note(m->t, "git: %s is not taken over: a branch must lead to a commit, not to a %s", name, type);
+			say_note(m->t,
+				 "git: %s is not taken over: a branch must lead to a commit, not "
+				 "to a %s",
+				 name, type);
 		else
 			m->items[kept++] = m->items[i];
 	}
@@ -185,7 +210,8 @@ static int drop_hopeless(struct moving *m)
 	return 0;
 }
 
-/* Whether the ref is there and is no symbolic one itself: a chain of them may be a loop, and git fails in a repository that has one. */
+/* Whether the ref is there and is no symbolic one itself: a chain of them may be a loop, and git
+ * fails in a repository that has one. */
 static bool is_end(const struct moving *m, const char *name)
 {
 	const char *there[] = { "show-ref", "--verify", "--quiet", "--", name, NULL };
@@ -219,7 +245,8 @@ static int choose(struct moving *m, const struct ref_moves *all, bool deletes)
 {
 	m->len = 0;
 	for (size_t i = 0; i < all->len; i++)
-		if (!is_symbolic(all->items[i].now) && !is_symbolic(all->items[i].old) && !all->items[i].now == deletes)
+		if (!is_symbolic(all->items[i].now) && !is_symbolic(all->items[i].old) &&
+		    !all->items[i].now == deletes)
 			m->items[m->len++] = &all->items[i];
 	return 0;
 }
@@ -232,7 +259,7 @@ int ref_moves_do(struct take *t, const char *git_dir, struct ref_moves *all)
 	int status = items ? choose(&m, all, true) : -ENOMEM;
 
 	if (status == 0)
-		status = try_range(&m, 0, m.len);	/* first: a/b makes room for a */
+		status = try_range(&m, 0, m.len); /* first: a/b makes room for a */
 	if (status == 0)
 		status = choose(&m, all, false);
 	if (status == 0)

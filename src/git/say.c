@@ -1,4 +1,5 @@
-/* What the supervisor is told about a view: lines "VIEW\tKIND\tPATH\tTEXT\n", each field escaped. */
+/* What the supervisor is told about a view: lines "VIEW\tKIND\tPATH\tTEXT\n", each field
+ * escaped. */
 #include "git/git.h"
 
 #include <stdarg.h>
@@ -6,7 +7,8 @@
 
 #include "guard/guard_internal.h"
 
-#define REFUSED_MAX 200	/* of one view; what is refused behind them goes with the view, and its number is said */
+/* of one view; what is refused behind them goes with the view, and its number is said */
+#define REFUSED_MAX 200
 #define NOTES_MAX 50
 
 void say(struct take *t, const char *kind, const char *path, const char *text)
@@ -30,7 +32,7 @@ void say_note(struct take *t, const char *format, ...)
 	va_list args;
 
 	if (t->live)
-		return;	/* the end says it */
+		return; /* the end says it */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -43,8 +45,11 @@ void say_rest(struct take *t)
 
 	t->noted = 0;
 	if (refused > REFUSED_MAX)
-		say_note(t, "git: and %zu more files of the private git directory of %s are not taken over", refused - REFUSED_MAX,
-			 t->record.git_dir);
+		say_note(t,
+			 "git: and %zu more files of the private git directory of %s are not taken "
+			 "over",
+			 refused - REFUSED_MAX, t->record.git_dir);
 	if (noted > NOTES_MAX)
-		say_note(t, "git: and %zu more notes about %s", noted - NOTES_MAX, t->record.git_dir);
+		say_note(t, "git: and %zu more notes about %s", noted - NOTES_MAX,
+			 t->record.git_dir);
 }

@@ -1,10 +1,11 @@
 /*
- * Files that stand for themselves: HEAD, what a merge, rebase or bisect leaves while it is under way. In: the
- * files of both sides, as they had them last and have them now. Out: replaced files, written as git writes them. Runs in ward-git
- * with the rights of the repository's owner.
+ * Files that stand for themselves: HEAD, what a merge, rebase or bisect leaves while it is under
+ * way. In: the files of both sides, as they had them last and have them now. Out: replaced files,
+ * written as git writes them. Runs in ward-git with the rights of the repository's owner.
  *
- * What only the sandbox changed goes to the host, what only the host changed goes to the view while the sandbox runs. Where both
- * changed a file the host's stays. index.c decides about indexes before refs are moved.
+ * What only the sandbox changed goes to the host, what only the host changed goes to the view while
+ * the sandbox runs. Where both changed a file the host's stays. index.c decides about indexes
+ * before refs are moved.
  */
 #include "git/git.h"
 
@@ -38,10 +39,12 @@ int agree(struct take *t, const char *path, const struct file *f)
 	return files_set(&t->base, path, f->bytes ? f->bytes : "", f->n) < 0 ? out_of_memory(t) : 0;
 }
 
-/* Directories in which git keeps nothing but state: an empty one would look like an operation under way. */
+/* Directories in which git keeps nothing but state: an empty one would look like an operation under
+ * way. */
 static void remove_empty(struct take *t, const char *path)
 {
-	static const char *const states[] = { "rebase-merge", "rebase-apply", "sequencer", "NOTES_MERGE_WORKTREE" };
+	static const char *const states[] = { "rebase-merge", "rebase-apply", "sequencer",
+					      "NOTES_MERGE_WORKTREE" };
 	auto_free char *dir = strdup(path);
 	char *slash = dir ? strrchr(dir, '/') : NULL;
 	const char *name;
@@ -55,7 +58,9 @@ static void remove_empty(struct take *t, const char *path)
 		if (strcmp(name, states[i]) == 0)
 			(void)unlinkat(t->host_fd, dir, AT_REMOVEDIR);
 	if (strncmp(dir, "worktrees/", 10) == 0) {
-		static const char *const subs[] = { "logs", "refs/bisect", "refs/worktree", "refs/rewritten", "refs", "" };
+		static const char *const subs[] = { "logs",          "refs/bisect",
+						    "refs/worktree", "refs/rewritten",
+						    "refs",          "" };
 
 		slash = strchr(dir + 10, '/');
 		if (slash)
@@ -71,18 +76,22 @@ static void remove_empty(struct take *t, const char *path)
 	}
 }
 
-/* Whether trying again later may help. Anything else is a name that the sandbox chose, and is not worth keeping the view for. */
+/* Whether trying again later may help. Anything else is a name that the sandbox chose, and is not
+ * worth keeping the view for. */
 static bool is_host_trouble(int status)
 {
-	return status == -ENOSPC || status == -EDQUOT || status == -EIO || status == -EROFS || status == -EACCES || status == -EBUSY;
+	return status == -ENOSPC || status == -EDQUOT || status == -EIO || status == -EROFS ||
+	       status == -EACCES || status == -EBUSY;
 }
 
 int write_host(struct take *t, const char *path, const struct file *f)
 {
-	int status = file_write(t->host_fd, path, f ? (f->bytes ? f->bytes : "") : NULL, f ? f->n : 0, &t->wait_ms);
+	int status = file_write(t->host_fd, path, f ? (f->bytes ? f->bytes : "") : NULL,
+				f ? f->n : 0, &t->wait_ms);
 
 	if (status < 0) {
-		say_note(t, "git: %s could not be written on the host: %s", path, strerror(-status));
+		say_note(t, "git: %s could not be written on the host: %s", path,
+			 strerror(-status));
 		t->failed |= is_host_trouble(status) && !t->live;
 		return 1;
 	}
@@ -95,15 +104,17 @@ int pull(struct take *t, const char *path, const struct file *theirs)
 {
 	if (!t->live)
 		return 0;
-	if (file_write(t->view_fd, path, theirs ? (theirs->bytes ? theirs->bytes : "") : NULL, theirs ? theirs->n : 0, NULL) < 0)
-		return 0;	/* the sandbox is in the way; the end of the run decides */
+	if (file_write(t->view_fd, path, theirs ? (theirs->bytes ? theirs->bytes : "") : NULL,
+		       theirs ? theirs->n : 0, NULL) < 0)
+		return 0; /* the sandbox is in the way; the end of the run decides */
 	return agree(t, path, theirs);
 }
 
 static bool is_elsewhere(const struct git_place *place)
 {
-	return (place->form == GIT_FORM_REF && place->kind != GIT_DIR_WORKTREE) || place->form == GIT_FORM_PACKED_REFS ||
-	       place->form == GIT_FORM_REFLOG || place->form == GIT_FORM_INDEX || place->form == GIT_FORM_CONFIG;
+	return (place->form == GIT_FORM_REF && place->kind != GIT_DIR_WORKTREE) ||
+	       place->form == GIT_FORM_PACKED_REFS || place->form == GIT_FORM_REFLOG ||
+	       place->form == GIT_FORM_INDEX || place->form == GIT_FORM_CONFIG;
 }
 
 static bool is_taken(const struct take *t, const char *path, const struct git_place *place)
@@ -124,8 +135,8 @@ static bool is_symbolic_there(const char *git_dir, const char *name, size_t n)
 	return !ref || git_call(&call, NULL) != 1;
 }
 
-/* A HEAD that holds an id must hold one that is there, and one that names a branch must not name a symbolic ref: git refuses to work
- * otherwise. */
+/* A HEAD that holds an id must hold one that is there, and one that names a branch must not name a
+ * symbolic ref: git refuses to work otherwise. */
 static bool leads_somewhere(struct take *t, const char *path, const struct file *head)
 {
 	auto_free char *git_dir = NULL;
@@ -135,7 +146,8 @@ static bool leads_somewhere(struct take *t, const char *path, const struct file 
 
 	kind = git_head_read(head->bytes, head->n, t->hash, &id, &n);
 	if (repository_of(t, path, &git_dir) == 0 &&
-	    (kind == GIT_REF_ID ? ids_complete(git_dir, head->bytes) : !is_symbolic_there(git_dir, id, n)))
+	    (kind == GIT_REF_ID ? ids_complete(git_dir, head->bytes)
+				: !is_symbolic_there(git_dir, id, n)))
 		return true;
 	say_note(t, "git: %s is not taken over: it leads nowhere", path);
 	return false;
@@ -163,7 +175,9 @@ static int merge_file(struct take *t, const char *path)
 		return agree(t, path, v);
 	if (!files_equal(h, b)) {
 		if (place.treat != GIT_TREAT_ADMIT || place.form == GIT_FORM_HEAD)
-			say_note(t, "git: %s changed on the host and in the sandbox; the host's stays", path);
+			say_note(t,
+				 "git: %s changed on the host and in the sandbox; the host's stays",
+				 path);
 		return 0;
 	}
 	if (place.form == GIT_FORM_HEAD && v && !leads_somewhere(t, path, v))
@@ -185,7 +199,8 @@ int for_each_path(struct take *t, int (*fn)(struct take *t, const char *path), b
 	if (paths.failed)
 		return out_of_memory(t);
 	for (size_t i = 0; i < paths.len && status >= 0; i++) {
-		struct git_place place = git_path_find(paths.items[i], GIT_DIR_MAIN, t->hash, false);
+		struct git_place place =
+			git_path_find(paths.items[i], GIT_DIR_MAIN, t->hash, false);
 
 		if ((place.form == GIT_FORM_REFLOG) == logs)
 			status = fn(t, paths.items[i]);
@@ -197,10 +212,13 @@ int take_state(struct take *t)
 {
 	int status = for_each_path(t, merge_file, false);
 
-	for (size_t i = 0; i < t->view.len && status >= 0; i++)	/* a split index is read with its shared part */
-		if (strstr(t->view.items[i].path, "sharedindex.") && t->indexes.len && !files_find(&t->base, t->view.items[i].path))
+	/* a split index is read with its shared part */
+	for (size_t i = 0; i < t->view.len && status >= 0; i++)
+		if (strstr(t->view.items[i].path, "sharedindex.") && t->indexes.len &&
+		    !files_find(&t->base, t->view.items[i].path))
 			status = write_host(t, t->view.items[i].path, &t->view.items[i]);
 	for (size_t i = 0; i < t->indexes.len && status >= 0; i++)
-		status = write_host(t, t->indexes.items[i], files_find(&t->view, t->indexes.items[i]));
+		status = write_host(t, t->indexes.items[i],
+				    files_find(&t->view, t->indexes.items[i]));
 	return status < 0 ? status : 0;
 }

@@ -1,9 +1,11 @@
 /*
- * Taking over one view. In: its directory in ward's state. Out: the host's repository has what the sandbox did, as far as it is of
- * an ordinary form; the supervisor is told the rest. Runs in ward-git with the rights of the repository's owner.
+ * Taking over one view. In: its directory in ward's state. Out: the host's repository has what the
+ * sandbox did, as far as it is of an ordinary form; the supervisor is told the rest. Runs in
+ * ward-git with the rights of the repository's owner.
  *
- * In this order: what the sandbox has, its objects, its refs, then HEAD, index and state, then reflogs and configuration. Each step
- * can be done again: a run that is killed in between is finished by another one.
+ * In this order: what the sandbox has, its objects, its refs, then HEAD, index and state, then
+ * reflogs and configuration. Each step can be done again: a run that is killed in between is
+ * finished by another one.
  */
 #include "git/git.h"
 
@@ -15,7 +17,7 @@
 #include "base/io.h"
 
 #define BASE_MAX ((size_t)2 << 30)
-#define LOCKS_MS 5000	/* to wait for locks of the host's, in one taking */
+#define LOCKS_MS 5000 /* to wait for locks of the host's, in one taking */
 
 static int add_base(void *ctx, const char *path, const char *bytes, size_t n)
 {
@@ -39,13 +41,17 @@ static int open_take(struct take *t)
 		status = git_view_base_read(buf_text(&base), base.len, add_base, &t->base);
 	files_sort(&t->base);
 	if (status < 0)
-		return ward_fail(t->e, -status, "cannot read the private git directory %s: %s", t->dir, strerror(-status));
-	t->view_fd = openat(t->dir_fd, GIT_VIEW_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		return ward_fail(t->e, -status, "cannot read the private git directory %s: %s",
+				 t->dir, strerror(-status));
+	t->view_fd =
+		openat(t->dir_fd, GIT_VIEW_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	t->host_fd = open(t->record.git_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (t->view_fd < 0 || t->host_fd < 0 || fstat(t->host_fd, &st) < 0)
-		return ward_fail_errno(t->e, "cannot open %s", t->view_fd < 0 ? t->dir : t->record.git_dir);
+		return ward_fail_errno(t->e, "cannot open %s",
+				       t->view_fd < 0 ? t->dir : t->record.git_dir);
 	if (st.st_dev != t->record.device || st.st_ino != t->record.inode)
-		return ward_fail(t->e, ESTALE, "%s was replaced while the sandbox ran", t->record.git_dir);
+		return ward_fail(t->e, ESTALE, "%s was replaced while the sandbox ran",
+				 t->record.git_dir);
 	return 0;
 }
 
@@ -56,11 +62,14 @@ static int write_base(struct take *t)
 	int status;
 
 	for (size_t i = 0; i < t->base.len; i++)
-		git_view_base_add(&text, t->base.items[i].path, t->base.items[i].bytes, t->base.items[i].n);
+		git_view_base_add(&text, t->base.items[i].path, t->base.items[i].bytes,
+				  t->base.items[i].n);
 	if (text.failed)
 		return ward_fail(t->e, ENOMEM, "out of memory");
 	status = file_write(t->dir_fd, GIT_VIEW_BASE, buf_text(&text), text.len, &t->wait_ms);
-	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s", strerror(-status)) : 0;
+	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s",
+				      strerror(-status))
+			  : 0;
 }
 
 /* Refs by name, everything else in one line. */
@@ -76,9 +85,11 @@ static int show_all(struct take *t)
 	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
 		status = show_refs(t, t->repositories.items[i]);
 	for (size_t i = 0; i < t->view.len && !rest; i++) {
-		struct git_place place = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
+		struct git_place place =
+			git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
 
-		rest = place.form != GIT_FORM_REF && place.form != GIT_FORM_PACKED_REFS && place.form != GIT_FORM_REFLOG &&
+		rest = place.form != GIT_FORM_REF && place.form != GIT_FORM_PACKED_REFS &&
+		       place.form != GIT_FORM_REFLOG &&
 		       !files_equal(&t->view.items[i], files_find(&t->base, t->view.items[i].path));
 	}
 	if (rest && status >= 0)
@@ -97,8 +108,9 @@ int go_on(struct take *t, const char *prefix, int status)
 
 static int take_all(struct take *t)
 {
-	static int (*const before[])(struct take *) = { open_take, scan_view, check_places, list_repositories, take_objects,
-							       take_indexes };
+	static int (*const before[])(struct take *) = { open_take,    scan_view,
+							check_places, list_repositories,
+							take_objects, take_indexes };
 	static int (*const after[])(struct take *) = { take_state, take_logs, take_configs };
 	int status = 0;
 
@@ -114,14 +126,24 @@ static int take_all(struct take *t)
 	return status < 0 ? status : 0;
 }
 
-int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, struct buf *out, struct ward_err *e)
+int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, struct buf *out,
+	      struct ward_err *e)
 {
-	struct take t = { .number = number, .dir = dir, .dir_fd = dir_fd, .view_fd = -1, .host_fd = -1, .out = out,
-			  .live = how == TAKE_LIVE, .shows = how == TAKE_SHOW, .wait_ms = LOCKS_MS, .e = e };
+	struct take t = { .number = number,
+			  .dir = dir,
+			  .dir_fd = dir_fd,
+			  .view_fd = -1,
+			  .host_fd = -1,
+			  .out = out,
+			  .live = how == TAKE_LIVE,
+			  .shows = how == TAKE_SHOW,
+			  .wait_ms = LOCKS_MS,
+			  .e = e };
 	int status = how == TAKE_SHOW ? show_all(&t) : take_all(&t);
 
 	if (status == 0 && t.failed)
-		status = ward_fail(e, EIO, "something could not be written into %s", t.record.git_dir);
+		status = ward_fail(e, EIO, "something could not be written into %s",
+				   t.record.git_dir);
 	own_close_fd(&t.view_fd);
 	own_close_fd(&t.host_fd);
 	git_view_record_clear(&t.record);

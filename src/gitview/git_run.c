@@ -1,10 +1,12 @@
 /*
- * Taking over what a sandbox did with git. In: the private git directories of a run. Out: the host's repositories have the
- * commits, references and state of the sandbox as far as they are of an ordinary form; everything else is in the quarantine.
- * Runs in the supervisor, which only starts ward-git (src/git) and believes what that says.
+ * Taking over what a sandbox did with git. In: the private git directories of a run. Out: the
+ * host's repositories have the commits, references and state of the sandbox as far as they are of
+ * an ordinary form; everything else is in the quarantine. Runs in the supervisor, which only starts
+ * ward-git (src/git) and believes what that says.
  *
- * ward-git is told to finish by one byte. Where its end of the socket closes without one, the supervisor was killed: ward-git
- * ends, and `ward recover`, which finishes the run, starts another one. It answers with lines "VIEW\tKIND\tPATH\tTEXT\n".
+ * ward-git is told to finish by one byte. Where its end of the socket closes without one, the
+ * supervisor was killed: ward-git ends, and `ward recover`, which finishes the run, starts another
+ * one. It answers with lines "VIEW\tKIND\tPATH\tTEXT\n".
  */
 #include "gitview/git_run.h"
 
@@ -47,7 +49,8 @@ struct taking {
 static int start(const struct strv *dirs, const char *how, struct git_run *ret, struct ward_err *e)
 {
 	char mode[16], *words[WORDS_MAX] = { (char[]){ "ward-git" }, mode };
-	char *env[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/usr/local/bin:/sbin:/bin" }, (char[]){ "LC_ALL=C" }, NULL };
+	char *env[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/usr/local/bin:/sbin:/bin" },
+			(char[]){ "LC_ALL=C" }, NULL };
 	auto_fd own = program_open("ward-git", e);
 	struct program p = { .fd = own, .argv = words, .envp = env, .fd_count = 1 };
 	int pair[2], status;
@@ -100,32 +103,48 @@ static int finish(struct git_run *run, struct buf *answer, struct ward_err *e)
 		;
 	if (status == 0 && (!WIFEXITED(code) || WEXITSTATUS(code) != 0))
 		status = -EIO;
-	return status < 0 ? ward_fail(e, -status, "ward-git could not take over what the sandbox did with git") : 0;
+	return status < 0 ? ward_fail(e, -status,
+				      "ward-git could not take over what the sandbox did with git")
+			  : 0;
 }
 
-/* Puts PATH of a view into the quarantine, as a part of the git directory that the view stands for. */
+/* Puts PATH of a view into the quarantine, as a part of the git directory that the view stands
+ * for. */
 static int set_aside(struct taking *t, size_t view, const char *path, const char *why)
 {
 	struct git_view_record r = { 0 };
 	auto_buf text = { 0 }, shown = { 0 }, in_view = { 0 };
-	auto_fd state = store_open(t->e), dir = open(t->dirs->items[view], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), parent = -1;
-	struct store_sink sink = { .state_fd = state, .run_id = t->run_id, .workspace = t->workspace, .root_index = 1000 + view,
-				   .dir_fd = -1, .index_fd = -1 };
+	auto_fd state = store_open(t->e),
+		dir = open(t->dirs->items[view], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+		parent = -1;
+	struct store_sink sink = { .state_fd = state,
+				   .run_id = t->run_id,
+				   .workspace = t->workspace,
+				   .root_index = 1000 + view,
+				   .dir_fd = -1,
+				   .index_fd = -1 };
 	struct guard_sink face = store_sink_face(&sink);
 	const char *name;
-	int status = state < 0 ? state : dir < 0 ? -errno : io_read_file(dir, GIT_VIEW_RECORD, 1u << 20, &text);
+	int status = state < 0 ? state
+		     : dir < 0 ? -errno
+			       : io_read_file(dir, GIT_VIEW_RECORD, 1u << 20, &text);
 
 	if (status == 0)
 		status = git_view_record_read(buf_text(&text), text.len, &r);
 	if (status < 0)
-		return ward_fail(t->e, -status, "cannot read the record of a private git directory");
+		return ward_fail(t->e, -status,
+				 "cannot read the record of a private git directory");
 	sink.root = r.host_root;
 	if (strlen(r.git_dir) > strlen(r.host_root))
 		buf_printf(&shown, "%s/", r.git_dir + strlen(r.host_root) + 1);
 	buf_puts(&shown, path);
 	buf_printf(&in_view, GIT_VIEW_DIR "/%s", path);
-	parent = shown.failed || in_view.failed ? -ENOMEM : guard_open_parent(dir, in_view.data, 0700, &name, t->e);
-	status = parent < 0 ? parent : guard_quarantine_one(&face, parent, name, shown.data, why, t->moved, t->e);
+	parent = shown.failed || in_view.failed
+			 ? -ENOMEM
+			 : guard_open_parent(dir, in_view.data, 0700, &name, t->e);
+	status = parent < 0 ? parent
+			    : guard_quarantine_one(&face, parent, name, shown.data, why, t->moved,
+						   t->e);
 	store_sink_close(&sink);
 	git_view_record_clear(&r);
 	return status;
@@ -134,7 +153,8 @@ static int set_aside(struct taking *t, size_t view, const char *path, const char
 /* One line of the answer: "VIEW\tKIND\tPATH\tTEXT". */
 static int take_line(struct taking *t, char *line)
 {
-	char *number = strsep(&line, "\t"), *kind = strsep(&line, "\t"), *path = strsep(&line, "\t");
+	char *number = strsep(&line, "\t"), *kind = strsep(&line, "\t"),
+	     *path = strsep(&line, "\t");
 	size_t view = strtoul(number, NULL, 10);
 
 	if (!kind || !path || !line || view >= t->dirs->len)
@@ -176,13 +196,17 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 {
 	struct git_views *v = p->views;
 	struct ward_err e = { 0 };
-	struct taking t = { .run_id = p->run_id, .workspace = p->workspace, .dirs = v ? &v->dirs : NULL, .moved = &r->quarantine,
-			    .notes = &r->notes, .e = &e };
+	struct taking t = { .run_id = p->run_id,
+			    .workspace = p->workspace,
+			    .dirs = v ? &v->dirs : NULL,
+			    .moved = &r->quarantine,
+			    .notes = &r->notes,
+			    .e = &e };
 	struct git_run now = { 0 };
 	int status = 0;
 
 	if (v && v->kept && !any_changed(&v->dirs))
-		v->kept = false;	/* the review has nothing of git's */
+		v->kept = false; /* the review has nothing of git's */
 	if (!v || v->kept || v->dirs.len == 0)
 		return;
 	if (!run && any_changed(&v->dirs)) {
@@ -195,12 +219,16 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 		free(run);
 	if (status >= 0)
 		return;
-	v->kept = true;	/* nothing is lost: `ward recover` tries again */
-	strv_addf(&r->notes, "what the sandbox did with git is not taken over yet: %s; it lies in %s", e.why, v->path);
+	v->kept = true; /* nothing is lost: `ward recover` tries again */
+	strv_addf(&r->notes,
+		  "what the sandbox did with git is not taken over yet: %s; it lies in %s", e.why,
+		  v->path);
 	if (!r->error.code) {
 		r->error = e;
 		ward_wrap(&r->error, "taking over what the sandbox did with git");
-		ward_remedy(&r->error, "`ward recover` tries again; the sandbox's git directory lies in %s", v->path);
+		ward_remedy(&r->error,
+			    "`ward recover` tries again; the sandbox's git directory lies in %s",
+			    v->path);
 	}
 }
 
@@ -246,7 +274,10 @@ int git_views_remove(const char *run_id, struct ward_err *e)
 		return status;
 	buf_printf(&path, "%s/" GIT_VIEWS "/%s", state, run_id);
 	status = path.failed ? -ENOMEM : remove_tree(path.data);
-	return status < 0 ? ward_fail(e, -status, "cannot remove the private git directories of %s: %s", run_id, strerror(-status)) : 0;
+	return status < 0 ? ward_fail(e, -status,
+				      "cannot remove the private git directories of %s: %s", run_id,
+				      strerror(-status))
+			  : 0;
 }
 
 bool git_views_changed(const char *run_id)
@@ -257,10 +288,16 @@ bool git_views_changed(const char *run_id)
 	return list_views(run_id, &dirs, NULL, &ignored) == 0 && any_changed(&dirs);
 }
 
-int git_run_finish(const char *run_id, const char *workspace, struct strv *moved, struct strv *notes, struct ward_err *e)
+int git_run_finish(const char *run_id, const char *workspace, struct strv *moved,
+		   struct strv *notes, struct ward_err *e)
 {
 	auto_strv dirs = { 0 };
-	struct taking t = { .run_id = run_id, .workspace = workspace, .dirs = &dirs, .moved = moved, .notes = notes, .e = e };
+	struct taking t = { .run_id = run_id,
+			    .workspace = workspace,
+			    .dirs = &dirs,
+			    .moved = moved,
+			    .notes = notes,
+			    .e = e };
 	struct git_run now = { 0 };
 	auto_fd lock = -1;
 	int status = list_views(run_id, &dirs, &lock, e);
@@ -297,17 +334,23 @@ void git_views_tidy(void)
 	struct ward_err ignored = { 0 };
 	auto_strv moved = { 0 }, notes = { 0 };
 	auto_fd state = store_open(&ignored);
-	int fd = state < 0 ? -1 : openat(state, GIT_VIEWS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = state < 0 ? -1
+			   : openat(state, GIT_VIEWS,
+				    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
 
 	if (fd >= 0 && !list)
 		close(fd);
 	for (struct dirent *entry = list ? readdir(list) : NULL; entry; entry = readdir(list)) {
-		auto_fd one = entry->d_name[0] == '.' ? -1 : openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		auto_fd one = entry->d_name[0] == '.'
+				      ? -1
+				      : openat(fd, entry->d_name,
+					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 		if (one < 0 || flock(one, LOCK_EX | LOCK_NB) < 0 || is_wanted(entry->d_name))
 			continue;
 		flock(one, LOCK_UN);
-		(void)!git_run_finish(entry->d_name, "", &moved, &notes, &ignored);	/* the next `ward recover` tries again */
+		/* the next `ward recover` tries again */
+		(void)!git_run_finish(entry->d_name, "", &moved, &notes, &ignored);
 	}
 }

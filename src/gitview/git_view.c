@@ -1,12 +1,15 @@
 /*
- * Making a private git directory. In: a repository of the host's that a sandbox may work in. Out: a copy of its references,
- * configuration, index and state, and the list of directories that are lent read-only (objects, large file stores). Runs in the
- * supervisor with the user's rights before the sandbox starts.
+ * Making a private git directory. In: a repository of the host's that a sandbox may work in. Out: a
+ * copy of its references, configuration, index and state, and the list of directories that are lent
+ * read-only (objects, large file stores). Runs in the supervisor with the user's rights before the
+ * sandbox starts.
  *
- * The host's repository is trusted, but files in it may change meanwhile: each is opened once, without following links, and only
- * regular files are copied. Links are copied as links: inside they lead nowhere but inside. Sample hooks are left out.
+ * The host's repository is trusted, but files in it may change meanwhile: each is opened once,
+ * without following links, and only regular files are copied. Links are copied as links: inside
+ * they lead nowhere but inside. Sample hooks are left out.
  *
- * Every small file is also kept in the base, so that what the sandbox did and what the host did since can be told apart.
+ * Every small file is also kept in the base, so that what the sandbox did and what the host did
+ * since can be told apart.
  */
 #include "gitview/git_view.h"
 
@@ -30,13 +33,14 @@ struct copying {
 	const struct git_view_source *source;
 	struct strv *lent;
 	int base_fd;
-	struct buf base;	/* what is not written yet */
-	struct buf path;	/* of the directory that is being copied, in the git directory */
+	struct buf base; /* what is not written yet */
+	struct buf path; /* of the directory that is being copied, in the git directory */
 	uint64_t bytes;
 	struct ward_err *e;
 };
 
-/* Directories that are lent instead of copied: name, directly in a repository, and where the view shows them. */
+/* Directories that are lent instead of copied: name, directly in a repository, and where the view
+ * shows them. */
 static const struct {
 	const char *name, *shown;
 } lent_dirs[] = {
@@ -61,14 +65,15 @@ bool git_view_suits(int git_fd)
 {
 	struct stat st;
 
-	return fstatat(git_fd, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && is_dir(git_fd, "objects") &&
-	       is_dir(git_fd, "refs") && !is_dir(git_fd, "reftable");
+	return fstatat(git_fd, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       is_dir(git_fd, "objects") && is_dir(git_fd, "refs") && !is_dir(git_fd, "reftable");
 }
 
 static int give(struct copying *c, int fd)
 {
 	if (c->source->chown && fchown(fd, c->source->uid, c->source->gid) < 0)
-		return ward_fail_errno(c->e, "cannot give away a file of the private git directory");
+		return ward_fail_errno(c->e,
+				       "cannot give away a file of the private git directory");
 	return 0;
 }
 
@@ -89,23 +94,30 @@ static int make_dir(struct copying *c, int to_fd, const char *name)
 	return fd;
 }
 
-static int write_file(struct copying *c, int to_fd, const char *name, const char *bytes, size_t n, mode_t mode)
+static int write_file(struct copying *c, int to_fd, const char *name, const char *bytes, size_t n,
+		      mode_t mode)
 {
-	auto_fd fd = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	auto_fd fd =
+		openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	int status = fd < 0 ? -errno : io_write_all(fd, bytes, n);
 
 	if (status < 0)
-		return ward_fail(c->e, -status, "cannot write %s of the private git directory: %s", name, strerror(-status));
+		return ward_fail(c->e, -status, "cannot write %s of the private git directory: %s",
+				 name, strerror(-status));
 	return give(c, fd);
 }
 
 /* Writes what was added to the base since. */
 static int write_base(struct copying *c)
 {
-	int status = c->base.failed ? -ENOMEM : io_write_all(c->base_fd, buf_text(&c->base), c->base.len);
+	int status = c->base.failed ? -ENOMEM
+				    : io_write_all(c->base_fd, buf_text(&c->base), c->base.len);
 
 	c->base.len = 0;
-	return status < 0 ? ward_fail(c->e, -status, "cannot write the base of the private git directory: %s", strerror(-status)) : 0;
+	return status < 0 ? ward_fail(c->e, -status,
+				      "cannot write the base of the private git directory: %s",
+				      strerror(-status))
+			  : 0;
 }
 
 /* Copies the first size bytes of a file, in the kernel where it can do that. */
@@ -120,28 +132,38 @@ static int copy_bytes(struct copying *c, int from, int to, off_t size)
 		char bytes[65536];
 		int status;
 
-		n = pread(from, bytes, size - at < (off_t)sizeof(bytes) ? (size_t)(size - at) : sizeof(bytes), at);
+		n = pread(from, bytes,
+			  size - at < (off_t)sizeof(bytes) ? (size_t)(size - at) : sizeof(bytes),
+			  at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return ward_fail(c->e, n == 0 ? EAGAIN : errno, "%s of the repository %s", c->path.data,
-					 n == 0 ? "became shorter while it was copied" : "cannot be read");
+			return ward_fail(c->e, n == 0 ? EAGAIN : errno, "%s of the repository %s",
+					 c->path.data,
+					 n == 0 ? "became shorter while it was copied"
+						: "cannot be read");
 		status = io_write_all(to, bytes, (size_t)n);
 		if (status < 0)
-			return ward_fail(c->e, -status, "cannot write the private git directory: %s", strerror(-status));
+			return ward_fail(c->e, -status,
+					 "cannot write the private git directory: %s",
+					 strerror(-status));
 		at += n;
 	}
 	return 0;
 }
 
-/* Copies a large file, an index mostly, into the view and, if it is not too large, into the base. */
-static int copy_large(struct copying *c, int from, int to_fd, const char *name, const struct stat *st)
+/* Copies a large file, an index mostly, into the view and, if it is not too large, into the
+ * base. */
+static int copy_large(struct copying *c, int from, int to_fd, const char *name,
+		      const struct stat *st)
 {
-	auto_fd to = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (st->st_mode & 0777) | 0600);
+	auto_fd to = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    (st->st_mode & 0777) | 0600);
 	int status = 0;
 
 	if (to < 0)
-		return ward_fail_errno(c->e, "cannot make %s of the private git directory", c->path.data);
+		return ward_fail_errno(c->e, "cannot make %s of the private git directory",
+				       c->path.data);
 	if (st->st_size <= BASE_FILE_MAX) {
 		git_view_base_head(&c->base, c->path.data, (size_t)st->st_size);
 		status = write_base(c);
@@ -156,28 +178,33 @@ static int copy_large(struct copying *c, int from, int to_fd, const char *name, 
 /* Copies a file of the path c->path. Only what is too large for the base is not in it. */
 static int copy_file(struct copying *c, int from_fd, int to_fd, const char *name)
 {
-	auto_fd from = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd from =
+		openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_buf bytes = { 0 };
 	struct stat st;
 	int status;
 
 	if (from < 0 && (errno == ENOENT || errno == ELOOP))
-		return 0;	/* removed this moment */
+		return 0; /* removed this moment */
 	if (from < 0 || fstat(from, &st) < 0)
 		return ward_fail_errno(c->e, "cannot read %s of the repository", c->path.data);
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	c->bytes += (uint64_t)st.st_size;
 	if (c->bytes > COPY_MAX)
-		return ward_fail(c->e, E2BIG, "the git directory holds more than 1 GiB beside its objects");
+		return ward_fail(c->e, E2BIG,
+				 "the git directory holds more than 1 GiB beside its objects");
 	if (st.st_size > LARGE)
 		return copy_large(c, from, to_fd, name, &st);
 	status = io_read_all(from, BASE_FILE_MAX, &bytes);
 	if (status < 0)
-		return ward_fail(c->e, -status, "cannot read %s of the repository: %s", c->path.data, strerror(-status));
+		return ward_fail(c->e, -status, "cannot read %s of the repository: %s",
+				 c->path.data, strerror(-status));
 	git_view_base_add(&c->base, c->path.data, buf_text(&bytes), bytes.len);
 	status = c->base.len > LARGE ? write_base(c) : 0;
-	return status < 0 ? status : write_file(c, to_fd, name, buf_text(&bytes), bytes.len, (st.st_mode & 0777) | 0600);
+	return status < 0 ? status
+			  : write_file(c, to_fd, name, buf_text(&bytes), bytes.len,
+				       (st.st_mode & 0777) | 0600);
 }
 
 static int copy_link(struct copying *c, int from_fd, int to_fd, const char *name)
@@ -189,9 +216,12 @@ static int copy_link(struct copying *c, int from_fd, int to_fd, const char *name
 		return 0;
 	target[n] = '\0';
 	if (symlinkat(target, to_fd, name) < 0)
-		return ward_fail_errno(c->e, "cannot make the link %s of the private git directory", c->path.data);
-	if (c->source->chown && fchownat(to_fd, name, c->source->uid, c->source->gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return ward_fail_errno(c->e, "cannot give away a link of the private git directory");
+		return ward_fail_errno(c->e, "cannot make the link %s of the private git directory",
+				       c->path.data);
+	if (c->source->chown &&
+	    fchownat(to_fd, name, c->source->uid, c->source->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return ward_fail_errno(c->e,
+				       "cannot give away a link of the private git directory");
 	return 0;
 }
 
@@ -206,7 +236,9 @@ static int make_objects(struct copying *c, int to_fd)
 	if (info < 0)
 		return info;
 	pack = make_dir(c, objects, "pack");
-	return pack < 0 ? pack : write_file(c, info, "alternates", ALTERNATES, sizeof(ALTERNATES) - 1, 0644);
+	return pack < 0 ? pack
+			: write_file(c, info, "alternates", ALTERNATES, sizeof(ALTERNATES) - 1,
+				     0644);
 }
 
 /* 1: the directory name of a repository is lent, and its place is made. */
@@ -222,7 +254,8 @@ static int lend_dir(struct copying *c, int from_fd, int to_fd, const char *name)
 		point = make_dir(c, to_fd, lent_dirs[i].shown);
 		if (point < 0)
 			return point;
-		strv_addf(c->lent, "%.*s%s\n%s", (int)parent, c->path.data, lent_dirs[i].shown, c->path.data);
+		strv_addf(c->lent, "%.*s%s\n%s", (int)parent, c->path.data, lent_dirs[i].shown,
+			  c->path.data);
 		if (c->lent->failed)
 			return out_of_memory(c);
 		return i == 0 && make_objects(c, to_fd) < 0 ? -c->e->code : 1;
@@ -234,14 +267,17 @@ static bool is_left_out(const char *dir, const char *name)
 {
 	size_t n = strlen(name), d = strlen(dir);
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, GIT_VIEW_OBJECTS) == 0)
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    strcmp(name, GIT_VIEW_OBJECTS) == 0)
 		return true;
-	return n > 7 && strcmp(name + n - 7, ".sample") == 0 && d >= 5 && strcmp(dir + d - 5, "hooks") == 0;
+	return n > 7 && strcmp(name + n - 7, ".sample") == 0 && d >= 5 &&
+	       strcmp(dir + d - 5, "hooks") == 0;
 }
 
 static int copy_dir(struct copying *c, int from_fd, int to_fd, unsigned depth);
 
-static int copy_entry(struct copying *c, int from_fd, int to_fd, const struct dirent *entry, bool repository, unsigned depth)
+static int copy_entry(struct copying *c, int from_fd, int to_fd, const struct dirent *entry,
+		      bool repository, unsigned depth)
 {
 	const char *name = entry->d_name;
 	auto_fd from = -1, to = -1;
@@ -283,7 +319,8 @@ static int copy_dir(struct copying *c, int from_fd, int to_fd, unsigned depth)
 		if (is_left_out(buf_text(&c->path), entry->d_name))
 			continue;
 		buf_printf(&c->path, "%s%s", len ? "/" : "", entry->d_name);
-		status = c->path.failed ? out_of_memory(c) : copy_entry(c, from_fd, to_fd, entry, repository, depth);
+		status = c->path.failed ? out_of_memory(c)
+					: copy_entry(c, from_fd, to_fd, entry, repository, depth);
 		c->path.len = len;
 		if (c->path.data)
 			c->path.data[len] = '\0';
@@ -291,8 +328,9 @@ static int copy_dir(struct copying *c, int from_fd, int to_fd, unsigned depth)
 	return status;
 }
 
-/* When something in the directory was changed last, by the clock that stamps files; UINT64_MAX where that cannot be told. Looks no
- * further than to one that is later than enough. Looking at a file makes the kernel give its next change another time. */
+/* When something in the directory was changed last, by the clock that stamps files; UINT64_MAX
+ * where that cannot be told. Looks no further than to one that is later than enough. Looking at a
+ * file makes the kernel give its next change another time. */
 static uint64_t newest_change(int dir_fd, uint64_t enough, unsigned depth)
 {
 	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -301,17 +339,20 @@ static uint64_t newest_change(int dir_fd, uint64_t enough, unsigned depth)
 
 	if (!list)
 		own_close_fd(&copy);
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && newest <= enough; entry = readdir(list)) {
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && newest <= enough;
+	     entry = readdir(list)) {
 		uint64_t one = UINT64_MAX;
 		struct stat st;
 
 		if (strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			one = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+			one = (uint64_t)st.st_ctim.tv_sec * 1000000000u +
+			      (uint64_t)st.st_ctim.tv_nsec;
 		newest = one > newest ? one : newest;
 		if (newest <= enough && S_ISDIR(st.st_mode) && strcmp(entry->d_name, ".") != 0) {
-			auto_fd fd = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			auto_fd fd = openat(dir_fd, entry->d_name,
+					    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 			one = fd < 0 ? UINT64_MAX : newest_change(fd, enough, depth + 1);
 			newest = one > newest ? one : newest;
@@ -323,8 +364,11 @@ static uint64_t newest_change(int dir_fd, uint64_t enough, unsigned depth)
 static int write_record(struct copying *c, int dir_fd, int git_fd, int view_fd)
 {
 	const struct git_view_source *s = c->source;
-	struct git_view_record r = { .git_dir = strdup(s->git_dir), .root = strdup(s->root), .host_root = strdup(s->host_root),
-				     .free_config = s->free_config, .free_hooks = s->free_hooks };
+	struct git_view_record r = { .git_dir = strdup(s->git_dir),
+				     .root = strdup(s->root),
+				     .host_root = strdup(s->host_root),
+				     .free_config = s->free_config,
+				     .free_hooks = s->free_hooks };
 	auto_buf text = { 0 };
 	struct stat st;
 	int status = 0;
@@ -345,10 +389,12 @@ static int write_record(struct copying *c, int dir_fd, int git_fd, int view_fd)
 	git_view_record_clear(&r);
 	if (status == 0 && text.failed)
 		status = out_of_memory(c);
-	return status < 0 ? status : write_file(c, dir_fd, GIT_VIEW_RECORD, buf_text(&text), text.len, 0600);
+	return status < 0 ? status
+			  : write_file(c, dir_fd, GIT_VIEW_RECORD, buf_text(&text), text.len, 0600);
 }
 
-int git_view_make(const char *dir, const struct git_view_source *s, struct strv *lent, struct ward_err *e)
+int git_view_make(const char *dir, const struct git_view_source *s, struct strv *lent,
+		  struct ward_err *e)
 {
 	struct copying c = { .source = s, .lent = lent, .base_fd = -1, .e = e };
 	auto_fd git = open(s->git_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -360,7 +406,8 @@ int git_view_make(const char *dir, const struct git_view_source *s, struct strv 
 		return ward_fail_errno(e, "cannot open %s", git < 0 ? s->git_dir : dir);
 	status = view = make_dir(&c, at, GIT_VIEW_DIR);
 	if (status >= 0)
-		c.base_fd = openat(at, GIT_VIEW_BASE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		c.base_fd = openat(at, GIT_VIEW_BASE,
+				   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (status >= 0 && c.base_fd < 0)
 		status = ward_fail_errno(e, "cannot make the base of the private git directory");
 	if (status >= 0)
@@ -391,7 +438,9 @@ int git_view_lent(const char *dir, struct strv *lent, struct ward_err *e)
 	git_view_record_clear(&r);
 	if (status == 0 && lent->failed)
 		status = -ENOMEM;
-	return status < 0 ? ward_fail(e, -status, "cannot read the private git directory %s: %s", dir, strerror(-status)) : 0;
+	return status < 0 ? ward_fail(e, -status, "cannot read the private git directory %s: %s",
+				      dir, strerror(-status))
+			  : 0;
 }
 
 bool git_view_is_owned(const char *dir, uid_t uid)
@@ -399,7 +448,8 @@ bool git_view_is_owned(const char *dir, uid_t uid)
 	auto_fd at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
-	return at >= 0 && fstatat(at, GIT_VIEW_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid;
+	return at >= 0 && fstatat(at, GIT_VIEW_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_uid == uid;
 }
 
 struct giving {
@@ -411,7 +461,10 @@ static int give_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 {
 	const struct giving *g = ctx;
 
-	return fchownat(d->fd, entry->name, g->uid, g->gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT ? -errno : 1;
+	return fchownat(d->fd, entry->name, g->uid, g->gid, AT_SYMLINK_NOFOLLOW) < 0 &&
+			       errno != ENOENT
+		       ? -errno
+		       : 1;
 }
 
 int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e)
@@ -421,13 +474,18 @@ int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e)
 	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int status = at < 0 ? -errno : walk_tree(at, &ops, &g, 0, e);
 
-	return status < 0 ? ward_fail(e, -status, "cannot give away the private git directory %s: %s", dir, strerror(-status)) : 0;
+	return status < 0
+		       ? ward_fail(e, -status, "cannot give away the private git directory %s: %s",
+				   dir, strerror(-status))
+		       : 0;
 }
 
 bool git_view_changed(const char *dir)
 {
 	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_fd view = at < 0 ? -1 : openat(at, GIT_VIEW_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd view =
+		at < 0 ? -1
+		       : openat(at, GIT_VIEW_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct git_view_record r = { 0 };
 	auto_buf text = { 0 };
 	bool changed = true;

@@ -1,9 +1,10 @@
 /*
- * The private git directory of a run. A sandbox never sees the host's git directory: it gets a copy of everything but the
- * objects, which it reads from the host's store. `ward-git` takes over by meaning what the sandbox did there (src/git).
+ * The private git directory of a run. A sandbox never sees the host's git directory: it gets a copy
+ * of everything but the objects, which it reads from the host's store. `ward-git` takes over by
+ * meaning what the sandbox did there (src/git).
  *
- * STATE/git/RUN/N is one view: `record` says what it is of, `base` holds what was copied, and `view` is the directory that the
- * sandbox sees as its git directory.
+ * STATE/git/RUN/N is one view: `record` says what it is of, `base` holds what was copied, and
+ * `view` is the directory that the sandbox sees as its git directory.
  */
 #ifndef WARD_GITVIEW_GIT_VIEW_H
 #define WARD_GITVIEW_GIT_VIEW_H
@@ -16,28 +17,31 @@
 #include "base/own.h"
 #include "rules/git_alternates.h"
 
-#define GIT_VIEWS "git"			/* in the state directory */
+#define GIT_VIEWS "git" /* in the state directory */
 #define GIT_VIEW_DIR "view"
 #define GIT_VIEW_BASE "base"
 #define GIT_VIEW_RECORD "record"
 
 /* What a view is made of. Texts are borrowed. */
 struct git_view_source {
-	const char *git_dir;	/* on the host, absolute, links resolved */
-	const char *root;	/* the writable tree it lies in, as the sandbox sees it */
-	const char *host_root;	/* the same tree on the host */
-	uid_t uid;		/* the owner of the copies; as root only */
+	const char *git_dir;   /* on the host, absolute, links resolved */
+	const char *root;      /* the writable tree it lies in, as the sandbox sees it */
+	const char *host_root; /* the same tree on the host */
+	uid_t uid;             /* the owner of the copies; as root only */
 	gid_t gid;
 	bool chown;
-	bool free_config;	/* the policy releases these: taken over as they are */
+	bool free_config; /* the policy releases these: taken over as they are */
 	bool free_hooks;
 };
 
-/* Whether the directory is a repository that can be seen as a private copy. A bare shape of links or pipes is not one. */
+/* Whether the directory is a repository that can be seen as a private copy. A bare shape of links
+ * or pipes is not one. */
 bool git_view_suits(int git_fd);
-/* Makes the view in the directory at dir (absolute, made by the caller). *lent gets a line "IN_VIEW\nIN_GIT_DIR" for each
- * directory of the host's that is to be mounted read-only into the view. */
-must_check int git_view_make(const char *dir, const struct git_view_source *s, struct strv *lent, struct ward_err *e);
+/* Makes the view in the directory at dir (absolute, made by the caller). *lent gets a line
+ * "IN_VIEW\nIN_GIT_DIR" for each directory of the host's that is to be mounted read-only into the
+ * view. */
+must_check int git_view_make(const char *dir, const struct git_view_source *s, struct strv *lent,
+			     struct ward_err *e);
 /* The lines of *lent for a view that exists already. */
 must_check int git_view_lent(const char *dir, struct strv *lent, struct ward_err *e);
 /* Whether the sandbox has changed anything in the view since it was made or taken over last. */
@@ -50,12 +54,13 @@ must_check int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_
 
 /* What the record of a view says. */
 struct git_view_record {
-	char *git_dir;			/* on the host */
+	char *git_dir; /* on the host */
 	char *root, *host_root;
-	uint64_t device, inode;		/* of the host's git directory */
+	uint64_t device, inode; /* of the host's git directory */
 	uid_t uid;
 	gid_t gid;
-	uint64_t made_ns;		/* the newest change of what was copied, by the clock that stamps files */
+	/* the newest change of what was copied, by the clock that stamps files */
+	uint64_t made_ns;
 	bool free_config, free_hooks;
 	struct strv lent;
 };

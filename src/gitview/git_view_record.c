@@ -1,6 +1,6 @@
 /*
- * The record and the base of a private git directory as bytes. In: text of ward's own state directory. Out: structs. Pure
- * functions; damaged text is refused as a whole.
+ * The record and the base of a private git directory as bytes. In: text of ward's own state
+ * directory. Out: structs. Pure functions; damaged text is refused as a whole.
  */
 #include "gitview/git_view.h"
 
@@ -26,8 +26,8 @@ void git_view_record_write(const struct git_view_record *r, struct buf *out)
 	put_text(out, "git-dir", r->git_dir);
 	put_text(out, "root", r->root);
 	put_text(out, "host-root", r->host_root);
-	buf_printf(out, "device %" PRIu64 "\ninode %" PRIu64 "\nuid %u\ngid %u\nmade %" PRIu64 "\n", r->device, r->inode, r->uid,
-		   r->gid, r->made_ns);
+	buf_printf(out, "device %" PRIu64 "\ninode %" PRIu64 "\nuid %u\ngid %u\nmade %" PRIu64 "\n",
+		   r->device, r->inode, r->uid, r->gid, r->made_ns);
 	if (r->free_config)
 		buf_puts(out, "free config\n");
 	if (r->free_hooks)

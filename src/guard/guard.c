@@ -1,14 +1,17 @@
 /*
- * The guard's lists. In: the policy's hide and protect, the built-in rows of tables/protect.def, the tree's .aiignore. Out:
- * compiled patterns, the verdict over one path, and the list of steps that the engine mounts. Runs in the supervisor
- * before the sandbox starts, and again when a dead run is swept.
+ * The guard's lists. In: the policy's hide and protect, the built-in rows of tables/protect.def,
+ * the tree's .aiignore. Out: compiled patterns, the verdict over one path, and the list of steps
+ * that the engine mounts. Runs in the supervisor before the sandbox starts, and again when a dead
+ * run is swept.
  *
- * A link is a way around every list: where ".claude" is a link, the protected ".claude/settings.json" is never found by that
- * name. So a link counts as the directory it may stand for, and the parents of every protected name have a list of their own,
- * asked for links only.
+ * A link is a way around every list: where ".claude" is a link, the protected
+ * ".claude/settings.json" is never found by that name. So a link counts as the directory it may
+ * stand for, and the parents of every protected name have a list of their own, asked for links
+ * only.
  *
- * A project's .aiignore comes from whoever wrote the project. It is asked beside the policy's list, never behind it:
- * "!.env" there takes nothing away from what the policy hides. The policy's own "!NAME" does overrule it.
+ * A project's .aiignore comes from whoever wrote the project. It is asked beside the policy's list,
+ * never behind it: "!.env" there takes nothing away from what the policy hides. The policy's own
+ * "!NAME" does overrule it.
  */
 #include "guard/guard_internal.h"
 
@@ -22,7 +25,7 @@
 #include "base/path.h"
 #include "guard/guard_dirs.h"
 
-#define STEPS_MAX 8192		/* a mount each; the kernel's own bound is 100,000 a namespace */
+#define STEPS_MAX 8192 /* a mount each; the kernel's own bound is 100,000 a namespace */
 #define AIIGNORE_MAX (1u << 20)
 
 static const struct {
@@ -46,7 +49,8 @@ int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct war
 	return status < 0 ? ward_fail(e, -status, "out of memory") : 0;
 }
 
-/* "**" "/.config/fish/" in a tree that is itself a .config is "/fish/": the names above the tree count, too. */
+/* "**" "/.config/fish/" in a tree that is itself a .config is "/fish/": the names above the tree
+ * count, too. */
 int guard_add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e)
 {
 	size_t root_len = strlen(g->path);
@@ -55,7 +59,8 @@ int guard_add_rooted(struct guard_root *g, const char *pattern, struct ward_err 
 	if (strncmp(pattern, "**/", 3) != 0)
 		return 0;
 	pattern += 2;
-	for (const char *slash = strchr(pattern + 1, '/'); slash && slash[1] && status >= 0; slash = strchr(slash + 1, '/')) {
+	for (const char *slash = strchr(pattern + 1, '/'); slash && slash[1] && status >= 0;
+	     slash = strchr(slash + 1, '/')) {
 		size_t n = (size_t)(slash - pattern);
 
 		if (n <= root_len && strncmp(g->path + root_len - n, pattern, n) == 0)
@@ -73,8 +78,9 @@ int guard_restore_rules(struct guard_root *g, struct ward_err *e)
 	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(reasons); i++)
 		status = guard_add_rooted(g, reasons[i].pattern, e);
 	for (size_t i = 0; status >= 0 && i < g->rules.len; i++)
-		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e) < 0 ? -e->code
-											  : guard_add_rooted(g, g->rules.items[i], e);
+		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e) < 0
+				 ? -e->code
+				 : guard_add_rooted(g, g->rules.items[i], e);
 	return status;
 }
 
@@ -99,7 +105,8 @@ int guard_add_path_rule(struct guard_root *g, const char *path, bool is_dir, str
 
 int guard_read_aiignore(int dir_fd, const char *where, struct ignore **ig, struct ward_err *e)
 {
-	auto_fd fd = openat(dir_fd, ".aiignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	auto_fd fd = openat(dir_fd, ".aiignore",
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	auto_buf text = { 0 };
 	struct stat st;
 	int status;
@@ -107,17 +114,21 @@ int guard_read_aiignore(int dir_fd, const char *where, struct ignore **ig, struc
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	status = 0;
-	if (fd < 0 && errno == ELOOP)	/* a link is fine as long as it stays in the tree */
-		status = fd = path_open_beneath(dir_fd, ".aiignore", O_RDONLY | O_NONBLOCK | O_NOCTTY, e);
+	if (fd < 0 && errno == ELOOP) /* a link is fine as long as it stays in the tree */
+		status = fd =
+			path_open_beneath(dir_fd, ".aiignore", O_RDONLY | O_NONBLOCK | O_NOCTTY, e);
 	else if (fd < 0)
 		status = ward_fail_errno(e, "cannot open %s/.aiignore", where);
 	if (status >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
 		status = ward_fail(e, EINVAL, "%s/.aiignore is not a regular file", where);
 	if (status < 0)
-		return ward_remedy(e, "make %s/.aiignore a readable file inside the tree, or remove it", where);
+		return ward_remedy(
+			e, "make %s/.aiignore a readable file inside the tree, or remove it",
+			where);
 	status = io_read_all(fd, AIIGNORE_MAX, &text);
 	if (status < 0)
-		return ward_fail(e, -status, "cannot read %s/.aiignore: %s", where, strerror(-status));
+		return ward_fail(e, -status, "cannot read %s/.aiignore: %s", where,
+				 strerror(-status));
 	if (text.len && ignore_add(ig, text.data, text.len) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	return 0;
@@ -172,29 +183,33 @@ void guard_clear(struct guard_root *g)
 	*g = (struct guard_root){ 0 };
 }
 
-/* .jj/repo is a directory; a file or link in its place makes Jujutsu take its configuration from elsewhere, as a .git file does. */
+/* .jj/repo is a directory; a file or link in its place makes Jujutsu take its configuration from
+ * elsewhere, as a .git file does. */
 static bool is_jj_link(const struct walk_entry *entry)
 {
 	static const char end[] = ".jj/repo";
 	size_t n = sizeof(end) - 1;
 
-	return entry->type != DT_DIR && entry->path_len >= n && memcmp(entry->path + entry->path_len - n, end, n) == 0 &&
+	return entry->type != DT_DIR && entry->path_len >= n &&
+	       memcmp(entry->path + entry->path_len - n, end, n) == 0 &&
 	       (entry->path_len == n || entry->path[entry->path_len - n - 1] == '/');
 }
 
 bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry)
 {
 	bool link = entry->type == DT_LNK, as_dir = link || entry->type == DT_DIR;
-	enum ignore_verdict v = ignore_decide_at(g->protect, entry->path, entry->path_len, entry->name_at, as_dir);
+	enum ignore_verdict v =
+		ignore_decide_at(g->protect, entry->path, entry->path_len, entry->name_at, as_dir);
 
-	if (v == IGNORE_INCLUDED && link)	/* an exception is about a directory or a file, not about a way elsewhere */
+	/* an exception is about a directory or a file, not about a way elsewhere */
+	if (v == IGNORE_INCLUDED && link)
 		return !guard_is_released(g, entry->path, true);
 	if (v == IGNORE_NONE && is_jj_link(entry))
 		return true;
 	if (v != IGNORE_NONE || !link)
 		return v == IGNORE_EXCLUDED;
-	return ignore_decide_at(g->protect_links, entry->path, entry->path_len, entry->name_at, true) ==
-	       IGNORE_EXCLUDED;
+	return ignore_decide_at(g->protect_links, entry->path, entry->path_len, entry->name_at,
+				true) == IGNORE_EXCLUDED;
 }
 
 /* The built-in exceptions are about one name: git's files behind it are looked at all the same. */
@@ -210,15 +225,17 @@ const char *guard_reason(const struct guard_root *g, const struct walk_entry *en
 
 	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
 		struct ignore *one = NULL;
-		bool match = ignore_add(&one, reasons[i].pattern, strlen(reasons[i].pattern)) == 0 &&
-			     ignore_match(one, entry->path, as_dir);
+		bool match =
+			ignore_add(&one, reasons[i].pattern, strlen(reasons[i].pattern)) == 0 &&
+			ignore_match(one, entry->path, as_dir);
 
 		ignore_free(one);
 		if (match)
 			return reasons[i].why;
 	}
-	return ignore_match(g->protect, entry->path, as_dir) ? "protected by the policy"
-							     : "a link in place of a directory with protected names";
+	return ignore_match(g->protect, entry->path, as_dir)
+		       ? "protected by the policy"
+		       : "a link in place of a directory with protected names";
 }
 
 int guard_add_step(struct guard_root *g, enum guard_action action, const char *path, bool is_dir,
@@ -236,9 +253,12 @@ int guard_add_step(struct guard_root *g, enum guard_action action, const char *p
 		g->step_cap = cap;
 	}
 	if (g->step_count >= STEPS_MAX) {
-		status = ward_fail(e, E2BIG, "%s holds more than %d hidden or protected names", g->path, STEPS_MAX);
-		return status < 0 ? ward_remedy(e, "hide or protect directories instead of many files, or take names "
-						"out with filesystem.protect: [\"!NAME\"]") : 0;
+		status = ward_fail(e, E2BIG, "%s holds more than %d hidden or protected names",
+				   g->path, STEPS_MAX);
+		return status < 0 ? ward_remedy(e, "hide or protect directories instead of many "
+						   "files, or take names "
+						   "out with filesystem.protect: [\"!NAME\"]")
+				  : 0;
 	}
 	g->steps[g->step_count] = (struct guard_step){ action, is_dir, strdup(path) };
 	if (!g->steps[g->step_count].path)
@@ -270,7 +290,8 @@ static void sort_steps(struct guard_root *g)
 	g->step_count = kept;
 }
 
-const struct guard_step *guard_find_step(const struct guard_root *g, size_t n, const char *path, size_t len)
+const struct guard_step *guard_find_step(const struct guard_root *g, size_t n, const char *path,
+					 size_t len)
 {
 	size_t low = 0, high = n;
 
@@ -289,19 +310,23 @@ const struct guard_step *guard_find_step(const struct guard_root *g, size_t n, c
 	return NULL;
 }
 
-/* Pins the ancestors of step i (among the first n, sorted), or finds that one of them covers it: *ret_covered. */
-static int pin_ancestors(struct guard_root *g, size_t n, size_t i, bool *ret_covered, struct ward_err *e)
+/* Pins the ancestors of step i (among the first n, sorted), or finds that one of them covers it:
+ * *ret_covered. */
+static int pin_ancestors(struct guard_root *g, size_t n, size_t i, bool *ret_covered,
+			 struct ward_err *e)
 {
 	auto_free char *path = strdup(g->steps[i].path);
 
 	if (!path)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		const struct guard_step *above = guard_find_step(g, n, path, (size_t)(slash - path));
+		const struct guard_step *above =
+			guard_find_step(g, n, path, (size_t)(slash - path));
 		int status = 0;
 
 		if (above && above->action != GUARD_PIN) {
-			*ret_covered = above->action == GUARD_HIDE || g->steps[i].action != GUARD_HIDE;
+			*ret_covered =
+				above->action == GUARD_HIDE || g->steps[i].action != GUARD_HIDE;
 			return 0;
 		}
 		*slash = '\0';
@@ -350,7 +375,8 @@ bool guard_list_has(const struct strv *sorted, const char *text, size_t n, char 
 		int order = strncmp(other, text, n);
 
 		if (order == 0)
-			order = suffix ? (unsigned char)other[n] - (unsigned char)suffix : (unsigned char)other[n];
+			order = suffix ? (unsigned char)other[n] - (unsigned char)suffix
+				       : (unsigned char)other[n];
 		if (order == 0 && suffix)
 			order = (unsigned char)other[n + 1];
 		if (order == 0)

@@ -128,16 +128,26 @@ char *leads_expand_home(const char *text)
 static const struct {
 	const char *word, *file;
 } loaded[] = {
-	{ "dotenv", ".env" },	       { "dotenv_if_exists", ".env" },
-	{ "nix", "shell.nix" },	       { "nix", "default.nix" },
-	{ "use_nix", "shell.nix" },    { "use_nix", "default.nix" },
-	{ "flake", "flake.nix" },      { "flake", "flake.lock" },
-	{ "use_flake", "flake.nix" },  { "use_flake", "flake.lock" },
-	{ "devenv", "devenv.nix" },    { "devenv", "devenv.yaml" },
-	{ "devenv", "devenv.lock" },   { "use_devenv", "devenv.nix" },
-	{ "use_devenv", "devenv.yaml" }, { "use_devenv", "devenv.lock" },
-	{ "devbox", "devbox.json" },   { "devbox", "devbox.lock" },
-	{ "guix", "guix.scm" },	       { "guix", "manifest.scm" },
+	{ "dotenv", ".env" },
+	{ "dotenv_if_exists", ".env" },
+	{ "nix", "shell.nix" },
+	{ "nix", "default.nix" },
+	{ "use_nix", "shell.nix" },
+	{ "use_nix", "default.nix" },
+	{ "flake", "flake.nix" },
+	{ "flake", "flake.lock" },
+	{ "use_flake", "flake.nix" },
+	{ "use_flake", "flake.lock" },
+	{ "devenv", "devenv.nix" },
+	{ "devenv", "devenv.yaml" },
+	{ "devenv", "devenv.lock" },
+	{ "use_devenv", "devenv.nix" },
+	{ "use_devenv", "devenv.yaml" },
+	{ "use_devenv", "devenv.lock" },
+	{ "devbox", "devbox.json" },
+	{ "devbox", "devbox.lock" },
+	{ "guix", "guix.scm" },
+	{ "guix", "manifest.scm" },
 };
 
 /* Programs in these directories are the project's, and agents install them. */
@@ -312,7 +322,8 @@ static bool is_loaded(const char *path, const struct buf *text)
 
 	if (strncmp(slash ? slash + 1 : path, ".envrc", 6) == 0)
 		return true;
-	return strncmp(text->data, "#!", 2) != 0 && !strstr(path, "hooks/") && !strstr(path, ".husky/");
+	return strncmp(text->data, "#!", 2) != 0 && !strstr(path, "hooks/") &&
+	       !strstr(path, ".husky/");
 }
 
 /* Hooks and managers start their commands at the top of a worktree, which is one of the directories

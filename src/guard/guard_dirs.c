@@ -1,9 +1,11 @@
 /*
- * Directories as the scan saw them. In: each directory's inode and change time. Out: the same for the sweep, which passes over
- * what did not change. In the supervisor's memory only: whoever finishes a killed run reads everything.
+ * Directories as the scan saw them. In: each directory's inode and change time. Out: the same for
+ * the sweep, which passes over what did not change. In the supervisor's memory only: whoever
+ * finishes a killed run reads everything.
  *
- * Making, removing or renaming a name in a directory sets the directory's change time, and no call sets it back. That is true of the
- * file systems in the list below; on others, and where a tree spans several, everything is read.
+ * Making, removing or renaming a name in a directory sets the directory's change time, and no call
+ * sets it back. That is true of the file systems in the list below; on others, and where a tree
+ * spans several, everything is read.
  */
 #include "guard/guard_dirs.h"
 
@@ -13,7 +15,7 @@
 
 #define DIRS_MAX (1u << 28)
 #define NAMES_MAX (1u << 31)
-#define PATH_LEN_MAX 4000	/* the sweep looks at them by path */
+#define PATH_LEN_MAX 4000 /* the sweep looks at them by path */
 
 struct guard_dirs {
 	struct guard_dir *items;
@@ -25,9 +27,10 @@ struct guard_dirs {
 
 static bool is_reliable(int root_fd)
 {
-	static const unsigned long types[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
-					       F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, 0x2fc12fc1 /* zfs */,
-					       0xca451a4e /* bcachefs */ };
+	static const unsigned long types[] = { EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,
+					       BTRFS_SUPER_MAGIC,    TMPFS_MAGIC,
+					       F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
+					       0x2fc12fc1 /* zfs */, 0xca451a4e /* bcachefs */ };
 	struct statfs st;
 
 	if (fstatfs(root_fd, &st) < 0)
@@ -80,13 +83,18 @@ static bool grow(struct guard_dirs *d)
 	return true;
 }
 
-uint32_t guard_dirs_add(struct guard_dirs *d, uint32_t parent, const char *path, size_t path_len, size_t name_at,
-			const struct stat *st, bool is_data)
+uint32_t guard_dirs_add(struct guard_dirs *d, uint32_t parent, const char *path, size_t path_len,
+			size_t name_at, const struct stat *st, bool is_data)
 {
-	struct guard_dir dir = { .inode = st->st_ino, .ctime_ns = guard_ctime_ns(st), .parent = parent,
-				 .first_child = GUARD_NO_DIR, .next_sibling = GUARD_NO_DIR, .is_data = is_data };
+	struct guard_dir dir = { .inode = st->st_ino,
+				 .ctime_ns = guard_ctime_ns(st),
+				 .parent = parent,
+				 .first_child = GUARD_NO_DIR,
+				 .next_sibling = GUARD_NO_DIR,
+				 .is_data = is_data };
 
-	if (d->broken || st->st_dev != d->device || path_len > PATH_LEN_MAX || d->names.len > NAMES_MAX || !grow(d)) {
+	if (d->broken || st->st_dev != d->device || path_len > PATH_LEN_MAX ||
+	    d->names.len > NAMES_MAX || !grow(d)) {
 		d->broken = true;
 		return GUARD_NO_DIR;
 	}

@@ -8,7 +8,7 @@
 
 enum follow_how {
 	FOLLOW_PROTECT, /* what the path ends at becomes read-only, and its ways immovable */
-	FOLLOW_PIN, /* it becomes immovable: a git directory, in which git writes */
+	FOLLOW_PIN,     /* it becomes immovable: a git directory, in which git writes */
 	FOLLOW_NAMED /* read-only, but the directories that links on the way lie in may be moved: a
 			word of a command line */
 };
@@ -19,16 +19,16 @@ struct follow {
 	struct trail_root root;
 	struct guard_twins *twins;
 	struct ward_err *e;
-	struct strv queue; /* links that are still to be followed, relative */
-	struct strv dirs; /* directories that became read-only, to be looked through for links,
+	struct strv queue;   /* links that are still to be followed, relative */
+	struct strv dirs;    /* directories that became read-only, to be looked through for links,
 			     relative */
 	struct strv callers; /* files that may name others to run, relative */
-	struct strv seen; /* places that were guarded already, relative */
+	struct strv seen;    /* places that were guarded already, relative */
 	size_t queue_done, dirs_done; /* how many of them were looked at */
-	enum follow_how how; /* of the path that is being followed */
-	const char *origin; /* where it was read, for notes */
+	enum follow_how how;          /* of the path that is being followed */
+	const char *origin;           /* where it was read, for notes */
 	char *above; /* the top of a worktree that the tree is a part of; NULL: none; owned */
-	bool found; /* something of the tree was guarded */
+	bool found;  /* something of the tree was guarded */
 };
 
 /* Begins; g and the rest are borrowed. */

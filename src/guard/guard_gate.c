@@ -9,12 +9,14 @@
  *
  * - The place: a directory that is itself protected, lies in one, or lies in a git directory takes
  *   nothing.
- * - The name: the tables' protected names, counted from the top of the file system, and the policy's
+ * - The name: the tables' protected names, counted from the top of the file system, and the
+ * policy's
  *   own, counted from the top of the sandbox's trees, too; what protected names and git's
  *   configuration in these trees and in the surrounding work tree lead to (hooks in a directory of
  *   the project, a link in .vscode).
  * - The content: the sweep itself runs over the tree before it gets its name: repositories by the
- *   allow-list of what git writes, .git files, .gitmodules, links into git directories, set-id bits.
+ *   allow-list of what git writes, .git files, .gitmodules, links into git directories, set-id
+ *   bits.
  */
 #include "guard/guard_gate.h"
 
@@ -50,8 +52,8 @@ static char *path_of(int fd)
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path));
-	return n <= 0 || n == (ssize_t)sizeof(path) || path[0] != '/' ? NULL :
-								       strndup(path, (size_t)n);
+	return n <= 0 || n == (ssize_t)sizeof(path) || path[0] != '/' ? NULL
+								      : strndup(path, (size_t)n);
 }
 
 /* Asks the rules about the first n bytes of path (without a slash in front). */
@@ -61,8 +63,11 @@ static const char *ask_rules(const struct guard_root *rules, const char *path, s
 	auto_free char *part = strndup(path, n);
 	char *slash = part ? strrchr(part, '/') : NULL;
 	size_t name_at = slash ? (size_t)(slash + 1 - part) : 0;
-	struct walk_entry whole = { .name = part ? part + name_at : "", .path = part,
-				    .path_len = n, .name_at = name_at, .type = type };
+	struct walk_entry whole = { .name = part ? part + name_at : "",
+				    .path = part,
+				    .path_len = n,
+				    .name_at = name_at,
+				    .type = type };
 
 	if (!part)
 		return "out of memory";
@@ -275,10 +280,11 @@ const char *gate_refuses_union(const char *path, int to_fd, int from_fd)
 		if (before.type[part])
 			after.type[part] = before.type[part];
 	}
-	return had_parts && guard_is_git_dir(&after, path, strlen(path)) ?
-		       "it would make a git directory of one that holds files which were not judged as "
-		       "git's" :
-		       NULL;
+	return had_parts && guard_is_git_dir(&after, path, strlen(path))
+		       ? "it would make a git directory of one that holds files which were not "
+			 "judged as "
+			 "git's"
+		       : NULL;
 }
 
 static int refused_open(void *ctx, struct ward_err *e unused_arg)

@@ -7,19 +7,20 @@
 
 /* What the policy of the sandbox adds. Borrowed. */
 struct gate_policy {
-	const struct strv *protect; /* its own protected names; a "/" in front counts from a tree's top */
+	/* its own protected names; a "/" in front counts from a tree's top */
+	const struct strv *protect;
 	const struct strv *trees; /* directories of the host that the sandbox can write */
 };
 
 /* A directory of the host into which things come. */
 struct gate {
 	struct guard_root tree; /* the directory itself, with the protected names as rules */
-	struct guard_root *around; /* the trees of the policy and the git work tree that it lies in, or
-				      the directory that is copied over: what protected names and
-				      git's configuration there lead to; owned */
+	/* the trees of the policy and the git work tree that it lies in, or the directory that is
+	 * copied over: what protected names and git's configuration there lead to; owned */
+	struct guard_root *around;
 	size_t around_count;
 	struct buf closed; /* why nothing may come here at all; empty: something may */
-	int dir_fd; /* of the tree; borrowed */
+	int dir_fd;        /* of the tree; borrowed */
 };
 
 /* Looks at the directory dir_fd, into which something called name comes. policy may be NULL.

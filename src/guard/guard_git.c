@@ -1,13 +1,14 @@
 /*
- * What git takes for a repository. In: names seen in a directory, or a workspace's .git file. Out: whether it is a git
- * directory; which directories outside the workspace its git needs. Runs in the supervisor with the user's rights, on
- * files that a hostile project may have brought.
+ * What git takes for a repository. In: names seen in a directory, or a workspace's .git file. Out:
+ * whether it is a git directory; which directories outside the workspace its git needs. Runs in the
+ * supervisor with the user's rights, on files that a hostile project may have brought.
  *
- * A directory outside the workspace is let in for git only if it says itself that it belongs to this workspace, and the
- * workspace's owner owns it: a .git file is a text that anybody may have written.
+ * A directory outside the workspace is let in for git only if it says itself that it belongs to
+ * this workspace, and the workspace's owner owns it: a .git file is a text that anybody may have
+ * written.
  *
- * A repository is known by its parts, as git knows it, not by the name ".git": a bare one in any directory has a
- * configuration and hooks that git reads once somebody stands in it.
+ * A repository is known by its parts, as git knows it, not by the name ".git": a bare one in any
+ * directory has a configuration and hooks that git reads once somebody stands in it.
  */
 #include "guard/guard_internal.h"
 
@@ -72,7 +73,8 @@ bool guard_in_view(const struct guard_root *g, const char *path, size_t n)
 		const char *view = g->views.items[i];
 		size_t len = strlen(view);
 
-		if (strcmp(view, ".") == 0 || (n >= len && strncmp(path, view, len) == 0 && (n == len || path[len] == '/')))
+		if (strcmp(view, ".") == 0 ||
+		    (n >= len && strncmp(path, view, len) == 0 && (n == len || path[len] == '/')))
 			return true;
 	}
 	return false;
@@ -92,8 +94,8 @@ bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, con
 {
 	if (!guard_is_in_git(d->path, d->path_len) && !guard_is_in_git(g->path, strlen(g->path)))
 		return false;
-	return strcmp(name, parts[GIT_OBJECTS].name) == 0 || strcmp(name, parts[GIT_REFS].name) == 0 ||
-	       strcmp(name, parts[GIT_LOGS].name) == 0;
+	return strcmp(name, parts[GIT_OBJECTS].name) == 0 ||
+	       strcmp(name, parts[GIT_REFS].name) == 0 || strcmp(name, parts[GIT_LOGS].name) == 0;
 }
 
 /* The text of a small file of a git directory, its line end cut off; NULL: none. */
@@ -108,8 +110,8 @@ static char *read_word(const char *dir, const char *name)
 	if (path.failed)
 		return NULL;
 	fd = open(path.data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, WORD_MAX, &text) < 0 ||
-	    memchr(text.data, '\0', text.len))
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    io_read_all(fd, WORD_MAX, &text) < 0 || memchr(text.data, '\0', text.len))
 		return NULL;
 	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
 		text.data[--text.len] = '\0';
@@ -134,16 +136,19 @@ static bool has_parts(const char *dir, uid_t owner)
 	struct stat st;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (fd < 0 || fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != owner)
+		if (fd < 0 || fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    st.st_uid != owner)
 			return false;
 	return true;
 }
 
-/* What is wrong with a linked worktree's directory; NULL: nothing, and *ret_dir is what its git needs. */
-static const char *check_worktree(const char *workspace, const char *gitdir, const char *common_word, uid_t owner,
-				  char **ret_dir)
+/* What is wrong with a linked worktree's directory; NULL: nothing, and *ret_dir is what its git
+ * needs. */
+static const char *check_worktree(const char *workspace, const char *gitdir,
+				  const char *common_word, uid_t owner, char **ret_dir)
 {
-	auto_free char *common = real_from(gitdir, common_word), *back_word = read_word(gitdir, "gitdir"), *back = NULL;
+	auto_free char *common = real_from(gitdir, common_word),
+		       *back_word = read_word(gitdir, "gitdir"), *back = NULL;
 	auto_buf expected = { 0 };
 	auto_buf worktrees = { 0 };
 	const char *slash = strrchr(gitdir, '/');
@@ -166,7 +171,8 @@ static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
 {
 	char **value = ctx;
 
-	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 || *entry->subsection)
+	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 ||
+	    *entry->subsection)
 		return 0;
 	free(*value);
 	*value = strdup(entry->value ? entry->value : "");
@@ -174,7 +180,8 @@ static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
 }
 
 /* The same for a submodule's directory. */
-static const char *check_submodule(const char *workspace, const char *gitdir, uid_t owner, char **ret_dir)
+static const char *check_submodule(const char *workspace, const char *gitdir, uid_t owner,
+				   char **ret_dir)
 {
 	auto_free char *text = NULL, *value = NULL, *back = NULL;
 
@@ -208,8 +215,11 @@ static void note_repository_above(const char *workspace, struct strv *notes)
 			break;
 	}
 	if (workspace[n])
-		strv_addf(notes, "git will not work inside: the repository begins in %.*s, above the workspace; "
-				 "--workspace %.*s --chdir %s gives it", (int)n, workspace, (int)n, workspace, workspace);
+		strv_addf(notes,
+			  "git will not work inside: the repository begins in %.*s, above the "
+			  "workspace; "
+			  "--workspace %.*s --chdir %s gives it",
+			  (int)n, workspace, (int)n, workspace, workspace);
 }
 
 int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes, struct ward_err *e)
@@ -239,8 +249,11 @@ int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes,
 				    : check_submodule(real, gitdir, root.st_uid, &found);
 	}
 	if (wrong)
-		strv_addf(notes, "git will not work inside: the .git file of the workspace leads to %s, which %s; if it is "
-				 "yours, --rw gives it", value, wrong);
+		strv_addf(notes,
+			  "git will not work inside: the .git file of the workspace leads to %s, "
+			  "which %s; if it is "
+			  "yours, --rw gives it",
+			  value, wrong);
 	else
 		strv_add(dirs, found);
 	return dirs->failed || notes->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;

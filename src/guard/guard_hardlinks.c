@@ -1,10 +1,12 @@
 /*
- * Second names of protected and hidden files. In: the regular files that the scan found. Out: the same step for every other
- * name that one of them has in the same tree (files inside a hidden directory are not looked at). Runs in the supervisor at the end of the scan, and changes nothing.
+ * Second names of protected and hidden files. In: the regular files that the scan found. Out: the
+ * same step for every other name that one of them has in the same tree (files inside a hidden
+ * directory are not looked at). Runs in the supervisor at the end of the scan, and changes nothing.
  *
- * A read-only mount covers a name, not a file: what has a second hard link can be written through that. An agent cannot
- * make such a link (the mount lies between), but a tree may come with one, or an earlier run may have left one. Only files
- * with more than one link cost a second walk, and that one looks at git's data too: a name can hide anywhere.
+ * A read-only mount covers a name, not a file: what has a second hard link can be written through
+ * that. An agent cannot make such a link (the mount lies between), but a tree may come with one, or
+ * an earlier run may have left one. Only files with more than one link cost a second walk, and that
+ * one looks at git's data too: a name can hide anywhere.
  */
 #include "guard/guard_internal.h"
 
@@ -16,15 +18,17 @@ bool guard_has_twin(int dir_fd, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_nlink > 1;
 }
 
-int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hide, struct ward_err *e)
+int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hide,
+		    struct ward_err *e)
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, name, &st, *name ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH) < 0 || !S_ISREG(st.st_mode) ||
-	    st.st_nlink < 2)
+	if (fstatat(dir_fd, name, &st, *name ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_nlink < 2)
 		return 0;
 	if (t->len == t->cap) {
 		size_t cap = t->cap ? t->cap * 2 : 16;
@@ -87,13 +91,16 @@ static int twin_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	found = bsearch(&key, w->twins->items, w->twins->len, sizeof(key), compare);
 	if (!found)
 		return 1;
-	return guard_add_step(w->g, found->hide ? GUARD_HIDE : GUARD_READONLY, entry->path, false, w->e) < 0 ? -w->e->code : 1;
+	return guard_add_step(w->g, found->hide ? GUARD_HIDE : GUARD_READONLY, entry->path, false,
+			      w->e) < 0
+		       ? -w->e->code
+		       : 1;
 }
 
 static int twin_unreadable(void *ctx unused_arg, const struct walk_dir *d unused_arg,
 			   const struct walk_entry *entry unused_arg)
 {
-	return 0;	/* read-only as a whole since the scan */
+	return 0; /* read-only as a whole since the scan */
 }
 
 int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t, struct ward_err *e)
@@ -104,9 +111,11 @@ int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t, s
 	if (!t->len)
 		return 0;
 	qsort(t->items, t->len, sizeof(*t->items), compare);
-	for (size_t i = 1; i < t->len; i++)	/* one file under two names: hidden by one, hidden by all */
+	/* one file under two names: hidden by one, hidden by all */
+	for (size_t i = 1; i < t->len; i++)
 		if (compare(&t->items[i - 1], &t->items[i]) == 0)
-			t->items[i].hide = t->items[i - 1].hide = t->items[i - 1].hide || t->items[i].hide;
+			t->items[i].hide = t->items[i - 1].hide =
+				t->items[i - 1].hide || t->items[i].hide;
 	for (size_t i = t->len; i-- > 1;)
 		if (compare(&t->items[i - 1], &t->items[i]) == 0)
 			t->items[i - 1].hide = t->items[i].hide;

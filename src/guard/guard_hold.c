@@ -1,16 +1,19 @@
 /*
- * Holding what the guard's mounts lie on. In: the steps of a writable tree, before the run; after it, the tree. Out: each
- * thing stands where it stood. Runs in the supervisor, and only where process.nesting lets the command make mount namespaces.
+ * Holding what the guard's mounts lie on. In: the steps of a writable tree, before the run; after
+ * it, the tree. Out: each thing stands where it stood. Runs in the supervisor, and only where
+ * process.nesting lets the command make mount namespaces.
  *
- * A process in a mount namespace of its own can leave every mount behind: what it reaches through a descriptor is no mount
- * point to it any more, and it may rename and remove what the guard covers (not read or write it: those mounts are locked,
- * and follow the name). So nothing that happened to such a name during the run is believed to be the operator's. A descriptor
- * keeps each thing alive. After the last process is dead what is not in its place is taken out of whatever it was put into
- * first, then what stands in its place goes to the quarantine, and then it is put back, parents before children. A file
- * without a name is copied from its descriptor; a directory without one was empty, and is made anew.
+ * A process in a mount namespace of its own can leave every mount behind: what it reaches through a
+ * descriptor is no mount point to it any more, and it may rename and remove what the guard covers
+ * (not read or write it: those mounts are locked, and follow the name). So nothing that happened to
+ * such a name during the run is believed to be the operator's. A descriptor keeps each thing alive.
+ * After the last process is dead what is not in its place is taken out of whatever it was put into
+ * first, then what stands in its place goes to the quarantine, and then it is put back, parents
+ * before children. A file without a name is copied from its descriptor; a directory without one was
+ * empty, and is made anew.
  *
- * Descriptors are bounded; what is beyond the bound is known by number: a replacement goes to the quarantine, and that nothing
- * was put back is said.
+ * Descriptors are bounded; what is beyond the bound is known by number: a replacement goes to the
+ * quarantine, and that nothing was put back is said.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +27,16 @@
 #include "guard/guard_internal.h"
 #include "guard/guard_move.h"
 
-#define HELD_MAX 4096	/* the highest descriptor; at most half of those that the process may have */
-#define TAKEN "took the place of what was protected or hidden there, which is put back (process.nesting)"
+/* the highest descriptor; at most half of those that the process may have */
+#define HELD_MAX 4096
+#define TAKEN                                                                                      \
+	"took the place of what was protected or hidden there, which is put back "                 \
+	"(process.nesting)"
 
 /* What a step stood for when the plan was made. */
 struct guard_held {
-	int fd;			/* O_RDONLY of a regular file, else O_PATH; -1: known by number only */
+	/* O_RDONLY of a regular file, else O_PATH; -1: known by number only */
+	int fd;
 	uint64_t device, inode;
 	int64_t born_ns;
 };
@@ -38,7 +45,7 @@ struct back {
 	const struct guard_root *g;
 	int root_fd;
 	const struct guard_taker *taker;
-	unsigned *rescued;	/* of each step: the number of its name at the top; 0: none */
+	unsigned *rescued; /* of each step: the number of its name at the top; 0: none */
 	unsigned last;
 	struct strv *told;
 	struct ward_err *e;
@@ -50,9 +57,12 @@ static bool number_of(int dir_fd, const char *name, struct guard_held *ret)
 {
 	struct statx st;
 
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH), STATX_INO | STATX_BTIME, &st) < 0)
+	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH),
+		  STATX_INO | STATX_BTIME, &st) < 0)
 		return false;
-	*ret = (struct guard_held){ .fd = -1, .device = makedev(st.stx_dev_major, st.stx_dev_minor), .inode = st.stx_ino };
+	*ret = (struct guard_held){ .fd = -1,
+				    .device = makedev(st.stx_dev_major, st.stx_dev_minor),
+				    .inode = st.stx_ino };
 	if (st.stx_mask & STATX_BTIME)
 		ret->born_ns = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
 	return true;
@@ -65,8 +75,8 @@ static bool is_it(const struct guard_held *h, int dir_fd, const char *name)
 
 	if (h->fd >= 0 && !number_of(h->fd, "", &was))
 		return false;
-	return number_of(dir_fd, name, &now) && now.inode && now.inode == was.inode && now.device == was.device &&
-	       now.born_ns == was.born_ns;
+	return number_of(dir_fd, name, &now) && now.inode && now.inode == was.inode &&
+	       now.device == was.device && now.born_ns == was.born_ns;
 }
 
 static int hold_limit(void)
@@ -88,8 +98,9 @@ static bool hold(struct guard_held *h, int root_fd, const char *path, int limit)
 	int fd;
 
 	*h = (struct guard_held){ .fd = -1 };
-	if (at < 0 || fstat(at, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) || !number_of(at, "", h))
-		return true;	/* gone this moment, or a socket: whoever made it may remove it */
+	if (at < 0 || fstat(at, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) ||
+	    !number_of(at, "", h))
+		return true; /* gone this moment, or a socket: whoever made it may remove it */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
 	fd = S_ISREG(st.st_mode) ? open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 	if (fd < 0)
@@ -112,13 +123,17 @@ int guard_hold(struct guard_root *g, int root_fd, struct strv *notes, struct war
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < g->step_count; i++) {
 		if (strv_has(&g->tainted, g->steps[i].path))
-			g->held[i] = (struct guard_held){ .fd = -1 };	/* another run's, perhaps: never put back */
+			/* another run's, perhaps: never put back */
+			g->held[i] = (struct guard_held){ .fd = -1 };
 		else
 			missed += !hold(&g->held[i], root_fd, g->steps[i].path, limit);
 	}
 	if (missed)
-		strv_addf(notes, "process.nesting: %zu protected or hidden names in %s are too many to be held; one that the run "
-			  "replaces goes to the quarantine, but is not put back; raise ulimit -n", missed, g->path);
+		strv_addf(notes,
+			  "process.nesting: %zu protected or hidden names in %s are too many to be "
+			  "held; one that the run "
+			  "replaces goes to the quarantine, but is not put back; raise ulimit -n",
+			  missed, g->path);
 	return notes->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
@@ -133,7 +148,8 @@ void guard_hold_end(struct guard_root *g)
 
 bool guard_is_held(const struct guard_root *g, const char *path, size_t len)
 {
-	const struct guard_step *step = g->held ? guard_find_step(g, g->step_count, path, len) : NULL;
+	const struct guard_step *step =
+		g->held ? guard_find_step(g, g->step_count, path, len) : NULL;
 
 	return step && g->held[step - g->steps].fd >= 0;
 }
@@ -156,10 +172,11 @@ static void lower(int fd, mode_t mode)
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (mode)
-		(void)!chmod(link, mode);	/* it was ours a moment ago */
+		(void)!chmod(link, mode); /* it was ours a moment ago */
 }
 
-/* The directory that step i lies in, by descriptor wherever that is now; *ret_name is the step's name there. */
+/* The directory that step i lies in, by descriptor wherever that is now; *ret_name is the step's
+ * name there. */
 static int open_above(const struct back *b, size_t i, const char **ret_name)
 {
 	const char *path = b->g->steps[i].path, *slash = strrchr(path, '/');
@@ -176,7 +193,8 @@ static int open_above(const struct back *b, size_t i, const char **ret_name)
 	return dir ? path_open_nolink(b->root_fd, dir, O_PATH | O_DIRECTORY, &gone) : -1;
 }
 
-/* Where a held directory lies now: its parent, and its name there. No path is asked: it may be longer than any call takes. */
+/* Where a held directory lies now: its parent, and its name there. No path is asked: it may be
+ * longer than any call takes. */
 static int find_dir(const struct guard_held *h, char *name)
 {
 	mode_t mode = lift(h->fd), above = 0;
@@ -193,9 +211,10 @@ static int find_dir(const struct guard_held *h, char *name)
 	list = fd < 0 ? NULL : fdopendir(fd);
 	if (!list && fd >= 0)
 		close(fd);
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !found; entry = readdir(list)) {
-		if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) || strcmp(entry->d_name, ".") == 0 ||
-		    strcmp(entry->d_name, "..") == 0)
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !found;
+	     entry = readdir(list)) {
+		if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) ||
+		    strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		found = is_it(h, up, entry->d_name);
 		if (found)
@@ -226,7 +245,8 @@ static int find_file(const struct guard_held *h, char *name)
 	return up >= 0 && is_it(h, up, name) ? take_fd(&up) : -1;
 }
 
-/* If the held thing is not in its directory any more but somewhere else, takes it to the top of the tree. */
+/* If the held thing is not in its directory any more but somewhere else, takes it to the top of the
+ * tree. */
 static void rescue(struct back *b, size_t i)
 {
 	const struct guard_held *h = &b->g->held[i];
@@ -255,7 +275,8 @@ static void rescue(struct back *b, size_t i)
 }
 
 /* Makes a directory that had to be empty to be removed; it is what is held from now on. */
-static int make_dir(struct guard_held *h, const struct stat *st, int dir_fd, const char *name, struct ward_err *e)
+static int make_dir(struct guard_held *h, const struct stat *st, int dir_fd, const char *name,
+		    struct ward_err *e)
 {
 	char link[32];
 	int fd;
@@ -264,7 +285,8 @@ static int make_dir(struct guard_held *h, const struct stat *st, int dir_fd, con
 		return ward_fail_errno(e, "cannot make it");
 	fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (fd < 0 || (geteuid() == 0 && chown(link, st->st_uid, st->st_gid) < 0) || chmod(link, st->st_mode & 0777) < 0) {
+	if (fd < 0 || (geteuid() == 0 && chown(link, st->st_uid, st->st_gid) < 0) ||
+	    chmod(link, st->st_mode & 0777) < 0) {
 		if (fd >= 0)
 			close(fd);
 		return ward_fail_errno(e, "cannot make it");
@@ -313,12 +335,15 @@ static int put_back(struct back *b, size_t i)
 	if (stands)
 		status = b->taker->take(b->taker->ctx, above, name, path, TAKEN);
 	if (status >= 0)
-		status = above < 0 ? ward_fail(&e, ENOENT, "its directory is gone") : bring(b, i, above, name, &e);
+		status = above < 0 ? ward_fail(&e, ENOENT, "its directory is gone")
+				   : bring(b, i, above, name, &e);
 	lower(above, mode);
 	if (status < 0)
 		strv_addf(b->told, "%s: NOT PUT BACK, the run had taken it away: %s", path, e.why);
 	else if (!stands)
-		strv_addf(b->told, "%s: NOT MOVED but put back: the run had taken it away (process.nesting)", path);
+		strv_addf(b->told,
+			  "%s: NOT MOVED but put back: the run had taken it away (process.nesting)",
+			  path);
 	if (status < 0 && !b->failure) {
 		*b->e = e;
 		b->failure = ward_wrap(b->e, "putting %s back, which the run had taken away", path);
@@ -326,11 +351,13 @@ static int put_back(struct back *b, size_t i)
 	return b->told->failed ? ward_fail(b->e, ENOMEM, "out of memory") : 0;
 }
 
-int guard_put_back(const struct guard_root *g, int root_fd, const struct guard_taker *taker, struct strv *told,
-		   struct ward_err *e)
+int guard_put_back(const struct guard_root *g, int root_fd, const struct guard_taker *taker,
+		   struct strv *told, struct ward_err *e)
 {
 	auto_free unsigned *rescued = calloc(g->step_count + 1, sizeof(*rescued));
-	struct back b = { .g = g, .root_fd = root_fd, .taker = taker, .rescued = rescued, .told = told, .e = e };
+	struct back b = {
+		.g = g, .root_fd = root_fd, .taker = taker, .rescued = rescued, .told = told, .e = e
+	};
 
 	if (!rescued)
 		return ward_fail(e, ENOMEM, "out of memory");

@@ -1,10 +1,11 @@
 /*
- * The judgement over git's files. In: a file of a repository that was made while an agent ran. Out: whether it may stay.
- * Runs in the supervisor at the sweep, on hostile files: they are opened by one name, without following links, and
- * only regular files are read, up to a bound.
+ * The judgement over git's files. In: a file of a repository that was made while an agent ran. Out:
+ * whether it may stay. Runs in the supervisor at the sweep, on hostile files: they are opened by
+ * one name, without following links, and only regular files are read, up to a bound.
  *
- * A repository may point at directories inside its tree, where the sweep judges them too, and nowhere else. A path is
- * taken by its letters, so one that goes up again after it went down (a/../b) is refused: the kernel may see a link in "a".
+ * A repository may point at directories inside its tree, where the sweep judges them too, and
+ * nowhere else. A path is taken by its letters, so one that goes up again after it went down
+ * (a/../b) is refused: the kernel may see a link in "a".
  */
 #include "guard/guard_judge.h"
 
@@ -24,10 +25,12 @@
 /* Reads a regular file; false: it is not one, or it cannot be read. */
 static bool read_regular(int dir_fd, const char *name, size_t max, struct buf *b)
 {
-	auto_fd fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, max, b) == 0;
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       io_read_all(fd, max, b) == 0;
 }
 
 /* Whether a path goes up after it went down. */
@@ -81,8 +84,8 @@ static int judge_setting(void *ctx, const struct gitconfig_entry *entry)
 {
 	struct config *c = ctx;
 	const char *why = "";
-	enum git_config_verdict v = c->modules ? git_modules_allowed(entry, &why) :
-						 git_config_allowed(entry, GIT_DIR_MODULE, &why);
+	enum git_config_verdict v = c->modules ? git_modules_allowed(entry, &why)
+					       : git_config_allowed(entry, GIT_DIR_MODULE, &why);
 
 	if (v == GIT_CONFIG_WORKTREE) {
 		auto_free char *inside = judge_resolve(c->g, c->dir_path, entry->value);
@@ -93,8 +96,8 @@ static int judge_setting(void *ctx, const struct gitconfig_entry *entry)
 	}
 	if (v != GIT_CONFIG_REFUSED)
 		return 0;
-	buf_printf(c->why, "git configuration whose %s.%s%s%.100s %s", entry->section, entry->subsection,
-		   *entry->subsection ? "." : "", entry->key, why);
+	buf_printf(c->why, "git configuration whose %s.%s%s%.100s %s", entry->section,
+		   entry->subsection, *entry->subsection ? "." : "", entry->key, why);
 	return c->why->failed ? -ENOMEM : 1;
 }
 
@@ -110,7 +113,8 @@ static int judge_settings(struct config *c, int dir_fd, const char *name)
 	status = git_config_read(buf_text(&text), text.len, judge_setting, c, &why, &line);
 	if (status != -EINVAL)
 		return status;
-	buf_printf(c->why, "git configuration that git does not write so: line %zu has %s", line, why);
+	buf_printf(c->why, "git configuration that git does not write so: line %zu has %s", line,
+		   why);
 	return c->why->failed ? -ENOMEM : 1;
 }
 
@@ -130,14 +134,16 @@ int judge_modules(const struct guard_root *g, int dir_fd, const char *dir_path, 
 	return judge_settings(&c, dir_fd, name);
 }
 
-/* Whether the path that a git directory says its work tree has, from the directory base, is the directory dir_path of the tree. The
- * sandbox may have seen the tree elsewhere. */
-static bool is_work_tree(const struct guard_root *g, const char *base, const char *said, const char *dir_path)
+/* Whether the path that a git directory says its work tree has, from the directory base, is the
+ * directory dir_path of the tree. The sandbox may have seen the tree elsewhere. */
+static bool is_work_tree(const struct guard_root *g, const char *base, const char *said,
+			 const char *dir_path)
 {
 	const char *tops[] = { g->path, g->target ? g->target : g->path };
 
 	for (size_t i = 0; i < ARRAY_LEN(tops); i++) {
-		auto_free char *git_dir = path_join(tops[i], *base ? base : "."), *place = git_dir ? path_join(git_dir, said) : NULL;
+		auto_free char *git_dir = path_join(tops[i], *base ? base : "."),
+			       *place = git_dir ? path_join(git_dir, said) : NULL;
 		auto_free char *wanted = path_join(tops[i], *dir_path ? dir_path : ".");
 
 		if (place && wanted && strcmp(place, wanted) == 0)
@@ -158,7 +164,8 @@ static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
 }
 
 /* worktrees/ID says in `gitdir`, modules/NAME in its configuration, which work tree it is of. */
-static bool points_back(const struct guard_root *g, int git_fd, const char *inside, const char *dir_path)
+static bool points_back(const struct guard_root *g, int git_fd, const char *inside,
+			const char *dir_path)
 {
 	auto_free char *value = NULL;
 	auto_buf text = { 0 };
@@ -172,7 +179,8 @@ static bool points_back(const struct guard_root *g, int git_fd, const char *insi
 		return value && is_work_tree(g, inside, value, dir_path);
 	}
 	if (!strstr(inside, "modules/") || !read_regular(git_fd, "config", CONFIG_MAX, &text) ||
-	    git_config_read(buf_text(&text), text.len, find_worktree, &value, &why, NULL) != 0 || !value)
+	    git_config_read(buf_text(&text), text.len, find_worktree, &value, &why, NULL) != 0 ||
+	    !value)
 		return false;
 	return is_work_tree(g, inside, value, dir_path);
 }
@@ -199,7 +207,12 @@ int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const cha
 		return refuse(why, "a .git file that leads git to a directory outside the tree");
 	fd = path_open_nolink(root_fd, *inside ? inside : ".", O_RDONLY | O_DIRECTORY, &e);
 	if (fd < 0)
-		return refuse(why, fd == -ENOENT ? "a .git file that leads git to a directory that is not there"
-						 : "a .git file that leads git through a link");
-	return points_back(g, fd, inside, dir_path) ? 0 : refuse(why, "a .git file that leads git to a directory that is not of this work tree");
+		return refuse(
+			why, fd == -ENOENT
+				     ? "a .git file that leads git to a directory that is not there"
+				     : "a .git file that leads git through a link");
+	return points_back(g, fd, inside, dir_path)
+		       ? 0
+		       : refuse(why, "a .git file that leads git to a directory that is not of "
+				     "this work tree");
 }

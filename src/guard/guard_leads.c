@@ -71,11 +71,11 @@ static enum lead_kind kind_of(const struct gitconfig_entry *entry)
 struct config {
 	struct follow *f;
 	const char *worktree; /* where its commands run */
-	const char *file; /* absolute */
+	const char *file;     /* absolute */
 	unsigned *includes;
 	bool is_inside; /* the file lies in the tree, or is that of a repository around it */
 	struct leads_user *user; /* what is found is kept here instead; f is NULL then */
-	struct strv *more; /* files that it includes, absolute */
+	struct strv *more;       /* files that it includes, absolute */
 };
 
 /* What value stands for when git reads it as a path: "~" is replaced. The caller frees. */

@@ -44,8 +44,8 @@ struct leads_command {
 	const char *const *bases; /* directories that it may run in, absolute, without links */
 	size_t base_count;
 	bool programs_only; /* only what looks like a program, and only what is there, or ... */
-	bool missing; /* ... a script that is not: it must not be made either */
-	bool loads; /* direnv runs it: its functions count, and what they load without a name */
+	bool missing;       /* ... a script that is not: it must not be made either */
+	bool loads;   /* direnv runs it: its functions count, and what they load without a name */
 	bool by_name; /* ... and what has the name of a script: a list of arguments */
 	const char *origin;
 };

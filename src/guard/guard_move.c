@@ -1,11 +1,13 @@
 /*
- * Moving. In: one name in a directory that an agent has written to. Out: the same thing somewhere else. Runs in the supervisor
- * (or in ward quarantine) with the user's rights, when the sandbox is dead.
+ * Moving. In: one name in a directory that an agent has written to. Out: the same thing somewhere
+ * else. Runs in the supervisor (or in ward quarantine) with the user's rights, when the sandbox is
+ * dead.
  *
- * Everything goes by descriptor and single name. A set-id file loses its bits first, so that the hole is closed even if the
- * move then fails. A rename is tried first; the owner's own lack of rights (a planted directory without write permission) is
- * lifted for it and put back. Another file system means a copy: of each file holes stay holes, it is synced, and only then
- * the original is removed, so that a crash or a full disk can double a file but never lose one.
+ * Everything goes by descriptor and single name. A set-id file loses its bits first, so that the
+ * hole is closed even if the move then fails. A rename is tried first; the owner's own lack of
+ * rights (a planted directory without write permission) is lifted for it and put back. Another file
+ * system means a copy: of each file holes stay holes, it is synced, and only then the original is
+ * removed, so that a crash or a full disk can double a file but never lose one.
  */
 #include "guard/guard_move.h"
 
@@ -51,12 +53,14 @@ static int rename_new(int dir_fd, const char *name, int to_fd, const char *to_na
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	if (fstatat(to_fd, to_name, &st, AT_SYMLINK_NOFOLLOW) == 0)	/* a file system without NOREPLACE */
+	/* a file system without NOREPLACE */
+	if (fstatat(to_fd, to_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
 	return renameat(dir_fd, name, to_fd, to_name) == 0 ? 0 : -errno;
 }
 
-/* Renames with the owner's rights lifted: a directory wants write permission on itself and on where it lies. */
+/* Renames with the owner's rights lifted: a directory wants write permission on itself and on where
+ * it lies. */
 static int rename_forced(int dir_fd, const char *name, int to_fd, const char *to_name)
 {
 	auto_fd fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -67,10 +71,12 @@ static int rename_forced(int dir_fd, const char *name, int to_fd, const char *to
 		return -errno;
 	if ((dir.st_mode & 0300) != 0300 && fchmod(dir_fd, (dir.st_mode & 07777) | 0700) < 0)
 		return -errno;
-	if (S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700 && chmod_fd(fd, (st.st_mode & 07777) | 0700) < 0)
+	if (S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700 &&
+	    chmod_fd(fd, (st.st_mode & 07777) | 0700) < 0)
 		return -errno;
 	status = rename_new(dir_fd, name, to_fd, to_name);
-	if (S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700 && chmod_fd(fd, st.st_mode & 07777) < 0 && !status)
+	if (S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700 &&
+	    chmod_fd(fd, st.st_mode & 07777) < 0 && !status)
 		status = -errno;
 	if ((dir.st_mode & 0300) != 0300 && fchmod(dir_fd, dir.st_mode & 07777) < 0 && !status)
 		status = -errno;
@@ -104,10 +110,12 @@ static int copy_bytes(int from, int to)
 		if (data < 0 && errno == ENXIO)
 			return 0;
 		if (data < 0)
-			data = at;	/* a file system that knows no holes */
+			data = at; /* a file system that knows no holes */
 		hole = lseek(from, data, SEEK_HOLE);
 		for (at = data; hole < 0 || at < hole;) {
-			size_t want = hole >= 0 && hole - at < (off_t)sizeof(chunk) ? (size_t)(hole - at) : sizeof(chunk);
+			size_t want = hole >= 0 && hole - at < (off_t)sizeof(chunk)
+					      ? (size_t)(hole - at)
+					      : sizeof(chunk);
 			ssize_t n = pread(from, chunk, want, at);
 
 			if (n == 0)
@@ -130,7 +138,8 @@ static int open_forced(int dir_fd, const char *name)
 	if (fd >= 0 || errno != EACCES)
 		return fd < 0 ? -errno : fd;
 	path_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || chmod_fd(path_fd, (st.st_mode & 01777) | 0400) < 0)
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 ||
+	    chmod_fd(path_fd, (st.st_mode & 01777) | 0400) < 0)
 		return -errno;
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
@@ -146,22 +155,27 @@ int guard_copy_held(int from, const struct stat *st, int to_fd, const char *to_n
 	if (to < 0)
 		return -errno;
 	status = copy_bytes(from, to);
-	if (status == 0 && (ftruncate(to, st->st_size) < 0 || (geteuid() == 0 && fchown(to, st->st_uid, st->st_gid) < 0) ||
-			    fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 || fsync(to) < 0))
+	if (status == 0 &&
+	    (ftruncate(to, st->st_size) < 0 ||
+	     (geteuid() == 0 && fchown(to, st->st_uid, st->st_gid) < 0) ||
+	     fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 || fsync(to) < 0))
 		status = -errno;
 	if (status < 0)
-		unlinkat(to_fd, to_name, 0);	/* our own incomplete copy; the original is still there */
+		/* our own incomplete copy; the original is still there */
+		unlinkat(to_fd, to_name, 0);
 	return status;
 }
 
-static int copy_file(int dir_fd, const char *name, int to_fd, const char *to_name, const struct stat *st)
+static int copy_file(int dir_fd, const char *name, int to_fd, const char *to_name,
+		     const struct stat *st)
 {
 	auto_fd from = open_forced(dir_fd, name);
 
 	return from < 0 ? from : guard_copy_held(from, st, to_fd, to_name);
 }
 
-static int copy_link(int dir_fd, const char *name, int to_fd, const char *to_name, const struct stat *st)
+static int copy_link(int dir_fd, const char *name, int to_fd, const char *to_name,
+		     const struct stat *st)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
@@ -171,7 +185,8 @@ static int copy_link(int dir_fd, const char *name, int to_fd, const char *to_nam
 	target[n] = '\0';
 	if (symlinkat(target, to_fd, to_name) < 0)
 		return -errno;
-	if (geteuid() == 0 && fchownat(to_fd, to_name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (geteuid() == 0 &&
+	    fchownat(to_fd, to_name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return 0;
 }
@@ -189,7 +204,9 @@ static int move_file(int dir_fd, const char *name, int to_fd, const char *to_nam
 	else if (S_ISLNK(st.st_mode))
 		status = copy_link(dir_fd, name, to_fd, to_name, &st);
 	else
-		status = mknodat(to_fd, to_name, (st.st_mode & S_IFMT) | 0600, st.st_rdev) < 0 ? -errno : 0;
+		status = mknodat(to_fd, to_name, (st.st_mode & S_IFMT) | 0600, st.st_rdev) < 0
+				 ? -errno
+				 : 0;
 	if (status < 0)
 		return status;
 	return unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;
@@ -197,7 +214,7 @@ static int move_file(int dir_fd, const char *name, int to_fd, const char *to_nam
 
 /* A directory on its way: where its parts go now. */
 struct copy {
-	int to_fd;	/* owned */
+	int to_fd; /* owned */
 	struct ward_err *e;
 };
 
@@ -210,7 +227,8 @@ static int copy_opened(void *ctx, struct walk_dir *d)
 		return fail_move(c->e, d->path);
 	if (geteuid() == 0 && fchown(c->to_fd, st.st_uid, st.st_gid) < 0)
 		return fail_move(c->e, d->path);
-	if ((st.st_mode & 0300) != 0300 && fchmod(d->fd, 0700) < 0)	/* it will be emptied and removed */
+	/* it will be emptied and removed */
+	if ((st.st_mode & 0300) != 0300 && fchmod(d->fd, 0700) < 0)
 		return fail_move(c->e, d->path);
 	return 0;
 }
@@ -230,8 +248,8 @@ static int copy_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	return 0;
 }
 
-static int copy_enter(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry,
-		      unsigned *mark unused_arg)
+static int copy_enter(void *ctx, const struct walk_dir *d unused_arg,
+		      const struct walk_entry *entry, unsigned *mark unused_arg)
 {
 	struct copy *c = ctx;
 	int next;
@@ -259,10 +277,15 @@ static int copy_leave(void *ctx, const struct walk_dir *d, const char *name)
 }
 
 static const struct walk_ops copy_ops = {
-	.opened = copy_opened, .entry = copy_entry, .enter = copy_enter, .leave = copy_leave, .force = true,
+	.opened = copy_opened,
+	.entry = copy_entry,
+	.enter = copy_enter,
+	.leave = copy_leave,
+	.force = true,
 };
 
-static int move_dir(int dir_fd, const char *name, int to_fd, const char *to_name, struct ward_err *e)
+static int move_dir(int dir_fd, const char *name, int to_fd, const char *to_name,
+		    struct ward_err *e)
 {
 	unsigned mode;
 	auto_fd from = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -283,7 +306,8 @@ static int move_dir(int dir_fd, const char *name, int to_fd, const char *to_name
 	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? fail_move(e, name) : 0;
 }
 
-int guard_copy_move(int dir_fd, const char *name, int to_fd, const char *to_name, struct ward_err *e)
+int guard_copy_move(int dir_fd, const char *name, int to_fd, const char *to_name,
+		    struct ward_err *e)
 {
 	struct stat st, dir;
 	int status;

@@ -1,6 +1,7 @@
 /*
- * The way to what ward itself believes. In: a path of ward's own (profiles, state, programs). Out: rules of a tree that keep a sandbox from
- * putting something else there: what lies in the tree, and each link on the way that does. Runs in the supervisor with the user's rights.
+ * The way to what ward itself believes. In: a path of ward's own (profiles, state, programs). Out:
+ * rules of a tree that keep a sandbox from putting something else there: what lies in the tree, and
+ * each link on the way that does. Runs in the supervisor with the user's rights.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,9 +21,11 @@ int guard_protect_place(struct guard_root *g, const char *place, bool is_dir, st
 }
 
 /* One name of the way: *at is where it stands, *rest what follows it. Both are replaced. */
-static int step_towards(struct guard_root *g, char **at, char **rest, unsigned *links, struct ward_err *e)
+static int step_towards(struct guard_root *g, char **at, char **rest, unsigned *links,
+			struct ward_err *e)
 {
-	char *name = *rest + strspn(*rest, "/"), *behind = name + strcspn(name, "/"), target[4096], *longer = NULL;
+	char *name = *rest + strspn(*rest, "/"), *behind = name + strcspn(name, "/"), target[4096],
+	     *longer = NULL;
 	auto_free char *place = NULL;
 	ssize_t n;
 	int r = 0;
@@ -33,8 +36,9 @@ static int step_towards(struct guard_root *g, char **at, char **rest, unsigned *
 	n = place ? readlink(place, target, sizeof(target) - 1) : -1;
 	target[n < 0 ? 0 : n] = '\0';
 	if (n >= 0)
-		r = ++*links > LINKS_MAX ? ward_fail(e, ELOOP, "too many links on the way to %.300s", place)
-					 : guard_protect_place(g, place, false, e);
+		r = ++*links > LINKS_MAX
+			    ? ward_fail(e, ELOOP, "too many links on the way to %.300s", place)
+			    : guard_protect_place(g, place, false, e);
 	if (r < 0)
 		return r;
 	if (!place || asprintf(&longer, "%s/%s", target, behind) < 0)

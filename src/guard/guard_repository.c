@@ -1,10 +1,12 @@
 /*
- * Judging a repository in place. In: a git directory that a sandbox made, or could write. Out: everything in it that git does not
- * write in ordinary work is in the quarantine. Runs in the supervisor at the sweep, on hostile files: each is opened by one name,
- * without following links, and only regular files are read, up to the bound that its form has.
+ * Judging a repository in place. In: a git directory that a sandbox made, or could write. Out:
+ * everything in it that git does not write in ordinary work is in the quarantine. Runs in the
+ * supervisor at the sweep, on hostile files: each is opened by one name, without following links,
+ * and only regular files are read, up to the bound that its form has.
  *
- * What may stay is a list of names, types and forms (tables/gitdata.def, src/rules); nothing is trusted because it is old. In a
- * repository that was there before, only what changed since the run began is judged.
+ * What may stay is a list of names, types and forms (tables/gitdata.def, src/rules); nothing is
+ * trusted because it is old. In a repository that was there before, only what changed since the run
+ * began is judged.
  */
 #include "guard/guard_repository.h"
 
@@ -28,27 +30,32 @@
 struct judging {
 	const struct guard_root *g;
 	const struct guard_taker *taker;
-	const char *path;	/* of the git directory in the tree */
+	const char *path; /* of the git directory in the tree */
 	uint64_t since_ns;
 	unsigned hash;
-	bool counts;		/* nothing is taken, only counted */
-	bool parts;		/* only what git would run or read settings from, and only what came with the run */
+	bool counts; /* nothing is taken, only counted */
+	/* only what git would run or read settings from, and only what came with the run */
+	bool parts;
 	size_t refused;
 	struct ward_err *e;
 };
 
 /* Whether an entry is a hook or a configuration that the run made. */
-static bool is_part(const struct judging *j, const struct walk_dir *d, const struct walk_entry *entry)
+static bool is_part(const struct judging *j, const struct walk_dir *d,
+		    const struct walk_entry *entry)
 {
 	struct stat st;
 
-	if (strncmp(entry->path, "hooks/", 6) != 0 && strcmp(entry->path, "config") != 0 && strcmp(entry->path, "config.worktree") != 0)
+	if (strncmp(entry->path, "hooks/", 6) != 0 && strcmp(entry->path, "config") != 0 &&
+	    strcmp(entry->path, "config.worktree") != 0)
 		return false;
-	return fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && guard_ctime_ns(&st) >= j->g->since_ns;
+	return fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       guard_ctime_ns(&st) >= j->g->since_ns;
 }
 
 /* Takes an entry out of the repository; its path in the tree is put together here. */
-static int take(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const char *why)
+static int take(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry,
+		const char *why)
 {
 	auto_buf path = { 0 };
 
@@ -63,12 +70,14 @@ static int take(struct judging *j, const struct walk_dir *d, const struct walk_e
 
 static unsigned hash_of(int git_fd)
 {
-	auto_fd fd = openat(git_fd, "config", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd =
+		openat(git_fd, "config", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_buf text = { 0 };
 	struct stat st;
 	unsigned hash = 0;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, CONFIG_MAX, &text) == 0)
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    io_read_all(fd, CONFIG_MAX, &text) == 0)
 		hash = git_config_hash(buf_text(&text), text.len);
 	return hash ? hash : GIT_SHA1;
 }
@@ -81,18 +90,22 @@ static bool is_alternates(const char *path)
 	return n >= k && strcmp(path + n - k, end) == 0 && (n == k || path[n - k - 1] == '/');
 }
 
-/* A clone of a repository that the sandbox saw as a private copy borrows its objects where the view showed them. On the host the
- * same objects are in the repository itself: the file is written anew. Returns whether that was so. */
+/* A clone of a repository that the sandbox saw as a private copy borrows its objects where the view
+ * showed them. On the host the same objects are in the repository itself: the file is written anew.
+ * Returns whether that was so. */
 static bool lend_again(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	static const char temp[] = "alternates.ward";
-	auto_fd fd = openat(d->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), out = -1;
+	auto_fd fd = openat(d->fd, entry->name,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+		out = -1;
 	auto_free char *place = NULL;
 	auto_buf text = { 0 }, line = { 0 };
 	struct stat st, dir;
 	const char *inner;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, 8192, &text) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    io_read_all(fd, 8192, &text) < 0)
 		return false;
 	place = git_view_borrowed(buf_text(&text), text.len);
 	if (!place || !path_is_beneath(place, j->g->target))
@@ -104,8 +117,10 @@ static bool lend_again(struct judging *j, const struct walk_dir *d, const struct
 	buf_printf(&line, "%s%s%s/objects\n", j->g->path, *inner ? "/" : "", inner);
 	unlinkat(d->fd, temp, 0);
 	out = openat(d->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (line.failed || out < 0 || fstat(d->fd, &dir) < 0 || io_write_all(out, line.data, line.len) < 0 ||
-	    (geteuid() == 0 && fchown(out, dir.st_uid, dir.st_gid) < 0) || renameat(d->fd, temp, d->fd, entry->name) < 0) {
+	if (line.failed || out < 0 || fstat(d->fd, &dir) < 0 ||
+	    io_write_all(out, line.data, line.len) < 0 ||
+	    (geteuid() == 0 && fchown(out, dir.st_uid, dir.st_gid) < 0) ||
+	    renameat(d->fd, temp, d->fd, entry->name) < 0) {
 		unlinkat(d->fd, temp, 0);
 		return false;
 	}
@@ -118,13 +133,14 @@ static char *dir_of(const struct judging *j, const struct walk_entry *entry)
 	const char *slash = strrchr(entry->path, '/');
 	auto_buf path = { 0 };
 
-	buf_printf(&path, "%s%s%.*s", j->path, *j->path && slash ? "/" : "", slash ? (int)(slash - entry->path) : 0, entry->path);
+	buf_printf(&path, "%s%s%.*s", j->path, *j->path && slash ? "/" : "",
+		   slash ? (int)(slash - entry->path) : 0, entry->path);
 	return path.failed ? NULL : path.len ? buf_take(&path) : strdup("");
 }
 
 /* A file that names a work tree: git writes and deletes there, so it must lie in the tree. */
-static int judge_place(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const struct git_file *file,
-		       enum git_form form)
+static int judge_place(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry,
+		       const struct git_file *file, enum git_form form)
 {
 	auto_free char *dir = dir_of(j, entry), *place = NULL, *inside = NULL;
 	auto_buf why = { 0 };
@@ -146,16 +162,23 @@ static int judge_place(struct judging *j, const struct walk_dir *d, const struct
 	return inside ? 0 : take(j, d, entry, "names a work tree that is not in the workspace");
 }
 
-/* Rows that let anything lie in a directory because it is never kept; here it would stay, and be a repository in git data. */
+/* Rows that let anything lie in a directory because it is never kept; here it would stay, and be a
+ * repository in git data. */
 static bool is_dropped(const struct walk_entry *entry, const struct git_judged *judged)
 {
-	return judged->verdict == GIT_DROP && (strncmp(entry->path, "lfs/", 4) == 0 || strstr(entry->path, "/lfs/"));
+	return judged->verdict == GIT_DROP &&
+	       (strncmp(entry->path, "lfs/", 4) == 0 || strstr(entry->path, "/lfs/"));
 }
 
-static int judge_file(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const struct stat *st)
+static int judge_file(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry,
+		      const struct stat *st)
 {
 	size_t max, needed = git_judge_needs(entry->path, GIT_DIR_MAIN, j->hash, &max);
-	struct git_file file = { .path = entry->path, .kind = GIT_DIR_MAIN, .hash = j->hash, .mode = st->st_mode, .links = st->st_nlink,
+	struct git_file file = { .path = entry->path,
+				 .kind = GIT_DIR_MAIN,
+				 .hash = j->hash,
+				 .mode = st->st_mode,
+				 .links = st->st_nlink,
 				 .size = (uint64_t)st->st_size };
 	struct git_judged judged;
 	auto_buf bytes = { 0 };
@@ -165,7 +188,8 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 		size_t n = needed < file.size ? needed : (size_t)file.size;
 		int status;
 
-		fd = openat(d->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = openat(d->fd, entry->name,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
 			return take(j, d, entry, "a file of git's that cannot be read");
 		if (n == file.size) {
@@ -189,7 +213,8 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 	return judged.points ? judge_place(j, d, entry, &file, judged.form) : 0;
 }
 
-/* In a repository that was there before: what was read-only for the sandbox is the user's own, whatever the user did to it since. */
+/* In a repository that was there before: what was read-only for the sandbox is the user's own,
+ * whatever the user did to it since. */
 static bool is_guarded(const struct judging *j, const struct walk_entry *entry)
 {
 	auto_buf path = { 0 };
@@ -202,7 +227,8 @@ static bool is_guarded(const struct judging *j, const struct walk_entry *entry)
 	for (size_t i = 0; i < j->g->lost.len; i++)
 		if (strcmp(j->g->lost.items[i], path.data) == 0)
 			return false;
-	return guard_list_has(&j->g->baseline, path.data, path.len, entry->type == DT_DIR ? '/' : '\0');
+	return guard_list_has(&j->g->baseline, path.data, path.len,
+			      entry->type == DT_DIR ? '/' : '\0');
 }
 
 static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -215,17 +241,21 @@ static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 		return 0;
 	if (S_ISDIR(st.st_mode)) {
 		place = git_path_find(entry->path, GIT_DIR_MAIN, j->hash, true);
-		if (place.treat != GIT_TREAT_REFUSE || (j->since_ns && guard_ctime_ns(&st) < j->since_ns))
+		if (place.treat != GIT_TREAT_REFUSE ||
+		    (j->since_ns && guard_ctime_ns(&st) < j->since_ns))
 			return 1;
-		return take(j, d, entry, place.why && *place.why ? place.why : "a directory that git does not make there");
+		return take(j, d, entry,
+			    place.why && *place.why ? place.why
+						    : "a directory that git does not make there");
 	}
 	if (j->since_ns && guard_ctime_ns(&st) < j->since_ns)
 		return 0;
 	return judge_file(j, d, entry, &st);
 }
 
-/* Any directory of the project is a repository to git once it has a HEAD, objects and refs. Where it holds other things, too, those
- * stay, and the HEAD goes, with hooks and settings that the run made: without it git sees no repository there. */
+/* Any directory of the project is a repository to git once it has a HEAD, objects and refs. Where
+ * it holds other things, too, those stay, and the HEAD goes, with hooks and settings that the run
+ * made: without it git sees no repository there. */
 static int break_shape(struct judging *j, int git_fd, const struct walk_ops *ops)
 {
 	static const char *const parts[] = { "HEAD", "commondir" };
@@ -241,20 +271,28 @@ static int break_shape(struct judging *j, int git_fd, const struct walk_ops *ops
 		struct stat st;
 
 		if (fstatat(git_fd, parts[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
-			status = take(j, &d, &entry, "makes git take the directory for a repository, in which it would run what is not git's own");
+			status = take(j, &d, &entry,
+				      "makes git take the directory for a repository, in which it "
+				      "would run what is not git's own");
 	}
 	return status;
 }
 
-int guard_judge_repository(const struct guard_root *g, int git_fd, const char *path, uint64_t since_ns,
-			   const struct guard_taker *taker, struct ward_err *e)
+int guard_judge_repository(const struct guard_root *g, int git_fd, const char *path,
+			   uint64_t since_ns, const struct guard_taker *taker, struct ward_err *e)
 {
 	static const struct walk_ops ops = { .entry = judge_entry, .force = true };
-	struct judging j = { .g = g, .taker = taker, .path = path, .since_ns = since_ns, .hash = hash_of(git_fd), .e = e };
+	struct judging j = { .g = g,
+			     .taker = taker,
+			     .path = path,
+			     .since_ns = since_ns,
+			     .hash = hash_of(git_fd),
+			     .e = e };
 	size_t n = strlen(path);
 	int status;
 
-	if (since_ns || (n >= 4 && strcmp(path + n - 4, ".git") == 0 && (n == 4 || path[n - 5] == '/')))
+	if (since_ns ||
+	    (n >= 4 && strcmp(path + n - 4, ".git") == 0 && (n == 4 || path[n - 5] == '/')))
 		return walk_tree(git_fd, &ops, &j, 0, e);
 	j.counts = true;
 	status = walk_tree(git_fd, &ops, &j, 0, e);

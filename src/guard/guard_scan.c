@@ -1,13 +1,15 @@
 /*
- * The scan. In: a tree and its compiled lists. Out: steps for the engine and the baseline for the sweep. Runs in the
- * supervisor before the sandbox starts; changes nothing.
+ * The scan. In: a tree and its compiled lists. Out: steps for the engine and the baseline for the
+ * sweep. Runs in the supervisor before the sandbox starts; changes nothing.
  *
- * One walk looks at every name once. What matches hide is hidden with all that lies beneath it, and so is a socket or a named pipe; what is protected becomes
- * read-only, and its directory is then looked at only for names to hide. A link cannot carry a mount: the sweep
- * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place (guard_follow.c). A directory
- * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Other names of a
- * hidden or protected file share its lot (guard_twin.c). Of git directories called ".git" only the data (objects, refs,
- * logs) is passed over: names there are git's, not files of the project.
+ * One walk looks at every name once. What matches hide is hidden with all that lies beneath it, and
+ * so is a socket or a named pipe; what is protected becomes read-only, and its directory is then
+ * looked at only for names to hide. A link cannot carry a mount: the sweep compares it with what it
+ * was, and what it leads to inside the tree is hidden or protected in its place (guard_follow.c). A
+ * directory that the caller may not read becomes read-only, so that its owner cannot open it up
+ * from inside. Other names of a hidden or protected file share its lot (guard_twin.c). Of git
+ * directories called ".git" only the data (objects, refs, logs) is passed over: names there are
+ * git's, not files of the project.
  */
 #include "guard/guard_internal.h"
 
@@ -29,22 +31,22 @@ enum { IN_READONLY = 1, GIT_DIR = 2, IN_VIEW = 4, NUMBER_SHIFT = 3 };
 
 struct nested {
 	struct ignore *list;
-	size_t base_len;	/* length of the path of its directory */
+	size_t base_len; /* length of the path of its directory */
 };
 
 struct scan {
 	struct guard_root *g;
 	int root_fd;
 	struct ward_err *e;
-	bool hides;		/* there is anything to hide at all */
-	struct git_seen git;	/* of the directory that is being listed */
+	bool hides;          /* there is anything to hide at all */
+	struct git_seen git; /* of the directory that is being listed */
 	bool git_hidden[GIT_PARTS];
 	struct nested *nested;
 	size_t nested_count, nested_cap;
-	struct guard_twins twins;	/* protected files with a second name */
-	struct follow follow;	/* what protected names lead to */
-	struct strv git_files;	/* .git files */
-	struct strv targets;	/* what links lead to that is to be hidden */
+	struct guard_twins twins; /* protected files with a second name */
+	struct follow follow;     /* what protected names lead to */
+	struct strv git_files;    /* .git files */
+	struct strv targets;      /* what links lead to that is to be hidden */
 };
 
 static int out_of_memory(struct scan *s)
@@ -55,7 +57,8 @@ static int out_of_memory(struct scan *s)
 static bool is_hidden(const struct scan *s, const struct walk_entry *entry)
 {
 	bool as_dir = entry->type == DT_DIR || entry->type == DT_LNK;
-	enum ignore_verdict v = ignore_decide_at(s->g->hide, entry->path, entry->path_len, entry->name_at, as_dir);
+	enum ignore_verdict v =
+		ignore_decide_at(s->g->hide, entry->path, entry->path_len, entry->name_at, as_dir);
 
 	if (v != IGNORE_NONE)
 		return v == IGNORE_EXCLUDED;
@@ -66,7 +69,8 @@ static bool is_hidden(const struct scan *s, const struct walk_entry *entry)
 				     entry->name_at - skip, as_dir);
 	}
 	if (v == IGNORE_NONE)
-		v = ignore_decide_at(s->g->aiignore, entry->path, entry->path_len, entry->name_at, as_dir);
+		v = ignore_decide_at(s->g->aiignore, entry->path, entry->path_len, entry->name_at,
+				     as_dir);
 	return v == IGNORE_EXCLUDED;
 }
 
@@ -96,7 +100,8 @@ static int see_way(struct scan *s, const struct walk_dir *d, const struct walk_e
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
 	const char *slash = strrchr(entry->path, '/');
-	auto_free char *dir = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0), *inside = NULL;
+	auto_free char *dir = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0),
+		       *inside = NULL;
 
 	if (!dir)
 		return out_of_memory(s);
@@ -119,7 +124,9 @@ static int hide_link(struct scan *s, const struct walk_dir *d, const struct walk
 		status = see_way(s, d, entry);
 	if (s->targets.failed)
 		return out_of_memory(s);
-	return status < 0 || !guard_is_protected(s->g, entry) ? status : follow_link(&s->follow, entry->path);
+	return status < 0 || !guard_is_protected(s->g, entry)
+		       ? status
+		       : follow_link(&s->follow, entry->path);
 }
 
 /* Hides an entry and notes that it was there. */
@@ -135,8 +142,8 @@ static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entr
 	return guard_add_step(s->g, GUARD_HIDE, entry->path, entry->type == DT_DIR, s->e);
 }
 
-/* A socket or a named pipe that is there before the run leads to a process outside, whatever mount it lies on: hidden, unless the
- * policy's hide list takes it out with "!NAME". */
+/* A socket or a named pipe that is there before the run leads to a process outside, whatever mount
+ * it lies on: hidden, unless the policy's hide list takes it out with "!NAME". */
 static bool is_host_channel(const struct scan *s, const struct walk_entry *entry)
 {
 	return ignore_decide_at(s->g->hide, entry->path, entry->path_len, entry->name_at, false) !=
@@ -155,19 +162,23 @@ static int protect_path(struct scan *s, const char *path, bool is_dir)
 /* A protected file that names others to run. */
 static int note_caller(struct scan *s, const struct walk_entry *entry)
 {
-	return s->g->writable && calls_others(entry->path) ? follow_caller(&s->follow, entry->path) : 0;
+	return s->g->writable && calls_others(entry->path) ? follow_caller(&s->follow, entry->path)
+							   : 0;
 }
 
 static int protect_entry(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	if (entry->type == DT_LNK)
 		return follow_link(&s->follow, entry->path);
-	if (entry->type == DT_REG && (guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0 || note_caller(s, entry) < 0))
+	if (entry->type == DT_REG &&
+	    (guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0 ||
+	     note_caller(s, entry) < 0))
 		return -s->e->code;
 	return protect_path(s, entry->path, entry->type == DT_DIR);
 }
 
-/* Something in a directory that is read-only as a whole: a link leads out of it, a file can have a second name elsewhere. */
+/* Something in a directory that is read-only as a whole: a link leads out of it, a file can have a
+ * second name elsewhere. */
 static int scan_readonly(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	int status = 0;
@@ -177,15 +188,17 @@ static int scan_readonly(struct scan *s, const struct walk_dir *d, const struct 
 	if (entry->type == DT_LNK)
 		status = follow_link(&s->follow, entry->path);
 	else if (entry->type == DT_REG)
-		status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0 ? -s->e->code : note_caller(s, entry);
+		status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0
+				 ? -s->e->code
+				 : note_caller(s, entry);
 	return status < 0 ? status : 1;
 }
 
 /* A .git file or link leads git to another directory. */
 static bool is_git_link(const struct guard_root *g, const struct walk_entry *entry)
 {
-	return (entry->type == DT_REG || entry->type == DT_LNK) && strcmp(entry->name, ".git") == 0 &&
-	       !guard_is_released(g, entry->path, false);
+	return (entry->type == DT_REG || entry->type == DT_LNK) &&
+	       strcmp(entry->name, ".git") == 0 && !guard_is_released(g, entry->path, false);
 }
 
 static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -226,7 +239,7 @@ static int scan_view(struct scan *s, struct walk_dir *d)
 	int status = 0;
 
 	if (guard_in_view(s->g, d->path, d->path_len))
-		return 0;	/* a submodule's or a worktree's, in another one */
+		return 0; /* a submodule's or a worktree's, in another one */
 	d->mark |= IN_VIEW;
 	strv_add(&s->g->views, d->path_len ? d->path : ".");
 	if (s->g->views.failed)
@@ -235,9 +248,11 @@ static int scan_view(struct scan *s, struct walk_dir *d)
 		return 0;
 	if (d->path_len)
 		status = guard_add_step(s->g, GUARD_VIEW, d->path, true, s->e);
-	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(configs); i++)	/* out of the sandbox's sight, but not by other names in the tree */
+	/* out of the sandbox's sight, but not by other names in the tree */
+	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(configs); i++)
 		if (s->git.type[configs[i]] == DT_REG)
-			status = guard_twin_note(&s->twins, d->fd, guard_git_name(configs[i]), false, s->e);
+			status = guard_twin_note(&s->twins, d->fd, guard_git_name(configs[i]),
+						 false, s->e);
 	return status;
 }
 
@@ -255,7 +270,8 @@ static int scan_git_dir(struct scan *s, struct walk_dir *d)
 		status = guard_add_step(s->g, GUARD_PIN, d->path, true, s->e);
 	for (size_t i = 0; status >= 0 && i < GIT_PROTECTED; i++) {
 		auto_buf path = { 0 };
-		struct walk_entry entry = { .name = guard_git_name((enum git_part)i), .type = s->git.type[i] };
+		struct walk_entry entry = { .name = guard_git_name((enum git_part)i),
+					    .type = s->git.type[i] };
 
 		if (!entry.type || s->git_hidden[i])
 			continue;
@@ -276,7 +292,8 @@ static int scan_listed(void *ctx, struct walk_dir *d)
 	struct scan *s = ctx;
 	int status = 0;
 
-	if ((!(d->mark & IN_READONLY) || s->g->reviewed) && guard_is_git_dir(&s->git, d->path, d->path_len) &&
+	if ((!(d->mark & IN_READONLY) || s->g->reviewed) &&
+	    guard_is_git_dir(&s->git, d->path, d->path_len) &&
 	    !(d->path_len && guard_is_released(s->g, d->path, true))) {
 		d->mark |= GIT_DIR;
 		status = scan_git_dir(s, d);
@@ -289,12 +306,12 @@ static int scan_listed(void *ctx, struct walk_dir *d)
 }
 
 /* Records a directory for the sweep; the list is dropped when that fails. Returns its number. */
-static uint32_t record_dir(struct scan *s, uint32_t parent, const char *path, size_t path_len, const struct stat *st,
-			   bool is_data)
+static uint32_t record_dir(struct scan *s, uint32_t parent, const char *path, size_t path_len,
+			   const struct stat *st, bool is_data)
 {
 	const char *slash = memrchr(path, '/', path_len);
-	uint32_t number = guard_dirs_add(s->g->dirs, parent, path, path_len, slash ? (size_t)(slash + 1 - path) : 0, st,
-					 is_data);
+	uint32_t number = guard_dirs_add(s->g->dirs, parent, path, path_len,
+					 slash ? (size_t)(slash + 1 - path) : 0, st, is_data);
 
 	if (number != GUARD_NO_DIR)
 		return number;
@@ -327,17 +344,19 @@ static void record_data(struct scan *s, const struct walk_dir *d, const struct w
 		record_dir(s, d->mark >> NUMBER_SHIFT, entry->path, entry->path_len, &st, true);
 }
 
-static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
+static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry,
+		      unsigned *mark)
 {
 	struct scan *s = ctx;
 
 	*mark = d->mark & ~(unsigned)GIT_DIR;
-	if (d->mark & IN_VIEW && d->mark & GIT_DIR && strcmp(entry->name, guard_git_name(GIT_hooks)) == 0) {
-		*mark |= IN_READONLY;	/* what hooks lead to is guarded */
+	if (d->mark & IN_VIEW && d->mark & GIT_DIR &&
+	    strcmp(entry->name, guard_git_name(GIT_hooks)) == 0) {
+		*mark |= IN_READONLY; /* what hooks lead to is guarded */
 		return 1;
 	}
 	if (d->mark & IN_VIEW)
-		return s->hides;	/* what is hidden in it stays hidden */
+		return s->hides; /* what is hidden in it stays hidden */
 	if (d->mark & GIT_DIR) {
 		if (guard_is_git_data(s->g, d, entry->name)) {
 			record_data(s, d, entry);
@@ -352,7 +371,8 @@ static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_ent
 	return 1;
 }
 
-/* A directory may have a list of its own; it counts below that directory, and before the lists above it. */
+/* A directory may have a list of its own; it counts below that directory, and before the lists
+ * above it. */
 static int scan_aiignore(void *ctx, const struct walk_dir *d)
 {
 	struct scan *s = ctx;
@@ -360,7 +380,7 @@ static int scan_aiignore(void *ctx, const struct walk_dir *d)
 	int status;
 
 	if (!d->path_len)
-		return 0;	/* the root's own was compiled */
+		return 0; /* the root's own was compiled */
 	status = guard_read_aiignore(d->fd, d->path, &list, s->e);
 	if (status < 0 || !list) {
 		ignore_free(list);
@@ -395,7 +415,8 @@ static int scan_leave(void *ctx, const struct walk_dir *d, const char *name)
 	return 0;
 }
 
-static int scan_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)
+static int scan_unreadable(void *ctx, const struct walk_dir *d unused_arg,
+			   const struct walk_entry *entry)
 {
 	struct scan *s = ctx;
 
@@ -434,7 +455,8 @@ static int scan_leads(struct scan *s, const struct leads_user *user)
 	if (status >= 0)
 		status = follow_all(&s->follow);
 	for (size_t i = 0; i < s->follow.callers.len && status >= 0; i++) {
-		auto_free char *path = strdup(s->follow.callers.items[i]);	/* the list may move */
+		/* the list may move */
+		auto_free char *path = strdup(s->follow.callers.items[i]);
 
 		status = path ? calls_follow(&s->follow, path) : out_of_memory(s);
 		if (status >= 0)

@@ -1,21 +1,24 @@
 /*
- * The sweep. In: a tree that an agent has written to, and what was there before. Out: what was planted lies in the
- * quarantine. Runs in the supervisor once the last process of the sandbox is dead, or later for a run that was killed.
+ * The sweep. In: a tree that an agent has written to, and what was there before. Out: what was
+ * planted lies in the quarantine. Runs in the supervisor once the last process of the sandbox is
+ * dead, or later for a run that was killed.
  *
- * What is new and has a protected name is moved as a whole. A repository that the run made is judged file by file
- * (guard_repository.c), so that git init, clone and submodule work. A link is compared with what it was. Set-id files
- * that are not older than the run lose their bits and are moved; seccomp forbids making them, this is the second
- * wall. Directories without permissions are opened by their owner's right for the time of the look.
+ * What is new and has a protected name is moved as a whole. A repository that the run made is
+ * judged file by file (guard_repository.c), so that git init, clone and submodule work. A link is
+ * compared with what it was. Set-id files that are not older than the run lose their bits and are
+ * moved; seccomp forbids making them, this is the second wall. Directories without permissions are
+ * opened by their owner's right for the time of the look.
  *
- * A directory in which no name changed has the change time that the scan saw; only the others are read again, and what is new
- * beneath them. In a tree of more than SMALL_TREE files the modes of files are looked at only in such directories: whoever
- * could change the mode of an old file in place would have to get past seccomp, which is the first wall.
+ * A directory in which no name changed has the change time that the scan saw; only the others are
+ * read again, and what is new beneath them. In a tree of more than SMALL_TREE files the modes of
+ * files are looked at only in such directories: whoever could change the mode of an old file in
+ * place would have to get past seccomp, which is the first wall.
  *
- * A git directory that the sandbox saw as a private copy is not entered. One that it shared with the host is judged by what
- * changed in it since the scan.
+ * A git directory that the sandbox saw as a private copy is not entered. One that it shared with
+ * the host is judged by what changed in it since the scan.
  *
- * A thing that cannot be moved gets another name where it is; one that cannot even be renamed does not end the sweep: the rest
- * is still looked at, and the first failure is returned.
+ * A thing that cannot be moved gets another name where it is; one that cannot even be renamed does
+ * not end the sweep: the rest is still looked at, and the first failure is returned.
  */
 #include "guard/guard_sweep.h"
 
@@ -36,7 +39,7 @@
 
 enum { IN_DATA = 1, GIT_DIR = 2, CHANGED = 4 };
 
-#define SMALL_TREE 1000	/* files whose modes are all looked at: a microsecond each */
+#define SMALL_TREE 1000 /* files whose modes are all looked at: a microsecond each */
 
 struct sweep {
 	const struct guard_root *g;
@@ -45,12 +48,14 @@ struct sweep {
 	struct strv *moved;
 	struct ward_err *e;
 	struct git_seen git;
-	struct guard_taker taker;	/* puts things into the quarantine */
+	struct guard_taker taker; /* puts things into the quarantine */
 	uint64_t since_ns;
-	bool every_file;	/* look at every file's mode, not only in directories that changed */
-	uint32_t known;		/* the recorded directory that is being read again; GUARD_NO_DIR: none */
-	size_t known_len;	/* the length of its path */
-	int failure;	/* the first thing that could not be moved; *e says what */
+	/* look at every file's mode, not only in directories that changed */
+	bool every_file;
+	/* the recorded directory that is being read again; GUARD_NO_DIR: none */
+	uint32_t known;
+	size_t known_len; /* the length of its path */
+	int failure;      /* the first thing that could not be moved; *e says what */
 };
 
 static int out_of_memory(struct sweep *s)
@@ -59,8 +64,8 @@ static int out_of_memory(struct sweep *s)
 }
 
 /* Moves under the first free name. */
-static int move_to_free_name(struct sweep *s, int dir_fd, const char *name, const char *path, const char *why,
-			     struct ward_err *e)
+static int move_to_free_name(struct sweep *s, int dir_fd, const char *name, const char *path,
+			     const char *why, struct ward_err *e)
 {
 	auto_buf stored = { 0 };
 	int base = s->sink->open(s->sink->ctx, e);
@@ -106,9 +111,10 @@ static int set_aside(int dir_fd, const char *name, struct ward_err *e)
 	return status;
 }
 
-/* Puts dir_fd/name into the quarantine; where that fails (an agent may plant more than the disk can hold) it stays, but
- * not under its name. A failure of that too is kept for the end. */
-static int quarantine(struct sweep *s, int dir_fd, const char *name, const char *path, const char *why)
+/* Puts dir_fd/name into the quarantine; where that fails (an agent may plant more than the disk can
+ * hold) it stays, but not under its name. A failure of that too is kept for the end. */
+static int quarantine(struct sweep *s, int dir_fd, const char *name, const char *path,
+		      const char *why)
 {
 	struct ward_err e = { 0 }, second;
 	int status = move_to_free_name(s, dir_fd, name, path, why, &e);
@@ -119,7 +125,8 @@ static int quarantine(struct sweep *s, int dir_fd, const char *name, const char 
 	if (status >= 0)
 		strv_addf(s->moved, "%s: %s", path, why);
 	else if (aside)
-		strv_addf(s->moved, "%s: %s; left beside it as .quarantined, because of: %s", path, why, e.why);
+		strv_addf(s->moved, "%s: %s; left beside it as .quarantined, because of: %s", path,
+			  why, e.why);
 	else
 		strv_addf(s->moved, "%s: STILL THERE, %s; it is %s", path, e.why, why);
 	if (status < 0 && !aside && !s->failure) {
@@ -129,14 +136,15 @@ static int quarantine(struct sweep *s, int dir_fd, const char *name, const char 
 	return s->moved->failed ? out_of_memory(s) : 0;
 }
 
-static int quarantine_entry(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
-			    const char *why)
+static int quarantine_entry(struct sweep *s, const struct walk_dir *d,
+			    const struct walk_entry *entry, const char *why)
 {
 	return quarantine(s, d->fd, entry->name, entry->path, why);
 }
 
 /* Whether a link is the one that was there before. */
-static bool is_old_link(const struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+static bool is_old_link(const struct sweep *s, const struct walk_dir *d,
+			const struct walk_entry *entry)
 {
 	auto_buf text = { 0 };
 	struct ward_err ignored;
@@ -149,7 +157,8 @@ static bool is_lost(const struct guard_root *g, const struct walk_entry *entry)
 {
 	for (size_t i = 0; i < g->lost.len; i++)
 		if (strcmp(g->lost.items[i], entry->path) == 0)
-			return !guard_is_held(g, entry->path, entry->path_len);	/* it was put back */
+			/* it was put back */
+			return !guard_is_held(g, entry->path, entry->path_len);
 	return false;
 }
 
@@ -159,7 +168,8 @@ static bool is_old(const struct sweep *s, const struct walk_dir *d, const struct
 		return is_old_link(s, d, entry);
 	if (is_lost(s->g, entry))
 		return false;
-	return guard_list_has(&s->g->baseline, entry->path, entry->path_len, entry->type == DT_DIR ? '/' : '\0');
+	return guard_list_has(&s->g->baseline, entry->path, entry->path_len,
+			      entry->type == DT_DIR ? '/' : '\0');
 }
 
 static int sweep_set_id(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
@@ -174,8 +184,8 @@ static int sweep_set_id(struct sweep *s, const struct walk_dir *d, const struct 
 		return 0;
 	if (guard_ctime_ns(&st) < s->since_ns)
 		return 0;
-	snprintf(why, sizeof(why), "a set-%s file (mode %04o, owner %u)", st.st_mode & 04000 ? "user-id" : "group-id",
-		 st.st_mode & 07777, st.st_uid);
+	snprintf(why, sizeof(why), "a set-%s file (mode %04o, owner %u)",
+		 st.st_mode & 04000 ? "user-id" : "group-id", st.st_mode & 07777, st.st_uid);
 	return quarantine_entry(s, d, entry, why);
 }
 
@@ -185,8 +195,10 @@ static char *dir_path(const struct walk_dir *d)
 	return strndup(d->path, d->path_len);
 }
 
-/* A file of git's that was judged stays as it was judged: one with a second name could be changed later through that. */
-static int settle(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry, const char *why)
+/* A file of git's that was judged stays as it was judged: one with a second name could be changed
+ * later through that. */
+static int settle(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
+		  const char *why)
 {
 	if (!why && guard_has_twin(d->fd, entry->name))
 		why = "a file of git's that has a second name, by which it could be changed later";
@@ -218,8 +230,11 @@ static int sweep_tasks(struct sweep *s, const struct walk_dir *d, const struct w
 	int status = guard_git_tasks(d, entry, &tasks, s->e);
 
 	for (size_t i = 0; i < tasks.len && status == 0; i++)
-		status = !guard_list_has(&s->g->tasks, tasks.items[i], strlen(tasks.items[i]), '\0');
-	return status == 1 ? quarantine_entry(s, d, entry, "what would run commands when git goes on with a rebase or the like")
+		status =
+			!guard_list_has(&s->g->tasks, tasks.items[i], strlen(tasks.items[i]), '\0');
+	return status == 1 ? quarantine_entry(s, d, entry,
+					      "what would run commands when git goes on with a "
+					      "rebase or the like")
 			   : status;
 }
 
@@ -240,18 +255,20 @@ static int see_way(void *ctx, const struct trail_place *place)
 	return 0;
 }
 
-/* A link that the run has made. Names behind one that leads into git's data would be found by programs, and the sweep does not look at
- * names there. */
+/* A link that the run has made. Names behind one that leads into git's data would be found by
+ * programs, and the sweep does not look at names there. */
 static int sweep_new_link(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct link_way way = { .g = s->g };
 	struct trail_root root = trail_root_at(s->g->path, s->root_fd);
-	auto_free char *dir = dir_path(d), *full = dir ? path_join(s->g->path, *dir ? dir : ".") : NULL;
+	auto_free char *dir = dir_path(d),
+		       *full = dir ? path_join(s->g->path, *dir ? dir : ".") : NULL;
 	char target[PATH_MAX];
 	ssize_t n;
 	struct stat st;
 
-	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || guard_ctime_ns(&st) < s->since_ns)
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    guard_ctime_ns(&st) < s->since_ns)
 		return 0;
 	n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
 	if (!full)
@@ -260,13 +277,16 @@ static int sweep_new_link(struct sweep *s, const struct walk_dir *d, const struc
 		return 0;
 	target[n] = '\0';
 	if (guard_is_in_git(full, strlen(full)))
-		return 0;	/* git's own */
+		return 0; /* git's own */
 	if (trail_follow(full, target, &root, see_way, &way) < 0)
 		return out_of_memory(s);
 	if (way.enters_git || guard_is_in_git(target, (size_t)n))
-		return quarantine_entry(s, d, entry, "a link into a git directory, where names are not looked at");
+		return quarantine_entry(
+			s, d, entry, "a link into a git directory, where names are not looked at");
 	if (way.enters_own)
-		return quarantine_entry(s, d, entry, "a link to where ward keeps what sandboxes made, or into another process");
+		return quarantine_entry(
+			s, d, entry,
+			"a link to where ward keeps what sandboxes made, or into another process");
 	if (way.leaves && s->sink->news)
 		strv_addf(&s->sink->news->leaving, "%s -> %s", entry->path, target);
 	return s->sink->news && s->sink->news->leaving.failed ? out_of_memory(s) : 0;
@@ -280,13 +300,16 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 	progress_step(s->g->progress, "looking for planted files");
 	guard_git_note(&s->git, entry);
 	if (!(d->mark & IN_DATA)) {
-		bool git = strcmp(entry->name, ".git") == 0 && (entry->type == DT_REG || entry->type == DT_LNK) &&
+		bool git = strcmp(entry->name, ".git") == 0 &&
+			   (entry->type == DT_REG || entry->type == DT_LNK) &&
 			   !guard_is_released(s->g, entry->path, false);
 		bool is_protected = git || guard_is_protected(s->g, entry);
 
 		if (is_protected && is_old(s, d, entry))
-			return 0;	/* nothing new, and nothing beneath it */
-		if (git || ((entry->type == DT_REG || entry->type == DT_LNK) && strcmp(entry->name, ".gitmodules") == 0 && !guard_steer_known(s->g, entry->path)))
+			return 0; /* nothing new, and nothing beneath it */
+		if (git || ((entry->type == DT_REG || entry->type == DT_LNK) &&
+			    strcmp(entry->name, ".gitmodules") == 0 &&
+			    !guard_steer_known(s->g, entry->path)))
 			status = sweep_judged(s, d, entry, git);
 		else if (is_protected)
 			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
@@ -295,7 +318,8 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 		status = sweep_tasks(s, d, entry);
 	if (status >= 0 && entry->type == DT_LNK && !(d->mark & IN_DATA))
 		status = sweep_new_link(s, d, entry);
-	if (status >= 0 && (entry->type == DT_REG || entry->type == DT_LNK) && !(d->mark & IN_DATA) && s->sink->news)
+	if (status >= 0 && (entry->type == DT_REG || entry->type == DT_LNK) &&
+	    !(d->mark & IN_DATA) && s->sink->news)
 		status = guard_steer_new(s->g, d, entry, &s->sink->news->steers, s->e);
 	if (status < 0)
 		return status;
@@ -324,7 +348,8 @@ static int take_away(void *ctx, int dir_fd, const char *name, const char *path, 
 static bool is_lost_dir(const struct guard_root *g, const struct walk_dir *d)
 {
 	for (size_t i = 0; i < g->lost.len; i++)
-		if (strlen(g->lost.items[i]) == d->path_len && strncmp(g->lost.items[i], d->path, d->path_len) == 0)
+		if (strlen(g->lost.items[i]) == d->path_len &&
+		    strncmp(g->lost.items[i], d->path, d->path_len) == 0)
 			return true;
 	return false;
 }
@@ -337,34 +362,41 @@ static int sweep_listed(void *ctx, struct walk_dir *d)
 
 	if (s->git.any)
 		s->git = (struct git_seen){ 0 };
-	if (!guard_is_git_dir(&seen, d->path, d->path_len) || (d->path_len && guard_is_released(s->g, d->path, true)))
+	if (!guard_is_git_dir(&seen, d->path, d->path_len) ||
+	    (d->path_len && guard_is_released(s->g, d->path, true)))
 		return 0;
 	d->mark |= GIT_DIR;
-	if (guard_list_has(&s->g->repositories, d->path_len ? d->path : ".", d->path_len ? d->path_len : 1, '\0') && !is_lost_dir(s->g, d))
-		return 0;	/* judged at the end, by what changed in it */
+	if (guard_list_has(&s->g->repositories, d->path_len ? d->path : ".",
+			   d->path_len ? d->path_len : 1, '\0') &&
+	    !is_lost_dir(s->g, d))
+		return 0; /* judged at the end, by what changed in it */
 	status = guard_judge_repository(s->g, d->fd, d->path, 0, &s->taker, s->e);
 	if (status == 1)
 		d->mark &= ~(unsigned)GIT_DIR;
 	return status < 0 ? status : 0;
 }
 
-static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
+static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry,
+		       unsigned *mark)
 {
 	struct sweep *s = ctx;
 
 	*mark = d->mark & IN_DATA;
 	if (guard_in_view(s->g, entry->path, entry->path_len) && !is_lost(s->g, entry))
-		return 0;	/* the sandbox never saw it */
+		return 0; /* the sandbox never saw it */
 	if (d->mark & GIT_DIR)
-		return 0;	/* judged as a repository */
-	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/') || is_lost(s->g, entry);
+		return 0; /* judged as a repository */
+	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/') ||
+	       is_lost(s->g, entry);
 }
 
-static int sweep_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)
+static int sweep_unreadable(void *ctx, const struct walk_dir *d unused_arg,
+			    const struct walk_entry *entry)
 {
 	struct sweep *s = ctx;
 
-	strv_addf(s->moved, "%s: NOT LOOKED INTO (it belongs to somebody else and cannot be read)", entry->path);
+	strv_addf(s->moved, "%s: NOT LOOKED INTO (it belongs to somebody else and cannot be read)",
+		  entry->path);
 	return s->moved->failed ? out_of_memory(s) : 0;
 }
 
@@ -383,21 +415,25 @@ static uint64_t set_id_since(const struct guard_root *g)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < g->since_ns ? 0 : g->since_ns;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < g->since_ns
+		       ? 0
+		       : g->since_ns;
 }
 
 /* Reads one recorded directory again, and what is new beneath it. */
 static int sweep_changed(struct sweep *s, uint32_t i, const char *path, const struct stat *st)
 {
 	struct ward_err ignored;
-	auto_fd fd = path_open_nolink(s->root_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK, &ignored);
+	auto_fd fd = path_open_nolink(s->root_fd, *path ? path : ".",
+				      O_RDONLY | O_DIRECTORY | O_NONBLOCK, &ignored);
 	struct stat now;
 
 	if (fd < 0 || fstat(fd, &now) < 0 || now.st_ino != st->st_ino || now.st_dev != st->st_dev)
-		return 1;	/* closed, or exchanged this moment */
+		return 1; /* closed, or exchanged this moment */
 	s->known = i;
 	s->known_len = strlen(path);
-	return walk_tree_at(fd, path, &sweep_ops, s, guard_dirs_at(s->g->dirs, i)->is_data ? IN_DATA : 0, s->e);
+	return walk_tree_at(fd, path, &sweep_ops, s,
+			    guard_dirs_at(s->g->dirs, i)->is_data ? IN_DATA : 0, s->e);
 }
 
 /* Whether a recorded directory lies where the sandbox could not write. */
@@ -408,13 +444,15 @@ static bool is_kept_away(const struct guard_root *g, const char *path, size_t n)
 	for (size_t i = 0; i < g->lost.len; i++) {
 		size_t len = strlen(g->lost.items[i]);
 
-		if (n >= len && strncmp(path, g->lost.items[i], len) == 0 && (n == len || path[len] == '/'))
+		if (n >= len && strncmp(path, g->lost.items[i], len) == 0 &&
+		    (n == len || path[len] == '/'))
 			return false;
 	}
 	return true;
 }
 
-/* Sweeps only directories that changed since the scan. Returns 1 when everything has to be read after all. */
+/* Sweeps only directories that changed since the scan. Returns 1 when everything has to be read
+ * after all. */
 static int sweep_known(struct sweep *s)
 {
 	const struct guard_dirs *dirs = s->g->dirs;
@@ -439,20 +477,24 @@ static int sweep_known(struct sweep *s)
 		gone[i] = d->parent != GUARD_NO_DIR && gone[d->parent];
 		if (gone[i] || is_kept_away(s->g, path.data, path.len))
 			continue;
-		found = fstatat(s->root_fd, path.len ? path.data : ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
+		found = fstatat(s->root_fd, path.len ? path.data : ".", &st, AT_SYMLINK_NOFOLLOW) ==
+			0;
 		if (!found && errno == EACCES)
 			return 1;
 		if (!found || !S_ISDIR(st.st_mode) || st.st_ino != d->inode)
-			gone[i] = true;	/* the directory above it changed and shows what is there now */
-		else if (d->is_data || guard_is_state_dir(guard_dirs_name(dirs, i)) || guard_ctime_ns(&st) != d->ctime_ns || d->ctime_ns >= s->since_ns)
+			/* the directory above it changed and shows what is there now */
+			gone[i] = true;
+		else if (d->is_data || guard_is_state_dir(guard_dirs_name(dirs, i)) ||
+			 guard_ctime_ns(&st) != d->ctime_ns || d->ctime_ns >= s->since_ns)
 			status = sweep_changed(s, i, path.data, &st);
 	}
 	s->known = GUARD_NO_DIR;
 	return status;
 }
 
-/* Nothing can be mounted over a link, so one that was protected can be taken away. It is put back: without it a policy or a
- * list of hidden names would be gone for the next run. Where its directory is gone, too, so is what it was for. */
+/* Nothing can be mounted over a link, so one that was protected can be taken away. It is put back:
+ * without it a policy or a list of hidden names would be gone for the next run. Where its directory
+ * is gone, too, so is what it was for. */
 static int restore_link(struct sweep *s, const char *text)
 {
 	auto_free char *path = strdup(text);
@@ -478,15 +520,19 @@ static int restore_link(struct sweep *s, const char *text)
 	if (slash)
 		*slash = '\0';
 	dir = path_open_nolink(s->root_fd, slash ? path : ".", O_PATH | O_DIRECTORY, &ignored);
-	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT || fstat(dir, &st) < 0)
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
+	    fstat(dir, &st) < 0)
 		return 0;
 	if (symlinkat(target, dir, name) < 0 ||
 	    (geteuid() == 0 && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0))
-		return ward_fail_errno(s->e, "cannot put the link %.300s back, which the sandbox has removed", name);
+		return ward_fail_errno(
+			s->e, "cannot put the link %.300s back, which the sandbox has removed",
+			name);
 	return 0;
 }
 
-/* Repositories of the host's in which the sandbox could write: what changed in them is judged wherever it lies. */
+/* Repositories of the host's in which the sandbox could write: what changed in them is judged
+ * wherever it lies. */
 static int sweep_shared(struct sweep *s)
 {
 	int status = 0;
@@ -500,7 +546,9 @@ static int sweep_shared(struct sweep *s)
 			continue;
 		fd = path_open_nolink(s->root_fd, path, O_RDONLY | O_DIRECTORY, &gone);
 		if (fd >= 0)
-			status = guard_judge_repository(s->g, fd, strcmp(path, ".") == 0 ? "" : path, s->since_ns, &s->taker, s->e);
+			status =
+				guard_judge_repository(s->g, fd, strcmp(path, ".") == 0 ? "" : path,
+						       s->since_ns, &s->taker, s->e);
 	}
 	return status;
 }
@@ -508,8 +556,13 @@ static int sweep_shared(struct sweep *s)
 int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
 		     struct strv *moved, struct ward_err *e)
 {
-	struct sweep s = { .g = g, .root_fd = root_fd, .sink = sink, .moved = moved, .e = e,
-			   .since_ns = set_id_since(g), .known = GUARD_NO_DIR };
+	struct sweep s = { .g = g,
+			   .root_fd = root_fd,
+			   .sink = sink,
+			   .moved = moved,
+			   .e = e,
+			   .since_ns = set_id_since(g),
+			   .known = GUARD_NO_DIR };
 	bool fast = guard_dirs_usable(g->dirs) && g->file_count > SMALL_TREE;
 	struct ward_err own = { 0 };
 	int status, back;
@@ -522,7 +575,8 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 		s.failure = back;
 	}
 	if (guard_list_has(&g->views, ".", 1, '\0'))
-		return s.failure;	/* the whole tree is a git directory that the sandbox never saw */
+		/* the whole tree is a git directory that the sandbox never saw */
+		return s.failure;
 	s.every_file = !fast;
 	status = fast ? sweep_known(&s) : 1;
 	if (status == 1)
@@ -538,8 +592,8 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 	return s.failure;
 }
 
-int guard_quarantine_one(const struct guard_sink *sink, int dir_fd, const char *name, const char *path, const char *why,
-			 struct strv *moved, struct ward_err *e)
+int guard_quarantine_one(const struct guard_sink *sink, int dir_fd, const char *name,
+			 const char *path, const char *why, struct strv *moved, struct ward_err *e)
 {
 	struct sweep s = { .sink = sink, .moved = moved, .e = e };
 	int status = quarantine(&s, dir_fd, name, path, why);

@@ -23,7 +23,7 @@
 struct taint {
 	struct guard_root *g;
 	const struct guard_root *other;
-	struct strv gone;	/* repositories that were taken off the list, relative to g */
+	struct strv gone; /* repositories that were taken off the list, relative to g */
 	bool any;
 };
 
@@ -54,7 +54,8 @@ static bool was_known(const struct guard_root *o, const char *path)
 	for (size_t i = 0; i < o->repositories.len; i++) {
 		const char *one = o->repositories.items[i];
 
-		if (strcmp(path, one) == 0 || (strcmp(one, ".") != 0 && lies_in(path, n, one, strlen(one))))
+		if (strcmp(path, one) == 0 ||
+		    (strcmp(one, ".") != 0 && lies_in(path, n, one, strlen(one))))
 			return true;
 	}
 	for (size_t end = strcspn(path, "/"); end <= n; end += 1 + strcspn(path + end + 1, "/")) {
@@ -70,8 +71,10 @@ static bool was_known(const struct guard_root *o, const char *path)
 static bool would_list(const struct guard_root *o, const char *path, unsigned char type)
 {
 	const char *slash = strrchr(path, '/');
-	struct walk_entry entry = { .name = slash ? slash + 1 : path, .path = path,
-				    .path_len = strlen(path), .type = type,
+	struct walk_entry entry = { .name = slash ? slash + 1 : path,
+				    .path = path,
+				    .path_len = strlen(path),
+				    .type = type,
 				    .name_at = slash ? (size_t)(slash + 1 - path) : 0 };
 
 	if (type != DT_DIR && strcmp(entry.name, ".git") == 0 && !guard_is_released(o, path, false))
@@ -117,7 +120,8 @@ static bool is_new_name(struct taint *t, char *item)
 {
 	size_t n = strlen(item);
 	bool is_dir = n && item[n - 1] == '/', is_new;
-	auto_free char *path = strndup(item, n - is_dir), *there = path ? path_there(t, path) : NULL;
+	auto_free char *path = strndup(item, n - is_dir),
+		       *there = path ? path_there(t, path) : NULL;
 
 	if (!there || was_known(t->other, there))
 		return false;
@@ -143,7 +147,8 @@ static bool is_new_link(struct taint *t, char *item)
 	guard_escape(&text, there);
 	buf_puts(&text, target);
 	if (text.failed || guard_list_has(&t->other->links, text.data, text.len, '\0') ||
-	    (was_known(t->other, there) && !guard_list_has(&t->other->baseline, there, strlen(there), '\0')))
+	    (was_known(t->other, there) &&
+	     !guard_list_has(&t->other->baseline, there, strlen(there), '\0')))
 		return false;
 	return is_in_gone(t, path) || would_list(t->other, there, DT_LNK);
 }
@@ -191,7 +196,8 @@ int guard_taint(struct guard_root *g, const struct guard_root *other, struct war
 	filter(&t, &g->tasks, is_new_task);
 	filter(&t, &g->views, is_new_view);
 	drop_views(&t);
-	if (t.any) {	/* a directory in which nothing changed since may hold it: the sweep reads all */
+	/* a directory in which nothing changed since may hold it: the sweep reads all */
+	if (t.any) {
 		guard_dirs_free(g->dirs);
 		g->dirs = NULL;
 	}

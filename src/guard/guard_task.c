@@ -1,11 +1,13 @@
 /*
- * What git goes on with. In: a file that says how a rebase, a cherry-pick or a series of patches under way goes on. Out: what git
- * would run for it, or write anywhere. Runs in the supervisor, at the scan and at the sweep, on hostile files: they are
- * opened by one name, without following links, and only regular files are read, up to a bound.
+ * What git goes on with. In: a file that says how a rebase, a cherry-pick or a series of patches
+ * under way goes on. Out: what git would run for it, or write anywhere. Runs in the supervisor, at
+ * the scan and at the sweep, on hostile files: they are opened by one name, without following
+ * links, and only regular files are read, up to a bound.
  *
- * A rebase runs the commands of its list. A merge strategy is a program, "git-merge-NAME": one with a slash in its name lies in
- * the worktree; "index" runs what its options name, and "resolve" and "octopus" hand theirs on to what writes files. The
- * options of a series of patches can name a file to write. Each task is one text, so that those from before the run are known again.
+ * A rebase runs the commands of its list. A merge strategy is a program, "git-merge-NAME": one with
+ * a slash in its name lies in the worktree; "index" runs what its options name, and "resolve" and
+ * "octopus" hand theirs on to what writes files. The options of a series of patches can name a file
+ * to write. Each task is one text, so that those from before the run are known again.
  */
 #include "guard/guard_internal.h"
 
@@ -18,13 +20,13 @@
 #include "policy/gitconfig.h"
 
 #define FILE_MAX (16u << 20)
-#define KEPT_MAX 1024u		/* tasks of a root that are kept */
+#define KEPT_MAX 1024u /* tasks of a root that are kept */
 #define KEPT_LENGTH 4096u
 
 static const char *const state_dirs[] = { "rebase-merge", "rebase-apply", "sequencer" };
 
 struct tasks {
-	const char *path;	/* escaped */
+	const char *path; /* escaped */
 	struct strv *list;
 };
 
@@ -58,7 +60,8 @@ static int read_strategy(const struct tasks *t, const char *text, size_t n)
 
 static int see_option(void *ctx, const struct gitconfig_entry *entry)
 {
-	if (strcmp(entry->section, "options") != 0 || strcmp(entry->key, "strategy") != 0 || !entry->value)
+	if (strcmp(entry->section, "options") != 0 || strcmp(entry->key, "strategy") != 0 ||
+	    !entry->value)
 		return 0;
 	return read_strategy(ctx, entry->value, strlen(entry->value));
 }
@@ -68,7 +71,7 @@ static int read_options(const struct tasks *t, const char *text, size_t n)
 	struct tasks copy = *t;
 	int status = gitconfig_read(text, n, see_option, &copy);
 
-	return status == -EINVAL ? 0 : status;	/* git refuses it, too */
+	return status == -EINVAL ? 0 : status; /* git refuses it, too */
 }
 
 /* --build-fake-ancestor=FILE, however it is shortened. */
@@ -80,7 +83,7 @@ static int read_apply(const struct tasks *t, const char *text, size_t n)
 }
 
 static const struct {
-	const char *dir, *name;	/* dir NULL: any */
+	const char *dir, *name; /* dir NULL: any */
 	int (*read)(const struct tasks *t, const char *text, size_t n);
 } files[] = {
 	{ NULL, "git-rebase-todo", read_list },
@@ -115,15 +118,17 @@ static bool is_state_link(const struct walk_dir *d, const struct walk_entry *ent
 	       fstatat(d->fd, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int read_file(const struct walk_dir *d, const struct walk_entry *entry, size_t which, struct strv *list,
-		     struct ward_err *e)
+static int read_file(const struct walk_dir *d, const struct walk_entry *entry, size_t which,
+		     struct strv *list, struct ward_err *e)
 {
-	auto_fd fd = openat(d->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd = openat(d->fd, entry->name,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_buf text = { 0 }, path = { 0 };
 	struct tasks t = { .list = list };
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, FILE_MAX, &text) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    io_read_all(fd, FILE_MAX, &text) < 0)
 		return 1;
 	guard_escape(&path, entry->path);
 	t.path = buf_text(&path);
@@ -132,13 +137,15 @@ static int read_file(const struct walk_dir *d, const struct walk_entry *entry, s
 	return 0;
 }
 
-int guard_git_tasks(const struct walk_dir *d, const struct walk_entry *entry, struct strv *list, struct ward_err *e)
+int guard_git_tasks(const struct walk_dir *d, const struct walk_entry *entry, struct strv *list,
+		    struct ward_err *e)
 {
 	auto_buf link = { 0 };
 	size_t i = 0;
 	int status;
 
-	while (i < ARRAY_LEN(files) && (strcmp(files[i].name, entry->name) != 0 || (files[i].dir && !is_called(d, files[i].dir))))
+	while (i < ARRAY_LEN(files) && (strcmp(files[i].name, entry->name) != 0 ||
+					(files[i].dir && !is_called(d, files[i].dir))))
 		i++;
 	if (entry->type == DT_DIR || (i == ARRAY_LEN(files) && !is_state_link(d, entry)))
 		return 0;
@@ -151,7 +158,8 @@ int guard_git_tasks(const struct walk_dir *d, const struct walk_entry *entry, st
 	return list->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
-int guard_note_tasks(struct guard_root *g, const struct walk_dir *d, const struct walk_entry *entry, struct ward_err *e)
+int guard_note_tasks(struct guard_root *g, const struct walk_dir *d, const struct walk_entry *entry,
+		     struct ward_err *e)
 {
 	auto_strv found = { 0 };
 	int status = guard_git_tasks(d, entry, &found, e);

@@ -24,7 +24,7 @@
 #define LINKS_MAX 40 /* as the kernel's own */
 
 struct trail {
-	struct buf at; /* where the trail stands: absolute, without links; "" is "/" */
+	struct buf at;   /* where the trail stands: absolute, without links; "" is "/" */
 	struct buf rest; /* what is still to be followed */
 	const struct trail_root *root;
 	trail_fn *fn;

@@ -7,9 +7,9 @@
 #include "base/buf.h"
 
 enum trail_kind {
-	TRAIL_LINK, /* a symbolic link that is followed */
-	TRAIL_BACK, /* a directory that ".." leaves again */
-	TRAIL_END, /* what the path leads to */
+	TRAIL_LINK,   /* a symbolic link that is followed */
+	TRAIL_BACK,   /* a directory that ".." leaves again */
+	TRAIL_END,    /* what the path leads to */
 	TRAIL_MISSING /* a name that is not there: the path would go on behind it */
 };
 

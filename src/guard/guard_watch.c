@@ -1,23 +1,27 @@
 /*
- * Watching what the guard's mounts lie on. In: the steps of all roots. Out: which of them the host undid. Runs in the
- * supervisor while the sandbox runs.
+ * Watching what the guard's mounts lie on. In: the steps of all roots. Out: which of them the host
+ * undid. Runs in the supervisor while the sandbox runs.
  *
- * A mount on a name dies in every namespace when somebody outside renames another thing over that name or removes it, as every
- * editor does when it saves. So the directory above each step is watched with inotify, opened through a descriptor and without
- * links; an event for a step's name makes the step, and all steps beneath it, due again. When the kernel's queue
- * overflows everything is due, and what is no longer the file that was covered last counts as taken away. Directories that
- * were replaced are watched anew.
+ * A mount on a name dies in every namespace when somebody outside renames another thing over that
+ * name or removes it, as every editor does when it saves. So the directory above each step is
+ * watched with inotify, opened through a descriptor and without links; an event for a step's name
+ * makes the step, and all steps beneath it, due again. When the kernel's queue overflows everything
+ * is due, and what is no longer the file that was covered last counts as taken away. Directories
+ * that were replaced are watched anew.
  *
- * The watch begins before anything is mounted, so whatever happens to a name from then on is told by an event. What was gone already, since
- * the tree was looked through, counts as taken away, too.
+ * The watch begins before anything is mounted, so whatever happens to a name from then on is told
+ * by an event. What was gone already, since the tree was looked through, counts as taken away, too.
  *
- * A name that is taken away, and not by the rename that editors make a backup with, is lost: the sandbox can put something of
- * its own there before anybody has looked. What the sweep finds there is new to it, whoever made it.
+ * A name that is taken away, and not by the rename that editors make a backup with, is lost: the
+ * sandbox can put something of its own there before anybody has looked. What the sweep finds there
+ * is new to it, whoever made it.
  *
- * A lock of git's that is removed beside a protected name tells that git wanted to write that one: the run's result explains it.
+ * A lock of git's that is removed beside a protected name tells that git wanted to write that one:
+ * the run's result explains it.
  *
- * The sandbox itself cannot create or remove these names, they are mount points to it; what else it does in those directories makes
- * events that are read and dropped. With process.nesting it can (guard_hold.c): there a replacement is covered, too, but lost.
+ * The sandbox itself cannot create or remove these names, they are mount points to it; what else it
+ * does in those directories makes events that are read and dropped. With process.nesting it can
+ * (guard_hold.c): there a replacement is covered, too, but lost.
  */
 #include "guard/guard.h"
 
@@ -37,29 +41,29 @@
 
 /* A directory that is watched: the parent of some steps of one root. */
 struct watched {
-	int wd;		/* -1: not watched at the moment */
+	int wd; /* -1: not watched at the moment */
 	size_t root;
-	char *dir;	/* relative to the root, "" is the root itself */
+	char *dir; /* relative to the root, "" is the root itself */
 };
 
 /* Which file a name stands for; a number alone is given out again. */
 struct identity {
 	uint64_t dev, ino;
-	int64_t born_ns;	/* since the epoch; 0: the file system does not say */
+	int64_t born_ns; /* since the epoch; 0: the file system does not say */
 };
 
 struct steps_state {
-	bool *due;			/* to be mounted again */
-	struct identity *covered;	/* what the mount lies on; zeroed: nothing is there */
+	bool *due;                /* to be mounted again */
+	struct identity *covered; /* what the mount lies on; zeroed: nothing is there */
 };
 
 struct guard_watch {
 	int fd;
-	struct guard_root *roots;	/* borrowed */
+	struct guard_root *roots; /* borrowed */
 	size_t root_count;
 	struct watched *dirs;
 	size_t dir_count, dir_cap;
-	struct steps_state *states;	/* of each root's steps */
+	struct steps_state *states; /* of each root's steps */
 };
 
 static size_t parent_len(const char *path)
@@ -75,7 +79,9 @@ static int add_watch(struct guard_watch *w, struct watched *d)
 	const char *root = w->roots[d->root].path;
 	auto_fd top = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct ward_err e;
-	auto_fd fd = top < 0 ? -1 : path_open_nolink(top, *d->dir ? d->dir : ".", O_PATH | O_DIRECTORY, &e);
+	auto_fd fd =
+		top < 0 ? -1
+			: path_open_nolink(top, *d->dir ? d->dir : ".", O_PATH | O_DIRECTORY, &e);
 	char link[32];
 
 	if (fd < 0)
@@ -90,7 +96,8 @@ static int add_dir(struct guard_watch *w, size_t root, const char *path)
 	size_t n = parent_len(path);
 
 	for (size_t i = w->dir_count; i-- > 0;)
-		if (w->dirs[i].root == root && strlen(w->dirs[i].dir) == n && memcmp(w->dirs[i].dir, path, n) == 0)
+		if (w->dirs[i].root == root && strlen(w->dirs[i].dir) == n &&
+		    memcmp(w->dirs[i].dir, path, n) == 0)
 			return 0;
 	if (w->dir_count >= WATCHES_MAX)
 		return -ENOSPC;
@@ -122,7 +129,8 @@ static int identify(const struct guard_root *g, const char *path, struct identit
 		return top < 0 ? -EIO : fd;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
 		return 0;
-	*ret = (struct identity){ .dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor, .ino = st.stx_ino };
+	*ret = (struct identity){ .dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+				  .ino = st.stx_ino };
 	if (st.stx_mask & STATX_BTIME)
 		ret->born_ns = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
 	return 0;
@@ -153,7 +161,8 @@ static int add_roots(struct guard_watch *w)
 			int status = add_dir(w, r, step->path);
 			int found = identify(&w->roots[r], step->path, &w->states[r].covered[i]);
 
-			if ((found == -ENOENT || found == -ENOTDIR) && step->action == GUARD_READONLY)
+			if ((found == -ENOENT || found == -ENOTDIR) &&
+			    step->action == GUARD_READONLY)
 				lose(&w->roots[r], step->path);
 			if (status == -ENOMEM)
 				return status;
@@ -188,9 +197,11 @@ int guard_watch_create(struct guard_root *roots, size_t count, struct guard_watc
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
 	if (status < 0)
-		strv_addf(notes, "some protected or hidden files are not watched (%s): one that is replaced from outside during "
-			  "the run is no longer covered; raise fs.inotify.max_user_%s", strerror(-status),
-			  w->fd < 0 ? "instances" : "watches");
+		strv_addf(notes,
+			  "some protected or hidden files are not watched (%s): one that is "
+			  "replaced from outside during "
+			  "the run is no longer covered; raise fs.inotify.max_user_%s",
+			  strerror(-status), w->fd < 0 ? "instances" : "watches");
 	if (w->fd < 0) {
 		guard_watch_destroy(w);
 		return 0;
@@ -208,13 +219,15 @@ int guard_watch_fd(const struct guard_watch *w)
 static void mark(struct guard_watch *w, size_t root, const char *dir, const char *name, bool taken)
 {
 	struct guard_root *g = &w->roots[root];
-	size_t dir_len = strlen(dir), name_len = strlen(name), n = dir_len + (dir_len ? 1 : 0) + name_len;
+	size_t dir_len = strlen(dir), name_len = strlen(name),
+	       n = dir_len + (dir_len ? 1 : 0) + name_len;
 
 	for (size_t i = 0; i < g->step_count; i++) {
 		const char *path = g->steps[i].path;
 
-		if (strncmp(path, dir, dir_len) == 0 && (!dir_len || path[dir_len] == '/') && strlen(path) >= n &&
-		    memcmp(path + n - name_len, name, name_len) == 0 && (path[n] == '\0' || path[n] == '/')) {
+		if (strncmp(path, dir, dir_len) == 0 && (!dir_len || path[dir_len] == '/') &&
+		    strlen(path) >= n && memcmp(path + n - name_len, name, name_len) == 0 &&
+		    (path[n] == '\0' || path[n] == '/')) {
 			if (!taken)
 				w->states[root].due[i] = true;
 			if ((taken || g->held) && g->steps[i].action == GUARD_READONLY)
@@ -228,8 +241,9 @@ static bool is_backup(const struct inotify_event *event, const struct inotify_ev
 {
 	size_t n = strlen(event->name);
 
-	return next && event->mask & IN_MOVED_FROM && next->mask & IN_MOVED_TO && next->cookie == event->cookie &&
-	       next->len && strncmp(next->name, event->name, n) == 0 && strcmp(next->name + n, "~") == 0;
+	return next && event->mask & IN_MOVED_FROM && next->mask & IN_MOVED_TO &&
+	       next->cookie == event->cookie && next->len &&
+	       strncmp(next->name, event->name, n) == 0 && strcmp(next->name + n, "~") == 0;
 }
 
 /* Nobody knows what happened: all is due, and what another thing stands for was taken away. */
@@ -250,7 +264,8 @@ static void mark_all(struct guard_watch *w)
 	}
 }
 
-/* git writes NAME.lock and renames it over NAME. Where NAME is protected that fails, and the lock is removed. */
+/* git writes NAME.lock and renames it over NAME. Where NAME is protected that fails, and the lock
+ * is removed. */
 static void note_refused(struct guard_root *g, const char *dir, const char *name)
 {
 	static const char lock[] = ".lock";
@@ -261,13 +276,15 @@ static void note_refused(struct guard_root *g, const char *dir, const char *name
 	for (size_t i = 0; i < g->step_count; i++) {
 		const char *path = g->steps[i].path, *base = path + dir_len + (dir_len ? 1 : 0);
 
-		if (g->steps[i].action == GUARD_READONLY && strncmp(path, dir, dir_len) == 0 && strlen(path) == (size_t)(base - path) + n - suffix &&
+		if (g->steps[i].action == GUARD_READONLY && strncmp(path, dir, dir_len) == 0 &&
+		    strlen(path) == (size_t)(base - path) + n - suffix &&
 		    strncmp(base, name, n - suffix) == 0 && !strv_has(&g->refused, path))
 			strv_add(&g->refused, path);
 	}
 }
 
-static void handle_event(struct guard_watch *w, const struct inotify_event *event, const struct inotify_event *next)
+static void handle_event(struct guard_watch *w, const struct inotify_event *event,
+			 const struct inotify_event *next)
 {
 	if (event->mask & IN_Q_OVERFLOW)
 		mark_all(w);
@@ -288,7 +305,8 @@ static bool read_events(struct guard_watch *w)
 {
 	char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 
-	for (int rounds = 0; rounds < 8; rounds++) {	/* a storm must not hold up the supervisor */
+	/* a storm must not hold up the supervisor */
+	for (int rounds = 0; rounds < 8; rounds++) {
 		ssize_t n = read(w->fd, buffer, sizeof(buffer));
 
 		if (n <= 0)
@@ -319,7 +337,8 @@ static void watch_again(struct guard_watch *w)
 		for (size_t i = 0; i < g->step_count && !again; i++) {
 			size_t n = strlen(g->steps[i].path);
 
-			again = w->states[w->dirs[d].root].due[i] && strncmp(w->dirs[d].dir, g->steps[i].path, n) == 0 &&
+			again = w->states[w->dirs[d].root].due[i] &&
+				strncmp(w->dirs[d].dir, g->steps[i].path, n) == 0 &&
 				(w->dirs[d].dir[n] == '\0' || w->dirs[d].dir[n] == '/');
 		}
 		if (again && add_watch(w, &w->dirs[d]) < 0)
@@ -339,8 +358,10 @@ size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size
 
 			if (!w->states[r].due[i])
 				continue;
-			if (identify(&w->roots[r], w->roots[r].steps[i].path, &w->states[r].covered[i]) < 0) {
-				w->states[r].due[i] = false;	/* it is due again once it is made */
+			if (identify(&w->roots[r], w->roots[r].steps[i].path,
+				     &w->states[r].covered[i]) < 0) {
+				/* it is due again once it is made */
+				w->states[r].due[i] = false;
 				continue;
 			}
 			if (!u || u->root != r || u->count == ARRAY_LEN(u->steps)) {

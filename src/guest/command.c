@@ -1,6 +1,7 @@
 /*
- * From the words of a command to a program that runs: the directories of PATH, scripts without a first line. Freestanding, because it is
- * a part of ward-init and of what the native engine's child does before there is one; it needs less than GUEST_EXEC_STACK bytes of stack.
+ * From the words of a command to a program that runs: the directories of PATH, scripts without a
+ * first line. Freestanding, because it is a part of ward-init and of what the native engine's child
+ * does before there is one; it needs less than GUEST_EXEC_STACK bytes of stack.
  */
 #include "guest/command.h"
 
@@ -25,11 +26,12 @@ static const char *find_env(char **envp, const char *name)
 	return "";
 }
 
-/* A file without a format that the kernel knows is a shell script, as every shell and execvp(3) treat it. A function of its own: what it
- * takes of the stack is not touched for others. */
-__attribute__((noinline)) static long exec_script(const char *path, char **argv, size_t argc, char **envp)
+/* A file without a format that the kernel knows is a shell script, as every shell and execvp(3)
+ * treat it. A function of its own: what it takes of the stack is not touched for others. */
+__attribute__((noinline)) static long exec_script(const char *path, char **argv, size_t argc,
+						  char **envp)
 {
-	const char *shell[SCRIPT_WORDS_MAX + 3];	/* argc + sh + NULL */
+	const char *shell[SCRIPT_WORDS_MAX + 3]; /* argc + sh + NULL */
 
 	shell[0] = "/bin/sh";
 	shell[1] = path;
@@ -42,7 +44,8 @@ static long exec_one(const char *path, char **argv, size_t argc, char **envp)
 {
 	long err = raw_call(SYS_execve, path, argv, envp);
 
-	return err == -ENOEXEC && argc < SCRIPT_WORDS_MAX ? exec_script(path, argv, argc, envp) : err;
+	return err == -ENOEXEC && argc < SCRIPT_WORDS_MAX ? exec_script(path, argv, argc, envp)
+							  : err;
 }
 
 /* Tries the directories of PATH; a name with a slash is taken as it is. */
@@ -67,7 +70,7 @@ long guest_exec_words(char **argv, size_t argc, char **envp)
 				path[n++] = *dirs;
 		dirs += *dirs == ':';
 		if (n == 0 || path[0] != '/')
-			continue;	/* an empty or relative entry would mean the workspace */
+			continue; /* an empty or relative entry would mean the workspace */
 		path[n++] = '/';
 		for (size_t i = 0; i <= len; i++)
 			path[n + i] = name[i];

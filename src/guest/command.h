@@ -6,7 +6,8 @@
 
 #define GUEST_EXEC_STACK 49152
 
-/* Executes; comes back with the errno to report. A name without a slash is looked for along PATH of envp. */
+/* Executes; comes back with the errno to report. A name without a slash is looked for along PATH of
+ * envp. */
 long guest_exec_words(char **argv, size_t argc, char **envp);
 
 #endif

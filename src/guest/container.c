@@ -1,11 +1,17 @@
 /*
- * ward-init in a container that an OCI runtime made. In: descriptor 3 on the supervisor, and over it first of all a struct guest_join with the ways into the cgroups, then a struct guest_setup with the exact system call
- * filter and the command. Out: this process is in its cgroups, in a user namespace of its own in which the agent has its usual id, without a capability, under its limits and the filter; the supervisor has /proc, a
- * pidfd and the seccomp listener, and the command is started. What cannot be put on ends everything. The first to run there, before anything of the command's.
+ * ward-init in a container that an OCI runtime made. In: descriptor 3 on the supervisor, and over
+ * it first of all a struct guest_join with the ways into the cgroups, then a struct guest_setup
+ * with the exact system call filter and the command. Out: this process is in its cgroups, in a user
+ * namespace of its own in which the agent has its usual id, without a capability, under its limits
+ * and the filter; the supervisor has /proc, a pidfd and the seccomp listener, and the command is
+ * started. What cannot be put on ends everything. The first to run there, before anything of the
+ * command's.
  *
- * Why one more user namespace: a runtime wants to be root where it builds, and an ordinary user has only one id to map. The runtime leaves us CAP_SETFCAP, without which
- * the kernel lets nobody map the id of a namespace's root; it goes with all the others. Why two steps with an exec between them: whose /proc/1 is depends on where its
- * program was executed; in the runtime's namespace the agent is root, and pid 1 would be the agent's to look at.
+ * Why one more user namespace: a runtime wants to be root where it builds, and an ordinary user has
+ * only one id to map. The runtime leaves us CAP_SETFCAP, without which the kernel lets nobody map
+ * the id of a namespace's root; it goes with all the others. Why two steps with an exec between
+ * them: whose /proc/1 is depends on where its program was executed; in the runtime's namespace the
+ * agent is root, and pid 1 would be the agent's to look at.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +33,7 @@
 struct setup {
 	struct guest_setup head;
 	struct sock_filter filter[GUEST_FILTER_MAX];
-	char **pointers;	/* to the words, NULL, the variables, NULL */
+	char **pointers; /* to the words, NULL, the variables, NULL */
 	char *texts;
 };
 
@@ -44,7 +50,8 @@ static bool is_error(long r)
 /* Takes the texts apart: the directory is entered, words and variables get their pointers. */
 static long take_texts(struct setup *s, int fd)
 {
-	const size_t count = (size_t)s->head.word_count + s->head.variable_count, len = s->head.text_len;
+	const size_t count = (size_t)s->head.word_count + s->head.variable_count,
+		     len = s->head.text_len;
 	long r = map(len, 0, fd), table;
 	size_t at = 0, next = 0;
 
@@ -60,7 +67,8 @@ static long take_texts(struct setup *s, int fd)
 	for (size_t i = 0; i < count; i++) {
 		if (at >= len)
 			return -EINVAL;
-		next += i == s->head.word_count;	/* a NULL between them; the memory is all zeros */
+		/* a NULL between them; the memory is all zeros */
+		next += i == s->head.word_count;
 		s->pointers[next++] = s->texts + at;
 		at += raw_strlen(s->texts + at) + 1;
 	}
@@ -75,7 +83,10 @@ static long receive(void *bytes, size_t n, int *fds, size_t max, size_t *ret_cou
 		char space[CMSG_SPACE(GUEST_CGROUPS_MAX * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
 	const struct cmsghdr *header = &control.align;
 	long r;
 
@@ -84,7 +95,9 @@ static long receive(void *bytes, size_t n, int *fds, size_t max, size_t *ret_cou
 	while (r == -EINTR);
 	if (r <= 0 || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return r < 0 ? r : -ECONNRESET;
-	*ret_count = m.msg_controllen >= sizeof(*header) ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	*ret_count = m.msg_controllen >= sizeof(*header)
+			     ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int)
+			     : 0;
 	if (*ret_count > max)
 		return -EINVAL;
 	for (size_t i = 0; i < *ret_count; i++)
@@ -156,7 +169,8 @@ static long enter_namespaces(const struct guest_join *j)
 	if (r == 0)
 		r = map_id("/proc/self/gid_map", j->gid);
 	if (r == 0)
-		raw_call(SYS_unshare, CLONE_NEWCGROUP);	/* a kernel without them shows the host's path; nothing more */
+		/* a kernel without them shows the host's path; nothing more */
+		raw_call(SYS_unshare, CLONE_NEWCGROUP);
 	return r;
 }
 
@@ -164,13 +178,14 @@ static long drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2];
-	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-				   SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+				   SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+				   SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 	long r = 0;
 
 	for (int cap = 0; cap < 64 && r == 0; cap++)
 		r = raw_call(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
-	if (r < 0 && r != -EINVAL)	/* the kernel knows no higher one */
+	if (r < 0 && r != -EINVAL) /* the kernel knows no higher one */
 		return r;
 	for (int i = 0; i < 2; i++)
 		none[i].effective = none[i].permitted = none[i].inheritable = 0;
@@ -195,9 +210,11 @@ static long put_limits(const struct guest_setup *s)
 /* Puts the filter on; the listener, or -errno. */
 static long put_filter(struct setup *s)
 {
-	struct sock_fprog program = { .len = (unsigned short)s->head.filter_len, .filter = s->filter };
+	struct sock_fprog program = { .len = (unsigned short)s->head.filter_len,
+				      .filter = s->filter };
 
-	return raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	return raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+			&program);
 }
 
 static long say_hello(const int fds[3])
@@ -208,7 +225,10 @@ static long say_hello(const int fds[3])
 	} control;
 	struct guest_message m = { .op = GUEST_READY };
 	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control.space,
+				  .msg_controllen = sizeof(control.space) };
 	struct cmsghdr *header = &control.align;
 
 	for (size_t i = 0; i < sizeof(control.space); i++)
@@ -250,7 +270,8 @@ static long settle(struct setup *s, int fds[3])
 	long r = raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0), own = raw_call(SYS_getpid);
 
 	if (r >= 0)
-		fds[0] = (int)(r = raw_call(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		fds[0] = (int)(r = raw_call(SYS_openat, AT_FDCWD, "/proc",
+					    O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (r >= 0)
 		fds[1] = (int)(r = raw_call(SYS_pidfd_open, own, 0));
 	if (r >= 0)

@@ -1,8 +1,9 @@
 /*
- * The inner side of ward cp: ward-init's own code in a child of its own, with the sandbox's rights and nothing of ward-init's
- * open. "get" writes a tree to standard output as records (protocol.h), "put" makes files of records from standard input.
- * Whatever a name leads to, it leads there inside: a link that somebody turns around meanwhile hurts nobody outside. Device
- * files and the like are not copied; modes lose everything but permissions.
+ * The inner side of ward cp: ward-init's own code in a child of its own, with the sandbox's rights
+ * and nothing of ward-init's open. "get" writes a tree to standard output as records (protocol.h),
+ * "put" makes files of records from standard input. Whatever a name leads to, it leads there
+ * inside: a link that somebody turns around meanwhile hurts nobody outside. Device files and the
+ * like are not copied; modes lose everything but permissions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +16,10 @@
 #define DIRENTS_BYTES 4096
 
 struct copy {
-	char path[GUEST_COPY_NAME_MAX + 1];	/* of the present record */
+	char path[GUEST_COPY_NAME_MAX + 1]; /* of the present record */
 	size_t len;
-	bool failed;				/* some record was an error */
-	char *chunk;				/* CHUNK_BYTES */
+	bool failed; /* some record was an error */
+	char *chunk; /* CHUNK_BYTES */
 };
 
 struct guest_dirent {
@@ -47,7 +48,7 @@ static bool move_all(long call, char *at, size_t n)
 
 static bool write_all(const void *bytes, size_t n)
 {
-	return move_all(SYS_write, (char *)(uintptr_t)bytes, n);	/* which only reads it */
+	return move_all(SYS_write, (char *)(uintptr_t)bytes, n); /* which only reads it */
 }
 
 static bool read_all(void *bytes, size_t n)
@@ -228,17 +229,20 @@ static long take_content(struct copy *c, int fd, uint64_t size)
 
 static long make_file(struct copy *c, const char *path, const struct guest_copy *r)
 {
-	/* what is there goes first: a link would lead elsewhere, and others may have the old file open */
+	/* what is there goes first: a link would lead elsewhere, and others may have the old file
+	 * open */
 	long err = raw_call(SYS_unlinkat, AT_FDCWD, path, 0), fd;
 
 	if (err < 0 && err != -ENOENT)
 		return err;
-	fd = raw_call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, r->mode & 0777);
+	fd = raw_call(SYS_openat, AT_FDCWD, path,
+		      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, r->mode & 0777);
 	if (fd < 0)
 		return fd;
 	err = take_content(c, (int)fd, r->size);
 	if (err == 0)
-		raw_call(SYS_fchmod, fd, r->mode & 0777);	/* where it is refused, the umask has its way */
+		/* where it is refused, the umask has its way */
+		raw_call(SYS_fchmod, fd, r->mode & 0777);
 	raw_call(SYS_close, fd);
 	return err;
 }
@@ -257,7 +261,9 @@ static long make_dir(const char *path, const struct guest_copy *r)
 	long err = raw_call(SYS_mkdirat, AT_FDCWD, path, (r->mode & 0777) | 0700);
 	struct stat st;
 
-	if (err == -EEXIST && raw_call(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+	if (err == -EEXIST &&
+	    raw_call(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISDIR(st.st_mode))
 		err = 0;
 	return err;
 }
@@ -267,7 +273,8 @@ static bool choose_place(const char *path, const char *name, char *place, size_t
 {
 	size_t n = raw_strlen(path), m = raw_strlen(name), at = 0;
 	struct stat st;
-	bool inside = *name && raw_call(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && S_ISDIR(st.st_mode);
+	bool inside = *name && raw_call(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 &&
+		      S_ISDIR(st.st_mode);
 
 	if (n + m + 2 > GUEST_COPY_NAME_MAX)
 		return false;
@@ -290,8 +297,8 @@ static long take(struct copy *c, char *place, size_t len)
 {
 	struct guest_copy r;
 
-	if (!read_all(&r, sizeof(r)) || r.magic != GUEST_COPY_MAGIC || r.name_len > GUEST_COPY_NAME_MAX ||
-	    !read_all(c->path, r.name_len))
+	if (!read_all(&r, sizeof(r)) || r.magic != GUEST_COPY_MAGIC ||
+	    r.name_len > GUEST_COPY_NAME_MAX || !read_all(c->path, r.name_len))
 		return -EPIPE;
 	c->len = r.name_len;
 	if (r.type == GUEST_COPY_END)
@@ -303,7 +310,7 @@ static long take(struct copy *c, char *place, size_t len)
 	for (size_t i = 0; i < c->len; i++)
 		place[len + i] = c->path[i];
 	place[len + c->len] = 0;
-	return r.type == GUEST_COPY_DIR	   ? make_dir(place, &r)
+	return r.type == GUEST_COPY_DIR    ? make_dir(place, &r)
 	       : r.type == GUEST_COPY_FILE ? make_file(c, place, &r)
 	       : r.type == GUEST_COPY_LINK ? make_link(c, place, &r)
 					   : -EINVAL;

@@ -1,8 +1,8 @@
 /*
- * What ward-init does to execute a command: take the word apart that asks for it, then run it (command.c).
- * Freestanding. The word comes from the supervisor, the only peer of the socket; a malformed one is refused all the same.
- * Everything behind the fork happens with the sandbox's own rights: a directory or program that is not what it seems leads
- * nowhere but inside.
+ * What ward-init does to execute a command: take the word apart that asks for it, then run it
+ * (command.c). Freestanding. The word comes from the supervisor, the only peer of the socket; a
+ * malformed one is refused all the same. Everything behind the fork happens with the sandbox's own
+ * rights: a directory or program that is not what it seems leads nowhere but inside.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,13 @@ long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[
 		char space[CMSG_SPACE(3 * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_len = GUEST_PACKET_MAX };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
 	long n = g->packet ? RAW_ARG(g->packet)
-			   : raw_call(SYS_mmap, 0, GUEST_PACKET_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				      -1, 0);
+			   : raw_call(SYS_mmap, 0, GUEST_PACKET_MAX, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (n < 0 && n > -4096)
 		return n;
@@ -42,7 +44,8 @@ long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[
 	return n;
 }
 
-bool guest_read_start(const struct guest_message *m, size_t len, const int *fds, struct guest_start *start)
+bool guest_read_start(const struct guest_message *m, size_t len, const int *fds,
+		      struct guest_start *start)
 {
 	const char *text = (const char *)(m + 1), *end = (const char *)m + len;
 	size_t strings = 0, first = 0;
@@ -105,7 +108,7 @@ static const char *point_at(char **list, size_t count, const char *text)
 			char *out;
 		} word = { .in = text };
 
-		list[i] = word.out;	/* execve() writes to none of them */
+		list[i] = word.out; /* execve() writes to none of them */
 		text += raw_strlen(text) + 1;
 	}
 	list[count] = 0;
@@ -122,7 +125,8 @@ long guest_exec(struct guest_start *start, char **base)
 		return guest_exec_words(start->argv, start->argc, start->envp);
 	for (char **s = base; *s; s++)
 		slots++;
-	r = raw_call(SYS_mmap, 0, slots * sizeof(*list), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r = raw_call(SYS_mmap, 0, slots * sizeof(*list), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r <= 0 && r > -4096)
 		return r ? -r : ENOMEM;
 	list = (char **)r;

@@ -1,28 +1,35 @@
 /*
- * ward-init: pid 1 of a sandbox, and the guardian of a run. Freestanding: no libc, no heap, a few pages.
+ * ward-init: pid 1 of a sandbox, and the guardian of a run. Freestanding: no libc, no heap, a few
+ * pages.
  *
- * As "ward-init" it is started by the native engine with everything already taken away (namespaces, capabilities,
- * Landlock, seccomp) and descriptor 3 on the supervisor. It starts the command given behind its own name, reaps
- * whatever becomes an orphan, passes signals on, and says how the command ended. When the supervisor is gone, or the
- * command has ended, it exits, and the kernel kills everything else in the pid namespace. It is not dumpable: the
- * command, which has the same uid, can neither trace it nor reach its descriptors. At the supervisor's word it starts
- * further commands, whose descriptors come with that word (exec.c); they live under everything that the first one does.
- * Without a command it is an idle sandbox that ends when it is told to. As "ward-begun" it does all that, but for its own command, which
- * is its child already (engine/native/begin.c).
+ * As "ward-init" it is started by the native engine with everything already taken away (namespaces,
+ * capabilities, Landlock, seccomp) and descriptor 3 on the supervisor. It starts the command given
+ * behind its own name, reaps whatever becomes an orphan, passes signals on, and says how the
+ * command ended. When the supervisor is gone, or the command has ended, it exits, and the kernel
+ * kills everything else in the pid namespace. It is not dumpable: the command, which has the same
+ * uid, can neither trace it nor reach its descriptors. At the supervisor's word it starts further
+ * commands, whose descriptors come with that word (exec.c); they live under everything that the
+ * first one does. Without a command it is an idle sandbox that ends when it is told to. As
+ * "ward-begun" it does all that, but for its own command, which is its child already
+ * (engine/native/begin.c).
  *
- * As "ward-rung" it does the same where there is no pid namespace (the Landlock rung). It is no pid 1 there, so the
- * kernel would not kill what it leaves behind; but its Landlock domain scopes signals, and kill(-1) reaches exactly
- * the processes of that domain. The command gets a domain of its own inside, from which ward-init is out of reach.
+ * As "ward-rung" it does the same where there is no pid namespace (the Landlock rung). It is no pid
+ * 1 there, so the kernel would not kill what it leaves behind; but its Landlock domain scopes
+ * signals, and kill(-1) reaches exactly the processes of that domain. The command gets a domain of
+ * its own inside, from which ward-init is out of reach.
  *
- * As "ward-guardian" it sits outside, beside the supervisor, in a session of its own: descriptor 3 is one end of a
- * socket pair that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary. One byte means that all is well and it ends.
- * Its closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
- * becomes `ward recover`, which cleans up what the kernel does not.
+ * As "ward-guardian" it sits outside, beside the supervisor, in a session of its own: descriptor 3
+ * is one end of a socket pair that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary.
+ * One byte means that all is well and it ends. Its closing without one means that the supervisor
+ * was killed: it makes sure that the sandbox is dead and becomes `ward recover`, which cleans up
+ * what the kernel does not.
  *
- * As "ward-outer" it is pid 1 around an OCI runtime and the container that the runtime makes: see outer.c. As "/.ward/init" it is
- * started by that runtime, and as "ward-settle" puts the last layers on itself: see container.c.
+ * As "ward-outer" it is pid 1 around an OCI runtime and the container that the runtime makes: see
+ * outer.c. As "/.ward/init" it is started by that runtime, and as "ward-settle" puts the last
+ * layers on itself: see container.c.
  *
- * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see keeper.c.
+ * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see
+ * keeper.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +94,9 @@ static int guest_copy_words(const struct guest_start *start)
 	const char *what = start->strings, *path = what + raw_strlen(what) + 1;
 
 	raw_call(SYS_close_range, 3, ~0U, 0);
-	return start->argc < 2 ? 125 : guest_copy(what, path, start->argc > 2 ? path + raw_strlen(path) + 1 : "");
+	return start->argc < 2
+		       ? 125
+		       : guest_copy(what, path, start->argc > 2 ? path + raw_strlen(path) + 1 : "");
 }
 
 /* The new process, until it is the command. */
@@ -143,17 +152,21 @@ static bool has_terminal(void)
 	return false;
 }
 
-/* The command that everything waits for: in our own memory and further down our stack until it executes, which spares
- * copying both. On a terminal a part of it stays behind (session.c), so it needs memory of its own. */
-__attribute__((noinline)) static long start_at_once(const struct guest *g, struct guest_start *start)
+/* The command that everything waits for: in our own memory and further down our stack until it
+ * executes, which spares copying both. On a terminal a part of it stays behind (session.c), so it
+ * needs memory of its own. */
+__attribute__((noinline)) static long start_at_once(const struct guest *g,
+						    struct guest_start *start)
 {
-	enum { APART = 1024 };	/* what this function and the one that it calls use of the stack, and more */
+	/* what this function and the one that it calls use of the stack, and more */
+	enum { APART = 1024 };
 	struct first_command first = { g, start };
 	char *below = (char *)__builtin_frame_address(0) - APART;
 
 	if (has_terminal())
 		return start_command(g, start);
-	return clone_call(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, RAW_ARG(below), 0, 0, become_first, &first);
+	return clone_call(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, RAW_ARG(below), 0, 0,
+			  become_first, &first);
 }
 
 /* One of the commands that were started later has ended. */
@@ -167,7 +180,8 @@ static void note_end(struct guest *g, long pid, int status)
 		}
 }
 
-/* What those that were collected have used: whoever started us does not count it, because it would count the runtime. */
+/* What those that were collected have used: whoever started us does not count it, because it would
+ * count the runtime. */
 static void say_used(void)
 {
 	struct rusage used;
@@ -175,8 +189,10 @@ static void say_used(void)
 
 	if (raw_call(SYS_getrusage, RUSAGE_CHILDREN, &used) < 0)
 		return;
-	ms = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
-	guest_say(GUEST_USED, (int32_t)(ms < INT32_MAX ? ms : INT32_MAX), (int32_t)(used.ru_maxrss < INT32_MAX ? used.ru_maxrss : INT32_MAX), 0);
+	ms = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+	     (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+	guest_say(GUEST_USED, (int32_t)(ms < INT32_MAX ? ms : INT32_MAX),
+		  (int32_t)(used.ru_maxrss < INT32_MAX ? used.ru_maxrss : INT32_MAX), 0);
 }
 
 /* Collects the dead; true when the command is among them. */
@@ -206,9 +222,12 @@ static long find_pid(const struct guest *g, uint32_t tag)
 	return tag ? 0 : g->command;
 }
 
-static void start_another(struct guest *g, const struct guest_message *m, size_t len, const int *fds)
+static void start_another(struct guest *g, const struct guest_message *m, size_t len,
+			  const int *fds)
 {
-	struct guest_start start = { .tag = m->tag, .from_packet = true, .copy = m->op == GUEST_COPY };
+	struct guest_start start = { .tag = m->tag,
+				     .from_packet = true,
+				     .copy = m->op == GUEST_COPY };
 	size_t slot = 0;
 	long pid = -EINVAL;
 
@@ -246,10 +265,12 @@ static void hold(const struct guest *g, bool stop, bool by_runner)
 
 static void listen_to(struct guest *g, unsigned long signals)
 {
-	g->signal_fd = raw_call(SYS_signalfd4, g->signal_fd, &signals, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
+	g->signal_fd = raw_call(SYS_signalfd4, g->signal_fd, &signals, SIGNAL_SET_BYTES,
+				O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Empties the signals. Of the numbers that the command has told the last one counts; nobody else is believed. */
+/* Empties the signals. Of the numbers that the command has told the last one counts; nobody else is
+ * believed. */
 static void take_signals(const struct guest *g)
 {
 	struct signalfd_siginfo taken[4];
@@ -257,7 +278,8 @@ static void take_signals(const struct guest *g)
 	int32_t told = -1;
 
 	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(taken[0]); i++)
-		if (taken[i].ssi_signo == GUEST_TELL && taken[i].ssi_code == SI_QUEUE && (long)taken[i].ssi_pid == g->command)
+		if (taken[i].ssi_signo == GUEST_TELL && taken[i].ssi_code == SI_QUEUE &&
+		    (long)taken[i].ssi_pid == g->command)
 			told = taken[i].ssi_int;
 	if (told >= 0)
 		guest_say(GUEST_PIDS, told, 0, 0);
@@ -274,7 +296,7 @@ static bool obey(struct guest *g)
 		return n == -EINTR;
 	pid = find_pid(g, m->tag);
 	if (m->op == GUEST_SIGNAL && pid > 0) {
-		if (raw_call(SYS_kill, -pid, m->a) < 0)	/* it has not made its group yet */
+		if (raw_call(SYS_kill, -pid, m->a) < 0) /* it has not made its group yet */
 			raw_call(SYS_kill, pid, m->a);
 	} else if (m->op == GUEST_STOP || m->op == GUEST_CONTINUE)
 		hold(g, m->op == GUEST_STOP, m->a == 1);
@@ -302,11 +324,12 @@ static _Noreturn void end_all(bool rung)
 	guest_exit(0);
 }
 
-/* kill(-1) is ours only where the engine has confined us: there is a filter, the last thing that it puts on, and the
- * supervisor is out of reach. */
+/* kill(-1) is ours only where the engine has confined us: there is a filter, the last thing that it
+ * puts on, and the supervisor is out of reach. */
 static bool is_confined(long supervisor)
 {
-	return raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 2 && raw_call(SYS_kill, supervisor, 0) == -EPERM &&
+	return raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 2 &&
+	       raw_call(SYS_kill, supervisor, 0) == -EPERM &&
 	       raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) >= 0;
 }
 
@@ -322,7 +345,9 @@ static long read_number(const char *text)
 
 static void start_first(struct guest *g, char **argv, size_t argc)
 {
-	struct guest_start start = { .argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 } };
+	struct guest_start start = {
+		.argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 }
+	};
 
 	if (argc > 0)
 		g->command = start_at_once(g, &start);
@@ -357,10 +382,11 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 		g.command = read_number(argv[0]);
 	else
 		start_first(&g, argv, argc);
-	if (begun && reap(&g))	/* it may have ended before there was a signalfd */
+	if (begun && reap(&g)) /* it may have ended before there was a signalfd */
 		end_all(rung);
 	for (;;) {
-		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 }, { (int)g.signal_fd, POLLIN, 0 } };
+		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 },
+					    { (int)g.signal_fd, POLLIN, 0 } };
 
 		raw_call(SYS_poll, polled, 2, -1);
 		if (polled[1].revents) {
@@ -387,11 +413,14 @@ static _Noreturn void run_guardian(char **argv, char **envp)
 	while (n == -EINTR);
 	if (n == 1)
 		guest_exit(0);
-	/* ward-init lost its supervisor too and ends by itself, on the rung with all the others: a second is plenty */
+	/* ward-init lost its supervisor too and ends by itself, on the rung with all the others: a
+	 * second is plenty */
 	raw_call(SYS_poll, &dead, 1, 1000);
 	raw_call(SYS_pidfd_send_signal, 4, SIGKILL, 0, 0);
-	raw_call(SYS_poll, &dead, 1, 300);	/* what is frozen does not die: `ward recover` knows its cgroup */
-	/* the supervisor's descriptors close one by one, and some take long: its locks may be held still */
+	/* what is frozen does not die: `ward recover` knows its cgroup */
+	raw_call(SYS_poll, &dead, 1, 300);
+	/* the supervisor's descriptors close one by one, and some take long: its locks may be held
+	 * still */
 	for (int i = 0; i < 400 && raw_call(SYS_getppid) == supervisor; i++)
 		raw_call(SYS_poll, 0, 0, 5);
 	raw_call(SYS_execveat, 5, "", argv, envp, AT_EMPTY_PATH);
@@ -406,7 +435,8 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-begun", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer", "ward-settle" or, started by its path, "/.ward/init": the sixth letter tells */
+	/* "ward-init", "ward-begun", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer",
+	 * "ward-settle" or, started by its path, "/.ward/init": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 
 	if (role == 'g')

@@ -1,8 +1,9 @@
 /*
- * The keeper of the operator's terminal. In: descriptor 3, a socket to the process that has put the terminal into raw mode
- * (run/console.c), and descriptor 4, that terminal. Out: nothing, unless that ends without a word: then that process was
- * killed, and the terminal gets back the modes and the screen that it was told of last. Runs in a session of its own with the
- * caller's rights; it reads nothing but the socket.
+ * The keeper of the operator's terminal. In: descriptor 3, a socket to the process that has put the
+ * terminal into raw mode (run/console.c), and descriptor 4, that terminal. Out: nothing, unless
+ * that ends without a word: then that process was killed, and the terminal gets back the modes and
+ * the screen that it was told of last. Runs in a session of its own with the caller's rights; it
+ * reads nothing but the socket.
  *
  * A word is a struct guest_terminal; one with keep 0 means that there is nothing to put back now.
  */
@@ -36,11 +37,12 @@ _Noreturn void guest_keeper(void)
 	raw_call(SYS_setsid);
 	raw_call(SYS_chdir, "/");
 	for (;;) {
-		n = raw_call(SYS_read, SOCKET_FD, next, sizeof(*next));	/* words are written whole */
+		/* words are written whole */
+		n = raw_call(SYS_read, SOCKET_FD, next, sizeof(*next));
 		if (n == -EINTR)
 			continue;
 		if (n == 1)
-			leave();	/* all is well */
+			leave(); /* all is well */
 		if (n != (long)sizeof(*next))
 			break;
 		next = last;
@@ -48,7 +50,8 @@ _Noreturn void guest_keeper(void)
 	}
 	if (!last->keep)
 		leave();
-	raw_call(SYS_ioctl, TERMINAL_FD, TCFLSH_NUMBER, 0 /* TCIFLUSH: answers and mouse reports that nobody waits for */);
+	raw_call(SYS_ioctl, TERMINAL_FD, TCFLSH_NUMBER,
+		 0 /* TCIFLUSH: answers and mouse reports that nobody waits for */);
 	raw_call(SYS_ioctl, TERMINAL_FD, TCSETS_NUMBER, last->modes);
 	if (last->reset_len <= sizeof(last->reset))
 		raw_call(SYS_write, TERMINAL_FD, last->reset, last->reset_len);

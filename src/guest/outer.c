@@ -1,10 +1,13 @@
 /*
- * ward-outer: pid 1 around an OCI runtime and its container. In: the runtime's words, descriptors 0-2 of the container, 3 on the supervisor, 4 for the runtime's log. Out: the runtime has been
- * run, and this process lives for as long as the container does. Whatever ends it ends everything: it is pid 1 of a pid namespace, so a runtime that is killed half-way, or
- * whatever a runtime leaves behind, never outlives it, and it goes when the supervisor's end of 3 closes.
+ * ward-outer: pid 1 around an OCI runtime and its container. In: the runtime's words, descriptors
+ * 0-2 of the container, 3 on the supervisor, 4 for the runtime's log. Out: the runtime has been
+ * run, and this process lives for as long as the container does. Whatever ends it ends everything:
+ * it is pid 1 of a pid namespace, so a runtime that is killed half-way, or whatever a runtime
+ * leaves behind, never outlives it, and it goes when the supervisor's end of 3 closes.
  *
- * Runs in the user namespace that ward made, as its root: the rights that the runtime needs, over nothing of the host. What this process and the runtime use is
- * not what the sandbox uses: ward-init says that itself.
+ * Runs in the user namespace that ward made, as its root: the rights that the runtime needs, over
+ * nothing of the host. What this process and the runtime use is not what the sandbox uses:
+ * ward-init says that itself.
  */
 #include <errno.h>
 #include <poll.h>
@@ -44,10 +47,15 @@ static bool wait_for(int fd)
 
 static long start_runtime(char **argv, char **envp, int *ret_pid_fd)
 {
-	char stack[16384] __attribute__((aligned(16)));	/* used until the runtime is executed, which is as long as we sleep */
+	/* used until the runtime is executed, which is as long as we sleep */
+	char stack[16384] __attribute__((aligned(16)));
 	struct runtime r = { argv, envp };
-	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD, .pid_fd = -1, .stack = stack, .stack_bytes = sizeof(stack),
-				     .main = become_runtime, .argument = &r };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD,
+				     .pid_fd = -1,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = become_runtime,
+				     .argument = &r };
 	long pid = clone_start(&child);
 
 	*ret_pid_fd = child.pid_fd;
@@ -70,7 +78,9 @@ _Noreturn void guest_outer(char **argv, char **envp)
 	if (!wait_for(pid_fd))
 		guest_exit(0);
 	raw_call(SYS_wait4, runtime, &status, 0, 0);
-	if (status != 0)	/* it has said why, or was killed; what it had begun waits for it, maybe, and dies with us */
+	/* it has said why, or was killed; what it had begun waits for it, maybe, and dies with
+	 * us */
+	if (status != 0)
 		guest_exit(125);
 	/* what it has made is our child now, and ends when the supervisor does */
 	do

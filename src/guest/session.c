@@ -1,8 +1,9 @@
 /*
- * A session for a command. Without a terminal that is one system call. With one, two processes: the leader, which has the
- * terminal as its controlling one, and the command, in a process group of its own in the terminal's foreground. Ctrl-Z needs
- * both: the kernel does not stop a process group that nobody of its session could continue. The leader has the rights of
- * ward-init, is not dumpable like it, and does four things: it passes signals on to the command's group, tells the
+ * A session for a command. Without a terminal that is one system call. With one, two processes: the
+ * leader, which has the terminal as its controlling one, and the command, in a process group of its
+ * own in the terminal's foreground. Ctrl-Z needs both: the kernel does not stop a process group
+ * that nobody of its session could continue. The leader has the rights of ward-init, is not
+ * dumpable like it, and does four things: it passes signals on to the command's group, tells the
  * supervisor when the command was stopped, ends the way the command ended, and says nothing else.
  */
 #include "guest/session.h"
@@ -19,7 +20,8 @@
 #include "protocol/guest.h"
 
 #define SIGNAL_SET_BYTES 8
-#define SETTLE_NS 50000000	/* a stop by the supervisor is over for all of the sandbox within that time */
+/* a stop by the supervisor is over for all of the sandbox within that time */
+#define SETTLE_NS 50000000
 
 /* Ends as the command did: ward-init sees the same wait status. */
 static _Noreturn void end_like(int status)
@@ -32,10 +34,12 @@ static _Noreturn void end_like(int status)
 		raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, SIGNAL_SET_BYTES);
 	}
 	for (;;)
-		raw_call(SYS_exit_group, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+		raw_call(SYS_exit_group,
+			 WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* The supervisor stops everybody for moments, by SIGSTOP where there is no freezer: that is not worth a word. */
+/* The supervisor stops everybody for moments, by SIGSTOP where there is no freezer: that is not
+ * worth a word. */
 static bool is_lasting(long command, int signal)
 {
 	struct timespec settle = { 0, SETTLE_NS };
@@ -72,9 +76,10 @@ static _Noreturn void lead(long command, uint32_t tag)
 		if (signal == SIGCHLD)
 			look_at(command, tag);
 		else if (signal == GUEST_HOLD && info.si_code == SI_QUEUE)
-			raw_call(SYS_rt_sigqueueinfo, command, signal, &info);	/* its value is what matters */
+			/* its value is what matters */
+			raw_call(SYS_rt_sigqueueinfo, command, signal, &info);
 		else if (signal > 0 && raw_call(SYS_kill, -command, signal) < 0)
-			raw_call(SYS_kill, command, signal);	/* it has not made its group yet */
+			raw_call(SYS_kill, command, signal); /* it has not made its group yet */
 	}
 }
 
@@ -92,7 +97,7 @@ void guest_session(uint32_t tag)
 	if (pid > 0)
 		lead(pid, tag);
 	if (pid < 0)
-		return;	/* it runs as the leader itself: only Ctrl-Z does not work */
+		return; /* it runs as the leader itself: only Ctrl-Z does not work */
 	raw_call(SYS_setpgid, 0, 0);
 	group = (int)raw_call(SYS_getpid);
 	raw_call(SYS_ioctl, terminal, TIOCSPGRP, &group);

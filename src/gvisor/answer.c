@@ -1,6 +1,7 @@
 /*
- * What gVisor's kernel answers over its control socket. In: bytes of a stream, as far as they have come. Out: one answer. A pure function: no I/O. Whoever broke out of the kernel chooses these bytes: a length is bounded, a number lies in its range, and a text is
- * only ever printed.
+ * What gVisor's kernel answers over its control socket. In: bytes of a stream, as far as they have
+ * come. Out: one answer. A pure function: no I/O. Whoever broke out of the kernel chooses these
+ * bytes: a length is bounded, a number lies in its range, and a text is only ever printed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +77,8 @@ int answer_parse(const char *bytes, size_t n, struct answer *ret_answer)
 	if (!skip(&at, end, "{\"success\":"))
 		return -EINVAL;
 	a.success = skip(&at, end, "true");
-	if ((!a.success && !skip(&at, end, "false")) || !skip(&at, end, ",\"err\":\"") || !read_error(&at, end, &a))
+	if ((!a.success && !skip(&at, end, "false")) || !skip(&at, end, ",\"err\":\"") ||
+	    !read_error(&at, end, &a))
 		return -EINVAL;
 	if (skip(&at, end, ",\"result\":") && *at >= '0' && *at <= '9') {
 		int64_t value = 0;
@@ -100,10 +102,11 @@ uint64_t answer_count_threads(const char *bytes, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		char c = bytes[i];
 
-		if (text) {	/* names of programs are the command's to choose */
+		if (text) { /* names of programs are the command's to choose */
 			i += c == '\\';
 			text = c != '"';
-		} else if (n - i >= sizeof(key) - 1 && memcmp(bytes + i, key, sizeof(key) - 1) == 0) {
+		} else if (n - i >= sizeof(key) - 1 &&
+			   memcmp(bytes + i, key, sizeof(key) - 1) == 0) {
 			i += sizeof(key) - 2;
 			list = true;
 			count += i + 1 < n && bytes[i + 1] != ']';

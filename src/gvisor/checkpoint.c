@@ -1,10 +1,21 @@
 /*
- * A checkpoint of what runs behind gVisor, and its way back. Runs in the native sandbox: started by ward-init as a command of its own, or as the runner of a sandbox that goes on from a checkpoint.
+ * A checkpoint of what runs behind gVisor, and its way back. Runs in the native sandbox: started by
+ * ward-init as a command of its own, or as the runner of a sandbox that goes on from a checkpoint.
  *
- *	ward-gvisor checkpoint TREE... -- WORD		WORD has nothing to say. Standard output gets the checkpoint: what gVisor's kernel has of itself (it reads a file from its beginning), the private directories (trees.c), struct tail, and last CHECKPOINT_DONE, which stands there only if all else does
- *	ward-gvisor restore COUNT TREE... PLATFORM ...	the words of `run` behind the trees; /.ward/image is what came out, without its end
+ *	ward-gvisor checkpoint TREE... -- WORD		WORD has nothing to say. Standard output
+ *							gets the checkpoint: what gVisor's kernel
+ *							has of itself (it reads a file from its
+ *							beginning), the private directories
+ *							(trees.c), struct tail, and last
+ *							CHECKPOINT_DONE, which stands there only if
+ *							all else does
+ *	ward-gvisor restore COUNT TREE... PLATFORM ...	the words of `run` behind the trees;
+ *							/.ward/image is what came out, without its
+ *							end
  *
- * Everything stands still from before the first directory is read until a byte comes on standard input or that ends: whoever keeps the bytes can end the sandbox at the very moment that was kept. Whatever becomes of this process, a second one lets the sandbox go on.
+ * Everything stands still from before the first directory is read until a byte comes on standard
+ * input or that ends: whoever keeps the bytes can end the sandbox at the very moment that was kept.
+ * Whatever becomes of this process, a second one lets the sandbox go on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +35,7 @@
 static const char magic[8] = { 'w', 'a', 'r', 'd', 'g', 'v', '0', '1' };
 
 struct tail {
-	uint64_t bytes;		/* of the directories, right before it */
+	uint64_t bytes; /* of the directories, right before it */
 	char magic[8];
 };
 
@@ -36,12 +47,17 @@ static void say_refused(struct answer *a)
 	if (trace)
 		*trace = '\0';
 	if (strstr(a->error, "deleted"))
-		gvisor_say("a program has a file open that was deleted, which gVisor cannot keep: have it close the file, or begin with --set resources.inode_limit=none and keep such files in /dev/shm (%s)", a->error);
+		gvisor_say("a program has a file open that was deleted, which gVisor cannot keep: "
+			   "have it close the file, or begin with --set resources.inode_limit=none "
+			   "and keep such files in /dev/shm (%s)",
+			   a->error);
 	else
 		gvisor_say("gVisor refuses: %s", a->error);
 }
 
-/* Has the kernel stand still, says on `say` how that went (0, -errno), and lets it go on when nobody holds the other end of `wait` any more. Nothing of what it does is cut short when the one that started it is killed. */
+/* Has the kernel stand still, says on `say` how that went (0, -errno), and lets it go on when
+ * nobody holds the other end of `wait` any more. Nothing of what it does is cut short when the one
+ * that started it is killed. */
 static _Noreturn void watch(int say, int wait)
 {
 	int r = control_pause(true);
@@ -58,7 +74,7 @@ static _Noreturn void watch(int say, int wait)
 
 struct watcher {
 	pid_t pid;
-	int fd;		/* as long as it is open all stands still */
+	int fd; /* as long as it is open all stands still */
 };
 
 static int start_watcher(struct watcher *w)
@@ -105,10 +121,12 @@ static int check_streams(void)
 	auto_fd nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const int stdio[] = { nothing, nothing, 2 };
 	struct answer a;
-	int status, pid = nothing < 0 ? -errno : control_exec("streams", "", stdio, &a), r = pid < 0 ? pid : control_wait(pid, &status);
+	int status, pid = nothing < 0 ? -errno : control_exec("streams", "", stdio, &a),
+		    r = pid < 0 ? pid : control_wait(pid, &status);
 
 	if (r < 0) {
-		gvisor_say("what runs cannot be looked at: %s", r == -EREMOTEIO ? a.error : strerror(-r));
+		gvisor_say("what runs cannot be looked at: %s",
+			   r == -EREMOTEIO ? a.error : strerror(-r));
 		return r;
 	}
 	return status ? -EBUSY : 0;
@@ -161,7 +179,7 @@ int gvisor_checkpoint(int argc, char **argv)
 		gvisor_say("usage: ward-gvisor checkpoint TREE... -- WORD");
 		return 125;
 	}
-	sigfillset(&all);	/* who goes away takes the pipes along, which is sign enough */
+	sigfillset(&all); /* who goes away takes the pipes along, which is sign enough */
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	r = gvisor_wait_for_kernel();
@@ -179,7 +197,7 @@ int gvisor_checkpoint(int argc, char **argv)
 	r = write_all(argv, trees);
 	if (r == 0)
 		kept = wait_for_word();
-	end_watcher(&watcher);	/* it lets everything go on; so it does if we are killed */
+	end_watcher(&watcher); /* it lets everything go on; so it does if we are killed */
 	return kept ? 0 : 125;
 }
 
@@ -197,7 +215,8 @@ static int open_image(char *const *trees, size_t count)
 		return r;
 	}
 	size = lseek(fd, 0, SEEK_END) - (off_t)sizeof(tail);
-	if (size < 0 || pread(fd, &tail, sizeof(tail), size) != (ssize_t)sizeof(tail) || memcmp(tail.magic, magic, sizeof(magic)) != 0 || tail.bytes > (uint64_t)size ||
+	if (size < 0 || pread(fd, &tail, sizeof(tail), size) != (ssize_t)sizeof(tail) ||
+	    memcmp(tail.magic, magic, sizeof(magic)) != 0 || tail.bytes > (uint64_t)size ||
 	    lseek(fd, size - (off_t)tail.bytes, SEEK_SET) < 0) {
 		gvisor_say("the checkpoint is none, or of another version of ward");
 		return -EPROTO;
@@ -208,7 +227,8 @@ static int open_image(char *const *trees, size_t count)
 	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
 	if (r < 0) {
-		gvisor_say("the private files of the checkpoint: %s", r == -EPROTO ? "they are damaged" : strerror(-r));
+		gvisor_say("the private files of the checkpoint: %s",
+			   r == -EPROTO ? "they are damaged" : strerror(-r));
 		return r;
 	}
 	return take_fd(&fd);
@@ -220,7 +240,8 @@ int gvisor_restore(int argc, char **argv)
 	int image;
 
 	if (count < 0 || count > argc - 1) {
-		gvisor_say("usage: ward-gvisor restore COUNT TREE... PLATFORM OPTION WAY BYTES COUNT DIR... CMD...");
+		gvisor_say("usage: ward-gvisor restore COUNT TREE... PLATFORM OPTION WAY BYTES "
+			   "COUNT DIR... CMD...");
 		return 125;
 	}
 	image = open_image(argv + 1, (size_t)count);

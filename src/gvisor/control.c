@@ -1,6 +1,8 @@
 /*
- * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors beside them. In: a command for `exec`, a signal, that the first command shall begin, that all shall stand still, or a checkpoint. Out: its answer (answer.c). Runs in the runner. The socket lies where the command
- * behind the wall has no file.
+ * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors
+ * beside them. In: a command for `exec`, a signal, that the first command shall begin, that all
+ * shall stand still, or a checkpoint. Out: its answer (answer.c). Runs in the runner. The socket
+ * lies where the command behind the wall has no file.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +25,8 @@ int control_listen(void)
 {
 	auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, SOMAXCONN) < 0)
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	return take_fd(&fd);
 }
@@ -52,11 +55,14 @@ static int read_answer(int fd, struct buf *so_far, struct answer *ret_answer)
 	return so_far->failed ? -ENOMEM : answer_parse(so_far->data, so_far->len, ret_answer);
 }
 
-/* Sends what is in request and waits for the answer. -EREMOTEIO: the kernel refused, ret_answer->error says why. */
-static int call(int fd, const struct buf *request, const int *fds, size_t count, struct answer *ret_answer)
+/* Sends what is in request and waits for the answer. -EREMOTEIO: the kernel refused,
+ * ret_answer->error says why. */
+static int call(int fd, const struct buf *request, const int *fds, size_t count,
+		struct answer *ret_answer)
 {
 	auto_buf bytes = { 0 };
-	int r = request->failed ? -ENOMEM : io_send_fds(fd, request->data, request->len, fds, count);
+	int r = request->failed ? -ENOMEM
+				: io_send_fds(fd, request->data, request->len, fds, count);
 
 	*ret_answer = (struct answer){ .result = -1 };
 	while (r == 0) {
@@ -131,7 +137,7 @@ static void loopback_route(struct json *j, const char *network, const char *mask
 	json_begin_object(j, NULL);
 	json_begin_object(j, "Destination");
 	json_string(j, "IP", network);
-	json_string(j, "Mask", mask);	/* in base 64, as Go writes bytes */
+	json_string(j, "Mask", mask); /* in base 64, as Go writes bytes */
 	json_end_object(j);
 	json_string(j, "Gateway", "");
 	json_end_object(j);
@@ -234,7 +240,8 @@ int control_restore(int fd, int device_fd, struct answer *ret_answer)
 /* Our own program behind the wall, as its uid 0 without a capability. */
 static void exec_request(struct json *j, const char *role, const char *name, bool terminal)
 {
-	static const char *const no_caps[] = { "PermittedCaps", "InheritableCaps", "EffectiveCaps", "BoundingCaps", "AmbientCaps" };
+	static const char *const no_caps[] = { "PermittedCaps", "InheritableCaps", "EffectiveCaps",
+					       "BoundingCaps", "AmbientCaps" };
 
 	begin_call(j, "containerManager.ExecuteAsync");
 	json_begin_object(j, "arg");
@@ -281,7 +288,8 @@ int control_exec(const char *role, const char *name, const int stdio[3], struct 
 	r = call(fd, &request, stdio, 3, ret_answer);
 	if (r < 0)
 		return r;
-	return ret_answer->result > 0 && ret_answer->result < 1 << 30 ? (int)ret_answer->result : -EPROTO;
+	return ret_answer->result > 0 && ret_answer->result < 1 << 30 ? (int)ret_answer->result
+								      : -EPROTO;
 }
 
 static int ask_wait(int fd, pid_t pid)
@@ -303,8 +311,9 @@ static void pass_one(int signal_fd, pid_t pid)
 {
 	struct signalfd_siginfo info;
 
-	if (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_signo != SIGCHLD && control_signal(pid, (int)info.ssi_signo) < 0)
-		errno = 0;	/* it has ended, and its answer is on the way */
+	if (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
+	    info.ssi_signo != SIGCHLD && control_signal(pid, (int)info.ssi_signo) < 0)
+		errno = 0; /* it has ended, and its answer is on the way */
 }
 
 int control_wait(pid_t pid, int *ret_status)
@@ -322,7 +331,8 @@ int control_wait(pid_t pid, int *ret_status)
 		return fd < 0 ? fd : -errno;
 	r = ask_wait(fd, pid);
 	while (r == 0 || r == -EAGAIN) {
-		struct pollfd p[] = { { .fd = fd, .events = POLLIN }, { .fd = signal_fd, .events = POLLIN } };
+		struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+				      { .fd = signal_fd, .events = POLLIN } };
 
 		if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
 			return -errno;

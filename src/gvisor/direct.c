@@ -1,8 +1,13 @@
 /*
- * Starts gVisor's kernel and its gofer without `runsc run`. In: the bundle, the runner's user namespace, 0-2. Out: two children in their jails (jail.c), which are the programs that `runsc run` ends up with, and the first command begun by a call over the control
- * socket (control.c). Runs in the runner. `runsc run` is a process that starts each of the two, which makes its jail and executes itself again, with one more program to take /proc away: seven starts of sixty megabytes, of which these two are left.
+ * Starts gVisor's kernel and its gofer without `runsc run`. In: the bundle, the runner's user
+ * namespace, 0-2. Out: two children in their jails (jail.c), which are the programs that `runsc
+ * run` ends up with, and the first command begun by a call over the control socket (control.c).
+ * Runs in the runner. `runsc run` is a process that starts each of the two, which makes its jail
+ * and executes itself again, with one more program to take /proc away: seven starts of sixty
+ * megabytes, of which these two are left.
  *
- * The words are those of one version (src/engine/gvisor/runtime.c has the list); for every other one the runner starts `runsc run`.
+ * The words are those of one version (src/engine/gvisor/runtime.c has the list); for every other
+ * one the runner starts `runsc run`.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,20 +29,22 @@
 #include "base/own.h"
 #include "gvisor/gvisor.h"
 
-#define OWN_SERVED 3	/* the root and the two directories of the runner's own, see place.c */
+#define OWN_SERVED 3 /* the root and the two directories of the runner's own, see place.c */
 #define SERVED_MAX 72
 #define WORDS_MAX 32
 #define DEVICE "/dev/kvm"
 
 struct direct {
 	const struct gvisor_way *way;
-	size_t served;				/* connections between the two */
+	size_t served; /* connections between the two */
 	int kernel_io[SERVED_MAX], gofer_io[SERVED_MAX];
-	int program, nothing;			/* runsc; /dev/null */
-	int kernel_spec, gofer_spec;		/* the bundle's file, each with a position of its own */
-	int mounts[2], began[2];		/* what the gofer found; the kernel is up */
+	int program, nothing; /* runsc; /dev/null */
+	/* the bundle's file, each with a position of its own */
+	int kernel_spec, gofer_spec;
+	int mounts[2], began[2]; /* what the gofer found; the kernel is up */
 	int control;
-	int device;				/* /dev/kvm for the platform of that name; else -1 */
+	/* /dev/kvm for the platform of that name; else -1 */
+	int device;
 };
 
 struct words {
@@ -72,7 +79,9 @@ static void add_served(struct words *w, const int *fds, size_t count)
 
 static void add_globals(struct words *w, const char *name, const struct gvisor_way *way)
 {
-	static const char *const same[] = { ("--root=" GVISOR_STATE), "--ignore-cgroups=true", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+	static const char *const same[] = { ("--root=" GVISOR_STATE), "--ignore-cgroups=true",
+					    "--overlay2=none", "--file-access=exclusive",
+					    "--file-access-mounts=shared" };
 
 	add(w, "%s", name);
 	for (size_t i = 0; i < ARRAY_LEN(same); i++)
@@ -108,20 +117,22 @@ static void begin_child(void)
 	sigset_t none;
 
 	setsid();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* where it died before, ward-init is about to end everything */
+	/* where it died before, ward-init is about to end everything */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static int be_kernel(const struct direct *d)
 {
-	int stdio[3], kept[] = { d->kernel_spec, d->mounts[0], d->began[1], d->control, d->device }, sync_fd, r = 0;
+	int stdio[3], kept[] = { d->kernel_spec, d->mounts[0], d->began[1], d->control, d->device },
+		      sync_fd, r = 0;
 	struct words w = { 0 };
 	struct sysinfo host = { 0 };
 
 	sysinfo(&host);
 	for (int i = 0; i < 3; i++) {
-		stdio[i] = dup(i);	/* the command's */
+		stdio[i] = dup(i); /* the command's */
 		if (stdio[i] < 0 || (i < 2 && dup2(d->nothing, i) < 0))
 			return -errno;
 	}
@@ -155,14 +166,16 @@ static int be_kernel(const struct direct *d)
 	return become(d, &w);
 }
 
-/* The file size limit is for what the kernel asks it to do (fallocate); writes go past it, by descriptors that it hands over, and the kernel's own limit is in the bundle (place.c). */
+/* The file size limit is for what the kernel asks it to do (fallocate); writes go past it, by
+ * descriptors that it hands over, and the kernel's own limit is in the bundle (place.c). */
 static int be_gofer(const struct direct *d)
 {
 	const struct rlimit longest = { d->way->file_bytes, d->way->file_bytes };
 	int kept[] = { d->gofer_spec, d->mounts[1] }, sync_fd, r = 0;
 	struct words w = { 0 };
 
-	if (dup2(d->nothing, 0) < 0 || dup2(d->nothing, 1) < 0 || (d->way->file_bytes && setrlimit(RLIMIT_FSIZE, &longest) < 0))
+	if (dup2(d->nothing, 0) < 0 || dup2(d->nothing, 1) < 0 ||
+	    (d->way->file_bytes && setrlimit(RLIMIT_FSIZE, &longest) < 0))
 		return -errno;
 	sync_fd = jail_gofer();
 	if (sync_fd < 0)
@@ -186,7 +199,8 @@ static int be_gofer(const struct direct *d)
 	return become(d, &w);
 }
 
-/* Each is the first process of a pid namespace of its own: the kernel may trace, and there nobody is whom it has not started. */
+/* Each is the first process of a pid namespace of its own: the kernel may trace, and there nobody
+ * is whom it has not started. */
 static pid_t start_one(const struct direct *d, int (*be)(const struct direct *d), const char *name)
 {
 	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
@@ -232,8 +246,11 @@ static int open_all(struct direct *d, size_t binds)
 	d->control = control_listen();
 	if (d->control < 0)
 		return d->control;
-	if ((d->program = open(GVISOR_RUNSC, O_PATH | O_CLOEXEC)) < 0 || (d->nothing = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0 || (d->kernel_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 ||
-	    (d->gofer_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 || pipe2(d->mounts, O_CLOEXEC) < 0 || pipe2(d->began, O_CLOEXEC) < 0)
+	if ((d->program = open(GVISOR_RUNSC, O_PATH | O_CLOEXEC)) < 0 ||
+	    (d->nothing = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0 ||
+	    (d->kernel_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 ||
+	    (d->gofer_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 ||
+	    pipe2(d->mounts, O_CLOEXEC) < 0 || pipe2(d->began, O_CLOEXEC) < 0)
 		return -errno;
 	return open_device(d->way, &d->device);
 }
@@ -271,7 +288,7 @@ static int keep_pid(pid_t pid)
 static int begin(const struct gvisor_way *way, struct answer *a)
 {
 	int r = way->alone ? control_loopback(a) : 0;
-	auto_fd device = -1;	/* a kernel that goes on makes its machine anew */
+	auto_fd device = -1; /* a kernel that goes on makes its machine anew */
 
 	if (r < 0)
 		return r;
@@ -283,7 +300,8 @@ static int begin(const struct gvisor_way *way, struct answer *a)
 	return r < 0 ? r : io_write_all(way->told_fd, "b", 1);
 }
 
-/* The kernel says that it is up; then the first command begins. What has ended instead says so by itself. */
+/* The kernel says that it is up; then the first command begins. What has ended instead says so by
+ * itself. */
 static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kernel)
 {
 	struct answer a;
@@ -298,7 +316,9 @@ static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kerne
 		return -EPIPE;
 	r = begin(way, &a);
 	if (r == -EREMOTEIO && way->image_fd >= 0)
-		gvisor_say("gVisor cannot go on from the checkpoint, which is damaged, or files that programs had open are gone: %.150s", a.error);
+		gvisor_say("gVisor cannot go on from the checkpoint, which is damaged, or files "
+			   "that programs had open are gone: %.150s",
+			   a.error);
 	else if (r == -EREMOTEIO)
 		gvisor_say("gVisor does not start the command: %s", a.error);
 	else if (r < 0 && r != -EPIPE && r != -ECONNRESET && r != -ECONNREFUSED)
@@ -328,7 +348,7 @@ int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
 	r = begin_command(way, d.began[0], kernel);
 	close(d.began[0]);
 	if (r < 0 && way->image_fd >= 0)
-		return r;	/* its kernel dies with us */
+		return r; /* its kernel dies with us */
 	*ret_pid = kernel;
 	return 0;
 }

@@ -1,7 +1,11 @@
 /*
- * The first process of a command behind the wall. In: a file in a directory that both sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without capabilities (the first has CAP_CHOWN until /dev is nobody's). It makes a user namespace of
- * gVisor's in which that id has the agent's number, so that whoami, stat and files look as in every sandbox; there is no way to a second id. Then it starts the command in a process group, passes signals to that group
- * (or to the terminal's foreground group), collects orphans, and tells how the command ended.
+ * The first process of a command behind the wall. In: a file in a directory that both sides see.
+ * Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without
+ * capabilities (the first has CAP_CHOWN until /dev is nobody's). It makes a user namespace of
+ * gVisor's in which that id has the agent's number, so that whoami, stat and files look as in every
+ * sandbox; there is no way to a second id. Then it starts the command in a process group, passes
+ * signals to that group (or to the terminal's foreground group), collects orphans, and tells how
+ * the command ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +27,9 @@
 #define START_MAX (16 * 1024 * 1024)
 #define NOBODY 65534
 
-/* What is in gVisor's /dev is nobody's: it has no limit of names, and read-only it would be so for writes to devices, too. The first command's enter has the one capability for it, and nobody else comes before. */
+/* What is in gVisor's /dev is nobody's: it has no limit of names, and read-only it would be so for
+ * writes to devices, too. The first command's enter has the one capability for it, and nobody else
+ * comes before. */
 static int close_dev(void)
 {
 	static const char *const dirs[] = { "/dev/net", "/dev" };
@@ -47,7 +53,7 @@ static int become_agent(const struct start *s)
 	if (io_write_file(AT_FDCWD, "/proc/self/uid_map", uids) < 0)
 		return -EPERM;
 	if (io_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
-		errno = 0;	/* gVisor of 2022 has no such file and needs none */
+		errno = 0; /* gVisor of 2022 has no such file and needs none */
 	if (io_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
 		return -EPERM;
 	for (int cap = 0; cap < 64 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
@@ -73,7 +79,7 @@ static int exec_one(const char *path, const struct start *s)
 
 	execve(path, s->argv, s->envp);
 	err = errno;
-	if (err == ENOEXEC) {	/* a shell script without a first line */
+	if (err == ENOEXEC) { /* a shell script without a first line */
 		char **words = calloc((size_t)s->argc + 2, sizeof(*words));
 
 		if (!words)
@@ -100,7 +106,8 @@ static int exec_command(const struct start *s)
 		char file[4096];
 		int err = ENOENT;
 
-		if (*path == '/' && snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, name) < (int)sizeof(file))
+		if (*path == '/' &&
+		    snprintf(file, sizeof(file), "%.*s/%s", (int)n, path, name) < (int)sizeof(file))
 			err = exec_one(file, s);
 		if (err != ENOENT && err != ENOTDIR)
 			result = err;
@@ -156,7 +163,8 @@ static int supervise(pid_t command, bool terminal)
 			if (pid == command && !WIFSTOPPED(status))
 				return status;
 			if (pid == command && terminal)
-				kill(-command, SIGCONT);	/* there is no shell that could bring it back */
+				/* there is no shell that could bring it back */
+				kill(-command, SIGCONT);
 		}
 	}
 }
@@ -183,11 +191,14 @@ static int start_command(const struct start *s, int told)
 	signal(SIGCHLD, SIG_DFL);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	dprintf(told, "b");	/* where there is no such file, or no room in it, runsc's status has to do */
-	/* in gVisor a copy of an address space costs as much as a program's start; the child only calls the kernel */
-	pid = vfork();	/* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+	/* where there is no such file, or no room in it, runsc's status has to do */
+	dprintf(told, "b");
+	/* in gVisor a copy of an address space costs as much as a program's start; the child only
+	 * calls the kernel */
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
 	if (pid == 0)
-		be_command(s, terminal);	/* NOLINT(clang-analyzer-unix.Vfork): it does not come back */
+		/* NOLINT(clang-analyzer-unix.Vfork): it does not come back */
+		be_command(s, terminal);
 	if (pid < 0) {
 		dprintf(2, "ward: cannot start %s: %s\n", s->argv[0], strerror(errno));
 		return tell(told, 126 << 8);
@@ -207,9 +218,12 @@ int gvisor_enter(int argc, char **argv)
 	if (argc != 1 || strchr(argv[0], '/') || strlen(argv[0]) > 32)
 		return 125;
 	snprintf(path, sizeof(path), GVISOR_IO "/%s", argv[0]);
-	told = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);	/* another command may have put anything there */
+	/* another command may have put anything there */
+	told = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (strcmp(argv[0], "run") != 0)
-		unlink(path);	/* a checkpoint has this one open by its name; there are none while another command runs */
+		/* a checkpoint has this one open by its name; there are none while another command
+		 * runs */
+		unlink(path);
 	snprintf(path, sizeof(path), GVISOR_START_INSIDE "/%s", argv[0]);
 	r = io_read_file(AT_FDCWD, path, START_MAX, &bytes);
 	if (r == 0)
@@ -222,7 +236,8 @@ int gvisor_enter(int argc, char **argv)
 		gvisor_say("cannot take the command: %s", strerror(-r));
 		return 125;
 	}
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);	/* the command has our id: our memory is none of its business */
+	/* the command has our id: our memory is none of its business */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	r = start_command(&s, told);
 	start_free(&s);
 	return r;

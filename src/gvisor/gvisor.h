@@ -1,4 +1,5 @@
-/* ward-gvisor: starts gVisor inside a native sandbox, and the command inside gVisor. Its places in the sandbox, what its roles share. */
+/* ward-gvisor: starts gVisor inside a native sandbox, and the command inside gVisor. Its places in
+ * the sandbox, what its roles share. */
 #ifndef WARD_GVISOR_GVISOR_H
 #define WARD_GVISOR_GVISOR_H
 
@@ -9,45 +10,54 @@
 
 /* In the native sandbox. */
 #define GVISOR_RUNSC "/.ward/runsc"
-#define GVISOR_SELF "/.ward/ward-gvisor"	/* behind the wall too */
-#define GVISOR_DIR "/.ward/gvisor"		/* a tmpfs of the runner's own */
-#define GVISOR_STATE GVISOR_DIR "/state"	/* runsc's */
+#define GVISOR_SELF "/.ward/ward-gvisor" /* behind the wall too */
+#define GVISOR_DIR "/.ward/gvisor"       /* a tmpfs of the runner's own */
+#define GVISOR_STATE GVISOR_DIR "/state" /* runsc's */
 #define GVISOR_BUNDLE GVISOR_DIR "/bundle"
-#define GVISOR_JAIL GVISOR_DIR "/jail"		/* the root of a process of gVisor's; mounted in a mount namespace of its own */
-#define GVISOR_ROOT GVISOR_JAIL "/root"		/* what its gofer serves */
-#define GVISOR_CONTROL GVISOR_DIR "/control"	/* the socket of gVisor's kernel, where the runner started it by itself */
-#define GVISOR_PID GVISOR_DIR "/pid"		/* of runsc-sandbox */
-#define GVISOR_MASK GVISOR_DIR "/mask"		/* an empty directory */
-#define GVISOR_DEV GVISOR_DIR "/dev"		/* and one that has nothing but an empty shm */
-#define GVISOR_UP GVISOR_DIR "/up"		/* is there once the first command has begun */
+#define GVISOR_JAIL                                                                                \
+	GVISOR_DIR                                                                                 \
+	"/jail" /* the root of a process of gVisor's; mounted in a mount namespace of its own */
+#define GVISOR_ROOT GVISOR_JAIL "/root" /* what its gofer serves */
+#define GVISOR_CONTROL                                                                             \
+	GVISOR_DIR                                                                                 \
+	"/control" /* the socket of gVisor's kernel, where the runner started it by itself */
+#define GVISOR_PID GVISOR_DIR "/pid"   /* of runsc-sandbox */
+#define GVISOR_MASK GVISOR_DIR "/mask" /* an empty directory */
+#define GVISOR_DEV GVISOR_DIR "/dev"   /* and one that has nothing but an empty shm */
+#define GVISOR_UP GVISOR_DIR "/up"     /* is there once the first command has begun */
 #define GVISOR_START GVISOR_DIR "/start"
-#define GVISOR_IMAGE "/.ward/image"		/* the checkpoint that a sandbox goes on from */
+#define GVISOR_IMAGE "/.ward/image" /* the checkpoint that a sandbox goes on from */
 /* On both sides of the wall. */
-#define GVISOR_START_INSIDE "/.ward/start"	/* read-only */
-#define GVISOR_IO "/.ward/io"			/* a small tmpfs that the command may fill */
+#define GVISOR_START_INSIDE "/.ward/start" /* read-only */
+#define GVISOR_IO "/.ward/io"              /* a small tmpfs that the command may fill */
 #define GVISOR_SHM "/dev/shm"
-#define GVISOR_NAME "box"			/* of the container */
-#define GVISOR_END 16				/* SIGSTKFLT, which nothing sends (runsc knows no real-time signals): the client of an exec is gone, its command shall be, too */
+#define GVISOR_NAME "box" /* of the container */
+/* SIGSTKFLT, which nothing sends (runsc knows no real-time signals): the client of an exec is gone,
+ * its command shall be, too */
+#define GVISOR_END 16
 
-/* A command as a file in GVISOR_START tells it to the role `enter`: any bytes, which no JSON could carry. */
+/* A command as a file in GVISOR_START tells it to the role `enter`: any bytes, which no JSON could
+ * carry. */
 struct start {
 	uint32_t uid, gid, argc, envc;
 	const char *cwd;
-	char **argv, **envp;	/* NULL-terminated; owned, what they point to is not */
+	char **argv, **envp; /* NULL-terminated; owned, what they point to is not */
 };
 
 /* Appends the file's bytes. */
 void start_write(const struct start *s, struct buf *out);
-/* Takes them apart; the texts stay where they are. A pure function. -EINVAL: they are no such file; -ENOMEM. */
+/* Takes them apart; the texts stay where they are. A pure function. -EINVAL: they are no such file;
+ * -ENOMEM. */
 must_check int start_parse(const char *bytes, size_t n, struct start *ret_start);
 void start_free(struct start *s);
 
-/* How a command ended, as `enter` tells it: what of the two is meant by WIFSIGNALED is lost in an exit status. */
+/* How a command ended, as `enter` tells it: what of the two is meant by WIFSIGNALED is lost in an
+ * exit status. */
 enum told { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
 /* A pure function. *ret_value: the status or the signal. */
 enum told told_parse(const char *bytes, size_t n, int *ret_value);
 
-#define CHECKPOINT_DONE "warddone"	/* the end of a checkpoint that is whole; state/checkpoint.h */
+#define CHECKPOINT_DONE "warddone" /* the end of a checkpoint that is whole; state/checkpoint.h */
 
 /* Roles; each returns the exit status of the process. */
 int gvisor_run(int argc, char **argv);
@@ -65,50 +75,65 @@ must_check int gvisor_wait_for_kernel(void);
 
 /* Which runsc it is and what it shall do. */
 struct gvisor_way {
-	const char *platform, *option;	/* its name; one more option of this version */
-	bool whole;			/* by `runsc run`: nobody knows the inside of this version */
-	bool alone;			/* without a network: gVisor's own, which has its loopback and nothing else, so that checkpoints are possible */
-	int image_fd;			/* alone: goes on from this checkpoint instead of starting a command; -1: none */
-	int told_fd;			/* with a checkpoint: where its command told long ago, under the same name, that it had begun */
-	uint64_t file_bytes;		/* the longest file that may be written; 0: any */
-	uint64_t pids;			/* the most processes and threads behind the wall; 0: any */
-	uint64_t shm_bytes;		/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
+	const char *platform, *option; /* its name; one more option of this version */
+	/* by `runsc run`: nobody knows the inside of this version */
+	bool whole;
+	/* without a network: gVisor's own, which has its loopback and nothing else, so that
+	 * checkpoints are possible */
+	bool alone;
+	/* alone: goes on from this checkpoint instead of starting a command; -1: none */
+	int image_fd;
+	/* with a checkpoint: where its command told long ago, under the same name, that it had
+	 * begun */
+	int told_fd;
+	uint64_t file_bytes; /* the longest file that may be written; 0: any */
+	uint64_t pids;       /* the most processes and threads behind the wall; 0: any */
+	/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
+	uint64_t shm_bytes;
 };
 
 /* Makes the directories in GVISOR_DIR. */
 must_check int gvisor_make_dirs(void);
-/* Becomes root of a user namespace and makes the bundle; where runsc is to be started as a whole, also a mount namespace with the tree. Says on standard error what is wrong: -errno. */
-must_check int gvisor_place(const struct gvisor_way *way, char *const *binds, size_t count, bool terminal);
+/* Becomes root of a user namespace and makes the bundle; where runsc is to be started as a whole,
+ * also a mount namespace with the tree. Says on standard error what is wrong: -errno. */
+must_check int gvisor_place(const struct gvisor_way *way, char *const *binds, size_t count,
+			    bool terminal);
 /* The tree that the gofer serves, at GVISOR_ROOT, which exists. The same. */
 must_check int gvisor_make_tree(void);
-/* Makes the process root of a user namespace, and so able to read every file of the agent's. The same. */
+/* Makes the process root of a user namespace, and so able to read every file of the agent's. The
+ * same. */
 must_check int gvisor_own_files(void);
-/* The calling process is in the jail and may become the program: the descriptor by which that says that it needs no /proc any more, or -errno. */
+/* The calling process is in the jail and may become the program: the descriptor by which that says
+ * that it needs no /proc any more, or -errno. */
 must_check int jail_kernel(bool traces);
 must_check int jail_gofer(void);
 
-/* Starts gVisor's kernel and its gofer with so many shared directories, and the first command. *ret_pid: the kernel's. -errno, said on standard error. */
+/* Starts gVisor's kernel and its gofer with so many shared directories, and the first command.
+ * *ret_pid: the kernel's. -errno, said on standard error. */
 must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
 
 /* What the kernel answers. */
-#define ANSWER_MAX (1 << 20)	/* a refusal of a checkpoint shows half of the kernel */
+#define ANSWER_MAX (1 << 20) /* a refusal of a checkpoint shows half of the kernel */
 struct answer {
 	bool success;
 	char error[256];
-	int64_t result;		/* -1: no number */
+	int64_t result; /* -1: no number */
 };
 /* A pure function. -EAGAIN: that is not all of it; -EINVAL: it is no answer. */
 must_check int answer_parse(const char *bytes, size_t n, struct answer *ret_answer);
 
-/* How many threads an answer to containerManager.Processes tells of; the answer is whole. A pure function. */
+/* How many threads an answer to containerManager.Processes tells of; the answer is whole. A pure
+ * function. */
 uint64_t answer_count_threads(const char *bytes, size_t n);
 
 /* Calls of the kernel: -errno; -EREMOTEIO: it refused, the answer says why. */
 must_check int control_listen(void);
 must_check int control_start(struct answer *ret_answer);
 /* Starts a role, `enter` with a name or another, behind the wall with these 0-2: its pid there. */
-must_check int control_exec(const char *role, const char *name, const int stdio[3], struct answer *ret_answer);
-/* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which are blocked, are passed to it. */
+must_check int control_exec(const char *role, const char *name, const int stdio[3],
+			    struct answer *ret_answer);
+/* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which
+ * are blocked, are passed to it. */
 must_check int control_wait(pid_t pid, int *ret_status);
 must_check int control_signal(pid_t pid, int sig);
 /* A loopback in a kernel that has its own network. */
@@ -117,15 +142,19 @@ must_check int control_loopback(struct answer *ret_answer);
 must_check int control_count(uint64_t *ret_count);
 /* Every process stands still, or goes on. */
 must_check int control_pause(bool pause);
-/* The kernel writes all of itself into fd, and goes on (unless it stands still); or it becomes what fd, a file, begins with, and that goes on; device_fd: what its platform needs, -1: nothing. */
+/* The kernel writes all of itself into fd, and goes on (unless it stands still); or it becomes what
+ * fd, a file, begins with, and that goes on; device_fd: what its platform needs, -1: nothing. */
 must_check int control_checkpoint(int fd, struct answer *ret_answer);
 must_check int control_restore(int fd, int device_fd, struct answer *ret_answer);
 
-/* Directories into a checkpoint and back (trees.c). -errno, said on standard error by the first alone. */
+/* Directories into a checkpoint and back (trees.c). -errno, said on standard error by the first
+ * alone. */
 must_check int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes);
 must_check int trees_take(int in_fd, char *const *paths, size_t count);
 
-/* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd: the file in which it will be told how it ended, -1: there is none. -errno, said on standard error. */
+/* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd:
+ * the file in which it will be told how it ended, -1: there is none. -errno, said on standard
+ * error. */
 must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);
 /* What the command told, as far as it has come. */
 enum told gvisor_told(int fd, int *ret_value);
@@ -134,8 +163,8 @@ void gvisor_forget(const char *name);
 /* Ends this process as the command ended. */
 int gvisor_end_like(enum told told, int value);
 
-/* Where 0, 1 or 2 is a regular file: a pipe in its place and a process that moves the bytes, because gVisor writes to such a file from its
- * beginning, whatever was written before. */
+/* Where 0, 1 or 2 is a regular file: a pipe in its place and a process that moves the bytes,
+ * because gVisor writes to such a file from its beginning, whatever was written before. */
 struct pumps {
 	pid_t pids[3];
 	size_t count;

@@ -1,9 +1,14 @@
 /*
- * The jails of gVisor's two processes, made by the process that becomes one of them. In: nothing but what lies in the runner's tmpfs. Out: new namespaces, an empty root with a /proc for as long as the program starts, few capabilities, and a child that takes that
- * /proc away when the program says that it has seen enough. `runsc run` makes the same jails; it needs five starts of a large program for it, here it is a handful of system calls.
+ * The jails of gVisor's two processes, made by the process that becomes one of them. In: nothing
+ * but what lies in the runner's tmpfs. Out: new namespaces, an empty root with a /proc for as long
+ * as the program starts, few capabilities, and a child that takes that /proc away when the program
+ * says that it has seen enough. `runsc run` makes the same jails; it needs five starts of a large
+ * program for it, here it is a handful of system calls.
  *
- *	gofer	a root that has the sandbox's tree in /root, which it enters by itself; capabilities over the files of the agent's one id
- *	kernel	nothing in its root, nobody else in its pid namespace (direct.c); may trace where that is how it runs programs, and has no capability where KVM runs them
+ *	gofer	a root that has the sandbox's tree in /root, which it enters by itself; capabilities
+ *		over the files of the agent's one id
+ *	kernel	nothing in its root, nobody else in its pid namespace (direct.c); may trace where
+ *		that is how it runs programs, and has no capability where KVM runs them
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -21,15 +26,20 @@
 #include "gvisor/gvisor.h"
 
 #define CAP(name) (1ULL << (name))
-#define GOFER_CAPS (CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_DAC_READ_SEARCH) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) | CAP(CAP_SYS_CHROOT))
+#define GOFER_CAPS                                                                                 \
+	(CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_DAC_READ_SEARCH) | CAP(CAP_FOWNER) |     \
+	 CAP(CAP_FSETID) | CAP(CAP_SYS_CHROOT))
 #define TRACER_CAPS CAP(CAP_SYS_PTRACE)
 #define CAPS_MAX 64
-#define FDS_MAX 256	/* more than the runner has */
+#define FDS_MAX 256 /* more than the runner has */
 
 /* An empty root that nobody else has, with the /proc of the sandbox. */
 static int make_root(void)
 {
-	if (mount("ward", GVISOR_JAIL, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=64k") < 0 || mount(NULL, GVISOR_JAIL, NULL, MS_UNBINDABLE, NULL) < 0 || mkdir(GVISOR_JAIL "/proc", 0555) < 0 ||
+	if (mount("ward", GVISOR_JAIL, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=0755,size=64k") < 0 ||
+	    mount(NULL, GVISOR_JAIL, NULL, MS_UNBINDABLE, NULL) < 0 ||
+	    mkdir(GVISOR_JAIL "/proc", 0555) < 0 ||
 	    mount("/proc", GVISOR_JAIL "/proc", NULL, MS_BIND | MS_REC, NULL) < 0)
 		return -errno;
 	return 0;
@@ -37,13 +47,16 @@ static int make_root(void)
 
 static int enter_root(void)
 {
-	if (mount(NULL, GVISOR_JAIL, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 || chdir(GVISOR_JAIL) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-	    chdir("/") < 0)
+	if (mount(NULL, GVISOR_JAIL, NULL,
+		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
+	    chdir(GVISOR_JAIL) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -errno;
 	return 0;
 }
 
-/* A child waits for a byte and takes /proc away; the program waits for the child. Returns the descriptor for the byte. */
+/* A child waits for a byte and takes /proc away; the program waits for the child. Returns the
+ * descriptor for the byte. */
 static int start_unmounter(void)
 {
 	int ends[2];
@@ -57,7 +70,9 @@ static int start_unmounter(void)
 	case 0:
 		for (int fd = 0; fd < FDS_MAX; fd++)
 			if (fd != ends[0])
-				close(fd);	/* the ends of others' pipes, and the program's own: where that ends early, so does this */
+				/* the ends of others' pipes, and the program's own: where that ends
+				 * early, so does this */
+				close(fd);
 		_exit(read(ends[0], &byte, 1) == 1 && umount2("/proc", MNT_DETACH) == 0 ? 0 : 1);
 	default:
 		close(ends[0]);
@@ -68,19 +83,24 @@ static int start_unmounter(void)
 static int keep_caps(uint64_t kept)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { { .effective = (uint32_t)kept, .permitted = (uint32_t)kept }, { .effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32) } };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = (uint32_t)kept, .permitted = (uint32_t)kept },
+		{ .effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32) }
+	};
 
 	for (unsigned cap = 0; cap < CAPS_MAX; cap++)
 		if (!(kept & 1ULL << cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			break;	/* there are no more */
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 || syscall(SYS_capset, &header, data) < 0)
+			break; /* there are no more */
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    syscall(SYS_capset, &header, data) < 0)
 		return -errno;
 	return 0;
 }
 
 int jail_kernel(bool traces)
 {
-	int r = unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC) < 0 ? -errno : make_root(), unmounter;
+	int r = unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC) < 0 ? -errno : make_root(),
+	    unmounter;
 
 	if (r == 0)
 		r = enter_root();
@@ -93,7 +113,9 @@ int jail_kernel(bool traces)
 
 int jail_gofer(void)
 {
-	int r = unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET) < 0 ? -errno : make_root(), unmounter;
+	int r = unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET) < 0 ? -errno
+										      : make_root(),
+	    unmounter;
 
 	if (r == 0 && mkdir(GVISOR_ROOT, 0755) < 0)
 		r = -errno;

@@ -1,5 +1,7 @@
 /*
- * ward-gvisor: what stands between ward-init and a command behind gVisor. One program in seven roles, see run.c, enter.c, checkpoint.c and streams.c: the same file is on both sides of the wall, so it is static and needs nothing of either.
+ * ward-gvisor: what stands between ward-init and a command behind gVisor. One program in seven
+ * roles, see run.c, enter.c, checkpoint.c and streams.c: the same file is on both sides of the
+ * wall, so it is static and needs nothing of either.
  */
 #include <string.h>
 
@@ -11,8 +13,13 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*role)(int argc, char **argv);
-	} roles[] = { { "run", gvisor_run }, { "exec", gvisor_exec }, { "enter", gvisor_enter }, { "idle", gvisor_idle },
-		    { "checkpoint", gvisor_checkpoint }, { "restore", gvisor_restore }, { "streams", gvisor_streams } };
+	} roles[] = { { "run", gvisor_run },
+		      { "exec", gvisor_exec },
+		      { "enter", gvisor_enter },
+		      { "idle", gvisor_idle },
+		      { "checkpoint", gvisor_checkpoint },
+		      { "restore", gvisor_restore },
+		      { "streams", gvisor_streams } };
 
 	for (size_t i = 0; argc > 1 && i < ARRAY_LEN(roles); i++)
 		if (strcmp(argv[1], roles[i].name) == 0)

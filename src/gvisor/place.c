@@ -1,9 +1,15 @@
 /*
- * The place that gVisor runs in: namespaces of its own inside the native sandbox, a tree for its gofer, an OCI bundle. In: the directories that others may change while it runs. Out: the calling process is root of a user namespace that
- * holds one id, the agent's. Runs in the runner, and the tree is made in the process that becomes the gofer where the runner starts it by itself (direct.c), with the rights of any program in the sandbox.
+ * The place that gVisor runs in: namespaces of its own inside the native sandbox, a tree for its
+ * gofer, an OCI bundle. In: the directories that others may change while it runs. Out: the calling
+ * process is root of a user namespace that holds one id, the agent's. Runs in the runner, and the
+ * tree is made in the process that becomes the gofer where the runner starts it by itself
+ * (direct.c), with the rights of any program in the sandbox.
  *
- * The tree is the sandbox's own root with all its mounts, so that what is hidden, protected or under review stays so: the gofer has no other view. Covered are what gVisor has of its own (/proc, /sys, /dev but for /dev/shm) and /.ward, where the
- * runner's own things lie. runsc mounts a /proc for each of its two processes; the kernel allows that because the native engine has left one in view (/.ward/proc) on which nothing is masked.
+ * The tree is the sandbox's own root with all its mounts, so that what is hidden, protected or
+ * under review stays so: the gofer has no other view. Covered are what gVisor has of its own
+ * (/proc, /sys, /dev but for /dev/shm) and /.ward, where the runner's own things lie. runsc mounts
+ * a /proc for each of its two processes; the kernel allows that because the native engine has left
+ * one in view (/.ward/proc) on which nothing is masked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,12 +58,15 @@ int gvisor_own_files(void)
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 
-	return unshare(CLONE_NEWUSER) < 0 ? fail("cannot make a user namespace in the sandbox") : map_ids(uid, gid);
+	return unshare(CLONE_NEWUSER) < 0 ? fail("cannot make a user namespace in the sandbox")
+					  : map_ids(uid, gid);
 }
 
 int gvisor_make_dirs(void)
 {
-	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_JAIL, GVISOR_START, GVISOR_MASK, GVISOR_DEV, GVISOR_DEV "/shm" };
+	static const char *const dirs[] = { GVISOR_STATE,     GVISOR_BUNDLE, GVISOR_JAIL,
+					    GVISOR_START,     GVISOR_MASK,   GVISOR_DEV,
+					    GVISOR_DEV "/shm" };
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdir(dirs[i], 0700) < 0)
@@ -73,25 +82,35 @@ static int cover(const char *path, const char *with)
 	return 0;
 }
 
-/* /.ward as it is behind the wall: this program, and the directories for what both sides tell each other. */
+/* /.ward as it is behind the wall: this program, and the directories for what both sides tell each
+ * other. */
 static int make_own(void)
 {
-	static const char own[] = GVISOR_ROOT "/.ward", self[] = GVISOR_ROOT GVISOR_SELF, io[] = GVISOR_ROOT GVISOR_IO, start[] = GVISOR_ROOT GVISOR_START_INSIDE;
+	static const char own[] = GVISOR_ROOT "/.ward", self[] = GVISOR_ROOT GVISOR_SELF,
+			  io[] = GVISOR_ROOT GVISOR_IO, start[] = GVISOR_ROOT GVISOR_START_INSIDE;
 	int file;
 
 	if (mount("ward", own, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") < 0)
 		return fail(own);
 	file = open(self, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
-	if (file < 0 || close(file) < 0 || mkdir(io, 0700) < 0 || mkdir(start, 0700) < 0 || mount(GVISOR_SELF, self, NULL, MS_BIND, NULL) < 0 || mount(GVISOR_IO, io, NULL, MS_BIND, NULL) < 0 ||
-	    mount(GVISOR_START, start, NULL, MS_BIND, NULL) < 0 || mount(NULL, start, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
-	    mount(NULL, own, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
+	if (file < 0 || close(file) < 0 || mkdir(io, 0700) < 0 || mkdir(start, 0700) < 0 ||
+	    mount(GVISOR_SELF, self, NULL, MS_BIND, NULL) < 0 ||
+	    mount(GVISOR_IO, io, NULL, MS_BIND, NULL) < 0 ||
+	    mount(GVISOR_START, start, NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, start, NULL,
+		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
+	    mount(NULL, own, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) <
+		    0)
 		return fail(own);
 	return 0;
 }
 
 int gvisor_make_tree(void)
 {
-	static const char *const covered[][2] = { { GVISOR_ROOT "/proc", GVISOR_MASK }, { GVISOR_ROOT "/sys", GVISOR_MASK }, { GVISOR_ROOT "/dev", GVISOR_DEV }, { GVISOR_ROOT GVISOR_SHM, GVISOR_SHM } };
+	static const char *const covered[][2] = { { GVISOR_ROOT "/proc", GVISOR_MASK },
+						  { GVISOR_ROOT "/sys", GVISOR_MASK },
+						  { GVISOR_ROOT "/dev", GVISOR_DEV },
+						  { GVISOR_ROOT GVISOR_SHM, GVISOR_SHM } };
 	int r = 0;
 
 	if (mount("/", GVISOR_ROOT, NULL, MS_BIND | MS_REC, NULL) < 0)
@@ -101,7 +120,8 @@ int gvisor_make_tree(void)
 	return r < 0 ? r : make_own();
 }
 
-static void one_mount(struct json *j, const char *type, const char *target, const char *source, const char *first, const char *second)
+static void one_mount(struct json *j, const char *type, const char *target, const char *source,
+		      const char *first, const char *second)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "type", type);
@@ -115,8 +135,10 @@ static void one_mount(struct json *j, const char *type, const char *target, cons
 	json_end_object(j);
 }
 
-/* gVisor's own file systems in memory know no limit of names: /dev/shm is the sandbox's, where the host's kernel counts, unless names have none. */
-static void mounts_json(struct json *j, const struct gvisor_way *way, char *const *binds, size_t count)
+/* gVisor's own file systems in memory know no limit of names: /dev/shm is the sandbox's, where the
+ * host's kernel counts, unless names have none. */
+static void mounts_json(struct json *j, const struct gvisor_way *way, char *const *binds,
+			size_t count)
 {
 	char size[32];
 
@@ -133,13 +155,16 @@ static void mounts_json(struct json *j, const struct gvisor_way *way, char *cons
 	json_end_array(j);
 }
 
-/* gVisor's kernel holds to them for each write and each clone, of commands of exec, too. The second does not bind who has made a user namespace there: the runner counts (run.c). It is one more than allowed: that one is the clone too many, as on the host (limits.c). */
+/* gVisor's kernel holds to them for each write and each clone, of commands of exec, too. The second
+ * does not bind who has made a user namespace there: the runner counts (run.c). It is one more than
+ * allowed: that one is the clone too many, as on the host (limits.c). */
 static void limits_json(struct json *j, const struct gvisor_way *way)
 {
 	const struct {
 		const char *type;
 		uint64_t value;
-	} limits[] = { { "RLIMIT_FSIZE", way->file_bytes }, { "RLIMIT_NPROC", way->pids ? way->pids + 1 : 0 } };
+	} limits[] = { { "RLIMIT_FSIZE", way->file_bytes },
+		       { "RLIMIT_NPROC", way->pids ? way->pids + 1 : 0 } };
 
 	json_begin_array(j, "rlimits");
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
@@ -188,13 +213,15 @@ static void process_json(struct json *j, bool terminal, const struct gvisor_way 
 	json_end_object(j);
 }
 
-static int write_bundle(const struct gvisor_way *way, char *const *binds, size_t count, bool terminal)
+static int write_bundle(const struct gvisor_way *way, char *const *binds, size_t count,
+			bool terminal)
 {
 	static const char *const namespaces[] = { "pid", "ipc", "uts", "mount" };
 	auto_buf text = { 0 };
 	struct json j = { .out = &text };
 	char name[65] = "ward";
-	auto_fd file = open(GVISOR_BUNDLE "/config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	auto_fd file =
+		open(GVISOR_BUNDLE "/config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (gethostname(name, sizeof(name)) < 0)
 		return fail("the host's name");

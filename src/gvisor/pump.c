@@ -1,6 +1,8 @@
 /*
- * Bytes between regular files and gVisor. gVisor keeps an offset of its own in a file that it gets as 0, 1 or 2 and begins at 0: `(echo a; ward run ... ) > file` would lose the "a". So such a file is replaced by a pipe, and a
- * process of its own moves the bytes until one side ends. 1 and 2 that are the same file share a pipe: what is written stays in order.
+ * Bytes between regular files and gVisor. gVisor keeps an offset of its own in a file that it gets
+ * as 0, 1 or 2 and begins at 0: `(echo a; ward run ... ) > file` would lose the "a". So such a file
+ * is replaced by a pipe, and a process of its own moves the bytes until one side ends. 1 and 2 that
+ * are the same file share a pipe: what is written stays in order.
  */
 #include <errno.h>
 #include <signal.h>
@@ -57,7 +59,7 @@ static int pump(struct pumps *p, int fd)
 		close(theirs);
 		for (int i = 0; i < 3; i++)
 			if (i != fd)
-				close(i);	/* nobody else's end of a pipe is kept open */
+				close(i); /* nobody else's end of a pipe is kept open */
 		move_bytes(fd == 0 ? 0 : mine, fd == 0 ? mine : fd);
 	}
 	p->pids[p->count++] = pid;
@@ -91,7 +93,7 @@ int pumps_start(struct pumps *p)
 void pumps_end(struct pumps *p)
 {
 	for (int i = 0; i < 3; i++)
-		close(i);	/* the last ends of the pipes */
+		close(i); /* the last ends of the pipes */
 	for (size_t i = 0; i < p->count; i++)
 		while (waitpid(p->pids[i], NULL, 0) < 0 && errno == EINTR)
 			;

@@ -1,11 +1,33 @@
 /*
- * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as the command ends. In:
+ * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started
+ * by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as
+ * the command ends. In:
  *
- *	ward-gvisor run PLATFORM OPTION WAY BYTES SHM PIDS COUNT DIR... CMD...	makes the place (place.c); WAY: `direct` starts gVisor in it (direct.c), `alone` does so without a network, `whole` leaves that to `runsc run`; BYTES: the longest file that may be written, SHM: the size of a /dev/shm of gVisor's own, PIDS: the most processes and threads, each 0: any or none
- *	ward-gvisor exec CMD...						asks gVisor's kernel (control.c), or starts `runsc exec`
+ *	ward-gvisor run PLATFORM OPTION WAY BYTES SHM PIDS COUNT DIR... CMD...	makes the place
+ *										(place.c); WAY:
+ *										`direct` starts
+ *										gVisor in it
+ *										(direct.c), `alone`
+ *										does so without a
+ *										network, `whole`
+ *										leaves that to
+ *										`runsc run`; BYTES:
+ *										the longest file
+ *										that may be written,
+ *										SHM: the size of a
+ *										/dev/shm of gVisor's
+ *										own, PIDS: the most
+ *										processes and
+ *										threads, each 0: any
+ *										or none
+ *	ward-gvisor exec CMD...						asks gVisor's kernel
+ *									(control.c), or starts
+ *									`runsc exec`
  *
- * Both start this program behind the wall in its role `enter`, which becomes the agent and executes CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the container's first process, and for a
- * command of exec `runsc kill` does. runsc and its gofer are in a session of their own, where no such signal reaches them, and die with the runner.
+ * Both start this program behind the wall in its role `enter`, which becomes the agent and executes
+ * CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the
+ * container's first process, and for a command of exec `runsc kill` does. runsc and its gofer are
+ * in a session of their own, where no such signal reaches them, and die with the runner.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +51,8 @@
 #define MOMENT_NS (5 * 1000 * 1000)
 #define GONE_TRIES 40
 #define COUNT_NS (25 * 1000 * 1000)
-#define IDLE_NS 500000	/* of processor time: too little for a thread to be started */
-#define RUNSC_FAILED 128	/* runsc's own status when its kernel is gone */
+#define IDLE_NS 500000   /* of processor time: too little for a thread to be started */
+#define RUNSC_FAILED 128 /* runsc's own status when its kernel is gone */
 #ifndef W_EXITCODE
 #define W_EXITCODE(code, sig) ((code) << 8 | (sig))
 #endif
@@ -51,7 +73,13 @@ static void add_word(struct words *w, const char *word)
 
 static void add_common(struct words *w)
 {
-	static const char *const common[] = { "runsc", ("--root=" GVISOR_STATE), "--network=host", "--ignore-cgroups", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+	static const char *const common[] = { "runsc",
+					      ("--root=" GVISOR_STATE),
+					      "--network=host",
+					      "--ignore-cgroups",
+					      "--overlay2=none",
+					      "--file-access=exclusive",
+					      "--file-access-mounts=shared" };
 
 	for (size_t i = 0; i < ARRAY_LEN(common); i++)
 		add_word(w, common[i]);
@@ -102,7 +130,7 @@ static void kill_inside(const char *pid_file, int sig)
 		pid_t inside = read_pid(pid_file);
 
 		if (inside && control_signal(inside, sig) < 0)
-			errno = 0;	/* it has ended */
+			errno = 0; /* it has ended */
 		return;
 	}
 	snprintf(pid, sizeof(pid), "--pid=%d", (int)read_pid(pid_file));
@@ -130,7 +158,8 @@ static void pass_signal(const char *pid_file, bool inside, int sig)
 		kill(pid, sig);
 }
 
-/* Has gVisor's kernel hold every program behind the wall, or let it go on. One that says no to it is on its way to its end. */
+/* Has gVisor's kernel hold every program behind the wall, or let it go on. One that says no to it
+ * is on its way to its end. */
 static void hold(bool stop)
 {
 	struct words w = { 0 };
@@ -150,7 +179,8 @@ static void hold(bool stop)
 		;
 }
 
-/* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be asked for others. */
+/* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be
+ * asked for others. */
 static bool has_begun(int told_fd)
 {
 	int value, fd;
@@ -163,9 +193,10 @@ static bool has_begun(int told_fd)
 	return true;
 }
 
-/* How many processes and threads are behind the wall, told to ward-init when it has changed. Asked only when gVisor's kernel has done something since: nobody starts a thread without it. */
+/* How many processes and threads are behind the wall, told to ward-init when it has changed. Asked
+ * only when gVisor's kernel has done something since: nobody starts a thread without it. */
 struct count {
-	uint64_t limit;		/* 0: nobody wants to know */
+	uint64_t limit; /* 0: nobody wants to know */
 	uint64_t told, used_ns;
 };
 
@@ -189,16 +220,18 @@ static void count_inside(struct count *c, pid_t kernel)
 	c->used_ns = used;
 	r = control_count(&now);
 	if (r == -EINVAL)
-		now = INT32_MAX;	/* more than an answer holds */
+		now = INT32_MAX; /* more than an answer holds */
 	else if (r < 0)
-		return;		/* it is about to end */
+		return; /* it is about to end */
 	if (now > INT32_MAX)
 		now = INT32_MAX;
-	if (now != c->told && sigqueue(getppid(), GUEST_TELL, (union sigval){ .sival_int = (int)now }) == 0)
+	if (now != c->told &&
+	    sigqueue(getppid(), GUEST_TELL, (union sigval){ .sival_int = (int)now }) == 0)
 		c->told = now;
 }
 
-/* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1: this is another one. pids: the limit of processes; 0: they are not counted. */
+/* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1:
+ * this is another one. pids: the limit of processes; 0: they are not counted. */
 static int wait_for(pid_t runsc, const char *pid_file, int begun_fd, uint64_t pids)
 {
 	const struct timespec moment = { 0, MOMENT_NS }, while_counting = { 0, COUNT_NS };
@@ -210,14 +243,18 @@ static int wait_for(pid_t runsc, const char *pid_file, int begun_fd, uint64_t pi
 	sigfillset(&all);
 	for (;;) {
 		siginfo_t info;
-		int sig = begun && !pids ? sigwaitinfo(&all, &info) : sigtimedwait(&all, &info, begun ? &while_counting : &moment), status;
+		int sig = begun && !pids
+				  ? sigwaitinfo(&all, &info)
+				  : sigtimedwait(&all, &info, begun ? &while_counting : &moment),
+		    status;
 		pid_t pid;
 
 		if (!begun)
 			begun = has_begun(begun_fd);
 		if (!inside && sig == GUEST_HOLD && info.si_code == SI_QUEUE)
 			hold_wanted = info.si_value.sival_int == 1;
-		if (begun && hold_wanted != held) {	/* gVisor's kernel counts, and a resume too many is its end */
+		/* gVisor's kernel counts, and a resume too many is its end */
+		if (begun && hold_wanted != held) {
 			held = hold_wanted;
 			hold(held);
 		}
@@ -245,7 +282,8 @@ static void take_signals(void)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
-/* Whether the end of gVisor's kernel ended an exec. A killed one is there until its parent has taken note. */
+/* Whether the end of gVisor's kernel ended an exec. A killed one is there until its parent has
+ * taken note. */
 static bool kernel_is_gone(int code)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
@@ -259,7 +297,8 @@ static bool kernel_is_gone(int code)
 	return gone;
 }
 
-/* What is told may be another command's: it counts where runsc's status is the same. Else that is the command's, if it has begun and gVisor's kernel did not end before it. */
+/* What is told may be another command's: it counts where runsc's status is the same. Else that is
+ * the command's, if it has begun and gVisor's kernel did not end before it. */
 static enum told check_told(enum told told, int status, bool first, bool begun, int *value)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -280,11 +319,13 @@ static int settle(enum told told, int value, int status)
 	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
 		return gvisor_end_like(told, value);
 	if (told == TOLD_BEGUN) {
-		gvisor_say("gVisor's kernel or its gofer ended while the command ran: killed, or out of what resources.pids_limit or open_files give");
+		gvisor_say("gVisor's kernel or its gofer ended while the command ran: killed, or "
+			   "out of what resources.pids_limit or open_files give");
 		return gvisor_end_like(TOLD_SIGNAL, SIGKILL);
 	}
 	if (WIFSIGNALED(status)) {
-		gvisor_say("runsc was killed by signal %d before the command began", WTERMSIG(status));
+		gvisor_say("runsc was killed by signal %d before the command began",
+			   WTERMSIG(status));
 		return gvisor_end_like(TOLD_SIGNAL, WTERMSIG(status));
 	}
 	gvisor_say("gVisor could not start the command");
@@ -336,13 +377,23 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 	int status, value = 0;
 
 	if (count < 0 || count > BINDS_MAX || count + 7 >= argc) {
-		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY FILE-BYTES SHM-BYTES PIDS COUNT DIR... CMD...");
+		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY FILE-BYTES SHM-BYTES PIDS "
+			   "COUNT DIR... CMD...");
 		return 125;
 	}
-	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "whole") == 0, .alone = strcmp(argv[2], "alone") == 0, .image_fd = image_fd, .file_bytes = strtoull(argv[3], NULL, 10), .shm_bytes = strtoull(argv[4], NULL, 10), .pids = strtoull(argv[5], NULL, 10) };
+	way = (struct gvisor_way){ .platform = argv[0],
+				   .option = argv[1],
+				   .whole = strcmp(argv[2], "whole") == 0,
+				   .alone = strcmp(argv[2], "alone") == 0,
+				   .image_fd = image_fd,
+				   .file_bytes = strtoull(argv[3], NULL, 10),
+				   .shm_bytes = strtoull(argv[4], NULL, 10),
+				   .pids = strtoull(argv[5], NULL, 10) };
 	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 7 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 7, (size_t)count, isatty(0) == 1) < 0 ||
-	    chdir("/") < 0 || pumps_start(&pumps) < 0)
+	if (gvisor_make_dirs() < 0 ||
+	    gvisor_tell(argv + 7 + count, name, sizeof(name), &told) < 0 ||
+	    gvisor_place(&way, argv + 7, (size_t)count, isatty(0) == 1) < 0 || chdir("/") < 0 ||
+	    pumps_start(&pumps) < 0)
 		return 125;
 	way.told_fd = told;
 	runsc = start_gvisor(&way, (size_t)count);
@@ -352,13 +403,17 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 	if (pumps.count)
 		pumps_end(&pumps);
 	how = gvisor_told(told, &value);
-	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0, &value);
+	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0,
+			 &value);
 	if (how == TOLD_NOTHING && strcmp(way.platform, "kvm") == 0)
-		gvisor_say("gVisor did not come up on this host's KVM; gvisor.platform: systrap does without it");
+		gvisor_say("gVisor did not come up on this host's KVM; gvisor.platform: systrap "
+			   "does without it");
 	return settle(how, value, status);
 }
 
-/* The runner of an exec may be killed with its group: then the command behind the wall shall end, too. Returns a descriptor that takes a byte when all is well (its closing alone comes before a dead parent is gone), -1: nobody watches. */
+/* The runner of an exec may be killed with its group: then the command behind the wall shall end,
+ * too. Returns a descriptor that takes a byte when all is well (its closing alone comes before a
+ * dead parent is gone), -1: nobody watches. */
 static int watch_runner(const char *name, const char *pid_file)
 {
 	ssize_t n;
@@ -389,7 +444,8 @@ static int watch_runner(const char *name, const char *pid_file)
 	return ends[1];
 }
 
-/* The sandbox may be asked for a command before gVisor is up: until its first command has begun, there is nothing to ask. What has ended meanwhile ends us, too. */
+/* The sandbox may be asked for a command before gVisor is up: until its first command has begun,
+ * there is nothing to ask. What has ended meanwhile ends us, too. */
 int gvisor_wait_for_kernel(void)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
@@ -402,7 +458,8 @@ int gvisor_wait_for_kernel(void)
 		nanosleep(&moment, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - begin.tv_sec) * 1000 < START_MS);
-	gvisor_say("gVisor's kernel is not up after %d s: the sandbox's own command has not begun", START_MS / 1000);
+	gvisor_say("gVisor's kernel is not up after %d s: the sandbox's own command has not begun",
+		   START_MS / 1000);
 	return -ETIMEDOUT;
 }
 
@@ -440,7 +497,8 @@ static int exec_direct(const char *name, const char *pid_file)
 		return W_EXITCODE(RUNSC_FAILED, 0);
 	snprintf(text, sizeof(text), "%d", pid);
 	file = open(pid_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (file < 0 || io_write_all(file, text, strlen(text)) < 0 || control_wait(pid, &status) < 0)
+	if (file < 0 || io_write_all(file, text, strlen(text)) < 0 ||
+	    control_wait(pid, &status) < 0)
 		return W_EXITCODE(RUNSC_FAILED, 0);
 	return WIFSIGNALED(status) ? W_EXITCODE(RUNSC_FAILED + WTERMSIG(status), 0) : status;
 }
@@ -460,7 +518,7 @@ int gvisor_exec(int argc, char **argv)
 	if (gvisor_wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
-	unlink(pid_file);	/* of a runner that was killed with its watcher */
+	unlink(pid_file); /* of a runner that was killed with its watcher */
 	watch_fd = watch_runner(name, pid_file);
 	status = is_direct() ? exec_direct(name, pid_file) : exec_whole(name, pid_file);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)

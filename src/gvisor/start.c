@@ -1,6 +1,8 @@
 /*
- * The two files that runner and `enter` exchange across the wall. In: bytes, which a command behind the wall may have written. Out: a command, or how one ended. Pure functions: no I/O. Whoever writes them behind the wall can but
- * change what runs behind the wall, with the rights that it has itself.
+ * The two files that runner and `enter` exchange across the wall. In: bytes, which a command behind
+ * the wall may have written. Out: a command, or how one ended. Pure functions: no I/O. Whoever
+ * writes them behind the wall can but change what runs behind the wall, with the rights that it has
+ * itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +37,8 @@ static const char *next_text(const char **at, const char *end)
 
 static char **read_texts(const char **at, const char *end, uint32_t count)
 {
-	char **list = count <= (size_t)(end - *at) ? calloc((size_t)count + 1, sizeof(*list)) : NULL;
+	char **list =
+		count <= (size_t)(end - *at) ? calloc((size_t)count + 1, sizeof(*list)) : NULL;
 
 	for (uint32_t i = 0; list && i < count; i++) {
 		const char *text = next_text(at, end);
@@ -44,7 +47,8 @@ static char **read_texts(const char **at, const char *end, uint32_t count)
 			free(list);
 			return NULL;
 		}
-		memcpy(&list[i], &text, sizeof(text));	/* execve() wants them writable, nobody writes */
+		/* execve() wants them writable, nobody writes */
+		memcpy(&list[i], &text, sizeof(text));
 	}
 	return list;
 }

@@ -1,6 +1,10 @@
 /*
- * Whether something behind the wall has streams that nobody could give back to it: a program that `ward exec` started and left behind holds the pipes of that command, and a kernel that goes on from a checkpoint gets only those of the sandbox's own. Runs behind the wall as gVisor's uid 0, with no rights over anything but files of the same id.
- * In: /proc. Out: 1 and a line on standard error where there is such a program, else 0. What runs there can hide from it: then the checkpoint does not go on, and says so.
+ * Whether something behind the wall has streams that nobody could give back to it: a program that
+ * `ward exec` started and left behind holds the pipes of that command, and a kernel that goes on
+ * from a checkpoint gets only those of the sandbox's own. Runs behind the wall as gVisor's uid 0,
+ * with no rights over anything but files of the same id. In: /proc. Out: 1 and a line on standard
+ * error where there is such a program, else 0. What runs there can hide from it: then the
+ * checkpoint does not go on, and says so.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -53,8 +57,10 @@ static void say(const char *pid)
 	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
 	if (io_read_file(AT_FDCWD, path, 64, &name) < 0)
 		name.len = 0;
-	gvisor_say("the process %.20s (%.*s) was left behind by a ward exec and still has its streams, which could not come back: end it, or start such programs with their streams elsewhere, as in >/dev/null 2>&1 </dev/null", pid,
-		   (int)strcspn(buf_text(&name), "\n"), buf_text(&name));
+	gvisor_say("the process %.20s (%.*s) was left behind by a ward exec and still has its "
+		   "streams, which could not come back: end it, or start such programs with their "
+		   "streams elsewhere, as in >/dev/null 2>&1 </dev/null",
+		   pid, (int)strcspn(buf_text(&name), "\n"), buf_text(&name));
 }
 
 int gvisor_streams(int argc, char **argv)
@@ -70,7 +76,8 @@ int gvisor_streams(int argc, char **argv)
 	}
 	snprintf(self, sizeof(self), "%d", (int)getpid());
 	for (struct dirent *d = processes ? readdir(processes) : NULL; d; d = readdir(processes))
-		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && strcmp(d->d_name, self) != 0 && is_foreign(d->d_name, own)) {
+		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && strcmp(d->d_name, self) != 0 &&
+		    is_foreign(d->d_name, own)) {
 			say(d->d_name);
 			return 1;
 		}

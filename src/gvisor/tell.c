@@ -1,7 +1,11 @@
 /*
- * What runner and command tell each other across the wall. The command goes in as a file in a directory that is read-only behind the wall. How it ended comes back in a file of a directory that anybody behind the wall can write and
- * fill: the runner opens it before the command starts and looks at no name again, `enter` removes the name, names are never followed, and what is read is parsed. Others behind the wall can still write it (gVisor opens what is in
- * another's /proc/PID/fd) or fill the directory: what is told only counts where it fits runsc's own status, which nobody can forge, and it may be missing.
+ * What runner and command tell each other across the wall. The command goes in as a file in a
+ * directory that is read-only behind the wall. How it ended comes back in a file of a directory
+ * that anybody behind the wall can write and fill: the runner opens it before the command starts
+ * and looks at no name again, `enter` removes the name, names are never followed, and what is read
+ * is parsed. Others behind the wall can still write it (gVisor opens what is in another's
+ * /proc/PID/fd) or fill the directory: what is told only counts where it fits runsc's own status,
+ * which nobody can forge, and it may be missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +75,13 @@ static int create_named(const char *wanted, char *name, size_t n, int *ret_fd)
 int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
 {
 	auto_free char *cwd = getcwd(NULL, 0);
-	struct start s = { .uid = getuid(), .gid = getgid(), .argc = count_of(argv), .envc = count_of(environ), .cwd = cwd ? cwd : "/", .argv = argv, .envp = environ };
+	struct start s = { .uid = getuid(),
+			   .gid = getgid(),
+			   .argc = count_of(argv),
+			   .envc = count_of(environ),
+			   .cwd = cwd ? cwd : "/",
+			   .argv = argv,
+			   .envp = environ };
 	auto_buf bytes = { 0 };
 	auto_fd file = -1;
 	bool first = *name;

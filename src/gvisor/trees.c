@@ -1,7 +1,12 @@
 /*
- * The private directories of a sandbox (/tmp, /dev/shm, a home that is not kept) on their way into a checkpoint and back. In: their paths, the same and in the same order at both ends. Out: records (vm/tree.h) in frames, each a length and so many bytes, an empty one at the
- * end; or the directories filled again. Runs in the sandbox with the agent's rights (and, in a user namespace of the process's own, over every file of that id), so that what is read here, whoever wrote it, can but become files of the sandbox. No link is followed, no other file
- * system is entered, and one file that cannot be had is the end. Sockets and pipes are left out, set-id bits too, and names of one file become files of their own.
+ * The private directories of a sandbox (/tmp, /dev/shm, a home that is not kept) on their way into
+ * a checkpoint and back. In: their paths, the same and in the same order at both ends. Out: records
+ * (vm/tree.h) in frames, each a length and so many bytes, an empty one at the end; or the
+ * directories filled again. Runs in the sandbox with the agent's rights (and, in a user namespace
+ * of the process's own, over every file of that id), so that what is read here, whoever wrote it,
+ * can but become files of the sandbox. No link is followed, no other file system is entered, and
+ * one file that cannot be had is the end. Sockets and pipes are left out, set-id bits too, and
+ * names of one file become files of their own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +28,9 @@ struct sender {
 	struct tree_walk walk;
 	int out_fd;
 	uint64_t sent;
-	dev_t dev;		/* of the present tree */
-	const char *tree;	/* its path */
-	size_t held;		/* in frame */
+	dev_t dev;        /* of the present tree */
+	const char *tree; /* its path */
+	size_t held;      /* in frame */
 	char frame[FRAME_MAX];
 };
 
@@ -64,7 +69,8 @@ static int fail(struct tree_walk *w, int error)
 {
 	const struct sender *s = w->ctx;
 
-	gvisor_say("a private file cannot be read: %s/%.200s%s: %s", s->tree, w->path, w->len > 200 ? "..." : "", strerror(error));
+	gvisor_say("a private file cannot be read: %s/%.200s%s: %s", s->tree, w->path,
+		   w->len > 200 ? "..." : "", strerror(error));
 	return -error;
 }
 
@@ -76,7 +82,9 @@ static enum tree_part enter(const struct tree_walk *w, const struct stat *st)
 	return st->st_dev == s->dev ? TREE_WHOLE : TREE_LEFT_OUT;
 }
 
-static const struct tree_walk_how walk_how = { .mode = KEPT_MODE, .put = put, .fail = fail, .enter = enter };
+static const struct tree_walk_how walk_how = {
+	.mode = KEPT_MODE, .put = put, .fail = fail, .enter = enter
+};
 
 static int send_one(struct sender *s, const char *path)
 {
@@ -105,7 +113,7 @@ int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes
 	if (r == 0 && s->held)
 		r = flush(s);
 	if (r == 0)
-		r = flush(s);	/* an empty frame is the end */
+		r = flush(s); /* an empty frame is the end */
 	*ret_bytes = s->sent;
 	return r;
 }
@@ -118,7 +126,9 @@ static int lose(struct tree_maker *m, const char *name, int error)
 	return -error;
 }
 
-static const struct tree_maker_how maker_how = { .mode = KEPT_MODE, .records_max = UINT64_MAX, .lose = lose };
+static const struct tree_maker_how maker_how = { .mode = KEPT_MODE,
+						 .records_max = UINT64_MAX,
+						 .lose = lose };
 
 struct taker {
 	struct tree_maker maker;

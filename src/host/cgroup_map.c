@@ -19,7 +19,7 @@
 #define MAX_TEXT (4u << 20)
 
 static const char *const place_names[CG_PLACES] = {
-	[CG_MEMORY] = "memory", [CG_PIDS] = "pids",	  [CG_CPU] = "cpu",
+	[CG_MEMORY] = "memory",   [CG_PIDS] = "pids",       [CG_CPU] = "cpu",
 	[CG_CPUACCT] = "cpuacct", [CG_FREEZER] = "freezer", [CG_UNIFIED] = "",
 };
 

@@ -7,7 +7,7 @@
 
 /* The hierarchies that matter. v1: one each, or several in one when they are mounted together. */
 enum cgroup_place {
-	CG_FREEZER,	/* first: it thaws what must die */
+	CG_FREEZER, /* first: it thaws what must die */
 	CG_MEMORY,
 	CG_PIDS,
 	CG_CPU,
@@ -19,8 +19,8 @@ enum cgroup_place {
 /* The caller's own cgroup in each hierarchy, as absolute paths; NULL: not mounted or not
  * reachable. */
 struct cgroup_map {
-	char *dir[CG_PLACES];	/* owned */
-	char *mount[CG_PLACES];	/* the mount point it lies below; owned */
+	char *dir[CG_PLACES];   /* owned */
+	char *mount[CG_PLACES]; /* the mount point it lies below; owned */
 };
 
 /* Fills *m from the texts of /proc/self/mountinfo and /proc/self/cgroup. A pure function.

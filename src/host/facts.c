@@ -1,7 +1,7 @@
 /*
- * Facts about the host. In: a few system calls that answer at once. Out: struct facts. Nothing is changed and nothing
- * is tried that could fail the run later; what can only be known by trying (user namespaces, idmapped mounts) is found out by
- * whoever needs it.
+ * Facts about the host. In: a few system calls that answer at once. Out: struct facts. Nothing is
+ * changed and nothing is tried that could fail the run later; what can only be known by trying
+ * (user namespaces, idmapped mounts) is found out by whoever needs it.
  */
 #include "host/facts.h"
 
@@ -17,7 +17,7 @@
 
 /* The ids beyond the 65536 that people and services use: systemd leaves them free on every host. */
 #define FREE_IDS_FIRST 1879048192u
-#define FREE_IDS_NEEDED (1u << 22)	/* one per possible pid */
+#define FREE_IDS_NEEDED (1u << 22) /* one per possible pid */
 
 /* In a container only some ids exist: take the upper end of what there is. */
 static void read_ids(struct facts *f)
@@ -29,13 +29,15 @@ static void read_ids(struct facts *f)
 	if (io_read_file(-1, "/proc/self/uid_map", 65536, &text) < 0)
 		return;
 	for (at = buf_text(&text); sscanf(at, "%u %u %u", &inside, &outside, &count) == 3; at++) {
-		if (inside <= FREE_IDS_FIRST && count - (FREE_IDS_FIRST - inside) > FREE_IDS_NEEDED) {
+		if (inside <= FREE_IDS_FIRST &&
+		    count - (FREE_IDS_FIRST - inside) > FREE_IDS_NEEDED) {
 			f->id_first = FREE_IDS_FIRST;
 			f->id_count = FREE_IDS_NEEDED;
 			return;
 		}
 		if (inside + count > 60000 && count > 4096 && f->id_count == 0) {
-			f->id_first = inside + count - 2048 - 2;	/* not nobody, the last one */
+			/* not nobody, the last one */
+			f->id_first = inside + count - 2048 - 2;
 			f->id_count = 2048;
 		}
 		at = strchr(at, '\n');

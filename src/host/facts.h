@@ -7,7 +7,8 @@
 #include "base/err.h"
 #include "model/facts.h"
 
-/* How many there are; the C library's own way takes a microsecond, before anything else can begin. */
+/* How many there are; the C library's own way takes a microsecond, before anything else can
+ * begin. */
 unsigned facts_count(const cpu_set_t *cpus);
 /* Fills *f. Never fails for want of a feature: that is a fact. */
 void facts_read(struct facts *f);

@@ -1,6 +1,8 @@
 /*
- * Which graphics processors this machine has. In: the nodes of /dev, what NVIDIA's driver says in /proc, the render nodes of /sys. Out: a list in the order of their numbers.
- * Runs in the supervisor and in `ward doctor` with the user's rights; opens no device. The kernel's texts are believed, their shape is not.
+ * Which graphics processors this machine has. In: the nodes of /dev, what NVIDIA's driver says in
+ * /proc, the render nodes of /sys. Out: a list in the order of their numbers. Runs in the
+ * supervisor and in `ward doctor` with the user's rights; opens no device. The kernel's texts are
+ * believed, their shape is not.
  */
 #include "host/gpus.h"
 
@@ -50,7 +52,8 @@ static const char *find_value(const char *text, size_t n, const char *name, size
 
 		if (!line_end)
 			line_end = end;
-		if ((size_t)(line_end - text) > name_n && memcmp(text, name, name_n) == 0 && *at == ':') {
+		if ((size_t)(line_end - text) > name_n && memcmp(text, name, name_n) == 0 &&
+		    *at == ':') {
 			for (at++; at < line_end && (*at == ' ' || *at == '\t'); at++)
 				;
 			while (line_end > at && (line_end[-1] == ' ' || line_end[-1] == '\t'))
@@ -78,7 +81,8 @@ static bool read_small(const char *text, size_t n, unsigned *ret_value)
 	return true;
 }
 
-bool gpu_read_facts(const char *text, size_t n, char *model, size_t model_bytes, unsigned *ret_minor)
+bool gpu_read_facts(const char *text, size_t n, char *model, size_t model_bytes,
+		    unsigned *ret_minor)
 {
 	size_t value_n = 0;
 	const char *value = find_value(text, n, "Model", &value_n);
@@ -93,7 +97,8 @@ bool gpu_read_facts(const char *text, size_t n, char *model, size_t model_bytes,
 
 static struct gpu *add_gpu(struct gpus *g, enum gpu_vendor vendor)
 {
-	struct gpu *items = g->len < GPUS_MAX ? reallocarray(g->items, g->len + 1, sizeof(*items)) : NULL;
+	struct gpu *items =
+		g->len < GPUS_MAX ? reallocarray(g->items, g->len + 1, sizeof(*items)) : NULL;
 
 	if (!items)
 		return NULL;
@@ -109,8 +114,10 @@ static bool is_device(const char *path)
 	return lstat(path, &st) == 0 && S_ISCHR(st.st_mode);
 }
 
-/* Calls each entry of a directory that begins with prefix; a directory that does not exist has none. */
-static int each_entry(const char *path, const char *prefix, int (*one)(struct gpus *, const char *name), struct gpus *g)
+/* Calls each entry of a directory that begins with prefix; a directory that does not exist has
+ * none. */
+static int each_entry(const char *path, const char *prefix,
+		      int (*one)(struct gpus *, const char *name), struct gpus *g)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -119,7 +126,9 @@ static int each_entry(const char *path, const char *prefix, int (*one)(struct gp
 	if (!dir)
 		return 0;
 	while (r == 0 && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0 && strlen(entry->d_name) < sizeof(((struct gpu *)0)->pci))
+		if (entry->d_name[0] != '.' &&
+		    strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+		    strlen(entry->d_name) < sizeof(((struct gpu *)0)->pci))
 			r = one(g, entry->d_name);
 	closedir(dir);
 	return r;
@@ -154,7 +163,7 @@ static int add_nvidia_node(struct gpus *g, const char *name)
 	struct gpu *new;
 
 	if (!read_small(name + strlen("nvidia"), strlen(name) - strlen("nvidia"), &minor))
-		return 0;	/* nvidiactl, nvidia-uvm */
+		return 0; /* nvidiactl, nvidia-uvm */
 	new = add_gpu(g, GPU_NVIDIA);
 	if (!new)
 		return -ENOMEM;
@@ -228,7 +237,10 @@ int gpus_find(struct gpus *ret_gpus, struct ward_err *e)
 		r = each_entry("/sys/class/drm", "renderD", add_render, &g);
 	if (r < 0) {
 		gpus_clear(&g);
-		return ward_fail(e, ENOMEM, "cannot list the graphics processors: there are more than %d of them, or no memory", GPUS_MAX);
+		return ward_fail(e, ENOMEM,
+				 "cannot list the graphics processors: there are more than %d of "
+				 "them, or no memory",
+				 GPUS_MAX);
 	}
 	if (g.len)
 		qsort(g.items, g.len, sizeof(*g.items), by_number);

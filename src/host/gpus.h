@@ -22,10 +22,11 @@ enum gpu_vendor {
 
 struct gpu {
 	enum gpu_vendor vendor;
-	char pci[24];		/* where it is on the bus; "": not known */
+	char pci[24]; /* where it is on the bus; "": not known */
 	char model[80];
-	char node[40];		/* its own device node */
-	char *facts;		/* NVIDIA: what the driver says of it in /proc; owned; NULL: nothing */
+	char node[40]; /* its own device node */
+	/* NVIDIA: what the driver says of it in /proc; owned; NULL: nothing */
+	char *facts;
 };
 
 struct gpus {
@@ -40,7 +41,9 @@ must_check int gpus_find(struct gpus *ret_gpus, struct ward_err *e);
 void gpus_clear(struct gpus *g);
 
 const char *gpu_vendor_name(enum gpu_vendor v);
-/* Reads what NVIDIA's driver says of one: the model, and the number of its node. False: it does not say which. A pure function. */
-bool gpu_read_facts(const char *text, size_t n, char *model, size_t model_bytes, unsigned *ret_minor);
+/* Reads what NVIDIA's driver says of one: the model, and the number of its node. False: it does not
+ * say which. A pure function. */
+bool gpu_read_facts(const char *text, size_t n, char *model, size_t model_bytes,
+		    unsigned *ret_minor);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Id-mapped mounts. In: a directory and two pairs of ids. Out: a detached mount whose files of the one owner are seen
- * as the other's. The kernel takes the mapping from a user namespace, so one is made by a child that does nothing but
- * wait until its maps are written. Runs in the supervisor as root, before the sandbox exists.
+ * Id-mapped mounts. In: a directory and two pairs of ids. Out: a detached mount whose files of the
+ * one owner are seen as the other's. The kernel takes the mapping from a user namespace, so one is
+ * made by a child that does nothing but wait until its maps are written. Runs in the supervisor as
+ * root, before the sandbox exists.
  */
 #include "host/idmap.h"
 
@@ -22,7 +23,8 @@
 #include "base/raw.h"
 #include "host/probe.h"
 
-#define GET_USER_NAMESPACE _IO(0xff, 9)	/* PIDFD_GET_USER_NAMESPACE, which headers do not have yet */
+/* PIDFD_GET_USER_NAMESPACE, which headers do not have yet */
+#define GET_USER_NAMESPACE _IO(0xff, 9)
 
 int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 {
@@ -36,8 +38,10 @@ int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 	if (at < 0)
 		return at;
 	if (fstat(at, &st) < 0 || st.st_dev != dev || st.st_ino != ino)
-		return ward_fail(e, ESTALE, "%s was replaced while the sandbox was being set up", path);
-	tree = open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+		return ward_fail(e, ESTALE, "%s was replaced while the sandbox was being set up",
+				 path);
+	tree = open_tree(at, "",
+			 AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	if (tree >= 0)
 		return tree;
 	ward_fail_errno(e, "cannot copy the mounts at %s", path);
@@ -59,13 +63,18 @@ static int write_map(long pid, const char *file, unsigned inside, unsigned outsi
 	return io_write_file(AT_FDCWD, path, line);
 }
 
-/* A user namespace that maps owner (on disk) to host (as seen through the mount). It exists as soon as its process
- * does; that one has nothing to do, so nobody waits for it: it ends by itself and is collected by idmap_collect(). */
+/* A user namespace that maps owner (on disk) to host (as seen through the mount). It exists as soon
+ * as its process does; that one has nothing to do, so nobody waits for it: it ends by itself and is
+ * collected by idmap_collect(). */
 static int make_user_ns(uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid)
 {
 	static char stack[1024] __attribute__((aligned(16)));
-	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_VM | CLONE_PIDFD, .stack = stack,
-				     .stack_bytes = sizeof(stack), .main = do_nothing, .quiet = true, .pid_fd = -1 };
+	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_VM | CLONE_PIDFD,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = do_nothing,
+				     .quiet = true,
+				     .pid_fd = -1 };
 	long pid = clone_start(&child);
 	auto_fd pid_fd = child.pid_fd, ns_fd = -1;
 	char path[64];
@@ -73,7 +82,8 @@ static int make_user_ns(uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t 
 
 	if (pid < 0)
 		return (int)pid;
-	ns_fd = ioctl(pid_fd, GET_USER_NAMESPACE);	/* faster than a path, from Linux 6.11 on and while the process lives */
+	/* faster than a path, from Linux 6.11 on and while the process lives */
+	ns_fd = ioctl(pid_fd, GET_USER_NAMESPACE);
 	r = write_map(pid, "uid_map", owner_uid, host_uid);
 	if (r == 0)
 		r = write_map(pid, "gid_map", owner_gid, host_gid);
@@ -93,7 +103,9 @@ int idmap_apply(int tree_fd, uid_t owner_uid, gid_t owner_gid, uid_t host_uid, g
 
 	if (ns_fd < 0)
 		return ns_fd;
-	return mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ? -errno : 0;
+	return mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0
+		       ? -errno
+		       : 0;
 }
 
 void idmap_collect(void)

@@ -1,8 +1,9 @@
 /*
- * ward-init as an open file. In: the bytes that ward carries. Out: a descriptor for execveat. Runs in the supervisor
- * with the user's rights. Nothing with a name stays: a memory file has none, and the file that stands in for it loses
- * its own before anybody else is told of it. That one is made new and through no link, so a directory that others
- * write to (with the sticky bit, as /tmp has it) will do.
+ * ward-init as an open file. In: the bytes that ward carries. Out: a descriptor for execveat. Runs
+ * in the supervisor with the user's rights. Nothing with a name stays: a memory file has none, and
+ * the file that stands in for it loses its own before anybody else is told of it. That one is made
+ * new and through no link, so a directory that others write to (with the sticky bit, as /tmp has
+ * it) will do.
  */
 #include "host/init_image.h"
 
@@ -62,7 +63,7 @@ int image_open(const char *name, const char *dir)
 		fd = open_file(dir);
 	if (fd < 0)
 		return fd;
-	up = fcntl(fd, F_DUPFD_CLOEXEC, 10);	/* above what children overwrite */
+	up = fcntl(fd, F_DUPFD_CLOEXEC, 10); /* above what children overwrite */
 	if (up < 0)
 		up = -errno;
 	close(fd);

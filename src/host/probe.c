@@ -1,7 +1,8 @@
 /*
- * Probes of the host. In: nothing. Out: for each row of tables/probes.def whether it is there, why not, and the command that grants it. Nothing is believed that can be
- * tried: a child asks the kernel for the very thing and ends, so mounts, namespaces and filters vanish with it. Settings are read only to say why
- * something failed. Runs with the user's rights, in `ward doctor` alone.
+ * Probes of the host. In: nothing. Out: for each row of tables/probes.def whether it is there, why
+ * not, and the command that grants it. Nothing is believed that can be tried: a child asks the
+ * kernel for the very thing and ends, so mounts, namespaces and filters vanish with it. Settings
+ * are read only to say why something failed. Runs with the user's rights, in `ward doctor` alone.
  */
 #include "host/probe.h"
 
@@ -161,7 +162,8 @@ static int try_trees(void)
 	if (err)
 		return err;
 	tree = open_tree(AT_FDCWD, "/proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ||
+	if (tree < 0 ||
+	    mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ||
 	    move_mount(tree, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return errno;
 	return 0;
@@ -171,7 +173,8 @@ static int mount_proc(void)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return errno;
-	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ? errno : 0;
+	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ? errno
+											  : 0;
 }
 
 /* The first child of a new pid namespace is the one that is in it. */
@@ -212,7 +215,9 @@ static int try_overlay(void)
 	if (err)
 		return err;
 	return mount("overlay", "/proc/m", "overlay", 0,
-		     "userxattr,lowerdir=/proc/l,upperdir=/proc/u,workdir=/proc/w") < 0 ? errno : 0;
+		     "userxattr,lowerdir=/proc/l,upperdir=/proc/u,workdir=/proc/w") < 0
+		       ? errno
+		       : 0;
 }
 
 /* Asks nf_tables for its generation in a network namespace of its own. */
@@ -222,7 +227,8 @@ static int try_nftables(void)
 		struct nlmsghdr head;
 		struct nfgenmsg body;
 	} ask = {
-		.head = { .nlmsg_len = sizeof(ask), .nlmsg_flags = NLM_F_REQUEST,
+		.head = { .nlmsg_len = sizeof(ask),
+			  .nlmsg_flags = NLM_F_REQUEST,
 			  .nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN },
 	};
 	union {
@@ -264,7 +270,8 @@ static void probe_kernel(struct probe *p)
 	remedy(p, "install a newer kernel");
 }
 
-/* The AppArmor profile as it was installed with this program; NULL if it was not. The caller frees. */
+/* The AppArmor profile as it was installed with this program; NULL if it was not. The caller
+ * frees. */
 static char *find_profile(void)
 {
 	char self[PATH_MAX];
@@ -283,7 +290,8 @@ void probe_explain_user(struct probe *p, int err)
 	if (read_number("/proc/sys/user/max_user_namespaces") == 0) {
 		absent(p, "user.max_user_namespaces is 0");
 		remedy(p, "sudo sysctl -w user.max_user_namespaces=15000");
-	} else if (read_number("/proc/sys/kernel/unprivileged_userns_clone") == 0 && geteuid() != 0) {
+	} else if (read_number("/proc/sys/kernel/unprivileged_userns_clone") == 0 &&
+		   geteuid() != 0) {
 		absent(p, "kernel.unprivileged_userns_clone is 0");
 		remedy(p, "sudo sysctl -w kernel.unprivileged_userns_clone=1");
 	} else if (read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1 &&
@@ -291,11 +299,14 @@ void probe_explain_user(struct probe *p, int err)
 		auto_free char *profile = find_profile();
 
 		absent(p, "AppArmor lets only programs with a profile use user namespaces");
-		remedy(p, "sudo install -m 644 %s /etc/apparmor.d/ward && sudo apparmor_parser -r /etc/apparmor.d/ward",
+		remedy(p,
+		       "sudo install -m 644 %s /etc/apparmor.d/ward && sudo apparmor_parser -r "
+		       "/etc/apparmor.d/ward",
 		       profile ? profile : "packaging/apparmor/ward");
 	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER) {
 		absent(p, "%s: a system call filter around ward forbids it", strerror(err));
-		remedy(p, "in a container: --security-opt seccomp=unconfined; inside ward: --set process.nesting=true "
+		remedy(p, "in a container: --security-opt seccomp=unconfined; inside ward: --set "
+			  "process.nesting=true "
 			  "of the outer one");
 	} else if (err == EPERM && probe_root_without(CAP_SETFCAP)) {
 		absent(p, "root without CAP_SETFCAP cannot be mapped into a user namespace");
@@ -305,8 +316,9 @@ void probe_explain_user(struct probe *p, int err)
 		remedy(p, "sudo sysctl -w user.max_user_namespaces=15000");
 	} else {
 		absent(p, "%s", strerror(err));
-		remedy(p, err == EINVAL || err == ENOSYS ? "a kernel with CONFIG_USER_NS" :
-							   "leave the chroot or container that forbids it");
+		remedy(p, err == EINVAL || err == ENOSYS
+				  ? "a kernel with CONFIG_USER_NS"
+				  : "leave the chroot or container that forbids it");
 	}
 }
 
@@ -315,14 +327,18 @@ const char *probe_step_remedy(int err)
 	bool filtered = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
 
 	if (err == EPERM && probe_root_without(CAP_SETFCAP))
-		return "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward as an ordinary user";
+		return "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward "
+		       "as an ordinary user";
 	if ((err == EPERM || err == ENOSYS) && filtered)
-		return "a system call filter around ward refuses what this needs; in a container: --security-opt "
-		       "seccomp=unconfined; inside ward: --set process.nesting=true of the outer one";
+		return "a system call filter around ward refuses what this needs; in a container: "
+		       "--security-opt "
+		       "seccomp=unconfined; inside ward: --set process.nesting=true of the outer "
+		       "one";
 	if (err == ENOSYS)
 		return "Linux 5.14 or later is needed";
 	if (err == EACCES)
-		return "in a container: --security-opt apparmor=unconfined; `ward doctor` shows what this host can give";
+		return "in a container: --security-opt apparmor=unconfined; `ward doctor` shows "
+		       "what this host can give";
 	return "`ward doctor` shows what this host can give";
 }
 
@@ -356,7 +372,8 @@ static void probe_mounts(struct probe *p)
 		absent(p, "open_tree, mount_setattr or move_mount: %s", strerror(err));
 		remedy(p, "%s", probe_step_remedy(err));
 	} else if (probe_root_without(CAP_SYS_ADMIN) && probe_root_without(CAP_SETFCAP)) {
-		absent(p, "root without CAP_SYS_ADMIN and CAP_SETFCAP can neither id-map the workspace nor map itself");
+		absent(p, "root without CAP_SYS_ADMIN and CAP_SETFCAP can neither id-map the "
+			  "workspace nor map itself");
 		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
 	} else {
 		found(p, "mounted a tmpfs and a copy of it");
@@ -396,7 +413,9 @@ static void probe_listener(struct probe *p)
 		found(p, "opened one");
 		return;
 	}
-	absent(p, "%s", err == EBUSY ? "an outer sandbox has one already, and the kernel allows only one" : strerror(err));
+	absent(p, "%s",
+	       err == EBUSY ? "an outer sandbox has one already, and the kernel allows only one"
+			    : strerror(err));
 	if (err != EBUSY)
 		remedy(p, "a kernel with CONFIG_SECCOMP_FILTER, 5.0 or newer");
 }
@@ -410,8 +429,10 @@ static void remedy_lsm(struct probe *p)
 	    now.len > 200)
 		remedy(p, "add landlock to the lsm= boot option and reboot");
 	else
-		remedy(p, "boot with lsm=landlock,%.*s (GRUB_CMDLINE_LINUX in /etc/default/grub, then "
-			  "sudo update-grub)", (int)strcspn(now.data, "\n"), now.data);
+		remedy(p,
+		       "boot with lsm=landlock,%.*s (GRUB_CMDLINE_LINUX in /etc/default/grub, then "
+		       "sudo update-grub)",
+		       (int)strcspn(now.data, "\n"), now.data);
 }
 
 static void probe_landlock(struct probe *p)
@@ -419,8 +440,9 @@ static void probe_landlock(struct probe *p)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	if (abi > 0) {
-		found(p, "ABI %ld%s", abi, abi < LANDLOCK_RUNG_ABI ?
-			      "; the landlock rung needs ABI 6 (Linux 6.12)" : "");
+		found(p, "ABI %ld%s", abi,
+		      abi < LANDLOCK_RUNG_ABI ? "; the landlock rung needs ABI 6 (Linux 6.12)"
+					      : "");
 	} else if (errno == EOPNOTSUPP) {
 		absent(p, "the kernel has it and it was not switched on at boot");
 		remedy_lsm(p);
@@ -436,13 +458,16 @@ static void probe_cgroup(struct probe *p, enum cgroup_kind kind)
 		found(p, "version %d", kind == CGROUP_V1 ? 1 : 2);
 		return;
 	}
-	absent(p, "no hierarchy with memory and pids controllers can be written by uid %u", geteuid());
+	absent(p, "no hierarchy with memory and pids controllers can be written by uid %u",
+	       geteuid());
 	if (geteuid() == 0)
-		remedy(p, "mount the cgroup tree writable (in a container: --cgroupns=private with a writable /sys/fs/cgroup)");
+		remedy(p, "mount the cgroup tree writable (in a container: --cgroupns=private with "
+			  "a writable /sys/fs/cgroup)");
 	else if (access("/run/systemd/system", F_OK) == 0)
 		remedy(p, "systemd-run --user --scope -p Delegate=yes -- ward run ...");
 	else
-		remedy(p, "have root make a cgroup v2 directory, chown it to you and move your shell into it");
+		remedy(p, "have root make a cgroup v2 directory, chown it to you and move your "
+			  "shell into it");
 }
 
 /* On the file system of the current directory: that is where the workspace is. */
@@ -471,7 +496,8 @@ static void probe_idmap(struct probe *p)
 		return;
 	}
 	if (r == -EPERM) {
-		absent(p, "not permitted: root without CAP_SYS_ADMIN, or a container that forbids it");
+		absent(p,
+		       "not permitted: root without CAP_SYS_ADMIN, or a container that forbids it");
 		remedy(p, "see mounts");
 		return;
 	}
@@ -501,19 +527,20 @@ static void probe_nftables(struct probe *p)
 		return;
 	}
 	absent(p, "%s", strerror(err));
-	remedy(p, err == EINVAL || err == EOPNOTSUPP || err == EPROTONOSUPPORT ?
-			  "sudo modprobe nf_tables nft_tproxy" : "see user namespace");
+	remedy(p, err == EINVAL || err == EOPNOTSUPP || err == EPROTONOSUPPORT
+			  ? "sudo modprobe nf_tables nft_tproxy"
+			  : "see user namespace");
 }
 
 void probe_host(struct probe *probes, enum cgroup_kind cgroup)
 {
-	static void (*const steps[PROBES])(struct probe *p) = {
+	static void (*const steps[PROBES])(struct probe * p) = {
 		[PROBE_ID_KERNEL] = probe_kernel,     [PROBE_ID_USER] = probe_user,
 		[PROBE_ID_SPACES] = probe_spaces,     [PROBE_ID_MOUNTS] = probe_mounts,
-		[PROBE_ID_PROC] = probe_proc,	      [PROBE_ID_SECCOMP] = probe_seccomp,
+		[PROBE_ID_PROC] = probe_proc,         [PROBE_ID_SECCOMP] = probe_seccomp,
 		[PROBE_ID_LISTENER] = probe_listener, [PROBE_ID_LANDLOCK] = probe_landlock,
-		[PROBE_ID_IDMAP] = probe_idmap,
-		[PROBE_ID_OVERLAY] = probe_overlay,   [PROBE_ID_NFTABLES] = probe_nftables,
+		[PROBE_ID_IDMAP] = probe_idmap,       [PROBE_ID_OVERLAY] = probe_overlay,
+		[PROBE_ID_NFTABLES] = probe_nftables,
 	};
 
 	for (size_t i = 0; i < PROBES; i++) {
@@ -527,8 +554,8 @@ void probe_host(struct probe *probes, enum cgroup_kind cgroup)
 const char *probe_name(enum probe_id id)
 {
 	switch (id) {
-#define PROBE(id, need, name, help) \
-	case PROBE_ID_##id:         \
+#define PROBE(id, need, name, help)                                                                \
+	case PROBE_ID_##id:                                                                        \
 		return name;
 #include "probes.def"
 #undef PROBE
@@ -541,8 +568,8 @@ const char *probe_name(enum probe_id id)
 const char *probe_help(enum probe_id id)
 {
 	switch (id) {
-#define PROBE(id, need, name, help) \
-	case PROBE_ID_##id:         \
+#define PROBE(id, need, name, help)                                                                \
+	case PROBE_ID_##id:                                                                        \
 		return help;
 #include "probes.def"
 #undef PROBE
@@ -555,8 +582,8 @@ const char *probe_help(enum probe_id id)
 enum probe_need probe_need(enum probe_id id)
 {
 	switch (id) {
-#define PROBE(id, need, name, help) \
-	case PROBE_ID_##id:         \
+#define PROBE(id, need, name, help)                                                                \
+	case PROBE_ID_##id:                                                                        \
 		return PROBE_##need;
 #include "probes.def"
 #undef PROBE

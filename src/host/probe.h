@@ -1,4 +1,5 @@
-/* What this host can give, by trying it: each layer is asked for in a child that ends at once. For ward doctor. */
+/* What this host can give, by trying it: each layer is asked for in a child that ends at once. For
+ * ward doctor. */
 #ifndef WARD_HOST_PROBE_H
 #define WARD_HOST_PROBE_H
 
@@ -6,9 +7,9 @@
 #include "model/facts.h"
 
 enum probe_need {
-	PROBE_MUST,	/* no run on the namespaces rung without it */
-	PROBE_USED,	/* used when there, reported when not */
-	PROBE_LATER	/* nothing in this build uses it yet */
+	PROBE_MUST, /* no run on the namespaces rung without it */
+	PROBE_USED, /* used when there, reported when not */
+	PROBE_LATER /* nothing in this build uses it yet */
 };
 
 enum probe_state { PROBE_ABSENT, PROBE_PRESENT, PROBE_UNNEEDED };
@@ -22,13 +23,15 @@ enum probe_id {
 
 struct probe {
 	enum probe_state state;
-	char why[256];		/* what was found, or why it is absent */
-	char remedy[512];	/* the command that grants it; "" where there is none */
+	char why[256];    /* what was found, or why it is absent */
+	char remedy[512]; /* the command that grants it; "" where there is none */
 };
 
-/* Tries everything; probes[PROBES] is filled. cgroup: what cgroup_probe() says. Takes some milliseconds and changes nothing. */
+/* Tries everything; probes[PROBES] is filled. cgroup: what cgroup_probe() says. Takes some
+ * milliseconds and changes nothing. */
 void probe_host(struct probe *probes, enum cgroup_kind cgroup);
-/* Fills *p for a host that refused a user namespace with err: why, and the command that grants it. */
+/* Fills *p for a host that refused a user namespace with err: why, and the command that grants
+ * it. */
 void probe_explain_user(struct probe *p, int err);
 /* Whether this process is root and does not have the capability (CAP_*), as in many containers. */
 bool probe_root_without(unsigned capability);

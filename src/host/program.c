@@ -1,6 +1,7 @@
 /*
- * Starting ward's own programs. In: a name and descriptors. Out: a process that shares nothing with the caller but those. Runs in the
- * supervisor as the user. Memory is shared only until the child executes.
+ * Starting ward's own programs. In: a name and descriptors. Out: a process that shares nothing with
+ * the caller but those. Runs in the supervisor as the user. Memory is shared only until the child
+ * executes.
  */
 #include "host/program.h"
 
@@ -18,13 +19,18 @@
 #include "base/raw.h"
 #include "host/gpus.h"
 
-#define FIRST_FD 16		/* above all that the child overwrites */
+#define FIRST_FD 16 /* above all that the child overwrites */
 
 static const char *const places[] = {
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
-	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "inspect") PROGRAM("ward-waf", "inspect") PROGRAM("ward-secrets", "creds") PROGRAM("ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
-	PROGRAM("ward-git", "git") PROGRAM("ward-image", "image") PROGRAM("ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
-	PROGRAM("ward-vm-init", "vm") PROGRAM("ward-vm-ram.so", "vm")
+	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "inspect")
+		PROGRAM("ward-waf", "inspect") PROGRAM("ward-secrets", "creds") PROGRAM(
+			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
+			PROGRAM("ward-git", "git") PROGRAM("ward-image", "image") PROGRAM(
+				"ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm")
+				PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool")
+					PROGRAM("ward-vm", "vm") PROGRAM("ward-vm-init", "vm")
+						PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
 };
 
@@ -80,7 +86,9 @@ int program_open(const char *name, struct ward_err *e)
 		return r;
 	dir = open(self, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; i < ARRAY_LEN(places) && dir >= 0; i++) {
-		int fd = is_place_of(places[i], name) ? move_up(openat(dir, places[i], O_PATH | O_CLOEXEC)) : -1;
+		int fd = is_place_of(places[i], name)
+				 ? move_up(openat(dir, places[i], O_PATH | O_CLOEXEC))
+				 : -1;
 
 		if (fd >= 0)
 			return fd;
@@ -112,14 +120,19 @@ int program_path(const char *name, char **ret_path, struct ward_err *e)
 
 int program_find_system(const char *name, char ret[PATH_MAX], struct ward_err *e)
 {
-	static const char *const system_places[] = { "/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/sbin", "/bin" };
+	static const char *const system_places[] = { "/usr/sbin",       "/usr/bin",
+						     "/usr/local/sbin", "/usr/local/bin",
+						     "/sbin",           "/bin" };
 
 	for (size_t i = 0; i < ARRAY_LEN(system_places); i++) {
 		snprintf(ret, PATH_MAX, "%s/%s", system_places[i], name);
 		if (access(ret, X_OK) == 0)
 			return 0;
 	}
-	return ward_fail(e, ENOENT, "cannot start %s: it is not in /usr/sbin, /usr/bin, /usr/local/sbin, /usr/local/bin, /sbin or /bin", name);
+	return ward_fail(e, ENOENT,
+			 "cannot start %s: it is not in /usr/sbin, /usr/bin, /usr/local/sbin, "
+			 "/usr/local/bin, /sbin or /bin",
+			 name);
 }
 
 int program_become(char *const *argv, struct ward_err *e)
@@ -135,7 +148,7 @@ int program_become(char *const *argv, struct ward_err *e)
 
 struct starting {
 	const struct program *program;
-	int nothing_fd, fds[PROGRAM_FDS];	/* all above what is overwritten */
+	int nothing_fd, fds[PROGRAM_FDS]; /* all above what is overwritten */
 	uint64_t no_signals;
 	bool failed;
 };
@@ -165,9 +178,13 @@ static int child_main(void *argument)
 int program_start(const struct program *p, pid_t *ret_pid, struct ward_err *e)
 {
 	char stack[8192] __attribute__((aligned(16)));
-	struct starting s = { .program = p, .nothing_fd = move_up(open("/dev/null", O_RDWR | O_CLOEXEC)) };
-	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
-				     .main = child_main, .argument = &s };
+	struct starting s = { .program = p,
+			      .nothing_fd = move_up(open("/dev/null", O_RDWR | O_CLOEXEC)) };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = child_main,
+				     .argument = &s };
 	bool ready = s.nothing_fd >= 0;
 	long pid = -EMFILE;
 
@@ -181,7 +198,8 @@ int program_start(const struct program *p, pid_t *ret_pid, struct ward_err *e)
 	for (size_t i = 0; i < PROGRAM_FDS; i++)
 		own_close_fd(&s.fds[i]);
 	if (pid < 0)
-		return ward_fail(e, (int)-pid, "cannot start %s: %s", p->argv[0], strerror((int)-pid));
+		return ward_fail(e, (int)-pid, "cannot start %s: %s", p->argv[0],
+				 strerror((int)-pid));
 	if (s.failed) {
 		while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
 			;

@@ -1,4 +1,5 @@
-/* ward's own programs: found beside ward, never in PATH, and started away from everything that the caller has open. */
+/* ward's own programs: found beside ward, never in PATH, and started away from everything that the
+ * caller has open. */
 #ifndef WARD_HOST_PROGRAM_H
 #define WARD_HOST_PROGRAM_H
 
@@ -12,25 +13,28 @@
 /* The directory of the program that runs, with a slash at its end. */
 must_check int program_own_dir(char ret[PATH_MAX], struct ward_err *e);
 
-/* Where ward's programs may lie, from the directory of ward's own: relative paths, NULL behind the last. */
+/* Where ward's programs may lie, from the directory of ward's own: relative paths, NULL behind the
+ * last. */
 const char *program_place(size_t i);
 
-/* Opens one by its name (O_PATH, above the descriptors that a child gets). -ENOENT says how to get it. */
+/* Opens one by its name (O_PATH, above the descriptors that a child gets). -ENOENT says how to get
+ * it. */
 must_check int program_open(const char *name, struct ward_err *e);
 
 /* The real path of one, or of ward itself ("ward") for a program of its own. The caller frees. */
 must_check int program_path(const char *name, char **ret_path, struct ward_err *e);
 
-/* The path of a program of the system's own directories, whatever stands in PATH: what is started outside of every sandbox. -ENOENT: it is in none. */
+/* The path of a program of the system's own directories, whatever stands in PATH: what is started
+ * outside of every sandbox. -ENOENT: it is in none. */
 must_check int program_find_system(const char *name, char ret[PATH_MAX], struct ward_err *e);
 
 /* Becomes the program that the first word names. Comes back only if it cannot. */
 must_check int program_become(char *const *argv, struct ward_err *e);
 
 struct program {
-	int fd;				/* borrowed */
+	int fd; /* borrowed */
 	char *const *argv, *const *envp;
-	int fds[PROGRAM_FDS];		/* become 3, 4, ...; borrowed; 0-2 are /dev/null */
+	int fds[PROGRAM_FDS]; /* become 3, 4, ...; borrowed; 0-2 are /dev/null */
 	size_t fd_count;
 };
 

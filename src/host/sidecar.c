@@ -1,6 +1,7 @@
 /*
- * Starting and dismissing a process that sits beside the caller. In: its role and descriptors. Out: a tiny process in a
- * session of its own (see guest/init.c) that holds the other end of a socket pair (a pipe would raise SIGPIPE here), has the caller's rights and none of its other
+ * Starting and dismissing a process that sits beside the caller. In: its role and descriptors. Out:
+ * a tiny process in a session of its own (see guest/init.c) that holds the other end of a socket
+ * pair (a pipe would raise SIGPIPE here), has the caller's rights and none of its other
  * descriptors. Memory is shared only until it executes its image.
  */
 #include "host/sidecar.h"
@@ -18,7 +19,7 @@
 #include "host/init_image.h"
 
 struct aside_child {
-	int fds[ASIDE_FDS];	/* become 3, 4, ... */
+	int fds[ASIDE_FDS]; /* become 3, 4, ... */
 	size_t count;
 	int image_fd;
 	const char *const *argv;
@@ -54,8 +55,11 @@ static int copy_up(int fd)
 static int start(struct aside *a, struct aside_child *c, int writing)
 {
 	char stack[8192] __attribute__((aligned(16)));
-	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack,
-				     .stack_bytes = sizeof(stack), .main = aside_main, .argument = c };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = aside_main,
+				     .argument = c };
 	long pid = clone_start(&child);
 
 	if (pid < 0)
@@ -71,13 +75,16 @@ static int start(struct aside *a, struct aside_child *c, int writing)
 int aside_start(struct aside *a, const char *const *argv, const int *fds, size_t count)
 {
 	auto_fd image = image_open(argv[0], "/tmp");
-	struct aside_child c = { .argv = argv, .envp = environ, .image_fd = image, .count = count + 1 };
+	struct aside_child c = {
+		.argv = argv, .envp = environ, .image_fd = image, .count = count + 1
+	};
 	auto_fd reading = -1, writing = -1;
 	int ends[2], r = 0;
 
 	if (image < 0)
 		return image;
-	if (count + 1 > ASIDE_FDS || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+	if (count + 1 > ASIDE_FDS ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return count + 1 > ASIDE_FDS ? -EINVAL : -errno;
 	reading = ends[0];
 	writing = ends[1];

@@ -1,5 +1,6 @@
 /*
- * Where ward keeps its own files. In: the environment. Out: paths; nothing is opened or made (state/store.c does that).
+ * Where ward keeps its own files. In: the environment. Out: paths; nothing is opened or made
+ * (state/store.c does that).
  */
 #include "host/state_dir.h"
 
@@ -10,7 +11,8 @@
 
 static int write_path(struct buf *path, struct ward_err *e)
 {
-	const char *own = secure_getenv("WARD_STATE_DIR"), *xdg = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
+	const char *own = secure_getenv("WARD_STATE_DIR"), *xdg = secure_getenv("XDG_STATE_HOME"),
+		   *home = secure_getenv("HOME");
 
 	if (own && *own)
 		buf_puts(path, own);
@@ -24,8 +26,11 @@ static int write_path(struct buf *path, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (path->data && path->data[0] == '/')
 		return 0;
-	ward_fail(e, EINVAL, path->len ? "WARD_STATE_DIR is not an absolute path: %s"
-				       : "there is no place for ward's state: HOME is not set, or is no absolute path%s", buf_text(path));
+	ward_fail(e, EINVAL,
+		  path->len ? "WARD_STATE_DIR is not an absolute path: %s"
+			    : "there is no place for ward's state: HOME is not set, or is no "
+			      "absolute path%s",
+		  buf_text(path));
 	return ward_remedy(e, "set WARD_STATE_DIR to an absolute path of a directory of your own");
 }
 

@@ -1,7 +1,9 @@
 /*
- * ward image build: an image from a recipe. In: a file of YAML (recipe.c). Out: an image in the store. The base's tree is copied into the store's work directory, the recipe's files are put into it, packages are
- * installed (packages.c), and each command runs in a sandbox of its own (step.c), without a network. What
- * came of that is then imported like any stranger's directory: by the confined worker, without set-id bits and devices.
+ * ward image build: an image from a recipe. In: a file of YAML (recipe.c). Out: an image in the
+ * store. The base's tree is copied into the store's work directory, the recipe's files are put into
+ * it, packages are installed (packages.c), and each command runs in a sandbox of its own (step.c),
+ * without a network. What came of that is then imported like any stranger's directory: by the
+ * confined worker, without set-id bits and devices.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,10 +26,10 @@ struct build {
 	const struct image_options *o;
 	struct recipe recipe;
 	struct work work;
-	char *dir;		/* of the recipe, absolute */
-	char *root;		/* of the new tree, absolute */
-	char *workspace;	/* of the steps, absolute, empty */
-	int dir_fd, root_fd;	/* -1: not yet */
+	char *dir;           /* of the recipe, absolute */
+	char *root;          /* of the new tree, absolute */
+	char *workspace;     /* of the steps, absolute, empty */
+	int dir_fd, root_fd; /* -1: not yet */
 };
 
 /* Directories that commands expect. */
@@ -80,7 +82,10 @@ static void inherit(struct build *b, const struct image *base)
 static int copy_base(struct build *b, struct ward_err *e)
 {
 	struct progress shown, *progress = progress_for_terminal(&shown, !b->o->json);
-	struct unpack_job job = { .is_dir = true, .target_fd = b->work.fd, .max_bytes = b->o->max_bytes, .max_entries = b->o->max_entries,
+	struct unpack_job job = { .is_dir = true,
+				  .target_fd = b->work.fd,
+				  .max_bytes = b->o->max_bytes,
+				  .max_entries = b->o->max_entries,
 				  .progress = progress };
 	struct unpacked copied;
 	struct image base;
@@ -88,13 +93,16 @@ static int copy_base(struct build *b, struct ward_err *e)
 	int r;
 
 	if (strcmp(b->recipe.from, "scratch") == 0)
-		return mkdirat(b->work.fd, UNPACK_ROOT, 0755) < 0 ? ward_fail_errno(e, "cannot make the root") : 0;
+		return mkdirat(b->work.fd, UNPACK_ROOT, 0755) < 0
+			       ? ward_fail_errno(e, "cannot make the root")
+			       : 0;
 	r = images_open(b->recipe.from, &base, e);
 	if (r < 0)
 		return ward_wrap(e, "from");
 	root = open(base.root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	job.source_fd = root;
-	r = root < 0 ? ward_fail_errno(e, "cannot open the base image") : unpack_run(&job, &copied, e);
+	r = root < 0 ? ward_fail_errno(e, "cannot open the base image")
+		     : unpack_run(&job, &copied, e);
 	progress_end(progress);
 	inherit(b, &base);
 	image_clear(&base);
@@ -120,8 +128,9 @@ static int open_root(struct build *b, struct ward_err *e)
 	return 0;
 }
 
-/* The workspace is seen inside at its own path. Beside the new root, unless one of the new tree's directories is mounted over
- * that: root's state directory lies in /var, and no image has that path. */
+/* The workspace is seen inside at its own path. Beside the new root, unless one of the new tree's
+ * directories is mounted over that: root's state directory lies in /var, and no image has that
+ * path. */
 static int make_workspace(struct build *b, struct ward_err *e)
 {
 	auto_free char *beside = path_join(b->root, "../workspace");
@@ -135,13 +144,15 @@ static int make_workspace(struct build *b, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (mkdir(b->workspace, 0755) < 0) {
 		ward_fail_errno(e, "cannot make the directory %s", b->workspace);
-		return ward_remedy(e, "make /tmp a directory that everybody may write, or put the state directory elsewhere "
+		return ward_remedy(e, "make /tmp a directory that everybody may write, or put the "
+				      "state directory elsewhere "
 				      "(WARD_STATE_DIR)");
 	}
 	return 0;
 }
 
-/* Whatever modes the steps left: an image keeps none, and its tree is read by whoever builds it, who need not be root. */
+/* Whatever modes the steps left: an image keeps none, and its tree is read by whoever builds it,
+ * who need not be root. */
 static int open_up(unused_arg void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	unsigned needed = entry->type == DT_DIR ? 0700 : 0400;
@@ -151,7 +162,8 @@ static int open_up(unused_arg void *ctx, struct walk_dir *d, const struct walk_e
 		return 0;
 	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if ((st.st_mode & needed) != needed && fchmodat(d->fd, entry->name, (st.st_mode & 07777) | needed, 0) < 0)
+	if ((st.st_mode & needed) != needed &&
+	    fchmodat(d->fd, entry->name, (st.st_mode & 07777) | needed, 0) < 0)
 		return -errno;
 	return entry->type == DT_DIR;
 }
@@ -167,7 +179,8 @@ static int import_root(struct build *b, struct imported *ret, struct ward_err *e
 }
 
 /* Through no link that leads out of the recipe's directory, and into the new root alone. */
-static int add_file(struct build *b, struct tree *t, const struct recipe_file *f, struct ward_err *e)
+static int add_file(struct build *b, struct tree *t, const struct recipe_file *f,
+		    struct ward_err *e)
 {
 	auto_fd from = path_open_beneath(b->dir_fd, f->from, O_RDONLY | O_NONBLOCK | O_NOCTTY, e);
 	int r = from < 0 ? from : copy_into(t, from, f->to, e);
@@ -175,7 +188,8 @@ static int add_file(struct build *b, struct tree *t, const struct recipe_file *f
 	return r < 0 ? ward_wrap(e, "files: %s", f->from) : 0;
 }
 
-/* Before packages are installed only what tells the package manager where from: nobody who answers there shall see the user's own files. */
+/* Before packages are installed only what tells the package manager where from: nobody who answers
+ * there shall see the user's own files. */
 static bool is_for_packages(const struct recipe_file *f)
 {
 	return path_is_beneath(f->to, "etc/apt") || path_is_beneath(f->to, "usr/share/keyrings");
@@ -199,14 +213,19 @@ static int add_files(struct build *b, bool for_packages, struct ward_err *e)
 static int install(struct build *b, struct ward_err *e)
 {
 	const struct strv none = { 0 };
-	struct step step = { .root = b->root, .root_fd = b->root_fd, .workspace = b->workspace, .env = &none };
+	struct step step = {
+		.root = b->root, .root_fd = b->root_fd, .workspace = b->workspace, .env = &none
+	};
 
 	return b->recipe.packages.len ? packages_install(&step, &b->recipe.packages, e) : 0;
 }
 
 static int run_steps(const struct build *b, struct ward_err *e)
 {
-	struct step step = { .root = b->root, .root_fd = b->root_fd, .workspace = b->workspace, .dir = b->dir,
+	struct step step = { .root = b->root,
+			     .root_fd = b->root_fd,
+			     .workspace = b->workspace,
+			     .dir = b->dir,
 			     .env = &b->recipe.wish.env };
 	int r = 0;
 
@@ -218,7 +237,8 @@ static int run_steps(const struct build *b, struct ward_err *e)
 		strv_add(&words, b->recipe.run.items[i]);
 		r = step_run(&step, NULL, &words, e);
 		if (r > 0)
-			r = ward_fail(e, EINVAL, "run: exit status %d of: %.300s", r, b->recipe.run.items[i]);
+			r = ward_fail(e, EINVAL, "run: exit status %d of: %.300s", r,
+				      b->recipe.run.items[i]);
 	}
 	return r;
 }

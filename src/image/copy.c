@@ -1,7 +1,9 @@
 /*
- * A directory as an image. In: a directory of the host's. Out: a copy of it in the tree and a digest over names, kinds, modes and content, in the order of the names. Runs in the
- * confined worker with the user's eyes: what the user may not read is an error, not a hole. Other file systems that are mounted in it (a /proc) are left empty; links
- * are copied as links; files with several names keep them.
+ * A directory as an image. In: a directory of the host's. Out: a copy of it in the tree and a
+ * digest over names, kinds, modes and content, in the order of the names. Runs in the confined
+ * worker with the user's eyes: what the user may not read is an error, not a hole. Other file
+ * systems that are mounted in it (a /proc) are left empty; links are copied as links; files with
+ * several names keep them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,10 +69,14 @@ static int keep_linked(struct copy *c, const struct stat *st, struct ward_err *e
 
 static struct tree_meta meta_of(const struct stat *st)
 {
-	return (struct tree_meta){ .mode = st->st_mode & 07777, .uid = st->st_uid, .gid = st->st_gid, .mtime = st->st_mtim };
+	return (struct tree_meta){ .mode = st->st_mode & 07777,
+				   .uid = st->st_uid,
+				   .gid = st->st_gid,
+				   .mtime = st->st_mtim };
 }
 
-static int copy_bytes(struct copy *c, int from, int to, uint64_t bytes, char digest[DIGEST_HEX], struct ward_err *e)
+static int copy_bytes(struct copy *c, int from, int to, uint64_t bytes, char digest[DIGEST_HEX],
+		      struct ward_err *e)
 {
 	struct hash h;
 	uint64_t done = 0;
@@ -123,7 +129,8 @@ static int copy_open_file(struct copy *c, int from, const struct stat *st, struc
 
 static int copy_file(struct copy *c, int dir_fd, const char *name, struct ward_err *e)
 {
-	auto_fd from = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd from =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 
 	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode))
@@ -131,7 +138,8 @@ static int copy_file(struct copy *c, int dir_fd, const char *name, struct ward_e
 	return copy_open_file(c, from, &st, e);
 }
 
-static int copy_link(struct copy *c, int dir_fd, const char *name, const struct stat *st, struct ward_err *e)
+static int copy_link(struct copy *c, int dir_fd, const char *name, const struct stat *st,
+		     struct ward_err *e)
 {
 	struct tree_meta m = meta_of(st);
 	char target[ENTRY_PATH_MAX];
@@ -146,7 +154,8 @@ static int copy_link(struct copy *c, int dir_fd, const char *name, const struct 
 
 static int copy_entries(struct copy *c, int dir_fd, size_t n, unsigned depth, struct ward_err *e);
 
-static int copy_inner(struct copy *c, int dir_fd, const char *name, const struct stat *st, size_t n, unsigned depth, struct ward_err *e)
+static int copy_inner(struct copy *c, int dir_fd, const char *name, const struct stat *st, size_t n,
+		      unsigned depth, struct ward_err *e)
 {
 	struct tree_meta m = meta_of(st);
 	int r = tree_add_dir(c->t, c->path, &m, e), fd;
@@ -155,10 +164,12 @@ static int copy_inner(struct copy *c, int dir_fd, const char *name, const struct
 	if (r < 0 || st->st_dev != c->dev)
 		return r;
 	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? ward_fail_errno(e, "cannot open the directory") : copy_entries(c, fd, n, depth, e);
+	return fd < 0 ? ward_fail_errno(e, "cannot open the directory")
+		      : copy_entries(c, fd, n, depth, e);
 }
 
-static int copy_entry(struct copy *c, int dir_fd, const char *name, size_t n, unsigned depth, struct ward_err *e)
+static int copy_entry(struct copy *c, int dir_fd, const char *name, size_t n, unsigned depth,
+		      struct ward_err *e)
 {
 	struct stat st;
 
@@ -201,7 +212,8 @@ static int copy_entries(struct copy *c, int dir_fd, size_t n, unsigned depth, st
 		size_t len = strlen(names.items[i]);
 
 		if (n + len + 2 > sizeof(c->path) || depth > ENTRY_DEPTH_MAX)
-			return ward_fail(e, ENAMETOOLONG, "%.100s...: its path is too long or too deep", c->path);
+			return ward_fail(e, ENAMETOOLONG,
+					 "%.100s...: its path is too long or too deep", c->path);
 		c->path[n] = '/';
 		memcpy(c->path + n + (n > 0), names.items[i], len + 1);
 		r = copy_entry(c, dir_fd, names.items[i], n + (n > 0) + len, depth, e);
@@ -233,7 +245,9 @@ int copy_into(struct tree *t, int source_fd, const char *path, struct ward_err *
 		c->dev = st.st_dev;
 		r = copy_inner(c, source_fd, ".", &st, strlen(path), 0, e);
 	} else {
-		r = S_ISREG(st.st_mode) ? copy_open_file(c, source_fd, &st, e) : ward_fail(e, EINVAL, "it is neither a file nor a directory");
+		r = S_ISREG(st.st_mode)
+			    ? copy_open_file(c, source_fd, &st, e)
+			    : ward_fail(e, EINVAL, "it is neither a file nor a directory");
 	}
 	hash_end(&c->list, unused);
 	for (size_t i = 0; i < c->linked_len; i++)

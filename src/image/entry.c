@@ -1,7 +1,8 @@
 /*
- * Names of archive entries. In: bytes of an archive. Out: a path relative to the root, without "." and "..", or the reason why it is refused.
- * Absolute names and ".." are refused rather than cut off: an archive that has them was not made to be unpacked into a directory.
- * Whiteouts are OCI's: ".wh.NAME" takes away NAME of older layers, ".wh..wh..opq" everything older in its directory.
+ * Names of archive entries. In: bytes of an archive. Out: a path relative to the root, without "."
+ * and "..", or the reason why it is refused. Absolute names and ".." are refused rather than cut
+ * off: an archive that has them was not made to be unpacked into a directory. Whiteouts are OCI's:
+ * ".wh.NAME" takes away NAME of older layers, ".wh..wh..opq" everything older in its directory.
  */
 #include "image/entry.h"
 
@@ -96,7 +97,8 @@ static const char *refuse_inner_marks(const char *path)
 	return NULL;
 }
 
-const char *entry_read(const char *bytes, size_t n, char path[ENTRY_PATH_MAX], enum entry_kind *ret_kind)
+const char *entry_read(const char *bytes, size_t n, char path[ENTRY_PATH_MAX],
+		       enum entry_kind *ret_kind)
 {
 	const char *wrong = clean(bytes, n, path);
 

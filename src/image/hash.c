@@ -1,6 +1,6 @@
 /*
- * SHA-256 of a stream, by OpenSSL: layers are large, and it uses what the processor has for that. In: bytes. Out: hexadecimal digits. A failure gives an
- * empty digest, which equals none.
+ * SHA-256 of a stream, by OpenSSL: layers are large, and it uses what the processor has for that.
+ * In: bytes. Out: hexadecimal digits. A failure gives an empty digest, which equals none.
  */
 #include "image/hash.h"
 

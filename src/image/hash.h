@@ -10,7 +10,7 @@
 struct evp_md_ctx_st;
 
 struct hash {
-	struct evp_md_ctx_st *ctx;	/* NULL: out of memory, and every digest is wrong */
+	struct evp_md_ctx_st *ctx; /* NULL: out of memory, and every digest is wrong */
 };
 
 void hash_begin(struct hash *h);

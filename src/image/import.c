@@ -1,7 +1,9 @@
 /*
- * ward image import: a file or directory of the host's becomes an image. In: a path, with ":NAME" behind it where it holds several, or "-" for standard input. Out: an image in the
- * store. This process opens the source and keeps the store; what is in the source is read by the worker alone. A name that an archive gives itself is used only
- * where it is free: no archive can take the place of an image that the user knows.
+ * ward image import: a file or directory of the host's becomes an image. In: a path, with ":NAME"
+ * behind it where it holds several, or "-" for standard input. Out: an image in the store. This
+ * process opens the source and keeps the store; what is in the source is read by the worker alone.
+ * A name that an archive gives itself is used only where it is free: no archive can take the place
+ * of an image that the user knows.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,15 +34,15 @@ static int name_it(const struct image_options *o, struct imported *i, struct war
 	return r;
 }
 
-static int import_job(const struct image_options *o, struct unpack_job job, const char *source, const char *key, struct imported *ret,
-		      struct ward_err *e)
+static int import_job(const struct image_options *o, struct unpack_job job, const char *source,
+		      const char *key, struct imported *ret, struct ward_err *e)
 {
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct work w;
 	int r;
 
 	if (o->name && !image_name_is_valid(o->name))
-		return images_set_name(o->name, "", false, e);	/* says what is wrong with it */
+		return images_set_name(o->name, "", false, e); /* says what is wrong with it */
 	r = work_begin(&w, e);
 	if (r < 0)
 		return r;
@@ -62,16 +64,19 @@ static int import_job(const struct image_options *o, struct unpack_job job, cons
 	return r;
 }
 
-int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wanted, const char *source, const char *key,
-	      struct imported *ret, struct ward_err *e)
+int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wanted,
+	      const char *source, const char *key, struct imported *ret, struct ward_err *e)
 {
-	return import_job(o, (struct unpack_job){ .source_fd = fd, .is_dir = is_dir, .wanted = wanted }, source, key, ret, e);
+	return import_job(
+		o, (struct unpack_job){ .source_fd = fd, .is_dir = is_dir, .wanted = wanted },
+		source, key, ret, e);
 }
 
-int import_tree(const struct image_options *o, int fd, const struct image_wish *wish, const char *source, struct imported *ret,
-		struct ward_err *e)
+int import_tree(const struct image_options *o, int fd, const struct image_wish *wish,
+		const char *source, struct imported *ret, struct ward_err *e)
 {
-	return import_job(o, (struct unpack_job){ .source_fd = fd, .is_dir = true, .wish = wish }, source, NULL, ret, e);
+	return import_job(o, (struct unpack_job){ .source_fd = fd, .is_dir = true, .wish = wish },
+			  source, NULL, ret, e);
 }
 
 static void say_json(const struct imported *i, struct buf *out)
@@ -101,22 +106,27 @@ int import_say(const struct image_options *o, const struct imported *i)
 		return say_out(&out, EXIT_FINE);
 	}
 	units_format_size(i->what.count.bytes, size, sizeof(size));
-	buf_printf(&out, "sha256:%s%s%s: %llu files, %s\n", i->what.digest, i->name[0] ? " " : "", i->name,
-		   (unsigned long long)i->what.count.entries, size);
+	buf_printf(&out, "sha256:%s%s%s: %llu files, %s\n", i->what.digest, i->name[0] ? " " : "",
+		   i->name, (unsigned long long)i->what.count.entries, size);
 	if (i->what.count.skipped)
-		buf_printf(&out, "  left out: %llu devices, pipes and sockets\n", (unsigned long long)i->what.count.skipped);
+		buf_printf(&out, "  left out: %llu devices, pipes and sockets\n",
+			   (unsigned long long)i->what.count.skipped);
 	if (i->what.count.set_id)
-		buf_printf(&out, "  set-id bits dropped: %llu files\n", (unsigned long long)i->what.count.set_id);
+		buf_printf(&out, "  set-id bits dropped: %llu files\n",
+			   (unsigned long long)i->what.count.set_id);
 	if (i->name_taken) {
 		buf_puts(&out, "  it calls itself ");
 		text_escape(&out, i->what.name);
-		buf_puts(&out, ", which is the name of another image: --name gives it that name all the same\n");
+		buf_puts(&out, ", which is the name of another image: --name gives it that name "
+			       "all the same\n");
 	}
 	return say_out(&out, EXIT_FINE);
 }
 
-/* Opens SOURCE or, where there is no such thing, what stands before its first ":"; *ret_wanted is what stands behind it. */
-static int open_source(const char *source, char **ret_path, const char **ret_wanted, struct ward_err *e)
+/* Opens SOURCE or, where there is no such thing, what stands before its first ":"; *ret_wanted is
+ * what stands behind it. */
+static int open_source(const char *source, char **ret_path, const char **ret_wanted,
+		       struct ward_err *e)
 {
 	const char *colon = strchr(source, ':');
 	int fd = open(source, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -133,10 +143,12 @@ static int open_source(const char *source, char **ret_path, const char **ret_wan
 		return fd;
 	own_close_fd(&fd);
 	ward_fail_errno(e, "cannot open %.300s", source);
-	return ward_remedy(e, "a directory, a tar archive, an OCI layout or docker's archive; ward image pull gets one from a registry");
+	return ward_remedy(e, "a directory, a tar archive, an OCI layout or docker's archive; ward "
+			      "image pull gets one from a registry");
 }
 
-static int import_path(const struct image_options *o, const char *source, struct imported *i, struct ward_err *e)
+static int import_path(const struct image_options *o, const char *source, struct imported *i,
+		       struct ward_err *e)
 {
 	auto_free char *path = NULL, *real = NULL;
 	const char *wanted;
@@ -147,7 +159,8 @@ static int import_path(const struct image_options *o, const char *source, struct
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return ward_fail(e, EINVAL, "%.300s is neither a directory nor a regular file", source);
+		return ward_fail(e, EINVAL, "%.300s is neither a directory nor a regular file",
+				 source);
 	real = realpath(path, NULL);
 	if (!real)
 		return ward_fail_errno(e, "cannot resolve %.300s", source);
@@ -166,7 +179,8 @@ int image_import(const struct image_options *o)
 		ward_remedy(&e, "ward image import FILE|DIR|- [--name NAME]");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
-	r = strcmp(o->words[0], "-") == 0 ? import_fd(o, STDIN_FILENO, false, NULL, "standard input", NULL, &i, &e)
-					  : import_path(o, o->words[0], &i, &e);
+	r = strcmp(o->words[0], "-") == 0
+		    ? import_fd(o, STDIN_FILENO, false, NULL, "standard input", NULL, &i, &e)
+		    : import_path(o, o->words[0], &i, &e);
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : import_say(o, &i);
 }

@@ -1,11 +1,14 @@
 /*
- * One layer. In: a descriptor with a tar archive, plain or compressed by gzip, xz or zstd. Out: its entries in a tree. Runs in the confined worker, where libarchive
- * reads bytes of strangers with no right that would be worth taking over.
+ * One layer. In: a descriptor with a tar archive, plain or compressed by gzip, xz or zstd. Out: its
+ * entries in a tree. Runs in the confined worker, where libarchive reads bytes of strangers with no
+ * right that would be worth taking over.
  *
- *	descriptor -> digest of the blob -> decompression (libarchive, once: an archive in an archive is refused) -> digest -> tar (libarchive)
+ *	descriptor -> digest of the blob -> decompression (libarchive, once: an archive in an
+ *	archive is refused) -> digest -> tar (libarchive)
  *
- * Both digests go to the very end of the stream, also behind the end of the archive. Sizes are checked before a byte is written: what an entry claims to
- * have, holes included, counts. An archive without a digest must end as tar archives end, or it was cut off.
+ * Both digests go to the very end of the stream, also behind the end of the archive. Sizes are
+ * checked before a byte is written: what an entry claims to have, holes included, counts. An
+ * archive without a digest must end as tar archives end, or it was cut off.
  */
 #include "image/layer.h"
 
@@ -20,16 +23,16 @@
 #include "image/hash.h"
 
 #define CHUNK (256 * 1024)
-#define END_BYTES 512	/* of zeros, at least, at the end of a tar archive */
+#define END_BYTES 512 /* of zeros, at least, at the end of a tar archive */
 
 struct stream {
 	const struct layer_source *source;
-	struct archive *raw;	/* decompresses */
+	struct archive *raw; /* decompresses */
 	struct hash blob, content;
 	uint64_t blob_bytes;
-	uint64_t *content_bytes, max_bytes;	/* of all layers together */
-	uint64_t zeros;		/* bytes of zero that came last */
-	int error;		/* errno of a read, or of a bound */
+	uint64_t *content_bytes, max_bytes; /* of all layers together */
+	uint64_t zeros;                     /* bytes of zero that came last */
+	int error;                          /* errno of a read, or of a bound */
 	char in[CHUNK], out[CHUNK];
 };
 
@@ -74,13 +77,16 @@ static la_ssize_t read_content(struct archive *a, void *ctx, const void **ret_by
 	la_ssize_t n = archive_read_data(s->raw, s->out, sizeof(s->out));
 
 	if (n < 0) {
-		archive_set_error(a, EINVAL, "it cannot be decompressed: %s", archive_error_string(s->raw) ? archive_error_string(s->raw) : "?");
+		archive_set_error(a, EINVAL, "it cannot be decompressed: %s",
+				  archive_error_string(s->raw) ? archive_error_string(s->raw)
+							       : "?");
 		return ARCHIVE_FATAL;
 	}
 	*s->content_bytes += (uint64_t)n;
 	if (*s->content_bytes > s->max_bytes) {
 		s->error = EFBIG;
-		archive_set_error(a, EFBIG, "decompressed it is longer than the bound of the image");
+		archive_set_error(a, EFBIG,
+				  "decompressed it is longer than the bound of the image");
 		return ARCHIVE_FATAL;
 	}
 	hash_add(&s->content, s->out, (size_t)n);
@@ -127,9 +133,12 @@ static struct tree_meta meta_of(struct archive_entry *entry)
 {
 	la_int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
 
-	return (struct tree_meta){ .mode = archive_entry_perm(entry), .uid = uid > 0 ? (uint64_t)uid : 0, .gid = gid > 0 ? (uint64_t)gid : 0,
+	return (struct tree_meta){ .mode = archive_entry_perm(entry),
+				   .uid = uid > 0 ? (uint64_t)uid : 0,
+				   .gid = gid > 0 ? (uint64_t)gid : 0,
 				   .mtime = { .tv_sec = archive_entry_mtime(entry),
-					      .tv_nsec = archive_entry_mtime_nsec(entry) % 1000000000 } };
+					      .tv_nsec = archive_entry_mtime_nsec(entry) %
+							 1000000000 } };
 }
 
 /* Writes the entry's bytes to fd; holes stay holes. */
@@ -154,7 +163,8 @@ static int write_data(struct archive *a, int fd, uint64_t bytes, struct ward_err
 	return ftruncate(fd, (off_t)bytes) < 0 ? ward_fail_errno(e, "cannot write it") : 0;
 }
 
-static int add_file(struct tree *t, struct archive *a, struct archive_entry *entry, const char *path, struct ward_err *e)
+static int add_file(struct tree *t, struct archive *a, struct archive_entry *entry,
+		    const char *path, struct ward_err *e)
 {
 	struct tree_meta m = meta_of(entry);
 	la_int64_t size = archive_entry_size(entry);
@@ -169,15 +179,18 @@ static int add_file(struct tree *t, struct archive *a, struct archive_entry *ent
 	return r < 0 ? r : tree_finish_file(fd, &m, e);
 }
 
-static int add_plain(struct tree *t, struct archive *a, struct archive_entry *entry, const char *path, struct ward_err *e)
+static int add_plain(struct tree *t, struct archive *a, struct archive_entry *entry,
+		     const char *path, struct ward_err *e)
 {
-	const char *link = archive_entry_hardlink(entry), *target = archive_entry_symlink(entry), *wrong;
+	const char *link = archive_entry_hardlink(entry), *target = archive_entry_symlink(entry),
+		   *wrong;
 	struct tree_meta m = meta_of(entry);
 	char to[ENTRY_PATH_MAX];
 
 	if (link) {
 		wrong = entry_read_link(link, strlen(link), to);
-		return wrong ? ward_fail(e, EINVAL, "what the hard link leads to: %s", wrong) : tree_add_hardlink(t, path, to, e);
+		return wrong ? ward_fail(e, EINVAL, "what the hard link leads to: %s", wrong)
+			     : tree_add_hardlink(t, path, to, e);
 	}
 	switch (archive_entry_filetype(entry)) {
 	case AE_IFREG:
@@ -196,8 +209,8 @@ static int add_plain(struct tree *t, struct archive *a, struct archive_entry *en
 	}
 }
 
-static int apply_entry(struct tree *t, const struct layer_source *s, struct archive *a, struct archive_entry *entry, const char *name,
-		       struct ward_err *e)
+static int apply_entry(struct tree *t, const struct layer_source *s, struct archive *a,
+		       struct archive_entry *entry, const char *name, struct ward_err *e)
 {
 	char path[ENTRY_PATH_MAX];
 	enum entry_kind kind = ENTRY_PLAIN;
@@ -209,7 +222,9 @@ static int apply_entry(struct tree *t, const struct layer_source *s, struct arch
 		return 0;
 	switch (kind) {
 	case ENTRY_ROOT:
-		return archive_entry_filetype(entry) == AE_IFDIR ? 0 : ward_fail(e, EINVAL, "the root is not a directory");
+		return archive_entry_filetype(entry) == AE_IFDIR
+			       ? 0
+			       : ward_fail(e, EINVAL, "the root is not a directory");
 	case ENTRY_IGNORED:
 		return 0;
 	case ENTRY_WHITEOUT:
@@ -227,9 +242,11 @@ static int apply_all(struct tree *t, struct stream *s, struct archive *a, struct
 	struct archive_entry *entry;
 	int status;
 
-	while ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
+	while ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK ||
+	       status == ARCHIVE_WARN) {
 		const char *name = archive_entry_pathname(entry);
-		int r = name ? apply_entry(t, s->source, a, entry, name, e) : ward_fail(e, EINVAL, "its name is in no known alphabet");
+		int r = name ? apply_entry(t, s->source, a, entry, name, e)
+			     : ward_fail(e, EINVAL, "its name is in no known alphabet");
 
 		if (r < 0) {
 			auto_buf shown = { 0 };
@@ -266,13 +283,17 @@ static int check(struct stream *s, char ret_diff_id[DIGEST_HEX], struct ward_err
 	if (!*digest || !*ret_diff_id)
 		return ward_fail(e, ENOMEM, "cannot compute its digest");
 	if (blob && s->blob_bytes != blob->bytes)
-		return ward_fail(e, EINVAL, "the blob has %llu bytes, its manifest says %llu", (unsigned long long)s->blob_bytes,
+		return ward_fail(e, EINVAL, "the blob has %llu bytes, its manifest says %llu",
+				 (unsigned long long)s->blob_bytes,
 				 (unsigned long long)blob->bytes);
 	if (blob && strcmp(digest, blob->digest) != 0)
-		return ward_fail(e, EBADMSG, "its digest is sha256:%s, its manifest says sha256:%s", digest, blob->digest);
+		return ward_fail(e, EBADMSG, "its digest is sha256:%s, its manifest says sha256:%s",
+				 digest, blob->digest);
 	if (s->source->diff_id && strcmp(ret_diff_id, s->source->diff_id) != 0)
-		return ward_fail(e, EBADMSG, "its content has the digest sha256:%s, the configuration says sha256:%s", ret_diff_id,
-				 s->source->diff_id);
+		return ward_fail(
+			e, EBADMSG,
+			"its content has the digest sha256:%s, the configuration says sha256:%s",
+			ret_diff_id, s->source->diff_id);
 	if (!blob && !s->source->diff_id && s->zeros < END_BYTES)
 		return ward_fail(e, EINVAL, "not a whole tar archive: it was cut off");
 	return 0;
@@ -286,10 +307,12 @@ static int open_tar(struct stream *s, struct archive *a, struct ward_err *e)
 		return r;
 	archive_read_support_format_tar(a);
 	archive_read_support_format_empty(a);
-	return archive_read_open(a, s, NULL, read_content, NULL) == ARCHIVE_OK ? 0 : fail_archive(a, e);
+	return archive_read_open(a, s, NULL, read_content, NULL) == ARCHIVE_OK ? 0
+									       : fail_archive(a, e);
 }
 
-int layer_apply(struct tree *t, const struct layer_source *source, char ret_diff_id[DIGEST_HEX], struct ward_err *e)
+int layer_apply(struct tree *t, const struct layer_source *source, char ret_diff_id[DIGEST_HEX],
+		struct ward_err *e)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct archive *a = archive_read_new();
@@ -301,7 +324,7 @@ int layer_apply(struct tree *t, const struct layer_source *source, char ret_diff
 	}
 	s->source = source;
 	s->content_bytes = &t->read_bytes;
-	s->max_bytes = t->max_bytes + t->max_entries * 4096;	/* headers */
+	s->max_bytes = t->max_bytes + t->max_entries * 4096; /* headers */
 	hash_begin(&s->blob);
 	hash_begin(&s->content);
 	r = open_tar(s, a, e);

@@ -1,5 +1,6 @@
 /*
- * ward image ls, rm and gc. In: names and digests. Out: the list, or what went. Runs with the user's rights on the user's own store.
+ * ward image ls, rm and gc. In: names and digests. Out: the list, or what went. Runs with the
+ * user's rights on the user's own store.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static void list_text(const struct store_images *v, struct buf *out)
 		char size[32];
 
 		units_format_size(s->bytes, size, sizeof(size));
-		buf_printf(out, "%-32s %.12s %10s %8llu files%s  ", s->names.len ? s->names.items[0] : "-", s->digest, size,
+		buf_printf(out, "%-32s %.12s %10s %8llu files%s  ",
+			   s->names.len ? s->names.items[0] : "-", s->digest, size,
 			   (unsigned long long)s->files, s->in_use ? "  in use" : "");
 		text_escape(out, s->source ? s->source : "");
 		buf_puts(out, "\n");
@@ -49,7 +51,8 @@ static void list_text(const struct store_images *v, struct buf *out)
 			buf_printf(out, "  also %s\n", s->names.items[k]);
 	}
 	if (!v->len)
-		buf_puts(out, "there are no images: ward image import and ward image pull make them\n");
+		buf_puts(out,
+			 "there are no images: ward image import and ward image pull make them\n");
 }
 
 int image_list(const struct image_options *o)
@@ -87,7 +90,8 @@ int image_remove(const struct image_options *o)
 
 		e = (struct ward_err){ 0 };
 		if (image_is_path(o->words[i])) {
-			ward_fail(&e, EINVAL, "%.200s is a path, not the name of an image", o->words[i]);
+			ward_fail(&e, EINVAL, "%.200s is a path, not the name of an image",
+				  o->words[i]);
 			code = say_error(&e, o->json, EXIT_REFUSED);
 		} else if (images_remove(o->words[i], &removed, &e) < 0) {
 			ward_remedy(&e, e.code == EBUSY ? "end it first" : "see ward image ls");
@@ -95,7 +99,10 @@ int image_remove(const struct image_options *o)
 		} else if (o->json) {
 			json_string(&j, NULL, o->words[i]);
 		} else {
-			buf_printf(&out, removed ? "removed %s\n" : "removed the name %s, the image has others\n", o->words[i]);
+			buf_printf(&out,
+				   removed ? "removed %s\n"
+					   : "removed the name %s, the image has others\n",
+				   o->words[i]);
 		}
 	}
 	if (o->json)
@@ -118,8 +125,10 @@ int image_collect(const struct image_options *o)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	units_format_size(bytes, size, sizeof(size));
 	if (o->json)
-		buf_printf(&out, "{\"removed\":%llu,\"bytes\":%llu}\n", (unsigned long long)images, (unsigned long long)bytes);
+		buf_printf(&out, "{\"removed\":%llu,\"bytes\":%llu}\n", (unsigned long long)images,
+			   (unsigned long long)bytes);
 	else
-		buf_printf(&out, "removed %llu images without a name, %s\n", (unsigned long long)images, size);
+		buf_printf(&out, "removed %llu images without a name, %s\n",
+			   (unsigned long long)images, size);
 	return say_out(&out, EXIT_FINE);
 }

@@ -1,7 +1,9 @@
 /*
- * The JSON of images. In: bytes that somebody else has written. Out: the few members that ward uses, checked. Runs in the confined worker.
- * Everything else is left alone, as the specification wants it; a member of the wrong type, a digest that is no SHA-256, a number out of range, and
- * more layers or variables than any image has are refused. Nothing that is read here is a path yet: digests name blobs, docker's names are cleaned by entry.c.
+ * The JSON of images. In: bytes that somebody else has written. Out: the few members that ward
+ * uses, checked. Runs in the confined worker. Everything else is left alone, as the specification
+ * wants it; a member of the wrong type, a digest that is no SHA-256, a number out of range, and
+ * more layers or variables than any image has are refused. Nothing that is read here is a path yet:
+ * digests name blobs, docker's names are cleaned by entry.c.
  */
 #include "image/manifest.h"
 
@@ -15,14 +17,16 @@
 #define STRING_BYTES_MAX 32768
 #define BLOB_BYTES_MAX (UINT64_C(1) << 40)
 
-static int parse(const uint8_t *bytes, size_t n, const char *what, struct node **ret, struct ward_err *e)
+static int parse(const uint8_t *bytes, size_t n, const char *what, struct node **ret,
+		 struct ward_err *e)
 {
 	struct reader r = { .name = what, .e = e };
 
 	if (n > MANIFEST_BYTES_MAX)
 		return ward_fail(e, EFBIG, "%s has more than 1 MiB", what);
 	*ret = json_read(&r, bytes, n);
-	if (*ret && r.count == 0 && (*ret)->kind == (strcmp(what, "manifest.json") == 0 ? NODE_LIST : NODE_MAP))
+	if (*ret && r.count == 0 &&
+	    (*ret)->kind == (strcmp(what, "manifest.json") == 0 ? NODE_LIST : NODE_MAP))
 		return 0;
 	if (!e->code)
 		ward_fail(e, EINVAL, "it is not the JSON that it should be");
@@ -50,11 +54,13 @@ int digest_read(const char *text, char ret_hex[DIGEST_HEX], struct ward_err *e)
 {
 	const char *hex = text && strncmp(text, "sha256:", 7) == 0 ? text + 7 : NULL;
 
-	if (!hex || strlen(hex) != DIGEST_HEX - 1 || strspn(hex, "0123456789abcdef") != DIGEST_HEX - 1) {
+	if (!hex || strlen(hex) != DIGEST_HEX - 1 ||
+	    strspn(hex, "0123456789abcdef") != DIGEST_HEX - 1) {
 		auto_buf shown = { 0 };
 
 		text_escape(&shown, text ? text : "nothing");
-		return ward_fail(e, EINVAL, "a digest is not of the form sha256:HEX: %.100s", buf_text(&shown));
+		return ward_fail(e, EINVAL, "a digest is not of the form sha256:HEX: %.100s",
+				 buf_text(&shown));
 	}
 	memcpy(ret_hex, hex, DIGEST_HEX);
 	return 0;
@@ -64,7 +70,8 @@ static int read_size(const struct node *n, uint64_t *ret, struct ward_err *e)
 {
 	uint64_t value = 0;
 
-	if (!n || n->kind != NODE_NUMBER || strspn(n->text, "0123456789") != strlen(n->text) || strlen(n->text) > 15)
+	if (!n || n->kind != NODE_NUMBER || strspn(n->text, "0123456789") != strlen(n->text) ||
+	    strlen(n->text) > 15)
 		return ward_fail(e, EINVAL, "the size of a blob is not a number");
 	for (const char *c = n->text; *c; c++)
 		value = value * 10 + (uint64_t)(*c - '0');
@@ -81,15 +88,18 @@ static int read_descriptor(const struct node *n, struct descriptor *ret, struct 
 	return r < 0 ? r : read_size(member(n, "size"), &ret->bytes, e);
 }
 
-static int read_strings(const struct node *list, const char *what, struct strv *out, struct ward_err *e)
+static int read_strings(const struct node *list, const char *what, struct strv *out,
+			struct ward_err *e)
 {
 	if (!list)
 		return 0;
 	if (list->kind != NODE_LIST || list->count > STRINGS_MAX)
-		return ward_fail(e, EINVAL, "%s is not a list of at most %d strings", what, STRINGS_MAX);
+		return ward_fail(e, EINVAL, "%s is not a list of at most %d strings", what,
+				 STRINGS_MAX);
 	for (const struct node *n = list->first; n; n = n->next) {
 		if (n->kind != NODE_STRING || strlen(n->text) > STRING_BYTES_MAX)
-			return ward_fail(e, EINVAL, "%s has an entry that is no string of sane length", what);
+			return ward_fail(e, EINVAL,
+					 "%s has an entry that is no string of sane length", what);
 		strv_add(out, n->text);
 	}
 	return out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -109,7 +119,8 @@ static const char *ref_name(const struct node *entry)
 	return text_of(member(entry, "annotations"), "org.opencontainers.image.ref.name");
 }
 
-static int choose(const struct node *list, const char *wanted, const struct node **ret, struct ward_err *e)
+static int choose(const struct node *list, const char *wanted, const struct node **ret,
+		  struct ward_err *e)
 {
 	auto_buf names = { 0 };
 	unsigned fits = 0;
@@ -128,13 +139,16 @@ static int choose(const struct node *list, const char *wanted, const struct node
 	if (fits == 1)
 		return 0;
 	if (fits == 0)
-		return ward_fail(e, ENOENT, wanted ? "the layout has no image of that name for linux on amd64" : "the index has no image for linux on amd64");
+		return ward_fail(e, ENOENT,
+				 wanted ? "the layout has no image of that name for linux on amd64"
+					: "the index has no image for linux on amd64");
 	ward_fail(e, EINVAL, "the layout holds %u images", fits);
-	return ward_remedy(e, "name one of them behind the path, DIR:NAME: %.300s", buf_text(&names));
+	return ward_remedy(e, "name one of them behind the path, DIR:NAME: %.300s",
+			   buf_text(&names));
 }
 
-int manifest_read_index(const uint8_t *bytes, size_t n, const char *wanted, struct descriptor *ret, bool *ret_nested, char **ret_name,
-			struct ward_err *e)
+int manifest_read_index(const uint8_t *bytes, size_t n, const char *wanted, struct descriptor *ret,
+			bool *ret_nested, char **ret_name, struct ward_err *e)
 {
 	auto_node root = NULL;
 	const struct node *list, *chosen = NULL;
@@ -160,8 +174,11 @@ int manifest_read_index(const uint8_t *bytes, size_t n, const char *wanted, stru
 static int check_layer_type(const struct node *layer, struct ward_err *e)
 {
 	static const char *const known[] = {
-		"application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip", "application/vnd.oci.image.layer.v1.tar+zstd",
-		"application/vnd.docker.image.rootfs.diff.tar", "application/vnd.docker.image.rootfs.diff.tar.gzip",
+		"application/vnd.oci.image.layer.v1.tar",
+		"application/vnd.oci.image.layer.v1.tar+gzip",
+		"application/vnd.oci.image.layer.v1.tar+zstd",
+		"application/vnd.docker.image.rootfs.diff.tar",
+		"application/vnd.docker.image.rootfs.diff.tar.gzip",
 		"application/vnd.docker.image.rootfs.diff.tar.zstd",
 	};
 	const char *type = text_of(layer, "mediaType");
@@ -171,7 +188,8 @@ static int check_layer_type(const struct node *layer, struct ward_err *e)
 		if (strcmp(type, known[i]) == 0)
 			return 0;
 	text_escape(&shown, type ? type : "nothing");
-	return ward_fail(e, ENOTSUP, "a layer is of a type that ward does not unpack: %.200s", buf_text(&shown));
+	return ward_fail(e, ENOTSUP, "a layer is of a type that ward does not unpack: %.200s",
+			 buf_text(&shown));
 }
 
 int manifest_read(const uint8_t *bytes, size_t n, struct layers *ret, struct ward_err *e)
@@ -184,7 +202,8 @@ int manifest_read(const uint8_t *bytes, size_t n, struct layers *ret, struct war
 		return r;
 	list = member(root, "layers");
 	if (!list || list->kind != NODE_LIST || list->count > MANIFEST_LAYERS_MAX)
-		return ward_fail(e, EINVAL, "the manifest has no list of at most %d layers", MANIFEST_LAYERS_MAX);
+		return ward_fail(e, EINVAL, "the manifest has no list of at most %d layers",
+				 MANIFEST_LAYERS_MAX);
 	ret->items = calloc(list->count + 1, sizeof(*ret->items));
 	if (!ret->items)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -218,7 +237,8 @@ static int read_wish(const struct node *config, struct image_wish *w, struct war
 	return 0;
 }
 
-int manifest_read_config(const uint8_t *bytes, size_t n, struct image_wish *ret, struct strv *diff_ids, struct ward_err *e)
+int manifest_read_config(const uint8_t *bytes, size_t n, struct image_wish *ret,
+			 struct strv *diff_ids, struct ward_err *e)
 {
 	auto_node root = NULL;
 	const char *machine, *os;
@@ -228,9 +248,13 @@ int manifest_read_config(const uint8_t *bytes, size_t n, struct image_wish *ret,
 		return r;
 	machine = text_of(root, "architecture");
 	os = text_of(root, "os");
-	if ((machine && *machine && strcmp(machine, "amd64") != 0) || (os && *os && strcmp(os, "linux") != 0))
-		return ward_fail(e, ENOTSUP, "the image is for %.40s on %.40s, this machine is linux on amd64", os ? os : "linux", machine ? machine : "?");
-	r = read_strings(member(member(root, "rootfs"), "diff_ids"), "rootfs.diff_ids", diff_ids, e);
+	if ((machine && *machine && strcmp(machine, "amd64") != 0) ||
+	    (os && *os && strcmp(os, "linux") != 0))
+		return ward_fail(e, ENOTSUP,
+				 "the image is for %.40s on %.40s, this machine is linux on amd64",
+				 os ? os : "linux", machine ? machine : "?");
+	r = read_strings(member(member(root, "rootfs"), "diff_ids"), "rootfs.diff_ids", diff_ids,
+			 e);
 	if (r == 0 && member(root, "config"))
 		r = read_wish(member(root, "config"), ret, e);
 	return r;
@@ -240,13 +264,15 @@ static bool has_tag(const struct node *image, const char *wanted)
 {
 	const struct node *tags = member(image, "RepoTags");
 
-	for (const struct node *n = tags && tags->kind == NODE_LIST ? tags->first : NULL; n; n = n->next)
+	for (const struct node *n = tags && tags->kind == NODE_LIST ? tags->first : NULL; n;
+	     n = n->next)
 		if (n->kind == NODE_STRING && strcmp(n->text, wanted) == 0)
 			return true;
 	return false;
 }
 
-int manifest_read_docker(const uint8_t *bytes, size_t n, const char *wanted, struct docker_image *ret, struct ward_err *e)
+int manifest_read_docker(const uint8_t *bytes, size_t n, const char *wanted,
+			 struct docker_image *ret, struct ward_err *e)
 {
 	auto_node root = NULL;
 	const struct node *image = NULL;
@@ -262,7 +288,9 @@ int manifest_read_docker(const uint8_t *bytes, size_t n, const char *wanted, str
 		if (!wanted || has_tag(i, wanted))
 			image = i;
 	if (!image || !text_of(image, "Config"))
-		return ward_fail(e, ENOENT, wanted ? "the archive has no image of that name" : "manifest.json names no image");
+		return ward_fail(e, ENOENT,
+				 wanted ? "the archive has no image of that name"
+					: "manifest.json names no image");
 	ret->config = strdup(text_of(image, "Config"));
 	r = read_strings(member(image, "Layers"), "Layers", &ret->layers, e);
 	if (r == 0)

@@ -1,6 +1,8 @@
 /*
- * Packages of a recipe. In: names, a tree of Debian or one of its kind. Out: the tree with the packages, installed by its own apt-get in a sandbox that reaches the hosts of the tree's own lists of sources and
- * nothing else, and sees none of the user's files. Nobody is root in there: a shared object (pretend.c) lets chown succeed and drops set-id bits, which no image keeps anyhow.
+ * Packages of a recipe. In: names, a tree of Debian or one of its kind. Out: the tree with the
+ * packages, installed by its own apt-get in a sandbox that reaches the hosts of the tree's own
+ * lists of sources and nothing else, and sees none of the user's files. Nobody is root in there: a
+ * shared object (pretend.c) lets chown succeed and drops set-id bits, which no image keeps anyhow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +16,16 @@
 #include "image/step.h"
 #include "host/program.h"
 
-#define PRETEND "/.ward-pretend.so"	/* inside */
+#define PRETEND "/.ward-pretend.so" /* inside */
 #define SOURCES_BYTES_MAX (256 * 1024)
 
-/* Services are not started, names are asked of the sandbox's own resolver, and what was fetched is not kept. */
+/* Services are not started, names are asked of the sandbox's own resolver, and what was fetched is
+ * not kept. */
 static const char script[] =
 	"policy=/usr/sbin/policy-rc.d\n"
 	"own=\n"
-	"if ! [ -e $policy ]; then own=1; mkdir -p /usr/sbin; printf '#!/bin/sh\\nexit 101\\n' > $policy; chmod 755 $policy; fi\n"
+	"if ! [ -e $policy ]; then own=1; mkdir -p /usr/sbin; printf '#!/bin/sh\\nexit 101\\n' > "
+	"$policy; chmod 755 $policy; fi\n"
 	"names=/etc/resolv.conf\n"
 	"if [ -e $names ] || [ -L $names ]; then mv $names $names.ward; fi\n"
 	"echo nameserver 127.0.0.53 > $names\n"
@@ -40,7 +44,8 @@ static int add_file_hosts(int root_fd, const char *path, struct strv *hosts, str
 {
 	struct ward_err ignored = { 0 };
 	auto_buf bytes = { 0 };
-	auto_fd fd = path_open_nolink(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &ignored);	/* a link leads to nothing that we would read */
+	/* a link leads to nothing that we would read */
+	auto_fd fd = path_open_nolink(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &ignored);
 	int r;
 
 	if (fd < 0)
@@ -55,7 +60,8 @@ static int add_file_hosts(int root_fd, const char *path, struct strv *hosts, str
 static int find_hosts(int root_fd, struct strv *hosts, struct ward_err *e)
 {
 	struct ward_err ignored = { 0 };
-	int list = path_open_nolink(root_fd, "etc/apt/sources.list.d", O_RDONLY | O_DIRECTORY, &ignored);
+	int list = path_open_nolink(root_fd, "etc/apt/sources.list.d", O_RDONLY | O_DIRECTORY,
+				    &ignored);
 	auto_dir dir = list < 0 ? NULL : fdopendir(list);
 	int r = add_file_hosts(root_fd, "etc/apt/sources.list", hosts, e);
 	struct dirent *entry;
@@ -70,7 +76,8 @@ static int find_hosts(int root_fd, struct strv *hosts, struct ward_err *e)
 	}
 	if (r == 0 && !hosts->len) {
 		ward_fail(e, ENOENT, "packages: the base image names no server to fetch from");
-		return ward_remedy(e, "put a list of sources with a server's name, not its address, into /etc/apt/sources.list.d with files:");
+		return ward_remedy(e, "put a list of sources with a server's name, not its "
+				      "address, into /etc/apt/sources.list.d with files:");
 	}
 	return r;
 }
@@ -95,7 +102,8 @@ int packages_install(const struct step *s, const struct strv *names, struct ward
 
 	if (fstatat(s->root_fd, "usr/bin/apt-get", &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		ward_fail(e, ENOENT, "packages: the base image has no /usr/bin/apt-get");
-		return ward_remedy(e, "start from an image of Debian or Ubuntu, or install with run: and files: what other systems need");
+		return ward_remedy(e, "start from an image of Debian or Ubuntu, or install with "
+				      "run: and files: what other systems need");
 	}
 	r = find_hosts(s->root_fd, &hosts, e);
 	if (r == 0)
@@ -114,7 +122,8 @@ int packages_install(const struct step *s, const struct strv *names, struct ward
 	r = step_run(s, &options, &words, e);
 	if (r > 0) {
 		ward_fail(e, EINVAL, "packages: apt-get ended with status %d", r);
-		return ward_remedy(e, "its own lines above say why; it could reach: %.200s%s", hosts.items[0], hosts.len > 1 ? " and others" : "");
+		return ward_remedy(e, "its own lines above say why; it could reach: %.200s%s",
+				   hosts.items[0], hosts.len > 1 ? " and others" : "");
 	}
 	return r;
 }

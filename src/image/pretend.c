@@ -1,6 +1,8 @@
 /*
- * What package managers are told while they fill an image: that they are root. Loaded in front of a libc (LD_PRELOAD) in the sandbox of `packages:`, any libc: it uses none. Nobody gets rights by it. Owners are not kept by images, so chown has
- * nothing to do, and set-id bits are dropped from every image, so chmod leaves them out.
+ * What package managers are told while they fill an image: that they are root. Loaded in front of a
+ * libc (LD_PRELOAD) in the sandbox of `packages:`, any libc: it uses none. Nobody gets rights by
+ * it. Owners are not kept by images, so chown has nothing to do, and set-id bits are dropped from
+ * every image, so chmod leaves them out.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,9 +11,10 @@
 #include "base/raw.h"
 
 #define seen __attribute__((visibility("default")))
-#define KEPT 01777u	/* of a mode: all but set-id bits */
+#define KEPT 01777u /* of a mode: all but set-id bits */
 
-int *__errno_location(void);	/* of whichever libc there is; NOLINT(readability-redundant-declaration): musl's header has none */
+/* of whichever libc there is; NOLINT(readability-redundant-declaration): musl's header has none */
+int *__errno_location(void);
 
 static int answer(long result)
 {
@@ -78,7 +81,8 @@ seen int fchmod(int fd, mode_t mode)
 /* The kernel's own call knows no flags; the mode of a link is nothing that an image keeps. */
 seen int fchmodat(int fd, const char *path, mode_t mode, int flags)
 {
-	return flags & AT_SYMLINK_NOFOLLOW ? 0 : answer(raw_call(SYS_fchmodat, fd, path, mode & KEPT));
+	return flags & AT_SYMLINK_NOFOLLOW ? 0
+					   : answer(raw_call(SYS_fchmodat, fd, path, mode & KEPT));
 }
 
 seen int mkdir(const char *path, mode_t mode)

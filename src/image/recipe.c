@@ -1,6 +1,7 @@
 /*
- * The recipe of an image: what `ward image build` makes. In: YAML. Out: struct recipe, or every error with its line. A recipe names a base image, files of its own directory, commands that run in a
- * sandbox, and how the image wishes to be run:
+ * The recipe of an image: what `ward image build` makes. In: YAML. Out: struct recipe, or every
+ * error with its line. A recipe names a base image, files of its own directory, commands that run
+ * in a sandbox, and how the image wishes to be run:
  *
  *	from: base
  *	files: [{from: app, to: /opt/app}]
@@ -9,7 +10,8 @@
  *	env: [GREETING=hello]
  *	entrypoint: [/usr/bin/tool]		and cmd, workdir, user
  *
- * Paths of `from` stay beneath the recipe's directory, those of `to` beneath the root: both are cleaned by entry.c.
+ * Paths of `from` stay beneath the recipe's directory, those of `to` beneath the root: both are
+ * cleaned by entry.c.
  */
 #include "image/recipe.h"
 
@@ -92,7 +94,8 @@ static void read_files(struct reader *r, const struct node *n, struct recipe *ou
 		struct recipe_file *f = &out->files[out->file_count];
 
 		if (item->kind != NODE_MAP || item->count != 2) {
-			reader_error(r, place_of(item), NULL, "files: expected {from: PATH, to: PATH}");
+			reader_error(r, place_of(item), NULL,
+				     "files: expected {from: PATH, to: PATH}");
 			continue;
 		}
 		out->file_count++;
@@ -108,23 +111,31 @@ static void check_env(struct reader *r, const struct node *n, const struct strv 
 			reader_error(r, place_of(n), NULL, "env: expected NAME=VALUE");
 }
 
-/* NAME or NAME=VERSION in Debian's words: nothing that a package manager could take for an option, a file or a removal ("name-"). */
+/* NAME or NAME=VERSION in Debian's words: nothing that a package manager could take for an option,
+ * a file or a removal ("name-"). */
 static bool is_package(const char *text)
 {
-	static const char name[] = "abcdefghijklmnopqrstuvwxyz0123456789", more[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-",
-			  version[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:~-";
+	static const char
+		name[] = "abcdefghijklmnopqrstuvwxyz0123456789",
+		more[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-",
+		version[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:~-";
 	size_t n = strspn(text, more);
 
-	if (n < 2 || n > 200 || !strchr(name, text[0]) || text[n - 1] == '-' || (text[n - 1] == '+' && text[n - 2] != '+'))
+	if (n < 2 || n > 200 || !strchr(name, text[0]) || text[n - 1] == '-' ||
+	    (text[n - 1] == '+' && text[n - 2] != '+'))
 		return false;
-	return !text[n] || (text[n] == '=' && text[n + 1] && !text[n + 1 + strspn(text + n + 1, version)]);
+	return !text[n] ||
+	       (text[n] == '=' && text[n + 1] && !text[n + 1 + strspn(text + n + 1, version)]);
 }
 
 static void check_packages(struct reader *r, const struct node *n, const struct strv *packages)
 {
 	for (size_t i = 0; i < packages->len; i++)
 		if (!is_package(packages->items[i]))
-			reader_error(r, place_of(n), NULL, "packages: %.60s is no name of a package (NAME or NAME=VERSION)", packages->items[i]);
+			reader_error(
+				r, place_of(n), NULL,
+				"packages: %.60s is no name of a package (NAME or NAME=VERSION)",
+				packages->items[i]);
 }
 
 static void read_key(struct reader *r, const struct node *n, struct recipe *out)
@@ -133,8 +144,12 @@ static void read_key(struct reader *r, const struct node *n, struct recipe *out)
 		const char *key;
 		char **text;
 		struct strv *list;
-	} rows[] = { { "from", &out->from, NULL }, { "workdir", &out->wish.workdir, NULL }, { "user", &out->wish.user, NULL }, { "run", NULL, &out->run },
-		     { "env", NULL, &out->wish.env }, { "entrypoint", NULL, &out->wish.entrypoint }, { "cmd", NULL, &out->wish.cmd } };
+	} rows[] = {
+		{ "from", &out->from, NULL },      { "workdir", &out->wish.workdir, NULL },
+		{ "user", &out->wish.user, NULL }, { "run", NULL, &out->run },
+		{ "env", NULL, &out->wish.env },   { "entrypoint", NULL, &out->wish.entrypoint },
+		{ "cmd", NULL, &out->wish.cmd }
+	};
 
 	if (strcmp(n->key, "packages") == 0) {
 		read_list(r, n, n->key, &out->packages);
@@ -156,11 +171,13 @@ static void read_key(struct reader *r, const struct node *n, struct recipe *out)
 			check_env(r, n, &out->wish.env);
 		return;
 	}
-	reader_error(r, (struct place){ n->key_line, n->key_column }, "known are from, files, packages, run, env, entrypoint, cmd, workdir and user",
+	reader_error(r, (struct place){ n->key_line, n->key_column },
+		     "known are from, files, packages, run, env, entrypoint, cmd, workdir and user",
 		     "unknown key %.60s", n->key);
 }
 
-int recipe_read(const char *name, const uint8_t *bytes, size_t n, struct recipe *ret, struct policy_errors *errors)
+int recipe_read(const char *name, const uint8_t *bytes, size_t n, struct recipe *ret,
+		struct policy_errors *errors)
 {
 	struct reader r = { .name = name, .errors = errors };
 	struct recipe out = { 0 };
@@ -168,10 +185,13 @@ int recipe_read(const char *name, const uint8_t *bytes, size_t n, struct recipe 
 
 	if (root && root->kind != NODE_MAP)
 		reader_error(&r, place_of(root), NULL, "expected a map: from, files, run ...");
-	for (const struct node *k = root && root->kind == NODE_MAP ? root->first : NULL; k; k = k->next)
+	for (const struct node *k = root && root->kind == NODE_MAP ? root->first : NULL; k;
+	     k = k->next)
 		read_key(&r, k, &out);
 	if (!r.count && !out.from)
-		reader_error(&r, (struct place){ 1, 1 }, "from: NAME, or from: scratch for an empty root", "the base image is missing");
+		reader_error(&r, (struct place){ 1, 1 },
+			     "from: NAME, or from: scratch for an empty root",
+			     "the base image is missing");
 	if (r.count || out.run.failed || out.wish.env.failed) {
 		recipe_clear(&out);
 		return -EINVAL;

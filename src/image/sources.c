@@ -1,5 +1,7 @@
 /*
- * Where a package manager fetches from. In: the bytes of sources.list or *.sources, which an image brought. Out: hosts and ports. They become rules of a sandbox's network, so a name has letters, digits, dots and hyphens only, and addresses are left out.
+ * Where a package manager fetches from. In: the bytes of sources.list or *.sources, which an image
+ * brought. Out: hosts and ports. They become rules of a sandbox's network, so a name has letters,
+ * digits, dots and hyphens only, and addresses are left out.
  */
 #include "image/sources.h"
 
@@ -12,10 +14,13 @@
 
 static bool is_host(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '.' || c == '-';
 }
 
-/* A name, and no address in any spelling: its last label begins with a letter, and is no hexadecimal number. An address could be a private one, which the gateway gives to whoever names it. */
+/* A name, and no address in any spelling: its last label begins with a letter, and is no
+ * hexadecimal number. An address could be a private one, which the gateway gives to whoever names
+ * it. */
 static bool is_name(const char *host, size_t n)
 {
 	size_t last;
@@ -24,7 +29,9 @@ static bool is_name(const char *host, size_t n)
 		n--;
 	for (last = n; last && host[last - 1] != '.'; last--)
 		;
-	return last && last < n && ((host[last] >= 'a' && host[last] <= 'z') || (host[last] >= 'A' && host[last] <= 'Z'));
+	return last && last < n &&
+	       ((host[last] >= 'a' && host[last] <= 'z') ||
+		(host[last] >= 'A' && host[last] <= 'Z'));
 }
 
 static void add_once(struct strv *out, const char *host, size_t n, unsigned port)
@@ -39,7 +46,8 @@ static void add_once(struct strv *out, const char *host, size_t n, unsigned port
 		strv_add(out, text);
 }
 
-/* What stands behind "//": [USER@]HOST[:PORT][/...]. Whoever is logged in with a name is left out: it is no mirror. */
+/* What stands behind "//": [USER@]HOST[:PORT][/...]. Whoever is logged in with a name is left out:
+ * it is no mirror. */
 static void read_host(const char *at, const char *end, unsigned port, struct strv *out)
 {
 	const char *host = at;
@@ -47,7 +55,8 @@ static void read_host(const char *at, const char *end, unsigned port, struct str
 
 	while (at < end && is_host(*at))
 		at++;
-	if (at == host || (size_t)(at - host) > HOST_MAX || *host == '-' || *host == '.' || !is_name(host, (size_t)(at - host)))
+	if (at == host || (size_t)(at - host) > HOST_MAX || *host == '-' || *host == '.' ||
+	    !is_name(host, (size_t)(at - host)))
 		return;
 	if (at < end && *at == ':') {
 		const char *p = at + 1;

@@ -1,6 +1,8 @@
 /*
- * One command on the way to an image. In: a tree, words. Out: an exit status. The command runs in a sandbox of its own (`ward run`): the new tree is its root and the one thing that it may write; the recipe's directory, if it is given, is
- * read-only. Runs in ward-image with the user's rights; everything that holds for a run holds for it.
+ * One command on the way to an image. In: a tree, words. Out: an exit status. The command runs in a
+ * sandbox of its own (`ward run`): the new tree is its root and the one thing that it may write;
+ * the recipe's directory, if it is given, is read-only. Runs in ward-image with the user's rights;
+ * everything that holds for a run holds for it.
  */
 #include "image/step.h"
 
@@ -30,7 +32,8 @@ static bool is_writable(int root_fd, const char *name)
 {
 	struct stat st;
 
-	return !is_own(name) && fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+	return !is_own(name) && fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(st.st_mode);
 }
 
 bool step_covers(int root_fd, const char *path)
@@ -51,8 +54,11 @@ static int add_writable(const struct step *s, struct strv *argv, struct ward_err
 	while ((entry = readdir(dir))) {
 		if (!is_writable(copy, entry->d_name))
 			continue;
-		if (faccessat(copy, entry->d_name, R_OK | W_OK | X_OK, AT_EACCESS) < 0 && fchmodat(copy, entry->d_name, 0755, 0) < 0)
-			return ward_fail_errno(e, "cannot open /%s of the new root, which a step closed", entry->d_name);
+		if (faccessat(copy, entry->d_name, R_OK | W_OK | X_OK, AT_EACCESS) < 0 &&
+		    fchmodat(copy, entry->d_name, 0755, 0) < 0)
+			return ward_fail_errno(
+				e, "cannot open /%s of the new root, which a step closed",
+				entry->d_name);
 		strv_add(argv, "--rw");
 		strv_addf(argv, "%s/%s:/%s", s->root, entry->d_name, entry->d_name);
 	}
@@ -70,9 +76,10 @@ static int run_ward(char **argv, struct ward_err *e)
 	pid = fork();
 
 	if (pid == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)	/* not a signal that the step may ignore; ward's guardian ends it */
+		/* not a signal that the step may ignore; ward's guardian ends it */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 			_exit(125);
-		dup2(STDERR_FILENO, STDOUT_FILENO);	/* what the build prints is the image */
+		dup2(STDERR_FILENO, STDOUT_FILENO); /* what the build prints is the image */
 		execv(path, argv);
 		_exit(125);
 	}
@@ -91,7 +98,8 @@ static void add_all(struct strv *argv, const struct strv *more)
 		strv_add(argv, more->items[i]);
 }
 
-int step_run(const struct step *s, const struct strv *options, const struct strv *words, struct ward_err *e)
+int step_run(const struct step *s, const struct strv *options, const struct strv *words,
+	     struct ward_err *e)
 {
 	auto_strv argv = { 0 };
 	int r;
@@ -99,7 +107,8 @@ int step_run(const struct step *s, const struct strv *options, const struct strv
 	strv_add(&argv, "ward");
 	strv_add(&argv, "run");
 	strv_addf(&argv, "--image=%s", s->root);
-	strv_addf(&argv, "--workspace=%s", s->workspace);	/* no policy file of anybody's lies there */
+	/* no policy file of anybody's lies there */
+	strv_addf(&argv, "--workspace=%s", s->workspace);
 	if (s->dir) {
 		strv_addf(&argv, "--ro=%s:" STEP_RECIPE, s->dir);
 		strv_add(&argv, "--chdir=" STEP_RECIPE);
@@ -112,7 +121,8 @@ int step_run(const struct step *s, const struct strv *options, const struct strv
 	strv_add(&argv, "--set");
 	strv_add(&argv, "filesystem.mode=read_only");
 	strv_add(&argv, "--set");
-	strv_add(&argv, "filesystem.protect=[\"!*\"]");	/* what is written is an image: nothing of it ever runs outside of a sandbox */
+	/* what is written is an image: nothing of it ever runs outside of a sandbox */
+	strv_add(&argv, "filesystem.protect=[\"!*\"]");
 	add_all(&argv, options);
 	strv_add(&argv, "--");
 	add_all(&argv, words);

@@ -1,7 +1,9 @@
 /*
- * The store of images. In: a directory that was filled, names, digests. Out: the store changed, in steps each of which leaves it whole: an image is there under its digest with
- * everything, or not at all, because its directory gets that name last; a removal takes the name first. Runs in ward-image with the user's rights, in the
- * user's own state directory. One lock over names and removals; work in progress has a lock of its own, which a killed process loses.
+ * The store of images. In: a directory that was filled, names, digests. Out: the store changed, in
+ * steps each of which leaves it whole: an image is there under its digest with everything, or not
+ * at all, because its directory gets that name last; a removal takes the name first. Runs in
+ * ward-image with the user's rights, in the user's own state directory. One lock over names and
+ * removals; work in progress has a lock of its own, which a killed process loses.
  */
 #include "image/store.h"
 
@@ -69,7 +71,7 @@ static int remove_work(int images_fd, const char *name)
 	char aside[WORK_ASIDE_MAX];
 
 	work_aside(name, aside);
-	(void)!rmdir(aside);	/* most have none */
+	(void)!rmdir(aside); /* most have none */
 	return tree_remove(images_fd, name);
 }
 
@@ -93,7 +95,8 @@ static void remove_leftovers(int images_fd)
 
 	while (dir && (entry = readdir(dir)))
 		if (strncmp(entry->d_name, IMAGES_WORK, strlen(IMAGES_WORK)) == 0)
-			(void)!remove_idle(images_fd, entry->d_name);	/* somebody's, or for the next time */
+			/* somebody's, or for the next time */
+			(void)!remove_idle(images_fd, entry->d_name);
 }
 
 int work_begin(struct work *w, struct ward_err *e)
@@ -118,20 +121,24 @@ int work_begin(struct work *w, struct ward_err *e)
 	return 0;
 }
 
-int work_describe(const struct work *w, const char *source, uint64_t bytes, uint64_t files, struct ward_err *e)
+int work_describe(const struct work *w, const char *source, uint64_t bytes, uint64_t files,
+		  struct ward_err *e)
 {
 	auto_buf out = { 0 };
 
-	buf_printf(&out, "bytes %llu%cfiles %llu%ccreated %llu%csource %s%c", (unsigned long long)bytes, 0, (unsigned long long)files, 0,
+	buf_printf(&out, "bytes %llu%cfiles %llu%ccreated %llu%csource %s%c",
+		   (unsigned long long)bytes, 0, (unsigned long long)files, 0,
 		   (unsigned long long)time(NULL), 0, source, 0);
-	return out.failed ? ward_fail(e, ENOMEM, "out of memory") : write_file(w->fd, IMAGES_INFO, out.data, out.len, e);
+	return out.failed ? ward_fail(e, ENOMEM, "out of memory")
+			  : write_file(w->fd, IMAGES_INFO, out.data, out.len, e);
 }
 
 int work_commit(struct work *w, const char *digest, struct ward_err *e)
 {
 	auto_fd lock = -1;
 
-	if (syncfs(w->fd) < 0)	/* what is complete under its digest is complete after a power cut, too */
+	/* what is complete under its digest is complete after a power cut, too */
+	if (syncfs(w->fd) < 0)
 		return ward_fail_errno(e, "cannot write the image to disk");
 	lock = lock_images(w->images_fd, e);
 	if (lock < 0)
@@ -141,14 +148,15 @@ int work_commit(struct work *w, const char *digest, struct ward_err *e)
 		return 0;
 	}
 	if (errno == ENOTEMPTY || errno == EEXIST)
-		return 0;	/* it was there already */
+		return 0; /* it was there already */
 	return ward_fail_errno(e, "cannot put the image into the store");
 }
 
 void work_end(struct work *w)
 {
 	if (w->name[0] && w->images_fd >= 0)
-		(void)!remove_work(w->images_fd, w->name);	/* the next one removes what is left */
+		/* the next one removes what is left */
+		(void)!remove_work(w->images_fd, w->name);
 	own_close_fd(&w->fd);
 	own_close_fd(&w->images_fd);
 	w->fd = w->images_fd = -1;
@@ -168,7 +176,8 @@ static int read_name(int names_fd, const char *file, char ret_hex[SHA256_HEX])
 	return 0;
 }
 
-static int put_digest(const char *dir, const char *file, const char *digest, bool free_only, struct ward_err *e)
+static int put_digest(const char *dir, const char *file, const char *digest, bool free_only,
+		      struct ward_err *e)
 {
 	auto_fd images = open_images(e), lock = -1, names = -1;
 	char line[SHA256_HEX + 1], now[SHA256_HEX];
@@ -189,7 +198,10 @@ int images_set_name(const char *name, const char *digest, bool free_only, struct
 
 	if (!image_name_is_valid(name)) {
 		ward_fail(e, EINVAL, "%.200s cannot be the name of an image", name);
-		return ward_remedy(e, "letters, digits and . _ : / @ -, at most %d of them, as in python:3.12 or team/agent:1", IMAGES_NAME_MAX);
+		return ward_remedy(e,
+				   "letters, digits and . _ : / @ -, at most %d of them, as in "
+				   "python:3.12 or team/agent:1",
+				   IMAGES_NAME_MAX);
 	}
 	image_name_encode(name, file);
 	return put_digest(IMAGES_NAMES, file, digest, free_only, e);
@@ -201,7 +213,9 @@ int images_set_source(const char *key, const char *digest, struct ward_err *e)
 }
 
 /* Calls f for each name; what it returns but 0 ends it. */
-static int each_name(int images_fd, const char *dir_name, int (*f)(int names_fd, const char *file, const char *hex, void *ctx), void *ctx)
+static int each_name(int images_fd, const char *dir_name,
+		     int (*f)(int names_fd, const char *file, const char *hex, void *ctx),
+		     void *ctx)
 {
 	int fd = openat(images_fd, dir_name, DIR_FLAGS), r = 0;
 	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
@@ -265,7 +279,8 @@ static int by_age(const void *a, const void *b)
 {
 	const struct store_image *x = a, *y = b;
 
-	return x->created != y->created ? (x->created < y->created ? 1 : -1) : strcmp(x->digest, y->digest);
+	return x->created != y->created ? (x->created < y->created ? 1 : -1)
+					: strcmp(x->digest, y->digest);
 }
 
 static bool is_digest(const char *name)
@@ -349,7 +364,8 @@ static int drop_if_same(int names_fd, const char *file, const char *hex, void *c
 	return 0;
 }
 
-static int count_same(unused_arg int names_fd, unused_arg const char *file, const char *hex, void *ctx)
+static int count_same(unused_arg int names_fd, unused_arg const char *file, const char *hex,
+		      void *ctx)
 {
 	return strcmp(hex, ctx) == 0;
 }
@@ -363,7 +379,8 @@ static int drop_name(int images_fd, const char *value, const char *hex)
 	if (names < 0 || !image_name_is_valid(value))
 		return 0;
 	image_name_encode(value, plain);
-	snprintf(file, sizeof(file), "%s%s", plain, faccessat(names, plain, F_OK, 0) < 0 ? ":latest" : "");
+	snprintf(file, sizeof(file), "%s%s", plain,
+		 faccessat(names, plain, F_OK, 0) < 0 ? ":latest" : "");
 	if (read_name(names, file, now) < 0 || strcmp(now, hex) != 0)
 		return 0;
 	return unlinkat(names, file, 0) < 0 ? -errno : 1;

@@ -1,11 +1,15 @@
 /*
- * The tree that an image is unpacked into. In: clean paths of entry.c in the order of the archive. Out: files beneath one directory. Runs in the
- * confined worker; nobody else writes there meanwhile.
+ * The tree that an image is unpacked into. In: clean paths of entry.c in the order of the archive.
+ * Out: files beneath one directory. Runs in the confined worker; nobody else writes there
+ * meanwhile.
  *
- * The directory of an entry is opened with the tree's root as the root of the lookup (openat2, RESOLVE_IN_ROOT): links that older layers made, "/lib" to
- * "usr/lib", lead where they will lead inside, and never out. The last part of a path is never followed: what lies there is removed first, so that
- * nothing is written through a link or into a file that has other names. All files belong to whom ward runs as and have one of two modes, 0644 and 0755 (directories
- * 0755): an image is data that the sandbox may read as a whole, and its own ids and modes, set-id bits among them, are only noted.
+ * The directory of an entry is opened with the tree's root as the root of the lookup (openat2,
+ * RESOLVE_IN_ROOT): links that older layers made, "/lib" to "usr/lib", lead where they will lead
+ * inside, and never out. The last part of a path is never followed: what lies there is removed
+ * first, so that nothing is written through a link or into a file that has other names. All files
+ * belong to whom ward runs as and have one of two modes, 0644 and 0755 (directories 0755): an image
+ * is data that the sandbox may read as a whole, and its own ids and modes, set-id bits among them,
+ * are only noted.
  */
 #include "image/tree.h"
 
@@ -23,9 +27,14 @@
 #define OWNERS_FLUSH 65536
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 
-void tree_begin(struct tree *t, int root_fd, int owners_fd, struct tree_count *count, uint64_t max_bytes, uint64_t max_entries)
+void tree_begin(struct tree *t, int root_fd, int owners_fd, struct tree_count *count,
+		uint64_t max_bytes, uint64_t max_entries)
 {
-	*t = (struct tree){ .root_fd = root_fd, .owners_fd = owners_fd, .count = count, .max_bytes = max_bytes, .max_entries = max_entries,
+	*t = (struct tree){ .root_fd = root_fd,
+			    .owners_fd = owners_fd,
+			    .count = count,
+			    .max_bytes = max_bytes,
+			    .max_entries = max_entries,
 			    .parent_fd = -1 };
 }
 
@@ -116,7 +125,8 @@ static int touch(struct tree *t, const char *path, struct ward_err *e)
 
 int tree_open(int root_fd, const char *path, int flags)
 {
-	struct open_how how = { .flags = (unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = { .flags = (unsigned)(flags | O_CLOEXEC),
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	struct ward_err unused = { 0 };
 	long fd;
 
@@ -124,19 +134,22 @@ int tree_open(int root_fd, const char *path, int flags)
 		path = ".";
 	do
 		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	while (fd < 0 && (errno == EAGAIN || errno == EINTR));	/* somebody mounts or renames, anywhere, while ".." is resolved */
+	/* somebody mounts or renames, anywhere, while ".." is resolved */
+	while (fd < 0 && (errno == EAGAIN || errno == EINTR));
 	if (fd >= 0)
 		return (int)fd;
 	if (errno != ENOSYS)
 		return -errno;
-	return path_open_nolink(root_fd, path, flags, &unused);	/* an outer sandbox has no openat2: without links then */
+	/* an outer sandbox has no openat2: without links then */
+	return path_open_nolink(root_fd, path, flags, &unused);
 }
 
 static int count_entry(struct tree *t, struct ward_err *e)
 {
 	if (t->count->entries++ < t->max_entries)
 		return 0;
-	ward_fail(e, EFBIG, "the image has more than %llu files", (unsigned long long)t->max_entries);
+	ward_fail(e, EFBIG, "the image has more than %llu files",
+		  (unsigned long long)t->max_entries);
 	return ward_remedy(e, "a larger --max-files takes it, if you know where it comes from");
 }
 
@@ -146,16 +159,19 @@ static int fail_parent(int error, const char *dir, struct ward_err *e)
 	case ENOTDIR:
 		return ward_fail(e, EINVAL, "its directory %s is a file", dir);
 	case ELOOP:
-		return ward_fail(e, EINVAL, "its directory %s is a link that leads in circles", dir);
+		return ward_fail(e, EINVAL, "its directory %s is a link that leads in circles",
+				 dir);
 	case EEXIST:
 	case ENOENT:
 		return ward_fail(e, EINVAL, "its directory %s is a link that leads nowhere", dir);
 	default:
-		return ward_fail(e, error, "cannot open its directory %s: %s", dir, strerror(error));
+		return ward_fail(e, error, "cannot open its directory %s: %s", dir,
+				 strerror(error));
 	}
 }
 
-/* Opens the directory of that path from the root, making what is missing. Returns the descriptor. */
+/* Opens the directory of that path from the root, making what is missing. Returns the
+ * descriptor. */
 static int open_dirs(struct tree *t, const char *dir, struct ward_err *e)
 {
 	int fd = tree_open(t->root_fd, dir, DIR_FLAGS);
@@ -212,10 +228,12 @@ int tree_remove(int dir_fd, const char *name)
 {
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	return errno == EISDIR || errno == EPERM ? remove_tree_at(dir_fd, name) : -errno;	/* links can make it deeper than any name */
+	/* links can make it deeper than any name */
+	return errno == EISDIR || errno == EPERM ? remove_tree_at(dir_fd, name) : -errno;
 }
 
-/* Removes in the directory (taken) what the present layer has not touched. path has room behind its n bytes. */
+/* Removes in the directory (taken) what the present layer has not touched. path has room behind its
+ * n bytes. */
 static int remove_older(struct tree *t, int fd, char *path, size_t n)
 {
 	auto_dir dir = fdopendir(fd);
@@ -247,7 +265,8 @@ static int remove_older(struct tree *t, int fd, char *path, size_t n)
 	return r;
 }
 
-/* Whether the directory was made opaque before: then nothing older is in it, and a mark that comes again and again costs nothing. */
+/* Whether the directory was made opaque before: then nothing older is in it, and a mark that comes
+ * again and again costs nothing. */
 static bool is_opaque(struct tree *t, const char *path)
 {
 	uint64_t h = ~digest(path, strlen(path));
@@ -264,7 +283,9 @@ int tree_opaque(struct tree *t, const char *path, struct ward_err *e)
 		return r;
 	fd = tree_open(t->root_fd, path, DIR_FLAGS | O_NOFOLLOW);
 	if (fd < 0)
-		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : ward_fail(e, -fd, "cannot open it: %s", strerror(-fd));
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
+			       ? 0
+			       : ward_fail(e, -fd, "cannot open it: %s", strerror(-fd));
 	memcpy(at, path, strlen(path) + 1);
 	forget_parent(t);
 	r = remove_older(t, fd, at, strlen(path));
@@ -280,12 +301,16 @@ int tree_whiteout(struct tree *t, const char *path, struct ward_err *e)
 	if (!t->older)
 		return 0;
 	if (is_touched(t, path))
-		return tree_opaque(t, path, e);	/* the layer has one of its own there, the older one goes */
+		/* the layer has one of its own there, the older one goes */
+		return tree_opaque(t, path, e);
 	memcpy(dir, path, strlen(path) + 1);
 	dir[entry_base(path) == path ? 0 : entry_base(path) - path - 1] = '\0';
 	parent = tree_open(t->root_fd, dir, DIR_FLAGS);
 	if (parent < 0)
-		return parent == -ENOENT || parent == -ENOTDIR ? 0 : ward_fail(e, -parent, "cannot open its directory: %s", strerror(-parent));
+		return parent == -ENOENT || parent == -ENOTDIR
+			       ? 0
+			       : ward_fail(e, -parent, "cannot open its directory: %s",
+					   strerror(-parent));
 	forget_parent(t);
 	r = tree_remove(parent, entry_base(path));
 	return r < 0 ? ward_fail(e, -r, "cannot take the older one away: %s", strerror(-r)) : 0;
@@ -300,14 +325,16 @@ static unsigned stored_mode(unsigned mode)
 
 static int flush_owners(struct tree *t, struct ward_err *e)
 {
-	int r = t->owners.failed ? -ENOMEM : io_write_all(t->owners_fd, buf_text(&t->owners), t->owners.len);
+	int r = t->owners.failed ? -ENOMEM
+				 : io_write_all(t->owners_fd, buf_text(&t->owners), t->owners.len);
 
 	t->owners.len = 0;
 	return r < 0 ? ward_fail(e, -r, "cannot note the owners: %s", strerror(-r)) : 0;
 }
 
 /* Notes an id or a mode that the file here does not have. */
-static int note_owner(struct tree *t, const char *path, unsigned stored, const struct tree_meta *m, struct ward_err *e)
+static int note_owner(struct tree *t, const char *path, unsigned stored, const struct tree_meta *m,
+		      struct ward_err *e)
 {
 	unsigned mode = m->mode & 07777;
 
@@ -315,7 +342,8 @@ static int note_owner(struct tree *t, const char *path, unsigned stored, const s
 		t->count->set_id++;
 	if (t->owners_fd < 0 || (m->uid == 0 && m->gid == 0 && mode == stored))
 		return 0;
-	buf_printf(&t->owners, "%o %llu %llu %s", mode, (unsigned long long)m->uid, (unsigned long long)m->gid, path);
+	buf_printf(&t->owners, "%o %llu %llu %s", mode, (unsigned long long)m->uid,
+		   (unsigned long long)m->gid, path);
 	buf_add(&t->owners, "", 1);
 	return t->owners.len >= OWNERS_FLUSH ? flush_owners(t, e) : 0;
 }
@@ -360,17 +388,22 @@ int tree_add_dir(struct tree *t, const char *path, const struct tree_meta *m, st
 	return r < 0 ? r : note_owner(t, path, 0755, m, e);
 }
 
-int tree_add_symlink(struct tree *t, const char *path, const char *target, const struct tree_meta *m, struct ward_err *e)
+int tree_add_symlink(struct tree *t, const char *path, const char *target,
+		     const struct tree_meta *m, struct ward_err *e)
 {
 	int dir_fd = -1, r = begin_entry(t, path, &dir_fd, e);
 
 	if (r == 0 && (!*target || strlen(target) >= ENTRY_PATH_MAX))
-		r = ward_fail(e, EINVAL, "the link leads to nothing, or its target is longer than 4095 bytes");
+		r = ward_fail(e, EINVAL,
+			      "the link leads to nothing, or its target is longer than 4095 bytes");
 	if (r == 0)
 		r = clear_place(t, dir_fd, path, e);
 	if (r == 0 && symlinkat(target, dir_fd, entry_base(path)) < 0)
 		r = ward_fail_errno(e, "cannot make the link");
-	return r < 0 ? r : note_owner(t, path, 0777, &(struct tree_meta){ .mode = 0777, .uid = m->uid, .gid = m->gid }, e);
+	return r < 0 ? r
+		     : note_owner(t, path, 0777,
+				  &(struct tree_meta){ .mode = 0777, .uid = m->uid, .gid = m->gid },
+				  e);
 }
 
 int tree_add_hardlink(struct tree *t, const char *path, const char *to, struct ward_err *e)
@@ -388,7 +421,8 @@ int tree_add_hardlink(struct tree *t, const char *path, const char *to, struct w
 	dir[entry_base(to) == to ? 0 : entry_base(to) - to - 1] = '\0';
 	from = tree_open(t->root_fd, dir, DIR_FLAGS);
 	if (from < 0 || fstatat(from, entry_base(to), &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return ward_fail(e, ENOENT, "the hard link leads to %s, which the image does not have", to);
+		return ward_fail(e, ENOENT,
+				 "the hard link leads to %s, which the image does not have", to);
 	if (S_ISDIR(st.st_mode))
 		return ward_fail(e, EINVAL, "the hard link leads to %s, which is a directory", to);
 	r = clear_place(t, dir_fd, path, e);
@@ -397,7 +431,8 @@ int tree_add_hardlink(struct tree *t, const char *path, const char *to, struct w
 	return r;
 }
 
-int tree_add_file(struct tree *t, const char *path, uint64_t bytes, const struct tree_meta *m, int *ret_fd, struct ward_err *e)
+int tree_add_file(struct tree *t, const char *path, uint64_t bytes, const struct tree_meta *m,
+		  int *ret_fd, struct ward_err *e)
 {
 	int dir_fd = -1, r = begin_entry(t, path, &dir_fd, e);
 	uint64_t total;
@@ -405,8 +440,10 @@ int tree_add_file(struct tree *t, const char *path, uint64_t bytes, const struct
 	if (r < 0)
 		return r;
 	if (__builtin_add_overflow(t->count->bytes, bytes, &total) || total > t->max_bytes) {
-		ward_fail(e, EFBIG, "with it the image has more than %llu bytes", (unsigned long long)t->max_bytes);
-		return ward_remedy(e, "a larger --max-size takes it, if you know where it comes from");
+		ward_fail(e, EFBIG, "with it the image has more than %llu bytes",
+			  (unsigned long long)t->max_bytes);
+		return ward_remedy(e,
+				   "a larger --max-size takes it, if you know where it comes from");
 	}
 	t->count->bytes = total;
 	r = clear_place(t, dir_fd, path, e);
@@ -414,7 +451,9 @@ int tree_add_file(struct tree *t, const char *path, uint64_t bytes, const struct
 		r = note_owner(t, path, stored_mode(m->mode), m, e);
 	if (r < 0)
 		return r;
-	*ret_fd = openat(dir_fd, entry_base(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, stored_mode(m->mode));
+	*ret_fd =
+		openat(dir_fd, entry_base(path),
+		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, stored_mode(m->mode));
 	return *ret_fd < 0 ? ward_fail_errno(e, "cannot make the file") : 0;
 }
 

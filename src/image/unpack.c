@@ -1,7 +1,8 @@
 /*
- * From a source to a tree. In: a file (a tar archive of a root, docker's or OCI's archive of an image) or a directory (an OCI layout, or a root). Out: root, config and
- * owners in the target directory, and a digest. Runs in the confined worker. Everything of the source is checked against the digest that names it; what
- * has none of its own gets the digest of its content.
+ * From a source to a tree. In: a file (a tar archive of a root, docker's or OCI's archive of an
+ * image) or a directory (an OCI layout, or a root). Out: root, config and owners in the target
+ * directory, and a digest. Runs in the confined worker. Everything of the source is checked against
+ * the digest that names it; what has none of its own gets the digest of its content.
  */
 #include "image/unpack.h"
 
@@ -46,7 +47,9 @@ static int read_small(int dir_fd, const char *path, struct buf *out, struct ward
 	if (fd < 0)
 		return fd;
 	r = io_read_all(fd, MANIFEST_BYTES_MAX, out);
-	return r < 0 ? ward_fail(e, -r, "cannot read %s: %s", path, r == -EFBIG ? "it has more than 1 MiB" : strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot read %s: %s", path,
+				 r == -EFBIG ? "it has more than 1 MiB" : strerror(-r))
+		     : 0;
 }
 
 static void digest_of(const struct buf *bytes, char ret_hex[DIGEST_HEX])
@@ -75,7 +78,10 @@ static int read_blob(int dir_fd, const struct descriptor *d, struct buf *out, st
 		return r;
 	digest_of(out, digest);
 	if (out->len != d->bytes || strcmp(digest, d->digest) != 0)
-		return ward_fail(e, EBADMSG, "%s has the digest sha256:%s and %zu bytes, which is not what it is named", path, digest, out->len);
+		return ward_fail(
+			e, EBADMSG,
+			"%s has the digest sha256:%s and %zu bytes, which is not what it is named",
+			path, digest, out->len);
 	return 0;
 }
 
@@ -91,7 +97,8 @@ static void put(struct buf *out, const char *key, const char *value)
 
 int unpack_write_config(int target_fd, const struct image_wish *w, struct ward_err *e)
 {
-	auto_fd fd = openat(target_fd, UNPACK_CONFIG, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	auto_fd fd =
+		openat(target_fd, UNPACK_CONFIG, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	auto_buf out = { 0 };
 	int r;
 
@@ -104,17 +111,20 @@ int unpack_write_config(int target_fd, const struct image_wish *w, struct ward_e
 	put(&out, "user", w->user);
 	put(&out, "workdir", w->workdir);
 	r = fd < 0 ? -errno : out.failed ? -ENOMEM : io_write_all(fd, buf_text(&out), out.len);
-	return r < 0 ? ward_fail(e, -r, "cannot write the image's configuration: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot write the image's configuration: %s", strerror(-r))
+		     : 0;
 }
 
 /* -- layers */
 
-static int begin_tree(const struct unpack_job *job, struct unpacked *out, struct tree *t, int *ret_root, int *ret_owners, struct ward_err *e)
+static int begin_tree(const struct unpack_job *job, struct unpacked *out, struct tree *t,
+		      int *ret_root, int *ret_owners, struct ward_err *e)
 {
 	if (mkdirat(job->target_fd, UNPACK_ROOT, 0755) < 0)
 		return ward_fail_errno(e, "cannot make the directory of the image");
 	*ret_root = openat(job->target_fd, UNPACK_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	*ret_owners = openat(job->target_fd, UNPACK_OWNERS, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	*ret_owners = openat(job->target_fd, UNPACK_OWNERS,
+			     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (*ret_root < 0 || *ret_owners < 0)
 		return ward_fail_errno(e, "cannot make the directory of the image");
 	out->count = (struct tree_count){ 0 };
@@ -122,21 +132,26 @@ static int begin_tree(const struct unpack_job *job, struct unpacked *out, struct
 	return 0;
 }
 
-/* The layers of an image, from the oldest on; names are paths in dir_fd. blobs: what each must be, NULL: only its diff_id is known. */
-static int apply_layers(const struct unpack_job *job, int dir_fd, const struct strv *names, const struct descriptor *blobs,
-			const struct strv *diff_ids, struct unpacked *out, struct ward_err *e)
+/* The layers of an image, from the oldest on; names are paths in dir_fd. blobs: what each must be,
+ * NULL: only its diff_id is known. */
+static int apply_layers(const struct unpack_job *job, int dir_fd, const struct strv *names,
+			const struct descriptor *blobs, const struct strv *diff_ids,
+			struct unpacked *out, struct ward_err *e)
 {
 	auto_fd root = -1, owners = -1;
 	struct tree t = { .parent_fd = -1 };
 	int r;
 
 	if (names->len != diff_ids->len)
-		return ward_fail(e, EINVAL, "the image has %zu layers, its configuration names %zu", names->len, diff_ids->len);
+		return ward_fail(e, EINVAL, "the image has %zu layers, its configuration names %zu",
+				 names->len, diff_ids->len);
 	r = begin_tree(job, out, &t, &root, &owners, e);
 	for (size_t i = 0; i < names->len && r == 0; i++) {
 		char want[DIGEST_HEX], diff_id[DIGEST_HEX];
 		auto_fd fd = open_file(dir_fd, names->items[i], e);
-		struct layer_source s = { .fd = fd, .blob = blobs ? &blobs[i] : NULL, .diff_id = want };
+		struct layer_source s = { .fd = fd,
+					  .blob = blobs ? &blobs[i] : NULL,
+					  .diff_id = want };
 
 		r = fd < 0 ? fd : digest_read(diff_ids->items[i], want, e);
 		if (r == 0)
@@ -159,7 +174,8 @@ static void keep_name(struct unpacked *out, const char *name)
 
 /* -- an OCI layout */
 
-static int find_manifest(int dir_fd, const char *wanted, struct unpacked *out, struct descriptor *ret, struct ward_err *e)
+static int find_manifest(int dir_fd, const char *wanted, struct unpacked *out,
+			 struct descriptor *ret, struct ward_err *e)
 {
 	auto_buf bytes = { 0 };
 	bool nested = true;
@@ -169,19 +185,22 @@ static int find_manifest(int dir_fd, const char *wanted, struct unpacked *out, s
 		auto_free char *name = NULL;
 
 		if (depth == INDEX_DEPTH_MAX)
-			return ward_fail(e, ELOOP, "more than %d indexes in each other", INDEX_DEPTH_MAX);
+			return ward_fail(e, ELOOP, "more than %d indexes in each other",
+					 INDEX_DEPTH_MAX);
 		if (depth) {
 			buf_free(&bytes);
 			r = read_blob(dir_fd, ret, &bytes, e);
 		}
 		if (r == 0)
-			r = manifest_read_index((const uint8_t *)buf_text(&bytes), bytes.len, depth ? NULL : wanted, ret, &nested, &name, e);
+			r = manifest_read_index((const uint8_t *)buf_text(&bytes), bytes.len,
+						depth ? NULL : wanted, ret, &nested, &name, e);
 		keep_name(out, name);
 	}
 	return r;
 }
 
-static int unpack_layout(const struct unpack_job *job, int dir_fd, struct unpacked *out, struct ward_err *e)
+static int unpack_layout(const struct unpack_job *job, int dir_fd, struct unpacked *out,
+			 struct ward_err *e)
 {
 	struct image_wish wish = { 0 };
 	struct layers layers = { 0 };
@@ -193,11 +212,13 @@ static int unpack_layout(const struct unpack_job *job, int dir_fd, struct unpack
 	if (r == 0)
 		r = read_blob(dir_fd, &manifest, &manifest_bytes, e);
 	if (r == 0)
-		r = manifest_read((const uint8_t *)buf_text(&manifest_bytes), manifest_bytes.len, &layers, e);
+		r = manifest_read((const uint8_t *)buf_text(&manifest_bytes), manifest_bytes.len,
+				  &layers, e);
 	if (r == 0)
 		r = read_blob(dir_fd, &layers.config, &config, e);
 	if (r == 0)
-		r = manifest_read_config((const uint8_t *)buf_text(&config), config.len, &wish, &diff_ids, e);
+		r = manifest_read_config((const uint8_t *)buf_text(&config), config.len, &wish,
+					 &diff_ids, e);
 	for (size_t i = 0; i < layers.len && r == 0; i++) {
 		char path[96];
 
@@ -217,13 +238,15 @@ static int unpack_layout(const struct unpack_job *job, int dir_fd, struct unpack
 
 /* -- docker's archive */
 
-static int clean_names(const struct docker_image *image, struct strv *names, char config[ENTRY_PATH_MAX], struct ward_err *e)
+static int clean_names(const struct docker_image *image, struct strv *names,
+		       char config[ENTRY_PATH_MAX], struct ward_err *e)
 {
 	const char *wrong = entry_read_link(image->config, strlen(image->config), config);
 	char path[ENTRY_PATH_MAX];
 
 	for (size_t i = 0; i < image->layers.len && !wrong; i++) {
-		wrong = entry_read_link(image->layers.items[i], strlen(image->layers.items[i]), path);
+		wrong = entry_read_link(image->layers.items[i], strlen(image->layers.items[i]),
+					path);
 		if (!wrong)
 			strv_add(names, path);
 	}
@@ -232,7 +255,8 @@ static int clean_names(const struct docker_image *image, struct strv *names, cha
 	return names->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
-static int unpack_docker(const struct unpack_job *job, int dir_fd, const struct docker_image *image, struct unpacked *out, struct ward_err *e)
+static int unpack_docker(const struct unpack_job *job, int dir_fd, const struct docker_image *image,
+			 struct unpacked *out, struct ward_err *e)
 {
 	struct image_wish wish = { 0 };
 	auto_strv names = { 0 }, diff_ids = { 0 };
@@ -243,7 +267,8 @@ static int unpack_docker(const struct unpack_job *job, int dir_fd, const struct 
 	if (r == 0)
 		r = read_small(dir_fd, path, &config, e);
 	if (r == 0)
-		r = manifest_read_config((const uint8_t *)buf_text(&config), config.len, &wish, &diff_ids, e);
+		r = manifest_read_config((const uint8_t *)buf_text(&config), config.len, &wish,
+					 &diff_ids, e);
 	if (r == 0)
 		r = apply_layers(job, dir_fd, &names, NULL, &diff_ids, out, e);
 	if (r == 0)
@@ -258,20 +283,24 @@ static int unpack_docker(const struct unpack_job *job, int dir_fd, const struct 
 /* -- a tar archive: a root, or an image in which a root is */
 
 /* 1: what was unpacked is docker's archive of *ret. */
-static int is_docker(const struct unpack_job *job, int root_fd, struct docker_image *ret, struct ward_err *e)
+static int is_docker(const struct unpack_job *job, int root_fd, struct docker_image *ret,
+		     struct ward_err *e)
 {
 	auto_buf bytes = { 0 };
 	int r;
 
-	if (!has_file(root_fd, "manifest.json") || faccessat(root_fd, "bin", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (!has_file(root_fd, "manifest.json") ||
+	    faccessat(root_fd, "bin", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	r = read_small(root_fd, "manifest.json", &bytes, e);
 	if (r == 0)
-		r = manifest_read_docker((const uint8_t *)buf_text(&bytes), bytes.len, job->wanted, ret, e);
+		r = manifest_read_docker((const uint8_t *)buf_text(&bytes), bytes.len, job->wanted,
+					 ret, e);
 	return r < 0 ? r : 1;
 }
 
-static int unpack_inner(const struct unpack_job *job, const struct docker_image *image, struct unpacked *out, struct ward_err *e)
+static int unpack_inner(const struct unpack_job *job, const struct docker_image *image,
+			struct unpacked *out, struct ward_err *e)
 {
 	auto_fd outer = -1;
 	int r;
@@ -285,7 +314,9 @@ static int unpack_inner(const struct unpack_job *job, const struct docker_image 
 	if (r < 0)
 		return r;
 	r = tree_remove(job->target_fd, UNPACK_OUTER);
-	return r < 0 ? ward_fail(e, -r, "cannot remove the archive that was set aside: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot remove the archive that was set aside: %s",
+				 strerror(-r))
+		     : 0;
 }
 
 static int unpack_archive(const struct unpack_job *job, struct unpacked *out, struct ward_err *e)
@@ -316,7 +347,8 @@ static int unpack_archive(const struct unpack_job *job, struct unpacked *out, st
 }
 
 /* The same files that wish for something else are another image. */
-static int add_config_digest(const struct unpack_job *job, char digest[DIGEST_HEX], struct ward_err *e)
+static int add_config_digest(const struct unpack_job *job, char digest[DIGEST_HEX],
+			     struct ward_err *e)
 {
 	auto_buf bytes = { 0 };
 	int r;

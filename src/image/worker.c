@@ -1,6 +1,8 @@
 /*
- * The worker's parent. In: a job. Out: what the worker reports in memory that both share, once it has ended. The parent never looks at a byte of the image: it waits, shows
- * how far the work is, and checks that what the worker wrote is what it should look like. If the parent dies, so does the worker.
+ * The worker's parent. In: a job. Out: what the worker reports in memory that both share, once it
+ * has ended. The parent never looks at a byte of the image: it waits, shows how far the work is,
+ * and checks that what the worker wrote is what it should look like. If the parent dies, so does
+ * the worker.
  */
 #include <errno.h>
 #include <locale.h>
@@ -24,7 +26,7 @@ static void work(const struct unpack_job *job, struct unpacked *shared, pid_t pa
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	setlocale(LC_CTYPE, "C.UTF-8");	/* names in archives are UTF-8 */
+	setlocale(LC_CTYPE, "C.UTF-8"); /* names in archives are UTF-8 */
 	r = confine_worker(job, &e);
 	if (r == 0)
 		r = unpack_work(job, shared, &e);
@@ -42,7 +44,8 @@ static void end_texts(struct unpacked *u)
 	u->name[sizeof(u->name) - 1] = '\0';
 }
 
-static int wait_worker(const struct unpack_job *job, pid_t pid, struct unpacked *shared, struct ward_err *e)
+static int wait_worker(const struct unpack_job *job, pid_t pid, struct unpacked *shared,
+		       struct ward_err *e)
 {
 	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd p = { .fd = pid_fd, .events = POLLIN };
@@ -51,21 +54,24 @@ static int wait_worker(const struct unpack_job *job, pid_t pid, struct unpacked 
 	progress_begin(job->progress, 0);
 	while (pid_fd >= 0 && poll(&p, 1, LOOK_MS) == 0)
 		if (job->progress) {
-			job->progress->done = __atomic_load_n(&shared->count.entries, __ATOMIC_RELAXED);
+			job->progress->done =
+				__atomic_load_n(&shared->count.entries, __ATOMIC_RELAXED);
 			progress_look(job->progress, "unpacking, files");
 		}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	ward_fail(e, EIO, "the unpacking process ended unexpectedly (%s %d)", WIFSIGNALED(status) ? "signal" : "status",
+	ward_fail(e, EIO, "the unpacking process ended unexpectedly (%s %d)",
+		  WIFSIGNALED(status) ? "signal" : "status",
 		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	return ward_remedy(e, "the archive may be made to break it, or memory was short");
 }
 
 int unpack_run(const struct unpack_job *job, struct unpacked *ret, struct ward_err *e)
 {
-	struct unpacked *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct unpacked *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t parent = getpid(), pid;
 	int r;
 
@@ -75,7 +81,8 @@ int unpack_run(const struct unpack_job *job, struct unpacked *ret, struct ward_e
 	pid = fork();
 	if (pid == 0)
 		work(job, shared, parent);
-	r = pid < 0 ? ward_fail_errno(e, "cannot start the unpacking process") : wait_worker(job, pid, shared, e);
+	r = pid < 0 ? ward_fail_errno(e, "cannot start the unpacking process")
+		    : wait_worker(job, pid, shared, e);
 	*ret = *shared;
 	munmap(shared, sizeof(*shared));
 	end_texts(ret);
@@ -87,7 +94,8 @@ int unpack_run(const struct unpack_job *job, struct unpacked *ret, struct ward_e
 			e->code = EIO;
 		return -e->code;
 	}
-	if (strlen(ret->digest) != DIGEST_HEX - 1 || strspn(ret->digest, "0123456789abcdef") != DIGEST_HEX - 1)
+	if (strlen(ret->digest) != DIGEST_HEX - 1 ||
+	    strspn(ret->digest, "0123456789abcdef") != DIGEST_HEX - 1)
 		return ward_fail(e, EIO, "the unpacking process gave no digest");
 	return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * Looking into bodies (look.h). In: the rules that a body decides between, its bytes. Out: which rule allows it, or why none does. Runs in front.
+ * Looking into bodies (look.h). In: the rules that a body decides between, its bytes. Out: which
+ * rule allows it, or why none does. Runs in front.
  */
 #include "inspect/body_inspect.h"
 
@@ -13,18 +14,19 @@
 struct look {
 	unsigned n_looks;
 	struct http_look looks[HTTP_LOOKS];
-	struct gunzip *zip;		/* NULL: it comes as it is */
-	struct buf plain;		/* what it says; of a push that waits for its proof only the commands */
+	struct gunzip *zip; /* NULL: it comes as it is */
+	/* what it says; of a push that waits for its proof only the commands */
+	struct buf plain;
 	bool push, decided;
 	enum look_say say;
 	struct look_verdict verdict;
-	uint64_t taken;			/* bytes as they came */
+	uint64_t taken; /* bytes as they came */
 	struct git_push commands;
-	bool commanded;			/* all of them are there */
-	struct git_pack *pack;		/* NULL: nothing needs a proof */
-	unsigned refused;		/* the command that was; UINT_MAX: none in particular */
-	unsigned wanted[GIT_UPDATES_MAX];	/* commands that need a proof */
-	struct http_look waiting;	/* the rule that allows it once it is proven */
+	bool commanded;                   /* all of them are there */
+	struct git_pack *pack;            /* NULL: nothing needs a proof */
+	unsigned refused;                 /* the command that was; UINT_MAX: none in particular */
+	unsigned wanted[GIT_UPDATES_MAX]; /* commands that need a proof */
+	struct http_look waiting;         /* the rule that allows it once it is proven */
 };
 
 struct look *look_new(const struct http_verdict *v, const struct http_request *r)
@@ -38,7 +40,9 @@ struct look *look_new(const struct http_verdict *v, const struct http_request *r
 	memcpy(l->looks, v->looks, sizeof(l->looks));
 	l->push = v->looks[0].kind == LOOK_PUSH;
 	l->refused = UINT32_MAX;
-	l->verdict = (struct look_verdict){ REASON_DENIED, v->looks[0].rule, RULE_NONE, RULE_NONE, { .wrong = NULL } };
+	l->verdict = (struct look_verdict){
+		REASON_DENIED, v->looks[0].rule, RULE_NONE, RULE_NONE, { .wrong = NULL }
+	};
 	if (coding.s && !http_text_is(coding, "identity")) {
 		l->zip = gunzip_new();
 		if (!l->zip) {
@@ -100,7 +104,8 @@ static enum look_say pass(struct look *l, const struct http_look *by)
 /* The conditions of a rule; NULL: it is no longer in force. */
 static const char *conditions_of(const struct rules *rules, int32_t rule, size_t *ret_len)
 {
-	const struct rule *item = rule >= 0 && (uint32_t)rule < rules->n_items ? &rules->items[rule] : NULL;
+	const struct rule *item =
+		rule >= 0 && (uint32_t)rule < rules->n_items ? &rules->items[rule] : NULL;
 
 	if (!item || item->dead || item->waf || !item->http_len)
 		return NULL;
@@ -110,7 +115,8 @@ static const char *conditions_of(const struct rules *rules, int32_t rule, size_t
 
 /* -- GraphQL and JSON-RPC */
 
-static enum verdict_reason ask_body(const struct look *l, const struct http_look *by, const char *conditions, size_t len, struct asked *ret)
+static enum verdict_reason ask_body(const struct look *l, const struct http_look *by,
+				    const char *conditions, size_t len, struct asked *ret)
 {
 	const uint8_t *bytes = (const uint8_t *)buf_text(&l->plain);
 	size_t n = l->plain.len;
@@ -118,9 +124,11 @@ static enum verdict_reason ask_body(const struct look *l, const struct http_look
 
 	if (l->taken > by->request_limit)
 		return REASON_REQUEST_SIZE;
-	fits = by->kind == LOOK_GRAPHQL ? graphql_body_fits(conditions, len, bytes, n, ret) :
-	       by->kind == LOOK_RPC ? rpc_body_fits(conditions, len, bytes, n, ret) :
-	       by->kind == LOOK_GRAPHQL_TEXT && graphql_text_fits(conditions, len, (const char *)bytes, n, ret);
+	fits = by->kind == LOOK_GRAPHQL ? graphql_body_fits(conditions, len, bytes, n, ret)
+	       : by->kind == LOOK_RPC
+		       ? rpc_body_fits(conditions, len, bytes, n, ret)
+		       : by->kind == LOOK_GRAPHQL_TEXT &&
+				 graphql_text_fits(conditions, len, (const char *)bytes, n, ret);
 	if (fits)
 		return REASON_ALLOWED;
 	if (by->kind == LOOK_RPC)
@@ -159,19 +167,24 @@ static void ask_for(struct asked *a, const char *key, const char *text, size_t n
 	asked_add(a, text, n);
 }
 
-/* For the remedy: what git wanted to do with which ref. Of several in one push none: one rule has to allow them all. */
-static void ask_use(const struct look *l, struct asked *a, const char *use, const struct git_command *c)
+/* For the remedy: what git wanted to do with which ref. Of several in one push none: one rule has
+ * to allow them all. */
+static void ask_use(const struct look *l, struct asked *a, const char *use,
+		    const struct git_command *c)
 {
 	const char *ref = buf_text(&l->plain) + c->ref;
 
-	if (l->commands.count != 1 || c->ref_len > 160 || memchr(ref, ' ', c->ref_len) || memchr(ref, '\0', c->ref_len))
+	if (l->commands.count != 1 || c->ref_len > 160 || memchr(ref, ' ', c->ref_len) ||
+	    memchr(ref, '\0', c->ref_len))
 		snprintf(a->more, sizeof(a->more), "use=%s", use);
 	else
 		snprintf(a->more, sizeof(a->more), "use=%s ref=%.*s", use, (int)c->ref_len, ref);
 }
 
-/* One command: allowed, refused, or REASON_GIT_FORCE: it wants a proof, or the right to do without. */
-static enum verdict_reason ask_command(const struct look *l, const struct git_command *c, const char *conditions, size_t len, struct asked *ret)
+/* One command: allowed, refused, or REASON_GIT_FORCE: it wants a proof, or the right to do
+ * without. */
+static enum verdict_reason ask_command(const struct look *l, const struct git_command *c,
+				       const char *conditions, size_t len, struct asked *ret)
 {
 	const char *ref = buf_text(&l->plain) + c->ref, *need = c->delete ? "delete" : "push";
 
@@ -193,7 +206,8 @@ static enum verdict_reason ask_command(const struct look *l, const struct git_co
 }
 
 /* All commands, by one rule. REASON_GIT_FORCE: those in wanted[] (count) are to be proven. */
-static enum verdict_reason ask_commands(struct look *l, const char *conditions, size_t len, unsigned *ret_count, unsigned *ret_refused)
+static enum verdict_reason ask_commands(struct look *l, const char *conditions, size_t len,
+					unsigned *ret_count, unsigned *ret_refused)
 {
 	struct asked asked = { .wrong = NULL };
 
@@ -209,7 +223,8 @@ static enum verdict_reason ask_commands(struct look *l, const char *conditions, 
 		const struct git_command *c = &l->commands.commands[i];
 		enum verdict_reason reason = ask_command(l, c, conditions, len, &asked);
 		/* a tag that moves is no fast-forward, whatever it points to */
-		bool tag = c->ref_len > 10 && memcmp(buf_text(&l->plain) + c->ref, "refs/tags/", 10) == 0;
+		bool tag = c->ref_len > 10 &&
+			   memcmp(buf_text(&l->plain) + c->ref, "refs/tags/", 10) == 0;
 
 		if (reason == REASON_GIT_FORCE && !tag && *ret_count < GIT_UPDATES_MAX) {
 			l->wanted[(*ret_count)++] = i;
@@ -319,10 +334,12 @@ static enum look_say take_push(struct look *l, const struct rules *rules, bool e
 	size_t rest;
 
 	if (!l->commanded) {
-		int r = git_push_take(&l->commands, (const uint8_t *)buf_text(&l->plain), l->plain.len);
+		int r = git_push_take(&l->commands, (const uint8_t *)buf_text(&l->plain),
+				      l->plain.len);
 
 		if (r < 0 || (r == 0 && end)) {
-			l->verdict.asked.wrong = r < 0 ? l->commands.wrong : "the commands of the push are not whole";
+			l->verdict.asked.wrong = r < 0 ? l->commands.wrong
+						       : "the commands of the push are not whole";
 			return refuse(l, REASON_GIT_BAD);
 		}
 		if (r == 0)
@@ -334,13 +351,14 @@ static enum look_say take_push(struct look *l, const struct rules *rules, bool e
 	}
 	rest = l->commands.at;
 	say = take_pack(l, (const uint8_t *)buf_text(&l->plain) + rest, l->plain.len - rest, end);
-	l->plain.len = rest;	/* the pack has been read; the commands stay, for the answer */
+	l->plain.len = rest; /* the pack has been read; the commands stay, for the answer */
 	return say;
 }
 
 /* -- the bytes */
 
-enum look_say look_take(struct look *l, const struct rules *rules, const uint8_t *bytes, size_t n, bool end)
+enum look_say look_take(struct look *l, const struct rules *rules, const uint8_t *bytes, size_t n,
+			bool end)
 {
 	size_t most = l->push ? LOOK_PUSH_BYTES * 2 : LOOK_BYTES;
 
@@ -367,9 +385,12 @@ bool look_report(const struct look *l, const char *message, struct buf *out)
 	const char **whys = calloc(l->commands.count + 1, sizeof(*whys));
 
 	for (unsigned i = 0; whys && i < l->commands.count; i++)
-		whys[i] = i == l->refused || l->refused == UINT32_MAX ? verdict_reason_text(l->verdict.reason) : "another part of the push was refused";
+		whys[i] = i == l->refused || l->refused == UINT32_MAX
+				  ? verdict_reason_text(l->verdict.reason)
+				  : "another part of the push was refused";
 	if (whys)
-		git_push_report(&l->commands, (const uint8_t *)buf_text(&l->plain), whys, message, out);
+		git_push_report(&l->commands, (const uint8_t *)buf_text(&l->plain), whys, message,
+				out);
 	out->failed |= !whys;
 	free(whys);
 	return !out->failed;

@@ -1,15 +1,17 @@
 /*
- * One connection of a program whose requests are looked into. In: its bytes, and those of servers. Out: the same messages, written
- * anew; or an answer of our own that says what was refused, why, and which line would allow it. The states:
+ * One connection of a program whose requests are looked into. In: its bytes, and those of servers.
+ * Out: the same messages, written anew; or an answer of our own that says what was refused, why,
+ * and which line would allow it. The states:
  *
  *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
  *            HEAD -> WAF -> RELAY            where the rule has a firewall: exchange_waf.c
  *            HEAD -> LOOK -> RELAY           where the body decides: exchange_look.c
  *                    RELAY -> TUNNEL         a websocket, where the rule has that
  *   GREET -> H2                              HTTP/2 from here on: h2.c
- *            HEAD -> REPLY -> HEAD           refused; DRAIN where the rest of the request is of no interest
+ *            HEAD -> REPLY -> HEAD refused; DRAIN where the rest of the request is of no interest
  *
- * Each direction holds at most what one read gave: nothing more is read before it is written. Runs in front.
+ * Each direction holds at most what one read gave: nothing more is read before it is written. Runs
+ * in front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -43,8 +45,8 @@ enum tls_say exchange_read(struct front *f, struct exchange *ex, enum direction 
 
 	*ret_n = 0;
 	if (!may && !spent)
-		return TLS_READ;	/* it sleeps */
-	if (!may) {	/* what may still come is the end; a byte more is refused */
+		return TLS_READ; /* it sleeps */
+	if (!may) {              /* what may still come is the end; a byte more is refused */
 		say = wire_peek(from);
 		if (say != TLS_DONE)
 			return say;
@@ -103,8 +105,11 @@ void exchange_begin(struct front *f, struct flow *w)
 	front_told_flow(f, w, TOLD_OPENED);
 	answer_proxy(w);
 	if (w->verdict.mode == RULE_INSPECT) {
-		ex->wire.down = tls_down_new(i->tls, i->ca, ex->wire.fd, &w->want.host, w->held, w->held_len,
-					     rules_waf(f->rules, w->verdict.rule, w->want.port) ? TLS_ALPN_HTTP1 : server_known(i, &w->want.host, w->want.port));
+		ex->wire.down = tls_down_new(
+			i->tls, i->ca, ex->wire.fd, &w->want.host, w->held, w->held_len,
+			rules_waf(f->rules, w->verdict.rule, w->want.port)
+				? TLS_ALPN_HTTP1
+				: server_known(i, &w->want.host, w->want.port));
 		if (!ex->wire.down) {
 			flow_close(f, w, true);
 			return;
@@ -120,14 +125,18 @@ void exchange_begin(struct front *f, struct flow *w)
 /* What TLS with the program came to, where it came to nothing. */
 static void refuse_greeting(struct front *f, struct exchange *ex)
 {
-	static const uint8_t reasons[] = { [HELLO_NOT_TLS] = REASON_NOT_TLS, [HELLO_OLD] = REASON_TLS_OLD,
-					   [HELLO_LARGE] = REASON_TLS_LARGE, [HELLO_NO_NAME] = REASON_NO_SNI,
-					   [HELLO_OTHER_NAME] = REASON_WRONG_SNI, [HELLO_HIDDEN] = REASON_ECH };
+	static const uint8_t reasons[] = {
+		[HELLO_NOT_TLS] = REASON_NOT_TLS,      [HELLO_OLD] = REASON_TLS_OLD,
+		[HELLO_LARGE] = REASON_TLS_LARGE,      [HELLO_NO_NAME] = REASON_NO_SNI,
+		[HELLO_OTHER_NAME] = REASON_WRONG_SNI, [HELLO_HIDDEN] = REASON_ECH
+	};
 	enum hello_wrong wrong = tls_down_wrong(ex->wire.down);
 	struct flow *w = ex->flow;
 
 	if (wrong != HELLO_FINE || tls_down_is_distrusted(ex->wire.down)) {
-		verdict_refuse(&w->verdict, wrong != HELLO_FINE ? (enum verdict_reason)reasons[wrong] : REASON_PINNED);
+		verdict_refuse(&w->verdict, wrong != HELLO_FINE
+						    ? (enum verdict_reason)reasons[wrong]
+						    : REASON_PINNED);
 		front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
 	}
 	flow_close(f, w, wrong != HELLO_FINE);
@@ -147,13 +156,14 @@ static bool greet(struct front *f, struct exchange *ex)
 	struct flow *w = ex->flow;
 	enum tls_say say;
 
-	if (ex->server || ex->lost) {	/* the server was asked what it speaks */
+	if (ex->server || ex->lost) { /* the server was asked what it speaks */
 		if (ex->server && ex->server->state != SERVER_OPEN) {
-			if (w->has_ended[CLIENT])	/* it did not wait for the server */
+			if (w->has_ended[CLIENT]) /* it did not wait for the server */
 				flow_close(f, w, true);
 			return false;
 		}
-		tls_down_answer(ex->wire.down, ex->server ? (enum tls_alpn)ex->server->alpn : TLS_ALPN_HTTP1);
+		tls_down_answer(ex->wire.down,
+				ex->server ? (enum tls_alpn)ex->server->alpn : TLS_ALPN_HTTP1);
 	}
 	say = tls_down_handshake(ex->wire.down);
 	if (say == TLS_ASK) {
@@ -161,7 +171,8 @@ static bool greet(struct front *f, struct exchange *ex)
 			flow_close(f, w, true);
 			return false;
 		}
-		return ex->server->state == SERVER_OPEN;	/* one of the pool: nothing will tell of it */
+		/* one of the pool: nothing will tell of it */
+		return ex->server->state == SERVER_OPEN;
 	}
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;
@@ -205,15 +216,21 @@ static const struct {
 	{ REASON_UPSTREAM_HTTP, 502, "Bad Gateway" },
 	{ REASON_NOT_RECORDED, 502, "Bad Gateway" },
 	{ REASON_RECORDING, 507, "Insufficient Storage" },
-	{ REASON_ALLOWED, 403, "Forbidden" },	/* the rest */
+	{ REASON_ALLOWED, 403, "Forbidden" }, /* the rest */
 };
 
 /* What git shows to the person who called it. */
-static void write_text(const struct exchange *ex, enum verdict_reason reason, const char *remedy, struct buf *out)
+static void write_text(const struct exchange *ex, enum verdict_reason reason, const char *remedy,
+		       struct buf *out)
 {
-	buf_printf(out, "ward: %s: refused: %s", ex->what, *ex->why ? ex->why : verdict_reason_text(reason));
+	buf_printf(out, "ward: %s: refused: %s", ex->what,
+		   *ex->why ? ex->why : verdict_reason_text(reason));
 	if (*remedy)
-		buf_printf(out, "\nward: %s%s", strncmp(remedy, "network.", 8) == 0 ? "this line of the policy would allow it: " : "", remedy);
+		buf_printf(out, "\nward: %s%s",
+			   strncmp(remedy, "network.", 8) == 0
+				   ? "this line of the policy would allow it: "
+				   : "",
+			   remedy);
 }
 
 /* How a refusal is said. */
@@ -222,15 +239,18 @@ struct refusal {
 	const char *phrase, *type;
 };
 
-/* To git, in its own protocol where it has sent a push: else it would show nothing but a number. False: it is not git. */
-static bool write_git(const struct exchange *ex, enum verdict_reason reason, const char *remedy, struct buf *out, struct refusal *ret)
+/* To git, in its own protocol where it has sent a push: else it would show nothing but a number.
+ * False: it is not git. */
+static bool write_git(const struct exchange *ex, enum verdict_reason reason, const char *remedy,
+		      struct buf *out, struct refusal *ret)
 {
 	auto_buf text = { 0 };
 
 	if (!ex->git)
 		return false;
 	write_text(ex, reason, remedy, &text);
-	if (ex->look && look_is_push(ex->look) && look_verdict(ex->look)->reason == reason && look_report(ex->look, buf_text(&text), out)) {
+	if (ex->look && look_is_push(ex->look) && look_verdict(ex->look)->reason == reason &&
+	    look_report(ex->look, buf_text(&text), out)) {
 		*ret = (struct refusal){ 200, "OK", "application/x-git-receive-pack-result" };
 		return true;
 	}
@@ -241,7 +261,8 @@ static bool write_git(const struct exchange *ex, enum verdict_reason reason, con
 }
 
 /* The body of a refusal. */
-static void write_body(struct front *f, const struct exchange *ex, enum verdict_reason reason, struct buf *out, struct refusal *ret)
+static void write_body(struct front *f, const struct exchange *ex, enum verdict_reason reason,
+		       struct buf *out, struct refusal *ret)
 {
 	const struct flow *w = ex->flow;
 	auto_buf rule = { 0 }, remedy = { 0 };
@@ -274,21 +295,25 @@ static void write_body(struct front *f, const struct exchange *ex, enum verdict_
 }
 
 /* Tells it, and writes what the program is told. */
-static struct refusal say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body)
+static struct refusal say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason,
+				  struct buf *body)
 {
 	struct flow *w = ex->flow;
 	struct verdict before = w->verdict;
 	struct refusal said;
 
 	verdict_refuse(&w->verdict, reason);
-	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE && reason != REASON_UNRESOLVED)	/* told already */
+	/* told already */
+	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE &&
+	    reason != REASON_UNRESOLVED)
 		front_refused(f, &w->want, &w->verdict, ex->what, ex->more);
 	write_body(f, ex, reason, body, &said);
 	w->verdict = before;
 	return said;
 }
 
-unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body, const char **ret_type)
+unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason,
+			      struct buf *body, const char **ret_type)
 {
 	struct refusal said = say_refused(f, ex, reason, body);
 
@@ -305,15 +330,19 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	exchange_end_waf(ex);
 
-	if (ex->answered) {	/* the response has begun: all that is left is to break it off */
+	if (ex->answered) { /* the response has begun: all that is left is to break it off */
 		exchange_break(f, ex);
 		return;
 	}
 	/* what may follow a request that nobody understood is not understood either */
-	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE || ex->up_body.state != BODY_NONE)
+	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE ||
+	    ex->up_body.state != BODY_NONE)
 		ex->close = true;
-	buf_printf(&head, "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s", said.status, said.phrase,
-		   said.type, body.len, ex->close ? "Connection: close\r\n" : "");
+	buf_printf(&head,
+		   "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nX-Ward: refused\r\nContent-Length: "
+		   "%zu\r\n%s",
+		   said.status, said.phrase, said.type, body.len,
+		   ex->close ? "Connection: close\r\n" : "");
 	if (ex->retry_s)
 		buf_printf(&head, "Retry-After: %u\r\n", ex->retry_s);
 	buf_puts(&head, "\r\n");
@@ -360,7 +389,7 @@ static void begin_drain(struct front *f, struct exchange *ex)
 
 void exchange_next(struct front *f, struct exchange *ex)
 {
-	exchange_tell(f, ex);	/* one that was never answered */
+	exchange_tell(f, ex); /* one that was never answered */
 	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	record_end(&ex->record, NULL, false);
 	buf_free(&ex->head);
@@ -411,7 +440,7 @@ static bool tunnel(struct front *f, struct exchange *ex, enum direction d)
 {
 	struct queue *q = d == UP ? &ex->up : &ex->down;
 	struct wire *to = d == UP ? &ex->server->wire : &ex->wire;
-	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct flow *w = ex->flow; /* outlives ex in this round */
 	struct lane *l = &w->lanes[d];
 	enum tls_say say;
 	size_t n;
@@ -451,8 +480,9 @@ static bool run_tunnel(struct front *f, struct exchange *ex)
 	if (w->state == FLOW_INSPECT)
 		moved |= tunnel(f, ex, DOWN);
 	/* a websocket has no half: whoever has ended hears nothing more */
-	if (w->state == FLOW_INSPECT && (w->gone[CLIENT] || (w->lanes[UP].ended && !queue_size(&ex->up)) ||
-					 (w->lanes[DOWN].ended && !queue_size(&ex->down)))) {
+	if (w->state == FLOW_INSPECT &&
+	    (w->gone[CLIENT] || (w->lanes[UP].ended && !queue_size(&ex->up)) ||
+	     (w->lanes[DOWN].ended && !queue_size(&ex->down)))) {
 		flow_close(f, w, false);
 		return false;
 	}
@@ -467,7 +497,8 @@ static bool is_hung_up(const struct exchange *ex)
 	return ex->flow->gone[CLIENT] || (ex->flow->has_ended[CLIENT] && ex->wire.down);
 }
 
-/* All of the request has gone to the server: a program that hangs up behind its request has still made it. */
+/* All of the request has gone to the server: a program that hangs up behind its request has still
+ * made it. */
 static bool is_delivered(const struct exchange *ex)
 {
 	return ex->up_body.state == BODY_NONE && !queue_size(&ex->up) && ex->gone;
@@ -489,17 +520,20 @@ static bool run_relay(struct front *f, struct exchange *ex)
 		return w->state == FLOW_INSPECT;
 	}
 	moved = exchange_run_up(f, ex);
-	if (w->state == FLOW_INSPECT && ((is_hung_up(ex) && is_delivered(ex)) || (w->gone[CLIENT] && is_connecting(ex)))) {
+	if (w->state == FLOW_INSPECT &&
+	    ((is_hung_up(ex) && is_delivered(ex)) || (w->gone[CLIENT] && is_connecting(ex)))) {
 		exchange_break(f, ex);
 		return false;
 	}
 	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && ex->server)
 		moved |= exchange_run_down(f, ex);
-	/* in the clear it may only have nothing more to say: as long as an answer comes, it gets it. A server that is slow to connect is waited
-	 * for no longer than for an answer. */
+	/* in the clear it may only have nothing more to say: as long as an answer comes, it gets
+	 * it. A server that is slow to connect is waited for no longer than for an answer. */
 	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && w->has_ended[CLIENT] &&
 	    (moved || w->timed == FLOW_WAIT_NONE))
-		flow_time_out(f, w, is_delivered(ex) || is_connecting(ex) ? FLOW_WAIT_GONE : FLOW_WAIT_HALF);
+		flow_time_out(f, w,
+			      is_delivered(ex) || is_connecting(ex) ? FLOW_WAIT_GONE
+								    : FLOW_WAIT_HALF);
 	return moved;
 }
 
@@ -534,7 +568,7 @@ void exchange_closed(struct front *f, struct flow *w)
 {
 	struct exchange *ex = w->inspect;
 
-	exchange_tell(f, ex);	/* its answer broke off, or never came */
+	exchange_tell(f, ex); /* its answer broke off, or never came */
 	h2_free(ex->h2);
 	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	record_end(&ex->record, NULL, false);

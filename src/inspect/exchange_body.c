@@ -1,6 +1,8 @@
 /*
- * Requests of HTTP/1 whose body decides. In: a head that is allowed if its body is, the program's bytes. Out: a request that goes on as any other, with all that was held; or a refusal, and the
- * server has heard nothing. A push that is refused is read to its end first (as far as that is not too far): git reads no answer before. Runs in front.
+ * Requests of HTTP/1 whose body decides. In: a head that is allowed if its body is, the program's
+ * bytes. Out: a request that goes on as any other, with all that was held; or a refusal, and the
+ * server has heard nothing. A push that is refused is read to its end first (as far as that is not
+ * too far): git reads no answer before. Runs in front.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +38,8 @@ bool exchange_pace_look(struct front *f, struct exchange *ex, const struct look 
 
 	if (rule == look_first_rule(l))
 		return true;
-	if (budget_fit(&f->budget, f->rules) == 0 && budget_pace_rule(&f->budget, f->rules, rule, io_now_ms(), &wait_ms))
+	if (budget_fit(&f->budget, f->rules) == 0 &&
+	    budget_pace_rule(&f->budget, f->rules, rule, io_now_ms(), &wait_ms))
 		return true;
 	ex->retry_s = (uint32_t)((wait_ms + 999) / 1000);
 	return false;
@@ -60,7 +63,8 @@ void exchange_end_look(struct front *f, struct exchange *ex)
 	ex->look_say = LOOK_MORE;
 }
 
-void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v, const struct http_request *r)
+void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v,
+			 const struct http_request *r)
 {
 	ex->look = look_new(v, r);
 	ex->look_say = LOOK_MORE;
@@ -111,7 +115,8 @@ bool exchange_looked(struct front *f, struct exchange *ex)
 		return false;
 	}
 	v = look_verdict(ex->look);
-	if (ex->look_say == LOOK_REFUSE && look_is_push(ex->look) && !end && ex->up_bytes < SWALLOW_BYTES) {
+	if (ex->look_say == LOOK_REFUSE && look_is_push(ex->look) && !end &&
+	    ex->up_bytes < SWALLOW_BYTES) {
 		queue_free(&ex->up);
 		flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
 		return true;
@@ -128,7 +133,7 @@ bool exchange_looked(struct front *f, struct exchange *ex)
 
 bool exchange_run_look(struct front *f, struct exchange *ex)
 {
-	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct flow *w = ex->flow; /* outlives ex in this round */
 	enum tls_say say;
 	size_t n;
 	bool moved;

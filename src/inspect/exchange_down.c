@@ -1,8 +1,9 @@
 /*
- * Responses of servers to requests that passed. In: the server's bytes, plain. Out: the response for the program, its head written
- * anew and its body framed by us, as it comes. A server that goes away before it has answered is asked again over another
- * connection where that cannot do the same thing twice; one that goes away in the middle breaks the program's connection, so that
- * nobody takes half for the whole. Runs in front.
+ * Responses of servers to requests that passed. In: the server's bytes, plain. Out: the response
+ * for the program, its head written anew and its body framed by us, as it comes. A server that goes
+ * away before it has answered is asked again over another connection where that cannot do the same
+ * thing twice; one that goes away in the middle breaks the program's connection, so that nobody
+ * takes half for the whole. Runs in front.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +17,13 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 	bool used = ex->server && ex->server->used;
 	enum verdict_reason lost = (enum verdict_reason)ex->lost;
 
-	if (!ex->answered && (how == TLS_END || how == TLS_CUT || how == TLS_FAILED) && used && !ex->sent && !ex->up_bytes) {
+	if (!ex->answered && (how == TLS_END || how == TLS_CUT || how == TLS_FAILED) && used &&
+	    !ex->sent && !ex->up_bytes) {
 		server_put(f, ex, false);
 		if (!exchange_again(f, ex))
 			exchange_break(f, ex);
 		else
-			flow_mark_ready(f, ex->flow);	/* one of the pool says nothing by itself */
+			flow_mark_ready(f, ex->flow); /* one of the pool says nothing by itself */
 		return;
 	}
 	server_put(f, ex, false);
@@ -30,7 +32,8 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 		return;
 	}
 	if (!*ex->why && !lost)
-		snprintf(ex->why, sizeof(ex->why), "the server closed the connection without an answer");
+		snprintf(ex->why, sizeof(ex->why),
+			 "the server closed the connection without an answer");
 	exchange_refuse(f, ex, lost ? lost : REASON_UNREACHABLE);
 }
 
@@ -39,7 +42,8 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 void exchange_tell(struct front *f, struct exchange *ex)
 {
 	if (ex->status || ex->untold)
-		front_told_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status, ex->up_bytes, ex->down_bytes);
+		front_told_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status,
+				ex->up_bytes, ex->down_bytes);
 	ex->status = 0;
 	ex->untold = false;
 }
@@ -50,8 +54,10 @@ static void finish(struct front *f, struct exchange *ex)
 
 	exchange_tell(f, ex);
 	if (!whole)
-		ex->close = true;	/* the server did not want the rest of the request */
-	server_put(f, ex, whole && ex->server && !ex->server->flow->lanes[DOWN].ended && !queue_size(&ex->answer));
+		ex->close = true; /* the server did not want the rest of the request */
+	server_put(f, ex,
+		   whole && ex->server && !ex->server->flow->lanes[DOWN].ended &&
+			   !queue_size(&ex->answer));
 	record_end(&ex->record, NULL, true);
 	ex->up_body = ex->down_body = (struct http_body){ 0 };
 	queue_free(&ex->up);
@@ -71,7 +77,8 @@ void exchange_not_recorded(struct exchange *ex, const struct http_fields *f)
 {
 	struct http_text why = http_field_get(f, REPLAY_WHY);
 
-	snprintf(ex->why, sizeof(ex->why), "%.*s", (int)(why.n < sizeof(ex->why) ? why.n : sizeof(ex->why) - 1), why.s);
+	snprintf(ex->why, sizeof(ex->why), "%.*s",
+		 (int)(why.n < sizeof(ex->why) ? why.n : sizeof(ex->why) - 1), why.s);
 	ex->lost = REASON_NOT_RECORDED;
 }
 
@@ -104,12 +111,14 @@ static bool count_answer(struct front *f, struct exchange *ex, struct http_respo
 {
 	const char *note = meter_note(f, ex->meter);
 
-	if (!meter_answer(f, ex, ex->meter, r->status, http_field_get(&r->fields, "content-type"), http_field_get(&r->fields, "content-encoding"))) {
+	if (!meter_answer(f, ex, ex->meter, r->status, http_field_get(&r->fields, "content-type"),
+			  http_field_get(&r->fields, "content-encoding"))) {
 		ex->cut = true;
 		return false;
 	}
 	if (note && r->fields.count < HTTP_FIELDS_MAX)
-		r->fields.items[r->fields.count++] = (struct http_field){ { "X-Ward-Budget", 13 }, { note, strlen(note) } };
+		r->fields.items[r->fields.count++] =
+			(struct http_field){ { "X-Ward-Budget", 13 }, { note, strlen(note) } };
 	return true;
 }
 
@@ -121,7 +130,8 @@ static bool begin_answer(struct front *f, struct exchange *ex, struct http_respo
 		exchange_not_recorded(ex, &r->fields);
 		return false;
 	}
-	if ((r->status == 101 && !ex->websocket) || (r->status >= 200 && ex->meter && !count_answer(f, ex, r)))
+	if ((r->status == 101 && !ex->websocket) ||
+	    (r->status >= 200 && ex->meter && !count_answer(f, ex, r)))
 		return false;
 	if (r->status >= 200 || r->status == 101) {
 		ex->answered = true;
@@ -131,7 +141,7 @@ static bool begin_answer(struct front *f, struct exchange *ex, struct http_respo
 		record_answer(ex->record, r->status, &r->fields);
 		frame(ex, r);
 		if (r->close || ex->down_body.state == BODY_CLOSE)
-			ex->server->flow->lanes[DOWN].ended = true;	/* not again */
+			ex->server->flow->lanes[DOWN].ended = true; /* not again */
 	}
 	if (r->status >= 200 || !ex->old)
 		http_response_write(r, ex->down_chunked, ex->close && r->status >= 200, &head);
@@ -175,7 +185,8 @@ static void put_trailers(struct exchange *ex)
 	bool some = ex->down_chunked && queue_size(&ex->answer);
 	struct http_fields *f = some ? calloc(1, sizeof(*f)) : NULL;
 
-	if (f && http_trailers_read((const uint8_t *)ex->answer.data + ex->answer.at, queue_size(&ex->answer), f)) {
+	if (f && http_trailers_read((const uint8_t *)ex->answer.data + ex->answer.at,
+				    queue_size(&ex->answer), f)) {
 		record_end(&ex->record, f, true);
 		queue_add(&ex->down, "0\r\n", 3);
 		for (unsigned i = 0; i < f->count; i++) {
@@ -200,8 +211,10 @@ static size_t take_body(struct front *f, struct exchange *ex, const uint8_t *byt
 	size_t used = 0;
 
 	while (used < n && b->state != BODY_NONE && b->state != BODY_BAD) {
-		bool data = b->state == BODY_LENGTH || b->state == BODY_DATA || b->state == BODY_CLOSE;
-		size_t left = b->state == BODY_CLOSE || n - used < b->left ? n - used : (size_t)b->left;
+		bool data =
+			b->state == BODY_LENGTH || b->state == BODY_DATA || b->state == BODY_CLOSE;
+		size_t left =
+			b->state == BODY_CLOSE || n - used < b->left ? n - used : (size_t)b->left;
 		uint8_t before = b->state;
 
 		if (data)
@@ -227,7 +240,8 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 
 		queue_add(&ex->answer, bytes, n);
 		while (!ex->answered && queue_size(&ex->answer)) {
-			k = http_response_read((const uint8_t *)ex->answer.data + ex->answer.at, queue_size(&ex->answer), r);
+			k = http_response_read((const uint8_t *)ex->answer.data + ex->answer.at,
+					       queue_size(&ex->answer), r);
 			if (k <= 0)
 				return k == 0;
 			if (!begin_answer(f, ex, r))
@@ -235,7 +249,8 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 			ex->answer.at += r->len;
 		}
 		if (ex->state == EXCHANGE_TUNNEL) {
-			queue_add(&ex->down, ex->answer.data + ex->answer.at, queue_size(&ex->answer));
+			queue_add(&ex->down, ex->answer.data + ex->answer.at,
+				  queue_size(&ex->answer));
 			queue_free(&ex->answer);
 			return true;
 		}
@@ -244,10 +259,12 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 			size_t used;
 
 			ex->answer = (struct queue){ 0 };
-			used = take_body(f, ex, (const uint8_t *)rest.data + rest.at, queue_size(&rest));
+			used = take_body(f, ex, (const uint8_t *)rest.data + rest.at,
+					 queue_size(&rest));
 			rest.at += used;
 			if (queue_size(&rest))
-				ex->server->flow->lanes[DOWN].ended = true;	/* more than was asked for: not again */
+				/* more than was asked for: not again */
+				ex->server->flow->lanes[DOWN].ended = true;
 			queue_free(&rest);
 		}
 		return ex->down_body.state != BODY_BAD;
@@ -257,7 +274,8 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 	return ex->down_body.state != BODY_BAD;
 }
 
-/* The budget is spent in the middle of an answer: a program that reads events is told so, any other sees the connection break. */
+/* The budget is spent in the middle of an answer: a program that reads events is told so, any other
+ * sees the connection break. */
 static void cut_short(struct front *f, struct exchange *ex)
 {
 	auto_buf words = { 0 }, body = { 0 };
@@ -270,7 +288,7 @@ static void cut_short(struct front *f, struct exchange *ex)
 	ex->why[0] = '\0';
 	add_data(f, ex, (const uint8_t *)words.data, words.len);
 	ex->down_body = (struct http_body){ 0 };
-	ex->server->flow->lanes[DOWN].ended = true;	/* not again */
+	ex->server->flow->lanes[DOWN].ended = true; /* not again */
 	end_body(ex);
 }
 
@@ -283,7 +301,10 @@ static bool read_server(struct front *f, struct exchange *ex)
 		return false;
 	if (say == TLS_DONE) {
 		if (!understand(f, ex, f->scratch, n)) {
-			exchange_refuse(f, ex, ex->cut ? REASON_SPENT : ex->lost ? (enum verdict_reason)ex->lost : REASON_UPSTREAM_HTTP);
+			exchange_refuse(f, ex,
+					ex->cut    ? REASON_SPENT
+					: ex->lost ? (enum verdict_reason)ex->lost
+						   : REASON_UPSTREAM_HTTP);
 			return false;
 		}
 		if (ex->answered && ex->down_bytes > ex->response_limit) {
@@ -308,7 +329,7 @@ static bool read_server(struct front *f, struct exchange *ex)
 
 bool exchange_run_down(struct front *f, struct exchange *ex)
 {
-	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct flow *w = ex->flow; /* outlives ex in this round */
 	enum tls_say say;
 	size_t n;
 

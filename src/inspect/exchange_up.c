@@ -1,7 +1,8 @@
 /*
- * Requests of a program whose connection is looked into. In: its bytes, plain. Out: a head that was decided about and written anew,
- * and a body whose framing is ours. A head is held until it is whole. A body in chunks is held, too, until it is whole, large, or
- * the program pauses: so a request that turns out to be malformed has told the server nothing. Runs in front.
+ * Requests of a program whose connection is looked into. In: its bytes, plain. Out: a head that was
+ * decided about and written anew, and a body whose framing is ours. A head is held until it is
+ * whole. A body in chunks is held, too, until it is whole, large, or the program pauses: so a
+ * request that turns out to be malformed has told the server nothing. Runs in front.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 /* -- heads */
 
 static const uint8_t wrong_reasons[] = {
-	[HTTP_FINE] = REASON_ALLOWED,	  [HTTP_NOT] = REASON_NOT_HTTP,		  [HTTP_BAD] = REASON_HTTP_BAD,
-	[HTTP_LARGE] = REASON_HTTP_LARGE, [HTTP_OTHER_HOST] = REASON_WRONG_HOST, [HTTP_TUNNEL] = REASON_HTTP_TUNNEL,
+	[HTTP_FINE] = REASON_ALLOWED,          [HTTP_NOT] = REASON_NOT_HTTP,
+	[HTTP_BAD] = REASON_HTTP_BAD,          [HTTP_LARGE] = REASON_HTTP_LARGE,
+	[HTTP_OTHER_HOST] = REASON_WRONG_HOST, [HTTP_TUNNEL] = REASON_HTTP_TUNNEL,
 };
 
 void exchange_describe(char *out, size_t size, const struct http_request *r, struct http_text path)
@@ -26,7 +28,9 @@ void exchange_describe(char *out, size_t size, const struct http_request *r, str
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		for (size_t k = 0; k < parts[i].n && at + 1 < size; k++)
-			out[at++] = (char)(parts[i].s[k] < ' ' || parts[i].s[k] > '~' ? '?' : parts[i].s[k]);
+			out[at++] =
+				(char)(parts[i].s[k] < ' ' || parts[i].s[k] > '~' ? '?'
+										  : parts[i].s[k]);
 	out[at] = '\0';
 	if (at < r->method.n + 1 + path.n && at >= cut)
 		memcpy(out + at - cut, EXCHANGE_CUT, cut);
@@ -42,7 +46,8 @@ static bool has_word(struct http_text list, const char *word)
 	return false;
 }
 
-enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const struct http_request *r, struct http_verdict *ret)
+enum verdict_reason exchange_judge(struct front *f, struct exchange *ex,
+				   const struct http_request *r, struct http_verdict *ret)
 {
 	struct flow *w = ex->flow;
 	struct verdict now;
@@ -58,12 +63,14 @@ enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const s
 	ex->git = look_is_git(r);
 	memcpy(ex->more, ret->asked.more, sizeof(ex->more));
 	if (ret->reason != REASON_ALLOWED)
-		exchange_explain(ex->why, sizeof(ex->why), (enum verdict_reason)ret->reason, &ret->asked);
+		exchange_explain(ex->why, sizeof(ex->why), (enum verdict_reason)ret->reason,
+				 &ret->asked);
 	return (enum verdict_reason)ret->reason;
 }
 
 /* What may be forwarded, or the reason why not. */
-static enum verdict_reason judge(struct front *f, struct exchange *ex, const struct http_head *head, struct http_verdict *ret)
+static enum verdict_reason judge(struct front *f, struct exchange *ex, const struct http_head *head,
+				 struct http_verdict *ret)
 {
 	struct inspector *i = inspector_of(f);
 	struct flow *w = ex->flow;
@@ -93,16 +100,18 @@ bool exchange_drop_expect(struct http_request *r)
 	return found && r->body;
 }
 
-bool exchange_must_continue(const struct front *f, const struct exchange *ex, struct http_request *r,
-			    const struct http_verdict *v)
+bool exchange_must_continue(const struct front *f, const struct exchange *ex,
+			    struct http_request *r, const struct http_verdict *v)
 {
 	bool waf = v->rule >= 0 && f->rules->items[v->rule].waf != POLICY_WAF_OFF;
 
-	return (v->n_looks || waf || server_is_for_keys(f, &ex->flow->want.host)) && exchange_drop_expect(r);
+	return (v->n_looks || waf || server_is_for_keys(f, &ex->flow->want.host)) &&
+	       exchange_drop_expect(r);
 }
 
 /* What is kept of the request while it is under way. */
-static void note(struct exchange *ex, const struct http_head *head, const struct http_request *r, const struct http_verdict *v)
+static void note(struct exchange *ex, const struct http_head *head, const struct http_request *r,
+		 const struct http_verdict *v)
 {
 	ex->old = head->minor == 0;
 	ex->is_head = head->head;
@@ -136,7 +145,8 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 		reason = meter_request(f, ex, &i->request, &v, &ex->meter);
 	if (reason == REASON_ALLOWED || i->request.method.s)
 		note(ex, head, &i->request, &v);
-	if (reason == REASON_ALLOWED && !record_begin(f, &w->want, tls, 1, &i->request, v.path, &ex->record))
+	if (reason == REASON_ALLOWED &&
+	    !record_begin(f, &w->want, tls, 1, &i->request, v.path, &ex->record))
 		reason = REASON_RECORDING;
 	if (reason == REASON_ALLOWED && !head->chunked && !head->length)
 		record_sent_all(ex->record);
@@ -145,7 +155,8 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 	if (reason == REASON_ALLOWED && exchange_must_continue(f, ex, &i->request, &v) && !ex->old)
 		queue_add(&ex->down, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	if (reason == REASON_ALLOWED)
-		http_request_write(&i->request, &w->want.host, w->want.port, tls ? 443 : 80, v.path, &ex->head);
+		http_request_write(&i->request, &w->want.host, w->want.port, tls ? 443 : 80, v.path,
+				   &ex->head);
 	ex->in.at += head->len;
 	ex->scanned = 0;
 	if (reason != REASON_ALLOWED) {
@@ -157,13 +168,14 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 		return;
 	}
 	if (has_word(http_field_get(&i->request.fields, "expect"), "100-continue"))
-		ex->held = false;	/* the program waits for the server's word */
+		ex->held = false; /* the program waits for the server's word */
 	queue_add(&ex->up, ex->head.data, ex->head.len);
 	if (!ex->head.failed && !ex->up.failed && exchange_begin_waf(f, ex, &i->request, &v))
 		return;
 	ex->state = EXCHANGE_RELAY;
 	flow_untime(f, w);
-	if (ex->head.failed || ex->up.failed || ex->down.failed || (!ex->server && !server_get(f, ex, tls, TLS_ALPN_HTTP1)))
+	if (ex->head.failed || ex->up.failed || ex->down.failed ||
+	    (!ex->server && !server_get(f, ex, tls, TLS_ALPN_HTTP1)))
 		exchange_break(f, ex);
 }
 
@@ -172,20 +184,22 @@ bool exchange_again(struct front *f, struct exchange *ex)
 	queue_free(&ex->up);
 	queue_free(&ex->answer);
 	queue_add(&ex->up, ex->head.data, ex->head.len);
-	return !ex->up.failed && server_get(f, ex, ex->flow->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1);
+	return !ex->up.failed &&
+	       server_get(f, ex, ex->flow->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1);
 }
 
 bool exchange_run_head(struct front *f, struct exchange *ex)
 {
 	struct http_head head;
 	enum http_wrong wrong = HTTP_FINE;
-	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct flow *w = ex->flow; /* outlives ex in this round */
 	enum tls_say say;
 	size_t n = 0;
 	int r = 0;
 
 	if (queue_size(&ex->in)) {
-		r = http1_head((const uint8_t *)ex->in.data + ex->in.at, queue_size(&ex->in), &ex->scanned, &head, &wrong);
+		r = http1_head((const uint8_t *)ex->in.data + ex->in.at, queue_size(&ex->in),
+			       &ex->scanned, &head, &wrong);
 		if (r && ex->flow->timed == FLOW_WAIT_HALF)
 			flow_untime(f, ex->flow);
 	}
@@ -224,7 +238,7 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 
 	if (ex->look) {
 		ex->look_say = (uint8_t)look_take(ex->look, f->rules, bytes, n, false);
-		if (ex->look_say == LOOK_REFUSE) {	/* nobody wants it */
+		if (ex->look_say == LOOK_REFUSE) { /* nobody wants it */
 			ex->up_bytes += n;
 			return;
 		}
@@ -261,7 +275,7 @@ static size_t take_body(struct front *f, struct exchange *ex, const uint8_t *byt
 
 bool exchange_read_body(struct front *f, struct exchange *ex)
 {
-	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct flow *w = ex->flow; /* outlives ex in this round */
 	bool before = queue_size(&ex->in) > 0;
 	const uint8_t *bytes = before ? (const uint8_t *)ex->in.data + ex->in.at : f->scratch;
 	enum tls_say say = TLS_DONE;
@@ -279,7 +293,7 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 			ex->held = false;
 		return pauses;
 	}
-	if (say != TLS_DONE) {	/* it was never complete */
+	if (say != TLS_DONE) { /* it was never complete */
 		exchange_break(f, ex);
 		return false;
 	}
@@ -308,12 +322,13 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 
 bool exchange_run_up(struct front *f, struct exchange *ex)
 {
-	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct flow *w = ex->flow; /* outlives ex in this round */
 	bool moved = false;
 	enum tls_say say;
 	size_t n = 0;
 
-	if (ex->up_body.state == BODY_NONE || (!ex->up_chunked && !ex->meter) || queue_size(&ex->up) > HOLD_BYTES)
+	if (ex->up_body.state == BODY_NONE || (!ex->up_chunked && !ex->meter) ||
+	    queue_size(&ex->up) > HOLD_BYTES)
 		ex->held = false;
 	if (!ex->held && ex->server->state == SERVER_OPEN) {
 		say = exchange_flush(f, ex, &n);

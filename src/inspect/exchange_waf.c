@@ -1,8 +1,10 @@
 /*
- * Requests under rules with waf. In: a request that the rules allow. Out: the same, when ward-waf has looked at its head and its whole body; a
- * refusal where it denies and the rule says block. Until then nothing of it has gone to the server, and its body is held here, so it is
- * bounded. Whatever goes wrong (no answer, a body too large, ward-waf dead) refuses under block and passes under detect, which promises to
- * stop nothing. Connections of such a host speak HTTP/1. Runs in front.
+ * Requests under rules with waf. In: a request that the rules allow. Out: the same, when ward-waf
+ * has looked at its head and its whole body; a refusal where it denies and the rule says block.
+ * Until then nothing of it has gone to the server, and its body is held here, so it is bounded.
+ * Whatever goes wrong (no answer, a body too large, ward-waf dead) refuses under block and passes
+ * under detect, which promises to stop nothing. Connections of such a host speak HTTP/1. Runs in
+ * front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +16,12 @@
 #include "inspect/inspect.h"
 #include "policy/policy_rule.h"
 
-#define OUT_MAX (8u * 1024 * 1024)	/* bytes that may wait for ward-waf */
+#define OUT_MAX (8u * 1024 * 1024) /* bytes that may wait for ward-waf */
 
 enum waf_state { WAF_READING, WAF_ASKED, WAF_ANSWERED };
 
 struct waf_hold {
-	uint8_t state;			/* enum waf_state */
+	uint8_t state; /* enum waf_state */
 	bool block;
 	struct waf_ask ask;
 	struct buf text, body;
@@ -31,10 +33,12 @@ struct waf_hold {
 int waf_open(struct front *f, struct ward_err *e)
 {
 	struct waf_link *link = &inspector_of(f)->waf;
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = EVENT_WAF };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET,
+				     .data.u64 = EVENT_WAF };
 
 	link->wire.fd = f->waf_fd;
-	if (f->waf_fd >= 0 && (fcntl(f->waf_fd, F_SETFL, O_NONBLOCK) < 0 || epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->waf_fd, &event) < 0))
+	if (f->waf_fd >= 0 && (fcntl(f->waf_fd, F_SETFL, O_NONBLOCK) < 0 ||
+			       epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->waf_fd, &event) < 0))
 		return ward_fail_errno(e, "cannot talk to ward-waf");
 	return 0;
 }
@@ -47,7 +51,8 @@ static void lose(struct front *f, struct waf_link *link)
 	queue_free(&link->out);
 	for (uint32_t i = 0; i < f->flow_max; i++) {
 		struct flow *w = f->flows[i];
-		struct exchange *ex = w && w->state == FLOW_INSPECT && !w->server ? w->inspect : NULL;
+		struct exchange *ex =
+			w && w->state == FLOW_INSPECT && !w->server ? w->inspect : NULL;
 
 		if (ex && ex->waf)
 			flow_mark_ready(f, w);
@@ -57,10 +62,12 @@ static void lose(struct front *f, struct waf_link *link)
 static void take_answer(struct front *f, const struct waf_said *said)
 {
 	struct flow *w = (said->id & 0xffff) < f->flow_max ? f->flows[said->id & 0xffff] : NULL;
-	struct exchange *ex = w && w->id == said->id && w->state == FLOW_INSPECT && !w->server ? w->inspect : NULL;
+	struct exchange *ex = w && w->id == said->id && w->state == FLOW_INSPECT && !w->server
+				      ? w->inspect
+				      : NULL;
 
 	if (!ex || !ex->waf || ex->waf->state != WAF_ASKED)
-		return;		/* the program has not waited */
+		return; /* the program has not waited */
 	ex->waf->said = *said;
 	ex->waf->state = WAF_ANSWERED;
 	flow_mark_ready(f, w);
@@ -73,7 +80,8 @@ void waf_hear(struct front *f)
 	size_t n;
 
 	while (link->wire.fd >= 0 && say == TLS_DONE) {
-		say = wire_read(&link->wire, (uint8_t *)&link->said + link->got, sizeof(link->said) - link->got, &n);
+		say = wire_read(&link->wire, (uint8_t *)&link->said + link->got,
+				sizeof(link->said) - link->got, &n);
 		link->got += n;
 		if (link->got < sizeof(link->said))
 			continue;
@@ -97,7 +105,8 @@ static void put(struct buf *out, struct http_text t)
 	buf_add(out, "", 1);
 }
 
-bool exchange_begin_waf(struct front *f, struct exchange *ex, const struct http_request *r, const struct http_verdict *v)
+bool exchange_begin_waf(struct front *f, struct exchange *ex, const struct http_request *r,
+			const struct http_verdict *v)
 {
 	const struct rule *rule = v->rule >= 0 ? &f->rules->items[v->rule] : NULL;
 	struct waf_hold *h;
@@ -122,7 +131,10 @@ bool exchange_begin_waf(struct front *f, struct exchange *ex, const struct http_
 		put(&h->text, r->fields.items[i].name);
 		put(&h->text, r->fields.items[i].value);
 	}
-	h->ask = (struct waf_ask){ .magic = WAF_MAGIC, .fields = r->fields.count, .text_bytes = (uint32_t)h->text.len, .id = ex->flow->id };
+	h->ask = (struct waf_ask){ .magic = WAF_MAGIC,
+				   .fields = r->fields.count,
+				   .text_bytes = (uint32_t)h->text.len,
+				   .id = ex->flow->id };
 	ex->state = EXCHANGE_WAF;
 	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
 	return true;
@@ -151,7 +163,8 @@ static bool ask(struct front *f, struct waf_hold *h)
 	struct waf_link *link = &inspector_of(f)->waf;
 
 	h->ask.body_bytes = (uint32_t)h->body.len;
-	if (link->wire.fd < 0 || h->text.failed || h->body.failed || !waf_ask_is_sound(&h->ask) || !waf_text_is_sound(&h->ask, (const uint8_t *)h->text.data) ||
+	if (link->wire.fd < 0 || h->text.failed || h->body.failed || !waf_ask_is_sound(&h->ask) ||
+	    !waf_text_is_sound(&h->ask, (const uint8_t *)h->text.data) ||
 	    queue_size(&link->out) + h->text.len + h->body.len > OUT_MAX)
 		return false;
 	queue_add(&link->out, &h->ask, sizeof(h->ask));
@@ -162,7 +175,7 @@ static bool ask(struct front *f, struct waf_hold *h)
 		return false;
 	}
 	h->state = WAF_ASKED;
-	waf_hear(f);	/* what can go, goes */
+	waf_hear(f); /* what can go, goes */
 	return link->wire.fd >= 0;
 }
 
@@ -172,7 +185,8 @@ static void pass(struct front *f, struct exchange *ex)
 	exchange_end_waf(ex);
 	ex->state = EXCHANGE_RELAY;
 	flow_untime(f, ex->flow);
-	if (!ex->server && !server_get(f, ex, ex->flow->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1))
+	if (!ex->server &&
+	    !server_get(f, ex, ex->flow->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1))
 		exchange_break(f, ex);
 }
 
@@ -200,7 +214,8 @@ static void finish(struct front *f, struct exchange *ex)
 		return;
 	}
 	if (said->count)
-		snprintf(ex->why, sizeof(ex->why), "%s (rule %u of the core rule set)", said->matches[0].text, said->matches[0].rule);
+		snprintf(ex->why, sizeof(ex->why), "%s (rule %u of the core rule set)",
+			 said->matches[0].text, said->matches[0].rule);
 	exchange_refuse(f, ex, REASON_WAF);
 }
 

@@ -1,6 +1,8 @@
 /*
- * Reading packs for their commits (git_pack.h). In: the bytes of a pack, from inside, cut anywhere. Out: whether they prove updates to be fast-forwards. Objects are inflated one after the
- * other; commits, whole or as a difference to another commit of the pack, are kept, the rest is thrown away. Runs in front.
+ * Reading packs for their commits (git_pack.h). In: the bytes of a pack, from inside, cut anywhere.
+ * Out: whether they prove updates to be fast-forwards. Objects are inflated one after the other;
+ * commits, whole or as a difference to another commit of the pack, are kept, the rest is thrown
+ * away. Runs in front.
  */
 #include "inspect/git_pack.h"
 
@@ -9,11 +11,11 @@
 #include <string.h>
 #include <zlib.h>
 
-#define COMMIT_MAX (256 * 1024)			/* bytes of one commit */
+#define COMMIT_MAX (256 * 1024) /* bytes of one commit */
 #define COMMITS_MAX 65536
-#define PARENTS_MAX (4 * COMMITS_MAX)		/* of all commits */
-#define KEPT_MAX (8 * 1024 * 1024)		/* bytes of commits, for differences to them */
-#define INFLATED_MAX (256 * 1024 * 1024)	/* of all objects, and of what differences make */
+#define PARENTS_MAX (4 * COMMITS_MAX)    /* of all commits */
+#define KEPT_MAX (8 * 1024 * 1024)       /* bytes of commits, for differences to them */
+#define INFLATED_MAX (256 * 1024 * 1024) /* of all objects, and of what differences make */
 
 enum { TYPE_COMMIT = 1, TYPE_OFFSET = 6, TYPE_REFERENCE = 7 };
 enum { IN_HEAD, IN_OBJECT, IN_BASE, IN_DATA, IN_OVER };
@@ -21,8 +23,8 @@ enum { IN_HEAD, IN_OBJECT, IN_BASE, IN_DATA, IN_OVER };
 struct commit {
 	uint8_t id[GIT_ID_MAX];
 	uint64_t offset;
-	uint32_t parents, n_parents;	/* in parents: the first, how many */
-	size_t content, content_len;	/* in kept; len 0: it is not */
+	uint32_t parents, n_parents; /* in parents: the first, how many */
+	size_t content, content_len; /* in kept; len 0: it is not */
 	uint32_t visited;
 };
 
@@ -38,16 +40,17 @@ struct git_pack {
 	/* commits */
 	struct commit *commits;
 	uint32_t count, cap, checked, turn;
-	uint32_t *table, table_size;	/* index + 1 by id; a power of two */
+	uint32_t *table, table_size; /* index + 1 by id; a power of two */
 	struct buf kept, parents;
 	/* where the reading is */
 	uint8_t state, type;
-	bool others, looked, ended;	/* something else than a commit has come, and that was acted upon; the end was */
-	uint32_t objects;		/* left */
+	/* something else than a commit has come, and that was acted upon; the end was */
+	bool others, looked, ended;
+	uint32_t objects; /* left */
 	uint64_t offset, began, inflated, size;
 	uint8_t head[GIT_ID_MAX + 12];
 	unsigned head_len;
-	const struct commit *base;	/* of a difference; NULL: not to a commit that is known */
+	const struct commit *base; /* of a difference; NULL: not to a commit that is known */
 	z_stream z;
 	struct buf content;
 };
@@ -187,10 +190,12 @@ static bool take_parents(struct git_pack *p, struct commit *c, const char *s, si
 	c->parents = (uint32_t)(p->parents.len / p->id_len);
 	if (n < 6 + hex || memcmp(s, "tree ", 5) != 0 || s[5 + hex] != '\n')
 		return false;
-	for (s += 6 + hex, n -= 6 + hex; n > 8 + hex - 1 && memcmp(s, "parent ", 7) == 0; s += 8 + hex, n -= 8 + hex) {
+	for (s += 6 + hex, n -= 6 + hex; n > 8 + hex - 1 && memcmp(s, "parent ", 7) == 0;
+	     s += 8 + hex, n -= 8 + hex) {
 		uint8_t id[GIT_ID_MAX] = { 0 };
 
-		if (s[7 + hex] != '\n' || !take_hex(s + 7, p->id_len, id) || p->parents.len >= (size_t)PARENTS_MAX * p->id_len)
+		if (s[7 + hex] != '\n' || !take_hex(s + 7, p->id_len, id) ||
+		    p->parents.len >= (size_t)PARENTS_MAX * p->id_len)
 			return false;
 		buf_add(&p->parents, id, p->id_len);
 		c->n_parents++;
@@ -203,8 +208,10 @@ static bool name(const struct git_pack *p, const char *content, size_t n, uint8_
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
 	char head[32];
 	int head_len = snprintf(head, sizeof(head), "commit %zu", n) + 1;
-	bool done = md && EVP_DigestInit_ex(md, p->id_len == 32 ? EVP_sha256() : EVP_sha1(), NULL) == 1 &&
-		    EVP_DigestUpdate(md, head, (size_t)head_len) == 1 && EVP_DigestUpdate(md, content, n) == 1 && EVP_DigestFinal_ex(md, ret, NULL) == 1;
+	bool done = md &&
+		    EVP_DigestInit_ex(md, p->id_len == 32 ? EVP_sha256() : EVP_sha1(), NULL) == 1 &&
+		    EVP_DigestUpdate(md, head, (size_t)head_len) == 1 &&
+		    EVP_DigestUpdate(md, content, n) == 1 && EVP_DigestFinal_ex(md, ret, NULL) == 1;
 
 	EVP_MD_CTX_free(md);
 	return done;
@@ -250,7 +257,8 @@ static bool take_size(const uint8_t **at, const uint8_t *end, size_t *ret)
 }
 
 /* The operands of a copy: bytes for each bit that is set. */
-static bool take_copy(const uint8_t **at, const uint8_t *end, uint8_t bits, size_t *ret_from, size_t *ret_n)
+static bool take_copy(const uint8_t **at, const uint8_t *end, uint8_t bits, size_t *ret_from,
+		      size_t *ret_n)
 {
 	*ret_from = *ret_n = 0;
 	for (unsigned i = 0; i < 7; i++) {
@@ -258,24 +266,27 @@ static bool take_copy(const uint8_t **at, const uint8_t *end, uint8_t bits, size
 			continue;
 		if (*at == end)
 			return false;
-		*(i < 4 ? ret_from : ret_n) |= (size_t)*(*at)++ << (i < 4 ? 8 * i : 8 * (i - 4));
+		*(i < 4 ? ret_from : ret_n) |= (size_t) * (*at)++ << (i < 4 ? 8 * i : 8 * (i - 4));
 	}
 	*ret_n = *ret_n ? *ret_n : 0x10000;
 	return true;
 }
 
-static bool apply(const char *base, size_t base_len, const uint8_t *at, const uint8_t *end, struct buf *out)
+static bool apply(const char *base, size_t base_len, const uint8_t *at, const uint8_t *end,
+		  struct buf *out)
 {
 	size_t from_size, to_size;
 
-	if (!take_size(&at, end, &from_size) || !take_size(&at, end, &to_size) || from_size != base_len || to_size > COMMIT_MAX)
+	if (!take_size(&at, end, &from_size) || !take_size(&at, end, &to_size) ||
+	    from_size != base_len || to_size > COMMIT_MAX)
 		return false;
 	while (at < end) {
 		uint8_t op = *at++;
 		size_t from = 0, n = op;
 
 		if (op & 0x80) {
-			if (!take_copy(&at, end, op, &from, &n) || from > base_len || n > base_len - from || n > to_size - out->len)
+			if (!take_copy(&at, end, op, &from, &n) || from > base_len ||
+			    n > base_len - from || n > to_size - out->len)
 				return false;
 			buf_add(out, base + from, n);
 			continue;
@@ -301,8 +312,9 @@ static void end_object(struct git_pack *p)
 		return;
 	}
 	made = p->type != TYPE_COMMIT && p->base &&
-	       apply(p->kept.data + p->base->content, p->base->content_len, bytes, bytes + p->content.len, &whole);
-	p->inflated += whole.len;	/* also of one that failed: it was work */
+	       apply(p->kept.data + p->base->content, p->base->content_len, bytes,
+		     bytes + p->content.len, &whole);
+	p->inflated += whole.len; /* also of one that failed: it was work */
 	if (p->inflated > INFLATED_MAX) {
 		p->state = IN_OVER;
 		return;
@@ -337,7 +349,8 @@ static size_t take_data(struct git_pack *p, const uint8_t *bytes, size_t n)
 		r = inflate(&p->z, Z_NO_FLUSH);
 		made = sizeof(block) - p->z.avail_out;
 		p->inflated += made;
-		if ((r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) || p->z.total_out > p->size || p->inflated > INFLATED_MAX) {
+		if ((r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) ||
+		    p->z.total_out > p->size || p->inflated > INFLATED_MAX) {
 			p->state = IN_OVER;
 			return n;
 		}
@@ -417,7 +430,9 @@ static void read_pack(struct git_pack *p)
 	uint32_t version = (uint32_t)h[4] << 24 | (uint32_t)h[5] << 16 | (uint32_t)h[6] << 8 | h[7];
 
 	p->objects = (uint32_t)h[8] << 24 | (uint32_t)h[9] << 16 | (uint32_t)h[10] << 8 | h[11];
-	p->state = memcmp(h, "PACK", 4) == 0 && (version == 2 || version == 3) && p->objects ? IN_OBJECT : IN_OVER;
+	p->state = memcmp(h, "PACK", 4) == 0 && (version == 2 || version == 3) && p->objects
+			   ? IN_OBJECT
+			   : IN_OVER;
 	p->head_len = 0;
 	p->began = p->offset;
 }
@@ -434,7 +449,8 @@ void git_pack_take(struct git_pack *p, const uint8_t *bytes, size_t n)
 			p->offset++;
 			if (p->state == IN_HEAD && p->head_len == 12)
 				read_pack(p);
-			else if (p->state == IN_OBJECT ? read_object(p) : p->state == IN_BASE && read_base(p))
+			else if (p->state == IN_OBJECT ? read_object(p)
+						       : p->state == IN_BASE && read_base(p))
 				begin_data(p);
 		}
 		bytes += used;
@@ -461,7 +477,8 @@ static bool is_ancestor(struct git_pack *p, const struct update *u)
 		const struct commit *c = &p->commits[waiting[--left]];
 
 		for (uint32_t i = 0; i < c->n_parents && !found; i++) {
-			const uint8_t *id = (const uint8_t *)p->parents.data + (size_t)(c->parents + i) * p->id_len;
+			const uint8_t *id = (const uint8_t *)p->parents.data +
+					    (size_t)(c->parents + i) * p->id_len;
 			struct commit *parent = find(p, id);
 
 			found = memcmp(id, u->old, p->id_len) == 0;
@@ -475,10 +492,12 @@ static bool is_ancestor(struct git_pack *p, const struct update *u)
 	return found;
 }
 
-/* Commits come before everything else in the packs of git: one look behind them is enough. Where they do not, each look has twice as many as the one before. */
+/* Commits come before everything else in the packs of git: one look behind them is enough. Where
+ * they do not, each look has twice as many as the one before. */
 bool git_pack_proves(struct git_pack *p, bool last)
 {
-	bool all = true, due = last || (p->state == IN_OVER && !p->ended) || (p->others && !p->looked) || p->count >= 2 * p->checked + 16;
+	bool all = true, due = last || (p->state == IN_OVER && !p->ended) ||
+			       (p->others && !p->looked) || p->count >= 2 * p->checked + 16;
 
 	p->looked |= p->others;
 	p->ended |= p->state == IN_OVER;
@@ -496,7 +515,8 @@ bool git_pack_proves(struct git_pack *p, bool last)
 
 size_t git_pack_size(const struct git_pack *p)
 {
-	return sizeof(*p) + p->cap * sizeof(*p->commits) + p->table_size * sizeof(*p->table) + p->kept.cap + p->parents.cap + p->content.cap;
+	return sizeof(*p) + p->cap * sizeof(*p->commits) + p->table_size * sizeof(*p->table) +
+	       p->kept.cap + p->parents.cap + p->content.cap;
 }
 
 unsigned git_pack_unproven(const struct git_pack *p)

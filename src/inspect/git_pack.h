@@ -1,7 +1,9 @@
 /*
- * Whether a push only goes forward. The commits of the pack are read as they come, each under the id that its content has; an update is proven when a way of parents leads
- * from the new id to the old one through commits of the pack. The server has the old one, so the pack of an honest push has all of that way. Bounded in memory and
- * work: what is not proven within the bounds is not proven. Pure, fuzzed (fuzz/git_pack.c).
+ * Whether a push only goes forward. The commits of the pack are read as they come, each under the
+ * id that its content has; an update is proven when a way of parents leads from the new id to the
+ * old one through commits of the pack. The server has the old one, so the pack of an honest push
+ * has all of that way. Bounded in memory and work: what is not proven within the bounds is not
+ * proven. Pure, fuzzed (fuzz/git_pack.c).
  */
 #ifndef WARD_INSPECT_GIT_PACK_H
 #define WARD_INSPECT_GIT_PACK_H

@@ -1,6 +1,8 @@
 /*
- * Commands of a push (git_push.h). In: a body from inside, from its first byte on. Out: which refs are to become what; and an answer that git shows. Read as git-receive-pack does, and
- * what that would let pass in silence (capabilities behind a later command, a ref that is none, a ref twice) is refused. Runs in front.
+ * Commands of a push (git_push.h). In: a body from inside, from its first byte on. Out: which refs
+ * are to become what; and an answer that git shows. Read as git-receive-pack does, and what that
+ * would let pass in silence (capabilities behind a later command, a ref that is none, a ref twice)
+ * is refused. Runs in front.
  */
 #include "inspect/git_push.h"
 
@@ -74,7 +76,8 @@ static bool is_ref(const char *s, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if ((uint8_t)s[i] <= ' ' || s[i] == 0x7f || strchr("~^:?*[\\", s[i]))
 			return false;
-		if (i && ((s[i] == '.' && (s[i - 1] == '.' || s[i - 1] == '/')) || (s[i] == '/' && s[i - 1] == '/') || (s[i] == '{' && s[i - 1] == '@')))
+		if (i && ((s[i] == '.' && (s[i - 1] == '.' || s[i - 1] == '/')) ||
+			  (s[i] == '/' && s[i - 1] == '/') || (s[i] == '{' && s[i - 1] == '@')))
 			return false;
 	}
 	return true;
@@ -85,7 +88,8 @@ static bool has_word(const char *list, size_t n, const char *word)
 	size_t k = strlen(word);
 
 	for (size_t i = 0; i + k <= n; i++)
-		if (memcmp(list + i, word, k) == 0 && (i == 0 || list[i - 1] == ' ') && (i + k == n || list[i + k] == ' '))
+		if (memcmp(list + i, word, k) == 0 && (i == 0 || list[i - 1] == ' ') &&
+		    (i + k == n || list[i + k] == ' '))
 			return true;
 	return false;
 }
@@ -96,7 +100,8 @@ static bool has_name(const char *list, size_t n, const char *name)
 	size_t k = strlen(name);
 
 	for (size_t i = 0; i + k <= n; i++)
-		if (memcmp(list + i, name, k) == 0 && (i == 0 || list[i - 1] == ' ') && (i + k == n || list[i + k] == ' ' || list[i + k] == '='))
+		if (memcmp(list + i, name, k) == 0 && (i == 0 || list[i - 1] == ' ') &&
+		    (i + k == n || list[i + k] == ' ' || list[i + k] == '='))
 			return true;
 	return false;
 }
@@ -106,12 +111,14 @@ static const char *take_capabilities(struct git_push *p, const char *list, size_
 	while (n && (list[n - 1] == '\n' || list[n - 1] == '\0'))
 		n--;
 	for (size_t i = 0; i < n; i++)
-		if ((uint8_t)list[i] < ' ' || list[i] == 0x7f)	/* git takes any white space between them */
+		/* git takes any white space between them */
+		if ((uint8_t)list[i] < ' ' || list[i] == 0x7f)
 			return "a control character among the capabilities";
 	p->report = has_word(list, n, "report-status") || has_word(list, n, "report-status-v2");
 	p->sideband = has_word(list, n, "side-band-64k");
 	p->options = has_name(list, n, "push-options");
-	if (memmem(list, n, "object-format=", 14) && !has_word(list, n, p->id_len == 32 ? "object-format=sha256" : "object-format=sha1"))
+	if (memmem(list, n, "object-format=", 14) &&
+	    !has_word(list, n, p->id_len == 32 ? "object-format=sha256" : "object-format=sha1"))
 		return "an unknown object format";
 	return NULL;
 }
@@ -119,7 +126,8 @@ static const char *take_capabilities(struct git_push *p, const char *list, size_
 static bool is_twice(const struct git_push *p, const uint8_t *bytes, const struct git_command *c)
 {
 	for (unsigned i = 0; i < p->count; i++)
-		if (p->commands[i].ref_len == c->ref_len && memcmp(bytes + p->commands[i].ref, bytes + c->ref, c->ref_len) == 0)
+		if (p->commands[i].ref_len == c->ref_len &&
+		    memcmp(bytes + p->commands[i].ref, bytes + c->ref, c->ref_len) == 0)
 			return true;
 	return false;
 }
@@ -154,7 +162,8 @@ static const char *take_command(struct git_push *p, const uint8_t *bytes, size_t
 	if (p->id_len && p->id_len != id / 2)
 		return "ids of two kinds";
 	p->id_len = (unsigned)id / 2;
-	if (!take_id(bytes + at, p->id_len, c.old, &c.create) || !take_id(bytes + at + id + 1, p->id_len, c.new, &c.delete))
+	if (!take_id(bytes + at, p->id_len, c.old, &c.create) ||
+	    !take_id(bytes + at + id + 1, p->id_len, c.new, &c.delete))
 		return "an id that is none";
 	c.ref = at + 2 * id + 2;
 	c.ref_len = len - 2 * id - 2;
@@ -180,7 +189,10 @@ static const char *take_line(struct git_push *p, const uint8_t *bytes, size_t at
 		size_t id = n - 8 - (bytes[at + n - 1] == '\n');
 		uint8_t unused[GIT_ID_MAX];
 
-		return (id == 40 || id == 64) && take_id(bytes + at + 8, (unsigned)id / 2, unused, &none) ? NULL : "an id that is none";
+		return (id == 40 || id == 64) &&
+				       take_id(bytes + at + 8, (unsigned)id / 2, unused, &none)
+			       ? NULL
+			       : "an id that is none";
 	}
 	if (n >= 9 && memcmp(bytes + at, "push-cert", 9) == 0)
 		return "a signed push: its certificate is not looked into";
@@ -197,7 +209,8 @@ int git_push_take(struct git_push *p, const uint8_t *bytes, size_t n)
 		if (len == 1)
 			return n > GIT_COMMANDS_BYTES ? bad(p, "too many commands") : 0;
 		if (len == 0) {
-			p->state = p->state == READ_COMMANDS && p->options ? READ_OPTIONS : READ_DONE;
+			p->state =
+				p->state == READ_COMMANDS && p->options ? READ_OPTIONS : READ_DONE;
 			p->at += 4;
 			continue;
 		}
@@ -229,7 +242,8 @@ static void put_packet(struct buf *out, int band, const char *text, size_t n)
 	}
 }
 
-void git_push_report(const struct git_push *p, const uint8_t *bytes, const char *const *whys, const char *message, struct buf *out)
+void git_push_report(const struct git_push *p, const uint8_t *bytes, const char *const *whys,
+		     const char *message, struct buf *out)
 {
 	auto_buf report = { 0 }, line = { 0 };
 

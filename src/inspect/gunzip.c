@@ -1,4 +1,5 @@
-/* Inflating bodies (gunzip.h). In: bytes from inside. Out: what they say. A second stream behind the first is refused: not every server reads it. Runs in front. */
+/* Inflating bodies (gunzip.h). In: bytes from inside. Out: what they say. A second stream behind
+ * the first is refused: not every server reads it. Runs in front. */
 #include "inspect/gunzip.h"
 
 #include <stdlib.h>

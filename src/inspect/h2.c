@@ -1,14 +1,18 @@
 /*
- * A connection of HTTP/2 (h2.h). In: bytes of both sides. Out: frames of both sides. Windows bound what is held: a body's bytes are
- * given back to the sender's window when they have gone on. Streams that the program opens and takes back at once are counted;
- * too many of them end the connection. Runs in front.
+ * A connection of HTTP/2 (h2.h). In: bytes of both sides. Out: frames of both sides. Windows bound
+ * what is held: a body's bytes are given back to the sender's window when they have gone on.
+ * Streams that the program opens and takes back at once are counted; too many of them end the
+ * connection. Runs in front.
  */
 #include "inspect/h2.h"
 
 #include <string.h>
 
-#define WAITING_MAX 2048		/* frames for a program that does not read: nghttp2 bounds only those that answer PING and SETTINGS, not those that refuse a stream */
-#define RESETS_FREE 100			/* streams that may be taken back, beside one for each that was completed */
+/* frames for a program that does not read: nghttp2 bounds only those that answer PING and SETTINGS,
+ * not those that refuse a stream */
+#define WAITING_MAX 2048
+/* streams that may be taken back, beside one for each that was completed */
+#define RESETS_FREE 100
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -33,8 +37,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	return s->head ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value,
-		     size_t value_n, uint8_t flags, void *user)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	struct h2_stream *s = stream_of(session, frame->hd.stream_id);
 
@@ -42,7 +46,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)user;
 	if (!s || !s->head)
 		return 0;
-	return h2_head_add(s, name, name_n, value, value_n) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	return h2_head_add(s, name, name_n, value, value_n) ? 0
+							    : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -52,9 +57,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	enum direction d = session == h->down ? UP : DOWN;
 	bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
-	if (frame->hd.type == NGHTTP2_RST_STREAM && d == UP && ++h->resets > RESETS_FREE + h->completed)
+	if (frame->hd.type == NGHTTP2_RST_STREAM && d == UP &&
+	    ++h->resets > RESETS_FREE + h->completed)
 		h->broken = true;
-	if (!s || (s->own && d == DOWN) || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
+	if (!s || (s->own && d == DOWN) ||
+	    (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
 		return 0;
 	if (frame->hd.type == NGHTTP2_HEADERS && s->head) {
 		if (d == UP && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
@@ -70,14 +77,15 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t n, void *user)
+static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+		    size_t n, void *user)
 {
 	struct h2 *h = user;
 	struct h2_stream *s = stream_of(session, id);
 	enum direction d = session == h->down ? UP : DOWN;
 
 	(void)flags;
-	if (!s || s->own || s->refused) {	/* nobody wants it */
+	if (!s || s->own || s->refused) { /* nobody wants it */
 		nghttp2_session_consume(session, id, n);
 		return 0;
 	}
@@ -91,19 +99,23 @@ static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const u
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	const struct h2 *h = user;
-	struct h2_stream *s = session == h->up && frame->hd.type == NGHTTP2_HEADERS ? stream_of(session, frame->hd.stream_id) : NULL;
+	struct h2_stream *s = session == h->up && frame->hd.type == NGHTTP2_HEADERS
+				      ? stream_of(session, frame->hd.stream_id)
+				      : NULL;
 
 	if (s)
 		s->gone = true;
 	return 0;
 }
 
-/* A request that has gone is told of once, whatever became of it. One that was taken back while it waited has not; the server's stream is there as soon as it does not wait. */
+/* A request that has gone is told of once, whatever became of it. One that was taken back while it
+ * waited has not; the server's stream is there as soon as it does not wait. */
 static void tell(const struct h2 *h, struct h2_stream *s)
 {
 	s->gone |= s->status || (s->up_id > 0 && nghttp2_session_find_stream(h->up, s->up_id));
 	if (s->gone)
-		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP], s->bytes[DOWN]);
+		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP],
+				s->bytes[DOWN]);
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
@@ -115,7 +127,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 		return 0;
 	if (session == h->up) {
 		s->up_open = false;
-		s->refused = true;	/* what is left of the request */
+		s->refused = true; /* what is left of the request */
 		s->declined = error == NGHTTP2_REFUSED_STREAM && !s->answered;
 		h2_drop(h, s);
 		if (error != NGHTTP2_NO_ERROR && !s->own && !s->cut)
@@ -123,7 +135,8 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 		return 0;
 	}
 	tell(h, s);
-	if (s->up_open) {	/* nobody waits for what is left of it; give() must not find it any more */
+	/* nobody waits for what is left of it; give() must not find it any more */
+	if (s->up_open) {
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);
 	}
@@ -180,7 +193,7 @@ static bool push(struct h2 *h, enum direction d, bool *moved)
 {
 	nghttp2_session *session = d == UP ? h->up : h->down;
 	struct queue *q = d == UP ? &h->ex->up : &h->ex->down;
-	struct flow *w = h->ex->flow;	/* outlives h in this round */
+	struct flow *w = h->ex->flow; /* outlives h in this round */
 
 	for (;;) {
 		const uint8_t *bytes;
@@ -188,13 +201,15 @@ static bool push(struct h2 *h, enum direction d, bool *moved)
 		enum tls_say say;
 		size_t went;
 
-		while (queue_size(q) < H2_OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0)
+		while (queue_size(q) < H2_OUT_BYTES &&
+		       (n = nghttp2_session_mem_send(session, &bytes)) > 0)
 			queue_add(q, bytes, (size_t)n);
 		if (n < 0 || q->failed)
 			return false;
 		if (!queue_size(q))
 			return true;
-		say = d == UP ? exchange_flush(h->f, h->ex, &went) : queue_flush(q, &h->ex->wire, &went);
+		say = d == UP ? exchange_flush(h->f, h->ex, &went)
+			      : queue_flush(q, &h->ex->wire, &went);
 		*moved |= went > 0;
 		if (w->state != FLOW_INSPECT)
 			return false;
@@ -210,7 +225,7 @@ static bool pull(struct h2 *h, enum direction d, bool *moved)
 {
 	nghttp2_session *session = d == UP ? h->down : h->up;
 	struct front *f = h->f;
-	struct flow *w = h->ex->flow;	/* outlives h in this round */
+	struct flow *w = h->ex->flow; /* outlives h in this round */
 	size_t n;
 	enum tls_say say = exchange_read(f, h->ex, d, f->scratch, sizeof(f->scratch), &n);
 
@@ -230,7 +245,8 @@ static bool pull(struct h2 *h, enum direction d, bool *moved)
 /* The server is gone: what it owes is refused, and no more is taken. */
 static void lose_server(struct h2 *h)
 {
-	enum verdict_reason reason = h->ex->lost ? (enum verdict_reason)h->ex->lost : REASON_UNREACHABLE;
+	enum verdict_reason reason =
+		h->ex->lost ? (enum verdict_reason)h->ex->lost : REASON_UNREACHABLE;
 
 	server_put(h->f, h->ex, false);
 	h->over = true;
@@ -240,7 +256,8 @@ static void lose_server(struct h2 *h)
 		if (s->own)
 			continue;
 		if (s->answered)
-			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id,
+						  NGHTTP2_INTERNAL_ERROR);
 		else
 			h2_refuse(h, s, reason);
 	}
@@ -252,7 +269,8 @@ static bool is_done(const struct h2 *h)
 {
 	if (queue_size(&h->ex->down))
 		return false;
-	return (h->over && !h->streams) || (!nghttp2_session_want_read(h->down) && !nghttp2_session_want_write(h->down));
+	return (h->over && !h->streams) ||
+	       (!nghttp2_session_want_read(h->down) && !nghttp2_session_want_write(h->down));
 }
 
 bool h2_run(struct h2 *h)
@@ -269,7 +287,7 @@ bool h2_run(struct h2 *h)
 			flow_close(f, w, true);
 		return false;
 	}
-	if (ex->server && ex->server->alpn != TLS_ALPN_HTTP2)	/* it did when it was asked */
+	if (ex->server && ex->server->alpn != TLS_ALPN_HTTP2) /* it did when it was asked */
 		lose_server(h);
 	if (!pull(h, UP, &moved)) {
 		if (w->state == FLOW_INSPECT)

@@ -1,6 +1,8 @@
 /*
- * Requests of HTTP/2 whose body decides: exchange_look.c for streams. In: a stream whose head is allowed if its body is, the body. Out: the request, forwarded with all that was held; or a
- * refusal. The window gets back what is held, so that a body may be larger than it; front's purse bounds them all. Runs in front.
+ * Requests of HTTP/2 whose body decides: exchange_look.c for streams. In: a stream whose head is
+ * allowed if its body is, the body. Out: the request, forwarded with all that was held; or a
+ * refusal. The window gets back what is held, so that a body may be larger than it; front's purse
+ * bounds them all. Runs in front.
  */
 #include "inspect/h2.h"
 #include "inspect/meter.h"
@@ -16,7 +18,8 @@ void h2_end_look(struct h2 *h, struct h2_stream *s)
 	s->look_room = 0;
 }
 
-void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict *v, const struct http_request *r)
+void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict *v,
+		   const struct http_request *r)
 {
 	buf_add(&s->path, v->path.s, v->path.n);
 	s->look = look_new(v, r);
@@ -30,7 +33,8 @@ void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict 
 		h2_look(h, s, NULL, 0, true);
 }
 
-static void refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason, const struct asked *asked)
+static void refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason,
+		   const struct asked *asked)
 {
 	exchange_explain(h->ex->why, sizeof(h->ex->why), reason, asked);
 	memcpy(h->ex->more, asked->more, sizeof(h->ex->more));
@@ -61,17 +65,18 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 		h2_refuse(h, s, reason);
 		return;
 	}
-	memcpy(what, s->what, sizeof(what));	/* reading the head again describes it again */
+	memcpy(what, s->what, sizeof(what)); /* reading the head again describes it again */
 	s->head = take_ptr(s->asked);
 	reason = h2_read_request(h, s, r);
-	(void)exchange_drop_expect(r);	/* it was answered when the head came */
+	(void)exchange_drop_expect(r); /* it was answered when the head came */
 	if (reason != REASON_ALLOWED || h->over ||
 	    !h2_forward(h, s, r, (struct http_text){ s->path.data, s->path.len })) {
 		memcpy(s->what, what, sizeof(what));
 		h2_refuse(h, s, REASON_UNREACHABLE);
 	} else {
 		memcpy(s->what, what, sizeof(what));
-		look_free(take_ptr(s->look));	/* the room goes when the stream does: what was held is still here */
+		/* the room goes when the stream does: what was held is still here */
+		look_free(take_ptr(s->look));
 	}
 	h2_head_free(take_ptr(s->head));
 }
@@ -92,11 +97,13 @@ void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, 
 		h->broken |= s->data[UP].failed;
 	}
 	if (s->look_say == LOOK_MORE) {
-		if (!exchange_hold(h->f, &s->look_room, queue_size(&s->data[UP]) + look_size(s->look)))
+		if (!exchange_hold(h->f, &s->look_room,
+				   queue_size(&s->data[UP]) + look_size(s->look)))
 			h2_refuse(h, s, REASON_FULL);
 		return;
 	}
-	if (s->look_say == LOOK_REFUSE && look_is_push(s->look) && !end && s->bytes[UP] < SWALLOW_BYTES) {
+	if (s->look_say == LOOK_REFUSE && look_is_push(s->look) && !end &&
+	    s->bytes[UP] < SWALLOW_BYTES) {
 		h2_drop(h, s);
 		return;
 	}
@@ -106,6 +113,6 @@ void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, 
 		return;
 	}
 	h->ex->flow->verdict.rule = v->rule;
-	asked = v->asked;	/* what it lies in goes with the refusal */
+	asked = v->asked; /* what it lies in goes with the refusal */
 	refuse(h, s, v->reason, &asked);
 }

@@ -1,7 +1,7 @@
 /*
- * Streams of HTTP/2 (h2.h): one request and its response each. In: heads, bodies and trailers of both sides. Out: the same on the
- * other side, if a rule allows the request; else an answer of our own. Fields are copied, as many as fit into one head. Runs in
- * front.
+ * Streams of HTTP/2 (h2.h): one request and its response each. In: heads, bodies and trailers of
+ * both sides. Out: the same on the other side, if a rule allows the request; else an answer of our
+ * own. Fields are copied, as many as fit into one head. Runs in front.
  */
 #include <stdio.h>
 #include <string.h>
@@ -60,11 +60,13 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s)
 	free(s);
 }
 
-bool h2_head_add(struct h2_stream *s, const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n)
+bool h2_head_add(struct h2_stream *s, const uint8_t *name, size_t name_n, const uint8_t *value,
+		 size_t value_n)
 {
 	struct h2_head *head = s->head;
 
-	if (head->count == HTTP_FIELDS_MAX || head->text.len + name_n + value_n + 32 > H2_FIELDS_BYTES)
+	if (head->count == HTTP_FIELDS_MAX ||
+	    head->text.len + name_n + value_n + 32 > H2_FIELDS_BYTES)
 		return false;
 	head->at[head->count].name = (uint32_t)head->text.len;
 	head->at[head->count].name_len = (uint32_t)name_n;
@@ -79,7 +81,8 @@ bool h2_head_add(struct h2_stream *s, const uint8_t *name, size_t name_n, const 
 static struct http_field field_of(const struct h2_head *head, unsigned i)
 {
 	return (struct http_field){ { head->text.data + head->at[i].name, head->at[i].name_len },
-				    { head->text.data + head->at[i].value, head->at[i].value_len } };
+				    { head->text.data + head->at[i].value,
+				      head->at[i].value_len } };
 }
 
 /* As a list, without those that begin with ":"; good until the next. */
@@ -107,7 +110,8 @@ static struct http_text pseudo(const struct h2_head *head, const char *name)
 
 static nghttp2_nv nv(struct http_text name, struct http_text value)
 {
-	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.s, (uint8_t *)(uintptr_t)value.s, name.n, value.n, NGHTTP2_NV_FLAG_NONE };
+	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.s, (uint8_t *)(uintptr_t)value.s, name.n,
+			     value.n, NGHTTP2_NV_FLAG_NONE };
 }
 
 static struct http_text text(const char *s)
@@ -118,10 +122,12 @@ static struct http_text text(const char *s)
 /* -- bodies */
 
 /* What nghttp2 asks for when it may send: of the queue, then the end or the trailers. */
-static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags, nghttp2_data_source *source, void *user)
+static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags,
+		    nghttp2_data_source *source, void *user)
 {
 	struct h2 *h = user;
-	struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);	/* not source->ptr: the stream may be gone */
+	/* not source->ptr: the stream may be gone */
+	struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
 	enum direction d = session == h->up ? UP : DOWN;
 	struct queue *q = s ? &s->data[d] : NULL;
 	size_t some;
@@ -135,11 +141,12 @@ static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n,
 	q->at += some;
 	if (!queue_size(q))
 		queue_free(q);
-	if (some && !(d == DOWN && s->own)) {	/* its sender may send as much again */
+	if (some && !(d == DOWN && s->own)) { /* its sender may send as much again */
 		size_t had = d == DOWN ? 0 : some < s->taken ? some : s->taken;
 
 		s->taken -= had;
-		nghttp2_session_consume(d == UP ? h->down : h->up, d == UP ? s->down_id : s->up_id, some - had);
+		nghttp2_session_consume(d == UP ? h->down : h->up, d == UP ? s->down_id : s->up_id,
+					some - had);
 	}
 	if (!queue_size(q) && (d == UP ? s->up_ended : s->down_ended)) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -236,7 +243,8 @@ void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 	if (s->record && d == UP)
 		record_sent_all(s->record);
 	else if (s->record)
-		record_end(&s->record, s->trailers[DOWN] ? fields_of(h, s->trailers[DOWN]) : NULL, true);
+		record_end(&s->record, s->trailers[DOWN] ? fields_of(h, s->trailers[DOWN]) : NULL,
+			   true);
 	if (d == UP && s->look)
 		h2_look(h, s, NULL, 0, true);
 	else
@@ -266,7 +274,7 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	s->refused = s->cut = true;
 	snprintf(ex->what, sizeof(ex->what), "%s", s->what);
 	ex->git = s->git;
-	ex->look = s->look;	/* lent */
+	ex->look = s->look; /* lent */
 	code = exchange_say_refused(h->f, ex, reason, &body, &type);
 	ex->look = NULL;
 	ex->why[0] = '\0';
@@ -282,15 +290,19 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	s->own = s->answered = s->down_ended = true;
 	snprintf(status, sizeof(status), "%u", code);
 	snprintf(length, sizeof(length), "%zu", body.len);
-	const nghttp2_nv fields[] = { nv(text(":status"), text(status)), nv(text("content-type"), text(type)),
-				      nv(text("x-ward"), text("refused")), nv(text("content-length"), text(length)),
+	const nghttp2_nv fields[] = { nv(text(":status"), text(status)),
+				      nv(text("content-type"), text(type)),
+				      nv(text("x-ward"), text("refused")),
+				      nv(text("content-length"), text(length)),
 				      nv(text("retry-after"), text(retry)) };
 	const size_t count = ARRAY_LEN(fields) - (ex->retry_s ? 0 : 1);
 
 	ex->retry_s = 0;
 	queue_add(&s->data[DOWN], body.data, body.len);
-	if (s->data[DOWN].failed || nghttp2_submit_response(h->down, s->down_id, fields, count, &body_of) != 0)
-		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+	if (s->data[DOWN].failed ||
+	    nghttp2_submit_response(h->down, s->down_id, fields, count, &body_of) != 0)
+		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id,
+					  NGHTTP2_INTERNAL_ERROR);
 }
 
 /* -- requests */
@@ -299,7 +311,8 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 enum verdict_reason h2_read_request(struct h2 *h, struct h2_stream *s, struct http_request *r)
 {
 	const struct want *want = &h->ex->flow->want;
-	struct http_text path = pseudo(s->head, ":path"), authority = pseudo(s->head, ":authority"), length;
+	struct http_text path = pseudo(s->head, ":path"), authority = pseudo(s->head, ":authority"),
+			 length;
 	struct host host;
 	uint16_t port = 0;
 	const char *query;
@@ -316,26 +329,30 @@ enum verdict_reason h2_read_request(struct h2 *h, struct h2_stream *s, struct ht
 			r->fields.items[r->fields.count++] = field_of(s->head, i);
 	exchange_describe(s->what, sizeof(s->what), r, r->path);
 	length = http_field_get(&r->fields, "content-length");
-	if (length.s) {		/* nghttp2 has checked it */
+	if (length.s) { /* nghttp2 has checked it */
 		r->has_length = true;
 		for (size_t i = 0; i < length.n && i < 18; i++)
 			r->length = r->length * 10 + (uint64_t)(length.s[i] - '0');
 	}
-	if (!r->method.n || r->method.n > HTTP_METHOD_MAX || !path.n || (path.s[0] != '/' && path.n != 1) || memchr(path.s, '#', path.n) ||
-	    http_text_is(r->method, "CONNECT") || !http_text_is(pseudo(s->head, ":scheme"), "https"))
+	if (!r->method.n || r->method.n > HTTP_METHOD_MAX || !path.n ||
+	    (path.s[0] != '/' && path.n != 1) || memchr(path.s, '#', path.n) ||
+	    http_text_is(r->method, "CONNECT") ||
+	    !http_text_is(pseudo(s->head, ":scheme"), "https"))
 		return REASON_HTTP_BAD;
 	if (!authority.s)
 		authority = http_field_get(&r->fields, "host");
-	if (!authority.s || host_read_port(authority.s, authority.n, &host, &port) != HOST_FINE || !host_equal(&host, &want->host) ||
-	    (port && port != want->port))
+	if (!authority.s || host_read_port(authority.s, authority.n, &host, &port) != HOST_FINE ||
+	    !host_equal(&host, &want->host) || (port && port != want->port))
 		return REASON_WRONG_HOST;
 	authority = http_field_get(&r->fields, "host");
-	if (authority.s && (host_read_port(authority.s, authority.n, &host, &port) != HOST_FINE || !host_equal(&host, &want->host)))
+	if (authority.s && (host_read_port(authority.s, authority.n, &host, &port) != HOST_FINE ||
+			    !host_equal(&host, &want->host)))
 		return REASON_WRONG_HOST;
 	return REASON_ALLOWED;
 }
 
-bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r, struct http_text path)
+bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r,
+		struct http_text path)
 {
 	const struct want *want = &h->ex->flow->want;
 	nghttp2_data_provider body_of = { { .ptr = s }, give };
@@ -345,7 +362,8 @@ bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r,
 	size_t count = 4;
 	bool body;
 
-	snprintf(authority, sizeof(authority), want->port == 443 ? "%s" : "%s:%u", want->host.name, want->port);
+	snprintf(authority, sizeof(authority), want->port == 443 ? "%s" : "%s:%u", want->host.name,
+		 want->port);
 	buf_add(&target, path.s, path.n);
 	if (r->query.s) {
 		buf_puts(&target, "?");
@@ -360,7 +378,8 @@ bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r,
 	for (unsigned i = 0; i < r->fields.count; i++)
 		if (!http_text_is(r->fields.items[i].name, "host"))
 			fields[count++] = nv(r->fields.items[i].name, r->fields.items[i].value);
-	body = !s->up_ended || queue_size(&s->data[UP]) || s->trailers[UP];	/* a body that was looked into has ended, and is here */
+	/* a body that was looked into has ended, and is here */
+	body = !s->up_ended || queue_size(&s->data[UP]) || s->trailers[UP];
 	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, body ? &body_of : NULL, s);
 	s->rule = h->ex->flow->verdict.rule;
 	s->up_open = s->up_id > 0;
@@ -377,9 +396,11 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 	if (reason == REASON_ALLOWED)
 		reason = exchange_judge(h->f, h->ex, &i->request, &v);
 	if (reason == REASON_ALLOWED && v.rule >= 0 && h->f->rules->items[v.rule].waf)
-		reason = REASON_CHANGED;	/* such rules speak HTTP/1: it came while this connection was open */
+		/* such rules speak HTTP/1: it came while this connection was open */
+		reason = REASON_CHANGED;
 	if (reason == REASON_ALLOWED || v.reason == (uint8_t)reason)
-		exchange_describe(s->what, sizeof(s->what), &i->request, v.path.s ? v.path : i->request.path);
+		exchange_describe(s->what, sizeof(s->what), &i->request,
+				  v.path.s ? v.path : i->request.path);
 	exchange_note_asked(s->what, &v.asked);
 	s->git = h->ex->git;
 	if (reason == REASON_ALLOWED)
@@ -396,7 +417,8 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 	if (exchange_must_continue(h->f, h->ex, &i->request, &v)) {
 		const nghttp2_nv status = nv(text(":status"), text("100"));
 
-		(void)nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, &status, 1, NULL);
+		(void)nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, &status,
+					     1, NULL);
 	}
 	if (!record_begin(h->f, &h->ex->flow->want, true, 2, &i->request, v.path, &s->record)) {
 		h2_refuse(h, s, REASON_RECORDING);
@@ -421,7 +443,8 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 	nghttp2_nv fields[HTTP_FIELDS_MAX + 1];
 	struct http_text status = pseudo(s->head, ":status");
 	const char *note = meter_note(h->f, s->meter);
-	const struct http_fields *plain = s->record || h->f->config.tape == GATE_TAPE_REPLAY ? fields_of(h, s->head) : NULL;
+	const struct http_fields *plain =
+		s->record || h->f->config.tape == GATE_TAPE_REPLAY ? fields_of(h, s->head) : NULL;
 	size_t count = 0;
 	int r;
 
@@ -434,7 +457,8 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 		return;
 	}
 	if (s->meter && status.n == 3 && status.s[0] != '1' &&
-	    !meter_answer(h->f, h->ex, s->meter, (unsigned)(status.s[0] - '0') * 100, pseudo(s->head, "content-type"), pseudo(s->head, "content-encoding"))) {
+	    !meter_answer(h->f, h->ex, s->meter, (unsigned)(status.s[0] - '0') * 100,
+			  pseudo(s->head, "content-type"), pseudo(s->head, "content-encoding"))) {
 		h2_refuse(h, s, REASON_SPENT);
 		h2_head_free(take_ptr(s->head));
 		return;
@@ -448,15 +472,21 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 	if (note)
 		fields[count++] = nv(text("x-ward-budget"), text(note));
 	if (status.n == 3 && status.s[0] == '1') {
-		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
+		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields,
+					   count, NULL);
 	} else {
 		s->answered = true;
-		s->status = status.n == 3 ? (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')) : 0;
+		s->status = status.n == 3
+				    ? (uint16_t)((status.s[0] - '0') * 100 +
+						 (status.s[1] - '0') * 10 + (status.s[2] - '0'))
+				    : 0;
 		if (plain)
 			record_answer(s->record, s->status, plain);
-		r = nghttp2_submit_response(h->down, s->down_id, fields, count, ends ? NULL : &body_of);
+		r = nghttp2_submit_response(h->down, s->down_id, fields, count,
+					    ends ? NULL : &body_of);
 	}
 	if (r != 0)
-		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id,
+					  NGHTTP2_INTERNAL_ERROR);
 	h2_head_free(take_ptr(s->head));
 }

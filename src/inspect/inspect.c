@@ -1,7 +1,8 @@
 /*
- * Inspection, as flow.c sees it. In: the sandbox's rules, the host's trust store by descriptor. Out: an authority whose certificate
- * goes to the supervisor before the sandbox is built, and the functions that take over flows of mode inspect. Only
- * ward-gateway-tls has this file: a sandbox without such rules pays nothing for it. Runs in front.
+ * Inspection, as flow.c sees it. In: the sandbox's rules, the host's trust store by descriptor.
+ * Out: an authority whose certificate goes to the supervisor before the sandbox is built, and the
+ * functions that take over flows of mode inspect. Only ward-gateway-tls has this file: a sandbox
+ * without such rules pays nothing for it. Runs in front.
  */
 #include "inspect/inspect.h"
 
@@ -17,7 +18,8 @@
 #include "tape/replay.h"
 #include "transport/tls_roots.h"
 
-/* The names that the authority is for: those of the rules that end TLS, each once. All of them where a rule is for every name. */
+/* The names that the authority is for: those of the rules that end TLS, each once. All of them
+ * where a rule is for every name. */
 static size_t gather_names(const struct rules *r, const char **names, bool *ret_every)
 {
 	size_t n = 0;
@@ -38,18 +40,22 @@ static size_t gather_names(const struct rules *r, const char **names, bool *ret_
 	return *ret_every ? 0 : n;
 }
 
-/* What the sandbox is to trust, as one memory file: the store with our certificate behind it, and the same for Java. */
+/* What the sandbox is to trust, as one memory file: the store with our certificate behind it, and
+ * the same for Java. */
 static int write_trust(const struct inspector *i, struct ward_err *e)
 {
 	struct gate_trust head = { .magic = GATE_MAGIC, .hash = ca_hash(i->ca) };
 	auto_buf own = { 0 }, bundle = { 0 }, java = { 0 };
 	auto_fd fd = memfd_create("ward-trust", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r = lseek(GATE_FD_TRUST, 0, SEEK_SET) < 0 ? -errno : io_read_all(GATE_FD_TRUST, TLS_TRUST_MAX, &bundle);
+	int r = lseek(GATE_FD_TRUST, 0, SEEK_SET) < 0
+			? -errno
+			: io_read_all(GATE_FD_TRUST, TLS_TRUST_MAX, &bundle);
 
 	buf_puts(&bundle, "\n");
 	if (fd < 0 || r < 0 || !ca_pem(i->ca, &own) || !ca_pem(i->ca, &bundle) ||
 	    !java_store_write(tls_trust_roots(i->trust), i->ca, &java) || bundle.failed)
-		return ward_fail(e, r < 0 ? -r : ENOMEM, "cannot write what the sandbox is to trust");
+		return ward_fail(e, r < 0 ? -r : ENOMEM,
+				 "cannot write what the sandbox is to trust");
 	head.own_bytes = (uint32_t)own.len;
 	head.bundle_bytes = (uint32_t)bundle.len;
 	head.java_bytes = (uint32_t)java.len;
@@ -60,7 +66,8 @@ static int write_trust(const struct inspector *i, struct ward_err *e)
 		r = io_write_all(fd, bundle.data, bundle.len);
 	if (r == 0)
 		r = io_write_all(fd, java.data, java.len);
-	if (r < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+	if (r < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return ward_fail(e, EIO, "cannot write what the sandbox is to trust");
 	return take_fd(&fd);
 }
@@ -108,7 +115,8 @@ static int prepare(struct front *f, struct ward_err *e)
 
 static void begin(struct front *f, struct flow *w)
 {
-	if (w->verdict.mode == RULE_PLAIN || (w->verdict.mode == RULE_INSPECT && inspector_of(f)->ca)) {
+	if (w->verdict.mode == RULE_PLAIN ||
+	    (w->verdict.mode == RULE_INSPECT && inspector_of(f)->ca)) {
 		exchange_begin(f, w);
 		return;
 	}
@@ -129,6 +137,7 @@ static void closed(struct front *f, struct flow *w)
 		exchange_closed(f, w);
 }
 
-static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed, record_start, record_stop, record_cut, record_main, replay_main,
-					waf_hear };
+static const struct inspect_ops ops = { prepare,     begin,        run,         server_dialled,
+					closed,      record_start, record_stop, record_cut,
+					record_main, replay_main,  waf_hear };
 const struct inspect_ops *const inspect_here = &ops;

@@ -1,14 +1,15 @@
 /*
- * Counting what requests cost (meter.h). In: requests and answers as they pass. Out: yes or no before a request is complete at the
- * server, and what was spent. Of a rule for language models only what can be counted passes: the paths below, with a body that says
- * its model in a way that everybody reads alike. Before the last byte of a request goes the most that it may cost is held: its bytes
- * as so many tokens, and as many tokens as it lets the answer have; all that is left, where it refers to what the server fetches
- * or does itself. Afterwards counts what a whole answer says.
- * Any other request of which a byte has gone costs what was held: one that the program took back, hung
- * up on or never read to its end, one that the server did not answer, an answer without usage. So
- * what the provider can bill for all of them never passes the limit by more than one request. An
- * answer with an error status costs nothing. An answer that goes beyond what is held is broken off.
- * Runs in front.
+ * Counting what requests cost (meter.h). In: requests and answers as they pass. Out: yes or no
+ * before a request is complete at the server, and what was spent. Of a rule for language models
+ * only what can be counted passes: the paths below, with a body that says its model in a way that
+ * everybody reads alike. Before the last byte of a request goes the most that it may cost is held:
+ * its bytes as so many tokens, and as many tokens as it lets the answer have; all that is left,
+ * where it refers to what the server fetches or does itself. Afterwards counts what a whole answer
+ * says. Any other request of which a byte has gone costs what was held: one that the program took
+ * back, hung up on or never read to its end, one that the server did not answer, an answer without
+ * usage. So what the provider can bill for all of them never passes the limit by more than one
+ * request. An answer with an error status costs nothing. An answer that goes beyond what is held is
+ * broken off. Runs in front.
  */
 #include "inspect/meter.h"
 
@@ -21,18 +22,19 @@
 #include "rules/http_alias.h"
 #include "policy/units.h"
 
-#define BYTES_A_TOKEN 3		/* of a text that nobody has counted: few */
+#define BYTES_A_TOKEN 3 /* of a text that nobody has counted: few */
 #define TOKENS_MOST UINT64_C(1000000000)
 
 enum path_kind { PATH_OTHER, PATH_FREE, PATH_PAID, PATH_EMBEDDING };
 
 struct meter {
 	int32_t rule;
-	uint8_t kind;			/* enum path_kind */
-	uint8_t limits;			/* keys that its service heeds, bits of enum tokens_limit */
-	bool judged, answered, fine, events, unreadable;	/* fine: the answer is a success */
+	uint8_t kind;   /* enum path_kind */
+	uint8_t limits; /* keys that its service heeds, bits of enum tokens_limit */
+	bool judged, answered, fine, events, unreadable; /* fine: the answer is a success */
 	uint64_t held, request_bytes, answer_bytes;
-	uint64_t held_missing;		/* what it may cost, where the answer began before it could be held */
+	/* what it may cost, where the answer began before it could be held */
+	uint64_t held_missing;
 	struct price price;
 	struct tokens asked, answer;
 	char note[64];
@@ -68,7 +70,10 @@ static struct paid_path kind_of(const struct http_request *r, struct http_text p
 
 	for (size_t i = 0; i < ARRAY_LEN(reading); i++)
 		if (http_text_is(r->method, reading[i]))
-			return (struct paid_path){ .kind = r->websocket || r->body || http_override(r, 0).s ? PATH_OTHER : PATH_FREE };
+			return (struct paid_path){ .kind = r->websocket || r->body ||
+									   http_override(r, 0).s
+								   ? PATH_OTHER
+								   : PATH_FREE };
 	for (size_t i = 0; i < ARRAY_LEN(paths) && http_text_is(r->method, "POST"); i++)
 		if (ends_with(path, paths[i].end))
 			return paths[i];
@@ -98,8 +103,8 @@ static void ask_for_plain(struct http_request *r)
 		r->fields.items[r->fields.count++] = plain;
 }
 
-enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct http_request *r, const struct http_verdict *v,
-				  struct meter **ret)
+enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct http_request *r,
+				  const struct http_verdict *v, struct meter **ret)
 {
 	const struct rule *rule = v->rule >= 0 ? &f->rules->items[v->rule] : NULL;
 	struct budget *b = &f->budget;
@@ -116,12 +121,14 @@ enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct h
 	}
 	if (ex->llm)
 		kind = kind_of(r, v->path);
-	if (kind.kind == PATH_FREE || (kind.kind == PATH_OTHER && f->rules->unpriced == UNPRICED_FREE && !f->rules->n_prices))
+	if (kind.kind == PATH_FREE ||
+	    (kind.kind == PATH_OTHER && f->rules->unpriced == UNPRICED_FREE && !f->rules->n_prices))
 		return REASON_ALLOWED;
 	if (kind.kind == PATH_OTHER)
 		return REASON_UNMETERED;
 	if (is_packed(r) && f->rules->n_prices) {
-		snprintf(ex->why, sizeof(ex->why), "a compressed request does not say what it may cost: send it plain");
+		snprintf(ex->why, sizeof(ex->why),
+			 "a compressed request does not say what it may cost: send it plain");
 		return REASON_UNMETERED;
 	}
 	*ret = calloc(1, sizeof(**ret));
@@ -183,14 +190,16 @@ static bool find_price(const struct rules *r, struct meter *m)
 	return p != NULL;
 }
 
-/* How many tokens the answer may have. A key that this service does not heed makes it no shorter. */
+/* How many tokens the answer may have. A key that this service does not heed makes it no
+ * shorter. */
 static uint64_t most_output(const struct meter *m)
 {
 	bool said = false;
 
 	for (unsigned i = 0; i < TOKENS_LIMITS; i++)
 		said |= m->limits >> i & 1 && m->asked.limits[i];
-	return said && is_plain(&m->asked) ? m->asked.most : most_of(m->asked.most, m->price.max_output);
+	return said && is_plain(&m->asked) ? m->asked.most
+					   : most_of(m->asked.most, m->price.max_output);
 }
 
 /* The most that the request may cost. */
@@ -207,7 +216,8 @@ static uint64_t most_cost(const struct meter *m)
 	return price_of(&p, &t);
 }
 
-/* What a server fetches by itself may be as large as it likes: nothing else is under way beside it. */
+/* What a server fetches by itself may be as large as it likes: nothing else is under way beside
+ * it. */
 static uint64_t what_to_hold(const struct front *f, const struct meter *m)
 {
 	uint64_t amount = most_cost(m), left = budget_left(&f->budget, f->rules, m->rule);
@@ -215,7 +225,8 @@ static uint64_t what_to_hold(const struct front *f, const struct meter *m)
 	return m->asked.refers && left != RULE_NONE ? most_of(amount, left) : amount;
 }
 
-static void explain(const struct front *f, struct exchange *ex, const struct meter *m, enum budget_say say, uint64_t amount)
+static void explain(const struct front *f, struct exchange *ex, const struct meter *m,
+		    enum budget_say say, uint64_t amount)
 {
 	uint64_t left = budget_left(&f->budget, f->rules, m->rule);
 	auto_buf may = { 0 }, rest = { 0 };
@@ -223,16 +234,23 @@ static void explain(const struct front *f, struct exchange *ex, const struct met
 	units_put_money(amount, &may);
 	units_put_money(left, &rest);
 	if (say == BUDGET_BUSY)
-		snprintf(ex->why, sizeof(ex->why), "this request may cost %s, and others that are under way may cost what is left (%s): try again when they are done",
+		snprintf(ex->why, sizeof(ex->why),
+			 "this request may cost %s, and others that are under way may cost what is "
+			 "left (%s): try again when they are done",
 			 buf_text(&may), buf_text(&rest));
 	else if (left)
-		snprintf(ex->why, sizeof(ex->why), "this request may cost %s, and %s of the budget is left: let the answer be shorter (max_tokens), or stop",
+		snprintf(ex->why, sizeof(ex->why),
+			 "this request may cost %s, and %s of the budget is left: let the answer "
+			 "be shorter (max_tokens), or stop",
 			 buf_text(&may), buf_text(&rest));
 	else
-		snprintf(ex->why, sizeof(ex->why), "the budget is spent: nothing more can be asked of this service in this run");
+		snprintf(ex->why, sizeof(ex->why),
+			 "the budget is spent: nothing more can be asked of this service in this "
+			 "run");
 }
 
-enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct meter *m, bool complete)
+enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct meter *m,
+				bool complete)
 {
 	enum budget_say say;
 	uint64_t amount;
@@ -241,12 +259,18 @@ enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct met
 		return REASON_ALLOWED;
 	tokens_end(&m->asked);
 	if (m->asked.later) {
-		snprintf(ex->why, sizeof(ex->why), "an answer in the background does not say what it costs: ask without \"background\"");
+		snprintf(ex->why, sizeof(ex->why),
+			 "an answer in the background does not say what it costs: ask without "
+			 "\"background\"");
 		return REASON_UNMETERED;
 	}
 	if (!find_price(f->rules, m)) {
-		snprintf(ex->why, sizeof(ex->why), m->asked.model_said && is_plain(&m->asked) ? "the model %s has no price in the policy" :
-			 "the request does not say its model in a way that can be read: plain JSON, each key once%.0s", m->asked.model);
+		snprintf(ex->why, sizeof(ex->why),
+			 m->asked.model_said && is_plain(&m->asked)
+				 ? "the model %s has no price in the policy"
+				 : "the request does not say its model in a way that can be read: "
+				   "plain JSON, each key once%.0s",
+			 m->asked.model);
 		if (f->rules->unpriced == UNPRICED_REFUSE)
 			return REASON_UNPRICED;
 		ex->why[0] = '\0';
@@ -272,7 +296,8 @@ static bool begins(struct http_text t, const char *with)
 	return t.n >= head.n && http_text_is(head, with);
 }
 
-bool meter_answer(struct front *f, struct exchange *ex, struct meter *m, unsigned status, struct http_text type, struct http_text encoding)
+bool meter_answer(struct front *f, struct exchange *ex, struct meter *m, unsigned status,
+		  struct http_text type, struct http_text encoding)
 {
 	if (!m)
 		return true;
@@ -280,7 +305,7 @@ bool meter_answer(struct front *f, struct exchange *ex, struct meter *m, unsigne
 	m->fine = status >= 200 && status < 300;
 	/* a server need not wait for the end of what it is asked */
 	if (m->fine && meter_judge(f, ex, m, true) != REASON_ALLOWED) {
-		m->judged = true;	/* it has begun, though: that counts */
+		m->judged = true; /* it has begun, though: that counts */
 		m->held_missing = most_cost(m);
 		return false;
 	}
@@ -371,12 +396,14 @@ static void tell(struct front *f, const struct meter *m, uint64_t cost, unsigned
 {
 	struct budget *b = &f->budget;
 
-	front_told_spent(f, m->rule, *m->answer.model ? m->answer.model : m->asked.model, m->answer.input + m->answer.cache_read + m->answer.cache_write,
+	front_told_spent(f, m->rule, *m->answer.model ? m->answer.model : m->asked.model,
+			 m->answer.input + m->answer.cache_read + m->answer.cache_write,
 			 m->answer.output, cost);
 	if (warned & 1)
 		front_told_budget(f, -1, b->whole.spent, f->rules->limits.spend);
 	if (warned & 2)
-		front_told_budget(f, m->rule, b->rules[m->rule].spent, f->rules->items[m->rule].limits.spend);
+		front_told_budget(f, m->rule, b->rules[m->rule].spent,
+				  f->rules->items[m->rule].limits.spend);
 }
 
 void meter_end(struct front *f, struct meter *m, enum meter_way how)
@@ -400,24 +427,35 @@ void meter_end(struct front *f, struct meter *m, enum meter_way how)
 
 bool meter_is_about(const struct exchange *ex, enum verdict_reason reason)
 {
-	return ex->llm && (reason == REASON_REQUEST_RATE || reason == REASON_SPENT || reason == REASON_SPEND_BUSY ||
-			   reason == REASON_UNPRICED || reason == REASON_UNMETERED);
+	return ex->llm && (reason == REASON_REQUEST_RATE || reason == REASON_SPENT ||
+			   reason == REASON_SPEND_BUSY || reason == REASON_UNPRICED ||
+			   reason == REASON_UNMETERED);
 }
 
-/* One body for both kinds of clients: {"error": {message, type, code, param}} is OpenAI's, {"type": "error", "error": {type, message}} Anthropic's. */
-void meter_say(const struct exchange *ex, enum verdict_reason reason, const char *rule, const char *remedy, struct buf *out)
+/* One body for both kinds of clients: {"error": {message, type, code, param}} is OpenAI's, {"type":
+ * "error", "error": {type, message}} Anthropic's. */
+void meter_say(const struct exchange *ex, enum verdict_reason reason, const char *rule,
+	       const char *remedy, struct buf *out)
 {
-	bool other = strstr(ex->what, "/messages") != NULL, later = reason == REASON_REQUEST_RATE || reason == REASON_SPEND_BUSY;
+	bool other = strstr(ex->what, "/messages") != NULL,
+	     later = reason == REASON_REQUEST_RATE || reason == REASON_SPEND_BUSY;
 	struct json j = { .out = out };
 	auto_buf message = { 0 };
 
-	buf_printf(&message, "refused by ward: %s", *ex->why ? ex->why : verdict_reason_text(reason));
+	buf_printf(&message, "refused by ward: %s",
+		   *ex->why ? ex->why : verdict_reason_text(reason));
 	json_begin_object(&j, NULL);
 	json_string(&j, "type", "error");
 	json_begin_object(&j, "error");
-	json_string(&j, "type", later ? "rate_limit_error" : reason != REASON_SPENT ? "invalid_request_error" :
-			  other	      ? "billing_error" : "insufficient_quota");
-	json_string(&j, "code", later ? "rate_limit_exceeded" : reason == REASON_SPENT ? "insufficient_quota" : verdict_reason_name(reason));
+	json_string(&j, "type",
+		    later                    ? "rate_limit_error"
+		    : reason != REASON_SPENT ? "invalid_request_error"
+		    : other                  ? "billing_error"
+					     : "insufficient_quota");
+	json_string(&j, "code",
+		    later                    ? "rate_limit_exceeded"
+		    : reason == REASON_SPENT ? "insufficient_quota"
+					     : verdict_reason_name(reason));
 	json_string(&j, "param", NULL);
 	json_string(&j, "message", buf_text(&message));
 	json_end_object(&j);

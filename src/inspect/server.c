@@ -1,7 +1,8 @@
 /*
- * Connections to servers. In: exchanges that need one. Out: a connection that dial has made to a checked address and over which
- * the server has proved its name; first of all one that was used before. A connection belongs to one exchange at a time; between
- * two it waits in a small pool, and what a server says there that nobody asked for closes it. Runs in front.
+ * Connections to servers. In: exchanges that need one. Out: a connection that dial has made to a
+ * checked address and over which the server has proved its name; first of all one that was used
+ * before. A connection belongs to one exchange at a time; between two it waits in a small pool, and
+ * what a server says there that nobody asked for closes it. Runs in front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -36,8 +37,9 @@ static void remember(struct inspector *i, const struct server *s)
 {
 	const struct want *w = &s->flow->want;
 
-	if (s->offer == TLS_ALPN_BOTH)	/* else it was not asked */
-		*place_of(i, &w->host, w->port) = (struct known_server){ w->host, w->port, s->alpn };
+	if (s->offer == TLS_ALPN_BOTH) /* else it was not asked */
+		*place_of(i, &w->host, w->port) =
+			(struct known_server){ w->host, w->port, s->alpn };
 }
 
 /* -- the pool */
@@ -55,7 +57,7 @@ static void enter_pool(struct front *f, struct server *s)
 {
 	struct inspector *i = inspector_of(f);
 
-	if (i->idle_count >= IDLE_MAX) {	/* the oldest goes */
+	if (i->idle_count >= IDLE_MAX) { /* the oldest goes */
 		struct server *last = i->idle;
 
 		while (last->next)
@@ -72,13 +74,18 @@ static void enter_pool(struct front *f, struct server *s)
 	flow_time_out(f, s->flow, FLOW_WAIT_HALF);
 }
 
-static struct server *find_idle(struct front *f, const struct exchange *ex, bool tls, enum tls_alpn offer)
+static struct server *find_idle(struct front *f, const struct exchange *ex, bool tls,
+				enum tls_alpn offer)
 {
 	const struct want *want = &ex->flow->want;
 
 	for (struct server *s = inspector_of(f)->idle; s; s = s->next)
-		/* one that was only ever offered HTTP/1 does not answer the question what its server speaks */
-		if (s->tls == tls && (s->alpn & offer) && (offer != TLS_ALPN_BOTH || s->offer == TLS_ALPN_BOTH) && s->flow->want.port == want->port && host_equal(&s->flow->want.host, &want->host))
+		/* one that was only ever offered HTTP/1 does not answer the question what its
+		 * server speaks */
+		if (s->tls == tls && (s->alpn & offer) &&
+		    (offer != TLS_ALPN_BOTH || s->offer == TLS_ALPN_BOTH) &&
+		    s->flow->want.port == want->port &&
+		    host_equal(&s->flow->want.host, &want->host))
 			return s;
 	return NULL;
 }
@@ -109,7 +116,9 @@ bool server_get(struct front *f, struct exchange *ex, bool tls, enum tls_alpn of
 	w->want = ex->flow->want;
 	w->want.how = WANT_TRANSPARENT;
 	w->verdict = ex->flow->verdict;
-	*s = (struct server){ .flow = w, .wire = { .fd = -1 }, .tls = tls, .offer = (uint8_t)offer, .user = ex };
+	*s = (struct server){
+		.flow = w, .wire = { .fd = -1 }, .tls = tls, .offer = (uint8_t)offer, .user = ex
+	};
 	ex->server = s;
 	flow_ask_dial(f, w);
 	return true;
@@ -122,7 +131,8 @@ void server_put(struct front *f, struct exchange *ex, bool reuse)
 	if (!s)
 		return;
 	s->user = NULL;
-	if (reuse && s->state == SERVER_OPEN && !s->flow->has_ended[SERVER])	/* its end was told once, and is not told again */
+	/* its end was told once, and is not told again */
+	if (reuse && s->state == SERVER_OPEN && !s->flow->has_ended[SERVER])
 		enter_pool(f, s);
 	else
 		flow_close(f, s->flow, false);
@@ -149,27 +159,35 @@ bool server_is_for_keys(const struct front *f, const struct host *host)
 
 		if (strcmp(at, "*") == 0 || strcmp(at, host->name) == 0)
 			return true;
-		if (*at == '*' && host->len >= n && strcmp(host->name + host->len - (n - 1), at + 1) == 0)
+		if (*at == '*' && host->len >= n &&
+		    strcmp(host->name + host->len - (n - 1), at + 1) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* ward-keys gets the socket, ends TLS with the server; what is left here is a pipe to it, in the clear. */
+/* ward-keys gets the socket, ends TLS with the server; what is left here is a pipe to it, in the
+ * clear. */
 static bool hand_over(struct front *f, struct flow *w)
 {
 	const struct server *s = w->inspect;
-	struct keys_open open = { .magic = KEYS_OPEN_MAGIC, .port = w->want.port, .host_len = w->want.host.len, .offer = s->offer };
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = flow_event(w, SERVER) };
+	struct keys_open open = { .magic = KEYS_OPEN_MAGIC,
+				  .port = w->want.port,
+				  .host_len = w->want.host.len,
+				  .offer = s->offer };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+				     .data.u64 = flow_event(w, SERVER) };
 	int pair[2];
 	bool done;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
 		return false;
 	memcpy(open.host, w->want.host.name, w->want.host.len);
-	/* to close it is not enough: epoll would go on telling of it for as long as ward-keys has it */
+	/* to close it is not enough: epoll would go on telling of it for as long as ward-keys has
+	 * it */
 	epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
-	done = io_send_fds(GATE_FD_KEYS, &open, sizeof(open), (const int[]){ w->fds[SERVER], pair[1] }, 2) == 0;
+	done = io_send_fds(GATE_FD_KEYS, &open, sizeof(open),
+			   (const int[]){ w->fds[SERVER], pair[1] }, 2) == 0;
 	close(pair[1]);
 	close(w->fds[SERVER]);
 	w->fds[SERVER] = pair[0];
@@ -195,7 +213,7 @@ void server_dialled(struct front *f, struct flow *w)
 		flow_time_out(f, w, FLOW_WAIT_HEAD);
 		return;
 	}
-	if (f->config.tape == GATE_TAPE_REPLAY) {	/* what it speaks comes first */
+	if (f->config.tape == GATE_TAPE_REPLAY) { /* what it speaks comes first */
 		s->state = SERVER_GREET;
 		flow_time_out(f, w, FLOW_WAIT_HEAD);
 		flow_mark_ready(f, w);
@@ -206,7 +224,8 @@ void server_dialled(struct front *f, struct flow *w)
 		return;
 	}
 	s->state = SERVER_GREET;
-	s->wire.up = tls_up_new(inspector_of(f)->trust, s->wire.fd, &w->want.host, w->want.port, (enum tls_alpn)s->offer);
+	s->wire.up = tls_up_new(inspector_of(f)->trust, s->wire.fd, &w->want.host, w->want.port,
+				(enum tls_alpn)s->offer);
 	if (!s->wire.up) {
 		flow_close(f, w, true);
 		return;
@@ -229,7 +248,9 @@ static bool greet_replay(struct front *f, struct server *s)
 		flow_close(f, s->flow, true);
 		return false;
 	}
-	s->alpn = (byte == '2' && s->offer & TLS_ALPN_HTTP2) || s->offer == TLS_ALPN_HTTP2 ? TLS_ALPN_HTTP2 : TLS_ALPN_HTTP1;
+	s->alpn = (byte == '2' && s->offer & TLS_ALPN_HTTP2) || s->offer == TLS_ALPN_HTTP2
+			  ? TLS_ALPN_HTTP2
+			  : TLS_ALPN_HTTP1;
 	remember(inspector_of(f), s);
 	open_server(f, s);
 	return true;
@@ -257,7 +278,8 @@ static bool greet_keys(struct front *f, struct server *s)
 		return false;
 	if (say != TLS_DONE || (*said != *KEYS_SPEAKS_HTTP1 && *said != *KEYS_SPEAKS_HTTP2)) {
 		n = 0;
-		if (*said == *KEYS_SPEAKS_NOTHING && wire_read(&s->wire, said, sizeof(said) - 1, &n) == TLS_DONE)
+		if (*said == *KEYS_SPEAKS_NOTHING &&
+		    wire_read(&s->wire, said, sizeof(said) - 1, &n) == TLS_DONE)
 			said[n] = '\0';
 		refuse_server(f, s, n ? said : "the connection was closed");
 		return false;
@@ -292,7 +314,9 @@ bool server_run(struct front *f, struct flow *w)
 	size_t n;
 
 	if (s->state == SERVER_GREET)
-		return s->keys ? greet_keys(f, s) : f->config.tape == GATE_TAPE_REPLAY ? greet_replay(f, s) : greet(f, s);
+		return s->keys                              ? greet_keys(f, s)
+		       : f->config.tape == GATE_TAPE_REPLAY ? greet_replay(f, s)
+							    : greet(f, s);
 	if (s->user) {
 		flow_mark_ready(f, s->user->flow);
 		return false;

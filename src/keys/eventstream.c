@@ -1,6 +1,8 @@
 /*
- * Messages of AWS's event streams (eventstream.h). In: a body that says that it is one, in pieces. Out: where messages end. Only one whose sum is right has ended: who can have
- * a server send lengths around a secret cannot cut it, since its sum would have to be in the secret. Run by ward-keys.
+ * Messages of AWS's event streams (eventstream.h). In: a body that says that it is one, in pieces.
+ * Out: where messages end. Only one whose sum is right has ended: who can have a server send
+ * lengths around a secret cannot cut it, since its sum would have to be in the secret. Run by
+ * ward-keys.
  */
 #include "keys/eventstream.h"
 
@@ -10,7 +12,7 @@
 
 #define LENGTH_BYTES 4
 #define SUM_BYTES 4
-#define LEAST 16			/* two lengths, two sums */
+#define LEAST 16 /* two lengths, two sums */
 #define MOST (24 * 1024 * 1024)
 
 bool eventstream_is_type(const char *value, size_t n)

@@ -1,5 +1,6 @@
-/* Messages of application/vnd.amazon.eventstream: where each ends. One whose sum is right is looked through and goes, without waiting for the next one. Pure, in
- * constant memory; fuzzed (fuzz/part.c). */
+/* Messages of application/vnd.amazon.eventstream: where each ends. One whose sum is right is looked
+ * through and goes, without waiting for the next one. Pure, in constant memory; fuzzed
+ * (fuzz/part.c). */
 #ifndef WARD_KEYS_EVENTSTREAM_H
 #define WARD_KEYS_EVENTSTREAM_H
 
@@ -8,10 +9,10 @@
 #include <stdint.h>
 
 struct eventstream {
-	bool bad;		/* it is none: nothing ends any more */
-	uint8_t have;		/* bytes of the length */
-	uint32_t left;		/* bytes to come; the last four are the sum */
-	uint32_t read, sum;	/* the number in the reading; the sum so far */
+	bool bad;           /* it is none: nothing ends any more */
+	uint8_t have;       /* bytes of the length */
+	uint32_t left;      /* bytes to come; the last four are the sum */
+	uint32_t read, sum; /* the number in the reading; the sum so far */
 };
 
 /* Whether the value of a content-type says that it is one. */

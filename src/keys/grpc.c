@@ -1,6 +1,6 @@
 /*
- * Messages of gRPC (grpc.h). In: a body's bytes in whatever pieces. Out: which of them are what. Of other flags than those two, as
- * grpc-web has them, nothing is known. Runs in ward-keys.
+ * Messages of gRPC (grpc.h). In: a body's bytes in whatever pieces. Out: which of them are what. Of
+ * other flags than those two, as grpc-web has them, nothing is known. Runs in ward-keys.
  */
 #include "keys/grpc.h"
 
@@ -8,7 +8,8 @@
 
 #define PREFIX_BYTES 5
 
-static size_t take_prefix(struct grpc *g, const uint8_t *bytes, size_t n, enum grpc_part *ret_part, bool *ret_ends)
+static size_t take_prefix(struct grpc *g, const uint8_t *bytes, size_t n, enum grpc_part *ret_part,
+			  bool *ret_ends)
 {
 	size_t i = 0;
 
@@ -34,7 +35,8 @@ static size_t take_prefix(struct grpc *g, const uint8_t *bytes, size_t n, enum g
 	return i;
 }
 
-size_t grpc_take(struct grpc *g, const uint8_t *bytes, size_t n, enum grpc_part *ret_part, bool *ret_ends)
+size_t grpc_take(struct grpc *g, const uint8_t *bytes, size_t n, enum grpc_part *ret_part,
+		 bool *ret_ends)
 {
 	*ret_ends = false;
 	*ret_part = GRPC_BAD;
@@ -62,5 +64,6 @@ bool grpc_is_type(const char *value, size_t n)
 	static const char name[] = "application/grpc";
 	const size_t m = sizeof(name) - 1;
 
-	return n >= m && strncasecmp(value, name, m) == 0 && (n == m || value[m] == '+' || value[m] == ';' || value[m] == ' ');
+	return n >= m && strncasecmp(value, name, m) == 0 &&
+	       (n == m || value[m] == '+' || value[m] == ';' || value[m] == ' ');
 }

@@ -1,6 +1,7 @@
 /*
- * Putting a secret in. In: a request's head and a grant. Out: the head without the grant's place, and the one that is sent. Whatever a
- * program inside wrote into that place goes: it acts as whom the grant says, or not at all. Runs in ward-keys.
+ * Putting a secret in. In: a request's head and a grant. Out: the head without the grant's place,
+ * and the one that is sent. Whatever a program inside wrote into that place goes: it acts as whom
+ * the grant says, or not at all. Runs in ward-keys.
  */
 #include "keys/inject.h"
 
@@ -22,7 +23,9 @@ bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_l
 	ret->target = at + h->method_len + 1;
 	if (ret->target >= end)
 		return false;
-	ret->target_len = (size_t)((const char *)memchr(ret->target, ' ', (size_t)(end - ret->target) + 1) - ret->target);
+	ret->target_len =
+		(size_t)((const char *)memchr(ret->target, ' ', (size_t)(end - ret->target) + 1) -
+			 ret->target);
 	if (ret->target + ret->target_len > end || ret->target[0] != '/')
 		return false;
 	query = memchr(ret->target, '?', ret->target_len);
@@ -39,9 +42,10 @@ static bool is_of_grant(const struct policy_grant *g, const char *path, size_t n
 	return found;
 }
 
-/* Whether every reading of the request's path is one of the grant's. A path that can be read in ways that nobody knows is none of them, and neither is one
- * that stands in a header. */
-static bool path_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *normal)
+/* Whether every reading of the request's path is one of the grant's. A path that can be read in
+ * ways that nobody knows is none of them, and neither is one that stands in a header. */
+static bool path_fits(const struct policy_grant *g, const struct http_request *request,
+		      struct http_path *normal)
 {
 	struct http_text path = request->path;
 
@@ -49,11 +53,13 @@ static bool path_fits(const struct policy_grant *g, const struct http_request *r
 		return true;
 	if (http_moves_path(request) || !http_path_read(path.s, path.n, normal))
 		return false;
-	return is_of_grant(g, normal->text, normal->len) && (!normal->two || is_of_grant(g, normal->other, normal->other_len)) &&
+	return is_of_grant(g, normal->text, normal->len) &&
+	       (!normal->two || is_of_grant(g, normal->other, normal->other_len)) &&
 	       (!normal->resolved || is_of_grant(g, path.s, path.n));
 }
 
-/* The method of the first line, and those that a header or a parameter puts in its place for some servers. */
+/* The method of the first line, and those that a header or a parameter puts in its place for some
+ * servers. */
 static bool method_fits(const struct policy_grant *g, const struct http_request *request)
 {
 	struct http_text method = request->method;
@@ -62,14 +68,16 @@ static bool method_fits(const struct policy_grant *g, const struct http_request 
 	for (unsigned i = 0; g->methods.len && fits && method.s; i++) {
 		fits = false;
 		for (size_t k = 0; k < g->methods.len && !fits; k++)
-			fits = i ? http_text_is(method, g->methods.items[k]) :
-				   strlen(g->methods.items[k]) == method.n && memcmp(g->methods.items[k], method.s, method.n) == 0;
+			fits = i ? http_text_is(method, g->methods.items[k])
+				 : strlen(g->methods.items[k]) == method.n &&
+					       memcmp(g->methods.items[k], method.s, method.n) == 0;
 		method = http_override(request, i);
 	}
 	return fits;
 }
 
-bool inject_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *room)
+bool inject_fits(const struct policy_grant *g, const struct http_request *request,
+		 struct http_path *room)
 {
 	return method_fits(g, request) && path_fits(g, request, room);
 }
@@ -144,7 +152,8 @@ static bool is_place(const struct inject_secret *secrets, size_t count, const ch
 	return found;
 }
 
-static void read_sign(struct sigv4_request *sign, const char *name, size_t name_len, const char *value, size_t n)
+static void read_sign(struct sigv4_request *sign, const char *name, size_t name_len,
+		      const char *value, size_t n)
 {
 	char lower[32];
 
@@ -183,7 +192,8 @@ bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_
 		if (!colon)
 			return false;
 		if (sign)
-			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
+			read_sign(sign, at, (size_t)(colon - at), colon + 1,
+				  (size_t)(line_end - colon) - 1);
 		if (!is_place(secrets, count, at, (size_t)(colon - at)) &&
 		    !is(at, (size_t)(colon - at), "accept-encoding") &&
 		    !is(at, (size_t)(colon - at), "grpc-accept-encoding") &&
@@ -203,7 +213,8 @@ static size_t write_place(const struct inject_secret *secret, const uint8_t *hea
 	const struct policy_grant *g = secret->grant;
 	const uint8_t *const *values = secret->values;
 	const size_t *bytes = secret->bytes;
-	size_t n = bytes[0], before = strlen(g->before), behind = strlen(g->behind), name = strlen(g->header), at = 0;
+	size_t n = bytes[0], before = strlen(g->before), behind = strlen(g->behind),
+	       name = strlen(g->header), at = 0;
 	const char *user = g->user ? g->user : "", *parameter = g->parameter ? g->parameter : "";
 	struct sigv4_key key = { .id = values[0], .id_len = bytes[0] };
 
@@ -304,7 +315,7 @@ size_t inject_write(const struct inject_secret *secrets, size_t count, const str
 			    (secrets[i].grant->way == GRANT_SIGV4) == signing)
 				n = add_field(&secrets[i], sign, out, n, room);
 	if (!n)
-		explicit_bzero(out, room);	/* some of them may be there */
+		explicit_bzero(out, room); /* some of them may be there */
 	return n;
 }
 

@@ -10,17 +10,19 @@
 #include "transport/tls_up.h"
 #include "keys/unzip.h"
 
-#define KEYS_COMPOSE (HTTP1_HEAD_MAX + 8 * SECRET_MOST)	/* a head with its secrets */
+#define KEYS_COMPOSE (HTTP1_HEAD_MAX + 8 * SECRET_MOST) /* a head with its secrets */
 #define KEYS_LEAK_FIELD "x-ward-leak"
-#define KEYS_LEAK_LINE "X-Ward-Leak: yes\r\n"	/* in an answer to front: something was found in its request */
+#define KEYS_LEAK_LINE                                                                             \
+	"X-Ward-Leak: yes\r\n" /* in an answer to front: something was found in its request */
 #define KEYS_CONNS_MAX 1000
 
 struct key_grant {
 	bool there, revoked;
-	bool passed_over;			/* told: a request to its host was not one of its */
+	bool passed_over; /* told: a request to its host was not one of its */
 	struct policy_grant grant;
-	uint8_t *values[GRANT_VALUES];		/* in the safe */
-	uint8_t *shown[GRANT_VALUES];		/* placeholders; in the safe, too: one kind of memory */
+	uint8_t *values[GRANT_VALUES]; /* in the safe */
+	/* placeholders; in the safe, too: one kind of memory */
+	uint8_t *shown[GRANT_VALUES];
 	size_t bytes[GRANT_VALUES], count;
 	uint64_t expires_at_ms, uses_left, uses;
 };
@@ -31,26 +33,28 @@ struct keys {
 	int epoll_fd, secrets_fd, link_fd;
 	struct safe safe;
 	struct tls_trust *trust;
-	uint32_t leaks;				/* of the policy */
+	uint32_t leaks; /* of the policy */
 	struct key_grant grants[GRANTS_MAX];
-	struct scan *scan;			/* NULL: none yet, nothing passes */
-	uint8_t *db, *text_bytes;		/* of the scanner; in the safe */
+	struct scan *scan;        /* NULL: none yet, nothing passes */
+	uint8_t *db, *text_bytes; /* of the scanner; in the safe */
 	struct scan_text *texts;
-	bool odd_texts;				/* one has a byte that may be a flag of gRPC's */
-	size_t collected;			/* bytes of bodies that are held */
-	struct http_request request;		/* room for the one that is looked at, */
-	struct http_path path;			/* and the other readings of its path */
-	uint8_t *compose;			/* in the safe: where heads are put together */
-	size_t compose_bytes;			/* KEYS_COMPOSE, or what there is */
-	struct buf said;			/* for ward-secrets, not yet sent */
-	uint32_t lost;				/* events that there was no room for, not told yet */
+	bool odd_texts;              /* one has a byte that may be a flag of gRPC's */
+	size_t collected;            /* bytes of bodies that are held */
+	struct http_request request; /* room for the one that is looked at, */
+	struct http_path path;       /* and the other readings of its path */
+	uint8_t *compose;            /* in the safe: where heads are put together */
+	size_t compose_bytes;        /* KEYS_COMPOSE, or what there is */
+	struct buf said;             /* for ward-secrets, not yet sent */
+	/* events that there was no room for, not told yet */
+	uint32_t lost;
 	struct conn *conns, *dead;
 	unsigned conn_count;
-	bool begun, ready;			/* front is heard; the first grants are there */
-	bool waiting;				/* bytes of answers are held back; they go when nothing comes for a while */
-	uint64_t looked_ms;			/* when they were last looked at */
-	bool fat;				/* it was busy since it gave memory back */
-	unsigned rounds;			/* of being busy, since then */
+	bool begun, ready; /* front is heard; the first grants are there */
+	/* bytes of answers are held back; they go when nothing comes for a while */
+	bool waiting;
+	uint64_t looked_ms; /* when they were last looked at */
+	bool fat;           /* it was busy since it gave memory back */
+	unsigned rounds;    /* of being busy, since then */
 	bool ending;
 };
 
@@ -69,7 +73,8 @@ size_t store_find(struct keys *k, const char *host, const struct http_request *r
 const char *store_why_not(const struct key_grant *g, uint64_t now);
 void store_used(struct keys *k, struct key_grant *g, const char *host);
 /* One more text was found: told once a request. */
-void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f, const char *host, const char *where);
+void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f,
+		 const char *host, const char *where);
 
 /* keys_conn.c: one connection to a server. Takes both descriptors. */
 void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int client_fd);

@@ -1,7 +1,9 @@
 /*
- * Requests in ward-keys (keys_ask.h). In: heads and bodies that front has decided about. Out: what may go to the server. Which grant is for
- * a request is decided here, from the request itself and the host of its connection; front is not asked. Everything but the grant's
- * own place is looked through for secrets and placeholders before a byte of it leaves. Heads are put together in locked memory.
+ * Requests in ward-keys (keys_ask.h). In: heads and bodies that front has decided about. Out: what
+ * may go to the server. Which grant is for a request is decided here, from the request itself and
+ * the host of its connection; front is not asked. Everything but the grant's own place is looked
+ * through for secrets and placeholders before a byte of it leaves. Heads are put together in locked
+ * memory.
  */
 #include "keys/keys_ask.h"
 
@@ -11,7 +13,8 @@
 #include "base/io.h"
 #include "rules/http_alias.h"
 
-static const char gone[] = "the secrets are not there yet, or no more: nothing can be looked through for them";
+static const char gone[] =
+	"the secrets are not there yet, or no more: nothing can be looked through for them";
 
 bool ask_refuse(struct ask *a, unsigned status, const char *why)
 {
@@ -32,7 +35,9 @@ void ask_words(struct buf *out, const char *why)
 
 struct scan_for ask_looks_for(const struct keys *k)
 {
-	return (struct scan_for){ .secrets = true, .shown = true, .replace = k->leaks == LEAKS_STRIP, .prompt = true };
+	return (struct scan_for){
+		.secrets = true, .shown = true, .replace = k->leaks == LEAKS_STRIP, .prompt = true
+	};
 }
 
 /* Something was found where it does not belong. */
@@ -44,8 +49,11 @@ static bool may_pass(struct keys *k, struct ask *a, const struct scan_for *f, co
 	a->leaked = true;
 	if (k->leaks != LEAKS_BLOCK)
 		return true;
-	snprintf(why, sizeof(why), "%s of grant %s is in %s, where it does not belong: the request was stopped (credentials.leaks: block)",
-		 PATTERN_SHOWN(f->first) ? "the placeholder" : "the secret", k->grants[PATTERN_GRANT(f->first) % GRANTS_MAX].grant.name, where);
+	snprintf(why, sizeof(why),
+		 "%s of grant %s is in %s, where it does not belong: the request was stopped "
+		 "(credentials.leaks: block)",
+		 PATTERN_SHOWN(f->first) ? "the placeholder" : "the secret",
+		 k->grants[PATTERN_GRANT(f->first) % GRANTS_MAX].grant.name, where);
 	return ask_refuse(a, 403, why);
 }
 
@@ -63,7 +71,8 @@ static bool look_through_head(struct keys *k, struct ask *a)
 	if (field) {
 		snprintf(where, sizeof(where), "the header %.*s", (int)(n < 64 ? n : 64), field);
 		for (char *w = where; *w; w++)
-			if (*w == '"' || *w == '\\' || (unsigned char)*w < ' ' || (unsigned char)*w > '~')
+			if (*w == '"' || *w == '\\' || (unsigned char)*w < ' ' ||
+			    (unsigned char)*w > '~')
 				*w = '?';
 	}
 	return may_pass(k, a, &f, where);
@@ -91,13 +100,15 @@ static void read_coding(struct ask *a)
 		at = line_end + 2;
 	}
 	a->coding = whole != UNZIP_NONE ? whole : packed;
-	/* messages that are compressed can be told apart in gRPC as it is meant, and in nothing else */
+	/* messages that are compressed can be told apart in gRPC as it is meant, and in nothing
+	 * else */
 	if (packed != UNZIP_NONE && (whole != UNZIP_NONE || !a->grpc))
 		a->coding = UNZIP_UNKNOWN;
 	a->grpc &= whole == UNZIP_NONE;
 }
 
-/* A body that cannot be looked into does not leave, unless finding something would not stop it either. */
+/* A body that cannot be looked into does not leave, unless finding something would not stop it
+ * either. */
 static bool prepare_body(struct keys *k, struct ask *a, bool body)
 {
 	a->found = ask_looks_for(k);
@@ -106,13 +117,17 @@ static bool prepare_body(struct keys *k, struct ask *a, bool body)
 	read_coding(a);
 	if (a->coding == UNZIP_NONE || a->grpc)
 		return a->coding != UNZIP_UNKNOWN || k->leaks != LEAKS_BLOCK ||
-		       ask_refuse(a, 403, "gRPC messages are compressed in a way that cannot be looked through for secrets; send them plain or as gzip");
+		       ask_refuse(a, 403,
+				  "gRPC messages are compressed in a way that cannot be looked "
+				  "through for secrets; send them plain or as gzip");
 	if (a->coding != UNZIP_UNKNOWN) {
 		a->unzip = unzip_new(a->coding);
 		return a->unzip || ask_refuse(a, 503, "out of memory");
 	}
 	return k->leaks != LEAKS_BLOCK ||
-	       ask_refuse(a, 403, "the body is compressed in a way that cannot be looked through for secrets; send it plain or as gzip");
+	       ask_refuse(a, 403,
+			  "the body is compressed in a way that cannot be looked through for "
+			  "secrets; send it plain or as gzip");
 }
 
 /* The grant is there, and may not be used. */
@@ -132,7 +147,9 @@ static bool refuse_grant(struct keys *k, struct ask *a, const char *name, const 
 /* Parts are looked through only of what is read, and widened only there. */
 static bool widen_part(struct keys *k, struct ask *a)
 {
-	bool reads = (http_text_is(k->request.method, "GET") || http_text_is(k->request.method, "HEAD")) && !http_override(&k->request, 0).s;
+	bool reads = (http_text_is(k->request.method, "GET") ||
+		      http_text_is(k->request.method, "HEAD")) &&
+		     !http_override(&k->request, 0).s;
 
 	if (!part_request(&a->base, scan_longest(k->scan), reads, &a->part))
 		return false;
@@ -180,7 +197,8 @@ static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	signing = why ? NULL : signing_grant(a);
 	if (signing) {
-		sigv4_forget(&a->sign, "expect");	/* front has answered it: it is not sent on */
+		/* front has answered it: it is not sent on */
+		sigv4_forget(&a->sign, "expect");
 		wrong = sigv4_check(&a->sign, signing->region, signing->service);
 		why = wrong == SIGV4_FINE ? NULL : sigv4_wrong_text(wrong);
 		name = signing->name;
@@ -188,10 +206,12 @@ static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
 	return !why || refuse_grant(k, a, name, why);
 }
 
-bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t port, const uint8_t *bytes, bool body)
+bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t port,
+	       const uint8_t *bytes, bool body)
 {
 	a->host = host;
-	if (a->head.connect || !host_equal(&a->head.host, host) || (a->head.port && a->head.port != port))
+	if (a->head.connect || !host_equal(&a->head.host, host) ||
+	    (a->head.port && a->head.port != port))
 		return ask_refuse(a, 403, "the request is for another host than the connection");
 	if (!k->scan)
 		return ask_refuse(a, 403, gone);
@@ -229,13 +249,15 @@ bool ask_compose(struct keys *k, struct ask *a, bool again, size_t *ret_n)
 	}
 	*ret_n = inject_write(secrets, secrets_of(a, secrets), &a->base, &a->sign, k->compose,
 			      k->compose_bytes);
-	return *ret_n ||
-	       ask_refuse(a, 403, "the secret cannot be put into this request: it is too long, or a header that was signed is missing");
+	return *ret_n || ask_refuse(a, 403,
+				    "the secret cannot be put into this request: it is too long, "
+				    "or a header that was signed is missing");
 }
 
 /* -- the body */
 
-/* Texts that have bytes of a flag in them might go on behind one. Behind what is no message (g->bad) nothing is known. */
+/* Texts that have bytes of a flag in them might go on behind one. Behind what is no message
+ * (g->bad) nothing is known. */
 size_t ask_boundary(const struct keys *k, struct grpc *g, const struct buf *data, size_t before)
 {
 	size_t at = before, end = 0;
@@ -250,13 +272,15 @@ size_t ask_boundary(const struct keys *k, struct grpc *g, const struct buf *data
 	return k->odd_texts || g->bad ? 0 : end;
 }
 
-size_t ask_scan(const struct keys *k, struct buf *data, size_t boundary, bool final, struct scan_for *f)
+size_t ask_scan(const struct keys *k, struct buf *data, size_t boundary, bool final,
+		struct scan_for *f)
 {
 	size_t clean = boundary ? scan_run(k->scan, (uint8_t *)data->data, boundary, true, f) : 0;
 
 	if (clean == data->len)
 		return clean;
-	return clean + scan_run(k->scan, (uint8_t *)data->data + clean, data->len - clean, final, f);
+	return clean +
+	       scan_run(k->scan, (uint8_t *)data->data + clean, data->len - clean, final, f);
 }
 
 static bool unreadable(struct keys *k, struct ask *a)
@@ -264,11 +288,14 @@ static bool unreadable(struct keys *k, struct ask *a)
 	unzip_free(take_ptr(a->unzip));
 	a->coding = UNZIP_NONE;
 	return k->leaks != LEAKS_BLOCK ||
-	       ask_refuse(a, 403, "the compressed body cannot be looked through for secrets: it is broken, or grows beyond measure");
+	       ask_refuse(a, 403,
+			  "the compressed body cannot be looked through for secrets: it is broken, "
+			  "or grows beyond measure");
 }
 
 /* Compressed messages, each a stream of its own. */
-static bool take_messages(struct keys *k, struct ask *a, const uint8_t *bytes, size_t n, size_t before)
+static bool take_messages(struct keys *k, struct ask *a, const uint8_t *bytes, size_t n,
+			  size_t before)
 {
 	enum grpc_part part;
 	bool ends, fine = true;
@@ -277,10 +304,18 @@ static bool take_messages(struct keys *k, struct ask *a, const uint8_t *bytes, s
 		size_t some = grpc_take(&a->messages, bytes + at, n - at, &part, &ends);
 
 		if (part == GRPC_PACKED && !a->unzip)
-			a->unzip = a->coding == UNZIP_GZIP || a->coding == UNZIP_DEFLATE ? unzip_new(a->coding) : NULL;
-		if (part == GRPC_BAD)	/* what came before may have ended in the middle of a text, and been passed on for whole */
-			fine = k->leaks == LEAKS_LOG || ask_refuse(a, 403, "the body says that it is gRPC and is not: it cannot be looked through for secrets");
-		else if (part == GRPC_PACKED && (!a->unzip || !unzip_look(a->unzip, k->scan, bytes + at, some, &a->found)))
+			a->unzip = a->coding == UNZIP_GZIP || a->coding == UNZIP_DEFLATE
+					   ? unzip_new(a->coding)
+					   : NULL;
+		/* what came before may have ended in the middle of a text, and been passed on for
+		 * whole */
+		if (part == GRPC_BAD)
+			fine = k->leaks == LEAKS_LOG ||
+			       ask_refuse(a, 403,
+					  "the body says that it is gRPC and is not: it cannot be "
+					  "looked through for secrets");
+		else if (part == GRPC_PACKED &&
+			 (!a->unzip || !unzip_look(a->unzip, k->scan, bytes + at, some, &a->found)))
 			fine = unreadable(k, a);
 		at += some;
 		if (ends) {
@@ -307,12 +342,14 @@ bool ask_take(struct keys *k, struct ask *a, const struct buf *data, size_t befo
 	return !a->unzip || unzip_look(a->unzip, k->scan, bytes, n, &a->found) || unreadable(k, a);
 }
 
-bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool sent, size_t *ret_clean)
+bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool sent,
+	      size_t *ret_clean)
 {
 	if (!k->scan)
 		return ask_refuse(a, 403, gone);
 	*ret_clean = ask_scan(k, data, a->boundary, ended, &a->found);
-	if (a->grpc && !ended && !k->odd_texts && grpc_is_within(&a->messages, ASK_WHOLE_MAX))	/* a message goes when it is whole */
+	/* a message goes when it is whole */
+	if (a->grpc && !ended && !k->odd_texts && grpc_is_within(&a->messages, ASK_WHOLE_MAX))
 		*ret_clean = a->boundary;
 	a->boundary = 0;
 	if (!a->found.count || a->told)
@@ -320,18 +357,24 @@ bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool 
 	a->told = true;
 	if (!sent || k->leaks != LEAKS_BLOCK)
 		return may_pass(k, a, &a->found, "the body");
-	store_found(k, KEYS_EVENT_LEAK, &a->found, a->host->name, "the body");	/* its head has gone: the request stays incomplete */
+	/* its head has gone: the request stays incomplete */
+	store_found(k, KEYS_EVENT_LEAK, &a->found, a->host->name, "the body");
 	a->leaked = true;
-	return ask_refuse(a, 403, "a secret or its placeholder is in the body: the request was stopped (credentials.leaks: block)");
+	return ask_refuse(a, 403,
+			  "a secret or its placeholder is in the body: the request was stopped "
+			  "(credentials.leaks: block)");
 }
 
 bool ask_hold(struct keys *k, struct ask *a, size_t n)
 {
 	if (n > ASK_COLLECT_MAX)
-		return ask_refuse(a, 413, "the body is signed and larger than 4 MiB; send it with X-Amz-Content-Sha256: UNSIGNED-PAYLOAD");
+		return ask_refuse(a, 413,
+				  "the body is signed and larger than 4 MiB; send it with "
+				  "X-Amz-Content-Sha256: UNSIGNED-PAYLOAD");
 	k->collected += n - a->collected;
 	a->collected = n;
-	return k->collected <= ASK_COLLECTED_MAX || ask_refuse(a, 503, "too many bodies are held at one time; try again");
+	return k->collected <= ASK_COLLECTED_MAX ||
+	       ask_refuse(a, 503, "too many bodies are held at one time; try again");
 }
 
 bool ask_message(struct keys *k, struct ask *a, const struct scan_for *f)

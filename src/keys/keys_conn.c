@@ -1,8 +1,9 @@
 /*
- * A connection of ward-keys: front on one side, in the clear, a server on the other, over TLS that is verified here. In: requests that front
- * has decided about and written anew. Out: the same with a secret where a grant says so, and answers without it. What is spoken is what
- * the server chose of what front offers: HTTP/1.1, one request at a time, or HTTP/2 (keys_h2.c). Whatever is wrong ends the
- * connection, and front's end of it.
+ * A connection of ward-keys: front on one side, in the clear, a server on the other, over TLS that
+ * is verified here. In: requests that front has decided about and written anew. Out: the same with
+ * a secret where a grant says so, and answers without it. What is spoken is what the server chose
+ * of what front offers: HTTP/1.1, one request at a time, or HTTP/2 (keys_h2.c). Whatever is wrong
+ * ends the connection, and front's end of it.
  */
 #include "keys/keys_conn.h"
 
@@ -37,8 +38,11 @@ void conn_kill(struct conn *c)
 
 void conn_refuse(struct conn *c, unsigned status, const char *why)
 {
-	const char *reason = status == 400 ? "Bad Request" : status == 403 ? "Forbidden" : status == 413 ? "Content Too Large" :
-			     status == 416 ? "Range Not Satisfiable" : "Bad Gateway";
+	const char *reason = status == 400   ? "Bad Request"
+			     : status == 403 ? "Forbidden"
+			     : status == 413 ? "Content Too Large"
+			     : status == 416 ? "Range Not Satisfiable"
+					     : "Bad Gateway";
 	auto_buf body = { 0 };
 
 	if (c->down_begun || c->finishing) {
@@ -46,8 +50,10 @@ void conn_refuse(struct conn *c, unsigned status, const char *why)
 		return;
 	}
 	ask_words(&body, why);
-	buf_printf(&c->back.bytes, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n%s", status, reason,
-		   body.len, c->ask.leaked ? KEYS_LEAK_LINE : "", buf_text(&body));
+	buf_printf(&c->back.bytes,
+		   "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: "
+		   "%zu\r\n%sConnection: close\r\n\r\n%s",
+		   status, reason, body.len, c->ask.leaked ? KEYS_LEAK_LINE : "", buf_text(&body));
 	c->finishing = true;
 	c->up = UP_DONE;
 }
@@ -57,8 +63,11 @@ size_t body_data(struct http_body *b, const uint8_t *bytes, size_t n, bool stric
 	size_t used = 0;
 
 	while (used < n && b->state != BODY_NONE && b->state != BODY_BAD) {
-		bool is_data = b->state == BODY_DATA || b->state == BODY_LENGTH || b->state == BODY_CLOSE;
-		size_t some = !is_data ? 1 : b->state == BODY_CLOSE || n - used < b->left ? n - used : (size_t)b->left;
+		bool is_data =
+			b->state == BODY_DATA || b->state == BODY_LENGTH || b->state == BODY_CLOSE;
+		size_t some = !is_data                                       ? 1
+			      : b->state == BODY_CLOSE || n - used < b->left ? n - used
+									     : (size_t)b->left;
 
 		if (is_data)
 			buf_add(data, bytes + used, some);
@@ -93,7 +102,8 @@ static bool write_client(struct conn *c)
 
 	if (!queue_len(&c->back))
 		return false;
-	n = send(c->client_fd, c->back.bytes.data + c->back.at, queue_len(&c->back), MSG_DONTWAIT | MSG_NOSIGNAL);
+	n = send(c->client_fd, c->back.bytes.data + c->back.at, queue_len(&c->back),
+		 MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		conn_kill(c);
 	if (n <= 0)
@@ -119,7 +129,8 @@ static void refuse_greeting(struct conn *c)
 {
 	const char *why = tls_up_why(c->tls);
 
-	buf_printf(&c->back.bytes, KEYS_SPEAKS_NOTHING "%.190s", *why ? why : "the server ended the connection");
+	buf_printf(&c->back.bytes, KEYS_SPEAKS_NOTHING "%.190s",
+		   *why ? why : "the server ended the connection");
 	c->finishing = true;
 }
 
@@ -147,7 +158,7 @@ static bool write_server(struct conn *c)
 		return false;
 	say = tls_up_write(c->tls, c->out.bytes.data + c->out.at, queue_len(&c->out), &n);
 	c->server_write = say == TLS_WRITE;
-	if (c->h2)	/* heads are among it */
+	if (c->h2) /* heads are among it */
 		explicit_bzero(c->out.bytes.data + c->out.at, n);
 	if (say == TLS_DONE)
 		queue_drop(&c->out, n);
@@ -162,20 +173,35 @@ static bool write_server(struct conn *c)
 
 static void watch(struct keys *k, struct conn *c)
 {
-	bool more = !c->client_ended && !c->finishing && queue_len(&c->in) < CONN_PENDING_MAX && c->up != UP_DONE;
-	/* its turn was over before its work was: no descriptor tells of that, so it comes back as soon as front could be written to */
-	uint32_t client = (more ? EPOLLIN : 0) | (queue_len(&c->back) || c->unfinished ? EPOLLOUT : 0);
-	uint32_t server = (!c->server_ended && !c->finishing && queue_len(&c->back) < CONN_PENDING_MAX ? EPOLLIN : 0) |
-			  (c->server_write && !c->finishing ? EPOLLOUT : 0);
+	bool more = !c->client_ended && !c->finishing && queue_len(&c->in) < CONN_PENDING_MAX &&
+		    c->up != UP_DONE;
+	/* its turn was over before its work was: no descriptor tells of that, so it comes back as
+	 * soon as front could be written to */
+	uint32_t client =
+		(more ? EPOLLIN : 0) | (queue_len(&c->back) || c->unfinished ? EPOLLOUT : 0);
+	uint32_t server =
+		(!c->server_ended && !c->finishing && queue_len(&c->back) < CONN_PENDING_MAX
+			 ? EPOLLIN
+			 : 0) |
+		(c->server_write && !c->finishing ? EPOLLOUT : 0);
 	struct epoll_event event = { .events = client, .data.ptr = c };
-	/* one that is not waited for must not tell of its end again and again; where only the answer is missing its end is news */
+	/* one that is not waited for must not tell of its end again and again; where only the
+	 * answer is missing its end is news */
 	bool deaf = !client && (c->client_ended || c->up != UP_DONE);
 
 	if (deaf != c->client_deaf || (!deaf && client != c->client_events))
-		epoll_ctl(k->epoll_fd, deaf ? EPOLL_CTL_DEL : c->client_deaf ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->client_fd, &event);
+		epoll_ctl(k->epoll_fd,
+			  deaf             ? EPOLL_CTL_DEL
+			  : c->client_deaf ? EPOLL_CTL_ADD
+					   : EPOLL_CTL_MOD,
+			  c->client_fd, &event);
 	event.events = server;
 	if (server != c->server_events)
-		epoll_ctl(k->epoll_fd, !server ? EPOLL_CTL_DEL : c->server_events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->server_fd, &event);
+		epoll_ctl(k->epoll_fd,
+			  !server            ? EPOLL_CTL_DEL
+			  : c->server_events ? EPOLL_CTL_MOD
+					     : EPOLL_CTL_ADD,
+			  c->server_fd, &event);
 	c->client_deaf = deaf;
 	c->client_events = client;
 	c->server_events = server;
@@ -223,7 +249,8 @@ void conn_free_dead(struct keys *k)
 
 static bool has_failed(const struct conn *c)
 {
-	return c->in.bytes.failed || c->out.bytes.failed || c->back.bytes.failed || c->ask.base.failed || c->up_data.failed || c->down_head.failed ||
+	return c->in.bytes.failed || c->out.bytes.failed || c->back.bytes.failed ||
+	       c->ask.base.failed || c->up_data.failed || c->down_head.failed ||
 	       c->down_data.failed;
 }
 
@@ -233,12 +260,13 @@ static bool is_over(const struct conn *c)
 	if (c->h2)
 		return c->client_ended || (!queue_len(&c->back) && keys_h2_is_done(c->h2));
 	if (c->client_ended && !queue_len(&c->out) && !(queue_len(&c->in) && c->up != UP_DONE))
-		return true;	/* front is gone: nobody waits for an answer */
+		return true; /* front is gone: nobody waits for an answer */
 	if (queue_len(&c->back))
 		return false;
 	if (c->finishing)
 		return true;
-	return (c->client_ended && (c->up == UP_HEAD || c->up == UP_TUNNEL) && !c->asked) || (c->server_ended && c->up != UP_TUNNEL && !c->asked) ||
+	return (c->client_ended && (c->up == UP_HEAD || c->up == UP_TUNNEL) && !c->asked) ||
+	       (c->server_ended && c->up != UP_TUNNEL && !c->asked) ||
 	       (c->up == UP_TUNNEL && c->server_ended);
 }
 
@@ -272,7 +300,10 @@ void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int 
 	struct conn *c = k->conn_count < KEYS_CONNS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (!c || open->host_len > HOSTNAME_MAX || open->offer < TLS_ALPN_HTTP1 || open->offer > TLS_ALPN_BOTH || host_read(open->host, open->host_len, &c->host) != HOST_FINE || c->host.kind != HOST_NAME) {
+	if (!c || open->host_len > HOSTNAME_MAX || open->offer < TLS_ALPN_HTTP1 ||
+	    open->offer > TLS_ALPN_BOTH ||
+	    host_read(open->host, open->host_len, &c->host) != HOST_FINE ||
+	    c->host.kind != HOST_NAME) {
 		free(c);
 		close(server_fd);
 		close(client_fd);
@@ -291,7 +322,8 @@ void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int 
 		k->conns->prev = c;
 	k->conns = c;
 	k->conn_count++;
-	if (!c->tls || epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, client_fd, &event) < 0 || epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, server_fd, &event) < 0)
+	if (!c->tls || epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, client_fd, &event) < 0 ||
+	    epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, server_fd, &event) < 0)
 		c->dead = true;
 	if (c->dead)
 		end(k, c);
@@ -314,7 +346,8 @@ void conn_expire(struct keys *k, uint64_t now)
 			k->waiting |= c->h2 ? keys_h2_let_go(k, c, now) : down_let_go(k, c, now);
 		if (c->dead)
 			continue;
-		if (!c->h2 && now >= c->moved_ms + IDLE_MS) {	/* streams may be silent for as long as front has them open */
+		/* streams may be silent for as long as front has them open */
+		if (!c->h2 && now >= c->moved_ms + IDLE_MS) {
 			c->dead = true;
 			end(k, c);
 		}

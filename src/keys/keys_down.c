@@ -1,7 +1,8 @@
 /*
- * Answers in ward-keys. In: what a server says over TLS. Out: the same for front, with every secret that it sends back overwritten, in the
- * head and in the body, whatever the pieces that it comes in: a chunked body is taken apart and framed anew. A body in a coding that
- * was not asked for cannot be looked through and is not passed on.
+ * Answers in ward-keys. In: what a server says over TLS. Out: the same for front, with every secret
+ * that it sends back overwritten, in the head and in the body, whatever the pieces that it comes
+ * in: a chunked body is taken apart and framed anew. A body in a coding that was not asked for
+ * cannot be looked through and is not passed on.
  */
 #include "keys/keys_conn.h"
 
@@ -62,13 +63,17 @@ static void clean_head(struct keys *k, struct conn *c, bool chunked)
 	c->down_head.len = 0;
 }
 
-/* Of what was asked for, only what the program asked for goes on. False: it was answered otherwise. */
+/* Of what was asked for, only what the program asked for goes on. False: it was answered
+ * otherwise. */
 static bool cut_part(struct conn *c)
 {
 	enum part_say say = part_answer(&c->down_head, &c->ask.part, &c->down_window);
 
 	if (say != PART_FINE)
-		conn_refuse(c, say == PART_BEYOND ? 416 : 502, say == PART_BEYOND ? "there is no such part" : "the server's answer is another part than was asked for");
+		conn_refuse(c, say == PART_BEYOND ? 416 : 502,
+			    say == PART_BEYOND
+				    ? "there is no such part"
+				    : "the server's answer is another part than was asked for");
 	return say == PART_FINE;
 }
 
@@ -82,13 +87,15 @@ static void begin_answer(struct keys *k, struct conn *c)
 		conn_refuse(c, 502, "the server's answer cannot be understood");
 		return;
 	}
-	if (a->status < 200 && a->status != 101) {	/* another one follows */
+	if (a->status < 200 && a->status != 101) { /* another one follows */
 		clean_head(k, c, false);
 		answer_init(&c->answer);
 		return;
 	}
 	if (answer_hides(&c->down_head, true) && !none) {
-		conn_refuse(c, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
+		conn_refuse(c, 502,
+			    "the server compresses its answer unasked, or sends several parts in "
+			    "one, so it cannot be looked through for the secret");
 		return;
 	}
 	if (a->status == 101 &&
@@ -151,7 +158,8 @@ static void emit(struct conn *c, const struct buf *data, size_t at, size_t n)
 /* What was held back goes, too. */
 static void pass_data(struct keys *k, struct conn *c, bool final)
 {
-	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found), sent = hold_pass(&c->hold, clean, c->down_data.len, io_now_ms());
+	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found),
+	       sent = hold_pass(&c->hold, clean, c->down_data.len, io_now_ms());
 
 	emit(c, &c->down_data, sent, clean - sent);
 	if (c->down_data.len)
@@ -169,7 +177,8 @@ size_t hold_pass(struct hold *h, size_t clean, size_t len, uint64_t now)
 
 	h->ahead -= sent;
 	h->old -= h->old < clean ? h->old : clean;
-	if (h->old <= h->ahead) {	/* the oldest that waits is one of those that have come since */
+	/* the oldest that waits is one of those that have come since */
+	if (h->old <= h->ahead) {
 		h->old = len - clean;
 		h->old_ms = now;
 	}
@@ -178,7 +187,8 @@ size_t hold_pass(struct hold *h, size_t clean, size_t len, uint64_t now)
 
 bool hold_is_due(const struct hold *h, size_t len, uint64_t now)
 {
-	return len > h->ahead && (now >= h->came_ms + CONN_SILENCE_MS || now >= h->old_ms + CONN_OLD_MS);
+	return len > h->ahead &&
+	       (now >= h->came_ms + CONN_SILENCE_MS || now >= h->old_ms + CONN_OLD_MS);
 }
 
 void hold_again(struct hold *h, uint64_t now)
@@ -186,9 +196,11 @@ void hold_again(struct hold *h, uint64_t now)
 	h->came_ms = h->old_ms = now;
 }
 
-void hold_show(struct hold *h, const struct keys *k, const struct buf *held, struct scan_for *f, struct buf *ret)
+void hold_show(struct hold *h, const struct keys *k, const struct buf *held, struct scan_for *f,
+	       struct buf *ret)
 {
-	size_t n = held->len - h->ahead, begun = scan_begun(k->scan, (const uint8_t *)held->data, held->len, f);
+	size_t n = held->len - h->ahead,
+	       begun = scan_begun(k->scan, (const uint8_t *)held->data, held->len, f);
 
 	buf_add(ret, held->data + h->ahead, n);
 	begun = begun < n ? begun : n;
@@ -207,7 +219,7 @@ bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
 		hold_again(&c->hold, now);
 	if (!hold_is_due(&c->hold, c->down_data.len, now))
 		return true;
-	conn_ready(k, c);	/* does it say something after all? */
+	conn_ready(k, c); /* does it say something after all? */
 	if (c->dead || c->finishing || !c->down_begun || c->down_data.len == c->hold.ahead)
 		return false;
 	if (!hold_is_due(&c->hold, c->down_data.len, now) || c->dry_ms < now || queue_len(&c->back))
@@ -230,7 +242,8 @@ static void end_answer(struct keys *k, struct conn *c)
 	answer_init(&c->answer);
 	c->down_begun = false;
 	c->down_done = true;
-	/* an answer before the request was all there: nobody knows where the next one would begin */
+	/* an answer before the request was all there: nobody knows where the next one would
+	 * begin */
 	if (c->up != UP_DONE && c->up != UP_TUNNEL)
 		c->finishing = true;
 }
@@ -263,7 +276,7 @@ static void take(struct keys *k, struct conn *c, const uint8_t *bytes, size_t n)
 		bytes += used;
 		n -= used;
 		if (!used && n && (c->down_done || !c->asked)) {
-			conn_kill(c);	/* more than was asked for */
+			conn_kill(c); /* more than was asked for */
 			return;
 		}
 	}
@@ -278,7 +291,7 @@ static void on_end(struct keys *k, struct conn *c, bool said)
 		end_answer(k, c);
 		c->finishing = true;
 	} else if (c->down_begun) {
-		conn_kill(c);		/* cut off: front must see that */
+		conn_kill(c); /* cut off: front must see that */
 	} else if (c->asked && !c->down_done) {
 		conn_refuse(c, 502, "the server ended the connection without an answer");
 	}
@@ -290,9 +303,10 @@ bool down_step(struct keys *k, struct conn *c)
 	enum tls_say say;
 	size_t n = 0;
 
-	if (!c->open || c->dead || c->finishing || c->server_ended || queue_len(&c->back) >= CONN_PENDING_MAX)
+	if (!c->open || c->dead || c->finishing || c->server_ended ||
+	    queue_len(&c->back) >= CONN_PENDING_MAX)
 		return false;
-	if (!k->scan) {		/* nothing passes that cannot be looked through */
+	if (!k->scan) { /* nothing passes that cannot be looked through */
 		conn_kill(c);
 		return false;
 	}
@@ -306,6 +320,6 @@ bool down_step(struct keys *k, struct conn *c)
 		take(k, c, bytes, n);
 	else
 		on_end(k, c, say == TLS_END);
-	explicit_bzero(bytes, n);	/* it may have sent the secret back */
+	explicit_bzero(bytes, n); /* it may have sent the secret back */
 	return true;
 }

@@ -1,7 +1,8 @@
 /*
- * A connection of HTTP/2 in ward-keys (keys_h2.h). In: frames of front's and of the server's. Out: frames to both. nghttp2 speaks on both
- * sides; windows bound what is held of bodies: their bytes are given back to the sender's window when they have gone on. Frames that
- * carry a secret are zeroed where they have been, and their field is never put into a table (keys_h2_up.c).
+ * A connection of HTTP/2 in ward-keys (keys_h2.h). In: frames of front's and of the server's. Out:
+ * frames to both. nghttp2 speaks on both sides; windows bound what is held of bodies: their bytes
+ * are given back to the sender's window when they have gone on. Frames that carry a secret are
+ * zeroed where they have been, and their field is never put into a table (keys_h2_up.c).
  */
 #include "keys/keys_h2.h"
 
@@ -9,7 +10,7 @@
 
 #include "base/io.h"
 
-#define WINDOW_LEAST 16384	/* of a window that is open: a frame */
+#define WINDOW_LEAST 16384 /* of a window that is open: a frame */
 
 static struct keys_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -71,7 +72,8 @@ static void drop_request(struct keys_h2 *h, struct keys_stream *s)
 
 nghttp2_nv keys_h2_field(const char *name, const char *value, size_t n, uint8_t flags)
 {
-	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), n, flags };
+	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
+			     n, flags };
 }
 
 size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8_t flags)
@@ -80,7 +82,8 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 	size_t count = 0;
 
 	while (at && at < end && count < room) {
-		char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2), *colon = line_end ? memchr(at, ':', (size_t)(line_end - at)) : NULL;
+		char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2),
+		     *colon = line_end ? memchr(at, ':', (size_t)(line_end - at)) : NULL;
 		char *value, *value_end = line_end;
 
 		if (!colon)
@@ -92,8 +95,10 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 			value++;
 		while (value_end > value && (value_end[-1] == ' ' || value_end[-1] == '\t'))
 			value_end--;
-		if (colon - at != 4 || memcmp(at, "host", 4) != 0)	/* it is :authority */
-			out[count++] = (nghttp2_nv){ (uint8_t *)at, (uint8_t *)value, (size_t)(colon - at), (size_t)(value_end - value), flags };
+		if (colon - at != 4 || memcmp(at, "host", 4) != 0) /* it is :authority */
+			out[count++] =
+				(nghttp2_nv){ (uint8_t *)at, (uint8_t *)value, (size_t)(colon - at),
+					      (size_t)(value_end - value), flags };
 		at = line_end + 2;
 	}
 	return count;
@@ -102,14 +107,16 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 /* -- bodies */
 
 /* Bytes of a body go on. */
-static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, const struct buf *data, size_t at, size_t n)
+static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way,
+		 const struct buf *data, size_t at, size_t n)
 {
-	size_t from = 0, some = way == WAY_DOWN ? part_pass(&s->down_window, n, &from) : n, rest = n - some;
+	size_t from = 0, some = way == WAY_DOWN ? part_pass(&s->down_window, n, &from) : n,
+	       rest = n - some;
 
 	if (some)
 		buf_add(&s->data[way].bytes, data->data + at + from, some);
 	rest = rest < s->owed[way] ? rest : s->owed[way];
-	if (rest) {	/* nobody will ask for those */
+	if (rest) { /* nobody will ask for those */
 		s->owed[way] -= rest;
 		nghttp2_session_consume(h->up, s->up_id, rest);
 	}
@@ -134,7 +141,8 @@ void keys_h2_pass(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, s
 }
 
 /* What nghttp2 asks for when it may send: of the queue, then the end or the trailers. */
-static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags, nghttp2_data_source *source, void *user)
+static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags,
+		    nghttp2_data_source *source, void *user)
 {
 	struct keys_h2 *h = user;
 	struct keys_stream *s = stream_of(session, id);
@@ -154,13 +162,15 @@ static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n,
 		buf_free(&q->bytes);
 	back = some < s->owed[way] ? some : s->owed[way];
 	s->owed[way] -= back;
-	if (back)	/* its sender may send as much again */
-		nghttp2_session_consume(way == WAY_UP ? h->down : h->up, way == WAY_UP ? s->down_id : s->up_id, back);
+	if (back) /* its sender may send as much again */
+		nghttp2_session_consume(way == WAY_UP ? h->down : h->up,
+					way == WAY_UP ? s->down_id : s->up_id, back);
 	if (queue_len(q) || !s->ended[way] || s->held[way].len)
 		return some ? (ssize_t)some : NGHTTP2_ERR_DEFERRED;
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (s->trailers[way].len) {
-		size_t count = keys_h2_fields(s->trailers[way].data, s->trailers[way].len, fields, ARRAY_LEN(fields), NGHTTP2_NV_FLAG_NONE);
+		size_t count = keys_h2_fields(s->trailers[way].data, s->trailers[way].len, fields,
+					      ARRAY_LEN(fields), NGHTTP2_NV_FLAG_NONE);
 
 		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
 		if (nghttp2_submit_trailer(session, id, fields, count) != 0)
@@ -195,13 +205,16 @@ void keys_h2_refuse(struct keys_h2 *h, struct keys_stream *s, unsigned status, c
 	snprintf(code, sizeof(code), "%u", status);
 	snprintf(length, sizeof(length), "%zu", body.len);
 	fields[count++] = keys_h2_field(":status", code, strlen(code), NGHTTP2_NV_FLAG_NONE);
-	fields[count++] = keys_h2_field("content-type", "application/json", 16, NGHTTP2_NV_FLAG_NONE);
-	fields[count++] = keys_h2_field("content-length", length, strlen(length), NGHTTP2_NV_FLAG_NONE);
+	fields[count++] =
+		keys_h2_field("content-type", "application/json", 16, NGHTTP2_NV_FLAG_NONE);
+	fields[count++] =
+		keys_h2_field("content-length", length, strlen(length), NGHTTP2_NV_FLAG_NONE);
 	if (s->ask.leaked)
 		fields[count++] = keys_h2_field(KEYS_LEAK_FIELD, "yes", 3, NGHTTP2_NV_FLAG_NONE);
 	buf_add(&s->data[WAY_DOWN].bytes, body.data, body.len);
 	h->broken |= body.failed || s->data[WAY_DOWN].bytes.failed ||
-		     nghttp2_submit_response(h->down, s->down_id, fields, count, s->ask.head.head ? NULL : &body_of) != 0;
+		     nghttp2_submit_response(h->down, s->down_id, fields, count,
+					     s->ask.head.head ? NULL : &body_of) != 0;
 }
 
 /* -- what comes */
@@ -220,8 +233,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value,
-		     size_t value_n, uint8_t flags, void *user)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	static const char *const pseudo[] = { ":method", ":path", ":authority" };
 	struct keys_stream *s = stream_of(session, frame->hd.stream_id);
@@ -230,16 +243,20 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)user;
 	if (!s || !s->has_head)
 		return 0;
-	if (++s->fields > HTTP1_HEADERS_MAX || s->lines.len + s->path.len + name_n + value_n + 4 > KEYS_H2_FIELDS_BYTES)
+	if (++s->fields > HTTP1_HEADERS_MAX ||
+	    s->lines.len + s->path.len + name_n + value_n + 4 > KEYS_H2_FIELDS_BYTES)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	for (size_t i = 0; i < ARRAY_LEN(pseudo); i++)
 		if (name_n == strlen(pseudo[i]) && memcmp(name, pseudo[i], name_n) == 0) {
-			buf_add((struct buf *[]){ &s->method, &s->path, &s->authority }[i], value, value_n);
+			buf_add((struct buf *[]){ &s->method, &s->path, &s->authority }[i], value,
+				value_n);
 			return 0;
 		}
 	if (name_n && name[0] == ':') {
-		if (name_n == 7 && memcmp(name, ":status", 7) == 0 && value_n == 3)	/* digits: nghttp2 has looked */
-			s->status = (unsigned)(value[0] - '0') * 100 + (unsigned)(value[1] - '0') * 10 + (unsigned)(value[2] - '0');
+		/* digits: nghttp2 has looked */
+		if (name_n == 7 && memcmp(name, ":status", 7) == 0 && value_n == 3)
+			s->status = (unsigned)(value[0] - '0') * 100 +
+				    (unsigned)(value[1] - '0') * 10 + (unsigned)(value[2] - '0');
 		return 0;
 	}
 	buf_add(&s->lines, name, name_n);
@@ -255,9 +272,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	struct keys_stream *s = stream_of(session, frame->hd.stream_id);
 	bool down = session == h->down, ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
-	if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) || (s->own && !down))
+	if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
+	    (s->own && !down))
 		return 0;
-	if (down && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+	if (down && frame->hd.type == NGHTTP2_HEADERS &&
+	    frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
 		keys_h2_request(h, s, ends);
 	} else if (!down && frame->hd.type == NGHTTP2_HEADERS && !s->answered) {
 		keys_h2_answer(h, s, ends);
@@ -273,13 +292,14 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t n, void *user)
+static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+		    size_t n, void *user)
 {
 	struct keys_h2 *h = user;
 	struct keys_stream *s = stream_of(session, id);
 
 	(void)flags;
-	if (!s || s->own || (session == h->down && s->refused))	/* nobody wants it */
+	if (!s || s->own || (session == h->down && s->refused)) /* nobody wants it */
 		nghttp2_session_consume(session, id, n);
 	else if (session == h->down)
 		keys_h2_sent(h, s, bytes, n);
@@ -305,7 +325,8 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 		s->refused = true;
 		return 0;
 	}
-	if (s->up_open) {	/* nobody waits for what is left of it; give() must not find it any more */
+	/* nobody waits for what is left of it; give() must not find it any more */
+	if (s->up_open) {
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);
 	}
@@ -327,7 +348,9 @@ static struct keys_stream *by_up_id(const struct keys_h2 *h, int32_t id)
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct keys_h2 *h = user;
-	struct keys_stream *s = frame->hd.type == NGHTTP2_HEADERS && session == h->up ? stream_of(session, frame->hd.stream_id) : NULL;
+	struct keys_stream *s = frame->hd.type == NGHTTP2_HEADERS && session == h->up
+					? stream_of(session, frame->hd.stream_id)
+					: NULL;
 
 	if (s)
 		keys_h2_forget(h, s);
@@ -338,8 +361,10 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
 {
 	struct keys_h2 *h = user;
-	struct keys_stream *s = frame->hd.type == NGHTTP2_HEADERS && session == h->up && frame->headers.cat == NGHTTP2_HCAT_REQUEST ?
-					by_up_id(h, frame->hd.stream_id) : NULL;
+	struct keys_stream *s = frame->hd.type == NGHTTP2_HEADERS && session == h->up &&
+						frame->headers.cat == NGHTTP2_HCAT_REQUEST
+					? by_up_id(h, frame->hd.stream_id)
+					: NULL;
 
 	(void)error;
 	if (!s)
@@ -402,18 +427,23 @@ static void lose_server(struct keys_h2 *h)
 		if (s->own || (s->answered && s->ended[WAY_DOWN]))
 			continue;
 		if (s->answered)
-			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id,
+						  NGHTTP2_INTERNAL_ERROR);
 		else
-			keys_h2_refuse(h, s, 502, "the server ended the connection without an answer");
+			keys_h2_refuse(h, s, 502,
+				       "the server ended the connection without an answer");
 	}
 	h2_session_leave(h->down);
 }
 
-/* Whether its program may be why nothing comes: it has not said all, or does not take what it asked for, there or in other streams, so that windows are shut. */
+/* Whether its program may be why nothing comes: it has not said all, or does not take what it asked
+ * for, there or in other streams, so that windows are shut. */
 static bool is_stalled(const struct keys_h2 *h, const struct keys_stream *s)
 {
-	return !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || queue_len(&s->data[WAY_DOWN]) || queue_len(&h->c->out) || queue_len(&h->c->back) ||
-	       nghttp2_session_get_local_window_size(h->up) < WINDOW_LEAST || nghttp2_session_get_stream_local_window_size(h->up, s->up_id) < WINDOW_LEAST;
+	return !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || queue_len(&s->data[WAY_DOWN]) ||
+	       queue_len(&h->c->out) || queue_len(&h->c->back) ||
+	       nghttp2_session_get_local_window_size(h->up) < WINDOW_LEAST ||
+	       nghttp2_session_get_stream_local_window_size(h->up, s->up_id) < WINDOW_LEAST;
 }
 
 static bool is_held(const struct keys_stream *s)
@@ -454,7 +484,7 @@ bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now)
 
 	if (!look_at_held(c->h2, now, &due) || !due)
 		return look_at_held(c->h2, now, &due);
-	conn_ready(k, c);	/* does the server say something after all? */
+	conn_ready(k, c); /* does the server say something after all? */
 	if (c->dead || !look_at_held(c->h2, now, &due))
 		return false;
 	if (!due || c->dry_ms < now)
@@ -485,7 +515,8 @@ static bool push(struct keys_h2 *h, nghttp2_session *session, struct queue *q)
 	while (queue_len(q) < H2_OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0) {
 		buf_add(&q->bytes, bytes, (size_t)n);
 		if (session == h->up)
-			explicit_bzero((uint8_t *)(uintptr_t)bytes, (size_t)n);	/* nghttp2's own buffer, done with */
+			/* nghttp2's own buffer, done with */
+			explicit_bzero((uint8_t *)(uintptr_t)bytes, (size_t)n);
 		moved = true;
 	}
 	h->broken |= n < 0;
@@ -498,7 +529,8 @@ static bool hear_front(struct keys_h2 *h, struct conn *c)
 
 	if (!n || queue_len(&c->out) >= CONN_PENDING_MAX)
 		return false;
-	h->broken |= nghttp2_session_mem_recv(h->down, (const uint8_t *)c->in.bytes.data + c->in.at, n) != (ssize_t)n;
+	h->broken |= nghttp2_session_mem_recv(h->down, (const uint8_t *)c->in.bytes.data + c->in.at,
+					      n) != (ssize_t)n;
 	queue_drop(&c->in, n);
 	return true;
 }
@@ -517,23 +549,27 @@ static bool hear_server(struct keys_h2 *h, struct conn *c)
 		c->dry_ms = io_now_ms();
 		return false;
 	}
-	c->server_ended = say != TLS_DONE || nghttp2_session_mem_recv(h->up, bytes, n) != (ssize_t)n;
-	explicit_bzero(bytes, n);	/* it may have sent the secret back */
+	c->server_ended =
+		say != TLS_DONE || nghttp2_session_mem_recv(h->up, bytes, n) != (ssize_t)n;
+	explicit_bzero(bytes, n); /* it may have sent the secret back */
 	return true;
 }
 
-/* Requests that may be sent are, each into its frame at once: no more at one time than the server and the way to it take, so that no secret waits. */
+/* Requests that may be sent are, each into its frame at once: no more at one time than the server
+ * and the way to it take, so that no secret waits. */
 static void submit(struct keys_h2 *h, struct conn *c)
 {
-	uint32_t most = nghttp2_session_get_remote_settings(h->up, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+	uint32_t most =
+		nghttp2_session_get_remote_settings(h->up, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 
-	for (struct keys_stream *s = h->streams, *next; s && h->open < most && queue_len(&c->out) < H2_OUT_BYTES; s = next) {
+	for (struct keys_stream *s = h->streams, *next;
+	     s && h->open < most && queue_len(&c->out) < H2_OUT_BYTES; s = next) {
 		next = s->next;
 		if (!s->waiting)
 			continue;
 		keys_h2_submit(h, s);
 		if (!h->lost)
-			push(h, h->up, &c->out);	/* frees no stream */
+			push(h, h->up, &c->out); /* frees no stream */
 	}
 }
 
@@ -542,13 +578,14 @@ bool keys_h2_step(struct keys *k, struct conn *c)
 	struct keys_h2 *h = c->h2;
 	bool moved;
 
-	if (!k->scan) {		/* nothing passes that cannot be looked through */
+	if (!k->scan) { /* nothing passes that cannot be looked through */
 		conn_kill(c);
 		return false;
 	}
 	moved = hear_front(h, c);
 	moved |= hear_server(h, c);
-	if (!c->server_ended && !nghttp2_session_want_read(h->up) && !nghttp2_session_want_write(h->up))
+	if (!c->server_ended && !nghttp2_session_want_read(h->up) &&
+	    !nghttp2_session_want_write(h->up))
 		c->server_ended = true;
 	if (c->server_ended && !h->lost)
 		lose_server(h);

@@ -1,7 +1,7 @@
 /*
- * Answers of HTTP/2 in ward-keys (keys_h2.h). In: what the server says on a stream. Out: the same for front, with every secret that it sends
- * back overwritten, in head, body and trailers. A body or messages in a coding that was not asked for cannot be looked through and are
- * not passed on.
+ * Answers of HTTP/2 in ward-keys (keys_h2.h). In: what the server says on a stream. Out: the same
+ * for front, with every secret that it sends back overwritten, in head, body and trailers. A body
+ * or messages in a coding that was not asked for cannot be looked through and are not passed on.
  */
 #include <string.h>
 
@@ -46,17 +46,22 @@ static void pass_head(struct keys_h2 *h, struct keys_stream *s, bool ends)
 
 	snprintf(code, sizeof(code), "%03u", s->status);
 	fields[0] = keys_h2_field(":status", code, 3, NGHTTP2_NV_FLAG_NONE);
-	count += keys_h2_fields(s->lines.data, s->lines.len, fields + 1, HTTP1_HEADERS_MAX, NGHTTP2_NV_FLAG_NONE);
+	count += keys_h2_fields(s->lines.data, s->lines.len, fields + 1, HTTP1_HEADERS_MAX,
+				NGHTTP2_NV_FLAG_NONE);
 	if (s->status < 200) {
-		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
+		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields,
+					   count, NULL);
 	} else {
 		if (s->ask.leaked)
-			fields[count++] = keys_h2_field(KEYS_LEAK_FIELD, "yes", 3, NGHTTP2_NV_FLAG_NONE);
+			fields[count++] =
+				keys_h2_field(KEYS_LEAK_FIELD, "yes", 3, NGHTTP2_NV_FLAG_NONE);
 		s->answered = true;
-		r = nghttp2_submit_response(h->down, s->down_id, fields, count, ends ? NULL : &body_of);
+		r = nghttp2_submit_response(h->down, s->down_id, fields, count,
+					    ends ? NULL : &body_of);
 	}
 	if (r != 0)
-		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id,
+					  NGHTTP2_INTERNAL_ERROR);
 }
 
 void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
@@ -72,14 +77,20 @@ void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
 	}
 	type = field(&s->lines, "content-type", &n);
 	if (!none && s->status >= 200 && answer_hides(&s->lines, false)) {
-		keys_h2_refuse(h, s, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
+		keys_h2_refuse(h, s, 502,
+			       "the server compresses its answer unasked, or sends several parts "
+			       "in one, so it cannot be looked through for the secret");
 		return;
 	}
 	if (s->status == 206 && s->ask.part.kind != PART_NONE) {
 		enum part_say say = part_answer(&s->lines, &s->ask.part, &s->down_window);
 
 		if (say != PART_FINE) {
-			keys_h2_refuse(h, s, say == PART_BEYOND ? 416 : 502, say == PART_BEYOND ? "there is no such part" : "the server's answer is another part than was asked for");
+			keys_h2_refuse(
+				h, s, say == PART_BEYOND ? 416 : 502,
+				say == PART_BEYOND
+					? "there is no such part"
+					: "the server's answer is another part than was asked for");
 			return;
 		}
 		type = field(&s->lines, "content-type", &n);
@@ -110,7 +121,8 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 
 		boundary = end ? before + end : 0;
 	}
-	if (s->down_messages.bad) {	/* what came before may have ended in the middle of a secret */
+	/* what came before may have ended in the middle of a secret */
+	if (s->down_messages.bad) {
 		keys_h2_refuse(h, s, 502, "the server's answer says that it is gRPC and is not");
 		return;
 	}

@@ -1,7 +1,8 @@
 /*
- * Requests of HTTP/2 in ward-keys (keys_h2.h). In: streams of front's. Out: streams to the server, as keys_ask.c decides: a request's head is
- * made text of HTTP/1.1 for that, and fields again when it is sent. What is put in lies in locked memory until it has become a frame,
- * and is marked as never to be indexed: it is in no table of either side.
+ * Requests of HTTP/2 in ward-keys (keys_h2.h). In: streams of front's. Out: streams to the server,
+ * as keys_ask.c decides: a request's head is made text of HTTP/1.1 for that, and fields again when
+ * it is sent. What is put in lies in locked memory until it has become a frame, and is marked as
+ * never to be indexed: it is in no table of either side.
  */
 #include <string.h>
 
@@ -22,7 +23,8 @@ static void release(struct keys_h2 *h, struct keys_stream *s)
 	if (!go_on(h, s, ask_look(h->k, &s->ask, &s->held[WAY_UP], true, false, &clean)))
 		return;
 	if (ask_signs_body(&s->ask))
-		sigv4_hash_body(&s->ask.sign, (const uint8_t *)s->held[WAY_UP].data, s->held[WAY_UP].len);
+		sigv4_hash_body(&s->ask.sign, (const uint8_t *)s->held[WAY_UP].data,
+				s->held[WAY_UP].len);
 	s->collecting = false;
 	s->waiting = true;
 	keys_h2_pass(h, s, WAY_UP, s->held[WAY_UP].len);
@@ -35,14 +37,16 @@ void keys_h2_request(struct keys_h2 *h, struct keys_stream *s, bool ends)
 	size_t scanned = 0;
 
 	s->ended[WAY_UP] = ends;
-	buf_printf(&head, "%s %s HTTP/1.1\r\nhost: %s\r\n", buf_text(&s->method), buf_text(&s->path), buf_text(&s->authority));
+	buf_printf(&head, "%s %s HTTP/1.1\r\nhost: %s\r\n", buf_text(&s->method),
+		   buf_text(&s->path), buf_text(&s->authority));
 	buf_add(&head, s->lines.data, s->lines.len);
 	buf_puts(&head, "\r\n");
 	buf_free(&s->method);
 	buf_free(&s->path);
 	buf_free(&s->authority);
-	if (head.failed || http1_head((const uint8_t *)head.data, head.len, &scanned, &s->ask.head, &wrong) != 1 || s->ask.head.len != head.len ||
-	    s->ask.head.chunked || s->ask.head.upgrade) {
+	if (head.failed ||
+	    http1_head((const uint8_t *)head.data, head.len, &scanned, &s->ask.head, &wrong) != 1 ||
+	    s->ask.head.len != head.len || s->ask.head.chunked || s->ask.head.upgrade) {
 		keys_h2_refuse(h, s, 400, "not a request that can be sent on");
 		return;
 	}
@@ -50,7 +54,9 @@ void keys_h2_request(struct keys_h2 *h, struct keys_stream *s, bool ends)
 		keys_h2_refuse(h, s, 502, "the server ended the connection");
 		return;
 	}
-	if (!go_on(h, s, ask_begin(h->k, &s->ask, &h->c->host, h->c->port, (const uint8_t *)head.data, !ends)))
+	if (!go_on(h, s,
+		   ask_begin(h->k, &s->ask, &h->c->host, h->c->port, (const uint8_t *)head.data,
+			     !ends)))
 		return;
 	s->collecting = ask_wants_all(&s->ask, !ends);
 	s->waiting = !s->collecting;
@@ -74,7 +80,8 @@ void keys_h2_sent(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 			keys_h2_pass(h, s, WAY_UP, clean);
 		return;
 	}
-	nghttp2_session_consume(h->down, s->down_id, s->owed[WAY_UP]);	/* it may be larger than a window */
+	/* it may be larger than a window */
+	nghttp2_session_consume(h->down, s->down_id, s->owed[WAY_UP]);
 	s->owed[WAY_UP] = 0;
 	(void)go_on(h, s, ask_hold(h->k, &s->ask, held->len));
 }
@@ -91,7 +98,8 @@ void keys_h2_sent_all(struct keys_h2 *h, struct keys_stream *s)
 	}
 	if (s->collecting) {
 		release(h, s);
-	} else if (go_on(h, s, ask_look(h->k, &s->ask, &s->held[WAY_UP], true, s->up_id > 0, &clean))) {
+	} else if (go_on(h, s,
+			 ask_look(h->k, &s->ask, &s->held[WAY_UP], true, s->up_id > 0, &clean))) {
 		keys_h2_pass(h, s, WAY_UP, clean);
 		ask_end(h->k, &s->ask);
 	}
@@ -102,7 +110,8 @@ void keys_h2_sent_all(struct keys_h2 *h, struct keys_stream *s)
 static bool keep_secrets(struct keys_h2 *h, struct keys_stream *s, size_t n)
 {
 	const struct buf *base = &s->ask.base;
-	const char *all = (const char *)h->k->compose, *target = memchr(all, ' ', n), *line_end = memmem(all, n, "\r\n", 2);
+	const char *all = (const char *)h->k->compose, *target = memchr(all, ' ', n),
+		   *line_end = memmem(all, n, "\r\n", 2);
 	const char *base_end = memmem(base->data, base->len, "\r\n", 2);
 	size_t grown;
 
@@ -122,9 +131,11 @@ static bool keep_secrets(struct keys_h2 *h, struct keys_stream *s, size_t n)
 /* The head as fields; they lie in base and in the safe until it is sent. */
 static size_t write_fields(struct keys_stream *s, const char *authority, nghttp2_nv *out)
 {
-	const uint8_t there = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE, hide = there | NGHTTP2_NV_FLAG_NO_INDEX;
+	const uint8_t there = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE,
+		      hide = there | NGHTTP2_NV_FLAG_NO_INDEX;
 	struct buf *base = &s->ask.base;
-	char *line_end = memmem(base->data, base->len, "\r\n", 2), *target = memchr(base->data, ' ', base->len);
+	char *line_end = memmem(base->data, base->len, "\r\n", 2),
+	     *target = memchr(base->data, ' ', base->len);
 	size_t count = 4;
 
 	if (!line_end || !target)
@@ -136,7 +147,8 @@ static size_t write_fields(struct keys_stream *s, const char *authority, nghttp2
 			 ? keys_h2_field(":path", (const char *)s->secret, s->secret_target, hide)
 			 : keys_h2_field(":path", target + 1, (size_t)(line_end - target) - 10,
 					 there);
-	count += keys_h2_fields(line_end + 2, (size_t)(base->data + base->len - line_end) - 4, out + count, HTTP1_HEADERS_MAX, there);
+	count += keys_h2_fields(line_end + 2, (size_t)(base->data + base->len - line_end) - 4,
+				out + count, HTTP1_HEADERS_MAX, there);
 	if (s->secret_lines)
 		count += keys_h2_fields((char *)s->secret + s->secret_target, s->secret_lines,
 					out + count, INJECT_MAX + 1, hide);
@@ -149,7 +161,8 @@ void keys_h2_submit(struct keys_h2 *h, struct keys_stream *s)
 	nghttp2_nv fields[KEYS_H2_FIELDS];
 	char authority[HOST_TEXT + 8];
 	size_t n = 0, count;
-	bool kept, body = !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || s->held[WAY_UP].len || s->trailers[WAY_UP].len;
+	bool kept, body = !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || s->held[WAY_UP].len ||
+			  s->trailers[WAY_UP].len;
 
 	s->waiting = false;
 	if (!go_on(h, s, ask_compose(h->k, &s->ask, false, &n)))
@@ -157,12 +170,16 @@ void keys_h2_submit(struct keys_h2 *h, struct keys_stream *s)
 	kept = keep_secrets(h, s, n);
 	explicit_bzero(h->k->compose, n);
 	if (!kept) {
-		keys_h2_refuse(h, s, 503, "there is no room for one more secret on its way; try again");
+		keys_h2_refuse(h, s, 503,
+			       "there is no room for one more secret on its way; try again");
 		return;
 	}
-	snprintf(authority, sizeof(authority), h->c->port == 443 ? "%s" : "%s:%u", h->c->host.name, h->c->port);
+	snprintf(authority, sizeof(authority), h->c->port == 443 ? "%s" : "%s:%u", h->c->host.name,
+		 h->c->port);
 	count = write_fields(s, authority, fields);
-	s->up_id = count ? nghttp2_submit_request(h->up, NULL, fields, count, body ? &body_of : NULL, s) : -1;
+	s->up_id = count ? nghttp2_submit_request(h->up, NULL, fields, count,
+						  body ? &body_of : NULL, s)
+			 : -1;
 	if (s->up_id <= 0) {
 		s->up_id = 0;
 		keys_h2_forget(h, s);

@@ -1,8 +1,10 @@
 /*
- * ward-keys: holds the secrets of one sandbox and puts them into requests. Started by ward-secrets, which hands them over; linked to front,
- * which hands it connected sockets. It opens nothing, executes nothing and connects to nothing (tables/procs.def), nobody can dump
- * or trace it, and what it holds lies in locked memory. When ward-secrets ends, so does it, and with it every connection that a
- * secret could go through. It is a role of the program ward-gateway-tls, so that what both use of OpenSSL is in memory once.
+ * ward-keys: holds the secrets of one sandbox and puts them into requests. Started by ward-secrets,
+ * which hands them over; linked to front, which hands it connected sockets. It opens nothing,
+ * executes nothing and connects to nothing (tables/procs.def), nobody can dump or trace it, and
+ * what it holds lies in locked memory. When ward-secrets ends, so does it, and with it every
+ * connection that a secret could go through. It is a role of the program ward-gateway-tls, so that
+ * what both use of OpenSSL is in memory once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,7 @@
 #define TICK_MS 30000
 #define IDLE_MS 5000
 #define UNSAID_MS 20
-#define HELD_MS 250	/* until bytes that are held back are looked at */
+#define HELD_MS 250 /* until bytes that are held back are looked at */
 
 static int watch(struct keys *k, int fd, void *who)
 {
@@ -39,7 +41,7 @@ static void on_link(struct keys *k)
 
 	if (n == -EINTR || n == -EAGAIN)
 		return;
-	if (n <= 0) {		/* front is gone: so is the network */
+	if (n <= 0) { /* front is gone: so is the network */
 		k->ending = true;
 		return;
 	}
@@ -76,7 +78,11 @@ static void serve_once(struct keys *k)
 {
 	struct epoll_event events[64];
 	/* what ward-secrets has not taken yet is not left for when something else happens */
-	int n = epoll_wait(k->epoll_fd, events, ARRAY_LEN(events), k->said.len || k->lost ? UNSAID_MS : k->waiting ? HELD_MS : k->fat ? IDLE_MS : TICK_MS);
+	int n = epoll_wait(k->epoll_fd, events, ARRAY_LEN(events),
+			   k->said.len || k->lost ? UNSAID_MS
+			   : k->waiting           ? HELD_MS
+			   : k->fat               ? IDLE_MS
+						  : TICK_MS);
 
 	/* a revocation comes before any request that came with it */
 	for (int i = 0; i < n && !k->ending; i++)
@@ -99,10 +105,11 @@ static void serve_once(struct keys *k)
 	store_flush(k);
 	if (n > 0) {
 		k->fat = true;
-		if (++k->rounds == SETTLED_ROUNDS)	/* greetings are over: what is busy needs a part of what has begun */
+		/* greetings are over: what is busy needs a part of what has begun */
+		if (++k->rounds == SETTLED_ROUNDS)
 			slim_now();
 	} else if (n == 0 && k->fat && !k->said.len && !k->lost && !k->waiting) {
-		slim_now();	/* what it needs of its program is megabytes */
+		slim_now(); /* what it needs of its program is megabytes */
 		k->fat = false;
 		k->rounds = 0;
 	}
@@ -114,7 +121,8 @@ static int keys_main(void)
 	struct ward_err e = { 0 };
 
 	if (fcntl(KEYS_FD_SECRETS, F_GETFD) < 0 || fcntl(KEYS_FD_LINK, F_GETFD) < 0) {
-		fprintf(stderr, "ward-keys: started by ward run where the policy has grants; it does nothing alone\n");
+		fprintf(stderr, "ward-keys: started by ward run where the policy has grants; it "
+				"does nothing alone\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

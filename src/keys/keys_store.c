@@ -1,7 +1,8 @@
 /*
- * The secrets of ward-keys. In: frames of ward-secrets, whose values go straight into locked memory. Out: the grant for a request, the
- * scanner, counts and events. A grant that is expired, spent or revoked is found and refused, never silently left out: a request
- * that should carry a secret does not go without it.
+ * The secrets of ward-keys. In: frames of ward-secrets, whose values go straight into locked
+ * memory. Out: the grant for a request, the scanner, counts and events. A grant that is expired,
+ * spent or revoked is found and refused, never silently left out: a request that should carry a
+ * secret does not go without it.
  */
 #include "keys/keys.h"
 
@@ -21,7 +22,8 @@ static void send_said(struct keys *k)
 {
 	ssize_t n;
 
-	while (k->said.len && (n = send(k->secrets_fd, k->said.data, k->said.len, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0) {
+	while (k->said.len && (n = send(k->secrets_fd, k->said.data, k->said.len,
+					MSG_DONTWAIT | MSG_NOSIGNAL)) > 0) {
 		memmove(k->said.data, k->said.data + n, k->said.len - (size_t)n);
 		k->said.len -= (size_t)n;
 	}
@@ -32,7 +34,7 @@ bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *byt
 	struct keys_frame f = { .op = op, .bytes = (uint32_t)n, .number = number };
 
 	if (k->said.len + sizeof(f) + n > SAID_MAX)
-		return false;	/* nobody listens: what is counted stays counted */
+		return false; /* nobody listens: what is counted stays counted */
 	buf_add(&k->said, &f, sizeof(f));
 	buf_add(&k->said, bytes, n);
 	send_said(k);
@@ -46,9 +48,10 @@ static void tell_lost(struct keys *k)
 	if (!k->lost || !store_say(k, KEYS_EVENT, 0, &gap, sizeof(gap)))
 		return;
 	k->lost = 0;
-	for (size_t i = 0; i < GRANTS_MAX; i++)	/* counts may have been among it */
+	for (size_t i = 0; i < GRANTS_MAX; i++) /* counts may have been among it */
 		if (k->grants[i].uses)
-			store_say(k, KEYS_USED, (uint64_t)i << 32 | (k->grants[i].uses & UINT32_MAX), NULL, 0);
+			store_say(k, KEYS_USED,
+				  (uint64_t)i << 32 | (k->grants[i].uses & UINT32_MAX), NULL, 0);
 }
 
 void store_flush(struct keys *k)
@@ -64,9 +67,12 @@ void store_event(struct keys *k, const struct keys_event *event)
 		k->lost++;
 }
 
-void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f, const char *host, const char *where)
+void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f,
+		 const char *host, const char *where)
 {
-	struct keys_event event = { .kind = kind, .action = kind == KEYS_EVENT_SCRUB ? LEAKS_STRIP : k->leaks, .shown = PATTERN_SHOWN(f->first),
+	struct keys_event event = { .kind = kind,
+				    .action = kind == KEYS_EVENT_SCRUB ? LEAKS_STRIP : k->leaks,
+				    .shown = PATTERN_SHOWN(f->first),
 				    .count = f->count };
 	const struct key_grant *g = &k->grants[PATTERN_GRANT(f->first) % GRANTS_MAX];
 
@@ -175,7 +181,8 @@ static void drop_scanner(struct keys *k)
 	k->odd_texts = false;
 }
 
-/* The texts themselves, for what a piece of a stream may end with: behind the database stand (id, length, bytes). */
+/* The texts themselves, for what a piece of a stream may end with: behind the database stand (id,
+ * length, bytes). */
 static bool take_texts(struct keys *k, const uint8_t *bytes, size_t n, size_t *ret_count)
 {
 	size_t count = 0;
@@ -213,7 +220,8 @@ static bool take_scanner(struct keys *k, const uint8_t *bytes, size_t n)
 	memcpy(&db_bytes, bytes, sizeof(db_bytes));
 	bytes += sizeof(db_bytes);
 	n -= sizeof(db_bytes);
-	if (db_bytes > n || scan_room(bytes, db_bytes, &room, &e) < 0 || !take_texts(k, bytes + db_bytes, n - db_bytes, &count))
+	if (db_bytes > n || scan_room(bytes, db_bytes, &room, &e) < 0 ||
+	    !take_texts(k, bytes + db_bytes, n - db_bytes, &count))
 		return false;
 	k->db = safe_take(&k->safe, room);
 	return k->db && scan_new(bytes, db_bytes, k->db, k->texts, count, &k->scan, &e) == 0;
@@ -221,11 +229,14 @@ static bool take_scanner(struct keys *k, const uint8_t *bytes, size_t n)
 
 bool store_hear(struct keys *k)
 {
-	static const struct keys_event no_scanner = { .kind = KEYS_EVENT_REFUSED,
-						      .detail = "too little memory can be locked for all forms of the secrets (ulimit -l): no secret is used any more" };
+	static const struct keys_event no_scanner = {
+		.kind = KEYS_EVENT_REFUSED,
+		.detail = "too little memory can be locked for all forms of the secrets (ulimit "
+			  "-l): no secret is used any more"
+	};
 	struct keys_settings settings;
 	struct keys_frame f;
-	uint8_t *bytes = k->compose;	/* between two heads nothing is in there */
+	uint8_t *bytes = k->compose; /* between two heads nothing is in there */
 	bool fine, small;
 
 	if (!receive(k, &f, sizeof(f)) || f.bytes > KEYS_FRAME_MAX)
@@ -276,7 +287,9 @@ const char *store_why_not(const struct key_grant *g, uint64_t now)
 /* The request goes without: told once of each grant, or nobody would know why. */
 static void tell_passed_over(struct keys *k, struct key_grant *g)
 {
-	struct keys_event event = { .kind = KEYS_EVENT_REFUSED, .detail = "was not put into a request to its host: the path or the method is none of its own (told once)" };
+	struct keys_event event = { .kind = KEYS_EVENT_REFUSED,
+				    .detail = "was not put into a request to its host: the path or "
+					      "the method is none of its own (told once)" };
 
 	if (g->passed_over)
 		return;

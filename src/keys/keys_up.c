@@ -1,6 +1,7 @@
 /*
- * Requests of HTTP/1.1 in ward-keys. In: what front says. Out: the request for the server, as keys_ask.c decides. Heads are put together in
- * locked memory each time that some of one can be sent.
+ * Requests of HTTP/1.1 in ward-keys. In: what front says. Out: the request for the server, as
+ * keys_ask.c decides. Heads are put together in locked memory each time that some of one can be
+ * sent.
  */
 #include "keys/keys_conn.h"
 
@@ -50,7 +51,8 @@ static bool take_head(struct keys *k, struct conn *c)
 	if (!queue_len(&c->in))
 		return false;
 	ask_clear(k, &c->ask);
-	r = http1_head((const uint8_t *)c->in.bytes.data + c->in.at, queue_len(&c->in), &c->scanned, &c->ask.head, &wrong);
+	r = http1_head((const uint8_t *)c->in.bytes.data + c->in.at, queue_len(&c->in), &c->scanned,
+		       &c->ask.head, &wrong);
 	if (r == 0 && !c->client_ended)
 		return false;
 	c->scanned = 0;
@@ -110,10 +112,12 @@ static bool take_body(struct keys *k, struct conn *c)
 
 	if (c->up_ended || !queue_len(&c->in)) {
 		if (!c->up_ended && c->client_ended)
-			conn_kill(c);	/* it will never be complete, and the server must not take it for that */
+			/* it will never be complete, and the server must not take it for that */
+			conn_kill(c);
 		return false;
 	}
-	used = body_data(&c->up_body, (const uint8_t *)c->in.bytes.data + c->in.at, queue_len(&c->in), true, &c->up_data);
+	used = body_data(&c->up_body, (const uint8_t *)c->in.bytes.data + c->in.at,
+			 queue_len(&c->in), true, &c->up_data);
 	queue_drop(&c->in, used);
 	c->up_ended = c->up_body.state == BODY_NONE;
 	if (c->up_body.state == BODY_BAD) {
@@ -147,7 +151,8 @@ static bool move_body(struct keys *k, struct conn *c)
 	return true;
 }
 
-/* The whole body: for its hash, or because it is small, and then nothing leaves before all of it was looked through. */
+/* The whole body: for its hash, or because it is small, and then nothing leaves before all of it
+ * was looked through. */
 static bool collect_body(struct keys *k, struct conn *c)
 {
 	bool some = take_body(k, c);
@@ -179,7 +184,8 @@ bool up_step(struct keys *k, struct conn *c)
 	case UP_SEND:
 		if (!send_head(k, c))
 			return false;
-		/* what has no body is done with its head: a quick answer must not find it unfinished, or the connection is not used again */
+		/* what has no body is done with its head: a quick answer must not find it
+		 * unfinished, or the connection is not used again */
 		if (c->up == UP_BODY)
 			(void)move_body(k, c);
 		return true;
@@ -188,7 +194,7 @@ bool up_step(struct keys *k, struct conn *c)
 	case UP_DONE:
 		if (!c->down_done)
 			return false;
-		c->up = UP_HEAD;	/* the next one */
+		c->up = UP_HEAD; /* the next one */
 		c->asked = false;
 		return true;
 	case UP_TUNNEL:

@@ -1,6 +1,6 @@
 /*
- * Parts of something larger (part.h). In: heads of requests and of answers. Out: the same, about more and about less; which bytes of a body go on.
- * Run by ward-keys. Pure functions.
+ * Parts of something larger (part.h). In: heads of requests and of answers. Out: the same, about
+ * more and about less; which bytes of a body go on. Run by ward-keys. Pure functions.
  */
 #include "keys/part.h"
 
@@ -137,7 +137,8 @@ static bool asks_hash(struct text line, size_t len)
 {
 	struct text value;
 
-	return is_field(line, len, "x-ms-range-get-content-md5", &value) || is_field(line, len, "x-ms-range-get-content-crc64", &value);
+	return is_field(line, len, "x-ms-range-get-content-md5", &value) ||
+	       is_field(line, len, "x-ms-range-get-content-crc64", &value);
 }
 
 bool part_request(struct buf *head, size_t margin, bool reads, struct part *ret)
@@ -158,8 +159,10 @@ bool part_request(struct buf *head, size_t margin, bool reads, struct part *ret)
 		if (i == PART_NAMES) {
 			if (!asks_hash(line, len))
 				buf_add(&out, line.s, line.n);
-		} else if (ret->kind == PART_WHOLE && read_range(value, ret)) {	/* of two servers take one or the other */
-			put_range(&out, (struct text){ line.s, strlen(part_names[i]) }, ret, margin);
+		} else if (ret->kind == PART_WHOLE &&
+			   read_range(value, ret)) { /* of two servers take one or the other */
+			put_range(&out, (struct text){ line.s, strlen(part_names[i]) }, ret,
+				  margin);
 			kept |= 1U << i;
 		} else {
 			gone |= 1U << i;
@@ -174,9 +177,11 @@ bool part_request(struct buf *head, size_t margin, bool reads, struct part *ret)
 /* -- what comes */
 
 /* "bytes 1-2/3", the last number or "*". */
-static bool read_content_range(struct text value, uint64_t *first, uint64_t *last, struct text *ret_total, uint64_t *total)
+static bool read_content_range(struct text value, uint64_t *first, uint64_t *last,
+			       struct text *ret_total, uint64_t *total)
 {
-	if (!take(&value, "bytes ") || !take_number(&value, first) || !take(&value, "-") || !take_number(&value, last) || !take(&value, "/") || *last < *first)
+	if (!take(&value, "bytes ") || !take_number(&value, first) || !take(&value, "-") ||
+	    !take_number(&value, last) || !take(&value, "/") || *last < *first)
 		return false;
 	*ret_total = value;
 	if (value.n == 1 && *value.s == '*') {
@@ -187,7 +192,8 @@ static bool read_content_range(struct text value, uint64_t *first, uint64_t *las
 }
 
 /* Which bytes of those from first to last were asked for. */
-static enum part_say choose(const struct part *p, uint64_t first, uint64_t last, uint64_t total, uint64_t *ret_from, uint64_t *ret_to)
+static enum part_say choose(const struct part *p, uint64_t first, uint64_t last, uint64_t total,
+			    uint64_t *ret_from, uint64_t *ret_to)
 {
 	uint64_t from = p->from, to = p->kind == PART_BETWEEN && p->to < last ? p->to : last;
 
@@ -202,7 +208,8 @@ static enum part_say choose(const struct part *p, uint64_t first, uint64_t last,
 	*ret_to = to;
 	if (from <= to)
 		return PART_FINE;
-	return total != UINT64_MAX && from >= total ? PART_BEYOND : PART_ODD;	/* or less came than was asked for */
+	/* or less came than was asked for */
+	return total != UINT64_MAX && from >= total ? PART_BEYOND : PART_ODD;
 }
 
 struct came {
@@ -244,9 +251,10 @@ static enum part_say read_came(const struct buf *lines, const struct part *p, st
 				return PART_ODD;
 		}
 	}
-	if (count != 1 || !read_content_range(found, &ret->first, &ret->last, &ret->total_text, &ret->total))
+	if (count != 1 ||
+	    !read_content_range(found, &ret->first, &ret->last, &ret->total_text, &ret->total))
 		return PART_ODD;
-	if (has_length && length != ret->last - ret->first + 1)	/* the rest would be waited for */
+	if (has_length && length != ret->last - ret->first + 1) /* the rest would be waited for */
 		return PART_ODD;
 	return choose(p, ret->first, ret->last, ret->total, &ret->from, &ret->to);
 }
@@ -254,7 +262,8 @@ static enum part_say read_came(const struct buf *lines, const struct part *p, st
 /* Hashes of what came, which is more than goes on. */
 static bool is_hash(struct text line, size_t len)
 {
-	static const char *const names[] = { "content-md5", "content-digest", "x-ms-content-crc64" };
+	static const char *const names[] = { "content-md5", "content-digest",
+					     "x-ms-content-crc64" };
 	static const char sums[] = "x-amz-checksum-";
 	struct text value;
 
@@ -280,7 +289,8 @@ enum part_say part_answer(struct buf *lines, const struct part *p, struct part_w
 		return say;
 	while (next_line(&rest, &line, &len)) {
 		if (is_field(line, len, "content-range", &value))
-			buf_printf(&out, "content-range: bytes %" PRIu64 "-%" PRIu64 "/%.*s\r\n", c.from, c.to, (int)c.total_text.n, c.total_text.s);
+			buf_printf(&out, "content-range: bytes %" PRIu64 "-%" PRIu64 "/%.*s\r\n",
+				   c.from, c.to, (int)c.total_text.n, c.total_text.s);
 		else if (is_field(line, len, "content-length", &value))
 			buf_printf(&out, "content-length: %" PRIu64 "\r\n", c.to - c.from + 1);
 		else if ((c.from == c.first && c.to == c.last) || !is_hash(line, len))
@@ -288,7 +298,9 @@ enum part_say part_answer(struct buf *lines, const struct part *p, struct part_w
 	}
 	buf_free(lines);
 	*lines = out;
-	*ret = (struct part_window){ .on = true, .skip = c.from - c.first, .left = c.to - c.from + 1 };
+	*ret = (struct part_window){ .on = true,
+				     .skip = c.from - c.first,
+				     .left = c.to - c.from + 1 };
 	return out.failed ? PART_ODD : PART_FINE;
 }
 

@@ -25,21 +25,22 @@
 #include "protocol/secrets.h"
 #include "keys/unwrap.h"
 
-#define READING_BYTES 32768	/* of another reading, beside what two texts need */
+#define READING_BYTES 32768 /* of another reading, beside what two texts need */
 /* Bytes that are held back because of line breaks in them: less than any window of HTTP/2. */
 #define HELD_MAX 24576
 /* So many times as many as a text has: the longest break behind each letter. */
 #define HELD_BREAKS 16
 
 struct scan {
-	hs_database_t *db;		/* at the caller's place */
+	hs_database_t *db; /* at the caller's place */
 	hs_scratch_t *scratch;
 	const struct scan_text *texts;
 	uint32_t count, longest;
-	uint32_t first[257];		/* texts that begin with a byte: order[first[byte]] up to order[first[byte + 1]] */
+	/* texts that begin with a byte: order[first[byte]] up to order[first[byte + 1]] */
+	uint32_t first[257];
 	uint32_t *order;
-	bool ends[256];			/* bytes behind which no text goes on */
-	struct reading *reading;	/* room for one; nothing stays in it */
+	bool ends[256];          /* bytes behind which no text goes on */
+	struct reading *reading; /* room for one; nothing stays in it */
 };
 
 int scan_room(const uint8_t *serial, size_t n, size_t *ret_room, struct ward_err *e)
@@ -62,7 +63,8 @@ static void index_texts(struct scan *s)
 	s->first[256] = at;
 }
 
-/* What is no ASCII that is printed (creds/source.c), and of these few each one that is in no text; that much can be seen from outside. */
+/* What is no ASCII that is printed (creds/source.c), and of these few each one that is in no text;
+ * that much can be seen from outside. */
 static void find_ends(struct scan *s)
 {
 	static const char some[] = "\n\r\"}]> ";
@@ -100,7 +102,8 @@ static struct reading *reading_new(size_t room)
 	return NULL;
 }
 
-int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_text *texts, size_t text_count, struct scan **ret, struct ward_err *e)
+int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_text *texts,
+	     size_t text_count, struct scan **ret, struct ward_err *e)
 {
 	struct scan *s = calloc(1, sizeof(*s));
 
@@ -145,14 +148,15 @@ struct looking {
 	const struct scan *scan;
 	struct scan_for *f;
 	const uint8_t *bytes;
-	size_t n, open;			/* open: what begins there or later may go on in the next piece */
-	const uint32_t *at;		/* of a reading; NULL: these are the bytes themselves */
-	size_t origin;			/* where it begins in them */
+	/* open: what begins there or later may go on in the next piece */
+	size_t n, open;
+	const uint32_t *at; /* of a reading; NULL: these are the bytes themselves */
+	size_t origin;      /* where it begins in them */
 	uint32_t span_count;
 	struct {
 		size_t from, to;
 		bool begun;
-	} spans[SPANS_MAX];		/* to be overwritten */
+	} spans[SPANS_MAX]; /* to be overwritten */
 };
 
 /* All of the text that this is the beginning of: they stand one behind the other (creds/compile.c).
@@ -164,8 +168,9 @@ static const struct scan_text *whole_of(const struct scan *s, const struct scan_
 	return before && before->id == (t->id & ~(uint32_t)PATTERN_BEGUN) ? before : NULL;
 }
 
-/* How much is overwritten where a text begins that a server has cut off: all that may be the rest of it, or who has guesses repeated would see how far they are right. 0: it
- * may still come, and is told then. */
+/* How much is overwritten where a text begins that a server has cut off: all that may be the rest
+ * of it, or who has guesses repeated would see how far they are right. 0: it may still come, and is
+ * told then. */
 static size_t begun(const struct looking *l, const struct scan_text *t, size_t from)
 {
 	const struct scan_text *whole = whole_of(l->scan, t);
@@ -174,7 +179,9 @@ static size_t begun(const struct looking *l, const struct scan_text *t, size_t f
 	if (l->f->prompt || !whole || from >= l->open)
 		return 0;
 	if (whole->len <= l->n - from && memcmp(l->bytes + from, whole->bytes, whole->len) == 0)
-		return whole->len;	/* that is found, too, if nothing in it is overwritten before: it may begin again in itself */
+		/* that is found, too, if nothing in it is overwritten before: it may begin again in
+		 * itself */
+		return whole->len;
 	while (len < whole->len && from + len < l->n && !l->scan->ends[l->bytes[from + len]])
 		len++;
 	return len;
@@ -190,7 +197,8 @@ static void drop_begun(struct looking *l, size_t from)
 		}
 }
 
-/* Nothing is left to do there: of a secret that consists of what is written over others there is always more, in every round. */
+/* Nothing is left to do there: of a secret that consists of what is written over others there is
+ * always more, in every round. */
 static bool is_overwritten(const uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -225,7 +233,7 @@ static int found(unsigned number, unsigned long long unused, unsigned long long 
 	l->spans[l->span_count].begun = PATTERN_IS_BEGUN(id);
 	l->spans[l->span_count].from = from;
 	l->spans[l->span_count++].to = from + len;
-	return l->span_count == SPANS_MAX;	/* the rest in another round */
+	return l->span_count == SPANS_MAX; /* the rest in another round */
 }
 
 /* How long the longest end of the bytes is that a text begins with. */
@@ -361,7 +369,7 @@ static bool look_again(const struct scan *s, reading_make *make, uint8_t *bytes,
 size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f)
 {
 	struct looking l = { .scan = s, .f = f, .bytes = bytes, .n = n };
-	bool known = f->count && !f->replace;	/* one more would change nothing */
+	bool known = f->count && !f->replace; /* one more would change nothing */
 	size_t held;
 
 	if (!n)
@@ -370,7 +378,8 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 		found_all(bytes, n, f);
 		return n;
 	}
-	/* an end that is held back is looked at again with what follows: matches in it are whole only then, or were told before */
+	/* an end that is held back is looked at again with what follows: matches in it are whole
+	 * only then, or were told before */
 	held = final ? 0 : held_of(s, bytes, n, f->prompt ? open_end : last_bytes, NULL);
 	l.open = n - held;
 	if (!look(&l, bytes, NULL) ||
@@ -463,11 +472,14 @@ static size_t begun_at_end(const struct scan *s, const uint8_t *bytes, size_t n,
 {
 	struct scan_for *f = with;
 
-	for (size_t at = n > s->longest - 1 ? n - (s->longest - 1) : 0; at + SCAN_SEEN_MAX < n; at++)
+	for (size_t at = n > s->longest - 1 ? n - (s->longest - 1) : 0; at + SCAN_SEEN_MAX < n;
+	     at++)
 		for (uint32_t i = s->first[bytes[at]]; i < s->first[bytes[at] + 1]; i++) {
 			const struct scan_text *t = &s->texts[s->order[i]];
 
-			if (PATTERN_SHOWN(t->id) || t->len <= n - at || memcmp(t->bytes, bytes + at, n - at) != 0 || n - at <= known_of(s, t) + SCAN_SEEN_MAX)
+			if (PATTERN_SHOWN(t->id) || t->len <= n - at ||
+			    memcmp(t->bytes, bytes + at, n - at) != 0 ||
+			    n - at <= known_of(s, t) + SCAN_SEEN_MAX)
 				continue;
 			if (!f->count++)
 				f->first = t->id;

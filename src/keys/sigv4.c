@@ -1,6 +1,7 @@
 /*
- * Signing a request with AWS Signature Version 4, as "Authenticating Requests" of AWS describes it: canonical request, string to sign,
- * derived key. In: a head that was accepted before, and a key. Out: headers. Runs in ward-keys; intermediate keys are zeroed.
+ * Signing a request with AWS Signature Version 4, as "Authenticating Requests" of AWS describes it:
+ * canonical request, string to sign, derived key. In: a head that was accepted before, and a key.
+ * Out: headers. Runs in ward-keys; intermediate keys are zeroed.
  */
 #include "keys/sigv4.h"
 
@@ -39,9 +40,11 @@ static struct text part(const char *value, size_t n, const char *name)
 	for (size_t i = 0; i + m <= n; i++) {
 		struct text found = { value + i + m, 0 };
 
-		if (memcmp(value + i, name, m) != 0 || (i && value[i - 1] != ' ' && value[i - 1] != ','))
+		if (memcmp(value + i, name, m) != 0 ||
+		    (i && value[i - 1] != ' ' && value[i - 1] != ','))
 			continue;
-		while (found.s + found.n < value + n && found.s[found.n] != ',' && found.s[found.n] != ' ')
+		while (found.s + found.n < value + n && found.s[found.n] != ',' &&
+		       found.s[found.n] != ' ')
 			found.n++;
 		return found;
 	}
@@ -61,8 +64,9 @@ static bool read_scope(struct sigv4_request *s, struct text scope)
 			parts[count++] = (struct text){ scope.s + from, i - from };
 			from = i + 1;
 		}
-	return count == 5 && parts[4].n == 12 && memcmp(parts[4].s, "aws4_request", 12) == 0 && parts[1].n == 8 &&
-	       copy(s->date, sizeof(s->date), parts[1].s, 8) && copy(s->region, sizeof(s->region), parts[2].s, parts[2].n) &&
+	return count == 5 && parts[4].n == 12 && memcmp(parts[4].s, "aws4_request", 12) == 0 &&
+	       parts[1].n == 8 && copy(s->date, sizeof(s->date), parts[1].s, 8) &&
+	       copy(s->region, sizeof(s->region), parts[2].s, parts[2].n) &&
 	       copy(s->service, sizeof(s->service), parts[3].s, parts[3].n);
 }
 
@@ -75,7 +79,8 @@ void sigv4_read(struct sigv4_request *s, const char *value, size_t n)
 		return;
 	scope = part(value, n, "Credential=");
 	headers = part(value, n, "SignedHeaders=");
-	s->found = scope.s && headers.s && read_scope(s, scope) && copy(s->headers, sizeof(s->headers), headers.s, headers.n);
+	s->found = scope.s && headers.s && read_scope(s, scope) &&
+		   copy(s->headers, sizeof(s->headers), headers.s, headers.n);
 }
 
 static bool is(const char *name, size_t n, const char *what)
@@ -83,7 +88,8 @@ static bool is(const char *name, size_t n, const char *what)
 	return n == strlen(what) && memcmp(name, what, n) == 0;
 }
 
-void sigv4_read_field(struct sigv4_request *s, const char *name, size_t name_len, const char *value, size_t n)
+void sigv4_read_field(struct sigv4_request *s, const char *name, size_t name_len, const char *value,
+		      size_t n)
 {
 	if (is(name, name_len, "x-amz-date"))
 		(void)!copy(s->time, sizeof(s->time), value, n);
@@ -93,7 +99,8 @@ void sigv4_read_field(struct sigv4_request *s, const char *name, size_t name_len
 
 static bool is_time(const struct sigv4_request *s)
 {
-	if (strlen(s->time) != 16 || s->time[8] != 'T' || s->time[15] != 'Z' || strncmp(s->time, s->date, 8) != 0)
+	if (strlen(s->time) != 16 || s->time[8] != 'T' || s->time[15] != 'Z' ||
+	    strncmp(s->time, s->date, 8) != 0)
 		return false;
 	for (int i = 0; i < 15; i++)
 		if (i != 8 && (s->time[i] < '0' || s->time[i] > '9'))
@@ -134,7 +141,8 @@ enum sigv4_wrong sigv4_check(const struct sigv4_request *s, const char *region, 
 {
 	if (!s->found)
 		return SIGV4_UNSIGNED;
-	if ((strcmp(region, "*") != 0 && strcmp(region, s->region) != 0) || (strcmp(service, "*") != 0 && strcmp(service, s->service) != 0))
+	if ((strcmp(region, "*") != 0 && strcmp(region, s->region) != 0) ||
+	    (strcmp(service, "*") != 0 && strcmp(service, s->service) != 0))
 		return SIGV4_SCOPE;
 	if (strncmp(s->hash, "STREAMING-AWS4", 14) == 0)
 		return SIGV4_STREAMED;
@@ -147,9 +155,11 @@ const char *sigv4_wrong_text(enum sigv4_wrong w)
 {
 	static const char *const texts[] = {
 		[SIGV4_FINE] = "",
-		[SIGV4_UNSIGNED] = "the request is not signed with the placeholder (AWS Signature Version 4, in the Authorization header)",
+		[SIGV4_UNSIGNED] = "the request is not signed with the placeholder (AWS Signature "
+				   "Version 4, in the Authorization header)",
 		[SIGV4_SCOPE] = "the grant is for another region or service",
-		[SIGV4_STREAMED] = "each piece of the body is signed, which cannot be done again; use an unsigned or a single payload",
+		[SIGV4_STREAMED] = "each piece of the body is signed, which cannot be done again; "
+				   "use an unsigned or a single payload",
 		[SIGV4_DATE] = "the request has no X-Amz-Date of the day that it is signed for",
 		[SIGV4_HEADERS] = "the request's signature does not cover its host",
 	};
@@ -162,7 +172,7 @@ static void hash_hex(const void *bytes, size_t n, char *out)
 	uint8_t digest[32];
 
 	if (EVP_Digest(bytes, n, digest, NULL, EVP_sha256(), NULL) != 1)
-		memset(digest, 0, sizeof(digest));	/* a signature that nobody accepts */
+		memset(digest, 0, sizeof(digest)); /* a signature that nobody accepts */
 	form_hex(digest, sizeof(digest), out);
 }
 
@@ -175,24 +185,30 @@ void sigv4_hash_body(struct sigv4_request *s, const uint8_t *body, size_t n)
 
 static bool is_unreserved(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
-/* Appends encoded bytes; what is encoded already is decoded first (once), or taken as it is (twice). */
+/* Appends encoded bytes; what is encoded already is decoded first (once), or taken as it is
+ * (twice). */
 static void encode(struct buf *out, const char *s, size_t n, bool twice, bool slash)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint8_t c = (uint8_t)s[i];
 
-		if (!twice && c == '%' && i + 2 < n && digit(s[i + 1]) >= 0 && digit(s[i + 2]) >= 0) {
+		if (!twice && c == '%' && i + 2 < n && digit(s[i + 1]) >= 0 &&
+		    digit(s[i + 2]) >= 0) {
 			c = (uint8_t)(digit(s[i + 1]) << 4 | digit(s[i + 2]));
 			i += 2;
-			if (c == '/' && slash) {	/* an escaped slash is no separator */
+			if (c == '/' && slash) { /* an escaped slash is no separator */
 				buf_puts(out, "%2F");
 				continue;
 			}
@@ -223,10 +239,12 @@ static void canonical_query(struct buf *out, const char *query, size_t n)
 			continue;
 		equals = memchr(query + from, '=', i - from);
 		if (i > from) {
-			encode(&one, query + from, equals ? (size_t)(equals - query) - from : i - from, false, false);
+			encode(&one, query + from,
+			       equals ? (size_t)(equals - query) - from : i - from, false, false);
 			buf_puts(&one, "=");
 			if (equals)
-				encode(&one, equals + 1, (size_t)(query + i - equals) - 1, false, false);
+				encode(&one, equals + 1, (size_t)(query + i - equals) - 1, false,
+				       false);
 			strv_take(&sorted, buf_take(&one));
 		}
 		from = i + 1;
@@ -238,8 +256,10 @@ static void canonical_query(struct buf *out, const char *query, size_t n)
 	out->failed |= sorted.failed;
 }
 
-/* The values of all fields of a name, spaces trimmed and made one, with commas between. False: there is none. */
-static bool add_field(struct buf *out, const char *fields, const char *end, const char *name, size_t n)
+/* The values of all fields of a name, spaces trimmed and made one, with commas between. False:
+ * there is none. */
+static bool add_field(struct buf *out, const char *fields, const char *end, const char *name,
+		      size_t n)
 {
 	bool any = false;
 
@@ -272,7 +292,8 @@ static bool add_field(struct buf *out, const char *fields, const char *end, cons
 	return any;
 }
 
-/* Which headers are signed: those that were, without a token, and with one where it is ours. Sorted. */
+/* Which headers are signed: those that were, without a token, and with one where it is ours.
+ * Sorted. */
 static void signed_headers(const struct sigv4_request *s, bool token, struct strv *out)
 {
 	static const char token_name[] = "x-amz-security-token";
@@ -294,7 +315,8 @@ static void signed_headers(const struct sigv4_request *s, bool token, struct str
 		qsort(out->items, out->len, sizeof(*out->items), compare_texts);
 }
 
-static bool canonical(const struct sigv4_request *s, const struct sigv4_key *key, const char *head, size_t n, struct strv *names, struct buf *out)
+static bool canonical(const struct sigv4_request *s, const struct sigv4_key *key, const char *head,
+		      size_t n, struct strv *names, struct buf *out)
 {
 	const char *end = head + n, *line_end = memmem(head, n, "\r\n", 2);
 	const char *method_end = memchr(head, ' ', n), *target, *target_end, *query;
@@ -319,7 +341,8 @@ static bool canonical(const struct sigv4_request *s, const struct sigv4_key *key
 		buf_printf(out, "%s:", names->items[i]);
 		if (key->token_len && strcmp(names->items[i], "x-amz-security-token") == 0)
 			buf_add(out, key->token, key->token_len);
-		else if (!add_field(out, line_end + 2, end, names->items[i], strlen(names->items[i])))
+		else if (!add_field(out, line_end + 2, end, names->items[i],
+				    strlen(names->items[i])))
 			return false;
 		buf_puts(out, "\n");
 	}
@@ -340,7 +363,8 @@ static void hmac(const uint8_t *key, size_t key_len, const char *text, uint8_t o
 		memset(out, 0, 32);
 }
 
-static void sign(const struct sigv4_request *s, const struct sigv4_key *key, const char *to_sign, char hex[65])
+static void sign(const struct sigv4_request *s, const struct sigv4_key *key, const char *to_sign,
+		 char hex[65])
 {
 	uint8_t first[4096 + 8], k[32], next[32];
 	const char *const steps[] = { s->region, s->service, "aws4_request", to_sign };
@@ -359,7 +383,8 @@ static void sign(const struct sigv4_request *s, const struct sigv4_key *key, con
 	explicit_bzero(next, sizeof(next));
 }
 
-size_t sigv4_sign(const struct sigv4_request *s, const struct sigv4_key *key, const uint8_t *head, size_t n, char *out, size_t room)
+size_t sigv4_sign(const struct sigv4_request *s, const struct sigv4_key *key, const uint8_t *head,
+		  size_t n, char *out, size_t room)
 {
 	auto_buf request = { 0 }, to_sign = { 0 }, list = { 0 };
 	auto_strv names = { 0 };
@@ -372,18 +397,21 @@ size_t sigv4_sign(const struct sigv4_request *s, const struct sigv4_key *key, co
 		return 0;
 	}
 	hash_hex(request.data, request.len, hash);
-	explicit_bzero(request.data, request.len);	/* the token stands in it */
-	buf_printf(&to_sign, "AWS4-HMAC-SHA256\n%s\n%s/%s/%s/aws4_request\n%s", s->time, s->date, s->region, s->service, hash);
+	explicit_bzero(request.data, request.len); /* the token stands in it */
+	buf_printf(&to_sign, "AWS4-HMAC-SHA256\n%s\n%s/%s/%s/aws4_request\n%s", s->time, s->date,
+		   s->region, s->service, hash);
 	for (size_t i = 0; i < names.len; i++)
 		buf_printf(&list, "%s%s", i ? ";" : "", names.items[i]);
 	if (to_sign.failed || list.failed)
 		return 0;
 	sign(s, key, to_sign.data, signature);
 	len = snprintf(out, room,
-		       "Authorization: AWS4-HMAC-SHA256 Credential=%.*s/%s/%s/%s/aws4_request, SignedHeaders=%s, Signature=%s\r\n"
+		       "Authorization: AWS4-HMAC-SHA256 Credential=%.*s/%s/%s/%s/aws4_request, "
+		       "SignedHeaders=%s, Signature=%s\r\n"
 		       "%s%.*s%s",
-		       (int)key->id_len, (const char *)key->id, s->date, s->region, s->service, buf_text(&list), signature,
-		       key->token_len ? "X-Amz-Security-Token: " : "", (int)key->token_len, key->token_len ? (const char *)key->token : "",
+		       (int)key->id_len, (const char *)key->id, s->date, s->region, s->service,
+		       buf_text(&list), signature, key->token_len ? "X-Amz-Security-Token: " : "",
+		       (int)key->token_len, key->token_len ? (const char *)key->token : "",
 		       key->token_len ? "\r\n" : "");
 	return len > 0 && (size_t)len < room ? (size_t)len : 0;
 }

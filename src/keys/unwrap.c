@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #define INDENT_MAX 16
-#define BREAK_MAX (14 + INDENT_MAX)	/* the longest break, with what begins the next line */
+#define BREAK_MAX (14 + INDENT_MAX) /* the longest break, with what begins the next line */
 
 /* Longer ones first: each is the beginning of none behind it. */
 static const char *const breaks[] = {

@@ -14,10 +14,10 @@
 struct reading {
 	uint8_t *bytes;
 	uint32_t *at;
-	size_t room;		/* at least UNWRAP_ROOM_LEAST */
-	size_t len;		/* bytes that were read, */
-	size_t used;		/* from so many */
-	bool differs;		/* it is not what stands there */
+	size_t room;  /* at least UNWRAP_ROOM_LEAST */
+	size_t len;   /* bytes that were read, */
+	size_t used;  /* from so many */
+	bool differs; /* it is not what stands there */
 };
 #define UNWRAP_ROOM_LEAST 64
 

@@ -1,7 +1,8 @@
 /*
- * Compressed bodies. In: gzip or deflate from inside. Out: whether a secret is in it. Bounded in memory (one window, one block, what is held
- * back of a text) and in work: what inflates to more than a thousand times its size, as zlib's format hardly can by accident, is
- * refused. Runs in ward-keys; fuzzed (fuzz/unzip.c).
+ * Compressed bodies. In: gzip or deflate from inside. Out: whether a secret is in it. Bounded in
+ * memory (one window, one block, what is held back of a text) and in work: what inflates to more
+ * than a thousand times its size, as zlib's format hardly can by accident, is refused. Runs in
+ * ward-keys; fuzzed (fuzz/unzip.c).
  */
 #include "keys/unzip.h"
 
@@ -11,7 +12,7 @@
 #include <zlib.h>
 
 #define BLOCK 16384
-#define HELD_MAX 16384		/* longest text, with room: see SECRET_MOST */
+#define HELD_MAX 16384 /* longest text, with room: see SECRET_MOST */
 #define RATIO_MAX 1000
 #define GRACE_BYTES (1024 * 1024)
 
@@ -28,7 +29,8 @@ enum unzip_kind unzip_kind(const char *value, size_t n)
 	static const struct {
 		const char *name;
 		enum unzip_kind kind;
-	} kinds[] = { { "identity", UNZIP_NONE }, { "", UNZIP_NONE }, { "gzip", UNZIP_GZIP }, { "x-gzip", UNZIP_GZIP },
+	} kinds[] = { { "identity", UNZIP_NONE },   { "", UNZIP_NONE },
+		      { "gzip", UNZIP_GZIP },       { "x-gzip", UNZIP_GZIP },
 		      { "deflate", UNZIP_DEFLATE }, { "aws-chunked", UNZIP_NONE } };
 
 	while (n && (*value == ' ' || *value == '\t'))
@@ -62,7 +64,8 @@ void unzip_free(struct unzip *u)
 	free(u);
 }
 
-bool unzip_look(struct unzip *u, const struct scan *s, const uint8_t *bytes, size_t n, struct scan_for *f)
+bool unzip_look(struct unzip *u, const struct scan *s, const uint8_t *bytes, size_t n,
+		struct scan_for *f)
 {
 	u->z.next_in = (Bytef *)(uintptr_t)bytes;
 	u->z.avail_in = (unsigned)n;
@@ -79,10 +82,12 @@ bool unzip_look(struct unzip *u, const struct scan *s, const uint8_t *bytes, siz
 		r = inflate(&u->z, Z_NO_FLUSH);
 		made = sizeof(u->bytes) - u->held - u->z.avail_out;
 		u->out += made;
-		if ((r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) || u->out > GRACE_BYTES + RATIO_MAX * u->in)
+		if ((r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) ||
+		    u->out > GRACE_BYTES + RATIO_MAX * u->in)
 			return false;
 		u->ended = r == Z_STREAM_END;
-		clean = scan_run(s, u->bytes, u->held + made, false, f);	/* never final: another member may go on with the text */
+		/* never final: another member may go on with the text */
+		clean = scan_run(s, u->bytes, u->held + made, false, f);
 		u->held = u->held + made - clean;
 		if (u->held > HELD_MAX)
 			return false;

@@ -11,15 +11,16 @@
 #define WS_CONTROL_MAX 125
 
 struct ws {
-	bool masked;			/* the sender masks: a program does, a server does not */
-	bool message;			/* one is under way */
-	bool begun;			/* some of it has gone on */
-	uint8_t type;			/* of that message: its first opcode */
+	bool masked;  /* the sender masks: a program does, a server does not */
+	bool message; /* one is under way */
+	bool begun;   /* some of it has gone on */
+	uint8_t type; /* of that message: its first opcode */
 	uint8_t head[14];
-	uint8_t have;			/* bytes of it */
-	bool within;			/* its head is whole, and left bytes of its payload are to come */
-	uint64_t left, at;		/* at: of the payload */
-	uint8_t mask[4];		/* of the frame that came last */
+	uint8_t have; /* bytes of it */
+	/* its head is whole, and left bytes of its payload are to come */
+	bool within;
+	uint64_t left, at; /* at: of the payload */
+	uint8_t mask[4];   /* of the frame that came last */
 	uint8_t control[WS_CONTROL_MAX];
 	uint8_t control_len;
 };

@@ -30,8 +30,8 @@
 #include "base/path.h"
 
 #define NAME_PREFIX "ward-"
-#define KILL_TRIES 200	/* of 5 ms */
-#define REMOVE_TRIES 1000	/* of 2 ms: exiting processes linger where the machine is busy */
+#define KILL_TRIES 200    /* of 5 ms */
+#define REMOVE_TRIES 1000 /* of 2 ms: exiting processes linger where the machine is busy */
 
 static const struct cgroup_ops *const kinds[] = { &cgroup2_ops, &cgroup1_ops };
 
@@ -224,7 +224,7 @@ static void add_planned(const char *below, size_t n, const struct plan *p, struc
 void cgroup_planned_dirs(const struct plan *p, struct strv *dirs)
 {
 	struct cgroup_map map;
-	struct ward_err ignored = { 0 };	/* cgroup_create() says it */
+	struct ward_err ignored = { 0 }; /* cgroup_create() says it */
 
 	if (!ops_of_plan(p) || cgroup_map_read(&map, &ignored) < 0)
 		return;
@@ -234,7 +234,8 @@ void cgroup_planned_dirs(const struct plan *p, struct strv *dirs)
 		if (!dir)
 			continue;
 		add_planned(dir, strlen(dir), p, dirs);
-		/* v2 may put it beside our own; a name that is not there is skipped when it is removed */
+		/* v2 may put it beside our own; a name that is not there is skipped when it is
+		 * removed */
 		if (i == CG_UNIFIED && strcmp(dir, map.mount[i]) != 0)
 			add_planned(dir, (size_t)(strrchr(dir, '/') - dir), p, dirs);
 	}
@@ -249,7 +250,7 @@ void cgroup_destroy(struct cgroup *c)
 		c->frozen = true; /* what is inside dies frozen where the kernel allows that;
 				     removal says */
 	if (c->ops->kind == CGROUP_V2)
-		io_close_later(c->event_fd);	/* inotify */
+		io_close_later(c->event_fd); /* inotify */
 	else
 		own_close_fd(&c->event_fd);
 	cgroup_dir_drop(&c->inner);
@@ -302,7 +303,7 @@ ssize_t cgroup_read_pids(int dir_fd, pid_t *pids, size_t cap)
 
 		if (end == at)
 			break;
-		if (pid > 0 && count++ < cap)	/* 0: outside of our pid namespace */
+		if (pid > 0 && count++ < cap) /* 0: outside of our pid namespace */
 			pids[count - 1] = (pid_t)pid;
 		at = *end == '\n' ? end + 1 : end;
 	}
@@ -325,7 +326,7 @@ int cgroup_dir_make(struct cgroup_dir *d, struct ward_err *e)
 		int r = ward_fail_errno(e, "cannot make %s", d->path);
 
 		own_free(&d->path);
-		d->path = NULL;	/* not ours: never removed */
+		d->path = NULL; /* not ours: never removed */
 		return r;
 	}
 	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -377,7 +378,7 @@ int cgroup_kill_pids(int dir_fd)
 		if (n <= 0)
 			return n < 0 ? (int)n : 0;
 		if (n <= KILL_BATCH)
-			sleep_ms(5);	/* all were hit: give them time to go */
+			sleep_ms(5); /* all were hit: give them time to go */
 	}
 	return -EBUSY;
 }

@@ -26,10 +26,10 @@
 
 #include "base/io.h"
 
-#define PERIOD_US 100000	/* the kernel's default cpu.cfs_period_us */
+#define PERIOD_US 100000 /* the kernel's default cpu.cfs_period_us */
 #define QUOTA_MIN_US 1000
 #define FREEZE_PASSES 64
-#define FREEZE_TRIES 200	/* of 1 ms */
+#define FREEZE_TRIES 200 /* of 1 ms */
 #define MAX_PIDS 65536
 
 /* Which hierarchy holds which limit, and by which file. */
@@ -37,7 +37,7 @@ static const struct {
 	enum limit limit;
 	enum cgroup_place place;
 	const char *file;
-	uint64_t scale, divide;	/* value * scale / divide is written */
+	uint64_t scale, divide; /* value * scale / divide is written */
 	bool optional;
 } limit_files[] = {
 	{ LIMIT_MEMORY, CG_MEMORY, "memory.limit_in_bytes", 1, 1, false },
@@ -150,7 +150,10 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 		if (!c->dirs[place].path)
 			r = make_place(c, m, place, p->run_id, e);
 		if (r == 0)
-			r = write_limit(c, i, limit_files[i].limit == LIMIT_PIDS ? limits_host_pids(p) : l->value, e);
+			r = write_limit(c, i,
+					limit_files[i].limit == LIMIT_PIDS ? limits_host_pids(p)
+									   : l->value,
+					e);
 	}
 	if (r == 0 && m->dir[CG_FREEZER] &&
 	    asprintf(&c->dirs[CG_FREEZER].path, "%s/ward-%s", m->dir[CG_FREEZER], p->run_id) < 0) {
@@ -297,7 +300,7 @@ static int kill_all(struct cgroup *c)
 		if (r < 0)
 			return r;
 	}
-	if (c->frozen) {	/* a frozen process does not die */
+	if (c->frozen) { /* a frozen process does not die */
 		r = cgroup_freeze(c, false);
 		if (r < 0)
 			return r;
@@ -358,7 +361,7 @@ static int event_open(struct cgroup *c)
 	if (r < 0)
 		return r;
 	usage(c, &now);
-	if (now.hit[LIMIT_MEMORY] && eventfd_write(event, 1) < 0)	/* before we listened */
+	if (now.hit[LIMIT_MEMORY] && eventfd_write(event, 1) < 0) /* before we listened */
 		return -errno;
 	return take_fd(&event);
 }

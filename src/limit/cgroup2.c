@@ -1,7 +1,7 @@
 /*
- * cgroup v2. In: a plan with limits that are HELD_CGROUP2. Out: one directory ward-<run id>,
- * into which the child is cloned at once (CLONE_INTO_CGROUP), or writes itself. Runs in the supervisor with the
- * user's rights.
+ * cgroup v2. In: a plan with limits that are HELD_CGROUP2. Out: one directory ward-<run id>, into
+ * which the child is cloned at once (CLONE_INTO_CGROUP), or writes itself. Runs in the supervisor
+ * with the user's rights.
  *
  * Where the directory may be: cloning into it needs the right to write cgroup.procs of it and
  * of the nearest common ancestor, so it must lie in the caller's own cgroup or one of its
@@ -29,8 +29,8 @@
 
 #define PERIOD_US 100000u
 #define QUOTA_MIN_US 1000
-#define FREEZE_TRIES 200	/* of 1 ms */
-#define KILL_TRIES 200		/* of 5 ms */
+#define FREEZE_TRIES 200 /* of 1 ms */
+#define KILL_TRIES 200   /* of 5 ms */
 #define LEAF_PIDS 64
 
 enum { CAN_MEMORY = 1, CAN_PIDS = 2, CAN_CPU = 4, CAN_LIMIT = CAN_MEMORY | CAN_PIDS };
@@ -42,10 +42,10 @@ static const struct {
 
 /* A directory that could be the parent of the run's. */
 struct place {
-	char *dir;		/* owned */
-	unsigned enabled;	/* for its children */
-	unsigned available;	/* could be enabled */
-	bool move_self;		/* we are its only process and must make room */
+	char *dir;          /* owned */
+	unsigned enabled;   /* for its children */
+	unsigned available; /* could be enabled */
+	bool move_self;     /* we are its only process and must make room */
 };
 
 static unsigned read_controllers(int dir_fd, const char *file)
@@ -73,10 +73,11 @@ static bool can_enable(int dir_fd, bool *ret_move_self)
 	if (faccessat(dir_fd, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0)
 		return false;
 	if (faccessat(dir_fd, "cgroup.events", F_OK, 0) < 0)
-		return true;	/* the root of the tree has no such file, and no such rule */
+		return true; /* the root of the tree has no such file, and no such rule */
 	if (io_read_file(dir_fd, "cgroup.procs", 64u << 20, &all) < 0)
 		return false;
-	/* as text: a process outside of our pid namespace is a 0 there, and in the way like any other */
+	/* as text: a process outside of our pid namespace is a 0 there, and in the way like any
+	 * other */
 	snprintf(own, sizeof(own), "%d\n", getpid());
 	*ret_move_self = strcmp(buf_text(&all), own) == 0;
 	return *ret_move_self || all.len == 0;
@@ -236,7 +237,7 @@ static int write_memory(const struct cgroup_dir *d, uint64_t value, struct ward_
 	if (r < 0)
 		return r;
 	r = io_write_file(d->fd, "memory.swap.max", "0");
-	if (r < 0 && r != -ENOENT) {	/* ENOENT: the kernel accounts no swap */
+	if (r < 0 && r != -ENOENT) { /* ENOENT: the kernel accounts no swap */
 		errno = -r;
 		return ward_fail_errno(e, "cannot write 0 to %s/memory.swap.max", d->path);
 	}
@@ -291,14 +292,16 @@ static int make_dirs(struct cgroup *c, const struct place *place, const struct p
 	return cgroup_dir_make(&c->inner, e);
 }
 
-/* A container's filter may hide clone3 (older ones do), and with it the way to clone into a cgroup: then the child writes itself there. */
+/* A container's filter may hide clone3 (older ones do), and with it the way to clone into a cgroup:
+ * then the child writes itself there. */
 static int open_way_in(struct cgroup *c, struct ward_err *e)
 {
 	struct cgroup_dir *d = &c->dirs[CG_UNIFIED];
 
 	if (syscall(SYS_clone3, NULL, 0) < 0 && errno == EINVAL)
 		return 0;
-	d->join_fd = openat(c->inner.fd >= 0 ? c->inner.fd : d->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	d->join_fd = openat(c->inner.fd >= 0 ? c->inner.fd : d->fd, "cgroup.procs",
+			    O_WRONLY | O_CLOEXEC);
 	return d->join_fd < 0 ? ward_fail_errno(e, "cannot open %s/cgroup.procs", d->path) : 0;
 }
 
@@ -355,12 +358,12 @@ static void leave(struct cgroup *c)
 	if (c->own.fd < 0 || cgroup_leave_leaf(c->own.fd) == 0)
 		return;
 	free(c->own.path);
-	c->own.path = NULL;	/* we are in it: it stays, and goes with the scope */
+	c->own.path = NULL; /* we are in it: it stays, and goes with the scope */
 }
 
 static int attach(unused_arg struct cgroup *c, unused_arg pid_t pid, unused_arg struct ward_err *e)
 {
-	return 0;	/* cloned into it */
+	return 0; /* cloned into it */
 }
 
 /* ---- freezing, killing ---- */
@@ -404,7 +407,7 @@ static void usage(struct cgroup *c, struct usage *u)
 
 	u->memory_bytes = cgroup_read_number(fd, "memory.current");
 	number = cgroup_read_number(fd, "memory.peak");
-	if (number < u->memory_bytes)	/* before Linux 5.19 there is no such file */
+	if (number < u->memory_bytes) /* before Linux 5.19 there is no such file */
 		number = u->memory_bytes;
 	if (number > u->memory_peak_bytes)
 		u->memory_peak_bytes = number;

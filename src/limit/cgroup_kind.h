@@ -6,10 +6,10 @@
 #include "limit/limits.h"
 
 struct cgroup_dir {
-	char *path;	/* NULL: not used; owned */
-	int fd;		/* of the directory, -1 until it is made */
-	int join_fd;	/* v1: tasks, -1: none */
-	bool joined;	/* v1: shares the directory of an earlier place */
+	char *path;  /* NULL: not used; owned */
+	int fd;      /* of the directory, -1 until it is made */
+	int join_fd; /* v1: tasks, -1: none */
+	bool joined; /* v1: shares the directory of an earlier place */
 };
 
 struct cgroup_ops;
@@ -17,11 +17,11 @@ struct cgroup_ops;
 struct cgroup {
 	const struct cgroup_ops *ops;
 	struct cgroup_dir dirs[CG_PLACES];
-	struct cgroup_dir inner;	/* v2, nesting: the processes are here, the limits above */
-	struct cgroup_dir own;		/* v2: where ward itself moved to, to make room */
+	struct cgroup_dir inner; /* v2, nesting: the processes are here, the limits above */
+	struct cgroup_dir own;   /* v2: where ward itself moved to, to make room */
 	int event_fd;
 	bool frozen;
-	uint64_t pids_limit;		/* POLICY_NONE: none */
+	uint64_t pids_limit; /* POLICY_NONE: none */
 	struct pids_storm storm;
 };
 
@@ -37,7 +37,7 @@ struct cgroup_ops {
 	int (*freeze)(struct cgroup *c, bool frozen);
 	int (*kill)(struct cgroup *c);
 	void (*usage)(struct cgroup *c, struct usage *u);
-	int (*event_open)(struct cgroup *c);	/* the descriptor, for the caller, or -errno */
+	int (*event_open)(struct cgroup *c); /* the descriptor, for the caller, or -errno */
 	/* Undoes what creating did beside the directories; NULL: nothing. */
 	void (*leave)(struct cgroup *c);
 };

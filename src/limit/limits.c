@@ -12,15 +12,14 @@
  * the plan, except where require.limits asks for more than `none`: then memory and processes
  * must be held.
  *
- * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch.
- * The kernel tells nobody of a fork that it refused, and exactly as many processes as allowed are no
- * offence. So RLIMIT_NPROC is one more than the limit: that one in the list is the fork too many. The
- * limit counts ward-init, the command itself never has more than the limit.
- * RLIMIT_DATA stops the one process that takes too much with ENOMEM before the watch has to
- * kill; the `build` set goes without, for sanitizers reserve terabytes of shadow. RLIMIT_FSIZE
- * is the disk limit and a little more, so that the watch sees which limit it was: no file can
- * be larger than what all files together may be, and one fallocate() cannot fill the disk
- * between two ticks.
+ * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch. The
+ * kernel tells nobody of a fork that it refused, and exactly as many processes as allowed are no
+ * offence. So RLIMIT_NPROC is one more than the limit: that one in the list is the fork too many.
+ * The limit counts ward-init, the command itself never has more than the limit. RLIMIT_DATA stops
+ * the one process that takes too much with ENOMEM before the watch has to kill; the `build` set
+ * goes without, for sanitizers reserve terabytes of shadow. RLIMIT_FSIZE is the disk limit and a
+ * little more, so that the watch sees which limit it was: no file can be larger than what all files
+ * together may be, and one fallocate() cannot fill the disk between two ticks.
  */
 #include "limit/limits.h"
 #include "model/inner.h"
@@ -31,14 +30,15 @@
 #include <sys/statfs.h>
 
 #define MEMLOCK_BYTES (8ULL << 20)
-#define SIGPENDING 4096 /* queued signals and message queues are counted for the host's user, too  \
+#define SIGPENDING                                                                                 \
+	4096 /* queued signals and message queues are counted for the host's user, too  \
 			 */
 #define MSGQUEUE_BYTES (200u << 10)
 #define FSIZE_MARGIN (1u << 20)
 #define WALL_PIDS 64
-#define STORM_REFUSED 256	/* refused forks within STORM_WINDOW_MS that end a sandbox */
+#define STORM_REFUSED 256 /* refused forks within STORM_WINDOW_MS that end a sandbox */
 #define STORM_WINDOW_MS 10000
-#define STORM_AT_LIMIT_MS 5000	/* at the limit for so long, pauses count half */
+#define STORM_AT_LIMIT_MS 5000 /* at the limit for so long, pauses count half */
 
 /* Who could hold a limit here: asked for in the order of the table. */
 enum holder {
@@ -56,10 +56,10 @@ enum holder {
 static const struct {
 	const char *name;
 	enum policy_field field;
-	enum holder holders[4];		/* the strongest first */
-	unsigned floor_watch;		/* require.limits: watch insists on this limit */
-	unsigned floor_cgroup; /* require.limits: cgroup insists on a cgroup for it */
-	bool ticks;			/* when the watch holds it, the watch must run */
+	enum holder holders[4]; /* the strongest first */
+	unsigned floor_watch;   /* require.limits: watch insists on this limit */
+	unsigned floor_cgroup;  /* require.limits: cgroup insists on a cgroup for it */
+	bool ticks;             /* when the watch holds it, the watch must run */
 } rules[LIMITS] = {
 	[LIMIT_MEMORY] = { "memory", POLICY_F_res_memory, { BY_CGROUP, BY_WATCH }, 1, 1, true },
 	[LIMIT_CPU] = { "cpu", POLICY_F_res_cpu, { BY_CGROUP_CPU, BY_WATCH }, 1, 1, true },
@@ -77,9 +77,9 @@ static uint64_t wanted_value(const struct plan *p, enum limit l)
 	uint64_t value = POLICY_NONE;
 
 	switch (l) {
-#define LIMIT(id, name, unit, member, ...) \
-	case LIMIT_##id:                   \
-		value = policy->member;    \
+#define LIMIT(id, name, unit, member, ...)                                                         \
+	case LIMIT_##id:                                                                           \
+		value = policy->member;                                                            \
 		break;
 #include "limits.def"
 #undef LIMIT
@@ -99,7 +99,8 @@ static bool writes_to_disk(const struct plan *p)
 {
 	const struct policy *policy = &p->spec->policy;
 
-	if (policy->fs_mode != FS_MODE_READ_ONLY || policy->fs_caches.len || strcmp(policy->fs_home, "private") != 0)
+	if (policy->fs_mode != FS_MODE_READ_ONLY || policy->fs_caches.len ||
+	    strcmp(policy->fs_home, "private") != 0)
 		return true;
 	for (size_t i = 0; i < policy->fs_host_mounts.len; i++)
 		if (policy->fs_host_mounts.items[i].writable)
@@ -109,8 +110,9 @@ static bool writes_to_disk(const struct plan *p)
 
 static enum held_by cgroup_holder(const struct plan *p)
 {
-	return p->facts.cgroup == CGROUP_V2 ? HELD_CGROUP2 :
-	       p->facts.cgroup == CGROUP_V1 ? HELD_CGROUP1 : HELD_NONE;
+	return p->facts.cgroup == CGROUP_V2   ? HELD_CGROUP2
+	       : p->facts.cgroup == CGROUP_V1 ? HELD_CGROUP1
+					      : HELD_NONE;
 }
 
 /* What the holder amounts to on this host, HELD_NONE when it is not to be had. */
@@ -181,7 +183,7 @@ static bool acceptable(const struct plan *p, enum limit l, enum held_by held)
 	if (held != HELD_NONE)
 		return true;
 	if (p->spec->policy.origin[rules[l].field].source != POLICY_DEFAULT)
-		return false;	/* asked for by name */
+		return false; /* asked for by name */
 	return floor < REQUIRE_LIMITS_WATCH || !rules[l].floor_watch;
 }
 
@@ -202,10 +204,15 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 		if (out->held_by == HELD_NONE)
 			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can",
 				  rules[l].name);
-		if (l == LIMIT_MEMORY && out->held_by == HELD_WATCH && p->spec->policy.proc_nesting && !p->spec->wall)
-			strv_add(&p->notes, "process.nesting: the memory limit does not count file systems that are mounted inside (tmpfs); only a cgroup would");
+		if (l == LIMIT_MEMORY && out->held_by == HELD_WATCH &&
+		    p->spec->policy.proc_nesting && !p->spec->wall)
+			strv_add(&p->notes,
+				 "process.nesting: the memory limit does not count file systems "
+				 "that are mounted inside (tmpfs); only a cgroup would");
 		/* a cgroup does not count all that the kernel holds: see watch_beyond.c */
-		if ((out->held_by == HELD_WATCH && rules[l].ticks) || (l == LIMIT_MEMORY && (out->held_by == HELD_CGROUP1 || out->held_by == HELD_CGROUP2)))
+		if ((out->held_by == HELD_WATCH && rules[l].ticks) ||
+		    (l == LIMIT_MEMORY &&
+		     (out->held_by == HELD_CGROUP1 || out->held_by == HELD_CGROUP2)))
 			p->watch = true;
 	}
 	return p->notes.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -227,7 +234,7 @@ int limits_assign(struct plan *p, struct ward_err *e)
 	r = limits_decide(p, &h, e);
 	if (r != -ENOTSUP)
 		return r;
-	cgroup_probe_info(&info);	/* for the message only */
+	cgroup_probe_info(&info); /* for the message only */
 	h.cgroup_why = info.why[0] ? info.why : NULL;
 	h.cgroup_remedy = info.remedy;
 	return limits_decide(p, &h, e);
@@ -270,7 +277,8 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	const struct plan_limit *l = p->limits;
 	size_t n = 0;
 
-	add_rlimit(out, &n, cap, RLIMIT_CORE, 1);	/* no file, as at 0, and no handler: see coredump.c of the kernel. The filter keeps it */
+	/* no file, as at 0, and no handler: see coredump.c of the kernel. The filter keeps it */
+	add_rlimit(out, &n, cap, RLIMIT_CORE, 1);
 	add_rlimit(out, &n, cap, RLIMIT_RTPRIO, 0);
 	add_rlimit(out, &n, cap, RLIMIT_NICE, 0);
 	add_rlimit(out, &n, cap, RLIMIT_MEMLOCK, MEMLOCK_BYTES);
@@ -283,7 +291,8 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	if (l[LIMIT_MEMORY].held_by == HELD_WATCH &&
 	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
-	if (limits_file_bytes(p) && !(p->spec->wall && p->spec->wall->memory_files))	/* its memory is a file, too */
+	/* its memory is a file, too */
+	if (limits_file_bytes(p) && !(p->spec->wall && p->spec->wall->memory_files))
 		add_rlimit(out, &n, cap, RLIMIT_FSIZE, limits_file_bytes(p));
 	return n;
 }
@@ -318,6 +327,6 @@ bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_li
 	}
 	*ret_limit = LIMIT_PIDS;
 	return u->hit[LIMIT_PIDS] &&
-	       (u->pids_storm || (p->limits[LIMIT_PIDS].held_by == HELD_WATCH &&
-				  u->pids > limits_host_pids(p)));
+	       (u->pids_storm ||
+		(p->limits[LIMIT_PIDS].held_by == HELD_WATCH && u->pids > limits_host_pids(p)));
 }

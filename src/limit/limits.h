@@ -10,9 +10,9 @@
 must_check int limits_assign(struct plan *p, struct ward_err *e);
 /* What limits_assign() asks the host beyond the facts, apart so that the decision can be tested. */
 struct limits_host {
-	bool cgroup_cpu;	/* the cgroup can hold the cpu limit too */
-	bool counts_inodes;	/* the workspace's file system says how many it has */
-	const char *cgroup_why, *cgroup_remedy;	/* for messages; NULL: not known */
+	bool cgroup_cpu;    /* the cgroup can hold the cpu limit too */
+	bool counts_inodes; /* the workspace's file system says how many it has */
+	const char *cgroup_why, *cgroup_remedy; /* for messages; NULL: not known */
 };
 must_check int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *e);
 
@@ -25,13 +25,16 @@ struct limits_rlimit {
  * inside the new user namespace. Returns how many were written to out (at most cap;
  * LIMITS_RLIMITS is enough). */
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap);
-/* The longest file that a process may write where the watch holds the disk limit: one call could pass that before it looks. 0: any. */
+/* The longest file that a process may write where the watch holds the disk limit: one call could
+ * pass that before it looks. 0: any. */
 uint64_t limits_file_bytes(const struct plan *p);
 
-/* The most processes and threads that the host's kernel lets the sandbox have: behind a wall that holds the limit itself, its own come on top. */
+/* The most processes and threads that the host's kernel lets the sandbox have: behind a wall that
+ * holds the limit itself, its own come on top. */
 uint64_t limits_host_pids(const struct plan *p);
 
-/* How far beyond the disk limit a sandbox may come before it is stopped: a look finds what was written before it. */
+/* How far beyond the disk limit a sandbox may come before it is stopped: a look finds what was
+ * written before it. */
 uint64_t limits_disk_margin(uint64_t limit);
 
 /* Whether usage calls for the end of the sandbox now, and by which limit. A refused fork alone
@@ -48,13 +51,13 @@ struct pids_storm {
  * whether it is a storm now. A pure function of its arguments. */
 bool limits_pids_storm(struct pids_storm *s, bool at_limit, uint64_t refused, uint64_t now_ms);
 
-struct cgroup;	/* the directories of one run, in v1 one per controller */
+struct cgroup; /* the directories of one run, in v1 one per controller */
 
 /* What cgroup_probe() found, in words for `ward doctor`. */
 struct cgroup_info {
 	enum cgroup_kind kind;
 	bool cpu, freezer;
-	char why[256];		/* kind is none: the reason */
+	char why[256]; /* kind is none: the reason */
 	char remedy[256];
 };
 
@@ -65,9 +68,9 @@ enum cgroup_kind cgroup_probe(void);
 void cgroup_probe_info(struct cgroup_info *info);
 /* Makes the run's directories and writes the plan's limits that are HELD_CGROUP*. */
 must_check int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_err *e);
-/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1, and v2 where clone3 cannot be called: -1, use cgroup_self_fds() or
- * cgroup_attach(), and unshare the cgroup namespace after that: its root is where its maker is
- * (CLONE_INTO_CGROUP takes care of that by itself). */
+/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1, and v2 where clone3 cannot be called: -1, use
+ * cgroup_self_fds() or cgroup_attach(), and unshare the cgroup namespace after that: its root is
+ * where its maker is (CLONE_INTO_CGROUP takes care of that by itself). */
 int cgroup_clone_fd(const struct cgroup *c);
 /* v1: descriptors into each of which the child writes the one byte "0" to put itself there
  * while it has one thread: 50 us together, where cgroup_attach() after idling waits 7-14 ms for
@@ -100,7 +103,7 @@ void cgroup_destroy(struct cgroup *c);
  * system; kills what is left inside first. */
 void cgroup_remove_dirs(const struct strv *dirs);
 
-struct watch;	/* the looking kind */
+struct watch; /* the looking kind */
 
 /* proc_fd: the sandbox's own /proc; init_pid: ward-init as the caller's /proc names it;
  * tmpfs_fds: file systems whose use counts as memory; disk_fds: the roots of the writable trees
@@ -112,9 +115,10 @@ struct watch_config {
 	const int *tmpfs_fds;
 	size_t tmpfs_count;
 	const int *disk_fds;
-	const bool *disk_own;		/* which of them are ward's own: what is too much is removed there. Copied */
+	/* which of them are ward's own: what is too much is removed there. Copied */
+	const bool *disk_own;
 	size_t disk_count;
-	bool own_network;		/* so that its sockets can be told from others' */
+	bool own_network; /* so that its sockets can be told from others' */
 };
 #define WATCH_TICK_MS 20
 /* Begins to watch: what the trees hold now is the start. Call it before the command runs. */
@@ -122,16 +126,18 @@ must_check int watch_create(const struct watch_config *c, struct watch **ret_wat
 			    struct ward_err *e);
 /* How long the next tick may wait at most, so that the disk limit holds between the two. */
 uint64_t watch_wait_ms(const struct watch *w, const struct usage *u);
-/* After a tick that found something: whether the disk fills so fast that the processes must be stopped by what is quickest, though they may notice. */
+/* After a tick that found something: whether the disk fills so fast that the processes must be
+ * stopped by what is quickest, though they may notice. */
 bool watch_is_urgent(const struct watch *w, const struct usage *u);
-/* One look (each 20 ms, or as watch_wait_ms() says): updates *u. Returns true when a limit seems to be passed: then stop
- * every process, call watch_confirm(), and kill the sandbox if limits_stop() says so, else let
- * it go on. */
+/* One look (each 20 ms, or as watch_wait_ms() says): updates *u. Returns true when a limit seems to
+ * be passed: then stop every process, call watch_confirm(), and kill the sandbox if limits_stop()
+ * says so, else let it go on. */
 bool watch_tick(struct watch *w, struct usage *u);
-/* Before anything is stopped, which may take long: whether files with a name are proof enough that a disk limit was passed; *u says so then. */
+/* Before anything is stopped, which may take long: whether files with a name are proof enough that
+ * a disk limit was passed; *u says so then. */
 bool watch_prove_disk(struct watch *w, struct usage *u);
-/* Kills every process of the sandbox by itself: with their first one alone, the kernel would let the others write on until that one
- * has got a processor. */
+/* Kills every process of the sandbox by itself: with their first one alone, the kernel would let
+ * the others write on until that one has got a processor. */
 void watch_kill(struct watch *w);
 /* How the processes stand still: a freezer says when it is done, after signals each shows it. */
 enum watch_still { WATCH_MOVING, WATCH_SIGNALLED, WATCH_FROZEN };
@@ -142,11 +148,12 @@ void watch_confirm(struct watch *w, struct usage *u, enum watch_still still);
 /* After a tick: whether the processes should stand still until the next one, so that the cpu
  * limit holds. False where the limit is off or held by a cgroup. */
 bool watch_wants_pause(const struct watch *w);
-/* What the sandbox has on disk of its own, counted file by file: others change how full the file system is. Costs a walk of its
- * trees, at most each twentieth of the time. */
+/* What the sandbox has on disk of its own, counted file by file: others change how full the file
+ * system is. Costs a walk of its trees, at most each twentieth of the time. */
 uint64_t watch_own_disk(struct watch *w, struct usage *u);
-/* Every process is dead: one last look. limited: the run was ended by a limit already. Where the disk limit was passed it counts
- * what is left, and removes what is too much of the trees that are ward's own. */
+/* Every process is dead: one last look. limited: the run was ended by a limit already. Where the
+ * disk limit was passed it counts what is left, and removes what is too much of the trees that are
+ * ward's own. */
 void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited);
 void watch_destroy(struct watch *w);
 

@@ -16,9 +16,9 @@
  * acquittal the next close look waits, a tenth of the time is spent on them at most. What
  * sockets and pipes hold is on no process's account: see watch_kernel.c.
  *
- * Processes: RLIMIT_NPROC holds them at one more than the limit and tells nobody (limits.c); the limit
- * found passed is a hit, and for seconds on end a fork bomb. Where it does not bind (uid 0 of the host)
- * more processes than allowed are the end.
+ * Processes: RLIMIT_NPROC holds them at one more than the limit and tells nobody (limits.c); the
+ * limit found passed is a hit, and for seconds on end a fork bomb. Where it does not bind (uid 0 of
+ * the host) more processes than allowed are the end.
  *
  * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the
  * processes are to stand still until it is positive again. Time of children that nobody waited
@@ -39,55 +39,58 @@
 #define MAX_TMPFS 16
 #define FILL_RATE (8u << 20) /* bytes that one processor can fill in a millisecond, generously */
 #define SCAN_MAX_MS 200
-#define SCAN_IDLE_MS 1000	/* when only usage is wanted */
-#define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
+#define SCAN_IDLE_MS 1000  /* when only usage is wanted */
+#define LOOK_PAUSE_MS 1000 /* most that an acquittal delays the next close look */
 #define CPU_BURST_MS 100
 #define PAGE 4096
-#define TMPFS_INODE 1024	/* names, inodes and attributes of a tmpfs: memory that is in none of its blocks */
+/* names, inodes and attributes of a tmpfs: memory that is in none of its blocks */
+#define TMPFS_INODE 1024
 #define BEYOND_MS 200
 #define ROUND_MS 2000
-#define STEP_MS 10		/* of a look at the processes each tick */
+#define STEP_MS 10 /* of a look at the processes each tick */
 #define CONFIRM_MS 5000
-#define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
-#define SETTLE_TRIES 250	/* of 2 ms */
+#define MAX_SLOTS 65536  /* of descriptors, where the plan has no limit */
+#define SETTLE_TRIES 250 /* of 2 ms */
 #define SCAN_LATE_MS 500
-#define LONG_MS 5		/* after which the disk is measured again within a tick */
-#define QUICK_TRIES 5		/* before a look at what is there while some still move */
+#define LONG_MS 5     /* after which the disk is measured again within a tick */
+#define QUICK_TRIES 5 /* before a look at what is there while some still move */
 
 struct watch {
 	const struct plan *plan;
 	struct proc_view view;
 	struct proc_table table;
-	int tmpfs_fds[MAX_TMPFS];	/* borrowed */
-	dev_t tmpfs_devs[MAX_TMPFS + 1];	/* behind the last: of memory files */
+	int tmpfs_fds[MAX_TMPFS];        /* borrowed */
+	dev_t tmpfs_devs[MAX_TMPFS + 1]; /* behind the last: of memory files */
 	size_t tmpfs_count;
 	struct memfds memfds;
 	struct tree_watch trees;
 
-	uint64_t last_ms, scan_ms;	/* the last scan, the next one */
-	uint64_t look_ms;		/* no close look at memory before */
+	uint64_t last_ms, scan_ms; /* the last scan, the next one */
+	uint64_t look_ms;          /* no close look at memory before */
 	uint64_t ticks_per_second;
-	uint64_t cpu_ms;		/* at the last scan */
+	uint64_t cpu_ms; /* at the last scan */
 	int64_t cpu_budget_us;
-	uint64_t scan_ticks;		/* when that was, since boot */
+	uint64_t scan_ticks; /* when that was, since boot */
 	bool pause;
 	pid_t init_pid;
 	uint64_t memory_upper;
-	uint64_t sock_count;		/* at the last scan */
-	bool own_network;		/* so that its sockets can be told from others' */
+	uint64_t sock_count; /* at the last scan */
+	bool own_network;    /* so that its sockets can be told from others' */
 	unsigned memory_strikes;
 	bool memory_suspect;
-	struct beyond_growth kernel;	/* of the machine's */
-	uint64_t beyond_ms;		/* when to look at the machine again */
-	struct beyond_networks networks;	/* at the last scan */
-	uint64_t netlink_ms;		/* when to look at their sockets */
-	uint64_t netlink_bytes;		/* where a cgroup holds the memory limit: what waits beside it */
-	uint64_t round_ms;		/* and at the processes, whatever the machine says; 0: not begun */
-	uint64_t alarm_ms;		/* and when it gives the alarm */
+	struct beyond_growth kernel;     /* of the machine's */
+	uint64_t beyond_ms;              /* when to look at the machine again */
+	struct beyond_networks networks; /* at the last scan */
+	uint64_t netlink_ms;             /* when to look at their sockets */
+	/* where a cgroup holds the memory limit: what waits beside it */
+	uint64_t netlink_bytes;
+	/* and at the processes, whatever the machine says; 0: not begun */
+	uint64_t round_ms;
+	uint64_t alarm_ms; /* and when it gives the alarm */
 	struct beyond_look round;
-	uint64_t round_rise, round_cost_ms;	/* the machine's when it began; what it took */
+	uint64_t round_rise, round_cost_ms; /* the machine's when it began; what it took */
 	bool beyond_alarm, beyond_suspect;
-	bool at_pids_limit;		/* at the last scan */
+	bool at_pids_limit; /* at the last scan */
 	struct pids_storm storm;
 };
 
@@ -103,7 +106,8 @@ static uint64_t limit_of(const struct watch *w, enum limit l)
 
 static bool in_cgroup(const struct watch *w)
 {
-	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 || w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
+	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 ||
+	       w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
 }
 
 /* ---- creating ---- */
@@ -145,7 +149,8 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->view.own_fd = -1;
 	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	w->last_ms = w->scan_ms = io_now_ms();
-	w->kernel.files = !in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
+	w->kernel.files =
+		!in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
 	w->own_network = c->own_network;
 	w->trees.view = &w->view;
 	w->trees.table = &w->table;
@@ -181,7 +186,8 @@ static uint64_t tmpfs_bytes(struct watch *w)
 
 	for (size_t i = 0; i < w->tmpfs_count; i++)
 		if (fstatfs(w->tmpfs_fds[i], &s) == 0)
-			sum += (s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize + (s.f_files - s.f_ffree) * TMPFS_INODE;
+			sum += (s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize +
+			       (s.f_files - s.f_ffree) * TMPFS_INODE;
 	return sum;
 }
 
@@ -206,8 +212,8 @@ static void scan_memory(struct watch *w, struct usage *u)
 	uint64_t files = tmpfs_bytes(w), limit = limit_of(w, LIMIT_MEMORY), slots, hidden = 0;
 
 	if (w->own_network)
-		hidden = sock_memory_upper(&w->view, &w->table,
-					   w->plan->spec->policy.proc_nesting, &w->sock_count);
+		hidden = sock_memory_upper(&w->view, &w->table, w->plan->spec->policy.proc_nesting,
+					   &w->sock_count);
 	w->memory_upper = memory_bound(w) + files + hidden;
 	if (w->memory_upper > limit / 4 * 3 || w->memory_upper > u->memory_peak_bytes) {
 		u->memory_bytes = proc_memory_upper(&w->view, &w->table, &slots) + files;
@@ -310,16 +316,20 @@ static uint64_t later(uint64_t least_ms, uint64_t cost_ms)
 /* What rose before the look is others'. */
 static void acquit_beyond(struct watch *w)
 {
-	w->kernel.rise_bytes -= w->round_rise < w->kernel.rise_bytes ? w->round_rise : w->kernel.rise_bytes;
+	w->kernel.rise_bytes -=
+		w->round_rise < w->kernel.rise_bytes ? w->round_rise : w->kernel.rise_bytes;
 	w->beyond_alarm = false;
 }
 
-/* What shared memory without a name can hold at most: as much as the machine's has grown by, less what is in the sandbox's file systems. */
+/* What shared memory without a name can hold at most: as much as the machine's has grown by, less
+ * what is in the sandbox's file systems. */
 static uint64_t shared_growth(struct watch *w)
 {
 	uint64_t known = w->kernel.start_file_bytes + tmpfs_bytes(w);
 
-	return w->kernel.files && w->kernel.last_file_bytes > known ? w->kernel.last_file_bytes - known : 0;
+	return w->kernel.files && w->kernel.last_file_bytes > known
+		       ? w->kernel.last_file_bytes - known
+		       : 0;
 }
 
 /* A look while the processes go on, a step each tick: whether a closer one is due. */
@@ -361,11 +371,15 @@ static void tick_beyond(struct watch *w, struct usage *u, uint64_t now)
 		uint64_t began = io_now_ms();
 
 		w->netlink_bytes = beyond_netlink(&w->view, &w->networks);
-		w->netlink_ms = later(0, (io_now_ms() - began) * 10);	/* the kernel goes through all of the machine's */
+		/* the kernel goes through all of the machine's */
+		w->netlink_ms = later(0, (io_now_ms() - began) * 10);
 		u->hit[LIMIT_MEMORY] |= w->netlink_bytes > limit;
 	}
 	if (now >= w->beyond_ms) {
-		enum beyond_alarm alarm = beyond_machine(&machine) ? beyond_judge(&w->kernel, &machine, limit, w->plan->spec->policy.proc_nesting) : BEYOND_QUIET;
+		enum beyond_alarm alarm = beyond_machine(&machine)
+						  ? beyond_judge(&w->kernel, &machine, limit,
+								 w->plan->spec->policy.proc_nesting)
+						  : BEYOND_QUIET;
 
 		w->beyond_ms = now + BEYOND_MS;
 		w->beyond_alarm = alarm == BEYOND_LOOK;
@@ -386,14 +400,16 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	if (!in_cgroup(w))
 		scan_memory(w, u);
 	else if (w->own_network)
-		beyond_find_networks(&w->view, &w->table, w->plan->spec->policy.proc_nesting, &w->networks);
+		beyond_find_networks(&w->view, &w->table, w->plan->spec->policy.proc_nesting,
+				     &w->networks);
 	scan_pids(w, u);
 	w->at_pids_limit = u->pids >= limits_host_pids(w->plan);
 	scan_cpu(w, u, elapsed);
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
 }
 
-/* File systems in memory and a wall's memory files: the sandbox's own, each counted once. More than the limit there needs no other proof. */
+/* File systems in memory and a wall's memory files: the sandbox's own, each counted once. More than
+ * the limit there needs no other proof. */
 static bool tick_files(struct watch *w, struct usage *u)
 {
 	uint64_t bytes = watched(w, LIMIT_MEMORY) ? tmpfs_bytes(w) : 0;
@@ -419,7 +435,8 @@ bool watch_tick(struct watch *w, struct usage *u)
 
 	tree_watch_tick(&w->trees, u);
 	if (disk_is_due(w, u))
-		return true;	/* the rest can wait: what follows may take long where the processors are busy */
+		/* the rest can wait: what follows may take long where the processors are busy */
+		return true;
 	if (tick_files(w, u))
 		return true;
 	/* a wall's memory was counted just now: its many processes can wait while the disk fills */
@@ -486,7 +503,7 @@ static void confirm_memory(struct watch *w, struct usage *u)
 				  tmpfs_bytes(w), limit, w->memfds.on);
 	if (exact <= limit &&
 	    !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
-		kernel = limit + 1 - exact;	/* more than can be looked through */
+		kernel = limit + 1 - exact; /* more than can be looked through */
 	exact += kernel;
 	u->memory_bytes = exact;
 	if (exact > u->memory_peak_bytes)
@@ -498,10 +515,11 @@ static void confirm_memory(struct watch *w, struct usage *u)
 		w->look_ms = io_now_ms() + (pause < LOOK_PAUSE_MS ? pause : LOOK_PAUSE_MS);
 		return;
 	}
-	/* a process that is being started in its parent's memory is counted twice for a moment: that is no more than double */
+	/* a process that is being started in its parent's memory is counted twice for a moment:
+	 * that is no more than double */
 	if (++w->memory_strikes >= 2 || exact / 2 > limit || machine_is_short())
 		u->hit[LIMIT_MEMORY] = true;
-	w->scan_ms = 0;	/* again at the next tick */
+	w->scan_ms = 0; /* again at the next tick */
 }
 
 /* Locks and the like. What could not be looked through in time ends nobody. */
@@ -513,7 +531,7 @@ static void confirm_beyond(struct watch *w, struct usage *u)
 
 	w->beyond_suspect = false;
 	if (w->table.len == 0)
-		return;		/* all are dead */
+		return; /* all are dead */
 	beyond_start(&look, w->init_pid, !in_cgroup(w), limit, shared_growth(w), &w->round.table);
 	done = beyond_go_on(&look, CONFIRM_MS);
 	/* not what the processes hold: that is known as an upper bound only */
@@ -538,7 +556,7 @@ static bool settle(struct watch *w, struct usage *u, enum watch_still still, int
 		if (proc_list(&w->view, &w->table) < 0)
 			return false;
 		if (w->table.len == 0 || still == WATCH_FROZEN)
-			return true;	/* dead, or stopped */
+			return true; /* dead, or stopped */
 		if (still == WATCH_MOVING)
 			return false;
 		for (size_t k = 1; k < w->table.len; k++)
@@ -570,11 +588,12 @@ static bool settle_or_prove(struct watch *w, struct usage *u)
 
 void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 {
-	bool settled = w->trees.suspect && still == WATCH_SIGNALLED ? settle_or_prove(w, u)
-								   : settle(w, u, still, SETTLE_TRIES);
+	bool settled = w->trees.suspect && still == WATCH_SIGNALLED
+			       ? settle_or_prove(w, u)
+			       : settle(w, u, still, SETTLE_TRIES);
 
 	if (w->trees.suspect && (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES]))
-		return;		/* it is over */
+		return; /* it is over */
 	if (w->memory_suspect)
 		confirm_memory(w, u);
 	if (w->beyond_suspect)

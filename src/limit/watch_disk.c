@@ -196,15 +196,16 @@ static void walk(struct disk_look *k, int fd, unsigned depth)
 			count_file(k, &st);
 			continue;
 		}
-		st.stx_nlink = 1;	/* of a directory: its subdirectories */
+		st.stx_nlink = 1; /* of a directory: its subdirectories */
 		count_file(k, &st);
 		child = depth < MAX_DEPTH ? openat(fd, entry->d_name,
 						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 					  : -1;
 		if (child >= 0)
 			walk(k, child, depth + 1);
-		else if (depth >= MAX_DEPTH || (is_since(k, st.stx_ctime) && !(k->moving && errno == ENOENT)))
-			k->hidden = true;	/* too deep, or closed to us during the run */
+		else if (depth >= MAX_DEPTH ||
+			 (is_since(k, st.stx_ctime) && !(k->moving && errno == ENOENT)))
+			k->hidden = true; /* too deep, or closed to us during the run */
 	}
 }
 
@@ -224,7 +225,7 @@ void disk_look_tree(struct disk_look *k, int fd)
 struct seen {
 	struct file_id {
 		uint64_t dev, ino;
-	} *items;
+	} * items;
 	size_t len, cap;
 };
 
@@ -327,7 +328,7 @@ static bool is_deleted_mapping(const struct disk_look *k, const char *line, char
 	line += at;
 	if (strncmp(line, "/dev/zero (deleted)", 19) == 0 || strncmp(line, "/memfd:", 7) == 0 ||
 	    strncmp(line, "/SYSV", 5) == 0)
-		return false;	/* memory */
+		return false; /* memory */
 	id[0] = makedev(device_major, device_minor);
 	id[1] = ino;
 	sprintf(range, "%llx-%llx", start, end);
@@ -358,12 +359,14 @@ static void look_at_maps(struct disk_look *k, struct seen *s, int base_fd, bool 
 		if (files >= 0 && fstatat(files, range, &st, 0) == 0)
 			look_at_link(k, s, files, range);
 		else if (!seen_before(s, id[0], id[1]))
-			k->hidden = true;	/* its size is for root to see */
+			k->hidden = true; /* its size is for root to see */
 	}
 }
 
-/* Those of a process's threads: one table is looked at once, as far as the kernel tells (else each thread's: a wall has dozens, with thousands of descriptors). */
-static void look_at_threads(struct disk_look *k, struct seen *s, int proc_fd, pid_t pid, bool closed)
+/* Those of a process's threads: one table is looked at once, as far as the kernel tells (else each
+ * thread's: a wall has dozens, with thousands of descriptors). */
+static void look_at_threads(struct disk_look *k, struct seen *s, int proc_fd, pid_t pid,
+			    bool closed)
 {
 	const struct dirent *entry;
 	auto_dir tasks = NULL;

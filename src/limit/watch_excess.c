@@ -26,8 +26,8 @@
 #define MAX_FILES (1u << 17)
 
 struct candidate {
-	int root_fd;		/* borrowed */
-	char *path;		/* beneath it; owned */
+	int root_fd; /* borrowed */
+	char *path;  /* beneath it; owned */
 	uint64_t ino, bytes;
 	struct statx_timestamp changed;
 };
@@ -39,10 +39,12 @@ struct candidates {
 
 static bool is_since(const struct timespec *since, struct statx_timestamp t)
 {
-	return t.tv_sec > since->tv_sec || (t.tv_sec == since->tv_sec && t.tv_nsec >= since->tv_nsec);
+	return t.tv_sec > since->tv_sec ||
+	       (t.tv_sec == since->tv_sec && t.tv_nsec >= since->tv_nsec);
 }
 
-static void add(struct candidates *c, int root_fd, const char *dir, const char *name, const struct statx *st)
+static void add(struct candidates *c, int root_fd, const char *dir, const char *name,
+		const struct statx *st)
 {
 	uint64_t bytes = st->stx_blocks * BLOCK / (st->stx_nlink ? st->stx_nlink : 1);
 	struct candidate *items;
@@ -65,7 +67,8 @@ static void add(struct candidates *c, int root_fd, const char *dir, const char *
 }
 
 /* Takes fd, the directory at path beneath the root. */
-static void collect(struct candidates *c, int root_fd, int fd, const char *path, const struct timespec *since, unsigned depth)
+static void collect(struct candidates *c, int root_fd, int fd, const char *path,
+		    const struct timespec *since, unsigned depth)
 {
 	auto_dir dir = fdopendir(fd);
 	const struct dirent *entry;
@@ -78,11 +81,14 @@ static void collect(struct candidates *c, int root_fd, int fd, const char *path,
 		int child;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    statx(fd, entry->d_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
+		    statx(fd, entry->d_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+			  STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
 			continue;
-		if (S_ISREG(st.stx_mode) && is_since(since, st.stx_mask & STATX_BTIME ? st.stx_btime : st.stx_ctime))
+		if (S_ISREG(st.stx_mode) &&
+		    is_since(since, st.stx_mask & STATX_BTIME ? st.stx_btime : st.stx_ctime))
 			add(c, root_fd, path, entry->d_name, &st);
-		if (!S_ISDIR(st.stx_mode) || depth >= MAX_DEPTH || asprintf(&below, "%s/%s", path, entry->d_name) < 0)
+		if (!S_ISDIR(st.stx_mode) || depth >= MAX_DEPTH ||
+		    asprintf(&below, "%s/%s", path, entry->d_name) < 0)
 			continue;
 		child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (child >= 0)
@@ -93,7 +99,8 @@ static void collect(struct candidates *c, int root_fd, int fd, const char *path,
 /* The last change first. */
 static int compare(const void *a, const void *b)
 {
-	const struct statx_timestamp *x = &((const struct candidate *)a)->changed, *y = &((const struct candidate *)b)->changed;
+	const struct statx_timestamp *x = &((const struct candidate *)a)->changed,
+				     *y = &((const struct candidate *)b)->changed;
 
 	if (x->tv_sec != y->tv_sec)
 		return x->tv_sec > y->tv_sec ? -1 : 1;
@@ -103,18 +110,20 @@ static int compare(const void *a, const void *b)
 /* True: the file is gone. */
 static bool remove_one(const struct candidate *c)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
 	char *slash = strrchr(c->path, '/');
 	auto_fd dir_fd = -1;
 	struct stat st;
 
-	*slash = '\0';	/* every path begins with "./" */
+	*slash = '\0'; /* every path begins with "./" */
 	dir_fd = (int)syscall(SYS_openat2, c->root_fd, c->path, &how, sizeof(how));
-	return dir_fd >= 0 && fstatat(dir_fd, slash + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == c->ino &&
-	       S_ISREG(st.st_mode) && unlinkat(dir_fd, slash + 1, 0) == 0;
+	return dir_fd >= 0 && fstatat(dir_fd, slash + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_ino == c->ino && S_ISREG(st.st_mode) && unlinkat(dir_fd, slash + 1, 0) == 0;
 }
 
-uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct timespec *since, uint64_t excess, size_t *ret_files)
+uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct timespec *since,
+			    uint64_t excess, size_t *ret_files)
 {
 	struct candidates c = { 0 };
 	uint64_t removed = 0;

@@ -30,18 +30,20 @@
 #include "base/io.h"
 #include "limit/watch_parts.h"
 
-#define FULL_BYTES (544u << 10) /* twice net.core.wmem_max, the most that SO_SNDBUF gives, and net.core.optmem_max for filters and keys */
-#define FULL_TCP_BYTES (10u << 20)	/* tcp_rmem and tcp_wmem at their largest */
+/* twice net.core.wmem_max, the most that SO_SNDBUF gives, and net.core.optmem_max for filters and
+ * keys */
+#define FULL_BYTES (544u << 10)
+#define FULL_TCP_BYTES (10u << 20) /* tcp_rmem and tcp_wmem at their largest */
 #define FULL_PIPE_BYTES (64u << 10)
-#define PIPES_BYTES (64u << 20)		/* fs.pipe-user-pages-soft */
-#define FD_BYTES (5u << 10)		/* half of a pipe with two pages */
-#define OPEN_BYTES 1024 /* a descriptor and what hangs on it, without buffers */
+#define PIPES_BYTES (64u << 20) /* fs.pipe-user-pages-soft */
+#define FD_BYTES (5u << 10)     /* half of a pipe with two pages */
+#define OPEN_BYTES 1024         /* a descriptor and what hangs on it, without buffers */
 #define MAX_NAMESPACES 32
 #define LOOK_MS 5000
 
 /* Which inodes were seen: a table with open addressing, at most half full. */
 struct inode_set {
-	uint64_t *slots;	/* 0: free; owned */
+	uint64_t *slots; /* 0: free; owned */
 	size_t size, used;
 };
 
@@ -154,7 +156,8 @@ static void ask_socket(struct kernel_look *k, int pid_fd, int number)
 	out = info[SK_MEMINFO_WMEM_ALLOC] > info[SK_MEMINFO_WMEM_QUEUED]
 		      ? info[SK_MEMINFO_WMEM_ALLOC]
 		      : info[SK_MEMINFO_WMEM_QUEUED];
-	k->bytes += out + info[SK_MEMINFO_RMEM_ALLOC] + info[SK_MEMINFO_BACKLOG] + info[SK_MEMINFO_OPTMEM];
+	k->bytes += out + info[SK_MEMINFO_RMEM_ALLOC] + info[SK_MEMINFO_BACKLOG] +
+		    info[SK_MEMINFO_OPTMEM];
 	k->sockets++;
 }
 
@@ -225,8 +228,9 @@ static void ask_process(struct kernel_look *k, const struct proc_view *v, const 
 	}
 	while ((entry = readdir(tasks)) && !k->late) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    syscall(SYS_kcmp, p->pid, strtol(entry->d_name, NULL, 10), KCMP_FILES, 0, 0) == 0)
-			continue;	/* the process's own, asked above */
+		    syscall(SYS_kcmp, p->pid, strtol(entry->d_name, NULL, 10), KCMP_FILES, 0, 0) ==
+			    0)
+			continue; /* the process's own, asked above */
 		snprintf(path, sizeof(path), "%d/task/%.20s/fd", p->pid, entry->d_name);
 		ask_table(k, v, path, -1);
 	}

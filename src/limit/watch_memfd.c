@@ -1,10 +1,12 @@
 /*
- * The watch: what memory files hold. In: the processes of a sandbox whose wall keeps its command's memory in such files (gVisor). Out: the
- * bytes behind them. Runs in the supervisor with the user's rights, which hold over the user namespaces inside. A page of a memory
- * file need not be mapped by anybody, so what processes have mapped is no measure: the file is asked.
+ * The watch: what memory files hold. In: the processes of a sandbox whose wall keeps its command's
+ * memory in such files (gVisor). Out: the bytes behind them. Runs in the supervisor with the user's
+ * rights, which hold over the user namespaces inside. A page of a memory file need not be mapped by
+ * anybody, so what processes have mapped is no measure: the file is asked.
  *
- * What is in the known ones is asked each time. Which descriptors are such files is looked at now and then, in steps: a wall has
- * thousands of descriptors in hundreds of processes, the sandbox says how many, and whatever is looked at, its disk fills meanwhile.
+ * What is in the known ones is asked each time. Which descriptors are such files is looked at now
+ * and then, in steps: a wall has thousands of descriptors in hundreds of processes, the sandbox
+ * says how many, and whatever is looked at, its disk fills meanwhile.
  */
 #include "limit/watch_parts.h"
 
@@ -18,7 +20,7 @@
 #include "base/io.h"
 
 #define AGAIN_MS 200
-#define STEP_MS 4		/* that looking for others may take at a time */
+#define STEP_MS 4 /* that looking for others may take at a time */
 
 void memfds_open(struct memfds *m)
 {
@@ -45,13 +47,15 @@ static void note(struct memfds *m, int dir_fd, const char *name, pid_t pid)
 	struct stat st;
 	int number = 0;
 
-	if (sscanf(name, "%d", &number) != 1 || fstatat(dir_fd, name, &st, 0) < 0 || st.st_dev != m->dev || !S_ISREG(st.st_mode))
+	if (sscanf(name, "%d", &number) != 1 || fstatat(dir_fd, name, &st, 0) < 0 ||
+	    st.st_dev != m->dev || !S_ISREG(st.st_mode))
 		return;
 	old = known(m, st.st_ino);
 	if (old && old->seen)
 		return;
 	if (old)
-		*old = (struct memfd_place){ pid, number, st.st_ino, true };	/* where it was may be gone */
+		/* where it was may be gone */
+		*old = (struct memfd_place){ pid, number, st.st_ino, true };
 	else if (m->len < MEMFDS_MAX)
 		m->items[m->len++] = (struct memfd_place){ pid, number, st.st_ino, true };
 }
@@ -71,7 +75,8 @@ static bool look_into(struct memfds *m, const struct proc_view *v, pid_t pid, ui
 		return true;
 	}
 	if (m->at_entry)
-		seekdir(dir, m->at_entry);	/* by the number of the descriptor: see proc_readfd_common() of the kernel */
+		/* by the number of the descriptor: see proc_readfd_common() of the kernel */
+		seekdir(dir, m->at_entry);
 	for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
 		note(m, fd, d->d_name, pid);
 		m->at_entry = telldir(dir);
@@ -135,10 +140,11 @@ uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct 
 		struct stat st;
 
 		snprintf(path, sizeof(path), "%d/fd/%d", m->items[i].pid, m->items[i].fd);
-		if (fstatat(v->fd, path, &st, 0) == 0 && st.st_dev == m->dev && st.st_ino == m->items[i].ino)
+		if (fstatat(v->fd, path, &st, 0) == 0 && st.st_dev == m->dev &&
+		    st.st_ino == m->items[i].ino)
 			sum += (uint64_t)st.st_blocks * 512;
 		else
-			m->again_ms = 0;	/* another process may have it */
+			m->again_ms = 0; /* another process may have it */
 	}
 	return sum;
 }

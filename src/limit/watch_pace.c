@@ -12,11 +12,12 @@
  */
 #include "limit/watch_parts.h"
 
-#define WRITE_RATE (4u << 20)		/* bytes that one processor writes in a millisecond, generously */
-#define MACHINE_RATE (64u << 20)	/* and all of them together: memory is no faster */
+/* bytes that one processor writes in a millisecond, generously */
+#define WRITE_RATE (4u << 20)
+#define MACHINE_RATE (64u << 20) /* and all of them together: memory is no faster */
 #define LEAST_WAIT_MS 2
 #define MOST_WAIT_MS 1000
-#define FADE 8				/* an eighth of what was seen is forgotten at each look */
+#define FADE 8 /* an eighth of what was seen is forgotten at each look */
 
 uint64_t limits_disk_margin(uint64_t limit)
 {
@@ -28,7 +29,7 @@ void disk_pace_note(struct disk_pace *p, uint64_t gross_bytes, uint64_t now_ms)
 	uint64_t elapsed = now_ms - p->last_ms, rate = 0;
 
 	if (p->last_ms && elapsed < LEAST_WAIT_MS)
-		return;		/* too short to tell; the next one counts it */
+		return; /* too short to tell; the next one counts it */
 	if (p->last_ms && gross_bytes > p->last_gross)
 		rate = (gross_bytes - p->last_gross) / elapsed;
 	p->rate -= p->rate / FADE;
@@ -38,7 +39,8 @@ void disk_pace_note(struct disk_pace *p, uint64_t gross_bytes, uint64_t now_ms)
 	p->last_gross = gross_bytes;
 }
 
-uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grown_bytes, unsigned cpus)
+uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grown_bytes,
+			unsigned cpus)
 {
 	uint64_t room = limit > grown_bytes ? limit - grown_bytes : 0;
 	uint64_t rate = (uint64_t)WRITE_RATE * (cpus ? cpus : 1), wait;
@@ -46,7 +48,7 @@ uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grow
 	if (rate > MACHINE_RATE)
 		rate = MACHINE_RATE;
 	if (rate < p->rate * 2)
-		rate = p->rate * 2;	/* it may double */
+		rate = p->rate * 2; /* it may double */
 	wait = (room + limits_disk_margin(limit) / 4) / rate;
 	return wait < LEAST_WAIT_MS ? LEAST_WAIT_MS : wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
 }

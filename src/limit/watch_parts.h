@@ -12,24 +12,24 @@
 struct proc_info {
 	pid_t pid, ppid;
 	char state;
-	bool inside;		/* belongs to the sandbox */
+	bool inside; /* belongs to the sandbox */
 	uint32_t threads;
-	uint64_t cpu_ticks;	/* own, and of the children that it waited for */
-	uint64_t start_ticks;	/* since boot */
+	uint64_t cpu_ticks;   /* own, and of the children that it waited for */
+	uint64_t start_ticks; /* since boot */
 	uint64_t virtual_bytes, resident_pages;
 };
 
 struct proc_table {
-	struct proc_info *items;	/* by pid; owned */
+	struct proc_info *items; /* by pid; owned */
 	size_t len, cap;
 };
 
 /* Which processes are the sandbox's: all of its own /proc, or the descendants of root in
  * somebody's. */
 struct proc_view {
-	int fd;		/* borrowed */
-	int own_fd;	/* -1, or opened for this view */
-	pid_t root;	/* 0: all */
+	int fd;     /* borrowed */
+	int own_fd; /* -1, or opened for this view */
+	pid_t root; /* 0: all */
 };
 
 /* The line of /proc/PID/stat. The name in it is the sandbox's to choose. A pure function. */
@@ -54,15 +54,16 @@ must_check ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *f
  * many slots their tables of descriptors have, from /proc/PID/status. */
 uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t,
 			   uint64_t *ret_slots);
-/* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are
- * counted elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit
- * is passed. only_files: the processes share nothing but those (a wall's memory files), so that what
- * is mapped adds nothing. */
+/* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are counted
+ * elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit is passed.
+ * only_files: the processes share nothing but those (a wall's memory files), so that what is mapped
+ * adds nothing. */
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
 			   uint64_t limit, bool only_files);
 
-/* What these processes have written to disk so far, as each one's counters say; those of processes that ended are lost. */
+/* What these processes have written to disk so far, as each one's counters say; those of processes
+ * that ended are lost. */
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t);
 
 /* ---- what the kernel holds: watch_kernel.c ---- */
@@ -84,10 +85,12 @@ must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *
 
 struct beyond_machine {
 	uint64_t total_bytes, available_bytes;
-	uint64_t kernel_bytes;	/* that cannot be reclaimed */
-	uint64_t file_bytes;	/* of file systems in memory */
-	uint64_t locked_bytes;	/* of those and others, locked */
-	uint64_t lost_bytes;	/* neither free nor on any account: pages that were cut off while a pipe or a socket had them */
+	uint64_t kernel_bytes; /* that cannot be reclaimed */
+	uint64_t file_bytes;   /* of file systems in memory */
+	uint64_t locked_bytes; /* of those and others, locked */
+	/* neither free nor on any account: pages that were cut off while a pipe or a socket had
+	 * them */
+	uint64_t lost_bytes;
 };
 enum beyond_alarm { BEYOND_QUIET, BEYOND_LOOK, BEYOND_MACHINE };
 
@@ -96,13 +99,16 @@ uint64_t beyond_parse_netlink(const char *line);
 /* /proc/meminfo. A pure function. */
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
-	uint64_t start_bytes, last_bytes;	/* 0: not begun */
+	uint64_t start_bytes, last_bytes; /* 0: not begun */
 	uint64_t start_file_bytes, last_file_bytes, start_locked_bytes, start_lost_bytes;
-	bool files;			/* shared memory that nobody has mapped, and lost pages, count, too: no cgroup does it */
-	uint64_t rise_bytes;		/* every rise since the last acquittal */
+	/* shared memory that nobody has mapped, and lost pages, count, too: no cgroup does it */
+	bool files;
+	uint64_t rise_bytes; /* every rise since the last acquittal */
 };
-/* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). nesting: it may have file systems that nobody sees. A pure function. */
-enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit, bool nesting);
+/* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is
+ * at stake). nesting: it may have file systems that nobody sees. A pure function. */
+enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now,
+			       uint64_t limit, bool nesting);
 bool beyond_machine(struct beyond_machine *ret_machine);
 
 #define BEYOND_NETWORKS_MAX 32
@@ -113,32 +119,39 @@ struct beyond_networks {
 	size_t count;
 };
 /* nesting: the sandbox may have several. */
-void beyond_find_networks(const struct proc_view *v, const struct proc_table *t, bool nesting, struct beyond_networks *ret_networks);
+void beyond_find_networks(const struct proc_view *v, const struct proc_table *t, bool nesting,
+			  struct beyond_networks *ret_networks);
 /* What waits in their netlink sockets. */
 uint64_t beyond_netlink(const struct proc_view *v, const struct beyond_networks *networks);
 
 /* A look at the processes in steps. Zeroed: none under way. */
 struct beyond_look {
 	bool under_way;
-	bool all;		/* also epoll sets, mappings and Landlock's rules, which a cgroup counts */
-	uint64_t bytes, limit;	/* found so far; it ends when there is more than the limit */
-	unsigned rulesets;	/* of Landlock */
-	uint64_t shared_bytes, shared_max;	/* mappings of shared memory, each once; more than that the machine's has not grown by */
+	/* also epoll sets, mappings and Landlock's rules, which a cgroup counts */
+	bool all;
+	uint64_t bytes, limit; /* found so far; it ends when there is more than the limit */
+	unsigned rulesets;     /* of Landlock */
+	/* mappings of shared memory, each once; more than that the machine's has not grown by */
+	uint64_t shared_bytes, shared_max;
 	dev_t shared_dev;
-	void *shared;		/* those that were counted: a tree; owned */
-	struct proc_table table;	/* by our own numbers; owned. At the end: those that had nothing */
-	size_t next, light;	/* the process to look at; how many had nothing */
-	unsigned at_task;	/* where in it to go on */
+	void *shared; /* those that were counted: a tree; owned */
+	/* by our own numbers; owned. At the end: those that had nothing */
+	struct proc_table table;
+	size_t next, light; /* the process to look at; how many had nothing */
+	unsigned at_task;   /* where in it to go on */
 	int at_fd;
-	bool heavy;		/* it has something */
-	void *seen;		/* open files that were counted: a tree; owned */
+	bool heavy; /* it has something */
+	void *seen; /* open files that were counted: a tree; owned */
 	size_t seen_count;
 	uint64_t until_ms;
 };
 /* light: processes to leave out, or NULL. shared_max: what shared memory can hold at most. */
-void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, uint64_t shared_max, const struct proc_table *light);
-/* A line of /proc/PID/maps: how large the mapping is, if it is of shared memory on this device; 0: it is not. A pure function. */
-uint64_t beyond_parse_shared(const char *line, dev_t dev, uint64_t *ret_inode, uint64_t *ret_offset);
+void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit,
+		  uint64_t shared_max, const struct proc_table *light);
+/* A line of /proc/PID/maps: how large the mapping is, if it is of shared memory on this device; 0:
+ * it is not. A pure function. */
+uint64_t beyond_parse_shared(const char *line, dev_t dev, uint64_t *ret_inode,
+			     uint64_t *ret_offset);
 /* Goes on for some time; true: it is over, k->bytes is what there is. */
 must_check bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms);
 void beyond_end(struct beyond_look *k);
@@ -151,16 +164,16 @@ struct memfd_place {
 	pid_t pid;
 	int fd;
 	ino_t ino;
-	bool seen;		/* in the round that is under way */
+	bool seen; /* in the round that is under way */
 };
 
 struct memfds {
 	bool on;
-	dev_t dev;		/* of all memory files */
-	uint64_t again_ms;	/* when to look for others */
-	pid_t at_pid;		/* where in it to go on; 0: at the beginning */
-	long at_entry;		/* of that process's descriptors; 0: at the first */
-	uint64_t cost_ms;	/* of the round so far */
+	dev_t dev;         /* of all memory files */
+	uint64_t again_ms; /* when to look for others */
+	pid_t at_pid;      /* where in it to go on; 0: at the beginning */
+	long at_entry;     /* of that process's descriptors; 0: at the first */
+	uint64_t cost_ms;  /* of the round so far */
 	struct memfd_place items[MEMFDS_MAX];
 	size_t len;
 };
@@ -173,30 +186,32 @@ uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct 
 
 /* What a close look finds. */
 struct disk_look {
-	struct timespec since;		/* by the clock that stamps files */
-	struct timespec deadline;	/* monotonic: what takes longer counts as hidden */
-	uint64_t new_bytes, new_files;	/* born since */
-	uint64_t old_bytes;		/* of older files that were touched since */
-	bool hidden;			/* something could not be looked into */
-	bool moving;			/* the processes go on meanwhile */
-	bool (*enough)(void *arg);	/* asked now and then: whether the look is to end at once; NULL: never */
+	struct timespec since;         /* by the clock that stamps files */
+	struct timespec deadline;      /* monotonic: what takes longer counts as hidden */
+	uint64_t new_bytes, new_files; /* born since */
+	uint64_t old_bytes;            /* of older files that were touched since */
+	bool hidden;                   /* something could not be looked into */
+	bool moving;                   /* the processes go on meanwhile */
+	/* asked now and then: whether the look is to end at once; NULL: never */
+	bool (*enough)(void *arg);
 	void *enough_arg;
-	bool ended;			/* it did */
-	const dev_t *memory_devs;	/* file systems that count as memory; borrowed */
+	bool ended;               /* it did */
+	const dev_t *memory_devs; /* file systems that count as memory; borrowed */
 	size_t memory_dev_count;
-	struct memfds memory_files;	/* and the one of memory files; disk_look_open() asks for it */
+	/* and the one of memory files; disk_look_open() asks for it */
+	struct memfds memory_files;
 };
 
 /* One file system with writable trees on it. */
 struct disk {
-	int fd;				/* borrowed */
-	uint64_t start_bytes, start_files;	/* used at the start */
-	uint64_t credit_bytes, credit_files;	/* growth that was found to be others' */
-	uint64_t grown_bytes, grown_files;	/* beyond the credit */
-	uint64_t last_bytes, last_files;	/* used at the last look */
-	uint64_t gross_bytes, gross_files;	/* every rise from one look to the next */
+	int fd;                              /* borrowed */
+	uint64_t start_bytes, start_files;   /* used at the start */
+	uint64_t credit_bytes, credit_files; /* growth that was found to be others' */
+	uint64_t grown_bytes, grown_files;   /* beyond the credit */
+	uint64_t last_bytes, last_files;     /* used at the last look */
+	uint64_t gross_bytes, gross_files;   /* every rise from one look to the next */
 	bool counts_files;
-	uint64_t id[2];			/* of the file system */
+	uint64_t id[2]; /* of the file system */
 };
 
 /* Reads what is used now. *d is one file system's first tree. */
@@ -218,18 +233,21 @@ void disk_look_open(struct disk_look *k, pid_t init_pid);
 
 struct disk_pace {
 	uint64_t last_ms, last_gross;
-	uint64_t rate;		/* bytes in a millisecond, the highest of late */
+	uint64_t rate; /* bytes in a millisecond, the highest of late */
 };
 /* The file systems have risen by so much until now, all rises added. */
 void disk_pace_note(struct disk_pace *p, uint64_t gross_bytes, uint64_t now_ms);
-/* How many milliseconds the next look may wait, when the trees have grown by grown_bytes. A pure function. */
-uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grown_bytes, unsigned cpus);
+/* How many milliseconds the next look may wait, when the trees have grown by grown_bytes. A pure
+ * function. */
+uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grown_bytes,
+			unsigned cpus);
 
 /* ---- what is too much: watch_excess.c ---- */
 
-/* Removes files beneath the roots that were born since, the last change first, until so many bytes are gone or none is left.
- * Returns how many bytes that were. */
-uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct timespec *since, uint64_t excess, size_t *ret_files);
+/* Removes files beneath the roots that were born since, the last change first, until so many bytes
+ * are gone or none is left. Returns how many bytes that were. */
+uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct timespec *since,
+			    uint64_t excess, size_t *ret_files);
 
 /* ---- the disk limits: watch_trees.c ---- */
 
@@ -237,42 +255,47 @@ uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct time
 
 /* The caller sets what is borrowed before tree_watch_start(). */
 struct tree_watch {
-	const struct proc_view *view;	/* borrowed */
-	struct proc_table *table;	/* borrowed; a look lists the processes again */
-	const dev_t *memory_devs;	/* borrowed: see struct disk_look */
+	const struct proc_view *view; /* borrowed */
+	struct proc_table *table;     /* borrowed; a look lists the processes again */
+	const dev_t *memory_devs;     /* borrowed: see struct disk_look */
 	size_t memory_dev_count;
 
 	const struct plan *plan;
 	pid_t init_pid;
-	int fds[WATCH_TREES_MAX];	/* borrowed */
-	bool own[WATCH_TREES_MAX];	/* ward's own */
+	int fds[WATCH_TREES_MAX];  /* borrowed */
+	bool own[WATCH_TREES_MAX]; /* ward's own */
 	size_t count;
-	struct disk disks[WATCH_TREES_MAX];	/* one per file system */
+	struct disk disks[WATCH_TREES_MAX]; /* one per file system */
 	size_t disk_count;
-	struct timespec start;		/* of the clock that stamps files */
-	struct timespec start_offset;	/* that clock less the monotonic one */
-	bool suspect;			/* a close look is due */
-	uint64_t put_off_ms;		/* until when it waits, because measuring is quicker; 0: it does not */
-	uint64_t over_look_ms;		/* no close look before, because they are too large */
-	uint64_t rise_look_ms;		/* or because they grew */
-	bool over;			/* the last look was after a limit was passed */
-	uint64_t look_bytes;		/* how far the trees had grown then */
+	struct timespec start;        /* of the clock that stamps files */
+	struct timespec start_offset; /* that clock less the monotonic one */
+	bool suspect;                 /* a close look is due */
+	/* until when it waits, because measuring is quicker; 0: it does not */
+	uint64_t put_off_ms;
+	uint64_t over_look_ms; /* no close look before, because they are too large */
+	uint64_t rise_look_ms; /* or because they grew */
+	bool over;             /* the last look was after a limit was passed */
+	uint64_t look_bytes;   /* how far the trees had grown then */
 	struct disk_pace pace;
-	uint64_t own_bytes, own_ms;	/* for those who ask: what the sandbox has on disk; when to count again */
-	uint64_t found_bytes;		/* of the sandbox's own, by the last look that came to an end */
-	uint64_t found_written;		/* and what the processes had written by then */
-	unsigned hidden_looks;		/* at moving processes, in a row */
-	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
-	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
+	/* for those who ask: what the sandbox has on disk; when to count again */
+	uint64_t own_bytes, own_ms;
+	/* of the sandbox's own, by the last look that came to an end */
+	uint64_t found_bytes;
+	uint64_t found_written;            /* and what the processes had written by then */
+	unsigned hidden_looks;             /* at moving processes, in a row */
+	uint64_t gross_bytes, gross_files; /* all that the file systems rose by */
+	uint64_t next_bytes, next_files;   /* at which the trees are looked at */
 };
 
 /* What the trees hold now is the start. */
-must_check int tree_watch_start(struct tree_watch *t, const struct watch_config *c, struct ward_err *e);
+must_check int tree_watch_start(struct tree_watch *t, const struct watch_config *c,
+				struct ward_err *e);
 /* One measurement: sets t->suspect, and u->hit[LIMIT_DISK] where the sandbox outruns the looks. */
 void tree_watch_tick(struct tree_watch *t, struct usage *u);
 /* Whether the trees grow past half of the margin by what the processes have written. */
 must_check bool tree_watch_is_outrun(struct tree_watch *t, struct usage *u);
-/* The close look: moving: the processes go on meanwhile; settled: every one was seen to stand still. */
+/* The close look: moving: the processes go on meanwhile; settled: every one was seen to stand
+ * still. */
 void tree_watch_confirm(struct tree_watch *t, struct usage *u, bool moving, bool settled);
 /* For watch_is_urgent(), watch_wait_ms(), watch_prove_disk() and watch_own_disk() of limits.h. */
 must_check bool tree_watch_is_urgent(const struct tree_watch *t, const struct usage *u);

@@ -32,7 +32,7 @@
 
 #include "base/io.h"
 
-#define SMAPS_TEXT (64u << 20)	/* most that is read of all smaps together */
+#define SMAPS_TEXT (64u << 20) /* most that is read of all smaps together */
 #define SMALL_SHARED (64u << 10)
 
 /* ---- parsing ---- */
@@ -233,7 +233,8 @@ int proc_list(const struct proc_view *v, struct proc_table *t)
 static uint64_t status_memory(const char *status)
 {
 	return (proc_parse_key(status, "RssAnon") + proc_parse_key(status, "RssShmem") +
-		proc_parse_key(status, "VmPTE") + proc_parse_key(status, "VmSwap")) * 1024;
+		proc_parse_key(status, "VmPTE") + proc_parse_key(status, "VmSwap")) *
+	       1024;
 }
 
 uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t,
@@ -263,7 +264,8 @@ void proc_kill(const struct proc_view *v, struct proc_table *t)
 
 		snprintf(path, sizeof(path), "%d", t->items[i].pid);
 		dir = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		/* the directory stays that process's; another one may have got its number before it was opened */
+		/* the directory stays that process's; another one may have got its number before it
+		 * was opened */
 		if (dir >= 0 && start_time(v, t->items[i].pid) == t->items[i].start_ticks)
 			syscall(SYS_pidfd_send_signal, dir, SIGKILL, NULL, 0);
 	}
@@ -336,7 +338,8 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 			continue;
 		if (proc_read(v, pid, "smaps_rollup", rollup, sizeof(rollup)) <= 0 ||
 		    !strstr(rollup, "\nPss_Anon:")) {
-			anonymous += status_memory(status) - (only_files ? proc_parse_key(status, "RssShmem") * 1024 : 0);
+			anonymous += status_memory(status) -
+				     (only_files ? proc_parse_key(status, "RssShmem") * 1024 : 0);
 			continue;
 		}
 		anonymous += (proc_parse_key(rollup, "Pss_Anon") +

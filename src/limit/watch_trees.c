@@ -1,15 +1,15 @@
 /*
  * The disk limits between the ticks of the watch. In: the roots of the writable trees, the plan's
- * limits, the sandbox's processes. Out: suspicion at a tick, and a verdict after a close look; at the
- * end what is left and what of it was removed. Runs in the supervisor, called by watch.c; reads
+ * limits, the sandbox's processes. Out: suspicion at a tick, and a verdict after a close look; at
+ * the end what is left and what of it was removed. Runs in the supervisor, called by watch.c; reads
  * only, except where watch_excess.c removes what is too much of ward's own trees.
  *
- * See watch_disk.c for what counts, watch_pace.c for how often it is looked at. While a look goes on,
- * the sandbox must not outrun it: processes in the middle of a large write stand still only when it
- * ends. Where the trees grow past a quarter of the margin (limits_disk_margin()), and what the last
- * look found and the processes have written since is more than the limit, that is the verdict, at a
- * tick as well as during a look. While the disk fills too fast for a look, looks are put off, for a
- * tenth of a second at most, and each tick measures the disk.
+ * See watch_disk.c for what counts, watch_pace.c for how often it is looked at. While a look goes
+ * on, the sandbox must not outrun it: processes in the middle of a large write stand still only
+ * when it ends. Where the trees grow past a quarter of the margin (limits_disk_margin()), and what
+ * the last look found and the processes have written since is more than the limit, that is the
+ * verdict, at a tick as well as during a look. While the disk fills too fast for a look, looks are
+ * put off, for a tenth of a second at most, and each tick measures the disk.
  */
 #include <errno.h>
 
@@ -18,13 +18,18 @@
 #include "limit/watch_parts.h"
 
 #define LOOK_SECONDS 10
-#define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
+#define LOOK_PAUSE_MS 1000 /* most that an acquittal delays the next close look */
 #define OWN_SECONDS 1
-#define AGAIN_MS 30		/* between two counts of files with a name, while others are looked for */
-#define FREEZE_MS 400		/* that a freezer may take where many write: it moves each process, and waits for its call to end */
-#define BURST_MS 10		/* who writes a quarter of the margin in that time is too fast for a look */
-#define PUT_OFF_MS 100		/* most that a look waits for the end of a burst */
-#define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment; and a wall's own hand each other descriptors */
+/* between two counts of files with a name, while others are looked for */
+#define AGAIN_MS 30
+/* that a freezer may take where many write: it moves each process, and waits for its call to end */
+#define FREEZE_MS 400
+/* who writes a quarter of the margin in that time is too fast for a look */
+#define BURST_MS 10
+#define PUT_OFF_MS 100 /* most that a look waits for the end of a burst */
+/* in a row: while processes move, one may be closed for a moment; and a wall's own hand each other
+ * descriptors */
+#define HIDDEN_LOOKS 3
 
 static bool watched(const struct tree_watch *t, enum limit l)
 {
@@ -86,7 +91,7 @@ int tree_watch_start(struct tree_watch *t, const struct watch_config *c, struct 
 {
 	t->plan = c->plan;
 	t->init_pid = c->init_pid;
-	t->next_bytes = limit_of(t, LIMIT_DISK) / 2;	/* a first look before it is urgent */
+	t->next_bytes = limit_of(t, LIMIT_DISK) / 2; /* a first look before it is urgent */
 	t->next_files = limit_of(t, LIMIT_INODES);
 	note_start(t);
 	if (c->disk_count > WATCH_TREES_MAX)
@@ -123,7 +128,8 @@ static void measure_disks(struct tree_watch *t, struct usage *u)
 	}
 }
 
-/* Whether the trees grow past a quarter of the margin, and by the sandbox's own doing as far as its counters tell. */
+/* Whether the trees grow past a quarter of the margin, and by the sandbox's own doing as far as its
+ * counters tell. */
 bool tree_watch_is_outrun(struct tree_watch *t, struct usage *u)
 {
 	uint64_t limit = limit_of(t, LIMIT_DISK), written;
@@ -153,10 +159,12 @@ static bool is_growing(const struct tree_watch *t, const struct usage *u)
 	       u->disk_bytes - t->look_bytes > limits_disk_margin(limit) / 4;
 }
 
-/* Whether the look has to wait because the disk fills faster than a look takes; not longer than PUT_OFF_MS. */
+/* Whether the look has to wait because the disk fills faster than a look takes; not longer than
+ * PUT_OFF_MS. */
 static bool is_put_off(struct tree_watch *t, uint64_t now)
 {
-	if (!watched(t, LIMIT_DISK) || t->pace.rate * BURST_MS < limits_disk_margin(limit_of(t, LIMIT_DISK)) / 4) {
+	if (!watched(t, LIMIT_DISK) ||
+	    t->pace.rate * BURST_MS < limits_disk_margin(limit_of(t, LIMIT_DISK)) / 4) {
 		t->put_off_ms = 0;
 		return false;
 	}
@@ -173,10 +181,14 @@ void tree_watch_tick(struct tree_watch *t, struct usage *u)
 	measure_disks(t, u);
 	disk_pace_note(&t->pace, t->gross_bytes, now);
 	over = is_over(t, u);
-	risen = (watched(t, LIMIT_DISK) && t->gross_bytes > t->next_bytes) || (watched(t, LIMIT_INODES) && t->gross_files > t->next_files);
-	/* a look before the limit was passed does not delay the first one after, nor does one the next when much was written since */
-	t->suspect = (over && (now >= t->over_look_ms || !t->over || is_growing(t, u))) || (risen && now >= t->rise_look_ms);
-	/* a look stops the processes first, and each finishes the write that it is in: no look where the verdict is clear */
+	risen = (watched(t, LIMIT_DISK) && t->gross_bytes > t->next_bytes) ||
+		(watched(t, LIMIT_INODES) && t->gross_files > t->next_files);
+	/* a look before the limit was passed does not delay the first one after, nor does one the
+	 * next when much was written since */
+	t->suspect = (over && (now >= t->over_look_ms || !t->over || is_growing(t, u))) ||
+		     (risen && now >= t->rise_look_ms);
+	/* a look stops the processes first, and each finishes the write that it is in: no look
+	 * where the verdict is clear */
 	if (over && tree_watch_is_outrun(t, u)) {
 		u->hit[LIMIT_DISK] = true;
 		t->suspect = false;
@@ -197,7 +209,8 @@ uint64_t tree_watch_wait_ms(const struct tree_watch *t, const struct usage *u)
 {
 	if (!watched(t, LIMIT_DISK))
 		return UINT64_MAX;
-	return disk_pace_wait(&t->pace, limit_of(t, LIMIT_DISK), u->disk_bytes, t->plan->facts.cpus);
+	return disk_pace_wait(&t->pace, limit_of(t, LIMIT_DISK), u->disk_bytes,
+			      t->plan->facts.cpus);
 }
 
 /* ---- the close look ---- */
@@ -211,8 +224,10 @@ static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
 	return gross + (left > limit / 16 ? left : limit / 16);
 }
 
-/* While the processes move, one look proves nothing in their favour: the next comes soon, and very soon where little is missing or more was written. */
-static void acquit_disk(struct tree_watch *t, const struct disk_look *look, uint64_t began, bool near)
+/* While the processes move, one look proves nothing in their favour: the next comes soon, and very
+ * soon where little is missing or more was written. */
+static void acquit_disk(struct tree_watch *t, const struct disk_look *look, uint64_t began,
+			bool near)
 {
 	uint64_t now = io_now_ms(), took = now - began;
 
@@ -230,7 +245,7 @@ static void acquit_disk(struct tree_watch *t, const struct disk_look *look, uint
 struct meanwhile {
 	struct tree_watch *t;
 	struct usage *u;
-	uint64_t again_ms;	/* when to count the files with a name again */
+	uint64_t again_ms; /* when to count the files with a name again */
 };
 
 /* Whether the look may end: the sandbox outruns it, or the files with a name prove it by now. */
@@ -267,7 +282,8 @@ static void look_at_disk(struct tree_watch *t, struct usage *u, struct disk_look
 	look->deadline.tv_sec += LOOK_SECONDS;
 	for (size_t i = 0; i < t->count && !look->ended; i++)
 		disk_look_tree(look, t->fds[i]);
-	if (all && look->new_bytes <= bytes_limit && look->new_files <= files_limit)	/* else it is proven */
+	/* else it is proven */
+	if (all && look->new_bytes <= bytes_limit && look->new_files <= files_limit)
 		disk_look_open(look, t->init_pid);
 	look->enough = NULL;
 	/* whatever the free space says: others may have freed what it filled */
@@ -288,16 +304,19 @@ bool tree_watch_prove(struct tree_watch *t, struct usage *u)
 
 void tree_watch_confirm(struct tree_watch *t, struct usage *u, bool moving, bool settled)
 {
-	uint64_t bytes_limit = bytes_limit_of(t), files_limit = files_limit_of(t), own, began = io_now_ms();
+	uint64_t bytes_limit = bytes_limit_of(t), files_limit = files_limit_of(t), own,
+		 began = io_now_ms();
 	struct disk_look look = { .hidden = !moving && !settled, .moving = moving };
 
-	measure_disks(t, u);	/* before the look: what is written while it goes on is not forgiven */
+	/* before the look: what is written while it goes on is not forgiven */
+	measure_disks(t, u);
 	t->over = is_over(t, u);
 	t->look_bytes = u->disk_bytes;
 	look_at_disk(t, u, &look, true);
-	/* some that never stand still may wait for a busy processor: three times in a row they do not */
+	/* some that never stand still may wait for a busy processor: three times in a row they do
+	 * not */
 	if (moving || !settled || (t->plan->spec->wall && t->plan->spec->wall->holds)) {
-		look.moving |= look.hidden;	/* neither proven nor forgiven */
+		look.moving |= look.hidden; /* neither proven nor forgiven */
 		t->hidden_looks = look.hidden ? t->hidden_looks + 1 : 0;
 		look.hidden = t->hidden_looks >= HIDDEN_LOOKS;
 	}
@@ -310,7 +329,8 @@ void tree_watch_confirm(struct tree_watch *t, struct usage *u, bool moving, bool
 	t->found_written = proc_written(t->view, t->table);
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	acquit_disk(t, &look, began, look.new_bytes > bytes_limit / 8 * 7 || look.new_files > files_limit / 8 * 7);
+	acquit_disk(t, &look, began,
+		    look.new_bytes > bytes_limit / 8 * 7 || look.new_files > files_limit / 8 * 7);
 	t->next_bytes = next_look(t->gross_bytes, bytes_limit, look.new_bytes);
 	t->next_files = next_look(t->gross_files, files_limit, look.new_files);
 }
@@ -358,6 +378,7 @@ void tree_watch_remove_excess(struct tree_watch *t, struct usage *u)
 	u->disk_left_bytes = count_left(t, u, LOOK_SECONDS);
 	if (!count || u->disk_left_bytes <= limit)
 		return;
-	u->disk_removed_bytes = disk_remove_excess(own, count, &since, u->disk_left_bytes - limit, &u->disk_removed_files);
+	u->disk_removed_bytes = disk_remove_excess(own, count, &since, u->disk_left_bytes - limit,
+						   &u->disk_removed_files);
 	u->disk_left_bytes = count_left(t, u, LOOK_SECONDS);
 }

@@ -2,26 +2,27 @@
  * What the kernel holds for a sandbox that no cgroup counts. In: its processes, and the machine's
  * /proc/meminfo. Out: bytes, and suspicion. Runs in the supervisor; reads only.
  *
- * Two things are on nobody's account, whatever holds the memory limit: what waits unread in
- * netlink sockets (the kernel's own answers, up to 400 KiB and more in each), and locks of files,
- * of which one descriptor can have millions. The former are listed with their sizes in
+ * Two things are on nobody's account, whatever holds the memory limit: what waits unread in netlink
+ * sockets (the kernel's own answers, up to 400 KiB and more in each), and locks of files, of which
+ * one descriptor can have millions. The former are listed with their sizes in
  * /proc/PID/net/netlink, the latter in /proc/PID/fdinfo. Where the watch holds the limit, so is
- * what a cgroup would count: entries of epoll sets, one for each pair of descriptors, and
- * mappings, 65,530 for each process. How many rules a set of Landlock's has nobody tells, and no
- * program has many such sets: many count as full. Shared memory without a name (MAP_SHARED and MAP_ANONYMOUS, /dev/zero) stays
- * when its pages are unmapped, and then no process's size shows it: what is mapped of it counts as full, as far as the
- * machine's shared memory has grown at all.
+ * what a cgroup would count: entries of epoll sets, one for each pair of descriptors, and mappings,
+ * 65,530 for each process. How many rules a set of Landlock's has nobody tells, and no program has
+ * many such sets: many count as full. Shared memory without a name (MAP_SHARED and MAP_ANONYMOUS,
+ * /dev/zero) stays when its pages are unmapped, and then no process's size shows it: what is mapped
+ * of it counts as full, as far as the machine's shared memory has grown at all.
  *
  * Locks, sets and mappings are looked for when the kernel's own memory on this machine has risen by
  * half of the limit since the run began or the last acquittal (every rise from one moment to the
  * next counts), and, because what others free at the same time hides a slow rise, now and then, a
- * fiftieth of the time. The look goes on a few milliseconds each tick while the processes move; only
- * what it finds stops them, for a second look that leaves out whoever had nothing. Each open file
- * counts once, however many threads and processes have it. Descriptors that are under way in a socket are in
- * no table, and so are their locks; with process.nesting a sandbox has file systems in memory that
- * nobody outside can see; pages of files stay in memory when the file is cut off while a pipe or a socket has one
- * of a large block (splice, sendfile). What stays unexplained ends the sandbox when it has grown by
- * more than the limit and half of the machine, and the machine is short of memory.
+ * fiftieth of the time. The look goes on a few milliseconds each tick while the processes move;
+ * only what it finds stops them, for a second look that leaves out whoever had nothing. Each open
+ * file counts once, however many threads and processes have it. Descriptors that are under way in a
+ * socket are in no table, and so are their locks; with process.nesting a sandbox has file systems
+ * in memory that nobody outside can see; pages of files stay in memory when the file is cut off
+ * while a pipe or a socket has one of a large block (splice, sendfile). What stays unexplained ends
+ * the sandbox when it has grown by more than the limit and half of the machine, and the machine is
+ * short of memory.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -42,12 +43,12 @@
 #include "limit/watch_parts.h"
 
 #define LOCK_BYTES 200
-#define EPOLL_BYTES 200		/* an entry and its place in the queue of what it waits for */
+#define EPOLL_BYTES 200 /* an entry and its place in the queue of what it waits for */
 #define MAPPING_BYTES 256
 #define RULESETS_USUAL 8
-#define RULESET_BYTES ((uint64_t)4 << 20)	/* a rule for each port */
-#define MANY_ENTRIES 64		/* of one open file: worth counting where no list can be kept */
-#define HEAVY_BYTES (64u << 10)	/* of mappings */
+#define RULESET_BYTES ((uint64_t)4 << 20) /* a rule for each port */
+#define MANY_ENTRIES 64         /* of one open file: worth counting where no list can be kept */
+#define HEAVY_BYTES (64u << 10) /* of mappings */
 #define SEEN_MAX (1u << 18)
 #define TEXT_BYTES 32768
 
@@ -66,8 +67,11 @@ uint64_t beyond_parse_netlink(const char *line)
 /* What is free, or on an account. */
 static uint64_t known_bytes(const char *text)
 {
-	static const char *const keys[] = { "MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "Slab", "KernelStack", "PageTables", "SecPageTables",
-					    "Percpu", "VmallocUsed", "Hugetlb", "Balloon", "GPUActive", "GPUReclaim" };
+	static const char *const keys[] = { "MemFree",     "Buffers",     "Cached",
+					    "SwapCached",  "AnonPages",   "Slab",
+					    "KernelStack", "PageTables",  "SecPageTables",
+					    "Percpu",      "VmallocUsed", "Hugetlb",
+					    "Balloon",     "GPUActive",   "GPUReclaim" };
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
@@ -96,7 +100,8 @@ static uint64_t growth(uint64_t now, uint64_t start)
 	return now > start ? now - start : 0;
 }
 
-enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit, bool nesting)
+enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now,
+			       uint64_t limit, bool nesting)
 {
 	uint64_t grown, files, locked;
 
@@ -114,12 +119,13 @@ enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_mach
 	g->last_file_bytes = now->file_bytes;
 	grown = growth(now->kernel_bytes, g->start_bytes);
 	files = growth(now->file_bytes, g->start_file_bytes);
-	locked = growth(now->locked_bytes, g->start_locked_bytes);	/* may be the same pages */
-	if (nesting || g->files)	/* else it can have none that nobody sees */
+	locked = growth(now->locked_bytes, g->start_locked_bytes); /* may be the same pages */
+	if (nesting || g->files) /* else it can have none that nobody sees */
 		grown += files > locked ? files : locked;
 	if (g->files)
 		grown += growth(now->lost_bytes, g->start_lost_bytes);
-	if (grown > limit && grown > now->total_bytes / 2 && now->available_bytes < now->total_bytes / 8)
+	if (grown > limit && grown > now->total_bytes / 2 &&
+	    now->available_bytes < now->total_bytes / 8)
 		return BEYOND_MACHINE;
 	return g->rise_bytes > limit / 2 ? BEYOND_LOOK : BEYOND_QUIET;
 }
@@ -130,8 +136,9 @@ uint64_t beyond_parse_shared(const char *line, dev_t dev, uint64_t *ret_inode, u
 	unsigned device_major, device_minor;
 	char perms[8];
 
-	if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu", &start, &end, perms, &offset, &device_major, &device_minor, &inode) != 7 || perms[3] != 's' ||
-	    end < start || !inode || makedev(device_major, device_minor) != dev)
+	if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu", &start, &end, perms, &offset,
+		   &device_major, &device_minor, &inode) != 7 ||
+	    perms[3] != 's' || end < start || !inode || makedev(device_major, device_minor) != dev)
 		return 0;
 	*ret_inode = inode;
 	*ret_offset = offset;
@@ -151,13 +158,15 @@ bool beyond_machine(struct beyond_machine *ret_machine)
 	text[n] = '\0';
 	if (!beyond_parse_meminfo(text, ret_machine))
 		return false;
-	if (access("/proc/spl/kstat/zfs/arcstats", F_OK) == 0)	/* a cache of pages that are on no account */
+	/* a cache of pages that are on no account */
+	if (access("/proc/spl/kstat/zfs/arcstats", F_OK) == 0)
 		ret_machine->lost_bytes = 0;
 	return true;
 }
 
 /* Calls each() for every line, cut at TEXT_BYTES; ends when it says so. */
-static void each_line(int dir_fd, const char *path, bool (*each)(const char *line, void *arg), void *arg)
+static void each_line(int dir_fd, const char *path, bool (*each)(const char *line, void *arg),
+		      void *arg)
 {
 	auto_fd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
 	char text[TEXT_BYTES];
@@ -180,7 +189,7 @@ static void each_line(int dir_fd, const char *path, bool (*each)(const char *lin
 		have -= (size_t)(line - text);
 		memmove(text, line, have);
 		if (have == sizeof(text) - 1)
-			have = 0;	/* no line is that long */
+			have = 0; /* no line is that long */
 	}
 }
 
@@ -190,7 +199,8 @@ static bool add_netlink(const char *line, void *arg)
 	return true;
 }
 
-void beyond_find_networks(const struct proc_view *v, const struct proc_table *t, bool nesting, struct beyond_networks *ret_networks)
+void beyond_find_networks(const struct proc_view *v, const struct proc_table *t, bool nesting,
+			  struct beyond_networks *ret_networks)
 {
 	ino_t seen[BEYOND_NETWORKS_MAX] = { 0 };
 	size_t count = 0, processes = nesting && t->len ? t->len : 1;
@@ -240,7 +250,8 @@ static int order(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* The kernel's order of open files. Refused: those with as many entries pass for one. Gone meanwhile: any order will do. */
+/* The kernel's order of open files. Refused: those with as many entries pass for one. Gone
+ * meanwhile: any order will do. */
 static int compare_files(const void *a, const void *b)
 {
 	const struct file_place *x = a, *y = b;
@@ -250,7 +261,8 @@ static int compare_files(const void *a, const void *b)
 		return r == 0 ? 0 : r == 1 ? -1 : 1;
 	if (errno != EBADF && errno != ESRCH)
 		return order(x->entries, y->entries);
-	return x->pid != y->pid ? order((uint64_t)x->pid, (uint64_t)y->pid) : order((uint64_t)x->fd, (uint64_t)y->fd);
+	return x->pid != y->pid ? order((uint64_t)x->pid, (uint64_t)y->pid)
+				: order((uint64_t)x->fd, (uint64_t)y->fd);
 }
 
 /* Whether this open file was not yet counted. */
@@ -260,7 +272,8 @@ static bool is_new(struct beyond_look *k, struct file_place place)
 	void *const *found;
 
 	if (!copy)
-		return tfind(&place, &k->seen, compare_files) == NULL && place.entries >= MANY_ENTRIES;
+		return tfind(&place, &k->seen, compare_files) == NULL &&
+		       place.entries >= MANY_ENTRIES;
 	*copy = place;
 	found = tsearch(copy, &k->seen, compare_files);
 	if (!found || *found != copy) {
@@ -320,7 +333,9 @@ static bool add_mapping(const char *line, void *arg)
 {
 	struct file_count *c = arg;
 	struct shared_place place;
-	uint64_t shared = c->k->shared_max ? beyond_parse_shared(line, c->k->shared_dev, &place.inode, &place.offset) : 0;
+	uint64_t shared = c->k->shared_max ? beyond_parse_shared(line, c->k->shared_dev,
+								 &place.inode, &place.offset)
+					   : 0;
 
 	if (shared) {
 		add_shared(c->k, place, shared);
@@ -335,7 +350,8 @@ static bool is_ruleset(int proc_fd, const char *path)
 	static const char name[] = "anon_inode:[landlock-ruleset]";
 	char target[sizeof(name) + 1];
 
-	return readlinkat(proc_fd, path, target, sizeof(target)) == sizeof(name) - 1 && memcmp(target, name, sizeof(name) - 1) == 0;
+	return readlinkat(proc_fd, path, target, sizeof(target)) == sizeof(name) - 1 &&
+	       memcmp(target, name, sizeof(name) - 1) == 0;
 }
 
 static void look_at_file(struct beyond_look *k, int proc_fd, pid_t pid, pid_t tid, int fd)
@@ -357,7 +373,8 @@ static void look_at_file(struct beyond_look *k, int proc_fd, pid_t pid, pid_t ti
 	k->rulesets += rules;
 }
 
-/* One table of descriptors, from number k->at_fd on. False when the time is up: k->at_fd is where to go on. */
+/* One table of descriptors, from number k->at_fd on. False when the time is up: k->at_fd is where
+ * to go on. */
 static bool look_at_table(struct beyond_look *k, int proc_fd, pid_t pid, pid_t tid)
 {
 	char path[64];
@@ -374,7 +391,9 @@ static bool look_at_table(struct beyond_look *k, int proc_fd, pid_t pid, pid_t t
 		return true;
 	}
 	while ((entry = readdir(dir)) && k->bytes <= k->limit) {
-		int fd = isdigit((unsigned char)entry->d_name[0]) ? (int)strtol(entry->d_name, NULL, 10) : -1;
+		int fd = isdigit((unsigned char)entry->d_name[0])
+				 ? (int)strtol(entry->d_name, NULL, 10)
+				 : -1;
 
 		if (fd < k->at_fd)
 			continue;
@@ -387,11 +406,13 @@ static bool look_at_table(struct beyond_look *k, int proc_fd, pid_t pid, pid_t t
 	return true;
 }
 
-/* Whether the thread has a table that was not looked at just now; where nobody tells, only the first thread's counts. */
+/* Whether the thread has a table that was not looked at just now; where nobody tells, only the
+ * first thread's counts. */
 static bool has_own_table(pid_t tid, pid_t leader, pid_t last)
 {
-	return tid == leader || (syscall(SYS_kcmp, leader, tid, KCMP_FILES, 0, 0) > 0 &&
-				 (last == leader || syscall(SYS_kcmp, last, tid, KCMP_FILES, 0, 0) > 0));
+	return tid == leader ||
+	       (syscall(SYS_kcmp, leader, tid, KCMP_FILES, 0, 0) > 0 &&
+		(last == leader || syscall(SYS_kcmp, last, tid, KCMP_FILES, 0, 0) > 0));
 }
 
 /* Every thread's, from k->at_task on. */
@@ -412,7 +433,9 @@ static bool look_at_tables(struct beyond_look *k, int proc_fd, pid_t pid)
 		return true;
 	}
 	while ((entry = readdir(tasks)) && k->bytes <= k->limit) {
-		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+		pid_t tid = isdigit((unsigned char)entry->d_name[0])
+				    ? (pid_t)strtol(entry->d_name, NULL, 10)
+				    : 0;
 
 		if (!tid || number++ < k->at_task)
 			continue;
@@ -458,7 +481,8 @@ static dev_t shared_device(void)
 	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_dev : 0;
 }
 
-void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, uint64_t shared_max, const struct proc_table *light)
+void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit,
+		  uint64_t shared_max, const struct proc_table *light)
 {
 	/* by the numbers of our own pid namespace, for kcmp() */
 	struct proc_view host = { .own_fd = -1, .root = init_pid };
@@ -486,9 +510,10 @@ bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms)
 
 	k->until_ms = io_now_ms() + budget_ms;
 	while (proc_fd >= 0 && k->next < k->table.len && k->bytes <= k->limit) {
-		if (io_now_ms() >= k->until_ms || !look_at_process(k, proc_fd, k->table.items[k->next].pid))
+		if (io_now_ms() >= k->until_ms ||
+		    !look_at_process(k, proc_fd, k->table.items[k->next].pid))
 			return false;
-		if (!k->heavy)	/* the light ones gather at the front */
+		if (!k->heavy) /* the light ones gather at the front */
 			k->table.items[k->light++] = k->table.items[k->next];
 		k->heavy = false;
 		k->at_task = 0;

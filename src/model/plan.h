@@ -1,4 +1,5 @@
-/* The plan: everything a run will do, compiled from the spec and the host's facts, const from then on. */
+/* The plan: everything a run will do, compiled from the spec and the host's facts, const from then
+ * on. */
 #ifndef WARD_MODEL_PLAN_H
 #define WARD_MODEL_PLAN_H
 
@@ -18,72 +19,81 @@
 
 struct plan_net {
 	bool on;
-	struct rules *rules;		/* owned */
-	struct upstream *proxy;		/* that the gateway has to use; owned, NULL: none */
-	struct net_match matches[PLAN_NET_MATCHES_MAX];	/* what the kernel brings to the gateway */
+	struct rules *rules;    /* owned */
+	struct upstream *proxy; /* that the gateway has to use; owned, NULL: none */
+	struct net_match matches[PLAN_NET_MATCHES_MAX]; /* what the kernel brings to the gateway */
 	size_t match_count;
 	struct net_classes classes;
-	uint16_t ports[NET_PORTS_MAX];	/* of the policy; more than fit: not on a kernel without nf_tables */
+	/* of the policy; more than fit: not on a kernel without nf_tables */
+	uint16_t ports[NET_PORTS_MAX];
 	size_t port_count;
 	bool ports_left_out;
-	uint16_t published[NET_PUBLISHED_MAX];	/* ports inside, on the same port of the host's loopback */
+	/* ports inside, on the same port of the host's loopback */
+	uint16_t published[NET_PUBLISHED_MAX];
 	size_t published_count;
 };
 
 /* A cached /etc that is in use: plan/etc_cache.h. */
 struct etc_entry;
 struct etc_kept {
-	char *list;			/* owned */
+	char *list; /* owned */
 	const struct etc_entry *entries;
 	size_t entry_count;
-	char *path;			/* of the directory; owned; NULL: there is none */
-	int lock_fd;			/* for as long as it is in use; -1: none */
-	int dir_fd;			/* of what it lies in, beside the list; -1: none */
-	int tree_fd;			/* as root: a copy of it that a sandbox can mount; -1: none */
-	bool refused;			/* root may not make that copy: one could never be used */
+	char *path;  /* of the directory; owned; NULL: there is none */
+	int lock_fd; /* for as long as it is in use; -1: none */
+	int dir_fd;  /* of what it lies in, beside the list; -1: none */
+	/* as root: a copy of it that a sandbox can mount; -1: none */
+	int tree_fd;
+	bool refused; /* root may not make that copy: one could never be used */
 };
 
-#define ETC_KEPT_NONE { .lock_fd = -1, .dir_fd = -1, .tree_fd = -1 }
+#define ETC_KEPT_NONE                                                                              \
+	{                                                                                          \
+		.lock_fd = -1, .dir_fd = -1, .tree_fd = -1                                         \
+	}
 
 /* An image that is held: nobody removes it until image_clear(). */
 struct image {
-	char digest[SHA256_HEX];	/* "": a directory that is used where it is */
-	char *root;			/* the tree, absolute, links resolved */
-	int lock_fd;			/* owned; -1: none */
-	struct strv env;		/* NAME=VALUE */
-	struct strv command;		/* entrypoint and arguments; empty: the image names none */
-	char *user, *workdir;		/* NULL: the image does not say */
+	char digest[SHA256_HEX]; /* "": a directory that is used where it is */
+	char *root;              /* the tree, absolute, links resolved */
+	int lock_fd;             /* owned; -1: none */
+	struct strv env;         /* NAME=VALUE */
+	struct strv command;     /* entrypoint and arguments; empty: the image names none */
+	char *user, *workdir;    /* NULL: the image does not say */
 };
 
-/* More repositories than these in one workspace are read-only: the disk limit is held in at most 64 directories. */
+/* More repositories than these in one workspace are read-only: the disk limit is held in at most 64
+ * directories. */
 #define GIT_VIEWS_MAX 48
 
 /* Those of a run. Owned by its plan. */
 struct git_views {
-	int lock_fd;		/* STATE/git/RUN, locked while this process lives; -1: none */
-	char *path;		/* of that; owned */
-	struct strv dirs;	/* each view, absolute */
-	struct strv roots;	/* the number of the writable tree that each lies in, as text */
-	struct strv names;	/* the path of each git directory in that tree, "" for the tree itself */
-	size_t left;		/* repositories behind the bound, which git can only read inside */
-	bool kept;		/* a review needs them after the run */
+	int lock_fd;       /* STATE/git/RUN, locked while this process lives; -1: none */
+	char *path;        /* of that; owned */
+	struct strv dirs;  /* each view, absolute */
+	struct strv roots; /* the number of the writable tree that each lies in, as text */
+	/* the path of each git directory in that tree, "" for the tree itself */
+	struct strv names;
+	size_t left; /* repositories behind the bound, which git can only read inside */
+	bool kept;   /* a review needs them after the run */
 };
 
 /* Whom the agent is on the host. */
 enum ids_mode {
-	IDS_OWN,	/* ordinary user: own uid */
-	IDS_MAPPED,	/* root: an unprivileged uid of its own, writable trees id-mapped */
-	IDS_OWNER,	/* root without idmap: the workspace's owner */
-	IDS_ROOT	/* root without idmap, workspace owned by root: uid 0 without capabilities */
+	IDS_OWN,    /* ordinary user: own uid */
+	IDS_MAPPED, /* root: an unprivileged uid of its own, writable trees id-mapped */
+	IDS_OWNER,  /* root without idmap: the workspace's owner */
+	/* root without idmap, workspace owned by root: uid 0 without capabilities */
+	IDS_ROOT
 };
 
 struct plan_ids {
 	enum ids_mode mode;
 	uid_t host_uid;
 	gid_t host_gid;
-	uid_t inside_uid;	/* 1000 */
+	uid_t inside_uid; /* 1000 */
 	gid_t inside_gid;
-	uid_t owner_uid;	/* of the workspace's root directory */
+	uid_t owner_uid; /* of the workspace's root directory */
 	gid_t owner_gid;
 };
 
@@ -91,35 +101,44 @@ enum mount_kind { MOUNT_BIND, MOUNT_TMPFS, MOUNT_PROC, MOUNT_DEV, MOUNT_LINK, MO
 
 struct plan_mount {
 	enum mount_kind kind;
-	const char *source;	/* BIND: host path; LINK: its target; FILE: its content */
-	const char *target;	/* absolute, cleaned */
-	uint64_t bytes, inodes;	/* TMPFS; 0: the kernel's default */
-	unsigned mode;		/* TMPFS, FILE: permission bits */
+	const char *source;     /* BIND: host path; LINK: its target; FILE: its content */
+	const char *target;     /* absolute, cleaned */
+	uint64_t bytes, inodes; /* TMPFS; 0: the kernel's default */
+	unsigned mode;          /* TMPFS, FILE: permission bits */
 	bool writable;
 	bool noexec;
-	bool is_file;		/* BIND: of a file */
-	bool from_policy;	/* BIND: the workspace, a host mount, a git directory: identity is checked */
-	bool system;		/* the same for every policy: ward's own root */
-	bool volume;		/* from_policy, of ward's own state: a cache or a home; neither guarded nor swept */
-	bool kept;		/* it is there already, in the kept /etc: nothing is made */
-	bool in_bind;		/* its target lies in another bind: it must exist there, nothing is created */
-	dev_t dev;		/* from_policy: what the plan saw */
+	bool is_file; /* BIND: of a file */
+	/* BIND: the workspace, a host mount, a git directory: identity is checked */
+	bool from_policy;
+	bool system; /* the same for every policy: ward's own root */
+	/* from_policy, of ward's own state: a cache or a home; neither guarded nor swept */
+	bool volume;
+	bool kept; /* it is there already, in the kept /etc: nothing is made */
+	/* its target lies in another bind: it must exist there, nothing is created */
+	bool in_bind;
+	dev_t dev; /* from_policy: what the plan saw */
 	ino_t ino;
-	int tree_fd;		/* from_policy, as root: a detached copy, id-mapped where that was possible; owned; -1: none */
-	bool mapped;		/* tree_fd is id-mapped */
-	bool view;		/* BIND: a private git directory, or what of the host's repository it shows (git_view.h) */
-	bool review;		/* BIND: the lower layer of an overlay, what is written goes to the run's review */
+	/* from_policy, as root: a detached copy, id-mapped where that was possible; owned; -1:
+	 * none */
+	int tree_fd;
+	bool mapped; /* tree_fd is id-mapped */
+	/* BIND: a private git directory, or what of the host's repository it shows (git_view.h) */
+	bool view;
+	/* BIND: the lower layer of an overlay, what is written goes to the run's review */
+	bool review;
 };
 
 /* An image as the root: the tree under everything that ward itself makes. */
 struct plan_image {
-	const char *root;	/* absolute, resolved */
-	dev_t dev;		/* what the plan saw */
+	const char *root; /* absolute, resolved */
+	dev_t dev;        /* what the plan saw */
 	ino_t ino;
-	int tree_fd;		/* as root: a detached copy, id-mapped where that was possible; owned; -1: none */
+	/* as root: a detached copy, id-mapped where that was possible; owned; -1: none */
+	int tree_fd;
 	bool mapped;
-	const char *workdir;	/* a directory to make that the image lacks, NULL: none */
-	const struct plan_mount *points;	/* every mount of the plan: what they are mounted on is made first */
+	const char *workdir; /* a directory to make that the image lacks, NULL: none */
+	/* every mount of the plan: what they are mounted on is made first */
+	const struct plan_mount *points;
 	size_t point_count;
 };
 
@@ -129,21 +148,26 @@ struct plan_system {
 	size_t mount_count, mount_cap;
 	struct strv strings;
 	struct facts facts;
-	struct plan_image *image;	/* NULL: the host's own directories; owned */
-	struct etc_kept etc;		/* path NULL: every entry of /etc is made or mounted by itself */
-	bool etc_wanted;		/* there could be one */
-	struct stat etc_stamp;		/* of the host's /etc, before it was read, if so */
-	time_t etc_read;		/* when that was */
+	struct plan_image *image; /* NULL: the host's own directories; owned */
+	/* path NULL: every entry of /etc is made or mounted by itself */
+	struct etc_kept etc;
+	bool etc_wanted;       /* there could be one */
+	struct stat etc_stamp; /* of the host's /etc, before it was read, if so */
+	time_t etc_read;       /* when that was */
 };
 
-#define PLAN_MOUNTS_MAX 240	/* of the policy and of repositories: as many descriptors as one message of the kernel brings, with a few others */
+/* of the policy and of repositories: as many descriptors as one message of the kernel brings, with
+ * a few others */
+#define PLAN_MOUNTS_MAX 240
 #define PLAN_DEVICES_MAX 80
 
 /* A device node that appears in /dev, where it is outside. */
 struct plan_device {
 	const char *path;
 	dev_t device;
-	int tree_fd;		/* as root: a file system with a node of the agent's own, called "node"; owned; -1: the host's node is opened */
+	/* as root: a file system with a node of the agent's own, called "node"; owned; -1: the
+	 * host's node is opened */
+	int tree_fd;
 };
 
 /* A file of ward's own in the sandbox's /proc. */
@@ -159,8 +183,8 @@ struct plan_devices {
 struct plan_gpus {
 	struct plan_text texts[PLAN_DEVICES_MAX];
 	size_t text_count;
-	struct strv names;	/* for the reader */
-	bool driver_bound;	/* an image got the driver's libraries */
+	struct strv names; /* for the reader */
+	bool driver_bound; /* an image got the driver's libraries */
 };
 
 enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
@@ -172,41 +196,52 @@ struct secrets;
 struct plan {
 	const char *engine;
 	enum rung rung;
-	const struct spec *spec;	/* borrowed */
+	const struct spec *spec; /* borrowed */
 	struct facts facts;
 	char run_id[24];
 	struct plan_ids ids;
 	struct plan_limit limits[LIMITS];
-	const struct plan_system *system;	/* borrowed, or own_system */
+	const struct plan_system *system; /* borrowed, or own_system */
 	struct plan_system *own_system;
-	struct plan_mount *mounts;	/* the system's first, then in the order of mounting; texts live in `strings` */
+	/* the system's first, then in the order of mounting; texts live in `strings` */
+	struct plan_mount *mounts;
 	size_t mount_count, mount_cap;
-	struct guard_root *roots;	/* writable trees: the workspace first */
+	struct guard_root *roots; /* writable trees: the workspace first */
 	size_t root_count;
 	struct plan_net net;
-	struct git_views *views;	/* private git directories; owned; NULL: none */
-	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
-	struct image image;		/* root NULL: the host's own directories */
-	char *const *argv;		/* the command: the spec's, or the image's own; NULL: none */
-	struct strv wall_run;		/* with a wall: its words in front of the command's */
-	struct strv wall_exec;		/* ... in front of those of one more command */
-	struct strv wall_copy;		/* ... in front of those of a copy; empty: ward-init copies by itself */
-	struct strv wall_same;		/* ... "key: value" of what its checkpoints depend on; empty: it makes none */
-	char **started;			/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not its own */
-	struct plan_tape *tape;		/* a recording; owned; NULL: none */
-	struct certs *certs;		/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
-	struct strv env;		/* NAME=VALUE, complete */
-	char *cwd;			/* inside */
-	char *workspace;		/* absolute, cleaned, resolved */
-	int *lock_fds;			/* of the volumes: they are in use for as long as the plan is */
+	struct git_views *views; /* private git directories; owned; NULL: none */
+	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
+	struct secrets *secrets;
+	struct image image; /* root NULL: the host's own directories */
+	/* the command: the spec's, or the image's own; NULL: none */
+	char *const *argv;
+	struct strv wall_run;  /* with a wall: its words in front of the command's */
+	struct strv wall_exec; /* ... in front of those of one more command */
+	/* ... in front of those of a copy; empty: ward-init copies by itself */
+	struct strv wall_copy;
+	/* ... "key: value" of what its checkpoints depend on; empty: it makes none */
+	struct strv wall_same;
+	/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not
+	 * its own */
+	char **started;
+	struct plan_tape *tape; /* a recording; owned; NULL: none */
+	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
+	struct certs *certs;
+	struct strv env; /* NAME=VALUE, complete */
+	char *cwd;       /* inside */
+	char *workspace; /* absolute, cleaned, resolved */
+	/* of the volumes: they are in use for as long as the plan is */
+	int *lock_fds;
 	size_t lock_count;
-	struct strv strings;		/* what the mounts' texts live in */
-	struct plan_gpus *gpus;		/* NULL: none; owned */
-	struct plan_devices *devices;	/* of those, or of the wall; NULL: none; owned */
-	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
-	bool watch;			/* some limit is held by the watch */
-	bool review;			/* changes of the workspace are kept aside */
-	bool continued;			/* ... with those of an earlier run, whose id this one has */
+	struct strv strings;          /* what the mounts' texts live in */
+	struct plan_gpus *gpus;       /* NULL: none; owned */
+	struct plan_devices *devices; /* of those, or of the wall; NULL: none; owned */
+	/* what the user should know: groups that stay, weaker choices */
+	struct strv notes;
+	bool watch;  /* some limit is held by the watch */
+	bool review; /* changes of the workspace are kept aside */
+	/* ... with those of an earlier run, whose id this one has */
+	bool continued;
 };
 
 #endif

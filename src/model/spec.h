@@ -10,49 +10,54 @@ struct checkpoint;
 
 /* One "field, value" that an option of the command line sets. */
 struct spec_option {
-	const char *field;	/* policy path, "filesystem.host_mounts" */
+	const char *field; /* policy path, "filesystem.host_mounts" */
 	const char *value;
-	const char *option;	/* as the user wrote it, for messages */
+	const char *option; /* as the user wrote it, for messages */
 	bool append;
 };
 
 struct spec_request {
-	const char *profile;		/* --profile, NULL: none */
-	const char *policy_file;	/* -p, NULL: look for ward.yaml in the workspace */
-	const char *workspace;		/* -w, NULL: the policy's, or the current directory */
-	const char *cwd;		/* -C, NULL: the workspace, or where the caller stands inside it */
+	const char *profile;     /* --profile, NULL: none */
+	const char *policy_file; /* -p, NULL: look for ward.yaml in the workspace */
+	const char *workspace;   /* -w, NULL: the policy's, or the current directory */
+	/* -C, NULL: the workspace, or where the caller stands inside it */
+	const char *cwd;
 	const struct spec_option *options;
 	size_t option_count;
 	bool widen;
-	struct progress *progress;	/* of the plan and the sweep; borrowed, NULL: nobody looks */
-	bool starts;			/* it will be run: volumes that it names are made */
-	const char *const *own_env;	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */
-	bool tty;			/* -t: a terminal inside, whatever 0-2 are */
-	unsigned observe;		/* more of what the sandbox does that is looked at, OBSERVE_*; 0: what audit.level says */
-	bool image_command;		/* there is no CMD: the image's own is meant */
-	const struct checkpoint *restore;	/* that it goes on from; borrowed, NULL: none */
-	char *const *argv;		/* CMD..., NULL for plan and check */
+	/* of the plan and the sweep; borrowed, NULL: nobody looks */
+	struct progress *progress;
+	bool starts; /* it will be run: volumes that it names are made */
+	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */
+	const char *const *own_env;
+	bool tty; /* -t: a terminal inside, whatever 0-2 are */
+	/* more of what the sandbox does that is looked at, OBSERVE_*; 0: what audit.level says */
+	unsigned observe;
+	bool image_command;               /* there is no CMD: the image's own is meant */
+	const struct checkpoint *restore; /* that it goes on from; borrowed, NULL: none */
+	char *const *argv;                /* CMD..., NULL for plan and check */
 };
 
 struct spec {
-	struct policy policy;	/* paths of host mounts are absolute */
-	char *policy_file;	/* absolute; NULL: none in force */
-	char *profile;		/* its name; NULL: none */
-	char *profile_file;	/* absolute, links resolved; NULL: built in */
-	char *workspace;	/* absolute, links resolved */
-	char *cwd;		/* absolute */
+	struct policy policy; /* paths of host mounts are absolute */
+	char *policy_file;    /* absolute; NULL: none in force */
+	char *profile;        /* its name; NULL: none */
+	char *profile_file;   /* absolute, links resolved; NULL: built in */
+	char *workspace;      /* absolute, links resolved */
+	char *cwd;            /* absolute */
 	bool starts;
-	const char *const *own_env;	/* the request's */
-	char *const *argv;	/* borrowed */
-	struct progress *progress;	/* the request's */
-	struct strv notes;	/* for the plan's */
+	const char *const *own_env; /* the request's */
+	char *const *argv;          /* borrowed */
+	struct progress *progress;  /* the request's */
+	struct strv notes;          /* for the plan's */
 	bool tty;
-	unsigned observe;	/* the request's */
-	bool image_command;	/* the request's */
-	const char *engine;	/* chosen by the policy's isolation, static; NULL: native */
-	const struct wall *wall;	/* that stands inside the native sandbox: plan/inner.h; NULL: none */
-	bool cwd_given;		/* -C */
-	const struct checkpoint *restore;	/* the request's */
+	unsigned observe;   /* the request's */
+	bool image_command; /* the request's */
+	const char *engine; /* chosen by the policy's isolation, static; NULL: native */
+	/* that stands inside the native sandbox: plan/inner.h; NULL: none */
+	const struct wall *wall;
+	bool cwd_given;                   /* -C */
+	const struct checkpoint *restore; /* the request's */
 };
 
 #endif

@@ -1,15 +1,22 @@
 /*
- * Programs started inside. In: execve and execveat that wait at the seccomp listener (audit.level: exec). Out: one event each. Runs in the supervisor with the user's rights.
+ * Programs started inside. In: execve and execveat that wait at the seccomp listener (audit.level:
+ * exec). Out: one event each. Runs in the supervisor with the user's rights.
  *
- * Nothing is decided here: the filter allows both calls in every set, and whoever asked is told to go on whatever was seen. What stands behind the caller's pointers can be changed by
- * another of its threads between our look and the kernel's: the event says "observed". The caller is hostile: every length is bounded, every pointer may be wrong, and what it is
- * called is its own choice; the event's writer escapes it.
+ * Nothing is decided here: the filter allows both calls in every set, and whoever asked is told to
+ * go on whatever was seen. What stands behind the caller's pointers can be changed by another of
+ * its threads between our look and the kernel's: the event says "observed". The caller is hostile:
+ * every length is bounded, every pointer may be wrong, and what it is called is its own choice; the
+ * event's writer escapes it.
  *
- * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user: for the command of the run the plan has the words and PATH, for others what was handed to ward-init (where two begin at one moment, neither). Of the places where
- * ward-init looks for a program only those that are there are told. What others try in vain is: whether it is there when the kernel looks is theirs to choose.
+ * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user:
+ * for the command of the run the plan has the words and PATH, for others what was handed to
+ * ward-init (where two begin at one moment, neither). Of the places where ward-init looks for a
+ * program only those that are there are told. What others try in vain is: whether it is there when
+ * the kernel looks is theirs to choose.
  *
- * A storm is bounded: LOOKS in a window are looked at, the rest is counted, and the count is an event of its own. Reading goes through /proc/PID/mem, because a confined
- * supervisor has no process_vm_readv.
+ * A storm is bounded: LOOKS in a window are looked at, the rest is counted, and the count is an
+ * event of its own. Reading goes through /proc/PID/mem, because a confined supervisor has no
+ * process_vm_readv.
  */
 #include "observe/exec_watch.h"
 
@@ -30,30 +37,30 @@
 #define PATH_SHOWN 512
 #define WORDS_MAX 4096
 #define WINDOW_MS 100
-#define LOOKS 300		/* in a window: 3,000 a second */
-#define KNOWN 64		/* processes whose inner number is remembered */
+#define LOOKS 300 /* in a window: 3,000 a second */
+#define KNOWN 64  /* processes whose inner number is remembered */
 
 struct exec_watch {
 	const struct plan *plan;
 	struct expected {
-		uint32_t tag;	/* 0: free */
-		int pid;	/* inside; 0: not known yet */
+		uint32_t tag; /* 0: free */
+		int pid;      /* inside; 0: not known yet */
 		bool told;
-		char *text;	/* owned: words and variables, each ended by a NUL */
+		char *text; /* owned: words and variables, each ended by a NUL */
 		size_t words_len, len;
 	} expected[GUEST_EXECS_MAX];
-	int first;		/* number inside of the command of the run; 0: not seen yet */
+	int first; /* number inside of the command of the run; 0: not seen yet */
 	struct known {
 		pid_t outer;
 		int inner;
 	} known[KNOWN];
 	uint64_t window_ms, counted_ms;
 	unsigned looks;
-	uint64_t counted;	/* not looked at, and not told yet */
+	uint64_t counted; /* not looked at, and not told yet */
 	/* what was seen of the last one */
 	bool seen, cut;
-	bool planned;		/* it is the plan's, and was not read */
-	bool readable;		/* its memory is, or we know what stands in it */
+	bool planned;  /* it is the plan's, and was not read */
+	bool readable; /* its memory is, or we know what stands in it */
 	int pid, ppid;
 	char path[PATH_SHOWN], exe[PATH_SHOWN], cwd[PATH_SHOWN];
 	size_t path_len, exe_len, cwd_len, words_len;
@@ -92,7 +99,7 @@ static size_t read_text(int mem_fd, uint64_t at, char *out, size_t cap, bool *cu
 	n = strnlen(out, (size_t)got);
 	if (n < (size_t)got)
 		return n;
-	if (n < cap) {	/* it goes on in the next page */
+	if (n < cap) { /* it goes on in the next page */
 		got = pread(mem_fd, out + n, cap - n < 4096 ? cap - n : 4096, (off_t)(at + n));
 		if (got > 0) {
 			size_t more = strnlen(out + n, (size_t)got);
@@ -117,18 +124,20 @@ static void read_words(struct exec_watch *w, int mem_fd, uint64_t at)
 
 		if (room < 2)
 			break;
-		w->words_len += read_text(mem_fd, pointers[i], w->words + w->words_len, (room < PATH_SHOWN ? room : PATH_SHOWN) - 1, &w->cut);
+		w->words_len += read_text(mem_fd, pointers[i], w->words + w->words_len,
+					  (room < PATH_SHOWN ? room : PATH_SHOWN) - 1, &w->cut);
 		w->words[w->words_len++] = '\0';
 	}
 	w->cut |= i == ARGUMENTS_MAX || (i < count && pointers[i]);
 }
 
-/* Number inside, and the parent's number outside. Inside is one level beneath us: what a namespace that was made there (process.nesting) calls
- * its first process would be 1, too, and that one is not ward-init. */
+/* Number inside, and the parent's number outside. Inside is one level beneath us: what a namespace
+ * that was made there (process.nesting) calls its first process would be 1, too, and that one is
+ * not ward-init. */
 static int read_status(int proc_fd, pid_t outer, pid_t *ret_parent)
 {
 	auto_fd fd = openat(proc_fd, "status", O_RDONLY | O_CLOEXEC);
-	char status[2048];	/* both stand at its beginning */
+	char status[2048]; /* both stand at its beginning */
 	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
 	long inner, parent;
 
@@ -136,7 +145,8 @@ static int read_status(int proc_fd, pid_t outer, pid_t *ret_parent)
 	if (n <= 0)
 		return outer;
 	status[n] = '\0';
-	(void)text_number_after(status, "\nNSpid:", 1, &inner);	/* the last, where a level is missing */
+	/* the last, where a level is missing */
+	(void)text_number_after(status, "\nNSpid:", 1, &inner);
 	(void)text_number_after(status, "\nPPid:", 0, &parent);
 	*ret_parent = (pid_t)parent;
 	return inner > 0 ? (int)inner : outer;
@@ -166,10 +176,12 @@ static size_t read_link(int proc_fd, const char *name, char out[PATH_SHOWN])
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Whether a program is there to be started, as the caller would find it; true where nobody can tell. */
+/* Whether a program is there to be started, as the caller would find it; true where nobody can
+ * tell. */
 static bool is_there(int root_fd, const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	auto_fd fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 	struct stat st;
 
@@ -268,12 +280,14 @@ static void take_expected(struct exec_watch *w, int root_fd, struct expected *x)
 	for (size_t at = x->words_len; at < x->len; at += strlen(x->text + at) + 1)
 		if (strncmp(x->text + at, "PATH=", 5) == 0 && !dirs)
 			dirs = x->text + at + 5;
-	take_known(w, root_fd, x->text, dirs ? dirs : plan_path(w));	/* ward-init adds what it has itself */
+	/* ward-init adds what it has itself */
+	take_known(w, root_fd, x->text, dirs ? dirs : plan_path(w));
 	for (size_t at = 0; at < x->words_len; at += strlen(x->text + at) + 1)
 		add_word(w, x->text + at);
 }
 
-void exec_watch_expect(struct exec_watch *w, uint32_t tag, int32_t words, const char *text, size_t n)
+void exec_watch_expect(struct exec_watch *w, uint32_t tag, int32_t words, const char *text,
+		       size_t n)
 {
 	struct expected *x = w->expected;
 	size_t directory = strnlen(text, n) + 1, at = directory;
@@ -288,7 +302,9 @@ void exec_watch_expect(struct exec_watch *w, uint32_t tag, int32_t words, const 
 	if (!x->text)
 		return;
 	memcpy(x->text, text + directory, n - directory);
-	*x = (struct expected){ .tag = tag, .text = x->text, .words_len = at - directory, .len = n - directory };
+	*x = (struct expected){
+		.tag = tag, .text = x->text, .words_len = at - directory, .len = n - directory
+	};
 }
 
 void exec_watch_guest(struct exec_watch *w, const struct guest_message *m)
@@ -368,10 +384,11 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 		w->exe_len = read_link(proc_fd, "exe", w->exe);
 		w->cwd_len = read_link(proc_fd, "cwd", w->cwd);
 		w->pid = read_status(proc_fd, (pid_t)q->pid, &parent);
-		w->known[q->pid % KNOWN] = (struct known){ .outer = (pid_t)q->pid, .inner = w->pid };
+		w->known[q->pid % KNOWN] =
+			(struct known){ .outer = (pid_t)q->pid, .inner = w->pid };
 		w->ppid = inner_of_parent(w, parent);
 		if (w->pid == 1)
-			w->seen = false;	/* ward-init itself */
+			w->seen = false; /* ward-init itself */
 		else
 			look_at_init(w, proc_fd);
 	}
@@ -388,7 +405,8 @@ const char *exec_watch_words(const struct exec_watch *w, size_t *ret_len)
 
 static void report_counted(struct exec_watch *w, struct result *r)
 {
-	struct ward_event v = event_make(EVENT_EXEC, ACTION_LOG, "more of them, too many to look at");
+	struct ward_event v =
+		event_make(EVENT_EXEC, ACTION_LOG, "more of them, too many to look at");
 
 	if (!w->counted)
 		return;

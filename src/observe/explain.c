@@ -1,10 +1,14 @@
 /*
- * Denials in words. In: an event, and what is known about its run. Out: what was refused, by what, and the change of the policy that would allow it. The event comes from a journal or straight
- * from where it happened; its texts may have been chosen inside, so everything is escaped for people, quoted for shells, and offered as a change only if it can be written in a policy
- * as it is. tables/explain.def says for each kind which of the functions below knows about it. Pure functions; run by ward-explain, and by the supervisor for --hints.
+ * Denials in words. In: an event, and what is known about its run. Out: what was refused, by what,
+ * and the change of the policy that would allow it. The event comes from a journal or straight from
+ * where it happened; its texts may have been chosen inside, so everything is escaped for people,
+ * quoted for shells, and offered as a change only if it can be written in a policy as it is.
+ * tables/explain.def says for each kind which of the functions below knows about it. Pure
+ * functions; run by ward-explain, and by the supervisor for --hints.
  *
- * The change is the smallest one that is known: a host with its port, a method with its path, a file and not its directory; a limit is doubled, because nobody knows how much
- * more it would have been.
+ * The change is the smallest one that is known: a host with its port, a method with its path, a
+ * file and not its directory; a limit is doubled, because nobody knows how much more it would have
+ * been.
  */
 #include "observe/explain.h"
 
@@ -19,7 +23,22 @@
 #include "event/event.h"
 #include "event/table_names.h"
 
-enum how { HOW_NONE, HOW_NOT, HOW_LINE, HOW_WAY, HOW_SYSCALL, HOW_PROGRAM, HOW_VIEW, HOW_GUARD, HOW_PLANTED, HOW_LIMIT, HOW_BUDGET, HOW_GRANT, HOW_LEAK, HOW_SAID };
+enum how {
+	HOW_NONE,
+	HOW_NOT,
+	HOW_LINE,
+	HOW_WAY,
+	HOW_SYSCALL,
+	HOW_PROGRAM,
+	HOW_VIEW,
+	HOW_GUARD,
+	HOW_PLANTED,
+	HOW_LIMIT,
+	HOW_BUDGET,
+	HOW_GRANT,
+	HOW_LEAK,
+	HOW_SAID
+};
 
 struct row {
 	uint8_t how;
@@ -69,12 +88,14 @@ bool explain_knows(enum event_kind kind)
 
 bool explain_is_denial(const struct ward_event *v)
 {
-	return v->action == ACTION_DENY && rows[v->kind].how != HOW_NOT && rows[v->kind].how != HOW_NONE;
+	return v->action == ACTION_DENY && rows[v->kind].how != HOW_NOT &&
+	       rows[v->kind].how != HOW_NONE;
 }
 
 /* -- texts */
 
-/* A text of the event as a C string that ends where the text does, or at a NUL in it. The caller frees. */
+/* A text of the event as a C string that ends where the text does, or at a NUL in it. The caller
+ * frees. */
 static char *copy(const struct ward_event *v, enum event_field f)
 {
 	const struct event_value *value = event_get(v, f);
@@ -88,7 +109,8 @@ static void put_escaped(struct buf *out, const char *text)
 		text_escape(out, text);
 }
 
-/* Whether a text can be written down by a person: UTF-8, and nothing in it that acts on a terminal. */
+/* Whether a text can be written down by a person: UTF-8, and nothing in it that acts on a
+ * terminal. */
 static bool is_harmless(const char *s)
 {
 	const unsigned char *at = (const unsigned char *)s;
@@ -106,11 +128,14 @@ static bool is_harmless(const char *s)
 
 /* -- changes */
 
-/* Whether one path may be offered to be shown, by its name: never one that holds secrets (tables/learn.def), or everything. */
+/* Whether one path may be offered to be shown, by its name: never one that holds secrets
+ * (tables/learn.def), or everything. */
 static enum learn_verdict judge_path(const char *path, const char *home)
 {
 	auto_free char *clean_home = home && *home == '/' ? path_clean(home) : NULL;
-	auto_free char *whole = *path == '~' && clean_home ? path_join(clean_home, path + 1 + strspn(path + 1, "/")) : strdup(path);
+	auto_free char *whole = *path == '~' && clean_home
+					? path_join(clean_home, path + 1 + strspn(path + 1, "/"))
+					: strdup(path);
 	auto_free char *clean = whole && *whole == '/' ? path_clean(whole) : NULL;
 
 	return clean ? learn_judge(clean, clean_home) : LEARN_SECRET;
@@ -124,7 +149,9 @@ static bool may_show(struct explanation *x, const struct buf *document)
 	struct ward_err ignored = { 0 };
 	enum learn_verdict v = LEARN_SECRET;
 
-	if (policy_defaults(&p, &ignored) == 0 && policy_read(&p, "remedy.yaml", (const uint8_t *)buf_text(document), document->len, POLICY_FILE, &errors) == 0)
+	if (policy_defaults(&p, &ignored) == 0 &&
+	    policy_read(&p, "remedy.yaml", (const uint8_t *)buf_text(document), document->len,
+			POLICY_FILE, &errors) == 0)
 		for (size_t i = 0; i < p.fs_host_mounts.len && (i == 0 || v == LEARN_GIVE); i++) {
 			v = judge_path(p.fs_host_mounts.items[i].path, x->home);
 			v = v == LEARN_SETTINGS ? LEARN_GIVE : v;
@@ -132,8 +159,11 @@ static bool may_show(struct explanation *x, const struct buf *document)
 	policy_clear(&p);
 	strv_free(&errors.lines);
 	if (v != LEARN_GIVE && !x->advice.len)
-		buf_puts(&x->advice, v == LEARN_SECRET ? "it may hold credentials, so no ready change shows it; a copy without them can be shown" :
-							 "too much lies in there to be shown as a whole: name what is needed of it");
+		buf_puts(&x->advice, v == LEARN_SECRET
+					     ? "it may hold credentials, so no ready change shows "
+					       "it; a copy without them can be shown"
+					     : "too much lies in there to be shown as a whole: "
+					       "name what is needed of it");
 	return v == LEARN_GIVE;
 }
 
@@ -144,7 +174,8 @@ static void add_change(struct explanation *x, const char *field, const char *val
 	struct ward_err ignored = { 0 };
 	auto_buf made = { 0 };
 
-	if (x->change_count == EXPLAIN_CHANGES_MAX || !value || !*value || !is_harmless(value) || strlen(field) >= sizeof(c->field) ||
+	if (x->change_count == EXPLAIN_CHANGES_MAX || !value || !*value || !is_harmless(value) ||
+	    strlen(field) >= sizeof(c->field) ||
 	    policy_edit("remedy.yaml", (const uint8_t *)"", 0, field, value, &made, &ignored) != 0)
 		return;
 	if (strcmp(field, "filesystem.host_mounts") == 0 && !may_show(x, &made))
@@ -164,10 +195,13 @@ static char *one_entry(const char *value)
 	if (n < 3 || *value != '[' || value[n - 1] != ']')
 		return strdup(value);
 	n -= 2;
-	if (*inner == '"' && n > 2 && inner[n - 1] == '"' && !memchr(inner + 1, '"', n - 2) && !memchr(inner, '\\', n))
+	if (*inner == '"' && n > 2 && inner[n - 1] == '"' && !memchr(inner + 1, '"', n - 2) &&
+	    !memchr(inner, '\\', n))
 		return strndup(inner + 1, n - 2);
-	if (n > 11 && strncmp(inner, "{path: \"", 8) == 0 && strncmp(inner + n - 2, "\"}", 2) == 0 && !memchr(inner + 8, '"', n - 10) && !memchr(inner, '\\', n))
-		return strndup(inner + 8, n - 10);	/* a mount that says nothing but its path */
+	if (n > 11 && strncmp(inner, "{path: \"", 8) == 0 &&
+	    strncmp(inner + n - 2, "\"}", 2) == 0 && !memchr(inner + 8, '"', n - 10) &&
+	    !memchr(inner, '\\', n))
+		return strndup(inner + 8, n - 10); /* a mount that says nothing but its path */
 	if (*inner == '{' && inner[n - 1] == '}' && !memchr(inner + 1, '{', n - 1))
 		return strndup(inner, n);
 	return strdup(value);
@@ -180,11 +214,14 @@ bool explain_read_line(const char *line, struct explain_change *ret)
 	size_t n = strcspn(line, ":");
 
 	ret->value = NULL;
-	if (n >= sizeof(ret->field) || strncmp(line + n, ": ", 2) != 0 || strspn(line, "abcdefghijklmnopqrstuvwxyz_.") != n || strstr(line, "..."))
+	if (n >= sizeof(ret->field) || strncmp(line + n, ": ", 2) != 0 ||
+	    strspn(line, "abcdefghijklmnopqrstuvwxyz_.") != n || strstr(line, "..."))
 		return false;
 	snprintf(ret->field, sizeof(ret->field), "%.*s", (int)n, line);
 	ret->value = one_entry(line + n + 2);
-	if (ret->value && is_harmless(ret->value) && policy_edit("remedy.yaml", (const uint8_t *)"", 0, ret->field, ret->value, &made, &ignored) == 0)
+	if (ret->value && is_harmless(ret->value) &&
+	    policy_edit("remedy.yaml", (const uint8_t *)"", 0, ret->field, ret->value, &made,
+			&ignored) == 0)
 		return true;
 	free(ret->value);
 	ret->value = NULL;
@@ -209,7 +246,8 @@ static void use_remedy(struct explanation *x, const struct ward_event *v)
 
 /* -- the kinds */
 
-static void explain_way(struct explanation *x, const struct ward_event *v, const struct explain_run *run)
+static void explain_way(struct explanation *x, const struct ward_event *v,
+			const struct explain_run *run)
 {
 	const struct event_value *reason = event_get(v, FIELD_REASON);
 	const char *advice = reason_advice(reason);
@@ -245,7 +283,8 @@ static void double_limit(struct explanation *x, enum policy_field field, uint64_
 	auto_buf text = { 0 };
 
 	if (strcmp(row->type, "SIZE") == 0 || strcmp(row->type, "MEMORY") == 0)
-		put_size(&text, value > (64 << 20) ? (twice(value) + (1 << 20) - 1) >> 20 << 20 : twice(value));
+		put_size(&text, value > (64 << 20) ? (twice(value) + (1 << 20) - 1) >> 20 << 20
+						   : twice(value));
 	else if (strcmp(row->type, "SECONDS") == 0)
 		buf_printf(&text, value % 500 ? "%.3f" : "%.0f", (double)twice(value) / 1000);
 	else if (strcmp(row->type, "CPUS") == 0)
@@ -264,12 +303,15 @@ static void explain_limit(struct explanation *x, const struct ward_event *v)
 #include "limits.def"
 #undef LIMIT
 	};
-	const struct event_value *value = event_get(v, FIELD_VALUE), *held = event_get(v, FIELD_HELD_BY);
+	const struct event_value *value = event_get(v, FIELD_VALUE),
+				 *held = event_get(v, FIELD_HELD_BY);
 	auto_free char *name = copy(v, FIELD_OBJECT), *by = copy(v, FIELD_HELD_BY);
-	bool by_machine = by && strcmp(by, "machine") == 0;	/* a virtual machine's own memory */
+	bool by_machine = by && strcmp(by, "machine") == 0; /* a virtual machine's own memory */
 
 	for (enum limit l = 0; name && l < LIMITS; l++) {
-		enum policy_field field = by_machine && l == LIMIT_MEMORY ? POLICY_F_vm_memory : (enum policy_field)fields[l];
+		enum policy_field field = by_machine && l == LIMIT_MEMORY
+						  ? POLICY_F_vm_memory
+						  : (enum policy_field)fields[l];
 
 		if (strcmp(limit_name(l), name) != 0)
 			continue;
@@ -291,14 +333,18 @@ static void explain_limit(struct explanation *x, const struct ward_event *v)
 /* A limit of the network: which one the event says by the name of its field, or in its remedy. */
 static void explain_budget(struct explanation *x, const struct ward_event *v)
 {
-	static const uint8_t fields[] = { POLICY_F_net_connections, POLICY_F_net_connection_rate, POLICY_F_net_receive, POLICY_F_net_send, POLICY_F_net_bandwidth };
+	static const uint8_t fields[] = { POLICY_F_net_connections, POLICY_F_net_connection_rate,
+					  POLICY_F_net_receive, POLICY_F_net_send,
+					  POLICY_F_net_bandwidth };
 	const struct event_value *value = event_get(v, FIELD_VALUE);
 	auto_free char *name = copy(v, FIELD_OBJECT), *rule = copy(v, FIELD_RULE);
 
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-		const char *path = policy_row((enum policy_field)fields[i])->path, *last = strchr(path, '.') + 1;
+		const char *path = policy_row((enum policy_field)fields[i])->path,
+			   *last = strchr(path, '.') + 1;
 
-		if (value && ((name && strcmp(name, last) == 0) || (rule && strcmp(rule, path) == 0)))
+		if (value &&
+		    ((name && strcmp(name, last) == 0) || (rule && strcmp(rule, path) == 0)))
 			double_limit(x, (enum policy_field)fields[i], value->number);
 	}
 	if (!x->change_count)
@@ -332,7 +378,8 @@ static void explain_view(struct explanation *x, const struct ward_event *v)
 {
 	use_remedy(x, v);
 	if (!x->change_count && !x->advice.len)
-		buf_puts(&x->advice, "it may hold credentials, or too much: no ready change shows it");
+		buf_puts(&x->advice,
+			 "it may hold credentials, or too much: no ready change shows it");
 }
 
 /* A pattern for exactly this path; names with characters that patterns use are left to a person. */
@@ -350,7 +397,8 @@ static void release(struct explanation *x, const char *path, const struct explai
 	add_change(x, "filesystem.protect", buf_text(&pattern));
 }
 
-static void explain_guard(struct explanation *x, const struct ward_event *v, const struct explain_run *run)
+static void explain_guard(struct explanation *x, const struct ward_event *v,
+			  const struct explain_run *run)
 {
 	auto_free char *path = copy(v, FIELD_OBJECT);
 
@@ -359,7 +407,8 @@ static void explain_guard(struct explanation *x, const struct ward_event *v, con
 }
 
 /* A set-id file is not protected but refused: nothing takes that out. */
-static void explain_planted(struct explanation *x, const struct ward_event *v, const struct explain_run *run)
+static void explain_planted(struct explanation *x, const struct ward_event *v,
+			    const struct explain_run *run)
 {
 	auto_free char *why = copy(v, FIELD_WHY), *path = copy(v, FIELD_OBJECT);
 
@@ -374,16 +423,19 @@ static void explain_grant(struct explanation *x, const struct ward_event *v)
 	if (why && strstr(why, "max_uses"))
 		buf_puts(&x->advice, "raise max_uses of the grant ");
 	else if (why && strstr(why, "revoked"))
-		buf_puts(&x->advice, "it was taken back while the run went on (ward secret revoke): start again to have it, the grant is ");
+		buf_puts(&x->advice, "it was taken back while the run went on (ward secret "
+				     "revoke): start again to have it, the grant is ");
 	else if (why && (strstr(why, "expired") || strstr(why, "renewed")))
-		buf_puts(&x->advice, "see that its source answers, or raise ttl_seconds of the grant ");
+		buf_puts(&x->advice,
+			 "see that its source answers, or raise ttl_seconds of the grant ");
 	else
 		buf_puts(&x->advice, "the grant is ");
 	put_escaped(&x->advice, name ? name : "unknown");
 	buf_puts(&x->advice, " in credentials.grants");
 }
 
-/* Where a secret may go is never widened by a ready command: whoever does that shall read the grant. */
+/* Where a secret may go is never widened by a ready command: whoever does that shall read the
+ * grant. */
 static void explain_leak(struct explanation *x, const struct ward_event *v)
 {
 	auto_free char *name = copy(v, FIELD_GRANT), *host = copy(v, FIELD_HOST);
@@ -397,7 +449,8 @@ static void explain_leak(struct explanation *x, const struct ward_event *v)
 	buf_puts(&x->advice, " in credentials.grants");
 }
 
-static void explain_how(struct explanation *x, const struct ward_event *v, const struct explain_run *run)
+static void explain_how(struct explanation *x, const struct ward_event *v,
+			const struct explain_run *run)
 {
 	switch ((enum how)rows[v->kind].how) {
 	case HOW_NONE:
@@ -444,11 +497,22 @@ static void explain_how(struct explanation *x, const struct ward_event *v, const
 static void put_what(struct buf *out, const struct ward_event *v)
 {
 	static const char before[][20] = {
-		[EVENT_EXEC] = "program ", [EVENT_SYSCALL] = "system call ", [EVENT_DNS] = "name ", [EVENT_CONNECT] = "connection to ", [EVENT_PACKET] = "packet to ",
-		[EVENT_CREDENTIAL_USE] = "use of grant ", [EVENT_CREDENTIAL_LEAK] = "secret of grant ", [EVENT_LIMIT] = "limit on ", [EVENT_NET_LIMIT] = "limit on ",
-		[EVENT_FILE_GUARD] = "writing ", [EVENT_FILE_QUARANTINE] = "leaving ", [EVENT_FILE_CHANGE] = "writing ", [EVENT_FILE_MISSING] = "file ",
+		[EVENT_EXEC] = "program ",
+		[EVENT_SYSCALL] = "system call ",
+		[EVENT_DNS] = "name ",
+		[EVENT_CONNECT] = "connection to ",
+		[EVENT_PACKET] = "packet to ",
+		[EVENT_CREDENTIAL_USE] = "use of grant ",
+		[EVENT_CREDENTIAL_LEAK] = "secret of grant ",
+		[EVENT_LIMIT] = "limit on ",
+		[EVENT_NET_LIMIT] = "limit on ",
+		[EVENT_FILE_GUARD] = "writing ",
+		[EVENT_FILE_QUARANTINE] = "leaving ",
+		[EVENT_FILE_CHANGE] = "writing ",
+		[EVENT_FILE_MISSING] = "file ",
 	};
-	auto_free char *object = copy(v, FIELD_OBJECT), *exe = copy(v, FIELD_EXE), *host = copy(v, FIELD_HOST);
+	auto_free char *object = copy(v, FIELD_OBJECT), *exe = copy(v, FIELD_EXE),
+		       *host = copy(v, FIELD_HOST);
 
 	buf_puts(out, v->kind < ARRAY_LEN(before) ? before[v->kind] : "");
 	put_escaped(out, object ? object : event_kind_name((enum event_kind)v->kind));
@@ -470,7 +534,8 @@ static void put_kind(struct buf *out, enum event_kind kind)
 	buf_add(out, help, end ? (size_t)(end - help) : strlen(help));
 }
 
-void explain_event(const struct ward_event *v, const struct explain_run *run, struct explanation *ret)
+void explain_event(const struct ward_event *v, const struct explain_run *run,
+		   struct explanation *ret)
 {
 	const struct row *row = &rows[v->kind];
 	auto_free char *why = copy(v, FIELD_WHY), *rule = copy(v, FIELD_RULE);
@@ -483,12 +548,16 @@ void explain_event(const struct ward_event *v, const struct explain_run *run, st
 		put_kind(&ret->why, (enum event_kind)v->kind);
 	put_escaped(&ret->rule, rule);
 	explain_how(ret, v, run);
-	if (*row->advice && (!ret->change_count || row->how == HOW_GUARD || row->how == HOW_VIEW || row->how == HOW_PLANTED || row->how == HOW_BUDGET) &&
-	    !(ret->advice.len && row->how == HOW_WAY) && !(ret->advice.len && row->how == HOW_SYSCALL)) {
+	if (*row->advice &&
+	    (!ret->change_count || row->how == HOW_GUARD || row->how == HOW_VIEW ||
+	     row->how == HOW_PLANTED || row->how == HOW_BUDGET) &&
+	    !(ret->advice.len && row->how == HOW_WAY) &&
+	    !(ret->advice.len && row->how == HOW_SYSCALL)) {
 		buf_puts(&ret->advice, ret->advice.len ? "; " : "");
 		buf_puts(&ret->advice, row->advice);
 	}
-	ret->failed |= ret->what.failed || ret->why.failed || ret->rule.failed || ret->advice.failed;
+	ret->failed |=
+		ret->what.failed || ret->why.failed || ret->rule.failed || ret->advice.failed;
 }
 
 void explain_clear(struct explanation *x)
@@ -526,7 +595,8 @@ static bool is_usual_file(const struct explain_run *run)
 	size_t n = run->workspace ? strlen(run->workspace) : 0;
 
 	for (size_t i = 0; n && i < ARRAY_LEN(names); i++)
-		if (strncmp(run->policy_file, run->workspace, n) == 0 && strcmp(run->policy_file + n, names[i]) == 0)
+		if (strncmp(run->policy_file, run->workspace, n) == 0 &&
+		    strcmp(run->policy_file + n, names[i]) == 0)
 			return true;
 	return false;
 }
@@ -558,7 +628,8 @@ void explain_yaml(const struct explanation *x, unsigned indent, struct buf *out)
 		struct ward_err ignored = { 0 };
 		auto_buf next = { 0 };
 
-		if (policy_edit("remedy.yaml", (const uint8_t *)buf_text(&text), text.len, x->changes[i].field, x->changes[i].value, &next, &ignored) < 0)
+		if (policy_edit("remedy.yaml", (const uint8_t *)buf_text(&text), text.len,
+				x->changes[i].field, x->changes[i].value, &next, &ignored) < 0)
 			return;
 		buf_free(&text);
 		text = next;

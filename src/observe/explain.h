@@ -1,4 +1,5 @@
-/* Why something was refused, and the smallest change of the policy that would allow it: the one text of `ward explain`, `ward policy add --from-event` and --hints. */
+/* Why something was refused, and the smallest change of the policy that would allow it: the one
+ * text of `ward explain`, `ward policy add --from-event` and --hints. */
 #ifndef WARD_OBSERVE_EXPLAIN_H
 #define WARD_OBSERVE_EXPLAIN_H
 
@@ -11,29 +12,34 @@
 struct explain_run {
 	const char *workspace;
 	const char *policy_file;
-	const char *home;		/* the user's own directory */
-	bool network_off;		/* the policy file gives no network by itself: a rule alone would open nothing */
+	const char *home; /* the user's own directory */
+	/* the policy file gives no network by itself: a rule alone would open nothing */
+	bool network_off;
 };
 
 /* One field of the policy and what is added to it (or what it is set to). */
 struct explain_change {
 	char field[32];
-	char *value;	/* owned */
+	char *value; /* owned */
 };
 
 struct explanation {
-	struct buf what, why, rule, advice;	/* one line each, harmless on a terminal; "" where there is nothing to say */
-	const char *layer;			/* static */
-	struct explain_change changes[EXPLAIN_CHANGES_MAX];	/* all of them are needed */
+	/* one line each, harmless on a terminal; "" where there is nothing to say */
+	struct buf what, why, rule, advice;
+	const char *layer;                                  /* static */
+	struct explain_change changes[EXPLAIN_CHANGES_MAX]; /* all of them are needed */
 	size_t change_count;
-	bool failed;				/* out of memory */
-	const char *home;			/* of explain_run; borrowed */
+	bool failed;      /* out of memory */
+	const char *home; /* of explain_run; borrowed */
 };
 
-/* Whether the event says that something was refused to a program inside, or to the run as a whole. Pure. */
+/* Whether the event says that something was refused to a program inside, or to the run as a whole.
+ * Pure. */
 bool explain_is_denial(const struct ward_event *v);
-/* Explains a denial; the caller frees with explain_clear(). Every change was tried on an empty policy: it is valid. Pure. */
-void explain_event(const struct ward_event *v, const struct explain_run *run, struct explanation *ret);
+/* Explains a denial; the caller frees with explain_clear(). Every change was tried on an empty
+ * policy: it is valid. Pure. */
+void explain_event(const struct ward_event *v, const struct explain_run *run,
+		   struct explanation *ret);
 void explain_clear(struct explanation *x);
 
 /* Appends "ward policy add FIELD VALUE", quoted for a shell; nothing where there is no change. */

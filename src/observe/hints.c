@@ -1,12 +1,16 @@
 /*
- * Hints. In: every event of a run, on its way to the journal. Out: a few lines on standard error for whoever reads there, often an agent: what was refused, why, and the command with which a person
- * could allow it. Runs in the supervisor, and only with --hints.
+ * Hints. In: every event of a run, on its way to the journal. Out: a few lines on standard error
+ * for whoever reads there, often an agent: what was refused, why, and the command with which a
+ * person could allow it. Runs in the supervisor, and only with --hints.
  *
- * The sandbox writes to the same place and can write the same lines: a hint is a help, no evidence. Each line begins with the same words, tells nothing that acts on a terminal, and the first one names the
- * command that shows what is on record, where nobody inside can write. There are at most HINTS_MAX of them, of LINE_BYTES a line, whatever happens inside; each thing is told once. Nobody waits for
- * whoever does not read: what finds no room at once is kept for the end.
+ * The sandbox writes to the same place and can write the same lines: a hint is a help, no evidence.
+ * Each line begins with the same words, tells nothing that acts on a terminal, and the first one
+ * names the command that shows what is on record, where nobody inside can write. There are at most
+ * HINTS_MAX of them, of LINE_BYTES a line, whatever happens inside; each thing is told once. Nobody
+ * waits for whoever does not read: what finds no room at once is kept for the end.
  *
- * Programs look for many files that they can do without, so missing files are told only when the command has failed: the last ones it looked for.
+ * Programs look for many files that they can do without, so missing files are told only when the
+ * command has failed: the last ones it looked for.
  */
 #include "observe/hints.h"
 
@@ -24,18 +28,18 @@
 #define KNOWN_MAX 64
 
 struct hints {
-	struct event_sink sink;	/* first: this is what events are given to */
+	struct event_sink sink; /* first: this is what events are given to */
 	struct event_sink *next;
 	struct explain_run about;
 	char run[32];
 	bool held;
-	unsigned type;		/* of standard error, as in st_mode */
+	unsigned type; /* of standard error, as in st_mode */
 	unsigned told;
-	uint64_t more;		/* that were not told */
+	uint64_t more; /* that were not told */
 	uint64_t known[KNOWN_MAX];
 	size_t known_count;
-	struct buf kept;	/* lines that wait for the end */
-	struct buf missing[MISSING_MAX];	/* the last ones */
+	struct buf kept;                 /* lines that wait for the end */
+	struct buf missing[MISSING_MAX]; /* the last ones */
 	uint64_t missing_count;
 };
 
@@ -47,7 +51,8 @@ static struct hints *of(struct event_sink *s)
 /* "ward: hint 3: ..." */
 static void put_line(struct buf *out, unsigned number, const char *text)
 {
-	buf_printf(out, "ward: hint %u: %.*s%s\n", number, LINE_BYTES, text, strlen(text) > LINE_BYTES ? "..." : "");
+	buf_printf(out, "ward: hint %u: %.*s%s\n", number, LINE_BYTES, text,
+		   strlen(text) > LINE_BYTES ? "..." : "");
 }
 
 static void put_hint(struct hints *h, const struct ward_event *v, struct buf *out)
@@ -65,11 +70,17 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 	}
 	h->told++;
 	if (h->told == 1)
-		buf_printf(out, "ward: hint: what follows as \"ward: hint\" is advice, and the program inside writes here too; on record is what `ward explain %s` shows\n", h->run);
+		buf_printf(out,
+			   "ward: hint: what follows as \"ward: hint\" is advice, and the program "
+			   "inside writes here too; on record is what `ward explain %s` shows\n",
+			   h->run);
 	put_line(out, h->told, buf_text(&first));
-	if (second.len > LINE_BYTES && x.change_count) {	/* half of a command does harm */
+	if (second.len > LINE_BYTES && x.change_count) { /* half of a command does harm */
 		second.len = 0;
-		buf_printf(&second, "a person can allow it, with a command too long for here: ward explain %s shows it", h->run);
+		buf_printf(&second,
+			   "a person can allow it, with a command too long for here: ward explain "
+			   "%s shows it",
+			   h->run);
 	}
 	if (second.len)
 		put_line(out, h->told, buf_text(&second));
@@ -183,8 +194,12 @@ struct hints *hints_create(const struct plan *p, struct event_sink *next, bool h
 	h->sink = (struct event_sink){ .begin = on_begin, .take = on_take, .flush = on_flush };
 	h->next = next;
 	h->held = held;
-	h->about = (struct explain_run){ .workspace = p->workspace, .policy_file = p->spec->policy_file, .home = getenv("HOME"),
-					 .network_off = policy->net_mode == NET_MODE_NONE || source == POLICY_CLI || source == POLICY_DEFAULT };
+	h->about = (struct explain_run){ .workspace = p->workspace,
+					 .policy_file = p->spec->policy_file,
+					 .home = getenv("HOME"),
+					 .network_off = policy->net_mode == NET_MODE_NONE ||
+							source == POLICY_CLI ||
+							source == POLICY_DEFAULT };
 	h->type = fstat(STDERR_FILENO, &st) == 0 ? st.st_mode & S_IFMT : 0;
 	return h;
 }
@@ -217,8 +232,9 @@ void hints_finish(struct hints *h, bool failed)
 		finish_missing(h, &h->kept);
 	if (h->more)
 		buf_printf(&h->kept, "ward: hint: more was refused: ward explain %s\n", h->run);
-	if (h->kept.len && !h->kept.failed && io_write_all(STDERR_FILENO, h->kept.data, h->kept.len) < 0)
-		h->more = 0;	/* nobody is there to be told */
+	if (h->kept.len && !h->kept.failed &&
+	    io_write_all(STDERR_FILENO, h->kept.data, h->kept.len) < 0)
+		h->more = 0; /* nobody is there to be told */
 	h->kept.len = 0;
 	h->more = h->missing_count = 0;
 }

@@ -7,10 +7,12 @@
 
 struct hints;
 
-/* A sink that tells denials and hands everything on to next (borrowed, NULL: nobody). held: nothing is told before hints_finish(), because somebody else owns the terminal meanwhile. */
+/* A sink that tells denials and hands everything on to next (borrowed, NULL: nobody). held: nothing
+ * is told before hints_finish(), because somebody else owns the terminal meanwhile. */
 must_check struct hints *hints_create(const struct plan *p, struct event_sink *next, bool held);
 struct event_sink *hints_sink(struct hints *h);
-/* The command has ended: tells what was kept back; files that were missing only if it failed. NULL is fine. */
+/* The command has ended: tells what was kept back; files that were missing only if it failed. NULL
+ * is fine. */
 void hints_finish(struct hints *h, bool failed);
 void hints_destroy(struct hints *h);
 

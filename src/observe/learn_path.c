@@ -1,9 +1,13 @@
 /*
- * From "this path was missing" to "this is what may be shown". In: a path of the host that a command asked for, chosen by a sandbox. Out: the smallest thing that makes sense to mount
- * read-only, or why it is not given. Runs in `ward learn` with the user's rights; nothing is changed.
+ * From "this path was missing" to "this is what may be shown". In: a path of the host that a
+ * command asked for, chosen by a sandbox. Out: the smallest thing that makes sense to mount
+ * read-only, or why it is not given. Runs in `ward learn` with the user's rights; nothing is
+ * changed.
  *
- * Judged are the path as it was asked for and what it really is behind every link: a link called notes.txt that leads to ~/.ssh/id_rsa is a secret. What is not listed in
- * tables/learn.def and not readable for everybody is a secret too, unless it lies in the user's own home. A directory is looked through for secrets before it is given.
+ * Judged are the path as it was asked for and what it really is behind every link: a link called
+ * notes.txt that leads to ~/.ssh/id_rsa is a secret. What is not listed in tables/learn.def and not
+ * readable for everybody is a secret too, unless it lies in the user's own home. A directory is
+ * looked through for secrets before it is given.
  */
 #include "observe/learn_path.h"
 
@@ -20,9 +24,10 @@
 
 #include "base/path.h"
 
-#define LOOK_ENTRIES 20000	/* of a directory: more is too broad */
+#define LOOK_ENTRIES 20000 /* of a directory: more is too broad */
 #define LOOK_DEPTH 16
-#define ADVICE_ENTRIES 2000	/* the same for what is only advised, by a supervisor that has other things to do */
+/* the same for what is only advised, by a supervisor that has other things to do */
+#define ADVICE_ENTRIES 2000
 
 static const char *const secret_home[] = {
 #define SECRET_HOME(pattern, source) pattern,
@@ -101,15 +106,18 @@ static bool is_secret(const char *path, const char *home)
 		if (fits(secret_home[i], rest))
 			return true;
 	/* another user's home */
-	if (!rest && (path_is_beneath(path, "/root") || (path_is_beneath(path, "/home") && path[strlen("/home")])) &&
+	if (!rest &&
+	    (path_is_beneath(path, "/root") ||
+	     (path_is_beneath(path, "/home") && path[strlen("/home")])) &&
 	    !(home && path_is_beneath(home, path)))
 		return true;
-	while ((at = strchr(at, '/'))) {	/* each component: a directory can be called like that, too */
+	/* each component: a directory can be called like that, too */
+	while ((at = strchr(at, '/'))) {
 		char name[256];
 		size_t n = strcspn(++at, "/");
 
 		if (n >= sizeof(name))
-			return true;	/* no file system has that */
+			return true; /* no file system has that */
 		memcpy(name, at, n);
 		name[n] = '\0';
 		if (is_secret_name(name))
@@ -122,7 +130,7 @@ static bool is_broad(const char *path, const char *home)
 {
 	const char *rest = within(path, home);
 
-	if (!path[1] || !strchr(path + 1, '/'))	/* a directory of the root */
+	if (!path[1] || !strchr(path + 1, '/')) /* a directory of the root */
 		return true;
 	if (home && path_is_beneath(home, path))
 		return true;
@@ -156,7 +164,8 @@ enum learn_verdict learn_judge(const char *path, const char *home)
 	return is_settings(path, home) ? LEARN_SETTINGS : LEARN_GIVE;
 }
 
-/* The package that a path is part of: up to node_modules or site-packages, or the directory with pyvenv.cfg. NULL: none. */
+/* The package that a path is part of: up to node_modules or site-packages, or the directory with
+ * pyvenv.cfg. NULL: none. */
 static char *find_package(const char *path)
 {
 	static const char *const names[] = { "/node_modules", "/site-packages", "/dist-packages" };
@@ -184,7 +193,9 @@ static char *find_package(const char *path)
 /* Directories of a home that hold nothing but secrets: a copy of a home has them, too. */
 static bool is_secret_entry(const char *name)
 {
-	static const char names[][16] = { ".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".mozilla", ".password-store", ".thunderbird" };
+	static const char names[][16] = { ".ssh",        ".aws",    ".gnupg",   ".azure",
+					  ".kube",       ".docker", ".mozilla", ".password-store",
+					  ".thunderbird" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(names[i], name) == 0)
@@ -192,7 +203,8 @@ static bool is_secret_entry(const char *name)
 	return false;
 }
 
-/* Whether nothing in the directory looks like a secret. What cannot be looked through counts as one. */
+/* Whether nothing in the directory looks like a secret. What cannot be looked through counts as
+ * one. */
 static bool is_harmless(int dir_fd, unsigned depth, unsigned *entries)
 {
 	DIR *dir = dir_fd < 0 ? NULL : fdopendir(dir_fd);
@@ -207,11 +219,15 @@ static bool is_harmless(int dir_fd, unsigned depth, unsigned *entries)
 	while (fine && (errno = 0, d = readdir(dir))) {
 		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 			continue;
-		fine = ++*entries <= LOOK_ENTRIES && !is_secret_name(d->d_name) && !is_secret_entry(d->d_name);
+		fine = ++*entries <= LOOK_ENTRIES && !is_secret_name(d->d_name) &&
+		       !is_secret_entry(d->d_name);
 		if (fine && d->d_type == DT_DIR)
-			fine = depth && is_harmless(openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), depth - 1, entries);
+			fine = depth &&
+			       is_harmless(openat(dirfd(dir), d->d_name,
+						  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+					   depth - 1, entries);
 		else if (fine && d->d_type != DT_REG && d->d_type != DT_LNK)
-			fine = false;	/* a socket, a device, or a file system that does not say */
+			fine = false; /* a socket, a device, or a file system that does not say */
 	}
 	closedir(dir);
 	return fine;
@@ -223,7 +239,8 @@ static bool holds_secret(const char *dir, const char *home)
 	for (size_t i = 0; home && i < ARRAY_LEN(secret_home); i++) {
 		auto_free char *path = path_join(home, secret_home[i]);
 
-		if (!path || (path_is_beneath(path, dir) && (strpbrk(path, "*") || access(path, F_OK) == 0)))
+		if (!path ||
+		    (path_is_beneath(path, dir) && (strpbrk(path, "*") || access(path, F_OK) == 0)))
 			return true;
 	}
 	return false;
@@ -257,7 +274,8 @@ bool learn_holds_secrets(const char *path, const char *home)
 			continue;
 		if (is_secret(p, home) || (home && path_is_beneath(home, p)))
 			return true;
-		if (stat(p, &st) == 0 && S_ISDIR(st.st_mode) && (holds_secret(p, home) || holds_home(p)))
+		if (stat(p, &st) == 0 && S_ISDIR(st.st_mode) &&
+		    (holds_secret(p, home) || holds_home(p)))
 			return true;
 	}
 	return false;
@@ -269,13 +287,15 @@ bool learn_may_advise(const char *path, const char *home, bool own)
 	unsigned entries = LOOK_ENTRIES - ADVICE_ENTRIES;
 	struct stat st;
 
-	if (!real || learn_holds_secrets(path, home) || learn_holds_secrets(real, home) || is_broad(path, home) || is_broad(real, home))
+	if (!real || learn_holds_secrets(path, home) || learn_holds_secrets(real, home) ||
+	    is_broad(path, home) || is_broad(real, home))
 		return false;
 	if (stat(real, &st) < 0 || (!own && !within(real, home) && !(st.st_mode & S_IROTH)))
 		return false;
 	if (S_ISREG(st.st_mode))
 		return true;
-	return S_ISDIR(st.st_mode) && is_harmless(open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC), LOOK_DEPTH, &entries);
+	return S_ISDIR(st.st_mode) &&
+	       is_harmless(open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC), LOOK_DEPTH, &entries);
 }
 
 static bool may_be_given(const char *path, bool package, const char *home, const char *workspace)
@@ -287,12 +307,15 @@ static bool may_be_given(const char *path, bool package, const char *home, const
 		return false;
 	if (S_ISREG(st.st_mode))
 		return true;
-	if (path_is_beneath(workspace, path) || is_broad(path, home) || holds_secret(path, home) || holds_home(path))
+	if (path_is_beneath(workspace, path) || is_broad(path, home) || holds_secret(path, home) ||
+	    holds_home(path))
 		return false;
-	return package || is_harmless(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), LOOK_DEPTH, &entries);
+	return package ||
+	       is_harmless(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), LOOK_DEPTH, &entries);
 }
 
-enum learn_verdict learn_generalise(const char *path, const char *home, const char *workspace, char **ret_path)
+enum learn_verdict learn_generalise(const char *path, const char *home, const char *workspace,
+				    char **ret_path)
 {
 	auto_free char *real = realpath(path, NULL), *package = NULL;
 	enum learn_verdict verdict = learn_judge(path, home);
@@ -302,7 +325,7 @@ enum learn_verdict learn_generalise(const char *path, const char *home, const ch
 		return LEARN_SECRET;
 	if (!real || stat(real, &st) < 0)
 		return LEARN_GONE;
-	if (!within(real, home) && !(st.st_mode & S_IROTH))	/* its owner shows it to nobody */
+	if (!within(real, home) && !(st.st_mode & S_IROTH)) /* its owner shows it to nobody */
 		return LEARN_SECRET;
 	package = find_package(path);
 	if (package && !is_secret(package, home) && may_be_given(package, true, home, workspace)) {

@@ -1,10 +1,16 @@
 /*
- * What the sandbox lacks. In: observations (observe.h) of calls that name a file. Out: an event for each path that does not exist inside while the host has something of that name,
- * or, beneath the private home, the user's own home has. Runs in the supervisor while the caller waits.
+ * What the sandbox lacks. In: observations (observe.h) of calls that name a file. Out: an event for
+ * each path that does not exist inside while the host has something of that name, or, beneath the
+ * private home, the user's own home has. Runs in the supervisor while the caller waits.
  *
- * The sandbox chooses the names, and every one of them that it does not have is looked up on the host, as walk_names.c does it: no automount is started and nothing of the kernel's own (/proc, /sys, /dev) is looked at. Links are followed by the sandbox's own view alone: what is looked up and told
- * is a name that the sandbox could have spelled itself, never where a link of the host leads. The answer goes into the journal after the call went on, and the inside is looked at first, so that the time it takes says little; a sandbox that measures it, or that can read the hints, may still learn that a name exists.
- * Each path counts once; beyond PATHS_MAX they are only counted.
+ * The sandbox chooses the names, and every one of them that it does not have is looked up on the
+ * host, as walk_names.c does it: no automount is started and nothing of the kernel's own (/proc,
+ * /sys, /dev) is looked at. Links are followed by the sandbox's own view alone: what is looked up
+ * and told is a name that the sandbox could have spelled itself, never where a link of the host
+ * leads. The answer goes into the journal after the call went on, and the inside is looked at
+ * first, so that the time it takes says little; a sandbox that measures it, or that can read the
+ * hints, may still learn that a name exists. Each path counts once; beyond PATHS_MAX they are only
+ * counted.
  */
 #include "observe/missing.h"
 
@@ -21,13 +27,13 @@
 #include "event/event.h"
 
 #define PATHS_MAX 40000
-#define SLOTS (1u << 17)	/* of hashes; never more than a third is used */
+#define SLOTS (1u << 17) /* of hashes; never more than a third is used */
 
 struct missing {
-	uint64_t *seen;		/* hashes of paths that were looked at; 0: free */
+	uint64_t *seen; /* hashes of paths that were looked at; 0: free */
 	size_t count;
 	uint64_t dropped;
-	char *home;		/* the user's, NULL: unknown; owned */
+	char *home; /* the user's, NULL: unknown; owned */
 	bool found;
 	char path[PATH_MAX], host[PATH_MAX];
 	pid_t pid;
@@ -60,8 +66,12 @@ void missing_destroy(struct missing *m)
 
 bool missing_is_noise(const char *path)
 {
-	static const char *const noise[] = { "/etc/locale.alias", "/etc/locale.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/nscd.conf", "/etc/default/nss", "/etc/ld.so.preload",
-					     "/run/nscd", "/var/run/nscd", "/var/db/nscd", "/var/cache/nscd", "/usr/lib/locale", "/usr/share/locale" };
+	static const char *const noise[] = {
+		"/etc/locale.alias", "/etc/locale.conf", "/etc/host.conf",     "/etc/gai.conf",
+		"/etc/nscd.conf",    "/etc/default/nss", "/etc/ld.so.preload", "/run/nscd",
+		"/var/run/nscd",     "/var/db/nscd",     "/var/cache/nscd",    "/usr/lib/locale",
+		"/usr/share/locale"
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(noise); i++)
 		if (path_is_beneath(path, noise[i]))
@@ -100,13 +110,15 @@ static bool is_new(struct missing *m, const char *path)
 /* Whether the path exists for that process: links are followed as it would, within its root. */
 static bool exists_inside(int root_fd, const char *path)
 {
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	auto_fd fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 
 	return fd >= 0 || errno != ENOENT;
 }
 
-/* m->path: the name that is missing inside, which is another one than was asked for where links that exist inside lead to it. */
+/* m->path: the name that is missing inside, which is another one than was asked for where links
+ * that exist inside lead to it. */
 static bool is_absent_inside(struct missing *m, pid_t pid, const char *path)
 {
 	char root[32];
@@ -114,7 +126,8 @@ static bool is_absent_inside(struct missing *m, pid_t pid, const char *path)
 
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0 || exists_inside(root_fd, path) || walk_names(root_fd, path, true, m->path) != WALK_ABSENT)
+	if (root_fd < 0 || exists_inside(root_fd, path) ||
+	    walk_names(root_fd, path, true, m->path) != WALK_ABSENT)
 		return false;
 	return strcmp(m->path, path) == 0 || is_new(m, m->path);
 }
@@ -142,7 +155,7 @@ void missing_look(struct missing *m, const struct observation *o)
 	m->found = false;
 	if (o->act != ACT_LOOK && o->act != ACT_OPEN && o->act != ACT_EXEC)
 		return;
-	if (!o->path[1] || o->creates)	/* "/", and what is to be made */
+	if (!o->path[1] || o->creates) /* "/", and what is to be made */
 		return;
 	if (is_kernels(o->path) || !is_new(m, o->path))
 		return;
@@ -153,7 +166,8 @@ void missing_look(struct missing *m, const struct observation *o)
 	m->pid = o->pid;
 }
 
-/* The line of the policy; a name that no document can hold has none, and neither has what may hold secrets (learn_path.h). */
+/* The line of the policy; a name that no document can hold has none, and neither has what may hold
+ * secrets (learn_path.h). */
 static void put_remedy(const struct missing *m, struct buf *out)
 {
 	bool fine;
@@ -196,7 +210,8 @@ void missing_report(struct missing *m, struct result *r)
 
 void missing_finish(struct missing *m, struct result *r)
 {
-	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_LOG, "more paths, too many to look at");
+	struct ward_event v =
+		event_make(EVENT_FILE_MISSING, ACTION_LOG, "more paths, too many to look at");
 
 	if (!m || !m->dropped)
 		return;

@@ -3,10 +3,10 @@
  *
  * In: the listener that came with the sandbox's filter. Out: an answer for every call that waits
  * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
- * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there is
- * nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here only to
- * be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only on the Landlock rung some calls are
- * made on behalf of the sandbox (behalf.c).
+ * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there
+ * is nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here
+ * only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only on the
+ * Landlock rung some calls are made on behalf of the sandbox (behalf.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
  * is spent, callers wait in the kernel and the supervisor sleeps. What a caller is called (its
@@ -54,30 +54,31 @@ struct call {
 #define NOTIF_SYNC_WAKE_UP 1UL
 
 #define WINDOW_MS 100
-#define WINDOW_BUDGET 5000 /* of costs: 1,000 denials, 10,000 calls on behalf or 50,000 that are only seen a second */
+/* of costs: 1,000 denials, 10,000 calls on behalf or 50,000 that are only seen a second */
+#define WINDOW_BUDGET 5000
 #define COST_DENIAL 50
 #define COST_BEHALF 5
 #define COST_EXEC 5
 #define COST_SEEN 1
 #define RECORDED_EACH 100
-#define REPORT_MS 1000	/* between two events that only count */
+#define REPORT_MS 1000 /* between two events that only count */
 #define EXE_SHOWN_MAX 200
 
 struct notify {
 	int fd;
 	const struct plan *plan;
-	struct behalf *behalf; /* NULL: not on the Landlock rung */
+	struct behalf *behalf;    /* NULL: not on the Landlock rung */
 	struct exec_watch *execs; /* NULL: nobody wants to know */
 	struct missing *missing;  /* likewise */
 	struct unreached unreached;
-	struct observation *seen; /* the last call that was shown; NULL: none is */
+	struct observation *seen;      /* the last call that was shown; NULL: none is */
 	struct seccomp_notif *request; /* as long as the kernel's */
 	struct seccomp_notif_resp *answer;
 	size_t request_len, answer_len;
 	uint64_t window_start_ms;
 	unsigned window_spent;
 	uint64_t reported_ms;
-	uint64_t unreported;	/* denials that no event tells yet */
+	uint64_t unreported;                     /* denials that no event tells yet */
 	uint16_t recorded[ARRAY_LEN(calls) + 1]; /* the last one: numbers without a row */
 };
 
@@ -105,9 +106,12 @@ static int begin_observing(struct notify *n, unsigned wanted, struct ward_err *e
 	n->execs = wanted & OBSERVE_EXEC ? exec_watch_create(n->plan) : NULL;
 	n->seen = wanted & ~(unsigned)OBSERVE_EXEC ? calloc(1, sizeof(*n->seen)) : NULL;
 	n->missing = wanted & OBSERVE_LOOKS ? missing_create() : NULL;
-	if ((wanted & OBSERVE_EXEC && !n->execs) || (wanted & ~(unsigned)OBSERVE_EXEC && !n->seen) || (wanted & OBSERVE_LOOKS && !n->missing))
+	if ((wanted & OBSERVE_EXEC && !n->execs) ||
+	    (wanted & ~(unsigned)OBSERVE_EXEC && !n->seen) ||
+	    (wanted & OBSERVE_LOOKS && !n->missing))
 		return ward_fail(e, ENOMEM, "out of memory");
-	(void)ioctl(n->fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);	/* since 6.6: the answer comes sooner */
+	/* since 6.6: the answer comes sooner */
+	(void)ioctl(n->fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);
 	return 0;
 }
 
@@ -166,7 +170,8 @@ static const char *text(uint16_t offset)
 	return texts + offset;
 }
 
-/* The caller's pid as the sandbox knows it: one level beneath ours, however many it has made beneath its own. */
+/* The caller's pid as the sandbox knows it: one level beneath ours, however many it has made
+ * beneath its own. */
 static int inner_pid(int proc_fd, pid_t pid)
 {
 	static const char key[] = "\nNSpid:";
@@ -249,8 +254,10 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 	}
 }
 
-/* The same as an event; the first ones one by one, then how many more there were each time the window closes (see notify_handle). */
-static void report(int nr, pid_t pid, const char *name, const char *why, const char *remedy, struct result *r)
+/* The same as an event; the first ones one by one, then how many more there were each time the
+ * window closes (see notify_handle). */
+static void report(int nr, pid_t pid, const char *name, const char *why, const char *remedy,
+		   struct result *r)
 {
 	struct ward_event v = event_make(EVENT_SYSCALL, ACTION_DENY, name);
 	char path[32], exe[EXE_SHOWN_MAX + 1];
@@ -316,7 +323,8 @@ static void answer(struct notify *n, int error)
 	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
 }
 
-/* A call that was asked to be shown: it goes on whatever was seen. The filter sends this here only where its set allows it. */
+/* A call that was asked to be shown: it goes on whatever was seen. The filter sends this here only
+ * where its set allows it. */
 static void pass_shown(struct notify *n, bool starts, struct result *r)
 {
 	bool seen = n->seen && observe_look(n->fd, n->request, n->seen);
@@ -346,7 +354,8 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		unreached_report(&n->unreached, n->seen, r);
 }
 
-/* Whether the filter has sent the call only to be seen. One with set-id bits in its mode was not shown: it is denied. */
+/* Whether the filter has sent the call only to be seen. One with set-id bits in its mode was not
+ * shown: it is denied. */
 static bool is_shown(const struct notify *n, const struct seccomp_notif *q)
 {
 	if (q->data.arch != AUDIT_ARCH_X86_64)
@@ -356,11 +365,12 @@ static bool is_shown(const struct notify *n, const struct seccomp_notif *q)
 	return n->seen && observe_knows(q->data.nr) && !observe_denied(q);
 }
 
-/* libseccomp asks which flags the kernel knows with a filter that is not there (QEMU does at every start): whatever the answer is,
- * nothing was wanted, and nothing is denied. */
+/* libseccomp asks which flags the kernel knows with a filter that is not there (QEMU does at every
+ * start): whatever the answer is, nothing was wanted, and nothing is denied. */
 static bool is_question(const struct seccomp_notif *q)
 {
-	return q->data.nr == SYS_seccomp && q->data.args[0] == SECCOMP_SET_MODE_FILTER && q->data.args[2] == 0;
+	return q->data.nr == SYS_seccomp && q->data.args[0] == SECCOMP_SET_MODE_FILTER &&
+	       q->data.args[2] == 0;
 }
 
 static void handle_one(struct notify *n, struct result *r)

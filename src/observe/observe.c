@@ -1,11 +1,15 @@
 /*
- * Reading the calls of tables/watched.def while they wait at the seccomp listener. In: a notification, whose caller is hostile: each pointer may be wrong, each text endless, the caller gone.
- * Out: one struct observation with absolute paths as the sandbox has them. Runs in the supervisor with the user's rights; never on the start path, and only where somebody asked.
+ * Reading the calls of tables/watched.def while they wait at the seccomp listener. In: a
+ * notification, whose caller is hostile: each pointer may be wrong, each text endless, the caller
+ * gone. Out: one struct observation with absolute paths as the sandbox has them. Runs in the
+ * supervisor with the user's rights; never on the start path, and only where somebody asked.
  *
- * Why the listener and not fanotify: without CAP_SYS_ADMIN fanotify reports no process and marks single inodes only, so an ordinary user would learn neither who opened a file nor
- * that one was missed. The same listener serves root and user.
+ * Why the listener and not fanotify: without CAP_SYS_ADMIN fanotify reports no process and marks
+ * single inodes only, so an ordinary user would learn neither who opened a file nor that one was
+ * missed. The same listener serves root and user.
  *
- * A relative path is put behind what /proc says the directory is called. That is a name at this moment: a directory that is moved meanwhile has another one afterwards.
+ * A relative path is put behind what /proc says the directory is called. That is a name at this
+ * moment: a directory that is moved meanwhile has another one afterwards.
  */
 #include "observe/observe.h"
 
@@ -24,14 +28,15 @@
 
 #define NO (-1)
 #define SET_ID 06000
-#define TMPFILE_BIT 020000000	/* O_TMPFILE without O_DIRECTORY */
+#define TMPFILE_BIT 020000000 /* O_TMPFILE without O_DIRECTORY */
 
 static const struct watched {
 	int nr;
 	enum observe_act act;
 	int8_t dir, path, flags, mode, from_dir, from;
 } watched[] = {
-#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from) { SYS_##call, ACT_##act, dir, path, flags, mode, from_dir, from },
+#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
+	{ SYS_##call, ACT_##act, dir, path, flags, mode, from_dir, from },
 #include "watched.def"
 #undef WATCH
 };
@@ -43,9 +48,11 @@ unsigned observe_wanted(const struct plan *p)
 
 	if (level <= AUDIT_EXEC)
 		wanted |= OBSERVE_EXEC;
-	if (level == AUDIT_FULL)	/* what is read matters only where something can come from the network */
+	/* what is read matters only where something can come from the network */
+	if (level == AUDIT_FULL)
 		wanted |= OBSERVE_WRITES | (p->net.on ? OBSERVE_READS | OBSERVE_NET : 0);
-	return p->rung == RUNG_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;	/* full is refused there */
+	/* full is refused there */
+	return p->rung == RUNG_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;
 }
 
 static const struct watched *find(int nr)
@@ -65,17 +72,20 @@ bool observe_denied(const struct seccomp_notif *q)
 {
 	const struct watched *w = find(q->data.nr);
 
-	if (!w || w->mode == NO || (w->flags != NO && !(q->data.args[w->flags] & (O_CREAT | TMPFILE_BIT))))
+	if (!w || w->mode == NO ||
+	    (w->flags != NO && !(q->data.args[w->flags] & (O_CREAT | TMPFILE_BIT))))
 		return false;
 	return q->data.args[w->mode] & SET_ID;
 }
 
-/* Reads what can be read of n bytes; a supervisor that is locked up (box_confine.c) has only the file. */
+/* Reads what can be read of n bytes; a supervisor that is locked up (box_confine.c) has only the
+ * file. */
 static size_t read_memory(pid_t pid, uint64_t at, void *out, size_t n)
 {
 	size_t first = 4096 - at % 4096;
 	struct iovec local = { out, n };
-	struct iovec remote[2] = { { (void *)(uintptr_t)at, n < first ? n : first }, { (void *)(uintptr_t)(at + first), n < first ? 0 : n - first } };
+	struct iovec remote[2] = { { (void *)(uintptr_t)at, n < first ? n : first },
+				   { (void *)(uintptr_t)(at + first), n < first ? 0 : n - first } };
 	ssize_t got = at ? process_vm_readv(pid, &local, 1, remote, 2, 0) : 0;
 	char path[32];
 	auto_fd mem_fd = -1;
@@ -85,7 +95,8 @@ static size_t read_memory(pid_t pid, uint64_t at, void *out, size_t n)
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	mem_fd = open(path, O_RDONLY | O_CLOEXEC);
 	got = mem_fd < 0 ? -1 : pread(mem_fd, out, remote[0].iov_len, (off_t)at);
-	if (got > 0 && (size_t)got == remote[0].iov_len && remote[1].iov_len && !memchr(out, 0, (size_t)got)) {
+	if (got > 0 && (size_t)got == remote[0].iov_len && remote[1].iov_len &&
+	    !memchr(out, 0, (size_t)got)) {
 		ssize_t more = pread(mem_fd, (char *)out + got, remote[1].iov_len, (off_t)at + got);
 
 		got += more > 0 ? more : 0;
@@ -142,12 +153,16 @@ static void resolve(pid_t pid, const struct seccomp_notif *q, int dir, int path,
 static void read_address(pid_t pid, const struct seccomp_notif *q, struct observation *o)
 {
 	sa_family_t family = 0;
-	size_t n = q->data.args[2] < sizeof(o->address) ? (size_t)q->data.args[2] : sizeof(o->address);
+	size_t n =
+		q->data.args[2] < sizeof(o->address) ? (size_t)q->data.args[2] : sizeof(o->address);
 
 	n = read_memory(pid, q->data.args[1], o->address, n);
 	if (n >= sizeof(family))
 		memcpy(&family, o->address, sizeof(family));
-	o->address_len = (family == AF_INET && n >= sizeof(struct sockaddr_in)) || (family == AF_INET6 && n >= sizeof(struct sockaddr_in6)) ? n : 0;
+	o->address_len = (family == AF_INET && n >= sizeof(struct sockaddr_in)) ||
+					 (family == AF_INET6 && n >= sizeof(struct sockaddr_in6))
+				 ? n
+				 : 0;
 }
 
 bool observe_look(int listener_fd, const struct seccomp_notif *q, struct observation *ret)
@@ -171,7 +186,8 @@ bool observe_look(int listener_fd, const struct seccomp_notif *q, struct observa
 	if (w->act == ACT_CONNECT)
 		read_address(pid, q, ret);
 	/* its number may be somebody else's by now: then all of this was */
-	return (ret->path[0] || ret->address_len) && ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) == 0;
+	return (ret->path[0] || ret->address_len) &&
+	       ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) == 0;
 }
 
 void observe_host_path(const char *inside, const char *home, char *ret)

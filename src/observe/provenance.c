@@ -1,10 +1,16 @@
 /*
- * What is known about the processes of a sandbox and the files that they change. In: observed calls (observe.h) in their order, names and their addresses inside from the gateway. Out: for each path the processes that
- * opened it for writing, made, renamed or removed it, and for each process the hosts whose answers may have reached it. Runs in the supervisor at audit.level: full; tables are bounded, what is beyond is counted.
+ * What is known about the processes of a sandbox and the files that they change. In: observed calls
+ * (observe.h) in their order, names and their addresses inside from the gateway. Out: for each path
+ * the processes that opened it for writing, made, renamed or removed it, and for each process the
+ * hosts whose answers may have reached it. Runs in the supervisor at audit.level: full; tables are
+ * bounded, what is beyond is counted.
  *
- * What may have been read goes along: from a parent to the processes that it forks; through a pipe from a program's standard output to whoever has it as standard input, and to its parent (which
- * collects it); from a file to who opens or executes it after somebody who had read from the network opened it for writing. Whose parent is gone has read whatever anybody had. Not followed: Unix sockets, shared
- * memory, descriptors that are handed over, pipes at other numbers than 0 and 1, signals and times.
+ * What may have been read goes along: from a parent to the processes that it forks; through a pipe
+ * from a program's standard output to whoever has it as standard input, and to its parent (which
+ * collects it); from a file to who opens or executes it after somebody who had read from the
+ * network opened it for writing. Whose parent is gone has read whatever anybody had. Not followed:
+ * Unix sockets, shared memory, descriptors that are handed over, pipes at other numbers than 0 and
+ * 1, signals and times.
  */
 #include "observe/provenance_internal.h"
 
@@ -20,9 +26,9 @@
 #include "base/text.h"
 #include "event/event.h"
 
-#define CHECK_MS 1000	/* a number that was not seen for so long may be another process's */
+#define CHECK_MS 1000 /* a number that was not seen for so long may be another process's */
 #define WORDS_KEPT 1024
-#define PARENTS_MAX 64	/* that are looked up at once; who has more may have read anything */
+#define PARENTS_MAX 64 /* that are looked up at once; who has more may have read anything */
 
 struct provenance *provenance_create(const struct plan *p, int upper_fd)
 {
@@ -32,14 +38,16 @@ struct provenance *provenance_create(const struct plan *p, int upper_fd)
 		return NULL;
 	v->plan = p;
 	v->upper_fd = upper_fd;
-	v->processes = calloc(PROCESSES_MAX + 1, sizeof(*v->processes));	/* what is not used is not touched */
+	/* what is not used is not touched */
+	v->processes = calloc(PROCESSES_MAX + 1, sizeof(*v->processes));
 	v->process_slots = calloc(PROCESS_SLOTS, sizeof(*v->process_slots));
 	v->pipes = calloc(PIPES_MAX, sizeof(*v->pipes));
 	v->pipe_slots = calloc(SLOTS, sizeof(*v->pipe_slots));
 	v->queue = calloc(PROCESSES_MAX, sizeof(*v->queue));
 	v->files = calloc(FILES_MAX, sizeof(*v->files));
 	v->slots = calloc(SLOTS, sizeof(*v->slots));
-	if (v->processes && v->process_slots && v->pipes && v->pipe_slots && v->queue && v->files && v->slots)
+	if (v->processes && v->process_slots && v->pipes && v->pipe_slots && v->queue && v->files &&
+	    v->slots)
 		return v;
 	provenance_destroy(v);
 	return NULL;
@@ -72,7 +80,7 @@ void provenance_destroy(struct provenance *v)
 
 struct status {
 	pid_t tgid, parent;
-	int inner;	/* 0: it is not inside */
+	int inner; /* 0: it is not inside */
 };
 
 /* 0: it has none there. */
@@ -95,7 +103,8 @@ static bool read_status(pid_t tid, struct status *ret)
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	*ret = (struct status){ .tgid = (pid_t)number_after(text, "\nTgid:", 0), .parent = (pid_t)number_after(text, "\nPPid:", 0),
+	*ret = (struct status){ .tgid = (pid_t)number_after(text, "\nTgid:", 0),
+				.parent = (pid_t)number_after(text, "\nPPid:", 0),
 				.inner = (int)number_after(text, "\nNStgid:", 1) };
 	return ret->tgid > 0;
 }
@@ -103,7 +112,8 @@ static bool read_status(pid_t tid, struct status *ret)
 /* The last process that had this number. */
 static uint32_t find_process(const struct provenance *v, pid_t pid)
 {
-	for (uint32_t i = v->process_slots[(uint32_t)pid % PROCESS_SLOTS]; i; i = v->processes[i - 1].next_slot)
+	for (uint32_t i = v->process_slots[(uint32_t)pid % PROCESS_SLOTS]; i;
+	     i = v->processes[i - 1].next_slot)
 		if (v->processes[i - 1].pid == pid)
 			return i - 1;
 	return NOBODY;
@@ -128,7 +138,8 @@ static bool read_descriptor(pid_t tid, int fd, char out[PATH_MAX])
 	return true;
 }
 
-/* Hosts that a process may have read from go on to whoever reads what it writes. Sets only grow, so in all its life a pipe's readers are walked at most once for each host. */
+/* Hosts that a process may have read from go on to whoever reads what it writes. Sets only grow, so
+ * in all its life a pipe's readers are walked at most once for each host. */
 static void add_hosts(struct provenance *v, uint32_t at, uint64_t hosts)
 {
 	uint32_t waiting = 0;
@@ -207,11 +218,12 @@ static void set_pipes(struct provenance *v, uint32_t at, uint32_t in_pipe, uint3
 		pipe->first_reader = at + 1;
 	}
 	p->out_pipe = out_pipe;
-	p->hosts = 0;		/* so that all of it goes into the new pipe */
+	p->hosts = 0; /* so that all of it goes into the new pipe */
 	add_hosts(v, at, hosts);
 }
 
-/* Whether there is room for so many bytes more of what the sandbox chooses; what is refused is counted. */
+/* Whether there is room for so many bytes more of what the sandbox chooses; what is refused is
+ * counted. */
 static bool take_room(struct provenance *v, size_t bytes)
 {
 	if (bytes > TEXT_MAX - v->text_bytes) {
@@ -222,7 +234,8 @@ static bool take_room(struct provenance *v, size_t bytes)
 	return true;
 }
 
-static void set_program(struct provenance *v, struct process *p, const char *exe, const char *words, size_t len)
+static void set_program(struct provenance *v, struct process *p, const char *exe, const char *words,
+			size_t len)
 {
 	if (len > WORDS_KEPT) {
 		len = WORDS_KEPT;
@@ -272,9 +285,13 @@ static void read_program(struct provenance *v, uint32_t at)
 
 static uint32_t add_row(struct provenance *v, const struct status *s)
 {
-	uint32_t at = v->process_count++, *slot = &v->process_slots[(uint32_t)s->tgid % PROCESS_SLOTS];
+	uint32_t at = v->process_count++,
+		 *slot = &v->process_slots[(uint32_t)s->tgid % PROCESS_SLOTS];
 
-	v->processes[at] = (struct process){ .pid = s->tgid, .inner = s->inner, .parent = find_process(v, s->parent), .next_slot = *slot };
+	v->processes[at] = (struct process){ .pid = s->tgid,
+					     .inner = s->inner,
+					     .parent = find_process(v, s->parent),
+					     .next_slot = *slot };
 	*slot = at + 1;
 	return at;
 }
@@ -294,7 +311,8 @@ static uint32_t add_process(struct provenance *v, const struct status *s, unsign
 	p = &v->processes[at];
 	if (read_status(s->parent, &parent))
 		p->parent_inner = parent.inner;
-	if (p->parent == NOBODY && p->parent_inner > 1 && depth)	/* one that only forks and waits is seen first through its children */
+	/* one that only forks and waits is seen first through its children */
+	if (p->parent == NOBODY && p->parent_inner > 1 && depth)
 		p->parent = add_process(v, &parent, depth - 1);
 	if (p->parent == ANYBODY)
 		p->parent = NOBODY;
@@ -309,7 +327,8 @@ static uint32_t add_process(struct provenance *v, const struct status *s, unsign
 	} else {
 		read_program(v, at);
 		if (at)
-			add_hosts(v, at, all_hosts(v));	/* its parent is gone, and may have been anybody */
+			/* its parent is gone, and may have been anybody */
+			add_hosts(v, at, all_hosts(v));
 	}
 	return at;
 }
@@ -323,7 +342,7 @@ static uint32_t process_of(struct provenance *v, pid_t tid)
 
 	if (k->tid == tid && now - k->checked_ms < CHECK_MS)
 		return k->process;
-	if (!read_status(tid, &s) || s.inner <= 1)	/* gone, or ward-init */
+	if (!read_status(tid, &s) || s.inner <= 1) /* gone, or ward-init */
 		return NOBODY;
 	at = find_process(v, s.tgid);
 	if (at == NOBODY || v->processes[at].inner != s.inner)
@@ -367,7 +386,8 @@ static struct file *find_file(struct provenance *v, const char *path, bool make)
 	for (; v->slots[at]; at = (at + 1) % SLOTS)
 		if (strcmp(v->files[v->slots[at] - 1].path, path) == 0)
 			return &v->files[v->slots[at] - 1];
-	if (!make || path_is_beneath(path, "/dev") || path_is_beneath(path, "/proc"))	/* what goes to /dev/null never comes back */
+	/* what goes to /dev/null never comes back */
+	if (!make || path_is_beneath(path, "/dev") || path_is_beneath(path, "/proc"))
 		return NULL;
 	if (v->file_count == FILES_MAX) {
 		v->lost++;
@@ -382,10 +402,13 @@ static struct file *find_file(struct provenance *v, const char *path, bool make)
 	return f;
 }
 
-static void add_writer(struct provenance *v, const char *path, uint32_t process, enum observe_act change)
+static void add_writer(struct provenance *v, const char *path, uint32_t process,
+		       enum observe_act change)
 {
 	struct file *f = *path ? find_file(v, path, true) : NULL;
-	struct writer w = { .process = process, .change = (uint8_t)change, .seen_us = event_now_us() };
+	struct writer w = { .process = process,
+			    .change = (uint8_t)change,
+			    .seen_us = event_now_us() };
 
 	if (!f)
 		return;
@@ -399,23 +422,26 @@ static void add_writer(struct provenance *v, const char *path, uint32_t process,
 			f->writers[i].seen_us = w.seen_us;
 			return;
 		}
-	if (f->writer_count == WRITERS_MAX) {	/* the first stays, and the last ones do */
+	if (f->writer_count == WRITERS_MAX) { /* the first stays, and the last ones do */
 		memmove(&f->writers[1], &f->writers[2], sizeof(f->writers[0]) * (WRITERS_MAX - 2));
 		f->writer_count--;
 	}
 	f->writers[f->writer_count++] = w;
 }
 
-/* Whether the call cannot change anything: no file has that name. Where somebody moved it, or a directory above, it may have it again by the time that the kernel looks. */
+/* Whether the call cannot change anything: no file has that name. Where somebody moved it, or a
+ * directory above, it may have it again by the time that the kernel looks. */
 static bool is_idle(struct provenance *v, const char *path)
 {
 	const struct file *f = find_file(v, path, false);
 	char above[PATH_MAX];
 
-	if ((f && f->writer_count) || !provenance_within(v, path) || !provenance_is_missing(v, path))
+	if ((f && f->writer_count) || !provenance_within(v, path) ||
+	    !provenance_is_missing(v, path))
 		return false;
 	snprintf(above, sizeof(above), "%s", path);
-	for (char *slash = strrchr(above, '/'); slash && slash != above; slash = strrchr(above, '/')) {
+	for (char *slash = strrchr(above, '/'); slash && slash != above;
+	     slash = strrchr(above, '/')) {
 		*slash = '\0';
 		f = find_file(v, above, false);
 		if (f && f->moved)
@@ -432,8 +458,10 @@ static void read_file(struct provenance *v, const char *path, uint32_t at)
 		add_hosts(v, at, v->processes[f->writers[i].process].hosts);
 }
 
-/* A program begins. What its descriptors 0 to 2 are was often opened by the shell that started it. */
-static void begin_program(struct provenance *v, uint32_t at, const struct observation *o, const char *words, size_t len)
+/* A program begins. What its descriptors 0 to 2 are was often opened by the shell that started
+ * it. */
+static void begin_program(struct provenance *v, uint32_t at, const struct observation *o,
+			  const char *words, size_t len)
 {
 	struct process *p = &v->processes[at];
 	char link[PATH_MAX];
@@ -442,7 +470,7 @@ static void begin_program(struct provenance *v, uint32_t at, const struct observ
 		return;
 	set_program(v, p, o->path, words, len);
 	set_pipes(v, at, read_pipe(v, o->pid, 0), read_pipe(v, o->pid, 1));
-	p->stale = true;	/* what it really has become is read when it does something */
+	p->stale = true; /* what it really has become is read when it does something */
 	if (!p->in_pipe && read_descriptor(o->pid, 0, link))
 		read_file(v, link, at);
 	for (int fd = 1; fd <= 2; fd++)
@@ -464,7 +492,8 @@ static void rename_file(struct provenance *v, const struct observation *o, uint3
 		memcpy(writers, old->writers, sizeof(writers));
 	for (uint8_t i = 0; i < count; i++)
 		if (writers[i].process != process)
-			add_writer(v, o->path, writers[i].process, (enum observe_act)writers[i].change);
+			add_writer(v, o->path, writers[i].process,
+				   (enum observe_act)writers[i].change);
 	add_writer(v, o->path, process, o->act);
 	if (o->act == ACT_RENAME)
 		add_writer(v, o->from, process, ACT_DELETE);
@@ -509,7 +538,8 @@ void provenance_name(struct provenance *v, const char *host, const uint8_t *addr
 	}
 	v->names[v->name_count++] = s;
 	for (size_t i = 0; i < ARRAY_LEN(v->waiting); i++)
-		if (v->waiting[i].process < v->process_count && memcmp(v->waiting[i].address, s.address, sizeof(s.address)) == 0)
+		if (v->waiting[i].process < v->process_count &&
+		    memcmp(v->waiting[i].address, s.address, sizeof(s.address)) == 0)
 			add_hosts(v, v->waiting[i].process, bit);
 }
 
@@ -534,16 +564,18 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 	sa_family_t family;
 
 	memcpy(&family, o->address, sizeof(family));
-	memcpy(family == AF_INET ? (void *)&in : (void *)&in6, o->address, family == AF_INET ? sizeof(in) : sizeof(in6));
+	memcpy(family == AF_INET ? (void *)&in : (void *)&in6, o->address,
+	       family == AF_INET ? sizeof(in) : sizeof(in6));
 	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
 		family = AF_INET;
 		memcpy(&in.sin_addr, in6.sin6_addr.s6_addr + 12, 4);
 		in.sin_port = in6.sin6_port;
 	}
-	memcpy(address, family == AF_INET ? (void *)&in.sin_addr : (void *)&in6.sin6_addr, family == AF_INET ? 4 : 16);
+	memcpy(address, family == AF_INET ? (void *)&in.sin_addr : (void *)&in6.sin6_addr,
+	       family == AF_INET ? 4 : 16);
 	if (family == AF_INET ? address[0] == 127 : IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr)) {
 		if (ntohs(family == AF_INET ? in.sin_port : in6.sin6_port) == 53)
-			return;		/* the resolver tells nothing but addresses */
+			return; /* the resolver tells nothing but addresses */
 		v->processes[process].proxy = true;
 		add_hosts(v, process, v->proxied);
 		return;
@@ -553,22 +585,26 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 			add_hosts(v, process, UINT64_C(1) << v->names[i].host);
 			return;
 		}
-	if (family == AF_INET && address[0] == 198 && (address[1] & 0xfe) == 18) {	/* it stands for a name that we are about to hear of */
+	/* it stands for a name that we are about to hear of */
+	if (family == AF_INET && address[0] == 198 && (address[1] & 0xfe) == 18) {
 		struct waiting *w = &v->waiting[v->waiting_at++ % ARRAY_LEN(v->waiting)];
 
 		w->process = process;
 		memcpy(w->address, address, sizeof(address));
-	} else if (inet_ntop(family, family == AF_INET ? (void *)&in.sin_addr : (void *)&in6.sin6_addr, text, sizeof(text))) {
+	} else if (inet_ntop(family,
+			     family == AF_INET ? (void *)&in.sin_addr : (void *)&in6.sin6_addr,
+			     text, sizeof(text))) {
 		add_hosts(v, process, host_bit(v, text));
 	}
 }
 
-void provenance_saw(struct provenance *v, const struct observation *o, const char *words, size_t words_len)
+void provenance_saw(struct provenance *v, const struct observation *o, const char *words,
+		    size_t words_len)
 {
 	uint32_t at = process_of(v, o->pid);
 
 	if (at == NOBODY) {
-		return;		/* gone by now, or ward-init: it changes nothing of the host's */
+		return; /* gone by now, or ward-init: it changes nothing of the host's */
 	}
 	if (at == ANYBODY)
 		add_hosts(v, at, all_hosts(v));
@@ -580,7 +616,8 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 		break;
 	case ACT_OPEN:
 		if (o->writes)
-			add_writer(v, o->path, at, ACT_WRITE);	/* whether it was there before, nobody knows */
+			/* whether it was there before, nobody knows */
+			add_writer(v, o->path, at, ACT_WRITE);
 		read_file(v, o->path, at);
 		break;
 	case ACT_RENAME:
@@ -604,13 +641,15 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	}
 }
 
-/* Where nobody was seen to have the pipe as input by now, and it is not the output that the parent has itself, the parent collects it. */
+/* Where nobody was seen to have the pipe as input by now, and it is not the output that the parent
+ * has itself, the parent collects it. */
 static bool spread_one(struct provenance *v, const struct process *from)
 {
-	bool crowded = from->out_pipe == PIPES_MAX;	/* which may be any pipe */
+	bool crowded = from->out_pipe == PIPES_MAX; /* which may be any pipe */
 	uint64_t had;
 
-	if (!from->out_pipe || from->parent == NOBODY || (!crowded && v->pipes[from->out_pipe - 1].first_reader))
+	if (!from->out_pipe || from->parent == NOBODY ||
+	    (!crowded && v->pipes[from->out_pipe - 1].first_reader))
 		return false;
 	if (!crowded && v->processes[from->parent].out_pipe == from->out_pipe)
 		return false;
@@ -623,7 +662,8 @@ void provenance_spread(struct provenance *v)
 {
 	bool more = v->host_count > 0;
 
-	for (unsigned turn = 0; more && turn < 8; turn++) {	/* children most often stand behind their parents */
+	/* children most often stand behind their parents */
+	for (unsigned turn = 0; more && turn < 8; turn++) {
 		more = false;
 		for (uint32_t i = v->process_count; i-- > 0;)
 			more |= spread_one(v, &v->processes[i]);

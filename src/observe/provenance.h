@@ -1,6 +1,7 @@
 /*
- * Who changed a file, and what it had read from the network before (audit.level: full). Observed, not proven; what is said about the network is what may have been read: it is rather too much than too little,
- * within the limits that SECURITY.md names.
+ * Who changed a file, and what it had read from the network before (audit.level: full). Observed,
+ * not proven; what is said about the network is what may have been read: it is rather too much than
+ * too little, within the limits that SECURITY.md names.
  */
 #ifndef WARD_OBSERVE_PROVENANCE_H
 #define WARD_OBSERVE_PROVENANCE_H
@@ -10,20 +11,25 @@
 
 struct provenance;
 
-/* upper_fd: where a run under review keeps changes of the workspace, borrowed; -1: it has none. NULL: out of memory. */
+/* upper_fd: where a run under review keeps changes of the workspace, borrowed; -1: it has none.
+ * NULL: out of memory. */
 must_check struct provenance *provenance_create(const struct plan *p, int upper_fd);
 void provenance_destroy(struct provenance *v);
 
-/* A call was seen (observe.h); words: the arguments of a program that is being started, each ended by a NUL. */
-void provenance_saw(struct provenance *v, const struct observation *o, const char *words, size_t words_len);
+/* A call was seen (observe.h); words: the arguments of a program that is being started, each ended
+ * by a NUL. */
+void provenance_saw(struct provenance *v, const struct observation *o, const char *words,
+		    size_t words_len);
 /* A process begins a program, and nothing more could be seen. */
 void provenance_began(struct provenance *v, pid_t pid);
 /* A name has an address inside (4 or 16 bytes), which stands for nothing else. */
 void provenance_name(struct provenance *v, const char *host, const uint8_t *address, size_t n);
-/* A connection to that host was opened through a proxy: whoever has spoken to one may have asked for it. */
+/* A connection to that host was opened through a proxy: whoever has spoken to one may have asked
+ * for it. */
 void provenance_proxied(struct provenance *v, const char *host);
 
-/* Reports which files have changed since, and by whom, as file.change; now and then, and at the end. */
+/* Reports which files have changed since, and by whom, as file.change; now and then, and at the
+ * end. */
 void provenance_tell(struct provenance *v, struct result *r, bool end);
 
 #endif

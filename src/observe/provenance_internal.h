@@ -7,53 +7,54 @@
 
 #define PROCESSES_MAX 32768
 #define FILES_MAX 65536
-#define HOSTS_MAX 63		/* the last bit of a set stands for all others */
+#define HOSTS_MAX 63 /* the last bit of a set stands for all others */
 #define OTHER_HOSTS (UINT64_C(1) << HOSTS_MAX)
-#define WRITERS_MAX 4		/* of one file; the first and the last ones */
-#define SLOTS (1u << 17)	/* of a table by hash; never more than half of them are used */
+#define WRITERS_MAX 4    /* of one file; the first and the last ones */
+#define SLOTS (1u << 17) /* of a table by hash; never more than half of them are used */
 #define PROCESS_SLOTS 65536
-#define PIPES_MAX 65536		/* those beyond are taken for one */
-#define TEXT_MAX (32u << 20)	/* bytes of names and words, which the sandbox chooses */
+#define PIPES_MAX 65536      /* those beyond are taken for one */
+#define TEXT_MAX (32u << 20) /* bytes of names and words, which the sandbox chooses */
 #define NOBODY UINT32_MAX
-#define ANYBODY PROCESSES_MAX	/* the row of all processes that there was no room for */
+#define ANYBODY PROCESSES_MAX /* the row of all processes that there was no room for */
 
 /* A process as long as it runs one program or more. Never removed: files point at them. */
 struct process {
-	pid_t pid;		/* outside */
+	pid_t pid; /* outside */
 	int inner, parent_inner;
-	uint32_t parent;	/* NOBODY: unknown, or ward-init */
-	uint64_t hosts;		/* that it may have read from, as bits */
-	uint32_t in_pipe, out_pipe;	/* what 0 and 1 were when it began a program: index + 1; 0: none */
-	uint32_t next_reader, previous_reader;	/* of in_pipe: index + 1 */
-	uint32_t next_slot;	/* the one before whose number has the same slot: index + 1 */
-	char *exe, *words;	/* owned; of its last program, its parent's where it began none */
+	uint32_t parent; /* NOBODY: unknown, or ward-init */
+	uint64_t hosts;  /* that it may have read from, as bits */
+	/* what 0 and 1 were when it began a program: index + 1; 0: none */
+	uint32_t in_pipe, out_pipe;
+	uint32_t next_reader, previous_reader; /* of in_pipe: index + 1 */
+	uint32_t next_slot; /* the one before whose number has the same slot: index + 1 */
+	char *exe, *words;  /* owned; of its last program, its parent's where it began none */
 	size_t words_len;
-	bool stale;		/* it has begun another program since that was read */
-	bool proxy;		/* it has spoken to one, or to somebody else on loopback */
+	bool stale; /* it has begun another program since that was read */
+	bool proxy; /* it has spoken to one, or to somebody else on loopback */
 	bool queued;
 };
 
 struct pipe {
 	uint64_t inode;
-	uint64_t hosts;		/* that whoever wrote to it may have read from */
-	uint32_t first_reader;	/* index + 1 of a process; 0: nobody was seen to have it as input */
+	uint64_t hosts;        /* that whoever wrote to it may have read from */
+	uint32_t first_reader; /* index + 1 of a process; 0: nobody was seen to have it as input */
 };
 
 struct writer {
 	uint32_t process;
-	uint8_t change;		/* enum observe_act */
+	uint8_t change; /* enum observe_act */
 	uint64_t seen_us;
 	bool told;
 	uint64_t told_hosts;
 };
 
 struct file {
-	char *path;		/* owned */
+	char *path; /* owned */
 	struct writer writers[WRITERS_MAX];
 	uint8_t writer_count;
-	bool moved;		/* somebody asked to rename or to remove it */
-	bool within;		/* a tree of the host's that may be written: it is told about */
-	bool pending;		/* something is to be told yet, or to be looked at again */
+	bool moved;   /* somebody asked to rename or to remove it */
+	bool within;  /* a tree of the host's that may be written: it is told about */
+	bool pending; /* something is to be told yet, or to be looked at again */
 };
 
 struct known_thread {
@@ -67,35 +68,36 @@ struct provenance {
 	int upper_fd;
 	struct process *processes;
 	uint32_t process_count;
-	uint32_t *process_slots;	/* of processes by number: index + 1 of the last one */
+	uint32_t *process_slots; /* of processes by number: index + 1 of the last one */
 	struct pipe *pipes;
 	uint32_t pipe_count;
 	uint32_t *pipe_slots;
-	uint32_t *queue;	/* processes whose hosts have yet to go on */
+	uint32_t *queue; /* processes whose hosts have yet to go on */
 	struct file *files;
 	uint32_t file_count;
-	uint32_t *slots;	/* of files by path: index + 1 */
+	uint32_t *slots; /* of files by path: index + 1 */
 	struct known_thread threads[1024];
-	char *hosts[HOSTS_MAX];	/* owned */
+	char *hosts[HOSTS_MAX]; /* owned */
 	unsigned host_count;
 	struct synthetic {
 		uint8_t address[16];
-		uint8_t host;	/* its bit */
-	} *names;		/* owned */
+		uint8_t host; /* its bit */
+	} * names;            /* owned */
 	size_t name_count, name_cap;
-	struct waiting {	/* a connection to an address whose name is not known yet */
+	struct waiting { /* a connection to an address whose name is not known yet */
 		uint8_t address[16];
 		uint32_t process;
 	} waiting[64];
 	unsigned waiting_at;
-	uint64_t proxied;	/* hosts that were reached through a proxy */
+	uint64_t proxied; /* hosts that were reached through a proxy */
 	uint64_t told_ms;
-	uint64_t lost;		/* files, processes and names that there was no room for */
-	size_t text_bytes;	/* of paths, programs and their words */
-	uint32_t tell_at;	/* the file to go on with */
+	uint64_t lost;     /* files, processes and names that there was no room for */
+	size_t text_bytes; /* of paths, programs and their words */
+	uint32_t tell_at;  /* the file to go on with */
 };
 
-/* Whether the path is one that the host can look up: beneath a tree of its own that may be written. */
+/* Whether the path is one that the host can look up: beneath a tree of its own that may be
+ * written. */
 bool provenance_within(const struct provenance *v, const char *path);
 /* Whether nothing has that name now; false where nobody can tell. */
 bool provenance_is_missing(const struct provenance *v, const char *path);

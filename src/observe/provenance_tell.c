@@ -1,6 +1,9 @@
 /*
- * Which files have really changed, and telling it. In: what provenance.c has learned. Out: file.change, one for each file and process: path, what was done, pid, program and words as observed, when, and the hosts that
- * it may have read from. A call that was seen may have failed: a file is told about when its change time is not older than the look, or when it is gone. Runs in the supervisor, once a second and at the end.
+ * Which files have really changed, and telling it. In: what provenance.c has learned. Out:
+ * file.change, one for each file and process: path, what was done, pid, program and words as
+ * observed, when, and the hosts that it may have read from. A call that was seen may have failed: a
+ * file is told about when its change time is not older than the look, or when it is gone. Runs in
+ * the supervisor, once a second and at the end.
  */
 #include "observe/provenance_internal.h"
 
@@ -15,8 +18,8 @@
 #include "event/event.h"
 
 #define TELL_MS 1000
-#define TELL_FILES 1024	/* looked at in one go */
-#define SLACK_US 50000		/* the clock of files is coarser than ours */
+#define TELL_FILES 1024 /* looked at in one go */
+#define SLACK_US 50000  /* the clock of files is coarser than ours */
 #define ALL_OTHERS "(and others)"
 
 /* What became of the file: 1 it is there and was changed, 0 it is as it was, -1 it is gone. */
@@ -28,14 +31,21 @@ static int look(const struct provenance *v, const struct file *f, uint64_t seen_
 	int r;
 
 	if (under_review)
-		r = f->path[strlen(workspace)] ? fstatat(v->upper_fd, f->path + strlen(workspace) + 1, &st, AT_SYMLINK_NOFOLLOW) : -1;
+		r = f->path[strlen(workspace)]
+			    ? fstatat(v->upper_fd, f->path + strlen(workspace) + 1, &st,
+				      AT_SYMLINK_NOFOLLOW)
+			    : -1;
 	else
 		r = fstatat(AT_FDCWD, f->path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
 	if (r < 0)
-		return under_review && fstatat(AT_FDCWD, f->path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -1;
+		return under_review && fstatat(AT_FDCWD, f->path, &st, AT_SYMLINK_NOFOLLOW) == 0
+			       ? 0
+			       : -1;
 	if (under_review && S_ISCHR(st.st_mode) && st.st_rdev == 0)
-		return -1;	/* a whiteout */
-	return (uint64_t)st.st_ctim.tv_sec * 1000000 + (uint64_t)st.st_ctim.tv_nsec / 1000 + SLACK_US >= seen_us;
+		return -1; /* a whiteout */
+	return (uint64_t)st.st_ctim.tv_sec * 1000000 + (uint64_t)st.st_ctim.tv_nsec / 1000 +
+		       SLACK_US >=
+	       seen_us;
 }
 
 bool provenance_is_missing(const struct provenance *v, const char *path)
@@ -44,12 +54,14 @@ bool provenance_is_missing(const struct provenance *v, const char *path)
 	struct stat st;
 
 	if (v->upper_fd >= 0 && path_is_beneath(path, workspace) && path[strlen(workspace)]) {
-		if (fstatat(v->upper_fd, path + strlen(workspace) + 1, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return S_ISCHR(st.st_mode) && st.st_rdev == 0;	/* a whiteout */
+		if (fstatat(v->upper_fd, path + strlen(workspace) + 1, &st, AT_SYMLINK_NOFOLLOW) ==
+		    0)
+			return S_ISCHR(st.st_mode) && st.st_rdev == 0; /* a whiteout */
 		if (errno == ENOTDIR)
 			return true;
 	}
-	return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 && (errno == ENOENT || errno == ENOTDIR);
+	return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 &&
+	       (errno == ENOENT || errno == ENOTDIR);
 }
 
 static const char *change_name(const struct writer *w, bool gone)
@@ -84,7 +96,8 @@ static void put_hosts(const struct provenance *v, uint64_t hosts, struct buf *ou
 		buf_add(out, ALL_OTHERS, sizeof(ALL_OTHERS));
 }
 
-static void tell(const struct provenance *v, const struct file *f, const struct writer *w, bool gone, struct result *r)
+static void tell(const struct provenance *v, const struct file *f, const struct writer *w,
+		 bool gone, struct result *r)
 {
 	const struct process *p = &v->processes[w->process];
 	struct ward_event e = event_make(EVENT_FILE_CHANGE, ACTION_LOG, f->path);
@@ -115,11 +128,11 @@ static void tell_file(struct provenance *v, struct file *f, bool end, struct res
 
 	f->pending = false;
 	if (state < 0 && !deleted) {
-		f->pending = true;	/* a name for a moment, or one that is yet to come */
+		f->pending = true; /* a name for a moment, or one that is yet to come */
 		return;
 	}
 	if (state == 0 || (state > 0 && deleted)) {
-		f->pending = true;	/* it failed, or has not happened yet */
+		f->pending = true; /* it failed, or has not happened yet */
 		return;
 	}
 	for (uint8_t i = 0; i < f->writer_count; i++) {
@@ -133,7 +146,7 @@ static void tell_file(struct provenance *v, struct file *f, bool end, struct res
 		w->told = true;
 		w->told_hosts = v->processes[w->process].hosts;
 	}
-	f->pending = !end;	/* what it has read by the end may be more */
+	f->pending = !end; /* what it has read by the end may be more */
 }
 
 /* Tells about the files from the one where it stopped; false: there are more. */

@@ -9,9 +9,11 @@
  *   - everything behind a pointer is copied once from the caller's memory and used only from the
  *     copy;
  *   - /proc/PID is opened once, and that it is the process that waits is checked after that
- *     (NOTIF_ID_VALID): a pid that was reused in between is noticed, a later one is another directory;
+ *     (NOTIF_ID_VALID): a pid that was reused in between is noticed, a later one is another
+ *     directory;
  *   - a path is resolved by the supervisor, beneath the directory of a writable tree (openat2, no
- *     magic links); a relative one starts at the caller's directory, which must lie in such a tree as
+ *     magic links); a relative one starts at the caller's directory, which must lie in such a tree
+ *     as
  *     well. A descriptor must be of a file in one;
  *   - the file must belong to the sandbox's user, whoever the supervisor is; set-id bits are never
  *     set (the filter has refused them already); of attributes only those in "user.";
@@ -50,8 +52,8 @@ struct served {
 	enum operation operation;
 	unsigned dir, path; /* indices of arguments: directory descriptor, path; path NONE: dir is
 			       the file itself */
-	unsigned value; /* mode, times, or attribute name (value, size, flags follow) */
-	unsigned flags; /* AT_*; NONE */
+	unsigned value;     /* mode, times, or attribute name (value, size, flags follow) */
+	unsigned flags;     /* AT_*; NONE */
 	bool nofollow;
 	enum time_format times;
 };

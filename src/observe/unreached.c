@@ -1,6 +1,8 @@
 /*
- * A sandbox without a network refuses connections in the kernel, where nobody sees it. In: observations of connect (observe.h), where somebody asked for them. Out: an event for each address outside the
- * sandbox that was asked for, once. The address was seen in the caller's memory: observed, not proven, and nothing is decided by it. Runs in the supervisor.
+ * A sandbox without a network refuses connections in the kernel, where nobody sees it. In:
+ * observations of connect (observe.h), where somebody asked for them. Out: an event for each
+ * address outside the sandbox that was asked for, once. The address was seen in the caller's
+ * memory: observed, not proven, and nothing is decided by it. Runs in the supervisor.
  */
 #include "observe/unreached.h"
 
@@ -29,10 +31,11 @@ static bool read_target(const struct observation *o, struct ip *ret_ip, uint16_t
 		*ret_port = ntohs(six.sin6_port);
 	}
 	if (*ret_port == RESOLVER)
-		return true;	/* the resolver's own guess where none is named */
+		return true; /* the resolver's own guess where none is named */
 	if (ret_ip->family == 4)
 		return ret_ip->bytes[0] != 127 && ret_ip->bytes[0] != 0;
-	return memcmp(ret_ip->bytes, &in6addr_loopback, 16) != 0 && memcmp(ret_ip->bytes, &in6addr_any, 16) != 0;
+	return memcmp(ret_ip->bytes, &in6addr_loopback, 16) != 0 &&
+	       memcmp(ret_ip->bytes, &in6addr_any, 16) != 0;
 }
 
 static bool is_new(struct unreached *u, const struct observation *o)
@@ -58,11 +61,13 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 	uint16_t port;
 	ssize_t n;
 
-	if (o->act != ACT_CONNECT || !o->address_len || !r->events || !read_target(o, &ip, &port) || !port || !is_new(u, o))
+	if (o->act != ACT_CONNECT || !o->address_len || !r->events || !read_target(o, &ip, &port) ||
+	    !port || !is_new(u, o))
 		return;
 	ip_text(&ip, host);
 	buf_printf(&object, ip.family == 6 ? "[%s]:%u" : "%s:%u", host, port);
-	/* a name that is asked for is no address that would help, and one that hands out credentials is not offered */
+	/* a name that is asked for is no address that would help, and one that hands out
+	 * credentials is not offered */
 	if (port != RESOLVER && remedy_may_name(&(struct host){ .kind = HOST_ADDRESS, .ip = ip }))
 		buf_printf(&remedy, "network.egress_allowlist: [\"%s\"]", buf_text(&object));
 	snprintf(link, sizeof(link), "/proc/%d/exe", o->pid);
@@ -72,7 +77,9 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 	event_number(&v, FIELD_PORT, port);
 	event_text(&v, FIELD_RULE, "network.mode");
 	event_text(&v, FIELD_REASON, "no_network");
-	event_text(&v, FIELD_WHY, port == RESOLVER ? "the policy gives no network, so no name has an address" : "the policy gives no network");
+	event_text(&v, FIELD_WHY,
+		   port == RESOLVER ? "the policy gives no network, so no name has an address"
+				    : "the policy gives no network");
 	event_text(&v, FIELD_REMEDY, remedy.len ? buf_text(&remedy) : NULL);
 	event_bytes(&v, FIELD_EXE, n > 0 ? exe : NULL, n > 0 ? (size_t)n : 0);
 	event_flag(&v, FIELD_OBSERVED);

@@ -1,8 +1,13 @@
 /*
- * Walking a name that a sandbox has chosen. In: a root and an absolute path. Out: whether it exists, and its name without links. Runs in the supervisor with the user's rights, over the sandbox's root (there the sandbox may change everything meanwhile) and over the host's.
+ * Walking a name that a sandbox has chosen. In: a root and an absolute path. Out: whether it
+ * exists, and its name without links. Runs in the supervisor with the user's rights, over the
+ * sandbox's root (there the sandbox may change everything meanwhile) and over the host's.
  *
- * Each step opens one name as a place only (O_PATH | O_NOFOLLOW): links are read as text and begun again from the root, so none leads out of it and a magic link of /proc is nothing but its text. The kernel's own file systems are not entered, by whatever name or bind they are reached, nor are
- * automounts: an O_PATH open does not start one, and a place that is still autofs is refused. Steps are counted; a file system that answers slowly (FUSE, NFS) is waited for.
+ * Each step opens one name as a place only (O_PATH | O_NOFOLLOW): links are read as text and begun
+ * again from the root, so none leads out of it and a magic link of /proc is nothing but its text.
+ * The kernel's own file systems are not entered, by whatever name or bind they are reached, nor are
+ * automounts: an O_PATH open does not start one, and a place that is still autofs is refused. Steps
+ * are counted; a file system that answers slowly (FUSE, NFS) is waited for.
  */
 #include "observe/walk_names.h"
 
@@ -18,20 +23,25 @@
 #include "base/own.h"
 #include "base/path.h"
 
-#define STEPS_MAX 2048		/* names that are opened */
-#define LINKS_MAX 40		/* as the kernel */
+#define STEPS_MAX 2048 /* names that are opened */
+#define LINKS_MAX 40   /* as the kernel */
 
 struct walk {
-	char done[PATH_MAX];	/* names that were walked, each with its slash in front; no links among them */
-	char left[PATH_MAX];	/* what is to be walked */
-	dev_t device;		/* of the place that was reached */
+	/* names that were walked, each with its slash in front; no links among them */
+	char done[PATH_MAX];
+	char left[PATH_MAX]; /* what is to be walked */
+	dev_t device;        /* of the place that was reached */
 	unsigned steps, links;
 };
 
 static bool is_kernels(int fd)
 {
-	static const unsigned refused[] = { AUTOFS_SUPER_MAGIC, PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC, DEVPTS_SUPER_MAGIC,
-					    NSFS_MAGIC, PSTOREFS_MAGIC, EFIVARFS_MAGIC, BINFMTFS_MAGIC, SELINUX_MAGIC };
+	static const unsigned refused[] = {
+		AUTOFS_SUPER_MAGIC, PROC_SUPER_MAGIC,   SYSFS_MAGIC,        DEBUGFS_MAGIC,
+		TRACEFS_MAGIC,      SECURITYFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+		BPF_FS_MAGIC,       DEVPTS_SUPER_MAGIC, NSFS_MAGIC,         PSTOREFS_MAGIC,
+		EFIVARFS_MAGIC,     BINFMTFS_MAGIC,     SELINUX_MAGIC
+	};
 	struct statfs fs;
 
 	if (fstatfs(fd, &fs) < 0)
@@ -46,7 +56,8 @@ static bool is_kernels(int fd)
 static bool begin_again(struct walk *w, const char *first)
 {
 	char all[PATH_MAX];
-	int n = snprintf(all, sizeof(all), "%s/%s/%s", first[0] == '/' ? "" : w->done, first, w->left);
+	int n = snprintf(all, sizeof(all), "%s/%s/%s", first[0] == '/' ? "" : w->done, first,
+			 w->left);
 
 	if (n < 0 || (size_t)n >= sizeof(all))
 		return false;

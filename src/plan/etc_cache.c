@@ -1,10 +1,13 @@
 /*
- * Finding the kept /etc. In: the state directory, the host's /etc. Out: a directory that holds what every sandbox sees of /etc, if nothing
- * that it was made of has changed since: each file and directory has the same number, size, times and mode as it had then. Runs in the
- * supervisor with the user's rights, on the start path; changes nothing. etc_make.c makes it, the child mounts it, read-only.
+ * Finding the kept /etc. In: the state directory, the host's /etc. Out: a directory that holds what
+ * every sandbox sees of /etc, if nothing that it was made of has changed since: each file and
+ * directory has the same number, size, times and mode as it had then. Runs in the supervisor with
+ * the user's rights, on the start path; changes nothing. etc_make.c makes it, the child mounts it,
+ * read-only.
  *
- * Whoever uses it holds a lock on its list, which is removed before the rest and only by somebody who has the whole lock: with the lock on
- * a list that still has a name the directory stays as it is. No sandbox can write to the state directory (store_record.c refuses that).
+ * Whoever uses it holds a lock on its list, which is removed before the rest and only by somebody
+ * who has the whole lock: with the lock on a list that still has a name the directory stays as it
+ * is. No sandbox can write to the state directory (store_record.c refuses that).
  */
 #include "plan/etc_cache.h"
 
@@ -44,7 +47,8 @@ static bool leads_down(const char *path)
 	for (;;) {
 		size_t n = strcspn(path, "/");
 
-		if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+		if (n == 0 || (n == 1 && path[0] == '.') ||
+		    (n == 2 && path[0] == '.' && path[1] == '.'))
 			return false;
 		if (!path[n])
 			return true;
@@ -52,13 +56,15 @@ static bool leads_down(const char *path)
 	}
 }
 
-static bool are_paths_fit(const char *list, const struct etc_check *checks, size_t check_count, const struct etc_entry *entries, size_t entry_count)
+static bool are_paths_fit(const char *list, const struct etc_check *checks, size_t check_count,
+			  const struct etc_entry *entries, size_t entry_count)
 {
 	for (size_t i = 0; i < check_count; i++)
 		if (strcmp(list + checks[i].path, ".") != 0 && !leads_down(list + checks[i].path))
 			return false;
 	for (size_t i = 0; i < entry_count; i++)
-		if (strncmp(list + entries[i].target, "/etc/", 5) != 0 || !leads_down(list + entries[i].target + 5))
+		if (strncmp(list + entries[i].target, "/etc/", 5) != 0 ||
+		    !leads_down(list + entries[i].target + 5))
 			return false;
 	return true;
 }
@@ -70,12 +76,15 @@ bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_hea
 	const struct etc_entry *entries;
 	uint64_t size;
 
-	if (n <= sizeof(*head) || ((const char *)bytes)[n - 1] != '\0' || strncmp(head->magic, ETC_KEPT_MAGIC, sizeof(head->magic)) != 0 ||
+	if (n <= sizeof(*head) || ((const char *)bytes)[n - 1] != '\0' ||
+	    strncmp(head->magic, ETC_KEPT_MAGIC, sizeof(head->magic)) != 0 ||
 	    strncmp(head->table, ROOT_TABLE, sizeof(head->table)) != 0)
 		return false;
-	if (!head->id[0] || head->id[sizeof(head->id) - 1] || strchr(head->id, '/') || head->id[0] == '.' || head->boot[sizeof(head->boot) - 1])
+	if (!head->id[0] || head->id[sizeof(head->id) - 1] || strchr(head->id, '/') ||
+	    head->id[0] == '.' || head->boot[sizeof(head->boot) - 1])
 		return false;
-	size = sizeof(*head) + (uint64_t)head->check_count * sizeof(*checks) + (uint64_t)head->entry_count * sizeof(*entries);
+	size = sizeof(*head) + (uint64_t)head->check_count * sizeof(*checks) +
+	       (uint64_t)head->entry_count * sizeof(*entries);
 	if (size > n)
 		return false;
 	entries = (const void *)(checks + head->check_count);
@@ -83,7 +92,8 @@ bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_hea
 		if (checks[i].path < size || checks[i].path >= n)
 			return false;
 	for (size_t i = 0; i < head->entry_count; i++)
-		if (entries[i].target < size || entries[i].target >= n || entries[i].link >= n || (entries[i].link && entries[i].link < size))
+		if (entries[i].target < size || entries[i].target >= n || entries[i].link >= n ||
+		    (entries[i].link && entries[i].link < size))
 			return false;
 	*ret_head = head;
 	return are_paths_fit(bytes, checks, head->check_count, entries, head->entry_count);
@@ -124,7 +134,8 @@ static int open_newest(const char *state)
 		return -1;
 	stpcpy(stpcpy(path, state), "/" ETC_KEPT_DIR "/" ETC_KEPT_NOW);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+	    st.st_mode & (S_IWGRP | S_IWOTH))
 		return -1;
 	return take_fd(&fd);
 }
@@ -136,8 +147,8 @@ static char *read_list(int dir_fd, int *ret_lock, size_t *ret_n)
 	auto_free char *list = NULL;
 	struct stat st;
 
-	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-	    st.st_size > ETC_KEPT_LIST_MAX)
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 ||
+	    !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size > ETC_KEPT_LIST_MAX)
 		return NULL;
 	list = malloc((size_t)st.st_size + 1);
 	if (!list || read(fd, list, (size_t)st.st_size) != st.st_size)
@@ -149,7 +160,8 @@ static char *read_list(int dir_fd, int *ret_lock, size_t *ret_n)
 
 int etc_kept_open_tree(const struct etc_kept *k)
 {
-	return (int)syscall(SYS_open_tree, k->dir_fd, ETC_KEPT_ROOT, AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return (int)syscall(SYS_open_tree, k->dir_fd, ETC_KEPT_ROOT,
+			    AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
 /* Where a sandbox finds it. */
@@ -179,8 +191,8 @@ bool etc_kept_find(bool as_root, struct etc_kept *ret_kept)
 		return false;
 	k.dir_fd = open_newest(state);
 	k.list = k.dir_fd < 0 ? NULL : read_list(k.dir_fd, &k.lock_fd, &n);
-	if (!k.list || !etc_list_check(k.list, n, &head) || !is_this_boot(head->boot) || !is_unchanged(k.list, head) ||
-	    !take_place(state, head->id, as_root, &k)) {
+	if (!k.list || !etc_list_check(k.list, n, &head) || !is_this_boot(head->boot) ||
+	    !is_unchanged(k.list, head) || !take_place(state, head->id, as_root, &k)) {
 		ret_kept->refused = k.refused;
 		etc_kept_release(&k);
 		return false;

@@ -1,6 +1,6 @@
 /*
- * The sandboxes' /etc, made once and shown to all of them: a directory in ward's state that is mounted read-only, in place of a file or a
- * mount for each of its entries.
+ * The sandboxes' /etc, made once and shown to all of them: a directory in ward's state that is
+ * mounted read-only, in place of a file or a mount for each of its entries.
  */
 #ifndef WARD_PLAN_ETC_CACHE_H
 #define WARD_PLAN_ETC_CACHE_H
@@ -12,20 +12,24 @@
 
 #include "model/plan.h"
 
-#define ETC_KEPT_DIR "kept-etc"		/* in the state directory */
-#define ETC_KEPT_NOW "now"		/* a link to the newest one */
-#define ETC_KEPT_LIST "list"		/* in each: what it was made of; whoever uses it holds a shared lock */
-#define ETC_KEPT_ROOT "root"		/* in each: the directory itself */
-#define ETC_KEPT_GIT "/.ward/gitconfig"	/* where /etc/gitconfig leads, which differs from run to run */
+#define ETC_KEPT_DIR "kept-etc" /* in the state directory */
+#define ETC_KEPT_NOW "now"      /* a link to the newest one */
+#define ETC_KEPT_LIST "list" /* in each: what it was made of; whoever uses it holds a shared lock */
+#define ETC_KEPT_ROOT "root" /* in each: the directory itself */
+#define ETC_KEPT_GIT                                                                               \
+	"/.ward/gitconfig" /* where /etc/gitconfig leads, which differs from run to run */
 #define ETC_KEPT_ID_BYTES 24
 #define ETC_KEPT_LIST_MAX 65536
 #define ETC_KEPT_MAGIC "ward-etc 2"
 
-/* The list: a head, the checks, the entries, then texts; an offset is counted from the beginning. */
+/* The list: a head, the checks, the entries, then texts; an offset is counted from the
+ * beginning. */
 struct etc_head {
 	char magic[16];
-	char table[72];			/* the digest of tables/root.def and of what makes one of it */
-	char boot[40];			/* nothing is synced: what a crash of the machine left is not believed */
+	/* the digest of tables/root.def and of what makes one of it */
+	char table[72];
+	/* nothing is synced: what a crash of the machine left is not believed */
+	char boot[40];
 	char id[ETC_KEPT_ID_BYTES];
 	uint32_t check_count, entry_count;
 };
@@ -38,28 +42,31 @@ struct etc_check {
 
 /* What of the host's is in it. */
 struct etc_entry {
-	uint32_t target;		/* absolute */
-	uint32_t link;			/* where it leads; 0: no link */
+	uint32_t target; /* absolute */
+	uint32_t link;   /* where it leads; 0: no link */
 	uint32_t is_file;
-	uint32_t mounted;		/* the host's own directory is mounted there */
+	uint32_t mounted; /* the host's own directory is mounted there */
 };
 
-/* Whether the bytes are a list of this build, every offset in it leading to text, every path to something in /etc; then *ret_head is it. A
- * pure function. */
+/* Whether the bytes are a list of this build, every offset in it leading to text, every path to
+ * something in /etc; then *ret_head is it. A pure function. */
 bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_head);
 /* What of a file's state is kept. */
 void etc_check_fill(struct etc_check *c, const struct stat *st);
 
-/* Finds a directory that is as the host's files are now, and holds it. as_root: the sandbox's process has no right to its path. */
+/* Finds a directory that is as the host's files are now, and holds it. as_root: the sandbox's
+ * process has no right to its path. */
 bool etc_kept_find(bool as_root, struct etc_kept *ret_kept);
 /* Another tree_fd, for another sandbox: each can be mounted once. -1: errno says why. */
 int etc_kept_open_tree(const struct etc_kept *k);
 /* Fine for an empty one. */
 void etc_kept_release(struct etc_kept *k);
 
-/* Makes one of these rows, those of /etc among them. They were read at that time; *stamp is how /etc was before. Whatever is in the way: there
- * is none. Who asks first in a state directory is only noted, because many ask just once. */
-void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp, time_t read);
+/* Makes one of these rows, those of /etc among them. They were read at that time; *stamp is how
+ * /etc was before. Whatever is in the way: there is none. Who asks first in a state directory is
+ * only noted, because many ask just once. */
+void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
+		   time_t read);
 /* Removes what somebody who was killed has half made. */
 void etc_kept_tidy(void);
 

@@ -1,12 +1,15 @@
 /*
- * Making the kept /etc (etc_kept.c finds it). In: the rows of a plan's system. Out: STATE/kept-etc/ID with what they name of /etc: files of
- * ward's own, links as the host has them, copies of the host's files, and of its directories if little would have to be looked at each
- * time; for other directories a place to mount them at. Runs in the supervisor with the user's rights, when the sandbox has started; a
- * failure of any kind leaves nothing but the way without it.
+ * Making the kept /etc (etc_kept.c finds it). In: the rows of a plan's system. Out:
+ * STATE/kept-etc/ID with what they name of /etc: files of ward's own, links as the host has them,
+ * copies of the host's files, and of its directories if little would have to be looked at each
+ * time; for other directories a place to mount them at. Runs in the supervisor with the user's
+ * rights, when the sandbox has started; a failure of any kind leaves nothing but the way without
+ * it.
  *
- * One process makes at a time, under a name that nobody uses, and the last thing that it does is to turn the link. What a killed one
- * left, and directories that are neither the newest nor in use, go when the next is made. What has changed in the last two seconds
- * could change again without a new time: it is not kept yet.
+ * One process makes at a time, under a name that nobody uses, and the last thing that it does is to
+ * turn the link. What a killed one left, and directories that are neither the newest nor in use, go
+ * when the next is made. What has changed in the last two seconds could change again without a new
+ * time: it is not kept yet.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,22 +32,23 @@
 #include "state/store.h"
 #include "root-table.h"
 
-#define MAKING "make-"			/* in front of the id of one that is not complete */
+#define MAKING "make-" /* in front of the id of one that is not complete */
 #define LOCK "lock"
-#define KEPT_MAX 4			/* in use, and the newest */
+#define KEPT_MAX 4 /* in use, and the newest */
 #define SETTLED_S 2
 #define RETRY_S 60
 #define FAILED_MODE 0400
 #define FILE_BYTES_MAX (1u << 20)
-#define TREE_CHECKS_MAX 8		/* a mount and its end cost as much as a dozen looks */
+#define TREE_CHECKS_MAX 8 /* a mount and its end cost as much as a dozen looks */
 #define TREE_NAMES_MAX 64
 #define DEPTH_MAX 4
 
 struct maker {
-	int dir_fd, etc_fd, root_fd;	/* of STATE/kept-etc, of the host's, of what is made */
-	bool noexec;			/* nothing in the state directory can be executed */
+	int dir_fd, etc_fd, root_fd; /* of STATE/kept-etc, of the host's, of what is made */
+	bool noexec;                 /* nothing in the state directory can be executed */
 	char id[ETC_KEPT_ID_BYTES];
-	struct buf checks, entries, texts;	/* offsets are counted from the texts' beginning until the end */
+	/* offsets are counted from the texts' beginning until the end */
+	struct buf checks, entries, texts;
 	time_t settled;
 };
 
@@ -56,7 +60,8 @@ static uint32_t add_text(struct maker *m, const char *text)
 	return (uint32_t)at;
 }
 
-/* Remembers how a thing of the host's is. One that changes again has a later time, unless its time is still to come. */
+/* Remembers how a thing of the host's is. One that changes again has a later time, unless its time
+ * is still to come. */
 static int add_check(struct maker *m, const char *path, const struct stat *st)
 {
 	struct etc_check c = { 0 };
@@ -76,9 +81,11 @@ static int keep_times(const struct maker *m, const char *path, const struct stat
 	return utimensat(m->root_fd, path, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int write_file(const struct maker *m, const char *path, const char *text, size_t n, mode_t mode)
+static int write_file(const struct maker *m, const char *path, const char *text, size_t n,
+		      mode_t mode)
 {
-	auto_fd fd = openat(m->root_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd fd = openat(m->root_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	int r = fd < 0 ? -errno : io_write_all(fd, text, n);
 
 	return r == 0 && fchmod(fd, mode & 0777) < 0 ? -errno : r;
@@ -86,13 +93,15 @@ static int write_file(const struct maker *m, const char *path, const char *text,
 
 static bool is_file_fit(const struct maker *m, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && st->st_mode & S_IROTH && !(st->st_mode & (S_ISUID | S_ISGID)) && st->st_size <= FILE_BYTES_MAX &&
+	return S_ISREG(st->st_mode) && st->st_mode & S_IROTH &&
+	       !(st->st_mode & (S_ISUID | S_ISGID)) && st->st_size <= FILE_BYTES_MAX &&
 	       !(m->noexec && st->st_mode & (S_IXUSR | S_IXGRP | S_IXOTH));
 }
 
 static int copy_file(struct maker *m, const char *path)
 {
-	auto_fd fd = openat(m->etc_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd =
+		openat(m->etc_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_buf text = { 0 };
 	struct stat st;
 	int r;
@@ -153,11 +162,14 @@ static bool is_light(const struct maker *m, const char *path, struct weight *w, 
 
 		if (is_dot(d->d_name))
 			continue;
-		if (snprintf(inner, sizeof(inner), "%s/%s", path, d->d_name) >= (int)sizeof(inner) || ++w->names > TREE_NAMES_MAX ||
+		if (snprintf(inner, sizeof(inner), "%s/%s", path, d->d_name) >=
+			    (int)sizeof(inner) ||
+		    ++w->names > TREE_NAMES_MAX ||
 		    fstatat(m->etc_fd, inner, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			fine = false;
 		else if (S_ISDIR(st.st_mode))
-			fine = (st.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH) && is_light(m, inner, w, depth + 1);
+			fine = (st.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH) &&
+			       is_light(m, inner, w, depth + 1);
 		else if (!S_ISLNK(st.st_mode))
 			fine = is_file_fit(m, &st) && ++w->checks <= TREE_CHECKS_MAX;
 	}
@@ -184,7 +196,9 @@ static int copy_tree(struct maker *m, const char *path)
 		else if (fstatat(m->etc_fd, inner, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			r = -errno;
 		else
-			r = S_ISDIR(st.st_mode) ? copy_tree(m, inner) : S_ISLNK(st.st_mode) ? copy_link(m, inner, &st) : copy_file(m, inner);
+			r = S_ISDIR(st.st_mode)   ? copy_tree(m, inner)
+			    : S_ISLNK(st.st_mode) ? copy_link(m, inner, &st)
+						  : copy_file(m, inner);
 	}
 	if (r == 0 && fchmodat(m->root_fd, path, of.st_mode & 0777, 0) < 0)
 		r = -errno;
@@ -207,10 +221,14 @@ static int make_parents(struct maker *m, const char *path)
 	return 0;
 }
 
-/* A place to mount it at: whether it is still there is told by the directory above it, which is looked at. */
+/* A place to mount it at: whether it is still there is told by the directory above it, which is
+ * looked at. */
 static int make_place(const struct maker *m, const struct plan_mount *row, const char *path)
 {
-	return (row->is_file ? mknodat(m->root_fd, path, S_IFREG | 0444, 0) : mkdirat(m->root_fd, path, 0755)) < 0 ? -errno : 0;
+	return (row->is_file ? mknodat(m->root_fd, path, S_IFREG | 0444, 0)
+			     : mkdirat(m->root_fd, path, 0755)) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* Whether it is mounted, and not copied. */
@@ -221,7 +239,9 @@ static bool is_mounted(const struct maker *m, const struct plan_mount *row, cons
 
 	if (row->kind != MOUNT_BIND)
 		return false;
-	return row->is_file ? fstatat(m->etc_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !is_file_fit(m, &st) : !is_light(m, path, &w, 0);
+	return row->is_file ? fstatat(m->etc_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+				      !is_file_fit(m, &st)
+			    : !is_light(m, path, &w, 0);
 }
 
 static int add_entry(struct maker *m, const struct plan_mount *row, bool mounted)
@@ -272,7 +292,8 @@ static int check_parents(struct maker *m, const struct stat *stamp)
 	return dirs.failed ? -ENOMEM : r;
 }
 
-static int make_root(struct maker *m, const struct plan_mount *rows, size_t count, const struct stat *stamp)
+static int make_root(struct maker *m, const struct plan_mount *rows, size_t count,
+		     const struct stat *stamp)
 {
 	static const struct {
 		const char *name, *target;
@@ -322,13 +343,15 @@ static int write_list(struct maker *m, int own_fd)
 /* The newest one gets the link, in one step. */
 static int turn_link(const struct maker *m, const char *making)
 {
-	if (renameat(m->dir_fd, making, m->dir_fd, m->id) < 0 || symlinkat(m->id, m->dir_fd, making) < 0 ||
+	if (renameat(m->dir_fd, making, m->dir_fd, m->id) < 0 ||
+	    symlinkat(m->id, m->dir_fd, making) < 0 ||
 	    renameat(m->dir_fd, making, m->dir_fd, ETC_KEPT_NOW) < 0)
 		return -errno;
 	return 0;
 }
 
-static int make(struct maker *m, const struct plan_mount *rows, size_t count, const struct stat *stamp)
+static int make(struct maker *m, const struct plan_mount *rows, size_t count,
+		const struct stat *stamp)
 {
 	char making[sizeof(MAKING) + ETC_KEPT_ID_BYTES];
 	auto_fd own = -1, root = -1;
@@ -356,7 +379,9 @@ static int make(struct maker *m, const struct plan_mount *rows, size_t count, co
 static bool drop(const struct maker *m, const char *name)
 {
 	auto_fd own = openat(m->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_fd list = own < 0 ? -1 : openat(own, ETC_KEPT_LIST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_fd list = own < 0 ? -1
+			       : openat(own, ETC_KEPT_LIST,
+					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (list < 0 && errno != ENOENT && errno != ENOTDIR)
 		return false;
@@ -380,7 +405,8 @@ static unsigned sweep(const struct maker *m, bool all)
 		if (strncmp(d->d_name, MAKING, sizeof(MAKING) - 1) == 0) {
 			if (unlinkat(m->dir_fd, d->d_name, 0) < 0)
 				(void)!remove_tree_at(m->dir_fd, d->d_name);
-		} else if (all && !is_dot(d->d_name) && strcmp(d->d_name, LOCK) != 0 && strcmp(d->d_name, ETC_KEPT_NOW) != 0) {
+		} else if (all && !is_dot(d->d_name) && strcmp(d->d_name, LOCK) != 0 &&
+			   strcmp(d->d_name, ETC_KEPT_NOW) != 0) {
 			stay += !drop(m, d->d_name);
 		}
 	}
@@ -394,30 +420,35 @@ static bool open_place(struct maker *m)
 	auto_fd state_fd = store_open(&ignored);
 	struct statvfs v;
 
-	if (state_fd < 0 || mkdirat(state_fd, ETC_KEPT_DIR, 0700) == 0 || errno != EEXIST || fstatvfs(state_fd, &v) < 0)
+	if (state_fd < 0 || mkdirat(state_fd, ETC_KEPT_DIR, 0700) == 0 || errno != EEXIST ||
+	    fstatvfs(state_fd, &v) < 0)
 		return false;
 	m->noexec = v.f_flag & ST_NOEXEC;
 	m->dir_fd = openat(state_fd, ETC_KEPT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return m->dir_fd >= 0;
 }
 
-/* One that could not be made is tried again a minute later: that is when the lock's mode was changed, for which a full disk has room. */
+/* One that could not be made is tried again a minute later: that is when the lock's mode was
+ * changed, for which a full disk has room. */
 static bool failed_lately(int lock_fd)
 {
 	struct stat st;
 
-	return fstat(lock_fd, &st) < 0 || ((st.st_mode & 0777) == FAILED_MODE && st.st_ctim.tv_sec > time(NULL) - RETRY_S);
+	return fstat(lock_fd, &st) < 0 ||
+	       ((st.st_mode & 0777) == FAILED_MODE && st.st_ctim.tv_sec > time(NULL) - RETRY_S);
 }
 
-static void make_alone(struct maker *m, const struct plan_mount *rows, size_t count, const struct stat *stamp)
+static void make_alone(struct maker *m, const struct plan_mount *rows, size_t count,
+		       const struct stat *stamp)
 {
-	auto_fd lock = openat(m->dir_fd, LOCK, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	auto_fd lock = openat(m->dir_fd, LOCK,
+			      O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	struct etc_kept found;
 	int r;
 
 	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || failed_lately(lock))
 		return;
-	if (etc_kept_find(false, &found)) {	/* somebody was faster */
+	if (etc_kept_find(false, &found)) { /* somebody was faster */
 		etc_kept_release(&found);
 		return;
 	}
@@ -438,14 +469,15 @@ static bool has_certs(const struct plan_mount *rows, size_t count)
 	return false;
 }
 
-void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp, time_t read)
+void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
+		   time_t read)
 {
 	struct maker m = { .dir_fd = -1, .root_fd = -1, .settled = read - SETTLED_S };
 
 	if (!has_certs(rows, count) || !open_place(&m))
 		return;
 	m.etc_fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	buf_add(&m.texts, "", 1);	/* no text has the offset 0 */
+	buf_add(&m.texts, "", 1); /* no text has the offset 0 */
 	if (m.etc_fd >= 0)
 		make_alone(&m, rows, count, stamp);
 	own_close_fd(&m.etc_fd);
@@ -459,8 +491,11 @@ void etc_kept_tidy(void)
 {
 	struct ward_err ignored = { 0 };
 	auto_fd state = store_open(&ignored);
-	auto_fd dir = state < 0 ? -1 : openat(state, ETC_KEPT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_fd lock = dir < 0 ? -1 : openat(dir, LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_fd dir = state < 0 ? -1
+				: openat(state, ETC_KEPT_DIR,
+					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd lock =
+		dir < 0 ? -1 : openat(dir, LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
 		sweep(&(struct maker){ .dir_fd = dir }, false);

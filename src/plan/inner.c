@@ -1,6 +1,8 @@
 /*
- * Walls inside a native sandbox, as planner and supervisor see them. In: the wall that the policy's `isolation` picked. Out: mounts and words in the plan; packets for ward-init in which a command of `ward exec` stands behind the words of
- * the wall's own client. Runs in the supervisor. What a wall is made of is the business of src/engine.
+ * Walls inside a native sandbox, as planner and supervisor see them. In: the wall that the policy's
+ * `isolation` picked. Out: mounts and words in the plan; packets for ward-init in which a command
+ * of `ward exec` stands behind the words of the wall's own client. Runs in the supervisor. What a
+ * wall is made of is the business of src/engine.
  */
 #include "plan/inner.h"
 
@@ -19,7 +21,9 @@ int wall_add_mounts(struct plan *p, struct ward_err *e)
 
 int wall_add_devices(struct plan *p, struct ward_err *e)
 {
-	static const char *const fields[] = { [WALL_KVM_MACHINE] = "vm.accel", [WALL_KVM_SENTRY] = "gvisor.platform" };
+	static const char *const fields[] = {
+		[WALL_KVM_MACHINE] = "vm.accel", [WALL_KVM_SENTRY] = "gvisor.platform"
+	};
 	unsigned kvm = p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE;
 	int r = kvm ? plan_add_device(p, fields[kvm], "/dev/kvm", "kvm", e) : 0;
 
@@ -54,21 +58,27 @@ int wall_fill_words(struct plan *p, struct ward_err *e)
 
 	if (!w)
 		return 0;
-	if (w->kvm && p->limits[LIMIT_MEMORY].value != POLICY_NONE && !in_cgroup(&p->limits[LIMIT_MEMORY]))
-		strv_add(&p->notes, "resources.memory_limit: no cgroup holds it here, so memory of the kernel's own for the machine (KVM) is not counted");
+	if (w->kvm && p->limits[LIMIT_MEMORY].value != POLICY_NONE &&
+	    !in_cgroup(&p->limits[LIMIT_MEMORY]))
+		strv_add(&p->notes, "resources.memory_limit: no cgroup holds it here, so memory of "
+				    "the kernel's own for the machine (KVM) is not counted");
 	r = w->words(p, e);
 	if (r < 0 || !p->argv)
 		return r;
 	if (p->argv[0])
 		return join_words(p, (const char *const *)p->argv, e);
 	if (w->needs_command) {
-		ward_fail(e, EINVAL, "isolation: %s needs a command that stays, for others to be started beside it", w->name);
+		ward_fail(e, EINVAL,
+			  "isolation: %s needs a command that stays, for others to be started "
+			  "beside it",
+			  w->name);
 		return ward_remedy(e, "ward run -d ... -- sleep infinity");
 	}
 	return w->idle ? join_words(p, w->idle, e) : 0;
 }
 
-int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out)
+int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n,
+		struct buf *out)
 {
 	const struct strv *words;
 	struct guest_message m;

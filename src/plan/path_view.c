@@ -1,6 +1,8 @@
 /*
- * A path in the eyes of a plan. In: the plan's mounts in their order and its guards, an absolute path. Out: absent, hidden, readable, protected or writable. The same rows and the same matchers that the engine and the guards
- * enforce with, asked about one path instead of carried out. It does not look at any file: whether something exists there is not its question. Pure functions.
+ * A path in the eyes of a plan. In: the plan's mounts in their order and its guards, an absolute
+ * path. Out: absent, hidden, readable, protected or writable. The same rows and the same matchers
+ * that the engine and the guards enforce with, asked about one path instead of carried out. It does
+ * not look at any file: whether something exists there is not its question. Pure functions.
  */
 #include "plan/path_view.h"
 
@@ -14,7 +16,11 @@
 
 struct view view_of(const struct plan *p)
 {
-	return (struct view){ .mounts = p->mounts, .mount_count = p->mount_count, .roots = p->roots, .root_count = p->root_count, .image = p->image.root != NULL };
+	return (struct view){ .mounts = p->mounts,
+			      .mount_count = p->mount_count,
+			      .roots = p->roots,
+			      .root_count = p->root_count,
+			      .image = p->image.root != NULL };
 }
 
 /* The mount that has the path: the deepest one, of equal ones the last. */
@@ -28,7 +34,8 @@ static const struct plan_mount *find_mount(const struct view *w, const char *pat
 		size_t n = strlen(m->target);
 		bool single = m->kind == MOUNT_FILE || (m->kind == MOUNT_BIND && m->is_file);
 
-		if (n < best_len || !path_is_beneath(path, m->target) || (single && strcmp(path, m->target) != 0))
+		if (n < best_len || !path_is_beneath(path, m->target) ||
+		    (single && strcmp(path, m->target) != 0))
 			continue;
 		best = m;
 		best_len = n;
@@ -39,7 +46,8 @@ static const struct plan_mount *find_mount(const struct view *w, const char *pat
 /* Where a link of the plan's own leads. The caller frees. */
 static char *follow(const struct plan_mount *link, const char *path)
 {
-	auto_free char *dir = path_join(link->target, ".."), *to = dir ? path_join(dir, link->source) : NULL;
+	auto_free char *dir = path_join(link->target, ".."),
+		       *to = dir ? path_join(dir, link->source) : NULL;
 	const char *rest = path + strlen(link->target);
 
 	while (*rest == '/')
@@ -48,7 +56,8 @@ static char *follow(const struct plan_mount *link, const char *path)
 }
 
 /* One path and each directory above it, from the top; len: of the part that is looked at. */
-static enum view_access look_at(const struct guard_root *g, const char *path, size_t len, bool is_dir, bool writable)
+static enum view_access look_at(const struct guard_root *g, const char *path, size_t len,
+				bool is_dir, bool writable)
 {
 	auto_free char *part = strndup(path, len);
 	const char *slash = part ? strrchr(part, '/') : NULL;
@@ -57,10 +66,14 @@ static enum view_access look_at(const struct guard_root *g, const char *path, si
 
 	if (!part)
 		return VIEW_HIDDEN;
-	entry = (struct walk_entry){ .name = slash ? slash + 1 : part, .path = part, .path_len = len, .name_at = slash ? (size_t)(slash + 1 - part) : 0,
+	entry = (struct walk_entry){ .name = slash ? slash + 1 : part,
+				     .path = part,
+				     .path_len = len,
+				     .name_at = slash ? (size_t)(slash + 1 - part) : 0,
 				     .type = is_dir ? DT_DIR : DT_REG };
 	step = guard_find_step(g, g->step_count, part, len);
-	if (ignore_match(g->hide, part, is_dir) || ignore_match(g->aiignore, part, is_dir) || (step && step->action == GUARD_HIDE))
+	if (ignore_match(g->hide, part, is_dir) || ignore_match(g->aiignore, part, is_dir) ||
+	    (step && step->action == GUARD_HIDE))
 		return VIEW_HIDDEN;
 	if (writable && (guard_is_protected(g, &entry) || (step && step->action == GUARD_READONLY)))
 		return VIEW_PROTECTED;

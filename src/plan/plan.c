@@ -1,7 +1,8 @@
 /*
- * The planner. In: a spec and the host's facts. Out: one struct plan, const from then on, that an engine carries out
- * and `ward plan` prints. Runs in the supervisor with the user's rights. It opens and looks, it changes nothing, and
- * whatever is impossible is said here, before anything starts.
+ * The planner. In: a spec and the host's facts. Out: one struct plan, const from then on, that an
+ * engine carries out and `ward plan` prints. Runs in the supervisor with the user's rights. It
+ * opens and looks, it changes nothing, and whatever is impossible is said here, before anything
+ * starts.
  */
 #include "plan/plan.h"
 
@@ -35,7 +36,7 @@
 #include "plan/certs.h"
 #include "plan/plan_net.h"
 
-#define LOOKS_MAX 4	/* at the trees, where other runs come and go meanwhile */
+#define LOOKS_MAX 4 /* at the trees, where other runs come and go meanwhile */
 
 static int do_nothing(void *unused)
 {
@@ -43,12 +44,16 @@ static int do_nothing(void *unused)
 	return 0;
 }
 
-/* Whether the kernel lets this caller make the namespaces. Asked only where the answer changes the plan. */
+/* Whether the kernel lets this caller make the namespaces. Asked only where the answer changes the
+ * plan. */
 static bool has_namespaces(void)
 {
 	char stack[4096] __attribute__((aligned(16)));
-	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_VM | CLONE_VFORK,
-				     .stack = stack, .stack_bytes = sizeof(stack), .main = do_nothing };
+	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+					      CLONE_VM | CLONE_VFORK,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = do_nothing };
 	long pid = clone_start(&child);
 
 	if (pid < 0)
@@ -62,7 +67,8 @@ static void choose_rung(struct plan *p)
 {
 	p->engine = p->spec->engine ? p->spec->engine : "native";
 	p->rung = RUNG_NAMESPACES;
-	if (strcmp(p->engine, "native") == 0 && p->spec->policy.req_isolation == REQUIRE_LANDLOCK && !has_namespaces())
+	if (strcmp(p->engine, "native") == 0 && p->spec->policy.req_isolation == REQUIRE_LANDLOCK &&
+	    !has_namespaces())
 		p->rung = RUNG_LANDLOCK;
 }
 
@@ -72,17 +78,22 @@ static int check_landlock(const struct plan *p, struct ward_err *e)
 	if (!p->spec->policy.req_landlock)
 		return 0;
 	if (strcmp(p->engine, "oci") == 0) {
-		ward_fail(e, ENOTSUP, "require.landlock: a container of isolation oci has no Landlock");
+		ward_fail(e, ENOTSUP,
+			  "require.landlock: a container of isolation oci has no Landlock");
 		return ward_remedy(e, "isolation: native, or require.landlock: false");
 	}
 	if (p->spec->policy.proc_nesting) {
-		ward_fail(e, ENOTSUP, "require.landlock: process.nesting turns its rules for files off");
+		ward_fail(e, ENOTSUP,
+			  "require.landlock: process.nesting turns its rules for files off");
 		return ward_remedy(e, "process.nesting: false, or require.landlock: false");
 	}
 	if (p->facts.landlock_abi >= LANDLOCK_ABI_MIN)
 		return 0;
-	ward_fail(e, ENOTSUP, "require.landlock: this kernel has no Landlock, or it is not among the lsm= names");
-	return ward_remedy(e, "boot with landlock among the lsm= names (Linux 5.19 or newer), or set require.landlock: false");
+	ward_fail(
+		e, ENOTSUP,
+		"require.landlock: this kernel has no Landlock, or it is not among the lsm= names");
+	return ward_remedy(e, "boot with landlock among the lsm= names (Linux 5.19 or newer), or "
+			      "set require.landlock: false");
 }
 
 static bool any_limit(const struct policy *policy)
@@ -94,9 +105,14 @@ static bool any_limit(const struct policy *policy)
 /* Where ".ENVRC" is ".envrc" the lists of names do not hold, and that has to be said. */
 static void note_case(struct plan *p, const char *path, int fd)
 {
-	static const unsigned long blind[] = { 0x4d44 /* vfat */, 0x2011bab0 /* exfat */, 0x7366746e /* ntfs3 */,
-					       0x5346544e /* ntfs */, 0x482b /* hfsplus */, 0xff534d42 /* cifs */,
-					       0xfe534d42 /* smb3 */, 0x01021997 /* 9p: drives of Windows */ };
+	static const unsigned long blind[] = { 0x4d44 /* vfat */,
+					       0x2011bab0 /* exfat */,
+					       0x7366746e /* ntfs3 */,
+					       0x5346544e /* ntfs */,
+					       0x482b /* hfsplus */,
+					       0xff534d42 /* cifs */,
+					       0xfe534d42 /* smb3 */,
+					       0x01021997 /* 9p: drives of Windows */ };
 	bool is_blind = false;
 	struct statfs fs;
 	int flags = 0;
@@ -108,12 +124,15 @@ static void note_case(struct plan *p, const char *path, int fd)
 	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_CASEFOLD_FL)
 		is_blind = true;
 	if (is_blind)
-		strv_addf(&p->notes, "%s may not tell upper from lower case: hidden and protected names are known in the "
-				     "letters of their lists only", path);
+		strv_addf(&p->notes,
+			  "%s may not tell upper from lower case: hidden and protected names are "
+			  "known in the "
+			  "letters of their lists only",
+			  path);
 }
 
-/* ward's own programs: the gateway and `ward recover` are started when the sandbox already runs, the rest the next time. There are many, and
- * nearly never one in the tree. */
+/* ward's own programs: the gateway and `ward recover` are started when the sandbox already runs,
+ * the rest the next time. There are many, and nearly never one in the tree. */
 static int protect_programs(struct guard_root *g, struct ward_err *e)
 {
 	char self[PATH_MAX], file[PATH_MAX + 64];
@@ -143,7 +162,8 @@ static int protect_programs(struct guard_root *g, struct ward_err *e)
 	return r;
 }
 
-/* What ward believes or runs tomorrow. A state directory in the tree itself is refused elsewhere; a link to it may lie there. */
+/* What ward believes or runs tomorrow. A state directory in the tree itself is refused elsewhere; a
+ * link to it may lie there. */
 static int protect_own(struct guard_root *g, struct ward_err *e)
 {
 	auto_free char *state = NULL, *real = NULL;
@@ -156,7 +176,8 @@ static int protect_own(struct guard_root *g, struct ward_err *e)
 	return r < 0 ? r : protect_programs(g, e);
 }
 
-/* An image of ward's own store is nobody's project: nothing in it is hidden, as where it is the root, and it has no sockets. One that is still being made may have some. */
+/* An image of ward's own store is nobody's project: nothing in it is hidden, as where it is the
+ * root, and it has no sockets. One that is still being made may have some. */
 static bool is_stored_image(const struct plan_mount *m)
 {
 	struct ward_err unused = { 0 };
@@ -191,8 +212,8 @@ static int join_guards(struct plan *p, struct ward_err *e)
 	return r;
 }
 
-/* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
- * sockets: a read-only mount does not keep anybody from connecting. */
+/* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what
+ * is hidden still is, and sockets: a read-only mount does not keep anybody from connecting. */
 static int scan_trees(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
@@ -207,17 +228,20 @@ static int scan_trees(struct plan *p, struct ward_err *e)
 		auto_fd fd = -1;
 		int r;
 
-		if (!m->from_policy || m->is_file || m->volume || (!workspace && is_stored_image(m)))
+		if (!m->from_policy || m->is_file || m->volume ||
+		    (!workspace && is_stored_image(m)))
 			continue;
 		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 && errno == EACCES && !m->writable && !workspace)
-			continue;	/* what we cannot list is given all the same */
+			continue; /* what we cannot list is given all the same */
 		p->root_count++;
 		g->path = strdup(m->source);
 		g->target = strdup(m->target);
-		g->writable = m->writable && !m->review;	/* what is written there is not in the tree */
+		/* what is written there is not in the tree */
+		g->writable = m->writable && !m->review;
 		g->reviewed = m->review;
-		g->shares_git = p->rung == RUNG_LANDLOCK || policy->proc_nesting;	/* such a sandbox could leave the mounts behind */
+		/* such a sandbox could leave the mounts behind */
+		g->shares_git = p->rung == RUNG_LANDLOCK || policy->proc_nesting;
 		g->progress = p->spec->progress;
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
@@ -243,8 +267,9 @@ static int taint_trees(struct plan *p, const struct store_live *l, struct ward_e
 	return r;
 }
 
-/* Scans the trees; what other runs that are under way may have made in them counts as new. *ret_again: a run came and went meanwhile,
- * and nothing says what it may have made for the time that we looked. */
+/* Scans the trees; what other runs that are under way may have made in them counts as new.
+ * *ret_again: a run came and went meanwhile, and nothing says what it may have made for the time
+ * that we looked. */
 static int look_at_trees(struct plan *p, bool *ret_again, struct ward_err *e)
 {
 	struct store_live *before = NULL, *after = NULL;
@@ -289,8 +314,11 @@ static int check_cwd(struct plan *p, struct ward_err *e)
 			if (path_is_beneath(p->spec->cwd, p->mounts[i].target) &&
 			    p->mounts[i].kind == MOUNT_BIND)
 				goto visible;
-		ward_fail(e, EINVAL, "the working directory %s does not exist inside", p->spec->cwd);
-		return ward_remedy(e, "give a directory of the workspace with -C, or mount it with --ro or --rw");
+		ward_fail(e, EINVAL, "the working directory %s does not exist inside",
+			  p->spec->cwd);
+		return ward_remedy(
+			e,
+			"give a directory of the workspace with -C, or mount it with --ro or --rw");
 	}
 visible:
 	p->cwd = strdup(p->spec->cwd);
@@ -310,8 +338,12 @@ static int fill_net(struct plan *p, struct ward_err *e)
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_add_programs, wall_add_mounts, plan_choose_ids, plan_place_image, plan_add_gpus, wall_add_devices, plan_add_volumes, limits_assign, plan_choose_etc, plan_add_private,
-		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_views, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds, wall_fill_words,
+		plan_add_policy_mounts, plan_add_programs,   wall_add_mounts,  plan_choose_ids,
+		plan_place_image,       plan_add_gpus,       wall_add_devices, plan_add_volumes,
+		limits_assign,          plan_choose_etc,     plan_add_private, plan_order_mounts,
+		plan_make_points,       plan_choose_command, check_cwd,        add_guards,
+		plan_add_views,         plan_add_git,        fill_net,         plan_make_env,
+		plan_add_tape,          plan_add_creds,      wall_fill_words,
 	};
 	int r = 0;
 

@@ -1,6 +1,7 @@
 /*
- * Credentials in a plan. In: the policy's grants. Out: placeholders in the environment inside, or a refusal: what a grant needs of the
- * rest of the policy is not there, a name is taken twice. Runs in the supervisor; nothing is fetched here (egress/creds_start.c does).
+ * Credentials in a plan. In: the policy's grants. Out: placeholders in the environment inside, or a
+ * refusal: what a grant needs of the rest of the policy is not there, a name is taken twice. Runs
+ * in the supervisor; nothing is fetched here (egress/creds_start.c does).
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "policy/policy_grant.h"
 
 #define PLACEHOLDER_TEXT "(a placeholder)"
-#define PLACEHOLDER_REPLAY "ward-replay-placeholder"	/* no secret was asked for: nothing has its shape */
+#define PLACEHOLDER_REPLAY                                                                         \
+	"ward-replay-placeholder" /* no secret was asked for: nothing has its shape */
 
 /* A rule that says how it is to be passed keeps the gateway from seeing requests. */
 static int check_host(struct plan *p, size_t grant, const char *text, struct ward_err *e)
@@ -24,19 +26,27 @@ static int check_host(struct plan *p, size_t grant, const char *text, struct war
 	m = rules_match(p->net.rules, &host, 443);
 	if (m.rule < 0 || m.denied) {
 		if (p->net.rules->network != RULES_OPEN)
-			strv_addf(&p->notes, "credentials.grants[%zu]: %s:443 is not in network.egress_allowlist, so its secret is never used there",
+			strv_addf(&p->notes,
+				  "credentials.grants[%zu]: %s:443 is not in "
+				  "network.egress_allowlist, so its secret is never used there",
 				  grant, text);
 		return 0;
 	}
 	rule = &p->net.rules->items[m.rule];
-	if (rule->moded && (rule->mode == RULE_SPLICE || rule->mode == RULE_TCP || rule->mode == RULE_HTTP)) {
-		ward_fail(e, EINVAL, "credentials.grants[%zu]: the rule for %s lets TLS pass unread, so no secret can be put in", grant, text);
-		return ward_remedy(e, "write mode: inspect in that rule of network.egress_allowlist, or leave its mode away");
+	if (rule->moded &&
+	    (rule->mode == RULE_SPLICE || rule->mode == RULE_TCP || rule->mode == RULE_HTTP)) {
+		ward_fail(e, EINVAL,
+			  "credentials.grants[%zu]: the rule for %s lets TLS pass unread, so no "
+			  "secret can be put in",
+			  grant, text);
+		return ward_remedy(e, "write mode: inspect in that rule of "
+				      "network.egress_allowlist, or leave its mode away");
 	}
 	return 0;
 }
 
-static int check_grants(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
+static int check_grants(struct plan *p, const struct policy_grant *grants, size_t count,
+			struct ward_err *e)
 {
 	int r = grants_check(grants, count, e);
 
@@ -46,11 +56,13 @@ static int check_grants(struct plan *p, const struct policy_grant *grants, size_
 	return r;
 }
 
-static void show_words(struct plan *p, const struct policy_grant *grants, size_t count, const char *text)
+static void show_words(struct plan *p, const struct policy_grant *grants, size_t count,
+		       const char *text)
 {
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < grants[i].variables.len; k++)
-			plan_set_env(p, grants[i].variables.items[k], strlen(grants[i].variables.items[k]), text);
+			plan_set_env(p, grants[i].variables.items[k],
+				     strlen(grants[i].variables.items[k]), text);
 }
 
 /* No server is there that a secret could go to: no source is asked. */
@@ -59,13 +71,17 @@ static bool is_replayed(const struct plan *p)
 	return p->tape && p->tape->replay;
 }
 
-static int add_grants(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
+static int add_grants(struct plan *p, const struct policy_grant *grants, size_t count,
+		      struct ward_err *e)
 {
 	int r = check_grants(p, grants, count, e);
 
-	/* whatever process.env says: placeholders, which egress/creds_start.c replaces by those of ward-secrets */
+	/* whatever process.env says: placeholders, which egress/creds_start.c replaces by those of
+	 * ward-secrets */
 	if (r == 0)
-		show_words(p, grants, count, p->spec->starts && is_replayed(p) ? PLACEHOLDER_REPLAY : PLACEHOLDER_TEXT);
+		show_words(p, grants, count,
+			   p->spec->starts && is_replayed(p) ? PLACEHOLDER_REPLAY
+							     : PLACEHOLDER_TEXT);
 	return r;
 }
 
@@ -79,12 +95,16 @@ int plan_add_creds(struct plan *p, struct ward_err *e)
 	if (!policy->cred_grants.len)
 		return 0;
 	if (policy->cred_mode == CRED_MODE_NONE) {
-		strv_addf(&p->notes, "credentials.mode is none: %zu grants are not in force", policy->cred_grants.len);
+		strv_addf(&p->notes, "credentials.mode is none: %zu grants are not in force",
+			  policy->cred_grants.len);
 		return 0;
 	}
 	if (policy->net_mode == NET_MODE_NONE) {
-		ward_fail(e, EINVAL, "credentials.grants: a secret is put in by the gateway, and network.mode is none");
-		return ward_remedy(e, "network.mode: restricted, with the grants' hosts in network.egress_allowlist; or credentials.mode: none");
+		ward_fail(e, EINVAL,
+			  "credentials.grants: a secret is put in by the gateway, and network.mode "
+			  "is none");
+		return ward_remedy(e, "network.mode: restricted, with the grants' hosts in "
+				      "network.egress_allowlist; or credentials.mode: none");
 	}
 	r = grants_read(policy, &grants, &count, e);
 	if (r == 0)

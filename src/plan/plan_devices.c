@@ -1,7 +1,10 @@
 /*
- * Device nodes that appear in a sandbox's /dev. In: the node's path outside, and the field of the policy that wants it. Out: a row of the plan's devices. Runs in the supervisor; opens no device.
+ * Device nodes that appear in a sandbox's /dev. In: the node's path outside, and the field of the
+ * policy that wants it. Out: a row of the plan's devices. Runs in the supervisor; opens no device.
  *
- * A node that only a group may open (render nodes, /dev/kvm) is of no use to root's agent, who is in no group: root makes a node of the same device for the agent alone, in a file system that is mounted nowhere else.
+ * A node that only a group may open (render nodes, /dev/kvm) is of no use to root's agent, who is
+ * in no group: root makes a node of the same device for the agent alone, in a file system that is
+ * mounted nowhere else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +21,13 @@ int plan_make_node(dev_t device, uid_t uid, gid_t gid)
 
 	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
-	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (root < 0 || mknodat(root, "node", S_IFCHR | 0600, device) < 0 || fchownat(root, "node", uid, gid, 0) < 0 ||
-	    fchmodat(root, "node", 0600, 0) < 0)
+	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (root < 0 || mknodat(root, "node", S_IFCHR | 0600, device) < 0 ||
+	    fchownat(root, "node", uid, gid, 0) < 0 || fchmodat(root, "node", 0600, 0) < 0)
 		return -errno;
-	/* a part of a file system that is attached nowhere can be cloned from Linux 6.15 on; before that all of it is handed over */
+	/* a part of a file system that is attached nowhere can be cloned from Linux 6.15 on; before
+	 * that all of it is handed over */
 	return take_fd(&root);
 }
 
@@ -33,16 +38,21 @@ static bool agent_may(const struct plan *p, const char *node, const struct stat 
 		return access(node, R_OK | W_OK) == 0;
 	if (p->ids.host_uid == st->st_uid)
 		return (st->st_mode & 0600) == 0600;
-	return (st->st_mode & (p->ids.host_gid == st->st_gid ? 0060 : 0006)) == (p->ids.host_gid == st->st_gid ? 0060 : 0006);
+	return (st->st_mode & (p->ids.host_gid == st->st_gid ? 0060 : 0006)) ==
+	       (p->ids.host_gid == st->st_gid ? 0060 : 0006);
 }
 
-static int cannot_open(const char *field, const char *node, const char *groups, const struct stat *st, struct ward_err *e)
+static int cannot_open(const char *field, const char *node, const char *groups,
+		       const struct stat *st, struct ward_err *e)
 {
-	ward_fail(e, EACCES, "%s: %s may not be opened by the agent (mode %04o, group %u)", field, node, st->st_mode & 07777, st->st_gid);
-	return ward_remedy(e, "add yourself to the group that owns it (often %s), and log in again", groups);
+	ward_fail(e, EACCES, "%s: %s may not be opened by the agent (mode %04o, group %u)", field,
+		  node, st->st_mode & 07777, st->st_gid);
+	return ward_remedy(e, "add yourself to the group that owns it (often %s), and log in again",
+			   groups);
 }
 
-int plan_add_device(struct plan *p, const char *field, const char *node, const char *groups, struct ward_err *e)
+int plan_add_device(struct plan *p, const char *field, const char *node, const char *groups,
+		    struct ward_err *e)
 {
 	struct plan_devices *d = p->devices ? p->devices : calloc(1, sizeof(*d));
 	struct plan_device *new;
@@ -62,7 +72,9 @@ int plan_add_device(struct plan *p, const char *field, const char *node, const c
 	if (p->strings.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	new = &d->items[d->len++];
-	*new = (struct plan_device){ .path = p->strings.items[p->strings.len - 1], .device = st.st_rdev, .tree_fd = -1 };
+	*new = (struct plan_device){ .path = p->strings.items[p->strings.len - 1],
+				     .device = st.st_rdev,
+				     .tree_fd = -1 };
 	if (agent_may(p, node, &st))
 		return 0;
 	if (p->facts.uid != 0)

@@ -1,7 +1,7 @@
 /*
- * The environment inside: an allow-list. In: the policy's names, the caller's environment. Out: NAME=VALUE lines. Of
- * PATH only directories that exist inside are kept, in the caller's order, with the system's behind them; a TERM that nothing
- * inside knows becomes one that it does.
+ * The environment inside: an allow-list. In: the policy's names, the caller's environment. Out:
+ * NAME=VALUE lines. Of PATH only directories that exist inside are kept, in the caller's order,
+ * with the system's behind them; a TERM that nothing inside knows becomes one that it does.
  */
 #include "plan/plan_root.h"
 
@@ -105,28 +105,33 @@ static void pass_prefix(struct plan *p, const char *prefix, size_t n)
 /* Whether the description of a terminal is in a place that the sandbox sees. */
 static bool has_terminal(const struct plan *p, const char *term)
 {
-	static const char *const places[] = { "/usr/lib/terminfo", "/usr/share/terminfo", "/lib/terminfo" };
+	static const char *const places[] = { "/usr/lib/terminfo", "/usr/share/terminfo",
+					      "/lib/terminfo" };
 	char path[4096];
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, sizeof(path), "%s%s/%c/%s", p->image.root ? p->image.root : "", places[i], *term, term);
+		snprintf(path, sizeof(path), "%s%s/%c/%s", p->image.root ? p->image.root : "",
+			 places[i], *term, term);
 		if (access(path, R_OK) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* A terminal that only the user's home knows (newer ones bring their own description) would leave every full-screen program helpless: what
- * takes its place is what such terminals understand. */
+/* A terminal that only the user's home knows (newer ones bring their own description) would leave
+ * every full-screen program helpless: what takes its place is what such terminals understand. */
 static const char *known_terminal(struct plan *p, const char *term)
 {
 	static const char *const usual[] = { "xterm-256color", "xterm", "vt100" };
 
-	if (!*term || (!strchr(term, '/') && *term != '.' && strlen(term) < 64 && has_terminal(p, term)))
+	if (!*term ||
+	    (!strchr(term, '/') && *term != '.' && strlen(term) < 64 && has_terminal(p, term)))
 		return term;
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
 		if (has_terminal(p, usual[i])) {
-			strv_addf(&p->notes, "TERM is %s inside: the system has no description of yours", usual[i]);
+			strv_addf(&p->notes,
+				  "TERM is %s inside: the system has no description of yours",
+				  usual[i]);
 			return usual[i];
 		}
 	return term;
@@ -142,7 +147,8 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
 	if (p->spec->tty)
-		strv_add(&p->env, "TERM=xterm-256color");	/* unless the caller's says better */
+		/* unless the caller's says better */
+		strv_add(&p->env, "TERM=xterm-256color");
 	for (const char *const *own = p->spec->own_env; own && *own; own++)
 		plan_set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
 	for (size_t i = 0; i < wanted->len; i++) {

@@ -1,8 +1,10 @@
 /*
- * git inside. In: the user's own git configuration. Out: /etc/gitconfig of the sandbox, with user.name and user.email and nothing else of it: no credential
- * helper, no signing key, no alias, no include is followed. It is the system's configuration to git, so a repository's own identity goes
- * over it. safe.directory is set because the workspace's files may belong to a uid that the sandbox knows as nobody; whatever a repository
- * makes git run stays in the sandbox. Runs in the supervisor with the user's rights; a file that cannot be read or is broken gives no identity.
+ * git inside. In: the user's own git configuration. Out: /etc/gitconfig of the sandbox, with
+ * user.name and user.email and nothing else of it: no credential helper, no signing key, no alias,
+ * no include is followed. It is the system's configuration to git, so a repository's own identity
+ * goes over it. safe.directory is set because the workspace's files may belong to a uid that the
+ * sandbox knows as nobody; whatever a repository makes git run stays in the sandbox. Runs in the
+ * supervisor with the user's rights; a file that cannot be read or is broken gives no identity.
  */
 #include "plan/plan_root.h"
 
@@ -22,7 +24,7 @@
 
 struct identity {
 	char name[VALUE_MAX], email[VALUE_MAX];
-	bool refused;	/* a value has control characters or is too long */
+	bool refused; /* a value has control characters or is too long */
 };
 
 static void take_value(struct identity *id, char to[VALUE_MAX], const char *value)
@@ -60,15 +62,17 @@ static void read_config(struct identity *id, const char *base, const char *rest)
 	auto_buf text = { 0 };
 	struct stat st;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, CONFIG_BYTES_MAX, &text) == 0 &&
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    io_read_all(fd, CONFIG_BYTES_MAX, &text) == 0 &&
 	    gitconfig_read(buf_text(&text), text.len, on_setting, id) < 0)
-		*id = before;	/* git would refuse it too */
+		*id = before; /* git would refuse it too */
 }
 
 /* In git's own order: what is read later goes over the earlier. */
 static void read_identity(struct identity *id)
 {
-	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME"), *global = getenv("GIT_CONFIG_GLOBAL");
+	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME"),
+		   *global = getenv("GIT_CONFIG_GLOBAL");
 
 	if (!getenv("GIT_CONFIG_NOSYSTEM"))
 		read_config(id, "/etc", "gitconfig");
@@ -76,7 +80,8 @@ static void read_identity(struct identity *id)
 		read_config(id, global, "");
 		return;
 	}
-	read_config(id, xdg && *xdg ? xdg : home, xdg && *xdg ? "git/config" : ".config/git/config");
+	read_config(id, xdg && *xdg ? xdg : home,
+		    xdg && *xdg ? "git/config" : ".config/git/config");
 	read_config(id, home, ".gitconfig");
 }
 
@@ -119,7 +124,8 @@ int plan_add_git(struct plan *p, struct ward_err *e)
 	for (size_t i = 0; i < p->root_count; i++)
 		known |= p->roots[i].repositories.len > 0;
 	if (id.refused)
-		strv_add(&p->notes, "git's user.name or user.email is too long or has control characters: it is not passed on");
+		strv_add(&p->notes, "git's user.name or user.email is too long or has control "
+				    "characters: it is not passed on");
 	if (!known && !*id.name && !*id.email)
 		return 0;
 	buf_puts(&text, "[safe]\n\tdirectory = *\n");

@@ -1,11 +1,12 @@
 /*
- * The repositories of a plan. In: the git directories that the guards found in writable trees. Out: a private copy of each,
- * mounted over it, with the host's objects behind it, read-only. Runs in the supervisor with the user's rights, once the trees
- * have been looked through.
+ * The repositories of a plan. In: the git directories that the guards found in writable trees. Out:
+ * a private copy of each, mounted over it, with the host's objects behind it, read-only. Runs in
+ * the supervisor with the user's rights, once the trees have been looked through.
  *
- * What the sandbox does to a private copy is taken over by meaning (ward-git), so the host's git directory is never written by
- * the sandbox, and nothing that it writes there can run anything on the host, not even while it lives. Where no copy can be made
- * (git is not installed, an unknown format) the repository is there read-only, and a note says why.
+ * What the sandbox does to a private copy is taken over by meaning (ward-git), so the host's git
+ * directory is never written by the sandbox, and nothing that it writes there can run anything on
+ * the host, not even while it lives. Where no copy can be made (git is not installed, an unknown
+ * format) the repository is there read-only, and a note says why.
  */
 #include "gitview/git_run.h"
 
@@ -25,13 +26,15 @@
 #include "base/remove.h"
 #include "state/store.h"
 
-#define MOUNTS_SPARE 40	/* of those that a sandbox can have: for the policy's own, and for repositories that are read-only */
-#define MOUNTS_TAKEN 3	/* by a view: itself, the objects, what else is lent */
+/* of those that a sandbox can have: for the policy's own, and for repositories that are
+ * read-only */
+#define MOUNTS_SPARE 40
+#define MOUNTS_TAKEN 3 /* by a view: itself, the objects, what else is lent */
 
 struct adding {
 	struct plan *plan;
 	struct git_views *views;
-	const char *unsuitable;	/* why no repository can have a view; NULL: they can */
+	const char *unsuitable; /* why no repository can have a view; NULL: they can */
 	struct ward_err *e;
 };
 
@@ -49,7 +52,8 @@ static const char *find_obstacle(void)
 
 	if (own < 0)
 		return "ward-git is not installed beside ward";
-	return program_find_system("git", path, &e) < 0 ? "git is not installed on this host" : NULL;
+	return program_find_system("git", path, &e) < 0 ? "git is not installed on this host"
+							: NULL;
 }
 
 /* STATE/git/RUN, made and locked. */
@@ -76,7 +80,8 @@ static int open_views(struct adding *a)
 }
 
 /* As root: the tree with root's eyes, for whom the agent is. */
-static int clone_mount(struct adding *a, struct plan_mount *m, const char *dir, uid_t uid, gid_t gid)
+static int clone_mount(struct adding *a, struct plan_mount *m, const char *dir, uid_t uid,
+		       gid_t gid)
 {
 	const struct plan_ids *ids = &a->plan->ids;
 
@@ -85,19 +90,22 @@ static int clone_mount(struct adding *a, struct plan_mount *m, const char *dir, 
 	m->tree_fd = idmap_clone_tree(m->source, m->dev, m->ino, a->e);
 	if (m->tree_fd == -EPERM) {
 		m->tree_fd = -1;
-		return 0;	/* a container without CAP_SYS_ADMIN: the sandbox opens it itself */
+		return 0; /* a container without CAP_SYS_ADMIN: the sandbox opens it itself */
 	}
 	if (m->tree_fd < 0)
 		return m->tree_fd;
 	if (ids->mode == IDS_MAPPED)
 		m->mapped = idmap_apply(m->tree_fd, uid, gid, ids->host_uid, ids->host_gid) == 0;
-	if (ids->mode == IDS_MAPPED && !m->mapped && m->writable)	/* the state directory's file system cannot: the copy changes hands */
+	/* the state directory's file system cannot: the copy changes hands */
+	if (ids->mode == IDS_MAPPED && !m->mapped && m->writable)
 		return git_view_give(dir, ids->host_uid, ids->host_gid, a->e);
 	return 0;
 }
 
-/* Mounts source (absolute; of the view at dir, NULL: of the host) at target, which lies in a tree of the policy's or in a view. */
-static int add_mount(struct adding *a, const char *dir, const char *source, const char *target, bool writable, const struct stat *owner)
+/* Mounts source (absolute; of the view at dir, NULL: of the host) at target, which lies in a tree
+ * of the policy's or in a view. */
+static int add_mount(struct adding *a, const char *dir, const char *source, const char *target,
+		     bool writable, const struct stat *owner)
 {
 	struct plan_mount *m = plan_add_bind(a->plan, source, target);
 	struct stat st;
@@ -116,7 +124,8 @@ static int add_mount(struct adding *a, const char *dir, const char *source, cons
 }
 
 /* The host's directories that the view shows, read-only. */
-static int add_lent(struct adding *a, const char *git_dir, const char *target, const struct strv *lent, const struct stat *owner)
+static int add_lent(struct adding *a, const char *git_dir, const char *target,
+		    const struct strv *lent, const struct stat *owner)
 {
 	int status = 0;
 
@@ -128,7 +137,8 @@ static int add_lent(struct adding *a, const char *git_dir, const char *target, c
 			continue;
 		if (asprintf(&source, "%s/%s", git_dir, in_git + 1) < 0)
 			return out_of_memory(a);
-		if (asprintf(&point, "%s/%.*s", target, (int)(in_git - lent->items[i]), lent->items[i]) < 0)
+		if (asprintf(&point, "%s/%.*s", target, (int)(in_git - lent->items[i]),
+			     lent->items[i]) < 0)
 			return out_of_memory(a);
 		status = add_mount(a, NULL, source, point, false, owner);
 	}
@@ -136,14 +146,19 @@ static int add_lent(struct adding *a, const char *git_dir, const char *target, c
 }
 
 /* Makes the view, or finds the one that a continued review has. */
-static int make_view(struct adding *a, const struct guard_root *g, const char *name, const char *git_dir, const char *target,
-		     const char *dir, const struct stat *st)
+static int make_view(struct adding *a, const struct guard_root *g, const char *name,
+		     const char *git_dir, const char *target, const char *dir,
+		     const struct stat *st)
 {
 	auto_free char *view = NULL;
 	auto_strv lent = { 0 };
 	auto_buf config = { 0 }, hooks = { 0 };
-	struct git_view_source source = { .git_dir = git_dir, .root = g->target, .host_root = g->path, .uid = st->st_uid,
-					  .gid = st->st_gid, .chown = a->plan->facts.uid == 0 };
+	struct git_view_source source = { .git_dir = git_dir,
+					  .root = g->target,
+					  .host_root = g->path,
+					  .uid = st->st_uid,
+					  .gid = st->st_gid,
+					  .chown = a->plan->facts.uid == 0 };
 	int status = mkdir(dir, 0700);
 	bool there = status < 0 && errno == EEXIST;
 
@@ -167,7 +182,8 @@ static int make_view(struct adding *a, const struct guard_root *g, const char *n
 	return status < 0 ? status : add_lent(a, git_dir, target, &lent, st);
 }
 
-static int add_read_only(struct adding *a, const char *git_dir, const char *target, const char *why, const struct stat *st)
+static int add_read_only(struct adding *a, const char *git_dir, const char *target, const char *why,
+			 const struct stat *st)
 {
 	strv_addf(&a->plan->notes, "git can read %s inside, but not write it: %s", target, why);
 	if (a->plan->notes.failed)
@@ -180,10 +196,13 @@ static int note_view(struct adding *a, size_t root, const char *name, const char
 	strv_add(&a->views->dirs, dir);
 	strv_add(&a->views->names, name);
 	strv_addf(&a->views->roots, "%zu", root);
-	return a->views->dirs.failed || a->views->names.failed || a->views->roots.failed ? out_of_memory(a) : 0;
+	return a->views->dirs.failed || a->views->names.failed || a->views->roots.failed
+		       ? out_of_memory(a)
+		       : 0;
 }
 
-/* As root: whether that user gets to the directory. What is taken over is never written by root into another user's repository. */
+/* As root: whether that user gets to the directory. What is taken over is never written by root
+ * into another user's repository. */
 static bool reaches(uid_t uid, const char *path)
 {
 	auto_fd fd = -1;
@@ -196,18 +215,20 @@ static bool reaches(uid_t uid, const char *path)
 	return fd >= 0;
 }
 
-/* Whether the sandbox can have the mounts of one more view. Engines bound them, so a workspace full of repositories, which an
- * agent may have made on purpose, must not stop the next run. */
+/* Whether the sandbox can have the mounts of one more view. Engines bound them, so a workspace full
+ * of repositories, which an agent may have made on purpose, must not stop the next run. */
 static bool has_room(const struct adding *a)
 {
 	size_t taken = MOUNTS_TAKEN;
 
 	for (size_t i = 0; i < a->plan->mount_count; i++)
-		taken += a->plan->mounts[i].view || a->plan->mounts[i].tree_fd >= 0 || a->plan->mounts[i].writable;
+		taken += a->plan->mounts[i].view || a->plan->mounts[i].tree_fd >= 0 ||
+			 a->plan->mounts[i].writable;
 	return a->views->dirs.len < GIT_VIEWS_MAX && taken + MOUNTS_SPARE <= PLAN_MOUNTS_MAX;
 }
 
-/* Whether no private copy could be made of any repository now. What lies in one, which an agent may have made, must not stop the run. */
+/* Whether no private copy could be made of any repository now. What lies in one, which an agent may
+ * have made, must not stop the run. */
 static bool is_hosts_fault(int status)
 {
 	static const int faults[] = { ENOMEM, ENOSPC, EDQUOT, EROFS, EMFILE, ENFILE, EIO };
@@ -223,9 +244,11 @@ static int add_view(struct adding *a, size_t root, const char *name)
 {
 	const struct guard_root *g = &a->plan->roots[root];
 	auto_free char *git_dir = *name ? path_join(g->path, name) : strdup(g->path);
-	auto_free char *target = *name ? path_join(g->target, name) : strdup(g->target), *dir = NULL;
+	auto_free char *target = *name ? path_join(g->target, name) : strdup(g->target),
+		       *dir = NULL;
 	struct ward_err gone, own = { 0 };
-	auto_fd fd = path_open_nolink(g->held_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &gone);
+	auto_fd fd =
+		path_open_nolink(g->held_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &gone);
 	const char *why = a->unsuitable;
 	struct stat st;
 	int status = 0;
@@ -233,19 +256,21 @@ static int add_view(struct adding *a, size_t root, const char *name)
 	if (!git_dir || !target)
 		return out_of_memory(a);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return 0;	/* removed this moment */
+		return 0; /* removed this moment */
 	if (!why && a->plan->facts.uid == 0 && !reaches(st.st_uid, git_dir))
 		why = "its owner, as whom ward takes over commits, cannot reach it";
 	if (!why && !git_view_suits(fd))
 		why = "its format is not one that ward takes over";
 	if (!why && !has_room(a)) {
-		a->views->left++;	/* said in one line: there may be thousands */
+		a->views->left++; /* said in one line: there may be thousands */
 		return add_mount(a, NULL, git_dir, target, false, &st);
 	}
 	if (why)
 		return add_read_only(a, git_dir, target, why, &st);
 	if (!a->plan->spec->starts)
-		return note_view(a, root, name, git_dir) < 0 ? -a->e->code : add_mount(a, NULL, git_dir, target, true, &st);
+		return note_view(a, root, name, git_dir) < 0
+			       ? -a->e->code
+			       : add_mount(a, NULL, git_dir, target, true, &st);
 	if (!a->views->path)
 		status = open_views(a);
 	if (status == 0 && asprintf(&dir, "%s/%zu", a->views->path, a->views->dirs.len) < 0) {
@@ -254,10 +279,12 @@ static int add_view(struct adding *a, size_t root, const char *name)
 	}
 	if (status == 0)
 		status = make_view(a, g, name, git_dir, target, dir, &st);
-	if (status < 0 && !is_hosts_fault(status)) {	/* too large, too deep, files of another user */
+	/* too large, too deep, files of another user */
+	if (status < 0 && !is_hosts_fault(status)) {
 		own = *a->e;
 		*a->e = (struct ward_err){ 0 };
-		return remove_tree(dir) < 0 ? -EIO : add_read_only(a, git_dir, target, own.why, &st);
+		return remove_tree(dir) < 0 ? -EIO
+					    : add_read_only(a, git_dir, target, own.why, &st);
 	}
 	return status < 0 ? status : note_view(a, root, name, dir);
 }

@@ -1,6 +1,8 @@
 /*
- * The graphics processors of a plan. In: resources.gpus and what this machine has. Out: the device nodes that appear in the sandbox's /dev, the texts that appear in its
- * /proc/driver/nvidia, and for an image the driver's libraries. Runs in the supervisor; opens no device. The processors that the policy does not name have no node and no text.
+ * The graphics processors of a plan. In: resources.gpus and what this machine has. Out: the device
+ * nodes that appear in the sandbox's /dev, the texts that appear in its /proc/driver/nvidia, and
+ * for an image the driver's libraries. Runs in the supervisor; opens no device. The processors that
+ * the policy does not name have no node and no text.
  */
 #include "plan/plan_root.h"
 
@@ -90,7 +92,8 @@ static int add_shared(struct plan *p, enum gpu_vendor vendor, struct ward_err *e
 		if (r <= 0 || shared[i].need == OPTIONAL)
 			continue;
 		ward_fail(e, ENODEV, "resources.gpus: there is no %s", shared[i].node);
-		return ward_remedy(e, "load the driver and make its nodes: modprobe nvidia-uvm, or nvidia-modprobe -u -c 0");
+		return ward_remedy(e, "load the driver and make its nodes: modprobe nvidia-uvm, or "
+				      "nvidia-modprobe -u -c 0");
 	}
 	return r < 0 ? r : 0;
 }
@@ -138,8 +141,10 @@ static int add_gpu(struct plan *p, const struct gpu *gpu, struct ward_err *e)
 	int r = add_node(p, gpu->node, e);
 
 	if (r > 0) {
-		ward_fail(e, ENODEV, "resources.gpus: the graphics processor %s has no node %s", gpu->pci, gpu->node);
-		return ward_remedy(e, "make it: nvidia-modprobe -c %s, or udevadm trigger", gpu->node + strcspn(gpu->node, "0123456789"));
+		ward_fail(e, ENODEV, "resources.gpus: the graphics processor %s has no node %s",
+			  gpu->pci, gpu->node);
+		return ward_remedy(e, "make it: nvidia-modprobe -c %s, or udevadm trigger",
+				   gpu->node + strcspn(gpu->node, "0123456789"));
 	}
 	if (r == 0)
 		r = add_shared(p, gpu->vendor, e);
@@ -152,7 +157,8 @@ static int add_gpu(struct plan *p, const struct gpu *gpu, struct ward_err *e)
 static bool is_driver_library(enum gpu_vendor vendor, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(libraries); i++)
-		if (libraries[i].vendor == vendor && strncmp(name, libraries[i].name, strlen(libraries[i].name)) == 0)
+		if (libraries[i].vendor == vendor &&
+		    strncmp(name, libraries[i].name, strlen(libraries[i].name)) == 0)
 			return true;
 	return false;
 }
@@ -182,7 +188,8 @@ static int add_library(struct plan *p, const char *dir, const char *name)
 	return m ? 0 : -ENOMEM;
 }
 
-static int add_libraries(struct plan *p, enum gpu_vendor vendor, const char *dir, struct ward_err *e)
+static int add_libraries(struct plan *p, enum gpu_vendor vendor, const char *dir,
+			 struct ward_err *e)
 {
 	DIR *entries = opendir(dir);
 	struct dirent *entry;
@@ -208,7 +215,8 @@ static int add_driver(struct plan *p, enum gpu_vendor vendor, struct ward_err *e
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
 		if (programs[i].vendor == vendor && access(programs[i].name, X_OK) == 0) {
-			struct plan_mount *m = plan_add_bind(p, programs[i].name, LIBRARIES "/bin/nvidia-smi");
+			struct plan_mount *m =
+				plan_add_bind(p, programs[i].name, LIBRARIES "/bin/nvidia-smi");
 
 			if (!m)
 				return ward_fail(e, ENOMEM, "out of memory");
@@ -222,7 +230,8 @@ static int add_driver(struct plan *p, enum gpu_vendor vendor, struct ward_err *e
 		p->gpus->driver_bound = true;
 		return add_libraries(p, vendor, directories[i], e);
 	}
-	strv_addf(&p->notes, "no %s.1 of the driver was found: the image must have it", libraries[first].name);
+	strv_addf(&p->notes, "no %s.1 of the driver was found: the image must have it",
+		  libraries[first].name);
 	return 0;
 }
 
@@ -240,12 +249,17 @@ static int check_numbers(const struct strv *wanted, const struct gpus *found, st
 	uint64_t number;
 
 	if (found->len == 0) {
-		ward_fail(e, ENODEV, "resources.gpus: this machine has no graphics processor that ward knows");
-		return ward_remedy(e, "install its driver (`ward doctor` shows what is found), or set gpus: none");
+		ward_fail(e, ENODEV,
+			  "resources.gpus: this machine has no graphics processor that ward knows");
+		return ward_remedy(e, "install its driver (`ward doctor` shows what is found), or "
+				      "set gpus: none");
 	}
 	for (size_t i = 0; i < wanted->len; i++)
 		if (units_parse_uint(wanted->items[i], &number) == 0 && number >= found->len) {
-			ward_fail(e, ENODEV, "resources.gpus: there is no graphics processor %s: the last one is %zu", wanted->items[i], found->len - 1);
+			ward_fail(e, ENODEV,
+				  "resources.gpus: there is no graphics processor %s: the last one "
+				  "is %zu",
+				  wanted->items[i], found->len - 1);
 			return ward_remedy(e, "`ward doctor` lists them");
 		}
 	return 0;
@@ -264,7 +278,9 @@ static int add_wanted(struct plan *p, const struct gpus *found, struct ward_err 
 			continue;
 		vendors[gpu->vendor] = true;
 		r = add_gpu(p, gpu, e);
-		strv_addf(&p->gpus->names, "%zu: %s %s%s%s", i, gpu->model[0] ? gpu->model : gpu_vendor_name(gpu->vendor), gpu->node, gpu->pci[0] ? " at " : "", gpu->pci);
+		strv_addf(&p->gpus->names, "%zu: %s %s%s%s", i,
+			  gpu->model[0] ? gpu->model : gpu_vendor_name(gpu->vendor), gpu->node,
+			  gpu->pci[0] ? " at " : "", gpu->pci);
 	}
 	if (r == 0 && vendors[GPU_NVIDIA])
 		r = add_driver_texts(p, e);

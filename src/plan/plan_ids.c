@@ -1,8 +1,9 @@
 /*
- * Whom the agent is. An ordinary user's agent has the user's own uid in a user namespace that gives it nothing else.
- * Root's agent gets an unprivileged uid that no other running sandbox has (the supervisor's pid makes it unique), and
- * sees the policy's trees through id-mapped mounts, so that files keep their owner. Where a file system refuses that:
- * the workspace's owner if that is not root, else uid 0 without any capability, which is said in the plan's notes.
+ * Whom the agent is. An ordinary user's agent has the user's own uid in a user namespace that gives
+ * it nothing else. Root's agent gets an unprivileged uid that no other running sandbox has (the
+ * supervisor's pid makes it unique), and sees the policy's trees through id-mapped mounts, so that
+ * files keep their owner. Where a file system refuses that: the workspace's owner if that is not
+ * root, else uid 0 without any capability, which is said in the plan's notes.
  */
 #include "plan/plan_root.h"
 
@@ -38,11 +39,14 @@ static void note_groups(struct plan *p)
 		if (groups[i] != p->facts.gid)
 			buf_printf(&list, " %u", groups[i]);
 	if (list.len)
-		strv_addf(&p->notes, "the agent keeps your supplementary groups (an ordinary user cannot "
-				     "drop them):%s", list.data);
+		strv_addf(&p->notes,
+			  "the agent keeps your supplementary groups (an ordinary user cannot "
+			  "drop them):%s",
+			  list.data);
 }
 
-/* As root: every tree of the policy is cloned now, with root's eyes, and mapped if asked. 1: some tree refused it. */
+/* As root: every tree of the policy is cloned now, with root's eyes, and mapped if asked. 1: some
+ * tree refused it. */
 static int clone_trees(struct plan *p, bool map, struct ward_err *e)
 {
 	int refused = 0;
@@ -79,22 +83,28 @@ static int without_map(struct plan *p, struct ward_err *e)
 		return rung_check(p, e);
 	}
 	ward_fail(e, EPERM, "root without CAP_SETFCAP cannot be mapped into a user namespace");
-	return ward_remedy(e, "in a container: --cap-add SETFCAP; or run ward as an ordinary user, or give it the "
-			      "workspace (chown); or accept a weaker sandbox: require: {isolation: landlock, limits: none}");
+	return ward_remedy(e, "in a container: --cap-add SETFCAP; or run ward as an ordinary user, "
+			      "or give it the "
+			      "workspace (chown); or accept a weaker sandbox: require: {isolation: "
+			      "landlock, limits: none}");
 }
 
 static int without_idmap(struct plan *p, struct ward_err *e)
 {
 	if (p->spec->policy.req_idmap) {
-		ward_fail(e, ENOTSUP, "require.idmap: the file system of %s (or one mounted in it) does not "
-					    "allow id-mapped mounts", p->workspace);
-		return ward_remedy(e, "put the workspace on ext4, xfs, btrfs or tmpfs, or set require.idmap: false");
+		ward_fail(e, ENOTSUP,
+			  "require.idmap: the file system of %s (or one mounted in it) does not "
+			  "allow id-mapped mounts",
+			  p->workspace);
+		return ward_remedy(e, "put the workspace on ext4, xfs, btrfs or tmpfs, or set "
+				      "require.idmap: false");
 	}
 	if (p->ids.owner_uid != 0) {
 		p->ids.mode = IDS_OWNER;
 		p->ids.host_uid = p->ids.owner_uid;
 		p->ids.host_gid = p->ids.owner_gid;
-		strv_addf(&p->notes, "no id-mapped mounts here: the agent is the workspace's owner, uid %u",
+		strv_addf(&p->notes,
+			  "no id-mapped mounts here: the agent is the workspace's owner, uid %u",
 			  p->ids.owner_uid);
 		return 0;
 	}
@@ -105,12 +115,15 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 			return r;
 	}
 	if (p->spec->policy.proc_nesting)
-		strv_add(&p->notes, "process.nesting and the host's uid 0: limits held by cgroup v1 can be changed inside");
+		strv_add(&p->notes, "process.nesting and the host's uid 0: limits held by cgroup "
+				    "v1 can be changed inside");
 	p->ids.mode = IDS_ROOT;
 	p->ids.host_uid = 0;
 	p->ids.host_gid = 0;
-	strv_add(&p->notes, "no id-mapped mounts here: the agent is the host's uid 0 without capabilities; a "
-			    "workspace that an ordinary user owns, or one on ext4, xfs, btrfs or tmpfs, is safer");
+	strv_add(&p->notes,
+		 "no id-mapped mounts here: the agent is the host's uid 0 without capabilities; a "
+		 "workspace that an ordinary user owns, or one on ext4, xfs, btrfs or tmpfs, is "
+		 "safer");
 	return 0;
 }
 
@@ -120,14 +133,18 @@ static int without_idmap_cloned(struct plan *p, struct ward_err *e)
 
 	if (r == 0)
 		r = clone_trees(p, false, e);
-	/* root of a container without CAP_SYS_ADMIN may clone nothing: the sandbox opens the trees itself */
+	/* root of a container without CAP_SYS_ADMIN may clone nothing: the sandbox opens the trees
+	 * itself */
 	return r == -EPERM ? 0 : r;
 }
 
 void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids)
 {
-	*ret_ids = (struct plan_ids){ .mode = f->uid == 0 ? IDS_ROOT : IDS_OWN, .host_uid = f->uid,
-				      .host_gid = f->gid, .inside_uid = AGENT_ID, .inside_gid = AGENT_ID };
+	*ret_ids = (struct plan_ids){ .mode = f->uid == 0 ? IDS_ROOT : IDS_OWN,
+				      .host_uid = f->uid,
+				      .host_gid = f->gid,
+				      .inside_uid = AGENT_ID,
+				      .inside_gid = AGENT_ID };
 	if (f->uid != 0 || f->id_count == 0)
 		return;
 	ret_ids->mode = IDS_MAPPED;

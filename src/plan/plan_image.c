@@ -1,7 +1,9 @@
 /*
- * An image as the root. In: what the policy's `image` says. Out: the tree that the engine puts under everything else, the users that it knows, and its wishes as far as the policy lets
- * them: variables below the policy's own, a command where the caller gave none, its directory for that command alone. The agent is uid 1000 whatever user the image
- * names. Runs in the supervisor with the user's rights; nothing of the image is executed or followed out of its tree.
+ * An image as the root. In: what the policy's `image` says. Out: the tree that the engine puts
+ * under everything else, the users that it knows, and its wishes as far as the policy lets them:
+ * variables below the policy's own, a command where the caller gave none, its directory for that
+ * command alone. The agent is uid 1000 whatever user the image names. Runs in the supervisor with
+ * the user's rights; nothing of the image is executed or followed out of its tree.
  */
 #include "plan/plan_root.h"
 
@@ -21,7 +23,8 @@
 
 #define USERS_BYTES_MAX 65536
 
-/* Whether the id in the third field of a line of passwd or group is one that ward's own lines have, or the line is none. */
+/* Whether the id in the third field of a line of passwd or group is one that ward's own lines have,
+ * or the line is none. */
 static bool is_usable(const char *line, size_t n, unsigned fields)
 {
 	unsigned colons = 0, id = 0;
@@ -36,8 +39,8 @@ static bool is_usable(const char *line, size_t n, unsigned fields)
 		if (colons == 2 && c >= '0' && c <= '9' && digits++ < 9)
 			id = id * 10 + (unsigned)(c - '0');
 	}
-	return n && line[0] != ':' && colons == fields - 1 && digits && digits < 9 && id != 0 && id != 1000 && id != 65534 &&
-	       strncmp(line, "agent:", 6) != 0;
+	return n && line[0] != ':' && colons == fields - 1 && digits && digits < 9 && id != 0 &&
+	       id != 1000 && id != 65534 && strncmp(line, "agent:", 6) != 0;
 }
 
 /* ward's own lines, and behind them the image's: programs look their users up by name. */
@@ -71,10 +74,13 @@ static int add_users(struct plan_system *system, int root_fd)
 
 			if (strcmp(system->mounts[i].target, rows[k].target) != 0)
 				continue;
-			fd = path_open_nolink(root_fd, rows[k].path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &unused);
+			fd = path_open_nolink(root_fd, rows[k].path,
+					      O_RDONLY | O_NONBLOCK | O_NOCTTY, &unused);
 			if (fd < 0 || io_read_all(fd, USERS_BYTES_MAX, &text) < 0)
-				continue;	/* a root without users, or with more than anybody needs */
-			strv_take(&system->strings, merge_users(system->mounts[i].source, buf_text(&text), rows[k].fields));
+				/* a root without users, or with more than anybody needs */
+				continue;
+			strv_take(&system->strings, merge_users(system->mounts[i].source,
+								buf_text(&text), rows[k].fields));
 			if (system->strings.failed)
 				return -ENOMEM;
 			system->mounts[i].source = system->strings.items[system->strings.len - 1];
@@ -97,7 +103,8 @@ static int check_place(const struct plan *p, struct ward_err *e)
 	}
 	if (strcmp(p->image.root, "/") == 0) {
 		ward_fail(e, EINVAL, "image: / would show the whole host");
-		return ward_remedy(e, "leave image out: host shows the system's own directories and nothing else");
+		return ward_remedy(e, "leave image out: host shows the system's own directories "
+				      "and nothing else");
 	}
 	return 0;
 }
@@ -128,10 +135,14 @@ int plan_open_image(struct plan *p, struct ward_err *e)
 		free(image);
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	*image = (struct plan_image){ .root = p->image.root, .dev = st.st_dev, .ino = st.st_ino, .tree_fd = -1 };
+	*image = (struct plan_image){
+		.root = p->image.root, .dev = st.st_dev, .ino = st.st_ino, .tree_fd = -1
+	};
 	p->own_system->image = image;
 	if (p->image.user)
-		strv_addf(&p->notes, "the image names the user %s: the agent is uid 1000 all the same", p->image.user);
+		strv_addf(&p->notes,
+			  "the image names the user %s: the agent is uid 1000 all the same",
+			  p->image.user);
 	return 0;
 }
 
@@ -141,7 +152,8 @@ static bool can_map(void)
 	unsigned major = 0, minor = 0;
 	struct utsname host;
 
-	return uname(&host) == 0 && sscanf(host.release, "%u.%u", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 19));
+	return uname(&host) == 0 && sscanf(host.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 19));
 }
 
 int plan_place_image(struct plan *p, struct ward_err *e)
@@ -152,12 +164,13 @@ int plan_place_image(struct plan *p, struct ward_err *e)
 		return 0;
 	image->tree_fd = idmap_clone_tree(image->root, image->dev, image->ino, e);
 	if (image->tree_fd == -EPERM && p->ids.mode == IDS_ROOT) {
-		image->tree_fd = -1;	/* uid 0 gets there by itself */
+		image->tree_fd = -1; /* uid 0 gets there by itself */
 		return 0;
 	}
 	if (image->tree_fd < 0)
 		return image->tree_fd;
-	/* whoever may not be mapped sees the same files as somebody else's: everybody may read them */
+	/* whoever may not be mapped sees the same files as somebody else's: everybody may read
+	 * them */
 	image->mapped = p->ids.mode == IDS_MAPPED && can_map() &&
 			idmap_apply(image->tree_fd, 0, 0, p->ids.host_uid, p->ids.host_gid) == 0;
 	return 0;
@@ -165,11 +178,13 @@ int plan_place_image(struct plan *p, struct ward_err *e)
 
 bool plan_image_has(const struct plan *p, const char *path)
 {
-	auto_fd root = p->image.root ? open(p->image.root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1, fd = -1;
+	auto_fd root = p->image.root ? open(p->image.root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1,
+		fd = -1;
 	struct ward_err unused = { 0 };
 
 	if (root >= 0)
-		fd = path_open_nolink(root, path[1] ? path + 1 : ".", O_PATH | O_DIRECTORY, &unused);
+		fd = path_open_nolink(root, path[1] ? path + 1 : ".", O_PATH | O_DIRECTORY,
+				      &unused);
 	return fd >= 0;
 }
 
@@ -193,13 +208,16 @@ int plan_choose_command(struct plan *p, struct ward_err *e)
 	if (!p->spec->image_command)
 		return 0;
 	if (!p->image.command.len) {
-		ward_fail(e, EINVAL, p->image.root ? "no command was given, and the image has none" : "no command was given");
+		ward_fail(e, EINVAL,
+			  p->image.root ? "no command was given, and the image has none"
+					: "no command was given");
 		return ward_remedy(e, "see ward run --help");
 	}
 	p->argv = p->image.command.items;
 	if (p->spec->cwd_given || !p->image.workdir)
 		return 0;
-	dir = *p->image.workdir == '/' ? path_clean(p->image.workdir) : path_join("/", p->image.workdir);
+	dir = *p->image.workdir == '/' ? path_clean(p->image.workdir)
+				       : path_join("/", p->image.workdir);
 	if (!dir)
 		return ward_fail(e, ENOMEM, "out of memory");
 	strv_add(&p->strings, dir);
@@ -217,7 +235,8 @@ void plan_seal_image(struct plan *p)
 
 	if (!image)
 		return;
-	/* links and files of ward's own are made before the image is put under them: nothing is made in the image's directories */
+	/* links and files of ward's own are made before the image is put under them: nothing is
+	 * made in the image's directories */
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].kind == MOUNT_LINK || p->mounts[i].kind == MOUNT_FILE)
 			p->mounts[i].system = true;

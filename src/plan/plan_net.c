@@ -1,7 +1,8 @@
 /*
- * What the kernel brings to the gateway. In: the policy's network part. Out: blocks of addresses with ports. Everything
- * else is refused by the kernel at once, so that a program sees a refused connection and not one that breaks; the gateway
- * decides about what is brought, so more than needed here opens nothing.
+ * What the kernel brings to the gateway. In: the policy's network part. Out: blocks of addresses
+ * with ports. Everything else is refused by the kernel at once, so that a program sees a refused
+ * connection and not one that breaks; the gateway decides about what is brought, so more than
+ * needed here opens nothing.
  */
 #include "plan/plan_net.h"
 
@@ -18,7 +19,8 @@ static void add_match(struct plan_net *n, const struct net_match *m)
 		const struct net_match *known = &n->matches[i];
 
 		if (known->v6 == m->v6 && known->prefix == m->prefix && known->first <= m->first &&
-		    known->last >= m->last && memcmp(known->address, m->address, sizeof(m->address)) == 0)
+		    known->last >= m->last &&
+		    memcmp(known->address, m->address, sizeof(m->address)) == 0)
 			return;
 	}
 	if (n->match_count < PLAN_NET_MATCHES_MAX)
@@ -84,7 +86,9 @@ static void add_all_names(struct plan_net *n, const struct rules *rules)
 	for (uint32_t i = 0; i < rules->n_items; i++) {
 		const struct rule *rule = &rules->items[i];
 
-		for (unsigned k = 0; k < rule->n_ports && rule->kind != RULE_BLOCK && !rule->deny && !rule->dead; k++) {
+		for (unsigned k = 0;
+		     k < rule->n_ports && rule->kind != RULE_BLOCK && !rule->deny && !rule->dead;
+		     k++) {
 			m.first = m.last = rules->ports[rule->first_port + k];
 			add_match(n, &m);
 		}
@@ -95,7 +99,8 @@ static void add_all_names(struct plan_net *n, const struct rules *rules)
 	}
 }
 
-/* The ports of names: of each class for its block, of all for the names that are in none. Where there are no classes, all for all. */
+/* The ports of names: of each class for its block, of all for the names that are in none. Where
+ * there are no classes, all for all. */
 static void add_names(struct plan_net *n, const struct rules *rules)
 {
 	struct net_match rest = { .prefix = NET_REST4_PREFIX, .address = NET_REST4 };
@@ -150,10 +155,13 @@ static int add_published(const struct policy *p, struct plan_net *n, struct ward
 	for (size_t i = 0; i < p->net_ingress.len; i++) {
 		uint64_t port;
 
-		if (units_parse_uint(p->net_ingress.items[i], &port) < 0 || port < 1 || port > 65535)
-			return ward_fail(e, EINVAL, "network.ingress: %s is no port", p->net_ingress.items[i]);
+		if (units_parse_uint(p->net_ingress.items[i], &port) < 0 || port < 1 ||
+		    port > 65535)
+			return ward_fail(e, EINVAL, "network.ingress: %s is no port",
+					 p->net_ingress.items[i]);
 		if (n->published_count >= NET_PUBLISHED_MAX)
-			return ward_fail(e, E2BIG, "network.ingress: at most %d ports", NET_PUBLISHED_MAX);
+			return ward_fail(e, E2BIG, "network.ingress: at most %d ports",
+					 NET_PUBLISHED_MAX);
 		n->published[n->published_count++] = (uint16_t)port;
 	}
 	return 0;

@@ -1,6 +1,8 @@
 /*
- * The plan for a reader. In: a compiled plan and the engine's stages. Out: text or one JSON object. A pure function over the plan; names in it are the user's or
- * come from the workspace, so text is escaped. The values of environment variables are not shown: they may be secrets, and plans end up in logs.
+ * The plan for a reader. In: a compiled plan and the engine's stages. Out: text or one JSON object.
+ * A pure function over the plan; names in it are the user's or come from the workspace, so text is
+ * escaped. The values of environment variables are not shown: they may be secrets, and plans end up
+ * in logs.
  */
 #include "plan/plan.h"
 #include "plan/plan_tape.h"
@@ -190,7 +192,9 @@ static void json_env(struct json *j, const struct plan *p)
 	json_end_array(j);
 }
 
-static const char *const waf_words[] = { [POLICY_WAF_OFF] = "off", [POLICY_WAF_DETECT] = "detect", [POLICY_WAF_BLOCK] = "block" };
+static const char *const waf_words[] = {
+	[POLICY_WAF_OFF] = "off", [POLICY_WAF_DETECT] = "detect", [POLICY_WAF_BLOCK] = "block"
+};
 
 /* What a rule says about requests: "methods: GET", each as one text. */
 static void json_conditions(struct json *j, const struct rules *rules, const struct rule *rule)
@@ -232,7 +236,10 @@ static void text_conditions(const struct rules *rules, const struct rule *rule, 
 
 static void json_network(struct json *j, const struct plan *p)
 {
-	static const char *const modes[] = { [RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp", [RULE_INSPECT] = "inspect",
+	static const char *const modes[] = { [RULE_SPLICE] = "splice",
+					     [RULE_HTTP] = "http",
+					     [RULE_TCP] = "tcp",
+					     [RULE_INSPECT] = "inspect",
 					     [RULE_PLAIN] = "http" };
 	const struct rules *rules = p->net.rules;
 
@@ -243,7 +250,9 @@ static void json_network(struct json *j, const struct plan *p)
 		rules_text(rules, (int32_t)i, &text);
 		json_begin_object(j, NULL);
 		json_string(j, "rule", buf_text(&text));
-		json_string(j, "mode", modes[rules_mode(rules, (int32_t)i, rules->ports[rules->items[i].first_port])]);
+		json_string(j, "mode",
+			    modes[rules_mode(rules, (int32_t)i,
+					     rules->ports[rules->items[i].first_port])]);
 		json_bool(j, "private", rules->items[i].private);
 		json_conditions(j, rules, &rules->items[i]);
 		json_end_object(j);
@@ -290,7 +299,8 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_strings(&j, "command", p->argv);
 	json_strings(&j, "started", p->started);
 	json_string(&j, "image", p->image.root);
-	json_string(&j, "image_digest", p->image.root && p->image.digest[0] ? p->image.digest : NULL);
+	json_string(&j, "image_digest",
+		    p->image.root && p->image.digest[0] ? p->image.digest : NULL);
 	json_ids(&j, &p->ids);
 	json_limits(&j, p);
 	json_network(&j, p);
@@ -332,7 +342,8 @@ static void text_head(const struct plan *p, struct buf *out)
 		text_line(out, "image", p->image.root);
 	if (p->spec->profile)
 		text_line(out, "profile", p->spec->profile);
-	text_line(out, "policy", p->spec->policy_file ? p->spec->policy_file : "no file: defaults and options");
+	text_line(out, "policy",
+		  p->spec->policy_file ? p->spec->policy_file : "no file: defaults and options");
 	if (p->argv) {
 		buf_printf(out, "%-10s", "command");
 		for (char *const *a = p->argv; *a; a++) {
@@ -341,12 +352,15 @@ static void text_head(const struct plan *p, struct buf *out)
 		}
 		buf_puts(out, "\n");
 	}
-	buf_printf(out, "%-10s %s: host uid %u gid %u, inside %u:%u\n", "ids", ids_help(p->ids.mode),
-		   p->ids.host_uid, p->ids.host_gid, p->ids.inside_uid, p->ids.inside_gid);
+	buf_printf(out, "%-10s %s: host uid %u gid %u, inside %u:%u\n", "ids",
+		   ids_help(p->ids.mode), p->ids.host_uid, p->ids.host_gid, p->ids.inside_uid,
+		   p->ids.inside_gid);
 	if (p->spec->wall && p->spec->wall->snapshot) {
 		struct ward_err why = { 0 };
 
-		text_line(out, "checkpoint", can_be_kept(p, &why) ? "ward checkpoint can keep it while it runs" : why.why);
+		text_line(out, "checkpoint",
+			  can_be_kept(p, &why) ? "ward checkpoint can keep it while it runs"
+					       : why.why);
 	}
 	buf_printf(out, "%-10s", "variables");
 	for (size_t i = 0; i < p->env.len; i++) {
@@ -397,7 +411,8 @@ static void text_mounts(const struct plan *p, struct buf *out)
 
 		buf_printf(out, "  %s  %-6s ", m->writable ? "rw" : "ro", mount_kind_name(m));
 		text_escape(out, m->target);
-		if ((m->kind == MOUNT_BIND && strcmp(m->source, m->target) != 0) || m->kind == MOUNT_LINK) {
+		if ((m->kind == MOUNT_BIND && strcmp(m->source, m->target) != 0) ||
+		    m->kind == MOUNT_LINK) {
 			buf_puts(out, m->kind == MOUNT_LINK ? " -> " : " from ");
 			text_escape(out, m->source);
 		}
@@ -428,8 +443,12 @@ static void text_roots(const struct plan *p, struct buf *out)
 }
 
 static const char *const net_modes[] = { "none", "restricted", "open" };
-static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS of that name", [RULE_HTTP] = "HTTP of that host", [RULE_TCP] = "anything",
-					  [RULE_INSPECT] = "requests, in TLS that ends at the gateway", [RULE_PLAIN] = "requests" };
+static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS of that name",
+					  [RULE_HTTP] = "HTTP of that host",
+					  [RULE_TCP] = "anything",
+					  [RULE_INSPECT] =
+						  "requests, in TLS that ends at the gateway",
+					  [RULE_PLAIN] = "requests" };
 
 static void text_network(const struct plan *p, struct buf *out)
 {
@@ -437,7 +456,8 @@ static void text_network(const struct plan *p, struct buf *out)
 
 	if (!p->net.on)
 		return;
-	buf_printf(out, "\nnetwork %s\n", net_modes[p->spec->policy.net_mode % ARRAY_LEN(net_modes)]);
+	buf_printf(out, "\nnetwork %s\n",
+		   net_modes[p->spec->policy.net_mode % ARRAY_LEN(net_modes)]);
 	for (uint32_t i = 0; i < rules->n_items; i++) {
 		const struct rule *rule = &rules->items[i];
 
@@ -446,17 +466,23 @@ static void text_network(const struct plan *p, struct buf *out)
 		rules_text(rules, (int32_t)i, &text);
 		buf_printf(out, "  %-32s", buf_text(&text));
 		for (unsigned k = 0; k < rule->n_ports; k++)
-			if (!k || rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k]) !=
-					  rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k - 1]))
-				buf_printf(out, "%s %s", k ? "," : "",
-					   rule_modes[rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k])]);
+			if (!k ||
+			    rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k]) !=
+				    rules_mode(rules, (int32_t)i,
+					       rules->ports[rule->first_port + k - 1]))
+				buf_printf(
+					out, "%s %s", k ? "," : "",
+					rule_modes[rules_mode(rules, (int32_t)i,
+							      rules->ports[rule->first_port + k])]);
 		buf_puts(out, rule->private ? ", private addresses too\n" : "\n");
 		text_conditions(rules, rule, out);
 	}
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
-		buf_printf(out, "  %-32s of this host\n", p->spec->policy.net_host_services.items[i]);
+		buf_printf(out, "  %-32s of this host\n",
+			   p->spec->policy.net_host_services.items[i]);
 	if (p->tape) {
-		buf_puts(out, p->tape->replay ? "  answered without a network from " : "  requests are recorded into ");
+		buf_puts(out, p->tape->replay ? "  answered without a network from "
+					      : "  requests are recorded into ");
 		text_escape(out, p->tape->path);
 		buf_puts(out, "\n");
 	}

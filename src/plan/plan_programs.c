@@ -1,15 +1,20 @@
 /*
- * Programs of the user's own: filesystem.programs. In: names, the caller's PATH. Out: read-only binds of what each program is made of, and a link
- * /.ward/bin/NAME to it, which PATH has in front. Runs in the supervisor with the user's rights, only where a policy names programs. Agents are
- * installed below the home directory as often as below /usr: the rest of that home, and the other programs beside them, stay outside.
+ * Programs of the user's own: filesystem.programs. In: names, the caller's PATH. Out: read-only
+ * binds of what each program is made of, and a link /.ward/bin/NAME to it, which PATH has in front.
+ * Runs in the supervisor with the user's rights, only where a policy names programs. Agents are
+ * installed below the home directory as often as below /usr: the rest of that home, and the other
+ * programs beside them, stay outside.
  *
- *	a package of npm	.../node_modules/[@SCOPE/]PACKAGE as a whole: its own modules lie in there
- *	a virtual environment	the directory with pyvenv.cfg (venv, pipx, uv), and the Python that it was made of
+ *	a package of npm	.../node_modules/[@SCOPE/]PACKAGE as a whole: its own modules lie in
+ *				there
+ *	a virtual environment	the directory with pyvenv.cfg (venv, pipx, uv), and the Python that
+ *				it was made of
  *	anything else		the file itself: native installers, node
  *
- * What is below /usr is there already. A name that PATH does not have is no error: the command says so when it is not found. A package
- * directory that holds the whole home, or everything, is refused. An agent may have written what lies in the workspace: a program that is found there, or by
- * a link that leads through there, is as it is in the workspace, and shows nothing more.
+ * What is below /usr is there already. A name that PATH does not have is no error: the command says
+ * so when it is not found. A package directory that holds the whole home, or everything, is
+ * refused. An agent may have written what lies in the workspace: a program that is found there, or
+ * by a link that leads through there, is as it is in the workspace, and shows nothing more.
  */
 #include "plan/plan_root.h"
 
@@ -61,7 +66,8 @@ static char *parent(const char *path)
 	return slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
 }
 
-/* The Python that an environment was made of: "home = DIR/bin" in its pyvenv.cfg; NULL: it names none. */
+/* The Python that an environment was made of: "home = DIR/bin" in its pyvenv.cfg; NULL: it names
+ * none. */
 static char *base_python(const struct buf *config)
 {
 	for (const char *line = buf_text(config); *line;) {
@@ -85,7 +91,8 @@ static char *base_python(const struct buf *config)
 /* The virtual environment that a file is in (ENV/bin/FILE), with its Python. */
 static void add_environment(const char *file, struct strv *trees)
 {
-	auto_free char *bin = parent(file), *top = bin ? parent(bin) : NULL, *config = top ? path_join(top, "pyvenv.cfg") : NULL, *python = NULL;
+	auto_free char *bin = parent(file), *top = bin ? parent(bin) : NULL,
+		       *config = top ? path_join(top, "pyvenv.cfg") : NULL, *python = NULL;
 	auto_buf text = { 0 };
 
 	if (!config || io_read_file(AT_FDCWD, config, 65536, &text) < 0)
@@ -114,7 +121,8 @@ static bool is_in_view(const struct plan *p, const char *path)
 	if (path_is_beneath(path, "/usr"))
 		return true;
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].kind == MOUNT_BIND && strcmp(p->mounts[i].source, p->mounts[i].target) == 0 &&
+		if (p->mounts[i].kind == MOUNT_BIND &&
+		    strcmp(p->mounts[i].source, p->mounts[i].target) == 0 &&
 		    path_is_beneath(path, p->mounts[i].target))
 			return true;
 	return false;
@@ -127,7 +135,9 @@ static int add_tree(struct plan *p, const char *name, const char *tree, struct w
 	if (is_in_view(p, tree))
 		return 0;
 	if (home && *home == '/' && path_is_beneath(home, tree)) {
-		ward_fail(e, EINVAL, "filesystem.programs: %s would show %s, which holds the home directory", name, tree);
+		ward_fail(e, EINVAL,
+			  "filesystem.programs: %s would show %s, which holds the home directory",
+			  name, tree);
 		return ward_remedy(e, "install it elsewhere, or take it out of the list");
 	}
 	return plan_add_policy_bind(p, tree, tree, false, e);
@@ -136,12 +146,14 @@ static int add_tree(struct plan *p, const char *name, const char *tree, struct w
 static bool is_writable_tree(const struct plan *p, const char *path)
 {
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].from_policy && p->mounts[i].writable && path_is_beneath(path, p->mounts[i].source))
+		if (p->mounts[i].from_policy && p->mounts[i].writable &&
+		    path_is_beneath(path, p->mounts[i].source))
 			return true;
 	return false;
 }
 
-/* Whether some directory on the way to the file, wherever links lead, is one that the sandbox may write. */
+/* Whether some directory on the way to the file, wherever links lead, is one that the sandbox may
+ * write. */
 static bool leads_through_writable(const struct plan *p, const char *file)
 {
 	for (const char *slash = strchr(file + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -181,7 +193,8 @@ static int add_program(struct plan *p, const char *name, struct ward_err *e)
 	char link[96];
 	int r = 0;
 
-	if (!real || (path_is_beneath(file, "/usr") && path_is_beneath(real, "/usr")) || is_the_agents(p, file))
+	if (!real || (path_is_beneath(file, "/usr") && path_is_beneath(real, "/usr")) ||
+	    is_the_agents(p, file))
 		return 0;
 	list_trees(real, &trees);
 	if (trees.failed)

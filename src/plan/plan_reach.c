@@ -1,6 +1,8 @@
 /*
- * What of the host a sandbox can write to. In: the plan's mounts and a path. Out: whether something inside could change what is there. Files that ward writes, reads or runs outside with the
- * user's rights must not lie there. Links are resolved first: a text says nothing about a place. Runs in the supervisor as the user.
+ * What of the host a sandbox can write to. In: the plan's mounts and a path. Out: whether something
+ * inside could change what is there. Files that ward writes, reads or runs outside with the user's
+ * rights must not lie there. Links are resolved first: a text says nothing about a place. Runs in
+ * the supervisor as the user.
  */
 #include "plan/plan_reach.h"
 
@@ -35,7 +37,8 @@ void plan_reach_list(const struct plan *p, struct strv *ret)
 	strv_add(ret, p->workspace);
 }
 
-int plan_reach_file(const struct plan *p, const char *field, const char *path, char **ret, struct ward_err *e)
+int plan_reach_file(const struct plan *p, const char *field, const char *path, char **ret,
+		    struct ward_err *e)
 {
 	const char *name = strrchr(path, '/') + 1, *where;
 	auto_free char *parent = strndup(path, (size_t)(name - path)), *file = NULL;
@@ -51,26 +54,32 @@ int plan_reach_file(const struct plan *p, const char *field, const char *path, c
 		return ward_fail(e, ENOMEM, "out of memory");
 	where = plan_reach(p, file);
 	if (where) {
-		ward_fail(e, EINVAL, "%s: %s lies in %s, which the sandbox can write to", field, path, where);
+		ward_fail(e, EINVAL, "%s: %s lies in %s, which the sandbox can write to", field,
+			  path, where);
 		return ward_remedy(e, "name a file in a directory that is not the sandbox's");
 	}
 	*ret = take_ptr(file);
 	return 0;
 }
 
-static int refuse_link(const char *field, const char *path, const char *link, const char *real, struct ward_err *e)
+static int refuse_link(const char *field, const char *path, const char *link, const char *real,
+		       struct ward_err *e)
 {
-	ward_fail(e, EPERM, "%s: %.300s leads to %.300s by the link %.300s, which a sandbox could have made", field, path, real, link);
+	ward_fail(e, EPERM,
+		  "%s: %.300s leads to %.300s by the link %.300s, which a sandbox could have made",
+		  field, path, real, link);
 	return ward_remedy(e, "name %.300s itself, if that is what you want to give", real);
 }
 
-int plan_reach_way(const struct plan *p, const char *field, const char *path, const char *real, struct ward_err *e)
+int plan_reach_way(const struct plan *p, const char *field, const char *path, const char *real,
+		   struct ward_err *e)
 {
 	auto_free char *rest = strdup(path), *at = strdup("/");
 	unsigned links = 0;
 
 	while (rest && at && rest[strspn(rest, "/")]) {
-		char *name = rest + strspn(rest, "/"), *behind = name + strcspn(name, "/"), target[PATH_MAX], *longer = NULL;
+		char *name = rest + strspn(rest, "/"), *behind = name + strcspn(name, "/"),
+		     target[PATH_MAX], *longer = NULL;
 		auto_free char *place = NULL;
 		const char *where;
 		ssize_t n;

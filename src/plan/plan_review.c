@@ -1,9 +1,10 @@
 /*
- * Whether a workspace can be reviewed. In: the plan so far, the caller's mount table. Out: a refusal that says why not. Runs in the
- * supervisor with the user's rights; changes nothing.
+ * Whether a workspace can be reviewed. In: the plan so far, the caller's mount table. Out: a
+ * refusal that says why not. Runs in the supervisor with the user's rights; changes nothing.
  *
- * An overlay does not look through the mounts that lie in its lower directory: what they hold would be missing, and what they cover
- * would show. The kernel refuses that for users; ward does for everybody.
+ * An overlay does not look through the mounts that lie in its lower directory: what they hold would
+ * be missing, and what they cover would show. The kernel refuses that for users; ward does for
+ * everybody.
  */
 #include "plan/plan_root.h"
 
@@ -22,8 +23,8 @@ static void unescape(char *s)
 	char *out = s;
 
 	while (*s) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
-		    s[3] <= '7') {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+		    s[3] >= '0' && s[3] <= '7') {
 			*out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
 			s += 4;
 		} else {
@@ -41,7 +42,8 @@ char *plan_mount_beneath(const char *table, size_t n, const char *dir)
 		const char *stop = field + len;
 
 		at += len + 1;
-		for (int i = 0; i < 4 && field; i++) {	/* id, parent, device, root; then where it is mounted */
+		/* id, parent, device, root; then where it is mounted */
+		for (int i = 0; i < 4 && field; i++) {
 			field = memchr(field, ' ', (size_t)(stop - field));
 			field = field ? field + 1 : NULL;
 		}
@@ -70,8 +72,12 @@ int plan_check_review(const struct plan *p, struct ward_err *e)
 	inner = plan_mount_beneath(buf_text(&table), table.len, p->workspace);
 	if (!inner)
 		return 0;
-	ward_fail(e, EXDEV, "something is mounted at %s, in the workspace: an overlay does not look through mounts", inner);
+	ward_fail(e, EXDEV,
+		  "something is mounted at %s, in the workspace: an overlay does not look through "
+		  "mounts",
+		  inner);
 	ward_wrap(e, "review");
-	return ward_remedy(e, "unmount it, use a workspace beneath or beside it, or give the workspace directly (filesystem.mode: "
+	return ward_remedy(e, "unmount it, use a workspace beneath or beside it, or give the "
+			      "workspace directly (filesystem.mode: "
 			      "read_only or read_write)");
 }

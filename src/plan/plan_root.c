@@ -1,7 +1,8 @@
 /*
- * The mounts of a plan. In: tables/root.def, the policy, a look at the host. Out: plan_mount rows in the order in
- * which the engine makes them. Runs in the supervisor with the user's rights; changes nothing. What everybody may not
- * read does not get into the sandbox's /etc, whoever runs ward.
+ * The mounts of a plan. In: tables/root.def, the policy, a look at the host. Out: plan_mount rows
+ * in the order in which the engine makes them. Runs in the supervisor with the user's rights;
+ * changes nothing. What everybody may not read does not get into the sandbox's /etc, whoever runs
+ * ward.
  */
 #include "plan/plan_root.h"
 
@@ -63,9 +64,10 @@ struct mount_list {
 	struct strv *strings;
 };
 
-/* Appends a mount of texts that outlive the list. Returns it (valid until the next one) or NULL: out of memory. */
-static struct plan_mount *add_lasting(const struct mount_list *list, enum mount_kind kind, const char *source,
-				      const char *target)
+/* Appends a mount of texts that outlive the list. Returns it (valid until the next one) or NULL:
+ * out of memory. */
+static struct plan_mount *add_lasting(const struct mount_list *list, enum mount_kind kind,
+				      const char *source, const char *target)
 {
 	size_t n = *list->count;
 	struct plan_mount *m = *list->mounts;
@@ -90,8 +92,8 @@ static const char *copy_text(const struct mount_list *list, const char *text)
 }
 
 /* The same of texts that are copied. */
-static struct plan_mount *add_mount(const struct mount_list *list, enum mount_kind kind, const char *source,
-				    const char *target)
+static struct plan_mount *add_mount(const struct mount_list *list, enum mount_kind kind,
+				    const char *source, const char *target)
 {
 	const char *to = copy_text(list, target);
 	const char *from = source == target ? to : source ? copy_text(list, source) : NULL;
@@ -158,8 +160,10 @@ static int add_link(const struct mount_list *list, int dir_fd, const char *name,
 	return add_mount(list, MOUNT_LINK, target, path) ? 0 : -ENOMEM;
 }
 
-/* Adds name of dir_fd, seen as path on both sides: a link as a link, the rest bound if everybody may read it. */
-static int add_host_entry(const struct mount_list *list, int dir_fd, const char *name, const char *path)
+/* Adds name of dir_fd, seen as path on both sides: a link as a link, the rest bound if everybody
+ * may read it. */
+static int add_host_entry(const struct mount_list *list, int dir_fd, const char *name,
+			  const char *path)
 {
 	struct plan_mount *m;
 	struct stat st;
@@ -194,7 +198,7 @@ static bool etc_wants(const char *name)
 	return false;
 }
 
-#define ETC_PATH_BYTES 512	/* a directory's entry has at most 255, a row of the table fewer */
+#define ETC_PATH_BYTES 512 /* a directory's entry has at most 255, a row of the table fewer */
 
 /* A formatted one would cost more than all else that is done for an entry. */
 static const char *in_etc(char path[ETC_PATH_BYTES], const char *name)
@@ -228,7 +232,7 @@ static int add_entries(const struct mount_list *list, int etc_fd, const char *en
 
 static int list_etc(const struct mount_list *list, int etc_fd)
 {
-	char entries[8192] __attribute__((aligned(8)));	/* enough for most in one call */
+	char entries[8192] __attribute__((aligned(8))); /* enough for most in one call */
 	ssize_t n;
 	int r = 0;
 
@@ -258,7 +262,8 @@ static int add_etc(const struct mount_list *list, struct stat *stamp)
 void plan_etc_parents(struct strv *dirs)
 {
 	for (size_t i = 0; i < ARRAY_LEN(etc_rows); i++)
-		for (const char *slash = strchr(etc_rows[i], '/'); slash; slash = strchr(slash + 1, '/')) {
+		for (const char *slash = strchr(etc_rows[i], '/'); slash;
+		     slash = strchr(slash + 1, '/')) {
 			auto_free char *dir = strndup(etc_rows[i], (size_t)(slash - etc_rows[i]));
 
 			dirs->failed |= !dir;
@@ -273,7 +278,8 @@ static int add_kept(const struct mount_list *list, const struct etc_kept *kept)
 	for (size_t i = 0; i < kept->entry_count; i++) {
 		const struct etc_entry *entry = &kept->entries[i];
 		const char *target = kept->list + entry->target;
-		struct plan_mount *m = entry->link ? add_lasting(list, MOUNT_LINK, kept->list + entry->link, target)
+		struct plan_mount *m = entry->link ? add_lasting(list, MOUNT_LINK,
+								 kept->list + entry->link, target)
 						   : add_lasting(list, MOUNT_BIND, target, target);
 
 		if (!m)
@@ -299,10 +305,12 @@ static void size_tmpfs(const struct plan *p, struct plan_mount *m)
 	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
 }
 
-/* What the table names, of the host's directories unless bare, with the kept /etc if there is one. */
+/* What the table names, of the host's directories unless bare, with the kept /etc if there is
+ * one. */
 static int add_system(struct plan_system *system, bool bare)
 {
-	struct mount_list list = { &system->mounts, &system->mount_count, &system->mount_cap, &system->strings };
+	struct mount_list list = { &system->mounts, &system->mount_count, &system->mount_cap,
+				   &system->strings };
 	struct plan_mount *m;
 	int r = 0;
 
@@ -321,15 +329,18 @@ static int add_system(struct plan_system *system, bool bare)
 		}
 	}
 	if (r == 0 && !bare)
-		r = system->etc.path ? add_kept(&list, &system->etc) : add_etc(&list, &system->etc_stamp);
-	if (r == 0 && (!add_lasting(&list, MOUNT_PROC, NULL, "/proc") || !add_lasting(&list, MOUNT_DEV, NULL, "/dev")))
+		r = system->etc.path ? add_kept(&list, &system->etc)
+				     : add_etc(&list, &system->etc_stamp);
+	if (r == 0 && (!add_lasting(&list, MOUNT_PROC, NULL, "/proc") ||
+		       !add_lasting(&list, MOUNT_DEV, NULL, "/dev")))
 		r = -ENOMEM;
 	for (size_t i = 0; i < system->mount_count; i++)
 		system->mounts[i].system = true;
 	return r;
 }
 
-static int read_system(bool bare, bool kept, const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
+static int read_system(bool bare, bool kept, const struct facts *facts,
+		       struct plan_system **ret_system, struct ward_err *e)
 {
 	struct plan_system *system = calloc(1, sizeof(*system));
 	int r;
@@ -338,12 +349,14 @@ static int read_system(bool bare, bool kept, const struct facts *facts, struct p
 		return ward_fail(e, ENOMEM, "out of memory");
 	system->facts = *facts;
 	system->etc = (struct etc_kept)ETC_KEPT_NONE;
-	system->etc_wanted = kept && !etc_kept_find(facts->uid == 0, &system->etc) && !system->etc.refused;
+	system->etc_wanted =
+		kept && !etc_kept_find(facts->uid == 0, &system->etc) && !system->etc.refused;
 	system->etc_read = system->etc_wanted ? time(NULL) : 0;
 	r = add_system(system, bare);
 	if (r < 0) {
 		plan_system_free(system);
-		return ward_fail(e, -r, "cannot read the host's system directories: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot read the host's system directories: %s",
+				 strerror(-r));
 	}
 	*ret_system = system;
 	return 0;
@@ -362,7 +375,8 @@ int plan_system_bare(const struct facts *facts, struct plan_system **ret_system,
 void plan_system_keep(const struct plan_system *system)
 {
 	if (system->etc_wanted)
-		etc_kept_make(system->mounts, system->mount_count, &system->etc_stamp, system->etc_read);
+		etc_kept_make(system->mounts, system->mount_count, &system->etc_stamp,
+			      system->etc_read);
 }
 
 bool plan_keeps_etc(const struct plan_system *system, const char *path)
@@ -372,11 +386,13 @@ bool plan_keeps_etc(const struct plan_system *system, const char *path)
 
 int plan_choose_etc(struct plan *p, struct ward_err *e)
 {
-	bool other = p->spec->wall && (p->spec->wall->own_root || p->spec->wall->own_view);	/* they have another /.ward */
+	/* they have another /.ward */
+	bool other = p->spec->wall && (p->spec->wall->own_root || p->spec->wall->own_view);
 	int r;
 
 	for (size_t i = 0; i < p->mount_count; i++)
-		other |= path_is_beneath(p->mounts[i].target, "/etc");	/* a place for it has to be made there */
+		/* a place for it has to be made there */
+		other |= path_is_beneath(p->mounts[i].target, "/etc");
 	if (!other || !p->system->etc.path)
 		return 0;
 	plan_system_free(p->own_system);
@@ -411,7 +427,8 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 			continue;
 		if (plan_keeps_home(p) && strcmp(row->path, PLAN_HOME) == 0)
 			continue;
-		m = add_lasting(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text, row->path);
+		m = add_lasting(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text,
+				row->path);
 		if (!m)
 			return ward_fail(e, ENOMEM, "out of memory");
 		m->kept = m->kind == MOUNT_LINK && plan_keeps_etc(p->system, row->path);
@@ -425,7 +442,8 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 	return 0;
 }
 
-int plan_add_policy_bind(struct plan *p, const char *source, const char *target, bool writable, struct ward_err *e)
+int plan_add_policy_bind(struct plan *p, const char *source, const char *target, bool writable,
+			 struct ward_err *e)
 {
 	/* the workspace was resolved already */
 	auto_free char *real = source == p->workspace ? strdup(source) : realpath(source, NULL);
@@ -438,15 +456,24 @@ int plan_add_policy_bind(struct plan *p, const char *source, const char *target,
 		return ward_remedy(e, "create it, or take it out of host_mounts, --ro or --rw");
 	}
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return ward_fail(e, EINVAL, "cannot give %s to the sandbox: it is neither a directory nor a "
-					    "regular file (devices and sockets are not passed)", source);
-	if (path_is_beneath(real, "/sys") || path_is_beneath(real, "/proc"))
-		return ward_fail(e, EINVAL, "cannot give %s to the sandbox: the kernel's own file systems stay outside",
+		return ward_fail(e, EINVAL,
+				 "cannot give %s to the sandbox: it is neither a directory nor a "
+				 "regular file (devices and sockets are not passed)",
 				 source);
+	if (path_is_beneath(real, "/sys") || path_is_beneath(real, "/proc"))
+		return ward_fail(
+			e, EINVAL,
+			"cannot give %s to the sandbox: the kernel's own file systems stay outside",
+			source);
 	if (strcmp(real, "/") == 0 || strcmp(target, "/") == 0)
-		return ward_fail(e, EINVAL, "cannot give / to the sandbox: name the directories that it needs");
-	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev") || path_is_beneath(target, "/.ward"))
-		return ward_fail(e, EINVAL, "cannot mount at %s: /proc, /dev and /.ward are the sandbox's own", target);
+		return ward_fail(
+			e, EINVAL,
+			"cannot give / to the sandbox: name the directories that it needs");
+	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev") ||
+	    path_is_beneath(target, "/.ward"))
+		return ward_fail(e, EINVAL,
+				 "cannot mount at %s: /proc, /dev and /.ward are the sandbox's own",
+				 target);
 	m = add_mount(&list, MOUNT_BIND, real, target);
 	if (!m)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -458,16 +485,22 @@ int plan_add_policy_bind(struct plan *p, const char *source, const char *target,
 	return 0;
 }
 
-/* The directory was judged by its path. What is mounted is what has that number: it must be there under that very path,
- * through no link, and the workspace's owner must own it, or somebody has put another one in its place. */
-static int check_git_dir(const struct plan *p, const struct plan_mount *m, const char *dir, struct ward_err *e)
+/* The directory was judged by its path. What is mounted is what has that number: it must be there
+ * under that very path, through no link, and the workspace's owner must own it, or somebody has put
+ * another one in its place. */
+static int check_git_dir(const struct plan *p, const struct plan_mount *m, const char *dir,
+			 struct ward_err *e)
 {
 	struct stat root, st;
 
 	if (stat(p->workspace, &root) == 0 && strcmp(m->source, dir) == 0 && lstat(dir, &st) == 0 &&
-	    S_ISDIR(st.st_mode) && st.st_dev == m->dev && st.st_ino == m->ino && st.st_uid == root.st_uid)
+	    S_ISDIR(st.st_mode) && st.st_dev == m->dev && st.st_ino == m->ino &&
+	    st.st_uid == root.st_uid)
 		return 0;
-	return ward_fail(e, ESTALE, "the workspace's git directory %s was replaced while the sandbox was being set up", dir);
+	return ward_fail(
+		e, ESTALE,
+		"the workspace's git directory %s was replaced while the sandbox was being set up",
+		dir);
 }
 
 static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
@@ -480,17 +513,24 @@ static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 		if (r >= 0)
 			r = check_git_dir(p, &p->mounts[p->mount_count - 1], dirs.items[i], e);
 		if (p->review)
-			strv_addf(&p->notes, "the git directory %s lies outside the workspace: under review it is read-only", dirs.items[i]);
+			strv_addf(&p->notes,
+				  "the git directory %s lies outside the workspace: under review "
+				  "it is read-only",
+				  dirs.items[i]);
 	}
 	return r;
 }
 
-/* What a link in a place of the sandbox's leads to is the sandbox's choice: all writable places are known now. */
-static int check_ways(const struct plan *p, const struct policy_mounts *mounts, size_t first, struct ward_err *e)
+/* What a link in a place of the sandbox's leads to is the sandbox's choice: all writable places are
+ * known now. */
+static int check_ways(const struct plan *p, const struct policy_mounts *mounts, size_t first,
+		      struct ward_err *e)
 {
 	for (size_t i = 0; i < mounts->len; i++) {
 		auto_free char *source = path_join(p->workspace, mounts->items[i].path);
-		int r = source ? plan_reach_way(p, "host_mounts", source, p->mounts[first + i].source, e) : ward_fail(e, ENOMEM, "out of memory");
+		int r = source ? plan_reach_way(p, "host_mounts", source,
+						p->mounts[first + i].source, e)
+			       : ward_fail(e, ENOMEM, "out of memory");
 
 		if (r < 0)
 			return r;
@@ -550,16 +590,18 @@ static int by_depth(const void *a, const void *b)
 
 	if (path_depth(x->target) != path_depth(y->target))
 		return (int)path_depth(x->target) - (int)path_depth(y->target);
-	return x->from_policy - y->from_policy;	/* the user's tree goes over ward's own */
+	return x->from_policy - y->from_policy; /* the user's tree goes over ward's own */
 }
 
-/* Whether the target of m lies in another bind. ward's own mounts do not, so only the user's are looked at. */
+/* Whether the target of m lies in another bind. ward's own mounts do not, so only the user's are
+ * looked at. */
 static bool lies_in_bind(const struct plan *p, const struct plan_mount *m)
 {
 	for (size_t i = 0; i < p->mount_count && m->from_policy; i++) {
 		const struct plan_mount *outer = &p->mounts[i];
 
-		if (outer != m && outer->kind == MOUNT_BIND && strcmp(outer->target, m->target) != 0 &&
+		if (outer != m && outer->kind == MOUNT_BIND &&
+		    strcmp(outer->target, m->target) != 0 &&
 		    path_is_beneath(m->target, outer->target))
 			return true;
 	}
@@ -583,7 +625,8 @@ static void drop_covered_links(struct plan *p)
 	p->mount_count = kept;
 }
 
-/* Puts the system's mounts in front of the others, which are sorted so that outer ones come first. */
+/* Puts the system's mounts in front of the others, which are sorted so that outer ones come
+ * first. */
 static int join_system(struct plan *p, const struct plan_system *system)
 {
 	struct plan_mount *all = calloc(p->mount_count + system->mount_count, sizeof(*all));
@@ -609,7 +652,8 @@ int plan_order_mounts(struct plan *p, struct ward_err *e)
 		p->mounts[i].in_bind = lies_in_bind(p, &p->mounts[i]);
 	for (size_t i = 0; i < p->mount_count; i++)
 		for (size_t k = 0; k < i && p->mounts[i].from_policy; k++)
-			if (p->mounts[k].from_policy && strcmp(p->mounts[i].target, p->mounts[k].target) == 0)
+			if (p->mounts[k].from_policy &&
+			    strcmp(p->mounts[i].target, p->mounts[k].target) == 0)
 				return ward_fail(e, EINVAL, "two mounts at %s: give each path once",
 						 p->mounts[i].target);
 	return 0;

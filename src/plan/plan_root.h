@@ -12,18 +12,22 @@ must_check int plan_add_policy_mounts(struct plan *p, struct ward_err *e);
 must_check int plan_add_volumes(struct plan *p, struct ward_err *e);
 /* Makes what is mounted in a named home's directory exist there. */
 must_check int plan_make_points(struct plan *p, struct ward_err *e);
-/* Appends a bind; texts are copied. Returns it (valid until the next one) or NULL: out of memory. */
+/* Appends a bind; texts are copied. Returns it (valid until the next one) or NULL: out of
+ * memory. */
 must_check struct plan_mount *plan_add_bind(struct plan *p, const char *source, const char *target);
 /* Adds one tree that the user asked for, read-only or writable, or says what is wrong with it. */
-must_check int plan_add_policy_bind(struct plan *p, const char *source, const char *target, bool writable, struct ward_err *e);
+must_check int plan_add_policy_bind(struct plan *p, const char *source, const char *target,
+				    bool writable, struct ward_err *e);
 /* Appends a link or a file of ward's own, which the engine makes. Texts are copied. -ENOMEM. */
 must_check int plan_add_link(struct plan *p, const char *to, const char *target);
 must_check int plan_add_file(struct plan *p, const char *text, const char *target);
-/* How large each private file system may grow: to the whole memory limit, which counts them all together. */
+/* How large each private file system may grow: to the whole memory limit, which counts them all
+ * together. */
 uint64_t plan_private_bytes(const struct plan *p);
 /* Appends a private file system of ward's own, which the caller sizes. NULL: out of memory. */
 must_check struct plan_mount *plan_add_tmpfs(struct plan *p, const char *target, unsigned mode);
-/* Appends a read-only /proc of the sandbox's processes on which nothing is masked: while one is in view the kernel lets a program inside mount another. -ENOMEM. */
+/* Appends a read-only /proc of the sandbox's processes on which nothing is masked: while one is in
+ * view the kernel lets a program inside mount another. -ENOMEM. */
 must_check int plan_add_proc(struct plan *p, const char *target);
 /* Adds what the policy's programs are made of. */
 must_check int plan_add_programs(struct plan *p, struct ward_err *e);
@@ -40,9 +44,12 @@ bool plan_image_has(const struct plan *p, const char *path);
 /* Adds the graphics processors of the policy: their nodes, and for an image their driver. */
 must_check int plan_add_gpus(struct plan *p, struct ward_err *e);
 void plan_gpus_free(struct plan_gpus *g);
-/* Adds a device node that FIELD of the policy needs; `groups` are those who often may open it. 1: there is no such node. */
-must_check int plan_add_device(struct plan *p, const char *field, const char *node, const char *groups, struct ward_err *e);
-/* As root: a node of that device which is mounted nowhere, for one id alone: a descriptor of its file system, in which it is "node", or -errno. */
+/* Adds a device node that FIELD of the policy needs; `groups` are those who often may open it. 1:
+ * there is no such node. */
+must_check int plan_add_device(struct plan *p, const char *field, const char *node,
+			       const char *groups, struct ward_err *e);
+/* As root: a node of that device which is mounted nowhere, for one id alone: a descriptor of its
+ * file system, in which it is "node", or -errno. */
 must_check int plan_make_node(dev_t device, uid_t uid, gid_t gid);
 void plan_devices_free(struct plan_devices *d);
 /* Says where a driver's libraries are that an image got. */
@@ -50,24 +57,28 @@ void plan_gpus_env(struct plan *p);
 /* Adds git's configuration. */
 must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_HOME "/home/agent"
-#define PLAN_PROGRAMS "/.ward/bin"	/* links to the policy's programs, in front of PATH */
+#define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
 /* Whether /home/agent is a volume that outlives the run. */
 bool plan_keeps_home(const struct plan *p);
-/* The kept /etc is left for one that is made entry by entry where something of the plan is to be mounted in it. */
+/* The kept /etc is left for one that is made entry by entry where something of the plan is to be
+ * mounted in it. */
 must_check int plan_choose_etc(struct plan *p, struct ward_err *e);
 /* Puts the mounts in order, the system's first, and says which lie in others. */
 must_check int plan_order_mounts(struct plan *p, struct ward_err *e);
-/* Decides whom the agent is on the host; as root also makes the id-mapped copies of the policy's trees. */
+/* Decides whom the agent is on the host; as root also makes the id-mapped copies of the policy's
+ * trees. */
 must_check int plan_choose_ids(struct plan *p, struct ward_err *e);
 /* Refuses a workspace that cannot be the lower layer of an overlay. */
 must_check int plan_check_review(const struct plan *p, struct ward_err *e);
-/* The first mount point beneath dir in a table of mounts (as /proc/self/mountinfo), NULL: none. The caller frees. A pure function. */
+/* The first mount point beneath dir in a table of mounts (as /proc/self/mountinfo), NULL: none. The
+ * caller frees. A pure function. */
 char *plan_mount_beneath(const char *table, size_t n, const char *dir);
 /* The environment inside. */
 must_check int plan_make_env(struct plan *p, struct ward_err *e);
 /* Sets NAME (n characters) to a value, replacing what stands there. */
 void plan_set_env(struct plan *p, const char *name, size_t n, const char *value);
-/* Has the policy's secrets fetched and puts placeholders into the environment; for a plan that is only looked at, words that say so. */
+/* Has the policy's secrets fetched and puts placeholders into the environment; for a plan that is
+ * only looked at, words that say so. */
 must_check int plan_add_creds(struct plan *p, struct ward_err *e);
 
 #endif

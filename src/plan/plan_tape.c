@@ -1,8 +1,9 @@
 /*
- * Recordings in a plan (network.record, network.replay). In: a path of the policy. Out: an open descriptor that the gateway gets, or a
- * refusal. A recording is a new file: it never replaces one, is made through no link at its place, and lies where nothing inside can reach it.
- * One to replay is read here once, so that a bad one is told before anything starts. Runs in the supervisor as the user; only a spec that
- * starts makes a file.
+ * Recordings in a plan (network.record, network.replay). In: a path of the policy. Out: an open
+ * descriptor that the gateway gets, or a refusal. A recording is a new file: it never replaces one,
+ * is made through no link at its place, and lies where nothing inside can reach it. One to replay
+ * is read here once, so that a bad one is told before anything starts. Runs in the supervisor as
+ * the user; only a spec that starts makes a file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
 
-#define FIRST_FD 16	/* above all that the gateway's descriptors are put on */
+#define FIRST_FD 16 /* above all that the gateway's descriptors are put on */
 
 int plan_tape_check(const struct policy *policy, const struct rules *rules, struct ward_err *e)
 {
@@ -25,17 +26,28 @@ int plan_tape_check(const struct policy *policy, const struct rules *rules, stru
 	if (!policy->net_record && !policy->net_replay)
 		return 0;
 	if (policy->net_record && policy->net_replay)
-		return ward_fail(e, EINVAL, "network.record and network.replay: a run is recorded or answered from a recording, not both");
+		return ward_fail(e, EINVAL,
+				 "network.record and network.replay: a run is recorded or answered "
+				 "from a recording, not both");
 	if (policy->net_mode == NET_MODE_NONE || !rules) {
-		ward_fail(e, EINVAL, "%s: network.mode is none, so there is nothing to record or replay", field);
-		return ward_remedy(e, "network.mode: restricted, with the hosts in network.egress_allowlist");
+		ward_fail(e, EINVAL,
+			  "%s: network.mode is none, so there is nothing to record or replay",
+			  field);
+		return ward_remedy(
+			e, "network.mode: restricted, with the hosts in network.egress_allowlist");
 	}
 	if (!rules_look(rules)) {
-		ward_fail(e, EINVAL, "%s: no rule of network.egress_allowlist looks into requests, and only those are recorded", field);
-		return ward_remedy(e, "write mode: inspect in the rules of the hosts that it is about");
+		ward_fail(e, EINVAL,
+			  "%s: no rule of network.egress_allowlist looks into requests, and only "
+			  "those are recorded",
+			  field);
+		return ward_remedy(
+			e, "write mode: inspect in the rules of the hosts that it is about");
 	}
 	if (policy->net_replay && policy->net_ingress.len) {
-		ward_fail(e, EINVAL, "network.replay: a run that is replayed has no network, so network.ingress publishes nothing");
+		ward_fail(e, EINVAL,
+			  "network.replay: a run that is replayed has no network, so "
+			  "network.ingress publishes nothing");
 		return ward_remedy(e, "network.ingress: deny_all");
 	}
 	return 0;
@@ -54,14 +66,18 @@ static int make_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 	*strrchr(dir, '/') = '\0';
 	dir_fd = open(*dir ? dir : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir_fd < 0)
-		return ward_fail_errno(e, "network.record: cannot open the directory of %s", t->path);
+		return ward_fail_errno(e, "network.record: cannot open the directory of %s",
+				       t->path);
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		ward_fail(e, EEXIST, "network.record: %s exists, and a recording replaces nothing", t->path);
-		return ward_remedy(e, "name another file, or remove it; to answer from it: network.replay");
+		ward_fail(e, EEXIST, "network.record: %s exists, and a recording replaces nothing",
+			  t->path);
+		return ward_remedy(
+			e, "name another file, or remove it; to answer from it: network.replay");
 	}
 	if (!p->spec->starts)
 		return 0;
-	fd = openat(dir_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(dir_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	if (fd < 0)
 		return ward_fail_errno(e, "network.record: cannot make %s", t->path);
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
@@ -85,7 +101,8 @@ static int read_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return ward_fail_errno(e, "network.replay: cannot open %s", t->path);
 	if (!S_ISREG(st.st_mode) || st.st_size < TAPE_START)
-		return ward_fail(e, EINVAL, "network.replay: %s is not a recording of ward's", t->path);
+		return ward_fail(e, EINVAL, "network.replay: %s is not a recording of ward's",
+				 t->path);
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return ward_fail_errno(e, "network.replay: cannot read %s", t->path);
@@ -99,7 +116,10 @@ static int read_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 	t->bytes = tape.len;
 	memcpy(t->hash, tape.hash, sizeof(t->hash));
 	if (!tape.closed)
-		strv_addf(&p->notes, "network.replay: %s breaks off after %u exchanges: its run was killed, or the file was changed", t->path, tape.count);
+		strv_addf(&p->notes,
+			  "network.replay: %s breaks off after %u exchanges: its run was killed, "
+			  "or the file was changed",
+			  t->path, tape.count);
 	tape_close(&tape);
 	munmap(bytes, (size_t)st.st_size);
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
@@ -124,18 +144,21 @@ int plan_add_tape(struct plan *p, struct ward_err *e)
 	p->tape->replay = !record;
 	p->tape->path = path_clean(record ? policy->net_record : policy->net_replay);
 	if (!p->tape->path || !p->tape->path[1])
-		return ward_fail(e, EINVAL, "network.%s: not the path of a file", record ? "record" : "replay");
+		return ward_fail(e, EINVAL, "network.%s: not the path of a file",
+				 record ? "record" : "replay");
 	return record ? make_file(p, p->tape, e) : read_file(p, p->tape, e);
 }
 
-/* A run that was refused behind the making of its file leaves none: an empty one would be in the way of the next. */
+/* A run that was refused behind the making of its file leaves none: an empty one would be in the
+ * way of the next. */
 static void remove_empty(const struct plan_tape *t)
 {
 	const char *name = strrchr(t->path, '/') + 1;
 	struct stat made, there;
 
-	if (fstat(t->fd, &made) == 0 && made.st_size == 0 && fstatat(t->dir_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_ino == made.st_ino &&
-	    there.st_dev == made.st_dev)
+	if (fstat(t->fd, &made) == 0 && made.st_size == 0 &&
+	    fstatat(t->dir_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    there.st_ino == made.st_ino && there.st_dev == made.st_dev)
 		unlinkat(t->dir_fd, name, 0);
 }
 

@@ -1,8 +1,10 @@
 /*
- * The volumes of a plan: caches and a named home. In: the policy, whom the agent is. Out: binds of directories in ward's state, locked while the
- * plan lives. Runs in the supervisor with the user's rights, only where a policy names a volume. Volumes follow the ids that the workspace got
- * and never weaken them: where root's agent is id-mapped and the state directory's file system refuses that, a cache is left out with a note, and a
- * home, which somebody counts on, is a refusal. An agent has written what lies in a home: mount points are made there through no link.
+ * The volumes of a plan: caches and a named home. In: the policy, whom the agent is. Out: binds of
+ * directories in ward's state, locked while the plan lives. Runs in the supervisor with the user's
+ * rights, only where a policy names a volume. Volumes follow the ids that the workspace got and
+ * never weaken them: where root's agent is id-mapped and the state directory's file system refuses
+ * that, a cache is left out with a note, and a home, which somebody counts on, is a refusal. An
+ * agent has written what lies in a home: mount points are made there through no link.
  */
 #include "plan/plan_root.h"
 
@@ -50,7 +52,8 @@ static void set_owner(const struct plan *p, struct volume_key *key)
 	key->group = owner ? p->ids.host_gid : getegid();
 }
 
-/* As root: the tree with root's eyes, as plan_ids.c does for the policy's. 1: it cannot be given to this agent. */
+/* As root: the tree with root's eyes, as plan_ids.c does for the policy's. 1: it cannot be given to
+ * this agent. */
 static int clone_volume(const struct plan *p, struct plan_mount *m, struct ward_err *e)
 {
 	if (p->facts.uid != 0)
@@ -58,7 +61,7 @@ static int clone_volume(const struct plan *p, struct plan_mount *m, struct ward_
 	m->tree_fd = idmap_clone_tree(m->source, m->dev, m->ino, e);
 	if (m->tree_fd == -EPERM) {
 		m->tree_fd = -1;
-		return p->ids.mode == IDS_ROOT ? 0 : 1;	/* uid 0 gets there by itself */
+		return p->ids.mode == IDS_ROOT ? 0 : 1; /* uid 0 gets there by itself */
 	}
 	if (m->tree_fd < 0)
 		return m->tree_fd;
@@ -70,13 +73,17 @@ static int clone_volume(const struct plan *p, struct plan_mount *m, struct ward_
 
 static int refuse_home(const struct plan *p, struct ward_err *e)
 {
-	ward_fail(e, ENOTSUP, "filesystem.home: %s: the file system of ward's state directory does not allow id-mapped mounts",
+	ward_fail(e, ENOTSUP,
+		  "filesystem.home: %s: the file system of ward's state directory does not allow "
+		  "id-mapped mounts",
 		  p->spec->policy.fs_home);
-	return ward_remedy(e, "set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs, or set filesystem.home: private");
+	return ward_remedy(e, "set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs, or "
+			      "set filesystem.home: private");
 }
 
 /* Adds the volume as a bind at target; *ret_added is false where it could not be given. */
-static int add_volume(struct plan *p, const struct volume_key *key, const char *target, bool *ret_added, struct ward_err *e)
+static int add_volume(struct plan *p, const struct volume_key *key, const char *target,
+		      bool *ret_added, struct ward_err *e)
 {
 	auto_free char *path = NULL, *real = NULL;
 	struct plan_mount *m;
@@ -110,7 +117,10 @@ static int add_volume(struct plan *p, const struct volume_key *key, const char *
 
 static int add_cache(struct plan *p, const struct cache_row *row, struct ward_err *e)
 {
-	struct volume_key key = { .kind = VOLUME_CACHE, .workspace = p->workspace, .name = row->name, .part = row->part };
+	struct volume_key key = { .kind = VOLUME_CACHE,
+				  .workspace = p->workspace,
+				  .name = row->name,
+				  .part = row->part };
 	char target[64];
 	bool added;
 	int r;
@@ -119,8 +129,12 @@ static int add_cache(struct plan *p, const struct cache_row *row, struct ward_er
 	snprintf(target, sizeof(target), PLAN_HOME "/%s", row->path);
 	r = add_volume(p, &key, target, &added, e);
 	if (r == 0 && !added)
-		strv_addf(&p->notes, "the cache %s is not kept: the file system of ward's state directory does not allow "
-				     "id-mapped mounts (set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs)", row->name);
+		strv_addf(&p->notes,
+			  "the cache %s is not kept: the file system of ward's state directory "
+			  "does not allow "
+			  "id-mapped mounts (set WARD_STATE_DIR to a directory on ext4, xfs, btrfs "
+			  "or tmpfs)",
+			  row->name);
 	return r;
 }
 
@@ -151,7 +165,8 @@ static const struct plan_mount *outer_bind(const struct plan *p, const struct pl
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *o = &p->mounts[i];
 
-		if (o != m && o->kind == MOUNT_BIND && strcmp(o->target, m->target) != 0 && path_is_beneath(m->target, o->target) &&
+		if (o != m && o->kind == MOUNT_BIND && strcmp(o->target, m->target) != 0 &&
+		    path_is_beneath(m->target, o->target) &&
 		    (!best || strlen(o->target) > strlen(best->target)))
 			best = o;
 	}
@@ -167,7 +182,8 @@ int plan_make_points(struct plan *p, struct ward_err *e)
 		return 0;
 	set_owner(p, &key);
 	for (size_t i = 0; r == 0 && i < p->mount_count; i++) {
-		const struct plan_mount *m = &p->mounts[i], *outer = m->from_policy ? outer_bind(p, m) : NULL;
+		const struct plan_mount *m = &p->mounts[i],
+					*outer = m->from_policy ? outer_bind(p, m) : NULL;
 		auto_fd home = -1;
 
 		if (!outer || !outer->volume || strcmp(outer->target, PLAN_HOME) != 0)
@@ -177,8 +193,8 @@ int plan_make_points(struct plan *p, struct ward_err *e)
 			return ward_fail_errno(e, "cannot open the home %s", outer->source);
 		r = volume_make_point(home, m->target + strlen(PLAN_HOME "/"), m->is_file, &key, e);
 		if (r < 0)
-			return ward_remedy(e, "look at %s, or drop it with: ward volume rm home/%s", outer->source,
-					   p->spec->policy.fs_home);
+			return ward_remedy(e, "look at %s, or drop it with: ward volume rm home/%s",
+					   outer->source, p->spec->policy.fs_home);
 	}
 	return r;
 }

@@ -1,7 +1,10 @@
 /*
- * Profiles. In: a name. Out: a policy between the defaults and the policy file. The built-in ones are those of profiles/, carried by
- * ward itself; NAME.yaml in $XDG_CONFIG_HOME/ward/profiles (~/.config/ward/profiles) goes before them. That directory is the user's own and never seen
- * inside, so what lies there is the user's word; where a writable tree holds it, it is protected there; one that turns out to lie in the workspace is refused. Runs in `ward` with the user's rights, only where a profile was asked for.
+ * Profiles. In: a name. Out: a policy between the defaults and the policy file. The built-in ones
+ * are those of profiles/, carried by ward itself; NAME.yaml in $XDG_CONFIG_HOME/ward/profiles
+ * (~/.config/ward/profiles) goes before them. That directory is the user's own and never seen
+ * inside, so what lies there is the user's word; where a writable tree holds it, it is protected
+ * there; one that turns out to lie in the workspace is refused. Runs in `ward` with the user's
+ * rights, only where a profile was asked for.
  */
 #include "plan/profile.h"
 
@@ -38,7 +41,8 @@ static char *own_directory(void)
 static bool is_name(const char *name)
 {
 	return *name && *name != '.' && *name != '-' && strlen(name) <= 64 &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-") == strlen(name);
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-") ==
+		       strlen(name);
 }
 
 static int fail_unknown(const char *name, struct ward_err *e)
@@ -57,7 +61,8 @@ static int fail_unknown(const char *name, struct ward_err *e)
 		text_nearest(name, names.items[i], &best, &distance);
 	if (best)
 		return ward_remedy(e, "did you mean %s? ward profile ls lists them", best);
-	return ward_remedy(e, "ward profile ls lists them; NAME" SUFFIX " in ~/.config/ward/profiles adds one");
+	return ward_remedy(e, "ward profile ls lists them; NAME" SUFFIX
+			      " in ~/.config/ward/profiles adds one");
 }
 
 /* 1: there is none. */
@@ -76,7 +81,9 @@ static int read_own(const char *name, struct buf *text, char **ret_where, struct
 	}
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR ? 1 : ward_fail_errno(e, "cannot open the profile %.300s", path);
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 1
+			       : ward_fail_errno(e, "cannot open the profile %.300s", path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "the profile %.300s is not a regular file", path);
 	r = io_read_all(fd, PROFILE_BYTES_MAX, text);
@@ -154,11 +161,14 @@ int profile_check_place(const struct spec *s, struct ward_err *e)
 {
 	if (!s->profile_file || !path_is_beneath(s->profile_file, s->workspace))
 		return 0;
-	ward_fail(e, EACCES, "the profile %.300s lies in the workspace, where an agent may have written it", s->profile_file);
+	ward_fail(e, EACCES,
+		  "the profile %.300s lies in the workspace, where an agent may have written it",
+		  s->profile_file);
 	return ward_remedy(e, "read it, then name it as the policy: -p %.300s", s->profile_file);
 }
 
-int profile_apply(const char *name, struct spec *s, struct policy_errors *errors, struct ward_err *e)
+int profile_apply(const char *name, struct spec *s, struct policy_errors *errors,
+		  struct ward_err *e)
 {
 	auto_buf text = { 0 }, label = { 0 };
 	auto_free char *where = NULL;
@@ -169,9 +179,11 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 	buf_printf(&label, "%s", where ? where : "profile ");
 	if (!where)
 		buf_puts(&label, name);
-	r = policy_read(&s->policy, buf_text(&label), (const uint8_t *)buf_text(&text), text.len, POLICY_PROFILE, errors);
+	r = policy_read(&s->policy, buf_text(&label), (const uint8_t *)buf_text(&text), text.len,
+			POLICY_PROFILE, errors);
 	if (r == -EINVAL)
-		return ward_fail(e, EINVAL, "the profile %s has %zu errors", name, errors->lines.len);
+		return ward_fail(e, EINVAL, "the profile %s has %zu errors", name,
+				 errors->lines.len);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot read the profile %s: %s", name, strerror(-r));
 	r = resolve_paths(&s->policy, where, e);
@@ -179,7 +191,8 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 		return r;
 	s->profile = strdup(name);
 	s->profile_file = where ? realpath(where, NULL) : NULL;
-	return s->profile && (!where || s->profile_file) ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	return s->profile && (!where || s->profile_file) ? 0
+							 : ward_fail(e, ENOMEM, "out of memory");
 }
 
 int profile_protect(struct guard_root *g, struct ward_err *e)
@@ -191,6 +204,9 @@ int profile_protect(struct guard_root *g, struct ward_err *e)
 		return r;
 	if (!path_is_beneath(g->path, real))
 		return guard_protect_place(g, real, true, e);
-	ward_fail(e, EACCES, "%.300s lies in the directory of ward's own profiles, which the sandbox could write then", g->path);
+	ward_fail(e, EACCES,
+		  "%.300s lies in the directory of ward's own profiles, which the sandbox could "
+		  "write then",
+		  g->path);
 	return ward_remedy(e, "work on a copy of them elsewhere");
 }

@@ -1,9 +1,11 @@
 /*
- * The spec. In: a request from the command line. Out: one policy with the origin of each value, the workspace and the
- * directory to start in, or a refusal. The order is that of spec_build(): defaults, profile, file, trust, options, what this build
- * does not do, workspace. A policy file is opened once, read once, and the same bytes are hashed and parsed; a file that
- * was only found in the workspace may have been written by an agent, so if it widens the defaults it needs `ward trust`,
- * and on top of any file an option can only narrow unless --widen is given. Runs in `ward` with the user's rights.
+ * The spec. In: a request from the command line. Out: one policy with the origin of each value, the
+ * workspace and the directory to start in, or a refusal. The order is that of spec_build():
+ * defaults, profile, file, trust, options, what this build does not do, workspace. A policy file is
+ * opened once, read once, and the same bytes are hashed and parsed; a file that was only found in
+ * the workspace may have been written by an agent, so if it widens the defaults it needs `ward
+ * trust`, and on top of any file an option can only narrow unless --widen is given. Runs in `ward`
+ * with the user's rights.
  */
 #include "plan/spec.h"
 
@@ -28,10 +30,10 @@ static const char misspelt_name[] = "ward.yml";
 
 /* A policy file that was read. */
 struct source {
-	char *name;		/* for messages */
-	char *path;		/* absolute */
+	char *name; /* for messages */
+	char *path; /* absolute */
 	struct buf bytes;
-	bool found;		/* in the workspace, nobody named it */
+	bool found; /* in the workspace, nobody named it */
 };
 
 static void source_clear(struct source *s)
@@ -51,7 +53,8 @@ static uint64_t machine_memory(void)
 	return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
 }
 
-/* Reads an open policy file; anything but a regular file of sane size is refused before a byte is read. */
+/* Reads an open policy file; anything but a regular file of sane size is refused before a byte is
+ * read. */
 static int read_bytes(int fd, const char *shown, struct buf *bytes, struct ward_err *e)
 {
 	struct stat st;
@@ -76,17 +79,21 @@ static int source_open(const char *path, struct source *ret, struct ward_err *e)
 	text_escape(&shown, path);
 	if (fd < 0) {
 		r = ward_fail_errno(e, "cannot open the policy file %s", buf_text(&shown));
-		return e->code == ENOENT ? ward_remedy(e, "ward init writes a ward.yaml to begin with") : r;
+		return e->code == ENOENT
+			       ? ward_remedy(e, "ward init writes a ward.yaml to begin with")
+			       : r;
 	}
 	r = read_bytes(fd, buf_text(&shown), &ret->bytes, e);
 	if (r < 0)
 		return r;
 	ret->name = strdup(path);
 	ret->path = realpath(path, NULL);
-	return ret->name && ret->path ? 0 : ward_fail_errno(e, "cannot resolve %s", buf_text(&shown));
+	return ret->name && ret->path ? 0
+				      : ward_fail_errno(e, "cannot resolve %s", buf_text(&shown));
 }
 
-/* Opens name in the directory; a link must stay within it. -ENOENT without *e when there is none. */
+/* Opens name in the directory; a link must stay within it. -ENOENT without *e when there is
+ * none. */
 static int open_found(int dir_fd, const char *name, struct ward_err *e)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
@@ -100,7 +107,8 @@ static int open_found(int dir_fd, const char *name, struct ward_err *e)
 	fd = path_open_beneath(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, e);
 	if (fd >= 0)
 		return fd;
-	ward_fail(e, EPERM, "the workspace's %s is a link that leads nowhere or out of the workspace", name);
+	ward_fail(e, EPERM,
+		  "the workspace's %s is a link that leads nowhere or out of the workspace", name);
 	return ward_remedy(e, "name the file itself: -p FILE");
 }
 
@@ -143,14 +151,17 @@ static int source_find(const char *dir, const char *given_dir, struct source *s,
 	}
 	if (!s->path && fstatat(dir_fd, misspelt_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		ward_fail(e, EINVAL, "the workspace has a %s, which is not read", misspelt_name);
-		return ward_remedy(e, "rename it to ward.yaml, or name it with -p %s", misspelt_name);
+		return ward_remedy(e, "rename it to ward.yaml, or name it with -p %s",
+				   misspelt_name);
 	}
 	return 0;
 }
 
-static int source_parse(const struct source *s, struct policy *p, struct policy_errors *errors, struct ward_err *e)
+static int source_parse(const struct source *s, struct policy *p, struct policy_errors *errors,
+			struct ward_err *e)
 {
-	int r = policy_read(p, s->name, (const uint8_t *)buf_text(&s->bytes), s->bytes.len, POLICY_FILE, errors);
+	int r = policy_read(p, s->name, (const uint8_t *)buf_text(&s->bytes), s->bytes.len,
+			    POLICY_FILE, errors);
 
 	if (r == -EINVAL)
 		return ward_fail(e, EINVAL, "the policy file has %zu errors", errors->lines.len);
@@ -172,8 +183,10 @@ static void join_lines(const struct strv *lines, struct buf *out)
 	}
 }
 
-/* A found file that allows more than the defaults and the profile, which is base, counts only if the user accepted that content. */
-static int check_trust(const struct source *s, const struct policy *base, const struct policy *p, struct ward_err *e)
+/* A found file that allows more than the defaults and the profile, which is base, counts only if
+ * the user accepted that content. */
+static int check_trust(const struct source *s, const struct policy *base, const struct policy *p,
+		       struct ward_err *e)
 {
 	auto_strv wider = { 0 };
 	auto_buf list = { 0 }, shown = { 0 };
@@ -192,7 +205,9 @@ static int check_trust(const struct source *s, const struct policy *base, const 
 		return 0;
 	join_lines(&wider, &list);
 	text_escape(&shown, s->path);
-	ward_fail(e, EACCES, "%.200s %s the defaults: %s", buf_text(&shown), s->found ? "was found, not named, and widens" : "is not accepted, and widens", buf_text(&list));
+	ward_fail(e, EACCES, "%.200s %s the defaults: %s", buf_text(&shown),
+		  s->found ? "was found, not named, and widens" : "is not accepted, and widens",
+		  buf_text(&list));
 	return ward_remedy(e, "read it, then: ward trust %s", buf_text(&shown));
 }
 
@@ -245,7 +260,8 @@ static int resolve_one(char **path, const char *base, struct ward_err *e)
 }
 
 /* An image that is named by its path, and the files of recordings. */
-static int resolve_single_paths(struct policy *p, enum policy_source source, const char *base, struct ward_err *e)
+static int resolve_single_paths(struct policy *p, enum policy_source source, const char *base,
+				struct ward_err *e)
 {
 	int r = 0;
 
@@ -292,8 +308,8 @@ static void name_options(const struct spec_request *r, const char *field, struct
 }
 
 /* On top of a file options only narrow: every one that does not is named. */
-static int check_narrowing(const struct spec_request *r, const struct policy *base, const struct policy *p,
-			   struct ward_err *e)
+static int check_narrowing(const struct spec_request *r, const struct policy *base,
+			   const struct policy *p, struct ward_err *e)
 {
 	uint64_t memory = machine_memory();
 	auto_strv wider = { 0 };
@@ -304,7 +320,8 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 		auto_free char *old = NULL, *new = NULL;
 		auto_buf line = { 0 };
 
-		if (p->origin[i].source != POLICY_CLI || !policy_field_widens(base, p, field, memory))
+		if (p->origin[i].source != POLICY_CLI ||
+		    !policy_field_widens(base, p, field, memory))
 			continue;
 		old = policy_text(base, field);
 		new = policy_text(p, field);
@@ -319,7 +336,8 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 	if (!wider.len)
 		return 0;
 	join_lines(&wider, &list);
-	ward_fail(e, EACCES, "on top of a policy file options can only narrow, these widen: %s", buf_text(&list));
+	ward_fail(e, EACCES, "on top of a policy file options can only narrow, these widen: %s",
+		  buf_text(&list));
 	return ward_remedy(e, "change the file, or add --widen");
 }
 
@@ -332,13 +350,14 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 			return ward_wrap(e, "%s", o->option);
 	}
 	/* a host on the command line is a word for a network, too */
-	if (p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_egress].source == POLICY_CLI && p->net_egress.len &&
-	    p->origin[POLICY_F_net_mode].source != POLICY_CLI)
+	if (p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_egress].source == POLICY_CLI &&
+	    p->net_egress.len && p->origin[POLICY_F_net_mode].source != POLICY_CLI)
 		return policy_set(p, "network.mode", "restricted", false, POLICY_CLI, e);
 	return 0;
 }
 
-static int apply_options(const struct spec_request *r, struct spec *s, const char *here, struct ward_err *e)
+static int apply_options(const struct spec_request *r, struct spec *s, const char *here,
+			 struct ward_err *e)
 {
 	bool checked = s->policy_file && !r->widen;
 	struct policy base = { 0 };
@@ -381,40 +400,46 @@ static int check_workspace(const struct spec_request *r, const struct spec *s, s
 	auto_buf shown = { 0 };
 	const char *limit = s->policy.fs_workspace;
 
-	if (!r->workspace || r->widen || s->policy.origin[POLICY_F_fs_workspace].source != POLICY_FILE)
+	if (!r->workspace || r->widen ||
+	    s->policy.origin[POLICY_F_fs_workspace].source != POLICY_FILE)
 		return 0;
 	resolved = realpath(limit, NULL);
 	if (path_is_beneath(s->workspace, resolved ? resolved : limit))
 		return 0;
 	text_escape(&shown, limit);
-	ward_fail(e, EACCES, "the policy file's workspace is %s, -w names another directory", buf_text(&shown));
+	ward_fail(e, EACCES, "the policy file's workspace is %s, -w names another directory",
+		  buf_text(&shown));
 	return ward_remedy(e, "change the file, or add --widen");
 }
 
 /* What the workspace is without a word of the policy: -w, or where the caller stands. */
-static int default_workspace(const struct spec_request *r, const char *here, char **ret_path, struct ward_err *e)
+static int default_workspace(const struct spec_request *r, const char *here, char **ret_path,
+			     struct ward_err *e)
 {
 	int result;
 
 	if (r->workspace)
 		return workspace_resolve(r->workspace, ret_path, e);
-	result = workspace_check(here, e);	/* the kernel's word needs no resolving */
+	result = workspace_check(here, e); /* the kernel's word needs no resolving */
 	if (result < 0)
 		return result;
 	*ret_path = strdup(here);
 	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
-static int find_workspace(const struct spec_request *r, struct spec *s, const char *here, struct ward_err *e)
+static int find_workspace(const struct spec_request *r, struct spec *s, const char *here,
+			  struct ward_err *e)
 {
-	bool named = !r->workspace && s->policy.origin[POLICY_F_fs_workspace].source != POLICY_DEFAULT;
+	bool named =
+		!r->workspace && s->policy.origin[POLICY_F_fs_workspace].source != POLICY_DEFAULT;
 	auto_free char *path = NULL;
 	int result = 0;
 
 	if (named) {
 		free(take_ptr(s->workspace));
 		path = absolute(here, s->policy.fs_workspace);
-		result = path ? workspace_resolve(path, &s->workspace, e) : ward_fail(e, ENOMEM, "out of memory");
+		result = path ? workspace_resolve(path, &s->workspace, e)
+			      : ward_fail(e, ENOMEM, "out of memory");
 	} else if (!s->workspace) {
 		result = default_workspace(r, here, &s->workspace, e);
 	}
@@ -424,7 +449,8 @@ static int find_workspace(const struct spec_request *r, struct spec *s, const ch
 }
 
 /* Reads the file over the defaults and the profile. */
-static int read_over(const struct source *file, struct spec *s, struct policy_errors *errors, struct ward_err *e)
+static int read_over(const struct source *file, struct spec *s, struct policy_errors *errors,
+		     struct ward_err *e)
 {
 	struct policy base = { 0 };
 	int result = file->found ? policy_copy(&base, &s->policy, e) : 0;
@@ -438,8 +464,8 @@ static int read_over(const struct source *file, struct spec *s, struct policy_er
 }
 
 /* The policy file: the one named, or the one found where the workspace would be. */
-static int load_file(const struct spec_request *r, struct spec *s, const char *here, struct policy_errors *errors,
-		     struct ward_err *e)
+static int load_file(const struct spec_request *r, struct spec *s, const char *here,
+		     struct policy_errors *errors, struct ward_err *e)
 {
 	auto_source file = { 0 };
 	int result;
@@ -461,7 +487,8 @@ static int load_file(const struct spec_request *r, struct spec *s, const char *h
 	return result;
 }
 
-static int build(const struct spec_request *r, struct spec *s, struct policy_errors *errors, struct ward_err *e)
+static int build(const struct spec_request *r, struct spec *s, struct policy_errors *errors,
+		 struct ward_err *e)
 {
 	auto_free char *here = NULL;
 	int result = workspace_here(&here, e);
@@ -485,10 +512,18 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 	return result;
 }
 
-int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
+int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors,
+	       struct ward_err *e)
 {
-	struct spec s = { .argv = r->argv, .restore = r->restore, .progress = r->progress, .starts = r->starts, .own_env = r->own_env,
-			  .tty = r->tty, .observe = r->observe, .image_command = r->image_command, .cwd_given = r->cwd != NULL };
+	struct spec s = { .argv = r->argv,
+			  .restore = r->restore,
+			  .progress = r->progress,
+			  .starts = r->starts,
+			  .own_env = r->own_env,
+			  .tty = r->tty,
+			  .observe = r->observe,
+			  .image_command = r->image_command,
+			  .cwd_given = r->cwd != NULL };
 	int result = build(r, &s, errors, e);
 
 	if (result < 0)
@@ -510,7 +545,8 @@ void spec_clear(struct spec *s)
 	*s = (struct spec){ 0 };
 }
 
-int spec_read_policy(const char *path, struct policy *p, struct policy_errors *errors, struct ward_err *e)
+int spec_read_policy(const char *path, struct policy *p, struct policy_errors *errors,
+		     struct ward_err *e)
 {
 	auto_source file = { 0 };
 	int r = source_open(path, &file, e);
@@ -518,7 +554,8 @@ int spec_read_policy(const char *path, struct policy *p, struct policy_errors *e
 	return r < 0 ? r : source_parse(&file, p, errors, e);
 }
 
-int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors, struct ward_err *e)
+int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors,
+		       struct ward_err *e)
 {
 	auto_source file = { 0 };
 	struct policy base = { 0 };
@@ -534,8 +571,8 @@ int spec_read_accepted(const char *path, struct policy *p, struct policy_errors 
 	return r;
 }
 
-int spec_trust_content(const char *path, struct strv *wider, struct policy_errors *errors, char *ret_hex,
-		       struct ward_err *e)
+int spec_trust_content(const char *path, struct strv *wider, struct policy_errors *errors,
+		       char *ret_hex, struct ward_err *e)
 {
 	auto_source file = { 0 };
 	struct policy base = { 0 }, p = { 0 };

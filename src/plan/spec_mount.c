@@ -1,6 +1,7 @@
 /*
- * A mount that an option or a program asks for. In: its paths. Out: the text of one entry of filesystem.host_mounts, as
- * policy_set() appends it. Needs no rights; asks for the current directory where the path is relative.
+ * A mount that an option or a program asks for. In: its paths. Out: the text of one entry of
+ * filesystem.host_mounts, as policy_set() appends it. Needs no rights; asks for the current
+ * directory where the path is relative.
  */
 #include "plan/spec_mount.h"
 
@@ -10,7 +11,8 @@
 #include "base/json.h"
 #include "base/path.h"
 
-int spec_mount_entry(const char *path, const char *at, bool writable, char **ret_entry, struct ward_err *e)
+int spec_mount_entry(const char *path, const char *at, bool writable, char **ret_entry,
+		     struct ward_err *e)
 {
 	auto_free char *here = *path == '/' ? strdup("/") : realpath(".", NULL);
 	auto_free char *absolute = here ? path_join(here, path) : NULL;

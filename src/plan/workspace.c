@@ -1,8 +1,9 @@
 /*
- * The workspace. In: a path from the command line or the policy. Out: the directory that the sandbox may use, absolute and
- * with links resolved, or a refusal. Refused is what would hand over the machine or the user at once: the root, system
- * directories, the home directory or one that holds it, kernel file systems. Runs with the user's rights before anything
- * starts; the engine opens the directory again and compares.
+ * The workspace. In: a path from the command line or the policy. Out: the directory that the
+ * sandbox may use, absolute and with links resolved, or a refusal. Refused is what would hand over
+ * the machine or the user at once: the root, system directories, the home directory or one that
+ * holds it, kernel file systems. Runs with the user's rights before anything starts; the engine
+ * opens the directory again and compares.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,13 @@
 
 /* Directories that are nobody's project. */
 static const char system_dirs[][16] = {
-	"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt",
-	"/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/lib32",
-	"/usr/lib64", "/usr/libexec", "/usr/libx32", "/usr/local", "/usr/sbin", "/usr/share", "/var", "/var/cache",
-	"/var/lib", "/var/log", "/var/run", "/var/spool", "/var/tmp", "/dev/shm", "/run/user",
+	"/",          "/bin",         "/boot",       "/dev",       "/etc",      "/home",
+	"/lib",       "/lib32",       "/lib64",      "/libx32",    "/media",    "/mnt",
+	"/opt",       "/proc",        "/root",       "/run",       "/sbin",     "/srv",
+	"/sys",       "/tmp",         "/usr",        "/usr/bin",   "/usr/lib",  "/usr/lib32",
+	"/usr/lib64", "/usr/libexec", "/usr/libx32", "/usr/local", "/usr/sbin", "/usr/share",
+	"/var",       "/var/cache",   "/var/lib",    "/var/log",   "/var/run",  "/var/spool",
+	"/var/tmp",   "/dev/shm",     "/run/user",
 };
 
 /* Trees of the kernel: nothing in them is a project. */
@@ -45,8 +49,8 @@ static int refuse(const char *path, const char *what, struct ward_err *e)
 	auto_buf shown = { 0 };
 
 	text_escape(&shown, path);
-	ward_fail(e, EPERM, "the workspace %s is %s: the sandbox would hold everything in it", buf_text(&shown),
-		  what);
+	ward_fail(e, EPERM, "the workspace %s is %s: the sandbox would hold everything in it",
+		  buf_text(&shown), what);
 	return ward_remedy(e, "make a directory for the task and name it: -w DIR, or cd into it");
 }
 
@@ -95,7 +99,10 @@ int workspace_resolve(const char *path, char **ret_path, struct ward_err *e)
 	resolved = realpath(path, NULL);
 	if (!resolved) {
 		r = ward_fail_errno(e, "the workspace %s cannot be used", buf_text(&shown));
-		return e->code == ENOENT ? ward_remedy(e, "mkdir -p %s, or name another with -w DIR", buf_text(&shown)) : r;
+		return e->code == ENOENT
+			       ? ward_remedy(e, "mkdir -p %s, or name another with -w DIR",
+					     buf_text(&shown))
+			       : r;
 	}
 	r = workspace_check(resolved, e);
 	if (r < 0)
@@ -104,7 +111,8 @@ int workspace_resolve(const char *path, char **ret_path, struct ward_err *e)
 	return 0;
 }
 
-/* A directory that the user named: inside the workspace it must be there; elsewhere it is looked for in the sandbox. */
+/* A directory that the user named: inside the workspace it must be there; elsewhere it is looked
+ * for in the sandbox. */
 static int named_cwd(const char *workspace, const char *wanted, char **ret_path, struct ward_err *e)
 {
 	auto_free char *path = path_join(workspace, wanted);
@@ -130,7 +138,8 @@ static int named_cwd(const char *workspace, const char *wanted, char **ret_path,
 	return 0;
 }
 
-int workspace_cwd(const char *workspace, const char *here, const char *wanted, char **ret_path, struct ward_err *e)
+int workspace_cwd(const char *workspace, const char *here, const char *wanted, char **ret_path,
+		  struct ward_err *e)
 {
 	if (wanted)
 		return named_cwd(workspace, wanted, ret_path, e);

@@ -14,9 +14,9 @@
 #include <string.h>
 
 static const char *const interpreters[] = {
-	"python",  "perl",   "ruby",    "node",  "nodejs",  "deno", "bun",  "php",  "lua", "luajit",
-	"tclsh",   "pwsh",   "Rscript", "julia", "sh",      "bash", "dash", "zsh",  "ksh", "fish",
-	"busybox", "source", ".",       "tsx",   "ts-node", "npx",  "awk",  "gawk", "sed",
+	"python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh",
+	"pwsh", "Rscript", "julia", "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "source",
+	".", "tsx", "ts-node", "npx", "awk", "gawk", "sed",
 	/* functions of direnv's .envrc */
 	"source_env", "source_env_if_exists", "dotenv", "dotenv_if_exists", "direnv_load"
 };

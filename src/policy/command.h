@@ -5,12 +5,12 @@
 #include "base/buf.h"
 
 struct command_word {
-	const char *text; /* quotes and backslashes removed; valid during the call only */
-	bool is_expanded; /* text is what stands behind an expansion: "/x" of "$(pwd)/x" */
-	bool is_script; /* an interpreter stands in front of it, options between them at most */
-	bool is_argument; /* an interpreter stands somewhere in front of it */
+	const char *text;  /* quotes and backslashes removed; valid during the call only */
+	bool is_expanded;  /* text is what stands behind an expansion: "/x" of "$(pwd)/x" */
+	bool is_script;    /* an interpreter stands in front of it, options between them at most */
+	bool is_argument;  /* an interpreter stands somewhere in front of it */
 	bool is_directory; /* the command goes there: cd DIR, -C DIR */
-	bool is_first; /* the name of a program: looked up in PATH if it has no slash */
+	bool is_first;     /* the name of a program: looked up in PATH if it has no slash */
 };
 
 /* Gets each word in order; anything but 0 stops. */

@@ -1,11 +1,13 @@
 /*
- * Git configuration as git reads it. In: the bytes of a config file of the user's own. Out: settings. Pure; run by the supervisor
- * at the start, to find the user's identity and what the configuration leads to; fuzzed (fuzz/gitconfig.c). What an
- * agent can have written is read by rules/git_config.c, which takes only what git writes.
+ * Git configuration as git reads it. In: the bytes of a config file of the user's own. Out:
+ * settings. Pure; run by the supervisor at the start, to find the user's identity and what the
+ * configuration leads to; fuzzed (fuzz/gitconfig.c). What an agent can have written is read by
+ * rules/git_config.c, which takes only what git writes.
  *
- * The grammar is git's own reader's: section names and keys in either case, "[a.b]" and '[a "b"]', comments, quotes, escapes,
- * continued lines, CRLF. Where git would stop with an error so does this, and so it does at a NUL byte: nobody writes
- * one by accident, and what stands behind it would be read by some and not by others.
+ * The grammar is git's own reader's: section names and keys in either case, "[a.b]" and '[a "b"]',
+ * comments, quotes, escapes, continued lines, CRLF. Where git would stop with an error so does
+ * this, and so it does at a NUL byte: nobody writes one by accident, and what stands behind it
+ * would be read by some and not by others.
  */
 #include "policy/gitconfig.h"
 
@@ -16,8 +18,8 @@
 struct reader {
 	const char *at, *end;
 	bool eof;
-	struct buf name;	/* "section.subsection.", the key is put behind it */
-	size_t base;		/* its length without the key */
+	struct buf name; /* "section.subsection.", the key is put behind it */
+	size_t base;     /* its length without the key */
 	struct buf value;
 };
 
@@ -121,7 +123,7 @@ static int escaped(struct reader *r)
 static bool read_value(struct reader *r)
 {
 	bool quote = false, comment = false;
-	size_t keep = 0;	/* blanks behind this are at the end of the line */
+	size_t keep = 0; /* blanks behind this are at the end of the line */
 
 	r->value.len = 0;
 	for (;;) {
@@ -160,7 +162,8 @@ static bool read_value(struct reader *r)
 	}
 }
 
-/* Splits "section.sub.section.key" in r->name at its first and last dot, and hands the setting over. */
+/* Splits "section.sub.section.key" in r->name at its first and last dot, and hands the setting
+ * over. */
 static int report(struct reader *r, const char *value, gitconfig_fn *fn, void *ctx)
 {
 	struct gitconfig_entry entry = { .section = "", .subsection = "", .value = value };
@@ -256,7 +259,9 @@ const char *gitconfig_todo_next(const char *text, size_t n, size_t *at, size_t *
 		*at = (size_t)(stop - text) + (stop < text + n);
 		while (line < stop && (*line == ' ' || *line == '\t'))
 			line++;
-		skip = stop - line >= 4 && memcmp(line, "exec", 4) == 0 ? 4 : line < stop && *line == 'x';
+		skip = stop - line >= 4 && memcmp(line, "exec", 4) == 0
+			       ? 4
+			       : line < stop && *line == 'x';
 		if (!skip || (line + skip < stop && line[skip] && !is_space(line[skip])))
 			continue;
 		line += skip;

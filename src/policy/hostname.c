@@ -1,8 +1,10 @@
 /*
- * The canonical form of names and addresses. In: bytes that a program inside, or a policy, wrote. Out: struct host, or what is
- * wrong with them. Nothing is repaired: a spelling that one program takes for an address and another for a name, or for another
- * address, is refused. The last label decides: if inet_aton() could take it for a number, the whole must be an address in its
- * usual form. Pure functions; run by the policy reader and by the gateway's parsing process. Fuzzed (fuzz/hostname.c).
+ * The canonical form of names and addresses. In: bytes that a program inside, or a policy, wrote.
+ * Out: struct host, or what is wrong with them. Nothing is repaired: a spelling that one program
+ * takes for an address and another for a name, or for another address, is refused. The last label
+ * decides: if inet_aton() could take it for a number, the whole must be an address in its usual
+ * form. Pure functions; run by the policy reader and by the gateway's parsing process. Fuzzed
+ * (fuzz/hostname.c).
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -189,7 +191,8 @@ enum host_wrong host_read(const char *bytes, size_t n, struct host *ret)
 	if (n > HOSTNAME_MAX)
 		return HOST_LONG;
 	for (size_t i = 0; i < n; i++)
-		ret->name[i] = bytes[i] >= 'A' && bytes[i] <= 'Z' ? (char)(bytes[i] - 'A' + 'a') : bytes[i];
+		ret->name[i] = bytes[i] >= 'A' && bytes[i] <= 'Z' ? (char)(bytes[i] - 'A' + 'a')
+								  : bytes[i];
 	wrong = check_labels(ret->name, n, &last);
 	if (wrong == HOST_FINE && looks_numeric(ret->name + last, n - last)) {
 		wrong = read_ip4(ret->name, n, &ret->ip) ? HOST_FINE : HOST_SPELLING;

@@ -1,8 +1,9 @@
 /*
- * Names and addresses in their one canonical form. Whatever a policy, a DNS query, an SNI, a Host header, CONNECT or SOCKS
- * calls a host, it becomes a struct host once, here, and is compared as that ever after: lower case, no trailing dot, ASCII
- * (A-labels), or the bytes of an address. What different programs read differently is refused, not guessed: 0x7f.1, 017.0.0.1,
- * 2130706433, 127.1, empty labels, NUL, zones. Pure functions over (pointer, length), fuzzed (fuzz/hostname.c).
+ * Names and addresses in their one canonical form. Whatever a policy, a DNS query, an SNI, a Host
+ * header, CONNECT or SOCKS calls a host, it becomes a struct host once, here, and is compared as
+ * that ever after: lower case, no trailing dot, ASCII (A-labels), or the bytes of an address. What
+ * different programs read differently is refused, not guessed: 0x7f.1, 017.0.0.1, 2130706433,
+ * 127.1, empty labels, NUL, zones. Pure functions over (pointer, length), fuzzed (fuzz/hostname.c).
  */
 #ifndef WARD_POLICY_HOSTNAME_H
 #define WARD_POLICY_HOSTNAME_H
@@ -13,34 +14,37 @@
 
 #include "base/own.h"
 
-#define HOSTNAME_MAX 253	/* characters of a name; a struct host has a NUL behind */
-#define HOST_TEXT 256		/* room for any struct host as text */
+#define HOSTNAME_MAX 253 /* characters of a name; a struct host has a NUL behind */
+#define HOST_TEXT 256    /* room for any struct host as text */
 
 enum host_kind { HOST_NONE, HOST_NAME, HOST_ADDRESS };
 
-/* An address; IPv4 inside IPv6 (::ffff:a.b.c.d) never stands in one: ip_from_*() turn it into IPv4. */
+/* An address; IPv4 inside IPv6 (::ffff:a.b.c.d) never stands in one: ip_from_*() turn it into
+ * IPv4. */
 struct ip {
-	uint8_t family;		/* 4, 6, or 0: none */
-	uint8_t bytes[16];	/* network order; IPv4: the first four, the rest 0 */
+	uint8_t family;    /* 4, 6, or 0: none */
+	uint8_t bytes[16]; /* network order; IPv4: the first four, the rest 0 */
 };
 
 struct host {
-	uint8_t kind;			/* enum host_kind */
-	uint8_t len;			/* of name */
-	char name[HOSTNAME_MAX + 1];	/* HOST_NAME: canonical, NUL-terminated; "" otherwise */
-	struct ip ip;			/* HOST_ADDRESS */
+	uint8_t kind;                /* enum host_kind */
+	uint8_t len;                 /* of name */
+	char name[HOSTNAME_MAX + 1]; /* HOST_NAME: canonical, NUL-terminated; "" otherwise */
+	struct ip ip;                /* HOST_ADDRESS */
 };
 
 /* Why a text is no host. */
 enum host_wrong { HOST_FINE, HOST_EMPTY, HOST_LONG, HOST_CHARACTER, HOST_LABEL, HOST_SPELLING };
 
-/* Reads n bytes from a program inside as a name or an address: "Example.COM.", "192.0.2.1", "2001:db8::1", "[2001:db8::1]".
- * No wildcard, no port. Anything that is not ASCII is refused: a program that speaks IDNA sends A-labels. */
+/* Reads n bytes from a program inside as a name or an address: "Example.COM.", "192.0.2.1",
+ * "2001:db8::1", "[2001:db8::1]". No wildcard, no port. Anything that is not ASCII is refused: a
+ * program that speaks IDNA sends A-labels. */
 must_check enum host_wrong host_read(const char *bytes, size_t n, struct host *ret);
 
-/* The same for "host[:port]" as in Host and CONNECT: brackets around IPv6 are required there. *ret_port is 0 when none is
- * given; "host:" and ports outside 1..65535 are HOST_SPELLING. */
-must_check enum host_wrong host_read_port(const char *bytes, size_t n, struct host *ret, uint16_t *ret_port);
+/* The same for "host[:port]" as in Host and CONNECT: brackets around IPv6 are required there.
+ * *ret_port is 0 when none is given; "host:" and ports outside 1..65535 are HOST_SPELLING. */
+must_check enum host_wrong host_read_port(const char *bytes, size_t n, struct host *ret,
+					  uint16_t *ret_port);
 
 /* For messages. Static text. */
 const char *host_wrong_text(enum host_wrong wrong);

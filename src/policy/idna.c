@@ -1,8 +1,10 @@
 /*
- * Internationalised names, when a policy is read. In: a host name in UTF-8. Out: the name that is looked up, in ASCII, or a refusal. The
- * characters that are taken (a table made by tools/gen_idna.py) are those of IDNA 2008 that stand for themselves, so there
- * is no mapping and no normalising to get wrong: each label has one A-label, by Punycode (RFC 3492). Everything else can be written
- * in its A-label. Names from inside a sandbox never come here: they are ASCII or refused. Pure. Fuzzed (fuzz/hostname.c).
+ * Internationalised names, when a policy is read. In: a host name in UTF-8. Out: the name that is
+ * looked up, in ASCII, or a refusal. The characters that are taken (a table made by
+ * tools/gen_idna.py) are those of IDNA 2008 that stand for themselves, so there is no mapping and
+ * no normalising to get wrong: each label has one A-label, by Punycode (RFC 3492). Everything else
+ * can be written in its A-label. Names from inside a sandbox never come here: they are ASCII or
+ * refused. Pure. Fuzzed (fuzz/hostname.c).
  */
 #include <stdint.h>
 #include <string.h>
@@ -16,14 +18,16 @@
 
 enum { BASE = 36, T_MIN = 1, T_MAX = 26, SKEW = 38, DAMP = 700, BIAS = 72, FIRST = 0x80 };
 
-static const char not_taken[] = "a host name in ASCII, or in lower-case letters that need no conversion; write others as their xn-- form";
+static const char not_taken[] = "a host name in ASCII, or in lower-case letters that need no "
+				"conversion; write others as their xn-- form";
 
 static bool is_taken(unsigned point)
 {
 	size_t low = 0, high = ARRAY_LEN(idna_taken);
 
 	if (point < FIRST)
-		return (point >= 'a' && point <= 'z') || (point >= '0' && point <= '9') || point == '-' || point == '_';
+		return (point >= 'a' && point <= 'z') || (point >= '0' && point <= '9') ||
+		       point == '-' || point == '_';
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -88,7 +92,7 @@ static void punycode(const unsigned *points, unsigned n, struct label *l)
 	for (unsigned i = 0; i < n; i++)
 		if (points[i] < FIRST)
 			add(l, (char)points[i]);
-	plain = done = (unsigned)l->len - 4;	/* behind xn-- */
+	plain = done = (unsigned)l->len - 4; /* behind xn-- */
 	if (plain)
 		add(l, '-');
 	while (done < n && !l->full) {
@@ -121,14 +125,16 @@ static bool to_a_label(const char *label, size_t n, struct label *ret)
 
 	while (at < n) {
 		unsigned point = (unsigned char)label[at];
-		size_t size = point < FIRST ? 1 : text_utf8((const unsigned char *)label + at, &point);
+		size_t size =
+			point < FIRST ? 1 : text_utf8((const unsigned char *)label + at, &point);
 
 		if (!size || count == LABEL_MAX || !is_taken(point))
 			return false;
 		points[count++] = point;
 		at += size;
 	}
-	if (!count || points[0] == '-' || points[count - 1] == '-' || (count > 3 && points[2] == '-' && points[3] == '-'))
+	if (!count || points[0] == '-' || points[count - 1] == '-' ||
+	    (count > 3 && points[2] == '-' && points[3] == '-'))
 		return false;
 	*ret = (struct label){ .text = "xn--", .len = 4 };
 	punycode(points, count, ret);

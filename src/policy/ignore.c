@@ -1,21 +1,25 @@
 /*
- * gitignore patterns. In: text that a policy or a project wrote, paths that a walk found. Out: one of three verdicts.
- * Pure: no file, clock or global is touched; runs in the supervisor with the user's rights, on hostile bytes.
+ * gitignore patterns. In: text that a policy or a project wrote, paths that a walk found. Out: one
+ * of three verdicts. Pure: no file, clock or global is touched; runs in the supervisor with the
+ * user's rights, on hostile bytes.
  *
- * The reading is git's to the letter, oddities included (tests/unit/ignore_git.py compares): the last pattern that
- * matches decides; a pattern without a slash is about names at any depth, one with a slash about paths from the top; the
- * literal beginning of a pattern is cut off before the rest is matched, so that "a**" + "/b" has its stars at a beginning.
+ * The reading is git's to the letter, oddities included (tests/unit/ignore_git.py compares): the
+ * last pattern that matches decides; a pattern without a slash is about names at any depth, one
+ * with a slash about paths from the top; the literal beginning of a pattern is cut off before the
+ * rest is matched, so that "a**" + "/b" has its stars at a beginning.
  *
- * No pattern can make the matcher explode. A star only ever goes back to the last "*" of its own segment, and when that
- * is used up to the last "**": earlier ones cannot find what later ones missed. That is at most the product of
- * pattern and path for each segment of the path.
+ * No pattern can make the matcher explode. A star only ever goes back to the last "*" of its own
+ * segment, and when that is used up to the last "**": earlier ones cannot find what later ones
+ * missed. That is at most the product of pattern and path for each segment of the path.
  *
- * A tree has many names and a list few hits. Nearly every pattern ends in a literal component, so patterns are filed by
- * the hash of that component and a name that no pattern ends in costs one look; the others are in one chain of
- * their own. Chains run from the newest pattern to the oldest, as verdicts do.
+ * A tree has many names and a list few hits. Nearly every pattern ends in a literal component, so
+ * patterns are filed by the hash of that component and a name that no pattern ends in costs one
+ * look; the others are in one chain of their own. Chains run from the newest pattern to the oldest,
+ * as verdicts do.
  *
- * A list may lie over another one that was compiled when ward was built (ignore_internal.h): what is added comes behind all of that, so
- * the lower list is asked about what no pattern of the upper one matches.
+ * A list may lie over another one that was compiled when ward was built (ignore_internal.h): what
+ * is added comes behind all of that, so the lower list is asked about what no pattern of the upper
+ * one matches.
  */
 #include "policy/ignore_internal.h"
 
@@ -50,16 +54,19 @@ static const struct {
 	{ "punct", ispunct }, { "space", isspace }, { "upper", isupper }, { "xdigit", isxdigit },
 };
 
-/* Whether c is in the class called name; -1: there is none of that name. ASCII only, as git does. */
+/* Whether c is in the class called name; -1: there is none of that name. ASCII only, as git
+ * does. */
 static int in_named_class(const char *name, size_t n, unsigned char c)
 {
 	for (size_t i = 0; i < ARRAY_LEN(named_classes); i++)
-		if (strlen(named_classes[i].name) == n && memcmp(named_classes[i].name, name, n) == 0)
+		if (strlen(named_classes[i].name) == n &&
+		    memcmp(named_classes[i].name, name, n) == 0)
 			return c < 128 && named_classes[i].test(c);
 	return -1;
 }
 
-/* One "[:name:]" at *p ("[" and ":" are known to be there). Returns as in_named_class(), -2: it is not one after all. */
+/* One "[:name:]" at *p ("[" and ":" are known to be there). Returns as in_named_class(), -2: it is
+ * not one after all. */
 static int match_named(const char **p, const char *end, unsigned char c)
 {
 	const char *name = *p + 2, *close = memchr(name, ']', (size_t)(end - name));
@@ -83,8 +90,8 @@ static int range_end(const char **p, const char *end)
 	return (unsigned char)**p;
 }
 
-/* Matches c against the class that *p points behind the "[" of, and moves *p behind its "]". -1: malformed, which
- * makes the whole pattern match nothing. */
+/* Matches c against the class that *p points behind the "[" of, and moves *p behind its "]". -1:
+ * malformed, which makes the whole pattern match nothing. */
 static int match_class(const char **at, const char *end, unsigned char c)
 {
 	const char *p = *at;
@@ -123,7 +130,8 @@ static int match_class(const char **at, const char *end, unsigned char c)
 	return c != '/' && matched != negated;
 }
 
-/* Matches the one token at *p (no star) with c, and moves *p behind it. -1: nothing can match this pattern. */
+/* Matches the one token at *p (no star) with c, and moves *p behind it. -1: nothing can match this
+ * pattern. */
 static int match_token(const char **p, const char *end, char c)
 {
 	char want = *(*p)++;
@@ -143,7 +151,8 @@ static int match_token(const char **p, const char *end, char c)
 	}
 }
 
-/* Where a failed match goes on: the last "*" of this segment, or the last "**" with a slash behind it. */
+/* Where a failed match goes on: the last "*" of this segment, or the last "**" with a slash behind
+ * it. */
 struct retry {
 	const char *star, *star_text;
 	const char *deep, *deep_text;
@@ -172,7 +181,8 @@ static bool retry(struct retry *r, struct span *p, struct span *t)
 enum star { STAR_GO_ON, STAR_MATCHED, STAR_FAILED };
 
 /* Takes the run of stars at p->at. */
-static enum star take_stars(struct span *p, const struct span *t, const char *start, struct retry *r)
+static enum star take_stars(struct span *p, const struct span *t, const char *start,
+			    struct retry *r)
 {
 	const char *run = p->at, *q = run;
 	bool slash, escaped;
@@ -186,7 +196,7 @@ static enum star take_stars(struct span *p, const struct span *t, const char *st
 			return STAR_MATCHED;
 		*r = (struct retry){ .deep = q + (escaped ? 2 : 1), .deep_text = t->at };
 		p->at = r->deep;
-		return escaped ? STAR_FAILED : STAR_GO_ON;	/* "\/" wants a slash to be there */
+		return escaped ? STAR_FAILED : STAR_GO_ON; /* "\/" wants a slash to be there */
 	}
 	if (q == p->end && !memchr(t->at, '/', (size_t)(t->end - t->at)))
 		return STAR_MATCHED;
@@ -213,9 +223,11 @@ static bool glob_match(struct span p, struct span t)
 				return true;
 			if (s == STAR_GO_ON)
 				continue;
-			r.star = NULL;	/* behind a last star there is a slash, and no other place of it changes that */
+			/* behind a last star there is a slash, and no other place of it changes
+			 * that */
+			r.star = NULL;
 		} else if (t.at == t.end) {
-			return p.at == p.end;	/* later places have even less text */
+			return p.at == p.end; /* later places have even less text */
 		} else if (p.at < p.end) {
 			matched = match_token(&p.at, p.end, *t.at);
 			if (matched < 0)
@@ -234,10 +246,12 @@ static bool lies_in(const char *text, size_t len, struct span path, struct span 
 	const char *last = memrchr(text, '/', len), *dir = text + 3;
 	size_t n = (size_t)(last - dir), above = (size_t)(name.at - path.at);
 
-	return above > n && memcmp(name.at - 1 - n, dir, n) == 0 && (above == n + 1 || name.at[-2 - (ptrdiff_t)n] == '/');
+	return above > n && memcmp(name.at - 1 - n, dir, n) == 0 &&
+	       (above == n + 1 || name.at[-2 - (ptrdiff_t)n] == '/');
 }
 
-static bool pattern_matches(const struct ignore *ig, const struct pattern *p, struct span path, struct span name)
+static bool pattern_matches(const struct ignore *ig, const struct pattern *p, struct span path,
+			    struct span name)
 {
 	const char *text = ig->text.data + p->offset;
 	struct span subject = p->flags & NAME_ONLY ? name : path;
@@ -250,7 +264,8 @@ static bool pattern_matches(const struct ignore *ig, const struct pattern *p, st
 	if (p->literal == p->len)
 		return p->literal == n;
 	if (p->flags & ENDS_WITH)
-		return n >= p->len - 1 && memcmp(text + 1, subject.end - (p->len - 1), p->len - 1) == 0;
+		return n >= p->len - 1 &&
+		       memcmp(text + 1, subject.end - (p->len - 1), p->len - 1) == 0;
 	if (!(p->flags & NAME_ONLY))
 		return glob_match((struct span){ text + p->literal, text + p->len },
 				  (struct span){ subject.at + p->literal, subject.end });
@@ -262,28 +277,33 @@ static uint64_t byte_bit(char c)
 	return (uint64_t)1 << ((unsigned char)c & 63);
 }
 
-/* Whether a pattern of the general chain may match a name that ends so, in a directory that ends so. Most names need no look. */
+/* Whether a pattern of the general chain may match a name that ends so, in a directory that ends
+ * so. Most names need no look. */
 static bool may_be_general(const struct ignore *ig, char last, char above)
 {
 	return ig->lasts & byte_bit(last) || ig->aboves & byte_bit(above);
 }
 
-enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, size_t path_len, size_t name_at,
-				     bool is_dir)
+enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, size_t path_len,
+				     size_t name_at, bool is_dir)
 {
 	struct span whole = { path, path + path_len }, name = { path + name_at, path + path_len };
 	uint32_t best = CHAIN_END, hash, i;
-	char last = path_len ? path[path_len - 1] : '\0', above = name_at >= 2 ? path[name_at - 2] : '\0';
+	char last = path_len ? path[path_len - 1] : '\0',
+	     above = name_at >= 2 ? path[name_at - 2] : '\0';
 
 	if (!ig)
 		return IGNORE_NONE;
 	hash = name_hash(name.at, path_len - name_at);
-	for (i = ig->chains[hash % BUCKETS]; i != CHAIN_END && best == CHAIN_END; i = ig->items[i].next)
+	for (i = ig->chains[hash % BUCKETS]; i != CHAIN_END && best == CHAIN_END;
+	     i = ig->items[i].next)
 		if (ig->items[i].hash == hash && (is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
 		    pattern_matches(ig, &ig->items[i], whole, name))
 			best = i;
-	for (i = may_be_general(ig, last, above) ? ig->chains[GENERAL] : CHAIN_END; i != CHAIN_END && (best == CHAIN_END || i > best); i = ig->items[i].next)
-		if ((!ig->items[i].last || ig->items[i].last == last) && (!ig->items[i].above || ig->items[i].above == above) &&
+	for (i = may_be_general(ig, last, above) ? ig->chains[GENERAL] : CHAIN_END;
+	     i != CHAIN_END && (best == CHAIN_END || i > best); i = ig->items[i].next)
+		if ((!ig->items[i].last || ig->items[i].last == last) &&
+		    (!ig->items[i].above || ig->items[i].above == above) &&
 		    (is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
 		    pattern_matches(ig, &ig->items[i], whole, name)) {
 			best = i;
@@ -298,7 +318,8 @@ enum ignore_verdict ignore_decide(const struct ignore *ig, const char *path, boo
 {
 	const char *slash = strrchr(path, '/');
 
-	return ignore_decide_at(ig, path, strlen(path), slash ? (size_t)(slash + 1 - path) : 0, is_dir);
+	return ignore_decide_at(ig, path, strlen(path), slash ? (size_t)(slash + 1 - path) : 0,
+				is_dir);
 }
 
 bool ignore_match(const struct ignore *ig, const char *path, bool is_dir)
@@ -306,7 +327,8 @@ bool ignore_match(const struct ignore *ig, const char *path, bool is_dir)
 	return ignore_decide(ig, path, is_dir) == IGNORE_EXCLUDED;
 }
 
-/* The chain of a pattern, and its hash: by its last component if nothing but that very name can match it. */
+/* The chain of a pattern, and its hash: by its last component if nothing but that very name can
+ * match it. */
 static uint32_t chain_of(struct pattern *p, const char *text)
 {
 	const char *last = p->flags & NAME_ONLY ? NULL : memrchr(text, '/', p->len);
@@ -314,9 +336,9 @@ static uint32_t chain_of(struct pattern *p, const char *text)
 	size_t n = p->len - (size_t)(name - text);
 
 	if (last && memchr(text, '[', (size_t)(last - text)))
-		return GENERAL;		/* the slash may be inside a class */
+		return GENERAL; /* the slash may be inside a class */
 	if (last && p->literal && text[p->literal - 1] != '/' && text[p->literal] == '*')
-		return GENERAL;		/* "a**" with "/b" behind it matches "ab" too */
+		return GENERAL; /* "a**" with "/b" behind it matches "ab" too */
 	for (size_t i = 0; i < n; i++)
 		if (is_special(name[i]))
 			return GENERAL;
@@ -346,7 +368,8 @@ static bool is_in_named(const char *text, size_t n)
 {
 	const char *last = n && text ? memrchr(text, '/', n) : NULL;
 
-	if (!last || n < 4 || memcmp(text, "**/", 3) != 0 || last < text + 4 || memmem(last, (size_t)(text + n - last), "**", 2) ||
+	if (!last || n < 4 || memcmp(text, "**/", 3) != 0 || last < text + 4 ||
+	    memmem(last, (size_t)(text + n - last), "**", 2) ||
 	    memchr(last, '[', (size_t)(text + n - last)))
 		return false;
 	for (const char *c = text + 3; c < last; c++)
@@ -388,7 +411,7 @@ static int add_pattern(struct ignore *ig, const char *line, size_t n)
 			p.flags |= ENDS_WITH;
 	}
 	if (n == 0)
-		return 0;	/* matches no name at all */
+		return 0; /* matches no name at all */
 	if (!is_special(text[n - 1]) && text[n - 1] != ']')
 		p.last = text[n - 1];
 	if (is_in_named(text, n)) {

@@ -1,6 +1,6 @@
 /*
- * The directories that patterns lead through. In: the lines of a gitignore text. Out: a list of patterns that match each parent of what
- * those name. Pure, like ignore.c.
+ * The directories that patterns lead through. In: the lines of a gitignore text. Out: a list of
+ * patterns that match each parent of what those name. Pure, like ignore.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int add_parents(struct ignore **ig, const char *line, size_t n)
 		n = (size_t)(slash - line);
 		if (n == 2 && memcmp(line, "**", 2) == 0)
 			return 0;
-		if (!memchr(line, '/', n)) {	/* its slash is gone, but it still means the top */
+		if (!memchr(line, '/', n)) { /* its slash is gone, but it still means the top */
 			auto_buf anchored = { 0 };
 
 			buf_puts(&anchored, "/");

@@ -1,7 +1,8 @@
 /*
- * JSON into a tree. In: bytes that anybody may have written. Out: nodes with positions, or errors. RFC 8259 and nothing
- * beside it: no comments, no trailing commas, no NaN, valid UTF-8 only; double keys, NUL characters, depth beyond 32 are
- * refused. Our own reader because a policy's errors need line and column. A pure function, fuzzed (fuzz/policy.c).
+ * JSON into a tree. In: bytes that anybody may have written. Out: nodes with positions, or errors.
+ * RFC 8259 and nothing beside it: no comments, no trailing commas, no NaN, valid UTF-8 only; double
+ * keys, NUL characters, depth beyond 32 are refused. Our own reader because a policy's errors need
+ * line and column. A pure function, fuzzed (fuzz/policy.c).
  */
 #include <string.h>
 
@@ -10,10 +11,10 @@
 
 struct scanner {
 	struct reader *r;
-	const char *at, *end;	/* *end is a NUL of our own */
-	const char *counted;	/* how far the place was counted */
+	const char *at, *end; /* *end is a NUL of our own */
+	const char *counted;  /* how far the place was counted */
 	struct place place;
-	size_t characters;	/* the same from the start */
+	size_t characters; /* the same from the start */
 	unsigned depth;
 };
 
@@ -37,7 +38,8 @@ static void fail_at(struct scanner *s, const char *expected, const char *hint)
 	char cut[16];
 
 	if (s->at == s->end) {
-		reader_error(s->r, here(s), hint, "not JSON: expected %s, the text ends here", expected);
+		reader_error(s->r, here(s), hint, "not JSON: expected %s, the text ends here",
+			     expected);
 		return;
 	}
 	snprintf(cut, sizeof(cut), "%.*s", (int)strcspn(s->at, " \t\r\n,]}"), s->at);
@@ -94,7 +96,8 @@ static bool read_unicode(struct scanner *s, struct buf *out)
 		return false;
 	}
 	if (point == 0) {
-		reader_error(s->r, here(s), NULL, "a NUL character (\\u0000) is not part of any value");
+		reader_error(s->r, here(s), NULL,
+			     "a NUL character (\\u0000) is not part of any value");
 		return false;
 	}
 	if (point >= 0xd800 && point <= 0xdfff) {
@@ -209,7 +212,8 @@ static struct node *read_plain(struct scanner *s)
 		}
 	end = number_end(s->at);
 	if (!end || end != s->at + n) {
-		fail_at(s, "a value", "text stands in double quotes; true, false and null are lower case");
+		fail_at(s, "a value",
+			"text stands in double quotes; true, false and null are lower case");
 		return NULL;
 	}
 	s->at = end;
@@ -222,7 +226,8 @@ static struct node *read_value(struct scanner *s);
 static bool read_key(struct scanner *s, struct buf *key)
 {
 	if (*s->at != '"') {
-		fail_at(s, "a key in double quotes", *s->at == '}' ? "remove the comma before it" : NULL);
+		fail_at(s, "a key in double quotes",
+			*s->at == '}' ? "remove the comma before it" : NULL);
 		return false;
 	}
 	if (!read_string(s, key))
@@ -329,7 +334,9 @@ static struct node *read_value(struct scanner *s)
 
 	here(s);
 	from = s->characters;
-	n = *s->at == '{' || *s->at == '[' ? read_collection(s) : *s->at == '"' ? read_text(s) : read_plain(s);
+	n = *s->at == '{' || *s->at == '[' ? read_collection(s)
+	    : *s->at == '"'                ? read_text(s)
+					   : read_plain(s);
 	if (!n)
 		return NULL;
 	here(s);
@@ -344,7 +351,7 @@ struct node *json_read(struct reader *r, const uint8_t *bytes, size_t n)
 	struct scanner s = { .r = r, .place = { 1, 1 } };
 	struct node *root;
 
-	buf_add(&copy, bytes, n);	/* with a NUL behind it */
+	buf_add(&copy, bytes, n); /* with a NUL behind it */
 	if (copy.failed) {
 		reader_out_of_memory(r);
 		return NULL;

@@ -1,7 +1,8 @@
 /*
- * The document tree and the list of errors. In: scalars, lists and maps from the YAML or the JSON reader. Out: one kind
- * of tree for the schema. What a file says is repeated in messages cut and escaped, so that it cannot act on a terminal;
- * at most 100 errors are kept. Pure functions, no rights.
+ * The document tree and the list of errors. In: scalars, lists and maps from the YAML or the JSON
+ * reader. Out: one kind of tree for the schema. What a file says is repeated in messages cut and
+ * escaped, so that it cannot act on a terminal; at most 100 errors are kept. Pure functions, no
+ * rights.
  */
 #include "policy/node.h"
 
@@ -34,7 +35,7 @@ static void add_line(struct reader *r, struct place at, const char *hint, const 
 static void fill_error(struct reader *r, const char *hint, const char *message)
 {
 	if (r->count)
-		return;	/* the first one says it */
+		return; /* the first one says it */
 	ward_fail(r->e, EINVAL, "%s", message);
 	if (hint)
 		ward_remedy(r->e, "%s", hint);
@@ -62,11 +63,12 @@ void reader_out_of_memory(struct reader *r)
 	reader_error(r, (struct place){ 1, 1 }, NULL, "out of memory");
 }
 
-struct node *node_new(struct reader *r, enum node_kind kind, struct place at, const char *text, size_t n)
+struct node *node_new(struct reader *r, enum node_kind kind, struct place at, const char *text,
+		      size_t n)
 {
 	struct node *new = calloc(1, sizeof(*new));
 
-	if (new && text)
+	if (new &&text)
 		new->text = strndup(text, n);
 	if (!new || (text && !new->text)) {
 		free(new);
@@ -107,7 +109,8 @@ static bool may_add(struct reader *r, const struct node *map, const struct node 
 	if (!other)
 		return true;
 	text_escape(&shown, child->key);
-	reader_error(r, at, "remove one of them", "%.80s: this key is here for the second time, first in line %u",
+	reader_error(r, at, "remove one of them",
+		     "%.80s: this key is here for the second time, first in line %u",
 		     buf_text(&shown), other->key_line);
 	return false;
 }
@@ -142,7 +145,9 @@ void node_show(struct buf *out, const struct node *n)
 	size_t len;
 
 	if (n->kind == NODE_LIST || n->kind == NODE_MAP || n->kind == NODE_NULL) {
-		buf_puts(out, n->kind == NODE_LIST ? "a list" : n->kind == NODE_MAP ? "a map" : "null");
+		buf_puts(out, n->kind == NODE_LIST  ? "a list"
+			      : n->kind == NODE_MAP ? "a map"
+						    : "null");
 		return;
 	}
 	if (n->kind == NODE_BOOL || n->kind == NODE_NUMBER) {

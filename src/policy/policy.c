@@ -1,8 +1,9 @@
 /*
- * The policy as a typed value. In: the table's defaults. Out: a filled struct policy, its copies and the text of each
- * field. Everything goes by the rows of tables/policy.def and how each type is held, so a new field needs no code here.
- * The defaults are read by a small splitter of our own, not by the YAML reader: they are on the start path. Pure
- * functions, no rights; -ENOMEM is the only way to fail.
+ * The policy as a typed value. In: the table's defaults. Out: a filled struct policy, its copies
+ * and the text of each field. Everything goes by the rows of tables/policy.def and how each type is
+ * held, so a new field needs no code here. The defaults are read by a small splitter of our own,
+ * not by the YAML reader: they are on the start path. Pure functions, no rights; -ENOMEM is the
+ * only way to fail.
  */
 #include "policy/policy.h"
 
@@ -52,7 +53,7 @@ static bool set_default(struct policy *p, const struct schema_row *row)
 		split_list(text, member);
 		return !((struct strv *)member)->failed;
 	case HELD_MOUNTS:
-		break;	/* none by default */
+		break; /* none by default */
 	}
 	return true;
 }
@@ -63,7 +64,8 @@ int policy_defaults(struct policy *p, struct ward_err *e)
 	for (unsigned i = 0; i < POLICY_FIELDS; i++)
 		if (!set_default(p, schema_row((enum policy_field)i))) {
 			policy_clear(p);
-			return ward_fail(e, ENOMEM, "cannot make the default policy: out of memory");
+			return ward_fail(e, ENOMEM,
+					 "cannot make the default policy: out of memory");
 		}
 	return 0;
 }

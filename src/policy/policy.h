@@ -8,12 +8,13 @@
 
 struct node;
 
-#define POLICY_NONE UINT64_MAX		/* "none": no limit */
-#define POLICY_PERCENT (UINT64_C(1) << 63)	/* a MEMORY value: the rest is a share of the machine's in percent */
+#define POLICY_NONE UINT64_MAX /* "none": no limit */
+/* a MEMORY value: the rest is a share of the machine's in percent */
+#define POLICY_PERCENT (UINT64_C(1) << 63)
 
 struct policy_mount {
-	char *path;	/* as written */
-	char *at;	/* NULL: same path */
+	char *path; /* as written */
+	char *at;   /* NULL: same path */
 	bool writable;
 };
 
@@ -23,25 +24,26 @@ struct policy_mounts {
 };
 
 /* How each TYPE of the table is held. */
-#define POLICY_C_STRING   char *
-#define POLICY_C_ENUM     unsigned	/* index into the values of the row */
-#define POLICY_C_BOOL     bool
-#define POLICY_C_UINT     uint64_t
-#define POLICY_C_SIZE     uint64_t	/* bytes */
-#define POLICY_C_MEMORY   uint64_t	/* bytes, or POLICY_PERCENT | share */
-#define POLICY_C_CPUS     uint64_t	/* thousandths of a processor */
-#define POLICY_C_SECONDS  uint64_t	/* milliseconds */
-#define POLICY_C_MONEY    uint64_t	/* millionths */
-#define POLICY_C_STRINGS  struct strv
-#define POLICY_C_ENUMS    struct strv
-#define POLICY_C_MOUNTS   struct policy_mounts
-#define POLICY_C_INGRESS  struct strv	/* empty: deny_all */
-#define POLICY_C_GPUS     struct strv	/* empty: none; "all", or numbers */
-#define POLICY_C_RULES    struct strv	/* each rule as one line of canonical JSON; likewise below */
-#define POLICY_C_GRANTS   struct strv
-#define POLICY_C_COMMANDS struct strv	/* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
-#define POLICY_C_SINKS    struct strv
-#define POLICY_C_PRICES   struct strv
+#define POLICY_C_STRING char *
+#define POLICY_C_ENUM unsigned /* index into the values of the row */
+#define POLICY_C_BOOL bool
+#define POLICY_C_UINT uint64_t
+#define POLICY_C_SIZE uint64_t    /* bytes */
+#define POLICY_C_MEMORY uint64_t  /* bytes, or POLICY_PERCENT | share */
+#define POLICY_C_CPUS uint64_t    /* thousandths of a processor */
+#define POLICY_C_SECONDS uint64_t /* milliseconds */
+#define POLICY_C_MONEY uint64_t   /* millionths */
+#define POLICY_C_STRINGS struct strv
+#define POLICY_C_ENUMS struct strv
+#define POLICY_C_MOUNTS struct policy_mounts
+#define POLICY_C_INGRESS struct strv /* empty: deny_all */
+#define POLICY_C_GPUS struct strv    /* empty: none; "all", or numbers */
+/* each rule as one line of canonical JSON; likewise below */
+#define POLICY_C_RULES struct strv
+#define POLICY_C_GRANTS struct strv
+#define POLICY_C_COMMANDS struct strv /* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
+#define POLICY_C_SINKS struct strv
+#define POLICY_C_PRICES struct strv
 
 enum policy_field {
 #define GROUP(name, help)
@@ -59,7 +61,7 @@ enum policy_source { POLICY_DEFAULT, POLICY_PROFILE, POLICY_FILE, POLICY_CLI };
 
 struct policy_origin {
 	enum policy_source source;
-	unsigned line, column;	/* in the file, 0 elsewhere */
+	unsigned line, column; /* in the file, 0 elsewhere */
 };
 
 struct policy {
@@ -98,27 +100,32 @@ struct policy_errors {
 must_check int policy_defaults(struct policy *p, struct ward_err *e);
 void policy_clear(struct policy *p);
 
-/* Reads a YAML or JSON document over what p holds already. name is for messages. All errors are gathered in *errors;
- * returns 0, or -EINVAL when there is any. Pure: no file, clock or global is touched. */
+/* Reads a YAML or JSON document over what p holds already. name is for messages. All errors are
+ * gathered in *errors; returns 0, or -EINVAL when there is any. Pure: no file, clock or global is
+ * touched. */
 must_check int policy_read(struct policy *p, const char *name, const uint8_t *bytes, size_t n,
 			   enum policy_source source, struct policy_errors *errors);
 
-/* Sets one field from text as --set and options give it ("resources.pids_limit", "64"; lists: YAML flow syntax or
- * one entry that is appended when append is true). -EINVAL with *e (nearest name in the remedy). */
+/* Sets one field from text as --set and options give it ("resources.pids_limit", "64"; lists: YAML
+ * flow syntax or one entry that is appended when append is true). -EINVAL with *e (nearest name in
+ * the remedy). */
 must_check int policy_set(struct policy *p, const char *field, const char *value, bool append,
 			  enum policy_source source, struct ward_err *e);
 
-/* Appends to *wider "field: old -> new" for each field in which p allows more than base. A share of memory and an amount
- * cannot be compared without the machine: that counts as wider. Returns their count or -errno. */
-must_check int policy_compare(const struct policy *base, const struct policy *p, struct strv *wider);
+/* Appends to *wider "field: old -> new" for each field in which p allows more than base. A share of
+ * memory and an amount cannot be compared without the machine: that counts as wider. Returns their
+ * count or -errno. */
+must_check int policy_compare(const struct policy *base, const struct policy *p,
+			      struct strv *wider);
 /* The same for a machine with memory_bytes of memory (0: unknown), which shares are taken of. */
-must_check int policy_compare_on(const struct policy *base, const struct policy *p, uint64_t memory_bytes,
-				 struct strv *wider);
+must_check int policy_compare_on(const struct policy *base, const struct policy *p,
+				 uint64_t memory_bytes, struct strv *wider);
 /* Whether p allows more than base in this one field. */
 bool policy_field_widens(const struct policy *base, const struct policy *p, enum policy_field field,
 			 uint64_t memory_bytes);
 
-/* Appends to *lines one "FIELD: VALUE is not yet supported by this build" for each such value. Returns their count. */
+/* Appends to *lines one "FIELD: VALUE is not yet supported by this build" for each such value.
+ * Returns their count. */
 must_check int policy_unsupported(const struct policy *p, struct strv *lines);
 
 /* Copies src into dst (which must be empty). */
@@ -127,8 +134,8 @@ must_check int policy_copy(struct policy *dst, const struct policy *src, struct 
 /* A field's value as it would be written in a document, on one line; the caller frees. */
 must_check char *policy_text(const struct policy *p, enum policy_field field);
 
-/* A row of the table, for generators of help and for messages. The texts lie in place: pointers in a table would have to
- * be relocated at every start. */
+/* A row of the table, for generators of help and for messages. The texts lie in place: pointers in
+ * a table would have to be relocated at every start. */
 struct policy_row {
 	char path[28], type[12], values[36], fallback[112], narrow[8], later[24], help[120];
 };

@@ -1,7 +1,8 @@
 /*
- * Which policy allows more. In: two policies. Out: the fields in which the second is wider, by the NARROW column of the
- * table; and the values that this build does not do yet, by the column "later". It decides whether a found policy file
- * needs trust and whether an option needs --widen, so what cannot be compared counts as wider. Pure functions, no rights.
+ * Which policy allows more. In: two policies. Out: the fields in which the second is wider, by the
+ * NARROW column of the table; and the values that this build does not do yet, by the column
+ * "later". It decides whether a found policy file needs trust and whether an option needs --widen,
+ * so what cannot be compared counts as wider. Pure functions, no rights.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static bool number_differs_in_kind(uint64_t a, uint64_t b)
 	return a != POLICY_NONE && b != POLICY_NONE && ((a ^ b) & POLICY_PERCENT);
 }
 
-static bool number_widens(const struct schema_row *row, uint64_t old, uint64_t new, uint64_t memory_bytes)
+static bool number_widens(const struct schema_row *row, uint64_t old, uint64_t new,
+			  uint64_t memory_bytes)
 {
 	if (row->type == TYPE_MEMORY && !memory_bytes && number_differs_in_kind(old, new))
 		return true;
@@ -48,8 +50,8 @@ static bool has_negation(const struct strv *list)
 	return false;
 }
 
-/* Patterns: the last one that matches decides, so with a ! among them order counts. More of them is narrower only if
- * the old ones are all there in their order and no new one takes something out. */
+/* Patterns: the last one that matches decides, so with a ! among them order counts. More of them is
+ * narrower only if the old ones are all there in their order and no new one takes something out. */
 static bool patterns_widen(const struct strv *old, const struct strv *new)
 {
 	size_t at = 0;
@@ -73,8 +75,8 @@ static bool has_kind(const struct strv *list, const char *kind)
 	return false;
 }
 
-/* Commands: a deny or ask that goes away widens; while there is an allow-list, a new allow or ask does, and so does the
- * end of the list. */
+/* Commands: a deny or ask that goes away widens; while there is an allow-list, a new allow or ask
+ * does, and so does the end of the list. */
 static bool commands_widen(const struct strv *old, const struct strv *new)
 {
 	bool listed = has_kind(old, "allow ");
@@ -90,7 +92,8 @@ static bool commands_widen(const struct strv *old, const struct strv *new)
 	return false;
 }
 
-static bool list_widens(const struct schema_row *row, const struct strv *old, const struct strv *new)
+static bool list_widens(const struct schema_row *row, const struct strv *old,
+			const struct strv *new)
 {
 	if (row->type == TYPE_COMMANDS)
 		return commands_widen(old, new);
@@ -113,7 +116,8 @@ static bool mount_is_covered(const struct policy_mounts *old, const struct polic
 	for (size_t i = 0; i < old->len; i++) {
 		const struct policy_mount *o = &old->items[i];
 
-		if (same_text(o->path, m->path) && same_text(o->at, m->at) && (o->writable || !m->writable))
+		if (same_text(o->path, m->path) && same_text(o->at, m->at) &&
+		    (o->writable || !m->writable))
 			return true;
 	}
 	return false;
@@ -137,15 +141,16 @@ bool policy_field_widens(const struct policy *base, const struct policy *p, enum
 	if (row->narrow == NARROW_ANY)
 		return false;
 	switch (schema_held(row->type)) {
-	case HELD_TEXT:	/* texts have no order: SAME */
+	case HELD_TEXT: /* texts have no order: SAME */
 		return !same_text(*(char *const *)old, *(char *const *)new);
 	case HELD_INDEX:
 		return higher ? *(const unsigned *)new < *(const unsigned *)old
 			      : *(const unsigned *)new > *(const unsigned *)old;
 	case HELD_FLAG:
-		return *(const bool *)new != *(const bool *)old && *(const bool *)new != higher;
+		return *(const bool *)new != *(const bool *)old &&*(const bool *)new != higher;
 	case HELD_NUMBER:
-		return number_widens(row, *(const uint64_t *)old, *(const uint64_t *)new, memory_bytes);
+		return number_widens(row, *(const uint64_t *)old, *(const uint64_t *)new,
+				     memory_bytes);
 	case HELD_LIST:
 		return list_widens(row, old, new);
 	case HELD_MOUNTS:
@@ -154,7 +159,8 @@ bool policy_field_widens(const struct policy *base, const struct policy *p, enum
 	return true;
 }
 
-int policy_compare_on(const struct policy *base, const struct policy *p, uint64_t memory_bytes, struct strv *wider)
+int policy_compare_on(const struct policy *base, const struct policy *p, uint64_t memory_bytes,
+		      struct strv *wider)
 {
 	int count = 0;
 
@@ -188,14 +194,16 @@ static bool value_is_later(const struct schema_row *row, const char *text)
 }
 
 /* A list is in order of preference: one entry that this build has will do. */
-static void check_entries(const struct schema_row *row, const struct strv *list, struct strv *lines, int *count)
+static void check_entries(const struct schema_row *row, const struct strv *list, struct strv *lines,
+			  int *count)
 {
 	for (size_t i = 0; i < list->len; i++)
 		if (!value_is_later(row, list->items[i]))
 			return;
 	for (size_t i = 0; i < list->len; i++)
 		if (value_is_later(row, list->items[i])) {
-			strv_addf(lines, "%s: %s is not yet supported by this build", row->row.path, list->items[i]);
+			strv_addf(lines, "%s: %s is not yet supported by this build", row->row.path,
+				  list->items[i]);
 			++*count;
 		}
 }

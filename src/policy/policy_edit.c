@@ -1,10 +1,15 @@
 /*
- * Editing a policy file. In: a document's bytes, a field, a value. Out: the document with that value added, as the smallest change of its text. The tree's
- * positions (node.h) say where; comments, order, quotes and line ends of everything else are not touched, because no byte of it is written anew.
+ * Editing a policy file. In: a document's bytes, a field, a value. Out: the document with that
+ * value added, as the smallest change of its text. The tree's positions (node.h) say where;
+ * comments, order, quotes and line ends of everything else are not touched, because no byte of it
+ * is written anew.
  *
- * What is put in goes where a person would write it: behind the last entry of its list, behind the last key of its map, in the style that is there (brackets, or a line with
- * its indentation). A field or group that is missing is made. A policy can be laid out in ways nobody thought of, so the result is believed only after it was read: it must be
- * valid, and say what the old one said and this value, field by field. Otherwise it is refused, and nothing is lost but the comfort. Pure functions, fuzzed (fuzz/edit.c).
+ * What is put in goes where a person would write it: behind the last entry of its list, behind the
+ * last key of its map, in the style that is there (brackets, or a line with its indentation). A
+ * field or group that is missing is made. A policy can be laid out in ways nobody thought of, so
+ * the result is believed only after it was read: it must be valid, and say what the old one said
+ * and this value, field by field. Otherwise it is refused, and nothing is lost but the comfort.
+ * Pure functions, fuzzed (fuzz/edit.c).
  */
 #include "policy/policy_edit.h"
 
@@ -15,13 +20,13 @@
 #include "policy/policy_value.h"
 
 #define INDENT 2
-#define LINES_MAX 4		/* entries of a new list that have a line each */
+#define LINES_MAX 4 /* entries of a new list that have a line each */
 #define SPLICES_MAX 2
 
 /* Bytes that take the place of others. */
 struct splice {
 	size_t at, removed;
-	struct buf text;	/* owned */
+	struct buf text; /* owned */
 };
 
 struct edit {
@@ -29,7 +34,7 @@ struct edit {
 	size_t n;
 	bool json;
 	const char *newline;
-	struct splice splices[SPLICES_MAX];	/* in the order of their places */
+	struct splice splices[SPLICES_MAX]; /* in the order of their places */
 	size_t count;
 };
 
@@ -103,7 +108,8 @@ static void put_value(const struct edit *d, const struct node *n, bool bare, str
 }
 
 /* The entries of a value for a list: several of them, or one. */
-static void put_entries(const struct edit *d, const struct schema_row *row, const struct node *value, const char *between, struct buf *out)
+static void put_entries(const struct edit *d, const struct schema_row *row,
+			const struct node *value, const char *between, struct buf *out)
 {
 	bool bare = row->type == TYPE_INGRESS;
 
@@ -128,7 +134,8 @@ static void put_key(const struct edit *d, const char *key, struct buf *out)
 }
 
 /* The whole value of a field, in brackets where it is a list. */
-static void put_field(const struct edit *d, const struct schema_row *row, const struct node *value, struct buf *out)
+static void put_field(const struct edit *d, const struct schema_row *row, const struct node *value,
+		      struct buf *out)
 {
 	bool list = policy_is_list(row), number = schema_held(row->type) == HELD_NUMBER;
 
@@ -142,7 +149,8 @@ static void put_field(const struct edit *d, const struct schema_row *row, const 
 
 /* -- places */
 
-/* Where the line break of the line is that has this offset; the end of the text where there is none. */
+/* Where the line break of the line is that has this offset; the end of the text where there is
+ * none. */
 static size_t line_end(const struct edit *d, size_t at)
 {
 	const char *newline = at < d->n ? memchr(d->bytes + at, '\n', d->n - at) : NULL;
@@ -173,19 +181,24 @@ static size_t node_end(const struct node *n)
 	return n->to;
 }
 
-/* A place for new lines behind the one that a node ends in: the text is put between *ret_before and *ret_behind. */
+/* A place for new lines behind the one that a node ends in: the text is put between *ret_before and
+ * *ret_behind. */
 static struct buf *behind_line(struct edit *d, size_t at, bool *ret_own)
 {
-	*ret_own = at > 0 && d->bytes[at - 1] == '\n';	/* a text of several lines has eaten its line break */
+	/* a text of several lines has eaten its line break */
+	*ret_own = at > 0 && d->bytes[at - 1] == '\n';
 	return splice(d, *ret_own ? at : line_end(d, at), 0);
 }
 
-static void put_line(const struct edit *d, struct buf *out, size_t indent, const char *text, bool own)
+static void put_line(const struct edit *d, struct buf *out, size_t indent, const char *text,
+		     bool own)
 {
-	buf_printf(out, "%s%*s%s%s", own ? "" : d->newline, (int)indent, "", text, own ? d->newline : "");
+	buf_printf(out, "%s%*s%s%s", own ? "" : d->newline, (int)indent, "", text,
+		   own ? d->newline : "");
 }
 
-/* One more entry in brackets. Where the last one begins a line the new one does too, and a comment stays where it was. */
+/* One more entry in brackets. Where the last one begins a line the new one does too, and a comment
+ * stays where it was. */
 static void add_in_brackets(struct edit *d, const struct node *n, const char *text)
 {
 	size_t from, begin, end, rest;
@@ -203,16 +216,20 @@ static void add_in_brackets(struct edit *d, const struct node *n, const char *te
 	}
 	rest = skip_blanks(d, end);
 	if (rest < d->n && d->bytes[rest] == ',') {
-		buf_printf(splice(d, line_end(d, rest), 0), "%s%.*s%s,", d->newline, (int)(from - begin), d->bytes + begin, text);
+		buf_printf(splice(d, line_end(d, rest), 0), "%s%.*s%s,", d->newline,
+			   (int)(from - begin), d->bytes + begin, text);
 	} else if (rest == line_end(d, end) || (!d->json && d->bytes[rest] == '#')) {
 		buf_puts(splice(d, end, 0), ",");
-		buf_printf(splice(d, line_end(d, end), 0), "%s%.*s%s", d->newline, (int)(from - begin), d->bytes + begin, text);
+		buf_printf(splice(d, line_end(d, end), 0), "%s%.*s%s", d->newline,
+			   (int)(from - begin), d->bytes + begin, text);
 	} else {
-		buf_printf(splice(d, end, 0), ",%s%.*s%s", d->newline, (int)(from - begin), d->bytes + begin, text);
+		buf_printf(splice(d, end, 0), ",%s%.*s%s", d->newline, (int)(from - begin),
+			   d->bytes + begin, text);
 	}
 }
 
-static void add_lines_to_list(struct edit *d, const struct schema_row *row, const struct node *n, const struct node *value)
+static void add_lines_to_list(struct edit *d, const struct schema_row *row, const struct node *n,
+			      const struct node *value)
 {
 	size_t indent = byte_at(d, n->from) - line_start(d, byte_at(d, n->from));
 	const struct node *entry = value->kind == NODE_LIST ? value->first : value;
@@ -230,8 +247,8 @@ static void add_lines_to_list(struct edit *d, const struct schema_row *row, cons
 }
 
 /* "name: value" as lines of a map without brackets. */
-static void put_field_lines(struct edit *d, const struct schema_row *row, const char *name, const struct node *value, size_t indent, bool own,
-			    struct buf *out)
+static void put_field_lines(struct edit *d, const struct schema_row *row, const char *name,
+			    const struct node *value, size_t indent, bool own, struct buf *out)
 {
 	const struct node *entry = value->kind == NODE_LIST ? value->first : value;
 	auto_buf text = { 0 };
@@ -255,7 +272,8 @@ static void put_field_lines(struct edit *d, const struct schema_row *row, const 
 }
 
 /* The field is there: one entry more, or another value. */
-static void change_field(struct edit *d, const struct schema_row *row, const struct node *n, const struct node *value)
+static void change_field(struct edit *d, const struct schema_row *row, const struct node *n,
+			 const struct node *value)
 {
 	size_t from = byte_at(d, n->from), to = byte_at(d, n->to);
 	auto_buf text = { 0 };
@@ -273,8 +291,9 @@ static void change_field(struct edit *d, const struct schema_row *row, const str
 	}
 	out = splice(d, from, to - from);
 	if (from == to)
-		buf_puts(out, " ");	/* nothing stood behind the colon */
-	if (row->type == TYPE_ENUMS && n->kind != NODE_NULL) {	/* one word, which becomes the first of a list */
+		buf_puts(out, " "); /* nothing stood behind the colon */
+	/* one word, which becomes the first of a list */
+	if (row->type == TYPE_ENUMS && n->kind != NODE_NULL) {
 		buf_printf(out, "[%.*s, ", (int)(to - from), d->bytes + from);
 		put_entries(d, row, value, ", ", out);
 		buf_puts(out, "]");
@@ -284,7 +303,8 @@ static void change_field(struct edit *d, const struct schema_row *row, const str
 }
 
 /* The map has no such key. */
-static void add_field(struct edit *d, const struct schema_row *row, const char *name, const struct node *map, const struct node *value)
+static void add_field(struct edit *d, const struct schema_row *row, const char *name,
+		      const struct node *map, const struct node *value)
 {
 	auto_buf text = { 0 };
 	struct buf *out;
@@ -302,7 +322,8 @@ static void add_field(struct edit *d, const struct schema_row *row, const char *
 }
 
 /* The key of a group, with nothing in it: everything may be commented out. */
-static void fill_group(struct edit *d, const struct schema_row *row, const char *name, const struct node *group, bool flow, const struct node *value)
+static void fill_group(struct edit *d, const struct schema_row *row, const char *name,
+		       const struct node *group, bool flow, const struct node *value)
 {
 	size_t from = byte_at(d, group->from), to = byte_at(d, group->to);
 	struct buf *out;
@@ -325,7 +346,8 @@ static bool is_rest(const struct edit *d, size_t at)
 	while (at < d->n) {
 		size_t begin = skip_blanks(d, at);
 
-		if (begin < d->n && d->bytes[begin] != '#' && d->bytes[begin] != '\n' && d->bytes[begin] != '\r')
+		if (begin < d->n && d->bytes[begin] != '#' && d->bytes[begin] != '\n' &&
+		    d->bytes[begin] != '\r')
 			return false;
 		at = line_end(d, begin);
 		at += at < d->n && d->bytes[at] == '\r';
@@ -335,9 +357,11 @@ static bool is_rest(const struct edit *d, size_t at)
 }
 
 /* A group and a field in it, at the end. */
-static void add_group(struct edit *d, const struct schema_row *row, const char *group, const char *name, const struct node *root, const struct node *value)
+static void add_group(struct edit *d, const struct schema_row *row, const char *group,
+		      const char *name, const struct node *root, const struct node *value)
 {
-	size_t end = root ? byte_at(d, node_end(root)) : 0, indent = root && root->first ? root->first->key_column - 1 : 0;
+	size_t end = root ? byte_at(d, node_end(root)) : 0,
+	       indent = root && root->first ? root->first->key_column - 1 : 0;
 	auto_buf text = { 0 };
 	struct buf *out;
 	bool own;
@@ -366,7 +390,8 @@ static void add_group(struct edit *d, const struct schema_row *row, const char *
 
 /* -- the whole */
 
-static void place_value(struct edit *d, const struct schema_row *row, const struct node *root, const struct node *value)
+static void place_value(struct edit *d, const struct schema_row *row, const struct node *root,
+			const struct node *value)
 {
 	const char *path = row->row.path, *dot = strchr(path, '.'), *name = dot ? dot + 1 : path;
 	char group[32] = "";
@@ -385,7 +410,8 @@ static void place_value(struct edit *d, const struct schema_row *row, const stru
 	else if (dot)
 		add_group(d, row, group, name, root, value);
 	else
-		put_field_lines(d, row, name, value, 0, true, splice(d, 0, 0));	/* an empty document */
+		/* an empty document */
+		put_field_lines(d, row, name, value, 0, true, splice(d, 0, 0));
 }
 
 static void put_result(const struct edit *d, struct buf *out)
@@ -407,7 +433,8 @@ static void edit_clear(struct edit *d)
 		buf_free(&d->splices[i].text);
 }
 
-static int read_policy(struct policy *p, const char *name, const uint8_t *bytes, size_t n, struct ward_err *e)
+static int read_policy(struct policy *p, const char *name, const uint8_t *bytes, size_t n,
+		       struct ward_err *e)
 {
 	struct policy_errors errors = { 0 };
 	int r = policy_defaults(p, e);
@@ -429,7 +456,8 @@ static int read_policy(struct policy *p, const char *name, const uint8_t *bytes,
 static bool is_same(const struct policy *a, const struct policy *b)
 {
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
-		auto_free char *left = policy_text(a, (enum policy_field)i), *right = policy_text(b, (enum policy_field)i);
+		auto_free char *left = policy_text(a, (enum policy_field)i),
+			       *right = policy_text(b, (enum policy_field)i);
 
 		if (!left || !right || strcmp(left, right) != 0)
 			return false;
@@ -441,18 +469,23 @@ static const struct node *find_field(const struct node *root, const char *path)
 {
 	const char *dot = strchr(path, '.');
 	auto_free char *group = dot ? strndup(path, (size_t)(dot - path)) : NULL;
-	const struct node *map = !root || root->kind != NODE_MAP ? NULL : group ? node_get(root, group) : root;
+	const struct node *map = !root || root->kind != NODE_MAP ? NULL
+				 : group                         ? node_get(root, group)
+								 : root;
 
 	return map && map->kind == NODE_MAP ? node_get(map, dot ? dot + 1 : path) : NULL;
 }
 
 /* Finds the place and puts the value there; whole: the field as it shall be. */
-static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_field field, const char *value, const char *whole, struct buf *out,
-		struct ward_err *e)
+static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_field field,
+		const char *value, const char *whole, struct buf *out, struct ward_err *e)
 {
 	const struct schema_row *row = schema_row(field);
 	const char *first = memchr(bytes, '\n', n);
-	struct edit d = { .bytes = (const char *)bytes, .n = n, .json = policy_is_json(name, bytes, n), .newline = "\n" };
+	struct edit d = { .bytes = (const char *)bytes,
+			  .n = n,
+			  .json = policy_is_json(name, bytes, n),
+			  .newline = "\n" };
 	struct reader r = { .name = name, .e = e };
 	auto_node root = NULL;
 	auto_node entry = NULL;
@@ -460,13 +493,14 @@ static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_fi
 	if (first && first > d.bytes && first[-1] == '\r')
 		d.newline = "\r\n";
 	root = d.json ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
-	if (policy_is_list(row) && !find_field(root, row->row.path) && (strlen(row->row.fallback) > 2 && *row->row.fallback == '['))
-		value = whole;	/* what is said in a file takes the place of the default */
+	if (policy_is_list(row) && !find_field(root, row->row.path) &&
+	    (strlen(row->row.fallback) > 2 && *row->row.fallback == '['))
+		value = whole; /* what is said in a file takes the place of the default */
 	entry = policy_value_tree(&r, row, value);
 	if (r.count || !entry || (entry->kind == NODE_LIST && !entry->first))
 		return ward_fail(e, EINVAL, "%s: the value is empty", row->row.path);
 	if (root && root->kind != NODE_MAP)
-		node_free(take_ptr(root));	/* comments only, or null */
+		node_free(take_ptr(root)); /* comments only, or null */
 	place_value(&d, row, root, entry);
 	put_result(&d, out);
 	edit_clear(&d);
@@ -480,18 +514,21 @@ static int refuse(enum policy_field field, const char *value, struct ward_err *e
 }
 
 /* Makes the new document and believes it only if it says what was wanted. */
-static int make_checked(const char *name, const uint8_t *bytes, size_t n, enum policy_field field, const char *value, const struct policy *wanted,
-			struct buf *out, struct ward_err *e)
+static int make_checked(const char *name, const uint8_t *bytes, size_t n, enum policy_field field,
+			const char *value, const struct policy *wanted, struct buf *out,
+			struct ward_err *e)
 {
 	struct policy made = { 0 };
 	struct ward_err ignored = { 0 };
 	auto_free char *whole = policy_text(wanted, field);
 	auto_buf text = { 0 };
-	int r = whole ? make(name, bytes, n, field, value, whole, &text, e) : ward_fail(e, ENOMEM, "out of memory");
+	int r = whole ? make(name, bytes, n, field, value, whole, &text, e)
+		      : ward_fail(e, ENOMEM, "out of memory");
 
 	if (r < 0)
 		return r;
-	if (read_policy(&made, name, (const uint8_t *)buf_text(&text), text.len, &ignored) < 0 || !is_same(&made, wanted))
+	if (read_policy(&made, name, (const uint8_t *)buf_text(&text), text.len, &ignored) < 0 ||
+	    !is_same(&made, wanted))
 		r = refuse(field, value, e);
 	policy_clear(&made);
 	if (r == 0)
@@ -499,7 +536,8 @@ static int make_checked(const char *name, const uint8_t *bytes, size_t n, enum p
 	return r;
 }
 
-int policy_edit(const char *name, const uint8_t *bytes, size_t n, const char *field, const char *value, struct buf *out, struct ward_err *e)
+int policy_edit(const char *name, const uint8_t *bytes, size_t n, const char *field,
+		const char *value, struct buf *out, struct ward_err *e)
 {
 	enum policy_field found = schema_find(field);
 	bool list = found != POLICY_FIELDS && policy_is_list(schema_row(found));
@@ -512,7 +550,8 @@ int policy_edit(const char *name, const uint8_t *bytes, size_t n, const char *fi
 		r = policy_set(&wanted, field, value, list, POLICY_FILE, e);
 	if (r == 0 && schema_row(found)->type == TYPE_COMMANDS)
 		r = refuse(found, value, e);
-	if (r == 0 && (is_same(&old, &wanted) || (schema_row(found)->type == TYPE_MOUNTS && !policy_field_widens(&old, &wanted, found, 0)))) {
+	if (r == 0 && (is_same(&old, &wanted) || (schema_row(found)->type == TYPE_MOUNTS &&
+						  !policy_field_widens(&old, &wanted, found, 0)))) {
 		buf_add(out, bytes, n);
 		r = 1;
 	}

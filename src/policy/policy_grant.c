@@ -1,7 +1,8 @@
 /*
- * Grants of a policy. In: a map of credentials.grants. Out: what in it does not go together, each with its place; and, of the
- * canonical line that struct policy holds, struct policy_grant. No secret is looked at here: a grant says where one comes from.
- * Pure functions, no rights; run by the supervisor, by ward-secrets and by keys, which each read the line for themselves.
+ * Grants of a policy. In: a map of credentials.grants. Out: what in it does not go together, each
+ * with its place; and, of the canonical line that struct policy holds, struct policy_grant. No
+ * secret is looked at here: a grant says where one comes from. Pure functions, no rights; run by
+ * the supervisor, by ward-secrets and by keys, which each read the line for themselves.
  */
 #include "policy/policy_grant.h"
 
@@ -14,7 +15,8 @@
 #include "policy/units.h"
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-static const char name_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+static const char name_characters[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
 /* -- what a value may be */
 
@@ -29,10 +31,10 @@ bool grant_source_split(const char *text, enum grant_from *ret_from, const char 
 		const char *prefix;
 		enum grant_from from;
 		bool kept;
-	} kinds[] = { { "env:", GRANT_ENV, false },	    { "file:", GRANT_FILE, false },
-		      { "cmd:", GRANT_CMD, false },	    { "keyring:", GRANT_KEYRING, false },
-		      { "http://", GRANT_HTTP, true },	    { "https://", GRANT_HTTP, true },
-		      { "http:", GRANT_HTTP, false },	    { "handed:", GRANT_HANDED, false } };
+	} kinds[] = { { "env:", GRANT_ENV, false },    { "file:", GRANT_FILE, false },
+		      { "cmd:", GRANT_CMD, false },    { "keyring:", GRANT_KEYRING, false },
+		      { "http://", GRANT_HTTP, true }, { "https://", GRANT_HTTP, true },
+		      { "http:", GRANT_HTTP, false },  { "handed:", GRANT_HANDED, false } };
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (starts(text, kinds[i].prefix)) {
@@ -51,7 +53,8 @@ static bool are_variables(const char *text)
 	for (;;) {
 		size_t n = strspn(text, name_characters);
 
-		if (!n || isdigit((unsigned char)*text) || ++count > GRANT_VALUES || (text[n] && text[n] != ','))
+		if (!n || isdigit((unsigned char)*text) || ++count > GRANT_VALUES ||
+		    (text[n] && text[n] != ','))
 			return false;
 		if (!text[n])
 			return true;
@@ -62,7 +65,8 @@ static bool are_variables(const char *text)
 /* What carries a token or a secret is encrypted, or does not leave this machine. */
 static bool is_url(const char *url)
 {
-	static const char *const near[] = { "http://127.0.0.1", "http://localhost", "http://[::1]" };
+	static const char *const near[] = { "http://127.0.0.1", "http://localhost",
+					    "http://[::1]" };
 
 	for (const char *c = url; *c; c++)
 		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 127)
@@ -101,7 +105,8 @@ bool grant_source_is_sound(const char *text, const char **ret_expected, const ch
 		return *rest && strlen(rest) < 256;
 	case GRANT_HTTP:
 		*ret_expected = "https://HOST[:PORT]/PATH";
-		*ret_hint = "without TLS only this machine itself can be asked: http://127.0.0.1:PORT/PATH";
+		*ret_hint = "without TLS only this machine itself can be asked: "
+			    "http://127.0.0.1:PORT/PATH";
 		return is_url(rest);
 	case GRANT_HANDED:
 		break;
@@ -109,12 +114,26 @@ bool grant_source_is_sound(const char *text, const char **ret_expected, const ch
 	return false;
 }
 
-/* What a secret in it would break or make worthless: framing, routing, and what the gateway itself writes. */
+/* What a secret in it would break or make worthless: framing, routing, and what the gateway itself
+ * writes. */
 static bool is_reserved_header(const char *name, size_t n)
 {
-	static const char *const reserved[] = { "host", "content-length", "transfer-encoding", "connection", "te", "trailer",
-						"upgrade", "expect", "keep-alive", "proxy-connection", "content-type",
-						"content-encoding", "accept-encoding", "date", "via", "forwarded" };
+	static const char *const reserved[] = { "host",
+						"content-length",
+						"transfer-encoding",
+						"connection",
+						"te",
+						"trailer",
+						"upgrade",
+						"expect",
+						"keep-alive",
+						"proxy-connection",
+						"content-type",
+						"content-encoding",
+						"accept-encoding",
+						"date",
+						"via",
+						"forwarded" };
 
 	for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
 		if (strlen(reserved[i]) == n && strncasecmp(reserved[i], name, n) == 0)
@@ -127,10 +146,11 @@ bool grant_header_is_sound(const char *text, const char **ret_expected, const ch
 	size_t n = strcspn(text, ":");
 	const char *place = strstr(text, "{}");
 
-	*ret_expected = "NAME: TEXT with one {} where the secret goes, such as \"Authorization: Bearer {}\"";
+	*ret_expected = "NAME: TEXT with one {} where the secret goes, such as \"Authorization: "
+			"Bearer {}\"";
 	*ret_hint = NULL;
-	if (!n || n > 64 || text[n] != ':' || text[n + 1] != ' ' || !place || place < text + n || strstr(place + 2, "{}") ||
-	    strlen(text) > 256)
+	if (!n || n > 64 || text[n] != ':' || text[n + 1] != ' ' || !place || place < text + n ||
+	    strstr(place + 2, "{}") || strlen(text) > 256)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!strchr(letters, text[i]) && text[i] != '-' && text[i] != '_')
@@ -152,7 +172,7 @@ int grant_command_words(const char *text, struct strv *ret)
 		text += strspn(text, " \t");
 		if (!*text)
 			break;
-		buf_puts(&word, "");	/* '' is a word, too */
+		buf_puts(&word, ""); /* '' is a word, too */
 		for (; *text && (quote || !strchr(" \t", *text)); text++) {
 			if (quote ? *text == quote : *text == '\'' || *text == '"')
 				quote = quote ? '\0' : *text;
@@ -172,7 +192,8 @@ int grant_command_words(const char *text, struct strv *ret)
 
 /* -- what goes together */
 
-static void refuse(struct reader *r, const char *path, const struct node *n, const char *hint, const char *why)
+static void refuse(struct reader *r, const char *path, const struct node *n, const char *hint,
+		   const char *why)
 {
 	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: %s", path, why);
 }
@@ -195,10 +216,12 @@ static void check_hosts(struct reader *r, const char *path, const struct node *l
 	for (const struct node *n = list->kind == NODE_LIST ? list->first : NULL; n; n = n->next) {
 		value_index_path(here, path, i++);
 		if (!n->text || host_parse(n->text, false, host, &port))
-			continue;	/* said elsewhere */
+			continue; /* said elsewhere */
 		if (strcmp(host, "*") == 0)
-			refuse(r, here, n, "name each host that may have the secret", "a secret for everybody is none");
-		else if (strchr(host, '/') || strchr(host, ':') || strspn(host, "0123456789.") == strlen(host))
+			refuse(r, here, n, "name each host that may have the secret",
+			       "a secret for everybody is none");
+		else if (strchr(host, '/') || strchr(host, ':') ||
+			 strspn(host, "0123456789.") == strlen(host))
 			refuse(r, here, n, "write the name that stands in the server's certificate",
 			       "a secret goes to names only");
 	}
@@ -211,7 +234,8 @@ static void check_methods(struct reader *r, const char *path, const struct node 
 
 	for (const struct node *n = list->kind == NODE_LIST ? list->first : NULL; n; n = n->next) {
 		value_index_path(here, path, i++);
-		if (n->text && (strspn(n->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != strlen(n->text) || strlen(n->text) > 16))
+		if (n->text && (strspn(n->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != strlen(n->text) ||
+				strlen(n->text) > 16))
 			value_error(r, here, n, "an HTTP method in capitals, such as GET", NULL);
 	}
 }
@@ -224,7 +248,8 @@ static void check_paths(struct reader *r, const char *path, const struct node *l
 	for (const struct node *n = list->kind == NODE_LIST ? list->first : NULL; n; n = n->next) {
 		value_index_path(here, path, i++);
 		if (n->text && ((*n->text != '/' && *n->text != '*') || strpbrk(n->text, "?# ")))
-			value_error(r, here, n, "a path that begins with / or *, without ? and #", NULL);
+			value_error(r, here, n, "a path that begins with / or *, without ? and #",
+				    NULL);
 	}
 }
 
@@ -235,7 +260,8 @@ static bool is_scope(const char *text)
 	size_t n = strcspn(text, "/");
 	const char *service = text + n + 1;
 
-	return text[n] && n && *service && (strcmp(service, "*") == 0 || strspn(service, of_part) == strlen(service)) &&
+	return text[n] && n && *service &&
+	       (strcmp(service, "*") == 0 || strspn(service, of_part) == strlen(service)) &&
 	       ((n == 1 && *text == '*') || strspn(text, of_part) == n);
 }
 
@@ -253,14 +279,19 @@ static void check_way(struct reader *r, const char *path, const struct node *map
 			continue;
 		value_key_path(here, path, ways[i]);
 		if (first)
-			refuse(r, here, n, "make two grants of it", "a secret is put into one place: header, basic, query or sigv4");
+			refuse(r, here, n, "make two grants of it",
+			       "a secret is put into one place: header, basic, query or sigv4");
 		first = n;
 		if (text && i == 1 && (strchr(text, ':') || strlen(text) > 128))
 			value_error(r, here, n, "a user name without a colon", NULL);
-		if (text && i == 2 && strspn(text, name_characters) + strspn(text + strspn(text, name_characters), "-.") < strlen(text))
+		if (text && i == 2 &&
+		    strspn(text, name_characters) +
+				    strspn(text + strspn(text, name_characters), "-.") <
+			    strlen(text))
 			value_error(r, here, n, "the name of a parameter", NULL);
 		if (text && i == 3 && !is_scope(text))
-			value_error(r, here, n, "REGION/SERVICE such as us-east-1/s3, * for any", NULL);
+			value_error(r, here, n, "REGION/SERVICE such as us-east-1/s3, * for any",
+				    NULL);
 	}
 }
 
@@ -275,21 +306,26 @@ static void check_source(struct reader *r, const char *path, const struct node *
 		return;
 	value_key_path(here, path, "source");
 	if (from == GRANT_ENV && strchr(rest, ',') && !node_get(map, "sigv4"))
-		refuse(r, here, node_get(map, "source"), "several variables are for sigv4: ID, secret and token",
+		refuse(r, here, node_get(map, "source"),
+		       "several variables are for sigv4: ID, secret and token",
 		       "expected one variable");
 	if (from == GRANT_ENV && !strchr(rest, ',') && node_get(map, "sigv4"))
-		refuse(r, here, node_get(map, "source"), "write env:AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY",
+		refuse(r, here, node_get(map, "source"),
+		       "write env:AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY",
 		       "sigv4 needs two variables or three");
 	for (size_t i = 0; from != GRANT_HTTP && i < ARRAY_LEN(only); i++) {
 		const struct node *n = node_get(map, only[i]);
 
 		value_key_path(here, path, only[i]);
 		if (n)
-			refuse(r, here, n, "leave it away", "is for a source that is asked over https");
+			refuse(r, here, n, "leave it away",
+			       "is for a source that is asked over https");
 	}
 	value_key_path(here, path, "token");
-	if (token && grant_source_split(token, &token_from, &rest) && (token_from == GRANT_HTTP || strchr(rest, ',')))
-		refuse(r, here, node_get(map, "token"), "use env:, file:, cmd: or keyring:", "a token is not asked for over https");
+	if (token && grant_source_split(token, &token_from, &rest) &&
+	    (token_from == GRANT_HTTP || strchr(rest, ',')))
+		refuse(r, here, node_get(map, "token"),
+		       "use env:, file:, cmd: or keyring:", "a token is not asked for over https");
 }
 
 void item_check_grant(struct reader *r, const char *path, const struct node *map)
@@ -297,7 +333,9 @@ void item_check_grant(struct reader *r, const char *path, const struct node *map
 	static const struct {
 		const char *key;
 		void (*check)(struct reader *r, const char *path, const struct node *list);
-	} lists[] = { { "hosts", check_hosts }, { "methods", check_methods }, { "paths", check_paths } };
+	} lists[] = { { "hosts", check_hosts },
+		      { "methods", check_methods },
+		      { "paths", check_paths } };
 	const struct node *as = node_get(map, "as");
 	char here[VALUE_PATH];
 
@@ -312,7 +350,8 @@ void item_check_grant(struct reader *r, const char *path, const struct node *map
 	check_source(r, path, map);
 	value_key_path(here, path, "as");
 	if (as && node_get(map, "sigv4"))
-		refuse(r, here, as, "name the variables in source: env:A,B,C", "sigv4 has more than one value");
+		refuse(r, here, as, "name the variables in source: env:A,B,C",
+		       "sigv4 has more than one value");
 }
 
 /* -- from a line to a grant */
@@ -341,7 +380,8 @@ static char *copy(const char *text, struct strv *failed)
 
 static void copy_list(const struct node *list, struct strv *ret)
 {
-	for (const struct node *n = list && list->kind == NODE_LIST ? list->first : NULL; n; n = n->next)
+	for (const struct node *n = list && list->kind == NODE_LIST ? list->first : NULL; n;
+	     n = n->next)
 		strv_add(ret, n->text ? n->text : "");
 }
 
@@ -350,7 +390,8 @@ static void copy_hosts(const struct node *list, struct strv *ret)
 	char host[256];
 	unsigned port;
 
-	for (const struct node *n = list && list->kind == NODE_LIST ? list->first : NULL; n; n = n->next)
+	for (const struct node *n = list && list->kind == NODE_LIST ? list->first : NULL; n;
+	     n = n->next)
 		if (n->text && !host_parse(n->text, false, host, &port))
 			strv_add(ret, host);
 }
@@ -362,7 +403,10 @@ static void read_way(const struct node *map, struct policy_grant *g)
 
 	g->user = copy(text_of(map, "basic"), failed);
 	g->parameter = copy(text_of(map, "query"), failed);
-	g->way = scope ? GRANT_SIGV4 : g->parameter ? GRANT_QUERY : g->user ? GRANT_BASIC : GRANT_HEADER;
+	g->way = scope          ? GRANT_SIGV4
+		 : g->parameter ? GRANT_QUERY
+		 : g->user      ? GRANT_BASIC
+				: GRANT_HEADER;
 	if (scope) {
 		size_t n = strcspn(scope, "/");
 
@@ -376,14 +420,17 @@ static void read_way(const struct node *map, struct policy_grant *g)
 		header = "Authorization: Bearer {}";
 	place = strstr(header, "{}");
 	g->header = strndup(header, strcspn(header, ":"));
-	g->before = place ? strndup(header + strcspn(header, ":") + 2, (size_t)(place - header) - strcspn(header, ":") - 2) : NULL;
+	g->before = place ? strndup(header + strcspn(header, ":") + 2,
+				    (size_t)(place - header) - strcspn(header, ":") - 2)
+			  : NULL;
 	g->behind = copy(place ? place + 2 : NULL, failed);
 	failed->failed |= !g->header || !g->before;
 }
 
 static void read_variables(const struct node *map, struct policy_grant *g)
 {
-	static const char *const aws[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN" };
+	static const char *const aws[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+					   "AWS_SESSION_TOKEN" };
 	const char *as = text_of(map, "as"), *at = g->source;
 
 	if (as) {
@@ -407,9 +454,11 @@ static int read_numbers(const struct node *map, struct policy_grant *g)
 
 	g->ttl_ms = 900000;
 	g->max_uses = POLICY_NONE;
-	if (ttl && (!ttl->text || schema_number(TYPE_SECONDS, "1..31536000", ttl->text, &g->ttl_ms) < 0))
+	if (ttl &&
+	    (!ttl->text || schema_number(TYPE_SECONDS, "1..31536000", ttl->text, &g->ttl_ms) < 0))
 		return -EINVAL;
-	return uses && (!uses->text || units_parse_uint(uses->text, &g->max_uses) < 0) ? -EINVAL : 0;
+	return uses && (!uses->text || units_parse_uint(uses->text, &g->max_uses) < 0) ? -EINVAL
+										       : 0;
 }
 
 int policy_grant_read(const char *line, struct policy_grant *ret, struct ward_err *e)
@@ -433,7 +482,8 @@ int policy_grant_read(const char *line, struct policy_grant *ret, struct ward_er
 	copy_list(node_get(map, "paths"), &ret->paths);
 	read_way(map, ret);
 	read_variables(map, ret);
-	if (ret->hosts.failed || ret->methods.failed || ret->paths.failed || ret->variables.failed) {
+	if (ret->hosts.failed || ret->methods.failed || ret->paths.failed ||
+	    ret->variables.failed) {
 		policy_grant_clear(ret);
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
@@ -444,7 +494,8 @@ int policy_grant_read(const char *line, struct policy_grant *ret, struct ward_er
 	return 0;
 }
 
-int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_line, struct ward_err *e)
+int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_line,
+		       struct ward_err *e)
 {
 	struct policy p = { 0 };
 	int r = policy_defaults(&p, e);
@@ -452,7 +503,8 @@ int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_li
 	if (r == 0)
 		r = policy_set(&p, "credentials.grants", text, true, POLICY_CLI, e);
 	if (r == 0 && p.cred_grants.len != 1)
-		r = ward_fail(e, EINVAL, "expected one grant: {name: NAME, source: SOURCE, hosts: [HOST]}");
+		r = ward_fail(e, EINVAL,
+			      "expected one grant: {name: NAME, source: SOURCE, hosts: [HOST]}");
 	if (r == 0)
 		r = policy_grant_read(p.cred_grants.items[0], ret, e);
 	if (r == 0 && ret_line) {
@@ -470,7 +522,8 @@ static bool is_same(const char *begin, const char *at, char c)
 {
 	bool escape = (at > begin && at[-1] == '%') || (at > begin + 1 && at[-2] == '%');
 
-	return *at && (*at == c || (escape && isxdigit((unsigned char)*at) && tolower((unsigned char)*at) == tolower((unsigned char)c)));
+	return *at && (*at == c || (escape && isxdigit((unsigned char)*at) &&
+				    tolower((unsigned char)*at) == tolower((unsigned char)c)));
 }
 
 bool grant_path_matches(const char *pattern, const char *path, size_t n)
@@ -521,11 +574,13 @@ static bool covers(const char *a, const char *b)
 	return starts(a, "*.") && m >= n && strcmp(b + m - (n - 1), a + 1) == 0;
 }
 
-static bool any_grant(const struct policy *p, const char *host, bool (*fits)(const char *grant_host, const char *host))
+static bool any_grant(const struct policy *p, const char *host,
+		      bool (*fits)(const char *grant_host, const char *host))
 {
 	bool found = false;
 
-	for (size_t i = 0; p->cred_mode != CRED_MODE_NONE && i < p->cred_grants.len && !found; i++) {
+	for (size_t i = 0; p->cred_mode != CRED_MODE_NONE && i < p->cred_grants.len && !found;
+	     i++) {
 		struct ward_err e = { 0 };
 		auto_grant g = { 0 };
 

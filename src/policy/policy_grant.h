@@ -4,8 +4,8 @@
 
 #include "policy/policy.h"
 
-#define GRANT_VALUES 3		/* of one grant: a secret, or ID, secret and token of sigv4 */
-#define GRANTS_MAX 64		/* of one sandbox */
+#define GRANT_VALUES 3 /* of one grant: a secret, or ID, secret and token of sigv4 */
+#define GRANTS_MAX 64  /* of one sandbox */
 
 enum grant_from { GRANT_ENV, GRANT_FILE, GRANT_CMD, GRANT_KEYRING, GRANT_HTTP, GRANT_HANDED };
 enum grant_way { GRANT_HEADER, GRANT_BASIC, GRANT_QUERY, GRANT_SIGV4 };
@@ -14,25 +14,28 @@ enum grant_way { GRANT_HEADER, GRANT_BASIC, GRANT_QUERY, GRANT_SIGV4 };
 struct policy_grant {
 	char *name;
 	enum grant_from from;
-	char *source;			/* behind the prefix: a variable, path, command line, key or URL */
-	struct strv hosts, methods, paths;	/* hosts canonical */
+	/* behind the prefix: a variable, path, command line, key or URL */
+	char *source;
+	struct strv hosts, methods, paths; /* hosts canonical */
 	enum grant_way way;
-	char *header;			/* HEADER: its name; else "Authorization" */
-	char *before, *behind;		/* HEADER: around the secret */
-	char *user;			/* BASIC */
-	char *parameter;		/* QUERY */
-	char *region, *service;		/* SIGV4; "*": any */
-	struct strv variables;		/* inside, for each value; none: no placeholder is shown */
-	uint64_t ttl_ms, max_uses;	/* POLICY_NONE: no limit */
-	char *token;			/* HTTP: another source */
-	char *field;			/* HTTP */
+	char *header;              /* HEADER: its name; else "Authorization" */
+	char *before, *behind;     /* HEADER: around the secret */
+	char *user;                /* BASIC */
+	char *parameter;           /* QUERY */
+	char *region, *service;    /* SIGV4; "*": any */
+	struct strv variables;     /* inside, for each value; none: no placeholder is shown */
+	uint64_t ttl_ms, max_uses; /* POLICY_NONE: no limit */
+	char *token;               /* HTTP: another source */
+	char *field;               /* HTTP */
 };
 
-/* Takes apart one line of canonical JSON, as struct policy holds grants. -EINVAL with *e; *ret is empty then. */
+/* Takes apart one line of canonical JSON, as struct policy holds grants. -EINVAL with *e; *ret is
+ * empty then. */
 must_check int policy_grant_read(const char *line, struct policy_grant *ret, struct ward_err *e);
-/* The same for a map as a person writes it (flow YAML or JSON), checked as in a file. *ret_line (the caller frees; NULL:
- * not wanted) is its canonical form. */
-must_check int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_line, struct ward_err *e);
+/* The same for a map as a person writes it (flow YAML or JSON), checked as in a file. *ret_line
+ * (the caller frees; NULL: not wanted) is its canonical form. */
+must_check int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_line,
+				  struct ward_err *e);
 void policy_grant_clear(struct policy_grant *g);
 
 /* Which kind of source a text is, and what stands behind the prefix (borrowed). False: none. */
@@ -40,13 +43,15 @@ bool grant_source_split(const char *text, enum grant_from *ret_from, const char 
 /* Whether text can be a source, or a header with a place for the secret. Pure functions. */
 bool grant_source_is_sound(const char *text, const char **ret_expected, const char **ret_hint);
 bool grant_header_is_sound(const char *text, const char **ret_expected, const char **ret_hint);
-/* The words of a command line: spaces separate, '...' and "..." hold together, \ takes the next character as it is. There
- * is no shell and nothing is expanded. -EINVAL: a quote is open, or there is no word. */
+/* The words of a command line: spaces separate, '...' and "..." hold together, \ takes the next
+ * character as it is. There is no shell and nothing is expanded. -EINVAL: a quote is open, or there
+ * is no word. */
 must_check int grant_command_words(const char *text, struct strv *ret);
 
 /* Whether a grant is for this host (canonical). Pure. */
 bool grant_is_for_host(const struct policy_grant *g, const char *host);
-/* Whether the policy has a grant in force for a host (canonical, *.suffix too), or one for some name that a rule's host stands for. */
+/* Whether the policy has a grant in force for a host (canonical, *.suffix too), or one for some
+ * name that a rule's host stands for. */
 bool policy_grants_have(const struct policy *p, const char *host);
 bool policy_grants_touch(const struct policy *p, const char *rule_host);
 /* "*" matches any characters. A pure function, linear in practice: one place to come back to. */

@@ -1,8 +1,9 @@
 /*
- * Hosts in egress rules. In: "host[:port]" as a policy writes it. Out: one canonical form, or what is wrong with it. A
- * name, *.suffix, * (every public name), an IPv4 or IPv6 address, or a CIDR block. Everything that different programs
- * read differently is refused: addresses in decimal, octal, hexadecimal or shortened form, IPv4 inside IPv6, zones,
- * empty labels, host bits behind a prefix. Names in other scripts become A-labels (policy/idna.h). A pure function, fuzzed
+ * Hosts in egress rules. In: "host[:port]" as a policy writes it. Out: one canonical form, or what
+ * is wrong with it. A name, *.suffix, * (every public name), an IPv4 or IPv6 address, or a CIDR
+ * block. Everything that different programs read differently is refused: addresses in decimal,
+ * octal, hexadecimal or shortened form, IPv4 inside IPv6, zones, empty labels, host bits behind a
+ * prefix. Names in other scripts become A-labels (policy/idna.h). A pure function, fuzzed
  * (fuzz/policy.c).
  */
 #include <arpa/inet.h>
@@ -38,7 +39,8 @@ static const char *check_name(char *host)
 	case HOST_CHARACTER:
 	case HOST_LABEL:
 	case HOST_EMPTY:
-		return strchr(host, '*') ? "* only alone or as the first label: *.example.com" : not_a_host;
+		return strchr(host, '*') ? "* only alone or as the first label: *.example.com"
+					 : not_a_host;
 	}
 	if (name.kind != HOST_NAME || strlen(name.name) + (wild ? 2 : 0) > HOSTNAME_MAX)
 		return not_a_host;
@@ -54,7 +56,8 @@ static bool has_host_bits(const unsigned char *address, size_t bytes, unsigned p
 	return false;
 }
 
-/* Whether host is an address or a block; then *ret_wrong says what is wrong with it, if anything. */
+/* Whether host is an address or a block; then *ret_wrong says what is wrong with it, if
+ * anything. */
 static bool check_address(const char *host, const char **ret_wrong)
 {
 	unsigned char address[16];
@@ -72,7 +75,8 @@ static bool check_address(const char *host, const char **ret_wrong)
 	}
 	if (v6 && strchr(bare, '.'))
 		*ret_wrong = "an IPv4 address written as one, not inside an IPv6 address";
-	else if (host[n] && (units_parse_uint(host + n + 1, &prefix) < 0 || prefix > (v6 ? 128 : 32)))
+	else if (host[n] &&
+		 (units_parse_uint(host + n + 1, &prefix) < 0 || prefix > (v6 ? 128 : 32)))
 		*ret_wrong = v6 ? "a prefix length from 0 to 128" : "a prefix length from 0 to 32";
 	else if (has_host_bits(address, v6 ? 16 : 4, (unsigned)prefix))
 		*ret_wrong = "a CIDR block whose bits behind the prefix are 0: 10.0.0.0/8";

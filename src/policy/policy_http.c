@@ -1,6 +1,7 @@
 /*
- * What rules and grants may say about HTTP. In: one entry of a list as it was written. Out: whether it is one, else what was expected; and the form in which the gateway compares it.
- * What an entry means is the gateway's business. Pure functions, no rights.
+ * What rules and grants may say about HTTP. In: one entry of a list as it was written. Out: whether
+ * it is one, else what was expected; and the form in which the gateway compares it. What an entry
+ * means is the gateway's business. Pure functions, no rights.
  */
 #include "policy/policy_http.h"
 
@@ -45,7 +46,8 @@ static bool escapes_stars(const char *s)
 
 static bool fits_path(const char *s)
 {
-	return (*s == '/' || *s == '*') && http_is_printable(s) && !strpbrk(s, " ?#") && escapes_stars(s);
+	return (*s == '/' || *s == '*') && http_is_printable(s) && !strpbrk(s, " ?#") &&
+	       escapes_stars(s);
 }
 
 /* NAME stands for NAME=*. */
@@ -76,7 +78,10 @@ static bool fits_graphql(const char *s)
 		return true;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (n == strlen(words[i]) && memcmp(s, words[i], n) == 0)
-			return !s[n] || (s[n + 1] && strspn(s + n + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*") == strlen(s + n + 1));
+			return !s[n] ||
+			       (s[n + 1] &&
+				strspn(s + n + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
+						  "WXYZ0123456789_*") == strlen(s + n + 1));
 	return false;
 }
 
@@ -99,24 +104,33 @@ static bool fits_repository(const char *s)
 
 static bool fits_ref(const char *s)
 {
-	return (strncmp(s, "refs/", 5) == 0 || strcmp(s, "*") == 0) && http_is_printable(s) && !strpbrk(s, " ~^:?[") && escapes_stars(s) && !strstr(s, "..");
+	return (strncmp(s, "refs/", 5) == 0 || strcmp(s, "*") == 0) && http_is_printable(s) &&
+	       !strpbrk(s, " ~^:?[") && escapes_stars(s) && !strstr(s, "..");
 }
 
 static const struct {
 	const char *shape;
 	bool (*fits)(const char *text);
-	const char *expected, *hint, *words;	/* words: what it may begin with, for the nearest one */
+	/* words: what it may begin with, for the nearest one */
+	const char *expected, *hint, *words;
 } rows[] = {
 	{ "method", fits_method, "a method such as GET", NULL, NULL },
-	{ "path", fits_path, "a path that begins with / or *, without ? and #, with \\* for a star that is meant", NULL, NULL },
+	{ "path", fits_path,
+	  "a path that begins with / or *, without ? and #, with \\* for a star that is meant",
+	  NULL, NULL },
 	{ "parameter", fits_parameter, "NAME or NAME=PATTERN", NULL, NULL },
 	{ "condition", fits_condition, "\"Name: PATTERN\"", NULL, NULL },
 	{ "media", fits_media, "a media type such as application/json", NULL, NULL },
-	{ "graphql", fits_graphql, "query, mutation or subscription, with or without :FIELD, or persisted", NULL, "query|mutation|subscription|persisted" },
+	{ "graphql", fits_graphql,
+	  "query, mutation or subscription, with or without :FIELD, or persisted", NULL,
+	  "query|mutation|subscription|persisted" },
 	{ "json_rpc", fits_rpc, "a method, or METHOD:NAME, such as tools/call:search", NULL, NULL },
-	{ "git", fits_git, "fetch, push, force, delete or options", NULL, "fetch|push|force|delete|options" },
-	{ "repository", fits_repository, "the path of a repository such as /team/project", NULL, NULL },
-	{ "ref", fits_ref, "a full name such as refs/heads/agent/*", "a branch is refs/heads/NAME, a tag is refs/tags/NAME", NULL },
+	{ "git", fits_git, "fetch, push, force, delete or options", NULL,
+	  "fetch|push|force|delete|options" },
+	{ "repository", fits_repository, "the path of a repository such as /team/project", NULL,
+	  NULL },
+	{ "ref", fits_ref, "a full name such as refs/heads/agent/*",
+	  "a branch is refs/heads/NAME, a tag is refs/tags/NAME", NULL },
 };
 
 /* "did you mean ...?" for the word that an entry begins with; static text. */
@@ -124,9 +138,15 @@ static const char *nearest(const char *words, const char *text)
 {
 	static const struct {
 		const char *word, *hint;
-	} hints[] = { { "query", "did you mean \"query\"?" }, { "mutation", "did you mean \"mutation\"?" }, { "subscription", "did you mean \"subscription\"?" },
-		      { "persisted", "did you mean \"persisted\"?" }, { "fetch", "did you mean \"fetch\"?" }, { "push", "did you mean \"push\"?" },
-		      { "force", "did you mean \"force\"?" }, { "delete", "did you mean \"delete\"?" }, { "options", "did you mean \"options\"?" } };
+	} hints[] = { { "query", "did you mean \"query\"?" },
+		      { "mutation", "did you mean \"mutation\"?" },
+		      { "subscription", "did you mean \"subscription\"?" },
+		      { "persisted", "did you mean \"persisted\"?" },
+		      { "fetch", "did you mean \"fetch\"?" },
+		      { "push", "did you mean \"push\"?" },
+		      { "force", "did you mean \"force\"?" },
+		      { "delete", "did you mean \"delete\"?" },
+		      { "options", "did you mean \"options\"?" } };
 	char word[32];
 	size_t n = strcspn(text, ":");
 	unsigned distance = UINT_MAX;
@@ -142,7 +162,8 @@ static const char *nearest(const char *words, const char *text)
 	return NULL;
 }
 
-bool http_shape(const char *shape, const char *text, const char **ret_expected, const char **ret_hint)
+bool http_shape(const char *shape, const char *text, const char **ret_expected,
+		const char **ret_hint)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		if (strcmp(rows[i].shape, shape) != 0)
@@ -167,7 +188,8 @@ void http_canonical(const char *shape, char *text)
 	} else if (strcmp(shape, "media") == 0) {
 		for (char *c = text; *c; c++)
 			*c = (char)tolower((unsigned char)*c);
-	} else if (strcmp(shape, "condition") == 0 && colon) {	/* "Name: pattern" becomes "name:pattern" */
+	} else if (strcmp(shape, "condition") == 0 &&
+		   colon) { /* "Name: pattern" becomes "name:pattern" */
 		char *value = colon + 1 + strspn(colon + 1, " ");
 
 		for (char *c = text; c < colon; c++)
@@ -180,23 +202,29 @@ void http_canonical(const char *shape, char *text)
 
 /* -- what goes together */
 
-static void refuse(struct reader *r, const char *path, const struct node *n, const char *hint, const char *why)
+static void refuse(struct reader *r, const char *path, const struct node *n, const char *hint,
+		   const char *why)
 {
-	reader_error(r, (struct place){ n->key_line, n->key_column }, hint, "%s.%s: %s", path, n->key, why);
+	reader_error(r, (struct place){ n->key_line, n->key_column }, hint, "%s.%s: %s", path,
+		     n->key, why);
 }
 
 void http_check_rule(struct reader *r, const char *path, const struct node *map)
 {
-	static const char *const bodies[] = { "graphql", "json_rpc", "git" }, *const parts[] = { "repositories", "refs" };
+	static const char *const bodies[] = { "graphql", "json_rpc", "git" }, *const parts[] = {
+		"repositories", "refs"
+	};
 	const struct node *git = node_get(map, "git"), *first = NULL, *n;
 	bool push = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
 		n = node_get(map, bodies[i]);
 		if (n && first)
-			refuse(r, path, n, "write two rules for the host, with paths", "a rule has one of graphql, json_rpc and git");
+			refuse(r, path, n, "write two rules for the host, with paths",
+			       "a rule has one of graphql, json_rpc and git");
 		if (n && n->kind == NODE_LIST && !n->first)
-			refuse(r, path, n, "name what is allowed, or leave it away", "an empty list says nothing");
+			refuse(r, path, n, "name what is allowed, or leave it away",
+			       "an empty list says nothing");
 		first = first ? first : n;
 	}
 	for (const struct node *c = git ? git->first : NULL; c; c = c->next)
@@ -204,12 +232,15 @@ void http_check_rule(struct reader *r, const char *path, const struct node *map)
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		n = node_get(map, parts[i]);
 		if (n && !git)
-			refuse(r, path, n, "write git: [fetch] or git: [fetch, push] beside it", "says nothing without git");
+			refuse(r, path, n, "write git: [fetch] or git: [fetch, push] beside it",
+			       "says nothing without git");
 	}
 	n = node_get(map, "waf");
 	if (n && first && n->text && strcmp(n->text, "off") != 0)
-		refuse(r, path, n, "leave waf away: strict reading holds here", "does not go together with graphql, json_rpc and git");
+		refuse(r, path, n, "leave waf away: strict reading holds here",
+		       "does not go together with graphql, json_rpc and git");
 	n = node_get(map, "refs");
 	if (n && git && !push)
-		refuse(r, path, n, "write git: [fetch, push]", "is about what may be pushed, and the rule has no push");
+		refuse(r, path, n, "write git: [fetch, push]",
+		       "is about what may be pushed, and the rule has no push");
 }

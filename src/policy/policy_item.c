@@ -1,8 +1,8 @@
 /*
- * Lists of maps: host mounts, egress rules, grants, sinks; and the map of commands. In: nodes. Out: what struct policy
- * holds; rules, grants and sinks as one line of canonical JSON each, keys in the order of the table, defaults left out
- * (ports excepted), so that two ways of writing the same thing compare equal. The keys come from the ITEM rows. Pure
- * functions, no rights.
+ * Lists of maps: host mounts, egress rules, grants, sinks; and the map of commands. In: nodes. Out:
+ * what struct policy holds; rules, grants and sinks as one line of canonical JSON each, keys in the
+ * order of the table, defaults left out (ports excepted), so that two ways of writing the same
+ * thing compare equal. The keys come from the ITEM rows. Pure functions, no rights.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 #include "policy/units.h"
 
 /* Unknown keys of the map, and required ones that are missing. */
-static void check_keys(struct reader *r, const char *path, const char *object, const struct node *map)
+static void check_keys(struct reader *r, const char *path, const char *object,
+		       const struct node *map)
 {
 	const struct schema_item *item = NULL;
 	auto_strv known = { 0 };
@@ -22,16 +23,16 @@ static void check_keys(struct reader *r, const char *path, const char *object, c
 	while ((item = schema_next_item(object, item))) {
 		strv_add(&known, item->name);
 		if (item->required && !node_get(map, item->name))
-			reader_error(r, (struct place){ map->line, map->column }, NULL, "%s: the key \"%s\" is missing",
-				     path, item->name);
+			reader_error(r, (struct place){ map->line, map->column }, NULL,
+				     "%s: the key \"%s\" is missing", path, item->name);
 	}
 	for (const struct node *n = map->first; n; n = n->next)
 		if (!strv_has(&known, n->key))
 			value_unknown_key(r, path, n, &known);
 }
 
-static void write_ports(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
-			struct json *j)
+static void write_ports(struct reader *r, const char *path, const struct schema_item *item,
+			const struct node *n, struct json *j)
 {
 	char here[VALUE_PATH];
 	uint64_t value;
@@ -50,8 +51,8 @@ static void write_ports(struct reader *r, const char *path, const struct schema_
 	json_end_array(j);
 }
 
-static void write_strings(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
-			  struct json *j)
+static void write_strings(struct reader *r, const char *path, const struct schema_item *item,
+			  const struct node *n, struct json *j)
 {
 	bool hosts = strcmp(item->values, "host") == 0;
 	auto_strv list = { 0 };
@@ -61,18 +62,23 @@ static void write_strings(struct reader *r, const char *path, const struct schem
 	value_strings(r, path, item->values, n, &list);
 	json_begin_array(j, item->name);
 	for (size_t i = 0; i < list.len; i++)
-		json_string(j, NULL, hosts && !host_parse(list.items[i], false, host, &port) ? host : list.items[i]);
+		json_string(j, NULL,
+			    hosts && !host_parse(list.items[i], false, host, &port)
+				    ? host
+				    : list.items[i]);
 	json_end_array(j);
 	if (list.failed)
 		reader_out_of_memory(r);
 }
 
-/* Only the ports are written where nothing is said: everything else that has its default is left out. */
+/* Only the ports are written where nothing is said: everything else that has its default is left
+ * out. */
 static void write_default(const struct schema_item *item, struct json *j)
 {
 	uint64_t value;
 
-	if (item->type != TYPE_UINTS || schema_number(item->type, item->values, item->fallback, &value) < 0)
+	if (item->type != TYPE_UINTS ||
+	    schema_number(item->type, item->values, item->fallback, &value) < 0)
 		return;
 	json_begin_array(j, item->name);
 	json_uint(j, NULL, value);
@@ -83,7 +89,8 @@ static bool is_default(const struct schema_item *item, uint64_t value)
 {
 	uint64_t fallback;
 
-	return *item->fallback && schema_number(item->type, item->values, item->fallback, &fallback) == 0 &&
+	return *item->fallback &&
+	       schema_number(item->type, item->values, item->fallback, &fallback) == 0 &&
 	       fallback == value;
 }
 
@@ -106,8 +113,8 @@ static void write_money(const struct schema_item *item, uint64_t millionths, str
 	json_string(j, item->name, buf_text(&text));
 }
 
-static void write_member(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
-			 struct json *j)
+static void write_member(struct reader *r, const char *path, const struct schema_item *item,
+			 const struct node *n, struct json *j)
 {
 	char host[256];
 	const char *text;
@@ -123,61 +130,75 @@ static void write_member(struct reader *r, const char *path, const struct schema
 		if (value_bool(r, path, n, &flag) && strcmp(item->fallback, n->text) != 0)
 			json_bool(j, item->name, flag);
 	} else if (item->type == TYPE_ENUM) {
-		if (value_enum(r, path, item->values, n, &index) && strcmp(item->fallback, n->text) != 0)
+		if (value_enum(r, path, item->values, n, &index) &&
+		    strcmp(item->fallback, n->text) != 0)
 			json_string(j, item->name, n->text);
 	} else if (item->type == TYPE_SECONDS) {
-		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
+		if (value_number(r, path, item->type, item->values, n, &value) &&
+		    !is_default(item, value))
 			write_seconds(item, value, j);
 	} else if (item->type == TYPE_MONEY) {
-		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
+		if (value_number(r, path, item->type, item->values, n, &value) &&
+		    !is_default(item, value))
 			write_money(item, value, j);
 	} else if (item->type == TYPE_UINT || item->type == TYPE_SIZE) {
-		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
+		if (value_number(r, path, item->type, item->values, n, &value) &&
+		    !is_default(item, value))
 			json_uint(j, item->name, value);
 	} else if (value_string(r, path, item->values, n, &text)) {
 		if (strcmp(item->values, "host") == 0 && !host_parse(text, false, host, &index))
-			text = host;	/* its canonical form */
+			text = host; /* its canonical form */
 		json_string(j, item->name, text);
 	}
 }
 
 /* Without a name there is no SNI to compare with; a block has not even an address. */
-static void check_rule_host(struct reader *r, const char *path, const struct node *map, const struct node *mode)
+static void check_rule_host(struct reader *r, const char *path, const struct node *map,
+			    const struct node *mode)
 {
 	const struct node *n = node_get(map, "host");
 	char host[256];
 	unsigned port;
 
-	if (!n || !n->text || host_parse(n->text, false, host, &port) || strcmp(mode->text, "tcp") == 0)
+	if (!n || !n->text || host_parse(n->text, false, host, &port) ||
+	    strcmp(mode->text, "tcp") == 0)
 		return;
-	if (strchr(host, '/') || (strcmp(mode->text, "http") != 0 && (strspn(host, "0123456789.") == strlen(host) || strchr(host, ':'))))
-		reader_error(r, (struct place){ mode->line, mode->column }, "leave mode away: addresses are tcp",
+	if (strchr(host, '/') ||
+	    (strcmp(mode->text, "http") != 0 &&
+	     (strspn(host, "0123456789.") == strlen(host) || strchr(host, ':'))))
+		reader_error(r, (struct place){ mode->line, mode->column },
+			     "leave mode away: addresses are tcp",
 			     "%s.mode: %s works with names only", path, mode->text);
 }
 
 /* HTTP knowledge needs inspect; so says the mode, or nothing does. */
 static void check_rule(struct reader *r, const char *path, const struct node *map)
 {
-	static const char *const keys[] = { "methods", "paths", "query", "headers", "content_types", "request_limit",
-					    "response_limit", "websocket", "waf", "request_rate", "llm", "spend_limit",
-					    "graphql", "json_rpc", "git" };
+	static const char *const keys[] = { "methods",        "paths",         "query",
+					    "headers",        "content_types", "request_limit",
+					    "response_limit", "websocket",     "waf",
+					    "request_rate",   "llm",           "spend_limit",
+					    "graphql",        "json_rpc",      "git" };
 	const struct node *mode = node_get(map, "mode");
 
 	http_check_rule(r, path, map);
 	if (mode && mode->text)
 		check_rule_host(r, path, map, mode);
-	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0 || strcmp(mode->text, "http") == 0)
+	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0 ||
+	    strcmp(mode->text, "http") == 0)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		const struct node *n = node_get(map, keys[i]);
 
 		if (n && !(n->text && strcmp(n->text, "off") == 0))
-			reader_error(r, (struct place){ n->key_line, n->key_column }, "write mode: inspect",
-				     "%s.%s: works in mode inspect only", path, keys[i]);
+			reader_error(r, (struct place){ n->key_line, n->key_column },
+				     "write mode: inspect", "%s.%s: works in mode inspect only",
+				     path, keys[i]);
 	}
 }
 
-static void write_map(struct reader *r, const char *path, const char *object, const struct node *map, struct json *j)
+static void write_map(struct reader *r, const char *path, const char *object,
+		      const struct node *map, struct json *j)
 {
 	const struct schema_item *item = NULL;
 	char here[VALUE_PATH];
@@ -201,7 +222,8 @@ static void write_map(struct reader *r, const char *path, const char *object, co
 }
 
 /* "host[:port]" as the rule that it is short for. */
-static void write_rule_text(struct reader *r, const char *path, const struct node *n, struct json *j)
+static void write_rule_text(struct reader *r, const char *path, const struct node *n,
+			    struct json *j)
 {
 	const struct schema_item *item = NULL;
 	char host[256];
@@ -209,7 +231,8 @@ static void write_rule_text(struct reader *r, const char *path, const struct nod
 	const char *wrong = host_parse(n->text, true, host, &port);
 
 	if (wrong) {
-		value_error(r, path, n, wrong, strstr(n->text, "://") ? "leave the scheme away" : NULL);
+		value_error(r, path, n, wrong,
+			    strstr(n->text, "://") ? "leave the scheme away" : NULL);
 		return;
 	}
 	while ((item = schema_next_item("rule", item))) {
@@ -225,14 +248,16 @@ static void write_rule_text(struct reader *r, const char *path, const struct nod
 	}
 }
 
-void item_objects(struct reader *r, const char *path, const char *object, const struct node *n, struct strv *ret)
+void item_objects(struct reader *r, const char *path, const char *object, const struct node *n,
+		  struct strv *ret)
 {
 	bool text_too = strcmp(object, "rule") == 0;
 	char here[VALUE_PATH];
 	unsigned i = 0;
 
 	if (n->kind != NODE_LIST) {
-		value_error(r, path, n, "a list", n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
+		value_error(r, path, n, "a list",
+			    n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
 		return;
 	}
 	for (const struct node *c = n->first; c; c = c->next) {
@@ -269,7 +294,8 @@ static const char *values_of(const char *object, const char *name)
 	return item ? item->values : "";
 }
 
-static void add_mount_map(struct reader *r, const char *path, const struct node *map, struct policy_mounts *ret)
+static void add_mount_map(struct reader *r, const char *path, const struct node *map,
+			  struct policy_mounts *ret)
 {
 	const struct node *n;
 	const char *source = NULL, *at = NULL;
@@ -295,14 +321,16 @@ static void add_mount_map(struct reader *r, const char *path, const struct node 
 		reader_out_of_memory(r);
 }
 
-void item_mounts(struct reader *r, const char *path, const struct node *n, struct policy_mounts *ret)
+void item_mounts(struct reader *r, const char *path, const struct node *n,
+		 struct policy_mounts *ret)
 {
 	char here[VALUE_PATH];
 	const char *source;
 	unsigned i = 0;
 
 	if (n->kind != NODE_LIST) {
-		value_error(r, path, n, "a list", n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
+		value_error(r, path, n, "a list",
+			    n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
 		return;
 	}
 	for (const struct node *c = n->first; c; c = c->next) {
@@ -311,7 +339,8 @@ void item_mounts(struct reader *r, const char *path, const struct node *n, struc
 			add_mount_map(r, here, c, ret);
 		else if (c->kind != NODE_WORD && c->kind != NODE_STRING)
 			value_error(r, here, c, "a path or {path, mode, at}", NULL);
-		else if (value_string(r, here, "", c, &source) && policy_mounts_add(ret, source, NULL, false) < 0)
+		else if (value_string(r, here, "", c, &source) &&
+			 policy_mounts_add(ret, source, NULL, false) < 0)
 			reader_out_of_memory(r);
 	}
 }
@@ -322,7 +351,8 @@ void item_commands(struct reader *r, const char *path, const struct node *n, str
 	char here[VALUE_PATH];
 
 	if (n->kind != NODE_MAP) {
-		value_error(r, path, n, "a map with allow, ask and deny", n->kind == NODE_NULL ? "an empty map is {}" : NULL);
+		value_error(r, path, n, "a map with allow, ask and deny",
+			    n->kind == NODE_NULL ? "an empty map is {}" : NULL);
 		return;
 	}
 	check_keys(r, path, "commands", n);

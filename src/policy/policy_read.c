@@ -1,8 +1,9 @@
 /*
- * The reader of policies. In: a document's bytes, or one value of the command line. Out: fields of struct policy set,
- * each with its origin, or every error at once, each with place, expectation, what stands there and the nearest known
- * name. The document becomes a tree (yaml.c, json_read.c), the tree is walked along the table (schema.c). Nothing is
- * ignored: an unknown key is an error. Pure functions over untrusted bytes, fuzzed (fuzz/policy.c).
+ * The reader of policies. In: a document's bytes, or one value of the command line. Out: fields of
+ * struct policy set, each with its origin, or every error at once, each with place, expectation,
+ * what stands there and the nearest known name. The document becomes a tree (yaml.c, json_read.c),
+ * the tree is walked along the table (schema.c). Nothing is ignored: an unknown key is an error.
+ * Pure functions over untrusted bytes, fuzzed (fuzz/policy.c).
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +16,7 @@ struct context {
 	struct reader *r;
 	struct policy *p;
 	enum policy_source source;
-	bool append;	/* lists: behind what is there */
+	bool append; /* lists: behind what is there */
 };
 
 static void set_text(struct context *c, const struct schema_row *row, const struct node *n)
@@ -50,7 +51,7 @@ static void move_list(struct context *c, struct strv *to, struct strv *from)
 /* Types that are a list of numbers, or a word in place of it. */
 static const struct numbers_type {
 	enum schema_type type;
-	const char *none, *all;	/* all is kept as an entry; NULL: there is no such word */
+	const char *none, *all; /* all is kept as an entry; NULL: there is no such word */
 	const char *range, *expected;
 } numbers_types[] = {
 	{ TYPE_INGRESS, "deny_all", NULL, "1..65535", "deny_all or a list of ports" },
@@ -67,16 +68,20 @@ static const struct numbers_type *numbers_type(enum schema_type type)
 
 static bool is_numbers_word(const struct numbers_type *t, const struct node *n)
 {
-	return n->text && (strcmp(n->text, t->none) == 0 || (t->all && strcmp(n->text, t->all) == 0));
+	return n->text &&
+	       (strcmp(n->text, t->none) == 0 || (t->all && strcmp(n->text, t->all) == 0));
 }
 
-/* A word alone that is neither a number nor one of those: the command line has no brackets that would tell a list. */
+/* A word alone that is neither a number nor one of those: the command line has no brackets that
+ * would tell a list. */
 static bool is_other_word(const struct numbers_type *t, const struct node *only)
 {
-	return t->all && only && !only->next && only->text && strspn(only->text, "-0123456789") != strlen(only->text);
+	return t->all && only && !only->next && only->text &&
+	       strspn(only->text, "-0123456789") != strlen(only->text);
 }
 
-static void read_numbers(struct context *c, const struct schema_row *row, const struct numbers_type *t, const struct node *n, struct strv *list)
+static void read_numbers(struct context *c, const struct schema_row *row,
+			 const struct numbers_type *t, const struct node *n, struct strv *list)
 {
 	char here[VALUE_PATH];
 	unsigned i = 0;
@@ -88,7 +93,8 @@ static void read_numbers(struct context *c, const struct schema_row *row, const 
 		return;
 	}
 	if (n->kind != NODE_LIST || is_other_word(t, n->first)) {
-		value_error(c->r, row->row.path, n->kind == NODE_LIST ? n->first : n, t->expected, NULL);
+		value_error(c->r, row->row.path, n->kind == NODE_LIST ? n->first : n, t->expected,
+			    NULL);
 		return;
 	}
 	for (const struct node *child = n->first; child; child = child->next) {
@@ -101,7 +107,10 @@ static void read_numbers(struct context *c, const struct schema_row *row, const 
 static void set_list(struct context *c, const struct schema_row *row, const struct node *n)
 {
 	static const char *const objects[SCHEMA_TYPES] = {
-		[TYPE_RULES] = "rule", [TYPE_GRANTS] = "grant", [TYPE_SINKS] = "sink", [TYPE_PRICES] = "price",
+		[TYPE_RULES] = "rule",
+		[TYPE_GRANTS] = "grant",
+		[TYPE_SINKS] = "sink",
+		[TYPE_PRICES] = "price",
 	};
 	const struct numbers_type *numbers = numbers_type(row->type);
 	const char *path = row->row.path;
@@ -166,7 +175,8 @@ static void set_field(struct context *c, enum policy_field field, const struct n
 		set_mounts(c, row, n);
 		break;
 	}
-	c->p->origin[field] = (struct policy_origin){ c->source, c->r->errors ? n->line : 0, c->r->errors ? n->column : 0 };
+	c->p->origin[field] = (struct policy_origin){ c->source, c->r->errors ? n->line : 0,
+						      c->r->errors ? n->column : 0 };
 }
 
 /* The name of a field within its group. */
@@ -224,7 +234,7 @@ static void read_group(struct context *c, const char *group, const struct node *
 	char path[VALUE_PATH];
 
 	if (n->kind == NODE_NULL)
-		return;	/* everything in it is commented out */
+		return; /* everything in it is commented out */
 	if (n->kind != NODE_MAP) {
 		value_error(c->r, group, n, "a map", NULL);
 		return;
@@ -257,7 +267,8 @@ static void read_root(struct context *c, const struct node *root)
 	if (root->kind == NODE_NULL)
 		return;
 	if (root->kind != NODE_MAP) {
-		value_error(c->r, "policy", root, "a map with keys such as filesystem and resources", NULL);
+		value_error(c->r, "policy", root,
+			    "a map with keys such as filesystem and resources", NULL);
 		return;
 	}
 	for (const struct node *n = root->first; n; n = n->next) {
@@ -290,18 +301,19 @@ bool policy_is_json(const char *name, const uint8_t *bytes, size_t n)
 	return false;
 }
 
-int policy_read(struct policy *p, const char *name, const uint8_t *bytes, size_t n, enum policy_source source,
-		struct policy_errors *errors)
+int policy_read(struct policy *p, const char *name, const uint8_t *bytes, size_t n,
+		enum policy_source source, struct policy_errors *errors)
 {
 	struct reader r = { .name = name, .errors = errors };
 	struct context c = { .r = &r, .p = p, .source = source };
 	auto_node root = NULL;
 
 	if (n > NODE_BYTES_MAX)
-		reader_error(&r, (struct place){ 1, 1 }, NULL, "a policy has at most %d bytes, this has %zu",
-			     NODE_BYTES_MAX, n);
+		reader_error(&r, (struct place){ 1, 1 }, NULL,
+			     "a policy has at most %d bytes, this has %zu", NODE_BYTES_MAX, n);
 	else
-		root = policy_is_json(name, bytes, n) ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
+		root = policy_is_json(name, bytes, n) ? json_read(&r, bytes, n)
+						      : yaml_read(&r, bytes, n);
 	if (root)
 		read_root(&c, root);
 	if (errors->lines.failed)
@@ -314,8 +326,8 @@ bool policy_is_list(const struct schema_row *row)
 	return schema_held(row->type) == HELD_LIST || schema_held(row->type) == HELD_MOUNTS;
 }
 
-/* The value as a tree. Scalars, and one entry of a list, are taken as they are, so that nothing needs quoting; what
- * begins with [ or { is JSON or YAML. */
+/* The value as a tree. Scalars, and one entry of a list, are taken as they are, so that nothing
+ * needs quoting; what begins with [ or { is JSON or YAML. */
 struct node *policy_value_tree(struct reader *r, const struct schema_row *row, const char *value)
 {
 	struct ward_err ignored;
@@ -332,9 +344,11 @@ struct node *policy_value_tree(struct reader *r, const struct schema_row *row, c
 		return yaml_read(r, bytes, strlen(value));
 	}
 	if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
-		return node_new(r, row->type == TYPE_BOOL ? NODE_BOOL : NODE_STRING, at, value, strlen(value));
+		return node_new(r, row->type == TYPE_BOOL ? NODE_BOOL : NODE_STRING, at, value,
+				strlen(value));
 	if (strcmp(value, "null") == 0 || strcmp(value, "~") == 0)
-		return node_new(r, policy_is_list(row) ? NODE_STRING : NODE_NULL, at, value, strlen(value));
+		return node_new(r, policy_is_list(row) ? NODE_STRING : NODE_NULL, at, value,
+				strlen(value));
 	return node_new(r, NODE_WORD, at, value, strlen(value));
 }
 
@@ -357,8 +371,8 @@ static void add_entries(struct reader *r, struct node *list, const char *text)
 static struct node *wrap_entry(struct reader *r, const struct schema_row *row, struct node *n)
 {
 	const struct numbers_type *numbers = numbers_type(row->type);
-	bool whole = n->kind == NODE_LIST || row->type == TYPE_ENUMS || row->type == TYPE_COMMANDS ||
-		     (numbers && is_numbers_word(numbers, n));
+	bool whole = n->kind == NODE_LIST || row->type == TYPE_ENUMS ||
+		     row->type == TYPE_COMMANDS || (numbers && is_numbers_word(numbers, n));
 	struct node *list;
 
 	if (!policy_is_list(row) || whole)
@@ -399,8 +413,8 @@ static int unknown_field(const char *field, struct ward_err *e)
 	return best ? ward_remedy(e, "did you mean \"%s\"?", best) : result;
 }
 
-int policy_set(struct policy *p, const char *field, const char *value, bool append, enum policy_source source,
-	       struct ward_err *e)
+int policy_set(struct policy *p, const char *field, const char *value, bool append,
+	       enum policy_source source, struct ward_err *e)
 {
 	struct reader r = { .name = "", .e = e };
 	struct context c = { .r = &r, .p = p, .source = source, .append = append };

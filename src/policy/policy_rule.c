@@ -1,7 +1,7 @@
 /*
- * Egress rules, taken apart. In: a rule as struct policy holds it (one line of canonical JSON, made by policy_item.c), or as a
- * person writes it. Out: struct policy_rule, all of it bounded. Nothing is decided here. Pure functions; run by the supervisor
- * before the rules are compiled.
+ * Egress rules, taken apart. In: a rule as struct policy holds it (one line of canonical JSON, made
+ * by policy_item.c), or as a person writes it. Out: struct policy_rule, all of it bounded. Nothing
+ * is decided here. Pure functions; run by the supervisor before the rules are compiled.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static int read_ports(const struct node *list, struct policy_rule *ret, struct w
 		uint64_t port;
 
 		if (ret->n_ports == POLICY_RULE_PORTS) {
-			ward_fail(e, EINVAL, "%s: more than %d ports in one rule", ret->host, POLICY_RULE_PORTS);
+			ward_fail(e, EINVAL, "%s: more than %d ports in one rule", ret->host,
+				  POLICY_RULE_PORTS);
 			return ward_remedy(e, "write the rule twice, with some of the ports each");
 		}
 		if (!n->text || units_parse_uint(n->text, &port) < 0 || port < 1 || port > 65535)
@@ -31,7 +32,8 @@ static int read_mode(const struct node *n, struct policy_rule *ret, struct ward_
 {
 	unsigned index = POLICY_RULE_BY_PORT;
 
-	if (n && (!n->text || !schema_word("splice|inspect|http|tcp", n->text, strlen(n->text), &index)))
+	if (n &&
+	    (!n->text || !schema_word("splice|inspect|http|tcp", n->text, strlen(n->text), &index)))
 		return ward_fail(e, EINVAL, "%s: not a mode", ret->host);
 	ret->mode = (enum policy_rule_mode)index;
 	return 0;
@@ -39,22 +41,26 @@ static int read_mode(const struct node *n, struct policy_rule *ret, struct ward_
 
 static int read_limits(const struct node *map, struct policy_rule *ret, struct ward_err *e)
 {
-	static const char *const names[] = { "connection_limit", "connection_rate", "receive_limit", "send_limit",
-					     "bandwidth_limit", "request_rate", "spend_limit" };
-	uint64_t *const values[] = { &ret->connections, &ret->connection_rate, &ret->receive,	 &ret->send,
-				     &ret->bandwidth,	&ret->request_rate,    &ret->spend };
+	static const char *const names[] = { "connection_limit", "connection_rate", "receive_limit",
+					     "send_limit",       "bandwidth_limit", "request_rate",
+					     "spend_limit" };
+	uint64_t *const values[] = { &ret->connections, &ret->connection_rate, &ret->receive,
+				     &ret->send,        &ret->bandwidth,       &ret->request_rate,
+				     &ret->spend };
 	const struct node *llm = node_get(map, "llm");
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const struct node *n = node_get(map, names[i]);
 
 		*values[i] = POLICY_NONE;
-		if (n && (!n->text || (values[i] == &ret->spend ? units_parse_money(n->text, values[i])
-								: units_parse_uint(n->text, values[i])) < 0))
+		if (n && (!n->text ||
+			  (values[i] == &ret->spend ? units_parse_money(n->text, values[i])
+						    : units_parse_uint(n->text, values[i])) < 0))
 			return ward_fail(e, EINVAL, "%s: %s is not a number", ret->host, names[i]);
 	}
-	ret->llm = ret->spend != POLICY_NONE || (llm && llm->text && strcmp(llm->text, "true") == 0);
-	ret->inspect |= ret->llm || ret->request_rate != POLICY_NONE;	/* these count requests */
+	ret->llm =
+		ret->spend != POLICY_NONE || (llm && llm->text && strcmp(llm->text, "true") == 0);
+	ret->inspect |= ret->llm || ret->request_rate != POLICY_NONE; /* these count requests */
 	return 0;
 }
 
@@ -79,7 +85,9 @@ static const struct {
 static const struct {
 	const char *name;
 	enum policy_http kind;
-} scalars[] = { { "request_limit", POLICY_HTTP_REQUEST }, { "response_limit", POLICY_HTTP_RESPONSE }, { "websocket", POLICY_HTTP_WEBSOCKET } };
+} scalars[] = { { "request_limit", POLICY_HTTP_REQUEST },
+		{ "response_limit", POLICY_HTTP_RESPONSE },
+		{ "websocket", POLICY_HTTP_WEBSOCKET } };
 
 const char *policy_http_name(char kind)
 {
@@ -107,11 +115,13 @@ static bool add_condition(struct policy_rule *ret, enum policy_http kind, const 
 
 static int too_much(const struct policy_rule *ret, struct ward_err *e)
 {
-	ward_fail(e, E2BIG, "%s: more than %d bytes of methods, paths and the like", ret->host, POLICY_RULE_HTTP_MAX);
+	ward_fail(e, E2BIG, "%s: more than %d bytes of methods, paths and the like", ret->host,
+		  POLICY_RULE_HTTP_MAX);
 	return ward_remedy(e, "write the rule twice, with some of them each");
 }
 
-static int read_list(const struct node *map, size_t row, struct policy_rule *ret, struct ward_err *e)
+static int read_list(const struct node *map, size_t row, struct policy_rule *ret,
+		     struct ward_err *e)
 {
 	const struct node *list = node_get(map, lists[row].name);
 	const char *expected = "", *hint;
@@ -120,7 +130,8 @@ static int read_list(const struct node *map, size_t row, struct policy_rule *ret
 		auto_free char *text = n->text ? strdup(n->text) : NULL;
 
 		if (!text || !http_shape(lists[row].shape, text, &expected, &hint))
-			return ward_fail(e, EINVAL, "%s: %s: expected %s", ret->host, lists[row].name, text ? expected : "text");
+			return ward_fail(e, EINVAL, "%s: %s: expected %s", ret->host,
+					 lists[row].name, text ? expected : "text");
 		http_canonical(lists[row].shape, text);
 		if (!add_condition(ret, lists[row].kind, text))
 			return too_much(ret, e);
@@ -135,7 +146,8 @@ static int read_http(const struct node *map, struct policy_rule *ret, struct war
 {
 	const struct node *waf = node_get(map, "waf");
 
-	if (waf && (!waf->text || !schema_word("off|detect|block", waf->text, strlen(waf->text), &ret->waf)))
+	if (waf && (!waf->text ||
+		    !schema_word("off|detect|block", waf->text, strlen(waf->text), &ret->waf)))
 		return ward_fail(e, EINVAL, "%s: waf is off, detect or block", ret->host);
 	ret->inspect = ret->waf != POLICY_WAF_OFF;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
@@ -147,7 +159,8 @@ static int read_http(const struct node *map, struct policy_rule *ret, struct war
 	for (size_t i = 0; i < ARRAY_LEN(scalars); i++) {
 		const struct node *n = node_get(map, scalars[i].name);
 
-		if (n && n->text && strcmp(n->text, "false") != 0 && !add_condition(ret, scalars[i].kind, n->text))
+		if (n && n->text && strcmp(n->text, "false") != 0 &&
+		    !add_condition(ret, scalars[i].kind, n->text))
 			return too_much(ret, e);
 	}
 	return 0;
@@ -180,15 +193,17 @@ int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err 
 	return r < 0 ? r : read_limits(map, ret, e);
 }
 
-int policy_rule_parse(const char *text, struct policy_rule *ret, bool *ret_port_said, struct ward_err *e)
+int policy_rule_parse(const char *text, struct policy_rule *ret, bool *ret_port_said,
+		      struct ward_err *e)
 {
 	struct policy p = { 0 };
 	char host[256];
 	unsigned port = 0;
 	int r = policy_defaults(&p, e);
 
-	*ret_port_said = text[strspn(text, " \t")] == '{' ? strstr(text, "ports") != NULL
-							  : !host_parse(text, true, host, &port) && port;
+	*ret_port_said = text[strspn(text, " \t")] == '{'
+				 ? strstr(text, "ports") != NULL
+				 : !host_parse(text, true, host, &port) && port;
 	if (r == 0)
 		r = policy_set(&p, "network.egress_allowlist", text, true, POLICY_CLI, e);
 	if (r == 0 && p.net_egress.len != 1)
@@ -203,17 +218,22 @@ int policy_price_read(const char *line, struct policy_price *ret, struct ward_er
 {
 	struct reader reader = { .name = "price", .e = e };
 	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
-	const struct node *model = map && map->kind == NODE_MAP ? node_get(map, "model") : NULL, *most;
+	const struct node *model = map && map->kind == NODE_MAP ? node_get(map, "model") : NULL,
+			  *most;
 	static const char *const names[] = { "input", "output", "cache_read", "cache_write" };
-	uint64_t *const values[] = { &ret->input, &ret->output, &ret->cache_read, &ret->cache_write };
+	uint64_t *const values[] = { &ret->input, &ret->output, &ret->cache_read,
+				     &ret->cache_write };
 	const char *star;
 
 	memset(ret, 0, sizeof(*ret));
 	if (reader.count)
 		return -e->code;
 	star = model && model->text ? strchr(model->text, '*') : NULL;
-	if (!model || !model->text || !*model->text || strlen(model->text) >= sizeof(ret->model) || !http_is_printable(model->text) || (star && star[1]))
-		return ward_fail(e, EINVAL, "expected a model of at most %zu characters, * only at its end", sizeof(ret->model) - 1);
+	if (!model || !model->text || !*model->text || strlen(model->text) >= sizeof(ret->model) ||
+	    !http_is_printable(model->text) || (star && star[1]))
+		return ward_fail(e, EINVAL,
+				 "expected a model of at most %zu characters, * only at its end",
+				 sizeof(ret->model) - 1);
 	memcpy(ret->model, model->text, strlen(model->text));
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const struct node *n = node_get(map, names[i]);
@@ -229,7 +249,8 @@ int policy_price_read(const char *line, struct policy_price *ret, struct ward_er
 	return 0;
 }
 
-int policy_service_read(const char *text, char ret_name[64], struct policy_rule *ret, struct ward_err *e)
+int policy_service_read(const char *text, char ret_name[64], struct policy_rule *ret,
+			struct ward_err *e)
 {
 	const char *expected, *hint;
 	size_t n = strcspn(text, "=");
@@ -237,7 +258,8 @@ int policy_service_read(const char *text, char ret_name[64], struct policy_rule 
 
 	memset(ret, 0, sizeof(*ret));
 	if (!value_has_shape("service", text, &expected, &hint) || n > 63)
-		return ward_fail(e, EINVAL, "expected NAME=ADDRESS:PORT such as postgres=127.0.0.1:5432");
+		return ward_fail(e, EINVAL,
+				 "expected NAME=ADDRESS:PORT such as postgres=127.0.0.1:5432");
 	memcpy(ret_name, text, n);
 	ret_name[n] = '\0';
 	expected = host_parse(text + n + 1, true, ret->host, &port);

@@ -1,6 +1,7 @@
 /*
- * Sinks of a policy. In: a map of audit.sinks. Out: what in it does not go together, each with its place; and, of the canonical line that struct policy holds, struct policy_sink. Pure functions, no
- * rights; run by the supervisor and by ward-audit, which each read the line for themselves.
+ * Sinks of a policy. In: a map of audit.sinks. Out: what in it does not go together, each with its
+ * place; and, of the canonical line that struct policy holds, struct policy_sink. Pure functions,
+ * no rights; run by the supervisor and by ward-audit, which each read the line for themselves.
  */
 #include "policy/policy_sink.h"
 
@@ -17,9 +18,10 @@ static const struct {
 	enum sink_way way;
 	unsigned port;
 } ways[] = {
-	{ "syslog", "unix:", SINK_UNIX, 0 },	   { "syslog", "udp://", SINK_UDP, 514 }, { "syslog", "tcp://", SINK_TCP, 514 },
-	{ "syslog", "tls://", SINK_TLS, 6514 },	   { "otlp", "http://", SINK_HTTP, 80 },  { "otlp", "https://", SINK_HTTPS, 443 },
-	{ "file", "", SINK_FILE, 0 },		   { "command", "", SINK_COMMAND, 0 },
+	{ "syslog", "unix:", SINK_UNIX, 0 },   { "syslog", "udp://", SINK_UDP, 514 },
+	{ "syslog", "tcp://", SINK_TCP, 514 }, { "syslog", "tls://", SINK_TLS, 6514 },
+	{ "otlp", "http://", SINK_HTTP, 80 },  { "otlp", "https://", SINK_HTTPS, 443 },
+	{ "file", "", SINK_FILE, 0 },          { "command", "", SINK_COMMAND, 0 },
 };
 
 static bool is_path(const char *text)
@@ -35,7 +37,8 @@ static bool split_address(const char *text, bool url, struct policy_sink *ret)
 	const char *rest = text + n + bracket;
 	uint64_t port = ret->port;
 
-	if (!n || n > 253 || (bracket && text[n] != ']') || strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:") < n)
+	if (!n || n > 253 || (bracket && text[n] != ']') ||
+	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:") < n)
 		return false;
 	ret->host = strndup(text, n);
 	if (*rest == ':') {
@@ -69,7 +72,8 @@ bool sink_split(const char *type, const char *to, struct policy_sink *ret)
 		ret->way = ways[i].way;
 		ret->port = ways[i].port;
 		if (ret->port)
-			return split_address(to + n, ret->way == SINK_HTTP || ret->way == SINK_HTTPS, ret);
+			return split_address(to + n,
+					     ret->way == SINK_HTTP || ret->way == SINK_HTTPS, ret);
 		if (ret->way == SINK_COMMAND)
 			return grant_command_words(to, &ret->words) == 0;
 		ret->path = is_path(to + n) ? strdup(to + n) : NULL;
@@ -80,7 +84,9 @@ bool sink_split(const char *type, const char *to, struct policy_sink *ret)
 
 void policy_sink_clear(struct policy_sink *s)
 {
-	char *const texts[] = { s->to, s->host, s->path, s->place, s->ca, s->cert, s->key, s->token };
+	char *const texts[] = {
+		s->to, s->host, s->path, s->place, s->ca, s->cert, s->key, s->token
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
@@ -97,7 +103,8 @@ static const char *text_of(const struct node *map, const char *key)
 	return n && n->kind != NODE_LIST && n->kind != NODE_MAP ? n->text : NULL;
 }
 
-static void refuse(struct reader *r, const char *path, const struct node *map, const char *key, const char *why, const char *hint)
+static void refuse(struct reader *r, const char *path, const struct node *map, const char *key,
+		   const char *why, const char *hint)
 {
 	const struct node *n = node_get(map, key);
 	char here[VALUE_PATH];
@@ -108,37 +115,46 @@ static void refuse(struct reader *r, const char *path, const struct node *map, c
 
 static bool is_near(const char *host)
 {
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+	       strcmp(host, "::1") == 0;
 }
 
 void item_check_sink(struct reader *r, const char *path, const struct node *map)
 {
 	static const char *const files[] = { "ca", "cert", "key" };
-	const char *type = text_of(map, "type"), *to = text_of(map, "to"), *token = text_of(map, "token");
+	const char *type = text_of(map, "type"), *to = text_of(map, "to"),
+		   *token = text_of(map, "token");
 	struct policy_sink s = { 0 };
 
 	if (!type || !to)
-		return;		/* said elsewhere */
+		return; /* said elsewhere */
 	if (!sink_split(type, to, &s)) {
 		refuse(r, path, map, "to", "no place for events of this type",
-		       "file: an absolute path; syslog: unix:PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT; otlp: http://HOST:PORT or https://; command: its words");
+		       "file: an absolute path; syslog: unix:PATH, udp://HOST:PORT, "
+		       "tcp://HOST:PORT or tls://HOST:PORT; otlp: http://HOST:PORT or https://; "
+		       "command: its words");
 	} else {
 		for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 			const char *file = text_of(map, files[i]);
 
 			if (file && s.way != SINK_TLS && s.way != SINK_HTTPS)
-				refuse(r, path, map, files[i], "is for tls:// and https://", "leave it away");
+				refuse(r, path, map, files[i], "is for tls:// and https://",
+				       "leave it away");
 			else if (file && *file != '/')
 				refuse(r, path, map, files[i], "expected an absolute path", NULL);
 		}
 		if (!!text_of(map, "cert") != !!text_of(map, "key"))
-			refuse(r, path, map, text_of(map, "cert") ? "cert" : "key", "a certificate and its key are said together", NULL);
+			refuse(r, path, map, text_of(map, "cert") ? "cert" : "key",
+			       "a certificate and its key are said together", NULL);
 		if (token && strncmp(token, "env:", 4) != 0 && strncmp(token, "file:/", 6) != 0)
-			refuse(r, path, map, "token", "expected env:NAME or file:PATH", "write where the token comes from, never the token itself");
+			refuse(r, path, map, "token", "expected env:NAME or file:PATH",
+			       "write where the token comes from, never the token itself");
 		else if (token && s.way != SINK_HTTPS && !(s.way == SINK_HTTP && is_near(s.host)))
-			refuse(r, path, map, "token", "a token goes over https only", "or to this machine itself");
+			refuse(r, path, map, "token", "a token goes over https only",
+			       "or to this machine itself");
 		if (text_of(map, "format") && (s.way == SINK_HTTP || s.way == SINK_HTTPS))
-			refuse(r, path, map, "format", "OTLP has a format of its own", "leave it away");
+			refuse(r, path, map, "format", "OTLP has a format of its own",
+			       "leave it away");
 	}
 	policy_sink_clear(&s);
 }
@@ -154,7 +170,8 @@ static char *copy(const struct node *map, const char *key, bool *failed)
 	return copied;
 }
 
-static unsigned word_of(const struct node *map, const char *key, const char *const *words, unsigned count, unsigned fallback)
+static unsigned word_of(const struct node *map, const char *key, const char *const *words,
+			unsigned count, unsigned fallback)
 {
 	const char *text = text_of(map, key);
 
@@ -166,21 +183,25 @@ static unsigned word_of(const struct node *map, const char *key, const char *con
 
 static bool read_numbers(const struct node *map, struct policy_sink *s)
 {
-	const char *bytes = text_of(map, "max_bytes"), *keep = text_of(map, "keep"), *wait = text_of(map, "wait_seconds");
+	const char *bytes = text_of(map, "max_bytes"), *keep = text_of(map, "keep"),
+		   *wait = text_of(map, "wait_seconds");
 
 	s->max_bytes = 64 << 20;
 	s->keep = 5;
 	s->wait_ms = 5000;
-	return (!bytes || units_parse_size(bytes, &s->max_bytes) == 0) && (!keep || units_parse_uint(keep, &s->keep) == 0) && s->keep <= 100 &&
+	return (!bytes || units_parse_size(bytes, &s->max_bytes) == 0) &&
+	       (!keep || units_parse_uint(keep, &s->keep) == 0) && s->keep <= 100 &&
 	       (!wait || units_parse_seconds(wait, &s->wait_ms) == 0);
 }
 
 int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err *e)
 {
-	static const char *const formats[] = { "json", "ocsf", "cef", "syslog" }, *const severities[] = { "", "info", "low", "medium", "high" };
+	static const char *const formats[] = { "json", "ocsf", "cef", "syslog" },
+				 *const severities[] = { "", "info", "low", "medium", "high" };
 	struct reader reader = { .name = "sink", .e = e };
 	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
-	const char *type = map && map->kind == NODE_MAP ? text_of(map, "type") : NULL, *to = type ? text_of(map, "to") : NULL, *lag;
+	const char *type = map && map->kind == NODE_MAP ? text_of(map, "type") : NULL,
+		   *to = type ? text_of(map, "to") : NULL, *lag;
 	bool failed = false;
 
 	*ret = (struct policy_sink){ 0 };
@@ -188,7 +209,9 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 		policy_sink_clear(ret);
 		return ward_fail(e, EINVAL, "audit.sinks: %.200s is no sink", line);
 	}
-	ret->format = ret->way == SINK_HTTP || ret->way == SINK_HTTPS ? 4 : word_of(map, "format", formats, 4, ret->way >= SINK_UNIX ? 3 : 0);
+	ret->format = ret->way == SINK_HTTP || ret->way == SINK_HTTPS
+			      ? 4
+			      : word_of(map, "format", formats, 4, ret->way >= SINK_UNIX ? 3 : 0);
 	ret->severity = word_of(map, "severity", severities, 5, 1);
 	ret->to = copy(map, "to", &failed);
 	ret->place = copy(map, "place", &failed);
@@ -204,7 +227,8 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 	return ward_fail(e, ENOMEM, "out of memory");
 }
 
-int policy_sink_write(const char *line, const struct policy_sink *s, struct buf *out, struct ward_err *e)
+int policy_sink_write(const char *line, const struct policy_sink *s, struct buf *out,
+		      struct ward_err *e)
 {
 	const char *const keys[] = { "place", "ca", "cert", "key", "token" };
 	const char *const texts[] = { s->place, s->ca, s->cert, s->key, s->token };
@@ -221,7 +245,8 @@ int policy_sink_write(const char *line, const struct policy_sink *s, struct buf 
 		for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 			found |= strcmp(n->key, keys[i]) == 0;
 		if (!found)
-			json_string(&j, n->key, n->text);	/* numbers, too: they are read from texts */
+			/* numbers, too: they are read from texts */
+			json_string(&j, n->key, n->text);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (texts[i])

@@ -1,6 +1,7 @@
 /*
- * Fields as text. In: a typed policy. Out: each field's value as a document would hold it, on one line, such that
- * reading it gives the same value. For plan, messages and the comparison. Pure functions, no rights.
+ * Fields as text. In: a typed policy. Out: each field's value as a document would hold it, on one
+ * line, such that reading it gives the same value. For plan, messages and the comparison. Pure
+ * functions, no rights.
  */
 #include <string.h>
 #include <strings.h>
@@ -11,7 +12,8 @@
 /* Words that a YAML reader may take for something else than a string. */
 static bool is_reserved(const char *s)
 {
-	static const char *const words[] = { "null", "true", "false", "yes", "no", "on", "off", "y", "n" };
+	static const char *const words[] = { "null", "true", "false", "yes", "no",
+					     "on",   "off",  "y",     "n" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcasecmp(s, words[i]) == 0)
@@ -22,7 +24,8 @@ static bool is_reserved(const char *s)
 /* Plain where every reader takes it for the same string, else quoted. */
 void policy_scalar_text(struct buf *out, const char *s)
 {
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+@*";
+	static const char safe[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+@*";
 	size_t n = strlen(s);
 	bool starts_well = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_' ||
 			   *s == '/' || strcmp(s, ".") == 0 || strncmp(s, "./", 2) == 0;

@@ -1,7 +1,8 @@
 /*
- * Scalars of a policy. In: a node and what its row allows. Out: the value, or an error that names the field, what was
- * expected, what stands there and, where a word is misspelt, the nearest known one. Nothing is guessed: yes is not true,
- * "true" in quotes is not true, a number with an exponent is no number. Pure functions, no rights.
+ * Scalars of a policy. In: a node and what its row allows. Out: the value, or an error that names
+ * the field, what was expected, what stands there and, where a word is misspelt, the nearest known
+ * one. Nothing is guessed: yes is not true, "true" in quotes is not true, a number with an exponent
+ * is no number. Pure functions, no rights.
  */
 #include "policy/policy_value.h"
 
@@ -17,7 +18,7 @@
 void value_key_path(char out[VALUE_PATH], const char *path, const char *key)
 {
 	if (snprintf(out, VALUE_PATH, "%s.%s", path, key) >= VALUE_PATH)
-		out[VALUE_PATH - 1] = '\0';	/* cut: no known path is that long */
+		out[VALUE_PATH - 1] = '\0'; /* cut: no known path is that long */
 }
 
 void value_index_path(char out[VALUE_PATH], const char *path, unsigned index)
@@ -26,16 +27,18 @@ void value_index_path(char out[VALUE_PATH], const char *path, unsigned index)
 		out[VALUE_PATH - 1] = '\0';
 }
 
-void value_error(struct reader *r, const char *path, const struct node *n, const char *expected, const char *hint)
+void value_error(struct reader *r, const char *path, const struct node *n, const char *expected,
+		 const char *hint)
 {
 	auto_buf found = { 0 };
 
 	node_show(&found, n);
-	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: expected %s, found %s", path,
-		     expected, buf_text(&found));
+	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: expected %s, found %s",
+		     path, expected, buf_text(&found));
 }
 
-void value_unknown_key(struct reader *r, const char *path, const struct node *n, const struct strv *known)
+void value_unknown_key(struct reader *r, const char *path, const struct node *n,
+		       const struct strv *known)
 {
 	unsigned distance = UINT_MAX;
 	const char *best = NULL;
@@ -60,7 +63,8 @@ static bool is_text(const struct node *n)
 	return n->kind == NODE_WORD || n->kind == NODE_STRING;
 }
 
-bool value_string(struct reader *r, const char *path, const char *values, const struct node *n, const char **ret)
+bool value_string(struct reader *r, const char *path, const char *values, const struct node *n,
+		  const char **ret)
 {
 	const char *expected, *hint = NULL;
 	unsigned index;
@@ -134,7 +138,8 @@ static void word_error(struct reader *r, const char *path, const char *words, co
 	value_error(r, path, n, buf_text(&expected), best ? buf_text(&hint) : NULL);
 }
 
-bool value_enum(struct reader *r, const char *path, const char *values, const struct node *n, unsigned *ret)
+bool value_enum(struct reader *r, const char *path, const char *values, const struct node *n,
+		unsigned *ret)
 {
 	if (is_text(n) && schema_word(values, n->text, strlen(n->text), ret))
 		return true;
@@ -142,7 +147,8 @@ bool value_enum(struct reader *r, const char *path, const char *values, const st
 	return false;
 }
 
-void value_enums(struct reader *r, const char *path, const char *values, const struct node *n, struct strv *ret)
+void value_enums(struct reader *r, const char *path, const char *values, const struct node *n,
+		 struct strv *ret)
 {
 	unsigned index;
 
@@ -163,8 +169,8 @@ void value_enums(struct reader *r, const char *path, const char *values, const s
 	}
 }
 
-bool value_number(struct reader *r, const char *path, enum schema_type type, const char *values, const struct node *n,
-		  uint64_t *ret)
+bool value_number(struct reader *r, const char *path, enum schema_type type, const char *values,
+		  const struct node *n, uint64_t *ret)
 {
 	const char *text = n->kind == NODE_NULL ? "none" : n->text, *hint = NULL;
 	auto_buf expected = { 0 };
@@ -191,8 +197,9 @@ static bool is_env(const char *text)
 	bool starts = n && !(text[0] >= '0' && text[0] <= '9');
 
 	if (n > 1 && text[n - 1] == '*' && !text[n])
-		n--;	/* PREFIX* */
-	return starts && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") >= n;
+		n--; /* PREFIX* */
+	return starts &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") >= n;
 }
 
 /* NAME=ADDRESS:PORT */
@@ -202,14 +209,16 @@ static bool is_service(const char *text)
 	char host[256];
 	unsigned port;
 
-	return n && n <= 63 && text[n] && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n &&
+	return n && n <= 63 && text[n] &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n &&
 	       !host_parse(text + n + 1, true, host, &port) && port && !strpbrk(host, "*/");
 }
 
 /* A name that can stand in a path: no slash, no dot in front. */
 static bool is_name(const char *text)
 {
-	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-");
+	size_t n =
+		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-");
 
 	return n <= 64 && !text[n] && *text != '.' && *text != '-' && *text != '+';
 }
@@ -228,7 +237,8 @@ static bool is_cache(const char *text)
 	return false;
 }
 
-bool value_has_shape(const char *kind, const char *text, const char **ret_expected, const char **ret_hint)
+bool value_has_shape(const char *kind, const char *text, const char **ret_expected,
+		     const char **ret_hint)
 {
 	char host[256];
 	unsigned port;
@@ -256,12 +266,14 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	}
 	if (strcmp(kind, "name") == 0 || strcmp(kind, "program") == 0) {
 		*ret_expected = *kind == 'n' ? "private or a name" : "the name of a program";
-		*ret_hint = "letters, digits and . _ - +, at most 64, the first a letter, digit or _";
+		*ret_hint =
+			"letters, digits and . _ - +, at most 64, the first a letter, digit or _";
 		return is_name(text);
 	}
 	if (strcmp(kind, "label") == 0) {
 		*ret_expected = "a name";
-		*ret_hint = "letters, digits and . _ - +, at most 64, the first a letter, digit or _";
+		*ret_hint =
+			"letters, digits and . _ - +, at most 64, the first a letter, digit or _";
 		return is_name(text);
 	}
 	if (strcmp(kind, "variable") == 0) {
@@ -278,13 +290,15 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	return http_shape(kind, text, ret_expected, ret_hint);
 }
 
-void value_strings(struct reader *r, const char *path, const char *kind, const struct node *n, struct strv *ret)
+void value_strings(struct reader *r, const char *path, const char *kind, const struct node *n,
+		   struct strv *ret)
 {
 	char here[VALUE_PATH];
 	unsigned i = 0;
 
 	if (n->kind != NODE_LIST) {
-		value_error(r, path, n, "a list", n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
+		value_error(r, path, n, "a list",
+			    n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
 		return;
 	}
 	for (const struct node *c = n->first; c; c = c->next) {

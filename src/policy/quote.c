@@ -1,8 +1,10 @@
 /*
- * Quoting for policy documents. In: any text, also one that a sandbox has chosen (a file's name). Out: a double-quoted scalar of YAML. Pure.
+ * Quoting for policy documents. In: any text, also one that a sandbox has chosen (a file's name).
+ * Out: a double-quoted scalar of YAML. Pure.
  *
- * What is not plain is written as \uXXXX: raw, YAML would fold some characters (U+0085, U+2028) into spaces, refuse others (U+007F, U+FFFE), and people
- * could not see those that turn or hide text. Letters beyond ASCII stay as they are where they only show.
+ * What is not plain is written as \uXXXX: raw, YAML would fold some characters (U+0085, U+2028)
+ * into spaces, refuse others (U+007F, U+FFFE), and people could not see those that turn or hide
+ * text. Letters beyond ASCII stay as they are where they only show.
  */
 #include "policy/quote.h"
 
@@ -18,7 +20,8 @@ static bool is_plain(unsigned point)
 {
 	if (point < 0xa1)
 		return point >= 0x20 && point < 0x7f && point != '"' && point != '\\';
-	return (point < 0xd800 || point > 0xffff) && !(point >= 0x2000 && point < 0x2070) && !text_acts(point);
+	return (point < 0xd800 || point > 0xffff) && !(point >= 0x2000 && point < 0x2070) &&
+	       !text_acts(point);
 }
 
 bool policy_quote(struct buf *out, const char *text)

@@ -1,7 +1,8 @@
 /*
- * The table of the policy as data. In: tables/policy.def, at compile time. Out: rows that reader, comparison, texts and
- * messages walk, and the one place that knows how a number of each type is written and bounded. Pure functions over
- * constant data, in every process that handles a policy, no rights.
+ * The table of the policy as data. In: tables/policy.def, at compile time. Out: rows that reader,
+ * comparison, texts and messages walk, and the one place that knows how a number of each type is
+ * written and bounded. Pure functions over constant data, in every process that handles a policy,
+ * no rights.
  */
 #include "policy/schema.h"
 
@@ -15,8 +16,10 @@
 static const struct schema_row rows[POLICY_FIELDS] = {
 #define GROUP(name, help)
 #define ITEM(...)
-#define FIELD(path, member, type, values, fallback, narrow, later, help)                            \
-	{ { path, #type, values, fallback, #narrow, later, help }, TYPE_##type, NARROW_##narrow,    \
+#define FIELD(path, member, type, values, fallback, narrow, later, help)                           \
+	{ { path, #type, values, fallback, #narrow, later, help },                                 \
+	  TYPE_##type,                                                                             \
+	  NARROW_##narrow,                                                                         \
 	  offsetof(struct policy, member) },
 #include "policy.def"
 #undef GROUP
@@ -41,7 +44,8 @@ static const struct schema_group groups[] = {
 static const struct schema_item items[] = {
 #define GROUP(name, help)
 #define FIELD(...)
-#define ITEM(o, n, t, v, d, h) { .object = o, .name = n, .type = TYPE_##t, .values = v, .fallback = d },
+#define ITEM(o, n, t, v, d, h)                                                                     \
+	{ .object = o, .name = n, .type = TYPE_##t, .values = v, .fallback = d },
 #include "policy.def"
 #undef GROUP
 #undef FIELD
@@ -49,17 +53,18 @@ static const struct schema_item items[] = {
 };
 
 /* Each text has room for its NUL; longer ones do not compile at all. */
-#define FITS(text, type, member) _Static_assert(sizeof(text) <= sizeof(((type *)0)->member), "too long: " text)
+#define FITS(text, type, member)                                                                   \
+	_Static_assert(sizeof(text) <= sizeof(((type *)0)->member), "too long: " text)
 #define GROUP(n, h) FITS(n, struct schema_group, name);
-#define FIELD(p, m, t, v, d, w, l, h)                                                               \
-	FITS(p, struct policy_row, path);                                                           \
-	FITS(v, struct policy_row, values);                                                         \
-	FITS(d, struct policy_row, fallback);                                                       \
-	FITS(l, struct policy_row, later);                                                          \
+#define FIELD(p, m, t, v, d, w, l, h)                                                              \
+	FITS(p, struct policy_row, path);                                                          \
+	FITS(v, struct policy_row, values);                                                        \
+	FITS(d, struct policy_row, fallback);                                                      \
+	FITS(l, struct policy_row, later);                                                         \
 	FITS(h, struct policy_row, help);
-#define ITEM(o, n, t, v, d, h)                                                                      \
-	FITS(o, struct schema_item, object);                                                        \
-	FITS(n, struct schema_item, name);                                                          \
+#define ITEM(o, n, t, v, d, h)                                                                     \
+	FITS(o, struct schema_item, object);                                                       \
+	FITS(n, struct schema_item, name);                                                         \
 	FITS(v, struct schema_item, values);
 #include "policy.def"
 #undef GROUP
@@ -67,14 +72,13 @@ static const struct schema_item items[] = {
 #undef ITEM
 
 static const unsigned char held[SCHEMA_TYPES] = {
-	[TYPE_STRING] = HELD_TEXT,    [TYPE_ENUM] = HELD_INDEX,	   [TYPE_BOOL] = HELD_FLAG,
-	[TYPE_UINT] = HELD_NUMBER,    [TYPE_SIZE] = HELD_NUMBER,   [TYPE_MEMORY] = HELD_NUMBER,
-	[TYPE_CPUS] = HELD_NUMBER,    [TYPE_SECONDS] = HELD_NUMBER, [TYPE_STRINGS] = HELD_LIST,
-	[TYPE_ENUMS] = HELD_LIST,     [TYPE_MOUNTS] = HELD_MOUNTS, [TYPE_INGRESS] = HELD_LIST,
-	[TYPE_GPUS] = HELD_LIST,
-	[TYPE_RULES] = HELD_LIST,     [TYPE_GRANTS] = HELD_LIST,   [TYPE_COMMANDS] = HELD_LIST,
-	[TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,	   [TYPE_PRICES] = HELD_LIST,
-	[TYPE_MONEY] = HELD_NUMBER,
+	[TYPE_STRING] = HELD_TEXT,   [TYPE_ENUM] = HELD_INDEX,     [TYPE_BOOL] = HELD_FLAG,
+	[TYPE_UINT] = HELD_NUMBER,   [TYPE_SIZE] = HELD_NUMBER,    [TYPE_MEMORY] = HELD_NUMBER,
+	[TYPE_CPUS] = HELD_NUMBER,   [TYPE_SECONDS] = HELD_NUMBER, [TYPE_STRINGS] = HELD_LIST,
+	[TYPE_ENUMS] = HELD_LIST,    [TYPE_MOUNTS] = HELD_MOUNTS,  [TYPE_INGRESS] = HELD_LIST,
+	[TYPE_GPUS] = HELD_LIST,     [TYPE_RULES] = HELD_LIST,     [TYPE_GRANTS] = HELD_LIST,
+	[TYPE_COMMANDS] = HELD_LIST, [TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,
+	[TYPE_PRICES] = HELD_LIST,   [TYPE_MONEY] = HELD_NUMBER,
 };
 
 const struct schema_row *schema_row(enum policy_field field)
@@ -238,7 +242,8 @@ int schema_number(enum schema_type type, const char *values, const char *text, u
 void schema_expected(enum schema_type type, const char *values, struct buf *out)
 {
 	static const char *const nouns[SCHEMA_TYPES] = {
-		[TYPE_UINT] = "a whole number", [TYPE_UINTS] = "a whole number",
+		[TYPE_UINT] = "a whole number",
+		[TYPE_UINTS] = "a whole number",
 		[TYPE_SIZE] = "a size such as 512Mi or 4Gi",
 		[TYPE_MEMORY] = "a size such as 512Mi or 4Gi, a share such as 50%",
 		[TYPE_CPUS] = "a number of processors such as 2 or 0.5",
@@ -265,8 +270,10 @@ static void size_text(uint64_t bytes, struct buf *out)
 	static const struct {
 		uint64_t factor;
 		const char *unit;
-	} units[] = { { 1, "" },		{ 1ULL << 10, "Ki" }, { 1000000, "M" }, { 1ULL << 20, "Mi" },
-		      { 1000000000, "G" }, { 1ULL << 30, "Gi" }, { 1ULL << 40, "Ti" } };
+	} units[] = { { 1, "" },           { 1ULL << 10, "Ki" },
+		      { 1000000, "M" },    { 1ULL << 20, "Mi" },
+		      { 1000000000, "G" }, { 1ULL << 30, "Gi" },
+		      { 1ULL << 40, "Ti" } };
 	size_t best = 0;
 
 	for (size_t i = 0; bytes && i < ARRAY_LEN(units); i++)

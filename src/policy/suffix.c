@@ -1,7 +1,8 @@
 /*
- * Public suffixes, for warnings about wildcards. In: the list as the system has it, a canonical name. Out: whether names under it are
- * given to strangers (co.uk, github.io). One walk over the list; a rule is a name, *.name, or !name, which takes a name out
- * again. Decides nothing: `ward check` prints what it says. Pure.
+ * Public suffixes, for warnings about wildcards. In: the list as the system has it, a canonical
+ * name. Out: whether names under it are given to strangers (co.uk, github.io). One walk over the
+ * list; a rule is a name, *.name, or !name, which takes a name out again. Decides nothing: `ward
+ * check` prints what it says. Pure.
  */
 #include <string.h>
 
@@ -41,7 +42,8 @@ bool suffix_is_public(const char *list, size_t n, const char *name)
 		if (rule[0] == '!' && strcmp(ascii, name) == 0)
 			return false;
 		found |= strcmp(ascii, name) == 0;
-		if (strncmp(ascii, "*.", 2) == 0)	/* whoever gives away names one deeper gives away these too */
+		/* whoever gives away names one deeper gives away these too */
+		if (strncmp(ascii, "*.", 2) == 0)
 			found |= is_child(name, ascii + 2) || strcmp(ascii + 2, name) == 0;
 	}
 	return found;

@@ -1,9 +1,10 @@
 /*
- * Numbers with units. In: text from a policy or an option. Out: an integer in the smallest unit (bytes, thousandths of
- * a processor, milliseconds, millionths of a currency). Pure functions, integer arithmetic only, fuzzed (fuzz/units.c). Refused: signs, spaces,
- * exponents, hexadecimal and octal looking numbers (a leading zero means different things to different readers), what
- * does not fit 64 bits (-ERANGE) and everything else that is not a plain decimal number with a known unit (-EINVAL).
- * A fraction of the smallest unit is cut off.
+ * Numbers with units. In: text from a policy or an option. Out: an integer in the smallest unit
+ * (bytes, thousandths of a processor, milliseconds, millionths of a currency). Pure functions,
+ * integer arithmetic only, fuzzed (fuzz/units.c). Refused: signs, spaces, exponents, hexadecimal
+ * and octal looking numbers (a leading zero means different things to different readers), what does
+ * not fit 64 bits (-ERANGE) and everything else that is not a plain decimal number with a known
+ * unit (-EINVAL). A fraction of the smallest unit is cut off.
  */
 #include "policy/units.h"
 
@@ -16,12 +17,12 @@
 
 struct decimal {
 	uint64_t whole;
-	uint64_t fraction;	/* in billionths */
+	uint64_t fraction; /* in billionths */
 	bool has_fraction;
 };
 
 struct unit {
-	const char *name;	/* compared without case */
+	const char *name; /* compared without case */
 	uint64_t factor;
 };
 
@@ -91,7 +92,7 @@ static int scale(struct decimal d, uint64_t factor, uint64_t *ret)
 	unsigned __int128 v = (unsigned __int128)d.whole * factor;
 
 	v += (unsigned __int128)d.fraction * factor / 1000000000;
-	if (v >= UINT64_MAX)	/* the largest value means "none" */
+	if (v >= UINT64_MAX) /* the largest value means "none" */
 		return -ERANGE;
 	*ret = (uint64_t)v;
 	return 0;
@@ -196,7 +197,7 @@ int units_parse_seconds(const char *text, uint64_t *ret_ms)
 		int r;
 
 		while (!first && text[0] == '0' && is_digit(text[1]))
-			text++;	/* 1h05m */
+			text++; /* 1h05m */
 		r = read_decimal(&text, &d);
 		if (r < 0)
 			return r;
@@ -229,8 +230,7 @@ void units_format_size(uint64_t bytes, char *out, size_t n)
 		snprintf(out, n, "%" PRIu64 " B", bytes);
 		return;
 	}
-	tenths = (bytes >> (10 * i)) * 10 +
-		 ((bytes >> (10 * (i - 1))) & 1023) * 10 / 1024;
+	tenths = (bytes >> (10 * i)) * 10 + ((bytes >> (10 * (i - 1))) & 1023) * 10 / 1024;
 	if (tenths % 10 == 0 || tenths >= 1000)
 		snprintf(out, n, "%" PRIu64 " %s", tenths / 10, names[i]);
 	else

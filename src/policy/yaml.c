@@ -1,8 +1,9 @@
 /*
- * YAML into a tree. In: bytes that anybody may have written. Out: nodes with positions, or errors. libyaml splits the
- * text; what makes YAML dangerous or ambiguous is refused here: anchors, aliases and merge keys (one line would stand
- * for many), tags, several documents, double keys, depth beyond 32, more than 1 MiB, NUL characters. Words are null, true
- * and false as the YAML core schema has them; yes, no, on and off are words. A pure function, fuzzed (fuzz/policy.c).
+ * YAML into a tree. In: bytes that anybody may have written. Out: nodes with positions, or errors.
+ * libyaml splits the text; what makes YAML dangerous or ambiguous is refused here: anchors, aliases
+ * and merge keys (one line would stand for many), tags, several documents, double keys, depth
+ * beyond 32, more than 1 MiB, NUL characters. Words are null, true and false as the YAML core
+ * schema has them; yes, no, on and off are words. A pure function, fuzzed (fuzz/policy.c).
  */
 #include <string.h>
 #include <yaml.h>
@@ -11,7 +12,7 @@
 
 struct frame {
 	struct node *node;
-	char *key;	/* read, its value is to come; owned */
+	char *key; /* read, its value is to come; owned */
 	struct place key_at;
 	size_t key_from;
 };
@@ -24,7 +25,8 @@ struct builder {
 	unsigned documents;
 	struct node *root;
 	bool done;
-	bool complete;	/* the end was reached: the tree is whole, even where something in it is refused */
+	/* the end was reached: the tree is whole, even where something in it is refused */
+	bool complete;
 };
 
 static struct place place_of(yaml_mark_t m)
@@ -44,7 +46,7 @@ static void report_syntax(struct builder *b)
 		reader_out_of_memory(b->r);
 		return;
 	}
-	if (p->error == YAML_READER_ERROR) {	/* has an offset only */
+	if (p->error == YAML_READER_ERROR) { /* has an offset only */
 		reader_error(b->r, (struct place){ 1, 1 }, NULL,
 			     "not YAML: %s (value 0x%x at byte %zu)", problem,
 			     (unsigned)p->problem_value, p->problem_offset);
@@ -147,7 +149,8 @@ static void on_scalar(struct builder *b, const yaml_event_t *ev)
 		return;
 	new->from = ev->start_mark.index;
 	new->to = ev->end_mark.index;
-	new->block = ev->data.scalar.style == YAML_LITERAL_SCALAR_STYLE || ev->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
+	new->block = ev->data.scalar.style == YAML_LITERAL_SCALAR_STYLE ||
+		     ev->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
 	place_node(b, new);
 }
 
@@ -190,7 +193,8 @@ static void on_event(struct builder *b, const yaml_event_t *ev)
 	switch (ev->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->documents++) {
-			reader_error(b->r, at, "split the file", "a policy is one document, a second one begins here");
+			reader_error(b->r, at, "split the file",
+				     "a policy is one document, a second one begins here");
 			b->done = true;
 		}
 		break;
@@ -204,7 +208,8 @@ static void on_event(struct builder *b, const yaml_event_t *ev)
 		break;
 	case YAML_SEQUENCE_START_EVENT:
 		refuse_extras(b, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, at);
-		on_start(b, NODE_LIST, ev, ev->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
+		on_start(b, NODE_LIST, ev,
+			 ev->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
 		break;
 	case YAML_MAPPING_START_EVENT:
 		refuse_extras(b, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, at);

@@ -1,16 +1,22 @@
 /*
- * What the gateway's processes are told and what they tell. All messages are fixed-size structs over SOCK_SEQPACKET pairs
- * between processes of one build; whoever reads one believes no length, index or text in it.
+ * What the gateway's processes are told and what they tell. All messages are fixed-size structs
+ * over SOCK_SEQPACKET pairs between processes of one build; whoever reads one believes no length,
+ * index or text in it.
  *
- *   supervisor -> front   the configuration (a sealed memory file, by descriptor at exec), then GATE_SOCKETS with the
- *                         sandbox's sockets; GATE_RULES with another configuration; GATE_SHOW: tell what there is;
- *                         GATE_FINISH: say the totals and end. The end of the socket means the same.
+ *   supervisor -> front the configuration (a sealed memory file, by descriptor at exec), then
+ *   GATE_SOCKETS with the
+ *                         sandbox's sockets; GATE_RULES with another configuration; GATE_SHOW: tell
+ *                         what there is;
+ *                         GATE_FINISH: say the totals and end. The end of the socket means the
+ *                         same.
  *   front -> supervisor   struct gate_event; struct gate_shown as the answer to GATE_SHOW
- *   supervisor -> dial    struct dial_order, over a socket that front passes on unread and does not keep: who takes over front
+ *   supervisor -> dial struct dial_order, over a socket that front passes on unread and does not
+ *   keep: who takes over front
  *                         cannot give dial other rules
  *   dial -> supervisor    struct dial_word
  *   front -> dial         up to DIAL_AT_ONCE of struct dial_request
- *   dial -> front         up to DIAL_AT_ONCE of struct dial_answer; with a connected socket for each that has no error, in their order
+ *   dial -> front up to DIAL_AT_ONCE of struct dial_answer; with a connected socket for each that
+ *   has no error, in their order
  */
 #ifndef WARD_PROTOCOL_GATEWAY_H
 #define WARD_PROTOCOL_GATEWAY_H
@@ -20,25 +26,38 @@
 #include "rules/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
-enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FD_KEYS, GATE_FD_TAPE, GATE_FD_WAF, GATE_FDS_END };
+enum {
+	GATE_FD_CONTROL = 3,
+	GATE_FD_CONFIG,
+	GATE_FD_HOSTS,
+	GATE_FD_ORDERS,
+	GATE_FD_TRUST,
+	GATE_FD_KEYS,
+	GATE_FD_TAPE,
+	GATE_FD_WAF,
+	GATE_FDS_END
+};
 
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64
 #define GATE_KEYS_MAX (128 * 1024)
 
-enum gate_tape { GATE_TAPE_NONE, GATE_TAPE_RECORD, GATE_TAPE_REPLAY };	/* tape.h, replay.h */
+enum gate_tape { GATE_TAPE_NONE, GATE_TAPE_RECORD, GATE_TAPE_REPLAY }; /* tape.h, replay.h */
 
-/* The configuration: this, then rules_bytes of encoded rules, then proxy_bytes (struct upstream, or nothing), which only dial
- * reads: the credentials are not front's business; then keys_bytes: the hosts (names, *.suffix, *) whose connections ward-keys makes of
- * GATE_FD_KEYS, each ended by NUL. */
+/* The configuration: this, then rules_bytes of encoded rules, then proxy_bytes (struct upstream, or
+ * nothing), which only dial reads: the credentials are not front's business; then keys_bytes: the
+ * hosts (names, *.suffix, *) whose connections ward-keys makes of GATE_FD_KEYS, each ended by
+ * NUL. */
 struct gate_config {
 	uint32_t magic;
 	uint32_t rules_bytes, proxy_bytes, keys_bytes;
 	uint32_t match_count;
-	uint32_t tell;			/* what passes is told, too (told.h): somebody keeps a journal */
-	uint32_t tape;			/* enum gate_tape: what GATE_FD_TAPE is for */
-	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */
-	struct net_classes classes;	/* which block a name's address is of */
+	/* what passes is told, too (told.h): somebody keeps a journal */
+	uint32_t tell;
+	uint32_t tape; /* enum gate_tape: what GATE_FD_TAPE is for */
+	/* what the kernel brings; all else it has refused */
+	struct net_match matches[GATE_MATCHES_MAX];
+	struct net_classes classes; /* which block a name's address is of */
 };
 
 enum gate_word { GATE_SOCKETS = 1, GATE_FINISH, GATE_RULES, GATE_SHOW };
@@ -48,51 +67,63 @@ enum gate_what { SHOW_METERS = 1, SHOW_FLOWS };
 struct gate_order {
 	uint32_t word;
 	uint32_t count;
-	uint8_t kinds[NET_FDS_MAX];	/* enum net_socket */
-	bool ports;			/* listening sockets are one a port: the kernel has no nf_tables */
-	uint8_t what;			/* SHOW: enum gate_what */
-	uint32_t from, tag;		/* SHOW: the first row; given back in the answer */
+	uint8_t kinds[NET_FDS_MAX]; /* enum net_socket */
+	/* listening sockets are one a port: the kernel has no nf_tables */
+	bool ports;
+	uint8_t what;       /* SHOW: enum gate_what */
+	uint32_t from, tag; /* SHOW: the first row; given back in the answer */
 };
 
-enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED, GATE_TAKEN, GATE_SHOWN, GATE_TOLD, GATE_TRUST };
+enum gate_event_kind {
+	GATE_DENIED = 1,
+	GATE_TOTALS,
+	GATE_FAILED,
+	GATE_TAKEN,
+	GATE_SHOWN,
+	GATE_TOLD,
+	GATE_TRUST
+};
 
-/* GATE_TRUST comes first where a rule ends TLS, with a memory file: this, then the authority's certificate as PEM, the trust store with it,
- * and both for Java. */
+/* GATE_TRUST comes first where a rule ends TLS, with a memory file: this, then the authority's
+ * certificate as PEM, the trust store with it, and both for Java. */
 struct gate_trust {
-	uint32_t magic, hash;		/* hash: of its name, as in HASH.0 */
+	uint32_t magic, hash; /* hash: of its name, as in HASH.0 */
 	uint32_t own_bytes, bundle_bytes, java_bytes;
 };
 
 struct gate_totals {
 	uint64_t connections, bytes_in, bytes_out, names, denied;
-	uint64_t spent;			/* on language models, millionths */
+	uint64_t spent; /* on language models, millionths */
 };
 
 struct gate_event {
 	uint32_t kind;
-	uint32_t count;			/* TOTALS: denials that were not said one by one; TAKEN: flows that were closed */
-	uint8_t protocol;		/* DENIED: IPPROTO_* */
+	/* TOTALS: denials that were not said one by one; TAKEN: flows that were closed */
+	uint32_t count;
+	uint8_t protocol; /* DENIED: IPPROTO_* */
 	struct want want;
 	struct verdict verdict;
 	struct gate_totals totals;
-	uint64_t generation;		/* TAKEN: the rules that are in force now */
-	char text[384];			/* FAILED: why it cannot begin; DENIED: a request, "": it was a connection */
-	char more[208];			/* DENIED: what the request asked for, for the remedy (struct asked) */
+	uint64_t generation; /* TAKEN: the rules that are in force now */
+	/* FAILED: why it cannot begin; DENIED: a request, "": it was a connection */
+	char text[384];
+	/* DENIED: what the request asked for, for the remedy (struct asked) */
+	char more[208];
 };
 
-#define GATE_ROWS 32	/* in one answer */
+#define GATE_ROWS 32 /* in one answer */
 
 /* What one rule, or the whole, has been used for. */
 struct gate_meter {
 	uint64_t opened, denied, open, bytes_in, bytes_out;
-	uint64_t requests, spent, held;	/* budget.h */
+	uint64_t requests, spent, held; /* budget.h */
 };
 
 /* One connection. */
 struct gate_flow {
 	char host[HOST_TEXT];
 	uint16_t port;
-	uint8_t how, state;		/* enum want_how, enum flow_state */
+	uint8_t how, state; /* enum want_how, enum flow_state */
 	bool inward;
 	int32_t rule;
 	uint64_t generation, bytes_in, bytes_out, age_ms;
@@ -100,10 +131,10 @@ struct gate_flow {
 
 /* Sent as long as its rows need. */
 struct gate_shown {
-	uint32_t kind;			/* GATE_SHOWN */
+	uint32_t kind; /* GATE_SHOWN */
 	uint32_t tag, what, count;
-	uint32_t next;			/* to ask for next; 0: that was all */
-	uint32_t flows;			/* open now */
+	uint32_t next;  /* to ask for next; 0: that was all */
+	uint32_t flows; /* open now */
 	uint64_t generation;
 	struct gate_totals totals;
 	struct gate_meter whole;
@@ -113,38 +144,42 @@ struct gate_shown {
 	} rows;
 };
 
-/* RULES: with the configuration, as for front. FILES: the answer to LOOK, with those of the host's files that have changed. */
+/* RULES: with the configuration, as for front. FILES: the answer to LOOK, with those of the host's
+ * files that have changed. */
 enum dial_order_word { DIAL_RULES = 1, DIAL_FILES };
 enum dial_file { DIAL_HOSTS, DIAL_RESOLVER, DIAL_FILE_COUNT };
 
 struct dial_order {
 	uint32_t word;
-	uint32_t files;			/* a bit for each enum dial_file; the descriptors come in that order */
+	/* a bit for each enum dial_file; the descriptors come in that order */
+	uint32_t files;
 };
 
-enum dial_word_kind { DIAL_TAKEN = 1, DIAL_LOOK };	/* LOOK: have the host's files changed? */
+enum dial_word_kind { DIAL_TAKEN = 1, DIAL_LOOK }; /* LOOK: have the host's files changed? */
 
 struct dial_word {
 	uint32_t kind;
-	uint64_t generation;		/* TAKEN */
+	uint64_t generation; /* TAKEN */
 };
 
-#define DIAL_AT_ONCE 8	/* in one message */
+#define DIAL_AT_ONCE 8 /* in one message */
 
 struct dial_request {
-	uint64_t id;			/* given back in the answer; never the same again */
-	uint8_t inward;			/* enum dial_inward */
-	uint8_t kinds[4];		/* INWARD_SOCKETS: of the descriptors that come with it */
-	uint8_t looked;			/* for an exchange that is looked into: replay answers those alone */
-	struct want want;		/* dial decides about it once more, with rules of its own; inward: its port counts */
+	uint64_t id;      /* given back in the answer; never the same again */
+	uint8_t inward;   /* enum dial_inward */
+	uint8_t kinds[4]; /* INWARD_SOCKETS: of the descriptors that come with it */
+	/* for an exchange that is looked into: replay answers those alone */
+	uint8_t looked;
+	/* dial decides about it once more, with rules of its own; inward: its port counts */
+	struct want want;
 };
 
 enum dial_inward { INWARD_NOT, INWARD_PORT, INWARD_SOCKETS };
 
 struct dial_answer {
 	uint64_t id;
-	int32_t error;			/* errno of the last attempt; 0: a socket comes with this */
-	struct verdict verdict;		/* refused: why; else its ip is what is connected to */
+	int32_t error;          /* errno of the last attempt; 0: a socket comes with this */
+	struct verdict verdict; /* refused: why; else its ip is what is connected to */
 };
 
 #endif

@@ -1,13 +1,18 @@
 /*
- * What supervisor, ward-secrets and ward-keys say to each other. Processes of one build and one user; whoever reads a message believes
- * no length in it.
+ * What supervisor, ward-secrets and ward-keys say to each other. Processes of one build and one
+ * user; whoever reads a message believes no length in it.
  *
- *   supervisor <-> ward-secrets   SOCK_SEQPACKET, struct secrets_message and what stands behind it. No secret goes this way, except
- *                                 as a descriptor that one can be read from (SECRETS_GRANT of `ward secret grant`).
- *   ward-secrets <-> ward-keys    SOCK_STREAM, struct keys_frame and what stands behind it: secrets, and back how often they were
+ *   supervisor <-> ward-secrets SOCK_SEQPACKET, struct secrets_message and what stands behind it.
+ *   No secret goes this way, except
+ *                                 as a descriptor that one can be read from (SECRETS_GRANT of `ward
+ *                                 secret grant`).
+ *   ward-secrets <-> ward-keys SOCK_STREAM, struct keys_frame and what stands behind it: secrets,
+ *   and back how often they were
  *                                 used and where they were found.
- *   front <-> ward-keys           SOCK_SEQPACKET, struct keys_open with two descriptors: a socket that is connected to the server,
- *                                 and one end of a stream over which front says requests and hears answers, HTTP/1.1 or HTTP/2 in
+ *   front <-> ward-keys SOCK_SEQPACKET, struct keys_open with two descriptors: a socket that is
+ *   connected to the server,
+ *                                 and one end of a stream over which front says requests and hears
+ *                                 answers, HTTP/1.1 or HTTP/2 in
  *                                 the clear, whichever the server chose of what is offered.
  */
 #ifndef WARD_PROTOCOL_SECRETS_H
@@ -16,7 +21,7 @@
 #include <stdint.h>
 
 #define SECRETS_MESSAGE_MAX (128 * 1024)
-#define SECRET_LEAST 8			/* bytes: what is shorter is found in everything */
+#define SECRET_LEAST 8 /* bytes: what is shorter is found in everything */
 #define SECRET_MOST 4096
 #define KEYS_FRAME_MAX (2 * 1024 * 1024)
 /* locked, in ward-secrets and in ward-keys: a frame, what is made of it, the values */
@@ -28,69 +33,81 @@ enum { KEYS_FD_SECRETS = 3, KEYS_FD_LINK, KEYS_FD_TRUST, KEYS_FDS_END };
 
 enum secrets_op {
 	/* to ward-secrets */
-	SECRETS_SEEN = 1,	/* a path of the host's that exists inside; a secret comes from none of them */
-	SECRETS_GRANT,		/* a canonical line; with a descriptor: the value is what can be read from it */
-	SECRETS_WORDS,		/* environment and command line inside, each text ended by NUL: no secret may be in them */
-	SECRETS_FETCH,		/* -> SECRETS_SHOWN for each variable, then SECRETS_READY or SECRETS_ERROR */
-	SECRETS_KEYS,		/* with two descriptors: front's link and the trust store: ward-keys is started. No answer */
-	SECRETS_LIST,		/* -> SECRETS_ROWS */
-	SECRETS_REVOKE,		/* a name -> SECRETS_OK */
+	/* a path of the host's that exists inside; a secret comes from none of them */
+	SECRETS_SEEN = 1,
+	/* a canonical line; with a descriptor: the value is what can be read from it */
+	SECRETS_GRANT,
+	/* environment and command line inside, each text ended by NUL: no secret may be in them */
+	SECRETS_WORDS,
+	/* -> SECRETS_SHOWN for each variable, then SECRETS_READY or SECRETS_ERROR */
+	SECRETS_FETCH,
+	/* with two descriptors: front's link and the trust store: ward-keys is started. No
+	 * answer */
+	SECRETS_KEYS,
+	SECRETS_LIST,   /* -> SECRETS_ROWS */
+	SECRETS_REVOKE, /* a name -> SECRETS_OK */
 	SECRETS_OPS,
 	/* from ward-secrets */
-	SECRETS_SHOWN = 128,	/* NAME=PLACEHOLDER */
+	SECRETS_SHOWN = 128, /* NAME=PLACEHOLDER */
 	SECRETS_READY,
-	SECRETS_OK,		/* behind it text for people or nothing */
-	SECRETS_ERROR,		/* code: errno; behind it what, why, remedy, each ended by NUL */
-	SECRETS_ROWS,		/* behind it struct secrets_row, as many as fit */
-	SECRETS_EVENT		/* behind it struct keys_event: for the report and the journal */
+	SECRETS_OK,    /* behind it text for people or nothing */
+	SECRETS_ERROR, /* code: errno; behind it what, why, remedy, each ended by NUL */
+	SECRETS_ROWS,  /* behind it struct secrets_row, as many as fit */
+	SECRETS_EVENT  /* behind it struct keys_event: for the report and the journal */
 };
 
 struct secrets_message {
 	uint32_t op;
 	int32_t code;
-	uint64_t tag;		/* of a request; stands in its answer */
+	uint64_t tag; /* of a request; stands in its answer */
 };
 
 enum secret_state { SECRET_LIVE, SECRET_EXPIRED, SECRET_REVOKED, SECRET_SPENT, SECRET_STATES };
-#define SECRET_STATE_NAMES { "live", "expired", "revoked", "spent" }
+#define SECRET_STATE_NAMES                                                                         \
+	{                                                                                          \
+		"live", "expired", "revoked", "spent"                                              \
+	}
 
 struct secrets_row {
 	char name[68], source[140], place[80], hosts[256];
-	uint32_t state;			/* enum secret_state */
+	uint32_t state; /* enum secret_state */
 	uint32_t unused;
-	uint64_t uses, max_uses;	/* UINT64_MAX: no limit */
-	uint64_t expires_ms;		/* from now */
+	uint64_t uses, max_uses; /* UINT64_MAX: no limit */
+	uint64_t expires_ms;     /* from now */
 };
 
 enum keys_op {
 	/* to ward-keys */
-	KEYS_SETTINGS = 1,	/* struct keys_settings */
-	KEYS_GRANT,		/* struct keys_grant, line, values, placeholders */
-	KEYS_REVOKE,		/* number: the grant is no more */
-	KEYS_SCANNER,		/* uint64_t length, the database that all values and placeholders are looked for with, their texts */
-	KEYS_READY,		/* all of the policy's grants are there: front is heard from now on */
+	KEYS_SETTINGS = 1, /* struct keys_settings */
+	KEYS_GRANT,        /* struct keys_grant, line, values, placeholders */
+	KEYS_REVOKE,       /* number: the grant is no more */
+	/* uint64_t length, the database that all values and placeholders are looked for with, their
+	 * texts */
+	KEYS_SCANNER,
+	/* all of the policy's grants are there: front is heard from now on */
+	KEYS_READY,
 	/* from ward-keys */
-	KEYS_USED = 128,	/* number: requests that it was put into, in all */
-	KEYS_EVENT		/* struct keys_event */
+	KEYS_USED = 128, /* number: requests that it was put into, in all */
+	KEYS_EVENT       /* struct keys_event */
 };
 
 struct keys_frame {
 	uint32_t op;
-	uint32_t bytes;		/* behind it */
-	uint64_t number;	/* of the grant, from 0; USED: grant << 32 | count */
+	uint32_t bytes;  /* behind it */
+	uint64_t number; /* of the grant, from 0; USED: grant << 32 | count */
 };
 
 struct keys_settings {
-	uint32_t leaks;		/* of the policy: block, strip, log */
+	uint32_t leaks; /* of the policy: block, strip, log */
 };
 
 struct keys_grant {
-	uint64_t expires_at_ms;		/* of the monotonic clock */
-	uint64_t uses_left;		/* UINT64_MAX: no limit */
+	uint64_t expires_at_ms; /* of the monotonic clock */
+	uint64_t uses_left;     /* UINT64_MAX: no limit */
 	uint32_t line_bytes;
 	uint32_t values;
-	uint32_t value_bytes[3];	/* the same for its placeholder */
-	uint32_t state;			/* enum secret_state */
+	uint32_t value_bytes[3]; /* the same for its placeholder */
+	uint32_t state;          /* enum secret_state */
 };
 
 /* What a pattern of the scanner stands for. */
@@ -100,34 +117,44 @@ struct keys_grant {
 #define PATTERN_GRANT(id) ((id) >> 16)
 /* behind the grant's values: those that it had before */
 #define PATTERN_VALUE(id) ((id) >> 8 & 255)
-#define PATTERN_SHOWN(id) ((id) >> 7 & 1)	/* the placeholder's, not the secret's */
-#define PATTERN_BEGUN 64			/* not all of it: more of its beginning than anybody may see */
-#define PATTERN_IS_BEGUN(id) (((id) & PATTERN_BEGUN) != 0)
-#define PATTERN_FORM(id) ((id) & 63)		/* enum form, or behind those a writer of what Basic sends */
+#define PATTERN_SHOWN(id) ((id) >> 7 & 1) /* the placeholder's, not the secret's */
+/* not all of it: more of its beginning than anybody may see */
+#define PATTERN_BEGUN 64
+#define PATTERN_IS_BEGUN(id) (((id)&PATTERN_BEGUN) != 0)
+/* enum form, or behind those a writer of what Basic sends */
+#define PATTERN_FORM(id) ((id)&63)
 
-enum keys_event_kind { KEYS_EVENT_USE = 1, KEYS_EVENT_LEAK, KEYS_EVENT_SCRUB, KEYS_EVENT_REFUSED,
-		       KEYS_EVENT_LOST /* count: events that nobody could be told */, KEYS_EVENT_GRANTED, KEYS_EVENT_REVOKED };
+enum keys_event_kind {
+	KEYS_EVENT_USE = 1,
+	KEYS_EVENT_LEAK,
+	KEYS_EVENT_SCRUB,
+	KEYS_EVENT_REFUSED,
+	KEYS_EVENT_LOST /* count: events that nobody could be told */,
+	KEYS_EVENT_GRANTED,
+	KEYS_EVENT_REVOKED
+};
 
 struct keys_event {
 	uint32_t kind;
-	uint32_t action;	/* LEAK: of the policy */
-	uint32_t shown;		/* LEAK: a placeholder where it does not belong, not the secret */
+	uint32_t action; /* LEAK: of the policy */
+	uint32_t shown;  /* LEAK: a placeholder where it does not belong, not the secret */
 	uint32_t count;
 	char grant[68];
 	char host[256];
-	char detail[120];	/* static text of ours: where it was found, why it was refused */
+	char detail[120]; /* static text of ours: where it was found, why it was refused */
 };
 
 struct keys_open {
 	uint32_t magic;
 	uint16_t port;
 	uint16_t host_len;
-	char host[256];		/* a canonical name */
-	uint32_t offer;		/* enum tls_alpn */
+	char host[256]; /* a canonical name */
+	uint32_t offer; /* enum tls_alpn */
 };
 #define KEYS_OPEN_MAGIC 0x776b6f32
 
-/* The first byte that front hears on the stream; behind the last one stands why, and nothing follows. */
+/* The first byte that front hears on the stream; behind the last one stands why, and nothing
+ * follows. */
 #define KEYS_SPEAKS_HTTP1 "1"
 #define KEYS_SPEAKS_HTTP2 "2"
 #define KEYS_SPEAKS_NOTHING "!"

@@ -1,7 +1,9 @@
 /*
- * Finishing what killed runs have left. In: the records of runs whose lock is free: their supervisor is dead. Out: no process, no
- * cgroup directory and no private directory of theirs; what their sandboxes planted is in the quarantine, what they committed is taken
- * over, and the record is gone. Runs in `ward recover` (which the guardian becomes), and first thing in whatever needs a tidy state.
+ * Finishing what killed runs have left. In: the records of runs whose lock is free: their
+ * supervisor is dead. Out: no process, no cgroup directory and no private directory of theirs; what
+ * their sandboxes planted is in the quarantine, what they committed is taken over, and the record
+ * is gone. Runs in `ward recover` (which the guardian becomes), and first thing in whatever needs a
+ * tidy state.
  */
 #include "recover/recover.h"
 
@@ -35,7 +37,8 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	if (d->init_pid <= 1 || strcmp(io_boot_id(), d->init_boot) != 0)
 		return 0;
 	fd = (int)syscall(SYS_pidfd_open, d->init_pid, 0);
-	if (fd < 0 || (d->numbered ? store_process_number(fd) : store_process_start(d->init_pid)) != d->init_start)
+	if (fd < 0 || (d->numbered ? store_process_number(fd) : store_process_start(d->init_pid)) !=
+			      d->init_start)
 		return 0;
 	p.fd = fd;
 	if (poll(&p, 1, DYING_MS / 10) > 0)
@@ -43,7 +46,8 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	if (poll(&p, 1, DYING_MS / 10) > 0)
 		return 0;
-	cgroup_remove_dirs(&d->cgroups);	/* frozen, and so not killed: ward stopped it before it was killed itself */
+	/* frozen, and so not killed: ward stopped it before it was killed itself */
+	cgroup_remove_dirs(&d->cgroups);
 	if (poll(&p, 1, DYING_MS) > 0)
 		return 0;
 	return ward_fail(e, ETIMEDOUT, "process %d of a dead run does not end", d->init_pid);
@@ -57,13 +61,15 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	if (status < 0)
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
-	(void)!rung_tmp_remove(id);	/* only a run on the Landlock rung has one; what is not ours there stays */
+	/* only a run on the Landlock rung has one; what is not ours there stays */
+	(void)!rung_tmp_remove(id);
 	if (!review_exists(id))
 		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, &notes, e);
 	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {
 		status = guard_restore_rules(&d->roots[i], e);
 		if (status >= 0)
-			status = store_sweep_root(state_fd, id, d->workspace ? d->workspace : "", &d->roots[i], i, &moved, NULL, e);
+			status = store_sweep_root(state_fd, id, d->workspace ? d->workspace : "",
+						  &d->roots[i], i, &moved, NULL, e);
 	}
 	return status;
 }
@@ -72,10 +78,12 @@ static bool is_free_slot(int live_fd, const char *name)
 {
 	struct stat st;
 
-	return store_is_slot_kept(name) && fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == 0;
+	return store_is_slot_kept(name) && fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_size == 0;
 }
 
-/* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to finish. */
+/* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to
+ * finish. */
 static int recover_one(int state_fd, int live_fd, const char *name, struct ward_err *e)
 {
 	auto_fd fd = -1;
@@ -88,13 +96,19 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 		return 0;
 	fd = openat(live_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0) {
-		status = errno == ENOENT ? 0 : ward_fail_errno(e, "cannot open the record %s of a run", name);
-		return status < 0 ? ward_remedy(e, "make the state directory writable: until then nobody finishes that run") : 0;
+		status = errno == ENOENT
+				 ? 0
+				 : ward_fail_errno(e, "cannot open the record %s of a run", name);
+		return status < 0 ? ward_remedy(e, "make the state directory writable: until then "
+						   "nobody finishes that run")
+				  : 0;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
-		return 0;	/* alive, or finished by somebody else just now */
+		return 0; /* alive, or finished by somebody else just now */
 	if (st.st_size == 0 && store_is_slot(name))
-		return store_leave_slot(live_fd, fd, name) < 0 && errno != ENOENT ? ward_fail_errno(e, "cannot remove the record %s", name) : 0;
+		return store_leave_slot(live_fd, fd, name) < 0 && errno != ENOENT
+			       ? ward_fail_errno(e, "cannot remove the record %s", name)
+			       : 0;
 	status = store_read_record(fd, &d);
 	id = d.id[0] ? d.id : name;
 	if (status < 0)

@@ -4,7 +4,8 @@
 
 #include "base/err.h"
 
-/* Finishes what dead runs (their records are unlocked) left: processes, cgroup directories, sweep, record. Returns how many. */
+/* Finishes what dead runs (their records are unlocked) left: processes, cgroup directories, sweep,
+ * record. Returns how many. */
 must_check int recover_runs(struct ward_err *e);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * Applying. In: an open review and what is wanted of it. Out: the workspace with those changes, and a report for each path. Runs in the
- * verbs, and at the end of a run with --apply-on-exit, with the user's rights.
+ * Applying. In: an open review and what is wanted of it. Out: the workspace with those changes, and
+ * a report for each path. Runs in the verbs, and at the end of a run with --apply-on-exit, with the
+ * user's rights.
  *
- * In order: read and judge the changes, decide what happens to each, write the intent log, do it, take what was done out of the review.
- * What gives way to something of another type is deleted first, then everything new comes, then the rest is deleted: a full disk
- * stops the work before anything is lost. A kill at any point leaves the log; apply_recover() does the same again, and what is
- * in its place already equals the review and is no change.
+ * In order: read and judge the changes, decide what happens to each, write the intent log, do it,
+ * take what was done out of the review. What gives way to something of another type is deleted
+ * first, then everything new comes, then the rest is deleted: a full disk stops the work before
+ * anything is lost. A kill at any point leaves the log; apply_recover() does the same again, and
+ * what is in its place already equals the review and is no change.
  */
 #include "review/apply_internal.h"
 
@@ -32,7 +34,8 @@ bool apply_is_selected(const struct strv *paths, const char *path)
 	for (size_t i = 0; i < paths->len; i++) {
 		size_t n = strlen(paths->items[i]);
 
-		if (n == 0 || (strncmp(path, paths->items[i], n) == 0 && (path[n] == '\0' || path[n] == '/')))
+		if (n == 0 ||
+		    (strncmp(path, paths->items[i], n) == 0 && (path[n] == '\0' || path[n] == '/')))
 			return true;
 	}
 	return paths->len == 0;
@@ -77,8 +80,9 @@ static enum pass pass_of(const struct changes *c, const bool *way, size_t i)
 	return way[i] ? PASS_GIVE_WAY : PASS_DELETE;
 }
 
-/* A change that is in the workspace now leaves the review; that it is ward's own is noted, or a run that goes on and moves something
- * there would find it changed by somebody else. In a directory that was made anew it must stay, or it would look deleted there. */
+/* A change that is in the workspace now leaves the review; that it is ward's own is noted, or a run
+ * that goes on and moves something there would find it changed by somebody else. In a directory
+ * that was made anew it must stay, or it would look deleted there. */
 static int leave_review(struct applying *a, const struct change *c)
 {
 	auto_buf line = { 0 };
@@ -86,10 +90,12 @@ static int leave_review(struct applying *a, const struct change *c)
 	int status;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	changes_applied_line(&line, c->path, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+	changes_applied_line(&line, c->path,
+			     (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 	status = line.failed ? -ENOMEM : io_write_all(a->applied_fd, line.data, line.len);
 	if (status < 0)
-		return ward_fail(a->e, -status, "cannot note what was applied: %s", strerror(-status));
+		return ward_fail(a->e, -status, "cannot note what was applied: %s",
+				 strerror(-status));
 	if (!c->opaque || c->kind == CHANGE_DELETED)
 		apply_drop(a->review, c);
 	return 0;
@@ -113,7 +119,9 @@ static int do_one(struct applying *a, size_t i)
 		return status;
 	progress_step(a->request->progress, "paths applied");
 	if (a->request->stop && a->request->stop(a->request->ctx))
-		return ward_fail(a->e, EINTR, "interrupted; what was not applied is still in the review of %s", a->review->id);
+		return ward_fail(a->e, EINTR,
+				 "interrupted; what was not applied is still in the review of %s",
+				 a->review->id);
 	return 0;
 }
 
@@ -151,7 +159,8 @@ static int finish_dirs(struct applying *a)
 /* Which deletions make room for something of another type, at the same path or above it. */
 static void mark_way(const struct changes *c, bool *way)
 {
-	const char *top = NULL;	/* the last path that changes its type; what is beneath it follows */
+	/* the last path that changes its type; what is beneath it follows */
+	const char *top = NULL;
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->len; i++) {
@@ -167,7 +176,8 @@ static void mark_way(const struct changes *c, bool *way)
 	}
 }
 
-/* An agent's directories may shut out their owner. Their modes are in the list; until the end nobody else looks. */
+/* An agent's directories may shut out their owner. Their modes are in the list; until the end
+ * nobody else looks. */
 static void relax_dirs(const struct applying *a)
 {
 	const struct changes *all = &a->report->changes;
@@ -181,18 +191,23 @@ static void relax_dirs(const struct applying *a)
 		if (!S_ISDIR(c->new_mode) || (c->new_mode & 0700) == 0700)
 			continue;
 		dir = changes_open_parent(a->review->upper_fd, c->path, &name);
-		fd = dir < 0 ? -1 : openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = dir < 0 ? -1
+			     : openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 		if (fd >= 0 && chmod(link, (c->new_mode & 0777) | 0700) < 0)
-			continue;	/* what cannot be read then says so */
+			continue; /* what cannot be read then says so */
 	}
 }
 
 /* From here on changed directories of the workspace tell nothing about others. */
 static int mark_applied(struct applying *a)
 {
-	a->applied_fd = openat(a->review->dir_fd, REVIEW_APPLIED, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return a->applied_fd < 0 ? ward_fail_errno(a->e, "cannot note that the review of %s is being applied", a->review->id) : 0;
+	a->applied_fd = openat(a->review->dir_fd, REVIEW_APPLIED,
+			       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return a->applied_fd < 0
+		       ? ward_fail_errno(a->e, "cannot note that the review of %s is being applied",
+					 a->review->id)
+		       : 0;
 }
 
 static int do_all(struct applying *a)
@@ -249,8 +264,8 @@ static int read_and_decide(struct applying *a)
 	return 0;
 }
 
-/* What has arrived passes the sweep, as after a run that writes the workspace itself: above all repositories, which are judged as a
- * whole. A user who asks for protected names gets them. */
+/* What has arrived passes the sweep, as after a run that writes the workspace itself: above all
+ * repositories, which are judged as a whole. A user who asks for protected names gets them. */
 static int do_swept(struct applying *a)
 {
 	struct guard_root root = { 0 };
@@ -263,7 +278,8 @@ static int do_swept(struct applying *a)
 	if (status == 0 && !a->request->with_protected) {
 		status = state = store_open(a->e);
 		if (status >= 0)
-			status = store_sweep_root(state, a->review->id, a->review->record.workspace, &root, 0, &moved, NULL, a->e);
+			status = store_sweep_root(state, a->review->id, a->review->record.workspace,
+						  &root, 0, &moved, NULL, a->e);
 	}
 	for (size_t i = 0; i < moved.len; i++)
 		strv_addf(&a->report->git, "moved to the quarantine: %s", moved.items[i]);
@@ -287,16 +303,24 @@ static int apply_git(struct applying *a)
 	}
 	if (!lines->len || !named)
 		return 0;
-	status = git_run_finish(a->review->id, a->review->record.workspace, &moved, &a->report->git, a->e);
+	status = git_run_finish(a->review->id, a->review->record.workspace, &moved, &a->report->git,
+				a->e);
 	for (size_t i = 0; i < moved.len; i++)
-		strv_addf(&a->report->git, "not taken over, but kept in the quarantine: %s", moved.items[i]);
+		strv_addf(&a->report->git, "not taken over, but kept in the quarantine: %s",
+			  moved.items[i]);
 	a->report->git_done = status == 0;
 	return status;
 }
 
-int apply_run(struct review *r, const struct apply_request *q, struct apply_report *ret_report, struct ward_err *e)
+int apply_run(struct review *r, const struct apply_request *q, struct apply_report *ret_report,
+	      struct ward_err *e)
 {
-	struct applying a = { .review = r, .request = q, .report = ret_report, .e = e, .log_fd = -1, .applied_fd = -1 };
+	struct applying a = { .review = r,
+			      .request = q,
+			      .report = ret_report,
+			      .e = e,
+			      .log_fd = -1,
+			      .applied_fd = -1 };
 	int status;
 
 	*ret_report = (struct apply_report){ 0 };
@@ -330,19 +354,24 @@ void apply_report_clear(struct apply_report *r)
 
 static int refuse_part(const char *path, const char *above, struct ward_err *e)
 {
-	ward_fail(e, EINVAL, "%s cannot be discarded alone: its directory %s was deleted or made anew as a whole", path, above);
+	ward_fail(e, EINVAL,
+		  "%s cannot be discarded alone: its directory %s was deleted or made anew as a "
+		  "whole",
+		  path, above);
 	return ward_remedy(e, "discard %s, or apply the review without that path", above);
 }
 
-/* The first directory above path that hides what the workspace has there, because it was deleted or made anew; NULL: none. The caller
- * frees. */
+/* The first directory above path that hides what the workspace has there, because it was deleted or
+ * made anew; NULL: none. The caller frees. */
 static char *find_cover(const struct review *r, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		auto_free char *above = strndup(path, (size_t)(slash - path));
 		const char *name;
 		auto_fd dir = above ? changes_open_parent(r->upper_fd, above, &name) : -1;
-		auto_fd fd = dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		auto_fd fd = dir < 0 ? -1
+				     : openat(dir, name,
+					      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		char value[2];
 
 		if (fd < 0 && dir >= 0 && faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -373,7 +402,8 @@ static int discard_path(const struct review *r, const char *path, struct ward_er
 		return 0;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d/%s", dir, name);
 	status = remove_tree(link);
-	return status < 0 ? ward_fail(e, -status, "cannot discard %s: %s", path, strerror(-status)) : 0;
+	return status < 0 ? ward_fail(e, -status, "cannot discard %s: %s", path, strerror(-status))
+			  : 0;
 }
 
 int apply_discard(struct review *r, const struct strv *paths, size_t *ret_count, struct ward_err *e)
@@ -399,12 +429,15 @@ int apply_discard(struct review *r, const struct strv *paths, size_t *ret_count,
 
 /* ---- after a kill ---- */
 
-/* The temporary name goes; the path that was being worked on leaves the review if it is in its place. */
+/* The temporary name goes; the path that was being worked on leaves the review if it is in its
+ * place. */
 static void settle(struct review *r, const struct apply_intent *intent)
 {
 	char temp[APPLY_NAME_MAX];
 	const char *name;
-	auto_fd dir = intent->at && r->workspace_fd >= 0 ? changes_open_parent(r->workspace_fd, intent->at, &name) : -1;
+	auto_fd dir = intent->at && r->workspace_fd >= 0
+			      ? changes_open_parent(r->workspace_fd, intent->at, &name)
+			      : -1;
 	auto_fd upper = intent->at ? changes_open_parent(r->upper_fd, intent->at, &name) : -1;
 	auto_fd a = -1, b = -1;
 	auto_free char *cover = intent->at ? find_cover(r, intent->at) : NULL;
@@ -414,8 +447,9 @@ static void settle(struct review *r, const struct apply_intent *intent)
 	if (dir >= 0)
 		unlinkat(dir, temp, 0);
 	if (cover || dir < 0 || upper < 0 || fstatat(dir, name, &old_st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fstatat(upper, name, &new_st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(old_st.st_mode) || !S_ISREG(new_st.st_mode) ||
-	    old_st.st_size != new_st.st_size || (old_st.st_mode & 0777) != (new_st.st_mode & 0777))
+	    fstatat(upper, name, &new_st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(old_st.st_mode) ||
+	    !S_ISREG(new_st.st_mode) || old_st.st_size != new_st.st_size ||
+	    (old_st.st_mode & 0777) != (new_st.st_mode & 0777))
 		return;
 	a = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	b = changes_open_file(upper, name);
@@ -432,8 +466,9 @@ static int complete(int logs, struct review *r, struct ward_err *e)
 	struct apply_report report;
 	int status;
 
-	if (io_read_file(logs, r->id, LOG_MAX, &text) < 0 || apply_intent_read(buf_text(&text), text.len, &intent) < 0)
-		return 0;	/* it was killed before it began */
+	if (io_read_file(logs, r->id, LOG_MAX, &text) < 0 ||
+	    apply_intent_read(buf_text(&text), text.len, &intent) < 0)
+		return 0; /* it was killed before it began */
 	q.with_protected = intent.with_protected;
 	q.force = intent.force;
 	settle(r, &intent);
@@ -454,12 +489,13 @@ static int recover_one(int logs, const char *name, struct ward_err *e)
 		return 0;
 	status = review_open(id, REVIEW_WRITE, &r, e);
 	if (status == -EBUSY)
-		return 0;	/* alive */
+		return 0; /* alive */
 	if (status == 0) {
 		status = begun ? complete(logs, &r, e) : 0;
 		review_close(&r);
 	}
-	if (status == 0 || status == -ENOENT) {	/* no review: it was the last step that was cut short */
+	/* no review: it was the last step that was cut short */
+	if (status == 0 || status == -ENOENT) {
 		unlinkat(logs, name, 0);
 		return 0;
 	}

@@ -1,11 +1,12 @@
 /*
- * One path of an apply. In: a change that was judged. Out: the workspace with it. Runs with the user's rights on two trees that must not
- * be believed: the review is an agent's work, the workspace may be changing under us. Directories are opened through no link
- * (openat2, beneath), a name is taken without following it, and what is there must be what was looked at.
+ * One path of an apply. In: a change that was judged. Out: the workspace with it. Runs with the
+ * user's rights on two trees that must not be believed: the review is an agent's work, the
+ * workspace may be changing under us. Directories are opened through no link (openat2, beneath), a
+ * name is taken without following it, and what is there must be what was looked at.
  *
- * A file is written without a name (O_TMPFILE) and gets one when it is complete; over an existing one it goes by a temporary name and a
- * rename. So at any moment a path is the old thing or the new one. Modes lose set-id bits, owners are the workspace's, attributes are not
- * taken along.
+ * A file is written without a name (O_TMPFILE) and gets one when it is complete; over an existing
+ * one it goes by a temporary name and a rename. So at any moment a path is the old thing or the new
+ * one. Modes lose set-id bits, owners are the workspace's, attributes are not taken along.
  */
 #include "review/apply_internal.h"
 
@@ -17,9 +18,9 @@
 
 /* What stands at a path of the workspace now. */
 struct place {
-	int dir_fd;	/* owned */
+	int dir_fd; /* owned */
 	const char *name;
-	struct stat st;	/* of what is there */
+	struct stat st; /* of what is there */
 	bool there;
 };
 
@@ -30,14 +31,19 @@ static int open_place(struct applying *a, const struct change *c, struct place *
 
 	*p = (struct place){ .dir_fd = -1 };
 	p->dir_fd = changes_open_parent(a->review->workspace_fd, c->path, &p->name);
-	if (p->dir_fd == -ENOENT || p->dir_fd == -ENOTDIR || p->dir_fd == -ELOOP || p->dir_fd == -EXDEV)
+	if (p->dir_fd == -ENOENT || p->dir_fd == -ENOTDIR || p->dir_fd == -ELOOP ||
+	    p->dir_fd == -EXDEV)
 		return 1;
 	if (p->dir_fd < 0)
-		return ward_fail(a->e, -p->dir_fd, "cannot open the directory of %s: %s", c->path, strerror(-p->dir_fd));
+		return ward_fail(a->e, -p->dir_fd, "cannot open the directory of %s: %s", c->path,
+				 strerror(-p->dir_fd));
 	p->there = fstatat(p->dir_fd, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
-	as_judged = p->there ? p->st.st_ino == c->inode && (p->st.st_mode & S_IFMT) == (c->old_mode & S_IFMT) &&
+	as_judged = p->there ? p->st.st_ino == c->inode &&
+				       (p->st.st_mode & S_IFMT) == (c->old_mode & S_IFMT) &&
 				       (S_ISDIR(p->st.st_mode) ||
-					(uint64_t)p->st.st_mtim.tv_sec * 1000000000u + (uint64_t)p->st.st_mtim.tv_nsec == c->mtime_ns)
+					(uint64_t)p->st.st_mtim.tv_sec * 1000000000u +
+							(uint64_t)p->st.st_mtim.tv_nsec ==
+						c->mtime_ns)
 			     : c->inode == 0;
 	return as_judged || a->request->force ? 0 : 1;
 }
@@ -46,8 +52,10 @@ static int fail_at(struct applying *a, const struct change *c, int error)
 {
 	ward_fail(a->e, error, "cannot apply %s: %s", c->path, strerror(error));
 	if (error == ENOSPC || error == EDQUOT)
-		return ward_remedy(a->e, "free some space and apply again; what was not applied is still in the review");
-	return ward_remedy(a->e, "what was not applied is still in the review of %s", a->review->id);
+		return ward_remedy(a->e, "free some space and apply again; what was not applied is "
+					 "still in the review");
+	return ward_remedy(a->e, "what was not applied is still in the review of %s",
+			   a->review->id);
 }
 
 /* ---- names ---- */
@@ -57,7 +65,8 @@ static void temp_name(const struct applying *a, char name[APPLY_NAME_MAX])
 	snprintf(name, APPLY_NAME_MAX, "%s%s", APPLY_TEMP, a->token);
 }
 
-/* The owner of what is put there: that of what it replaces, else the workspace's. Others have only their own. */
+/* The owner of what is put there: that of what it replaces, else the workspace's. Others have only
+ * their own. */
 static int own_fd(const struct applying *a, const struct place *p, int fd)
 {
 	const struct review_record *record = &a->review->record;
@@ -69,14 +78,14 @@ static int own_fd(const struct applying *a, const struct place *p, int fd)
 	return fchown(fd, (uid_t)record->owner_uid, (gid_t)record->owner_gid);
 }
 
-/* A user can give a file to another group only if they are in it. What replaces a file of a group that cannot be kept gives the
- * group that it has instead no more than everybody. */
+/* A user can give a file to another group only if they are in it. What replaces a file of a group
+ * that cannot be kept gives the group that it has instead no more than everybody. */
 static mode_t mode_for(const struct place *p, int fd, mode_t mode)
 {
 	struct stat st;
 
-	if (geteuid() == 0 || !p->there || !S_ISREG(p->st.st_mode) || fstat(fd, &st) < 0 || st.st_gid == p->st.st_gid ||
-	    fchown(fd, (uid_t)-1, p->st.st_gid) == 0)
+	if (geteuid() == 0 || !p->there || !S_ISREG(p->st.st_mode) || fstat(fd, &st) < 0 ||
+	    st.st_gid == p->st.st_gid || fchown(fd, (uid_t)-1, p->st.st_gid) == 0)
 		return mode;
 	return (mode & ~(mode_t)070) | (mode & 070 & mode << 3);
 }
@@ -87,7 +96,8 @@ static int own_link(const struct applying *a, const struct place *p, const char 
 
 	if (geteuid() != 0)
 		return 0;
-	return fchownat(p->dir_fd, name, (uid_t)record->owner_uid, (gid_t)record->owner_gid, AT_SYMLINK_NOFOLLOW);
+	return fchownat(p->dir_fd, name, (uid_t)record->owner_uid, (gid_t)record->owner_gid,
+			AT_SYMLINK_NOFOLLOW);
 }
 
 /* Gives the complete file its name. A directory that stood there is empty and goes first. */
@@ -100,13 +110,15 @@ static int name_file(const struct applying *a, const struct place *p, int fd, bo
 	if (p->there && S_ISDIR(p->st.st_mode) && unlinkat(p->dir_fd, p->name, AT_REMOVEDIR) < 0)
 		return -errno;
 	if (!has_temp && (!p->there || S_ISDIR(p->st.st_mode)))
-		return linkat(AT_FDCWD, link, p->dir_fd, p->name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+		return linkat(AT_FDCWD, link, p->dir_fd, p->name, AT_SYMLINK_FOLLOW) < 0 ? -errno
+											 : 0;
 	if (!has_temp && linkat(AT_FDCWD, link, p->dir_fd, temp, AT_SYMLINK_FOLLOW) < 0)
 		return -errno;
 	if (renameat2(p->dir_fd, temp, p->dir_fd, p->name, p->there ? 0 : RENAME_NOREPLACE) == 0)
 		return 0;
-	if (!p->there && (errno == EINVAL || errno == ENOSYS) && renameat(p->dir_fd, temp, p->dir_fd, p->name) == 0)
-		return 0;	/* a file system that knows no NOREPLACE */
+	if (!p->there && (errno == EINVAL || errno == ENOSYS) &&
+	    renameat(p->dir_fd, temp, p->dir_fd, p->name) == 0)
+		return 0; /* a file system that knows no NOREPLACE */
 	return -errno;
 }
 
@@ -146,14 +158,15 @@ static int put_file(struct applying *a, const struct change *c, const struct pla
 	if (to < 0)
 		return to;
 	status = content_copy(from, to, (uint64_t)st.st_size);
-	if (status == 0 && (own_fd(a, p, to) < 0 || fchmod(to, mode_for(p, to, c->new_mode & 0777)) < 0 ||
-			    futimens(to, (struct timespec[]){ { .tv_nsec = UTIME_OMIT }, st.st_mtim }) < 0))
+	if (status == 0 &&
+	    (own_fd(a, p, to) < 0 || fchmod(to, mode_for(p, to, c->new_mode & 0777)) < 0 ||
+	     futimens(to, (struct timespec[]){ { .tv_nsec = UTIME_OMIT }, st.st_mtim }) < 0))
 		status = -errno;
 	if (status == 0)
 		status = name_file(a, p, to, has_temp);
 	temp_name(a, temp);
 	if (status < 0)
-		unlinkat(p->dir_fd, temp, 0);	/* ours alone, if it is there */
+		unlinkat(p->dir_fd, temp, 0); /* ours alone, if it is there */
 	return status;
 }
 
@@ -169,7 +182,7 @@ static int put_link(struct applying *a, const struct change *c, const struct pla
 		return dir < 0 ? dir : -errno;
 	target[n] = '\0';
 	if (changes_link_leaves(a->review->record.workspace, c->path, target))
-		return -EXDEV;	/* judged before, and nobody can have changed it */
+		return -EXDEV; /* judged before, and nobody can have changed it */
 	temp_name(a, temp);
 	if (p->there && S_ISDIR(p->st.st_mode) && unlinkat(p->dir_fd, p->name, AT_REMOVEDIR) < 0)
 		return -errno;
@@ -217,7 +230,8 @@ static int put_mode(const struct change *c, const struct place *p, mode_t more)
 /* What outside hands can have caused between our look and our touch. */
 static bool is_race(int status)
 {
-	return status == -EEXIST || status == -ENOTEMPTY || status == -ESTALE || status == -EISDIR || status == -ENOTDIR;
+	return status == -EEXIST || status == -ENOTEMPTY || status == -ESTALE ||
+	       status == -EISDIR || status == -ENOTDIR;
 }
 
 int apply_put(struct applying *a, const struct change *c)
@@ -226,7 +240,8 @@ int apply_put(struct applying *a, const struct change *c)
 	int status = open_place(a, c, &p);
 
 	if (status == 0 && c->kind == CHANGE_MODE)
-		status = put_mode(c, &p, S_ISDIR(c->new_mode) ? 0700 : 0);	/* until what is in it is done */
+		/* until what is in it is done */
+		status = put_mode(c, &p, S_ISDIR(c->new_mode) ? 0700 : 0);
 	else if (status == 0 && S_ISREG(c->new_mode))
 		status = put_file(a, c, &p);
 	else if (status == 0 && S_ISLNK(c->new_mode))
@@ -244,10 +259,14 @@ int apply_put(struct applying *a, const struct change *c)
 int apply_dir_mode(struct applying *a, const struct change *c)
 {
 	struct place p;
-	int status = open_place(&(struct applying){ .review = a->review, .e = a->e, .request = &(struct apply_request){ .force = true } },
-				c, &p);
+	int status = open_place(
+		&(struct applying){ .review = a->review,
+				    .e = a->e,
+				    .request = &(struct apply_request){ .force = true } },
+		c, &p);
 
-	if (status == 0 && p.there && S_ISDIR(p.st.st_mode) && (p.st.st_mode & 0777) != (c->new_mode & 0777)) {
+	if (status == 0 && p.there && S_ISDIR(p.st.st_mode) &&
+	    (p.st.st_mode & 0777) != (c->new_mode & 0777)) {
 		status = put_mode(c, &p, 0);
 		if (status < 0)
 			status = fail_at(a, c, -status);
@@ -261,7 +280,8 @@ int apply_delete(struct applying *a, const struct change *c)
 	struct place p;
 	int status = open_place(a, c, &p);
 
-	if (status == 0 && p.there && unlinkat(p.dir_fd, p.name, S_ISDIR(p.st.st_mode) ? AT_REMOVEDIR : 0) < 0)
+	if (status == 0 && p.there &&
+	    unlinkat(p.dir_fd, p.name, S_ISDIR(p.st.st_mode) ? AT_REMOVEDIR : 0) < 0)
 		status = errno == ENOENT ? 0 : -errno;
 	else if (status < 0)
 		return status;
@@ -280,7 +300,7 @@ void apply_drop(const struct review *r, const struct change *c)
 	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	if (c->kind == CHANGE_DELETED && !S_ISCHR(st.st_mode))
-		return;		/* something of another change has the name */
+		return; /* something of another change has the name */
 	if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
-		return;		/* it stays, and equals the workspace: no change any more */
+		return; /* it stays, and equals the workspace: no change any more */
 }

@@ -1,8 +1,9 @@
 /*
- * The intent log. In: what an apply is about to do. Out: one file STATE/applying/ID that says so until it is done, so that the next
- * command after a kill can complete it: which run, which paths and permissions, the temporary name, and a line for each path before it
- * is touched. Reading it is a pure function over bytes. Whoever holds the review's lock owns it. It is not synced: after a power failure each
- * file is what its file system makes of a rename.
+ * The intent log. In: what an apply is about to do. Out: one file STATE/applying/ID that says so
+ * until it is done, so that the next command after a kill can complete it: which run, which paths
+ * and permissions, the temporary name, and a line for each path before it is touched. Reading it is
+ * a pure function over bytes. Whoever holds the review's lock owns it. It is not synced: after a
+ * power failure each file is what its file system makes of a rename.
  */
 #include "review/apply_internal.h"
 
@@ -33,7 +34,8 @@ static bool is_inside(const char *path)
 	while (*path) {
 		size_t n = strcspn(path, "/");
 
-		if (n == 0 || (n == 1 && *path == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+		if (n == 0 || (n == 1 && *path == '.') ||
+		    (n == 2 && path[0] == '.' && path[1] == '.'))
 			return false;
 		path += n + (path[n] == '/');
 	}
@@ -79,7 +81,8 @@ int apply_intent_read(const char *text, size_t n, struct apply_intent *ret_inten
 		const char *key = strsep(&line, " ");
 
 		if (!rest)
-			break;	/* the last line was cut off by the kill: what it announces was not begun */
+			/* the last line was cut off by the kill: what it announces was not begun */
+			break;
 		if (strcmp(key, "complete") == 0 && !line && !complete)
 			complete = true;
 		else
@@ -135,8 +138,10 @@ static int make_token(char token[APPLY_TOKEN_MAX], struct ward_err *e)
 
 static int fail_log(struct applying *a, int status)
 {
-	ward_fail(a->e, -status, "cannot write the log of what is to be applied: %s", strerror(-status));
-	return ward_remedy(a->e, "free some space in the state directory; nothing was applied that is not in its place");
+	ward_fail(a->e, -status, "cannot write the log of what is to be applied: %s",
+		  strerror(-status));
+	return ward_remedy(a->e, "free some space in the state directory; nothing was applied that "
+				 "is not in its place");
 }
 
 int apply_log_begin(struct applying *a)
@@ -164,7 +169,8 @@ int apply_log_begin(struct applying *a)
 	buf_puts(&text, "complete\n");
 	/* the review's lock is ours, so whatever has these names is dead */
 	snprintf(name, sizeof(name), APPLY_NEW "%s", a->review->id);
-	a->log_fd = openat(logs, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+	a->log_fd = openat(logs, name,
+			   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
 	status = a->log_fd < 0 ? -errno : text.failed ? -ENOMEM : 0;
 	if (status == 0)
 		status = io_write_all(a->log_fd, text.data, text.len);

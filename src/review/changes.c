@@ -1,15 +1,18 @@
 /*
- * Reading a review. In: the upper layer of an overlay and the workspace beneath it. Out: a sorted list of changes. Runs in the verbs
- * and at the end of a run with the user's rights; every name, mode and byte of the upper layer was chosen by an agent.
+ * Reading a review. In: the upper layer of an overlay and the workspace beneath it. Out: a sorted
+ * list of changes. Runs in the verbs and at the end of a run with the user's rights; every name,
+ * mode and byte of the upper layer was chosen by an agent.
  *
- * The kernel leaves in the upper layer: whole copies of changed and new files; a character device 0/0 for what was deleted; a
- * directory with user.overlay.opaque for one that was made anew, so that nothing of the workspace shows in it (nor in what lies
- * beneath it). An agent cannot make any of these by hand: the kernel refuses the device and escapes the attributes. Whatever else is
+ * The kernel leaves in the upper layer: whole copies of changed and new files; a character device
+ * 0/0 for what was deleted; a directory with user.overlay.opaque for one that was made anew, so
+ * that nothing of the workspace shows in it (nor in what lies beneath it). An agent cannot make any
+ * of these by hand: the kernel refuses the device and escapes the attributes. Whatever else is
  * there is taken as it is. What equals the workspace is no change.
  *
- * Conflicts: the workspace's own change time tells. Nobody can set it, the overlay never writes there, and the record says when each
- * run began; a path counts from the run in which its entry in the upper layer was made (its birth time), so that a continued run may
- * build on what was edited before it.
+ * Conflicts: the workspace's own change time tells. Nobody can set it, the overlay never writes
+ * there, and the record says when each run began; a path counts from the run in which its entry in
+ * the upper layer was made (its birth time), so that a continued run may build on what was edited
+ * before it.
  */
 #include "review/changes.h"
 
@@ -28,10 +31,11 @@
 #include "guard/guard_internal.h"
 #include "review/review_internal.h"
 
-#define PATH_LONGEST 16384		/* four times what the kernel takes in one call */
-#define LIST_BYTES (1u << 30)		/* an agent can make a million names; a list of them must not eat the machine */
+#define PATH_LONGEST 16384 /* four times what the kernel takes in one call */
+/* an agent can make a million names; a list of them must not eat the machine */
+#define LIST_BYTES (1u << 30)
 
-enum { OPAQUE = 1 };	/* mark of directories: nothing of the workspace shows in them */
+enum { OPAQUE = 1 }; /* mark of directories: nothing of the workspace shows in them */
 
 static uint64_t timespec_ns(struct timespec t)
 {
@@ -49,7 +53,8 @@ bool changes_is_whiteout(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-/* The time from which a change in the workspace is somebody else's: since, or the later one at which path was applied. */
+/* The time from which a change in the workspace is somebody else's: since, or the later one at
+ * which path was applied. */
 static uint64_t later_applied(const struct reading *s, const char *path, uint64_t since)
 {
 	uint64_t applied = s->clock_set_back ? 0 : changes_applied_at(&s->applied_list, path);
@@ -67,7 +72,8 @@ static uint64_t baseline(const struct reading *s, int dir_fd, const char *name, 
 	if (s->clock_set_back)
 		return 0;
 	start = later_applied(s, path, start);
-	if (record->start_count == 1 || statx(dir_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &sx) < 0 ||
+	if (record->start_count == 1 ||
+	    statx(dir_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &sx) < 0 ||
 	    !(sx.stx_mask & STATX_BTIME))
 		return start;
 	born = (uint64_t)sx.stx_btime.tv_sec * 1000000000u + sx.stx_btime.tv_nsec;
@@ -83,7 +89,8 @@ static struct change *add_change(struct reading *s, const char *path, enum chang
 
 	s->list_bytes += strlen(path) + sizeof(*c->items);
 	if (s->list_bytes > LIST_BYTES) {
-		ward_fail(s->e, E2BIG, "the review holds too many changes, or names too long, to be listed");
+		ward_fail(s->e, E2BIG,
+			  "the review holds too many changes, or names too long, to be listed");
 		ward_remedy(s->e, "ward discard %s removes it", s->review->id);
 		return NULL;
 	}
@@ -96,7 +103,8 @@ static struct change *add_change(struct reading *s, const char *path, enum chang
 		c->items = grown;
 		c->cap = cap;
 	}
-	c->items[c->len] = (struct change){ .path = strdup(path), .kind = kind, .twin = CHANGE_NONE };
+	c->items[c->len] =
+		(struct change){ .path = strdup(path), .kind = kind, .twin = CHANGE_NONE };
 	return c->items[c->len].path ? &c->items[c->len++] : NULL;
 }
 
@@ -133,7 +141,8 @@ static int add_deleted(struct deletion *d, int dir_fd, const char *name, const c
 	if (!c)
 		return out_of_memory(d->s);
 	note_old(c, &st, later_applied(d->s, path, d->since));
-	if (S_ISDIR(st.st_mode))	/* its own time is not the business of those who look into it */
+	/* its own time is not the business of those who look into it */
+	if (S_ISDIR(st.st_mode))
 		c->conflict = false;
 	c->opaque = d->opaque;
 	progress_step(d->s->progress, "changes found");
@@ -146,7 +155,8 @@ static int deleted_entry(void *ctx, struct walk_dir *dir, const struct walk_entr
 }
 
 /* Everything that the workspace has at path, name of dir_fd. */
-static int delete_tree(struct reading *s, int dir_fd, const char *name, const char *path, uint64_t since, bool opaque)
+static int delete_tree(struct reading *s, int dir_fd, const char *name, const char *path,
+		       uint64_t since, bool opaque)
 {
 	static const struct walk_ops ops = { .entry = deleted_entry };
 	struct deletion d = { .s = s, .since = since, .opaque = opaque };
@@ -157,10 +167,12 @@ static int delete_tree(struct reading *s, int dir_fd, const char *name, const ch
 	if (status <= 0 || !S_ISDIR(s->changes->items[first].old_mode))
 		return status < 0 ? status : 0;
 	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	status = fd < 0 ? ward_fail_errno(s->e, "cannot read directory %s", path) : walk_tree_at(fd, path, &ops, &d, 0, s->e);
-	for (size_t i = first; status >= 0 && i + 1 < s->changes->len; i++)	/* parents before children */
+	status = fd < 0 ? ward_fail_errno(s->e, "cannot read directory %s", path)
+			: walk_tree_at(fd, path, &ops, &d, 0, s->e);
+	/* parents before children */
+	for (size_t i = first; status >= 0 && i + 1 < s->changes->len; i++)
 		if (S_ISDIR(s->changes->items[i].old_mode))
-			s->changes->items[i].implied = true;	/* settled by mark_implied() */
+			s->changes->items[i].implied = true; /* settled by mark_implied() */
 	return status;
 }
 
@@ -169,13 +181,15 @@ static int delete_tree(struct reading *s, int dir_fd, const char *name, const ch
 static int same_link(int a_dir, int b_dir, const char *name)
 {
 	char a[4096], b[4096];
-	ssize_t n = readlinkat(a_dir, name, a, sizeof(a)), m = readlinkat(b_dir, name, b, sizeof(b));
+	ssize_t n = readlinkat(a_dir, name, a, sizeof(a)),
+		m = readlinkat(b_dir, name, b, sizeof(b));
 
 	return n >= 0 && n == m && n < (ssize_t)sizeof(a) && memcmp(a, b, (size_t)n) == 0;
 }
 
 /* Whether the new file at upper/name holds what the old one does. Unreadable ones differ. */
-static int same_file(struct reading *s, int upper, const char *name, const struct stat *new_st, const struct stat *old_st)
+static int same_file(struct reading *s, int upper, const char *name, const struct stat *new_st,
+		     const struct stat *old_st)
 {
 	auto_fd a = -1, b = -1;
 	int same;
@@ -193,8 +207,8 @@ static int same_file(struct reading *s, int upper, const char *name, const struc
 }
 
 /* How what is new differs from what is there; CHANGE_KINDS: not at all. */
-static enum change_kind compare(struct reading *s, int upper, const char *name, const struct stat *new_st,
-				const struct stat *old_st)
+static enum change_kind compare(struct reading *s, int upper, const char *name,
+				const struct stat *new_st, const struct stat *old_st)
 {
 	bool same = true;
 
@@ -225,14 +239,19 @@ static const char *refuse_kind(mode_t mode)
 	}
 }
 
-/* A copy of the workspace's file that lost its original: somebody outside has removed it, unless it came by a rename inside. */
-static bool lost_original(const struct reading *s, const struct walk_dir *d, const struct walk_entry *entry, uint64_t since)
+/* A copy of the workspace's file that lost its original: somebody outside has removed it, unless it
+ * came by a rename inside. */
+static bool lost_original(const struct reading *s, const struct walk_dir *d,
+			  const struct walk_entry *entry, uint64_t since)
 {
-	auto_fd fd = entry->type == DT_REG ? openat(d->fd, entry->name, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+	auto_fd fd = entry->type == DT_REG
+			     ? openat(d->fd, entry->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
+			     : -1;
 	struct stat parent;
 	char link[32];
 
-	if (fd < 0 || s->applied || s->lower_fd < 0 || fstat(s->lower_fd, &parent) < 0 || timespec_ns(parent.st_ctim) < since)
+	if (fd < 0 || s->applied || s->lower_fd < 0 || fstat(s->lower_fd, &parent) < 0 ||
+	    timespec_ns(parent.st_ctim) < since)
 		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return getxattr(link, "user.overlay.origin", NULL, 0) >= 0;
@@ -243,7 +262,8 @@ static int see_whiteout(struct reading *s, const struct walk_dir *d, const struc
 	s->whiteouts++;
 	if (s->lower_fd < 0 || d->mark & OPAQUE)
 		return 0;
-	return delete_tree(s, s->lower_fd, entry->name, entry->path, baseline(s, d->fd, entry->name, entry->path), false);
+	return delete_tree(s, s->lower_fd, entry->name, entry->path,
+			   baseline(s, d->fd, entry->name, entry->path), false);
 }
 
 static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -264,7 +284,8 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	}
 	if (changes_is_whiteout(&st))
 		return see_whiteout(s, d, entry);
-	there = s->lower_fd >= 0 && fstatat(s->lower_fd, entry->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	there = s->lower_fd >= 0 &&
+		fstatat(s->lower_fd, entry->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there)
 		kind = compare(s, d->fd, entry->name, &st, &old);
 	if (kind == CHANGE_KINDS)
@@ -281,7 +302,8 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 		return out_of_memory(s);
 	if (there)
 		note_old(c, &old, since);
-	if (kind == CHANGE_TYPE && S_ISDIR(old.st_mode)) {	/* its deletion is a change of its own */
+	/* its deletion is a change of its own */
+	if (kind == CHANGE_TYPE && S_ISDIR(old.st_mode)) {
 		c->inode = 0;
 		c->conflict = false;
 	}
@@ -318,11 +340,13 @@ static int see_opaque(struct reading *s, const struct walk_dir *d, uint64_t sinc
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (fstatat(d->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !changes_is_whiteout(&st))
+		if (fstatat(d->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    !changes_is_whiteout(&st))
 			continue;
 		buf_printf(&path, "%s%s%s", dir_path, *dir_path ? "/" : "", entry->d_name);
 		status = path.failed ? out_of_memory(s)
-				     : delete_tree(s, s->lower_fd, entry->d_name, path.data, since, true);
+				     : delete_tree(s, s->lower_fd, entry->d_name, path.data, since,
+						   true);
 	}
 	return status;
 }
@@ -338,32 +362,41 @@ static int see_opened(void *ctx, struct walk_dir *d)
 	if (d->path_len) {
 		auto_free char *path = strndup(d->path, d->path_len);
 		const char *name;
-		auto_fd parent = path ? changes_open_parent(s->review->workspace_fd, path, &name) : -ENOMEM;
+		auto_fd parent =
+			path ? changes_open_parent(s->review->workspace_fd, path, &name) : -ENOMEM;
 
 		if (parent >= 0)
-			s->lower_fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			s->lower_fd = openat(parent, name,
+					     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	} else {
-		s->lower_fd = openat(s->review->workspace_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		s->lower_fd =
+			openat(s->review->workspace_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	status = changes_hide_enter(s, d->path, d->path_len);
 	if (status < 0)
 		return status;
-	if (d->path_len && fgetxattr(d->fd, "user.overlay.opaque", value, sizeof(value)) == 1 && value[0] == 'y')
+	if (d->path_len && fgetxattr(d->fd, "user.overlay.opaque", value, sizeof(value)) == 1 &&
+	    value[0] == 'y')
 		d->mark |= OPAQUE;
 	if (d->mark & OPAQUE && s->lower_fd >= 0)
 		return see_opaque(s, d, baseline(s, d->fd, ".", ""));
 	return 0;
 }
 
-static int see_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)
+static int see_unreadable(void *ctx, const struct walk_dir *d unused_arg,
+			  const struct walk_entry *entry)
 {
 	struct reading *s = ctx;
 
-	return ward_fail(s->e, EACCES, "the directory %s of the review belongs to somebody else", entry->path);
+	return ward_fail(s->e, EACCES, "the directory %s of the review belongs to somebody else",
+			 entry->path);
 }
 
 static const struct walk_ops read_ops = {
-	.opened = see_opened, .entry = see_entry, .unreadable = see_unreadable, .force = true,
+	.opened = see_opened,
+	.entry = see_entry,
+	.unreadable = see_unreadable,
+	.force = true,
 };
 
 /* ---- the list ---- */
@@ -375,11 +408,12 @@ static int by_path(const void *a, const void *b)
 
 	if (order)
 		return order;
-	return (y->kind == CHANGE_DELETED) - (x->kind == CHANGE_DELETED);	/* a tree that gives way is deleted first */
+	/* a tree that gives way is deleted first */
+	return (y->kind == CHANGE_DELETED) - (x->kind == CHANGE_DELETED);
 }
 
-/* A directory is worth a line of its own only if nothing in it is. What is in it follows it in the list, behind names such as
- * "dir-x" that sort before "dir/". */
+/* A directory is worth a line of its own only if nothing in it is. What is in it follows it in the
+ * list, behind names such as "dir-x" that sort before "dir/". */
 static bool has_child(const struct changes *c, size_t i)
 {
 	size_t n = strlen(c->items[i].path);
@@ -408,7 +442,8 @@ static void mark_implied(struct changes *c)
 
 		x->implied = (x->kind == CHANGE_ADDED && S_ISDIR(x->new_mode) && has_child(c, i)) ||
 			     (x->kind == CHANGE_DELETED && S_ISDIR(x->old_mode) &&
-			      (has_child(c, i) || (i + 1 < c->len && strcmp(c->items[i + 1].path, x->path) == 0)));
+			      (has_child(c, i) ||
+			       (i + 1 < c->len && strcmp(c->items[i + 1].path, x->path) == 0)));
 		if (!x->implied)
 			c->counts[x->kind]++;
 	}
@@ -433,19 +468,28 @@ static int read_applied(struct reading *s)
 	s->applied = true;
 	if (status == 0)
 		status = changes_applied_read(buf_text(&text), text.len, &s->applied_list);
-	return status < 0 ? ward_fail(s->e, -status, "cannot read what was applied before: %s", strerror(-status)) : 0;
+	return status < 0 ? ward_fail(s->e, -status, "cannot read what was applied before: %s",
+				      strerror(-status))
+			  : 0;
 }
 
-int changes_read(const struct review *r, struct changes *ret_changes, struct progress *progress, struct ward_err *e)
+int changes_read(const struct review *r, struct changes *ret_changes, struct progress *progress,
+		 struct ward_err *e)
 {
 	struct changes found = { 0 };
-	struct reading s = { .review = r, .changes = &found, .progress = progress, .e = e, .lower_fd = -1,
+	struct reading s = { .review = r,
+			     .changes = &found,
+			     .progress = progress,
+			     .e = e,
+			     .lower_fd = -1,
 			     .clock_set_back = is_clock_set_back(&r->record) };
 	int status;
 
 	if (r->workspace_fd < 0) {
-		ward_fail(e, ESTALE, "the workspace %s is gone, or is another directory now", r->record.workspace);
-		return ward_remedy(e, "put it back at that path; ward discard %s removes the review", r->id);
+		ward_fail(e, ESTALE, "the workspace %s is gone, or is another directory now",
+			  r->record.workspace);
+		return ward_remedy(
+			e, "put it back at that path; ward discard %s removes the review", r->id);
 	}
 	progress_begin(progress, 0);
 	status = read_applied(&s);
@@ -462,7 +506,8 @@ int changes_read(const struct review *r, struct changes *ret_changes, struct pro
 	}
 	for (size_t i = 0; s.maybe_lost && s.whiteouts && i < found.len; i++)
 		if (found.items[i].kind == CHANGE_ADDED)
-			found.items[i].conflict = false;	/* renamed inside, as far as anybody can tell */
+			/* renamed inside, as far as anybody can tell */
+			found.items[i].conflict = false;
 	if (found.len)
 		qsort(found.items, found.len, sizeof(*found.items), by_path);
 	mark_implied(&found);

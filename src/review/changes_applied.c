@@ -1,7 +1,7 @@
 /*
- * What was applied of a review that is still there. In: the lines of its file "applied": a time and a path each. Out: when a path was
- * applied last; later changes there are measured from that time, since the change of the workspace was ward's own. Reading is a pure
- * function over bytes.
+ * What was applied of a review that is still there. In: the lines of its file "applied": a time and
+ * a path each. Out: when a path was applied last; later changes there are measured from that time,
+ * since the change of the workspace was ward's own. Reading is a pure function over bytes.
  */
 #include "review/changes_internal.h"
 
@@ -25,7 +25,7 @@ static int add(struct applied_list *l, char *line)
 	uint64_t ns = strtoull(line, &end, 10);
 
 	if (end == line || *end != ' ' || !end[1])
-		return 0;	/* a line that was cut off says nothing */
+		return 0; /* a line that was cut off says nothing */
 	if (l->len == l->cap) {
 		size_t cap = l->cap ? l->cap * 2 : 16;
 		struct applied_path *grown = reallocarray(l->items, cap, sizeof(*grown));
@@ -47,10 +47,11 @@ int changes_applied_read(const char *text, size_t n, struct applied_list *ret_li
 	*ret_list = (struct applied_list){ 0 };
 	for (size_t at = 0; at < n && status == 0;) {
 		const char *newline = memchr(text + at, '\n', n - at);
-		auto_free char *line = newline ? strndup(text + at, (size_t)(newline - (text + at))) : NULL;
+		auto_free char *line =
+			newline ? strndup(text + at, (size_t)(newline - (text + at))) : NULL;
 
 		if (!newline)
-			break;	/* the last one was not finished */
+			break; /* the last one was not finished */
 		status = line ? add(ret_list, line) : -ENOMEM;
 		at = (size_t)(newline - text) + 1;
 	}
@@ -73,7 +74,7 @@ uint64_t changes_applied_at(const struct applied_list *l, const char *path)
 {
 	size_t low = 0, high = l->len;
 
-	while (low < high) {	/* the first one behind every line of this path */
+	while (low < high) { /* the first one behind every line of this path */
 		size_t middle = low + (high - low) / 2;
 
 		if (strcmp(l->items[middle].path, path) <= 0)

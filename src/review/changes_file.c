@@ -1,7 +1,8 @@
 /*
- * Files of a review and of the workspace: opening them through no link, comparing their bytes. Runs in the verbs with the user's
- * rights. Depth and size are an agent's choice: a path may be longer than the kernel takes, a file larger than memory, and mostly
- * holes, which are skipped and not read.
+ * Files of a review and of the workspace: opening them through no link, comparing their bytes. Runs
+ * in the verbs with the user's rights. Depth and size are an agent's choice: a path may be longer
+ * than the kernel takes, a file larger than memory, and mostly holes, which are skipped and not
+ * read.
  */
 #include "review/changes.h"
 
@@ -13,7 +14,7 @@
 #include "base/path.h"
 
 #define CHUNK_BYTES (128u << 10)
-#define PIECE_MAX 3000	/* of a path, well below PATH_MAX */
+#define PIECE_MAX 3000 /* of a path, well below PATH_MAX */
 
 int changes_open_parent(int root_fd, const char *path, const char **ret_name)
 {
@@ -37,7 +38,7 @@ int changes_open_parent(int root_fd, const char *path, const char **ret_name)
 		memcpy(piece, path, (size_t)(end - path));
 		piece[end - path] = '\0';
 		next = path_open_nolink(at, piece, O_RDONLY | O_DIRECTORY, &ignored);
-		if (next == -EACCES)	/* enough to reach what is in it */
+		if (next == -EACCES) /* enough to reach what is in it */
 			next = path_open_nolink(at, piece, O_PATH | O_DIRECTORY, &ignored);
 		if (next < 0)
 			return next;
@@ -60,7 +61,8 @@ int changes_open_file(int dir_fd, const char *name)
 		return fd < 0 ? -errno : fd;
 	path_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || chmod(link, (st.st_mode & 0777) | 0400) < 0)
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    chmod(link, (st.st_mode & 0777) | 0400) < 0)
 		return -errno;
 	fd = openat(dir_fd, name, flags);
 	error = errno;
@@ -79,7 +81,7 @@ static uint64_t next_data(int fd, uint64_t at, uint64_t size)
 
 	if (data >= 0)
 		return (uint64_t)data < size ? (uint64_t)data : size;
-	return errno == ENXIO ? size : at;	/* a file system that knows no holes */
+	return errno == ENXIO ? size : at; /* a file system that knows no holes */
 }
 
 static ssize_t read_at(int fd, char *bytes, size_t n, uint64_t at)
@@ -122,7 +124,7 @@ int changes_same_content(int a_fd, int b_fd, uint64_t size)
 		if (n != m || memcmp(a, b, (size_t)n) != 0)
 			return 0;
 		if (n == 0)
-			return 1;	/* both shrank */
+			return 1; /* both shrank */
 		at += (uint64_t)n;
 	}
 	return 1;

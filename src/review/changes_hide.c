@@ -1,7 +1,8 @@
 /*
- * Hidden names in a review. In: the record's lists and the workspace's .aiignore files. Out: whether a path is hidden. What was hidden
- * from the agent cannot have been changed by it, and what it put under a name that the lists hide is neither shown nor applied. Runs in
- * the verbs with the user's rights. The agent's own .aiignore, in the upper layer, is never asked.
+ * Hidden names in a review. In: the record's lists and the workspace's .aiignore files. Out:
+ * whether a path is hidden. What was hidden from the agent cannot have been changed by it, and what
+ * it put under a name that the lists hide is neither shown nor applied. Runs in the verbs with the
+ * user's rights. The agent's own .aiignore, in the upper layer, is never asked.
  */
 #include "review/changes_internal.h"
 

@@ -9,15 +9,15 @@
 /* A list of names to hide that a directory of the workspace has. */
 struct nested_list {
 	struct ignore *list;
-	char *dir;	/* relative to the workspace; owned */
+	char *dir; /* relative to the workspace; owned */
 };
 
 /* Paths that were applied from the review, sorted. */
 struct applied_list {
 	struct applied_path {
-		char *path;	/* owned */
-		uint64_t ns;	/* when */
-	} *items;
+		char *path;  /* owned */
+		uint64_t ns; /* when */
+	} * items;
 	size_t len, cap;
 };
 /* Reads the lines of them. A pure function; -ENOMEM only. */
@@ -33,20 +33,22 @@ struct reading {
 	struct changes *changes;
 	struct progress *progress;
 	struct ward_err *e;
-	int lower_fd;		/* what the workspace has in place of the directory that is being read; -1: none; owned */
-	bool clock_set_back;	/* times tell nothing */
-	uint64_t list_bytes;	/* what the list takes so far */
+	/* what the workspace has in place of the directory that is being read; -1: none; owned */
+	int lower_fd;
+	bool clock_set_back; /* times tell nothing */
+	uint64_t list_bytes; /* what the list takes so far */
 	size_t whiteouts;
-	bool maybe_lost;	/* some copy lost its original */
-	bool applied;		/* something of the review was applied before: */
+	bool maybe_lost; /* some copy lost its original */
+	bool applied;    /* something of the review was applied before: */
 	struct applied_list applied_list;
-	struct ignore *hide;	/* the policy's */
+	struct ignore *hide; /* the policy's */
 	struct nested_list *nested;
 	size_t nested_count, nested_cap;
-	struct strv hidden;	/* sorted: what was hidden when the runs began */
+	struct strv hidden; /* sorted: what was hidden when the runs began */
 };
 
-/* The lists of hidden names: from the record, from the workspace's own .aiignore files as they are now. */
+/* The lists of hidden names: from the record, from the workspace's own .aiignore files as they are
+ * now. */
 must_check int changes_hide_begin(struct reading *s);
 void changes_hide_end(struct reading *s);
 /* The directory at path is entered; s->lower_fd is what the workspace has there. */

@@ -1,11 +1,13 @@
 /*
- * What of a review is protected, and what can never be applied. In: the list of changes, the record's rules, the workspace as it is. Out: marks. Runs in the verbs with
- * the user's rights. In review mode nothing inside is read-only, so this is where protection holds: the same lists, what the
- * workspace's git configuration leads to, links that stand for protected directories, and the parts of every directory that git would
- * take for a repository once the changes are there.
+ * What of a review is protected, and what can never be applied. In: the list of changes, the
+ * record's rules, the workspace as it is. Out: marks. Runs in the verbs with the user's rights. In
+ * review mode nothing inside is read-only, so this is where protection holds: the same lists, what
+ * the workspace's git configuration leads to, links that stand for protected directories, and the
+ * parts of every directory that git would take for a repository once the changes are there.
  *
- * What makes a repository of a directory that has hooks or a configuration from an earlier review is protected like these.
- * A repository that the run made itself is judged as the sweep does: sample hooks and plain settings are harmless.
+ * What makes a repository of a directory that has hooks or a configuration from an earlier review
+ * is protected like these. A repository that the run made itself is judged as the sweep does:
+ * sample hooks and plain settings are harmless.
  */
 #include "review/changes.h"
 
@@ -23,9 +25,9 @@ struct judging {
 	const struct review *review;
 	struct guard_root root;
 	struct ward_err *e;
-	char *dir;		/* the directory that is_git is about; owned */
+	char *dir; /* the directory that is_git is about; owned */
 	bool is_git;
-	char *clean;		/* a directory that is not protected, nor any above it; owned */
+	char *clean; /* a directory that is not protected, nor any above it; owned */
 };
 
 int changes_load_guard(const struct review *r, struct guard_root *ret_root, struct ward_err *e)
@@ -46,7 +48,8 @@ int changes_load_guard(const struct review *r, struct guard_root *ret_root, stru
 }
 
 /* Notes every name of the directory at path that git knows, in all of the trees together. */
-static void note_parts(const int *roots, size_t root_count, const char *path, size_t n, struct git_seen *seen)
+static void note_parts(const int *roots, size_t root_count, const char *path, size_t n,
+		       struct git_seen *seen)
 {
 	for (size_t part = 0; part < GIT_PARTS; part++) {
 		auto_free char *full = NULL;
@@ -62,7 +65,8 @@ static void note_parts(const int *roots, size_t root_count, const char *path, si
 			auto_fd dir = changes_open_parent(roots[i], full, &name);
 			struct stat st;
 
-			if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISCHR(st.st_mode))
+			if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			    S_ISCHR(st.st_mode))
 				continue;
 			entry.type = (unsigned char)IFTODT(st.st_mode);
 			guard_git_note(seen, &entry);
@@ -70,7 +74,8 @@ static void note_parts(const int *roots, size_t root_count, const char *path, si
 	}
 }
 
-/* Whether git would take the directory (path of length n) for a repository; the last answer is kept. */
+/* Whether git would take the directory (path of length n) for a repository; the last answer is
+ * kept. */
 static bool is_git_dir(struct judging *j, const char *path, size_t n)
 {
 	const int both[] = { j->review->workspace_fd, j->review->upper_fd };
@@ -86,7 +91,8 @@ static bool is_git_dir(struct judging *j, const char *path, size_t n)
 }
 
 /* Whether the new file of a repository that the run made may stay, as the sweep sees it. */
-static bool is_harmless(struct judging *j, const struct change *c, const char *dir_path, enum git_part part)
+static bool is_harmless(struct judging *j, const struct change *c, const char *dir_path,
+			enum git_part part)
 {
 	const char *name;
 	auto_fd dir = changes_open_parent(j->review->upper_fd, c->path, &name);
@@ -113,29 +119,35 @@ static bool is_git_part(struct judging *j, const struct change *c, size_t at, si
 		const char *name = guard_git_name((enum git_part)part);
 		auto_free char *dir = NULL;
 
-		if (strlen(name) != end - at || strncmp(c->path + at, name, end - at) != 0 || !is_git_dir(j, c->path, dir_len))
+		if (strlen(name) != end - at || strncmp(c->path + at, name, end - at) != 0 ||
+		    !is_git_dir(j, c->path, dir_len))
 			continue;
-		if (guard_is_released(&j->root, c->path, S_ISDIR(c->new_mode ? c->new_mode : c->old_mode)))
+		if (guard_is_released(&j->root, c->path,
+				      S_ISDIR(c->new_mode ? c->new_mode : c->old_mode)))
 			return false;
 		if (part == GIT_hooks && !c->path[end])
-			return !S_ISDIR(c->new_mode) || c->kind != CHANGE_ADDED;	/* the directory itself */
+			/* the directory itself */
+			return !S_ISDIR(c->new_mode) || c->kind != CHANGE_ADDED;
 		if (part == GIT_hooks)
-			return c->kind != CHANGE_ADDED || !S_ISREG(c->new_mode) || !is_sample(c->path + end + 1);
+			return c->kind != CHANGE_ADDED || !S_ISREG(c->new_mode) ||
+			       !is_sample(c->path + end + 1);
 		dir = strndup(c->path, dir_len);
 		return !dir || c->path[end] || !is_harmless(j, c, dir, (enum git_part)part);
 	}
 	return false;
 }
 
-/* Whether the component [at, end) is what a directory of the workspace lacks to be a repository, while its hooks or its
- * configuration lie there already: nobody looked at those as git will, for they were an ordinary directory's when they came. */
+/* Whether the component [at, end) is what a directory of the workspace lacks to be a repository,
+ * while its hooks or its configuration lie there already: nobody looked at those as git will, for
+ * they were an ordinary directory's when they came. */
 static bool completes_git_dir(struct judging *j, const struct change *c, size_t at, size_t end)
 {
 	size_t dir_len = at ? at - 1 : 0, part = GIT_PROTECTED;
 	struct git_seen before = { 0 };
 
-	while (part < GIT_PARTS && (strlen(guard_git_name((enum git_part)part)) != end - at ||
-				    strncmp(c->path + at, guard_git_name((enum git_part)part), end - at) != 0))
+	while (part < GIT_PARTS &&
+	       (strlen(guard_git_name((enum git_part)part)) != end - at ||
+		strncmp(c->path + at, guard_git_name((enum git_part)part), end - at) != 0))
 		part++;
 	if (part == GIT_PARTS || c->kind == CHANGE_DELETED || !is_git_dir(j, c->path, dir_len))
 		return false;
@@ -175,7 +187,8 @@ static bool is_bad_modules(struct judging *j, const struct change *c, size_t at)
 static bool has_part_name(const char *name, size_t n)
 {
 	for (size_t part = 0; part < GIT_PROTECTED; part++)
-		if (strlen(guard_git_name((enum git_part)part)) == n && strncmp(name, guard_git_name((enum git_part)part), n) == 0)
+		if (strlen(guard_git_name((enum git_part)part)) == n &&
+		    strncmp(name, guard_git_name((enum git_part)part), n) == 0)
 			return true;
 	return false;
 }
@@ -191,7 +204,8 @@ static size_t clean_prefix(const struct judging *j, const char *path)
 	return same;
 }
 
-/* Remembers the directory of path, which was found clean up to the component that begins at `until`. */
+/* Remembers the directory of path, which was found clean up to the component that begins at
+ * `until`. */
 static void note_clean(struct judging *j, const char *path, size_t until)
 {
 	free(j->clean);
@@ -216,13 +230,19 @@ static bool is_protected(struct judging *j, const struct change *c)
 		if (step && step->action != GUARD_PIN)
 			return true;
 		for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-			struct walk_entry entry = { .name = part + at, .path = part, .path_len = end, .name_at = at,
-						    .type = end < n ? DT_DIR : (unsigned char)IFTODT(modes[i]) };
+			struct walk_entry entry = {
+				.name = part + at,
+				.path = part,
+				.path_len = end,
+				.name_at = at,
+				.type = end < n ? DT_DIR : (unsigned char)IFTODT(modes[i])
+			};
 
 			if ((end < n || modes[i]) && guard_is_protected(&j->root, &entry))
 				return true;
 		}
-		if (is_git_part(j, c, at, end) || completes_git_dir(j, c, at, end) || (end == n && (is_git_link(j, c, at) || is_bad_modules(j, c, at))))
+		if (is_git_part(j, c, at, end) || completes_git_dir(j, c, at, end) ||
+		    (end == n && (is_git_link(j, c, at) || is_bad_modules(j, c, at))))
 			return true;
 		still = still && end < n && !has_part_name(c->path + at, end - at);
 		clean = still ? end + 1 : clean;
@@ -242,7 +262,7 @@ bool changes_link_leaves(const char *workspace, const char *path, const char *ta
 		if (strncmp(target, workspace, n) != 0 || (target[n] != '/' && target[n] != '\0'))
 			return true;
 		target += n;
-		down = true;	/* no way up from there */
+		down = true; /* no way up from there */
 	}
 	for (const char *s = path; *s; s++)
 		depth += *s == '/';
@@ -251,7 +271,7 @@ bool changes_link_leaves(const char *workspace, const char *path, const char *ta
 
 		if (n == 2 && target[0] == '.' && target[1] == '.') {
 			if (down || ++up > depth)
-				return true;	/* behind a name it depends on what stands there */
+				return true; /* behind a name it depends on what stands there */
 		} else if (n && !(n == 1 && *target == '.')) {
 			down = true;
 		}
@@ -272,7 +292,8 @@ static int see_way(void *ctx, const struct trail_place *place)
 	return 0;
 }
 
-/* Names behind a link into git's data would be found by programs, and nothing looks at names there. */
+/* Names behind a link into git's data would be found by programs, and nothing looks at names
+ * there. */
 static bool enters_git(const struct review *r, const struct change *c, const char *target)
 {
 	const char *slash = strrchr(c->path, '/');
@@ -281,8 +302,9 @@ static bool enters_git(const struct review *r, const struct change *c, const cha
 	struct way w = { false };
 
 	if (guard_is_in_git(c->path, strlen(c->path)))
-		return false;	/* git's own */
-	return guard_is_in_git(target, strlen(target)) || !full || trail_follow(full, target, NULL, see_way, &w) < 0 || w.enters_git;
+		return false; /* git's own */
+	return guard_is_in_git(target, strlen(target)) || !full ||
+	       trail_follow(full, target, NULL, see_way, &w) < 0 || w.enters_git;
 }
 
 static void judge_link(const struct review *r, struct change *c)

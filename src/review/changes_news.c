@@ -1,8 +1,9 @@
 /*
- * What a person should know of a review before it is applied. In: the list of changes, and the layer
- * that the run wrote. Out: which of them steer tools that a person starts (tables/steers.def), and
- * which links lead out of the workspace: the same that the sweep tells after a run that writes the
- * workspace itself. Runs in the verbs, and at the end of a run, with the user's rights.
+ * What a person should know of a review before it is applied. In: the list of changes, and the
+ * layer that the run wrote. Out: which of them steer tools that a person starts
+ * (tables/steers.def), and which links lead out of the workspace: the same that the sweep tells
+ * after a run that writes the workspace itself. Runs in the verbs, and at the end of a run, with
+ * the user's rights.
  */
 #include "review/changes.h"
 
@@ -45,7 +46,8 @@ static int look_at(const struct review *r, struct change *c, struct ward_err *e)
 {
 	const char *name, *slash = strrchr(c->path, '/');
 	size_t n = strlen(c->path);
-	struct walk_entry entry = { .path = c->path, .path_len = n,
+	struct walk_entry entry = { .path = c->path,
+				    .path_len = n,
 				    .name_at = slash ? (size_t)(slash + 1 - c->path) : 0,
 				    .type = (unsigned char)IFTODT(c->new_mode) };
 	auto_fd dir = changes_open_parent(r->upper_fd, c->path, &name);
@@ -82,9 +84,11 @@ int changes_tell_news(const struct changes *c, struct guard_news *news, struct w
 		const struct change *x = &c->items[i];
 
 		if (x->steers)
-			strv_addf(&news->steers, "%s: %s, %s", x->path, x->old_mode ? "changed" : "new", x->steers);
+			strv_addf(&news->steers, "%s: %s, %s", x->path,
+				  x->old_mode ? "changed" : "new", x->steers);
 		if (x->leads_to)
 			strv_addf(&news->leaving, "%s -> %s", x->path, x->leads_to);
 	}
-	return news->steers.failed || news->leaving.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+	return news->steers.failed || news->leaving.failed ? ward_fail(e, ENOMEM, "out of memory")
+							   : 0;
 }

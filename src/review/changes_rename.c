@@ -1,7 +1,9 @@
 /*
- * Renames in a review. In: the list of changes. Out: pairs of a deleted and an added file of the same content: the overlay knows no
- * renames across the workspace, so a person would see two changes where there was one. Runs in the verbs with the user's rights. Only
- * files of the same size are read; the hash is a quick one that an agent can fool, so what it pairs is compared byte by byte.
+ * Renames in a review. In: the list of changes. Out: pairs of a deleted and an added file of the
+ * same content: the overlay knows no renames across the workspace, so a person would see two
+ * changes where there was one. Runs in the verbs with the user's rights. Only files of the same
+ * size are read; the hash is a quick one that an agent can fool, so what it pairs is compared byte
+ * by byte.
  */
 #include "review/changes.h"
 
@@ -16,7 +18,8 @@
 static int open_side(const struct review *r, const struct change *c)
 {
 	const char *name;
-	auto_fd dir = changes_open_parent(c->kind == CHANGE_DELETED ? r->workspace_fd : r->upper_fd, c->path, &name);
+	auto_fd dir = changes_open_parent(c->kind == CHANGE_DELETED ? r->workspace_fd : r->upper_fd,
+					  c->path, &name);
 	int fd;
 
 	if (dir < 0)
@@ -28,7 +31,8 @@ static int open_side(const struct review *r, const struct change *c)
 }
 
 /* FNV-1a over the content; false: it cannot be read. */
-static bool hash_file(const struct review *r, const struct change *c, char *chunk, uint64_t *ret_hash)
+static bool hash_file(const struct review *r, const struct change *c, char *chunk,
+		      uint64_t *ret_hash)
 {
 	auto_fd fd = open_side(r, c);
 	uint64_t hash = 0xcbf29ce484222325u;
@@ -76,7 +80,8 @@ static bool same_bytes(const struct review *r, const struct change *a, const str
 	return a_fd >= 0 && b_fd >= 0 && changes_same_content(a_fd, b_fd, a->old_size) == 1;
 }
 
-int changes_find_renames(const struct review *r, struct changes *c, uint64_t budget, struct ward_err *e)
+int changes_find_renames(const struct review *r, struct changes *c, uint64_t budget,
+			 struct ward_err *e)
 {
 	auto_free struct rename_file *files = calloc(c->len + 1, sizeof(*files));
 	auto_free char *chunk = malloc(CHUNK_BYTES);

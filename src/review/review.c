@@ -1,17 +1,19 @@
 /*
- * Reviews on disk. In: ids. Out: open, locked review directories. Runs in the supervisor and in the verbs with the user's
- * rights. One directory a review, which only its owner can enter:
+ * Reviews on disk. In: ids. Out: open, locked review directories. Runs in the supervisor and in the
+ * verbs with the user's rights. One directory a review, which only its owner can enter:
  *
  *	PLACE/review/ID/record		what it is, see review_record.c
  *	PLACE/review/ID/layer/upper	the changes, as the kernel's overlay leaves them
  *	PLACE/review/ID/layer/work	the kernel's own
  *	PLACE/review/ID/layer/lower	empty: where the workspace is mounted for a moment
  *
- * PLACE is the state directory. Where that lies on an overlay itself (the root of most containers) or takes no attributes, the
- * kernel refuses it as the place of changes; then it is a directory in /dev/shm, and the run says that changes are in memory.
+ * PLACE is the state directory. Where that lies on an overlay itself (the root of most containers)
+ * or takes no attributes, the kernel refuses it as the place of changes; then it is a directory in
+ * /dev/shm, and the run says that changes are in memory.
  *
- * A review is made and removed under another name (".new-ID", ".gone-ID"), so that one that has its name is whole. The lock is the
- * directory's own: a run or a verb that changes something holds it exclusively.
+ * A review is made and removed under another name (".new-ID", ".gone-ID"), so that one that has its
+ * name is whole. The lock is the directory's own: a run or a verb that changes something holds it
+ * exclusively.
  */
 #include "review/review_internal.h"
 
@@ -51,14 +53,16 @@ int review_write_record(int dir_fd, const struct review_record *r, struct ward_e
 	review_record_write(r, &text);
 	if (text.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	fd = openat(dir_fd, REVIEW_RECORD ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(dir_fd, REVIEW_RECORD ".new",
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	status = fd < 0 ? -errno : io_write_all(fd, text.data, text.len);
 	if (status == 0 && renameat(dir_fd, REVIEW_RECORD ".new", dir_fd, REVIEW_RECORD) < 0)
 		status = -errno;
 	if (status == 0)
 		return 0;
 	ward_fail(e, -status, "cannot write the record of the review: %s", strerror(-status));
-	return ward_remedy(e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
+	return ward_remedy(
+		e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
 }
 
 int review_read_record(int dir_fd, struct review_record *ret_record, struct ward_err *e)
@@ -87,11 +91,14 @@ static int take_lock(int dir_fd, const char *id, struct ward_err *e)
 	if (flock(dir_fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK)
 			return ward_fail_errno(e, "cannot lock the review of %s", id);
-		ward_fail(e, EBUSY, "the review of %s is in use: its run goes on, or another command works on it", id);
+		ward_fail(e, EBUSY,
+			  "the review of %s is in use: its run goes on, or another command works "
+			  "on it",
+			  id);
 		return ward_remedy(e, "wait until that has ended");
 	}
 	if (fstat(dir_fd, &st) < 0 || st.st_nlink == 0)
-		return fail_missing(id, e);	/* removed while we waited for nothing */
+		return fail_missing(id, e); /* removed while we waited for nothing */
 	return 0;
 }
 
@@ -106,13 +113,15 @@ static int open_workspace(const struct review_record *r)
 	return take_fd(&fd);
 }
 
-static int open_in_place(struct review *r, int place, const char *place_path, enum review_lock lock, struct ward_err *e)
+static int open_in_place(struct review *r, int place, const char *place_path, enum review_lock lock,
+			 struct ward_err *e)
 {
 	int status;
 
 	r->dir_fd = openat(place, r->id, DIR_FLAGS);
 	if (r->dir_fd < 0)
-		return errno == ENOENT ? -ENOENT : ward_fail_errno(e, "cannot open the review of %s", r->id);
+		return errno == ENOENT ? -ENOENT
+				       : ward_fail_errno(e, "cannot open the review of %s", r->id);
 	if (asprintf(&r->path, "%s/%s", place_path, r->id) < 0) {
 		r->path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -129,7 +138,8 @@ static int open_in_place(struct review *r, int place, const char *place_path, en
 	return 0;
 }
 
-int review_open(const char *id, enum review_lock lock, struct review *ret_review, struct ward_err *e)
+int review_open(const char *id, enum review_lock lock, struct review *ret_review,
+		struct ward_err *e)
 {
 	*ret_review = (struct review){ .dir_fd = -1, .upper_fd = -1, .workspace_fd = -1 };
 	if (!review_is_id(id))
@@ -171,17 +181,22 @@ int review_remove_dir(int place_fd, const char *place_path, const char *name, st
 	buf_printf(&path, "%s/%s", place_path, buf_text(&gone));
 	if (gone.failed || path.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (strcmp(gone.data, name) != 0 && renameat(place_fd, name, place_fd, gone.data) < 0 && errno != ENOENT)
+	if (strcmp(gone.data, name) != 0 && renameat(place_fd, name, place_fd, gone.data) < 0 &&
+	    errno != ENOENT)
 		return ward_fail_errno(e, "cannot remove the review %s", name);
 	status = remove_tree(path.data);
-	if (status == 0 && strncmp(place_path, STATE_DIR_MEMORY, sizeof(STATE_DIR_MEMORY) - 1) == 0 && rmdir(place_path) == 0) {
+	if (status == 0 &&
+	    strncmp(place_path, STATE_DIR_MEMORY, sizeof(STATE_DIR_MEMORY) - 1) == 0 &&
+	    rmdir(place_path) == 0) {
 		/* the last one: nothing of ours stays in memory */
 		*strrchr(path.data, '/') = '\0';
 		*strrchr(path.data, '/') = '\0';
 		if (rmdir(path.data) < 0)
-			return 0;	/* somebody needs it again */
+			return 0; /* somebody needs it again */
 	}
-	return status < 0 ? ward_fail(e, -status, "cannot remove the review %s: %s", name, strerror(-status)) : 0;
+	return status < 0 ? ward_fail(e, -status, "cannot remove the review %s: %s", name,
+				      strerror(-status))
+			  : 0;
 }
 
 int review_remove(struct review *r, struct ward_err *e)

@@ -1,13 +1,16 @@
 /*
- * A review where the kernel makes no overlay of the workspace, or one that could not take over what belongs to others: over a
- * private copy of it. In: the workspace and the empty directory of
- * the layer that it would be mounted on. Out: that directory holds what the workspace does. Runs in the supervisor before the sandbox is
- * built, with the user's rights; the workspace may be changing under us and is read through no link. What the run changes is still
- * measured against the workspace itself, so nothing else knows of the copy, and it goes when the run ends.
+ * A review where the kernel makes no overlay of the workspace, or one that could not take over what
+ * belongs to others: over a private copy of it. In: the workspace and the empty directory of the
+ * layer that it would be mounted on. Out: that directory holds what the workspace does. Runs in the
+ * supervisor before the sandbox is built, with the user's rights; the workspace may be changing
+ * under us and is read through no link. What the run changes is still measured against the
+ * workspace itself, so nothing else knows of the copy, and it goes when the run ends.
  *
- * Modes (set-id bits go), times and links are kept; everything belongs to whom the sandbox runs as; second names become files of their
- * own. What the sandbox could not read in the workspace is there, empty and unreadable: as root the owner, the group and the mode
- * decide, not what root can open. Sockets and devices are left out, and so is what is mounted in the workspace: the sandbox gets those mounts themselves.
+ * Modes (set-id bits go), times and links are kept; everything belongs to whom the sandbox runs as;
+ * second names become files of their own. What the sandbox could not read in the workspace is
+ * there, empty and unreadable: as root the owner, the group and the mode decide, not what root can
+ * open. Sockets and devices are left out, and so is what is mounted in the workspace: the sandbox
+ * gets those mounts themselves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +31,10 @@
 #define WHAT "files copied"
 
 struct copying {
-	int top_fd;	/* of the copy */
-	int dir_fd;	/* the directory of the copy that is being filled, owned */
+	int top_fd; /* of the copy */
+	int dir_fd; /* the directory of the copy that is being filled, owned */
 	bool root;
-	uid_t uid;	/* whom the copy is for, as root */
+	uid_t uid; /* whom the copy is for, as root */
 	gid_t gid;
 	struct progress *progress;
 	struct ward_err *e;
@@ -46,8 +49,9 @@ static int try_overlay(int workspace_fd, int point_fd)
 
 	if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return 0;	/* not the overlay's fault: the sandbox will say what is wrong */
-	snprintf(options, sizeof(options), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d,userxattr", workspace_fd, point_fd);
+		return 0; /* not the overlay's fault: the sandbox will say what is wrong */
+	snprintf(options, sizeof(options), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d,userxattr",
+		 workspace_fd, point_fd);
 	snprintf(point, sizeof(point), "/proc/self/fd/%d", point_fd);
 	return mount("ward", point, "overlay", MS_RDONLY, options) < 0 ? errno : 0;
 }
@@ -65,7 +69,7 @@ bool review_overlay_fits(int workspace_fd, int point_fd)
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
 	case TMPFS_MAGIC:
-		return true;	/* known to do */
+		return true; /* known to do */
 	default:
 		break;
 	}
@@ -88,7 +92,8 @@ static int check_ids(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	struct ids *i = ctx;
 	struct stat st;
 
-	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_uid == i->uid && st.st_gid == i->gid))
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (st.st_uid == i->uid && st.st_gid == i->gid))
 		return entry->type == DT_DIR;
 	i->path = strdup(entry->path);
 	return -EOVERFLOW;
@@ -108,7 +113,8 @@ bool review_ids_fit(int workspace_fd, uid_t uid, gid_t gid, char **ret_path)
 
 /* ---- the copy ---- */
 
-/* Root can open everything; the sandbox shall read in the copy what it could read in the workspace. */
+/* Root can open everything; the sandbox shall read in the copy what it could read in the
+ * workspace. */
 static bool may_read(const struct copying *c, const struct stat *st)
 {
 	unsigned needed = S_ISDIR(st->st_mode) ? 05 : 04;
@@ -121,18 +127,22 @@ static bool may_read(const struct copying *c, const struct stat *st)
 static int fail_at(struct copying *c, const char *path, int error)
 {
 	ward_fail(c->e, error, "cannot copy %s of the workspace: %s", path, strerror(error));
-	return ward_remedy(c->e, "the kernel makes no overlay of the workspace's file system, so a review needs a copy of it; give the "
-				 "workspace directly (filesystem.mode: read_only or read_write), or make room in WARD_STATE_DIR");
+	return ward_remedy(c->e, "the kernel makes no overlay of the workspace's file system, so a "
+				 "review needs a copy of it; give the "
+				 "workspace directly (filesystem.mode: read_only or read_write), "
+				 "or make room in WARD_STATE_DIR");
 }
 
-/* Owner, mode and times as in the workspace; the modes of directories last, when nothing is put into them any more. */
+/* Owner, mode and times as in the workspace; the modes of directories last, when nothing is put
+ * into them any more. */
 static int dress(const struct copying *c, int dir_fd, const char *name, const struct stat *st)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
 
 	if (c->root && fchownat(dir_fd, name, c->uid, c->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (!S_ISLNK(st->st_mode) && fchmodat(dir_fd, name, may_read(c, st) ? st->st_mode & 01777 : 0, 0) < 0)
+	if (!S_ISLNK(st->st_mode) &&
+	    fchmodat(dir_fd, name, may_read(c, st) ? st->st_mode & 01777 : 0, 0) < 0)
 		return -errno;
 	return utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
@@ -150,7 +160,8 @@ static int copy_link(const struct copying *c, int from_fd, const char *name, con
 
 static int copy_file(const struct copying *c, int from_fd, const char *name, struct stat *st)
 {
-	auto_fd from = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd from =
+		openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_fd to = -1;
 	int status = 0;
 
@@ -177,7 +188,8 @@ static bool is_mount(int dir_fd, const char *name)
 {
 	struct statx sx;
 
-	return statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &sx) == 0 && sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+	return statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &sx) == 0 &&
+	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
 static int copy_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -188,13 +200,13 @@ static int copy_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 
 	progress_step(c->progress, WHAT);
 	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;	/* gone meanwhile */
+		return 0; /* gone meanwhile */
 	if (S_ISDIR(st.st_mode)) {
 		if (mkdirat(c->dir_fd, entry->name, 0700) < 0)
 			return fail_at(c, entry->path, errno);
 		if (may_read(c, &st))
 			return !is_mount(d->fd, entry->name);
-		status = dress(c, c->dir_fd, entry->name, &st);	/* it stays empty */
+		status = dress(c, c->dir_fd, entry->name, &st); /* it stays empty */
 		return status < 0 ? fail_at(c, entry->path, -status) : 0;
 	}
 	if (S_ISREG(st.st_mode) && is_mount(d->fd, entry->name))
@@ -204,7 +216,9 @@ static int copy_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	else if (S_ISLNK(st.st_mode))
 		status = copy_link(c, d->fd, entry->name, &st);
 	else if (S_ISFIFO(st.st_mode))
-		status = mknodat(c->dir_fd, entry->name, S_IFIFO | 0600, 0) < 0 ? -errno : dress(c, c->dir_fd, entry->name, &st);
+		status = mknodat(c->dir_fd, entry->name, S_IFIFO | 0600, 0) < 0
+				 ? -errno
+				 : dress(c, c->dir_fd, entry->name, &st);
 	return status == 0 || status == -ENOENT ? 0 : fail_at(c, entry->path, -status);
 }
 
@@ -213,7 +227,9 @@ static int open_copy_dir(struct copying *c, const char *path, size_t n)
 	auto_free char *at = strndup(path, n);
 
 	own_close_fd(&c->dir_fd);
-	c->dir_fd = at ? path_open_nolink(c->top_fd, *at ? at : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, c->e) : -ENOMEM;
+	c->dir_fd = at ? path_open_nolink(c->top_fd, *at ? at : ".",
+					  O_RDONLY | O_DIRECTORY | O_CLOEXEC, c->e)
+		       : -ENOMEM;
 	return c->dir_fd < 0 ? c->dir_fd : 0;
 }
 
@@ -228,7 +244,8 @@ static int copy_leave(void *ctx, const struct walk_dir *d, const char *name)
 	struct stat st;
 	int status = open_copy_dir(c, d->path, d->path_len);
 
-	if (status < 0 || fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+	if (status < 0 || fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISDIR(st.st_mode))
 		return status;
 	status = dress(c, c->dir_fd, name, &st);
 	return status < 0 ? fail_at(c, name, -status) : 0;
@@ -244,11 +261,20 @@ static int copy_unreadable(void *ctx, const struct walk_dir *d, const struct wal
 	return fchmodat(c->dir_fd, entry->name, 0, 0) < 0 ? fail_at(c, entry->path, errno) : 0;
 }
 
-int review_copy(int workspace_fd, int copy_fd, uid_t uid, gid_t gid, struct progress *progress, struct ward_err *e)
+int review_copy(int workspace_fd, int copy_fd, uid_t uid, gid_t gid, struct progress *progress,
+		struct ward_err *e)
 {
-	static const struct walk_ops ops = { .opened = copy_opened, .entry = copy_entry, .leave = copy_leave, .unreadable = copy_unreadable };
-	struct copying c = { .top_fd = copy_fd, .dir_fd = -1, .root = geteuid() == 0, .uid = uid, .gid = gid,
-			     .progress = progress, .e = e };
+	static const struct walk_ops ops = { .opened = copy_opened,
+					     .entry = copy_entry,
+					     .leave = copy_leave,
+					     .unreadable = copy_unreadable };
+	struct copying c = { .top_fd = copy_fd,
+			     .dir_fd = -1,
+			     .root = geteuid() == 0,
+			     .uid = uid,
+			     .gid = gid,
+			     .progress = progress,
+			     .e = e };
 	auto_fd top = openat(workspace_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 	int status;

@@ -1,7 +1,8 @@
 /*
- * The list of reviews. In: the places that hold them. Out: ids and workspaces, in the order in which runs last began in them: an id
- * holds the time of the first run, the record those of runs that continued it. Runs in the verbs with the user's rights.
- * What a killed command left half made or half removed is taken away on the occasion.
+ * The list of reviews. In: the places that hold them. Out: ids and workspaces, in the order in
+ * which runs last began in them: an id holds the time of the first run, the record those of runs
+ * that continued it. Runs in the verbs with the user's rights. What a killed command left half made
+ * or half removed is taken away on the occasion.
  */
 #include "review/review_internal.h"
 
@@ -25,7 +26,8 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-static int add_item(struct review_items *v, const char *id, const struct review_record *record, struct ward_err *e)
+static int add_item(struct review_items *v, const char *id, const struct review_record *record,
+		    struct ward_err *e)
 {
 	bool continued = record->start_count > 1;
 
@@ -38,8 +40,10 @@ static int add_item(struct review_items *v, const char *id, const struct review_
 		v->items = grown;
 		v->cap = cap;
 	}
-	v->items[v->len] = (struct review_item){ .workspace = strdup(record->workspace),
-						 .began_ns = continued ? record->starts[record->start_count - 1] : store_id_ns(id) };
+	v->items[v->len] = (struct review_item){
+		.workspace = strdup(record->workspace),
+		.began_ns = continued ? record->starts[record->start_count - 1] : store_id_ns(id)
+	};
 	if (!v->items[v->len].workspace)
 		return ward_fail(e, ENOMEM, "out of memory");
 	snprintf(v->items[v->len].id, sizeof(v->items[v->len].id), "%.23s", id);
@@ -48,7 +52,8 @@ static int add_item(struct review_items *v, const char *id, const struct review_
 }
 
 /* Adds the review name of the place if it is one of the workspace's. */
-static int look_at(int place, const char *name, const char *workspace, struct review_items *v, struct ward_err *e)
+static int look_at(int place, const char *name, const char *workspace, struct review_items *v,
+		   struct ward_err *e)
 {
 	auto_fd dir = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct review_record record = { 0 };
@@ -63,7 +68,8 @@ static int look_at(int place, const char *name, const char *workspace, struct re
 	return status;
 }
 
-static int list_place(enum review_place place, const char *workspace, struct review_items *v, struct ward_err *e)
+static int list_place(enum review_place place, const char *workspace, struct review_items *v,
+		      struct ward_err *e)
 {
 	struct ward_err none;
 	int fd = review_open_place(place, false, NULL, &none), status = 0;
@@ -128,23 +134,26 @@ static bool is_filled(int dir_fd)
 
 	if (fd >= 0 && !list)
 		close(fd);
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !filled; entry = readdir(list))
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !filled;
+	     entry = readdir(list))
 		filled = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 	return filled;
 }
 
-/* The copy of a workspace (review_copy.c) that a killed run left: what it changed stays, the copy goes. */
+/* The copy of a workspace (review_copy.c) that a killed run left: what it changed stays, the copy
+ * goes. */
 static void empty_copy(int place_fd, const char *place, const char *name)
 {
 	auto_fd dir = openat(place_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_buf path = { 0 };
 	struct stat st;
 
-	if (dir < 0 || !is_filled(dir) || flock(dir, LOCK_EX | LOCK_NB) < 0 || fstatat(dir, REVIEW_LAYER, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return;		/* there is none, or its run goes on */
+	if (dir < 0 || !is_filled(dir) || flock(dir, LOCK_EX | LOCK_NB) < 0 ||
+	    fstatat(dir, REVIEW_LAYER, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return; /* there is none, or its run goes on */
 	buf_printf(&path, "%s/%s/%s", place, name, REVIEW_LOWER);
 	if (path.failed || remove_tree(path.data) < 0 || mkdirat(dir, REVIEW_LOWER, 0700) < 0)
-		return;		/* tried again next time */
+		return; /* tried again next time */
 	if (geteuid() == 0)
 		(void)!fchownat(dir, REVIEW_LOWER, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW);
 }
@@ -160,19 +169,20 @@ static void tidy_place(enum review_place place)
 	if (fd >= 0 && !list)
 		close(fd);
 	if (list && flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return;		/* somebody makes one this moment; next time */
+		return; /* somebody makes one this moment; next time */
 	for (struct dirent *entry = list ? readdir(list) : NULL; entry; entry = readdir(list)) {
 		auto_fd dir = -1;
 
 		if (entry->d_name[0] != '.')
 			empty_copy(fd, path, entry->d_name);
-		if (strncmp(entry->d_name, ".new-", 5) != 0 && strncmp(entry->d_name, ".gone-", 6) != 0)
+		if (strncmp(entry->d_name, ".new-", 5) != 0 &&
+		    strncmp(entry->d_name, ".gone-", 6) != 0)
 			continue;
 		dir = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
 			continue;
 		if (review_remove_dir(fd, path, entry->d_name, &ignored) < 0)
-			continue;	/* tried again next time */
+			continue; /* tried again next time */
 	}
 }
 

@@ -1,6 +1,7 @@
 /*
- * The record of a review, as text. In: bytes of a file in the state directory. Out: struct review_record, or -EINVAL. Pure
- * functions. One line a fact, "KEY VALUE", values escaped as in the records of runs; the last line says that it is whole.
+ * The record of a review, as text. In: bytes of a file in the state directory. Out: struct
+ * review_record, or -EINVAL. Pure functions. One line a fact, "KEY VALUE", values escaped as in the
+ * records of runs; the last line says that it is whole.
  */
 #include "review/review.h"
 
@@ -29,8 +30,8 @@ void review_record_write(const struct review_record *r, struct buf *out)
 {
 	buf_puts(out, HEADER "\n");
 	put_line(out, "workspace", r->workspace);
-	buf_printf(out, "device %" PRIu64 "\ninode %" PRIu64 "\nuid %" PRIu64 "\ngid %" PRIu64 "\n", r->device, r->inode,
-		   r->owner_uid, r->owner_gid);
+	buf_printf(out, "device %" PRIu64 "\ninode %" PRIu64 "\nuid %" PRIu64 "\ngid %" PRIu64 "\n",
+		   r->device, r->inode, r->owner_uid, r->owner_gid);
 	for (size_t i = 0; i < r->start_count; i++)
 		buf_printf(out, "start %" PRIu64 "\n", r->starts[i]);
 	put_list(out, "hide", &r->hide);
@@ -84,8 +85,9 @@ static int read_line(struct review_record *r, const char *key, char *value)
 		uint64_t *number;
 		struct strv *list;
 	} rows[] = {
-		{ "device", &r->device, NULL }, { "inode", &r->inode, NULL }, { "uid", &r->owner_uid, NULL },
-		{ "gid", &r->owner_gid, NULL }, { "hide", NULL, &r->hide },  { "hidden", NULL, &r->hidden },
+		{ "device", &r->device, NULL }, { "inode", &r->inode, NULL },
+		{ "uid", &r->owner_uid, NULL }, { "gid", &r->owner_gid, NULL },
+		{ "hide", NULL, &r->hide },     { "hidden", NULL, &r->hidden },
 		{ "rule", NULL, &r->rules },
 	};
 

@@ -1,9 +1,11 @@
 /*
- * A run under review. In: the plan. Out: the review's directory, locked for the life of the run, and what the engine mounts. Runs in
- * the supervisor before the sandbox is told the plan; as root it makes an id-mapped copy of the directory's mount, so that
- * changes are on disk as the workspace's owner's whatever uid the sandbox has, and a later run can go on with them.
+ * A run under review. In: the plan. Out: the review's directory, locked for the life of the run,
+ * and what the engine mounts. Runs in the supervisor before the sandbox is told the plan; as root
+ * it makes an id-mapped copy of the directory's mount, so that changes are on disk as the
+ * workspace's owner's whatever uid the sandbox has, and a later run can go on with them.
  *
- * What is in the directory belongs to the sandbox from then on: nobody but the kernel's overlay may write to it until the run ends.
+ * What is in the directory belongs to the sandbox from then on: nobody but the kernel's overlay may
+ * write to it until the run ends.
  */
 #include "review/review_internal.h"
 
@@ -51,7 +53,8 @@ static int check_outside(const struct plan *p, const char *place_path, struct wa
 	if (!path_is_beneath(place_path, p->workspace))
 		return 0;
 	ward_fail(e, EINVAL, "the reviews in %s lie in the workspace %s", place_path, p->workspace);
-	return ward_remedy(e, "use a smaller workspace, or set WARD_STATE_DIR to a directory elsewhere");
+	return ward_remedy(
+		e, "use a smaller workspace, or set WARD_STATE_DIR to a directory elsewhere");
 }
 
 static int choose_place(struct review_run *r, struct strv *notes, struct ward_err *e)
@@ -67,13 +70,20 @@ static int choose_place(struct review_run *r, struct strv *notes, struct ward_er
 		fd = review_open_place(REVIEW_IN_MEMORY, true, &r->place_path, &memory);
 		if (fd < 0 || !review_place_suits(fd)) {
 			own_close_fd(&fd);
-			ward_fail(e, ENOTSUP, "the kernel takes no changes in ward's state directory (it lies on an overlay or takes "
-					      "no attributes), and /dev/shm does not do either%s%s",
+			ward_fail(e, ENOTSUP,
+				  "the kernel takes no changes in ward's state directory (it lies "
+				  "on an overlay or takes "
+				  "no attributes), and /dev/shm does not do either%s%s",
 				  memory.code ? ": " : "", memory.why);
-			return ward_remedy(e, "set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs");
+			return ward_remedy(
+				e,
+				"set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs");
 		}
-		strv_addf(notes, "the changes are kept in memory, in %s, until they are applied: the state directory lies on a file "
-				 "system that takes none (WARD_STATE_DIR moves it)", r->place_path);
+		strv_addf(notes,
+			  "the changes are kept in memory, in %s, until they are applied: the "
+			  "state directory lies on a file "
+			  "system that takes none (WARD_STATE_DIR moves it)",
+			  r->place_path);
 	}
 	r->place_fd = fd;
 	return check_outside(r->plan, r->place_path, e);
@@ -107,16 +117,21 @@ static int fill_record(struct review_run *r, struct ward_err *e)
 			strv_add(&record->hide, hide->items[i]);
 	for (size_t i = 0; i < g->step_count; i++)
 		if (g->steps[i].action == GUARD_HIDE)
-			strv_addf(&record->hidden, "%s%s", g->steps[i].path, g->steps[i].is_dir ? "/" : "");
+			strv_addf(&record->hidden, "%s%s", g->steps[i].path,
+				  g->steps[i].is_dir ? "/" : "");
 	for (size_t i = 0; i < g->rules.len; i++)
 		if (!strv_has(&record->rules, g->rules.items[i]))
 			strv_add(&record->rules, g->rules.items[i]);
-	return !record->workspace || record->hide.failed || record->hidden.failed || record->rules.failed
-		       ? out_of_memory(e) : 0;
+	return !record->workspace || record->hide.failed || record->hidden.failed ||
+			       record->rules.failed
+		       ? out_of_memory(e)
+		       : 0;
 }
 
-/* Makes one directory of the layer. Its owner is the workspace's, so that an id-mapped copy shows it as the sandbox's. */
-static int make_layer_dir(const struct review_run *r, const char *name, mode_t mode, struct ward_err *e)
+/* Makes one directory of the layer. Its owner is the workspace's, so that an id-mapped copy shows
+ * it as the sandbox's. */
+static int make_layer_dir(const struct review_run *r, const char *name, mode_t mode,
+			  struct ward_err *e)
 {
 	const struct plan_ids *ids = &r->plan->ids;
 	auto_fd fd = -1;
@@ -144,14 +159,18 @@ static int make_review(struct review_run *r, struct ward_err *e)
 		return ward_fail_errno(e, "cannot lock the directory of reviews");
 	if (mkdirat(r->place_fd, name, 0700) < 0) {
 		ward_fail_errno(e, "cannot make the directory of the review");
-		return ward_remedy(e, "free some space, or set WARD_STATE_DIR to a directory that you can write");
+		return ward_remedy(
+			e,
+			"free some space, or set WARD_STATE_DIR to a directory that you can write");
 	}
 	r->made = true;
 	r->dir_fd = openat(r->place_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->dir_fd < 0 || flock(r->dir_fd, LOCK_EX | LOCK_NB) < 0 || flock(r->place_fd, LOCK_UN) < 0)
+	if (r->dir_fd < 0 || flock(r->dir_fd, LOCK_EX | LOCK_NB) < 0 ||
+	    flock(r->place_fd, LOCK_UN) < 0)
 		return ward_fail_errno(e, "cannot lock the directory of the review");
 	status = make_layer_dir(r, REVIEW_LAYER, 0700, e);
-	if (status == 0)	/* what the sandbox sees of the workspace's own mode comes from here */
+	/* what the sandbox sees of the workspace's own mode comes from here */
+	if (status == 0)
 		status = make_layer_dir(r, REVIEW_UPPER, st.st_mode & 01777, e);
 	if (status == 0)
 		status = make_layer_dir(r, REVIEW_WORK, 0700, e);
@@ -161,7 +180,8 @@ static int make_review(struct review_run *r, struct ward_err *e)
 		status = fill_record(r, e);
 	if (status == 0)
 		status = review_write_record(r->dir_fd, &r->record, e);
-	if (status == 0 && renameat2(r->place_fd, name, r->place_fd, r->plan->run_id, RENAME_NOREPLACE) < 0)
+	if (status == 0 &&
+	    renameat2(r->place_fd, name, r->place_fd, r->plan->run_id, RENAME_NOREPLACE) < 0)
 		status = ward_fail_errno(e, "cannot name the directory of the review");
 	return status;
 }
@@ -186,15 +206,16 @@ static int continue_review(struct review_run *r, struct ward_err *e)
 	if (r->place_fd < 0)
 		return ward_fail_errno(e, "cannot open the directory of reviews");
 	if (r->record.start_count >= REVIEW_STARTS_MAX)
-		return ward_fail(e, E2BIG, "the review was continued too often; apply or discard it");
+		return ward_fail(e, E2BIG,
+				 "the review was continued too often; apply or discard it");
 	status = check_outside(r->plan, r->place_path, e);
 	if (status == 0)
 		status = fill_record(r, e);
 	return status < 0 ? status : review_write_record(r->dir_fd, &r->record, e);
 }
 
-/* The lock says that nobody supervises the former run any more. If it was killed, it is made sure here that its processes and what
- * was made for it are gone: this run has its id. */
+/* The lock says that nobody supervises the former run any more. If it was killed, it is made sure
+ * here that its processes and what was made for it are gone: this run has its id. */
 static int finish_former(const struct review_run *r, struct ward_err *e)
 {
 	const struct timespec pause = { .tv_nsec = FORMER_PAUSE_MS * 1000000L };
@@ -204,17 +225,19 @@ static int finish_former(const struct review_run *r, struct ward_err *e)
 		if (recover_runs(e) < 0)
 			return -e->code;
 		if (i)
-			nanosleep(&pause, NULL);	/* somebody else is at it */
+			nanosleep(&pause, NULL); /* somebody else is at it */
 	}
 	if (store_has_record(r->plan->run_id))
-		return ward_fail(e, EBUSY, "the run %s was killed and is not finished yet", r->plan->run_id);
+		return ward_fail(e, EBUSY, "the run %s was killed and is not finished yet",
+				 r->plan->run_id);
 	cgroup_planned_dirs(r->plan, &dirs);
 	cgroup_remove_dirs(&dirs);
 	return 0;
 }
 
-/* Makes a directory of the layer anew: the kernel takes a work directory of a mount that has ended without a sync for incomplete, and a
- * copy of the workspace that a killed run left is out of date. */
+/* Makes a directory of the layer anew: the kernel takes a work directory of a mount that has ended
+ * without a sync for incomplete, and a copy of the workspace that a killed run left is out of
+ * date. */
 static int fresh_dir(struct review_run *r, const char *name, struct ward_err *e)
 {
 	auto_buf path = { 0 };
@@ -225,18 +248,22 @@ static int fresh_dir(struct review_run *r, const char *name, struct ward_err *e)
 		return out_of_memory(e);
 	status = remove_tree(path.data);
 	if (status < 0)
-		return ward_fail(e, -status, "cannot remove what the last run's overlay left: %s", strerror(-status));
+		return ward_fail(e, -status, "cannot remove what the last run's overlay left: %s",
+				 strerror(-status));
 	return make_layer_dir(r, name, 0700, e);
 }
 
-/* Where the kernel makes no overlay of the workspace, or one that cannot take over all of it, the sandbox gets one of a copy. */
-static int copy_workspace(struct review_run *r, struct strv *notes, struct progress *progress, struct ward_err *e)
+/* Where the kernel makes no overlay of the workspace, or one that cannot take over all of it, the
+ * sandbox gets one of a copy. */
+static int copy_workspace(struct review_run *r, struct strv *notes, struct progress *progress,
+			  struct ward_err *e)
 {
 	const struct plan_ids *ids = &r->plan->ids;
 	uid_t uid = ids->mode == IDS_MAPPED ? ids->owner_uid : ids->host_uid;
 	gid_t gid = ids->mode == IDS_MAPPED ? ids->owner_gid : ids->host_gid;
 	auto_fd from = open(r->plan->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_fd to = openat(r->dir_fd, REVIEW_LOWER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd to =
+		openat(r->dir_fd, REVIEW_LOWER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_free char *foreign = NULL;
 	bool fits;
 	int status;
@@ -251,10 +278,13 @@ static int copy_workspace(struct review_run *r, struct strv *notes, struct progr
 	if (status < 0)
 		return status;
 	r->copied = true;
-	strv_addf(notes, "%s%s: the run works on a copy of the workspace, in %s, and does not see what changes outside meanwhile",
+	strv_addf(notes,
+		  "%s%s: the run works on a copy of the workspace, in %s, and does not see what "
+		  "changes outside meanwhile",
 		  fits && foreign ? foreign : "",
 		  fits ? " belongs to another user or group, which an overlay cannot take over"
-		       : "the kernel makes no overlay of the workspace's file system", r->place_path);
+		       : "the kernel makes no overlay of the workspace's file system",
+		  r->place_path);
 	return 0;
 }
 
@@ -265,8 +295,10 @@ static int open_layer(struct review_run *r, struct ward_err *e)
 	struct stat st;
 	int status;
 
-	r->upper_fd = openat(r->dir_fd, REVIEW_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->upper_fd < 0 || asprintf(&r->layer_path, "%s/%s/%s", r->place_path, r->plan->run_id, REVIEW_LAYER) < 0)
+	r->upper_fd =
+		openat(r->dir_fd, REVIEW_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (r->upper_fd < 0 ||
+	    asprintf(&r->layer_path, "%s/%s/%s", r->place_path, r->plan->run_id, REVIEW_LAYER) < 0)
 		return ward_fail_errno(e, "cannot open the directory of the review");
 	if (r->plan->facts.uid != 0)
 		return 0;
@@ -274,17 +306,19 @@ static int open_layer(struct review_run *r, struct ward_err *e)
 		return ward_fail_errno(e, "cannot look at the directory of the review");
 	r->layer_fd = idmap_clone_tree(r->layer_path, st.st_dev, st.st_ino, e);
 	if (r->layer_fd == -EPERM)
-		return 0;	/* a container without CAP_SYS_ADMIN: the sandbox opens it itself */
+		return 0; /* a container without CAP_SYS_ADMIN: the sandbox opens it itself */
 	if (r->layer_fd < 0 || ids->mode != IDS_MAPPED)
 		return r->layer_fd < 0 ? r->layer_fd : 0;
 	status = idmap_apply(r->layer_fd, st.st_uid, st.st_gid, ids->host_uid, ids->host_gid);
 	if (status == 0)
 		return 0;
-	ward_fail(e, -status, "the file system of %s does not allow id-mapped mounts: %s", r->place_path, strerror(-status));
+	ward_fail(e, -status, "the file system of %s does not allow id-mapped mounts: %s",
+		  r->place_path, strerror(-status));
 	return ward_remedy(e, "set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs");
 }
 
-int review_begin(const struct plan *p, struct review_run **ret_run, struct strv *notes, struct progress *progress, struct ward_err *e)
+int review_begin(const struct plan *p, struct review_run **ret_run, struct strv *notes,
+		 struct progress *progress, struct ward_err *e)
 {
 	struct review_run *r = calloc(1, sizeof(*r));
 	int status;
@@ -354,7 +388,8 @@ void review_end(struct review_run *r, bool started)
 	}
 	own_close_fd(&r->layer_fd);
 	if (r->copied && started)
-		(void)!fresh_dir(r, REVIEW_LOWER, &ignored);	/* what is left goes with the review */
+		/* what is left goes with the review */
+		(void)!fresh_dir(r, REVIEW_LOWER, &ignored);
 	own_close_fd(&r->upper_fd);
 	own_close_fd(&r->dir_fd);
 	own_close_fd(&r->place_fd);

@@ -1,7 +1,8 @@
 /*
- * Classes of addresses. In: an address, of a name that was resolved or as a program gave it. Out: its class, by a table of
- * blocks; the longest prefix decides, what IPv4 no row has is public, what IPv6 no row has is reserved. IPv4-mapped IPv6
- * never comes here as IPv6 (ip_from_16). Pure; run by the process that dials, after resolution and before every connect.
+ * Classes of addresses. In: an address, of a name that was resolved or as a program gave it. Out:
+ * its class, by a table of blocks; the longest prefix decides, what IPv4 no row has is public, what
+ * IPv6 no row has is reserved. IPv4-mapped IPv6 never comes here as IPv6 (ip_from_16). Pure; run by
+ * the process that dials, after resolution and before every connect.
  */
 #include "rules/address.h"
 
@@ -23,19 +24,20 @@ static bool begins(const uint8_t *a, const uint8_t *b, unsigned bits)
 
 /* Within a family from the longest prefix to the shortest. */
 static const struct block blocks[] = {
-	/* clouds hand out credentials here: AWS, GCP, Azure and others at 169.254/16; Azure; Alibaba; Oracle */
+	/* clouds hand out credentials here: AWS, GCP, Azure and others at 169.254/16; Azure;
+	 * Alibaba; Oracle */
 	{ 4, 32, ADDR_METADATA, { 168, 63, 129, 16 } },
 	{ 4, 32, ADDR_METADATA, { 100, 100, 100, 200 } },
 	{ 4, 32, ADDR_METADATA, { 192, 0, 0, 192 } },
 	{ 4, 32, ADDR_MULTICAST, { 255, 255, 255, 255 } },
-	{ 4, 24, ADDR_RESERVED, { 192, 0, 0 } },	/* protocol assignments */
-	{ 4, 24, ADDR_RESERVED, { 192, 88, 99 } },	/* 6to4 relays */
+	{ 4, 24, ADDR_RESERVED, { 192, 0, 0 } },   /* protocol assignments */
+	{ 4, 24, ADDR_RESERVED, { 192, 88, 99 } }, /* 6to4 relays */
 	{ 4, 16, ADDR_METADATA, { 169, 254 } },
 	{ 4, 16, ADDR_PRIVATE, { 192, 168 } },
-	{ 4, 15, ADDR_RESERVED, { 198, 18 } },		/* benchmarks, and the synthetic addresses */
+	{ 4, 15, ADDR_RESERVED, { 198, 18 } }, /* benchmarks, and the synthetic addresses */
 	{ 4, 12, ADDR_PRIVATE, { 172, 16 } },
-	{ 4, 10, ADDR_PRIVATE, { 100, 64 } },		/* carrier-grade NAT */
-	{ 4, 8, ADDR_LOOPBACK, { 0 } },			/* connects to the host itself */
+	{ 4, 10, ADDR_PRIVATE, { 100, 64 } }, /* carrier-grade NAT */
+	{ 4, 8, ADDR_LOOPBACK, { 0 } },       /* connects to the host itself */
 	{ 4, 8, ADDR_PRIVATE, { 10 } },
 	{ 4, 8, ADDR_LOOPBACK, { 127 } },
 	{ 4, 4, ADDR_MULTICAST, { 224 } },
@@ -44,31 +46,36 @@ static const struct block blocks[] = {
 
 	{ 6, 128, ADDR_LOOPBACK, { 0 } },
 	{ 6, 128, ADDR_LOOPBACK, { [15] = 1 } },
-	{ 6, 128, ADDR_METADATA, { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54 } },	/* AWS */
-	{ 6, 128, ADDR_METADATA, { 0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54 } },	/* GCP */
-	{ 6, 96, ADDR_TRANSLATED, { 0 } },						/* IPv4-compatible */
-	{ 6, 96, ADDR_TRANSLATED, { [10] = 0xff, [11] = 0xff } },			/* IPv4-mapped */
-	{ 6, 96, ADDR_TRANSLATED, { [8] = 0xff, [9] = 0xff } },				/* IPv4-translated */
-	{ 6, 96, ADDR_TRANSLATED, { 0x00, 0x64, 0xff, 0x9b } },				/* NAT64 */
-	{ 6, 48, ADDR_TRANSLATED, { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 } },		/* NAT64, local */
-	{ 6, 32, ADDR_TRANSLATED, { 0x20, 0x01, 0x00, 0x00 } },				/* Teredo */
-	{ 6, 32, ADDR_PUBLIC, { 0x20, 0x01, 0x0d, 0xb8 } },				/* documentation */
-	{ 6, 23, ADDR_RESERVED, { 0x20, 0x01 } },					/* protocol assignments */
-	{ 6, 16, ADDR_TRANSLATED, { 0x20, 0x02 } },					/* 6to4 */
+	{ 6, 128, ADDR_METADATA, { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54 } }, /* AWS */
+	/* GCP */
+	{ 6, 128, ADDR_METADATA, { 0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54 } },
+	{ 6, 96, ADDR_TRANSLATED, { 0 } }, /* IPv4-compatible */
+	/* IPv4-mapped */
+	{ 6, 96, ADDR_TRANSLATED, { [10] = 0xff, [11] = 0xff } },
+	{ 6, 96, ADDR_TRANSLATED, { [8] = 0xff, [9] = 0xff } }, /* IPv4-translated */
+	{ 6, 96, ADDR_TRANSLATED, { 0x00, 0x64, 0xff, 0x9b } }, /* NAT64 */
+	/* NAT64, local */
+	{ 6, 48, ADDR_TRANSLATED, { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 } },
+	{ 6, 32, ADDR_TRANSLATED, { 0x20, 0x01, 0x00, 0x00 } }, /* Teredo */
+	/* documentation */
+	{ 6, 32, ADDR_PUBLIC, { 0x20, 0x01, 0x0d, 0xb8 } },
+	{ 6, 23, ADDR_RESERVED, { 0x20, 0x01 } },   /* protocol assignments */
+	{ 6, 16, ADDR_TRANSLATED, { 0x20, 0x02 } }, /* 6to4 */
 	{ 6, 10, ADDR_LINK_LOCAL, { 0xfe, 0x80 } },
-	{ 6, 10, ADDR_PRIVATE, { 0xfe, 0xc0 } },					/* site-local */
+	{ 6, 10, ADDR_PRIVATE, { 0xfe, 0xc0 } }, /* site-local */
 	{ 6, 8, ADDR_MULTICAST, { 0xff } },
 	{ 6, 7, ADDR_PRIVATE, { 0xfc } },
-	{ 6, 3, ADDR_PUBLIC, { 0x20 } },						/* global unicast */
+	{ 6, 3, ADDR_PUBLIC, { 0x20 } }, /* global unicast */
 	{ 6, 0, ADDR_RESERVED, { 0 } },
 };
 
 enum addr_class addr_classify(const struct ip *a)
 {
 	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
-		if (blocks[i].family == a->family && begins(a->bytes, blocks[i].bytes, blocks[i].prefix))
+		if (blocks[i].family == a->family &&
+		    begins(a->bytes, blocks[i].bytes, blocks[i].prefix))
 			return (enum addr_class)blocks[i].class;
-	return ADDR_RESERVED;	/* no address at all */
+	return ADDR_RESERVED; /* no address at all */
 }
 
 bool addr_is_own(const struct addr_own *own, const struct ip *a)

@@ -1,7 +1,9 @@
 /*
- * Heads of requests that a rule about GraphQL, JSON-RPC or git is asked about (look_head.h). In: the rule's conditions, a request as it was read. Out: refused, allowed, or allowed if its
- * body fits. Everything that could let a server see another request than the gateway is refused: a type that is not said once and plainly, a method that a
- * header overrides, a query beside a body. Runs in front.
+ * Heads of requests that a rule about GraphQL, JSON-RPC or git is asked about (look_head.h). In:
+ * the rule's conditions, a request as it was read. Out: refused, allowed, or allowed if its body
+ * fits. Everything that could let a server see another request than the gateway is refused: a type
+ * that is not said once and plainly, a method that a header overrides, a query beside a body. Runs
+ * in front.
  */
 #include "rules/body_head.h"
 
@@ -27,7 +29,8 @@ bool look_fits(const char *conditions, size_t len, char sort, const char *text, 
 		if (conditions[at] != sort)
 			continue;
 		some = true;
-		if (conditions[at + 1] && http_glob(conditions + at + 1, strlen(conditions + at + 1), text, n))
+		if (conditions[at + 1] &&
+		    http_glob(conditions + at + 1, strlen(conditions + at + 1), text, n))
 			return true;
 	}
 	return !some;
@@ -59,7 +62,8 @@ static bool is_coded_oddly(const struct http_request *r)
 	unsigned count;
 	struct http_text t = http_field_only(&r->fields, "content-encoding", &count);
 
-	return count > 1 || (t.s && !http_text_is(t, "gzip") && !http_text_is(t, "x-gzip") && !http_text_is(t, "identity"));
+	return count > 1 || (t.s && !http_text_is(t, "gzip") && !http_text_is(t, "x-gzip") &&
+			     !http_text_is(t, "identity"));
 }
 
 static bool is_method(const struct http_request *r, const char *method)
@@ -69,7 +73,9 @@ static bool is_method(const struct http_request *r, const char *method)
 
 /* -- GraphQL and JSON-RPC */
 
-static enum verdict_reason ask_graphql(const char *conditions, size_t len, const struct http_request *r, struct asked *ret, enum look_kind *ret_look)
+static enum verdict_reason ask_graphql(const char *conditions, size_t len,
+				       const struct http_request *r, struct asked *ret,
+				       enum look_kind *ret_look)
 {
 	if (is_overridden(r)) {
 		ret->wrong = "a header that overrides the method";
@@ -86,14 +92,16 @@ static enum verdict_reason ask_graphql(const char *conditions, size_t len, const
 	} else if (is_type(r, "application/graphql")) {
 		*ret_look = LOOK_GRAPHQL_TEXT;
 	} else {
-		ret->wrong = "the content type is neither application/json nor application/graphql, in UTF-8";
+		ret->wrong = "the content type is neither application/json nor "
+			     "application/graphql, in UTF-8";
 	}
 	if (ret->wrong)
 		return REASON_GRAPHQL_BAD;
 	return is_coded_oddly(r) ? REASON_ENCODING : REASON_ALLOWED;
 }
 
-static enum verdict_reason ask_rpc(const struct http_request *r, struct asked *ret, enum look_kind *ret_look)
+static enum verdict_reason ask_rpc(const struct http_request *r, struct asked *ret,
+				   enum look_kind *ret_look)
 {
 	if (is_overridden(r))
 		ret->wrong = "a header that overrides the method";
@@ -121,23 +129,29 @@ static bool ends_in(const char *s, size_t n, const char *end, size_t *ret_before
 
 static bool is_query(const struct http_request *r, const char *query)
 {
-	return r->query.s && r->query.n == strlen(query) && memcmp(r->query.s, query, r->query.n) == 0;
+	return r->query.s && r->query.n == strlen(query) &&
+	       memcmp(r->query.s, query, r->query.n) == 0;
 }
 
 enum git_use { GIT_NOT, GIT_FETCH, GIT_PUSH };
 
 /* What of git's protocol this is; *ret_n: how much of the path is the repository's. */
-static enum git_use git_use(const struct http_request *r, const char *path, size_t n, size_t *ret_n, bool *ret_body)
+static enum git_use git_use(const struct http_request *r, const char *path, size_t n, size_t *ret_n,
+			    bool *ret_body)
 {
 	*ret_body = true;
-	if (is_method(r, "POST") && !r->query.s && ends_in(path, n, "/git-upload-pack", ret_n) && is_type(r, "application/x-git-upload-pack-request"))
+	if (is_method(r, "POST") && !r->query.s && ends_in(path, n, "/git-upload-pack", ret_n) &&
+	    is_type(r, "application/x-git-upload-pack-request"))
 		return GIT_FETCH;
-	if (is_method(r, "POST") && !r->query.s && ends_in(path, n, "/git-receive-pack", ret_n) && is_type(r, "application/x-git-receive-pack-request"))
+	if (is_method(r, "POST") && !r->query.s && ends_in(path, n, "/git-receive-pack", ret_n) &&
+	    is_type(r, "application/x-git-receive-pack-request"))
 		return GIT_PUSH;
 	*ret_body = false;
 	if (!is_method(r, "GET") || r->body || !ends_in(path, n, "/info/refs", ret_n))
 		return GIT_NOT;
-	return is_query(r, "service=git-upload-pack") ? GIT_FETCH : is_query(r, "service=git-receive-pack") ? GIT_PUSH : GIT_NOT;
+	return is_query(r, "service=git-upload-pack")    ? GIT_FETCH
+	       : is_query(r, "service=git-receive-pack") ? GIT_PUSH
+							 : GIT_NOT;
 }
 
 bool look_is_git(const struct http_request *r)
@@ -148,12 +162,15 @@ bool look_is_git(const struct http_request *r)
 	return r->path.s && git_use(r, r->path.s, r->path.n, &n, &body) != GIT_NOT;
 }
 
-static enum verdict_reason ask_git(const char *conditions, size_t len, const struct http_request *r, const struct http_path *path, struct asked *ret,
+static enum verdict_reason ask_git(const char *conditions, size_t len, const struct http_request *r,
+				   const struct http_path *path, struct asked *ret,
 				   enum look_kind *ret_look)
 {
 	size_t n = 0;
 	bool body;
-	enum git_use use = path->two || is_overridden(r) || http_moves_path(r) ? GIT_NOT : git_use(r, path->text, path->len, &n, &body);
+	enum git_use use = path->two || is_overridden(r) || http_moves_path(r)
+				   ? GIT_NOT
+				   : git_use(r, path->text, path->len, &n, &body);
 
 	if (use == GIT_NOT) {
 		ret->wrong = "not a request of git's smart HTTP protocol";
@@ -169,8 +186,10 @@ static enum verdict_reason ask_git(const char *conditions, size_t len, const str
 	}
 	asked_add(ret, use == GIT_FETCH ? "git=fetch" : "git=push", use == GIT_FETCH ? 9 : 8);
 	if (use == GIT_FETCH)
-		return look_has(conditions, len, POLICY_HTTP_GIT, "fetch") ? REASON_ALLOWED : REASON_GIT;
-	if (!look_has(conditions, len, POLICY_HTTP_GIT, "push") && !look_has(conditions, len, POLICY_HTTP_GIT, "force") &&
+		return look_has(conditions, len, POLICY_HTTP_GIT, "fetch") ? REASON_ALLOWED
+									   : REASON_GIT;
+	if (!look_has(conditions, len, POLICY_HTTP_GIT, "push") &&
+	    !look_has(conditions, len, POLICY_HTTP_GIT, "force") &&
 	    !look_has(conditions, len, POLICY_HTTP_GIT, "delete"))
 		return REASON_GIT;
 	if (body && is_coded_oddly(r))
@@ -179,7 +198,8 @@ static enum verdict_reason ask_git(const char *conditions, size_t len, const str
 	return REASON_ALLOWED;
 }
 
-enum verdict_reason look_head(const char *conditions, size_t len, const struct http_request *r, const struct http_path *path, struct asked *ret,
+enum verdict_reason look_head(const char *conditions, size_t len, const struct http_request *r,
+			      const struct http_path *path, struct asked *ret,
 			      enum look_kind *ret_look)
 {
 	*ret = (struct asked){ 0 };

@@ -1,6 +1,7 @@
 /*
- * Rules that are about what a request asks for (graphql, json_rpc, git), and the head of a request: whether the head alone decides, or the body must be looked into before
- * anything is sent. Pure, fuzzed (fuzz/http_rule.c).
+ * Rules that are about what a request asks for (graphql, json_rpc, git), and the head of a request:
+ * whether the head alone decides, or the body must be looked into before anything is sent. Pure,
+ * fuzzed (fuzz/http_rule.c).
  */
 #ifndef WARD_RULES_BODY_HEAD_H
 #define WARD_RULES_BODY_HEAD_H
@@ -10,16 +11,18 @@
 #include "rules/http_path.h"
 
 enum look_kind {
-	LOOK_NONE,		/* the head says it all */
-	LOOK_GRAPHQL,		/* JSON */
+	LOOK_NONE,    /* the head says it all */
+	LOOK_GRAPHQL, /* JSON */
 	LOOK_GRAPHQL_TEXT,
 	LOOK_RPC,
-	LOOK_PUSH		/* git-receive-pack */
+	LOOK_PUSH /* git-receive-pack */
 };
 
-/* Whether the rule's conditions (len bytes, at least one of them of that sort) let the head pass. path: its normal form. */
-must_check enum verdict_reason look_head(const char *conditions, size_t len, const struct http_request *r, const struct http_path *path, struct asked *ret,
-					 enum look_kind *ret_look);
+/* Whether the rule's conditions (len bytes, at least one of them of that sort) let the head pass.
+ * path: its normal form. */
+must_check enum verdict_reason look_head(const char *conditions, size_t len,
+					 const struct http_request *r, const struct http_path *path,
+					 struct asked *ret, enum look_kind *ret_look);
 
 /* Whether the conditions have an entry of this sort: enum policy_http; text NULL: any. */
 bool look_has(const char *conditions, size_t len, char sort, const char *text);

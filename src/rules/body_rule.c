@@ -1,6 +1,7 @@
 /*
- * JSON-RPC messages asked about (body_rule.h), and what GraphQL shares with it. In: the rule's conditions, a body. Out: whether the rule has all of its methods. Keys that differ from
- * those that count in their case only are refused: some servers take them for the same. Runs in front.
+ * JSON-RPC messages asked about (body_rule.h), and what GraphQL shares with it. In: the rule's
+ * conditions, a body. Out: whether the rule has all of its methods. Keys that differ from those
+ * that count in their case only are refused: some servers take them for the same. Runs in front.
  */
 #include "rules/body_rule.h"
 
@@ -15,7 +16,8 @@ void asked_add(struct asked *a, const char *text, size_t n)
 	size_t at = strlen(a->text);
 
 	for (size_t i = 0; i < n && at + 1 < sizeof(a->text); i++)
-		a->text[at++] = (char)(text[i] <= ' ' || text[i] > '~' || text[i] == '"' ? '?' : text[i]);
+		a->text[at++] =
+			(char)(text[i] <= ' ' || text[i] > '~' || text[i] == '"' ? '?' : text[i]);
 	a->text[at] = '\0';
 	if (at + 1 == sizeof(a->text))
 		memcpy(a->text + at - 3, "...", 3);
@@ -51,7 +53,9 @@ static void read_params(struct json_in *j, struct message *m)
 
 static void read_member(struct json_in *j, const char *key, struct message *m)
 {
-	static const char *const known[] = { "jsonrpc", "method", "params", "id", "result", "error" };
+	static const char *const known[] = {
+		"jsonrpc", "method", "params", "id", "result", "error"
+	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (json_in_resembles(key, known[i]))
@@ -74,13 +78,15 @@ static bool method_fits(const char *entry, const struct message *m)
 
 	if (!http_glob(entry, n, buf_text(&m->method), m->method.len))
 		return false;
-	return !entry[n] || (m->has_name && http_glob(entry + n + 1, strlen(entry + n + 1), buf_text(&m->name), m->name.len));
+	return !entry[n] || (m->has_name && http_glob(entry + n + 1, strlen(entry + n + 1),
+						      buf_text(&m->name), m->name.len));
 }
 
 static bool is_allowed(const char *conditions, size_t len, const struct message *m)
 {
 	for (size_t at = 0; at < len; at += strlen(conditions + at) + 1)
-		if (conditions[at] == POLICY_HTTP_RPC && conditions[at + 1] && method_fits(conditions + at + 1, m))
+		if (conditions[at] == POLICY_HTTP_RPC && conditions[at + 1] &&
+		    method_fits(conditions + at + 1, m))
 			return true;
 	return false;
 }
@@ -88,7 +94,8 @@ static bool is_allowed(const char *conditions, size_t len, const struct message 
 /* Methods whose name is the name of something: tools of MCP and the like. */
 static void describe(const struct message *m, struct asked *a)
 {
-	for (size_t i = 0; i < m->method.len; i++)	/* a colon of the method's own is none of METHOD:NAME */
+	/* a colon of the method's own is none of METHOD:NAME */
+	for (size_t i = 0; i < m->method.len; i++)
 		asked_add(a, buf_text(&m->method)[i] == ':' ? "?" : &buf_text(&m->method)[i], 1);
 	if (m->has_name && m->method.len) {
 		asked_add(a, ":", 1);
@@ -96,7 +103,8 @@ static void describe(const struct message *m, struct asked *a)
 	}
 }
 
-static bool message_fits(struct json_in *j, const char *conditions, size_t len, struct asked *a, bool *allowed)
+static bool message_fits(struct json_in *j, const char *conditions, size_t len, struct asked *a,
+			 bool *allowed)
 {
 	struct message m = { 0 };
 	struct json_level l;
@@ -128,7 +136,8 @@ static bool message_fits(struct json_in *j, const char *conditions, size_t len, 
 	return !a->wrong;
 }
 
-bool rpc_body_fits(const char *conditions, size_t len, const uint8_t *bytes, size_t n, struct asked *ret)
+bool rpc_body_fits(const char *conditions, size_t len, const uint8_t *bytes, size_t n,
+		   struct asked *ret)
 {
 	struct json_in j;
 	struct json_level l;
@@ -142,7 +151,8 @@ bool rpc_body_fits(const char *conditions, size_t len, const uint8_t *bytes, siz
 	while (list && !ret->wrong && json_in_next(&j, &l, NULL))
 		some |= message_fits(&j, conditions, len, ret, &allowed);
 	if (!ret->wrong && (!some || !json_in_end(&j)))
-		ret->wrong = j.bad || some ? "not strict JSON, or a key stands twice in one object" : "an empty list of calls";
+		ret->wrong = j.bad || some ? "not strict JSON, or a key stands twice in one object"
+					   : "an empty list of calls";
 	json_in_free(&j);
 	return allowed && !ret->wrong;
 }

@@ -1,7 +1,8 @@
 /*
- * Budgets (budget.h). In: the limits of the rules, a clock, amounts. Out: whether a request may go, and what is left. A request counts
- * for its rule and for the whole; nothing is counted unless both agree. Sums do not overflow: they stay at their largest, where
- * every limit refuses. Pure; runs in front.
+ * Budgets (budget.h). In: the limits of the rules, a clock, amounts. Out: whether a request may go,
+ * and what is left. A request counts for its rule and for the whole; nothing is counted unless both
+ * agree. Sums do not overflow: they stay at their largest, where every limit refuses. Pure; runs in
+ * front.
  */
 #include "rules/budget.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST (UINT64_MAX - 1)	/* RULE_NONE is no amount */
+#define MOST (UINT64_MAX - 1) /* RULE_NONE is no amount */
 
 static uint64_t sum(uint64_t a, uint64_t b)
 {
@@ -43,7 +44,8 @@ struct pair {
 	const struct rule_limits *limits;
 };
 
-static unsigned pairs_of(const struct budget *b, const struct rules *r, int32_t rule, struct pair ret[2])
+static unsigned pairs_of(const struct budget *b, const struct rules *r, int32_t rule,
+			 struct pair ret[2])
 {
 	unsigned n = 1;
 
@@ -60,7 +62,8 @@ static bool take_paces(const struct pair *pairs, unsigned n, uint64_t now_ms, ui
 	*ret_wait_ms = 0;
 	for (unsigned i = 0; i < n; i++) {
 		paces[i] = pairs[i].purse->pace;
-		if (pairs[i].limits->request_rate != RULE_NONE && !pace_take(&paces[i], pairs[i].limits->request_rate, now_ms, ret_wait_ms))
+		if (pairs[i].limits->request_rate != RULE_NONE &&
+		    !pace_take(&paces[i], pairs[i].limits->request_rate, now_ms, ret_wait_ms))
 			return false;
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -70,7 +73,8 @@ static bool take_paces(const struct pair *pairs, unsigned n, uint64_t now_ms, ui
 	return true;
 }
 
-bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)
+bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms,
+		 uint64_t *ret_wait_ms)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(b, r, rule, pairs);
@@ -78,7 +82,8 @@ bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t
 	return take_paces(pairs, n, now_ms, ret_wait_ms);
 }
 
-bool budget_pace_rule(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)
+bool budget_pace_rule(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms,
+		      uint64_t *ret_wait_ms)
 {
 	struct pair pairs[2];
 
@@ -92,7 +97,8 @@ enum budget_say budget_hold(struct budget *b, const struct rules *r, int32_t rul
 	enum budget_say say = BUDGET_FINE;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t limit = pairs[i].limits->spend, without = sum(pairs[i].purse->spent, amount);
+		uint64_t limit = pairs[i].limits->spend,
+			 without = sum(pairs[i].purse->spent, amount);
 
 		/* what was reached is spent, also for what costs nothing */
 		if (limit != RULE_NONE && (without > limit || pairs[i].purse->spent >= limit))
@@ -105,7 +111,8 @@ enum budget_say budget_hold(struct budget *b, const struct rules *r, int32_t rul
 	return say;
 }
 
-unsigned budget_settle(struct budget *b, const struct rules *r, int32_t rule, uint64_t held, uint64_t cost)
+unsigned budget_settle(struct budget *b, const struct rules *r, int32_t rule, uint64_t held,
+		       uint64_t cost)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(b, r, rule, pairs), warned = 0;
@@ -132,7 +139,8 @@ uint64_t budget_left(const struct budget *b, const struct rules *r, int32_t rule
 	uint64_t left = RULE_NONE;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t limit = pairs[i].limits->spend, used = pairs[i].purse->spent, this_left = used < limit ? limit - used : 0;
+		uint64_t limit = pairs[i].limits->spend, used = pairs[i].purse->spent,
+			 this_left = used < limit ? limit - used : 0;
 
 		if (limit != RULE_NONE && this_left < left)
 			left = this_left;
@@ -147,7 +155,10 @@ unsigned budget_percent(const struct budget *b, const struct rules *r, int32_t r
 
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t limit = pairs[i].limits->spend;
-		unsigned __int128 share = limit == RULE_NONE || !limit ? 0 : (unsigned __int128)pairs[i].purse->spent * 100 / limit;
+		unsigned __int128 share =
+			limit == RULE_NONE || !limit
+				? 0
+				: (unsigned __int128)pairs[i].purse->spent * 100 / limit;
 
 		if (share > most)
 			most = share > 100 ? 100 : (unsigned)share;

@@ -1,7 +1,8 @@
 /*
- * The decision. In: compiled rules, what a program wants, later the address that was resolved. Out: a verdict with its rule, mode
- * and reason (remedy.c says what would allow it). Phase one runs in the process that parses what comes from inside and cannot connect; phase two runs in the
- * one that connects, which sees no byte of the sandbox. Both deny unless something allows. Pure functions.
+ * The decision. In: compiled rules, what a program wants, later the address that was resolved. Out:
+ * a verdict with its rule, mode and reason (remedy.c says what would allow it). Phase one runs in
+ * the process that parses what comes from inside and cannot connect; phase two runs in the one that
+ * connects, which sees no byte of the sandbox. Both deny unless something allows. Pure functions.
  */
 #include <string.h>
 #include <strings.h>
@@ -17,8 +18,10 @@ static const struct {
 #undef REASON
 };
 
-#define REASON(id, label, way, words)                                                               \
-	_Static_assert(sizeof(words) <= sizeof(reasons[0].text) && sizeof(label) <= sizeof(reasons[0].name), "too long: " words);
+#define REASON(id, label, way, words)                                                              \
+	_Static_assert(sizeof(words) <= sizeof(reasons[0].text) &&                                 \
+			       sizeof(label) <= sizeof(reasons[0].name),                           \
+		       "too long: " words);
 #include "egress.def"
 #undef REASON
 
@@ -51,7 +54,8 @@ static enum verdict_reach reach_of(const struct rules *r, int32_t rule, const st
 
 	if (host->kind == HOST_NAME)
 		return REACH_NAME;
-	return item && item->prefix == (item->ip.family == 4 ? 32 : 128) ? REACH_ADDRESS : REACH_BLOCK;
+	return item && item->prefix == (item->ip.family == 4 ? 32 : 128) ? REACH_ADDRESS
+									 : REACH_BLOCK;
 }
 
 static enum verdict_reason why_not(const struct want *w, const struct rules_match *m)
@@ -105,9 +109,10 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 }
 
 static const uint8_t class_reasons[ADDR_CLASSES] = {
-	[ADDR_PUBLIC] = REASON_ALLOWED,	    [ADDR_PRIVATE] = REASON_PRIVATE,	 [ADDR_METADATA] = REASON_METADATA,
-	[ADDR_LOOPBACK] = REASON_LOOPBACK,  [ADDR_LINK_LOCAL] = REASON_METADATA, [ADDR_MULTICAST] = REASON_MULTICAST,
-	[ADDR_RESERVED] = REASON_RESERVED,  [ADDR_TRANSLATED] = REASON_TRANSLATED,
+	[ADDR_PUBLIC] = REASON_ALLOWED,      [ADDR_PRIVATE] = REASON_PRIVATE,
+	[ADDR_METADATA] = REASON_METADATA,   [ADDR_LOOPBACK] = REASON_LOOPBACK,
+	[ADDR_LINK_LOCAL] = REASON_METADATA, [ADDR_MULTICAST] = REASON_MULTICAST,
+	[ADDR_RESERVED] = REASON_RESERVED,   [ADDR_TRANSLATED] = REASON_TRANSLATED,
 };
 
 /* Whether this verdict reaches addresses of that class; own addresses have been looked for. */
@@ -120,7 +125,8 @@ static bool reaches(const struct verdict *v, enum addr_class class)
 	return class == ADDR_METADATA && v->reach == REACH_ADDRESS;
 }
 
-void decide_address(const struct verdict *named, const struct ip *ip, const struct addr_own *own, struct verdict *ret)
+void decide_address(const struct verdict *named, const struct ip *ip, const struct addr_own *own,
+		    struct verdict *ret)
 {
 	enum addr_class class = addr_classify(ip);
 	bool bound = named->reach != REACH_NAME && !ip_equal(&named->ip, ip);
@@ -129,7 +135,7 @@ void decide_address(const struct verdict *named, const struct ip *ip, const stru
 	ret->ip = *ip;
 	if (!named->allow)
 		return;
-	if (bound || !ip->family) {	/* nobody asked for this one */
+	if (bound || !ip->family) { /* nobody asked for this one */
 		verdict_refuse(ret, REASON_RESERVED);
 		return;
 	}

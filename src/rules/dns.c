@@ -1,8 +1,9 @@
 /*
- * DNS messages. In: the bytes of one query. Out: its one question, or the error code to answer; and the answer to it. A name is
- * read label by label in place; compression is only legal behind the question, where names are skipped, never followed, so
- * there is no loop to fall into. An answer repeats the question byte for byte and refers to its name. Pure functions, no
- * allocation; run by the gateway's parsing process. Fuzzed (fuzz/dns.c).
+ * DNS messages. In: the bytes of one query. Out: its one question, or the error code to answer; and
+ * the answer to it. A name is read label by label in place; compression is only legal behind the
+ * question, where names are skipped, never followed, so there is no loop to fall into. An answer
+ * repeats the question byte for byte and refers to its name. Pure functions, no allocation; run by
+ * the gateway's parsing process. Fuzzed (fuzz/dns.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include "rules/dns.h"
 
 #define HEADER 12
-#define TTL 5			/* a name keeps its address, but may get another one by `ward net` */
-#define TTL_NEGATIVE 1		/* `ward net allow` is to work at once */
+/* a name keeps its address, but may get another one by `ward net` */
+#define TTL 5
+#define TTL_NEGATIVE 1 /* `ward net allow` is to work at once */
 #define EDNS_SIZE 1232
 
 enum { FLAG_QR = 0x8000, FLAG_OPCODE = 0x7800, FLAG_RD = 0x0100, FLAG_RA = 0x0080 };
@@ -46,7 +48,8 @@ static void skip(struct reader *r, size_t n)
 	}
 }
 
-/* Takes one label into the dotted text; a byte that text cannot hold makes the name no host name. */
+/* Takes one label into the dotted text; a byte that text cannot hold makes the name no host
+ * name. */
 static void add_label(const uint8_t *label, size_t n, char text[256], size_t *len, bool *plain)
 {
 	if (*len)
@@ -75,7 +78,8 @@ static void read_name(struct reader *r, struct dns_query *q)
 		r->at += n + 1;
 	}
 	skip(r, 1);
-	q->named = !r->bad && plain && len && text[len - 1] != '.' && host_read(text, len, &q->host) == HOST_FINE;
+	q->named = !r->bad && plain && len && text[len - 1] != '.' &&
+		   host_read(text, len, &q->host) == HOST_FINE;
 }
 
 /* A name that is of no interest: labels up to the root or to a pointer. */
@@ -181,7 +185,8 @@ struct writer {
 static void put_bytes(struct writer *w, const void *bytes, size_t n)
 {
 	if (w->cap - w->at < n) {
-		w->at = w->cap = 0;	/* does not happen with DNS_ANSWER_MAX; then nothing is sent */
+		/* does not happen with DNS_ANSWER_MAX; then nothing is sent */
+		w->at = w->cap = 0;
 		return;
 	}
 	memcpy(w->out + w->at, bytes, n);
@@ -204,7 +209,7 @@ static void put_record(struct writer *w, unsigned name, unsigned type, uint32_t 
 	if (name)
 		put16(w, name);
 	else
-		put_bytes(w, "", 1);	/* the root */
+		put_bytes(w, "", 1); /* the root */
 	put16(w, type);
 	put16(w, 1);
 	put32(w, ttl);
@@ -225,12 +230,13 @@ static void put_name(struct writer *w, const struct host *name)
 	put_bytes(w, "", 1);
 }
 
-size_t dns_write(const uint8_t *bytes, const struct dns_query *q, uint16_t rcode, const struct ip *ip, const struct host *name,
-		 uint8_t *out, size_t cap)
+size_t dns_write(const uint8_t *bytes, const struct dns_query *q, uint16_t rcode,
+		 const struct ip *ip, const struct host *name, uint8_t *out, size_t cap)
 {
 	struct writer w = { .out = out, .cap = cap };
 	bool found = rcode == DNS_NOERROR && (ip || name);
-	bool negative = q->question_len && !found && (rcode == DNS_NOERROR || rcode == DNS_NXDOMAIN);
+	bool negative =
+		q->question_len && !found && (rcode == DNS_NOERROR || rcode == DNS_NXDOMAIN);
 
 	put16(&w, q->id);
 	put16(&w, FLAG_QR | FLAG_RA | (q->recursion ? FLAG_RD : 0u) | (rcode & 15u));
@@ -246,7 +252,7 @@ size_t dns_write(const uint8_t *bytes, const struct dns_query *q, uint16_t rcode
 		put_record(&w, 0xc000 | HEADER, DNS_PTR, TTL, (size_t)name->len + 2);
 		put_name(&w, name);
 	}
-	if (negative) {	/* SOA of the root: who keeps negative answers learns for how long */
+	if (negative) { /* SOA of the root: who keeps negative answers learns for how long */
 		put_record(&w, 0, DNS_SOA, TTL_NEGATIVE, 22);
 		put16(&w, 0);
 		put32(&w, 1);

@@ -5,7 +5,8 @@
 #include "rules/egress_rules.h"
 
 /* Allocates for these counts, all of it zero; NULL: out of memory. */
-must_check struct rules *rules_new(uint32_t n_items, uint32_t n_services, uint32_t n_ports, uint32_t n_text);
+must_check struct rules *rules_new(uint32_t n_items, uint32_t n_services, uint32_t n_ports,
+				   uint32_t n_text);
 /* Makes the index over what r holds. -ENOMEM. */
 must_check int rules_index(struct rules *r);
 

@@ -1,8 +1,10 @@
 /*
- * The matcher. In: compiled rules, a canonical host, a port. Out: the rule that decides. Names and suffixes are in one hash table
- * by their text: a lookup is one probe for the name and one for each of its suffixes, whatever the number of rules. Hashes are
- * not keyed, because only the policy puts entries in. Blocks are a list, longest prefix first. Deny rules are looked for in
- * everything that matches before an allow rule counts. Pure; run by the gateway's parsing process. Fuzzed (fuzz/rules.c).
+ * The matcher. In: compiled rules, a canonical host, a port. Out: the rule that decides. Names and
+ * suffixes are in one hash table by their text: a lookup is one probe for the name and one for each
+ * of its suffixes, whatever the number of rules. Hashes are not keyed, because only the policy puts
+ * entries in. Blocks are a list, longest prefix first. Deny rules are looked for in everything that
+ * matches before an allow rule counts. Pure; run by the gateway's parsing process. Fuzzed
+ * (fuzz/rules.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,11 +70,13 @@ static void put_front(struct rules *r, uint32_t i)
 
 		while (at < r->n_blocks && r->items[r->blocks[at]].prefix > rule->prefix)
 			at++;
-		memmove(r->blocks + at + 1, r->blocks + at, (r->n_blocks - at) * sizeof(*r->blocks));
+		memmove(r->blocks + at + 1, r->blocks + at,
+			(r->n_blocks - at) * sizeof(*r->blocks));
 		r->blocks[at] = i;
 		r->n_blocks++;
 	} else {
-		bucket = &r->buckets[hash_text(r->text + rule->host, rule->len) & (r->n_buckets - 1)];
+		bucket = &r->buckets[hash_text(r->text + rule->host, rule->len) &
+				     (r->n_buckets - 1)];
 		r->chain[i] = *bucket;
 		*bucket = i + 1;
 	}
@@ -89,10 +93,10 @@ int rules_index(struct rules *r)
 	r->any = calloc((size_t)r->n_items + 1, sizeof(*r->any));
 	if (!r->buckets || !r->chain || !r->blocks || !r->any)
 		return -ENOMEM;
-	for (uint32_t i = r->n_items; i > 0; i--)	/* the policy's: the first in front */
+	for (uint32_t i = r->n_items; i > 0; i--) /* the policy's: the first in front */
 		if (!r->items[i - 1].added && !r->items[i - 1].dead)
 			put_front(r, i - 1);
-	for (uint32_t i = 0; i < r->n_items; i++)	/* added ones: the last in front */
+	for (uint32_t i = 0; i < r->n_items; i++) /* added ones: the last in front */
 		if (r->items[i].added && !r->items[i].dead)
 			put_front(r, i);
 	return 0;
@@ -104,7 +108,8 @@ static bool has_port(const struct rules *r, const struct rule *rule, uint16_t po
 
 	if (!rule->n_ports)
 		return true;
-	if (!port)	/* any: a name is known if some port of it is allowed, and unknown only if all are denied */
+	/* any: a name is known if some port of it is allowed, and unknown only if all are denied */
+	if (!port)
 		return !rule->deny;
 	for (unsigned i = 0; i < rule->n_ports && ports[i] <= port; i++)
 		if (ports[i] == port)
@@ -130,20 +135,22 @@ static bool weigh(const struct rules *r, uint32_t i, uint16_t port, struct rules
 	return false;
 }
 
-static bool weigh_text(const struct rules *r, enum rule_kind kind, const char *s, size_t n, uint16_t port,
-		       struct rules_match *m)
+static bool weigh_text(const struct rules *r, enum rule_kind kind, const char *s, size_t n,
+		       uint16_t port, struct rules_match *m)
 {
-	for (uint32_t at = r->buckets[hash_text(s, n) & (r->n_buckets - 1)]; at; at = r->chain[at - 1]) {
+	for (uint32_t at = r->buckets[hash_text(s, n) & (r->n_buckets - 1)]; at;
+	     at = r->chain[at - 1]) {
 		const struct rule *rule = &r->items[at - 1];
 
-		if (rule->kind == kind && rule->len == n && memcmp(r->text + rule->host, s, n) == 0 &&
-		    weigh(r, at - 1, port, m))
+		if (rule->kind == kind && rule->len == n &&
+		    memcmp(r->text + rule->host, s, n) == 0 && weigh(r, at - 1, port, m))
 			return true;
 	}
 	return false;
 }
 
-static void match_name(const struct rules *r, const struct host *host, uint16_t port, struct rules_match *m)
+static void match_name(const struct rules *r, const struct host *host, uint16_t port,
+		       struct rules_match *m)
 {
 	const char *end = host->name + host->len;
 
@@ -168,7 +175,8 @@ struct rules_match rules_match(const struct rules *r, const struct host *host, u
 	for (uint32_t i = 0; host->kind == HOST_ADDRESS && i < r->n_blocks; i++) {
 		const struct rule *rule = &r->items[r->blocks[i]];
 
-		if (ip_within(&host->ip, &rule->ip, rule->prefix) && weigh(r, r->blocks[i], port, &m))
+		if (ip_within(&host->ip, &rule->ip, rule->prefix) &&
+		    weigh(r, r->blocks[i], port, &m))
 			break;
 	}
 	if (m.rule >= 0)
@@ -219,7 +227,8 @@ enum rule_mode rules_mode(const struct rules *r, int32_t rule, uint16_t port)
 
 static bool is_looked_into(const struct rule *rule)
 {
-	return !rule->deny && !rule->dead && rule->moded && (rule->mode == RULE_INSPECT || rule->mode == RULE_PLAIN);
+	return !rule->deny && !rule->dead && rule->moded &&
+	       (rule->mode == RULE_INSPECT || rule->mode == RULE_PLAIN);
 }
 
 bool rules_inspect(const struct rules *r)
@@ -250,13 +259,15 @@ bool rules_waf(const struct rules *r, int32_t rule, uint16_t port)
 }
 
 /* Whether a rule's names are all among those of another. */
-static bool has_names(const struct rules *outer_rules, const struct rule *outer, const struct rules *r, const struct rule *rule)
+static bool has_names(const struct rules *outer_rules, const struct rule *outer,
+		      const struct rules *r, const struct rule *rule)
 {
 	const char *of = outer_rules->text + outer->host, *name = r->text + rule->host;
 
 	if (outer->kind == RULE_ANY)
 		return true;
-	if (rule->kind == RULE_ANY || rule->len < outer->len || memcmp(name + rule->len - outer->len, of, outer->len) != 0)
+	if (rule->kind == RULE_ANY || rule->len < outer->len ||
+	    memcmp(name + rule->len - outer->len, of, outer->len) != 0)
 		return false;
 	return rule->len == outer->len || name[rule->len - outer->len - 1] == '.';
 }
@@ -272,7 +283,8 @@ bool rules_is_prepared(const struct rules *first, const struct rules *new, uint3
 	if (rule->mode == RULE_PLAIN)
 		return rules_look(first);
 	for (uint32_t k = 0; k < first->n_items; k++)
-		if (is_looked_into(&first->items[k]) && first->items[k].mode == RULE_INSPECT && has_names(first, &first->items[k], new, rule))
+		if (is_looked_into(&first->items[k]) && first->items[k].mode == RULE_INSPECT &&
+		    has_names(first, &first->items[k], new, rule))
 			return true;
 	return false;
 }
@@ -287,9 +299,12 @@ int32_t rules_sibling(const struct rules *r, int32_t rule, uint16_t port)
 	for (uint32_t i = (uint32_t)rule + 1; i < r->n_items; i++) {
 		const struct rule *other = &r->items[i];
 
-		if (is_looked_into(other) && other->kind == first->kind && other->len == first->len && other->prefix == first->prefix &&
-		    ip_equal(&other->ip, &first->ip) && memcmp(r->text + other->host, r->text + first->host, first->len) == 0 &&
-		    has_port(r, other, port) && rules_mode(r, (int32_t)i, port) == rules_mode(r, rule, port))
+		if (is_looked_into(other) && other->kind == first->kind &&
+		    other->len == first->len && other->prefix == first->prefix &&
+		    ip_equal(&other->ip, &first->ip) &&
+		    memcmp(r->text + other->host, r->text + first->host, first->len) == 0 &&
+		    has_port(r, other, port) &&
+		    rules_mode(r, (int32_t)i, port) == rules_mode(r, rule, port))
 			return (int32_t)i;
 	}
 	return -1;

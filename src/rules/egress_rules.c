@@ -1,6 +1,7 @@
 /*
- * Compiling egress rules. In: struct policy, or the rules in force and one line more. Out: struct rules. Runs in the supervisor,
- * with the user's rights, before the gateway starts and for every `ward net`; what it refuses never reaches the gateway. Pure.
+ * Compiling egress rules. In: struct policy, or the rules in force and one line more. Out: struct
+ * rules. Runs in the supervisor, with the user's rights, before the gateway starts and for every
+ * `ward net`; what it refuses never reaches the gateway. Pure.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -73,7 +74,8 @@ static int set_host(struct making *m, struct rule *rule, const char *text, struc
 	rule->kind = strncmp(text, "*.", 2) == 0 ? RULE_SUFFIX : RULE_NAME;
 	text += rule->kind == RULE_SUFFIX ? 2 : 0;
 	n -= rule->kind == RULE_SUFFIX ? 2 : 0;
-	if (host_read(text, n, &host) != HOST_FINE || (host.kind == HOST_ADDRESS && rule->kind == RULE_SUFFIX) ||
+	if (host_read(text, n, &host) != HOST_FINE ||
+	    (host.kind == HOST_ADDRESS && rule->kind == RULE_SUFFIX) ||
 	    (host.kind == HOST_NAME && text[n]))
 		return ward_fail(e, EINVAL, "%s: not a host, an address or a block", text);
 	rule->host = add_text(m, host.kind == HOST_NAME ? host.name : "");
@@ -81,7 +83,8 @@ static int set_host(struct making *m, struct rule *rule, const char *text, struc
 	if (host.kind == HOST_NAME)
 		return 0;
 	prefix = host.ip.family == 4 ? 32 : 128;
-	if (text[n] && (units_parse_uint(text + n + 1, &prefix) < 0 || prefix > (host.ip.family == 4 ? 32 : 128)))
+	if (text[n] && (units_parse_uint(text + n + 1, &prefix) < 0 ||
+			prefix > (host.ip.family == 4 ? 32 : 128)))
 		return ward_fail(e, EINVAL, "%s: not a prefix length", text);
 	rule->kind = RULE_BLOCK;
 	rule->ip = host.ip;
@@ -100,23 +103,31 @@ static bool has_condition(const struct policy_rule *from, const char *kinds, siz
 /* Whether it says something about bodies, which are held until they are decided about. */
 static bool decides_by_body(const struct policy_rule *from)
 {
-	static const char kinds[] = { POLICY_HTTP_GRAPHQL, POLICY_HTTP_RPC, POLICY_HTTP_GIT, POLICY_HTTP_REPOSITORY, POLICY_HTTP_REF };
+	static const char kinds[] = { POLICY_HTTP_GRAPHQL, POLICY_HTTP_RPC, POLICY_HTTP_GIT,
+				      POLICY_HTTP_REPOSITORY, POLICY_HTTP_REF };
 
 	return has_condition(from, kinds, sizeof(kinds));
 }
 
-/* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is none. */
-static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from, struct ward_err *e)
+/* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is
+ * none. */
+static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from,
+		       struct ward_err *e)
 {
-	bool plain = from->mode == POLICY_RULE_HTTP, websocket = has_condition(from, (const char[]){ POLICY_HTTP_WEBSOCKET }, 1);
+	bool plain = from->mode == POLICY_RULE_HTTP,
+	     websocket = has_condition(from, (const char[]){ POLICY_HTTP_WEBSOCKET }, 1);
 
 	rule->llm = from->llm;
 	rule->waf = (uint8_t)from->waf;
 	if (rule->kind == RULE_BLOCK && !plain)
 		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
 	if ((from->waf || from->llm || websocket) && decides_by_body(from)) {
-		ward_fail(e, EINVAL, "%s: %s does not go together with graphql, json_rpc or git in one rule", from->host,
-			  from->waf ? "waf" : from->llm ? "llm" : "websocket");
+		ward_fail(e, EINVAL,
+			  "%s: %s does not go together with graphql, json_rpc or git in one rule",
+			  from->host,
+			  from->waf   ? "waf"
+			  : from->llm ? "llm"
+				      : "websocket");
 		return ward_remedy(e, "write two rules, each with paths of its own");
 	}
 	rule->moded = true;
@@ -127,14 +138,18 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 	return 0;
 }
 
-static int set_mode(struct making *m, struct rule *rule, const struct policy_rule *from, struct ward_err *e)
+static int set_mode(struct making *m, struct rule *rule, const struct policy_rule *from,
+		    struct ward_err *e)
 {
-	static const uint8_t modes[] = { [POLICY_RULE_SPLICE] = RULE_SPLICE, [POLICY_RULE_HTTP] = RULE_HTTP,
+	static const uint8_t modes[] = { [POLICY_RULE_SPLICE] = RULE_SPLICE,
+					 [POLICY_RULE_HTTP] = RULE_HTTP,
 					 [POLICY_RULE_TCP] = RULE_TCP };
 	bool block = rule->kind == RULE_BLOCK && rule->prefix != (rule->ip.family == 4 ? 32 : 128);
 
 	if (from->mode == POLICY_RULE_HTTP && block)
-		return ward_fail(e, EINVAL, "%s: mode http works with names and single addresses only", from->host);
+		return ward_fail(e, EINVAL,
+				 "%s: mode http works with names and single addresses only",
+				 from->host);
 	if (from->mode == POLICY_RULE_INSPECT || from->inspect)
 		return set_inspect(m, rule, from, e);
 	rule->moded = from->mode != POLICY_RULE_BY_PORT;
@@ -164,12 +179,16 @@ static int check_prices(const struct rules *r, struct ward_err *e)
 	for (uint32_t i = 0; i < r->n_items; i++)
 		counts |= r->items[i].llm && !r->items[i].dead;
 	if (counts && !r->n_prices && r->unpriced != UNPRICED_FREE) {
-		ward_fail(e, EINVAL, "network.prices: a rule counts what language models cost, and no model has a price");
-		return ward_remedy(e, "write network.prices: [{model: \"NAME*\", input: 3, output: 15}], for a million tokens each");
+		ward_fail(e, EINVAL,
+			  "network.prices: a rule counts what language models cost, and no model "
+			  "has a price");
+		return ward_remedy(e, "write network.prices: [{model: \"NAME*\", input: 3, output: "
+				      "15}], for a million tokens each");
 	}
 	if (!counts && r->limits.spend != RULE_NONE) {
 		ward_fail(e, EINVAL, "network.spend_limit: no rule counts what is spent");
-		return ward_remedy(e, "write llm: true in the rules for language models: {host: \"api.example.com\", llm: true}");
+		return ward_remedy(e, "write llm: true in the rules for language models: {host: "
+				      "\"api.example.com\", llm: true}");
 	}
 	return 0;
 }
@@ -186,8 +205,11 @@ static int read_prices(const struct policy *p, struct rules *r, struct ward_err 
 
 		if (policy_price_read(p->net_prices.items[i], &from, e) < 0)
 			return ward_wrap(e, "network.prices[%zu]", i);
-		r->prices[r->n_prices] = (struct price){ .input = from.input, .output = from.output, .cache_read = from.cache_read,
-							 .cache_write = from.cache_write, .max_output = from.max_output };
+		r->prices[r->n_prices] = (struct price){ .input = from.input,
+							 .output = from.output,
+							 .cache_read = from.cache_read,
+							 .cache_write = from.cache_write,
+							 .max_output = from.max_output };
 		memcpy(r->prices[r->n_prices++].model, from.model, sizeof(from.model));
 	}
 	r->unpriced = (uint8_t)p->net_unpriced;
@@ -195,7 +217,8 @@ static int read_prices(const struct policy *p, struct rules *r, struct ward_err 
 	return check_prices(r, e);
 }
 
-static int add_rule(struct making *m, const struct policy_rule *from, bool deny, bool every_port, struct ward_err *e)
+static int add_rule(struct making *m, const struct policy_rule *from, bool deny, bool every_port,
+		    struct ward_err *e)
 {
 	struct rule *rule = &m->items[m->n_items];
 	int r = set_host(m, rule, from->host, e);
@@ -206,8 +229,10 @@ static int add_rule(struct making *m, const struct policy_rule *from, bool deny,
 		return r;
 	rule->deny = deny;
 	rule->private = from->private;
-	rule->limits = (struct rule_limits){ from->connections, from->connection_rate, from->receive, from->send,
-					     from->bandwidth, from->request_rate, from->spend };
+	rule->limits =
+		(struct rule_limits){ from->connections, from->connection_rate, from->receive,
+				      from->send,        from->bandwidth,       from->request_rate,
+				      from->spend };
 	if (!every_port)
 		add_ports(m, rule, from->ports, from->n_ports);
 	m->n_items++;
@@ -228,9 +253,11 @@ static int add_service(struct making *m, const char *line, struct ward_err *e)
 		return r;
 	if (strcmp(parts.host, "localhost") == 0)
 		memcpy(parts.host, "127.0.0.1", sizeof("127.0.0.1"));
-	if (host_read(parts.host, strlen(parts.host), &host) != HOST_FINE || host.kind != HOST_ADDRESS) {
+	if (host_read(parts.host, strlen(parts.host), &host) != HOST_FINE ||
+	    host.kind != HOST_ADDRESS) {
 		ward_fail(e, EINVAL, "%s: a service of this host has an address", line);
-		return ward_remedy(e, "write %s=127.0.0.1:%u, or use egress_allowlist for a name", name, parts.ports[0]);
+		return ward_remedy(e, "write %s=127.0.0.1:%u, or use egress_allowlist for a name",
+				   name, parts.ports[0]);
 	}
 	class = addr_classify(&host.ip);
 	if (class != ADDR_LOOPBACK && class != ADDR_PRIVATE && class != ADDR_PUBLIC)
@@ -251,7 +278,8 @@ static int seal(struct making *m, struct rules **ret, struct ward_err *e)
 	auto_rules r = NULL;
 
 	if (!m->ports.failed && !m->text.failed)
-		r = rules_new(m->n_items, m->n_services, (uint32_t)(m->ports.len / sizeof(uint16_t)), (uint32_t)m->text.len);
+		r = rules_new(m->n_items, m->n_services,
+			      (uint32_t)(m->ports.len / sizeof(uint16_t)), (uint32_t)m->text.len);
 	if (!r)
 		return ward_fail(e, ENOMEM, "out of memory");
 	memcpy(r->items, m->items, m->n_items * sizeof(*m->items));
@@ -277,7 +305,8 @@ static int start_making(struct making *m, size_t n_items, size_t n_services, str
 	return m->items && m->services ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
-/* Where a grant may put a secret in, requests are looked into: on the port of HTTPS, and unless the rule says otherwise. */
+/* Where a grant may put a secret in, requests are looked into: on the port of HTTPS, and unless the
+ * rule says otherwise. */
 static bool gets_secret(const struct policy *p, const struct policy_rule *rule)
 {
 	for (unsigned i = 0; i < rule->n_ports && rule->mode == POLICY_RULE_BY_PORT; i++)
@@ -309,7 +338,8 @@ static int gather(struct making *m, const struct policy *p, struct ward_err *e)
 	return r;
 }
 
-int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret, struct ward_err *e)
+int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret,
+		  struct ward_err *e)
 {
 	struct making m = { 0 };
 	int r = gather(&m, p, e);
@@ -321,8 +351,10 @@ int rules_compile(const struct policy *p, uint64_t generation, struct rules **re
 		return r;
 	(*ret)->generation = generation;
 	(*ret)->network = (uint8_t)p->net_mode;
-	(*ret)->limits = (struct rule_limits){ p->net_connections, p->net_connection_rate, p->net_receive, p->net_send,
-					       p->net_bandwidth, p->net_request_rate, p->net_spend };
+	(*ret)->limits = (struct rule_limits){ p->net_connections, p->net_connection_rate,
+					       p->net_receive,     p->net_send,
+					       p->net_bandwidth,   p->net_request_rate,
+					       p->net_spend };
 	r = read_prices(p, *ret, e);
 	if (r < 0)
 		rules_free(take_ptr(*ret));
@@ -331,7 +363,8 @@ int rules_compile(const struct policy *p, uint64_t generation, struct rules **re
 
 static bool same_host(const struct making *m, const struct rule *a, const struct rule *b)
 {
-	return a->kind == b->kind && a->len == b->len && a->prefix == b->prefix && ip_equal(&a->ip, &b->ip) &&
+	return a->kind == b->kind && a->len == b->len && a->prefix == b->prefix &&
+	       ip_equal(&a->ip, &b->ip) &&
 	       memcmp(m->text.data + a->host, m->text.data + b->host, a->len) == 0;
 }
 
@@ -343,12 +376,15 @@ static const uint16_t *ports_of(const struct making *m, const struct rule *rule)
 static bool same_ports(const struct making *m, const struct rule *a, const struct rule *b)
 {
 	return a->n_ports == b->n_ports &&
-	       (!a->n_ports || memcmp(ports_of(m, a), ports_of(m, b), a->n_ports * sizeof(uint16_t)) == 0);
+	       (!a->n_ports ||
+		memcmp(ports_of(m, a), ports_of(m, b), a->n_ports * sizeof(uint16_t)) == 0);
 }
 
 static bool same_http(const struct making *m, const struct rule *a, const struct rule *b)
 {
-	return a->http_len == b->http_len && (!a->http_len || memcmp(m->text.data + a->http, m->text.data + b->http, a->http_len) == 0);
+	return a->http_len == b->http_len &&
+	       (!a->http_len ||
+		memcmp(m->text.data + a->http, m->text.data + b->http, a->http_len) == 0);
 }
 
 static bool share_port(const struct making *m, const struct rule *a, const struct rule *b)
@@ -360,7 +396,8 @@ static bool share_port(const struct making *m, const struct rule *a, const struc
 	return !a->n_ports || !b->n_ports;
 }
 
-/* The new rule is the last one: what it replaces or takes back dies; an equal one that is dead already gives its place. */
+/* The new rule is the last one: what it replaces or takes back dies; an equal one that is dead
+ * already gives its place. */
 static void settle(struct making *m)
 {
 	struct rule *new = &m->items[m->n_items - 1];
@@ -369,16 +406,19 @@ static void settle(struct making *m)
 		struct rule *old = &m->items[i];
 
 		if (old->added && !old->dead && same_host(m, old, new) &&
-		    (old->deny == new->deny ? same_ports(m, old, new) : !new->deny && share_port(m, old, new)))
+		    (old->deny == new->deny ? same_ports(m, old, new)
+					    : !new->deny &&share_port(m, old, new)))
 			old->dead = true;
 	}
 	for (uint32_t i = m->n_items - 1; i-- > 0;) {
 		struct rule *old = &m->items[i];
 
 		if (!old->dead && old->added && same_host(m, old, new) && share_port(m, old, new))
-			return;		/* a later one would win over what comes back before it */
-		if (!old->dead || old->deny != new->deny || old->moded != new->moded || old->mode != new->mode ||
-		    old->private != new->private || old->llm != new->llm || old->waf != new->waf || !same_host(m, old, new) || !same_ports(m, old, new) || !same_http(m, old, new) ||
+			return; /* a later one would win over what comes back before it */
+		if (!old->dead || old->deny != new->deny || old->moded != new->moded ||
+		    old->mode != new->mode || old->private != new->private ||
+		    old->llm != new->llm || old->waf != new->waf || !same_host(m, old, new) ||
+		    !same_ports(m, old, new) || !same_http(m, old, new) ||
 		    memcmp(&old->limits, &new->limits, sizeof(new->limits)) != 0)
 			continue;
 		old->dead = false;
@@ -403,7 +443,8 @@ static int gather_old(struct making *m, const struct rules *old, struct ward_err
 	return 0;
 }
 
-static int gather_change(struct making *m, const struct rules *old, const char *line, bool deny, struct ward_err *e)
+static int gather_change(struct making *m, const struct rules *old, const char *line, bool deny,
+			 struct ward_err *e)
 {
 	struct policy_rule rule;
 	bool port_said;
@@ -424,7 +465,8 @@ static int gather_change(struct making *m, const struct rules *old, const char *
 }
 
 /* Seals what became of old. */
-static int seal_next(struct making *m, const struct rules *old, int r, struct rules **ret, struct ward_err *e)
+static int seal_next(struct making *m, const struct rules *old, int r, struct rules **ret,
+		     struct ward_err *e)
 {
 	if (r == 0)
 		r = seal(m, ret, e);
@@ -444,7 +486,8 @@ static int seal_next(struct making *m, const struct rules *old, int r, struct ru
 	return r;
 }
 
-int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret, struct ward_err *e)
+int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret,
+		 struct ward_err *e)
 {
 	struct making m = { 0 };
 	int r = gather_change(&m, old, line, deny, e);
@@ -452,7 +495,8 @@ int rules_change(const struct rules *old, const char *line, bool deny, struct ru
 	return seal_next(&m, old, r, ret, e);
 }
 
-int rules_retire(const struct rules *old, const uint32_t *items, size_t count, struct rules **ret, struct ward_err *e)
+int rules_retire(const struct rules *old, const uint32_t *items, size_t count, struct rules **ret,
+		 struct ward_err *e)
 {
 	struct making m = { 0 };
 	int r = gather_old(&m, old, e);
@@ -475,7 +519,10 @@ void rules_text(const struct rules *r, int32_t rule, struct buf *out)
 	else if (item->kind == RULE_BLOCK)
 		buf_puts(out, ip_text(&item->ip, text));
 	else
-		buf_printf(out, "%s%s", item->kind == RULE_SUFFIX ? "*." : item->kind == RULE_ANY ? "*" : "",
+		buf_printf(out, "%s%s",
+			   item->kind == RULE_SUFFIX ? "*."
+			   : item->kind == RULE_ANY  ? "*"
+						     : "",
 			   r->text + item->host);
 	if (item->kind == RULE_BLOCK && item->prefix != (item->ip.family == 4 ? 32 : 128))
 		buf_printf(out, "/%u", item->prefix);

@@ -1,6 +1,7 @@
 /*
- * Records of what passed. In: struct told, or bytes of a packet, which the reader believes no further than it can check. Out: bytes, or struct told. Pure;
- * written by front, read by the supervisor. A record is struct told without what its host does not need.
+ * Records of what passed. In: struct told, or bytes of a packet, which the reader believes no
+ * further than it can check. Out: bytes, or struct told. Pure; written by front, read by the
+ * supervisor. A record is struct told without what its host does not need.
  */
 #include "rules/flow_report.h"
 
@@ -41,11 +42,14 @@ size_t told_get(const uint8_t *bytes, size_t n, struct told *ret)
 	if (inward > 1)
 		return 0;
 	memcpy(ret, bytes, len);
-	if (ret->kind < TOLD_NAME || ret->kind >= TOLD_KINDS || ret->how > WANT_SOCKS || ret->mode >= RULE_MODES ||
-	    (ret->family != 0 && ret->family != 4 && ret->family != 6) || (ret->kind != TOLD_HTTP && ret->host_len >= HOST_TEXT))
+	if (ret->kind < TOLD_NAME || ret->kind >= TOLD_KINDS || ret->how > WANT_SOCKS ||
+	    ret->mode >= RULE_MODES || (ret->family != 0 && ret->family != 4 && ret->family != 6) ||
+	    (ret->kind != TOLD_HTTP && ret->host_len >= HOST_TEXT))
 		return 0;
 	for (size_t i = 0; i < ret->host_len; i++)
-		if (ret->host[i] < (ret->kind == TOLD_WAF || ret->kind == TOLD_HTTP ? 0x20 : 0x21) || ret->host[i] > 0x7e)
+		if (ret->host[i] <
+			    (ret->kind == TOLD_WAF || ret->kind == TOLD_HTTP ? 0x20 : 0x21) ||
+		    ret->host[i] > 0x7e)
 			return 0;
 	return len;
 }

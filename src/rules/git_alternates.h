@@ -6,10 +6,11 @@
 
 #include <stddef.h>
 
-#define GIT_VIEW_OBJECTS "ward-objects"	/* where the host's objects appear in the view */
+#define GIT_VIEW_OBJECTS "ward-objects" /* where the host's objects appear in the view */
 
-/* Whether the text of an objects/info/alternates says nothing but that the objects of a view are borrowed: the path of that view's git
- * directory, as the sandbox saw it. The caller frees. NULL: it says something else. A pure function. */
+/* Whether the text of an objects/info/alternates says nothing but that the objects of a view are
+ * borrowed: the path of that view's git directory, as the sandbox saw it. The caller frees. NULL:
+ * it says something else. A pure function. */
 must_check char *git_view_borrowed(const char *text, size_t n);
 
 #endif

@@ -12,9 +12,9 @@
 
 /* One entry, valid during the call. */
 struct git_index_entry {
-	uint32_t mode; /* one of the above */
+	uint32_t mode;     /* one of the above */
 	const uint8_t *id; /* as many bytes as the repository's ids have */
-	unsigned stage; /* 0, or 1 to 3 in a conflict */
+	unsigned stage;    /* 0, or 1 to 3 in a conflict */
 	bool assume_unchanged, skip_worktree, intent_to_add;
 	const char *path; /* NUL-terminated; "" where a split index replaces an entry of its shared
 			     one */
@@ -26,7 +26,7 @@ struct git_index_info {
 	unsigned version;
 	uint32_t entries;
 	bool sparse; /* it has the extension sdir */
-	bool split; /* it has the extension link: sharedindex.BASE is a part of it and is judged
+	bool split;  /* it has the extension link: sharedindex.BASE is a part of it and is judged
 		       alike */
 	uint8_t base[GIT_HASH_MAX]; /* all zero: there is none */
 	uint32_t hidden; /* entries with assume-unchanged or skip-worktree: changes of those files

@@ -8,7 +8,7 @@
 struct git_index_shape {
 	unsigned hash;
 	uint32_t entries;
-	size_t end; /* where the entries end and the extensions begin */
+	size_t end;     /* where the entries end and the extensions begin */
 	uint32_t empty; /* entries without a path, which only a split index has */
 };
 

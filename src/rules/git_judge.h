@@ -9,24 +9,24 @@
 
 enum git_verdict {
 	GIT_ADMIT,
-	GIT_REPORT, /* admitted, and worth a line: *why says what it changes */
+	GIT_REPORT,  /* admitted, and worth a line: *why says what it changes */
 	GIT_CONFIRM, /* well-formed, but it names addresses: to be confirmed where they are new */
 	GIT_COPY, /* an object with a second hard link (git clone of a path makes them): replace it
 		     with a copy */
 	GIT_DERIVED, /* remove it and have git make it again from what was admitted */
-	GIT_DROP, /* a lock or a temporary file: remove it */
+	GIT_DROP,    /* a lock or a temporary file: remove it */
 	GIT_REFUSE
 };
 
 struct git_file {
-	const char *path; /* relative to the git directory, no slash at its ends; "" is the
+	const char *path;       /* relative to the git directory, no slash at its ends; "" is the
 			     directory itself */
 	enum git_dir_kind kind; /* of that git directory */
-	unsigned hash; /* GIT_SHA1 or GIT_SHA256: git_config_hash() of the repository's
+	unsigned hash;          /* GIT_SHA1 or GIT_SHA256: git_config_hash() of the repository's
 			  configuration */
-	mode_t mode; /* as stat gives it */
+	mode_t mode;            /* as stat gives it */
 	nlink_t links;
-	uint64_t size; /* of the whole file */
+	uint64_t size;        /* of the whole file */
 	const uint8_t *bytes; /* its beginning: git_judge_needs() of it, or all if it is shorter */
 	size_t n;
 };
@@ -35,7 +35,7 @@ struct git_judged {
 	enum git_verdict verdict;
 	enum git_form form;
 	enum git_dir_kind kind; /* of the innermost git directory */
-	bool points; /* it names a place that the caller must check: core.worktree, gitdir, a URL
+	bool points;   /* it names a place that the caller must check: core.worktree, gitdir, a URL
 			that is a path */
 	char why[256]; /* plain words for every verdict but ADMIT */
 };

@@ -64,7 +64,7 @@ size_t git_form_max(enum git_form form)
 /* A path and how far it has been read. */
 struct cursor {
 	const char *all, *at; /* at is "" at the end, otherwise the start of a component */
-	size_t hex; /* digits of an object id */
+	size_t hex;           /* digits of an object id */
 };
 
 static size_t component(const char *s)

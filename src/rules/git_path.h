@@ -5,9 +5,9 @@
 #include "rules/git_name.h"
 
 enum git_dir_kind {
-	GIT_DIR_MAIN, /* .git, a bare repository */
+	GIT_DIR_MAIN,     /* .git, a bare repository */
 	GIT_DIR_WORKTREE, /* worktrees/ID */
-	GIT_DIR_MODULE /* modules/NAME */
+	GIT_DIR_MODULE    /* modules/NAME */
 };
 
 /* What a file must look like inside. */
@@ -19,10 +19,10 @@ enum git_form {
 };
 
 enum git_treat {
-	GIT_TREAT_ADMIT, /* it may stay if its form is right */
-	GIT_TREAT_REPORT, /* the same, and the user should hear of it: it changes what the next git
+	GIT_TREAT_ADMIT,   /* it may stay if its form is right */
+	GIT_TREAT_REPORT,  /* the same, and the user should hear of it: it changes what the next git
 			     command does */
-	GIT_TREAT_MERGE, /* configuration and excludes: key by key, line by line */
+	GIT_TREAT_MERGE,   /* configuration and excludes: key by key, line by line */
 	GIT_TREAT_DERIVED, /* git makes it from other files, and believes it: remove it, make it
 			      again from its source */
 	GIT_TREAT_DROP, /* a lock or a temporary file: after a run no process is left that needs it
@@ -34,8 +34,8 @@ struct git_place {
 	enum git_form form;
 	enum git_treat treat;
 	enum git_dir_kind kind; /* of the innermost git directory that the path lies in */
-	size_t inner; /* where the path inside that directory begins */
-	const char *why; /* static text; for what is not simply admitted */
+	size_t inner;           /* where the path inside that directory begins */
+	const char *why;        /* static text; for what is not simply admitted */
 };
 
 /* Looks up a path (relative to a git directory of that kind, no slash at its ends, "" is the

@@ -13,7 +13,7 @@ bool git_ref_name_ok(const char *s, size_t n);
 
 enum git_ref_kind {
 	GIT_REF_BAD,
-	GIT_REF_ID, /* *ret is the id's digits */
+	GIT_REF_ID,      /* *ret is the id's digits */
 	GIT_REF_SYMBOLIC /* *ret is the full name of another ref */
 };
 

@@ -7,7 +7,7 @@
 /* One line, valid during the call; nothing in it is NUL-terminated. */
 struct git_reflog_line {
 	const char *old_id, *new_id; /* digits */
-	const char *who; /* "NAME <MAIL> SECONDS +ZONE" */
+	const char *who;             /* "NAME <MAIL> SECONDS +ZONE" */
 	size_t who_n;
 	const char *message; /* NULL: none */
 	size_t message_n;

@@ -1,8 +1,11 @@
 /*
- * Reading GraphQL documents (graphql.h). In: text from inside. Out: a question for each field of the root. Two walks: the first checks the grammar of all of it (executable
- * definitions only; GraphQL of October 2021) and notes where each definition's selections are, the second follows those of the operation that is meant. Refused beside errors: letters
- * outside of ASCII in anything but strings and comments, control characters, other line ends in comments, a backslash in a block string (old servers read those otherwise), two
- * definitions of one name, an operation without a name beside others. Bounded in depth and number. Runs in front.
+ * Reading GraphQL documents (graphql.h). In: text from inside. Out: a question for each field of
+ * the root. Two walks: the first checks the grammar of all of it (executable definitions only;
+ * GraphQL of October 2021) and notes where each definition's selections are, the second follows
+ * those of the operation that is meant. Refused beside errors: letters outside of ASCII in anything
+ * but strings and comments, control characters, other line ends in comments, a backslash in a block
+ * string (old servers read those otherwise), two definitions of one name, an operation without a
+ * name beside others. Bounded in depth and number. Runs in front.
  */
 #include "rules/graphql.h"
 
@@ -18,21 +21,22 @@ struct word {
 	size_t n;
 };
 
-enum token { TOKEN_END, TOKEN_MARK, TOKEN_NAME, TOKEN_SPREAD, TOKEN_VALUE };	/* VALUE: a number or string */
+/* VALUE: a number or string */
+enum token { TOKEN_END, TOKEN_MARK, TOKEN_NAME, TOKEN_SPREAD, TOKEN_VALUE };
 
 struct definition {
-	struct word name;		/* .n 0: none */
-	const char *selections;		/* where its { is */
-	uint8_t kind;			/* enum graphql_kind, GRAPHQL_KINDS: a fragment */
+	struct word name;       /* .n 0: none */
+	const char *selections; /* where its { is */
+	uint8_t kind;           /* enum graphql_kind, GRAPHQL_KINDS: a fragment */
 	bool followed;
 };
 
 struct document {
 	const char *at, *end;
-	const char *wrong;		/* NULL: nothing so far */
-	uint8_t token;			/* enum token: the one that stands here */
-	char mark;			/* MARK: which */
-	struct word word;		/* of the token */
+	const char *wrong; /* NULL: nothing so far */
+	uint8_t token;     /* enum token: the one that stands here */
+	char mark;         /* MARK: which */
+	struct word word;  /* of the token */
 	unsigned depth;
 	unsigned count;
 	struct definition items[DEFINITIONS_MAX];
@@ -66,7 +70,8 @@ static void skip_comment(struct document *d)
 
 		if ((uint8_t)*d->at < 0x20 && *d->at != '\t')
 			fail(d, "a control character in a comment");
-		else if ((left >= 3 && (memcmp(d->at, "\xe2\x80\xa8", 3) == 0 || memcmp(d->at, "\xe2\x80\xa9", 3) == 0)) ||
+		else if ((left >= 3 && (memcmp(d->at, "\xe2\x80\xa8", 3) == 0 ||
+					memcmp(d->at, "\xe2\x80\xa9", 3) == 0)) ||
 			 (left >= 2 && memcmp(d->at, "\xc2\x85", 2) == 0))
 			fail(d, "a line end in a comment that not every server knows");
 		else
@@ -79,7 +84,8 @@ static void skip_ignored(struct document *d)
 	while (d->at < d->end) {
 		if (*d->at == '#')
 			skip_comment(d);
-		else if (*d->at == ' ' || *d->at == '\t' || *d->at == '\n' || *d->at == '\r' || *d->at == ',')
+		else if (*d->at == ' ' || *d->at == '\t' || *d->at == '\n' || *d->at == '\r' ||
+			 *d->at == ',')
 			d->at++;
 		else
 			return;
@@ -93,7 +99,8 @@ static void take_block(struct document *d)
 			d->at += 3;
 			return;
 		}
-		if (*d->at == '\\' || ((uint8_t)*d->at < 0x20 && *d->at != '\t' && *d->at != '\n' && *d->at != '\r')) {
+		if (*d->at == '\\' || ((uint8_t)*d->at < 0x20 && *d->at != '\t' && *d->at != '\n' &&
+				       *d->at != '\r')) {
 			fail(d, "a backslash or control character in a block string");
 			return;
 		}
@@ -209,7 +216,8 @@ static bool is_mark(const struct document *d, char c)
 
 static bool is_word(const struct document *d, const char *word)
 {
-	return d->token == TOKEN_NAME && d->word.n == strlen(word) && memcmp(d->word.s, word, d->word.n) == 0;
+	return d->token == TOKEN_NAME && d->word.n == strlen(word) &&
+	       memcmp(d->word.s, word, d->word.n) == 0;
 }
 
 static bool take_mark(struct document *d, char c)
@@ -344,7 +352,8 @@ static struct word take_field(struct document *d)
 	return name;
 }
 
-/* Behind "...": up to the selections of an inline fragment, or all of a spread, whose name is returned. */
+/* Behind "...": up to the selections of an inline fragment, or all of a spread, whose name is
+ * returned. */
 static struct word take_spread(struct document *d)
 {
 	struct word name = { "", 0 };
@@ -386,7 +395,8 @@ static void follow(struct asking *a, const char *selections);
 static struct definition *find_fragment(struct document *d, struct word name)
 {
 	for (unsigned i = 0; i < d->count; i++)
-		if (d->items[i].kind == GRAPHQL_KINDS && d->items[i].name.n == name.n && memcmp(d->items[i].name.s, name.s, name.n) == 0)
+		if (d->items[i].kind == GRAPHQL_KINDS && d->items[i].name.n == name.n &&
+		    memcmp(d->items[i].name.s, name.s, name.n) == 0)
 			return &d->items[i];
 	return NULL;
 }
@@ -428,7 +438,8 @@ static void follow_selections(struct asking *a)
 
 		if (d->token != TOKEN_SPREAD) {
 			name = take_field(d);
-			a->allowed &= !d->wrong && (!a->allowed || a->ask(a->context, a->kind, name.s, name.n));
+			a->allowed &= !d->wrong &&
+				      (!a->allowed || a->ask(a->context, a->kind, name.s, name.n));
 			continue;
 		}
 		next(d);
@@ -456,13 +467,15 @@ static void add(struct document *d, uint8_t kind, struct word name, const char *
 		const struct definition *old = &d->items[i];
 		bool both = (old->kind == GRAPHQL_KINDS) == (kind == GRAPHQL_KINDS);
 
-		if (both && (!name.n || !old->name.n || (old->name.n == name.n && memcmp(old->name.s, name.s, name.n) == 0)))
+		if (both && (!name.n || !old->name.n ||
+			     (old->name.n == name.n && memcmp(old->name.s, name.s, name.n) == 0)))
 			fail(d, "two definitions of one name, or one without a name beside others");
 	}
 	if (d->count == DEFINITIONS_MAX)
 		fail(d, "too many definitions");
 	if (!d->wrong)
-		d->items[d->count++] = (struct definition){ .kind = kind, .name = name, .selections = selections };
+		d->items[d->count++] =
+			(struct definition){ .kind = kind, .name = name, .selections = selections };
 }
 
 static void read_definition(struct document *d)
@@ -506,7 +519,8 @@ static struct definition *find_operation(struct document *d, const char *operati
 	for (unsigned i = 0; i < d->count && !d->wrong; i++) {
 		struct definition *item = &d->items[i];
 
-		if (item->kind == GRAPHQL_KINDS || (n && (item->name.n != n || memcmp(item->name.s, operation, n) != 0)))
+		if (item->kind == GRAPHQL_KINDS ||
+		    (n && (item->name.n != n || memcmp(item->name.s, operation, n) != 0)))
 			continue;
 		if (found)
 			fail(d, "several operations, and none is named");
@@ -517,7 +531,8 @@ static struct definition *find_operation(struct document *d, const char *operati
 	return d->wrong ? NULL : found;
 }
 
-const char *graphql_read(const char *text, size_t n, const char *operation, graphql_field *ask, void *context, bool *ret_allowed)
+const char *graphql_read(const char *text, size_t n, const char *operation, graphql_field *ask,
+			 void *context, bool *ret_allowed)
 {
 	struct document d = { .at = text, .end = text + n };
 	struct asking a = { .d = &d, .ask = ask, .context = context, .allowed = true };

@@ -1,5 +1,6 @@
 /*
- * GraphQL requests asked about (body_rule.h). In: the rule's conditions, the body or the query of a URL. Out: whether the rule has each operation and each field of its root. Runs in front.
+ * GraphQL requests asked about (body_rule.h). In: the rule's conditions, the body or the query of a
+ * URL. Out: whether the rule has each operation and each field of its root. Runs in front.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct rule_asked {
 	const char *conditions;
 	size_t len;
 	struct asked *asked;
-	bool some;			/* a field of this operation is in asked->text */
+	bool some; /* a field of this operation is in asked->text */
 };
 
 /* -- fields */
@@ -32,10 +33,12 @@ static bool entry_fits(const char *entry, enum graphql_kind kind, const char *na
 	return !entry[word] || http_glob(entry + word + 1, strlen(entry + word + 1), name, n);
 }
 
-static bool has_entry(const struct rule_asked *r, enum graphql_kind kind, const char *name, size_t n)
+static bool has_entry(const struct rule_asked *r, enum graphql_kind kind, const char *name,
+		      size_t n)
 {
 	for (size_t at = 0; at < r->len; at += strlen(r->conditions + at) + 1)
-		if (r->conditions[at] == POLICY_HTTP_GRAPHQL && entry_fits(r->conditions + at + 1, kind, name, n))
+		if (r->conditions[at] == POLICY_HTTP_GRAPHQL &&
+		    entry_fits(r->conditions + at + 1, kind, name, n))
 			return true;
 	return false;
 }
@@ -46,7 +49,8 @@ static bool has_kind(const struct rule_asked *r, enum graphql_kind kind)
 	size_t n = strlen(graphql_words[kind]);
 
 	for (size_t at = 0; at < r->len; at += strlen(r->conditions + at) + 1)
-		if (r->conditions[at] == POLICY_HTTP_GRAPHQL && strncmp(r->conditions + at + 1, graphql_words[kind], n) == 0)
+		if (r->conditions[at] == POLICY_HTTP_GRAPHQL &&
+		    strncmp(r->conditions + at + 1, graphql_words[kind], n) == 0)
 			return true;
 	return false;
 }
@@ -54,7 +58,8 @@ static bool has_kind(const struct rule_asked *r, enum graphql_kind kind)
 static bool may_persist(const struct rule_asked *r)
 {
 	for (size_t at = 0; at < r->len; at += strlen(r->conditions + at) + 1)
-		if (r->conditions[at] == POLICY_HTTP_GRAPHQL && strcmp(r->conditions + at + 1, "persisted") == 0)
+		if (r->conditions[at] == POLICY_HTTP_GRAPHQL &&
+		    strcmp(r->conditions + at + 1, "persisted") == 0)
 			return true;
 	return false;
 }
@@ -96,7 +101,8 @@ static bool text_fits(struct rule_asked *r, const char *text, size_t n, const ch
 	return allowed;
 }
 
-bool graphql_text_fits(const char *conditions, size_t len, const char *text, size_t n, struct asked *ret)
+bool graphql_text_fits(const char *conditions, size_t len, const char *text, size_t n,
+		       struct asked *ret)
 {
 	struct rule_asked r = { conditions, len, ret, false };
 
@@ -123,7 +129,8 @@ static void read_extensions(struct json_in *j, struct envelope *v)
 		return;
 	}
 	while (json_in_next(j, &l, &key)) {
-		v->persisted |= strcasecmp(key, "persistedQuery") == 0 || json_in_resembles(key, "persistedQuery");
+		v->persisted |= strcasecmp(key, "persistedQuery") == 0 ||
+				json_in_resembles(key, "persistedQuery");
 		json_in_skip(j);
 	}
 }
@@ -142,8 +149,9 @@ static void read_member(struct json_in *j, const char *key, struct envelope *v)
 		json_in_string(j, &v->operation);
 	} else if (strcmp(key, "extensions") == 0) {
 		read_extensions(j, v);
-	} else {	/* whatever else there is may name a text that the server has */
-		v->persisted |= strcmp(key, "query") != 0 && strcmp(key, "operationName") != 0 && strcmp(key, "variables") != 0;
+	} else { /* whatever else there is may name a text that the server has */
+		v->persisted |= strcmp(key, "query") != 0 && strcmp(key, "operationName") != 0 &&
+				strcmp(key, "variables") != 0;
 		json_in_skip(j);
 	}
 }
@@ -170,7 +178,8 @@ static bool envelope_fits(struct rule_asked *r, const struct envelope *v)
 			asked_add(r->asked, ";", 1);
 		asked_add(r->asked, "persisted", 9);
 	}
-	return !v->has_query || text_fits(r, buf_text(&v->query), v->query.len, buf_text(&v->operation));
+	return !v->has_query ||
+	       text_fits(r, buf_text(&v->query), v->query.len, buf_text(&v->operation));
 }
 
 static bool object_fits(struct json_in *j, struct rule_asked *r, bool allowed)
@@ -194,7 +203,8 @@ static bool object_fits(struct json_in *j, struct rule_asked *r, bool allowed)
 	return allowed;
 }
 
-bool graphql_body_fits(const char *conditions, size_t len, const uint8_t *bytes, size_t n, struct asked *ret)
+bool graphql_body_fits(const char *conditions, size_t len, const uint8_t *bytes, size_t n,
+		       struct asked *ret)
 {
 	struct rule_asked r = { conditions, len, ret, false };
 	bool allowed = true, list, some = false;
@@ -231,7 +241,8 @@ static bool decode(struct http_text t, struct buf *out)
 		char c = t.s[i] == '+' ? ' ' : t.s[i];
 
 		if (c == '%') {
-			int high = i + 2 < t.n ? hex(t.s[i + 1]) : -1, low = high >= 0 ? hex(t.s[i + 2]) : -1;
+			int high = i + 2 < t.n ? hex(t.s[i + 1]) : -1,
+			    low = high >= 0 ? hex(t.s[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return false;
@@ -246,7 +257,8 @@ static bool decode(struct http_text t, struct buf *out)
 	return !out->failed;
 }
 
-/* Which parameter of GraphQL a name might be to some server: "query[]", "QUERY" and " query" are. */
+/* Which parameter of GraphQL a name might be to some server: "query[]", "QUERY" and " query"
+ * are. */
 static const char *parameter(const char *name)
 {
 	static const char *const known[] = { "query", "operationName", "variables", "extensions" };
@@ -285,7 +297,8 @@ bool graphql_query_speaks(struct http_text query)
 	return false;
 }
 
-static const char *take_parameter(struct envelope *v, const char *name, const struct buf *value, bool *operation)
+static const char *take_parameter(struct envelope *v, const char *name, const struct buf *value,
+				  bool *operation)
 {
 	const char *known = parameter(name);
 
@@ -313,7 +326,8 @@ static const char *take_parameter(struct envelope *v, const char *name, const st
 	return NULL;
 }
 
-bool graphql_query_fits(const char *conditions, size_t len, struct http_text query, struct asked *ret)
+bool graphql_query_fits(const char *conditions, size_t len, struct http_text query,
+			struct asked *ret)
 {
 	struct rule_asked r = { conditions, len, ret, false };
 	struct envelope v = { 0 };
@@ -323,8 +337,9 @@ bool graphql_query_fits(const char *conditions, size_t len, struct http_text que
 	while (query.n && !v.wrong) {
 		auto_buf name = { 0 }, value = { 0 };
 
-		v.wrong = next_parameter(&query, &name, &value) ? take_parameter(&v, buf_text(&name), &value, &operation) :
-								  "a URL that different servers read differently";
+		v.wrong = next_parameter(&query, &name, &value)
+				  ? take_parameter(&v, buf_text(&name), &value, &operation)
+				  : "a URL that different servers read differently";
 	}
 	if (v.query.failed || v.operation.failed)
 		v.wrong = "out of memory";

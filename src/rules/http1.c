@@ -1,8 +1,9 @@
 /*
- * HTTP/1 request heads. In: the bytes of a connection that begin with a request. Out: what matters of its head, or what is wrong
- * with it. Strict on purpose: whoever is behind must not be able to read another head out of the same bytes, so a head is lines
- * that end in CRLF, each "name: value" with a token directly in front of the colon, each header that frames a message at most
- * once. Pure, no allocation, nothing kept; run by the gateway's parsing process. Fuzzed (fuzz/http1.c).
+ * HTTP/1 request heads. In: the bytes of a connection that begin with a request. Out: what matters
+ * of its head, or what is wrong with it. Strict on purpose: whoever is behind must not be able to
+ * read another head out of the same bytes, so a head is lines that end in CRLF, each "name: value"
+ * with a token directly in front of the colon, each header that frames a message at most once.
+ * Pure, no allocation, nothing kept; run by the gateway's parsing process. Fuzzed (fuzz/http1.c).
  */
 #include <string.h>
 #include <strings.h>
@@ -49,7 +50,7 @@ static struct text trim(struct text t)
 /* What a head is in the making: counts of what may be there once. */
 struct making {
 	struct http_head *head;
-	struct host target;	/* of CONNECT or an absolute target */
+	struct host target; /* of CONNECT or an absolute target */
 	uint16_t target_port;
 	bool has_host, has_coding;
 };
@@ -86,7 +87,8 @@ static bool take_coding(struct making *m, struct text value)
 	return true;
 }
 
-/* A header named here is dropped by proxies on the way: never one that frames or addresses the message. */
+/* A header named here is dropped by proxies on the way: never one that frames or addresses the
+ * message. */
 static bool take_connection(struct making *m, struct text value)
 {
 	struct text word;
@@ -96,7 +98,8 @@ static bool take_connection(struct making *m, struct text value)
 	while (more) {
 		more = cut(&value, ',', &word);
 		word = trim(more ? word : value);
-		if (equals(word, "host") || equals(word, "content-length") || equals(word, "transfer-encoding"))
+		if (equals(word, "host") || equals(word, "content-length") ||
+		    equals(word, "transfer-encoding"))
 			return false;
 	}
 	return true;
@@ -168,7 +171,9 @@ static bool take_target(struct making *m, struct text method, struct text target
 			return false;
 	if (method.n == 7 && memcmp(method.s, "CONNECT", 7) == 0) {
 		m->head->connect = true;
-		return host_read_port(target.s, target.n, &m->target, &m->target_port) == HOST_FINE && m->target_port;
+		return host_read_port(target.s, target.n, &m->target, &m->target_port) ==
+			       HOST_FINE &&
+		       m->target_port;
 	}
 	if (target.n > 7 && strncasecmp(target.s, "http://", 7) == 0)
 		return take_absolute(m, target);
@@ -181,8 +186,8 @@ static enum http_wrong take_request_line(struct making *m, struct text line)
 {
 	struct text method, target;
 
-	if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target) || line.n != 8 || memcmp(line.s, "HTTP/1.", 7) != 0 ||
-	    (line.s[7] != '0' && line.s[7] != '1'))
+	if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target) || line.n != 8 ||
+	    memcmp(line.s, "HTTP/1.", 7) != 0 || (line.s[7] != '0' && line.s[7] != '1'))
 		return HTTP_NOT;
 	m->head->method = method.s;
 	m->head->method_len = (uint16_t)method.n;
@@ -191,7 +196,8 @@ static enum http_wrong take_request_line(struct making *m, struct text line)
 	for (size_t i = 0; i < method.n; i++)
 		if (!is_token(method.s[i]))
 			return HTTP_NOT;
-	return method.n && method.n <= HTTP_METHOD_MAX && take_target(m, method, target) ? HTTP_FINE : HTTP_BAD;
+	return method.n && method.n <= HTTP_METHOD_MAX && take_target(m, method, target) ? HTTP_FINE
+											 : HTTP_BAD;
 }
 
 static bool same_port(uint16_t a, uint16_t b)
@@ -206,8 +212,10 @@ static bool fits_together(struct making *m)
 
 	if (h->chunked && (h->has_length || h->minor == 0))
 		return false;
-	if (h->connect) {	/* here Host is a courtesy; some leave it away, some leave its port away */
-		if (h->chunked || h->has_length || (m->has_host && !host_equal(&h->host, &m->target)))
+	/* here Host is a courtesy; some leave it away, some leave its port away */
+	if (h->connect) {
+		if (h->chunked || h->has_length ||
+		    (m->has_host && !host_equal(&h->host, &m->target)))
 			return false;
 		h->host = m->target;
 		h->port = m->target_port;
@@ -215,7 +223,8 @@ static bool fits_together(struct making *m)
 	}
 	if (!m->has_host)
 		return false;
-	return !h->absolute || (host_equal(&h->host, &m->target) && same_port(h->port, m->target_port));
+	return !h->absolute ||
+	       (host_equal(&h->host, &m->target) && same_port(h->port, m->target_port));
 }
 
 /* The head is whole, every line of it ends in CRLF; n is without the empty line. */
@@ -250,7 +259,8 @@ static bool begins_well(const char *bytes, size_t n)
 	return at == n ? at <= HTTP_METHOD_MAX : at && bytes[at] == ' ';
 }
 
-int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head *ret, enum http_wrong *ret_wrong)
+int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head *ret,
+	       enum http_wrong *ret_wrong)
 {
 	const char *s = (const char *)bytes;
 
@@ -268,7 +278,8 @@ int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head
 			break;
 		}
 		*scanned = (size_t)(end - s);
-		if (!*scanned || end[-1] != '\r') {	/* a line that ends otherwise ends elsewhere for somebody */
+		/* a line that ends otherwise ends elsewhere for somebody */
+		if (!*scanned || end[-1] != '\r') {
 			*ret_wrong = HTTP_BAD;
 			return -1;
 		}
@@ -286,7 +297,8 @@ int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head
 	return ret->len ? 1 : 0;
 }
 
-int http1_proxy_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_proxy *ret, enum http_wrong *ret_wrong)
+int http1_proxy_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_proxy *ret,
+		     enum http_wrong *ret_wrong)
 {
 	struct http_head head;
 	int r = http1_head(bytes, n, scanned, &head, ret_wrong);
@@ -294,7 +306,7 @@ int http1_proxy_head(const uint8_t *bytes, size_t n, size_t *scanned, struct htt
 	memset(ret, 0, sizeof(*ret));
 	if (r <= 0)
 		return r;
-	if (!head.connect && !head.absolute) {	/* a request to the proxy itself */
+	if (!head.connect && !head.absolute) { /* a request to the proxy itself */
 		*ret_wrong = HTTP_BAD;
 		return -1;
 	}
@@ -312,8 +324,9 @@ const char *http1_proxy_reply(unsigned status)
 		const char *text;
 	} replies[] = {
 		{ 200, "HTTP/1.1 200 Connection established\r\n\r\n" },
-#define REPLY(status, reason, body)                                                                                  \
-	{ status, "HTTP/1.1 " #status " " reason "\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" body "\n" }
+#define REPLY(status, reason, body)                                                                \
+	{ status, "HTTP/1.1 " #status " " reason                                                   \
+		  "\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" body "\n" }
 		REPLY(400, "Bad Request", "ward: not a request that is understood"),
 		REPLY(403, "Forbidden", "ward: the policy does not allow this destination"),
 		REPLY(429, "Too Many Requests", "ward: a limit of the policy is reached"),

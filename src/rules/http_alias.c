@@ -1,6 +1,7 @@
 /*
- * Other names for the same (http_alias.h). In: names of fields and parameters as a program wrote them. Out: whether a server may take them for the
- * one that a rule or a grant is about. Errs towards "it may". Pure; run by front and by ward-keys.
+ * Other names for the same (http_alias.h). In: names of fields and parameters as a program wrote
+ * them. Out: whether a server may take them for the one that a rule or a grant is about. Errs
+ * towards "it may". Pure; run by front and by ward-keys.
  */
 #include "rules/http_alias.h"
 
@@ -17,7 +18,8 @@ bool http_name_like(const char *name, size_t n, const char *word)
 	if (n != strlen(word))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		char a = name[i] == '_' ? '-' : lower(name[i]), b = word[i] == '_' ? '-' : lower(word[i]);
+		char a = name[i] == '_' ? '-' : lower(name[i]),
+		     b = word[i] == '_' ? '-' : lower(word[i]);
 
 		if (a != b)
 			return false;
@@ -80,7 +82,8 @@ bool http_parameter_like(const char *name, size_t n, const char *word)
 			continue;
 		begun = true;
 		if (i == want)
-			return c == '[' || c == '\0';	/* a list of them; the end for who counts to a NUL */
+			/* a list of them; the end for who counts to a NUL */
+			return c == '[' || c == '\0';
 		if (plain(c) != plain(word[i++]))
 			return false;
 	}
@@ -98,7 +101,8 @@ static struct http_text parameter(struct http_text query, const char *name, unsi
 		for (sign = at; sign < end && query.s[sign] != '=';)
 			sign++;
 		if (http_parameter_like(query.s + at, sign - at, name) && !(*which)--)
-			return (struct http_text){ query.s + sign + (sign < end), end - sign - (sign < end) };
+			return (struct http_text){ query.s + sign + (sign < end),
+						   end - sign - (sign < end) };
 		at = end + 1;
 	}
 	return (struct http_text){ NULL, 0 };
@@ -106,12 +110,15 @@ static struct http_text parameter(struct http_text query, const char *name, unsi
 
 struct http_text http_override(const struct http_request *r, unsigned which)
 {
-	static const char *const names[] = { "x-http-method-override", "x-http-method", "x-method-override" };
+	static const char *const names[] = { "x-http-method-override", "x-http-method",
+					     "x-method-override" };
 	static const char *const parameters[] = { "_method", "_HttpMethod" };
 
 	for (unsigned i = 0; i < r->fields.count; i++)
 		for (size_t k = 0; k < ARRAY_LEN(names); k++)
-			if (http_name_like(r->fields.items[i].name.s, r->fields.items[i].name.n, names[k]) && !which--)
+			if (http_name_like(r->fields.items[i].name.s, r->fields.items[i].name.n,
+					   names[k]) &&
+			    !which--)
 				return r->fields.items[i].value;
 	for (size_t k = 0; k < ARRAY_LEN(parameters); k++) {
 		struct http_text value = parameter(r->query, parameters[k], &which);
@@ -128,7 +135,8 @@ bool http_moves_path(const struct http_request *r)
 
 	for (unsigned i = 0; i < r->fields.count; i++)
 		for (size_t k = 0; k < ARRAY_LEN(names); k++)
-			if (http_name_like(r->fields.items[i].name.s, r->fields.items[i].name.n, names[k]))
+			if (http_name_like(r->fields.items[i].name.s, r->fields.items[i].name.n,
+					   names[k]))
 				return true;
 	return false;
 }

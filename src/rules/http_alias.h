@@ -1,7 +1,8 @@
 /*
- * Names that servers take for one another, and requests that are not what their first line says. A gateway that decides about one name must
- * know the others: many servers read X_Name as X-Name (CGI, WSGI), the name of a parameter without its escapes, and the method
- * from a header or a parameter. Pure functions, fuzzed with fuzz/http_rule.c and fuzz/inject.c.
+ * Names that servers take for one another, and requests that are not what their first line says. A
+ * gateway that decides about one name must know the others: many servers read X_Name as X-Name
+ * (CGI, WSGI), the name of a parameter without its escapes, and the method from a header or a
+ * parameter. Pure functions, fuzzed with fuzz/http_rule.c and fuzz/inject.c.
  */
 #ifndef WARD_RULES_HTTP_ALIAS_H
 #define WARD_RULES_HTTP_ALIAS_H
@@ -11,8 +12,10 @@
 /* Whether a field's name is, for somebody, this one: whatever the case, "_" for "-". */
 bool http_name_like(const char *name, size_t n, const char *word);
 
-/* The only field that is so called by anybody; .s is NULL: none, several, or one of another spelling (*ret_count: how many). */
-struct http_text http_field_only(const struct http_fields *f, const char *name, unsigned *ret_count);
+/* The only field that is so called by anybody; .s is NULL: none, several, or one of another
+ * spelling (*ret_count: how many). */
+struct http_text http_field_only(const struct http_fields *f, const char *name,
+				 unsigned *ret_count);
 
 /* Whether a parameter's name is, for somebody, this one: without escapes, whatever the case. */
 bool http_parameter_like(const char *name, size_t n, const char *word);

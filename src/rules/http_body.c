@@ -1,7 +1,8 @@
 /*
- * The framing of HTTP/1 messages, as streams in constant memory. In: bytes of a body or of an answer's head, cut anywhere. Out: where
- * it ends. Requests are read strictly; answers leniently (they come from a host that the policy allows, and are passed on
- * whatever they are): all that depends on them is which request they answer. Run by the gateway's parsing process. Fuzzed
+ * The framing of HTTP/1 messages, as streams in constant memory. In: bytes of a body or of an
+ * answer's head, cut anywhere. Out: where it ends. Requests are read strictly; answers leniently
+ * (they come from a host that the policy allows, and are passed on whatever they are): all that
+ * depends on them is which request they answer. Run by the gateway's parsing process. Fuzzed
  * (fuzz/http1.c).
  */
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "rules/http_body.h"
 
-#define LINE_MAX_BYTES 8192		/* of trailers, of a chunk's size */
+#define LINE_MAX_BYTES 8192 /* of trailers, of a chunk's size */
 #define ANSWER_MAX (256 * 1024)
 
 void body_length(struct http_body *b, uint64_t length)
@@ -85,7 +86,7 @@ static void take_frame(struct http_body *b, uint8_t c, bool strict)
 	case BODY_DATA_LF:
 		b->state = c == '\n' ? BODY_SIZE : BODY_BAD;
 		break;
-	case BODY_TRAILER:	/* at the beginning of a line behind the last chunk */
+	case BODY_TRAILER: /* at the beginning of a line behind the last chunk */
 		if (c == '\r')
 			b->state = BODY_TRAILER_END;
 		else if (c == '\n' && !strict)
@@ -99,7 +100,7 @@ static void take_frame(struct http_body *b, uint8_t c, bool strict)
 		else if (++b->line > LINE_MAX_BYTES)
 			b->state = BODY_BAD;
 		break;
-	default:	/* BODY_TRAILER_END */
+	default: /* BODY_TRAILER_END */
 		b->state = c == '\n' ? BODY_NONE : BODY_BAD;
 		break;
 	}
@@ -182,8 +183,9 @@ static void end_line(struct http_answer *a)
 	else if (is_name(a, "content-length"))
 		take_answer_length(a);
 	else if (is_name(a, "transfer-encoding"))
-		a->coded = true, a->chunked = a->value_len >= 7 && a->value_len <= sizeof(a->value) &&
-					       strncasecmp(a->value + a->value_len - 7, "chunked", 7) == 0;
+		a->coded = true,
+		a->chunked = a->value_len >= 7 && a->value_len <= sizeof(a->value) &&
+			     strncasecmp(a->value + a->value_len - 7, "chunked", 7) == 0;
 	if (a->state != ANSWER_DONE)
 		a->state = ANSWER_NAME;
 	a->name_len = a->value_len = 0;
@@ -215,7 +217,8 @@ size_t answer_take(struct http_answer *a, const uint8_t *bytes, size_t n)
 			a->state = ANSWER_VALUE;
 		else if (a->state == ANSWER_NAME)
 			keep(a->name, sizeof(a->name), &a->name_len, c);
-		else if (a->state == ANSWER_STATUS ? a->value_len < 12 : a->value_len || (c != ' ' && c != '\t'))
+		else if (a->state == ANSWER_STATUS ? a->value_len < 12
+						   : a->value_len || (c != ' ' && c != '\t'))
 			keep(a->value, sizeof(a->value), &a->value_len, c);
 	}
 	return used;

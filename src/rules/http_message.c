@@ -1,7 +1,7 @@
 /*
- * HTTP messages taken apart and written anew (http_message.h). In: bytes of both sides. Out: fields, and heads in which nothing
- * stands that was not read before. Fields about one connection stay on it; how a body is framed is said by whoever writes the
- * head. Run by front. Pure.
+ * HTTP messages taken apart and written anew (http_message.h). In: bytes of both sides. Out:
+ * fields, and heads in which nothing stands that was not read before. Fields about one connection
+ * stay on it; how a body is framed is said by whoever writes the head. Run by front. Pure.
  */
 #include "rules/http_message.h"
 
@@ -56,7 +56,8 @@ static bool add_field(struct http_fields *f, struct http_text line)
 		if (line.s[i] == '\r' || line.s[i] == '\0')
 			return false;
 	f->items[f->count++] =
-		(struct http_field){ name, trim((struct http_text){ colon + 1, line.n - name.n - 1 }) };
+		(struct http_field){ name,
+				     trim((struct http_text){ colon + 1, line.n - name.n - 1 }) };
 	return true;
 }
 
@@ -70,8 +71,17 @@ struct http_text http_field_get(const struct http_fields *f, const char *name)
 
 /* -- fields that stay on their connection */
 
-static const char *const hops[] = { "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization",
-				    "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "content-length" };
+static const char *const hops[] = { "connection",
+				    "keep-alive",
+				    "proxy-connection",
+				    "proxy-authenticate",
+				    "proxy-authorization",
+				    "te",
+				    "trailer",
+				    "transfer-encoding",
+				    "upgrade",
+				    "http2-settings",
+				    "content-length" };
 
 static bool has_word(struct http_text list, struct http_text word)
 {
@@ -82,7 +92,8 @@ static bool has_word(struct http_text list, struct http_text word)
 
 		if (one.n == word.n && strncasecmp(one.s, word.s, one.n) == 0)
 			return true;
-		list = (struct http_text){ list.s + n + (comma ? 1 : 0), list.n - n - (comma ? 1 : 0) };
+		list = (struct http_text){ list.s + n + (comma ? 1 : 0),
+					   list.n - n - (comma ? 1 : 0) };
 	}
 	return false;
 }
@@ -100,19 +111,22 @@ bool http_field_is_hop(const struct http_fields *f, const struct http_field *fie
 	if (is_hop(field))
 		return true;
 	for (unsigned i = 0; i < f->count; i++)
-		if (http_text_is(f->items[i].name, "connection") && has_word(f->items[i].value, field->name))
+		if (http_text_is(f->items[i].name, "connection") &&
+		    has_word(f->items[i].value, field->name))
 			return true;
 	return false;
 }
 
-/* Those that Connection names are not sent on, so nothing may be decided about them; how the message itself is framed stays. */
+/* Those that Connection names are not sent on, so nothing may be decided about them; how the
+ * message itself is framed stays. */
 static void drop_named(struct http_fields *f)
 {
 	bool gone[HTTP_FIELDS_MAX] = { false };
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < f->count; i++)
-		gone[i] = !is_hop(&f->items[i]) && !http_text_is(f->items[i].name, "host") && http_field_is_hop(f, &f->items[i]);
+		gone[i] = !is_hop(&f->items[i]) && !http_text_is(f->items[i].name, "host") &&
+			  http_field_is_hop(f, &f->items[i]);
 	for (unsigned i = 0; i < f->count; i++)
 		if (!gone[i])
 			f->items[kept++] = f->items[i];
@@ -145,14 +159,16 @@ bool http_request_read(const uint8_t *bytes, const struct http_head *head, struc
 	if (!next_line(&rest, &line) || head->connect || line.n < (size_t)head->method_len + 10)
 		return false;
 	ret->method = (struct http_text){ line.s, head->method_len };
-	target = path_of((struct http_text){ line.s + head->method_len + 1, line.n - head->method_len - 10 }, head->absolute);
+	target = path_of(
+		(struct http_text){ line.s + head->method_len + 1, line.n - head->method_len - 10 },
+		head->absolute);
 	if (!target.n || memchr(target.s, '#', target.n))
 		return false;
 	query = memchr(target.s, '?', target.n);
 	ret->path = (struct http_text){ target.s, query ? (size_t)(query - target.s) : target.n };
 	if (query)
 		ret->query = (struct http_text){ query + 1, target.n - ret->path.n - 1 };
-	if (!ret->path.n)	/* http://host?query */
+	if (!ret->path.n) /* http://host?query */
 		ret->path = (struct http_text){ "/", 1 };
 	ret->has_length = head->has_length;
 	ret->length = head->length;
@@ -173,7 +189,8 @@ static void put(struct buf *out, struct http_text t)
 static void put_fields(const struct http_fields *f, bool skip_host, struct buf *out)
 {
 	for (unsigned i = 0; i < f->count; i++) {
-		if (http_field_is_hop(f, &f->items[i]) || (skip_host && http_text_is(f->items[i].name, "host")))
+		if (http_field_is_hop(f, &f->items[i]) ||
+		    (skip_host && http_text_is(f->items[i].name, "host")))
 			continue;
 		put(out, f->items[i].name);
 		buf_puts(out, ": ");
@@ -182,8 +199,8 @@ static void put_fields(const struct http_fields *f, bool skip_host, struct buf *
 	}
 }
 
-void http_request_write(const struct http_request *r, const struct host *host, uint16_t port, uint16_t usual_port,
-			struct http_text path, struct buf *out)
+void http_request_write(const struct http_request *r, const struct host *host, uint16_t port,
+			uint16_t usual_port, struct http_text path, struct buf *out)
 {
 	char text[HOST_TEXT];
 	bool six = host->kind == HOST_ADDRESS && host->ip.family == 6;
@@ -195,7 +212,8 @@ void http_request_write(const struct http_request *r, const struct host *host, u
 		buf_puts(out, "?");
 		put(out, r->query);
 	}
-	buf_printf(out, six ? " HTTP/1.1\r\nHost: [%s]" : " HTTP/1.1\r\nHost: %s", host_text(host, text));
+	buf_printf(out, six ? " HTTP/1.1\r\nHost: [%s]" : " HTTP/1.1\r\nHost: %s",
+		   host_text(host, text));
 	if (port != usual_port)
 		buf_printf(out, ":%u", port);
 	buf_puts(out, "\r\n");
@@ -217,7 +235,8 @@ static bool read_status(struct http_text line, struct http_response *ret)
 {
 	const char *s = line.s;
 
-	if (line.n < 12 || memcmp(s, "HTTP/1.", 7) != 0 || (s[7] != '0' && s[7] != '1') || s[8] != ' ')
+	if (line.n < 12 || memcmp(s, "HTTP/1.", 7) != 0 || (s[7] != '0' && s[7] != '1') ||
+	    s[8] != ' ')
 		return false;
 	ret->minor = (uint8_t)(s[7] - '0');
 	for (unsigned i = 9; i < 12; i++) {
@@ -322,7 +341,8 @@ bool http_trailers_read(const uint8_t *bytes, size_t n, struct http_fields *ret)
 	while (next_line(&rest, &line) && line.n) {
 		if (!add_field(ret, line))
 			return false;
-		if (http_field_is_hop(ret, &ret->items[ret->count - 1]) || http_text_is(ret->items[ret->count - 1].name, "host"))
+		if (http_field_is_hop(ret, &ret->items[ret->count - 1]) ||
+		    http_text_is(ret->items[ret->count - 1].name, "host"))
 			ret->count--;
 	}
 	return true;

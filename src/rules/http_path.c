@@ -1,6 +1,6 @@
 /*
- * Normal paths (http_path.h). In: bytes of a request's target. Out: the form that is decided about and forwarded. Pure, no
- * allocation; run by front for rules that say something about paths.
+ * Normal paths (http_path.h). In: bytes of a request's target. Out: the form that is decided about
+ * and forwarded. Pure, no allocation; run by front for rules that say something about paths.
  */
 #include "rules/http_path.h"
 
@@ -17,7 +17,8 @@ static int hex(char c)
 
 static bool is_unreserved(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-._~", c));
 }
 
 /* What may stand in a path as it is. */
@@ -29,7 +30,8 @@ static bool is_plain(uint8_t c)
 /* Sequences of UTF-8 that say in more bytes what less could say, or nothing. */
 static bool is_overlong(uint8_t before, uint8_t c)
 {
-	return c == 0xc0 || c == 0xc1 || c >= 0xf5 || (before == 0xe0 && c < 0xa0) || (before == 0xf0 && c < 0x90);
+	return c == 0xc0 || c == 0xc1 || c >= 0xf5 || (before == 0xe0 && c < 0xa0) ||
+	       (before == 0xf0 && c < 0x90);
 }
 
 /* "%25" is the sign itself: whoever decodes twice would see what stands behind it. */
@@ -89,7 +91,8 @@ static bool respell(const char *s, size_t n, struct http_path *p)
 static bool has_hidden(const struct http_path *p)
 {
 	for (size_t i = 0; i + 3 < p->len; i++)
-		if (memcmp(p->text + i, "%25", 3) == 0 && hides_an_escape(p->text + i + 3, p->len - i - 3))
+		if (memcmp(p->text + i, "%25", 3) == 0 &&
+		    hides_an_escape(p->text + i + 3, p->len - i - 3))
 			return true;
 	return false;
 }
@@ -121,7 +124,7 @@ static bool resolve(char *text, size_t *len, bool strict)
 			return false;
 		if (k == 2) {
 			if (!out)
-				return false;	/* beyond the root */
+				return false; /* beyond the root */
 			while (text[--out] != '/')
 				;
 		} else if (!directory) {
@@ -141,8 +144,9 @@ static bool resolve(char *text, size_t *len, bool strict)
 static bool read_other(struct http_path *p)
 {
 	for (size_t i = 0; i < p->len; i++) {
-		bool slash = i + 2 < p->len && p->text[i] == '%' &&
-			     (memcmp(p->text + i, "%2F", 3) == 0 || memcmp(p->text + i, "%5C", 3) == 0);
+		bool slash =
+			i + 2 < p->len && p->text[i] == '%' &&
+			(memcmp(p->text + i, "%2F", 3) == 0 || memcmp(p->text + i, "%5C", 3) == 0);
 
 		p->other[p->other_len++] = slash ? '/' : p->text[i];
 		i += slash ? 2 : 0;
@@ -179,7 +183,8 @@ bool http_glob(const char *pattern, size_t pattern_len, const char *s, size_t n)
 		if (p < pattern_len && pattern[p] == '*') {
 			star = p++;
 			mark = i;
-		} else if (p < pattern_len && pattern[p + is_escape(pattern, pattern_len, p)] == s[i]) {
+		} else if (p < pattern_len &&
+			   pattern[p + is_escape(pattern, pattern_len, p)] == s[i]) {
 			p += 1 + is_escape(pattern, pattern_len, p);
 			i++;
 		} else if (star != SIZE_MAX) {

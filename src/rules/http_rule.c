@@ -1,7 +1,8 @@
 /*
- * Rules asked about requests (http_rule.h). In: the compiled rules, a request as it was read. Out: allowed by which one, with
- * which limits and in which form of its path; or the reason of the rule that came nearest. Run by front for every request of a
- * connection in mode inspect; the text of a rule's conditions was checked for its bounds when it came (rules_codec.c).
+ * Rules asked about requests (http_rule.h). In: the compiled rules, a request as it was read. Out:
+ * allowed by which one, with which limits and in which form of its path; or the reason of the rule
+ * that came nearest. Run by front for every request of a connection in mode inspect; the text of a
+ * rule's conditions was checked for its bounds when it came (rules_codec.c).
  */
 #include "rules/http_rule.h"
 
@@ -12,18 +13,31 @@
 #include "policy/policy_rule.h"
 
 /* The order in which conditions are asked, and what is said when one is not met. */
-enum { ASK_METHOD, ASK_PATH, ASK_QUERY, ASK_HEADER, ASK_TYPE, ASK_WEBSOCKET, ASK_SIZE, ASK_BODY, ASKS };
-static const uint8_t reasons[ASKS] = { REASON_METHOD, REASON_PATH, REASON_QUERY, REASON_HEADER, REASON_TYPE, REASON_WEBSOCKET,
-				       REASON_REQUEST_SIZE, REASON_ALLOWED };	/* of ASK_BODY: what look_head() says */
+enum {
+	ASK_METHOD,
+	ASK_PATH,
+	ASK_QUERY,
+	ASK_HEADER,
+	ASK_TYPE,
+	ASK_WEBSOCKET,
+	ASK_SIZE,
+	ASK_BODY,
+	ASKS
+};
+static const uint8_t reasons[ASKS] = {
+	REASON_METHOD, REASON_PATH,      REASON_QUERY,        REASON_HEADER,
+	REASON_TYPE,   REASON_WEBSOCKET, REASON_REQUEST_SIZE, REASON_ALLOWED
+}; /* of ASK_BODY: what look_head() says */
 
 struct asking {
 	const struct http_request *request;
 	struct http_path *room;
-	bool paths;			/* some rule has paths: the normal form is what counts and what is forwarded */
-	bool readable;			/* it has a normal form */
+	/* some rule has paths: the normal form is what counts and what is forwarded */
+	bool paths;
+	bool readable; /* it has a normal form */
 	bool wanted[ASKS], met[ASKS];
 	uint64_t request_limit, response_limit;
-	bool body;			/* the rule is about what is asked for, too */
+	bool body; /* the rule is about what is asked for, too */
 	enum look_kind look;
 	enum verdict_reason reason;
 	struct asked asked;
@@ -68,12 +82,17 @@ static bool parameter_fits(const char *conditions, size_t len, struct http_text 
 	size_t n = equals ? (size_t)(equals - parameter.s) : parameter.n, name_n = 0, value_n = 0;
 	char name[256], value[2048];
 
-	if (memchr(parameter.s, ';', parameter.n) || !decode((struct http_text){ parameter.s, n }, name, sizeof(name), &name_n) ||
-	    (equals && !decode((struct http_text){ equals + 1, parameter.n - n - 1 }, value, sizeof(value), &value_n)))
+	if (memchr(parameter.s, ';', parameter.n) ||
+	    !decode((struct http_text){ parameter.s, n }, name, sizeof(name), &name_n) ||
+	    (equals && !decode((struct http_text){ equals + 1, parameter.n - n - 1 }, value,
+			       sizeof(value), &value_n)))
 		return false;
 	for (size_t at = 0; at < len; at += strlen(conditions + at) + 1) {
-		const char *c = conditions + at, *sign = *c == POLICY_HTTP_QUERY ? strchr(c, '=') : NULL;
-		size_t c_n = *c != POLICY_HTTP_QUERY ? 0 : sign ? (size_t)(sign - c) - 1 : strlen(c) - 1;
+		const char *c = conditions + at,
+			   *sign = *c == POLICY_HTTP_QUERY ? strchr(c, '=') : NULL;
+		size_t c_n = *c != POLICY_HTTP_QUERY ? 0
+			     : sign                  ? (size_t)(sign - c) - 1
+						     : strlen(c) - 1;
 
 		if (c_n && c_n == name_n && memcmp(c + 1, name, name_n) == 0 &&
 		    (!sign || http_glob(sign + 1, strlen(sign + 1), value, value_n)))
@@ -90,7 +109,8 @@ static bool query_fits(const char *conditions, size_t len, struct http_text quer
 
 		if (n && !parameter_fits(conditions, len, (struct http_text){ query.s, n }))
 			return false;
-		query = (struct http_text){ query.s + n + (end ? 1 : 0), query.n - n - (end ? 1 : 0) };
+		query = (struct http_text){ query.s + n + (end ? 1 : 0),
+					    query.n - n - (end ? 1 : 0) };
 	}
 	return true;
 }
@@ -122,15 +142,19 @@ static bool header_fits(const struct http_fields *f, const char *condition)
 static bool type_fits(const struct http_request *r, const char *pattern)
 {
 	unsigned count;
-	struct http_text value = http_field_only(&r->fields, "content-type", &count);	/* of two each server takes another */
+	/* of two each server takes another */
+	struct http_text value = http_field_only(&r->fields, "content-type", &count);
 	char type[128];
 	size_t n = 0;
 
-	while (n < value.n && n < sizeof(type) && value.s[n] != ';' && value.s[n] != ' ' && value.s[n] != ',') {
-		type[n] = (char)(value.s[n] >= 'A' && value.s[n] <= 'Z' ? value.s[n] | 0x20 : value.s[n]);
+	while (n < value.n && n < sizeof(type) && value.s[n] != ';' && value.s[n] != ' ' &&
+	       value.s[n] != ',') {
+		type[n] = (char)(value.s[n] >= 'A' && value.s[n] <= 'Z' ? value.s[n] | 0x20
+									: value.s[n]);
 		n++;
 	}
-	return n && n < sizeof(type) && (n == value.n || value.s[n] != ',') && http_glob(pattern, strlen(pattern), type, n);
+	return n && n < sizeof(type) && (n == value.n || value.s[n] != ',') &&
+	       http_glob(pattern, strlen(pattern), type, n);
 }
 
 static bool path_fits(const struct asking *a, const char *pattern)
@@ -143,7 +167,8 @@ static bool path_fits(const struct asking *a, const char *pattern)
 	       (!a->room->two || http_glob(pattern, n, a->room->other, a->room->other_len));
 }
 
-/* Whether the method that a header or a parameter names, for servers that take it from there, is one of the rule's, too. */
+/* Whether the method that a header or a parameter names, for servers that take it from there, is
+ * one of the rule's, too. */
 static bool overrides_fit(const struct http_request *r, const char *conditions, size_t len)
 {
 	struct http_text method;
@@ -152,7 +177,8 @@ static bool overrides_fit(const struct http_request *r, const char *conditions, 
 	for (unsigned i = 0; fits && (method = http_override(r, i)).s; i++) {
 		fits = false;
 		for (size_t at = 0; at < len && !fits; at += strlen(conditions + at) + 1)
-			fits = conditions[at] == POLICY_HTTP_METHOD && http_text_is(method, conditions + at + 1);
+			fits = conditions[at] == POLICY_HTTP_METHOD &&
+			       http_text_is(method, conditions + at + 1);
 	}
 	return fits;
 }
@@ -173,10 +199,11 @@ static void ask(struct asking *a, const char *conditions, size_t len, const char
 	unsigned what;
 	bool met = false;
 
-	switch ((enum policy_http)*condition) {
+	switch ((enum policy_http) * condition) {
 	case POLICY_HTTP_METHOD:
 		what = ASK_METHOD;
-		met = r->method.n == strlen(text) && memcmp(r->method.s, text, r->method.n) == 0 && overrides_fit(r, conditions, len);
+		met = r->method.n == strlen(text) && memcmp(r->method.s, text, r->method.n) == 0 &&
+		      overrides_fit(r, conditions, len);
 		break;
 	case POLICY_HTTP_PATH:
 		what = ASK_PATH;
@@ -186,7 +213,7 @@ static void ask(struct asking *a, const char *conditions, size_t len, const char
 		what = ASK_QUERY;
 		met = a->met[what] || query_fits(conditions, len, r->query);
 		break;
-	case POLICY_HTTP_HEADER:	/* all of them */
+	case POLICY_HTTP_HEADER: /* all of them */
 		what = ASK_HEADER;
 		met = header_fits(&r->fields, text) && (!a->wanted[what] || a->met[what]);
 		a->met[what] = false;
@@ -215,7 +242,7 @@ static void ask(struct asking *a, const char *conditions, size_t len, const char
 	case POLICY_HTTP_REPOSITORY:
 	case POLICY_HTTP_REF:
 		return;
-	default:	/* nobody knows what was meant: nothing passes */
+	default: /* nobody knows what was meant: nothing passes */
 		what = ASK_METHOD;
 		break;
 	}
@@ -250,18 +277,23 @@ static unsigned ask_rule(struct asking *a, const struct rules *r, const struct r
 static bool has_paths(const struct rules *r, const struct rule *rule)
 {
 	for (size_t at = 0; at < rule->http_len; at += strlen(r->text + rule->http + at) + 1)
-		if (r->text[rule->http + at] == POLICY_HTTP_PATH || r->text[rule->http + at] == POLICY_HTTP_GIT)
+		if (r->text[rule->http + at] == POLICY_HTTP_PATH ||
+		    r->text[rule->http + at] == POLICY_HTTP_GIT)
 			return true;
 	return false;
 }
 
-void http_decide(const struct rules *r, int32_t rule, uint16_t port, const struct http_request *request, struct http_path *room,
+void http_decide(const struct rules *r, int32_t rule, uint16_t port,
+		 const struct http_request *request, struct http_path *room,
 		 struct http_verdict *ret)
 {
 	struct asking a = { .request = request, .room = room };
 	unsigned best = 0;
 
-	*ret = (struct http_verdict){ .reason = REASON_DENIED, .rule = rule, .request_limit = RULE_NONE, .response_limit = RULE_NONE,
+	*ret = (struct http_verdict){ .reason = REASON_DENIED,
+				      .rule = rule,
+				      .request_limit = RULE_NONE,
+				      .response_limit = RULE_NONE,
 				      .path = request->path };
 	for (int32_t i = rule; i >= 0 && (uint32_t)i < r->n_items; i = rules_sibling(r, i, port))
 		a.paths |= has_paths(r, &r->items[i]);
@@ -278,14 +310,18 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port, const struc
 
 		if (n == ASKS && a.look != LOOK_NONE) {
 			if (ret->n_looks < HTTP_LOOKS)
-				ret->looks[ret->n_looks++] = (struct http_look){ i, (uint8_t)a.look, a.request_limit, a.response_limit };
+				ret->looks[ret->n_looks++] =
+					(struct http_look){ i, (uint8_t)a.look, a.request_limit,
+							    a.response_limit };
 			continue;
 		}
 		if (n < ASKS && (n < best || ret->n_looks))
 			continue;
 		best = n;
 		ret->rule = i;
-		ret->reason = n == ASKS ? REASON_ALLOWED : n == ASK_BODY ? (uint8_t)a.reason : reasons[n];
+		ret->reason = n == ASKS       ? REASON_ALLOWED
+			      : n == ASK_BODY ? (uint8_t)a.reason
+					      : reasons[n];
 		ret->request_limit = a.request_limit;
 		ret->response_limit = a.response_limit;
 		ret->asked = a.asked;
@@ -294,7 +330,7 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port, const struc
 			return;
 		}
 	}
-	if (ret->n_looks) {	/* the body decides */
+	if (ret->n_looks) { /* the body decides */
 		ret->rule = ret->looks[0].rule;
 		ret->reason = REASON_ALLOWED;
 		ret->request_limit = ret->response_limit = RULE_NONE;

@@ -1,10 +1,11 @@
 /*
- * The gate of a connection in mode http. In: the client's bytes that nobody has sent on yet, and the server's as they pass. Out: how
- * many of the client's may go. A head is held until it is whole and for the right host; a body passes as it comes; then the
- * next head. Answers are followed to know which request they belong to: after a websocket was asked for, nothing of the client
- * passes until it is answered, and only that answer opens a tunnel. Any other upgrade (h2c) is ignored, as a server may do: the
- * field gets another name before the head goes on, so that no server can agree to it. Run by the gateway's parsing process.
- * Fuzzed (fuzz/http1.c).
+ * The gate of a connection in mode http. In: the client's bytes that nobody has sent on yet, and
+ * the server's as they pass. Out: how many of the client's may go. A head is held until it is whole
+ * and for the right host; a body passes as it comes; then the next head. Answers are followed to
+ * know which request they belong to: after a websocket was asked for, nothing of the client passes
+ * until it is answered, and only that answer opens a tunnel. Any other upgrade (h2c) is ignored, as
+ * a server may do: the field gets another name before the head goes on, so that no server can agree
+ * to it. Run by the gateway's parsing process. Fuzzed (fuzz/http1.c).
  */
 #include <string.h>
 #include <strings.h>
@@ -30,7 +31,8 @@ static enum http_wrong check_head(const struct http_gate *g, const struct http_h
 	return h->websocket && g->lost ? HTTP_TUNNEL : HTTP_FINE;
 }
 
-/* Every field of that name in a head that http1_head() has accepted gets another, of the same length. */
+/* Every field of that name in a head that http1_head() has accepted gets another, of the same
+ * length. */
 static void rename_upgrades(uint8_t *head, size_t n)
 {
 	static const char name[] = "\nupgrade:", other[] = "\nIgnored:";
@@ -44,7 +46,8 @@ static void rename_upgrades(uint8_t *head, size_t n)
 /* A request passes: what is to come of it, both ways. */
 static void begin_request(struct http_gate *g, const struct http_head *h)
 {
-	uint8_t asked = (uint8_t)((h->head ? ASKED_HEAD : 0) | (h->websocket ? ASKED_WEBSOCKET : 0));
+	uint8_t asked =
+		(uint8_t)((h->head ? ASKED_HEAD : 0) | (h->websocket ? ASKED_WEBSOCKET : 0));
 
 	if (!g->lost)
 		g->asked[(g->first + g->count++) % HTTP1_PIPELINE] = asked;
@@ -123,7 +126,7 @@ static void begin_answer(struct http_gate *g)
 		g->wrong = g->blind ? HTTP_FINE : HTTP_TUNNEL;
 		return;
 	}
-	if (a.status < 200)	/* 100 Continue and the like: the answer is still to come */
+	if (a.status < 200) /* 100 Continue and the like: the answer is still to come */
 		return;
 	g->first = (uint8_t)((g->first + 1) % HTTP1_PIPELINE);
 	g->count--;
@@ -146,7 +149,8 @@ bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n)
 	while (used < n && !g->blind && !g->wrong && !g->lost) {
 		if (g->down.state != BODY_NONE) {
 			used += body_take(&g->down, bytes + used, n - used, false);
-		} else if (!g->count) {	/* an answer that nobody asked for: 408 on an idle connection */
+		} else if (
+			!g->count) { /* an answer that nobody asked for: 408 on an idle connection */
 			lose(g);
 		} else {
 			used += answer_take(&g->answer, bytes + used, n - used);

@@ -1,6 +1,7 @@
 /*
- * Reading JSON strictly (json_in.h). In: bytes from inside. Out: values, one after the other, or `bad`. Keys are compared by a hash of what they say: equal keys have equal
- * hashes, so that none is overlooked, and two others that happen to have the same one are refused. Runs in front.
+ * Reading JSON strictly (json_in.h). In: bytes from inside. Out: values, one after the other, or
+ * `bad`. Keys are compared by a hash of what they say: equal keys have equal hashes, so that none
+ * is overlooked, and two others that happen to have the same one are refused. Runs in front.
  */
 #include "rules/json_in.h"
 
@@ -29,7 +30,8 @@ static void fail(struct json_in *j)
 
 static void skip_space(struct json_in *j)
 {
-	while (j->at < j->end && (*j->at == ' ' || *j->at == '\t' || *j->at == '\r' || *j->at == '\n'))
+	while (j->at < j->end &&
+	       (*j->at == ' ' || *j->at == '\t' || *j->at == '\r' || *j->at == '\n'))
 		j->at++;
 }
 
@@ -86,8 +88,8 @@ static bool take_unicode(struct json_in *j, struct buf *out, bool strict)
 	if (!hex4(j, j->at, &point))
 		return false;
 	j->at += 4;
-	if (point >= 0xd800 && point <= 0xdbff && j->end - j->at >= 6 && j->at[0] == '\\' && j->at[1] == 'u' && hex4(j, j->at + 2, &low) &&
-	    low >= 0xdc00 && low <= 0xdfff) {
+	if (point >= 0xd800 && point <= 0xdbff && j->end - j->at >= 6 && j->at[0] == '\\' &&
+	    j->at[1] == 'u' && hex4(j, j->at + 2, &low) && low >= 0xdc00 && low <= 0xdfff) {
 		point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
 		j->at += 6;
 	} else if (!point || (point >= 0xd800 && point <= 0xdfff)) {
@@ -115,14 +117,19 @@ static bool take_escape(struct json_in *j, struct buf *out, bool strict)
 /* The length of the sequence of UTF-8 at the place, 0: there is none. */
 static size_t utf8(const uint8_t *s, size_t left)
 {
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : s[0] >= 0xe0 && s[0] <= 0xef ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+	size_t n = s[0] < 0x80                    ? 1
+		   : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
+		   : s[0] >= 0xe0 && s[0] <= 0xef ? 3
+		   : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+						  : 0;
 
 	if (n > left)
 		return 0;
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
 	return n;
 }

@@ -1,10 +1,12 @@
 /*
- * Names and their synthetic addresses. In: canonical names that the rules allow, each with its port class. Out: one address each,
- * and the way back, which is an array over the whole range; the way forth is a hash table whose hash (SipHash-1-3) is keyed,
- * because the sandbox chooses the names. An address is of the block of its class (classes.h), or where that is full, and for
- * names without a class, of the rest. Entries are only added. When the rules change, a name may be of another class: the next
- * question gives it a second address, and the first one goes on to mean it. Memory is reserved for the worst case at once and
- * becomes real page by page. Run by the gateway's parsing process. Fuzzed with fuzz/dns.c.
+ * Names and their synthetic addresses. In: canonical names that the rules allow, each with its port
+ * class. Out: one address each, and the way back, which is an array over the whole range; the way
+ * forth is a hash table whose hash (SipHash-1-3) is keyed, because the sandbox chooses the names.
+ * An address is of the block of its class (classes.h), or where that is full, and for names without
+ * a class, of the rest. Entries are only added. When the rules change, a name may be of another
+ * class: the next question gives it a second address, and the first one goes on to mean it. Memory
+ * is reserved for the worst case at once and becomes real page by page. Run by the gateway's
+ * parsing process. Fuzzed with fuzz/dns.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,33 +14,35 @@
 #include "rules/name_table.h"
 #include "rules/net.h"
 
-#define BUCKETS 8192			/* a power of two; few, so that few pages are touched by few names */
-#define WILD_BYTES (3 * 1024 * 1024)	/* of text that names under wildcards may fill */
+/* a power of two; few, so that few pages are touched by few names */
+#define BUCKETS 8192
+#define WILD_BYTES (3 * 1024 * 1024) /* of text that names under wildcards may fill */
 #define LISTED_BYTES (NAMES_LISTED * (HOSTNAME_MAX + 1))
-#define RANGE 0xc6120000u		/* 198.18.0.0 */
+#define RANGE 0xc6120000u /* 198.18.0.0 */
 #define RANGE_ADDRESSES 0x20000u
 #define REST_FIRST (RANGE_ADDRESSES / 2)
 
 struct entry {
 	uint32_t text;
-	uint32_t next;			/* index + 1 in the same bucket */
-	uint32_t address;		/* counted from RANGE; the latest */
-	uint8_t len, class;		/* class: that it was given for */
+	uint32_t next;      /* index + 1 in the same bucket */
+	uint32_t address;   /* counted from RANGE; the latest */
+	uint8_t len, class; /* class: that it was given for */
 };
 
 struct names {
 	uint64_t key[2];
-	const struct net_classes *classes;	/* borrowed; NULL: none */
-	uint32_t used[NET_CLASSES_MAX + 1];	/* addresses of each block; the last is the rest */
+	const struct net_classes *classes;  /* borrowed; NULL: none */
+	uint32_t used[NET_CLASSES_MAX + 1]; /* addresses of each block; the last is the rest */
 	uint32_t count, wild, listed, text_len, wild_bytes;
-	uint32_t buckets[BUCKETS];	/* index + 1 */
+	uint32_t buckets[BUCKETS]; /* index + 1 */
 	struct entry entries[NAMES_MAX];
-	uint32_t meaning[RANGE_ADDRESSES];	/* index + 1 of the entry */
+	uint32_t meaning[RANGE_ADDRESSES]; /* index + 1 of the entry */
 	char text[WILD_BYTES + LISTED_BYTES];
 };
 
 _Static_assert(NAMES_MAX < RANGE_ADDRESSES - REST_FIRST, "every name fits into the rest");
-_Static_assert(NET_CLASSES_MAX * NET_CLASS_ADDRESSES <= REST_FIRST, "the blocks lie before the rest");
+_Static_assert(NET_CLASSES_MAX *NET_CLASS_ADDRESSES <= REST_FIRST,
+	       "the blocks lie before the rest");
 
 static uint64_t turn(uint64_t x, unsigned bits)
 {
@@ -61,8 +65,8 @@ static void sip_round(uint64_t v[4])
 
 static uint64_t hash(const struct names *n, const char *s, size_t len)
 {
-	uint64_t v[4] = { n->key[0] ^ 0x736f6d6570736575u, n->key[1] ^ 0x646f72616e646f6du, n->key[0] ^ 0x6c7967656e657261u,
-			  n->key[1] ^ 0x7465646279746573u };
+	uint64_t v[4] = { n->key[0] ^ 0x736f6d6570736575u, n->key[1] ^ 0x646f72616e646f6du,
+			  n->key[0] ^ 0x6c7967656e657261u, n->key[1] ^ 0x7465646279746573u };
 	uint64_t last = (uint64_t)len << 56;
 
 	for (size_t at = 0; at <= len; at += 8) {
@@ -110,7 +114,8 @@ static struct ip address_of(uint32_t offset)
 {
 	uint32_t a = RANGE + offset;
 
-	return ip_from_4((const uint8_t[]){ (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a });
+	return ip_from_4((const uint8_t[]){ (uint8_t)(a >> 24), (uint8_t)(a >> 16),
+					    (uint8_t)(a >> 8), (uint8_t)a });
 }
 
 /* Counts a new name; false: there is no room for it. */
@@ -136,15 +141,17 @@ static uint32_t next_of(struct names *n, unsigned class, uint32_t kept)
 	return n->used[class] + 1 + kept < all ? first + ++n->used[class] : 0;
 }
 
-/* An address for an entry. again: it has one; then no room is taken that names still to come may need. */
+/* An address for an entry. again: it has one; then no room is taken that names still to come may
+ * need. */
 static bool give_address(struct names *n, uint32_t index, unsigned class, bool again)
 {
 	struct entry *entry = &n->entries[index];
-	uint32_t address = next_of(n, class, again && class == NET_CLASSES_MAX ? NAMES_MAX - n->count : 0);
+	uint32_t address =
+		next_of(n, class, again && class == NET_CLASSES_MAX ? NAMES_MAX - n->count : 0);
 
 	if (!address && !again && class < NET_CLASSES_MAX)
 		address = next_of(n, NET_CLASSES_MAX, 0);
-	entry->class = (uint8_t)class;
+	entry->class = (uint8_t) class;
 	if (!address)
 		return false;
 	entry->address = address;
@@ -152,7 +159,8 @@ static bool give_address(struct names *n, uint32_t index, unsigned class, bool a
 	return true;
 }
 
-bool names_give(struct names *n, const struct host *host, bool listed, unsigned class, struct ip *ret)
+bool names_give(struct names *n, const struct host *host, bool listed, unsigned class,
+		struct ip *ret)
 {
 	uint32_t *bucket = &n->buckets[hash(n, host->name, host->len) & (BUCKETS - 1)];
 	struct entry *new;
@@ -162,7 +170,8 @@ bool names_give(struct names *n, const struct host *host, bool listed, unsigned 
 	for (uint32_t at = *bucket; at; at = n->entries[at - 1].next) {
 		const struct entry *entry = &n->entries[at - 1];
 
-		if (entry->len == host->len && memcmp(n->text + entry->text, host->name, host->len) == 0) {
+		if (entry->len == host->len &&
+		    memcmp(n->text + entry->text, host->name, host->len) == 0) {
 			if (entry->class != class)
 				(void)!give_address(n, at - 1, class, true);
 			*ret = address_of(entry->address);
@@ -189,7 +198,8 @@ bool names_is_synthetic(const struct ip *ip)
 
 bool names_find(const struct names *n, const struct ip *ip, struct host *ret)
 {
-	uint32_t a = (uint32_t)ip->bytes[0] << 24 | (uint32_t)ip->bytes[1] << 16 | (uint32_t)ip->bytes[2] << 8 | ip->bytes[3];
+	uint32_t a = (uint32_t)ip->bytes[0] << 24 | (uint32_t)ip->bytes[1] << 16 |
+		     (uint32_t)ip->bytes[2] << 8 | ip->bytes[3];
 	const struct entry *entry;
 
 	if (!names_is_synthetic(ip) || !n->meaning[a - RANGE])

@@ -1,14 +1,16 @@
 /*
- * Which ports a name may use, as a set. In: compiled rules. Out: the distinct sets, each with a number. A name's set depends on the
- * rule for the name itself, or else on the longest suffix that matches it: so one sample for each rule finds every set there can
- * be. Pure; run by the supervisor, which makes the kernel's rules of them, and by front, which gives addresses.
+ * Which ports a name may use, as a set. In: compiled rules. Out: the distinct sets, each with a
+ * number. A name's set depends on the rule for the name itself, or else on the longest suffix that
+ * matches it: so one sample for each rule finds every set there can be. Pure; run by the
+ * supervisor, which makes the kernel's rules of them, and by front, which gives addresses.
  */
 #include "rules/port_classes.h"
 #include "rules/net.h"
 
 #include <string.h>
 
-#define SAMPLE "ward-sample-name"	/* under a suffix; a name that stands in a rule has its own sample */
+#define SAMPLE                                                                                     \
+	"ward-sample-name" /* under a suffix; a name that stands in a rule has its own sample */
 
 /* Its place in the list of ports; NET_CLASS_PORTS_MAX: there is no more room. */
 static unsigned port_place(struct net_classes *c, uint16_t port)
@@ -30,7 +32,9 @@ static bool add_ports(const struct rules *r, struct net_classes *c)
 	for (uint32_t i = 0; i < r->n_items; i++) {
 		const struct rule *rule = &r->items[i];
 
-		for (unsigned k = 0; k < rule->n_ports && !rule->deny && !rule->dead && rule->kind != RULE_BLOCK; k++)
+		for (unsigned k = 0;
+		     k < rule->n_ports && !rule->deny && !rule->dead && rule->kind != RULE_BLOCK;
+		     k++)
 			room &= port_place(c, r->ports[rule->first_port + k]) < NET_CLASS_PORTS_MAX;
 	}
 	for (uint32_t i = 0; i < r->n_services; i++)
@@ -38,7 +42,8 @@ static bool add_ports(const struct rules *r, struct net_classes *c)
 	return room;
 }
 
-static uint64_t ports_of(const struct rules *r, const struct net_classes *c, const struct host *host)
+static uint64_t ports_of(const struct rules *r, const struct net_classes *c,
+			 const struct host *host)
 {
 	uint64_t set = 0;
 
@@ -53,7 +58,8 @@ static uint64_t ports_of(const struct rules *r, const struct net_classes *c, con
 	return set;
 }
 
-static void add_class(const struct rules *r, struct net_classes *c, const char *prefix, const char *name)
+static void add_class(const struct rules *r, struct net_classes *c, const char *prefix,
+		      const char *name)
 {
 	char text[HOSTNAME_MAX + sizeof(SAMPLE) + 2];
 	struct rules_match known;
@@ -62,12 +68,13 @@ static void add_class(const struct rules *r, struct net_classes *c, const char *
 	int n = snprintf(text, sizeof(text), "%s%s", prefix, name);
 
 	if (n <= 0 || host_read(text, (size_t)n, &host) != HOST_FINE || host.kind != HOST_NAME)
-		return;		/* nothing can be longer than the longest name, either */
+		return; /* nothing can be longer than the longest name, either */
 	set = ports_of(r, c, &host);
 	for (unsigned i = 0; i < c->count; i++)
 		if (c->sets[i] == set)
 			return;
-	/* nothing at all is a set, too, of a name whose ports are each denied; one that is denied as such has no address */
+	/* nothing at all is a set, too, of a name whose ports are each denied; one that is denied
+	 * as such has no address */
 	known = rules_match(r, &host, 0);
 	if ((set || (known.rule >= 0 && !known.denied)) && c->count < NET_CLASSES_MAX)
 		c->sets[c->count++] = set;
@@ -87,7 +94,8 @@ void classes_extend(const struct rules *r, struct net_classes *c)
 		if (rule->kind == RULE_NAME)
 			add_class(r, c, "", r->text + rule->host);
 		else
-			add_class(r, c, rule->kind == RULE_ANY ? SAMPLE : SAMPLE ".", r->text + rule->host);
+			add_class(r, c, rule->kind == RULE_ANY ? SAMPLE : SAMPLE ".",
+				  r->text + rule->host);
 	}
 	for (uint32_t i = 0; i < r->n_services; i++)
 		add_class(r, c, "", r->text + r->services[i].host);

@@ -1,10 +1,11 @@
 /*
- * Port classes: names with the same allowed ports get their synthetic addresses from one block, so that the kernel can refuse every
- * other port of them at once (ECONNREFUSED) without knowing a name. Blocks: class k has 198.18.(16*k).0/20, what fits into none has
- * 198.19.0.0/16, for which the ports of all rules are brought and the gateway resets what is not allowed.
+ * Port classes: names with the same allowed ports get their synthetic addresses from one block, so
+ * that the kernel can refuse every other port of them at once (ECONNREFUSED) without knowing a
+ * name. Blocks: class k has 198.18.(16*k).0/20, what fits into none has 198.19.0.0/16, for which
+ * the ports of all rules are brought and the gateway resets what is not allowed.
  *
- * Classes are only ever added while a sandbox lives: addresses that programs have keep the meaning they had. Whether a port is
- * brought decides nothing: the gateway does, in every case.
+ * Classes are only ever added while a sandbox lives: addresses that programs have keep the meaning
+ * they had. Whether a port is brought decides nothing: the gateway does, in every case.
  */
 #ifndef WARD_RULES_PORT_CLASSES_H
 #define WARD_RULES_PORT_CLASSES_H

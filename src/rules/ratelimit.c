@@ -1,9 +1,10 @@
 /*
- * Shaping. In: the limits of the rules, a clock, what is about to move. Out: how much of it may. Connections and bytes in all are
- * plain counts; connections a second and bandwidth are token buckets that hold at most one second's worth of connections, and
- * an eighth of a second's worth of bytes but at least 16 KiB. A connection or a byte counts for its rule and for the whole; the
- * tighter of both decides, and nothing is counted unless both agree. What is granted is counted by the call that grants it.
- * Pure but for its own counters; run by the gateway's parsing process.
+ * Shaping. In: the limits of the rules, a clock, what is about to move. Out: how much of it may.
+ * Connections and bytes in all are plain counts; connections a second and bandwidth are token
+ * buckets that hold at most one second's worth of connections, and an eighth of a second's worth of
+ * bytes but at least 16 KiB. A connection or a byte counts for its rule and for the whole; the
+ * tighter of both decides, and nothing is counted unless both agree. What is granted is counted by
+ * the call that grants it. Pure but for its own counters; run by the gateway's parsing process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,8 +39,9 @@ void shape_free(struct shape *s)
 /* A meter with its limits: of the whole, and of the rule if there is one. */
 struct pair {
 	struct shape_meter *meter;
-	struct rule_limits limits;	/* the tightest of the rules that have their connections in common */
-	uint64_t connections, bytes[2];	/* of all of them */
+	/* the tightest of the rules that have their connections in common */
+	struct rule_limits limits;
+	uint64_t connections, bytes[2]; /* of all of them */
 };
 
 static void keep_least(uint64_t *a, uint64_t b)
@@ -81,7 +83,8 @@ static unsigned pairs_of(struct shape *s, const struct rules *r, int32_t rule, u
 	if (rule < 0 || (uint32_t)rule >= s->n || (uint32_t)rule >= r->n_items)
 		return 1;
 	ret[1] = pair_of(&s->rules[rule], &r->items[rule].limits);
-	while (is_shared(&r->items[rule]) && (i = rules_sibling(r, i, port)) >= 0 && (uint32_t)i < s->n) {
+	while (is_shared(&r->items[rule]) && (i = rules_sibling(r, i, port)) >= 0 &&
+	       (uint32_t)i < s->n) {
 		tighten(&ret[1].limits, &r->items[i].limits);
 		add(&ret[1].connections, s->rules[i].connections);
 		add(&ret[1].bytes[0], s->rules[i].bytes[0]);
@@ -96,14 +99,17 @@ static uint64_t bucket_of(uint64_t amount)
 	return amount > UINT64_MAX / (2 * MILLION) ? UINT64_MAX / 2 : amount * MILLION;
 }
 
-/* Fills a bucket for the time that has passed; full at the first time. A clock that goes back fills nothing. */
-static void fill(uint64_t *tokens, uint64_t *time_us, uint64_t rate, uint64_t bucket, uint64_t now_us)
+/* Fills a bucket for the time that has passed; full at the first time. A clock that goes back fills
+ * nothing. */
+static void fill(uint64_t *tokens, uint64_t *time_us, uint64_t rate, uint64_t bucket,
+		 uint64_t now_us)
 {
 	uint64_t more;
 
 	if (*time_us && now_us <= *time_us)
 		return;
-	if (!*time_us || *tokens >= bucket || __builtin_mul_overflow(now_us - *time_us, rate, &more) || more > bucket - *tokens)
+	if (!*time_us || *tokens >= bucket ||
+	    __builtin_mul_overflow(now_us - *time_us, rate, &more) || more > bucket - *tokens)
 		*tokens = bucket;
 	else
 		*tokens += more;
@@ -120,11 +126,13 @@ static enum verdict_reason may_open(struct pair p, uint64_t now_us)
 		return REASON_LIMIT_SENT;
 	if (p.limits.connection_rate == RULE_NONE)
 		return REASON_ALLOWED;
-	fill(&p.meter->rate_tokens, &p.meter->rate_time_us, p.limits.connection_rate, bucket_of(p.limits.connection_rate), now_us);
+	fill(&p.meter->rate_tokens, &p.meter->rate_time_us, p.limits.connection_rate,
+	     bucket_of(p.limits.connection_rate), now_us);
 	return p.meter->rate_tokens >= MILLION ? REASON_ALLOWED : REASON_LIMIT_RATE;
 }
 
-enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule, uint16_t port, uint64_t now_us)
+enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
+			       uint64_t now_us)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, port, pairs);
@@ -173,9 +181,11 @@ static uint64_t limit_of(const struct rule_limits *l, enum shape_way way)
 }
 
 /* How many of want bytes one meter lets move; raises *wait when it is a matter of time. */
-static uint64_t may_move(struct pair p, enum shape_way way, uint64_t want, uint64_t now_us, uint64_t *wait_us)
+static uint64_t may_move(struct pair p, enum shape_way way, uint64_t want, uint64_t now_us,
+			 uint64_t *wait_us)
 {
-	uint64_t limit = limit_of(&p.limits, way), spent = p.bytes[way], band = p.limits.bandwidth, burst, due;
+	uint64_t limit = limit_of(&p.limits, way), spent = p.bytes[way], band = p.limits.bandwidth,
+		 burst, due;
 
 	if (limit != RULE_NONE && spent >= limit)
 		return 0;
@@ -186,7 +196,8 @@ static uint64_t may_move(struct pair p, enum shape_way way, uint64_t want, uint6
 	burst = band / 8 > BURST_MIN ? band / 8 : BURST_MIN;
 	fill(&p.meter->band_tokens, &p.meter->band_time_us, band, bucket_of(burst), now_us);
 	if (p.meter->band_tokens >= MILLION)
-		return want < p.meter->band_tokens / MILLION ? want : p.meter->band_tokens / MILLION;
+		return want < p.meter->band_tokens / MILLION ? want
+							     : p.meter->band_tokens / MILLION;
 	/* until a quarter of the bucket is there: not a wake-up for each byte */
 	due = (bucket_of(burst) / 4 - p.meter->band_tokens) / band + 1;
 	*wait_us = due > *wait_us ? due : *wait_us;
@@ -206,8 +217,8 @@ static void count(const struct pair *pairs, unsigned n, enum shape_way way, uint
 	}
 }
 
-uint64_t shape_take(struct shape *s, const struct rules *r, int32_t rule, uint16_t port, enum shape_way way, uint64_t want,
-		    uint64_t now_us, uint64_t *ret_wait_us)
+uint64_t shape_take(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
+		    enum shape_way way, uint64_t want, uint64_t now_us, uint64_t *ret_wait_us)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, port, pairs);
@@ -254,7 +265,7 @@ void shape_give_back(struct shape *s, const struct rules *r, int32_t rule, enum 
 		struct shape_meter *m = pairs[i].meter;
 
 		m->bytes[way] -= bytes < m->bytes[way] ? bytes : m->bytes[way];
-		if (m->band_time_us &&	/* there is a bandwidth */
+		if (m->band_time_us && /* there is a bandwidth */
 		    __builtin_add_overflow(m->band_tokens, bucket_of(bytes), &m->band_tokens))
 			m->band_tokens = UINT64_MAX / 2;
 	}
@@ -262,7 +273,8 @@ void shape_give_back(struct shape *s, const struct rules *r, int32_t rule, enum 
 
 static bool has_byte_limit(const struct rule_limits *l)
 {
-	return l->receive_bytes != RULE_NONE || l->send_bytes != RULE_NONE || l->bandwidth != RULE_NONE;
+	return l->receive_bytes != RULE_NONE || l->send_bytes != RULE_NONE ||
+	       l->bandwidth != RULE_NONE;
 }
 
 bool shape_limits_bytes(const struct rules *r, int32_t rule, uint16_t port)

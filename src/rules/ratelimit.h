@@ -1,16 +1,17 @@
 /*
- * Shaping: what a sandbox and each of its rules may spend on the network. The clock is the caller's (microseconds, monotonic); nothing here
- * waits. A rule keeps its counts when the rules change, because it keeps its index.
+ * Shaping: what a sandbox and each of its rules may spend on the network. The clock is the caller's
+ * (microseconds, monotonic); nothing here waits. A rule keeps its counts when the rules change,
+ * because it keeps its index.
  *
  * Each call checks and counts in one step, so that nothing can happen between the two: what a call
  * grants is spent, whatever other connections do next. Bytes are taken before they are read, and
  * what the read did not fill is given back. Bytes that wait in a buffer have been counted.
  *
- * Rules for one host and port that are looked into have their connections in common: any of them may allow a request. So the
- * limits of each hold for all of them together. port: the connection's.
+ * Rules for one host and port that are looked into have their connections in common: any of them
+ * may allow a request. So the limits of each hold for all of them together. port: the connection's.
  *
  *   shape_open()       before dialing: REASON_ALLOWED, or which limit refuses the connection
- *   shape_take()       before reading bytes: how many may be read, which are counted; 0: none before
+ *   shape_take() before reading bytes: how many may be read, which are counted; 0: none before
  *                      *ret_wait_us have passed (0: never again, close the flow)
  *   shape_take_all()   all of them or none, where they are in hand already
  *   shape_give_back()  what was taken and not used
@@ -21,21 +22,21 @@
 
 #include "rules/decide.h"
 
-enum shape_way { SHAPE_RECEIVE, SHAPE_SEND };	/* from outside, to outside */
+enum shape_way { SHAPE_RECEIVE, SHAPE_SEND }; /* from outside, to outside */
 
 /* What one rule, or the whole, has spent. */
 struct shape_meter {
-	uint64_t connections;		/* open now */
-	uint64_t opened;		/* in all */
-	uint64_t denied;		/* by it */
-	uint64_t bytes[2];		/* by enum shape_way */
-	uint64_t rate_tokens, rate_time_us;		/* connections, in millionths */
-	uint64_t band_tokens, band_time_us;		/* bytes, in millionths */
+	uint64_t connections;               /* open now */
+	uint64_t opened;                    /* in all */
+	uint64_t denied;                    /* by it */
+	uint64_t bytes[2];                  /* by enum shape_way */
+	uint64_t rate_tokens, rate_time_us; /* connections, in millionths */
+	uint64_t band_tokens, band_time_us; /* bytes, in millionths */
 };
 
 struct shape {
 	struct shape_meter whole;
-	struct shape_meter *rules;	/* by index */
+	struct shape_meter *rules; /* by index */
 	uint32_t n;
 };
 
@@ -44,7 +45,8 @@ must_check int shape_fit(struct shape *s, const struct rules *r);
 void shape_free(struct shape *s);
 
 /* rule: the verdict's index, -1 for services and mode open. */
-must_check enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule, uint16_t port, uint64_t now_us);
+must_check enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule,
+					  uint16_t port, uint64_t now_us);
 void shape_close(struct shape *s, int32_t rule);
 /* The rules changed, and an open connection counts for another rule now. */
 void shape_move(struct shape *s, int32_t from, int32_t to);

@@ -1,7 +1,9 @@
 /*
- * Remedies (remedy.h). In: the rules in force, what was wanted, why it was refused. Out: text. Run by front, for the answer that a program
- * gets, and by the supervisor, for the report and the journal. Host, method, path and the rest come from inside: they are
- * written only if a policy reads them back as exactly that, and what was cut, or has characters that were replaced, is not offered.
+ * Remedies (remedy.h). In: the rules in force, what was wanted, why it was refused. Out: text. Run
+ * by front, for the answer that a program gets, and by the supervisor, for the report and the
+ * journal. Host, method, path and the rest come from inside: they are written only if a policy
+ * reads them back as exactly that, and what was cut, or has characters that were replaced, is not
+ * offered.
  */
 #include "rules/remedy.h"
 
@@ -14,11 +16,23 @@
 #include "policy/quote.h"
 #include "policy/units.h"
 
-#define SIBLINGS_MAX 8		/* rules that are repeated: more is nothing to read */
-#define REMEDY_BYTES 2000	/* a longer one is told in words */
+#define SIBLINGS_MAX 8    /* rules that are repeated: more is nothing to read */
+#define REMEDY_BYTES 2000 /* a longer one is told in words */
 
-enum remedy { REMEDY_NONE, REMEDY_RULE, REMEDY_TCP, REMEDY_INSPECT, REMEDY_PRIVATE, REMEDY_ADDRESS, REMEDY_SERVICE, REMEDY_LIMIT, REMEDY_NAME,
-	      REMEDY_SPLICE, REMEDY_HTTP, REMEDY_PRICE };
+enum remedy {
+	REMEDY_NONE,
+	REMEDY_RULE,
+	REMEDY_TCP,
+	REMEDY_INSPECT,
+	REMEDY_PRIVATE,
+	REMEDY_ADDRESS,
+	REMEDY_SERVICE,
+	REMEDY_LIMIT,
+	REMEDY_NAME,
+	REMEDY_SPLICE,
+	REMEDY_HTTP,
+	REMEDY_PRICE
+};
 
 static const uint8_t remedies[VERDICT_REASONS] = {
 #define REASON(id, label, way, words) [REASON_##id] = REMEDY_##way,
@@ -32,10 +46,12 @@ bool remedy_literal(struct buf *out, const char *text, size_t n)
 {
 	auto_buf pattern = { 0 };
 
-	if (!n || (n >= 3 && memcmp(text + n - 3, "...", 3) == 0))	/* it was cut, or may have been */
+	/* it was cut, or may have been */
+	if (!n || (n >= 3 && memcmp(text + n - 3, "...", 3) == 0))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (text[i] <= ' ' || text[i] > '~' || strchr("?\\\"", text[i]))	/* "?": something else stood there */
+		/* "?": something else stood there */
+		if (text[i] <= ' ' || text[i] > '~' || strchr("?\\\"", text[i]))
 			return false;
 		if (text[i] == '*')
 			buf_puts(&pattern, "\\");
@@ -60,10 +76,10 @@ static void put_target(struct buf *out, const struct host *host, uint16_t port)
 
 /* What a rule says in the place of what it said. */
 struct instead {
-	struct buf lists[128];	/* by kind of condition: what is between the brackets; owned */
+	struct buf lists[128]; /* by kind of condition: what is between the brackets; owned */
 	bool private;
-	const char *mode;	/* NULL: as it was */
-	bool requests;		/* it says something about requests, which is a mode by itself */
+	const char *mode; /* NULL: as it was */
+	bool requests;    /* it says something about requests, which is a mode by itself */
 };
 
 static void instead_clear(struct instead *i)
@@ -76,13 +92,17 @@ static void instead_clear(struct instead *i)
 
 static const struct rule *rule_at(const struct rules *r, int32_t rule)
 {
-	return rule >= 0 && (uint32_t)rule < r->n_items && !r->items[rule].dead && !r->items[rule].deny ? &r->items[rule] : NULL;
+	return rule >= 0 && (uint32_t)rule < r->n_items && !r->items[rule].dead &&
+			       !r->items[rule].deny
+		       ? &r->items[rule]
+		       : NULL;
 }
 
 /* Whether no rule can be nearer to a host than this one. */
 static bool is_exact(const struct rule *rule)
 {
-	return rule->kind == RULE_NAME || (rule->kind == RULE_BLOCK && rule->prefix == (rule->ip.family == 4 ? 32 : 128));
+	return rule->kind == RULE_NAME ||
+	       (rule->kind == RULE_BLOCK && rule->prefix == (rule->ip.family == 4 ? 32 : 128));
 }
 
 static bool has_kind(const struct rules *r, const struct rule *rule, char kind)
@@ -94,7 +114,8 @@ static bool has_kind(const struct rules *r, const struct rule *rule, char kind)
 }
 
 /* ", methods: [GET]" for conditions of one kind, as the rule has them. */
-static bool put_conditions(struct buf *out, const struct rules *r, const struct rule *rule, char kind)
+static bool put_conditions(struct buf *out, const struct rules *r, const struct rule *rule,
+			   char kind)
 {
 	bool some = false, fine = true;
 
@@ -115,10 +136,13 @@ static bool put_conditions(struct buf *out, const struct rules *r, const struct 
 	return fine;
 }
 
-static bool put_lists(struct buf *out, const struct rules *r, const struct rule *rule, const struct instead *i)
+static bool put_lists(struct buf *out, const struct rules *r, const struct rule *rule,
+		      const struct instead *i)
 {
-	static const char kinds[] = { POLICY_HTTP_METHOD, POLICY_HTTP_PATH, POLICY_HTTP_QUERY, POLICY_HTTP_HEADER, POLICY_HTTP_TYPE,
-				      POLICY_HTTP_GRAPHQL, POLICY_HTTP_RPC, POLICY_HTTP_GIT, POLICY_HTTP_REPOSITORY, POLICY_HTTP_REF };
+	static const char kinds[] = { POLICY_HTTP_METHOD, POLICY_HTTP_PATH, POLICY_HTTP_QUERY,
+				      POLICY_HTTP_HEADER, POLICY_HTTP_TYPE, POLICY_HTTP_GRAPHQL,
+				      POLICY_HTTP_RPC,    POLICY_HTTP_GIT,  POLICY_HTTP_REPOSITORY,
+				      POLICY_HTTP_REF };
 	bool fine = true;
 
 	for (size_t k = 0; k < sizeof(kinds); k++) {
@@ -132,7 +156,8 @@ static bool put_lists(struct buf *out, const struct rules *r, const struct rule 
 	return fine;
 }
 
-static void put_scalars(struct buf *out, const struct rules *r, const struct rule *rule, const struct instead *i)
+static void put_scalars(struct buf *out, const struct rules *r, const struct rule *rule,
+			const struct instead *i)
 {
 	for (size_t at = 0; at < rule->http_len; at += strlen(r->text + rule->http + at) + 1) {
 		const char *c = r->text + rule->http + at;
@@ -148,9 +173,13 @@ static void put_scalars(struct buf *out, const struct rules *r, const struct rul
 
 static void put_limits(struct buf *out, const struct rule *rule)
 {
-	static const char *const names[] = { "connection_limit", "connection_rate", "receive_limit", "send_limit", "bandwidth_limit", "request_rate" };
-	const uint64_t values[] = { rule->limits.connections, rule->limits.connection_rate, rule->limits.receive_bytes,
-				    rule->limits.send_bytes,  rule->limits.bandwidth,	    rule->limits.request_rate };
+	static const char *const names[] = {
+		"connection_limit", "connection_rate", "receive_limit",
+		"send_limit",       "bandwidth_limit", "request_rate"
+	};
+	const uint64_t values[] = { rule->limits.connections,   rule->limits.connection_rate,
+				    rule->limits.receive_bytes, rule->limits.send_bytes,
+				    rule->limits.bandwidth,     rule->limits.request_rate };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (values[i] != RULE_NONE)
@@ -165,22 +194,32 @@ static void put_limits(struct buf *out, const struct rule *rule)
 
 static void put_mode(struct buf *out, const struct rule *rule, const struct instead *i)
 {
-	static const char *const modes[RULE_MODES] = { [RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp", [RULE_INSPECT] = "inspect", [RULE_PLAIN] = "http" };
+	static const char *const modes[RULE_MODES] = { [RULE_SPLICE] = "splice",
+						       [RULE_HTTP] = "http",
+						       [RULE_TCP] = "tcp",
+						       [RULE_INSPECT] = "inspect",
+						       [RULE_PLAIN] = "http" };
 
 	if (i && i->mode)
 		buf_printf(out, ", mode: %s", i->mode);
-	else if (rule->moded && rule->mode < RULE_MODES && !(i && i->requests && rule->mode == RULE_INSPECT))
+	else if (rule->moded && rule->mode < RULE_MODES &&
+		 !(i && i->requests && rule->mode == RULE_INSPECT))
 		buf_printf(out, ", mode: %s", modes[rule->mode]);
 }
 
-/* {host: ..., ports: [...], ...}: all that the rule says, for this host and port alone, but for what stands in i. */
-static bool put_rule(struct buf *out, const struct rules *r, const struct want *w, const struct rule *rule, const struct instead *i)
+/* {host: ..., ports: [...], ...}: all that the rule says, for this host and port alone, but for
+ * what stands in i. */
+static bool put_rule(struct buf *out, const struct rules *r, const struct want *w,
+		     const struct rule *rule, const struct instead *i)
 {
-	static const char *const wafs[] = { [POLICY_WAF_DETECT] = "detect", [POLICY_WAF_BLOCK] = "block" };
+	static const char *const wafs[] = {
+		[POLICY_WAF_DETECT] = "detect", [POLICY_WAF_BLOCK] = "block"
+	};
 	char text[HOST_TEXT];
 	bool fine;
 
-	buf_printf(out, "{host: \"%s\", ports: [%u]", host_text(&w->host, text), w->port ? w->port : 443);
+	buf_printf(out, "{host: \"%s\", ports: [%u]", host_text(&w->host, text),
+		   w->port ? w->port : 443);
 	put_mode(out, rule, i);
 	fine = put_lists(out, r, rule, i);
 	put_scalars(out, r, rule, i);
@@ -193,13 +232,17 @@ static bool put_rule(struct buf *out, const struct rules *r, const struct want *
 	return fine;
 }
 
-/* The rules for the same host and port as `first`, each for this host alone. False: too many, or one that cannot be written. */
-static bool put_siblings(struct buf *out, const struct rules *r, const struct want *w, int32_t first, uint16_t port, const struct instead *i)
+/* The rules for the same host and port as `first`, each for this host alone. False: too many, or
+ * one that cannot be written. */
+static bool put_siblings(struct buf *out, const struct rules *r, const struct want *w,
+			 int32_t first, uint16_t port, const struct instead *i)
 {
 	unsigned count = 0;
 	bool fine = true;
 
-	for (int32_t k = first; rule_at(r, k) && fine; k = r->items[k].moded && r->items[k].mode >= RULE_INSPECT ? rules_sibling(r, k, port) : -1) {
+	for (int32_t k = first; rule_at(r, k) && fine;
+	     k = r->items[k].moded && r->items[k].mode >= RULE_INSPECT ? rules_sibling(r, k, port)
+								       : -1) {
 		fine = ++count <= SIBLINGS_MAX;
 		buf_puts(out, count > 1 ? ", " : "");
 		fine &= put_rule(out, r, w, &r->items[k], i);
@@ -219,7 +262,8 @@ static void end_line(struct buf *out, size_t at, bool fine)
 	if (fine && out->len - at <= REMEDY_BYTES)
 		return;
 	out->len = at;
-	buf_puts(out, "no rule can be written here that allows this and nothing else: look at the rules for this host in network.egress_allowlist");
+	buf_puts(out, "no rule can be written here that allows this and nothing else: look at the "
+		      "rules for this host in network.egress_allowlist");
 }
 
 /* Words about the rule that decided. */
@@ -243,20 +287,27 @@ static bool is_plain(const struct rule *rule)
 {
 	const struct rule_limits *l = &rule->limits;
 
-	return !rule->moded && !rule->http_len && !rule->private && !rule->llm && !rule->waf && l->connections == RULE_NONE && l->connection_rate == RULE_NONE &&
-	       l->receive_bytes == RULE_NONE && l->send_bytes == RULE_NONE && l->bandwidth == RULE_NONE && l->request_rate == RULE_NONE && l->spend == RULE_NONE;
+	return !rule->moded && !rule->http_len && !rule->private && !rule->llm && !rule->waf &&
+	       l->connections == RULE_NONE && l->connection_rate == RULE_NONE &&
+	       l->receive_bytes == RULE_NONE && l->send_bytes == RULE_NONE &&
+	       l->bandwidth == RULE_NONE && l->request_rate == RULE_NONE && l->spend == RULE_NONE;
 }
 
-/* Not in the list; or the host is, with another port: then what is asked of it there is asked of it here. */
-static void put_missing(struct buf *out, const struct rules *r, const struct want *w, const struct verdict *v)
+/* Not in the list; or the host is, with another port: then what is asked of it there is asked of it
+ * here. */
+static void put_missing(struct buf *out, const struct rules *r, const struct want *w,
+			const struct verdict *v)
 {
 	size_t at = out->len;
-	struct rules_match known = v->reason == REASON_PORT ? rules_match(r, &w->host, 0) : (struct rules_match){ .rule = -1 };
+	struct rules_match known = v->reason == REASON_PORT ? rules_match(r, &w->host, 0)
+							    : (struct rules_match){ .rule = -1 };
 	const struct rule *rule = known.denied ? NULL : rule_at(r, known.rule);
 
 	if (!remedy_may_name(&w->host)) {
-		buf_puts(out, addr_classify(&w->host.ip) == ADDR_METADATA ? "this address hands out credentials of the machine: no ready rule is offered for it" :
-									   "no rule reaches such an address");
+		buf_puts(out, addr_classify(&w->host.ip) == ADDR_METADATA
+				      ? "this address hands out credentials of the machine: no "
+					"ready rule is offered for it"
+				      : "no rule reaches such an address");
 		return;
 	}
 	begin_line(out);
@@ -267,7 +318,9 @@ static void put_missing(struct buf *out, const struct rules *r, const struct wan
 		end_line(out, at, true);
 		return;
 	}
-	end_line(out, at, rule->n_ports && put_siblings(out, r, w, known.rule, r->ports[rule->first_port], NULL));
+	end_line(out, at,
+		 rule->n_ports &&
+			 put_siblings(out, r, w, known.rule, r->ports[rule->first_port], NULL));
 }
 
 static bool looks_in(const struct rule *rule)
@@ -275,9 +328,11 @@ static bool looks_in(const struct rule *rule)
 	return rule->moded && rule->mode >= RULE_INSPECT;
 }
 
-/* The connection is not what its port promises: the same rule in another mode. before, after: words for a rule that names the host. */
-static void put_other_mode(struct buf *out, const struct rules *r, const struct want *w, const struct verdict *v, const char *mode,
-			   const char *before, const char *after)
+/* The connection is not what its port promises: the same rule in another mode. before, after: words
+ * for a rule that names the host. */
+static void put_other_mode(struct buf *out, const struct rules *r, const struct want *w,
+			   const struct verdict *v, const char *mode, const char *before,
+			   const char *after)
 {
 	const struct rule *rule = rule_at(r, v->rule);
 	auto_instead i = { .mode = mode };
@@ -292,7 +347,12 @@ static void put_other_mode(struct buf *out, const struct rules *r, const struct 
 		end_line(out, at, put_rule(out, r, w, rule, &i));
 	} else {
 		begin_line(out);
-		end_line(out, at, put_rule(out, r, w, &(struct rule){ .limits = { RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE } }, &i));
+		end_line(out, at,
+			 put_rule(out, r, w,
+				  &(struct rule){ .limits = { RULE_NONE, RULE_NONE, RULE_NONE,
+							      RULE_NONE, RULE_NONE, RULE_NONE,
+							      RULE_NONE } },
+				  &i));
 	}
 }
 
@@ -300,16 +360,22 @@ static void put_private(struct buf *out, const struct rules *r, const struct wan
 {
 	struct rules_match m = rules_match(r, &w->host, w->port);
 	const struct rule *rule = m.denied ? NULL : rule_at(r, m.rule);
-	struct rule none = { .limits = { RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE } };
+	struct rule none = { .limits = { RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE, RULE_NONE,
+					 RULE_NONE, RULE_NONE } };
 	auto_instead i = { .private = true };
 	size_t at = out->len;
 
 	if (rule && is_exact(rule)) {
-		put_words(out, w, "if the private network may be reached there: write private: true into the rule for ", " in network.egress_allowlist");
+		put_words(out, w,
+			  "if the private network may be reached there: write private: true into "
+			  "the rule for ",
+			  " in network.egress_allowlist");
 		return;
 	}
 	begin_line(out);
-	end_line(out, at, rule ? put_siblings(out, r, w, m.rule, w->port, &i) : put_rule(out, r, w, &none, &i));
+	end_line(out, at,
+		 rule ? put_siblings(out, r, w, m.rule, w->port, &i)
+		      : put_rule(out, r, w, &none, &i));
 }
 
 /* The name leads to this machine. */
@@ -318,13 +384,15 @@ static void put_service(struct buf *out, const struct want *w, const struct verd
 	struct host address = { .kind = HOST_ADDRESS, .ip = v->ip };
 	size_t n = w->host.len;
 
-	if (w->host.kind == HOST_NAME && n <= 63 && strspn(w->host.name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n) {
+	if (w->host.kind == HOST_NAME && n <= 63 &&
+	    strspn(w->host.name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n) {
 		buf_printf(out, "network.host_services: [\"%s=", w->host.name);
 		put_target(out, &address, w->port);
 		buf_puts(out, "\"]");
 		return;
 	}
-	buf_puts(out, "a service of this host is reached under a name of its own, without dots: SERVICE=");
+	buf_puts(out, "a service of this host is reached under a name of its own, without dots: "
+		      "SERVICE=");
 	put_target(out, &address, w->port);
 	buf_puts(out, " in network.host_services");
 }
@@ -392,13 +460,15 @@ static bool put_shaped(struct buf *out, const char *shape, const char *text, siz
 
 	for (size_t i = 0; i < n; i++)
 		buf_printf(&entry, text[i] == '*' ? "\\%c" : "%c", text[i]);
-	return !entry.failed && http_shape(shape, buf_text(&entry), &expected, &hint) && remedy_literal(out, text, n);
+	return !entry.failed && http_shape(shape, buf_text(&entry), &expected, &hint) &&
+	       remedy_literal(out, text, n);
 }
 
 /* A method as a rule has it: in capitals, and in quotes unless everybody knows it. */
 static bool put_method(struct buf *out, const char *method, size_t n)
 {
-	static const char *const known[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS" };
+	static const char *const known[] = { "GET",   "HEAD",   "POST",   "PUT",
+					     "PATCH", "DELETE", "OPTIONS" };
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (strlen(known[i]) == n && memcmp(known[i], method, n) == 0) {
@@ -407,7 +477,7 @@ static bool put_method(struct buf *out, const char *method, size_t n)
 		}
 	for (size_t i = 0; i < n; i++)
 		if ((method[i] < 'A' || method[i] > 'Z') && method[i] != '-' && method[i] != '_')
-			return false;	/* a rule would mean another one */
+			return false; /* a rule would mean another one */
 	return put_shaped(out, "method", method, n);
 }
 
@@ -415,7 +485,8 @@ static bool put_method(struct buf *out, const char *method, size_t n)
 static bool put_path(struct buf *out, const char *path, size_t n)
 {
 	struct http_path *normal = malloc(sizeof(*normal));
-	bool fine = normal && http_path_read(path, n, normal) && !normal->two && remedy_literal(out, normal->text, normal->len);
+	bool fine = normal && http_path_read(path, n, normal) && !normal->two &&
+		    remedy_literal(out, normal->text, normal->len);
 
 	out->failed |= !normal;
 	free(normal);
@@ -468,19 +539,25 @@ static bool put_template(struct buf *out, const struct want *w, const struct sai
 	auto_buf repository = { 0 };
 	char text[HOST_TEXT];
 
-	if (is(s->use ? s->use : s->entry, s->use ? s->use_n : s->entry_n, "fetch") || !put_repository(&repository, s->path, s->path_n))
+	if (is(s->use ? s->use : s->entry, s->use ? s->use_n : s->entry_n, "fetch") ||
+	    !put_repository(&repository, s->path, s->path_n))
 		return false;
-	buf_printf(out, "write a rule for the branch that may be pushed: {host: \"%s\", ports: [%u], git: [push], repositories: [%s], refs: [\"refs/heads/...\"]}",
+	buf_printf(out,
+		   "write a rule for the branch that may be pushed: {host: \"%s\", ports: [%u], "
+		   "git: [push], repositories: [%s], refs: [\"refs/heads/...\"]}",
 		   host_text(&w->host, text), w->port, buf_text(&repository));
 	return true;
 }
 
-/* The entry of a list about the body, beside those that the rule has where the body asked for several. */
-static bool replace_asked(struct buf *list, const struct rules *r, const struct rule *rule, char kind, const struct said *s)
+/* The entry of a list about the body, beside those that the rule has where the body asked for
+ * several. */
+static bool replace_asked(struct buf *list, const struct rules *r, const struct rule *rule,
+			  char kind, const struct said *s)
 {
 	bool fine = true;
 
-	for (size_t at = 0; s->mixed && at < rule->http_len; at += strlen(r->text + rule->http + at) + 1) {
+	for (size_t at = 0; s->mixed && at < rule->http_len;
+	     at += strlen(r->text + rule->http + at) + 1) {
 		const char *c = r->text + rule->http + at;
 
 		if (*c != kind || !c[1])
@@ -488,16 +565,21 @@ static bool replace_asked(struct buf *list, const struct rules *r, const struct 
 		fine &= policy_quote(list, c + 1);
 		buf_puts(list, ", ");
 	}
-	return fine && put_shaped(list, kind == POLICY_HTTP_RPC ? "json_rpc" : "graphql", s->entry, s->entry_n);
+	return fine && put_shaped(list, kind == POLICY_HTTP_RPC ? "json_rpc" : "graphql", s->entry,
+				  s->entry_n);
 }
 
-/* Whether the rule has it already: then something else about the request refused it (a header that names another method or path). */
-static bool has_already(const struct rules *r, const struct rule *rule, enum verdict_reason reason, const struct said *s)
+/* Whether the rule has it already: then something else about the request refused it (a header that
+ * names another method or path). */
+static bool has_already(const struct rules *r, const struct rule *rule, enum verdict_reason reason,
+			const struct said *s)
 {
 	struct http_path *normal = malloc(sizeof(*normal));
-	bool found = !normal || (reason == REASON_PATH && !http_path_read(s->path, s->path_n, normal));
+	bool found =
+		!normal || (reason == REASON_PATH && !http_path_read(s->path, s->path_n, normal));
 
-	for (size_t at = 0; !found && at < rule->http_len; at += strlen(r->text + rule->http + at) + 1) {
+	for (size_t at = 0; !found && at < rule->http_len;
+	     at += strlen(r->text + rule->http + at) + 1) {
 		const char *c = r->text + rule->http + at;
 
 		if (reason == REASON_METHOD && *c == POLICY_HTTP_METHOD)
@@ -510,21 +592,26 @@ static bool has_already(const struct rules *r, const struct rule *rule, enum ver
 }
 
 /* What the rule has to say for this request. False: nothing that would be this one alone. */
-static bool replace(struct instead *i, const struct rules *r, const struct rule *rule, enum verdict_reason reason, const struct said *s)
+static bool replace(struct instead *i, const struct rules *r, const struct rule *rule,
+		    enum verdict_reason reason, const struct said *s)
 {
 	i->requests = true;
 	if (has_already(r, rule, reason, s))
 		return false;
 	if (reason == REASON_GIT || reason == REASON_GIT_FORCE)
 		return replace_git(i, s);
-	if (!put_method(&i->lists[POLICY_HTTP_METHOD], s->method, s->method_n) || !put_path(&i->lists[POLICY_HTTP_PATH], s->path, s->path_n))
+	if (!put_method(&i->lists[POLICY_HTTP_METHOD], s->method, s->method_n) ||
+	    !put_path(&i->lists[POLICY_HTTP_PATH], s->path, s->path_n))
 		return false;
 	if (reason == REASON_WEBSOCKET)
 		buf_puts(&i->lists[POLICY_HTTP_WEBSOCKET], "true");
 	if (reason == REASON_GRAPHQL)
-		return is(s->key, s->key_n, "graphql") && replace_asked(&i->lists[POLICY_HTTP_GRAPHQL], r, rule, POLICY_HTTP_GRAPHQL, s);
+		return is(s->key, s->key_n, "graphql") &&
+		       replace_asked(&i->lists[POLICY_HTTP_GRAPHQL], r, rule, POLICY_HTTP_GRAPHQL,
+				     s);
 	if (reason == REASON_RPC)
-		return is(s->key, s->key_n, "json_rpc") && replace_asked(&i->lists[POLICY_HTTP_RPC], r, rule, POLICY_HTTP_RPC, s);
+		return is(s->key, s->key_n, "json_rpc") &&
+		       replace_asked(&i->lists[POLICY_HTTP_RPC], r, rule, POLICY_HTTP_RPC, s);
 	return reason == REASON_METHOD || reason == REASON_PATH || reason == REASON_WEBSOCKET;
 }
 
@@ -532,17 +619,27 @@ static bool replace(struct instead *i, const struct rules *r, const struct rule 
 static const char *part_of(enum verdict_reason reason)
 {
 	static const char parts[VERDICT_REASONS][32] = {
-		[REASON_METHOD] = "methods",	    [REASON_PATH] = "paths",		      [REASON_QUERY] = "query",
-		[REASON_HEADER] = "headers",	    [REASON_TYPE] = "content_types",	      [REASON_REQUEST_SIZE] = "request_limit",
-		[REASON_WEBSOCKET] = "websocket",   [REASON_RESPONSE_SIZE] = "response_limit", [REASON_WAF] = "waf",
-		[REASON_WAF_SIZE] = "waf",	    [REASON_GRAPHQL] = "graphql",	      [REASON_RPC] = "json_rpc",
-		[REASON_GIT] = "git, repositories and refs", [REASON_GIT_FORCE] = "git, repositories and refs",
+		[REASON_METHOD] = "methods",
+		[REASON_PATH] = "paths",
+		[REASON_QUERY] = "query",
+		[REASON_HEADER] = "headers",
+		[REASON_TYPE] = "content_types",
+		[REASON_REQUEST_SIZE] = "request_limit",
+		[REASON_WEBSOCKET] = "websocket",
+		[REASON_RESPONSE_SIZE] = "response_limit",
+		[REASON_WAF] = "waf",
+		[REASON_WAF_SIZE] = "waf",
+		[REASON_GRAPHQL] = "graphql",
+		[REASON_RPC] = "json_rpc",
+		[REASON_GIT] = "git, repositories and refs",
+		[REASON_GIT_FORCE] = "git, repositories and refs",
 	};
 
 	return *parts[reason] ? parts[reason] : "something";
 }
 
-static void put_http(struct buf *out, const struct rules *r, const struct want *w, const struct verdict *v, const char *request, const char *more)
+static void put_http(struct buf *out, const struct rules *r, const struct want *w,
+		     const struct verdict *v, const char *request, const char *more)
 {
 	const struct rule *rule = rule_at(r, v->rule);
 	enum verdict_reason reason = (enum verdict_reason)v->reason;
@@ -554,7 +651,8 @@ static void put_http(struct buf *out, const struct rules *r, const struct want *
 	if (!rule)
 		return;
 	if (!read_said(request, more, &s) || !replace(&i, r, rule, reason, &s)) {
-		if ((reason != REASON_GIT && reason != REASON_GIT_FORCE) || s.ref || !put_template(out, w, &s)) {
+		if ((reason != REASON_GIT && reason != REASON_GIT_FORCE) || s.ref ||
+		    !put_template(out, w, &s)) {
 			buf_printf(out, "%s of the rule for ", part_of(reason));
 			put_target(out, &w->host, w->port);
 			buf_puts(out, " in network.egress_allowlist decides it");
@@ -562,7 +660,9 @@ static void put_http(struct buf *out, const struct rules *r, const struct want *
 		return;
 	}
 	begin_line(out);
-	fine = is_exact(rule) || (put_siblings(out, r, w, rules_match(r, &w->host, w->port).rule, w->port, NULL) && (buf_puts(out, ", "), true));
+	fine = is_exact(rule) ||
+	       (put_siblings(out, r, w, rules_match(r, &w->host, w->port).rule, w->port, NULL) &&
+		(buf_puts(out, ", "), true));
 	end_line(out, at, fine && put_rule(out, r, w, rule, &i));
 }
 
@@ -571,8 +671,12 @@ static void put_http(struct buf *out, const struct rules *r, const struct want *
 static const char *limit_of(enum verdict_reason reason)
 {
 	static const char limits[VERDICT_REASONS][20] = {
-		[REASON_REQUEST_RATE] = "request_rate",	    [REASON_SPENT] = "spend_limit",		[REASON_SPEND_BUSY] = "spend_limit",
-		[REASON_LIMIT_RATE] = "connection_rate",    [REASON_LIMIT_RECEIVED] = "receive_limit",	[REASON_LIMIT_SENT] = "send_limit",
+		[REASON_REQUEST_RATE] = "request_rate",
+		[REASON_SPENT] = "spend_limit",
+		[REASON_SPEND_BUSY] = "spend_limit",
+		[REASON_LIMIT_RATE] = "connection_rate",
+		[REASON_LIMIT_RECEIVED] = "receive_limit",
+		[REASON_LIMIT_SENT] = "send_limit",
 		[REASON_LIMIT_CONNECTIONS] = "connection_limit",
 	};
 
@@ -586,7 +690,8 @@ bool remedy_is_open(const struct rules *r, const struct verdict *v)
 	return !rule || !has_kind(r, rule, POLICY_HTTP_HEADER);
 }
 
-void remedy_write(const struct rules *r, const struct want *w, const struct verdict *v, const char *request, const char *more, struct buf *out)
+void remedy_write(const struct rules *r, const struct want *w, const struct verdict *v,
+		  const char *request, const char *more, struct buf *out)
 {
 	char text[HOST_TEXT];
 
@@ -597,35 +702,47 @@ void remedy_write(const struct rules *r, const struct want *w, const struct verd
 		put_missing(out, r, w, v);
 		break;
 	case REMEDY_TCP:
-		put_other_mode(out, r, w, v, "tcp", "if all that goes to ", " may pass unseen: write mode: tcp into the rule for it in network.egress_allowlist");
+		put_other_mode(out, r, w, v, "tcp", "if all that goes to ",
+			       " may pass unseen: write mode: tcp into the rule for it in "
+			       "network.egress_allowlist");
 		break;
 	case REMEDY_INSPECT:
-		put_other_mode(out, r, w, v, "inspect", "turn ECH off in the program, or write mode: inspect into the rule for ", " in network.egress_allowlist");
+		put_other_mode(
+			out, r, w, v, "inspect",
+			"turn ECH off in the program, or write mode: inspect into the rule for ",
+			" in network.egress_allowlist");
 		break;
 	case REMEDY_PRIVATE:
 		put_private(out, r, w);
 		break;
 	case REMEDY_SPLICE:
-		buf_puts(out, "have the program trust the sandbox's authority (SSL_CERT_FILE names it); a rule with mode: splice would look into none of its requests");
+		buf_puts(out, "have the program trust the sandbox's authority (SSL_CERT_FILE names "
+			      "it); a rule with mode: splice would look into none of its requests");
 		break;
 	case REMEDY_HTTP:
 		put_http(out, r, w, v, request, more);
 		break;
 	case REMEDY_ADDRESS:
-		buf_puts(out, "such an address is reached only where a rule names it itself; it may hand out credentials of the machine, so none is offered");
+		buf_puts(out, "such an address is reached only where a rule names it itself; it "
+			      "may hand out credentials of the machine, so none is offered");
 		break;
 	case REMEDY_SERVICE:
 		put_service(out, w, v);
 		break;
 	case REMEDY_LIMIT:
-		buf_printf(out, "raise network.%s, or that of the rule", limit_of((enum verdict_reason)v->reason));
+		buf_printf(out, "raise network.%s, or that of the rule",
+			   limit_of((enum verdict_reason)v->reason));
 		break;
 	case REMEDY_NAME:
-		buf_printf(out, "look the name up again instead of using %s", host_text(&w->host, text));
+		buf_printf(out, "look the name up again instead of using %s",
+			   host_text(&w->host, text));
 		break;
 	case REMEDY_PRICE:
-		buf_puts(out, v->reason == REASON_UNPRICED ? "give the model its price in network.prices: {model: NAME, input: PRICE, output: PRICE}" :
-							     "send it in a form whose cost can be counted: plain JSON, with a limit on its output");
+		buf_puts(out, v->reason == REASON_UNPRICED
+				      ? "give the model its price in network.prices: {model: NAME, "
+					"input: PRICE, output: PRICE}"
+				      : "send it in a form whose cost can be counted: plain JSON, "
+					"with a limit on its output");
 		break;
 	case REMEDY_NONE:
 		break;

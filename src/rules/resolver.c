@@ -1,7 +1,8 @@
 /*
- * The resolver inside the sandbox. In: one DNS message, the rules, the table of names. Out: the answer and what became of the
- * question. Nothing is ever asked upstream here: whether a name exists outside is found out at connect, and a name that the
- * rules do not have tells nobody anything. Pure but for the table of names; run by the gateway's parsing process. Fuzzed
+ * The resolver inside the sandbox. In: one DNS message, the rules, the table of names. Out: the
+ * answer and what became of the question. Nothing is ever asked upstream here: whether a name
+ * exists outside is found out at connect, and a name that the rules do not have tells nobody
+ * anything. Pure but for the table of names; run by the gateway's parsing process. Fuzzed
  * (fuzz/dns.c).
  */
 #include <string.h>
@@ -45,7 +46,8 @@ static bool read_reverse(const struct host *h, struct ip *ret)
 
 static bool is_localhost(const struct host *h)
 {
-	return ends_with(h, ".localhost") || (h->kind == HOST_NAME && strcmp(h->name, "localhost") == 0);
+	return ends_with(h, ".localhost") ||
+	       (h->kind == HOST_NAME && strcmp(h->name, "localhost") == 0);
 }
 
 /* A name that stands in a rule as such, or is a service, always has room in the table. */
@@ -60,7 +62,7 @@ static void decide_question(const struct rules *rules, struct names *names, stru
 	o->decided = true;
 	want_host(&o->want, WANT_DNS, &o->query.host, 0);
 	if (o->query.host.kind != HOST_NAME)
-		o->want.host.kind = HOST_NONE;	/* an address is not asked for by name */
+		o->want.host.kind = HOST_NONE; /* an address is not asked for by name */
 	decide_name(rules, &o->want, &o->verdict);
 	o->want.host = o->query.host;
 	if (!o->verdict.allow) {
@@ -75,8 +77,8 @@ static void decide_question(const struct rules *rules, struct names *names, stru
 	}
 }
 
-size_t resolver_answer(const struct rules *rules, struct names *names, const uint8_t *bytes, size_t n, uint8_t *out, size_t cap,
-		       struct dns_outcome *ret)
+size_t resolver_answer(const struct rules *rules, struct names *names, const uint8_t *bytes,
+		       size_t n, uint8_t *out, size_t cap, struct dns_outcome *ret)
 {
 	struct host reverse_name;
 	const struct host *pointed = NULL;
@@ -93,16 +95,18 @@ size_t resolver_answer(const struct rules *rules, struct names *names, const uin
 
 		ret->rcode = known ? DNS_NOERROR : DNS_NXDOMAIN;
 		pointed = known && ret->query.type == DNS_PTR ? &reverse_name : NULL;
-	} else if (is_localhost(&ret->query.host)) {	/* the sandbox's own; RFC 6761 */
+	} else if (is_localhost(&ret->query.host)) { /* the sandbox's own; RFC 6761 */
 		if (ret->query.type == DNS_A)
 			ret->ip = ip_from_4((const uint8_t[]){ 127, 0, 0, 1 });
 	} else {
 		decide_question(rules, names, ret);
 	}
-	return dns_write(bytes, &ret->query, ret->rcode, ret->ip.family ? &ret->ip : NULL, pointed, out, cap);
+	return dns_write(bytes, &ret->query, ret->rcode, ret->ip.family ? &ret->ip : NULL, pointed,
+			 out, cap);
 }
 
-void want_destination(struct want *ret, const struct names *names, const struct ip *ip, uint16_t port)
+void want_destination(struct want *ret, const struct names *names, const struct ip *ip,
+		      uint16_t port)
 {
 	struct host host = { .kind = HOST_ADDRESS, .ip = *ip };
 	bool synthetic = names_is_synthetic(ip), known = synthetic && names_find(names, ip, &host);

@@ -1,21 +1,23 @@
 /*
- * The gate of a connection, whatever its mode: one face for the pump over tls_gate.c and http_gate.c. In: bytes of both sides.
- * Out: how many of the client's may go, when nothing more needs to be looked at, or a reason. Run by the gateway's parsing
- * process.
+ * The gate of a connection, whatever its mode: one face for the pump over tls_gate.c and
+ * http_gate.c. In: bytes of both sides. Out: how many of the client's may go, when nothing more
+ * needs to be looked at, or a reason. Run by the gateway's parsing process.
  */
 #include <string.h>
 
 #include "rules/sniff.h"
 
 static const uint8_t hello_reasons[] = {
-	[HELLO_FINE] = REASON_ALLOWED,	  [HELLO_NOT_TLS] = REASON_NOT_TLS, [HELLO_OLD] = REASON_TLS_OLD,
-	[HELLO_LARGE] = REASON_TLS_LARGE, [HELLO_NO_NAME] = REASON_NO_SNI,  [HELLO_OTHER_NAME] = REASON_WRONG_SNI,
+	[HELLO_FINE] = REASON_ALLOWED,   [HELLO_NOT_TLS] = REASON_NOT_TLS,
+	[HELLO_OLD] = REASON_TLS_OLD,    [HELLO_LARGE] = REASON_TLS_LARGE,
+	[HELLO_NO_NAME] = REASON_NO_SNI, [HELLO_OTHER_NAME] = REASON_WRONG_SNI,
 	[HELLO_HIDDEN] = REASON_ECH,
 };
 
 static const uint8_t http_reasons[] = {
-	[HTTP_FINE] = REASON_ALLOWED,	  [HTTP_NOT] = REASON_NOT_HTTP,		  [HTTP_BAD] = REASON_HTTP_BAD,
-	[HTTP_LARGE] = REASON_HTTP_LARGE, [HTTP_OTHER_HOST] = REASON_WRONG_HOST, [HTTP_TUNNEL] = REASON_HTTP_TUNNEL,
+	[HTTP_FINE] = REASON_ALLOWED,          [HTTP_NOT] = REASON_NOT_HTTP,
+	[HTTP_BAD] = REASON_HTTP_BAD,          [HTTP_LARGE] = REASON_HTTP_LARGE,
+	[HTTP_OTHER_HOST] = REASON_WRONG_HOST, [HTTP_TUNNEL] = REASON_HTTP_TUNNEL,
 };
 
 void gate_init(struct gate *g, enum rule_mode mode, const struct host *host, uint16_t port)
@@ -38,7 +40,7 @@ static enum gate_say say(struct gate *g)
 	else if (g->mode == RULE_HTTP)
 		g->reason = http_reasons[g->http.wrong];
 	else if (g->mode != RULE_TCP)
-		g->reason = REASON_DENIED;	/* a mode that nobody knows lets nothing pass */
+		g->reason = REASON_DENIED; /* a mode that nobody knows lets nothing pass */
 	if (g->reason != REASON_ALLOWED)
 		return GATE_REFUSE;
 	if (g->mode == RULE_SPLICE)
@@ -82,5 +84,6 @@ const char *gate_reply(const struct gate *g)
 {
 	if (g->mode != RULE_HTTP || g->reason == REASON_NOT_HTTP || !http_gate_is_quiet(&g->http))
 		return "";
-	return http1_proxy_reply(g->reason == REASON_WRONG_HOST || g->reason == REASON_HTTP_TUNNEL ? 403 : 400);
+	return http1_proxy_reply(
+		g->reason == REASON_WRONG_HOST || g->reason == REASON_HTTP_TUNNEL ? 403 : 400);
 }

@@ -1,22 +1,28 @@
 /*
- * The gate of one connection: holds the mode's promise over its first bytes (splice) or over all of them (http), and says when
- * the pump may go blind and splice. Fixed size, no allocation, no copy of the traffic; the caller keeps the bytes that were not
- * released yet in one linear buffer of at most GATE_HELD_MAX.
+ * The gate of one connection: holds the mode's promise over its first bytes (splice) or over all of
+ * them (http), and says when the pump may go blind and splice. Fixed size, no allocation, no copy
+ * of the traffic; the caller keeps the bytes that were not released yet in one linear buffer of at
+ * most GATE_HELD_MAX.
  *
  *   gate_init(&g, mode, host, port)     host: what was connected to, canonical (want.host)
  *   GATE_BLIND from the start for tcp.
  *
- *   client bytes: append them to the held buffer, call gate_client(&g, held, n, &release), send the first `release` bytes to the
- *   server, keep the rest held. Nothing is ever released before it was checked; of what is released some may have been changed
+ *   client bytes: append them to the held buffer, call gate_client(&g, held, n, &release), send the
+ *   first `release` bytes to the
+ *   server, keep the rest held. Nothing is ever released before it was checked; of what is released
+ *   some may have been changed
  *   (http: a field that asks for another protocol). Again with more bytes, and after each
  *   gate_server() that returned GATE_AGAIN (a pipelined request may have waited for an answer).
- *   server bytes: gate_server(&g, bytes, n), each byte once, in order, before it is sent to the client; it may be sent whatever
+ *   server bytes: gate_server(&g, bytes, n), each byte once, in order, before it is sent to the
+ *   client; it may be sent whatever
  *   the answer but GATE_REFUSE.
  *   GATE_BLIND: send what is held, then move bytes both ways without looking (splice).
- *   GATE_REFUSE: nothing more may pass; g.reason says why. Reset both sides. For http gate_reply() is a small answer for the
+ *   GATE_REFUSE: nothing more may pass; g.reason says why. Reset both sides. For http gate_reply()
+ *   is a small answer for the
  *   client in front of the close.
  *
- * If the client half-closes while bytes are held: they are dropped and the connection is closed (it was never complete).
+ * If the client half-closes while bytes are held: they are dropped and the connection is closed (it
+ * was never complete).
  */
 #ifndef WARD_RULES_SNIFF_H
 #define WARD_RULES_SNIFF_H
@@ -30,8 +36,8 @@
 enum gate_say { GATE_OPEN, GATE_AGAIN, GATE_BLIND, GATE_REFUSE };
 
 struct gate {
-	uint8_t mode;		/* enum rule_mode */
-	uint8_t reason;		/* enum verdict_reason, behind GATE_REFUSE */
+	uint8_t mode;   /* enum rule_mode */
+	uint8_t reason; /* enum verdict_reason, behind GATE_REFUSE */
 	bool blind;
 	union {
 		struct tls_gate tls;
@@ -42,8 +48,8 @@ struct gate {
 void gate_init(struct gate *g, enum rule_mode mode, const struct host *host, uint16_t port);
 must_check enum gate_say gate_client(struct gate *g, uint8_t *held, size_t n, size_t *ret_release);
 must_check enum gate_say gate_server(struct gate *g, const uint8_t *bytes, size_t n);
-/* An answer for the client behind GATE_REFUSE; "" for what is not HTTP, and while the server's own answers are under way. Static
- * text. */
+/* An answer for the client behind GATE_REFUSE; "" for what is not HTTP, and while the server's own
+ * answers are under way. Static text. */
 const char *gate_reply(const struct gate *g);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * SOCKS5 requests. In: what a program has sent so far. Out: the host and port it wants, or the code to answer. One message at a time,
- * each of a length that its own bytes say and that is bounded. Pure; run by the gateway's parsing process. Fuzzed (fuzz/socks.c).
+ * SOCKS5 requests. In: what a program has sent so far. Out: the host and port it wants, or the code
+ * to answer. One message at a time, each of a length that its own bytes say and that is bounded.
+ * Pure; run by the gateway's parsing process. Fuzzed (fuzz/socks.c).
  */
 #include <string.h>
 
@@ -50,7 +51,8 @@ static bool read_host(const uint8_t *bytes, struct host *ret)
 	return true;
 }
 
-int socks_request(const uint8_t *bytes, size_t n, struct host *ret_host, uint16_t *ret_port, enum socks_code *ret_code)
+int socks_request(const uint8_t *bytes, size_t n, struct host *ret_host, uint16_t *ret_port,
+		  enum socks_code *ret_code)
 {
 	int at;
 

@@ -1,8 +1,9 @@
 /*
- * Reading a recording (tape.h). In: the bytes of a file that somebody may have changed, cut or made up. Out: where each exchange
- * begins and what it is found by. Everything is checked once, when the file is opened: hashes, kinds, lengths, and that the texts in
- * heads can be said again without becoming something else (no CR, LF or NUL). Pure. Runs in ward-gateway's process replay, and in the
- * supervisor for the last hash.
+ * Reading a recording (tape.h). In: the bytes of a file that somebody may have changed, cut or made
+ * up. Out: where each exchange begins and what it is found by. Everything is checked once, when the
+ * file is opened: hashes, kinds, lengths, and that the texts in heads can be said again without
+ * becoming something else (no CR, LF or NUL). Pure. Runs in ward-gateway's process replay, and in
+ * the supervisor for the last hash.
  */
 #include "rules/tape.h"
 
@@ -11,7 +12,7 @@
 
 #define ENTRIES_STEP 256
 
-static const char mark[TAPE_START - 1] = "ward recording";	/* the version follows */
+static const char mark[TAPE_START - 1] = "ward recording"; /* the version follows */
 
 _Static_assert(sizeof(struct tape_frame) == 32, "a frame's head has no holes");
 
@@ -21,7 +22,8 @@ void tape_start(uint8_t ret[TAPE_START])
 	ret[sizeof(mark)] = TAPE_VERSION;
 }
 
-void tape_hash(const uint8_t before[TAPE_HASH], const struct tape_frame *f, const void *bytes, uint8_t ret[TAPE_HASH])
+void tape_hash(const uint8_t before[TAPE_HASH], const struct tape_frame *f, const void *bytes,
+	       uint8_t ret[TAPE_HASH])
 {
 	uint8_t digest[SHA256_BYTES];
 	struct sha256 s;
@@ -34,7 +36,8 @@ void tape_hash(const uint8_t before[TAPE_HASH], const struct tape_frame *f, cons
 	memcpy(ret, digest, TAPE_HASH);
 }
 
-void tape_key(struct http_text method, const char *host, uint16_t port, struct http_text path, struct http_text query, uint8_t ret[SHA256_BYTES])
+void tape_key(struct http_text method, const char *host, uint16_t port, struct http_text path,
+	      struct http_text query, uint8_t ret[SHA256_BYTES])
 {
 	char place[16];
 	struct sha256 s;
@@ -75,7 +78,8 @@ static uint64_t take_number(struct reader *r, size_t n)
 static bool is_sound(const char *s, size_t n, bool name)
 {
 	for (size_t i = 0; i < n; i++)
-		if ((uint8_t)s[i] == 0x7f || ((uint8_t)s[i] < ' ' && (name || s[i] != '\t')) || (name && (s[i] <= ' ' || s[i] == ':' || (uint8_t)s[i] > '~')))
+		if ((uint8_t)s[i] == 0x7f || ((uint8_t)s[i] < ' ' && (name || s[i] != '\t')) ||
+		    (name && (s[i] <= ' ' || s[i] == ':' || (uint8_t)s[i] > '~')))
 			return false;
 	return !name || n > 0;
 }
@@ -177,10 +181,12 @@ static bool add_entry(struct tape *t, uint64_t at, const uint8_t *bytes, const s
 {
 	struct tape_ask ask = { 0 };
 
-	if (f->exchange != t->count + 1 || t->count == TAPE_EXCHANGES_MAX || !tape_ask_read(bytes, f->bytes, &ask))
+	if (f->exchange != t->count + 1 || t->count == TAPE_EXCHANGES_MAX ||
+	    !tape_ask_read(bytes, f->bytes, &ask))
 		return false;
 	if (t->count % ENTRIES_STEP == 0) {
-		struct tape_entry *grown = reallocarray(t->entries, t->count + ENTRIES_STEP, sizeof(*grown));
+		struct tape_entry *grown =
+			reallocarray(t->entries, t->count + ENTRIES_STEP, sizeof(*grown));
 
 		if (!grown)
 			return false;
@@ -193,7 +199,8 @@ static bool add_entry(struct tape *t, uint64_t at, const uint8_t *bytes, const s
 
 static bool add_frame(struct tape *t, uint64_t at, const uint8_t *bytes, const struct tape_frame *f)
 {
-	struct tape_entry *entry = f->exchange && f->exchange <= t->count ? &t->entries[f->exchange - 1] : NULL;
+	struct tape_entry *entry =
+		f->exchange && f->exchange <= t->count ? &t->entries[f->exchange - 1] : NULL;
 	enum tape_end how;
 	uint16_t status;
 
@@ -236,7 +243,9 @@ int tape_open(const uint8_t *bytes, uint64_t n, struct tape *ret, struct ward_er
 	if (n < TAPE_START || memcmp(bytes, start, TAPE_START - 1) != 0)
 		return ward_fail(e, EINVAL, "it is not a recording of ward's");
 	if (bytes[TAPE_START - 1] != TAPE_VERSION)
-		return ward_fail(e, EINVAL, "it is a recording of version %u, and this build reads version %u", bytes[TAPE_START - 1], TAPE_VERSION);
+		return ward_fail(e, EINVAL,
+				 "it is a recording of version %u, and this build reads version %u",
+				 bytes[TAPE_START - 1], TAPE_VERSION);
 	while (!ret->closed && n - at >= sizeof(struct tape_frame)) {
 		struct tape_frame f = tape_frame_at(ret, at);
 		const uint8_t *payload = bytes + at + sizeof(f);
@@ -256,7 +265,8 @@ int tape_open(const uint8_t *bytes, uint64_t n, struct tape *ret, struct ward_er
 	if (ret->len)
 		return 0;
 	tape_close(ret);
-	return ward_fail(e, EINVAL, "nothing of it can be read: it was cut or changed right at its beginning");
+	return ward_fail(e, EINVAL,
+			 "nothing of it can be read: it was cut or changed right at its beginning");
 }
 
 void tape_close(struct tape *t)
@@ -265,7 +275,8 @@ void tape_close(struct tape *t)
 	t->count = 0;
 }
 
-int32_t tape_find(const struct tape *t, const uint8_t key[SHA256_BYTES], const struct tape_body *body, uint32_t *ret_others)
+int32_t tape_find(const struct tape *t, const uint8_t key[SHA256_BYTES],
+		  const struct tape_body *body, uint32_t *ret_others)
 {
 	int32_t found = -1;
 

@@ -1,8 +1,9 @@
 /*
- * The bytes of a recording's frames. In: requests and responses as front has them: a secret that ward-keys puts in is not in the one
- * and was overwritten in the other. Out: bytes without anything else that may be secret. Of a request only what is known to be
- * harmless is kept as it is: method, path, and the values of the fields below; of the query the names. Of a response everything but the
- * values of cookies. Pure. Runs in front.
+ * The bytes of a recording's frames. In: requests and responses as front has them: a secret that
+ * ward-keys puts in is not in the one and was overwritten in the other. Out: bytes without anything
+ * else that may be secret. Of a request only what is known to be harmless is kept as it is: method,
+ * path, and the values of the fields below; of the query the names. Of a response everything but
+ * the values of cookies. Pure. Runs in front.
  */
 #include <string.h>
 
@@ -11,10 +12,34 @@
 #define REDACTED "redacted"
 
 /* Fields of requests whose values say nothing of who asks. */
-static const char *const harmless[] = { "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-encoding",
-					"content-language", "content-length", "content-type", "expect", "grpc-accept-encoding", "grpc-encoding",
-					"grpc-timeout", "host", "if-modified-since", "if-none-match", "if-unmodified-since", "max-forwards", "origin",
-					"pragma", "range", "sec-websocket-version", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via" };
+static const char *const harmless[] = { "accept",
+					"accept-charset",
+					"accept-encoding",
+					"accept-language",
+					"cache-control",
+					"content-encoding",
+					"content-language",
+					"content-length",
+					"content-type",
+					"expect",
+					"grpc-accept-encoding",
+					"grpc-encoding",
+					"grpc-timeout",
+					"host",
+					"if-modified-since",
+					"if-none-match",
+					"if-unmodified-since",
+					"max-forwards",
+					"origin",
+					"pragma",
+					"range",
+					"sec-websocket-version",
+					"te",
+					"trailer",
+					"transfer-encoding",
+					"upgrade",
+					"user-agent",
+					"via" };
 
 static void put_number(struct buf *out, uint64_t v, size_t n)
 {
@@ -62,7 +87,10 @@ static void put_fields(struct buf *out, const struct http_fields *f, bool reques
 		if (http_text_is(name, "set-cookie") || http_text_is(name, "set-cookie2"))
 			put_cookie(out, f->items[i].value);
 		else
-			put_text(out, (request && !is_harmless(name)) || http_text_is(name, "authorization") ? word(REDACTED) : f->items[i].value);
+			put_text(out, (request && !is_harmless(name)) ||
+						      http_text_is(name, "authorization")
+					      ? word(REDACTED)
+					      : f->items[i].value);
 	}
 }
 
@@ -84,7 +112,8 @@ static void put_path(struct buf *out, struct http_text path, struct http_text qu
 	put_text(out, (struct http_text){ shown.data, shown.len });
 }
 
-void tape_write_ask(struct buf *out, const struct http_request *r, bool tls, unsigned version, const char *host, uint16_t port, struct http_text path)
+void tape_write_ask(struct buf *out, const struct http_request *r, bool tls, unsigned version,
+		    const char *host, uint16_t port, struct http_text path)
 {
 	uint8_t key[SHA256_BYTES];
 

@@ -1,9 +1,10 @@
 /*
- * A ClientHello, byte by byte. In: the content of handshake records, cut anywhere. Out: the one name in it, whether it hides
- * another, or what is wrong. A field machine: each state is a field of known size; when its last byte has come, step() says what
- * follows. Every length is held against what is left of the message before it is believed, and lists must fill their frame
- * exactly, so nothing can be read two ways. Constant memory, no allocation; run by the gateway's parsing process. Fuzzed
- * (fuzz/hello.c).
+ * A ClientHello, byte by byte. In: the content of handshake records, cut anywhere. Out: the one
+ * name in it, whether it hides another, or what is wrong. A field machine: each state is a field of
+ * known size; when its last byte has come, step() says what follows. Every length is held against
+ * what is left of the message before it is believed, and lists must fill their frame exactly, so
+ * nothing can be read two ways. Constant memory, no allocation; run by the gateway's parsing
+ * process. Fuzzed (fuzz/hello.c).
  */
 #include <string.h>
 
@@ -12,9 +13,27 @@
 enum { EXT_SERVER_NAME = 0, EXT_ALPN = 16, EXT_ECH = 0xfe0d, EXT_ESNI = 0xffce };
 
 enum state {
-	TYPE, LENGTH, VERSION, RANDOM, SESSION_LENGTH, SESSION, CIPHERS_LENGTH, CIPHERS, COMPRESSION_LENGTH, COMPRESSION,
-	EXTENSIONS_LENGTH, EXTENSION_TYPE, EXTENSION_LENGTH, EXTENSION, NAMES_LENGTH, NAME_TYPE, NAME_LENGTH, NAME,
-	PROTOCOLS_LENGTH, PROTOCOL_LENGTH, PROTOCOL
+	TYPE,
+	LENGTH,
+	VERSION,
+	RANDOM,
+	SESSION_LENGTH,
+	SESSION,
+	CIPHERS_LENGTH,
+	CIPHERS,
+	COMPRESSION_LENGTH,
+	COMPRESSION,
+	EXTENSIONS_LENGTH,
+	EXTENSION_TYPE,
+	EXTENSION_LENGTH,
+	EXTENSION,
+	NAMES_LENGTH,
+	NAME_TYPE,
+	NAME_LENGTH,
+	NAME,
+	PROTOCOLS_LENGTH,
+	PROTOCOL_LENGTH,
+	PROTOCOL
 };
 
 static void refuse(struct hello *h, enum hello_wrong wrong)
@@ -64,7 +83,7 @@ static void enter_extension(struct hello *h)
 	if (size > h->left) {
 		refuse(h, HELLO_OLD);
 	} else if (h->type == EXT_SERVER_NAME) {
-		if (h->has_name || size < 6)	/* a list with one name of one character */
+		if (h->has_name || size < 6) /* a list with one name of one character */
 			refuse(h, HELLO_OLD);
 		else
 			enter(h, NAMES_LENGTH, 2);
@@ -174,7 +193,7 @@ static void step_front(struct hello *h)
 	case CIPHERS:
 		enter(h, COMPRESSION_LENGTH, 1);
 		break;
-	default:	/* COMPRESSION_LENGTH */
+	default: /* COMPRESSION_LENGTH */
 		fine = h->number >= 1;
 		enter(h, COMPRESSION, h->number);
 		break;
@@ -221,7 +240,8 @@ void hello_init(struct hello *h)
 
 static bool is_skipped(uint8_t state)
 {
-	return state == RANDOM || state == SESSION || state == CIPHERS || state == COMPRESSION || state == EXTENSION;
+	return state == RANDOM || state == SESSION || state == CIPHERS || state == COMPRESSION ||
+	       state == EXTENSION;
 }
 
 static void take_protocol(struct hello *h, char byte)

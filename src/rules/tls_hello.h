@@ -1,72 +1,78 @@
 /*
- * The TLS greeting, read byte by byte as it comes: over TCP segments and over TLS records, in constant memory. A connection in
- * mode splice passes if its ClientHello names (SNI) exactly the host that was connected to, hides no other (ECH) and is whole.
+ * The TLS greeting, read byte by byte as it comes: over TCP segments and over TLS records, in
+ * constant memory. A connection in mode splice passes if its ClientHello names (SNI) exactly the
+ * host that was connected to, hides no other (ECH) and is whole.
  *
- * After it the client is not trusted yet: a server may ask for a second ClientHello (HelloRetryRequest), and that one may name
- * somebody else. So until the server has sent a ServerHello that is no retry, every handshake record of the client must be a
- * ClientHello with the same name; early data, alerts and change-cipher-spec pass. Then the rest is encrypted: blind.
+ * After it the client is not trusted yet: a server may ask for a second ClientHello
+ * (HelloRetryRequest), and that one may name somebody else. So until the server has sent a
+ * ServerHello that is no retry, every handshake record of the client must be a ClientHello with the
+ * same name; early data, alerts and change-cipher-spec pass. Then the rest is encrypted: blind.
  *
- * What splice cannot see: a name inside the encrypted part (domain fronting). That takes inspection.
+ * What splice cannot see: a name inside the encrypted part (domain fronting). That takes
+ * inspection.
  */
 #ifndef WARD_RULES_TLS_HELLO_H
 #define WARD_RULES_TLS_HELLO_H
 
 #include "policy/hostname.h"
 
-#define HELLO_MAX 65536			/* bytes of one ClientHello message */
-#define HELLO_HELD_MAX (72 * 1024)	/* and with its record headers */
+#define HELLO_MAX 65536            /* bytes of one ClientHello message */
+#define HELLO_HELD_MAX (72 * 1024) /* and with its record headers */
 #define HELLO_NAME_MAX 255
 
 enum hello_wrong {
 	HELLO_FINE,
 	HELLO_NOT_TLS,
-	HELLO_OLD,		/* SSLv2, or malformed */
+	HELLO_OLD, /* SSLv2, or malformed */
 	HELLO_LARGE,
 	HELLO_NO_NAME,
 	HELLO_OTHER_NAME,
-	HELLO_HIDDEN		/* ECH or its predecessor ESNI */
+	HELLO_HIDDEN /* ECH or its predecessor ESNI */
 };
 
 /* A ClientHello in the reading. Streams: every byte is seen once, nothing is kept but the name. */
 struct hello {
-	uint8_t state;			/* of the machine in hello.c */
-	uint8_t wrong;			/* enum hello_wrong */
+	uint8_t state; /* of the machine in hello.c */
+	uint8_t wrong; /* enum hello_wrong */
 	bool begun, done;
 	bool has_name, has_ech, has_alpn, offers_h2;
-	uint32_t left;			/* bytes of the message that are to come */
-	uint32_t field;			/* bytes of the current field that are to come */
-	uint32_t number;		/* a number in the reading */
-	uint16_t type, inner;		/* the extension in the reading; bytes that its list has left */
+	uint32_t left;   /* bytes of the message that are to come */
+	uint32_t field;  /* bytes of the current field that are to come */
+	uint32_t number; /* a number in the reading */
+	/* the extension in the reading; bytes that its list has left */
+	uint16_t type, inner;
 	uint8_t name_len, proto_len;
-	char proto[2];			/* an ALPN protocol, as far as it is of interest */
+	char proto[2]; /* an ALPN protocol, as far as it is of interest */
 	char name[HELLO_NAME_MAX + 1];
 };
 
 void hello_init(struct hello *h);
-/* Takes the next bytes of handshake content; returns how many it used: fewer than n only when done or wrong. */
+/* Takes the next bytes of handshake content; returns how many it used: fewer than n only when done
+ * or wrong. */
 size_t hello_take(struct hello *h, const uint8_t *bytes, size_t n);
 
 struct tls_gate {
 	struct host host;
 	struct hello hello;
-	uint8_t wrong;			/* enum hello_wrong */
-	bool greeted;			/* a whole ClientHello was checked */
-	bool retried;			/* a HelloRetryRequest was seen */
+	uint8_t wrong; /* enum hello_wrong */
+	bool greeted;  /* a whole ClientHello was checked */
+	bool retried;  /* a HelloRetryRequest was seen */
 	bool blind;
 	/* client side */
-	uint32_t seen;			/* of the held bytes */
-	uint8_t header_len, header[5];	/* the record header in the reading */
+	uint32_t seen;                 /* of the held bytes */
+	uint8_t header_len, header[5]; /* the record header in the reading */
 	uint32_t record_left;
 	/* server side */
 	uint8_t server_header_len, server_header[5];
-	uint32_t server_left;		/* of the record */
-	uint32_t server_skip;		/* of a handshake message that is of no more interest */
+	uint32_t server_left; /* of the record */
+	uint32_t server_skip; /* of a handshake message that is of no more interest */
 	uint8_t server_len;
-	uint8_t server_bytes[38];	/* of a handshake message: header, version, random */
+	uint8_t server_bytes[38]; /* of a handshake message: header, version, random */
 };
 
 void tls_gate_init(struct tls_gate *g, const struct host *host);
-/* held: all client bytes that were not released yet. Returns how many may go now; see g->wrong and g->blind. */
+/* held: all client bytes that were not released yet. Returns how many may go now; see g->wrong and
+ * g->blind. */
 must_check size_t tls_gate_client(struct tls_gate *g, const uint8_t *held, size_t n);
 /* The next bytes of the server. */
 void tls_gate_server(struct tls_gate *g, const uint8_t *bytes, size_t n);

@@ -1,9 +1,10 @@
 /*
- * The gate of a connection in mode splice. In: the client's bytes that nobody has sent on yet, and the server's as they pass. Out:
- * how many of the client's may go, and when both directions are encrypted and need no more looking at. Handshake records of
- * the client are held until the ClientHello in them is whole and names the right host; what is no handshake passes once a
- * first one did. The server's ServerHello (not a HelloRetryRequest) ends it. Run by the gateway's parsing process. Fuzzed
- * (fuzz/hello.c).
+ * The gate of a connection in mode splice. In: the client's bytes that nobody has sent on yet, and
+ * the server's as they pass. Out: how many of the client's may go, and when both directions are
+ * encrypted and need no more looking at. Handshake records of the client are held until the
+ * ClientHello in them is whole and names the right host; what is no handshake passes once a first
+ * one did. The server's ServerHello (not a HelloRetryRequest) ends it. Run by the gateway's parsing
+ * process. Fuzzed (fuzz/hello.c).
  */
 #include <string.h>
 
@@ -17,8 +18,9 @@ enum { SERVER_HELLO = 2 };
 
 /* The random of a ServerHello that is a HelloRetryRequest (RFC 8446, 4.1.3). */
 static const uint8_t retry_random[32] = {
-	0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
-	0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+	0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c,
+	0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
+	0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 };
 
 void tls_gate_init(struct tls_gate *g, const struct host *host)
@@ -39,16 +41,20 @@ static void take_header(struct tls_gate *g, uint8_t byte)
 	unsigned length;
 
 	g->header[g->header_len++] = byte;
-	if (g->header_len == 1 && (byte < CHANGE_CIPHER || byte > DATA || (!g->greeted && byte != HANDSHAKE)))
-		refuse(g, byte & 0x80 ? HELLO_OLD : HELLO_NOT_TLS);	/* SSLv2 sets the upper bit */
+	if (g->header_len == 1 &&
+	    (byte < CHANGE_CIPHER || byte > DATA || (!g->greeted && byte != HANDSHAKE)))
+		/* SSLv2 sets the upper bit */
+		refuse(g, byte & 0x80 ? HELLO_OLD : HELLO_NOT_TLS);
 	else if (g->header_len == 2 && byte != 3)
 		refuse(g, HELLO_NOT_TLS);
 	if (g->header_len < 5)
 		return;
 	length = (unsigned)(g->header[3] << 8 | g->header[4]);
-	if (g->header[0] == HANDSHAKE ? !length || length > RECORD_MAX : length > RECORD_ENCRYPTED_MAX)
+	if (g->header[0] == HANDSHAKE ? !length || length > RECORD_MAX
+				      : length > RECORD_ENCRYPTED_MAX)
 		refuse(g, HELLO_OLD);
-	if (g->header[0] != HANDSHAKE && g->hello.begun)	/* nothing comes between the parts of a message */
+	/* nothing comes between the parts of a message */
+	if (g->header[0] != HANDSHAKE && g->hello.begun)
 		refuse(g, HELLO_OLD);
 	g->record_left = length;
 }
@@ -60,7 +66,8 @@ static void check_hello(struct tls_gate *g, bool ends_record)
 
 	if (!ends_record)
 		refuse(g, HELLO_OLD);
-	else if (host_read(g->hello.name, g->hello.name_len, &name) != HOST_FINE || !host_equal(&name, &g->host))
+	else if (host_read(g->hello.name, g->hello.name_len, &name) != HOST_FINE ||
+		 !host_equal(&name, &g->host))
 		refuse(g, HELLO_OTHER_NAME);
 	g->greeted = true;
 	hello_init(&g->hello);
@@ -111,14 +118,15 @@ size_t tls_gate_client(struct tls_gate *g, const uint8_t *held, size_t n)
 /* The beginning of the server's message is there: a hello, and which. */
 static void check_server_hello(struct tls_gate *g)
 {
-	uint32_t length = (uint32_t)(g->server_bytes[1] << 16 | g->server_bytes[2] << 8 | g->server_bytes[3]);
+	uint32_t length =
+		(uint32_t)(g->server_bytes[1] << 16 | g->server_bytes[2] << 8 | g->server_bytes[3]);
 
 	if (length < sizeof(g->server_bytes) - 4) {
 		refuse(g, HELLO_OLD);
 	} else if (memcmp(g->server_bytes + 6, retry_random, sizeof(retry_random)) != 0) {
 		g->blind = true;
 	} else if (g->retried) {
-		refuse(g, HELLO_OLD);	/* one retry is all there is */
+		refuse(g, HELLO_OLD); /* one retry is all there is */
 	} else {
 		g->retried = true;
 		g->server_skip = length - (uint32_t)(sizeof(g->server_bytes) - 4);
@@ -156,7 +164,8 @@ static void take_server_header(struct tls_gate *g, uint8_t byte)
 void tls_gate_server(struct tls_gate *g, const uint8_t *bytes, size_t n)
 {
 	if (n && !g->greeted)
-		refuse(g, HELLO_NOT_TLS);	/* whoever speaks first on this port does not speak TLS */
+		/* whoever speaks first on this port does not speak TLS */
+		refuse(g, HELLO_NOT_TLS);
 	for (size_t i = 0; i < n && !g->wrong && !g->blind; i++) {
 		if (g->server_header_len < 5) {
 			take_server_header(g, bytes[i]);

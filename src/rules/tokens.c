@@ -1,6 +1,7 @@
 /*
- * Counting tokens. In: an answer's body, in pieces. Out: numbers. A reader of JSON that keeps no document: a level's kind, the key it is at,
- * and the beginning of a text that may be a model's name. Whatever is not JSON counts nothing. Pure; runs in front.
+ * Counting tokens. In: an answer's body, in pieces. Out: numbers. A reader of JSON that keeps no
+ * document: a level's kind, the key it is at, and the beginning of a text that may be a model's
+ * name. Whatever is not JSON counts nothing. Pure; runs in front.
  */
 #include "rules/tokens.h"
 
@@ -52,14 +53,19 @@ static void keep_most(uint64_t *where, uint64_t number)
 
 /* Keys of a request that decide about its price. Limits are numbers. */
 enum { KNOWN_NONE, KNOWN_MODEL, KNOWN_BACKGROUND, KNOWN_LIMITS };
-static const char *const known_keys[] = { "model", "background", "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of" };
+static const char *const known_keys[] = {
+	"model", "background", "max_tokens", "max_completion_tokens", "max_output_tokens",
+	"n",     "best_of"
+};
 
-/* A key at the top of a request has ended. Servers differ in which of two counts, and in whether case matters. */
+/* A key at the top of a request has ended. Servers differ in which of two counts, and in whether
+ * case matters. */
 static void end_key(struct tokens *t)
 {
 	t->known = KNOWN_NONE;
 	for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); i++) {
-		if (t->key_len != strlen(known_keys[i]) || strncasecmp(t->key, known_keys[i], t->key_len) != 0)
+		if (t->key_len != strlen(known_keys[i]) ||
+		    strncasecmp(t->key, known_keys[i], t->key_len) != 0)
 			continue;
 		t->odd |= !key_is(t, known_keys[i]) || t->seen & 1u << i;
 		t->seen |= (uint8_t)(1u << i);
@@ -67,16 +73,17 @@ static void end_key(struct tokens *t)
 	}
 }
 
-/* Keys whose value is something that the server fetches itself, or does: stored conversations, files,
- * pages, tools of its own. */
+/* Keys whose value is something that the server fetches itself, or does: stored conversations,
+ * files, pages, tools of its own. */
 static const struct {
 	const char *key;
-	bool top;			/* only at the top of a request; an object, where is_object */
+	/* only at the top of a request; an object, where is_object */
+	bool top;
 	bool is_object;
 } references[] = {
 	{ "previous_response_id", true, false },
 	{ "conversation", true, false },
-	{ "prompt", true, true },	/* a stored one; text is text */
+	{ "prompt", true, true }, /* a stored one; text is text */
 	{ "container", true, false },
 	{ "mcp_servers", true, false },
 	{ "web_search_options", true, false },
@@ -97,23 +104,31 @@ static void note_reference(struct tokens *t, char c)
 {
 	bool url = level(t) & LEVEL_SOURCE && t->key_len == 3 && strncasecmp(t->key, "url", 3) == 0;
 
-	if (strchr(",}]n", c) || !(level(t) & LEVEL_OBJECT) || !t->key_len)	/* null is nothing */
+	/* null is nothing */
+	if (strchr(",}]n", c) || !(level(t) & LEVEL_OBJECT) || !t->key_len)
 		return;
 	t->refers |= url;
 	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++)
-		if (t->key_len == strlen(references[i].key) && strncasecmp(t->key, references[i].key, t->key_len) == 0)
-			t->refers |= (t->depth == 1 || !references[i].top) && (c == '{' || !references[i].is_object);
+		if (t->key_len == strlen(references[i].key) &&
+		    strncasecmp(t->key, references[i].key, t->key_len) == 0)
+			t->refers |= (t->depth == 1 || !references[i].top) &&
+				     (c == '{' || !references[i].is_object);
 }
 
-/* The type of a tool that the server runs: it may read as much as it likes, and ask the model again. */
+/* The type of a tool that the server runs: it may read as much as it likes, and ask the model
+ * again. */
 static bool is_server_tool(const struct tokens *t)
 {
-	static const char *const types[] = { "web_search", "web_fetch", "file_search", "code_interpreter", "code_execution",
-					     "image_generation", "mcp", "advisor", "bash_code_execution" };
+	static const char *const types[] = {
+		"web_search",         "web_fetch",        "file_search", "code_interpreter",
+		"code_execution",     "image_generation", "mcp",         "advisor",
+		"bash_code_execution"
+	};
 	bool found = false;
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && !found; i++)
-		found = t->text_len >= strlen(types[i]) && strncasecmp(t->text, types[i], strlen(types[i])) == 0;
+		found = t->text_len >= strlen(types[i]) &&
+			strncasecmp(t->text, types[i], strlen(types[i])) == 0;
 	return found;
 }
 
@@ -126,7 +141,8 @@ static void begin_wish(struct tokens *t, char c)
 	t->odd |= t->known >= KNOWN_LIMITS && !(c >= '0' && c <= '9') && c != 'n';
 }
 
-/* A number at the top of a request: the largest that is said. One with an exponent is not the same to everybody. */
+/* A number at the top of a request: the largest that is said. One with an exponent is not the same
+ * to everybody. */
 static void end_wish(struct tokens *t)
 {
 	static const char *const most[TOKENS_LIMITS] = TOKENS_LIMIT_KEYS;
@@ -147,7 +163,8 @@ static void end_wish(struct tokens *t)
 
 static void end_number(struct tokens *t)
 {
-	static const char *const inputs[] = { "input_tokens", "prompt_tokens" }, *const outputs[] = { "output_tokens", "completion_tokens" };
+	static const char *const inputs[] = { "input_tokens", "prompt_tokens" },
+				 *const outputs[] = { "output_tokens", "completion_tokens" };
 
 	if (t->request && t->depth == 1)
 		end_wish(t);
@@ -177,7 +194,8 @@ static void end_text(struct tokens *t)
 		return;
 	t->odd |= t->text_len >= TOKENS_MODEL;
 	if (t->text_len < TOKENS_MODEL) {
-		t->odd |= t->model_said && (strlen(t->model) != t->text_len || memcmp(t->model, t->text, t->text_len) != 0);
+		t->odd |= t->model_said && (strlen(t->model) != t->text_len ||
+					    memcmp(t->model, t->text, t->text_len) != 0);
 		t->model_said = true;
 		memcpy(t->model, t->text, t->text_len);
 		t->model[t->text_len] = '\0';
@@ -195,9 +213,11 @@ static void open_level(struct tokens *t, bool object)
 	}
 	if (object && ((above & LEVEL_MODEL && key_is(t, "usage")) || above & LEVEL_USAGE))
 		kind |= LEVEL_USAGE;
-	if (object && (!t->depth || (t->depth == 1 && above & LEVEL_MODEL && (key_is(t, "message") || key_is(t, "response")))))
+	if (object && (!t->depth || (t->depth == 1 && above & LEVEL_MODEL &&
+				     (key_is(t, "message") || key_is(t, "response")))))
 		kind |= LEVEL_MODEL;
-	if (object && t->request && (key_is(t, "source") || key_is(t, "image_url") || key_is(t, "file")))
+	if (object && t->request &&
+	    (key_is(t, "source") || key_is(t, "image_url") || key_is(t, "file")))
 		kind |= LEVEL_SOURCE;
 	/* Anthropic's message_start has the usage so far; that of the end is in message_delta */
 	if (above & LEVEL_BEGIN || (t->depth == 1 && t->events && key_is(t, "message")))
@@ -210,8 +230,11 @@ static void open_level(struct tokens *t, bool object)
 /* Texts that a model has written. */
 static bool is_written(const struct tokens *t)
 {
-	static const char *const keys[] = { "content", "text", "delta", "partial_json", "arguments", "thinking", "reasoning",
-					    "reasoning_content", "refusal" };
+	static const char *const keys[] = { "content",   "text",
+					    "delta",     "partial_json",
+					    "arguments", "thinking",
+					    "reasoning", "reasoning_content",
+					    "refusal" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (key_is(t, keys[i]))
@@ -227,7 +250,7 @@ static void begin_value(struct tokens *t, char c)
 		begin_wish(t, c);
 	if (t->request)
 		note_reference(t, c);
-	if (!t->depth && t->whole) {	/* a second document */
+	if (!t->depth && t->whole) { /* a second document */
 		t->odd = true;
 		t->broken |= t->request;
 	}
@@ -262,16 +285,16 @@ static void take_text(struct tokens *t, char c)
 
 	if (t->escape) {
 		t->escape = 0;
-		c = '?';	/* no name that matters has an escape */
+		c = '?'; /* no name that matters has an escape */
 		t->odd |= t->depth == 1 && (key || key_is(t, "model"));
-		t->refers |= key || key_is(t, "type");	/* who knows what it says */
+		t->refers |= key || key_is(t, "type"); /* who knows what it says */
 	} else if (c == '\\') {
 		t->escape = 1;
 		return;
 	} else if (c == '"') {
 		if (key) {
 			t->state = READ_COLON;
-			t->key_len = t->key_len ? t->key_len : 1;	/* an empty key is a key */
+			t->key_len = t->key_len ? t->key_len : 1; /* an empty key is a key */
 			if (t->request && t->depth == 1)
 				end_key(t);
 		} else {
@@ -280,7 +303,8 @@ static void take_text(struct tokens *t, char c)
 		}
 		return;
 	}
-	t->odd |= t->request && t->depth == 1 && key && (uint8_t)c >= 0x80;	/* some letters are twins of others */
+	/* some letters are twins of others */
+	t->odd |= t->request && t->depth == 1 && key && (uint8_t)c >= 0x80;
 	t->text_bytes += t->text_counts && !key;
 	/* one that is too long counts on, so that it matches nothing */
 	if (key) {
@@ -301,7 +325,8 @@ static void take_number(struct tokens *t, char c)
 	if (c >= '0' && c <= '9' && !t->number_ends) {
 		if (t->number < NUMBER_MAX)
 			t->number = t->number * 10 + (uint64_t)(c - '0');
-	} else if (c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-' || (c >= '0' && c <= '9')) {
+	} else if (c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-' ||
+		   (c >= '0' && c <= '9')) {
 		t->number_ends = true;
 	} else {
 		end_number(t);
@@ -332,7 +357,8 @@ static void take_json(struct tokens *t, char c)
 		take_number(t, c);
 		break;
 	case READ_WORD:
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '.' && c != 'E' && c != '+' && c != '-') {
+		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '.' && c != 'E' &&
+		    c != '+' && c != '-') {
 			t->state = READ_VALUE;
 			if (!space)
 				begin_value(t, c);
@@ -393,9 +419,10 @@ const struct price *price_find(const struct price *rows, size_t count, const cha
 		size_t n = strnlen(rows[i].model, sizeof(rows[i].model));
 		bool open = n && rows[i].model[n - 1] == '*';
 
-		if (open ? strncmp(rows[i].model, model, n - 1) != 0 : strcmp(rows[i].model, model) != 0)
+		if (open ? strncmp(rows[i].model, model, n - 1) != 0
+			 : strcmp(rows[i].model, model) != 0)
 			continue;
-		n = 2 * (n - open) + !open;	/* the whole name before the same beginning */
+		n = 2 * (n - open) + !open; /* the whole name before the same beginning */
 		if (!best || n > best_len) {
 			best = &rows[i];
 			best_len = n;
@@ -406,8 +433,10 @@ const struct price *price_find(const struct price *rows, size_t count, const cha
 
 uint64_t price_of(const struct price *p, const struct tokens *t)
 {
-	unsigned __int128 sum = (unsigned __int128)p->input * t->input + (unsigned __int128)p->output * t->output +
-				(unsigned __int128)p->cache_read * t->cache_read + (unsigned __int128)p->cache_write * t->cache_write;
+	unsigned __int128 sum = (unsigned __int128)p->input * t->input +
+				(unsigned __int128)p->output * t->output +
+				(unsigned __int128)p->cache_read * t->cache_read +
+				(unsigned __int128)p->cache_write * t->cache_write;
 
 	sum = (sum + 999999) / 1000000;
 	return sum > UINT64_MAX ? UINT64_MAX : (uint64_t)sum;
@@ -428,9 +457,13 @@ bool pace_take(struct pace *p, uint64_t per_minute, uint64_t now_ms, uint64_t *r
 	if (now_ms > p->at_ms) {
 		gained = (unsigned __int128)(now_ms - p->at_ms) * per_minute / 60;
 		if (gained) {
-			p->left_milli = gained + p->left_milli > most ? most : p->left_milli + (uint64_t)gained;
+			p->left_milli = gained + p->left_milli > most
+						? most
+						: p->left_milli + (uint64_t)gained;
 			/* what is less than a thousandth is not lost */
-			p->at_ms = p->left_milli == most ? now_ms : p->at_ms + (uint64_t)(gained * 60 / per_minute);
+			p->at_ms = p->left_milli == most
+					   ? now_ms
+					   : p->at_ms + (uint64_t)(gained * 60 / per_minute);
 		}
 	}
 	if (p->left_milli >= 1000) {

@@ -1,8 +1,9 @@
 /*
- * Talking to an upstream proxy. In: its URL, where a connection is to go, the bytes that the proxy answers. Out: the bytes to send it, and
- * whether the way is open. HTTP CONNECT with Basic credentials, SOCKS5 with a user name and password (RFC 1928, 1929). The proxy
- * is the operator's choice, but its answers are bounded and read as any others. Pure; run by the process that dials. Fuzzed
- * (fuzz/upstream.c).
+ * Talking to an upstream proxy. In: its URL, where a connection is to go, the bytes that the proxy
+ * answers. Out: the bytes to send it, and whether the way is open. HTTP CONNECT with Basic
+ * credentials, SOCKS5 with a user name and password (RFC 1928, 1929). The proxy is the operator's
+ * choice, but its answers are bounded and read as any others. Pure; run by the process that dials.
+ * Fuzzed (fuzz/upstream.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +13,13 @@
 #include "rules/upstream.h"
 
 enum { HTTP_HEAD, SOCKS_METHOD, SOCKS_LOGIN, SOCKS_ANSWER };
-enum { SOCKS_VERSION = 5, LOGIN_VERSION = 1, SOCKS_CONNECT = 1, METHOD_NONE = 0, METHOD_PASSWORD = 2 };
+enum {
+	SOCKS_VERSION = 5,
+	LOGIN_VERSION = 1,
+	SOCKS_CONNECT = 1,
+	METHOD_NONE = 0,
+	METHOD_PASSWORD = 2
+};
 enum { ADDRESS_4 = 1, ADDRESS_NAME = 3, ADDRESS_6 = 4 };
 
 static const struct {
@@ -42,7 +49,8 @@ static bool read_word(const char *s, size_t n, char out[UPSTREAM_WORD + 1], uint
 		char c = s[i];
 
 		if (c == '%') {
-			int high = n - i < 3 ? -1 : hex_digit(s[i + 1]), low = high < 0 ? -1 : hex_digit(s[i + 2]);
+			int high = n - i < 3 ? -1 : hex_digit(s[i + 1]),
+			    low = high < 0 ? -1 : hex_digit(s[i + 2]);
 
 			if (low < 0)
 				return false;
@@ -63,7 +71,8 @@ static bool read_user(const char *s, size_t n, struct upstream *ret)
 	const char *colon = memchr(s, ':', n);
 	size_t user = colon ? (size_t)(colon - s) : n;
 
-	if (!user || !read_word(s, user, ret->user, &ret->user_len) || memchr(ret->user, ':', ret->user_len))
+	if (!user || !read_word(s, user, ret->user, &ret->user_len) ||
+	    memchr(ret->user, ':', ret->user_len))
 		return false;
 	return !colon || read_word(colon + 1, n - user - 1, ret->password, &ret->password_len);
 }
@@ -74,11 +83,14 @@ int upstream_parse(const char *url, struct upstream *ret, struct ward_err *e)
 	size_t i = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	while (i < ARRAY_LEN(schemes) && strncasecmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) != 0)
+	while (i < ARRAY_LEN(schemes) &&
+	       strncasecmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) != 0)
 		i++;
 	if (i == ARRAY_LEN(schemes)) {
-		ward_fail(e, EINVAL, "expected a proxy that begins with http://, socks5:// or socks5h://");
-		return ward_remedy(e, "write network.upstream_proxy: \"http://proxy.example:3128\"");
+		ward_fail(e, EINVAL,
+			  "expected a proxy that begins with http://, socks5:// or socks5h://");
+		return ward_remedy(e,
+				   "write network.upstream_proxy: \"http://proxy.example:3128\"");
 	}
 	url += strlen(schemes[i].prefix);
 	ret->kind = schemes[i].kind;
@@ -87,10 +99,13 @@ int upstream_parse(const char *url, struct upstream *ret, struct ward_err *e)
 		return ward_fail(e, EINVAL, "a proxy has no path");
 	at = memrchr(url, '@', (size_t)(end - url));
 	if (at && !read_user(url, (size_t)(at - url), ret))
-		return ward_fail(e, EINVAL, "the proxy's credentials are not user:password with %%XX for odd characters");
+		return ward_fail(e, EINVAL,
+				 "the proxy's credentials are not user:password with %%XX for odd "
+				 "characters");
 	url = at ? at + 1 : url;
 	if (host_read_port(url, (size_t)(end - url), &ret->host, &ret->port) != HOST_FINE)
-		return ward_fail(e, EINVAL, "the proxy's host is not a name or an address with a port");
+		return ward_fail(e, EINVAL,
+				 "the proxy's host is not a name or an address with a port");
 	if (!ret->port)
 		ret->port = schemes[i].port;
 	return 0;
@@ -99,7 +114,7 @@ int upstream_parse(const char *url, struct upstream *ret, struct ward_err *e)
 static void put(struct upstream_talk *t, const void *bytes, size_t n)
 {
 	if (n > sizeof(t->out) - t->out_len)
-		return;		/* does not happen: each message fits */
+		return; /* does not happen: each message fits */
 	memcpy(t->out + t->out_len, bytes, n);
 	t->out_len = (uint16_t)(t->out_len + n);
 }
@@ -111,12 +126,15 @@ static void put_text(struct upstream_talk *t, const char *text)
 
 static void put_base64(struct upstream_talk *t, const uint8_t *bytes, size_t n)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 	for (size_t i = 0; i < n; i += 3) {
-		unsigned word = (unsigned)(bytes[i] << 16) | (i + 1 < n ? (unsigned)(bytes[i + 1] << 8) : 0) |
+		unsigned word = (unsigned)(bytes[i] << 16) |
+				(i + 1 < n ? (unsigned)(bytes[i + 1] << 8) : 0) |
 				(i + 2 < n ? bytes[i + 2] : 0u);
-		const char out[4] = { digits[word >> 18], digits[word >> 12 & 63], i + 1 < n ? digits[word >> 6 & 63] : '=',
+		const char out[4] = { digits[word >> 18], digits[word >> 12 & 63],
+				      i + 1 < n ? digits[word >> 6 & 63] : '=',
 				      i + 2 < n ? digits[word & 63] : '=' };
 
 		put(t, out, 4);
@@ -129,7 +147,8 @@ static void put_connect(struct upstream_talk *t, const struct upstream *u)
 	char text[HOST_TEXT], target[HOST_TEXT + 16];
 	bool six = t->target.kind == HOST_ADDRESS && t->target.ip.family == 6;
 
-	snprintf(target, sizeof(target), six ? "[%s]:%u" : "%s:%u", host_text(&t->target, text), t->port);
+	snprintf(target, sizeof(target), six ? "[%s]:%u" : "%s:%u", host_text(&t->target, text),
+		 t->port);
 	put_text(t, "CONNECT ");
 	put_text(t, target);
 	put_text(t, " HTTP/1.1\r\nHost: ");
@@ -160,7 +179,8 @@ static void put_request(struct upstream_talk *t)
 	t->state = SOCKS_ANSWER;
 }
 
-void upstream_begin(struct upstream_talk *t, const struct upstream *u, const struct host *target, uint16_t port)
+void upstream_begin(struct upstream_talk *t, const struct upstream *u, const struct host *target,
+		    uint16_t port)
 {
 	memset(t, 0, sizeof(*t));
 	t->target = *target;
@@ -170,7 +190,9 @@ void upstream_begin(struct upstream_talk *t, const struct upstream *u, const str
 		return;
 	}
 	t->state = SOCKS_METHOD;
-	put(t, (const uint8_t[]){ SOCKS_VERSION, u->user_len ? 2 : 1, METHOD_NONE, METHOD_PASSWORD }, u->user_len ? 4 : 3);
+	put(t,
+	    (const uint8_t[]){ SOCKS_VERSION, u->user_len ? 2 : 1, METHOD_NONE, METHOD_PASSWORD },
+	    u->user_len ? 4 : 3);
 }
 
 static enum upstream_say refused(struct upstream_talk *t, unsigned status)
@@ -206,7 +228,8 @@ static enum upstream_say take_head(struct upstream_talk *t, const uint8_t *bytes
 	return status >= 200 && status < 300 ? UPSTREAM_OPEN : UPSTREAM_REFUSED;
 }
 
-static enum upstream_say take_method(struct upstream_talk *t, const struct upstream *u, const uint8_t *bytes, size_t n)
+static enum upstream_say take_method(struct upstream_talk *t, const struct upstream *u,
+				     const uint8_t *bytes, size_t n)
 {
 	if (bytes[0] != SOCKS_VERSION)
 		return refused(t, 0);
@@ -218,7 +241,7 @@ static enum upstream_say take_method(struct upstream_talk *t, const struct upstr
 		return UPSTREAM_SEND;
 	}
 	if (bytes[1] != METHOD_PASSWORD || !u->user_len)
-		return refused(t, 1255);	/* it wants to know who asks */
+		return refused(t, 1255); /* it wants to know who asks */
 	put(t, (const uint8_t[]){ LOGIN_VERSION, u->user_len }, 2);
 	put(t, u->user, u->user_len);
 	put(t, &u->password_len, 1);
@@ -259,7 +282,8 @@ static enum upstream_say take_answer(struct upstream_talk *t, const uint8_t *byt
 	return UPSTREAM_OPEN;
 }
 
-enum upstream_say upstream_take(struct upstream_talk *t, const struct upstream *u, const uint8_t *bytes, size_t n)
+enum upstream_say upstream_take(struct upstream_talk *t, const struct upstream *u,
+				const uint8_t *bytes, size_t n)
 {
 	t->out_len = 0;
 	t->used = 0;

@@ -1,5 +1,6 @@
 /*
- * Messages of the firewall (waf.h). In: bytes of front, or of ward-waf. Out: whether they are what they should be. Pure functions, in both processes.
+ * Messages of the firewall (waf.h). In: bytes of front, or of ward-waf. Out: whether they are what
+ * they should be. Pure functions, in both processes.
  */
 #include "rules/waf.h"
 
@@ -9,7 +10,8 @@
 
 bool waf_ask_is_sound(const struct waf_ask *ask)
 {
-	return ask->magic == WAF_MAGIC && ask->fields <= HTTP_FIELDS_MAX && ask->text_bytes <= WAF_TEXT_MAX && ask->body_bytes <= WAF_BODY_MAX;
+	return ask->magic == WAF_MAGIC && ask->fields <= HTTP_FIELDS_MAX &&
+	       ask->text_bytes <= WAF_TEXT_MAX && ask->body_bytes <= WAF_BODY_MAX;
 }
 
 const char *waf_next_text(const uint8_t *text, size_t n, size_t *at)
@@ -36,7 +38,8 @@ void waf_match_text(const char *message, size_t n, struct waf_match *ret)
 {
 	size_t len = 0;
 
-	for (size_t i = 0; i < n && len + 1 < sizeof(ret->text) && message[i] && message[i] != '('; i++)
+	for (size_t i = 0; i < n && len + 1 < sizeof(ret->text) && message[i] && message[i] != '(';
+	     i++)
 		ret->text[len++] = (char)(message[i] < ' ' || message[i] > '~' ? '?' : message[i]);
 	while (len && ret->text[len - 1] == ' ')
 		len--;

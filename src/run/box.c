@@ -1,9 +1,11 @@
 /*
- * The supervisor of one run. In: an engine and a plan. Out: a filled struct result. Runs as the user, outside every
- * namespace of the sandbox, and is the only holder of the control socket: when this process goes, so does the sandbox.
+ * The supervisor of one run. In: an engine and a plan. Out: a filled struct result. Runs as the
+ * user, outside every namespace of the sandbox, and is the only holder of the control socket: when
+ * this process goes, so does the sandbox.
  *
- * box_run() is the whole life in order: start, put on record, give the word, watch (box_loop.c), end, count, sweep
- * (box_end.c). Nothing here decides what the sandbox may do; that was decided by the plan.
+ * box_run() is the whole life in order: start, put on record, give the word, watch (box_loop.c),
+ * end, count, sweep (box_end.c). Nothing here decides what the sandbox may do; that was decided by
+ * the plan.
  */
 #include "run/box_internal.h"
 
@@ -30,11 +32,13 @@
 
 #define SLICE_NS 100000
 
-/* From the first moment on: a signal while the sandbox is being built is passed on when it is there. */
+/* From the first moment on: a signal while the sandbox is being built is passed on when it is
+ * there. */
 static void block_signals(struct box_early *early)
 {
-	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGPIPE,
-					  SIGXFSZ, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU };
+	static const int passed_on[] = { SIGTERM, SIGINT,   SIGHUP,  SIGQUIT, SIGUSR1,
+					 SIGUSR2, SIGWINCH, SIGPIPE, SIGXFSZ, SIGTSTP,
+					 SIGCONT, SIGTTIN,  SIGTTOU };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -44,9 +48,10 @@ static void block_signals(struct box_early *early)
 	early->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* On record before anything is made for it that outlives us: whatever happens, the run can be finished. Where all of it ends with us
- * (no cgroup, no layer of a review, no directory of the Landlock rung), it is enough that the record is there before the command runs, and
- * the sandbox is built meanwhile. */
+/* On record before anything is made for it that outlives us: whatever happens, the run can be
+ * finished. Where all of it ends with us (no cgroup, no layer of a review, no directory of the
+ * Landlock rung), it is enough that the record is there before the command runs, and the sandbox is
+ * built meanwhile. */
 static int put_on_record(struct box *b, bool built, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -56,15 +61,18 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 		b->engine->add_dirs(b->plan, &dirs);
 	cgroup_planned_dirs(b->plan, &dirs);
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].from_policy && p->mounts[i].writable && p->mounts[i].is_file && !p->mounts[i].volume)
+		if (p->mounts[i].from_policy && p->mounts[i].writable && p->mounts[i].is_file &&
+		    !p->mounts[i].volume)
 			strv_add(&files, p->mounts[i].source);
 	if (files.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (b->record || (!built && dirs.len == 0 && !p->review && !p->net.on && p->rung != RUNG_LANDLOCK))
+	if (b->record ||
+	    (!built && dirs.len == 0 && !p->review && !p->net.on && p->rung != RUNG_LANDLOCK))
 		return 0;
 	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;
-	return store_begin(p->run_id, p->workspace, p->roots, p->root_count, &files, &dirs, &b->record, e);
+	return store_begin(p->run_id, p->workspace, p->roots, p->root_count, &files, &dirs,
+			   &b->record, e);
 }
 
 static int begin_review(struct box *b, struct ward_err *e)
@@ -79,8 +87,8 @@ static int begin_review(struct box *b, struct ward_err *e)
 	return 0;
 }
 
-/* Looks come in time though the sandbox keeps every processor busy: who asks for short slices (Linux 6.12 and later) is scheduled
- * sooner after it has slept, and gets no more than before. */
+/* Looks come in time though the sandbox keeps every processor busy: who asks for short slices
+ * (Linux 6.12 and later) is scheduled sooner after it has slept, and gets no more than before. */
 static void ask_for_short_slices(void)
 {
 	struct {
@@ -101,10 +109,13 @@ static void ask_for_short_slices(void)
 static int add_tree(struct box *b, int fd, bool own, struct ward_err *e)
 {
 	if (fd < 0)
-		return 0;	/* a file, whose size is limited by itself */
+		return 0; /* a file, whose size is limited by itself */
 	if (b->disk_count == BOX_DISK_ROOTS_MAX) {
 		close(fd);
-		ward_fail(e, E2BIG, "the policy has more than %d writable directories, and the disk limit must be held in each", BOX_DISK_ROOTS_MAX);
+		ward_fail(e, E2BIG,
+			  "the policy has more than %d writable directories, and the disk limit "
+			  "must be held in each",
+			  BOX_DISK_ROOTS_MAX);
 		return ward_remedy(e, "mount a directory that has several of them in it");
 	}
 	b->disk_own[b->disk_count] = own;
@@ -112,7 +123,8 @@ static int add_tree(struct box *b, int fd, bool own, struct ward_err *e)
 	return 0;
 }
 
-/* Every tree of the host's that may be written: the guarded roots, the volumes, the layer of a review. */
+/* Every tree of the host's that may be written: the guarded roots, the volumes, the layer of a
+ * review. */
 static int open_trees(struct box *b, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -122,7 +134,8 @@ static int open_trees(struct box *b, struct ward_err *e)
 		const struct plan_mount *m = &p->mounts[i];
 
 		if (m->kind == MOUNT_BIND && m->writable && !m->review)
-			r = add_tree(b, open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC), m->volume, e);
+			r = add_tree(b, open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+				     m->volume, e);
 	}
 	if (r == 0 && b->review)
 		r = add_tree(b, fcntl(review_upper_fd(b->review), F_DUPFD_CLOEXEC, 0), true, e);
@@ -132,14 +145,21 @@ static int open_trees(struct box *b, struct ward_err *e)
 static int begin_watching(struct box *b, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
-	struct watch_config config = { .plan = p, .init_pid = running_inside(&b->run), .proc_fd = b->run.proc_fd,
-				       .tmpfs_fds = b->run.tmpfs_fds, .tmpfs_count = b->run.tmpfs_count,
-				       .disk_fds = b->disk_fds, .disk_own = b->disk_own,
-				       .own_network = b->result->layers[LAYER_NET] == LAYER_IN_FORCE };	/* asked of /proc it would depend on the moment */
+	struct watch_config config = {
+		.plan = p,
+		.init_pid = running_inside(&b->run),
+		.proc_fd = b->run.proc_fd,
+		.tmpfs_fds = b->run.tmpfs_fds,
+		.tmpfs_count = b->run.tmpfs_count,
+		.disk_fds = b->disk_fds,
+		.disk_own = b->disk_own,
+		.own_network = b->result->layers[LAYER_NET] == LAYER_IN_FORCE
+	}; /* asked of /proc it would depend on the moment */
 	int r = 0;
 
 	if (p->spec->policy.audit_level == AUDIT_FULL && b->result->events) {
-		b->result->provenance = provenance_create(p, b->review ? review_upper_fd(b->review) : -1);
+		b->result->provenance =
+			provenance_create(p, b->review ? review_upper_fd(b->review) : -1);
 		if (!b->result->provenance)
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
@@ -172,8 +192,8 @@ static int prepare_streams(struct box *b, struct ward_err *e)
 		ward_remedy(e, "leave out -t, or see ward doctor");
 	}
 	return r < 0 ? r
-		     : serve_create(b, &b->detached->entry, b->plan->spec->tty && !box_is_idle(b), &b->serve,
-				    b->streams.inside, e);
+		     : serve_create(b, &b->detached->entry, b->plan->spec->tty && !box_is_idle(b),
+				    &b->serve, b->streams.inside, e);
 }
 
 /* What a supervisor opens once its sandbox runs must not be what stops it. */
@@ -204,7 +224,8 @@ static int start(struct box *b, struct ward_err *e)
 	if (b->streams.terminal)
 		console_look(&b->run.shape);
 	if (r == 0 && b->signal_fd < 0)
-		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
+		r = ward_fail(e, EMFILE,
+			      "cannot receive signals: no descriptor is left (ulimit -n)");
 	if (r == 0)
 		r = b->plan->review ? begin_review(b, e) : 0;
 	if (r == 0)
@@ -215,7 +236,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
 	/* before anything is mounted, or a name that somebody changes in that moment is missed */
 	if (r == 0)
-		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch, &b->result->notes, e);
+		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,
+				       &b->result->notes, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);
@@ -235,24 +257,37 @@ static int start(struct box *b, struct ward_err *e)
 	if (b->streams.no_terminal)
 		strv_add(&b->result->notes, "no terminal inside, only pipes: this engine has none");
 	if (r == 0 && b->run.master_fd >= 0 && b->serve)
-		serve_open_terminal(b->serve, take_fd(&b->run.master_fd), take_fd(&b->run.slave_fd));
+		serve_open_terminal(b->serve, take_fd(&b->run.master_fd),
+				    take_fd(&b->run.slave_fd));
 	if (r == 0 && b->run.master_fd >= 0)
 		r = streams_open_terminal(&b->streams, b->plan, take_fd(&b->run.master_fd),
 					  take_fd(&b->run.slave_fd), e);
 	if (r == 0)
 		r = begin_watching(b, e);
-	if (b->run.inside_pid)	/* a runtime takes longer to build than most commands take; ward-outer sees our end meanwhile */
+	/* a runtime takes longer to build than most commands take; ward-outer sees our end
+	 * meanwhile */
+	if (b->run.inside_pid)
 		b->guardian_from_ms = io_now_ms();
 	if (r == 0)
 		box_report_start(b);
 	return r;
 }
 
-void box_begin(struct box_early *early, const struct engine *engine, bool unlimited, struct timing *timing)
+void box_begin(struct box_early *early, const struct engine *engine, bool unlimited,
+	       struct timing *timing)
 {
-	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
-		.run = { .pid_fd = -1, .mounts_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .master_fd = -1, .slave_fd = -1,
-			 .layer_fd = -1, .unlimited = unlimited, .timing = timing } };
+	*early = (struct box_early){ .engine = engine,
+				     .signal_fd = -1,
+				     .run = { .pid_fd = -1,
+					      .mounts_fd = -1,
+					      .control_fd = -1,
+					      .notify_fd = -1,
+					      .proc_fd = -1,
+					      .master_fd = -1,
+					      .slave_fd = -1,
+					      .layer_fd = -1,
+					      .unlimited = unlimited,
+					      .timing = timing } };
 	timing->origin_ns = timing_now(timing);
 	block_signals(early);
 	if (engine->prelaunch)
@@ -262,7 +297,8 @@ void box_begin(struct box_early *early, const struct engine *engine, bool unlimi
 
 void box_abandon(struct box_early *early)
 {
-	while (early->run.mounts_pid > 0 && waitpid(early->run.mounts_pid, NULL, 0) < 0 && errno == EINTR)
+	while (early->run.mounts_pid > 0 && waitpid(early->run.mounts_pid, NULL, 0) < 0 &&
+	       errno == EINTR)
 		;
 	if (early->engine && early->engine->finish)
 		early->engine->finish(&early->run);
@@ -279,8 +315,8 @@ static void change_engine(struct box_early *early, const struct engine *engine)
 	early->engine = NULL;
 }
 
-/* Who leaves a sandbox running shall not learn from its log that there is no such command. On a terminal the answer comes too early
- * to tell. */
+/* Who leaves a sandbox running shall not learn from its log that there is no such command. On a
+ * terminal the answer comes too early to tell. */
 static bool is_running(struct box *b)
 {
 	detach_leave();
@@ -290,21 +326,27 @@ static bool is_running(struct box *b)
 	while (!b->dead && !b->answered && !b->failed)
 		box_watch_once(b);
 	while (b->dead && !b->failed && box_on_control(b))
-		;	/* it ended at once: its last words say why */
+		; /* it ended at once: its last words say why */
 	return !b->failed;
 }
 
-void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
+void box_run(const struct engine *engine, const struct plan *p, struct box_early *early,
+	     struct result *r)
 {
-	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
-			 .guardian = { .end_fd = -1 }, .detached = early->detached, .net_entry = NO_BOX_ENTRY,
+	struct box b = { .engine = engine,
+			 .plan = p,
+			 .result = r,
+			 .signal_fd = take_fd(&early->signal_fd),
+			 .guardian = { .end_fd = -1 },
+			 .detached = early->detached,
+			 .net_entry = NO_BOX_ENTRY,
 			 .progress = early->progress };
 	struct timing *timing = early->run.timing;
 	struct ward_err e = { 0 };
 	uint64_t began;
 
 	change_engine(early, engine);
-	b.run = early->run;	/* it is ours from here on */
+	b.run = early->run; /* it is ours from here on */
 	b.run.asked = b.detached != NULL;
 	memcpy(r->run_id, p->run_id, sizeof(r->run_id));
 	r->engine = p->spec->wall ? p->spec->wall->name : engine->name;
@@ -323,7 +365,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 			plan_built(p);
 			b.slim_at_ms = io_now_ms() + 100;
 		}
-		b.keeps_etc = p->system != NULL;	/* while the command runs */
+		b.keeps_etc = p->system != NULL; /* while the command runs */
 		began = timing_now(timing);
 		while (!b.dead)
 			box_watch_once(&b);
@@ -331,20 +373,22 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	}
 	began = timing_now(timing);
 	box_bury(&b);
-	if (!r->refused && !b.exited && engine->last_words && engine->last_words(&b.run, &r->error)) {
+	if (!r->refused && !b.exited && engine->last_words &&
+	    engine->last_words(&b.run, &r->error)) {
 		r->refused = true;
 		r->exit_code = 125;
 	}
 	if (!r->refused)
 		box_judge(&b);
-	if (b.detached && !b.detached->started)	/* nobody has its id */
+	if (b.detached && !b.detached->started) /* nobody has its id */
 		r->refused = true;
 	box_finish(&b);
-	early->run = (struct running){ .mounts_pid = b.run.mounts_pid };	/* for box_abandon(), when all else is done */
+	/* for box_abandon(), when all else is done */
+	early->run = (struct running){ .mounts_pid = b.run.mounts_pid };
 	timing_end(timing, "end, sweep, record", began);
 	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;
 	box_report_end(&b);
-	if (b.keeps_etc)	/* it was over so soon, or never idle */
+	if (b.keeps_etc) /* it was over so soon, or never idle */
 		plan_system_keep(p->system);
 }

@@ -1,6 +1,7 @@
 /*
- * What the control socket (serve.c) does with a sandbox: signals, holding still, the end. In: struct box of a detached run. Out:
- * marks in it and words to ward-init. Runs in ward-box's loop; nothing here waits.
+ * What the control socket (serve.c) does with a sandbox: signals, holding still, the end. In:
+ * struct box of a detached run. Out: marks in it and words to ward-init. Runs in ward-box's loop;
+ * nothing here waits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@ void box_signal(struct box *b, int signal, uint32_t tag)
 	(void)!send(b->run.control_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take none. But they are not for everybody. */
+/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take
+ * none. But they are not for everybody. */
 void box_hold(struct box *b, bool hold, bool quick)
 {
 	if (b->held == hold)
@@ -47,14 +49,14 @@ void box_ended_one(struct box *b)
 {
 	if (!b->ending || !box_is_idle(b) || serve_is_busy(b->serve))
 		return;
-	b->exited = true;	/* nothing was left to do: that is a good end */
+	b->exited = true; /* nothing was left to do: that is a good end */
 	b->status = 0;
 	box_kill(b);
 }
 
 void box_stop(struct box *b, uint64_t grace_ms)
 {
-	box_hold(b, false, false);	/* who stands still cannot end */
+	box_hold(b, false, false); /* who stands still cannot end */
 	b->ending = true;
 	b->forwarded = SIGTERM;
 	b->kill_at_ms = io_now_ms() + grace_ms;
@@ -78,25 +80,28 @@ void box_look_now(struct box *b)
 		b->tick_at_ms = io_now_ms();
 }
 
-/* Hundreds of detached sandboxes wait for something most of the time: where the kernel itself holds memory, and nothing has
- * changed since the last look, the next one can come a little later. */
+/* Hundreds of detached sandboxes wait for something most of the time: where the kernel itself holds
+ * memory, and nothing has changed since the last look, the next one can come a little later. */
 static uint64_t usual_tick_ms(struct box *b)
 {
 	const struct usage *u = &b->result->usage, *seen = &b->seen;
 	enum held_by memory = b->plan->limits[LIMIT_MEMORY].held_by;
-	bool quiet = u->memory_bytes == seen->memory_bytes && u->disk_bytes == seen->disk_bytes && u->pids == seen->pids &&
-		     u->inodes == seen->inodes;
+	bool quiet = u->memory_bytes == seen->memory_bytes && u->disk_bytes == seen->disk_bytes &&
+		     u->pids == seen->pids && u->inodes == seen->inodes;
 
 	if (!b->serve || (memory != HELD_CGROUP1 && memory != HELD_CGROUP2))
 		return WATCH_TICK_MS;
 	b->seen = *u;
-	b->tick_ms = !quiet || !b->tick_ms ? WATCH_TICK_MS : b->tick_ms < TICK_QUIET_MS / 2 ? 2 * b->tick_ms : TICK_QUIET_MS;
+	b->tick_ms = !quiet || !b->tick_ms            ? WATCH_TICK_MS
+		     : b->tick_ms < TICK_QUIET_MS / 2 ? 2 * b->tick_ms
+						      : TICK_QUIET_MS;
 	return b->tick_ms;
 }
 
 uint64_t box_tick_ms(struct box *b)
 {
-	uint64_t usual = usual_tick_ms(b), most = b->watch ? watch_wait_ms(b->watch, &b->result->usage) : usual;
+	uint64_t usual = usual_tick_ms(b),
+		 most = b->watch ? watch_wait_ms(b->watch, &b->result->usage) : usual;
 
 	return usual < most ? usual : most;
 }
@@ -108,7 +113,8 @@ bool box_is_empty(const struct box *b)
 
 	if (!b->serve || !box_is_idle(b) || serve_is_busy(b->serve))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", running_inside(&b->run), running_inside(&b->run));
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", running_inside(&b->run),
+		 running_inside(&b->run));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && read(fd, &byte, 1) == 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The end of a run. In: struct box whose sandbox is dead or shall be. Out: struct result; nothing of the run is left but
- * its quarantine. In order: bury, judge, finish.
+ * The end of a run. In: struct box whose sandbox is dead or shall be. Out: struct result; nothing
+ * of the run is left but its quarantine. In order: bury, judge, finish.
  */
 #include "run/box_internal.h"
 
@@ -41,20 +41,21 @@ void box_bury(struct box *b)
 		box_kill(b);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	b->run.init_pid = 0;	/* the number may be somebody else's from now on */
+	b->run.init_pid = 0; /* the number may be somebody else's from now on */
 	if (b->engine->buried)
 		b->engine->buried(&b->run);
 	if (b->run.inside_pid)
-		used = (struct rusage){ 0 };	/* of somebody around the sandbox: GUEST_USED has it */
-	if (b->watch)	/* it may have ended by itself, or by SIGXFSZ, within a tick */
+		/* of somebody around the sandbox: GUEST_USED has it */
+		used = (struct rusage){ 0 };
+	if (b->watch) /* it may have ended by itself, or by SIGXFSZ, within a tick */
 		watch_end(b->watch, u, b->run.cgroup ? WATCH_FROZEN : WATCH_SIGNALLED, b->limited);
 	while (b->run.control_fd >= 0 && box_on_control(b))
-		;	/* its last words, however many */
+		; /* its last words, however many */
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
 	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
 		 (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
-	if (u->cpu_ms < cpu_ms)	/* who counted last counted most */
+	if (u->cpu_ms < cpu_ms) /* who counted last counted most */
 		u->cpu_ms = cpu_ms;
 	if (u->memory_peak_bytes < (uint64_t)used.ru_maxrss * 1024)
 		u->memory_peak_bytes = (uint64_t)used.ru_maxrss * 1024;
@@ -79,7 +80,8 @@ static void explain_failed_exec(struct box *b)
 	r->exit_code = b->failed_code;
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));
 	ward_wrap(&r->error, "running %s inside", name);
-	report_failed_exec(r, name, b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error));
+	report_failed_exec(r, name,
+			   b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error));
 }
 
 void box_judge(struct box *b)
@@ -91,7 +93,8 @@ void box_judge(struct box *b)
 		explain_failed_exec(b);
 		return;
 	}
-	/* what is on disk is there still: an end in time is no way out. What a process held is gone with it */
+	/* what is on disk is there still: an end in time is no way out. What a process held is gone
+	 * with it */
 	if (!b->limited && limits_stop(b->plan, &r->usage, &l) &&
 	    (l == LIMIT_DISK || l == LIMIT_INODES || !(b->exited && WIFEXITED(b->status)))) {
 		b->limited = true;
@@ -122,31 +125,41 @@ static void sweep(struct box *b)
 		for (size_t k = 0; k < b->plan->roots[i].notes.len; k++)
 			strv_add(&r->loud, b->plan->roots[i].notes.items[k]);
 	if (b->run.trees_busy) {
-		strv_add(&r->notes, "the sandbox has handed an open file of its trees to another one, which can still write there: look again when that has ended");
-		ward_fail(&r->error, EBUSY, "the sandbox has handed an open file of its trees to another sandbox, which can still write there");
-		ward_remedy(&r->error, "end the other sandboxes that you have given a directory or a home of this one's, then look at the workspace before you use it");
+		strv_add(&r->notes,
+			 "the sandbox has handed an open file of its trees to another one, which "
+			 "can still write there: look again when that has ended");
+		ward_fail(&r->error, EBUSY,
+			  "the sandbox has handed an open file of its trees to another sandbox, "
+			  "which can still write there");
+		ward_remedy(&r->error,
+			    "end the other sandboxes that you have given a directory or a home of "
+			    "this one's, then look at the workspace before you use it");
 	}
-	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count, &r->quarantine, &r->news, &e) >= 0)
+	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count,
+				      &r->quarantine, &r->news, &e) >= 0)
 		return;
 	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
 	if (r->error.code)
 		return;
-	r->error = e;	/* said even if nobody watches */
+	r->error = e; /* said even if nobody watches */
 	ward_wrap(&r->error, "the sweep for planted files is incomplete");
-	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward recover` sweep it again");
+	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward "
+			       "recover` sweep it again");
 }
 
-/* The reader gets all that the command wrote, however slowly it reads, unless the run is to end: by a limit, a signal or
- * its time. */
+/* The reader gets all that the command wrote, however slowly it reads, unless the run is to end: by
+ * a limit, a signal or its time. */
 static void drain(struct box *b)
 {
-	uint64_t soon = io_now_ms() + DRAIN_MS, until = b->deadline_ms ? b->deadline_ms : UINT64_MAX;
+	uint64_t soon = io_now_ms() + DRAIN_MS,
+		 until = b->deadline_ms ? b->deadline_ms : UINT64_MAX;
 	struct signalfd_siginfo info = { 0 };
 
 	if (b->limited || b->forwarded || until < soon)
 		until = soon;
 	while (streams_drain(&b->streams, until, b->signal_fd) > 0)
-		if (read(b->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && box_ends_run(info.ssi_signo))
+		if (read(b->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
+		    box_ends_run(info.ssi_signo))
 			until = 0;
 }
 
@@ -168,18 +181,24 @@ static void explain_git(struct box *b)
 			auto_buf what = { 0 }, remedy = { 0 };
 
 			buf_printf(&what, "writing %s", path);
-			buf_puts(&remedy, "keep the changes aside until you have looked (--review), or take it out of the protected names");
-			if (text_is_plain(path))	/* else it would be something else in a shell than here */
-				buf_printf(&remedy, ": --set 'filesystem.protect=[\"!%s%s\"]'", strchr(path, '/') ? "" : "/", path);
-			event_text(&v, FIELD_WHY, "it is protected: it decides what git runs with your rights");
+			buf_puts(&remedy, "keep the changes aside until you have looked "
+					  "(--review), or take it out of the protected names");
+			/* else it would be something else in a shell than here */
+			if (text_is_plain(path))
+				buf_printf(&remedy, ": --set 'filesystem.protect=[\"!%s%s\"]'",
+					   strchr(path, '/') ? "" : "/", path);
+			event_text(&v, FIELD_WHY,
+				   "it is protected: it decides what git runs with your rights");
 			event_text(&v, FIELD_REMEDY, buf_text(&remedy));
 			event_emit(b->result->events, &v);
-			result_explain(b->result, buf_text(&what), "it is protected: it decides what git runs with your rights", buf_text(&remedy));
+			result_explain(b->result, buf_text(&what),
+				       "it is protected: it decides what git runs with your rights",
+				       buf_text(&remedy));
 		}
 }
 
-/* Who takes the mounts apart waits for a thread of the kernel's, which may have been given our processor: it is done in a moment, and the
- * others go on beside us. */
+/* Who takes the mounts apart waits for a thread of the kernel's, which may have been given our
+ * processor: it is done in a moment, and the others go on beside us. */
 static void give_way(const struct box *b)
 {
 	if (b->run.mounts_pid > 0)
@@ -192,13 +211,13 @@ void box_finish(struct box *b)
 	if (b->serve) {
 		serve_drain(b->serve);
 		serve_close(b->serve);
-		b->detached->serve = b->serve;	/* until the result is kept */
+		b->detached->serve = b->serve; /* until the result is kept */
 	}
 	serve_destroy(b->net_serve);
 	runs_leave(&b->net_entry);
 	streams_finish(&b->streams);
 	egress_end(b->egress, b->result);
-	for (size_t i = 0; i < b->run.net_count; i++)	/* it never came to the gateway */
+	for (size_t i = 0; i < b->run.net_count; i++) /* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
 	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
@@ -211,7 +230,8 @@ void box_finish(struct box *b)
 	guard_watch_destroy(b->guard_watch);
 	cgroup_destroy(b->run.cgroup);
 	give_way(b);
-	git_run_end(b->plan, b->git, b->result);	/* before the sweep, which looks at what points there */
+	/* before the sweep, which looks at what points there */
+	git_run_end(b->plan, b->git, b->result);
 	sweep(b);
 	give_way(b);
 	store_end(b->record);
@@ -222,8 +242,8 @@ void box_finish(struct box *b)
 		close(b->disk_fds[i]);
 	for (size_t i = 0; i < b->run.tmpfs_count; i++)
 		close(b->run.tmpfs_fds[i]);
-	close_all((int *[]){ &b->run.mounts_fd, &b->run.proc_fd, &b->run.notify_fd, &b->run.control_fd, &b->run.pid_fd,
-			     &b->signal_fd, NULL });
+	close_all((int *[]){ &b->run.mounts_fd, &b->run.proc_fd, &b->run.notify_fd,
+			     &b->run.control_fd, &b->run.pid_fd, &b->signal_fd, NULL });
 	if (b->engine->finish)
 		b->engine->finish(&b->run);
 	give_way(b);

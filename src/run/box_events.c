@@ -1,6 +1,8 @@
 /*
- * What a run itself reports: that it began and with which layers, which limits it reached, what was moved into the quarantine, how it ended. In: struct box,
- * its plan and result. Out: events (event.h); nothing where nobody listens. Runs in the supervisor; lists are put together in one buffer, because this is on the start path.
+ * What a run itself reports: that it began and with which layers, which limits it reached, what was
+ * moved into the quarantine, how it ended. In: struct box, its plan and result. Out: events
+ * (event.h); nothing where nobody listens. Runs in the supervisor; lists are put together in one
+ * buffer, because this is on the start path.
  */
 #include "run/box_internal.h"
 
@@ -32,7 +34,7 @@ static const char *command(const struct box *b)
 	return b->plan->spec->argv && b->plan->spec->argv[0] ? b->plan->spec->argv[0] : NULL;
 }
 
-#define SAMPLE_MS 1000		/* shorter runs have none */
+#define SAMPLE_MS 1000 /* shorter runs have none */
 #define SAMPLE_MAX_MS 10000
 
 void box_report_sample(struct box *b, uint64_t now)
@@ -41,7 +43,9 @@ void box_report_sample(struct box *b, uint64_t now)
 	uint64_t between = (now - b->started_ms) / 10;
 	struct ward_event v = event_make(EVENT_RUN_SAMPLE, ACTION_LOG, NULL);
 
-	b->sample_at_ms = now + (between < SAMPLE_MS ? SAMPLE_MS : between > SAMPLE_MAX_MS ? SAMPLE_MAX_MS : between);
+	b->sample_at_ms = now + (between < SAMPLE_MS       ? SAMPLE_MS
+				 : between > SAMPLE_MAX_MS ? SAMPLE_MAX_MS
+							   : between);
 	if (b->dead || b->exited)
 		return;
 	if (b->run.cgroup)
@@ -69,7 +73,8 @@ void box_report_start(struct box *b)
 {
 	const struct plan *p = b->plan;
 	const struct policy *policy = &p->spec->policy;
-	static const char levels[][8] = { "full", "exec", "basic" }, modes[][12] = { "none", "restricted", "open" };
+	static const char levels[][8] = { "full", "exec", "basic" },
+			  modes[][12] = { "none", "restricted", "open" };
 	struct ward_event v;
 	auto_buf lists = { 0 };
 	size_t argv, layers;
@@ -111,7 +116,8 @@ static void report_limits(struct box *b)
 
 		if (!b->result->usage.hit[l])
 			continue;
-		v = event_make(EVENT_LIMIT, b->limited && b->limit == l ? ACTION_DENY : ACTION_LOG, limit_name(l));
+		v = event_make(EVENT_LIMIT, b->limited && b->limit == l ? ACTION_DENY : ACTION_LOG,
+			       limit_name(l));
 		if (l == LIMIT_MEMORY && b->result->usage.guest_spent) {
 			event_number(&v, FIELD_VALUE, b->plan->spec->policy.vm_memory);
 			event_text(&v, FIELD_HELD_BY, "machine");
@@ -157,7 +163,8 @@ static void report_notes(struct box *b)
 static void report_refusal(struct box *b)
 {
 	const struct ward_err *e = &b->result->error;
-	struct ward_event v = event_make(EVENT_RUN_REFUSED, ACTION_DENY, e->what[0] ? e->what : command(b));
+	struct ward_event v =
+		event_make(EVENT_RUN_REFUSED, ACTION_DENY, e->what[0] ? e->what : command(b));
 
 	event_text(&v, FIELD_WHY, e->why);
 	event_text(&v, FIELD_REMEDY, e->remedy[0] ? e->remedy : NULL);

@@ -1,6 +1,7 @@
 /*
- * "Not found" with a way on. In: a command's name. Out: a remedy that names the directory of the host's PATH which has
- * it, and never one that holds credentials (learn_path.h). Only looks; runs in the supervisor after the sandbox is dead.
+ * "Not found" with a way on. In: a command's name. Out: a remedy that names the directory of the
+ * host's PATH which has it, and never one that holds credentials (learn_path.h). Only looks; runs
+ * in the supervisor after the sandbox is dead.
  */
 #include "run/box.h"
 
@@ -10,7 +11,8 @@
 #include "base/text.h"
 #include "observe/learn_path.h"
 
-/* "--ro DIR" for a directory that may be named: nothing in it looks like a secret. False: it may not. */
+/* "--ro DIR" for a directory that may be named: nothing in it looks like a secret. False: it may
+ * not. */
 static bool put_show(struct buf *out, const char *before, const char *dir)
 {
 	if (!text_is_plain(dir) || !learn_may_advise(dir, getenv("HOME"), true))
@@ -19,7 +21,8 @@ static bool put_show(struct buf *out, const char *before, const char *dir)
 	return true;
 }
 
-/* How to show a program in dir: itself, and, where that holds no secrets, its installation or at least its directory. */
+/* How to show a program in dir: itself, and, where that holds no secrets, its installation or at
+ * least its directory. */
 static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 {
 	auto_free char *file = path_join(dir, name), *top = NULL;
@@ -31,14 +34,19 @@ static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 	if (!text_is_plain(name) || !top)
 		return;
 	if (real && !path_is_beneath(real, "/usr") && !path_is_beneath(real, top)) {
-		if (put_show(&more, ", or both places with ", top) || put_show(&more, ", or both places with ", dir))
+		if (put_show(&more, ", or both places with ", top) ||
+		    put_show(&more, ", or both places with ", dir))
 			(void)(put_show(&more, " ", real) || (more.len = 0));
-		ward_remedy(e, "the host has it as %s (a link to %s): show it with --set 'filesystem.programs=[%s]'%s", file, real, name, buf_text(&more));
+		ward_remedy(e,
+			    "the host has it as %s (a link to %s): show it with --set "
+			    "'filesystem.programs=[%s]'%s",
+			    file, real, name, buf_text(&more));
 		return;
 	}
 	if (!put_show(&more, ", or all of that with ", top))
 		(void)put_show(&more, ", or all of that with ", dir);
-	ward_remedy(e, "the host has it in %s: show it with --set 'filesystem.programs=[%s]'%s", dir, name, buf_text(&more));
+	ward_remedy(e, "the host has it in %s: show it with --set 'filesystem.programs=[%s]'%s",
+		    dir, name, buf_text(&more));
 }
 
 bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e)
@@ -46,7 +54,9 @@ bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 	const char *path = getenv("PATH");
 
 	if (p->image.root) {
-		ward_remedy(e, "the image has no such program; another image, or --ro DIR, may show one");
+		ward_remedy(
+			e,
+			"the image has no such program; another image, or --ro DIR, may show one");
 		return false;
 	}
 	ward_remedy(e, "install it below /usr, or show the directory that has it with --ro DIR");

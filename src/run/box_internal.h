@@ -1,4 +1,5 @@
-/* Shared by the supervisor's own files: box.c (the life in order), box_loop.c (what can happen), box_end.c (the end). */
+/* Shared by the supervisor's own files: box.c (the life in order), box_loop.c (what can happen),
+ * box_end.c (the end). */
 #ifndef WARD_RUN_BOX_INTERNAL_H
 #define WARD_RUN_BOX_INTERNAL_H
 
@@ -24,43 +25,48 @@ struct box {
 	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
-	struct egress *egress;		/* NULL: no network */
+	struct egress *egress; /* NULL: no network */
 	struct guard_watch *guard_watch;
 	struct aside guardian;
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
-	bool disk_own[BOX_DISK_ROOTS_MAX];	/* which of them are ward's own */
+	bool disk_own[BOX_DISK_ROOTS_MAX]; /* which of them are ward's own */
 	size_t disk_count;
-	uint64_t usage_at_ms;		/* when to ask the cgroup next */
-	uint64_t guardian_from_ms;	/* the command runs since */
-	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
+	uint64_t usage_at_ms;      /* when to ask the cgroup next */
+	uint64_t guardian_from_ms; /* the command runs since */
+	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms,
+		sample_at_ms;
 	bool tried_guardian, tried_git, dead, exited, failed;
-	bool gone;		/* ward-init is, and everything with it: only to be collected */
-	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
-	bool paused;			/* by the cpu limit */
-	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
-	bool asked_count;		/* ward-init passes on how many are behind a wall */
-	bool held_to_look;		/* by a wall's runner, until the look is over */
-	bool stopped;			/* the command was, on its terminal */
-	bool held;			/* by the operator */
-	bool frozen;			/* by the cgroup, for that */
-	bool ending;			/* it was asked to */
-	bool confined;			/* it has given up what it does not need */
-	bool slim;			/* nothing will happen for long: sleep with little memory */
-	bool keeps_etc;			/* what was read of /etc is to be kept, when there is nothing else to do */
-	struct git_run *git;		/* takes over what the sandbox does with git; NULL: none yet */
-	struct progress *progress;	/* borrowed; NULL: nobody looks */
-	struct detached *detached;	/* borrowed; NULL: an ordinary run */
-	uint64_t tick_ms;		/* of a detached run, between two looks */
-	struct usage seen;		/* at the last one */
-	struct serve *serve;		/* of a detached run; NULL: none */
-	struct serve *net_serve;	/* of one in the foreground that has a network; NULL: none */
+	bool gone; /* ward-init is, and everything with it: only to be collected */
+	/* ward-init was asked whether the command was started: it has dealt with it */
+	bool answered;
+	bool paused;          /* by the cpu limit */
+	bool stopped_by_init; /* box_stop_all() had to ask ward-init */
+	bool asked_count;     /* ward-init passes on how many are behind a wall */
+	bool held_to_look;    /* by a wall's runner, until the look is over */
+	bool stopped;         /* the command was, on its terminal */
+	bool held;            /* by the operator */
+	bool frozen;          /* by the cgroup, for that */
+	bool ending;          /* it was asked to */
+	bool confined;        /* it has given up what it does not need */
+	bool slim;            /* nothing will happen for long: sleep with little memory */
+	/* what was read of /etc is to be kept, when there is nothing else to do */
+	bool keeps_etc;
+	/* takes over what the sandbox does with git; NULL: none yet */
+	struct git_run *git;
+	struct progress *progress; /* borrowed; NULL: nobody looks */
+	struct detached *detached; /* borrowed; NULL: an ordinary run */
+	uint64_t tick_ms;          /* of a detached run, between two looks */
+	struct usage seen;         /* at the last one */
+	struct serve *serve;       /* of a detached run; NULL: none */
+	/* of one in the foreground that has a network; NULL: none */
+	struct serve *net_serve;
 	struct box_entry net_entry;
-	int status;			/* of the command, when exited */
-	int failed_errno, failed_code;	/* when exec failed */
-	int forwarded;			/* last signal passed on */
-	bool unrecorded;		/* ended because it could not be put on record */
-	bool limited;			/* ended by a limit */
+	int status;                    /* of the command, when exited */
+	int failed_errno, failed_code; /* when exec failed */
+	int forwarded;                 /* last signal passed on */
+	bool unrecorded;               /* ended because it could not be put on record */
+	bool limited;                  /* ended by a limit */
 	enum limit limit;
 };
 
@@ -76,7 +82,8 @@ bool box_has_holder(const struct box *b);
 void box_tell_stop(struct box *b, bool stop);
 /* Whether the signal asks for the end of the run. */
 bool box_ends_run(uint32_t signal);
-/* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more to come. */
+/* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more
+ * to come. */
 bool box_on_control(struct box *b);
 /* Waits for something to happen, and sees to it. */
 void box_watch_once(struct box *b);

@@ -1,7 +1,8 @@
 /*
- * The supervisor while the sandbox lives: one poll loop over everything that can happen, the one switch of this process.
- * In: struct box. Out: its marks (dead, exited, limited). Runs as the user, outside every namespace of the sandbox; what
- * ward-init says is untrusted and only ever becomes a mark.
+ * The supervisor while the sandbox lives: one poll loop over everything that can happen, the one
+ * switch of this process. In: struct box. Out: its marks (dead, exited, limited). Runs as the user,
+ * outside every namespace of the sandbox; what ward-init says is untrusted and only ever becomes a
+ * mark.
  */
 #include "run/box_internal.h"
 #include "plan/inner.h"
@@ -22,12 +23,13 @@
 #include "base/trim_memory.h"
 #include "plan/plan.h"
 
-#define GRACE_MS 5000		/* between a forwarded signal and the end by force */
-#define SLIM_AFTER_MS 1000	/* quiet for so long: a detached sandbox gives memory back */
-#define USAGE_MS 20		/* between two looks at what a cgroup counts */
-#define FOLLOW_AFTER_MS 400	/* what a short command commits is taken over once, at its end */
-#define FILLING_MS 200		/* most that the guardian's start waits while the disk fills */
-#define GUARDIAN_AFTER_MS 15	/* short commands need none: the next start finishes what they would leave */
+#define GRACE_MS 5000       /* between a forwarded signal and the end by force */
+#define SLIM_AFTER_MS 1000  /* quiet for so long: a detached sandbox gives memory back */
+#define USAGE_MS 20         /* between two looks at what a cgroup counts */
+#define FOLLOW_AFTER_MS 400 /* what a short command commits is taken over once, at its end */
+#define FILLING_MS 200      /* most that the guardian's start waits while the disk fills */
+/* short commands need none: the next start finishes what they would leave */
+#define GUARDIAN_AFTER_MS 15
 
 void box_tell_init(struct box *b, enum guest_op op, int argument)
 {
@@ -40,11 +42,12 @@ void box_kill(struct box *b)
 {
 	if (b->engine->kill)
 		b->engine->kill(&b->run);
-	else if (b->run.pid_fd >= 0 && syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
+	else if (b->run.pid_fd >= 0 &&
+		 syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
 		 errno != ESRCH)
-		kill(b->run.init_pid, SIGKILL);	/* an outer filter; the pid is ours until bury() */
+		kill(b->run.init_pid, SIGKILL); /* an outer filter; the pid is ours until bury() */
 	if (b->frozen)
-		(void)!cgroup_freeze(b->run.cgroup, false);	/* what is frozen does not die */
+		(void)!cgroup_freeze(b->run.cgroup, false); /* what is frozen does not die */
 	b->ending = true;
 }
 
@@ -52,7 +55,8 @@ void box_stop_all(struct box *b, bool stop)
 {
 	bool frozen = b->run.cgroup && cgroup_freeze(b->run.cgroup, stop) == 0;
 
-	/* a freeze that does not come about in time (a process waits for a disk) may hold ward-init already */
+	/* a freeze that does not come about in time (a process waits for a disk) may hold ward-init
+	 * already */
 	if (stop && !frozen && b->run.cgroup)
 		(void)!cgroup_freeze(b->run.cgroup, false);
 	if (stop)
@@ -72,12 +76,14 @@ void box_tell_stop(struct box *b, bool stop)
 	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_has_holder(b));
 }
 
-/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and nobody says when that holds. Where
- * the disk fills, the runner holds it all the same: the less is written meanwhile. */
+/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
+ * nobody says when that holds. Where the disk fills, the runner holds it all the same: the less is
+ * written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
 	if (!box_has_holder(b) && watch_is_urgent(b->watch, &b->result->usage)) {
-		b->stopped_by_init = true;	/* a freezer may take a hundred milliseconds, in which a disk fills */
+		/* a freezer may take a hundred milliseconds, in which a disk fills */
+		b->stopped_by_init = true;
 		box_tell_stop(b, true);
 		return WATCH_SIGNALLED;
 	}
@@ -85,7 +91,8 @@ static enum watch_still stop_to_look(struct box *b)
 		box_stop_all(b, true);
 		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
 	}
-	if (watch_is_urgent(b->watch, &b->result->usage) && watch_prove_disk(b->watch, &b->result->usage))
+	if (watch_is_urgent(b->watch, &b->result->usage) &&
+	    watch_prove_disk(b->watch, &b->result->usage))
 		return WATCH_MOVING;
 	if (!b->run.cgroup) {
 		b->held_to_look = !b->paused && watch_is_urgent(b->watch, &b->result->usage);
@@ -131,7 +138,9 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
-/* How many are behind a wall, as its runner says. Its kernel admits one more than the limit, by which a clone too many is known, and refuses the rest; those of ward exec, and who got round that, come on top. */
+/* How many are behind a wall, as its runner says. Its kernel admits one more than the limit, by
+ * which a clone too many is known, and refuses the rest; those of ward exec, and who got round
+ * that, come on top. */
 static void note_pids(struct box *b, int32_t count)
 {
 	struct usage *u = &b->result->usage;
@@ -147,12 +156,14 @@ static void note_pids(struct box *b, int32_t count)
 		end_by_limit(b, LIMIT_PIDS);
 }
 
-/* A machine whose kernel killed the command for memory: that is the memory limit, whoever held it. */
+/* A machine whose kernel killed the command for memory: that is the memory limit, whoever held
+ * it. */
 static void note_spent(struct box *b)
 {
 	const struct wall *wall = b->plan->spec->wall;
 
-	if (!wall || !wall->own_memory || !WIFSIGNALED(b->status) || WTERMSIG(b->status) != GUEST_SPENT)
+	if (!wall || !wall->own_memory || !WIFSIGNALED(b->status) ||
+	    WTERMSIG(b->status) != GUEST_SPENT)
 		return;
 	b->status = SIGKILL;
 	b->result->usage.guest_spent = b->result->usage.hit[LIMIT_MEMORY] = true;
@@ -207,24 +218,29 @@ static uint64_t follow_from_ms(const struct box *b)
 	return b->guardian_from_ms + (b->detached ? GUARDIAN_AFTER_MS : FOLLOW_AFTER_MS);
 }
 
-/* Once everything that a supervisor starts has been: the guardian, and the gateway where there is a network. */
+/* Once everything that a supervisor starts has been: the guardian, and the gateway where there is a
+ * network. */
 static void confine(struct box *b)
 {
-	if (!b->detached || b->confined || !b->tried_guardian || follow_from_ms(b) || egress_is_waiting(b->egress))
+	if (!b->detached || b->confined || !b->tried_guardian || follow_from_ms(b) ||
+	    egress_is_waiting(b->egress))
 		return;
 	b->confined = true;
 	if (box_confine() < 0)
-		strv_add(&b->result->notes, "the supervisor could not give up rights that it does not need");
+		strv_add(&b->result->notes,
+			 "the supervisor could not give up rights that it does not need");
 }
 
-/* A run in the foreground with a network: its rules can be changed meanwhile. Not before it has lasted a little. */
+/* A run in the foreground with a network: its rules can be changed meanwhile. Not before it has
+ * lasted a little. */
 static void listen_for_net(struct box *b)
 {
 	struct ward_err e = { 0 };
 
 	if (b->detached || !b->egress)
 		return;
-	if (runs_enter(b->plan, &b->net_entry, &e) < 0 || serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0)
+	if (runs_enter(b->plan, &b->net_entry, &e) < 0 ||
+	    serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0)
 		strv_addf(&b->result->notes, "ward net could not reach this run: %s", e.why);
 }
 
@@ -234,7 +250,8 @@ static void start_follower(struct box *b)
 
 	b->tried_git = true;
 	if (git_run_start(b->plan, &b->git, &e) < 0)
-		strv_addf(&b->result->notes, "commits are taken over only at the end of the run: %s", e.why);
+		strv_addf(&b->result->notes,
+			  "commits are taken over only at the end of the run: %s", e.why);
 	confine(b);
 }
 
@@ -244,18 +261,20 @@ static void start_guardian(struct box *b)
 		return;
 	b->tried_guardian = true;
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
-		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
-					    "cleans up");
+		strv_add(&b->result->notes,
+			 "no guardian could be started: if ward is killed now, the next `ward run` "
+			 "cleans up");
 	if (b->engine->lasts)
 		b->engine->lasts(&b->run);
 	listen_for_net(b);
 	confine(b);
 }
 
-/* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on without limits meanwhile. */
+/* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on
+ * without limits meanwhile. */
 static void suspend(struct box *b, int signal, bool group)
 {
-	start_guardian(b);	/* whoever is stopped may be killed, too */
+	start_guardian(b); /* whoever is stopped may be killed, too */
 	box_stop_all(b, true);
 	console_suspend(b->streams.console, signal, group);
 	box_stop_all(b, false);
@@ -264,7 +283,8 @@ static void suspend(struct box *b, int signal, bool group)
 	box_tell_init(b, GUEST_SIGNAL, SIGCONT);
 }
 
-/* Signals that are about jobs and terminals. A terminal inside tells its own processes of its size. */
+/* Signals that are about jobs and terminals. A terminal inside tells its own processes of its
+ * size. */
 static bool on_job_signal(struct box *b, int signal)
 {
 	if (signal == SIGTSTP || signal == SIGTTIN)
@@ -283,7 +303,7 @@ static void pass_signal(struct box *b, int signal, uint64_t now)
 	box_tell_init(b, GUEST_SIGNAL, signal);
 	if (box_ends_run((uint32_t)signal)) {
 		b->forwarded = signal;
-		if (signal != SIGINT)	/* an interrupt may be the command's own business */
+		if (signal != SIGINT) /* an interrupt may be the command's own business */
 			b->kill_at_ms = now + GRACE_MS;
 	}
 }
@@ -295,13 +315,13 @@ static void on_signal(struct box *b, uint64_t now)
 	if (read(b->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
 	if (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ || info.ssi_signo == SIGTTOU)
-		return;	/* of our own writing, which has failed and says so */
+		return; /* of our own writing, which has failed and says so */
 	if (on_job_signal(b, (int)info.ssi_signo))
 		return;
 	if (info.ssi_signo == SIGHUP && b->forwarded == SIGHUP)
-		return;	/* the kernel and the shell both say it */
+		return; /* the kernel and the shell both say it */
 	if (b->forwarded && info.ssi_signo != SIGWINCH)
-		box_kill(b);	/* asked twice */
+		box_kill(b); /* asked twice */
 	else if (b->serve && box_ends_run(info.ssi_signo))
 		box_stop(b, GRACE_MS);
 	else
@@ -313,7 +333,8 @@ static void look_at_limits(struct box *b)
 	struct usage *u = &b->result->usage;
 	enum limit l;
 
-	if (b->run.cgroup && io_now_ms() >= b->usage_at_ms) {	/* reading that takes its time where much is going on */
+	/* reading that takes its time where much is going on */
+	if (b->run.cgroup && io_now_ms() >= b->usage_at_ms) {
 		cgroup_usage(b->run.cgroup, u);
 		b->usage_at_ms = io_now_ms() + USAGE_MS;
 	}
@@ -322,14 +343,14 @@ static void look_at_limits(struct box *b)
 		box_tell_init(b, GUEST_COUNT, 0);
 	}
 	if (b->held)
-		return;		/* nothing moves, and nothing must make it move */
+		return; /* nothing moves, and nothing must make it move */
 	if (b->watch && watch_tick(b->watch, u) && !limits_stop(b->plan, u, &l)) {
 		enum watch_still still = stop_to_look(b);
 
-		if (!limits_stop(b->plan, u, &l))	/* else it is proven */
+		if (!limits_stop(b->plan, u, &l)) /* else it is proven */
 			watch_confirm(b->watch, u, still);
 		if (limits_stop(b->plan, u, &l))
-			box_kill(b);	/* before it goes on */
+			box_kill(b); /* before it goes on */
 		if (still != WATCH_MOVING)
 			box_stop_all(b, false);
 		else if (b->held_to_look)
@@ -356,7 +377,8 @@ static void look_at_output(struct box *b)
 		end_by_limit(b, LIMIT_OUTPUT);
 }
 
-/* The host replaced a file that was protected or hidden: its mount died with it and is made again. */
+/* The host replaced a file that was protected or hidden: its mount died with it and is made
+ * again. */
 static void on_replaced(struct box *b)
 {
 	struct guard_undone undone[16];
@@ -364,24 +386,27 @@ static void on_replaced(struct box *b)
 	struct ward_err e = { 0 };
 
 	if (b->record && store_lost(b->record, b->plan->roots, b->plan->root_count) < 0)
-		box_kill(b);	/* whoever finished this run after a kill would not know */
+		box_kill(b); /* whoever finished this run after a kill would not know */
 	if (!count)
 		return;
 	box_stop_all(b, true);
 	for (; count; count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone)))
 		for (size_t i = 0; i < count; i++) {
-			int r = b->engine->remount(b->plan, &b->run, &b->plan->roots[undone[i].root],
-						   undone[i].steps, undone[i].count, &e);
+			int r = b->engine->remount(b->plan, &b->run,
+						   &b->plan->roots[undone[i].root], undone[i].steps,
+						   undone[i].count, &e);
 
 			if (r < 0) {
-				strv_addf(&b->result->notes, "the run was ended: %s (%s)", e.why, strerror(e.code));
+				strv_addf(&b->result->notes, "the run was ended: %s (%s)", e.why,
+					  strerror(e.code));
 				box_kill(b);
 			}
 		}
 	box_stop_all(b, false);
 }
 
-/* The command was stopped and nobody inside could continue it: so do we. The operator's terminal is gone: so is the run. */
+/* The command was stopped and nobody inside could continue it: so do we. The operator's terminal is
+ * gone: so is the run. */
 static void look_at_console(struct box *b, uint64_t now)
 {
 	if (b->stopped && console_in_front(b->streams.console))
@@ -391,12 +416,16 @@ static void look_at_console(struct box *b, uint64_t now)
 		pass_signal(b, SIGHUP, now);
 }
 
-/* When the guardian is to start; 0: it was. To start a process takes milliseconds where every processor writes. */
+/* When the guardian is to start; 0: it was. To start a process takes milliseconds where every
+ * processor writes. */
 static uint64_t guardian_due_ms(const struct box *b)
 {
-	bool filling = !b->tried_guardian && b->watch && watch_is_urgent(b->watch, &b->result->usage);
+	bool filling =
+		!b->tried_guardian && b->watch && watch_is_urgent(b->watch, &b->result->usage);
 
-	return b->tried_guardian ? 0 : b->guardian_from_ms + GUARDIAN_AFTER_MS + (filling ? FILLING_MS : 0);
+	return b->tried_guardian
+		       ? 0
+		       : b->guardian_from_ms + GUARDIAN_AFTER_MS + (filling ? FILLING_MS : 0);
 }
 
 static void on_time(struct box *b, uint64_t now)
@@ -431,11 +460,19 @@ static struct serve *server_of(const struct box *b)
 
 static int next_timeout(const struct box *b, uint64_t now)
 {
-	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
-				   guardian_due_ms(b),
-				   follow_from_ms(b), server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms,
-				   b->detached ? 0 : b->sample_at_ms,	/* one that is left behind is not woken up for it */
-				   egress_due_ms(b->egress) };
+	const uint64_t times[] = {
+		b->deadline_ms,
+		b->kill_at_ms,
+		b->tick_at_ms,
+		b->notify_at_ms,
+		guardian_due_ms(b),
+		follow_from_ms(b),
+		server_of(b) ? serve_due_ms(server_of(b)) : 0,
+		b->slim_at_ms,
+		b->detached ? 0
+			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
+		egress_due_ms(b->egress)
+	};
 	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
 
@@ -453,10 +490,21 @@ static void on_orders(struct box *b, uint64_t now)
 {
 	egress_handle_orders(b->egress);
 	if (b->serve)
-		b->slim_at_ms = now + SLIM_AFTER_MS;	/* it was woken up */
+		b->slim_at_ms = now + SLIM_AFTER_MS; /* it was woken up */
 }
 
-enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_ORDERS, POLL_SECRETS, POLL_STDIO };
+enum {
+	POLL_CONTROL,
+	POLL_SIGNAL,
+	POLL_PID,
+	POLL_NOTIFY,
+	POLL_GUARD,
+	POLL_CGROUP,
+	POLL_EGRESS,
+	POLL_ORDERS,
+	POLL_SECRETS,
+	POLL_STDIO
+};
 
 /* The seccomp listener has something, or has nobody left to listen to. */
 static void on_notify(struct box *b, short revents, uint64_t now)
@@ -465,7 +513,8 @@ static void on_notify(struct box *b, short revents, uint64_t now)
 		b->notify_at_ms = 0;
 	if (revents & ~POLLIN) {
 		notify_finish(b->notify, b->result);
-		notify_destroy(b->notify);	/* every process under the filter is gone: nobody will ask again */
+		/* every process under the filter is gone: nobody will ask again */
+		notify_destroy(b->notify);
 		b->notify = NULL;
 	} else if (revents) {
 		unsigned wait_ms = notify_handle(b->notify, b->result);
@@ -476,12 +525,13 @@ static void on_notify(struct box *b, short revents, uint64_t now)
 
 static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uint64_t now)
 {
-	int n = b->slim ? slim_poll(polled, count, next_timeout(b, now)) : poll(polled, count, next_timeout(b, now));
+	int n = b->slim ? slim_poll(polled, count, next_timeout(b, now))
+			: poll(polled, count, next_timeout(b, now));
 
 	b->slim = false;
 	if (n < 0)
-		memset(polled, 0, count * sizeof(*polled));	/* EINTR: nothing is known */
-	if (n == 0 && b->keeps_etc) {	/* nobody waits for us */
+		memset(polled, 0, count * sizeof(*polled)); /* EINTR: nothing is known */
+	if (n == 0 && b->keeps_etc) {                       /* nobody waits for us */
 		b->keeps_etc = false;
 		plan_built(b->plan);
 		plan_system_keep(b->plan->system);
@@ -494,9 +544,13 @@ void box_watch_once(struct box *b)
 		[POLL_CONTROL] = { .fd = b->run.control_fd, .events = POLLIN },
 		[POLL_SIGNAL] = { .fd = b->signal_fd, .events = POLLIN },
 		[POLL_PID] = { .fd = b->run.pid_fd, .events = POLLIN },
-		[POLL_NOTIFY] = { .fd = b->notify && !b->notify_at_ms ? notify_fd(b->notify) : -1, .events = POLLIN },
-		[POLL_GUARD] = { .fd = b->guard_watch ? guard_watch_fd(b->guard_watch) : -1, .events = POLLIN },
-		[POLL_CGROUP] = { .fd = b->run.cgroup && b->tried_guardian ? cgroup_event_fd(b->run.cgroup) : -1,
+		[POLL_NOTIFY] = { .fd = b->notify && !b->notify_at_ms ? notify_fd(b->notify) : -1,
+				  .events = POLLIN },
+		[POLL_GUARD] = { .fd = b->guard_watch ? guard_watch_fd(b->guard_watch) : -1,
+				 .events = POLLIN },
+		[POLL_CGROUP] = { .fd = b->run.cgroup && b->tried_guardian
+						? cgroup_event_fd(b->run.cgroup)
+						: -1,
 				  .events = POLLIN | POLLPRI },
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
@@ -504,7 +558,8 @@ void box_watch_once(struct box *b)
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
-	struct serve *server = server_of(b);	/* before anything may make one: its polls are counted here */
+	/* before anything may make one: its polls are counted here */
+	struct serve *server = server_of(b);
 	size_t client_count = server ? serve_poll(server, clients) : 0;
 	uint64_t now = io_now_ms();
 
@@ -514,7 +569,8 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
 	if (polled[POLL_SECRETS].revents)
-		secrets_handle(b->plan->secrets, b->result, server ? serve_secret_answered : NULL, server);
+		secrets_handle(b->plan->secrets, b->result, server ? serve_secret_answered : NULL,
+			       server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		on_orders(b, now);
 	if (server && b->egress)

@@ -1,12 +1,14 @@
 /*
- * The operator's side of a terminal inside. In: the two ends of a pseudo terminal in the sandbox's devpts, and our own 0-2.
- * Out: bytes in both directions; what goes to a terminal passes the filter of base/terminal.c. Runs in ward with the user's
- * rights; the operator's terminal never goes inside, the sandbox has only the inner end of its own.
+ * The operator's side of a terminal inside. In: the two ends of a pseudo terminal in the sandbox's
+ * devpts, and our own 0-2. Out: bytes in both directions; what goes to a terminal passes the filter
+ * of base/terminal.c. Runs in ward with the user's rights; the operator's terminal never goes
+ * inside, the sandbox has only the inner end of its own.
  *
- * While we are in the foreground the operator's terminal is raw, so that Ctrl-C, Ctrl-Z and Ctrl-D are bytes for the line
- * discipline inside. In the background it is not touched and not read; output is shown, as it is of any job. A keeper
- * (guest/keeper.c) puts it back if we are killed. We hold the inner end, too: without it the outer one would be at its end
- * whenever nobody inside has the terminal open, until somebody opens it again.
+ * While we are in the foreground the operator's terminal is raw, so that Ctrl-C, Ctrl-Z and Ctrl-D
+ * are bytes for the line discipline inside. In the background it is not touched and not read;
+ * output is shown, as it is of any job. A keeper (guest/keeper.c) puts it back if we are killed. We
+ * hold the inner end, too: without it the outer one would be at its end whenever nobody inside has
+ * the terminal open, until somebody opens it again.
  */
 #include "run/console.h"
 
@@ -28,19 +30,21 @@
 #define REST_ROUNDS 64
 
 struct console {
-	int tty_fd;		/* the operator's terminal; -1: none */
-	int in_fd, out_fd;	/* where typed bytes come from and shown ones go to; -1: ended */
+	int tty_fd;        /* the operator's terminal; -1: none */
+	int in_fd, out_fd; /* where typed bytes come from and shown ones go to; -1: ended */
 	bool own_tty;
-	bool shared;		/* standard output goes elsewhere, perhaps to a program that uses the terminal, too */
-	mode_t out_type;	/* of out_fd: S_IFIFO, ... */
+	/* standard output goes elsewhere, perhaps to a program that uses the terminal, too */
+	bool shared;
+	mode_t out_type; /* of out_fd: S_IFIFO, ... */
 	int master_fd, slave_fd;
-	struct termios saved;	/* how the operator had the terminal */
-	unsigned char kernel_modes[60];	/* the same, as the kernel has it */
-	uint32_t told;		/* what of the filter's state the keeper knows */
+	struct termios saved;           /* how the operator had the terminal */
+	unsigned char kernel_modes[60]; /* the same, as the kernel has it */
+	uint32_t told;                  /* what of the filter's state the keeper knows */
 	bool raw, ending, hung_up, told_hung_up, unfiltered;
 	char last_typed;
 	struct terminal filter;
-	struct buf in, out;	/* taken and not yet given, but for the first in_done, out_done bytes */
+	/* taken and not yet given, but for the first in_done, out_done bytes */
+	struct buf in, out;
 	size_t in_done, out_done;
 	uint64_t out_bytes;
 	struct aside keeper;
@@ -61,10 +65,12 @@ static bool is_same_terminal(int a, int b)
 {
 	unsigned first = 0, second = 0;
 
-	return ioctl(a, TIOCGDEV, &first) == 0 && ioctl(b, TIOCGDEV, &second) == 0 && first == second;
+	return ioctl(a, TIOCGDEV, &first) == 0 && ioctl(b, TIOCGDEV, &second) == 0 &&
+	       first == second;
 }
 
-/* A description of our own, so that it can be non-blocking: one that is stopped must not stop us. */
+/* A description of our own, so that it can be non-blocking: one that is stopped must not stop
+ * us. */
 static int open_own(int fd)
 {
 	int flags = O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -93,7 +99,8 @@ void console_look(struct console_shape *shape)
 	*shape = (struct console_shape){ .size = { 24, 80 } };
 	if (!mask)
 		return;
-	/* in the background they are those of whoever is in the foreground, an editor or a shell's line editor */
+	/* in the background they are those of whoever is in the foreground, an editor or a shell's
+	 * line editor */
 	shape->has_modes = console_is_foreground(fd) && ioctl(fd, TCGETS, shape->modes) == 0;
 	(void)ioctl(fd, TIOCGWINSZ, shape->size);
 }
@@ -120,7 +127,7 @@ static void find_operator(struct console *c)
 	c->tty_fd = open_own(fd);
 	c->own_tty = c->tty_fd >= 0;
 	if (!c->own_tty)
-		c->tty_fd = fd;	/* somebody else's terminal, after su */
+		c->tty_fd = fd; /* somebody else's terminal, after su */
 	c->in_fd = c->out_fd = c->tty_fd;
 	c->shared = !(mask & 2);
 }
@@ -149,7 +156,8 @@ static void tell_keeper(struct console *c, bool keep)
 	(void)!send(c->keeper.end_fd, &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* A few bytes of our own for the operator's terminal; one that takes nothing at the moment is left alone. */
+/* A few bytes of our own for the operator's terminal; one that takes nothing at the moment is left
+ * alone. */
 static void show(struct console *c, const struct buf *text)
 {
 	if (text->len)
@@ -178,14 +186,15 @@ static void take_terminal(struct console *c)
 		return;
 	raw = c->saved;
 	cfmakeraw(&raw);
-	if (c->shared)	/* whoever reads our output shows lines there */
+	if (c->shared) /* whoever reads our output shows lines there */
 		raw.c_oflag = c->saved.c_oflag;
 	tell_keeper(c, true);
 	if (tcsetattr(c->tty_fd, TCSANOW, &raw) < 0)
 		return;
 	c->raw = true;
 	c->filter.no_input = false;
-	terminal_redo(&c->filter, &redo);	/* of a program that began in the background, or that was stopped */
+	/* of a program that began in the background, or that was stopped */
+	terminal_redo(&c->filter, &redo);
 	show(c, &redo);
 	console_resize(c);
 }
@@ -203,7 +212,8 @@ static void give_terminal(struct console *c)
 	}
 	if (c->raw) {
 		if (terminal_types(&c->filter))
-			(void)tcflush(c->tty_fd, TCIFLUSH);	/* reports that came too late are no words for a shell */
+			/* reports that came too late are no words for a shell */
+			(void)tcflush(c->tty_fd, TCIFLUSH);
 		(void)tcsetattr(c->tty_fd, TCSANOW, &c->saved);
 	}
 	c->raw = false;
@@ -216,7 +226,8 @@ void console_resume(struct console *c)
 	struct termios now;
 
 	if (c->raw && tcgetattr(c->tty_fd, &now) == 0 && now.c_lflag & (ICANON | ECHO))
-		c->raw = false;	/* a shell had the terminal meanwhile: the modes are the operator's again */
+		/* a shell had the terminal meanwhile: the modes are the operator's again */
+		c->raw = false;
 	take_terminal(c);
 }
 
@@ -245,7 +256,7 @@ static void read_input(struct console *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0 && c->tty_fd >= 0 && !console_in_front(c)) {
-		c->raw = false;	/* somebody took the terminal from us: its modes are his */
+		c->raw = false; /* somebody took the terminal from us: its modes are his */
 		c->filter.no_input = true;
 		tell_keeper(c, false);
 		return;
@@ -291,7 +302,8 @@ static void read_output(struct console *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		if (c->ending && errno == EAGAIN)
-			end_output(c);	/* the kernel has brought all that was written before it says so */
+			/* the kernel has brought all that was written before it says so */
+			end_output(c);
 		return;
 	}
 	if (n <= 0) {
@@ -301,7 +313,8 @@ static void read_output(struct console *c)
 	c->out_bytes += (size_t)n;
 	c->out.len = c->out_done = 0;
 	if (c->unfiltered) {
-		terminal_filter(&c->filter, data, (size_t)n, &seen);	/* to know what must be undone */
+		/* to know what must be undone */
+		terminal_filter(&c->filter, data, (size_t)n, &seen);
 		buf_add(&c->out, data, (size_t)n);
 	} else {
 		terminal_filter(&c->filter, data, (size_t)n, &c->out);
@@ -310,12 +323,13 @@ static void read_output(struct console *c)
 	if (c->raw && terminal_lasting(&c->filter) != c->told)
 		tell_keeper(c, true);
 	if (c->out.failed || c->out_fd < 0)
-		c->out.len = 0;	/* nobody looks any more */
+		c->out.len = 0; /* nobody looks any more */
 }
 
 static void write_output(struct console *c)
 {
-	ssize_t n = io_write_some(c->out_fd, c->out_type, c->out.data + c->out_done, c->out.len - c->out_done);
+	ssize_t n = io_write_some(c->out_fd, c->out_type, c->out.data + c->out_done,
+				  c->out.len - c->out_done);
 
 	if (n > 0)
 		c->out_done += (size_t)n;
@@ -332,11 +346,14 @@ void console_poll(struct console *c, struct pollfd *polled)
 
 	if (!c->raw && c->tty_fd >= 0)
 		take_terminal(c);
-	polled[0] = (struct pollfd){ .fd = typed ? c->master_fd : c->tty_fd < 0 || c->raw ? c->in_fd : -1,
+	polled[0] = (struct pollfd){ .fd = typed                     ? c->master_fd
+					   : c->tty_fd < 0 || c->raw ? c->in_fd
+								     : -1,
 				     .events = typed ? POLLOUT : POLLIN };
 	if (c->ending)
 		polled[0].fd = -1;
-	polled[1] = (struct pollfd){ .fd = shown ? c->out_fd : c->master_fd, .events = shown ? POLLOUT : POLLIN };
+	polled[1] = (struct pollfd){ .fd = shown ? c->out_fd : c->master_fd,
+				     .events = shown ? POLLOUT : POLLIN };
 }
 
 void console_move(struct console *c, const struct pollfd *polled)
@@ -357,7 +374,8 @@ void console_move(struct console *c, const struct pollfd *polled)
 	}
 }
 
-/* Shows what the sandbox has written already, as far as that goes without waiting: it belongs before the shell's prompt. */
+/* Shows what the sandbox has written already, as far as that goes without waiting: it belongs
+ * before the shell's prompt. */
 static void show_rest(struct console *c)
 {
 	for (int i = 0; i < REST_ROUNDS && c->master_fd >= 0; i++) {
@@ -382,7 +400,7 @@ void console_suspend(struct console *c, int signal, bool group)
 	sigemptyset(&one);
 	sigaddset(&one, signal);
 	(void)kill(group ? 0 : getpid(), signal);
-	sigprocmask(SIG_UNBLOCK, &one, &old);	/* stopped here, unless nobody could continue us */
+	sigprocmask(SIG_UNBLOCK, &one, &old); /* stopped here, unless nobody could continue us */
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (c)
 		take_terminal(c);
@@ -428,10 +446,12 @@ static void start_keeper(struct console *c)
 {
 	static const char *const argv[] = { "ward-keeper", NULL };
 
-	(void)!aside_start(&c->keeper, argv, &c->tty_fd, 1);	/* without one only a kill leaves the terminal as it is */
+	/* without one only a kill leaves the terminal as it is */
+	(void)!aside_start(&c->keeper, argv, &c->tty_fd, 1);
 }
 
-int console_create(const struct console_config *config, struct console **ret_console, struct ward_err *e)
+int console_create(const struct console_config *config, struct console **ret_console,
+		   struct ward_err *e)
 {
 	struct console *c = calloc(1, sizeof(*c));
 
@@ -441,14 +461,18 @@ int console_create(const struct console_config *config, struct console **ret_con
 			close(config->slave_fd);
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	*c = (struct console){ .tty_fd = -1, .master_fd = config->master_fd, .slave_fd = config->slave_fd,
-			       .unfiltered = config->unfiltered, .last_typed = '\n', .keeper = { .end_fd = -1 } };
+	*c = (struct console){ .tty_fd = -1,
+			       .master_fd = config->master_fd,
+			       .slave_fd = config->slave_fd,
+			       .unfiltered = config->unfiltered,
+			       .last_typed = '\n',
+			       .keeper = { .end_fd = -1 } };
 	find_operator(c);
 	c->filter.no_input = true;
 	c->filter.answers = (!c->unfiltered || c->tty_fd < 0) && !config->no_answers;
 	c->filter.bytes_only = c->tty_fd >= 0 && !console_knows_utf8(c->tty_fd);
 	if (c->tty_fd < 0)
-		c->unfiltered = true;	/* a file or a pipe gets the bytes as they are */
+		c->unfiltered = true; /* a file or a pipe gets the bytes as they are */
 	(void)fcntl(c->master_fd, F_SETFL, O_NONBLOCK);
 	console_resize(c);
 	if (c->tty_fd >= 0)

@@ -1,7 +1,7 @@
 /*
- * A terminal in a sandbox that runs already. In: the sandbox's /proc. Out: both ends of a new pseudo terminal in its own
- * devpts. Runs in the supervisor; it opens one name that ward itself mounted, through ward-init's root and through no link,
- * and takes nothing but a devpts for it.
+ * A terminal in a sandbox that runs already. In: the sandbox's /proc. Out: both ends of a new
+ * pseudo terminal in its own devpts. Runs in the supervisor; it opens one name that ward itself
+ * mounted, through ward-init's root and through no link, and takes nothing but a devpts for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 static int open_devpts(int proc_fd)
 {
 	const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-				      .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH };
+				      .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+						 RESOLVE_BENEATH };
 	auto_fd root = openat(proc_fd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_fd pts = root < 0 ? -1 : (int)syscall(SYS_openat2, root, "dev/pts", &how, sizeof(how));
 	struct statfs fs;
@@ -31,7 +32,8 @@ static int open_devpts(int proc_fd)
 int console_open_pty(int proc_fd, int *ret_master_fd, int *ret_slave_fd, struct ward_err *e)
 {
 	auto_fd pts = open_devpts(proc_fd);
-	auto_fd master = pts < 0 ? -1 : openat(pts, "ptmx", O_RDWR | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd master =
+		pts < 0 ? -1 : openat(pts, "ptmx", O_RDWR | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd slave = -1;
 	int unlock = 0;
 

@@ -1,7 +1,8 @@
 /*
- * ward-box's words to the process that asked for it (src/api/launch.c is that side). In: what became of the sandbox. Out: one message each, over
- * a socket that nobody else has. A detached sandbox needs it no longer when it runs; an attached one lives as long as the other end is
- * open (serve.c looks), and its result goes over it instead of into the register.
+ * ward-box's words to the process that asked for it (src/api/launch.c is that side). In: what
+ * became of the sandbox. Out: one message each, over a socket that nobody else has. A detached
+ * sandbox needs it no longer when it runs; an attached one lives as long as the other end is open
+ * (serve.c looks), and its result goes over it instead of into the register.
  */
 #include "run/detach.h"
 
@@ -15,7 +16,8 @@
 #include "run/serve.h"
 #include "event/result.h"
 
-void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds, size_t count)
+void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds,
+		 size_t count)
 {
 	struct detach_answer message = { 0 };
 
@@ -34,7 +36,8 @@ int detach_text_fd(const struct buf *text, struct ward_err *e)
 
 	if (text->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (fd < 0 || io_write_all(fd, buf_text(text), text->len) < 0 || lseek(fd, 0, SEEK_SET) != 0)
+	if (fd < 0 || io_write_all(fd, buf_text(text), text->len) < 0 ||
+	    lseek(fd, 0, SEEK_SET) != 0)
 		return ward_fail_errno(e, "the answer cannot be written down");
 	return take_fd(&fd);
 }
@@ -50,7 +53,7 @@ void detach_refuse(struct detached *d, const struct ward_err *why, int code)
 {
 	struct detach_answer a = { .error = *why, .code = code };
 
-	discard(d);	/* first: whoever hears of it finds nothing */
+	discard(d); /* first: whoever hears of it finds nothing */
 	detach_tell(d->asker_fd, DETACH_REFUSED, &a, NULL, 0);
 }
 
@@ -86,7 +89,8 @@ void detach_ready(struct detached *d)
 }
 
 /* Attached: the result is for one reader, and nothing of the sandbox stays. */
-static int hand_over(struct detached *d, const struct result *r, const struct buf *report, struct ward_err *e)
+static int hand_over(struct detached *d, const struct result *r, const struct buf *report,
+		     struct ward_err *e)
 {
 	struct detach_answer a = { .code = r->exit_code };
 	auto_fd fd = detach_text_fd(report, e);
@@ -112,7 +116,7 @@ int detach_end(struct detached *d, const struct plan *p, const struct result *r,
 			status = hand_over(d, r, &report, e);
 		} else {
 			status = boxes_ended(&d->entry, r, &report, e);
-			box_entry_close(&d->entry);	/* first: who waited may remove it */
+			box_entry_close(&d->entry); /* first: who waited may remove it */
 			serve_destroy(d->serve);
 			boxes_prune();
 		}

@@ -8,25 +8,36 @@ struct serve;
 
 /* What ward-box holds beside the run itself. */
 struct detached {
-	const char *name;	/* of the sandbox, borrowed; NULL: none */
-	int asker_fd;		/* socket to the process that asked; -1: it has gone, or has heard all */
-	bool attached;		/* that process stays: its end is the sandbox's, the streams are its own, and nothing is kept */
+	const char *name; /* of the sandbox, borrowed; NULL: none */
+	/* socket to the process that asked; -1: it has gone, or has heard all */
+	int asker_fd;
+	/* that process stays: its end is the sandbox's, the streams are its own, and nothing is
+	 * kept */
+	bool attached;
 	bool started;
-	int outer_fds[3];	/* attached: its ends of the command's streams, until it has them; -1: none */
+	/* attached: its ends of the command's streams, until it has them; -1: none */
+	int outer_fds[3];
 	struct box_entry entry;
-	struct serve *serve;	/* outlives box_run(): who waits for the end shall find the result */
+	/* outlives box_run(): who waits for the end shall find the result */
+	struct serve *serve;
 };
-#define NO_OUTER { -1, -1, -1 }
+#define NO_OUTER                                                                                   \
+	{                                                                                          \
+		-1, -1, -1                                                                         \
+	}
 
 /* What that process is told, each in one message. */
 enum detach_kind {
-	DETACH_REFUSED = 1,	/* nothing was started: error, and the exit code for it */
-	DETACH_PLAN,		/* with a descriptor: the plan's JSON */
-	DETACH_READY,		/* the sandbox runs: id; attached: with its ends of 0-2, or of the terminal; code: how many */
-	DETACH_ENDED		/* attached: code; with a descriptor: the report */
+	DETACH_REFUSED = 1, /* nothing was started: error, and the exit code for it */
+	DETACH_PLAN,        /* with a descriptor: the plan's JSON */
+	/* the sandbox runs: id; attached: with its ends of 0-2, or of the terminal; code: how
+	 * many */
+	DETACH_READY,
+	DETACH_ENDED /* attached: code; with a descriptor: the report */
 };
 
-#define DETACH_MAGIC 0x31647277U	/* "wrd1": another version of either side is refused, not misread */
+/* "wrd1": another version of either side is refused, not misread */
+#define DETACH_MAGIC 0x31647277U
 
 struct detach_answer {
 	uint32_t magic, kind;
@@ -36,17 +47,20 @@ struct detach_answer {
 };
 
 /* Tells it something; fds stay the caller's. Whoever does not listen any more is not an error. */
-void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds, size_t count);
+void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds,
+		 size_t count);
 /* A text as a descriptor to read it from. */
 must_check int detach_text_fd(const struct buf *text, struct ward_err *e);
 
-/* The sandbox is there: leaves the asker's terminal, directory and descriptors 0-2, which no child of ours shall have either. */
+/* The sandbox is there: leaves the asker's terminal, directory and descriptors 0-2, which no child
+ * of ours shall have either. */
 void detach_leave(void);
 /* The sandbox runs: tells it. */
 void detach_ready(struct detached *d);
 /* Nothing was started, which makes this exit code. */
 void detach_refuse(struct detached *d, const struct ward_err *why, int code);
 /* The run is over: keeps its result, or hands it over, then lets go of those who wait for it. */
-must_check int detach_end(struct detached *d, const struct plan *p, const struct result *r, struct ward_err *e);
+must_check int detach_end(struct detached *d, const struct plan *p, const struct result *r,
+			  struct ward_err *e);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Starting and dismissing the guardian. In: the sandbox's pidfd. Out: a tiny process in a session of its own (see
- * guest/init.c) that holds the other end of a pipe. It has the supervisor's rights, because it must be able to remove
- * the run's cgroup and to sweep the workspace, but it does nothing until the supervisor is gone.
+ * Starting and dismissing the guardian. In: the sandbox's pidfd. Out: a tiny process in a session
+ * of its own (see guest/init.c) that holds the other end of a pipe. It has the supervisor's rights,
+ * because it must be able to remove the run's cgroup and to sweep the workspace, but it does
+ * nothing until the supervisor is gone.
  */
 #include "run/guardian.h"
 

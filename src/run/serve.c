@@ -1,11 +1,14 @@
 /*
- * ward-box's side of the control socket. In: requests of the user's own processes (control.h), one packet each. Out: answers,
- * descriptors of commands that run inside. Part of the supervisor's one loop: nothing here waits. A peer must have the same
- * uid, or be root, and must live in the same user namespace: what runs in a sandbox of the same user is none of ours, even
- * where it can see the socket. A client that says nothing, or does not read, is dropped; there is a fixed number of them.
+ * ward-box's side of the control socket. In: requests of the user's own processes (control.h), one
+ * packet each. Out: answers, descriptors of commands that run inside. Part of the supervisor's one
+ * loop: nothing here waits. A peer must have the same uid, or be root, and must live in the same
+ * user namespace: what runs in a sandbox of the same user is none of ours, even where it can see
+ * the socket. A client that says nothing, or does not read, is dropped; there is a fixed number of
+ * them.
  *
- * Descriptors of an exec are pipes made here: the inner ends go to ward-init, the outer ends to the client, and no byte
- * of them passes through this process. Nothing that the client has open goes inside.
+ * Descriptors of an exec are pipes made here: the inner ends go to ward-init, the outer ends to the
+ * client, and no byte of them passes through this process. Nothing that the client has open goes
+ * inside.
  */
 #include "run/serve.h"
 
@@ -25,18 +28,21 @@
 #include "egress/secrets.h"
 #include "run/serve_internal.h"
 
-#define SILENT_MS 5000		/* a client that asks nothing */
+#define SILENT_MS 5000 /* a client that asks nothing */
 #define REQUEST_SMALL 2048
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
 
-_Static_assert(sizeof(struct guest_message) == sizeof(struct control_message), "one is written over the other");
-_Static_assert(GUEST_PACKET_MAX >= CONTROL_MAX, "what a client may say must fit through to ward-init");
+_Static_assert(sizeof(struct guest_message) == sizeof(struct control_message),
+	       "one is written over the other");
+_Static_assert(GUEST_PACKET_MAX >= CONTROL_MAX,
+	       "what a client may say must fit through to ward-init");
 
 /* ---- answers ---- */
 
-bool serve_send(struct serve_client *c, const void *bytes, size_t n, const int *fds, size_t fd_count)
+bool serve_send(struct serve_client *c, const void *bytes, size_t n, const int *fds,
+		size_t fd_count)
 {
 	union {
 		struct cmsghdr align;
@@ -90,10 +96,14 @@ static void answer_usage(struct serve *s, struct serve_client *c)
 
 	box_look_now(b);
 	answer.u = (struct control_usage){
-		.memory_bytes = u->memory_bytes, .memory_peak_bytes = u->memory_peak_bytes, .cpu_ms = u->cpu_ms,
+		.memory_bytes = u->memory_bytes,
+		.memory_peak_bytes = u->memory_peak_bytes,
+		.cpu_ms = u->cpu_ms,
 		.pids = u->inside_pids ? u->inside_pids : u->pids,
-		.disk_bytes = b->watch ? watch_own_disk(b->watch, u) : u->disk_bytes, .uptime_ms = io_now_ms() - b->started_ms,
-		.output_bytes = b->streams.out_bytes, .clients = s->client_count,
+		.disk_bytes = b->watch ? watch_own_disk(b->watch, u) : u->disk_bytes,
+		.uptime_ms = io_now_ms() - b->started_ms,
+		.output_bytes = b->streams.out_bytes,
+		.clients = s->client_count,
 	};
 	serve_send(c, &answer, sizeof(answer), NULL, 0);
 }
@@ -103,7 +113,8 @@ static void do_signal(struct serve *s, struct serve_client *c, int signal)
 	struct ward_err e = { 0 };
 
 	if (!c->tag && box_is_idle(s->box)) {
-		ward_fail(&e, ESRCH, "the sandbox is idle: it has no command that could get a signal");
+		ward_fail(&e, ESRCH,
+			  "the sandbox is idle: it has no command that could get a signal");
 		ward_remedy(&e, "to end it: ward stop %s", s->entry->id);
 		serve_refuse(c, &e);
 		return;
@@ -130,7 +141,7 @@ static void do_stop(struct serve *s, struct serve_client *c, int grace_ms)
 
 static void do_kill(struct serve *s, struct serve_client *c)
 {
-	if (c->tag && c->tag == s->checkpoint_tag) {	/* it was kept and is not to go on */
+	if (c->tag && c->tag == s->checkpoint_tag) { /* it was kept and is not to go on */
 		s->checkpoint_tag = 0;
 		serve_checkpoint_told(s, true);
 	}
@@ -151,7 +162,10 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 
 	memcpy(&m, bytes, sizeof(m));
 	if (s->net_only && !is_for_foreground(m.op)) {
-		ward_fail(&e, ENOTSUP, "%s runs in the foreground: only its network and its secrets can be changed", s->entry->id);
+		ward_fail(&e, ENOTSUP,
+			  "%s runs in the foreground: only its network and its secrets can be "
+			  "changed",
+			  s->entry->id);
 		serve_refuse(c, &e);
 		return;
 	}
@@ -219,7 +233,8 @@ static void read_request(struct serve *s, struct serve_client *c)
 	if (n > (ssize_t)sizeof(small) && n <= CONTROL_MAX)
 		big = malloc((size_t)n);
 	at = n > (ssize_t)sizeof(small) ? big : small;
-	if (n <= 0 || n > CONTROL_MAX || !at || io_recv_fds(c->fd, at, (size_t)n, &fd, 1, &fds) != n ||
+	if (n <= 0 || n > CONTROL_MAX || !at ||
+	    io_recv_fds(c->fd, at, (size_t)n, &fd, 1, &fds) != n ||
 	    control_check_request(at, (size_t)n) < 0) {
 		c->gone = true;
 		return;
@@ -260,9 +275,11 @@ static bool may_ask(int fd)
 	socklen_t len = sizeof(peer);
 	bool known = false;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
+	    (peer.uid != geteuid() && peer.uid != 0))
 		return false;
-	return has_our_user_namespace(fd, peer.pid, &known) || (!known && peer.uid == 0 && geteuid() != 0);
+	return has_our_user_namespace(fd, peer.pid, &known) ||
+	       (!known && peer.uid == 0 && geteuid() != 0);
 }
 
 static void take_client(struct serve *s, uint64_t now)
@@ -287,13 +304,15 @@ static void take_client(struct serve *s, uint64_t now)
 	s->clients[s->client_count++] = c;
 }
 
-/* Whose command still runs: it learns that nobody is there any more, as from a terminal that was closed. */
+/* Whose command still runs: it learns that nobody is there any more, as from a terminal that was
+ * closed. */
 static void drop_client(struct serve *s, size_t i)
 {
 	struct serve_client *c = &s->clients[i];
 
 	if (c->tag) {
-		box_signal(s->box, c->tag == s->checkpoint_tag ? SIGKILL : SIGHUP, c->tag);	/* what makes a checkpoint may wait for a kernel that never answers */
+		/* what makes a checkpoint may wait for a kernel that never answers */
+		box_signal(s->box, c->tag == s->checkpoint_tag ? SIGKILL : SIGHUP, c->tag);
 		box_signal(s->box, SIGCONT, c->tag);
 	}
 	serve_detach(s, c);
@@ -304,7 +323,8 @@ static void drop_client(struct serve *s, size_t i)
 /* Whether it may be silent. A source of secrets may take its time. */
 static bool lasts(const struct serve *s, const struct serve_client *c)
 {
-	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 || (c->asks_secret && secrets_fd(s->box->plan->secrets) >= 0);
+	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 ||
+	       (c->asks_secret && secrets_fd(s->box->plan->secrets) >= 0);
 }
 
 static void drop_gone(struct serve *s, uint64_t now)
@@ -336,11 +356,13 @@ size_t serve_poll(struct serve *s, struct pollfd *polled)
 	struct pollfd *p = polled;
 
 	*p++ = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
-	*p++ = (struct pollfd){ .fd = s->output_fd, .events = (short)(POLLIN | (typing ? POLLOUT : 0)) };
+	*p++ = (struct pollfd){ .fd = s->output_fd,
+				.events = (short)(POLLIN | (typing ? POLLOUT : 0)) };
 	*p++ = (struct pollfd){ .fd = s->life_fd, .events = POLLIN };
 	for (size_t i = 0; i < s->client_count; i++) {
 		*p++ = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
-		*p++ = (struct pollfd){ .fd = typing ? -1 : s->clients[i].stream_fd, .events = POLLIN };
+		*p++ = (struct pollfd){ .fd = typing ? -1 : s->clients[i].stream_fd,
+					.events = POLLIN };
 	}
 	return (size_t)(p - polled);
 }
@@ -377,13 +399,15 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 	if (polled[1].revents & ~POLLOUT)
 		take_output(s);
 	if (polled[2].revents) {
-		s->life_fd = -1;	/* whoever it was started for has gone, or speaks where nothing is to be said */
+		/* whoever it was started for has gone, or speaks where nothing is to be said */
+		s->life_fd = -1;
 		box_kill(s->box);
 	}
 	for (size_t i = 0; 2 * i + 3 < count; i++) {
 		if (polled[3 + 2 * i].revents)
 			read_request(s, &s->clients[i]);
-		if (s->clients[i].gone)		/* first: who had the input to itself and leaves gives it back */
+		/* first: who had the input to itself and leaves gives it back */
+		if (s->clients[i].gone)
 			serve_detach(s, &s->clients[i]);
 	}
 	for (size_t i = 0; 2 * i + 3 < count; i++)
@@ -397,7 +421,7 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 
 void serve_drain(struct serve *s)
 {
-	own_close_fd(&s->slave_fd);	/* then the terminal's end is an end */
+	own_close_fd(&s->slave_fd); /* then the terminal's end is an end */
 	s->slave_fd = -1;
 	while (s->output_fd >= 0 && take_output(s))
 		;
@@ -420,7 +444,8 @@ static int listen_in(int dir_fd, const char *name, struct ward_err *e)
 
 	/* through the descriptor: the path itself may be longer than a socket's address */
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir_fd, name);
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0)
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(fd, 128) < 0)
 		return ward_fail_errno(e, "cannot make the sandbox's control socket");
 	return take_fd(&fd);
 }
@@ -441,7 +466,7 @@ static int make_output(struct serve *s, int inside_fds[3], struct ward_err *e)
 	inside_fds[1] = out[1];
 	inside_fds[2] = fcntl(out[1], F_DUPFD_CLOEXEC, 10);
 	s->output_fd = out[0];
-	if (p->ids.host_uid != geteuid()) {	/* without it only the names in /dev do not work */
+	if (p->ids.host_uid != geteuid()) { /* without it only the names in /dev do not work */
 		(void)!fchown(in[0], p->ids.host_uid, p->ids.host_gid);
 		(void)!fchown(out[0], p->ids.host_uid, p->ids.host_gid);
 	}
@@ -455,7 +480,8 @@ void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
 	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
 	(void)ioctl(master_fd, TIOCSWINSZ, &size);
-	if (s->box->detached->attached) {	/* its outer end is for whoever it was started for */
+	/* its outer end is for whoever it was started for */
+	if (s->box->detached->attached) {
 		s->box->detached->outer_fds[0] = master_fd;
 		own_close_fd(&slave_fd);
 		return;
@@ -468,7 +494,8 @@ void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
 	(void)fcntl(master_fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Attached: three pipes, whose outer ends go to whoever it was started for; nothing for an idle one. */
+/* Attached: three pipes, whose outer ends go to whoever it was started for; nothing for an idle
+ * one. */
 static int make_streams(struct serve *s, int inside_fds[3], struct ward_err *e)
 {
 	const struct plan *p = s->box->plan;
@@ -483,27 +510,32 @@ static int make_streams(struct serve *s, int inside_fds[3], struct ward_err *e)
 		}
 		if (pipe2(fds, O_CLOEXEC) < 0)
 			return ward_fail_errno(e, "cannot make a pipe for the command");
-		if (p->ids.host_uid != geteuid())	/* without it only the names in /dev do not work */
+		/* without it only the names in /dev do not work */
+		if (p->ids.host_uid != geteuid())
 			(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
 		inside_fds[i] = fds[i ? 1 : 0];
 		outer[i] = fds[i ? 0 : 1];
-		if (i && p->limits[LIMIT_OUTPUT].value != POLICY_NONE && streams_count_output(&s->box->streams, &outer[i], e) < 0)
+		if (i && p->limits[LIMIT_OUTPUT].value != POLICY_NONE &&
+		    streams_count_output(&s->box->streams, &outer[i], e) < 0)
 			return -e->code;
 	}
 	return 0;
 }
 
-int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct serve **ret_serve, int inside_fds[3],
-		 struct ward_err *e)
+int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct serve **ret_serve,
+		 int inside_fds[3], struct ward_err *e)
 {
 	struct serve *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (terminal && b->detached->attached && b->plan->limits[LIMIT_OUTPUT].value != POLICY_NONE) {
+	if (terminal && b->detached->attached &&
+	    b->plan->limits[LIMIT_OUTPUT].value != POLICY_NONE) {
 		free(s);
-		return ward_fail(e, ENOTSUP, "resources.output_limit cannot be held for a terminal that another program reads");
+		return ward_fail(e, ENOTSUP,
+				 "resources.output_limit cannot be held for a terminal that "
+				 "another program reads");
 	}
 	s->box = b;
 	s->entry = entry;
@@ -514,7 +546,8 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 	if (r >= 0 && !b->detached->attached)
 		r = log_open(&s->log, entry->dir_fd, e);
 	if (r >= 0 && !terminal)
-		r = b->detached->attached ? make_streams(s, inside_fds, e) : make_output(s, inside_fds, e);
+		r = b->detached->attached ? make_streams(s, inside_fds, e)
+					  : make_output(s, inside_fds, e);
 	if (r < 0) {
 		serve_destroy(s);
 		return r;
@@ -523,7 +556,8 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 	return 0;
 }
 
-int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_serve, struct ward_err *e)
+int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_serve,
+		     struct ward_err *e)
 {
 	struct serve *s = calloc(1, sizeof(*s));
 
@@ -534,8 +568,10 @@ int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_
 	s->net_only = true;
 	s->output_fd = s->slave_fd = s->log.fd = s->life_fd = -1;
 	s->listen_fd = listen_in(entry->run_fd, "control.new", e);
-	/* by its name it is there only when somebody listens: one that nobody listens to is a dead one's */
-	if (s->listen_fd >= 0 && renameat(entry->run_fd, "control.new", entry->run_fd, "control") < 0)
+	/* by its name it is there only when somebody listens: one that nobody listens to is a dead
+	 * one's */
+	if (s->listen_fd >= 0 &&
+	    renameat(entry->run_fd, "control.new", entry->run_fd, "control") < 0)
 		ward_fail_errno(e, "cannot make the run's control socket");
 	if (e->code) {
 		serve_destroy(s);

@@ -1,9 +1,10 @@
 /*
- * Joining the command of a detached sandbox. In: an ATTACH of a client. Out: a stream socket of its own, out of which comes all that the
- * command writes from then on, and into which goes what is typed, if the command has a terminal. Every attached client sees
- * the same. Whose input counts: everybody's, or, after somebody has taken it over (CONTROL_EXCLUSIVE), that one's alone, until
- * it leaves or another one takes over; what the others type is read and forgotten. A client that does not read loses output,
- * and never holds the command up.
+ * Joining the command of a detached sandbox. In: an ATTACH of a client. Out: a stream socket of its
+ * own, out of which comes all that the command writes from then on, and into which goes what is
+ * typed, if the command has a terminal. Every attached client sees the same. Whose input counts:
+ * everybody's, or, after somebody has taken it over (CONTROL_EXCLUSIVE), that one's alone, until it
+ * leaves or another one takes over; what the others type is read and forgotten. A client that does
+ * not read loses output, and never holds the command up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,18 +40,23 @@ static void tell_turns(struct serve *s)
 
 void serve_attach(struct serve *s, struct serve_client *c, unsigned flags)
 {
-	struct control_message answer = { .magic = CONTROL_MAGIC, .op = CONTROL_STARTED, .a = s->terminal };
+	struct control_message answer = { .magic = CONTROL_MAGIC,
+					  .op = CONTROL_STARTED,
+					  .a = s->terminal };
 	struct ward_err e = { 0 };
 	int pair[2] = { -1, -1 };
 
 	if (box_is_idle(s->box)) {
-		ward_fail(&e, EINVAL, "the sandbox is idle: it has no command that could be joined");
+		ward_fail(&e, EINVAL,
+			  "the sandbox is idle: it has no command that could be joined");
 		ward_remedy(&e, "ward exec -t %s sh", s->entry->id);
 	} else if (s->box->detached->attached) {
-		ward_fail(&e, EBUSY, "the streams of its command belong to the program that started it");
+		ward_fail(&e, EBUSY,
+			  "the streams of its command belong to the program that started it");
 		ward_remedy(&e, "ward exec -t %s sh", s->entry->id);
 	} else if (c->stream_fd >= 0 || attached(s) >= ATTACHED_MAX) {
-		ward_fail(&e, EAGAIN, "%d are attached already, and no more are possible", ATTACHED_MAX);
+		ward_fail(&e, EAGAIN, "%d are attached already, and no more are possible",
+			  ATTACHED_MAX);
 	} else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
 		ward_fail_errno(&e, "cannot make a socket");
 	}
@@ -82,12 +88,13 @@ void serve_detach(struct serve *s, struct serve_client *c)
 void serve_show(struct serve *s, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < s->client_count; i++)
-		if (s->clients[i].stream_fd >= 0)	/* what it does not take is lost for it */
+		if (s->clients[i].stream_fd >= 0) /* what it does not take is lost for it */
 			(void)!send(s->clients[i].stream_fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Programs ask their terminal what it is and where the cursor stands. Nobody may be attached, or several: so the answer comes from
- * here, and from nobody else. One that the terminal does not take at once is forgotten. */
+/* Programs ask their terminal what it is and where the cursor stands. Nobody may be attached, or
+ * several: so the answer comes from here, and from nobody else. One that the terminal does not take
+ * at once is forgotten. */
 void serve_answer_queries(struct serve *s, const char *bytes, size_t n)
 {
 	auto_buf unseen = { 0 };
@@ -132,13 +139,15 @@ void serve_push(struct serve *s)
 
 void serve_size(struct serve *s, struct serve_client *c, int rows, int cols)
 {
-	struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols }, other = size;
+	struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols },
+		       other = size;
 
 	if (!s->terminal || s->output_fd < 0 || c->stream_fd < 0 || !c->types || !rows || !cols ||
 	    (s->owner && s->owner != c->number))
 		return;
 	other.ws_row = (unsigned short)(rows > 1 ? rows - 1 : rows + 1);
-	if (!c->sized)	/* who has just come sees nothing yet: a program that fills the screen draws it again */
+	/* who has just come sees nothing yet: a program that fills the screen draws it again */
+	if (!c->sized)
 		(void)ioctl(s->output_fd, TIOCSWINSZ, &other);
 	c->sized = true;
 	s->filter.cursor.rows = size.ws_row;

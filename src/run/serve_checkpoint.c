@@ -1,6 +1,10 @@
 /*
- * A checkpoint of the sandbox, as the supervisor sees it. In: a client's wish. Out: the words that make one inside, and the part of its record that only the supervisor knows: what sandbox it is and what another one must be to go on from it. The bytes themselves go from the sandbox to the client, who keeps them; this
- * process never has them. Refused is what cannot come back: a sandbox with a network (gVisor has the host's sockets then), with a terminal, under review, or in which a command of ward exec runs.
+ * A checkpoint of the sandbox, as the supervisor sees it. In: a client's wish. Out: the words that
+ * make one inside, and the part of its record that only the supervisor knows: what sandbox it is
+ * and what another one must be to go on from it. The bytes themselves go from the sandbox to the
+ * client, who keeps them; this process never has them. Refused is what cannot come back: a sandbox
+ * with a network (gVisor has the host's sockets then), with a terminal, under review, or in which a
+ * command of ward exec runs.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +15,7 @@
 #include "run/serve_internal.h"
 #include "event/event.h"
 
-#define SLACK_MIB 128	/* of gVisor's kernel itself */
+#define SLACK_MIB 128 /* of gVisor's kernel itself */
 
 /* The image and all that is about it is the client's to fill in. */
 static int write_record(const struct serve *s, int *ret_fd, struct ward_err *e)
@@ -42,7 +46,9 @@ int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, st
 	int r = checkpoint_possible(s->box->plan, s->box->engine->no_snapshot, words, e);
 
 	if (r == 0 && serve_running(s)) {
-		ward_fail(e, EBUSY, "a command of ward exec runs in the sandbox, whose streams could not come back");
+		ward_fail(e, EBUSY,
+			  "a command of ward exec runs in the sandbox, whose streams could not "
+			  "come back");
 		r = ward_remedy(e, "wait for its end");
 	}
 	if (r == 0)
@@ -55,7 +61,8 @@ int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, st
 
 void serve_checkpoint_told(struct serve *s, bool good)
 {
-	struct ward_event v = event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);
+	struct ward_event v =
+		event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);
 
 	event_text(&v, FIELD_CHANGE, "checkpoint");
 	event_text(&v, FIELD_WHY, good ? NULL : "nobody has kept one");

@@ -1,8 +1,9 @@
 /*
- * Commands in a sandbox that runs. In: an EXEC of a client (checked). Out: a word to ward-init with the inner ends of three pipes, an
- * answer to the client with the outer ends; later how it ended. ward-init starts the command, so that every layer of the
- * sandbox holds for it by inheritance. What ward-init says is untrusted: a tag that no client has is nobody's, and a status is
- * a number that is passed on.
+ * Commands in a sandbox that runs. In: an EXEC of a client (checked). Out: a word to ward-init with
+ * the inner ends of three pipes, an answer to the client with the outer ends; later how it ended.
+ * ward-init starts the command, so that every layer of the sandbox holds for it by inheritance.
+ * What ward-init says is untrusted: a tag that no client has is nobody's, and a status is a number
+ * that is passed on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,8 @@ static int make_pipes(const struct plan *p, bool input, struct exec_fds *f)
 
 		if (pipe2(fds, O_CLOEXEC) < 0)
 			return -errno;
-		if (p->ids.host_uid != geteuid())	/* without it only the names in /dev do not work */
+		/* without it only the names in /dev do not work */
+		if (p->ids.host_uid != geteuid())
 			(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
 		f->inside[i] = fds[i ? 1 : 0];
 		if (i || input)
@@ -75,18 +77,23 @@ static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
 		char space[CMSG_SPACE(3 * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
 
 	control.align.cmsg_level = SOL_SOCKET;
 	control.align.cmsg_type = SCM_RIGHTS;
 	control.align.cmsg_len = CMSG_LEN(3 * sizeof(int));
 	memcpy(CMSG_DATA(&control.align), fds, 3 * sizeof(int));
-	return io_sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -errno;
+	return io_sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n
+		       ? 0
+		       : -errno;
 }
 
 /* Behind a wall it is the wall's client that ward-init starts. */
-static int hand_over(struct serve *s, const struct strv *words, char *bytes, size_t n, const int fds[3])
+static int hand_over(struct serve *s, const struct strv *words, char *bytes, size_t n,
+		     const int fds[3])
 {
 	const struct plan *p = s->box->plan;
 	struct guest_message word;
@@ -103,7 +110,8 @@ static int hand_over(struct serve *s, const struct strv *words, char *bytes, siz
 		return r;
 	memcpy(&word, bytes, sizeof(word));
 	if (word.op == GUEST_EXEC)
-		notify_expect(s->box->notify, word.tag, word.a, bytes + sizeof(word), n - sizeof(word));
+		notify_expect(s->box->notify, word.tag, word.a, bytes + sizeof(word),
+			      n - sizeof(word));
 	return 0;
 }
 
@@ -126,11 +134,14 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 		ward_fail(e, EBUSY, "the sandbox is being ended");
 	} else if (s->checkpoint_tag) {
 		ward_fail(e, EBUSY, "a checkpoint of the sandbox is being made");
-		ward_remedy(e, "try again in a moment; ward kill %s ends the sandbox", s->entry->id);
+		ward_remedy(e, "try again in a moment; ward kill %s ends the sandbox",
+			    s->entry->id);
 	} else if (c->tag) {
 		ward_fail(e, EBUSY, "this connection has a command already");
 	} else if (serve_running(s) >= GUEST_EXECS_MAX) {
-		ward_fail(e, EAGAIN, "%d commands run in the sandbox already, and no more are possible at one time",
+		ward_fail(e, EAGAIN,
+			  "%d commands run in the sandbox already, and no more are possible at one "
+			  "time",
 			  GUEST_EXECS_MAX);
 	} else {
 		return true;
@@ -139,9 +150,11 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 }
 
 /* words: those of a checkpoint, empty: it is a command or a copy. */
-static int start(struct serve *s, struct serve_client *c, const struct strv *words, char *bytes, size_t n, struct exec_fds *f, struct ward_err *e)
+static int start(struct serve *s, struct serve_client *c, const struct strv *words, char *bytes,
+		 size_t n, struct exec_fds *f, struct ward_err *e)
 {
-	struct guest_message word = { .op = GUEST_EXEC, .tag = ++s->last_tag ? s->last_tag : ++s->last_tag };
+	struct guest_message word = { .op = GUEST_EXEC,
+				      .tag = ++s->last_tag ? s->last_tag : ++s->last_tag };
 	struct control_message m;
 	int r;
 
@@ -201,7 +214,8 @@ void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 void serve_guest(struct serve *s, const struct guest_message *m)
 {
 	notify_guest(s->box->notify, m);
-	if (m->tag && m->tag == s->checkpoint_tag && (m->op == GUEST_EXITED || m->op == GUEST_FAILED)) {
+	if (m->tag && m->tag == s->checkpoint_tag &&
+	    (m->op == GUEST_EXITED || m->op == GUEST_FAILED)) {
 		s->checkpoint_tag = 0;
 		serve_checkpoint_told(s, m->op == GUEST_EXITED && m->a == 0);
 	}
@@ -211,7 +225,8 @@ void serve_guest(struct serve *s, const struct guest_message *m)
 		if (!m->tag || c->tag != m->tag)
 			continue;
 		if (m->op == GUEST_EXITED)
-			serve_answer(c, CONTROL_EXITED, WIFEXITED(m->a) ? WEXITSTATUS(m->a) : 128 + WTERMSIG(m->a),
+			serve_answer(c, CONTROL_EXITED,
+				     WIFEXITED(m->a) ? WEXITSTATUS(m->a) : 128 + WTERMSIG(m->a),
 				     WIFSIGNALED(m->a) ? WTERMSIG(m->a) : 0);
 		else if (m->op == GUEST_FAILED)
 			serve_answer(c, CONTROL_FAILED, m->a, m->b);
@@ -220,7 +235,7 @@ void serve_guest(struct serve *s, const struct guest_message *m)
 		if (m->op != GUEST_EXITED && m->op != GUEST_FAILED)
 			return;
 		c->tag = 0;
-		c->deadline_ms = 1;	/* it has what it came for */
+		c->deadline_ms = 1; /* it has what it came for */
 		box_ended_one(s->box);
 		return;
 	}

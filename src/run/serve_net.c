@@ -1,7 +1,8 @@
 /*
- * The network of a sandbox, through the control socket. In: rules that the operator wants changed, questions about what there is.
- * Out: answers when the gateway has given its own; nothing here waits. Only whoever serve.c lets in can ask: the same user or
- * root, outside of every sandbox. What the gateway says is shown as text and believed no further.
+ * The network of a sandbox, through the control socket. In: rules that the operator wants changed,
+ * questions about what there is. Out: answers when the gateway has given its own; nothing here
+ * waits. Only whoever serve.c lets in can ask: the same user or root, outside of every sandbox.
+ * What the gateway says is shown as text and believed no further.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 
 static struct control_net_limits limits_of(const struct rule_limits *l)
 {
-	return (struct control_net_limits){ l->connections, l->connection_rate, l->receive_bytes, l->send_bytes, l->bandwidth, l->request_rate, l->spend };
+	return (struct control_net_limits){ l->connections, l->connection_rate, l->receive_bytes,
+					    l->send_bytes,  l->bandwidth,       l->request_rate,
+					    l->spend };
 }
 
 /* What is known without the gateway. */
@@ -22,10 +25,15 @@ static struct control_net summary(const struct box *b, const struct gate_shown *
 {
 	const struct egress *g = b->egress;
 	const struct rules *rules = egress_rules(g);
-	struct control_net n = { .generation = egress_generation(g), .limits = limits_of(&rules->limits), .closed = egress_closed(g),
-				 .mode = rules->network, .state = (uint8_t)egress_state(g), .by_port = egress_by_port(g) };
+	struct control_net n = { .generation = egress_generation(g),
+				 .limits = limits_of(&rules->limits),
+				 .closed = egress_closed(g),
+				 .mode = rules->network,
+				 .state = (uint8_t)egress_state(g),
+				 .by_port = egress_by_port(g) };
 
-	snprintf(n.workspace, sizeof(n.workspace), "%.*s", (int)sizeof(n.workspace) - 1, b->plan->workspace);
+	snprintf(n.workspace, sizeof(n.workspace), "%.*s", (int)sizeof(n.workspace) - 1,
+		 b->plan->workspace);
 	for (uint32_t i = 0; i < rules->n_items; i++)
 		n.rules += !rules->items[i].dead;
 	if (shown) {
@@ -42,12 +50,17 @@ static struct control_net summary(const struct box *b, const struct gate_shown *
 	return n;
 }
 
-static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter *m, struct buf *out)
+static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter *m,
+		     struct buf *out)
 {
 	const struct rules *rules = egress_rules(g);
 	const struct rule *rule = &rules->items[i];
-	struct control_net_rule row = { .number = i, .deny = rule->deny, .added = rule->added, .private = rule->private,
-					.mode = rule->moded ? (uint8_t)(rule->mode + 1) : 0, .lasts_ms = egress_lasts_ms(g, i),
+	struct control_net_rule row = { .number = i,
+					.deny = rule->deny,
+					.added = rule->added,
+					.private = rule->private,
+					.mode = rule->moded ? (uint8_t)(rule->mode + 1) : 0,
+					.lasts_ms = egress_lasts_ms(g, i),
 					.limits = limits_of(&rule->limits) };
 	auto_buf text = { 0 };
 
@@ -55,7 +68,8 @@ static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter
 	if (text.len < sizeof(row.text))
 		snprintf(row.text, sizeof(row.text), "%s", buf_text(&text));
 	else
-		snprintf(row.text, sizeof(row.text), "%.*s...", (int)sizeof(row.text) - 4, buf_text(&text));
+		snprintf(row.text, sizeof(row.text), "%.*s...", (int)sizeof(row.text) - 4,
+			 buf_text(&text));
 	if (m) {
 		row.hits = rule->deny ? m->denied : m->opened;
 		row.open = m->open;
@@ -72,7 +86,8 @@ static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter
 static void put_service(const struct rules *rules, uint32_t i, struct buf *out)
 {
 	const struct rule_service *s = &rules->services[i];
-	struct control_net_rule row = { .number = rules->n_items + i, .service = true,
+	struct control_net_rule row = { .number = rules->n_items + i,
+					.service = true,
 					.limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
 						    UINT64_MAX, UINT64_MAX, UINT64_MAX } };
 	char address[HOST_TEXT];
@@ -82,13 +97,15 @@ static void put_service(const struct rules *rules, uint32_t i, struct buf *out)
 	if (host_read(rules->text + s->host, s->len, &host) == HOST_FINE)
 		(void)rules_service(rules, &host, s->port, &denied_by);
 	row.deny = denied_by >= 0;
-	snprintf(row.text, sizeof(row.text), "%.*s:%u at %s", s->len, rules->text + s->host, s->port,
-		 ip_text(&s->ip, address));
+	snprintf(row.text, sizeof(row.text), "%.*s:%u at %s", s->len, rules->text + s->host,
+		 s->port, ip_text(&s->ip, address));
 	buf_add(out, &row, sizeof(row));
 }
 
-/* Rules from a number on, and behind them the host's services; those that were taken back are left out. Returns where to go on, 0: nowhere. */
-static uint32_t put_rules(const struct egress *g, uint32_t from, const struct gate_shown *shown, struct buf *out)
+/* Rules from a number on, and behind them the host's services; those that were taken back are left
+ * out. Returns where to go on, 0: nowhere. */
+static uint32_t put_rules(const struct egress *g, uint32_t from, const struct gate_shown *shown,
+			  struct buf *out)
 {
 	const struct rules *rules = egress_rules(g);
 	uint32_t i, all = rules->n_items + rules->n_services;
@@ -97,7 +114,10 @@ static uint32_t put_rules(const struct egress *g, uint32_t from, const struct ga
 		if (i >= rules->n_items)
 			put_service(rules, i - rules->n_items, out);
 		else if (!rules->items[i].dead)
-			put_rule(g, i, shown && i - from < shown->count ? &shown->rows.meters[i - from] : NULL, out);
+			put_rule(g, i,
+				 shown && i - from < shown->count ? &shown->rows.meters[i - from]
+								  : NULL,
+				 out);
 	return i < all ? i : 0;
 }
 
@@ -105,9 +125,15 @@ static void put_flows(const struct gate_shown *shown, struct buf *out)
 {
 	for (uint32_t i = 0; i < shown->count && i < GATE_ROWS; i++) {
 		const struct gate_flow *f = &shown->rows.flows[i];
-		struct control_net_flow row = { .generation = f->generation, .bytes_in = f->bytes_in, .bytes_out = f->bytes_out,
-						.age_ms = f->age_ms, .rule = f->rule, .port = f->port, .inward = f->inward,
-						.how = f->how, .open = f->bytes_in || f->bytes_out };
+		struct control_net_flow row = { .generation = f->generation,
+						.bytes_in = f->bytes_in,
+						.bytes_out = f->bytes_out,
+						.age_ms = f->age_ms,
+						.rule = f->rule,
+						.port = f->port,
+						.inward = f->inward,
+						.how = f->how,
+						.open = f->bytes_in || f->bytes_out };
 
 		snprintf(row.host, sizeof(row.host), "%.*s", (int)sizeof(f->host) - 1, f->host);
 		buf_add(out, &row, sizeof(row));
@@ -116,7 +142,9 @@ static void put_flows(const struct gate_shown *shown, struct buf *out)
 
 static void answer(struct serve *s, struct serve_client *c, const struct gate_shown *shown)
 {
-	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_NET, .a = (int32_t)c->net_what };
+	struct control_message m = { .magic = CONTROL_MAGIC,
+				     .op = CONTROL_NET,
+				     .a = (int32_t)c->net_what };
 	struct control_net n = summary(s->box, shown);
 	auto_buf out = { 0 };
 	uint32_t next = 0;
@@ -144,7 +172,8 @@ static void take_shown(void *context, const struct gate_shown *shown)
 	struct serve *s = context;
 
 	for (size_t i = 0; i < s->client_count; i++)
-		if (s->clients[i].net_op == CONTROL_NET_SHOW && (uint32_t)s->clients[i].number == shown->tag)
+		if (s->clients[i].net_op == CONTROL_NET_SHOW &&
+		    (uint32_t)s->clients[i].number == shown->tag)
 			answer(s, &s->clients[i], shown);
 }
 
@@ -160,15 +189,17 @@ static void ask(struct serve *s, struct serve_client *c)
 }
 
 /* Each rule is an event: who reads the journal sees what was in force when. */
-static void report(const struct serve *s, const struct serve_client *c, const struct control_message *m, char *const *lines,
-		   size_t count)
+static void report(const struct serve *s, const struct serve_client *c,
+		   const struct control_message *m, char *const *lines, size_t count)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof(peer);
 
 	(void)!getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	for (size_t i = 0; i < count; i++) {
-		struct ward_event v = event_make(EVENT_POLICY_CHANGE, m->op == CONTROL_NET_DENY ? ACTION_DENY : ACTION_ALLOW, lines[i]);
+		struct ward_event v = event_make(
+			EVENT_POLICY_CHANGE, m->op == CONTROL_NET_DENY ? ACTION_DENY : ACTION_ALLOW,
+			lines[i]);
 
 		event_text(&v, FIELD_CHANGE, m->op == CONTROL_NET_DENY ? "deny" : "allow");
 		event_text(&v, FIELD_VIA, "control");
@@ -183,7 +214,8 @@ static void report(const struct serve *s, const struct serve_client *c, const st
 	}
 }
 
-static void change(struct serve *s, struct serve_client *c, const struct control_message *m, char *text)
+static void change(struct serve *s, struct serve_client *c, const struct control_message *m,
+		   char *text)
 {
 	char *lines[CONTROL_NET_LINES];
 	struct ward_err e = { 0 };
@@ -191,7 +223,8 @@ static void change(struct serve *s, struct serve_client *c, const struct control
 
 	for (; count < (size_t)m->a && count < CONTROL_NET_LINES; text += strlen(text) + 1)
 		lines[count++] = text;
-	if (egress_change(s->box->egress, lines, count, m->op == CONTROL_NET_DENY, (uint64_t)m->b, &c->net_generation, &e) < 0) {
+	if (egress_change(s->box->egress, lines, count, m->op == CONTROL_NET_DENY, (uint64_t)m->b,
+			  &c->net_generation, &e) < 0) {
 		serve_refuse(c, &e);
 		return;
 	}
@@ -216,7 +249,9 @@ void serve_net_look(struct serve *s)
 				answer(s, c, NULL);
 		} else if (egress_state(g) == EGRESS_ENDED) {
 			c->net_op = 0;
-			ward_fail(&e, EPIPE, "the gateway ended before it had the rules: the sandbox has no network any more");
+			ward_fail(&e, EPIPE,
+				  "the gateway ended before it had the rules: the sandbox has no "
+				  "network any more");
 			serve_refuse(c, &e);
 		} else if (egress_generation(g) >= c->net_generation) {
 			answer(s, c, NULL);
@@ -224,11 +259,12 @@ void serve_net_look(struct serve *s)
 	}
 }
 
-void serve_net(struct serve *s, struct serve_client *c, const struct control_message *m, char *text, size_t n)
+void serve_net(struct serve *s, struct serve_client *c, const struct control_message *m, char *text,
+	       size_t n)
 {
 	struct ward_err e = { 0 };
 
-	(void)n;	/* control_check_request() has counted the strings */
+	(void)n; /* control_check_request() has counted the strings */
 	if (!s->box->egress) {
 		ward_fail(&e, EOPNOTSUPP, "the sandbox %s has no network", s->entry->id);
 		ward_remedy(&e, "start it with --allow HOST, or with network.mode: restricted");

@@ -1,6 +1,8 @@
 /*
- * What somebody outside asked of a sandbox, as events. In: a request that was checked, its connection. Out: one api.call with who asked. Runs in ward-box before the request is obeyed, so that it is
- * on record whatever becomes of it. Looking (stats, wait) is not worth an event; rules and secrets have events of their own.
+ * What somebody outside asked of a sandbox, as events. In: a request that was checked, its
+ * connection. Out: one api.call with who asked. Runs in ward-box before the request is obeyed, so
+ * that it is on record whatever becomes of it. Looking (stats, wait) is not worth an event; rules
+ * and secrets have events of their own.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -12,18 +14,21 @@
 static const char *name_of(const struct control_message *m)
 {
 	if (m->op == CONTROL_EXEC)
-		return m->flags & CONTROL_CHECKPOINT ? "checkpoint" : m->flags & CONTROL_COPY ? "cp" : "exec";
-	return m->op == CONTROL_SIGNAL	? "signal" :
-	       m->op == CONTROL_KILL	? "kill" :
-	       m->op == CONTROL_STOP	? "stop" :
-	       m->op == CONTROL_PAUSE	? "pause" :
-	       m->op == CONTROL_RESUME	? "resume" :
-	       m->op == CONTROL_ATTACH	? "attach" :
-					  NULL;
+		return m->flags & CONTROL_CHECKPOINT ? "checkpoint"
+		       : m->flags & CONTROL_COPY     ? "cp"
+						     : "exec";
+	return m->op == CONTROL_SIGNAL   ? "signal"
+	       : m->op == CONTROL_KILL   ? "kill"
+	       : m->op == CONTROL_STOP   ? "stop"
+	       : m->op == CONTROL_PAUSE  ? "pause"
+	       : m->op == CONTROL_RESUME ? "resume"
+	       : m->op == CONTROL_ATTACH ? "attach"
+					 : NULL;
 }
 
 /* Behind an EXEC: directory, words, variables, each ended by a NUL. */
-static void add_words(struct ward_event *v, const struct control_message *m, const char *text, size_t n)
+static void add_words(struct ward_event *v, const struct control_message *m, const char *text,
+		      size_t n)
 {
 	const char *directory = text, *end = text + n, *words, *at;
 
@@ -40,7 +45,8 @@ static void add_words(struct ward_event *v, const struct control_message *m, con
 	event_list(v, FIELD_ARGV, words, (size_t)(at - words));
 }
 
-void serve_report(struct serve *s, const struct serve_client *c, const struct control_message *m, const char *text, size_t n)
+void serve_report(struct serve *s, const struct serve_client *c, const struct control_message *m,
+		  const char *text, size_t n)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof(peer);

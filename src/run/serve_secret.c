@@ -1,7 +1,8 @@
 /*
- * The secrets of a sandbox, through the control socket. In: questions and changes of the operator. Out: what ward-secrets answers, when it
- * does; nothing here waits. A secret comes as a descriptor that it can be read from and is passed on unread. Only whoever serve.c
- * lets in can ask: the same user or root, outside of every sandbox.
+ * The secrets of a sandbox, through the control socket. In: questions and changes of the operator.
+ * Out: what ward-secrets answers, when it does; nothing here waits. A secret comes as a descriptor
+ * that it can be read from and is passed on unread. Only whoever serve.c lets in can ask: the same
+ * user or root, outside of every sandbox.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,16 +20,24 @@ static int check_line(const struct policy *p, const char *line, struct ward_err 
 
 	for (size_t i = 0; r == 0 && i < g.hosts.len; i++)
 		if (!p->cred_scanning && !policy_grants_have(p, g.hosts.items[i])) {
-			ward_fail(e, EINVAL, "no grant of the policy is for %s, so its connections do not pass where secrets are put in", g.hosts.items[i]);
-			ward_remedy(e, "start the sandbox with a grant for it, or with credentials.secret_scanning: true and an inspect rule for it");
+			ward_fail(e, EINVAL,
+				  "no grant of the policy is for %s, so its connections do not "
+				  "pass where secrets are put in",
+				  g.hosts.items[i]);
+			ward_remedy(e,
+				    "start the sandbox with a grant for it, or with "
+				    "credentials.secret_scanning: true and an inspect rule for it");
 			r = -EINVAL;
 		}
 	return r;
 }
 
-void serve_secret(struct serve *s, struct serve_client *c, const struct control_message *m, const char *text, int fd)
+void serve_secret(struct serve *s, struct serve_client *c, const struct control_message *m,
+		  const char *text, int fd)
 {
-	enum secrets_op op = m->op == CONTROL_SECRET_GRANT ? SECRETS_GRANT : m->op == CONTROL_SECRET_REVOKE ? SECRETS_REVOKE : SECRETS_LIST;
+	enum secrets_op op = m->op == CONTROL_SECRET_GRANT    ? SECRETS_GRANT
+			     : m->op == CONTROL_SECRET_REVOKE ? SECRETS_REVOKE
+							      : SECRETS_LIST;
 	const struct plan *p = s->box->plan;
 	struct ward_err e = { 0 };
 	int r = 0;
@@ -36,15 +45,17 @@ void serve_secret(struct serve *s, struct serve_client *c, const struct control_
 	if (m->op == CONTROL_SECRET_GRANT && p->secrets)
 		r = check_line(&p->spec->policy, text, &e);
 	if (r == 0)
-		r = secrets_ask(p->secrets, op, c->number, m->op == CONTROL_SECRET_LIST ? "" : text, fd, &e);
+		r = secrets_ask(p->secrets, op, c->number, m->op == CONTROL_SECRET_LIST ? "" : text,
+				fd, &e);
 	if (r < 0) {
 		serve_refuse(c, &e);
 		return;
 	}
-	c->asks_secret = true;	/* what is done is told by ward-secrets, which does it */
+	c->asks_secret = true; /* what is done is told by ward-secrets, which does it */
 }
 
-void serve_secret_answered(void *whose, const struct secrets_message *said, const char *text, size_t n)
+void serve_secret_answered(void *whose, const struct secrets_message *said, const char *text,
+			   size_t n)
 {
 	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_SECRETS };
 	struct serve *s = whose;

@@ -1,16 +1,20 @@
 /*
- * The three descriptors of the command. In: the caller's 0-2. Out: descriptors that may go inside, or a relay.
+ * The three descriptors of the command. In: the caller's 0-2. Out: descriptors that may go inside,
+ * or a relay.
  *
- * /dev/null goes inside as it is. Nothing else does: whoever holds a file or a pipe could open it again through /proc with
- * another mode: write what others read from it, read what others wrote into it, truncate it, change its mode and times. A
- * socket belongs to the host's network: it could be connected to somewhere else, or accepted from. The supervisor moves
- * their bytes through a pipe of its own (of a file the kernel does the copying) and leaves the caller's offset where the
- * command's reading or writing ended. That pipe is the agent's, so that /dev/stdin and /dev/stdout can be opened inside.
- * Out of a pipe, which cannot be given back to, it takes only what the command has read: tee(2) shows the command one page,
- * and the page is taken out when it is read. Into a pipe it writes only what there is room for: a reader that does not read
- * must not keep the supervisor from its limits. A terminal never goes inside either: the
- * command gets one of the sandbox's own (run/console.c), or pipes; what goes to the operator's passes the terminal filter. A directory is a way out (`< /`) and a device is a device: both are refused before anything starts. Runs in the
- * supervisor; ward itself never reads standard input but to pass it on.
+ * /dev/null goes inside as it is. Nothing else does: whoever holds a file or a pipe could open it
+ * again through /proc with another mode: write what others read from it, read what others wrote
+ * into it, truncate it, change its mode and times. A socket belongs to the host's network: it could
+ * be connected to somewhere else, or accepted from. The supervisor moves their bytes through a pipe
+ * of its own (of a file the kernel does the copying) and leaves the caller's offset where the
+ * command's reading or writing ended. That pipe is the agent's, so that /dev/stdin and /dev/stdout
+ * can be opened inside. Out of a pipe, which cannot be given back to, it takes only what the
+ * command has read: tee(2) shows the command one page, and the page is taken out when it is read.
+ * Into a pipe it writes only what there is room for: a reader that does not read must not keep the
+ * supervisor from its limits. A terminal never goes inside either: the command gets one of the
+ * sandbox's own (run/console.c), or pipes; what goes to the operator's passes the terminal filter.
+ * A directory is a way out (`< /`) and a device is a device: both are refused before anything
+ * starts. Runs in the supervisor; ward itself never reads standard input but to pass it on.
  */
 #include "run/streams.h"
 
@@ -28,7 +32,7 @@
 
 #define SPLICE_BYTES 65536
 #define HOUR_MS 3600000
-#define PAGE_BYTES 4096		/* the least that a pipe holds */
+#define PAGE_BYTES 4096 /* the least that a pipe holds */
 
 static const char *const stream_names[] = { "standard input", "standard output", "standard error" };
 
@@ -53,7 +57,8 @@ static void use_own_terminal(struct relay *r, int i)
 }
 
 /* A pipe inside, and the supervisor moves the bytes. */
-static int give_relay(struct streams *s, const struct plan *p, int i, const struct stat *st, struct ward_err *e)
+static int give_relay(struct streams *s, const struct plan *p, int i, const struct stat *st,
+		      struct ward_err *e)
 {
 	struct relay *r = &s->relays[s->relay_count];
 	bool file = S_ISREG(st->st_mode), input = i == 0, pipe = input && S_ISFIFO(st->st_mode);
@@ -61,7 +66,7 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ward_fail_errno(e, "cannot make a pipe for %s", stream_names[i]);
-	if (p->ids.host_uid != geteuid())	/* without it only the names in /dev do not work */
+	if (p->ids.host_uid != geteuid()) /* without it only the names in /dev do not work */
 		(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
 	s->inside[i] = fcntl(fds[input ? 0 : 1], F_DUPFD_CLOEXEC, 10);
 	own = fds[input ? 1 : 0];
@@ -75,14 +80,19 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 		close(own);
 		return ward_fail_errno(e, "cannot make a pipe for %s", stream_names[i]);
 	}
-	*r = (struct relay){ .from_fd = input ? i : own, .to_fd = input ? own : i,
-			     .own_from = !input, .own_to = input, .from_file = input && file,
-			     .to_file = !input && file, .to_type = input ? 0 : st->st_mode & S_IFMT,
-			     .from_pipe = pipe && s->unread_fd >= 0, .copied = !file };
+	*r = (struct relay){ .from_fd = input ? i : own,
+			     .to_fd = input ? own : i,
+			     .own_from = !input,
+			     .own_to = input,
+			     .from_file = input && file,
+			     .to_file = !input && file,
+			     .to_type = input ? 0 : st->st_mode & S_IFMT,
+			     .from_pipe = pipe && s->unread_fd >= 0,
+			     .copied = !file };
 	r->from_terminal = input && S_ISCHR(st->st_mode);
 	if (!input && S_ISCHR(st->st_mode)) {
 		r->clean = p->spec->policy.proc_terminal != TERMINAL_RAW;
-		r->terminal.no_input = true;	/* what it types goes to whoever reads it next */
+		r->terminal.no_input = true; /* what it types goes to whoever reads it next */
 		r->terminal.bytes_only = !console_knows_utf8(i);
 		use_own_terminal(r, i);
 	}
@@ -103,7 +113,8 @@ static int check_one(int i, struct stat *st, struct ward_err *e)
 	if (fstat(i, st) < 0)
 		return ward_fail_errno(e, "%s is not open", stream_names[i]);
 	if (S_ISREG(st->st_mode) && mode == (i == 0 ? O_WRONLY : O_RDONLY))
-		return ward_fail(e, EBADF, "%s is not open for %s", stream_names[i], i ? "writing" : "reading");
+		return ward_fail(e, EBADF, "%s is not open for %s", stream_names[i],
+				 i ? "writing" : "reading");
 	if (S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode) || is_null(st) ||
 	    (S_ISCHR(st->st_mode) && isatty(i)))
 		return 0;
@@ -122,10 +133,10 @@ static int prepare_one(struct streams *s, const struct plan *p, int i, struct wa
 	return is_null(&st) ? give_itself(s, i, e) : give_relay(s, p, i, &st, e);
 }
 
-/* Which of 0-2 are the terminal inside: those that are the operator's, if he sits at both ends or asks for it with -t; all where
- * he asks and has none. */
-static int choose_terminal(struct streams *s, const struct plan *p, bool terminals, unsigned *ret_mask,
-			   struct ward_err *e)
+/* Which of 0-2 are the terminal inside: those that are the operator's, if he sits at both ends or
+ * asks for it with -t; all where he asks and has none. */
+static int choose_terminal(struct streams *s, const struct plan *p, bool terminals,
+			   unsigned *ret_mask, struct ward_err *e)
 {
 	unsigned mask = console_terminals();
 	bool wanted = p->spec->tty || (mask & 3) == 3;
@@ -135,7 +146,8 @@ static int choose_terminal(struct streams *s, const struct plan *p, bool termina
 		return 0;
 	if (!terminals && p->spec->tty) {
 		ward_fail(e, ENOTSUP, "-t: there are no terminals inside without namespaces");
-		return ward_remedy(e, "leave out -t: what goes to a terminal is shown, but the command has pipes; or see ward doctor");
+		return ward_remedy(e, "leave out -t: what goes to a terminal is shown, but the "
+				      "command has pipes; or see ward doctor");
 	}
 	s->terminal = terminals;
 	s->no_terminal = !terminals;
@@ -181,10 +193,13 @@ int streams_prepare(struct streams *s, const struct plan *p, bool terminals, str
 	return r;
 }
 
-int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd, int slave_fd, struct ward_err *e)
+int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd, int slave_fd,
+			  struct ward_err *e)
 {
-	const struct console_config config = { .master_fd = master_fd, .slave_fd = slave_fd,
-					       .unfiltered = p->spec->policy.proc_terminal == TERMINAL_RAW };
+	const struct console_config config = { .master_fd = master_fd,
+					       .slave_fd = slave_fd,
+					       .unfiltered = p->spec->policy.proc_terminal ==
+							     TERMINAL_RAW };
 
 	return console_create(&config, &s->console, e);
 }
@@ -196,8 +211,12 @@ int streams_count_output(struct streams *s, int *outer_fd, struct ward_err *e)
 	if (s->relay_count == ARRAY_LEN(s->relays) || fcntl(*outer_fd, F_SETFL, O_NONBLOCK) < 0 ||
 	    pipe2(fds, O_CLOEXEC) < 0)
 		return ward_fail_errno(e, "cannot make a pipe for the command's output");
-	s->relays[s->relay_count++] = (struct relay){ .from_fd = *outer_fd, .to_fd = fds[1], .own_from = true, .own_to = true,
-						      .to_type = S_IFIFO, .copied = true };
+	s->relays[s->relay_count++] = (struct relay){ .from_fd = *outer_fd,
+						      .to_fd = fds[1],
+						      .own_from = true,
+						      .own_to = true,
+						      .to_type = S_IFIFO,
+						      .copied = true };
 	*outer_fd = fds[0];
 	return 0;
 }
@@ -246,8 +265,12 @@ size_t streams_poll(struct streams *s, struct pollfd *polled)
 		if (r->done < r->pending.len || r->from_file || r->ahead)
 			polled[i] = (struct pollfd){ .fd = r->to_fd, .events = POLLOUT };
 		else
-			polled[i] = (struct pollfd){ .fd = r->from_terminal && !console_is_foreground(r->from_fd) ? -1 : r->from_fd,
-						     .events = POLLIN };
+			polled[i] = (struct pollfd){
+				.fd = r->from_terminal && !console_is_foreground(r->from_fd)
+					      ? -1
+					      : r->from_fd,
+				.events = POLLIN
+			};
 	}
 	if (!s->console)
 		return s->relay_count;
@@ -255,7 +278,8 @@ size_t streams_poll(struct streams *s, struct pollfd *polled)
 	return s->relay_count + CONSOLE_POLLS;
 }
 
-/* The kernel moves the bytes; false where it cannot (a file opened for appending, an odd file system). */
+/* The kernel moves the bytes; false where it cannot (a file opened for appending, an odd file
+ * system). */
 static bool relay_splice(struct streams *s, struct relay *r)
 {
 	ssize_t n = splice(r->from_fd, NULL, r->to_fd, NULL, SPLICE_BYTES, SPLICE_F_NONBLOCK);
@@ -269,11 +293,12 @@ static bool relay_splice(struct streams *s, struct relay *r)
 	if (n > 0 && r->own_from)
 		s->out_bytes += (size_t)n;
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		close_relay(r);	/* the other side learns of the end */
+		close_relay(r); /* the other side learns of the end */
 	return true;
 }
 
-/* Takes n bytes out of the pipe that the command has read; they are there unless somebody else took them. */
+/* Takes n bytes out of the pipe that the command has read; they are there unless somebody else took
+ * them. */
 static void take_out(int fd, size_t n)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -314,13 +339,13 @@ static void cut_off(const struct streams *s, struct relay *r)
 
 static void relay_read(struct streams *s, struct relay *r)
 {
-	char data[4096];	/* what a pipe takes at once when poll says that it is ready */
+	char data[4096]; /* what a pipe takes at once when poll says that it is ready */
 	ssize_t n = read(r->from_fd, data, sizeof(data));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0 && r->from_terminal && !console_is_foreground(r->from_fd))
-		return;	/* it was taken from us this very moment */
+		return; /* it was taken from us this very moment */
 	if (n <= 0) {
 		close_relay(r);
 		return;
@@ -341,12 +366,13 @@ static void relay_read(struct streams *s, struct relay *r)
 
 static void relay_write(struct relay *r)
 {
-	ssize_t n = io_write_some(r->to_fd, r->to_type, r->pending.data + r->done, r->pending.len - r->done);
+	ssize_t n = io_write_some(r->to_fd, r->to_type, r->pending.data + r->done,
+				  r->pending.len - r->done);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		close_relay(r);	/* nobody reads any more: the command gets its SIGPIPE */
+		close_relay(r); /* nobody reads any more: the command gets its SIGPIPE */
 	else
 		r->done += (size_t)n;
 }
@@ -387,7 +413,8 @@ void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 int streams_wait_ms(const struct streams *s)
 {
 	for (size_t i = 0; i < s->relay_count; i++)
-		if (s->relays[i].from_terminal && s->relays[i].from_fd >= 0 && !console_is_foreground(s->relays[i].from_fd))
+		if (s->relays[i].from_terminal && s->relays[i].from_fd >= 0 &&
+		    !console_is_foreground(s->relays[i].from_fd))
 			return CONSOLE_LOOK_MS;
 	return s->console ? console_wait_ms(s->console) : -1;
 }
@@ -404,13 +431,14 @@ int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd)
 
 		for (size_t i = 0; i < count; i++) {
 			if (i < s->relay_count && !s->relays[i].own_from)
-				polled[i].fd = -1;	/* input has nobody to go to */
+				polled[i].fd = -1; /* input has nobody to go to */
 			open += polled[i].fd >= 0;
 		}
 		if (open == 0 || now >= until_ms)
 			return 0;
 		polled[count] = (struct pollfd){ .fd = stop_fd, .events = POLLIN };
-		n = poll(polled, count + 1, until_ms - now < HOUR_MS ? (int)(until_ms - now) : HOUR_MS);
+		n = poll(polled, count + 1,
+			 until_ms - now < HOUR_MS ? (int)(until_ms - now) : HOUR_MS);
 		if (n < 0 && errno != EINTR)
 			return 0;
 		if (n > 0 && polled[count].revents)
@@ -420,11 +448,11 @@ int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd)
 	}
 }
 
-/* What the relay took from standard input's file and the command did not read goes back; what it showed of a pipe and
- * the command did read is taken out. */
+/* What the relay took from standard input's file and the command did not read goes back; what it
+ * showed of a pipe and the command did read is taken out. */
 static void give_back(struct streams *s)
 {
-	const struct relay *r = &s->relays[0];	/* standard input's is the first */
+	const struct relay *r = &s->relays[0]; /* standard input's is the first */
 	int unread = 0;
 
 	if (s->unread_fd < 0)
@@ -437,7 +465,7 @@ static void give_back(struct streams *s)
 	} else {
 		unread += (int)(r->pending.len - r->done);
 		if (unread > 0 && (uint64_t)unread > r->moved)
-			unread = (int)r->moved;	/* the agent can write into its own input */
+			unread = (int)r->moved; /* the agent can write into its own input */
 		if (unread > 0)
 			(void)!lseek(STDIN_FILENO, -unread, SEEK_CUR);
 	}

@@ -1,14 +1,16 @@
 /*
  * The register of detached sandboxes. In: the state and the runtime directory. Out: entries.
  *
- *	STATE/boxes/ID/info		what there is to know, as text; locked as long as ward-box lives
+ *	STATE/boxes/ID/info		what there is to know, as text; locked as long as ward-box
+ *					lives
  *	STATE/boxes/ID/log.0 log.1	what the command wrote (log.h)
  *	STATE/boxes/ID/result.json	the report, once it has ended
  *	RUNTIME/boxes/ID/control	the socket (serve.c)
  *
- * ward-box makes the entry under another name, locks it and only then gives it its own: whoever finds an entry without a lock
- * finds one whose ward-box is dead. The state is one byte at a fixed place, so it can change without a new file. A listing
- * opens, tries the lock and reads one small file a sandbox, and asks nobody. All of it belongs to the user alone.
+ * ward-box makes the entry under another name, locks it and only then gives it its own: whoever
+ * finds an entry without a lock finds one whose ward-box is dead. The state is one byte at a fixed
+ * place, so it can change without a new file. A listing opens, tries the lock and reads one small
+ * file a sandbox, and asks nobody. All of it belongs to the user alone.
  */
 #include "state/boxes.h"
 
@@ -28,9 +30,9 @@
 #include "state/store_internal.h"
 #include "model/plan.h"
 
-#define COMMAND_KEPT 2048	/* bytes of the command line */
-#define WRITABLE_KEPT 16384	/* bytes of what tells the directories that can be written */
-#define PROTECT_KEPT 32768	/* bytes of the policy's own protected names */
+#define COMMAND_KEPT 2048   /* bytes of the command line */
+#define WRITABLE_KEPT 16384 /* bytes of what tells the directories that can be written */
+#define PROTECT_KEPT 32768  /* bytes of the policy's own protected names */
 
 int boxes_open_state(struct ward_err *e)
 {
@@ -67,11 +69,11 @@ static void put_writable(const struct plan *p, struct buf *text)
 	auto_buf lines = { 0 };
 
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy && p->mounts[i].writable &&
-		    strcmp(p->mounts[i].source, p->workspace) != 0)
+		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy &&
+		    p->mounts[i].writable && strcmp(p->mounts[i].source, p->workspace) != 0)
 			put_line(&lines, "writable", p->mounts[i].source);
 	if (lines.failed || lines.len > WRITABLE_KEPT)
-		buf_puts(text, "writable /\n");	/* too many to tell: it could be anywhere */
+		buf_puts(text, "writable /\n"); /* too many to tell: it could be anywhere */
 	else
 		buf_add(text, lines.len ? lines.data : "", lines.len);
 }
@@ -85,7 +87,7 @@ static void put_protect(const struct plan *p, struct buf *text)
 	for (size_t i = 0; i < rules->len; i++)
 		put_line(&lines, "protect", rules->items[i]);
 	if (lines.failed || lines.len > PROTECT_KEPT)
-		buf_puts(text, "protect *\n");	/* too many to tell: it could be anything */
+		buf_puts(text, "protect *\n"); /* too many to tell: it could be anything */
 	else
 		buf_add(text, lines.len ? lines.data : "", lines.len);
 }
@@ -128,9 +130,12 @@ int boxes_check_unseen(int runtime_fd, const struct plan *p, struct ward_err *e)
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy &&
 		    path_is_beneath(path, p->mounts[i].source)) {
-			ward_fail(e, EINVAL, "ward's runtime directory %s lies in %s, which the sandbox would see", path,
-				  p->mounts[i].source);
-			return ward_remedy(e, "use a smaller workspace, or set WARD_RUNTIME_DIR to a directory elsewhere");
+			ward_fail(e, EINVAL,
+				  "ward's runtime directory %s lies in %s, which the sandbox would "
+				  "see",
+				  path, p->mounts[i].source);
+			return ward_remedy(e, "use a smaller workspace, or set WARD_RUNTIME_DIR to "
+					      "a directory elsewhere");
 		}
 	return 0;
 }
@@ -145,19 +150,23 @@ static int check_name(const char *name, struct ward_err *e)
 		return r;
 	for (size_t i = 0; i < all.len && r == 0; i++)
 		if (all.items[i].alive && strcmp(all.items[i].name, name) == 0) {
-			ward_fail(e, EEXIST, "there is a sandbox of the name %s already: %s", name, all.items[i].id);
-			r = ward_remedy(e, "take another name, or end that one: ward stop %s", name);
+			ward_fail(e, EEXIST, "there is a sandbox of the name %s already: %s", name,
+				  all.items[i].id);
+			r = ward_remedy(e, "take another name, or end that one: ward stop %s",
+					name);
 		}
 	boxes_clear(&all);
 	return r;
 }
 
-static int make_info(const struct plan *p, const char *name, struct box_entry *entry, struct ward_err *e)
+static int make_info(const struct plan *p, const char *name, struct box_entry *entry,
+		     struct ward_err *e)
 {
 	auto_buf text = { 0 };
 	int r;
 
-	entry->info_fd = openat(entry->dir_fd, "info.new", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	entry->info_fd = openat(entry->dir_fd, "info.new",
+				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (entry->info_fd < 0 || flock(entry->info_fd, LOCK_EX | LOCK_NB) < 0)
 		return ward_fail_errno(e, "cannot make the sandbox's entry");
 	write_info(p, name, &text);
@@ -167,7 +176,8 @@ static int make_info(const struct plan *p, const char *name, struct box_entry *e
 	if (r == 0)
 		return 0;
 	ward_fail(e, -r, "cannot write the sandbox's entry: %s", strerror(-r));
-	return ward_remedy(e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
+	return ward_remedy(
+		e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
 }
 
 /* A run that is continued has the id of the one before, whose entry goes. */
@@ -189,7 +199,8 @@ static int clear_old(const char *id, struct ward_err *e)
 	return r;
 }
 
-static int enter(const struct plan *p, const char *name, int state_fd, struct box_entry *entry, struct ward_err *e)
+static int enter(const struct plan *p, const char *name, int state_fd, struct box_entry *entry,
+		 struct ward_err *e)
 {
 	auto_fd lock = -1;
 	int r;
@@ -206,15 +217,19 @@ static int enter(const struct plan *p, const char *name, int state_fd, struct bo
 	return entry->dir_fd < 0 ? entry->dir_fd : make_info(p, name, entry, e);
 }
 
-int boxes_enter(const struct plan *p, const char *name, struct box_entry *ret_entry, struct ward_err *e)
+int boxes_enter(const struct plan *p, const char *name, struct box_entry *ret_entry,
+		struct ward_err *e)
 {
 	auto_fd runtime = -1, state = -1;
 	struct box_entry entry = NO_BOX_ENTRY;
 	int r;
 
 	if (name && !boxes_is_name(name)) {
-		ward_fail(e, EINVAL, "--name %.80s: a name is made of letters, digits, _ . and -, at most %d of them, and "
-				     "begins with a letter or digit", name, BOX_NAME_MAX);
+		ward_fail(e, EINVAL,
+			  "--name %.80s: a name is made of letters, digits, _ . and -, at most %d "
+			  "of them, and "
+			  "begins with a letter or digit",
+			  name, BOX_NAME_MAX);
 		return ward_remedy(e, "for instance --name build-1");
 	}
 	snprintf(entry.id, sizeof(entry.id), "%s", p->run_id);
@@ -249,7 +264,8 @@ void boxes_set_state(const struct box_entry *entry, enum box_state state)
 
 static int write_report(const struct box_entry *entry, const struct buf *report)
 {
-	auto_fd fd = openat(entry->dir_fd, "result.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd fd = openat(entry->dir_fd, "result.new",
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r = fd < 0 ? -errno : io_write_all(fd, buf_text(report), report->len);
 
 	if (r == 0)
@@ -259,19 +275,23 @@ static int write_report(const struct box_entry *entry, const struct buf *report)
 	return r;
 }
 
-int boxes_ended(const struct box_entry *entry, const struct result *r, const struct buf *report, struct ward_err *e)
+int boxes_ended(const struct box_entry *entry, const struct result *r, const struct buf *report,
+		struct ward_err *e)
 {
 	int status = report->failed ? -ENOMEM : write_report(entry, report);
 	char line[96];
 
-	snprintf(line, sizeof(line), "end %d %d %" PRIu64 "\n", r->exit_code, r->exit_signal, wall_ms());
-	if (lseek(entry->info_fd, 0, SEEK_END) < 0 || io_write_all(entry->info_fd, line, strlen(line)) < 0)
+	snprintf(line, sizeof(line), "end %d %d %" PRIu64 "\n", r->exit_code, r->exit_signal,
+		 wall_ms());
+	if (lseek(entry->info_fd, 0, SEEK_END) < 0 ||
+	    io_write_all(entry->info_fd, line, strlen(line)) < 0)
 		status = status < 0 ? status : -EIO;
 	boxes_set_state(entry, BOX_ENDED);
 	(void)!unlinkat(entry->run_fd, "control", 0);
 	boxes_remove_runtime(entry->id);
 	if (status < 0)
-		return ward_fail(e, -status, "cannot keep the result of the sandbox: %s", strerror(-status));
+		return ward_fail(e, -status, "cannot keep the result of the sandbox: %s",
+				 strerror(-status));
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "state/boxes.h"
 
 #define BOXES_DIR "boxes"
-#define BOXES_HEADER "ward-box 1 "	/* the state's letter stands behind it */
+#define BOXES_HEADER "ward-box 1 " /* the state's letter stands behind it */
 #define BOXES_STATE_AT (sizeof(BOXES_HEADER) - 1)
 
 /* Open the register's two directories, making them where they are missing. */

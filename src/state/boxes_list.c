@@ -1,6 +1,6 @@
 /*
- * Reading the register of detached sandboxes (boxes.c has the layout). In: names and ids as a person types them. Out: entries.
- * The files are the user's own; they are read as if they were not.
+ * Reading the register of detached sandboxes (boxes.c has the layout). In: names and ids as a
+ * person types them. Out: entries. The files are the user's own; they are read as if they were not.
  */
 #include "state/boxes_internal.h"
 
@@ -17,8 +17,8 @@
 #include "guard/guard_internal.h"
 
 #define INFO_MAX 65536
-#define MAKING_S 10		/* an entry is made in less */
-#define ENDED_KEPT 100		/* entries of sandboxes that have ended */
+#define MAKING_S 10    /* an entry is made in less */
+#define ENDED_KEPT 100 /* entries of sandboxes that have ended */
 #define ENDED_KEPT_MS (14ull * 86400 * 1000)
 
 const char *box_state_name(enum box_state s)
@@ -40,8 +40,10 @@ const char *box_state_name(enum box_state s)
 
 bool boxes_is_name(const char *name)
 {
-	static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	static const char others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+	static const char first[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	static const char others[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 	size_t n = strlen(name);
 
 	return n > 0 && n <= BOX_NAME_MAX && strchr(first, name[0]) && strspn(name, others) == n;
@@ -71,7 +73,10 @@ static int read_line(struct box_info *i, const char *key, char *value)
 	if (strcmp(key, "started") == 0)
 		return sscanf(value, "%" SCNu64, &i->started_ms) == 1 ? 0 : -EINVAL;
 	if (strcmp(key, "end") == 0)
-		return sscanf(value, "%d %d %" SCNu64, &i->exit_code, &i->exit_signal, &i->ended_ms) == 3 ? 0 : -EINVAL;
+		return sscanf(value, "%d %d %" SCNu64, &i->exit_code, &i->exit_signal,
+			      &i->ended_ms) == 3
+			       ? 0
+			       : -EINVAL;
 	guard_unescape(value);
 	if (strcmp(key, "name") == 0) {
 		if (!boxes_is_name(value))
@@ -122,8 +127,8 @@ int boxes_parse(const char *text, size_t n, struct box_info *ret_info)
 
 bool boxes_is_id(const char *name)
 {
-	return strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz-") == strlen(name) && strlen(name) > 6 &&
-	       strlen(name) < sizeof((struct box_info){ 0 }.id);
+	return strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz-") == strlen(name) &&
+	       strlen(name) > 6 && strlen(name) < sizeof((struct box_info){ 0 }.id);
 }
 
 static int look(int state_fd, const char *id, struct box_info *ret_info)
@@ -140,11 +145,14 @@ static int look(int state_fd, const char *id, struct box_info *ret_info)
 		return -errno;
 	alive = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	n = read(fd, text, sizeof(text));
-	r = n < 0 ? -errno : n == (ssize_t)sizeof(text) ? -EFBIG : boxes_parse(text, (size_t)n, ret_info);
+	r = n < 0                        ? -errno
+	    : n == (ssize_t)sizeof(text) ? -EFBIG
+					 : boxes_parse(text, (size_t)n, ret_info);
 	if (r < 0)
 		return r;
 	snprintf(ret_info->id, sizeof(ret_info->id), "%s", id);
-	ret_info->alive = alive && ret_info->state != BOX_ENDED && ret_info->state != BOX_DEAD;	/* one that has ended may still be on its way out */
+	/* one that has ended may still be on its way out */
+	ret_info->alive = alive && ret_info->state != BOX_ENDED && ret_info->state != BOX_DEAD;
 	ret_info->recovered = ret_info->state == BOX_DEAD;
 	if (!alive && ret_info->state != BOX_ENDED)
 		ret_info->state = BOX_DEAD;
@@ -188,8 +196,9 @@ int boxes_list(struct boxes *ret_boxes, struct ward_err *e)
 	for (struct dirent *entry = readdir(list); entry && r == 0; entry = readdir(list)) {
 		struct box_info i = { 0 };
 
-		if (!boxes_is_id(entry->d_name) || v.len >= BOX_LIST_MAX || look(dirfd(list), entry->d_name, &i) < 0)
-			continue;	/* one that is being made or removed just now */
+		if (!boxes_is_id(entry->d_name) || v.len >= BOX_LIST_MAX ||
+		    look(dirfd(list), entry->d_name, &i) < 0)
+			continue; /* one that is being made or removed just now */
 		r = boxes_add(&v, &cap, &i);
 		if (r < 0)
 			box_info_clear(&i);
@@ -214,12 +223,14 @@ static int match(const struct box_info *i, const char *word)
 		return 4;
 	if (strcmp(i->name, word) == 0)
 		return i->alive ? 3 : 2;
-	if (n >= 2 && ((tail && strncmp(tail + 1, word, n) == 0) || (n > 8 && strncmp(i->id, word, n) == 0)))
+	if (n >= 2 &&
+	    ((tail && strncmp(tail + 1, word, n) == 0) || (n > 8 && strncmp(i->id, word, n) == 0)))
 		return 1;
 	return 0;
 }
 
-int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info, struct ward_err *e)
+int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info,
+		  struct ward_err *e)
 {
 	struct box_info *best = NULL;
 	size_t same = 0;
@@ -232,7 +243,7 @@ int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info
 			continue;
 		same = m == score ? same + 1 : 1;
 		score = m;
-		best = &all->items[i];	/* the last of a name */
+		best = &all->items[i]; /* the last of a name */
 	}
 	if (best && (score > 1 || same == 1)) {
 		*ret_info = *best;
@@ -264,24 +275,30 @@ int boxes_look(const char *id, struct box_info *ret_info, struct ward_err *e)
 	auto_fd state = boxes_open_state(e);
 	int r = state < 0 ? state : look(state, id, ret_info);
 
-	return r < 0 && state >= 0 ? ward_fail(e, -r, "cannot read the entry of %s: %s", id, strerror(-r)) : r;
+	return r < 0 && state >= 0
+		       ? ward_fail(e, -r, "cannot read the entry of %s: %s", id, strerror(-r))
+		       : r;
 }
 
 int boxes_open_dir(const char *id, struct ward_err *e)
 {
 	auto_fd state = boxes_open_state(e);
-	int fd = state < 0 ? state : openat(state, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = state < 0 ? state
+			   : openat(state, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd < 0 && state >= 0 ? ward_fail_errno(e, "cannot open the directory of %s", id) : fd;
+	return fd < 0 && state >= 0 ? ward_fail_errno(e, "cannot open the directory of %s", id)
+				    : fd;
 }
 
 void boxes_mark_dead(const char *id)
 {
 	struct ward_err ignored = { 0 };
 	auto_fd dir = boxes_open_dir(id, &ignored);
-	auto_fd info = dir < 0 ? -1 : openat(dir, "info", O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_fd info =
+		dir < 0 ? -1 : openat(dir, "info", O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (info >= 0 && flock(info, LOCK_SH | LOCK_NB) == 0)	/* shared: to others it must not seem alive */
+	/* shared: to others it must not seem alive */
+	if (info >= 0 && flock(info, LOCK_SH | LOCK_NB) == 0)
 		(void)!pwrite(info, "D", 1, BOXES_STATE_AT);
 	boxes_remove_runtime(id);
 }
@@ -301,7 +318,8 @@ void boxes_remove_runtime(const char *id)
 
 int boxes_remove(const char *id, struct ward_err *e)
 {
-	static const char *const files[] = { "info", "info.new", "log.0", "log.1", "result.json", "result.new" };
+	static const char *const files[] = { "info",  "info.new",    "log.0",
+					     "log.1", "result.json", "result.new" };
 	auto_fd state = -1;
 
 	boxes_remove_runtime(id);
@@ -329,7 +347,8 @@ static bool was_never_made(int state_fd, const char *id)
 	snprintf(path, sizeof(path), "%s/info", id);
 	if (fstatat(state_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 		return false;
-	if (fstatat(state_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ctim.tv_sec + MAKING_S > time(NULL))
+	if (fstatat(state_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_ctim.tv_sec + MAKING_S > time(NULL))
 		return false;
 	snprintf(path, sizeof(path), "%s/info.new", id);
 	fd = openat(state_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -363,10 +382,12 @@ static void drop_runtime_orphans(int dir_fd, int state_fd)
 	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
 		struct stat st;
 
-		if (!boxes_is_id(entry->d_name) || fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		if (!boxes_is_id(entry->d_name) ||
+		    fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    st.st_ctim.tv_sec + MAKING_S > time(NULL))
 			continue;
-		if (fstatat(state_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		if (fstatat(state_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+		    errno == ENOENT)
 			boxes_remove_runtime(entry->d_name);
 	}
 }

@@ -1,9 +1,13 @@
 /*
- * What a checkpoint is, and whether a sandbox may go on from it. In: a record's bytes, or a plan. Out: the record, or in what the plan is another one. Pure functions over bytes and plans. A record is text: a first line, lines of "name value", an empty line, the command's words
- * (each ended by a NUL), and what must be the same.
+ * What a checkpoint is, and whether a sandbox may go on from it. In: a record's bytes, or a plan.
+ * Out: the record, or in what the plan is another one. Pure functions over bytes and plans. A
+ * record is text: a first line, lines of "name value", an empty line, the command's words (each
+ * ended by a NUL), and what must be the same.
  *
- * That is everything of the policy but variables (what runs has its own), the places and sizes of what is mounted, ids and limits, and what the wall adds (its own version). What the host gives every sandbox (/usr, /etc) is not compared: a program whose libraries were replaced meanwhile is told so by its own
- * crash, inside.
+ * That is everything of the policy but variables (what runs has its own), the places and sizes of
+ * what is mounted, ids and limits, and what the wall adds (its own version). What the host gives
+ * every sandbox (/usr, /etc) is not compared: a program whose libraries were replaced meanwhile is
+ * told so by its own crash, inside.
  */
 #include "state/checkpoint.h"
 
@@ -112,7 +116,8 @@ int checkpoint_parse(const char *bytes, size_t n, struct checkpoint *ret)
 	bool good = n > strlen(FIRST_LINE) && memcmp(bytes, FIRST_LINE, strlen(FIRST_LINE)) == 0;
 
 	at += good ? strlen(FIRST_LINE) : 0;
-	good = good && read_lines(&c, &at, end, &words) && read_word(&at, end, &word) && *word == '/';
+	good = good && read_lines(&c, &at, end, &words) && read_word(&at, end, &word) &&
+	       *word == '/';
 	if (good)
 		c.workspace = strdup(word);
 	for (uint64_t i = 0; i < words && good; i++) {
@@ -134,7 +139,10 @@ int checkpoint_parse(const char *bytes, size_t n, struct checkpoint *ret)
 void checkpoint_write(const struct checkpoint *c, struct buf *out)
 {
 	buf_puts(out, FIRST_LINE);
-	buf_printf(out, "image %s\nsha256 %s\nbox %s\nbytes %" PRIu64 "\ncreated %" PRIu64 "\nwords %zu\n\n", c->image, c->sha256, c->box, c->bytes, c->created_ms, c->command.len);
+	buf_printf(out,
+		   "image %s\nsha256 %s\nbox %s\nbytes %" PRIu64 "\ncreated %" PRIu64
+		   "\nwords %zu\n\n",
+		   c->image, c->sha256, c->box, c->bytes, c->created_ms, c->command.len);
 	buf_add(out, c->workspace, strlen(c->workspace) + 1);
 	for (size_t i = 0; i < c->command.len; i++)
 		buf_add(out, c->command.items[i], strlen(c->command.items[i]) + 1);
@@ -147,7 +155,9 @@ void checkpoint_write(const struct checkpoint *c, struct buf *out)
 static int refuse_plan(const struct plan *p, struct ward_err *e)
 {
 	if (p->net.on) {
-		ward_fail(e, ENOTSUP, "a sandbox with a network cannot be checkpointed: its connections are sockets of the host's, which nobody can keep");
+		ward_fail(e, ENOTSUP,
+			  "a sandbox with a network cannot be checkpointed: its connections are "
+			  "sockets of the host's, which nobody can keep");
 		return ward_remedy(e, "network.mode: none");
 	}
 	if (p->spec->tty) {
@@ -155,13 +165,16 @@ static int refuse_plan(const struct plan *p, struct ward_err *e)
 		return ward_remedy(e, "ward run -d without -t");
 	}
 	if (p->review) {
-		ward_fail(e, ENOTSUP, "a sandbox under review cannot be checkpointed: its changes belong to this run");
+		ward_fail(e, ENOTSUP,
+			  "a sandbox under review cannot be checkpointed: its changes belong to "
+			  "this run");
 		return ward_remedy(e, "filesystem.mode: read_write");
 	}
 	return 0;
 }
 
-int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e)
+int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct strv *words,
+			struct ward_err *e)
 {
 	const struct wall *w = p->spec->wall;
 	const char *why = w ? w->no_snapshot : no_snapshot;
@@ -169,7 +182,8 @@ int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct st
 	int r = refuse_plan(p, e);
 
 	if (!w || !w->snapshot) {
-		ward_fail(e, ENOTSUP, "isolation: %s makes no checkpoints: %.*s", plan_isolation(p), (int)n, why ? why : "");
+		ward_fail(e, ENOTSUP, "isolation: %s makes no checkpoints: %.*s", plan_isolation(p),
+			  (int)n, why ? why : "");
 		return why && why[n] ? ward_remedy(e, "%s", why + n + 1) : -ENOTSUP;
 	}
 	if (r == 0)
@@ -202,7 +216,7 @@ static void put_policy(const struct plan *p, struct buf *out)
 		auto_free char *value = NULL;
 
 		if (f == POLICY_F_proc_env)
-			continue;	/* what runs has its own; they may be secrets */
+			continue; /* what runs has its own; they may be secrets */
 		value = policy_text(&p->spec->policy, f);
 		if (!value)
 			out->failed = true;
@@ -215,11 +229,14 @@ static void put_mounts(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
 
-		if (m->system || (m->kind != MOUNT_BIND && m->kind != MOUNT_TMPFS) || path_is_beneath(m->target, "/.ward"))
-			continue;	/* ward's own */
+		if (m->system || (m->kind != MOUNT_BIND && m->kind != MOUNT_TMPFS) ||
+		    path_is_beneath(m->target, "/.ward"))
+			continue; /* ward's own */
 		buf_puts(out, "mount ");
 		put_value(out, m->target);
-		buf_printf(out, ": %u %s%s%s %" PRIu64 " %o ", (unsigned)m->kind, m->writable ? "rw" : "ro", m->noexec ? " noexec" : "", m->review ? " review" : "", m->bytes, m->mode);
+		buf_printf(out, ": %u %s%s%s %" PRIu64 " %o ", (unsigned)m->kind,
+			   m->writable ? "rw" : "ro", m->noexec ? " noexec" : "",
+			   m->review ? " review" : "", m->bytes, m->mode);
 		if (m->kind == MOUNT_BIND)
 			put_value(out, m->source);
 		buf_puts(out, "\n");
@@ -234,8 +251,10 @@ void checkpoint_same(const struct plan *p, struct buf *out)
 	put_policy(p, out);
 	put_line(out, "image", p->image.root);
 	put_line(out, "image's digest", p->image.root ? p->image.digest : NULL);
-	buf_printf(out, "ids: %u %u:%u inside %u:%u\n", (unsigned)p->ids.mode, p->ids.mode == IDS_MAPPED ? 0 : p->ids.host_uid, p->ids.mode == IDS_MAPPED ? 0 : p->ids.host_gid, p->ids.inside_uid,
-		   p->ids.inside_gid);	/* where they are mapped each sandbox has its own */
+	buf_printf(out, "ids: %u %u:%u inside %u:%u\n", (unsigned)p->ids.mode,
+		   p->ids.mode == IDS_MAPPED ? 0 : p->ids.host_uid,
+		   p->ids.mode == IDS_MAPPED ? 0 : p->ids.host_gid, p->ids.inside_uid,
+		   p->ids.inside_gid); /* where they are mapped each sandbox has its own */
 	for (enum limit l = 0; l < LIMITS; l++)
 		buf_printf(out, "limit %s: %" PRIu64 "\n", limit_name(l), p->limits[l].value);
 	put_mounts(p, out);
@@ -282,7 +301,8 @@ void checkpoint_difference(const char *then, const char *now, struct buf *out)
 		a += n + (a[n] == '\n');
 		b += n + (b[n] == '\n');
 	}
-	line = *b && !(*a && has_key(then, b) && !has_key(now, a)) ? b : a;	/* what was taken away, rather than what now stands in its place */
+	/* what was taken away, rather than what now stands in its place */
+	line = *b && !(*a && has_key(then, b) && !has_key(now, a)) ? b : a;
 	key = strcspn(line, ":\n");
 	buf_printf(out, "%.*s was ", key > VALUE_SHOWN ? VALUE_SHOWN : (int)key, line);
 	put_side(out, then, line, key);
@@ -302,6 +322,8 @@ int checkpoint_match(const struct plan *p, struct ward_err *e)
 	if (strcmp(c->same, buf_text(&now)) == 0)
 		return 0;
 	checkpoint_difference(c->same, buf_text(&now), &difference);
-	ward_fail(e, EPERM, "the checkpoint %s belongs to another policy: %s", c->name, buf_text(&difference));
-	return ward_remedy(e, "give the policy file and options of the run that it was made of; only --name, --env and what is about output may differ");
+	ward_fail(e, EPERM, "the checkpoint %s belongs to another policy: %s", c->name,
+		  buf_text(&difference));
+	return ward_remedy(e, "give the policy file and options of the run that it was made of; "
+			      "only --name, --env and what is about output may differ");
 }

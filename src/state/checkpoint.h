@@ -1,4 +1,5 @@
-/* Checkpoints: what a sandbox was at one moment, kept in the state directory, and what a sandbox must be to go on from one. */
+/* Checkpoints: what a sandbox was at one moment, kept in the state directory, and what a sandbox
+ * must be to go on from one. */
 #ifndef WARD_STATE_CHECKPOINT_H
 #define WARD_STATE_CHECKPOINT_H
 
@@ -10,23 +11,26 @@
 
 #define CHECKPOINT_NAME_MAX 63
 #define CHECKPOINT_RECORD_MAX (1 << 20)
-#define CHECKPOINT_DONE "warddone"	/* the end of a whole one on its way out of a sandbox; gvisor/gvisor.h */
-#define CHECKPOINT_IMAGE "/.ward/image"	/* where a sandbox that goes on from one finds it */
+#define CHECKPOINT_DONE                                                                            \
+	"warddone" /* the end of a whole one on its way out of a sandbox; gvisor/gvisor.h */
+#define CHECKPOINT_IMAGE "/.ward/image" /* where a sandbox that goes on from one finds it */
 
 struct plan;
 
-/* A checkpoint's record. What the sandbox itself wrote is in the image alone, which nothing outside of a sandbox reads. */
+/* A checkpoint's record. What the sandbox itself wrote is in the image alone, which nothing outside
+ * of a sandbox reads. */
 struct checkpoint {
 	char name[CHECKPOINT_NAME_MAX + 1];
-	char image[32];			/* the file's name */
-	char sha256[SHA256_HEX];	/* of the image */
-	char box[24];			/* the sandbox that it was made of */
-	uint64_t bytes;			/* of the image */
-	uint64_t created_ms;		/* of the wall clock */
-	struct strv command;		/* of that sandbox; empty: it was idle */
-	char *workspace;		/* of that sandbox */
-	char *same;			/* what must be the same for a restore: lines of "key: value" */
-	char *path;			/* of the image, absolute; NULL: nobody asked */
+	char image[32];          /* the file's name */
+	char sha256[SHA256_HEX]; /* of the image */
+	char box[24];            /* the sandbox that it was made of */
+	uint64_t bytes;          /* of the image */
+	uint64_t created_ms;     /* of the wall clock */
+	struct strv command;     /* of that sandbox; empty: it was idle */
+	char *workspace;         /* of that sandbox */
+	/* what must be the same for a restore: lines of "key: value" */
+	char *same;
+	char *path; /* of the image, absolute; NULL: nobody asked */
 };
 
 void checkpoint_clear(struct checkpoint *c);
@@ -39,9 +43,12 @@ void checkpoint_write(const struct checkpoint *c, struct buf *out);
 
 /* What of a plan a checkpoint depends on: lines of "key: value", the wall's own last. */
 void checkpoint_same(const struct plan *p, struct buf *out);
-/* Whether a checkpoint of a sandbox with this plan can be made: the words that make one inside (plan/inner.h); or why not, where no wall says it no_snapshot, its engine's. */
-must_check int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e);
-/* Whether the plan is the one that its spec's checkpoint was made under; else the first difference. */
+/* Whether a checkpoint of a sandbox with this plan can be made: the words that make one inside
+ * (plan/inner.h); or why not, where no wall says it no_snapshot, its engine's. */
+must_check int checkpoint_possible(const struct plan *p, const char *no_snapshot,
+				   struct strv *words, struct ward_err *e);
+/* Whether the plan is the one that its spec's checkpoint was made under; else the first
+ * difference. */
 must_check int checkpoint_match(const struct plan *p, struct ward_err *e);
 /* The first line in which two such texts differ, in words. A pure function. */
 void checkpoint_difference(const char *then, const char *now, struct buf *out);
@@ -49,17 +56,21 @@ void checkpoint_difference(const char *then, const char *now, struct buf *out);
 /* One that is being written. */
 struct checkpoint_file {
 	int dir_fd, fd;
-	char temporary[40];	/* its name, "": it has none yet */
+	char temporary[40]; /* its name, "": it has none yet */
 	struct sha256 sum;
 	uint64_t bytes, bytes_max;
-	char last[8];		/* of what came */
+	char last[8]; /* of what came */
 };
 
-/* Opens the store and a new image in it; refuses a name that is taken. What others left unfinished goes. */
-must_check int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret, struct ward_err *e);
+/* Opens the store and a new image in it; refuses a name that is taken. What others left unfinished
+ * goes. */
+must_check int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret,
+				struct ward_err *e);
 /* Adds bytes of the sandbox's; -EFBIG: there are more than there can be. */
-must_check int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n, struct ward_err *e);
-/* It is whole: takes its end away, and gives it its name, which c has; fills image, bytes, sha256 and created_ms. Either all of it is there afterwards or nothing. */
+must_check int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n,
+			      struct ward_err *e);
+/* It is whole: takes its end away, and gives it its name, which c has; fills image, bytes, sha256
+ * and created_ms. Either all of it is there afterwards or nothing. */
 must_check int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward_err *e);
 /* Closes it; what was not kept is gone. */
 void checkpoint_end(struct checkpoint_file *f);

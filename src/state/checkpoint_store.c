@@ -1,6 +1,10 @@
 /*
- * Where checkpoints are: STATE/checkpoints, of the user alone. NAME.record is one, and names its image, ID.image, which holds what the sandbox wrote: memory with whatever secrets were in it, and untrusted bytes. Nothing here looks into them. In: a stream of them. Out: an image and, last of all and in one step,
- * its record: without that there is no checkpoint. An image has no name until it is whole (where the file system can do that), is locked while it is being made, and goes with the next verb where nobody is there to finish it. Runs with the user's rights, in the verb.
+ * Where checkpoints are: STATE/checkpoints, of the user alone. NAME.record is one, and names its
+ * image, ID.image, which holds what the sandbox wrote: memory with whatever secrets were in it, and
+ * untrusted bytes. Nothing here looks into them. In: a stream of them. Out: an image and, last of
+ * all and in one step, its record: without that there is no checkpoint. An image has no name until
+ * it is whole (where the file system can do that), is locked while it is being made, and goes with
+ * the next verb where nobody is there to finish it. Runs with the user's rights, in the verb.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +22,7 @@
 #define STORE "checkpoints"
 #define RECORD ".record"
 #define IMAGE ".image"
-#define UNFINISHED ".new"	/* a record that has no name yet, where the file system wants one */
+#define UNFINISHED ".new" /* a record that has no name yet, where the file system wants one */
 #define LIST_MAX 10000
 
 static int open_store(struct ward_err *e)
@@ -37,12 +41,14 @@ static bool has_ending(const char *name, const char *ending)
 
 static bool record_name(const char *name, char ret[CHECKPOINT_NAME_MAX + 16])
 {
-	return checkpoint_is_name(name) && snprintf(ret, CHECKPOINT_NAME_MAX + 16, "%s" RECORD, name) > 0;
+	return checkpoint_is_name(name) &&
+	       snprintf(ret, CHECKPOINT_NAME_MAX + 16, "%s" RECORD, name) > 0;
 }
 
 static int read_record(int dir_fd, const char *file, struct checkpoint *ret)
 {
-	auto_fd fd = openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd =
+		openat(dir_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_buf text = { 0 };
 	struct stat st;
 	int r;
@@ -55,7 +61,8 @@ static int read_record(int dir_fd, const char *file, struct checkpoint *ret)
 	if (r == 0)
 		r = checkpoint_parse(buf_text(&text), text.len, ret);
 	if (r == 0)
-		snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(strlen(file) - strlen(RECORD)), file);
+		snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(strlen(file) - strlen(RECORD)),
+			 file);
 	return r;
 }
 
@@ -88,7 +95,8 @@ static int lock_names(int dir_fd, struct ward_err *e)
 	return take_fd(&fd);
 }
 
-/* The images that records name. *ret_all: every record could be read, so that there are no others. */
+/* The images that records name. *ret_all: every record could be read, so that there are no
+ * others. */
 static int list_used(int dir_fd, struct strv *used, bool *ret_all, struct ward_err *e)
 {
 	auto_strv records = { 0 };
@@ -108,7 +116,8 @@ static int list_used(int dir_fd, struct strv *used, bool *ret_all, struct ward_e
 	return r == 0 && used->failed ? ward_fail(e, ENOMEM, "out of memory") : r;
 }
 
-/* Files that no record names, and that nobody is making; none where a record cannot be read, which may name any. The caller holds lock_names(). */
+/* Files that no record names, and that nobody is making; none where a record cannot be read, which
+ * may name any. The caller holds lock_names(). */
 static int sweep(int dir_fd, struct ward_err *e)
 {
 	auto_strv images = { 0 }, used = { 0 };
@@ -121,7 +130,10 @@ static int sweep(int dir_fd, struct ward_err *e)
 	if (r == 0)
 		r = list_files(dir_fd, UNFINISHED, &images, e);
 	for (size_t i = 0; i < images.len && r == 0; i++) {
-		auto_fd fd = strv_has(&used, images.items[i]) ? -1 : openat(dir_fd, images.items[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		auto_fd fd = strv_has(&used, images.items[i])
+				     ? -1
+				     : openat(dir_fd, images.items[i],
+					      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 			unlinkat(dir_fd, images.items[i], 0);
@@ -152,7 +164,8 @@ int checkpoint_list(struct checkpoints *ret, struct ward_err *e)
 			continue;
 		if (r < 0)
 			*c = (struct checkpoint){ 0 };
-		snprintf(c->name, sizeof(c->name), "%.*s", (int)(strlen(names.items[i]) - strlen(RECORD)), names.items[i]);
+		snprintf(c->name, sizeof(c->name), "%.*s",
+			 (int)(strlen(names.items[i]) - strlen(RECORD)), names.items[i]);
 		ret->len++;
 	}
 	return 0;
@@ -171,7 +184,9 @@ void checkpoints_clear(struct checkpoints *v)
 static int refuse_name(const char *name, struct ward_err *e)
 {
 	ward_fail(e, EINVAL, "%.100s is no name for a checkpoint", name);
-	return ward_remedy(e, "letters, digits, and _ . - behind the first, at most %d, and neither ls nor rm", CHECKPOINT_NAME_MAX);
+	return ward_remedy(
+		e, "letters, digits, and _ . - behind the first, at most %d, and neither ls nor rm",
+		CHECKPOINT_NAME_MAX);
 }
 
 static int fail_taken(const char *name, struct ward_err *e)
@@ -180,9 +195,11 @@ static int fail_taken(const char *name, struct ward_err *e)
 	return ward_remedy(e, "another name, or ward checkpoint rm %s", name);
 }
 
-int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret, struct ward_err *e)
+int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret,
+		     struct ward_err *e)
 {
-	auto_fd dir = -1, lock = -1, fd = -1;	/* a file with a name is locked before anybody can sweep it */
+	/* a file with a name is locked before anybody can sweep it */
+	auto_fd dir = -1, lock = -1, fd = -1;
 	char record[CHECKPOINT_NAME_MAX + 16];
 	int r;
 
@@ -204,7 +221,8 @@ int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_fil
 
 		store_new_id(id, sizeof(id));
 		snprintf(ret->temporary, sizeof(ret->temporary), "%s" IMAGE, id);
-		fd = openat(dir, ret->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(dir, ret->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	}
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return ward_fail_errno(e, "cannot make a file in the store of checkpoints");
@@ -226,8 +244,11 @@ int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n, struc
 		return ward_fail(e, EINVAL, "too many bytes at once");
 	f->bytes += n;
 	if (f->bytes > f->bytes_max) {
-		ward_fail(e, EFBIG, "what comes out of the sandbox is more than its memory can hold");
-		return ward_remedy(e, "one large file with many names (hard links) in /tmp or the home is kept once for each: remove some; if there is none, what runs there is not what it seems: ward kill");
+		ward_fail(e, EFBIG,
+			  "what comes out of the sandbox is more than its memory can hold");
+		return ward_remedy(e, "one large file with many names (hard links) in /tmp or the "
+				      "home is kept once for each: remove some; if there is none, "
+				      "what runs there is not what it seems: ward kill");
 	}
 	memcpy(all, f->last, before);
 	memcpy(all + before, bytes, n);
@@ -238,21 +259,27 @@ int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n, struc
 	if (r == 0)
 		return 0;
 	ward_fail(e, -r, "cannot write the checkpoint: %s", strerror(-r));
-	return r == -ENOSPC || r == -EDQUOT ? ward_remedy(e, "make room where ward keeps its state (WARD_STATE_DIR)") : r;
+	return r == -ENOSPC || r == -EDQUOT
+		       ? ward_remedy(e, "make room where ward keeps its state (WARD_STATE_DIR)")
+		       : r;
 }
 
-static int give_name(const struct checkpoint_file *f, int fd, const char *temporary, const char *name)
+static int give_name(const struct checkpoint_file *f, int fd, const char *temporary,
+		     const char *name)
 {
 	char path[32];
 
 	if (temporary[0])
-		return strcmp(temporary, name) == 0 ? 0 : renameat2(f->dir_fd, temporary, f->dir_fd, name, RENAME_NOREPLACE);
+		return strcmp(temporary, name) == 0
+			       ? 0
+			       : renameat2(f->dir_fd, temporary, f->dir_fd, name, RENAME_NOREPLACE);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return linkat(AT_FDCWD, path, f->dir_fd, name, AT_SYMLINK_FOLLOW);
 }
 
 /* One step: whoever is killed before it leaves an image that the next verb removes. */
-static int keep_record(const struct checkpoint_file *f, const struct checkpoint *c, struct ward_err *e)
+static int keep_record(const struct checkpoint_file *f, const struct checkpoint *c,
+		       struct ward_err *e)
 {
 	char name[CHECKPOINT_NAME_MAX + 16], temporary[64] = "";
 	auto_fd fd = openat(f->dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -263,7 +290,8 @@ static int keep_record(const struct checkpoint_file *f, const struct checkpoint 
 		return refuse_name(c->name, e);
 	if (fd < 0) {
 		snprintf(temporary, sizeof(temporary), "%s" UNFINISHED, c->image);
-		fd = openat(f->dir_fd, temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(f->dir_fd, temporary,
+			    O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	}
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return ward_fail_errno(e, "cannot make a file in the store of checkpoints");
@@ -302,11 +330,14 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 	lock = lock_names(f->dir_fd, e);
 	if (lock < 0)
 		return lock;
-	/* as root the agent is somebody else, who must be able to read it in a sandbox; the directory lets nobody through */
-	if ((geteuid() == 0 && fchmod(f->fd, 0444) < 0) || give_name(f, f->fd, f->temporary, c->image) < 0)
+	/* as root the agent is somebody else, who must be able to read it in a sandbox; the
+	 * directory lets nobody through */
+	if ((geteuid() == 0 && fchmod(f->fd, 0444) < 0) ||
+	    give_name(f, f->fd, f->temporary, c->image) < 0)
 		return ward_fail_errno(e, "cannot keep the checkpoint");
 	if (fstat(f->fd, &st) < 0 || !st.st_nlink)
-		return ward_fail(e, ENOENT, "cannot keep the checkpoint: somebody removed its image");
+		return ward_fail(e, ENOENT,
+				 "cannot keep the checkpoint: somebody removed its image");
 	snprintf(f->temporary, sizeof(f->temporary), "%s", c->image);
 	r = keep_record(f, c, e);
 	if (r == 0)
@@ -347,7 +378,9 @@ int checkpoint_open(const char *name, struct checkpoint *ret, struct ward_err *e
 	if (r == -ENOENT)
 		return fail_unknown(name, e);
 	if (r < 0) {
-		ward_fail(e, -r, "the record of the checkpoint %s cannot be read: %s", name, r == -EINVAL ? "it is damaged, or of another version of ward" : strerror(-r));
+		ward_fail(e, -r, "the record of the checkpoint %s cannot be read: %s", name,
+			  r == -EINVAL ? "it is damaged, or of another version of ward"
+				       : strerror(-r));
 		return ward_remedy(e, "ward checkpoint rm %s", name);
 	}
 	r = state_dir_path(&state, e);
@@ -385,23 +418,27 @@ int checkpoint_verify(const struct checkpoint *c, bool whole, struct ward_err *e
 	if (dir < 0)
 		return dir;
 	fd = openat(dir, c->image, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && (uint64_t)st.st_size == c->bytes;
+	good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       (uint64_t)st.st_size == c->bytes;
 	if (good && whole)
 		good = digest_of(fd, digest) == 0 && strcmp(digest, c->sha256) == 0;
 	if (good)
 		return 0;
-	ward_fail(e, EIO, "the checkpoint %s is damaged: its image %s", c->name, fd < 0 ? "is gone" : "is not what was kept");
+	ward_fail(e, EIO, "the checkpoint %s is damaged: its image %s", c->name,
+		  fd < 0 ? "is gone" : "is not what was kept");
 	return ward_remedy(e, "ward checkpoint rm %s, and make it again", c->name);
 }
 
-/* Also one that somebody has locked: a sandbox that has it mounted can do that, and keeps it until its end. */
+/* Also one that somebody has locked: a sandbox that has it mounted can do that, and keeps it until
+ * its end. */
 static int remove_image(int dir_fd, const char *image, struct ward_err *e)
 {
 	auto_strv used = { 0 };
 	bool all;
 	int r = list_used(dir_fd, &used, &all, e);
 
-	if (r < 0 || !has_ending(image, IMAGE) || strv_has(&used, image) || unlinkat(dir_fd, image, 0) == 0 || errno == ENOENT)
+	if (r < 0 || !has_ending(image, IMAGE) || strv_has(&used, image) ||
+	    unlinkat(dir_fd, image, 0) == 0 || errno == ENOENT)
 		return r;
 	return ward_fail_errno(e, "cannot remove the image %s of the checkpoint", image);
 }
@@ -420,9 +457,11 @@ int checkpoint_remove(const char *name, struct ward_err *e)
 	lock = dir < 0 ? dir : lock_names(dir, e);
 	if (lock < 0)
 		return lock;
-	(void)!read_record(dir, record, &c);	/* one that is damaged names no image, and can be removed all the same */
+	/* one that is damaged names no image, and can be removed all the same */
+	(void)!read_record(dir, record, &c);
 	if (unlinkat(dir, record, 0) < 0)
-		r = errno == ENOENT ? fail_unknown(name, e) : ward_fail_errno(e, "cannot remove the checkpoint %s", name);
+		r = errno == ENOENT ? fail_unknown(name, e)
+				    : ward_fail_errno(e, "cannot remove the checkpoint %s", name);
 	else
 		r = remove_image(dir, c.image, e);
 	(void)!sweep(dir, &ignored);

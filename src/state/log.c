@@ -1,6 +1,7 @@
 /*
- * The log of a detached sandbox. In: what its command writes. Out: at most two files of LOG_FILE_BYTES each: when the present one
- * is full it takes the place of the one before. Runs in ward-box; a disk that is full loses output, never the sandbox.
+ * The log of a detached sandbox. In: what its command writes. Out: at most two files of
+ * LOG_FILE_BYTES each: when the present one is full it takes the place of the one before. Runs in
+ * ward-box; a disk that is full loses output, never the sandbox.
  */
 #include "state/log.h"
 
@@ -13,7 +14,8 @@
 
 static int open_now(int dir_fd)
 {
-	return openat(dir_fd, LOG_NOW, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return openat(dir_fd, LOG_NOW,
+		      O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 int log_open(struct log *l, int dir_fd, struct ward_err *e)
@@ -58,7 +60,8 @@ static bool is_still(int dir_fd, const char *name, int fd)
 	struct stat own = { 0 }, named = { 0 };
 	bool there = fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0;
 
-	return there == (fd >= 0) && (fd < 0 || (fstat(fd, &own) == 0 && own.st_ino == named.st_ino));
+	return there == (fd >= 0) &&
+	       (fd < 0 || (fstat(fd, &own) == 0 && own.st_ino == named.st_ino));
 }
 
 int log_read(int dir_fd, struct buf *out, struct ward_err *e)
@@ -69,7 +72,7 @@ int log_read(int dir_fd, struct buf *out, struct ward_err *e)
 		int r = 0;
 
 		if (!is_still(dir_fd, LOG_BEFORE, before))
-			continue;	/* they changed places in between */
+			continue; /* they changed places in between */
 		if (before >= 0)
 			r = io_read_all(before, 2 * LOG_FILE_BYTES, out);
 		if (r == 0 && now >= 0)

@@ -1,6 +1,7 @@
 /*
- * Where reviews lie. In: the state directory. Out: open directories, and whether a run has a review. Runs in the supervisor and in the
- * verbs with the user's rights. What a review is made of is the business of src/review.
+ * Where reviews lie. In: the state directory. Out: open directories, and whether a run has a
+ * review. Runs in the supervisor and in the verbs with the user's rights. What a review is made of
+ * is the business of src/review.
  */
 #include "state/review_place.h"
 
@@ -37,7 +38,8 @@ static int open_memory(bool make, struct ward_err *e)
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot open %s", path);
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 077)
-		return ward_fail(e, EPERM, "%s is not a directory of your own, or others may enter it", path);
+		return ward_fail(e, EPERM,
+				 "%s is not a directory of your own, or others may enter it", path);
 	return take_fd(&fd);
 }
 
@@ -87,7 +89,8 @@ bool review_exists(const char *id)
 		auto_fd fd = review_open_place((enum review_place)place, false, NULL, &none);
 		struct stat st;
 
-		found = fd >= 0 && (fstatat(fd, id, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT);
+		found = fd >= 0 &&
+			(fstatat(fd, id, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT);
 	}
 	return found;
 }

@@ -1,8 +1,9 @@
 /*
- * Runs in the foreground with a control socket. In: the runtime directory. Out: RUNTIME/runs/ID/control, for as long as the run lives;
- * nothing of it is in the state directory, and nothing stays. Who lives is who answers: a socket that nobody listens to any more
- * is what a killed ward left, and is removed by whoever looks next. The directory belongs to the user alone (runtime.c), and the
- * socket asks who is there (serve.c).
+ * Runs in the foreground with a control socket. In: the runtime directory. Out:
+ * RUNTIME/runs/ID/control, for as long as the run lives; nothing of it is in the state directory,
+ * and nothing stays. Who lives is who answers: a socket that nobody listens to any more is what a
+ * killed ward left, and is removed by whoever looks next. The directory belongs to the user alone
+ * (runtime.c), and the socket asks who is there (serve.c).
  */
 #include "state/runs.h"
 
@@ -19,7 +20,7 @@
 #include "state/store_internal.h"
 
 #define RUNS_DIR "runs"
-#define MAKING_S 2	/* a run makes its socket in less */
+#define MAKING_S 2 /* a run makes its socket in less */
 
 int runs_open(struct ward_err *e)
 {
@@ -72,27 +73,34 @@ static int is_alive(int runs_fd, const char *id)
 	struct stat st;
 	auto_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.23s/control", runs_fd, id);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.23s/control",
+		 runs_fd, id);
 	if (fd < 0)
 		return -1;
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
 		return 1;
-	if (errno == ENOENT)	/* killed before it had one, or just about to */
-		return fstatat(runs_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ctim.tv_sec + MAKING_S > time(NULL) ? -1 : 0;
+	if (errno == ENOENT) /* killed before it had one, or just about to */
+		return fstatat(runs_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+				       st.st_ctim.tv_sec + MAKING_S > time(NULL)
+			       ? -1
+			       : 0;
 	return errno == ECONNREFUSED ? 0 : -1;
 }
 
 int runs_list(struct boxes *ret_runs, struct ward_err *e)
 {
 	auto_fd runtime = runtime_open(e);
-	int fd = runtime < 0 ? runtime : openat(runtime, RUNS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	int fd = runtime < 0 ? runtime
+			     : openat(runtime, RUNS_DIR,
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+	    r = 0;
 	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
 	struct boxes v = { 0 };
 	size_t cap = 0;
 
 	if (runtime < 0)
 		return runtime;
-	if (fd < 0 && errno == ENOENT) {	/* who only looks makes nothing */
+	if (fd < 0 && errno == ENOENT) { /* who only looks makes nothing */
 		*ret_runs = v;
 		return 0;
 	}

@@ -4,7 +4,8 @@
 
 #include "state/boxes.h"
 
-/* A directory of its own for the run's control socket; entry->run_fd. Refused where the sandbox could see it. */
+/* A directory of its own for the run's control socket; entry->run_fd. Refused where the sandbox
+ * could see it. */
 must_check int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_err *e);
 /* Removes it with the socket. */
 void runs_leave(struct box_entry *entry);

@@ -1,8 +1,9 @@
 /*
- * The runtime directory. In: the environment. Out: an open directory that nobody but the caller's user can look into: who can
- * reach a control socket in it could drive a sandbox, so the directory is the first of two walls (the socket asks for the
- * peer's uid, too). The last fallback lies in /tmp, where others make names as well: the directory is opened through no
- * link and its owner and mode are checked on the descriptor.
+ * The runtime directory. In: the environment. Out: an open directory that nobody but the caller's
+ * user can look into: who can reach a control socket in it could drive a sandbox, so the directory
+ * is the first of two walls (the socket asks for the peer's uid, too). The last fallback lies in
+ * /tmp, where others make names as well: the directory is opened through no link and its owner and
+ * mode are checked on the descriptor.
  */
 #include "state/runtime.h"
 
@@ -14,7 +15,8 @@
 
 static void runtime_path(struct buf *path)
 {
-	const char *own = secure_getenv("WARD_RUNTIME_DIR"), *xdg = secure_getenv("XDG_RUNTIME_DIR");
+	const char *own = secure_getenv("WARD_RUNTIME_DIR"),
+		   *xdg = secure_getenv("XDG_RUNTIME_DIR");
 
 	if (own && *own)
 		buf_puts(path, own);
@@ -33,9 +35,11 @@ static int check_private(int fd, const char *path, struct ward_err *e)
 	if (fstat(fd, &st) < 0)
 		return ward_fail_errno(e, "cannot look at the runtime directory %s", path);
 	if (st.st_uid != geteuid())
-		ward_fail(e, EPERM, "the runtime directory %s belongs to uid %u, not to uid %u", path, st.st_uid, geteuid());
+		ward_fail(e, EPERM, "the runtime directory %s belongs to uid %u, not to uid %u",
+			  path, st.st_uid, geteuid());
 	else if (st.st_mode & 077)
-		ward_fail(e, EPERM, "the runtime directory %s is open to others (mode %04o)", path, st.st_mode & 07777);
+		ward_fail(e, EPERM, "the runtime directory %s is open to others (mode %04o)", path,
+			  st.st_mode & 07777);
 	else
 		return 0;
 	return ward_remedy(e, "set WARD_RUNTIME_DIR to a directory of your own with mode 0700");
@@ -52,7 +56,8 @@ int runtime_open(struct ward_err *e)
 	if (path.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (buf_text(&path)[0] != '/') {
-		ward_fail(e, EINVAL, "WARD_RUNTIME_DIR is not an absolute path: %s", buf_text(&path));
+		ward_fail(e, EINVAL, "WARD_RUNTIME_DIR is not an absolute path: %s",
+			  buf_text(&path));
 		return ward_remedy(e, "set it to the absolute path of a directory of your own");
 	}
 	fd = open(buf_text(&path), flags);
@@ -60,7 +65,8 @@ int runtime_open(struct ward_err *e)
 		fd = open(buf_text(&path), flags);
 	if (fd < 0) {
 		ward_fail_errno(e, "cannot open the runtime directory %s", buf_text(&path));
-		return ward_remedy(e, "make it a directory of your own with mode 0700, or set WARD_RUNTIME_DIR to another");
+		return ward_remedy(e, "make it a directory of your own with mode 0700, or set "
+				      "WARD_RUNTIME_DIR to another");
 	}
 	r = check_private(fd, buf_text(&path), e);
 	return r < 0 ? r : take_fd(&fd);

@@ -1,8 +1,10 @@
 /*
- * The state directory and run ids. In: the environment. Out: an open directory that only the caller's user can change. Runs in
- * the supervisor and in the verbs, on the start path: two system calls when all is there already.
+ * The state directory and run ids. In: the environment. Out: an open directory that only the
+ * caller's user can change. Runs in the supervisor and in the verbs, on the start path: two system
+ * calls when all is there already.
  *
- *	STATE/live/N		the record of a run that has not ended; locked while its supervisor lives, empty if nobody uses it
+ *	STATE/live/N		the record of a run that has not ended; locked while its supervisor
+ *				lives, empty if nobody uses it
  *	STATE/quarantine/ID/	what was moved out of its trees: index, and 0/ 1/ ... for each tree
  *	STATE/trusted/		see trust.c
  *	STATE/caches/, homes/	see volume.c
@@ -36,7 +38,8 @@ static int make_path(const char *path, struct ward_err *e)
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return 0;
 	ward_fail_errno(e, "cannot make the state directory %s", path);
-	return ward_remedy(e, "make it yourself, free some space, or set WARD_STATE_DIR to a directory that you can write");
+	return ward_remedy(e, "make it yourself, free some space, or set WARD_STATE_DIR to a "
+			      "directory that you can write");
 }
 
 static int check_owner(int fd, const char *path, struct ward_err *e)
@@ -46,11 +49,13 @@ static int check_owner(int fd, const char *path, struct ward_err *e)
 	if (fstat(fd, &st) < 0)
 		return ward_fail_errno(e, "cannot look at the state directory %s", path);
 	if (st.st_uid != geteuid()) {
-		ward_fail(e, EPERM, "the state directory %s belongs to uid %u, not to uid %u", path, st.st_uid, geteuid());
+		ward_fail(e, EPERM, "the state directory %s belongs to uid %u, not to uid %u", path,
+			  st.st_uid, geteuid());
 		return ward_remedy(e, "set WARD_STATE_DIR to a directory of your own");
 	}
 	if (st.st_mode & 022) {
-		ward_fail(e, EPERM, "the state directory %s can be written by others (mode %04o)", path, st.st_mode & 07777);
+		ward_fail(e, EPERM, "the state directory %s can be written by others (mode %04o)",
+			  path, st.st_mode & 07777);
 		return ward_remedy(e, "chmod go-w %s", path);
 	}
 	return 0;
@@ -61,17 +66,19 @@ static bool is_own_link(const char *path)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid());
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
+	       (st.st_uid == 0 || st.st_uid == geteuid());
 }
 
-/* ext4 passes over the inode of every file that was removed within the last minutes nearby, one by one, when it makes a file. Each run makes
- * one, so what is kept here shall not lie beside what others make and remove: directories in this one are spread. */
+/* ext4 passes over the inode of every file that was removed within the last minutes nearby, one by
+ * one, when it makes a file. Each run makes one, so what is kept here shall not lie beside what
+ * others make and remove: directories in this one are spread. */
 static void lie_apart(int fd)
 {
 	unsigned flags;
 
 	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
-		return;	/* a file system without such a thing */
+		return; /* a file system without such a thing */
 	flags |= FS_TOPDIR_FL;
 	(void)!ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }
@@ -98,7 +105,8 @@ int store_open(struct ward_err *e)
 		fd = open(path, flags);
 	if (fd < 0) {
 		ward_fail_errno(e, "cannot open the state directory %s", path);
-		return ward_remedy(e, "make it a directory of your own, or set WARD_STATE_DIR to another");
+		return ward_remedy(
+			e, "make it a directory of your own, or set WARD_STATE_DIR to another");
 	}
 	status = check_owner(fd, path, e);
 	return status < 0 ? status : take_fd(&fd);
@@ -114,7 +122,8 @@ int store_open_dir(int dir_fd, const char *name, struct ward_err *e)
 	if (fd >= 0)
 		return fd;
 	ward_fail_errno(e, "cannot make %s in the state directory", name);
-	return ward_remedy(e, "free some space, make the state directory writable, or set WARD_STATE_DIR to another one");
+	return ward_remedy(e, "free some space, make the state directory writable, or set "
+			      "WARD_STATE_DIR to another one");
 }
 
 /* Days since 1970 as a date; gmtime() would read the time zone's files first. */
@@ -141,14 +150,15 @@ static int64_t civil_days(unsigned year, unsigned month, unsigned day)
 	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static const char id_letters[] = "0123456789abcdefghjkmnpqrstvwxyz";	/* in the order of strcmp */
+static const char id_letters[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* in the order of strcmp */
 
-#define ID_LETTERS 6	/* of five bits: a second has fewer nanoseconds than 2^30 */
+#define ID_LETTERS 6 /* of five bits: a second has fewer nanoseconds than 2^30 */
 #define ID_RANDOM 0x3ffu
 
 /*
- * The six letters are the nanoseconds of the second, with random bits in place of the last ten: two ids sort by the
- * microsecond in which they were made, and of one microsecond in an order that is arbitrary but always the same.
+ * The six letters are the nanoseconds of the second, with random bits in place of the last ten: two
+ * ids sort by the microsecond in which they were made, and of one microsecond in an order that is
+ * arbitrary but always the same.
  */
 void store_new_id(char *ret_id, size_t n)
 {
@@ -158,14 +168,15 @@ void store_new_id(char *ret_id, size_t n)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	fraction = (unsigned)now.tv_nsec;
-	if (getrandom(&random, sizeof(random), 0) == sizeof(random))	/* else: only names must differ */
+	/* else: only names must differ */
+	if (getrandom(&random, sizeof(random), 0) == sizeof(random))
 		fraction = (fraction & ~ID_RANDOM) | (random & ID_RANDOM);
 	for (size_t i = ID_LETTERS; i-- > 0; fraction >>= 5)
 		tail[i] = id_letters[fraction & 31];
 	civil_date(now.tv_sec / 86400, &year, &month, &day);
 	second = (unsigned)(now.tv_sec % 86400);
-	snprintf(ret_id, n, "%04u%02u%02u-%02u%02u%02u-%s", year % 10000, month, day, second / 3600, second / 60 % 60,
-		 second % 60, tail);
+	snprintf(ret_id, n, "%04u%02u%02u-%02u%02u%02u-%s", year % 10000, month, day, second / 3600,
+		 second / 60 % 60, second % 60, tail);
 }
 
 /* count digits at *at, which moves on; 9999: there is something else. */
@@ -183,7 +194,8 @@ static unsigned read_digits(const char **at, unsigned count)
 
 uint64_t store_id_ns(const char *id)
 {
-	unsigned year = read_digits(&id, 4), month = read_digits(&id, 2), day = read_digits(&id, 2), hour, minute, second;
+	unsigned year = read_digits(&id, 4), month = read_digits(&id, 2), day = read_digits(&id, 2),
+		 hour, minute, second;
 	uint64_t fraction = 0;
 
 	if (*id++ != '-' || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31)
@@ -202,5 +214,8 @@ uint64_t store_id_ns(const char *id)
 	}
 	if (*id)
 		return 0;
-	return ((uint64_t)civil_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second) * 1000000000 + fraction;
+	return ((uint64_t)civil_days(year, month, day) * 86400 + hour * 3600 + minute * 60 +
+		second) *
+		       1000000000 +
+	       fraction;
 }

@@ -5,19 +5,19 @@
 #include "guard/guard_sweep.h"
 #include "state/store.h"
 
-#define STORE_LIVE "live"		/* one record a run */
-#define STORE_QUARANTINE "quarantine"	/* one directory a run: index, and one directory a root */
+#define STORE_LIVE "live"             /* one record a run */
+#define STORE_QUARANTINE "quarantine" /* one directory a run: index, and one directory a root */
 
 /* A record that was read again. */
 struct dead_run {
-	char id[32];	/* "": the record's name is the run's */
+	char id[32]; /* "": the record's name is the run's */
 	char *workspace;
 	struct strv cgroups;
 	struct guard_root *roots;
 	size_t root_count;
 	pid_t init_pid;
 	uint64_t init_start;
-	bool numbered;		/* it is not when that began, but its number */
+	bool numbered; /* it is not when that began, but its number */
 	char init_boot[64];
 	bool complete;
 };
@@ -26,7 +26,8 @@ struct dead_run {
 must_check int store_read_record(int fd, struct dead_run *d);
 void dead_run_clear(struct dead_run *d);
 
-/* Records lie in files that are used again: whether a name is one of those, and of those that are kept when they are empty. */
+/* Records lie in files that are used again: whether a name is one of those, and of those that are
+ * kept when they are empty. */
 bool store_is_slot(const char *name);
 bool store_is_slot_kept(const char *name);
 /* Gives the file back that a record was in. */
@@ -36,17 +37,18 @@ uint64_t store_process_number(int pid_fd);
 
 /* The quarantine of one root of one run, made when the first thing comes. */
 struct store_sink {
-	int state_fd;		/* borrowed */
-	const char *run_id, *workspace, *root;	/* borrowed */
+	int state_fd;                          /* borrowed */
+	const char *run_id, *workspace, *root; /* borrowed */
 	size_t root_index;
-	int dir_fd, index_fd;	/* owned; -1: not made yet */
+	int dir_fd, index_fd; /* owned; -1: not made yet */
 };
 
 /* The sink's face for the sweep; borrows s. */
 struct guard_sink store_sink_face(struct store_sink *s);
 void store_sink_close(struct store_sink *s);
 /* Sweeps one root; one that is gone is fine. news may be NULL. */
-must_check int store_sweep_root(int state_fd, const char *run_id, const char *workspace, const struct guard_root *g,
-				size_t index, struct strv *moved, struct guard_news *news, struct ward_err *e);
+must_check int store_sweep_root(int state_fd, const char *run_id, const char *workspace,
+				const struct guard_root *g, size_t index, struct strv *moved,
+				struct guard_news *news, struct ward_err *e);
 
 #endif

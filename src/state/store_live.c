@@ -51,7 +51,7 @@ static int add_run(struct store_live *l, int fd, struct ward_err *e)
 	*d = (struct dead_run){ 0 };
 	r = store_read_record(fd, d);
 	l->run_count++;
-	if (r < 0 && r != -EINVAL && r != -EISDIR)	/* not a record */
+	if (r < 0 && r != -EINVAL && r != -EISDIR) /* not a record */
 		return ward_fail(e, -r, "cannot read the record of another run: %s", strerror(-r));
 	r = 0;
 	for (size_t i = 0; i < d->root_count && r >= 0; i++)
@@ -66,7 +66,9 @@ static int add_slot(struct store_live *l, int live_fd, const char *name, struct 
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return errno == ENOENT ? 0 : ward_fail_errno(e, "cannot open the record of another run");
+		return errno == ENOENT
+			       ? 0
+			       : ward_fail_errno(e, "cannot open the record of another run");
 	grown = grow(l->slots, l->slot_count, sizeof(*grown));
 	if (!grown)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -80,7 +82,9 @@ static int add_slot(struct store_live *l, int live_fd, const char *name, struct 
 int store_live_read(struct store_live **ret_live, struct ward_err *e)
 {
 	auto_fd state = store_open(e);
-	int fd = state < 0 ? -1 : openat(state, STORE_LIVE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = state < 0 ? -1
+			   : openat(state, STORE_LIVE,
+				    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct store_live *l;
 	auto_dir list = NULL;
 	struct stat st;
@@ -126,7 +130,8 @@ int store_live_taint(const struct store_live *l, struct guard_root *g, struct wa
 {
 	int r = 0;
 
-	for (size_t i = 0; l && i < l->run_count; i++)	/* one that is incomplete: its command has not started yet */
+	/* one that is incomplete: its command has not started yet */
+	for (size_t i = 0; l && i < l->run_count; i++)
 		for (size_t k = 0; l->runs[i].complete && k < l->runs[i].root_count && r >= 0; k++)
 			r = guard_taint(g, &l->runs[i].roots[k], e);
 	return r;

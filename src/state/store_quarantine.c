@@ -1,10 +1,11 @@
 /*
- * The quarantine. In: what the sweep takes out of a tree. Out: the same thing under STATE/quarantine/RUN/N/PATH with a line in
- * the run's index that says where it came from and why. ls reads the index; restore moves back.
+ * The quarantine. In: what the sweep takes out of a tree. Out: the same thing under
+ * STATE/quarantine/RUN/N/PATH with a line in the run's index that says where it came from and why.
+ * ls reads the index; restore moves back.
  *
- * A line is written before its thing is moved, so nothing can lie there unlisted; lines whose thing is not there are passed over.
- * Restoring goes by the same steps as moving: no link is followed, nothing is overwritten, the way down is by
- * descriptors.
+ * A line is written before its thing is moved, so nothing can lie there unlisted; lines whose thing
+ * is not there are passed over. Restoring goes by the same steps as moving: no link is followed,
+ * nothing is overwritten, the way down is by descriptors.
  */
 #include "state/store_internal.h"
 
@@ -25,7 +26,9 @@ static int sink_write(struct store_sink *s, const struct buf *line, struct ward_
 {
 	int status = line->failed ? -ENOMEM : io_write_all(s->index_fd, line->data, line->len);
 
-	return status < 0 ? ward_fail(e, -status, "cannot write the quarantine's index: %s", strerror(-status)) : 0;
+	return status < 0 ? ward_fail(e, -status, "cannot write the quarantine's index: %s",
+				      strerror(-status))
+			  : 0;
 }
 
 static int sink_open(void *ctx, struct ward_err *e)
@@ -41,7 +44,8 @@ static int sink_open(void *ctx, struct ward_err *e)
 	run = all < 0 ? all : store_open_dir(all, s->run_id, e);
 	if (run < 0)
 		return run;
-	s->index_fd = openat(run, "index", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	s->index_fd =
+		openat(run, "index", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->index_fd < 0)
 		return ward_fail_errno(e, "cannot open the quarantine's index");
 	buf_puts(&line, "workspace\t");
@@ -56,7 +60,8 @@ static int sink_open(void *ctx, struct ward_err *e)
 	return s->dir_fd;
 }
 
-static int sink_note(void *ctx, const char *path, const char *stored, const char *why, struct ward_err *e)
+static int sink_note(void *ctx, const char *path, const char *stored, const char *why,
+		     struct ward_err *e)
 {
 	struct store_sink *s = ctx;
 	auto_buf line = { 0 };
@@ -92,12 +97,13 @@ static int open_absolute(const char *path, int flags, struct ward_err *e)
 	return path_open_nolink(top, path[1] ? path + 1 : ".", flags | O_DIRECTORY, e);
 }
 
-/* Opens the top of a tree, whatever mode the agent gave it and wherever the host has moved it since; *ret_mode is the
- * mode to put back, 0: none. */
+/* Opens the top of a tree, whatever mode the agent gave it and wherever the host has moved it
+ * since; *ret_mode is the mode to put back, 0: none. */
 static int open_top(const struct guard_root *g, mode_t *ret_mode, struct ward_err *e)
 {
 	const char *path = g->path;
-	auto_fd at = g->held_fd > 0 ? fcntl(g->held_fd, F_DUPFD_CLOEXEC, 3) : open_absolute(path, O_PATH, e);
+	auto_fd at = g->held_fd > 0 ? fcntl(g->held_fd, F_DUPFD_CLOEXEC, 3)
+				    : open_absolute(path, O_PATH, e);
 	char link[32];
 	struct stat st;
 	int fd;
@@ -116,11 +122,17 @@ static int open_top(const struct guard_root *g, mode_t *ret_mode, struct ward_er
 	return fd < 0 ? ward_fail_errno(e, "cannot open %s", path) : fd;
 }
 
-int store_sweep_root(int state_fd, const char *run_id, const char *workspace, const struct guard_root *g,
-		     size_t index, struct strv *moved, struct guard_news *news, struct ward_err *e)
+int store_sweep_root(int state_fd, const char *run_id, const char *workspace,
+		     const struct guard_root *g, size_t index, struct strv *moved,
+		     struct guard_news *news, struct ward_err *e)
 {
-	struct store_sink s = { .state_fd = state_fd, .run_id = run_id, .workspace = workspace, .root = g->path,
-				.root_index = index, .dir_fd = -1, .index_fd = -1 };
+	struct store_sink s = { .state_fd = state_fd,
+				.run_id = run_id,
+				.workspace = workspace,
+				.root = g->path,
+				.root_index = index,
+				.dir_fd = -1,
+				.index_fd = -1 };
 	struct guard_sink face = store_sink_face(&s);
 	mode_t mode = 0;
 	auto_fd root = open_top(g, &mode, e);
@@ -161,7 +173,7 @@ struct index {
 	const char *run;
 	int run_fd;
 	char *workspace;
-	struct strv roots;	/* by number; "" where none was named */
+	struct strv roots; /* by number; "" where none was named */
 	struct store_items *out;
 };
 
@@ -206,11 +218,18 @@ static int index_item(struct index *x, size_t root, char *path, char *stored, ch
 	if (!grown)
 		return -ENOMEM;
 	v->items = grown;
-	grown[v->len++] = (struct store_item){ .run = strdup(x->run), .workspace = strdup(x->workspace ? x->workspace : ""),
-					       .root = strdup(x->roots.items[root]), .path = strdup(path),
-					       .stored = strdup(where.data), .why = strdup(why) };
+	grown[v->len++] =
+		(struct store_item){ .run = strdup(x->run),
+				     .workspace = strdup(x->workspace ? x->workspace : ""),
+				     .root = strdup(x->roots.items[root]),
+				     .path = strdup(path),
+				     .stored = strdup(where.data),
+				     .why = strdup(why) };
 	grown = &grown[v->len - 1];
-	return grown->run && grown->workspace && grown->root && grown->path && grown->stored && grown->why ? 0 : -ENOMEM;
+	return grown->run && grown->workspace && grown->root && grown->path && grown->stored &&
+			       grown->why
+		       ? 0
+		       : -ENOMEM;
 }
 
 static int index_line(struct index *x, char *line)
@@ -240,7 +259,8 @@ static int index_line(struct index *x, char *line)
 	}
 	path = strsep(&line, "\t");
 	stored = strsep(&line, "\t");
-	return strcmp(key, "item") == 0 && stored && line ? index_item(x, root, path, stored, line) : 0;
+	return strcmp(key, "item") == 0 && stored && line ? index_item(x, root, path, stored, line)
+							  : 0;
 }
 
 static int read_index(int all_fd, const char *run, struct store_items *out)
@@ -289,13 +309,16 @@ int store_list(struct store_items *ret_items, struct ward_err *e)
 	if (status >= 0 && !runs.failed)
 		return 0;
 	store_items_clear(ret_items);
-	return ward_fail(e, status ? -status : ENOMEM, "cannot read the quarantine: %s", strerror(status ? -status : ENOMEM));
+	return ward_fail(e, status ? -status : ENOMEM, "cannot read the quarantine: %s",
+			 strerror(status ? -status : ENOMEM));
 }
 
-/* Removes directories of the run that are empty now, from below; the index goes with the last thing. */
+/* Removes directories of the run that are empty now, from below; the index goes with the last
+ * thing. */
 static int prune_leave(void *ctx unused_arg, const struct walk_dir *d, const char *name)
 {
-	(void)unlinkat(d->fd, name, AT_REMOVEDIR);	/* not empty: something else still lies there */
+	/* not empty: something else still lies there */
+	(void)unlinkat(d->fd, name, AT_REMOVEDIR);
 	return 0;
 }
 
@@ -309,14 +332,16 @@ static void prune(int all_fd, const char *run)
 	if (fd < 0 || walk_tree(fd, &ops, NULL, 0, &ignored) < 0 || fstat(fd, &st) < 0)
 		return;
 	if (st.st_nlink > 2)
-		return;	/* a directory is left */
+		return; /* a directory is left */
 	if (unlinkat(fd, "index", 0) == 0 && unlinkat(all_fd, run, AT_REMOVEDIR) < 0)
 		return;
 }
 
-/* A thing may come back as what it was quarantined for, because somebody asks for just that; at another place it must not become
- * something else: a hook, a part of a repository, an editor's task. */
-static int check_new_place(const struct store_item *item, int base_fd, int from_fd, const char *from_name, struct ward_err *e)
+/* A thing may come back as what it was quarantined for, because somebody asks for just that; at
+ * another place it must not become something else: a hook, a part of a repository, an editor's
+ * task. */
+static int check_new_place(const struct store_item *item, int base_fd, int from_fd,
+			   const char *from_name, struct ward_err *e)
 {
 	auto_free char *top = strndup(item->path, strcspn(item->path, "/"));
 	struct gate gate = { .dir_fd = -1 };
@@ -327,20 +352,25 @@ static int check_new_place(const struct store_item *item, int base_fd, int from_
 	if (!top || fstatat(from_fd, from_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return ward_fail_errno(e, "cannot look at %s in the quarantine", item->path);
 	status = gate_open(&gate, base_fd, top, NULL, e);
-	why = status < 0 ? NULL : gate_refuses(&gate, item->path, (unsigned char)IFTODT(st.st_mode));
+	why = status < 0 ? NULL
+			 : gate_refuses(&gate, item->path, (unsigned char)IFTODT(st.st_mode));
 	if (why && (gate.closed.len || strcmp(why, item->why) != 0)) {
 		status = ward_fail(e, EPERM, "%s may not be restored there: %s", item->path, why);
-		ward_remedy(e, "restore it to a directory outside of repositories and protected directories");
+		ward_remedy(e, "restore it to a directory outside of repositories and protected "
+			       "directories");
 	}
 	gate_close(&gate);
 	return status;
 }
 
-int store_restore(const struct store_item *item, const char *to, char **ret_where, struct ward_err *e)
+int store_restore(const struct store_item *item, const char *to, char **ret_where,
+		  struct ward_err *e)
 {
 	auto_fd state = store_open(e);
 	auto_fd all = state < 0 ? -1 : store_open_dir(state, STORE_QUARANTINE, e);
-	auto_fd run = all < 0 ? -1 : openat(all, item->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd run =
+		all < 0 ? -1
+			: openat(all, item->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd from = -1, base = -1, target = -1;
 	const char *from_name, *to_name;
 	int status;
@@ -365,7 +395,8 @@ int store_restore(const struct store_item *item, const char *to, char **ret_wher
 	target = guard_open_parent(base, item->path, 0755, &to_name, e);
 	status = target < 0 ? target : guard_move(from, from_name, target, to_name, e);
 	if (status == -EEXIST) {
-		ward_fail(e, EEXIST, "there is something at %s/%s already", to ? to : item->root, item->path);
+		ward_fail(e, EEXIST, "there is something at %s/%s already", to ? to : item->root,
+			  item->path);
 		return ward_remedy(e, "move that away, or restore to another directory with --to");
 	}
 	if (status < 0)

@@ -1,7 +1,8 @@
 /*
- * Looking into the quarantine. In: an item, and a path beneath it where the item is a directory. Out: a descriptor of the
- * thing (O_PATH) and what it is. Nothing is changed and nothing is opened for reading here. An agent chose every name and
- * every type in there, so each step of the way goes by descriptor, no link is followed and no ".." is taken.
+ * Looking into the quarantine. In: an item, and a path beneath it where the item is a directory.
+ * Out: a descriptor of the thing (O_PATH) and what it is. Nothing is changed and nothing is opened
+ * for reading here. An agent chose every name and every type in there, so each step of the way goes
+ * by descriptor, no link is followed and no ".." is taken.
  */
 #include "state/store_internal.h"
 
@@ -24,7 +25,8 @@ static int open_steps(int base_fd, const char *path, struct ward_err *e)
 			return ward_fail(e, EINVAL, "%.200s is not a plain path", path);
 		memcpy(name, path, n);
 		name[n] = '\0';
-		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (path[n] ? O_DIRECTORY : 0));
+		next = openat(at, name,
+			      O_PATH | O_NOFOLLOW | O_CLOEXEC | (path[n] ? O_DIRECTORY : 0));
 		if (next < 0)
 			break;
 		if (!path[n])
@@ -36,7 +38,8 @@ static int open_steps(int base_fd, const char *path, struct ward_err *e)
 	return ward_fail_errno(e, "cannot open it in the quarantine");
 }
 
-int store_open_item(const struct store_item *item, const char *below, struct stat *ret_st, struct ward_err *e)
+int store_open_item(const struct store_item *item, const char *below, struct stat *ret_st,
+		    struct ward_err *e)
 {
 	auto_fd state = store_open(e);
 	auto_fd all = -1, run = -1, thing = -1, inner = -1;

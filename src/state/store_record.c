@@ -1,14 +1,17 @@
 /*
- * Records of runs. In: what a run may leave behind (trees with their baselines, cgroup directories, its first process). Out: one
- * text file that is locked as long as the supervisor lives. Whoever finds it unlocked finishes the run: the guardian
- * that survives a killed supervisor, or the next start after a crash of the machine.
+ * Records of runs. In: what a run may leave behind (trees with their baselines, cgroup directories,
+ * its first process). Out: one text file that is locked as long as the supervisor lives. Whoever
+ * finds it unlocked finishes the run: the guardian that survives a killed supervisor, or the next
+ * start after a crash of the machine.
  *
- * The record is complete before the sandbox starts; one without its last line belongs to a run that never began. It is not
- * synced: after a power failure the kernel may have lost it together with what the run wrote last.
+ * The record is complete before the sandbox starts; one without its last line belongs to a run that
+ * never began. It is not synced: after a power failure the kernel may have lost it together with
+ * what the run wrote last.
  *
- * The files stay: whoever begins takes the first that is empty and not locked, and empties it again in the end. A file of its own for each
- * run, made and removed, gets dearer with every run: ext4 gives nobody the inode of a file that was removed within the last minutes, and looks
- * through all of them each time.
+ * The files stay: whoever begins takes the first that is empty and not locked, and empties it again
+ * in the end. A file of its own for each run, made and removed, gets dearer with every run: ext4
+ * gives nobody the inode of a file that was removed within the last minutes, and looks through all
+ * of them each time.
  */
 #include "state/store_internal.h"
 
@@ -32,15 +35,15 @@
 
 #define RECORD_MAX (64u << 20)
 #define HEADER "ward-run 1"
-#define PIDFS 0x50494446	/* PID_FS_MAGIC, which headers do not have yet */
-#define SLOTS_KEPT 8	/* files that stay; more are made for more runs at once */
+#define PIDFS 0x50494446 /* PID_FS_MAGIC, which headers do not have yet */
+#define SLOTS_KEPT 8     /* files that stay; more are made for more runs at once */
 #define SLOTS_MAX 100000
 
 struct store_run {
 	int state_fd, live_fd, record_fd;
-	char id[32], slot[16];	/* slot: the record's name */
+	char id[32], slot[16]; /* slot: the record's name */
 	char *workspace;
-	bool keep;	/* the sweep failed: the record stays */
+	bool keep; /* the sweep failed: the record stays */
 };
 
 static void put_line(struct buf *b, const char *key, const char *value)
@@ -68,7 +71,8 @@ static void put_root(struct buf *b, const struct guard_root *g)
 	put_list(b, "task", &g->tasks);
 }
 
-/* Whether something is a part of what ward goes by: all of its state but what ward itself has a sandbox make, under a name of its own. */
+/* Whether something is a part of what ward goes by: all of its state but what ward itself has a
+ * sandbox make, under a name of its own. */
 static bool is_in_record(const char *state, const char *path)
 {
 	static const char *const works[] = { IMAGES_DIR "/" IMAGES_WORK, VM_DIR "/" VM_WORK };
@@ -89,12 +93,16 @@ static int check_outside(const char *state, const char *given, struct ward_err *
 
 	if (!around && !is_in_record(state, given))
 		return 0;
-	ward_fail(e, EINVAL, around ? "ward's state directory %s lies in %s, which the sandbox may write"
-				    : "in ward's state directory %s lies %s, which the sandbox may write", state, given);
-	return ward_remedy(e, "use another workspace, or set WARD_STATE_DIR to a directory elsewhere");
+	ward_fail(e, EINVAL,
+		  around ? "ward's state directory %s lies in %s, which the sandbox may write"
+			 : "in ward's state directory %s lies %s, which the sandbox may write",
+		  state, given);
+	return ward_remedy(e,
+			   "use another workspace, or set WARD_STATE_DIR to a directory elsewhere");
 }
 
-static int check_all_outside(int state_fd, const struct guard_root *roots, size_t count, const struct strv *files, struct ward_err *e)
+static int check_all_outside(int state_fd, const struct guard_root *roots, size_t count,
+			     const struct strv *files, struct ward_err *e)
 {
 	char link[32], path[4096];
 	ssize_t n;
@@ -125,7 +133,9 @@ bool store_is_slot_kept(const char *name)
 /* Gives the file back that a record was in. */
 int store_leave_slot(int live_fd, int record_fd, const char *name)
 {
-	return store_is_slot_kept(name) && ftruncate(record_fd, 0) == 0 ? 0 : unlinkat(live_fd, name, 0);
+	return store_is_slot_kept(name) && ftruncate(record_fd, 0) == 0
+		       ? 0
+		       : unlinkat(live_fd, name, 0);
 }
 
 static bool is_empty(int fd)
@@ -135,7 +145,8 @@ static bool is_empty(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink > 0 && st.st_size == 0;
 }
 
-/* 1: nobody used the file, and it is ours now. One with a record is not even locked: somebody may be about to finish its run. */
+/* 1: nobody used the file, and it is ours now. One with a record is not even locked: somebody may
+ * be about to finish its run. */
 static int take_slot(int fd)
 {
 	if (!is_empty(fd))
@@ -152,15 +163,19 @@ static int open_record(struct store_run *r, struct ward_err *e)
 		int taken;
 
 		snprintf(r->slot, sizeof(r->slot), "%u", i);
-		r->record_fd = openat(r->live_fd, r->slot, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_APPEND | O_NONBLOCK, 0600);
+		r->record_fd = openat(
+			r->live_fd, r->slot,
+			O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_APPEND | O_NONBLOCK, 0600);
 		if (r->record_fd < 0) {
 			ward_fail_errno(e, "cannot make the run's record");
-			return ward_remedy(e, "make the state directory writable, or set WARD_STATE_DIR to another one");
+			return ward_remedy(e, "make the state directory writable, or set "
+					      "WARD_STATE_DIR to another one");
 		}
 		taken = take_slot(r->record_fd);
 		if (taken < 0) {
 			ward_fail(e, -taken, "cannot lock the run's record: %s", strerror(-taken));
-			return ward_remedy(e, "set WARD_STATE_DIR to a directory on a file system with locks");
+			return ward_remedy(
+				e, "set WARD_STATE_DIR to a directory on a file system with locks");
 		}
 		if (taken)
 			return 0;
@@ -179,13 +194,15 @@ static int write_record(struct store_run *r, const struct buf *text, struct ward
 	status = io_write_all(r->record_fd, text->data, text->len);
 	if (status < 0) {
 		ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status));
-		return ward_remedy(e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
+		return ward_remedy(e, "free some space in the state directory, or set "
+				      "WARD_STATE_DIR to another one");
 	}
 	return 0;
 }
 
-int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots, size_t root_count, const struct strv *files,
-		const struct strv *cgroup_dirs, struct store_run **ret_run, struct ward_err *e)
+int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots,
+		size_t root_count, const struct strv *files, const struct strv *cgroup_dirs,
+		struct store_run **ret_run, struct ward_err *e)
 {
 	struct store_run *r = calloc(1, sizeof(*r));
 	auto_buf text = { 0 };
@@ -211,7 +228,8 @@ int store_begin(const char *run_id, const char *workspace, const struct guard_ro
 	if (status >= 0)
 		status = r->live_fd = store_open_dir(r->state_fd, STORE_LIVE, e);
 	if (status >= 0)
-		status = text.failed || !r->workspace ? ward_fail(e, ENOMEM, "out of memory") : write_record(r, &text, e);
+		status = text.failed || !r->workspace ? ward_fail(e, ENOMEM, "out of memory")
+						      : write_record(r, &text, e);
 	if (status < 0) {
 		store_end(r);
 		return status;
@@ -230,7 +248,7 @@ uint64_t store_process_start(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (io_read_file(AT_FDCWD, path, 65536, &stat) < 0)
 		return 0;
-	at = strrchr(stat.data, ')');	/* the name may hold anything */
+	at = strrchr(stat.data, ')'); /* the name may hold anything */
 	for (int field = 2; at && field < 22; field++) {
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
@@ -240,13 +258,16 @@ uint64_t store_process_start(pid_t pid)
 	return ticks;
 }
 
-/* What no other process of this boot has, for less than half of what its /proc costs; 0: the kernel (before Linux 6.9) has no such number. */
+/* What no other process of this boot has, for less than half of what its /proc costs; 0: the kernel
+ * (before Linux 6.9) has no such number. */
 uint64_t store_process_number(int pid_fd)
 {
 	struct statfs fs;
 	struct stat st;
 
-	return fstatfs(pid_fd, &fs) == 0 && fs.f_type == PIDFS && fstat(pid_fd, &st) == 0 ? st.st_ino : 0;
+	return fstatfs(pid_fd, &fs) == 0 && fs.f_type == PIDFS && fstat(pid_fd, &st) == 0
+		       ? st.st_ino
+		       : 0;
 }
 
 int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_err *e)
@@ -255,9 +276,12 @@ int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_e
 	auto_buf line = { 0 };
 	int status;
 
-	buf_printf(&line, "%s %d %" PRIu64 " %s\n", number ? "process" : "init", init_pid, number ? number : store_process_start(init_pid), io_boot_id());
+	buf_printf(&line, "%s %d %" PRIu64 " %s\n", number ? "process" : "init", init_pid,
+		   number ? number : store_process_start(init_pid), io_boot_id());
 	status = line.failed ? -ENOMEM : io_write_all(r->record_fd, line.data, line.len);
-	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status)) : 0;
+	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s",
+				      strerror(-status))
+			  : 0;
 }
 
 int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count)
@@ -291,7 +315,9 @@ int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root
 
 		if (!roots[i].writable)
 			continue;
-		if (store_sweep_root(r->state_fd, r->id, r->workspace, &roots[i], i, moved, news, &own) < 0 && !failure) {
+		if (store_sweep_root(r->state_fd, r->id, r->workspace, &roots[i], i, moved, news,
+				     &own) < 0 &&
+		    !failure) {
 			*e = own;
 			failure = -own.code;
 		}
@@ -353,11 +379,15 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 		d->complete = true;
 	if (strcmp(key, "init") == 0 || strcmp(key, "process") == 0) {
 		d->numbered = key[0] == 'p';
-		return sscanf(value, "%d %" SCNu64 " %63s", &d->init_pid, &d->init_start, d->init_boot) < 2 ? -EINVAL : 0;
+		return sscanf(value, "%d %" SCNu64 " %63s", &d->init_pid, &d->init_start,
+			      d->init_boot) < 2
+			       ? -EINVAL
+			       : 0;
 	}
 	guard_unescape(value);
 	if (strcmp(key, "id") == 0) {
-		if (strlen(value) >= sizeof(d->id) || strspn(value, "0123456789abcdefghijklmnopqrstuvwxyz-") != strlen(value))
+		if (strlen(value) >= sizeof(d->id) ||
+		    strspn(value, "0123456789abcdefghijklmnopqrstuvwxyz-") != strlen(value))
 			return -EINVAL;
 		memcpy(d->id, value, strlen(value) + 1);
 	} else if (strcmp(key, "workspace") == 0) {
@@ -415,7 +445,8 @@ int store_read_record(int fd, struct dead_run *d)
 	return status;
 }
 
-/* Whether the record of that name is the run's, as far as anybody can tell: one that cannot be read may be. */
+/* Whether the record of that name is the run's, as far as anybody can tell: one that cannot be read
+ * may be. */
 static bool is_record_of(int live_fd, const char *name, const char *run_id)
 {
 	char text[128], wanted[80];
@@ -433,7 +464,9 @@ bool store_has_record(const char *run_id)
 	struct ward_err ignored;
 	auto_fd state = store_open(&ignored);
 	auto_dir list = NULL;
-	int live = state < 0 ? -1 : openat(state, STORE_LIVE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int live = state < 0 ? -1
+			     : openat(state, STORE_LIVE,
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bool found = false;
 
 	if (live < 0)
@@ -444,6 +477,7 @@ bool store_has_record(const char *run_id)
 		return true;
 	}
 	for (struct dirent *entry = readdir(list); entry && !found; entry = readdir(list))
-		found = entry->d_name[0] != '.' && (strcmp(entry->d_name, run_id) == 0 || is_record_of(live, entry->d_name, run_id));
+		found = entry->d_name[0] != '.' && (strcmp(entry->d_name, run_id) == 0 ||
+						    is_record_of(live, entry->d_name, run_id));
 	return found;
 }

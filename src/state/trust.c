@@ -1,8 +1,9 @@
 /*
- * Trust in policy files. In: the SHA-256 of a content. Out: whether the user accepted it. One empty-or-noted file a hash in
- * `trusted` in the state directory, which only its owner can write (store_open() refuses any other); the content is what
- * is trusted, wherever it lies, so that clones and worktrees of a project need one word only. Runs with the user's rights,
- * never inside a sandbox.
+ * Trust in policy files. In: the SHA-256 of a content. Out: whether the user accepted it. One
+ * empty-or-noted file a hash in `trusted` in the state directory, which only its owner can write
+ * (store_open() refuses any other); the content is what is trusted, wherever it lies, so that
+ * clones and worktrees of a project need one word only. Runs with the user's rights, never inside a
+ * sandbox.
  */
 #include "state/trust.h"
 
@@ -42,7 +43,8 @@ int trust_add(const char hex[SHA256_HEX], const char *path, struct ward_err *e)
 	if (mkdirat(state_fd, TRUSTED_DIR, 0700) < 0 && errno != EEXIST)
 		return ward_fail_errno(e, "cannot make the directory of trusted policies");
 
-	auto_fd dir = openat(state_fd, TRUSTED_DIR, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+	auto_fd dir =
+		openat(state_fd, TRUSTED_DIR, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
 	if (dir < 0)
 		return ward_fail_errno(e, "cannot open the directory of trusted policies");
 

@@ -1,17 +1,20 @@
 /*
- * Volumes that outlive a run. In: a workspace and a cache's name, or a home's name. Out: a directory in the state directory, made and
- * locked. Runs in the supervisor with the user's rights, and only where a policy names a volume.
+ * Volumes that outlive a run. In: a workspace and a cache's name, or a home's name. Out: a
+ * directory in the state directory, made and locked. Runs in the supervisor with the user's rights,
+ * and only where a policy names a volume.
  *
  *	STATE/caches/PROJECT/workspace		whose caches these are
- *	STATE/caches/PROJECT/NAME[/PART]	the cache; PROJECT is the workspace's last name and a digest of its path
+ *	STATE/caches/PROJECT/NAME[/PART]	the cache; PROJECT is the workspace's last name and
+ *						a digest of its path
  *	STATE/homes/NAME/home			the home
  *
- * What an agent writes there stays there: only the last directory of each path is ever seen inside, mounted nosuid and nodev, nothing of
- * the host's reads or runs it, and the state directory lets no other user through. So volumes are not swept. Where root's agent has
- * the uid of the workspace's owner, that uid's volumes are apart ("PROJECT@UID"): owners never mix.
+ * What an agent writes there stays there: only the last directory of each path is ever seen inside,
+ * mounted nosuid and nodev, nothing of the host's reads or runs it, and the state directory lets no
+ * other user through. So volumes are not swept. Where root's agent has the uid of the workspace's
+ * owner, that uid's volumes are apart ("PROJECT@UID"): owners never mix.
  *
- * Sandboxes that use a volume hold a shared lock on the directory above it, which an agent cannot reach; `ward volume rm` takes the
- * exclusive one. A killed ward loses its lock by itself.
+ * Sandboxes that use a volume hold a shared lock on the directory above it, which an agent cannot
+ * reach; `ward volume rm` takes the exclusive one. A killed ward loses its lock by itself.
  */
 #include "state/volume.h"
 
@@ -29,7 +32,7 @@
 
 #define SLUG_MAX 32
 #define DIGEST_SHOWN 12
-#define TRIES 16	/* each is lost only to a `ward volume rm` at that very moment */
+#define TRIES 16 /* each is lost only to a `ward volume rm` at that very moment */
 
 const char *const volume_dirs[] = { [VOLUME_CACHE] = "caches", [VOLUME_HOME] = "homes" };
 
@@ -79,7 +82,8 @@ static int make_dir(int dir_fd, const char *name, mode_t mode, const struct volu
 {
 	if (mkdirat(dir_fd, name, mode) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	if (key->owner != geteuid() && fchownat(dir_fd, name, key->owner, key->group, AT_SYMLINK_NOFOLLOW) < 0)
+	if (key->owner != geteuid() &&
+	    fchownat(dir_fd, name, key->owner, key->group, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return 0;
 }
@@ -91,7 +95,8 @@ static int enter(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Makes NAME and NAME/PART beneath the locked directory. -ENOENT: that one was removed meanwhile. */
+/* Makes NAME and NAME/PART beneath the locked directory. -ENOENT: that one was removed
+ * meanwhile. */
 static int make_data(int lock_fd, const struct volume_key *key, const char *data)
 {
 	const char *slash = strchr(data, '/');
@@ -113,14 +118,16 @@ static int note_workspace(int lock_fd, const struct volume_key *key)
 
 	if (key->kind != VOLUME_CACHE)
 		return 0;
-	fd = openat(lock_fd, VOLUME_OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(lock_fd, VOLUME_OWNER_FILE,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno == EEXIST ? 0 : -errno;
 	return io_write_all(fd, key->workspace, strlen(key->workspace));
 }
 
 /* Opens and locks the directory `name` of the kind's, with the volume in it. */
-static int open_locked(int kind_fd, const char *name, const char *data, const struct volume_key *key)
+static int open_locked(int kind_fd, const char *name, const char *data,
+		       const struct volume_key *key)
 {
 	for (int i = 0; i < TRIES; i++) {
 		auto_fd fd = -1;
@@ -147,14 +154,16 @@ static int open_locked(int kind_fd, const char *name, const char *data, const st
 	return -EAGAIN;
 }
 
-static int check_owner(int lock_fd, const char *data, const char *path, const struct volume_key *key, struct ward_err *e)
+static int check_owner(int lock_fd, const char *data, const char *path,
+		       const struct volume_key *key, struct ward_err *e)
 {
 	struct stat st;
 
 	if (fstatat(lock_fd, data, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return ward_fail_errno(e, "cannot look at the volume %s", path);
 	if (S_ISDIR(st.st_mode) && st.st_uid == key->owner) {
-		/* the agent owns it and may have closed it to itself; the name is not one that it could turn elsewhere */
+		/* the agent owns it and may have closed it to itself; the name is not one that it
+		 * could turn elsewhere */
 		if ((st.st_mode & 0700) != 0700 && fchmodat(lock_fd, data, 0700, 0) < 0)
 			return ward_fail_errno(e, "cannot open the volume %s again", path);
 		return 0;
@@ -163,7 +172,8 @@ static int check_owner(int lock_fd, const char *data, const char *path, const st
 	return ward_remedy(e, "remove it, or set WARD_STATE_DIR to another directory");
 }
 
-int volume_open(const struct volume_key *key, bool make, char **ret_path, int *ret_fd, struct ward_err *e)
+int volume_open(const struct volume_key *key, bool make, char **ret_path, int *ret_fd,
+		struct ward_err *e)
 {
 	auto_free char *name = lock_name(key), *data = data_name(key), *state = NULL;
 	auto_buf path = { 0 };
@@ -174,18 +184,22 @@ int volume_open(const struct volume_key *key, bool make, char **ret_path, int *r
 	r = state_dir_path(&state, e);
 	if (r < 0)
 		return r;
-	buf_printf(&path, "%s/%s/%s/%s", state, volume_dirs[key->kind], name ? name : "", data ? data : "");
+	buf_printf(&path, "%s/%s/%s/%s", state, volume_dirs[key->kind], name ? name : "",
+		   data ? data : "");
 	if (!name || !data || path.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (make) {
 		state_fd = store_open(e);
-		kind_fd = state_fd < 0 ? state_fd : store_open_dir(state_fd, volume_dirs[key->kind], e);
+		kind_fd = state_fd < 0 ? state_fd
+				       : store_open_dir(state_fd, volume_dirs[key->kind], e);
 		if (kind_fd < 0)
 			return kind_fd;
 		fd = open_locked(kind_fd, name, data, key);
 		if (fd < 0) {
-			ward_fail(e, -fd, "cannot make the volume %s: %s", buf_text(&path), strerror(-fd));
-			return ward_remedy(e, "free some space, make the state directory writable, or set WARD_STATE_DIR to another one");
+			ward_fail(e, -fd, "cannot make the volume %s: %s", buf_text(&path),
+				  strerror(-fd));
+			return ward_remedy(e, "free some space, make the state directory writable, "
+					      "or set WARD_STATE_DIR to another one");
 		}
 		r = check_owner(fd, data, buf_text(&path), key, e);
 		if (r < 0)
@@ -198,7 +212,8 @@ int volume_open(const struct volume_key *key, bool make, char **ret_path, int *r
 	return 0;
 }
 
-/* Enters the next directory of a volume, which an agent may have filled with anything. Takes *fd. */
+/* Enters the next directory of a volume, which an agent may have filled with anything. Takes
+ * *fd. */
 static int step_into(int *fd, const char *name, const struct volume_key *key, struct ward_err *e)
 {
 	int r = make_dir(*fd, name, 0755, key), next;
@@ -213,7 +228,8 @@ static int step_into(int *fd, const char *name, const struct volume_key *key, st
 	return 0;
 }
 
-int volume_make_point(int dir_fd, const char *path, bool is_file, const struct volume_key *key, struct ward_err *e)
+int volume_make_point(int dir_fd, const char *path, bool is_file, const struct volume_key *key,
+		      struct ward_err *e)
 {
 	auto_free char *copy = strdup(path);
 	auto_fd at = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), made = -1;
@@ -232,7 +248,9 @@ int volume_make_point(int dir_fd, const char *path, bool is_file, const struct v
 	if (!is_file)
 		return step_into(&at, name, key, e);
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return S_ISREG(st.st_mode) ? 0 : ward_fail(e, EINVAL, "%s in the home is not a regular file", name);
+		return S_ISREG(st.st_mode)
+			       ? 0
+			       : ward_fail(e, EINVAL, "%s in the home is not a regular file", name);
 	made = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return made < 0 ? ward_fail_errno(e, "cannot make %s in the home", name) : 0;
 }

@@ -4,9 +4,9 @@
 
 #include "state/volume.h"
 
-#define VOLUME_OWNER_FILE "workspace"	/* of a project's caches: the path of its workspace */
+#define VOLUME_OWNER_FILE "workspace" /* of a project's caches: the path of its workspace */
 #define VOLUME_HOME_DIR "home"
 
-extern const char *const volume_dirs[];	/* by enum volume_kind, beneath the state directory */
+extern const char *const volume_dirs[]; /* by enum volume_kind, beneath the state directory */
 
 #endif

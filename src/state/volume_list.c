@@ -1,6 +1,7 @@
 /*
- * Volumes for a person. In: the state directory. Out: the list of volumes with their sizes, or one of them gone. Runs in `ward volume` with
- * the user's rights. What lies in a volume was chosen by an agent: it is entered by descriptor, through no link, and only counted.
+ * Volumes for a person. In: the state directory. Out: the list of volumes with their sizes, or one
+ * of them gone. Runs in `ward volume` with the user's rights. What lies in a volume was chosen by
+ * an agent: it is entered by descriptor, through no link, and only counted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,8 @@ static int count_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 
 	item->files++;
 	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		item->bytes += (uint64_t)st.st_blocks * 512 / (st.st_nlink && S_ISREG(st.st_mode) ? st.st_nlink : 1);
+		item->bytes += (uint64_t)st.st_blocks * 512 /
+			       (st.st_nlink && S_ISREG(st.st_mode) ? st.st_nlink : 1);
 	return 1;
 }
 
@@ -36,7 +38,8 @@ static bool is_in_use(int lock_fd)
 	return false;
 }
 
-static int add_item(struct volume_items *v, int lock_fd, const char *data, char *name, char *workspace, struct ward_err *e)
+static int add_item(struct volume_items *v, int lock_fd, const char *data, char *name,
+		    char *workspace, struct ward_err *e)
 {
 	static const struct walk_ops ops = { .entry = count_entry };
 	struct volume_item *grown = reallocarray(v->items, v->len + 1, sizeof(*grown));
@@ -49,7 +52,9 @@ static int add_item(struct volume_items *v, int lock_fd, const char *data, char 
 		free(workspace);
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	v->items[v->len] = (struct volume_item){ .name = name, .workspace = workspace, .in_use = is_in_use(lock_fd) };
+	v->items[v->len] = (struct volume_item){ .name = name,
+						 .workspace = workspace,
+						 .in_use = is_in_use(lock_fd) };
 	v->len++;
 	return fd < 0 ? 0 : walk_tree(fd, &ops, &v->items[v->len - 1], 0, e);
 }
@@ -62,7 +67,8 @@ static char *format_name(const char *kind, const char *first, const char *second
 	return buf_take(&out);
 }
 
-static int list_project(struct volume_items *v, int lock_fd, const char *project, struct ward_err *e)
+static int list_project(struct volume_items *v, int lock_fd, const char *project,
+			struct ward_err *e)
 {
 	auto_buf workspace = { 0 };
 	int copy = openat(lock_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -76,31 +82,38 @@ static int list_project(struct volume_items *v, int lock_fd, const char *project
 		workspace.len = 0;
 	while (r == 0 && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && strcmp(entry->d_name, VOLUME_OWNER_FILE) != 0)
-			r = add_item(v, lock_fd, entry->d_name, format_name(kind_names[VOLUME_CACHE], project, entry->d_name),
+			r = add_item(v, lock_fd, entry->d_name,
+				     format_name(kind_names[VOLUME_CACHE], project, entry->d_name),
 				     strdup(buf_text(&workspace)), e);
 	return r;
 }
 
-static int list_kind(struct volume_items *v, int state_fd, enum volume_kind kind, struct ward_err *e)
+static int list_kind(struct volume_items *v, int state_fd, enum volume_kind kind,
+		     struct ward_err *e)
 {
-	int fd = openat(state_fd, volume_dirs[kind], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(state_fd, volume_dirs[kind],
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	int r = 0;
 
 	if (!dir)
-		return fd < 0 && errno == ENOENT ? 0 : ward_fail_errno(e, "cannot read the volumes");
+		return fd < 0 && errno == ENOENT ? 0
+						 : ward_fail_errno(e, "cannot read the volumes");
 	while (r == 0 && (entry = readdir(dir))) {
 		auto_fd lock_fd = -1;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		lock_fd = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		lock_fd =
+			openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (lock_fd < 0)
-			continue;	/* gone meanwhile */
-		r = kind == VOLUME_CACHE ? list_project(v, lock_fd, entry->d_name, e)
-					 : add_item(v, lock_fd, VOLUME_HOME_DIR, format_name(kind_names[kind], entry->d_name, NULL),
-						    strdup(""), e);
+			continue; /* gone meanwhile */
+		r = kind == VOLUME_CACHE
+			    ? list_project(v, lock_fd, entry->d_name, e)
+			    : add_item(v, lock_fd, VOLUME_HOME_DIR,
+				       format_name(kind_names[kind], entry->d_name, NULL),
+				       strdup(""), e);
 	}
 	return r;
 }
@@ -155,8 +168,10 @@ static bool split_name(char *name, enum volume_kind *ret_kind, char **ret_lock, 
 		*second = '\0';
 	if (strcmp(name, kind_names[*ret_kind]) != 0 || !**ret_lock || **ret_lock == '.')
 		return false;
-	return *ret_kind == VOLUME_HOME ? !second : second && **ret_data && **ret_data != '.' && !strchr(*ret_data, '/') &&
-						    strcmp(*ret_data, VOLUME_OWNER_FILE) != 0;
+	return *ret_kind == VOLUME_HOME
+		       ? !second
+		       : second && **ret_data && **ret_data != '.' && !strchr(*ret_data, '/') &&
+				 strcmp(*ret_data, VOLUME_OWNER_FILE) != 0;
 }
 
 static bool is_empty(int lock_fd)
@@ -189,7 +204,8 @@ int volume_remove(const char *name, struct ward_err *e)
 	if (!copy || !split_name(copy, &kind, &lock, &data))
 		return ward_fail(e, ENOENT, "%.200s is not the name of a volume", name);
 	buf_printf(&lock_path, "%s/%s/%s", state, volume_dirs[kind], lock);
-	buf_printf(&path, "%s/%s", buf_text(&lock_path), kind == VOLUME_HOME ? VOLUME_HOME_DIR : data);
+	buf_printf(&path, "%s/%s", buf_text(&lock_path),
+		   kind == VOLUME_HOME ? VOLUME_HOME_DIR : data);
 	if (lock_path.failed || path.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	lock_fd = open(buf_text(&lock_path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -200,7 +216,8 @@ int volume_remove(const char *name, struct ward_err *e)
 	r = remove_tree(buf_text(&path));
 	if (r < 0)
 		return ward_fail(e, -r, "cannot remove %.200s: %s", name, strerror(-r));
-	/* the directory itself goes with its last volume, while the lock is held: see open_locked() */
+	/* the directory itself goes with its last volume, while the lock is held: see
+	 * open_locked() */
 	if (is_empty(lock_fd)) {
 		unlinkat(lock_fd, VOLUME_OWNER_FILE, 0);
 		(void)rmdir(buf_text(&lock_path));

@@ -1,8 +1,10 @@
 /*
- * Recording, as front does it. In: requests that were decided about, responses as they come. Out: frames over a pipe to the process
- * record, which has the file. An exchange is told of when its answer begins: until then nobody knows whether ward-keys found a secret
- * in the request, and one in which it did leaves nothing but its method and host. If the file cannot be written any more, requests
- * are refused: a recording that is asked for is whole, or says where it ends. Runs in front.
+ * Recording, as front does it. In: requests that were decided about, responses as they come. Out:
+ * frames over a pipe to the process record, which has the file. An exchange is told of when its
+ * answer begins: until then nobody knows whether ward-keys found a secret in the request, and one
+ * in which it did leaves nothing but its method and host. If the file cannot be written any more,
+ * requests are refused: a recording that is asked for is whole, or says where it ends. Runs in
+ * front.
  */
 #include "tape/record.h"
 
@@ -14,11 +16,13 @@
 
 #define PIPE_BYTES (1024 * 1024)
 #define DATA_MAX (64 * 1024)
-#define LEAK_FIELD "x-ward-leak"	/* ward-keys' word in an answer: something was found in the request */
+#define LEAK_FIELD                                                                                 \
+	"x-ward-leak" /* ward-keys' word in an answer: something was found in the request */
 
 int record_start(struct front *f, struct ward_err *e)
 {
-	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", (char *)(uintptr_t)"record", NULL };
+	static char *const argv[] = { (char *)(uintptr_t) "ward-gateway",
+				      (char *)(uintptr_t) "record", NULL };
 	static char *const none[] = { NULL };
 	auto_fd self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int ends[2];
@@ -29,7 +33,7 @@ int record_start(struct front *f, struct ward_err *e)
 	(void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	pid = fork();
 	if (pid == 0) {
-		dup2(ends[0], GATE_FD_CONFIG);	/* it needs no configuration */
+		dup2(ends[0], GATE_FD_CONFIG); /* it needs no configuration */
 		close(GATE_FD_ORDERS);
 		close(GATE_FD_HOSTS);
 		execveat(self, "", argv, none, AT_EMPTY_PATH);
@@ -61,18 +65,23 @@ void record_cut(struct front *f)
 			flow_close(f, f->flows[i], true);
 }
 
-static void tell(struct front *f, uint32_t exchange, enum tape_kind kind, const void *bytes, size_t n)
+static void tell(struct front *f, uint32_t exchange, enum tape_kind kind, const void *bytes,
+		 size_t n)
 {
-	struct tape_frame frame = { .bytes = (uint32_t)n, .kind = (uint8_t)kind, .exchange = exchange, .at_ms = (uint32_t)(io_now_ms() - f->record_began_ms) };
+	struct tape_frame frame = { .bytes = (uint32_t)n,
+				    .kind = (uint8_t)kind,
+				    .exchange = exchange,
+				    .at_ms = (uint32_t)(io_now_ms() - f->record_began_ms) };
 
 	if (f->record_failed)
 		return;
-	if (n > TAPE_PAYLOAD_MAX || io_write_all(f->record_fd, &frame, sizeof(frame)) < 0 || io_write_all(f->record_fd, bytes, n) < 0)
+	if (n > TAPE_PAYLOAD_MAX || io_write_all(f->record_fd, &frame, sizeof(frame)) < 0 ||
+	    io_write_all(f->record_fd, bytes, n) < 0)
 		f->record_failed = true;
 }
 
-bool record_begin(struct front *f, const struct want *want, bool tls, unsigned version, const struct http_request *r, struct http_text path,
-		  struct record **ret)
+bool record_begin(struct front *f, const struct want *want, bool tls, unsigned version,
+		  const struct http_request *r, struct http_text path, struct record **ret)
 {
 	struct record *made;
 
@@ -134,11 +143,12 @@ static void hide(struct record *r)
 		return;
 	bare.method = ask.method;
 	snprintf(host, sizeof(host), "%.*s", (int)ask.host.n, ask.host.s);
-	tape_write_ask(&out, &bare, ask.tls, ask.version, host, ask.port, (struct http_text){ hidden, sizeof(hidden) - 1 });
+	tape_write_ask(&out, &bare, ask.tls, ask.version, host, ask.port,
+		       (struct http_text){ hidden, sizeof(hidden) - 1 });
 	r->ask.failed |= out.failed;
 	r->ask.len = 0;
 	buf_add(&r->ask, out.data, out.len);
-	memset(&r->sent, 0, sizeof(r->sent));	/* not even its digest */
+	memset(&r->sent, 0, sizeof(r->sent)); /* not even its digest */
 	sha256_begin(&r->sent);
 	r->sent_bytes = 0;
 	r->sent_all = true;

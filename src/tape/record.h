@@ -1,5 +1,5 @@
-/* front's side of a recording (tape.h): what is looked into is told to the process that has the file. Each function is fine with a
- * NULL exchange: nothing is recorded. */
+/* front's side of a recording (tape.h): what is looked into is told to the process that has the
+ * file. Each function is fine with a NULL exchange: nothing is recorded. */
 #ifndef WARD_TAPE_RECORD_H
 #define WARD_TAPE_RECORD_H
 
@@ -9,9 +9,9 @@
 /* One exchange in the making. */
 struct record {
 	struct front *front;
-	uint32_t number;		/* 0: it was not answered yet, nothing is told */
-	bool sent_all;			/* the request is complete */
-	struct buf ask;			/* until it is answered */
+	uint32_t number; /* 0: it was not answered yet, nothing is told */
+	bool sent_all;   /* the request is complete */
+	struct buf ask;  /* until it is answered */
 	struct sha256 sent;
 	uint64_t sent_bytes;
 };
@@ -24,8 +24,10 @@ void record_stop(struct front *f);
 /* It cannot be written any more: what is under way ends here. */
 void record_cut(struct front *f);
 
-/* A request that passes, in the form that is forwarded. False: it cannot be recorded, and must not pass. *ret is NULL where nothing is recorded. */
-must_check bool record_begin(struct front *f, const struct want *want, bool tls, unsigned version, const struct http_request *r, struct http_text path,
+/* A request that passes, in the form that is forwarded. False: it cannot be recorded, and must not
+ * pass. *ret is NULL where nothing is recorded. */
+must_check bool record_begin(struct front *f, const struct want *want, bool tls, unsigned version,
+			     const struct http_request *r, struct http_text path,
 			     struct record **ret);
 /* Bytes of its body; it is complete. */
 void record_sent(struct record *r, const void *bytes, size_t n);

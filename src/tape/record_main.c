@@ -1,8 +1,10 @@
 /*
- * record: the process that writes a recording. In: frames of front over a pipe, which reads what programs inside and servers say and is
- * believed no further than the file. Out: the file, which the supervisor has made and which this process has open and nothing else;
- * each frame with its hash. A pipe that ends makes the last frame; what cannot be written ends the process, and front with its next
- * word. It holds the supervisor's socket, too, for as long as it writes: the run is not over before the recording is.
+ * record: the process that writes a recording. In: frames of front over a pipe, which reads what
+ * programs inside and servers say and is believed no further than the file. Out: the file, which
+ * the supervisor has made and which this process has open and nothing else; each frame with its
+ * hash. A pipe that ends makes the last frame; what cannot be written ends the process, and front
+ * with its next word. It holds the supervisor's socket, too, for as long as it writes: the run is
+ * not over before the recording is.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,15 +46,18 @@ static bool put(struct tape_frame *f, uint8_t last[TAPE_HASH], uint8_t *bytes)
 int record_main(void)
 {
 	struct tape_frame f, end = { .kind = TAPE_CLOSE };
-	uint8_t *bytes = malloc(TAPE_PAYLOAD_MAX + sizeof(f)), last[TAPE_HASH] = { 0 }, start[TAPE_START];
+	uint8_t *bytes = malloc(TAPE_PAYLOAD_MAX + sizeof(f)), last[TAPE_HASH] = { 0 },
+		start[TAPE_START];
 	struct ward_err e = { 0 };
 	int r;
 
 	tape_start(start);
-	if (!bytes || proc_confine(PROC_RECORD, &e) < 0 || io_write_all(GATE_FD_TAPE, start, sizeof(start)) < 0)
+	if (!bytes || proc_confine(PROC_RECORD, &e) < 0 ||
+	    io_write_all(GATE_FD_TAPE, start, sizeof(start)) < 0)
 		return 125;
 	while ((r = receive(&f, sizeof(f))) > 0) {
-		if (f.bytes > TAPE_PAYLOAD_MAX || f.kind < TAPE_ASK || f.kind >= TAPE_CLOSE || receive(bytes, f.bytes) < (f.bytes ? 1 : 0))
+		if (f.bytes > TAPE_PAYLOAD_MAX || f.kind < TAPE_ASK || f.kind >= TAPE_CLOSE ||
+		    receive(bytes, f.bytes) < (f.bytes ? 1 : 0))
 			return 125;
 		end.at_ms = f.at_ms;
 		end.exchange += f.kind == TAPE_ASK;

@@ -1,6 +1,7 @@
 /*
- * HTTP/1.1 as the server of a recording (replay.h). In: requests that front has written. Out: recorded answers, a piece as one chunk; one
- * that broke off in the recording breaks off here. One request at a time, as front asks. Runs in replay.
+ * HTTP/1.1 as the server of a recording (replay.h). In: requests that front has written. Out:
+ * recorded answers, a piece as one chunk; one that broke off in the recording breaks off here. One
+ * request at a time, as front asks. Runs in replay.
  */
 #include "rules/http_body.h"
 #include "tape/replay.h"
@@ -11,7 +12,9 @@
 /* Fields that frame the message or are about the connection: said anew. */
 static bool is_framing(struct http_text name)
 {
-	static const char *const names[] = { "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length", "trailer", REPLAY_WHY };
+	static const char *const names[] = { "connection",        "keep-alive", "proxy-connection",
+					     "transfer-encoding", "upgrade",    "content-length",
+					     "trailer",           REPLAY_WHY };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (http_text_is(name, names[i]))
@@ -69,7 +72,8 @@ static void answer(struct seat *s)
 	s->bodiless = s->is_head || status == 204 || status == 304;
 	s->chunked = !read_length(f, &s->length);
 	if (!s->chunked) {
-		snprintf(line, sizeof(line), "Content-Length: %llu\r\n", (unsigned long long)s->length);
+		snprintf(line, sizeof(line), "Content-Length: %llu\r\n",
+			 (unsigned long long)s->length);
 		put_line(&s->out, line);
 	} else if (!s->bodiless) {
 		put_line(&s->out, "Transfer-Encoding: chunked\r\n");
@@ -83,7 +87,9 @@ static void miss(struct seat *s)
 	char why[REPLAY_WHY_MAX], head[REPLAY_WHY_MAX + 100];
 
 	play_why_not(s, &s->request, why);
-	snprintf(head, sizeof(head), "HTTP/1.1 %u \r\n" REPLAY_WHY ": %s\r\nContent-Length: 0\r\n\r\n", REPLAY_MISS, why);
+	snprintf(head, sizeof(head),
+		 "HTTP/1.1 %u \r\n" REPLAY_WHY ": %s\r\nContent-Length: 0\r\n\r\n", REPLAY_MISS,
+		 why);
 	put_line(&s->out, head);
 	s->answered = true;
 	s->play.over = s->play.whole = true;
@@ -93,10 +99,11 @@ static void miss(struct seat *s)
 /* A head: what is asked, and perhaps its answer at once. */
 static bool take_head(struct seat *s)
 {
-	static struct http_request r;	/* one process, one thread; large */
+	static struct http_request r; /* one process, one thread; large */
 	struct http_head head;
 	enum http_wrong wrong;
-	int got = http1_head((const uint8_t *)s->in.data + s->in.at, queue_size(&s->in), &s->scanned, &head, &wrong);
+	int got = http1_head((const uint8_t *)s->in.data + s->in.at, queue_size(&s->in),
+			     &s->scanned, &head, &wrong);
 
 	if (got == 0)
 		return false;
@@ -151,7 +158,7 @@ static void put_piece(struct seat *s)
 	if (s->chunked) {
 		queue_add(&s->out, line, (size_t)snprintf(line, sizeof(line), "%zx\r\n", p->left));
 	} else if (p->left > s->length) {
-		s->dead = true;		/* more than it said: the file was changed */
+		s->dead = true; /* more than it said: the file was changed */
 		return;
 	}
 	queue_add(&s->out, p->data, p->left);
@@ -167,7 +174,7 @@ static void finish(struct seat *s)
 	struct play *p = &s->play;
 
 	if (!p->whole || (!s->chunked && !s->bodiless && s->length)) {
-		s->finishing = true;	/* it broke off then, too */
+		s->finishing = true; /* it broke off then, too */
 	} else if (s->chunked && !s->bodiless) {
 		put_line(&s->out, "0\r\n");
 		if (p->trailers)
@@ -202,7 +209,7 @@ bool seat_run_h1(struct seat *s)
 			continue;
 		}
 		if (s->body.state != BODY_NONE)
-			break;		/* the rest of the request is still to come */
+			break; /* the rest of the request is still to come */
 		finish(s);
 		return true;
 	}

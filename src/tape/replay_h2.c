@@ -1,6 +1,7 @@
 /*
- * HTTP/2 as the server of a recording (replay.h). In: frames of front. Out: recorded answers, a piece as one frame where it fits; an
- * answer that broke off in the recording resets its stream. Runs in replay.
+ * HTTP/2 as the server of a recording (replay.h). In: frames of front. Out: recorded answers, a
+ * piece as one frame where it fits; an answer that broke off in the recording resets its stream.
+ * Runs in replay.
  */
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
@@ -37,12 +38,14 @@ static void free_stream(struct seat_h2 *h, struct stream *s)
 
 static nghttp2_nv nv(struct http_text name, struct http_text value)
 {
-	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.s, (uint8_t *)(uintptr_t)value.s, name.n, value.n, NGHTTP2_NV_FLAG_NONE };
+	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.s, (uint8_t *)(uintptr_t)value.s, name.n,
+			     value.n, NGHTTP2_NV_FLAG_NONE };
 }
 
 static bool is_left_out(struct http_text name)
 {
-	static const char *const names[] = { "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", REPLAY_WHY };
+	static const char *const names[] = { "connection",        "keep-alive", "proxy-connection",
+					     "transfer-encoding", "upgrade",    REPLAY_WHY };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (http_text_is(name, names[i]))
@@ -70,7 +73,8 @@ static size_t gather(const struct http_fields *f, nghttp2_nv *fields, size_t at,
 	return at;
 }
 
-static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags, nghttp2_data_source *source, void *user)
+static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags,
+		    nghttp2_data_source *source, void *user)
 {
 	struct stream *s = source->ptr;
 	struct play *p = &s->play;
@@ -101,14 +105,14 @@ static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n,
 
 static void answer(struct seat *seat, struct stream *s)
 {
-	static struct http_fields f;	/* one process, one thread; large */
+	static struct http_fields f; /* one process, one thread; large */
 	nghttp2_data_provider body = { { .ptr = s }, give };
 	nghttp2_nv fields[HTTP_FIELDS_MAX + 1];
 	auto_buf names = { 0 };
 	char text[8];
 	uint16_t status;
 	size_t count;
-	bool empty;	/* the head is all: gRPC tells that from an empty body */
+	bool empty; /* the head is all: gRPC tells that from an empty body */
 
 	s->answered = true;
 	if (!play_head(seat, &s->play, &status, &f)) {
@@ -116,11 +120,14 @@ static void answer(struct seat *seat, struct stream *s)
 		return;
 	}
 	snprintf(text, sizeof(text), "%u", status);
-	fields[0] = nv((struct http_text){ ":status", 7 }, (struct http_text){ text, strlen(text) });
+	fields[0] =
+		nv((struct http_text){ ":status", 7 }, (struct http_text){ text, strlen(text) });
 	count = gather(&f, fields, 1, &names);
 	play_step(seat, &s->play);
-	empty = s->play.over && s->play.whole && !s->play.left && !(s->play.trailers && s->play.trailers->count);
-	if (names.failed || nghttp2_submit_response(seat->h2->session, s->id, fields, count, empty ? NULL : &body) != 0)
+	empty = s->play.over && s->play.whole && !s->play.left &&
+		!(s->play.trailers && s->play.trailers->count);
+	if (names.failed || nghttp2_submit_response(seat->h2->session, s->id, fields, count,
+						    empty ? NULL : &body) != 0)
 		seat->dead = true;
 }
 
@@ -130,11 +137,14 @@ static void miss(struct seat *seat, struct stream *s)
 
 	play_why_not(seat, &s->request, why);
 	snprintf(status, sizeof(status), "%u", REPLAY_MISS);
-	const nghttp2_nv fields[] = { nv((struct http_text){ ":status", 7 }, (struct http_text){ status, strlen(status) }),
-				      nv((struct http_text){ REPLAY_WHY, strlen(REPLAY_WHY) }, (struct http_text){ why, strlen(why) }) };
+	const nghttp2_nv fields[] = { nv((struct http_text){ ":status", 7 },
+					 (struct http_text){ status, strlen(status) }),
+				      nv((struct http_text){ REPLAY_WHY, strlen(REPLAY_WHY) },
+					 (struct http_text){ why, strlen(why) }) };
 
 	s->answered = true;
-	seat->dead |= nghttp2_submit_response(seat->h2->session, s->id, fields, ARRAY_LEN(fields), NULL) != 0;
+	seat->dead |= nghttp2_submit_response(seat->h2->session, s->id, fields, ARRAY_LEN(fields),
+					      NULL) != 0;
 }
 
 /* -- requests */
@@ -142,12 +152,14 @@ static void miss(struct seat *seat, struct stream *s)
 static void ask(struct seat *seat, struct stream *s)
 {
 	const char *query = s->path.len ? memchr(s->path.data, '?', s->path.len) : NULL;
-	struct http_text path = { s->path.data, query ? (size_t)(query - s->path.data) : s->path.len };
+	struct http_text path = { s->path.data,
+				  query ? (size_t)(query - s->path.data) : s->path.len };
 	struct http_text rest = { query ? query + 1 : NULL, query ? s->path.len - path.n - 1 : 0 };
 
 	seat->dead |= s->method.failed || s->path.failed || !s->method.len || !s->path.len;
 	if (!seat->dead)
-		play_ask(&s->request, seat, (struct http_text){ s->method.data, s->method.len }, path, rest);
+		play_ask(&s->request, seat, (struct http_text){ s->method.data, s->method.len },
+			 path, rest);
 	s->asked = true;
 }
 
@@ -167,11 +179,13 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
 	if (s->next)
 		s->next->prev = s;
 	seat->h2->streams = s;
-	return nghttp2_session_set_stream_user_data(session, s->id, s) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+	return nghttp2_session_set_stream_user_data(session, s->id, s) == 0
+		       ? 0
+		       : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n,
-		     uint8_t flags, void *user)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	struct stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 	struct http_text t = { (const char *)name, name_n };
@@ -187,7 +201,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-	struct stream *s = frame->hd.stream_id ? nghttp2_session_get_stream_user_data(session, frame->hd.stream_id) : NULL;
+	struct stream *s =
+		frame->hd.stream_id
+			? nghttp2_session_get_stream_user_data(session, frame->hd.stream_id)
+			: NULL;
 	struct seat *seat = user;
 
 	if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
@@ -201,13 +218,15 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 			answer(seat, s);
 		else
 			miss(seat, s);
-	} else if (frame->hd.type == NGHTTP2_HEADERS && play_find(seat, &s->request, false, &s->play)) {
+	} else if (frame->hd.type == NGHTTP2_HEADERS &&
+		   play_find(seat, &s->request, false, &s->play)) {
 		answer(seat, s);
 	}
 	return 0;
 }
 
-static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t n, void *user)
+static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+		    size_t n, void *user)
 {
 	struct stream *s = nghttp2_session_get_stream_user_data(session, id);
 
@@ -233,7 +252,10 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 
 bool seat_begin_h2(struct seat *s)
 {
-	const nghttp2_settings_entry settings[] = { { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1000 }, { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1 << 20 } };
+	const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1000 },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1 << 20 }
+	};
 	nghttp2_session_callbacks *calls = NULL;
 
 	s->h2 = calloc(1, sizeof(*s->h2));
@@ -247,7 +269,8 @@ bool seat_begin_h2(struct seat *s)
 	if (nghttp2_session_server_new(&s->h2->session, calls, s) != 0)
 		s->h2->session = NULL;
 	nghttp2_session_callbacks_del(calls);
-	return s->h2->session && nghttp2_submit_settings(s->h2->session, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings)) == 0;
+	return s->h2->session && nghttp2_submit_settings(s->h2->session, NGHTTP2_FLAG_NONE,
+							 settings, ARRAY_LEN(settings)) == 0;
 }
 
 bool seat_run_h2(struct seat *s)
@@ -257,7 +280,9 @@ bool seat_run_h2(struct seat *s)
 	if (queue_size(&s->in)) {
 		size_t n = queue_size(&s->in);
 
-		s->dead |= nghttp2_session_mem_recv(s->h2->session, (const uint8_t *)s->in.data + s->in.at, n) != (ssize_t)n;
+		s->dead |= nghttp2_session_mem_recv(s->h2->session,
+						    (const uint8_t *)s->in.data + s->in.at,
+						    n) != (ssize_t)n;
 		s->in.at += n;
 		moved = true;
 	}

@@ -1,7 +1,8 @@
 /*
- * replay: the process (replay.h). In: front's requests for connections, the recording of GATE_FD_TAPE. Out: connections to itself. What is
- * not looked into has no recording and is refused. It is confined before it reads a byte of front's; the recording is checked before
- * that, so that a bad one is the run's refusal. Runs in place of dial.
+ * replay: the process (replay.h). In: front's requests for connections, the recording of
+ * GATE_FD_TAPE. Out: connections to itself. What is not looked into has no recording and is
+ * refused. It is confined before it reads a byte of front's; the recording is checked before that,
+ * so that a bad one is the run's refusal. Runs in place of dial.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #define SEATS_MAX 4000
 #define ROUNDS_MAX 64
 
-enum { TAG_FRONT = 1, TAG_ORDERS };	/* else a seat */
+enum { TAG_FRONT = 1, TAG_ORDERS }; /* else a seat */
 
 struct replay {
 	int epoll_fd;
@@ -30,7 +31,8 @@ struct replay {
 
 static void watch(struct replay *p, struct seat *s)
 {
-	uint32_t events = (queue_size(&s->out) < REPLAY_OUT && !s->finishing ? EPOLLIN : 0) | (queue_size(&s->out) || s->more ? EPOLLOUT : 0);
+	uint32_t events = (queue_size(&s->out) < REPLAY_OUT && !s->finishing ? EPOLLIN : 0) |
+			  (queue_size(&s->out) || s->more ? EPOLLOUT : 0);
 	struct epoll_event event = { .events = events, .data.ptr = s };
 
 	if (events != s->events)
@@ -45,7 +47,7 @@ static void end(struct replay *p, struct seat *s)
 		s->next->prev = s->prev;
 	close(s->fd);
 	p->count--;
-	s->next = p->dead;	/* events of this round may still name it */
+	s->next = p->dead; /* events of this round may still name it */
 	p->dead = s;
 	s->dead = true;
 }
@@ -70,7 +72,8 @@ static bool hear(struct seat *s)
 	uint8_t bytes[16384];
 	ssize_t n;
 
-	if (s->finishing || queue_size(&s->out) >= REPLAY_OUT || queue_size(&s->in) > HTTP1_HEAD_MAX + sizeof(bytes))
+	if (s->finishing || queue_size(&s->out) >= REPLAY_OUT ||
+	    queue_size(&s->in) > HTTP1_HEAD_MAX + sizeof(bytes))
 		return false;
 	n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -105,7 +108,8 @@ static void run(struct replay *p, struct seat *s)
 		moved |= !s->dead && !s->finishing && step(s);
 		say = queue_flush(&s->out, &wire, &went);
 		moved |= went > 0;
-		s->dead |= (say != TLS_DONE && say != TLS_WRITE) || s->in.failed || s->out.failed || (s->finishing && !queue_size(&s->out));
+		s->dead |= (say != TLS_DONE && say != TLS_WRITE) || s->in.failed || s->out.failed ||
+			   (s->finishing && !queue_size(&s->out));
 	}
 	s->more = moved;
 	if (s->dead)
@@ -122,8 +126,10 @@ static bool has_h2(const struct tape *t, const struct host *host, uint16_t port)
 		struct tape_frame f = tape_frame_at(t, t->entries[i].ask_at);
 		struct tape_ask ask = { 0 };
 
-		if (t->entries[i].h2 && tape_ask_read(t->bytes + t->entries[i].ask_at + sizeof(f), f.bytes, &ask) && ask.port == port &&
-		    ask.host.n == host->len && memcmp(ask.host.s, host->name, host->len) == 0)
+		if (t->entries[i].h2 &&
+		    tape_ask_read(t->bytes + t->entries[i].ask_at + sizeof(f), f.bytes, &ask) &&
+		    ask.port == port && ask.host.n == host->len &&
+		    memcmp(ask.host.s, host->name, host->len) == 0)
 			return true;
 	}
 	return false;
@@ -136,7 +142,8 @@ static int sit_down(struct replay *p, const struct want *want)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = s };
 	int pair[2];
 
-	if (!s || want->host.len >= sizeof(want->host.name) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
+	if (!s || want->host.len >= sizeof(want->host.name) ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
 		free(s);
 		return -1;
 	}
@@ -165,7 +172,10 @@ static int sit_down(struct replay *p, const struct want *want)
 
 static void answer(struct replay *p, const struct dial_request *request)
 {
-	struct dial_answer said = { .id = request->id, .verdict = { .rule = -1, .reason = REASON_NOT_RECORDED, .port = request->want.port } };
+	struct dial_answer said = {
+		.id = request->id,
+		.verdict = { .rule = -1, .reason = REASON_NOT_RECORDED, .port = request->want.port }
+	};
 	int fd;
 
 	if (request->inward == INWARD_SOCKETS)
@@ -182,9 +192,10 @@ static void on_front(struct replay *p)
 	struct dial_request requests[DIAL_AT_ONCE];
 	size_t count = 0;
 	int fds[4];
-	ssize_t n = io_recv_fds(GATE_FD_CONTROL, requests, sizeof(requests), fds, ARRAY_LEN(fds), &count);
+	ssize_t n = io_recv_fds(GATE_FD_CONTROL, requests, sizeof(requests), fds, ARRAY_LEN(fds),
+				&count);
 
-	for (size_t i = 0; i < count; i++)	/* nobody is connected to, inside either */
+	for (size_t i = 0; i < count; i++) /* nobody is connected to, inside either */
 		close(fds[i]);
 	p->gone |= n <= 0 || (size_t)n % sizeof(requests[0]);
 	for (size_t i = 0; !p->gone && i < (size_t)n / sizeof(requests[0]); i++)
@@ -213,7 +224,8 @@ static void on_orders(struct replay *p)
 		close(fds[i]);
 }
 
-/* A copy, because the file may be one that programs inside can write: what was checked must stay as it was. NULL: *e. */
+/* A copy, because the file may be one that programs inside can write: what was checked must stay as
+ * it was. NULL: *e. */
 static const uint8_t *read_all(int fd, size_t n, struct ward_err *e)
 {
 	uint8_t *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -235,7 +247,7 @@ static const uint8_t *read_all(int fd, size_t n, struct ward_err *e)
 		}
 		at += (size_t)got;
 	}
-	if (mprotect(bytes, n, PROT_READ) == 0)	/* it is not data then, which is limited */
+	if (mprotect(bytes, n, PROT_READ) == 0) /* it is not data then, which is limited */
 		return bytes;
 	ward_fail_errno(e, "cannot read it");
 	munmap(bytes, n);
@@ -244,7 +256,8 @@ static const uint8_t *read_all(int fd, size_t n, struct ward_err *e)
 
 static int prepare(struct replay *p, struct ward_err *e)
 {
-	struct epoll_event front = { .events = EPOLLIN, .data.u64 = TAG_FRONT }, orders = { .events = EPOLLIN, .data.u64 = TAG_ORDERS };
+	struct epoll_event front = { .events = EPOLLIN, .data.u64 = TAG_FRONT },
+			   orders = { .events = EPOLLIN, .data.u64 = TAG_ORDERS };
 	struct stat st;
 	const uint8_t *bytes;
 	int r;

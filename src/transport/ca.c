@@ -1,7 +1,8 @@
 /*
- * The authority of one sandbox (ca.h). In: the names of inspect rules, then one host after another. Out: certificates. One key
- * signs, one other key is shown for all hosts: making keys is what costs. Runs in front, which is confined; the keys leave its
- * memory never, not even as PEM, and end with it.
+ * The authority of one sandbox (ca.h). In: the names of inspect rules, then one host after another.
+ * Out: certificates. One key signs, one other key is shown for all hosts: making keys is what
+ * costs. Runs in front, which is confined; the keys leave its memory never, not even as PEM, and
+ * end with it.
  */
 #include "transport/ca.h"
 
@@ -16,10 +17,10 @@
 #include "base/buf.h"
 #include "transport/tls_init.h"
 
-#define LEAVES 128		/* places of the cache; a newer name takes an older one's place */
+#define LEAVES 128 /* places of the cache; a newer name takes an older one's place */
 #define DAY 86400L
 #define CA_DAYS 7
-#define EARLIER (-3600L)	/* clocks of programs inside may be set by hand */
+#define EARLIER (-3600L) /* clocks of programs inside may be set by hand */
 
 struct leaf {
 	char name[HOST_TEXT];
@@ -43,7 +44,7 @@ static bool set_serial(X509 *x)
 
 	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
 		return false;
-	bytes[0] = (uint8_t)((bytes[0] & 0x7f) | 1);	/* positive, and of one length */
+	bytes[0] = (uint8_t)((bytes[0] & 0x7f) | 1); /* positive, and of one length */
 	number = BN_bin2bn(bytes, sizeof(bytes), NULL);
 	fine = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x));
 	BN_free(number);
@@ -54,8 +55,10 @@ static bool set_names(X509 *x, const char *subject, const X509 *issuer)
 {
 	X509_NAME *name = X509_get_subject_name(x);
 
-	return X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const uint8_t *)"ward", -1, -1, 0) &&
-	       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const uint8_t *)subject, -1, -1, 0) &&
+	return X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const uint8_t *)"ward", -1, -1,
+					  0) &&
+	       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const uint8_t *)subject, -1,
+					  -1, 0) &&
 	       X509_set_issuer_name(x, issuer ? X509_get_subject_name(issuer) : name);
 }
 
@@ -73,14 +76,15 @@ static bool add_extension(X509 *x, X509 *issuer, int nid, const char *value)
 }
 
 /* One "this and all below it" of the constraints. */
-static bool add_subtree(STACK_OF(GENERAL_SUBTREE) **list, int type, const void *bytes, int n)
+static bool add_subtree(STACK_OF(GENERAL_SUBTREE) * *list, int type, const void *bytes, int n)
 {
 	GENERAL_SUBTREE *subtree = GENERAL_SUBTREE_new();
 	ASN1_STRING *value = type == GEN_IPADD ? ASN1_OCTET_STRING_new() : ASN1_IA5STRING_new();
 
 	if (!*list)
 		*list = sk_GENERAL_SUBTREE_new_null();
-	if (!subtree || !value || !*list || !ASN1_STRING_set(value, bytes, n) || !sk_GENERAL_SUBTREE_push(*list, subtree)) {
+	if (!subtree || !value || !*list || !ASN1_STRING_set(value, bytes, n) ||
+	    !sk_GENERAL_SUBTREE_push(*list, subtree)) {
 		GENERAL_SUBTREE_free(subtree);
 		ASN1_STRING_free(value);
 		return false;
@@ -109,9 +113,9 @@ static X509 *begin_certificate(const char *subject, X509 *issuer, EVP_PKEY *key,
 {
 	X509 *x = X509_new();
 
-	if (x && X509_set_version(x, X509_VERSION_3) && set_serial(x) && set_names(x, subject, issuer) &&
-	    X509_gmtime_adj(X509_getm_notBefore(x), EARLIER) && X509_gmtime_adj(X509_getm_notAfter(x), days * DAY) &&
-	    X509_set_pubkey(x, key))
+	if (x && X509_set_version(x, X509_VERSION_3) && set_serial(x) &&
+	    set_names(x, subject, issuer) && X509_gmtime_adj(X509_getm_notBefore(x), EARLIER) &&
+	    X509_gmtime_adj(X509_getm_notAfter(x), days * DAY) && X509_set_pubkey(x, key))
 		return x;
 	X509_free(x);
 	return NULL;
@@ -130,8 +134,8 @@ static X509 *make_authority(EVP_PKEY *key, const char *const *names, size_t n)
 	x = begin_certificate(subject, NULL, key, CA_DAYS);
 	if (x && add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
 	    add_extension(x, x, NID_key_usage, "critical,keyCertSign") &&
-	    add_extension(x, x, NID_subject_key_identifier, "hash") && add_constraints(x, names, n) &&
-	    X509_sign(x, key, EVP_sha256()))
+	    add_extension(x, x, NID_subject_key_identifier, "hash") &&
+	    add_constraints(x, names, n) && X509_sign(x, key, EVP_sha256()))
 		return x;
 	X509_free(x);
 	return NULL;
@@ -140,14 +144,16 @@ static X509 *make_authority(EVP_PKEY *key, const char *const *names, size_t n)
 static X509 *make_leaf(const struct ca *c, const char *name)
 {
 	char alternative[HOST_TEXT + 8];
-	X509 *x = begin_certificate(strlen(name) <= 64 ? name : "inspected by ward", c->certificate, c->leaf_key, 1);
+	X509 *x = begin_certificate(strlen(name) <= 64 ? name : "inspected by ward", c->certificate,
+				    c->leaf_key, 1);
 
 	snprintf(alternative, sizeof(alternative), "DNS:%s", name);
 	if (x && add_extension(x, c->certificate, NID_basic_constraints, "critical,CA:FALSE") &&
 	    add_extension(x, c->certificate, NID_key_usage, "critical,digitalSignature") &&
 	    add_extension(x, c->certificate, NID_ext_key_usage, "serverAuth") &&
 	    add_extension(x, c->certificate, NID_authority_key_identifier, "keyid") &&
-	    add_extension(x, c->certificate, NID_subject_alt_name, alternative) && X509_sign(x, c->key, EVP_sha256()))
+	    add_extension(x, c->certificate, NID_subject_alt_name, alternative) &&
+	    X509_sign(x, c->key, EVP_sha256()))
 		return x;
 	X509_free(x);
 	return NULL;
@@ -160,7 +166,8 @@ int ca_new(const char *const *names, size_t n, struct ca **ret, struct ward_err 
 	struct ca *c;
 
 	if (n > CA_NAMES_MAX) {
-		ward_fail(e, E2BIG, "more than %d different names in rules with mode inspect", CA_NAMES_MAX);
+		ward_fail(e, E2BIG, "more than %d different names in rules with mode inspect",
+			  CA_NAMES_MAX);
 		return ward_remedy(e, "join some to one rule for *.suffix");
 	}
 	tls_init();
@@ -226,7 +233,7 @@ static X509 *leaf_for(struct ca *c, const struct host *host)
 		return leaf->certificate;
 	X509_free(leaf->certificate);
 	leaf->certificate = make_leaf(c, host->name);
-	leaf->until = now + DAY / 2;	/* whoever has begun with it has half a day */
+	leaf->until = now + DAY / 2; /* whoever has begun with it has half a day */
 	snprintf(leaf->name, sizeof(leaf->name), "%s", host->name);
 	return leaf->certificate;
 }
@@ -234,7 +241,8 @@ static X509 *leaf_for(struct ca *c, const struct host *host)
 bool ca_show(struct ca *c, SSL *ssl, const struct host *host)
 {
 	X509 *leaf = host->kind == HOST_NAME && host->len ? leaf_for(c, host) : NULL;
-	bool fine = leaf && SSL_use_certificate(ssl, leaf) == 1 && SSL_use_PrivateKey(ssl, c->leaf_key) == 1;
+	bool fine = leaf && SSL_use_certificate(ssl, leaf) == 1 &&
+		    SSL_use_PrivateKey(ssl, c->leaf_key) == 1;
 
 	ERR_clear_error();
 	return fine;

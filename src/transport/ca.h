@@ -1,7 +1,8 @@
 /*
- * The authority of one sandbox: a key that nobody but front has, a certificate that nobody but this sandbox trusts, and the
- * certificates that are shown to programs inside in the name of the servers that inspect rules name. The certificate is
- * constrained to those names, may sign no other authority and lives for a week; what it signs lives for a day.
+ * The authority of one sandbox: a key that nobody but front has, a certificate that nobody but this
+ * sandbox trusts, and the certificates that are shown to programs inside in the name of the servers
+ * that inspect rules name. The certificate is constrained to those names, may sign no other
+ * authority and lives for a week; what it signs lives for a day.
  */
 #ifndef WARD_TRANSPORT_CA_H
 #define WARD_TRANSPORT_CA_H
@@ -26,7 +27,8 @@ uint32_t ca_hash(const struct ca *c);
 struct buf;
 must_check bool ca_pem(const struct ca *c, struct buf *out);
 
-/* Makes the connection show itself as that host: its certificate is made, or comes from the cache. */
+/* Makes the connection show itself as that host: its certificate is made, or comes from the
+ * cache. */
 must_check bool ca_show(struct ca *c, SSL *ssl, const struct host *host);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * Sessions of nghttp2 with the bounds that front and ward-keys share. In: the calls of whoever has the connection. Out: a server's session (down: who asks) and a client's (up: who answers). A window opens again only when its
- * bytes have gone on, so windows bound what is held; nothing may be pushed. Runs in front and in ward-keys.
+ * Sessions of nghttp2 with the bounds that front and ward-keys share. In: the calls of whoever has
+ * the connection. Out: a server's session (down: who asks) and a client's (up: who answers). A
+ * window opens again only when its bytes have gone on, so windows bound what is held; nothing may
+ * be pushed. Runs in front and in ward-keys.
  */
 #include "transport/h2_session.h"
 
@@ -28,21 +30,25 @@ static nghttp2_session *make(const struct h2_calls *c, bool server, void *user)
 		nghttp2_session_callbacks_set_on_frame_send_callback(calls, c->sent);
 		nghttp2_session_callbacks_set_on_frame_not_send_callback(calls, c->not_sent);
 		nghttp2_option_set_no_auto_window_update(option, 1);
-		if ((server ? nghttp2_session_server_new2(&session, calls, user, option) : nghttp2_session_client_new2(&session, calls, user, option)) != 0)
+		if ((server ? nghttp2_session_server_new2(&session, calls, user, option)
+			    : nghttp2_session_client_new2(&session, calls, user, option)) != 0)
 			session = NULL;
 	}
 	nghttp2_session_callbacks_del(calls);
 	nghttp2_option_del(option);
 	/* a server does not say whether it would take pushes */
-	if (session && (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, server ? 3 : 4) != 0 ||
-			nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0)) {
+	if (session &&
+	    (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, server ? 3 : 4) != 0 ||
+	     nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0,
+						   CONNECTION_WINDOW) != 0)) {
 		nghttp2_session_del(session);
 		session = NULL;
 	}
 	return session;
 }
 
-bool h2_sessions_new(const struct h2_calls *calls, void *user, nghttp2_session **ret_down, nghttp2_session **ret_up)
+bool h2_sessions_new(const struct h2_calls *calls, void *user, nghttp2_session **ret_down,
+		     nghttp2_session **ret_up)
 {
 	*ret_down = make(calls, true, user);
 	*ret_up = make(calls, false, user);
@@ -56,5 +62,7 @@ bool h2_sessions_new(const struct h2_calls *calls, void *user, nghttp2_session *
 
 void h2_session_leave(nghttp2_session *down)
 {
-	nghttp2_submit_goaway(down, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(down), NGHTTP2_NO_ERROR, NULL, 0);
+	nghttp2_submit_goaway(down, NGHTTP2_FLAG_NONE,
+			      nghttp2_session_get_last_proc_stream_id(down), NGHTTP2_NO_ERROR, NULL,
+			      0);
 }

@@ -1,6 +1,7 @@
 /*
- * A Java key store (java_store.h). In: certificates. Out: bytes that `-Djavax.net.ssl.trustStore` takes: a header, an entry for each
- * certificate, a digest over all of it. Runs in front before it is confined.
+ * A Java key store (java_store.h). In: certificates. Out: bytes that `-Djavax.net.ssl.trustStore`
+ * takes: a header, an entry for each certificate, a digest over all of it. Runs in front before it
+ * is confined.
  */
 #include "transport/java_store.h"
 
@@ -29,9 +30,9 @@ static void put_text(struct buf *out, const char *text)
 
 static void put_certificate(struct buf *out, const char *alias, const unsigned char *der, size_t n)
 {
-	put32(out, 2);		/* a trusted certificate */
+	put32(out, 2); /* a trusted certificate */
 	put_text(out, alias);
-	put32(out, 0);		/* when it was made: never mind */
+	put32(out, 0); /* when it was made: never mind */
 	put32(out, 0);
 	put_text(out, "X.509");
 	put32(out, n);
@@ -52,7 +53,8 @@ static bool put_digest(struct buf *out, size_t from)
 		fine = EVP_DigestUpdate(md, wide, sizeof(wide)) == 1;
 	}
 	fine = fine && EVP_DigestUpdate(md, "Mighty Aphrodite", 16) == 1 &&
-	       EVP_DigestUpdate(md, out->data + from, out->len - from) == 1 && EVP_DigestFinal_ex(md, digest, &n) == 1;
+	       EVP_DigestUpdate(md, out->data + from, out->len - from) == 1 &&
+	       EVP_DigestFinal_ex(md, digest, &n) == 1;
 	EVP_MD_CTX_free(md);
 	if (fine)
 		buf_add(out, digest, n);

@@ -1,17 +1,18 @@
 /*
- * What OpenSSL would reach for and must not have here: libraries loaded at run time, and names looked up by the C library. Only in
- * the static program, where the linker brings every call of these to this file (--wrap); the C library would need shared
- * libraries for them.
+ * What OpenSSL would reach for and must not have here: libraries loaded at run time, and names
+ * looked up by the C library. Only in the static program, where the linker brings every call of
+ * these to this file (--wrap); the C library would need shared libraries for them.
  */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stddef.h>
 
 void *__wrap_dlopen(const char *file, int mode);
-int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **ret);
 struct hostent *__wrap_gethostbyname(const char *name);
-int __wrap_getnameinfo(const struct sockaddr *address, socklen_t n, char *host, socklen_t host_n, char *service, socklen_t service_n,
-		       int flags);
+int __wrap_getnameinfo(const struct sockaddr *address, socklen_t n, char *host, socklen_t host_n,
+		       char *service, socklen_t service_n, int flags);
 
 void *__wrap_dlopen(const char *file, int mode)
 {
@@ -20,7 +21,8 @@ void *__wrap_dlopen(const char *file, int mode)
 	return NULL;
 }
 
-int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **ret)
 {
 	(void)node;
 	(void)service;
@@ -35,8 +37,8 @@ struct hostent *__wrap_gethostbyname(const char *name)
 	return NULL;
 }
 
-int __wrap_getnameinfo(const struct sockaddr *address, socklen_t n, char *host, socklen_t host_n, char *service, socklen_t service_n,
-		       int flags)
+int __wrap_getnameinfo(const struct sockaddr *address, socklen_t n, char *host, socklen_t host_n,
+		       char *service, socklen_t service_n, int flags)
 {
 	(void)address;
 	(void)n;

@@ -1,6 +1,7 @@
 /*
- * TLS towards programs inside (tls_down.h). In: their bytes. Out: plain bytes both ways; or what was wrong with their greeting. Run by
- * front, which has the authority's key. Sessions are resumed by tickets that only this process can open.
+ * TLS towards programs inside (tls_down.h). In: their bytes. Out: plain bytes both ways; or what
+ * was wrong with their greeting. Run by front, which has the authority's key. Sessions are resumed
+ * by tickets that only this process can open.
  */
 #include "transport/tls_down.h"
 
@@ -19,9 +20,10 @@ struct tls_down {
 	SSL *ssl;
 	struct host host;
 	int fd;
-	uint8_t alpn;			/* enum tls_alpn: what the real server speaks; 0: not known yet */
-	uint8_t wrong;			/* enum hello_wrong */
-	bool early;			/* bytes that came before are being read */
+	/* enum tls_alpn: what the real server speaks; 0: not known yet */
+	uint8_t alpn;
+	uint8_t wrong; /* enum hello_wrong */
+	bool early;    /* bytes that came before are being read */
 	bool open, asking, distrusted;
 };
 
@@ -36,8 +38,8 @@ static bool read_name(const uint8_t *ext, size_t n, struct host *ret)
 		return false;
 	list = (size_t)ext[0] << 8 | ext[1];
 	name = (size_t)ext[3] << 8 | ext[4];
-	return list == n - 2 && ext[2] == 0 && name == n - 5 && host_read((const char *)ext + 5, name, ret) == HOST_FINE &&
-	       ret->kind == HOST_NAME;
+	return list == n - 2 && ext[2] == 0 && name == n - 5 &&
+	       host_read((const char *)ext + 5, name, ret) == HOST_FINE && ret->kind == HOST_NAME;
 }
 
 static bool offers_http2(const uint8_t *ext, size_t n)
@@ -64,22 +66,24 @@ static int on_greeting(SSL *ssl, int *alert, void *argument)
 	if (d->wrong)
 		return SSL_CLIENT_HELLO_ERROR;
 	d->asking = !d->alpn &&
-		    SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext, &n) &&
+		    SSL_client_hello_get0_ext(
+			    ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext, &n) &&
 		    offers_http2(ext, n);
 	return d->asking ? SSL_CLIENT_HELLO_RETRY : SSL_CLIENT_HELLO_SUCCESS;
 }
 
-static int on_alpn(SSL *ssl, const uint8_t **out, uint8_t *out_n, const uint8_t *in, unsigned n, void *argument)
+static int on_alpn(SSL *ssl, const uint8_t **out, uint8_t *out_n, const uint8_t *in, unsigned n,
+		   void *argument)
 {
 	const struct tls_down *d = SSL_get_app_data(ssl);
 	static const uint8_t both[] = "\2h2\10http/1.1";
 	bool h2 = d->alpn == TLS_ALPN_HTTP2;
 
 	(void)argument;
-	return SSL_select_next_proto((uint8_t **)(uintptr_t)out, out_n, h2 ? both : both + 3, h2 ? 12 : 9, in, n) ==
-			       OPENSSL_NPN_NEGOTIATED ?
-		       SSL_TLSEXT_ERR_OK :
-		       SSL_TLSEXT_ERR_NOACK;
+	return SSL_select_next_proto((uint8_t **)(uintptr_t)out, out_n, h2 ? both : both + 3,
+				     h2 ? 12 : 9, in, n) == OPENSSL_NPN_NEGOTIATED
+		       ? SSL_TLSEXT_ERR_OK
+		       : SSL_TLSEXT_ERR_NOACK;
 }
 
 struct tls_server *tls_server_new(void)
@@ -96,10 +100,12 @@ struct tls_server *tls_server_new(void)
 	}
 	s->context = c;
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
-	SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+				       SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				    SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_id_context(c, id, sizeof(id) - 1);
-	SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);	/* tickets hold all of it */
+	SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF); /* tickets hold all of it */
 	SSL_CTX_set_num_tickets(c, 1);
 	SSL_CTX_set_client_hello_cb(c, on_greeting, NULL);
 	SSL_CTX_set_alpn_select_cb(c, on_alpn, NULL);
@@ -130,8 +136,8 @@ static bool begin_early(struct tls_down *d, const void *early, size_t n)
 	return true;
 }
 
-struct tls_down *tls_down_new(struct tls_server *s, struct ca *ca, int fd, const struct host *host, const void *early,
-			      size_t early_n, unsigned alpn)
+struct tls_down *tls_down_new(struct tls_server *s, struct ca *ca, int fd, const struct host *host,
+			      const void *early, size_t early_n, unsigned alpn)
 {
 	struct tls_down *d = calloc(1, sizeof(*d));
 
@@ -141,7 +147,8 @@ struct tls_down *tls_down_new(struct tls_server *s, struct ca *ca, int fd, const
 	d->host = *host;
 	d->alpn = (uint8_t)alpn;
 	d->ssl = SSL_new(s->context);
-	if (!d->ssl || SSL_set_fd(d->ssl, fd) != 1 || !ca_show(ca, d->ssl, host) || (early_n && !begin_early(d, early, early_n))) {
+	if (!d->ssl || SSL_set_fd(d->ssl, fd) != 1 || !ca_show(ca, d->ssl, host) ||
+	    (early_n && !begin_early(d, early, early_n))) {
 		tls_down_free(d);
 		return NULL;
 	}

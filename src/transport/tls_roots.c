@@ -1,7 +1,8 @@
 /*
- * The host's trust store (tls_roots.h). In: PEM text of a file that the operator trusts. Out: certificates by their subject's
- * name, when a chain needs them. At first they are only found in the text and decoded, then their names are read; nothing else of a
- * certificate before it is wanted. Runs where tls_up.c runs.
+ * The host's trust store (tls_roots.h). In: PEM text of a file that the operator trusts. Out:
+ * certificates by their subject's name, when a chain needs them. At first they are only found in
+ * the text and decoded, then their names are read; nothing else of a certificate before it is
+ * wanted. Runs where tls_up.c runs.
  */
 #include "transport/tls_roots.h"
 
@@ -16,14 +17,15 @@
 #define ROOTS_MAX 4096
 
 struct root {
-	uint32_t at, n;		/* in der */
-	uint32_t subject;	/* where its name begins */
-	unsigned long hash;	/* of its subject, as OpenSSL compares names; 0 until somebody asks */
+	uint32_t at, n;   /* in der */
+	uint32_t subject; /* where its name begins */
+	/* of its subject, as OpenSSL compares names; 0 until somebody asks */
+	unsigned long hash;
 };
 
 struct tls_roots {
 	X509_LOOKUP_METHOD *method;
-	unsigned char *der;	/* all of them, one after another; owned */
+	unsigned char *der; /* all of them, one after another; owned */
 	unsigned count;
 	bool hashed;
 	struct root items[];
@@ -35,7 +37,8 @@ static int enter(const unsigned char **at, const unsigned char *end)
 	long n;
 	int tag, class;
 
-	return (ASN1_get_object(at, &n, &tag, &class, end - *at) & 0xa0) == 0x20 && tag == V_ASN1_SEQUENCE;
+	return (ASN1_get_object(at, &n, &tag, &class, end - *at) & 0xa0) == 0x20 &&
+	       tag == V_ASN1_SEQUENCE;
 }
 
 static int skip(const unsigned char **at, const unsigned char *end)
@@ -69,7 +72,12 @@ static bool find_subject(const unsigned char *der, size_t n, uint32_t *ret)
 
 static int sextet(char c)
 {
-	return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' ? 62 : c == '/' ? 63 : -1;
+	return c >= 'A' && c <= 'Z'   ? c - 'A'
+	       : c >= 'a' && c <= 'z' ? c - 'a' + 26
+	       : c >= '0' && c <= '9' ? c - '0' + 52
+	       : c == '+'             ? 62
+	       : c == '/'             ? 63
+				      : -1;
 }
 
 /* From at to the first dash; returns the bytes that it was, 0 where it is no base64. */
@@ -99,7 +107,8 @@ static size_t decode(const char **at, const char *end, unsigned char *out)
 /* Where the next certificate's base64 begins; NULL: there is none. */
 static const char *next_pem(const char *at, const char *end)
 {
-	static const char *const heads[] = { "-----BEGIN " PEM_STRING_X509 "-----", "-----BEGIN " PEM_STRING_X509_OLD "-----" };
+	static const char *const heads[] = { "-----BEGIN " PEM_STRING_X509 "-----",
+					     "-----BEGIN " PEM_STRING_X509_OLD "-----" };
 
 	while ((at = memmem(at, (size_t)(end - at), "-----BEGIN ", 11))) {
 		for (size_t i = 0; i < 2; i++) {
@@ -144,7 +153,8 @@ void tls_roots_index(struct tls_roots *r)
 	ERR_clear_error();
 }
 
-static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_NAME *name, X509_OBJECT *ret)
+static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_NAME *name,
+			  X509_OBJECT *ret)
 {
 	struct tls_roots *r = X509_LOOKUP_get_method_data(lookup);
 	unsigned long hash = type == X509_LU_X509 ? X509_NAME_hash_ex(name, NULL, NULL, NULL) : 0;
@@ -153,12 +163,14 @@ static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509
 	tls_roots_index(r);
 	for (unsigned i = 0; i < r->count && type == X509_LU_X509; i++) {
 		const unsigned char *der = r->der + r->items[i].at;
-		X509 *x = r->items[i].hash == hash ? d2i_X509(NULL, &der, (long)r->items[i].n) : NULL;
+		X509 *x =
+			r->items[i].hash == hash ? d2i_X509(NULL, &der, (long)r->items[i].n) : NULL;
 
 		if (x && X509_NAME_cmp(X509_get_subject_name(x), name) == 0 &&
-		    X509_STORE_add_cert(X509_LOOKUP_get_store(lookup), x) && !found && X509_OBJECT_set1_X509(ret, x)) {
+		    X509_STORE_add_cert(X509_LOOKUP_get_store(lookup), x) && !found &&
+		    X509_OBJECT_set1_X509(ret, x)) {
 			found = 1;
-			X509_free(x);	/* the store keeps it; who asked counts for himself */
+			X509_free(x); /* the store keeps it; who asked counts for himself */
 		}
 		X509_free(x);
 	}
@@ -168,7 +180,8 @@ static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509
 
 struct tls_roots *tls_roots_new(const char *pem, size_t n)
 {
-	struct tls_roots *r = calloc(1, sizeof(*r) + ROOTS_MAX * sizeof(r->items[0]));	/* what is not used is never touched */
+	/* what is not used is never touched */
+	struct tls_roots *r = calloc(1, sizeof(*r) + ROOTS_MAX * sizeof(r->items[0]));
 
 	if (r)
 		r->der = malloc(n / 4 * 3 + 3);

@@ -1,5 +1,6 @@
-/* The certificates of the host's trust store, decoded only when one of them is asked for: a store has 140 of them, and decoding all takes
- * longer than everything else that a gateway does before it begins. Private to src/gateway. */
+/* The certificates of the host's trust store, decoded only when one of them is asked for: a store
+ * has 140 of them, and decoding all takes longer than everything else that a gateway does before it
+ * begins. Private to src/gateway. */
 #ifndef WARD_TRANSPORT_TLS_ROOTS_H
 #define WARD_TRANSPORT_TLS_ROOTS_H
 

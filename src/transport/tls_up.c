@@ -1,7 +1,8 @@
 /*
- * TLS towards servers (tls_up.h). In: connected descriptors from dial, the host's trust store as bytes. Out: plain bytes both ways,
- * from a server that has proved its name. Run by front for requests without a credential and by keys for those with one, both
- * confined: nothing here opens a file. TLS 1.2 is the oldest version; renegotiation is refused.
+ * TLS towards servers (tls_up.h). In: connected descriptors from dial, the host's trust store as
+ * bytes. Out: plain bytes both ways, from a server that has proved its name. Run by front for
+ * requests without a credential and by keys for those with one, both confined: nothing here opens a
+ * file. TLS 1.2 is the oldest version; renegotiation is refused.
  */
 #include "transport/tls_up.h"
 
@@ -15,11 +16,12 @@
 #include "transport/tls_init.h"
 #include "transport/tls_roots.h"
 
-#define SESSIONS 64		/* places of the table of sessions; a newer name takes an older one's place */
+/* places of the table of sessions; a newer name takes an older one's place */
+#define SESSIONS 64
 #define WHY_MAX 400
 
 struct kept_session {
-	SSL_SESSION *session;	/* owned */
+	SSL_SESSION *session; /* owned */
 	struct host host;
 	uint16_t port;
 };
@@ -35,7 +37,7 @@ struct tls_up {
 	struct tls_trust *trust;
 	struct host host;
 	uint16_t port;
-	bool open, resumed;	/* open: the handshake is done */
+	bool open, resumed; /* open: the handshake is done */
 	char why[WHY_MAX];
 };
 
@@ -90,7 +92,8 @@ static SSL_CTX *make_context(void)
 		return NULL;
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
 	SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+				    SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(c, on_session);
@@ -113,7 +116,8 @@ int tls_trust_new(int fd, struct tls_trust **ret, struct ward_err *e)
 	if (!t->roots) {
 		tls_trust_free(t);
 		ward_fail(e, EINVAL, "the host's trust store has no certificate that can be read");
-		return ward_remedy(e, "install ca-certificates, or set SSL_CERT_FILE to a file with PEM certificates");
+		return ward_remedy(e, "install ca-certificates, or set SSL_CERT_FILE to a file "
+				      "with PEM certificates");
 	}
 	*ret = t;
 	return 0;
@@ -157,7 +161,7 @@ static bool offer_alpn(SSL *ssl, enum tls_alpn offer)
 	const uint8_t *from = offer & TLS_ALPN_HTTP2 ? both : both + 3;
 	unsigned n = offer == TLS_ALPN_BOTH ? 12 : offer == TLS_ALPN_HTTP2 ? 3 : 9;
 
-	return SSL_set_alpn_protos(ssl, from, n) == 0;	/* 0 is fine here */
+	return SSL_set_alpn_protos(ssl, from, n) == 0; /* 0 is fine here */
 }
 
 /* Who must be at the other end. */
@@ -167,12 +171,16 @@ static bool expect(SSL *ssl, const struct host *host)
 
 	X509_VERIFY_PARAM_set_hostflags(p, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if (host->kind == HOST_ADDRESS)
-		return X509_VERIFY_PARAM_set1_ip(p, host->ip.bytes, host->ip.family == 4 ? 4 : 16) == 1;
-	return host->kind == HOST_NAME && host->len && X509_VERIFY_PARAM_set1_host(p, host->name, host->len) == 1 &&
-	       SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host->name) == 1;
+		return X509_VERIFY_PARAM_set1_ip(p, host->ip.bytes,
+						 host->ip.family == 4 ? 4 : 16) == 1;
+	return host->kind == HOST_NAME && host->len &&
+	       X509_VERIFY_PARAM_set1_host(p, host->name, host->len) == 1 &&
+	       SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+			(void *)(uintptr_t)host->name) == 1;
 }
 
-struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port, enum tls_alpn offer)
+struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port,
+			  enum tls_alpn offer)
 {
 	struct tls_up *u = calloc(1, sizeof(*u));
 
@@ -182,7 +190,8 @@ struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, 
 	u->host = *host;
 	u->port = port;
 	u->ssl = SSL_new(t->context);
-	if (!u->ssl || SSL_set_fd(u->ssl, fd) != 1 || !expect(u->ssl, host) || !offer_alpn(u->ssl, offer)) {
+	if (!u->ssl || SSL_set_fd(u->ssl, fd) != 1 || !expect(u->ssl, host) ||
+	    !offer_alpn(u->ssl, offer)) {
 		tls_up_free(u);
 		return NULL;
 	}
@@ -197,7 +206,7 @@ void tls_up_free(struct tls_up *u)
 	if (!u)
 		return;
 	if (u->ssl)
-		SSL_set_quiet_shutdown(u->ssl, 1);	/* else its session would not be resumed */
+		SSL_set_quiet_shutdown(u->ssl, 1); /* else its session would not be resumed */
 	if (u->ssl)
 		SSL_shutdown(u->ssl);
 	SSL_free(u->ssl);
@@ -214,13 +223,15 @@ static void explain(struct tls_up *u, int saved_errno)
 
 	host_text(&u->host, host);
 	if (verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH)
-		snprintf(u->why, sizeof(u->why), "the server's certificate is for another name than %s", host);
+		snprintf(u->why, sizeof(u->why),
+			 "the server's certificate is for another name than %s", host);
 	else if (verified != X509_V_OK)
 		snprintf(u->why, sizeof(u->why), "the certificate of %s is not trusted: %s", host,
 			 X509_verify_cert_error_string(verified));
 	else if (error)
 		snprintf(u->why, sizeof(u->why), "TLS with %s failed: %s", host,
-			 ERR_reason_error_string(error) ? ERR_reason_error_string(error) : "unknown reason");
+			 ERR_reason_error_string(error) ? ERR_reason_error_string(error)
+							: "unknown reason");
 	else
 		snprintf(u->why, sizeof(u->why), "TLS with %s failed: %s", host,
 			 saved_errno ? strerror(saved_errno) : "the connection was closed");
@@ -239,7 +250,8 @@ static enum tls_say what_now(struct tls_up *u, int r)
 	case SSL_ERROR_ZERO_RETURN:
 		return TLS_END;
 	case SSL_ERROR_SSL:
-		if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING && u->open)
+		if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING &&
+		    u->open)
 			return TLS_CUT;
 		break;
 	default:

@@ -1,6 +1,7 @@
 /*
- * Connections as bytes (wire.h). In: a descriptor, perhaps with TLS over it. Out: reads and writes that never block and say what they
- * wait for. Runs in front, over sockets that epoll watches by edges: whoever gets TLS_READ waits for the next event.
+ * Connections as bytes (wire.h). In: a descriptor, perhaps with TLS over it. Out: reads and writes
+ * that never block and say what they wait for. Runs in front, over sockets that epoll watches by
+ * edges: whoever gets TLS_READ waits for the next event.
  */
 #include "transport/wire.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define KEEP_BYTES 4096		/* a queue that has run empty gives more than that back */
+#define KEEP_BYTES 4096 /* a queue that has run empty gives more than that back */
 
 void wire_free(struct wire *w)
 {

@@ -1,4 +1,5 @@
-/* A connection's bytes, with or without TLS, to a program inside or to a server: one face for what speaks HTTP over it. */
+/* A connection's bytes, with or without TLS, to a program inside or to a server: one face for what
+ * speaks HTTP over it. */
 #ifndef WARD_TRANSPORT_WIRE_H
 #define WARD_TRANSPORT_WIRE_H
 
@@ -6,8 +7,8 @@
 #include "transport/tls_up.h"
 
 struct wire {
-	int fd;				/* borrowed */
-	struct tls_down *down;		/* owned; at most one of both */
+	int fd;                /* borrowed */
+	struct tls_down *down; /* owned; at most one of both */
 	struct tls_up *up;
 };
 
@@ -21,9 +22,9 @@ void wire_end(struct wire *w);
 
 /* Bytes that wait to be written. */
 struct queue {
-	char *data;			/* owned */
+	char *data; /* owned */
 	size_t at, len, cap;
-	bool failed;			/* out of memory: the connection is over */
+	bool failed; /* out of memory: the connection is over */
 };
 
 static inline size_t queue_size(const struct queue *q)

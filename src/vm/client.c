@@ -1,7 +1,8 @@
 /*
- * The command as others see it: ward-vm, or `ward-vm exec`. It has the terminal and gets the signals, and passes both on; the server
- * moves the bytes. In: what the server says, which has itself heard it from the guest: a number for an end, one for a stop, an error
- * to be shown. The terminal is put back whatever happens but a SIGKILL (ward's keeper puts it back then).
+ * The command as others see it: ward-vm, or `ward-vm exec`. It has the terminal and gets the
+ * signals, and passes both on; the server moves the bytes. In: what the server says, which has
+ * itself heard it from the guest: a number for an end, one for a stop, an error to be shown. The
+ * terminal is put back whatever happens but a SIGKILL (ward's keeper puts it back then).
  */
 #include "vm/client.h"
 
@@ -23,11 +24,11 @@
 #include "vm/party.h"
 
 #define BOOT_NAP_US 20000
-#define BOOT_TRIES 15000	/* five minutes */
+#define BOOT_TRIES 15000 /* five minutes */
 
 struct client {
 	int sock_fd, signal_fd;
-	bool terminal;		/* 0 is one */
+	bool terminal; /* 0 is one */
 	struct termios before;
 };
 
@@ -123,7 +124,8 @@ int client_follow(int sock_fd, struct ward_err *e)
 		return ward_fail_errno(e, "waiting for signals");
 	go_raw(&c);
 	while (r == 1) {
-		struct pollfd fds[2] = { { .fd = sock_fd, .events = POLLIN }, { .fd = c.signal_fd, .events = POLLIN } };
+		struct pollfd fds[2] = { { .fd = sock_fd, .events = POLLIN },
+					 { .fd = c.signal_fd, .events = POLLIN } };
 
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			r = ward_fail_errno(e, "waiting for the command");
@@ -147,9 +149,11 @@ static int reach(const char *path, struct ward_err *e)
 	int tries = 0, r;
 
 	if (strlen(path) >= sizeof(to.sun_path))
-		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s", path);
+		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s",
+				 path);
 	memcpy(to.sun_path, path, strlen(path) + 1);
-	while ((r = connect(fd, (const struct sockaddr *)&to, sizeof(to))) < 0 && (errno == ENOENT || errno == ECONNREFUSED) && tries++ < BOOT_TRIES)
+	while ((r = connect(fd, (const struct sockaddr *)&to, sizeof(to))) < 0 &&
+	       (errno == ENOENT || errno == ECONNREFUSED) && tries++ < BOOT_TRIES)
 		usleep(BOOT_NAP_US);
 	if (fd < 0 || r < 0)
 		return ward_fail_errno(e, "reaching the guest at %s", path);
@@ -164,21 +168,25 @@ static int open_nameless(void)
 	return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
-static int ask(int sock_fd, struct vm_start *start, const char *words, size_t len, struct ward_err *e)
+static int ask(int sock_fd, struct vm_start *start, const char *words, size_t len,
+	       struct ward_err *e)
 {
 	struct party_message m = { .magic = PARTY_MAGIC, .op = PARTY_START, .start = *start };
 	auto_fd memory = open_nameless();
 	int fds[4] = { 0, 1, 2, memory }, r;
 
 	if (!words || len > VM_WORDS_MAX)
-		return ward_fail(e, E2BIG, "the words and variables of the command are more than %u bytes", VM_WORDS_MAX);
+		return ward_fail(e, E2BIG,
+				 "the words and variables of the command are more than %u bytes",
+				 VM_WORDS_MAX);
 	r = memory < 0 ? -errno : io_write_all(memory, words, len);
 	if (r == 0)
 		r = io_send_fds(sock_fd, &m, sizeof(m), fds, 4);
 	return r < 0 ? ward_fail(e, -r, "handing the command to the guest: %s", strerror(-r)) : 0;
 }
 
-static int run(const char *socket_path, enum vm_kind kind, int argc, char **argv, char **envp, struct ward_err *e)
+static int run(const char *socket_path, enum vm_kind kind, int argc, char **argv, char **envp,
+	       struct ward_err *e)
 {
 	struct vm_start start = { .kind = kind };
 	auto_free char *cwd = getcwd(NULL, 0);
@@ -217,7 +225,7 @@ void vm_end_like(int status)
 
 	if ((status & 0x7f) == 0)
 		_exit(status >> 8 & 0xff);
-	prctl(PR_SET_DUMPABLE, 0);	/* no core of this process for a crash in there */
+	prctl(PR_SET_DUMPABLE, 0); /* no core of this process for a crash in there */
 	signal(status & 0x7f, SIG_DFL);
 	sigemptyset(&none);
 	kill(getpid(), status & 0x7f);

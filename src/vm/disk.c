@@ -1,7 +1,11 @@
 /*
- * Pieces of a tree between ward-vm and the guest, both sides' code. The channel's stream, over virtio-serial, announces them; what is large lies in a slot of a block device of one MiB, because the port moves a byte at many times
- * the price. In: on the host's side, announcements and a device that a hostile guest wrote. A piece is copied out of its slot before anybody looks at it, so that what was looked at is what is used; the device never grows, and
- * whoever does not take pieces stops the other side and costs nothing. Nothing is parsed here but the announcements: disk_read(), a pure function.
+ * Pieces of a tree between ward-vm and the guest, both sides' code. The channel's stream, over
+ * virtio-serial, announces them; what is large lies in a slot of a block device of one MiB, because
+ * the port moves a byte at many times the price. In: on the host's side, announcements and a device
+ * that a hostile guest wrote. A piece is copied out of its slot before anybody looks at it, so that
+ * what was looked at is what is used; the device never grows, and whoever does not take pieces
+ * stops the other side and costs nothing. Nothing is parsed here but the announcements:
+ * disk_read(), a pure function.
  */
 #include "vm/disk.h"
 
@@ -13,7 +17,8 @@
 /* Whole pages, as the guest's device needs them. */
 static uint8_t *slot_memory(void)
 {
-	void *p = mmap(NULL, DISK_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, DISK_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -30,7 +35,8 @@ static bool check_piece(const struct disk_reader *r)
 {
 	if (r->piece.place == DISK_INLINE)
 		return r->piece.len > 0 && r->piece.len <= DISK_INLINE_MAX;
-	return r->has_slots && r->piece.place == r->next && r->piece.len > 0 && r->piece.len <= DISK_SLOT_BYTES;
+	return r->has_slots && r->piece.place == r->next && r->piece.len > 0 &&
+	       r->piece.len <= DISK_SLOT_BYTES;
 }
 
 static int take_piece(struct disk_reader *r)
@@ -52,7 +58,8 @@ int disk_read(struct disk_reader *r, const void *bytes, size_t n)
 	int err = 0;
 
 	while (n && err == 0) {
-		size_t want = r->left ? r->left : sizeof(r->piece) - r->have, take = want < n ? want : n;
+		size_t want = r->left ? r->left : sizeof(r->piece) - r->have,
+		       take = want < n ? want : n;
 
 		if (r->left) {
 			r->left -= (uint32_t)take;
@@ -131,10 +138,13 @@ static int pump_load(void *ctx, uint32_t slot, uint32_t len)
 	return r < 0 ? r : p->take(p->ctx, p->slot, len);
 }
 
-int disk_read_all(int in_fd, int answer_fd, int disk_fd, int (*take)(void *ctx, const void *bytes, size_t n), void *ctx)
+int disk_read_all(int in_fd, int answer_fd, int disk_fd,
+		  int (*take)(void *ctx, const void *bytes, size_t n), void *ctx)
 {
 	struct pump p = { .answer_fd = answer_fd, .disk_fd = disk_fd, .take = take, .ctx = ctx };
-	struct disk_reader r = { .has_slots = disk_fd >= 0, .take = pump_take, .load = pump_load, .ctx = &p };
+	struct disk_reader r = {
+		.has_slots = disk_fd >= 0, .take = pump_take, .load = pump_load, .ctx = &p
+	};
 	uint8_t bytes[8192];
 	ssize_t n = 0;
 	int err = 0;
@@ -184,7 +194,8 @@ static int put_in_slot(struct disk_writer *w)
 
 	memset(w->bytes + w->len, 0, aligned(w->len) - w->len);
 	if (r == 0)
-		r = transfer(w->disk_fd, w->bytes, aligned(w->len), (off_t)w->next * DISK_SLOT_BYTES, true);
+		r = transfer(w->disk_fd, w->bytes, aligned(w->len),
+			     (off_t)w->next * DISK_SLOT_BYTES, true);
 	if (r == 0)
 		r = put_all(w->out_fd, &piece, sizeof(piece));
 	w->next = (w->next + 1) % DISK_SLOTS;

@@ -1,6 +1,9 @@
 /*
- * Which processor a guest gets under KVM. In: /dev/kvm, as the sandbox shows it. Out: QEMU's words. It is the host's own, so that a kernel knows what it runs on, but without virtualization of its own: machines within the machine are the largest
- * part of KVM that a guest could attack. Some hosts, guests themselves, name the register IA32_ARCH_CAPABILITIES and do not let it be set, and QEMU 7 gives up there: so it is tried here, and left out where it fails. Runs in ward-vm inside
+ * Which processor a guest gets under KVM. In: /dev/kvm, as the sandbox shows it. Out: QEMU's words.
+ * It is the host's own, so that a kernel knows what it runs on, but without virtualization of its
+ * own: machines within the machine are the largest part of KVM that a guest could attack. Some
+ * hosts, guests themselves, name the register IA32_ARCH_CAPABILITIES and do not let it be set, and
+ * QEMU 7 gives up there: so it is tried here, and left out where it fails. Runs in ward-vm inside
  * the native sandbox.
  */
 #include "vm/kvm_cpu.h"
@@ -19,12 +22,12 @@
 #define CPUID_MAX 256
 
 struct features {
-	uint32_t nent, padding;	/* as in struct kvm_cpuid2 */
+	uint32_t nent, padding; /* as in struct kvm_cpuid2 */
 	struct kvm_cpuid_entry2 entries[CPUID_MAX];
 };
 
 struct one_msr {
-	uint32_t nmsrs, padding;	/* as in struct kvm_msrs */
+	uint32_t nmsrs, padding; /* as in struct kvm_msrs */
 	struct kvm_msr_entry entry;
 };
 
@@ -36,11 +39,13 @@ static bool names_register(const struct features *f)
 	return false;
 }
 
-/* Whether a processor of a guest takes the value that KVM itself says it has. What else fails here says nothing about that: QEMU says why. */
+/* Whether a processor of a guest takes the value that KVM itself says it has. What else fails here
+ * says nothing about that: QEMU says why. */
 static bool takes_register(int kvm, const struct features *f)
 {
 	struct one_msr msr = { .nmsrs = 1, .entry = { .index = ARCH_CAPABILITIES } };
-	auto_fd vm = ioctl(kvm, KVM_CREATE_VM, 0), cpu = vm < 0 ? -1 : ioctl(vm, KVM_CREATE_VCPU, 0);
+	auto_fd vm = ioctl(kvm, KVM_CREATE_VM, 0),
+		cpu = vm < 0 ? -1 : ioctl(vm, KVM_CREATE_VCPU, 0);
 
 	if (cpu < 0 || ioctl(kvm, KVM_GET_MSRS, &msr) != 1 || ioctl(cpu, KVM_SET_CPUID2, f) < 0)
 		return true;
@@ -53,9 +58,10 @@ const char *kvm_cpu_model(void)
 	auto_free struct features *f = calloc(1, sizeof(*f));
 
 	if (kvm < 0 || !f)
-		return HOST;	/* QEMU says why */
+		return HOST; /* QEMU says why */
 	f->nent = CPUID_MAX;
-	if (ioctl(kvm, KVM_GET_SUPPORTED_CPUID, f) < 0 || !names_register(f) || takes_register(kvm, f))
+	if (ioctl(kvm, KVM_GET_SUPPORTED_CPUID, f) < 0 || !names_register(f) ||
+	    takes_register(kvm, f))
 		return HOST;
 	return HOST ",-arch-capabilities";
 }

@@ -1,10 +1,14 @@
 /*
- * ward-vm: the runner of the vm engine. It is started by ward-init inside a native sandbox in place of the command, starts the virtual machine there, and the command in it.
+ * ward-vm: the runner of the vm engine. It is started by ward-init inside a native sandbox in place
+ * of the command, starts the virtual machine there, and the command in it.
  *
- *	ward-vm run OPTIONS -- CMD...		a machine with this command; its exit status is the command's
- *	ward-vm exec -- CMD...			one more command in the machine that runs here (ward exec)
+ *	ward-vm run OPTIONS -- CMD...		a machine with this command; its exit status is the
+ *						command's
+ *	ward-vm exec -- CMD...			one more command in the machine that runs here (ward
+ *						exec)
  *	ward-vm copy get PATH | put PATH NAME	files out of the machine and into it (ward cp)
- *	ward-vm template OPTIONS --out FILE	a machine that boots, gets ready and is written down: FILE, and the memory in --ram
+ *	ward-vm template OPTIONS --out FILE	a machine that boots, gets ready and is written
+ *						down: FILE, and the memory in --ram
  *
  * It has the sandbox's rights and no others. What the machine says is untrusted (serve.c, qmp.c).
  */
@@ -20,24 +24,28 @@
 #include "vm/options.h"
 #include "vm/serve.h"
 
-#define READY_MS 300000		/* an emulated machine on a busy host takes long */
-#define SETTLE_MS 500		/* what a kernel still does when it has booted; else each clone does it, before it hears its first word */
-#define SOCKET "/.ward/vm-io/socket"	/* the directory: engine/vm/vm.h */
+#define READY_MS 300000 /* an emulated machine on a busy host takes long */
+/* what a kernel still does when it has booted; else each clone does it, before it hears its first
+ * word */
+#define SETTLE_MS 500
+#define SOCKET "/.ward/vm-io/socket" /* the directory: engine/vm/vm.h */
 
 static int say(const struct ward_err *e, int code)
 {
 	auto_buf out = { 0 };
 
-	buf_printf(&out, "ward-vm: %s%s%s%s%s\n", e->what, *e->what ? ": " : "", e->why, *e->remedy ? "; " : "", e->remedy);
+	buf_printf(&out, "ward-vm: %s%s%s%s%s\n", e->what, *e->what ? ": " : "", e->why,
+		   *e->remedy ? "; " : "", e->remedy);
 	if (out.data && io_write_all(STDERR_FILENO, out.data, out.len) < 0)
-		return code;	/* nobody is there to be told */
+		return code; /* nobody is there to be told */
 	return code;
 }
 
 /* The device over which trees go: new, and as large as it ever gets. */
 static int make_disk(const char *path, int *ret_fd, struct ward_err *e)
 {
-	auto_fd fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+	auto_fd fd =
+		path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
 
 	if (path && (fd < 0 || ftruncate(fd, DISK_BYTES) < 0))
 		return ward_fail_errno(e, "cannot make %s", path);
@@ -45,10 +53,12 @@ static int make_disk(const char *path, int *ret_fd, struct ward_err *e)
 	return 0;
 }
 
-static void fill_setup(const struct vm_options *o, const struct vm *v, int disk_fd, struct vm_tree *trees, char *cwd, struct vm_setup *ret)
+static void fill_setup(const struct vm_options *o, const struct vm *v, int disk_fd,
+		       struct vm_tree *trees, char *cwd, struct vm_setup *ret)
 {
 	for (size_t i = 0; i < o->tree_count; i++)
-		trees[i] = (struct vm_tree){ .path = o->trees[i] + 3, .writable = o->trees[i][1] == 'w' };
+		trees[i] = (struct vm_tree){ .path = o->trees[i] + 3,
+					     .writable = o->trees[i][1] == 'w' };
 	*ret = (struct vm_setup){
 		.argc = o->word_count,
 		.argv = o->words,
@@ -105,7 +115,8 @@ static int run(int argc, char **argv, struct ward_err *e)
 
 static void let_settle(void)
 {
-	const struct timespec pause = { .tv_sec = SETTLE_MS / 1000, .tv_nsec = SETTLE_MS % 1000 * 1000000 };
+	const struct timespec pause = { .tv_sec = SETTLE_MS / 1000,
+					.tv_nsec = SETTLE_MS % 1000 * 1000000 };
 
 	nanosleep(&pause, NULL);
 }
@@ -140,7 +151,8 @@ static int make_template(int argc, char **argv, struct ward_err *e)
 	if (r < 0) {
 		const struct ward_err inner = *e;
 
-		vm_fail_with_words(&v, inner.why[0] ? inner.why : "the virtual machine did not get ready", e);
+		vm_fail_with_words(
+			&v, inner.why[0] ? inner.why : "the virtual machine did not get ready", e);
 	}
 	vm_close(&v);
 	return r < 0 ? say(e, 125) : 0;

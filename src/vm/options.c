@@ -1,5 +1,6 @@
 /*
- * The words of ward-vm, which ward itself writes (engine/vm/words.c): a table. In: argv. Out: struct vm_options.
+ * The words of ward-vm, which ward itself writes (engine/vm/words.c): a table. In: argv. Out:
+ * struct vm_options.
  */
 #include "vm/options.h"
 
@@ -14,7 +15,10 @@ static const struct {
 	enum kind kind;
 	size_t at;
 } rows[] = {
-#define ROW(name, kind, member) { name, kind, offsetof(struct vm_options, member) }
+#define ROW(name, kind, member)                                                                    \
+	{                                                                                          \
+		name, kind, offsetof(struct vm_options, member)                                    \
+	}
 	ROW("--program", TEXT, config.program),
 	ROW("--accel", TEXT, config.accel),
 	ROW("--memory", NUMBER, config.memory_bytes),
@@ -60,8 +64,12 @@ static int set(struct vm_options *o, size_t row, const char *value, struct ward_
 	case NUMBER:
 		return read_number(rows[row].name, value, (uint64_t *)(void *)at, e);
 	case TREE:
-		if (o->tree_count == VM_TREES_MAX || (strncmp(value, "in:/", 4) != 0 && strncmp(value, "rw:/", 4) != 0))
-			return ward_fail(e, EINVAL, "--tree %.100s: expected in: or rw: and an absolute path, at most %d of them", value, VM_TREES_MAX);
+		if (o->tree_count == VM_TREES_MAX ||
+		    (strncmp(value, "in:/", 4) != 0 && strncmp(value, "rw:/", 4) != 0))
+			return ward_fail(e, EINVAL,
+					 "--tree %.100s: expected in: or rw: and an absolute path, "
+					 "at most %d of them",
+					 value, VM_TREES_MAX);
 		o->trees[o->tree_count++] = value;
 		return 0;
 	case FLAG:
@@ -98,7 +106,8 @@ int vm_options_read(int argc, char **argv, struct vm_options *ret, struct ward_e
 			return ward_fail(e, EINVAL, "%s needs a value", argv[i]);
 		else
 			i++;
-		r = is_cpus ? read_number("--cpus", value, &cpus, e) : set(ret, (size_t)row, value, e);
+		r = is_cpus ? read_number("--cpus", value, &cpus, e)
+			    : set(ret, (size_t)row, value, e);
 		if (r < 0)
 			return r;
 	}

@@ -8,12 +8,15 @@
 
 struct vm_options {
 	struct vm_config config;
-	const char *trees[VM_TREES_MAX];	/* "in:PATH", which is not brought back, or "rw:PATH" */
+	/* "in:PATH", which is not brought back, or "rw:PATH" */
+	const char *trees[VM_TREES_MAX];
 	size_t tree_count;
-	uint64_t uid, gid, pids, open_files;	/* of the commands; 0: no limit */
-	const char *socket;			/* where commands of ward exec come to, inside the sandbox */
-	const char *out;			/* template: the file that the state is written to */
-	char **words;				/* behind "--" */
+	uint64_t uid, gid, pids, open_files; /* of the commands; 0: no limit */
+	/* where commands of ward exec come to, inside the sandbox */
+	const char *socket;
+	/* template: the file that the state is written to */
+	const char *out;
+	char **words; /* behind "--" */
 	int word_count;
 };
 

@@ -1,7 +1,8 @@
 /*
- * One party of the server: the descriptors that a command's streams go to, and the socket to the process that asked for it. They came
- * from a process inside the same native sandbox; the worst that one can do is to hand over descriptors of its own. They are
- * shared with others, so their flags stay as they are, and nothing here waits.
+ * One party of the server: the descriptors that a command's streams go to, and the socket to the
+ * process that asked for it. They came from a process inside the same native sandbox; the worst
+ * that one can do is to hand over descriptors of its own. They are shared with others, so their
+ * flags stay as they are, and nothing here waits.
  */
 #include "vm/party.h"
 
@@ -24,13 +25,15 @@ bool party_check(const void *bytes, size_t n, struct party_message *ret)
 	if (ret->magic != PARTY_MAGIC || ret->op < PARTY_START || ret->op > PARTY_RESIZE)
 		return false;
 	if (ret->op == PARTY_START)
-		return (ret->start.kind == VM_RUN || ret->start.kind == VM_COPY) && ret->start.terminals < 8 && !ret->start.zero;
+		return (ret->start.kind == VM_RUN || ret->start.kind == VM_COPY) &&
+		       ret->start.terminals < 8 && !ret->start.zero;
 	if (ret->op == PARTY_SIGNAL)
 		return ret->a >= 1 && ret->a <= 64;
 	return ret->a >= 0 && ret->a <= UINT16_MAX && ret->b >= 0 && ret->b <= UINT16_MAX;
 }
 
-char *party_words(const char *cwd, int argc, char **argv, char **envp, size_t *ret_len, struct vm_start *start)
+char *party_words(const char *cwd, int argc, char **argv, char **envp, size_t *ret_len,
+		  struct vm_start *start)
 {
 	auto_buf b = { 0 };
 
@@ -86,7 +89,8 @@ static ssize_t fill(void *ctx, uint8_t *bytes, size_t n)
 	return got < 0 ? 0 : got;
 }
 
-void party_begin(struct party *p, unsigned channel, const int *fds, int sock_fd, struct vm_channel *c)
+void party_begin(struct party *p, unsigned channel, const int *fds, int sock_fd,
+		 struct vm_channel *c)
 {
 	struct stat st;
 
@@ -120,7 +124,8 @@ static unsigned type_of(const struct party *p, int fd)
 	return 0;
 }
 
-/* As io_write_some(); a terminal takes little at a time, and only if it says so, because it would wait. */
+/* As io_write_some(); a terminal takes little at a time, and only if it says so, because it would
+ * wait. */
 static ssize_t write_some(int fd, unsigned type, const uint8_t *bytes, size_t n)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
@@ -141,7 +146,9 @@ void party_flush(struct party *p, struct vm_channel *c)
 		int fd = party_out_fd(p, c, i);
 
 		while (in->len) {
-			ssize_t n = fd < 0 ? -1 : write_some(fd, type_of(p, fd), in->bytes + in->at, in->len);
+			ssize_t n = fd < 0 ? -1
+					   : write_some(fd, type_of(p, fd), in->bytes + in->at,
+							in->len);
 
 			if (n < 0 && fd >= 0 && (errno == EAGAIN || errno == EINTR))
 				break;
@@ -152,7 +159,7 @@ void party_flush(struct party *p, struct vm_channel *c)
 		}
 		if (!i || !in->ended || in->len || p->fds[i] < 0 || p->sock_fd >= 0)
 			continue;
-		close(p->fds[i]);	/* a copy's reader waits for the end */
+		close(p->fds[i]); /* a copy's reader waits for the end */
 		p->fds[i] = -1;
 	}
 }

@@ -5,17 +5,18 @@
 #include "vm/serve.h"
 #include "vm/session.h"
 
-#define PARTY_MAGIC 0x31707677	/* "wvp1" */
-#define PARTY_PENDING 16	/* connections that have not said yet what they want */
+#define PARTY_MAGIC 0x31707677 /* "wvp1" */
+#define PARTY_PENDING 16       /* connections that have not said yet what they want */
 
 /* One packet a message. */
 enum party_op {
-	PARTY_START = 1,	/* to the server: start; four descriptors: 0-2, and a memfd with the words */
-	PARTY_SIGNAL,		/* a = the signal */
-	PARTY_RESIZE,		/* a = rows, b = columns */
-	PARTY_EXIT = 64,	/* from the server, the last: a = wait status */
-	PARTY_STOPPED,		/* a = the signal */
-	PARTY_ERROR		/* the last: struct ward_err behind it */
+	/* to the server: start; four descriptors: 0-2, and a memfd with the words */
+	PARTY_START = 1,
+	PARTY_SIGNAL,    /* a = the signal */
+	PARTY_RESIZE,    /* a = rows, b = columns */
+	PARTY_EXIT = 64, /* from the server, the last: a = wait status */
+	PARTY_STOPPED,   /* a = the signal */
+	PARTY_ERROR      /* the last: struct ward_err behind it */
 };
 
 struct party_message {
@@ -29,22 +30,25 @@ bool party_check(const void *bytes, size_t n, struct party_message *ret);
 
 /* Who is behind a channel. */
 struct party {
-	unsigned channel;	/* 0: this one is free */
+	unsigned channel; /* 0: this one is free */
 	int fds[VM_STREAMS];
-	unsigned types[VM_STREAMS];	/* of file, as in st_mode */
-	int sock_fd;		/* -1: nobody listens (a copy of a tree) */
-	bool readable;		/* poll() said so of fds[0] */
-	bool typed_ahead;	/* fds[0] is a terminal that nothing was read from yet */
-	bool gone;		/* nobody is at the other end of sock_fd */
+	unsigned types[VM_STREAMS]; /* of file, as in st_mode */
+	int sock_fd;                /* -1: nobody listens (a copy of a tree) */
+	bool readable;              /* poll() said so of fds[0] */
+	bool typed_ahead;           /* fds[0] is a terminal that nothing was read from yet */
+	bool gone;                  /* nobody is at the other end of sock_fd */
 };
 
-/* Puts a command's directory, words and variables behind each other; the caller frees. NULL: out of memory. */
-char *party_words(const char *cwd, int argc, char **argv, char **envp, size_t *ret_len, struct vm_start *start);
+/* Puts a command's directory, words and variables behind each other; the caller frees. NULL: out of
+ * memory. */
+char *party_words(const char *cwd, int argc, char **argv, char **envp, size_t *ret_len,
+		  struct vm_start *start);
 /* Which of the descriptors are terminals, and how large. */
 void party_terminals(const int *fds, struct vm_start *start);
 
 /* Takes fds, which may be used until party_end(); reads their kinds. */
-void party_begin(struct party *p, unsigned channel, const int *fds, int sock_fd, struct vm_channel *c);
+void party_begin(struct party *p, unsigned channel, const int *fds, int sock_fd,
+		 struct vm_channel *c);
 /* Moves what waits in the channel's streams to the party's descriptors, as far as they take it. */
 void party_flush(struct party *p, struct vm_channel *c);
 /* Whether all that the command wrote has been handed over. */

@@ -1,9 +1,13 @@
 /*
- * QEMU as the monitor. In: a machine as it shall be. Out: QEMU as a child in a session of its own, the guest's port and, for a template, the control channel as socket pairs that have no path. Runs in ward-vm inside the native sandbox; QEMU
- * locks itself up further (-sandbox) and can start nothing.
+ * QEMU as the monitor. In: a machine as it shall be. Out: QEMU as a child in a session of its own,
+ * the guest's port and, for a template, the control channel as socket pairs that have no path. Runs
+ * in ward-vm inside the native sandbox; QEMU locks itself up further (-sandbox) and can start
+ * nothing.
  *
- * A template's memory is a file that QEMU maps shared while the template is made; what else there is of the machine is a migration without that memory. A clone maps the same file privately and loads the rest. The devices of both
- * must be the same in the same order: both come from add_devices().
+ * A template's memory is a file that QEMU maps shared while the template is made; what else there
+ * is of the machine is a migration without that memory. A clone maps the same file privately and
+ * loads the rest. The devices of both must be the same in the same order: both come from
+ * add_devices().
  */
 #include "vm/vmm.h"
 
@@ -22,8 +26,11 @@
 #include "vm/tsc.h"
 
 #define ANSWER_MS 20000
-#define FD_TABLE 255		/* descriptors that QEMU has room for without asking again: it takes about 90 */
-#define IGNORE_SHARED "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}"
+/* descriptors that QEMU has room for without asking again: it takes about 90 */
+#define FD_TABLE 255
+#define IGNORE_SHARED                                                                              \
+	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[{"             \
+	"\"capability\":\"x-ignore-shared\",\"state\":true}]}}"
 
 /* What the child gets under the same numbers. */
 struct ends {
@@ -32,8 +39,19 @@ struct ends {
 
 static void add_machine(struct strv *v, const struct vm_config *c)
 {
-	static const char *const fixed[] = { "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-parallel", "none", "-sandbox",
-					     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny" };
+	static const char *const fixed[] = {
+		"-nodefaults",
+		"-no-user-config",
+		"-no-reboot",
+		"-display",
+		"none",
+		"-monitor",
+		"none",
+		"-parallel",
+		"none",
+		"-sandbox",
+		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+	};
 	bool kvm = strcmp(c->accel, "kvm") == 0;
 
 	strv_add(v, c->program);
@@ -44,7 +62,9 @@ static void add_machine(struct strv *v, const struct vm_config *c)
 	strv_add(v, "-accel");
 	strv_add(v, kvm ? "kvm" : "tcg,thread=multi,tb-size=64");
 	strv_add(v, "-cpu");
-	strv_add(v, kvm ? kvm_cpu_model() : "max,-erms,-fsrm");	/* emulated, an instruction that moves a page moves each byte by itself: slower than any loop */
+	/* emulated, an instruction that moves a page moves each byte by itself: slower than any
+	 * loop */
+	strv_add(v, kvm ? kvm_cpu_model() : "max,-erms,-fsrm");
 	strv_add(v, "-smp");
 	strv_addf(v, "%u", c->cpus);
 	strv_add(v, "-m");
@@ -59,9 +79,11 @@ static void add_memory(struct strv *v, const struct vm_config *c)
 	if (!c->ram)
 		strv_addf(v, "memory-backend-ram,id=ram,size=%lluM", size);
 	else if (!c->state)
-		strv_addf(v, "memory-backend-file,id=ram,size=%lluM,mem-path=%s,share=on", size, c->ram);
+		strv_addf(v, "memory-backend-file,id=ram,size=%lluM,mem-path=%s,share=on", size,
+			  c->ram);
 	else
-		strv_addf(v, "memory-backend-file,id=ram,size=%lluM,mem-path=%s,share=off%s", size, c->ram, c->shim ? "" : ",readonly=on,rom=off");
+		strv_addf(v, "memory-backend-file,id=ram,size=%lluM,mem-path=%s,share=off%s", size,
+			  c->ram, c->shim ? "" : ",readonly=on,rom=off");
 }
 
 static void add_devices(struct strv *v, const struct vm_config *c, const struct ends *fds)
@@ -69,12 +91,14 @@ static void add_devices(struct strv *v, const struct vm_config *c, const struct 
 	strv_add(v, "-chardev");
 	strv_addf(v, "socket,id=port,fd=%d", fds->port);
 	strv_add(v, "-device");
-	strv_add(v, "virtio-serial-pci,max_ports=2");	/* one that is a console's, and ours; with all 31 QEMU makes 64 descriptors more */
+	/* one that is a console's, and ours; with all 31 QEMU makes 64 descriptors more */
+	strv_add(v, "virtio-serial-pci,max_ports=2");
 	strv_add(v, "-device");
 	strv_add(v, "virtserialport,chardev=port,name=ward.0");
 	if (c->root) {
 		strv_add(v, "-drive");
-		strv_addf(v, "if=none,id=root,format=raw,readonly=on,file.locking=off,file=%s", c->root);
+		strv_addf(v, "if=none,id=root,format=raw,readonly=on,file.locking=off,file=%s",
+			  c->root);
 		strv_add(v, "-device");
 		strv_add(v, "virtio-blk-pci,drive=root");
 	}
@@ -116,8 +140,13 @@ static void add_begin(struct strv *v, const struct vm_config *c)
 	buf_puts(&words, "panic=-1 reboot=t quiet random.trust_cpu=on");
 	if (c->console)
 		buf_puts(&words, " console=ttyS0");
-	if (strcmp(c->accel, "tcg") == 0)	/* see tsc.c; and emulation needs no defence against its own processor */
-		buf_printf(&words, " tsc=reliable tsc_early_khz=%lu no_timer_check nokaslr lpj=5000000 mitigations=off no5lvl psi=0 noautogroup lsm=landlock,yama clearcpuid=rep_good", tsc_khz());
+	/* see tsc.c; and emulation needs no defence against its own processor */
+	if (strcmp(c->accel, "tcg") == 0)
+		buf_printf(&words,
+			   " tsc=reliable tsc_early_khz=%lu no_timer_check nokaslr lpj=5000000 "
+			   "mitigations=off no5lvl psi=0 noautogroup lsm=landlock,yama "
+			   "clearcpuid=rep_good",
+			   tsc_khz());
 	if (c->words)
 		buf_printf(&words, " %s", c->words);
 	strv_add(v, "-kernel");
@@ -129,7 +158,9 @@ static void add_begin(struct strv *v, const struct vm_config *c)
 	v->failed |= words.failed;
 }
 
-/* A table of descriptors that grows while threads share it makes the one who asked wait until no processor can be looking at the old one: ten milliseconds of QEMU's start. One that grows now, with a single thread, does not, and stays as large. */
+/* A table of descriptors that grows while threads share it makes the one who asked wait until no
+ * processor can be looking at the old one: ten milliseconds of QEMU's start. One that grows now,
+ * with a single thread, does not, and stays as large. */
 static void widen_fd_table(int fd)
 {
 	if (dup2(fd, FD_TABLE) >= 0)
@@ -158,7 +189,8 @@ __attribute__((noreturn)) static void become_qemu(char **argv, char **envp, cons
 	_exit(127);
 }
 
-static int start_child(const struct vm_config *c, const struct ends *fds, struct vm *ret, struct ward_err *e)
+static int start_child(const struct vm_config *c, const struct ends *fds, struct vm *ret,
+		       struct ward_err *e)
 {
 	auto_strv argv = { 0 }, envp = { 0 };
 	pid_t parent = getpid();
@@ -190,13 +222,17 @@ static int start_child(const struct vm_config *c, const struct ends *fds, struct
 static int restore(struct vm *v, int state_fd, struct ward_err *e)
 {
 	char text[512];
-	int n = snprintf(text, sizeof(text), "{\"execute\":\"qmp_capabilities\"}\n" IGNORE_SHARED "\n{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:%d\"}}\n", state_fd);
+	int n = snprintf(text, sizeof(text),
+			 "{\"execute\":\"qmp_capabilities\"}\n" IGNORE_SHARED
+			 "\n{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:%d\"}}\n",
+			 state_fd);
 	int r = io_write_all(v->control_fd, text, (size_t)n);
 
 	return r < 0 ? ward_fail(e, -r, "cannot speak to QEMU: %s", strerror(-r)) : 0;
 }
 
-static int open_ends(const struct vm_config *c, struct ends *fds, struct vm *ret, struct ward_err *e)
+static int open_ends(const struct vm_config *c, struct ends *fds, struct vm *ret,
+		     struct ward_err *e)
 {
 	int pair[2];
 
@@ -246,8 +282,10 @@ static int wait_for_migration(struct vm *v, struct ward_err *e)
 	const struct timespec pause = { .tv_nsec = 5000000 };
 	struct qmp_line line;
 
-	for (uint64_t until_ms = io_now_ms() + ANSWER_MS; io_now_ms() < until_ms; nanosleep(&pause, NULL)) {
-		int r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"query-migrate\"}", -1, ANSWER_MS, &line, e);
+	for (uint64_t until_ms = io_now_ms() + ANSWER_MS; io_now_ms() < until_ms;
+	     nanosleep(&pause, NULL)) {
+		int r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"query-migrate\"}", -1,
+				 ANSWER_MS, &line, e);
 
 		if (r < 0)
 			return r;
@@ -259,7 +297,8 @@ static int wait_for_migration(struct vm *v, struct ward_err *e)
 	return ward_fail(e, ETIMEDOUT, "QEMU did not finish the state");
 }
 
-/* The guest is not stopped first: it would be restored as one that is stopped. The migration itself stops it, for good. */
+/* The guest is not stopped first: it would be restored as one that is stopped. The migration itself
+ * stops it, for good. */
 static int qemu_snapshot(struct vm *v, int state_fd, struct ward_err *e)
 {
 	struct qmp_line line;
@@ -268,13 +307,18 @@ static int qemu_snapshot(struct vm *v, int state_fd, struct ward_err *e)
 	if (r == 0)
 		r = qmp_call(v->control_fd, &v->heard, IGNORE_SHARED, -1, ANSWER_MS, &line, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"state\"}}", state_fd, ANSWER_MS, &line, e);
+		r = qmp_call(v->control_fd, &v->heard,
+			     "{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"state\"}}",
+			     state_fd, ANSWER_MS, &line, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}", -1, ANSWER_MS, &line, e);
+		r = qmp_call(v->control_fd, &v->heard,
+			     "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}", -1,
+			     ANSWER_MS, &line, e);
 	if (r == 0)
 		r = wait_for_migration(v, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"quit\"}", -1, ANSWER_MS, &line, e);
+		r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"quit\"}", -1, ANSWER_MS,
+			     &line, e);
 	return r;
 }
 

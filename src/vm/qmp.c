@@ -1,5 +1,6 @@
 /*
- * Talking QMP. In: a connected socket to QEMU. Out: answers. Runs in ward-vm inside the sandbox. Events are passed over; a line that is too long, or no JSON, ends the talk.
+ * Talking QMP. In: a connected socket to QEMU. Out: answers. Runs in ward-vm inside the sandbox.
+ * Events are passed over; a line that is too long, or no JSON, ends the talk.
  */
 #include "vm/qmp.h"
 
@@ -18,7 +19,8 @@ static bool take_line(struct buf *heard, struct qmp_line *ret, bool *ret_bad)
 	if (!end)
 		return false;
 	n = (size_t)(end - heard->data);
-	*ret_bad = !qmp_read((const uint8_t *)heard->data, n && heard->data[n - 1] == '\r' ? n - 1 : n, ret);
+	*ret_bad = !qmp_read((const uint8_t *)heard->data,
+			     n && heard->data[n - 1] == '\r' ? n - 1 : n, ret);
 	memmove(heard->data, end + 1, heard->len - n - 1);
 	heard->len -= n + 1;
 	return true;
@@ -35,7 +37,9 @@ static int hear(int fd, struct buf *heard, uint64_t until_ms, struct ward_err *e
 		return ward_fail(e, ETIMEDOUT, "QEMU did not answer");
 	n = read(fd, bytes, sizeof(bytes));
 	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 0 : ward_fail_errno(e, "cannot read from QEMU");
+		return errno == EINTR || errno == EAGAIN
+			       ? 0
+			       : ward_fail_errno(e, "cannot read from QEMU");
 	if (n == 0)
 		return ward_fail(e, EPIPE, "QEMU has ended");
 	buf_add(heard, bytes, (size_t)n);
@@ -63,7 +67,8 @@ static int next(int fd, struct buf *heard, int timeout_ms, struct qmp_line *ret,
 	return r;
 }
 
-int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int timeout_ms, struct qmp_line *ret, struct ward_err *e)
+int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int timeout_ms,
+	     struct qmp_line *ret, struct ward_err *e)
 {
 	auto_buf line = { 0 };
 	int r;
@@ -78,7 +83,8 @@ int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int ti
 	if (r < 0)
 		return r;
 	if (ret->kind != QMP_RETURN)
-		return ward_fail(e, EPROTO, "QEMU refused: %s", ret->kind == QMP_ERROR ? ret->text : "its answer is none");
+		return ward_fail(e, EPROTO, "QEMU refused: %s",
+				 ret->kind == QMP_ERROR ? ret->text : "its answer is none");
 	return 0;
 }
 

@@ -1,6 +1,9 @@
 /*
- * ward-vm-ram.so, loaded into QEMU before 8.2 when it restores a template. That QEMU opens the file with the guest's memory for writing even where it maps it privately; in the sandbox the file is read-only, so that no guest can
- * touch the memory that the next one begins with. In: QEMU's open() of the one path that WARD_VM_RAM names. Out: the same file, read-only. Every other call goes through.
+ * ward-vm-ram.so, loaded into QEMU before 8.2 when it restores a template. That QEMU opens the file
+ * with the guest's memory for writing even where it maps it privately; in the sandbox the file is
+ * read-only, so that no guest can touch the memory that the next one begins with. In: QEMU's open()
+ * of the one path that WARD_VM_RAM names. Out: the same file, read-only. Every other call goes
+ * through.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -11,7 +14,8 @@
 
 int ward_open(const char *path, int flags, ...) __asm__("open");
 int ward_open64(const char *path, int flags, ...) __asm__("open64");
-int ward_open_2(const char *path, int flags) __asm__("__open_2");	/* what a fortified program calls */
+/* what a fortified program calls */
+int ward_open_2(const char *path, int flags) __asm__("__open_2");
 int ward_open64_2(const char *path, int flags) __asm__("__open64_2");
 
 static int open_either(const char *path, int flags, unsigned mode)

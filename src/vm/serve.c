@@ -1,7 +1,8 @@
 /*
- * A command in the guest, from start to end. Two processes: the caller of vm_serve() is the command as far as anybody outside can see
- * (client.c: signals, terminal, exit status); its child, the server, has the guest's port and a session of its own, so that
- * a command that is stopped with Ctrl-Z stops nobody else's. The server goes through the phases below. Both run inside the native
+ * A command in the guest, from start to end. Two processes: the caller of vm_serve() is the command
+ * as far as anybody outside can see (client.c: signals, terminal, exit status); its child, the
+ * server, has the guest's port and a session of its own, so that a command that is stopped with
+ * Ctrl-Z stops nobody else's. The server goes through the phases below. Both run inside the native
  * sandbox with its rights. An error goes to the caller as it is.
  */
 #include "vm/serve.h"
@@ -38,19 +39,22 @@ int vm_wait_ready(int serial_fd, int timeout_ms, struct ward_err *e)
 		ssize_t n;
 
 		if (now >= until)
-			return ward_fail(e, ETIMEDOUT, "the guest was not ready after %d ms", timeout_ms);
+			return ward_fail(e, ETIMEDOUT, "the guest was not ready after %d ms",
+					 timeout_ms);
 		if (poll(&p, 1, (int)(until - now)) <= 0)
 			continue;
 		n = recv(serial_fd, bytes + len, sizeof(bytes) - len, MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			return ward_fail(e, EPIPE, "the virtual machine has ended before it was ready");
+			return ward_fail(e, EPIPE,
+					 "the virtual machine has ended before it was ready");
 		len += n > 0 ? (size_t)n : 0;
 	}
 	if (wire_parse(bytes, len, true, &f) != (long)len || f.type != VM_READY)
 		return ward_fail(e, EPROTO, "the guest's first word is not that it is ready");
 	memcpy(&ready, f.payload, sizeof(ready));
 	if (ready.version != VM_VERSION)
-		return ward_fail(e, EPROTO, "the guest speaks version %u, this ward-vm %u", ready.version, VM_VERSION);
+		return ward_fail(e, EPROTO, "the guest speaks version %u, this ward-vm %u",
+				 ready.version, VM_VERSION);
 	return 0;
 }
 
@@ -60,10 +64,12 @@ static void tell_time(const struct server *v, const char *what)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (v->setup->tell_times)
-		dprintf(2, "ward-vm: %s at %lld.%06ld\n", what, (long long)now.tv_sec, now.tv_nsec / 1000);
+		dprintf(2, "ward-vm: %s at %lld.%06ld\n", what, (long long)now.tv_sec,
+			now.tv_nsec / 1000);
 }
 
-/* Where somebody measures: the first answer of the guest, before it is asked for anything that takes time. */
+/* Where somebody measures: the first answer of the guest, before it is asked for anything that
+ * takes time. */
 static int wait_for_echo(struct server *v, struct ward_err *e)
 {
 	int r = 0;
@@ -87,8 +93,13 @@ static int greet(struct server *v, struct ward_err *e)
 	to->time = (struct vm_time){ .s = now.tv_sec, .ns = (uint32_t)now.tv_nsec };
 	if (getrandom(to->time.seed, sizeof(to->time.seed), 0) != sizeof(to->time.seed))
 		return ward_fail_errno(e, "random numbers for the guest");
-	to->setup = (struct vm_setup_frame){ .uid = s->uid, .gid = s->gid, .pids = s->pids, .memory_bytes = s->memory_bytes, .files = s->files };
-	snprintf(to->setup.hostname, sizeof(to->setup.hostname), "%s", s->hostname ? s->hostname : "");
+	to->setup = (struct vm_setup_frame){ .uid = s->uid,
+					     .gid = s->gid,
+					     .pids = s->pids,
+					     .memory_bytes = s->memory_bytes,
+					     .files = s->files };
+	snprintf(to->setup.hostname, sizeof(to->setup.hostname), "%s",
+		 s->hostname ? s->hostname : "");
 	to->tell_time = to->tell_setup = true;
 	return 0;
 }
@@ -106,7 +117,8 @@ static int start_first(struct server *v, struct ward_err *e)
 	for (int i = 0; i < VM_STREAMS && channel > 0; i++)
 		fds[i] = fcntl(i, F_DUPFD_CLOEXEC, 3);
 	if (channel > 0)
-		party_begin(&v->parties[1], (unsigned)channel, fds, take_fd(&v->early_fd), &v->session.channels[channel]);
+		party_begin(&v->parties[1], (unsigned)channel, fds, take_fd(&v->early_fd),
+			    &v->session.channels[channel]);
 	return channel < 0 ? channel : 0;
 }
 
@@ -120,12 +132,13 @@ static int run_first(struct server *v, int *ret_status, struct ward_err *e)
 		r = server_turn(v, true, e);
 	*ret_status = c->status | (c->spent ? VM_EXIT_SPENT : 0);
 	if (r == 0 && c->error)
-		return ward_fail(e, c->error, "the guest could not start the command: %s", strerror(c->error));
+		return ward_fail(e, c->error, "the guest could not start the command: %s",
+				 strerror(c->error));
 	return r;
 }
 
-/* Nothing inside goes on once the command has ended: what others asked for until now is started and ended with the rest, and one of
- * them who does not read loses what it has not taken. */
+/* Nothing inside goes on once the command has ended: what others asked for until now is started and
+ * ended with the rest, and one of them who does not read loses what it has not taken. */
 static int quiesce(struct server *v, struct ward_err *e)
 {
 	int r = 0;
@@ -210,7 +223,8 @@ int vm_serve(int serial_fd, const struct vm_setup *setup, struct ward_err *e)
 		server_main(serial_fd, setup, pair[1]);
 	}
 	close(pair[1]);
-	r = pid < 0 ? ward_fail_errno(e, "a process for the guest's port") : client_follow(pair[0], e);
+	r = pid < 0 ? ward_fail_errno(e, "a process for the guest's port")
+		    : client_follow(pair[0], e);
 	close(pair[0]);
 	if (pid > 0)
 		waitpid(pid, NULL, 0);

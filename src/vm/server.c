@@ -1,7 +1,8 @@
 /*
- * One turn of the server's loop: the port, the machine's life, the parties' descriptors and sockets. In: bytes of a hostile guest.
- * Memory: one frame each way, and a window a stream. Nothing waits but poll(): a guest that does not read has the parties' input
- * stay where it is, a party that does not read has the guest run out of credit.
+ * One turn of the server's loop: the port, the machine's life, the parties' descriptors and
+ * sockets. In: bytes of a hostile guest. Memory: one frame each way, and a window a stream. Nothing
+ * waits but poll(): a guest that does not read has the parties' input stay where it is, a party
+ * that does not read has the guest run out of credit.
  */
 #include "vm/server.h"
 
@@ -14,7 +15,8 @@
 static int ended(struct ward_err *e)
 {
 	ward_fail(e, EPIPE, "the virtual machine has ended before the command did");
-	return ward_remedy(e, "it may have run out of memory: give it more with --set vm.memory=SIZE, or see what its console says");
+	return ward_remedy(e, "it may have run out of memory: give it more with --set "
+			      "vm.memory=SIZE, or see what its console says");
 }
 
 static int take_frames(struct server *v, struct ward_err *e)
@@ -26,7 +28,8 @@ static int take_frames(struct server *v, struct ward_err *e)
 
 	while (r == 0 && (used = wire_parse(v->in + at, v->in_len - at, true, &f)) != 0) {
 		if (used < 0)
-			return ward_fail(e, EPROTO, "the guest broke the protocol: what it sent is no frame");
+			return ward_fail(e, EPROTO,
+					 "the guest broke the protocol: what it sent is no frame");
 		at += (size_t)used;
 		r = session_take(&v->session, &f, e);
 	}
@@ -74,7 +77,7 @@ static int write_serial(struct server *v, struct ward_err *e)
 
 struct waiting {
 	struct pollfd fds[SERVER_FDS];
-	int *pending[SERVER_FDS];	/* one of the three, for each descriptor */
+	int *pending[SERVER_FDS]; /* one of the three, for each descriptor */
 	struct party *hears[SERVER_FDS];
 	struct party *reads[SERVER_FDS];
 	nfds_t count;
@@ -83,7 +86,7 @@ struct waiting {
 static nfds_t add(struct waiting *w, int fd, int events)
 {
 	if (w->count == SERVER_FDS)
-		abort();	/* never: SERVER_FDS counts them all */
+		abort(); /* never: SERVER_FDS counts them all */
 	w->pending[w->count] = NULL;
 	w->hears[w->count] = w->reads[w->count] = NULL;
 	w->fds[w->count] = (struct pollfd){ .fd = fd, .events = (short)events };
@@ -136,7 +139,8 @@ static void act(struct server *v, const struct waiting *w)
 		server_hear_early(v);
 }
 
-/* Commands that have ended, and whose output is out. The first one's end is told when its files are back. */
+/* Commands that have ended, and whose output is out. The first one's end is told when its files are
+ * back. */
 static void settle(struct server *v)
 {
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {
@@ -176,5 +180,8 @@ int server_turn(struct server *v, bool clients, struct ward_err *e)
 		return r;
 	act(v, &w);
 	settle(v);
-	return v->first_gone ? ward_fail(e, ECANCELED, "interrupted while files were copied, or nobody waits for the command any more") : 0;
+	return v->first_gone ? ward_fail(e, ECANCELED,
+					 "interrupted while files were copied, or nobody waits for "
+					 "the command any more")
+			     : 0;
 }

@@ -6,23 +6,24 @@
 
 #include "vm/party.h"
 
-#define SERVER_FDS (4 + PARTY_PENDING + VM_CHANNELS * (VM_STREAMS + 2))	/* a party: its streams, its input, its socket */
+/* a party: its streams, its input, its socket */
+#define SERVER_FDS (4 + PARTY_PENDING + VM_CHANNELS * (VM_STREAMS + 2))
 
 struct server {
 	const struct vm_setup *setup;
 	int serial_fd, listen_fd;
-	int early_fd;		/* of the first command's process, until that is started; else -1 */
+	int early_fd; /* of the first command's process, until that is started; else -1 */
 	struct vm_session session;
-	struct party parties[VM_CHANNELS];	/* [1] is the sandbox's own command's */
-	int pending[PARTY_PENDING];	/* connections; -1: none */
-	bool first_gone;	/* whoever waits for the first command does not any more */
-	int lost;		/* trees of which something did not come back */
+	struct party parties[VM_CHANNELS]; /* [1] is the sandbox's own command's */
+	int pending[PARTY_PENDING];        /* connections; -1: none */
+	bool first_gone; /* whoever waits for the first command does not any more */
+	int lost;        /* trees of which something did not come back */
 	size_t in_len, out_at, out_len;
 	uint8_t in[VM_FRAME_MAX], out[VM_FRAME_MAX];
 };
 
-/* Waits and moves everything that can be moved, once. clients: others may ask for commands now. Negative: the guest or the machine is no
- * more, with *e. */
+/* Waits and moves everything that can be moved, once. clients: others may ask for commands now.
+ * Negative: the guest or the machine is no more, with *e. */
 must_check int server_turn(struct server *v, bool clients, struct ward_err *e);
 /* ---- server_clients.c ---- */
 
@@ -50,14 +51,17 @@ must_check int server_trees_out(struct server *v, struct ward_err *e);
 
 /* The ends of a tree's channel (disk.h). */
 struct tree_way {
-	int in_fd, out_fd;	/* records announced, and pieces answered; or the other way round */
-	int disk_fd;		/* -1: there is none */
+	int in_fd, out_fd; /* records announced, and pieces answered; or the other way round */
+	int disk_fd;       /* -1: there is none */
 };
 
-/* Writes the records of trees, one at least; what cannot be read is left out and said. Returns 0, or -errno. */
-must_check int tree_send(const struct tree_way *way, char *const *paths, size_t count, struct ward_err *e);
-/* Makes files of the records that come, which a hostile guest wrote. *ret_lost counts what did not come back; each is said on
- * standard error. Returns 0, or -errno: the stream was none. */
-must_check int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
+/* Writes the records of trees, one at least; what cannot be read is left out and said. Returns 0,
+ * or -errno. */
+must_check int tree_send(const struct tree_way *way, char *const *paths, size_t count,
+			 struct ward_err *e);
+/* Makes files of the records that come, which a hostile guest wrote. *ret_lost counts what did not
+ * come back; each is said on standard error. Returns 0, or -errno: the stream was none. */
+must_check int tree_take(const struct tree_way *way, char *const *paths, size_t count,
+			 uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
 
 #endif

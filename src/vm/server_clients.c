@@ -1,7 +1,8 @@
 /*
- * Those who want one more command in the guest: they connect to a socket in a directory that only this sandbox has, hand over their 0-2
- * and the words, and pass their signals on. They run inside the same native sandbox as this server and have no more rights than
- * it; what they say is checked all the same, and one that says something else is cut off.
+ * Those who want one more command in the guest: they connect to a socket in a directory that only
+ * this sandbox has, hand over their 0-2 and the words, and pass their signals on. They run inside
+ * the same native sandbox as this server and have no more rights than it; what they say is checked
+ * all the same, and one that says something else is cut off.
  */
 #include "vm/server.h"
 
@@ -14,7 +15,7 @@
 
 #include "base/io.h"
 
-#define FDS 4	/* 0-2, and the words */
+#define FDS 4 /* 0-2, and the words */
 
 int server_listen(struct server *v, struct ward_err *e)
 {
@@ -26,10 +27,12 @@ int server_listen(struct server *v, struct ward_err *e)
 	if (!path)
 		return 0;
 	if (strlen(path) >= sizeof(at.sun_path))
-		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s", path);
+		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s",
+				 path);
 	memcpy(at.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0600) < 0 || listen(fd, 64) < 0)
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    chmod(path, 0600) < 0 || listen(fd, 64) < 0)
 		return ward_fail_errno(e, "making the socket %s", path);
 	v->listen_fd = take_fd(&fd);
 	return 0;
@@ -39,10 +42,11 @@ void server_accept(struct server *v)
 {
 	for (size_t i = 0; i < PARTY_PENDING; i++)
 		if (v->pending[i] < 0) {
-			v->pending[i] = accept4(v->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+			v->pending[i] =
+				accept4(v->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 			return;
 		}
-	own_close_fd(&v->pending[0]);	/* whoever has said nothing for so long */
+	own_close_fd(&v->pending[0]); /* whoever has said nothing for so long */
 	v->pending[0] = -1;
 }
 
@@ -50,7 +54,7 @@ struct party *server_party(struct server *v, bool copy)
 {
 	if (copy)
 		return v->parties[VM_CHANNELS - 1].channel ? NULL : &v->parties[VM_CHANNELS - 1];
-	for (unsigned i = 2; i < VM_CHANNELS - 1; i++)	/* [1] is the first command's */
+	for (unsigned i = 2; i < VM_CHANNELS - 1; i++) /* [1] is the first command's */
 		if (!v->parties[i].channel)
 			return &v->parties[i];
 	return NULL;
@@ -61,7 +65,8 @@ static char *read_words(int fd, size_t *ret_len)
 	struct stat st;
 	char *words;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > VM_WORDS_MAX)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    st.st_size > VM_WORDS_MAX)
 		return NULL;
 	words = malloc((size_t)st.st_size);
 	if (words && pread(fd, words, (size_t)st.st_size, 0) != st.st_size) {
@@ -75,7 +80,8 @@ static char *read_words(int fd, size_t *ret_len)
 /* Starts what the connection asks for. The descriptors become the party's, or are closed. */
 static void start(struct server *v, int *sock_fd, const struct party_message *m, int *fds)
 {
-	struct party *p = server_party(v, false), refused = { .fds = { -1, -1, -1 }, .sock_fd = -1 };
+	struct party *p = server_party(v, false),
+		     refused = { .fds = { -1, -1, -1 }, .sock_fd = -1 };
 	struct party_message last = { .magic = PARTY_MAGIC, .op = PARTY_ERROR };
 	struct ward_err e = { 0 };
 	size_t len = 0;
@@ -83,11 +89,13 @@ static void start(struct server *v, int *sock_fd, const struct party_message *m,
 	int channel;
 
 	own_close_fd(&fds[3]);
-	channel = p ? session_open(&v->session, &m->start, words, len, &e) : ward_fail(&e, EAGAIN, "too many commands at one time");
+	channel = p ? session_open(&v->session, &m->start, words, len, &e)
+		    : ward_fail(&e, EAGAIN, "too many commands at one time");
 	if (!p)
 		free(words);
 	if (p && channel > 0) {
-		party_begin(p, (unsigned)channel, fds, take_fd(sock_fd), &v->session.channels[channel]);
+		party_begin(p, (unsigned)channel, fds, take_fd(sock_fd),
+			    &v->session.channels[channel]);
 		return;
 	}
 	memcpy(refused.fds, fds, sizeof(refused.fds));
@@ -142,7 +150,7 @@ void server_drop_slow(struct server *v)
 		struct vm_channel *c = &v->session.channels[v->parties[i].channel];
 
 		for (unsigned k = 0; k < VM_STREAMS && v->parties[i].channel; k++)
-			if (c->in[k].len)	/* it was offered in the turn before */
+			if (c->in[k].len) /* it was offered in the turn before */
 				session_break(&c->in[k]);
 	}
 }
@@ -160,7 +168,8 @@ void server_hear_early(struct server *v)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0 || (party_check(bytes, (size_t)n, &m) && m.op == PARTY_SIGNAL && server_gives_up(m.a)))
+	if (n <= 0 ||
+	    (party_check(bytes, (size_t)n, &m) && m.op == PARTY_SIGNAL && server_gives_up(m.a)))
 		v->first_gone = true;
 }
 
@@ -177,8 +186,9 @@ void server_hear(struct server *v, struct party *p)
 		gone(v, p);
 		return;
 	}
-	if (p == &v->parties[1] && m.op == PARTY_SIGNAL && c->state == VM_ENDED && server_gives_up(m.a))
-		v->first_gone = true;	/* its files are being copied back */
+	if (p == &v->parties[1] && m.op == PARTY_SIGNAL && c->state == VM_ENDED &&
+	    server_gives_up(m.a))
+		v->first_gone = true; /* its files are being copied back */
 	if (m.op == PARTY_SIGNAL)
 		c->signals |= 1ull << (m.a - 1);
 	if (m.op == PARTY_RESIZE) {

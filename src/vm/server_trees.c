@@ -1,6 +1,9 @@
 /*
- * Trees between the native sandbox and the guest. All that go one way go through one channel, whose party is a child of this process: it reads the files and
- * writes records, or takes records and writes the files, and may wait for either while this process goes on. The records are on the machine's block device (disk.c), what is said about them goes through two pipes. It has the rights of the native sandbox: what that protects stays as it is, whatever the guest says.
+ * Trees between the native sandbox and the guest. All that go one way go through one channel, whose
+ * party is a child of this process: it reads the files and writes records, or takes records and
+ * writes the files, and may wait for either while this process goes on. The records are on the
+ * machine's block device (disk.c), what is said about them goes through two pipes. It has the
+ * rights of the native sandbox: what that protects stays as it is, whatever the guest says.
  */
 #include "vm/server.h"
 
@@ -12,7 +15,7 @@
 
 #include "base/buf.h"
 
-#define LOST_CODE 3	/* of the child that makes files: some did not come back */
+#define LOST_CODE 3 /* of the child that makes files: some did not come back */
 
 static _Noreturn void die(const struct ward_err *e)
 {
@@ -26,11 +29,14 @@ struct batch {
 	struct strv paths;
 };
 
-static _Noreturn void child(const struct server *v, const struct batch *b, const struct tree_way *way)
+static _Noreturn void child(const struct server *v, const struct batch *b,
+			    const struct tree_way *way)
 {
 	struct ward_err e = { 0 };
 	uint64_t lost = 0;
-	int r = b->into ? tree_send(way, b->paths.items, b->paths.len, &e) : tree_take(way, b->paths.items, b->paths.len, v->setup->copy_max_bytes, &lost, &e);
+	int r = b->into ? tree_send(way, b->paths.items, b->paths.len, &e)
+			: tree_take(way, b->paths.items, b->paths.len, v->setup->copy_max_bytes,
+				    &lost, &e);
 
 	if (r < 0)
 		die(&e);
@@ -66,12 +72,16 @@ static int open_channel(struct server *v, struct batch *b, struct ward_err *e)
 static pid_t start_child(const struct server *v, const struct batch *b, int *fds)
 {
 	int to_guest[2] = { -1, -1 }, from_guest[2] = { -1, -1 };
-	pid_t pid = pipe2(to_guest, O_CLOEXEC) < 0 || pipe2(from_guest, O_CLOEXEC) < 0 ? -1 : fork();
+	pid_t pid =
+		pipe2(to_guest, O_CLOEXEC) < 0 || pipe2(from_guest, O_CLOEXEC) < 0 ? -1 : fork();
 
 	if (pid == 0) {
 		close(to_guest[0]);
 		close(from_guest[1]);
-		child(v, b, &(struct tree_way){ .in_fd = from_guest[0], .out_fd = to_guest[1], .disk_fd = v->setup->disk_fd });
+		child(v, b,
+		      &(struct tree_way){ .in_fd = from_guest[0],
+					  .out_fd = to_guest[1],
+					  .disk_fd = v->setup->disk_fd });
 	}
 	own_close_fd(&to_guest[1]);
 	own_close_fd(&from_guest[0]);
@@ -117,7 +127,8 @@ static int copy_all(struct server *v, bool into, struct ward_err *e)
 	else if (b.paths.len)
 		r = copy(v, &b, e);
 	if (r < 0)
-		ward_wrap(e, into ? "copying %s into the guest" : "copying what changed in %s back", b.paths.len == 1 ? b.paths.items[0] : "its trees");
+		ward_wrap(e, into ? "copying %s into the guest" : "copying what changed in %s back",
+			  b.paths.len == 1 ? b.paths.items[0] : "its trees");
 	strv_free(&b.paths);
 	return r < 0 ? r : 0;
 }

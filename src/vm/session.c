@@ -1,9 +1,10 @@
 /*
- * Channels of one guest, the host's side. In: frames that a hostile guest chose (wire.c has looked at their form); what the host wants to
- * say. Out: bytes in inboxes that are never longer than a window, whatever comes; frames made one at a time, when there is room for
- * one. Nothing is queued: signals are bits, sizes and credit are numbers, so a guest that does not read costs nothing. What
- * contradicts itself (data without credit or behind its end, a channel that is not open, an end told twice, credit for more than a
- * window) ends the session. No I/O, no clock.
+ * Channels of one guest, the host's side. In: frames that a hostile guest chose (wire.c has looked
+ * at their form); what the host wants to say. Out: bytes in inboxes that are never longer than a
+ * window, whatever comes; frames made one at a time, when there is room for one. Nothing is queued:
+ * signals are bits, sizes and credit are numbers, so a guest that does not read costs nothing. What
+ * contradicts itself (data without credit or behind its end, a channel that is not open, an end
+ * told twice, credit for more than a window) ends the session. No I/O, no clock.
  */
 #include "vm/session.h"
 
@@ -18,24 +19,31 @@ static struct vm_inbox new_inbox(void)
 	return (struct vm_inbox){ .credit = VM_WINDOW_BYTES };
 }
 
-int session_open(struct vm_session *s, const struct vm_start *start, char *words, size_t words_len, struct ward_err *e)
+int session_open(struct vm_session *s, const struct vm_start *start, char *words, size_t words_len,
+		 struct ward_err *e)
 {
 	auto_free char *own = words;
 
 	if (!own || !wire_check_words(own, words_len, start->argc, start->envc))
-		return ward_fail(e, E2BIG, "the words and variables of the command are more than %u bytes", VM_WORDS_MAX);
+		return ward_fail(e, E2BIG,
+				 "the words and variables of the command are more than %u bytes",
+				 VM_WORDS_MAX);
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {
 		struct vm_channel *c = &s->channels[i];
 
 		if (c->state != VM_FREE)
 			continue;
-		*c = (struct vm_channel){ .state = VM_OPENING, .start = *start, .words = take_ptr(own), .words_len = words_len,
+		*c = (struct vm_channel){ .state = VM_OPENING,
+					  .start = *start,
+					  .words = take_ptr(own),
+					  .words_len = words_len,
 					  .credit = VM_WINDOW_BYTES };
 		for (unsigned k = 0; k < VM_STREAMS; k++)
 			c->in[k] = new_inbox();
 		return (int)i;
 	}
-	return ward_fail(e, EAGAIN, "the guest runs as many commands as it can: %u", VM_CHANNELS - 1);
+	return ward_fail(e, EAGAIN, "the guest runs as many commands as it can: %u",
+			 VM_CHANNELS - 1);
 }
 
 void session_close(struct vm_session *s, unsigned channel)
@@ -56,7 +64,8 @@ void session_free(struct vm_session *s)
 
 bool session_wants_input(const struct vm_channel *c)
 {
-	return c->state == VM_RUNNING && c->fill && c->credit && !c->input_ended && !c->input_broken;
+	return c->state == VM_RUNNING && c->fill && c->credit && !c->input_ended &&
+	       !c->input_broken;
 }
 
 void session_taken(struct vm_inbox *in, size_t n)
@@ -84,7 +93,8 @@ void session_break(struct vm_inbox *in)
 static int lie(struct ward_err *e, const char *what)
 {
 	ward_fail(e, EPROTO, "the guest broke the protocol: %s", what);
-	return ward_remedy(e, "nothing that it says can be believed any more: run the command again");
+	return ward_remedy(e,
+			   "nothing that it says can be believed any more: run the command again");
 }
 
 static int take_data(struct vm_channel *c, const struct vm_frame *f, struct ward_err *e)
@@ -135,11 +145,13 @@ static int take_credit(struct vm_channel *c, const struct vm_frame *f, struct wa
 	return 0;
 }
 
-/* Whether a signal ends a process that does nothing about it. What another one would do to whoever ends like the command (be stopped,
- * go on, say that a limit was reached) is not the guest's to choose. */
+/* Whether a signal ends a process that does nothing about it. What another one would do to whoever
+ * ends like the command (be stopped, go on, say that a limit was reached) is not the guest's to
+ * choose. */
 static bool signal_ends(int number)
 {
-	static const uint64_t others = 1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGSTOP | 1ull << SIGTSTP | 1ull << SIGTTIN | 1ull << SIGTTOU |
+	static const uint64_t others = 1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGSTOP |
+				       1ull << SIGTSTP | 1ull << SIGTTIN | 1ull << SIGTTOU |
 				       1ull << SIGURG | 1ull << SIGWINCH | 1ull << GUEST_SPENT;
 
 	return number >= 1 && number <= 64 && (number == 64 || !(others >> number & 1));
@@ -147,7 +159,8 @@ static bool signal_ends(int number)
 
 static int take_exit(struct vm_channel *c, const struct vm_frame *f)
 {
-	c->status = (int)(wire_number(f) & 0xff7f);	/* neither stopped nor with a core: an end */
+	/* neither stopped nor with a core: an end */
+	c->status = (int)(wire_number(f) & 0xff7f);
 	c->spent = wire_number(f) & VM_EXIT_SPENT && c->status == SIGKILL;
 	if ((c->status & 0x7f) == 0x7f)
 		c->status = 255 << 8;
@@ -186,7 +199,8 @@ static int take_about_guest(struct vm_session *s, const struct vm_frame *f, stru
 		s->echoed = true;
 		return 0;
 	}
-	return lie(e, f->type == VM_READY ? "it is ready for the second time" : "an answer that nobody asked for");
+	return lie(e, f->type == VM_READY ? "it is ready for the second time"
+					  : "an answer that nobody asked for");
 }
 
 int session_take(struct vm_session *s, const struct vm_frame *f, struct ward_err *e)
@@ -233,7 +247,8 @@ static size_t tell_words(struct vm_channel *c, unsigned channel, uint8_t *out)
 	return wire_put(out, VM_WORDS, channel, 0, at, n);
 }
 
-static size_t tell_number(uint8_t *out, enum vm_type type, unsigned channel, unsigned stream, uint32_t number)
+static size_t tell_number(uint8_t *out, enum vm_type type, unsigned channel, unsigned stream,
+			  uint32_t number)
 {
 	return wire_put(out, type, channel, stream, &number, sizeof(number));
 }
@@ -325,7 +340,7 @@ size_t session_next(struct vm_session *s, uint8_t *out)
 		s->tell_setup = false;
 		return wire_put(out, VM_SETUP, 0, 0, &s->setup, sizeof(s->setup));
 	}
-	if (s->tell_quiesce && !is_opening(s)) {	/* nothing may be started behind it */
+	if (s->tell_quiesce && !is_opening(s)) { /* nothing may be started behind it */
 		s->tell_quiesce = false;
 		s->quiescing = true;
 		return wire_put(out, VM_QUIESCE, 0, 0, NULL, 0);

@@ -1,7 +1,8 @@
 /*
- * Reader of a tree's records, both sides' code. In: pieces of a stream; on the host's side a hostile guest wrote it. Out: calls of
- * a sink with heads, names and chunks that were checked: a name stays beneath the tree, chunks lie within their file and in
- * order, bytes and records are counted against a limit. No I/O of its own, one record's head and name in memory.
+ * Reader of a tree's records, both sides' code. In: pieces of a stream; on the host's side a
+ * hostile guest wrote it. Out: calls of a sink with heads, names and chunks that were checked: a
+ * name stays beneath the tree, chunks lie within their file and in order, bytes and records are
+ * counted against a limit. No I/O of its own, one record's head and name in memory.
  */
 #include "vm/tree.h"
 
@@ -12,8 +13,8 @@
 
 bool tree_check_head(const struct tree_head *h)
 {
-	if (h->magic != TREE_MAGIC || h->type < TREE_DIR || h->type >= TREE_TYPES || h->name_len > TREE_NAME_MAX || h->mode > 07777 ||
-	    h->zero || h->mtime_ns >= 1000000000)
+	if (h->magic != TREE_MAGIC || h->type < TREE_DIR || h->type >= TREE_TYPES ||
+	    h->name_len > TREE_NAME_MAX || h->mode > 07777 || h->zero || h->mtime_ns >= 1000000000)
 		return false;
 	if (h->type == TREE_FILE)
 		return h->size <= FILE_MAX;
@@ -44,7 +45,8 @@ bool tree_check_name(const char *name, size_t n)
 
 		if (i < n && name[i] != '/')
 			continue;
-		if (len == 0 || len > 255 || (len == 1 && name[begin] == '.') || (len == 2 && name[begin] == '.' && name[begin + 1] == '.'))
+		if (len == 0 || len > 255 || (len == 1 && name[begin] == '.') ||
+		    (len == 2 && name[begin] == '.' && name[begin + 1] == '.'))
 			return false;
 		begin = i + 1;
 	}
@@ -82,8 +84,8 @@ static int take_name(struct tree_reader *r)
 	r->name[r->head.name_len] = '\0';
 	if (!tree_check_name(r->name, r->head.name_len))
 		return -EPROTO;
-	r->at = r->head.type == TREE_FILE   ? TREE_AT_CHUNK
-		: r->head.type == TREE_LINK ? TREE_AT_TARGET
+	r->at = r->head.type == TREE_FILE              ? TREE_AT_CHUNK
+		: r->head.type == TREE_LINK            ? TREE_AT_TARGET
 		: r->head.type == TREE_END && !r->more ? TREE_AT_END
 						       : TREE_AT_HEAD;
 	r->done = 0;
@@ -143,12 +145,13 @@ int tree_read(struct tree_reader *r, const void *bytes, size_t n)
 			err = gather(r, &r->head, sizeof(r->head), &at, &n) ? take_head(r) : 0;
 			if (err || r->at != TREE_AT_NAME || r->head.name_len)
 				break;
-			__attribute__((fallthrough));	/* a name of no bytes is there already */
+			__attribute__((fallthrough)); /* a name of no bytes is there already */
 		case TREE_AT_NAME:
 			err = gather(r, r->name, r->head.name_len, &at, &n) ? take_name(r) : 0;
 			break;
 		case TREE_AT_TARGET:
-			err = gather(r, r->target, (size_t)r->head.size, &at, &n) ? take_target(r) : 0;
+			err = gather(r, r->target, (size_t)r->head.size, &at, &n) ? take_target(r)
+										  : 0;
 			break;
 		case TREE_AT_CHUNK:
 			err = gather(r, &r->piece, sizeof(r->piece), &at, &n) ? take_chunk(r) : 0;
@@ -157,7 +160,7 @@ int tree_read(struct tree_reader *r, const void *bytes, size_t n)
 			err = take_bytes(r, &at, &n);
 			break;
 		case TREE_AT_END:
-			return -EPROTO;	/* something behind the last record */
+			return -EPROTO; /* something behind the last record */
 		}
 	}
 	return err;

@@ -1,6 +1,10 @@
 /*
- * Files of records. In: records that somebody hostile wrote (a guest, or a kernel that was taken over and then kept in a checkpoint), checked by tree.c. Out: files beneath the paths of the trees. Runs with the rights of the process that asks for it, in the native sandbox: what that protects
- * refuses, and is lost. Parents are opened beneath the tree through no link, a file is made new without a name, or where that cannot be under one of its own, and then put in its place, so it is old or new and never half.
+ * Files of records. In: records that somebody hostile wrote (a guest, or a kernel that was taken
+ * over and then kept in a checkpoint), checked by tree.c. Out: files beneath the paths of the
+ * trees. Runs with the rights of the process that asks for it, in the native sandbox: what that
+ * protects refuses, and is lost. Parents are opened beneath the tree through no link, a file is
+ * made new without a name, or where that cannot be under one of its own, and then put in its place,
+ * so it is old or new and never half.
  */
 #include "vm/tree_files.h"
 
@@ -15,7 +19,8 @@
 
 #define NEW_NAME ".ward-vm-new"
 
-/* The directory of a name, and the name in it. Files come directory by directory: the last one is kept. */
+/* The directory of a name, and the name in it. Files come directory by directory: the last one is
+ * kept. */
 static int open_parent(struct tree_maker *m, const char *name, const char **ret_base)
 {
 	const char *slash = strrchr(name, '/');
@@ -49,14 +54,19 @@ static int make_dir(struct tree_maker *m, const char *name, unsigned mode)
 
 	if (dir < 0)
 		return dir;
-	return *name && mkdirat(dir, base, (mode & m->how->mode) | 0700) < 0 && errno != EEXIST ? -errno : 0;
+	return *name && mkdirat(dir, base, (mode & m->how->mode) | 0700) < 0 && errno != EEXIST
+		       ? -errno
+		       : 0;
 }
 
 static int end_dir(struct tree_maker *m, const char *name, const struct tree_head *h)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
 	struct ward_err e = { 0 };
-	auto_fd fd = m->root_fd < 0 ? -(m->closed ? m->closed : ENOTDIR) : path_open_nolink(m->root_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &e);
+	auto_fd fd = m->root_fd < 0 ? -(m->closed ? m->closed : ENOTDIR)
+				    : path_open_nolink(m->root_fd, *name ? name : ".",
+						       O_RDONLY | O_DIRECTORY, &e);
 
 	if (fd < 0)
 		return fd;
@@ -96,7 +106,8 @@ static int open_nameless(int dir)
 	return openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
-/* A file that nobody sees, and of which nothing is left if we are killed. Not every file system has such, and whether it can get a name later is tried once. */
+/* A file that nobody sees, and of which nothing is left if we are killed. Not every file system has
+ * such, and whether it can get a name later is tried once. */
 static int make_file(struct tree_maker *m, int dir)
 {
 	if (!m->probed) {
@@ -104,7 +115,8 @@ static int make_file(struct tree_maker *m, int dir)
 
 		unlinkat(dir, NEW_NAME, 0);
 		m->probed = true;
-		m->nameless = fd >= 0 && give_name(fd, dir, NEW_NAME) == 0 && unlinkat(dir, NEW_NAME, 0) == 0;
+		m->nameless = fd >= 0 && give_name(fd, dir, NEW_NAME) == 0 &&
+			      unlinkat(dir, NEW_NAME, 0) == 0;
 	}
 	if (m->nameless)
 		return open_nameless(dir);
@@ -120,7 +132,8 @@ static void begin_file(struct tree_maker *m, const struct tree_head *h, const ch
 	memcpy(m->name, name, h->name_len);
 	m->name[h->name_len] = '\0';
 	m->failure = 0;
-	if (!*name && !m->closed) {	/* one file, which others may have mounted: it keeps its place */
+	/* one file, which others may have mounted: it keeps its place */
+	if (!*name && !m->closed) {
 		m->file_fd = open(m->path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
 	} else {
 		dir = open_parent(m, m->name, &m->base);
@@ -164,10 +177,12 @@ static int place_file(const struct tree_maker *m, int dir)
 static int take_file_end(void *ctx)
 {
 	struct tree_maker *m = ctx;
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = m->head.mtime_s, .tv_nsec = m->head.mtime_ns } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = m->head.mtime_s, .tv_nsec = m->head.mtime_ns } };
 	int dir = *m->name && m->file_fd >= 0 ? open_parent(m, m->name, &m->base) : -1;
 
-	if (!m->failure && (ftruncate(m->file_fd, (off_t)m->head.size) < 0 || fchmod(m->file_fd, m->head.mode & m->how->mode) < 0))
+	if (!m->failure && (ftruncate(m->file_fd, (off_t)m->head.size) < 0 ||
+			    fchmod(m->file_fd, m->head.mode & m->how->mode) < 0))
 		m->failure = errno;
 	if (!m->failure)
 		(void)!futimens(m->file_fd, times);
@@ -197,10 +212,12 @@ static int place_link(int dir, const char *base, const char *target, const struc
 
 static int take_link(void *ctx, const struct tree_head *h, const char *name, const char *target)
 {
-	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+					   { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
 	struct tree_maker *m = ctx;
 	const char *base = NULL;
-	int dir = *name ? open_parent(m, name, &base) : -EBUSY, r = dir < 0 ? dir : place_link(dir, base, target, times);
+	int dir = *name ? open_parent(m, name, &base) : -EBUSY,
+	    r = dir < 0 ? dir : place_link(dir, base, target, times);
 
 	return r < 0 ? m->how->lose(m, name, -r) : 0;
 }
@@ -245,15 +262,22 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 	return r < 0 ? m->how->lose(m, name, -r) : 0;
 }
 
-static const struct tree_sink sink = { .head = take_head, .link = take_link, .chunk = take_chunk, .file_end = take_file_end };
+static const struct tree_sink sink = {
+	.head = take_head, .link = take_link, .chunk = take_chunk, .file_end = take_file_end
+};
 
-void tree_make_begin(struct tree_maker *m, const struct tree_maker_how *how, char *const *paths, size_t count, uint64_t bytes_max)
+void tree_make_begin(struct tree_maker *m, const struct tree_maker_how *how, char *const *paths,
+		     size_t count, uint64_t bytes_max)
 {
 	m->how = how;
 	m->paths = paths;
 	m->left = count;
 	m->root_fd = m->dir_fd = m->file_fd = -1;
-	m->reader = (struct tree_reader){ .sink = &sink, .ctx = m, .bytes_max = bytes_max, .records_max = how->records_max, .more = count - 1 };
+	m->reader = (struct tree_reader){ .sink = &sink,
+					  .ctx = m,
+					  .bytes_max = bytes_max,
+					  .records_max = how->records_max,
+					  .more = count - 1 };
 	begin_tree(m);
 }
 

@@ -1,6 +1,9 @@
 /*
- * A tree on its way into the guest. In: a path as the native sandbox shows it. Out: records (tree.h). Runs as a process of ward-vm's own
- * inside that sandbox: what is hidden there cannot be read, and stands in the guest as a file that cannot be read either. A directory that is a tree of its own is empty in the one around it. What cannot be read for another reason is said and left out.
+ * A tree on its way into the guest. In: a path as the native sandbox shows it. Out: records
+ * (tree.h). Runs as a process of ward-vm's own inside that sandbox: what is hidden there cannot be
+ * read, and stands in the guest as a file that cannot be read either. A directory that is a tree of
+ * its own is empty in the one around it. What cannot be read for another reason is said and left
+ * out.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +20,9 @@
 struct sender {
 	struct tree_walk walk;
 	struct disk_writer out;
-	char *const *paths;	/* of all trees */
+	char *const *paths; /* of all trees */
 	size_t count;
-	const char *top;	/* the present tree */
+	const char *top; /* the present tree */
 };
 
 /* Whether it went well is looked at once more, at the end. */
@@ -49,12 +52,15 @@ static enum tree_part enter(const struct tree_walk *w, const struct stat *st)
 
 	(void)st;
 	for (size_t i = 0; i < v->count && w->len; i++)
-		if (strncmp(v->paths[i], v->top, n) == 0 && v->paths[i][n] == '/' && strcmp(v->paths[i] + n + 1, w->path) == 0)
+		if (strncmp(v->paths[i], v->top, n) == 0 && v->paths[i][n] == '/' &&
+		    strcmp(v->paths[i] + n + 1, w->path) == 0)
 			return TREE_EMPTY;
 	return TREE_WHOLE;
 }
 
-static const struct tree_walk_how how = { .mode = 0777, .mounts = true, .closed = true, .put = put, .fail = say, .enter = enter };
+static const struct tree_walk_how how = {
+	.mode = 0777, .mounts = true, .closed = true, .put = put, .fail = say, .enter = enter
+};
 
 static int send_one(struct sender *v, const char *path, struct ward_err *e)
 {
@@ -80,7 +86,7 @@ int tree_send(const struct tree_way *way, char *const *paths, size_t count, stru
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = send_one(v, paths[i], e);
 	if (r < 0)
-		return r;	/* the guest finds that it is not complete */
+		return r; /* the guest finds that it is not complete */
 	r = disk_writer_end(&v->out);
 	return r < 0 ? ward_fail(e, -r, "the guest does not take it: %s", strerror(-r)) : 0;
 }

@@ -1,7 +1,8 @@
 /*
- * What changed in a tree, on its way back from the guest. In: records that a hostile guest wrote. Out: files beneath one path (tree_make.c). Runs as a
- * process of ward-vm's own inside the native sandbox, with the rights that a command would have there: what the sandbox protects
- * refuses, and that is said, a line for each, and counted.
+ * What changed in a tree, on its way back from the guest. In: records that a hostile guest wrote.
+ * Out: files beneath one path (tree_make.c). Runs as a process of ward-vm's own inside the native
+ * sandbox, with the rights that a command would have there: what the sandbox protects refuses, and
+ * that is said, a line for each, and counted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +20,9 @@
 
 static const char *why(int error)
 {
-	return error == EROFS || error == EBUSY || error == EACCES || error == EPERM ? "it is protected" : strerror(error);
+	return error == EROFS || error == EBUSY || error == EACCES || error == EPERM
+		       ? "it is protected"
+		       : strerror(error);
 }
 
 static int lose(struct tree_maker *m, const char *name, int error)
@@ -33,7 +36,8 @@ static int lose(struct tree_maker *m, const char *name, int error)
 	if (m->closed && *name)
 		buf_puts(&line, "/");
 	text_escape(&line, name);
-	dprintf(2, "ward-vm: %s: %s: its change inside did not come back\n", buf_text(&line), why(error));
+	dprintf(2, "ward-vm: %s: %s: its change inside did not come back\n", buf_text(&line),
+		why(error));
 	return 0;
 }
 
@@ -44,7 +48,8 @@ static int take_records(void *ctx, const void *bytes, size_t n)
 	return tree_read(ctx, bytes, n);
 }
 
-int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
+int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint64_t bytes_max,
+	      uint64_t *ret_lost, struct ward_err *e)
 {
 	auto_free struct tree_maker *m = calloc(1, sizeof(*m));
 	int r, end;
@@ -57,9 +62,13 @@ int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint
 	if (r == 0)
 		r = end;
 	if (m->lost > LINES_MAX)
-		dprintf(2, "ward-vm: %llu more did not come back\n", (unsigned long long)(m->lost - LINES_MAX));
+		dprintf(2, "ward-vm: %llu more did not come back\n",
+			(unsigned long long)(m->lost - LINES_MAX));
 	*ret_lost = m->lost;
 	if (r == -E2BIG)
 		return ward_fail(e, E2BIG, "it is more than may come back");
-	return r < 0 ? ward_fail(e, -r, r == -EPIPE ? "the guest stopped in the middle" : "the guest sent something that is no copy") : 0;
+	return r < 0 ? ward_fail(e, -r,
+				 r == -EPIPE ? "the guest stopped in the middle"
+					     : "the guest sent something that is no copy")
+		     : 0;
 }

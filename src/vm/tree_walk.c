@@ -1,6 +1,8 @@
 /*
- * A tree as records. In: a descriptor of its top. Out: bytes, by put(). No link is followed below the top, sockets and pipes are left out, holes stay holes. Runs with the rights of the process that asks for it: ward-vm's sender inside the native sandbox, and
- * ward-gvisor when it makes a checkpoint; what they cannot read is theirs to judge (fail()).
+ * A tree as records. In: a descriptor of its top. Out: bytes, by put(). No link is followed below
+ * the top, sockets and pipes are left out, holes stay holes. Runs with the rights of the process
+ * that asks for it: ward-vm's sender inside the native sandbox, and ward-gvisor when it makes a
+ * checkpoint; what they cannot read is theirs to judge (fail()).
  */
 #include "vm/tree_files.h"
 
@@ -24,10 +26,17 @@ static void fail(struct tree_walk *w, int error)
 		w->error = w->how->fail(w, error);
 }
 
-static void put_mount(struct tree_walk *w, enum tree_type type, const struct stat *st, uint64_t size, enum tree_mount mount)
+static void put_mount(struct tree_walk *w, enum tree_type type, const struct stat *st,
+		      uint64_t size, enum tree_mount mount)
 {
-	const struct tree_head h = { .magic = TREE_MAGIC, .type = (uint16_t)type, .mode = (uint16_t)(st->st_mode & w->how->mode), .name_len = (uint32_t)w->len, .size = size,
-				     .code = mount, .mtime_s = st->st_mtim.tv_sec, .mtime_ns = (uint32_t)st->st_mtim.tv_nsec };
+	const struct tree_head h = { .magic = TREE_MAGIC,
+				     .type = (uint16_t)type,
+				     .mode = (uint16_t)(st->st_mode & w->how->mode),
+				     .name_len = (uint32_t)w->len,
+				     .size = size,
+				     .code = mount,
+				     .mtime_s = st->st_mtim.tv_sec,
+				     .mtime_ns = (uint32_t)st->st_mtim.tv_nsec };
 
 	put(w, &h, sizeof(h));
 	put(w, w->path, w->len);
@@ -53,7 +62,9 @@ static bool is_read_only(const struct tree_walk *w, int fd)
 
 static enum tree_mount mount_of(const struct tree_walk *w, bool read_only)
 {
-	return read_only == w->read_only ? TREE_NO_MOUNT : read_only ? TREE_READ_ONLY : TREE_WRITABLE;
+	return read_only == w->read_only ? TREE_NO_MOUNT
+	       : read_only               ? TREE_READ_ONLY
+					 : TREE_WRITABLE;
 }
 
 static void put_extent(struct tree_walk *w, int fd, off_t at, off_t end)
@@ -65,7 +76,7 @@ static void put_extent(struct tree_walk *w, int fd, off_t at, off_t end)
 
 		if (n < 0)
 			fail(w, errno);
-		if (n <= 0)	/* it became shorter meanwhile: a hole */
+		if (n <= 0) /* it became shorter meanwhile: a hole */
 			return;
 		put(w, &c, sizeof(c));
 		put(w, w->chunk, (size_t)n);
@@ -80,11 +91,13 @@ static void put_file(struct tree_walk *w, int fd, const struct stat *st)
 
 	put_mount(w, TREE_FILE, st, (uint64_t)st->st_size, mount_of(w, is_read_only(w, fd)));
 	while (at < st->st_size && w->error == 0) {
-		off_t data = lseek(fd, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		off_t data = lseek(fd, at, SEEK_DATA),
+		      hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 
 		if (data < 0 && errno == ENXIO)
 			break;
-		if (data < 0 || hole < 0 || hole > st->st_size) {	/* a file system without holes */
+		/* a file system without holes */
+		if (data < 0 || hole < 0 || hole > st->st_size) {
 			data = data < 0 ? at : data;
 			hole = st->st_size;
 		}
@@ -116,9 +129,10 @@ static void put_closed(struct tree_walk *w, int dir_fd, const char *name, int er
 
 	if (error == ELOOP)
 		put_link(w, dir_fd, name);
-	else if (w->how->closed && (error == EACCES || error == EPERM) && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+	else if (w->how->closed && (error == EACCES || error == EPERM) &&
+		 fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
 		put_closed_file(w, &st);
-	else if (error != ENXIO && error != ENOENT)	/* a socket; one that is gone again */
+	else if (error != ENXIO && error != ENOENT) /* a socket; one that is gone again */
 		fail(w, error);
 }
 
@@ -128,10 +142,11 @@ static void put_entry(struct tree_walk *w, int dir_fd, const char *name, unsigne
 	auto_fd fd = -1;
 
 	if (len + 1 + n > TREE_NAME_MAX) {
-		fail(w, ENAMETOOLONG);	/* the directory is named then */
+		fail(w, ENAMETOOLONG); /* the directory is named then */
 		return;
 	}
-	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "", name);
+	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
+				   name);
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd >= 0)
 		put_any(w, fd, deep);
@@ -157,7 +172,8 @@ static void put_dir(struct tree_walk *w, int fd, const struct stat *st, unsigned
 	}
 	put_mount(w, TREE_DIR, st, 0, mount_of(w, inner));
 	w->read_only = inner;
-	for (struct dirent *d = part == TREE_EMPTY ? NULL : readdir(list); d && w->error == 0; d = readdir(list))
+	for (struct dirent *d = part == TREE_EMPTY ? NULL : readdir(list); d && w->error == 0;
+	     d = readdir(list))
 		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
 			put_entry(w, fd, d->d_name, deep + 1);
 	w->read_only = outer;

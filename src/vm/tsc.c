@@ -1,5 +1,7 @@
 /*
- * The rate of the time stamp counter, for the kernel of an emulated guest: left to itself it measures the counter against an emulated timer, which goes wrong on a busy host, and the guest hangs. In: nothing. Out: kHz.
+ * The rate of the time stamp counter, for the kernel of an emulated guest: left to itself it
+ * measures the counter against an emulated timer, which goes wrong on a busy host, and the guest
+ * hangs. In: nothing. Out: kHz.
  */
 #include "vm/tsc.h"
 
@@ -28,7 +30,8 @@ static struct moment read_both(void)
 		after = __rdtsc();
 		if (after - before < least) {
 			least = after - before;
-			best = (struct moment){ before + least / 2, t.tv_sec * INT64_C(1000000000) + t.tv_nsec };
+			best = (struct moment){ before + least / 2,
+						t.tv_sec * INT64_C(1000000000) + t.tv_nsec };
 		}
 	}
 	return best;
@@ -41,5 +44,7 @@ unsigned long tsc_khz(void)
 
 	nanosleep(&span, NULL);
 	b = read_both();
-	return b.ns > a.ns ? (unsigned long)((b.ticks - a.ticks) * 1000000 / (uint64_t)(b.ns - a.ns)) : 0;
+	return b.ns > a.ns
+		       ? (unsigned long)((b.ticks - a.ticks) * 1000000 / (uint64_t)(b.ns - a.ns))
+		       : 0;
 }

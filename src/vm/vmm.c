@@ -1,5 +1,6 @@
 /*
- * What all monitors have in common: the end of a machine, and what its monitor said last. Runs in ward-vm inside the sandbox.
+ * What all monitors have in common: the end of a machine, and what its monitor said last. Runs in
+ * ward-vm inside the sandbox.
  */
 #include "vm/vmm.h"
 

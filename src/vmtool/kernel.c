@@ -1,6 +1,9 @@
 /*
- * A kernel for guests. In: the host's /boot, a Debian package, or apt. Out: a bzImage, the modules that belong to it, and the uncompressed kernel, which the monitor starts directly: unpacking it in an emulated guest would take seconds.
- * Nothing is installed and no root is needed; apt checks the signatures of what it fetches. What the newest of several is, is decided by the numbers in their names.
+ * A kernel for guests. In: the host's /boot, a Debian package, or apt. Out: a bzImage, the modules
+ * that belong to it, and the uncompressed kernel, which the monitor starts directly: unpacking it
+ * in an emulated guest would take seconds. Nothing is installed and no root is needed; apt checks
+ * the signatures of what it fetches. What the newest of several is, is decided by the numbers in
+ * their names.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -44,18 +47,23 @@ static int compare_versions(const char *a, const char *b)
 	}
 }
 
-static int set_kernel(struct tool_kernel *k, const char *root, const char *release, struct ward_err *e)
+static int set_kernel(struct tool_kernel *k, const char *root, const char *release,
+		      struct ward_err *e)
 {
-	if (strlen(release) >= sizeof(k->release) || asprintf(&k->image, "%s/boot/vmlinuz-%s", root, release) < 0)
+	if (strlen(release) >= sizeof(k->release) ||
+	    asprintf(&k->image, "%s/boot/vmlinuz-%s", root, release) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	snprintf(k->release, sizeof(k->release), "%s", release);
-	if (asprintf(&k->modules, "%s/lib/modules/%s", root, release) < 0 || access(k->modules, R_OK) < 0) {
+	if (asprintf(&k->modules, "%s/lib/modules/%s", root, release) < 0 ||
+	    access(k->modules, R_OK) < 0) {
 		free(k->modules);
 		if (asprintf(&k->modules, "%s/usr/lib/modules/%s", root, release) < 0)
 			k->modules = NULL;
 	}
 	if (!k->modules || access(k->modules, R_OK) < 0 || access(k->image, R_OK) < 0)
-		return ward_fail(e, ENOENT, "%s: the kernel %s cannot be read, or its modules cannot", *root ? root : "/", release);
+		return ward_fail(e, ENOENT,
+				 "%s: the kernel %s cannot be read, or its modules cannot",
+				 *root ? root : "/", release);
 	return 0;
 }
 
@@ -74,9 +82,11 @@ static int find_in(const char *root, struct tool_kernel *ret, struct ward_err *e
 		struct tool_kernel k = { 0 };
 		struct ward_err unused = { 0 };
 
-		if (strncmp(entry->d_name, "vmlinuz-", strlen("vmlinuz-")) != 0 || strlen(release) >= sizeof(best))
+		if (strncmp(entry->d_name, "vmlinuz-", strlen("vmlinuz-")) != 0 ||
+		    strlen(release) >= sizeof(best))
 			continue;
-		if (set_kernel(&k, root, release, &unused) == 0 && (!*best || compare_versions(best, release) < 0))
+		if (set_kernel(&k, root, release, &unused) == 0 &&
+		    (!*best || compare_versions(best, release) < 0))
 			snprintf(best, sizeof(best), "%s", release);
 		tool_kernel_clear(&k);
 	}
@@ -85,7 +95,8 @@ static int find_in(const char *root, struct tool_kernel *ret, struct ward_err *e
 	return set_kernel(ret, root, best, e);
 }
 
-static int unpack_package(const char *package, const struct tool_work *w, struct tool_kernel *ret, struct ward_err *e)
+static int unpack_package(const char *package, const struct tool_work *w, struct tool_kernel *ret,
+			  struct ward_err *e)
 {
 	auto_free char *tree = path_join(w->path, "tree"), *deb = strdup(package);
 	char program[] = "dpkg-deb", extract[] = "-x";
@@ -109,11 +120,14 @@ static int newest_package(char **ret, struct ward_err *e)
 
 	if (r < 0)
 		return r;
-	if (regcomp(&shape, "^linux-image-[0-9]+\\.[0-9]+\\.[0-9]+[+0-9a-z.~-]*-cloud-amd64$", REG_EXTENDED | REG_NOSUB) != 0)
+	if (regcomp(&shape, "^linux-image-[0-9]+\\.[0-9]+\\.[0-9]+[+0-9a-z.~-]*-cloud-amd64$",
+		    REG_EXTENDED | REG_NOSUB) != 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	*ret = NULL;
-	for (char *save = NULL, *name = names.len ? strtok_r(names.data, "\n", &save) : NULL; name; name = strtok_r(NULL, "\n", &save))
-		if (regexec(&shape, name, 0, NULL, 0) == 0 && (!*ret || compare_versions(*ret, name) < 0)) {
+	for (char *save = NULL, *name = names.len ? strtok_r(names.data, "\n", &save) : NULL; name;
+	     name = strtok_r(NULL, "\n", &save))
+		if (regexec(&shape, name, 0, NULL, 0) == 0 &&
+		    (!*ret || compare_versions(*ret, name) < 0)) {
 			free(*ret);
 			*ret = strdup(name);
 		}
@@ -124,9 +138,11 @@ static int newest_package(char **ret, struct ward_err *e)
 	return ward_remedy(e, "apt-get update as root; or ward vm setup --from PACKAGE.deb");
 }
 
-static int fetch(const struct tool_options *o, const struct tool_work *w, struct tool_kernel *ret, struct ward_err *e)
+static int fetch(const struct tool_options *o, const struct tool_work *w, struct tool_kernel *ret,
+		 struct ward_err *e)
 {
-	char program[] = "apt-get", quiet[] = "-qq", unsandboxed[] = "-oAPT::Sandbox::User=", verb[] = "download";
+	char program[] = "apt-get", quiet[] = "-qq",
+	     unsandboxed[] = "-oAPT::Sandbox::User=", verb[] = "download";
 	auto_free char *name = NULL, *package = NULL;
 	auto_dir d = NULL;
 	int r = newest_package(&name, e);
@@ -139,7 +155,8 @@ static int fetch(const struct tool_options *o, const struct tool_work *w, struct
 		return ward_wrap(e, "fetching %s", name);
 	d = opendir(w->path);
 	for (struct dirent *entry = d ? readdir(d) : NULL; entry && !package; entry = readdir(d))
-		if (strlen(entry->d_name) > 4 && strcmp(entry->d_name + strlen(entry->d_name) - 4, ".deb") == 0)
+		if (strlen(entry->d_name) > 4 &&
+		    strcmp(entry->d_name + strlen(entry->d_name) - 4, ".deb") == 0)
 			package = path_join(w->path, entry->d_name);
 	if (!package)
 		return ward_fail(e, ENOENT, "apt-get download left no package");
@@ -148,7 +165,8 @@ static int fetch(const struct tool_options *o, const struct tool_work *w, struct
 	return r;
 }
 
-static int from_file(const char *from, const struct tool_work *w, struct tool_kernel *ret, struct ward_err *e)
+static int from_file(const char *from, const struct tool_work *w, struct tool_kernel *ret,
+		     struct ward_err *e)
 {
 	const char *base = strrchr(from, '/');
 	size_t n = strlen(from);
@@ -156,24 +174,30 @@ static int from_file(const char *from, const struct tool_work *w, struct tool_ke
 	base = base ? base + 1 : from;
 	if (access(from, R_OK) < 0) {
 		ward_fail_errno(e, "--from %.200s cannot be read", from);
-		return ward_remedy(e, "give a Debian package (linux-image-*.deb) or a file vmlinuz-RELEASE; without --from one is found or fetched");
+		return ward_remedy(e, "give a Debian package (linux-image-*.deb) or a file "
+				      "vmlinuz-RELEASE; without --from one is found or fetched");
 	}
 	if (n > 4 && strcmp(from + n - 4, ".deb") == 0)
 		return unpack_package(from, w, ret, e);
 	if (strncmp(base, "vmlinuz-", 8) != 0) {
-		ward_fail(e, EINVAL, "--from %.200s is neither a Debian package nor a file vmlinuz-RELEASE", from);
+		ward_fail(e, EINVAL,
+			  "--from %.200s is neither a Debian package nor a file vmlinuz-RELEASE",
+			  from);
 		return ward_remedy(e, "the modules are looked for in /lib/modules/RELEASE");
 	}
 	if (set_kernel(ret, "", base + 8, e) == 0 || ret->modules) {
 		free(ret->image);
 		ret->image = strdup(from);
 	}
-	return ret->image && ret->modules && access(ret->image, R_OK) == 0 && access(ret->modules, R_OK) == 0
+	return ret->image && ret->modules && access(ret->image, R_OK) == 0 &&
+			       access(ret->modules, R_OK) == 0
 		       ? 0
-		       : ward_fail(e, ENOENT, "%.200s or its modules in /lib/modules cannot be read", from);
+		       : ward_fail(e, ENOENT,
+				   "%.200s or its modules in /lib/modules cannot be read", from);
 }
 
-int tool_kernel_find(const struct tool_options *o, const struct tool_work *w, struct tool_kernel *ret, struct ward_err *e)
+int tool_kernel_find(const struct tool_options *o, const struct tool_work *w,
+		     struct tool_kernel *ret, struct ward_err *e)
 {
 	struct ward_err unused = { 0 };
 
@@ -216,7 +240,7 @@ int tool_kernel_extract(const char *image, const char *out, struct ward_err *e)
 	if (!find_payload((const unsigned char *)packed.data, packed.len, &at, &n))
 		return ward_fail(e, EINVAL, "%s is no kernel for this machine", image);
 	if (memcmp(packed.data + at, "\x1f\x8b", 2) != 0)
-		n -= 4;		/* the size of what comes out stands behind it */
+		n -= 4; /* the size of what comes out stands behind it */
 	r = tool_unpack(packed.data + at, n, KERNEL_BYTES_MAX, &kernel, e);
 	if (r < 0)
 		return ward_wrap(e, "unpacking %s", image);

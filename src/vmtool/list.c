@@ -1,5 +1,6 @@
 /*
- * ward vm ls: the kernel, the roots and the templates that are kept. In: the state directory. Out: a list.
+ * ward vm ls: the kernel, the roots and the templates that are kept. In: the state directory. Out:
+ * a list.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 #include "vmtool/tool.h"
 
 /* One line for each entry: what takes its room is the file FILE in it, or itself. */
-static int list_dir(const char *part, const char *file, struct json *j, struct buf *out, struct ward_err *e)
+static int list_dir(const char *part, const char *file, struct json *j, struct buf *out,
+		    struct ward_err *e)
 {
 	auto_free char *dir = NULL;
 	auto_strv names = { 0 };
@@ -29,7 +31,9 @@ static int list_dir(const char *part, const char *file, struct json *j, struct b
 			strv_add(&names, entry->d_name);
 	strv_sort(&names);
 	for (size_t i = 0; i < names.len; i++) {
-		auto_free char *path = path_join(dir, names.items[i]), *big = path && file ? path_join(path, file) : NULL, *info = path && file ? path_join(path, "info") : NULL;
+		auto_free char *path = path_join(dir, names.items[i]),
+			       *big = path && file ? path_join(path, file) : NULL,
+			       *info = path && file ? path_join(path, "info") : NULL;
 		auto_buf about = { 0 };
 		struct stat st = { 0 };
 		char size[32];
@@ -48,7 +52,8 @@ static int list_dir(const char *part, const char *file, struct json *j, struct b
 			json_string(j, "about", about.len ? about.data : NULL);
 			json_end_object(j);
 		} else {
-			buf_printf(out, "%-9s %.12s %10s  ", file ? "template" : "root", names.items[i], size);
+			buf_printf(out, "%-9s %.12s %10s  ", file ? "template" : "root",
+				   names.items[i], size);
 			text_escape(out, buf_text(&about));
 			buf_puts(out, "\n");
 		}
@@ -75,7 +80,10 @@ int tool_list(const struct tool_options *o)
 		json_string(&j, "boot", found ? boot.id : NULL);
 		json_begin_array(&j, "roots");
 	} else {
-		buf_printf(&out, found ? "kernel    %.12s %10s  %s\n" : "there is no kernel: ward vm setup gets one\n", boot.id, "", boot.release);
+		buf_printf(&out,
+			   found ? "kernel    %.12s %10s  %s\n"
+				 : "there is no kernel: ward vm setup gets one\n",
+			   boot.id, "", boot.release);
 	}
 	vm_boot_clear(&boot);
 	r = list_dir(VM_ROOTS, NULL, to, &out, &e);

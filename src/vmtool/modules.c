@@ -1,6 +1,7 @@
 /*
- * The modules that a guest needs. In: lib/modules/RELEASE of a kernel package, which has no index yet. Out: the modules, unpacked, each behind those that it depends on by its own word ("depends=" among its information). What the kernel has
- * built in is passed over.
+ * The modules that a guest needs. In: lib/modules/RELEASE of a kernel package, which has no index
+ * yet. Out: the modules, unpacked, each behind those that it depends on by its own word ("depends="
+ * among its information). What the kernel has built in is passed over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,16 +17,17 @@
 
 static const struct {
 	const char *name;
-	bool needed;		/* without it there is no guest */
+	bool needed; /* without it there is no guest */
 } wanted[] = {
-	{ "virtio_pci", true }, { "virtio_console", true }, { "virtio_blk", true }, { "crc32c_generic", false },
-	{ "erofs", true },	{ "overlay", true },	    { "virtio_net", true },
+	{ "virtio_pci", true },      { "virtio_console", true }, { "virtio_blk", true },
+	{ "crc32c_generic", false }, { "erofs", true },          { "overlay", true },
+	{ "virtio_net", true },
 };
 
 struct search {
 	const char *dir;
-	struct strv names, paths;	/* of all modules, side by side */
-	struct buf builtin;		/* modules.builtin: a path in each line */
+	struct strv names, paths; /* of all modules, side by side */
+	struct buf builtin;       /* modules.builtin: a path in each line */
 	struct tool_modules *out;
 };
 
@@ -122,7 +124,8 @@ static int add_depends(struct search *s, const char *text, unsigned deep, struct
 	auto_free char *list = strdup(text ? text : "");
 	int r = list ? 0 : ward_fail(e, ENOMEM, "out of memory");
 
-	for (char *save = NULL, *name = r == 0 ? strtok_r(list, ",", &save) : NULL; name && r == 0; name = strtok_r(NULL, ",", &save)) {
+	for (char *save = NULL, *name = r == 0 ? strtok_r(list, ",", &save) : NULL; name && r == 0;
+	     name = strtok_r(NULL, ",", &save)) {
 		for (char *c = name; *c; c++)
 			*c = *c == '-' ? '_' : *c;
 		r = add(s, name, true, deep + 1, e);
@@ -155,7 +158,9 @@ static int add(struct search *s, const char *name, bool needed, unsigned deep, s
 	if (!needed || is_builtin(s, name))
 		return 0;
 	ward_fail(e, ENOENT, "the kernel has no %s, neither built in nor as a module", name);
-	return ward_remedy(e, "give another kernel with --from; linux-image-cloud-amd64 of Debian has all of it");
+	return ward_remedy(
+		e,
+		"give another kernel with --from; linux-image-cloud-amd64 of Debian has all of it");
 }
 
 int tool_modules_find(const char *dir, struct tool_modules *ret, struct ward_err *e)

@@ -1,5 +1,7 @@
 /*
- * Packed files and the guest's first archive, by libarchive. In: bytes of a kernel package; paths. Out: the bytes unpacked; an archive of the format newc that the kernel unpacks by itself. Its files belong to root, whoever makes it.
+ * Packed files and the guest's first archive, by libarchive. In: bytes of a kernel package; paths.
+ * Out: the bytes unpacked; an archive of the format newc that the kernel unpacks by itself. Its
+ * files belong to root, whoever makes it.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -22,8 +24,10 @@ int tool_unpack(const void *bytes, size_t n, size_t max, struct buf *out, struct
 		return ward_fail(e, ENOMEM, "out of memory");
 	archive_read_support_filter_all(a);
 	archive_read_support_format_raw(a);
-	if (archive_read_open_memory(a, bytes, n) != ARCHIVE_OK || archive_read_next_header(a, &entry) != ARCHIVE_OK)
-		r = ward_fail(e, EINVAL, "it is packed in a way that is not known here: %.200s", archive_error_string(a));
+	if (archive_read_open_memory(a, bytes, n) != ARCHIVE_OK ||
+	    archive_read_next_header(a, &entry) != ARCHIVE_OK)
+		r = ward_fail(e, EINVAL, "it is packed in a way that is not known here: %.200s",
+			      archive_error_string(a));
 	while (r == 0 && (got = archive_read_data(a, chunk, sizeof(chunk))) > 0) {
 		buf_add(out, chunk, (size_t)got);
 		if (out->failed || out->len > max)
@@ -35,7 +39,8 @@ int tool_unpack(const void *bytes, size_t n, size_t max, struct buf *out, struct
 	return r;
 }
 
-static int put(struct archive *a, const char *path, unsigned type, unsigned mode, const void *bytes, size_t n)
+static int put(struct archive *a, const char *path, unsigned type, unsigned mode, const void *bytes,
+	       size_t n)
 {
 	struct archive_entry *entry = archive_entry_new();
 	int r = -ENOMEM;
@@ -47,7 +52,8 @@ static int put(struct archive *a, const char *path, unsigned type, unsigned mode
 	archive_entry_set_perm(entry, (mode_t)mode);
 	archive_entry_set_size(entry, (la_int64_t)n);
 	archive_entry_set_mtime(entry, 0, 0);
-	if (archive_write_header(a, entry) == ARCHIVE_OK && (!n || archive_write_data(a, bytes, n) == (la_ssize_t)n))
+	if (archive_write_header(a, entry) == ARCHIVE_OK &&
+	    (!n || archive_write_data(a, bytes, n) == (la_ssize_t)n))
 		r = 0;
 	else
 		r = -EIO;
@@ -71,14 +77,16 @@ static int fill(struct archive *a, const struct buf *init, const struct tool_mod
 	return r == 0 ? put(a, "init", AE_IFREG, 0755, init->data, init->len) : r;
 }
 
-int tool_initrd_write(const char *path, const char *init, const struct tool_modules *m, struct ward_err *e)
+int tool_initrd_write(const char *path, const char *init, const struct tool_modules *m,
+		      struct ward_err *e)
 {
 	struct archive *a = archive_write_new();
 	auto_buf program = { 0 };
 	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	int r = fd < 0 ? -errno : io_read_file(AT_FDCWD, init, 64u << 20, &program);
 
-	if (r == 0 && (!a || archive_write_set_format_cpio_newc(a) != ARCHIVE_OK || archive_write_add_filter_none(a) != ARCHIVE_OK ||
+	if (r == 0 && (!a || archive_write_set_format_cpio_newc(a) != ARCHIVE_OK ||
+		       archive_write_add_filter_none(a) != ARCHIVE_OK ||
 		       archive_write_open_fd(a, fd) != ARCHIVE_OK))
 		r = -ENOMEM;
 	if (r == 0)

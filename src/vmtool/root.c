@@ -1,6 +1,9 @@
 /*
- * ward vm root: the root of guests as one file, an erofs image. In: an image of the store, or host. Out: STATE/vm/roots/KEY.erofs. Both are read from inside a native sandbox: an image's tree because whoever reads it may be broken by it, the host's own directories so that
- * exactly what a sandbox shows gets in. Everything in it belongs to root, as in the image's tree nothing has an owner of its own.
+ * ward vm root: the root of guests as one file, an erofs image. In: an image of the store, or host.
+ * Out: STATE/vm/roots/KEY.erofs. Both are read from inside a native sandbox: an image's tree
+ * because whoever reads it may be broken by it, the host's own directories so that exactly what a
+ * sandbox shows gets in. Everything in it belongs to root, as in the image's tree nothing has an
+ * owner of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +20,18 @@
 #define SPARE_ROOM (UINT64_C(64) << 20)
 
 /* What of a sandbox's root is made new in each. */
-static const char *const private_dirs[] = { "proc", "sys", "dev", "tmp", "run", "home", "root", "var", "mnt", "media", "srv", "opt", "boot", ".ward", "work" };
+static const char *const private_dirs[] = { "proc", "sys",  "dev",  "tmp",   "run",
+					    "home", "root", "var",  "mnt",   "media",
+					    "srv",  "opt",  "boot", ".ward", "work" };
 
 /* A native sandbox that writes in the work directory and nowhere else. */
 static void add_sandbox(const struct tool_work *w, struct strv *argv)
 {
-	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--set", "process.git_identity=false", "--disk", "none", "--set", "resources.inode_limit=none" };
+	static const char *const words[] = { "ward",   "run",
+					     "--set",  "audit.journal=none",
+					     "--set",  "process.git_identity=false",
+					     "--disk", "none",
+					     "--set",  "resources.inode_limit=none" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		strv_add(argv, words[i]);
@@ -30,7 +39,8 @@ static void add_sandbox(const struct tool_work *w, struct strv *argv)
 }
 
 /* Names, links and depth of the tree are a stranger's, and mkfs.erofs was not made for that. */
-static int make_of_image(const struct tool_work *w, const struct image *image, const char *out, struct ward_err *e)
+static int make_of_image(const struct tool_work *w, const struct image *image, const char *out,
+			 struct ward_err *e)
 {
 	static const char *const options[] = { "--quiet", "--all-root", "-x-1", "-T0" };
 	auto_strv argv = { 0 };
@@ -46,10 +56,12 @@ static int make_of_image(const struct tool_work *w, const struct image *image, c
 		strv_add(&argv, options[i]);
 	strv_add(&argv, out);
 	strv_add(&argv, image->root);
-	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward("mkfs.erofs", argv.items, e);
+	return argv.failed ? ward_fail(e, ENOMEM, "out of memory")
+			   : tool_run_ward("mkfs.erofs", argv.items, e);
 }
 
-/* What a copy of the host's directories and the root made of it take together, about: nearly everything is beneath /usr. */
+/* What a copy of the host's directories and the root made of it take together, about: nearly
+ * everything is beneath /usr. */
 static uint64_t host_room(void)
 {
 	char usr[] = "/usr";
@@ -74,13 +86,17 @@ static int check_room(const char *dir, struct ward_err *e)
 		return ward_fail_errno(e, "cannot look at %s", dir);
 	if ((uint64_t)v.f_bavail * v.f_frsize < needed) {
 		units_format_size(needed & ~(uint64_t)0xfffff, size, sizeof(size));
-		ward_fail(e, ENOSPC, "packing the host's own directories takes %s for a while, half of it for good, which %s has not", size, dir);
+		ward_fail(e, ENOSPC,
+			  "packing the host's own directories takes %s for a while, half of it for "
+			  "good, which %s has not",
+			  size, dir);
 		return ward_remedy(e, "use a smaller image: ward image import, then --image NAME");
 	}
 	return 0;
 }
 
-/* From a copy by tar, because mkfs.erofs gives up at the first directory that it may not read. Nothing is set-id in it, which a sandbox could not make. */
+/* From a copy by tar, because mkfs.erofs gives up at the first directory that it may not read.
+ * Nothing is set-id in it, which a sandbox could not make. */
 static int make_of_host(const struct tool_work *w, const char *out, struct ward_err *e)
 {
 	auto_strv argv = { 0 };
@@ -100,18 +116,25 @@ static int make_of_host(const struct tool_work *w, const char *out, struct ward_
 	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
 		buf_printf(&script, "%s/%s", i ? "|" : "", private_dirs[i]);
 	buf_puts(&script, ") ;; *) set -- \"$@\" \".$d\" ;; esac; done; ");
-	buf_printf(&script, "{ r=0; %s -C / --exclude=\".$PWD\" --ignore-failed-read --mode=ug-s -cf - \"$@\" 2>said || r=$?; echo $r >status; } | %s -C tree --no-same-owner -xf -; ", tar, tar);
-	buf_puts(&script, "test \"$(cat status)\" -le 1 || { tail -n 3 said >&2; exit 1; }; test -e tree/usr/bin; ");	/* 1: a file changed meanwhile */
+	buf_printf(&script,
+		   "{ r=0; %s -C / --exclude=\".$PWD\" --ignore-failed-read --mode=ug-s -cf - "
+		   "\"$@\" 2>said || r=$?; echo $r >status; } | %s -C tree --no-same-owner -xf -; ",
+		   tar, tar);
+	/* 1: a file changed meanwhile */
+	buf_puts(&script, "test \"$(cat status)\" -le 1 || { tail -n 3 said >&2; exit 1; }; test "
+			  "-e tree/usr/bin; ");
 	buf_printf(&script, "%s --quiet --all-root -x-1 \"$0\" tree >/dev/null", mkfs);
 	strv_add(&argv, "--");
 	strv_add(&argv, "/bin/sh");
 	strv_add(&argv, "-c");
 	strv_add(&argv, buf_text(&script));
 	strv_add(&argv, out);
-	return argv.failed || script.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward("packing", argv.items, e);
+	return argv.failed || script.failed ? ward_fail(e, ENOMEM, "out of memory")
+					    : tool_run_ward("packing", argv.items, e);
 }
 
-int tool_root_make(const struct tool_options *o, const char *name, char ret_key[SHA256_HEX], bool *ret_made, struct ward_err *e)
+int tool_root_make(const struct tool_options *o, const char *name, char ret_key[SHA256_HEX],
+		   bool *ret_made, struct ward_err *e)
 {
 	bool host = strcmp(name, "host") == 0;
 	struct image image = { .lock_fd = -1 };
@@ -128,7 +151,10 @@ int tool_root_make(const struct tool_options *o, const char *name, char ret_key[
 		r = tool_work_begin(&w, e);
 		part = r == 0 ? path_join(w.path, "root.erofs") : NULL;
 		if (r == 0)
-			tool_tell(o, host ? "packing the host's own directories, which takes minutes" : "packing %s", name);
+			tool_tell(o,
+				  host ? "packing the host's own directories, which takes minutes"
+				       : "packing %s",
+				  name);
 		if (r == 0)
 			r = host ? make_of_host(&w, part, e) : make_of_image(&w, &image, part, e);
 		if (r == 0 && (tool_seal(part) < 0 || rename(part, place) < 0))
@@ -161,7 +187,10 @@ int tool_root(const struct tool_options *o)
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else if (!o->quiet) {
-		buf_printf(&out, made ? "%s is ready as a root of virtual machines\n" : "%s was ready already\n", o->words[0]);
+		buf_printf(&out,
+			   made ? "%s is ready as a root of virtual machines\n"
+				: "%s was ready already\n",
+			   o->words[0]);
 	}
 	return say_out(&out, EXIT_FINE);
 }

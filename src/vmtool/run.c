@@ -1,5 +1,7 @@
 /*
- * Starting other programs for ward vm. In: argv. Out: how it ended, and what it said where that matters. With the user's rights, from the system's own directories, no shell, no input; standard error of what fails is quoted in the error.
+ * Starting other programs for ward vm. In: argv. Out: how it ended, and what it said where that
+ * matters. With the user's rights, from the system's own directories, no shell, no input; standard
+ * error of what fails is quoted in the error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +29,8 @@ static bool is_proxy(const char *line)
 static void fill_environment(bool ward, struct strv *envp)
 {
 	for (char *const *line = environ; *line; line++)
-		if (ward ? strncmp(*line, "LC_", 3) != 0 && strncmp(*line, "LANG", 4) != 0 : is_proxy(*line))
+		if (ward ? strncmp(*line, "LC_", 3) != 0 && strncmp(*line, "LANG", 4) != 0
+			 : is_proxy(*line))
 			strv_add(envp, *line);
 	if (!ward)
 		strv_add(envp, "PATH=/usr/sbin:/usr/bin:/sbin:/bin");
@@ -37,7 +40,8 @@ static void fill_environment(bool ward, struct strv *envp)
 /* Reads both pipes to their ends. */
 static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
 {
-	struct pollfd p[2] = { { .fd = fds[0], .events = POLLIN }, { .fd = fds[1], .events = POLLIN } };
+	struct pollfd p[2] = { { .fd = fds[0], .events = POLLIN },
+			       { .fd = fds[1], .events = POLLIN } };
 	char bytes[8192];
 
 	while (p[0].fd >= 0 || p[1].fd >= 0) {
@@ -46,7 +50,9 @@ static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
 		for (int i = 0; i < 2; i++) {
 			struct buf *to = i ? said : out;
 			size_t room = i ? SAID_MAX : max;
-			ssize_t n = p[i].fd >= 0 && p[i].revents ? read(p[i].fd, bytes, sizeof(bytes)) : -2;
+			ssize_t n = p[i].fd >= 0 && p[i].revents
+					    ? read(p[i].fd, bytes, sizeof(bytes))
+					    : -2;
 
 			if (n == 0 || (n == -1 && errno != EINTR))
 				p[i].fd = -1;
@@ -57,20 +63,25 @@ static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
 	return 0;
 }
 
-/* In the child. It ends with whoever started it, and so does a sandbox, whose guardian ends the rest: what a stranger's image has broken does not go on alone. */
-static _Noreturn void become(const char *path, char *const *argv, char *const *envp, const char *cwd, const int fds[2], pid_t parent)
+/* In the child. It ends with whoever started it, and so does a sandbox, whose guardian ends the
+ * rest: what a stranger's image has broken does not go on alone. */
+static _Noreturn void become(const char *path, char *const *argv, char *const *envp,
+			     const char *cwd, const int fds[2], pid_t parent)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	if (dup2(fds[1], STDERR_FILENO) >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(fds[0], STDOUT_FILENO) >= 0 && (!cwd || chdir(cwd) == 0) &&
+	if (dup2(fds[1], STDERR_FILENO) >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
+	    dup2(fds[0], STDOUT_FILENO) >= 0 && (!cwd || chdir(cwd) == 0) &&
 	    prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
 		execve(path, argv, envp);
 	dprintf(STDERR_FILENO, "it cannot be started: %s\n", strerror(errno));
 	_exit(127);
 }
 
-/* program: the file of ward itself, which has the user's environment; NULL: it is the system's, of the name that the first word is. */
-static int start(const char *program, char *const *argv, const char *cwd, int out, int err, pid_t *ret, struct ward_err *e)
+/* program: the file of ward itself, which has the user's environment; NULL: it is the system's, of
+ * the name that the first word is. */
+static int start(const char *program, char *const *argv, const char *cwd, int out, int err,
+		 pid_t *ret, struct ward_err *e)
 {
 	auto_strv envp = { 0 };
 	char path[PATH_MAX];
@@ -84,14 +95,17 @@ static int start(const char *program, char *const *argv, const char *cwd, int ou
 		return ward_fail(e, ENOMEM, "out of memory");
 	*ret = fork();
 	if (*ret == 0)
-		become(program ? program : path, argv, envp.items, cwd, (const int[]){ out, err }, parent);
+		become(program ? program : path, argv, envp.items, cwd, (const int[]){ out, err },
+		       parent);
 	return *ret < 0 ? ward_fail_errno(e, "cannot start %s", argv[0]) : 0;
 }
 
 /* sandboxed: it ran in a sandbox, and ward says how it ended as a shell does. */
 static int judge(const char *name, bool sandboxed, int status, struct buf *said, struct ward_err *e)
 {
-	int number = WIFSIGNALED(status) ? WTERMSIG(status) : sandboxed && WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
+	int number = WIFSIGNALED(status)                      ? WTERMSIG(status)
+		     : sandboxed && WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128
+							      : 0;
 	auto_buf safe = { 0 };
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -102,12 +116,15 @@ static int judge(const char *name, bool sandboxed, int status, struct buf *said,
 		buf_puts(&safe, ": ");
 	text_escape(&safe, buf_text(said) + (said->len > 400 ? said->len - 400 : 0));
 	if (number)
-		return ward_fail(e, EIO, "%s was ended by signal %d (%s)%s", name, number, strsignal(number), buf_text(&safe));
-	return ward_fail(e, EIO, "%s failed with exit status %d%s", name, WEXITSTATUS(status), buf_text(&safe));
+		return ward_fail(e, EIO, "%s was ended by signal %d (%s)%s", name, number,
+				 strsignal(number), buf_text(&safe));
+	return ward_fail(e, EIO, "%s failed with exit status %d%s", name, WEXITSTATUS(status),
+			 buf_text(&safe));
 }
 
 /* name: what it is called where it fails. */
-static int run_read(const char *program, const char *name, char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
+static int run_read(const char *program, const char *name, char *const *argv, const char *cwd,
+		    size_t max, struct buf *out, struct ward_err *e)
 {
 	int a[2] = { -1, -1 }, b[2] = { -1, -1 }, status = 0, r;
 	auto_buf said = { 0 };
@@ -123,14 +140,16 @@ static int run_read(const char *program, const char *name, char *const *argv, co
 		r = hear((const int[]){ a[0], b[0] }, out, max, &said);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
-		r = r < 0 ? ward_fail(e, -r, "cannot hear %s", name) : judge(name, program, status, &said, e);
+		r = r < 0 ? ward_fail(e, -r, "cannot hear %s", name)
+			  : judge(name, program, status, &said, e);
 	}
 	own_close_fd(&a[0]);
 	own_close_fd(&b[0]);
 	return r;
 }
 
-int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
+int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out,
+		  struct ward_err *e)
 {
 	return run_read(NULL, argv[0], argv, cwd, max, out, e);
 }

@@ -1,6 +1,8 @@
 /*
- * ward vm setup: what every virtual machine starts from. In: a kernel (kernel.c) and the guest's init, which lies beside ward. Out: STATE/vm/boot-HEX with the uncompressed kernel and the first archive, and the file STATE/vm/boot that names it, last
- * of all. The digest is that of both files; a kernel that is no longer named is removed together with the templates that were made with it.
+ * ward vm setup: what every virtual machine starts from. In: a kernel (kernel.c) and the guest's
+ * init, which lies beside ward. Out: STATE/vm/boot-HEX with the uncompressed kernel and the first
+ * archive, and the file STATE/vm/boot that names it, last of all. The digest is that of both files;
+ * a kernel that is no longer named is removed together with the templates that were made with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,9 +37,12 @@ static int write_text(const char *path, const char *text, struct ward_err *e)
 }
 
 /* Fills DIR and names what it has become. */
-static int make_boot(const struct tool_options *o, const struct tool_work *w, const char *dir, char ret_id[SHA256_HEX], struct tool_kernel *k, struct ward_err *e)
+static int make_boot(const struct tool_options *o, const struct tool_work *w, const char *dir,
+		     char ret_id[SHA256_HEX], struct tool_kernel *k, struct ward_err *e)
 {
-	auto_free char *init = NULL, *stamp = NULL, *kernel = path_join(dir, "vmlinux"), *initrd = path_join(dir, "initrd"), *info = path_join(dir, "info"), *text = NULL;
+	auto_free char *init = NULL, *stamp = NULL, *kernel = path_join(dir, "vmlinux"),
+		       *initrd = path_join(dir, "initrd"), *info = path_join(dir, "info"),
+		       *text = NULL;
 	struct tool_modules modules = { 0 };
 	uint8_t digest[SHA256_BYTES];
 	struct sha256 s;
@@ -47,7 +52,8 @@ static int make_boot(const struct tool_options *o, const struct tool_work *w, co
 		r = vm_init_stamp(init, &stamp, e);
 	if (r == 0)
 		r = tool_kernel_find(o, w, k, e);
-	if (r == 0 && (!kernel || !initrd || !info || asprintf(&text, "release %s\n%s\n", k->release, stamp) < 0))
+	if (r == 0 && (!kernel || !initrd || !info ||
+		       asprintf(&text, "release %s\n%s\n", k->release, stamp) < 0))
 		r = ward_fail(e, ENOMEM, "out of memory");
 	if (r == 0)
 		tool_tell(o, "unpacking the kernel %s", k->release);
@@ -80,21 +86,24 @@ static void drop_others(const char *vm_dir, const char *id)
 	auto_dir d = opendir(vm_dir);
 
 	for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d)) {
-		auto_free char *path = strncmp(entry->d_name, VM_BOOT_PREFIX, strlen(VM_BOOT_PREFIX)) == 0 && strcmp(entry->d_name + strlen(VM_BOOT_PREFIX), id) != 0
-					       ? path_join(vm_dir, entry->d_name)
-					       : NULL;
+		auto_free char *path =
+			strncmp(entry->d_name, VM_BOOT_PREFIX, strlen(VM_BOOT_PREFIX)) == 0 &&
+					strcmp(entry->d_name + strlen(VM_BOOT_PREFIX), id) != 0
+				? path_join(vm_dir, entry->d_name)
+				: NULL;
 
 		if (!path)
 			continue;
 		if (remove_tree(path) < 0 || !templates || remove_tree(templates) < 0)
-			continue;	/* it takes room, no more */
+			continue; /* it takes room, no more */
 		mkdir(templates, 0700);
 	}
 }
 
 static int commit(const struct tool_work *w, const char *dir, const char *id, struct ward_err *e)
 {
-	auto_free char *place = NULL, *name = NULL, *part = path_join(w->path, "name"), *vm_dir = NULL, *line = NULL;
+	auto_free char *place = NULL, *name = NULL, *part = path_join(w->path, "name"),
+		       *vm_dir = NULL, *line = NULL;
 	char rest[SHA256_HEX + 16];
 	int r;
 
@@ -130,7 +139,10 @@ static int say_done(const struct tool_options *o, const char *id, const char *re
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else if (!o->quiet) {
-		buf_printf(&out, "guests boot the kernel %s; ward vm template build makes their start fast\n", release);
+		buf_printf(&out,
+			   "guests boot the kernel %s; ward vm template build makes their start "
+			   "fast\n",
+			   release);
 	}
 	return say_out(&out, EXIT_FINE);
 }

@@ -1,6 +1,9 @@
 /*
- * ward vm template build|ls|rm. build boots a machine once, in a native sandbox of its own (`ward run`), waits until its guest is ready for a command and writes it down: the memory as a file, the rest as a state. A template is named by the digest of
- * everything that a machine is made of (state/vm.h), so a run finds the one that fits by itself, and one that does not fit is never taken.
+ * ward vm template build|ls|rm. build boots a machine once, in a native sandbox of its own (`ward
+ * run`), waits until its guest is ready for a command and writes it down: the memory as a file, the
+ * rest as a state. A template is named by the digest of everything that a machine is made of
+ * (state/vm.h), so a run finds the one that fits by itself, and one that does not fit is never
+ * taken.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,7 +42,9 @@ static void add_words(const struct making *m, struct strv *v)
 	if (kvm)
 		add_two(v, "--isolation=vm", "--set=vm.accel=kvm");
 	add_two(v, "--set", "audit.journal=none");
-	strv_addf(v, "--memory=%lluMi", (unsigned long long)(vm_upper_bytes(o->memory_bytes, (unsigned)o->cpus) >> 20));	/* what a run of it must have, too */
+	/* what a run of it must have, too */
+	strv_addf(v, "--memory=%lluMi",
+		  (unsigned long long)(vm_upper_bytes(o->memory_bytes, (unsigned)o->cpus) >> 20));
 	strv_addf(v, "--workspace=%s", m->work.path);
 	strv_addf(v, "--ro=%s", m->boot.kernel);
 	strv_addf(v, "--ro=%s", m->boot.initrd);
@@ -75,7 +80,10 @@ static int check_accel(const struct tool_options *o, struct ward_err *e)
 	if (strcmp(o->accel, "kvm") != 0 || vm_probe_kvm(e) == 0)
 		return 0;
 	memcpy(remedy, e->remedy, sizeof(remedy));
-	return ward_remedy(e, "%s%sward vm template build --accel tcg, for runs with vm.accel: tcg: emulation, slow and no hardware isolation", remedy, *remedy ? "; or " : "");
+	return ward_remedy(e,
+			   "%s%sward vm template build --accel tcg, for runs with vm.accel: tcg: "
+			   "emulation, slow and no hardware isolation",
+			   remedy, *remedy ? "; or " : "");
 }
 
 static int find_parts(struct making *m, struct ward_err *e)
@@ -95,7 +103,9 @@ static int find_parts(struct making *m, struct ward_err *e)
 	if (r == 0)
 		r = vm_root_path(m->root_key, &m->root, e);
 	if (r == 0) {
-		const struct vm_kind kind = { m->boot.id, m->root_key, o->accel, m->qemu, o->memory_bytes, (unsigned)o->cpus, o->network };
+		const struct vm_kind kind = { m->boot.id, m->root_key,     o->accel,
+					      m->qemu,    o->memory_bytes, (unsigned)o->cpus,
+					      o->network };
 
 		r = vm_template_key(&kind, m->key, e);
 	}
@@ -105,11 +115,13 @@ static int find_parts(struct making *m, struct ward_err *e)
 static int describe(const struct making *m, struct ward_err *e)
 {
 	auto_free char *path = path_join(m->work.path, "info");
-	auto_file f = path ? fopen(path, "wxe") : NULL;	/* new: the sandbox may have put a link there */
+	/* new: the sandbox may have put a link there */
+	auto_file f = path ? fopen(path, "wxe") : NULL;
 	char size[32];
 
 	units_format_size(m->o->memory_bytes, size, sizeof(size));
-	if (!f || fprintf(f, "image %s, kernel %s, %s, %s, %llu cpu%s%s\n", m->o->image, m->boot.release, m->o->accel, size, (unsigned long long)m->o->cpus,
+	if (!f || fprintf(f, "image %s, kernel %s, %s, %s, %llu cpu%s%s\n", m->o->image,
+			  m->boot.release, m->o->accel, size, (unsigned long long)m->o->cpus,
 			  m->o->cpus > 1 ? "s" : "", m->o->network ? ", network" : "") < 0)
 		return ward_fail_errno(e, "cannot describe the template");
 	return 0;
@@ -130,7 +142,8 @@ static int commit(const struct making *m, struct ward_err *e)
 	if (!kept || mkdir(kept, 0755) < 0)
 		return ward_fail_errno(e, "cannot make the template's directory");
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		auto_free char *from = path_join(m->work.path, files[i]), *to = path_join(kept, files[i]);
+		auto_free char *from = path_join(m->work.path, files[i]),
+			       *to = path_join(kept, files[i]);
 
 		if (!from || !to || tool_seal(from) < 0 || rename(from, to) < 0)
 			return ward_fail_errno(e, "the template's %s is not there", files[i]);
@@ -161,9 +174,11 @@ static int build(const struct tool_options *o)
 	if (r == 0)
 		r = tool_work_begin(&m.work, &e);
 	if (r == 0) {
-		tool_tell(o, "booting a machine, which takes seconds%s", strcmp(o->accel, "tcg") == 0 ? " (tcg: no hardware isolation)" : "");
+		tool_tell(o, "booting a machine, which takes seconds%s",
+			  strcmp(o->accel, "tcg") == 0 ? " (tcg: no hardware isolation)" : "");
 		add_words(&m, &words);
-		r = words.failed ? ward_fail(&e, ENOMEM, "out of memory") : tool_run_ward("the machine", words.items, &e);
+		r = words.failed ? ward_fail(&e, ENOMEM, "out of memory")
+				 : tool_run_ward("the machine", words.items, &e);
 	}
 	if (r == 0)
 		r = describe(&m, &e);
@@ -175,7 +190,8 @@ static int build(const struct tool_options *o)
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else if (r == 0 && !o->quiet) {
-		buf_printf(&out, "template %.12s is ready: runs that fit it start from it\n", m.key);
+		buf_printf(&out, "template %.12s is ready: runs that fit it start from it\n",
+			   m.key);
 	}
 	forget(&m);
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
@@ -188,7 +204,10 @@ static int remove_named(const char *dir, const char *word, size_t *ret_count)
 
 	*ret_count = 0;
 	for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d)) {
-		auto_free char *path = entry->d_name[0] != '.' && strncmp(entry->d_name, word, strlen(word)) == 0 ? path_join(dir, entry->d_name) : NULL;
+		auto_free char *path =
+			entry->d_name[0] != '.' && strncmp(entry->d_name, word, strlen(word)) == 0
+				? path_join(dir, entry->d_name)
+				: NULL;
 		int r = path ? remove_tree(path) : 0;
 
 		if (r < 0)
@@ -214,7 +233,10 @@ static int drop(const struct tool_options *o)
 		size_t count = 0;
 
 		if (!all && (strlen(word) < 6 || strspn(word, "0123456789abcdef") != strlen(word)))
-			r = ward_fail(&e, EINVAL, "%.100s is no name of a template: at least 6 of its digits, or all", *word ? word : "nothing");
+			r = ward_fail(
+				&e, EINVAL,
+				"%.100s is no name of a template: at least 6 of its digits, or all",
+				*word ? word : "nothing");
 		if (r == 0)
 			r = remove_named(dir, all ? "" : word, &count);
 		if (r < 0 && !e.code)

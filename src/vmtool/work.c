@@ -1,5 +1,7 @@
 /*
- * Places where ward vm makes things, and how it speaks. A place is a directory of the state directory that is locked while it is in use: what a killed command left is removed by the next one.
+ * Places where ward vm makes things, and how it speaks. A place is a directory of the state
+ * directory that is locked while it is in use: what a killed command left is removed by the next
+ * one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,11 +38,14 @@ static void sweep(const char *dir)
 	auto_dir d = opendir(dir);
 
 	for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d)) {
-		auto_free char *path = strncmp(entry->d_name, VM_WORK, strlen(VM_WORK)) == 0 ? path_join(dir, entry->d_name) : NULL;
-		auto_fd fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+		auto_free char *path = strncmp(entry->d_name, VM_WORK, strlen(VM_WORK)) == 0
+					       ? path_join(dir, entry->d_name)
+					       : NULL;
+		auto_fd fd =
+			path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_tree(path) < 0)
-			continue;	/* the next one tries again */
+			continue; /* the next one tries again */
 	}
 }
 
@@ -64,7 +69,8 @@ static int make_locked(const char *dir, struct tool_work *w, struct ward_err *e)
 		return errno == ENOENT ? 0 : ward_fail_errno(e, "cannot open %s", w->path);
 	if (flock(w->lock_fd, LOCK_EX) < 0 || fstat(w->lock_fd, &held) < 0)
 		return ward_fail_errno(e, "cannot lock %s", w->path);
-	return stat(w->path, &there) == 0 && there.st_dev == held.st_dev && there.st_ino == held.st_ino;
+	return stat(w->path, &there) == 0 && there.st_dev == held.st_dev &&
+	       there.st_ino == held.st_ino;
 }
 
 int tool_work_begin(struct tool_work *w, struct ward_err *e)
@@ -82,7 +88,8 @@ int tool_work_begin(struct tool_work *w, struct ward_err *e)
 		return vm;
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (mkdirat(vm, parts[i], 0700) < 0 && errno != EEXIST)
-			return ward_fail_errno(e, "cannot make " VM_DIR "/%s in the state directory", parts[i]);
+			return ward_fail_errno(
+				e, "cannot make " VM_DIR "/%s in the state directory", parts[i]);
 	r = vm_path("", &dir, e);
 	if (r < 0)
 		return r;
@@ -111,7 +118,7 @@ int tool_seal(const char *path)
 void tool_work_end(struct tool_work *w)
 {
 	if (w->path && remove_tree(w->path) < 0)
-		w->lock_fd = take_fd(&w->lock_fd);	/* the next one removes it */
+		w->lock_fd = take_fd(&w->lock_fd); /* the next one removes it */
 	own_close_fd(&w->lock_fd);
 	free(w->path);
 	*w = (struct tool_work){ .lock_fd = -1 };

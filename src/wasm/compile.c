@@ -1,6 +1,8 @@
 /*
- * Compiling ahead of time. In: a module's bytes, from standard input. Out: at standard output a shared object for this processor and this version of the library, which ward puts into its store; nothing of a module that cannot be compiled. It runs in a native sandbox of its own, which sees neither
- * workspace nor network: the compiler is a large program, and what it reads is anybody's.
+ * Compiling ahead of time. In: a module's bytes, from standard input. Out: at standard output a
+ * shared object for this processor and this version of the library, which ward puts into its store;
+ * nothing of a module that cannot be compiled. It runs in a native sandbox of its own, which sees
+ * neither workspace nor network: the compiler is a large program, and what it reads is anybody's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,8 @@ int hand_out(const char *path)
 		for (ssize_t done = 0, w; done < n; done += w) {
 			w = write(STDOUT_FILENO, bytes + done, (size_t)(n - done));
 			if (w < 0)
-				return say(EXIT_NO_ROOM, NULL, "cannot write the result: %s", strerror(errno));
+				return say(EXIT_NO_ROOM, NULL, "cannot write the result: %s",
+					   strerror(errno));
 		}
 	return n < 0 ? say(EXIT_OWN, NULL, "cannot read the result: %s", strerror(errno)) : 0;
 }
@@ -39,7 +42,8 @@ int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, con
 	configure = edge.ConfigureCreate();
 	if (!configure)
 		return say(EXIT_OWN, NULL, "out of memory");
-	edge.ConfigureSetForceInterpreter(configure, true);	/* nothing is executed of what is compiled */
+	/* nothing is executed of what is compiled */
+	edge.ConfigureSetForceInterpreter(configure, true);
 	edge.ConfigureCompilerSetOptimizationLevel(configure, EDGE_OPTIMIZE_2);
 	edge.ConfigureCompilerSetOutputFormat(configure, EDGE_FORMAT_NATIVE);
 	if (job->pages)
@@ -50,7 +54,8 @@ int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, con
 		return say(EXIT_NOT_RUN, NULL, "this WasmEdge was built without its compiler");
 	r = edge.CompilerCompileFromBytes(compiler, bytes, path);
 	if (r.code)
-		return say(EXIT_NOT_RUN, NULL, "the module cannot be compiled: %s", edge.ResultGetMessage(r));
+		return say(EXIT_NOT_RUN, NULL, "the module cannot be compiled: %s",
+			   edge.ResultGetMessage(r));
 	return 0;
 }
 

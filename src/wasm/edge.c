@@ -1,6 +1,9 @@
 /*
- * Running a module by libwasmedge, in this process: no second program is started, and the code that was compiled before is mapped as it lies in ward's store. In: the module's bytes, compiled code if there is some for exactly these bytes, directories, limits. Out: the module's exit code;
- * traps and whatever else goes wrong as a line on standard error. The library is opened first, then the process locks itself up (confine.c), then the module is read.
+ * Running a module by libwasmedge, in this process: no second program is started, and the code that
+ * was compiled before is mapped as it lies in ward's store. In: the module's bytes, compiled code
+ * if there is some for exactly these bytes, directories, limits. Out: the module's exit code; traps
+ * and whatever else goes wrong as a line on standard error. The library is opened first, then the
+ * process locks itself up (confine.c), then the module is read.
  */
 #include "wasm/edge.h"
 
@@ -26,7 +29,8 @@ static int find(void *library, const char *path, const char *name, void *slot)
 int edge_open(const struct wasm_job *job, struct edge *ret)
 {
 	/* the trimmed one may not fit the system any more: the system's own does */
-	void *trimmed = job->trimmed ? dlopen(job->trimmed, RTLD_LAZY | RTLD_LOCAL) : NULL, *library = trimmed ? trimmed : dlopen(job->file, RTLD_LAZY | RTLD_LOCAL);
+	void *trimmed = job->trimmed ? dlopen(job->trimmed, RTLD_LAZY | RTLD_LOCAL) : NULL,
+	     *library = trimmed ? trimmed : dlopen(job->file, RTLD_LAZY | RTLD_LOCAL);
 	int r = 0;
 
 	*ret = (struct edge){ 0 };
@@ -34,7 +38,8 @@ int edge_open(const struct wasm_job *job, struct edge *ret)
 		say(EXIT_OWN, NULL, "cannot open the runtime's library: %s", dlerror());
 		return EXIT_OWN;
 	}
-#define EDGE(result, name, arguments) r = r ? r : find(library, job->file, "WasmEdge_" #name, &ret->name);
+#define EDGE(result, name, arguments)                                                              \
+	r = r ? r : find(library, job->file, "WasmEdge_" #name, &ret->name);
 #include "wasm/edge_api.def"
 #undef EDGE
 	if (r)
@@ -52,7 +57,8 @@ static const char **list_dirs(const struct wasm_job *job)
 		const struct wasm_dir *d = &job->dirs[i];
 		char *text = NULL;
 
-		if (asprintf(&text, "%s:%s%s", d->name, d->path, d->writable ? "" : ":readonly") < 0)
+		if (asprintf(&text, "%s:%s%s", d->name, d->path, d->writable ? "" : ":readonly") <
+		    0)
 			return NULL;
 		list[i] = text;
 	}
@@ -78,8 +84,10 @@ static struct edge_bytes bytes_of(const struct wasm_module *m)
 	return (struct edge_bytes){ .length = (uint32_t)m->n, .bytes = m->bytes };
 }
 
-/* Only a machine that gets ward's own code executes native code. The configuration stays as it is for those who read the module's bytes: none of them takes code that came with it. */
-static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *configure, bool has_code)
+/* Only a machine that gets ward's own code executes native code. The configuration stays as it is
+ * for those who read the module's bytes: none of them takes code that came with it. */
+static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *configure,
+		     bool has_code)
 {
 	void *vm;
 
@@ -96,8 +104,10 @@ static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *
 	return vm;
 }
 
-/* Compiled code that the library does not take (it was updated) is no loss: the module itself is there. */
-static struct edge_result load(const struct edge *edge, const char *code, const struct wasm_module *m, void *configure, void *vm)
+/* Compiled code that the library does not take (it was updated) is no loss: the module itself is
+ * there. */
+static struct edge_result load(const struct edge *edge, const char *code,
+			       const struct wasm_module *m, void *configure, void *vm)
 {
 	struct edge_result r = { 0 };
 	void *ast = NULL;
@@ -111,23 +121,29 @@ static struct edge_result load(const struct edge *edge, const char *code, const 
 }
 
 /* Names the first import that is not WASI's. */
-static int say_imports(const struct edge *edge, const struct wasm_job *job, const struct wasm_module *m, void *configure)
+static int say_imports(const struct edge *edge, const struct wasm_job *job,
+		       const struct wasm_module *m, void *configure)
 {
 	static const char wasi[] = "wasi_snapshot_preview1";
 	const void *imports[256] = { NULL };
 	void *ast = NULL;
 	uint32_t n = 0;
 
-	if (edge->LoaderParseFromBytes(edge->LoaderCreate(configure), &ast, bytes_of(m)).code == 0 && ast)
+	if (edge->LoaderParseFromBytes(edge->LoaderCreate(configure), &ast, bytes_of(m)).code ==
+		    0 &&
+	    ast)
 		n = edge->ASTModuleListImports(ast, imports, 256);
 	for (uint32_t i = 0; i < n && i < 256; i++) {
-		struct edge_string from = edge->ImportTypeGetModuleName(imports[i]), name = edge->ImportTypeGetExternalName(imports[i]);
+		struct edge_string from = edge->ImportTypeGetModuleName(imports[i]),
+				   name = edge->ImportTypeGetExternalName(imports[i]);
 
 		if (from.length != sizeof(wasi) - 1 || memcmp(from.text, wasi, from.length) != 0)
-			return say(EXIT_NOT_RUN, job->words[0], "imports %.*s of %.*s: only WASI preview 1 is there", (int)name.length, name.text,
-				   (int)from.length, from.text);
+			return say(EXIT_NOT_RUN, job->words[0],
+				   "imports %.*s of %.*s: only WASI preview 1 is there",
+				   (int)name.length, name.text, (int)from.length, from.text);
 	}
-	return say(EXIT_NOT_RUN, job->words[0], "imports a function that this runtime's WASI does not have");
+	return say(EXIT_NOT_RUN, job->words[0],
+		   "imports a function that this runtime's WASI does not have");
 }
 
 static int start(const struct edge *edge, const struct wasm_job *job, void *vm, const void *wasi)
@@ -136,10 +152,12 @@ static int start(const struct edge *edge, const struct wasm_job *job, void *vm, 
 	struct edge_result r;
 
 	if (!edge->VMGetFunctionType(vm, entry))
-		return say(EXIT_NOT_RUN, job->words[0], "exports no _start: it is a library, not a command");
+		return say(EXIT_NOT_RUN, job->words[0],
+			   "exports no _start: it is a library, not a command");
 	r = edge->VMExecute(vm, entry, NULL, 0, NULL, 0);
 	if (r.code == EDGE_OUT_OF_COST)
-		return say(EXIT_LIMIT, job->words[0], "used up its fuel (wasm.fuel: %llu)", (unsigned long long)job->fuel);
+		return say(EXIT_LIMIT, job->words[0], "used up its fuel (wasm.fuel: %llu)",
+			   (unsigned long long)job->fuel);
 	if (r.code != 0 && r.code != EDGE_TERMINATED)
 		return say(EXIT_TRAP, job->words[0], "trap: %s", edge->ResultGetMessage(r));
 	return (int)(edge->ModuleInstanceWASIGetExitCode(wasi) & 0xff);
@@ -147,7 +165,8 @@ static int start(const struct edge *edge, const struct wasm_job *job, void *vm, 
 
 int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 {
-	const char **dirs = list_dirs(job), *step = "cannot be loaded", *native = job->aot && module_is(m, job->aot_digest) ? job->aot : NULL;
+	const char **dirs = list_dirs(job), *step = "cannot be loaded",
+		   *native = job->aot && module_is(m, job->aot_digest) ? job->aot : NULL;
 	void *configure, *vm, *wasi;
 	struct edge_result r;
 	struct edge edge;
@@ -160,7 +179,8 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 	wasi = vm ? edge.VMGetImportModuleContext(vm, EDGE_HOST_WASI) : NULL;
 	if (!wasi)
 		return say(EXIT_OWN, NULL, "out of memory");
-	edge.ModuleInstanceInitWASI(wasi, (const char *const *)job->words, count(job->words), (const char *const *)environ, count(environ), dirs,
+	edge.ModuleInstanceInitWASI(wasi, (const char *const *)job->words, count(job->words),
+				    (const char *const *)environ, count(environ), dirs,
 				    (uint32_t)job->dir_count);
 	code = confine(job, true);
 	if (code)
@@ -177,6 +197,9 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 	if (r.code == EDGE_UNKNOWN_IMPORT)
 		return say_imports(&edge, job, m, configure);
 	if (r.code)
-		return say(EXIT_NOT_RUN, job->words[0], "%s: %s; the file may be cut short or damaged, or of a newer WebAssembly than this WasmEdge knows", step, edge.ResultGetMessage(r));
+		return say(EXIT_NOT_RUN, job->words[0],
+			   "%s: %s; the file may be cut short or damaged, or of a newer "
+			   "WebAssembly than this WasmEdge knows",
+			   step, edge.ResultGetMessage(r));
 	return start(&edge, job, vm, wasi);
 }

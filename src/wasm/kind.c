@@ -1,6 +1,10 @@
 /*
- * What a file is, by its first bytes and the names of its sections. In: bytes of anybody's. Out: whether a runtime shall read the rest. A pure function. WasmEdge executes native code that a module brings in a custom section of the name below ("universal" WebAssembly): such a module is none for ward, and
- * neither is one whose sections cannot be walked through, because what another reader would find there is not known, or that holds more than browsers take. The time that it takes is bounded by the number of functions, whatever the size.
+ * What a file is, by its first bytes and the names of its sections. In: bytes of anybody's. Out:
+ * whether a runtime shall read the rest. A pure function. WasmEdge executes native code that a
+ * module brings in a custom section of the name below ("universal" WebAssembly): such a module is
+ * none for ward, and neither is one whose sections cannot be walked through, because what another
+ * reader would find there is not known, or that holds more than browsers take. The time that it
+ * takes is bounded by the number of functions, whatever the size.
  */
 #include <string.h>
 
@@ -25,31 +29,33 @@ static bool read_number(const uint8_t *bytes, size_t n, size_t *at, uint32_t *re
 	return false;
 }
 
-/* The sections that a module has at most once, in this order, and how many things each may hold: what WebAssembly's JavaScript interface lets every browser refuse beyond. Runtimes outside of browsers have no such bounds and fill the memory with a module of nothing but types. */
+/* The sections that a module has at most once, in this order, and how many things each may hold:
+ * what WebAssembly's JavaScript interface lets every browser refuse beyond. Runtimes outside of
+ * browsers have no such bounds and fill the memory with a module of nothing but types. */
 static const struct {
 	uint8_t id;
-	bool counted;		/* it begins with a number of things */
+	bool counted; /* it begins with a number of things */
 	uint32_t most;
 } sections[] = {
-	{ 1, true, 1000000 },	/* types */
-	{ 2, true, 1000000 },	/* imports */
-	{ 3, true, 1000000 },	/* functions */
-	{ 4, true, 100000 },	/* tables */
-	{ 5, true, 100 },	/* memories */
-	{ 13, true, 1000000 },	/* tags */
-	{ 6, true, 1000000 },	/* globals */
-	{ 7, true, 1000000 },	/* exports */
-	{ 8, false, 0 },	/* start */
-	{ 9, true, 10000000 },	/* elements */
-	{ 12, false, 0 },	/* number of data segments */
-	{ 10, true, 1000000 },	/* code */
-	{ 11, true, 100000 },	/* data */
+	{ 1, true, 1000000 },  /* types */
+	{ 2, true, 1000000 },  /* imports */
+	{ 3, true, 1000000 },  /* functions */
+	{ 4, true, 100000 },   /* tables */
+	{ 5, true, 100 },      /* memories */
+	{ 13, true, 1000000 }, /* tags */
+	{ 6, true, 1000000 },  /* globals */
+	{ 7, true, 1000000 },  /* exports */
+	{ 8, false, 0 },       /* start */
+	{ 9, true, 10000000 }, /* elements */
+	{ 12, false, 0 },      /* number of data segments */
+	{ 10, true, 1000000 }, /* code */
+	{ 11, true, 100000 },  /* data */
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(*sections))
 #define CODE_SECTION 10
 #define FUNCTION_BYTES_MAX 7654321
-#define OTHERS_MAX 10000	/* custom sections, and ones that only a newer runtime knows */
+#define OTHERS_MAX 10000 /* custom sections, and ones that only a newer runtime knows */
 
 /* The bodies of functions, each with its length in front. */
 static enum wasm_kind look_at_code(const uint8_t *bytes, size_t end, size_t at, uint32_t count)
@@ -64,7 +70,8 @@ static enum wasm_kind look_at_code(const uint8_t *bytes, size_t end, size_t at, 
 }
 
 /* One that every module may have once; *next: the first row that may still come. */
-static enum wasm_kind look_at_section(const uint8_t *bytes, size_t end, size_t at, size_t row, size_t *next)
+static enum wasm_kind look_at_section(const uint8_t *bytes, size_t end, size_t at, size_t row,
+				      size_t *next)
 {
 	uint32_t count = 0;
 
@@ -86,7 +93,10 @@ static enum wasm_kind look_at_custom(const uint8_t *bytes, size_t end, size_t at
 
 	if (!read_number(bytes, end, &at, &length) || length > end - at)
 		return WASM_DAMAGED;
-	return length == sizeof(native_section) - 1 && memcmp(bytes + at, native_section, length) == 0 ? WASM_NATIVE : WASM_MODULE;
+	return length == sizeof(native_section) - 1 &&
+			       memcmp(bytes + at, native_section, length) == 0
+		       ? WASM_NATIVE
+		       : WASM_MODULE;
 }
 
 static enum wasm_kind look_through(const uint8_t *bytes, size_t n)

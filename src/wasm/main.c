@@ -1,6 +1,10 @@
 /*
- * ward-wasm: what ward-init starts in place of a command under `isolation: wasm`. In: "run" with the words of the plan, then the module and its arguments; or "compile", with a module at standard input; or "trim", for the library that runs it. Out: the module's own exit code, or one of wasm.h's with a line on
- * standard error. It runs inside a native sandbox with no rights but the sandbox's, and gives up more of them before it reads the module: the runtime's parser, compiled code and everything that the module asks the runtime for happen behind both.
+ * ward-wasm: what ward-init starts in place of a command under `isolation: wasm`. In: "run" with
+ * the words of the plan, then the module and its arguments; or "compile", with a module at standard
+ * input; or "trim", for the library that runs it. Out: the module's own exit code, or one of
+ * wasm.h's with a line on standard error. It runs inside a native sandbox with no rights but the
+ * sandbox's, and gives up more of them before it reads the module: the runtime's parser, compiled
+ * code and everything that the module asks the runtime for happen behind both.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +38,7 @@ static int run(struct wasm_job *job)
 	wrong = getcwd(here, sizeof(here)) ? wasm_add_cwd(job, here) : NULL;
 	if (wrong)
 		return say(EXIT_OWN, NULL, "%s", wrong);
-	setenv("PWD", here, 1);	/* WASI has no working directory of its own */
+	setenv("PWD", here, 1); /* WASI has no working directory of its own */
 	r = module_read(job->words[0], &m);
 	if (r)
 		return r;
@@ -66,8 +70,11 @@ int main(int argc, char **argv)
 			struct wasm_job job;
 			const char *wrong = wasm_words(argc - 2, argv + 2, &job);
 
-			/* without the destructors of the runtime's libraries, which only touch pages that go away */
-			_exit(wrong ? say(EXIT_OWN, NULL, "%s; it is started by ward run --isolation wasm", wrong) : acts[i].act(&job));
+			/* without the destructors of the runtime's libraries, which only touch
+			 * pages that go away */
+			_exit(wrong ? say(EXIT_OWN, NULL,
+					  "%s; it is started by ward run --isolation wasm", wrong)
+				    : acts[i].act(&job));
 		}
 	return say(EXIT_OWN, NULL, "it is started by ward run --isolation wasm");
 }

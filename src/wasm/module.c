@@ -1,6 +1,10 @@
 /*
- * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. The first eight bytes are looked at before the rest is read, then its sections (kind.c); what is in them is the runtime's to read.
- * The file belongs to whoever writes in the workspace: it is opened once, without waiting, and what was read is what is hashed and run; a runtime that is a program of its own gets it as a descriptor of a file that has no name.
+ * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message
+ * and the exit code that a shell would give. The first eight bytes are looked at before the rest is
+ * read, then its sections (kind.c); what is in them is the runtime's to read. The file belongs to
+ * whoever writes in the workspace: it is opened once, without waiting, and what was read is what is
+ * hashed and run; a runtime that is a program of its own gets it as a descriptor of a file that has
+ * no name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,21 +23,35 @@ static int say_kind(enum wasm_kind kind, const char *path)
 	case WASM_MODULE:
 		return 0;
 	case WASM_NATIVE:
-		return say(EXIT_NOT_RUN, path, "brings native code (a custom section 'wasmedge'), which ward never runs: strip the section (llvm-objcopy --remove-section=wasmedge), or take the module as it was before `wasmedge compile`");
+		return say(EXIT_NOT_RUN, path,
+			   "brings native code (a custom section 'wasmedge'), which ward never "
+			   "runs: strip the section (llvm-objcopy --remove-section=wasmedge), or "
+			   "take the module as it was before `wasmedge compile`");
 	case WASM_DAMAGED:
-		return say(EXIT_NOT_RUN, path, "cannot be loaded: its sections are not those of a module, or do not end where the file does; it may be cut short or damaged");
+		return say(EXIT_NOT_RUN, path,
+			   "cannot be loaded: its sections are not those of a module, or do not "
+			   "end where the file does; it may be cut short or damaged");
 	case WASM_LARGE:
-		return say(EXIT_NOT_RUN, path, "holds more of something than WebAssembly engines agree to take (1000000 types or functions, 7654321 bytes of one function, 10000 custom sections): it is junk, or split it");
+		return say(EXIT_NOT_RUN, path,
+			   "holds more of something than WebAssembly engines agree to take "
+			   "(1000000 types or functions, 7654321 bytes of one function, 10000 "
+			   "custom sections): it is junk, or split it");
 	case WASM_COMPONENT:
-		return say(EXIT_NOT_RUN, path, "a WebAssembly component, not a core module: build it for wasm32-wasip1");
+		return say(
+			EXIT_NOT_RUN, path,
+			"a WebAssembly component, not a core module: build it for wasm32-wasip1");
 	case WASM_NEWER:
 		return say(EXIT_NOT_RUN, path, "a WebAssembly module of another version than 1");
 	case WASM_TEXT:
-		return say(EXIT_NOT_RUN, path, "not a WebAssembly module (if it is its text format: wat2wasm makes a module of it)");
+		return say(EXIT_NOT_RUN, path,
+			   "not a WebAssembly module (if it is its text format: wat2wasm makes a "
+			   "module of it)");
 	case WASM_NONE:
 		break;
 	}
-	return say(EXIT_NOT_RUN, path, "not a WebAssembly module: isolation wasm runs WASI modules; for other programs take native");
+	return say(EXIT_NOT_RUN, path,
+		   "not a WebAssembly module: isolation wasm runs WASI modules; for other programs "
+		   "take native");
 }
 
 /* Reads to the end of the file, but no more than is allowed. */
@@ -53,7 +71,8 @@ static int read_rest(int fd, const char *path, size_t hint, struct wasm_module *
 			return 0;
 		m->n += (size_t)got;
 		if (m->n > WASM_MODULE_BYTES_MAX)
-			return say(EXIT_NOT_RUN, path, "larger than %u bytes", WASM_MODULE_BYTES_MAX);
+			return say(EXIT_NOT_RUN, path, "larger than %u bytes",
+				   WASM_MODULE_BYTES_MAX);
 		if (m->n == room) {
 			uint8_t *more = realloc(m->bytes, room * 2);
 
@@ -71,7 +90,8 @@ static int open_module(const char *path, struct stat *st)
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return -say(EXIT_NOT_FOUND, path, "not found; a module is named by its path, there is no search for it");
+		return -say(EXIT_NOT_FOUND, path,
+			    "not found; a module is named by its path, there is no search for it");
 	if (fd < 0)
 		return -say(EXIT_NOT_RUN, path, "cannot be opened: %s", strerror(errno));
 	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
@@ -87,7 +107,8 @@ static enum wasm_kind look_at_head(int fd)
 	uint8_t head[WASM_HEAD_BYTES];
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
-	return n < 0 ? WASM_MODULE : wasm_kind_of_head(head, (size_t)n);	/* a pipe: it is looked at when it was read */
+	/* a pipe: it is looked at when it was read */
+	return n < 0 ? WASM_MODULE : wasm_kind_of_head(head, (size_t)n);
 }
 
 static int read_file(const char *path, enum wasm_kind (*looks)(int fd), struct wasm_module *ret)
@@ -139,9 +160,13 @@ int module_hand_over(const struct wasm_module *m, const char *name, char ret_pat
 			n = 0;
 	}
 	snprintf(ret_path, WASM_FD_PATH, "/proc/self/fd/%d", fd);
-	kept = fd < 0 || n < 0 ? -1 : open(ret_path, O_RDONLY);	/* stays open in the runtime, and cannot be written */
+	/* stays open in the runtime, and cannot be written */
+	kept = fd < 0 || n < 0 ? -1 : open(ret_path, O_RDONLY);
 	if (kept < 0)
-		return say(EXIT_OWN, name, "cannot be kept for the runtime: %s; /tmp of the sandbox must have room for it (resources.disk_limit, memory_limit)", strerror(errno));
+		return say(EXIT_OWN, name,
+			   "cannot be kept for the runtime: %s; /tmp of the sandbox must have room "
+			   "for it (resources.disk_limit, memory_limit)",
+			   strerror(errno));
 	close(fd);
 	snprintf(ret_path, WASM_FD_PATH, "/proc/self/fd/%d", kept);
 	return 0;

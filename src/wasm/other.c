@@ -1,6 +1,12 @@
 /*
- * Runtimes that are programs of their own: wasmedge, wasmtime, iwasm, node. In: the job. Out: the runtime in place of this process, with the words that it has for directories, variables and limits, and an environment of its own (the module's variables are among its words: they are nothing that a runtime
- * should obey). What a runtime cannot be told (wasmtime: that a directory is read-only) the sandbox holds anyway. The module comes as a descriptor of what was looked at, not by its path, where it may have changed: but for node the module sees that in its first argument. Exit codes of traps are the runtime's own. node adds no wall of its own: its WASI is meant for trusted code, says its manual; here it is one more program in a native sandbox.
+ * Runtimes that are programs of their own: wasmedge, wasmtime, iwasm, node. In: the job. Out: the
+ * runtime in place of this process, with the words that it has for directories, variables and
+ * limits, and an environment of its own (the module's variables are among its words: they are
+ * nothing that a runtime should obey). What a runtime cannot be told (wasmtime: that a directory is
+ * read-only) the sandbox holds anyway. The module comes as a descriptor of what was looked at, not
+ * by its path, where it may have changed: but for node the module sees that in its first argument.
+ * Exit codes of traps are the runtime's own. node adds no wall of its own: its WASI is meant for
+ * trusted code, says its manual; here it is one more program in a native sandbox.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,10 +53,11 @@ static void add_words(struct line *l, char *const *words)
 
 static void wasmedge_words(const struct wasm_job *job, const char *module, struct line *l)
 {
-	add(l, "--force-interpreter");	/* a module may bring native code */
+	add(l, "--force-interpreter"); /* a module may bring native code */
 	for (size_t i = 0; i < job->dir_count; i++) {
 		add(l, "--dir");
-		addf(l, "%s:%s%s", job->dirs[i].name, job->dirs[i].path, job->dirs[i].writable ? "" : ":readonly");
+		addf(l, "%s:%s%s", job->dirs[i].name, job->dirs[i].path,
+		     job->dirs[i].writable ? "" : ":readonly");
 	}
 	for (char **v = environ; *v; v++) {
 		add(l, "--env");
@@ -97,7 +104,8 @@ static void iwasm_words(const struct wasm_job *job, const char *module, struct l
 	add_words(l, job->words + 1);
 }
 
-/* The words behind it: each list with its length in front: names of directories, their paths, variables; where the module is, its name, its arguments. */
+/* The words behind it: each list with its length in front: names of directories, their paths,
+ * variables; where the module is, its name, its arguments. */
 static const char node_script[] =
 	"const fs = require('fs'), { WASI } = require('wasi'), w = process.argv.slice(1);\n"
 	"const take = () => w.splice(0, Number(w.shift()));\n"
@@ -106,15 +114,22 @@ static const char node_script[] =
 	"names.forEach((n, i) => { preopens[n] = paths[i]; });\n"
 	"for (const v of take()) env[v.slice(0, v.indexOf('='))] = v.slice(v.indexOf('=') + 1);\n"
 	"const file = w.shift();\n"
-	"const say = (code, text) => { fs.writeSync(2, `ward-wasm: ${w[0]}: ${text}\\n`); process.exit(code); };\n"
-	"const wasi = new WASI({ version: 'preview1', args: w, env, preopens, returnOnExit: true });\n"
+	"const say = (code, text) => { fs.writeSync(2, `ward-wasm: ${w[0]}: ${text}\\n`); "
+	"process.exit(code); };\n"
+	"const wasi = new WASI({ version: 'preview1', args: w, env, preopens, returnOnExit: true "
+	"});\n"
 	"const imports = { wasi_snapshot_preview1: wasi.wasiImport };\n"
 	"let module, instance, code;\n"
-	"try { module = new WebAssembly.Module(fs.readFileSync(file)); } catch (e) { say(126, `is not valid: ${e.message}`); }\n"
-	"const foreign = WebAssembly.Module.imports(module).find((i) => !(imports[i.module] && imports[i.module][i.name]));\n"
-	"if (foreign) say(126, `imports ${foreign.name} of ${foreign.module}: only WASI preview 1 is there`);\n"
-	"if (!WebAssembly.Module.exports(module).some((x) => x.name === '_start' && x.kind === 'function')) say(126, 'exports no _start: it is a library, not a command');\n"
-	"try { instance = new WebAssembly.Instance(module, imports); } catch (e) { say(126, `cannot be instantiated: ${e.message}`); }\n"
+	"try { module = new WebAssembly.Module(fs.readFileSync(file)); } catch (e) { say(126, `is "
+	"not valid: ${e.message}`); }\n"
+	"const foreign = WebAssembly.Module.imports(module).find((i) => !(imports[i.module] && "
+	"imports[i.module][i.name]));\n"
+	"if (foreign) say(126, `imports ${foreign.name} of ${foreign.module}: only WASI preview 1 "
+	"is there`);\n"
+	"if (!WebAssembly.Module.exports(module).some((x) => x.name === '_start' && x.kind === "
+	"'function')) say(126, 'exports no _start: it is a library, not a command');\n"
+	"try { instance = new WebAssembly.Instance(module, imports); } catch (e) { say(126, "
+	"`cannot be instantiated: ${e.message}`); }\n"
 	"try { code = wasi.start(instance); } catch (e) { say(134, `trap: ${e.message}`); }\n"
 	"process.exit(code & 255);\n";
 
@@ -174,7 +189,8 @@ int other_run(const struct wasm_job *job, const struct wasm_module *m)
 		if (r)
 			return r;
 		execve(job->file, (char *const *)(uintptr_t)l.words, own_environment);
-		return say(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN, job->file, "the runtime cannot be started: %s", strerror(errno));
+		return say(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN, job->file,
+			   "the runtime cannot be started: %s", strerror(errno));
 	}
 	return say(EXIT_OWN, job->runtime, "no runtime that ward knows");
 }

@@ -1,6 +1,9 @@
 /*
- * Making the library without its compiler (trim.c), and trying it. In: the system's library. Out: at standard output the trimmed one, which ward puts into its store, if a small module runs by it as it should, interpreted and compiled; nothing otherwise. It runs where modules are compiled: in a native sandbox
- * of its own that sees neither workspace nor network. Each try is a process of its own, which may crash.
+ * Making the library without its compiler (trim.c), and trying it. In: the system's library. Out:
+ * at standard output the trimmed one, which ward puts into its store, if a small module runs by it
+ * as it should, interpreted and compiled; nothing otherwise. It runs where modules are compiled: in
+ * a native sandbox of its own that sees neither workspace nor network. Each try is a process of its
+ * own, which may crash.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +19,8 @@
 #define CODE "/tmp/ward-trial.so"
 #define CODE_OF_TRIAL 7
 
-/* (module (import "wasi_snapshot_preview1" "proc_exit" (func (param i32))) (memory (export "memory") 1) (func (export "_start") (call 0 (i32.const 7)))) */
+/* (module (import "wasi_snapshot_preview1" "proc_exit" (func (param i32))) (memory (export
+ * "memory") 1) (func (export "_start") (call 0 (i32.const 7)))) */
 static uint8_t trial[] = "\0asm\1\0\0\0"
 			 "\1\x08\2\x60\1\x7f\0\x60\0\0"
 			 "\2\x24\1\x16wasi_snapshot_preview1\x09proc_exit\0\0"
@@ -52,7 +56,8 @@ static int try(enum step step, const struct wasm_job *system)
 
 	if (pid == 0)
 		_exit(act(step, system));
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+	if (pid < 0 || waitpid(pid, &status, 0) != pid ||
+	    (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
 		return say(EXIT_LIMIT, NULL, "no memory for a trial");
 	if (WIFEXITED(status) && WEXITSTATUS(status) == (step == COMPILE ? 0 : CODE_OF_TRIAL))
 		return 0;

@@ -1,7 +1,12 @@
 /*
- * WasmEdge's library without its compiler. In: the bytes of libwasmedge.so as the system has it. Out: the same bytes, changed in place: it does not need libLLVM any more, and what it would call there is weak, so that the loader leaves it empty. Loading LLVM (130 MB, three hundred thousand relocations) is four fifths of
- * the start of a module, and code that was compiled before needs none of it. Nothing moves: an entry leaves the dynamic table, the list of versions skips LLVM's, and symbols of those versions get another binding. A pure function; whoever calls it tries the result before it is used (trial.c), for a library that
- * calls its compiler unasked would end there.
+ * WasmEdge's library without its compiler. In: the bytes of libwasmedge.so as the system has it.
+ * Out: the same bytes, changed in place: it does not need libLLVM any more, and what it would call
+ * there is weak, so that the loader leaves it empty. Loading LLVM (130 MB, three hundred thousand
+ * relocations) is four fifths of the start of a module, and code that was compiled before needs
+ * none of it. Nothing moves: an entry leaves the dynamic table, the list of versions skips LLVM's,
+ * and symbols of those versions get another binding. A pure function; whoever calls it tries the
+ * result before it is used (trial.c), for a library that calls its compiler unasked would end
+ * there.
  */
 #include <elf.h>
 #include <string.h>
@@ -10,13 +15,14 @@
 
 static const char compiler[] = "libLLVM";
 
-#define ENTRIES_MAX 4096	/* of a list: no library has that many */
+#define ENTRIES_MAX 4096 /* of a list: no library has that many */
 
 struct file {
 	uint8_t *bytes;
 	size_t n;
 	uint64_t dynamic, dynamic_bytes;
-	uint64_t strings, string_bytes, symbols, versions, needs, hash;	/* places in the file; 0: not there. hash: by either way of hashing */
+	/* places in the file; 0: not there. hash: by either way of hashing */
+	uint64_t strings, string_bytes, symbols, versions, needs, hash;
 };
 
 static bool get(const struct file *f, uint64_t at, void *ret, size_t n)
@@ -40,7 +46,8 @@ static bool is_compiler(const struct file *f, uint64_t offset)
 {
 	char name[sizeof(compiler) - 1];
 
-	return offset < f->string_bytes && get(f, f->strings + offset, name, sizeof(name)) && memcmp(name, compiler, sizeof(name)) == 0;
+	return offset < f->string_bytes && get(f, f->strings + offset, name, sizeof(name)) &&
+	       memcmp(name, compiler, sizeof(name)) == 0;
 }
 
 /* Where in the file the loader finds an address; 0: nowhere. */
@@ -49,8 +56,9 @@ static uint64_t place(const struct file *f, const Elf64_Ehdr *head, uint64_t add
 	for (uint64_t i = 0; i < head->e_phnum; i++) {
 		Elf64_Phdr part;
 
-		if (get(f, head->e_phoff + i * sizeof(part), &part, sizeof(part)) && part.p_type == PT_LOAD && address >= part.p_vaddr && address - part.p_vaddr < part.p_filesz &&
-		    part.p_offset <= f->n)
+		if (get(f, head->e_phoff + i * sizeof(part), &part, sizeof(part)) &&
+		    part.p_type == PT_LOAD && address >= part.p_vaddr &&
+		    address - part.p_vaddr < part.p_filesz && part.p_offset <= f->n)
 			return part.p_offset + (address - part.p_vaddr);
 	}
 	return 0;
@@ -91,11 +99,14 @@ static const char *read_head(struct file *f)
 	Elf64_Phdr part;
 	Elf64_Dyn entry;
 
-	if (!get(f, 0, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    head.e_type != ET_DYN || head.e_machine != EM_X86_64 || head.e_phentsize != sizeof(part) || head.e_phnum > ENTRIES_MAX || head.e_phoff > f->n)
+	if (!get(f, 0, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    head.e_type != ET_DYN || head.e_machine != EM_X86_64 ||
+	    head.e_phentsize != sizeof(part) || head.e_phnum > ENTRIES_MAX || head.e_phoff > f->n)
 		return "not a library for this processor";
 	for (uint64_t i = 0; i < head.e_phnum; i++)
-		if (get(f, head.e_phoff + i * sizeof(part), &part, sizeof(part)) && part.p_type == PT_DYNAMIC) {
+		if (get(f, head.e_phoff + i * sizeof(part), &part, sizeof(part)) &&
+		    part.p_type == PT_DYNAMIC) {
 			f->dynamic = part.p_offset;
 			f->dynamic_bytes = part.p_filesz;
 		}
@@ -106,7 +117,9 @@ static const char *read_head(struct file *f)
 			break;
 		note(f, &head, &entry);
 	}
-	return f->strings && f->symbols && f->versions && f->needs && f->hash ? NULL : "its dynamic table is not as expected";
+	return f->strings && f->symbols && f->versions && f->needs && f->hash
+		       ? NULL
+		       : "its dynamic table is not as expected";
 }
 
 /* Takes the entry that names the compiler's library out of the dynamic table; the rest moves up. */
@@ -129,7 +142,8 @@ static const char *drop_library(const struct file *f)
 	return "it has no compiler in it";
 }
 
-/* The number of the one version that is needed of the compiler's library; 0: there are more, or something is wrong with them. */
+/* The number of the one version that is needed of the compiler's library; 0: there are more, or
+ * something is wrong with them. */
 static uint16_t read_version(const struct file *f, uint64_t at, const Elf64_Verneed *need)
 {
 	Elf64_Vernaux version;
@@ -144,7 +158,9 @@ static bool begin_later(const struct file *f, uint64_t by)
 {
 	Elf64_Dyn entry;
 
-	for (uint64_t at = 0; by && at + sizeof(entry) <= f->dynamic_bytes && get(f, f->dynamic + at, &entry, sizeof(entry)); at += sizeof(entry)) {
+	for (uint64_t at = 0; by && at + sizeof(entry) <= f->dynamic_bytes &&
+			      get(f, f->dynamic + at, &entry, sizeof(entry));
+	     at += sizeof(entry)) {
 		if (entry.d_tag != DT_VERNEED)
 			continue;
 		entry.d_un.d_ptr += by;
@@ -163,7 +179,10 @@ static const char *drop_versions(const struct file *f, uint16_t *ret_version)
 		if (is_compiler(f, need.vn_file)) {
 			*ret_version = read_version(f, at, &need);
 			last.vn_next = need.vn_next ? last.vn_next + need.vn_next : 0;
-			return *ret_version >= 2 && (before ? put(f, before, &last, sizeof(last)) : begin_later(f, need.vn_next)) ? NULL : "its versions are not as expected";
+			return *ret_version >= 2 && (before ? put(f, before, &last, sizeof(last))
+							    : begin_later(f, need.vn_next))
+				       ? NULL
+				       : "its versions are not as expected";
 		}
 		if (!need.vn_next)
 			break;
@@ -177,7 +196,7 @@ static const char *drop_versions(const struct file *f, uint16_t *ret_version)
 /* How many symbols there are that can be undefined. */
 static uint32_t count_symbols(const struct file *f)
 {
-	uint32_t counts[2];	/* buckets, symbols; by GNU: buckets, the first that is defined */
+	uint32_t counts[2]; /* buckets, symbols; by GNU: buckets, the first that is defined */
 
 	return get(f, f->hash, counts, sizeof(counts)) ? counts[1] : 0;
 }
@@ -192,14 +211,16 @@ static const char *weaken(const struct file *f, uint16_t version)
 		Elf64_Sym symbol;
 		uint16_t its;
 
-		if (!get(f, f->versions + i * sizeof(its), &its, sizeof(its)) || !get(f, at, &symbol, sizeof(symbol)))
+		if (!get(f, f->versions + i * sizeof(its), &its, sizeof(its)) ||
+		    !get(f, at, &symbol, sizeof(symbol)))
 			return "its symbols are not as expected";
 		if ((its & 0x7fff) != version)
 			continue;
 		if (symbol.st_shndx != SHN_UNDEF)
 			return "its symbols are not as expected";
 		symbol.st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbol.st_info));
-		if (!put(f, at, &symbol, sizeof(symbol)) || !put(f, f->versions + i * sizeof(its), &any, sizeof(any)))
+		if (!put(f, at, &symbol, sizeof(symbol)) ||
+		    !put(f, f->versions + i * sizeof(its), &any, sizeof(any)))
 			return "its symbols are not as expected";
 		found++;
 	}

@@ -1,5 +1,7 @@
 /*
- * The words of ward-wasm. In: argv as ward's planner wrote it (engine/wasm/words.c), the user's own words behind "--". Out: struct wasm_job, which borrows from it. A pure function; what it does not know is an error.
+ * The words of ward-wasm. In: argv as ward's planner wrote it (engine/wasm/words.c), the user's own
+ * words behind "--". Out: struct wasm_job, which borrows from it. A pure function; what it does not
+ * know is an error.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +9,21 @@
 
 #include "wasm/wasm.h"
 
-enum word { WORD_RUNTIME, WORD_FILE, WORD_TRIMMED, WORD_DIR, WORD_DIR_RO, WORD_PAGES, WORD_FUEL, WORD_AOT, WORD_AOT_DIGEST, WORD_NETWORK, WORD_LANDLOCK, WORD_FILTER, WORD_METERED };
+enum word {
+	WORD_RUNTIME,
+	WORD_FILE,
+	WORD_TRIMMED,
+	WORD_DIR,
+	WORD_DIR_RO,
+	WORD_PAGES,
+	WORD_FUEL,
+	WORD_AOT,
+	WORD_AOT_DIGEST,
+	WORD_NETWORK,
+	WORD_LANDLOCK,
+	WORD_FILTER,
+	WORD_METERED
+};
 
 static const struct {
 	const char *name;
@@ -35,12 +51,13 @@ static const char *read_number(const char *text, uint64_t max, uint64_t *ret)
 
 	errno = 0;
 	*ret = strtoull(text, &end, 10);
-	return *text < '0' || *text > '9' || *end || errno || *ret > max ? "a number is wrong" : NULL;
+	return *text < '0' || *text > '9' || *end || errno || *ret > max ? "a number is wrong"
+									 : NULL;
 }
 
 static const char *add_dir(struct wasm_job *job, const char *path, bool writable)
 {
-	if (job->dir_count == WASM_DIRS_MAX - 1)	/* one more is for "." */
+	if (job->dir_count == WASM_DIRS_MAX - 1) /* one more is for "." */
 		return "too many directories";
 	job->dirs[job->dir_count++] = (struct wasm_dir){ path, path, writable };
 	return NULL;
@@ -115,7 +132,8 @@ const char *wasm_add_cwd(struct wasm_job *job, const char *path)
 	}
 	if (!in)
 		return NULL;
-	here = (struct wasm_dir){ ".", ".", in->writable };	/* not by its path: that may be another directory by now */
+	/* not by its path: that may be another directory by now */
+	here = (struct wasm_dir){ ".", ".", in->writable };
 	memmove(job->dirs + 1, job->dirs, job->dir_count * sizeof(*job->dirs));
 	job->dirs[0] = here;
 	job->dir_count++;

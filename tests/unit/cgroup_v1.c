@@ -26,7 +26,7 @@
 #define MIB (1ULL << 20)
 
 static struct spec spec;
-static struct cgroup *current;	/* removed also when a test fails */
+static struct cgroup *current; /* removed also when a test fails */
 
 static void plan_init(struct plan *p, uint64_t memory, uint64_t pids, uint64_t milli_cpus)
 {
@@ -260,7 +260,7 @@ static void test_fork_bomb_is_held(void **state)
 	assert_int_equal(u.pids, 7);
 	assert_true(limits_stop(&p, &u, &l));
 	assert_int_equal(l, LIMIT_PIDS);
-	assert_int_equal(cgroup_kill(c), 0);	/* the seven that pause */
+	assert_int_equal(cgroup_kill(c), 0); /* the seven that pause */
 	assert_int_equal(cgroup_read_pids(c->dirs[CG_PIDS].fd, left, ARRAY_LEN(left)), 0);
 	end(c);
 }
@@ -274,7 +274,7 @@ static int burn(void)
 		clock_gettime(CLOCK_MONOTONIC, &t);
 	while ((t.tv_sec - t0.tv_sec) * 1000 + (t.tv_nsec - t0.tv_nsec) / 1000000 < 1000);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	return (int)(cpu.tv_sec * 100 + cpu.tv_nsec / 10000000);	/* per cent of the second */
+	return (int)(cpu.tv_sec * 100 + cpu.tv_nsec / 10000000); /* per cent of the second */
 }
 
 static void test_cpu_quota(void **state)
@@ -391,7 +391,7 @@ static void test_freeze(void **state)
 		runs_again(pid, before);
 	}
 	assert_int_equal(cgroup_freeze(c, true), 0);
-	assert_int_equal(cgroup_kill(c), 0);	/* also while frozen */
+	assert_int_equal(cgroup_kill(c), 0); /* also while frozen */
 	assert_int_equal(WTERMSIG(status_of(pid)), SIGKILL);
 	end(c);
 }

@@ -24,7 +24,7 @@
 #include "limit/cgroup_kind.h"
 
 static struct spec spec;
-static struct cgroup *current;	/* removed also when a test fails */
+static struct cgroup *current; /* removed also when a test fails */
 
 static struct cgroup *make(bool nesting)
 {

@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define HEAD "ward checkpoint 1\nimage a.image\nsha256 " DIGEST "\nbox 20261116-040846-952hra\nbytes 77\ncreated 5\n"
+#define HEAD                                                                                       \
+	"ward checkpoint 1\nimage a.image\nsha256 " DIGEST                                         \
+	"\nbox 20261116-040846-952hra\nbytes 77\ncreated 5\n"
 
 static int parse(const char *text, size_t n, struct checkpoint *c)
 {
@@ -22,7 +24,8 @@ static int parse(const char *text, size_t n, struct checkpoint *c)
 
 static void test_a_record_and_back(void **state)
 {
-	static const char text[] = HEAD "words 2\n\n/w\0python3\0a\nb\0isolation: gvisor\nlimit memory: 1\n";
+	static const char text[] =
+		HEAD "words 2\n\n/w\0python3\0a\nb\0isolation: gvisor\nlimit memory: 1\n";
 	auto_buf again = { 0 };
 	struct checkpoint c;
 
@@ -47,9 +50,21 @@ static void test_what_is_no_record(void **state)
 		size_t n;
 	} bad[] = {
 #define BAD(t) { t, sizeof(t) - 1 }
-		BAD(""), BAD("ward checkpoint 1\n"), BAD("ward checkpoint 2\nimage a\n\n"), BAD(HEAD), BAD(HEAD "words 1\n\n/w\0"), BAD(HEAD "words 1\n\n/w\0a"), BAD(HEAD "words 99999999999999999999\n\n/w\0a\0"),
-		BAD(HEAD "words 0\n\nw\0"), BAD(HEAD "words 0\n\n/w\0x\0y"), BAD(HEAD "words 0\nimage ../x\n\n/w\0"), BAD(HEAD "sha256 zz\n\n/w\0"), BAD(HEAD "bytes -1\n\n/w\0"), BAD(HEAD "other 1\n\n/w\0"),
-		BAD("ward checkpoint 1\nimage a\nbox b\n\n/w\0"), BAD(HEAD "words\n\n/w\0"),
+		BAD(""),
+		BAD("ward checkpoint 1\n"),
+		BAD("ward checkpoint 2\nimage a\n\n"),
+		BAD(HEAD),
+		BAD(HEAD "words 1\n\n/w\0"),
+		BAD(HEAD "words 1\n\n/w\0a"),
+		BAD(HEAD "words 99999999999999999999\n\n/w\0a\0"),
+		BAD(HEAD "words 0\n\nw\0"),
+		BAD(HEAD "words 0\n\n/w\0x\0y"),
+		BAD(HEAD "words 0\nimage ../x\n\n/w\0"),
+		BAD(HEAD "sha256 zz\n\n/w\0"),
+		BAD(HEAD "bytes -1\n\n/w\0"),
+		BAD(HEAD "other 1\n\n/w\0"),
+		BAD("ward checkpoint 1\nimage a\nbox b\n\n/w\0"),
+		BAD(HEAD "words\n\n/w\0"),
 #undef BAD
 	};
 	struct checkpoint c;
@@ -83,9 +98,12 @@ static void test_the_first_difference(void **state)
 {
 	(void)state;
 	says("a: 1\nb: 2\n", "a: 1\nb: 3\n", "b was 2 at the checkpoint and is 3 now");
-	says("a: 1\nmount /x: 1\nc: 2\n", "a: 1\nc: 2\n", "mount /x was 1 at the checkpoint and is not there now");
-	says("a: 1\n", "a: 1\nmount /x: 1 rw\n", "mount /x was not there at the checkpoint and is 1 rw now");
-	says("a: 1\nmount /x: 1 rw\n", "a: 1\n", "mount /x was 1 rw at the checkpoint and is not there now");
+	says("a: 1\nmount /x: 1\nc: 2\n", "a: 1\nc: 2\n",
+	     "mount /x was 1 at the checkpoint and is not there now");
+	says("a: 1\n", "a: 1\nmount /x: 1 rw\n",
+	     "mount /x was not there at the checkpoint and is 1 rw now");
+	says("a: 1\nmount /x: 1 rw\n", "a: 1\n",
+	     "mount /x was 1 rw at the checkpoint and is not there now");
 }
 
 static void put_file(const char *dir, const char *name, const char *text, size_t n)
@@ -111,7 +129,8 @@ static bool there(const char *dir, const char *name)
 /* In a store of its own: what is swept, what is not, and an image that went before it was kept. */
 static void test_the_store(void **state)
 {
-	static const char good[] = HEAD "words 0\n\n/w\0a: 1\n", other[] = "ward checkpoint 2\nimage b.image\n";
+	static const char good[] = HEAD "words 0\n\n/w\0a: 1\n",
+			  other[] = "ward checkpoint 2\nimage b.image\n";
 	char dir[] = "/tmp/ward-unit.XXXXXX", done[] = "some" CHECKPOINT_DONE, command[64];
 	struct checkpoint c = { .name = "two", .box = "b", .workspace = dir, .same = dir };
 	struct checkpoints all = { 0 };
@@ -136,7 +155,8 @@ static void test_the_store(void **state)
 	assert_true(there(dir, "b.image"));
 	assert_int_equal(checkpoint_remove("b", &e), 0);
 	assert_false(there(dir, "b.image") || there(dir, "nobodys.image"));
-	snprintf(f.temporary, sizeof(f.temporary), "gone.image");	/* as where files have names from the beginning */
+	/* as where files have names from the beginning */
+	snprintf(f.temporary, sizeof(f.temporary), "gone.image");
 	assert_int_equal(checkpoint_add(&f, done, sizeof(done) - 1, &e), 0);
 	assert_int_equal(checkpoint_keep(&f, &c, &e), -ENOENT);
 	checkpoint_end(&f);

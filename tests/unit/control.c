@@ -1,4 +1,5 @@
-/* Unit test of the control socket's messages and of the register's entries: what is well formed, and what is not. */
+/* Unit test of the control socket's messages and of the register's entries: what is well formed,
+ * and what is not. */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -48,12 +49,18 @@ static void test_exec(unused_arg void **state)
 	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0sh\0"), 0);
 	assert_int_equal(CHECK(CONTROL_EXEC, 2, 1, "/tmp\0sh\0-c\0A=b\0"), 0);
 	assert_int_equal(CHECK(CONTROL_EXEC, 2, 1, "/tmp\0sh\0\0A=\0"), 0);
-	assert_int_equal(CHECK(CONTROL_EXEC, 0, 0, "\0"), -EINVAL);			/* no command */
-	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0\0"), -EINVAL);			/* without a name */
-	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0sh"), -EINVAL);			/* not ended */
-	assert_int_equal(CHECK(CONTROL_EXEC, 2, 0, "\0sh\0"), -EINVAL);			/* too few */
-	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0sh\0x\0"), -EINVAL);		/* too many */
-	assert_int_equal(CHECK(CONTROL_EXEC, 1, 1, "\0sh\0A\0"), -EINVAL);		/* no variable */
+	/* no command */
+	assert_int_equal(CHECK(CONTROL_EXEC, 0, 0, "\0"), -EINVAL);
+	/* without a name */
+	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0\0"), -EINVAL);
+	/* not ended */
+	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0sh"), -EINVAL);
+	/* too few */
+	assert_int_equal(CHECK(CONTROL_EXEC, 2, 0, "\0sh\0"), -EINVAL);
+	/* too many */
+	assert_int_equal(CHECK(CONTROL_EXEC, 1, 0, "\0sh\0x\0"), -EINVAL);
+	/* no variable */
+	assert_int_equal(CHECK(CONTROL_EXEC, 1, 1, "\0sh\0A\0"), -EINVAL);
 	assert_int_equal(CHECK(CONTROL_EXEC, 1, 1, "\0sh\0=b\0"), -EINVAL);
 	assert_int_equal(CHECK(CONTROL_EXEC, INT32_MAX, INT32_MAX, "\0sh\0"), -EINVAL);
 	assert_int_equal(CHECK(CONTROL_EXEC, -1, 3, "\0sh\0"), -EINVAL);
@@ -111,7 +118,8 @@ static int parse(const char *text)
 
 static void test_entries(unused_arg void **state)
 {
-	static const char good[] = "ward-box 1 P\npid 12 345\nstarted 99\nname web\nworkspace /a\\nb\nprotect /x\nprotect !y\\tz\nword sh\nend 3 9 7\n";
+	static const char good[] = "ward-box 1 P\npid 12 345\nstarted 99\nname web\nworkspace "
+				   "/a\\nb\nprotect /x\nprotect !y\\tz\nword sh\nend 3 9 7\n";
 	struct box_info i = { 0 };
 
 	assert_int_equal(boxes_parse(good, strlen(good), &i), 0);
@@ -132,12 +140,17 @@ static void test_entries(unused_arg void **state)
 	assert_int_equal(parse("ward-box 1 R\nname ../x\n"), -EINVAL);
 	assert_int_equal(parse("ward-box 1 R\npid x\n"), -EINVAL);
 	assert_true(boxes_is_name("a") && boxes_is_name("0-A_z.9"));
-	assert_false(boxes_is_name("") || boxes_is_name(".a") || boxes_is_name("-a") || boxes_is_name("a/b"));
+	assert_false(boxes_is_name("") || boxes_is_name(".a") || boxes_is_name("-a") ||
+		     boxes_is_name("a/b"));
 }
 
 static void test_copy_names(unused_arg void **state)
 {
-	struct guest_copy h = { .magic = GUEST_COPY_MAGIC, .type = GUEST_COPY_FILE, .mode = 06777, .size = 9 }, out;
+	struct guest_copy h = { .magic = GUEST_COPY_MAGIC,
+				.type = GUEST_COPY_FILE,
+				.mode = 06777,
+				.size = 9 },
+			  out;
 
 	assert_int_equal(copy_check_name("", 0), 0);
 	assert_int_equal(copy_check_name("a/b.c/..d", 9), 0);
@@ -148,11 +161,14 @@ static void test_copy_names(unused_arg void **state)
 	assert_int_equal(copy_check_name("a/../b", 6), -EINVAL);
 	assert_int_equal(copy_check_name("a/.", 3), -EINVAL);
 	assert_int_equal(copy_check_name("a\0b", 3), -EINVAL);
-	assert_true(copy_link_stays("a", "b", 1) && copy_link_stays("a/b/c", "../../d", 7) && copy_link_stays("a/b", "./..//c", 7));
+	assert_true(copy_link_stays("a", "b", 1) && copy_link_stays("a/b/c", "../../d", 7) &&
+		    copy_link_stays("a/b", "./..//c", 7));
 	/* b may be a link up: behind it nobody knows where ".." leads */
-	assert_false(copy_link_stays("a", "b/../c", 6) || copy_link_stays("a/x", "../b/c/../..", 12));
-	assert_false(copy_link_stays("a", "/etc", 4) || copy_link_stays("a", "../b", 4) || copy_link_stays("a/b", "../../c", 7) ||
-		     copy_link_stays("a", "b/../../c", 9) || copy_link_stays("a", "", 0));
+	assert_false(copy_link_stays("a", "b/../c", 6) ||
+		     copy_link_stays("a/x", "../b/c/../..", 12));
+	assert_false(copy_link_stays("a", "/etc", 4) || copy_link_stays("a", "../b", 4) ||
+		     copy_link_stays("a/b", "../../c", 7) || copy_link_stays("a", "b/../../c", 9) ||
+		     copy_link_stays("a", "", 0));
 	assert_int_equal(copy_check_head(&h, sizeof(h), &out), 0);
 	assert_int_equal(out.mode, 0777);
 	assert_int_equal(copy_check_head(&h, sizeof(h) - 1, &out), -EINVAL);
@@ -160,7 +176,9 @@ static void test_copy_names(unused_arg void **state)
 	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
 	h = (struct guest_copy){ .magic = GUEST_COPY_MAGIC, .type = GUEST_COPY_LINK, .size = 5000 };
 	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
-	h = (struct guest_copy){ .magic = GUEST_COPY_MAGIC, .type = GUEST_COPY_DIR, .name_len = 5000 };
+	h = (struct guest_copy){ .magic = GUEST_COPY_MAGIC,
+				 .type = GUEST_COPY_DIR,
+				 .name_len = 5000 };
 	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
 }
 
@@ -174,11 +192,14 @@ static void test_net(unused_arg void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
 		lines[i] = text;
-	assert_int_equal(control_write_net(CONTROL_NET_DENY, lines, CONTROL_NET_LINES, 5, &packet), 0);
+	assert_int_equal(control_write_net(CONTROL_NET_DENY, lines, CONTROL_NET_LINES, 5, &packet),
+			 0);
 	memcpy(&m, packet.data, sizeof(m));
 	assert_int_equal(m.a, CONTROL_NET_LINES);
 	packet.len = 0;
-	assert_int_equal(control_write_net(CONTROL_NET_ALLOW, lines, CONTROL_NET_LINES + 1, 0, &packet), -E2BIG);
+	assert_int_equal(
+		control_write_net(CONTROL_NET_ALLOW, lines, CONTROL_NET_LINES + 1, 0, &packet),
+		-E2BIG);
 	packet.len = 0;
 	assert_int_equal(control_write_net(CONTROL_NET_ALLOW, lines, 0, 0, &packet), -EINVAL);
 	assert_int_equal(CHECK(CONTROL_NET_ALLOW, 1, 0, "a\0"), 0);
@@ -192,22 +213,28 @@ static void test_net(unused_arg void **state)
 	buf_add(&answer, &now, sizeof(now));
 	buf_add(&answer, &flow, sizeof(flow));
 	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len), 0);
-	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, answer.len), -EINVAL);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, answer.len),
+			 -EINVAL);
 	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, sizeof(now)), 0);
-	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len - 1), -EINVAL);
-	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, -1, answer.data, answer.len), -EINVAL);
-	memset(answer.data + sizeof(now), 'x', sizeof(flow.host));	/* a text without an end */
-	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len), -EINVAL);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len - 1),
+			 -EINVAL);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, -1, answer.data, answer.len),
+			 -EINVAL);
+	memset(answer.data + sizeof(now), 'x', sizeof(flow.host)); /* a text without an end */
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len),
+			 -EINVAL);
 	memset(answer.data, 'x', sizeof(now));
-	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, sizeof(now)), -EINVAL);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, sizeof(now)),
+			 -EINVAL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requests), cmocka_unit_test(test_exec), cmocka_unit_test(test_write_exec),
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_copy_names), cmocka_unit_test(test_net),
+		cmocka_unit_test(test_requests),   cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_write_exec), cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_entries),    cmocka_unit_test(test_copy_names),
+		cmocka_unit_test(test_net),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,9 +30,12 @@ static void test_forms(void **state)
 
 	(void)state;
 	expect_form(FORM_PLAIN, "secret42", "secret42");
-	expect_form(FORM_BASE64_0, "secret42", "c2VjcmV0ND");	/* c2VjcmV0NDI=: the last character depends on what follows */
-	expect_form(FORM_BASE64_1, "secret42", "NlY3JldDQy");	/* of "xsecret42": eHNlY3JldDQy, without "eH" */
-	expect_form(FORM_BASE64_2, "secret42", "zZWNyZXQ0M");	/* of "xxsecret42": eHhzZWNyZXQ0Mg==, without "eHh" */
+	/* c2VjcmV0NDI=: the last character depends on what follows */
+	expect_form(FORM_BASE64_0, "secret42", "c2VjcmV0ND");
+	/* of "xsecret42": eHNlY3JldDQy, without "eH" */
+	expect_form(FORM_BASE64_1, "secret42", "NlY3JldDQy");
+	/* of "xxsecret42": eHhzZWNyZXQ0Mg==, without "eHh" */
+	expect_form(FORM_BASE64_2, "secret42", "zZWNyZXQ0M");
 	expect_form(FORM_BASE64URL_0, "secret42", "");
 	expect_form(FORM_BASE64URL_0, "\xfb\xff\xfe?\?>", "-__-Pz8-");
 	expect_form(FORM_HEX, "secret42", "7365637265743432");
@@ -44,13 +47,13 @@ static void test_forms(void **state)
 	expect_form(FORM_JSON_QUOTES, "sec/re\"t+42", "sec/re\\\"t+42");
 	expect_form(FORM_JSON_GO, "sec/re<t+42", "sec/re\\u003ct+42");
 	expect_form(FORM_JSON_NET, "sec/ret+42", "sec/ret\\u002B42");
-	expect_form(FORM_JSON_NET, "++++++", "");	/* six times as long */
+	expect_form(FORM_JSON_NET, "++++++", ""); /* six times as long */
 	expect_form(FORM_HTML, "sec'ret+42", "sec&#39;ret+42");
 	expect_form(FORM_HTML_GO, "sec\"ret+42", "sec&#34;ret&#43;42");
 	expect_form(FORM_URL_LOWER, "a/b+c d=", "a%2fb%2bc%20d%3d");
 	expect_form(FORM_JSON_GSON, "sec/ret+42=", "sec/ret+42\\u003d");
 	expect_form(FORM_HTML_PYTHON, "sec'ret+42", "sec&#x27;ret+42");
-	expect_form(FORM_HTML_PYTHON, "sec\"ret+42", "");	/* as FORM_HTML */
+	expect_form(FORM_HTML_PYTHON, "sec\"ret+42", ""); /* as FORM_HTML */
 	expect_form(FORM_HTML_MUSTACHE, "sec/ret=42", "sec&#x2F;ret&#x3D;42");
 	expect_form(FORM_URL_QUOTE, "a/b+c d=", "a/b%2Bc%20d%3D");
 	expect_form(FORM_URL_COMPONENT, "sec*ret/42", "sec*ret%2F42");
@@ -72,8 +75,12 @@ static void test_forms(void **state)
 
 static void test_placeholders(void **state)
 {
-	static const char *const values[] = { "sk-ant-api03-AbCdEfGhIjKlMnOp0123456789", "ghp_abcdefghijABCDEFGHIJ0123456789abcd", "AKIAIOSFODNN7EXAMPLE",
-					      "0123456789abcdef0123456789abcdef", "xoxb-123456789012-abcdefABCDEF", "12345678901234567890" };
+	static const char *const values[] = { "sk-ant-api03-AbCdEfGhIjKlMnOp0123456789",
+					      "ghp_abcdefghijABCDEFGHIJ0123456789abcd",
+					      "AKIAIOSFODNN7EXAMPLE",
+					      "0123456789abcdef0123456789abcdef",
+					      "xoxb-123456789012-abcdefABCDEF",
+					      "12345678901234567890" };
 	uint8_t random[64], out[64];
 
 	(void)state;
@@ -107,12 +114,17 @@ static void test_answers(void **state)
 		const char *text, *field, *value, *why;
 		uint64_t lease;
 	} cases[] = {
-		{ "{\"data\":{\"data\":{\"key\":\"VALUE\"},\"metadata\":{\"created\":\"x\"}},\"lease_duration\":7}", NULL, "VALUE", NULL, 7 },
+		{ "{\"data\":{\"data\":{\"key\":\"VALUE\"},\"metadata\":{\"created\":\"x\"}},"
+		  "\"lease_duration\":7}",
+		  NULL, "VALUE", NULL, 7 },
 		{ "{\"data\":{\"key\":\"VALUE\",\"n\":3}}", NULL, "VALUE", NULL, 0 },
-		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", NULL, NULL, "the answer has 2 texts", 0 },
+		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", NULL, NULL,
+		  "the answer has 2 texts", 0 },
 		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", "data.b", "OTHER", NULL, 0 },
-		{ "{\"data\":{\"a\":\"VALUE\"}}", "data.b", NULL, "the answer has no text at data.b", 0 },
-		{ "{\"data\":{\"a\":{\"x\":1}}}", "data.a", NULL, "the answer has no text at data.a", 0 },
+		{ "{\"data\":{\"a\":\"VALUE\"}}", "data.b", NULL,
+		  "the answer has no text at data.b", 0 },
+		{ "{\"data\":{\"a\":{\"x\":1}}}", "data.a", NULL,
+		  "the answer has no text at data.a", 0 },
 		{ "VALUE", NULL, NULL, "the answer is not JSON", 0 },
 	};
 	uint8_t out[64];
@@ -125,7 +137,8 @@ static void test_answers(void **state)
 		int r;
 
 		n = sizeof(out);
-		r = answer_read((const uint8_t *)cases[i].text, strlen(cases[i].text), cases[i].field, out, &n, &lease, &e);
+		r = answer_read((const uint8_t *)cases[i].text, strlen(cases[i].text),
+				cases[i].field, out, &n, &lease, &e);
 		assert_int_equal(r < 0, cases[i].why != NULL);
 		if (cases[i].why) {
 			assert_string_equal(e.why, cases[i].why);
@@ -140,17 +153,25 @@ static void test_answers(void **state)
 
 static void test_heads(void **state)
 {
-	static const char text[] = "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer mine\r\nAccept-Encoding: br\r\nX: y\r\n\r\n";
+	static const char text[] =
+		"GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer "
+		"mine\r\nAccept-Encoding: br\r\nX: y\r\n\r\n";
 	const uint8_t *values[] = { (const uint8_t *)"REAL/VALUE" };
 	const size_t bytes[] = { 10 };
 	auto_grant header = { 0 }, basic = { 0 }, query = { 0 };
-	struct { struct policy_grant *g; const char *spec, *wanted; } cases[] = {
+	struct {
+		struct policy_grant *g;
+		const char *spec, *wanted;
+	} cases[] = {
 		{ &header, "{name: n, source: 'env:K', hosts: [a.example]}",
-		  "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nX: y\r\nAccept-Encoding: identity\r\nAuthorization: Bearer REAL/VALUE\r\n\r\n" },
+		  "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nX: y\r\nAccept-Encoding: "
+		  "identity\r\nAuthorization: Bearer REAL/VALUE\r\n\r\n" },
 		{ &basic, "{name: n, source: 'env:K', hosts: [a.example], basic: joe}",
-		  "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nX: y\r\nAccept-Encoding: identity\r\nAuthorization: Basic am9lOlJFQUwvVkFMVUU=\r\n\r\n" },
+		  "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nX: y\r\nAccept-Encoding: "
+		  "identity\r\nAuthorization: Basic am9lOlJFQUwvVkFMVUU=\r\n\r\n" },
 		{ &query, "{name: n, source: 'env:K', hosts: [a.example], query: key}",
-		  "GET /a?x=1&key=REAL%2FVALUE HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer mine\r\nX: y\r\nAccept-Encoding: identity\r\n\r\n" },
+		  "GET /a?x=1&key=REAL%2FVALUE HTTP/1.1\r\nHost: a.example\r\nAuthorization: "
+		  "Bearer mine\r\nX: y\r\nAccept-Encoding: identity\r\n\r\n" },
 	};
 
 	(void)state;
@@ -164,7 +185,8 @@ static void test_heads(void **state)
 		uint8_t out[4096];
 
 		assert_int_equal(policy_grant_parse(cases[i].spec, cases[i].g, NULL, &e), 0);
-		assert_int_equal(http1_head((const uint8_t *)text, strlen(text), &scanned, &h, &wrong), 1);
+		assert_int_equal(
+			http1_head((const uint8_t *)text, strlen(text), &scanned, &h, &wrong), 1);
 		one = (struct inject_secret){ .grant = cases[i].g,
 					      .values = { values[0] },
 					      .bytes = { bytes[0] },
@@ -257,8 +279,13 @@ static void test_requests_of_a_grant(void **state)
 	auto_grant g = { 0 }, any = { 0 };
 
 	(void)state;
-	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example], methods: [GET, POST], paths: ['/v1/*', '/x/*/y']}", &g, NULL, &e), 0);
-	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example]}", &any, NULL, &e), 0);
+	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example], "
+					    "methods: [GET, POST], paths: ['/v1/*', '/x/*/y']}",
+					    &g, NULL, &e),
+			 0);
+	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example]}", &any,
+					    NULL, &e),
+			 0);
 	assert_true(fits(&g, "GET /v1/", ""));
 	assert_true(fits(&g, "GET /v1/a?b=../c", ""));
 	assert_true(fits(&g, "GET /v1/@scope%2fname", ""));
@@ -293,7 +320,11 @@ static void test_escaped_slashes(void **state)
 	auto_grant g = { 0 };
 
 	(void)state;
-	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example], paths: ['/p/a%2fb/*', '/p/a/b/*', '/only%2Fone', '/d/x', '/t~/*']}", &g, NULL, &e), 0);
+	assert_int_equal(
+		policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example], paths: "
+				   "['/p/a%2fb/*', '/p/a/b/*', '/only%2Fone', '/d/x', '/t~/*']}",
+				   &g, NULL, &e),
+		0);
 	assert_true(fits(&g, "GET /p/a%2Fb/issues", ""));
 	assert_true(fits(&g, "GET /p/a%2fb/issues", ""));
 	assert_true(fits(&g, "GET /p/a/b/issues", ""));
@@ -307,13 +338,21 @@ static void test_escaped_slashes(void **state)
 	assert_false(fits(&g, "GET /t~/../d/y", ""));
 }
 
-/* What a program writes into a grant's place goes, in every spelling that a server may take for it. */
+/* What a program writes into a grant's place goes, in every spelling that a server may take for
+ * it. */
 static void test_other_spellings(void **state)
 {
-	static const struct { const char *spec, *line, *field, *wanted; } cases[] = {
-		{ "query: api_key", "GET /a?api%5Fkey=A&API_KEY=B&api.key=C&+api_key=D&api_key[]=E&x=1;api_key=F;y=2&api_keys=3", "", "/a?x=1;y=2&api_keys=3&api_key=REALVALUE HTTP" },
+	static const struct {
+		const char *spec, *line, *field, *wanted;
+	} cases[] = {
+		{ "query: api_key",
+		  "GET "
+		  "/a?api%5Fkey=A&API_KEY=B&api.key=C&+api_key=D&api_key[]=E&x=1;api_key=F;y=2&api_"
+		  "keys=3",
+		  "", "/a?x=1;y=2&api_keys=3&api_key=REALVALUE HTTP" },
 		{ "query: k", "GET /a?%6b=A", "", "/a?k=REALVALUE HTTP" },
-		{ "header: 'X-Api-Key: {}'", "GET /a", "X_Api-key: A\r\nX-Api-Keys: B\r\n", "\r\nX-Api-Keys: B\r\nAccept-Encoding: identity\r\nX-Api-Key: REALVALUE\r\n" },
+		{ "header: 'X-Api-Key: {}'", "GET /a", "X_Api-key: A\r\nX-Api-Keys: B\r\n",
+		  "\r\nX-Api-Keys: B\r\nAccept-Encoding: identity\r\nX-Api-Key: REALVALUE\r\n" },
 	};
 	const uint8_t *values[] = { (const uint8_t *)"REALVALUE" };
 	const size_t bytes[] = { 9 };
@@ -329,10 +368,13 @@ static void test_other_spellings(void **state)
 		uint8_t out[4096] = { 0 };
 		size_t scanned = 0;
 
-		buf_printf(&spec, "{name: n, source: 'env:K', hosts: [a.example], %s}", cases[i].spec);
-		buf_printf(&text, "%s HTTP/1.1\r\nHost: a.example\r\n%s\r\n", cases[i].line, cases[i].field);
+		buf_printf(&spec, "{name: n, source: 'env:K', hosts: [a.example], %s}",
+			   cases[i].spec);
+		buf_printf(&text, "%s HTTP/1.1\r\nHost: a.example\r\n%s\r\n", cases[i].line,
+			   cases[i].field);
 		assert_int_equal(policy_grant_parse(buf_text(&spec), &g, NULL, &e), 0);
-		assert_int_equal(http1_head((const uint8_t *)text.data, text.len, &scanned, &h, &wrong), 1);
+		assert_int_equal(
+			http1_head((const uint8_t *)text.data, text.len, &scanned, &h, &wrong), 1);
 		one = (struct inject_secret){
 			.grant = &g, .values = { values[0] }, .bytes = { bytes[0] }, .count = 1
 		};
@@ -359,7 +401,8 @@ static void expect_range(const char *asked, const char *sent)
 	(void)expect_asked(true, asked, sent);
 }
 
-static void expect_part(const char *range, const char *came, enum part_say say, const char *told, uint64_t skip, uint64_t left)
+static void expect_part(const char *range, const char *came, enum part_say say, const char *told,
+			uint64_t skip, uint64_t left)
 {
 	auto_buf head = { 0 }, lines = { 0 }, length = { 0 };
 	unsigned long long first, last;
@@ -370,7 +413,8 @@ static void expect_part(const char *range, const char *came, enum part_say say, 
 	assert_true(part_request(&head, 100, true, &p));
 	if (sscanf(came, " bytes %llu-%llu", &first, &last) == 2)
 		buf_printf(&length, "Content-Length: %llu\n", last - first + 1);
-	buf_printf(&lines, "HTTP/1.1 206 Part\r\n%sContent-Range:%s\r\n\r\n", buf_text(&length), came);
+	buf_printf(&lines, "HTTP/1.1 206 Part\r\n%sContent-Range:%s\r\n\r\n", buf_text(&length),
+		   came);
 	assert_int_equal(part_answer(&lines, &p, &w), say);
 	assert_int_equal(w.on, say == PART_FINE);
 	if (say != PART_FINE)
@@ -394,8 +438,10 @@ static void test_parts(void **state)
 	expect_range("Range: bytes=1-2,4-5\r\n", "");
 	expect_range("Range: bytes=2-1\r\n", "");
 	expect_range("Range: bytes=99999999999999999999-\r\n", "");
-	expect_range("Range: bytes=200-201\r\nRange: bytes=1-2\r\nRequest-Range: bytes=3-3\r\n", "Range: bytes=100-301\r\n");
-	expect_part("500-599", " bytes 400-699/1000", PART_FINE, "content-length: 100\r\ncontent-range: bytes 500-599/1000\r\n\r\n", 100, 100);
+	expect_range("Range: bytes=200-201\r\nRange: bytes=1-2\r\nRequest-Range: bytes=3-3\r\n",
+		     "Range: bytes=100-301\r\n");
+	expect_part("500-599", " bytes 400-699/1000", PART_FINE,
+		    "content-length: 100\r\ncontent-range: bytes 500-599/1000\r\n\r\n", 100, 100);
 	expect_part("500-599", "bytes 400-549/550", PART_FINE, "bytes 500-549/550", 100, 50);
 	expect_part("5-", "bytes 0-9/*", PART_FINE, "bytes 5-9/*", 5, 5);
 	expect_part("-3", "bytes 0-9/10", PART_FINE, "bytes 7-9/10", 7, 3);
@@ -423,10 +469,12 @@ static enum part_say say_of(struct part p, const char *fields, struct buf *lines
 	return part_answer(lines, &p, &w);
 }
 
-/* What is written goes where it was meant to; other units than bytes pass; lengths are true, and hashes those of what goes on. */
+/* What is written goes where it was meant to; other units than bytes pass; lengths are true, and
+ * hashes those of what goes on. */
 static void test_other_parts(void **state)
 {
-	static const char units[] = "Range: id ]abc..; max=10\r\n", write[] = "x-ms-range: bytes=512-1023\r\nx-ms-write: clear\r\n";
+	static const char units[] = "Range: id ]abc..; max=10\r\n",
+			  write[] = "x-ms-range: bytes=512-1023\r\nx-ms-write: clear\r\n";
 	auto_buf lines = { 0 };
 	struct part p;
 
@@ -437,29 +485,50 @@ static void test_other_parts(void **state)
 	assert_int_equal(say_of(p, "Content-Range: id a..b\r\n", &lines), PART_FINE);
 	assert_int_equal(say_of(p, "Content-Range: Bytes 1-2/3\r\n", &lines), PART_ODD);
 	assert_int_equal(say_of(p, "", &lines), PART_ODD);
-	expect_range("Range-Unit: items\r\nRange: 0-24\r\n", "Range-Unit: items\r\nRange: 0-24\r\n");
+	expect_range("Range-Unit: items\r\nRange: 0-24\r\n",
+		     "Range-Unit: items\r\nRange: 0-24\r\n");
 	expect_range("Range: 0-24\r\nRange: bytes=200-300\r\n", "Range: bytes=100-400\r\n");
 	p = expect_asked(true, "Range: bytes=1-2,4-5\r\n", "");
 	assert_int_equal(p.gone, 1);
 	assert_int_equal(say_of(p, "Content-Range: bytes 1-2/3\r\n", &lines), PART_ODD);
-	p = expect_asked(true, "x-ms-range: bytes=200-201\r\nx-ms-range-get-content-md5: true\r\n", "x-ms-range: bytes=100-301\r\n");
+	p = expect_asked(true, "x-ms-range: bytes=200-201\r\nx-ms-range-get-content-md5: true\r\n",
+			 "x-ms-range: bytes=100-301\r\n");
 	assert_int_equal(p.gone, 0);
-	assert_int_equal(say_of(p, "Content-Range: bytes 100-301/999\r\nContent-Length: 200\r\n", &lines), PART_ODD);
-	assert_int_equal(say_of(p, "Content-Range: bytes 100-301/999\r\nContent-MD5: A\r\ncontent-digest: B\r\nx-ms-content-crc64: C\r\nx-amz-checksum-crc32: D\r\nX: y\r\n", &lines), PART_FINE);
-	assert_string_equal(buf_text(&lines), "HTTP/1.1 206 Part\r\ncontent-range: bytes 200-201/999\r\nX: y\r\n\r\n");
-	assert_int_equal(say_of(p, "Content-Range: bytes 200-201/202\r\nContent-MD5: A\r\n", &lines), PART_FINE);
+	assert_int_equal(
+		say_of(p, "Content-Range: bytes 100-301/999\r\nContent-Length: 200\r\n", &lines),
+		PART_ODD);
+	assert_int_equal(
+		say_of(p,
+		       "Content-Range: bytes 100-301/999\r\nContent-MD5: A\r\ncontent-digest: "
+		       "B\r\nx-ms-content-crc64: C\r\nx-amz-checksum-crc32: D\r\nX: y\r\n",
+		       &lines),
+		PART_FINE);
+	assert_string_equal(
+		buf_text(&lines),
+		"HTTP/1.1 206 Part\r\ncontent-range: bytes 200-201/999\r\nX: y\r\n\r\n");
+	assert_int_equal(
+		say_of(p, "Content-Range: bytes 200-201/202\r\nContent-MD5: A\r\n", &lines),
+		PART_FINE);
 	assert_non_null(strstr(buf_text(&lines), "Content-MD5: A"));
 }
 
 /* The example of AWS's own documentation ("GET Object"). */
 static void test_sigv4(void **state)
 {
-	static const char head[] = "GET /test.txt HTTP/1.1\r\nHost: examplebucket.s3.amazonaws.com\r\nRange: bytes=0-9\r\n"
-				   "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\r\nx-amz-date: 20130524T000000Z\r\n\r\n";
-	static const char authorization[] = "AWS4-HMAC-SHA256 Credential=PLACEHOLDER/20130524/us-east-1/s3/aws4_request, "
-					    "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, Signature=00";
-	struct sigv4_key key = { .id = (const uint8_t *)"AKIAIOSFODNN7EXAMPLE", .id_len = 20,
-				 .secret = (const uint8_t *)"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", .secret_len = 40 };
+	static const char head[] = "GET /test.txt HTTP/1.1\r\nHost: "
+				   "examplebucket.s3.amazonaws.com\r\nRange: bytes=0-9\r\n"
+				   "x-amz-content-sha256: "
+				   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b85"
+				   "5\r\nx-amz-date: 20130524T000000Z\r\n\r\n";
+	static const char authorization[] =
+		"AWS4-HMAC-SHA256 Credential=PLACEHOLDER/20130524/us-east-1/s3/aws4_request, "
+		"SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, Signature=00";
+	struct sigv4_key key = {
+		.id = (const uint8_t *)"AKIAIOSFODNN7EXAMPLE",
+		.id_len = 20,
+		.secret = (const uint8_t *)"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+		.secret_len = 40
+	};
 	struct sigv4_request s = { 0 };
 	char out[2048];
 	size_t n;
@@ -467,14 +536,17 @@ static void test_sigv4(void **state)
 	(void)state;
 	sigv4_read(&s, authorization, strlen(authorization));
 	sigv4_read_field(&s, "x-amz-date", 10, "20130524T000000Z", 16);
-	sigv4_read_field(&s, "x-amz-content-sha256", 20, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 64);
+	sigv4_read_field(&s, "x-amz-content-sha256", 20,
+			 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 64);
 	assert_int_equal(sigv4_check(&s, "us-east-1", "s3"), SIGV4_FINE);
 	assert_int_equal(sigv4_check(&s, "*", "*"), SIGV4_FINE);
 	assert_int_equal(sigv4_check(&s, "us-east-2", "s3"), SIGV4_SCOPE);
 	n = sigv4_sign(&s, &key, (const uint8_t *)head, strlen(head), out, sizeof(out));
 	assert_true(n > 0);
 	out[n] = '\0';
-	assert_non_null(strstr(out, "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41\r\n"));
+	assert_non_null(strstr(
+		out,
+		"Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41\r\n"));
 	assert_null(strstr(out, "PLACEHOLDER"));
 	sigv4_forget(&s, "range");
 	assert_string_equal(s.headers, "host;x-amz-content-sha256;x-amz-date");

@@ -28,7 +28,7 @@ HERE = DIRECTORY.name
 PROGRAM = os.path.abspath(sys.argv[1])
 if sys.argv[2:] == ["user"] and os.getuid() == 0:
     os.mkdir(f"{HERE}/bin")
-    for name in ("ward-secrets", "ward-secret-http", "../gateway/ward-gateway-tls"):
+    for name in ("ward-secrets", "ward-secret-http", "../inspect/ward-gateway-tls"):
         shutil.copy(os.path.join(os.path.dirname(PROGRAM), name), f"{HERE}/bin")
     PROGRAM = f"{HERE}/bin/ward-secrets"
     os.chmod(HERE, 0o777)

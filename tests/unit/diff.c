@@ -1,4 +1,5 @@
-/* The line difference: applied to the old text it must give the new one; small cases are minimal; big ones end in time. */
+/* The line difference: applied to the old text it must give the new one; small cases are minimal;
+ * big ones end in time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,11 +13,11 @@
 #include "base/diff.h"
 
 struct patch {
-	struct buf text;	/* as unified text */
-	struct buf made;	/* the new text, made of the old one and the hunks */
+	struct buf text; /* as unified text */
+	struct buf made; /* the new text, made of the old one and the hunks */
 	const char *old;
-	size_t old_len, old_at;	/* bytes of the old text that were used */
-	size_t line;		/* the next line of the old text, from 1 */
+	size_t old_len, old_at; /* bytes of the old text that were used */
+	size_t line;            /* the next line of the old text, from 1 */
 };
 
 static void copy_line(struct patch *p)
@@ -58,7 +59,8 @@ static int on_line(void *ctx, char sign, const char *text, size_t n, bool whole)
 
 static const struct diff_ops ops = { on_hunk, on_line };
 
-static struct diff_counts check(const char *old, size_t n, const char *new_text, size_t m, const char *wanted)
+static struct diff_counts check(const char *old, size_t n, const char *new_text, size_t m,
+				const char *wanted)
 {
 	struct patch p = { .old = old, .old_len = n, .line = 1 };
 	struct diff_counts counts;
@@ -118,7 +120,7 @@ static void random_text(struct buf *b, unsigned lines, unsigned kinds)
 	for (unsigned i = 0; i < lines; i++)
 		buf_printf(b, "%u\n", (unsigned)rand() % kinds);
 	if (lines && rand() % 3 == 0)
-		b->len--;	/* no newline at the end */
+		b->len--; /* no newline at the end */
 }
 
 static void test_random(void **state)
@@ -166,8 +168,9 @@ static void test_is_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small), cmocka_unit_test(test_two_hunks), cmocka_unit_test(test_minimal),
-		cmocka_unit_test(test_random), cmocka_unit_test(test_bounded), cmocka_unit_test(test_is_text),
+		cmocka_unit_test(test_small),   cmocka_unit_test(test_two_hunks),
+		cmocka_unit_test(test_minimal), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_bounded), cmocka_unit_test(test_is_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

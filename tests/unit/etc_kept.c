@@ -19,9 +19,15 @@ struct list {
 
 static struct list make(void)
 {
-	struct list l = { .head = { .magic = ETC_KEPT_MAGIC, .table = ROOT_TABLE, .boot = "b", .id = "one-1", .check_count = 1, .entry_count = 1 },
+	struct list l = { .head = { .magic = ETC_KEPT_MAGIC,
+				    .table = ROOT_TABLE,
+				    .boot = "b",
+				    .id = "one-1",
+				    .check_count = 1,
+				    .entry_count = 1 },
 			  .check = { .path = offsetof(struct list, texts) + 1 },
-			  .entry = { .target = offsetof(struct list, texts) + 3, .link = offsetof(struct list, texts) + 10 },
+			  .entry = { .target = offsetof(struct list, texts) + 3,
+				     .link = offsetof(struct list, texts) + 10 },
 			  .texts = "\0a\0/etc/b\0c" };
 
 	return l;
@@ -54,7 +60,9 @@ static void test_offsets(void **unused_state)
 		struct list l = make();
 
 		l.check.path = at;
-		assert_int_equal(is_fine(&l, sizeof(l)), inside && strchr("abcet", *((const char *)&l + at)) && *((const char *)&l + at));
+		assert_int_equal(is_fine(&l, sizeof(l)),
+				 inside && strchr("abcet", *((const char *)&l + at)) &&
+					 *((const char *)&l + at));
 		l = make();
 		l.entry.target = at;
 		assert_int_equal(is_fine(&l, sizeof(l)), at == offsetof(struct list, texts) + 3);
@@ -80,16 +88,21 @@ static bool is_path_fine(const char *text, bool target)
 
 static void test_paths(void **unused_state)
 {
-	static const char *const targets[] = { "/etc/", "/etc", "/usr", "/etc/..", "/etc/../a", "/etc/a/..", "/etc//a", "/etc/a/", "/etc/./a", "etc/a", "", "/home/a" };
-	static const char *const checks[] = { "", "..", "/", "/a", "a/", "a//b", "a/..", "./a", "a/../b", "a/." };
+	static const char *const targets[] = { "/etc/",     "/etc",      "/usr",    "/etc/..",
+					       "/etc/../a", "/etc/a/..", "/etc//a", "/etc/a/",
+					       "/etc/./a",  "etc/a",     "",        "/home/a" };
+	static const char *const checks[] = { "",     "..",   "/",   "/a",     "a/",
+					      "a//b", "a/..", "./a", "a/../b", "a/." };
 
 	(void)unused_state;
 	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++)
 		assert_false(is_path_fine(targets[i], true));
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++)
 		assert_false(is_path_fine(checks[i], false));
-	assert_true(is_path_fine("/etc/a/b", true) && is_path_fine("/etc/..a", true) && is_path_fine("/etc/a.", true));
-	assert_true(is_path_fine(".", false) && is_path_fine("a", false) && is_path_fine("a/b", false) && is_path_fine("..a", false));
+	assert_true(is_path_fine("/etc/a/b", true) && is_path_fine("/etc/..a", true) &&
+		    is_path_fine("/etc/a.", true));
+	assert_true(is_path_fine(".", false) && is_path_fine("a", false) &&
+		    is_path_fine("a/b", false) && is_path_fine("..a", false));
 }
 
 static void test_head(void **unused_state)
@@ -125,7 +138,10 @@ static void test_head(void **unused_state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_whole), cmocka_unit_test(test_offsets), cmocka_unit_test(test_paths), cmocka_unit_test(test_head) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_whole),
+					    cmocka_unit_test(test_offsets),
+					    cmocka_unit_test(test_paths),
+					    cmocka_unit_test(test_head) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

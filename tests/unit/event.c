@@ -35,10 +35,11 @@ static void test_line(void **state)
 	event_text(&v, FIELD_RULE, NULL);
 	event_list(&v, FIELD_ARGV, "a\0b c\0", 6);
 	event_flag(&v, FIELD_OBSERVED);
-	assert_string_equal(encode(&v),
-			    "{\"seq\":12,\"time\":\"2025-11-15T15:04:55.123456Z\",\"run\":\"20261115-abcdef\",\"kind\":\"net.connect\","
-			    "\"action\":\"deny\",\"object\":\"api.example.com:443\",\"observed\":true,\"argv\":[\"a\",\"b c\"],"
-			    "\"host\":\"api.example.com\",\"port\":443}");
+	assert_string_equal(encode(&v), "{\"seq\":12,\"time\":\"2025-11-15T15:04:55.123456Z\","
+					"\"run\":\"20261115-abcdef\",\"kind\":\"net.connect\","
+					"\"action\":\"deny\",\"object\":\"api.example.com:443\","
+					"\"observed\":true,\"argv\":[\"a\",\"b c\"],"
+					"\"host\":\"api.example.com\",\"port\":443}");
 	event_number(&v, FIELD_PORT, 8443);
 	assert_int_equal(event_get(&v, FIELD_PORT)->number, 8443);
 	assert_null(event_get(&v, FIELD_WHY));
@@ -48,7 +49,8 @@ static void test_line(void **state)
 /* Whatever a sandbox calls its things. */
 static void test_hostile(void **state)
 {
-	static const char name[] = "x\",\"action\":\"allow\"}\n{\"seq\":1\x1b[2J\xff\xc3\xe2\x80\xae\xf3\xa0\x80\x81\\";
+	static const char name[] = "x\",\"action\":\"allow\"}\n{\"seq\":1\x1b["
+				   "2J\xff\xc3\xe2\x80\xae\xf3\xa0\x80\x81\\";
 	struct ward_event v = event_make(EVENT_EXEC, ACTION_LOG, name), read;
 
 	(void)state;
@@ -56,7 +58,8 @@ static void test_hostile(void **state)
 	encode(&v);
 	assert_null(strchr(line, '\n'));
 	assert_null(strchr(line, '\x1b'));
-	assert_non_null(strstr(line, "\"object\":\"x\\\",\\\"action\\\":\\\"allow\\\"}\\u000a{\\\"seq\\\":1\\u001b[2J\xef\xbf\xbd\xef\xbf\xbd"
+	assert_non_null(strstr(line, "\"object\":\"x\\\",\\\"action\\\":\\\"allow\\\"}\\u000a{"
+				     "\\\"seq\\\":1\\u001b[2J\xef\xbf\xbd\xef\xbf\xbd"
 				     "\\u202e\\udb40\\udc01\\\\\",\"exe\":\"a\\u0000b\"}"));
 	assert_true(event_decode(line, strlen(line), scratch, &read, NULL));
 	assert_int_equal(read.action, ACTION_LOG);
@@ -91,19 +94,31 @@ static void test_refused(void **state)
 		"",
 		"{}",
 		"{\"seq\":1}",
-		"{\"seq\":01,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\"}",
-		"{\"seq\":1,\"time\":\"2026-02-31T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\"}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:60.123456Z\",\"kind\":\"run.end\",\"action\":\"log\"}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.endless\",\"action\":\"log\"}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\"} ",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\",\"exit\":1,\"exit\":1}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\",\"exit\":1,\"object\":\"a\"}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\",\"object\":\"\\u0041\"}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\",\"object\":\"a",
-		"{\"seq\":99999999999999999999,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\"}",
-		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\",\"hash\":\"00\"}",
+		"{\"seq\":01,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\"}",
+		"{\"seq\":1,\"time\":\"2026-02-31T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\"}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:60.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\"}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.endless\","
+		"\"action\":\"log\"}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\"} ",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\",\"exit\":1,\"exit\":1}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\",\"exit\":1,\"object\":\"a\"}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\",\"object\":\"\\u0041\"}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\",\"object\":\"a",
+		"{\"seq\":99999999999999999999,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":"
+		"\"run.end\",\"action\":\"log\"}",
+		"{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\","
+		"\"action\":\"log\",\"hash\":\"00\"}",
 	};
-	static const char good[] = "{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":\"run.end\",\"action\":\"log\",\"exit\":3}";
+	static const char good[] = "{\"seq\":1,\"time\":\"2026-11-15T15:04:55.123456Z\",\"kind\":"
+				   "\"run.end\",\"action\":\"log\",\"exit\":3}";
 	struct ward_event v;
 
 	(void)state;
@@ -184,8 +199,10 @@ static void test_emit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),  cmocka_unit_test(test_hostile), cmocka_unit_test(test_cut),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_time), cmocka_unit_test(test_names),   cmocka_unit_test(test_emit),
+		cmocka_unit_test(test_line), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_cut),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_time), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_emit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

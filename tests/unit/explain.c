@@ -1,4 +1,5 @@
-/* Explanations: every kind of denial has one, every change that is offered is valid, nothing that was chosen inside acts on a shell or a terminal. */
+/* Explanations: every kind of denial has one, every change that is offered is valid, nothing that
+ * was chosen inside acts on a shell or a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,9 @@
 #include "event/event.h"
 #include "event/table_names.h"
 
-static const struct explain_run run = { .workspace = "/srv", .policy_file = "/srv/ward.yaml", .home = "/root" };
+static const struct explain_run run = { .workspace = "/srv",
+					.policy_file = "/srv/ward.yaml",
+					.home = "/root" };
 
 /* A kind without a row is a denial that nobody explains. */
 static void test_every_kind(void **state)
@@ -23,14 +26,16 @@ static void test_every_kind(void **state)
 		struct explanation x;
 
 		if (!explain_knows((enum event_kind)k))
-			fail_msg("%s has no row in tables/explain.def", event_kind_name((enum event_kind)k));
+			fail_msg("%s has no row in tables/explain.def",
+				 event_kind_name((enum event_kind)k));
 		if (!explain_is_denial(&v))
 			continue;
 		event_text(&v, FIELD_WHY, "because");
 		event_text(&v, FIELD_REMEDY, "words only");
 		explain_event(&v, &run, &x);
 		if (!x.what.len || !x.why.len || !*x.layer || (!x.change_count && !x.advice.len))
-			fail_msg("%s: nothing is said about it", event_kind_name((enum event_kind)k));
+			fail_msg("%s: nothing is said about it",
+				 event_kind_name((enum event_kind)k));
 		explain_clear(&x);
 		v.action = ACTION_LOG;
 		assert_false(explain_is_denial(&v));
@@ -74,7 +79,8 @@ static void test_every_limit(void **state)
 			assert_string_equal(x.changes[0].field, "resources.memory_limit");
 			assert_string_equal(x.changes[0].value, "512Mi");
 		}
-		if (l != LIMIT_PIDS && l != LIMIT_OPEN_FILES && l != LIMIT_CPU && !x.change_count)	/* so many are no value of these */
+		/* so many are no value of these */
+		if (l != LIMIT_PIDS && l != LIMIT_OPEN_FILES && l != LIMIT_CPU && !x.change_count)
 			fail_msg("%s: no change", limit_name(l));
 		explain_clear(&x);
 		v = event_make(EVENT_LIMIT, ACTION_DENY, limit_name(l));
@@ -88,46 +94,83 @@ static void test_every_limit(void **state)
 struct row {
 	enum event_kind kind;
 	const char *object, *why, *remedy, *path, *grant, *host;
-	const char *command, *yaml;	/* NULL: none */
-	const char *advice;		/* part of it; NULL: whatever it is */
+	const char *command, *yaml; /* NULL: none */
+	const char *advice;         /* part of it; NULL: whatever it is */
 };
 
 static const struct row rows[] = {
-	{ EVENT_CONNECT, "a.example:443", "not listed", "network.egress_allowlist: [\"a.example:443\"]", .command = "ward policy add network.egress_allowlist a.example:443",
+	{ EVENT_CONNECT, "a.example:443", "not listed",
+	  "network.egress_allowlist: [\"a.example:443\"]",
+	  .command = "ward policy add network.egress_allowlist a.example:443",
 	  .yaml = "network:\n  egress_allowlist:\n    - \"a.example:443\"\n" },
-	{ EVENT_HTTP, "POST https://a.example/x", "method", "network.egress_allowlist: [{host: \"a.example\", ports: [443], methods: [POST], paths: [\"/x\"]}]",
-	  .command = "ward policy add network.egress_allowlist '{host: \"a.example\", ports: [443], methods: [POST], paths: [\"/x\"]}'" },
-	{ EVENT_CONNECT, "10.1.2.3:80", "private", "network.egress_allowlist: [{host: \"10.1.2.3\", ports: [80], private: true}]",
-	  .command = "ward policy add network.egress_allowlist '{host: \"10.1.2.3\", ports: [80], private: true}'" },
-	{ EVENT_HTTP, "GET x", "query", "network.egress_allowlist: [{host: \"a.example\", ports: [443], query: [...]}]", .advice = "query: [...]" },
-	{ EVENT_SYSCALL, "ptrace", "not in the default set", "process.syscalls: build", .advice = "the events before it" },
-	{ EVENT_EXEC, "claude", "No such file", "the host has it", .path = "claude", .command = "ward policy add filesystem.programs claude" },
-	{ EVENT_EXEC, "/opt/a b/x", "No such file", "the host has it", .path = "/opt/a b/x", .command = "ward policy add filesystem.host_mounts '/opt/a b/x'" },
+	{ EVENT_HTTP, "POST https://a.example/x", "method",
+	  "network.egress_allowlist: [{host: \"a.example\", ports: [443], methods: [POST], paths: "
+	  "[\"/x\"]}]",
+	  .command = "ward policy add network.egress_allowlist '{host: \"a.example\", ports: "
+		     "[443], methods: [POST], paths: [\"/x\"]}'" },
+	{ EVENT_CONNECT, "10.1.2.3:80", "private",
+	  "network.egress_allowlist: [{host: \"10.1.2.3\", ports: [80], private: true}]",
+	  .command = "ward policy add network.egress_allowlist '{host: \"10.1.2.3\", ports: [80], "
+		     "private: true}'" },
+	{ EVENT_HTTP, "GET x", "query",
+	  "network.egress_allowlist: [{host: \"a.example\", ports: [443], query: [...]}]",
+	  .advice = "query: [...]" },
+	{ EVENT_SYSCALL, "ptrace", "not in the default set", "process.syscalls: build",
+	  .advice = "the events before it" },
+	{ EVENT_EXEC, "claude", "No such file", "the host has it", .path = "claude",
+	  .command = "ward policy add filesystem.programs claude" },
+	{ EVENT_EXEC, "/opt/a b/x", "No such file", "the host has it", .path = "/opt/a b/x",
+	  .command = "ward policy add filesystem.host_mounts '/opt/a b/x'" },
 	{ EVENT_EXEC, "nothing", "No such file", "install it", .advice = "install it" },
-	{ EVENT_FILE_MISSING, "/opt/data", "not there", "filesystem.host_mounts: [{path: /opt/data}]", .command = "ward policy add filesystem.host_mounts '{path: /opt/data}'" },
-	{ EVENT_FILE_MISSING, "/opt/data", "not there", "filesystem.host_mounts: [{path: \"/opt/data\"}]", .command = "ward policy add filesystem.host_mounts /opt/data" },
-	{ EVENT_FILE_MISSING, "/home/agent/x", "not there", "filesystem.host_mounts: [{path: \"/root/x\", at: \"/home/agent/x\"}]",
-	  .command = "ward policy add filesystem.host_mounts '{path: \"/root/x\", at: \"/home/agent/x\"}'" },
-	/* what had no remedy when it was asked for has none later, and neither has what may hold secrets, or everything */
+	{ EVENT_FILE_MISSING, "/opt/data", "not there",
+	  "filesystem.host_mounts: [{path: /opt/data}]",
+	  .command = "ward policy add filesystem.host_mounts '{path: /opt/data}'" },
+	{ EVENT_FILE_MISSING, "/opt/data", "not there",
+	  "filesystem.host_mounts: [{path: \"/opt/data\"}]",
+	  .command = "ward policy add filesystem.host_mounts /opt/data" },
+	{ EVENT_FILE_MISSING, "/home/agent/x", "not there",
+	  "filesystem.host_mounts: [{path: \"/root/x\", at: \"/home/agent/x\"}]",
+	  .command = "ward policy add filesystem.host_mounts '{path: \"/root/x\", at: "
+		     "\"/home/agent/x\"}'" },
+	/* what had no remedy when it was asked for has none later, and neither has what may hold
+	 * secrets, or everything */
 	{ EVENT_FILE_MISSING, "/opt/data", "not there", NULL, .advice = "may hold credentials" },
-	{ EVENT_FILE_MISSING, "/root/.ssh/id_rsa", "not there", "filesystem.host_mounts: [{path: \"/root/.ssh/id_rsa\"}]", .advice = "may hold credentials" },
-	{ EVENT_FILE_MISSING, "/root/.cargo", "not there", "filesystem.host_mounts: [{path: \"/root/.cargo\"}]", .advice = "too much" },
-	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [{at: \"/x\", path: \"/opt/../root/.aws\"}]", .advice = "may hold credentials" },
-	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [\"~/.netrc\"]", .advice = "may hold credentials" },
-	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [/opt/a, ~/.kube]", .advice = "may hold credentials" },
-	{ EVENT_FILE_MISSING, "/root", "not there", "filesystem.host_mounts: [{path: \"/root\"}]", .advice = "too much" },
-	{ EVENT_EXEC, "/root/.ssh/x", "No such file", "the host has it", .path = "/root/.ssh/x", .advice = "may hold credentials" },
-	{ EVENT_FILE_QUARANTINE, "/srv/.envrc", "direnv", NULL, .command = "ward policy add filesystem.protect '!/.envrc'" },
-	{ EVENT_FILE_GUARD, ".git/config", "protected", "words", .command = "ward policy add filesystem.protect '!.git/config'", .advice = "--review" },
-	{ EVENT_FILE_QUARANTINE, "/srv/sub/.envrc", "direnv", NULL, .command = "ward policy add filesystem.protect '!sub/.envrc'" },
+	{ EVENT_FILE_MISSING, "/root/.ssh/id_rsa", "not there",
+	  "filesystem.host_mounts: [{path: \"/root/.ssh/id_rsa\"}]",
+	  .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/root/.cargo", "not there",
+	  "filesystem.host_mounts: [{path: \"/root/.cargo\"}]", .advice = "too much" },
+	{ EVENT_FILE_MISSING, "/x", "not there",
+	  "filesystem.host_mounts: [{at: \"/x\", path: \"/opt/../root/.aws\"}]",
+	  .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [\"~/.netrc\"]",
+	  .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [/opt/a, ~/.kube]",
+	  .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/root", "not there", "filesystem.host_mounts: [{path: \"/root\"}]",
+	  .advice = "too much" },
+	{ EVENT_EXEC, "/root/.ssh/x", "No such file", "the host has it", .path = "/root/.ssh/x",
+	  .advice = "may hold credentials" },
+	{ EVENT_FILE_QUARANTINE, "/srv/.envrc", "direnv", NULL,
+	  .command = "ward policy add filesystem.protect '!/.envrc'" },
+	{ EVENT_FILE_GUARD, ".git/config", "protected", "words",
+	  .command = "ward policy add filesystem.protect '!.git/config'", .advice = "--review" },
+	{ EVENT_FILE_QUARANTINE, "/srv/sub/.envrc", "direnv", NULL,
+	  .command = "ward policy add filesystem.protect '!sub/.envrc'" },
 	{ EVENT_FILE_QUARANTINE, "/srv/x", "set-uid", NULL, .advice = "ward quarantine" },
 	{ EVENT_FILE_QUARANTINE, "/srv/*.x", "direnv", NULL, .advice = "ward quarantine" },
-	{ EVENT_CREDENTIAL_USE, "openai", "it was used as often as max_uses allows", .grant = "openai", .host = "a.example", .advice = "max_uses of the grant openai" },
-	{ EVENT_CREDENTIAL_USE, "openai", "it has expired and could not be renewed", .grant = "openai", .advice = "ttl_seconds" },
-	{ EVENT_CREDENTIAL_LEAK, "openai", "found in a header", .grant = "openai", .host = "evil.example", .advice = "hosts of the grant openai" },
+	{ EVENT_CREDENTIAL_USE, "openai", "it was used as often as max_uses allows",
+	  .grant = "openai", .host = "a.example", .advice = "max_uses of the grant openai" },
+	{ EVENT_CREDENTIAL_USE, "openai", "it has expired and could not be renewed",
+	  .grant = "openai", .advice = "ttl_seconds" },
+	{ EVENT_CREDENTIAL_LEAK, "openai", "found in a header", .grant = "openai",
+	  .host = "evil.example", .advice = "hosts of the grant openai" },
 	/* what was chosen inside stays a text */
-	{ EVENT_FILE_MISSING, "/opt/$(id)'x", "not there", "filesystem.host_mounts: [{path: \"/opt/$(id)'x\"}]", .command = "ward policy add filesystem.host_mounts '/opt/$(id)'\\''x'" },
-	{ EVENT_FILE_MISSING, "/opt/\n\033[2Jx", "not \033[2J there", NULL, .advice = "may not be needed" },
+	{ EVENT_FILE_MISSING, "/opt/$(id)'x", "not there",
+	  "filesystem.host_mounts: [{path: \"/opt/$(id)'x\"}]",
+	  .command = "ward policy add filesystem.host_mounts '/opt/$(id)'\\''x'" },
+	{ EVENT_FILE_MISSING, "/opt/\n\033[2Jx", "not \033[2J there", NULL,
+	  .advice = "may not be needed" },
 	{ EVENT_CONNECT, "x", "y", "network.egress_allowlist: [\"a b\"]", .advice = "" },
 	{ EVENT_CONNECT, "x", "y", "network.nothing: [\"a\"]", .advice = "" },
 };
@@ -172,7 +215,9 @@ static void test_rows(void **state)
 /* Another policy file is named, and one that gives no network gets one. */
 static void test_the_run(void **state)
 {
-	const struct explain_run other = { .workspace = "/srv", .policy_file = "/etc/my policy.yaml", .network_off = true };
+	const struct explain_run other = { .workspace = "/srv",
+					   .policy_file = "/etc/my policy.yaml",
+					   .network_off = true };
 	struct ward_event v = event_make(EVENT_DNS, ACTION_DENY, "a.example");
 	auto_buf command = { 0 };
 	struct explanation x;
@@ -181,7 +226,9 @@ static void test_the_run(void **state)
 	event_text(&v, FIELD_REMEDY, "network.egress_allowlist: [\"a.example\"]");
 	explain_event(&v, &other, &x);
 	explain_command(&x, &other, &command);
-	assert_string_equal(buf_text(&command), "ward policy add -p '/etc/my policy.yaml' network.egress_allowlist a.example network.mode restricted");
+	assert_string_equal(buf_text(&command),
+			    "ward policy add -p '/etc/my policy.yaml' network.egress_allowlist "
+			    "a.example network.mode restricted");
 	explain_clear(&x);
 }
 
@@ -203,8 +250,11 @@ static void test_system_call(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_kind), cmocka_unit_test(test_every_reason), cmocka_unit_test(test_every_limit), cmocka_unit_test(test_rows),
-					    cmocka_unit_test(test_the_run), cmocka_unit_test(test_system_call) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_every_reason),
+		cmocka_unit_test(test_every_limit), cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_the_run),     cmocka_unit_test(test_system_call)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /*
- * A gate as a program, for tests with real TLS and HTTP programs: gate_filter splice|http|tcp HOST PORT. In: messages of one letter
- * (C: the client's bytes, S: the server's), four bytes of length, the bytes. Out, for each: one letter (o open, a again, b
- * blind, r refuse), four bytes: how many of the client's may go; behind r four bytes of length and the reason's name.
+ * A gate as a program, for tests with real TLS and HTTP programs: gate_filter splice|http|tcp HOST
+ * PORT. In: messages of one letter (C: the client's bytes, S: the server's), four bytes of length,
+ * the bytes. Out, for each: one letter (o open, a again, b blind, r refuse), four bytes: how many
+ * of the client's may go; behind r four bytes of length and the reason's name.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,14 +36,20 @@ int main(int argc, char **argv)
 
 	if (argc != 4 || host_read(argv[2], strlen(argv[2]), &host) != HOST_FINE)
 		return 2;
-	gate_init(&g, argv[1][0] == 's' ? RULE_SPLICE : argv[1][0] == 'h' ? RULE_HTTP : RULE_TCP, &host, (uint16_t)atoi(argv[3]));
+	gate_init(&g,
+		  argv[1][0] == 's'   ? RULE_SPLICE
+		  : argv[1][0] == 'h' ? RULE_HTTP
+				      : RULE_TCP,
+		  &host, (uint16_t)atoi(argv[3]));
 	while ((letter = getchar()) != EOF) {
 		size_t release = 0, start = letter == 'C' ? have : 0;
 		static uint8_t server[1 << 20];
 		enum gate_say say;
 		uint8_t *to = letter == 'C' ? held + have : server;
 
-		if (fread(&n, 4, 1, stdin) != 1 || n > (letter == 'C' ? sizeof(held) - start : sizeof(server)) || fread(to, 1, n, stdin) != n)
+		if (fread(&n, 4, 1, stdin) != 1 ||
+		    n > (letter == 'C' ? sizeof(held) - start : sizeof(server)) ||
+		    fread(to, 1, n, stdin) != n)
 			return 1;
 		if (letter == 'S') {
 			answer(&g, gate_server(&g, server, n), 0);

@@ -4,9 +4,12 @@
 #include "rules/http_path.h"
 #include "rules/remedy.h"
 
-#define EVERYTHING "{mode: restricted, egress_allowlist: ['*', {host: inner.corp, ports: [5432], private: true}, "                  \
-		   "'169.254.169.254:80', '10.1.2.3:443', '192.0.2.0/24:443', {host: 172.16.0.0/12, private: true}, '10.0.0.0/8'], " \
-		   "host_services: ['pg=127.0.0.1:5432', 'lan=192.168.7.1:80']}"
+#define EVERYTHING                                                                                 \
+	"{mode: restricted, egress_allowlist: ['*', {host: inner.corp, ports: [5432], private: "   \
+	"true}, "                                                                                  \
+	"'169.254.169.254:80', '10.1.2.3:443', '192.0.2.0/24:443', {host: 172.16.0.0/12, "         \
+	"private: true}, '10.0.0.0/8'], "                                                          \
+	"host_services: ['pg=127.0.0.1:5432', 'lan=192.168.7.1:80']}"
 
 static const char *reason_of(const struct verdict *v)
 {
@@ -20,21 +23,23 @@ static void test_by_name(void **state)
 		uint16_t port;
 		const char *reason;
 	} rows[] = {
-		{ "api.example.com", 443, "allowed" },	  { "api.example.com", 80, "port" },
-		{ "api.example.com", 0, "allowed" },	  { "evil.test", 443, "not_listed" },
-		{ "evil.test", 0, "not_listed" },	  { "1.2.3.4", 443, "literal" },
-		{ "2001:db8::1", 443, "literal" },	  { "169.254.169.254", 80, "literal" },
-		{ "127.0.0.1", 5432, "literal" },	  { "pg", 5432, "allowed" },
-		{ "pg", 5433, "not_listed" },		  { "192.0.2.9", 443, "allowed" },
+		{ "api.example.com", 443, "allowed" }, { "api.example.com", 80, "port" },
+		{ "api.example.com", 0, "allowed" },   { "evil.test", 443, "not_listed" },
+		{ "evil.test", 0, "not_listed" },      { "1.2.3.4", 443, "literal" },
+		{ "2001:db8::1", 443, "literal" },     { "169.254.169.254", 80, "literal" },
+		{ "127.0.0.1", 5432, "literal" },      { "pg", 5432, "allowed" },
+		{ "pg", 5433, "not_listed" },          { "192.0.2.9", 443, "allowed" },
 		{ "192.0.2.9", 80, "port" },
 	};
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ['api.example.com', '192.0.2.9'], host_services: ['pg=127.0.0.1:5432']}");
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ['api.example.com', "
+				"'192.0.2.9'], host_services: ['pg=127.0.0.1:5432']}");
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct verdict v = decide_on(r, rows[i].host, rows[i].port);
 
-		if (strcmp(reason_of(&v), rows[i].reason) != 0 || v.allow != (v.reason == REASON_ALLOWED))
+		if (strcmp(reason_of(&v), rows[i].reason) != 0 ||
+		    v.allow != (v.reason == REASON_ALLOWED))
 			fail_msg("%s:%u: %s", rows[i].host, rows[i].port, reason_of(&v));
 		assert_int_equal(v.generation, 1);
 	}
@@ -133,10 +138,13 @@ static void test_by_address(void **state)
 		struct ip ip = ip_of(by_address[i].address);
 
 		if (!v.allow)
-			fail_msg("%s:%u: %s", by_address[i].host, by_address[i].port, reason_of(&v));
+			fail_msg("%s:%u: %s", by_address[i].host, by_address[i].port,
+				 reason_of(&v));
 		decide_address(&v, &ip, &own, &after);
-		if (strcmp(reason_of(&after), by_address[i].reason) != 0 || after.allow != (after.reason == REASON_ALLOWED))
-			fail_msg("%s -> %s: %s", by_address[i].host, by_address[i].address, reason_of(&after));
+		if (strcmp(reason_of(&after), by_address[i].reason) != 0 ||
+		    after.allow != (after.reason == REASON_ALLOWED))
+			fail_msg("%s -> %s: %s", by_address[i].host, by_address[i].address,
+				 reason_of(&after));
 		assert_true(ip_equal(&after.ip, &ip));
 	}
 }
@@ -155,7 +163,8 @@ static void test_denied_stays_denied(void **state)
 	assert_false(after.allow);
 }
 
-static void check_remedy(const struct rules *r, const char *host, uint16_t port, const char *address, const char *line)
+static void check_remedy(const struct rules *r, const char *host, uint16_t port,
+			 const char *address, const char *line)
 {
 	struct verdict v = decide_on(r, host, port), after;
 	struct host h = host_of(host);
@@ -176,36 +185,48 @@ static void check_remedy(const struct rules *r, const char *host, uint16_t port,
 /* Of connections. */
 static void test_remedies(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ['a.example', '*.wild.example', {host: b.example, ports: [443], methods: [GET], send_limit: 5}, "
-				"{host: '*.deep.example', paths: [/x], private: true}]}");
+	auto_rules r =
+		rules_of("{mode: restricted, egress_allowlist: ['a.example', '*.wild.example', "
+			 "{host: b.example, ports: [443], methods: [GET], send_limit: 5}, "
+			 "{host: '*.deep.example', paths: [/x], private: true}]}");
 
 	(void)state;
 	check_remedy(r, "evil.test", 22, NULL, "network.egress_allowlist: [\"evil.test:22\"]");
 	check_remedy(r, "ff02::1", 443, NULL, "no rule reaches such an address");
-	check_remedy(r, "2600:9000::1", 443, NULL, "network.egress_allowlist: [\"[2600:9000::1]:443\"]");
+	check_remedy(r, "2600:9000::1", 443, NULL,
+		     "network.egress_allowlist: [\"[2600:9000::1]:443\"]");
 	check_remedy(r, "10.1.2.3", 5432, NULL, "network.egress_allowlist: [\"10.1.2.3:5432\"]");
-	check_remedy(r, "169.254.169.254", 80, NULL, "this address hands out credentials of the machine: no ready rule is offered for it");
+	check_remedy(r, "169.254.169.254", 80, NULL,
+		     "this address hands out credentials of the machine: no ready rule is offered "
+		     "for it");
 	check_remedy(r, "a.example", 8443, NULL, "network.egress_allowlist: [\"a.example:8443\"]");
 	/* what is asked of a host is asked of it on another port, too */
 	check_remedy(r, "b.example", 8443, NULL,
-		     "network.egress_allowlist: [{host: \"b.example\", ports: [8443], mode: inspect, methods: [\"GET\"], send_limit: 5}]");
+		     "network.egress_allowlist: [{host: \"b.example\", ports: [8443], mode: "
+		     "inspect, methods: [\"GET\"], send_limit: 5}]");
 	check_remedy(r, "x.deep.example", 8443, NULL,
-		     "network.egress_allowlist: [{host: \"x.deep.example\", ports: [8443], mode: inspect, paths: [\"/x\"], private: true}]");
+		     "network.egress_allowlist: [{host: \"x.deep.example\", ports: [8443], mode: "
+		     "inspect, paths: [\"/x\"], private: true}]");
 	/* a second rule for the same name and port would not count */
 	check_remedy(r, "a.example", 443, "10.0.0.1",
-		     "if the private network may be reached there: write private: true into the rule for a.example:443 in network.egress_allowlist");
+		     "if the private network may be reached there: write private: true into the "
+		     "rule for a.example:443 in network.egress_allowlist");
 	check_remedy(r, "x.wild.example", 443, "10.0.0.1",
-		     "network.egress_allowlist: [{host: \"x.wild.example\", ports: [443], private: true}]");
+		     "network.egress_allowlist: [{host: \"x.wild.example\", ports: [443], private: "
+		     "true}]");
 	check_remedy(r, "a.example", 443, "127.0.0.1",
-		     "a service of this host is reached under a name of its own, without dots: SERVICE=127.0.0.1:443 in network.host_services");
+		     "a service of this host is reached under a name of its own, without dots: "
+		     "SERVICE=127.0.0.1:443 in network.host_services");
 	check_remedy(r, "a.example", 443, "169.254.169.254",
-		     "such an address is reached only where a rule names it itself; it may hand out credentials of the machine, so none is offered");
+		     "such an address is reached only where a rule names it itself; it may hand "
+		     "out credentials of the machine, so none is offered");
 	check_remedy(r, "a.example", 443, "224.0.0.1", "");
 	check_remedy(r, "a.example", 443, "203.0.113.1", "");
 }
 
 /* Asks for a remedy for a request that this rule refused. */
-static void check_request(const char *rule, enum verdict_reason reason, const char *host, const char *request, const char *more, const char *line)
+static void check_request(const char *rule, enum verdict_reason reason, const char *host,
+			  const char *request, const char *more, const char *line)
 {
 	char text[1024];
 	auto_buf out = { 0 };
@@ -231,66 +252,108 @@ static void check_request(const char *rule, enum verdict_reason reason, const ch
 
 static void test_request_remedies(void **state)
 {
-	static const char rule[] = "{host: a.example, methods: [GET], paths: ['/v1/*'], headers: ['x-team: red'], query: [page], request_limit: 1Ki, private: true}";
+	static const char rule[] =
+		"{host: a.example, methods: [GET], paths: ['/v1/*'], headers: ['x-team: red'], "
+		"query: [page], request_limit: 1Ki, private: true}";
 
 	(void)state;
 	/* the very method and path, and everything else that the rule asks for */
 	check_request(rule, REASON_METHOD, "a.example", "POST /v1/files", "",
-		      LINE "methods: [POST], paths: [\"/v1/files\"], query: [\"page\"], headers: [\"x-team:red\"], request_limit: 1024, private: true}]");
+		      LINE "methods: [POST], paths: [\"/v1/files\"], query: [\"page\"], headers: "
+			   "[\"x-team:red\"], request_limit: 1024, private: true}]");
 	check_request(rule, REASON_PATH, "a.example", "GET /v2/./a//b", "",
-		      LINE "methods: [GET], paths: [\"/v2/a/b\"], query: [\"page\"], headers: [\"x-team:red\"], request_limit: 1024, private: true}]");
-	check_request("{host: a.example, mode: inspect, websocket: true, waf: block}", REASON_METHOD, "a.example", "PUT /x", "",
+		      LINE "methods: [GET], paths: [\"/v2/a/b\"], query: [\"page\"], headers: "
+			   "[\"x-team:red\"], request_limit: 1024, private: true}]");
+	check_request("{host: a.example, mode: inspect, websocket: true, waf: block}",
+		      REASON_METHOD, "a.example", "PUT /x", "",
 		      LINE "methods: [PUT], paths: [\"/x\"], waf: block}]");
-	check_request("{host: a.example, methods: [GET]}", REASON_WEBSOCKET, "a.example", "GET /ws", "", LINE "methods: [GET], paths: [\"/ws\"], websocket: true}]");
+	check_request("{host: a.example, methods: [GET]}", REASON_WEBSOCKET, "a.example", "GET /ws",
+		      "", LINE "methods: [GET], paths: [\"/ws\"], websocket: true}]");
 	/* a rule for the name itself takes the place of one for *.suffix: that is repeated */
-	check_request("{host: '*.example', methods: [GET], request_rate: 7}, {host: '*.example', methods: [PUT], paths: [/p]}", REASON_METHOD, "a.example", "POST /x", "",
-		      LINE "mode: inspect, methods: [\"GET\"], request_rate: 7}, {host: \"a.example\", ports: [443], mode: inspect, methods: [\"PUT\"], paths: [\"/p\"]}, "
-			   "{host: \"a.example\", ports: [443], methods: [POST], paths: [\"/x\"], request_rate: 7}]");
+	check_request("{host: '*.example', methods: [GET], request_rate: 7}, {host: '*.example', "
+		      "methods: [PUT], paths: [/p]}",
+		      REASON_METHOD, "a.example", "POST /x", "",
+		      LINE
+		      "mode: inspect, methods: [\"GET\"], request_rate: 7}, {host: \"a.example\", "
+		      "ports: [443], mode: inspect, methods: [\"PUT\"], paths: [\"/p\"]}, "
+		      "{host: \"a.example\", ports: [443], methods: [POST], paths: [\"/x\"], "
+		      "request_rate: 7}]");
 	/* what an agent names is taken by its letters */
 	check_request(rule, REASON_PATH, "a.example", "GET /repos/*", "",
-		      LINE "methods: [GET], paths: [\"/repos/\\\\*\"], query: [\"page\"], headers: [\"x-team:red\"], request_limit: 1024, private: true}]");
+		      LINE "methods: [GET], paths: [\"/repos/\\\\*\"], query: [\"page\"], headers: "
+			   "[\"x-team:red\"], request_limit: 1024, private: true}]");
 	check_request(rule, REASON_PATH, "a.example", "GET /a%2Fb", "", DECIDES("paths"));
 	check_request(rule, REASON_PATH, "a.example", "GET /long...", "", DECIDES("paths"));
 	check_request(rule, REASON_METHOD, "a.example", "delete /x", "", DECIDES("methods"));
 	check_request(rule, REASON_METHOD, "a.example", "NO /x", "",
-		      LINE "methods: [\"NO\"], paths: [\"/x\"], query: [\"page\"], headers: [\"x-team:red\"], request_limit: 1024, private: true}]");
+		      LINE "methods: [\"NO\"], paths: [\"/x\"], query: [\"page\"], headers: "
+			   "[\"x-team:red\"], request_limit: 1024, private: true}]");
 	check_request(rule, REASON_QUERY, "a.example", "GET /v1/a", "", DECIDES("query"));
 	check_request(rule, REASON_WAF, "a.example", "GET /v1/a", "", DECIDES("waf"));
-	check_request(rule, REASON_WRONG_HOST, "a.example", "GET /v1/a", "", "the rule looks into requests, and nothing that does lets this pass");
+	check_request(rule, REASON_WRONG_HOST, "a.example", "GET /v1/a", "",
+		      "the rule looks into requests, and nothing that does lets this pass");
 	check_request(rule, REASON_PINNED, "a.example", "", "",
-		      "have the program trust the sandbox's authority (SSL_CERT_FILE names it); a rule with mode: splice would look into none of its requests");
+		      "have the program trust the sandbox's authority (SSL_CERT_FILE names it); a "
+		      "rule with mode: splice would look into none of its requests");
 	check_request("a.example", REASON_NO_SNI, "a.example", "", "",
-		      "if all that goes to a.example:443 may pass unseen: write mode: tcp into the rule for it in network.egress_allowlist");
+		      "if all that goes to a.example:443 may pass unseen: write mode: tcp into the "
+		      "rule for it in network.egress_allowlist");
 	check_request("'*.example'", REASON_NO_SNI, "a.example", "", "", LINE "mode: tcp}]");
 	check_request("'*.example'", REASON_ECH, "a.example", "", "", LINE "mode: inspect}]");
 	check_request("a.example", REASON_ECH, "a.example", "", "",
-		      "turn ECH off in the program, or write mode: inspect into the rule for a.example:443 in network.egress_allowlist");
+		      "turn ECH off in the program, or write mode: inspect into the rule for "
+		      "a.example:443 in network.egress_allowlist");
 }
 
 static void test_body_remedies(void **state)
 {
-	static const char graph[] = "{host: a.example, paths: [/g], graphql: ['query:viewer']}", rpc[] = "{host: a.example, json_rpc: [initialize]}";
+	static const char graph[] = "{host: a.example, paths: [/g], graphql: ['query:viewer']}",
+			  rpc[] = "{host: a.example, json_rpc: [initialize]}";
 
 	(void)state;
-	check_request(graph, REASON_GRAPHQL, "a.example", "POST /g graphql=mutation:addStar", "", LINE "methods: [POST], paths: [\"/g\"], graphql: [\"mutation:addStar\"]}]");
-	check_request(graph, REASON_GRAPHQL, "a.example", "POST /g graphql=mutation:addStar", "mixed=1",
-		      LINE "methods: [POST], paths: [\"/g\"], graphql: [\"query:viewer\", \"mutation:addStar\"]}]");
-	check_request(rpc, REASON_RPC, "a.example", "POST /m json_rpc=tools/call:*", "", LINE "methods: [POST], paths: [\"/m\"], json_rpc: [\"tools/call:\\\\*\"]}]");
-	check_request(rpc, REASON_RPC, "a.example", "POST /m json_rpc=a?b", "", DECIDES("json_rpc"));
+	check_request(graph, REASON_GRAPHQL, "a.example", "POST /g graphql=mutation:addStar", "",
+		      LINE "methods: [POST], paths: [\"/g\"], graphql: [\"mutation:addStar\"]}]");
+	check_request(graph, REASON_GRAPHQL, "a.example", "POST /g graphql=mutation:addStar",
+		      "mixed=1",
+		      LINE "methods: [POST], paths: [\"/g\"], graphql: [\"query:viewer\", "
+			   "\"mutation:addStar\"]}]");
+	check_request(rpc, REASON_RPC, "a.example", "POST /m json_rpc=tools/call:*", "",
+		      LINE "methods: [POST], paths: [\"/m\"], json_rpc: [\"tools/call:\\\\*\"]}]");
+	check_request(rpc, REASON_RPC, "a.example", "POST /m json_rpc=a?b", "",
+		      DECIDES("json_rpc"));
 	check_request(rpc, REASON_RPC, "a.example", "POST /m", "", DECIDES("json_rpc"));
-	check_request(GIT, REASON_GIT, "a.example", "GET /other/p.git/info/refs repositories=/other/p", "use=fetch", LINE "git: [\"fetch\"], repositories: [\"/other/p\"]}]");
-	check_request(GIT, REASON_GIT, "a.example", "GET /other/p.git/info/refs repositories=/other/p", "use=push",
-		      "write a rule for the branch that may be pushed: {host: \"a.example\", ports: [443], git: [push], repositories: [\"/other/p\"], refs: [\"refs/heads/...\"]}");
-	check_request(GIT, REASON_GIT, "a.example", "GET /team/p/info/refs git=push", "",
-		      "write a rule for the branch that may be pushed: {host: \"a.example\", ports: [443], git: [push], repositories: [\"/team/p\"], refs: [\"refs/heads/...\"]}");
-	check_request(PUSH, REASON_GIT, "a.example", "POST /team/p.git/git-receive-pack refs=refs/heads/main", "use=push ref=refs/heads/main",
-		      LINE "git: [\"push\"], repositories: [\"/team/p\"], refs: [\"refs/heads/main\"]}]");
-	check_request(PUSH, REASON_GIT, "a.example", "POST /team/p.git/git-receive-pack git=delete", "use=delete ref=refs/heads/agent/x",
-		      LINE "git: [\"delete\"], repositories: [\"/team/p\"], refs: [\"refs/heads/agent/x\"]}]");
-	check_request(PUSH, REASON_GIT_FORCE, "a.example", "POST /team/p.git/git-receive-pack git=force", "use=push+force ref=refs/heads/agent/*",
-		      LINE "git: [\"push\", \"force\"], repositories: [\"/team/p\"], refs: [\"refs/heads/agent/\\\\*\"]}]");
-	check_request(PUSH, REASON_GIT_FORCE, "a.example", "POST /team/p.git/git-receive-pack git=force", "use=push+force",
-		      "write a rule for the branch that may be pushed: {host: \"a.example\", ports: [443], git: [push], repositories: [\"/team/p\"], refs: [\"refs/heads/...\"]}");
+	check_request(GIT, REASON_GIT, "a.example",
+		      "GET /other/p.git/info/refs repositories=/other/p", "use=fetch",
+		      LINE "git: [\"fetch\"], repositories: [\"/other/p\"]}]");
+	check_request(
+		GIT, REASON_GIT, "a.example", "GET /other/p.git/info/refs repositories=/other/p",
+		"use=push",
+		"write a rule for the branch that may be pushed: {host: \"a.example\", ports: "
+		"[443], git: [push], repositories: [\"/other/p\"], refs: [\"refs/heads/...\"]}");
+	check_request(
+		GIT, REASON_GIT, "a.example", "GET /team/p/info/refs git=push", "",
+		"write a rule for the branch that may be pushed: {host: \"a.example\", ports: "
+		"[443], git: [push], repositories: [\"/team/p\"], refs: [\"refs/heads/...\"]}");
+	check_request(
+		PUSH, REASON_GIT, "a.example",
+		"POST /team/p.git/git-receive-pack refs=refs/heads/main",
+		"use=push ref=refs/heads/main",
+		LINE "git: [\"push\"], repositories: [\"/team/p\"], refs: [\"refs/heads/main\"]}]");
+	check_request(
+		PUSH, REASON_GIT, "a.example", "POST /team/p.git/git-receive-pack git=delete",
+		"use=delete ref=refs/heads/agent/x",
+		LINE
+		"git: [\"delete\"], repositories: [\"/team/p\"], refs: [\"refs/heads/agent/x\"]}]");
+	check_request(PUSH, REASON_GIT_FORCE, "a.example",
+		      "POST /team/p.git/git-receive-pack git=force",
+		      "use=push+force ref=refs/heads/agent/*",
+		      LINE "git: [\"push\", \"force\"], repositories: [\"/team/p\"], refs: "
+			   "[\"refs/heads/agent/\\\\*\"]}]");
+	check_request(
+		PUSH, REASON_GIT_FORCE, "a.example", "POST /team/p.git/git-receive-pack git=force",
+		"use=push+force",
+		"write a rule for the branch that may be pushed: {host: \"a.example\", ports: "
+		"[443], git: [push], repositories: [\"/team/p\"], refs: [\"refs/heads/...\"]}");
 }
 
 /* An entry that is made of a text matches that text and no other. */
@@ -298,7 +361,9 @@ static void test_literals(void **state)
 {
 	static const struct {
 		const char *text, *other;
-	} rows[] = { { "/a/*", "/a/b" }, { "**", "*" }, { "/x*y", "/xzy" }, { "/plain", "/plainer" } };
+	} rows[] = {
+		{ "/a/*", "/a/b" }, { "**", "*" }, { "/x*y", "/xzy" }, { "/plain", "/plainer" }
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -334,10 +399,16 @@ static void test_reasons(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_name),	       cmocka_unit_test(test_no_network), cmocka_unit_test(test_open),
-		cmocka_unit_test(test_by_address),     cmocka_unit_test(test_denied_stays_denied),
-		cmocka_unit_test(test_remedies),       cmocka_unit_test(test_request_remedies),
-		cmocka_unit_test(test_body_remedies),  cmocka_unit_test(test_literals),       cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_by_name),
+		cmocka_unit_test(test_no_network),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_by_address),
+		cmocka_unit_test(test_denied_stays_denied),
+		cmocka_unit_test(test_remedies),
+		cmocka_unit_test(test_request_remedies),
+		cmocka_unit_test(test_body_remedies),
+		cmocka_unit_test(test_literals),
+		cmocka_unit_test(test_reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

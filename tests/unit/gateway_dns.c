@@ -36,7 +36,8 @@ static void add_name(struct message *m, const char *name)
 	add(m, "", 1);
 }
 
-static void add_header(struct message *m, unsigned flags, unsigned qd, unsigned an, unsigned ns, unsigned ar)
+static void add_header(struct message *m, unsigned flags, unsigned qd, unsigned an, unsigned ns,
+		       unsigned ar)
 {
 	m->n = 0;
 	add16(m, 0x1234);
@@ -73,7 +74,8 @@ struct answer {
 	struct dns_outcome outcome;
 };
 
-static void answer(const struct rules *r, struct names *names, const struct message *m, struct answer *a)
+static void answer(const struct rules *r, struct names *names, const struct message *m,
+		   struct answer *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->n = resolver_answer(r, names, m->bytes, m->n, a->bytes, sizeof(a->bytes), &a->outcome);
@@ -98,7 +100,8 @@ static int set_up(void **state)
 {
 	static struct fixture f;
 
-	f.rules = rules_of("{mode: restricted, egress_allowlist: ['api.example.com', '*.wild.example:443'], host_services: ['pg=127.0.0.1:5432']}");
+	f.rules = rules_of("{mode: restricted, egress_allowlist: ['api.example.com', "
+			   "'*.wild.example:443'], host_services: ['pg=127.0.0.1:5432']}");
 	f.names = names_new(seed);
 	*state = &f;
 	return f.names ? 0 : -1;
@@ -126,7 +129,8 @@ static void test_a(void **state)
 	assert_int_equal(a.rcode, DNS_NOERROR);
 	assert_int_equal(a.flags & 0x0100, 0x0100);
 	assert_int_equal(a.an, 1);
-	assert_memory_equal(a.bytes + 12, m.bytes + 12, m.n - 12);	/* the question as it was written */
+	/* the question as it was written */
+	assert_memory_equal(a.bytes + 12, m.bytes + 12, m.n - 12);
 	assert_memory_equal(a.bytes + a.n - 4, ((uint8_t[]){ 198, 19, 0, 1 }), 4);
 	assert_true(names_find(f->names, &a.outcome.ip, &back));
 	assert_string_equal(back.name, "api.example.com");
@@ -146,7 +150,8 @@ static void test_a(void **state)
 /* No IPv6, no HTTPS and SVCB hints, no text: the name exists, the record does not. */
 static void test_nodata(void **state)
 {
-	static const unsigned types[] = { DNS_AAAA, DNS_HTTPS, DNS_SVCB, 16, 10, 15, 2, DNS_SOA, 99, 65535 };
+	static const unsigned types[] = { DNS_AAAA, DNS_HTTPS, DNS_SVCB, 16, 10,
+					  15,       2,         DNS_SOA,  99, 65535 };
 	struct fixture *f = *state;
 	struct message m;
 	struct answer a;
@@ -164,8 +169,14 @@ static void test_nodata(void **state)
 
 static void test_denied(void **state)
 {
-	static const char *const names[] = { "evil.test", "example.com", "api.example.com.evil.test", "wild.example",
-					     "aGVsbG8gd29ybGQ.c2VjcmV0.evil.test", "com", "1.2.3.4", "pg.evil.test" };
+	static const char *const names[] = { "evil.test",
+					     "example.com",
+					     "api.example.com.evil.test",
+					     "wild.example",
+					     "aGVsbG8gd29ybGQ.c2VjcmV0.evil.test",
+					     "com",
+					     "1.2.3.4",
+					     "pg.evil.test" };
 	static const unsigned types[] = { DNS_A, DNS_AAAA, 16, 10, DNS_ANY };
 	struct fixture *f = *state;
 	struct message m;
@@ -192,24 +203,35 @@ static void test_odd_labels(void **state)
 	struct answer a;
 
 	add_header(&m, 0, 1, 0, 0, 0);
-	add(&m, "\x0f" "api.example.com", 17);
+	add(&m,
+	    "\x0f"
+	    "api.example.com",
+	    17);
 	add16(&m, DNS_A);
 	add16(&m, 1);
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_NXDOMAIN);
 	add_header(&m, 0, 1, 0, 0, 0);
-	add(&m, "\x03" "a\0b\x04wild\x07" "example", 18);
+	add(&m,
+	    "\x03"
+	    "a\0b\x04wild\x07"
+	    "example",
+	    18);
 	add16(&m, DNS_A);
 	add16(&m, 1);
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_NXDOMAIN);
 	add_header(&m, 0, 1, 0, 0, 0);
-	add(&m, "\x04" "a.b.\x04wild\x07" "example", 19);
+	add(&m,
+	    "\x04"
+	    "a.b.\x04wild\x07"
+	    "example",
+	    19);
 	add16(&m, DNS_A);
 	add16(&m, 1);
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_NXDOMAIN);
-	ask(&m, "", DNS_A);	/* the root */
+	ask(&m, "", DNS_A); /* the root */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_NXDOMAIN);
 }
@@ -221,7 +243,7 @@ static void test_malformed(void **state)
 	struct answer a;
 
 	ask(&m, "api.example.com", DNS_A);
-	for (size_t n = 0; n < m.n; n++) {	/* every cut */
+	for (size_t n = 0; n < m.n; n++) { /* every cut */
 		struct message cut = m;
 
 		cut.n = n;
@@ -229,12 +251,12 @@ static void test_malformed(void **state)
 		assert_int_equal(a.n, n < 12 ? 0 : 12);
 		assert_int_equal(a.rcode, n < 12 ? 0 : DNS_FORMERR);
 	}
-	m.bytes[m.n++] = 0;	/* something behind */
+	m.bytes[m.n++] = 0; /* something behind */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_FORMERR);
 
 	ask(&m, "api.example.com", DNS_A);
-	m.bytes[5] = 2;	/* two questions */
+	m.bytes[5] = 2; /* two questions */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_FORMERR);
 	m.bytes[5] = 0;
@@ -242,16 +264,20 @@ static void test_malformed(void **state)
 	assert_int_equal(a.rcode, DNS_FORMERR);
 }
 
-#define FIFTY "\x32" "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define FIFTY                                                                                      \
+	"\x32"                                                                                     \
+	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 /* Names of questions that are none. */
 static const struct {
 	const char *bytes;
 	size_t n;
 } bad_names[] = {
-	{ "\xc0\x0c", 2 },		/* points at itself */
-	{ "\x41" "aa\0", 4 },	/* a label of an unknown kind */
-	{ FIFTY FIFTY FIFTY FIFTY FIFTY, 5 * 51 + 1 },	/* 256 bytes of name */
+	{ "\xc0\x0c", 2 }, /* points at itself */
+	{ "\x41"
+	  "aa\0",
+	  4 },                                         /* a label of an unknown kind */
+	{ FIFTY FIFTY FIFTY FIFTY FIFTY, 5 * 51 + 1 }, /* 256 bytes of name */
 };
 
 static void test_malformed_names(void **state)
@@ -277,19 +303,19 @@ static void test_not_answered(void **state)
 	struct answer a;
 
 	ask(&m, "api.example.com", DNS_A);
-	m.n = sizeof(m.bytes);	/* too large */
+	m.n = sizeof(m.bytes); /* too large */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_FORMERR);
 	ask(&m, "api.example.com", DNS_A);
-	m.bytes[2] |= 0x80;	/* a response: not a word */
+	m.bytes[2] |= 0x80; /* a response: not a word */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.n, 0);
 	ask(&m, "api.example.com", DNS_A);
-	m.bytes[2] |= 0x28;	/* UPDATE */
+	m.bytes[2] |= 0x28; /* UPDATE */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_NOTIMP);
 	ask(&m, "version.bind", 16);
-	m.bytes[m.n - 1] = 3;	/* CHAOS */
+	m.bytes[m.n - 1] = 3; /* CHAOS */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_REFUSED);
 	assert_int_equal(names_count(f->names), 0);
@@ -307,7 +333,7 @@ static void test_edns(void **state)
 	assert_int_equal(a.rcode, DNS_NOERROR);
 	assert_int_equal(a.an, 1);
 	assert_int_equal(a.ar, 1);
-	add_opt(&m, 0);	/* twice */
+	add_opt(&m, 0); /* twice */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_FORMERR);
 	ask(&m, "api.example.com", DNS_A);
@@ -315,8 +341,9 @@ static void test_edns(void **state)
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.outcome.rcode, DNS_BADVERS);
 	assert_int_equal(a.an, 0);
-	assert_int_equal(a.bytes[a.n - 6], 1);	/* the upper part of 16 */
-	ask(&m, "api.example.com", DNS_A);	/* a compressed name in front of a TSIG: skipped, not followed */
+	assert_int_equal(a.bytes[a.n - 6], 1); /* the upper part of 16 */
+	/* a compressed name in front of a TSIG: skipped, not followed */
+	ask(&m, "api.example.com", DNS_A);
 	m.bytes[11] = 1;
 	add16(&m, 0xc00c);
 	add16(&m, 250);
@@ -398,9 +425,12 @@ static void test_names_differ(void **state)
 		assert_true(names_find(f->names, &ip, &back));
 		assert_true(host_equal(&h, &back));
 	}
-	assert_false(names_find(f->names, &(struct ip){ .family = 4, .bytes = { 198, 18, 0, 0 } }, &back));
-	assert_false(names_find(f->names, &(struct ip){ .family = 4, .bytes = { 198, 19, 255, 255 } }, &back));
-	assert_false(names_find(f->names, &(struct ip){ .family = 6, .bytes = { 198, 18, 0, 1 } }, &back));
+	assert_false(names_find(f->names, &(struct ip){ .family = 4, .bytes = { 198, 18, 0, 0 } },
+				&back));
+	assert_false(names_find(
+		f->names, &(struct ip){ .family = 4, .bytes = { 198, 19, 255, 255 } }, &back));
+	assert_false(names_find(f->names, &(struct ip){ .family = 6, .bytes = { 198, 18, 0, 1 } },
+				&back));
 }
 
 static void test_destination(void **state)
@@ -418,7 +448,8 @@ static void test_destination(void **state)
 	assert_true(v.allow);
 	assert_int_equal(v.mode, RULE_SPLICE);
 	assert_string_equal(w.host.name, "api.example.com");
-	want_destination(&w, f->names, &(struct ip){ .family = 4, .bytes = { 198, 18, 9, 9 } }, 443);
+	want_destination(&w, f->names, &(struct ip){ .family = 4, .bytes = { 198, 18, 9, 9 } },
+			 443);
 	decide_name(f->rules, &w, &v);
 	assert_int_equal(v.reason, REASON_STALE);
 	want_destination(&w, f->names, &(struct ip){ .family = 4, .bytes = { 1, 2, 3, 4 } }, 443);
@@ -438,7 +469,8 @@ static struct ip address(const struct rules *r, struct names *names, const char 
 	return a.outcome.ip;
 }
 
-/* Names with the same ports share a block; a rule more moves a name, whose old address goes on to mean it. */
+/* Names with the same ports share a block; a rule more moves a name, whose old address goes on to
+ * mean it. */
 static void test_classes(void **state)
 {
 	struct fixture *f = *state;
@@ -471,7 +503,7 @@ static void test_classes(void **state)
 	next = NULL;
 	assert_int_equal(rules_change(f->rules, "b.wild.example", true, &next, &e), 0);
 	classes_extend(next, &c);
-	assert_int_equal(c.count, 3);	/* who may nothing has no address */
+	assert_int_equal(c.count, 3); /* who may nothing has no address */
 	rules_free(next);
 	for (unsigned i = 0; i < NET_CLASS_ADDRESSES + 10; i++) {
 		char name[64];
@@ -479,7 +511,8 @@ static void test_classes(void **state)
 		snprintf(name, sizeof(name), "n%u.wild.example", i);
 		after = address(f->rules, f->names, name);
 	}
-	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 19, 0, 0 } }, 16));	/* the block is full */
+	/* the block is full */
+	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 19, 0, 0 } }, 16));
 	names_use_classes(f->names, NULL);
 }
 
@@ -536,10 +569,20 @@ int main(void)
 {
 #define WITH_RULES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		WITH_RULES(test_a),	    WITH_RULES(test_nodata),		    WITH_RULES(test_denied),
-		WITH_RULES(test_odd_labels), WITH_RULES(test_malformed), WITH_RULES(test_malformed_names), WITH_RULES(test_not_answered), WITH_RULES(test_edns),
-		WITH_RULES(test_flood),	    WITH_RULES(test_reverse_and_localhost), WITH_RULES(test_names_differ),
-		WITH_RULES(test_destination), cmocka_unit_test(test_frame),	    WITH_RULES(test_classes),
+		WITH_RULES(test_a),
+		WITH_RULES(test_nodata),
+		WITH_RULES(test_denied),
+		WITH_RULES(test_odd_labels),
+		WITH_RULES(test_malformed),
+		WITH_RULES(test_malformed_names),
+		WITH_RULES(test_not_answered),
+		WITH_RULES(test_edns),
+		WITH_RULES(test_flood),
+		WITH_RULES(test_reverse_and_localhost),
+		WITH_RULES(test_names_differ),
+		WITH_RULES(test_destination),
+		cmocka_unit_test(test_frame),
+		WITH_RULES(test_classes),
 		cmocka_unit_test(test_many_classes),
 	};
 

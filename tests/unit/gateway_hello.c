@@ -155,7 +155,8 @@ static void check(const char *name, unsigned with, long reason)
 			greet(&o, name, with, records[r]);
 			got = feed(&g, &o, pieces[p]);
 			if (got != (reason ? -reason : (long)o.n))
-				fail_msg("%s with %u, records of %zu, pieces of %zu: %ld", name, with, records[r], pieces[p], got);
+				fail_msg("%s with %u, records of %zu, pieces of %zu: %ld", name,
+					 with, records[r], pieces[p], got);
 		}
 }
 
@@ -193,16 +194,20 @@ static void test_other_protocols(void **state)
 	assert_int_equal(feed_raw("SSH-2.0-x\r\n", 11), -REASON_NOT_TLS);
 	assert_int_equal(feed_raw("\x80\x2e\x01\x03\x01", 5), -REASON_TLS_OLD);
 	assert_int_equal(feed_raw("\x16\x02\x00", 3), -REASON_NOT_TLS);
-	assert_int_equal(feed_raw("\x17\x03\x03\x00\x01x", 6), -REASON_NOT_TLS);	/* data before any greeting */
+	/* data before any greeting */
+	assert_int_equal(feed_raw("\x17\x03\x03\x00\x01x", 6), -REASON_NOT_TLS);
 	assert_int_equal(feed_raw("\x15\x03\x03\x00\x02\x01\x00", 7), -REASON_NOT_TLS);
-	assert_int_equal(feed_raw("\x16\x03\x01\x00\x00", 5), -REASON_TLS_OLD);	/* an empty record */
+	/* an empty record */
+	assert_int_equal(feed_raw("\x16\x03\x01\x00\x00", 5), -REASON_TLS_OLD);
 	assert_int_equal(feed_raw("\x16\x03\x01\x40\x01", 5), -REASON_TLS_OLD);
-	assert_int_equal(feed_raw("\x16\x03\x01\x00\x04\x02\x00\x00\x00", 9), -REASON_TLS_OLD);	/* a ServerHello */
+	/* a ServerHello */
+	assert_int_equal(feed_raw("\x16\x03\x01\x00\x04\x02\x00\x00\x00", 9), -REASON_TLS_OLD);
 	assert_int_equal(feed_raw("\x16\x03\x01\x00\x04\x01\x01\x00\x01", 9), -REASON_TLS_LARGE);
 	assert_int_equal(feed_raw("\x16\x03\x01\x00\x04\x01\x00\x00\x01", 9), -REASON_TLS_OLD);
 }
 
-/* Every length of the message one too small or too large, and every cut: never a pass, never held for good by a whole message. */
+/* Every length of the message one too small or too large, and every cut: never a pass, never held
+ * for good by a whole message. */
 static void test_lengths(void **state)
 {
 	static struct bytes extensions, message, o;
@@ -215,7 +220,8 @@ static void test_lengths(void **state)
 	for (size_t at = 0; at < message.n; at++) {
 		for (int by = -1; by <= 1; by += 2) {
 			struct gate g = gate_for(NAME);
-			bool random = (at >= 6 && at < 38) || (at >= 39 && at < 71) || (at >= 73 && at < 77) || at == 78;
+			bool random = (at >= 6 && at < 38) || (at >= 39 && at < 71) ||
+				      (at >= 73 && at < 77) || at == 78;
 			long got;
 
 			message.b[at] = (uint8_t)(message.b[at] + by);
@@ -244,9 +250,13 @@ static void test_odd_names(void **state)
 		size_t n;
 		long reason;
 	} rows[] = {
-		{ "\0\x22\0\0\x0f" NAME "\0\0\x0d" "evil.test.com", 36, REASON_TLS_OLD },	/* two names */
-		{ "\0\x12\1\0\x0f" NAME, 20, REASON_TLS_OLD },					/* another type */
-		{ "\0\x13\0\0\x10" NAME "\0", 21, REASON_WRONG_SNI },				/* NUL behind */
+		/* two names */
+		{ "\0\x22\0\0\x0f" NAME "\0\0\x0d"
+		  "evil.test.com",
+		  36, REASON_TLS_OLD },
+		{ "\0\x12\1\0\x0f" NAME, 20, REASON_TLS_OLD }, /* another type */
+		/* NUL behind */
+		{ "\0\x13\0\0\x10" NAME "\0", 21, REASON_WRONG_SNI },
 		{ "\0\x13\0\0\x10" NAME ".", 21, 0 },
 		{ "\0\0", 2, REASON_TLS_OLD },
 		{ "", 0, REASON_TLS_OLD },
@@ -268,7 +278,7 @@ static void test_odd_names(void **state)
 			fail_msg("row %zu: %ld", i, got);
 	}
 	message.n = o.n = 0;
-	put_hello(&message, NULL);	/* no extensions at all */
+	put_hello(&message, NULL); /* no extensions at all */
 	put_records(&o, 22, &message, 16384);
 	assert_int_equal(feed_raw(o.b, o.n), -REASON_NO_SNI);
 }
@@ -276,8 +286,9 @@ static void test_odd_names(void **state)
 static void server_hello(struct bytes *o, bool retry)
 {
 	static const uint8_t retry_random[32] = {
-		0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
-		0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+		0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c,
+		0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
+		0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 	};
 	static struct bytes message;
 	uint8_t other[32] = { 1 };
@@ -312,13 +323,15 @@ static void test_blind(void **state)
 	greet(&o, NAME, 0, 16384);
 	assert_int_equal(feed(&g, &o, 200000), o.n);
 	more.n = 0;
-	put(&more, "\x14\x03\x03\0\1\1\x17\x03\x03\0\5early", 16);	/* compatibility and early data pass */
+	/* compatibility and early data pass */
+	put(&more, "\x14\x03\x03\0\1\1\x17\x03\x03\0\5early", 16);
 	assert_int_equal(feed(&g, &more, 3), more.n);
 	s.n = 0;
-	put(&s, "\x15\x03\x03\0\2\1\x70", 7);	/* a warning: unrecognized_name */
+	put(&s, "\x15\x03\x03\0\2\1\x70", 7); /* a warning: unrecognized_name */
 	server_hello(&s, false);
 	assert_int_equal(serve(&g, &s, 1), GATE_BLIND);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)"anything", 8, &release), GATE_BLIND);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t) "anything", 8, &release),
+			 GATE_BLIND);
 	assert_int_equal(release, 8);
 	assert_int_equal(gate_server(&g, (const uint8_t *)"anything", 8), GATE_BLIND);
 }
@@ -329,7 +342,8 @@ static void test_retry(void **state)
 	static struct bytes o, s;
 
 	(void)state;
-	for (unsigned before = 0; before < 2; before++)	/* also one that does not wait for the retry */
+	/* also one that does not wait for the retry */
+	for (unsigned before = 0; before < 2; before++)
 		for (unsigned good = 0; good < 2; good++) {
 			struct gate g = gate_for(NAME);
 
@@ -364,7 +378,8 @@ static void test_second_greeting_without_name(void **state)
 	g = gate_for(NAME);
 	greet(&o, NAME, 0, 16384);
 	assert_int_equal(feed(&g, &o, 200000), o.n);
-	assert_int_equal(feed(&g, (struct bytes[]){ { "\x16\x03\x03\0\4\x10\0\0\0", 9 } }, 9), -REASON_TLS_OLD);
+	assert_int_equal(feed(&g, (struct bytes[]){ { "\x16\x03\x03\0\4\x10\0\0\0", 9 } }, 9),
+			 -REASON_TLS_OLD);
 }
 
 static void test_server(void **state)
@@ -373,7 +388,8 @@ static void test_server(void **state)
 	struct gate g = gate_for(NAME);
 
 	(void)state;
-	assert_int_equal(gate_server(&g, (const uint8_t *)"SSH-2.0", 7), GATE_REFUSE);	/* speaks first */
+	/* speaks first */
+	assert_int_equal(gate_server(&g, (const uint8_t *)"SSH-2.0", 7), GATE_REFUSE);
 	g = gate_for(NAME);
 	greet(&o, NAME, 0, 16384);
 	assert_int_equal(feed(&g, &o, 200000), o.n);
@@ -383,7 +399,7 @@ static void test_server(void **state)
 	feed(&g, &o, 200000);
 	s.n = 0;
 	server_hello(&s, true);
-	server_hello(&s, true);	/* two retries */
+	server_hello(&s, true); /* two retries */
 	assert_int_equal(serve(&g, &s, 100), GATE_REFUSE);
 }
 
@@ -426,20 +442,27 @@ static void test_tcp(void **state)
 
 	(void)state;
 	gate_init(&g, RULE_TCP, &h, 22);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)"x", 1, &release), GATE_BLIND);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t) "x", 1, &release), GATE_BLIND);
 	assert_int_equal(release, 1);
 	gate_init(&g, RULE_MODES, &h, 22);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)"x", 1, &release), GATE_REFUSE);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t) "x", 1, &release), GATE_REFUSE);
 	assert_int_equal(release, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	    cmocka_unit_test(test_other_protocols), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_odd_names),   cmocka_unit_test(test_blind),	    cmocka_unit_test(test_retry),
-		cmocka_unit_test(test_second_greeting_without_name),			    cmocka_unit_test(test_server),
-		cmocka_unit_test(test_interleaved), cmocka_unit_test(test_flood),	    cmocka_unit_test(test_tcp),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_other_protocols),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_odd_names),
+		cmocka_unit_test(test_blind),
+		cmocka_unit_test(test_retry),
+		cmocka_unit_test(test_second_greeting_without_name),
+		cmocka_unit_test(test_server),
+		cmocka_unit_test(test_interleaved),
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

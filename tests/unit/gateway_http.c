@@ -1,4 +1,5 @@
-/* The gate of mode http, the proxy heads and SOCKS: which requests pass, cut anywhere, and what is refused. */
+/* The gate of mode http, the proxy heads and SOCKS: which requests pass, cut anywhere, and what is
+ * refused. */
 #include "rules/sniff.h"
 #include "rules/socks.h"
 #include "gateway_help.h"
@@ -88,7 +89,8 @@ static void test_requests(void **state)
 	passes("OPTIONS * HTTP/1.1\r\n" HOST "\r\n");
 	passes("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello" GET);
 	passes("POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n" GET GET);
-	passes("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0A\r\n0123456789\r\n0\r\n\r\n" GET);
+	passes("POST / HTTP/1.1\r\n" HOST
+	       "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0A\r\n0123456789\r\n0\r\n\r\n" GET);
 	passes("POST / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\nxx");
 	passes("M-SEARCH / HTTP/1.1\r\n" HOST "X: \xc3\xbc\t\r\nConnection: keep-alive, x\r\n\r\n");
 }
@@ -124,8 +126,12 @@ static void test_hosts(void **state)
 static void test_keep_alive(void **state)
 {
 	static const char evil[] = GET "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
-	static const char body[] = "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nxyzGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
-	static const char chunks[] = "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
+	static const char body[] =
+		"POST / HTTP/1.1\r\n" HOST
+		"Content-Length: 3\r\n\r\nxyzGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
+	static const char chunks[] = "POST / HTTP/1.1\r\n" HOST
+				     "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\nGET / "
+				     "HTTP/1.1\r\nHost: evil.test\r\n\r\n";
 
 	(void)state;
 	refused_n(evil, strlen(evil), GET, "wrong_host");
@@ -136,28 +142,50 @@ static void test_keep_alive(void **state)
 static void test_smuggling(void **state)
 {
 	static const char nul[] = "GET / HTTP/1.1\r\nHost: a.example\r\nX: a\0b\r\n\r\n";
-	static const char *const bodies[] = { "x\r\n", "\r\n", "5;ext=1\r\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n", "5\r\nhelloX",
-					      "0\r\nTrailer: x\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n", "+5\r\n", "0x5\r\nhello\r\n", "-1\r\n",
-					      "5 \r\nhello\r\n0\r\n\r\n", "11111111111111111\r\n", "5\rXhello\r\n" };
+	static const char *const bodies[] = { "x\r\n",
+					      "\r\n",
+					      "5;ext=1\r\nhello\r\n0\r\n\r\n",
+					      "5\nhello\n0\n\n",
+					      "5\r\nhelloX",
+					      "0\r\nTrailer: x\r\n\r\n",
+					      " 5\r\nhello\r\n0\r\n\r\n",
+					      "+5\r\n",
+					      "0x5\r\nhello\r\n",
+					      "-1\r\n",
+					      "5 \r\nhello\r\n0\r\n\r\n",
+					      "11111111111111111\r\n",
+					      "5\rXhello\r\n" };
 
 	(void)state;
-	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", "http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST
+		"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST
+		"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+		"http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
+		"http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\n",
+		"http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 5, 5\r\n\r\n", "http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: +5\r\n\r\n", "http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 0x5\r\n\r\n", "http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: \r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 9999999999999999999\r\n\r\n", "http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 9999999999999999999\r\n\r\n",
+		"http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", "http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: \x0b" "chunked\r\n\r\n", "http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: \x0b"
+		"chunked\r\n\r\n",
+		"http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding : chunked\r\n\r\n", "http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST "Transfer_Encoding: chunked\r\n\r\n", "http_bad");
 	refused("POST / HTTP/1.1\r\n" HOST " Transfer-Encoding: chunked\r\n\r\n", "http_bad");
-	refused("POST / HTTP/1.1\r\n" HOST "X: a\r\n Transfer-Encoding: chunked\r\n\r\n", "http_bad");
+	refused("POST / HTTP/1.1\r\n" HOST "X: a\r\n Transfer-Encoding: chunked\r\n\r\n",
+		"http_bad");
 	refused("POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", "http_bad");
 	refused("GET / HTTP/1.1\r\n" HOST "X: a\rHost: evil.test\r\n\r\n", "http_bad");
 	refused("GET / HTTP/1.1\r\nHost: a.example\nX: y\r\n\r\n", "http_bad");
@@ -170,7 +198,8 @@ static void test_smuggling(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
 		auto_buf text = { 0 };
 
-		buf_printf(&text, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n%s", bodies[i]);
+		buf_printf(&text, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n%s",
+			   bodies[i]);
 		refused_n(text.data, text.len, text.data, "http_bad");
 	}
 }
@@ -196,7 +225,8 @@ static void test_large(void **state)
 	(void)state;
 	buf_puts(&text, "GET / HTTP/1.1\r\n" HOST "X: ");
 	while (text.len <= HTTP1_HEAD_MAX)
-		buf_puts(&text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+		buf_puts(&text,
+			 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 	refused(text.data, "http_large");
 	buf_puts(&many, "GET / HTTP/1.1\r\n" HOST);
 	for (unsigned i = 0; i < HTTP1_HEADERS_MAX; i++)
@@ -209,8 +239,10 @@ static enum gate_say answer(struct gate *g, const char *text, size_t piece)
 {
 	enum gate_say say = GATE_OPEN;
 
-	for (size_t at = 0, n = strlen(text); at < n && say != GATE_REFUSE && say != GATE_BLIND; at += piece) {
-		enum gate_say now = gate_server(g, (const uint8_t *)text + at, n - at < piece ? n - at : piece);
+	for (size_t at = 0, n = strlen(text); at < n && say != GATE_REFUSE && say != GATE_BLIND;
+	     at += piece) {
+		enum gate_say now =
+			gate_server(g, (const uint8_t *)text + at, n - at < piece ? n - at : piece);
 
 		say = now == GATE_OPEN ? say : now;
 	}
@@ -223,7 +255,9 @@ static enum gate_say answer(struct gate *g, const char *text, size_t piece)
 /* What an answer that is full of traps looks like; the gate must find its end. */
 #define FAKE "HTTP/1.1 101 Switching Protocols\r\n\r\n"
 #define WITH_LENGTH "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 36\r\n\r\n" FAKE
-#define WITH_CHUNKS "HTTP/1.1 200 OK\nTransfer-Encoding: gzip, chunked\r\n\r\n24;x=y\r\n" FAKE "\r\n0\r\nTrailer: HTTP/1.1 101\r\n\r\n"
+#define WITH_CHUNKS                                                                                \
+	"HTTP/1.1 200 OK\nTransfer-Encoding: gzip, chunked\r\n\r\n24;x=y\r\n" FAKE                 \
+	"\r\n0\r\nTrailer: HTTP/1.1 101\r\n\r\n"
 #define NO_CONTENT "HTTP/1.1 304 Not Modified\r\nContent-Length: 36\r\n\r\n"
 
 static void test_upgrade(void **state)
@@ -231,19 +265,24 @@ static void test_upgrade(void **state)
 	static const struct {
 		const char *client, *server;
 		enum gate_say say;
-		bool more;	/* of the client passes afterwards */
+		bool more; /* of the client passes afterwards */
 	} rows[] = {
 		{ UPGRADE("websocket"), SWITCHING, GATE_BLIND, true },
-		{ UPGRADE("WebSocket"), "HTTP/1.1 100 Continue\r\n\r\n" SWITCHING, GATE_BLIND, true },
-		{ UPGRADE("websocket"), "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", GATE_AGAIN, true },
+		{ UPGRADE("WebSocket"), "HTTP/1.1 100 Continue\r\n\r\n" SWITCHING, GATE_BLIND,
+		  true },
+		{ UPGRADE("websocket"), "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
+		  GATE_AGAIN, true },
 		{ UPGRADE("websocket"), "garbage\r\n", GATE_REFUSE, false },
 		{ GET UPGRADE("websocket"), WITH_LENGTH SWITCHING, GATE_BLIND, true },
 		{ GET UPGRADE("websocket"), WITH_LENGTH, GATE_OPEN, false },
 		{ GET UPGRADE("websocket"), WITH_CHUNKS NO_CONTENT, GATE_AGAIN, true },
 		{ GET UPGRADE("websocket"), SWITCHING, GATE_REFUSE, false },
-		{ "HEAD / HTTP/1.1\r\n" HOST "\r\n" UPGRADE("websocket"), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" SWITCHING, GATE_BLIND, true },
-		{ GET UPGRADE("websocket"), "HTTP/1.0 200 OK\r\n\r\n" SWITCHING, GATE_OPEN, false },	/* until the end */
-		{ GET UPGRADE("websocket"), "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n" SWITCHING, GATE_REFUSE, false },
+		{ "HEAD / HTTP/1.1\r\n" HOST "\r\n" UPGRADE("websocket"),
+		  "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" SWITCHING, GATE_BLIND, true },
+		{ GET UPGRADE("websocket"), "HTTP/1.0 200 OK\r\n\r\n" SWITCHING, GATE_OPEN,
+		  false }, /* until the end */
+		{ GET UPGRADE("websocket"),
+		  "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n" SWITCHING, GATE_REFUSE, false },
 	};
 
 	(void)state;
@@ -254,23 +293,30 @@ static void test_upgrade(void **state)
 			enum gate_say say;
 			size_t release = 0;
 
-			assert_int_equal(feed(&g, rows[i].client, strlen(rows[i].client), pieces[p], &out), GATE_OPEN);
+			assert_int_equal(
+				feed(&g, rows[i].client, strlen(rows[i].client), pieces[p], &out),
+				GATE_OPEN);
 			assert_int_equal(out.len, strlen(rows[i].client));
 			/* nothing more before the answer */
-			assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release), GATE_OPEN);
+			assert_int_equal(
+				gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release),
+				GATE_OPEN);
 			assert_int_equal(release, 0);
 			say = answer(&g, rows[i].server, pieces[p]);
 			if (say != rows[i].say)
-				fail_msg("row %zu in pieces of %zu: %d (%s)", i, pieces[p], say, verdict_reason_name(g.reason));
+				fail_msg("row %zu in pieces of %zu: %d (%s)", i, pieces[p], say,
+					 verdict_reason_name(g.reason));
 			say = gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release);
 			assert_int_equal(release, rows[i].more ? strlen(GET) : 0);
 		}
 }
 
-/* An upgrade to anything but a websocket is ignored: the server never sees it, and cannot agree to it. */
+/* An upgrade to anything but a websocket is ignored: the server never sees it, and cannot agree to
+ * it. */
 static void test_upgrade_ignored(void **state)
 {
-	static const char *const rows[] = { UPGRADE("h2c"), UPGRADE("websocket, h2c"), UPGRADE("TLS/1.0"),
+	static const char *const rows[] = { UPGRADE("h2c"), UPGRADE("websocket, h2c"),
+					    UPGRADE("TLS/1.0"),
 					    UPGRADE("websocket\r\nuPGRADE: h2c"), UPGRADE("") };
 
 	(void)state;
@@ -279,9 +325,11 @@ static void test_upgrade_ignored(void **state)
 			struct gate g = gate_for("a.example", 80);
 			auto_buf out = { 0 };
 
-			assert_int_equal(feed(&g, rows[i], strlen(rows[i]), pieces[p], &out), GATE_OPEN);
+			assert_int_equal(feed(&g, rows[i], strlen(rows[i]), pieces[p], &out),
+					 GATE_OPEN);
 			assert_int_equal(feed(&g, GET, strlen(GET), pieces[p], &out), GATE_OPEN);
-			assert_int_equal(out.len, strlen(rows[i]) + strlen(GET));	/* nothing waits */
+			/* nothing waits */
+			assert_int_equal(out.len, strlen(rows[i]) + strlen(GET));
 			assert_null(strcasestr(buf_text(&out), "\nupgrade"));
 			assert_non_null(strstr(buf_text(&out), "\nIgnored: "));
 			assert_int_equal(answer(&g, WITH_LENGTH, pieces[p]), GATE_OPEN);
@@ -299,7 +347,8 @@ static void test_lost(void **state)
 	assert_int_equal(answer(&g, "HTTP/1.1 408 Request Timeout\r\n\r\n", 5), GATE_OPEN);
 	assert_int_equal(feed(&g, GET, strlen(GET), 5, &out), GATE_OPEN);
 	assert_int_equal(out.len, strlen(GET));
-	assert_int_equal(feed(&g, UPGRADE("websocket"), strlen(UPGRADE("websocket")), 5, &out), GATE_REFUSE);
+	assert_int_equal(feed(&g, UPGRADE("websocket"), strlen(UPGRADE("websocket")), 5, &out),
+			 GATE_REFUSE);
 	assert_int_equal(g.reason, REASON_HTTP_TUNNEL);
 }
 
@@ -313,10 +362,12 @@ static void test_pipeline(void **state)
 	(void)state;
 	for (unsigned i = 0; i < HTTP1_PIPELINE + 1; i++)
 		buf_puts(&text, GET);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)text.data, text.len, &release), GATE_OPEN);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)text.data, text.len, &release),
+			 GATE_OPEN);
 	assert_int_equal(release, strlen(GET) * HTTP1_PIPELINE);
 	assert_int_equal(answer(&g, "HTTP/1.1 204 No Content\r\n\r\n", 1), GATE_AGAIN);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release), GATE_OPEN);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release),
+			 GATE_OPEN);
 	assert_int_equal(release, strlen(GET));
 }
 
@@ -343,7 +394,7 @@ static void test_reply(void **state)
 	(void)state;
 	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), GATE_OPEN);
 	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), GATE_REFUSE);
-	assert_string_equal(gate_reply(&g), "");	/* the first is not answered yet */
+	assert_string_equal(gate_reply(&g), ""); /* the first is not answered yet */
 	g = gate_for("a.example", 80);
 	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), GATE_OPEN);
 	assert_int_equal(answer(&g, WITH_LENGTH, 7), GATE_OPEN);
@@ -360,11 +411,15 @@ static void test_proxy(void **state)
 		uint16_t port;
 		bool tunnel;
 	} rows[] = {
-		{ "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Connection: Keep-Alive\r\n\r\n", 1, "a.example", 443, true },
+		{ "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Connection: "
+		  "Keep-Alive\r\n\r\n",
+		  1, "a.example", 443, true },
 		{ "CONNECT A.Example.:443 HTTP/1.0\r\n\r\n", 1, "a.example", 443, true },
 		{ "CONNECT [2001:db8::1]:22 HTTP/1.1\r\n\r\n", 1, "2001:db8::1", 22, true },
-		{ "GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 1, "a.example", 80, false },
-		{ "GET http://a.example:8080/x HTTP/1.1\r\nHost: a.example:8080\r\n\r\n", 1, "a.example", 8080, false },
+		{ "GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 1, "a.example", 80,
+		  false },
+		{ "GET http://a.example:8080/x HTTP/1.1\r\nHost: a.example:8080\r\n\r\n", 1,
+		  "a.example", 8080, false },
 		{ "CONNECT a.example HTTP/1.1\r\n\r\n", -1, NULL, 0, false },
 		{ "CONNECT a.example:0 HTTP/1.1\r\n\r\n", -1, NULL, 0, false },
 		{ "CONNECT u@a.example:443 HTTP/1.1\r\n\r\n", -1, NULL, 0, false },
@@ -372,9 +427,12 @@ static void test_proxy(void **state)
 		{ "CONNECT 0177.0.0.1:443 HTTP/1.1\r\n\r\n", -1, NULL, 0, false },
 		{ "CONNECT 2130706433:443 HTTP/1.1\r\n\r\n", -1, NULL, 0, false },
 		{ "CONNECT [::ffff:127.0.0.1]:443 HTTP/1.1\r\n\r\n", 1, "127.0.0.1", 443, true },
-		{ "CONNECT \xd0\xb0.example:443 HTTP/1.1\r\n\r\n", -1, NULL, 0, false },	/* a cyrillic a */
-		{ "CONNECT a.example:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n", -1, NULL, 0, false },
-		{ "CONNECT a.example:443 HTTP/1.1\r\nContent-Length: 5\r\n\r\n", -1, NULL, 0, false },
+		{ "CONNECT \xd0\xb0.example:443 HTTP/1.1\r\n\r\n", -1, NULL, 0,
+		  false }, /* a cyrillic a */
+		{ "CONNECT a.example:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n", -1, NULL, 0,
+		  false },
+		{ "CONNECT a.example:443 HTTP/1.1\r\nContent-Length: 5\r\n\r\n", -1, NULL, 0,
+		  false },
 		{ "CONNECT http://a.example:443 HTTP/1.1\r\n\r\n", -1, NULL, 0, false },
 		{ "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", -1, NULL, 0, false },
 		{ "GET ftp://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", -1, NULL, 0, false },
@@ -416,7 +474,8 @@ static void test_socks(void **state)
 		{ "\5\1\0\3\011a.example\1\273", 16, 16, "a.example", 443, SOCKS_OK },
 		{ "\5\1\0\3\011A.EXAMPLE\1\273extra", 21, 16, "a.example", 443, SOCKS_OK },
 		{ "\5\1\0\1\300\0\2\1\0\26", 10, 10, "192.0.2.1", 22, SOCKS_OK },
-		{ "\5\1\0\4\0\0\0\0\0\0\0\0\0\0\377\377\177\0\0\1\0\120", 22, 22, "127.0.0.1", 80, SOCKS_OK },
+		{ "\5\1\0\4\0\0\0\0\0\0\0\0\0\0\377\377\177\0\0\1\0\120", 22, 22, "127.0.0.1", 80,
+		  SOCKS_OK },
 		{ "\5\1\0\3\0111.2.3.256\1\273", 16, -1, NULL, 0, SOCKS_NOT_ALLOWED },
 		{ "\5\1\0\3\011a\0example\1\273", 16, -1, NULL, 0, SOCKS_NOT_ALLOWED },
 		{ "\5\1\0\3\011u@example\1\273", 16, -1, NULL, 0, SOCKS_NOT_ALLOWED },
@@ -424,10 +483,10 @@ static void test_socks(void **state)
 		{ "\5\1\0\3\0\1\273", 7, -1, NULL, 0, SOCKS_NOT_ALLOWED },
 		{ "\5\1\0\1\300\0\2\1\0\0", 10, -1, NULL, 0, SOCKS_NOT_ALLOWED },
 		{ "\5\1\1\1\300\0\2\1\0\26", 10, -1, NULL, 0, SOCKS_NOT_ALLOWED },
-		{ "\5\2\0\1\300\0\2\1\0\26", 10, -1, NULL, 0, SOCKS_COMMAND },	/* BIND */
-		{ "\5\3\0\1\0\0\0\0\0\0", 10, -1, NULL, 0, SOCKS_COMMAND },	/* UDP ASSOCIATE */
+		{ "\5\2\0\1\300\0\2\1\0\26", 10, -1, NULL, 0, SOCKS_COMMAND }, /* BIND */
+		{ "\5\3\0\1\0\0\0\0\0\0", 10, -1, NULL, 0, SOCKS_COMMAND },    /* UDP ASSOCIATE */
 		{ "\5\1\0\2\300\0\2\1\0\26", 10, -1, NULL, 0, SOCKS_ADDRESS },
-		{ "\4\1\0\26\300\0\2\1\0", 9, -1, NULL, 0, SOCKS_FAILED },	/* SOCKS4 */
+		{ "\4\1\0\26\300\0\2\1\0", 9, -1, NULL, 0, SOCKS_FAILED }, /* SOCKS4 */
 	};
 	uint8_t reply[SOCKS_REPLY_MAX];
 
@@ -468,10 +527,20 @@ static void test_socks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requests),  cmocka_unit_test(test_hosts),	   cmocka_unit_test(test_keep_alive),
-		cmocka_unit_test(test_smuggling), cmocka_unit_test(test_other_protocols), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_upgrade), cmocka_unit_test(test_upgrade_ignored),	  cmocka_unit_test(test_lost),	   cmocka_unit_test(test_pipeline),
-		cmocka_unit_test(test_port),	  cmocka_unit_test(test_proxy), cmocka_unit_test(test_reply),	   cmocka_unit_test(test_socks),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_keep_alive),
+		cmocka_unit_test(test_smuggling),
+		cmocka_unit_test(test_other_protocols),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_upgrade),
+		cmocka_unit_test(test_upgrade_ignored),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_pipeline),
+		cmocka_unit_test(test_port),
+		cmocka_unit_test(test_proxy),
+		cmocka_unit_test(test_reply),
+		cmocka_unit_test(test_socks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Bodies that are looked into: what rules say about GraphQL, JSON-RPC and pushes of git, and which packs prove what. */
+/* Bodies that are looked into: what rules say about GraphQL, JSON-RPC and pushes of git, and which
+ * packs prove what. */
 #include <stdlib.h>
 
 #include "base/io.h"
@@ -9,7 +10,8 @@
 #define HEAD "POST %s HTTP/1.1\r\nHost: a.example\r\nContent-Type: %s\r\nContent-Length: 9\r\n\r\n"
 
 /* Decides about a request in pieces of that many bytes. */
-static enum verdict_reason decide(const char *rule, const char *path, const char *type, const char *body, size_t n, size_t piece, char *ret_asked)
+static enum verdict_reason decide(const char *rule, const char *path, const char *type,
+				  const char *body, size_t n, size_t piece, char *ret_asked)
 {
 	static struct http_request request;
 	static struct http_path room;
@@ -27,7 +29,8 @@ static enum verdict_reason decide(const char *rule, const char *path, const char
 	buf_printf(&network, "{mode: restricted, egress_allowlist: [%s]}", rule);
 	buf_printf(&text, HEAD, path, type);
 	rules = rules_of(buf_text(&network));
-	assert_int_equal(http1_head((const uint8_t *)text.data, text.len, &scanned, &head, &wrong), 1);
+	assert_int_equal(http1_head((const uint8_t *)text.data, text.len, &scanned, &head, &wrong),
+			 1);
 	assert_true(http_request_read((const uint8_t *)text.data, &head, &request));
 	http_decide(rules, rules_match(rules, &host, 443).rule, 443, &request, &room, &v);
 	reason = (enum verdict_reason)v.reason;
@@ -35,7 +38,8 @@ static enum verdict_reason decide(const char *rule, const char *path, const char
 	if (v.n_looks) {
 		look = look_new(&v, &request);
 		for (size_t at = 0; at < n && say == LOOK_MORE; at += piece)
-			say = look_take(look, rules, (const uint8_t *)body + at, n - at < piece ? n - at : piece, false);
+			say = look_take(look, rules, (const uint8_t *)body + at,
+					n - at < piece ? n - at : piece, false);
 		if (say == LOOK_MORE)
 			say = look_take(look, rules, NULL, 0, true);
 		reason = look_verdict(look)->reason;
@@ -49,21 +53,29 @@ static enum verdict_reason decide(const char *rule, const char *path, const char
 
 static void test_bodies(void **state)
 {
-	static const char graphql[] = "{host: a.example, paths: [/g], graphql: ['query:v*', mutation]}", rpc[] = "{host: a.example, json_rpc: ['a/*', 'tools/call:x']}";
+	static const char graphql[] =
+		"{host: a.example, paths: [/g], graphql: ['query:v*', mutation]}",
+			  rpc[] = "{host: a.example, json_rpc: ['a/*', 'tools/call:x']}";
 	static const struct {
 		const char *rule, *body;
 		enum verdict_reason reason;
 		const char *asked;
 	} rows[] = {
-		{ graphql, "{\"query\":\"{viewer __typename}\"}", REASON_ALLOWED, "graphql=query:viewer,__typename" },
-		{ graphql, "[{\"query\":\"{viewer}\"},{\"query\":\"mutation{m}\"}]", REASON_ALLOWED, "graphql=query:viewer;mutation:m" },
+		{ graphql, "{\"query\":\"{viewer __typename}\"}", REASON_ALLOWED,
+		  "graphql=query:viewer,__typename" },
+		{ graphql, "[{\"query\":\"{viewer}\"},{\"query\":\"mutation{m}\"}]", REASON_ALLOWED,
+		  "graphql=query:viewer;mutation:m" },
 		{ graphql, "{\"query\":\"{viewer a:b}\"}", REASON_GRAPHQL, "graphql=query:b" },
 		{ graphql, "{\"query\":\"{viewer\\\\\"}", REASON_GRAPHQL_BAD, NULL },
 		{ graphql, "{\"query\":\"{viewer(a: \\\"\\\\x\\\")}\"}", REASON_GRAPHQL_BAD, NULL },
-		{ graphql, "{\"query\":\"{viewer(a: \\\"\\\"\\\"\\\\\\\"\\\"\\\"\\\"\\\"\\\")}\"}", REASON_GRAPHQL_BAD, NULL },
+		{ graphql, "{\"query\":\"{viewer(a: \\\"\\\"\\\"\\\\\\\"\\\"\\\"\\\"\\\"\\\")}\"}",
+		  REASON_GRAPHQL_BAD, NULL },
 		{ rpc, "{\"method\":\"a/b\"}", REASON_ALLOWED, "json_rpc=a/b" },
-		{ rpc, "[{\"method\":\"a/b\"},{\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}]", REASON_ALLOWED, "json_rpc=a/b,tools/call:x" },
-		{ rpc, "{\"method\":\"tools/call\",\"params\":{\"name\":\"y\"}}", REASON_RPC, "json_rpc=tools/call:y" },
+		{ rpc,
+		  "[{\"method\":\"a/b\"},{\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}]",
+		  REASON_ALLOWED, "json_rpc=a/b,tools/call:x" },
+		{ rpc, "{\"method\":\"tools/call\",\"params\":{\"name\":\"y\"}}", REASON_RPC,
+		  "json_rpc=tools/call:y" },
 		{ rpc, "{\"method\":\"a/b\\x\"}", REASON_RPC_BAD, NULL },
 		{ rpc, "{\"method\":\"a/b\\ud800\"}", REASON_RPC_BAD, NULL },
 		{ rpc, "{\"method\":\"a/b\",\"id\":01}", REASON_RPC_BAD, NULL },
@@ -73,10 +85,14 @@ static void test_bodies(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		for (size_t piece = 1; piece < 1000; piece *= 31) {
 			char asked[200];
-			enum verdict_reason reason = decide(rows[i].rule, "/g", "application/json", rows[i].body, strlen(rows[i].body), piece, asked);
+			enum verdict_reason reason =
+				decide(rows[i].rule, "/g", "application/json", rows[i].body,
+				       strlen(rows[i].body), piece, asked);
 
-			if (reason != rows[i].reason || (rows[i].asked && strcmp(rows[i].asked, asked) != 0))
-				fail_msg("%s: %s, %s", rows[i].body, verdict_reason_name(reason), asked);
+			if (reason != rows[i].reason ||
+			    (rows[i].asked && strcmp(rows[i].asked, asked) != 0))
+				fail_msg("%s: %s, %s", rows[i].body, verdict_reason_name(reason),
+					 asked);
 		}
 }
 
@@ -94,7 +110,8 @@ static void read_seed(const char *name, struct buf *out)
 	fclose(f);
 }
 
-static bool proves(const struct buf *seed, size_t n, const uint8_t *old, const uint8_t *new, size_t piece)
+static bool proves(const struct buf *seed, size_t n, const uint8_t *old, const uint8_t *new,
+		   size_t piece)
 {
 	struct git_pack *p = git_pack_new(20);
 	bool all;
@@ -123,12 +140,13 @@ static void test_packs(void **state)
 		new = old + 20;
 		for (size_t piece = 1; piece < 5000; piece *= 17)
 			assert_true(proves(&seed, seed.len, old, new, piece));
-		assert_false(proves(&seed, seed.len, new, old, 64));	/* backwards */
+		assert_false(proves(&seed, seed.len, new, old, 64)); /* backwards */
 		assert_false(proves(&seed, seed.len, other, new, 64));
 		assert_false(proves(&seed, seed.len, old, other, 64));
-		assert_false(proves(&seed, 200, old, new, 64));		/* cut */
+		assert_false(proves(&seed, 200, old, new, 64)); /* cut */
 		seed.data[60] ^= 1;
-		assert_false(proves(&seed, seed.len, old, new, 64));	/* another content has another id, or is none */
+		/* another content has another id, or is none */
+		assert_false(proves(&seed, seed.len, old, new, 64));
 	}
 }
 
@@ -149,31 +167,112 @@ static void put_line(struct buf *out, const char *line, const char *capabilities
 
 static void test_pushes(void **state)
 {
-	static const char rule[] = "{host: a.example, git: [push], repositories: [/r], refs: ['refs/heads/a*', 'refs/tags/*']}";
+	static const char rule[] = "{host: a.example, git: [push], repositories: [/r], refs: "
+				   "['refs/heads/a*', 'refs/tags/*']}";
 	static const char forced[] = "{host: a.example, git: [push, force, delete]}";
 	static const struct {
 		const char *rule, *path, *lines[2], *capabilities;
 		enum verdict_reason reason;
 		const char *asked;
 	} rows[] = {
-		{ rule, "/r.git", { NONE " " NEW " refs/heads/a" }, CAPABILITIES, REASON_ALLOWED, "git=push:refs/heads/a" },
-		{ rule, "/r", { NONE " " NEW " refs/heads/a\n" }, NULL, REASON_ALLOWED, "git=push:refs/heads/a" },
-		{ rule, "/q", { NONE " " NEW " refs/heads/a" }, CAPABILITIES, REASON_GIT, "repositories=/q" },
-		{ rule, "/r", { NONE " " NEW " refs/heads/b" }, CAPABILITIES, REASON_GIT, "refs=refs/heads/b" },
-		{ rule, "/r", { NONE " " NEW " refs/heads/a", NONE " " NEW " refs/heads/b" }, CAPABILITIES, REASON_GIT, "refs=refs/heads/b" },
-		{ rule, "/r", { OLD " " NONE " refs/heads/a" }, CAPABILITIES, REASON_GIT, "git=delete" },
-		{ rule, "/r", { OLD " " NEW " refs/heads/a" }, CAPABILITIES, REASON_GIT_FORCE, "git=force" },
-		{ rule, "/r", { OLD " " NEW " refs/tags/a" }, CAPABILITIES, REASON_GIT_FORCE, "git=force" },
-		{ forced, "/any", { OLD " " NEW " refs/heads/main", OLD " " NONE " refs/x" }, CAPABILITIES, REASON_ALLOWED, "git=push:refs/heads/main,delete:refs/x" },
-		{ forced, "/any", { OLD " " NEW " refs/heads/main" }, " push-options", REASON_GIT, "git=options" },
-		{ forced, "/any", { OLD " " NEW " refs/heads/main" }, " push-options=1 agent=x", REASON_GIT, "git=options" },
-		{ forced, "/any", { OLD " " NEW " refs/heads/main" }, " agent=x\tpush-options", REASON_GIT_BAD, NULL },
-		{ forced, "/any", { OLD " " NEW " refs/heads/main" }, "push-options\n agent=x", REASON_GIT_BAD, NULL },
+		{ rule,
+		  "/r.git",
+		  { NONE " " NEW " refs/heads/a" },
+		  CAPABILITIES,
+		  REASON_ALLOWED,
+		  "git=push:refs/heads/a" },
+		{ rule,
+		  "/r",
+		  { NONE " " NEW " refs/heads/a\n" },
+		  NULL,
+		  REASON_ALLOWED,
+		  "git=push:refs/heads/a" },
+		{ rule,
+		  "/q",
+		  { NONE " " NEW " refs/heads/a" },
+		  CAPABILITIES,
+		  REASON_GIT,
+		  "repositories=/q" },
+		{ rule,
+		  "/r",
+		  { NONE " " NEW " refs/heads/b" },
+		  CAPABILITIES,
+		  REASON_GIT,
+		  "refs=refs/heads/b" },
+		{ rule,
+		  "/r",
+		  { NONE " " NEW " refs/heads/a", NONE " " NEW " refs/heads/b" },
+		  CAPABILITIES,
+		  REASON_GIT,
+		  "refs=refs/heads/b" },
+		{ rule,
+		  "/r",
+		  { OLD " " NONE " refs/heads/a" },
+		  CAPABILITIES,
+		  REASON_GIT,
+		  "git=delete" },
+		{ rule,
+		  "/r",
+		  { OLD " " NEW " refs/heads/a" },
+		  CAPABILITIES,
+		  REASON_GIT_FORCE,
+		  "git=force" },
+		{ rule,
+		  "/r",
+		  { OLD " " NEW " refs/tags/a" },
+		  CAPABILITIES,
+		  REASON_GIT_FORCE,
+		  "git=force" },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/main", OLD " " NONE " refs/x" },
+		  CAPABILITIES,
+		  REASON_ALLOWED,
+		  "git=push:refs/heads/main,delete:refs/x" },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/main" },
+		  " push-options",
+		  REASON_GIT,
+		  "git=options" },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/main" },
+		  " push-options=1 agent=x",
+		  REASON_GIT,
+		  "git=options" },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/main" },
+		  " agent=x\tpush-options",
+		  REASON_GIT_BAD,
+		  NULL },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/main" },
+		  "push-options\n agent=x",
+		  REASON_GIT_BAD,
+		  NULL },
 		{ forced, "/any", { OLD " " NEW " HEAD" }, CAPABILITIES, REASON_GIT_BAD, NULL },
-		{ forced, "/any", { OLD " " NEW " refs/heads/../x" }, CAPABILITIES, REASON_GIT_BAD, NULL },
-		{ forced, "/any", { OLD " " NEW " refs/heads/a", OLD " " NEW " refs/heads/a" }, CAPABILITIES, REASON_GIT_BAD, NULL },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/../x" },
+		  CAPABILITIES,
+		  REASON_GIT_BAD,
+		  NULL },
+		{ forced,
+		  "/any",
+		  { OLD " " NEW " refs/heads/a", OLD " " NEW " refs/heads/a" },
+		  CAPABILITIES,
+		  REASON_GIT_BAD,
+		  NULL },
 		{ forced, "/any", { "push-cert" }, CAPABILITIES, REASON_GIT_BAD, NULL },
-		{ forced, "/any", { NONE " " NONE " refs/heads/a" }, CAPABILITIES, REASON_GIT_BAD, NULL },
+		{ forced,
+		  "/any",
+		  { NONE " " NONE " refs/heads/a" },
+		  CAPABILITIES,
+		  REASON_GIT_BAD,
+		  NULL },
 	};
 
 	(void)state;
@@ -185,17 +284,26 @@ static void test_pushes(void **state)
 		put_line(&body, rows[i].lines[0], rows[i].capabilities);
 		if (rows[i].lines[1])
 			put_line(&body, rows[i].lines[1], NULL);
-		buf_puts(&body, rows[i].capabilities && strstr(rows[i].capabilities, "options") ? "0000" "0008abc\n" "0000PACK" : "0000PACK");
+		buf_puts(&body, rows[i].capabilities && strstr(rows[i].capabilities, "options")
+					? "0000"
+					  "0008abc\n"
+					  "0000PACK"
+					: "0000PACK");
 		buf_printf(&path, "%s/git-receive-pack", rows[i].path);
-		reason = decide(rows[i].rule, buf_text(&path), "application/x-git-receive-pack-request", body.data, body.len, 7, asked);
-		if (reason != rows[i].reason || (rows[i].asked && strcmp(rows[i].asked, asked) != 0))
+		reason = decide(rows[i].rule, buf_text(&path),
+				"application/x-git-receive-pack-request", body.data, body.len, 7,
+				asked);
+		if (reason != rows[i].reason ||
+		    (rows[i].asked && strcmp(rows[i].asked, asked) != 0))
 			fail_msg("%zu: %s, %s", i, verdict_reason_name(reason), asked);
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bodies), cmocka_unit_test(test_packs), cmocka_unit_test(test_pushes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bodies),
+					    cmocka_unit_test(test_packs),
+					    cmocka_unit_test(test_pushes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The gateway's processes really cannot what tables/procs.def does not give them; each tries it in a child of its own. */
+/* The gateway's processes really cannot what tables/procs.def does not give them; each tries it in
+ * a child of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -49,14 +50,14 @@ static long try_create(void)
 
 static long try_exec(void)
 {
-	char *const argv[] = { (char *)(uintptr_t)"true", NULL };
+	char *const argv[] = { (char *)(uintptr_t) "true", NULL };
 
 	return execve("/bin/true", argv, argv + 1);
 }
 
 static long try_exec_fd(void)
 {
-	char *const argv[] = { (char *)(uintptr_t)"true", NULL };
+	char *const argv[] = { (char *)(uintptr_t) "true", NULL };
 
 	return execveat(file_fd, "", argv, argv + 1, AT_EMPTY_PATH);
 }
@@ -103,23 +104,34 @@ static long try_connect(void)
 	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(9) };
 
 	/* ECONNREFUSED is what dial gets */
-	return connect(file_fd, (struct sockaddr *)&there, sizeof(there)) < 0 && errno == EPERM ? -1 : 0;
+	return connect(file_fd, (struct sockaddr *)&there, sizeof(there)) < 0 && errno == EPERM ? -1
+												: 0;
 }
 
 /* A listening socket that stops listening can be made to connect without connect(). */
 static long try_fast_open(void)
 {
-	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in there = { .sin_family = AF_INET,
+				     .sin_port = htons(9),
+				     .sin_addr = { htonl(INADDR_LOOPBACK) } };
 
 	shutdown(file_fd, SHUT_RD);
-	return sendto(file_fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&there, sizeof(there)) < 0 && errno == EPERM ? -1 : 0;
+	return sendto(file_fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&there,
+		      sizeof(there)) < 0 &&
+			       errno == EPERM
+		       ? -1
+		       : 0;
 }
 
 static long try_fast_open_message(void)
 {
-	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in there = { .sin_family = AF_INET,
+				     .sin_port = htons(9),
+				     .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	struct iovec iov = { .iov_base = &there, .iov_len = 1 };
-	struct msghdr m = { .msg_name = &there, .msg_namelen = sizeof(there), .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr m = {
+		.msg_name = &there, .msg_namelen = sizeof(there), .msg_iov = &iov, .msg_iovlen = 1
+	};
 
 	shutdown(file_fd, SHUT_RD);
 	return sendmsg(file_fd, &m, MSG_FASTOPEN | MSG_NOSIGNAL) < 0 && errno == EPERM ? -1 : 0;
@@ -130,7 +142,10 @@ static long try_send(void)
 {
 	struct msghdr m = { 0 };
 
-	return (send(file_fd, "x", 1, MSG_NOSIGNAL | MSG_MORE) < 0 && errno == EPERM) || (sendmsg(file_fd, &m, MSG_NOSIGNAL) < 0 && errno == EPERM) ? -1 : 0;
+	return (send(file_fd, "x", 1, MSG_NOSIGNAL | MSG_MORE) < 0 && errno == EPERM) ||
+			       (sendmsg(file_fd, &m, MSG_NOSIGNAL) < 0 && errno == EPERM)
+		       ? -1
+		       : 0;
 }
 
 static long try_trace(void)
@@ -145,7 +160,10 @@ static long try_kill(void)
 
 static long try_code(void)
 {
-	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0;
+	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+			       MAP_FAILED
+		       ? -1
+		       : 0;
 }
 
 static long try_limits(void)
@@ -180,8 +198,8 @@ static long try_getfd(void)
 static const struct row {
 	const char *name;
 	long (*run)(void);
-	bool front, dial;	/* which may */
-	bool socket;		/* is tried on one */
+	bool front, dial; /* which may */
+	bool socket;      /* is tried on one */
 } rows[] = {
 	{ "open", try_open, false, false, false },
 	{ "stat", try_stat, false, false, false },
@@ -222,7 +240,10 @@ static int socket_for(const struct row *row)
 /* 0: as the row says; 1: not; 2: could not be confined. */
 static int in_child(enum proc p, const struct row *row)
 {
-	bool may = p == PROC_DIAL ? row->dial : row->front && !((p == PROC_RECORD || p == PROC_WAF) && row->socket);	/* the others may what front may; record and waf only read and write */
+	/* the others may what front may; record and waf only read and write */
+	bool may = p == PROC_DIAL
+			   ? row->dial
+			   : row->front && !((p == PROC_RECORD || p == PROC_WAF) && row->socket);
 	struct ward_err e = { 0 };
 	int status;
 	pid_t pid;
@@ -232,7 +253,8 @@ static int in_child(enum proc p, const struct row *row)
 	if (pid == 0) {
 		int result = proc_confine(p, &e) < 0 ? 2 : (row->run() >= 0) == may ? 0 : 1;
 
-		for (;;)	/* before _exit() a sanitizer calls what a confined process may not */
+		/* before _exit() a sanitizer calls what a confined process may not */
+		for (;;)
 			syscall(SYS_exit_group, result);
 	}
 	close(file_fd);
@@ -255,8 +277,9 @@ static void test_rights(void **state)
 /* Without being confined each of these works here, or the rows prove nothing. */
 static void test_controls(void **state)
 {
-	static long (*const works[])(void) = { try_open, try_fork, try_inet, try_unix, try_netlink, try_kill, try_code,
-					       try_dumpable, try_memfd };
+	static long (*const works[])(void) = { try_open, try_fork,     try_inet,
+					       try_unix, try_netlink,  try_kill,
+					       try_code, try_dumpable, try_memfd };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(works); i++) {
@@ -272,7 +295,8 @@ static void test_controls(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_controls), cmocka_unit_test(test_rights) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_controls),
+					    cmocka_unit_test(test_rights) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 static void test_paths(void **state)
 {
 	static const struct {
-		const char *in, *out, *other;	/* out NULL: refused */
+		const char *in, *out, *other; /* out NULL: refused */
 	} rows[] = {
 		{ "/", "/", NULL },
 		{ "/a/b", "/a/b", NULL },
@@ -78,7 +78,9 @@ static enum verdict_reason decide(const char *rules_text, const char *head_text)
 	enum http_wrong wrong;
 	size_t scanned = 0;
 
-	assert_int_equal(http1_head((const uint8_t *)head_text, strlen(head_text), &scanned, &head, &wrong), 1);
+	assert_int_equal(
+		http1_head((const uint8_t *)head_text, strlen(head_text), &scanned, &head, &wrong),
+		1);
 	assert_true(http_request_read((const uint8_t *)head_text, &head, &request));
 	http_decide(rules, rules_match(rules, &host, 443).rule, 443, &request, &room, &v);
 	rules_free(rules);
@@ -90,35 +92,60 @@ static enum verdict_reason decide(const char *rules_text, const char *head_text)
 
 static void test_conditions(void **state)
 {
-	static const char two[] = "{mode: restricted, egress_allowlist: [{host: a.example, methods: [GET]}, {host: a.example, ports: [80], "
-				  "methods: [PUT]}, {host: a.example, methods: [POST], paths: [/in/*]}]}";
+	static const char two[] =
+		"{mode: restricted, egress_allowlist: [{host: a.example, methods: [GET]}, {host: "
+		"a.example, ports: [80], "
+		"methods: [PUT]}, {host: a.example, methods: [POST], paths: [/in/*]}]}";
 
 	(void)state;
 	assert_int_equal(decide(RULE("mode: inspect"), REQUEST("PUT /x", "")), REASON_ALLOWED);
 	assert_int_equal(decide(RULE("methods: [get]"), REQUEST("GET /x", "")), REASON_ALLOWED);
 	assert_int_equal(decide(RULE("methods: [GET]"), REQUEST("GETX /x", "")), REASON_METHOD);
 	assert_int_equal(decide(RULE("methods: []"), REQUEST("GET /x", "")), REASON_METHOD);
-	assert_int_equal(decide(RULE("paths: [/a, '/b/*']"), REQUEST("GET /b/c?d", "")), REASON_ALLOWED);
+	assert_int_equal(decide(RULE("paths: [/a, '/b/*']"), REQUEST("GET /b/c?d", "")),
+			 REASON_ALLOWED);
 	assert_int_equal(decide(RULE("paths: [/a, '/b/*']"), REQUEST("GET /c", "")), REASON_PATH);
-	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("OPTIONS *", "")), REASON_PATH_BAD);
-	assert_int_equal(decide(RULE("paths: ['/s%2Fn', '/s/n']"), REQUEST("GET /s%2fn", "")), REASON_PATH);	/* one pattern for both */
+	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("OPTIONS *", "")),
+			 REASON_PATH_BAD);
+	/* one pattern for both */
+	assert_int_equal(decide(RULE("paths: ['/s%2Fn', '/s/n']"), REQUEST("GET /s%2fn", "")),
+			 REASON_PATH);
 	assert_int_equal(decide(RULE("paths: ['/s*']"), REQUEST("GET /s%2fn", "")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("query: [a, 'b=1*']"), REQUEST("GET /?b=12&a=&a=x", "")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("query: [a, 'b=1*']"), REQUEST("GET /?b=2", "")), REASON_QUERY);
+	assert_int_equal(decide(RULE("query: [a, 'b=1*']"), REQUEST("GET /?b=12&a=&a=x", "")),
+			 REASON_ALLOWED);
+	assert_int_equal(decide(RULE("query: [a, 'b=1*']"), REQUEST("GET /?b=2", "")),
+			 REASON_QUERY);
 	assert_int_equal(decide(RULE("query: [a]"), REQUEST("GET /?%61=1", "")), REASON_ALLOWED);
 	assert_int_equal(decide(RULE("query: [a]"), REQUEST("GET /?a=1;b=2", "")), REASON_QUERY);
 	assert_int_equal(decide(RULE("query: [a]"), REQUEST("GET /?ab=1", "")), REASON_QUERY);
-	assert_int_equal(decide(RULE("headers: ['X-A: 1', 'X-B: *']"), REQUEST("GET /", "x-a: 1\r\nx-b: 2\r\n")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("headers: ['X-A: 1', 'X-B: *']"), REQUEST("GET /", "x-b: 2\r\n")), REASON_HEADER);
-	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "x-a: 1\r\nx-a: 2\r\n")), REASON_HEADER);
-	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: Text/Plain; a=b\r\n")),
+	assert_int_equal(decide(RULE("headers: ['X-A: 1', 'X-B: *']"),
+				REQUEST("GET /", "x-a: 1\r\nx-b: 2\r\n")),
 			 REASON_ALLOWED);
-	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\n")), REASON_TYPE);
-	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("GET /", "")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("request_limit: 10"), REQUEST("PUT /", "Content-Length: 11\r\n")), REASON_REQUEST_SIZE);
-	assert_int_equal(decide(RULE("mode: inspect"), REQUEST("GET /", "Upgrade: websocket\r\n")), REASON_WEBSOCKET);
-	assert_int_equal(decide(RULE("websocket: true"), REQUEST("GET /", "Upgrade: websocket\r\n")), REASON_ALLOWED);
-	/* of several rules for one host any one may allow it; one for another port is none of them */
+	assert_int_equal(
+		decide(RULE("headers: ['X-A: 1', 'X-B: *']"), REQUEST("GET /", "x-b: 2\r\n")),
+		REASON_HEADER);
+	assert_int_equal(
+		decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "x-a: 1\r\nx-a: 2\r\n")),
+		REASON_HEADER);
+	assert_int_equal(
+		decide(RULE("content_types: [text/*]"),
+		       REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: Text/Plain; a=b\r\n")),
+		REASON_ALLOWED);
+	assert_int_equal(
+		decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\n")),
+		REASON_TYPE);
+	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("GET /", "")),
+			 REASON_ALLOWED);
+	assert_int_equal(
+		decide(RULE("request_limit: 10"), REQUEST("PUT /", "Content-Length: 11\r\n")),
+		REASON_REQUEST_SIZE);
+	assert_int_equal(decide(RULE("mode: inspect"), REQUEST("GET /", "Upgrade: websocket\r\n")),
+			 REASON_WEBSOCKET);
+	assert_int_equal(
+		decide(RULE("websocket: true"), REQUEST("GET /", "Upgrade: websocket\r\n")),
+		REASON_ALLOWED);
+	/* of several rules for one host any one may allow it; one for another port is none of
+	 * them */
 	assert_int_equal(decide(two, REQUEST("POST /in/x", "")), REASON_ALLOWED);
 	assert_int_equal(decide(two, REQUEST("POST /out/x", "")), REASON_PATH);
 	assert_int_equal(decide(two, REQUEST("PUT /in/x", "")), REASON_METHOD);
@@ -129,33 +156,74 @@ static void test_other_readings(void **state)
 {
 	(void)state;
 	/* the method from elsewhere */
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-HTTP-Method-Override: get\r\n")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")), REASON_METHOD);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?_HttpMethod=PATCH", "")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"),
+				REQUEST("POST /", "X-HTTP-Method-Override: get\r\n")),
+			 REASON_ALLOWED);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"),
+				REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")),
+			 REASON_METHOD);
+	assert_int_equal(
+		decide(RULE("methods: [GET, POST]"), REQUEST("POST /?_HttpMethod=PATCH", "")),
+		REASON_METHOD);
 	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "X-Original-URL: /admin\r\n")), REASON_PATH);
-	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "X_Rewrite_URL: /admin\r\n")), REASON_PATH);
-	assert_int_equal(decide(RULE("methods: [GET]"), REQUEST("GET /a/b", "X-Original-URL: /admin\r\n")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X_HTTP_Method: DELETE\r\n")), REASON_METHOD);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-Method-Override: GET\r\nX-Method-Override: PUT\r\n")), REASON_METHOD);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?a=b&_method=delete", "")), REASON_METHOD);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?%5Fmetho%64=delete", "")), REASON_METHOD);
-	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?my_method=delete&method=x", "")), REASON_ALLOWED);
-	assert_int_equal(decide(RULE("mode: inspect"), REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")), REASON_ALLOWED);
+	assert_int_equal(
+		decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "X-Original-URL: /admin\r\n")),
+		REASON_PATH);
+	assert_int_equal(
+		decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "X_Rewrite_URL: /admin\r\n")),
+		REASON_PATH);
+	assert_int_equal(
+		decide(RULE("methods: [GET]"), REQUEST("GET /a/b", "X-Original-URL: /admin\r\n")),
+		REASON_ALLOWED);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"),
+				REQUEST("POST /", "X_HTTP_Method: DELETE\r\n")),
+			 REASON_METHOD);
+	assert_int_equal(
+		decide(RULE("methods: [GET, POST]"),
+		       REQUEST("POST /", "X-Method-Override: GET\r\nX-Method-Override: PUT\r\n")),
+		REASON_METHOD);
+	assert_int_equal(
+		decide(RULE("methods: [GET, POST]"), REQUEST("POST /?a=b&_method=delete", "")),
+		REASON_METHOD);
+	assert_int_equal(
+		decide(RULE("methods: [GET, POST]"), REQUEST("POST /?%5Fmetho%64=delete", "")),
+		REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"),
+				REQUEST("POST /?my_method=delete&method=x", "")),
+			 REASON_ALLOWED);
+	assert_int_equal(decide(RULE("mode: inspect"),
+				REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")),
+			 REASON_ALLOWED);
 	/* a field that stays behind is none */
-	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X-A: 1\r\nConnection: close, x-a\r\n")), REASON_HEADER);
-	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Connection: content-type\r\nContent-Length: 1\r\nContent-Type: text/plain\r\n")), REASON_TYPE);
+	assert_int_equal(decide(RULE("headers: ['X-A: 1']"),
+				REQUEST("GET /", "X-A: 1\r\nConnection: close, x-a\r\n")),
+			 REASON_HEADER);
+	assert_int_equal(decide(RULE("content_types: [text/*]"),
+				REQUEST("PUT /", "Connection: content-type\r\nContent-Length: "
+						 "1\r\nContent-Type: text/plain\r\n")),
+			 REASON_TYPE);
 	/* the same name in another spelling, and two of one */
-	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X-A: 1\r\nX_A: 2\r\n")), REASON_HEADER);
-	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X_A: 1\r\n")), REASON_HEADER);
-	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: text/plain\r\nContent-Type: a/b\r\n")), REASON_TYPE);
-	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: text/plain\r\ncontent_type: a/b\r\n")), REASON_TYPE);
+	assert_int_equal(
+		decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X-A: 1\r\nX_A: 2\r\n")),
+		REASON_HEADER);
+	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X_A: 1\r\n")),
+			 REASON_HEADER);
+	assert_int_equal(decide(RULE("content_types: [text/*]"),
+				REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: "
+						 "text/plain\r\nContent-Type: a/b\r\n")),
+			 REASON_TYPE);
+	assert_int_equal(decide(RULE("content_types: [text/*]"),
+				REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: "
+						 "text/plain\r\ncontent_type: a/b\r\n")),
+			 REASON_TYPE);
 }
 
 static void test_written_anew(void **state)
 {
-	static const char fine[] = "POST http://a.example/p?q HTTP/1.1\r\nConnection: X-Hop, close\r\nHost: A.Example.\r\nX-Hop: 1\r\n"
-				   "X-Stays:   2 \r\nTE: gzip, trailers\r\nKeep-Alive: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+	static const char fine[] = "POST http://a.example/p?q HTTP/1.1\r\nConnection: X-Hop, "
+				   "close\r\nHost: A.Example.\r\nX-Hop: 1\r\n"
+				   "X-Stays:   2 \r\nTE: gzip, trailers\r\nKeep-Alive: "
+				   "1\r\nTransfer-Encoding: chunked\r\n\r\n";
 	struct host host = host_of("a.example");
 	static struct http_request r;
 	struct http_head head;
@@ -164,11 +232,14 @@ static void test_written_anew(void **state)
 	auto_buf out = { 0 };
 
 	(void)state;
-	assert_int_equal(http1_head((const uint8_t *)fine, strlen(fine), &scanned, &head, &wrong), 1);
+	assert_int_equal(http1_head((const uint8_t *)fine, strlen(fine), &scanned, &head, &wrong),
+			 1);
 	assert_true(http_request_read((const uint8_t *)fine, &head, &r));
 	http_request_write(&r, &host, 8443, 443, (struct http_text){ "/P", 2 }, &out);
-	assert_string_equal(buf_text(&out), "POST /P?q HTTP/1.1\r\nHost: a.example:8443\r\nX-Stays: 2\r\nTE: trailers\r\nConnection: TE\r\n"
-					    "Transfer-Encoding: chunked\r\n\r\n");
+	assert_string_equal(buf_text(&out),
+			    "POST /P?q HTTP/1.1\r\nHost: a.example:8443\r\nX-Stays: 2\r\nTE: "
+			    "trailers\r\nConnection: TE\r\n"
+			    "Transfer-Encoding: chunked\r\n\r\n");
 }
 
 static int read_response(const char *text, struct http_response *r)
@@ -182,18 +253,29 @@ static void test_responses(void **state)
 	auto_buf out = { 0 };
 
 	(void)state;
-	assert_int_equal(read_response("HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 3\r\n\r\nabc", &r), 1);
+	assert_int_equal(
+		read_response("HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 3\r\n\r\nabc", &r), 1);
 	assert_int_equal(r.len, 44);
 	assert_true(r.has_length && r.length == 3 && !r.close);
 	http_response_write(&r, false, true, &out);
-	assert_string_equal(buf_text(&out), "HTTP/1.1 200 OK\r\nA: b\r\nConnection: close\r\nContent-Length: 3\r\n\r\n");
+	assert_string_equal(
+		buf_text(&out),
+		"HTTP/1.1 200 OK\r\nA: b\r\nConnection: close\r\nContent-Length: 3\r\n\r\n");
 	assert_int_equal(read_response("HTTP/1.0 200\r\n\r\n", &r), 1);
 	assert_true(r.close);
 	assert_int_equal(read_response("HTTP/1.1 200 OK\nA: b\n\n", &r), 1);
 	assert_int_equal(read_response("HTTP/1.1 200 OK\r\nA: b\r\n", &r), 0);
-	assert_int_equal(read_response("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n", &r), -1);
-	assert_int_equal(read_response("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", &r), -1);
-	assert_int_equal(read_response("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", &r), -1);
+	assert_int_equal(
+		read_response("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+			      &r),
+		-1);
+	assert_int_equal(read_response("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: "
+				       "chunked\r\n\r\n",
+				       &r),
+			 -1);
+	assert_int_equal(
+		read_response("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", &r),
+		-1);
 	assert_int_equal(read_response("HTTP/1.1 200 OK\r\n folded: x\r\n\r\n", &r), -1);
 	assert_int_equal(read_response("HTTP/2 200 OK\r\n\r\n", &r), -1);
 	assert_int_equal(read_response("SSH-2.0", &r), -1);
@@ -202,8 +284,9 @@ static void test_responses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),	      cmocka_unit_test(test_patterns),	cmocka_unit_test(test_conditions),
-		cmocka_unit_test(test_other_readings), cmocka_unit_test(test_written_anew), cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_paths),        cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_conditions),   cmocka_unit_test(test_other_readings),
+		cmocka_unit_test(test_written_anew), cmocka_unit_test(test_responses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

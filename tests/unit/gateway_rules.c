@@ -14,10 +14,12 @@ static void check(const struct rules *r, const char *host, uint16_t port, int ru
 
 static void test_match(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ["
-				"'api.example.com', '*.example.com', '*.deep.example.com:443', 'example.org:22', "
-				"{host: '*.example.net', ports: [80, 443, 8080]}, 'Example.EDU.', '192.0.2.0/24:443', '192.0.2.7:443', "
-				"'[2001:db8::1]:443', '2001:db8::/32']}");
+	auto_rules r = rules_of(
+		"{mode: restricted, egress_allowlist: ["
+		"'api.example.com', '*.example.com', '*.deep.example.com:443', 'example.org:22', "
+		"{host: '*.example.net', ports: [80, 443, 8080]}, 'Example.EDU.', "
+		"'192.0.2.0/24:443', '192.0.2.7:443', "
+		"'[2001:db8::1]:443', '2001:db8::/32']}");
 
 	(void)state;
 	check(r, "api.example.com", 443, 0);
@@ -26,7 +28,7 @@ static void test_match(void **state)
 	check(r, "a.b.example.com", 443, 1);
 	check(r, "a.deep.example.com", 443, 2);
 	check(r, "deep.example.com", 443, 1);
-	check(r, "example.com", 443, -1);		/* *.suffix is not the suffix */
+	check(r, "example.com", 443, -1); /* *.suffix is not the suffix */
 	check(r, "notexample.com", 443, -1);
 	check(r, "api.example.com.evil.test", 443, -1);
 	check(r, "xapi.example.com", 443, 1);
@@ -37,31 +39,33 @@ static void test_match(void **state)
 	check(r, "x.example.net", 80, 4);
 	check(r, "x.example.net", 81, -1);
 	check(r, "example.edu", 443, 5);
-	check(r, "192.0.2.7", 443, 7);			/* the longest prefix */
+	check(r, "192.0.2.7", 443, 7); /* the longest prefix */
 	check(r, "192.0.2.8", 443, 6);
 	check(r, "192.0.3.8", 443, -1);
 	check(r, "2001:db8::1", 443, 8);
 	check(r, "2001:db8::2", 443, 9);
 	check(r, "2001:db9::2", 443, -1);
 	check(r, "com", 443, -1);
-	check(r, "example.org", 0, 3);			/* a DNS question: any port */
+	check(r, "example.org", 0, 3); /* a DNS question: any port */
 	check(r, "other.test", 0, -1);
 }
 
 static void test_any(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ['*', 'a.example:443', '*.example:80']}");
+	auto_rules r = rules_of(
+		"{mode: restricted, egress_allowlist: ['*', 'a.example:443', '*.example:80']}");
 
 	(void)state;
 	check(r, "whatever.test", 443, 0);
 	check(r, "a.example", 443, 1);
-	check(r, "a.example", 80, 2);		/* a rule for another port hides nothing */
-	check(r, "192.0.2.1", 443, -1);		/* names only */
+	check(r, "a.example", 80, 2);   /* a rule for another port hides nothing */
+	check(r, "192.0.2.1", 443, -1); /* names only */
 }
 
 static void test_first_of_equals(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, mode: tcp}, 'a.example', 'a.example:22']}");
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, mode: "
+				"tcp}, 'a.example', 'a.example:22']}");
 	struct host h = host_of("a.example");
 
 	(void)state;
@@ -73,8 +77,10 @@ static void test_first_of_equals(void **state)
 
 static void test_modes(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, ports: [22, 80, 443, 8443]}, "
-				"{host: b.example, ports: [443, 80], mode: tcp}, {host: c.example, ports: [8443], mode: splice}, "
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, ports: "
+				"[22, 80, 443, 8443]}, "
+				"{host: b.example, ports: [443, 80], mode: tcp}, {host: c.example, "
+				"ports: [8443], mode: splice}, "
 				"'192.0.2.1:443', {host: d.example, ports: 8080, mode: http}]}");
 
 	(void)state;
@@ -91,8 +97,10 @@ static void test_modes(void **state)
 
 static void test_limits(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, connection_limit: 9, bandwidth_limit: 1Mi, egress_allowlist: ["
-				"{host: a.example, connection_limit: 4, connection_rate: 2, receive_limit: 1Gi, send_limit: 1Mi, bandwidth_limit: 64Ki}, b.example]}");
+	auto_rules r = rules_of(
+		"{mode: restricted, connection_limit: 9, bandwidth_limit: 1Mi, egress_allowlist: ["
+		"{host: a.example, connection_limit: 4, connection_rate: 2, receive_limit: 1Gi, "
+		"send_limit: 1Mi, bandwidth_limit: 64Ki}, b.example]}");
 
 	(void)state;
 	assert_int_equal(r->limits.connections, 9);
@@ -116,7 +124,9 @@ static int compile_error(const char *network, struct ward_err *e)
 
 	buf_printf(&text, "network: %s\n", network);
 	assert_int_equal(policy_defaults(&p, e), 0);
-	assert_int_equal(policy_read(&p, "test", (const uint8_t *)text.data, text.len, POLICY_FILE, &errors), 0);
+	assert_int_equal(
+		policy_read(&p, "test", (const uint8_t *)text.data, text.len, POLICY_FILE, &errors),
+		0);
 	result = rules_compile(&p, 1, &r, e);
 	policy_clear(&p);
 	rules_free(r);
@@ -126,7 +136,8 @@ static int compile_error(const char *network, struct ward_err *e)
 /* A gateway that runs can look into what it was started for. */
 static void test_prepared(void **state)
 {
-	struct rules *first = rules_of("{mode: restricted, egress_allowlist: [plain.example, {host: a.example, methods: [GET]}, "
+	struct rules *first = rules_of("{mode: restricted, egress_allowlist: [plain.example, "
+				       "{host: a.example, methods: [GET]}, "
 				       "{host: '*.b.example', mode: inspect}]}");
 	static const struct {
 		const char *line;
@@ -140,7 +151,7 @@ static void test_prepared(void **state)
 		{ "{host: example, mode: inspect}", false },
 		{ "{host: '*', mode: inspect}", false },
 		{ "{host: other.example, ports: [80], mode: http, methods: [GET]}", true },
-		{ "{host: a.example, waf: detect}", false },	/* ward-waf was not started */
+		{ "{host: a.example, waf: detect}", false }, /* ward-waf was not started */
 	};
 
 	(void)state;
@@ -165,30 +176,57 @@ static void test_refused(void **state)
 	struct ward_err e = { 0 };
 
 	(void)state;
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, waf: block}]}", &e), 0);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, llm: true}]}", &e), -EINVAL);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, waf: block}]}", &e),
+			 0);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, llm: true}]}", &e),
+			 -EINVAL);
 	assert_true(*e.remedy);
-	assert_int_equal(compile_error("{unpriced: free, egress_allowlist: [{host: a.example, llm: true, json_rpc: [ping]}]}", &e), -EINVAL);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, json_rpc: [ping]}]}", &e), 0);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, json_rpc: [ping], websocket: true}]}", &e), -EINVAL);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, git: [fetch], websocket: true}]}", &e), -EINVAL);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, graphql: [query], websocket: false}]}", &e), 0);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.0/24, waf: block}]}", &e), -EINVAL);
+	assert_int_equal(compile_error("{unpriced: free, egress_allowlist: [{host: a.example, llm: "
+				       "true, json_rpc: [ping]}]}",
+				       &e),
+			 -EINVAL);
+	assert_int_equal(
+		compile_error("{egress_allowlist: [{host: a.example, json_rpc: [ping]}]}", &e), 0);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, json_rpc: [ping], "
+				       "websocket: true}]}",
+				       &e),
+			 -EINVAL);
+	assert_int_equal(
+		compile_error(
+			"{egress_allowlist: [{host: a.example, git: [fetch], websocket: true}]}",
+			&e),
+		-EINVAL);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, graphql: [query], "
+				       "websocket: false}]}",
+				       &e),
+			 0);
+	assert_int_equal(
+		compile_error("{egress_allowlist: [{host: 192.0.2.0/24, waf: block}]}", &e),
+		-EINVAL);
 	assert_non_null(strstr(e.what, "egress_allowlist[0]"));
-	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.1, methods: [GET]}]}", &e), -EINVAL);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.1, mode: http, methods: [GET]}]}", &e), 0);
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, mode: inspect}]}", &e), 0);
+	assert_int_equal(
+		compile_error("{egress_allowlist: [{host: 192.0.2.1, methods: [GET]}]}", &e),
+		-EINVAL);
+	assert_int_equal(
+		compile_error("{egress_allowlist: [{host: 192.0.2.1, mode: http, methods: [GET]}]}",
+			      &e),
+		0);
+	assert_int_equal(
+		compile_error("{egress_allowlist: [{host: a.example, mode: inspect}]}", &e), 0);
 	assert_int_equal(compile_error("{host_services: ['a=db.corp:1']}", &e), -EINVAL);
 	assert_int_equal(compile_error("{host_services: ['a=169.254.169.254:80']}", &e), -EINVAL);
 	assert_int_equal(compile_error("{host_services: ['a=224.0.0.1:80']}", &e), -EINVAL);
 	assert_int_equal(compile_error("{host_services: ['1=127.0.0.1:80']}", &e), -EINVAL);
-	assert_int_equal(compile_error("{host_services: ['a=127.0.0.1:80', 'b=localhost:81']}", &e), 0);
+	assert_int_equal(compile_error("{host_services: ['a=127.0.0.1:80', 'b=localhost:81']}", &e),
+			 0);
 }
 
 static void test_services(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, host_services: ['postgres=127.0.0.1:5432', 'db=localhost:1']}");
-	struct host pg = host_of("Postgres."), db = host_of("db"), other = host_of("postgres.evil.test");
+	auto_rules r = rules_of(
+		"{mode: restricted, host_services: ['postgres=127.0.0.1:5432', 'db=localhost:1']}");
+	struct host pg = host_of("Postgres."), db = host_of("db"),
+		    other = host_of("postgres.evil.test");
 	int32_t denied_by = 0;
 
 	(void)state;
@@ -206,15 +244,16 @@ static void test_services_denied(void **state)
 	static const struct {
 		const char *line;
 		bool pg, db;
-	} rows[] = { { "postgres", true, false }, { "postgres:5432", true, false },
-		     { "postgres:22", false, false }, { "*", true, true }, { "127.0.0.1", true, true },
-		     { "127.0.0.1:1", false, true }, { "127.0.0.0/8", true, true },
-		     { "10.0.0.0/8", false, false } };
+	} rows[] = { { "postgres", true, false },     { "postgres:5432", true, false },
+		     { "postgres:22", false, false }, { "*", true, true },
+		     { "127.0.0.1", true, true },     { "127.0.0.1:1", false, true },
+		     { "127.0.0.0/8", true, true },   { "10.0.0.0/8", false, false } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		auto_rules r = rules_of("{mode: restricted, egress_allowlist: [postgres:5432], "
-					"host_services: ['postgres=127.0.0.1:5432', 'db=127.0.0.1:1']}");
+		auto_rules r =
+			rules_of("{mode: restricted, egress_allowlist: [postgres:5432], "
+				 "host_services: ['postgres=127.0.0.1:5432', 'db=127.0.0.1:1']}");
 		struct ward_err e = { 0 };
 		struct rules *next = NULL;
 		struct verdict v;
@@ -246,7 +285,10 @@ static struct rules *change(struct rules *r, const char *line, bool deny)
 
 static void test_retire(void **state)
 {
-	struct rules *r = rules_of("{mode: restricted, egress_allowlist: ['*.example.com', 'b.example']}"), *next = NULL;
+	struct rules
+		*r = rules_of(
+			"{mode: restricted, egress_allowlist: ['*.example.com', 'b.example']}"),
+		*next = NULL;
 	struct host gone = host_of("new.example");
 	struct ward_err e = { 0 };
 
@@ -263,7 +305,8 @@ static void test_retire(void **state)
 
 static void test_change(void **state)
 {
-	struct rules *r = rules_of("{mode: restricted, egress_allowlist: ['*.example.com', 'a.example.com:22']}");
+	struct rules *r = rules_of(
+		"{mode: restricted, egress_allowlist: ['*.example.com', 'a.example.com:22']}");
 	struct host host = host_of("a.example.com");
 	struct ward_err e = { 0 };
 	struct rules *none = NULL;
@@ -272,30 +315,37 @@ static void test_change(void **state)
 	(void)state;
 	r = change(r, "new.example", false);
 	check(r, "new.example", 443, 2);
-	r = change(r, "a.example.com", true);	/* every port, and over the wildcard */
+	r = change(r, "a.example.com", true); /* every port, and over the wildcard */
 	assert_true(rules_match(r, &host, 443).denied);
 	assert_true(rules_match(r, &host, 22).denied);
 	assert_true(rules_match(r, &host, 0).denied);
 	check(r, "b.example.com", 443, 0);
-	r = change(r, "a.example.com", false);	/* taken back, and allowed by itself */
+	r = change(r, "a.example.com", false); /* taken back, and allowed by itself */
 	check(r, "a.example.com", 443, 4);
 	check(r, "a.example.com", 22, 1);
 	r = change(r, "*.example.com:443", true);
-	assert_true(rules_match(r, &host, 443).denied);	/* deny wins over the more specific allow */
+	assert_true(rules_match(r, &host, 443).denied); /* deny wins over the more specific allow */
 	check(r, "a.example.com", 22, 1);
 	check(r, "a.example.com", 0, 4);
 	r = change(r, "{host: new.example, mode: tcp}", false);
-	assert_int_equal(rules_mode(r, rules_match(r, (struct host[]){ host_of("new.example") }, 443).rule, 443), RULE_TCP);
+	assert_int_equal(
+		rules_mode(r, rules_match(r, (struct host[]){ host_of("new.example") }, 443).rule,
+			   443),
+		RULE_TCP);
 	n = r->n_items;
-	for (unsigned i = 0; i < 20; i++) {	/* to and fro needs no more room */
+	for (unsigned i = 0; i < 20; i++) { /* to and fro needs no more room */
 		r = change(r, "flip.example", i % 2);
 		check(r, "flip.example", 443, (int)n + (int)(i % 2));
 	}
 	assert_int_equal(r->n_items, n + 2);
 	r = change(r, "{host: order.example, ports: [443], mode: tcp}", false);
 	r = change(r, "{host: order.example, ports: [80, 443], mode: splice}", false);
-	r = change(r, "{host: order.example, ports: [443], mode: tcp}", false);	/* the last word counts */
-	assert_int_equal(rules_mode(r, rules_match(r, (struct host[]){ host_of("order.example") }, 443).rule, 443), RULE_TCP);
+	/* the last word counts */
+	r = change(r, "{host: order.example, ports: [443], mode: tcp}", false);
+	assert_int_equal(
+		rules_mode(r, rules_match(r, (struct host[]){ host_of("order.example") }, 443).rule,
+			   443),
+		RULE_TCP);
 	assert_int_equal(rules_change(r, "http://x", false, &none, &e), -EINVAL);
 	assert_int_equal(rules_change(r, "a.example, b.example", false, &none, &e), -EINVAL);
 	assert_null(none);
@@ -304,8 +354,10 @@ static void test_change(void **state)
 
 static void test_codec(void **state)
 {
-	auto_rules r = rules_of("{mode: open, connection_rate: 7, host_services: ['pg=127.0.0.1:5432'], egress_allowlist: ['*', "
-				"'*.example.com:8443', {host: a.example, ports: [443, 22, 80, 22], private: true, send_limit: 1Ki}, '10.0.0.0/8:1', '::/0']}");
+	auto_rules r = rules_of("{mode: open, connection_rate: 7, host_services: "
+				"['pg=127.0.0.1:5432'], egress_allowlist: ['*', "
+				"'*.example.com:8443', {host: a.example, ports: [443, 22, 80, 22], "
+				"private: true, send_limit: 1Ki}, '10.0.0.0/8:1', '::/0']}");
 	auto_rules back = NULL;
 	auto_buf one = { 0 }, two = { 0 };
 
@@ -322,7 +374,8 @@ static void test_codec(void **state)
 	check(back, "a.example", 22, 2);
 	assert_true(back->items[2].private);
 	assert_int_equal(back->items[2].n_ports, 3);
-	assert_int_equal(rules_service(back, (struct host[]){ host_of("pg") }, 5432, (int32_t[]){ 0 }), 0);
+	assert_int_equal(
+		rules_service(back, (struct host[]){ host_of("pg") }, 5432, (int32_t[]){ 0 }), 0);
 	/* every cut, and every bit turned around, is refused or harmless */
 	for (size_t n = 0; n < one.len; n++) {
 		struct rules *bad = NULL;
@@ -361,8 +414,10 @@ static void test_many(void **state)
 
 static void test_text(void **state)
 {
-	static const char *const texts[] = { "*:443", "*.example.com:80,443", "[2001:db8::]/32:443", "192.0.2.1:22" };
-	auto_rules r = rules_of("{egress_allowlist: ['*', {host: '*.example.com', ports: [443, 80]}, '2001:db8::/32', '192.0.2.1:22']}");
+	static const char *const texts[] = { "*:443", "*.example.com:80,443", "[2001:db8::]/32:443",
+					     "192.0.2.1:22" };
+	auto_rules r = rules_of("{egress_allowlist: ['*', {host: '*.example.com', ports: [443, "
+				"80]}, '2001:db8::/32', '192.0.2.1:22']}");
 
 	(void)state;
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++) {
@@ -376,11 +431,20 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_match),  cmocka_unit_test(test_any),	cmocka_unit_test(test_first_of_equals),
-		cmocka_unit_test(test_modes),  cmocka_unit_test(test_limits),	cmocka_unit_test(test_prepared),
+		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_first_of_equals),
+		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_prepared),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_services), cmocka_unit_test(test_services_denied), cmocka_unit_test(test_change), cmocka_unit_test(test_retire), cmocka_unit_test(test_codec),
-		cmocka_unit_test(test_many),   cmocka_unit_test(test_text),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_services_denied),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_retire),
+		cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

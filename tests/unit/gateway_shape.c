@@ -1,4 +1,5 @@
-/* Shaping: connections, connections a second, bytes in all, bandwidth; of a rule and of the whole. */
+/* Shaping: connections, connections a second, bytes in all, bandwidth; of a rule and of the
+ * whole. */
 #include <inttypes.h>
 
 #include "rules/ratelimit.h"
@@ -28,7 +29,8 @@ static void test_unlimited(void **state)
 
 static void test_connections(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, connection_limit: 3, egress_allowlist: [{host: a.example, connection_limit: 2}, b.example]}");
+	auto_rules r = rules_of("{mode: restricted, connection_limit: 3, egress_allowlist: [{host: "
+				"a.example, connection_limit: 2}, b.example]}");
 	struct shape s = { 0 };
 
 	(void)state;
@@ -36,21 +38,22 @@ static void test_connections(void **state)
 	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
 	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
 	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_LIMIT_CONNECTIONS);
-	assert_int_equal(s.whole.connections, 2);	/* what was refused does not count */
+	assert_int_equal(s.whole.connections, 2); /* what was refused does not count */
 	assert_int_equal(shape_open(&s, r, 1, 443, 1), REASON_ALLOWED);
 	assert_int_equal(shape_open(&s, r, 1, 443, 1), REASON_LIMIT_CONNECTIONS);
 	assert_int_equal(shape_open(&s, r, -1, 443, 1), REASON_LIMIT_CONNECTIONS);
 	shape_close(&s, 0);
 	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
 	for (unsigned i = 0; i < 9; i++)
-		shape_close(&s, 0);	/* more often than opened: not below none */
+		shape_close(&s, 0); /* more often than opened: not below none */
 	assert_int_equal(s.whole.connections, 0);
 	shape_free(&s);
 }
 
 static void test_rate(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, connection_rate: 10}]}");
+	auto_rules r = rules_of(
+		"{mode: restricted, egress_allowlist: [{host: a.example, connection_rate: 10}]}");
 	struct shape s = { 0 };
 	uint64_t now = 7 * SECOND;
 	unsigned opened = 0;
@@ -65,14 +68,16 @@ static void test_rate(void **state)
 	assert_int_equal(shape_open(&s, r, 0, 443, now + SECOND / 10), REASON_LIMIT_RATE);
 	for (opened = 0, now += 10 * SECOND; shape_open(&s, r, 0, 443, now) == REASON_ALLOWED;)
 		opened++;
-	assert_int_equal(opened, 10);	/* no more than a second's worth is saved up */
-	assert_int_equal(shape_open(&s, r, 0, 443, now - SECOND), REASON_LIMIT_RATE);	/* a clock that goes back gives nothing */
+	assert_int_equal(opened, 10); /* no more than a second's worth is saved up */
+	/* a clock that goes back gives nothing */
+	assert_int_equal(shape_open(&s, r, 0, 443, now - SECOND), REASON_LIMIT_RATE);
 	shape_free(&s);
 }
 
 static void test_bytes(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, receive_limit: 150, egress_allowlist: [{host: a.example, send_limit: 100}, b.example]}");
+	auto_rules r = rules_of("{mode: restricted, receive_limit: 150, egress_allowlist: [{host: "
+				"a.example, send_limit: 100}, b.example]}");
 	struct shape s = { 0 };
 	uint64_t wait;
 
@@ -82,14 +87,14 @@ static void test_bytes(void **state)
 	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 60, 1, &wait), 60);
 	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 60, 1, &wait), 40);
 	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 60, 1, &wait), 0);
-	assert_int_equal(wait, 0);	/* never again, unless some is given back */
+	assert_int_equal(wait, 0); /* never again, unless some is given back */
 	assert_false(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 1));
 	assert_true(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 0));
 	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_LIMIT_SENT);
 	shape_give_back(&s, r, 0, SHAPE_SEND, 30);
 	assert_int_equal(s.whole.bytes[SHAPE_SEND], 70);
 	assert_false(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 31));
-	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 70);	/* all or none */
+	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 70); /* all or none */
 	assert_true(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 30));
 	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_RECEIVE, 60, 1, &wait), 60);
 	assert_int_equal(shape_take(&s, r, 1, 443, SHAPE_SEND, 1000, 1, &wait), 1000);
@@ -97,16 +102,20 @@ static void test_bytes(void **state)
 	assert_true(shape_take_all(&s, r, 1, 443, SHAPE_RECEIVE, 150));
 	assert_int_equal(shape_open(&s, r, 1, 443, 1), REASON_LIMIT_RECEIVED);
 	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_RECEIVE, 60, 1, &wait), 0);
-	shape_give_back(&s, r, 1, SHAPE_RECEIVE, UINT64_MAX);	/* more than was taken: not below none */
+	/* more than was taken: not below none */
+	shape_give_back(&s, r, 1, SHAPE_RECEIVE, UINT64_MAX);
 	assert_int_equal(s.whole.bytes[SHAPE_RECEIVE], 0);
 	shape_free(&s);
 }
 
-/* Rules for one host and port that are looked into share their connections: the limits of each hold, whichever is the first. */
+/* Rules for one host and port that are looked into share their connections: the limits of each
+ * hold, whichever is the first. */
 static void test_shared(void **state)
 {
-	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, methods: [GET]}, {host: a.example, methods: [POST], "
-				"send_limit: 100, connection_limit: 1}, {host: a.example, ports: [8443], mode: inspect}, {host: b.example, mode: inspect}]}");
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, methods: "
+				"[GET]}, {host: a.example, methods: [POST], "
+				"send_limit: 100, connection_limit: 1}, {host: a.example, ports: "
+				"[8443], mode: inspect}, {host: b.example, mode: inspect}]}");
 	struct shape s = { 0 };
 	uint64_t wait;
 
@@ -132,28 +141,38 @@ static void test_bandwidth(void **state)
 	static const struct {
 		const char *limit;
 		uint64_t rate;
-	} rows[] = { { "1Ki", 1024 }, { "100Ki", 102400 }, { "1Mi", 1 << 20 }, { "1Gi", 1 << 30 }, { "8000000T", 8000000000000000000 } };
+	} rows[] = { { "1Ki", 1024 },
+		     { "100Ki", 102400 },
+		     { "1Mi", 1 << 20 },
+		     { "1Gi", 1 << 30 },
+		     { "8000000T", 8000000000000000000 } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char text[128];
-		uint64_t start = 3 * SECOND, now = start, moved = 0, wait = 0, end = start + 100 * SECOND;
+		uint64_t start = 3 * SECOND, now = start, moved = 0, wait = 0,
+			 end = start + 100 * SECOND;
 		struct shape s = { 0 };
 		struct rules *r;
 		unsigned turns = 0;
 
-		snprintf(text, sizeof(text), "{mode: restricted, bandwidth_limit: %s, egress_allowlist: [a.example]}", rows[i].limit);
+		snprintf(text, sizeof(text),
+			 "{mode: restricted, bandwidth_limit: %s, egress_allowlist: [a.example]}",
+			 rows[i].limit);
 		r = rules_of(text);
 		assert_int_equal(shape_fit(&s, r), 0);
 		while (now < end && turns++ < 100000) {
-			uint64_t may = shape_take(&s, r, 0, 443, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, 1 << 20, now, &wait);
+			uint64_t may =
+				shape_take(&s, r, 0, 443, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE,
+					   1 << 20, now, &wait);
 
 			moved += may;
 			assert_true(may || wait);
 			now += may ? 0 : wait;
 		}
 		if (now >= end) {
-			uint64_t fair = rows[i].rate * ((now - start) / SECOND + 1) + 2 * (rows[i].rate / 8 + 16384);
+			uint64_t fair = rows[i].rate * ((now - start) / SECOND + 1) +
+					2 * (rows[i].rate / 8 + 16384);
 
 			if (moved > fair || moved < rows[i].rate * 90)
 				fail_msg("%s: %" PRIu64 " bytes in 100 s", rows[i].limit, moved);
@@ -165,7 +184,9 @@ static void test_bandwidth(void **state)
 
 static void test_change(void **state)
 {
-	struct rules *r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, connection_limit: 1}]}"), *next = NULL;
+	struct rules *r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, "
+				   "connection_limit: 1}]}"),
+		     *next = NULL;
 	struct ward_err e = { 0 };
 	struct shape s = { 0 };
 
@@ -175,7 +196,8 @@ static void test_change(void **state)
 	assert_int_equal(rules_change(r, "b.example", false, &next, &e), 0);
 	assert_int_equal(shape_fit(&s, next), 0);
 	assert_int_equal(shape_open(&s, next, 1, 443, 1), REASON_ALLOWED);
-	assert_int_equal(shape_open(&s, next, 0, 443, 1), REASON_LIMIT_CONNECTIONS);	/* still counted */
+	/* still counted */
+	assert_int_equal(shape_open(&s, next, 0, 443, 1), REASON_LIMIT_CONNECTIONS);
 	rules_free(r);
 	rules_free(next);
 	shape_free(&s);
@@ -184,8 +206,10 @@ static void test_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unlimited), cmocka_unit_test(test_connections), cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_bytes), cmocka_unit_test(test_shared),	  cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_change),
+		cmocka_unit_test(test_unlimited), cmocka_unit_test(test_connections),
+		cmocka_unit_test(test_rate),      cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_shared),    cmocka_unit_test(test_bandwidth),
+		cmocka_unit_test(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The small readers of the gateway: the hosts file, packets that were refused, the log's messages around them. */
+/* The small readers of the gateway: the hosts file, packets that were refused, the log's messages
+ * around them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,8 @@ static void test_hosts(void **state)
 static void test_packet(void **state)
 {
 	uint8_t v4[28] = { 0x45, [9] = IPPROTO_TCP, [16] = 203, 0, 113, 5, [22] = 1, [23] = 187 };
-	uint8_t v6[48] = { 0x60, [6] = IPPROTO_UDP, [24] = 0x20, 0x01, 0x0d, 0xb8, [39] = 1, [43] = 53 };
+	uint8_t v6[48] = { 0x60, [6] = IPPROTO_UDP, [24] = 0x20, 0x01, 0x0d,
+			   0xb8, [39] = 1,          [43] = 53 };
 	struct packet p;
 	char out[HOST_TEXT];
 
@@ -55,9 +57,9 @@ static void test_packet(void **state)
 	assert_int_equal(p.protocol, IPPROTO_TCP);
 	assert_int_equal(p.port, 443);
 	assert_string_equal(ip_text(&p.to, out), "203.0.113.5");
-	assert_true(packet_read(v4, 20, &p));	/* cut off behind the header */
+	assert_true(packet_read(v4, 20, &p)); /* cut off behind the header */
 	assert_int_equal(p.port, 0);
-	v4[7] = 1;	/* a later piece has no ports */
+	v4[7] = 1; /* a later piece has no ports */
 	assert_true(packet_read(v4, sizeof(v4), &p));
 	assert_int_equal(p.port, 0);
 	assert_true(packet_read(v6, sizeof(v6), &p));
@@ -78,9 +80,12 @@ static void test_logged(void **state)
 		struct nlattr payload;
 		uint8_t bytes[8];
 		struct nlmsghdr done;
-	} m = { .header = { .nlmsg_len = 16 + 4 + 8 + 4 + 5, .nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET },
-		.first = { .nla_len = 8, .nla_type = NFULA_PACKET_HDR }, .payload = { .nla_len = 9, .nla_type = NFULA_PAYLOAD },
-		.bytes = "12345", .done = { .nlmsg_len = 16, .nlmsg_type = NLMSG_DONE } };
+	} m = { .header = { .nlmsg_len = 16 + 4 + 8 + 4 + 5,
+			    .nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET },
+		.first = { .nla_len = 8, .nla_type = NFULA_PACKET_HDR },
+		.payload = { .nla_len = 9, .nla_type = NFULA_PAYLOAD },
+		.bytes = "12345",
+		.done = { .nlmsg_len = 16, .nlmsg_type = NLMSG_DONE } };
 	const uint8_t *at = (const uint8_t *)&m, *packet = NULL;
 	size_t n = sizeof(m), len;
 
@@ -92,7 +97,7 @@ static void test_logged(void **state)
 	assert_int_equal(len, 0);
 	assert_int_equal(n, 0);
 	assert_false(packet_logged(&at, &n, &packet, &len));
-	m.payload.nla_len = 200;	/* longer than its message */
+	m.payload.nla_len = 200; /* longer than its message */
 	at = (const uint8_t *)&m;
 	n = sizeof(m);
 	assert_true(packet_logged(&at, &n, &packet, &len));
@@ -109,10 +114,15 @@ static void test_settings(void **state)
 		const char *text, *servers;
 	} cases[] = {
 		{ "nameserver 192.0.2.1\n", "192.0.2.1" },
-		{ "# c\nsearch a b\nnameserver\t2001:db8::1 # x\nnameserver 192.0.2.1", "2001:db8::1,192.0.2.1" },
-		{ "nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4\n", "1.1.1.1,1.1.1.2,1.1.1.3" },
+		{ "# c\nsearch a b\nnameserver\t2001:db8::1 # x\nnameserver 192.0.2.1",
+		  "2001:db8::1,192.0.2.1" },
+		{ "nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver "
+		  "1.1.1.4\n",
+		  "1.1.1.1,1.1.1.2,1.1.1.3" },
 		{ "", "127.0.0.1" },
-		{ "nameserver\nnameserver \nnameservers 1.1.1.1\nnameserver fe80::1%eth0\nnameserver dns.example\n", "127.0.0.1" },
+		{ "nameserver\nnameserver \nnameservers 1.1.1.1\nnameserver "
+		  "fe80::1%eth0\nnameserver dns.example\n",
+		  "127.0.0.1" },
 		{ "nameserver 1.1.1.1,evil\noptions x", "127.0.0.1" },
 	};
 
@@ -127,7 +137,9 @@ static void test_settings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_settings), cmocka_unit_test(test_hosts), cmocka_unit_test(test_packet),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_settings),
+					    cmocka_unit_test(test_hosts),
+					    cmocka_unit_test(test_packet),
 					    cmocka_unit_test(test_logged) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

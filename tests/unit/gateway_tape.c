@@ -1,4 +1,5 @@
-/* Recordings: what is written is read, nothing that may be secret is in it, what was changed is not believed. */
+/* Recordings: what is written is read, nothing that may be secret is in it, what was changed is not
+ * believed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@ struct maker {
 	uint8_t before[TAPE_HASH];
 };
 
-static void add(struct maker *m, enum tape_kind kind, uint32_t exchange, const void *bytes, size_t n)
+static void add(struct maker *m, enum tape_kind kind, uint32_t exchange, const void *bytes,
+		size_t n)
 {
 	struct tape_frame f = { .bytes = (uint32_t)n, .kind = (uint8_t)kind, .exchange = exchange };
 
@@ -42,12 +44,17 @@ static void make(struct maker *m)
 	struct tape_body none = { 0 };
 	auto_buf ask = { 0 }, head = { 0 }, end = { 0 };
 
-	r = (struct http_request){ .method = text("GET"), .query = text("key=UNMISTAKABLEONE&page") };
-	r.fields.items[r.fields.count++] = (struct http_field){ text("Authorization"), text("Bearer UNMISTAKABLETWO") };
-	r.fields.items[r.fields.count++] = (struct http_field){ text("X-Api-Key"), text("UNMISTAKABLETHREE") };
-	r.fields.items[r.fields.count++] = (struct http_field){ text("Accept"), text("text/plain") };
+	r = (struct http_request){ .method = text("GET"),
+				   .query = text("key=UNMISTAKABLEONE&page") };
+	r.fields.items[r.fields.count++] =
+		(struct http_field){ text("Authorization"), text("Bearer UNMISTAKABLETWO") };
+	r.fields.items[r.fields.count++] =
+		(struct http_field){ text("X-Api-Key"), text("UNMISTAKABLETHREE") };
+	r.fields.items[r.fields.count++] =
+		(struct http_field){ text("Accept"), text("text/plain") };
 	answer.count = 0;
-	answer.items[answer.count++] = (struct http_field){ text("Set-Cookie"), text("id=UNMISTAKABLEFOUR; Path=/") };
+	answer.items[answer.count++] =
+		(struct http_field){ text("Set-Cookie"), text("id=UNMISTAKABLEFOUR; Path=/") };
 	tape_write_ask(&ask, &r, true, 1, "web.test", 443, text("/a"));
 	tape_write_head(&head, 200, &answer);
 	tape_write_end(&end, TAPE_WHOLE, &answer);
@@ -140,16 +147,18 @@ static void test_made_up(void **state)
 		if (i)
 			add(&m, TAPE_ASK, 1, ask.data, ask.len);
 		if (i == 0)
-			add(&m, TAPE_DATA, 1, "x", 1);		/* of nothing */
+			add(&m, TAPE_DATA, 1, "x", 1); /* of nothing */
 		else if (i == 1)
-			add(&m, TAPE_DATA, 1, "x", 1);		/* before its head */
+			add(&m, TAPE_DATA, 1, "x", 1); /* before its head */
 		else if (i == 2)
-			add(&m, TAPE_ASK, 3, ask.data, ask.len);	/* not the next */
+			add(&m, TAPE_ASK, 3, ask.data, ask.len); /* not the next */
 		else if (i == 3)
-			add(&m, TAPE_HEAD, 1, "\xc8\0\1\0\0\0\2\0\0\0a\n\0\0\0\0", 16);	/* a line in a name */
+			/* a line in a name */
+			add(&m, TAPE_HEAD, 1, "\xc8\0\1\0\0\0\2\0\0\0a\n\0\0\0\0", 16);
 		else
-			add(&m, TAPE_HEAD, 1, "\x64\0\0\0\0\0", 6);	/* status 100 */
-		assert_int_equal(tape_open((const uint8_t *)m.file.data, m.file.len, &t, &e) == 0, i > 0);
+			add(&m, TAPE_HEAD, 1, "\x64\0\0\0\0\0", 6); /* status 100 */
+		assert_int_equal(tape_open((const uint8_t *)m.file.data, m.file.len, &t, &e) == 0,
+				 i > 0);
 		if (i) {
 			assert_int_equal(t.count, 1);
 			assert_int_equal(t.entries[0].head_at, 0);
@@ -161,7 +170,9 @@ static void test_made_up(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_read), cmocka_unit_test(test_breaks), cmocka_unit_test(test_made_up) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_read),
+					    cmocka_unit_test(test_breaks),
+					    cmocka_unit_test(test_made_up) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* TLS towards servers and the sandbox's authority: who is believed, what is resumed, what a certificate may say. Both ends are in this
- * process, over a socket pair: the server shows certificates of struct ca. */
+/* TLS towards servers and the sandbox's authority: who is believed, what is resumed, what a
+ * certificate may say. Both ends are in this process, over a socket pair: the server shows
+ * certificates of struct ca. */
 #include <errno.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -38,7 +39,8 @@ static struct tls_trust *trust_of(const struct ca *ca)
 	auto_buf pem = { 0 };
 	auto_fd fd = -1;
 
-	buf_puts(&pem, "# a comment\n-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n");
+	buf_puts(&pem, "# a comment\n-----BEGIN "
+		       "CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n");
 	assert_true(ca_pem(ca, &pem));
 	fd = file_of(pem.data, pem.len);
 	assert_int_equal(tls_trust_new(fd, &t, &e), 0);
@@ -47,12 +49,14 @@ static struct tls_trust *trust_of(const struct ca *ca)
 	return t;
 }
 
-static int choose(SSL *ssl, const uint8_t **out, uint8_t *out_n, const uint8_t *in, unsigned n, void *argument)
+static int choose(SSL *ssl, const uint8_t **out, uint8_t *out_n, const uint8_t *in, unsigned n,
+		  void *argument)
 {
 	(void)ssl;
-	return SSL_select_next_proto((uint8_t **)(uintptr_t)out, out_n, argument, 3, in, n) == OPENSSL_NPN_NEGOTIATED ?
-		       SSL_TLSEXT_ERR_OK :
-		       SSL_TLSEXT_ERR_NOACK;
+	return SSL_select_next_proto((uint8_t **)(uintptr_t)out, out_n, argument, 3, in, n) ==
+			       OPENSSL_NPN_NEGOTIATED
+		       ? SSL_TLSEXT_ERR_OK
+		       : SSL_TLSEXT_ERR_NOACK;
 }
 
 static void begin(struct world *w, const char *const *names, size_t n)
@@ -62,7 +66,7 @@ static void begin(struct world *w, const char *const *names, size_t n)
 	assert_int_equal(ca_new(names, n, &w->ca, &e), 0);
 	w->trust = trust_of(w->ca);
 	w->server = SSL_CTX_new(TLS_server_method());
-	SSL_CTX_set_alpn_select_cb(w->server, choose, (void *)(uintptr_t)"\2h2");
+	SSL_CTX_set_alpn_select_cb(w->server, choose, (void *)(uintptr_t) "\2h2");
 }
 
 static void end(struct world *w)
@@ -90,11 +94,13 @@ static enum tls_say handshake(struct pair *p)
 }
 
 /* The server shows itself as `shown`, the client wants `wanted`. */
-static enum tls_say meet(struct world *w, struct pair *p, const char *shown, const char *wanted, enum tls_alpn offer)
+static enum tls_say meet(struct world *w, struct pair *p, const char *shown, const char *wanted,
+			 enum tls_alpn offer)
 {
 	struct host as = host_of(shown), to = host_of(wanted);
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, p->fds), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, p->fds),
+			 0);
 	p->server = SSL_new(w->server);
 	SSL_set_fd(p->server, p->fds[1]);
 	SSL_set_accept_state(p->server);
@@ -160,7 +166,8 @@ static void test_sessions_are_resumed(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(meet(&w, &p, "a.example", "a.example", TLS_ALPN_HTTP1), TLS_DONE);
 		assert_int_equal(tls_up_is_resumed(p.client), i > 0);
-		assert_int_equal(tls_up_read(p.client, got, sizeof(got), &n), TLS_READ);	/* takes the ticket */
+		/* takes the ticket */
+		assert_int_equal(tls_up_read(p.client, got, sizeof(got), &n), TLS_READ);
 		part(&p);
 	}
 	/* the session of one name is not shown to another */
@@ -179,15 +186,19 @@ static void test_nobody_else_is_believed(void **state)
 	begin(&w, names, 2);
 	begin(&other, names, 2);
 	assert_int_equal(meet(&w, &p, "b.example", "a.example", TLS_ALPN_BOTH), TLS_FAILED);
-	assert_string_equal(tls_up_why(p.client), "the server's certificate is for another name than a.example");
+	assert_string_equal(tls_up_why(p.client),
+			    "the server's certificate is for another name than a.example");
 	part(&p);
-	assert_int_equal(meet(&w, &p, "c.example", "c.example", TLS_ALPN_BOTH), TLS_FAILED);	/* not of the constraints */
-	assert_non_null(strstr(tls_up_why(p.client), "c.example is not trusted: permitted subtree violation"));
+	/* not of the constraints */
+	assert_int_equal(meet(&w, &p, "c.example", "c.example", TLS_ALPN_BOTH), TLS_FAILED);
+	assert_non_null(strstr(tls_up_why(p.client),
+			       "c.example is not trusted: permitted subtree violation"));
 	part(&p);
 	tls_trust_free(w.trust);
 	w.trust = trust_of(other.ca);
 	assert_int_equal(meet(&w, &p, "a.example", "a.example", TLS_ALPN_BOTH), TLS_FAILED);
-	assert_non_null(strstr(tls_up_why(p.client), "a.example is not trusted: unable to get local issuer certificate"));
+	assert_non_null(strstr(tls_up_why(p.client),
+			       "a.example is not trusted: unable to get local issuer certificate"));
 	part(&p);
 	end(&w);
 	end(&other);
@@ -220,7 +231,8 @@ static void test_trust_store_spellings(void **state)
 	assert_int_equal(ca_new(names, 2, &ca, &e), 0);
 	assert_true(ca_pem(ca, &pem));
 	n = i2d_X509(ca_certificate(ca), &der);
-	buf_puts(&all, "Certificate:\n    Data: -----BEGIN nothing\n-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n");
+	buf_puts(&all, "Certificate:\n    Data: -----BEGIN nothing\n-----BEGIN CERTIFICATE "
+		       "REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n");
 	buf_add(&all, pem.data, pem.len);
 	for (const char *c = pem.data; *c; c++) {
 		buf_add(&all, *c == '\n' ? "\r" : "", *c == '\n');
@@ -229,7 +241,7 @@ static void test_trust_store_spellings(void **state)
 	buf_puts(&all, "-----BEGIN CERTIFICATE-----\nMII*\n-----END CERTIFICATE-----\n");
 	buf_puts(&all, old);
 	buf_add(&all, pem.data + strlen(old) - 5, pem.len - strlen(old) + 5);
-	buf_add(&all, pem.data, pem.len / 2);	/* cut off */
+	buf_add(&all, pem.data, pem.len / 2); /* cut off */
 	r = tls_roots_new(all.data, all.len);
 	assert_non_null(r);
 	assert_int_equal(tls_roots_count(r), 3);
@@ -253,7 +265,8 @@ static void test_every_name_and_what_lies_below(void **state)
 
 	(void)state;
 	begin(&w, suffix, 1);
-	assert_int_equal(meet(&w, &p, "deep.er.example", "deep.er.example", TLS_ALPN_BOTH), TLS_DONE);
+	assert_int_equal(meet(&w, &p, "deep.er.example", "deep.er.example", TLS_ALPN_BOTH),
+			 TLS_DONE);
 	part(&p);
 	end(&w);
 	begin(&w, NULL, 0);
@@ -274,7 +287,8 @@ static void test_what_the_authority_may(void **state)
 	assert_int_equal(X509_check_ca(x), 1);
 	assert_int_equal(X509_get_pathlen(x), 0);
 	assert_int_equal(X509_get_key_usage(x), KU_KEY_CERT_SIGN);
-	assert_int_equal(X509_cmp_time(X509_get0_notAfter(x), &(time_t){ time(NULL) + 8 * 86400 }), -1);
+	assert_int_equal(X509_cmp_time(X509_get0_notAfter(x), &(time_t){ time(NULL) + 8 * 86400 }),
+			 -1);
 	assert_int_equal(X509_get_extension_flags(x) & (EXFLAG_INVALID | EXFLAG_CRITICAL), 0);
 	ca_free(ca);
 	assert_int_equal(ca_new(names, CA_NAMES_MAX + 1, &ca, &e), -E2BIG);

@@ -16,10 +16,24 @@ static struct upstream proxy_of(const char *url)
 
 static void test_urls(void **state)
 {
-	static const char *const wrong[] = { "", "proxy:3128", "https://proxy", "ftp://proxy", "http://", "http://@proxy", "http://:x@proxy",
-					     "http://proxy:0", "http://proxy:99999", "http://proxy/path", "http://proxy?x", "http://0x7f.1",
-					     "http://a%0d%0ab:c@proxy", "http://a%00:c@proxy", "http://a%zz@proxy", "http://a%3ab:c@proxy",
-					     "http://pro xy", "http://[::1" };
+	static const char *const wrong[] = { "",
+					     "proxy:3128",
+					     "https://proxy",
+					     "ftp://proxy",
+					     "http://",
+					     "http://@proxy",
+					     "http://:x@proxy",
+					     "http://proxy:0",
+					     "http://proxy:99999",
+					     "http://proxy/path",
+					     "http://proxy?x",
+					     "http://0x7f.1",
+					     "http://a%0d%0ab:c@proxy",
+					     "http://a%00:c@proxy",
+					     "http://a%zz@proxy",
+					     "http://a%3ab:c@proxy",
+					     "http://pro xy",
+					     "http://[::1" };
 	struct upstream u = proxy_of("http://proxy.example:3128/");
 	struct ward_err e = { 0 };
 	char text[HOST_TEXT];
@@ -54,29 +68,38 @@ static void test_http(void **state)
 	static const struct {
 		const char *text;
 		unsigned status;
-	} bad[] = { { "HTTP/1.1 407 Who\r\n\r\n", 407 }, { "HTTP/1.1 403 No\r\nContent-Length: 9\r\n\r\n", 403 }, { "SSH-2.0\r\n", 0 },
-		    { "HTTP/2 200\r\n\r\n", 0 }, { "HTTP/1.1 2x0 OK\r\n\r\n", 0 }, { "HTTP/1.1\r\n\r\n", 0 } };
+	} bad[] = { { "HTTP/1.1 407 Who\r\n\r\n", 407 },
+		    { "HTTP/1.1 403 No\r\nContent-Length: 9\r\n\r\n", 403 },
+		    { "SSH-2.0\r\n", 0 },
+		    { "HTTP/2 200\r\n\r\n", 0 },
+		    { "HTTP/1.1 2x0 OK\r\n\r\n", 0 },
+		    { "HTTP/1.1\r\n\r\n", 0 } };
 	struct upstream_talk t;
 
 	(void)state;
 	upstream_begin(&t, &u, &target, 443);
 	t.out[t.out_len] = '\0';
-	assert_string_equal((char *)t.out, "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n"
-					   "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n");
+	assert_string_equal((char *)t.out,
+			    "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n"
+			    "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n");
 	for (size_t n = 0; n < sizeof(answer) - 1; n++) {
 		bool whole = n >= sizeof(answer) - 1 - 6;
 
-		assert_int_equal(upstream_take(&t, &u, (const uint8_t *)answer, n), whole ? UPSTREAM_OPEN : UPSTREAM_MORE);
+		assert_int_equal(upstream_take(&t, &u, (const uint8_t *)answer, n),
+				 whole ? UPSTREAM_OPEN : UPSTREAM_MORE);
 		if (whole)
 			assert_int_equal(t.used, sizeof(answer) - 1 - 6);
 	}
 	u = proxy_of("http://proxy");
 	upstream_begin(&t, &u, &six, 22);
 	t.out[t.out_len] = '\0';
-	assert_string_equal((char *)t.out, "CONNECT [2001:db8::1]:22 HTTP/1.1\r\nHost: [2001:db8::1]:22\r\n\r\n");
+	assert_string_equal((char *)t.out,
+			    "CONNECT [2001:db8::1]:22 HTTP/1.1\r\nHost: [2001:db8::1]:22\r\n\r\n");
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		upstream_begin(&t, &u, &target, 443);
-		assert_int_equal(upstream_take(&t, &u, (const uint8_t *)bad[i].text, strlen(bad[i].text)), UPSTREAM_REFUSED);
+		assert_int_equal(
+			upstream_take(&t, &u, (const uint8_t *)bad[i].text, strlen(bad[i].text)),
+			UPSTREAM_REFUSED);
 		assert_int_equal(t.status, bad[i].status);
 	}
 }
@@ -96,7 +119,8 @@ static void test_http_endless(void **state)
 	assert_int_equal(upstream_take(&t, &u, bytes, sizeof(bytes)), UPSTREAM_REFUSED);
 }
 
-static void take(struct upstream_talk *t, const struct upstream *u, const char *bytes, size_t n, enum upstream_say say)
+static void take(struct upstream_talk *t, const struct upstream *u, const char *bytes, size_t n,
+		 enum upstream_say say)
 {
 	for (size_t cut = 0; cut < n && say != UPSTREAM_REFUSED; cut++)
 		assert_int_equal(upstream_take(t, u, (const uint8_t *)bytes, cut), UPSTREAM_MORE);
@@ -106,7 +130,8 @@ static void take(struct upstream_talk *t, const struct upstream *u, const char *
 static void test_socks(void **state)
 {
 	struct upstream u = proxy_of("socks5://us:pw@proxy"), open = proxy_of("socks5://proxy");
-	struct host name = host_of("a.example"), four = host_of("192.0.2.1"), six = host_of("2001:db8::1");
+	struct host name = host_of("a.example"), four = host_of("192.0.2.1"),
+		    six = host_of("2001:db8::1");
 	struct upstream_talk t;
 
 	(void)state;
@@ -133,7 +158,7 @@ static void test_socks(void **state)
 	take(&t, &open, "\5\5\0", 3, UPSTREAM_REFUSED);
 	assert_int_equal(t.status, 1005);
 
-	upstream_begin(&t, &open, &four, 22);	/* it wants a password, and there is none */
+	upstream_begin(&t, &open, &four, 22); /* it wants a password, and there is none */
 	take(&t, &open, "\5\2", 2, UPSTREAM_REFUSED);
 	upstream_begin(&t, &u, &four, 22);
 	take(&t, &u, "\5\2", 2, UPSTREAM_SEND);
@@ -173,8 +198,9 @@ static void test_longest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_urls),  cmocka_unit_test(test_http),    cmocka_unit_test(test_http_endless),
-		cmocka_unit_test(test_socks), cmocka_unit_test(test_longest),
+		cmocka_unit_test(test_urls),         cmocka_unit_test(test_http),
+		cmocka_unit_test(test_http_endless), cmocka_unit_test(test_socks),
+		cmocka_unit_test(test_longest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

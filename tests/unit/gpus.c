@@ -13,9 +13,11 @@ static void test_facts(void **state)
 {
 	static const struct {
 		const char *text, *model;
-		int minor;	/* -1: refused */
+		int minor; /* -1: refused */
 	} rows[] = {
-		{ "Model: \t\t NVIDIA H200\nIRQ:   \t\t 41\nDevice Minor: \t 3\nGPU Excluded:\t No\n", "NVIDIA H200", 3 },
+		{ "Model: \t\t NVIDIA H200\nIRQ:   \t\t 41\nDevice Minor: \t 3\nGPU Excluded:\t "
+		  "No\n",
+		  "NVIDIA H200", 3 },
 		{ "Device Minor:12", "", 12 },
 		{ "Model:\nDevice Minor: 0 \t\n", "", 0 },
 		{ "Model: x\n", "x", -1 },
@@ -30,12 +32,14 @@ static void test_facts(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		size_t n = strlen(rows[i].text);
-		char *exact = malloc(n ? n : 1), model[16];	/* what is behind the text is nobody's */
+		/* what is behind the text is nobody's */
+		char *exact = malloc(n ? n : 1), model[16];
 		unsigned minor = 99;
 
 		assert_non_null(exact);
 		memcpy(exact, rows[i].text, n);
-		assert_int_equal(gpu_read_facts(exact, n, model, sizeof(model), &minor), rows[i].minor >= 0);
+		assert_int_equal(gpu_read_facts(exact, n, model, sizeof(model), &minor),
+				 rows[i].minor >= 0);
 		assert_string_equal(model, rows[i].model);
 		if (rows[i].minor >= 0)
 			assert_int_equal(minor, rows[i].minor);

@@ -77,7 +77,8 @@ static void submodules_are_let_in(void **state unused_arg)
 	tree_put(&t, "super/.git/modules/sub/config", "[core\n");
 	assert_int_equal(ask(&t, "configuration"), -1);
 	if (geteuid() == 0) {
-		tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../tree\n");
+		tree_put(&t, "super/.git/modules/sub/config",
+			 "[core]\n\tworktree = ../../../../tree\n");
 		assert_int_equal(fchownat(t.fd, "super/.git/modules/sub", 12345, 0, 0), 0);
 		assert_int_equal(ask(&t, "owner"), -1);
 	}
@@ -109,14 +110,15 @@ static void foreign_directories_are_not(void **state unused_arg)
 
 static int collect(void *ctx, const struct gitconfig_entry *entry)
 {
-	buf_printf(ctx, "%s|%s|%s=%s;", entry->section, entry->subsection, entry->key, entry->value ? entry->value : "(none)");
+	buf_printf(ctx, "%s|%s|%s=%s;", entry->section, entry->subsection, entry->key,
+		   entry->value ? entry->value : "(none)");
 	return 0;
 }
 
 static void configuration_is_read_as_git_reads_it(void **state unused_arg)
 {
 	static const struct {
-		const char *text, *expect;	/* NULL: git would refuse it */
+		const char *text, *expect; /* NULL: git would refuse it */
 	} cases[] = {
 		{ "[core]\n\tbare = false\n", "core||bare=false;" },
 		{ "[CORE]Bare\n", "core||bare=(none);" },
@@ -157,8 +159,15 @@ static void lists_that_run_something_are_known(void **state unused_arg)
 		const char *text;
 		const char *runs;
 	} rows[] = {
-		{ "", "" }, { "pick 1234 exec x\n# exec y\nfixup 1 x\n", "" }, { "executor\nx1\n", "" }, { "exec touch x", "touch x;" },
-		{ "pick 1\n \t x touch y\n", "touch y;" }, { "x", ";" }, { "pick 1\nexec\t\tx\n", "x;" }, { "exe", "" }, { "exec\r\n", ";" },
+		{ "", "" },
+		{ "pick 1234 exec x\n# exec y\nfixup 1 x\n", "" },
+		{ "executor\nx1\n", "" },
+		{ "exec touch x", "touch x;" },
+		{ "pick 1\n \t x touch y\n", "touch y;" },
+		{ "x", ";" },
+		{ "pick 1\nexec\t\tx\n", "x;" },
+		{ "exe", "" },
+		{ "exec\r\n", ";" },
 		{ "exec a b\r\npick 1\nx c\n", "a b;c;" },
 	};
 
@@ -167,7 +176,8 @@ static void lists_that_run_something_are_known(void **state unused_arg)
 		const char *command;
 		size_t at = 0, len;
 
-		while ((command = gitconfig_todo_next(rows[i].text, strlen(rows[i].text), &at, &len)))
+		while ((command =
+				gitconfig_todo_next(rows[i].text, strlen(rows[i].text), &at, &len)))
 			buf_printf(&got, "%.*s;", (int)len, command);
 		assert_string_equal(buf_text(&got), rows[i].runs);
 	}

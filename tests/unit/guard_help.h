@@ -24,7 +24,8 @@ struct tree {
 static inline void tree_make(struct tree *t)
 {
 	/* in memory where that can be: some trees have ten thousand directories */
-	strcpy(t->path, access("/dev/shm", W_OK) == 0 ? "/dev/shm/ward-guard-test-XXXXXX" : "/tmp/ward-guard-test-XXXXXX");
+	strcpy(t->path, access("/dev/shm", W_OK) == 0 ? "/dev/shm/ward-guard-test-XXXXXX"
+						      : "/tmp/ward-guard-test-XXXXXX");
 	assert_non_null(mkdtemp(t->path));
 	t->fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(t->fd >= 0);
@@ -93,11 +94,15 @@ static inline struct strv list_of(const char *first, ...)
 }
 
 /* Compiles and scans; the lists are taken. */
-static inline void tree_scan(struct tree *t, struct guard_root *g, struct strv hide, struct strv protect)
+static inline void tree_scan(struct tree *t, struct guard_root *g, struct strv hide,
+			     struct strv protect)
 {
 	struct ward_err e = { 0 };
 
-	*g = (struct guard_root){ .path = strdup(t->path), .target = strdup(t->path), .writable = true, .shares_git = true };
+	*g = (struct guard_root){ .path = strdup(t->path),
+				  .target = strdup(t->path),
+				  .writable = true,
+				  .shares_git = true };
 	if (guard_compile(g, &hide, &protect, &e) < 0 || guard_scan(g, t->fd, &e) < 0)
 		fail_msg("%s: %s", e.what, e.why);
 	strv_free(&hide);
@@ -109,7 +114,8 @@ static inline const char *steps_text(const struct guard_root *g, struct buf *b)
 {
 	buf_free(b);
 	for (size_t i = 0; i < g->step_count; i++)
-		buf_printf(b, "%c %s%s ", "PVRH"[g->steps[i].action], g->steps[i].path, g->steps[i].is_dir ? "/" : "");
+		buf_printf(b, "%c %s%s ", "PVRH"[g->steps[i].action], g -> steps[i].path,
+			   g->steps[i].is_dir ? "/" : "");
 	return buf_text(b);
 }
 

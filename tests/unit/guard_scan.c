@@ -41,27 +41,30 @@ static void protected_names_are_readonly(void **state unused_arg)
 	tree_put(&t, "a/c/.claude/settings.json", "x");
 	tree_put(&t, "ward.yaml", "x");
 	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b),
-			    "R .envrc P .git/ R .git/config R .git/hooks/ P a/ P a/b/ R a/b/.vscode/ P a/c/ P a/c/.claude/ "
-			    "R a/c/.claude/settings.json R ward.yaml ");
-	assert_string_equal(list_text(&g.baseline, &b),
-			    ".envrc .git/config .git/hooks/ a/b/.vscode/ a/c/.claude/settings.json ward.yaml ");
+	assert_string_equal(steps_text(&g, &b), "R .envrc P .git/ R .git/config R .git/hooks/ P a/ "
+						"P a/b/ R a/b/.vscode/ P a/c/ P a/c/.claude/ "
+						"R a/c/.claude/settings.json R ward.yaml ");
+	assert_string_equal(
+		list_text(&g.baseline, &b),
+		".envrc .git/config .git/hooks/ a/b/.vscode/ a/c/.claude/settings.json ward.yaml ");
 	assert_string_equal(list_text(&g.repositories, &b), ".git ");
 	guard_clear(&g);
 	tree_remove(&t);
 }
 
-/* Names such as "d-x" sort between "d" and "d/x": each is found by its own name, and by no part of it. */
+/* Names such as "d-x" sort between "d" and "d/x": each is found by its own name, and by no part of
+ * it. */
 static void a_step_is_found_among_its_likes(void **state unused_arg)
 {
-	static const char *const paths[] = { "a", "d", "d-1", "d-1/x", "d-2", "d.c", "d/x", "d/x-1", "d/x/y", "dd", "dd/d", "e/d" };
+	static const char *const paths[] = { "a",   "d",     "d-1",   "d-1/x", "d-2",  "d.c",
+					     "d/x", "d/x-1", "d/x/y", "dd",    "dd/d", "e/d" };
 	struct guard_root g = { 0 };
 	auto_buf b = { 0 };
 	struct ward_err e = { 0 };
 
 	for (size_t i = ARRAY_LEN(paths); i-- > 0;)
 		assert_int_equal(guard_add_step(&g, GUARD_READONLY, paths[i], false, &e), 0);
-	for (size_t i = 0; i < g.step_count / 2; i++) {	/* sorted, as they are looked for */
+	for (size_t i = 0; i < g.step_count / 2; i++) { /* sorted, as they are looked for */
 		struct guard_step swap = g.steps[i];
 
 		g.steps[i] = g.steps[g.step_count - 1 - i];
@@ -71,7 +74,8 @@ static void a_step_is_found_among_its_likes(void **state unused_arg)
 		char longer[16];
 
 		snprintf(longer, sizeof(longer), "%s/z", paths[i]);
-		assert_ptr_equal(guard_find_step(&g, g.step_count, longer, strlen(paths[i])), &g.steps[i]);
+		assert_ptr_equal(guard_find_step(&g, g.step_count, longer, strlen(paths[i])),
+				 &g.steps[i]);
 		assert_null(guard_find_step(&g, g.step_count, longer, strlen(longer)));
 		assert_null(guard_find_step(&g, i, longer, strlen(paths[i])));
 	}
@@ -116,7 +120,8 @@ static void hidden_names_and_what_is_beneath(void **state unused_arg)
 	tree_put(&t, "secret/b.key", "x");
 	tree_put(&t, ".vscode/my.key", "x");
 	tree_scan(&t, &g, list_of(".env", "*.key", "secret/", NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b), "H .env R .vscode/ H .vscode/my.key P a/ H a/b.key H secret/ ");
+	assert_string_equal(steps_text(&g, &b),
+			    "H .env R .vscode/ H .vscode/my.key P a/ H a/b.key H secret/ ");
 	guard_clear(&g);
 	tree_remove(&t);
 }
@@ -138,7 +143,8 @@ static void aiignore_adds_but_takes_nothing_away(void **state unused_arg)
 	tree_put(&t, "sub/deeper/private", "x");
 	tree_put(&t, "only", "x");
 	tree_scan(&t, &g, list_of(".env", NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b), "R .aiignore H .env H private P sub/ R sub/.aiignore H sub/only ");
+	assert_string_equal(steps_text(&g, &b),
+			    "R .aiignore H .env H private P sub/ R sub/.aiignore H sub/only ");
 	guard_clear(&g);
 	tree_remove(&t);
 }
@@ -178,8 +184,11 @@ static void links_are_not_followed_but_their_targets_are_guarded(void **state un
 	tree_put(&t, "shared/claude/settings.json", "x");
 	tree_link(&t, ".envrc", "/etc/passwd");
 	tree_scan(&t, &g, list_of(".env", NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b), "P conf/ H conf/prod P shared/ R shared/claude/ R shared/vs/ P sub/ ");
-	assert_string_equal(list_text(&g.links, &b), ".claude\nshared/claude .envrc\n/etc/passwd sub/.vscode\n../shared/vs ");
+	assert_string_equal(steps_text(&g, &b),
+			    "P conf/ H conf/prod P shared/ R shared/claude/ R shared/vs/ P sub/ ");
+	assert_string_equal(
+		list_text(&g.links, &b),
+		".claude\nshared/claude .envrc\n/etc/passwd sub/.vscode\n../shared/vs ");
 	guard_clear(&g);
 	tree_remove(&t);
 }
@@ -206,11 +215,15 @@ static void repositories_are_known_by_their_parts(void **state unused_arg)
 	tree_put(&t, ".git/worktrees/w/config.worktree", "");
 	tree_put(&t, "w/.git", "gitdir: x\n");
 	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b),
-			    "P .git/ P .git/modules/ P .git/modules/a/ P .git/modules/a/b/ R .git/modules/a/b/config "
-			    "R .git/modules/a/b/hooks/ P .git/worktrees/ P .git/worktrees/w/ R .git/worktrees/w/commondir "
-			    "R .git/worktrees/w/config.worktree P bare/ R bare/config P w/ R w/.git ");
-	assert_string_equal(list_text(&g.repositories, &b), ".git .git/modules/a/b .git/worktrees/w bare ");
+	assert_string_equal(
+		steps_text(&g, &b),
+		"P .git/ P .git/modules/ P .git/modules/a/ P .git/modules/a/b/ R "
+		".git/modules/a/b/config "
+		"R .git/modules/a/b/hooks/ P .git/worktrees/ P .git/worktrees/w/ R "
+		".git/worktrees/w/commondir "
+		"R .git/worktrees/w/config.worktree P bare/ R bare/config P w/ R w/.git ");
+	assert_string_equal(list_text(&g.repositories, &b),
+			    ".git .git/modules/a/b .git/worktrees/w bare ");
 	guard_clear(&g);
 	tree_remove(&t);
 }
@@ -260,14 +273,18 @@ static void git_leads_to_protected_places(void **state unused_arg)
 
 	tree_make(&t);
 	tree_put(&t, "sub/.git/HEAD", "x");
-	tree_put(&t, "sub/.git/config", "[core]\n\thooksPath = .githooks\n[include]\n\tpath = ../team/gitconfig\n"
-					"\tpath = ~/.gitconfig\n\tpath = /etc/gitconfig\n");
+	tree_put(&t, "sub/.git/config",
+		 "[core]\n\thooksPath = .githooks\n[include]\n\tpath = ../team/gitconfig\n"
+		 "\tpath = ~/.gitconfig\n\tpath = /etc/gitconfig\n");
 	tree_put(&t, "sub/.githooks/pre-commit", "x");
-	tree_put(&t, "sub/team/gitconfig", "[core]\n\tfsmonitor = tools/monitor\n[include]\n\tpath = missing\n\tpath = gitconfig\n");
+	tree_put(&t, "sub/team/gitconfig",
+		 "[core]\n\tfsmonitor = tools/monitor\n[include]\n\tpath = missing\n\tpath = "
+		 "gitconfig\n");
 	tree_put(&t, "sub/tools/monitor", "x");
 	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b), "P sub/ P sub/.git/ R sub/.git/config R sub/.githooks/ P sub/team/ "
-						"R sub/team/gitconfig P sub/tools/ R sub/tools/monitor ");
+	assert_string_equal(steps_text(&g, &b),
+			    "P sub/ P sub/.git/ R sub/.git/config R sub/.githooks/ P sub/team/ "
+			    "R sub/team/gitconfig P sub/tools/ R sub/tools/monitor ");
 	assert_true(strv_has(&g.rules, "/sub/team/missing"));
 	assert_true(ignore_match(g.protect, "sub/team/missing", false));
 	assert_true(strv_has(&g.baseline, "sub/.githooks/"));
@@ -288,8 +305,8 @@ static void unreadable_directories_become_readonly(void **state unused_arg)
 	tree_put(&t, "a/closed/.env", "x");
 	assert_int_equal(fchmodat(t.fd, "a/closed", 0, 0), 0);
 	tree_scan(&t, &g, list_of(".env", NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b),
-			    geteuid() == 0 ? "P a/ P a/closed/ H a/closed/.env " : "P a/ R a/closed/ ");
+	assert_string_equal(steps_text(&g, &b), geteuid() == 0 ? "P a/ P a/closed/ H a/closed/.env "
+							       : "P a/ R a/closed/ ");
 	guard_clear(&g);
 	tree_remove(&t);
 }

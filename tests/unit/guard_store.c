@@ -67,7 +67,8 @@ static void ids_sort_and_fit(void **state unused_arg)
 /* However many are made in one second. */
 static void ids_sort_by_time(void **state unused_arg)
 {
-	const struct timespec moment = { .tv_nsec = 2000 };	/* longer than the microsecond that ids tell apart */
+	/* longer than the microsecond that ids tell apart */
+	const struct timespec moment = { .tv_nsec = 2000 };
 	char before[24], after[24];
 
 	store_new_id(before, sizeof(before));
@@ -135,7 +136,7 @@ static void a_link_of_somebody_else_is_refused(void **state)
 	setenv("WARD_STATE_DIR", p->state_dir, 1);
 	assert_int_equal(fchmodat(p->state.fd, ".", 0700, 0), 0);
 	fd = store_open(&e);
-	assert_true(fd >= 0);	/* one's own is fine */
+	assert_true(fd >= 0); /* one's own is fine */
 	close(fd);
 	if (geteuid() == 0) {
 		assert_int_equal(lchown(p->state_dir, 12345, 0), 0);
@@ -179,7 +180,7 @@ static void a_run_without_finds_leaves_nothing(void **state)
 	struct store_items items;
 
 	assert_true(store_has_record("20260101-000000-aaaaaa"));
-	assert_int_equal(recover_runs(&e), 0);	/* it lives */
+	assert_int_equal(recover_runs(&e), 0); /* it lives */
 	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
 	assert_int_equal(moved.len, 0);
 	store_end(r);
@@ -264,10 +265,12 @@ static bool is_dead(pid_t pid)
 	return dead;
 }
 
-/* Another process begins a run, plants things and is killed; we finish it. numbered: as kernels since 6.9 know processes, else by when it began. */
+/* Another process begins a run, plants things and is killed; we finish it. numbered: as kernels
+ * since 6.9 know processes, else by when it began. */
 static void killed_run_is_finished(struct place *p, bool numbered)
 {
-	pid_t *sandbox = mmap(NULL, sizeof(*sandbox), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t *sandbox = mmap(NULL, sizeof(*sandbox), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct ward_err e = { 0 };
 	struct store_items items;
 	int status;
@@ -286,14 +289,16 @@ static void killed_run_is_finished(struct place *p, bool numbered)
 			_exit(1);
 		pid = fork();
 		if (pid == 0) {
-			close_range(0, ~0U, 0);	/* as an exec does: the lock is the supervisor's alone */
+			/* as an exec does: the lock is the supervisor's alone */
+			close_range(0, ~0U, 0);
 			alarm(60);
 			for (;;)
 				pause();
 		}
 		*sandbox = pid;
 		close(ready[1]);
-		if (read(ready[0], &byte, 1) != 0 || store_started(r, pid, numbered ? pidfd_open(pid, 0) : -1, &e) < 0)
+		if (read(ready[0], &byte, 1) != 0 ||
+		    store_started(r, pid, numbered ? pidfd_open(pid, 0) : -1, &e) < 0)
 			_exit(1);
 		tree_put(&p->work, ".vscode/x", "evil");
 		tree_put(&p->work, "x.lock", "forbidden by the policy");
@@ -334,7 +339,8 @@ static ino_t inode_of(struct place *p, const char *name)
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-/* Runs one after the other use one file; many at once have their own, and only a few of those stay. */
+/* Runs one after the other use one file; many at once have their own, and only a few of those
+ * stay. */
 static void records_stay_where_they_are(void **state)
 {
 	enum { MANY = 12 };
@@ -372,14 +378,17 @@ static void a_dead_record_keeps_its_file(void **state)
 	struct ward_err e = { 0 };
 	struct store_run *r;
 
-	tree_put(&p->state, "made/by/ward/live/0", "ward-run 1\nid 20260101-000000-dddddd\nworkspace /nowhere\ncomplete\n");
-	tree_put(&p->state, "made/by/ward/live/1", "ward-run 1\nid ../../etc\nworkspace /nowhere\ncomplete\n");
+	tree_put(&p->state, "made/by/ward/live/0",
+		 "ward-run 1\nid 20260101-000000-dddddd\nworkspace /nowhere\ncomplete\n");
+	tree_put(&p->state, "made/by/ward/live/1",
+		 "ward-run 1\nid ../../etc\nworkspace /nowhere\ncomplete\n");
 	assert_int_equal(chmod(p->state_dir, 0700), 0);
 	r = start(p, "20260101-000000-ffffff");
 	assert_true(store_has_record("20260101-000000-dddddd"));
 	assert_true(inode_of(p, "2") > 0);
-	tree_put(&p->state, "made/by/ward/live/12", "");	/* nobody uses it, and it is one too many */
-	assert_true(recover_runs(&e) < 0);	/* the second is nobody's */
+	/* nobody uses it, and it is one too many */
+	tree_put(&p->state, "made/by/ward/live/12", "");
+	assert_true(recover_runs(&e) < 0); /* the second is nobody's */
 	assert_int_equal(inode_of(p, "12"), 0);
 	assert_false(store_has_record("20260101-000000-dddddd"));
 	assert_true(store_has_record("20260101-000000-ffffff"));
@@ -391,11 +400,13 @@ static void half_written_records_are_dropped(void **state)
 	struct place *p = *state;
 	struct ward_err e = { 0 };
 
-	tree_put(&p->state, "made/by/ward/live/half", "ward-run 1\nworkspace /nowhere\nroot /nowhere\n");
+	tree_put(&p->state, "made/by/ward/live/half",
+		 "ward-run 1\nworkspace /nowhere\nroot /nowhere\n");
 	tree_put(&p->state, "made/by/ward/live/empty", "");
 	assert_int_equal(chmod(p->state_dir, 0700), 0);
 	assert_int_equal(recover_runs(&e), 2);
-	tree_put(&p->state, "made/by/ward/live/gone", "ward-run 1\nroot /nowhere/at/all\ncomplete\n");
+	tree_put(&p->state, "made/by/ward/live/gone",
+		 "ward-run 1\nroot /nowhere/at/all\ncomplete\n");
 	assert_int_equal(recover_runs(&e), 1);
 	tree_put(&p->state, "made/by/ward/live/strange", "something else\n");
 	assert_true(recover_runs(&e) < 0);

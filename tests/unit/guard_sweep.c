@@ -1,4 +1,5 @@
-/* The sweep: what is planted goes to the quarantine, what was there or is harmless stays, hostile trees do not stop it. */
+/* The sweep: what is planted goes to the quarantine, what was there or is harmless stays, hostile
+ * trees do not stop it. */
 #include "guard_help.h"
 
 #include <sys/mount.h>
@@ -8,7 +9,7 @@
 #include "guard/guard_move.h"
 
 struct place {
-	struct tree t, q;	/* the tree and the quarantine */
+	struct tree t, q; /* the tree and the quarantine */
 	struct guard_root g;
 	struct strv moved;
 };
@@ -51,7 +52,8 @@ static void sweep(struct place *p)
 static void assert_moved(struct place *p, const char *path, const char *why)
 {
 	for (size_t i = 0; i < p->moved.len; i++)
-		if (strncmp(p->moved.items[i], path, strlen(path)) == 0 && p->moved.items[i][strlen(path)] == ':') {
+		if (strncmp(p->moved.items[i], path, strlen(path)) == 0 &&
+		    p->moved.items[i][strlen(path)] == ':') {
 			assert_non_null(strstr(p->moved.items[i], why));
 			assert_false(tree_has(&p->t, path));
 			assert_true(tree_has(&p->q, path));
@@ -118,7 +120,8 @@ static void links_are_moved_as_links(void **state)
 	assert_int_equal(p->moved.len, 3);
 	assert_moved(p, ".claude", "link");
 	assert_moved(p, ".vscode", "opened");
-	assert_true(readlinkat(p->q.fd, "sub/.idea", target, sizeof(target)) == 8);	/* the new one is gone, and the old one back */
+	/* the new one is gone, and the old one back */
+	assert_true(readlinkat(p->q.fd, "sub/.idea", target, sizeof(target)) == 8);
 	assert_true(readlinkat(p->t.fd, "sub/.idea", target, sizeof(target)) == 7);
 	assert_memory_equal(target, "../evil", 7);
 	assert_true(readlinkat(p->q.fd, ".vscode", target, sizeof(target)) == 4);
@@ -143,8 +146,9 @@ static void new_repositories_are_judged(void **state)
 	struct place *p = *state;
 
 	scan(p);
-	new_repo(p, "good/.git", "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/x\n"
-				 "[user]\n\tname = x\n");
+	new_repo(p, "good/.git",
+		 "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/x\n"
+		 "[user]\n\tname = x\n");
 	new_repo(p, "hook/.git", "[core]\n\tbare = false\n");
 	tree_put(&p->t, "hook/.git/hooks/pre-commit", "evil");
 	new_repo(p, "config/.git", "[core]\n\tfsmonitor = /tmp/evil\n");
@@ -175,7 +179,8 @@ static void old_repositories_get_no_new_parts(void **state)
 	tree_put(&p->t, ".git/commondir", "/tmp\n");
 	tree_put(&p->t, ".git/config.worktree", "[core]\n\teditor = evil\n");
 	tree_put(&p->t, "second/.git/hooks/post-checkout", "evil");
-	tree_put(&p->t, ".git/refs/heads/ward.yaml", "0123456789012345678901234567890123456789\n");	/* a branch of that name */
+	/* a branch of that name */
+	tree_put(&p->t, ".git/refs/heads/ward.yaml", "0123456789012345678901234567890123456789\n");
 	tree_put(&p->t, ".git/logs/refs/heads/x/.git/config", "[core]\n\tfsmonitor = evil\n");
 	sweep(p);
 	assert_int_equal(p->moved.len, 4);
@@ -226,7 +231,8 @@ static void gitmodules_is_judged(void **state)
 	struct place *p = *state;
 
 	scan(p);
-	tree_put(&p->t, ".gitmodules", "[submodule \"x\"]\n\tpath = x\n\turl = https://example.com/x\n");
+	tree_put(&p->t, ".gitmodules",
+		 "[submodule \"x\"]\n\tpath = x\n\turl = https://example.com/x\n");
 	tree_put(&p->t, "a/.gitmodules", "[submodule \"x\"]\n\tupdate = !evil\n");
 	tree_put(&p->t, "b/.gitmodules", "[core]\n\tbare = false\n");
 	sweep(p);
@@ -341,13 +347,15 @@ static void big_trees_are_swept_by_what_changed(void **state)
 	sweep(p);
 	assert_int_equal(p->moved.len, 0);
 	usleep(20000);
-	tree_put(&p->t, "d1/s1/.envrc", "evil");			/* in an old directory */
-	tree_put(&p->t, ".git/rebase-merge/git-rebase-todo", "exec evil\n");	/* in place */
-	tree_put(&p->t, "d2/new/er/.vscode/x", "evil");			/* in a new one */
+	tree_put(&p->t, "d1/s1/.envrc", "evil"); /* in an old directory */
+	tree_put(&p->t, ".git/rebase-merge/git-rebase-todo", "exec evil\n"); /* in place */
+	tree_put(&p->t, "d2/new/er/.vscode/x", "evil");                      /* in a new one */
 	tree_put(&p->t, "d3/s3/suid", "evil");
 	assert_int_equal(fchmodat(p->t.fd, "d3/s3/suid", 04755, 0), 0);
-	assert_int_equal(renameat(p->t.fd, "moved", p->t.fd, "renamed"), 0);	/* an old directory gets a new name */
-	assert_int_equal(renameat(p->t.fd, "d4", p->t.fd, "d4.old"), 0);	/* another takes its place */
+	/* an old directory gets a new name */
+	assert_int_equal(renameat(p->t.fd, "moved", p->t.fd, "renamed"), 0);
+	/* another takes its place */
+	assert_int_equal(renameat(p->t.fd, "d4", p->t.fd, "d4.old"), 0);
 	tree_put(&p->t, "d4/s4/.bashrc", "evil");
 	tree_put(&p->t, "d5/s5/closed/.zshrc", "evil");
 	tree_put(&p->t, ".git/objects/deep/suid", "evil");
@@ -376,23 +384,31 @@ static void big_trees_are_swept_by_what_changed(void **state)
 	assert_int_equal(st.st_mode & 0777, 0);
 }
 
-/* A rebase of the user's goes on; what the agent adds to one, or leaves under way itself, runs nothing. */
+/* A rebase of the user's goes on; what the agent adds to one, or leaves under way itself, runs
+ * nothing. */
 static void what_git_goes_on_with_runs_nothing_new(void **state)
 {
-	static const char *const gone[] = { ".git/rebase-merge/todo", ".git/rebase-merge/git-rebase-todo", ".git/rebase-merge/strategy", ".git/sequencer/opts",
-					    ".git/rebase-apply/apply-opt", ".git/worktrees/w/rebase-merge", "two/.git/rebase-merge/git-rebase-todo",
-					    "three/.git/rebase-merge/git-rebase-todo", "four/rebase-merge/git-rebase-todo" };
+	static const char *const gone[] = { ".git/rebase-merge/todo",
+					    ".git/rebase-merge/git-rebase-todo",
+					    ".git/rebase-merge/strategy",
+					    ".git/sequencer/opts",
+					    ".git/rebase-apply/apply-opt",
+					    ".git/worktrees/w/rebase-merge",
+					    "two/.git/rebase-merge/git-rebase-todo",
+					    "three/.git/rebase-merge/git-rebase-todo",
+					    "four/rebase-merge/git-rebase-todo" };
 	struct place *p = *state;
 
 	new_repo(p, ".git", "");
 	new_repo(p, "mine/.git", "");
-	tree_put(&p->t, "mine/.git/rebase-merge/git-rebase-todo", "pick 1\nx make test\nexec make lint\n");
+	tree_put(&p->t, "mine/.git/rebase-merge/git-rebase-todo",
+		 "pick 1\nx make test\nexec make lint\n");
 	tree_put(&p->t, "mine/.git/rebase-merge/strategy", "resolve\n");
 	tree_link(&p->t, "mine/.git/sequencer", "elsewhere");
 	tree_put(&p->t, ".git/worktrees/w/HEAD", "ref: refs/heads/w\n");
 	tree_put(&p->t, "lists/git-rebase-todo", "exec evil\n");
 	tree_link(&p->t, "links/git-rebase-todo", "todo");
-	usleep(20000);	/* what was there before is older than the scan */
+	usleep(20000); /* what was there before is older than the scan */
 	scan(p);
 	usleep(20000);
 	tree_put(&p->t, ".git/rebase-merge/todo", "exec evil\n");
@@ -428,7 +444,9 @@ static void hidden_things_stay(void **state)
 	tree_put(&p->t, "secret/.git/rebase-merge/git-rebase-todo", "exec mine\n");
 	tree_link(&p->t, ".mcp.json", "secret/mcp.json");
 	new_repo(p, ".git", "[core]\n\tpager = mine\n");
-	tree_scan(&p->t, &p->g, list_of(".envrc", ".vscode/", "secret/", ".mcp.json", ".git/config", NULL), list_of(NULL));
+	tree_scan(&p->t, &p->g,
+		  list_of(".envrc", ".vscode/", "secret/", ".mcp.json", ".git/config", NULL),
+		  list_of(NULL));
 	sweep(p);
 	assert_int_equal(p->moved.len, 0);
 	strv_add(&p->g.lost, "secret");
@@ -582,7 +600,7 @@ static void held_files_are_put_back(void **state)
 	assert_int_equal(unlinkat(p->t.fd, ".env", 0), 0);
 	assert_int_equal(unlinkat(p->t.fd, "b/.envrc", 0), 0);
 	assert_int_equal(unlinkat(p->t.fd, "b", AT_REMOVEDIR), 0);
-	strv_add(&p->g.lost, "b/.envrc");	/* the watch saw it */
+	strv_add(&p->g.lost, "b/.envrc"); /* the watch saw it */
 	sweep(p);
 	assert_text(p, ".envrc", "mine");
 	assert_text(p, "a/.envrc", "moved");
@@ -594,7 +612,7 @@ static void held_files_are_put_back(void **state)
 	assert_int_equal(fstatat(p->t.fd, ".envrc", &after, 0), 0);
 	assert_int_equal(after.st_mode & 07777, 0640);
 	assert_true(tree_has(&p->q, ".envrc"));
-	assert_int_equal(p->moved.len, 5);	/* b is one of them */
+	assert_int_equal(p->moved.len, 5); /* b is one of them */
 }
 
 static void held_directories_are_put_back(void **state)

@@ -71,7 +71,8 @@ static void replaced_things_are_due(void **state unused_arg)
 	tree_remove(&t);
 }
 
-/* Somebody took a protected name away between the scan and the watch: what the sandbox puts there is new. A hidden one has nothing to lose. */
+/* Somebody took a protected name away between the scan and the watch: what the sandbox puts there
+ * is new. A hidden one has nothing to lose. */
 static void what_went_before_is_lost(void **state unused_arg)
 {
 	struct tree t;
@@ -99,8 +100,8 @@ static void what_went_before_is_lost(void **state unused_arg)
 	tree_remove(&t);
 }
 
-/* The kernel forgets what does not fit into its queue: a protected name that was taken away meanwhile is lost all the same, and
- * what only stayed is not. */
+/* The kernel forgets what does not fit into its queue: a protected name that was taken away
+ * meanwhile is lost all the same, and what only stayed is not. */
 static void a_flood_hides_nothing(void **state unused_arg)
 {
 	struct tree t;
@@ -116,7 +117,8 @@ static void a_flood_hides_nothing(void **state unused_arg)
 	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
 	assert_int_equal(guard_watch_create(&g, 1, &w, &notes, &e), 0);
 	assert_non_null(w);
-	for (int i = 0; i < 70000; i++) {	/* more than fs.inotify.max_queued_events usually is */
+	/* more than fs.inotify.max_queued_events usually is */
+	for (int i = 0; i < 70000; i++) {
 		tree_put(&t, "flood", "x");
 		assert_int_equal(unlinkat(t.fd, "flood", 0), 0);
 	}

@@ -28,7 +28,8 @@ static void test_version(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(gvisor_version_date(rows[i].text, strlen(rows[i].text)), rows[i].date);
+		assert_int_equal(gvisor_version_date(rows[i].text, strlen(rows[i].text)),
+				 rows[i].date);
 	assert_false(gvisor_has_systrap(&(struct gvisor_runtime){ .date = 20221219 }));
 	assert_true(gvisor_has_systrap(&(struct gvisor_runtime){ .date = 20240729 }));
 }
@@ -39,13 +40,18 @@ static void test_known(void **state)
 		const char *text;
 		bool known;
 	} rows[] = {
-		{ "runsc version 0.0~20240729.0\nspec: 1.0.2-dev\n", true }, { "runsc version 0.0~20240729.0", false }, { "runsc version 0.0~20240729.01\n", false },
-		{ "runsc version 0.0~20240729.0-mine\n", false }, { "my runsc version 0.0~20240729.0\n", false }, { "", false },
+		{ "runsc version 0.0~20240729.0\nspec: 1.0.2-dev\n", true },
+		{ "runsc version 0.0~20240729.0", false },
+		{ "runsc version 0.0~20240729.01\n", false },
+		{ "runsc version 0.0~20240729.0-mine\n", false },
+		{ "my runsc version 0.0~20240729.0\n", false },
+		{ "", false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(gvisor_is_known(rows[i].text, strlen(rows[i].text)), rows[i].known);
+		assert_int_equal(gvisor_is_known(rows[i].text, strlen(rows[i].text)),
+				 rows[i].known);
 }
 
 static void test_told(void **state)
@@ -55,8 +61,12 @@ static void test_told(void **state)
 		enum told told;
 		int value;
 	} rows[] = {
-		{ "", TOLD_NOTHING, -1 }, { "e1", TOLD_NOTHING, -1 }, { "b", TOLD_BEGUN, -1 }, { "be0", TOLD_EXIT, 0 }, { "be255", TOLD_EXIT, 255 }, { "be256", TOLD_BEGUN, -1 },
-		{ "bs9", TOLD_SIGNAL, 9 }, { "bs0", TOLD_BEGUN, -1 }, { "bs65", TOLD_BEGUN, -1 }, { "be", TOLD_BEGUN, -1 }, { "be1x", TOLD_BEGUN, -1 }, { "be0001", TOLD_BEGUN, -1 },
+		{ "", TOLD_NOTHING, -1 },    { "e1", TOLD_NOTHING, -1 },
+		{ "b", TOLD_BEGUN, -1 },     { "be0", TOLD_EXIT, 0 },
+		{ "be255", TOLD_EXIT, 255 }, { "be256", TOLD_BEGUN, -1 },
+		{ "bs9", TOLD_SIGNAL, 9 },   { "bs0", TOLD_BEGUN, -1 },
+		{ "bs65", TOLD_BEGUN, -1 },  { "be", TOLD_BEGUN, -1 },
+		{ "be1x", TOLD_BEGUN, -1 },  { "be0001", TOLD_BEGUN, -1 },
 		{ "bb", TOLD_BEGUN, -1 },
 	};
 
@@ -64,7 +74,8 @@ static void test_told(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		int value = -1;
 
-		assert_int_equal(told_parse(rows[i].text, strlen(rows[i].text), &value), rows[i].told);
+		assert_int_equal(told_parse(rows[i].text, strlen(rows[i].text), &value),
+				 rows[i].told);
 		assert_int_equal(value, rows[i].value);
 	}
 }
@@ -73,7 +84,13 @@ static void test_start(void **state)
 {
 	char sh[] = "sh", odd[] = "\xff\n", variable[] = "A=b c";
 	char *argv[] = { sh, odd, NULL }, *envp[] = { variable, NULL };
-	const struct start given = { .uid = 1000, .gid = 100, .argc = 2, .envc = 1, .cwd = "/w", .argv = argv, .envp = envp };
+	const struct start given = { .uid = 1000,
+				     .gid = 100,
+				     .argc = 2,
+				     .envc = 1,
+				     .cwd = "/w",
+				     .argv = argv,
+				     .envp = envp };
 	auto_buf bytes = { 0 };
 	struct start got;
 
@@ -107,7 +124,8 @@ static void test_answer(void **state)
 		{ "{\"success\":true,\"err\":\"\",\"result\":768}", 0, true, 768, "" },
 		{ "{\"success\":true,\"err\":\"\",\"result\":{}}", 0, true, -1, "" },
 		{ "{\"success\":true,\"err\":\"\",\"result\":null}", 0, true, -1, "" },
-		{ "{\"success\":false,\"err\":\"no \\\"room\\\" }\",\"result\":null}", 0, false, -1, "no  room  }" },
+		{ "{\"success\":false,\"err\":\"no \\\"room\\\" }\",\"result\":null}", 0, false, -1,
+		  "no  room  }" },
 		{ "{\"success\":true,\"err\":\"\",\"result\":12345678901}", -EINVAL, false, 0, "" },
 		{ "{\"success\":true,\"err\":\"\",\"result\":-1}", 0, true, -1, "" },
 		{ "{\"success\":maybe,\"err\":\"\",\"result\":1}", -EINVAL, false, 0, "" },
@@ -140,21 +158,32 @@ static void test_threads(void **state)
 	} rows[] = {
 		{ "", 0 },
 		{ "{\"success\":true,\"err\":\"\",\"result\":null}", 0 },
-		{ "{\"success\":true,\"err\":\"\",\"result\":[{\"uid\":0,\"threads\":[1],\"cmd\":\"a\"}]}", 1 },
-		{ "{\"result\":[{\"threads\":[],\"pid\":4},{\"threads\":[1,2,3],\"pid\":5,\"cmd\":\"x\"},{\"threads\":[9]}]}", 4 },
-		{ "{\"result\":[{\"threads\":[1,2],\"cmd\":\"\\\"threads\\\":[1,2,3,4\"},{\"threads\":[7]}]}", 3 },
+		{ "{\"success\":true,\"err\":\"\",\"result\":[{\"uid\":0,\"threads\":[1],\"cmd\":"
+		  "\"a\"}]}",
+		  1 },
+		{ "{\"result\":[{\"threads\":[],\"pid\":4},{\"threads\":[1,2,3],\"pid\":5,\"cmd\":"
+		  "\"x\"},{\"threads\":[9]}]}",
+		  4 },
+		{ "{\"result\":[{\"threads\":[1,2],\"cmd\":\"\\\"threads\\\":[1,2,3,4\"},{"
+		  "\"threads\":[7]}]}",
+		  3 },
 		{ "{\"result\":[{\"cmd\":\"a\\\\\",\"threads\":[1,2]}]}", 2 },
 		{ "\"threads\":[", 0 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(answer_count_threads(rows[i].text, strlen(rows[i].text)), rows[i].count);
+		assert_int_equal(answer_count_threads(rows[i].text, strlen(rows[i].text)),
+				 rows[i].count);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_known), cmocka_unit_test(test_told), cmocka_unit_test(test_start), cmocka_unit_test(test_answer), cmocka_unit_test(test_threads) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_version), cmocka_unit_test(test_known),
+		cmocka_unit_test(test_told),    cmocka_unit_test(test_start),
+		cmocka_unit_test(test_answer),  cmocka_unit_test(test_threads)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

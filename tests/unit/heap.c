@@ -36,7 +36,7 @@ static void test_every_size(unused_arg void **state)
 		assert_true(class < CLASSES && bytes >= n && bytes % STEP == 0);
 		assert_true(class >= last_class && class <= last_class + 1 && bytes >= last_bytes);
 		assert_true((class == last_class) == (bytes == last_bytes || n == 1));
-		assert_true(bytes - n < STEP || bytes - n < n / 4);	/* what is wasted */
+		assert_true(bytes - n < STEP || bytes - n < n / 4); /* what is wasted */
 		assert_int_equal(class_of(bytes, &again), class);
 		assert_int_equal(again, bytes);
 		last_class = class;
@@ -135,14 +135,15 @@ static void write_over_the_next(char *p)
 static void write_after_free(char *p)
 {
 	free(p);
-	memset(p, 'x', 8);	/* the link */
+	memset(p, 'x', 8); /* the link */
 	(void)!malloc(40);
 	(void)!malloc(40);
 }
 
 static void test_misuse_is_the_end(unused_arg void **state)
 {
-	static void (*const misuses[])(char *) = { free_twice, free_the_middle, write_over_the_next, write_after_free };
+	static void (*const misuses[])(char *) = { free_twice, free_the_middle, write_over_the_next,
+						   write_after_free };
 
 	for (size_t i = 0; i < ARRAY_LEN(misuses); i++) {
 		char *p = malloc(40);
@@ -159,8 +160,9 @@ static void test_misuse_is_the_end(unused_arg void **state)
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		/* a link that was written over may also lead nowhere */
-		assert_true(WIFSIGNALED(status) && (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGSEGV ||
-						    WTERMSIG(status) == SIGBUS));
+		assert_true(WIFSIGNALED(status) &&
+			    (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGSEGV ||
+			     WTERMSIG(status) == SIGBUS));
 	}
 }
 

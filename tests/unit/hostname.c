@@ -16,7 +16,7 @@
 struct row {
 	const char *text;
 	enum host_wrong wrong;
-	const char *canonical;	/* NULL: none */
+	const char *canonical; /* NULL: none */
 	enum host_kind kind;
 };
 
@@ -44,7 +44,9 @@ static const struct row rows[] = {
 	{ "example.com/", HOST_CHARACTER, NULL, HOST_NONE },
 	{ "exa mple.com", HOST_CHARACTER, NULL, HOST_NONE },
 	{ "m\xc3\xbcnchen.example", HOST_CHARACTER, NULL, HOST_NONE },
-	{ "example\xe3\x80\x82""com", HOST_CHARACTER, NULL, HOST_NONE },	/* an ideographic full stop */
+	{ "example\xe3\x80\x82"
+	  "com",
+	  HOST_CHARACTER, NULL, HOST_NONE }, /* an ideographic full stop */
 	{ "192.0.2.1", HOST_FINE, "192.0.2.1", HOST_ADDRESS },
 	{ "192.0.2.1.", HOST_FINE, "192.0.2.1", HOST_ADDRESS },
 	{ "0.0.0.0", HOST_FINE, "0.0.0.0", HOST_ADDRESS },
@@ -81,9 +83,11 @@ static void test_read(void **state)
 		struct host h;
 		char text[HOST_TEXT];
 
-		if (host_read(rows[i].text, strlen(rows[i].text), &h) != rows[i].wrong || h.kind != rows[i].kind)
+		if (host_read(rows[i].text, strlen(rows[i].text), &h) != rows[i].wrong ||
+		    h.kind != rows[i].kind)
 			fail_msg("%s: %s, kind %d", rows[i].text,
-				 host_wrong_text(host_read(rows[i].text, strlen(rows[i].text), &h)), h.kind);
+				 host_wrong_text(host_read(rows[i].text, strlen(rows[i].text), &h)),
+				 h.kind);
 		if (rows[i].canonical)
 			assert_string_equal(host_text(&h, text), rows[i].canonical);
 	}
@@ -123,15 +127,24 @@ static void test_port(void **state)
 		const char *host;
 		uint16_t port;
 	} cases[] = {
-		{ "a.example:443", HOST_FINE, "a.example", 443 },	{ "a.example", HOST_FINE, "a.example", 0 },
-		{ "A.example.:1", HOST_FINE, "a.example", 1 },		{ "[::1]:65535", HOST_FINE, "::1", 65535 },
-		{ "[::1]", HOST_FINE, "::1", 0 },			{ "192.0.2.1:80", HOST_FINE, "192.0.2.1", 80 },
-		{ "a.example:", HOST_SPELLING, NULL, 0 },		{ "a.example:0", HOST_SPELLING, NULL, 0 },
-		{ "a.example:65536", HOST_SPELLING, NULL, 0 },		{ "a.example:0443", HOST_SPELLING, NULL, 0 },
-		{ "a.example:+1", HOST_SPELLING, NULL, 0 },		{ "::1", HOST_SPELLING, NULL, 0 },
-		{ "a:1:2", HOST_SPELLING, NULL, 0 },			{ "[::1]x:1", HOST_SPELLING, NULL, 0 },
-		{ "[::1", HOST_SPELLING, NULL, 0 },			{ ":80", HOST_EMPTY, NULL, 0 },
-		{ "u@a.example:80", HOST_CHARACTER, NULL, 0 },		{ "a.example:80 ", HOST_SPELLING, NULL, 0 },
+		{ "a.example:443", HOST_FINE, "a.example", 443 },
+		{ "a.example", HOST_FINE, "a.example", 0 },
+		{ "A.example.:1", HOST_FINE, "a.example", 1 },
+		{ "[::1]:65535", HOST_FINE, "::1", 65535 },
+		{ "[::1]", HOST_FINE, "::1", 0 },
+		{ "192.0.2.1:80", HOST_FINE, "192.0.2.1", 80 },
+		{ "a.example:", HOST_SPELLING, NULL, 0 },
+		{ "a.example:0", HOST_SPELLING, NULL, 0 },
+		{ "a.example:65536", HOST_SPELLING, NULL, 0 },
+		{ "a.example:0443", HOST_SPELLING, NULL, 0 },
+		{ "a.example:+1", HOST_SPELLING, NULL, 0 },
+		{ "::1", HOST_SPELLING, NULL, 0 },
+		{ "a:1:2", HOST_SPELLING, NULL, 0 },
+		{ "[::1]x:1", HOST_SPELLING, NULL, 0 },
+		{ "[::1", HOST_SPELLING, NULL, 0 },
+		{ ":80", HOST_EMPTY, NULL, 0 },
+		{ "u@a.example:80", HOST_CHARACTER, NULL, 0 },
+		{ "a.example:80 ", HOST_SPELLING, NULL, 0 },
 	};
 
 	(void)state;
@@ -140,7 +153,8 @@ static void test_port(void **state)
 		uint16_t port;
 		char text[HOST_TEXT];
 
-		if (host_read_port(cases[i].text, strlen(cases[i].text), &h, &port) != cases[i].wrong)
+		if (host_read_port(cases[i].text, strlen(cases[i].text), &h, &port) !=
+		    cases[i].wrong)
 			fail_msg("%s", cases[i].text);
 		if (!cases[i].host)
 			continue;
@@ -151,7 +165,8 @@ static void test_port(void **state)
 
 static void test_within(void **state)
 {
-	struct ip a = ip_from_4((uint8_t[]){ 10, 1, 2, 3 }), block = ip_from_4((uint8_t[]){ 10, 1, 2, 0 });
+	struct ip a = ip_from_4((uint8_t[]){ 10, 1, 2, 3 }),
+		  block = ip_from_4((uint8_t[]){ 10, 1, 2, 0 });
 	struct ip six = ip_from_16((uint8_t[16]){ 10, 1, 2, 3 });
 
 	(void)state;
@@ -171,22 +186,32 @@ static void test_idna(void **state)
 	} cases[] = {
 		{ "example.com", "example.com" },
 		{ "m\xc3\xbcnchen.example", "xn--mnchen-3ya.example" },
-		{ "*.b\xc3\xbc" "cher.de", "*.xn--bcher-kva.de" },
-		{ "fa\xc3\x9f.de", "xn--fa-hia.de" },		/* not fass.de */
+		{ "*.b\xc3\xbc"
+		  "cher.de",
+		  "*.xn--bcher-kva.de" },
+		{ "fa\xc3\x9f.de", "xn--fa-hia.de" }, /* not fass.de */
 		{ "\xe4\xbe\x8b\xe3\x81\x88.jp", "xn--r8jz45g.jp" },
-		{ "\xe4\xbb\x96\xe4\xbb\xac\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88\xe4\xb8\x8d\xe8\xaf\xb4\xe4\xb8\xad\xe6\x96\x87",
+		{ "\xe4\xbb\x96\xe4\xbb\xac\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88\xe4\xb8\x8d\xe8\xaf"
+		  "\xb4\xe4\xb8\xad\xe6\x96\x87",
 		  "xn--ihqwcrb4cv8a8dqg056pqjye" },
-		{ "\xd0\xbf\xd1\x80\xd0\xb5\xd0\xb7\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbd\xd1\x82.\xd1\x80\xd1\x84",
+		{ "\xd0\xbf\xd1\x80\xd0\xb5\xd0\xb7\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbd\xd1\x82."
+		  "\xd1\x80\xd1\x84",
 		  "xn--d1abbgf6aiiy.xn--p1ai" },
 		{ "\xd7\x9c\xd7\x9e\xd7\x94", "xn--8dbpg" },
 		{ "\xf0\xa0\x80\x80.example", "xn--j50i.example" },
-		{ "M\xc3\x9cNCHEN.example", NULL },		/* capital */
-		{ "mu\xcc\x88nchen.example", NULL },		/* not composed */
-		{ "\xef\xbd\x81.example", NULL },		/* full width */
-		{ "a\xe2\x80\x8d" "b.example", NULL },		/* zero width joiner */
-		{ "a\xc2\xad" "b.example", NULL },		/* soft hyphen */
-		{ "\xe2\x84\xa1.example", NULL },		/* a symbol */
-		{ "a\xe3\x80\x82" "b", NULL },			/* a full stop that is none */
+		{ "M\xc3\x9cNCHEN.example", NULL },  /* capital */
+		{ "mu\xcc\x88nchen.example", NULL }, /* not composed */
+		{ "\xef\xbd\x81.example", NULL },    /* full width */
+		{ "a\xe2\x80\x8d"
+		  "b.example",
+		  NULL }, /* zero width joiner */
+		{ "a\xc2\xad"
+		  "b.example",
+		  NULL },                         /* soft hyphen */
+		{ "\xe2\x84\xa1.example", NULL }, /* a symbol */
+		{ "a\xe3\x80\x82"
+		  "b",
+		  NULL }, /* a full stop that is none */
 		{ "\xf0\x9f\x92\xa9.example", NULL },
 		{ "-\xc3\xbc.example", NULL },
 		{ "ab--\xc3\xbc.example", NULL },
@@ -208,14 +233,19 @@ static void test_idna(void **state)
 
 static void test_suffix(void **state)
 {
-	static const char list[] = "// comment\ncom\nuk\nco.uk  \r\n\n*.ck\n!www.ck\ngithub.io\n*.wild.test\n\xe5\x85\xac\xe5\x8f\xb8.cn\nlast.example";
+	static const char list[] = "// comment\ncom\nuk\nco.uk  "
+				   "\r\n\n*.ck\n!www.ck\ngithub.io\n*.wild."
+				   "test\n\xe5\x85\xac\xe5\x8f\xb8.cn\nlast.example";
 	static const struct {
 		const char *name;
 		bool public;
 	} cases[] = {
-		{ "com", true },	 { "co.uk", true },	  { "example.co.uk", false }, { "example.com", false }, { "github.io", true },
-		{ "x.github.io", false }, { "ck", true },	  { "foo.ck", true },	      { "www.ck", false },	{ "a.foo.ck", false },
-		{ "xn--55qx5d.cn", true }, { "last.example", true }, { "unknown", true },    { "o.uk", false },	{ "wild.test", true }, { "a.wild.test", true },
+		{ "com", true },          { "co.uk", true },         { "example.co.uk", false },
+		{ "example.com", false }, { "github.io", true },     { "x.github.io", false },
+		{ "ck", true },           { "foo.ck", true },        { "www.ck", false },
+		{ "a.foo.ck", false },    { "xn--55qx5d.cn", true }, { "last.example", true },
+		{ "unknown", true },      { "o.uk", false },         { "wild.test", true },
+		{ "a.wild.test", true },
 	};
 
 	(void)state;
@@ -229,8 +259,10 @@ static void test_suffix(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read), cmocka_unit_test(test_nul),    cmocka_unit_test(test_length),
-		cmocka_unit_test(test_port), cmocka_unit_test(test_within), cmocka_unit_test(test_idna), cmocka_unit_test(test_suffix),
+		cmocka_unit_test(test_read),   cmocka_unit_test(test_nul),
+		cmocka_unit_test(test_length), cmocka_unit_test(test_port),
+		cmocka_unit_test(test_within), cmocka_unit_test(test_idna),
+		cmocka_unit_test(test_suffix),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

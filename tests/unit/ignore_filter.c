@@ -1,6 +1,7 @@
 /*
- * Answers for ignore_git.py: reads a pattern file (argument) and "f PATH" or "d PATH" records, NUL-terminated, from
- * stdin; writes "1" or "0" for each, parents first as a walk would: what lies in an excluded directory is excluded.
+ * Answers for ignore_git.py: reads a pattern file (argument) and "f PATH" or "d PATH" records,
+ * NUL-terminated, from stdin; writes "1" or "0" for each, parents first as a walk would: what lies
+ * in an excluded directory is excluded.
  */
 #include <stdio.h>
 #include <string.h>

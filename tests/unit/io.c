@@ -37,12 +37,13 @@ static void test_read_exactly(unused_arg void **state)
 	assert_int_equal(io_read_exactly(ends[0], bytes, 4), 0);
 	assert_memory_equal(bytes, "abcd", 4);
 	close(ends[1]);
-	assert_int_equal(io_read_exactly(ends[0], bytes, 4), -EPIPE);	/* two are left */
+	assert_int_equal(io_read_exactly(ends[0], bytes, 4), -EPIPE); /* two are left */
 	assert_memory_equal(bytes, "efcd", 4);
 	close(ends[0]);
 }
 
-/* Whoever reads the other end of a pipe sees that the last one is gone, and nothing stays with us. */
+/* Whoever reads the other end of a pipe sees that the last one is gone, and nothing stays with
+ * us. */
 static void test_close_later(unused_arg void **state)
 {
 	int ends[2], first = dup(0);
@@ -51,7 +52,8 @@ static void test_close_later(unused_arg void **state)
 	close(first);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(pipe(ends), 0);
-		assert_int_equal(ends[0], first);	/* the lowest that is free: all others were closed */
+		/* the lowest that is free: all others were closed */
+		assert_int_equal(ends[0], first);
 		io_close_later(ends[1]);
 		assert_int_equal(read(ends[0], &byte, 1), 0);
 		close(ends[0]);
@@ -81,7 +83,9 @@ static void test_close_later_some(unused_arg void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at), cmocka_unit_test(test_read_exactly), cmocka_unit_test(test_close_later),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at),
+					    cmocka_unit_test(test_read_exactly),
+					    cmocka_unit_test(test_close_later),
 					    cmocka_unit_test(test_close_later_some) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The journal's writer where things go wrong: a full disk, a removed directory, a second writer, a killed one, a clock that is set. */
+/* The journal's writer where things go wrong: a full disk, a removed directory, a second writer, a
+ * killed one, a clock that is set. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -29,7 +30,7 @@
 #include "event/event.h"
 
 static char top[64];
-static long clock_set_s;	/* how far the wall's clock was set */
+static long clock_set_s; /* how far the wall's clock was set */
 
 /* In place of the C library's: what the writer sees. */
 int clock_gettime(clockid_t id, struct timespec *t)
@@ -47,7 +48,10 @@ static bool disk_tight;
 int fstatvfs(int fd, struct statvfs *v)
 {
 	(void)fd;
-	*v = (struct statvfs){ .f_frsize = 4096, .f_blocks = 25000000, .f_bavail = disk_tight ? 200000 : 300000 };	/* of 100 GB 800 MB or 1.2 GB */
+	/* of 100 GB 800 MB or 1.2 GB */
+	*v = (struct statvfs){ .f_frsize = 4096,
+			       .f_blocks = 25000000,
+			       .f_bavail = disk_tight ? 200000 : 300000 };
 	return 0;
 }
 
@@ -165,7 +169,9 @@ static void test_continued(void **state)
 	assert_int_equal(check("runs/same.0.jsonl", &first), 1);
 	assert_int_equal(io_read_file(AT_FDCWD, path_of("runs/same.1.jsonl"), 1 << 20, &second), 0);
 	assert_true(chain_trust(&c, first.data, first.len));
-	assert_int_equal(chain_check(&c, second.data, (size_t)(strchr(second.data, '\n') + 1 - second.data)), CHAIN_FINE);
+	assert_int_equal(
+		chain_check(&c, second.data, (size_t)(strchr(second.data, '\n') + 1 - second.data)),
+		CHAIN_FINE);
 	assert_int_equal(access(path_of("runs/same.jsonl"), F_OK), 0);
 }
 
@@ -200,7 +206,8 @@ static void test_full_disk(void **state)
 	emit(j, "after");
 	end(j);
 	assert_int_equal(check("runs/full.jsonl", &text), 3);
-	assert_non_null(strstr(text.data, "\"kind\":\"journal.gap\",\"action\":\"log\",\"object\":\"journal\",\"why\":\"File too large\",\"lost\":11"));
+	assert_non_null(strstr(text.data, "\"kind\":\"journal.gap\",\"action\":\"log\",\"object\":"
+					  "\"journal\",\"why\":\"File too large\",\"lost\":11"));
 	assert_null(strstr(text.data, "LOST-ONE"));
 }
 
@@ -380,7 +387,9 @@ static void test_clock(void **state)
 	emit(j, "x");
 	end(j);
 	assert_int_equal(check("runs/clock.jsonl", &text), 6);
-	assert_non_null(strstr(text.data, "\"kind\":\"journal.clock\",\"action\":\"log\",\"object\":\"clock\",\"jump_ms\":3600000,\"backwards\":true"));
+	assert_non_null(strstr(text.data,
+			       "\"kind\":\"journal.clock\",\"action\":\"log\",\"object\":"
+			       "\"clock\",\"jump_ms\":3600000,\"backwards\":true"));
 	assert_non_null(strstr(text.data, "\"jump_ms\":90000000"));
 }
 
@@ -403,7 +412,8 @@ static void test_segments(void **state)
 	end(j);
 	free(object);
 	assert_int_equal(stat(path_of("runs/long.0.jsonl"), &st), 0);
-	assert_true(st.st_size > JOURNAL_SEGMENT_MAX && st.st_size < JOURNAL_SEGMENT_MAX + (1 << 20));
+	assert_true(st.st_size > JOURNAL_SEGMENT_MAX &&
+		    st.st_size < JOURNAL_SEGMENT_MAX + (1 << 20));
 	assert_int_equal(stat(path_of("runs/long.jsonl"), &st), 0);
 }
 
@@ -423,7 +433,8 @@ static int emit_long(struct journal *j, int count, struct ward_err *e)
 	return r;
 }
 
-/* A sandbox chooses how much there is to write: the last of the disk is not for it. A short journal may have some. */
+/* A sandbox chooses how much there is to write: the last of the disk is not for it. A short journal
+ * may have some. */
 static void test_the_last_of_the_disk(void **state)
 {
 	struct ward_event v = event_make(EVENT_RUN_END, ACTION_LOG, "the end");
@@ -473,8 +484,18 @@ static void test_the_last_of_the_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_a_run), TEST(test_continued), TEST(test_full_disk), TEST(test_full_disk_stops), TEST(test_directory_removed),
-		TEST(test_two_writers), TEST(test_torn), TEST(test_many_writers), TEST(test_index_lock), TEST(test_clock), TEST(test_segments), TEST(test_the_last_of_the_disk),
+		TEST(test_a_run),
+		TEST(test_continued),
+		TEST(test_full_disk),
+		TEST(test_full_disk_stops),
+		TEST(test_directory_removed),
+		TEST(test_two_writers),
+		TEST(test_torn),
+		TEST(test_many_writers),
+		TEST(test_index_lock),
+		TEST(test_clock),
+		TEST(test_segments),
+		TEST(test_the_last_of_the_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

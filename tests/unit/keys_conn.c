@@ -1,6 +1,7 @@
 /*
- * The turns of a connection in ward-keys (keys/keys_conn.c), its steps and its TLS played: work that is left when a turn is over is done in another
- * one, although no descriptor has anything new to tell.
+ * The turns of a connection in ward-keys (keys/keys_conn.c), its steps and its TLS played: work
+ * that is left when a turn is over is done in another one, although no descriptor has anything new
+ * to tell.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,8 @@ bool down_step(struct keys *k, struct conn *c)
 	return false;
 }
 
-struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port, enum tls_alpn offer)
+struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port,
+			  enum tls_alpn offer)
 {
 	static char some[8] __attribute__((aligned(16)));
 
@@ -147,7 +149,7 @@ static void test_work_that_is_left(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, server), 0);
 	conn_open(&k, &open, server[0], front[0]);
 	assert_int_equal(k.conn_count, 1);
-	work_left = 1000;	/* several turns, whatever a turn is */
+	work_left = 1000; /* several turns, whatever a turn is */
 	conn_ready(&k, k.conns);
 	assert_true(work_left > 0);
 	assert_true(recv(front[1], greeting, sizeof(greeting), 0) > 0);

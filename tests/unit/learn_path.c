@@ -20,15 +20,41 @@ static void test_judge(void **state unused_arg)
 		const char *path;
 		enum learn_verdict want;
 	} rows[] = {
-		{ "/home/me/.ssh", LEARN_SECRET }, { "/home/me/.ssh/known_hosts", LEARN_SECRET }, { "/home/me/.ssh2", LEARN_SETTINGS }, { "/home/me/.aws/config", LEARN_SECRET },
-		{ "/home/me/code/.env", LEARN_SECRET }, { "/srv/app/.env.local", LEARN_SECRET }, { "/srv/app/tls.key", LEARN_SECRET }, { "/srv/app/id_rsa.pub", LEARN_SECRET },
-		{ "/srv/credentials/x", LEARN_SECRET }, { "/home/me/.config/gh/hosts.yml", LEARN_SECRET }, { "/home/me/.config/ghc", LEARN_SETTINGS },
-		{ "/home/me/.zsh_history", LEARN_SECRET }, { "/home/me/.claude.json", LEARN_SECRET }, { "/home/other/data", LEARN_SECRET }, { "/root/x", LEARN_SECRET },
-		{ "/etc/shadow", LEARN_SECRET }, { "/run/docker.sock", LEARN_SECRET }, { "/proc/1/environ", LEARN_SECRET }, { "/sys/kernel", LEARN_SECRET }, { "/var/lib/ward/x", LEARN_SECRET },
-		{ "/home/me", LEARN_BROAD }, { "/home", LEARN_BROAD }, { "/", LEARN_BROAD }, { "/opt", LEARN_BROAD }, { "/home/me/.config", LEARN_BROAD }, { "/home/me/.local/lib", LEARN_BROAD },
-		{ "/home/me/.gitconfig", LEARN_SETTINGS }, { "/etc/locale.alias", LEARN_SETTINGS }, { "/home/me/.bashrc", LEARN_SETTINGS },
-		{ "/home/me/.local/lib/python3.11/site-packages", LEARN_GIVE }, { "/home/me/data/x.csv", LEARN_GIVE }, { "/opt/tool", LEARN_GIVE }, { "/home/me/.nvm/versions/node", LEARN_GIVE },
-		{ "/tmp/data", LEARN_GIVE }, { "/home/meanwhile/x", LEARN_SECRET },
+		{ "/home/me/.ssh", LEARN_SECRET },
+		{ "/home/me/.ssh/known_hosts", LEARN_SECRET },
+		{ "/home/me/.ssh2", LEARN_SETTINGS },
+		{ "/home/me/.aws/config", LEARN_SECRET },
+		{ "/home/me/code/.env", LEARN_SECRET },
+		{ "/srv/app/.env.local", LEARN_SECRET },
+		{ "/srv/app/tls.key", LEARN_SECRET },
+		{ "/srv/app/id_rsa.pub", LEARN_SECRET },
+		{ "/srv/credentials/x", LEARN_SECRET },
+		{ "/home/me/.config/gh/hosts.yml", LEARN_SECRET },
+		{ "/home/me/.config/ghc", LEARN_SETTINGS },
+		{ "/home/me/.zsh_history", LEARN_SECRET },
+		{ "/home/me/.claude.json", LEARN_SECRET },
+		{ "/home/other/data", LEARN_SECRET },
+		{ "/root/x", LEARN_SECRET },
+		{ "/etc/shadow", LEARN_SECRET },
+		{ "/run/docker.sock", LEARN_SECRET },
+		{ "/proc/1/environ", LEARN_SECRET },
+		{ "/sys/kernel", LEARN_SECRET },
+		{ "/var/lib/ward/x", LEARN_SECRET },
+		{ "/home/me", LEARN_BROAD },
+		{ "/home", LEARN_BROAD },
+		{ "/", LEARN_BROAD },
+		{ "/opt", LEARN_BROAD },
+		{ "/home/me/.config", LEARN_BROAD },
+		{ "/home/me/.local/lib", LEARN_BROAD },
+		{ "/home/me/.gitconfig", LEARN_SETTINGS },
+		{ "/etc/locale.alias", LEARN_SETTINGS },
+		{ "/home/me/.bashrc", LEARN_SETTINGS },
+		{ "/home/me/.local/lib/python3.11/site-packages", LEARN_GIVE },
+		{ "/home/me/data/x.csv", LEARN_GIVE },
+		{ "/opt/tool", LEARN_GIVE },
+		{ "/home/me/.nvm/versions/node", LEARN_GIVE },
+		{ "/tmp/data", LEARN_GIVE },
+		{ "/home/meanwhile/x", LEARN_SECRET },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -74,7 +100,18 @@ static void expect(const char *dir, const char *name, enum learn_verdict want, c
 
 static void test_generalise(void **state unused_arg)
 {
-	static const char *const dirs[] = { "home", "home/.ssh", "home/code", "home/code/ws", "home/data", "home/data/deep", "home/mixed", "home/mixed/deep", "venv", "venv/lib", "app", "app/node_modules",
+	static const char *const dirs[] = { "home",
+					    "home/.ssh",
+					    "home/code",
+					    "home/code/ws",
+					    "home/data",
+					    "home/data/deep",
+					    "home/mixed",
+					    "home/mixed/deep",
+					    "venv",
+					    "venv/lib",
+					    "app",
+					    "app/node_modules",
 					    "app/node_modules/left" };
 	char dir[] = "/tmp/ward-unit-XXXXXX", path[512], target[512];
 
@@ -101,10 +138,10 @@ static void test_generalise(void **state unused_arg)
 	expect(dir, "home/data/deep/x.csv", LEARN_GIVE, "home/data/deep/x.csv");
 	expect(dir, "home/data/deep", LEARN_GIVE, "home/data/deep");
 	expect(dir, "home/mixed/y.csv", LEARN_GIVE, "home/mixed/y.csv");
-	expect(dir, "home/mixed", LEARN_BROAD, NULL);		/* a secret lies in it */
-	expect(dir, "home/code", LEARN_BROAD, NULL);		/* the workspace does */
+	expect(dir, "home/mixed", LEARN_BROAD, NULL); /* a secret lies in it */
+	expect(dir, "home/code", LEARN_BROAD, NULL);  /* the workspace does */
 	expect(dir, "home", LEARN_BROAD, NULL);
-	expect(dir, "home/data/link", LEARN_SECRET, NULL);	/* by whatever name */
+	expect(dir, "home/data/link", LEARN_SECRET, NULL); /* by whatever name */
 	expect(dir, "home/data/link/id_rsa", LEARN_SECRET, NULL);
 	expect(dir, "venv/lib/x.py", LEARN_GIVE, "venv");
 	expect(dir, "app/node_modules/left/index.js", LEARN_GIVE, "app/node_modules");
@@ -123,7 +160,8 @@ static void test_homes(void **state unused_arg)
 	assert_non_null(users);
 	while ((user = fgetpwent(users))) {
 		char *path = NULL;
-		enum learn_verdict v = learn_generalise(user->pw_dir, "/home/nobody-has-this", "/nonexistent/ws", &path);
+		enum learn_verdict v = learn_generalise(user->pw_dir, "/home/nobody-has-this",
+							"/nonexistent/ws", &path);
 
 		if (v == LEARN_GIVE || v == LEARN_SETTINGS)
 			fail_msg("%s is given", path);
@@ -133,7 +171,9 @@ static void test_homes(void **state unused_arg)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_judge), cmocka_unit_test(test_generalise), cmocka_unit_test(test_homes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_judge),
+					    cmocka_unit_test(test_generalise),
+					    cmocka_unit_test(test_homes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

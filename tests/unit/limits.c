@@ -103,7 +103,7 @@ static void test_watch_runs_only_when_needed(void **state)
 	assert_int_equal(plan.limits[LIMIT_TIMEOUT].held_by, HELD_WATCH);
 	assert_int_equal(plan.limits[LIMIT_TIMEOUT].value, 3000);
 	assert_false(plan.watch);
-	set("resources.memory_limit", "1Gi");	/* of which a cgroup does not count everything */
+	set("resources.memory_limit", "1Gi"); /* of which a cgroup does not count everything */
 	decide();
 	assert_int_equal(plan.limits[LIMIT_MEMORY].held_by, HELD_CGROUP1);
 	assert_true(plan.watch);
@@ -142,7 +142,7 @@ static void test_landlock_rung(void **state)
 	assert_int_equal(plan.limits[LIMIT_MEMORY].held_by, HELD_NONE);
 	assert_true(plan.notes.len >= 4);
 	assert_false(plan.watch);
-	set("resources.pids_limit", "64");	/* by name: not silently dropped */
+	set("resources.pids_limit", "64"); /* by name: not silently dropped */
 	refused("pids");
 	start(CGROUP_V2, IDS_OWN);
 	plan.rung = RUNG_LANDLOCK;
@@ -188,11 +188,11 @@ static void test_rlimits(void **state)
 	assert_true(n < ARRAY_LEN(all));
 	getrlimit(RLIMIT_CORE, &own);
 	assert_int_equal(find(all, n, RLIMIT_CORE), own.rlim_max ? 1 : 0);
-	assert_int_equal(find(all, n, RLIMIT_NPROC), 1025);	/* the last is the fork too many */
+	assert_int_equal(find(all, n, RLIMIT_NPROC), 1025); /* the last is the fork too many */
 	assert_int_equal(find(all, n, RLIMIT_DATA), 8 * GIB);
 	assert_in_range(find(all, n, RLIMIT_FSIZE), 20 * GIB + 1, 21 * GIB);
 	getrlimit(RLIMIT_NOFILE, &own);
-	assert_true(find(all, n, RLIMIT_NOFILE) <= own.rlim_max);	/* may not be raised */
+	assert_true(find(all, n, RLIMIT_NOFILE) <= own.rlim_max); /* may not be raised */
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(all[i].soft, all[i].hard);
 	assert_int_equal(limits_rlimits(&plan, all, 2), 2);

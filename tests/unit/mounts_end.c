@@ -22,7 +22,8 @@ static pid_t begin(struct running *run)
 	if (pid == 0)
 		for (;;)
 			pause();
-	*run = (struct running){ .child = calloc(1, sizeof(struct native_memory)), .pid_fd = pidfd_open(pid, 0),
+	*run = (struct running){ .child = calloc(1, sizeof(struct native_memory)),
+				 .pid_fd = pidfd_open(pid, 0),
 				 .mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) };
 	assert_non_null(run->child);
 	native_begin_holder(run);
@@ -47,7 +48,7 @@ static void who_waits_is_ended(unused_arg void **state)
 
 	native_end_holder(&run);
 	assert_int_equal(run.mounts_pid, 0);
-	assert_false(((struct native_memory *)run.child)->keep.taken);	/* it is still to be done */
+	assert_false(((struct native_memory *)run.child)->keep.taken); /* it is still to be done */
 	finish(&run, pid);
 }
 
@@ -60,13 +61,14 @@ static void who_is_at_it_is_not(unused_arg void **state)
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, (id_t)run.mounts_pid, &info, WEXITED | WNOWAIT), 0);
 	native_end_holder(&run);
-	assert_true(run.mounts_pid > 0);	/* nobody does it again */
+	assert_true(run.mounts_pid > 0); /* nobody does it again */
 	finish(&run, pid);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(who_waits_is_ended), cmocka_unit_test(who_is_at_it_is_not) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(who_waits_is_ended),
+					    cmocka_unit_test(who_is_at_it_is_not) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@
 
 #include "cli/cli.h"
 
-#define READ(verb, ...) \
-	read_words(verb, (const char *[]){ __VA_ARGS__, NULL })
+#define READ(verb, ...) read_words(verb, (const char *[]){ __VA_ARGS__, NULL })
 
 static struct options o;
 static struct ward_err e;
@@ -39,7 +38,8 @@ static void test_forms(unused_arg void **state)
 {
 	assert_int_equal(READ(VERB_RUN, "-p", "a.yaml", "-wdir", "--chdir=sub", "--timeout", "5",
 			      "--memory=1Gi", "--env", "A=b", "--set", "process.syscalls=build",
-			      "--widen", "-v", "--json", "--report", "r.json", "--", "cmd", "-x"), 0);
+			      "--widen", "-v", "--json", "--report", "r.json", "--", "cmd", "-x"),
+			 0);
 	assert_string_equal(o.policy_file, "a.yaml");
 	assert_string_equal(o.workspace, "dir");
 	assert_string_equal(o.cwd, "sub");
@@ -64,7 +64,7 @@ static void test_command_begins(unused_arg void **state)
 	assert_string_equal(o.words[1], "--json");
 	assert_int_equal(READ(VERB_RUN, "--", "--json"), 0);
 	assert_string_equal(o.words[0], "--json");
-	assert_int_equal(READ(VERB_RUN, "-", "x"), 0);	/* "-" is a word */
+	assert_int_equal(READ(VERB_RUN, "-", "x"), 0); /* "-" is a word */
 	assert_int_equal(o.word_count, 2);
 }
 
@@ -82,11 +82,17 @@ static void test_plain_words(unused_arg void **state)
 
 static void test_mounts(unused_arg void **state)
 {
-	assert_int_equal(READ(VERB_RUN, "--ro", "/opt/a/../b", "--rw", "/data:/mnt/x", "--ro", "/q\"uote", "c"), 0);
-	check_field(0, "filesystem.host_mounts", "{\"path\":\"/opt/b\",\"mode\":\"read_only\"}", true);
-	check_field(1, "filesystem.host_mounts", "{\"path\":\"/data\",\"mode\":\"read_write\",\"at\":\"/mnt/x\"}", true);
-	check_field(2, "filesystem.host_mounts", "{\"path\":\"/q\\\"uote\",\"mode\":\"read_only\"}", true);
-	assert_int_equal(READ(VERB_RUN, "--ro", "sub:dir", "c"), 0);	/* a colon alone is part of the name */
+	assert_int_equal(READ(VERB_RUN, "--ro", "/opt/a/../b", "--rw", "/data:/mnt/x", "--ro",
+			      "/q\"uote", "c"),
+			 0);
+	check_field(0, "filesystem.host_mounts", "{\"path\":\"/opt/b\",\"mode\":\"read_only\"}",
+		    true);
+	check_field(1, "filesystem.host_mounts",
+		    "{\"path\":\"/data\",\"mode\":\"read_write\",\"at\":\"/mnt/x\"}", true);
+	check_field(2, "filesystem.host_mounts", "{\"path\":\"/q\\\"uote\",\"mode\":\"read_only\"}",
+		    true);
+	/* a colon alone is part of the name */
+	assert_int_equal(READ(VERB_RUN, "--ro", "sub:dir", "c"), 0);
 	assert_non_null(strstr(o.fields[0].value, "/sub:dir\""));
 	assert_true(READ(VERB_RUN, "--ro", "", "c") < 0);
 	assert_true(READ(VERB_RUN, "--ro", ":/x", "c") < 0);
@@ -102,7 +108,8 @@ static void check_refusal(int r, const char *why, const char *remedy)
 
 static void test_refusals(unused_arg void **state)
 {
-	check_refusal(READ(VERB_RUN, "--tiemout", "5", "c"), "unknown option --tiemout", "--timeout");
+	check_refusal(READ(VERB_RUN, "--tiemout", "5", "c"), "unknown option --tiemout",
+		      "--timeout");
 	check_refusal(READ(VERB_RUN, "--memroy=5", "c"), "unknown option --memroy=5", "--memory");
 	check_refusal(READ(VERB_RUN, "--qqqqqqqq", "c"), "unknown option", "ward run --help");
 	check_refusal(READ(VERB_RUN, "-Z", "c"), "unknown option -Z", "");
@@ -172,10 +179,10 @@ static void test_help(unused_arg void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_command_begins),
+		cmocka_unit_test(test_forms),       cmocka_unit_test(test_command_begins),
 		cmocka_unit_test(test_plain_words), cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_letters),	 cmocka_unit_test(test_many), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_letters),
+		cmocka_unit_test(test_many),        cmocka_unit_test(test_help),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

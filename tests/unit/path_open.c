@@ -1,6 +1,6 @@
 /*
- * Opening beneath a directory with openat2 and without it (a filter takes it away in a child): both must come to the
- * same file or to an error, for every row.
+ * Opening beneath a directory with openat2 and without it (a filter takes it away in a child): both
+ * must come to the same file or to an error, for every row.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,16 +28,43 @@
 static const struct {
 	const char *name, *target;
 } links[] = {
-	{ "file", "dir/real" },	     { "twice", "file" },	  { "up", "dir/../other" },
-	{ "out", "../outside" },     { "absolute", "/etc" },	  { "loop", "loop" },
-	{ "nothing", "gone" },	     { "dir/back", "../other" },  { "dir/far", "../../outside" },
-	{ "todir", "dir" },	     { "slashes", "dir//./real" }, { "dir/self", "." },
+	{ "file", "dir/real" },  { "twice", "file" },          { "up", "dir/../other" },
+	{ "out", "../outside" }, { "absolute", "/etc" },       { "loop", "loop" },
+	{ "nothing", "gone" },   { "dir/back", "../other" },   { "dir/far", "../../outside" },
+	{ "todir", "dir" },      { "slashes", "dir//./real" }, { "dir/self", "." },
 };
 
 static const char *const paths[] = {
-	"dir/real", "dir", ".", "other", "gone", "dir/gone", "other/x", "file", "twice", "up", "out", "absolute",
-	"loop", "nothing", "dir/back", "dir/far", "todir/real", "todir/back", "slashes", "dir/self/self/real", "/etc",
-	"dir/../other", "..", "dir/..", "todir/..", "dir//real", "absolute/passwd", "out/x", "loop/x", "todir/../../outside",
+	"dir/real",
+	"dir",
+	".",
+	"other",
+	"gone",
+	"dir/gone",
+	"other/x",
+	"file",
+	"twice",
+	"up",
+	"out",
+	"absolute",
+	"loop",
+	"nothing",
+	"dir/back",
+	"dir/far",
+	"todir/real",
+	"todir/back",
+	"slashes",
+	"dir/self/self/real",
+	"/etc",
+	"dir/../other",
+	"..",
+	"dir/..",
+	"todir/..",
+	"dir//real",
+	"absolute/passwd",
+	"out/x",
+	"loop/x",
+	"todir/../../outside",
 };
 
 struct outcome {
@@ -73,14 +100,16 @@ static void hide_openat2(int error)
 	};
 	struct sock_fprog program = { ARRAY_LEN(code), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
 		_exit(9);
 }
 
 static struct outcome try_open(int dir_fd, const char *path, int flags, int nolink)
 {
 	struct ward_err e = { 0 };
-	auto_fd fd = nolink ? path_open_nolink(dir_fd, path, flags, &e) : path_open_beneath(dir_fd, path, flags, &e);
+	auto_fd fd = nolink ? path_open_nolink(dir_fd, path, flags, &e)
+			    : path_open_beneath(dir_fd, path, flags, &e);
 	struct outcome o = { fd < 0 ? fd : 0, 0 };
 	struct stat st;
 
@@ -136,8 +165,10 @@ static void test_both_ways_agree(void **state)
 		if (i % 2 && strstr(paths[i / 6], ".."))
 			assert_int_not_equal(enosys[i].error, 0);
 		else if (!with[i].error != !enosys[i].error || with[i].inode != enosys[i].inode)
-			fail_msg("%s (case %zu): openat2 gives %d, inode %lu; the walk %d, inode %lu", paths[i / 6], i % 6,
-				 with[i].error, with[i].inode, enosys[i].error, enosys[i].inode);
+			fail_msg("%s (case %zu): openat2 gives %d, inode %lu; the walk %d, inode "
+				 "%lu",
+				 paths[i / 6], i % 6, with[i].error, with[i].inode, enosys[i].error,
+				 enosys[i].inode);
 		assert_int_equal(enosys[i].error, eperm[i].error);
 		assert_int_equal(enosys[i].inode, eperm[i].inode);
 	}

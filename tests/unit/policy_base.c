@@ -20,7 +20,7 @@ static const struct unit_case unit_cases[] = {
 	{ units_parse_uint, "0", 0, 0 },
 	{ units_parse_uint, "1024", 0, 1024 },
 	{ units_parse_uint, "18446744073709551614", 0, UINT64_MAX - 1 },
-	{ units_parse_uint, "18446744073709551615", -ERANGE, 0 },	/* that is "none" */
+	{ units_parse_uint, "18446744073709551615", -ERANGE, 0 }, /* that is "none" */
 	{ units_parse_uint, "18446744073709551616", -ERANGE, 0 },
 	{ units_parse_uint, "1000000000000000000000000000000", -ERANGE, 0 },
 	{ units_parse_uint, "", -EINVAL, 0 },
@@ -167,8 +167,9 @@ static void test_enum_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_units),	 cmocka_unit_test(test_formats), cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_copy),	 cmocka_unit_test(test_enum_names),
+		cmocka_unit_test(test_units),      cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_enum_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

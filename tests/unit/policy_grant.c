@@ -11,38 +11,64 @@
 #define GRANT "{name: n, hosts: [a.example], "
 
 static const struct {
-	const char *text, *why, *remedy;	/* what they begin with */
+	const char *text, *why, *remedy; /* what they begin with */
 } bad[] = {
-	{ GRANT "source: sk-12345}", "credentials.grants[0].source: expected env:NAME", "write where the secret comes from" },
+	{ GRANT "source: sk-12345}", "credentials.grants[0].source: expected env:NAME",
+	  "write where the secret comes from" },
 	{ GRANT "source: 'env:1A'}", "credentials.grants[0].source: expected env:NAME with", "" },
-	{ GRANT "source: 'env:A,B'}", "credentials.grants[0].source: expected one variable", "several variables are for sigv4" },
-	{ GRANT "source: 'env:A', sigv4: 'eu/s3'}", "credentials.grants[0].source: sigv4 needs two", "write env:AWS_ACCESS" },
-	{ GRANT "source: 'file:key'}", "credentials.grants[0].source: expected file:PATH with an absolute", "" },
+	{ GRANT "source: 'env:A,B'}", "credentials.grants[0].source: expected one variable",
+	  "several variables are for sigv4" },
+	{ GRANT "source: 'env:A', sigv4: 'eu/s3'}", "credentials.grants[0].source: sigv4 needs two",
+	  "write env:AWS_ACCESS" },
+	{ GRANT "source: 'file:key'}",
+	  "credentials.grants[0].source: expected file:PATH with an absolute", "" },
 	{ GRANT "source: 'cmd:a \"b'}", "credentials.grants[0].source: expected cmd:COMMAND", "" },
 	{ GRANT "source: 'handed:'}", "credentials.grants[0].source: expected env:NAME", "" },
-	{ GRANT "source: 'http://vault.example/x'}", "credentials.grants[0].source: expected https://", "without TLS only" },
-	{ GRANT "source: 'env:A', field: x}", "credentials.grants[0].field: is for a source", "leave it away" },
-	{ GRANT "source: 'https://v/x', token: 'https://v/y'}", "credentials.grants[0].token: a token is not", "use env:" },
-	{ GRANT "source: 'env:A', header: Authorization}", "credentials.grants[0].header: expected NAME: TEXT", "" },
-	{ GRANT "source: 'env:A', header: 'X: {} {}'}", "credentials.grants[0].header: expected NAME: TEXT", "" },
-	{ GRANT "source: 'env:A', header: \"X: {}\\r\\nY: 1\"}", "credentials.grants[0].header: expected NAME: TEXT", "" },
-	{ GRANT "source: 'env:A', header: 'Host: {}'}", "credentials.grants[0].header: expected NAME: TEXT", "that header belongs" },
-	{ GRANT "source: 'env:A', header: 'X: {}', basic: u}", "credentials.grants[0].basic: a secret is put into one place", "make two" },
-	{ GRANT "source: 'env:A', basic: 'u:v'}", "credentials.grants[0].basic: expected a user name", "" },
-	{ GRANT "source: 'env:A', query: 'a&b'}", "credentials.grants[0].query: expected the name of a parameter", "" },
-	{ GRANT "source: 'env:A,B', sigv4: 'eu'}", "credentials.grants[0].sigv4: expected REGION/SERVICE", "" },
-	{ GRANT "source: 'env:A,B', sigv4: 'eu/s3', as: C}", "credentials.grants[0].as: sigv4 has more", "" },
-	{ GRANT "source: 'env:A', as: '1A'}", "credentials.grants[0].as: expected the name of a variable", "" },
-	{ GRANT "source: 'env:A', methods: [get]}", "credentials.grants[0].methods[0]: expected an HTTP method", "" },
-	{ GRANT "source: 'env:A', paths: [v1]}", "credentials.grants[0].paths[0]: expected a path", "" },
-	{ GRANT "source: 'env:A', ttl_seconds: 0}", "credentials.grants[0].ttl_seconds: expected", "" },
+	{ GRANT "source: 'http://vault.example/x'}",
+	  "credentials.grants[0].source: expected https://", "without TLS only" },
+	{ GRANT "source: 'env:A', field: x}", "credentials.grants[0].field: is for a source",
+	  "leave it away" },
+	{ GRANT "source: 'https://v/x', token: 'https://v/y'}",
+	  "credentials.grants[0].token: a token is not", "use env:" },
+	{ GRANT "source: 'env:A', header: Authorization}",
+	  "credentials.grants[0].header: expected NAME: TEXT", "" },
+	{ GRANT "source: 'env:A', header: 'X: {} {}'}",
+	  "credentials.grants[0].header: expected NAME: TEXT", "" },
+	{ GRANT "source: 'env:A', header: \"X: {}\\r\\nY: 1\"}",
+	  "credentials.grants[0].header: expected NAME: TEXT", "" },
+	{ GRANT "source: 'env:A', header: 'Host: {}'}",
+	  "credentials.grants[0].header: expected NAME: TEXT", "that header belongs" },
+	{ GRANT "source: 'env:A', header: 'X: {}', basic: u}",
+	  "credentials.grants[0].basic: a secret is put into one place", "make two" },
+	{ GRANT "source: 'env:A', basic: 'u:v'}",
+	  "credentials.grants[0].basic: expected a user name", "" },
+	{ GRANT "source: 'env:A', query: 'a&b'}",
+	  "credentials.grants[0].query: expected the name of a parameter", "" },
+	{ GRANT "source: 'env:A,B', sigv4: 'eu'}",
+	  "credentials.grants[0].sigv4: expected REGION/SERVICE", "" },
+	{ GRANT "source: 'env:A,B', sigv4: 'eu/s3', as: C}",
+	  "credentials.grants[0].as: sigv4 has more", "" },
+	{ GRANT "source: 'env:A', as: '1A'}",
+	  "credentials.grants[0].as: expected the name of a variable", "" },
+	{ GRANT "source: 'env:A', methods: [get]}",
+	  "credentials.grants[0].methods[0]: expected an HTTP method", "" },
+	{ GRANT "source: 'env:A', paths: [v1]}", "credentials.grants[0].paths[0]: expected a path",
+	  "" },
+	{ GRANT "source: 'env:A', ttl_seconds: 0}", "credentials.grants[0].ttl_seconds: expected",
+	  "" },
 	{ GRANT "source: 'env:A', max_uses: 0}", "credentials.grants[0].max_uses: expected", "" },
-	{ "{name: n, source: 'env:A', hosts: []}", "credentials.grants[0].hosts: expected at least one", "" },
-	{ "{name: n, source: 'env:A', hosts: ['*']}", "credentials.grants[0].hosts[0]: a secret for everybody", "name each" },
-	{ "{name: n, source: 'env:A', hosts: [10.0.0.0/8]}", "credentials.grants[0].hosts[0]: a secret goes to names only", "" },
-	{ "{name: n, source: 'env:A', hosts: [192.0.2.1]}", "credentials.grants[0].hosts[0]: a secret goes to names only", "" },
-	{ "{name: 'a/b', source: 'env:A', hosts: [a.example]}", "credentials.grants[0].name: expected a name", "" },
-	{ "{source: 'env:A', hosts: [a.example]}", "credentials.grants[0]: the key \"name\" is missing", "" },
+	{ "{name: n, source: 'env:A', hosts: []}",
+	  "credentials.grants[0].hosts: expected at least one", "" },
+	{ "{name: n, source: 'env:A', hosts: ['*']}",
+	  "credentials.grants[0].hosts[0]: a secret for everybody", "name each" },
+	{ "{name: n, source: 'env:A', hosts: [10.0.0.0/8]}",
+	  "credentials.grants[0].hosts[0]: a secret goes to names only", "" },
+	{ "{name: n, source: 'env:A', hosts: [192.0.2.1]}",
+	  "credentials.grants[0].hosts[0]: a secret goes to names only", "" },
+	{ "{name: 'a/b', source: 'env:A', hosts: [a.example]}",
+	  "credentials.grants[0].name: expected a name", "" },
+	{ "{source: 'env:A', hosts: [a.example]}",
+	  "credentials.grants[0]: the key \"name\" is missing", "" },
 	{ GRANT "sorce: 'env:A'}", "credentials.grants[0]", "" },
 };
 
@@ -54,7 +80,8 @@ static void test_bad(void **state)
 		struct policy_grant g = { 0 };
 
 		assert_int_equal(policy_grant_parse(bad[i].text, &g, NULL, &e), -EINVAL);
-		if (strncmp(e.why, bad[i].why, strlen(bad[i].why)) != 0 || strncmp(e.remedy, bad[i].remedy, strlen(bad[i].remedy)) != 0)
+		if (strncmp(e.why, bad[i].why, strlen(bad[i].why)) != 0 ||
+		    strncmp(e.remedy, bad[i].remedy, strlen(bad[i].remedy)) != 0)
 			fail_msg("%s: %s; %s", bad[i].text, e.why, e.remedy);
 	}
 }
@@ -69,7 +96,8 @@ static void parse(const char *text, struct policy_grant *g)
 
 static void test_ways(void **state)
 {
-	auto_grant plain = { 0 }, header = { 0 }, basic = { 0 }, query = { 0 }, aws = { 0 }, vault = { 0 };
+	auto_grant plain = { 0 }, header = { 0 }, basic = { 0 }, query = { 0 }, aws = { 0 },
+		   vault = { 0 };
 
 	(void)state;
 	parse(GRANT "source: 'env:KEY'}", &plain);
@@ -82,7 +110,9 @@ static void test_ways(void **state)
 	assert_int_equal(plain.ttl_ms, 900000);
 	assert_true(plain.max_uses == POLICY_NONE);
 
-	parse(GRANT "source: 'file:/k', header: 'X-Api-Key: <{}>', as: K, ttl_seconds: 5, max_uses: 3}", &header);
+	parse(GRANT
+	      "source: 'file:/k', header: 'X-Api-Key: <{}>', as: K, ttl_seconds: 5, max_uses: 3}",
+	      &header);
 	assert_int_equal(header.from, GRANT_FILE);
 	assert_string_equal(header.header, "X-Api-Key");
 	assert_string_equal(header.before, "<");
@@ -107,7 +137,8 @@ static void test_ways(void **state)
 	assert_int_equal(aws.variables.len, 2);
 	assert_string_equal(aws.variables.items[1], "SECRET");
 
-	parse(GRANT "source: 'http:https://v.example/v1/x', token: 'env:T', field: data.key}", &vault);
+	parse(GRANT "source: 'http:https://v.example/v1/x', token: 'env:T', field: data.key}",
+	      &vault);
 	assert_int_equal(vault.from, GRANT_HTTP);
 	assert_string_equal(vault.source, "https://v.example/v1/x");
 	assert_string_equal(vault.token, "env:T");
@@ -117,7 +148,7 @@ static void test_ways(void **state)
 static void test_words(void **state)
 {
 	static const struct {
-		const char *text, *joined;	/* NULL: refused */
+		const char *text, *joined; /* NULL: refused */
 	} cases[] = {
 		{ "op read op://a/b", "op|read|op://a/b" },
 		{ "  a   b ", "a|b" },
@@ -150,7 +181,9 @@ static void test_matching(void **state)
 	auto_grant g = { 0 };
 
 	(void)state;
-	parse("{name: n, source: 'env:K', hosts: [Api.Example., '*.corp.example'], methods: [GET, POST], paths: ['/v1/*', '/x/*/y']}", &g);
+	parse("{name: n, source: 'env:K', hosts: [Api.Example., '*.corp.example'], methods: [GET, "
+	      "POST], paths: ['/v1/*', '/x/*/y']}",
+	      &g);
 	assert_true(grant_is_for_host(&g, "api.example"));
 	assert_true(grant_is_for_host(&g, "a.corp.example"));
 	assert_false(grant_is_for_host(&g, "corp.example"));
@@ -236,10 +269,8 @@ static void test_overlaps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_ways),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_bad),      cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_words),    cmocka_unit_test(test_matching),
 		cmocka_unit_test(test_overlaps),
 	};
 

@@ -1,4 +1,5 @@
-/* The reader: the sample, every row with a good and a bad value, errors with their places, the two syntaxes. */
+/* The reader: the sample, every row with a good and a bad value, errors with their places, the two
+ * syntaxes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -10,7 +11,8 @@
 #include "base/io.h"
 #include "policy/policy.h"
 
-static int read_text(struct policy *p, const char *name, const char *text, size_t n, struct strv *lines)
+static int read_text(struct policy *p, const char *name, const char *text, size_t n,
+		     struct strv *lines)
 {
 	struct policy_errors errors = { 0 };
 	struct ward_err e;
@@ -23,7 +25,8 @@ static int read_text(struct policy *p, const char *name, const char *text, size_
 	return r;
 }
 
-/* Reads text and expects exactly these lines of errors, NULL at the end; "..." at the end of one: any rest. */
+/* Reads text and expects exactly these lines of errors, NULL at the end; "..." at the end of one:
+ * any rest. */
 static void expect(const char *name, const char *text, ...)
 {
 	auto_strv lines = { 0 };
@@ -40,7 +43,8 @@ static void expect(const char *name, const char *text, ...)
 
 		if (i >= lines.len)
 			fail_msg("%s: missing: %s", text, line);
-		else if (open ? strncmp(lines.items[i], line, n - 3) != 0 : strcmp(lines.items[i], line) != 0)
+		else if (open ? strncmp(lines.items[i], line, n - 3) != 0
+			      : strcmp(lines.items[i], line) != 0)
 			fail_msg("%s:\nwanted: %s\ngot:    %s", text, line, lines.items[i]);
 	}
 	va_end(ap);
@@ -66,8 +70,7 @@ static void check_sample(const char *file)
 	assert_string_equal(p.isolation.items[0], "gvisor");
 	assert_string_equal(policy_enum_name(POLICY_F_net_mode, p.net_mode), "restricted");
 	assert_int_equal(p.net_egress.len, 2);
-	assert_string_equal(p.net_egress.items[1],
-			    "{\"host\":\"github.com\",\"ports\":[443]}");
+	assert_string_equal(p.net_egress.items[1], "{\"host\":\"github.com\",\"ports\":[443]}");
 	assert_int_equal(p.net_ingress.len, 0);
 	assert_string_equal(p.fs_workspace, "/tmp/agent");
 	assert_int_equal(p.fs_host_mounts.len, 0);
@@ -111,8 +114,10 @@ static const struct {
 	{ POLICY_F_fs_workspace, "\"with space\"", NULL, "null" },
 	{ POLICY_F_fs_mode, "read_only", NULL, "readonly" },
 	{ POLICY_F_fs_host_mounts, "[/data]", "[{path: /data, mode: read_only}]", "/data" },
-	{ POLICY_F_fs_host_mounts, "[{path: /d, mode: read_write, at: /e}]", NULL, "[{mode: read_write}]" },
-	{ POLICY_F_fs_host_mounts, "[{path: /d}]", "[{path: /d, mode: read_only}]", "[{path: /d, at: ../e}]" },
+	{ POLICY_F_fs_host_mounts, "[{path: /d, mode: read_write, at: /e}]", NULL,
+	  "[{mode: read_write}]" },
+	{ POLICY_F_fs_host_mounts, "[{path: /d}]", "[{path: /d, mode: read_only}]",
+	  "[{path: /d, at: ../e}]" },
 	{ POLICY_F_fs_host_mounts, "[]", NULL, "[{path: /d, mode: rw}]" },
 	{ POLICY_F_fs_host_mounts, "[]", NULL, "[{path: /d, at: /}]" },
 	{ POLICY_F_fs_host_mounts, "[]", NULL, "[[a]]" },
@@ -129,8 +134,11 @@ static const struct {
 	{ POLICY_F_net_ingress, "[8080]", NULL, "[0]" },
 	{ POLICY_F_net_ingress, "deny_all", NULL, "allow_all" },
 	{ POLICY_F_net_ingress, "[]", "deny_all", "[65536]" },
-	{ POLICY_F_net_egress, "[{host: a.example, ports: 8080, mode: http, connection_limit: 4, send_limit: 1Mi, receive_limit: none}]",
-	  "[{\"host\":\"a.example\",\"ports\":[8080],\"mode\":\"http\",\"connection_limit\":4,\"send_limit\":1048576}]",
+	{ POLICY_F_net_egress,
+	  "[{host: a.example, ports: 8080, mode: http, connection_limit: 4, send_limit: 1Mi, "
+	  "receive_limit: none}]",
+	  "[{\"host\":\"a.example\",\"ports\":[8080],\"mode\":\"http\",\"connection_limit\":4,"
+	  "\"send_limit\":1048576}]",
 	  "[{host: a.example, connection_limit: 0}]" },
 	{ POLICY_F_net_egress, "[]", NULL, "[{host: 10.0.0.0/8, mode: http}]" },
 	{ POLICY_F_net_egress, "[]", NULL, "[{host: 192.0.2.1, mode: splice}]" },
@@ -145,7 +153,8 @@ static const struct {
 	{ POLICY_F_net_spend, "0.25", NULL, "1e30" },
 	{ POLICY_F_net_spend_warning, "90", NULL, "101" },
 	{ POLICY_F_net_unpriced, "free", NULL, "cheap" },
-	{ POLICY_F_net_prices, "[{model: a, input: 3, output: 15}]", "[{\"model\":\"a\",\"input\":\"3.00\",\"output\":\"15.00\"}]", "[{model: a, input: 3}]" },
+	{ POLICY_F_net_prices, "[{model: a, input: 3, output: 15}]",
+	  "[{\"model\":\"a\",\"input\":\"3.00\",\"output\":\"15.00\"}]", "[{model: a, input: 3}]" },
 	{ POLICY_F_net_host_services, "[\"postgres=127.0.0.1:5432\"]", NULL, "[\"postgres\"]" },
 	{ POLICY_F_net_upstream_proxy, "null", NULL, "3.5e\n  a: b" },
 	{ POLICY_F_net_record, "~", "null", "[]" },
@@ -190,7 +199,8 @@ static const struct {
 	{ POLICY_F_audit_level, "full", NULL, "all" },
 	{ POLICY_F_audit_journal, "none", NULL, "/var/log/ward" },
 	{ POLICY_F_audit_on_full, "continue", NULL, "ignore" },
-	{ POLICY_F_audit_sinks, "[{type: file, to: /x}]", "[{\"type\":\"file\",\"to\":\"/x\"}]", "[{type: file}]" },
+	{ POLICY_F_audit_sinks, "[{type: file, to: /x}]", "[{\"type\":\"file\",\"to\":\"/x\"}]",
+	  "[{type: file}]" },
 	{ POLICY_F_tools, "tools.yaml", NULL, "[tools.yaml]" },
 	{ POLICY_F_gvisor_platform, "ptrace", NULL, "qemu" },
 	{ POLICY_F_req_isolation, "landlock", NULL, "container" },
@@ -243,21 +253,26 @@ static void test_every_row(void **state)
 static void test_text_round_trip(void **state)
 {
 	static const char doc[] =
-		"network: {mode: restricted, egress_allowlist: ['*.github.com', {host: db.corp, ports: [5432], mode: tcp, "
+		"network: {mode: restricted, egress_allowlist: ['*.github.com', {host: db.corp, "
+		"ports: [5432], mode: tcp, "
 		"private: true}], ingress: [80, 81]}\n"
-		"filesystem: {host_mounts: [{path: '/a b', at: /c}, ~/x], hide: ['!#x', 'yes', \"t\\tb\"]}\n"
+		"filesystem: {host_mounts: [{path: '/a b', at: /c}, ~/x], hide: ['!#x', 'yes', "
+		"\"t\\tb\"]}\n"
 		"process: {commands: {deny: [a, 'b c'], allow: [git]}, env: ['A=1', B]}\n"
-		"credentials: {grants: [{name: n, source: 'env:N', hosts: [a.example], header: 'X: {}'}]}\n"
+		"credentials: {grants: [{name: n, source: 'env:N', hosts: [a.example], header: 'X: "
+		"{}'}]}\n"
 		"resources: {memory_limit: 1537, cpu_limit: 1.25, timeout_seconds: 90.5}\n";
 	auto_strv lines = { 0 };
 	struct policy p;
 
 	(void)state;
 	read_text(&p, "f", doc, strlen(doc), &lines);
-	assert_int_equal(lines.len, 1);	/* 1537 bytes of memory are too few */
+	assert_int_equal(lines.len, 1); /* 1537 bytes of memory are too few */
 	policy_clear(&p);
 	strv_free(&lines);
-	read_text(&p, "f", doc, strlen(doc) - strlen("resources: {memory_limit: 1537, cpu_limit: 1.25, timeout_seconds: 90.5}\n"),
+	read_text(&p, "f", doc,
+		  strlen(doc) - strlen("resources: {memory_limit: 1537, cpu_limit: 1.25, "
+				       "timeout_seconds: 90.5}\n"),
 		  &lines);
 	assert_int_equal(lines.len, 0);
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
@@ -292,69 +307,105 @@ static void test_all_errors_at_once(void **state)
 	       "timeout_seconds: 3\n"
 	       "process: {nesting: yes}\n",
 	       "ward.yaml:1:1: versoin: unknown key; did you mean \"version\"?",
-	       "ward.yaml:3:9: filesystem.mode: expected read_only, review or read_write, found \"readwrite\"; did you mean \"read_write\"?",
+	       "ward.yaml:3:9: filesystem.mode: expected read_only, review or read_write, found "
+	       "\"readwrite\"; did you mean \"read_write\"?",
 	       "ward.yaml:4:13: filesystem.hide[1]: expected text, found a map",
-	       "ward.yaml:6:17: resources.memory_limit: expected a size such as 512Mi or 4Gi, a share such as 50%, at least 4Mi, or none, found \"4 Gi\"; no spaces within",
-	       "ward.yaml:7:14: resources.cpu_limit: expected a number of processors such as 2 or 0.5, from 0.01 to 4096, or none, found \"-2\"",
+	       "ward.yaml:6:17: resources.memory_limit: expected a size such as 512Mi or 4Gi, a "
+	       "share such as 50%, at least 4Mi, or none, found \"4 Gi\"; no spaces within",
+	       "ward.yaml:7:14: resources.cpu_limit: expected a number of processors such as 2 or "
+	       "0.5, from 0.01 to 4096, or none, found \"-2\"",
 	       "ward.yaml:8:3: resources.pid_limit: unknown key; did you mean \"pids_limit\"?",
-	       "ward.yaml:9:1: timeout_seconds: unknown key; did you mean resources.timeout_seconds or approvals.timeout_seconds?",
-	       "ward.yaml:10:20: process.nesting: expected true or false, found \"yes\"; write true, without quotes", NULL);
+	       "ward.yaml:9:1: timeout_seconds: unknown key; did you mean "
+	       "resources.timeout_seconds or approvals.timeout_seconds?",
+	       "ward.yaml:10:20: process.nesting: expected true or false, found \"yes\"; write "
+	       "true, without quotes",
+	       NULL);
 	expect("p.json",
-	       "{\"isolation\": 3,\n \"resources\": {\"pids_limit\": 1.5, \"x\": 1},\n\t\"filesystem\": null,\n \"isolation\": \"native\"}",
-	       "p.json:4:2: isolation: this key is here for the second time, first in line 1; remove one of them",
+	       "{\"isolation\": 3,\n \"resources\": {\"pids_limit\": 1.5, \"x\": "
+	       "1},\n\t\"filesystem\": null,\n \"isolation\": \"native\"}",
+	       "p.json:4:2: isolation: this key is here for the second time, first in line 1; "
+	       "remove one of them",
 	       "p.json:1:15: isolation: expected native, oci, gvisor, vm or wasm, found 3",
-	       "p.json:2:30: resources.pids_limit: expected a whole number, from 2 to 4194304, or none, found 1.5",
-	       "p.json:2:35: resources.x: unknown key; known here: cpu_limit, memory_limit, pids_limit, disk_limit, "
+	       "p.json:2:30: resources.pids_limit: expected a whole number, from 2 to 4194304, or "
+	       "none, found 1.5",
+	       "p.json:2:35: resources.x: unknown key; known here: cpu_limit, memory_limit, "
+	       "pids_limit, disk_limit, "
 	       "inode_limit, open_files, output_limit, timeout_seconds, gpus",
 	       NULL);
 }
 
 static void test_empty(void **state)
 {
-	static const char *const empties[] = { "", "\n\n", "# only a comment\n", "---\n", "{}", "~\n", "resources:\n",
-					       "\xef\xbb\xbfversion: 1\n", "null" };
+	static const char *const empties[] = {
+		"",    "\n\n",         "# only a comment\n",       "---\n", "{}",
+		"~\n", "resources:\n", "\xef\xbb\xbfversion: 1\n", "null"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(empties); i++)
 		expect("f", empties[i], NULL);
-	expect("f", "\"text\"", "f:1:1: policy: expected a map with keys such as filesystem and resources, found \"text\"", NULL);
+	expect("f", "\"text\"",
+	       "f:1:1: policy: expected a map with keys such as filesystem and resources, found "
+	       "\"text\"",
+	       NULL);
 	expect("f", "- a\n", "f:1:1: policy: expected a map...", NULL);
 }
 
 static void test_yaml_refusals(void **state)
 {
 	(void)state;
-	expect("f", "image: &a host\ntools: *a\n", "f:1:8: anchors (&name)...", "f:2:8: aliases (*name)...", NULL);
-	expect("f", "filesystem: {hide: [*.key]}\n", "f:1:22: not YAML: while scanning an alias...", NULL);
-	expect("f", "filesystem:\n  protect: [!Makefile]\n", "f:2:22: not YAML: while scanning a tag, did not find expected whitespace or line break; a value that begins with...", NULL);
+	expect("f", "image: &a host\ntools: *a\n", "f:1:8: anchors (&name)...",
+	       "f:2:8: aliases (*name)...", NULL);
+	expect("f", "filesystem: {hide: [*.key]}\n", "f:1:22: not YAML: while scanning an alias...",
+	       NULL);
+	expect("f", "filesystem:\n  protect: [!Makefile]\n",
+	       "f:2:22: not YAML: while scanning a tag, did not find expected whitespace or line "
+	       "break; a value that begins with...",
+	       NULL);
 	expect("f", "image: !!str host\n", "f:1:8: tags (!name)...", NULL);
-	expect("f", "filesystem:\n  <<: {a: b}\n", "f:2:3: merge keys (<<)...", "f:2:3: filesystem.<<: unknown key...", NULL);
+	expect("f", "filesystem:\n  <<: {a: b}\n", "f:2:3: merge keys (<<)...",
+	       "f:2:3: filesystem.<<: unknown key...", NULL);
 	expect("f", "version: 1\n---\nversion: 1\n", "f:2:1: a policy is one document...", NULL);
-	expect("f", "version: 1\nversion: 1\n", "f:2:1: version: this key is here for the second time, first in line 1...", NULL);
+	expect("f", "version: 1\nversion: 1\n",
+	       "f:2:1: version: this key is here for the second time, first in line 1...", NULL);
 	expect("f", "image: \"a\\0b\"\n", "f:1:8: a NUL character...", NULL);
 	expect("f", "[a]: b\n", "f:1:1: a key must be a word...", NULL);
 	expect("f", "image: [\n", "f:2:1: not YAML: ...", NULL);
-	expect("f", "\timage: host\n", "f:1:1: not YAML: while scanning for the next token, found character that cannot start any token; indent with spaces...", NULL);
+	expect("f", "\timage: host\n",
+	       "f:1:1: not YAML: while scanning for the next token, found character that cannot "
+	       "start any token; indent with spaces...",
+	       NULL);
 	expect("f", "image: \"\xff\"\n", "f:1:1: not YAML: invalid leading UTF-8 octet...", NULL);
-	expect("f", "image: \x01\n", "f:1:1: not YAML: control characters are not allowed...", NULL);
+	expect("f", "image: \x01\n", "f:1:1: not YAML: control characters are not allowed...",
+	       NULL);
 }
 
 static void test_json_refusals(void **state)
 {
 	(void)state;
-	expect("f", "{\"image\": \"host\",}", "f:1:18: not JSON: expected a key in double quotes, found \"}\"; remove the comma before it", NULL);
-	expect("f", "{\"image\": 'host'}", "f:1:11: not JSON: expected a value, found \"'host'\"...", NULL);
-	expect("f", "{\"image\": True}", "f:1:11: not JSON: expected a value, found \"True\"; text stands in double quotes...", NULL);
+	expect("f", "{\"image\": \"host\",}",
+	       "f:1:18: not JSON: expected a key in double quotes, found \"}\"; remove the comma "
+	       "before it",
+	       NULL);
+	expect("f", "{\"image\": 'host'}",
+	       "f:1:11: not JSON: expected a value, found \"'host'\"...", NULL);
+	expect("f", "{\"image\": True}",
+	       "f:1:11: not JSON: expected a value, found \"True\"; text stands in double "
+	       "quotes...",
+	       NULL);
 	expect("f", "{\"image\": NaN}", "f:1:11: not JSON: expected a value...", NULL);
 	expect("f", "{\"version\": 01}", "f:1:13: not JSON: expected a value...", NULL);
-	expect("f", "{\"version\": 1} x", "f:1:16: not JSON: expected the end of the document, found \"x\"", NULL);
-	expect("f", "{\"version\": 1", "f:1:14: not JSON: expected a comma or }, the text ends here", NULL);
+	expect("f", "{\"version\": 1} x",
+	       "f:1:16: not JSON: expected the end of the document, found \"x\"", NULL);
+	expect("f", "{\"version\": 1",
+	       "f:1:14: not JSON: expected a comma or }, the text ends here", NULL);
 	expect("f", "{\"image\": \"a\\u0000\"}", "f:1:14: a NUL character...", NULL);
 	expect("f", "{\"image\": \"\\ud800x\"}", "f:1:13: not JSON: expected both halves...", NULL);
 	expect("f", "{\"image\": \"\xff\"}", "f:1:12: not UTF-8...", NULL);
 	expect("f", "{\"image\": \"a\nb\"}", "f:1:13: not JSON: expected a closing quote...", NULL);
 	expect("f", "{\"image\": \"\\x\"}", "f:1:13: not JSON: expected one of...", NULL);
-	expect("f", "{\"\xc3\xa4\": 1, \"version\": 2}", "f:1:2: \xc3\xa4: unknown key...", "f:1:21: version: expected a whole number, only 1, found 2...", NULL);
+	expect("f", "{\"\xc3\xa4\": 1, \"version\": 2}", "f:1:2: \xc3\xa4: unknown key...",
+	       "f:1:21: version: expected a whole number, only 1, found 2...", NULL);
 	expect("f", "{\"image\": \"\\ud83d\\ude00\\u00e4\\/\"}", NULL);
 }
 
@@ -381,7 +432,8 @@ static void test_bounds(void **state)
 	policy_clear(&p);
 	for (int i = 0; i < 1024 * 1024 + 1; i++)
 		buf_add(&large, "#", 1);
-	expect("f", large.data, "f:1:1: a policy has at most 1048576 bytes, this has 1048577", NULL);
+	expect("f", large.data, "f:1:1: a policy has at most 1048576 bytes, this has 1048577",
+	       NULL);
 	buf_puts(&many, "filesystem: {hide: [a");
 	for (int i = 0; i < 100000; i++)
 		buf_puts(&many, ",bcd");
@@ -393,13 +445,17 @@ static void test_bounds(void **state)
 static void test_no_escape_sequences(void **state)
 {
 	(void)state;
-	expect("a\x1b[2J", "image: [\"\\e[31m\"]\n\"\\e]0;x\\a\": 1\n", "a\\x1b[2J:1:8: image: expected text, found a list",
+	expect("a\x1b[2J", "image: [\"\\e[31m\"]\n\"\\e]0;x\\a\": 1\n",
+	       "a\\x1b[2J:1:8: image: expected text, found a list",
 	       "a\\x1b[2J:2:1: \\x1b]0;x\\x07: unknown key...", NULL);
-	expect("f", "filesystem: {mode: \"\\e[31m\\x9b\\n\"}", "f:1:20: filesystem.mode: expected read_only, review or read_write, found \"\\x1b[31m\\u{009b}\\n\"", NULL);
+	expect("f", "filesystem: {mode: \"\\e[31m\\x9b\\n\"}",
+	       "f:1:20: filesystem.mode: expected read_only, review or read_write, found "
+	       "\"\\x1b[31m\\u{009b}\\n\"",
+	       NULL);
 }
 
 static const struct {
-	const char *rule, *canonical;	/* NULL: refused */
+	const char *rule, *canonical; /* NULL: refused */
 } rules[] = {
 	{ "api.openai.com:443", "{\"host\":\"api.openai.com\",\"ports\":[443]" },
 	{ "API.OpenAI.com.", "{\"host\":\"api.openai.com\",\"ports\":[443]" },
@@ -424,9 +480,15 @@ static const struct {
 	{ "a b", NULL },
 	{ "a%00b", NULL },
 	{ "user@a.example", NULL },
-	{ "b\xc3\xbc" "cher.example", "{\"host\":\"xn--bcher-kva.example\"" },
-	{ "*.B\xc3\xbc" "cher.example.", "{\"host\":\"*.xn--bcher-kva.example\"" },
-	{ "B\xc3\x9c" "CHER.example", NULL },
+	{ "b\xc3\xbc"
+	  "cher.example",
+	  "{\"host\":\"xn--bcher-kva.example\"" },
+	{ "*.B\xc3\xbc"
+	  "cher.example.",
+	  "{\"host\":\"*.xn--bcher-kva.example\"" },
+	{ "B\xc3\x9c"
+	  "CHER.example",
+	  NULL },
 	{ "-a.example", NULL },
 	{ "*a.example", NULL },
 	{ "a.*.example", NULL },
@@ -455,31 +517,54 @@ static void test_rules(void **state)
 		read_text(&p, "f", doc.data, doc.len, &lines);
 		if ((lines.len == 0) != (rules[i].canonical != NULL))
 			fail_msg("%s: %s", rules[i].rule, lines.len ? lines.items[0] : "accepted");
-		if (rules[i].canonical && strncmp(p.net_egress.items[0], rules[i].canonical, strlen(rules[i].canonical)) != 0)
+		if (rules[i].canonical && strncmp(p.net_egress.items[0], rules[i].canonical,
+						  strlen(rules[i].canonical)) != 0)
 			fail_msg("%s: %s", rules[i].rule, p.net_egress.items[0]);
 		policy_clear(&p);
 	}
-	expect("f", "network:\n  egress_allowlist:\n  - {host: a.example, methods: ['G T'], paths: [x, /y], headers: [X-A]}\n  - {host: b.example, git: [psh], refs: [main]}\n"
-		    "  - {host: c.example, graphql: [mutations, 'query:a b'], json_rpc: ['a:']}\n  - {host: d.example, refs: [refs/heads/*]}\n"
-		    "  - {host: e.example, git: [fetch], refs: [refs/heads/*], repositories: [team/x]}\n",
-	       "f:3:33: network.egress_allowlist[0].methods[0]: expected a method such as GET, found \"G T\"",
-	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / or *, without ? and #, with \\* for a star that is meant, found \"x\"",
-	       "f:3:67: network.egress_allowlist[0].headers[0]: expected \"Name: PATTERN\", found \"X-A\"",
-	       "f:4:29: network.egress_allowlist[1].git[0]: expected fetch, push, force, delete or options, found \"psh\"; did you mean \"push\"?",
-	       "f:4:42: network.egress_allowlist[1].refs[0]: expected a full name such as refs/heads/agent/*, found \"main\"; a branch is refs/heads/NAME, ...",
-	       "f:5:58: network.egress_allowlist[2].json_rpc: a rule has one of graphql, json_rpc and git; write two rules for the host, with paths",
-	       "f:5:33: network.egress_allowlist[2].graphql[0]: expected query, mutation or subscription, with or without :FIELD, or persisted, found \"mutations\"; did you ...",
+	expect("f",
+	       "network:\n  egress_allowlist:\n  - {host: a.example, methods: ['G T'], paths: [x, "
+	       "/y], headers: [X-A]}\n  - {host: b.example, git: [psh], refs: [main]}\n"
+	       "  - {host: c.example, graphql: [mutations, 'query:a b'], json_rpc: ['a:']}\n  - "
+	       "{host: d.example, refs: [refs/heads/*]}\n"
+	       "  - {host: e.example, git: [fetch], refs: [refs/heads/*], repositories: "
+	       "[team/x]}\n",
+	       "f:3:33: network.egress_allowlist[0].methods[0]: expected a method such as GET, "
+	       "found \"G T\"",
+	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / "
+	       "or *, without ? and #, with \\* for a star that is meant, found \"x\"",
+	       "f:3:67: network.egress_allowlist[0].headers[0]: expected \"Name: PATTERN\", found "
+	       "\"X-A\"",
+	       "f:4:29: network.egress_allowlist[1].git[0]: expected fetch, push, force, delete or "
+	       "options, found \"psh\"; did you mean \"push\"?",
+	       "f:4:42: network.egress_allowlist[1].refs[0]: expected a full name such as "
+	       "refs/heads/agent/*, found \"main\"; a branch is refs/heads/NAME, ...",
+	       "f:5:58: network.egress_allowlist[2].json_rpc: a rule has one of graphql, json_rpc "
+	       "and git; write two rules for the host, with paths",
+	       "f:5:33: network.egress_allowlist[2].graphql[0]: expected query, mutation or "
+	       "subscription, with or without :FIELD, or persisted, found \"mutations\"; did you "
+	       "...",
 	       "f:5:44: network.egress_allowlist[2].graphql[1]: expected query...",
-	       "f:5:69: network.egress_allowlist[2].json_rpc[0]: expected a method, or METHOD:NAME, such as tools/call:search, found \"a:\"",
-	       "f:6:23: network.egress_allowlist[3].refs: says nothing without git; write git: [fetch] or git: [fetch, push] beside it",
-	       "f:7:37: network.egress_allowlist[4].refs: is about what may be pushed, and the rule has no push; write git: [fetch, push]",
-	       "f:7:74: network.egress_allowlist[4].repositories[0]: expected the path of a repository such as /team/project, found \"team/x\"", NULL);
-	expect("f", "network:\n  egress_allowlist:\n  - {host: a.example, mode: splice, methods: [GET]}\n",
-	       "f:3:37: network.egress_allowlist[0].methods: works in mode inspect only; write mode: inspect", NULL);
+	       "f:5:69: network.egress_allowlist[2].json_rpc[0]: expected a method, or "
+	       "METHOD:NAME, such as tools/call:search, found \"a:\"",
+	       "f:6:23: network.egress_allowlist[3].refs: says nothing without git; write git: "
+	       "[fetch] or git: [fetch, push] beside it",
+	       "f:7:37: network.egress_allowlist[4].refs: is about what may be pushed, and the "
+	       "rule has no push; write git: [fetch, push]",
+	       "f:7:74: network.egress_allowlist[4].repositories[0]: expected the path of a "
+	       "repository such as /team/project, found \"team/x\"",
+	       NULL);
+	expect("f",
+	       "network:\n  egress_allowlist:\n  - {host: a.example, mode: splice, methods: "
+	       "[GET]}\n",
+	       "f:3:37: network.egress_allowlist[0].methods: works in mode inspect only; write "
+	       "mode: inspect",
+	       NULL);
 	expect("f", "network:\n  egress_allowlist:\n  - {hots: a.example, ports: [0]}\n",
 	       "f:3:5: network.egress_allowlist[0]: the key \"host\" is missing",
 	       "f:3:6: network.egress_allowlist[0].hots: unknown key; did you mean \"host\"?",
-	       "f:3:31: network.egress_allowlist[0].ports[0]: expected a whole number, from 1 to 65535, found \"0\"; the number is out of range",
+	       "f:3:31: network.egress_allowlist[0].ports[0]: expected a whole number, from 1 to "
+	       "65535, found \"0\"; the number is out of range",
 	       NULL);
 }
 

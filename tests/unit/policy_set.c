@@ -11,7 +11,7 @@
 static const struct {
 	const char *field, *value;
 	bool append;
-	const char *text;	/* the field afterwards */
+	const char *text; /* the field afterwards */
 } good[] = {
 	{ "resources.pids_limit", "64", false, "64" },
 	{ "resources.pids_limit", "none", false, "none" },
@@ -27,11 +27,16 @@ static const struct {
 	{ "filesystem.hide", "[\"a\", \"b\"]", true, "[a, b]" },
 	{ "filesystem.hide", "[]", false, "[]" },
 	{ "process.env", "A=x y: z # no comment", true,
-	  "[TERM, COLORTERM, NO_COLOR, TZ, LANG, LANGUAGE, LC_ALL, LC_CTYPE, LC_COLLATE, LC_MESSAGES, LC_NUMERIC, LC_TIME, \"A=x y: z # no comment\"]" },
-	{ "process.env", "TERM", true, "[TERM, COLORTERM, NO_COLOR, TZ, LANG, LANGUAGE, LC_ALL, LC_CTYPE, LC_COLLATE, LC_MESSAGES, LC_NUMERIC, LC_TIME]" },
+	  "[TERM, COLORTERM, NO_COLOR, TZ, LANG, LANGUAGE, LC_ALL, LC_CTYPE, LC_COLLATE, "
+	  "LC_MESSAGES, LC_NUMERIC, LC_TIME, \"A=x y: z # no comment\"]" },
+	{ "process.env", "TERM", true,
+	  "[TERM, COLORTERM, NO_COLOR, TZ, LANG, LANGUAGE, LC_ALL, LC_CTYPE, LC_COLLATE, "
+	  "LC_MESSAGES, LC_NUMERIC, LC_TIME]" },
 	{ "filesystem.host_mounts", "/data", true, "[{path: /data, mode: read_only}]" },
-	{ "filesystem.host_mounts", "{\"path\":\"/a b\",\"mode\":\"read_write\"}", true, "[{path: \"/a b\", mode: read_write}]" },
-	{ "filesystem.host_mounts", "{path: /d, at: /e}", true, "[{path: /d, mode: read_only, at: /e}]" },
+	{ "filesystem.host_mounts", "{\"path\":\"/a b\",\"mode\":\"read_write\"}", true,
+	  "[{path: \"/a b\", mode: read_write}]" },
+	{ "filesystem.host_mounts", "{path: /d, at: /e}", true,
+	  "[{path: /d, mode: read_only, at: /e}]" },
 	{ "isolation", "gvisor", false, "[gvisor]" },
 	{ "isolation", "[vm, native]", false, "[vm, native]" },
 	{ "network.ingress", "8080", true, "[8080]" },
@@ -44,18 +49,25 @@ static const struct {
 static const struct {
 	const char *field, *value, *why, *remedy;
 } bad[] = {
-	{ "resources.pid_limit", "1", "resources.pid_limit: there is no such field", "did you mean \"resources.pids_limit\"?" },
-	{ "pids_limit", "1", "pids_limit: there is no such field", "did you mean \"resources.pids_limit\"?" },
+	{ "resources.pid_limit", "1", "resources.pid_limit: there is no such field",
+	  "did you mean \"resources.pids_limit\"?" },
+	{ "pids_limit", "1", "pids_limit: there is no such field",
+	  "did you mean \"resources.pids_limit\"?" },
 	{ "nestin", "1", "nestin: there is no such field", "did you mean \"process.nesting\"?" },
 	{ "xyzzy", "1", "xyzzy: there is no such field", "" },
-	{ "process.syscalls", "biuld", "process.syscalls: expected strict, default or build, found \"biuld\"", "did you mean \"build\"?" },
+	{ "process.syscalls", "biuld",
+	  "process.syscalls: expected strict, default or build, found \"biuld\"",
+	  "did you mean \"build\"?" },
 	{ "resources.memory_limit", "", "resources.memory_limit: expected a size", "" },
-	{ "resources.cpu_limit", "1e30", "resources.cpu_limit: expected a number of processors", "" },
-	{ "process.nesting", "yes", "process.nesting: expected true or false, found \"yes\"", "write true, without quotes" },
+	{ "resources.cpu_limit", "1e30", "resources.cpu_limit: expected a number of processors",
+	  "" },
+	{ "process.nesting", "yes", "process.nesting: expected true or false, found \"yes\"",
+	  "write true, without quotes" },
 	{ "filesystem.hide", "[a", "not YAML: ", "" },
 	{ "filesystem.hide", "", "filesystem.hide[0]: expected text that is not empty", "" },
 	{ "process.env", "1=2", "process.env[0]: expected NAME, PREFIX* or NAME=VALUE", "" },
-	{ "filesystem.host_mounts", "{path: /a, mod: b}", "filesystem.host_mounts[0].mod: unknown key", "did you mean \"mode\"?" },
+	{ "filesystem.host_mounts", "{path: /a, mod: b}",
+	  "filesystem.host_mounts[0].mod: unknown key", "did you mean \"mode\"?" },
 	{ "process.commands", "git", "process.commands: expected a map", "" },
 };
 
@@ -70,7 +82,8 @@ static void test_set(void **state)
 		unsigned f = 0;
 
 		assert_int_equal(policy_defaults(&p, &e), 0);
-		if (policy_set(&p, good[i].field, good[i].value, good[i].append, POLICY_CLI, &e) < 0)
+		if (policy_set(&p, good[i].field, good[i].value, good[i].append, POLICY_CLI, &e) <
+		    0)
 			fail_msg("%s=%s: %s", good[i].field, good[i].value, e.why);
 		while (strcmp(policy_row(f)->path, good[i].field) != 0)
 			f++;
@@ -84,16 +97,19 @@ static void test_set(void **state)
 		struct policy p;
 
 		assert_int_equal(policy_defaults(&p, &e), 0);
-		assert_int_equal(policy_set(&p, bad[i].field, bad[i].value, false, POLICY_CLI, &e), -EINVAL);
-		if (strncmp(e.why, bad[i].why, strlen(bad[i].why)) != 0 || (*bad[i].remedy && strcmp(e.remedy, bad[i].remedy) != 0))
+		assert_int_equal(policy_set(&p, bad[i].field, bad[i].value, false, POLICY_CLI, &e),
+				 -EINVAL);
+		if (strncmp(e.why, bad[i].why, strlen(bad[i].why)) != 0 ||
+		    (*bad[i].remedy && strcmp(e.remedy, bad[i].remedy) != 0))
 			fail_msg("%s=%s: %s; %s", bad[i].field, bad[i].value, e.why, e.remedy);
 		policy_clear(&p);
 	}
 	{
-		struct policy p;	/* an entry of what is no list */
+		struct policy p; /* an entry of what is no list */
 
 		assert_int_equal(policy_defaults(&p, &e), 0);
-		assert_int_equal(policy_set(&p, "process.syscalls", "build", true, POLICY_CLI, &e), -EINVAL);
+		assert_int_equal(policy_set(&p, "process.syscalls", "build", true, POLICY_CLI, &e),
+				 -EINVAL);
 		assert_non_null(strstr(e.why, "is not a list"));
 		assert_int_equal(p.origin[POLICY_F_proc_syscalls].source, POLICY_DEFAULT);
 		policy_clear(&p);
@@ -103,7 +119,7 @@ static void test_set(void **state)
 /* For each row: old, narrower (or equal) and wider values. */
 static const struct {
 	enum policy_field field;
-	const char *old, *narrower, *wider;	/* NULL: there is none */
+	const char *old, *narrower, *wider; /* NULL: there is none */
 } directions[] = {
 	{ POLICY_F_version, "1", "1", NULL },
 	{ POLICY_F_isolation, "[native]", "[vm]", NULL },
@@ -118,7 +134,8 @@ static const struct {
 	{ POLICY_F_fs_workspace, ".", ".", "sub" },
 	{ POLICY_F_fs_mode, "review", "read_only", "read_write" },
 	{ POLICY_F_fs_host_mounts, "[/a, /b]", "[/b]", "[/a, /c]" },
-	{ POLICY_F_fs_host_mounts, "[{path: /a, mode: read_write}]", "[/a]", "[{path: /a, at: /b}]" },
+	{ POLICY_F_fs_host_mounts, "[{path: /a, mode: read_write}]", "[/a]",
+	  "[{path: /a, at: /b}]" },
 	{ POLICY_F_fs_host_mounts, "[/a]", "[]", "[{path: /a, mode: read_write}]" },
 	{ POLICY_F_fs_hide, "[a]", "[b, a]", "[b]" },
 	{ POLICY_F_fs_hide, "[a]", "[a, a]", "[a, \"!b\"]" },
@@ -129,7 +146,8 @@ static const struct {
 	{ POLICY_F_fs_home, "claude", "claude", "private" },
 	{ POLICY_F_fs_programs, "[claude]", "[]", "[claude, node]" },
 	{ POLICY_F_net_mode, "restricted", "none", "open" },
-	{ POLICY_F_net_egress, "[a.example, b.example]", "[\"B.example.:443\"]", "[a.example, \"*.example\"]" },
+	{ POLICY_F_net_egress, "[a.example, b.example]", "[\"B.example.:443\"]",
+	  "[a.example, \"*.example\"]" },
 	{ POLICY_F_net_ingress, "[80]", "deny_all", "[80, 81]" },
 	{ POLICY_F_net_connections, "100", "99", "none" },
 	{ POLICY_F_net_connection_rate, "none", "10", NULL },
@@ -159,7 +177,7 @@ static const struct {
 	{ POLICY_F_res_cpu, "2", "1.5", "2.001" },
 	{ POLICY_F_res_memory, "4Gi", "1Gi", "none" },
 	{ POLICY_F_res_memory, "50%", "25%", "75%" },
-	{ POLICY_F_res_memory, "50%", "4Gi", "5Gi" },	/* on a machine with 8Gi */
+	{ POLICY_F_res_memory, "50%", "4Gi", "5Gi" }, /* on a machine with 8Gi */
 	{ POLICY_F_res_memory, "2Gi", "25%", "26%" },
 	{ POLICY_F_res_pids, "none", "none", NULL },
 	{ POLICY_F_res_pids, "100", "99", "101" },
@@ -177,7 +195,8 @@ static const struct {
 	{ POLICY_F_cred_scanning, "false", "true", NULL },
 	{ POLICY_F_cred_leaks, "strip", "block", "log" },
 	{ POLICY_F_cred_grants, "[]", "[]", "[{name: a, source: 'env:A', hosts: [a.example]}]" },
-	{ POLICY_F_cred_grants, "[{name: a, source: 'env:A', hosts: [a.example]}]", "[{name: a, source: 'env:A', hosts: [A.example.], ttl_seconds: 900}]",
+	{ POLICY_F_cred_grants, "[{name: a, source: 'env:A', hosts: [a.example]}]",
+	  "[{name: a, source: 'env:A', hosts: [A.example.], ttl_seconds: 900}]",
 	  "[{name: a, source: 'env:B', hosts: [a.example]}]" },
 	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
 	{ POLICY_F_appr_timeout, "100", "10", "200" },
@@ -221,7 +240,9 @@ static void test_directions(void **state)
 		if (directions[i].wider) {
 			set_row(&new, directions[i].field, directions[i].wider);
 			if (policy_compare_on(&old, &new, 8ULL << 30, &lines) != 1)
-				fail_msg("does not count as wider: %s %s", policy_row(directions[i].field)->path, directions[i].wider);
+				fail_msg("does not count as wider: %s %s",
+					 policy_row(directions[i].field)->path,
+					 directions[i].wider);
 			assert_true(strncmp(lines.items[0], policy_row(directions[i].field)->path,
 					    strlen(policy_row(directions[i].field)->path)) == 0);
 			assert_non_null(strstr(lines.items[0], " -> "));
@@ -252,9 +273,10 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] = "isolation: [native]\nprocess: {commands: {deny: [a]}}\n"
-				  "filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
-				  "tools: null\n";
+	static const char doc[] =
+		"isolation: [native]\nprocess: {commands: {deny: [a]}}\n"
+		"filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
+		"tools: null\n";
 	struct policy_errors errors = { 0 };
 	auto_strv lines = { 0 };
 	struct ward_err e;
@@ -263,10 +285,12 @@ static void test_unsupported(void **state)
 	(void)state;
 	assert_int_equal(policy_defaults(&p, &e), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 0);
-	assert_int_equal(policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
+	assert_int_equal(
+		policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 2);
 	assert_non_null(strstr(lines.items[0], "process.commands: "));
-	assert_string_equal(lines.items[1], "approvals.mode: ask is not yet supported by this build");
+	assert_string_equal(lines.items[1],
+			    "approvals.mode: ask is not yet supported by this build");
 	policy_clear(&p);
 }
 

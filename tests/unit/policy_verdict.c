@@ -1,4 +1,5 @@
-/* Says "ok" or the first error for each document on a line of standard input: policy_schema.py asks it. */
+/* Says "ok" or the first error for each document on a line of standard input: policy_schema.py asks
+ * it. */
 #include <string.h>
 
 #include "policy/policy.h"
@@ -16,7 +17,8 @@ int main(void)
 
 		if (policy_defaults(&p, &e) < 0)
 			return 1;
-		if (policy_read(&p, "document", (const uint8_t *)line, (size_t)n, POLICY_FILE, &errors) == 0)
+		if (policy_read(&p, "document", (const uint8_t *)line, (size_t)n, POLICY_FILE,
+				&errors) == 0)
 			puts("ok");
 		else
 			puts(errors.lines.items[0]);

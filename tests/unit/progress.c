@@ -1,4 +1,5 @@
-/* Unit test of base/progress: silent at first, then now and then, never without somebody who looks. */
+/* Unit test of base/progress: silent at first, then now and then, never without somebody who
+ * looks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,9 +48,9 @@ static void test_shown_when_it_takes_long(void **state unused_arg)
 	struct seen s = { .p.show = note };
 
 	progress_begin(&s.p, 5000);
-	s.p.due_ms = io_now_ms();	/* a second has gone by */
+	s.p.due_ms = io_now_ms(); /* a second has gone by */
 	steps(&s.p, 1000);
-	assert_int_equal(s.calls, 1);	/* not for each step */
+	assert_int_equal(s.calls, 1); /* not for each step */
 	assert_int_equal(s.done, 256);
 	assert_int_equal(s.total, 5000);
 	assert_true(s.p.shown);

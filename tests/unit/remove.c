@@ -1,4 +1,5 @@
-/* Trees that were made to stay: deep, closed to their owner, with the names that a removal needs itself. */
+/* Trees that were made to stay: deep, closed to their owner, with the names that a removal needs
+ * itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -22,7 +23,7 @@
 
 #include "base/remove.h"
 
-#define FILES 48	/* descriptors that the removal may have */
+#define FILES 48 /* descriptors that the removal may have */
 #define NOBODY 65534
 
 /* Makes directories in each other; the last one has that mode and something in it. */
@@ -33,7 +34,9 @@ static int make_deep(int top_fd, const char *name, unsigned depth, mode_t mode)
 	for (unsigned i = 0; i < depth && fd >= 0; i++) {
 		int next;
 
-		next = mkdirat(fd, name, 0755) < 0 ? -1 : openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		next = mkdirat(fd, name, 0755) < 0
+			       ? -1
+			       : openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		close(fd);
 		fd = next;
 	}
@@ -42,14 +45,16 @@ static int make_deep(int top_fd, const char *name, unsigned depth, mode_t mode)
 	return r;
 }
 
-/* Names of the removal's own, some are files, some are directories with something in them; and enough trees that one comes before them. */
+/* Names of the removal's own, some are files, some are directories with something in them; and
+ * enough trees that one comes before them. */
 static int make_names(int top_fd)
 {
 	char name[32];
 
 	for (unsigned i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), ".up-%u%s", i / 2, i % 2 ? "/full" : "");
-		if (i % 4 < 2 ? mkdirat(top_fd, name, 0755) < 0 : i % 2 == 0 && mknodat(top_fd, name, S_IFREG | 0600, 0) < 0)
+		if (i % 4 < 2 ? mkdirat(top_fd, name, 0755) < 0
+			      : i % 2 == 0 && mknodat(top_fd, name, S_IFREG | 0600, 0) < 0)
 			return -1;
 	}
 	for (unsigned i = 0; i < 20; i++) {
@@ -60,30 +65,36 @@ static int make_names(int top_fd)
 	return 0;
 }
 
-/* A file system that does not do something: the call ends with that error where its argument is nothing, or where it is something. */
+/* A file system that does not do something: the call ends with that error where its argument is
+ * nothing, or where it is something. */
 struct lack {
 	unsigned call, argument;
 	bool something;
 	int error;
-	int expected;	/* of the removal; 0: it is done all the same */
+	int expected; /* of the removal; 0: it is done all the same */
 };
 
-static const struct lack no_flags = { SYS_renameat2, 4, true, EINVAL, 0 };	/* NFS, 9p: a rename has no flags */
-static const struct lack full = { SYS_unlinkat, 2, false, ENOSPC, -ENOSPC };	/* btrfs: no room to unlink a file */
+/* NFS, 9p: a rename has no flags */
+static const struct lack no_flags = { SYS_renameat2, 4, true, EINVAL, 0 };
+/* btrfs: no room to unlink a file */
+static const struct lack full = { SYS_unlinkat, 2, false, ENOSPC, -ENOSPC };
 
 static int take_away(const struct lack *l)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, l->call, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * l->argument),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args) + 8 * l->argument),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, l->something, !l->something),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)l->error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -1 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+		       ? -1
+		       : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
 /* In a process of its own: what is taken away does not come back. */
@@ -172,7 +183,10 @@ static void test_lacks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_depth), cmocka_unit_test(test_names), cmocka_unit_test(test_closed), cmocka_unit_test(test_lacks) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_depth),
+					    cmocka_unit_test(test_names),
+					    cmocka_unit_test(test_closed),
+					    cmocka_unit_test(test_lacks) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void cut_short(void **state)
 		assert_int_equal(request_read(bytes.data, n, &r, &e), -EINVAL);
 		assert_int_equal(e.code, EINVAL);
 	}
-	buf_add(&bytes, "", 1);	/* one more text than was promised */
+	buf_add(&bytes, "", 1); /* one more text than was promised */
 	struct ward_err e = { 0 };
 
 	assert_int_equal(request_read(bytes.data, bytes.len, &r, &e), -EINVAL);

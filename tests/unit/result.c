@@ -1,4 +1,5 @@
-/* Unit test of lib/result: the report's keys, counting of denials, and that hostile names cannot forge anything. */
+/* Unit test of lib/result: the report's keys, counting of denials, and that hostile names cannot
+ * forge anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,10 @@
 
 static void fill(struct result *r, struct plan *p)
 {
-	*r = (struct result){ .run_id = "run-1", .engine = "native", .exit_code = 137, .exit_signal = 9,
+	*r = (struct result){ .run_id = "run-1",
+			      .engine = "native",
+			      .exit_code = 137,
+			      .exit_signal = 9,
 			      .duration_ms = 1500 };
 	*p = (struct plan){ .engine = "native" };
 	for (int l = 0; l < LIMITS; l++)
@@ -43,14 +47,20 @@ static void test_json(unused_arg void **state)
 	strv_add(&p.notes, "one");
 	strv_add(&p.notes, "two");
 	result_json(&r, &p, &out);
-	check_has(&out, "{\"run\":\"run-1\",\"engine\":\"native\",\"wall\":null,\"exit\":{\"code\":137,\"signal\":9},"
-			"\"duration_ms\":1500,\"memory_peak_bytes\":67108864,\"cpu_ms\":20,\"limits\":{");
-	check_has(&out, "\"memory\":{\"value\":67108864,\"unit\":\"bytes\",\"held_by\":\"cgroup1\",\"hit\":true}");
-	check_has(&out, "\"pids\":{\"value\":null,\"unit\":\"processes\",\"held_by\":\"none\",\"hit\":false}");
+	check_has(&out,
+		  "{\"run\":\"run-1\",\"engine\":\"native\",\"wall\":null,\"exit\":{\"code\":137,"
+		  "\"signal\":9},"
+		  "\"duration_ms\":1500,\"memory_peak_bytes\":67108864,\"cpu_ms\":20,\"limits\":{");
+	check_has(&out, "\"memory\":{\"value\":67108864,\"unit\":\"bytes\",\"held_by\":\"cgroup1\","
+			"\"hit\":true}");
+	check_has(&out, "\"pids\":{\"value\":null,\"unit\":\"processes\",\"held_by\":\"none\","
+			"\"hit\":false}");
 	check_has(&out, "\"seccomp\":{\"in_force\":true,\"note\":null}");
 	check_has(&out, "\"landlock\":{\"in_force\":false,\"note\":\"the kernel has none\"}");
-	check_has(&out, "\"denials\":[{\"what\":\"open \\\"x\\\"\",\"why\":\"hidden\",\"remedy\":\"unhide it\",\"count\":2}]");
-	check_has(&out, "\"changes\":[],\"quarantine\":[\".git/hooks/pre-commit: planted\"],\"steers\":[],\"links_out\":[],\"notes\":[\"one\",\"two\"]}");
+	check_has(&out, "\"denials\":[{\"what\":\"open "
+			"\\\"x\\\"\",\"why\":\"hidden\",\"remedy\":\"unhide it\",\"count\":2}]");
+	check_has(&out, "\"changes\":[],\"quarantine\":[\".git/hooks/pre-commit: "
+			"planted\"],\"steers\":[],\"links_out\":[],\"notes\":[\"one\",\"two\"]}");
 	strv_free(&p.notes);
 	result_clear(&r);
 }
@@ -64,7 +74,8 @@ static void test_refusal(unused_arg void **state)
 	strcpy(r.error.why, "no");
 	strcpy(r.error.remedy, "sysctl");
 	result_json(&r, NULL, &out);
-	assert_string_equal(out.data, "{\"refused\":{\"what\":\"user namespaces\",\"why\":\"no\",\"remedy\":\"sysctl\"}}");
+	assert_string_equal(out.data, "{\"refused\":{\"what\":\"user "
+				      "namespaces\",\"why\":\"no\",\"remedy\":\"sysctl\"}}");
 	result_clear(&r);
 }
 
@@ -84,8 +95,9 @@ static void test_text(unused_arg void **state)
 	check_has(&brief, "  layers: 1 of 15 in force; absent: cgroup, user namespace");
 	assert_null(strstr(brief.data, "layers:\n"));
 	result_stopped_text(&r, &p, &stopped);
-	assert_string_equal(stopped.data, "ward: stopped: it used more memory than allowed (limit 64 MiB, "
-					  "held by cgroup1); remedy: --memory SIZE\n");
+	assert_string_equal(stopped.data,
+			    "ward: stopped: it used more memory than allowed (limit 64 MiB, "
+			    "held by cgroup1); remedy: --memory SIZE\n");
 	r.usage.machine_short = true;
 	stopped.len = 0;
 	result_stopped_text(&r, &p, &stopped);
@@ -103,8 +115,9 @@ static void test_reached(unused_arg void **state)
 	p.limits[LIMIT_PIDS] = (struct plan_limit){ 64, HELD_RLIMIT };
 	r.usage.hit[LIMIT_PIDS] = r.usage.hit[LIMIT_CPU] = true;
 	result_stopped_text(&r, &p, &out);
-	assert_string_equal(out.data, "ward: limit reached: it tried to start more processes than allowed "
-				      "(limit 64, held by rlimit); remedy: --pids N\n");
+	assert_string_equal(out.data,
+			    "ward: limit reached: it tried to start more processes than allowed "
+			    "(limit 64, held by rlimit); remedy: --pids N\n");
 }
 
 static void test_hostile(unused_arg void **state)
@@ -114,7 +127,10 @@ static void test_hostile(unused_arg void **state)
 	auto_buf text = { 0 }, json = { 0 };
 
 	fill(&r, &p);
-	result_deny(&r, "a\nward: exit 0\033[2J", "\xc2\x9b" "1m", "\xff");
+	result_deny(&r, "a\nward: exit 0\033[2J",
+		    "\xc2\x9b"
+		    "1m",
+		    "\xff");
 	strv_add(&r.quarantine, "x\"}\n{\"run\": \xe2\x80\xae");
 	result_text(&r, &p, true, false, &text);
 	result_json(&r, &p, &json);
@@ -145,8 +161,8 @@ static void test_many_denials(unused_arg void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json),	cmocka_unit_test(test_refusal),
-		cmocka_unit_test(test_text),	cmocka_unit_test(test_reached),
+		cmocka_unit_test(test_json),    cmocka_unit_test(test_refusal),
+		cmocka_unit_test(test_text),    cmocka_unit_test(test_reached),
 		cmocka_unit_test(test_hostile), cmocka_unit_test(test_many_denials),
 	};
 

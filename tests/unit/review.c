@@ -1,4 +1,5 @@
-/* The pure parts of a review: records, intent logs, renames, links that leave, mounts in the way. */
+/* The pure parts of a review: records, intent logs, renames, links that leave, mounts in the
+ * way. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +24,13 @@ static int read_record(const char *text, struct review_record *r)
 static void test_record(void **state)
 {
 	uint64_t starts[] = { 5, 18446744073709551615u };
-	struct review_record r = { .device = 7, .inode = 9, .owner_uid = 1, .owner_gid = 2, .starts = starts, .start_count = 2 }, back;
+	struct review_record r = { .device = 7,
+				   .inode = 9,
+				   .owner_uid = 1,
+				   .owner_gid = 2,
+				   .starts = starts,
+				   .start_count = 2 },
+			     back;
 	char workspace[] = "/a b\n\t\\c";
 	struct buf text = { 0 };
 
@@ -36,11 +43,12 @@ static void test_record(void **state)
 	assert_int_equal(review_record_read(text.data, text.len, &back), 0);
 	assert_string_equal(back.workspace, workspace);
 	assert_int_equal(back.start_count, 2);
-	assert_true(back.starts[1] == starts[1] && back.device == 7 && back.inode == 9 && back.owner_gid == 2);
+	assert_true(back.starts[1] == starts[1] && back.device == 7 && back.inode == 9 &&
+		    back.owner_gid == 2);
 	assert_string_equal(back.hidden.items[0], "x\ny/");
 	assert_string_equal(back.rules.items[0], "!/z");
 	review_record_clear(&back);
-	for (size_t n = 0; n < text.len; n++)	/* cut off anywhere it is none */
+	for (size_t n = 0; n < text.len; n++) /* cut off anywhere it is none */
 		assert_int_equal(review_record_read(text.data, n, &back), -EINVAL);
 	buf_free(&text);
 	strv_free(&r.hide);
@@ -51,10 +59,16 @@ static void test_record(void **state)
 static void test_record_refuses(void **state)
 {
 	static const char *const bad[] = {
-		"", "x\n", "ward-review 2\nworkspace /a\nstart 1\ncomplete\n", "ward-review 1\nstart 1\ncomplete\n",
-		"ward-review 1\nworkspace /a\ncomplete\n", "ward-review 1\nworkspace a\nstart 1\ncomplete\n",
-		"ward-review 1\nworkspace /a\nstart -1\ncomplete\n", "ward-review 1\nworkspace /a\nstart 18446744073709551616\ncomplete\n",
-		"ward-review 1\nworkspace /a\nstart 1\nother x\ncomplete\n", "ward-review 1\nworkspace /a\nstart 1\ncomplete",
+		"",
+		"x\n",
+		"ward-review 2\nworkspace /a\nstart 1\ncomplete\n",
+		"ward-review 1\nstart 1\ncomplete\n",
+		"ward-review 1\nworkspace /a\ncomplete\n",
+		"ward-review 1\nworkspace a\nstart 1\ncomplete\n",
+		"ward-review 1\nworkspace /a\nstart -1\ncomplete\n",
+		"ward-review 1\nworkspace /a\nstart 18446744073709551616\ncomplete\n",
+		"ward-review 1\nworkspace /a\nstart 1\nother x\ncomplete\n",
+		"ward-review 1\nworkspace /a\nstart 1\ncomplete",
 	};
 	struct review_record r;
 
@@ -65,8 +79,10 @@ static void test_record_refuses(void **state)
 
 static void test_intent(void **state)
 {
-	static const char text[] = "ward-apply 1\nrun " ID "\ntoken 0123456789abcdef\nwith force\nwith protected\npath a/b\npath c\\nd\ncomplete\n"
-				   "at a/b/x\nat c\\nd\nat cut of";
+	static const char text[] =
+		"ward-apply 1\nrun " ID "\ntoken 0123456789abcdef\nwith force\nwith "
+		"protected\npath a/b\npath c\\nd\ncomplete\n"
+		"at a/b/x\nat c\\nd\nat cut of";
 	struct apply_intent i;
 
 	(void)state;
@@ -76,14 +92,16 @@ static void test_intent(void **state)
 	assert_true(i.with_protected && i.force);
 	assert_int_equal(i.paths.len, 2);
 	assert_string_equal(i.paths.items[1], "c\nd");
-	assert_string_equal(i.at, "c\nd");	/* the cut line was never begun */
+	assert_string_equal(i.at, "c\nd"); /* the cut line was never begun */
 	apply_intent_clear(&i);
 }
 
 static void test_intent_refuses(void **state)
 {
 	static const char *const bad[] = {
-		"", "ward-apply 1\n", "ward-apply 1\nrun " ID "\ntoken 0123456789abcdef\n",
+		"",
+		"ward-apply 1\n",
+		"ward-apply 1\nrun " ID "\ntoken 0123456789abcdef\n",
 		"ward-apply 1\nrun ../../x\ntoken 0123456789abcdef\ncomplete\n",
 		"ward-apply 1\nrun " ID "\ntoken ../../../../x\ncomplete\n",
 		"ward-apply 1\nrun " ID "\ntoken 0123456789abcdef\npath ../x\ncomplete\n",
@@ -117,17 +135,23 @@ static void test_links(void **state)
 		const char *path, *target;
 		bool leaves;
 	} cases[] = {
-		{ "l", "a", false },	      { "l", "./a/b", false },	 { "l", "..", true },	     { "d/l", "..", false },
-		{ "d/l", "../a", false },     { "d/l", "../..", true },	 { "l", "a/..", true },	     { "d/l", "a/../b", true },
-		{ "l", "/ws", false },	      { "l", "/ws/a", false },	 { "l", "/wsx", true },	     { "l", "/etc/passwd", true },
-		{ "l", "/ws/../etc", true },  { "l", "/ws/a/..", true }, { "d/e/l", "../../x", false }, { "d/e/l", "../x/../..", true },
-		{ "l", "//ws/a", true },      { "l", "...", false },	 { "l", "a//b", false },     { "d/l", ".././a", false },
+		{ "l", "a", false },           { "l", "./a/b", false },
+		{ "l", "..", true },           { "d/l", "..", false },
+		{ "d/l", "../a", false },      { "d/l", "../..", true },
+		{ "l", "a/..", true },         { "d/l", "a/../b", true },
+		{ "l", "/ws", false },         { "l", "/ws/a", false },
+		{ "l", "/wsx", true },         { "l", "/etc/passwd", true },
+		{ "l", "/ws/../etc", true },   { "l", "/ws/a/..", true },
+		{ "d/e/l", "../../x", false }, { "d/e/l", "../x/../..", true },
+		{ "l", "//ws/a", true },       { "l", "...", false },
+		{ "l", "a//b", false },        { "d/l", ".././a", false },
 		{ "d/l", "./../..", true },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(changes_link_leaves("/ws", cases[i].path, cases[i].target), cases[i].leaves);
+		assert_int_equal(changes_link_leaves("/ws", cases[i].path, cases[i].target),
+				 cases[i].leaves);
 }
 
 static void test_selected(void **state)
@@ -148,8 +172,10 @@ static void test_selected(void **state)
 
 static void test_mounts(void **state)
 {
-	static const char table[] = "22 1 8:1 / / rw - ext4 /dev/sda rw\n30 22 0:5 / /proc rw - proc proc rw\n"
-				    "31 22 0:6 / /home/a\\040b/ws/mnt\\134x rw,x shared:1 - tmpfs tmpfs rw\n32 22\nbroken";
+	static const char table[] =
+		"22 1 8:1 / / rw - ext4 /dev/sda rw\n30 22 0:5 / /proc rw - proc proc rw\n"
+		"31 22 0:6 / /home/a\\040b/ws/mnt\\134x rw,x shared:1 - tmpfs tmpfs rw\n32 "
+		"22\nbroken";
 	char *found = plan_mount_beneath(table, strlen(table), "/home/a b/ws");
 
 	(void)state;
@@ -182,9 +208,12 @@ static void test_applied(void **state)
 	assert_int_equal(changes_applied_at(&l, "x"), 0);
 }
 
-static struct rename_file file(uint64_t size, uint64_t hash, const char *name, size_t index, bool deleted)
+static struct rename_file file(uint64_t size, uint64_t hash, const char *name, size_t index,
+			       bool deleted)
 {
-	return (struct rename_file){ .size = size, .hash = hash, .name = name, .index = index, .deleted = deleted };
+	return (struct rename_file){
+		.size = size, .hash = hash, .name = name, .index = index, .deleted = deleted
+	};
 }
 
 static size_t twin_of(const struct rename_file *files, size_t n, size_t index)
@@ -198,18 +227,20 @@ static size_t twin_of(const struct rename_file *files, size_t n, size_t index)
 static void test_renames(void **state)
 {
 	struct rename_file f[] = {
-		file(5, 1, "a", 0, true),  file(5, 1, "b", 1, false), file(5, 1, "a", 2, false), file(5, 1, "z", 3, true),
-		file(5, 2, "a", 4, false), file(9, 3, "q", 5, true),  file(9, 4, "q", 6, false), file(7, 7, "only", 7, true),
+		file(5, 1, "a", 0, true),  file(5, 1, "b", 1, false),   file(5, 1, "a", 2, false),
+		file(5, 1, "z", 3, true),  file(5, 2, "a", 4, false),   file(9, 3, "q", 5, true),
+		file(9, 4, "q", 6, false), file(7, 7, "only", 7, true),
 	};
 	size_t n = rename_narrow(f, 8);
 
 	(void)state;
-	assert_int_equal(n, 7);	/* nothing added has the size 7 */
+	assert_int_equal(n, 7); /* nothing added has the size 7 */
 	rename_pair(f, n);
-	assert_int_equal(twin_of(f, n, 0), 2);	/* the name is kept */
+	assert_int_equal(twin_of(f, n, 0), 2); /* the name is kept */
 	assert_int_equal(twin_of(f, n, 2), 0);
 	assert_int_equal(twin_of(f, n, 3), 1);
-	assert_true(twin_of(f, n, 4) == RENAME_NONE && twin_of(f, n, 5) == RENAME_NONE && twin_of(f, n, 6) == RENAME_NONE);
+	assert_true(twin_of(f, n, 4) == RENAME_NONE && twin_of(f, n, 5) == RENAME_NONE &&
+		    twin_of(f, n, 6) == RENAME_NONE);
 	rename_pair(f, 0);
 	assert_int_equal(rename_narrow(f, 0), 0);
 }
@@ -234,9 +265,11 @@ static void test_many_renames(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_record),	cmocka_unit_test(test_record_refuses), cmocka_unit_test(test_intent),
-		cmocka_unit_test(test_intent_refuses), cmocka_unit_test(test_ids), cmocka_unit_test(test_links),
-		cmocka_unit_test(test_selected), cmocka_unit_test(test_mounts), cmocka_unit_test(test_applied), cmocka_unit_test(test_renames),
+		cmocka_unit_test(test_record),       cmocka_unit_test(test_record_refuses),
+		cmocka_unit_test(test_intent),       cmocka_unit_test(test_intent_refuses),
+		cmocka_unit_test(test_ids),          cmocka_unit_test(test_links),
+		cmocka_unit_test(test_selected),     cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_applied),      cmocka_unit_test(test_renames),
 		cmocka_unit_test(test_many_renames),
 	};
 

@@ -1,5 +1,6 @@
 /*
- * Runs filters as data, as the kernel would: no jump may leave the program, no load the call's description.
+ * Runs filters as data, as the kernel would: no jump may leave the program, no load the call's
+ * description.
  */
 #include "seccomp_interpreter.h"
 

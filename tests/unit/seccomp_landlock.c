@@ -1,4 +1,5 @@
-/* Landlock rules in force, for each version of Landlock that a host could have up to this kernel's own. */
+/* Landlock rules in force, for each version of Landlock that a host could have up to this kernel's
+ * own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -19,10 +20,10 @@
 #include "engine/native/landlock.h"
 #include "host/facts.h"
 
-#define EXPECT(condition)                        \
-	do {                                     \
-		if (!(condition))                \
-			_exit(__LINE__ % 250 + 1); \
+#define EXPECT(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			_exit(__LINE__ % 250 + 1);                                                 \
 	} while (0)
 #define EXPECT_ERRNO(call, code) EXPECT((call) < 0 && errno == (code))
 
@@ -66,8 +67,10 @@ static void files(int abi)
 	make_file("ws/a");
 	EXPECT(landlock_apply(abi, paths, ARRAY_LEN(paths), 0) == 0);
 	EXPECT(open("ws/b", O_CREAT | O_RDWR, 0600) >= 0);
-	EXPECT(mkdir("ws/d", 0700) == 0 && rename("ws/a", "ws/d/a") == 0 && link("ws/d/a", "ws/a") == 0);
-	EXPECT(unlink("ws/a") == 0 && unlink("ws/d/a") == 0 && rmdir("ws/d") == 0 && unlink("ws/b") == 0);
+	EXPECT(mkdir("ws/d", 0700) == 0 && rename("ws/a", "ws/d/a") == 0 &&
+	       link("ws/d/a", "ws/a") == 0);
+	EXPECT(unlink("ws/a") == 0 && unlink("ws/d/a") == 0 && rmdir("ws/d") == 0 &&
+	       unlink("ws/b") == 0);
 	EXPECT(mknod("ws/p", S_IFIFO | 0600, 0) == 0 && unlink("ws/p") == 0);
 	EXPECT(open("read/file", O_RDONLY) >= 0);
 	EXPECT_ERRNO(open("read/file", O_RDWR), EACCES);
@@ -92,7 +95,9 @@ static void test_files(void **state)
 
 static void network(int abi)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(9),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	EXPECT(landlock_apply(abi, NULL, 0, LANDLOCK_NO_TCP) == 0);
@@ -113,20 +118,20 @@ static void scopes(int abi)
 	EXPECT(bind(listener, (struct sockaddr *)&to, len) == 0 && listen(listener, 1) == 0);
 	EXPECT(kill(getppid(), 0) == 0);
 	EXPECT(landlock_apply(abi, NULL, 0, LANDLOCK_SCOPES_ONLY) == 0);
-	EXPECT(open("/etc/passwd", O_RDONLY) >= 0);	/* no file rules */
+	EXPECT(open("/etc/passwd", O_RDONLY) >= 0); /* no file rules */
 	child = fork();
 	if (child == 0) {
 		pause();
 		_exit(0);
 	}
 	EXPECT(kill(child, SIGKILL) == 0);
-	EXPECT(waitpid(child, NULL, 0) == child);	/* it holds the listener's name too */
+	EXPECT(waitpid(child, NULL, 0) == child); /* it holds the listener's name too */
 	if (abi < 6) {
 		EXPECT(kill(getppid(), 0) == 0);
 		return;
 	}
 	EXPECT_ERRNO(kill(getppid(), 0), EPERM);
-	EXPECT_ERRNO(connect(fd, (struct sockaddr *)&to, len), EPERM);	/* it was bound outside */
+	EXPECT_ERRNO(connect(fd, (struct sockaddr *)&to, len), EPERM); /* it was bound outside */
 }
 
 static void test_network_and_scopes(void **state)
@@ -140,8 +145,9 @@ static void test_network_and_scopes(void **state)
 
 static void insist(int abi)
 {
-	EXPECT(landlock_apply(abi, NULL, 0, LANDLOCK_MUST | LANDLOCK_NO_TCP) == (abi < 6 ? -EOPNOTSUPP : 0));
-	EXPECT((open("/etc/passwd", O_RDONLY) >= 0) == (abi < 6));	/* all or nothing */
+	EXPECT(landlock_apply(abi, NULL, 0, LANDLOCK_MUST | LANDLOCK_NO_TCP) ==
+	       (abi < 6 ? -EOPNOTSUPP : 0));
+	EXPECT((open("/etc/passwd", O_RDONLY) >= 0) == (abi < 6)); /* all or nothing */
 }
 
 static void old(int abi)

@@ -1,6 +1,6 @@
 /*
- * Denied calls as events, with a real filter and listener in a child; and on the Landlock rung the calls that the
- * supervisor makes on its behalf, each also in a form that must be refused.
+ * Denied calls as events, with a real filter and listener in a child; and on the Landlock rung the
+ * calls that the supervisor makes on its behalf, each also in a form that must be refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +28,10 @@
 #include "observe/notify.h"
 #include "event/result.h"
 
-#define EXPECT(condition)                        \
-	do {                                     \
-		if (!(condition))                \
-			_exit(__LINE__ % 250 + 1); \
+#define EXPECT(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			_exit(__LINE__ % 250 + 1);                                                 \
 	} while (0)
 #define EXPECT_ERRNO(call, code) EXPECT((call) < 0 && errno == (code))
 
@@ -42,7 +42,7 @@ struct box {
 	struct result result;
 	struct notify *notify;
 	pid_t pid;
-	char dir[64];	/* holds ws/ and outside/ */
+	char dir[64]; /* holds ws/ and outside/ */
 };
 
 /* Sends the listener with MSG_NOSIGNAL; sendmsg is in every set. */
@@ -54,7 +54,10 @@ static void send_fd(int socket_fd, int fd)
 		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -142,7 +145,8 @@ static void denied_calls(struct box *b)
 	EXPECT_ERRNO(syscall(SYS_unshare, 0x10000000), EPERM);
 }
 
-static void check_denial(const struct result *r, const char *call, const char *why, const char *remedy, uint64_t count)
+static void check_denial(const struct result *r, const char *call, const char *why,
+			 const char *remedy, uint64_t count)
 {
 	auto_buf text = { 0 };
 	const struct denial *d;
@@ -166,11 +170,15 @@ static void test_denials(void **state)
 	(void)state;
 	start(&b, SYSCALLS_DEFAULT, 0, denied_calls);
 	assert_int_equal(serve(&b), 0);
-	check_denial(&b.result, "mount", "namespaces and mounts are not given", "process.nesting: true", 2);
+	check_denial(&b.result, "mount", "namespaces and mounts are not given",
+		     "process.nesting: true", 2);
 	check_denial(&b.result, "ptrace", "not in the default set", "process.syscalls: build", 1);
-	check_denial(&b.result, "bpf", "large kernel interfaces with a long record of holes", "", 1);
-	check_denial(&b.result, "chmod", "set-user-id and set-group-id bits are never given to a file", "", 1);
-	check_denial(&b.result, "unshare", "new namespaces are not given", "process.nesting: true", 1);
+	check_denial(&b.result, "bpf", "large kernel interfaces with a long record of holes", "",
+		     1);
+	check_denial(&b.result, "chmod",
+		     "set-user-id and set-group-id bits are never given to a file", "", 1);
+	check_denial(&b.result, "unshare", "new namespaces are not given", "process.nesting: true",
+		     1);
 	end(&b);
 }
 
@@ -204,7 +212,8 @@ static void test_storm(void **state)
 	for (size_t i = 0; i < b.result.denial_count; i++)
 		total += b.result.denials[i].count;
 	assert_in_range(total, 200, 800);
-	assert_int_equal(b.result.denial_count, 2);	/* one process: one entry, and the rest counted */
+	/* one process: one entry, and the rest counted */
+	assert_int_equal(b.result.denial_count, 2);
 	assert_non_null(find_denial(&b.result, "system call bpf, more of them"));
 	assert_int_equal(b.result.denials[0].count, 100);
 	end(&b);
@@ -250,7 +259,8 @@ static void test_hostile_name(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(b.dir));
-	snprintf(command, sizeof(command), "cp /proc/%d/exe \"$(printf '%s/a\\n\\033[2Jb')\"", getpid(), b.dir);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe \"$(printf '%s/a\\n\\033[2Jb')\"",
+		 getpid(), b.dir);
 	assert_int_equal(system(command), 0);
 	start(&b, SYSCALLS_DEFAULT, 0, run_evil);
 	assert_int_equal(serve(&b), 77 << 8);
@@ -283,7 +293,9 @@ static void make_workspace(struct box *b)
 	assert_int_equal(symlink(path, "ws/absolute"), 0);
 	assert_int_equal(symlink("/proc/self/cwd/../outside/file", "ws/magic"), 0);
 	snprintf(path, sizeof(path), "%s/ws", b->dir);
-	b->mount = (struct plan_mount){ .kind = MOUNT_BIND, .writable = true, .source = strdup(path), .target = "" };
+	b->mount = (struct plan_mount){
+		.kind = MOUNT_BIND, .writable = true, .source = strdup(path), .target = ""
+	};
 	b->plan.mounts = &b->mount;
 	b->plan.mount_count = 1;
 }
@@ -311,7 +323,8 @@ static void modes(struct box *b)
 	char path[128];
 	int ws, file, outside, gone;
 
-	EXPECT(chmod("ws/file", 0640) < 0 && errno == EPERM);	/* the current directory is not in the workspace */
+	/* the current directory is not in the workspace */
+	EXPECT(chmod("ws/file", 0640) < 0 && errno == EPERM);
 	EXPECT(chdir("ws") == 0);
 	EXPECT(chmod("file", 0640) == 0 && mode_of("file") == 0640);
 	EXPECT(chmod("sub/../file", 0641) == 0 && mode_of("file") == 0641);
@@ -395,7 +408,7 @@ static void attributes(struct box *b)
 	(void)b;
 	EXPECT(chdir("ws") == 0);
 	if (setxattr("file", "user.a", "1", 1, 0) < 0 && errno == EOPNOTSUPP)
-		_exit(0);	/* a file system without them */
+		_exit(0); /* a file system without them */
 	EXPECT(getxattr("file", "user.a", value, sizeof(value)) == 1 && value[0] == '1');
 	EXPECT_ERRNO(setxattr("file", "user.a", "1", 1, XATTR_CREATE), EEXIST);
 	EXPECT_ERRNO(setxattr("file", "security.capability", "1", 1, 0), EOPNOTSUPP);
@@ -453,7 +466,7 @@ static void test_on_behalf(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_denials),	     cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_denials),      cmocka_unit_test(test_storm),
 		cmocka_unit_test(test_dying_caller), cmocka_unit_test(test_hostile_name),
 		cmocka_unit_test(test_on_behalf),
 	};

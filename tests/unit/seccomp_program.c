@@ -1,6 +1,6 @@
 /*
- * The filter as data: the interpreter beside this file runs every program of engine/native/seccomp.c for every number and for each
- * row of tables/syscalls.def.
+ * The filter as data: the interpreter beside this file runs every program of
+ * engine/native/seccomp.c for every number and for each row of tables/syscalls.def.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,8 @@ static const char *variant_action(const char *name, unsigned flags)
 
 static bool is_given(const struct row *r, unsigned set, unsigned flags)
 {
-	return r->from == NESTING ? (flags & SECCOMP_NESTING) != 0 : (unsigned)r->from <= set && r->from < NESTING;
+	return r->from == NESTING ? (flags & SECCOMP_NESTING) != 0
+				  : (unsigned)r->from <= set && r->from < NESTING;
 }
 
 /* What the table says of a call whatever its arguments, 0 where a rule decides. */
@@ -116,37 +117,43 @@ static uint32_t expected(int nr, unsigned set, unsigned flags)
 	const char *action = variant_action(r->name, flags);
 
 	if (action)
-		return strcmp(action, "DENY") == 0	 ? deny :
-		       strcmp(action, "EPERM") == 0	 ? ERRNO(EPERM) :
-		       strcmp(action, "EOPNOTSUPP") == 0 ? ERRNO(EOPNOTSUPP) :
-		       strcmp(action, "ENOSYS") == 0	 ? NO_CALL :
-							   0;
+		return strcmp(action, "DENY") == 0         ? deny
+		       : strcmp(action, "EPERM") == 0      ? ERRNO(EPERM)
+		       : strcmp(action, "EOPNOTSUPP") == 0 ? ERRNO(EOPNOTSUPP)
+		       : strcmp(action, "ENOSYS") == 0     ? NO_CALL
+							   : 0;
 	return strcmp(r->rule, "any") == 0 ? ALLOW : 0;
 }
 
 static void test_every_number(void **state)
 {
 	(void)state;
-	EACH_PROGRAM {
+	EACH_PROGRAM
+	{
 		for (int nr = 0; nr < 1024; nr++) {
 			uint32_t want = expected(nr, set, flags);
 			uint32_t got = fate(nr, 0, 0, 0, 0);
 
 			if (want && got != want)
-				fail_msg("set %u flags %u number %d: %#x, not %#x", set, flags, nr, got, want);
+				fail_msg("set %u flags %u number %d: %#x, not %#x", set, flags, nr,
+					 got, want);
 			assert_int_not_equal(got, KILL);
-			if (want == ALLOW)	/* no argument may change it */
-				assert_int_equal(fate(nr, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX), ALLOW);
+			if (want == ALLOW) /* no argument may change it */
+				assert_int_equal(
+					fate(nr, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX),
+					ALLOW);
 		}
 		assert_int_equal(fate(1024, 0, 0, 0, 0), NO_CALL);
 		assert_int_equal(fate(0x3fffffff, 0, 0, 0, 0), NO_CALL);
 	}
 }
 
-/* Watching programs being started changes nothing else, and passes nothing to the listener that the set would not allow. */
+/* Watching programs being started changes nothing else, and passes nothing to the listener that the
+ * set would not allow. */
 static void test_watch_exec(void **state)
 {
-	static const unsigned variants[] = { 0, SECCOMP_NESTING, SECCOMP_RUNG, SECCOMP_CLOSE_MEMORY };
+	static const unsigned variants[] = { 0, SECCOMP_NESTING, SECCOMP_RUNG,
+					     SECCOMP_CLOSE_MEMORY };
 	static uint32_t plain[1024];
 	size_t len;
 
@@ -167,10 +174,13 @@ static void test_watch_exec(void **state)
 			}
 			assert_int_equal(fate(0x40000000 + SYS_execve, 0, 0, 0, 0), KILL);
 		}
-	assert_int_equal(seccomp_program(0, SECCOMP_NO_LISTENER | SECCOMP_WATCH_EXEC, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
+	assert_int_equal(seccomp_program(0, SECCOMP_NO_LISTENER | SECCOMP_WATCH_EXEC, code,
+					 SECCOMP_PROGRAM_MAX, &len),
+			 -EINVAL);
 }
 
-/* Whatever is watched, the listener is shown only what the program itself would allow with those arguments, and everything else is decided as without. */
+/* Whatever is watched, the listener is shown only what the program itself would allow with those
+ * arguments, and everything else is decided as without. */
 static void test_watch_groups(void **state)
 {
 	static const struct {
@@ -179,13 +189,22 @@ static void test_watch_groups(void **state)
 		int flags, mode;
 	} shown_rows[] = {
 #define NO (-1)
-#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from) { SYS_##call, OBSERVE_##group, flags, mode },
+#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
+	{ SYS_##call, OBSERVE_##group, flags, mode },
 #include "watched.def"
 #undef WATCH
 	};
-	static const unsigned groups[] = { OBSERVE_WRITES, OBSERVE_WRITES | OBSERVE_READS, OBSERVE_NET, OBSERVE_LOOKS, OBSERVE_EXEC | OBSERVE_WRITES,
-					   OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS | OBSERVE_LOOKS | OBSERVE_NET };
-	static const uint64_t values[] = { 0, 1, 2, 0100, 0101, 020000000 | 0200000, 01000, 06000, 04755, 0644, 0x100000800, UINT64_MAX };
+	static const unsigned groups[] = { OBSERVE_WRITES,
+					   OBSERVE_WRITES | OBSERVE_READS,
+					   OBSERVE_NET,
+					   OBSERVE_LOOKS,
+					   OBSERVE_EXEC | OBSERVE_WRITES,
+					   OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS |
+						   OBSERVE_LOOKS | OBSERVE_NET };
+	static const uint64_t values[] = { 0,     1,           2,
+					   0100,  0101,        020000000 | 0200000,
+					   01000, 06000,       04755,
+					   0644,  0x100000800, UINT64_MAX };
 	static const unsigned variants[] = { 0, SECCOMP_NESTING };
 	size_t len, shown = 0;
 
@@ -194,7 +213,8 @@ static void test_watch_groups(void **state)
 		for (size_t v = 0; v < ARRAY_LEN(variants) * ARRAY_LEN(groups); v++)
 			for (size_t a = 0; a < ARRAY_LEN(values) * ARRAY_LEN(values); a++) {
 				unsigned flags = variants[v % 2], wanted = groups[v / 2];
-				uint64_t x = values[a % ARRAY_LEN(values)], y = values[a / ARRAY_LEN(values)];
+				uint64_t x = values[a % ARRAY_LEN(values)],
+					 y = values[a / ARRAY_LEN(values)];
 				static uint32_t plain[512];
 
 				take(set, flags);
@@ -211,13 +231,19 @@ static void test_watch_groups(void **state)
 					shown++;
 				}
 				for (size_t i = 0; i < ARRAY_LEN(shown_rows); i++)
-					if (wanted & shown_rows[i].group && shown_rows[i].flags == NO && plain[shown_rows[i].nr] == ALLOW)
-						assert_int_equal(fate(shown_rows[i].nr, x, y, x, y), NOTIFY);
+					if (wanted & shown_rows[i].group &&
+					    shown_rows[i].flags == NO &&
+					    plain[shown_rows[i].nr] == ALLOW)
+						assert_int_equal(fate(shown_rows[i].nr, x, y, x, y),
+								 NOTIFY);
 			}
 	assert_true(shown > 1000);
-	assert_int_equal(seccomp_program(0, SECCOMP_RUNG | SECCOMP_WATCH(OBSERVE_WRITES), code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
+	assert_int_equal(seccomp_program(0, SECCOMP_RUNG | SECCOMP_WATCH(OBSERVE_WRITES), code,
+					 SECCOMP_PROGRAM_MAX, &len),
+			 -EINVAL);
 	take(1, SECCOMP_WATCH(OBSERVE_WRITES));
-	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), ALLOW);	/* it reads: nobody looks, and a mode without O_CREAT is none */
+	/* it reads: nobody looks, and a mode without O_CREAT is none */
+	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), ALLOW);
 	assert_int_equal(fate(SYS_openat, 0, 0, 0100, 0644), NOTIFY);
 	take(1, SECCOMP_WATCH(OBSERVE_WRITES | OBSERVE_READS));
 	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), NOTIFY);
@@ -225,11 +251,15 @@ static void test_watch_groups(void **state)
 
 static void test_other_machines_die(void **state)
 {
-	static const uint32_t others[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_AARCH64, 0, UINT32_MAX,
-					   AUDIT_ARCH_X86_64 & ~__AUDIT_ARCH_64BIT };
+	static const uint32_t others[] = {
+		AUDIT_ARCH_I386,    AUDIT_ARCH_ARM,
+		AUDIT_ARCH_AARCH64, 0,
+		UINT32_MAX,         AUDIT_ARCH_X86_64 & ~__AUDIT_ARCH_64BIT
+	};
 
 	(void)state;
-	EACH_PROGRAM {
+	EACH_PROGRAM
+	{
 		for (int nr = 0; nr < 1024; nr++) {
 			assert_int_equal(fate(nr | 0x40000000, 0, 0, 0, 0), KILL);
 			assert_int_equal(fate(nr | (int)0x80000000, 0, 0, 0, 0), KILL);
@@ -241,7 +271,7 @@ static void test_other_machines_die(void **state)
 			}
 		}
 		assert_int_equal(fate((int)0xfffffffe, 0, 0, 0, 0), KILL);
-		assert_int_equal(fate(-1, 0, 0, 0, 0), NO_CALL);	/* a tracer skips a call */
+		assert_int_equal(fate(-1, 0, 0, 0, 0), NO_CALL); /* a tracer skips a call */
 	}
 }
 
@@ -261,7 +291,8 @@ static void test_switches(void **state)
 		size_t closed = 0;
 
 		for (size_t i = 0; i < len; i++) {
-			assert_int_not_equal(code[i].k == NOTIFY && code[i].code == (BPF_RET | BPF_K), 1);
+			assert_int_not_equal(
+				code[i].k == NOTIFY && code[i].code == (BPF_RET | BPF_K), 1);
 			if (memcmp(&plain[i], &code[i], sizeof(code[i])) == 0)
 				continue;
 			assert_int_equal(code[i].code, BPF_RET | BPF_K);
@@ -276,7 +307,9 @@ static void test_switches(void **state)
 		assert_true(closed > 0);
 	}
 	assert_int_equal(seccomp_program(3, 0, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
-	assert_int_equal(seccomp_program(0, SECCOMP_NESTING | SECCOMP_RUNG, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
+	assert_int_equal(
+		seccomp_program(0, SECCOMP_NESTING | SECCOMP_RUNG, code, SECCOMP_PROGRAM_MAX, &len),
+		-EINVAL);
 	assert_int_equal(seccomp_program(0, 0, code, 10, &len), -ENOSPC);
 }
 
@@ -284,7 +317,8 @@ static void test_switches(void **state)
 static void test_cost(void **state)
 {
 	(void)state;
-	EACH_PROGRAM {
+	EACH_PROGRAM
+	{
 		unsigned total = 0, worst = 0;
 
 		assert_in_range(code_len, 100, 284);
@@ -300,35 +334,63 @@ static void test_cost(void **state)
 	}
 }
 
-/* With nesting the agent has capabilities in namespaces of its own: none of them may reach the disk. */
+/* With nesting the agent has capabilities in namespaces of its own: none of them may reach the
+ * disk. */
 static void test_nesting_keeps_file_capabilities_off(void **state)
 {
 	static const long calls[] = { SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, NR_setxattrat };
 
 	(void)state;
 	EACH_PROGRAM
-		for (size_t i = 0; i < ARRAY_LEN(calls) && flags & SECCOMP_NESTING; i++)
-			assert_int_not_equal(fate(calls[i], 0, 0, 0, 0), ALLOW);
+	for (size_t i = 0; i < ARRAY_LEN(calls) && flags & SECCOMP_NESTING; i++)
+		assert_int_not_equal(fate(calls[i], 0, 0, 0, 0), ALLOW);
 }
 
 /* Facts that must never change by accident. */
 static void test_golden(void **state)
 {
-	static const long hot[] = { SYS_read, SYS_write, SYS_close, SYS_fstat, SYS_newfstatat, SYS_futex, SYS_execve, SYS_exit_group };
-	static const long never[] = { SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key, SYS_request_key,
-				      SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_kexec_load, SYS_init_module,
-				      SYS_finit_module, SYS_reboot, SYS_swapon, SYS_iopl, SYS_ioperm, SYS_modify_ldt,
-				      SYS_acct, SYS_quotactl, SYS_settimeofday, SYS_clock_settime, SYS_fanotify_init,
-				      SYS_kcmp, SYS_vhangup, SYS_syslog, NR_file_setattr };
-	static const long nesting[] = { SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_open_tree,
-					SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr,
+	static const long hot[] = { SYS_read,       SYS_write, SYS_close,  SYS_fstat,
+				    SYS_newfstatat, SYS_futex, SYS_execve, SYS_exit_group };
+	static const long never[] = { SYS_bpf,
+				      SYS_perf_event_open,
+				      SYS_userfaultfd,
+				      SYS_keyctl,
+				      SYS_add_key,
+				      SYS_request_key,
+				      SYS_open_by_handle_at,
+				      SYS_name_to_handle_at,
+				      SYS_kexec_load,
+				      SYS_init_module,
+				      SYS_finit_module,
+				      SYS_reboot,
+				      SYS_swapon,
+				      SYS_iopl,
+				      SYS_ioperm,
+				      SYS_modify_ldt,
+				      SYS_acct,
+				      SYS_quotactl,
+				      SYS_settimeofday,
+				      SYS_clock_settime,
+				      SYS_fanotify_init,
+				      SYS_kcmp,
+				      SYS_vhangup,
+				      SYS_syslog,
+				      NR_file_setattr };
+	static const long nesting[] = { SYS_mount,        SYS_umount2, SYS_pivot_root,
+					SYS_chroot,       SYS_setns,   SYS_open_tree,
+					SYS_move_mount,   SYS_fsopen,  SYS_fsconfig,
+					SYS_fsmount,      SYS_fspick,  SYS_mount_setattr,
 					NR_open_tree_attr };
-	static const long absent[] = { SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_openat2,
-				       SYS_clone3, SYS_memfd_secret };
-	static const long debug[] = { SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd };
+	static const long absent[] = {
+		SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
+		SYS_openat2,        SYS_clone3,         SYS_memfd_secret
+	};
+	static const long debug[] = { SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
+				      SYS_pidfd_getfd };
 
 	(void)state;
-	EACH_PROGRAM {
+	EACH_PROGRAM
+	{
 		uint32_t deny = flags & SECCOMP_NO_LISTENER ? ERRNO(EPERM) : NOTIFY;
 
 		for (size_t i = 0; i < ARRAY_LEN(hot); i++)
@@ -338,9 +400,11 @@ static void test_golden(void **state)
 		for (size_t i = 0; i < ARRAY_LEN(absent); i++)
 			assert_int_equal(fate(absent[i], 0, 0, 0, 0), NO_CALL);
 		for (size_t i = 0; i < ARRAY_LEN(nesting); i++)
-			assert_int_equal(fate(nesting[i], 0, 0, 0, 0), flags & SECCOMP_NESTING ? ALLOW : deny);
+			assert_int_equal(fate(nesting[i], 0, 0, 0, 0),
+					 flags & SECCOMP_NESTING ? ALLOW : deny);
 		for (size_t i = 0; i < ARRAY_LEN(debug); i++)
-			assert_int_equal(fate(debug[i], 0, 0, 0, 0), set == SYSCALLS_BUILD ? ALLOW : deny);
+			assert_int_equal(fate(debug[i], 0, 0, 0, 0),
+					 set == SYSCALLS_BUILD ? ALLOW : deny);
 	}
 }
 

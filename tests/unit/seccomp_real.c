@@ -23,10 +23,10 @@
 #include "policy/policy.h"
 
 /* 0: as expected; a child's exit code names the line that was not. */
-#define EXPECT(condition)                        \
-	do {                                     \
-		if (!(condition))                \
-			_exit(__LINE__ % 250 + 1); \
+#define EXPECT(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			_exit(__LINE__ % 250 + 1);                                                 \
 	} while (0)
 #define EXPECT_ERRNO(call, code) EXPECT((call) < 0 && errno == (code))
 
@@ -35,7 +35,8 @@ static void confine(unsigned set, unsigned flags)
 	static struct sock_filter code[SECCOMP_PROGRAM_MAX];
 	size_t len;
 
-	EXPECT(seccomp_program(set, flags | SECCOMP_NO_LISTENER, code, SECCOMP_PROGRAM_MAX, &len) == 0);
+	EXPECT(seccomp_program(set, flags | SECCOMP_NO_LISTENER, code, SECCOMP_PROGRAM_MAX, &len) ==
+	       0);
 	EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 	EXPECT(seccomp_install(code, len, false) == 0);
 }
@@ -69,8 +70,10 @@ static void ordinary_life(unsigned set, unsigned flags)
 	EXPECT(unlink(path) == 0);
 	EXPECT_ERRNO(fchmod(fd, 04755), EPERM);
 	EXPECT_ERRNO(open("/tmp", O_TMPFILE | O_RDWR, 02644), EPERM);
-	EXPECT_ERRNO(syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_RDWR, 0xfffff800L | 0644), EPERM);
-	EXPECT((p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED);
+	EXPECT_ERRNO(syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_RDWR, 0xfffff800L | 0644),
+		     EPERM);
+	EXPECT((p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0)) != MAP_FAILED);
 	memset(p, 1, 1 << 20);
 	EXPECT(munmap(p, 1 << 20) == 0);
 	EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
@@ -184,7 +187,8 @@ static void memory(unsigned set, unsigned flags)
 	} else {
 		EXPECT(fd >= 0);
 	}
-	EXPECT(mmap(NULL, 2 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED &&
+	EXPECT(mmap(NULL, 2 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) ==
+		       MAP_FAILED &&
 	       errno == ENOMEM);
 }
 
@@ -223,10 +227,8 @@ static void test_own_filter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ordinary_life),
-		cmocka_unit_test(test_namespaces),
-		cmocka_unit_test(test_other_machines),
-		cmocka_unit_test(test_sockets_and_memory),
+		cmocka_unit_test(test_ordinary_life),  cmocka_unit_test(test_namespaces),
+		cmocka_unit_test(test_other_machines), cmocka_unit_test(test_sockets_and_memory),
 		cmocka_unit_test(test_own_filter),
 	};
 

@@ -1,6 +1,6 @@
 /*
- * The Landlock rung as a whole: a plan made by hand, the real engine, shell commands inside. What each command may not
- * do it is seen to do outside first, where that does no harm.
+ * The Landlock rung as a whole: a plan made by hand, the real engine, shell commands inside. What
+ * each command may not do it is seen to do outside first, where that does no harm.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #include "event/result.h"
 #include "host/facts.h"
 
-static char top[] = "/tmp/ward-rung-XXXXXX";	/* ws/ the workspace, outside/ beside it */
+static char top[] = "/tmp/ward-rung-XXXXXX"; /* ws/ the workspace, outside/ beside it */
 static char ws[64], outside[64];
 
 struct run {
@@ -39,20 +39,23 @@ struct run {
 	struct notify *notify;
 	int output[2];
 	struct buf out;
-	int status;	/* of the command; -1: it did not end by itself */
-	int failed;	/* GUEST_FAILED's exit code */
+	int status; /* of the command; -1: it did not end by itself */
+	int failed; /* GUEST_FAILED's exit code */
 	char *argv[4];
 };
 
 static void add_mount(struct run *r, const char *path, bool writable)
 {
-	r->mounts[r->plan.mount_count++] =
-		(struct plan_mount){ .kind = MOUNT_BIND, .source = path, .target = path, .writable = writable };
+	r->mounts[r->plan.mount_count++] = (struct plan_mount){
+		.kind = MOUNT_BIND, .source = path, .target = path, .writable = writable
+	};
 }
 
 static void make_plan(struct run *r, const char *command)
 {
-	static const char *const system_paths[] = { "/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives" };
+	static const char *const system_paths[] = {
+		"/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"
+	};
 	struct ward_err e = { 0 };
 
 	memset(r, 0, sizeof(*r));
@@ -68,7 +71,9 @@ static void make_plan(struct run *r, const char *command)
 	r->plan.spec = &r->spec;
 	facts_read(&r->plan.facts);
 	snprintf(r->plan.run_id, sizeof(r->plan.run_id), "test-%d", getpid());
-	r->plan.ids = (struct plan_ids){ .mode = getuid() ? IDS_OWN : IDS_ROOT, .host_uid = getuid(), .host_gid = getgid() };
+	r->plan.ids = (struct plan_ids){ .mode = getuid() ? IDS_OWN : IDS_ROOT,
+					 .host_uid = getuid(),
+					 .host_gid = getgid() };
 	for (int i = 0; i < LIMITS; i++)
 		r->plan.limits[i].value = POLICY_NONE;
 	r->plan.mounts = r->mounts;
@@ -80,7 +85,8 @@ static void make_plan(struct run *r, const char *command)
 	strv_add(&r->plan.env, "PATH=/usr/bin:/bin");
 	strv_add(&r->plan.env, "TMPDIR=/tmp");
 	strv_add(&r->plan.env, "HOME=/home/agent");
-	r->running = (struct running){ .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1 };
+	r->running =
+		(struct running){ .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1 };
 	sigemptyset(&r->running.caller_mask);
 }
 
@@ -89,13 +95,15 @@ static int start(struct run *r, struct ward_err *e)
 	int null = open("/dev/null", O_RDONLY), code;
 
 	assert_int_equal(pipe2(r->output, O_CLOEXEC), 0);
-	code = engine_landlock.start(&r->plan, (int[3]){ null, r->output[1], r->output[1] }, &r->running, e);
+	code = engine_landlock.start(&r->plan, (int[3]){ null, r->output[1], r->output[1] },
+				     &r->running, e);
 	close(r->output[1]);
 	close(null);
 	if (code == 0)
 		code = engine_landlock.release(&r->plan, &r->running, &r->result, e);
 	if (code == 0)
-		assert_int_equal(notify_create(take_fd(&r->running.notify_fd), &r->plan, &r->notify, e), 0);
+		assert_int_equal(
+			notify_create(take_fd(&r->running.notify_fd), &r->plan, &r->notify, e), 0);
 	return code;
 }
 
@@ -171,7 +179,8 @@ static int run(const char *command, const char *expected)
 	if (expected && strcmp(buf_text(&r.out), expected) != 0)
 		fail_msg("%s: \"%s\", not \"%s\"", command, buf_text(&r.out), expected);
 	take_message(&r);
-	code = r.status >= 0 && WIFEXITED(r.status) ? WEXITSTATUS(r.status) : 128 + (r.status & 0x7f);
+	code = r.status >= 0 && WIFEXITED(r.status) ? WEXITSTATUS(r.status)
+						    : 128 + (r.status & 0x7f);
 	bury(&r);
 	return code;
 }
@@ -189,7 +198,8 @@ static int set_up(void **state)
 	snprintf(ws, sizeof(ws), "%s/ws", top);
 	snprintf(outside, sizeof(outside), "%s/outside", top);
 	snprintf(path, sizeof(path), "%s/secret", outside);
-	if (mkdir(ws, 0755) < 0 || mkdir(outside, 0755) < 0 || (fd = open(path, O_CREAT | O_RDWR, 0644)) < 0)
+	if (mkdir(ws, 0755) < 0 || mkdir(outside, 0755) < 0 ||
+	    (fd = open(path, O_CREAT | O_RDWR, 0644)) < 0)
 		return -1;
 	return write(fd, "secret\n", 7) == 7 && close(fd) == 0 ? 0 : -1;
 }
@@ -207,10 +217,21 @@ static void test_work(void **state)
 {
 	(void)state;
 	assert_int_equal(run("echo hello; exit 3", "hello\n"), 3);
-	assert_int_equal(run("echo a > file && cat file && mkdir -p d/e && mv file d/e/ && ls d/e && rm -r d && ls", "a\nfile\n"), 0);
-	assert_int_equal(run("echo b > f && chmod 640 f && stat -c %a f && touch -d @1000 f && stat -c %Y f && rm f", "640\n1000\n"), 0);
-	assert_int_equal(run("echo c > \"$TMPDIR/x\" && cat \"$HOME/x\" && chmod 600 \"$TMPDIR/x\"", "c\n"), 0);
-	assert_int_equal(run("echo x | sort | uniq -c | tr -d ' '; cat /dev/null; head -c 3 /dev/zero | wc -c", "1x\n3\n"), 0);
+	assert_int_equal(run("echo a > file && cat file && mkdir -p d/e && mv file d/e/ && ls d/e "
+			     "&& rm -r d && ls",
+			     "a\nfile\n"),
+			 0);
+	assert_int_equal(run("echo b > f && chmod 640 f && stat -c %a f && touch -d @1000 f && "
+			     "stat -c %Y f && rm f",
+			     "640\n1000\n"),
+			 0);
+	assert_int_equal(
+		run("echo c > \"$TMPDIR/x\" && cat \"$HOME/x\" && chmod 600 \"$TMPDIR/x\"", "c\n"),
+		0);
+	assert_int_equal(run("echo x | sort | uniq -c | tr -d ' '; cat /dev/null; head -c 3 "
+			     "/dev/zero | wc -c",
+			     "1x\n3\n"),
+			 0);
 	assert_int_equal(run("cat <<EOF\nhere\nEOF", "here\n"), 0);
 	assert_int_equal(run("kill -TERM $$", ""), 128 + SIGTERM);
 	assert_int_equal(run("sleep 0.01 & wait; echo done", "done\n"), 0);
@@ -219,11 +240,22 @@ static void test_work(void **state)
 static void test_files(void **state)
 {
 	char command[512];
-	const char *reads[] = { "cat $o/secret", "ls $o", "cp $o/secret .", "ln $o/secret link", "exec 3< $o/secret" };
-	const char *writes[] = { "echo x > $o/secret", "echo x > $o/new", "mkdir $o/new", "rm $o/secret", "mv $o/secret .",
-				 "mv $o/secret $o/other", "truncate -s 0 $o/secret", "ln -s x $o/link", "mknod $o/p p",
-				 "chmod 600 $o/secret", "touch $o/secret", "chgrp $(id -g) $o/secret",
-				 "ln -s $o/secret l; echo x > l", "ln -sf $o/secret l; chmod 600 l" };
+	const char *reads[] = { "cat $o/secret", "ls $o", "cp $o/secret .", "ln $o/secret link",
+				"exec 3< $o/secret" };
+	const char *writes[] = { "echo x > $o/secret",
+				 "echo x > $o/new",
+				 "mkdir $o/new",
+				 "rm $o/secret",
+				 "mv $o/secret .",
+				 "mv $o/secret $o/other",
+				 "truncate -s 0 $o/secret",
+				 "ln -s x $o/link",
+				 "mknod $o/p p",
+				 "chmod 600 $o/secret",
+				 "touch $o/secret",
+				 "chgrp $(id -g) $o/secret",
+				 "ln -s $o/secret l; echo x > l",
+				 "ln -sf $o/secret l; chmod 600 l" };
 	struct stat before, after;
 	char secret[128];
 
@@ -267,7 +299,8 @@ static void test_processes(void **state)
 	assert_int_not_equal(run(command, NULL), 0);
 	snprintf(command, sizeof(command), "kill -0 %d", getpid());
 	assert_int_not_equal(run(command, NULL), 0);
-	assert_int_equal(run("kill -9 -1; echo alive", "alive\n"), 0);	/* nobody else is there to be killed */
+	/* nobody else is there to be killed */
+	assert_int_equal(run("kill -9 -1; echo alive", "alive\n"), 0);
 	assert_int_equal(waitpid(victim, &status, WNOHANG), 0);
 	snprintf(command, sizeof(command), "renice -n 19 -p %d", victim);
 	assert_int_not_equal(run(command, NULL), 0);
@@ -283,7 +316,8 @@ static void test_network(void **state)
 {
 	static const char script[] =
 		"import socket, sys\n"
-		"for f, t in ((socket.AF_INET, 1), (socket.AF_INET6, 2), (socket.AF_UNIX, 1), (socket.AF_UNIX, 2), (40, 1)):\n"
+		"for f, t in ((socket.AF_INET, 1), (socket.AF_INET6, 2), (socket.AF_UNIX, 1), "
+		"(socket.AF_UNIX, 2), (40, 1)):\n"
 		"    try: socket.socket(f, t); sys.exit(9)\n"
 		"    except OSError: pass\n"
 		"a, b = socket.socketpair()\n"
@@ -308,7 +342,8 @@ static bool sleepers(void)
 /* Daemons end with the command, by a word, and with the supervisor. */
 static void test_nothing_stays(void **state)
 {
-	static const char daemons[] = "(setsid sleep 98765 & setsid sh -c 'trap \"\" TERM HUP; sleep 98765 & wait' &) ; sleep 0.2; ";
+	static const char daemons[] = "(setsid sleep 98765 & setsid sh -c 'trap \"\" TERM HUP; "
+				      "sleep 98765 & wait' &) ; sleep 0.2; ";
 	char command[256], tmp[64];
 	struct ward_err e = { 0 };
 	struct run r;
@@ -366,9 +401,11 @@ static void test_nothing_stays(void **state)
 static void test_deep_leftovers(void **state)
 {
 	(void)state;
-	assert_int_equal(run("cd $TMPDIR && i=0; while [ $i -lt 300 ]; do mkdir dddddddddd && cd dddddddddd || exit 1; i=$((i+1)); done; "
+	assert_int_equal(run("cd $TMPDIR && i=0; while [ $i -lt 300 ]; do mkdir dddddddddd && cd "
+			     "dddddddddd || exit 1; i=$((i+1)); done; "
 			     "echo x > f; ln -s / root; mkdir -p c/c; chmod 000 c",
-			     ""), 0);
+			     ""),
+			 0);
 	char tmp[64];
 
 	snprintf(tmp, sizeof(tmp), "/tmp/ward-test-%d", getpid());
@@ -396,9 +433,12 @@ static void test_refusals(void **state)
 	(void)state;
 	make_plan(&r, "true");
 	assert_int_equal(landlock_rung_refusals(&r.spec.policy, &lines), 0);
-	assert_int_equal(policy_set(&r.spec.policy, "filesystem.hide", "[.env]", false, POLICY_FILE, &e), 0);
-	assert_int_equal(policy_set(&r.spec.policy, "filesystem.protect", "[x]", false, POLICY_FILE, &e), 0);
-	assert_int_equal(policy_set(&r.spec.policy, "process.nesting", "true", false, POLICY_FILE, &e), 0);
+	assert_int_equal(
+		policy_set(&r.spec.policy, "filesystem.hide", "[.env]", false, POLICY_FILE, &e), 0);
+	assert_int_equal(
+		policy_set(&r.spec.policy, "filesystem.protect", "[x]", false, POLICY_FILE, &e), 0);
+	assert_int_equal(
+		policy_set(&r.spec.policy, "process.nesting", "true", false, POLICY_FILE, &e), 0);
 	assert_int_equal(landlock_rung_refusals(&r.spec.policy, &lines), 3);
 	expect_refusal(&r, "filesystem.protect");
 
@@ -444,17 +484,18 @@ static void test_exec_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_work),	     cmocka_unit_test(test_files),
-		cmocka_unit_test(test_processes),    cmocka_unit_test(test_network),
+		cmocka_unit_test(test_work),          cmocka_unit_test(test_files),
+		cmocka_unit_test(test_processes),     cmocka_unit_test(test_network),
 		cmocka_unit_test(test_nothing_stays), cmocka_unit_test(test_deep_leftovers),
-		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_exec_failure),
+		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_exec_failure),
 	};
 
 	struct facts f;
 
 	facts_read(&f);
 	if (f.landlock_abi < RUNG_LANDLOCK_ABI) {
-		print_message("skipped: the rung needs Landlock ABI %d, this kernel has %d\n", RUNG_LANDLOCK_ABI, f.landlock_abi);
+		print_message("skipped: the rung needs Landlock ABI %d, this kernel has %d\n",
+			      RUNG_LANDLOCK_ABI, f.landlock_abi);
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,4 +1,5 @@
-/* Unit test of the supervisor's ear: whatever ward-init says, well formed or not, is a mark or nothing at all. */
+/* Unit test of the supervisor's ear: whatever ward-init says, well formed or not, is a mark or
+ * nothing at all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ struct scene {
 	struct detached detached;
 	char *argv[2];
 	char dir[64];
-	int inner_fd;	/* where a hostile ward-init would sit */
+	int inner_fd; /* where a hostile ward-init would sit */
 };
 
 static size_t open_fds(void)
@@ -51,13 +52,18 @@ static int set_up(void **state)
 	s->plan.argv = s->argv;
 	s->plan.spec = &s->spec;
 	s->plan.ids.host_uid = geteuid();
-	s->detached = (struct detached){ .asker_fd = -1, .outer_fds = NO_OUTER, .entry = NO_BOX_ENTRY };
-	s->detached.entry.dir_fd = s->detached.entry.run_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	s->b = (struct box){ .plan = &s->plan, .result = &s->result, .detached = &s->detached, .signal_fd = -1 };
+	s->detached =
+		(struct detached){ .asker_fd = -1, .outer_fds = NO_OUTER, .entry = NO_BOX_ENTRY };
+	s->detached.entry.dir_fd = s->detached.entry.run_fd =
+		open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->b = (struct box){
+		.plan = &s->plan, .result = &s->result, .detached = &s->detached, .signal_fd = -1
+	};
 	s->b.run.control_fd = pair[0];
 	s->b.run.pid_fd = s->b.run.proc_fd = s->b.run.notify_fd = -1;
 	s->inner_fd = pair[1];
-	assert_int_equal(serve_create(&s->b, &s->detached.entry, false, &s->b.serve, inside, &e), 0);
+	assert_int_equal(serve_create(&s->b, &s->detached.entry, false, &s->b.serve, inside, &e),
+			 0);
 	for (int i = 0; i < 3; i++)
 		close(inside[i]);
 	*state = s;
@@ -87,7 +93,8 @@ static int add_client(struct scene *s, uint32_t tag)
 {
 	int pair[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
 	s->b.serve->clients[s->b.serve->client_count++] =
 		(struct serve_client){ .fd = pair[0], .stream_fd = -1, .tag = tag, .number = tag };
 	return pair[1];
@@ -107,7 +114,7 @@ static void test_tags(void **state)
 	int one = add_client(s, 1), two = add_client(s, 2);
 	struct control_message answer;
 
-	say(s, GUEST_EXITED, 7 << 8, 0, 99);			/* nobody's */
+	say(s, GUEST_EXITED, 7 << 8, 0, 99); /* nobody's */
 	say(s, GUEST_EXITED, 7 << 8, 0, UINT32_MAX);
 	say(s, GUEST_READY, -1, -1, 1);
 	say(s, 4711, 1, 2, 2);
@@ -119,7 +126,7 @@ static void test_tags(void **state)
 	assert_int_equal(recv(two, &answer, sizeof(answer), 0), sizeof(answer));
 	assert_int_equal(answer.op, CONTROL_EXITED);
 	assert_int_equal(answer.a, 7);
-	say(s, GUEST_EXITED, 9 << 8, 0, 2);			/* twice */
+	say(s, GUEST_EXITED, 9 << 8, 0, 2); /* twice */
 	assert_int_equal(recv(two, &answer, sizeof(answer), 0), -1);
 	say(s, GUEST_FAILED, INT32_MIN, INT32_MAX, 1);
 	assert_int_equal(recv(one, &answer, sizeof(answer), 0), sizeof(answer));
@@ -150,8 +157,8 @@ static void test_noise(void **state)
 	unsigned seed = 42;
 
 	for (int i = 0; i < 20000; i++) {
-		struct guest_message m = { (uint32_t)rand_r(&seed) % 80, (int32_t)rand_r(&seed), (int32_t)rand_r(&seed),
-					   (uint32_t)rand_r(&seed) % 4 };
+		struct guest_message m = { (uint32_t)rand_r(&seed) % 80, (int32_t)rand_r(&seed),
+					   (int32_t)rand_r(&seed), (uint32_t)rand_r(&seed) % 4 };
 
 		if (m.tag == 0)
 			m.tag = 3;
@@ -172,7 +179,8 @@ static void test_lengths(void **state)
 		s->b.dead = false;
 		assert_int_equal(send(s->inner_fd, bytes, lengths[i], 0), (ssize_t)lengths[i]);
 		box_on_control(&s->b);
-		/* too long is cut off to a message; too short is the end of a peer that cannot be believed */
+		/* too long is cut off to a message; too short is the end of a peer that cannot be
+		 * believed */
 		assert_int_equal(s->b.dead, lengths[i] < sizeof(struct guest_message));
 	}
 }

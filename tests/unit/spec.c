@@ -33,8 +33,9 @@ static int setup(void **state)
 		return -1;
 	if (mkdir(dir, 0700) < 0 || chdir(dir) < 0)
 		return -1;
-	return mkdir("project", 0755) | mkdir("home", 0755) | mkdir("state", 0700) | chdir("project") |
-	       setenv("HOME", "/nonexistent", 1) | setenv("WARD_STATE_DIR", state_dir, 1);
+	return mkdir("project", 0755) | mkdir("home", 0755) | mkdir("state", 0700) |
+	       chdir("project") | setenv("HOME", "/nonexistent", 1) |
+	       setenv("WARD_STATE_DIR", state_dir, 1);
 }
 
 struct outcome {
@@ -56,7 +57,8 @@ static void clear(struct outcome *o)
 	strv_free(&o->errors.lines);
 }
 
-static void expect_refused(const struct spec_request *r, int code, const char *why, const char *remedy)
+static void expect_refused(const struct spec_request *r, int code, const char *why,
+			   const char *remedy)
 {
 	struct outcome o;
 
@@ -82,7 +84,8 @@ static void test_sha256(void **state)
 		{ "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
 		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
 		  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-		{ "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+		{ "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopq"
+		  "klmnopqrlmnopqrsmnopqrstnopqrstu",
 		  "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
 	};
 	auto_buf million = { 0 };
@@ -96,7 +99,8 @@ static void test_sha256(void **state)
 	for (int i = 0; i < 1000000; i++)
 		buf_add(&million, "a", 1);
 	sha256_hex(million.data, million.len, hex);
-	assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	assert_string_equal(hex,
+			    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 /* The processor's way and the plain one say the same of any blocks. */
@@ -127,7 +131,8 @@ static void test_sha256_ways(void **state)
 static void test_no_file(void **state)
 {
 	const struct spec_option options[] = { { "resources.pids_limit", "none", "--pids", false },
-					       { "filesystem.host_mounts", "../home", "--ro", true } };
+					       { "filesystem.host_mounts", "../home", "--ro",
+						 true } };
 	struct spec_request r = { .options = options, .option_count = 2 };
 	auto_free char *here = getcwd(NULL, 0);
 	struct outcome o;
@@ -192,10 +197,11 @@ static void test_trust(void **state)
 	struct outcome o;
 
 	(void)state;
-	write_text("ward.yaml", "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home]}\n");
+	write_text("ward.yaml",
+		   "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home]}\n");
 	expect_refused(&r, EACCES, "resources.pids_limit: 1024 -> 4096", "ward trust /");
 	expect_refused(&r, EACCES, "filesystem.host_mounts: [] -> [{path: ", "ward trust /");
-	r.policy_file = "ward.yaml";	/* the user's own word */
+	r.policy_file = "ward.yaml"; /* the user's own word */
 	expect_accepted(&r, &o);
 	assert_non_null(strstr(o.s.policy.fs_host_mounts.items[0].path, "/home"));
 	clear(&o);
@@ -206,8 +212,9 @@ static void test_trust(void **state)
 	clear(&o);
 	assert_int_equal(spec_trust("ward.yaml", again, &e), 0);
 	assert_string_equal(hex, again);
-	write_text("ward.yaml", "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home ]}\n");
-	expect_refused(&r, EACCES, "widens the defaults", "ward trust");	/* one byte more */
+	write_text("ward.yaml",
+		   "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home ]}\n");
+	expect_refused(&r, EACCES, "widens the defaults", "ward trust"); /* one byte more */
 	write_text("ward.yaml", "nonsense: 1\n");
 	assert_int_equal(spec_trust("ward.yaml", again, &e), -EINVAL);
 }
@@ -230,7 +237,9 @@ static void test_narrowing(void **state)
 	expect_accepted(&r, &o);
 	assert_int_equal(o.s.policy.res_pids, 65);
 	clear(&o);
-	r = (struct spec_request){ .policy_file = "p.yaml", .options = &options[1], .option_count = 1 };
+	r = (struct spec_request){ .policy_file = "p.yaml",
+				   .options = &options[1],
+				   .option_count = 1 };
 	expect_accepted(&r, &o);
 	assert_int_equal(o.s.policy.res_memory, 5 << 20);
 	assert_int_equal(o.s.policy.origin[POLICY_F_res_memory].source, POLICY_CLI);
@@ -309,7 +318,7 @@ static void test_workspace(void **state)
 	mkdir("conf", 0700);
 	mkdir("conf/sub", 0700);
 	write_text("conf/p.yaml", "filesystem: {workspace: sub}\n");
-	expect_accepted(&r, &o);	/* relative to the file */
+	expect_accepted(&r, &o); /* relative to the file */
 	assert_non_null(strstr(o.s.workspace, "/project/conf/sub"));
 	assert_string_equal(o.s.cwd, o.s.workspace);
 	clear(&o);
@@ -321,7 +330,8 @@ static void test_workspace(void **state)
 	clear(&o);
 	write_text("conf/p.yaml", "filesystem: {workspace: /nonexistent/agent}\n");
 	r = (struct spec_request){ .policy_file = "conf/p.yaml" };
-	expect_refused(&r, ENOENT, "the workspace /nonexistent/agent cannot be used: No such file", "mkdir -p /nonexistent/agent");
+	expect_refused(&r, ENOENT, "the workspace /nonexistent/agent cannot be used: No such file",
+		       "mkdir -p /nonexistent/agent");
 	r = (struct spec_request){ .workspace = "/" };
 	expect_refused(&r, EPERM, "a system directory", "-w DIR");
 	r.workspace = "/usr/../etc/";
@@ -356,7 +366,7 @@ static void test_cwd(void **state)
 	mkdir("sub", 0700);
 	r.workspace = here;
 	assert_int_equal(chdir("sub"), 0);
-	expect_accepted(&r, &o);	/* the caller stands inside */
+	expect_accepted(&r, &o); /* the caller stands inside */
 	assert_non_null(strstr(o.s.cwd, "/project/sub"));
 	clear(&o);
 	assert_int_equal(chdir("../../home"), 0);
@@ -367,7 +377,7 @@ static void test_cwd(void **state)
 	expect_accepted(&r, &o);
 	assert_non_null(strstr(o.s.cwd, "/project/sub"));
 	clear(&o);
-	r.cwd = "/tmp";	/* of the sandbox */
+	r.cwd = "/tmp"; /* of the sandbox */
 	expect_accepted(&r, &o);
 	assert_string_equal(o.s.cwd, "/tmp");
 	clear(&o);
@@ -386,7 +396,8 @@ static void test_deleted_cwd(void **state)
 	(void)state;
 	assert_int_equal(mkdir("gone", 0700) | chdir("gone"), 0);
 	assert_int_equal(rmdir("../gone"), 0);
-	expect_refused(&r, ENOENT, "the current directory does not exist any more", "cd to a directory");
+	expect_refused(&r, ENOENT, "the current directory does not exist any more",
+		       "cd to a directory");
 	r.workspace = here;
 	expect_accepted(&r, &o);
 	assert_string_equal(o.s.cwd, here);

@@ -1,4 +1,5 @@
-/* The terminal filter: each row of the table passes, each known attack does not, however it is cut into pieces. */
+/* The terminal filter: each row of the table passes, each known attack does not, however it is cut
+ * into pieces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,10 +47,20 @@ static void test_text_passes(void **state)
 {
 	(void)state;
 	expect("plain\ttext\r\nn\b\a", "plain\ttext\r\nn\b\a");
-	expect("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
-	expect("a\xff" "b", "a\xef\xbf\xbd" "b");
-	expect("\xc2\x9b" "6n", "\xef\xbf\xbd\xef\xbf\xbd" "6n");	/* CSI as one character */
-	expect("\x9b" "6n", "\xef\xbf\xbd" "6n");
+	expect("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
+	       "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
+	expect("a\xff"
+	       "b",
+	       "a\xef\xbf\xbd"
+	       "b");
+	expect("\xc2\x9b"
+	       "6n",
+	       "\xef\xbf\xbd\xef\xbf\xbd"
+	       "6n"); /* CSI as one character */
+	expect("\x9b"
+	       "6n",
+	       "\xef\xbf\xbd"
+	       "6n");
 	expect("nul\x01\x02\x11\x13\x7f!", "nul!");
 }
 
@@ -57,25 +68,63 @@ static void test_rows_pass(void **state)
 {
 	(void)state;
 	expect("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m");
-	expect("\x1b[38:2:1:2:3m\x1b[2J\x1b[10;20H\x1b[K", "\x1b[38:2:1:2:3m\x1b[2J\x1b[10;20H\x1b[K");
-	expect("\x1b[?25l\x1b[?1049h\x1b[?1049l\x1b[?25h\x1b" "7\x1b" "8\x1bM", "\x1b[?25l\x1b[?1049h\x1b[?1049l\x1b[?25h\x1b" "7\x1b" "8\x1bM");
+	expect("\x1b[38:2:1:2:3m\x1b[2J\x1b[10;20H\x1b[K",
+	       "\x1b[38:2:1:2:3m\x1b[2J\x1b[10;20H\x1b[K");
+	expect("\x1b[?25l\x1b[?1049h\x1b[?1049l\x1b[?25h\x1b"
+	       "7\x1b"
+	       "8\x1bM",
+	       "\x1b[?25l\x1b[?1049h\x1b[?1049l\x1b[?25h\x1b"
+	       "7\x1b"
+	       "8\x1bM");
 	expect("\x1b[2 q", "\x1b[2 q");
 }
 
 static void test_attacks_do_not(void **state)
 {
 	static const char *const attacks[] = {
-		"\x1b]52;c;ZXZpbA==\a", "\x1b]52;c;x\x1b\\", "\x1b]0;title\a", "\x1b]4;1;?\a", "\x1b[6n", "\x1b[c",
-		"\x1b[>c", "\x1b[=c", "\x1b[21t", "\x1b[5i", "\x1b[?1001h", "\x1b[?1005h", "\x1b[?25;1001h", "\x1b[>1u", "\x1b[?u", "\x1b[=1u",
-		"\x1bP$q\"p\x1b\\", "\x1bP+q544e\x1b\\", "\x1b_apc\x1b\\", "\x1b^pm\x1b\\", "\x1bXsos\x1b\\", "\x1bZ", "\033c",
-		"\x1b(K", "\x1b#8", "\x1b[4;20h", "\x1b[20h", "\x1b[1\"q", "\x1b[?69h", "\x1b[?5W", "\x1b[0x", "\x1b[?6n",
-		"\x05", "\x1b]8;;http://x\x1b\\", "\x1b[?1;2$p", "\x1b%G",
+		"\x1b]52;c;ZXZpbA==\a",
+		"\x1b]52;c;x\x1b\\",
+		"\x1b]0;title\a",
+		"\x1b]4;1;?\a",
+		"\x1b[6n",
+		"\x1b[c",
+		"\x1b[>c",
+		"\x1b[=c",
+		"\x1b[21t",
+		"\x1b[5i",
+		"\x1b[?1001h",
+		"\x1b[?1005h",
+		"\x1b[?25;1001h",
+		"\x1b[>1u",
+		"\x1b[?u",
+		"\x1b[=1u",
+		"\x1bP$q\"p\x1b\\",
+		"\x1bP+q544e\x1b\\",
+		"\x1b_apc\x1b\\",
+		"\x1b^pm\x1b\\",
+		"\x1bXsos\x1b\\",
+		"\x1bZ",
+		"\033c",
+		"\x1b(K",
+		"\x1b#8",
+		"\x1b[4;20h",
+		"\x1b[20h",
+		"\x1b[1\"q",
+		"\x1b[?69h",
+		"\x1b[?5W",
+		"\x1b[0x",
+		"\x1b[?6n",
+		"\x05",
+		"\x1b]8;;http://x\x1b\\",
+		"\x1b[?1;2$p",
+		"\x1b%G",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
 		expect(attacks[i], "");
-	expect("a\x1b]0;b\x1b[31mc", "a\x1b[31mc");	/* a new sequence ends the string, as the terminal sees it */
+	/* a new sequence ends the string, as the terminal sees it */
+	expect("a\x1b]0;b\x1b[31mc", "a\x1b[31mc");
 }
 
 /* \xHH and \\ in place; returns the length. */
@@ -133,16 +182,26 @@ static void test_programs(void **state)
 {
 	static const char *const passes[] = {
 		ESC "[38;2;255;100;0m" ESC "[48;5;17m" ESC "[58:2::1:2:3m" ESC "[4:3mx" ESC "[0m",
-		ESC "[?1049h" ESC "[?1h" ESC "=" ESC "[?2004h" ESC "[1;24r" ESC "[?12;25h" ESC "[27m" ESC "[24m" ESC "[H" ESC "[2J",
-		ESC "[?1000h" ESC "[?1002h" ESC "[?1003h" ESC "[?1006h" ESC "[?1004h" ESC "[?1006;1000l",
-		ESC "(0lqqk" ESC "(B" "\x0e" "x" "\x0f" ESC ")0", ESC "[4hx" ESC "[4l" ESC "[!p" ESC "[?5h" ESC "[?5l", "a" ESC "[79b",
-		ESC "[?2026h" ESC "[3;1H" ESC "[K" ESC "[?2026l", "\xe2\x94\x8c\xe2\x94\x80\xe2\x94\x90 \xf0\x9f\xa4\x96",
+		ESC "[?1049h" ESC "[?1h" ESC "=" ESC "[?2004h" ESC "[1;24r" ESC "[?12;25h" ESC
+		    "[27m" ESC "[24m" ESC "[H" ESC "[2J",
+		ESC "[?1000h" ESC "[?1002h" ESC "[?1003h" ESC "[?1006h" ESC "[?1004h" ESC
+		    "[?1006;1000l",
+		ESC "(0lqqk" ESC "(B"
+		    "\x0e"
+		    "x"
+		    "\x0f" ESC ")0",
+		ESC "[4hx" ESC "[4l" ESC "[!p" ESC "[?5h" ESC "[?5l",
+		"a" ESC "[79b",
+		ESC "[?2026h" ESC "[3;1H" ESC "[K" ESC "[?2026l",
+		"\xe2\x94\x8c\xe2\x94\x80\xe2\x94\x90 \xf0\x9f\xa4\x96",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++)
 		expect(passes[i], passes[i]);
-	expect(ESC "[?1049h" ESC "[22;0;0t" "x", ESC "[?1049hx");	/* smcup of xterm */
+	expect(ESC "[?1049h" ESC "[22;0;0t"
+		   "x",
+	       ESC "[?1049hx"); /* smcup of xterm */
 }
 
 /* Where nobody reads what the terminal types, nothing changes what it types. */
@@ -151,7 +210,8 @@ static void test_no_input(void **state)
 	const struct terminal t = { .no_input = true };
 
 	(void)state;
-	expect_as(&t, ESC "[?1000h" ESC "[?2004h" ESC "=" ESC "[?1h" ESC "[?25;2004l" ESC "[?25l", ESC "[?25l");
+	expect_as(&t, ESC "[?1000h" ESC "[?2004h" ESC "=" ESC "[?1h" ESC "[?25;2004l" ESC "[?25l",
+		  ESC "[?25l");
 }
 
 /* A terminal that may not know UTF-8 gets no byte that it could take for a control character. */
@@ -185,7 +245,8 @@ static void test_undo(void **state)
 	check_undo(ESC "[31mred", ESC "[m", "");
 	check_undo(ESC "[2;5r" ESC "[r" ESC "[2 q" ESC "[0 q", "", "");
 	check_undo(ESC "[?1049h" ESC "[?25l" ESC "[?1049l" ESC "[?25h", "", "");
-	check_undo(ESC "[?1049h" ESC "[?25l" ESC "[?7l" ESC "[?1006;1003h", ESC "[?1003l" ESC "[?1006l" ESC "[?7h" ESC "[?1049l" ESC "[?25h",
+	check_undo(ESC "[?1049h" ESC "[?25l" ESC "[?7l" ESC "[?1006;1003h",
+		   ESC "[?1003l" ESC "[?1006l" ESC "[?7h" ESC "[?1049l" ESC "[?25h",
 		   ESC "[?25l" ESC "[?1049h" ESC "[?7l" ESC "[?1006h" ESC "[?1003h");
 	check_undo(ESC "(0" ESC "(B" ESC "=" ESC ">", "", "");
 	check_undo(ESC "(0" ESC "=", ESC "(B\x0f" ESC ">", ESC "=");
@@ -225,7 +286,7 @@ static void test_bounded(void **state)
 	memset(longest, '1', sizeof(longest));
 	memcpy(longest, "\x1b[", 2);
 	got = filter(longest, sizeof(longest), 4096);
-	assert_string_equal(got, "");	/* all of it is one sequence that never ends */
+	assert_string_equal(got, ""); /* all of it is one sequence that never ends */
 	free(got);
 	memset(longest, ';', sizeof(longest));
 	memcpy(longest, "\x1b[", 2);
@@ -237,7 +298,7 @@ static void test_bounded(void **state)
 		memcpy(longest + i, "\x1b[6n", 4);
 	struct terminal t = { .answers = true };
 	struct buf out = { 0 };
-	terminal_filter(&t, longest, sizeof(longest), &out);	/* answers that nobody takes */
+	terminal_filter(&t, longest, sizeof(longest), &out); /* answers that nobody takes */
 	assert_true(t.answer_len <= sizeof(t.answer));
 	buf_free(&out);
 }
@@ -245,16 +306,11 @@ static void test_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text_passes),
-		cmocka_unit_test(test_rows_pass),
-		cmocka_unit_test(test_attacks_do_not),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_no_input),
-		cmocka_unit_test(test_bytes_only),
-		cmocka_unit_test(test_undo),
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_text_passes),    cmocka_unit_test(test_rows_pass),
+		cmocka_unit_test(test_attacks_do_not), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_programs),       cmocka_unit_test(test_no_input),
+		cmocka_unit_test(test_bytes_only),     cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_answers),        cmocka_unit_test(test_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,13 +24,17 @@ static void test_escape(unused_arg void **state)
 	check_escape("\033[31mred\033]52;c;x\a", "\\x1b[31mred\\x1b]52;c;x\\x07");
 	check_escape("\x7f", "\\x7f");
 	check_escape("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f");
-	check_escape("\xc2\x9b" "31m", "\\u{009b}31m");		/* C1 CSI */
-	check_escape("\xe2\x80\xae" "abc", "\\u{202e}abc");	/* right-to-left override */
+	check_escape("\xc2\x9b"
+		     "31m",
+		     "\\u{009b}31m"); /* C1 CSI */
+	check_escape("\xe2\x80\xae"
+		     "abc",
+		     "\\u{202e}abc"); /* right-to-left override */
 	check_escape("\xe2\x80\x8b", "\\u{200b}");
 	check_escape("\xff\xc3", "\\xff\\xc3");
-	check_escape("\xc0\xaf", "\\xc0\\xaf");			/* overlong */
-	check_escape("\xed\xa0\x80", "\\xed\\xa0\\x80");	/* surrogate */
-	check_escape("\xf3\xa0\x81\x81", "\\u{e0041}");		/* tag character */
+	check_escape("\xc0\xaf", "\\xc0\\xaf");          /* overlong */
+	check_escape("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* surrogate */
+	check_escape("\xf3\xa0\x81\x81", "\\u{e0041}");  /* tag character */
 	check_escape("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
 	check_escape("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80");
 }
@@ -63,8 +67,14 @@ static void test_nearest(unused_arg void **state)
 	static const struct {
 		const char *name, *want;
 	} cases[] = {
-		{ "rnu", "run" }, { "chekc", "check" }, { "docter", "doctor" }, { "plam", "plan" },
-		{ "timeotu", "timeout" }, { "zzzzzz", NULL }, { "x", NULL }, { "", NULL },
+		{ "rnu", "run" },
+		{ "chekc", "check" },
+		{ "docter", "doctor" },
+		{ "plam", "plan" },
+		{ "timeotu", "timeout" },
+		{ "zzzzzz", NULL },
+		{ "x", NULL },
+		{ "", NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -89,13 +99,16 @@ static void test_number_after(unused_arg void **state)
 		bool there;
 		long want;
 	} cases[] = {
-		{ "\nNSpid:", 0, true, 77 }, { "\nNSpid:", 2, true, 1 }, { "\nNSpid:", 3, false, 1 }, { "\nPPid:", 0, true, 0 }, { "\nNone:", 0, false, 0 }, { "\nGone:", 0, false, 0 },
+		{ "\nNSpid:", 0, true, 77 }, { "\nNSpid:", 2, true, 1 },
+		{ "\nNSpid:", 3, false, 1 }, { "\nPPid:", 0, true, 0 },
+		{ "\nNone:", 0, false, 0 },  { "\nGone:", 0, false, 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		long got = -1;
 
-		assert_int_equal(text_number_after(status, cases[i].key, cases[i].place, &got), cases[i].there);
+		assert_int_equal(text_number_after(status, cases[i].key, cases[i].place, &got),
+				 cases[i].there);
 		assert_int_equal(got, cases[i].want);
 	}
 }
@@ -103,9 +116,8 @@ static void test_number_after(unused_arg void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape), cmocka_unit_test(test_escape_lines),
-		cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_escape),       cmocka_unit_test(test_escape_lines),
+		cmocka_unit_test(test_distance),     cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_number_after),
 	};
 

@@ -1,4 +1,5 @@
-/* Unit test of a tree's pieces: what is written on one side comes out at the other, with a device and without; what cannot be is refused. */
+/* Unit test of a tree's pieces: what is written on one side comes out at the other, with a device
+ * and without; what cannot be is refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +68,14 @@ static int there(uint64_t n, size_t step, int disk_fd)
 
 static void test_there(void **state)
 {
-	static const uint64_t sizes[] = { 0, 1, DISK_INLINE_MAX, DISK_INLINE_MAX + 1, DISK_SLOT_BYTES - 1, DISK_SLOT_BYTES, DISK_SLOT_BYTES + 1, 9 * DISK_SLOT_BYTES + 4097 };
+	static const uint64_t sizes[] = { 0,
+					  1,
+					  DISK_INLINE_MAX,
+					  DISK_INLINE_MAX + 1,
+					  DISK_SLOT_BYTES - 1,
+					  DISK_SLOT_BYTES,
+					  DISK_SLOT_BYTES + 1,
+					  9 * DISK_SLOT_BYTES + 4097 };
 	int disk_fd = memfd_create("disk", MFD_CLOEXEC);
 
 	(void)state;
@@ -97,7 +105,8 @@ static int announce(bool has_slots, size_t n, const uint32_t *numbers)
 static void test_lies(void **state)
 {
 	(void)state;
-	assert_int_equal(announce(true, 8, (uint32_t[]){ 0, 1, 1, DISK_SLOT_BYTES, 2, 3, 3, 4 }), 0);
+	assert_int_equal(announce(true, 8, (uint32_t[]){ 0, 1, 1, DISK_SLOT_BYTES, 2, 3, 3, 4 }),
+			 0);
 	assert_int_equal(announce(true, 10, (uint32_t[]){ 0, 1, 1, 1, 2, 1, 3, 1, 0, 1 }), 0);
 	assert_int_equal(announce(false, 2, (uint32_t[]){ 0, 1 }), -EPROTO);
 	assert_int_equal(announce(true, 2, (uint32_t[]){ 1, 1 }), -EPROTO);
@@ -106,7 +115,8 @@ static void test_lies(void **state)
 	assert_int_equal(announce(true, 2, (uint32_t[]){ 0, DISK_SLOT_BYTES + 1 }), -EPROTO);
 	assert_int_equal(announce(true, 2, (uint32_t[]){ DISK_SLOTS, 1 }), -EPROTO);
 	assert_int_equal(announce(true, 2, (uint32_t[]){ DISK_INLINE, 0 }), -EPROTO);
-	assert_int_equal(announce(true, 2, (uint32_t[]){ DISK_INLINE, DISK_INLINE_MAX + 1 }), -EPROTO);
+	assert_int_equal(announce(true, 2, (uint32_t[]){ DISK_INLINE, DISK_INLINE_MAX + 1 }),
+			 -EPROTO);
 }
 
 /* Nobody answers: the writer does not wait for ever once the other side is gone. */
@@ -131,7 +141,9 @@ static void test_gone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there), cmocka_unit_test(test_lies), cmocka_unit_test(test_gone) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there),
+					    cmocka_unit_test(test_lies),
+					    cmocka_unit_test(test_gone) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

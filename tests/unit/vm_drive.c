@@ -1,5 +1,6 @@
 /* Drives a guest that waits at the other end of a socket, as ward-vm does:
- *   vm-drive SOCKET [--restored] [--exec-socket PATH] [--disk FILE] [--uid N] [--pids N] [--memory N] [--files N] [--tree PATH | --tree-ro PATH]... -- CMD...
+ *   vm-drive SOCKET [--restored] [--exec-socket PATH] [--disk FILE] [--uid N] [--pids N] [--memory
+ *   N] [--files N] [--tree PATH | --tree-ro PATH]... -- CMD...
  *   vm-drive exec PATH -- CMD...   vm-drive copy PATH WORDS... */
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +39,13 @@ int main(int argc, char **argv)
 {
 	struct vm_tree trees[16];
 	auto_free char *cwd = getcwd(NULL, 0);
-	struct vm_setup s = { .cwd = cwd, .envp = environ, .uid = 1000, .gid = 1000, .trees = trees, .qemu_pid_fd = -1, .disk_fd = -1 };
+	struct vm_setup s = { .cwd = cwd,
+			      .envp = environ,
+			      .uid = 1000,
+			      .gid = 1000,
+			      .trees = trees,
+			      .qemu_pid_fd = -1,
+			      .disk_fd = -1 };
 	struct ward_err e = { 0 };
 	bool restored = false;
 	int i = 2, fd;
@@ -67,7 +74,9 @@ int main(int argc, char **argv)
 		else if (strcmp(o, "--files") == 0)
 			s.files = (uint64_t)atoll(argv[++i]);
 		else
-			trees[s.tree_count++] = (struct vm_tree){ .writable = strcmp(o, "--tree") == 0, .path = argv[++i] };
+			trees[s.tree_count++] =
+				(struct vm_tree){ .writable = strcmp(o, "--tree") == 0,
+						  .path = argv[++i] };
 	}
 	if (i + 1 >= argc)
 		return 2;

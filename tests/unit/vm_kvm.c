@@ -34,7 +34,8 @@ static void test_no_device(void **state)
 }
 
 /* A host whose KVM emulates is found out by measuring alone; one whose KVM does not is not refused
- * for anything else. A busy machine may spoil one of the two measurements: then both are repeated. */
+ * for anything else. A busy machine may spoil one of the two measurements: then both are
+ * repeated. */
 static void test_measured(void **state)
 {
 	auto_fd kvm = open(VM_KVM, O_RDWR | O_CLOEXEC);

@@ -1,4 +1,5 @@
-/* Unit test of what a hostile guest can say: frames, channels, credit, records of trees. Crafted bytes; each lie is refused. */
+/* Unit test of what a hostile guest can say: frames, channels, credit, records of trees. Crafted
+ * bytes; each lie is refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +21,8 @@ static uint8_t frame[VM_FRAME_MAX];
 static size_t make(unsigned type, unsigned channel, unsigned stream, uint32_t len)
 {
 	static const uint8_t zeros[VM_PAYLOAD_MAX];
-	size_t n = wire_put(frame, type, channel, stream, zeros, len > VM_PAYLOAD_MAX ? VM_PAYLOAD_MAX : len);
+	size_t n = wire_put(frame, type, channel, stream, zeros,
+			    len > VM_PAYLOAD_MAX ? VM_PAYLOAD_MAX : len);
 
 	memcpy(frame + 8, &len, 4);
 	return n;
@@ -45,7 +47,7 @@ static void test_frames(void **state)
 	assert_int_equal(f.stream, 2);
 	assert_int_equal(f.len, 100);
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(wire_parse(frame, i, true, &f), 0);	/* not all of it is there */
+		assert_int_equal(wire_parse(frame, i, true, &f), 0); /* not all of it is there */
 	frame[0] ^= 1;
 	assert_int_equal(wire_parse(frame, n, true, &f), -EPROTO);
 }
@@ -72,16 +74,19 @@ static void test_who_may_say_what(void **state)
 		if (type >= VM_TYPES || type == 0)
 			assert_int_equal(parse(type, 1, 0, 4, true), -EPROTO);
 		else if (!guest && type != VM_ERROR)
-			assert_int_equal(parse(type, 0, 0, 4, true), -EPROTO);	/* about no channel */
+			/* about no channel */
+			assert_int_equal(parse(type, 0, 0, 4, true), -EPROTO);
 	}
 	assert_int_equal(parse(VM_START, 1, 0, sizeof(struct vm_start), true), -EPROTO);
-	assert_int_equal(parse(VM_START, 1, 0, sizeof(struct vm_start), false), VM_HEAD_BYTES + sizeof(struct vm_start));
+	assert_int_equal(parse(VM_START, 1, 0, sizeof(struct vm_start), false),
+			 VM_HEAD_BYTES + sizeof(struct vm_start));
 	assert_int_equal(parse(VM_EXIT, 1, 0, 4, false), -EPROTO);
 	assert_int_equal(parse(VM_DATA, VM_CHANNELS, 0, 1, true), -EPROTO);
 	assert_int_equal(parse(VM_DATA, UINT32_MAX, 0, 1, true), -EPROTO);
 	assert_int_equal(parse(VM_DATA, 1, 3, 1, true), -EPROTO);
 	assert_int_equal(parse(VM_DATA, 1, 255, 1, true), -EPROTO);
-	assert_int_equal(parse(VM_WINDOW, 1, 1, 4, true), -EPROTO);	/* the guest is sent nothing in that stream */
+	/* the guest is sent nothing in that stream */
+	assert_int_equal(parse(VM_WINDOW, 1, 1, 4, true), -EPROTO);
 	assert_int_equal(parse(VM_QUIET, 1, 0, 0, true), -EPROTO);
 }
 
@@ -174,10 +179,10 @@ static void test_credit_of_the_guest(void **state)
 	assert_int_equal(say_data(c, 1, VM_PAYLOAD_MAX), 0);
 	assert_int_equal(say_data(c, 1, VM_WINDOW_BYTES - VM_PAYLOAD_MAX), 0);
 	assert_int_equal(in->len, VM_WINDOW_BYTES);
-	assert_int_equal(say_data(c, 2, 1), 0);	/* each stream has its own */
+	assert_int_equal(say_data(c, 2, 1), 0); /* each stream has its own */
 	assert_int_equal(say_data(c, 1, 1), -EPROTO);
 	session_taken(in, 100);
-	assert_int_equal(say_data(c, 1, 1), -EPROTO);	/* it was not told yet */
+	assert_int_equal(say_data(c, 1, 1), -EPROTO); /* it was not told yet */
 	session_taken(in, VM_WINDOW_BYTES / 2);
 	while (in->owed)
 		assert_true(session_next(&session, out) > 0);
@@ -190,7 +195,8 @@ static void test_credit_of_the_host(void **state)
 	unsigned c = open_channel(0);
 
 	(void)state;
-	for (int i = 0; i < 100; i++)	/* a guest that takes nothing is sent a window and no more */
+	/* a guest that takes nothing is sent a window and no more */
+	for (int i = 0; i < 100; i++)
 		(void)!session_next(&session, out);
 	assert_int_equal(filled, VM_WINDOW_BYTES);
 	assert_int_equal(say_number(VM_WINDOW, c, 10), 0);
@@ -215,7 +221,8 @@ static void test_ends(void **state)
 	assert_int_equal(say_data(c, 2, 5), 0);
 	assert_int_equal(say_number(VM_EXIT, c, 3 << 8), 0);
 	assert_int_equal(session.channels[c].status, 3 << 8);
-	assert_int_equal(session.channels[c].in[2].len, 5);	/* what it wrote before is still there */
+	/* what it wrote before is still there */
+	assert_int_equal(session.channels[c].in[2].len, 5);
 	assert_int_equal(say_number(VM_EXIT, c, 0), -EPROTO);
 	assert_int_equal(say_data(c, 2, 1), -EPROTO);
 	assert_int_equal(say(VM_EOF, c, 2, NULL, 0), -EPROTO);
@@ -233,7 +240,8 @@ static void test_statuses(void **state)
 
 		assert_int_equal(say_number(VM_EXIT, c, told[i]), 0);
 		status = session.channels[c].status;
-		assert_true((status & 0x7f) != 0x7f && status >= 0 && status <= 0xff00);	/* an end, whatever was said */
+		/* an end, whatever was said */
+		assert_true((status & 0x7f) != 0x7f && status >= 0 && status <= 0xff00);
 		session_close(&session, c);
 	}
 }
@@ -252,8 +260,10 @@ static int status_of(uint32_t told)
 /* A signal that would stop whoever ends like the command, or do nothing, is an exit code. */
 static void test_signals(void **state)
 {
-	static const uint32_t ends[] = { SIGHUP, SIGINT, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGSYS, 34, 64 };
-	static const uint32_t others[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, 65, 0x7e, GUEST_SPENT };
+	static const uint32_t ends[] = { SIGHUP,  SIGINT,  SIGKILL, SIGSEGV, SIGPIPE,
+					 SIGTERM, SIGXCPU, SIGSYS,  34,      64 };
+	static const uint32_t others[] = { SIGCHLD, SIGCONT,  SIGSTOP, SIGTSTP, SIGTTIN,    SIGTTOU,
+					   SIGURG,  SIGWINCH, 65,      0x7e,    GUEST_SPENT };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
@@ -268,8 +278,9 @@ static void test_spent(void **state)
 	static const struct {
 		uint32_t told;
 		bool spent;
-	} cases[] = { { SIGKILL | VM_EXIT_SPENT, true }, { SIGKILL, false }, { SIGTERM | VM_EXIT_SPENT, false },
-		      { VM_EXIT_SPENT, false }, { GUEST_SPENT | VM_EXIT_SPENT, false }, { 9 << 8 | VM_EXIT_SPENT, false } };
+	} cases[] = { { SIGKILL | VM_EXIT_SPENT, true },      { SIGKILL, false },
+		      { SIGTERM | VM_EXIT_SPENT, false },     { VM_EXIT_SPENT, false },
+		      { GUEST_SPENT | VM_EXIT_SPENT, false }, { 9 << 8 | VM_EXIT_SPENT, false } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -330,7 +341,7 @@ static void test_terminal_data(void **state)
 	(void)state;
 	assert_int_equal(say_data(plain, 0, 1), -EPROTO);
 	assert_int_equal(say_data(terminal, 0, 1), 0);
-	assert_int_equal(say_data(terminal, 1, 1), -EPROTO);	/* 1 and 2 are the terminal, too */
+	assert_int_equal(say_data(terminal, 1, 1), -EPROTO); /* 1 and 2 are the terminal, too */
 	assert_int_equal(say_data(terminal, 2, 1), -EPROTO);
 	assert_int_equal(say_data(mixed, 1, 1), 0);
 	assert_int_equal(say_data(mixed, 2, 1), -EPROTO);
@@ -345,7 +356,7 @@ static void test_broken(void **state)
 	assert_int_equal(say_data(c, 1, 1000), 0);
 	session_break(in);
 	assert_null(in->bytes);
-	for (int i = 0; i < 1000; i++) {	/* thrown away; credit goes on as it must */
+	for (int i = 0; i < 1000; i++) { /* thrown away; credit goes on as it must */
 		assert_int_equal(say_data(c, 1, 30000), 0);
 		while (in->owed >= VM_WINDOW_BYTES / 4)
 			assert_true(session_next(&session, out) > 0);
@@ -402,18 +413,26 @@ static int on_file_end(void *ctx)
 	return 0;
 }
 
-static const struct tree_sink sink = { .head = on_head, .link = on_link, .chunk = on_chunk, .file_end = on_file_end };
+static const struct tree_sink sink = {
+	.head = on_head, .link = on_link, .chunk = on_chunk, .file_end = on_file_end
+};
 
 static void new_reader(uint64_t bytes_max, uint64_t records_max)
 {
 	memset(&reader, 0, sizeof(reader));
-	reader = (struct tree_reader){ .sink = &sink, .bytes_max = bytes_max, .records_max = records_max };
+	reader = (struct tree_reader){ .sink = &sink,
+				       .bytes_max = bytes_max,
+				       .records_max = records_max };
 	heads = bytes_seen = ends = 0;
 }
 
 static int record(unsigned type, const char *name, uint64_t size)
 {
-	struct tree_head h = { .magic = TREE_MAGIC, .type = (uint16_t)type, .mode = 0644, .name_len = (uint32_t)strlen(name), .size = size };
+	struct tree_head h = { .magic = TREE_MAGIC,
+			       .type = (uint16_t)type,
+			       .mode = 0644,
+			       .name_len = (uint32_t)strlen(name),
+			       .size = size };
 	int r = tree_read(&reader, &h, sizeof(h));
 
 	return r ? r : tree_read(&reader, name, strlen(name));
@@ -425,7 +444,8 @@ static int chunk(uint64_t offset, uint32_t len)
 	struct tree_chunk c = { .offset = offset, .len = len };
 	int r = tree_read(&reader, &c, sizeof(c));
 
-	return r || !len ? r : tree_read(&reader, zeros, len > TREE_CHUNK_MAX ? TREE_CHUNK_MAX : len);
+	return r || !len ? r
+			 : tree_read(&reader, zeros, len > TREE_CHUNK_MAX ? TREE_CHUNK_MAX : len);
 }
 
 static void test_records(void **state)
@@ -462,7 +482,8 @@ static void test_trees_behind_each_other(void **state)
 
 static void test_names_of_records(void **state)
 {
-	static const char *const bad[] = { "/etc/passwd", "..", "../x", "a/../b", "a//b", "a/", ".", "a/./b" };
+	static const char *const bad[] = { "/etc/passwd", "..", "../x", "a/../b",
+					   "a//b",        "a/", ".",    "a/./b" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -487,11 +508,11 @@ static void test_records_that_lie(void **state)
 	assert_int_equal(record(99, "f", 0), -EPROTO);
 	new_reader(1000, 10);
 	assert_int_equal(record(TREE_FILE, "f", 100), 0);
-	assert_int_equal(chunk(50, 51), -EPROTO);	/* behind its end */
+	assert_int_equal(chunk(50, 51), -EPROTO); /* behind its end */
 	new_reader(1000, 10);
 	assert_int_equal(record(TREE_FILE, "f", 100), 0);
 	assert_int_equal(chunk(50, 10), 0);
-	assert_int_equal(chunk(55, 10), -EPROTO);	/* twice */
+	assert_int_equal(chunk(55, 10), -EPROTO); /* twice */
 	new_reader(1000, 10);
 	assert_int_equal(record(TREE_FILE, "f", 1ull << 40), 0);
 	assert_int_equal(chunk(UINT64_MAX - 1, 10), -EPROTO);
@@ -519,7 +540,7 @@ static void test_messages(void **state)
 	assert_false(party_check(&m, sizeof(m), &got));
 	m.op = PARTY_EXIT;
 	m.a = 1;
-	assert_false(party_check(&m, sizeof(m), &got));	/* not theirs to say */
+	assert_false(party_check(&m, sizeof(m), &got)); /* not theirs to say */
 	m.op = PARTY_START;
 	assert_false(party_check(&m, sizeof(m), &got));
 	m.start.kind = VM_TREE_IN;
@@ -549,7 +570,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_terminal_data, begin, finish),
 		cmocka_unit_test_setup_teardown(test_broken, begin, finish),
 		cmocka_unit_test_setup_teardown(test_all_channels, begin, finish),
-		cmocka_unit_test(test_records), cmocka_unit_test(test_trees_behind_each_other),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_trees_behind_each_other),
 		cmocka_unit_test(test_names_of_records),
 		cmocka_unit_test(test_records_that_lie),
 		cmocka_unit_test(test_messages),

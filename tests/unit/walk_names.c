@@ -1,4 +1,5 @@
-/* A name walked step by step: what is there, by which name it is absent, and what is not looked at. */
+/* A name walked step by step: what is there, by which name it is absent, and what is not looked
+ * at. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,9 @@
 static const struct {
 	const char *name, *text;
 } links[] = {
-	{ "abs", "/d/f" }, { "up", "d/../../../d/e" }, { "out", "/../../../etc" }, { "gone", "/d/gone/x" }, { "chain", "gone" }, { "loop", "loop" }, { "self", "." }, { "d/back", "../abs" }, { "proc", "/proc/self/root" },
+	{ "abs", "/d/f" },       { "up", "d/../../../d/e" }, { "out", "/../../../etc" },
+	{ "gone", "/d/gone/x" }, { "chain", "gone" },        { "loop", "loop" },
+	{ "self", "." },         { "d/back", "../abs" },     { "proc", "/proc/self/root" },
 };
 
 static const struct {
@@ -41,9 +44,9 @@ static const struct {
 	{ "/gone", false, WALK_THERE, "/gone" },
 	{ "/chain", true, WALK_ABSENT, "/d/gone/x" },
 	{ "/chain/more", false, WALK_ABSENT, "/d/gone/x/more" },
-	{ "/out/passwd", true, WALK_ABSENT, "/etc/passwd" },	/* the tree's own, not the host's */
+	{ "/out/passwd", true, WALK_ABSENT, "/etc/passwd" }, /* the tree's own, not the host's */
 	{ "/../../etc/passwd", true, WALK_ABSENT, "/etc/passwd" },
-	{ "/d/f/x", true, WALK_REFUSED, NULL },	/* a file, not a directory */
+	{ "/d/f/x", true, WALK_REFUSED, NULL }, /* a file, not a directory */
 	{ "/loop", true, WALK_REFUSED, NULL },
 	{ "/loop/x", false, WALK_REFUSED, NULL },
 	{ "d", true, WALK_REFUSED, NULL },
@@ -132,7 +135,9 @@ static void test_bounds(void **state unused_arg)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows), cmocka_unit_test(test_kernels_own), cmocka_unit_test(test_bounds) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows),
+					    cmocka_unit_test(test_kernels_own),
+					    cmocka_unit_test(test_bounds) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

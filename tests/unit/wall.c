@@ -33,7 +33,8 @@ static void make(struct buf *b, uint32_t op, int32_t count, const char *behind, 
 
 static void test_words_stand_in_front(void **state)
 {
-	static const char behind[] = "/dir\0ls\0-l\0A=1", wanted[] = "/dir\0runner\0exec\0ls\0-l\0A=1";
+	static const char behind[] = "/dir\0ls\0-l\0A=1",
+			  wanted[] = "/dir\0runner\0exec\0ls\0-l\0A=1";
 	auto_strv exec = words("runner", "exec"), none = { 0 };
 	auto_buf in = { 0 }, out = { 0 };
 	struct guest_message m;

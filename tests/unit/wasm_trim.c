@@ -1,4 +1,5 @@
-/* Taking the compiler out of a library: small libraries that need one (fuzz/corpus/wasm-trim) are trimmed, then opened by the real loader where no compiler is. */
+/* Taking the compiler out of a library: small libraries that need one (fuzz/corpus/wasm-trim) are
+ * trimmed, then opened by the real loader where no compiler is. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@ static uint8_t *read_seed(const char *name, size_t *ret_n)
 	char path[4096];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/../../fuzz/corpus/wasm-trim/%s", getenv("WARD_TEST_DATA"), name);
+	snprintf(path, sizeof(path), "%s/../../fuzz/corpus/wasm-trim/%s", getenv("WARD_TEST_DATA"),
+		 name);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	assert_non_null(bytes);
@@ -41,7 +43,8 @@ static void *open_bytes(const uint8_t *bytes, size_t n)
 
 static void test_it_opens_without_its_compiler(void **state)
 {
-	static const char *const names[] = { "first", "last" };	/* where the compiler's versions stand; by either way of hashing */
+	/* where the compiler's versions stand; by either way of hashing */
+	static const char *const names[] = { "first", "last" };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -50,7 +53,7 @@ static void test_it_opens_without_its_compiler(void **state)
 		int (*run)(int);
 		void *(*compiler)(void), *(*data)(void), *library;
 
-		assert_null(open_bytes(bytes, n));	/* there is no such compiler here */
+		assert_null(open_bytes(bytes, n)); /* there is no such compiler here */
 		assert_null(wasm_trim(bytes, n));
 		library = open_bytes(bytes, n);
 		if (!library)
@@ -78,11 +81,15 @@ static void test_others_are_refused(void **state)
 	bytes = read_seed("unversioned", &n);
 	assert_string_equal(wasm_trim(bytes, n), "the compiler's library has no versions");
 	free(bytes);
-	assert_string_equal(wasm_trim((uint8_t[]){ "\x7f" "ELF" }, 4), "not a library for this processor");
+	assert_string_equal(wasm_trim((uint8_t[]){ "\x7f"
+						   "ELF" },
+				      4),
+			    "not a library for this processor");
 	assert_string_equal(wasm_trim(NULL, 0), "not a library for this processor");
 }
 
-/* Cut at every place, and with every byte of the tables changed: refused, or changed within its bounds (which a sanitizer sees). */
+/* Cut at every place, and with every byte of the tables changed: refused, or changed within its
+ * bounds (which a sanitizer sees). */
 static void test_what_is_cut_or_changed(void **state)
 {
 	size_t n;
@@ -109,7 +116,9 @@ static void test_what_is_cut_or_changed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_it_opens_without_its_compiler), cmocka_unit_test(test_others_are_refused), cmocka_unit_test(test_what_is_cut_or_changed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_it_opens_without_its_compiler),
+					    cmocka_unit_test(test_others_are_refused),
+					    cmocka_unit_test(test_what_is_cut_or_changed) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

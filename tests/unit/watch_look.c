@@ -29,7 +29,7 @@
 
 static struct spec spec;
 static struct plan plan;
-static char *disk_dir, *tmpfs_dir;	/* two small tmpfs */
+static char *disk_dir, *tmpfs_dir; /* two small tmpfs */
 static char directory[] = "/tmp/ward-ut-watchXXXXXX";
 
 /* ---- the world of a test ---- */
@@ -271,13 +271,13 @@ static void test_memory(void **state)
 		int (*work)(int);
 		uint64_t mib;
 		enum limit ends;
-		bool looked;	/* the innocent ones that need a close look */
+		bool looked; /* the innocent ones that need a close look */
 	} rows[] = {
-		{ hog, 48, LIMIT_MEMORY, true },     { hog, 96, LIMITS, false },
-		{ crowd, 48, LIMIT_MEMORY, true },   { share_by_fork, 64, LIMITS, true },
+		{ hog, 48, LIMIT_MEMORY, true },           { hog, 96, LIMITS, false },
+		{ crowd, 48, LIMIT_MEMORY, true },         { share_by_fork, 64, LIMITS, true },
 		{ share_by_fork, 24, LIMIT_MEMORY, true }, { share_by_map, 64, LIMITS, true },
 		{ share_by_map, 24, LIMIT_MEMORY, true },  { page_tables, 64, LIMIT_MEMORY, true },
-		{ tmpfs_file, 24, LIMIT_MEMORY, true },	   { tmpfs_file, 48, LIMITS, true },
+		{ tmpfs_file, 24, LIMIT_MEMORY, true },    { tmpfs_file, 48, LIMITS, true },
 	};
 
 	(void)state;
@@ -319,7 +319,8 @@ static void test_pids(void **state)
 	expect(forks, LIMIT_PIDS);
 	plan_set(LIMIT_PIDS, 9, HELD_WATCH);
 	expect(forks, LIMITS);
-	/* where the kernel holds it, at one more, that one is noted and does not kill at once; as many as allowed are no hit */
+	/* where the kernel holds it, at one more, that one is noted and does not kill at once; as
+	 * many as allowed are no hit */
 	plan_set(LIMIT_PIDS, 8, HELD_RLIMIT);
 	assert_int_equal(run(forks, &u, &looks), LIMITS);
 	assert_true(u.hit[LIMIT_PIDS]);
@@ -679,14 +680,19 @@ static void test_others_are_not_the_sandbox(void **state)
 	empty_disk();
 }
 
-/* A look that took long puts off the next one. It must not put off the first look after the limit was passed, however often the
- * disk is measured before that look, nor one that is due because much was written since. */
+/* A look that took long puts off the next one. It must not put off the first look after the limit
+ * was passed, however often the disk is measured before that look, nor one that is due because much
+ * was written since. */
 static void test_no_delay_for_who_goes_on(void **state)
 {
 	auto_fd dir = open(disk_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct proc_view view = { .fd = -1, .own_fd = -1 };
 	struct proc_table table = { 0 };
-	struct watch_config c = { .plan = &plan, .init_pid = getpid(), .proc_fd = -1, .disk_fds = &dir, .disk_count = 1 };
+	struct watch_config c = { .plan = &plan,
+				  .init_pid = getpid(),
+				  .proc_fd = -1,
+				  .disk_fds = &dir,
+				  .disk_count = 1 };
 	struct tree_watch t = { .view = &view, .table = &table };
 	struct ward_err e = { 0 };
 	struct usage u = { 0 };
@@ -710,16 +716,18 @@ static void test_no_delay_for_who_goes_on(void **state)
 	assert_false(t.suspect);
 	assert_int_equal(fallocate(file, 0, 0, 96 * MIB), 0);
 	for (uint64_t end = io_now_ms() + 2000; !t.suspect && io_now_ms() < end; usleep(1000))
-		tree_watch_tick(&t, &u);	/* a burst delays the look for a moment */
+		tree_watch_tick(&t, &u); /* a burst delays the look for a moment */
 	assert_true(t.suspect);
 	close(file);
 	empty_disk();
 }
 
-/* Memory files are found among very many descriptors, in steps, each counted once, and forgotten when they are closed. */
+/* Memory files are found among very many descriptors, in steps, each counted once, and forgotten
+ * when they are closed. */
 static void test_memory_files(void **state)
 {
-	struct proc_info self[2] = { { .pid = 1 }, { .pid = getpid() } };	/* one that has none of them; see look_into() */
+	/* one that has none of them; see look_into() */
+	struct proc_info self[2] = { { .pid = 1 }, { .pid = getpid() } };
 	struct proc_table table = { .items = self, .len = 2 };
 	auto_fd proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct proc_view view = { .fd = proc, .own_fd = -1 };
@@ -739,7 +747,8 @@ static void test_memory_files(void **state)
 		bytes = memfds_bytes(&m, &view, &table);
 	assert_int_equal(bytes, 3 * MIB);
 	close(file);
-	for (int i = 0; i < 2000 && bytes == 3 * MIB; i++)	/* where it was is gone: it is not counted until it is found again */
+	/* where it was is gone: it is not counted until it is found again */
+	for (int i = 0; i < 2000 && bytes == 3 * MIB; i++)
 		bytes = memfds_bytes(&m, &view, &table);
 	for (int i = 0; i < 2000 && bytes != 3 * MIB; i++)
 		bytes = memfds_bytes(&m, &view, &table);

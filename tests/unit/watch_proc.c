@@ -74,9 +74,15 @@ static void test_sockstat(void **state)
 static void test_netlink(void **state)
 {
 	(void)state;
-	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 61440    2304     0     2        0        31337"), 63744);
-	assert_int_equal(beyond_parse_netlink("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode"), 0);
-	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 -61440   2304     0     2        0        31337"), 2304);
+	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 61440    "
+					      "2304     0     2        0        31337"),
+			 63744);
+	assert_int_equal(beyond_parse_netlink("sk               Eth Pid        Groups   Rmem     "
+					      "Wmem     Dump  Locks    Drops    Inode"),
+			 0);
+	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 -61440   "
+					      "2304     0     2        0        31337"),
+			 2304);
 	assert_int_equal(beyond_parse_netlink(""), 0);
 	assert_int_equal(beyond_parse_netlink("x 0 1 0 -"), 0);
 }
@@ -86,20 +92,34 @@ static void test_shared(void **state)
 	uint64_t inode = 0, offset = 0;
 
 	(void)state;
-	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00002000 00:01 4242    /dev/zero (deleted)", makedev(0, 1), &inode, &offset), 0x2000);
+	assert_int_equal(
+		beyond_parse_shared("7f00-9f00 rw-s 00002000 00:01 4242    /dev/zero (deleted)",
+				    makedev(0, 1), &inode, &offset),
+		0x2000);
 	assert_int_equal(inode, 4242);
 	assert_int_equal(offset, 0x2000);
-	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 00:01 7 [anon_shmem:x]", makedev(0, 1), &inode, &offset), 0x2000);
-	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-p 00000000 00:01 7", makedev(0, 1), &inode, &offset), 0);
-	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 08:01 7 /x", makedev(0, 1), &inode, &offset), 0);
-	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 00:01 0", makedev(0, 1), &inode, &offset), 0);
-	assert_int_equal(beyond_parse_shared("9f00-7f00 rw-s 00000000 00:01 7", makedev(0, 1), &inode, &offset), 0);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 00:01 7 [anon_shmem:x]",
+					     makedev(0, 1), &inode, &offset),
+			 0x2000);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-p 00000000 00:01 7", makedev(0, 1),
+					     &inode, &offset),
+			 0);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 08:01 7 /x", makedev(0, 1),
+					     &inode, &offset),
+			 0);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 00:01 0", makedev(0, 1),
+					     &inode, &offset),
+			 0);
+	assert_int_equal(beyond_parse_shared("9f00-7f00 rw-s 00000000 00:01 7", makedev(0, 1),
+					     &inode, &offset),
+			 0);
 	assert_int_equal(beyond_parse_shared("7f00-9f00 s", makedev(0, 1), &inode, &offset), 0);
 }
 
 static void test_machine(void **state)
 {
-	static const char text[] = "MemTotal:  1000 kB\nMemFree: 5 kB\nMemAvailable:  600 kB\nSlab: 90 kB\nSUnreclaim:  40 kB\n";
+	static const char text[] = "MemTotal:  1000 kB\nMemFree: 5 kB\nMemAvailable:  600 "
+				   "kB\nSlab: 90 kB\nSUnreclaim:  40 kB\n";
 	struct beyond_growth g = { 0 };
 	struct beyond_machine m;
 
@@ -111,19 +131,21 @@ static void test_machine(void **state)
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
 	m.kernel_bytes += 30 << 10;
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
-	m.kernel_bytes -= 20 << 10;	/* what others free hides no rise */
+	m.kernel_bytes -= 20 << 10; /* what others free hides no rise */
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
 	m.kernel_bytes += 30 << 10;
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);
 	m.kernel_bytes = 700 << 10;
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);	/* there is room yet */
+	/* there is room yet */
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);
 	m.available_bytes = 100 << 10;
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_MACHINE);
 	g.rise_bytes = 0;
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_QUIET);
-	m.file_bytes = m.locked_bytes = 100 << 10;	/* the same pages: not twice */
+	m.file_bytes = m.locked_bytes = 100 << 10; /* the same pages: not twice */
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_QUIET);
-	m.file_bytes = 200 << 10;	/* a file system in memory is part of it, where it can be the sandbox's */
+	/* a file system in memory is part of it, where it can be the sandbox's */
+	m.file_bytes = 200 << 10;
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10, false), BEYOND_QUIET);
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_MACHINE);
 	g = (struct beyond_growth){ .files = true };
@@ -133,11 +155,12 @@ static void test_machine(void **state)
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_MACHINE);
 	g = (struct beyond_growth){ .files = true };
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
-	m.file_bytes += 60 << 10;	/* shared memory rises: time for a look */
+	m.file_bytes += 60 << 10; /* shared memory rises: time for a look */
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);
 }
 
-/* How long the next look at the disk may wait: less near the limit, with many processors, and after a fast write. */
+/* How long the next look at the disk may wait: less near the limit, with many processors, and after
+ * a fast write. */
 static void test_pace(void **state)
 {
 	const uint64_t mib = 1 << 20, gib = 1 << 30;
@@ -154,7 +177,7 @@ static void test_pace(void **state)
 	disk_pace_note(&p, 400 * mib, 1010);
 	assert_int_equal(p.rate, 40 * mib);
 	assert_true(disk_pace_wait(&p, gib, 400 * mib, 2) < 20);
-	disk_pace_note(&p, 401 * mib, 1010);	/* too soon to tell: the next one counts it */
+	disk_pace_note(&p, 401 * mib, 1010); /* too soon to tell: the next one counts it */
 	assert_int_equal(p.rate, 40 * mib);
 	for (uint64_t now = 1030; now < 3000; now += 20)
 		disk_pace_note(&p, 401 * mib, now);
@@ -164,14 +187,10 @@ static void test_pace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat),
-		cmocka_unit_test(test_broken_stat),
-		cmocka_unit_test(test_key),
-		cmocka_unit_test(test_sockstat),
-		cmocka_unit_test(test_netlink),
-		cmocka_unit_test(test_machine),
-		cmocka_unit_test(test_pace),
-		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_stat),    cmocka_unit_test(test_broken_stat),
+		cmocka_unit_test(test_key),     cmocka_unit_test(test_sockstat),
+		cmocka_unit_test(test_netlink), cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_pace),    cmocka_unit_test(test_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

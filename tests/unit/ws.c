@@ -37,7 +37,10 @@ static void test_messages(void **state)
 	ws_give(&server, (const uint8_t *)data.data, 4, false, &out);
 	ws_give(&server, (const uint8_t *)data.data + 4, 2, true, &out);
 	assert_int_equal(out.len, 3 + 6 + 4);
-	assert_memory_equal(out.data, "\x89\x01p\x01\x04secr\x80\x02" "et", 13);
+	assert_memory_equal(out.data,
+			    "\x89\x01p\x01\x04secr\x80\x02"
+			    "et",
+			    13);
 	data.len = out.len = 0;
 	assert_int_equal(take(&program, BYTES("\x81\x84\x01\x02\x03\x04iglh"), &data, 10),
 			 WS_MESSAGE);
@@ -53,15 +56,17 @@ static void test_refused(void **state)
 		bool masked;
 		const char *bytes;
 	} cases[] = {
-		{ false, "\xc1\x01" },		/* a reserved bit: compressed */
-		{ false, "\x83\x01" },		/* an opcode that nobody knows */
-		{ false, "\x8b\x01" },		/* and one of control */
-		{ false, "\x81\x81" "abcd" },	/* a server that masks */
-		{ true, "\x81\x01" },		/* a program that does not */
-		{ false, "\x80\x01" },		/* goes on with nothing */
-		{ false, "\x09\x01" },		/* a ping in pieces */
-		{ false, "\x89\x7e\x01\x01" },	/* a large one */
-		{ false, "\x01\x01" "a\x01\x01" },	/* a message within another one */
+		{ false, "\xc1\x01" }, /* a reserved bit: compressed */
+		{ false, "\x83\x01" }, /* an opcode that nobody knows */
+		{ false, "\x8b\x01" }, /* and one of control */
+		{ false, "\x81\x81"
+			 "abcd" },             /* a server that masks */
+		{ true, "\x81\x01" },          /* a program that does not */
+		{ false, "\x80\x01" },         /* goes on with nothing */
+		{ false, "\x09\x01" },         /* a ping in pieces */
+		{ false, "\x89\x7e\x01\x01" }, /* a large one */
+		{ false, "\x01\x01"
+			 "a\x01\x01" }, /* a message within another one */
 		{ false, "\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff" },
 	};
 

@@ -1,6 +1,7 @@
 /*
  * statx with the fields of the kernel's header. musl 1.2.3 has none; from 1.2.5 on it has one that
- * ends before mount ids and lacks their flags. Its names are moved aside, and the kernel's are used.
+ * ends before mount ids and lacks their flags. Its names are moved aside, and the kernel's are
+ * used.
  */
 #ifndef WARD_MUSL_SYS_STAT_H
 #define WARD_MUSL_SYS_STAT_H

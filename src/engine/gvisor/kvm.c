@@ -1,8 +1,13 @@
 /*
- * Whether gVisor's kernel can run programs by KVM. In: runsc as it was found, /dev/kvm. Out: yes, or why not. Runs in the supervisor as the user, before a sandbox behind gVisor is planned.
+ * Whether gVisor's kernel can run programs by KVM. In: runsc as it was found, /dev/kvm. Out: yes,
+ * or why not. Runs in the supervisor as the user, before a sandbox behind gVisor is planned.
  *
- * Three things must hold: the version of runsc is one whose requests to KVM are known, for the sandbox's filter admits no others; KVM runs guests in hardware (host/vm_kvm.c measures that); and the agent can be given the device, which for root is a node of the agent's
- * own that a container may not let it make. What is measured is kept in the state directory: making a machine takes as long as a good part of a start, and a tenth of a second where KVM emulates. A line that names another boot or another /dev/kvm does not count.
+ * Three things must hold: the version of runsc is one whose requests to KVM are known, for the
+ * sandbox's filter admits no others; KVM runs guests in hardware (host/vm_kvm.c measures that); and
+ * the agent can be given the device, which for root is a node of the agent's own that a container
+ * may not let it make. What is measured is kept in the state directory: making a machine takes as
+ * long as a good part of a start, and a tenth of a second where KVM emulates. A line that names
+ * another boot or another /dev/kvm does not count.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +37,8 @@ static int try_node(const struct stat *st, struct ward_err *e)
 		return 0;
 	place = plan_make_node(st->st_rdev, 0, 0);
 	node = place < 0 ? -1 : openat(place, "node", O_RDWR | O_CLOEXEC);
-	return node < 0 ? ward_fail(e, EACCES, "no node of " VM_KVM " can be made for the agent") : 0;
+	return node < 0 ? ward_fail(e, EACCES, "no node of " VM_KVM " can be made for the agent")
+			: 0;
 }
 
 /* What tells this /dev/kvm of this boot from others; empty: nothing does. */
@@ -43,7 +49,10 @@ static void identify(const struct stat *st, char ret_text[IDENTITY_MAX])
 	ret_text[0] = '\0';
 	if (!boot[0])
 		return;
-	snprintf(ret_text, IDENTITY_MAX, "%.36s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", boot, (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_rdev, (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+	snprintf(ret_text, IDENTITY_MAX,
+		 "%.36s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", boot,
+		 (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_rdev,
+		 (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
 }
 
 /* "yes", or "no WHY": what was kept. 1: it has to be measured. */
@@ -68,12 +77,14 @@ static int measure(int kvm, const struct stat *st, struct ward_err *e)
 	int r = 1;
 
 	identify(st, identity);
-	if (dir >= 0 && identity[0] && io_read_file(dir, CACHE, sizeof(line), &kept) == 0 && strncmp(buf_text(&kept), identity, strlen(identity)) == 0)
+	if (dir >= 0 && identity[0] && io_read_file(dir, CACHE, sizeof(line), &kept) == 0 &&
+	    strncmp(buf_text(&kept), identity, strlen(identity)) == 0)
 		r = recall(buf_text(&kept) + strlen(identity), e);
 	if (r <= 0)
 		return r;
 	r = vm_measure_kvm(kvm, e);
-	snprintf(line, sizeof(line), "%s%s%s\n", identity, r == 0 ? "yes" : "no ", r == 0 ? "" : e->why);
+	snprintf(line, sizeof(line), "%s%s%s\n", identity, r == 0 ? "yes" : "no ",
+		 r == 0 ? "" : e->why);
 	if (dir >= 0 && identity[0])
 		gvisor_keep(dir, CACHE, line);
 	return r;
@@ -85,8 +96,11 @@ int gvisor_probe_kvm(const struct gvisor_runtime *r, struct ward_err *e)
 	struct stat st;
 
 	if (!r->known) {
-		ward_fail(e, ENOTSUP, "what %s of %u asks of KVM is not known, so no filter admits it", r->path, r->date);
-		return ward_remedy(e, "the runsc of bookworm-backports, itself and no script around it");
+		ward_fail(e, ENOTSUP,
+			  "what %s of %u asks of KVM is not known, so no filter admits it", r->path,
+			  r->date);
+		return ward_remedy(
+			e, "the runsc of bookworm-backports, itself and no script around it");
 	}
 	kvm = vm_open_kvm(e);
 	if (kvm < 0)

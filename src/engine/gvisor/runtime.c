@@ -1,6 +1,11 @@
 /*
- * Which runsc there is. In: the places where packages put it, or WARD_RUNSC of the operator's environment. Out: its path, the date of its version, which decides the platform, and whether its inside is known: only of a program itself, not of a script around one, which would find nothing in the empty root that gVisor's kernel begins in. Runs in the supervisor as the user. Starting a Go program costs a tenth of a whole start behind
- * gVisor, so the answer is kept in the state directory, in one line with what tells one file from another; a line that does not fit is an answer that has to be asked for again.
+ * Which runsc there is. In: the places where packages put it, or WARD_RUNSC of the operator's
+ * environment. Out: its path, the date of its version, which decides the platform, and whether its
+ * inside is known: only of a program itself, not of a script around one, which would find nothing
+ * in the empty root that gVisor's kernel begins in. Runs in the supervisor as the user. Starting a
+ * Go program costs a tenth of a whole start behind gVisor, so the answer is kept in the state
+ * directory, in one line with what tells one file from another; a line that does not fit is an
+ * answer that has to be asked for again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +28,12 @@
 #define ANSWER_MS 10000
 #define SYSTRAP_SINCE 20230501
 
-/* What src/gvisor/direct.c says to runsc is no promise of runsc's: these versions were seen to understand it. */
+/* What src/gvisor/direct.c says to runsc is no promise of runsc's: these versions were seen to
+ * understand it. */
 static const char *const direct[] = { "runsc version 0.0~20240729.0\n" };
 
-static const char *const places[] = { "/usr/local/bin/runsc", "/usr/bin/runsc", "/usr/sbin/runsc", "/usr/local/sbin/runsc" };
+static const char *const places[] = { "/usr/local/bin/runsc", "/usr/bin/runsc", "/usr/sbin/runsc",
+				      "/usr/local/sbin/runsc" };
 
 uint32_t gvisor_version_date(const char *text, size_t n)
 {
@@ -60,7 +67,8 @@ static bool is_elf(const char *path)
 	auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
 	char magic[4];
 
-	return file >= 0 && pread(file, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+	return file >= 0 && pread(file, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
 static _Noreturn void be_runsc(const char *path, int out_fd)
@@ -90,7 +98,9 @@ static void ask(struct gvisor_runtime *r)
 	close(ends[1]);
 	while (pid > 0 && n < sizeof(answer)) {
 		struct pollfd p = { .fd = ends[0], .events = POLLIN };
-		ssize_t got = poll(&p, 1, ANSWER_MS) == 1 ? read(ends[0], answer + n, sizeof(answer) - n) : 0;
+		ssize_t got = poll(&p, 1, ANSWER_MS) == 1
+				      ? read(ends[0], answer + n, sizeof(answer) - n)
+				      : 0;
 
 		if (got <= 0)
 			break;
@@ -112,7 +122,8 @@ void gvisor_keep(int dir_fd, const char *name, const char *line)
 
 	snprintf(fresh, sizeof(fresh), "%s.%d", name, (int)getpid());
 	file = openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (file >= 0 && (io_write_all(file, line, strlen(line)) < 0 || renameat(dir_fd, fresh, dir_fd, name) < 0))
+	if (file >= 0 && (io_write_all(file, line, strlen(line)) < 0 ||
+			  renameat(dir_fd, fresh, dir_fd, name) < 0))
 		unlinkat(dir_fd, fresh, 0);
 }
 
@@ -131,9 +142,12 @@ static void look_at(struct gvisor_runtime *r, const struct stat *st)
 	auto_buf kept = { 0 };
 	char identity[128], line[160];
 
-	snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size,
+	snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ",
+		 (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size,
 		 (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
-	if (dir >= 0 && io_read_file(dir, CACHE, sizeof(line), &kept) == 0 && strncmp(buf_text(&kept), identity, strlen(identity)) == 0 && recall(buf_text(&kept) + strlen(identity), r))
+	if (dir >= 0 && io_read_file(dir, CACHE, sizeof(line), &kept) == 0 &&
+	    strncmp(buf_text(&kept), identity, strlen(identity)) == 0 &&
+	    recall(buf_text(&kept) + strlen(identity), r))
 		return;
 	*r = (struct gvisor_runtime){ .path = r->path };
 	ask(r);
@@ -155,7 +169,8 @@ int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
 
 	if (named && *path != '/') {
 		ward_fail(e, EINVAL, "WARD_RUNSC is not an absolute path: %s", path);
-		return ward_remedy(e, "set WARD_RUNSC to the absolute path of a runsc, or unset it");
+		return ward_remedy(e,
+				   "set WARD_RUNSC to the absolute path of a runsc, or unset it");
 	}
 	if (named) {
 		found = is_program(path, &st);
@@ -169,7 +184,8 @@ int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
 	}
 	if (!found && named) {
 		ward_fail(e, ENOENT, "WARD_RUNSC names no program: %s", path);
-		return ward_remedy(e, "set WARD_RUNSC to the absolute path of a runsc, or unset it");
+		return ward_remedy(e,
+				   "set WARD_RUNSC to the absolute path of a runsc, or unset it");
 	}
 	if (!found) {
 		ward_fail(e, ENOENT, "runsc is not installed");

@@ -1,6 +1,9 @@
 /*
- * Checkpoints behind gVisor: what they depend on, and the words that make one and go on from one (src/gvisor/checkpoint.c). In: a plan. Out: lines and words of it. Runs in the supervisor. gVisor's kernel is kept by itself; the private directories of the sandbox are file systems of the host's kernel and go beside it. What belongs to
- * somebody else (the workspace, mounts, volumes) is not in a checkpoint: programs find it again as it is then, by its names.
+ * Checkpoints behind gVisor: what they depend on, and the words that make one and go on from one
+ * (src/gvisor/checkpoint.c). In: a plan. Out: lines and words of it. Runs in the supervisor.
+ * gVisor's kernel is kept by itself; the private directories of the sandbox are file systems of the
+ * host's kernel and go beside it. What belongs to somebody else (the workspace, mounts, volumes) is
+ * not in a checkpoint: programs find it again as it is then, by its names.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +19,8 @@
 
 static bool is_private(const struct plan_mount *m)
 {
-	static const char *const others[] = { "/.ward", "/dev", "/proc", "/sys" };	/* gVisor has its own */
+	/* gVisor has its own */
+	static const char *const others[] = { "/.ward", "/dev", "/proc", "/sys" };
 
 	if (m->kind != MOUNT_TMPFS || !m->writable)
 		return false;
@@ -62,7 +66,8 @@ void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char 
 int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e)
 {
 	if (!p->wall_same.len) {
-		ward_fail(e, ENOTSUP, "checkpoints: this version of runsc is not one whose inside ward knows");
+		ward_fail(e, ENOTSUP,
+			  "checkpoints: this version of runsc is not one whose inside ward knows");
 		return ward_remedy(e, "the runsc of Debian's bookworm-backports (20240729)");
 	}
 	strv_add(words, "/.ward/ward-gvisor");

@@ -1,9 +1,13 @@
 /*
- * The gvisor wall. In: a spec that picked it, then its plan. Out: what the native sandbox around it must have, and the words that ward-init starts. Runs in the supervisor as the user.
+ * The gvisor wall. In: a spec that picked it, then its plan. Out: what the native sandbox around it
+ * must have, and the words that ward-init starts. Runs in the supervisor as the user.
  *
- * Around runsc stands a native sandbox that is wider than others in one way: it may make user namespaces and mounts, and trace its children (process.nesting, the set `build`), because runsc builds its own jails with them. None of
- * that is the command's: it speaks to gVisor's kernel alone. Three more things are in that sandbox: a tmpfs for runsc's state, a small one for what the command's side tells, and a read-only /proc on which nothing is masked, without which the kernel would let runsc mount
- * none. Only the small one is in the tree that gVisor's gofer serves.
+ * Around runsc stands a native sandbox that is wider than others in one way: it may make user
+ * namespaces and mounts, and trace its children (process.nesting, the set `build`), because runsc
+ * builds its own jails with them. None of that is the command's: it speaks to gVisor's kernel
+ * alone. Three more things are in that sandbox: a tmpfs for runsc's state, a small one for what the
+ * command's side tells, and a read-only /proc on which nothing is masked, without which the kernel
+ * would let runsc mount none. Only the small one is in the tree that gVisor's gofer serves.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -45,7 +49,10 @@ static enum platform choose(const struct gvisor_runtime *r, struct ward_err *why
 
 static void about(struct buf *out)
 {
-	static const char *const texts[] = { [SYSTRAP] = "systrap", [PTRACE] = "ptrace (ls and stat of Debian 12 fail in it: bookworm-backports has a better one)", [KVM] = "kvm" };
+	static const char *const texts[] = { [SYSTRAP] = "systrap",
+					     [PTRACE] = "ptrace (ls and stat of Debian 12 fail in "
+							"it: bookworm-backports has a better one)",
+					     [KVM] = "kvm" };
 	struct ward_err ignored = { 0 }, why = { 0 };
 	struct gvisor_runtime r;
 	enum platform p;
@@ -65,7 +72,7 @@ static int mounts(struct plan *p, struct ward_err *e);
 static int words(struct plan *p, struct ward_err *e);
 
 static const char *const stages[] = {
-	"wall", "a user namespace, the tree for gVisor's gofer, an OCI bundle",
+	"wall",  "a user namespace, the tree for gVisor's gofer, an OCI bundle",
 	"runsc", "gVisor's kernel and gofer, each in a jail of its own",
 	"enter", "the agent's id in gVisor's kernel, no capability, then the command",
 	NULL,
@@ -74,27 +81,90 @@ static const char *const stages[] = {
 static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
 
 static const struct wall platforms[] = {
-	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[SYSTRAP] = { .name = "gvisor",
+		      .help = "gVisor's kernel (runsc), platform systrap",
+		      .probe = probe,
+		      .want = want,
+		      .mounts = mounts,
+		      .words = words,
+		      .about = about,
+		      .snapshot = gvisor_snapshot,
+		      .memory_files = true,
+		      .holds = true,
+		      .counts = true,
+		      .interfaces = true,
+		      .stages = stages,
+		      .idle = idle,
+		      .own_view = true },
+	[PTRACE] = { .name = "gvisor",
+		     .help = "gVisor's kernel (runsc), platform ptrace",
+		     .probe = probe,
+		     .want = want,
+		     .mounts = mounts,
+		     .words = words,
+		     .about = about,
+		     .snapshot = gvisor_snapshot,
+		     .memory_files = true,
+		     .holds = true,
+		     .counts = true,
+		     .interfaces = true,
+		     .stages = stages,
+		     .idle = idle,
+		     .own_view = true },
+	[KVM] = { .name = "gvisor",
+		  .help = "gVisor's kernel (runsc), platform kvm",
+		  .probe = probe,
+		  .want = want,
+		  .mounts = mounts,
+		  .words = words,
+		  .about = about,
+		  .snapshot = gvisor_snapshot,
+		  .memory_files = true,
+		  .holds = true,
+		  .counts = true,
+		  .kvm = WALL_KVM_SENTRY,
+		  .interfaces = true,
+		  .stages = stages,
+		  .idle = idle,
+		  .own_view = true },
 };
 
-const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
+const struct wall wall_gvisor = { .name = "gvisor",
+				  .help = "gVisor's kernel (runsc)",
+				  .probe = probe,
+				  .want = want,
+				  .mounts = mounts,
+				  .words = words,
+				  .about = about,
+				  .snapshot = gvisor_snapshot,
+				  .memory_files = true,
+				  .holds = true,
+				  .counts = true,
+				  .interfaces = true,
+				  .stages = stages,
+				  .idle = idle,
+				  .own_view = true };
 
 /* The platform that the policy asks for, or why it cannot be had. */
-static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret, struct ward_err *e)
+static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret,
+		struct ward_err *e)
 {
 	struct ward_err why = { 0 };
 
 	if (asked == GVISOR_SYSTRAP && !gvisor_has_systrap(r)) {
-		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not know systrap", r->path, r->date);
+		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not know systrap", r->path,
+			  r->date);
 		return ward_remedy(e, "gvisor.platform: auto, or a runsc of 2023 or later");
 	}
 	if (asked == GVISOR_KVM && gvisor_probe_kvm(r, &why) < 0) {
 		ward_fail(e, why.code, "gvisor.platform: kvm: %s", why.why);
-		return ward_remedy(e, "%s%sgvisor.platform: auto, which takes what works here", why.remedy, why.remedy[0] ? "; or " : "");
+		return ward_remedy(e, "%s%sgvisor.platform: auto, which takes what works here",
+				   why.remedy, why.remedy[0] ? "; or " : "");
 	}
-	*ret = asked == GVISOR_KVM ? KVM : asked == GVISOR_SYSTRAP ? SYSTRAP : asked == GVISOR_PTRACE ? PTRACE : choose(r, &why);
+	*ret = asked == GVISOR_KVM       ? KVM
+	       : asked == GVISOR_SYSTRAP ? SYSTRAP
+	       : asked == GVISOR_PTRACE  ? PTRACE
+					 : choose(r, &why);
 	return 0;
 }
 
@@ -109,12 +179,16 @@ static int want(struct spec *s, struct ward_err *e)
 	if (err < 0)
 		return err;
 	if (s->policy.res_gpus.len) {
-		ward_fail(e, ENOTSUP, "resources.gpus: graphics processors are not passed through gVisor");
+		ward_fail(e, ENOTSUP,
+			  "resources.gpus: graphics processors are not passed through gVisor");
 		return ward_remedy(e, "isolation: native passes them");
 	}
 	s->wall = &platforms[p];
 	if (s->policy.proc_syscalls == SYSCALLS_STRICT)
-		strv_add(&s->notes, "process.syscalls: strict is not in force: gVisor's kernel is the command's filter, and runsc needs the set build in the sandbox around it");
+		strv_add(
+			&s->notes,
+			"process.syscalls: strict is not in force: gVisor's kernel is the "
+			"command's filter, and runsc needs the set build in the sandbox around it");
 	s->policy.proc_nesting = true;
 	s->policy.proc_syscalls = SYSCALLS_BUILD;
 	return 0;
@@ -147,7 +221,8 @@ static int add_file(struct plan *p, const char *source, const char *target, stru
 	return 0;
 }
 
-static int add_tmpfs(struct plan *p, const char *target, uint64_t bytes, uint64_t inodes, struct ward_err *e)
+static int add_tmpfs(struct plan *p, const char *target, uint64_t bytes, uint64_t inodes,
+		     struct ward_err *e)
 {
 	struct plan_mount *m = plan_add_tmpfs(p, target, 0700);
 
@@ -178,16 +253,19 @@ static int mounts(struct plan *p, struct ward_err *e)
 		err = gvisor_add_image(p, e);
 	if (err < 0)
 		return err;
-	strv_add(&p->notes, "masked proc: runsc has one more /proc without masks, in /.ward/proc, which the command does not see");
+	strv_add(&p->notes, "masked proc: runsc has one more /proc without masks, in /.ward/proc, "
+			    "which the command does not see");
 	return plan_add_proc(p, "/.ward/proc") < 0 ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
-/* Whether others may change what is in it while the sandbox runs: gVisor must look again each time. */
+/* Whether others may change what is in it while the sandbox runs: gVisor must look again each
+ * time. */
 static bool is_shared(const struct plan_mount *m)
 {
 	if (path_is_beneath(m->target, "/.ward"))
 		return false;
-	return (m->kind == MOUNT_BIND && m->from_policy && !m->is_file) || (m->kind == MOUNT_TMPFS && m->writable);
+	return (m->kind == MOUNT_BIND && m->from_policy && !m->is_file) ||
+	       (m->kind == MOUNT_TMPFS && m->writable);
 }
 
 static int list_shared(const struct plan *p, struct strv *dirs, struct ward_err *e)
@@ -198,28 +276,36 @@ static int list_shared(const struct plan *p, struct strv *dirs, struct ward_err 
 		if (!is_shared(&p->mounts[i]))
 			continue;
 		for (size_t k = 0; k < p->mount_count && !inner; k++)
-			inner = k != i && is_shared(&p->mounts[k]) && strcmp(p->mounts[k].target, p->mounts[i].target) != 0 && path_is_beneath(p->mounts[i].target, p->mounts[k].target);
+			inner = k != i && is_shared(&p->mounts[k]) &&
+				strcmp(p->mounts[k].target, p->mounts[i].target) != 0 &&
+				path_is_beneath(p->mounts[i].target, p->mounts[k].target);
 		if (inner || strv_has(dirs, p->mounts[i].target))
 			continue;
 		if (!text_is_utf8(p->mounts[i].target))
-			return ward_fail(e, EINVAL, "%s: gVisor takes no path that is not UTF-8", p->mounts[i].target);
+			return ward_fail(e, EINVAL, "%s: gVisor takes no path that is not UTF-8",
+					 p->mounts[i].target);
 		strv_add(dirs, p->mounts[i].target);
 	}
 	if (dirs->len > DIRS_MAX)
-		return ward_fail(e, E2BIG, "gVisor: more than %d directories that are shared", DIRS_MAX);
+		return ward_fail(e, E2BIG, "gVisor: more than %d directories that are shared",
+				 DIRS_MAX);
 	return 0;
 }
 
-/* What gVisor's kernel and gofer take before a command has anything, as root and as a user: 16 MiB were too little now and then, 44 threads or (where runsc starts them) 48 and 260 descriptors just enough, for the kernel keeps the command's 0-2 behind
- * number 256. With less they end in the middle of their start and leave a stack of Go's. */
+/* What gVisor's kernel and gofer take before a command has anything, as root and as a user: 16 MiB
+ * were too little now and then, 44 threads or (where runsc starts them) 48 and 260 descriptors just
+ * enough, for the kernel keeps the command's 0-2 behind number 256. With less they end in the
+ * middle of their start and leave a stack of Go's. */
 static const struct {
 	enum limit limit;
 	uint64_t least;
 	const char *field, *unit, *remedy;
 } least[] = {
-	{ LIMIT_MEMORY, 32ULL << 20, "resources.memory_limit", " bytes of memory (32 MiB)", "--memory 32Mi or more" },
+	{ LIMIT_MEMORY, 32ULL << 20, "resources.memory_limit", " bytes of memory (32 MiB)",
+	  "--memory 32Mi or more" },
 	{ LIMIT_PIDS, 64, "resources.pids_limit", " processes and threads", "--pids 64 or more" },
-	{ LIMIT_OPEN_FILES, 320, "resources.open_files", " open files", "--set resources.open_files=320 or more" },
+	{ LIMIT_OPEN_FILES, 320, "resources.open_files", " open files",
+	  "--set resources.open_files=320 or more" },
 };
 
 static int check_least(const struct plan *p, struct ward_err *e)
@@ -229,8 +315,13 @@ static int check_least(const struct plan *p, struct ward_err *e)
 
 		if (value == POLICY_NONE || value >= least[i].least)
 			continue;
-		ward_fail(e, EINVAL, "%s: %" PRIu64 " is too little for isolation: gvisor, whose own processes need %" PRIu64 "%s to start", least[i].field, value, least[i].least, least[i].unit);
-		return ward_remedy(e, "%s; or isolation: native, which needs none of its own", least[i].remedy);
+		ward_fail(e, EINVAL,
+			  "%s: %" PRIu64
+			  " is too little for isolation: gvisor, whose own processes need %" PRIu64
+			  "%s to start",
+			  least[i].field, value, least[i].least, least[i].unit);
+		return ward_remedy(e, "%s; or isolation: native, which needs none of its own",
+				   least[i].remedy);
 	}
 	return 0;
 }
@@ -243,24 +334,37 @@ static int check_files(struct ward_err *e)
 
 	if (getrlimit(RLIMIT_NOFILE, &own) < 0 || own.rlim_max >= needed)
 		return 0;
-	ward_fail(e, EINVAL, "the hard limit of open files is %" PRIu64 " here (ulimit -Hn), which is too little for isolation: gvisor, whose own processes need %" PRIu64 " to start", (uint64_t)own.rlim_max, needed);
-	return ward_remedy(e, "start ward with a higher one; or isolation: native, which needs none of its own");
+	ward_fail(e, EINVAL,
+		  "the hard limit of open files is %" PRIu64
+		  " here (ulimit -Hn), which is too little for isolation: gvisor, whose own "
+		  "processes need %" PRIu64 " to start",
+		  (uint64_t)own.rlim_max, needed);
+	return ward_remedy(
+		e,
+		"start ward with a higher one; or isolation: native, which needs none of its own");
 }
 
-/* Without a cgroup gVisor's kernel holds its programs whenever they have used too much: one call of it, or a start of runsc. */
+/* Without a cgroup gVisor's kernel holds its programs whenever they have used too much: one call of
+ * it, or a start of runsc. */
 static int check_cpu(const struct plan *p, const struct gvisor_runtime *r, struct ward_err *e)
 {
 	const struct plan_limit *cpu = &p->limits[LIMIT_CPU];
 
 	if (r->known || cpu->value == POLICY_NONE || cpu->held_by != HELD_WATCH)
 		return 0;
-	ward_fail(e, ENOTSUP, "resources.cpu_limit: there is no cgroup to hold it, and %s of %u is no runsc whose programs ward can hold many times a second", r->path, r->date);
-	return ward_remedy(e, "the runsc of bookworm-backports, itself and no script around it; or a cgroup (ward doctor says how); or resources.cpu_limit: none");
+	ward_fail(e, ENOTSUP,
+		  "resources.cpu_limit: there is no cgroup to hold it, and %s of %u is no runsc "
+		  "whose programs ward can hold many times a second",
+		  r->path, r->date);
+	return ward_remedy(e, "the runsc of bookworm-backports, itself and no script around it; or "
+			      "a cgroup (ward doctor says how); or resources.cpu_limit: none");
 }
 
 static int words(struct plan *p, struct ward_err *e)
 {
-	static const char *const names[] = { [SYSTRAP] = "systrap", [PTRACE] = "ptrace", [KVM] = "kvm" };
+	static const char *const names[] = {
+		[SYSTRAP] = "systrap", [PTRACE] = "ptrace", [KVM] = "kvm"
+	};
 	struct gvisor_runtime runtime = { 0 };
 	auto_strv dirs = { 0 };
 	int r = check_least(p, e);
@@ -281,12 +385,16 @@ static int words(struct plan *p, struct ward_err *e)
 	if (p->spec->restore)
 		gvisor_add_restore(p, &p->wall_run);
 	strv_add(&p->wall_run, names[p->spec->wall - platforms]);
-	/* what is hidden or protected is a mount point, and the kernel keeps that from being removed only in a mount namespace that has it: the gofer's, not the sentry's, which later versions would let do it directly */
-	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
+	/* what is hidden or protected is a mount point, and the kernel keeps that from being
+	 * removed only in a mount namespace that has it: the gofer's, not the sentry's, which later
+	 * versions would let do it directly */
+	strv_add(&p->wall_run,
+		 gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
 	strv_add(&p->wall_run, !runtime.known ? "whole" : p->net.on ? "direct" : "alone");
 	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
 	strv_addf(&p->wall_run, "%" PRIu64, gvisor_shares_shm(p) ? 0 : plan_private_bytes(p));
-	strv_addf(&p->wall_run, "%" PRIu64, p->limits[LIMIT_PIDS].value == POLICY_NONE ? 0 : p->limits[LIMIT_PIDS].value);
+	strv_addf(&p->wall_run, "%" PRIu64,
+		  p->limits[LIMIT_PIDS].value == POLICY_NONE ? 0 : p->limits[LIMIT_PIDS].value);
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
 		strv_add(&p->wall_run, dirs.items[i]);

@@ -58,7 +58,8 @@ static long lock_capabilities(void)
 		if (r == -EINVAL)
 			break; /* the kernel knows no higher one */
 		if (r == -EPERM && cap == 0)
-			return 0; /* no CAP_SETPCAP (a container's root): no_new_privs keeps the way shut */
+			/* no CAP_SETPCAP (a container's root): no_new_privs keeps the way shut */
+			return 0;
 		if (r < 0)
 			return r;
 	}

@@ -97,12 +97,12 @@ static int check_hidden(const struct plan *p, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->root_count; i++)
 		if (hides_some(&p->roots[i])) {
-			(void)ward_fail(e, ENOTSUP,
-					"%s has files to hide (.aiignore), which the landlock rung cannot",
-					p->roots[i].path);
-			return ward_remedy(
-				e,
-				"enable user namespaces (`ward doctor` tells how), or remove .aiignore");
+			(void)ward_fail(
+				e, ENOTSUP,
+				"%s has files to hide (.aiignore), which the landlock rung cannot",
+				p->roots[i].path);
+			return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), "
+					      "or remove .aiignore");
 		}
 	return 0;
 }
@@ -476,5 +476,6 @@ const struct engine engine_landlock = {
 	.kill = rung_kill,
 	.finish = rung_finish,
 	.stages = rung_stage_names,
-	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of its processes\nisolation: gvisor makes them",
+	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of "
+		       "its processes\nisolation: gvisor makes them",
 };

@@ -19,7 +19,7 @@ extern const struct engine engine_landlock;
 struct rung_child {
 	const struct plan *plan;
 	int control_fd, supervisor_fd; /* the child's end, and the one that it must not keep */
-	int image_fd; /* ward-init */
+	int image_fd;                  /* ward-init */
 	int stdio_fds[3];
 	uint64_t signal_mask;
 	char **argv, **envp;

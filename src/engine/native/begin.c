@@ -1,19 +1,23 @@
 /*
- * The command is begun by the child itself, while that becomes ward-init: the two programs are loaded at the same time, and ward-init
- * finds the command as its child. In: a child with every layer on. Out: hello has been said, the command runs; or the supervisor is told
- * why it could not be executed, as ward-init does it.
+ * The command is begun by the child itself, while that becomes ward-init: the two programs are
+ * loaded at the same time, and ward-init finds the command as its child. In: a child with every
+ * layer on. Out: hello has been said, the command runs; or the supervisor is told why it could not
+ * be executed, as ward-init does it.
  *
- * Its process is made while the run is being recorded and the helper ends, and waits: nothing is executed before
- * native_let_command_go(). If the child ends instead, the kernel ends it, too.
+ * Its process is made while the run is being recorded and the helper ends, and waits: nothing is
+ * executed before native_let_command_go(). If the child ends instead, the kernel ends it, too.
  *
- * Until the command executes, its process shares the supervisor's memory like the child. It executes only when the child has left that
- * memory: the command never runs beside a process that has the supervisor's memory, and so its arguments. The kernel tells by clearing the
- * word of set_tid_address(2), but a moment too early, and a long one where somebody has that memory locked; so the child's arguments are
- * looked at, too. That memory is not dumpable from here on, and neither is ward-init from its first instruction on, because its
- * file cannot be read (root.c). If the child cannot become ward-init it ends, and the command's process with it.
+ * Until the command executes, its process shares the supervisor's memory like the child. It
+ * executes only when the child has left that memory: the command never runs beside a process that
+ * has the supervisor's memory, and so its arguments. The kernel tells by clearing the word of
+ * set_tid_address(2), but a moment too early, and a long one where somebody has that memory locked;
+ * so the child's arguments are looked at, too. That memory is not dumpable from here on, and
+ * neither is ward-init from its first instruction on, because its file cannot be read (root.c). If
+ * the child cannot become ward-init it ends, and the command's process with it.
  *
- * Everything else (a terminal, whose session needs a leader; somebody who asks whether the command could be started, or who reads the
- * caller's memory when it is executed) is left to ward-init itself.
+ * Everything else (a terminal, whose session needs a leader; somebody who asks whether the command
+ * could be started, or who reads the caller's memory when it is executed) is left to ward-init
+ * itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +33,10 @@
 #include "guest/command.h"
 #include "protocol/guest.h"
 
-_Static_assert(sizeof(((struct native_child *)0)->command_stack) >= GUEST_EXEC_STACK, "the command's stack is too small");
+_Static_assert(sizeof(((struct native_child *)0)->command_stack) >= GUEST_EXEC_STACK,
+	       "the command's stack is too small");
 
-#define SPINS 2000	/* about 50 us: the child is on its way */
+#define SPINS 2000 /* about 50 us: the child is on its way */
 
 static bool has_terminal(void)
 {
@@ -102,21 +107,30 @@ long native_begin_command(struct native_child *c)
 	long r = native_place_stdio(c);
 
 	if (r >= 0)
-		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);	/* ward-init's and not the command's */
+		/* ward-init's and not the command's */
+		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	if (r >= 0)
-		r = native_hello(c);	/* who is woken by it has the processor that the command gets, and is done before that executes */
+		/* who is woken by it has the processor that the command gets, and is done before
+		 * that executes */
+		r = native_hello(c);
 	if (r < 0 || !c->begins || has_terminal())
 		return r < 0 ? r : 0;
-	r = c->proc_bound ? -1 : raw_call(SYS_openat, c->proc_fd, "1/cmdline", O_RDONLY | O_CLOEXEC);	/* the outer one shows the supervisor anyway */
+	/* the outer one shows the supervisor anyway */
+	r = c->proc_bound ? -1
+			  : raw_call(SYS_openat, c->proc_fd, "1/cmdline", O_RDONLY | O_CLOEXEC);
 	if (r < 0 && !c->proc_bound)
-		return 0;	/* ward-init starts it */
+		return 0; /* ward-init starts it */
 	c->arguments_fd = (int)r;
 	c->here_still = 1;
 	r = raw_call(SYS_set_tid_address, &c->here_still);
 	if (r > 0)
-		r = clone_call(SYS_clone, CLONE_VM | SIGCHLD, RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0, become_command, c);
+		r = clone_call(SYS_clone, CLONE_VM | SIGCHLD,
+			       RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0,
+			       become_command, c);
 	if (r == -EAGAIN)
-		return 0;	/* a limit of processes has no room beside the helper: ward-init starts it, when that is gone */
+		/* a limit of processes has no room beside the helper: ward-init starts it, when
+		 * that is gone */
+		return 0;
 	if (r < 0)
 		return r;
 	native_move_away(c, r);
@@ -132,7 +146,8 @@ long native_let_command_go(struct native_child *c)
 	long r;
 
 	if (c->begun) {
-		raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);	/* not before the supervisor has what it wants of us */
+		/* not before the supervisor has what it wants of us */
+		raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 		native_set(&c->command_goes);
 	}
 	r = native_limit_files(c);

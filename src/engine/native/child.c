@@ -1,9 +1,10 @@
 /*
- * The child, in order. native_stages[] is the order: up to the word everything is the same for every policy and is built
- * while the supervisor reads the policy and makes the plan; from the word on the plan is in the shared memory. The
- * child shares the supervisor's memory and runs beside it (no fork: page tables are not copied), so it uses raw
- * system calls only, and an error is a value that the supervisor reads. If the supervisor dies, every read of the
- * control socket ends and so does the sandbox, at whatever stage.
+ * The child, in order. native_stages[] is the order: up to the word everything is the same for
+ * every policy and is built while the supervisor reads the policy and makes the plan; from the word
+ * on the plan is in the shared memory. The child shares the supervisor's memory and runs beside it
+ * (no fork: page tables are not copied), so it uses raw system calls only, and an error is a value
+ * that the supervisor reads. If the supervisor dies, every read of the control socket ends and so
+ * does the sandbox, at whatever stage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 
 static const struct native_stage {
 	const char *name;
-	long (*run)(struct native_child *c);	/* NULL: done by the supervisor */
+	long (*run)(struct native_child *c); /* NULL: done by the supervisor */
 	enum { CHILD, EITHER_ONE, BESIDE_HELPER } who;
 } native_stages[] = {
 #define STAGE(name, run, help) { name, run, CHILD },
@@ -57,7 +58,8 @@ void native_stage_times(const struct native_child *c, struct timing *t)
 {
 	for (size_t i = 0; i < ARRAY_LEN(native_stages); i++)
 		if (c->stage_ns[i][1])
-			timing_inside(t, native_stages[i].name, c->stage_ns[i][0], c->stage_ns[i][1]);
+			timing_inside(t, native_stages[i].name, c->stage_ns[i][0],
+				      c->stage_ns[i][1]);
 }
 
 static long run_stage(struct native_child *c, size_t i)
@@ -97,13 +99,16 @@ static const int *take(const int *fds, int *into, size_t n)
 	return fds + n;
 }
 
-/* The plan is ready, and here are the descriptors; the supervisor's end closing means that it is gone. */
+/* The plan is ready, and here are the descriptors; the supervisor's end closing means that it is
+ * gone. */
 long native_word(struct native_child *c)
 {
 	union word_control control;
 	char word;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
 	const struct cmsghdr *header = &control.align;
 	const int *fds;
@@ -152,7 +157,10 @@ long native_wait_tree(struct native_child *c, int *ret_fd)
 	} control;
 	char word;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
 	long r;
 
 	do
@@ -160,20 +168,23 @@ long native_wait_tree(struct native_child *c, int *ret_fd)
 	while (r == -EINTR);
 	if (r != 1)
 		return -ECONNRESET;
-	if (m.msg_controllen >= sizeof(control.align) && control.align.cmsg_len == CMSG_LEN(sizeof(int)))
+	if (m.msg_controllen >= sizeof(control.align) &&
+	    control.align.cmsg_len == CMSG_LEN(sizeof(int)))
 		take((const int *)(const void *)CMSG_DATA(&control.align), ret_fd, 1);
 	return m.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
-/* Whatever is open, ours or inherited, ends with this process image. Done while an error can still be told. */
+/* Whatever is open, ours or inherited, ends with this process image. Done while an error can still
+ * be told. */
 long native_close(struct native_child *c)
 {
 	(void)c;
 	return raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
 }
 
-/* The kernel counts descriptors that are under way for all processes of a user and refuses whose own limit is below that: another sandbox
- * could keep this one from starting. So the limit of open files comes after the hello, and until then it is as high as it may be. */
+/* The kernel counts descriptors that are under way for all processes of a user and refuses whose
+ * own limit is below that: another sandbox could keep this one from starting. So the limit of open
+ * files comes after the hello, and until then it is as high as it may be. */
 static long raise_files(void)
 {
 	uint64_t value[2];
@@ -224,8 +235,9 @@ long native_hello(struct native_child *c)
 	return r < 0 ? r : 0;
 }
 
-/* /dev/null was passed as it is (a terminal is the sandbox's own). To the host's uid 0 that is a file of its own, whose mode it could change: the one inside,
- * which is on a read-only mount, takes its place. */
+/* /dev/null was passed as it is (a terminal is the sandbox's own). To the host's uid 0 that is a
+ * file of its own, whose mode it could change: the one inside, which is on a read-only mount, takes
+ * its place. */
 static long own_null(struct native_child *c)
 {
 	for (int i = 0; i < 3; i++) {
@@ -260,7 +272,9 @@ static long exec_init(struct native_child *c)
 	long r = native_let_command_go(c);
 
 	c->failed_path = "/" NATIVE_INIT;
-	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->begun ? (void *)c->begun_argv : (void *)c->argv, c->envp);
+	return r < 0 ? r
+		     : raw_call(SYS_execve, c->failed_path,
+				c->begun ? (void *)c->begun_argv : (void *)c->argv, c->envp);
 }
 
 int native_child_main(void *argument)
@@ -269,7 +283,8 @@ int native_child_main(void *argument)
 	long r = 0;
 
 	native_look_around(c);
-	/* nothing in the sandbox is of the operator's session and terminal, not even its first process */
+	/* nothing in the sandbox is of the operator's session and terminal, not even its first
+	 * process */
 	raw_call(SYS_setsid);
 	/* the copy of the supervisor's end would keep us alive without it */
 	raw_call(SYS_close, c->supervisor_fd);
@@ -278,7 +293,7 @@ int native_child_main(void *argument)
 			continue;
 		c->failed_stage = native_stages[i].name;
 		if (native_stages[i].who != BESIDE_HELPER)
-			c->failed_path = NULL;	/* else it may be the helper's */
+			c->failed_path = NULL; /* else it may be the helper's */
 		r = run_stage(c, i);
 	}
 	if (r == 0) {

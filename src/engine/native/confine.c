@@ -1,6 +1,8 @@
 /*
- * What is taken away last: every capability, the way to new privileges, then Landlock and seccomp; behind them, by a call that every filter allows, resource limits: Landlock's rules and seccomp's listener are
- * descriptors, and resources.open_files may be less than this process has. Runs in the child after pivot_root; nothing behind seccomp may need a call that the filter refuses.
+ * What is taken away last: every capability, the way to new privileges, then Landlock and seccomp;
+ * behind them, by a call that every filter allows, resource limits: Landlock's rules and seccomp's
+ * listener are descriptors, and resources.open_files may be less than this process has. Runs in the
+ * child after pivot_root; nothing behind seccomp may need a call that the filter refuses.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -26,7 +28,7 @@ long native_rlimits(struct native_child *c)
 	long r = 0;
 
 	for (size_t i = 0; i < c->rlimit_count && r == 0; i++)
-		if (c->rlimits[i].resource != RLIMIT_NOFILE)	/* after the hello */
+		if (c->rlimits[i].resource != RLIMIT_NOFILE) /* after the hello */
 			r = set_limit(&c->rlimits[i]);
 	c->layers[LAYER_RLIMITS] = LAYER_IN_FORCE;
 	return r;
@@ -48,7 +50,7 @@ long native_bounding_set(struct native_child *c)
 		long r = raw_call(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
 
 		if (r < 0)
-			return r == -EINVAL ? 0 : r;	/* the kernel knows no higher one */
+			return r == -EINVAL ? 0 : r; /* the kernel knows no higher one */
 	}
 	return 0;
 }
@@ -60,7 +62,8 @@ long native_capabilities(struct native_child *c)
 	unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 			     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
 			     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-	long r = raw_call(SYS_prctl, PR_SET_SECUREBITS, c->plan->spec->policy.proc_nesting ? 0 : bits, 0, 0, 0);
+	long r = raw_call(SYS_prctl, PR_SET_SECUREBITS,
+			  c->plan->spec->policy.proc_nesting ? 0 : bits, 0, 0, 0);
 
 	if (r == 0)
 		r = raw_call(SYS_capset, &header, none);
@@ -82,7 +85,8 @@ long native_landlock_rules(struct native_child *c)
 	if (c->rules_made || p->facts.landlock_abi < LANDLOCK_ABI_MIN)
 		return 0;
 	/* under file rules an inner mount() is refused: nesting could not work */
-	r = landlock_rules(p->facts.landlock_abi, c->paths, c->path_count, p->spec->policy.proc_nesting ? LANDLOCK_SCOPES_ONLY : 0, &c->rules_fd);
+	r = landlock_rules(p->facts.landlock_abi, c->paths, c->path_count,
+			   p->spec->policy.proc_nesting ? LANDLOCK_SCOPES_ONLY : 0, &c->rules_fd);
 	c->rules_made = r == 0;
 	return r;
 }
@@ -94,10 +98,11 @@ long native_landlock(struct native_child *c)
 	long r;
 
 	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN) {
-		c->layer_notes[LAYER_LANDLOCK] = "this kernel has no Landlock, or it is not among the lsm= names";
+		c->layer_notes[LAYER_LANDLOCK] =
+			"this kernel has no Landlock, or it is not among the lsm= names";
 		return 0;
 	}
-	r = native_landlock_rules(c);	/* the helper may have made them */
+	r = native_landlock_rules(c); /* the helper may have made them */
 	if (r == 0)
 		r = landlock_enter(c->rules_fd);
 	if (r < 0)
@@ -116,7 +121,8 @@ static void answer_in_filter(struct native_child *c)
 		if (BPF_CLASS(c->filter[i].code) == BPF_RET &&
 		    (c->filter[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
 			c->filter[i].k = SECCOMP_RET_ERRNO | EPERM;
-	c->layer_notes[LAYER_SECCOMP] = "inside another sandbox: denied calls are refused but not on record";
+	c->layer_notes[LAYER_SECCOMP] =
+		"inside another sandbox: denied calls are refused but not on record";
 }
 
 long native_seccomp(struct native_child *c)
@@ -127,7 +133,8 @@ long native_seccomp(struct native_child *c)
 		return fd;
 	fd = seccomp_install(c->filter, c->filter_len, true);
 	c->listener_fd = (int)fd;
-	if (fd == -EBUSY && !observe_wanted(c->plan)) {	/* who wants to see what happens must be able to */
+	/* who wants to see what happens must be able to */
+	if (fd == -EBUSY && !observe_wanted(c->plan)) {
 		answer_in_filter(c);
 		fd = seccomp_install(c->filter, c->filter_len, false);
 		c->listener_fd = -1;

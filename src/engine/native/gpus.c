@@ -1,6 +1,8 @@
 /*
- * Devices: graphics processors, and /dev/kvm for a virtual machine. In: the plan's devices and texts. Out: their nodes in /dev, read-only as files (the devices themselves can be written), and a /proc/driver/nvidia that
- * knows only these. Runs in the child before pivot_root, while the root can still be changed; raw system calls only.
+ * Devices: graphics processors, and /dev/kvm for a virtual machine. In: the plan's devices and
+ * texts. Out: their nodes in /dev, read-only as files (the devices themselves can be written), and
+ * a /proc/driver/nvidia that knows only these. Runs in the child before pivot_root, while the root
+ * can still be changed; raw system calls only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +17,14 @@
 
 static long set_dev(struct native_child *c, bool writable)
 {
-	struct mount_attr attr = { .attr_set = writable ? 0 : MOUNT_ATTR_RDONLY, .attr_clr = writable ? MOUNT_ATTR_RDONLY : 0 };
+	struct mount_attr attr = { .attr_set = writable ? 0 : MOUNT_ATTR_RDONLY,
+				   .attr_clr = writable ? MOUNT_ATTR_RDONLY : 0 };
 
 	return raw_call(SYS_mount_setattr, c->base_fd, "dev", 0, &attr, sizeof(attr));
 }
 
-/* The node of the agent's own lies in a file system that is in view only while the node is bound. */
+/* The node of the agent's own lies in a file system that is in view only while the node is
+ * bound. */
 static long bind_own(struct native_child *c, const char *target)
 {
 	long r = native_make_point(c->base_fd, NATIVE_NODE, false);
@@ -36,14 +40,16 @@ static long bind_own(struct native_child *c, const char *target)
 
 static long bind_device(struct native_child *c, const struct plan_device *d)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC };
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NOEXEC };
 	const char *target = d->path + 1;
 	struct stat st;
 	long r = native_make_point(c->base_fd, target, true);
 
 	c->failed_path = d->path;
 	if (r == 0)
-		r = d->tree_fd >= 0 ? bind_own(c, target) : raw_call(SYS_mount, d->path, target, 0, MS_BIND, 0);
+		r = d->tree_fd >= 0 ? bind_own(c, target)
+				    : raw_call(SYS_mount, d->path, target, 0, MS_BIND, 0);
 	if (r == 0)
 		r = raw_call(SYS_newfstatat, c->base_fd, target, &st, AT_SYMLINK_NOFOLLOW);
 	/* the device that the plan saw, and no other */
@@ -58,16 +64,22 @@ static long make_texts(struct native_child *c, const struct plan_gpus *g)
 	long r;
 
 	c->failed_path = GPUS_PROC;
-	r = raw_call(SYS_mount, "ward", PROC_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=1m");
+	r = raw_call(SYS_mount, "ward", PROC_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		     "mode=0755,size=1m");
 	if (r == -ENOENT || r == -ENOTDIR)
-		return 0;	/* this kernel's /proc does not say anything of them */
+		return 0; /* this kernel's /proc does not say anything of them */
 	for (size_t i = 0; i < g->text_count && r == 0; i++) {
-		struct plan_mount m = { .kind = MOUNT_FILE, .source = g->texts[i].text, .target = g->texts[i].path, .mode = 0444 };
+		struct plan_mount m = { .kind = MOUNT_FILE,
+					.source = g->texts[i].text,
+					.target = g->texts[i].path,
+					.mode = 0444 };
 
 		c->failed_path = m.target;
 		r = native_make_own(c, &m);
 	}
-	return r < 0 ? r : raw_call(SYS_mount_setattr, c->base_fd, PROC_DIR, 0, &closed, sizeof(closed));
+	return r < 0 ? r
+		     : raw_call(SYS_mount_setattr, c->base_fd, PROC_DIR, 0, &closed,
+				sizeof(closed));
 }
 
 long native_gpus(struct native_child *c)
@@ -85,5 +97,6 @@ long native_gpus(struct native_child *c)
 	end = set_dev(c, false);
 	if (r == 0 && end < 0)
 		r = end;
-	return r == 0 && g && g->text_count && !c->bundle ? make_texts(c, g) : r;	/* a runtime mounts /proc itself, and nothing in it */
+	/* a runtime mounts /proc itself, and nothing in it */
+	return r == 0 && g && g->text_count && !c->bundle ? make_texts(c, g) : r;
 }

@@ -1,11 +1,12 @@
 /*
- * Hidden and protected files. In: the steps that the scan found, parents before children. Out: mounts over them in
- * the sandbox's view. Runs in the child before pivot_root, and again (native_remount) in a short-lived helper that
- * has joined the sandbox's user and mount namespaces, when somebody outside has replaced an over-mounted file.
+ * Hidden and protected files. In: the steps that the scan found, parents before children. Out:
+ * mounts over them in the sandbox's view. Runs in the child before pivot_root, and again
+ * (native_remount) in a short-lived helper that has joined the sandbox's user and mount namespaces,
+ * when somebody outside has replaced an over-mounted file.
  *
- * The tree may be changing under us (another sandbox works in it): every path is opened through no link at all, and
- * what is mounted is what was opened. A thing that has gone since the scan needs no guard; a link in its place is an
- * error, and nothing starts.
+ * The tree may be changing under us (another sandbox works in it): every path is opened through no
+ * link at all, and what is mounted is what was opened. A thing that has gone since the scan needs
+ * no guard; a link in its place is an error, and nothing starts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,9 @@ static long refuse_point(int fd, long error)
 {
 	struct stat st;
 
-	return error == -ENOTDIR && raw_call(SYS_fstat, fd, &st) == 0 && S_ISLNK(st.st_mode) ? -ELOOP : error;
+	return error == -ENOTDIR && raw_call(SYS_fstat, fd, &st) == 0 && S_ISLNK(st.st_mode)
+		       ? -ELOOP
+		       : error;
 }
 
 /* One component at a time: for where an outer filter hides openat2. */
@@ -85,7 +88,8 @@ static long make_cover(int at, int empty_fd, enum guard_action action)
 				AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0 || action == GUARD_PIN)
 		return tree;
-	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
+	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+		     sizeof(attr));
 	if (r < 0) {
 		raw_call(SYS_close, tree);
 		return r;
@@ -93,7 +97,8 @@ static long make_cover(int at, int empty_fd, enum guard_action action)
 	return tree;
 }
 
-/* Does one step on the tree at root_fd; empty_fd is the root that has ward's empty file and directory. */
+/* Does one step on the tree at root_fd; empty_fd is the root that has ward's empty file and
+ * directory. */
 static long do_step(int root_fd, int empty_fd, const struct guard_step *step)
 {
 	long at = native_open_nolink(root_fd, step->path), tree, r;
@@ -120,17 +125,20 @@ static bool is_in_another(const struct plan *p, const struct guard_root *g)
 
 		while (other->target[n] && other->target[n] == g->target[n])
 			n++;
-		if (other != g && native_keeps(p, other) && !other->target[n] && g->target[n] == '/')
+		if (other != g && native_keeps(p, other) && !other->target[n] &&
+		    g->target[n] == '/')
 			return true;
 	}
 	return false;
 }
 
-/* For the supervisor: see mounts_keep.c. The namespace goes with the first: from outside it cannot be opened at every moment. */
+/* For the supervisor: see mounts_keep.c. The namespace goes with the first: from outside it cannot
+ * be opened at every moment. */
 static long keep(struct native_child *c, int root_fd)
 {
 	if (c->kept_count == 0)
-		c->view_fd = (int)raw_call(SYS_openat, c->base_fd, "proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+		c->view_fd = (int)raw_call(SYS_openat, c->base_fd, "proc/self/ns/mnt",
+					   O_RDONLY | O_CLOEXEC);
 	if (c->kept_count >= ARRAY_LEN(c->kept_fds))
 		return -E2BIG;
 	c->kept_fds[c->kept_count++] = root_fd;
@@ -149,7 +157,7 @@ static long guard_tree(struct native_child *c, const struct guard_root *g)
 		return root_fd;
 	for (size_t i = 0; i < g->step_count && r == 0; i++) {
 		if (g->steps[i].action == GUARD_VIEW)
-			continue;	/* mounted already, with the other mounts */
+			continue; /* mounted already, with the other mounts */
 		c->failed_path = g->steps[i].path;
 		r = do_step((int)root_fd, c->base_fd, &g->steps[i]);
 	}
@@ -168,7 +176,8 @@ long native_guards(struct native_child *c)
 	return r;
 }
 
-/* Whether something is mounted on it already: then the mount outlived the change, and one more would be stacked. */
+/* Whether something is mounted on it already: then the mount outlived the change, and one more
+ * would be stacked. */
 static bool is_covered(int root_fd, const char *path)
 {
 	struct statx self, above;
@@ -195,11 +204,14 @@ static bool is_covered(int root_fd, const char *path)
 	return r == 0 && self.stx_mnt_id != above.stx_mnt_id;
 }
 
-/* In a process of its own: joins the sandbox's namespaces and does the steps there. Its exit code is the errno. */
-static _Noreturn void remount_inside(const struct running *run, const struct native_view *view, const struct guard_root *g,
-				     const size_t *steps, size_t count)
+/* In a process of its own: joins the sandbox's namespaces and does the steps there. Its exit code
+ * is the errno. */
+static _Noreturn void remount_inside(const struct running *run, const struct native_view *view,
+				     const struct guard_root *g, const size_t *steps, size_t count)
 {
-	long r = raw_call(SYS_setns, view ? view->user_fd : run->pid_fd, view ? CLONE_NEWUSER : CLONE_NEWUSER | CLONE_NEWNS), top_fd, root_fd;
+	long r = raw_call(SYS_setns, view ? view->user_fd : run->pid_fd,
+			  view ? CLONE_NEWUSER : CLONE_NEWUSER | CLONE_NEWNS),
+	     top_fd, root_fd;
 
 	if (r == 0 && view)
 		r = raw_call(SYS_setns, view->mount_fd, CLONE_NEWNS);
@@ -213,14 +225,16 @@ static _Noreturn void remount_inside(const struct running *run, const struct nat
 	_exit(r < 0 ? (int)-r : 0);
 }
 
-int native_remount_in(const struct native_view *view, struct running *run, const struct guard_root *g, const size_t *steps, size_t count,
+int native_remount_in(const struct native_view *view, struct running *run,
+		      const struct guard_root *g, const size_t *steps, size_t count,
 		      struct ward_err *e)
 {
 	pid_t pid = fork();
 	int status = 0;
 
 	if (pid < 0)
-		return ward_fail_errno(e, "cannot start the helper that mounts protected files again");
+		return ward_fail_errno(e,
+				       "cannot start the helper that mounts protected files again");
 	if (pid == 0)
 		remount_inside(run, view, g, steps, count);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -231,7 +245,8 @@ int native_remount_in(const struct native_view *view, struct running *run, const
 	return 0;
 }
 
-int native_remount(const struct plan *p, struct running *run, const struct guard_root *g, const size_t *steps, size_t count, struct ward_err *e)
+int native_remount(const struct plan *p, struct running *run, const struct guard_root *g,
+		   const size_t *steps, size_t count, struct ward_err *e)
 {
 	(void)p;
 	return native_remount_in(NULL, run, g, steps, count, e);

@@ -1,7 +1,8 @@
 /*
- * User namespace: id maps and host name. An ordinary user maps itself; for root the supervisor writes the maps (only
- * its rights allow a foreign id) and the child then becomes that id and drops every supplementary group. Runs in the
- * child, first of all: until the maps are there it can create nothing.
+ * User namespace: id maps and host name. An ordinary user maps itself; for root the supervisor
+ * writes the maps (only its rights allow a foreign id) and the child then becomes that id and drops
+ * every supplementary group. Runs in the child, first of all: until the maps are there it can
+ * create nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,9 @@ long native_ipc(struct native_child *c)
 	return r;
 }
 
-/* Writing itself into the cgroup costs the child microseconds, where the supervisor would wait for every processor. The
- * cgroup namespace comes after, so that its root is the sandbox's own cgroup. */
+/* Writing itself into the cgroup costs the child microseconds, where the supervisor would wait for
+ * every processor. The cgroup namespace comes after, so that its root is the sandbox's own
+ * cgroup. */
 long native_join_cgroup(struct native_child *c)
 {
 	long r;
@@ -93,21 +95,26 @@ static void pass_quarter(const char *from, const char *to)
 	(void)write_file(to, text);
 }
 
-/* Watches are counted for whoever made the namespace, too: the agent could take all that the host gives to the user (or to
- * root), and editors, daemons and the next ward would have none. Where the host's settings cannot be written there is
- * no such bound. */
+/* Watches are counted for whoever made the namespace, too: the agent could take all that the host
+ * gives to the user (or to root), and editors, daemons and the next ward would have none. Where the
+ * host's settings cannot be written there is no such bound. */
 static void bound_watches(void)
 {
-	pass_quarter("/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances");
+	pass_quarter("/proc/sys/fs/inotify/max_user_instances",
+		     "/proc/sys/user/max_inotify_instances");
 	pass_quarter("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches");
 }
 
-/* With process.nesting the same holds for namespaces, which descriptors keep: the user's next sandbox needs some. */
+/* With process.nesting the same holds for namespaces, which descriptors keep: the user's next
+ * sandbox needs some. */
 void native_bound_namespaces(void)
 {
-	static const char *const files[] = { "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_mnt_namespaces", "/proc/sys/user/max_net_namespaces",
-					     "/proc/sys/user/max_pid_namespaces", "/proc/sys/user/max_ipc_namespaces", "/proc/sys/user/max_uts_namespaces",
-					     "/proc/sys/user/max_cgroup_namespaces", "/proc/sys/user/max_time_namespaces" };
+	static const char *const files[] = {
+		"/proc/sys/user/max_user_namespaces",   "/proc/sys/user/max_mnt_namespaces",
+		"/proc/sys/user/max_net_namespaces",    "/proc/sys/user/max_pid_namespaces",
+		"/proc/sys/user/max_ipc_namespaces",    "/proc/sys/user/max_uts_namespaces",
+		"/proc/sys/user/max_cgroup_namespaces", "/proc/sys/user/max_time_namespaces"
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		(void)write_file(files[i], "2048");
@@ -128,9 +135,11 @@ long native_host_name(struct native_child *c)
 {
 	long r = raw_call(SYS_sethostname, "ward", 4);
 
-	/* the namespace is there: only its name is the outer one's (Podman's own filter allows everything else) */
+	/* the namespace is there: only its name is the outer one's (Podman's own filter allows
+	 * everything else) */
 	if (r == -EPERM || r == -ENOSYS) {
-		c->layer_notes[LAYER_UTS] = "a filter around ward refuses sethostname: the outer host name is seen";
+		c->layer_notes[LAYER_UTS] =
+			"a filter around ward refuses sethostname: the outer host name is seen";
 		r = 0;
 	}
 	c->layers[LAYER_UTS] = LAYER_IN_FORCE;

@@ -4,7 +4,8 @@
  * In: the version of Landlock that the host has, paths with rights, and what is to be closed. Out:
  * a domain around the calling process that nothing can take off. Runs in the child, after the new
  * root is in place and before seccomp, with no rights but its own; the rules may be made by another
- * process of the same root, beside it. Both share the supervisor's memory, so there is no libc here.
+ * process of the same root, beside it. Both share the supervisor's memory, so there is no libc
+ * here.
  *
  * Everything that this version of Landlock can refuse is handled, so what no rule grants is
  * refused. It does not cover chmod, chown, times, attributes, stat and the like: the mounts do
@@ -33,10 +34,10 @@
 #define FS_MAKE_FIFO (1ULL << 10)
 #define FS_MAKE_BLOCK (1ULL << 11)
 #define FS_MAKE_SYM (1ULL << 12)
-#define FS_REFER (1ULL << 13) /* ABI 2 */
-#define FS_TRUNCATE (1ULL << 14) /* ABI 3 */
+#define FS_REFER (1ULL << 13)     /* ABI 2 */
+#define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */
 #define FS_IOCTL_DEV (1ULL << 15) /* ABI 5 */
-#define NET_BIND_TCP (1ULL << 0) /* ABI 4 */
+#define NET_BIND_TCP (1ULL << 0)  /* ABI 4 */
 #define NET_CONNECT_TCP (1ULL << 1)
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0) /* ABI 6 */
 #define SCOPE_SIGNAL (1ULL << 1)
@@ -119,7 +120,8 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 	return r;
 }
 
-int landlock_rules(int abi, const struct landlock_path *paths, size_t n, unsigned flags, int *ret_fd)
+int landlock_rules(int abi, const struct landlock_path *paths, size_t n, unsigned flags,
+		   int *ret_fd)
 {
 	bool files = !(flags & LANDLOCK_SCOPES_ONLY), tcp = flags & LANDLOCK_NO_TCP;
 	struct ruleset_attr attr = {

@@ -1,7 +1,7 @@
 /*
- * Launching the child. In: ids and a directory to build over, both of which a policy rarely changes. Out: a child that
- * builds its root and waits for the word. Runs in the supervisor; as root it also writes the child's id maps, which
- * only its rights allow.
+ * Launching the child. In: ids and a directory to build over, both of which a policy rarely
+ * changes. Out: a child that builds its root and waits for the word. Runs in the supervisor; as
+ * root it also writes the child's id maps, which only its rights allow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,16 +31,19 @@ static int explain_clone(int error, struct ward_err *e)
 		return ward_fail(e, error, "cannot start another process: %s", strerror(error));
 	probe_explain_user(&found, error);
 	ward_fail(e, error, "cannot make a user namespace: %s", found.why);
-	return ward_remedy(e, "%s; or accept a weaker sandbox: require: {isolation: landlock, limits: none}",
-			   found.remedy);
+	return ward_remedy(
+		e, "%s; or accept a weaker sandbox: require: {isolation: landlock, limits: none}",
+		found.remedy);
 }
 
 /* The kernel wants more of a file system that is reviewed than of one that is bound. */
 static int explain_review(const struct native_child *c, int code, struct ward_err *e)
 {
-	ward_fail(e, code, "the kernel makes no overlay of %s and %s: %s", c->failed_path, c->layer_path, strerror(code));
+	ward_fail(e, code, "the kernel makes no overlay of %s and %s: %s", c->failed_path,
+		  c->layer_path, strerror(code));
 	ward_wrap(e, "review");
-	return ward_remedy(e, "give the workspace directly (filesystem.mode: read_only or read_write), or put it, and WARD_STATE_DIR, on "
+	return ward_remedy(e, "give the workspace directly (filesystem.mode: read_only or "
+			      "read_write), or put it, and WARD_STATE_DIR, on "
 			      "ext4, xfs, btrfs or tmpfs");
 }
 
@@ -49,22 +52,26 @@ int native_explain_child(const struct native_child *c, struct ward_err *e)
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
 	const char *why = c->failed_error == -ECHILD ? "a process that helps to build it was killed"
-			  : code == ETOOMANYREFS     ? "your processes have more descriptors under way in sockets than your limit of open files (ulimit -n)"
-			  : c->failed_error < 0	     ? strerror(code)
-						     : "the sandbox's first process was killed";
+			  : code == ETOOMANYREFS
+				  ? "your processes have more descriptors under way in sockets "
+				    "than your limit of open files (ulimit -n)"
+			  : c->failed_error < 0 ? strerror(code)
+						: "the sandbox's first process was killed";
 
 	if (c->review_refused)
 		return explain_review(c, code, e);
-	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "", why);
-	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
+	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "",
+		  c->failed_path ? ": " : "", why);
+	ward_wrap(e, "building the sandbox (stage %s)",
+		  c->failed_stage ? c->failed_stage : "clone");
 	return ward_remedy(e, "%s", probe_step_remedy(code));
 }
 
 /* The kernel's own directory first: nothing that a policy gives lies there. */
 const char *native_choose_base(const struct plan *p)
 {
-	static const char *const candidates[] = { "/sys", "/mnt", "/srv", "/media", "/opt", "/tmp",
-						  "/boot", "/var", "/home", "/root" };
+	static const char *const candidates[] = { "/sys", "/mnt",  "/srv", "/media", "/opt",
+						  "/tmp", "/boot", "/var", "/home",  "/root" };
 
 	for (size_t i = 0; i < ARRAY_LEN(candidates); i++) {
 		bool used = p && p->image.root && path_is_beneath(p->image.root, candidates[i]);
@@ -94,16 +101,18 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 		if (r < 0) {
 			ward_fail(e, -r, "cannot map the sandbox's ids to host id %u: %s",
 				  i ? ids->host_gid : ids->host_uid, strerror(-r));
-			return ward_remedy(e, "root needs CAP_SETUID and CAP_SETGID for that (containers: --cap-add SETUID "
+			return ward_remedy(e, "root needs CAP_SETUID and CAP_SETGID for that "
+					      "(containers: --cap-add SETUID "
 					      "--cap-add SETGID)");
 		}
 	}
 	return 0;
 }
 
-/* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many processes want one, on the whole host; some of
- * them ours. Where everybody waits for a processor, more processes wait longer. The averages before it say little: they count whoever
- * waits for the kernel, and remember for a minute what is over. */
+/* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many
+ * processes want one, on the whole host; some of them ours. Where everybody waits for a processor,
+ * more processes wait longer. The averages before it say little: they count whoever waits for the
+ * kernel, and remember for a minute what is over. */
 static bool host_is_idle(unsigned cpu_count, int ours)
 {
 #ifdef WARD_HELPER_ALWAYS
@@ -115,26 +124,29 @@ static bool host_is_idle(unsigned cpu_count, int ours)
 	int running;
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && 4 * (running - ours) < (int)cpu_count;
+	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 &&
+	       4 * (running - ours) < (int)cpu_count;
 }
 
-/* Where the child and its helper work: beside us if there are idle processors, else in turn. What looks busy may be over in a moment (the
- * kernel's own work for somebody who has just ended), so the child looks, too, how soon it has got a processor of its own. */
+/* Where the child and its helper work: beside us if there are idle processors, else in turn. What
+ * looks busy may be over in a moment (the kernel's own work for somebody who has just ended), so
+ * the child looks, too, how soon it has got a processor of its own. */
 static void choose_cpus(struct native_child *c)
 {
-	c->cpu_count = sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 ? 0 : facts_count(&c->cpus);
+	c->cpu_count =
+		sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 ? 0 : facts_count(&c->cpus);
 	if (c->cpu_count < 2 || raw_call(SYS_getcpu, &c->cpu, 0, 0) < 0)
 		return;
 	c->here = c->others = c->cpus;
 	CPU_CLR(c->cpu, &c->others);
 	CPU_XOR(&c->here, &c->cpus, &c->others);
 	if (c->cpu_count > 2) {
-		c->here = c->others;	/* a third one for the helper, which need not wait for us */
+		c->here = c->others; /* a third one for the helper, which need not wait for us */
 		c->go = c->go_at_once = true;
 	}
 	c->launched_ns = native_now();
 #ifdef WARD_HELPER_ALWAYS
-	c->apart = true;	/* the child may ask before we have looked */
+	c->apart = true; /* the child may ask before we have looked */
 #endif
 }
 
@@ -142,7 +154,8 @@ void native_look_again(const struct running *run)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 
-	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) || !host_is_idle(c->cpu_count, 2))
+	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) ||
+	    !host_is_idle(c->cpu_count, 2))
 		return;
 	c->apart = true;
 	native_put_on(c, run->init_pid, &c->others);
@@ -152,18 +165,20 @@ static void fill_child(struct native_child *c, const char *base)
 {
 	c->base = base;
 	choose_cpus(c);
-	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
+	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd =
+		c->layer_fd = -1;
 	c->old_root_left = NATIVE_NOT_YET;
 }
 
 static void fill_ids(struct native_child *c, const struct plan_ids *ids)
 {
 	c->ids = *ids;
-	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
-		 ids->inside_uid, ids->inside_gid);
-	snprintf(c->pts_options, sizeof(c->pts_options),
-		 "newinstance,ptmxmode=0666,mode=0620,max=%d,uid=%u,gid=%u", NATIVE_PTYS_MAX, ids->inside_uid,
+	snprintf(c->root_options, sizeof(c->root_options),
+		 "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u", ids->inside_uid,
 		 ids->inside_gid);
+	snprintf(c->pts_options, sizeof(c->pts_options),
+		 "newinstance,ptmxmode=0666,mode=0620,max=%d,uid=%u,gid=%u", NATIVE_PTYS_MAX,
+		 ids->inside_uid, ids->inside_gid);
 	if (ids->mode == IDS_MAPPED || ids->mode == IDS_OWNER)
 		return;
 	snprintf(c->uid_map, sizeof(c->uid_map), "%u %u 1\n", ids->inside_uid, ids->host_uid);
@@ -173,8 +188,8 @@ static void fill_ids(struct native_child *c, const struct plan_ids *ids)
 static int clone_child(struct native_child *c, struct running *run, int into, struct ward_err *e)
 {
 	struct clone_child child = {
-		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWUTS |
-			 CLONE_VM | CLONE_PIDFD | (into >= 0 ? CLONE_INTO_CGROUP : 0),
+		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWUTS | CLONE_VM | CLONE_PIDFD |
+			 (into >= 0 ? CLONE_INTO_CGROUP : 0),
 		.cgroup_fd = into,
 		.pid_fd = -1,
 		.stack = c->stack,
@@ -188,7 +203,8 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 		return explain_clone((int)-pid, e);
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
-	if (c->launched_ns && host_is_idle(c->cpu_count, 2)) {	/* it may have begun by now, and asks later */
+	/* it may have begun by now, and asks later */
+	if (c->launched_ns && host_is_idle(c->cpu_count, 2)) {
 		c->apart = true;
 		native_put_on(c, pid, &c->others);
 	}
@@ -198,7 +214,9 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 void native_give_system(struct running *run, const struct plan_system *system)
 {
 	struct native_memory *m = run->child;
-	auto_fd again = -1;	/* a tree can be attached once, and an earlier child may have done that before it was thrown away */
+	/* a tree can be attached once, and an earlier child may have done that before it was thrown
+	 * away */
+	auto_fd again = -1;
 	int tree_fd = system->etc.tree_fd;
 
 	m->child.system = system;
@@ -227,8 +245,8 @@ int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward
 	return r;
 }
 
-int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
-		  struct ward_err *e)
+int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into,
+		  const struct native_bundle *bundle, struct ward_err *e)
 {
 	struct native_memory *m;
 	auto_fd child_fd = -1;
@@ -282,5 +300,6 @@ void native_discard(struct running *run)
 	buf_free(&m->routes6);
 	buf_free(&m->rules);
 	buf_free(&m->log);
-	/* m itself stays: ward ends soon, and to take memory away from several processors takes longer than that */
+	/* m itself stays: ward ends soon, and to take memory away from several processors takes
+	 * longer than that */
 }

@@ -1,18 +1,24 @@
 /*
- * Guards outlive the sandbox. In: a dead sandbox whose mount namespace somebody still holds, and its trees in which something is hidden or
- * protected. Out: the namespace can go, and whoever has a descriptor of such a tree still finds the guards on it. Runs in the supervisor, or
- * in the process that takes the mounts apart (mounts_end.c); raw system calls only.
+ * Guards outlive the sandbox. In: a dead sandbox whose mount namespace somebody still holds, and
+ * its trees in which something is hidden or protected. Out: the namespace can go, and whoever has a
+ * descriptor of such a tree still finds the guards on it. Runs in the supervisor, or in the process
+ * that takes the mounts apart (mounts_end.c); raw system calls only.
  *
- * A process of the sandbox can have given a directory's descriptor to another sandbox that works in the same tree, through a socket that one of
- * them made there. The kernel takes a namespace apart mount by mount: the descriptor would lead to the bare tree then. What it keeps together is a
- * tree of mounts whose mount point is removed. From within the namespace that is refused, and the mount points may lie where the sandbox could move
- * them; so a process enters, puts all these trees onto one point of ward's own and leaves a descriptor of its directory, and who is
- * outside removes that point. That directory can be written through a mount of its own, which nobody else has: the one that the sandbox knows stays
- * read-only, or who was handed a descriptor of it would rename the point in time.
+ * A process of the sandbox can have given a directory's descriptor to another sandbox that works in
+ * the same tree, through a socket that one of them made there. The kernel takes a namespace apart
+ * mount by mount: the descriptor would lead to the bare tree then. What it keeps together is a tree
+ * of mounts whose mount point is removed. From within the namespace that is refused, and the mount
+ * points may lie where the sandbox could move them; so a process enters, puts all these trees onto
+ * one point of ward's own and leaves a descriptor of its directory, and who is outside removes that
+ * point. That directory can be written through a mount of its own, which nobody else has: the one
+ * that the sandbox knows stays read-only, or who was handed a descriptor of it would rename the
+ * point in time.
  *
- * The trees become read-only before: nobody shall write there by such a descriptor after the sweep. That is refused where a file is open for
- * writing, and all who could have one are dead: it was handed on, too, which the run's result tells. A nested sandbox has had mounts of its own, which
- * nobody finds any more: they become read-only where they are of a review's overlay, which does so itself.
+ * The trees become read-only before: nobody shall write there by such a descriptor after the sweep.
+ * That is refused where a file is open for writing, and all who could have one are dead: it was
+ * handed on, too, which the run's result tells. A nested sandbox has had mounts of its own, which
+ * nobody finds any more: they become read-only where they are of a review's overlay, which does so
+ * itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +33,10 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-#define CLOSE_WAITS 20	/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
-#define POINT "pts"	/* in /dev, which the sandbox cannot change; what is mounted there stays beneath */
+/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
+#define CLOSE_WAITS 20
+#define POINT                                                                                      \
+	"pts" /* in /dev, which the sandbox cannot change; what is mounted there stays beneath */
 
 /* The file system of a tree, in all its mounts. -EPERM: it is not ward's. */
 static long close_whole(int tree_fd)
@@ -48,7 +56,9 @@ static bool is_busy(const struct native_keep *k, int tree_fd)
 	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY };
 	bool busy = k->review && close_whole(tree_fd) == -EBUSY;
 
-	return raw_call(SYS_mount_setattr, tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed)) == -EBUSY || busy;
+	return raw_call(SYS_mount_setattr, tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &closed,
+			sizeof(closed)) == -EBUSY ||
+	       busy;
 }
 
 /* Inside, with the caller's descriptors. */
@@ -57,10 +67,15 @@ static int gather(void *argument)
 	struct native_keep *k = argument;
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	long r = native_enter_mounts(k->ns_fd), own_fd;
-	unsigned waits = k->met ? CLOSE_WAITS : 0;	/* for all trees: a sandbox must not make its end long */
+	/* for all trees: a sandbox must not make its end long */
+	unsigned waits = k->met ? CLOSE_WAITS : 0;
 
-	own_fd = r < 0 ? r : raw_call(SYS_open_tree, AT_FDCWD, "/dev", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	r = own_fd < 0 ? own_fd : raw_call(SYS_mount_setattr, own_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
+	own_fd = r < 0 ? r
+		       : raw_call(SYS_open_tree, AT_FDCWD, "/dev",
+				  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	r = own_fd < 0 ? own_fd
+		       : raw_call(SYS_mount_setattr, own_fd, "", AT_EMPTY_PATH, &writable,
+				  sizeof(writable));
 	for (size_t i = 0; r == 0 && i < k->count; i++) {
 		const struct timespec moment = { .tv_nsec = 10000000 };
 		bool busy;
@@ -70,7 +85,9 @@ static int gather(void *argument)
 			waits--;
 		}
 		k->busy |= k->met && busy;
-		raw_call(SYS_move_mount, k->fds[i], "", AT_FDCWD, "/dev/" POINT, MOVE_MOUNT_F_EMPTY_PATH);	/* one that the sandbox itself has removed is together already */
+		/* one that the sandbox itself has removed is together already */
+		raw_call(SYS_move_mount, k->fds[i], "", AT_FDCWD, "/dev/" POINT,
+			 MOVE_MOUNT_F_EMPTY_PATH);
 	}
 	k->dev_fd = r < 0 ? -1 : (int)own_fd;
 	return 0;
@@ -78,8 +95,12 @@ static int gather(void *argument)
 
 void native_keep_together(struct native_keep *k)
 {
-	struct clone_child inside = { .flags = CLONE_VM | CLONE_FILES | CLONE_VFORK, .quiet = true, .stack = k->stack,
-				      .stack_bytes = sizeof(k->stack), .main = gather, .argument = k };
+	struct clone_child inside = { .flags = CLONE_VM | CLONE_FILES | CLONE_VFORK,
+				      .quiet = true,
+				      .stack = k->stack,
+				      .stack_bytes = sizeof(k->stack),
+				      .main = gather,
+				      .argument = k };
 	long pid;
 
 	if (__atomic_exchange_n(&k->taken, true, __ATOMIC_ACQ_REL))
@@ -96,7 +117,8 @@ void native_keep_together(struct native_keep *k)
 	raw_call(SYS_close, k->dev_fd);
 }
 
-/* Whether a sandbox in another tree could have been handed a descriptor of this one's: they meet in a second tree that both write to. */
+/* Whether a sandbox in another tree could have been handed a descriptor of this one's: they meet in
+ * a second tree that both write to. */
 static bool meets_others(const struct plan *p)
 {
 	size_t count = 0;
@@ -125,13 +147,13 @@ void native_keep_begin(const struct plan *p, struct running *run)
 	struct native_keep *k = &((struct native_memory *)run->child)->keep;
 	char path[64];
 
-	if (run->mounts_fd < 0) {	/* it did not come with the hello */
+	if (run->mounts_fd < 0) { /* it did not come with the hello */
 		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", run->init_pid);
 		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	k->ns_fd = run->mounts_fd;
 	k->review = p->review;
-	k->met = p->review || meets_others(p);	/* what is reviewed must not change any more */
+	k->met = p->review || meets_others(p); /* what is reviewed must not change any more */
 }
 
 void native_keep_end(struct running *run)
@@ -140,10 +162,10 @@ void native_keep_end(struct running *run)
 
 	if (!m)
 		return;
-	if (run->mounts_pid <= 0)	/* else that one does it */
+	if (run->mounts_pid <= 0) /* else that one does it */
 		native_keep_together(&m->keep);
 	run->trees_busy = m->keep.busy;
-	for (size_t i = 0; i < m->keep.count; i++)	/* ours; the list is that one's, too */
+	for (size_t i = 0; i < m->keep.count; i++) /* ours; the list is that one's, too */
 		raw_call(SYS_close, m->keep.fds[i]);
 	own_close_fd(&run->mounts_fd);
 	run->mounts_fd = -1;

@@ -1,4 +1,5 @@
-/* The native engine: namespaces, mounts, Landlock and seccomp, each layer in its own file, the order in run.c. */
+/* The native engine: namespaces, mounts, Landlock and seccomp, each layer in its own file, the
+ * order in run.c. */
 #ifndef WARD_ENGINE_NATIVE_NATIVE_H
 #define WARD_ENGINE_NATIVE_NATIVE_H
 
@@ -18,9 +19,9 @@ extern const struct engine engine_native;
 #define NATIVE_FILTER_MAX 1024
 #define NATIVE_PATHS_MAX 256
 #define NATIVE_TREES_MAX PLAN_MOUNTS_MAX
-#define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
+#define NATIVE_PTYS_MAX 256 /* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
-#define NATIVE_KEPT_MAX 64	/* trees with guards */
+#define NATIVE_KEPT_MAX 64 /* trees with guards */
 #define NATIVE_NOT_YET (-EINPROGRESS)
 
 struct native_bytes {
@@ -31,72 +32,85 @@ struct native_bytes {
 /* The way out of the sandbox's network namespace: see net_open.c. */
 struct native_net {
 	bool on;
-	struct native_bytes routes4, routes6, rules, log;	/* netlink batches */
-	const uint16_t *ports;		/* of the policy, for kernels without nf_tables */
+	struct native_bytes routes4, routes6, rules, log; /* netlink batches */
+	const uint16_t *ports; /* of the policy, for kernels without nf_tables */
 	size_t port_count;
-	bool inward;			/* ports are published */
-	struct net_fd fds[NET_FDS_MAX];	/* written by the child */
+	bool inward;                    /* ports are published */
+	struct net_fd fds[NET_FDS_MAX]; /* written by the child */
 	size_t count;
-	bool by_port;			/* there is no nf_tables */
+	bool by_port; /* there is no nf_tables */
 };
 
-/* Another engine's way: the child builds the root, its /dev and the network, and then becomes a runtime that makes the container of them. */
+/* Another engine's way: the child builds the root, its /dev and the network, and then becomes a
+ * runtime that makes the container of them. */
 struct native_bundle {
-	int (*main)(void *);		/* in place of native_child_main() */
-	const char *dir;		/* a tmpfs with the bundle is mounted there; the root is built in it */
-	bool hide_cgroups;		/* else they are read-only */
-	struct native_bytes config;	/* config.json */
-	char *const *argv;		/* the runtime's, behind the name of ward-init's role */
-	int log_fd;			/* what the runtime says when it fails */
+	int (*main)(void *); /* in place of native_child_main() */
+	/* a tmpfs with the bundle is mounted there; the root is built in it */
+	const char *dir;
+	bool hide_cgroups;          /* else they are read-only */
+	struct native_bytes config; /* config.json */
+	char *const *argv;          /* the runtime's, behind the name of ward-init's role */
+	int log_fd;                 /* what the runtime says when it fails */
 };
 
 /*
- * What the supervisor prepares and the child uses. The child shares the supervisor's memory until it executes
- * ward-init, while the supervisor goes on: it reads this, writes the last part, and calls nothing of libc. The first
- * part is there when the child begins, the second when the supervisor gives the word.
+ * What the supervisor prepares and the child uses. The child shares the supervisor's memory until
+ * it executes ward-init, while the supervisor goes on: it reads this, writes the last part, and
+ * calls nothing of libc. The first part is there when the child begins, the second when the
+ * supervisor gives the word.
  */
 struct native_child {
 	/* known before the policy is */
-	const struct plan_system *system;	/* there when the child reads a byte for it */
-	int control_fd;			/* the child's end */
-	int supervisor_fd;		/* the other end, which the child must not keep */
-	const char *base;		/* the new root is built over it; no source may lie beneath */
-	struct plan_ids ids;		/* mode and ids that the maps are made from */
-	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
-	bool told_ids;			/* a byte says that ids and maps are there */
+	const struct plan_system *system; /* there when the child reads a byte for it */
+	int control_fd;                   /* the child's end */
+	int supervisor_fd;                /* the other end, which the child must not keep */
+	/* the new root is built over it; no source may lie beneath */
+	const char *base;
+	struct plan_ids ids;           /* mode and ids that the maps are made from */
+	char uid_map[32], gid_map[32]; /* what the child writes itself; "": the supervisor does */
+	bool told_ids;                 /* a byte says that ids and maps are there */
 	char root_options[96], pts_options[96];
-	const struct native_bundle *bundle;	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
-	bool timed;			/* the child says when each stage ended */
-	bool alone;			/* a helper would count as one of the sandbox's few processes */
-	bool apart;			/* supervisor, child and helper work at the same time */
-	bool began;			/* the child has got a processor */
-	unsigned cpu_count, cpu;	/* how many the caller may use; the supervisor's when it launched the child */
-	uint64_t launched_ns;		/* and that moment; 0: there is only one processor */
-	cpu_set_t cpus, here, others;	/* if so: the caller's processors; where the helper, where the child begins */
+	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
+	const struct native_bundle *bundle;
+	bool timed; /* the child says when each stage ended */
+	/* a helper would count as one of the sandbox's few processes */
+	bool alone;
+	bool apart; /* supervisor, child and helper work at the same time */
+	bool began; /* the child has got a processor */
+	/* how many the caller may use; the supervisor's when it launched the child */
+	unsigned cpu_count, cpu;
+	uint64_t launched_ns; /* and that moment; 0: there is only one processor */
+	/* if so: the caller's processors; where the helper, where the child begins */
+	cpu_set_t cpus, here, others;
 
 	/* known from the word on */
 	const struct plan *plan;
-	const struct console_shape *shape;	/* of the terminal */
-	uint64_t signal_mask;		/* the caller's, for the command */
-	int stdio_fds[3];		/* these three sorts of descriptors come with the word; -1: the terminal */
-	int cgroup_fds[4];		/* v1: the child writes itself into them */
-	int tree_fds[NATIVE_TREES_MAX];	/* of the plan's devices and mounts that have one, in their order */
-	int layer_fd;			/* review: where changes go, as a mount; -1: open layer_path */
-	bool has_layer;			/* it comes with the word */
-	const char *layer_path;		/* NULL: no review */
-	bool layer_copy;		/* the workspace's copy lies in it */
+	const struct console_shape *shape; /* of the terminal */
+	uint64_t signal_mask;              /* the caller's, for the command */
+	/* these three sorts of descriptors come with the word; -1: the terminal */
+	int stdio_fds[3];
+	int cgroup_fds[4]; /* v1: the child writes itself into them */
+	/* of the plan's devices and mounts that have one, in their order */
+	int tree_fds[NATIVE_TREES_MAX];
+	/* review: where changes go, as a mount; -1: open layer_path */
+	int layer_fd;
+	bool has_layer;         /* it comes with the word */
+	const char *layer_path; /* NULL: no review */
+	bool layer_copy;        /* the workspace's copy lies in it */
 	size_t cgroup_count, tree_count;
-	char **argv;			/* "ward-init", CMD... */
-	bool begins;			/* the child may begin CMD itself: begin.c */
+	char **argv; /* "ward-init", CMD... */
+	bool begins; /* the child may begin CMD itself: begin.c */
 	char **envp;
-	uint64_t private_bytes, private_inodes;	/* for /tmp and the like together, which are parts of the root's file system; 0: each is one of its own */
-	char **tmpfs_options;		/* then, of each mount, NULL: no tmpfs */
+	/* for /tmp and the like together, which are parts of the root's file system; 0: each is one
+	 * of its own */
+	uint64_t private_bytes, private_inodes;
+	char **tmpfs_options; /* then, of each mount, NULL: no tmpfs */
 	const char *shm_options;
 	const struct limits_rlimit *rlimits;
 	size_t rlimit_count;
 	struct landlock_path paths[NATIVE_PATHS_MAX];
 	size_t path_count;
-	bool rules_made;		/* of these paths, by whoever entered the root first */
+	bool rules_made; /* of these paths, by whoever entered the root first */
 	int rules_fd;
 	struct sock_filter filter[NATIVE_FILTER_MAX];
 	size_t filter_len;
@@ -104,49 +118,54 @@ struct native_child {
 
 	/* the child's and its helper's: helper.c */
 	long helper_pid;
-	uint32_t go;			/* a futex: the supervisor has done its part, its processor is free */
-	bool helping;			/* the helper has begun */
-	uint32_t system_done;		/* a futex: what is made of either may begin */
-	uint32_t entered;		/* a futex: both are in the new root, the old one can go */
-	long old_root_left;		/* with this error, or NATIVE_NOT_YET */
-	bool old_root_taken;		/* somebody takes it away */
-	bool outside;			/* whoever holds the mounts does: mounts_end.c */
-	uint32_t held;			/* if so: a futex: there is one, or outside is not true any more */
-	bool go_at_once;		/* there is a processor for the helper from the beginning */
-	bool net_taken, either_taken;	/* somebody makes it */
-	bool net_own;			/* the child itself, in its own place */
-	int net_fd;			/* the network namespace, if another made it; -errno: nobody could */
-	uint32_t net_done, either_done;	/* futexes */
-	bool helped;			/* the helper did what either does */
-	long helper_error;		/* with this result */
-	const char *helper_stage;	/* and came as far as this */
+	/* a futex: the supervisor has done its part, its processor is free */
+	uint32_t go;
+	bool helping;         /* the helper has begun */
+	uint32_t system_done; /* a futex: what is made of either may begin */
+	uint32_t entered;     /* a futex: both are in the new root, the old one can go */
+	long old_root_left;   /* with this error, or NATIVE_NOT_YET */
+	bool old_root_taken;  /* somebody takes it away */
+	bool outside;         /* whoever holds the mounts does: mounts_end.c */
+	/* if so: a futex: there is one, or outside is not true any more */
+	uint32_t held;
+	bool go_at_once;              /* there is a processor for the helper from the beginning */
+	bool net_taken, either_taken; /* somebody makes it */
+	bool net_own;                 /* the child itself, in its own place */
+	/* the network namespace, if another made it; -errno: nobody could */
+	int net_fd;
+	uint32_t net_done, either_done; /* futexes */
+	bool helped;                    /* the helper did what either does */
+	long helper_error;              /* with this result */
+	const char *helper_stage;       /* and came as far as this */
 
 	/* the command, if the child begins it */
-	uint32_t command_goes, here_still;	/* futexes: it may execute; the child is in this memory */
+	/* futexes: it may execute; the child is in this memory */
+	uint32_t command_goes, here_still;
 	bool begun;
-	const char *begun_argv[3];	/* of ward-init then */
-	int arguments_fd;		/* the child's own, in /proc; -1: they are not looked at */
+	const char *begun_argv[3]; /* of ward-init then */
+	int arguments_fd;          /* the child's own, in /proc; -1: they are not looked at */
 	char begun_pid[RAW_NUMBER_BYTES];
 
 	/* written by either */
 	int base_fd;
-	int proc_fd;			/* the sandbox's /proc, for the supervisor */
-	int master_fd, slave_fd;	/* of the terminal inside, for the supervisor; -1: none */
-	bool proc_bound;		/* it is the outer one */
-	int tmpfs_fds[6];		/* under the watch, for the supervisor */
+	int proc_fd;             /* the sandbox's /proc, for the supervisor */
+	int master_fd, slave_fd; /* of the terminal inside, for the supervisor; -1: none */
+	bool proc_bound;         /* it is the outer one */
+	int tmpfs_fds[6];        /* under the watch, for the supervisor */
 	size_t tmpfs_count;
-	int kept_fds[NATIVE_KEPT_MAX];	/* the mounts that guards are on, for the supervisor */
+	int kept_fds[NATIVE_KEPT_MAX]; /* the mounts that guards are on, for the supervisor */
 	size_t kept_count;
-	int view_fd;			/* with them: the mount namespace; -1: the supervisor finds it itself */
-	int listener_fd;		/* seccomp's, -1: none */
+	/* with them: the mount namespace; -1: the supervisor finds it itself */
+	int view_fd;
+	int listener_fd; /* seccomp's, -1: none */
 	size_t next_tree;
-	bool review_refused;		/* the kernel refused the overlay */
+	bool review_refused; /* the kernel refused the overlay */
 	enum layer_state layers[LAYERS];
 	const char *layer_notes[LAYERS];
 	const char *failed_stage;
-	const char *failed_path;	/* NULL: none */
-	long failed_error;		/* negative errno */
-	uint64_t stage_ns[NATIVE_STAGES_MAX][2];	/* timed: when each stage began and ended */
+	const char *failed_path;                 /* NULL: none */
+	long failed_error;                       /* negative errno */
+	uint64_t stage_ns[NATIVE_STAGES_MAX][2]; /* timed: when each stage began and ended */
 
 	char helper_stack[NATIVE_STACK_BYTES / 2] __attribute__((aligned(16)));
 	char command_stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
@@ -155,14 +174,14 @@ struct native_child {
 
 /* What keeps guards on their trees when the sandbox is gone: see mounts_keep.c. */
 struct native_keep {
-	int ns_fd;			/* the dead sandbox's mounts, borrowed; -1: they are gone */
-	int fds[NATIVE_KEPT_MAX];	/* the trees */
+	int ns_fd;                /* the dead sandbox's mounts, borrowed; -1: they are gone */
+	int fds[NATIVE_KEPT_MAX]; /* the trees */
 	size_t count;
-	int dev_fd;			/* where they are put, as nobody else can write it */
-	bool taken;			/* somebody is at it, or has been */
-	bool review;			/* of the trees, one is ward's own overlay */
-	bool met;			/* if somebody was given something, that is told */
-	bool busy;			/* if so: somebody has a file there open for writing */
+	int dev_fd;  /* where they are put, as nobody else can write it */
+	bool taken;  /* somebody is at it, or has been */
+	bool review; /* of the trees, one is ward's own overlay */
+	bool met;    /* if somebody was given something, that is told */
+	bool busy;   /* if so: somebody has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 };
 
@@ -170,7 +189,8 @@ struct native_keep {
 struct native_holder {
 	int pid_fd, ns_fd;
 	struct native_child *child;
-	struct native_keep *keep;	/* to be done before; its descriptors are this process's own */
+	/* to be done before; its descriptors are this process's own */
+	struct native_keep *keep;
 };
 
 /* What the supervisor keeps for as long as the child uses it. */
@@ -183,7 +203,7 @@ struct native_memory {
 	char **options, **argv;
 	struct buf routes4, routes6, rules, log;
 	struct limits_rlimit rlimits[LIMITS_RLIMITS];
-	void *own;			/* of an engine that builds on this one; NULL: none */
+	void *own; /* of an engine that builds on this one; NULL: none */
 };
 
 /* The child: runs the stages, gives descriptors to the supervisor, becomes ward-init. */
@@ -193,32 +213,38 @@ void native_stage_times(const struct native_child *c, struct timing *t);
 /* "name", "help" pairs, NULL-terminated. */
 const char *const *native_stage_names(void);
 
-/* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what ends it. */
+/* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what
+ * ends it. */
 void native_hold_mounts(struct running *run);
-/* Whether something is hidden or protected in this tree, or others could go on writing to it: see mounts_keep.c. Pure functions. */
+/* Whether something is hidden or protected in this tree, or others could go on writing to it: see
+ * mounts_keep.c. Pure functions. */
 bool native_keeps(const struct plan *p, const struct guard_root *g);
 bool native_keeps_any(const struct plan *p);
 /* If so, after the hello: the mounts are held whoever takes them apart. */
 void native_keep_begin(const struct plan *p, struct running *run);
-/* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Whoever comes second does nothing. */
+/* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Whoever comes
+ * second does nothing. */
 void native_keep_together(struct native_keep *k);
 /* The same for the run, if nobody else does it. */
 void native_keep_end(struct running *run);
-/* In a process of its own: enters a mount namespace of a sandbox's, and the user namespace that owns it. */
+/* In a process of its own: enters a mount namespace of a sandbox's, and the user namespace that
+ * owns it. */
 long native_enter_mounts(int ns_fd);
 /* From here on somebody waits for ward-init's end, to take the mounts apart. */
 void native_begin_holder(struct running *run);
 /* The run takes long enough: nobody does, unless it has ended meanwhile. */
 void native_end_holder(struct running *run);
 
-/* Launches the child: it builds what no policy changes and waits for the word. ids NULL: native_tell_ids() follows; into is a cgroup's
- * directory, -1: none; bundle NULL: it becomes ward-init. */
-must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
-			     struct ward_err *e);
+/* Launches the child: it builds what no policy changes and waits for the word. ids NULL:
+ * native_tell_ids() follows; into is a cgroup's directory, -1: none; bundle NULL: it becomes
+ * ward-init. */
+must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base,
+			     int into, const struct native_bundle *bundle, struct ward_err *e);
 /* Writes the maps where only we can, and tells the child that its ids are there. */
 must_check int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e);
 /* Prepares the rest and gives the word to a child that was launched. */
-must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e);
+must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run,
+			    struct ward_err *e);
 /* Lets the command go, as soon as all is built. */
 void native_let_go(struct running *run);
 /* Takes the descriptors that the child's hello brings. */
@@ -226,7 +252,8 @@ must_check int native_take_hello(struct running *run, struct ward_err *e);
 /* The child's side of that. */
 #define NATIVE_HELLO 'h'
 long native_hello(struct native_child *c);
-/* Gives 0-2 and the control socket their places, the caller's signal mask and ids of the command's own /dev/null. */
+/* Gives 0-2 and the control socket their places, the caller's signal mask and ids of the command's
+ * own /dev/null. */
 long native_place_stdio(struct native_child *c);
 /* Whether a cgroup holds one of the limits. */
 bool native_uses_cgroup(const struct plan *p);
@@ -247,7 +274,8 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
-/* Hello, and the command's process, where it can be begun beside ward-init: it waits. Then it goes on. */
+/* Hello, and the command's process, where it can be begun beside ward-init: it waits. Then it goes
+ * on. */
 long native_begin_command(struct native_child *c);
 long native_let_command_go(struct native_child *c);
 long native_word(struct native_child *c);
@@ -275,13 +303,16 @@ long native_net_open(struct native_child *c);
 void native_wait_for(uint32_t *futex);
 void native_set(uint32_t *futex);
 uint64_t native_now(void);
-/* In the supervisor: what made the host look busy may be over, and a child that still waits behind us is given another processor. */
+/* In the supervisor: what made the host look busy may be over, and a child that still waits behind
+ * us is given another processor. */
 void native_look_again(const struct running *run);
 /* In the child, first of all: whether there is a processor for it. */
 void native_look_around(struct native_child *c);
-/* A new process may be put on its parent's processor, where it waits until the parent sleeps: it begins on one of `where` instead. */
+/* A new process may be put on its parent's processor, where it waits until the parent sleeps: it
+ * begins on one of `where` instead. */
 void native_put_on(const struct native_child *c, long pid, const cpu_set_t *where);
-void native_move_away(const struct native_child *c, long pid);	/* on another one than ours, if some are idle */
+/* on another one than ours, if some are idle */
+void native_move_away(const struct native_child *c, long pid);
 long native_helper_begin(struct native_child *c);
 long native_share(struct native_child *c);
 long native_net_ahead(struct native_child *c);
@@ -292,15 +323,18 @@ long native_end_helper(struct native_child *c);
 long native_either(struct native_child *c, const char **ret_stage);
 /* Moves child and helper into the new root; the old one lies over it. */
 long native_enter_root(struct native_child *c);
-/* In any process of the sandbox's mount namespace, behind that: takes the old root away, unless somebody else does. */
+/* In any process of the sandbox's mount namespace, behind that: takes the old root away, unless
+ * somebody else does. */
 void native_take_old_root(struct native_child *c);
 /* The same for whoever holds the mounts and cannot: the start fails. */
 void native_miss_old_root(struct native_child *c, long error);
-/* In the child, behind that: nothing but the new root stays, when native_end_helper() has come back. */
+/* In the child, behind that: nothing but the new root stays, when native_end_helper() has come
+ * back. */
 long native_leave_old_root(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */
 void native_helper_go(struct native_child *c);
-/* The same in the supervisor, whose processor it uses: what comes next has time until the helper waits for the kernel. */
+/* The same in the supervisor, whose processor it uses: what comes next has time until the helper
+ * waits for the kernel. */
 void native_give_way(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
@@ -316,7 +350,8 @@ long native_landlock_rules(struct native_child *c);
 long native_landlock(struct native_child *c);
 long native_seccomp(struct native_child *c);
 
-/* What the policy changes about /proc: processes only (strict), or writable although it is the outer one (nesting). */
+/* What the policy changes about /proc: processes only (strict), or writable although it is the
+ * outer one (nesting). */
 long native_late_proc(struct native_child *c);
 
 /* Puts an image under what ward has made of the root, and the plan's mount points into it. */
@@ -333,12 +368,14 @@ long native_make_point(int dir_fd, const char *target, bool is_file);
 /* Opens path beneath dir_fd through no link at all (O_PATH). */
 long native_open_nolink(int dir_fd, const char *path);
 /* Steps that the host's change undid, mounted again through the sandbox's namespaces. */
-int native_net_bring(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
+int native_net_bring(int rules_fd, const struct net_match *matches, size_t count,
+		     struct ward_err *e);
 /* The same where the first process is in other namespaces than the mounts. */
 struct native_view {
-	int user_fd, mount_fd;	/* the mount namespace, and the user namespace that owns it */
+	int user_fd, mount_fd; /* the mount namespace, and the user namespace that owns it */
 };
-int native_remount_in(const struct native_view *view, struct running *run, const struct guard_root *g, const size_t *steps, size_t count,
+int native_remount_in(const struct native_view *view, struct running *run,
+		      const struct guard_root *g, const size_t *steps, size_t count,
 		      struct ward_err *e);
 int native_remount(const struct plan *p, struct running *run, const struct guard_root *g,
 		   const size_t *steps, size_t count, struct ward_err *e);
@@ -346,8 +383,8 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 #define NATIVE_EMPTY_FILE ".ward/empty"
 #define NATIVE_EMPTY_DIR ".ward/nothing"
 #define NATIVE_INIT ".ward/init"
-#define NATIVE_BEGUN "ward-begun"	/* its name where the command runs already */
-#define NATIVE_NODE ".ward/node"	/* gpus.c */
-#define NATIVE_LAYER ".ward/layer"	/* review.c */
+#define NATIVE_BEGUN "ward-begun"  /* its name where the command runs already */
+#define NATIVE_NODE ".ward/node"   /* gpus.c */
+#define NATIVE_LAYER ".ward/layer" /* review.c */
 
 #endif

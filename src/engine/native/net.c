@@ -1,7 +1,7 @@
 /*
- * The network namespace holds a loopback of its own and nothing else: no route, no other interface. Made by the child or
- * its helper (helper.c), with the capabilities of the sandbox's own user namespace, which owns the new one; the helper leaves it
- * behind as a descriptor.
+ * The network namespace holds a loopback of its own and nothing else: no route, no other interface.
+ * Made by the child or its helper (helper.c), with the capabilities of the sandbox's own user
+ * namespace, which owns the new one; the helper leaves it behind as a descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,19 +21,23 @@ static long bring_loopback_up(long socket_fd)
 	return raw_call(SYS_ioctl, socket_fd, SIOCSIFFLAGS, &request);
 }
 
-/* A descriptor of the namespace that we are in. The socket leads to it faster than a path, if kernel and outer filter let it. */
+/* A descriptor of the namespace that we are in. The socket leads to it faster than a path, if
+ * kernel and outer filter let it. */
 static long open_net(long socket_fd)
 {
-	long r = raw_call(SYS_ioctl, socket_fd, SIOCGSKNS, 0);	/* close-on-exec */
+	long r = raw_call(SYS_ioctl, socket_fd, SIOCGSKNS, 0); /* close-on-exec */
 
-	return r >= 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	return r >= 0 ? r
+		      : raw_call(SYS_openat, AT_FDCWD, "/proc/thread-self/ns/net",
+				 O_RDONLY | O_CLOEXEC);
 }
 
 void native_net_make(struct native_child *c)
 {
 	long r = raw_call(SYS_unshare, CLONE_NEWNET), fd = -1;
 
-	if (r == 0)	/* of any family: interfaces are asked about through it, and this one is made fastest */
+	/* of any family: interfaces are asked about through it, and this one is made fastest */
+	if (r == 0)
 		r = fd = raw_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (r >= 0)
 		r = bring_loopback_up(fd);

@@ -1,13 +1,16 @@
 /*
- * Netlink messages, as bytes. In: which connections the gateway decides about. Out: batches for rtnetlink and nfnetlink
- * that the child sends as they are. Runs in the supervisor while the child builds its root; touches nothing.
+ * Netlink messages, as bytes. In: which connections the gateway decides about. Out: batches for
+ * rtnetlink and nfnetlink that the child sends as they are. Runs in the supervisor while the child
+ * builds its root; touches nothing.
  *
- * Loopback gets an address that is no loopback address (AI_ADDRCONFIG), and a local default route: every destination is
- * this machine. The preferred source is that address: without it a packet's source would be its destination. TPROXY finds the
- * listening socket whatever the destination was, without connection tracking. There is one chain, in PREROUTING, for every packet
- * comes over the loopback and passes it once; what no rule takes is logged and refused there. It decides about the first packet of a
- * connection alone: what follows finds its socket by itself, and a packet that belongs to none is answered with a reset. A chain
- * costs each packet a tenth of a microsecond and a rule a few nanoseconds, so there is no second one, and that rule comes first.
+ * Loopback gets an address that is no loopback address (AI_ADDRCONFIG), and a local default route:
+ * every destination is this machine. The preferred source is that address: without it a packet's
+ * source would be its destination. TPROXY finds the listening socket whatever the destination was,
+ * without connection tracking. There is one chain, in PREROUTING, for every packet comes over the
+ * loopback and passes it once; what no rule takes is logged and refused there. It decides about the
+ * first packet of a connection alone: what follows finds its socket by itself, and a packet that
+ * belongs to none is answered with a reset. A chain costs each packet a tenth of a microsecond and
+ * a rule a few nanoseconds, so there is no second one, and that rule comes first.
  */
 #include "engine/native/net_batch.h"
 #include "rules/net.h"
@@ -21,19 +24,20 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-#define LOOPBACK 1	/* its index in every new namespace */
+#define LOOPBACK 1 /* its index in every new namespace */
 #define LOG_GROUP 1
-#define LOG_BYTES 128	/* of a packet: its headers */
+#define LOG_BYTES 128 /* of a packet: its headers */
 
 #define TABLE "ward"
 #define PRE "pre"
-#define PRIORITY (-150)	/* that of mangle, where TPROXY is at home */
+#define PRIORITY (-150) /* that of mangle, where TPROXY is at home */
 
 /* -- messages and attributes */
 
 static size_t begin_message(struct buf *b, unsigned type, unsigned flags)
 {
-	struct nlmsghdr header = { .nlmsg_type = (uint16_t)type, .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags) };
+	struct nlmsghdr header = { .nlmsg_type = (uint16_t)type,
+				   .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags) };
 	size_t at = b->len;
 
 	buf_add(b, &header, sizeof(header));
@@ -51,7 +55,8 @@ static void end_message(struct buf *b, size_t at)
 static void add_attribute(struct buf *b, unsigned type, const void *bytes, size_t n)
 {
 	static const char zeros[4];
-	struct nlattr header = { .nla_len = (uint16_t)(sizeof(header) + n), .nla_type = (uint16_t)type };
+	struct nlattr header = { .nla_len = (uint16_t)(sizeof(header) + n),
+				 .nla_type = (uint16_t)type };
 
 	buf_add(b, &header, sizeof(header));
 	buf_add(b, bytes, n);
@@ -93,10 +98,15 @@ static const uint8_t own4[4] = NET_OWN4, own6[16] = NET_OWN6, gate4[4] = NET_GAT
 int net_batch_routes(bool v6, struct buf *out)
 {
 	unsigned family = v6 ? AF_INET6 : AF_INET;
-	struct ifaddrmsg address = { .ifa_family = (uint8_t)family, .ifa_prefixlen = v6 ? 128 : 32,
-				     .ifa_flags = IFA_F_PERMANENT, .ifa_index = LOOPBACK };
-	struct rtmsg route = { .rtm_family = (uint8_t)family, .rtm_table = RT_TABLE_LOCAL, .rtm_type = RTN_LOCAL,
-			       .rtm_protocol = RTPROT_BOOT, .rtm_scope = v6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_HOST };
+	struct ifaddrmsg address = { .ifa_family = (uint8_t)family,
+				     .ifa_prefixlen = v6 ? 128 : 32,
+				     .ifa_flags = IFA_F_PERMANENT,
+				     .ifa_index = LOOPBACK };
+	struct rtmsg route = { .rtm_family = (uint8_t)family,
+			       .rtm_table = RT_TABLE_LOCAL,
+			       .rtm_type = RTN_LOCAL,
+			       .rtm_protocol = RTPROT_BOOT,
+			       .rtm_scope = v6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_HOST };
 	const uint8_t *own = v6 ? own6 : own4;
 	size_t n = v6 ? sizeof(own6) : sizeof(own4), at;
 	uint32_t index = LOOPBACK;
@@ -109,7 +119,7 @@ int net_batch_routes(bool v6, struct buf *out)
 	at = begin_message(out, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK);
 	buf_add(out, &route, sizeof(route));
 	add_attribute(out, RTA_OIF, &index, sizeof(index));
-	if (!v6)	/* there the only address that is no loopback's is chosen anyway */
+	if (!v6) /* there the only address that is no loopback's is chosen anyway */
 		add_attribute(out, RTA_PREFSRC, own, n);
 	end_message(out, at);
 	return out->failed ? -ENOMEM : 0;
@@ -119,7 +129,8 @@ int net_batch_routes(bool v6, struct buf *out)
 
 static void add_family_header(struct buf *b, unsigned family, unsigned resource)
 {
-	struct nfgenmsg header = { .nfgen_family = (uint8_t)family, .version = NFNETLINK_V0,
+	struct nfgenmsg header = { .nfgen_family = (uint8_t)family,
+				   .version = NFNETLINK_V0,
 				   .res_id = htons((uint16_t)resource) };
 
 	buf_add(b, &header, sizeof(header));
@@ -166,7 +177,8 @@ static struct rule begin_rule(struct buf *b, bool last)
 {
 	struct rule r = { .b = b };
 
-	r.message = begin_rules_message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | (last ? NLM_F_ACK : 0));
+	r.message = begin_rules_message(b, NFT_MSG_NEWRULE,
+					NLM_F_CREATE | NLM_F_APPEND | (last ? NLM_F_ACK : 0));
 	add_text(b, NFTA_RULE_TABLE, TABLE);
 	add_text(b, NFTA_RULE_CHAIN, PRE);
 	r.list = begin_nest(b, NFTA_RULE_EXPRESSIONS);
@@ -266,7 +278,8 @@ static void accept_it(const struct rule *r)
 	end_expression(r, x);
 }
 
-static void mask_register(const struct rule *r, const uint8_t *mask, unsigned n, const uint8_t *none)
+static void mask_register(const struct rule *r, const uint8_t *mask, unsigned n,
+			  const uint8_t *none)
 {
 	struct expression x = begin_expression(r, "bitwise");
 
@@ -335,7 +348,10 @@ static void add_own_rules(struct buf *b)
 		bool v6;
 		unsigned prefix;
 		const uint8_t *address;
-	} own[] = { { false, 32, own4 }, { false, 8, loopback4 }, { true, 128, own6 }, { true, 128, loopback6 } };
+	} own[] = { { false, 32, own4 },
+		    { false, 8, loopback4 },
+		    { true, 128, own6 },
+		    { true, 128, loopback6 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
 		struct rule r = begin_rule(b, false);
@@ -346,8 +362,8 @@ static void add_own_rules(struct buf *b)
 	}
 }
 
-/* What belongs to a connection that was let in at its first packet, or to none, which the kernel resets: only a SYN is ever
- * decided about. */
+/* What belongs to a connection that was let in at its first packet, or to none, which the kernel
+ * resets: only a SYN is ever decided about. */
 static void add_later_rule(struct buf *b)
 {
 	static const uint8_t syn = 0x02, none;
@@ -397,13 +413,14 @@ static void add_refusal(struct buf *b, bool tcp)
 int net_batch_log(struct buf *out)
 {
 	struct nfulnl_msg_config_cmd bind = { .command = NFULNL_CFG_CMD_BIND };
-	struct nfulnl_msg_config_mode mode = { .copy_range = htonl(LOG_BYTES), .copy_mode = NFULNL_COPY_PACKET };
+	struct nfulnl_msg_config_mode mode = { .copy_range = htonl(LOG_BYTES),
+					       .copy_mode = NFULNL_COPY_PACKET };
 	size_t at = begin_message(out, NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG, NLM_F_ACK);
 
 	add_family_header(out, AF_UNSPEC, LOG_GROUP);
 	add_attribute(out, NFULA_CFG_CMD, &bind, sizeof(bind));
 	add_attribute(out, NFULA_CFG_MODE, &mode, sizeof(mode));
-	add_number(out, NFULA_CFG_QTHRESH, 1);	/* at once, not each second */
+	add_number(out, NFULA_CFG_QTHRESH, 1); /* at once, not each second */
 	end_message(out, at);
 	return out->failed ? -ENOMEM : 0;
 }

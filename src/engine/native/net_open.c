@@ -1,11 +1,12 @@
 /*
- * The way out, as far as it lies inside. In: netlink batches that the supervisor has prepared, and the ports of the
- * policy. Out: sockets of this network namespace, for the gateway. Runs in the child, in the new namespace, with the
- * capabilities of the sandbox's own user namespace; raw system calls only. Nothing here leads anywhere: the namespace
- * has a loopback, and whoever holds these sockets decides.
+ * The way out, as far as it lies inside. In: netlink batches that the supervisor has prepared, and
+ * the ports of the policy. Out: sockets of this network namespace, for the gateway. Runs in the
+ * child, in the new namespace, with the capabilities of the sandbox's own user namespace; raw
+ * system calls only. Nothing here leads anywhere: the namespace has a loopback, and whoever holds
+ * these sockets decides.
  *
- * Where the kernel has no nf_tables (or no TPROXY) every port of the policy gets a listening socket of its own, and
- * other ports are refused because nobody listens there.
+ * Where the kernel has no nf_tables (or no TPROXY) every port of the policy gets a listening socket
+ * of its own, and other ports are refused because nobody listens there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 #define BACKLOG 1024
 #define LOOPBACK 1
 #define PACKET_IGNORE_OUTGOING_ 23
-#define AUDIT_BYTES 128		/* of a packet: its headers */
+#define AUDIT_BYTES 128 /* of a packet: its headers */
 
 /* Sends a batch, then reads answers until the one that ends it. */
 static long talk(long fd, const struct native_bytes *batch)
@@ -36,11 +37,13 @@ static long talk(long fd, const struct native_bytes *batch)
 
 	while (r > 0) {
 		r = raw_call(SYS_recvfrom, fd, &answer, sizeof(answer), MSG_DONTWAIT, 0, 0);
-		if (r < (long)(sizeof(struct nlmsghdr) + sizeof(int)) || answer.header.nlmsg_type != NLMSG_ERROR)
+		if (r < (long)(sizeof(struct nlmsghdr) + sizeof(int)) ||
+		    answer.header.nlmsg_type != NLMSG_ERROR)
 			return r < 0 ? r : -EPROTO;
 		r = ((const struct nlmsgerr *)NLMSG_DATA(&answer.header))->error;
 		if (r == 0)
-			break;	/* only the last message of a batch asks for an answer to what went well */
+			/* only the last message of a batch asks for an answer to what went well */
+			break;
 	}
 	return r;
 }
@@ -113,13 +116,16 @@ static long bind_socket(long fd, const struct listening *l)
 	for (int i = 0; i < 4; i++)
 		at[i] = l->address[i];
 	if (l->transparent)
-		v6.sin6_addr.s6_addr[15] = 1;	/* the loopback's; without: any address */
-	return l->v6 ? raw_call(SYS_bind, fd, &v6, sizeof(v6)) : raw_call(SYS_bind, fd, &v4, sizeof(v4));
+		v6.sin6_addr.s6_addr[15] = 1; /* the loopback's; without: any address */
+	return l->v6 ? raw_call(SYS_bind, fd, &v6, sizeof(v6))
+		     : raw_call(SYS_bind, fd, &v4, sizeof(v4));
 }
 
 static long open_listening(struct native_child *c, const struct listening *l)
 {
-	long fd = raw_call(SYS_socket, l->v6 ? AF_INET6 : AF_INET, l->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
+	long fd = raw_call(SYS_socket, l->v6 ? AF_INET6 : AF_INET,
+			   l->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+	     r;
 
 	if (fd < 0)
 		return fd;
@@ -145,8 +151,8 @@ static long open_listening(struct native_child *c, const struct listening *l)
 }
 
 /*
- * Passes the beginning of what leaves the sandbox: TCP only where a connection begins, all of the rest. What goes to an
- * address of its own is not seen. The packet begins with the IP header.
+ * Passes the beginning of what leaves the sandbox: TCP only where a connection begins, all of the
+ * rest. What goes to an address of its own is not seen. The packet begins with the IP header.
  */
 #define OWN4_WORD 0x0a00020f
 static const struct sock_filter audit_filter[] = {
@@ -187,9 +193,10 @@ static const struct sock_filter audit_filter[] = {
 /* Bound only when its filter is there: it never sees what the filter does not pass. */
 static long open_packets(struct native_child *c)
 {
-	struct sock_fprog program = { .len = ARRAY_LEN(audit_filter), 
+	struct sock_fprog program = { .len = ARRAY_LEN(audit_filter),
 				      .filter = (struct sock_filter *)(uintptr_t)audit_filter };
-	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = big_endian(ETH_P_ALL),
+	struct sockaddr_ll address = { .sll_family = AF_PACKET,
+				       .sll_protocol = big_endian(ETH_P_ALL),
 				       .sll_ifindex = LOOPBACK };
 	long fd = raw_call(SYS_socket, AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
 
@@ -206,7 +213,8 @@ static long open_packets(struct native_child *c)
 	return keep(c, NET_PACKETS, fd);
 }
 
-/* A setting of this namespace, through the host's /proc; where that is read-only it stays as it is. */
+/* A setting of this namespace, through the host's /proc; where that is read-only it stays as it
+ * is. */
 static void write_setting(const char *path, const char *text)
 {
 	long fd = raw_call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
@@ -223,15 +231,18 @@ static long open_ports(struct native_child *c, bool v6)
 	long r = open_packets(c);
 
 	for (size_t i = 0; i < c->net.port_count && r == 0; i++) {
-		struct listening l = { .kind = v6 ? NET_BROUGHT6 : NET_BROUGHT4, .type = SOCK_STREAM,
-				       .port = c->net.ports[i], .v6 = v6 };
+		struct listening l = { .kind = v6 ? NET_BROUGHT6 : NET_BROUGHT4,
+				       .type = SOCK_STREAM,
+				       .port = c->net.ports[i],
+				       .v6 = v6 };
 
 		r = open_listening(c, &l);
 	}
 	/* the kernel would answer a ping to any address */
 	write_setting("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
 	c->net.by_port = true;
-	c->layer_notes[LAYER_NET] = "this kernel has no nf_tables with TPROXY: one listening socket for each port of the "
+	c->layer_notes[LAYER_NET] = "this kernel has no nf_tables with TPROXY: one listening "
+				    "socket for each port of the "
 				    "policy";
 	return r;
 }
@@ -245,21 +256,24 @@ static long open_inward(struct native_child *c, bool v6)
 		r = open_listening(c, &makers[i]);
 		if (r == 0)
 			r = keep(c, i ? NET_SEED6 : NET_SEED4,
-				 raw_call(SYS_socket, i ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+				 raw_call(SYS_socket, i ? AF_INET6 : AF_INET,
+					  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	}
 	return r;
 }
 
 static bool lacks_rules(long r)
 {
-	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -ENOENT || r == -EAFNOSUPPORT || r == -EINVAL ||
-	       r == -EPERM;
+	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -ENOENT || r == -EAFNOSUPPORT ||
+	       r == -EINVAL || r == -EPERM;
 }
 
 /* The rules, and a socket that hears of what they refuse. */
 static long open_rules(struct native_child *c)
 {
-	long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_NETFILTER), r;
+	long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			   NETLINK_NETFILTER),
+	     r;
 
 	if (fd < 0)
 		return fd;
@@ -272,7 +286,10 @@ static long open_rules(struct native_child *c)
 	}
 	r = keep(c, NET_LOG, fd);
 	/* one more, for changes later: the supervisor's alone */
-	return r < 0 ? r : keep(c, NET_RULES, raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_NETFILTER));
+	return r < 0 ? r
+		     : keep(c, NET_RULES,
+			    raw_call(SYS_socket, AF_NETLINK,
+				     SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_NETFILTER));
 }
 
 long native_net_open(struct native_child *c)
@@ -282,11 +299,13 @@ long native_net_open(struct native_child *c)
 
 	if (!c->net.on)
 		return 0;
-	r = native_net_enter(c);	/* not later, as without a network: the host's /proc is still in view */
+	/* not later, as without a network: the host's /proc is still in view */
+	r = native_net_enter(c);
 	if (r == 0)
 		r = say(NETLINK_ROUTE, &c->net.routes4);
 	v6 = r == 0 && say(NETLINK_ROUTE, &c->net.routes6) == 0;
-	/* who connects often would fill the host's memory with ended connections that wait for stray packets; on a loopback there are none */
+	/* who connects often would fill the host's memory with ended connections that wait for
+	 * stray packets; on a loopback there are none */
 	write_setting("/proc/sys/net/ipv4/tcp_max_tw_buckets", "1024");
 	for (size_t i = 0; i < ARRAY_LEN(listenings) && r == 0; i++)
 		r = open_listening(c, &listenings[i]);

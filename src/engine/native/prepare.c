@@ -1,6 +1,6 @@
 /*
- * From the plan to what the child reads. In: a const plan. Out: the second part of the child's memory: options, paths,
- * the filter, argv. Runs in the supervisor while the child builds its root.
+ * From the plan to what the child reads. In: a const plan. Out: the second part of the child's
+ * memory: options, paths, the filter, argv. Runs in the supervisor while the child builds its root.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "plan/inner.h"
 #include "plan/plan.h"
 
-static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsigned mode, uint64_t bytes,
-			   uint64_t inodes)
+static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsigned mode,
+			   uint64_t bytes, uint64_t inodes)
 {
 	auto_buf text = { 0 };
 
@@ -27,7 +27,8 @@ static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsig
 	return texts->failed ? NULL : texts->items[texts->len - 1];
 }
 
-/* The private directories are parts of the root's own file system, where that is ward's alone: one limit holds for all of them together. */
+/* The private directories are parts of the root's own file system, where that is ward's alone: one
+ * limit holds for all of them together. */
 static void prepare_private(struct native_child *c, const struct plan *p)
 {
 	uint64_t inodes = p->limits[LIMIT_INODES].value;
@@ -35,7 +36,8 @@ static void prepare_private(struct native_child *c, const struct plan *p)
 	if (c->bundle || p->spec->wall || p->system->image)
 		return;
 	c->private_bytes = plan_private_bytes(p);
-	c->private_inodes = inodes == POLICY_NONE ? p->facts.memory_bytes / 2 / 4096 : inodes;	/* without a limit what a tmpfs would have */
+	/* without a limit what a tmpfs would have */
+	c->private_inodes = inodes == POLICY_NONE ? p->facts.memory_bytes / 2 / 4096 : inodes;
 }
 
 static int prepare_mounts(struct native_memory *m, const struct plan *p, struct ward_err *e)
@@ -52,17 +54,21 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 		const struct plan_mount *pm = &p->mounts[i];
 
 		if (pm->tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
-			return ward_fail(e, E2BIG, "too many mounts of the policy: at most %d", NATIVE_TREES_MAX);
+			return ward_fail(e, E2BIG, "too many mounts of the policy: at most %d",
+					 NATIVE_TREES_MAX);
 		if (pm->kind != MOUNT_TMPFS)
 			continue;
 		if (!c->private_bytes)
-			m->options[i] = tmpfs_options(&m->texts, &c->ids, pm->mode, pm->bytes, pm->inodes);
+			m->options[i] =
+				tmpfs_options(&m->texts, &c->ids, pm->mode, pm->bytes, pm->inodes);
 		shm_bytes = pm->bytes;
 		shm_inodes = pm->inodes;
 	}
 	for (size_t i = 0; p->devices && i < p->devices->len; i++)
 		if (p->devices->items[i].tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
-			return ward_fail(e, E2BIG, "too many mounts and devices of the policy: at most %d", NATIVE_TREES_MAX);
+			return ward_fail(e, E2BIG,
+					 "too many mounts and devices of the policy: at most %d",
+					 NATIVE_TREES_MAX);
 	if (!c->private_bytes)
 		c->shm_options = tmpfs_options(&m->texts, &c->ids, 01777, shm_bytes, shm_inodes);
 	return m->texts.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -71,10 +77,12 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 static void add_landlock_path(struct native_child *c, const char *path, unsigned rights)
 {
 	if (c->path_count < NATIVE_PATHS_MAX)
-		c->paths[c->path_count++] = (struct landlock_path){ .path = path, .rights = rights };
+		c->paths[c->path_count++] =
+			(struct landlock_path){ .path = path, .rights = rights };
 }
 
-/* Behind the mounts: everything in view may be read and executed, what is writable there may be written. */
+/* Behind the mounts: everything in view may be read and executed, what is writable there may be
+ * written. */
 static int prepare_landlock(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
 	size_t writable = 0;
@@ -83,29 +91,39 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
 	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
 	add_landlock_path(c, "/dev/shm", LANDLOCK_FULL);
-	add_landlock_path(c, "/dev/null", LANDLOCK_READ | LANDLOCK_MODIFY);	/* the caller's too, as /dev/stdin */
+	/* the caller's too, as /dev/stdin */
+	add_landlock_path(c, "/dev/null", LANDLOCK_READ | LANDLOCK_MODIFY);
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].writable) {
 			writable++;
 			add_landlock_path(c, p->mounts[i].target, LANDLOCK_FULL);
 		}
 	if (writable + 5 > NATIVE_PATHS_MAX)
-		return ward_fail(e, E2BIG, "too many writable mounts: at most %d", NATIVE_PATHS_MAX - 5);
+		return ward_fail(e, E2BIG, "too many writable mounts: at most %d",
+				 NATIVE_PATHS_MAX - 5);
 	return 0;
 }
 
 static int prepare_filter(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
-	static const unsigned kvm_flags[] = { [WALL_KVM_MACHINE] = SECCOMP_KVM, [WALL_KVM_SENTRY] = SECCOMP_KVM_SENTRY };
+	static const unsigned kvm_flags[] = {
+		[WALL_KVM_MACHINE] = SECCOMP_KVM, [WALL_KVM_SENTRY] = SECCOMP_KVM_SENTRY
+	};
 	bool memory_files = p->spec->wall && p->spec->wall->memory_files;
-	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
-			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0) |
-			 (p->limits[LIMIT_DISK].held_by == HELD_WATCH ? SECCOMP_CLOSE_ALLOCATION : 0);
+	unsigned flags =
+		(p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
+		(p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files
+			 ? SECCOMP_CLOSE_MEMORY
+			 : 0) |
+		(p->gpus ? SECCOMP_GPUS : 0) |
+		(p->limits[LIMIT_DISK].held_by == HELD_WATCH ? SECCOMP_CLOSE_ALLOCATION : 0);
 	int r;
 
-	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) | kvm_flags[p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE];
+	flags |= SECCOMP_WATCH(observe_wanted(p)) |
+		 (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) |
+		 kvm_flags[p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE];
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
-				&c->filter_len);
+			    &c->filter_len);
 
 	return r < 0 ? ward_fail(e, -r, "cannot make the system call filter") : 0;
 }

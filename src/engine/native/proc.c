@@ -1,8 +1,9 @@
 /*
- * /proc: a fresh one for the sandbox's own pid namespace, with tables/proc.def taken away. Where the kernel refuses a
- * fresh one (ours is inside a container whose own /proc has parts masked) the outer one is bound, and the result says
- * so; it is read-only then, because it has the entries of outer processes. Runs in the child before pivot_root: the
- * kernel gives a new proc only while an unmasked one is in view.
+ * /proc: a fresh one for the sandbox's own pid namespace, with tables/proc.def taken away. Where
+ * the kernel refuses a fresh one (ours is inside a container whose own /proc has parts masked) the
+ * outer one is bound, and the result says so; it is read-only then, because it has the entries of
+ * outer processes. Runs in the child before pivot_root: the kernel gives a new proc only while an
+ * unmasked one is in view.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@ enum proc_action { READONLY, MASK, MASK_DIR };
 enum proc_when { ALWAYS, ROOT };
 
 static const struct proc_row {
-	const char *path;	/* from the new root, which is the working directory */
+	const char *path; /* from the new root, which is the working directory */
 	enum proc_action action;
 	enum proc_when when;
 } proc_rows[] = {
@@ -49,9 +50,10 @@ static long close_mount(const char *path)
 	return raw_call(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr));
 }
 
-/* A bind has the flags of the mount that its source lies in, so only the first mask of a sort has to be closed: it is the
- * source of the others. masks[0] is a file, masks[1] a directory. A mount that the kernel refuses costs more than ten that it makes,
- * so the table says which of the two it is; where a kernel differs, the other one is taken. */
+/* A bind has the flags of the mount that its source lies in, so only the first mask of a sort has
+ * to be closed: it is the source of the others. masks[0] is a file, masks[1] a directory. A mount
+ * that the kernel refuses costs more than ten that it makes, so the table says which of the two it
+ * is; where a kernel differs, the other one is taken. */
 static long mask(const char *path, int sort, const char *masks[2], bool closed[2])
 {
 	bool done = false;
@@ -95,7 +97,8 @@ static long mount_proc(struct native_child *c)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
-	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+	long r =
+		raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	long tree;
 
 	if (r != -EPERM)
@@ -103,12 +106,14 @@ static long mount_proc(struct native_child *c)
 	tree = clone_tree(AT_FDCWD, "/proc");
 	if (tree < 0)
 		return tree;
-	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
+	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+		     sizeof(attr));
 	if (r < 0)
 		return r;
 	c->proc_bound = true;
-	c->layer_notes[LAYER_PROC] = "the kernel refused a fresh /proc (the outer one is masked): the "
-				     "outer one is seen, with the names of outer processes";
+	c->layer_notes[LAYER_PROC] =
+		"the kernel refused a fresh /proc (the outer one is masked): the "
+		"outer one is seen, with the names of outer processes";
 	return native_attach((int)tree, c->base_fd, "proc");
 }
 
@@ -140,11 +145,14 @@ long native_masks(struct native_child *c)
 /* The strict set sees processes only: a second proc over the first one. */
 static long cover_with_strict(struct native_child *c)
 {
-	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid"), fd;
+	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			  "subset=pid"),
+	     fd;
 
 	if (r == -EPERM)
-		return 0;	/* no fresh one is to be had here: native_proc() has said so */
-	fd = r < 0 ? r : raw_call(SYS_openat, c->base_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		return 0; /* no fresh one is to be had here: native_proc() has said so */
+	fd = r < 0 ? r
+		   : raw_call(SYS_openat, c->base_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	raw_call(SYS_close, c->proc_fd);
@@ -158,10 +166,11 @@ long native_late_proc(struct native_child *c)
 	const struct policy *policy = &c->plan->spec->policy;
 
 	if (c->bundle)
-		return 0;	/* the runtime mounts it */
+		return 0; /* the runtime mounts it */
 	c->failed_path = "/proc";
 	/* an inner sandbox must write its id maps */
 	if (c->proc_bound && policy->proc_nesting)
-		return raw_call(SYS_mount_setattr, c->proc_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
+		return raw_call(SYS_mount_setattr, c->proc_fd, "", AT_EMPTY_PATH, &writable,
+				sizeof(writable));
 	return policy->proc_syscalls == SYSCALLS_STRICT ? cover_with_strict(c) : 0;
 }

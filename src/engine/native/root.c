@@ -1,11 +1,12 @@
 /*
- * The new root. In: the system's mounts, then the plan's. Out: a tmpfs that holds only them, read-only where nothing
- * else was asked for. Runs in the child, with the capabilities of its own user namespace, before pivot_root; raw system
- * calls only.
+ * The new root. In: the system's mounts, then the plan's. Out: a tmpfs that holds only them,
+ * read-only where nothing else was asked for. Runs in the child, with the capabilities of its own
+ * user namespace, before pivot_root; raw system calls only.
  *
- * native_root() makes an empty one, native_system() attaches what every sandbox has, native_late_mounts() what the plan
- * adds, and then the root itself becomes read-only. /tmp and the like are directories of it that stay writable. Mount points are only
- * ever created in ward's own tmpfs mounts, never in a directory of the host's.
+ * native_root() makes an empty one, native_system() attaches what every sandbox has,
+ * native_late_mounts() what the plan adds, and then the root itself becomes read-only. /tmp and the
+ * like are directories of it that stay writable. Mount points are only ever created in ward's own
+ * tmpfs mounts, never in a directory of the host's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,14 +65,16 @@ static long make_link(int dir_fd, const char *target, const char *content)
 
 static long create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode)
 {
-	long fd = raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	long fd =
+		raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	long r;
 
 	if (fd == -ENOENT) {
 		r = make_parents(dir_fd, target);
 		if (r < 0)
 			return r;
-		fd = raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		fd = raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			      mode);
 	}
 	if (fd < 0)
 		return fd;
@@ -127,7 +130,7 @@ static long open_checked(const struct plan_mount *m)
 static long open_source(struct native_child *c, const struct plan_mount *m)
 {
 	if (m->tree_fd >= 0)
-		return c->tree_fds[c->next_tree++];	/* they came in this order */
+		return c->tree_fds[c->next_tree++]; /* they came in this order */
 	if (m->from_policy)
 		return open_checked(m);
 	return raw_call(SYS_open_tree, AT_FDCWD, m->source,
@@ -159,16 +162,18 @@ static long attach_bind(struct native_child *c, const struct plan_mount *m)
 		return tree;
 	if (m->review)
 		return native_attach_review(c, m, tree);
-	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
+	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+		     sizeof(attr));
 	if (r == 0 && !m->in_bind)
 		r = native_make_point(c->base_fd, target, m->is_file);
 	if (r == 0)
 		r = m->in_bind ? attach_in_bind((int)tree, c->base_fd, target)
 			       : native_attach((int)tree, c->base_fd, target);
-	return r;	/* exec closes the tree's descriptor with all the others */
+	return r; /* exec closes the tree's descriptor with all the others */
 }
 
-/* One call where a tree of its own would take three and a descriptor; native_system() makes it read-only with all others. */
+/* One call where a tree of its own would take three and a descriptor; native_system() makes it
+ * read-only with all others. */
 static long bind_system(struct native_child *c, const struct plan_mount *m)
 {
 	const char *target = m->target + 1;
@@ -194,12 +199,13 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	case MOUNT_TMPFS:
 	case MOUNT_PROC:
 	case MOUNT_DEV:
-		break;	/* stages of their own */
+		break; /* stages of their own */
 	}
 	return 0;
 }
 
-/* All that every sandbox sees of /etc, in one piece. As root the supervisor has opened it: the child has no right to the path. */
+/* All that every sandbox sees of /etc, in one piece. As root the supervisor has opened it: the
+ * child has no right to the path. */
 static long mount_etc(struct native_child *c, int tree_fd)
 {
 	long r = raw_call(SYS_mkdirat, c->base_fd, "etc", 0755);
@@ -207,7 +213,8 @@ static long mount_etc(struct native_child *c, int tree_fd)
 	c->failed_path = c->system->etc.path;
 	if (r < 0)
 		return r;
-	return tree_fd >= 0 ? native_attach(tree_fd, c->base_fd, "etc") : raw_call(SYS_mount, c->system->etc.path, "etc", 0, MS_BIND, 0);
+	return tree_fd >= 0 ? native_attach(tree_fd, c->base_fd, "etc")
+			    : raw_call(SYS_mount, c->system->etc.path, "etc", 0, MS_BIND, 0);
 }
 
 long native_make_own(struct native_child *c, const struct plan_mount *m)
@@ -225,14 +232,15 @@ static long make_own_files(struct native_child *c)
 	long r = raw_call(SYS_mkdirat, c->base_fd, ".ward", 0755);
 
 	if (r == 0)
-		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0111);	/* what cannot be read is not dumpable, either */
+		/* what cannot be read is not dumpable, either */
+		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0111);
 	if (r == 0)
 		r = raw_call(SYS_mknodat, c->base_fd, NATIVE_EMPTY_FILE, S_IFREG, 0);
 	return r < 0 ? r : raw_call(SYS_mkdirat, c->base_fd, NATIVE_EMPTY_DIR, 0);
 }
 
-/* It could have come with the others, but then the supervisor would have waited for it. As root the child waits for its maps next,
- * so that this costs nobody anything. */
+/* It could have come with the others, but then the supervisor would have waited for it. As root the
+ * child waits for its maps next, so that this costs nobody anything. */
 long native_view(struct native_child *c)
 {
 	(void)c;
@@ -245,7 +253,8 @@ long native_root(struct native_child *c)
 
 	c->failed_path = c->base;
 	if (r == 0)
-		r = raw_call(SYS_mount, "ward", c->base, "tmpfs", MS_NOSUID | MS_NODEV, c->root_options);
+		r = raw_call(SYS_mount, "ward", c->base, "tmpfs", MS_NOSUID | MS_NODEV,
+			     c->root_options);
 	if (r < 0)
 		return r;
 	c->base_fd = (int)raw_call(SYS_openat, AT_FDCWD, c->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -257,11 +266,12 @@ long native_root(struct native_child *c)
 	return r < 0 ? r : raw_call(SYS_fchdir, c->base_fd);
 }
 
-/* What every sandbox sees; the supervisor has listed it meanwhile. The first of all mounts, so that one call reaches them:
- * there is nothing yet that must stay writable but the root itself. */
+/* What every sandbox sees; the supervisor has listed it meanwhile. The first of all mounts, so that
+ * one call reaches them: there is nothing yet that must stay writable but the root itself. */
 long native_system(struct native_child *c)
 {
-	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+						 MOUNT_ATTR_NODEV };
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	int tree_fd = -1;
 	long r = native_wait_tree(c, &tree_fd);
@@ -273,9 +283,11 @@ long native_system(struct native_child *c)
 	for (size_t i = 0; r == 0 && i < c->system->mount_count; i++)
 		r = make_system(c, &c->system->mounts[i]);
 	if (r == 0)
-		r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed));
+		r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE,
+			     &closed, sizeof(closed));
 	if (r == 0)
-		r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
+		r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &writable,
+			     sizeof(writable));
 	if (r == 0)
 		c->layers[LAYER_MOUNT] = LAYER_IN_FORCE;
 	return r;
@@ -295,18 +307,22 @@ static long pass_tmpfs(struct native_child *c, const char *target)
 	return 0;
 }
 
-static long mount_tmpfs(struct native_child *c, const char *target, unsigned long flags, const char *options)
+static long mount_tmpfs(struct native_child *c, const char *target, unsigned long flags,
+			const char *options)
 {
-	long r = raw_call(SYS_mount, "ward", target, "tmpfs", MS_NOSUID | MS_NODEV | flags, options);
+	long r =
+		raw_call(SYS_mount, "ward", target, "tmpfs", MS_NOSUID | MS_NODEV | flags, options);
 
 	return r < 0 ? r : pass_tmpfs(c, target);
 }
 
-/* A directory of the root that stays writable: a mount of its own, but no file system, which would take several times as long to make and to
- * take apart. Nothing can be linked or moved from one mount to another. */
+/* A directory of the root that stays writable: a mount of its own, but no file system, which would
+ * take several times as long to make and to take apart. Nothing can be linked or moved from one
+ * mount to another. */
 static long open_private(struct native_child *c, const char *target, unsigned mode, bool noexec)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (noexec ? MOUNT_ATTR_NOEXEC : 0),
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					       (noexec ? MOUNT_ATTR_NOEXEC : 0),
 				   .attr_clr = MOUNT_ATTR_RDONLY };
 	long r = raw_call(SYS_mount, target, target, 0, MS_BIND, 0);
 
@@ -334,8 +350,9 @@ static long limit_private(struct native_child *c)
 	c->failed_path = "/";
 	if (r < 0)
 		return r;
-	put_option(put_option(options, "size=", c->private_bytes + (fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize), ",nr_inodes=",
-		   c->private_inodes + (fs.f_files - fs.f_ffree));
+	put_option(put_option(options, "size=",
+			      c->private_bytes + (fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize),
+		   ",nr_inodes=", c->private_inodes + (fs.f_files - fs.f_ffree));
 	return raw_call(SYS_mount, 0, ".", 0, MS_REMOUNT | MS_NOSUID | MS_NODEV, options);
 }
 
@@ -355,10 +372,12 @@ static long make_late(struct native_child *c, const struct plan_mount *m, const 
 		return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
 	r = native_make_point(c->base_fd, target, false);
 	if (m->kind == MOUNT_PROC && r == 0)
-		return raw_call(SYS_mount, "proc", target, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+		return raw_call(SYS_mount, "proc", target, "proc",
+				MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	if (r < 0)
 		return r;
-	return c->private_bytes ? open_private(c, target, m->mode, m->noexec) : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
+	return c->private_bytes ? open_private(c, target, m->mode, m->noexec)
+				: mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
 }
 
 long native_late_mounts(struct native_child *c)
@@ -373,19 +392,22 @@ long native_late_mounts(struct native_child *c)
 		if (!p->mounts[i].system)
 			r = make_late(c, &p->mounts[i], c->tmpfs_options[i]);
 	if (r == 0)
-		r = c->private_bytes ? open_private(c, "dev/shm", 01777, true) : mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
+		r = c->private_bytes ? open_private(c, "dev/shm", 01777, true)
+				     : mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
 	if (r == 0)
 		r = native_late_proc(c);
 	if (r == 0 && c->private_bytes)
 		r = limit_private(c);
 	/* nothing more is made in the root itself */
-	return r < 0 ? r : raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
+	return r < 0 ? r
+		     : raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &attr,
+				sizeof(attr));
 }
 
 /* The old root goes; from here on nothing of the host but the plan's mounts exists. */
 long native_pivot(struct native_child *c)
 {
-	long r = c->entered ? 0 : native_enter_root(c);	/* the helper may have */
+	long r = c->entered ? 0 : native_enter_root(c); /* the helper may have */
 
 	if (r == 0)
 		r = native_leave_old_root(c);

@@ -1,8 +1,9 @@
 /*
- * The native engine as the supervisor sees it. native_prelaunch() begins what no policy changes; native_start() looks
- * whether the plan agrees with it (another id, another place to build in, or a cgroup to be born in need a new
- * child), makes the cgroup, prepares the rest and gives the word, with the descriptors that go inside; native_release()
- * lets the command go and takes the descriptors that come out. What the child does meanwhile is child.c.
+ * The native engine as the supervisor sees it. native_prelaunch() begins what no policy changes;
+ * native_start() looks whether the plan agrees with it (another id, another place to build in, or a
+ * cgroup to be born in need a new child), makes the cgroup, prepares the rest and gives the word,
+ * with the descriptors that go inside; native_release() lets the command go and takes the
+ * descriptors that come out. What the child does meanwhile is child.c.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -21,7 +22,8 @@
 #include "limit/limits.h"
 #include "plan/plan.h"
 
-/* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it cannot begin early, unless there are none. */
+/* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it
+ * cannot begin early, unless there are none. */
 static bool is_born_in_cgroup(void)
 {
 	struct statfs fs;
@@ -32,7 +34,8 @@ static bool is_born_in_cgroup(void)
 
 static void native_prelaunch(struct running *run, struct plan_system **ret_system)
 {
-	struct ward_err later = { 0 };	/* whatever is wrong is found and said again by native_start() */
+	/* whatever is wrong is found and said again by native_start() */
+	struct ward_err later = { 0 };
 	struct plan_ids ids;
 	struct facts facts = { .uid = geteuid(), .gid = getegid() };
 	int r;
@@ -40,8 +43,10 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 	if (!run->unlimited && is_born_in_cgroup())
 		return;
 	plan_expected_ids(&facts, &ids);
-	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), -1, NULL, &later);
-	facts_read(&facts);	/* root's ids are among them; the child has other things to do first */
+	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), -1, NULL,
+			  &later);
+	/* root's ids are among them; the child has other things to do first */
+	facts_read(&facts);
 	if (r == 0)
 		native_look_again(run);
 	plan_expected_ids(&facts, &ids);
@@ -66,7 +71,8 @@ static bool fits(const struct running *run, const struct plan *p)
 	    m->child.ids.host_uid != p->ids.host_uid || m->child.ids.host_gid != p->ids.host_gid)
 		return false;
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].kind == MOUNT_BIND && path_is_beneath(p->mounts[i].source, m->child.base))
+		if (p->mounts[i].kind == MOUNT_BIND &&
+		    path_is_beneath(p->mounts[i].source, m->child.base))
 			return false;
 	return true;
 }
@@ -115,12 +121,15 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 	if (io_sendmsg(run->control_fd, &m, MSG_NOSIGNAL) == 1)
 		return 0;
 	if (errno == ETOOMANYREFS) {
-		ward_fail(e, ETOOMANYREFS, "cannot hand descriptors to the sandbox: your processes have more of them under way in sockets than your limit of open files");
-		return ward_remedy(e, "find out which program or sandbox fills sockets with descriptors (ward ps), or raise the limit: ulimit -n");
+		ward_fail(e, ETOOMANYREFS,
+			  "cannot hand descriptors to the sandbox: your processes have more of "
+			  "them under way in sockets than your limit of open files");
+		return ward_remedy(e, "find out which program or sandbox fills sockets with "
+				      "descriptors (ward ps), or raise the limit: ulimit -n");
 	}
 	if (errno != EPIPE && errno != ECONNRESET)
 		return ward_fail_errno(e, "cannot hand descriptors to the sandbox");
-	return 0;	/* the child has ended: native_release() says why */
+	return 0; /* the child has ended: native_release() says why */
 }
 
 enum { FEW_PIDS = 64 };
@@ -135,7 +144,8 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	if (r < 0)
 		return r;
 	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
-	run->alone = into >= 0 && p->limits[LIMIT_PIDS].held_by == HELD_CGROUP2 && p->limits[LIMIT_PIDS].value < FEW_PIDS;
+	run->alone = into >= 0 && p->limits[LIMIT_PIDS].held_by == HELD_CGROUP2 &&
+		     p->limits[LIMIT_PIDS].value < FEW_PIDS;
 	if (into >= 0 || !fits(run, p)) {
 		native_discard(run);
 		r = native_launch(run, &p->ids, native_choose_base(p), into, NULL, e);
@@ -154,23 +164,28 @@ static bool is_short(const struct plan *p, const struct running *run)
 	return c->apart && !c->bundle && !p->review && !run->asked;
 }
 
-/* Whether somebody outside may enter the sandbox's namespaces: a filter around us may refuse what that takes; and where the kernel counts the
- * processes of a user namespace it is one of them for a while, which a small limit would not have. */
+/* Whether somebody outside may enter the sandbox's namespaces: a filter around us may refuse what
+ * that takes; and where the kernel counts the processes of a user namespace it is one of them for a
+ * while, which a small limit would not have. */
 static bool may_enter(const struct plan *p)
 {
-	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT || p->limits[LIMIT_PIDS].value >= FEW_PIDS);
+	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT ||
+				    p->limits[LIMIT_PIDS].value >= FEW_PIDS);
 }
 
-int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
+int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run,
+		 struct ward_err *e)
 {
 	struct native_memory *m = run->child;
 	int r;
 
-	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));	/* the numbers: which of them come */
-	m->child.begins = p->argv[0] && !run->asked && !observe_wanted(p) && stdio_fds[0] >= 0 && stdio_fds[1] >= 0 && stdio_fds[2] >= 0;
+	/* the numbers: which of them come */
+	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));
+	m->child.begins = p->argv[0] && !run->asked && !observe_wanted(p) && stdio_fds[0] >= 0 &&
+			  stdio_fds[1] >= 0 && stdio_fds[2] >= 0;
 	m->child.shape = &run->shape;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
-	if (run->cgroup && !m->child.bundle)	/* a runtime is not what the limits are for */
+	if (run->cgroup && !m->child.bundle) /* a runtime is not what the limits are for */
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
 							ARRAY_LEN(m->child.cgroup_fds));
 	m->child.layer_path = run->layer_path;
@@ -202,7 +217,8 @@ void native_let_go(struct running *run)
 {
 	struct native_memory *m = run->child;
 
-	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen by native_take_hello() */
+	/* a dead child is seen by native_take_hello() */
+	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);
 	native_helper_go(&m->child);
 }
 
@@ -214,10 +230,12 @@ int native_take_hello(struct running *run, struct ward_err *e)
 	size_t count, next = 0;
 	char word;
 
-	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1 || word != NATIVE_HELLO) {
+	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1 ||
+	    word != NATIVE_HELLO) {
 		siginfo_t info;
 
-		while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 &&
+		       errno == EINTR)
 			;
 		return native_explain_child(c, e);
 	}
@@ -238,12 +256,14 @@ int native_take_hello(struct running *run, struct ward_err *e)
 	while (next + c->net.count < count && run->tmpfs_count < ARRAY_LEN(run->tmpfs_fds))
 		run->tmpfs_fds[run->tmpfs_count++] = fds[next++];
 	for (size_t i = 0; i < c->net.count && next < count; i++)
-		run->net_fds[run->net_count++] = (struct net_fd){ .fd = fds[next++], .kind = c->net.fds[i].kind };
+		run->net_fds[run->net_count++] =
+			(struct net_fd){ .fd = fds[next++], .kind = c->net.fds[i].kind };
 	run->net_ports = c->net.by_port;
 	return 0;
 }
 
-static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
+static int native_release(const struct plan *p, struct running *run, struct result *r,
+			  struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 	bool guarded = native_keeps_any(p);
@@ -257,7 +277,8 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 		return status;
 	if (guarded)
 		native_keep_begin(p, run);
-	if (is_short(p, run) && guarded && !((struct native_memory *)run->child)->keep.met)	/* else its end is told in the result */
+	/* else its end is told in the result */
+	if (is_short(p, run) && guarded && !((struct native_memory *)run->child)->keep.met)
 		native_begin_holder(run);
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
@@ -286,5 +307,6 @@ const struct engine engine_native = {
 	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = native_stage_names,
-	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of its processes\nisolation: gvisor makes them",
+	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of "
+		       "its processes\nisolation: gvisor makes them",
 };

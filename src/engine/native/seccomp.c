@@ -7,7 +7,8 @@
  * positions that the generator noted:
  *
  *   - whether somebody answers notifications. A second listener in one chain of filters is EBUSY,
- *     so an inner ward has none, and an unanswered notification would be ENOSYS: its denials are made
+ *     so an inner ward has none, and an unanswered notification would be ENOSYS: its denials are
+ *     made
  *     EPERM by the filter itself;
  *   - whether memory that shows in no process's size (memfd, System V) is closed, where limits are
  *     held by looking;
@@ -49,7 +50,7 @@ static void replace(struct sock_filter *code, const uint16_t *at, size_t count, 
 
 #define NO (-1)
 #define SET_ID 06000
-#define TMPFILE_BIT 020000000	/* O_TMPFILE without O_DIRECTORY */
+#define TMPFILE_BIT 020000000 /* O_TMPFILE without O_DIRECTORY */
 #define WRITE_BITS (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
 static const struct watched {
@@ -57,7 +58,8 @@ static const struct watched {
 	uint8_t group;
 	int8_t flags, mode;
 } watched[] = {
-#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from) { SYS_##call, OBSERVE_##group, flags, mode },
+#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
+	{ SYS_##call, OBSERVE_##group, flags, mode },
 #include "watched.def"
 #undef WATCH
 };
@@ -77,12 +79,14 @@ static void put(struct writer *w, unsigned code, uint32_t k, unsigned yes, unsig
 /* The low half of an argument: all that the kernel takes of flags and modes. */
 static void put_load(struct writer *w, int argument)
 {
-	put(w, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)argument), 0, 0);
+	put(w, BPF_LD | BPF_W | BPF_ABS,
+	    (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)argument), 0, 0);
 }
 
-#define ONWARDS UINT32_MAX	/* a jump to the program proper, whose place is not known yet */
+#define ONWARDS UINT32_MAX /* a jump to the program proper, whose place is not known yet */
 
-/* One call: the listener has it, unless its arguments are such that the program proper must decide. */
+/* One call: the listener has it, unless its arguments are such that the program proper must
+ * decide. */
 static void put_watched(struct writer *w, const struct watched *c, unsigned groups)
 {
 	size_t begin = w->len;
@@ -105,8 +109,9 @@ static void put_watched(struct writer *w, const struct watched *c, unsigned grou
 	w->code[begin].jf = (uint8_t)(w->len - begin - 1);
 }
 
-/* In front of the program: the calls that somebody wants to see go to the listener, which lets them go on. All sets allow them, whatever their other arguments
- * are (a unit test holds the table to it): what the listener passes is nothing that the program would not. */
+/* In front of the program: the calls that somebody wants to see go to the listener, which lets them
+ * go on. All sets allow them, whatever their other arguments are (a unit test holds the table to
+ * it): what the listener passes is nothing that the program would not. */
 static size_t watch_program(unsigned groups, struct sock_filter out[WATCH_MAX])
 {
 	struct writer w = { .code = out };
@@ -124,24 +129,30 @@ static size_t watch_program(unsigned groups, struct sock_filter out[WATCH_MAX])
 	return w.len;
 }
 
-/* In front of the program: requests of ioctl that pass where a flag says so, by number (first to last) and, where there is one, by the letter in their second byte. */
+/* In front of the program: requests of ioctl that pass where a flag says so, by number (first to
+ * last) and, where there is one, by the letter in their second byte. */
 static const struct request {
 	unsigned flag;
 	uint32_t first, last;
-	char letter;		/* 0: any */
-	uint32_t of;		/* bits of the number that count; 0: all */
+	char letter; /* 0: any */
+	uint32_t of; /* bits of the number that count; 0: all */
 } requests[] = {
-	/* The drivers of graphics processors: NVIDIA's requests have the letter F, render nodes' d, AMD's compute node's K, all with the bits of a direction, which keeps consoles' requests with the same
-	 * letters out; NVIDIA's memory manager counts from 1. */
+	/* The drivers of graphics processors: NVIDIA's requests have the letter F, render nodes' d,
+	 * AMD's compute node's K, all with the bits of a direction, which keeps consoles' requests
+	 * with the same letters out; NVIDIA's memory manager counts from 1. */
 	{ SECCOMP_GPUS, 0x40000000, UINT32_MAX, 'F', 0 },
 	{ SECCOMP_GPUS, 0x40000000, UINT32_MAX, 'd', 0 },
 	{ SECCOMP_GPUS, 0x40000000, UINT32_MAX, 'K', 0 },
 	{ SECCOMP_GPUS, 0x30000001, 0x30000002, 0, 0 },
 	{ SECCOMP_GPUS, 1, 0x7f, 0, 0 },
-	/* gVisor of 2022 asks which offloads each interface has (SIOCETHTOOL), and does not start without an answer. Changes would need a capability over the sandbox's network namespace, which nobody inside has. */
+	/* gVisor of 2022 asks which offloads each interface has (SIOCETHTOOL), and does not start
+	 * without an answer. Changes would need a capability over the sandbox's network namespace,
+	 * which nobody inside has. */
 	{ SECCOMP_INTERFACES, 0x8946, 0x8946, 0, 0 },
-	/* What QEMU asks KVM for an ordinary machine. Not between these: nitro enclaves, which have the same letter; Xen's hypercalls (7a, c8 to cb, d0); encrypted memory, Hyper-V's events and machines within the machine (ba to bf); memory
-	 * of the kernel's own (d2, d4) and its devices (e0, e1). */
+	/* What QEMU asks KVM for an ordinary machine. Not between these: nitro enclaves, which have
+	 * the same letter; Xen's hypercalls (7a, c8 to cb, d0); encrypted memory, Hyper-V's events
+	 * and machines within the machine (ba to bf); memory of the kernel's own (d2, d4) and its
+	 * devices (e0, e1). */
 	{ SECCOMP_KVM, 0xae00, 0xae1f, 0, 0xffff },
 	{ SECCOMP_KVM, 0xae40, 0xae79, 0, 0xffff },
 	{ SECCOMP_KVM, 0xae7b, 0xaeb9, 0, 0xffff },
@@ -151,8 +162,10 @@ static const struct request {
 	{ SECCOMP_KVM, 0xaed3, 0xaed3, 0, 0xffff },
 	{ SECCOMP_KVM, 0xaed5, 0xaedf, 0, 0xffff },
 	{ SECCOMP_KVM, 0xaee2, 0xaeff, 0, 0xffff },
-	/* What gVisor's kernel asks it (platform kvm of runsc 20240729): make a machine (01), what it can do (03 to 05), its processors (41) and memory (46, 47), run one (80), its registers (81 to 84, 89), interrupts (86, 8b, 9a), features (90),
-	 * clock (a2, a3, e1: an attribute of a processor; without e0 there is no device that could have others). */
+	/* What gVisor's kernel asks it (platform kvm of runsc 20240729): make a machine (01), what
+	 * it can do (03 to 05), its processors (41) and memory (46, 47), run one (80), its
+	 * registers (81 to 84, 89), interrupts (86, 8b, 9a), features (90), clock (a2, a3, e1: an
+	 * attribute of a processor; without e0 there is no device that could have others). */
 	{ SECCOMP_KVM_SENTRY, 0xae01, 0xae01, 0, 0xffff },
 	{ SECCOMP_KVM_SENTRY, 0xae03, 0xae05, 0, 0xffff },
 	{ SECCOMP_KVM_SENTRY, 0xae41, 0xae41, 0, 0xffff },
@@ -203,7 +216,8 @@ static size_t request_program(unsigned flags, struct sock_filter out[REQUESTS_MA
 	return w.len;
 }
 
-static int put_in_front(const struct sock_filter *code, size_t n, struct sock_filter *out, size_t cap, size_t *len)
+static int put_in_front(const struct sock_filter *code, size_t n, struct sock_filter *out,
+			size_t cap, size_t *len)
 {
 	if (cap < *len + n)
 		return -ENOSPC;

@@ -13,17 +13,21 @@
 
 enum {
 	SECCOMP_NESTING = 1 << 0, /* process.nesting: namespaces and mounts */
-	SECCOMP_RUNG = 1 << 1, /* the Landlock rung; not together with nesting */
+	SECCOMP_RUNG = 1 << 1,    /* the Landlock rung; not together with nesting */
 	SECCOMP_NO_LISTENER =
 		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
 		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
 	SECCOMP_GPUS = 1 << 4, /* requests to the drivers of graphics processors pass */
-	SECCOMP_INTERFACES = 1 << 5, /* a wall's runner may ask what its interfaces can do (SIOCETHTOOL) */
+	/* a wall's runner may ask what its interfaces can do (SIOCETHTOOL) */
+	SECCOMP_INTERFACES = 1 << 5,
 	SECCOMP_KVM = 1 << 6, /* a wall's runner may ask /dev/kvm for a virtual machine */
-	SECCOMP_KVM_SENTRY = 1 << 7, /* a wall's runner may ask /dev/kvm for what gVisor's kernel needs, which is far less */
-	SECCOMP_CLOSE_ALLOCATION = 1 << 8, /* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
-	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of observe/observe.h, shifted. On the Landlock rung only programs are. */
+	/* a wall's runner may ask /dev/kvm for what gVisor's kernel needs, which is far less */
+	SECCOMP_KVM_SENTRY = 1 << 7,
+	/* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
+	SECCOMP_CLOSE_ALLOCATION = 1 << 8,
+	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of
+	 * observe/observe.h, shifted. On the Landlock rung only programs are. */
 	SECCOMP_WATCH_SHIFT = 9,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
@@ -42,7 +46,8 @@ must_check int seccomp_program(unsigned set, unsigned flags, struct sock_filter 
  * listener around us already. */
 must_check int seccomp_install(const struct sock_filter *code, size_t len, bool listener);
 
-/* The limit on core files among the sandbox's. The filter takes calls that would change it for done, so it is put on before. 0 or -errno. */
+/* The limit on core files among the sandbox's. The filter takes calls that would change it for
+ * done, so it is put on before. 0 or -errno. */
 long seccomp_limit_cores(const struct limits_rlimit *limits, size_t count);
 
 #endif

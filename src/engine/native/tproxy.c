@@ -1,7 +1,8 @@
 /*
- * Other connections for the gateway of a sandbox that runs. In: the netlink socket that was opened in its network namespace, and the
- * matches. Out: the kernel's rules replaced in one step, or an error and the old ones. Runs in the supervisor, outside: it made
- * the user namespace that owns the network namespace, which is all the right that the kernel asks for, and never enters either.
+ * Other connections for the gateway of a sandbox that runs. In: the netlink socket that was opened
+ * in its network namespace, and the matches. Out: the kernel's rules replaced in one step, or an
+ * error and the old ones. Runs in the supervisor, outside: it made the user namespace that owns the
+ * network namespace, which is all the right that the kernel asks for, and never enters either.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -21,7 +22,8 @@ static int read_answer(int fd)
 
 	ssize_t n = recv(fd, &answer, sizeof(answer), MSG_DONTWAIT);
 
-	if (n < (ssize_t)(sizeof(struct nlmsghdr) + sizeof(int)) || answer.header.nlmsg_type != NLMSG_ERROR)
+	if (n < (ssize_t)(sizeof(struct nlmsghdr) + sizeof(int)) ||
+	    answer.header.nlmsg_type != NLMSG_ERROR)
 		return n < 0 ? -errno : -EPROTO;
 	/* what went wrong comes first; what went well is said once, at the end */
 	return ((const struct nlmsgerr *)NLMSG_DATA(&answer.header))->error;
@@ -36,7 +38,8 @@ static void drop_answers(int fd)
 		;
 }
 
-int native_net_bring(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e)
+int native_net_bring(int rules_fd, const struct net_match *matches, size_t count,
+		     struct ward_err *e)
 {
 	auto_buf batch = { 0 };
 	int r = net_batch_bring(matches, count, &batch);
@@ -46,5 +49,9 @@ int native_net_bring(int rules_fd, const struct net_match *matches, size_t count
 		r = -errno;
 	if (r == 0)
 		r = read_answer(rules_fd);
-	return r < 0 ? ward_fail(e, -r, "the kernel does not take other rules for the sandbox's network: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(
+			       e, -r,
+			       "the kernel does not take other rules for the sandbox's network: %s",
+			       strerror(-r))
+		     : 0;
 }

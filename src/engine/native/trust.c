@@ -1,7 +1,8 @@
 /*
- * Whom programs inside trust, where rules are inspected. In: the entries of plan->certs. Out: a directory of certificates in the
- * sandbox's own memory, read-only, over /etc/ssl/certs and over other places of the bundle that exist. Runs in the child before
- * the root becomes read-only; raw system calls only.
+ * Whom programs inside trust, where rules are inspected. In: the entries of plan->certs. Out: a
+ * directory of certificates in the sandbox's own memory, read-only, over /etc/ssl/certs and over
+ * other places of the bundle that exist. Runs in the child before the root becomes read-only; raw
+ * system calls only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,8 @@ static long make_entry(int dir_fd, const struct certs_entry *entry)
 		r = raw_call(SYS_symlinkat, entry->link, dir_fd, entry->name);
 		return r == -EEXIST ? 0 : r;
 	}
-	fd = raw_call(SYS_openat, dir_fd, entry->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	fd = raw_call(SYS_openat, dir_fd, entry->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		      0444);
 	for (size_t at = 0; fd >= 0 && r >= 0 && at < entry->n; at += (size_t)r) {
 		r = raw_call(SYS_write, fd, entry->bytes + at, entry->n - at);
 		if (r == 0)
@@ -33,13 +35,16 @@ static long make_entry(int dir_fd, const struct certs_entry *entry)
 /* Shows a part of the directory in another place, too. */
 static long show(struct native_child *c, const char *source, const char *target, bool must)
 {
-	long tree = raw_call(SYS_open_tree, c->base_fd, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC), point, r;
+	long tree = raw_call(SYS_open_tree, c->base_fd, source,
+			     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC),
+	     point, r;
 
 	if (tree < 0)
 		return tree;
 	point = native_open_nolink(c->base_fd, target);
-	r = point < 0 ? point :
-			raw_call(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	r = point < 0 ? point
+		      : raw_call(SYS_move_mount, tree, "", point, "",
+				 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 	if (point >= 0)
 		raw_call(SYS_close, point);
 	raw_call(SYS_close, tree);
@@ -57,8 +62,11 @@ long native_trust(struct native_child *c)
 	c->failed_path = CERTS_DIR;
 	r = native_make_point(c->base_fd, &CERTS_DIR[1], false);
 	if (r == 0)
-		r = raw_call(SYS_mount, "ward", &CERTS_DIR[1], "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=0755");
-	dir = r < 0 ? r : raw_call(SYS_openat, c->base_fd, &CERTS_DIR[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = raw_call(SYS_mount, "ward", &CERTS_DIR[1], "tmpfs", MS_NOSUID | MS_NODEV,
+			     "size=64m,mode=0755");
+	dir = r < 0 ? r
+		    : raw_call(SYS_openat, c->base_fd, &CERTS_DIR[1],
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return dir;
 	for (size_t i = 0; r == 0 && i < t->count; i++)

@@ -1,7 +1,11 @@
 /*
- * The plan as config.json. In: a const plan, and where the bundle is. Out: one OCI runtime configuration: a root in which everything is mounted already, /proc and which of its paths are masked and read-only,
- * namespaces, one id, one capability that ward-init gives away first of all, the names of system calls. A pure function of the plan. Arguments of system calls are not in it: the exact filter is the native
- * engine's, and ward-init puts it on before the command starts, so that denials are told as ever; rlimits are put on there, too, because they are not for the runtime. No hooks.
+ * The plan as config.json. In: a const plan, and where the bundle is. Out: one OCI runtime
+ * configuration: a root in which everything is mounted already, /proc and which of its paths are
+ * masked and read-only, namespaces, one id, one capability that ward-init gives away first of all,
+ * the names of system calls. A pure function of the plan. Arguments of system calls are not in it:
+ * the exact filter is the native engine's, and ward-init puts it on before the command starts, so
+ * that denials are told as ever; rlimits are put on there, too, because they are not for the
+ * runtime. No hooks.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +13,7 @@
 #include "base/json.h"
 #include "engine/oci/oci.h"
 
-#include "seccomp-oci.h"	/* oci_calls[]: { name, the smallest set that has it } */
+#include "seccomp-oci.h" /* oci_calls[]: { name, the smallest set that has it } */
 
 static void text_list(struct json *j, const char *key, char *const *items)
 {
@@ -20,7 +24,8 @@ static void text_list(struct json *j, const char *key, char *const *items)
 }
 
 /* One mount; options end with NULL. */
-static void put_mount(struct json *j, const char *target, const char *type, const char *source, const char *const *options)
+static void put_mount(struct json *j, const char *target, const char *type, const char *source,
+		      const char *const *options)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "destination", target);
@@ -42,10 +47,13 @@ static void put_bind(struct json *j, const char *bundle, const char *path)
 	put_mount(j, path, "bind", buf_text(&source), options);
 }
 
-/* What is mounted in the root comes with it; this says that nothing is to be made in /dev. Some crun forget what is mounted below a bind, so they are told of each. */
+/* What is mounted in the root comes with it; this says that nothing is to be made in /dev. Some
+ * crun forget what is mounted below a bind, so they are told of each. */
 static void put_dev(struct json *j, const struct plan *p, const char *bundle, bool each)
 {
-	static const char *const parts[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/shm" };
+	static const char *const parts[] = { "/dev/null",   "/dev/zero",    "/dev/full",
+					     "/dev/random", "/dev/urandom", "/dev/tty",
+					     "/dev/pts",    "/dev/shm" };
 
 	put_bind(j, bundle, "/dev");
 	for (size_t i = 0; each && i < ARRAY_LEN(parts); i++)
@@ -56,7 +64,10 @@ static void put_dev(struct json *j, const struct plan *p, const char *bundle, bo
 
 static void put_mounts(struct json *j, const struct plan *p, const char *bundle, bool each)
 {
-	const char *options[] = { "nosuid", "noexec", "nodev", p->spec->policy.proc_syscalls == SYSCALLS_STRICT ? "subset=pid" : NULL, NULL };
+	const char *options[] = { "nosuid", "noexec", "nodev",
+				  p->spec->policy.proc_syscalls == SYSCALLS_STRICT ? "subset=pid"
+										   : NULL,
+				  NULL };
 
 	json_begin_array(j, "mounts");
 	put_mount(j, "/proc", "proc", "proc", options);
@@ -67,7 +78,8 @@ static void put_mounts(struct json *j, const struct plan *p, const char *bundle,
 static void put_process(struct json *j)
 {
 	static const char *const sets[] = { "bounding", "effective", "permitted" };
-	static char *const one[] = { (char *)(uintptr_t)"CAP_SETFCAP", NULL };	/* for the id map of ward-init's own namespace: guest/container.c */
+	/* for the id map of ward-init's own namespace: guest/container.c */
+	static char *const one[] = { (char *)(uintptr_t) "CAP_SETFCAP", NULL };
 
 	json_begin_object(j, "process");
 	json_bool(j, "terminal", false);
@@ -76,7 +88,8 @@ static void put_process(struct json *j)
 	json_uint(j, "gid", 0);
 	json_end_object(j);
 	json_begin_array(j, "args");
-	json_string(j, NULL, OCI_INIT);	/* the command comes over the control socket: JSON has no words for every byte */
+	/* the command comes over the control socket: JSON has no words for every byte */
+	json_string(j, NULL, OCI_INIT);
 	json_end_array(j);
 	text_list(j, "env", NULL);
 	json_string(j, "cwd", "/");
@@ -145,7 +158,8 @@ static void put_seccomp(struct json *j, const struct plan *p)
 
 static void put_linux(struct json *j, const struct plan *p)
 {
-	static const char *const spaces[] = { "user", "mount", "pid", "ipc", "uts" };	/* the network is ward's, the cgroup namespace ward-init's */
+	/* the network is ward's, the cgroup namespace ward-init's */
+	static const char *const spaces[] = { "user", "mount", "pid", "ipc", "uts" };
 
 	json_begin_object(j, "linux");
 	json_begin_array(j, "namespaces");
@@ -163,7 +177,8 @@ static void put_linux(struct json *j, const struct plan *p)
 	json_end_object(j);
 }
 
-int oci_config(const struct plan *p, const char *bundle, const struct oci_runtime *r, struct buf *out, struct ward_err *e)
+int oci_config(const struct plan *p, const char *bundle, const struct oci_runtime *r,
+	       struct buf *out, struct ward_err *e)
 {
 	struct json j = { .out = out };
 

@@ -1,9 +1,14 @@
 /*
- * The oci engine as the supervisor sees it. In: a plan. Out: a container whose first process is ward-init, on the same control socket, under the same filter, with the same seccomp listener and the same gateway as in the native
- * engine. The child (child.c) builds the root and the network as the native one does and becomes ward-outer, which is what init_pid and pid_fd are: it is pid 1 of a namespace that holds the runtime, the container and whatever either
- * starts. The runtime makes the container and ends; ward-init, its first process, then gets what only ward knows (struct guest_join, struct guest_setup): cgroups, the command, limits, the filter.
+ * The oci engine as the supervisor sees it. In: a plan. Out: a container whose first process is
+ * ward-init, on the same control socket, under the same filter, with the same seccomp listener and
+ * the same gateway as in the native engine. The child (child.c) builds the root and the network as
+ * the native one does and becomes ward-outer, which is what init_pid and pid_fd are: it is pid 1 of
+ * a namespace that holds the runtime, the container and whatever either starts. The runtime makes
+ * the container and ends; ward-init, its first process, then gets what only ward knows (struct
+ * guest_join, struct guest_setup): cgroups, the command, limits, the filter.
  *
- * Works for root and for ordinary users alike: nothing of it has rights on the host that the agent's id has not. What this engine does not do is refused.
+ * Works for root and for ordinary users alike: nothing of it has rights on the host that the
+ * agent's id has not. What this engine does not do is refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +36,9 @@
 struct oci_memory {
 	struct native_bundle bundle;
 	struct buf config;
-	struct strv words;	/* the runtime's */
-	char root[64];		/* in the bundle */
-	struct native_view view;	/* of the container's mounts */
+	struct strv words;       /* the runtime's */
+	char root[64];           /* in the bundle */
+	struct native_view view; /* of the container's mounts */
 };
 
 static struct oci_memory *memory_of(const struct running *run)
@@ -76,18 +81,21 @@ static int prepare(const struct plan *p, struct oci_memory *m, struct ward_err *
 	if (!m->bundle.dir)
 		return ward_fail(e, ENOENT, "found no directory to build the bundle over");
 	snprintf(m->root, sizeof(m->root), "%s/" OCI_ROOT, m->bundle.dir);
-	snprintf(id, sizeof(id), "oci-%s", p->run_id);	/* not the name of the run's own cgroup, which the runtime would take for its own */
+	/* not the name of the run's own cgroup, which the runtime would take for its own */
+	snprintf(id, sizeof(id), "oci-%s", p->run_id);
 	r = oci_runtime_words(&runtime, m->bundle.dir, id, &m->words, e);
 	if (r == 0)
 		r = oci_config(p, m->bundle.dir, &runtime, &m->config, e);
 	m->bundle.main = oci_child_main;
-	m->bundle.hide_cgroups = runtime.crun;	/* it refuses a host that has both versions mounted */
+	/* it refuses a host that has both versions mounted */
+	m->bundle.hide_cgroups = runtime.crun;
 	m->bundle.config = (struct native_bytes){ m->config.data, m->config.len };
 	m->bundle.argv = m->words.items;
 	if (r == 0) {
 		auto_fd log_fd = memfd_create("ward-oci-log", MFD_CLOEXEC);
 
-		m->bundle.log_fd = log_fd < 0 ? -1 : fcntl(log_fd, F_DUPFD_CLOEXEC, 16);	/* above what the child overwrites */
+		/* above what the child overwrites */
+		m->bundle.log_fd = log_fd < 0 ? -1 : fcntl(log_fd, F_DUPFD_CLOEXEC, 16);
 		if (m->bundle.log_fd < 0)
 			r = ward_fail_errno(e, "cannot keep the runtime's log");
 	}
@@ -106,12 +114,14 @@ static void free_memory(struct oci_memory *m)
 	free(m);
 }
 
-static int launch(const struct plan *p, const int stdio_fds[3], struct running *run, struct oci_memory *m, struct ward_err *e)
+static int launch(const struct plan *p, const int stdio_fds[3], struct running *run,
+		  struct oci_memory *m, struct ward_err *e)
 {
 	struct plan_ids ids = p->ids;
 	int r;
 
-	ids.inside_uid = ids.inside_gid = 0;	/* for the runtime; ward-init becomes what the plan says */
+	/* for the runtime; ward-init becomes what the plan says */
+	ids.inside_uid = ids.inside_gid = 0;
 	r = native_launch(run, &ids, m->root, -1, &m->bundle, e);
 	if (!run->child) {
 		free_memory(m);
@@ -124,7 +134,8 @@ static int launch(const struct plan *p, const int stdio_fds[3], struct running *
 	return native_begin(p, stdio_fds, run, e);
 }
 
-static int oci_start(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
+static int oci_start(const struct plan *p, const int stdio_fds[3], struct running *run,
+		     struct ward_err *e)
 {
 	struct oci_memory *m = calloc(1, sizeof(*m));
 	int r;
@@ -156,14 +167,17 @@ static int fail_start(struct running *run, struct ward_err *e)
 		;
 	if (c->failed_error < 0)
 		return native_explain_child(c, e);
-	if (lseek(m->bundle.log_fd, 0, SEEK_SET) < 0 || io_read_all(m->bundle.log_fd, 65536, &text) < 0)
+	if (lseek(m->bundle.log_fd, 0, SEEK_SET) < 0 ||
+	    io_read_all(m->bundle.log_fd, 65536, &text) < 0)
 		text.len = 0;
 	while (text.len && text.data[text.len - 1] == '\n')
 		text.data[--text.len] = '\0';
 	why = strrchr(buf_text(&text), '\n');
 	text_escape(&shown, why ? why + 1 : buf_text(&text));
-	ward_fail(e, EIO, "the runtime could not start the container: %.*s", LOG_SHOWN, shown.len ? buf_text(&shown) : "it said nothing");
-	return ward_remedy(e, "isolation: native needs no runtime; ward doctor shows what there is");
+	ward_fail(e, EIO, "the runtime could not start the container: %.*s", LOG_SHOWN,
+		  shown.len ? buf_text(&shown) : "it said nothing");
+	return ward_remedy(e,
+			   "isolation: native needs no runtime; ward doctor shows what there is");
 }
 
 /* The process that a pidfd is, in our own namespace. */
@@ -181,7 +195,8 @@ static pid_t pid_of(int pid_fd)
 }
 
 /* The ways into the run's cgroups, for ward-init alone. v2 has one, which is opened for it. */
-static int cgroup_fds(const struct running *run, int fds[GUEST_CGROUPS_MAX], int *ret_opened, struct ward_err *e)
+static int cgroup_fds(const struct running *run, int fds[GUEST_CGROUPS_MAX], int *ret_opened,
+		      struct ward_err *e)
 {
 	int dir = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
 
@@ -211,22 +226,25 @@ static int make_texts(const struct plan *p, struct guest_setup *s, struct ward_e
 	buf_add(&text, p->cwd, strlen(p->cwd) + 1);
 	for (char *const *word = p->argv; word && *word; word++, s->word_count++)
 		buf_add(&text, *word, strlen(*word) + 1);
-	for (char *const *variable = p->env.items; variable && *variable; variable++, s->variable_count++)
+	for (char *const *variable = p->env.items; variable && *variable;
+	     variable++, s->variable_count++)
 		buf_add(&text, *variable, strlen(*variable) + 1);
 	if (text.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	s->text_len = text.len;
 	r = fd < 0 ? -errno : io_write_all(fd, text.data, text.len);
-	return r < 0 ? ward_fail(e, -r, "cannot pass the command on: %s", strerror(-r)) : take_fd(&fd);
+	return r < 0 ? ward_fail(e, -r, "cannot pass the command on: %s", strerror(-r))
+		     : take_fd(&fd);
 }
 
-static int send_packet(const struct running *run, const void *bytes, size_t n, const int *fds, size_t count, struct ward_err *e)
+static int send_packet(const struct running *run, const void *bytes, size_t n, const int *fds,
+		       size_t count, struct ward_err *e)
 {
 	int r = io_send_fds(run->control_fd, bytes, n, fds, count);
 
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return ward_fail(e, -r, "cannot tell ward-init what to put on: %s", strerror(-r));
-	return 0;	/* an end that has come is seen next */
+	return 0; /* an end that has come is seen next */
 }
 
 static int send_join(const struct plan *p, const struct running *run, struct ward_err *e)
@@ -243,12 +261,15 @@ static int send_join(const struct plan *p, const struct running *run, struct war
 static int send_setup(const struct plan *p, const struct running *run, struct ward_err *e)
 {
 	const struct native_child *c = &((struct native_memory *)run->child)->child;
-	struct guest_setup s = { .signal_mask = c->signal_mask, .umask = own_umask(), .filter_len = (uint32_t)c->filter_len,
+	struct guest_setup s = { .signal_mask = c->signal_mask,
+				 .umask = own_umask(),
+				 .filter_len = (uint32_t)c->filter_len,
 				 .rlimit_count = (uint32_t)c->rlimit_count };
 	auto_fd texts = make_texts(p, &s, e);
 	auto_buf packet = { 0 };
 
-	_Static_assert(NATIVE_FILTER_MAX <= GUEST_FILTER_MAX && LIMITS_RLIMITS <= GUEST_RLIMITS_MAX, "a setup is too small");
+	_Static_assert(NATIVE_FILTER_MAX <= GUEST_FILTER_MAX && LIMITS_RLIMITS <= GUEST_RLIMITS_MAX,
+		       "a setup is too small");
 	if (texts < 0)
 		return texts;
 	for (size_t i = 0; i < c->rlimit_count; i++) {
@@ -274,9 +295,11 @@ static int take_container(struct running *run, struct ward_err *e)
 	ssize_t n = 0;
 
 	if (poll(&p, 1, START_MS) == 1)
-		n = io_recv_fds(run->control_fd, &hello, sizeof(hello), fds, ARRAY_LEN(fds), &count);
+		n = io_recv_fds(run->control_fd, &hello, sizeof(hello), fds, ARRAY_LEN(fds),
+				&count);
 	if (n == (ssize_t)sizeof(hello) && hello.op == GUEST_FAILED)
-		return ward_fail(e, hello.a, "ward-init could not put the last layers on: %s", strerror(hello.a));
+		return ward_fail(e, hello.a, "ward-init could not put the last layers on: %s",
+				 strerror(hello.a));
 	if (n != (ssize_t)sizeof(hello) || count != 3) {
 		for (size_t i = 0; i < count; i++)
 			close(fds[i]);
@@ -286,7 +309,7 @@ static int take_container(struct running *run, struct ward_err *e)
 	pid_fd = fds[1];
 	run->notify_fd = fds[2];
 	run->inside_pid = pid_of(pid_fd);
-	if (run->inside_pid <= 0)	/* it has ended already, and is gone */
+	if (run->inside_pid <= 0) /* it has ended already, and is gone */
 		run->inside_pid = run->init_pid;
 	return 0;
 }
@@ -304,18 +327,22 @@ static void keep_view(const struct running *run)
 
 static void note_layers(const struct plan *p, const struct running *run, struct result *r)
 {
-	static const enum layer in_force[] = { LAYER_USER, LAYER_MOUNT, LAYER_PID, LAYER_NET, LAYER_IPC, LAYER_UTS, LAYER_CGROUPNS, LAYER_PROC,
-					       LAYER_RLIMITS, LAYER_CAPS, LAYER_NNP, LAYER_SECCOMP };
+	static const enum layer in_force[] = { LAYER_USER,     LAYER_MOUNT, LAYER_PID,
+					       LAYER_NET,      LAYER_IPC,   LAYER_UTS,
+					       LAYER_CGROUPNS, LAYER_PROC,  LAYER_RLIMITS,
+					       LAYER_CAPS,     LAYER_NNP,   LAYER_SECCOMP };
 	const struct native_child *c = &((struct native_memory *)run->child)->child;
 
 	for (size_t i = 0; i < ARRAY_LEN(in_force); i++)
 		result_layer_note(r, in_force[i], LAYER_IN_FORCE, c->layer_notes[in_force[i]]);
 	result_layer_note(r, LAYER_CGROUP, run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT, NULL);
-	result_layer_note(r, LAYER_IDMAP, p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT, NULL);
+	result_layer_note(r, LAYER_IDMAP, p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT,
+			  NULL);
 	result_layer_note(r, LAYER_LANDLOCK, LAYER_ABSENT, "the oci engine has none");
 }
 
-static int oci_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
+static int oci_release(const struct plan *p, struct running *run, struct result *r,
+		       struct ward_err *e)
 {
 	int status;
 
@@ -335,19 +362,24 @@ static int oci_release(const struct plan *p, struct running *run, struct result 
 	return 0;
 }
 
-/* The command has ended, and so do the others; the runtime, which may still be writing down that it has begun, is not waited for. */
+/* The command has ended, and so do the others; the runtime, which may still be writing down that it
+ * has begun, is not waited for. */
 static void oci_exited(struct running *run)
 {
 	syscall(SYS_pidfd_send_signal, run->pid_fd, SIGKILL, NULL, 0);
 }
 
-static int oci_remount(const struct plan *p, struct running *run, const struct guard_root *g, const size_t *steps, size_t count, struct ward_err *e)
+static int oci_remount(const struct plan *p, struct running *run, const struct guard_root *g,
+		       const size_t *steps, size_t count, struct ward_err *e)
 {
 	const struct native_view *v = &memory_of(run)->view;
 
 	(void)p;
 	if (v->user_fd < 0)
-		return ward_fail(e, ENOTSUP, "a hidden or protected file of %s was replaced, and the container cannot be entered to cover it again", g->path);
+		return ward_fail(e, ENOTSUP,
+				 "a hidden or protected file of %s was replaced, and the container "
+				 "cannot be entered to cover it again",
+				 g->path);
 	return native_remount_in(v, run, g, steps, count, e);
 }
 
@@ -371,5 +403,6 @@ const struct engine engine_oci = {
 	.exited = oci_exited,
 	.finish = oci_finish,
 	.stages = oci_stage_names,
-	.no_snapshot = "another runtime has the container, and what runs in it is the host kernel's\nisolation: gvisor makes them",
+	.no_snapshot = "another runtime has the container, and what runs in it is the host "
+		       "kernel's\nisolation: gvisor makes them",
 };

@@ -1,6 +1,8 @@
 /*
- * Which runtime, and its words. In: the policy. Out: the path of runc or crun and the command line that makes a container and leaves it alone. Runs in the supervisor; starts nothing. Only
- * the system's own directories are looked in: a runtime sees the host's files. crun is asked to leave cgroups alone, runc finds them read-only, which is the same.
+ * Which runtime, and its words. In: the policy. Out: the path of runc or crun and the command line
+ * that makes a container and leaves it alone. Runs in the supervisor; starts nothing. Only the
+ * system's own directories are looked in: a runtime sees the host's files. crun is asked to leave
+ * cgroups alone, runc finds them read-only, which is the same.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,8 +13,10 @@
 #include "engine/oci/oci.h"
 #include "protocol/guest.h"
 
-static const char *const places[] = { "/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin" };
-static const char *const names[] = { "runc", "crun" };	/* as oci.runtime counts them, behind auto */
+static const char *const places[] = { "/usr/sbin", "/usr/bin", "/usr/local/sbin",
+				      "/usr/local/bin" };
+/* as oci.runtime counts them, behind auto */
+static const char *const names[] = { "runc", "crun" };
 
 static bool look_in_places(const char *name, struct oci_runtime *ret)
 {
@@ -40,9 +44,11 @@ int oci_find_runtime(unsigned wanted, struct oci_runtime *ret, struct ward_err *
 	return not_there(names[wanted == OCI_CRUN], e);
 }
 
-int oci_runtime_words(const struct oci_runtime *r, const char *bundle, const char *id, struct strv *texts, struct ward_err *e)
+int oci_runtime_words(const struct oci_runtime *r, const char *bundle, const char *id,
+		      struct strv *texts, struct ward_err *e)
 {
-	_Static_assert(GUEST_LOG_FD == 4 && GUEST_CONTROL_FD == 3, "the runtime passes the first descriptor behind 0-2 on");
+	_Static_assert(GUEST_LOG_FD == 4 && GUEST_CONTROL_FD == 3,
+		       "the runtime passes the first descriptor behind 0-2 on");
 
 	strv_add(texts, "ward-outer");
 	strv_add(texts, r->path);
@@ -64,14 +70,17 @@ int oci_runtime_words(const struct oci_runtime *r, const char *bundle, const cha
 
 const char *oci_choose_dir(const struct plan *p, const struct oci_runtime *r)
 {
-	static const char *const candidates[] = { "/mnt", "/srv", "/media", "/opt", "/boot", "/tmp", "/var", "/home", "/root" };
+	static const char *const candidates[] = { "/mnt", "/srv", "/media", "/opt", "/boot",
+						  "/tmp", "/var", "/home",  "/root" };
 
 	for (size_t i = 0; i < ARRAY_LEN(candidates); i++) {
-		bool used = (p->image.root && path_is_beneath(p->image.root, candidates[i])) || path_is_beneath(r->path, candidates[i]);
+		bool used = (p->image.root && path_is_beneath(p->image.root, candidates[i])) ||
+			    path_is_beneath(r->path, candidates[i]);
 		struct stat st;
 
 		for (size_t k = 0; k < p->mount_count; k++)
-			used |= p->mounts[k].kind == MOUNT_BIND && path_is_beneath(p->mounts[k].source, candidates[i]);
+			used |= p->mounts[k].kind == MOUNT_BIND &&
+				path_is_beneath(p->mounts[k].source, candidates[i]);
 		if (!used && lstat(candidates[i], &st) == 0 && S_ISDIR(st.st_mode))
 			return candidates[i];
 	}

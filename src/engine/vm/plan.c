@@ -1,6 +1,9 @@
 /*
- * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, a small tmpfs there for the socket and the device over which trees go, and the words that ward-vm is started with. A root of an
- * image that was not packed yet is packed now, by ward-vm-tool, if the plan will be run; that of the host, which takes minutes, only by ward vm root host.
+ * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made
+ * of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, a
+ * small tmpfs there for the socket and the device over which trees go, and the words that ward-vm
+ * is started with. A root of an image that was not packed yet is packed now, by ward-vm-tool, if
+ * the plan will be run; that of the host, which takes minutes, only by ward vm root host.
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +34,8 @@ static bool has_network(const struct plan *p)
 	return p->spec->policy.net_mode != NET_MODE_NONE;
 }
 
-/* As a tree of the policy's: as root it is opened now, because the sandbox's own user does not get into the state directory. */
+/* As a tree of the policy's: as root it is opened now, because the sandbox's own user does not get
+ * into the state directory. */
 static int add(struct plan *p, const char *source, const char *target, struct ward_err *e)
 {
 	struct plan_mount *m = plan_add_bind(p, source, target);
@@ -70,7 +74,8 @@ static int pack_root(const struct plan *p, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	pid = fork();
 	if (pid == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)	/* nobody would wait for it */
+		/* nobody would wait for it */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
 			execv(tool, (char *[]){ tool, verb, quiet, end, name, NULL });
 		_exit(125);
 	}
@@ -78,7 +83,10 @@ static int pack_root(const struct plan *p, struct ward_err *e)
 		return ward_fail_errno(e, "cannot start %s", tool);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : ward_fail(e, EIO, "image: %.200s could not be made a root, see above", name);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0
+		       ? 0
+		       : ward_fail(e, EIO, "image: %.200s could not be made a root, see above",
+				   name);
 }
 
 static int add_root(struct plan *p, char ret_key[SHA256_HEX], struct ward_err *e)
@@ -92,12 +100,15 @@ static int add_root(struct plan *p, char ret_key[SHA256_HEX], struct ward_err *e
 	if (r != 0)
 		return r;
 	if (access(path, R_OK) < 0 && host) {
-		ward_fail(e, ENOENT, "image: the host's own directories are not packed as a machine's root, or have changed since");
-		return ward_remedy(e, "ward vm root host packs them, which takes minutes and gigabytes; or give a small root: --image NAME");
+		ward_fail(e, ENOENT,
+			  "image: the host's own directories are not packed as a machine's root, "
+			  "or have changed since");
+		return ward_remedy(e, "ward vm root host packs them, which takes minutes and "
+				      "gigabytes; or give a small root: --image NAME");
 	}
 	if (access(path, R_OK) < 0) {
 		if (!p->spec->starts)
-			return 0;	/* a plan that is only looked at makes nothing */
+			return 0; /* a plan that is only looked at makes nothing */
 		r = pack_root(p, e);
 		if (r < 0)
 			return r;
@@ -106,9 +117,16 @@ static int add_root(struct plan *p, char ret_key[SHA256_HEX], struct ward_err *e
 }
 
 /* 1: it fits and is bound; 0: there is none. */
-static int add_template(struct plan *p, const struct vm_boot *boot, const char *root_key, const char *qemu, struct ward_err *e)
+static int add_template(struct plan *p, const struct vm_boot *boot, const char *root_key,
+			const char *qemu, struct ward_err *e)
 {
-	const struct vm_kind kind = { boot->id, root_key, p->spec->policy.vm_accel == VM_ACCEL_TCG ? "tcg" : "kvm", qemu, memory_of(p), (unsigned)p->spec->policy.vm_cpus, has_network(p) };
+	const struct vm_kind kind = { boot->id,
+				      root_key,
+				      p->spec->policy.vm_accel == VM_ACCEL_TCG ? "tcg" : "kvm",
+				      qemu,
+				      memory_of(p),
+				      (unsigned)p->spec->policy.vm_cpus,
+				      has_network(p) };
 	auto_free char *dir = NULL, *ram = NULL, *state = NULL, *shim = NULL;
 	char key[SHA256_HEX], rest[SHA256_HEX + 32];
 	int r = vm_template_key(&kind, key, e);
@@ -167,7 +185,8 @@ int vm_add_mounts(struct plan *p, struct ward_err *e)
 	if (r == 0)
 		r = add_template(p, &boot, root_key, qemu, e);
 	if (r == 0) {
-		strv_addf(&p->notes, "the machine boots, because no template fits: ward vm template build makes one");
+		strv_addf(&p->notes, "the machine boots, because no template fits: ward vm "
+				     "template build makes one");
 		r = add(p, boot.kernel, VM_IN_KERNEL, e);
 		if (r == 0)
 			r = add(p, boot.initrd, VM_IN_INITRD, e);
@@ -207,7 +226,8 @@ static void add_machine(const struct plan *p, const char *qemu, struct strv *v)
 	} else {
 		add_two(v, "--kernel", VM_IN_KERNEL);
 		add_two(v, "--initrd", VM_IN_INITRD);
-		add_two(v, "--words", has_network(p) ? VM_WORDS_ROOT " " VM_WORDS_NET : VM_WORDS_ROOT);
+		add_two(v, "--words",
+			has_network(p) ? VM_WORDS_ROOT " " VM_WORDS_NET : VM_WORDS_ROOT);
 	}
 }
 
@@ -216,7 +236,9 @@ static bool comes_back(const struct plan_mount *m)
 	return m->writable || m->review;
 }
 
-/* Whether it is copied, and what changes in it, with the tree around it: that one comes back, or it does not come back itself. Outer mounts come before inner ones, but for the system's, which are no trees. */
+/* Whether it is copied, and what changes in it, with the tree around it: that one comes back, or it
+ * does not come back itself. Outer mounts come before inner ones, but for the system's, which are
+ * no trees. */
 static bool is_in_tree(const struct plan *p, size_t index, const bool *is_tree)
 {
 	const struct plan_mount *m = &p->mounts[index], *outer = NULL;
@@ -227,18 +249,22 @@ static bool is_in_tree(const struct plan *p, size_t index, const bool *is_tree)
 	return outer && (comes_back(outer) || !comes_back(m));
 }
 
-/* What of the sandbox is the machine's, too: what the policy gives, what ward itself makes in /etc, and whom programs trust. */
+/* What of the sandbox is the machine's, too: what the policy gives, what ward itself makes in /etc,
+ * and whom programs trust. */
 static void add_trees(const struct plan *p, const bool *is_tree, struct strv *v)
 {
 	bool has_home = false;
 
 	for (size_t i = 0; i < p->mount_count; i++)
 		has_home |= is_tree[i] && path_is_beneath(PLAN_HOME, p->mounts[i].target);
-	if (!has_home)	/* the sandbox's own, which ends with it; others may lie in it, so it is the first */
+	/* the sandbox's own, which ends with it; others may lie in it, so it is the first */
+	if (!has_home)
 		add_two(v, "--tree", "in:" PLAN_HOME);
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
-		bool own_file = m->kind == MOUNT_FILE && strncmp(m->target, "/etc/", 5) == 0 && strcmp(m->target, "/etc/resolv.conf") != 0 && strcmp(m->target, "/etc/hosts") != 0;
+		bool own_file = m->kind == MOUNT_FILE && strncmp(m->target, "/etc/", 5) == 0 &&
+				strcmp(m->target, "/etc/resolv.conf") != 0 &&
+				strcmp(m->target, "/etc/hosts") != 0;
 
 		if (is_tree[i] || own_file) {
 			strv_add(v, "--tree");
@@ -260,7 +286,8 @@ static int fill_trees(const struct plan *p, struct strv *v, struct ward_err *e)
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
 
-		is_tree[i] = m->kind == MOUNT_BIND && m->from_policy && !path_is_beneath(m->target, "/.ward") && !is_in_tree(p, i, is_tree);
+		is_tree[i] = m->kind == MOUNT_BIND && m->from_policy &&
+			     !path_is_beneath(m->target, "/.ward") && !is_in_tree(p, i, is_tree);
 	}
 	add_trees(p, is_tree, v);
 	return vm_check_room(p, is_tree, memory_of(p), e);
@@ -268,12 +295,17 @@ static int fill_trees(const struct plan *p, struct strv *v, struct ward_err *e)
 
 static int check_memory(const struct plan *p, struct ward_err *e)
 {
-	uint64_t limit = p->limits[LIMIT_MEMORY].value, needed = vm_upper_bytes(memory_of(p), (unsigned)p->spec->policy.vm_cpus);
+	uint64_t limit = p->limits[LIMIT_MEMORY].value,
+		 needed = vm_upper_bytes(memory_of(p), (unsigned)p->spec->policy.vm_cpus);
 
 	if (limit == POLICY_NONE || needed <= limit)
 		return 0;
-	ward_fail(e, EINVAL, "vm.memory: the machine and QEMU itself need %llu MiB, and resources.memory_limit is %llu MiB", (unsigned long long)(needed >> 20), (unsigned long long)(limit >> 20));
-	return ward_remedy(e, "give the machine less (--set vm.memory=256Mi), or the sandbox more (--memory)");
+	ward_fail(e, EINVAL,
+		  "vm.memory: the machine and QEMU itself need %llu MiB, and "
+		  "resources.memory_limit is %llu MiB",
+		  (unsigned long long)(needed >> 20), (unsigned long long)(limit >> 20));
+	return ward_remedy(
+		e, "give the machine less (--set vm.memory=256Mi), or the sandbox more (--memory)");
 }
 
 int vm_fill_words(struct plan *p, struct ward_err *e)

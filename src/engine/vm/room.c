@@ -1,7 +1,8 @@
 /*
- * Whether a machine has room for its trees. In: the mounts of a plan that are copied into the machine. Out: a refusal with its
- * remedy, before anything is started. Trees lie in the machine's memory: one that does not fit would end the copy half-way, or leave
- * the command none. Runs in the supervisor with the user's rights; looks at sizes, opens no file.
+ * Whether a machine has room for its trees. In: the mounts of a plan that are copied into the
+ * machine. Out: a refusal with its remedy, before anything is started. Trees lie in the machine's
+ * memory: one that does not fit would end the copy half-way, or leave the command none. Runs in the
+ * supervisor with the user's rights; looks at sizes, opens no file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,8 +15,10 @@
 #include "engine/vm/vm.h"
 
 #define PAGE 4096u
-#define ENTRY_BYTES 2048u		/* what a name costs the machine's kernel beside its content */
-#define OWN_BYTES (UINT64_C(72) << 20)	/* of the memory, the machine's kernel and its first process */
+/* what a name costs the machine's kernel beside its content */
+#define ENTRY_BYTES 2048u
+/* of the memory, the machine's kernel and its first process */
+#define OWN_BYTES (UINT64_C(72) << 20)
 
 struct room {
 	const struct plan *plan;
@@ -70,7 +73,7 @@ static int count_tree(struct room *r, const struct plan_mount *m, struct ward_er
 	struct stat st;
 
 	if (top < 0 || fstat(top, &st) < 0)
-		return 0;	/* whoever copies it says why it cannot be */
+		return 0; /* whoever copies it says why it cannot be */
 	r->tree = m;
 	r->bytes += cost(&st);
 	if (!S_ISDIR(st.st_mode))
@@ -90,8 +93,14 @@ int vm_check_room(const struct plan *p, const bool *is_tree, uint64_t memory, st
 			status = count_tree(&r, &p->mounts[i], e);
 	if (status < 0 || r.bytes <= room)
 		return status;
-	ward_fail(e, ENOSPC, "vm.memory: the files that the machine gets take %llu MiB, and of its %llu MiB of memory %llu are free for them",
-		  (unsigned long long)((r.bytes + (1 << 20) - 1) >> 20), (unsigned long long)(memory >> 20), (unsigned long long)(room >> 20));
-	return ward_remedy(e, "give it more (--set vm.memory=%lluMi), a smaller workspace, or hide what it does not need (filesystem.hide)",
-			   (unsigned long long)((r.bytes + r.bytes / 4 + OWN_BYTES + (128u << 20)) >> 20));
+	ward_fail(e, ENOSPC,
+		  "vm.memory: the files that the machine gets take %llu MiB, and of its %llu MiB "
+		  "of memory %llu are free for them",
+		  (unsigned long long)((r.bytes + (1 << 20) - 1) >> 20),
+		  (unsigned long long)(memory >> 20), (unsigned long long)(room >> 20));
+	return ward_remedy(
+		e,
+		"give it more (--set vm.memory=%lluMi), a smaller workspace, or hide what it does "
+		"not need (filesystem.hide)",
+		(unsigned long long)((r.bytes + r.bytes / 4 + OWN_BYTES + (128u << 20)) >> 20));
 }

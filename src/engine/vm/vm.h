@@ -13,14 +13,17 @@ extern const struct wall wall_vm;
 #define VM_IN_ROOT "/.ward/vm/root"
 #define VM_IN_RAM "/.ward/vm/ram"
 #define VM_IN_STATE "/.ward/vm/state"
-#define VM_IN_IO "/.ward/vm-io"	/* a tmpfs of this sandbox's own, in which ward-vm makes its socket (vm/main.c) */
+#define VM_IN_IO                                                                                   \
+	"/.ward/vm-io" /* a tmpfs of this sandbox's own, in which ward-vm makes its socket (vm/main.c) */
 #define VM_IN_DISK VM_IN_IO "/disk"
 #define VM_IN_SHIM "/.ward/vm/ward-vm-ram.so"
 
 /* Adds the binds of all that. A step of the planner. */
 must_check int vm_add_mounts(struct plan *p, struct ward_err *e);
-/* Refuses trees (is_tree: one for each mount of the plan) that a machine of so much memory has no room for. */
-must_check int vm_check_room(const struct plan *p, const bool *is_tree, uint64_t memory, struct ward_err *e);
+/* Refuses trees (is_tree: one for each mount of the plan) that a machine of so much memory has no
+ * room for. */
+must_check int vm_check_room(const struct plan *p, const bool *is_tree, uint64_t memory,
+			     struct ward_err *e);
 /* Writes the words of ward-vm. */
 must_check int vm_fill_words(struct plan *p, struct ward_err *e);
 

@@ -1,9 +1,14 @@
 /*
- * The vm engine as a wall inside a native sandbox. In: the policy. Out: refusals, mounts, words; what runs behind it is ward-vm (src/vm), which starts QEMU in the sandbox and the command in the machine. The machine's memory and processors are
- * QEMU's, so the native sandbox's limits hold them; its connections are made by QEMU in the sandbox's network namespace, so the gateway decides about them; its files are copied from and to what the sandbox shows, so hide, protect and
- * review hold. A break-out of the machine lands in the sandbox that every other command has.
+ * The vm engine as a wall inside a native sandbox. In: the policy. Out: refusals, mounts, words;
+ * what runs behind it is ward-vm (src/vm), which starts QEMU in the sandbox and the command in the
+ * machine. The machine's memory and processors are QEMU's, so the native sandbox's limits hold
+ * them; its connections are made by QEMU in the sandbox's network namespace, so the gateway decides
+ * about them; its files are copied from and to what the sandbox shows, so hide, protect and review
+ * hold. A break-out of the machine lands in the sandbox that every other command has.
  *
- * kvm is taken only where a guest was seen to run at the processor's own speed, and /dev/kvm is in the sandbox only then; tcg, which isolates by nothing but its own correctness, only where the policy says so, and then it is said wherever the run is shown.
+ * kvm is taken only where a guest was seen to run at the processor's own speed, and /dev/kvm is in
+ * the sandbox only then; tcg, which isolates by nothing but its own correctness, only where the
+ * policy says so, and then it is said wherever the run is shown.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +54,8 @@ static int refuse(struct ward_err *e, const char *field, const char *why, const 
 	return ward_remedy(e, "%s", remedy);
 }
 
-/* The sandbox in which a template is made has /dev/kvm and no machine around its command: so that is ward-vm, which makes one, and nothing else. */
+/* The sandbox in which a template is made has /dev/kvm and no machine around its command: so that
+ * is ward-vm, which makes one, and nothing else. */
 static int check_template(struct spec *s, struct ward_err *e)
 {
 	auto_free char *runner = NULL;
@@ -58,9 +64,14 @@ static int check_template(struct spec *s, struct ward_err *e)
 	if (r < 0)
 		return r;
 	if (s->policy.req_isolation > REQUIRE_NAMESPACES)
-		return refuse(e, "require.isolation", "a template is made in a native sandbox, which is not enough", "require less, for ward vm template build");
-	if (!s->argv || !s->argv[0] || strcmp(s->argv[0], runner) != 0 || !s->argv[1] || strcmp(s->argv[1], "template") != 0)
-		return refuse(e, VM_TEMPLATE_PROGRAM, "nothing but ward-vm template is run under this name", "ward run --isolation vm");
+		return refuse(e, "require.isolation",
+			      "a template is made in a native sandbox, which is not enough",
+			      "require less, for ward vm template build");
+	if (!s->argv || !s->argv[0] || strcmp(s->argv[0], runner) != 0 || !s->argv[1] ||
+	    strcmp(s->argv[1], "template") != 0)
+		return refuse(e, VM_TEMPLATE_PROGRAM,
+			      "nothing but ward-vm template is run under this name",
+			      "ward run --isolation vm");
 	s->wall = &template;
 	return 0;
 }
@@ -74,7 +85,9 @@ static int check_accel(struct spec *s, struct ward_err *e)
 		return -e->code;
 	if (s->policy.vm_accel == VM_ACCEL_TCG) {
 		if (s->policy.req_isolation == REQUIRE_VM)
-			return refuse(e, "require.isolation", "vm.accel: tcg is no hardware isolation, so it is not enough", "take a machine with KVM, or require less");
+			return refuse(e, "require.isolation",
+				      "vm.accel: tcg is no hardware isolation, so it is not enough",
+				      "take a machine with KVM, or require less");
 		s->wall = &emulated;
 		return 0;
 	}
@@ -89,11 +102,15 @@ static int want(struct spec *s, struct ward_err *e)
 	const struct policy *p = &s->policy;
 
 	if (p->res_gpus.len)
-		return refuse(e, "resources.gpus", "graphics processors are not given", "take isolation: native or oci");
+		return refuse(e, "resources.gpus", "graphics processors are not given",
+			      "take isolation: native or oci");
 	if (p->net_ingress.len)
-		return refuse(e, "network.ingress", "ports are not published", "take isolation: native");
+		return refuse(e, "network.ingress", "ports are not published",
+			      "take isolation: native");
 	if (p->net_host_services.len)
-		return refuse(e, "network.host_services", "services of the host have no address there", "take isolation: native");
+		return refuse(e, "network.host_services",
+			      "services of the host have no address there",
+			      "take isolation: native");
 	return check_accel(s, e);
 }
 
@@ -102,7 +119,10 @@ static const char *which(void)
 {
 	struct ward_err unused = { 0 };
 
-	return vm_probe_kvm(&unused) == 0 ? wall_vm.help : "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware isolation: KVM does not run guests here";
+	return vm_probe_kvm(&unused) == 0
+		       ? wall_vm.help
+		       : "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware "
+			 "isolation: KVM does not run guests here";
 }
 
 /* The same with the reason. */
@@ -113,7 +133,10 @@ static void about(struct buf *out)
 	if (vm_probe_kvm(&why) == 0)
 		buf_puts(out, wall_vm.help);
 	else
-		buf_printf(out, "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware isolation; %s", why.why);
+		buf_printf(out,
+			   "a virtual machine (QEMU), only with vm.accel: tcg, which is no "
+			   "hardware isolation; %s",
+			   why.why);
 }
 
 static int no_words(struct plan *p, struct ward_err *e)
@@ -124,15 +147,35 @@ static int no_words(struct plan *p, struct ward_err *e)
 }
 
 static const char *const stages[] = {
-	"machine", "ward-vm starts QEMU: restored from the template that fits, or booted", "copy in", "the workspace and the other trees of the plan are copied into the machine",
-	"command", "the machine's init starts the command as uid 1000", "copy out", "changed files of the writable trees are copied back into the sandbox", NULL,
+	"machine",  "ward-vm starts QEMU: restored from the template that fits, or booted",
+	"copy in",  "the workspace and the other trees of the plan are copied into the machine",
+	"command",  "the machine's init starts the command as uid 1000",
+	"copy out", "changed files of the writable trees are copied back into the sandbox",
+	NULL,
 };
 
-#define WALL(text, hardware) { .name = "vm", .help = text, .kvm = (hardware) ? WALL_KVM_MACHINE : WALL_KVM_NONE, .own_memory = true, .own_root = true, .probe = probe, .which = which, .about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages, \
-			       .no_snapshot = "a machine is kept only while it has no command\nward vm template build keeps one that has booted; isolation: gvisor makes checkpoints of what runs" }
+#define WALL(text, hardware)                                                                       \
+	{                                                                                          \
+		.name = "vm", .help = text, .kvm = (hardware) ? WALL_KVM_MACHINE : WALL_KVM_NONE,  \
+		.own_memory = true, .own_root = true, .probe = probe, .which = which,              \
+		.about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words,     \
+		.needs_command = true, .stages = stages,                                           \
+		.no_snapshot = "a machine is kept only while it has no command\nward vm template " \
+			       "build keeps one that has booted; isolation: gvisor makes "         \
+			       "checkpoints of what runs"                                          \
+	}
 
-const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
-static const struct wall emulated = WALL("an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
+const struct wall wall_vm =
+	WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
+static const struct wall emulated = WALL(
+	"an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
 
-/* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool calls ward by that name; it is no "vm" to anybody. */
-static const struct wall template = { .name = "vm-template", .help = "a virtual machine that becomes a template", .probe = probe, .want = want, .words = no_words, .kvm = WALL_KVM_MACHINE, .needs_command = true };
+/* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool
+ * calls ward by that name; it is no "vm" to anybody. */
+static const struct wall template = { .name = "vm-template",
+				      .help = "a virtual machine that becomes a template",
+				      .probe = probe,
+				      .want = want,
+				      .words = no_words,
+				      .kvm = WALL_KVM_MACHINE,
+				      .needs_command = true };

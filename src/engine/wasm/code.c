@@ -1,8 +1,13 @@
 /*
- * Compiled code of a module. In: a plan whose command is a module. Out: a file of the store (store.c) that holds native code of exactly these bytes, or none. Runs in the supervisor with the user's rights: it reads the module to make its digest and parses nothing.
+ * Compiled code of a module. In: a plan whose command is a module. Out: a file of the store
+ * (store.c) that holds native code of exactly these bytes, or none. Runs in the supervisor with the
+ * user's rights: it reads the module to make its digest and parses nothing.
  *
- * Native code is run as it is, so nobody but ward may bring it: it is made by compile.c of a private copy whose digest is in its name, in a sandbox that sees nothing else, and lies in the state directory, which no sandbox sees. ward-wasm makes the digest of what it reads again inside and takes the code only if
- * both agree: a module that changes in between is interpreted. What the name of an entry covers is in key.c.
+ * Native code is run as it is, so nobody but ward may bring it: it is made by compile.c of a
+ * private copy whose digest is in its name, in a sandbox that sees nothing else, and lies in the
+ * state directory, which no sandbox sees. ward-wasm makes the digest of what it reads again inside
+ * and takes the code only if both agree: a module that changes in between is interpreted. What the
+ * name of an entry covers is in key.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +19,12 @@
 #include "base/path.h"
 #include "engine/wasm/compile.h"
 
-#define MODULE_BYTES_MAX (256 << 20)	/* larger ones are interpreted */
+#define MODULE_BYTES_MAX (256 << 20) /* larger ones are interpreted */
 
 /* -- the module */
 
-/* Opens what the sandbox will see at a path of its own: beneath the directory that is mounted there, through no link that leaves it. */
+/* Opens what the sandbox will see at a path of its own: beneath the directory that is mounted
+ * there, through no link that leaves it. */
 static int open_inside(const struct plan *p, const char *path)
 {
 	const struct plan_mount *best = NULL;
@@ -29,7 +35,8 @@ static int open_inside(const struct plan *p, const char *path)
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
 
-		if (m->kind == MOUNT_BIND && m->from_policy && !m->is_file && path_is_beneath(path, m->target) &&
+		if (m->kind == MOUNT_BIND && m->from_policy && !m->is_file &&
+		    path_is_beneath(path, m->target) &&
 		    (!best || strlen(m->target) > strlen(best->target)))
 			best = m;
 	}
@@ -37,26 +44,34 @@ static int open_inside(const struct plan *p, const char *path)
 		return -ENOENT;
 	rest = path + strlen(best->target);
 	dir = open(best->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return dir < 0 || *rest != '/' ? -ENOENT : path_open_beneath(dir, rest + 1, O_RDONLY | O_NONBLOCK | O_NOCTTY, &unused);
+	return dir < 0 || *rest != '/'
+		       ? -ENOENT
+		       : path_open_beneath(dir, rest + 1, O_RDONLY | O_NONBLOCK | O_NOCTTY,
+					   &unused);
 }
 
 static int open_module(const struct plan *p)
 {
-	const char *name = p->spec->image_command ? (p->image.command.len ? p->image.command.items[0] : NULL) : p->spec->argv ? p->spec->argv[0] : NULL;
+	const char *name = p->spec->image_command
+				   ? (p->image.command.len ? p->image.command.items[0] : NULL)
+			   : p->spec->argv ? p->spec->argv[0]
+					   : NULL;
 	auto_free char *path = name ? path_join(p->spec->cwd, name) : NULL;
 	int fd = path ? open_inside(p, path) : -ENOENT;
 	struct stat st = { 0 };
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 8 || st.st_size > MODULE_BYTES_MAX) {
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 8 ||
+	    st.st_size > MODULE_BYTES_MAX) {
 		close(fd);
 		return st.st_size > MODULE_BYTES_MAX ? -EFBIG : -ENOTSUP;
 	}
 	return fd;
 }
 
-/* The digest of what is read from the file; to_fd gets a copy of it, -1: none does. -EILSEQ: it does not begin as a module does. */
+/* The digest of what is read from the file; to_fd gets a copy of it, -1: none does. -EILSEQ: it
+ * does not begin as a module does. */
 static int read_module(int fd, int to_fd, char ret_digest[SHA256_HEX])
 {
 	static const char head[8] = "\0asm\1\0\0";
@@ -76,7 +91,8 @@ static int read_module(int fd, int to_fd, char ret_digest[SHA256_HEX])
 			break;
 		if (at + n > MODULE_BYTES_MAX)
 			return -EFBIG;
-		if (at == 0 && (n < (ssize_t)sizeof(head) || memcmp(bytes, head, sizeof(head)) != 0))
+		if (at == 0 &&
+		    (n < (ssize_t)sizeof(head) || memcmp(bytes, head, sizeof(head)) != 0))
 			return -EILSEQ;
 		if (to_fd >= 0 && io_write_all(to_fd, bytes, (size_t)n) < 0)
 			return -EIO;
@@ -94,10 +110,14 @@ static int read_module(int fd, int to_fd, char ret_digest[SHA256_HEX])
 /* -- finding and making */
 
 /* A private copy is what is hashed, named and compiled. */
-static int make(const struct wasm_place *at, int module_fd, struct wasm_code *c, char ret_digest[SHA256_HEX], struct ward_err *e)
+static int make(const struct wasm_place *at, int module_fd, struct wasm_code *c,
+		char ret_digest[SHA256_HEX], struct ward_err *e)
 {
 	auto_fd copy = memfd_create("ward-wasm-module", MFD_CLOEXEC);
-	struct compile_job job = { .at = at, .act = "compile", .metered = at->plan->spec->policy.wasm_fuel != POLICY_NONE, .code = c };
+	struct compile_job job = { .at = at,
+				   .act = "compile",
+				   .metered = at->plan->spec->policy.wasm_fuel != POLICY_NONE,
+				   .code = c };
 	int r;
 
 	if (copy < 0)
@@ -106,19 +126,24 @@ static int make(const struct wasm_place *at, int module_fd, struct wasm_code *c,
 	if (r == 0)
 		r = wasm_name_code(at, ret_digest, c);
 	if (r < 0)
-		return 0;	/* it has just changed, or gone: the runner says what is wrong with it */
+		/* it has just changed, or gone: the runner says what is wrong with it */
+		return 0;
 	job.input_fd = copy;
 	job.origin = ret_digest;
 	r = lseek(copy, 0, SEEK_SET) < 0 ? -errno : compile_module(&job, e);
 	if (r == -ENOTSUP) {
-		strv_addf(&at->plan->notes, "wasm: the module could not be compiled ahead of time (%s): it is interpreted", e->why);
+		strv_addf(&at->plan->notes,
+			  "wasm: the module could not be compiled ahead of time (%s): it is "
+			  "interpreted",
+			  e->why);
 		*e = (struct ward_err){ 0 };
 		return 0;
 	}
 	return r < 0 ? r : 1;
 }
 
-static int look(const struct wasm_place *at, struct wasm_code *c, char ret_digest[SHA256_HEX], struct ward_err *e)
+static int look(const struct wasm_place *at, struct wasm_code *c, char ret_digest[SHA256_HEX],
+		struct ward_err *e)
 {
 	struct strv *notes = &at->plan->notes;
 	auto_fd module = open_module(at->plan);
@@ -127,12 +152,16 @@ static int look(const struct wasm_place *at, struct wasm_code *c, char ret_diges
 	if (r == 0)
 		r = wasm_name_code(at, ret_digest, c);
 	if (r == -EFBIG)
-		strv_addf(notes, "wasm: a module of more than %d MiB is not compiled ahead of time: it is interpreted", MODULE_BYTES_MAX >> 20);
+		strv_addf(notes,
+			  "wasm: a module of more than %d MiB is not compiled ahead of time: it is "
+			  "interpreted",
+			  MODULE_BYTES_MAX >> 20);
 	if (r < 0)
-		return 0;	/* not ours to say: the runner looks at it from inside */
+		return 0; /* not ours to say: the runner looks at it from inside */
 	r = wasm_store_look(c);
 	if (r == -ENOTSUP)
-		strv_add(notes, "wasm: the module could not be compiled ahead of time before: it is interpreted");
+		strv_add(notes, "wasm: the module could not be compiled ahead of time before: it "
+				"is interpreted");
 	if (r != 0)
 		return r < 0 ? 0 : 1;
 	if (!at->plan->spec->starts) {
@@ -142,7 +171,8 @@ static int look(const struct wasm_place *at, struct wasm_code *c, char ret_diges
 	return make(at, module, c, ret_digest, e);
 }
 
-int wasm_find_code(const struct wasm_place *at, struct wasm_code *c, char **ret_path, char ret_digest[SHA256_HEX], struct ward_err *e)
+int wasm_find_code(const struct wasm_place *at, struct wasm_code *c, char **ret_path,
+		   char ret_digest[SHA256_HEX], struct ward_err *e)
 {
 	int r = look(at, c, ret_digest, e);
 

@@ -1,6 +1,9 @@
 /*
- * Compiling a module ahead of time. In: a private copy of the module. Out: an entry of the store. The compiler is LLVM and its input is anybody's, so it runs in a native sandbox: `ward run` with an empty read-only workspace, no network, the module as standard input, a new file of the store as standard output, bounded in
- * time, memory and output. Runs in the supervisor with the user's rights, before the sandbox of the module itself is built; a signal that ends ward ends this, too.
+ * Compiling a module ahead of time. In: a private copy of the module. Out: an entry of the store.
+ * The compiler is LLVM and its input is anybody's, so it runs in a native sandbox: `ward run` with
+ * an empty read-only workspace, no network, the module as standard input, a new file of the store
+ * as standard output, bounded in time, memory and output. Runs in the supervisor with the user's
+ * rights, before the sandbox of the module itself is built; a signal that ends ward ends this, too.
  */
 #include "engine/wasm/compile.h"
 
@@ -18,20 +21,25 @@
 #include "base/clone.h"
 #include "base/raw.h"
 
-#define FIRST_FD 16		/* above all that the child overwrites */
-#define EMPTY "empty"		/* in the store: a workspace with nothing in it */
+#define FIRST_FD 16   /* above all that the child overwrites */
+#define EMPTY "empty" /* in the store: a workspace with nothing in it */
 #define TURN_MS 100
 
 static int make_words(const struct compile_job *job, struct strv *out, struct ward_err *e)
 {
-	static const char *const limits[] = { "--timeout", "300", "--memory", "4Gi", "--pids", "64", "--set", "resources.output_limit=512Mi",
-					      "--set", "filesystem.mode=read_only", "--set", "audit.level=basic" };
+	static const char *const limits[] = { "--timeout", "300",
+					      "--memory",  "4Gi",
+					      "--pids",    "64",
+					      "--set",     "resources.output_limit=512Mi",
+					      "--set",     "filesystem.mode=read_only",
+					      "--set",     "audit.level=basic" };
 
 	if (mkdirat(job->code->dir_fd, EMPTY, 0700) < 0 && errno != EEXIST)
 		return ward_fail_errno(e, "cannot make %s/" EMPTY, job->code->dir);
 	strv_add(out, "ward");
 	strv_add(out, "run");
-	strv_addf(out, "--workspace=%s/" EMPTY, job->code->dir);	/* no policy file of anybody's lies there */
+	/* no policy file of anybody's lies there */
+	strv_addf(out, "--workspace=%s/" EMPTY, job->code->dir);
 	strv_add(out, "--isolation=native");
 	strv_addf(out, "--ro=%s", job->at->runner);
 	if (job->at->plan->image.root)
@@ -52,7 +60,7 @@ static int make_words(const struct compile_job *job, struct strv *out, struct wa
 
 struct starting {
 	char *const *argv;
-	int fds[3];		/* that become 0-2, all above them */
+	int fds[3]; /* that become 0-2, all above them */
 	uint64_t no_signals;
 };
 
@@ -61,7 +69,8 @@ static int become_ward(void *argument)
 {
 	struct starting *s = argument;
 
-	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);	/* whoever kills ward ends this, too */
+	/* whoever kills ward ends this, too */
+	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
 	for (int i = 0; i < 3; i++)
 		if (raw_call(SYS_dup3, s->fds[i], i, 0) < 0)
@@ -74,10 +83,16 @@ static int become_ward(void *argument)
 static int start_ward(char *const *argv, int in_fd, int out_fd, pid_t *ret_pid)
 {
 	char stack[8192] __attribute__((aligned(16)));
-	auto_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC), in = fcntl(in_fd, F_DUPFD_CLOEXEC, FIRST_FD), out = fcntl(out_fd, F_DUPFD_CLOEXEC, FIRST_FD),
+	auto_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC),
+		in = fcntl(in_fd, F_DUPFD_CLOEXEC, FIRST_FD),
+		out = fcntl(out_fd, F_DUPFD_CLOEXEC, FIRST_FD),
 		silent = fcntl(nothing, F_DUPFD_CLOEXEC, FIRST_FD);
 	struct starting s = { .argv = argv, .fds = { in, out, silent } };
-	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = become_ward, .argument = &s };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
+				     .stack = stack,
+				     .stack_bytes = sizeof(stack),
+				     .main = become_ward,
+				     .argument = &s };
 	long pid;
 
 	if (in < 0 || out < 0 || silent < 0)
@@ -89,7 +104,8 @@ static int start_ward(char *const *argv, int in_fd, int out_fd, pid_t *ret_pid)
 	return 0;
 }
 
-/* ward's own signals are blocked, and read when the sandbox runs: here they are looked at and stay. */
+/* ward's own signals are blocked, and read when the sandbox runs: here they are looked at and
+ * stay. */
 static bool asked_to_end(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -137,12 +153,14 @@ static const struct {
 	{ 124, true, "it took longer than 300 s; wasm.compile: false does not try it again" },
 	{ 126, false, "the compiler refused it" },
 	{ 128 + SIGABRT, true, "the compiler gave up; it may have had too little memory" },
-	{ 128 + SIGKILL, true, "it needed more memory than 4 GiB; wasm.compile: false does not try it again" },
+	{ 128 + SIGKILL, true,
+	  "it needed more memory than 4 GiB; wasm.compile: false does not try it again" },
 	{ 128 + SIGSEGV, false, "the compiler crashed" },
 	{ 0, true, "the compiler left nothing" },
 };
 
-/* Whether the sandbox has left a result behind; *e says why not, *ret_again whether that may change. */
+/* Whether the sandbox has left a result behind; *e says why not, *ret_again whether that may
+ * change. */
 static int judge(int status, int fd, bool *ret_again, struct ward_err *e)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -158,13 +176,18 @@ static int judge(int status, int fd, bool *ret_again, struct ward_err *e)
 		}
 	if (code != 125 && code != 127)
 		return ward_fail(e, ENOTSUP, "the compiler ended with %d", code);
-	return ward_fail(e, EIO, "the module's compiler could not be started: ward run -- ward-wasm compile ended with %d", code);
+	return ward_fail(e, EIO,
+			 "the module's compiler could not be started: ward run -- ward-wasm "
+			 "compile ended with %d",
+			 code);
 }
 
 /* Without room for it there is no code: that is no reason not to run the module. */
 static int soften(struct ward_err *e)
 {
-	return e->code == ENOSPC || e->code == EDQUOT || e->code == EFBIG ? ward_fail(e, ENOTSUP, "%s", reasons[0].why) : -e->code;
+	return e->code == ENOSPC || e->code == EDQUOT || e->code == EFBIG
+		       ? ward_fail(e, ENOTSUP, "%s", reasons[0].why)
+		       : -e->code;
 }
 
 int compile_module(const struct compile_job *job, struct ward_err *e)

@@ -7,14 +7,16 @@
 
 struct compile_job {
 	const struct wasm_place *at;
-	const char *act;		/* of ward-wasm: "compile" or "trim" */
+	const char *act; /* of ward-wasm: "compile" or "trim" */
 	bool metered;
-	int input_fd;			/* a copy of the module that nobody else has; nothing for "trim" */
-	const char *origin;		/* the module's digest; NULL: it is none */
-	const struct wasm_code *code;	/* where the result goes */
+	/* a copy of the module that nobody else has; nothing for "trim" */
+	int input_fd;
+	const char *origin;           /* the module's digest; NULL: it is none */
+	const struct wasm_code *code; /* where the result goes */
 };
 
-/* 0: the entry is in the store. -ENOTSUP: there is none, and *e says why; what will be so again is in the store, too. -EINTR: somebody asked ward to end. */
+/* 0: the entry is in the store. -ENOTSUP: there is none, and *e says why; what will be so again is
+ * in the store, too. -EINTR: somebody asked ward to end. */
 must_check int compile_module(const struct compile_job *job, struct ward_err *e);
 
 /* Names of entries: key.c. */

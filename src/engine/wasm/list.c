@@ -1,5 +1,7 @@
 /*
- * What is in the store of compiled modules. In: STATE/wasm. Out: its entries, each looked at to its end and compared with its seal. Nothing of it is run or parsed. Runs with the user's rights, for `ward wasm`.
+ * What is in the store of compiled modules. In: STATE/wasm. Out: its entries, each looked at to its
+ * end and compared with its seal. Nothing of it is run or parsed. Runs with the user's rights, for
+ * `ward wasm`.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +12,8 @@
 
 static enum wasm_state read_state(int dir_fd, const char *name, struct wasm_item *i)
 {
-	auto_fd fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_NOATIME | O_CLOEXEC);
+	auto_fd fd = openat(dir_fd, name,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_NOATIME | O_CLOEXEC);
 	struct wasm_seal seal;
 
 	if (strncmp(name, WASM_NEW_PREFIX, strlen(WASM_NEW_PREFIX)) == 0)
@@ -48,10 +51,12 @@ int wasm_store_list(int dir_fd, struct wasm_items *ret, struct ward_err *e)
 	if (!dir)
 		return ward_fail_errno(e, "cannot read the store of compiled modules");
 	while (r == 0 && (entry = readdir(dir))) {
-		struct wasm_item i = { .is_library = strncmp(entry->d_name, WASM_LIBRARY_PREFIX, strlen(WASM_LIBRARY_PREFIX)) == 0 };
+		struct wasm_item i = { .is_library = strncmp(entry->d_name, WASM_LIBRARY_PREFIX,
+							     strlen(WASM_LIBRARY_PREFIX)) == 0 };
 		struct stat st;
 
-		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode) || strlen(entry->d_name) >= sizeof(i.name))
+		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    S_ISDIR(st.st_mode) || strlen(entry->d_name) >= sizeof(i.name))
 			continue;
 		snprintf(i.name, sizeof(i.name), "%s", entry->d_name);
 		i.bytes = (uint64_t)st.st_size;

@@ -1,5 +1,7 @@
 /*
- * Which runtime runs WASI modules here. In: what the policy wants, and where to look: the host, or the tree of an image. Out: the first of the table that is there, with its path inside. Nothing is executed or loaded here: whether it works is seen inside, where ward-wasm opens it.
+ * Which runtime runs WASI modules here. In: what the policy wants, and where to look: the host, or
+ * the tree of an image. Out: the first of the table that is there, with its path inside. Nothing is
+ * executed or loaded here: whether it works is seen inside, where ward-wasm opens it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +12,15 @@
 #include "engine/wasm/wasm.h"
 #include "plan/plan_root.h"
 
-static const char *const library_dirs[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/lib64", NULL };
+static const char *const library_dirs[] = {
+	"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib",
+	"/usr/local/lib64",          NULL
+};
 static const char *const program_dirs[] = { "/usr/local/bin", "/usr/bin", "/bin", NULL };
 
 static const struct {
-	const char *name;	/* as ward-wasm has it */
-	const char *wanted;	/* as wasm.runtime has it */
+	const char *name;   /* as ward-wasm has it */
+	const char *wanted; /* as wasm.runtime has it */
 	const char *file;
 	const char *const *dirs;
 } runtimes[WASM_RUNTIMES] = {
@@ -53,7 +58,8 @@ static bool find_in_system(enum wasm_runtime_id id, const char *root, struct was
 		snprintf(ret->file, sizeof(ret->file), "%s/%s", *dir, runtimes[id].file);
 		if (!is_file(root, ret->file))
 			continue;
-		snprintf(ret->host_file, sizeof(ret->host_file), "%s%s", root ? root : "", ret->file);
+		snprintf(ret->host_file, sizeof(ret->host_file), "%s%s", root ? root : "",
+			 ret->file);
 		return true;
 	}
 	return false;
@@ -67,9 +73,11 @@ static bool find_elsewhere(enum wasm_runtime_id id, struct wasm_runtime *ret)
 	while (path && *path) {
 		size_t n = strcspn(path, ":");
 
-		snprintf(ret->host_file, sizeof(ret->host_file), "%.*s/%s", (int)n, path, runtimes[id].file);
+		snprintf(ret->host_file, sizeof(ret->host_file), "%.*s/%s", (int)n, path,
+			 runtimes[id].file);
 		if (*path == '/' && access(ret->host_file, X_OK) == 0) {
-			snprintf(ret->file, sizeof(ret->file), PLAN_PROGRAMS "/%s", runtimes[id].file);
+			snprintf(ret->file, sizeof(ret->file), PLAN_PROGRAMS "/%s",
+				 runtimes[id].file);
 			ret->elsewhere = true;
 			return true;
 		}
@@ -82,11 +90,16 @@ static int say_none(unsigned wanted, const char *image_root, struct ward_err *e)
 {
 	const char *name = wanted ? choices[wanted] : "wasmedge, wasmtime, iwasm or node";
 
-	ward_fail(e, ENOENT, "wasm needs a runtime for WASI modules, and %s has no %s", image_root ? "the image" : "this host", name);
-	return ward_remedy(e, image_root ? "put %s into the image" : "install %s (Debian 13: apt-get install wasmedge)", name);
+	ward_fail(e, ENOENT, "wasm needs a runtime for WASI modules, and %s has no %s",
+		  image_root ? "the image" : "this host", name);
+	return ward_remedy(e,
+			   image_root ? "put %s into the image"
+				      : "install %s (Debian 13: apt-get install wasmedge)",
+			   name);
 }
 
-int wasm_find_runtime(unsigned wanted, const char *image_root, struct wasm_runtime *ret, struct ward_err *e)
+int wasm_find_runtime(unsigned wanted, const char *image_root, struct wasm_runtime *ret,
+		      struct ward_err *e)
 {
 	if (wanted >= ARRAY_LEN(choices))
 		wanted = 0;
@@ -94,7 +107,8 @@ int wasm_find_runtime(unsigned wanted, const char *image_root, struct wasm_runti
 		*ret = (struct wasm_runtime){ .id = id };
 		if (wanted && strcmp(choices[wanted], runtimes[id].wanted) != 0)
 			continue;
-		if (find_in_system(id, image_root, ret) || (id != WASM_LIBRARY && !image_root && find_elsewhere(id, ret)))
+		if (find_in_system(id, image_root, ret) ||
+		    (id != WASM_LIBRARY && !image_root && find_elsewhere(id, ret)))
 			return 0;
 	}
 	return say_none(wanted, image_root, e);

@@ -1,6 +1,10 @@
 /*
- * The store of compiled modules: STATE/wasm, of the user alone. An entry is KEY.so, named by key.c; it ends with a seal (struct wasm_seal), by which one that was cut short is seen at every start and one that was changed by `ward wasm ls`; an empty one says that the module cannot be compiled. In: keys. Out: files, complete or not there: a new one gets its name last. Bounded in bytes and files: the one that was used longest ago goes first. A sandbox
- * that has one mounted keeps it, whatever becomes of the name.
+ * The store of compiled modules: STATE/wasm, of the user alone. An entry is KEY.so, named by key.c;
+ * it ends with a seal (struct wasm_seal), by which one that was cut short is seen at every start
+ * and one that was changed by `ward wasm ls`; an empty one says that the module cannot be compiled.
+ * In: keys. Out: files, complete or not there: a new one gets its name last. Bounded in bytes and
+ * files: the one that was used longest ago goes first. A sandbox that has one mounted keeps it,
+ * whatever becomes of the name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +17,8 @@
 #include "engine/wasm/wasm.h"
 #include "state/store.h"
 
-#define NEW_SECONDS_MAX 3600	/* what a killed ward left behind */
-#define USED_EACH_SECONDS 86400	/* how exact "used longest ago" is */
+#define NEW_SECONDS_MAX 3600    /* what a killed ward left behind */
+#define USED_EACH_SECONDS 86400 /* how exact "used longest ago" is */
 
 static const char magic[8] = { 'w', 'a', 'r', 'd', 'w', 'a', 's', 'm' };
 
@@ -47,10 +51,12 @@ bool wasm_store_unseal(int fd, struct wasm_seal *ret)
 	struct stat st;
 	off_t at;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size < (off_t)sizeof(*ret))
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_size < (off_t)sizeof(*ret))
 		return false;
 	at = st.st_size - (off_t)sizeof(*ret);
-	return pread(fd, ret, sizeof(*ret), at) == (ssize_t)sizeof(*ret) && memcmp(ret->magic, magic, sizeof(magic)) == 0 && ret->bytes == (uint64_t)at &&
+	return pread(fd, ret, sizeof(*ret), at) == (ssize_t)sizeof(*ret) &&
+	       memcmp(ret->magic, magic, sizeof(magic)) == 0 && ret->bytes == (uint64_t)at &&
 	       memchr(ret->origin, '\0', sizeof(ret->origin));
 }
 
@@ -77,13 +83,15 @@ bool wasm_store_is_intact(int fd, const struct wasm_seal *seal)
 {
 	uint8_t digest[SHA256_BYTES];
 
-	return digest_file(fd, seal->bytes, digest) == 0 && memcmp(digest, seal->digest, sizeof(digest)) == 0;
+	return digest_file(fd, seal->bytes, digest) == 0 &&
+	       memcmp(digest, seal->digest, sizeof(digest)) == 0;
 }
 
 int wasm_store_look(const struct wasm_code *c)
 {
 	const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
-	auto_fd fd = openat(c->dir_fd, c->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd fd = openat(c->dir_fd, c->name,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct wasm_seal seal;
 	struct stat st;
 
@@ -97,7 +105,7 @@ int wasm_store_look(const struct wasm_code *c)
 struct wasm_usage {
 	uint64_t bytes;
 	size_t files;
-	char oldest[256];	/* "": none */
+	char oldest[256]; /* "": none */
 	time_t oldest_used;
 };
 
@@ -114,7 +122,8 @@ static int look_through(int dir_fd, struct wasm_usage *ret)
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
-		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode))
 			continue;
 		if (strncmp(entry->d_name, WASM_NEW_PREFIX, strlen(WASM_NEW_PREFIX)) == 0) {
 			if (time(NULL) - st.st_mtim.tv_sec > NEW_SECONDS_MAX)
@@ -135,12 +144,14 @@ static void make_room(int dir_fd)
 {
 	struct wasm_usage u;
 
-	while (look_through(dir_fd, &u) == 0 && u.oldest[0] && (u.bytes > WASM_STORE_BYTES_MAX || u.files >= WASM_STORE_FILES_MAX))
+	while (look_through(dir_fd, &u) == 0 && u.oldest[0] &&
+	       (u.bytes > WASM_STORE_BYTES_MAX || u.files >= WASM_STORE_FILES_MAX))
 		if (unlinkat(dir_fd, u.oldest, 0) < 0)
 			return;
 }
 
-/* Without a name where the file system can do that: nothing is left of it then, whoever is killed. */
+/* Without a name where the file system can do that: nothing is left of it then, whoever is
+ * killed. */
 int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_err *e)
 {
 	char id[24];
@@ -169,8 +180,9 @@ static int give_name(const struct wasm_code *c, int fd, const char *name)
 		if (errno != EEXIST)
 			return -1;
 		if (wasm_store_look(c) != 0)
-			return 0;			/* somebody else was faster, with the same code */
-		unlinkat(c->dir_fd, c->name, 0);	/* it is not whole */
+			/* somebody else was faster, with the same code */
+			return 0;
+		unlinkat(c->dir_fd, c->name, 0); /* it is not whole */
 	}
 	return -1;
 }
@@ -192,11 +204,13 @@ static int seal_file(int fd, const char *origin, bool good)
 	return lseek(fd, 0, SEEK_END) < 0 ? -errno : io_write_all(fd, &seal, sizeof(seal));
 }
 
-int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, const char *origin, bool good, struct ward_err *e)
+int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, const char *origin,
+		    bool good, struct ward_err *e)
 {
 	int r = seal_file(fd, origin, good);
 
-	/* readable by everybody: as root the agent is somebody else; the directory lets nobody through */
+	/* readable by everybody: as root the agent is somebody else; the directory lets nobody
+	 * through */
 	if (r == 0 && (fchmod(fd, 0444) < 0 || fdatasync(fd) < 0 || give_name(c, fd, name) < 0))
 		r = -errno;
 	if (r == 0)

@@ -1,6 +1,10 @@
 /*
- * The wasm wall. In: a spec whose command is a WASI module. Out: a native plan in which ward-init starts ward-wasm (src/wasm), which shows the module the plan's directories and nothing else: the workspace, host mounts, volumes, /tmp and /home/agent, each as writable as its mount is. Runs in the supervisor, which
- * reads of a module no more than its digest needs. What no runtime here can hold is refused: fuel where it does not count, a network where it has no sockets that end at the gateway.
+ * The wasm wall. In: a spec whose command is a WASI module. Out: a native plan in which ward-init
+ * starts ward-wasm (src/wasm), which shows the module the plan's directories and nothing else: the
+ * workspace, host mounts, volumes, /tmp and /home/agent, each as writable as its mount is. Runs in
+ * the supervisor, which reads of a module no more than its digest needs. What no runtime here can
+ * hold is refused: fuel where it does not count, a network where it has no sockets that end at the
+ * gateway.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +18,9 @@
 #include "state/images.h"
 
 #define RUNNER "/.ward/ward-wasm"
-#define TRIMMED "/.ward/library"	/* WasmEdge's, without its compiler */
-#define CODE "/.ward/module-"		/* and the digest of the module that it was made of */
-#define NODE_FILES 128			/* it was seen to take 22, and one for each directory */
+#define TRIMMED "/.ward/library" /* WasmEdge's, without its compiler */
+#define CODE "/.ward/module-"    /* and the digest of the module that it was made of */
+#define NODE_FILES 128           /* it was seen to take 22, and one for each directory */
 #define PAGE_BYTES 65536
 #define PAGES_MAX 65536
 
@@ -25,7 +29,9 @@ static int want(struct spec *s, struct ward_err *e);
 static int mounts(struct plan *p, struct ward_err *e);
 static int words(struct plan *p, struct ward_err *e);
 
-static const char *const stages[] = { "wasm", "ward-wasm keeps the plan's directories, then reads the module and runs it", NULL };
+static const char *const stages[] = {
+	"wasm", "ward-wasm keeps the plan's directories, then reads the module and runs it", NULL
+};
 
 static int probe(struct ward_err *e)
 {
@@ -36,8 +42,13 @@ static int probe(struct ward_err *e)
 	return r < 0 ? r : wasm_find_runtime(0, NULL, &found, e);
 }
 
-#define WALL(text) { .name = "wasm", .help = text, .probe = probe, .in_image = true, .which = which, .want = want, .mounts = mounts, .words = words, .stages = stages, \
-		     .no_snapshot = "its runtimes cannot give the state of a module away\nisolation: gvisor makes them" }
+#define WALL(text)                                                                                 \
+	{                                                                                          \
+		.name = "wasm", .help = text, .probe = probe, .in_image = true, .which = which,    \
+		.want = want, .mounts = mounts, .words = words, .stages = stages,                  \
+		.no_snapshot = "its runtimes cannot give the state of a module away\nisolation: "  \
+			       "gvisor makes them"                                                 \
+	}
 
 const struct wall wall_wasm = WALL("a WASI module inside a native sandbox");
 
@@ -45,9 +56,12 @@ const struct wall wall_wasm = WALL("a WASI module inside a native sandbox");
 static const struct wall variants[WASM_RUNTIMES] = {
 	[WASM_LIBRARY] = WALL("a WASI module, by the library of WasmEdge inside a native sandbox"),
 	[WASM_WASMEDGE] = WALL("a WASI module, by wasmedge inside a native sandbox"),
-	[WASM_WASMTIME] = WALL("a WASI module, by wasmtime inside a native sandbox; ward was never tested with wasmtime"),
-	[WASM_IWASM] = WALL("a WASI module, by iwasm inside a native sandbox; ward was never tested with iwasm"),
-	[WASM_NODE] = WALL("a WASI module, by node inside a native sandbox: node adds no wall of its own"),
+	[WASM_WASMTIME] = WALL("a WASI module, by wasmtime inside a native sandbox; ward was never "
+			       "tested with wasmtime"),
+	[WASM_IWASM] = WALL("a WASI module, by iwasm inside a native sandbox; ward was never "
+			    "tested with iwasm"),
+	[WASM_NODE] = WALL(
+		"a WASI module, by node inside a native sandbox: node adds no wall of its own"),
 };
 
 static const char *which(void)
@@ -91,11 +105,18 @@ static int check_runtime(const struct spec *s, const struct wasm_runtime *found,
 		return ward_remedy(e, "network.mode: none, or another isolation");
 	}
 	if (found->id == WASM_NODE && policy->res_open_files < NODE_FILES) {
-		ward_fail(e, EINVAL, "resources.open_files: %llu is too little for node, which needs %d for itself and a sandbox's directories", (unsigned long long)policy->res_open_files, NODE_FILES);
-		return ward_remedy(e, "--set resources.open_files=%d or more, or another runtime (wasm.runtime)", NODE_FILES);
+		ward_fail(e, EINVAL,
+			  "resources.open_files: %llu is too little for node, which needs %d for "
+			  "itself and a sandbox's directories",
+			  (unsigned long long)policy->res_open_files, NODE_FILES);
+		return ward_remedy(
+			e,
+			"--set resources.open_files=%d or more, or another runtime (wasm.runtime)",
+			NODE_FILES);
 	}
 	if (policy->res_gpus.len) {
-		ward_fail(e, ENOTSUP, "resources.gpus: WASI modules cannot use graphics processors");
+		ward_fail(e, ENOTSUP,
+			  "resources.gpus: WASI modules cannot use graphics processors");
 		return ward_remedy(e, "resources.gpus: none, or isolation: native");
 	}
 	return 0;
@@ -110,7 +131,8 @@ static int check_libc(const struct image *image, struct ward_err *e)
 	fd = root < 0 ? -1 : path_open_beneath(root, loader, O_PATH, e);
 	if (fd >= 0)
 		return 0;
-	ward_fail(e, ENOENT, "ward-wasm needs the C library of GNU, and the image has no /%s", loader);
+	ward_fail(e, ENOENT, "ward-wasm needs the C library of GNU, and the image has no /%s",
+		  loader);
 	return ward_remedy(e, "take an image of Debian 13 or its like, with wasmedge in it");
 }
 
@@ -150,7 +172,8 @@ static int want(struct spec *s, struct ward_err *e)
 
 /* -- the plan */
 
-/* A file of ward's own; from_policy: it is mounted by number, and as root before the rights are gone. */
+/* A file of ward's own; from_policy: it is mounted by number, and as root before the rights are
+ * gone. */
 static int add_file(struct plan *p, const char *source, const char *target, struct ward_err *e)
 {
 	struct plan_mount *m = plan_add_bind(p, source, target);
@@ -197,7 +220,9 @@ static int mounts(struct plan *p, struct ward_err *e)
 	int r = wasm_runner_path(&runner, e);
 
 	if (r == 0 && p->rung != RUNG_NAMESPACES)
-		r = ward_fail(e, ENOTSUP, "isolation wasm needs namespaces: the Landlock rung has no place for its runner");
+		r = ward_fail(e, ENOTSUP,
+			      "isolation wasm needs namespaces: the Landlock rung has no place for "
+			      "its runner");
 	if (r == 0)
 		r = add_file(p, runner, RUNNER, e);
 	if (r == 0)
@@ -247,9 +272,12 @@ static void add_limits(const struct plan *p, struct strv *out)
 static void note_less(struct plan *p, const struct wasm_runtime *found)
 {
 	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN)
-		strv_add(&p->notes, "wasm: this kernel has no Landlock: a module that fools its runtime finds all files of the sandbox, not only its directories (require.landlock refuses that)");
+		strv_add(&p->notes, "wasm: this kernel has no Landlock: a module that fools its "
+				    "runtime finds all files of the sandbox, not only its "
+				    "directories (require.landlock refuses that)");
 	if (found->id == WASM_LIBRARY && p->spec->policy.proc_syscalls == SYSCALLS_STRICT)
-		strv_add(&p->notes, "wasm: under process.syscalls: strict the runtime has that list of system calls and no shorter one of its own");
+		strv_add(&p->notes, "wasm: under process.syscalls: strict the runtime has that "
+				    "list of system calls and no shorter one of its own");
 }
 
 static void name_code(const struct plan *p, struct strv *out)
@@ -258,7 +286,8 @@ static void name_code(const struct plan *p, struct strv *out)
 		if (p->mounts[i].is_file && strcmp(p->mounts[i].target, TRIMMED) == 0) {
 			strv_add(out, "--trimmed");
 			strv_add(out, TRIMMED);
-		} else if (p->mounts[i].is_file && strncmp(p->mounts[i].target, CODE, strlen(CODE)) == 0) {
+		} else if (p->mounts[i].is_file &&
+			   strncmp(p->mounts[i].target, CODE, strlen(CODE)) == 0) {
 			strv_add(out, "--aot");
 			strv_add(out, p->mounts[i].target);
 			strv_add(out, "--aot-digest");
@@ -266,7 +295,8 @@ static void name_code(const struct plan *p, struct strv *out)
 		}
 }
 
-/* All commands of a sandbox have the same words; where one starts, and whether it is the module that was compiled, ward-wasm sees for itself. */
+/* All commands of a sandbox have the same words; where one starts, and whether it is the module
+ * that was compiled, ward-wasm sees for itself. */
 static int words(struct plan *p, struct ward_err *e)
 {
 	struct wasm_runtime found;
@@ -275,7 +305,8 @@ static int words(struct plan *p, struct ward_err *e)
 	if (r < 0)
 		return r;
 	note_less(p, &found);
-	for (struct strv *out = &p->wall_run; out; out = out == &p->wall_run ? &p->wall_exec : NULL) {
+	for (struct strv *out = &p->wall_run; out;
+	     out = out == &p->wall_run ? &p->wall_exec : NULL) {
 		strv_add(out, RUNNER);
 		strv_add(out, "run");
 		strv_add(out, "--runtime");

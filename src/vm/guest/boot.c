@@ -1,8 +1,9 @@
 /*
- * From the kernel's hand to READY: modules, the root, what every program expects, the port, the network. In: the initramfs
- * (/modules, loaded in the order of their names) and the kernel's command line (vm/serve.h has its words). Out: a root that is
- * an erofs image under a tmpfs, without any device of the machine's in /dev: pid 1 has the port open and nobody else can.
- * Runs as the guest's root. What fails is said on the console, and the guest turns itself off.
+ * From the kernel's hand to READY: modules, the root, what every program expects, the port, the
+ * network. In: the initramfs (/modules, loaded in the order of their names) and the kernel's
+ * command line (vm/serve.h has its words). Out: a root that is an erofs image under a tmpfs,
+ * without any device of the machine's in /dev: pid 1 has the port open and nobody else can. Runs as
+ * the guest's root. What fails is said on the console, and the guest turns itself off.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -70,12 +71,14 @@ static void word(const char *line, const char *name, char *out, size_t size)
 	out[0] = '\0';
 	for (const char *at = line; (at = strstr(at, name)); at += len)
 		if ((at == line || at[-1] == ' ') && at[len] == '=') {
-			snprintf(out, size, "%.*s", (int)strcspn(at + len + 1, " \n"), at + len + 1);
+			snprintf(out, size, "%.*s", (int)strcspn(at + len + 1, " \n"),
+				 at + len + 1);
 			return;
 		}
 }
 
-static void must_mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)
+static void must_mount(const char *source, const char *target, const char *type,
+		       unsigned long flags, const char *data)
 {
 	mkdir(target, 0755);
 	if (mount(source, target, type, flags, data) < 0)
@@ -109,7 +112,8 @@ static int try_port(void)
 		char path[320], name[64];
 
 		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/name", d->d_name);
-		if (d->d_name[0] == '.' || !read_line(path, name, sizeof(name)) || strcmp(name, PORT_NAME "\n") != 0)
+		if (d->d_name[0] == '.' || !read_line(path, name, sizeof(name)) ||
+		    strcmp(name, PORT_NAME "\n") != 0)
 			continue;
 		snprintf(path, sizeof(path), "/dev/%s", d->d_name);
 		fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -154,7 +158,8 @@ static int open_disk(const char *line)
 static const struct {
 	const char *name;
 	unsigned major, minor;
-} devices[] = { { "null", 1, 3 }, { "zero", 1, 5 }, { "full", 1, 7 }, { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 } };
+} devices[] = { { "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
+		{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 } };
 
 static const struct {
 	const char *path, *target;
@@ -178,7 +183,8 @@ static void make_devices(void)
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		if (symlink(links[i].target, links[i].path) < 0)
 			boot_die(links[i].path);
-	must_mount("devpts", "/new/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=666,mode=620");
+	must_mount("devpts", "/new/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+		   "ptmxmode=666,mode=620");
 	must_mount("shm", "/new/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
 	umask(022);
 }
@@ -195,12 +201,13 @@ static void mount_root(const char *line)
 	mkdir("/upper/data", 0755);
 	mkdir("/upper/work", 0755);
 	mkdir("/new", 0755);
-	if (!device[0]) {	/* no image: what the initramfs has is all there is */
+	if (!device[0]) { /* no image: what the initramfs has is all there is */
 		must_mount("/upper/data", "/new", NULL, MS_BIND, NULL);
 	} else {
 		wait_for(device);
 		must_mount(device, "/lower", type[0] ? type : "erofs", MS_RDONLY, NULL);
-		must_mount("root", "/new", "overlay", 0, "lowerdir=/lower,upperdir=/upper/data,workdir=/upper/work");
+		must_mount("root", "/new", "overlay", 0,
+			   "lowerdir=/lower,upperdir=/upper/data,workdir=/upper/work");
 	}
 	make_devices();
 	must_mount("proc", "/new/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -216,7 +223,8 @@ static void switch_root(void)
 	umount2("/dev", MNT_DETACH);
 	umount2("/proc", MNT_DETACH);
 	umount2("/sys", MNT_DETACH);
-	if (chdir("/new") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
+	if (chdir("/new") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
+	    chdir("/") < 0)
 		boot_die("the new root");
 }
 
@@ -249,7 +257,8 @@ void boot_all(struct agent *a)
 	char line[4096], net[128];
 
 	mkdir("/dev", 0755);
-	if (mount("dev", "/dev", "devtmpfs", 0, NULL) < 0 && errno != EBUSY)	/* some kernels have mounted it */
+	/* some kernels have mounted it */
+	if (mount("dev", "/dev", "devtmpfs", 0, NULL) < 0 && errno != EBUSY)
 		boot_die("/dev");
 	for (int fd = open("/dev/console", O_RDWR); fd >= 0 && fd < 2;)
 		fd = dup(fd);
@@ -271,7 +280,8 @@ void boot_all(struct agent *a)
 		dprintf(2, "ward-vm-init: network %s: %s\n", net, strerror(errno));
 	warm_cache();
 	take_signals(a);
-	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)	/* of what the kernel opened, too: no command gets any of it */
+	/* of what the kernel opened, too: no command gets any of it */
+	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		boot_die("close_range");
 	if (!limits_seal())
 		boot_die("capabilities");

@@ -1,8 +1,10 @@
 /*
- * One command, or one copy, of the guest: what VM_START begins. In: the words that VM_WORDS brought. Out: a child with pipes or a
- * terminal as its 0-2, whose other ends streams.c moves bytes through. A command gets the user's ids and limits before
- * it is executed; what ward-init does for a command in a native sandbox (src/guest) is done here by the same code: session,
- * search along PATH, copies of `ward cp`. Trees are made and read with the guest root's rights: they are of the user's anyhow.
+ * One command, or one copy, of the guest: what VM_START begins. In: the words that VM_WORDS
+ * brought. Out: a child with pipes or a terminal as its 0-2, whose other ends streams.c moves bytes
+ * through. A command gets the user's ids and limits before it is executed; what ward-init does for
+ * a command in a native sandbox (src/guest) is done here by the same code: session, search along
+ * PATH, copies of `ward cp`. Trees are made and read with the guest root's rights: they are of the
+ * user's anyhow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,7 @@
 
 #define CHILD_FDS 5
 #define DISK_FD 4
-#define REFUSAL_BYTES 1200	/* less than a pipe holds */
+#define REFUSAL_BYTES 1200 /* less than a pipe holds */
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -81,7 +83,8 @@ void job_clear(struct agent *a, unsigned channel)
 	if (j->told_fd >= 0)
 		close(j->told_fd);
 	*j = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
-	while (a->channels > 1 && !a->jobs[a->channels - 1].active && !a->jobs[a->channels - 1].words)
+	while (a->channels > 1 && !a->jobs[a->channels - 1].active &&
+	       !a->jobs[a->channels - 1].words)
 		a->channels--;
 }
 
@@ -116,12 +119,13 @@ int job_make_pipe(unsigned stream, int *ret_inner, int *ret_outer)
 
 void job_prepare(struct agent *a)
 {
-	spare_make(a);	/* where it cannot be made, whoever needs it will say so */
+	spare_make(a); /* where it cannot be made, whoever needs it will say so */
 	if (!a->spare_words)
 		a->spare_words = calloc(1, JOB_SPARE_BYTES);
 }
 
-static int make_terminal(struct agent *a, struct job *j, const struct vm_start *s, struct ends *ends)
+static int make_terminal(struct agent *a, struct job *j, const struct vm_start *s,
+			 struct ends *ends)
 {
 	struct winsize size = { .ws_row = s->rows, .ws_col = s->columns };
 	int unlock = 0, slave;
@@ -129,11 +133,14 @@ static int make_terminal(struct agent *a, struct job *j, const struct vm_start *
 	j->out_fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (j->out_fds[0] < 0)
 		return -errno;
-	slave = ioctl(j->out_fds[0], TIOCSPTLCK, &unlock) < 0 ? -1 : ioctl(j->out_fds[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	slave = ioctl(j->out_fds[0], TIOCSPTLCK, &unlock) < 0
+			? -1
+			: ioctl(j->out_fds[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (slave < 0)
 		return -errno;
 	ioctl(slave, TIOCSWINSZ, &size);
-	if (fchown(slave, a->setup.uid, a->setup.gid) < 0 || pipe2(ends->told, O_CLOEXEC | O_NONBLOCK) < 0) {
+	if (fchown(slave, a->setup.uid, a->setup.gid) < 0 ||
+	    pipe2(ends->told, O_CLOEXEC | O_NONBLOCK) < 0) {
 		close(slave);
 		return -errno;
 	}
@@ -160,12 +167,14 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 
 /* ---- the child ---- */
 
-/* The first `count` descriptors: 0-2; 3 for the session's leader or the manifest; 4 for a tree's device, which no command gets. All else is for the caller to close; an exec does. */
+/* The first `count` descriptors: 0-2; 3 for the session's leader or the manifest; 4 for a tree's
+ * device, which no command gets. All else is for the caller to close; an exec does. */
 static bool take_ends(const struct ends *ends, int count, int manifest_fd, int disk_fd)
 {
-	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
+	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2],
+			       ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
 
-	for (int i = 0; i < count; i++)	/* out of the way of each other first */
+	for (int i = 0; i < count; i++) /* out of the way of each other first */
 		if (fds[i] >= 0 && fds[i] < count) {
 			fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, count);
 			if (fds[i] < 0)
@@ -193,7 +202,8 @@ static _Noreturn void refuse(const char *what, int code, long error)
 	char text[REFUSAL_BYTES + 64];
 	size_t n = append(text, append(text, 0, "ward: "), what);
 
-	n = append(text, append(text, n < REFUSAL_BYTES - 100 ? n : REFUSAL_BYTES - 100, ": "), strerror((int)error));
+	n = append(text, append(text, n < REFUSAL_BYTES - 100 ? n : REFUSAL_BYTES - 100, ": "),
+		   strerror((int)error));
 	text[n++] = '\n';
 	raw_call(SYS_write, 2, text, n);
 	raw_call(SYS_exit_group, code);
@@ -230,17 +240,28 @@ static _Noreturn void become(const struct agent *a, struct guest_start *start)
 	refuse(start->strings, r == ENOENT ? 127 : 126, r);
 }
 
-_Noreturn void job_become(const struct agent *a, const char *words, const struct vm_start *s, char **list)
+_Noreturn void job_become(const struct agent *a, const char *words, const struct vm_start *s,
+			  char **list)
 {
-	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = list[0], .argv = list, .envp = list + s->argc + 1 };
+	struct guest_start start = { .argc = s->argc,
+				     .envc = s->envc,
+				     .cwd = words,
+				     .strings = list[0],
+				     .argv = list,
+				     .envp = list + s->argc + 1 };
 
 	become(a, &start);
 }
 
 /* On a terminal, or beside other commands. */
-static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s)
+static _Noreturn void run_command(const struct agent *a, const char *words,
+				  const struct vm_start *s)
 {
-	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = true };
+	struct guest_start start = { .argc = s->argc,
+				     .envc = s->envc,
+				     .cwd = words,
+				     .strings = words + strlen(words) + 1,
+				     .from_packet = true };
 
 	guest_session(0);
 	let_signals_through();
@@ -249,7 +270,9 @@ static _Noreturn void run_command(const struct agent *a, const char *words, cons
 
 static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_t argc)
 {
-	const char *what = words + strlen(words) + 1, *path = argc > 1 ? what + strlen(what) + 1 : "", *name = argc > 2 ? path + strlen(path) + 1 : "";
+	const char *what = words + strlen(words) + 1,
+		   *path = argc > 1 ? what + strlen(what) + 1 : "",
+		   *name = argc > 2 ? path + strlen(path) + 1 : "";
 
 	setsid();
 	if (limits_enter(a) < 0 || (words[0] && chdir(words) < 0 && path[0] != '/'))
@@ -258,27 +281,31 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 	_exit(guest_copy(what, path, name));
 }
 
-static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends)
+static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s,
+				const struct ends *ends)
 {
 	const char *paths = words + strlen(words) + 1;
 	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
 	int disk_fd = tree && a->disk_fd >= 0 ? DISK_FD : -1;
 
 	/* not every child executes something, and a pipe that somebody has open does not end */
-	if (!take_ends(ends, CHILD_FDS, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1) || syscall(SYS_close_range, CHILD_FDS, ~0u, 0) < 0)
+	if (!take_ends(ends, CHILD_FDS, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1) ||
+	    syscall(SYS_close_range, CHILD_FDS, ~0u, 0) < 0)
 		_exit(JOB_NOT_STARTED);
 	if (s->kind == VM_RUN)
 		run_command(a, words, s);
 	if (s->kind == VM_COPY)
 		run_copy(a, words, s->argc);
 	let_signals_through();
-	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, paths, s->argc, GUEST_CONTROL_FD, disk_fd) : tree_out_main(paths, s->argc, GUEST_CONTROL_FD, disk_fd));
+	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, paths, s->argc, GUEST_CONTROL_FD, disk_fd)
+				    : tree_out_main(paths, s->argc, GUEST_CONTROL_FD, disk_fd));
 }
 
 /* ---- the start ---- */
 
 /* Beside what there is, or with a terminal: in memory of its own. */
-static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *s, const struct ends *ends)
+static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *s,
+			 const struct ends *ends)
 {
 	bool is_user = s->kind == VM_RUN || s->kind == VM_COPY;
 	pid_t pid;
@@ -314,7 +341,8 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	pid_t r = 0;
 
 	use_channel(a, channel);
-	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
+	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS ||
+	    !wire_check_words(j->words, j->words_len, s->argc, s->envc))
 		r = -EINVAL;
 	if (r == 0)
 		r = is_quick ? spare_start(a, j, s) : start_with_ends(a, j, s);

@@ -1,7 +1,8 @@
 /*
- * What commands in the guest may use and who they are: one cgroup for all of them, on a mount of cgroup2 that has no place in the
- * tree; resource limits; the user that VM_SETUP names; no capability, and none to be had. The wall is the machine: this is so
- * that a command meets the same limits as behind any other wall, and that pid 1 outlives them.
+ * What commands in the guest may use and who they are: one cgroup for all of them, on a mount of
+ * cgroup2 that has no place in the tree; resource limits; the user that VM_SETUP names; no
+ * capability, and none to be had. The wall is the machine: this is so that a command meets the same
+ * limits as behind any other wall, and that pid 1 outlives them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +25,8 @@
 #include "base/raw.h"
 #include "vm/guest/agent.h"
 
-#define SPARE_BYTES (16u << 20)	/* of memory, for the kernel and pid 1 */
-#define CMD_CREATE 6		/* FSCONFIG_CMD_CREATE */
+#define SPARE_BYTES (16u << 20) /* of memory, for the kernel and pid 1 */
+#define CMD_CREATE 6            /* FSCONFIG_CMD_CREATE */
 
 static int write_at(int dir_fd, const char *name, const char *text)
 {
@@ -60,7 +61,8 @@ void limits_open(struct agent *a)
 /* How many processes of commands the kernel has killed for memory. */
 static unsigned long long count_kills(const struct agent *a)
 {
-	int fd = a->cgroup_fd < 0 ? -1 : openat(a->cgroup_fd, "memory.events", O_RDONLY | O_CLOEXEC);
+	int fd =
+		a->cgroup_fd < 0 ? -1 : openat(a->cgroup_fd, "memory.events", O_RDONLY | O_CLOEXEC);
 	char text[512];
 	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 	const char *at;
@@ -94,16 +96,19 @@ void limits_apply(struct agent *a)
 		return;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)memory);
 	write_at(a->cgroup_fd, "memory.max", text);
-	write_at(a->cgroup_fd, "memory.oom.group", "1");	/* a sandbox that has none left ends, as elsewhere */
+	/* a sandbox that has none left ends, as elsewhere */
+	write_at(a->cgroup_fd, "memory.oom.group", "1");
 	a->kills = count_kills(a);
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)a->setup.pids);
 	write_at(a->cgroup_fd, "pids.max", a->setup.pids ? text : "max");
 }
 
-/* pid 1 executes nothing itself: what an exec could give is taken away once, for all that it will ever start. */
+/* pid 1 executes nothing itself: what an exec could give is taken away once, for all that it will
+ * ever start. */
 bool limits_seal(void)
 {
-	const struct rlimit no_core = { 0, 0 };	/* a crash leaves no file in a tree that goes back */
+	/* a crash leaves no file in a tree that goes back */
+	const struct rlimit no_core = { 0, 0 };
 
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
 		return false;
@@ -111,8 +116,8 @@ bool limits_seal(void)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			break;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       setgroups(0, NULL) == 0;
+	return prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && setgroups(0, NULL) == 0;
 }
 
 long limits_enter(const struct agent *a)
@@ -128,17 +133,22 @@ long limits_enter(const struct agent *a)
 		r = raw_call(SYS_setresgid, gid, gid, gid);
 	if (r == 0)
 		r = raw_call(SYS_setresuid, uid, uid, uid);
-	if (r == 0 && !uid)	/* who is root no longer has no capability any more */
+	if (r == 0 && !uid) /* who is root no longer has no capability any more */
 		r = raw_call(SYS_capset, &head, none);
 	return r;
 }
 
-/* Born in the cgroup: to move there takes a lock of the kernel's that waits for all of its processors. */
+/* Born in the cgroup: to move there takes a lock of the kernel's that waits for all of its
+ * processors. */
 pid_t limits_fork(const struct agent *a, bool in_cgroup)
 {
 	struct {
-		uint64_t flags, pid_fd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
-	} how = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)a->cgroup_fd };
+		uint64_t flags, pid_fd, child_tid, parent_tid, exit_signal, stack, stack_size, tls,
+			set_tid, set_tid_size, cgroup;
+	} how = { .flags = CLONE_INTO_CGROUP,
+		  .exit_signal = SIGCHLD,
+		  .cgroup = (uint64_t)a->cgroup_fd };
 
-	return in_cgroup && a->cgroup_fd >= 0 ? (pid_t)syscall(SYS_clone3, &how, sizeof(how)) : fork();
+	return in_cgroup && a->cgroup_fd >= 0 ? (pid_t)syscall(SYS_clone3, &how, sizeof(how))
+					      : fork();
 }

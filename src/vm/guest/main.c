@@ -1,7 +1,8 @@
 /*
- * pid 1 of the vm engine's guest: boots (boot.c), says READY, and then one loop: the port, ended children, what commands write.
- * Runs as the guest's root; commands are what job.c makes of them. Everything the host has to know goes over the port; the console
- * is for what goes wrong before. It waits in poll() and does nothing unasked, so a snapshot of it can be cloned.
+ * pid 1 of the vm engine's guest: boots (boot.c), says READY, and then one loop: the port, ended
+ * children, what commands write. Runs as the guest's root; commands are what job.c makes of them.
+ * Everything the host has to know goes over the port; the console is for what goes wrong before. It
+ * waits in poll() and does nothing unasked, so a snapshot of it can be cloned.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 #include "vm/guest/agent.h"
 
 #define NAP_US 5000
-#define BUFFER_BYTES 4096	/* of the port's driver: one page */
+#define BUFFER_BYTES 4096 /* of the port's driver: one page */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
 /* Reaps one, who may be an orphan. Returns what waitpid() does. */
@@ -48,10 +49,11 @@ static void reap(struct agent *a)
 		;
 	a->childless |= pid < 0 && errno == ECHILD;
 	if (a->quiescing && !a->childless)
-		kill(-1, SIGKILL);	/* who was born meanwhile */
+		kill(-1, SIGKILL); /* who was born meanwhile */
 }
 
-/* The port gives one buffer of the driver's at a time. One that is not full was the last, or poll() says otherwise. */
+/* The port gives one buffer of the driver's at a time. One that is not full was the last, or poll()
+ * says otherwise. */
 static void read_port(struct agent *a)
 {
 	ssize_t n;
@@ -65,7 +67,8 @@ static void read_port(struct agent *a)
 	} while (n >= BUFFER_BYTES);
 }
 
-/* All that there is to say, as far as there is room: the port takes one piece at a time, and each costs a turn of the host. */
+/* All that there is to say, as far as there is room: the port takes one piece at a time, and each
+ * costs a turn of the host. */
 static bool gather_frames(struct agent *a)
 {
 	a->out_at = 0;
@@ -124,7 +127,8 @@ static void look_at_told(struct agent *a, const struct pollfd *fds, nfds_t n)
 {
 	for (unsigned i = 1; i < a->channels; i++)
 		for (nfds_t k = 2; k < n; k++)
-			if (a->jobs[i].told_fd >= 0 && fds[k].fd == a->jobs[i].told_fd && fds[k].revents == POLLHUP) {
+			if (a->jobs[i].told_fd >= 0 && fds[k].fd == a->jobs[i].told_fd &&
+			    fds[k].revents == POLLHUP) {
 				close(a->jobs[i].told_fd);
 				a->jobs[i].told_fd = -1;
 			}
@@ -151,7 +155,8 @@ static _Noreturn void serve(struct agent *a)
 			continue;
 		}
 		if (fds[0].revents & POLLHUP && !(fds[0].revents & POLLIN))
-			usleep(NAP_US);	/* the host has not connected: poll() does not wait for that */
+			/* the host has not connected: poll() does not wait for that */
+			usleep(NAP_US);
 		if (fds[0].revents & POLLIN)
 			read_port(a);
 		if (fds[1].revents) {

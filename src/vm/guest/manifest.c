@@ -1,7 +1,8 @@
 /*
- * The manifest of all trees, one behind the other: one entry a name, with what stat said when the tree had been made. A file counts as changed when its inode, size,
- * mode or one of its times is another: the time of change cannot be set, so nothing that was written stays behind. It lies
- * in a memfd of pid 1's, which no command can open.
+ * The manifest of all trees, one behind the other: one entry a name, with what stat said when the
+ * tree had been made. A file counts as changed when its inode, size, mode or one of its times is
+ * another: the time of change cannot be set, so nothing that was written stays behind. It lies in a
+ * memfd of pid 1's, which no command can open.
  */
 #include "vm/guest/manifest.h"
 
@@ -18,9 +19,14 @@ bool manifest_begin(FILE *out, const char *path)
 
 bool manifest_add(FILE *out, const char *name, const struct stat *st)
 {
-	struct manifest_entry e = { .name_len = (uint32_t)strlen(name), .mode = (uint32_t)st->st_mode, .inode = (uint64_t)st->st_ino,
-				    .size = (uint64_t)st->st_size, .mtime_s = st->st_mtim.tv_sec, .ctime_s = st->st_ctim.tv_sec,
-				    .mtime_ns = (uint32_t)st->st_mtim.tv_nsec, .ctime_ns = (uint32_t)st->st_ctim.tv_nsec };
+	struct manifest_entry e = { .name_len = (uint32_t)strlen(name),
+				    .mode = (uint32_t)st->st_mode,
+				    .inode = (uint64_t)st->st_ino,
+				    .size = (uint64_t)st->st_size,
+				    .mtime_s = st->st_mtim.tv_sec,
+				    .ctime_s = st->st_ctim.tv_sec,
+				    .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
+				    .ctime_ns = (uint32_t)st->st_ctim.tv_nsec };
 
 	return fwrite(&e, sizeof(e), 1, out) == 1 && fwrite(name, 1, e.name_len, out) == e.name_len;
 }
@@ -56,11 +62,13 @@ static bool read_items(struct manifest *m, size_t size, const char *path)
 		item.name = m->bytes + at;
 		at += item.entry.name_len;
 		if (!item.entry.mode)
-			wanted = item.entry.name_len == strlen(path) && memcmp(item.name, path, item.entry.name_len) == 0;
+			wanted = item.entry.name_len == strlen(path) &&
+				 memcmp(item.name, path, item.entry.name_len) == 0;
 		if (!item.entry.mode || !wanted)
 			continue;
 		if (m->count == room) {
-			struct manifest_item *more = realloc(m->items, (room = room ? 2 * room : 256) * sizeof(item));
+			struct manifest_item *more =
+				realloc(m->items, (room = room ? 2 * room : 256) * sizeof(item));
 
 			if (!more)
 				return false;
@@ -109,6 +117,8 @@ bool manifest_same(const struct manifest_item *item, const struct stat *st)
 
 	if (S_ISDIR(st->st_mode))
 		return e->mode == st->st_mode;
-	return e->mode == st->st_mode && e->inode == st->st_ino && e->size == (uint64_t)st->st_size && e->mtime_s == st->st_mtim.tv_sec &&
-	       e->mtime_ns == (uint32_t)st->st_mtim.tv_nsec && e->ctime_s == st->st_ctim.tv_sec && e->ctime_ns == (uint32_t)st->st_ctim.tv_nsec;
+	return e->mode == st->st_mode && e->inode == st->st_ino &&
+	       e->size == (uint64_t)st->st_size && e->mtime_s == st->st_mtim.tv_sec &&
+	       e->mtime_ns == (uint32_t)st->st_mtim.tv_nsec && e->ctime_s == st->st_ctim.tv_sec &&
+	       e->ctime_ns == (uint32_t)st->st_ctim.tv_nsec;
 }

@@ -1,4 +1,5 @@
-/* What is remembered of a tree that was put into the guest, so that what differs later is all that goes back. */
+/* What is remembered of a tree that was put into the guest, so that what differs later is all that
+ * goes back. */
 #ifndef WARD_VM_GUEST_MANIFEST_H
 #define WARD_VM_GUEST_MANIFEST_H
 
@@ -9,7 +10,8 @@
 
 struct manifest_entry {
 	uint32_t name_len;
-	uint32_t mode;		/* with the type; 0: here begins another tree, its path is the name */
+	/* with the type; 0: here begins another tree, its path is the name */
+	uint32_t mode;
 	uint64_t inode, size;
 	int64_t mtime_s, ctime_s;
 	uint32_t mtime_ns, ctime_ns;
@@ -17,13 +19,13 @@ struct manifest_entry {
 
 struct manifest_item {
 	struct manifest_entry entry;
-	const char *name;	/* not ended by NUL */
+	const char *name; /* not ended by NUL */
 	bool seen;
 };
 
 struct manifest {
 	char *bytes;
-	struct manifest_item *items;	/* sorted by name */
+	struct manifest_item *items; /* sorted by name */
 	size_t count;
 };
 
@@ -31,7 +33,8 @@ struct manifest {
 bool manifest_begin(FILE *out, const char *path);
 /* Appends what stat says of a name. */
 bool manifest_add(FILE *out, const char *name, const struct stat *st);
-/* Reads all of the tree at that path; false: out of memory, or it is damaged. Never freed: the process ends. */
+/* Reads all of the tree at that path; false: out of memory, or it is damaged. Never freed: the
+ * process ends. */
 bool manifest_load(int fd, const char *path, struct manifest *m);
 /* The item of that name, or NULL. */
 struct manifest_item *manifest_find(const struct manifest *m, const char *name, size_t n);

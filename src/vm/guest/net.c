@@ -1,6 +1,7 @@
 /*
- * The guest's network: loopback, and one card with a fixed address, the way QEMU's user network wants it. In: "ADDRESS/PREFIX,
- * GATEWAY,DNS" of the kernel's command line. Runs as the guest's root before READY.
+ * The guest's network: loopback, and one card with a fixed address, the way QEMU's user network
+ * wants it. In: "ADDRESS/PREFIX, GATEWAY,DNS" of the kernel's command line. Runs as the guest's
+ * root before READY.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,12 +39,14 @@ static int set_address(int fd, unsigned long what, const char *name, in_addr_t a
 
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
 	memcpy(&r.ifr_addr, &in, sizeof(in));
-	return syscall(SYS_ioctl, fd, what, &r) < 0 ? -errno : 0;	/* one libc takes the request as int, the other as unsigned long */
+	/* one libc takes the request as int, the other as unsigned long */
+	return syscall(SYS_ioctl, fd, what, &r) < 0 ? -errno : 0;
 }
 
 static int set_route(int fd, in_addr_t gateway)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET }, via = { .sin_family = AF_INET, .sin_addr = { .s_addr = gateway } };
+	struct sockaddr_in to = { .sin_family = AF_INET },
+			   via = { .sin_family = AF_INET, .sin_addr = { .s_addr = gateway } };
 	struct rtentry r = { .rt_flags = RTF_UP | RTF_GATEWAY };
 
 	memcpy(&r.rt_dst, &to, sizeof(to));
@@ -57,7 +60,7 @@ static int write_resolver(const char *dns)
 	int fd;
 
 	mkdir("/etc", 0755);
-	unlink("/etc/resolv.conf");	/* often a link to a file that a service makes */
+	unlink("/etc/resolv.conf"); /* often a link to a file that a service makes */
 	fd = open("/etc/resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
@@ -68,7 +71,8 @@ static int write_resolver(const char *dns)
 
 static int set_card(int fd, char *words)
 {
-	char *prefix = strchr(words, '/'), *gateway = strchr(words, ','), *dns = gateway ? strchr(gateway + 1, ',') : NULL;
+	char *prefix = strchr(words, '/'), *gateway = strchr(words, ','),
+	     *dns = gateway ? strchr(gateway + 1, ',') : NULL;
 	unsigned bits = prefix ? (unsigned)atoi(prefix + 1) : 0;
 	int r;
 

@@ -1,9 +1,14 @@
 /*
- * A process that waits for a command, made while nobody waits for one. It was born in the cgroup of commands, in pid 1's memory (so nothing is copied), leads a session of its own, has pipes for its 0-2 and is still root. A command without a terminal is given
- * to it: it takes the limits and ids of commands and executes. So it is never one process more than there are commands, and it is there only while no process of a user's is: nobody sees it, and nobody can stop it.
+ * A process that waits for a command, made while nobody waits for one. It was born in the cgroup of
+ * commands, in pid 1's memory (so nothing is copied), leads a session of its own, has pipes for its
+ * 0-2 and is still root. A command without a terminal is given to it: it takes the limits and ids
+ * of commands and executes. So it is never one process more than there are commands, and it is
+ * there only while no process of a user's is: nobody sees it, and nobody can stop it.
  *
- * Its life is one word: BORN, then PARKED, which it says itself, and GONE, which the kernel writes when it has left pid 1's memory, by an exec or by its end. pid 1 waits while it is BORN. From PARKED on both run in the same memory: it makes raw system
- * calls only, and what it was given (words, list, stack) is left alone until it is GONE.
+ * Its life is one word: BORN, then PARKED, which it says itself, and GONE, which the kernel writes
+ * when it has left pid 1's memory, by an exec or by its end. pid 1 waits while it is BORN. From
+ * PARKED on both run in the same memory: it makes raw system calls only, and what it was given
+ * (words, list, stack) is left alone until it is GONE.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +56,8 @@ static int spare_main(void *argument)
 	job_become(a, sp->words, &sp->start, sp->list);
 }
 
-/* Until the last one has left our memory. It was given a command that has ended, or is about to be executed. */
+/* Until the last one has left our memory. It was given a command that has ended, or is about to be
+ * executed. */
 static void settle(struct agent *a)
 {
 	struct spare *sp = &a->spare;
@@ -71,7 +77,12 @@ static void settle(struct agent *a)
 static long launch(struct agent *a)
 {
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
-	struct clone_child c = { .flags = CLONE_VM | CLONE_CHILD_CLEARTID, .child_tid = &a->spare.state, .stack = stack, .stack_bytes = sizeof(stack), .main = spare_main, .argument = a };
+	struct clone_child c = { .flags = CLONE_VM | CLONE_CHILD_CLEARTID,
+				 .child_tid = &a->spare.state,
+				 .stack = stack,
+				 .stack_bytes = sizeof(stack),
+				 .main = spare_main,
+				 .argument = a };
 
 	if (a->cgroup_fd >= 0) {
 		c.flags |= CLONE_INTO_CGROUP;
@@ -116,7 +127,8 @@ int spare_make(struct agent *a)
 	return 0;
 }
 
-/* Words and variables as execve() wants them, pointing into the words: in `few` where that has room, else in memory of their own. */
+/* Words and variables as execve() wants them, pointing into the words: in `few` where that has
+ * room, else in memory of their own. */
 static bool list_words(struct spare *sp)
 {
 	size_t argc = sp->start.argc, count = argc + sp->start.envc;
@@ -137,7 +149,7 @@ pid_t spare_start(struct agent *a, struct job *j, const struct vm_start *s)
 	pid_t pid;
 	int r;
 
-	if (sp->pid && sp->state != PARKED)	/* somebody ended it: the kernel, for its memory */
+	if (sp->pid && sp->state != PARKED) /* somebody ended it: the kernel, for its memory */
 		spare_drop(a);
 	r = spare_make(a);
 	if (r < 0)

@@ -1,7 +1,8 @@
 /*
- * What goes over the port: frames of the host are taken, frames of the guest's are made when those before have
- * gone out. Nothing is queued: a command's output stays in its pipe until there is credit and room for it, its input waits in at
- * most one window. The host is trusted here; frames about a channel that has ended meanwhile are left alone.
+ * What goes over the port: frames of the host are taken, frames of the guest's are made when those
+ * before have gone out. Nothing is queued: a command's output stays in its pipe until there is
+ * credit and room for it, its input waits in at most one window. The host is trusted here; frames
+ * about a channel that has ended meanwhile are left alone.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +23,7 @@ void streams_feed(struct job *j)
 
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0) {	/* nobody reads it any more */
+		if (n < 0) { /* nobody reads it any more */
 			close(j->in_fd);
 			j->in_fd = -1;
 			j->tell_broken = true;
@@ -34,7 +35,7 @@ void streams_feed(struct job *j)
 	}
 	j->pending_at = 0;
 	j->pending_len = 0;
-	free(j->pending);	/* idle jobs cost nothing */
+	free(j->pending); /* idle jobs cost nothing */
 	j->pending = NULL;
 	if (j->in_eof && j->in_fd >= 0) {
 		if (j->terminal && write(j->in_fd, "\4", 1) < 0)
@@ -51,7 +52,7 @@ static void take_data(struct job *j, const struct vm_frame *frame)
 
 	if (j->in_fd < 0 || j->in_eof || f->len > VM_WINDOW_BYTES - j->pending_len)
 		return;
-	if (!j->pending_len) {	/* mostly there is room: nothing to keep */
+	if (!j->pending_len) { /* mostly there is room: nothing to keep */
 		done = write(j->in_fd, f->payload, f->len);
 		done = done > 0 ? done : 0;
 		j->owed += (uint32_t)done;
@@ -81,13 +82,15 @@ static void take_words(struct agent *a, const struct vm_frame *f)
 
 	if (f->channel)
 		rehearse_stop(a);
-	if (j->active || f->len > VM_WORDS_MAX - j->words_len || !job_make_room(a, f->channel, j->words_len + f->len))
+	if (j->active || f->len > VM_WORDS_MAX - j->words_len ||
+	    !job_make_room(a, f->channel, j->words_len + f->len))
 		return;
 	memcpy(j->words + j->words_len, f->payload, f->len);
 	j->words_len += f->len;
 }
 
-/* The leader of a terminal's session passes signals on; what cannot be passed on goes to who is in the terminal's foreground. */
+/* The leader of a terminal's session passes signals on; what cannot be passed on goes to who is in
+ * the terminal's foreground. */
 static void take_signal(struct job *j, uint32_t number)
 {
 	int group = 0;
@@ -101,7 +104,7 @@ static void take_signal(struct job *j, uint32_t number)
 	if (j->terminal && ioctl(j->out_fds[0], TIOCGPGRP, &group) == 0 && group > 1)
 		kill(-group, SIGKILL);
 	if (kill(-j->pid, (int)number) < 0)
-		kill(j->pid, (int)number);	/* it has not made its session yet */
+		kill(j->pid, (int)number); /* it has not made its session yet */
 }
 
 static void take_resize(struct job *j, const struct vm_frame *f)
@@ -197,7 +200,8 @@ void streams_take_all(struct agent *a)
 
 /* ---- to the host ---- */
 
-static bool say(struct agent *a, enum vm_type type, unsigned channel, unsigned stream, const void *payload, size_t n)
+static bool say(struct agent *a, enum vm_type type, unsigned channel, unsigned stream,
+		const void *payload, size_t n)
 {
 	a->out_len += wire_put(a->out + a->out_len, type, channel, stream, payload, n);
 	return true;
@@ -228,10 +232,11 @@ static bool say_output(struct agent *a, unsigned channel, unsigned stream)
 	if (want)
 		n = read(fd, wire_payload(a->out + a->out_len), want);
 	else if (j->exited && ioctl(fd, FIONREAD, &left) == 0 && left)
-		return false;	/* it has ended, but this must be told first */
+		return false; /* it has ended, but this must be told first */
 	if (n > 0) {
 		j->credit[stream] -= (uint32_t)n;
-		return say(a, VM_DATA, channel, stream, wire_payload(a->out + a->out_len), (size_t)n);
+		return say(a, VM_DATA, channel, stream, wire_payload(a->out + a->out_len),
+			   (size_t)n);
 	}
 	if (n < 0 && errno == EAGAIN && !j->exited)
 		return false;
@@ -247,7 +252,8 @@ static bool say_stopped(struct agent *a, unsigned channel)
 	struct job *j = &a->jobs[channel];
 	struct guest_message m;
 
-	return j->told_fd >= 0 && read(j->told_fd, &m, sizeof(m)) == sizeof(m) && say_number(a, VM_STOPPED, channel, (uint32_t)m.a);
+	return j->told_fd >= 0 && read(j->told_fd, &m, sizeof(m)) == sizeof(m) &&
+	       say_number(a, VM_STOPPED, channel, (uint32_t)m.a);
 }
 
 static bool say_about_job(struct agent *a, unsigned channel)
@@ -275,7 +281,9 @@ static bool say_about_job(struct agent *a, unsigned channel)
 	if (!j->exited || j->out_fds[0] >= 0 || j->out_fds[1] >= 0 || j->out_fds[2] >= 0)
 		return false;
 	job_clear(a, channel);
-	return say_number(a, VM_EXIT, channel, (uint32_t)status | (status == SIGKILL && limits_spent(a) ? VM_EXIT_SPENT : 0));
+	return say_number(a, VM_EXIT, channel,
+			  (uint32_t)status |
+				  (status == SIGKILL && limits_spent(a) ? VM_EXIT_SPENT : 0));
 }
 
 static bool say_error(struct agent *a)
@@ -306,7 +314,7 @@ bool streams_next(struct agent *a)
 			a->next = channel;
 			if (channel)
 				return true;
-			a->out_len = before;	/* to nobody */
+			a->out_len = before; /* to nobody */
 			rehearse_heard(a);
 		}
 		busy |= a->jobs[channel].active;

@@ -1,6 +1,7 @@
 /*
- * The clock and the random numbers of a guest that was cloned: its memory is a copy of another's, so both are somebody else's
- * until the host says otherwise, which it does before anything else. Runs as the guest's root.
+ * The clock and the random numbers of a guest that was cloned: its memory is a copy of another's,
+ * so both are somebody else's until the host says otherwise, which it does before anything else.
+ * Runs as the guest's root.
  */
 #include <fcntl.h>
 #include <linux/random.h>
@@ -25,7 +26,8 @@ void time_set(const struct vm_time *t)
 	if (fd < 0)
 		return;
 	memcpy(pool.bytes, t->seed, sizeof(pool.bytes));
-	syscall(SYS_ioctl, fd, RNDADDENTROPY, &pool);	/* a libc takes the request as int, or as unsigned long */
+	/* a libc takes the request as int, or as unsigned long */
+	syscall(SYS_ioctl, fd, RNDADDENTROPY, &pool);
 	syscall(SYS_ioctl, fd, RNDRESEEDCRNG, 0);
 	close(fd);
 }

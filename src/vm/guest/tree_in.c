@@ -1,10 +1,12 @@
 /*
- * A tree on its way into the guest: records that standard input announces become files at its path, the same as outside, all of them the
- * user's. In a child of pid 1's, as the guest's root, before any command runs. A directory becomes a tmpfs of its own. What
- * was made is remembered in the manifest; the first failure ends it, because a command must not see half a tree.
+ * A tree on its way into the guest: records that standard input announces become files at its path,
+ * the same as outside, all of them the user's. In a child of pid 1's, as the guest's root, before
+ * any command runs. A directory becomes a tmpfs of its own. What was made is remembered in the
+ * manifest; the first failure ends it, because a command must not see half a tree.
  *
- * Where the native sandbox has a mount that is read-only, or hides a file, there is a mount here, too, so that a command is told the same
- * as everywhere: EROFS when it writes, EBUSY when it takes the name away. They are made last, the outer ones before the inner ones.
+ * Where the native sandbox has a mount that is read-only, or hides a file, there is a mount here,
+ * too, so that a command is told the same as everywhere: EROFS when it writes, EBUSY when it takes
+ * the name away. They are made last, the outer ones before the inner ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,16 +25,17 @@
 /* A place that is a mount of its own. */
 struct point {
 	char *path;
-	bool read_only, top;	/* top: it is one already, a tree's tmpfs */
+	bool read_only, top; /* top: it is one already, a tree's tmpfs */
 };
 
 struct maker {
 	const struct agent *agent;
-	const char *path;	/* of the present tree; those that are still to come stand behind it */
+	/* of the present tree; those that are still to come stand behind it */
+	const char *path;
 	size_t left;
-	int dir_fd;		/* the tree's top */
+	int dir_fd; /* the tree's top */
 	int file_fd;
-	struct tree_head head;	/* of the present file */
+	struct tree_head head; /* of the present file */
 	char name[TREE_NAME_MAX + 1];
 	FILE *manifest;
 	struct point *points;
@@ -72,11 +75,13 @@ static const char *place(const struct maker *m, const char *name)
 
 static int remember(struct maker *m, const char *name, const struct tree_head *h, bool keep_mode)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
 	const char *at = *name || h->type != TREE_DIR_END ? place(m, name) : ".";
 	struct stat st;
 
-	if (fchownat(m->dir_fd, at, m->agent->setup.uid, m->agent->setup.gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fchownat(m->dir_fd, at, m->agent->setup.uid, m->agent->setup.gid, AT_SYMLINK_NOFOLLOW) <
+	    0)
 		return -errno;
 	if (keep_mode && fchmodat(m->dir_fd, at, h->mode & 0777, 0) < 0)
 		return -errno;
@@ -111,7 +116,8 @@ static int note_point(struct maker *m, const char *name, const struct tree_head 
 	if (!more || asprintf(&path, "%s%s%s", m->path, *name ? "/" : "", name) < 0)
 		return -ENOMEM;
 	m->points = more;
-	m->points[m->point_count++] = (struct point){ .path = path, .read_only = h->code == TREE_READ_ONLY,
+	m->points[m->point_count++] = (struct point){ .path = path,
+						      .read_only = h->code == TREE_READ_ONLY,
 						      .top = !*name && h->type == TREE_DIR };
 	return 0;
 }
@@ -119,7 +125,7 @@ static int note_point(struct maker *m, const char *name, const struct tree_head 
 static int mount_points(struct maker *m)
 {
 	for (size_t i = 0; i < m->point_count; i++) {
-		m->path = m->points[i].path;	/* for the message */
+		m->path = m->points[i].path; /* for the message */
 		if (!m->points[i].top && mount(m->path, m->path, NULL, MS_BIND | MS_REC, NULL) < 0)
 			return -errno;
 	}
@@ -127,7 +133,8 @@ static int mount_points(struct maker *m)
 		unsigned long read_only = m->points[i].read_only ? MS_RDONLY : 0;
 
 		m->path = m->points[i].path;
-		if (mount(NULL, m->path, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | read_only, NULL) < 0)
+		if (mount(NULL, m->path, NULL,
+			  MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | read_only, NULL) < 0)
 			return -errno;
 	}
 	return 0;
@@ -155,7 +162,9 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 {
 	struct maker *m = ctx;
 
-	int r = h->type == TREE_DIR || h->type == TREE_FILE || h->type == TREE_CLOSED ? note_point(m, name, h) : 0;
+	int r = h->type == TREE_DIR || h->type == TREE_FILE || h->type == TREE_CLOSED
+			? note_point(m, name, h)
+			: 0;
 
 	if (r < 0)
 		return r;
@@ -172,8 +181,9 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 	m->head = *h;
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	if (!*name)
-		unlink(m->path);	/* what the image has there */
-	m->file_fd = openat(m->dir_fd, place(m, name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		unlink(m->path); /* what the image has there */
+	m->file_fd =
+		openat(m->dir_fd, place(m, name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return m->file_fd < 0 || ftruncate(m->file_fd, (off_t)h->size) < 0 ? -errno : 0;
 }
 
@@ -181,7 +191,8 @@ static int take_link(void *ctx, const struct tree_head *h, const char *name, con
 {
 	struct maker *m = ctx;
 
-	return symlinkat(target, m->dir_fd, place(m, name)) < 0 ? -errno : remember(m, name, h, false);
+	return symlinkat(target, m->dir_fd, place(m, name)) < 0 ? -errno
+								: remember(m, name, h, false);
 }
 
 static int take_chunk(void *ctx, uint64_t offset, const void *bytes, size_t n)
@@ -210,21 +221,35 @@ static int take_file_end(void *ctx)
 	return remember(m, m->name, &m->head, true);
 }
 
-static const struct tree_sink sink = { .head = take_head, .link = take_link, .chunk = take_chunk, .file_end = take_file_end };
+static const struct tree_sink sink = {
+	.head = take_head, .link = take_link, .chunk = take_chunk, .file_end = take_file_end
+};
 
 static int take_records(void *ctx, const void *bytes, size_t n)
 {
 	return tree_read(ctx, bytes, n);
 }
 
-int tree_in_main(const struct agent *a, const char *paths, size_t count, int manifest_fd, int disk_fd)
+int tree_in_main(const struct agent *a, const char *paths, size_t count, int manifest_fd,
+		 int disk_fd)
 {
-	struct maker m = { .agent = a, .path = paths, .left = count, .dir_fd = AT_FDCWD, .file_fd = -1, .manifest = fdopen(manifest_fd, "w") };
+	struct maker m = { .agent = a,
+			   .path = paths,
+			   .left = count,
+			   .dir_fd = AT_FDCWD,
+			   .file_fd = -1,
+			   .manifest = fdopen(manifest_fd, "w") };
 	static struct tree_reader reader;
-	int r = m.manifest && ftruncate(manifest_fd, 0) == 0 && lseek(manifest_fd, 0, SEEK_SET) == 0 ? begin_tree(&m) : -EINVAL;
+	int r = m.manifest && ftruncate(manifest_fd, 0) == 0 && lseek(manifest_fd, 0, SEEK_SET) == 0
+			? begin_tree(&m)
+			: -EINVAL;
 
 	umask(0);
-	reader = (struct tree_reader){ .sink = &sink, .ctx = &m, .bytes_max = UINT64_MAX, .records_max = UINT64_MAX, .more = count - 1 };
+	reader = (struct tree_reader){ .sink = &sink,
+				       .ctx = &m,
+				       .bytes_max = UINT64_MAX,
+				       .records_max = UINT64_MAX,
+				       .more = count - 1 };
 	if (r == 0)
 		r = disk_read_all(0, 1, disk_fd, take_records, &reader);
 	if (r == 0 && reader.at != TREE_AT_END)
@@ -237,6 +262,8 @@ int tree_in_main(const struct agent *a, const char *paths, size_t count, int man
 	}
 	if (r < 0)
 		dprintf(2, "%s/%s: %s%s\n", m.path, reader.name, strerror(-r),
-			r == -ENOSPC || r == -ENOMEM ? ": the machine's memory holds no more; give it more with --set vm.memory=SIZE" : "");
+			r == -ENOSPC || r == -ENOMEM ? ": the machine's memory holds no more; give "
+						       "it more with --set vm.memory=SIZE"
+						     : "");
 	return r < 0 ? 1 : 0;
 }

@@ -1,7 +1,8 @@
 /*
- * A tree on its way back: what differs from the manifest, as records that standard output announces. In a child of pid 1's, as the guest's root,
- * after every command has ended. What is gone comes first, children before parents, then what is new or changed, parents
- * before children. Sockets, pipes and devices are not sent; holes neither.
+ * A tree on its way back: what differs from the manifest, as records that standard output
+ * announces. In a child of pid 1's, as the guest's root, after every command has ended. What is
+ * gone comes first, children before parents, then what is new or changed, parents before children.
+ * Sockets, pipes and devices are not sent; holes neither.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 struct teller {
 	struct disk_writer out;
 	struct manifest manifest;
-	bool only_look;		/* the first walk: mark what is still there */
+	bool only_look; /* the first walk: mark what is still there */
 	int deep;
 	size_t len;
 	char path[TREE_NAME_MAX + 1];
@@ -30,7 +31,7 @@ static void put(struct teller *t, const void *bytes, size_t n)
 {
 	disk_put(&t->out, bytes, n);
 	if (t->out.error)
-		_exit(1);	/* nobody reads it */
+		_exit(1); /* nobody reads it */
 }
 
 static void put_head(struct teller *t, const char *name, size_t name_len, struct tree_head *h)
@@ -50,7 +51,9 @@ static void put_error(struct teller *t, int error)
 
 static struct tree_head head_of(enum tree_type type, const struct stat *st)
 {
-	return (struct tree_head){ .type = (uint16_t)type, .mode = (uint16_t)(st->st_mode & 0777), .mtime_s = st->st_mtim.tv_sec,
+	return (struct tree_head){ .type = (uint16_t)type,
+				   .mode = (uint16_t)(st->st_mode & 0777),
+				   .mtime_s = st->st_mtim.tv_sec,
 				   .mtime_ns = (uint32_t)st->st_mtim.tv_nsec };
 }
 
@@ -83,7 +86,8 @@ static void tell_file(struct teller *t, int dir_fd, const char *name, const stru
 	h.size = (uint64_t)size;
 	put_head(t, t->path, t->len, &h);
 	while (at < size) {
-		off_t data = lseek(fd, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		off_t data = lseek(fd, at, SEEK_DATA),
+		      hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 
 		if (data < 0 || data >= size)
 			break;
@@ -131,7 +135,8 @@ static void walk_entries(struct teller *t, int fd)
 			put_error(t, ENAMETOOLONG);
 			continue;
 		}
-		t->len = len + (size_t)snprintf(t->path + len, sizeof(t->path) - len, "%s%s", len ? "/" : "", each->d_name);
+		t->len = len + (size_t)snprintf(t->path + len, sizeof(t->path) - len, "%s%s",
+						len ? "/" : "", each->d_name);
 		walk(t, dirfd(d), each->d_name);
 		t->path[len] = '\0';
 		t->len = len;
@@ -139,10 +144,13 @@ static void walk_entries(struct teller *t, int fd)
 	closedir(d);
 }
 
-static void walk_dir(struct teller *t, int dir_fd, const char *name, const struct stat *st, bool known, bool same)
+static void walk_dir(struct teller *t, int dir_fd, const char *name, const struct stat *st,
+		     bool known, bool same)
 {
 	struct tree_head h = head_of(TREE_DIR, st);
-	int fd = t->deep >= TREE_DEEP ? -1 : openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = t->deep >= TREE_DEEP
+			 ? -1
+			 : openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0) {
 		put_error(t, t->deep >= TREE_DEEP ? ELOOP : errno);
