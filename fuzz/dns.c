@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static const uint8_t seed[16] = { 7 };
 	static struct rules *rules;
-	static struct names *names;
+	static struct name_table *names;
 	uint8_t out[DNS_ANSWER_MAX];
 	struct dns_outcome o;
 	struct host back;
@@ -55,18 +55,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (!rules)
 		rules = make_rules();
-	if (names && names_count(names) > 5000) {
-		names_free(names);
+	if (names && name_table_count(names) > 5000) {
+		name_table_free(names);
 		names = NULL;
 	}
 	if (!names)
-		names = names_new(seed);
+		names = name_table_new(seed);
 	assert(names);
 	len = resolver_answer(rules, names, data, n, out, sizeof(out), &o);
 	if (len)
 		check_answer(data, &o, out, len);
 	if (o.ip.family && o.ip.bytes[0] != 127)
-		assert(names_find(names, &o.ip, &back) && host_equal(&back, &o.query.host));
+		assert(name_table_find(names, &o.ip, &back) && host_equal(&back, &o.query.host));
 	(void)!dns_frame(data, n);
 	return 0;
 }

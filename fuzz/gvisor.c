@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	struct start s;
 	struct answer a;
 	int value = -1;
-	enum told told = told_parse(text, n, &value);
+	enum flow_report told = told_parse(text, n, &value);
 
 	if ((told == TOLD_EXIT && (value < 0 || value > 255)) ||
 	    (told == TOLD_SIGNAL && (value < 1 || value > 64)))

@@ -24,24 +24,24 @@ static struct outcome feed(const uint8_t *client, size_t n, const uint8_t *serve
 {
 	struct outcome o = { 0 };
 	struct host host;
-	struct gate g;
+	struct sniff g;
 
 	if (host_read(NAME, strlen(NAME), &host) != HOST_FINE)
 		abort();
-	gate_init(&g, RULE_SPLICE, &host, 443);
+	sniff_init(&g, RULE_SPLICE, &host, 443);
 	for (size_t at = 0; at < n && !o.refused; at += piece) {
 		size_t end = n - at < piece ? n : at + piece, release;
 
-		o.refused = gate_client(&g, (uint8_t *)(uintptr_t)client + o.released,
-					end - o.released, &release) == GATE_REFUSE;
+		o.refused = sniff_client(&g, (uint8_t *)(uintptr_t)client + o.released,
+					 end - o.released, &release) == SNIFF_REFUSE;
 		assert(release <= end - o.released && !(o.refused && release));
 		o.released += release;
 	}
 	for (size_t at = 0; at < m && !o.refused && !o.blind; at += piece) {
-		enum gate_say say = gate_server(&g, server + at, m - at < piece ? m - at : piece);
+		enum sniff_say say = sniff_server(&g, server + at, m - at < piece ? m - at : piece);
 
-		o.refused = say == GATE_REFUSE;
-		o.blind = say == GATE_BLIND;
+		o.refused = say == SNIFF_REFUSE;
+		o.blind = say == SNIFF_BLIND;
 	}
 	o.reason = g.reason;
 	return o;
@@ -55,7 +55,7 @@ static unsigned be16(const uint8_t *p)
 /* The name of the first ClientHello, records put together first. */
 static bool plain_name(const uint8_t *bytes, size_t n, const uint8_t **ret_name, size_t *ret_len)
 {
-	static uint8_t message[HELLO_MAX + 4];
+	static uint8_t message[TLS_HELLO_MAX + 4];
 	size_t have = 0, at = 0, need = 4;
 
 	while (have < need) {

@@ -19,15 +19,15 @@ struct outcome {
 	bool refused, blind;
 };
 
-static void client(struct gate *g, uint8_t *bytes, size_t n, size_t piece, struct outcome *o)
+static void client(struct sniff *g, uint8_t *bytes, size_t n, size_t piece, struct outcome *o)
 {
 	for (size_t at = 0; at < n && !o->refused; at += piece) {
 		size_t end = n - at < piece ? n : at + piece, release;
 
 		if (end < o->released)
 			continue;
-		o->refused = gate_client(g, bytes + o->released, end - o->released, &release) ==
-			     GATE_REFUSE;
+		o->refused = sniff_client(g, bytes + o->released, end - o->released, &release) ==
+			     SNIFF_REFUSE;
 		assert(release <= end - o->released && !(o->refused && release));
 		o->released += release;
 	}
@@ -38,22 +38,22 @@ static struct outcome feed(const uint8_t *bytes, size_t n, const uint8_t *server
 {
 	struct outcome o = { 0 };
 	struct host host;
-	struct gate g;
+	struct sniff g;
 	uint8_t *held;
 
 	if (host_read(NAME, strlen(NAME), &host) != HOST_FINE)
 		abort();
-	gate_init(&g, RULE_HTTP, &host, 80);
+	sniff_init(&g, RULE_HTTP, &host, 80);
 	held = malloc(n + 1); /* the gate may change what it releases */
 	if (!held)
 		abort();
 	memcpy(held, bytes, n);
 	client(&g, held, n, piece, &o);
 	for (size_t at = 0; at < m && !o.refused && !o.blind; at += piece) {
-		enum gate_say say = gate_server(&g, server + at, m - at < piece ? m - at : piece);
+		enum sniff_say say = sniff_server(&g, server + at, m - at < piece ? m - at : piece);
 
-		o.refused = say == GATE_REFUSE;
-		o.blind = say == GATE_BLIND;
+		o.refused = say == SNIFF_REFUSE;
+		o.blind = say == SNIFF_BLIND;
 	}
 	if (!o.refused)
 		client(&g, held, n, n + 1, &o);

@@ -62,21 +62,21 @@ static void check_both(const struct replay *r, struct ward_event v)
 				     : (done == REPLAY_LOST) != (refused == REPLAY_GAINED));
 }
 
-static void check_path(const struct view *w, const char *path)
+static void check_path(const struct path_view *w, const char *path)
 {
-	enum view_access access = view_find(w, path, NULL);
+	enum path_view_access access = path_view_find(w, path, NULL);
 
 	if (strncmp(path, "/srv/ro/", 8) == 0 && !strstr(path, ".."))
-		assert(access != VIEW_WRITE);
+		assert(access != PATH_VIEW_WRITE);
 	if (*path != '/')
-		assert(access == VIEW_ABSENT);
+		assert(access == PATH_VIEW_ABSENT);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static char scratch[EVENT_LINE_MAX];
 	const uint8_t *nul = n < 32768 ? memchr(data, '\0', n) : NULL;
-	const struct view view = { .mounts = mounts, .mount_count = ARRAY_LEN(mounts) };
+	const struct path_view view = { .mounts = mounts, .mount_count = ARRAY_LEN(mounts) };
 	uint64_t limits[LIMITS];
 	struct replay r = { .view = &view, .limits = limits, .workspace = "/srv" };
 	struct policy_errors errors = { 0 };

@@ -309,14 +309,15 @@ static int flush(struct event_sink *s, struct ward_err *e)
 	return r < 0 ? fail(j, -r, e) : 0;
 }
 
-static void add_jump(struct journal *j, uint64_t wall, uint64_t boot)
+static void add_jump(struct journal *j, uint64_t inner, uint64_t boot)
 {
 	struct ward_event v = event_make(EVENT_JOURNAL_CLOCK, ACTION_LOG, "clock");
 	uint64_t expected = j->wall_us + (boot - j->boot_us);
-	bool back = wall < expected;
+	bool back = inner < expected;
 
-	v.time_us = wall;
-	event_number(&v, FIELD_JUMP_MS, ((back ? expected - wall : wall - expected) + 500) / 1000);
+	v.time_us = inner;
+	event_number(&v, FIELD_JUMP_MS,
+		     ((back ? expected - inner : inner - expected) + 500) / 1000);
 	if (back)
 		event_flag(&v, FIELD_BACKWARDS);
 	add(j, &v);
@@ -327,7 +328,7 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 	struct journal *j = (struct journal *)(void *)s;
 	struct ward_event v;
 	struct ward_err later = { 0 }; /* an error is kept in j, and told by the next flush */
-	uint64_t boot = boot_us(), wall = event_now_us(),
+	uint64_t boot = boot_us(), inner = event_now_us(),
 		 expected = j->wall_us + (boot - j->boot_us);
 
 	memcpy(&v, taken, offsetof(struct ward_event, values) + taken->count * sizeof(v.values[0]));
@@ -339,11 +340,11 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 	}
 	if (j->lost_telling < j->lost)
 		add_gap(j);
-	if (j->wall_us && (wall > expected + JUMP_US || wall + JUMP_US < expected))
-		add_jump(j, wall, boot);
-	j->wall_us = wall;
+	if (j->wall_us && (inner > expected + JUMP_US || inner + JUMP_US < expected))
+		add_jump(j, inner, boot);
+	j->wall_us = inner;
 	j->boot_us = boot;
-	v.time_us = wall;
+	v.time_us = inner;
 	add(j, &v);
 	j->gathered++;
 	j->ending |= v.kind == EVENT_RUN_END;

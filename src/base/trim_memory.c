@@ -63,7 +63,7 @@ static __attribute__((noinline)) long drop_and_poll(const struct ranges *r, stru
 	return raw_call(SYS_poll, polled, count, timeout_ms);
 }
 
-int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
+int trim_memory_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 {
 	struct ranges r = { 0 };
 	uintptr_t stack = (uintptr_t)__builtin_frame_address(0) & ~(PAGE_BYTES - 1);
@@ -85,7 +85,7 @@ int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 	return -1;
 }
 
-void slim_now(void)
+void trim_memory_now(void)
 {
 	struct ranges r = { 0 };
 

@@ -39,7 +39,7 @@ static size_t look_at_engines(struct engine_state states[ENGINES_MAX],
 		if (!states[i].usable || !t || t->state != TRIAL_FAILS)
 			continue;
 		states[i].usable = false;
-		states[i].wall = NULL;
+		states[i].inner = NULL;
 		states[i].about[0] = '\0';
 		ward_fail(&states[i].why, EIO, "%s does not work: %.300s", t->path, t->why.why);
 		ward_remedy(&states[i].why, "install %s anew, or have the policy take another",
@@ -93,9 +93,9 @@ static void engines_text(const struct doctor_trial *trials, struct buf *out)
 	for (size_t i = 0; i < count; i++) {
 		buf_printf(out, "engine %-10s %s", states[i].name,
 			   states[i].usable ? "usable" : "not usable: ");
-		if (states[i].wall || states[i].about[0])
+		if (states[i].inner || states[i].about[0])
 			buf_printf(out, ": %s",
-				   states[i].about[0] ? states[i].about : states[i].wall);
+				   states[i].about[0] ? states[i].about : states[i].inner);
 		text_escape(out, states[i].usable ? "" : states[i].why.why);
 		buf_puts(out, "\n");
 		if (!states[i].usable && states[i].why.remedy[0]) {
@@ -116,7 +116,7 @@ static void engines_json(const struct doctor_trial *trials, struct json *j)
 		json_begin_object(j, NULL);
 		json_string(j, "name", states[i].name);
 		json_bool(j, "usable", states[i].usable);
-		json_string(j, "wall", states[i].wall);
+		json_string(j, "wall", states[i].inner);
 		json_string(j, "about",
 			    states[i].usable && states[i].about[0] ? states[i].about : NULL);
 		json_string(j, "why", states[i].usable ? NULL : states[i].why.why);
@@ -249,8 +249,8 @@ int verb_doctor(struct options *o)
 	}
 	probe_host(probes, cgroup_probe());
 	doctor_try(trials);
-	namespaces = probe_namespaces_rung(probes);
-	landlock = probe_landlock_rung(probes);
+	namespaces = probe_namespaces_level(probes);
+	landlock = probe_landlock_level(probes);
 	if (o->json)
 		print_json(probes, trials, namespaces, landlock, &out);
 	else

@@ -37,7 +37,7 @@ int verb_recover(struct options *o)
 	mark_boxes();
 	review_tidy();
 	git_views_tidy();
-	etc_kept_tidy();
+	etc_cache_tidy();
 	if (finished >= 0 && apply_recover(&e) < 0)
 		finished = -e.code;
 	if (finished >= 0 && journal_recover(SIZE_MAX, &e) < 0)

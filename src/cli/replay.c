@@ -47,7 +47,7 @@ struct work {
 	bool planned;
 	struct spec spec;
 	struct plan *plan;
-	struct view view;
+	struct path_view view;
 	uint64_t limits[LIMITS];
 };
 
@@ -98,7 +98,7 @@ static void make_plan(struct work *w, const char *workspace)
 			strv_add(&w->notes, buf_text(&note));
 		return;
 	}
-	w->view = view_of(w->plan);
+	w->view = path_view_of(w->plan);
 	for (enum limit l = 0; l < LIMITS; l++)
 		w->limits[l] = w->plan->limits[l].value;
 }

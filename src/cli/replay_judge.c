@@ -3,7 +3,7 @@
  * enforced: its compiled rules, its plan's view of files, its limits. Out: whether what was done
  * would be refused, or what was refused be allowed. Decisions are made by the functions that
  * enforce them: decide_name() and decide_address() of the gateway, http_decide(),
- * grant_is_for_host(), view_find(), the comparison of limits; nothing is decided here a second way.
+ * grant_is_for_host(), path_view_find(), the comparison of limits; nothing is decided here a second way.
  * What the record does not hold (headers, bodies, names behind links) is said to be unsure. Events
  * may have been written by anybody who had the user's rights: every text is bounded and escaped.
  * Pure, fuzzed (fuzz/replay.c).
@@ -78,7 +78,7 @@ static bool decide(const struct replay *r, const struct ward_event *v, struct ve
 {
 	const struct event_value *host = event_get(v, FIELD_HOST),
 				 *address = event_get(v, FIELD_ADDRESS);
-	const struct addr_own nobody = { 0 };
+	const struct address_own nobody = { 0 };
 	struct host name, literal;
 	struct verdict named;
 	struct want w;
@@ -242,14 +242,14 @@ static enum replay_verdict judge_write(const struct replay *r, const struct ward
 				       enum event_field f, struct buf *why)
 {
 	auto_free char *path = path_of_object(r, v, f);
-	enum view_access access;
+	enum path_view_access access;
 
 	if (!path)
 		return REPLAY_SAME;
-	access = view_find(r->view, path, NULL);
-	if (access >= VIEW_PRIVATE)
+	access = path_view_find(r->view, path, NULL);
+	if (access >= PATH_VIEW_PRIVATE)
 		return REPLAY_SAME;
-	buf_puts(why, view_access_text(access));
+	buf_puts(why, path_view_access_text(access));
 	return REPLAY_LOST;
 }
 
@@ -267,29 +267,31 @@ static enum replay_verdict judge_program(const struct replay *r, const struct wa
 					 struct buf *why)
 {
 	auto_free char *path = r->view ? path_of_object(r, v, FIELD_OBJECT) : NULL;
-	enum view_access access;
+	enum path_view_access access;
 	bool noexec;
 
 	if (!path || !event_get(v, FIELD_OBSERVED))
 		return REPLAY_SAME;
-	access = view_find(r->view, path, &noexec);
-	if (access >= VIEW_READ && access != VIEW_PRIVATE && !noexec)
+	access = path_view_find(r->view, path, &noexec);
+	if (access >= PATH_VIEW_READ && access != PATH_VIEW_PRIVATE && !noexec)
 		return REPLAY_SAME;
-	buf_puts(why, noexec && access >= VIEW_READ ? "nothing can be executed there"
-						    : view_access_text(access));
-	return access == VIEW_PRIVATE && !noexec ? REPLAY_UNSURE : REPLAY_LOST;
+	buf_puts(why, noexec && access >= PATH_VIEW_READ ? "nothing can be executed there"
+							 : path_view_access_text(access));
+	return access == PATH_VIEW_PRIVATE && !noexec ? REPLAY_UNSURE : REPLAY_LOST;
 }
 
 /* A file that was missing, protected or taken away: whether the view has it now. */
 static enum replay_verdict judge_refused_file(const struct replay *r, const struct ward_event *v,
-					      enum view_access least, struct buf *why)
+					      enum path_view_access least, struct buf *why)
 {
 	auto_free char *path = r->view ? path_of_object(r, v, FIELD_OBJECT) : NULL;
-	enum view_access access = path ? view_find(r->view, path, NULL) : VIEW_ABSENT;
+	enum path_view_access access =
+		path ? path_view_find(r->view, path, NULL) : PATH_VIEW_ABSENT;
 
-	if (!path || access < least || access == VIEW_PRIVATE)
+	if (!path || access < least || access == PATH_VIEW_PRIVATE)
 		return REPLAY_SAME;
-	buf_puts(why, least == VIEW_READ ? "it would be there" : "it may be written and stays");
+	buf_puts(why,
+		 least == PATH_VIEW_READ ? "it would be there" : "it may be written and stays");
 	return REPLAY_GAINED;
 }
 
@@ -414,9 +416,9 @@ static enum replay_verdict judge_refused(const struct replay *r, const struct wa
 	if (v->kind == EVENT_LIMIT)
 		return judge_refused_limit(r, v, why);
 	if (v->kind == EVENT_FILE_MISSING)
-		return judge_refused_file(r, v, VIEW_READ, why);
+		return judge_refused_file(r, v, PATH_VIEW_READ, why);
 	if (v->kind == EVENT_FILE_GUARD || v->kind == EVENT_FILE_QUARANTINE) {
-		verdict = judge_refused_file(r, v, VIEW_WRITE, why);
+		verdict = judge_refused_file(r, v, PATH_VIEW_WRITE, why);
 		return verdict == REPLAY_GAINED ? verdict : judge_by_change(r, v, why);
 	}
 	return judge_by_change(r, v, why);

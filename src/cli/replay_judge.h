@@ -11,7 +11,7 @@ struct replay {
 	const struct policy *policy;
 	const struct rules *rules; /* compiled of it */
 	/* of its plan for the run's workspace; NULL: files are not judged */
-	const struct view *view;
+	const struct path_view *view;
 	/* of its plan, by enum limit, POLICY_NONE: off; NULL: they are not judged */
 	const uint64_t *limits;
 	const char *workspace; /* of the run, NULL: unknown */

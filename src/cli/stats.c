@@ -15,7 +15,7 @@
 #define ROUND_MS 1000
 
 /* One look at all of them. */
-struct look {
+struct body_inspect {
 	struct control_usage *usage;
 	bool *known;
 	char (*ids)[24]; /* the list may change between two looks */
@@ -23,7 +23,7 @@ struct look {
 	uint64_t at_ms;
 };
 
-static bool look_at_all(struct chosen *c, struct look *l)
+static bool look_at_all(struct chosen *c, struct body_inspect *l)
 {
 	l->usage = calloc(c->len + 1, sizeof(*l->usage));
 	l->known = calloc(c->len + 1, sizeof(*l->known));
@@ -60,12 +60,12 @@ static bool look_at_all(struct chosen *c, struct look *l)
 	return true;
 }
 
-static void look_clear(struct look *l)
+static void look_clear(struct body_inspect *l)
 {
 	free(l->usage);
 	free(l->known);
 	free(l->ids);
-	*l = (struct look){ 0 };
+	*l = (struct body_inspect){ 0 };
 }
 
 static void put_row(const struct box_info *i, const struct control_usage *u,
@@ -87,7 +87,7 @@ static void put_row(const struct box_info *i, const struct control_usage *u,
 }
 
 /* The same sandbox in the look before; NULL: it was not there, or did not answer. */
-static const struct control_usage *find_before(const struct look *before, const char *id,
+static const struct control_usage *find_before(const struct body_inspect *before, const char *id,
 					       const struct control_usage *now)
 {
 	for (size_t i = 0; i < before->len; i++)
@@ -97,8 +97,8 @@ static const struct control_usage *find_before(const struct look *before, const 
 	return NULL;
 }
 
-static int print(const struct chosen *c, const struct look *now, const struct look *before,
-		 bool again)
+static int print(const struct chosen *c, const struct body_inspect *now,
+		 const struct body_inspect *before, bool again)
 {
 	auto_buf out = { 0 };
 
@@ -114,7 +114,7 @@ static int print(const struct chosen *c, const struct look *now, const struct lo
 	return say_out(&out, EXIT_FINE);
 }
 
-static int print_json(const struct chosen *c, const struct look *l)
+static int print_json(const struct chosen *c, const struct body_inspect *l)
 {
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
@@ -135,8 +135,8 @@ static int print_json(const struct chosen *c, const struct look *l)
 	return say_out(&out, EXIT_FINE);
 }
 
-static int say_unknown(const struct options *o, const struct chosen *c, const struct look *l,
-		       int code)
+static int say_unknown(const struct options *o, const struct chosen *c,
+		       const struct body_inspect *l, int code)
 {
 	for (size_t i = 0; i < c->len; i++) {
 		struct ward_err e = { 0 };
@@ -153,11 +153,11 @@ int verb_stats(struct options *o)
 {
 	bool stream = !o->no_stream && !o->json && isatty(STDOUT_FILENO), all = o->word_count == 0;
 	const struct timespec pause = { .tv_sec = ROUND_MS / 1000 };
-	struct look before = { 0 };
+	struct body_inspect before = { 0 };
 	int code;
 
 	for (bool again = false;; again = true) {
-		struct look now = { 0 };
+		struct body_inspect now = { 0 };
 		struct chosen c;
 
 		o->all = all;

@@ -24,7 +24,7 @@
 #include "guard/guard_gate.h"
 
 struct admit {
-	const struct gate *gate;
+	const struct sniff *gate;
 	struct copy_report *report;
 	char path[2 * GUEST_COPY_NAME_MAX]; /* of the present name, relative to the place */
 	size_t len;
@@ -173,7 +173,7 @@ static int admit_entry(struct admit *a, int from_fd, int to_fd, const char *name
 }
 
 /* What was received lies in new_fd under the place's name. */
-static int admit_all(const struct gate *gate, const struct copy_place *place, int new_fd,
+static int admit_all(const struct sniff *gate, const struct copy_place *place, int new_fd,
 		     int refused_fd, struct copy_report *report, struct ward_err *e)
 {
 	struct admit a = { .gate = gate, .report = report, .refused_fd = refused_fd };
@@ -202,7 +202,7 @@ int copy_receive_judged(int in_fd, const struct copy_place *place, const struct 
 			struct copy_report *report, struct ward_err *e)
 {
 	struct copy_stage stage = NO_COPY_STAGE;
-	struct gate gate;
+	struct sniff gate;
 	int cut = 0, r = gate_open(&gate, place->dir_fd, place->name, policy, e);
 	struct copy_place inner = { .dir_fd = -1 };
 	struct ward_err own = { 0 }, left = { 0 };

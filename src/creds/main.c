@@ -181,7 +181,7 @@ static void obey(struct keeper *k, const struct secrets_message *m, const char *
 	case SECRETS_KEYS:
 		if (fd_count == 2 && keys_start(k, fds[0], fds[1], &e) < 0)
 			say_not_started(k, &e);
-		slim_now(); /* the compiler of scanners, for one, has done its work */
+		trim_memory_now(); /* the compiler of scanners, for one, has done its work */
 		break;
 	case SECRETS_LIST:
 		list(k, m->tag);

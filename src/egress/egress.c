@@ -216,7 +216,7 @@ static bool hear(struct egress *g, struct result *r)
 	union {
 		struct gate_event event;
 		struct gate_shown shown;
-		uint8_t told[TOLD_PACKET];
+		uint8_t told[FLOW_REPORT_PACKET];
 		uint32_t kind;
 	} said;
 	ssize_t n = recv(g->fd, &said, sizeof(said), MSG_DONTWAIT);

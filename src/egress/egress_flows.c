@@ -13,7 +13,7 @@
 #include "policy/units.h"
 #include "event/event.h"
 
-static const char *how_name(const struct told *t)
+static const char *how_name(const struct flow_report *t)
 {
 	static const char names[][12] = { "dns", "transparent", "connect", "socks" };
 
@@ -62,10 +62,10 @@ static const char *rule_name(struct egress *g, int32_t rule)
 
 /* The fields are set in the order of the table: that is cheapest, and there may be thousands a
  * second. */
-static void emit_flow(struct egress *g, const struct told *t, struct result *r)
+static void emit_flow(struct egress *g, const struct flow_report *t, struct result *r)
 {
 	static const char modes[][8] = { "tls", "http", "tcp" };
-	bool opened = t->kind == TOLD_OPENED;
+	bool opened = t->kind == FLOW_REPORT_OPENED;
 	struct ward_event v = event_make(opened ? EVENT_CONNECT : EVENT_CLOSE,
 					 opened ? ACTION_ALLOW : ACTION_LOG, NULL);
 	struct ip ip = { .family = t->family };
@@ -98,7 +98,7 @@ static void emit_flow(struct egress *g, const struct told *t, struct result *r)
 	event_emit(r->events, &v);
 }
 
-static void emit_name(struct egress *g, const struct told *t, struct result *r)
+static void emit_name(struct egress *g, const struct flow_report *t, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_DNS, ACTION_ALLOW, t->host);
 
@@ -109,7 +109,7 @@ static void emit_name(struct egress *g, const struct told *t, struct result *r)
 }
 
 /* What a request to a language model came to. */
-static void emit_spent(const struct egress *g, const struct told *t, struct result *r)
+static void emit_spent(const struct egress *g, const struct flow_report *t, struct result *r)
 {
 	struct ward_event v =
 		event_make(EVENT_SPEND, ACTION_LOG, *t->host ? t->host : "unknown model");
@@ -127,7 +127,7 @@ static void emit_spent(const struct egress *g, const struct told *t, struct resu
 }
 
 /* A rule of the firewall matched. */
-static void emit_waf(const struct egress *g, const struct told *t, struct result *r)
+static void emit_waf(const struct egress *g, const struct flow_report *t, struct result *r)
 {
 	static const char severities[][12] = { "emergency", "alert",  "critical", "error",
 					       "warning",   "notice", "info",     "debug" };
@@ -147,7 +147,7 @@ static void emit_waf(const struct egress *g, const struct told *t, struct result
 }
 
 /* A budget comes to its end: the journal has it, and so has the summary. */
-static void emit_budget(const struct egress *g, const struct told *t, struct result *r)
+static void emit_budget(const struct egress *g, const struct flow_report *t, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_NET_LIMIT, ACTION_LOG,
 					 t->rule < 0 ? "network.spend_limit" : "spend_limit");
@@ -215,7 +215,7 @@ static bool read_request(const char *text, const char *host, uint16_t port, enum
 	return true;
 }
 
-static void emit_http(struct egress *g, const struct told *t, struct result *r)
+static void emit_http(struct egress *g, const struct flow_report *t, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_HTTP, ACTION_ALLOW, NULL);
 	const char *at = t->host;
@@ -245,12 +245,12 @@ static void emit_http(struct egress *g, const struct told *t, struct result *r)
 
 bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r)
 {
-	struct told t;
+	struct flow_report t;
 	size_t len;
 
-	for (; n && (len = told_get(bytes, n, &t)); bytes += len, n -= len)
-		switch ((enum told_kind)t.kind) {
-		case TOLD_NAME:
+	for (; n && (len = flow_report_get(bytes, n, &t)); bytes += len, n -= len)
+		switch ((enum flow_report_kind)t.kind) {
+		case FLOW_REPORT_NAME:
 			provenance_name(r->provenance, t.host, t.address,
 					t.family == 4   ? 4
 					: t.family == 6 ? 16
@@ -258,30 +258,30 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 			if (!t.number)
 				emit_name(g, &t, r);
 			break;
-		case TOLD_OPENED:
+		case FLOW_REPORT_OPENED:
 			if (!t.inward && t.how >= WANT_CONNECT)
 				provenance_proxied(r->provenance, t.host);
 			emit_flow(g, &t, r);
 			break;
-		case TOLD_CLOSED:
+		case FLOW_REPORT_CLOSED:
 			emit_flow(g, &t, r);
 			break;
-		case TOLD_LOST:
+		case FLOW_REPORT_LOST:
 			egress_report_lost(r, t.number, "more happened than could be told");
 			break;
-		case TOLD_SPENT:
+		case FLOW_REPORT_SPENT:
 			emit_spent(g, &t, r);
 			break;
-		case TOLD_WAF:
+		case FLOW_REPORT_WAF:
 			emit_waf(g, &t, r);
 			break;
-		case TOLD_BUDGET:
+		case FLOW_REPORT_BUDGET:
 			emit_budget(g, &t, r);
 			break;
-		case TOLD_HTTP:
+		case FLOW_REPORT_HTTP:
 			emit_http(g, &t, r);
 			break;
-		case TOLD_KINDS:
+		case FLOW_REPORT_KINDS:
 			break;
 		}
 	return n == 0;

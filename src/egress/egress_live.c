@@ -161,7 +161,7 @@ static int bring(struct egress *g, const struct rules *new, struct plan_net *ret
 		 struct ward_err *e)
 {
 	*ret = (struct plan_net){ .classes = g->bring.classes };
-	plan_net_bring(new, ret);
+	plan_net_tproxy(new, ret);
 	for (size_t i = 0; g->ports && i < ret->port_count; i++)
 		if (!has_port(&g->plan->net, ret->ports[i])) {
 			ward_fail(e, EOPNOTSUPP,

@@ -23,23 +23,23 @@ static const struct {
 	const char *name;
 	unsigned strength;           /* as require.isolation counts */
 	const struct engine *engine; /* NULL: not in this build */
-	const struct wall *wall;     /* that stands inside it, NULL: none */
+	const struct inner *inner;   /* that stands inside it, NULL: none */
 } engines[] = {
 	{ "native", REQUIRE_NAMESPACES, &engine_native, NULL },
 	{ "oci", REQUIRE_NAMESPACES, &engine_oci, NULL },
-	{ "gvisor", REQUIRE_GVISOR, &engine_native, &wall_gvisor },
-	{ "vm", REQUIRE_VM, &engine_native, &wall_vm },
-	{ "wasm", REQUIRE_NAMESPACES, &engine_native, &wall_wasm },
+	{ "gvisor", REQUIRE_GVISOR, &engine_native, &inner_gvisor },
+	{ "vm", REQUIRE_VM, &engine_native, &inner_vm },
+	{ "wasm", REQUIRE_NAMESPACES, &engine_native, &inner_wasm },
 };
 
 _Static_assert(ARRAY_LEN(engines) <= ENGINES_MAX, "ENGINES_MAX is too small");
 
 const struct engine *engine_choose(const struct plan *p)
 {
-	if (p->rung == RUNG_LANDLOCK)
+	if (p->level == LEVEL_LANDLOCK)
 		return &engine_landlock;
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++)
-		if (engines[i].engine && !engines[i].wall &&
+		if (engines[i].engine && !engines[i].inner &&
 		    strcmp(engines[i].name, p->engine) == 0)
 			return engines[i].engine;
 	return NULL;
@@ -50,8 +50,8 @@ static int probe(size_t i, struct ward_err *e)
 	if (!engines[i].engine)
 		return ward_fail(e, ENOTSUP, "%s is not yet supported by this build",
 				 engines[i].name);
-	if (engines[i].wall)
-		return engines[i].wall->probe(e);
+	if (engines[i].inner)
+		return engines[i].inner->probe(e);
 	return engines[i].engine->probe ? engines[i].engine->probe(e) : 0;
 }
 
@@ -63,7 +63,7 @@ static int try_engine(const char *name, struct spec *s, struct ward_err *e)
 
 		if (strcmp(engines[i].name, name) != 0)
 			continue;
-		r = engines[i].wall && engines[i].wall->in_image &&
+		r = engines[i].inner && engines[i].inner->in_image &&
 				    strcmp(s->policy.image, "host") != 0
 			    ? 0
 			    : probe(i, e);
@@ -72,8 +72,8 @@ static int try_engine(const char *name, struct spec *s, struct ward_err *e)
 		if (r < 0)
 			return r;
 		s->engine = engines[i].engine->name;
-		s->wall = engines[i].wall;
-		return s->wall && s->wall->want ? s->wall->want(s, e) : 0;
+		s->inner = engines[i].inner;
+		return s->inner && s->inner->want ? s->inner->want(s, e) : 0;
 	}
 	return ward_fail(e, EINVAL, "there is no engine %s", name);
 }
@@ -109,13 +109,13 @@ size_t engines_look(struct engine_state states[ENGINES_MAX])
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 		states[i] = (struct engine_state){ .name = engines[i].name };
 		states[i].usable = probe(i, &states[i].why) == 0;
-		if (states[i].usable && engines[i].wall)
-			states[i].wall = engines[i].wall->which ? engines[i].wall->which()
-								: engines[i].wall->help;
-		if (states[i].usable && engines[i].wall && engines[i].wall->about) {
+		if (states[i].usable && engines[i].inner)
+			states[i].inner = engines[i].inner->which ? engines[i].inner->which()
+								  : engines[i].inner->help;
+		if (states[i].usable && engines[i].inner && engines[i].inner->about) {
 			auto_buf text = { 0 };
 
-			engines[i].wall->about(&text);
+			engines[i].inner->about(&text);
 			snprintf(states[i].about, sizeof(states[i].about), "%s", buf_text(&text));
 		}
 	}

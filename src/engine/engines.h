@@ -18,7 +18,7 @@ struct engine_state {
 	bool usable;
 	char about[320];     /* where it is usable: what there is of it; "": nothing to say */
 	struct ward_err why; /* where it is not */
-	const char *wall;    /* what stands inside a native sandbox; NULL: nothing */
+	const char *inner;   /* what stands inside a native sandbox; NULL: nothing */
 };
 
 #define ENGINES_MAX 8

@@ -219,7 +219,7 @@ void result_json(const struct result *r, const struct plan *p, struct buf *out)
 	json_begin_object(&j, NULL);
 	json_string(&j, "run", r->run_id);
 	json_string(&j, "engine", r->engine ? r->engine : p ? p->engine : NULL);
-	json_string(&j, "wall", r->wall);
+	json_string(&j, "wall", r->inner);
 	json_begin_object(&j, "exit");
 	json_int(&j, "code", r->exit_code);
 	if (r->exit_signal)
@@ -530,8 +530,8 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 		return;
 	}
 	buf_printf(out, "  run: %s, engine: %s\n", r->run_id, r->engine ? r->engine : "none");
-	if (r->wall)
-		buf_printf(out, "  wall: %s\n", r->wall);
+	if (r->inner)
+		buf_printf(out, "  wall: %s\n", r->inner);
 	text_notes(&r->notes, NULL, out);
 	if (p) {
 		text_notes(&p->notes, &r->notes, out);

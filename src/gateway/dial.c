@@ -188,7 +188,7 @@ int dial_main(void)
 		return 125;
 	d->front_fd = GATE_FD_CONTROL;
 	d->files_at_ms = io_now_ms();
-	inward_init(&d->inward);
+	published_init(&d->inward);
 	d->routes_fd = dial_routes();
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (config_read(GATE_FD_CONFIG, &d->rules, NULL, &e) < 0 ||
@@ -201,7 +201,7 @@ int dial_main(void)
 		       &d->lookup, &e) < 0 ||
 	    proc_confine(PROC_DIAL, &e) < 0)
 		return 125;
-	slim_now();
+	trim_memory_now();
 	serve(d);
 	return 0;
 }

@@ -45,7 +45,7 @@ struct dial {
 	struct lookup *lookup;
 	struct rules *rules;
 	struct upstream proxy; /* port 0: none */
-	struct inward inward;
+	struct published inward;
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
 	uint32_t questions;

@@ -79,9 +79,9 @@ void dial_files_are_known(struct dial *d)
 /* Through the proxy: a literal address is checked as any, a name is left to it. */
 static void begin_by_proxy(struct dial *d, struct attempt *a)
 {
-	struct addr_own own = { .items = &a->verdict.ip,
-				.len = a->verdict.reach != REACH_NAME &&
-				       dial_is_own(d, &a->verdict.ip) };
+	struct address_own own = { .items = &a->verdict.ip,
+				   .len = a->verdict.reach != REACH_NAME &&
+					  dial_is_own(d, &a->verdict.ip) };
 
 	if (a->verdict.reach != REACH_NAME) {
 		decide_address(&a->verdict, &a->verdict.ip, &own, &a->refused);
@@ -104,7 +104,7 @@ static void begin_inward(struct dial *d, struct attempt *a, uint16_t port)
 	bool done = false;
 
 	for (int v6 = 0; v6 < 2 && a->fds[0] < 0; v6++) {
-		int fd = inward_connect(&d->inward, v6, port, &done);
+		int fd = published_connect(&d->inward, v6, port, &done);
 
 		if (fd >= 0)
 			a->fds[0] = fd;

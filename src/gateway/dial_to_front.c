@@ -82,7 +82,7 @@ static void take_sockets(struct dial *d, const struct dial_request *request, con
 		if (d->began || request->inward != INWARD_SOCKETS)
 			close(fds[i]);
 		else
-			inward_take(&d->inward, (enum net_socket)request->kinds[i], fds[i]);
+			published_take(&d->inward, (enum net_socket)request->kinds[i], fds[i]);
 	d->began = true;
 }
 

@@ -44,7 +44,8 @@ static void begin_talk(struct dial *d, struct attempt *a, int slot)
 	a->next_at_ms = 0;
 	a->next = a->count;
 	a->talk = malloc(sizeof(*a->talk));
-	r = a->talk ? talk_begin(a->fds[slot], a->talk, &d->proxy, &a->target, a->verdict.port)
+	r = a->talk ? proxy_talk_begin(a->fds[slot], a->talk, &d->proxy, &a->target,
+				       a->verdict.port)
 		    : -ENOMEM;
 	if (r == 0)
 		r = dial_watch(d, a, slot, EPOLLIN | EPOLLET);
@@ -75,7 +76,7 @@ static void reached(struct dial *d, struct attempt *a, int slot)
 
 static void go_on_talking(struct dial *d, struct attempt *a, int slot)
 {
-	int r = talk_step(a->fds[slot], a->talk, &d->proxy);
+	int r = proxy_talk_step(a->fds[slot], a->talk, &d->proxy);
 
 	if (r > 0) {
 		dial_connected(d, a, slot);
@@ -113,7 +114,7 @@ static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 	if (fd < 0)
 		return -errno;
 	/* whoever is on this machine does not vanish without a word */
-	if (addr_classify(ip) != ADDR_LOOPBACK)
+	if (address_classify(ip) != ADDRESS_LOOPBACK)
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	/* on this machine the second call finds it done; elsewhere it is still under way */
 	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0 ||
@@ -145,9 +146,9 @@ void dial_try_next(struct dial *d, struct attempt *a)
 
 	while (a->next < a->count && slot >= 0) {
 		const struct ip *ip = &a->ips[a->next++];
-		struct addr_own own = { .items = ip,
-					.len = a->verdict.reach != REACH_SERVICE && !a->by_proxy &&
-					       dial_is_own(d, ip) };
+		struct address_own own = { .items = ip,
+					   .len = a->verdict.reach != REACH_SERVICE &&
+						  !a->by_proxy && dial_is_own(d, ip) };
 		struct verdict v;
 		bool done = false;
 		int fd, r;

@@ -42,7 +42,7 @@ static void open_flow(struct front *f, struct flow *w)
 
 	w->state = FLOW_OPEN;
 	f->totals.connections++;
-	front_told_flow(f, w, TOLD_OPENED);
+	front_flow_report_flow(f, w, FLOW_REPORT_OPENED);
 	if (w->want.how == WANT_SOCKS)
 		flow_tell(w, reply, socks_reply(SOCKS_OK, reply));
 	else if (w->tunnel)
@@ -121,7 +121,7 @@ void flow_decide(struct front *f, struct flow *w)
 			refuse_for_room(f, w);
 			return;
 		}
-		gate_init(w->gate, (enum rule_mode)w->verdict.mode, &w->want.host, w->want.port);
+		sniff_init(w->gate, (enum rule_mode)w->verdict.mode, &w->want.host, w->want.port);
 	}
 	if (w->gate && !w->tunnel && w->want.how != WANT_SOCKS) {
 		w->state = FLOW_GATE;
@@ -163,7 +163,7 @@ static void turn_away(struct front *f, int fd, enum net_socket kind)
 	struct ip ip;
 	uint16_t port;
 
-	if ((kind == NET_BROUGHT4 || kind == NET_BROUGHT6) && destination(fd, &ip, &port))
+	if ((kind == NET_TPROXY4 || kind == NET_TPROXY6) && destination(fd, &ip, &port))
 		want_destination(&want, f->names, &ip, port);
 	decide_name(f->rules, &want, &v);
 	verdict_refuse(&v, REASON_FULL);
@@ -186,7 +186,7 @@ void flow_accepted(struct front *f, int fd, enum net_socket kind)
 	w->want.how = kind == NET_SOCKS     ? WANT_SOCKS
 		      : kind == NET_CONNECT ? WANT_CONNECT
 					    : WANT_TRANSPARENT;
-	if (kind != NET_BROUGHT4 && kind != NET_BROUGHT6 && kind != NET_PUBLISHED) {
+	if (kind != NET_TPROXY4 && kind != NET_TPROXY6 && kind != NET_PUBLISHED) {
 		if (flow_watch(f, w, CLIENT, WATCH_ALL))
 			flow_mark_ready(f, w);
 		else

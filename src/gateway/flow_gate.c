@@ -77,7 +77,7 @@ static void go_blind(struct front *f, struct flow *w)
 
 static void refuse(struct front *f, struct flow *w, enum verdict_reason reason)
 {
-	const char *reply = w->gate && w->verdict.mode == RULE_HTTP ? gate_reply(w->gate) : "";
+	const char *reply = w->gate && w->verdict.mode == RULE_HTTP ? sniff_reply(w->gate) : "";
 
 	verdict_refuse(&w->verdict, reason);
 	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
@@ -92,23 +92,23 @@ static void refuse(struct front *f, struct flow *w, enum verdict_reason reason)
 void flow_pass_gate(struct front *f, struct flow *w)
 {
 	size_t release = 0;
-	enum gate_say say = gate_client(w->gate, w->held, w->held_len, &release);
+	enum sniff_say say = sniff_client(w->gate, w->held, w->held_len, &release);
 
-	if (say == GATE_REFUSE) {
+	if (say == SNIFF_REFUSE) {
 		enum verdict_reason reason = (enum verdict_reason)w->gate->reason;
 
 		if (!flow_turn(f, w, reason))
 			refuse(f, w, reason);
 		return;
 	}
-	if (say == GATE_BLIND)
+	if (say == SNIFF_BLIND)
 		release = w->held_len;
 	if (release && !pump_send(f, w, UP, w->held, release)) {
 		flow_close(f, w, true);
 		return;
 	}
 	flow_drop_held(w, release);
-	if (say == GATE_BLIND)
+	if (say == SNIFF_BLIND)
 		go_blind(f, w);
 	if (!w->held_len)
 		flow_free_held(f, w);
@@ -127,7 +127,7 @@ bool flow_run_gate_up(struct front *f, struct flow *w)
 		return true;
 	if (w->state == FLOW_DEAD || l->kept_len)
 		return false;
-	if (flow_hold(f, w, GATE_HELD_MAX)) {
+	if (flow_hold(f, w, SNIFF_HELD_MAX)) {
 		flow_pass_gate(f, w);
 		return true;
 	}
@@ -146,7 +146,7 @@ bool flow_run_gate_up(struct front *f, struct flow *w)
 bool flow_run_gate_down(struct front *f, struct flow *w)
 {
 	struct lane *l = &w->lanes[DOWN];
-	enum gate_say say;
+	enum sniff_say say;
 	ssize_t n;
 
 	if (pump_kept(f, w, DOWN))
@@ -166,8 +166,8 @@ bool flow_run_gate_down(struct front *f, struct flow *w)
 		flow_close(f, w, true);
 	if (n <= 0)
 		return n == -1;
-	say = gate_server(w->gate, f->scratch, (size_t)n);
-	if (say == GATE_REFUSE) {
+	say = sniff_server(w->gate, f->scratch, (size_t)n);
+	if (say == SNIFF_REFUSE) {
 		refuse(f, w, (enum verdict_reason)w->gate->reason);
 		return false;
 	}
@@ -175,9 +175,9 @@ bool flow_run_gate_down(struct front *f, struct flow *w)
 		flow_close(f, w, true);
 		return false;
 	}
-	if (say == GATE_AGAIN && w->held_len)
+	if (say == SNIFF_AGAIN && w->held_len)
 		flow_pass_gate(f, w);
-	if (say == GATE_BLIND && w->gate) {
+	if (say == SNIFF_BLIND && w->gate) {
 		if (w->held_len && !pump_send(f, w, UP, w->held, w->held_len)) {
 			flow_close(f, w, true);
 			return false;

@@ -158,7 +158,7 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	flow_untime(f, w);
 	flow_leave(f, w);
 	if (w->inspect ? !w->server : w->fds[SERVER] >= 0)
-		front_told_flow(f, w, TOLD_CLOSED);
+		front_flow_report_flow(f, w, FLOW_REPORT_CLOSED);
 	if (w->inspect)
 		f->inspect->closed(f, w);
 	for (int s = 0; s < SIDES; s++) {

@@ -144,7 +144,7 @@ bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason)
 	    w->lanes[UP].ended || w->lanes[DOWN].ended ||
 	    (reason != REASON_WRONG_HOST && reason != REASON_HTTP_TUNNEL) ||
 	    w->lanes[UP].kept_len || w->lanes[DOWN].kept_len || w->gate->mode != RULE_HTTP ||
-	    !http_gate_is_quiet(&w->gate->http))
+	    !http_sniff_is_quiet(&w->gate->http))
 		return false;
 	flow_leave(f, w);
 	epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);

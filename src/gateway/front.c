@@ -144,7 +144,7 @@ static void on_control(struct front *f)
 	ssize_t n = io_recv_fds(f->control_fd, &order, sizeof(order), fds, NET_FDS_MAX, &count);
 
 	if (f->told.len) /* what passed before is told before the answer */
-		front_told_send(f, false);
+		front_flow_report_send(f, false);
 	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
 		take_sockets(f, &order, fds, count);
 	else if (n == (ssize_t)sizeof(order) && order.word == GATE_RULES && count == 1)
@@ -225,11 +225,11 @@ static void rest(struct front *f, int events)
 		f->busy_ms = f->fat ? io_now_ms() : 0;
 		/* greetings are over: what is busy needs a part of what has begun */
 		if (f->fat && ++f->rounds == SETTLED_ROUNDS)
-			slim_now();
+			trim_memory_now();
 	} else if (f->fat && io_now_ms() - f->busy_ms >= IDLE_MS) {
 		f->fat = false;
 		f->rounds = 0;
-		slim_now();
+		trim_memory_now();
 	}
 }
 
@@ -267,7 +267,7 @@ static void serve_once(struct front *f)
 	front_ask(f);
 	flow_free_dead(f);
 	if (f->later_count || (f->told.len && (!f->told.due_ms || io_now_ms() >= f->told.due_ms)))
-		front_told_send(f, false);
+		front_flow_report_send(f, false);
 	if (paused) /* for a round at least */
 		listen_all(f, true);
 	rest(f, n);
@@ -308,9 +308,9 @@ static void finish(struct front *f)
 		if (w && w->inspect && !w->server)
 			flow_close(f, w, true); /* requests that are under way are told then */
 		else if (w && !w->server && w->fds[SERVER] >= 0)
-			front_told_flow(f, w, TOLD_CLOSED);
+			front_flow_report_flow(f, w, FLOW_REPORT_CLOSED);
 	}
-	front_told_send(f, true);
+	front_flow_report_send(f, true);
 	front_totals(f);
 	if (f->inspect)
 		f->inspect->recorded(f);
@@ -382,9 +382,9 @@ static int prepare(struct front *f, struct ward_err *e)
 		r = ward_fail_errno(e, "no randomness");
 	if (r < 0)
 		return r;
-	f->names = names_new(seed);
+	f->names = name_table_new(seed);
 	if (f->names)
-		names_use_classes(f->names, &f->config.classes);
+		name_table_use_classes(f->names, &f->config.classes);
 	f->control_fd = GATE_FD_CONTROL;
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!f->names || f->epoll_fd < 0 || watch(f, f->control_fd, EPOLLIN, EVENT_CONTROL) < 0 ||
@@ -413,7 +413,7 @@ int front_main(const struct inspect_ops *inspect)
 		front_failed(&e);
 		return 125;
 	}
-	slim_now();
+	trim_memory_now();
 	while (!f->finish)
 		serve_once(f);
 	finish(f);

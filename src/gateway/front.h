@@ -78,7 +78,7 @@ struct flow {
 	uint64_t id;
 	uint64_t end_at_ms, began_ms;
 	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next, *asleep_next;
-	struct gate *gate; /* owned; NULL: nothing is looked at (any more) */
+	struct sniff *gate; /* owned; NULL: nothing is looked at (any more) */
 	/* the client's bytes that the gate has not released; owned */
 	uint8_t *held;
 	uint32_t held_len, held_cap;
@@ -93,8 +93,8 @@ struct flow_list {
 	struct flow *first, *last;
 };
 
-/* What is still to be told of what passed (front_told.c). */
-struct front_told {
+/* What is still to be told of what passed (front_flow_report.c). */
+struct front_flow_report {
 	uint8_t *bytes; /* owned; NULL: nothing was yet */
 	size_t len;
 	uint64_t lost; /* there was no room for so many */
@@ -109,7 +109,7 @@ struct front_told {
 enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING, EVENT_WAF = EVENT_LISTENING + NET_FDS_MAX };
 
 struct front {
-	struct front_told told;
+	struct front_flow_report told;
 	const struct inspect_ops *inspect; /* NULL: this program has none */
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
@@ -122,7 +122,7 @@ struct front {
 	uint64_t record_began_ms;
 	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
 	struct rules *rules;
-	struct names *names;
+	struct name_table *names;
 	struct gate_config config;
 	int listening[NET_FDS_MAX];
 	enum net_socket kinds[NET_FDS_MAX];
@@ -141,7 +141,7 @@ struct front {
 	struct flow_list ready, ask, timed[FLOW_WAITS];
 	struct flow *dead, *asleep;
 	uint64_t wake_at_ms; /* when the first of the sleepers is due; 0: none */
-	struct shape shape;
+	struct ratelimit shape;
 	struct budget budget;
 	struct pipe_pair pipes[PIPES_MAX], *pipes_free;
 	size_t pipes_made;
@@ -150,7 +150,7 @@ struct front {
 	uint32_t said, unsaid;
 	struct gate_event *later; /* denials that the supervisor had no room for yet */
 	size_t later_count;
-	uint32_t room_used; /* see front_room.c */
+	uint32_t room_used; /* see backpressure.c */
 	uint8_t scratch[SCRATCH_BYTES];
 };
 
@@ -184,7 +184,7 @@ void pump_drop_kept(struct front *f, struct lane *l);
 /* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */
 ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n);
 
-/* front_shape.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. */
+/* front_ratelimit.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. */
 must_check bool flow_admit(struct front *f, struct flow *w);
 void flow_leave(struct front *f, struct flow *w);
 /* Takes up to want bytes from the limits, before they are read. 0: the flow sleeps; or *ret_spent:
@@ -198,7 +198,7 @@ void flow_refuse_spent(struct front *f, struct flow *w, enum direction d);
 void flow_wake(struct front *f);
 void flow_sleep(struct front *f, struct flow *w, uint64_t wait_us);
 
-/* front_room.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much
+/* backpressure.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much
  * may be read at once. */
 must_check bool room_grow(struct front *f, uint32_t from, uint32_t to);
 void room_give_back(struct front *f, uint32_t bytes);
@@ -214,23 +214,23 @@ void front_audit(struct front *f, int fd, enum net_socket kind);
 void front_refused(struct front *f, const struct want *w, const struct verdict *v,
 		   const char *request, const char *more);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
-/* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
-void front_told_name(struct front *f, const struct want *w, const struct verdict *v,
-		     const struct ip *given);
-void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
+/* front_flow_report.c: what passed. Kept until front_flow_report_send(), which waits only if it shall. */
+void front_flow_report_name(struct front *f, const struct want *w, const struct verdict *v,
+			    const struct ip *given);
+void front_flow_report_flow(struct front *f, const struct flow *w, enum flow_report_kind kind);
 /* A request to a language model is over; a budget is nearly spent (rule -1: the whole's). */
-void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent,
-		      uint64_t written, uint64_t cost);
+void front_flow_report_spent(struct front *f, int32_t rule, const char *model, uint64_t sent,
+			     uint64_t written, uint64_t cost);
 /* A rule of the firewall matched (NULL: it denies, or could not be asked); blocked: the request was
  * refused. */
 struct waf_match;
-void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match,
-		    enum verdict_reason reason, bool blocked);
-void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);
+void front_flow_report_waf(struct front *f, const struct flow *w, const struct waf_match *match,
+			   enum verdict_reason reason, bool blocked);
+void front_flow_report_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);
 /* A request was answered: what is "POST /v1/files". */
-void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
-		     unsigned status, uint64_t sent, uint64_t received);
-void front_told_send(struct front *f, bool wait);
+void front_flow_report_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
+			    unsigned status, uint64_t sent, uint64_t received);
+void front_flow_report_send(struct front *f, bool wait);
 void front_totals(struct front *f);
 /* Says what was kept. False: there is still no room. */
 bool front_say_later(struct front *f, bool wait);

@@ -22,44 +22,46 @@
 /* the same name again within that time is not told: every connection asks twice */
 #define SAME_NAME_MS 1000
 
-static void keep(struct front *f, const struct told *t)
+static void keep(struct front *f, const struct flow_report *t)
 {
-	struct front_told *q = &f->told;
+	struct front_flow_report *q = &f->told;
 	size_t n;
 
 	if (!q->bytes)
 		q->bytes = malloc(QUEUE);
 	if (q->bytes && q->lost) {
-		struct told lost = { .kind = TOLD_LOST, .rule = -1, .number = q->lost };
+		struct flow_report lost = { .kind = FLOW_REPORT_LOST,
+					    .rule = -1,
+					    .number = q->lost };
 
-		n = told_put(q->bytes, q->len, QUEUE, &lost);
+		n = flow_report_put(q->bytes, q->len, QUEUE, &lost);
 		if (n > q->len)
 			q->lost = 0;
 		q->len = n;
 	}
-	n = q->bytes && !q->lost ? told_put(q->bytes, q->len, QUEUE, t) : q->len;
+	n = q->bytes && !q->lost ? flow_report_put(q->bytes, q->len, QUEUE, t) : q->len;
 	if (n == q->len)
 		q->lost++;
 	q->len = n;
-	if (t->kind == TOLD_NAME || (t->kind == TOLD_OPENED && t->how >= WANT_CONNECT) ||
-	    q->len > QUEUE / 2)
+	if (t->kind == FLOW_REPORT_NAME ||
+	    (t->kind == FLOW_REPORT_OPENED && t->how >= WANT_CONNECT) || q->len > QUEUE / 2)
 		q->due_ms = 0;
 }
 
-static void put_host(struct told *t, const struct host *host)
+static void put_host(struct flow_report *t, const struct host *host)
 {
 	host_text(host, t->host);
 	t->host_len = (uint16_t)strnlen(t->host, HOST_TEXT - 1);
 }
 
-void front_told_name(struct front *f, const struct want *w, const struct verdict *v,
-		     const struct ip *given)
+void front_flow_report_name(struct front *f, const struct want *w, const struct verdict *v,
+			    const struct ip *given)
 {
-	struct told t = { .kind = TOLD_NAME,
-			  .how = w->how,
-			  .rule = v->rule,
-			  .generation = v->generation,
-			  .family = given->family };
+	struct flow_report t = { .kind = FLOW_REPORT_NAME,
+				 .how = w->how,
+				 .rule = v->rule,
+				 .generation = v->generation,
+				 .family = given->family };
 	uint64_t now = f->config.tell ? io_now_ms() : 0;
 
 	if (!f->config.tell)
@@ -77,39 +79,39 @@ void front_told_name(struct front *f, const struct want *w, const struct verdict
 	keep(f, &t);
 }
 
-void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind)
+void front_flow_report_flow(struct front *f, const struct flow *w, enum flow_report_kind kind)
 {
-	struct told t = { .kind = (uint8_t)kind,
-			  .how = w->want.how,
-			  .mode = w->verdict.mode,
-			  .inward = w->inward,
-			  .port = w->want.port,
-			  .rule = w->inward ? -1 : w->verdict.rule,
-			  .flow = w->id >> 16,
-			  .generation = w->verdict.generation,
-			  .family = w->verdict.ip.family,
-			  .bytes_in = w->lanes[DOWN].moved,
-			  .bytes_out = w->lanes[UP].moved };
+	struct flow_report t = { .kind = (uint8_t)kind,
+				 .how = w->want.how,
+				 .mode = w->verdict.mode,
+				 .inward = w->inward,
+				 .port = w->want.port,
+				 .rule = w->inward ? -1 : w->verdict.rule,
+				 .flow = w->id >> 16,
+				 .generation = w->verdict.generation,
+				 .family = w->verdict.ip.family,
+				 .bytes_in = w->lanes[DOWN].moved,
+				 .bytes_out = w->lanes[UP].moved };
 
 	if (!f->config.tell)
 		return;
 	if (!w->inward)
 		put_host(&t, &w->want.host);
 	memcpy(t.address, w->verdict.ip.bytes, sizeof(t.address));
-	if (kind == TOLD_CLOSED)
+	if (kind == FLOW_REPORT_CLOSED)
 		t.number = io_now_ms() - w->began_ms;
 	keep(f, &t);
 }
 
-void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent,
-		      uint64_t written, uint64_t cost)
+void front_flow_report_spent(struct front *f, int32_t rule, const char *model, uint64_t sent,
+			     uint64_t written, uint64_t cost)
 {
-	struct told t = { .kind = TOLD_SPENT,
-			  .rule = rule,
-			  .generation = f->rules->generation,
-			  .bytes_in = written,
-			  .bytes_out = sent,
-			  .number = cost };
+	struct flow_report t = { .kind = FLOW_REPORT_SPENT,
+				 .rule = rule,
+				 .generation = f->rules->generation,
+				 .bytes_in = written,
+				 .bytes_out = sent,
+				 .number = cost };
 
 	if (!f->config.tell)
 		return;
@@ -118,17 +120,17 @@ void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t
 	keep(f, &t);
 }
 
-void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match,
-		    enum verdict_reason reason, bool blocked)
+void front_flow_report_waf(struct front *f, const struct flow *w, const struct waf_match *match,
+			   enum verdict_reason reason, bool blocked)
 {
 	const char *text = match ? match->text : verdict_reason_text(reason);
-	struct told t = { .kind = TOLD_WAF,
-			  .rule = w->verdict.rule,
-			  .generation = f->rules->generation,
-			  .flow = w->id >> 16,
-			  .inward = blocked,
-			  .number = match ? match->rule : 0,
-			  .bytes_in = match ? match->severity : 4 };
+	struct flow_report t = { .kind = FLOW_REPORT_WAF,
+				 .rule = w->verdict.rule,
+				 .generation = f->rules->generation,
+				 .flow = w->id >> 16,
+				 .inward = blocked,
+				 .number = match ? match->rule : 0,
+				 .bytes_in = match ? match->severity : 4 };
 
 	if (!f->config.tell)
 		return;
@@ -137,30 +139,30 @@ void front_told_waf(struct front *f, const struct flow *w, const struct waf_matc
 	keep(f, &t);
 }
 
-void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
+void front_flow_report_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
 {
-	struct told t = { .kind = TOLD_BUDGET,
-			  .rule = rule,
-			  .generation = f->rules->generation,
-			  .bytes_out = limit,
-			  .number = spent };
+	struct flow_report t = { .kind = FLOW_REPORT_BUDGET,
+				 .rule = rule,
+				 .generation = f->rules->generation,
+				 .bytes_out = limit,
+				 .number = spent };
 
 	keep(f, &t); /* also where nobody keeps a journal: the summary says it */
 }
 
-void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
-		     unsigned status, uint64_t sent, uint64_t received)
+void front_flow_report_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
+			    unsigned status, uint64_t sent, uint64_t received)
 {
-	struct told t = { .kind = TOLD_HTTP,
-			  .how = w->want.how,
-			  .mode = w->verdict.mode,
-			  .port = w->want.port,
-			  .rule = rule,
-			  .flow = w->id >> 16,
-			  .generation = f->rules->generation,
-			  .bytes_in = received,
-			  .bytes_out = sent,
-			  .number = status };
+	struct flow_report t = { .kind = FLOW_REPORT_HTTP,
+				 .how = w->want.how,
+				 .mode = w->verdict.mode,
+				 .port = w->want.port,
+				 .rule = rule,
+				 .flow = w->id >> 16,
+				 .generation = f->rules->generation,
+				 .bytes_in = received,
+				 .bytes_out = sent,
+				 .number = status };
 
 	if (!f->config.tell)
 		return;
@@ -171,10 +173,10 @@ void front_told_http(struct front *f, const struct flow *w, int32_t rule, const 
 	keep(f, &t);
 }
 
-void front_told_send(struct front *f, bool wait)
+void front_flow_report_send(struct front *f, bool wait)
 {
-	struct front_told *q = &f->told;
-	uint8_t packet[TOLD_PACKET];
+	struct front_flow_report *q = &f->told;
+	uint8_t packet[FLOW_REPORT_PACKET];
 	const uint32_t kind = GATE_TOLD;
 	size_t at = 0;
 
@@ -185,7 +187,8 @@ void front_told_send(struct front *f, bool wait)
 		size_t n = sizeof(kind), len;
 
 		memcpy(packet, &kind, sizeof(kind));
-		for (; (len = told_length(q->bytes + at, q->len - at)) && n + len <= sizeof(packet);
+		for (; (len = flow_report_length(q->bytes + at, q->len - at)) &&
+		       n + len <= sizeof(packet);
 		     at += len, n += len)
 			memcpy(packet + n, q->bytes + at, len);
 		if (send(f->control_fd, packet, n, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)

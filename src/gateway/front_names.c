@@ -19,8 +19,8 @@ static size_t answer(struct front *f, const uint8_t *question, size_t n, uint8_t
 	if (outcome.decided && !outcome.verdict.allow)
 		front_denied(f, &outcome.want, &outcome.verdict, IPPROTO_UDP);
 	else if (outcome.decided)
-		front_told_name(f, &outcome.want, &outcome.verdict, &outcome.ip);
-	f->totals.names = names_count(f->names);
+		front_flow_report_name(f, &outcome.want, &outcome.verdict, &outcome.ip);
+	f->totals.names = name_table_count(f->names);
 	return len;
 }
 

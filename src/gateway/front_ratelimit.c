@@ -16,16 +16,17 @@ bool flow_admit(struct front *f, struct flow *w)
 {
 	enum verdict_reason reason;
 
-	if (shape_fit(&f->shape, f->rules) < 0)
+	if (ratelimit_fit(&f->shape, f->rules) < 0)
 		return false;
-	reason = shape_open(&f->shape, f->rules, w->verdict.rule, w->want.port, io_now_ms() * 1000);
+	reason = ratelimit_open(&f->shape, f->rules, w->verdict.rule, w->want.port,
+				io_now_ms() * 1000);
 	if (reason != REASON_ALLOWED) {
 		verdict_refuse(&w->verdict, reason);
 		return false;
 	}
 	w->admitted = true;
 	w->rule = w->verdict.rule;
-	w->limited = shape_limits_bytes(f->rules, w->rule, w->want.port);
+	w->limited = ratelimit_limits_bytes(f->rules, w->rule, w->want.port);
 	w->lanes[UP].taken = w->lanes[DOWN].taken = 0;
 	if (flow_take_all(f, w, UP, w->held_len)) /* what a proxy's client has sent already */
 		return true;
@@ -36,7 +37,7 @@ bool flow_admit(struct front *f, struct flow *w)
 void flow_leave(struct front *f, struct flow *w)
 {
 	if (w->admitted)
-		shape_close(&f->shape, w->rule);
+		ratelimit_close(&f->shape, w->rule);
 	w->admitted = false;
 }
 
@@ -68,9 +69,9 @@ void flow_wake(struct front *f)
 	}
 }
 
-static enum shape_way way_of(enum direction d)
+static enum ratelimit_way way_of(enum direction d)
 {
-	return d == UP ? SHAPE_SEND : SHAPE_RECEIVE;
+	return d == UP ? RATELIMIT_SEND : RATELIMIT_RECEIVE;
 }
 
 size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want, bool *ret_spent)
@@ -80,8 +81,8 @@ size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 
 	*ret_spent = false;
 	if (w->admitted)
-		may = (size_t)shape_take(&f->shape, f->rules, w->rule, w->want.port, way_of(d),
-					 want, now_us, &wait_us);
+		may = (size_t)ratelimit_take(&f->shape, f->rules, w->rule, w->want.port, way_of(d),
+					     want, now_us, &wait_us);
 	w->lanes[d].taken += may;
 	if (may)
 		return may;
@@ -95,7 +96,7 @@ size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t bytes)
 {
 	if (w->admitted &&
-	    !shape_take_all(&f->shape, f->rules, w->rule, w->want.port, way_of(d), bytes))
+	    !ratelimit_take_all(&f->shape, f->rules, w->rule, w->want.port, way_of(d), bytes))
 		return false;
 	w->lanes[d].taken += bytes;
 	return true;
@@ -104,7 +105,7 @@ bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t b
 void flow_give_back(struct front *f, struct flow *w, enum direction d, size_t n)
 {
 	if (w->admitted)
-		shape_give_back(&f->shape, f->rules, w->rule, way_of(d), n);
+		ratelimit_give_back(&f->shape, f->rules, w->rule, way_of(d), n);
 	w->lanes[d].taken -= n;
 }
 

@@ -48,7 +48,7 @@ static void say(struct front *f, const struct gate_event *event)
 		return;
 	}
 	if (f->told.len) /* that was before */
-		front_told_send(f, false);
+		front_flow_report_send(f, false);
 	if (!f->later_count &&
 	    send(f->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
@@ -67,7 +67,7 @@ void front_denied(struct front *f, const struct want *w, const struct verdict *v
 	};
 
 	f->totals.denied++;
-	shape_denied(&f->shape, v->rule);
+	ratelimit_denied(&f->shape, v->rule);
 	say(f, &event);
 }
 

@@ -26,7 +26,7 @@ static bool covers(const struct verdict *now, const struct verdict *then)
 		return ip_equal(&now->ip, &then->ip);
 	if (now->private >= then->private && now->reach == then->reach)
 		return true;
-	return then->ip.family && addr_classify(&then->ip) == ADDR_PUBLIC;
+	return then->ip.family && address_classify(&then->ip) == ADDRESS_PUBLIC;
 }
 
 /* False: it is closed. */
@@ -42,9 +42,9 @@ static bool decide_again(struct front *f, struct flow *w)
 		return false;
 	}
 	if (w->admitted)
-		shape_move(&f->shape, w->rule, v.rule);
+		ratelimit_move(&f->shape, w->rule, v.rule);
 	w->rule = v.rule;
-	w->limited = w->admitted && shape_limits_bytes(f->rules, v.rule, w->want.port);
+	w->limited = w->admitted && ratelimit_limits_bytes(f->rules, v.rule, w->want.port);
 	w->verdict.rule = v.rule;
 	w->verdict.private = v.private;
 	w->verdict.generation = v.generation;
@@ -69,7 +69,7 @@ void front_take_rules(struct front *f, int fd)
 	auto_fd config = fd;
 
 	if (config_read(config, &new, &f->config, &e) < 0 || new->generation <= old->generation ||
-	    shape_fit(&f->shape, new) < 0 || budget_fit(&f->budget, new) < 0) {
+	    ratelimit_fit(&f->shape, new) < 0 || budget_fit(&f->budget, new) < 0) {
 		rules_free(new);
 		f->finish = true;
 		return;

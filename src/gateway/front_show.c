@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "gateway/front.h"
 
-static struct gate_meter meter_of(const struct shape_meter *m, const struct purse *p)
+static struct gate_meter meter_of(const struct ratelimit_meter *m, const struct purse *p)
 {
 	return (struct gate_meter){ .requests = p ? p->requests : 0,
 				    .spent = p ? p->spent : 0,
@@ -18,8 +18,8 @@ static struct gate_meter meter_of(const struct shape_meter *m, const struct purs
 				    .opened = m->opened,
 				    .denied = m->denied,
 				    .open = m->connections,
-				    .bytes_in = m->bytes[SHAPE_RECEIVE],
-				    .bytes_out = m->bytes[SHAPE_SEND] };
+				    .bytes_in = m->bytes[RATELIMIT_RECEIVE],
+				    .bytes_out = m->bytes[RATELIMIT_SEND] };
 }
 
 static void show_meters(const struct front *f, uint32_t from, struct gate_shown *s)

@@ -17,8 +17,8 @@ static int send_out(int fd, const struct upstream_talk *t)
 	return n == t->out_len ? 0 : n < 0 ? -errno : -EIO;
 }
 
-int talk_begin(int fd, struct upstream_talk *t, const struct upstream *u, const struct host *target,
-	       uint16_t port)
+int proxy_talk_begin(int fd, struct upstream_talk *t, const struct upstream *u,
+		     const struct host *target, uint16_t port)
 {
 	upstream_begin(t, u, target, port);
 	return send_out(fd, t);
@@ -29,7 +29,7 @@ static int drop(int fd, uint8_t *bytes, size_t n)
 	return !n || recv(fd, bytes, n, MSG_DONTWAIT) == (ssize_t)n ? 0 : -EIO;
 }
 
-int talk_step(int fd, struct upstream_talk *t, const struct upstream *u)
+int proxy_talk_step(int fd, struct upstream_talk *t, const struct upstream *u)
 {
 	uint8_t bytes[UPSTREAM_ANSWER_MAX + 1];
 	enum upstream_say say;

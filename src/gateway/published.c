@@ -22,12 +22,12 @@
 
 #define MAKE_MS 100
 
-void inward_init(struct inward *w)
+void published_init(struct published *w)
 {
 	memset(w, 0xff, sizeof(*w));
 }
 
-void inward_take(struct inward *w, enum net_socket kind, int fd)
+void published_take(struct published *w, enum net_socket kind, int fd)
 {
 	int *places[] = { &w->seeds[0], &w->makers[0], &w->seeds[1], &w->makers[1] };
 	unsigned place = (unsigned)kind - NET_SEED4;
@@ -63,7 +63,7 @@ static void disconnect(int fd)
 	(void)!connect(fd, &nothing, sizeof(nothing));
 }
 
-static int make(const struct inward *w, bool v6)
+static int make(const struct published *w, bool v6)
 {
 	struct sockaddr_storage there;
 	socklen_t n = sizeof(there);
@@ -89,7 +89,7 @@ static int make(const struct inward *w, bool v6)
 	return fd;
 }
 
-int inward_connect(const struct inward *w, bool v6, uint16_t port, bool *ret_done)
+int published_connect(const struct published *w, bool v6, uint16_t port, bool *ret_done)
 {
 	struct sockaddr_storage there;
 	socklen_t n = loopback(v6, port, &there);

@@ -6,15 +6,15 @@
 #include "rules/net.h"
 
 /* Two sockets of the sandbox's namespace for each family; -1: none. */
-struct inward {
+struct published {
 	int seeds[2], makers[2]; /* IPv4, IPv6 */
 };
 
-void inward_init(struct inward *w);
+void published_init(struct published *w);
 /* Takes one of the sockets that came. */
-void inward_take(struct inward *w, enum net_socket kind, int fd);
+void published_take(struct published *w, enum net_socket kind, int fd);
 /* Begins a connection to a port of the sandbox's own loopback. The caller owns the descriptor;
  * *ret_done: it is connected. -errno: nobody listens, or there are no sockets. */
-int inward_connect(const struct inward *w, bool v6, uint16_t port, bool *ret_done);
+int published_connect(const struct published *w, bool v6, uint16_t port, bool *ret_done);
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 
 #define DIRS_MAX (1u << 28)
-#define NAMES_MAX (1u << 31)
+#define NAME_TABLE_MAX (1u << 31)
 #define PATH_LEN_MAX 4000 /* the sweep looks at them by path */
 
 struct guard_dirs {
@@ -94,7 +94,7 @@ uint32_t guard_dirs_add(struct guard_dirs *d, uint32_t parent, const char *path,
 				 .is_data = is_data };
 
 	if (d->broken || st->st_dev != d->device || path_len > PATH_LEN_MAX ||
-	    d->names.len > NAMES_MAX || !grow(d)) {
+	    d->names.len > NAME_TABLE_MAX || !grow(d)) {
 		d->broken = true;
 		return GUARD_NO_DIR;
 	}

@@ -29,7 +29,7 @@ static int out_of_memory(struct follow *f)
 	return ward_fail(f->e, ENOMEM, "out of memory");
 }
 
-struct follow follow_begin(struct guard_root *g, int root_fd, struct guard_twins *twins,
+struct follow follow_begin(struct guard_root *g, int root_fd, struct guard_hardlinks *twins,
 			   struct ward_err *e)
 {
 	return (struct follow){ .g = g,
@@ -180,7 +180,7 @@ static int look_behind(struct follow *f, const char *path, bool is_dir)
 		strv_add(&f->dirs, path);
 	if (f->dirs.failed || (!is_dir && follow_caller(f, path) < 0))
 		return out_of_memory(f);
-	return fd < 0 || !f->twins ? 0 : guard_twin_note(f->twins, fd, "", false, f->e);
+	return fd < 0 || !f->twins ? 0 : guard_hardlink_note(f->twins, fd, "", false, f->e);
 }
 
 static int keep_end(struct follow *f, const char *path, const struct stat *st)
@@ -285,7 +285,7 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	else if (entry->type == DT_REG)
 		status = follow_caller(f, entry->path);
 	if (status >= 0 && entry->type == DT_REG && f->twins)
-		status = guard_twin_note(f->twins, d->fd, entry->name, false, f->e);
+		status = guard_hardlink_note(f->twins, d->fd, entry->name, false, f->e);
 	return status < 0 ? status : 1;
 }
 

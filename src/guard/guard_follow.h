@@ -17,7 +17,7 @@ struct follow {
 	struct guard_root *g;
 	int root_fd;
 	struct trail_root root;
-	struct guard_twins *twins;
+	struct guard_hardlinks *twins;
 	struct ward_err *e;
 	struct strv queue;   /* links that are still to be followed, relative */
 	struct strv dirs;    /* directories that became read-only, to be looked through for links,
@@ -32,7 +32,7 @@ struct follow {
 };
 
 /* Begins; g and the rest are borrowed. */
-struct follow follow_begin(struct guard_root *g, int root_fd, struct guard_twins *twins,
+struct follow follow_begin(struct guard_root *g, int root_fd, struct guard_hardlinks *twins,
 			   struct ward_err *e);
 /* Queues the link at the relative path. */
 must_check int follow_link(struct follow *f, const char *path);

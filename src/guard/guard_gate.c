@@ -145,7 +145,7 @@ static int look_at(struct guard_root *around, const char *path, const struct str
 	return r < 0 ? r : guard_scan(around, fd, e);
 }
 
-static int look_around(struct gate *g, const char *name, const struct gate_policy *policy,
+static int look_around(struct sniff *g, const char *name, const struct gate_policy *policy,
 		       struct ward_err *e)
 {
 	const struct strv *trees = policy ? policy->trees : NULL;
@@ -190,14 +190,14 @@ static bool add_top_rows(struct strv *out, const struct strv *rules)
 	return !out->failed;
 }
 
-int gate_open(struct gate *g, int dir_fd, const char *name, const struct gate_policy *policy,
+int gate_open(struct sniff *g, int dir_fd, const char *name, const struct gate_policy *policy,
 	      struct ward_err *e)
 {
 	auto_strv all = { 0 };
 	const char *why;
 	int r;
 
-	*g = (struct gate){ .dir_fd = dir_fd };
+	*g = (struct sniff){ .dir_fd = dir_fd };
 	g->tree.path = path_of(dir_fd);
 	g->tree.target = g->tree.path ? strdup(g->tree.path) : NULL;
 	if (!g->tree.target || !add_top_rows(&all, policy ? policy->protect : NULL))
@@ -216,7 +216,7 @@ int gate_open(struct gate *g, int dir_fd, const char *name, const struct gate_po
 	return g->closed.len ? 0 : look_around(g, name, policy, e);
 }
 
-void gate_close(struct gate *g)
+void gate_close(struct sniff *g)
 {
 	guard_clear(&g->tree);
 	for (size_t i = 0; i < g->around_count; i++)
@@ -251,7 +251,7 @@ static const char *ask_tree(const struct guard_root *around, const char *path, u
 	return ask_way(around, inner, type);
 }
 
-const char *gate_refuses(const struct gate *g, const char *path, unsigned char type)
+const char *gate_refuses(const struct sniff *g, const char *path, unsigned char type)
 {
 	auto_free char *full = path_join(g->tree.path, path);
 	const char *why;
@@ -292,7 +292,7 @@ static int refused_open(void *ctx, struct ward_err *e unused_arg)
 	return *(int *)ctx;
 }
 
-int gate_judge_tree(const struct gate *g, int from_fd, int refused_fd, struct strv *refused,
+int gate_judge_tree(const struct sniff *g, int from_fd, int refused_fd, struct strv *refused,
 		    struct ward_err *e)
 {
 	struct guard_sink sink = { .open = refused_open, .ctx = &refused_fd };

@@ -13,7 +13,7 @@ struct gate_policy {
 };
 
 /* A directory of the host into which things come. */
-struct gate {
+struct sniff {
 	struct guard_root tree; /* the directory itself, with the protected names as rules */
 	/* the trees of the policy and the git work tree that it lies in, or the directory that is
 	 * copied over: what protected names and git's configuration there lead to; owned */
@@ -25,13 +25,13 @@ struct gate {
 
 /* Looks at the directory dir_fd, into which something called name comes. policy may be NULL.
  * gate_close() in any case. */
-must_check int gate_open(struct gate *g, int dir_fd, const char *name,
+must_check int gate_open(struct sniff *g, int dir_fd, const char *name,
 			 const struct gate_policy *policy, struct ward_err *e);
-void gate_close(struct gate *g);
+void gate_close(struct sniff *g);
 
 /* Why a thing of that type (DT_*) may not get the name path, relative to the directory; NULL: it
  * may. The text lives as long as the gate. */
-const char *gate_refuses(const struct gate *g, const char *path, unsigned char type);
+const char *gate_refuses(const struct sniff *g, const char *path, unsigned char type);
 /* Why the names of the directory from_fd may not join those of the host's directory to_fd, whose
  * path is relative to the gate's; NULL: they may. They may not where that is a git directory, or
  * would become one while it has a configuration or hooks that nothing has judged. */
@@ -39,7 +39,7 @@ const char *gate_refuses_union(const char *path, int to_fd, int from_fd);
 /* Takes out of the tree at from_fd, which is about to become the gate's directory's, all that a
  * sweep takes out of a workspace; it is moved to refused_fd. Repositories are judged file by file.
  * Appends "PATH: why" to *refused. */
-must_check int gate_judge_tree(const struct gate *g, int from_fd, int refused_fd,
+must_check int gate_judge_tree(const struct sniff *g, int from_fd, int refused_fd,
 			       struct strv *refused, struct ward_err *e);
 
 #endif

@@ -22,8 +22,8 @@ bool guard_has_twin(int dir_fd, const char *name)
 	       st.st_nlink > 1;
 }
 
-int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hide,
-		    struct ward_err *e)
+int guard_hardlink_note(struct guard_hardlinks *t, int dir_fd, const char *name, bool hide,
+			struct ward_err *e)
 {
 	struct stat st;
 
@@ -32,20 +32,20 @@ int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hi
 		return 0;
 	if (t->len == t->cap) {
 		size_t cap = t->cap ? t->cap * 2 : 16;
-		struct guard_twin *grown = reallocarray(t->items, cap, sizeof(*grown));
+		struct guard_hardlink *grown = reallocarray(t->items, cap, sizeof(*grown));
 
 		if (!grown)
 			return ward_fail(e, ENOMEM, "out of memory");
 		t->items = grown;
 		t->cap = cap;
 	}
-	t->items[t->len++] = (struct guard_twin){ st.st_dev, st.st_ino, hide };
+	t->items[t->len++] = (struct guard_hardlink){ st.st_dev, st.st_ino, hide };
 	return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
-	const struct guard_twin *x = a, *y = b;
+	const struct guard_hardlink *x = a, *y = b;
 
 	if (x->inode != y->inode)
 		return x->inode < y->inode ? -1 : 1;
@@ -54,12 +54,12 @@ static int compare(const void *a, const void *b)
 
 struct twin_walk {
 	struct guard_root *g;
-	const struct guard_twins *twins;
+	const struct guard_hardlinks *twins;
 	struct ward_err *e;
 };
 
 /* Whether a file of that number is among them, on whatever device. */
-static bool may_be(const struct guard_twins *t, uint64_t inode)
+static bool may_be(const struct guard_hardlinks *t, uint64_t inode)
 {
 	size_t low = 0, high = t->len;
 
@@ -79,15 +79,15 @@ static bool may_be(const struct guard_twins *t, uint64_t inode)
 static int twin_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct twin_walk *w = ctx;
-	const struct guard_twin *found;
-	struct guard_twin key;
+	const struct guard_hardlink *found;
+	struct guard_hardlink key;
 	struct stat st;
 
 	if (entry->type != DT_REG || !may_be(w->twins, entry->inode))
 		return 1;
 	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 1;
-	key = (struct guard_twin){ .device = st.st_dev, .inode = st.st_ino };
+	key = (struct guard_hardlink){ .device = st.st_dev, .inode = st.st_ino };
 	found = bsearch(&key, w->twins->items, w->twins->len, sizeof(key), compare);
 	if (!found)
 		return 1;
@@ -103,7 +103,8 @@ static int twin_unreadable(void *ctx unused_arg, const struct walk_dir *d unused
 	return 0; /* read-only as a whole since the scan */
 }
 
-int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t, struct ward_err *e)
+int guard_hardlink_steps(struct guard_root *g, int root_fd, struct guard_hardlinks *t,
+			 struct ward_err *e)
 {
 	static const struct walk_ops ops = { .entry = twin_entry, .unreadable = twin_unreadable };
 	struct twin_walk w = { g, t, e };

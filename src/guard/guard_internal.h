@@ -66,23 +66,23 @@ must_check int guard_steer_changed(const struct guard_root *g, int root_fd, stru
 				   struct ward_err *e);
 
 /* Files that are known by their number, because they have more names than one. */
-struct guard_twin {
+struct guard_hardlink {
 	dev_t device;
 	ino_t inode;
 	bool hide; /* hidden, else read-only */
 };
-struct guard_twins {
-	struct guard_twin *items;
+struct guard_hardlinks {
+	struct guard_hardlink *items;
 	size_t len, cap;
 };
 /* Whether dir_fd/name is a file with more than one name. */
 bool guard_has_twin(int dir_fd, const char *name);
 /* Notes dir_fd/name ("": dir_fd itself) if it is. */
-must_check int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hide,
-			       struct ward_err *e);
+must_check int guard_hardlink_note(struct guard_hardlinks *t, int dir_fd, const char *name,
+				   bool hide, struct ward_err *e);
 /* Hides every name that the noted files have in the tree, or makes it read-only. */
-must_check int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t,
-				struct ward_err *e);
+must_check int guard_hardlink_steps(struct guard_root *g, int root_fd, struct guard_hardlinks *t,
+				    struct ward_err *e);
 
 /* Whether the lists protect an entry; a link counts as the directory it may stand for. */
 bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry);
@@ -145,9 +145,10 @@ must_check int guard_protect_place(struct guard_root *g, const char *place, bool
 must_check int guard_protect_way(struct guard_root *g, const char *path, char **ret_real,
 				 struct ward_err *e);
 
-/* Whether an absolute path lies where ward keeps what sandboxes made, or in the /proc of a
+/* Whether a path that a link in `tree` leads to lies where ward keeps what sandboxes made (unless
+ * the tree lies there, too), or in the /proc of a
  * process. */
-bool guard_is_own(const char *path);
+bool guard_is_own(const char *tree, const char *path);
 
 /* Lets go of what is held. */
 void guard_hold_end(struct guard_root *g);

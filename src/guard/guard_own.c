@@ -33,8 +33,14 @@ static bool is_in_memory(const char *path)
 	return path_is_beneath(path, place) || (real && path_is_beneath(path, real));
 }
 
-bool guard_is_own(const char *path)
+static bool is_kept(const char *path)
 {
-	return (strncmp(path, "/proc/", 6) == 0 && path[6] >= '0' && path[6] <= '9') ||
-	       is_in_state(path) || is_in_memory(path);
+	return is_in_state(path) || is_in_memory(path);
+}
+
+bool guard_is_own(const char *tree, const char *path)
+{
+	if (strncmp(path, "/proc/", 6) == 0 && path[6] >= '0' && path[6] <= '9')
+		return true;
+	return is_kept(path) && !is_kept(tree); /* an image that is being built lies there itself */
 }

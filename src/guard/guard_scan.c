@@ -7,7 +7,7 @@
  * looked at only for names to hide. A link cannot carry a mount: the sweep compares it with what it
  * was, and what it leads to inside the tree is hidden or protected in its place (guard_follow.c). A
  * directory that the caller may not read becomes read-only, so that its owner cannot open it up
- * from inside. Other names of a hidden or protected file share its lot (guard_twin.c). Of git
+ * from inside. Other names of a hidden or protected file share its lot (guard_hardlink.c). Of git
  * directories called ".git" only the data (objects, refs, logs) is passed over: names there are
  * git's, not files of the project.
  */
@@ -43,10 +43,10 @@ struct scan {
 	bool git_hidden[GIT_PARTS];
 	struct nested *nested;
 	size_t nested_count, nested_cap;
-	struct guard_twins twins; /* protected files with a second name */
-	struct follow follow;     /* what protected names lead to */
-	struct strv git_files;    /* .git files */
-	struct strv targets;      /* what links lead to that is to be hidden */
+	struct guard_hardlinks twins; /* protected files with a second name */
+	struct follow follow;         /* what protected names lead to */
+	struct strv git_files;        /* .git files */
+	struct strv targets;          /* what links lead to that is to be hidden */
 };
 
 static int out_of_memory(struct scan *s)
@@ -134,7 +134,8 @@ static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entr
 {
 	if (entry->type == DT_LNK)
 		return hide_link(s, d, entry);
-	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, true, s->e) < 0)
+	if (entry->type == DT_REG &&
+	    guard_hardlink_note(&s->twins, d->fd, entry->name, true, s->e) < 0)
 		return -s->e->code;
 	strv_addf(&s->g->baseline, "%s%s", entry->path, entry->type == DT_DIR ? "/" : "");
 	if (s->g->baseline.failed)
@@ -171,7 +172,7 @@ static int protect_entry(struct scan *s, const struct walk_dir *d, const struct 
 	if (entry->type == DT_LNK)
 		return follow_link(&s->follow, entry->path);
 	if (entry->type == DT_REG &&
-	    (guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0 ||
+	    (guard_hardlink_note(&s->twins, d->fd, entry->name, false, s->e) < 0 ||
 	     note_caller(s, entry) < 0))
 		return -s->e->code;
 	return protect_path(s, entry->path, entry->type == DT_DIR);
@@ -188,7 +189,7 @@ static int scan_readonly(struct scan *s, const struct walk_dir *d, const struct 
 	if (entry->type == DT_LNK)
 		status = follow_link(&s->follow, entry->path);
 	else if (entry->type == DT_REG)
-		status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0
+		status = guard_hardlink_note(&s->twins, d->fd, entry->name, false, s->e) < 0
 				 ? -s->e->code
 				 : note_caller(s, entry);
 	return status < 0 ? status : 1;
@@ -251,8 +252,8 @@ static int scan_view(struct scan *s, struct walk_dir *d)
 	/* out of the sandbox's sight, but not by other names in the tree */
 	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(configs); i++)
 		if (s->git.type[configs[i]] == DT_REG)
-			status = guard_twin_note(&s->twins, d->fd, guard_git_name(configs[i]),
-						 false, s->e);
+			status = guard_hardlink_note(&s->twins, d->fd, guard_git_name(configs[i]),
+						     false, s->e);
 	return status;
 }
 
@@ -477,7 +478,7 @@ static int scan_targets(struct scan *s)
 
 		if (fd < 0 || fstat(fd, &st) < 0)
 			continue;
-		status = guard_twin_note(&s->twins, fd, "", true, s->e);
+		status = guard_hardlink_note(&s->twins, fd, "", true, s->e);
 		if (status >= 0)
 			status = guard_add_step(s->g, GUARD_HIDE, path, S_ISDIR(st.st_mode), s->e);
 		if (status < 0)
@@ -517,7 +518,7 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	if (status >= 0)
 		status = scan_targets(&s);
 	if (status >= 0)
-		status = guard_twin_steps(g, root_fd, &s.twins, e);
+		status = guard_hardlink_steps(g, root_fd, &s.twins, e);
 	while (s.nested_count)
 		ignore_free(s.nested[--s.nested_count].list);
 	free(s.nested);

@@ -251,7 +251,7 @@ static int see_way(void *ctx, const struct trail_place *place)
 	if (path_is_beneath(place->path, w->g->path))
 		return 0;
 	w->leaves = true;
-	w->enters_own |= guard_is_own(place->path);
+	w->enters_own |= guard_is_own(w->g->path, place->path);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ struct guest {
 	char **envp;
 	long signal_fd;
 	unsigned long command_mask; /* of signals, for commands */
-	bool rung;
+	bool level;
 	bool container;               /* of an OCI runtime */
 	struct guest_message *packet; /* GUEST_PACKET_MAX bytes, made when the first word comes */
 	struct guest_exec execs[GUEST_EXECS_MAX];

@@ -107,7 +107,7 @@ static _Noreturn void become_command(const struct guest *g, struct guest_start *
 
 	guest_session(start->tag);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &g->command_mask, 0, SIGNAL_SET_BYTES);
-	if (err == 0 && g->rung)
+	if (err == 0 && g->level)
 		err = enter_inner_domain();
 	if (err == 0 && start->cwd[0])
 		err = raw_call(SYS_chdir, start->cwd);
@@ -313,13 +313,13 @@ static bool obey(struct guest *g)
 }
 
 /* The end of everything: as pid 1 by leaving, on the rung by hand. */
-static _Noreturn void end_all(bool rung)
+static _Noreturn void end_all(bool level)
 {
 	long r = 0;
 
-	if (rung)
+	if (level)
 		raw_call(SYS_kill, -1, SIGKILL);
-	while (rung && (r >= 0 || r == -EINTR))
+	while (level && (r >= 0 || r == -EINTR))
 		r = raw_call(SYS_wait4, -1, 0, 0, 0);
 	guest_exit(0);
 }
@@ -359,7 +359,7 @@ static void start_first(struct guest *g, char **argv, size_t argc)
 
 static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 {
-	const bool rung = role == 'r', begun = role == 'b' && argc == 1;
+	const bool level = role == 'r', begun = role == 'b' && argc == 1;
 	unsigned long all = ~0UL;
 	long supervisor = raw_call(SYS_getppid);
 	struct guest g;
@@ -367,7 +367,7 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 	g.command = 0;
 	g.envp = envp;
 	g.packet = 0;
-	g.rung = rung;
+	g.level = level;
 	g.container = role == 's';
 	for (size_t i = 0; i < GUEST_EXECS_MAX; i++)
 		g.execs[i].pid = 0;
@@ -376,14 +376,14 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &g.command_mask, SIGNAL_SET_BYTES);
 	g.signal_fd = -1;
 	listen_to(&g, SIGNAL_BIT(SIGCHLD));
-	if (g.signal_fd < 0 || (rung && !is_confined(supervisor)))
+	if (g.signal_fd < 0 || (level && !is_confined(supervisor)))
 		guest_exit(125);
 	if (begun)
 		g.command = read_number(argv[0]);
 	else
 		start_first(&g, argv, argc);
 	if (begun && reap(&g)) /* it may have ended before there was a signalfd */
-		end_all(rung);
+		end_all(level);
 	for (;;) {
 		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 },
 					    { (int)g.signal_fd, POLLIN, 0 } };
@@ -392,10 +392,10 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 		if (polled[1].revents) {
 			take_signals(&g);
 			if (reap(&g))
-				end_all(rung);
+				end_all(level);
 		}
 		if (polled[0].revents && !obey(&g))
-			end_all(rung);
+			end_all(level);
 	}
 }
 

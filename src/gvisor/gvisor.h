@@ -53,9 +53,9 @@ void start_free(struct start *s);
 
 /* How a command ended, as `enter` tells it: what of the two is meant by WIFSIGNALED is lost in an
  * exit status. */
-enum told { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
+enum flow_report { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
 /* A pure function. *ret_value: the status or the signal. */
-enum told told_parse(const char *bytes, size_t n, int *ret_value);
+enum flow_report told_parse(const char *bytes, size_t n, int *ret_value);
 
 #define CHECKPOINT_DONE "warddone" /* the end of a checkpoint that is whole; state/checkpoint.h */
 
@@ -157,11 +157,11 @@ must_check int trees_take(int in_fd, char *const *paths, size_t count);
  * error. */
 must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);
 /* What the command told, as far as it has come. */
-enum told gvisor_told(int fd, int *ret_value);
+enum flow_report gvisor_told(int fd, int *ret_value);
 /* Removes the command's file, and what may be left of the other. */
 void gvisor_forget(const char *name);
 /* Ends this process as the command ended. */
-int gvisor_end_like(enum told told, int value);
+int gvisor_end_like(enum flow_report told, int value);
 
 /* Where 0, 1 or 2 is a regular file: a pipe in its place and a process that moves the bytes,
  * because gVisor writes to such a file from its beginning, whatever was written before. */

@@ -299,7 +299,8 @@ static bool kernel_is_gone(int code)
 
 /* What is told may be another command's: it counts where runsc's status is the same. Else that is
  * the command's, if it has begun and gVisor's kernel did not end before it. */
-static enum told check_told(enum told told, int status, bool first, bool begun, int *value)
+static enum flow_report check_told(enum flow_report told, int status, bool first, bool begun,
+				   int *value)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
@@ -314,7 +315,7 @@ static enum told check_told(enum told told, int status, bool first, bool begun, 
 }
 
 /* How the command ended, or what became of it. */
-static int settle(enum told told, int value, int status)
+static int settle(enum flow_report told, int value, int status)
 {
 	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
 		return gvisor_end_like(told, value);
@@ -373,7 +374,7 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 	struct pumps pumps = { 0 };
 	struct gvisor_way way;
 	pid_t runsc;
-	enum told how;
+	enum flow_report how;
 	int status, value = 0;
 
 	if (count < 0 || count > BINDS_MAX || count + 7 >= argc) {
@@ -506,7 +507,7 @@ static int exec_direct(const char *name, const char *pid_file)
 int gvisor_exec(int argc, char **argv)
 {
 	char name[32] = "", pid_file[64];
-	enum told how;
+	enum flow_report how;
 	int status, watch_fd, value = 0;
 	auto_fd told = -1;
 

@@ -86,7 +86,7 @@ void start_free(struct start *s)
 	s->argv = s->envp = NULL;
 }
 
-enum told told_parse(const char *bytes, size_t n, int *ret_value)
+enum flow_report told_parse(const char *bytes, size_t n, int *ret_value)
 {
 	int value = 0;
 

@@ -101,7 +101,7 @@ int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
 	return r < 0 ? r : 0;
 }
 
-enum told gvisor_told(int fd, int *ret_value)
+enum flow_report gvisor_told(int fd, int *ret_value)
 {
 	char bytes[16];
 	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
@@ -120,7 +120,7 @@ void gvisor_forget(const char *name)
 	}
 }
 
-int gvisor_end_like(enum told told, int value)
+int gvisor_end_like(enum flow_report told, int value)
 {
 	const struct rlimit none = { 0, 0 };
 	sigset_t all;

@@ -55,7 +55,7 @@ static int open_memory(const char *name)
 	return r < 0 ? r : take_fd(&fd);
 }
 
-int image_open(const char *name, const char *dir)
+int init_image_open(const char *name, const char *dir)
 {
 	int fd = open_memory(name), up;
 

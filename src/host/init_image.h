@@ -8,6 +8,6 @@
 /* Opens a copy of ward-init: in memory under that name, or, where memory files are closed (an outer
  * sandbox that holds memory by looking), in a file in dir that has lost its name already. The
  * descriptor is at least 10 and closed on exec; the caller owns it. Returns it or -errno. */
-must_check int image_open(const char *name, const char *dir);
+must_check int init_image_open(const char *name, const char *dir);
 
 #endif

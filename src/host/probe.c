@@ -593,7 +593,7 @@ enum probe_need probe_need(enum probe_id id)
 	return PROBE_LATER;
 }
 
-bool probe_namespaces_rung(const struct probe *probes)
+bool probe_namespaces_level(const struct probe *probes)
 {
 	for (enum probe_id i = 0; i < PROBES; i++)
 		if (probe_need(i) == PROBE_MUST && probes[i].state == PROBE_ABSENT)
@@ -601,7 +601,7 @@ bool probe_namespaces_rung(const struct probe *probes)
 	return true;
 }
 
-bool probe_landlock_rung(const struct probe *probes)
+bool probe_landlock_level(const struct probe *probes)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 

@@ -42,7 +42,7 @@ const char *probe_name(enum probe_id id);
 const char *probe_help(enum probe_id id);
 enum probe_need probe_need(enum probe_id id);
 /* Whether a run could take the rung now. */
-bool probe_namespaces_rung(const struct probe *probes);
-bool probe_landlock_rung(const struct probe *probes);
+bool probe_namespaces_level(const struct probe *probes);
+bool probe_landlock_level(const struct probe *probes);
 
 #endif

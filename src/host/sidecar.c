@@ -19,7 +19,7 @@
 #include "host/init_image.h"
 
 struct aside_child {
-	int fds[ASIDE_FDS]; /* become 3, 4, ... */
+	int fds[SIDECAR_FDS]; /* become 3, 4, ... */
 	size_t count;
 	int image_fd;
 	const char *const *argv;
@@ -52,7 +52,7 @@ static int copy_up(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
-static int start(struct aside *a, struct aside_child *c, int writing)
+static int start(struct sidecar *a, struct aside_child *c, int writing)
 {
 	char stack[8192] __attribute__((aligned(16)));
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
@@ -68,13 +68,13 @@ static int start(struct aside *a, struct aside_child *c, int writing)
 	a->end_fd = fcntl(writing, F_DUPFD_CLOEXEC, 3);
 	if (!c->failed && a->end_fd >= 0)
 		return 0;
-	aside_dismiss(a);
+	sidecar_dismiss(a);
 	return -EIO;
 }
 
-int aside_start(struct aside *a, const char *const *argv, const int *fds, size_t count)
+int sidecar_start(struct sidecar *a, const char *const *argv, const int *fds, size_t count)
 {
-	auto_fd image = image_open(argv[0], "/tmp");
+	auto_fd image = init_image_open(argv[0], "/tmp");
 	struct aside_child c = {
 		.argv = argv, .envp = environ, .image_fd = image, .count = count + 1
 	};
@@ -83,9 +83,9 @@ int aside_start(struct aside *a, const char *const *argv, const int *fds, size_t
 
 	if (image < 0)
 		return image;
-	if (count + 1 > ASIDE_FDS ||
+	if (count + 1 > SIDECAR_FDS ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return count + 1 > ASIDE_FDS ? -EINVAL : -errno;
+		return count + 1 > SIDECAR_FDS ? -EINVAL : -errno;
 	reading = ends[0];
 	writing = ends[1];
 	for (size_t i = 0; i < c.count; i++) {
@@ -100,7 +100,7 @@ int aside_start(struct aside *a, const char *const *argv, const int *fds, size_t
 	return r;
 }
 
-void aside_dismiss(struct aside *a)
+void sidecar_dismiss(struct sidecar *a)
 {
 	if (a->pid <= 0)
 		return;

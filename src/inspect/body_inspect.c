@@ -11,15 +11,15 @@
 #include "inspect/gunzip.h"
 #include "policy/policy_rule.h"
 
-struct look {
+struct body_inspect {
 	unsigned n_looks;
 	struct http_look looks[HTTP_LOOKS];
 	struct gunzip *zip; /* NULL: it comes as it is */
 	/* what it says; of a push that waits for its proof only the commands */
 	struct buf plain;
 	bool push, decided;
-	enum look_say say;
-	struct look_verdict verdict;
+	enum body_inspect_say say;
+	struct body_inspect_verdict verdict;
 	uint64_t taken; /* bytes as they came */
 	struct git_push commands;
 	bool commanded;                   /* all of them are there */
@@ -29,18 +29,18 @@ struct look {
 	struct http_look waiting;         /* the rule that allows it once it is proven */
 };
 
-struct look *look_new(const struct http_verdict *v, const struct http_request *r)
+struct body_inspect *body_inspect_new(const struct http_verdict *v, const struct http_request *r)
 {
-	struct look *l = calloc(1, sizeof(*l));
+	struct body_inspect *l = calloc(1, sizeof(*l));
 	struct http_text coding = http_field_get(&r->fields, "content-encoding");
 
 	if (!l)
 		return NULL;
 	l->n_looks = v->n_looks;
 	memcpy(l->looks, v->looks, sizeof(l->looks));
-	l->push = v->looks[0].kind == LOOK_PUSH;
+	l->push = v->looks[0].kind == BODY_INSPECT_PUSH;
 	l->refused = UINT32_MAX;
-	l->verdict = (struct look_verdict){
+	l->verdict = (struct body_inspect_verdict){
 		REASON_DENIED, v->looks[0].rule, RULE_NONE, RULE_NONE, { .wrong = NULL }
 	};
 	if (coding.s && !http_text_is(coding, "identity")) {
@@ -53,7 +53,7 @@ struct look *look_new(const struct http_verdict *v, const struct http_request *r
 	return l;
 }
 
-void look_free(struct look *l)
+void body_inspect_free(struct body_inspect *l)
 {
 	if (!l)
 		return;
@@ -64,41 +64,41 @@ void look_free(struct look *l)
 	free(l);
 }
 
-const struct look_verdict *look_verdict(const struct look *l)
+const struct body_inspect_verdict *body_inspect_verdict(const struct body_inspect *l)
 {
 	return &l->verdict;
 }
 
-int32_t look_first_rule(const struct look *l)
+int32_t body_inspect_first_rule(const struct body_inspect *l)
 {
 	return l->looks[0].rule;
 }
 
-bool look_is_push(const struct look *l)
+bool body_inspect_is_push(const struct body_inspect *l)
 {
 	return l->push && l->commanded;
 }
 
-size_t look_size(const struct look *l)
+size_t body_inspect_size(const struct body_inspect *l)
 {
 	return l->plain.cap + (l->pack ? git_pack_size(l->pack) : 0);
 }
 
-static enum look_say refuse(struct look *l, enum verdict_reason reason)
+static enum body_inspect_say refuse(struct body_inspect *l, enum verdict_reason reason)
 {
 	l->decided = true;
 	l->verdict.reason = reason;
-	return l->say = LOOK_REFUSE;
+	return l->say = BODY_INSPECT_REFUSE;
 }
 
-static enum look_say pass(struct look *l, const struct http_look *by)
+static enum body_inspect_say pass(struct body_inspect *l, const struct http_look *by)
 {
 	l->decided = true;
 	l->verdict.reason = REASON_ALLOWED;
 	l->verdict.rule = by->rule;
 	l->verdict.request_limit = by->request_limit;
 	l->verdict.response_limit = by->response_limit;
-	return l->say = LOOK_PASS;
+	return l->say = BODY_INSPECT_PASS;
 }
 
 /* The conditions of a rule; NULL: it is no longer in force. */
@@ -115,7 +115,7 @@ static const char *conditions_of(const struct rules *rules, int32_t rule, size_t
 
 /* -- GraphQL and JSON-RPC */
 
-static enum verdict_reason ask_body(const struct look *l, const struct http_look *by,
+static enum verdict_reason ask_body(const struct body_inspect *l, const struct http_look *by,
 				    const char *conditions, size_t len, struct asked *ret)
 {
 	const uint8_t *bytes = (const uint8_t *)buf_text(&l->plain);
@@ -124,19 +124,19 @@ static enum verdict_reason ask_body(const struct look *l, const struct http_look
 
 	if (l->taken > by->request_limit)
 		return REASON_REQUEST_SIZE;
-	fits = by->kind == LOOK_GRAPHQL ? graphql_body_fits(conditions, len, bytes, n, ret)
-	       : by->kind == LOOK_RPC
+	fits = by->kind == BODY_INSPECT_GRAPHQL ? graphql_body_fits(conditions, len, bytes, n, ret)
+	       : by->kind == BODY_INSPECT_RPC
 		       ? rpc_body_fits(conditions, len, bytes, n, ret)
-		       : by->kind == LOOK_GRAPHQL_TEXT &&
+		       : by->kind == BODY_INSPECT_GRAPHQL_TEXT &&
 				 graphql_text_fits(conditions, len, (const char *)bytes, n, ret);
 	if (fits)
 		return REASON_ALLOWED;
-	if (by->kind == LOOK_RPC)
+	if (by->kind == BODY_INSPECT_RPC)
 		return ret->wrong ? REASON_RPC_BAD : REASON_RPC;
 	return ret->wrong ? REASON_GRAPHQL_BAD : REASON_GRAPHQL;
 }
 
-static enum look_say decide_body(struct look *l, const struct rules *rules)
+static enum body_inspect_say decide_body(struct body_inspect *l, const struct rules *rules)
 {
 	enum verdict_reason last = REASON_CHANGED;
 
@@ -169,7 +169,7 @@ static void ask_for(struct asked *a, const char *key, const char *text, size_t n
 
 /* For the remedy: what git wanted to do with which ref. Of several in one push none: one rule has
  * to allow them all. */
-static void ask_use(const struct look *l, struct asked *a, const char *use,
+static void ask_use(const struct body_inspect *l, struct asked *a, const char *use,
 		    const struct git_command *c)
 {
 	const char *ref = buf_text(&l->plain) + c->ref;
@@ -183,22 +183,22 @@ static void ask_use(const struct look *l, struct asked *a, const char *use,
 
 /* One command: allowed, refused, or REASON_GIT_FORCE: it wants a proof, or the right to do
  * without. */
-static enum verdict_reason ask_command(const struct look *l, const struct git_command *c,
+static enum verdict_reason ask_command(const struct body_inspect *l, const struct git_command *c,
 				       const char *conditions, size_t len, struct asked *ret)
 {
 	const char *ref = buf_text(&l->plain) + c->ref, *need = c->delete ? "delete" : "push";
 
-	if (!look_fits(conditions, len, POLICY_HTTP_REF, ref, c->ref_len)) {
+	if (!body_inspect_fits(conditions, len, POLICY_HTTP_REF, ref, c->ref_len)) {
 		ask_for(ret, "refs=", ref, c->ref_len);
 		ask_use(l, ret, need, c);
 		return REASON_GIT;
 	}
-	if (!look_has(conditions, len, POLICY_HTTP_GIT, need)) {
+	if (!body_inspect_has(conditions, len, POLICY_HTTP_GIT, need)) {
 		ask_for(ret, "git=", need, strlen(need));
 		ask_use(l, ret, need, c);
 		return REASON_GIT;
 	}
-	if (c->create || c->delete || look_has(conditions, len, POLICY_HTTP_GIT, "force"))
+	if (c->create || c->delete || body_inspect_has(conditions, len, POLICY_HTTP_GIT, "force"))
 		return REASON_ALLOWED;
 	ask_for(ret, "git=", "force", 5);
 	ask_use(l, ret, "push+force", c);
@@ -206,14 +206,14 @@ static enum verdict_reason ask_command(const struct look *l, const struct git_co
 }
 
 /* All commands, by one rule. REASON_GIT_FORCE: those in wanted[] (count) are to be proven. */
-static enum verdict_reason ask_commands(struct look *l, const char *conditions, size_t len,
+static enum verdict_reason ask_commands(struct body_inspect *l, const char *conditions, size_t len,
 					unsigned *ret_count, unsigned *ret_refused)
 {
 	struct asked asked = { .wrong = NULL };
 
 	*ret_count = 0;
 	*ret_refused = UINT32_MAX;
-	if (l->commands.options && !look_has(conditions, len, POLICY_HTTP_GIT, "options")) {
+	if (l->commands.options && !body_inspect_has(conditions, len, POLICY_HTTP_GIT, "options")) {
 		ask_for(&l->verdict.asked, "git=", "options", 7);
 		if (l->commands.count)
 			ask_use(l, &l->verdict.asked, "push+options", &l->commands.commands[0]);
@@ -240,7 +240,7 @@ static enum verdict_reason ask_commands(struct look *l, const char *conditions, 
 }
 
 /* "push:refs/heads/a,delete:refs/heads/b" for what passes. */
-static void describe(struct look *l)
+static void describe(struct body_inspect *l)
 {
 	struct asked *a = &l->verdict.asked;
 
@@ -255,7 +255,7 @@ static void describe(struct look *l)
 	}
 }
 
-static enum look_say begin_proof(struct look *l, unsigned count)
+static enum body_inspect_say begin_proof(struct body_inspect *l, unsigned count)
 {
 	l->pack = git_pack_new(l->commands.id_len);
 	for (unsigned i = 0; i < count && l->pack; i++) {
@@ -264,11 +264,11 @@ static enum look_say begin_proof(struct look *l, unsigned count)
 		if (!git_pack_want(l->pack, c->old, c->new))
 			return refuse(l, REASON_GIT_FORCE);
 	}
-	return l->pack ? LOOK_MORE : refuse(l, REASON_FULL);
+	return l->pack ? BODY_INSPECT_MORE : refuse(l, REASON_FULL);
 }
 
 /* The commands are there: a rule that allows them all, or one that does if they are proven. */
-static enum look_say decide_commands(struct look *l, const struct rules *rules)
+static enum body_inspect_say decide_commands(struct body_inspect *l, const struct rules *rules)
 {
 	enum verdict_reason last = REASON_CHANGED;
 	unsigned proofs = 0;
@@ -306,7 +306,7 @@ static enum look_say decide_commands(struct look *l, const struct rules *rules)
 	return begin_proof(l, proofs);
 }
 
-static enum look_say unproven(struct look *l)
+static enum body_inspect_say unproven(struct body_inspect *l)
 {
 	unsigned i = git_pack_unproven(l->pack);
 
@@ -318,19 +318,20 @@ static enum look_say unproven(struct look *l)
 	return refuse(l, REASON_GIT_FORCE);
 }
 
-static enum look_say take_pack(struct look *l, const uint8_t *bytes, size_t n, bool end)
+static enum body_inspect_say take_pack(struct body_inspect *l, const uint8_t *bytes, size_t n,
+				       bool end)
 {
 	git_pack_take(l->pack, bytes, n);
-	if (git_pack_proves(l->pack, end || l->taken > LOOK_PUSH_BYTES)) {
+	if (git_pack_proves(l->pack, end || l->taken > BODY_INSPECT_PUSH_BYTES)) {
 		describe(l);
 		return pass(l, &l->waiting);
 	}
-	return end || l->taken > LOOK_PUSH_BYTES ? unproven(l) : LOOK_MORE;
+	return end || l->taken > BODY_INSPECT_PUSH_BYTES ? unproven(l) : BODY_INSPECT_MORE;
 }
 
-static enum look_say take_push(struct look *l, const struct rules *rules, bool end)
+static enum body_inspect_say take_push(struct body_inspect *l, const struct rules *rules, bool end)
 {
-	enum look_say say;
+	enum body_inspect_say say;
 	size_t rest;
 
 	if (!l->commanded) {
@@ -343,10 +344,10 @@ static enum look_say take_push(struct look *l, const struct rules *rules, bool e
 			return refuse(l, REASON_GIT_BAD);
 		}
 		if (r == 0)
-			return LOOK_MORE;
+			return BODY_INSPECT_MORE;
 		l->commanded = true;
 		say = decide_commands(l, rules);
-		if (say != LOOK_MORE)
+		if (say != BODY_INSPECT_MORE)
 			return say;
 	}
 	rest = l->commands.at;
@@ -357,10 +358,10 @@ static enum look_say take_push(struct look *l, const struct rules *rules, bool e
 
 /* -- the bytes */
 
-enum look_say look_take(struct look *l, const struct rules *rules, const uint8_t *bytes, size_t n,
-			bool end)
+enum body_inspect_say body_inspect_take(struct body_inspect *l, const struct rules *rules,
+					const uint8_t *bytes, size_t n, bool end)
 {
-	size_t most = l->push ? LOOK_PUSH_BYTES * 2 : LOOK_BYTES;
+	size_t most = l->push ? BODY_INSPECT_PUSH_BYTES * 2 : BODY_INSPECT_BYTES;
 
 	if (l->decided)
 		return l->say;
@@ -371,16 +372,16 @@ enum look_say look_take(struct look *l, const struct rules *rules, const uint8_t
 		buf_add(&l->plain, bytes, n);
 	if (l->plain.failed)
 		return refuse(l, REASON_FULL);
-	if (l->plain.len > most || (!l->push && l->taken > LOOK_BYTES))
+	if (l->plain.len > most || (!l->push && l->taken > BODY_INSPECT_BYTES))
 		return refuse(l, REASON_LOOK_SIZE);
 	if (l->zip && end && !gunzip_is_done(l->zip))
 		return refuse(l, REASON_ENCODING);
 	if (l->push)
 		return take_push(l, rules, end);
-	return end ? decide_body(l, rules) : LOOK_MORE;
+	return end ? decide_body(l, rules) : BODY_INSPECT_MORE;
 }
 
-bool look_report(const struct look *l, const char *message, struct buf *out)
+bool body_inspect_report(const struct body_inspect *l, const char *message, struct buf *out)
 {
 	const char **whys = calloc(l->commands.count + 1, sizeof(*whys));
 

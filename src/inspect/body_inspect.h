@@ -9,20 +9,20 @@
 
 #include "rules/http_rule.h"
 
-#define LOOK_BYTES (1024 * 1024) /* of GraphQL and JSON-RPC */
+#define BODY_INSPECT_BYTES (1024 * 1024) /* of GraphQL and JSON-RPC */
 /* of a pack whose commits have not proven anything yet */
-#define LOOK_PUSH_BYTES (8 * 1024 * 1024)
+#define BODY_INSPECT_PUSH_BYTES (8 * 1024 * 1024)
 
-struct look;
+struct body_inspect;
 
-enum look_say {
-	LOOK_MORE, /* it is not decided yet */
-	LOOK_PASS,
-	LOOK_REFUSE
+enum body_inspect_say {
+	BODY_INSPECT_MORE, /* it is not decided yet */
+	BODY_INSPECT_PASS,
+	BODY_INSPECT_REFUSE
 };
 
 /* What came of it. */
-struct look_verdict {
+struct body_inspect_verdict {
 	enum verdict_reason reason;
 	int32_t rule; /* that allows it, or that came nearest */
 	uint64_t request_limit, response_limit;
@@ -30,20 +30,23 @@ struct look_verdict {
 };
 
 /* v has looks. NULL: out of memory. */
-must_check struct look *look_new(const struct http_verdict *v, const struct http_request *r);
-void look_free(struct look *l);
+must_check struct body_inspect *body_inspect_new(const struct http_verdict *v,
+						 const struct http_request *r);
+void body_inspect_free(struct body_inspect *l);
 /* More of the body, as it came; end: that was all. The rules in force may have changed since v was
  * made. */
-must_check enum look_say look_take(struct look *l, const struct rules *rules, const uint8_t *bytes,
-				   size_t n, bool end);
-const struct look_verdict *look_verdict(const struct look *l);
+must_check enum body_inspect_say body_inspect_take(struct body_inspect *l,
+						   const struct rules *rules, const uint8_t *bytes,
+						   size_t n, bool end);
+const struct body_inspect_verdict *body_inspect_verdict(const struct body_inspect *l);
 /* The rule at which the request was counted before its body was known. */
-int32_t look_first_rule(const struct look *l);
+int32_t body_inspect_first_rule(const struct body_inspect *l);
 /* Whether a refusal is said as git says it, behind the whole body; out: that answer, with `message`
  * for the person who pushed. */
-bool look_is_push(const struct look *l);
-must_check bool look_report(const struct look *l, const char *message, struct buf *out);
+bool body_inspect_is_push(const struct body_inspect *l);
+must_check bool body_inspect_report(const struct body_inspect *l, const char *message,
+				    struct buf *out);
 /* Bytes that it holds. */
-size_t look_size(const struct look *l);
+size_t body_inspect_size(const struct body_inspect *l);
 
 #endif

@@ -5,7 +5,7 @@
  *
  *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
  *            HEAD -> WAF -> RELAY            where the rule has a firewall: exchange_waf.c
- *            HEAD -> LOOK -> RELAY           where the body decides: exchange_look.c
+ *            HEAD -> LOOK -> RELAY           where the body decides: exchange_body.c
  *                    RELAY -> TUNNEL         a websocket, where the rule has that
  *   GREET -> H2                              HTTP/2 from here on: h2.c
  *            HEAD -> REPLY -> HEAD refused; DRAIN where the rest of the request is of no interest
@@ -102,7 +102,7 @@ void exchange_begin(struct front *f, struct flow *w)
 	ex->flow = w;
 	ex->wire.fd = w->fds[CLIENT];
 	f->totals.connections++;
-	front_told_flow(f, w, TOLD_OPENED);
+	front_flow_report_flow(f, w, FLOW_REPORT_OPENED);
 	answer_proxy(w);
 	if (w->verdict.mode == RULE_INSPECT) {
 		ex->wire.down = tls_down_new(
@@ -126,20 +126,20 @@ void exchange_begin(struct front *f, struct flow *w)
 static void refuse_greeting(struct front *f, struct exchange *ex)
 {
 	static const uint8_t reasons[] = {
-		[HELLO_NOT_TLS] = REASON_NOT_TLS,      [HELLO_OLD] = REASON_TLS_OLD,
-		[HELLO_LARGE] = REASON_TLS_LARGE,      [HELLO_NO_NAME] = REASON_NO_SNI,
-		[HELLO_OTHER_NAME] = REASON_WRONG_SNI, [HELLO_HIDDEN] = REASON_ECH
+		[TLS_HELLO_NOT_TLS] = REASON_NOT_TLS,      [TLS_HELLO_OLD] = REASON_TLS_OLD,
+		[TLS_HELLO_LARGE] = REASON_TLS_LARGE,      [TLS_HELLO_NO_NAME] = REASON_NO_SNI,
+		[TLS_HELLO_OTHER_NAME] = REASON_WRONG_SNI, [TLS_HELLO_HIDDEN] = REASON_ECH
 	};
-	enum hello_wrong wrong = tls_down_wrong(ex->wire.down);
+	enum tls_hello_wrong wrong = tls_down_wrong(ex->wire.down);
 	struct flow *w = ex->flow;
 
-	if (wrong != HELLO_FINE || tls_down_is_distrusted(ex->wire.down)) {
-		verdict_refuse(&w->verdict, wrong != HELLO_FINE
+	if (wrong != TLS_HELLO_FINE || tls_down_is_distrusted(ex->wire.down)) {
+		verdict_refuse(&w->verdict, wrong != TLS_HELLO_FINE
 						    ? (enum verdict_reason)reasons[wrong]
 						    : REASON_PINNED);
 		front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
 	}
-	flow_close(f, w, wrong != HELLO_FINE);
+	flow_close(f, w, wrong != TLS_HELLO_FINE);
 }
 
 static void begin_h2(struct front *f, struct exchange *ex)
@@ -249,8 +249,9 @@ static bool write_git(const struct exchange *ex, enum verdict_reason reason, con
 	if (!ex->git)
 		return false;
 	write_text(ex, reason, remedy, &text);
-	if (ex->look && look_is_push(ex->look) && look_verdict(ex->look)->reason == reason &&
-	    look_report(ex->look, buf_text(&text), out)) {
+	if (ex->look && body_inspect_is_push(ex->look) &&
+	    body_inspect_verdict(ex->look)->reason == reason &&
+	    body_inspect_report(ex->look, buf_text(&text), out)) {
 		*ret = (struct refusal){ 200, "OK", "application/x-git-receive-pack-result" };
 		return true;
 	}

@@ -31,12 +31,12 @@ void exchange_explain(char *why, size_t size, enum verdict_reason reason, const 
 		snprintf(why, size, "%s: %s", verdict_reason_text(reason), asked->wrong);
 }
 
-bool exchange_pace_look(struct front *f, struct exchange *ex, const struct look *l)
+bool exchange_pace_look(struct front *f, struct exchange *ex, const struct body_inspect *l)
 {
-	int32_t rule = look_verdict(l)->rule;
+	int32_t rule = body_inspect_verdict(l)->rule;
 	uint64_t wait_ms = 0;
 
-	if (rule == look_first_rule(l))
+	if (rule == body_inspect_first_rule(l))
 		return true;
 	if (budget_fit(&f->budget, f->rules) == 0 &&
 	    budget_pace_rule(&f->budget, f->rules, rule, io_now_ms(), &wait_ms))
@@ -57,17 +57,17 @@ bool exchange_hold(struct front *f, uint32_t *room, size_t bytes)
 
 void exchange_end_look(struct front *f, struct exchange *ex)
 {
-	look_free(take_ptr(ex->look));
+	body_inspect_free(take_ptr(ex->look));
 	room_give_back(f, ex->look_room);
 	ex->look_room = 0;
-	ex->look_say = LOOK_MORE;
+	ex->body_inspect_say = BODY_INSPECT_MORE;
 }
 
 void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v,
 			 const struct http_request *r)
 {
-	ex->look = look_new(v, r);
-	ex->look_say = LOOK_MORE;
+	ex->look = body_inspect_new(v, r);
+	ex->body_inspect_say = BODY_INSPECT_MORE;
 	ex->state = EXCHANGE_LOOK;
 	queue_add(&ex->up, ex->head.data, ex->head.len);
 	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
@@ -78,14 +78,14 @@ void exchange_begin_look(struct front *f, struct exchange *ex, const struct http
 /* It passes: what was held goes, and the rest follows. */
 static bool go_on(struct front *f, struct exchange *ex)
 {
-	const struct look_verdict *v = look_verdict(ex->look);
+	const struct body_inspect_verdict *v = body_inspect_verdict(ex->look);
 	struct flow *w = ex->flow;
 	bool paced = exchange_pace_look(f, ex, ex->look);
 
 	w->verdict.rule = v->rule;
 	ex->request_limit = v->request_limit;
 	ex->response_limit = v->response_limit;
-	look_free(take_ptr(ex->look));
+	body_inspect_free(take_ptr(ex->look));
 	ex->state = EXCHANGE_RELAY;
 	flow_untime(f, w);
 	if (!paced || ex->up_bytes > ex->request_limit) {
@@ -100,29 +100,31 @@ static bool go_on(struct front *f, struct exchange *ex)
 	return true;
 }
 
-bool exchange_looked(struct front *f, struct exchange *ex)
+bool exchange_bodyed(struct front *f, struct exchange *ex)
 {
 	bool end = ex->up_body.state == BODY_NONE;
-	const struct look_verdict *v;
+	const struct body_inspect_verdict *v;
 
-	if (end && ex->look_say == LOOK_MORE)
-		ex->look_say = (uint8_t)look_take(ex->look, f->rules, NULL, 0, true);
-	if (ex->look_say == LOOK_MORE) {
+	if (end && ex->body_inspect_say == BODY_INSPECT_MORE)
+		ex->body_inspect_say =
+			(uint8_t)body_inspect_take(ex->look, f->rules, NULL, 0, true);
+	if (ex->body_inspect_say == BODY_INSPECT_MORE) {
 		flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
-		if (exchange_hold(f, &ex->look_room, queue_size(&ex->up) + look_size(ex->look)))
+		if (exchange_hold(f, &ex->look_room,
+				  queue_size(&ex->up) + body_inspect_size(ex->look)))
 			return true;
 		exchange_refuse(f, ex, REASON_FULL);
 		return false;
 	}
-	v = look_verdict(ex->look);
-	if (ex->look_say == LOOK_REFUSE && look_is_push(ex->look) && !end &&
+	v = body_inspect_verdict(ex->look);
+	if (ex->body_inspect_say == BODY_INSPECT_REFUSE && body_inspect_is_push(ex->look) && !end &&
 	    ex->up_bytes < SWALLOW_BYTES) {
 		queue_free(&ex->up);
 		flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
 		return true;
 	}
 	exchange_note_asked(ex->what, &v->asked);
-	if (ex->look_say == LOOK_PASS)
+	if (ex->body_inspect_say == BODY_INSPECT_PASS)
 		return go_on(f, ex);
 	ex->flow->verdict.rule = v->rule;
 	exchange_explain(ex->why, sizeof(ex->why), v->reason, &v->asked);
@@ -143,7 +145,7 @@ bool exchange_run_look(struct front *f, struct exchange *ex)
 		exchange_break(f, ex);
 		return false;
 	}
-	moved = ex->up_body.state == BODY_NONE ? exchange_looked(f, ex) : exchange_read_body(f, ex);
+	moved = ex->up_body.state == BODY_NONE ? exchange_bodyed(f, ex) : exchange_read_body(f, ex);
 	if (w->state == FLOW_INSPECT && (ex->up.failed || ex->in.failed)) {
 		exchange_break(f, ex);
 		return false;

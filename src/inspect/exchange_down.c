@@ -42,8 +42,8 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 void exchange_tell(struct front *f, struct exchange *ex)
 {
 	if (ex->status || ex->untold)
-		front_told_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status,
-				ex->up_bytes, ex->down_bytes);
+		front_flow_report_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status,
+				       ex->up_bytes, ex->down_bytes);
 	ex->status = 0;
 	ex->untold = false;
 }

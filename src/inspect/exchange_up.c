@@ -60,7 +60,7 @@ enum verdict_reason exchange_judge(struct front *f, struct exchange *ex,
 	w->verdict.rule = ret->rule;
 	exchange_describe(ex->what, sizeof(ex->what), r, ret->path);
 	exchange_note_asked(ex->what, &ret->asked);
-	ex->git = look_is_git(r);
+	ex->git = body_inspect_is_git(r);
 	memcpy(ex->more, ret->asked.more, sizeof(ex->more));
 	if (ret->reason != REASON_ALLOWED)
 		exchange_explain(ex->why, sizeof(ex->why), (enum verdict_reason)ret->reason,
@@ -237,8 +237,9 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 	char line[24];
 
 	if (ex->look) {
-		ex->look_say = (uint8_t)look_take(ex->look, f->rules, bytes, n, false);
-		if (ex->look_say == LOOK_REFUSE) { /* nobody wants it */
+		ex->body_inspect_say =
+			(uint8_t)body_inspect_take(ex->look, f->rules, bytes, n, false);
+		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) { /* nobody wants it */
 			ex->up_bytes += n;
 			return;
 		}
@@ -312,7 +313,7 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 		exchange_refuse(f, ex, REASON_REQUEST_SIZE);
 		return false;
 	}
-	if (ex->look && (!exchange_looked(f, ex) || ex->look))
+	if (ex->look && (!exchange_bodyed(f, ex) || ex->look))
 		return w->state == FLOW_INSPECT && ex->look;
 	reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
 	if (reason != REASON_ALLOWED)

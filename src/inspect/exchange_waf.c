@@ -193,7 +193,7 @@ static void pass(struct front *f, struct exchange *ex)
 static void refuse(struct front *f, struct exchange *ex, enum verdict_reason reason)
 {
 	if (!ex->waf->block) {
-		front_told_waf(f, ex->flow, NULL, reason, false);
+		front_flow_report_waf(f, ex->flow, NULL, reason, false);
 		pass(f, ex);
 		return;
 	}
@@ -206,9 +206,10 @@ static void finish(struct front *f, struct exchange *ex)
 	const struct waf_said *said = &h->said;
 
 	for (unsigned i = 0; i < said->count; i++)
-		front_told_waf(f, ex->flow, &said->matches[i], REASON_WAF, said->deny && h->block);
+		front_flow_report_waf(f, ex->flow, &said->matches[i], REASON_WAF,
+				      said->deny && h->block);
 	if (said->deny && !said->count)
-		front_told_waf(f, ex->flow, NULL, REASON_WAF, h->block);
+		front_flow_report_waf(f, ex->flow, NULL, REASON_WAF, h->block);
 	if (!said->deny || !h->block) {
 		pass(f, ex);
 		return;

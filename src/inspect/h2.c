@@ -114,8 +114,8 @@ static void tell(const struct h2 *h, struct h2_stream *s)
 {
 	s->gone |= s->status || (s->up_id > 0 && nghttp2_session_find_stream(h->up, s->up_id));
 	if (s->gone)
-		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP],
-				s->bytes[DOWN]);
+		front_flow_report_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP],
+				       s->bytes[DOWN]);
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)

@@ -3,7 +3,7 @@
  * about by itself. nghttp2 speaks on both sides; what it does not refuse of a message (CR or LF in
  * a field, a length that is not kept, fields of HTTP/1) cannot be said. HTTP/2 is chosen only where
  * the server chose it too, so nothing is translated. Files: h2.c (the connection), h2_stream.c
- * (requests and responses), h2_look.c (requests whose body decides). Private to inspection.
+ * (requests and responses), h2_body.c (requests whose body decides). Private to inspection.
  */
 #ifndef WARD_INSPECT_H2_H
 #define WARD_INSPECT_H2_H
@@ -39,13 +39,13 @@ struct h2_stream {
 	struct meter *meter;   /* owned; NULL: nothing is counted */
 	struct record *record; /* owned; NULL: nothing is recorded */
 	char what[EXCHANGE_WHAT];
-	int32_t rule;       /* that allows it */
-	uint16_t status;    /* of the server's answer; 0: none yet */
-	bool git;           /* refusals are for git's eyes */
-	struct look *look;  /* owned; NULL: its body is not looked into (any more) */
-	uint8_t look_say;   /* enum look_say */
-	uint32_t look_room; /* bytes of front's purse */
-	size_t taken;       /* bytes of data[UP] that the window has back already */
+	int32_t rule;              /* that allows it */
+	uint16_t status;           /* of the server's answer; 0: none yet */
+	bool git;                  /* refusals are for git's eyes */
+	struct body_inspect *look; /* owned; NULL: its body is not looked into (any more) */
+	uint8_t body_inspect_say;  /* enum body_inspect_say */
+	uint32_t look_room;        /* bytes of front's purse */
+	size_t taken;              /* bytes of data[UP] that the window has back already */
 	/* the request's head, while its body is looked into; owned */
 	struct h2_head *asked;
 	struct buf path; /* and its path as it is to be forwarded */
@@ -93,12 +93,12 @@ must_check bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_
 			   struct http_text path);
 void h2_head_free(struct h2_head *head);
 
-/* h2_look.c */
+/* h2_body.c */
 /* The head in s->head is allowed if the body is: v has looks. */
 void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict *v,
 		   const struct http_request *r);
 /* More of the body, or its end. */
-void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end);
+void h2_body(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end);
 void h2_end_look(struct h2 *h, struct h2_stream *s);
 
 #endif

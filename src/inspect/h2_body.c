@@ -1,5 +1,5 @@
 /*
- * Requests of HTTP/2 whose body decides: exchange_look.c for streams. In: a stream whose head is
+ * Requests of HTTP/2 whose body decides: exchange_body.c for streams. In: a stream whose head is
  * allowed if its body is, the body. Out: the request, forwarded with all that was held; or a
  * refusal. The window gets back what is held, so that a body may be larger than it; front's purse
  * bounds them all. Runs in front.
@@ -11,7 +11,7 @@
 
 void h2_end_look(struct h2 *h, struct h2_stream *s)
 {
-	look_free(take_ptr(s->look));
+	body_inspect_free(take_ptr(s->look));
 	h2_head_free(take_ptr(s->asked));
 	buf_free(&s->path);
 	room_give_back(h->f, s->look_room);
@@ -22,15 +22,15 @@ void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict 
 		   const struct http_request *r)
 {
 	buf_add(&s->path, v->path.s, v->path.n);
-	s->look = look_new(v, r);
-	s->look_say = LOOK_MORE;
+	s->look = body_inspect_new(v, r);
+	s->body_inspect_say = BODY_INSPECT_MORE;
 	s->asked = take_ptr(s->head);
 	if (!s->look || s->path.failed) {
 		h2_refuse(h, s, REASON_FULL);
 		return;
 	}
 	if (s->up_ended)
-		h2_look(h, s, NULL, 0, true);
+		h2_body(h, s, NULL, 0, true);
 }
 
 static void refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason,
@@ -45,7 +45,7 @@ static void refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason
 static void go_on(struct h2 *h, struct h2_stream *s)
 {
 	struct http_request *r = &inspector_of(h->f)->request;
-	const struct look_verdict *v = look_verdict(s->look);
+	const struct body_inspect_verdict *v = body_inspect_verdict(s->look);
 	enum verdict_reason reason;
 	char what[EXCHANGE_WHAT];
 
@@ -76,39 +76,40 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 	} else {
 		memcpy(s->what, what, sizeof(what));
 		/* the room goes when the stream does: what was held is still here */
-		look_free(take_ptr(s->look));
+		body_inspect_free(take_ptr(s->look));
 	}
 	h2_head_free(take_ptr(s->head));
 }
 
-void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end)
+void h2_body(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end)
 {
-	const struct look_verdict *v = look_verdict(s->look);
+	const struct body_inspect_verdict *v = body_inspect_verdict(s->look);
 	struct asked asked;
 
-	if (s->look_say == LOOK_MORE)
-		s->look_say = (uint8_t)look_take(s->look, h->f->rules, bytes, n, end);
+	if (s->body_inspect_say == BODY_INSPECT_MORE)
+		s->body_inspect_say =
+			(uint8_t)body_inspect_take(s->look, h->f->rules, bytes, n, end);
 	nghttp2_session_consume(h->down, s->down_id, n);
-	if (s->look_say != LOOK_REFUSE) {
+	if (s->body_inspect_say != BODY_INSPECT_REFUSE) {
 		queue_add(&s->data[UP], bytes, n);
 		meter_body(s->meter, bytes, n);
 		record_sent(s->record, bytes, n);
 		s->taken += n;
 		h->broken |= s->data[UP].failed;
 	}
-	if (s->look_say == LOOK_MORE) {
+	if (s->body_inspect_say == BODY_INSPECT_MORE) {
 		if (!exchange_hold(h->f, &s->look_room,
-				   queue_size(&s->data[UP]) + look_size(s->look)))
+				   queue_size(&s->data[UP]) + body_inspect_size(s->look)))
 			h2_refuse(h, s, REASON_FULL);
 		return;
 	}
-	if (s->look_say == LOOK_REFUSE && look_is_push(s->look) && !end &&
+	if (s->body_inspect_say == BODY_INSPECT_REFUSE && body_inspect_is_push(s->look) && !end &&
 	    s->bytes[UP] < SWALLOW_BYTES) {
 		h2_drop(h, s);
 		return;
 	}
 	exchange_note_asked(s->what, &v->asked);
-	if (s->look_say == LOOK_PASS) {
+	if (s->body_inspect_say == BODY_INSPECT_PASS) {
 		go_on(h, s);
 		return;
 	}

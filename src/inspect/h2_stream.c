@@ -214,7 +214,7 @@ bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t 
 	if (s->bytes[d] > s->limits[d])
 		return false;
 	if (d == UP && s->look) {
-		h2_look(h, s, bytes, n, false);
+		h2_body(h, s, bytes, n, false);
 		return true;
 	}
 	if (d == UP && !count(h, s, bytes, n, false)) {
@@ -246,7 +246,7 @@ void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 		record_end(&s->record, s->trailers[DOWN] ? fields_of(h, s->trailers[DOWN]) : NULL,
 			   true);
 	if (d == UP && s->look)
-		h2_look(h, s, NULL, 0, true);
+		h2_body(h, s, NULL, 0, true);
 	else
 		resume(h, s, d);
 }

@@ -8,7 +8,7 @@
  *   server.c          connections to the outside: dialled, greeted, pooled
  *   exchange.c        one connection of a program: its states, refusals, the end
  *   exchange_up.c     requests: read, decided about, written anew
- *   exchange_look.c   requests whose body decides
+ *   exchange_body.c   requests whose body decides
  *   exchange_down.c   responses
  *   h2.c, h2_stream.c the same for HTTP/2
  *   meter.c           what requests cost
@@ -115,13 +115,13 @@ struct exchange {
 	/* "POST /v1/files", for events; with "KEY=ENTRY" behind where a rule is about what is asked
 	 * for */
 	char what[EXCHANGE_WHAT];
-	uint16_t status;    /* of the answer; 0: there is none, or it was told */
-	bool git;           /* refusals are for git's eyes */
-	struct look *look;  /* owned; NULL: nothing is looked into */
-	uint8_t look_say;   /* enum look_say */
-	uint32_t look_room; /* bytes of front's purse */
-	uint8_t lost;       /* enum verdict_reason: why there is no server */
-	char why[200];      /* and in words */
+	uint16_t status;           /* of the answer; 0: there is none, or it was told */
+	bool git;                  /* refusals are for git's eyes */
+	struct body_inspect *look; /* owned; NULL: nothing is looked into */
+	uint8_t body_inspect_say;  /* enum body_inspect_say */
+	uint32_t look_room;        /* bytes of front's purse */
+	uint8_t lost;              /* enum verdict_reason: why there is no server */
+	char why[200];             /* and in words */
 	/* of this request's rule: its refusals look like those of such an API */
 	bool llm;
 	uint32_t retry_s;     /* with a refusal: when to try again; 0: not at all */
@@ -206,21 +206,22 @@ void exchange_waf_body(struct exchange *ex, const uint8_t *bytes, size_t n);
 bool exchange_run_waf(struct front *f, struct exchange *ex);
 void exchange_end_waf(struct exchange *ex);
 
-/* exchange_look.c */
+/* exchange_body.c */
 /* The head is allowed if the body is: v has looks. */
 void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v,
 			 const struct http_request *r);
 bool exchange_run_look(struct front *f, struct exchange *ex);
 /* What has come of the body was looked into. False: it is over with the request, or with the
  * exchange. */
-must_check bool exchange_looked(struct front *f, struct exchange *ex);
+must_check bool exchange_bodyed(struct front *f, struct exchange *ex);
 void exchange_end_look(struct front *f, struct exchange *ex);
 /* Behind "POST /path": what it asks for. why: of the refusal, where there is more to say than its
  * reason does; size of it. */
 void exchange_note_asked(char what[EXCHANGE_WHAT], const struct asked *asked);
 /* Counts a request at the rule that its body has chosen. False: there are too many
  * (REASON_REQUEST_RATE). */
-must_check bool exchange_pace_look(struct front *f, struct exchange *ex, const struct look *l);
+must_check bool exchange_pace_look(struct front *f, struct exchange *ex,
+				   const struct body_inspect *l);
 void exchange_explain(char *why, size_t size, enum verdict_reason reason,
 		      const struct asked *asked);
 /* A held body has grown to so many bytes. False: there is no room for it. */

@@ -396,14 +396,14 @@ static void tell(struct front *f, const struct meter *m, uint64_t cost, unsigned
 {
 	struct budget *b = &f->budget;
 
-	front_told_spent(f, m->rule, *m->answer.model ? m->answer.model : m->asked.model,
-			 m->answer.input + m->answer.cache_read + m->answer.cache_write,
-			 m->answer.output, cost);
+	front_flow_report_spent(f, m->rule, *m->answer.model ? m->answer.model : m->asked.model,
+				m->answer.input + m->answer.cache_read + m->answer.cache_write,
+				m->answer.output, cost);
 	if (warned & 1)
-		front_told_budget(f, -1, b->whole.spent, f->rules->limits.spend);
+		front_flow_report_budget(f, -1, b->whole.spent, f->rules->limits.spend);
 	if (warned & 2)
-		front_told_budget(f, m->rule, b->rules[m->rule].spent,
-				  f->rules->items[m->rule].limits.spend);
+		front_flow_report_budget(f, m->rule, b->rules[m->rule].spent,
+					 f->rules->items[m->rule].limits.spend);
 }
 
 void meter_end(struct front *f, struct meter *m, enum meter_way how)

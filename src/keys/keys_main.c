@@ -107,9 +107,9 @@ static void serve_once(struct keys *k)
 		k->fat = true;
 		/* greetings are over: what is busy needs a part of what has begun */
 		if (++k->rounds == SETTLED_ROUNDS)
-			slim_now();
+			trim_memory_now();
 	} else if (n == 0 && k->fat && !k->said.len && !k->lost && !k->waiting) {
-		slim_now(); /* what it needs of its program is megabytes */
+		trim_memory_now(); /* what it needs of its program is megabytes */
 		k->fat = false;
 		k->rounds = 0;
 	}
@@ -130,7 +130,7 @@ static int keys_main(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (prepare(&k, &e) < 0)
 		return 125;
-	slim_now();
+	trim_memory_now();
 	while (!k.ending)
 		serve_once(&k);
 	safe_close(&k.safe);

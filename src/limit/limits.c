@@ -118,7 +118,8 @@ static enum held_by cgroup_holder(const struct plan *p)
 /* What the holder amounts to on this host, HELD_NONE when it is not to be had. */
 static enum held_by try_holder(const struct plan *p, const struct limits_host *h, enum holder who)
 {
-	bool looking = p->rung == RUNG_NAMESPACES; /* the watch counts by the sandbox's own /proc */
+	bool looking =
+		p->level == LEVEL_NAMESPACES; /* the watch counts by the sandbox's own /proc */
 
 	switch (who) {
 	case BY_NOBODY:
@@ -165,7 +166,7 @@ static int refuse(const struct plan *p, const struct limits_host *h, enum limit 
 
 	if (r < 0 && h->cgroup_remedy && h->cgroup_remedy[0])
 		r = ward_remedy(e, "%s; or require.limits: %s with %s: none", h->cgroup_remedy,
-				p->rung == RUNG_LANDLOCK ? "none" : "watch", field);
+				p->level == LEVEL_LANDLOCK ? "none" : "watch", field);
 	else if (r < 0)
 		r = ward_remedy(e,
 				"%s: none, or a host with cgroups for this user (see ward doctor)",
@@ -205,7 +206,7 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can",
 				  rules[l].name);
 		if (l == LIMIT_MEMORY && out->held_by == HELD_WATCH &&
-		    p->spec->policy.proc_nesting && !p->spec->wall)
+		    p->spec->policy.proc_nesting && !p->spec->inner)
 			strv_add(&p->notes,
 				 "process.nesting: the memory limit does not count file systems "
 				 "that are mounted inside (tmpfs); only a cgroup would");
@@ -267,7 +268,7 @@ uint64_t limits_host_pids(const struct plan *p)
 	uint64_t value = p->limits[LIMIT_PIDS].value;
 
 	/* one of its threads for each of the command's, and those that it starts with */
-	if (value == POLICY_NONE || !p->spec->wall || !p->spec->wall->counts)
+	if (value == POLICY_NONE || !p->spec->inner || !p->spec->inner->counts)
 		return value;
 	return value > UINT32_MAX ? value : 2 * value + WALL_PIDS;
 }
@@ -292,7 +293,7 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
 	/* its memory is a file, too */
-	if (limits_file_bytes(p) && !(p->spec->wall && p->spec->wall->memory_files))
+	if (limits_file_bytes(p) && !(p->spec->inner && p->spec->inner->memory_files))
 		add_rlimit(out, &n, cap, RLIMIT_FSIZE, limits_file_bytes(p));
 	return n;
 }

@@ -130,7 +130,7 @@ static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_
 		w->tmpfs_fds[w->tmpfs_count] = c->tmpfs_fds[i];
 		w->tmpfs_devs[w->tmpfs_count++] = st.st_dev;
 	}
-	if (w->plan->spec->wall && w->plan->spec->wall->memory_files)
+	if (w->plan->spec->inner && w->plan->spec->inner->memory_files)
 		memfds_open(&w->memfds);
 	w->trees.memory_devs = w->tmpfs_devs;
 	w->trees.memory_dev_count = w->tmpfs_count;
@@ -150,7 +150,7 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	w->last_ms = w->scan_ms = io_now_ms();
 	w->kernel.files =
-		!in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
+		!in_cgroup(w) && !(c->plan->spec->inner && c->plan->spec->inner->memory_files);
 	w->own_network = c->own_network;
 	w->trees.view = &w->view;
 	w->trees.table = &w->table;

@@ -21,7 +21,7 @@
  * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
  * long), somebody else did, and the difference is forgiven. If there is a hiding place, the
  * growth is put down to the sandbox: who hides things has no claim to the doubt. Processes that
- * cannot be stopped (see struct wall) move while they are looked at: what is gone or on its way is
+ * cannot be stopped (see struct inner) move while they are looked at: what is gone or on its way is
  * no hiding place then, nothing is forgiven, and the looks go on as long as the growth is there.
  *
  * Others also remove files, and what the sandbox fills would not show. So every rise from one

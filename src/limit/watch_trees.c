@@ -315,7 +315,7 @@ void tree_watch_confirm(struct tree_watch *t, struct usage *u, bool moving, bool
 	look_at_disk(t, u, &look, true);
 	/* some that never stand still may wait for a busy processor: three times in a row they do
 	 * not */
-	if (moving || !settled || (t->plan->spec->wall && t->plan->spec->wall->holds)) {
+	if (moving || !settled || (t->plan->spec->inner && t->plan->spec->inner->holds)) {
 		look.moving |= look.hidden; /* neither proven nor forgiven */
 		t->hidden_looks = look.hidden ? t->hidden_looks + 1 : 0;
 		look.hidden = t->hidden_looks >= HIDDEN_LOOKS;

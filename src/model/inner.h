@@ -8,9 +8,9 @@
 #include "model/plan.h"
 
 /* nothing; what QEMU asks; the few requests of gVisor's kernel */
-enum { WALL_KVM_NONE, WALL_KVM_MACHINE, WALL_KVM_SENTRY };
+enum { INNER_KVM_NONE, INNER_KVM_MACHINE, INNER_KVM_SENTRY };
 
-struct wall {
+struct inner {
 	const char *name; /* as `isolation` has it */
 	const char *help; /* what it is, for plan and result */
 	/* Whether it can be used here; else why not, and the remedy. */
@@ -26,7 +26,7 @@ struct wall {
 	/* A step of the planner: adds binds and files of its own beneath /.ward (plan/plan_root.h).
 	 * NULL: none. */
 	int (*mounts)(struct plan *p, struct ward_err *e);
-	/* The plan is complete: fills p->wall_run, p->wall_exec, p->wall_copy. */
+	/* The plan is complete: fills p->inner_run, p->inner_exec, p->inner_copy. */
 	int (*words)(struct plan *p, struct ward_err *e);
 	/* What there is of it here, for `ward doctor`: version, kind. NULL: nothing to say. */
 	void (*about)(struct buf *out);
@@ -70,7 +70,7 @@ struct wall {
 /* What the policy's isolation came to: the inner runtime's name, or the engine's. */
 static inline const char *plan_isolation(const struct plan *p)
 {
-	return p->spec->wall ? p->spec->wall->name : p->engine;
+	return p->spec->inner ? p->spec->inner->name : p->engine;
 }
 
 #endif

@@ -35,7 +35,7 @@ struct plan_net {
 
 /* A cached /etc that is in use: plan/etc_cache.h. */
 struct etc_entry;
-struct etc_kept {
+struct etc_cache {
 	char *list; /* owned */
 	const struct etc_entry *entries;
 	size_t entry_count;
@@ -150,7 +150,7 @@ struct plan_system {
 	struct facts facts;
 	struct plan_image *image; /* NULL: the host's own directories; owned */
 	/* path NULL: every entry of /etc is made or mounted by itself */
-	struct etc_kept etc;
+	struct etc_cache etc;
 	bool etc_wanted;       /* there could be one */
 	struct stat etc_stamp; /* of the host's /etc, before it was read, if so */
 	time_t etc_read;       /* when that was */
@@ -187,7 +187,7 @@ struct plan_gpus {
 	bool driver_bound; /* an image got the driver's libraries */
 };
 
-enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
+enum level { LEVEL_LANDLOCK, LEVEL_NAMESPACES };
 
 struct certs;
 struct plan_tape;
@@ -195,7 +195,7 @@ struct secrets;
 
 struct plan {
 	const char *engine;
-	enum rung rung;
+	enum level level;
 	const struct spec *spec; /* borrowed */
 	struct facts facts;
 	char run_id[24];
@@ -215,12 +215,12 @@ struct plan {
 	struct image image; /* root NULL: the host's own directories */
 	/* the command: the spec's, or the image's own; NULL: none */
 	char *const *argv;
-	struct strv wall_run;  /* with a wall: its words in front of the command's */
-	struct strv wall_exec; /* ... in front of those of one more command */
+	struct strv inner_run;  /* with a wall: its words in front of the command's */
+	struct strv inner_exec; /* ... in front of those of one more command */
 	/* ... in front of those of a copy; empty: ward-init copies by itself */
-	struct strv wall_copy;
+	struct strv inner_copy;
 	/* ... "key: value" of what its checkpoints depend on; empty: it makes none */
-	struct strv wall_same;
+	struct strv inner_same;
 	/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not
 	 * its own */
 	char **started;

@@ -29,9 +29,9 @@ struct result_network {
 struct result {
 	char run_id[24];
 	const char *engine;
-	const char *wall; /* what stands inside it, NULL: nothing */
-	int exit_code;    /* what ward exits with */
-	int exit_signal;  /* of the command, 0: none */
+	const char *inner; /* what stands inside it, NULL: nothing */
+	int exit_code;     /* what ward exits with */
+	int exit_signal;   /* of the command, 0: none */
 	uint64_t duration_ms;
 	struct usage usage;
 	enum layer_state layers[LAYERS];

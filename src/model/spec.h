@@ -5,7 +5,7 @@
 #include "base/progress.h"
 #include "policy/policy.h"
 
-struct wall;
+struct inner;
 struct checkpoint;
 
 /* One "field, value" that an option of the command line sets. */
@@ -55,7 +55,7 @@ struct spec {
 	bool image_command; /* the request's */
 	const char *engine; /* chosen by the policy's isolation, static; NULL: native */
 	/* that stands inside the native sandbox: plan/inner.h; NULL: none */
-	const struct wall *wall;
+	const struct inner *inner;
 	bool cwd_given;                   /* -C */
 	const struct checkpoint *restore; /* the request's */
 };

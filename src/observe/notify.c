@@ -42,9 +42,9 @@ enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 
 /* Offsets into texts[]. */
 struct call {
-	uint16_t name, why, rule_why, rule_remedy, rung_why;
-	uint8_t from; /* enum from */
-	uint8_t rung; /* closed or changed on the Landlock rung */
+	uint16_t name, why, rule_why, rule_remedy, level_why;
+	uint8_t from;  /* enum from */
+	uint8_t level; /* closed or changed on the Landlock rung */
 };
 
 #include "seccomp-calls.h"
@@ -67,9 +67,9 @@ struct call {
 struct notify {
 	int fd;
 	const struct plan *plan;
-	struct behalf *behalf;    /* NULL: not on the Landlock rung */
-	struct exec_watch *execs; /* NULL: nobody wants to know */
-	struct missing *missing;  /* likewise */
+	struct syscall_broker *behalf; /* NULL: not on the Landlock rung */
+	struct exec_watch *execs;      /* NULL: nobody wants to know */
+	struct missing *missing;       /* likewise */
 	struct unreached unreached;
 	struct observation *seen;      /* the last call that was shown; NULL: none is */
 	struct seccomp_notif *request; /* as long as the kernel's */
@@ -127,8 +127,8 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 	n->fd = fd;
 	n->plan = p;
 	r = allocate(n, e);
-	if (r == 0 && p->rung == RUNG_LANDLOCK)
-		r = behalf_create(p, &n->behalf, e);
+	if (r == 0 && p->level == LEVEL_LANDLOCK)
+		r = syscall_broker_create(p, &n->behalf, e);
 	if (r == 0)
 		r = begin_observing(n, observe_wanted(p), e);
 	if (r < 0) {
@@ -149,7 +149,7 @@ void notify_destroy(struct notify *n)
 	if (!n)
 		return;
 	close(n->fd);
-	behalf_destroy(n->behalf);
+	syscall_broker_destroy(n->behalf);
 	exec_watch_destroy(n->execs);
 	missing_destroy(n->missing);
 	free(n->seen);
@@ -235,11 +235,11 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 
 	*remedy = wider[c->from];
 	if (is_given(n, c)) {
-		if (n->behalf && c->rung) {
+		if (n->behalf && c->level) {
 			*remedy = "user namespaces give it; `ward doctor` tells how to get them";
 			snprintf(why, why_len, "%s",
-				 c->rung_why ? text(c->rung_why)
-					     : "closed where there are no namespaces");
+				 c->level_why ? text(c->level_why)
+					      : "closed where there are no namespaces");
 			return;
 		}
 		*remedy = text(c->rule_remedy);
@@ -382,9 +382,9 @@ static void handle_one(struct notify *n, struct result *r)
 		pass_shown(n, n->execs && exec_watch_knows(q->data.nr), r);
 		return;
 	}
-	if (n->behalf && behalf_serves(q->data.nr)) {
+	if (n->behalf && syscall_broker_serves(q->data.nr)) {
 		n->window_spent += COST_BEHALF;
-		error = behalf_call(n->behalf, n->fd, q);
+		error = syscall_broker_call(n->behalf, n->fd, q);
 	}
 	if (error == -EPERM) {
 		n->window_spent += COST_DENIAL;

@@ -52,7 +52,7 @@ unsigned observe_wanted(const struct plan *p)
 	if (level == AUDIT_FULL)
 		wanted |= OBSERVE_WRITES | (p->net.on ? OBSERVE_READS | OBSERVE_NET : 0);
 	/* full is refused there */
-	return p->rung == RUNG_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;
+	return p->level == LEVEL_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;
 }
 
 static const struct watched *find(int nr)

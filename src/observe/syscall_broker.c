@@ -80,7 +80,7 @@ struct tree {
 	int fd;
 };
 
-struct behalf {
+struct syscall_broker {
 	uid_t uid; /* of the sandbox */
 	struct tree *trees;
 	size_t tree_count;
@@ -93,7 +93,7 @@ struct caller {
 	const uint64_t *args;
 };
 
-void behalf_destroy(struct behalf *b)
+void syscall_broker_destroy(struct syscall_broker *b)
 {
 	if (!b)
 		return;
@@ -105,7 +105,7 @@ void behalf_destroy(struct behalf *b)
 	free(b);
 }
 
-static int add_tree(struct behalf *b, const char *path, struct ward_err *e)
+static int add_tree(struct syscall_broker *b, const char *path, struct ward_err *e)
 {
 	auto_free char *real = realpath(path, NULL);
 	auto_fd fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -116,9 +116,10 @@ static int add_tree(struct behalf *b, const char *path, struct ward_err *e)
 	return 0;
 }
 
-int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_err *e)
+int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_behalf,
+			  struct ward_err *e)
 {
-	struct behalf *b = calloc(1, sizeof(*b));
+	struct syscall_broker *b = calloc(1, sizeof(*b));
 	char tmp[64];
 	int r = 0;
 
@@ -132,11 +133,11 @@ int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].writable &&
 		    !p->mounts[i].is_file)
 			r = add_tree(b, p->mounts[i].source, e);
-	rung_tmp_path(p->run_id, tmp, sizeof(tmp));
+	level_tmp_path(p->run_id, tmp, sizeof(tmp));
 	if (r == 0 && access(tmp, F_OK) == 0)
 		r = add_tree(b, tmp, e);
 	if (r < 0) {
-		behalf_destroy(b);
+		syscall_broker_destroy(b);
 		return r;
 	}
 	*ret_behalf = b;
@@ -151,7 +152,7 @@ static const struct served *find_served(int nr)
 	return NULL;
 }
 
-bool behalf_serves(int nr)
+bool syscall_broker_serves(int nr)
 {
 	return find_served(nr) != NULL;
 }
@@ -191,7 +192,7 @@ static int copy_string(const struct caller *c, uint64_t address, char *to, size_
 
 /* ---- which file ---- */
 
-static const struct tree *find_tree(const struct behalf *b, const char *path)
+static const struct tree *find_tree(const struct syscall_broker *b, const char *path)
 {
 	for (size_t i = 0; i < b->tree_count; i++)
 		if (path_is_beneath(path, b->trees[i].path))
@@ -245,7 +246,7 @@ static int read_link(int dir_fd, const char *name, char *to, size_t n)
 }
 
 /* The file behind a descriptor of the caller. */
-static int open_descriptor(const struct behalf *b, const struct caller *c, int number)
+static int open_descriptor(const struct syscall_broker *b, const struct caller *c, int number)
 {
 	char name[32], path[PATH_MAX];
 	auto_fd fd = -1;
@@ -262,8 +263,8 @@ static int open_descriptor(const struct behalf *b, const struct caller *c, int n
 	return take_fd(&fd);
 }
 
-static int open_relative(const struct behalf *b, const struct caller *c, int dir, const char *path,
-			 bool nofollow)
+static int open_relative(const struct syscall_broker *b, const struct caller *c, int dir,
+			 const char *path, bool nofollow)
 {
 	char name[32] = "cwd", base[PATH_MAX];
 	auto_free char *whole = NULL;
@@ -281,8 +282,8 @@ static int open_relative(const struct behalf *b, const struct caller *c, int dir
 	return open_in_tree(t, whole, nofollow);
 }
 
-static int open_path(const struct behalf *b, const struct caller *c, int dir, const char *path,
-		     bool nofollow)
+static int open_path(const struct syscall_broker *b, const struct caller *c, int dir,
+		     const char *path, bool nofollow)
 {
 	const struct tree *t;
 
@@ -292,7 +293,8 @@ static int open_path(const struct behalf *b, const struct caller *c, int dir, co
 	return t ? open_in_tree(t, rest_of(t, path), nofollow) : -EPERM;
 }
 
-static int open_target(const struct behalf *b, const struct caller *c, const struct served *s)
+static int open_target(const struct syscall_broker *b, const struct caller *c,
+		       const struct served *s)
 {
 	int dir = s->dir == NONE ? AT_FDCWD : (int)(uint32_t)c->args[s->dir];
 	unsigned flags = s->flags == NONE ? 0 : (unsigned)c->args[s->flags];
@@ -383,7 +385,8 @@ static int change_attribute(const struct caller *c, const struct served *s, cons
 	return r;
 }
 
-static int change(const struct behalf *b, const struct caller *c, const struct served *s, int fd)
+static int change(const struct syscall_broker *b, const struct caller *c, const struct served *s,
+		  int fd)
 {
 	mode_t mode = (mode_t)c->args[s->value] & 07777;
 	char file[32];
@@ -403,7 +406,8 @@ static int change(const struct behalf *b, const struct caller *c, const struct s
 	return chmod(file, mode) < 0 ? -errno : 0;
 }
 
-int behalf_call(struct behalf *b, int notify_fd, const struct seccomp_notif *request)
+int syscall_broker_call(struct syscall_broker *b, int notify_fd,
+			const struct seccomp_notif *request)
 {
 	const struct served *s = find_served(request->data.nr);
 	auto_fd proc_fd = -1, mem_fd = -1, fd = -1;

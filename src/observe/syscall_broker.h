@@ -7,15 +7,17 @@
 
 #include "model/plan.h"
 
-struct behalf;
+struct syscall_broker;
 
 /* Opens the plan's writable trees; borrows the plan. */
-must_check int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_err *e);
-void behalf_destroy(struct behalf *b); /* NULL is fine */
+must_check int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_behalf,
+				     struct ward_err *e);
+void syscall_broker_destroy(struct syscall_broker *b); /* NULL is fine */
 /* Whether a call of this number is one that is made on behalf. */
-bool behalf_serves(int nr);
+bool syscall_broker_serves(int nr);
 /* Makes the call that waits at notify_fd, if it is about a file of a writable tree that the
  * sandbox's user owns. Returns 0 or -errno for the caller; -EPERM: refused. */
-must_check int behalf_call(struct behalf *b, int notify_fd, const struct seccomp_notif *request);
+must_check int syscall_broker_call(struct syscall_broker *b, int notify_fd,
+				   const struct seccomp_notif *request);
 
 #endif

@@ -77,7 +77,7 @@ bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_hea
 	uint64_t size;
 
 	if (n <= sizeof(*head) || ((const char *)bytes)[n - 1] != '\0' ||
-	    strncmp(head->magic, ETC_KEPT_MAGIC, sizeof(head->magic)) != 0 ||
+	    strncmp(head->magic, ETC_CACHE_MAGIC, sizeof(head->magic)) != 0 ||
 	    strncmp(head->table, ROOT_TABLE, sizeof(head->table)) != 0)
 		return false;
 	if (!head->id[0] || head->id[sizeof(head->id) - 1] || strchr(head->id, '/') ||
@@ -130,9 +130,9 @@ static int open_newest(const char *state)
 	auto_fd fd = -1;
 	struct stat st;
 
-	if (strlen(state) + sizeof("/" ETC_KEPT_DIR "/" ETC_KEPT_NOW) > sizeof(path))
+	if (strlen(state) + sizeof("/" ETC_CACHE_DIR "/" ETC_CACHE_NOW) > sizeof(path))
 		return -1;
-	stpcpy(stpcpy(path, state), "/" ETC_KEPT_DIR "/" ETC_KEPT_NOW);
+	stpcpy(stpcpy(path, state), "/" ETC_CACHE_DIR "/" ETC_CACHE_NOW);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
 	    st.st_mode & (S_IWGRP | S_IWOTH))
@@ -143,12 +143,12 @@ static int open_newest(const char *state)
 /* The list, held; the caller frees it. NULL: there is none, or it is being removed. */
 static char *read_list(int dir_fd, int *ret_lock, size_t *ret_n)
 {
-	auto_fd fd = openat(dir_fd, ETC_KEPT_LIST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_fd fd = openat(dir_fd, ETC_CACHE_LIST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	auto_free char *list = NULL;
 	struct stat st;
 
 	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 ||
-	    !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size > ETC_KEPT_LIST_MAX)
+	    !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size > ETC_CACHE_LIST_MAX)
 		return NULL;
 	list = malloc((size_t)st.st_size + 1);
 	if (!list || read(fd, list, (size_t)st.st_size) != st.st_size)
@@ -158,29 +158,29 @@ static char *read_list(int dir_fd, int *ret_lock, size_t *ret_n)
 	return take_ptr(list);
 }
 
-int etc_kept_open_tree(const struct etc_kept *k)
+int etc_cache_open_tree(const struct etc_cache *k)
 {
-	return (int)syscall(SYS_open_tree, k->dir_fd, ETC_KEPT_ROOT,
+	return (int)syscall(SYS_open_tree, k->dir_fd, ETC_CACHE_ROOT,
 			    AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
 /* Where a sandbox finds it. */
-static bool take_place(const char *state, const char *id, bool as_root, struct etc_kept *k)
+static bool take_place(const char *state, const char *id, bool as_root, struct etc_cache *k)
 {
-	if (asprintf(&k->path, "%s/" ETC_KEPT_DIR "/%s/" ETC_KEPT_ROOT, state, id) < 0) {
+	if (asprintf(&k->path, "%s/" ETC_CACHE_DIR "/%s/" ETC_CACHE_ROOT, state, id) < 0) {
 		k->path = NULL;
 		return false;
 	}
 	if (!as_root)
 		return true;
-	k->tree_fd = etc_kept_open_tree(k);
+	k->tree_fd = etc_cache_open_tree(k);
 	k->refused = k->tree_fd < 0 && errno == EPERM;
 	return k->tree_fd >= 0;
 }
 
-bool etc_kept_find(bool as_root, struct etc_kept *ret_kept)
+bool etc_cache_find(bool as_root, struct etc_cache *ret_kept)
 {
-	struct etc_kept k = ETC_KEPT_NONE;
+	struct etc_cache k = ETC_KEPT_NONE;
 	const struct etc_head *head = NULL;
 	auto_free char *state = NULL;
 	struct ward_err ignored = { 0 };
@@ -194,7 +194,7 @@ bool etc_kept_find(bool as_root, struct etc_kept *ret_kept)
 	if (!k.list || !etc_list_check(k.list, n, &head) || !is_this_boot(head->boot) ||
 	    !is_unchanged(k.list, head) || !take_place(state, head->id, as_root, &k)) {
 		ret_kept->refused = k.refused;
-		etc_kept_release(&k);
+		etc_cache_release(&k);
 		return false;
 	}
 	k.entries = (const void *)((const struct etc_check *)(head + 1) + head->check_count);
@@ -203,7 +203,7 @@ bool etc_kept_find(bool as_root, struct etc_kept *ret_kept)
 	return true;
 }
 
-void etc_kept_release(struct etc_kept *k)
+void etc_cache_release(struct etc_cache *k)
 {
 	free(k->list);
 	free(k->path);
@@ -213,5 +213,5 @@ void etc_kept_release(struct etc_kept *k)
 		close(k->dir_fd);
 	if (k->tree_fd >= 0)
 		close(k->tree_fd);
-	*k = (struct etc_kept)ETC_KEPT_NONE;
+	*k = (struct etc_cache)ETC_KEPT_NONE;
 }

@@ -12,15 +12,16 @@
 
 #include "model/plan.h"
 
-#define ETC_KEPT_DIR "kept-etc" /* in the state directory */
-#define ETC_KEPT_NOW "now"      /* a link to the newest one */
-#define ETC_KEPT_LIST "list" /* in each: what it was made of; whoever uses it holds a shared lock */
-#define ETC_KEPT_ROOT "root" /* in each: the directory itself */
-#define ETC_KEPT_GIT                                                                               \
+#define ETC_CACHE_DIR "kept-etc" /* in the state directory */
+#define ETC_CACHE_NOW "now"      /* a link to the newest one */
+#define ETC_CACHE_LIST                                                                             \
+	"list" /* in each: what it was made of; whoever uses it holds a shared lock */
+#define ETC_CACHE_ROOT "root" /* in each: the directory itself */
+#define ETC_CACHE_GIT                                                                              \
 	"/.ward/gitconfig" /* where /etc/gitconfig leads, which differs from run to run */
-#define ETC_KEPT_ID_BYTES 24
-#define ETC_KEPT_LIST_MAX 65536
-#define ETC_KEPT_MAGIC "ward-etc 2"
+#define ETC_CACHE_ID_BYTES 24
+#define ETC_CACHE_LIST_MAX 65536
+#define ETC_CACHE_MAGIC "ward-etc 2"
 
 /* The list: a head, the checks, the entries, then texts; an offset is counted from the
  * beginning. */
@@ -30,7 +31,7 @@ struct etc_head {
 	char table[72];
 	/* nothing is synced: what a crash of the machine left is not believed */
 	char boot[40];
-	char id[ETC_KEPT_ID_BYTES];
+	char id[ETC_CACHE_ID_BYTES];
 	uint32_t check_count, entry_count;
 };
 
@@ -56,18 +57,18 @@ void etc_check_fill(struct etc_check *c, const struct stat *st);
 
 /* Finds a directory that is as the host's files are now, and holds it. as_root: the sandbox's
  * process has no right to its path. */
-bool etc_kept_find(bool as_root, struct etc_kept *ret_kept);
+bool etc_cache_find(bool as_root, struct etc_cache *ret_kept);
 /* Another tree_fd, for another sandbox: each can be mounted once. -1: errno says why. */
-int etc_kept_open_tree(const struct etc_kept *k);
+int etc_cache_open_tree(const struct etc_cache *k);
 /* Fine for an empty one. */
-void etc_kept_release(struct etc_kept *k);
+void etc_cache_release(struct etc_cache *k);
 
 /* Makes one of these rows, those of /etc among them. They were read at that time; *stamp is how
  * /etc was before. Whatever is in the way: there is none. Who asks first in a state directory is
  * only noted, because many ask just once. */
-void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
-		   time_t read);
+void etc_cache_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
+		    time_t read);
 /* Removes what somebody who was killed has half made. */
-void etc_kept_tidy(void);
+void etc_cache_tidy(void);
 
 #endif

@@ -46,7 +46,7 @@
 struct maker {
 	int dir_fd, etc_fd, root_fd; /* of STATE/kept-etc, of the host's, of what is made */
 	bool noexec;                 /* nothing in the state directory can be executed */
-	char id[ETC_KEPT_ID_BYTES];
+	char id[ETC_CACHE_ID_BYTES];
 	/* offsets are counted from the texts' beginning until the end */
 	struct buf checks, entries, texts;
 	time_t settled;
@@ -297,7 +297,7 @@ static int make_root(struct maker *m, const struct plan_mount *rows, size_t coun
 {
 	static const struct {
 		const char *name, *target;
-	} links[] = { { "mtab", "/proc/self/mounts" }, { "gitconfig", ETC_KEPT_GIT } };
+	} links[] = { { "mtab", "/proc/self/mounts" }, { "gitconfig", ETC_CACHE_GIT } };
 	int r = check_parents(m, stamp);
 
 	for (size_t i = 0; i < count && r == 0; i++)
@@ -311,7 +311,7 @@ static int make_root(struct maker *m, const struct plan_mount *rows, size_t coun
 /* The list, when all else is there. */
 static int write_list(struct maker *m, int own_fd)
 {
-	struct etc_head head = { .magic = ETC_KEPT_MAGIC, .table = ROOT_TABLE };
+	struct etc_head head = { .magic = ETC_CACHE_MAGIC, .table = ROOT_TABLE };
 	uint32_t base = (uint32_t)(sizeof(head) + m->checks.len + m->entries.len);
 	auto_buf list = { 0 };
 	auto_fd fd = -1;
@@ -334,9 +334,9 @@ static int write_list(struct maker *m, int own_fd)
 	buf_add(&list, m->checks.data, m->checks.len);
 	buf_add(&list, m->entries.data, m->entries.len);
 	buf_add(&list, m->texts.data, m->texts.len);
-	if (list.failed || list.len > ETC_KEPT_LIST_MAX)
+	if (list.failed || list.len > ETC_CACHE_LIST_MAX)
 		return -E2BIG;
-	fd = openat(own_fd, ETC_KEPT_LIST, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = openat(own_fd, ETC_CACHE_LIST, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return fd < 0 ? -errno : io_write_all(fd, list.data, list.len);
 }
 
@@ -345,7 +345,7 @@ static int turn_link(const struct maker *m, const char *making)
 {
 	if (renameat(m->dir_fd, making, m->dir_fd, m->id) < 0 ||
 	    symlinkat(m->id, m->dir_fd, making) < 0 ||
-	    renameat(m->dir_fd, making, m->dir_fd, ETC_KEPT_NOW) < 0)
+	    renameat(m->dir_fd, making, m->dir_fd, ETC_CACHE_NOW) < 0)
 		return -errno;
 	return 0;
 }
@@ -353,7 +353,7 @@ static int turn_link(const struct maker *m, const char *making)
 static int make(struct maker *m, const struct plan_mount *rows, size_t count,
 		const struct stat *stamp)
 {
-	char making[sizeof(MAKING) + ETC_KEPT_ID_BYTES];
+	char making[sizeof(MAKING) + ETC_CACHE_ID_BYTES];
 	auto_fd own = -1, root = -1;
 	int r;
 
@@ -361,9 +361,9 @@ static int make(struct maker *m, const struct plan_mount *rows, size_t count,
 	if (mkdirat(m->dir_fd, making, 0700) < 0)
 		return -errno;
 	own = openat(m->dir_fd, making, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (own < 0 || mkdirat(own, ETC_KEPT_ROOT, 0700) < 0)
+	if (own < 0 || mkdirat(own, ETC_CACHE_ROOT, 0700) < 0)
 		return -errno;
-	root = openat(own, ETC_KEPT_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	root = openat(own, ETC_CACHE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
 	m->root_fd = root;
@@ -380,7 +380,7 @@ static bool drop(const struct maker *m, const char *name)
 {
 	auto_fd own = openat(m->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd list = own < 0 ? -1
-			       : openat(own, ETC_KEPT_LIST,
+			       : openat(own, ETC_CACHE_LIST,
 					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (list < 0 && errno != ENOENT && errno != ENOTDIR)
@@ -388,7 +388,7 @@ static bool drop(const struct maker *m, const char *name)
 	if (list >= 0 && flock(list, LOCK_EX | LOCK_NB) < 0)
 		return false;
 	if (list >= 0)
-		(void)!unlinkat(own, ETC_KEPT_LIST, 0);
+		(void)!unlinkat(own, ETC_CACHE_LIST, 0);
 	(void)!remove_tree_at(m->dir_fd, name);
 	return true;
 }
@@ -406,7 +406,7 @@ static unsigned sweep(const struct maker *m, bool all)
 			if (unlinkat(m->dir_fd, d->d_name, 0) < 0)
 				(void)!remove_tree_at(m->dir_fd, d->d_name);
 		} else if (all && !is_dot(d->d_name) && strcmp(d->d_name, LOCK) != 0 &&
-			   strcmp(d->d_name, ETC_KEPT_NOW) != 0) {
+			   strcmp(d->d_name, ETC_CACHE_NOW) != 0) {
 			stay += !drop(m, d->d_name);
 		}
 	}
@@ -420,11 +420,12 @@ static bool open_place(struct maker *m)
 	auto_fd state_fd = store_open(&ignored);
 	struct statvfs v;
 
-	if (state_fd < 0 || mkdirat(state_fd, ETC_KEPT_DIR, 0700) == 0 || errno != EEXIST ||
+	if (state_fd < 0 || mkdirat(state_fd, ETC_CACHE_DIR, 0700) == 0 || errno != EEXIST ||
 	    fstatvfs(state_fd, &v) < 0)
 		return false;
 	m->noexec = v.f_flag & ST_NOEXEC;
-	m->dir_fd = openat(state_fd, ETC_KEPT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	m->dir_fd =
+		openat(state_fd, ETC_CACHE_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return m->dir_fd >= 0;
 }
 
@@ -443,13 +444,13 @@ static void make_alone(struct maker *m, const struct plan_mount *rows, size_t co
 {
 	auto_fd lock = openat(m->dir_fd, LOCK,
 			      O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	struct etc_kept found;
+	struct etc_cache found;
 	int r;
 
 	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || failed_lately(lock))
 		return;
-	if (etc_kept_find(false, &found)) { /* somebody was faster */
-		etc_kept_release(&found);
+	if (etc_cache_find(false, &found)) { /* somebody was faster */
+		etc_cache_release(&found);
 		return;
 	}
 	store_new_id(m->id, sizeof(m->id));
@@ -469,8 +470,8 @@ static bool has_certs(const struct plan_mount *rows, size_t count)
 	return false;
 }
 
-void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
-		   time_t read)
+void etc_cache_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
+		    time_t read)
 {
 	struct maker m = { .dir_fd = -1, .root_fd = -1, .settled = read - SETTLED_S };
 
@@ -487,12 +488,12 @@ void etc_kept_make(const struct plan_mount *rows, size_t count, const struct sta
 	buf_free(&m.texts);
 }
 
-void etc_kept_tidy(void)
+void etc_cache_tidy(void)
 {
 	struct ward_err ignored = { 0 };
 	auto_fd state = store_open(&ignored);
 	auto_fd dir = state < 0 ? -1
-				: openat(state, ETC_KEPT_DIR,
+				: openat(state, ETC_CACHE_DIR,
 					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd lock =
 		dir < 0 ? -1 : openat(dir, LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

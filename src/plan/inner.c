@@ -12,19 +12,19 @@
 #include "protocol/guest.h"
 #include "plan/plan_root.h"
 
-int wall_add_mounts(struct plan *p, struct ward_err *e)
+int inner_add_mounts(struct plan *p, struct ward_err *e)
 {
-	const struct wall *w = p->spec->wall;
+	const struct inner *w = p->spec->inner;
 
 	return w && w->mounts ? w->mounts(p, e) : 0;
 }
 
-int wall_add_devices(struct plan *p, struct ward_err *e)
+int inner_add_devices(struct plan *p, struct ward_err *e)
 {
 	static const char *const fields[] = {
-		[WALL_KVM_MACHINE] = "vm.accel", [WALL_KVM_SENTRY] = "gvisor.platform"
+		[INNER_KVM_MACHINE] = "vm.accel", [INNER_KVM_SENTRY] = "gvisor.platform"
 	};
-	unsigned kvm = p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE;
+	unsigned kvm = p->spec->inner ? p->spec->inner->kvm : INNER_KVM_NONE;
 	int r = kvm ? plan_add_device(p, fields[kvm], "/dev/kvm", "kvm", e) : 0;
 
 	return r > 0 ? ward_fail(e, ENODEV, "%s: there is no /dev/kvm", fields[kvm]) : r;
@@ -37,11 +37,11 @@ static int join_words(struct plan *p, const char *const *command, struct ward_er
 
 	while (command[own])
 		own++;
-	p->started = calloc(p->wall_run.len + own + 1, sizeof(*p->started));
-	if (!p->started || p->wall_run.failed || p->wall_exec.failed || p->wall_copy.failed)
+	p->started = calloc(p->inner_run.len + own + 1, sizeof(*p->started));
+	if (!p->started || p->inner_run.failed || p->inner_exec.failed || p->inner_copy.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	memcpy(p->started, p->wall_run.items, p->wall_run.len * sizeof(*p->started));
-	memcpy(p->started + p->wall_run.len, command, own * sizeof(*p->started));
+	memcpy(p->started, p->inner_run.items, p->inner_run.len * sizeof(*p->started));
+	memcpy(p->started + p->inner_run.len, command, own * sizeof(*p->started));
 	return 0;
 }
 
@@ -51,9 +51,9 @@ static bool in_cgroup(const struct plan_limit *l)
 	return l->held_by == HELD_CGROUP1 || l->held_by == HELD_CGROUP2;
 }
 
-int wall_fill_words(struct plan *p, struct ward_err *e)
+int inner_fill_words(struct plan *p, struct ward_err *e)
 {
-	const struct wall *w = p->spec->wall;
+	const struct inner *w = p->spec->inner;
 	int r;
 
 	if (!w)
@@ -77,8 +77,8 @@ int wall_fill_words(struct plan *p, struct ward_err *e)
 	return w->idle ? join_words(p, w->idle, e) : 0;
 }
 
-int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n,
-		struct buf *out)
+int inner_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n,
+		 struct buf *out)
 {
 	const struct strv *words;
 	struct guest_message m;

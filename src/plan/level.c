@@ -25,7 +25,7 @@ static bool moves_a_mount(const struct policy *p)
 	return false;
 }
 
-size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
+size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 {
 	const struct {
 		bool wanted;
@@ -66,20 +66,20 @@ size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
 	return count;
 }
 
-int rung_check(const struct plan *p, struct ward_err *e)
+int level_check(const struct plan *p, struct ward_err *e)
 {
 	auto_strv refusals = { 0 };
 	auto_buf all = { 0 };
 
-	if (p->facts.landlock_abi < RUNG_LANDLOCK_ABI) {
+	if (p->facts.landlock_abi < LEVEL_LANDLOCK_ABI) {
 		(void)ward_fail(e, ENOTSUP,
 				"there are no user namespaces here, and the landlock rung needs "
 				"Landlock ABI %d; this kernel has %d",
-				RUNG_LANDLOCK_ABI, p->facts.landlock_abi);
+				LEVEL_LANDLOCK_ABI, p->facts.landlock_abi);
 		return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or run "
 				      "Linux 6.12 or later with landlock among the lsm= names");
 	}
-	if (!landlock_rung_refusals(&p->spec->policy, &refusals))
+	if (!level_landlock_refusals(&p->spec->policy, &refusals))
 		return 0;
 	for (size_t i = 0; i < refusals.len; i++)
 		buf_printf(&all, "%s%s", i ? "; " : "", refusals.items[i]);
@@ -89,7 +89,7 @@ int rung_check(const struct plan *p, struct ward_err *e)
 		"enable user namespaces (`ward doctor` tells how), or take it out of the policy");
 }
 
-void rung_add_notes(struct strv *notes)
+void level_add_notes(struct strv *notes)
 {
 	static const char *const absent[] = {
 		"the landlock rung has no namespaces: names, sizes and times of the host's files "
@@ -104,15 +104,15 @@ void rung_add_notes(struct strv *notes)
 		strv_add(notes, absent[i]);
 }
 
-void rung_tmp_path(const char *run_id, char *out, size_t n)
+void level_tmp_path(const char *run_id, char *out, size_t n)
 {
 	snprintf(out, n, "/tmp/ward-%.40s", run_id);
 }
 
-int rung_tmp_remove(const char *run_id)
+int level_tmp_remove(const char *run_id)
 {
 	char path[64];
 
-	rung_tmp_path(run_id, path, sizeof(path));
+	level_tmp_path(run_id, path, sizeof(path));
 	return remove_tree(path);
 }

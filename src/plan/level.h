@@ -4,22 +4,22 @@
 
 #include "model/plan.h"
 
-#define RUNG_LANDLOCK_ABI 6 /* scopes: without them a sandbox could signal its supervisor */
+#define LEVEL_LANDLOCK_ABI 6 /* scopes: without them a sandbox could signal its supervisor */
 
 /* Appends "FIELD: why it cannot be had here" for each thing that the policy sets itself and that
  * the rung does not have. Returns how many. Limits are not among them: limits_assign() knows what
  * can be held. */
-size_t landlock_rung_refusals(const struct policy *policy, struct strv *refusals);
+size_t level_landlock_refusals(const struct policy *policy, struct strv *refusals);
 
 /* Refuses a plan that this host or this rung cannot carry out, all reasons in one error. */
-must_check int rung_check(const struct plan *p, struct ward_err *e);
+must_check int level_check(const struct plan *p, struct ward_err *e);
 
 /* Appends what is absent on this rung, in words for the result. */
-void rung_add_notes(struct strv *notes);
+void level_add_notes(struct strv *notes);
 
 /* The run's own directory for temporary files and its home: there is no private /tmp. */
-void rung_tmp_path(const char *run_id, char *out, size_t n);
+void level_tmp_path(const char *run_id, char *out, size_t n);
 /* Removes it, if there is one; the run must be dead. Returns 0 or -errno. */
-must_check int rung_tmp_remove(const char *run_id);
+must_check int level_tmp_remove(const char *run_id);
 
 #endif

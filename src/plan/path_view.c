@@ -14,17 +14,17 @@
 
 #define LINKS_MAX 8
 
-struct view view_of(const struct plan *p)
+struct path_view path_view_of(const struct plan *p)
 {
-	return (struct view){ .mounts = p->mounts,
-			      .mount_count = p->mount_count,
-			      .roots = p->roots,
-			      .root_count = p->root_count,
-			      .image = p->image.root != NULL };
+	return (struct path_view){ .mounts = p->mounts,
+				   .mount_count = p->mount_count,
+				   .roots = p->roots,
+				   .root_count = p->root_count,
+				   .image = p->image.root != NULL };
 }
 
 /* The mount that has the path: the deepest one, of equal ones the last. */
-static const struct plan_mount *find_mount(const struct view *w, const char *path)
+static const struct plan_mount *find_mount(const struct path_view *w, const char *path)
 {
 	const struct plan_mount *best = NULL;
 	size_t best_len = 0;
@@ -56,8 +56,8 @@ static char *follow(const struct plan_mount *link, const char *path)
 }
 
 /* One path and each directory above it, from the top; len: of the part that is looked at. */
-static enum view_access look_at(const struct guard_root *g, const char *path, size_t len,
-				bool is_dir, bool writable)
+static enum path_view_access look_at(const struct guard_root *g, const char *path, size_t len,
+				     bool is_dir, bool writable)
 {
 	auto_free char *part = strndup(path, len);
 	const char *slash = part ? strrchr(part, '/') : NULL;
@@ -65,7 +65,7 @@ static enum view_access look_at(const struct guard_root *g, const char *path, si
 	struct walk_entry entry;
 
 	if (!part)
-		return VIEW_HIDDEN;
+		return PATH_VIEW_HIDDEN;
 	entry = (struct walk_entry){ .name = slash ? slash + 1 : part,
 				     .path = part,
 				     .path_len = len,
@@ -74,13 +74,14 @@ static enum view_access look_at(const struct guard_root *g, const char *path, si
 	step = guard_find_step(g, g->step_count, part, len);
 	if (ignore_match(g->hide, part, is_dir) || ignore_match(g->aiignore, part, is_dir) ||
 	    (step && step->action == GUARD_HIDE))
-		return VIEW_HIDDEN;
+		return PATH_VIEW_HIDDEN;
 	if (writable && (guard_is_protected(g, &entry) || (step && step->action == GUARD_READONLY)))
-		return VIEW_PROTECTED;
-	return VIEW_WRITE;
+		return PATH_VIEW_PROTECTED;
+	return PATH_VIEW_WRITE;
 }
 
-static enum view_access ask_guards(const struct view *w, const char *path, enum view_access given)
+static enum path_view_access ask_guards(const struct path_view *w, const char *path,
+					enum path_view_access given)
 {
 	for (size_t i = 0; i < w->root_count; i++) {
 		const struct guard_root *g = &w->roots[i];
@@ -91,11 +92,11 @@ static enum view_access ask_guards(const struct view *w, const char *path, enum 
 		rest = path + strlen(g->target);
 		rest += *rest == '/';
 		for (size_t n = 0; *rest && n < strlen(rest);) {
-			enum view_access here;
+			enum path_view_access here;
 
 			n += strcspn(rest + n, "/");
-			here = look_at(g, rest, n, rest[n] == '/', given == VIEW_WRITE);
-			if (here != VIEW_WRITE)
+			here = look_at(g, rest, n, rest[n] == '/', given == PATH_VIEW_WRITE);
+			if (here != PATH_VIEW_WRITE)
 				return here;
 			n += rest[n] == '/';
 		}
@@ -103,7 +104,7 @@ static enum view_access ask_guards(const struct view *w, const char *path, enum 
 	return given;
 }
 
-enum view_access view_find(const struct view *w, const char *path, bool *ret_noexec)
+enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec)
 {
 	auto_free char *at = path_clean(path);
 	const struct plan_mount *m = NULL;
@@ -121,28 +122,29 @@ enum view_access view_find(const struct view *w, const char *path, bool *ret_noe
 		at = next;
 	}
 	if (!at || !m || m->kind == MOUNT_LINK)
-		return w->image && at ? VIEW_READ : VIEW_ABSENT;
+		return w->image && at ? PATH_VIEW_READ : PATH_VIEW_ABSENT;
 	if (ret_noexec)
 		*ret_noexec = m->noexec;
 	if (m->kind == MOUNT_TMPFS || m->kind == MOUNT_DEV)
-		return VIEW_PRIVATE;
-	return ask_guards(w, at, m->kind == MOUNT_BIND && m->writable ? VIEW_WRITE : VIEW_READ);
+		return PATH_VIEW_PRIVATE;
+	return ask_guards(w, at,
+			  m->kind == MOUNT_BIND && m->writable ? PATH_VIEW_WRITE : PATH_VIEW_READ);
 }
 
-const char *view_access_text(enum view_access a)
+const char *path_view_access_text(enum path_view_access a)
 {
 	switch (a) {
-	case VIEW_ABSENT:
+	case PATH_VIEW_ABSENT:
 		return "it does not exist inside";
-	case VIEW_HIDDEN:
+	case PATH_VIEW_HIDDEN:
 		return "it is hidden";
-	case VIEW_READ:
+	case PATH_VIEW_READ:
 		return "it is read-only";
-	case VIEW_PROTECTED:
+	case PATH_VIEW_PROTECTED:
 		return "it is protected";
-	case VIEW_PRIVATE:
+	case PATH_VIEW_PRIVATE:
 		return "it would be there only if the run itself put it there";
-	case VIEW_WRITE:
+	case PATH_VIEW_WRITE:
 		break;
 	}
 	return "it may be written";

@@ -4,7 +4,7 @@
 
 #include "model/plan.h"
 
-struct view {
+struct path_view {
 	/* in the order of mounting; borrowed, as the rest */
 	const struct plan_mount *mounts;
 	size_t mount_count;
@@ -14,21 +14,21 @@ struct view {
 	bool image;
 };
 
-enum view_access {
-	VIEW_ABSENT,    /* nothing of that name exists inside */
-	VIEW_HIDDEN,    /* an empty file of no rights stands there */
-	VIEW_READ,      /* it may be read */
-	VIEW_PROTECTED, /* the same, in a tree that may be written */
-	VIEW_PRIVATE,   /* a private place, empty at first: what the sandbox itself put there */
-	VIEW_WRITE
+enum path_view_access {
+	PATH_VIEW_ABSENT,    /* nothing of that name exists inside */
+	PATH_VIEW_HIDDEN,    /* an empty file of no rights stands there */
+	PATH_VIEW_READ,      /* it may be read */
+	PATH_VIEW_PROTECTED, /* the same, in a tree that may be written */
+	PATH_VIEW_PRIVATE, /* a private place, empty at first: what the sandbox itself put there */
+	PATH_VIEW_WRITE
 };
 
-struct view view_of(const struct plan *p);
+struct path_view path_view_of(const struct plan *p);
 /* Whether path (absolute, cleaned, as the sandbox has it) is there if the host has it, and what may
  * be done with it. *ret_noexec (NULL: nobody asks): nothing there can be executed. Links that the
  * plan itself makes are followed; others are the file system's business. Pure. */
-enum view_access view_find(const struct view *w, const char *path, bool *ret_noexec);
+enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec);
 /* "it does not exist inside" and the like. Static text. */
-const char *view_access_text(enum view_access a);
+const char *path_view_access_text(enum path_view_access a);
 
 #endif

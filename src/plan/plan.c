@@ -63,13 +63,13 @@ static bool has_namespaces(void)
 	return true;
 }
 
-static void choose_rung(struct plan *p)
+static void choose_level(struct plan *p)
 {
 	p->engine = p->spec->engine ? p->spec->engine : "native";
-	p->rung = RUNG_NAMESPACES;
+	p->level = LEVEL_NAMESPACES;
 	if (strcmp(p->engine, "native") == 0 && p->spec->policy.req_isolation == REQUIRE_LANDLOCK &&
 	    !has_namespaces())
-		p->rung = RUNG_LANDLOCK;
+		p->level = LEVEL_LANDLOCK;
 }
 
 /* Whoever insists on Landlock gets it, with its rules for files. */
@@ -241,7 +241,7 @@ static int scan_trees(struct plan *p, struct ward_err *e)
 		g->writable = m->writable && !m->review;
 		g->reviewed = m->review;
 		/* such a sandbox could leave the mounts behind */
-		g->shares_git = p->rung == RUNG_LANDLOCK || policy->proc_nesting;
+		g->shares_git = p->level == LEVEL_LANDLOCK || policy->proc_nesting;
 		g->progress = p->spec->progress;
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
@@ -338,12 +338,12 @@ static int fill_net(struct plan *p, struct ward_err *e)
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_add_programs,   wall_add_mounts,  plan_choose_ids,
-		plan_place_image,       plan_add_gpus,       wall_add_devices, plan_add_volumes,
-		limits_assign,          plan_choose_etc,     plan_add_private, plan_order_mounts,
-		plan_make_points,       plan_choose_command, check_cwd,        add_guards,
-		plan_add_views,         plan_add_git,        fill_net,         plan_make_env,
-		plan_add_tape,          plan_add_creds,      wall_fill_words,
+		plan_add_policy_mounts, plan_add_programs,   inner_add_mounts,  plan_choose_ids,
+		plan_place_image,       plan_add_gpus,       inner_add_devices, plan_add_volumes,
+		limits_assign,          plan_choose_etc,     plan_add_private,  plan_order_mounts,
+		plan_make_points,       plan_choose_command, check_cwd,         add_guards,
+		plan_add_views,         plan_add_git,        fill_net,          plan_make_env,
+		plan_add_tape,          plan_add_creds,      inner_fill_words,
 	};
 	int r = 0;
 
@@ -372,7 +372,7 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 		p->facts.cgroup = cgroup_probe();
 	for (size_t i = 0; i < s->notes.len; i++)
 		strv_add(&p->notes, s->notes.items[i]);
-	choose_rung(p);
+	choose_level(p);
 	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
 	if (r == 0)
 		r = check_landlock(p, e);
@@ -381,8 +381,8 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	if (r == 0 && !system && !p->own_system)
 		r = plan_system_read(&p->facts, &p->own_system, e);
 	p->system = p->own_system ? p->own_system : system;
-	if (r == 0 && p->rung == RUNG_LANDLOCK)
-		r = rung_check(p, e);
+	if (r == 0 && p->level == LEVEL_LANDLOCK)
+		r = level_check(p, e);
 	if (r == 0)
 		r = fill_plan(p, e);
 	if (r < 0) {
@@ -446,11 +446,11 @@ void plan_free(struct plan *p)
 	free(p->roots);
 	free(p->cwd);
 	free(p->workspace);
-	strv_free(&p->wall_run);
-	strv_free(&p->wall_exec);
-	strv_free(&p->wall_copy);
-	strv_free(&p->wall_same);
-	strv_free(&p->wall_copy);
+	strv_free(&p->inner_run);
+	strv_free(&p->inner_exec);
+	strv_free(&p->inner_copy);
+	strv_free(&p->inner_same);
+	strv_free(&p->inner_copy);
 	free(p->started);
 	strv_free(&p->env);
 	strv_free(&p->strings);

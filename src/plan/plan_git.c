@@ -103,10 +103,10 @@ static void put_value(struct buf *out, const char *key, const char *value)
 static int add_file(struct plan *p, const char *text)
 {
 	bool kept = plan_keeps_etc(p->system, "/etc/gitconfig");
-	int r = plan_add_file(p, text, kept ? ETC_KEPT_GIT : "/etc/gitconfig");
+	int r = plan_add_file(p, text, kept ? ETC_CACHE_GIT : "/etc/gitconfig");
 
 	if (r == 0 && kept) {
-		r = plan_add_link(p, ETC_KEPT_GIT, "/etc/gitconfig");
+		r = plan_add_link(p, ETC_CACHE_GIT, "/etc/gitconfig");
 		if (r == 0)
 			p->mounts[p->mount_count - 1].kept = true;
 	}

@@ -79,8 +79,8 @@ static int clone_trees(struct plan *p, bool map, struct ward_err *e)
 static int without_map(struct plan *p, struct ward_err *e)
 {
 	if (p->spec->policy.req_isolation == REQUIRE_LANDLOCK) {
-		p->rung = RUNG_LANDLOCK;
-		return rung_check(p, e);
+		p->level = LEVEL_LANDLOCK;
+		return level_check(p, e);
 	}
 	ward_fail(e, EPERM, "root without CAP_SETFCAP cannot be mapped into a user namespace");
 	return ward_remedy(e, "in a container: --cap-add SETFCAP; or run ward as an ordinary user, "
@@ -108,7 +108,7 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 			  p->ids.owner_uid);
 		return 0;
 	}
-	if (p->rung != RUNG_LANDLOCK && probe_root_without(CAP_SETFCAP)) {
+	if (p->level != LEVEL_LANDLOCK && probe_root_without(CAP_SETFCAP)) {
 		int r = without_map(p, e);
 
 		if (r < 0)
@@ -178,7 +178,7 @@ int plan_choose_ids(struct plan *p, struct ward_err *e)
 		note_groups(p);
 		return 0;
 	}
-	if (p->rung == RUNG_LANDLOCK)
+	if (p->level == LEVEL_LANDLOCK)
 		return without_idmap(p, e);
 	r = p->ids.mode == IDS_MAPPED && can_map(p) ? clone_trees(p, true, e) : 1;
 	if (r != 1 && r != -EPERM)

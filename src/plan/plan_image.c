@@ -121,7 +121,7 @@ int plan_open_image(struct plan *p, struct ward_err *e)
 	r = images_open(p->spec->policy.image, &p->image, e);
 	if (r == 0)
 		r = check_place(p, e);
-	if (r == 0 && p->spec->wall && p->spec->wall->own_root)
+	if (r == 0 && p->spec->inner && p->spec->inner->own_root)
 		return 0;
 	if (r == 0)
 		r = plan_system_bare(&p->facts, &p->own_system, e);

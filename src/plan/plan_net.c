@@ -122,7 +122,7 @@ static void add_names(struct plan_net *n, const struct rules *rules)
 	add_all_names(n, rules);
 }
 
-void plan_net_bring(const struct rules *rules, struct plan_net *n)
+void plan_net_tproxy(const struct rules *rules, struct plan_net *n)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
 
@@ -181,7 +181,7 @@ int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e
 		r = add_published(p, n, e);
 	if (r < 0)
 		return r;
-	plan_net_bring(n->rules, n);
+	plan_net_tproxy(n->rules, n);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 must_check int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e);
 /* Of *n, which is empty but for the classes so far, what the kernel has to bring for these rules:
  * matches, ports and classes. */
-void plan_net_bring(const struct rules *rules, struct plan_net *n);
+void plan_net_tproxy(const struct rules *rules, struct plan_net *n);
 void plan_net_clear(struct plan_net *n);
 
 #endif

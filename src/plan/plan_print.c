@@ -18,9 +18,9 @@
 #include "policy/units.h"
 #include "event/table_names.h"
 
-static const char *rung_name(enum rung r)
+static const char *level_name(enum level r)
 {
-	return r == RUNG_NAMESPACES ? "namespaces" : "landlock";
+	return r == LEVEL_NAMESPACES ? "namespaces" : "landlock";
 }
 
 static const char *ids_name(enum ids_mode m)
@@ -261,9 +261,9 @@ static void json_network(struct json *j, const struct plan *p)
 }
 
 /* What a wall does when the engine's own stages are through. */
-static const char *const *wall_stages(const struct plan *p)
+static const char *const *inner_stages(const struct plan *p)
 {
-	return p->spec->wall ? p->spec->wall->stages : NULL;
+	return p->spec->inner ? p->spec->inner->stages : NULL;
 }
 
 static void json_stages(struct json *j, const char *const *stages)
@@ -290,8 +290,8 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 
 	json_begin_object(&j, NULL);
 	json_string(&j, "engine", plan_isolation(p));
-	json_string(&j, "wall", p->spec->wall ? p->spec->wall->help : NULL);
-	json_string(&j, "rung", rung_name(p->rung));
+	json_string(&j, "wall", p->spec->inner ? p->spec->inner->help : NULL);
+	json_string(&j, "rung", level_name(p->level));
 	json_string(&j, "workspace", p->workspace);
 	json_string(&j, "cwd", p->cwd);
 	json_string(&j, "profile", p->spec->profile);
@@ -315,7 +315,7 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_policy(&j, &p->spec->policy);
 	json_begin_array(&j, "stages");
 	json_stages(&j, stages);
-	json_stages(&j, wall_stages(p));
+	json_stages(&j, inner_stages(p));
 	json_end_array(&j);
 	json_bool(&j, "checkpoint", can_be_kept(p, &(struct ward_err){ 0 }));
 	json_strings(&j, "notes", p->notes.items);
@@ -333,9 +333,9 @@ static void text_line(struct buf *out, const char *name, const char *value)
 static void text_head(const struct plan *p, struct buf *out)
 {
 	text_line(out, "engine", plan_isolation(p));
-	if (p->spec->wall)
-		text_line(out, "wall", p->spec->wall->help);
-	text_line(out, "rung", rung_name(p->rung));
+	if (p->spec->inner)
+		text_line(out, "wall", p->spec->inner->help);
+	text_line(out, "rung", level_name(p->level));
 	text_line(out, "workspace", p->workspace);
 	text_line(out, "directory", p->cwd);
 	if (p->image.root)
@@ -355,7 +355,7 @@ static void text_head(const struct plan *p, struct buf *out)
 	buf_printf(out, "%-10s %s: host uid %u gid %u, inside %u:%u\n", "ids",
 		   ids_help(p->ids.mode), p->ids.host_uid, p->ids.host_gid, p->ids.inside_uid,
 		   p->ids.inside_gid);
-	if (p->spec->wall && p->spec->wall->snapshot) {
+	if (p->spec->inner && p->spec->inner->snapshot) {
 		struct ward_err why = { 0 };
 
 		text_line(out, "checkpoint",
@@ -522,7 +522,7 @@ static void print_text(const struct plan *p, const char *const *stages, struct b
 	text_roots(p, out);
 	buf_puts(out, "\nstages\n");
 	count = text_stages(stages, 1, out);
-	text_stages(wall_stages(p), count, out);
+	text_stages(inner_stages(p), count, out);
 	if (p->notes.len)
 		buf_puts(out, "\nnotes\n");
 	for (size_t i = 0; i < p->notes.len; i++) {

@@ -273,7 +273,7 @@ void plan_etc_parents(struct strv *dirs)
 }
 
 /* The same as add_etc(), of the directory that holds all of it. */
-static int add_kept(const struct mount_list *list, const struct etc_kept *kept)
+static int add_kept(const struct mount_list *list, const struct etc_cache *kept)
 {
 	for (size_t i = 0; i < kept->entry_count; i++) {
 		const struct etc_entry *entry = &kept->entries[i];
@@ -348,9 +348,9 @@ static int read_system(bool bare, bool kept, const struct facts *facts,
 	if (!system)
 		return ward_fail(e, ENOMEM, "out of memory");
 	system->facts = *facts;
-	system->etc = (struct etc_kept)ETC_KEPT_NONE;
+	system->etc = (struct etc_cache)ETC_KEPT_NONE;
 	system->etc_wanted =
-		kept && !etc_kept_find(facts->uid == 0, &system->etc) && !system->etc.refused;
+		kept && !etc_cache_find(facts->uid == 0, &system->etc) && !system->etc.refused;
 	system->etc_read = system->etc_wanted ? time(NULL) : 0;
 	r = add_system(system, bare);
 	if (r < 0) {
@@ -375,8 +375,8 @@ int plan_system_bare(const struct facts *facts, struct plan_system **ret_system,
 void plan_system_keep(const struct plan_system *system)
 {
 	if (system->etc_wanted)
-		etc_kept_make(system->mounts, system->mount_count, &system->etc_stamp,
-			      system->etc_read);
+		etc_cache_make(system->mounts, system->mount_count, &system->etc_stamp,
+			       system->etc_read);
 }
 
 bool plan_keeps_etc(const struct plan_system *system, const char *path)
@@ -387,7 +387,7 @@ bool plan_keeps_etc(const struct plan_system *system, const char *path)
 int plan_choose_etc(struct plan *p, struct ward_err *e)
 {
 	/* they have another /.ward */
-	bool other = p->spec->wall && (p->spec->wall->own_root || p->spec->wall->own_view);
+	bool other = p->spec->inner && (p->spec->inner->own_root || p->spec->inner->own_view);
 	int r;
 
 	for (size_t i = 0; i < p->mount_count; i++)
@@ -411,7 +411,7 @@ void plan_system_free(struct plan_system *system)
 	free(system->image);
 	free(system->mounts);
 	strv_free(&system->strings);
-	etc_kept_release(&system->etc);
+	etc_cache_release(&system->etc);
 	free(system);
 }
 

@@ -62,7 +62,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
 	/* only a run on the Landlock rung has one; what is not ours there stays */
-	(void)!rung_tmp_remove(id);
+	(void)!level_tmp_remove(id);
 	if (!review_exists(id))
 		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, &notes, e);
 	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {

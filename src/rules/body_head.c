@@ -1,5 +1,5 @@
 /*
- * Heads of requests that a rule about GraphQL, JSON-RPC or git is asked about (look_head.h). In:
+ * Heads of requests that a rule about GraphQL, JSON-RPC or git is asked about (body_inspect_head.h). In:
  * the rule's conditions, a request as it was read. Out: refused, allowed, or allowed if its body
  * fits. Everything that could let a server see another request than the gateway is refused: a type
  * that is not said once and plainly, a method that a header overrides, a query beside a body. Runs
@@ -13,7 +13,7 @@
 #include "rules/http_alias.h"
 #include "policy/policy_rule.h"
 
-bool look_has(const char *conditions, size_t len, char sort, const char *text)
+bool body_inspect_has(const char *conditions, size_t len, char sort, const char *text)
 {
 	for (size_t at = 0; at < len; at += strlen(conditions + at) + 1)
 		if (conditions[at] == sort && (!text || strcmp(conditions + at + 1, text) == 0))
@@ -21,7 +21,7 @@ bool look_has(const char *conditions, size_t len, char sort, const char *text)
 	return false;
 }
 
-bool look_fits(const char *conditions, size_t len, char sort, const char *text, size_t n)
+bool body_inspect_fits(const char *conditions, size_t len, char sort, const char *text, size_t n)
 {
 	bool some = false;
 
@@ -75,7 +75,7 @@ static bool is_method(const struct http_request *r, const char *method)
 
 static enum verdict_reason ask_graphql(const char *conditions, size_t len,
 				       const struct http_request *r, struct asked *ret,
-				       enum look_kind *ret_look)
+				       enum body_inspect_kind *ret_look)
 {
 	if (is_overridden(r)) {
 		ret->wrong = "a header that overrides the method";
@@ -88,9 +88,9 @@ static enum verdict_reason ask_graphql(const char *conditions, size_t len,
 	} else if (graphql_query_speaks(r->query)) {
 		ret->wrong = "a POST with parameters of GraphQL in its URL";
 	} else if (is_type(r, "application/json")) {
-		*ret_look = LOOK_GRAPHQL;
+		*ret_look = BODY_INSPECT_GRAPHQL;
 	} else if (is_type(r, "application/graphql")) {
-		*ret_look = LOOK_GRAPHQL_TEXT;
+		*ret_look = BODY_INSPECT_GRAPHQL_TEXT;
 	} else {
 		ret->wrong = "the content type is neither application/json nor "
 			     "application/graphql, in UTF-8";
@@ -101,7 +101,7 @@ static enum verdict_reason ask_graphql(const char *conditions, size_t len,
 }
 
 static enum verdict_reason ask_rpc(const struct http_request *r, struct asked *ret,
-				   enum look_kind *ret_look)
+				   enum body_inspect_kind *ret_look)
 {
 	if (is_overridden(r))
 		ret->wrong = "a header that overrides the method";
@@ -111,7 +111,7 @@ static enum verdict_reason ask_rpc(const struct http_request *r, struct asked *r
 		ret->wrong = "the content type is not application/json, in UTF-8";
 	if (ret->wrong)
 		return REASON_RPC_BAD;
-	*ret_look = LOOK_RPC;
+	*ret_look = BODY_INSPECT_RPC;
 	return is_coded_oddly(r) ? REASON_ENCODING : REASON_ALLOWED;
 }
 
@@ -154,7 +154,7 @@ static enum git_use git_use(const struct http_request *r, const char *path, size
 							 : GIT_NOT;
 }
 
-bool look_is_git(const struct http_request *r)
+bool body_inspect_is_git(const struct http_request *r)
 {
 	size_t n;
 	bool body;
@@ -164,7 +164,7 @@ bool look_is_git(const struct http_request *r)
 
 static enum verdict_reason ask_git(const char *conditions, size_t len, const struct http_request *r,
 				   const struct http_path *path, struct asked *ret,
-				   enum look_kind *ret_look)
+				   enum body_inspect_kind *ret_look)
 {
 	size_t n = 0;
 	bool body;
@@ -178,7 +178,7 @@ static enum verdict_reason ask_git(const char *conditions, size_t len, const str
 	}
 	if (n > 4 && memcmp(path->text + n - 4, ".git", 4) == 0)
 		n -= 4;
-	if (!look_fits(conditions, len, POLICY_HTTP_REPOSITORY, path->text, n)) {
+	if (!body_inspect_fits(conditions, len, POLICY_HTTP_REPOSITORY, path->text, n)) {
 		asked_add(ret, "repositories=", 13);
 		asked_add(ret, path->text, n);
 		strcpy(ret->more, use == GIT_FETCH ? "use=fetch" : "use=push");
@@ -186,27 +186,27 @@ static enum verdict_reason ask_git(const char *conditions, size_t len, const str
 	}
 	asked_add(ret, use == GIT_FETCH ? "git=fetch" : "git=push", use == GIT_FETCH ? 9 : 8);
 	if (use == GIT_FETCH)
-		return look_has(conditions, len, POLICY_HTTP_GIT, "fetch") ? REASON_ALLOWED
-									   : REASON_GIT;
-	if (!look_has(conditions, len, POLICY_HTTP_GIT, "push") &&
-	    !look_has(conditions, len, POLICY_HTTP_GIT, "force") &&
-	    !look_has(conditions, len, POLICY_HTTP_GIT, "delete"))
+		return body_inspect_has(conditions, len, POLICY_HTTP_GIT, "fetch") ? REASON_ALLOWED
+										   : REASON_GIT;
+	if (!body_inspect_has(conditions, len, POLICY_HTTP_GIT, "push") &&
+	    !body_inspect_has(conditions, len, POLICY_HTTP_GIT, "force") &&
+	    !body_inspect_has(conditions, len, POLICY_HTTP_GIT, "delete"))
 		return REASON_GIT;
 	if (body && is_coded_oddly(r))
 		return REASON_ENCODING;
-	*ret_look = body ? LOOK_PUSH : LOOK_NONE;
+	*ret_look = body ? BODY_INSPECT_PUSH : BODY_INSPECT_NONE;
 	return REASON_ALLOWED;
 }
 
-enum verdict_reason look_head(const char *conditions, size_t len, const struct http_request *r,
-			      const struct http_path *path, struct asked *ret,
-			      enum look_kind *ret_look)
+enum verdict_reason body_inspect_head(const char *conditions, size_t len,
+				      const struct http_request *r, const struct http_path *path,
+				      struct asked *ret, enum body_inspect_kind *ret_look)
 {
 	*ret = (struct asked){ 0 };
-	*ret_look = LOOK_NONE;
-	if (look_has(conditions, len, POLICY_HTTP_GIT, NULL))
+	*ret_look = BODY_INSPECT_NONE;
+	if (body_inspect_has(conditions, len, POLICY_HTTP_GIT, NULL))
 		return ask_git(conditions, len, r, path, ret, ret_look);
-	if (look_has(conditions, len, POLICY_HTTP_RPC, NULL))
+	if (body_inspect_has(conditions, len, POLICY_HTTP_RPC, NULL))
 		return ask_rpc(r, ret, ret_look);
 	return ask_graphql(conditions, len, r, ret, ret_look);
 }

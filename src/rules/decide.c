@@ -108,27 +108,27 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 	grant(ret, rules_mode(r, m.rule, w->port), reach_of(r, m.rule, &w->host));
 }
 
-static const uint8_t class_reasons[ADDR_CLASSES] = {
-	[ADDR_PUBLIC] = REASON_ALLOWED,      [ADDR_PRIVATE] = REASON_PRIVATE,
-	[ADDR_METADATA] = REASON_METADATA,   [ADDR_LOOPBACK] = REASON_LOOPBACK,
-	[ADDR_LINK_LOCAL] = REASON_METADATA, [ADDR_MULTICAST] = REASON_MULTICAST,
-	[ADDR_RESERVED] = REASON_RESERVED,   [ADDR_TRANSLATED] = REASON_TRANSLATED,
+static const uint8_t class_reasons[ADDRESS_CLASSES] = {
+	[ADDRESS_PUBLIC] = REASON_ALLOWED,      [ADDRESS_PRIVATE] = REASON_PRIVATE,
+	[ADDRESS_METADATA] = REASON_METADATA,   [ADDRESS_LOOPBACK] = REASON_LOOPBACK,
+	[ADDRESS_LINK_LOCAL] = REASON_METADATA, [ADDRESS_MULTICAST] = REASON_MULTICAST,
+	[ADDRESS_RESERVED] = REASON_RESERVED,   [ADDRESS_TRANSLATED] = REASON_TRANSLATED,
 };
 
 /* Whether this verdict reaches addresses of that class; own addresses have been looked for. */
-static bool reaches(const struct verdict *v, enum addr_class class)
+static bool reaches(const struct verdict *v, enum address_class class)
 {
-	if (class == ADDR_PUBLIC)
+	if (class == ADDRESS_PUBLIC)
 		return true;
-	if (class == ADDR_PRIVATE)
+	if (class == ADDRESS_PRIVATE)
 		return v->private || v->reach == REACH_ADDRESS;
-	return class == ADDR_METADATA && v->reach == REACH_ADDRESS;
+	return class == ADDRESS_METADATA && v->reach == REACH_ADDRESS;
 }
 
-void decide_address(const struct verdict *named, const struct ip *ip, const struct addr_own *own,
+void decide_address(const struct verdict *named, const struct ip *ip, const struct address_own *own,
 		    struct verdict *ret)
 {
-	enum addr_class class = addr_classify(ip);
+	enum address_class class = address_classify(ip);
 	bool bound = named->reach != REACH_NAME && !ip_equal(&named->ip, ip);
 
 	*ret = *named;
@@ -141,7 +141,7 @@ void decide_address(const struct verdict *named, const struct ip *ip, const stru
 	}
 	if (named->reach == REACH_SERVICE)
 		return;
-	if (class != ADDR_LOOPBACK && addr_is_own(own, ip))
+	if (class != ADDRESS_LOOPBACK && address_is_own(own, ip))
 		verdict_refuse(ret, REASON_OWN_ADDRESS);
 	else if (!reaches(named, class))
 		verdict_refuse(ret, (enum verdict_reason)class_reasons[class]);

@@ -76,7 +76,7 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 
 /* Phase two: may a connection with this (allowed) verdict go to that address? Needs no rules: dial
  * has none. */
-void decide_address(const struct verdict *named, const struct ip *ip, const struct addr_own *own,
+void decide_address(const struct verdict *named, const struct ip *ip, const struct address_own *own,
 		    struct verdict *ret);
 
 /* v denied for another reason, everything else kept. */

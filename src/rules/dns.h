@@ -77,7 +77,7 @@ struct dns_outcome {
 
 /* The whole resolver for one message: reads, decides, gives the name its address, answers. 0: send
  * nothing. */
-must_check size_t resolver_answer(const struct rules *rules, struct names *names,
+must_check size_t resolver_answer(const struct rules *rules, struct name_table *names,
 				  const uint8_t *bytes, size_t n, uint8_t *out, size_t cap,
 				  struct dns_outcome *ret);
 
@@ -87,7 +87,7 @@ must_check int dns_frame(const uint8_t *bytes, size_t n);
 
 /* The name behind the original destination of a connection: a synthetic address becomes its name,
  * any other stays itself. */
-void want_destination(struct want *ret, const struct names *names, const struct ip *ip,
+void want_destination(struct want *ret, const struct name_table *names, const struct ip *ip,
 		      uint16_t port);
 
 #endif

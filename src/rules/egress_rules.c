@@ -246,7 +246,7 @@ static int add_service(struct making *m, const char *line, struct ward_err *e)
 	struct policy_rule parts;
 	struct host host;
 	char name[64];
-	enum addr_class class;
+	enum address_class class;
 	int r = policy_service_read(line, name, &parts, e);
 
 	if (r < 0)
@@ -259,8 +259,8 @@ static int add_service(struct making *m, const char *line, struct ward_err *e)
 		return ward_remedy(e, "write %s=127.0.0.1:%u, or use egress_allowlist for a name",
 				   name, parts.ports[0]);
 	}
-	class = addr_classify(&host.ip);
-	if (class != ADDR_LOOPBACK && class != ADDR_PRIVATE && class != ADDR_PUBLIC)
+	class = address_classify(&host.ip);
+	if (class != ADDRESS_LOOPBACK && class != ADDRESS_PRIVATE && class != ADDRESS_PUBLIC)
 		return ward_fail(e, EINVAL, "%s: not an address of this host", line);
 	service->ip = host.ip;
 	service->port = parts.ports[0];

@@ -8,32 +8,32 @@
 
 #include "rules/decide.h"
 
-#define TOLD_PACKET 16384 /* bytes of one packet */
+#define FLOW_REPORT_PACKET 16384 /* bytes of one packet */
 /* room for a host and a request, as front describes them (EXCHANGE_WHAT) */
-#define TOLD_TEXT (HOST_TEXT + 400)
+#define FLOW_REPORT_TEXT (HOST_TEXT + 400)
 
-enum told_kind {
+enum flow_report_kind {
 	/* a name was asked for and given; address: that stands for it inside, number: 1 where only
 	 * this is new */
-	TOLD_NAME = 1,
-	TOLD_OPENED, /* a connection is open */
-	TOLD_CLOSED, /* it has ended */
-	TOLD_LOST,   /* there was no room to tell so many: number */
+	FLOW_REPORT_NAME = 1,
+	FLOW_REPORT_OPENED, /* a connection is open */
+	FLOW_REPORT_CLOSED, /* it has ended */
+	FLOW_REPORT_LOST,   /* there was no room to tell so many: number */
 	/* a request to a language model is over: number, millionths; host: the model; bytes:
 	 * tokens */
-	TOLD_SPENT,
-	TOLD_BUDGET, /* a budget is nearly spent: number of bytes_out */
+	FLOW_REPORT_SPENT,
+	FLOW_REPORT_BUDGET, /* a budget is nearly spent: number of bytes_out */
 	/* a rule of the firewall matched: number; host: its message; bytes_in: severity; inward:
 	 * the request was refused */
-	TOLD_WAF,
+	FLOW_REPORT_WAF,
 	/* a request has gone: number, the status of its answer, 0: there was none; host: "HOST
 	 * METHOD /path KEY=ENTRY"; bytes: of the bodies */
-	TOLD_HTTP,
-	TOLD_KINDS
+	FLOW_REPORT_HTTP,
+	FLOW_REPORT_KINDS
 };
 
-struct told {
-	uint8_t kind;      /* enum told_kind */
+struct flow_report {
+	uint8_t kind;      /* enum flow_report_kind */
 	uint8_t how, mode; /* enum want_how, enum rule_mode */
 	bool inward;
 	uint8_t family; /* of address: 4, 6; 0: none */
@@ -45,16 +45,16 @@ struct told {
 	uint64_t number;
 	uint8_t address[16];
 	/* text, host_len bytes; only so many are sent. Of a request more than HOST_TEXT - 1 */
-	char host[TOLD_TEXT];
+	char host[FLOW_REPORT_TEXT];
 };
 
 /* Appends a record to n bytes of at most cap; returns the new length, n where it does not fit.
  * Pure. */
-size_t told_put(uint8_t *bytes, size_t n, size_t cap, const struct told *t);
+size_t flow_report_put(uint8_t *bytes, size_t n, size_t cap, const struct flow_report *t);
 /* The length of the record that begins at bytes; 0: none does. Pure. */
-size_t told_length(const uint8_t *bytes, size_t n);
+size_t flow_report_length(const uint8_t *bytes, size_t n);
 /* Reads the record at bytes; returns its length, 0 where it is none. host is NUL-terminated and
  * printable. Pure. */
-size_t told_get(const uint8_t *bytes, size_t n, struct told *ret);
+size_t flow_report_get(const uint8_t *bytes, size_t n, struct flow_report *ret);
 
 #endif

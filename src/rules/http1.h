@@ -57,14 +57,14 @@ struct http_answer {
 	char value[24];
 };
 
-struct http_gate {
+struct http_sniff {
 	struct host host;
 	uint16_t port;
 	uint8_t wrong; /* enum http_wrong */
 	bool blind;
 	/* an upgrade was asked for: nothing more before its answer */
 	bool waiting;
-	/* the last http_gate_client() left bytes held until answers come */
+	/* the last http_sniff_client() left bytes held until answers come */
 	bool stalled;
 	bool lost; /* the answers can no longer be told apart */
 	size_t scanned;
@@ -75,13 +75,13 @@ struct http_gate {
 	uint8_t asked[HTTP1_PIPELINE]; /* what each was: HEAD, upgrade, websocket */
 };
 
-void http_gate_init(struct http_gate *g, const struct host *host, uint16_t port);
-must_check size_t http_gate_client(struct http_gate *g, uint8_t *held, size_t n);
+void http_sniff_init(struct http_sniff *g, const struct host *host, uint16_t port);
+must_check size_t http_sniff_client(struct http_sniff *g, uint8_t *held, size_t n);
 /* True: a stalled request may go now. */
-bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n);
+bool http_sniff_server(struct http_sniff *g, const uint8_t *bytes, size_t n);
 
 /* Whether no answer of the server is due or under way: one of our own would be understood. */
-bool http_gate_is_quiet(const struct http_gate *g);
+bool http_sniff_is_quiet(const struct http_sniff *g);
 
 /* The proxy listener (3128): "CONNECT host:port" or "GET http://host/" as the first head of a
  * connection. 0: more is needed. 1: *ret_host and *ret_port are wanted; *ret_tunnel: CONNECT,

@@ -27,7 +27,7 @@ enum {
 static const uint8_t reasons[ASKS] = {
 	REASON_METHOD, REASON_PATH,      REASON_QUERY,        REASON_HEADER,
 	REASON_TYPE,   REASON_WEBSOCKET, REASON_REQUEST_SIZE, REASON_ALLOWED
-}; /* of ASK_BODY: what look_head() says */
+}; /* of ASK_BODY: what body_inspect_head() says */
 
 struct asking {
 	const struct http_request *request;
@@ -38,7 +38,7 @@ struct asking {
 	bool wanted[ASKS], met[ASKS];
 	uint64_t request_limit, response_limit;
 	bool body; /* the rule is about what is asked for, too */
-	enum look_kind look;
+	enum body_inspect_kind look;
 	enum verdict_reason reason;
 	struct asked asked;
 };
@@ -260,7 +260,7 @@ static unsigned ask_rule(struct asking *a, const struct rules *r, const struct r
 	a->request_limit = a->response_limit = RULE_NONE;
 	a->wanted[ASK_WEBSOCKET] = a->request->websocket;
 	a->body = false;
-	a->look = LOOK_NONE;
+	a->look = BODY_INSPECT_NONE;
 	a->asked = (struct asked){ 0 };
 	for (size_t at = 0; at < rule->http_len; at += strlen(conditions + at) + 1)
 		ask(a, conditions, rule->http_len, conditions + at);
@@ -269,7 +269,8 @@ static unsigned ask_rule(struct asking *a, const struct rules *r, const struct r
 			return i;
 	if (!a->body)
 		return ASKS;
-	a->reason = look_head(conditions, rule->http_len, a->request, a->room, &a->asked, &a->look);
+	a->reason = body_inspect_head(conditions, rule->http_len, a->request, a->room, &a->asked,
+				      &a->look);
 	return a->reason == REASON_ALLOWED ? ASKS : ASK_BODY;
 }
 
@@ -308,7 +309,7 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 	for (int32_t i = rule; i >= 0 && (uint32_t)i < r->n_items; i = rules_sibling(r, i, port)) {
 		unsigned n = ask_rule(&a, r, &r->items[i]);
 
-		if (n == ASKS && a.look != LOOK_NONE) {
+		if (n == ASKS && a.look != BODY_INSPECT_NONE) {
 			if (ret->n_looks < HTTP_LOOKS)
 				ret->looks[ret->n_looks++] =
 					(struct http_look){ i, (uint8_t)a.look, a.request_limit,

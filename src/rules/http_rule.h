@@ -16,7 +16,7 @@
 /* A rule that allows the request if its body fits. */
 struct http_look {
 	int32_t rule;
-	uint8_t kind; /* enum look_kind */
+	uint8_t kind; /* enum body_inspect_kind */
 	uint64_t request_limit, response_limit;
 };
 

@@ -14,7 +14,7 @@
 
 enum { ASKED_HEAD = 1, ASKED_WEBSOCKET = 2 };
 
-void http_gate_init(struct http_gate *g, const struct host *host, uint16_t port)
+void http_sniff_init(struct http_sniff *g, const struct host *host, uint16_t port)
 {
 	memset(g, 0, sizeof(*g));
 	g->host = *host;
@@ -22,7 +22,7 @@ void http_gate_init(struct http_gate *g, const struct host *host, uint16_t port)
 	answer_init(&g->answer);
 }
 
-static enum http_wrong check_head(const struct http_gate *g, const struct http_head *h)
+static enum http_wrong check_head(const struct http_sniff *g, const struct http_head *h)
 {
 	if (h->connect)
 		return HTTP_TUNNEL;
@@ -44,7 +44,7 @@ static void rename_upgrades(uint8_t *head, size_t n)
 }
 
 /* A request passes: what is to come of it, both ways. */
-static void begin_request(struct http_gate *g, const struct http_head *h)
+static void begin_request(struct http_sniff *g, const struct http_head *h)
 {
 	uint8_t asked =
 		(uint8_t)((h->head ? ASKED_HEAD : 0) | (h->websocket ? ASKED_WEBSOCKET : 0));
@@ -59,7 +59,7 @@ static void begin_request(struct http_gate *g, const struct http_head *h)
 }
 
 /* The head at the beginning of the bytes; how much may go, 0: nothing yet. */
-static size_t take_head(struct http_gate *g, uint8_t *bytes, size_t n)
+static size_t take_head(struct http_sniff *g, uint8_t *bytes, size_t n)
 {
 	struct http_head head;
 	enum http_wrong wrong;
@@ -82,7 +82,7 @@ static size_t take_head(struct http_gate *g, uint8_t *bytes, size_t n)
 	return head.len;
 }
 
-size_t http_gate_client(struct http_gate *g, uint8_t *held, size_t n)
+size_t http_sniff_client(struct http_sniff *g, uint8_t *held, size_t n)
 {
 	size_t release = 0;
 
@@ -106,7 +106,7 @@ size_t http_gate_client(struct http_gate *g, uint8_t *held, size_t n)
 }
 
 /* The answers can no longer be told apart: they pass, but no upgrade does any more. */
-static void lose(struct http_gate *g)
+static void lose(struct http_sniff *g)
 {
 	g->lost = true;
 	g->count = 0;
@@ -115,7 +115,7 @@ static void lose(struct http_gate *g)
 }
 
 /* The head of an answer is whole. */
-static void begin_answer(struct http_gate *g)
+static void begin_answer(struct http_sniff *g)
 {
 	struct http_answer a = g->answer;
 	uint8_t asked = g->asked[g->first];
@@ -141,7 +141,7 @@ static void begin_answer(struct http_gate *g)
 		body_until_close(&g->down);
 }
 
-bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n)
+bool http_sniff_server(struct http_sniff *g, const uint8_t *bytes, size_t n)
 {
 	size_t used = 0;
 	bool was_stalled = g->stalled;
@@ -163,7 +163,7 @@ bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n)
 	return was_stalled && (g->blind || g->lost || (!g->waiting && g->count < HTTP1_PIPELINE));
 }
 
-bool http_gate_is_quiet(const struct http_gate *g)
+bool http_sniff_is_quiet(const struct http_sniff *g)
 {
 	return !g->count && !g->lost && g->down.state == BODY_NONE && !g->answer.bytes;
 }

@@ -17,7 +17,7 @@
 /* a power of two; few, so that few pages are touched by few names */
 #define BUCKETS 8192
 #define WILD_BYTES (3 * 1024 * 1024) /* of text that names under wildcards may fill */
-#define LISTED_BYTES (NAMES_LISTED * (HOSTNAME_MAX + 1))
+#define LISTED_BYTES (NAME_TABLE_LISTED * (HOSTNAME_MAX + 1))
 #define RANGE 0xc6120000u /* 198.18.0.0 */
 #define RANGE_ADDRESSES 0x20000u
 #define REST_FIRST (RANGE_ADDRESSES / 2)
@@ -29,18 +29,18 @@ struct entry {
 	uint8_t len, class; /* class: that it was given for */
 };
 
-struct names {
+struct name_table {
 	uint64_t key[2];
 	const struct net_classes *classes;  /* borrowed; NULL: none */
 	uint32_t used[NET_CLASSES_MAX + 1]; /* addresses of each block; the last is the rest */
 	uint32_t count, wild, listed, text_len, wild_bytes;
 	uint32_t buckets[BUCKETS]; /* index + 1 */
-	struct entry entries[NAMES_MAX];
+	struct entry entries[NAME_TABLE_MAX];
 	uint32_t meaning[RANGE_ADDRESSES]; /* index + 1 of the entry */
 	char text[WILD_BYTES + LISTED_BYTES];
 };
 
-_Static_assert(NAMES_MAX < RANGE_ADDRESSES - REST_FIRST, "every name fits into the rest");
+_Static_assert(NAME_TABLE_MAX < RANGE_ADDRESSES - REST_FIRST, "every name fits into the rest");
 _Static_assert(NET_CLASSES_MAX *NET_CLASS_ADDRESSES <= REST_FIRST,
 	       "the blocks lie before the rest");
 
@@ -63,7 +63,7 @@ static void sip_round(uint64_t v[4])
 	v[2] = turn(v[2], 32);
 }
 
-static uint64_t hash(const struct names *n, const char *s, size_t len)
+static uint64_t hash(const struct name_table *n, const char *s, size_t len)
 {
 	uint64_t v[4] = { n->key[0] ^ 0x736f6d6570736575u, n->key[1] ^ 0x646f72616e646f6du,
 			  n->key[0] ^ 0x6c7967656e657261u, n->key[1] ^ 0x7465646279746573u };
@@ -86,26 +86,26 @@ static uint64_t hash(const struct names *n, const char *s, size_t len)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-struct names *names_new(const uint8_t seed[16])
+struct name_table *name_table_new(const uint8_t seed[16])
 {
-	struct names *n = calloc(1, sizeof(*n));
+	struct name_table *n = calloc(1, sizeof(*n));
 
 	if (n)
 		memcpy(n->key, seed, sizeof(n->key));
 	return n;
 }
 
-void names_free(struct names *n)
+void name_table_free(struct name_table *n)
 {
 	free(n);
 }
 
-void names_use_classes(struct names *n, const struct net_classes *classes)
+void name_table_use_classes(struct name_table *n, const struct net_classes *classes)
 {
 	n->classes = classes;
 }
 
-const struct net_classes *names_classes(const struct names *n)
+const struct net_classes *name_table_classes(const struct name_table *n)
 {
 	return n->classes;
 }
@@ -119,13 +119,13 @@ static struct ip address_of(uint32_t offset)
 }
 
 /* Counts a new name; false: there is no room for it. */
-static bool admit(struct names *n, uint32_t bytes, bool listed)
+static bool admit(struct name_table *n, uint32_t bytes, bool listed)
 {
-	if (listed && n->listed < NAMES_LISTED) {
+	if (listed && n->listed < NAME_TABLE_LISTED) {
 		n->listed++;
 		return true;
 	}
-	if (n->wild >= NAMES_WILD || n->wild_bytes + bytes > WILD_BYTES)
+	if (n->wild >= NAME_TABLE_WILD || n->wild_bytes + bytes > WILD_BYTES)
 		return false;
 	n->wild++;
 	n->wild_bytes += bytes;
@@ -133,7 +133,7 @@ static bool admit(struct names *n, uint32_t bytes, bool listed)
 }
 
 /* The next address of a block, 0: it is full. The first of each is left out. */
-static uint32_t next_of(struct names *n, unsigned class, uint32_t kept)
+static uint32_t next_of(struct name_table *n, unsigned class, uint32_t kept)
 {
 	uint32_t first = class < NET_CLASSES_MAX ? class * NET_CLASS_ADDRESSES : REST_FIRST;
 	uint32_t all = class < NET_CLASSES_MAX ? NET_CLASS_ADDRESSES : RANGE_ADDRESSES - REST_FIRST;
@@ -143,11 +143,11 @@ static uint32_t next_of(struct names *n, unsigned class, uint32_t kept)
 
 /* An address for an entry. again: it has one; then no room is taken that names still to come may
  * need. */
-static bool give_address(struct names *n, uint32_t index, unsigned class, bool again)
+static bool give_address(struct name_table *n, uint32_t index, unsigned class, bool again)
 {
 	struct entry *entry = &n->entries[index];
-	uint32_t address =
-		next_of(n, class, again && class == NET_CLASSES_MAX ? NAMES_MAX - n->count : 0);
+	uint32_t address = next_of(
+		n, class, again && class == NET_CLASSES_MAX ? NAME_TABLE_MAX - n->count : 0);
 
 	if (!address && !again && class < NET_CLASSES_MAX)
 		address = next_of(n, NET_CLASSES_MAX, 0);
@@ -159,8 +159,8 @@ static bool give_address(struct names *n, uint32_t index, unsigned class, bool a
 	return true;
 }
 
-bool names_give(struct names *n, const struct host *host, bool listed, unsigned class,
-		struct ip *ret)
+bool name_table_give(struct name_table *n, const struct host *host, bool listed, unsigned class,
+		     struct ip *ret)
 {
 	uint32_t *bucket = &n->buckets[hash(n, host->name, host->len) & (BUCKETS - 1)];
 	struct entry *new;
@@ -191,18 +191,18 @@ bool names_give(struct names *n, const struct host *host, bool listed, unsigned 
 	return true;
 }
 
-bool names_is_synthetic(const struct ip *ip)
+bool name_table_is_synthetic(const struct ip *ip)
 {
 	return ip->family == 4 && ip->bytes[0] == 198 && (ip->bytes[1] & 0xfe) == 18;
 }
 
-bool names_find(const struct names *n, const struct ip *ip, struct host *ret)
+bool name_table_find(const struct name_table *n, const struct ip *ip, struct host *ret)
 {
 	uint32_t a = (uint32_t)ip->bytes[0] << 24 | (uint32_t)ip->bytes[1] << 16 |
 		     (uint32_t)ip->bytes[2] << 8 | ip->bytes[3];
 	const struct entry *entry;
 
-	if (!names_is_synthetic(ip) || !n->meaning[a - RANGE])
+	if (!name_table_is_synthetic(ip) || !n->meaning[a - RANGE])
 		return false;
 	entry = &n->entries[n->meaning[a - RANGE] - 1];
 	memset(ret, 0, sizeof(*ret));
@@ -212,7 +212,7 @@ bool names_find(const struct names *n, const struct ip *ip, struct host *ret)
 	return true;
 }
 
-uint32_t names_count(const struct names *n)
+uint32_t name_table_count(const struct name_table *n)
 {
 	return n->count;
 }

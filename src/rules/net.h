@@ -54,8 +54,8 @@ struct net_classes {
 
 /* Sockets that were made in the sandbox's network namespace. */
 enum net_socket {
-	NET_BROUGHT4, /* listens; what is accepted was meant for its own address (getsockname) */
-	NET_BROUGHT6,
+	NET_TPROXY4, /* listens; what is accepted was meant for its own address (getsockname) */
+	NET_TPROXY6,
 	NET_DNS_UDP,
 	NET_DNS_TCP,
 	NET_CONNECT, /* HTTP proxy */

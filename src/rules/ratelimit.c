@@ -15,9 +15,9 @@
 #define MILLION UINT64_C(1000000)
 #define BURST_MIN (16 * 1024)
 
-int shape_fit(struct shape *s, const struct rules *r)
+int ratelimit_fit(struct ratelimit *s, const struct rules *r)
 {
-	struct shape_meter *more;
+	struct ratelimit_meter *more;
 
 	if (r->n_items <= s->n)
 		return 0;
@@ -30,7 +30,7 @@ int shape_fit(struct shape *s, const struct rules *r)
 	return 0;
 }
 
-void shape_free(struct shape *s)
+void ratelimit_free(struct ratelimit *s)
 {
 	free(s->rules);
 	memset(s, 0, sizeof(*s));
@@ -38,7 +38,7 @@ void shape_free(struct shape *s)
 
 /* A meter with its limits: of the whole, and of the rule if there is one. */
 struct pair {
-	struct shape_meter *meter;
+	struct ratelimit_meter *meter;
 	/* the tightest of the rules that have their connections in common */
 	struct rule_limits limits;
 	uint64_t connections, bytes[2]; /* of all of them */
@@ -64,7 +64,7 @@ static void add(uint64_t *sum, uint64_t n)
 		*sum = UINT64_MAX - 1;
 }
 
-static struct pair pair_of(struct shape_meter *m, const struct rule_limits *l)
+static struct pair pair_of(struct ratelimit_meter *m, const struct rule_limits *l)
 {
 	return (struct pair){ m, *l, m->connections, { m->bytes[0], m->bytes[1] } };
 }
@@ -74,7 +74,7 @@ static bool is_shared(const struct rule *rule)
 	return rule->moded && (rule->mode == RULE_INSPECT || rule->mode == RULE_PLAIN);
 }
 
-static unsigned pairs_of(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
+static unsigned pairs_of(struct ratelimit *s, const struct rules *r, int32_t rule, uint16_t port,
 			 struct pair ret[2])
 {
 	int32_t i = rule;
@@ -120,9 +120,9 @@ static enum verdict_reason may_open(struct pair p, uint64_t now_us)
 {
 	if (p.connections >= p.limits.connections)
 		return REASON_LIMIT_CONNECTIONS;
-	if (p.bytes[SHAPE_RECEIVE] >= p.limits.receive_bytes)
+	if (p.bytes[RATELIMIT_RECEIVE] >= p.limits.receive_bytes)
 		return REASON_LIMIT_RECEIVED;
-	if (p.bytes[SHAPE_SEND] >= p.limits.send_bytes)
+	if (p.bytes[RATELIMIT_SEND] >= p.limits.send_bytes)
 		return REASON_LIMIT_SENT;
 	if (p.limits.connection_rate == RULE_NONE)
 		return REASON_ALLOWED;
@@ -131,8 +131,8 @@ static enum verdict_reason may_open(struct pair p, uint64_t now_us)
 	return p.meter->rate_tokens >= MILLION ? REASON_ALLOWED : REASON_LIMIT_RATE;
 }
 
-enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
-			       uint64_t now_us)
+enum verdict_reason ratelimit_open(struct ratelimit *s, const struct rules *r, int32_t rule,
+				   uint16_t port, uint64_t now_us)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, port, pairs);
@@ -152,7 +152,7 @@ enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t r
 	return REASON_ALLOWED;
 }
 
-void shape_close(struct shape *s, int32_t rule)
+void ratelimit_close(struct ratelimit *s, int32_t rule)
 {
 	if (s->whole.connections)
 		s->whole.connections--;
@@ -160,7 +160,7 @@ void shape_close(struct shape *s, int32_t rule)
 		s->rules[rule].connections--;
 }
 
-void shape_move(struct shape *s, int32_t from, int32_t to)
+void ratelimit_move(struct ratelimit *s, int32_t from, int32_t to)
 {
 	if (from >= 0 && (uint32_t)from < s->n && s->rules[from].connections)
 		s->rules[from].connections--;
@@ -168,20 +168,20 @@ void shape_move(struct shape *s, int32_t from, int32_t to)
 		s->rules[to].connections++;
 }
 
-void shape_denied(struct shape *s, int32_t rule)
+void ratelimit_denied(struct ratelimit *s, int32_t rule)
 {
 	s->whole.denied++;
 	if (rule >= 0 && (uint32_t)rule < s->n)
 		s->rules[rule].denied++;
 }
 
-static uint64_t limit_of(const struct rule_limits *l, enum shape_way way)
+static uint64_t limit_of(const struct rule_limits *l, enum ratelimit_way way)
 {
-	return way == SHAPE_SEND ? l->send_bytes : l->receive_bytes;
+	return way == RATELIMIT_SEND ? l->send_bytes : l->receive_bytes;
 }
 
 /* How many of want bytes one meter lets move; raises *wait when it is a matter of time. */
-static uint64_t may_move(struct pair p, enum shape_way way, uint64_t want, uint64_t now_us,
+static uint64_t may_move(struct pair p, enum ratelimit_way way, uint64_t want, uint64_t now_us,
 			 uint64_t *wait_us)
 {
 	uint64_t limit = limit_of(&p.limits, way), spent = p.bytes[way], band = p.limits.bandwidth,
@@ -204,10 +204,10 @@ static uint64_t may_move(struct pair p, enum shape_way way, uint64_t want, uint6
 	return 0;
 }
 
-static void count(const struct pair *pairs, unsigned n, enum shape_way way, uint64_t bytes)
+static void count(const struct pair *pairs, unsigned n, enum ratelimit_way way, uint64_t bytes)
 {
 	for (unsigned i = 0; i < n; i++) {
-		struct shape_meter *m = pairs[i].meter;
+		struct ratelimit_meter *m = pairs[i].meter;
 		uint64_t cost = bucket_of(bytes);
 
 		if (__builtin_add_overflow(m->bytes[way], bytes, &m->bytes[way]))
@@ -217,8 +217,9 @@ static void count(const struct pair *pairs, unsigned n, enum shape_way way, uint
 	}
 }
 
-uint64_t shape_take(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
-		    enum shape_way way, uint64_t want, uint64_t now_us, uint64_t *ret_wait_us)
+uint64_t ratelimit_take(struct ratelimit *s, const struct rules *r, int32_t rule, uint16_t port,
+			enum ratelimit_way way, uint64_t want, uint64_t now_us,
+			uint64_t *ret_wait_us)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, port, pairs);
@@ -239,8 +240,8 @@ uint64_t shape_take(struct shape *s, const struct rules *r, int32_t rule, uint16
 	return may;
 }
 
-bool shape_take_all(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
-		    enum shape_way way, uint64_t bytes)
+bool ratelimit_take_all(struct ratelimit *s, const struct rules *r, int32_t rule, uint16_t port,
+			enum ratelimit_way way, uint64_t bytes)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, port, pairs);
@@ -255,14 +256,14 @@ bool shape_take_all(struct shape *s, const struct rules *r, int32_t rule, uint16
 	return true;
 }
 
-void shape_give_back(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way,
-		     uint64_t bytes)
+void ratelimit_give_back(struct ratelimit *s, const struct rules *r, int32_t rule,
+			 enum ratelimit_way way, uint64_t bytes)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, 0, pairs);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct shape_meter *m = pairs[i].meter;
+		struct ratelimit_meter *m = pairs[i].meter;
 
 		m->bytes[way] -= bytes < m->bytes[way] ? bytes : m->bytes[way];
 		if (m->band_time_us && /* there is a bandwidth */
@@ -277,7 +278,7 @@ static bool has_byte_limit(const struct rule_limits *l)
 	       l->bandwidth != RULE_NONE;
 }
 
-bool shape_limits_bytes(const struct rules *r, int32_t rule, uint16_t port)
+bool ratelimit_limits_bytes(const struct rules *r, int32_t rule, uint16_t port)
 {
 	bool limited = has_byte_limit(&r->limits);
 

@@ -10,58 +10,58 @@
  * Rules for one host and port that are looked into have their connections in common: any of them
  * may allow a request. So the limits of each hold for all of them together. port: the connection's.
  *
- *   shape_open()       before dialing: REASON_ALLOWED, or which limit refuses the connection
- *   shape_take() before reading bytes: how many may be read, which are counted; 0: none before
+ *   ratelimit_open()       before dialing: REASON_ALLOWED, or which limit refuses the connection
+ *   ratelimit_take() before reading bytes: how many may be read, which are counted; 0: none before
  *                      *ret_wait_us have passed (0: never again, close the flow)
- *   shape_take_all()   all of them or none, where they are in hand already
- *   shape_give_back()  what was taken and not used
- *   shape_close()      when the connection is over
+ *   ratelimit_take_all()   all of them or none, where they are in hand already
+ *   ratelimit_give_back()  what was taken and not used
+ *   ratelimit_close()      when the connection is over
  */
 #ifndef WARD_RULES_RATELIMIT_H
 #define WARD_RULES_RATELIMIT_H
 
 #include "rules/decide.h"
 
-enum shape_way { SHAPE_RECEIVE, SHAPE_SEND }; /* from outside, to outside */
+enum ratelimit_way { RATELIMIT_RECEIVE, RATELIMIT_SEND }; /* from outside, to outside */
 
 /* What one rule, or the whole, has spent. */
-struct shape_meter {
+struct ratelimit_meter {
 	uint64_t connections;               /* open now */
 	uint64_t opened;                    /* in all */
 	uint64_t denied;                    /* by it */
-	uint64_t bytes[2];                  /* by enum shape_way */
+	uint64_t bytes[2];                  /* by enum ratelimit_way */
 	uint64_t rate_tokens, rate_time_us; /* connections, in millionths */
 	uint64_t band_tokens, band_time_us; /* bytes, in millionths */
 };
 
-struct shape {
-	struct shape_meter whole;
-	struct shape_meter *rules; /* by index */
+struct ratelimit {
+	struct ratelimit_meter whole;
+	struct ratelimit_meter *rules; /* by index */
 	uint32_t n;
 };
 
-/* Makes room for the rules; also after each change. -ENOMEM. Free with shape_free(). */
-must_check int shape_fit(struct shape *s, const struct rules *r);
-void shape_free(struct shape *s);
+/* Makes room for the rules; also after each change. -ENOMEM. Free with ratelimit_free(). */
+must_check int ratelimit_fit(struct ratelimit *s, const struct rules *r);
+void ratelimit_free(struct ratelimit *s);
 
 /* rule: the verdict's index, -1 for services and mode open. */
-must_check enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule,
-					  uint16_t port, uint64_t now_us);
-void shape_close(struct shape *s, int32_t rule);
+must_check enum verdict_reason ratelimit_open(struct ratelimit *s, const struct rules *r,
+					      int32_t rule, uint16_t port, uint64_t now_us);
+void ratelimit_close(struct ratelimit *s, int32_t rule);
 /* The rules changed, and an open connection counts for another rule now. */
-void shape_move(struct shape *s, int32_t from, int32_t to);
+void ratelimit_move(struct ratelimit *s, int32_t from, int32_t to);
 /* Counts a refusal. */
-void shape_denied(struct shape *s, int32_t rule);
+void ratelimit_denied(struct ratelimit *s, int32_t rule);
 /* now_us is not looked at where no bandwidth is limited. */
-must_check uint64_t shape_take(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
-			       enum shape_way way, uint64_t want, uint64_t now_us,
-			       uint64_t *ret_wait_us);
+must_check uint64_t ratelimit_take(struct ratelimit *s, const struct rules *r, int32_t rule,
+				   uint16_t port, enum ratelimit_way way, uint64_t want,
+				   uint64_t now_us, uint64_t *ret_wait_us);
 /* Bandwidth delays what follows and refuses nothing here. */
-must_check bool shape_take_all(struct shape *s, const struct rules *r, int32_t rule, uint16_t port,
-			       enum shape_way way, uint64_t bytes);
-void shape_give_back(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way,
-		     uint64_t bytes);
+must_check bool ratelimit_take_all(struct ratelimit *s, const struct rules *r, int32_t rule,
+				   uint16_t port, enum ratelimit_way way, uint64_t bytes);
+void ratelimit_give_back(struct ratelimit *s, const struct rules *r, int32_t rule,
+			 enum ratelimit_way way, uint64_t bytes);
 /* Whether bytes of this rule are limited at all. */
-bool shape_limits_bytes(const struct rules *r, int32_t rule, uint16_t port);
+bool ratelimit_limits_bytes(const struct rules *r, int32_t rule, uint16_t port);
 
 #endif

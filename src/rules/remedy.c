@@ -278,9 +278,10 @@ static void put_words(struct buf *out, const struct want *w, const char *before,
 
 bool remedy_may_name(const struct host *host)
 {
-	enum addr_class class = host->kind == HOST_ADDRESS ? addr_classify(&host->ip) : ADDR_PUBLIC;
+	enum address_class class =
+		host->kind == HOST_ADDRESS ? address_classify(&host->ip) : ADDRESS_PUBLIC;
 
-	return class == ADDR_PUBLIC || class == ADDR_PRIVATE;
+	return class == ADDRESS_PUBLIC || class == ADDRESS_PRIVATE;
 }
 
 static bool is_plain(const struct rule *rule)
@@ -304,7 +305,7 @@ static void put_missing(struct buf *out, const struct rules *r, const struct wan
 	const struct rule *rule = known.denied ? NULL : rule_at(r, known.rule);
 
 	if (!remedy_may_name(&w->host)) {
-		buf_puts(out, addr_classify(&w->host.ip) == ADDR_METADATA
+		buf_puts(out, address_classify(&w->host.ip) == ADDRESS_METADATA
 				      ? "this address hands out credentials of the machine: no "
 					"ready rule is offered for it"
 				      : "no rule reaches such an address");

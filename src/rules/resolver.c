@@ -57,7 +57,8 @@ static bool is_listed(const struct rules *rules, const struct verdict *v)
 }
 
 /* Decides on the name and gives it its address. */
-static void decide_question(const struct rules *rules, struct names *names, struct dns_outcome *o)
+static void decide_question(const struct rules *rules, struct name_table *names,
+			    struct dns_outcome *o)
 {
 	o->decided = true;
 	want_host(&o->want, WANT_DNS, &o->query.host, 0);
@@ -69,15 +70,16 @@ static void decide_question(const struct rules *rules, struct names *names, stru
 		o->rcode = DNS_NXDOMAIN;
 	} else if (o->query.type != DNS_A && o->query.type != DNS_ANY) {
 		o->rcode = DNS_NOERROR;
-	} else if (!names_give(names, &o->query.host, is_listed(rules, &o->verdict),
-			       classes_of(rules, names_classes(names), &o->query.host), &o->ip)) {
+	} else if (!name_table_give(names, &o->query.host, is_listed(rules, &o->verdict),
+				    classes_of(rules, name_table_classes(names), &o->query.host),
+				    &o->ip)) {
 		verdict_refuse(&o->verdict, REASON_NAMES_FULL);
 		o->ip = (struct ip){ 0 };
 		o->rcode = DNS_SERVFAIL;
 	}
 }
 
-size_t resolver_answer(const struct rules *rules, struct names *names, const uint8_t *bytes,
+size_t resolver_answer(const struct rules *rules, struct name_table *names, const uint8_t *bytes,
 		       size_t n, uint8_t *out, size_t cap, struct dns_outcome *ret)
 {
 	struct host reverse_name;
@@ -91,7 +93,7 @@ size_t resolver_answer(const struct rules *rules, struct names *names, const uin
 	if (ret->rcode != DNS_NOERROR)
 		return dns_write(bytes, &ret->query, ret->rcode, NULL, NULL, out, cap);
 	if (read_reverse(&ret->query.host, &reverse)) {
-		bool known = names_find(names, &reverse, &reverse_name);
+		bool known = name_table_find(names, &reverse, &reverse_name);
 
 		ret->rcode = known ? DNS_NOERROR : DNS_NXDOMAIN;
 		pointed = known && ret->query.type == DNS_PTR ? &reverse_name : NULL;
@@ -105,11 +107,12 @@ size_t resolver_answer(const struct rules *rules, struct names *names, const uin
 			 out, cap);
 }
 
-void want_destination(struct want *ret, const struct names *names, const struct ip *ip,
+void want_destination(struct want *ret, const struct name_table *names, const struct ip *ip,
 		      uint16_t port)
 {
 	struct host host = { .kind = HOST_ADDRESS, .ip = *ip };
-	bool synthetic = names_is_synthetic(ip), known = synthetic && names_find(names, ip, &host);
+	bool synthetic = name_table_is_synthetic(ip),
+	     known = synthetic && name_table_find(names, ip, &host);
 
 	want_host(ret, WANT_TRANSPARENT, &host, port);
 	ret->stale = synthetic && !known;

@@ -1,6 +1,6 @@
 /*
- * The gate of a connection, whatever its mode: one face for the pump over tls_gate.c and
- * http_gate.c. In: bytes of both sides. Out: how many of the client's may go, when nothing more
+ * The gate of a connection, whatever its mode: one face for the pump over tls_sniff.c and
+ * http_sniff.c. In: bytes of both sides. Out: how many of the client's may go, when nothing more
  * needs to be looked at, or a reason. Run by the gateway's parsing process.
  */
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "rules/sniff.h"
 
 static const uint8_t hello_reasons[] = {
-	[HELLO_FINE] = REASON_ALLOWED,   [HELLO_NOT_TLS] = REASON_NOT_TLS,
-	[HELLO_OLD] = REASON_TLS_OLD,    [HELLO_LARGE] = REASON_TLS_LARGE,
-	[HELLO_NO_NAME] = REASON_NO_SNI, [HELLO_OTHER_NAME] = REASON_WRONG_SNI,
-	[HELLO_HIDDEN] = REASON_ECH,
+	[TLS_HELLO_FINE] = REASON_ALLOWED,   [TLS_HELLO_NOT_TLS] = REASON_NOT_TLS,
+	[TLS_HELLO_OLD] = REASON_TLS_OLD,    [TLS_HELLO_LARGE] = REASON_TLS_LARGE,
+	[TLS_HELLO_NO_NAME] = REASON_NO_SNI, [TLS_HELLO_OTHER_NAME] = REASON_WRONG_SNI,
+	[TLS_HELLO_HIDDEN] = REASON_ECH,
 };
 
 static const uint8_t http_reasons[] = {
@@ -20,20 +20,20 @@ static const uint8_t http_reasons[] = {
 	[HTTP_OTHER_HOST] = REASON_WRONG_HOST, [HTTP_TUNNEL] = REASON_HTTP_TUNNEL,
 };
 
-void gate_init(struct gate *g, enum rule_mode mode, const struct host *host, uint16_t port)
+void sniff_init(struct sniff *g, enum rule_mode mode, const struct host *host, uint16_t port)
 {
 	memset(g, 0, sizeof(*g));
 	g->mode = (uint8_t)mode;
 	if (mode == RULE_SPLICE)
-		tls_gate_init(&g->tls, host);
+		tls_sniff_init(&g->tls, host);
 	else if (mode == RULE_HTTP)
-		http_gate_init(&g->http, host, port);
+		http_sniff_init(&g->http, host, port);
 	else
 		g->blind = mode == RULE_TCP;
 }
 
 /* What the gate of the mode says, as one word. */
-static enum gate_say say(struct gate *g)
+static enum sniff_say say(struct sniff *g)
 {
 	if (g->mode == RULE_SPLICE)
 		g->reason = hello_reasons[g->tls.wrong];
@@ -42,47 +42,47 @@ static enum gate_say say(struct gate *g)
 	else if (g->mode != RULE_TCP)
 		g->reason = REASON_DENIED; /* a mode that nobody knows lets nothing pass */
 	if (g->reason != REASON_ALLOWED)
-		return GATE_REFUSE;
+		return SNIFF_REFUSE;
 	if (g->mode == RULE_SPLICE)
 		g->blind = g->tls.blind;
 	else if (g->mode == RULE_HTTP)
 		g->blind = g->http.blind;
-	return g->blind ? GATE_BLIND : GATE_OPEN;
+	return g->blind ? SNIFF_BLIND : SNIFF_OPEN;
 }
 
-enum gate_say gate_client(struct gate *g, uint8_t *held, size_t n, size_t *ret_release)
+enum sniff_say sniff_client(struct sniff *g, uint8_t *held, size_t n, size_t *ret_release)
 {
-	enum gate_say answer;
+	enum sniff_say answer;
 
 	*ret_release = 0;
 	if (g->mode == RULE_SPLICE)
-		*ret_release = tls_gate_client(&g->tls, held, n);
+		*ret_release = tls_sniff_client(&g->tls, held, n);
 	else if (g->mode == RULE_HTTP)
-		*ret_release = http_gate_client(&g->http, held, n);
+		*ret_release = http_sniff_client(&g->http, held, n);
 	answer = say(g);
-	if (answer == GATE_BLIND)
+	if (answer == SNIFF_BLIND)
 		*ret_release = n;
-	else if (answer == GATE_REFUSE)
+	else if (answer == SNIFF_REFUSE)
 		*ret_release = 0;
 	return answer;
 }
 
-enum gate_say gate_server(struct gate *g, const uint8_t *bytes, size_t n)
+enum sniff_say sniff_server(struct sniff *g, const uint8_t *bytes, size_t n)
 {
 	bool again = false;
-	enum gate_say answer;
+	enum sniff_say answer;
 
 	if (g->mode == RULE_SPLICE)
-		tls_gate_server(&g->tls, bytes, n);
+		tls_sniff_server(&g->tls, bytes, n);
 	else if (g->mode == RULE_HTTP)
-		again = http_gate_server(&g->http, bytes, n);
+		again = http_sniff_server(&g->http, bytes, n);
 	answer = say(g);
-	return answer == GATE_OPEN && again ? GATE_AGAIN : answer;
+	return answer == SNIFF_OPEN && again ? SNIFF_AGAIN : answer;
 }
 
-const char *gate_reply(const struct gate *g)
+const char *sniff_reply(const struct sniff *g)
 {
-	if (g->mode != RULE_HTTP || g->reason == REASON_NOT_HTTP || !http_gate_is_quiet(&g->http))
+	if (g->mode != RULE_HTTP || g->reason == REASON_NOT_HTTP || !http_sniff_is_quiet(&g->http))
 		return "";
 	return http1_proxy_reply(
 		g->reason == REASON_WRONG_HOST || g->reason == REASON_HTTP_TUNNEL ? 403 : 400);

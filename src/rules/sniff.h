@@ -2,22 +2,22 @@
  * The gate of one connection: holds the mode's promise over its first bytes (splice) or over all of
  * them (http), and says when the pump may go blind and splice. Fixed size, no allocation, no copy
  * of the traffic; the caller keeps the bytes that were not released yet in one linear buffer of at
- * most GATE_HELD_MAX.
+ * most SNIFF_HELD_MAX.
  *
- *   gate_init(&g, mode, host, port)     host: what was connected to, canonical (want.host)
- *   GATE_BLIND from the start for tcp.
+ *   sniff_init(&g, mode, host, port)     host: what was connected to, canonical (want.host)
+ *   SNIFF_BLIND from the start for tcp.
  *
- *   client bytes: append them to the held buffer, call gate_client(&g, held, n, &release), send the
+ *   client bytes: append them to the held buffer, call sniff_client(&g, held, n, &release), send the
  *   first `release` bytes to the
  *   server, keep the rest held. Nothing is ever released before it was checked; of what is released
  *   some may have been changed
  *   (http: a field that asks for another protocol). Again with more bytes, and after each
- *   gate_server() that returned GATE_AGAIN (a pipelined request may have waited for an answer).
- *   server bytes: gate_server(&g, bytes, n), each byte once, in order, before it is sent to the
+ *   sniff_server() that returned SNIFF_AGAIN (a pipelined request may have waited for an answer).
+ *   server bytes: sniff_server(&g, bytes, n), each byte once, in order, before it is sent to the
  *   client; it may be sent whatever
- *   the answer but GATE_REFUSE.
- *   GATE_BLIND: send what is held, then move bytes both ways without looking (splice).
- *   GATE_REFUSE: nothing more may pass; g.reason says why. Reset both sides. For http gate_reply()
+ *   the answer but SNIFF_REFUSE.
+ *   SNIFF_BLIND: send what is held, then move bytes both ways without looking (splice).
+ *   SNIFF_REFUSE: nothing more may pass; g.reason says why. Reset both sides. For http sniff_reply()
  *   is a small answer for the
  *   client in front of the close.
  *
@@ -31,25 +31,26 @@
 #include "rules/tls_hello.h"
 #include "rules/http1.h"
 
-#define GATE_HELD_MAX (80 * 1024)
+#define SNIFF_HELD_MAX (80 * 1024)
 
-enum gate_say { GATE_OPEN, GATE_AGAIN, GATE_BLIND, GATE_REFUSE };
+enum sniff_say { SNIFF_OPEN, SNIFF_AGAIN, SNIFF_BLIND, SNIFF_REFUSE };
 
-struct gate {
+struct sniff {
 	uint8_t mode;   /* enum rule_mode */
-	uint8_t reason; /* enum verdict_reason, behind GATE_REFUSE */
+	uint8_t reason; /* enum verdict_reason, behind SNIFF_REFUSE */
 	bool blind;
 	union {
-		struct tls_gate tls;
-		struct http_gate http;
+		struct tls_sniff tls;
+		struct http_sniff http;
 	};
 };
 
-void gate_init(struct gate *g, enum rule_mode mode, const struct host *host, uint16_t port);
-must_check enum gate_say gate_client(struct gate *g, uint8_t *held, size_t n, size_t *ret_release);
-must_check enum gate_say gate_server(struct gate *g, const uint8_t *bytes, size_t n);
-/* An answer for the client behind GATE_REFUSE; "" for what is not HTTP, and while the server's own
+void sniff_init(struct sniff *g, enum rule_mode mode, const struct host *host, uint16_t port);
+must_check enum sniff_say sniff_client(struct sniff *g, uint8_t *held, size_t n,
+				       size_t *ret_release);
+must_check enum sniff_say sniff_server(struct sniff *g, const uint8_t *bytes, size_t n);
+/* An answer for the client behind SNIFF_REFUSE; "" for what is not HTTP, and while the server's own
  * answers are under way. Static text. */
-const char *gate_reply(const struct gate *g);
+const char *sniff_reply(const struct sniff *g);
 
 #endif

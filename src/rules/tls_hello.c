@@ -36,18 +36,18 @@ enum state {
 	PROTOCOL
 };
 
-static void refuse(struct hello *h, enum hello_wrong wrong)
+static void refuse(struct tls_hello *h, enum tls_hello_wrong wrong)
 {
 	h->wrong = (uint8_t)wrong;
 }
 
-static void step(struct hello *h);
+static void step(struct tls_hello *h);
 
 /* The next field, of size bytes; an empty one is over at once. */
-static void enter(struct hello *h, enum state state, uint32_t size)
+static void enter(struct tls_hello *h, enum state state, uint32_t size)
 {
 	if (size > h->left) {
-		refuse(h, HELLO_OLD);
+		refuse(h, TLS_HELLO_OLD);
 		return;
 	}
 	h->state = (uint8_t)state;
@@ -57,16 +57,16 @@ static void enter(struct hello *h, enum state state, uint32_t size)
 		step(h);
 }
 
-static void finish(struct hello *h)
+static void finish(struct tls_hello *h)
 {
 	h->done = true;
 	if (h->has_ech)
-		refuse(h, HELLO_HIDDEN);
+		refuse(h, TLS_HELLO_HIDDEN);
 	else if (!h->has_name)
-		refuse(h, HELLO_NO_NAME);
+		refuse(h, TLS_HELLO_NO_NAME);
 }
 
-static void next_extension(struct hello *h)
+static void next_extension(struct tls_hello *h)
 {
 	if (h->left)
 		enter(h, EXTENSION_TYPE, 2);
@@ -75,21 +75,21 @@ static void next_extension(struct hello *h)
 }
 
 /* The length of an extension has come: what is inside? */
-static void enter_extension(struct hello *h)
+static void enter_extension(struct tls_hello *h)
 {
 	uint32_t size = h->number;
 
 	h->inner = (uint16_t)size;
 	if (size > h->left) {
-		refuse(h, HELLO_OLD);
+		refuse(h, TLS_HELLO_OLD);
 	} else if (h->type == EXT_SERVER_NAME) {
 		if (h->has_name || size < 6) /* a list with one name of one character */
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 		else
 			enter(h, NAMES_LENGTH, 2);
 	} else if (h->type == EXT_ALPN) {
 		if (h->has_alpn || size < 4)
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 		else
 			enter(h, PROTOCOLS_LENGTH, 2);
 	} else {
@@ -99,24 +99,24 @@ static void enter_extension(struct hello *h)
 }
 
 /* Server name: exactly one name, of type host_name, which fills the extension. */
-static void step_name(struct hello *h)
+static void step_name(struct tls_hello *h)
 {
 	switch (h->state) {
 	case NAMES_LENGTH:
 		if (h->number != h->inner - 2u)
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 		else
 			enter(h, NAME_TYPE, 1);
 		break;
 	case NAME_TYPE:
 		if (h->number != 0)
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 		else
 			enter(h, NAME_LENGTH, 2);
 		break;
 	case NAME_LENGTH:
-		if (h->number != h->inner - 5u || h->number > HELLO_NAME_MAX)
-			refuse(h, HELLO_OLD);
+		if (h->number != h->inner - 5u || h->number > TLS_HELLO_NAME_MAX)
+			refuse(h, TLS_HELLO_OLD);
 		else
 			enter(h, NAME, h->number);
 		break;
@@ -126,12 +126,12 @@ static void step_name(struct hello *h)
 	}
 }
 
-static void step_protocol(struct hello *h)
+static void step_protocol(struct tls_hello *h)
 {
 	switch (h->state) {
 	case PROTOCOLS_LENGTH:
 		if (h->number != h->inner - 2u) {
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 			break;
 		}
 		h->inner = (uint16_t)h->number;
@@ -139,7 +139,7 @@ static void step_protocol(struct hello *h)
 		break;
 	case PROTOCOL_LENGTH:
 		if (!h->number || h->number + 1 > h->inner) {
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 			break;
 		}
 		h->inner = (uint16_t)(h->inner - h->number - 1);
@@ -157,7 +157,7 @@ static void step_protocol(struct hello *h)
 }
 
 /* The part in front of the extensions. */
-static void step_front(struct hello *h)
+static void step_front(struct tls_hello *h)
 {
 	bool fine = true;
 
@@ -167,8 +167,8 @@ static void step_front(struct hello *h)
 		enter(h, LENGTH, 3);
 		break;
 	case LENGTH:
-		if (h->number > HELLO_MAX)
-			refuse(h, HELLO_LARGE);
+		if (h->number > TLS_HELLO_MAX)
+			refuse(h, TLS_HELLO_LARGE);
 		h->left = h->number;
 		enter(h, VERSION, 2);
 		break;
@@ -199,11 +199,11 @@ static void step_front(struct hello *h)
 		break;
 	}
 	if (!fine)
-		refuse(h, HELLO_OLD);
+		refuse(h, TLS_HELLO_OLD);
 }
 
 /* The last byte of a field has come. */
-static void step(struct hello *h)
+static void step(struct tls_hello *h)
 {
 	if (h->state < COMPRESSION) {
 		step_front(h);
@@ -218,7 +218,7 @@ static void step(struct hello *h)
 			finish(h);
 	} else if (h->state == EXTENSIONS_LENGTH) {
 		if (h->number != h->left)
-			refuse(h, HELLO_OLD);
+			refuse(h, TLS_HELLO_OLD);
 		else
 			next_extension(h);
 	} else if (h->state == EXTENSION_TYPE) {
@@ -231,7 +231,7 @@ static void step(struct hello *h)
 	}
 }
 
-void hello_init(struct hello *h)
+void tls_hello_init(struct tls_hello *h)
 {
 	memset(h, 0, sizeof(*h));
 	h->left = 4;
@@ -244,14 +244,14 @@ static bool is_skipped(uint8_t state)
 	       state == EXTENSION;
 }
 
-static void take_protocol(struct hello *h, char byte)
+static void take_protocol(struct tls_hello *h, char byte)
 {
 	if (h->proto_len < sizeof(h->proto))
 		h->proto[h->proto_len] = byte;
 	h->proto_len++;
 }
 
-size_t hello_take(struct hello *h, const uint8_t *bytes, size_t n)
+size_t tls_hello_take(struct tls_hello *h, const uint8_t *bytes, size_t n)
 {
 	size_t used = 0;
 

@@ -16,24 +16,24 @@
 
 #include "policy/hostname.h"
 
-#define HELLO_MAX 65536            /* bytes of one ClientHello message */
-#define HELLO_HELD_MAX (72 * 1024) /* and with its record headers */
-#define HELLO_NAME_MAX 255
+#define TLS_HELLO_MAX 65536            /* bytes of one ClientHello message */
+#define TLS_HELLO_HELD_MAX (72 * 1024) /* and with its record headers */
+#define TLS_HELLO_NAME_MAX 255
 
-enum hello_wrong {
-	HELLO_FINE,
-	HELLO_NOT_TLS,
-	HELLO_OLD, /* SSLv2, or malformed */
-	HELLO_LARGE,
-	HELLO_NO_NAME,
-	HELLO_OTHER_NAME,
-	HELLO_HIDDEN /* ECH or its predecessor ESNI */
+enum tls_hello_wrong {
+	TLS_HELLO_FINE,
+	TLS_HELLO_NOT_TLS,
+	TLS_HELLO_OLD, /* SSLv2, or malformed */
+	TLS_HELLO_LARGE,
+	TLS_HELLO_NO_NAME,
+	TLS_HELLO_OTHER_NAME,
+	TLS_HELLO_HIDDEN /* ECH or its predecessor ESNI */
 };
 
 /* A ClientHello in the reading. Streams: every byte is seen once, nothing is kept but the name. */
-struct hello {
+struct tls_hello {
 	uint8_t state; /* of the machine in hello.c */
-	uint8_t wrong; /* enum hello_wrong */
+	uint8_t wrong; /* enum tls_hello_wrong */
 	bool begun, done;
 	bool has_name, has_ech, has_alpn, offers_h2;
 	uint32_t left;   /* bytes of the message that are to come */
@@ -43,18 +43,18 @@ struct hello {
 	uint16_t type, inner;
 	uint8_t name_len, proto_len;
 	char proto[2]; /* an ALPN protocol, as far as it is of interest */
-	char name[HELLO_NAME_MAX + 1];
+	char name[TLS_HELLO_NAME_MAX + 1];
 };
 
-void hello_init(struct hello *h);
+void tls_hello_init(struct tls_hello *h);
 /* Takes the next bytes of handshake content; returns how many it used: fewer than n only when done
  * or wrong. */
-size_t hello_take(struct hello *h, const uint8_t *bytes, size_t n);
+size_t tls_hello_take(struct tls_hello *h, const uint8_t *bytes, size_t n);
 
-struct tls_gate {
+struct tls_sniff {
 	struct host host;
-	struct hello hello;
-	uint8_t wrong; /* enum hello_wrong */
+	struct tls_hello hello;
+	uint8_t wrong; /* enum tls_hello_wrong */
 	bool greeted;  /* a whole ClientHello was checked */
 	bool retried;  /* a HelloRetryRequest was seen */
 	bool blind;
@@ -70,11 +70,11 @@ struct tls_gate {
 	uint8_t server_bytes[38]; /* of a handshake message: header, version, random */
 };
 
-void tls_gate_init(struct tls_gate *g, const struct host *host);
+void tls_sniff_init(struct tls_sniff *g, const struct host *host);
 /* held: all client bytes that were not released yet. Returns how many may go now; see g->wrong and
  * g->blind. */
-must_check size_t tls_gate_client(struct tls_gate *g, const uint8_t *held, size_t n);
+must_check size_t tls_sniff_client(struct tls_sniff *g, const uint8_t *held, size_t n);
 /* The next bytes of the server. */
-void tls_gate_server(struct tls_gate *g, const uint8_t *bytes, size_t n);
+void tls_sniff_server(struct tls_sniff *g, const uint8_t *bytes, size_t n);
 
 #endif

@@ -23,20 +23,20 @@ static const uint8_t retry_random[32] = {
 	0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 };
 
-void tls_gate_init(struct tls_gate *g, const struct host *host)
+void tls_sniff_init(struct tls_sniff *g, const struct host *host)
 {
 	memset(g, 0, sizeof(*g));
 	g->host = *host;
-	hello_init(&g->hello);
+	tls_hello_init(&g->hello);
 }
 
-static void refuse(struct tls_gate *g, enum hello_wrong wrong)
+static void refuse(struct tls_sniff *g, enum tls_hello_wrong wrong)
 {
 	g->wrong = (uint8_t)wrong;
 }
 
 /* One byte of a record header: wrong at the first byte that is none. */
-static void take_header(struct tls_gate *g, uint8_t byte)
+static void take_header(struct tls_sniff *g, uint8_t byte)
 {
 	unsigned length;
 
@@ -44,44 +44,44 @@ static void take_header(struct tls_gate *g, uint8_t byte)
 	if (g->header_len == 1 &&
 	    (byte < CHANGE_CIPHER || byte > DATA || (!g->greeted && byte != HANDSHAKE)))
 		/* SSLv2 sets the upper bit */
-		refuse(g, byte & 0x80 ? HELLO_OLD : HELLO_NOT_TLS);
+		refuse(g, byte & 0x80 ? TLS_HELLO_OLD : TLS_HELLO_NOT_TLS);
 	else if (g->header_len == 2 && byte != 3)
-		refuse(g, HELLO_NOT_TLS);
+		refuse(g, TLS_HELLO_NOT_TLS);
 	if (g->header_len < 5)
 		return;
 	length = (unsigned)(g->header[3] << 8 | g->header[4]);
 	if (g->header[0] == HANDSHAKE ? !length || length > RECORD_MAX
 				      : length > RECORD_ENCRYPTED_MAX)
-		refuse(g, HELLO_OLD);
+		refuse(g, TLS_HELLO_OLD);
 	/* nothing comes between the parts of a message */
 	if (g->header[0] != HANDSHAKE && g->hello.begun)
-		refuse(g, HELLO_OLD);
+		refuse(g, TLS_HELLO_OLD);
 	g->record_left = length;
 }
 
 /* The message is whole: is it for the right host, and is it all? */
-static void check_hello(struct tls_gate *g, bool ends_record)
+static void check_hello(struct tls_sniff *g, bool ends_record)
 {
 	struct host name;
 
 	if (!ends_record)
-		refuse(g, HELLO_OLD);
+		refuse(g, TLS_HELLO_OLD);
 	else if (host_read(g->hello.name, g->hello.name_len, &name) != HOST_FINE ||
 		 !host_equal(&name, &g->host))
-		refuse(g, HELLO_OTHER_NAME);
+		refuse(g, TLS_HELLO_OTHER_NAME);
 	g->greeted = true;
-	hello_init(&g->hello);
+	tls_hello_init(&g->hello);
 }
 
-static size_t take_record(struct tls_gate *g, const uint8_t *bytes, size_t n)
+static size_t take_record(struct tls_sniff *g, const uint8_t *bytes, size_t n)
 {
 	size_t some = n < g->record_left ? n : g->record_left;
 
 	if (g->header[0] == HANDSHAKE) {
-		size_t used = hello_take(&g->hello, bytes, some);
+		size_t used = tls_hello_take(&g->hello, bytes, some);
 
 		if (g->hello.wrong)
-			refuse(g, (enum hello_wrong)g->hello.wrong);
+			refuse(g, (enum tls_hello_wrong)g->hello.wrong);
 		else if (g->hello.done)
 			check_hello(g, used == g->record_left);
 	}
@@ -89,7 +89,7 @@ static size_t take_record(struct tls_gate *g, const uint8_t *bytes, size_t n)
 	return some;
 }
 
-size_t tls_gate_client(struct tls_gate *g, const uint8_t *held, size_t n)
+size_t tls_sniff_client(struct tls_sniff *g, const uint8_t *held, size_t n)
 {
 	size_t release = 0;
 
@@ -109,24 +109,24 @@ size_t tls_gate_client(struct tls_gate *g, const uint8_t *held, size_t n)
 		return 0;
 	if (g->blind)
 		release = n;
-	else if (n - release > HELLO_HELD_MAX)
-		refuse(g, HELLO_LARGE);
+	else if (n - release > TLS_HELLO_HELD_MAX)
+		refuse(g, TLS_HELLO_LARGE);
 	g->seen -= release < g->seen ? (uint32_t)release : g->seen;
 	return g->wrong ? 0 : release;
 }
 
 /* The beginning of the server's message is there: a hello, and which. */
-static void check_server_hello(struct tls_gate *g)
+static void check_server_hello(struct tls_sniff *g)
 {
 	uint32_t length =
 		(uint32_t)(g->server_bytes[1] << 16 | g->server_bytes[2] << 8 | g->server_bytes[3]);
 
 	if (length < sizeof(g->server_bytes) - 4) {
-		refuse(g, HELLO_OLD);
+		refuse(g, TLS_HELLO_OLD);
 	} else if (memcmp(g->server_bytes + 6, retry_random, sizeof(retry_random)) != 0) {
 		g->blind = true;
 	} else if (g->retried) {
-		refuse(g, HELLO_OLD); /* one retry is all there is */
+		refuse(g, TLS_HELLO_OLD); /* one retry is all there is */
 	} else {
 		g->retried = true;
 		g->server_skip = length - (uint32_t)(sizeof(g->server_bytes) - 4);
@@ -134,7 +134,7 @@ static void check_server_hello(struct tls_gate *g)
 	}
 }
 
-static void take_server_handshake(struct tls_gate *g, uint8_t byte)
+static void take_server_handshake(struct tls_sniff *g, uint8_t byte)
 {
 	if (g->server_skip) {
 		g->server_skip--;
@@ -142,30 +142,30 @@ static void take_server_handshake(struct tls_gate *g, uint8_t byte)
 	}
 	g->server_bytes[g->server_len++] = byte;
 	if (g->server_len == 1 && byte != SERVER_HELLO)
-		refuse(g, HELLO_NOT_TLS);
+		refuse(g, TLS_HELLO_NOT_TLS);
 	else if (g->server_len == sizeof(g->server_bytes))
 		check_server_hello(g);
 }
 
-static void take_server_header(struct tls_gate *g, uint8_t byte)
+static void take_server_header(struct tls_sniff *g, uint8_t byte)
 {
 	g->server_header[g->server_header_len++] = byte;
 	if (g->server_header_len == 1 && (byte < CHANGE_CIPHER || byte > HANDSHAKE))
-		refuse(g, HELLO_NOT_TLS);
+		refuse(g, TLS_HELLO_NOT_TLS);
 	else if (g->server_header_len == 2 && byte != 3)
-		refuse(g, HELLO_NOT_TLS);
+		refuse(g, TLS_HELLO_NOT_TLS);
 	if (g->server_header_len < 5)
 		return;
 	g->server_left = (uint32_t)(g->server_header[3] << 8 | g->server_header[4]);
 	if (!g->server_left || g->server_left > RECORD_ENCRYPTED_MAX)
-		refuse(g, HELLO_OLD);
+		refuse(g, TLS_HELLO_OLD);
 }
 
-void tls_gate_server(struct tls_gate *g, const uint8_t *bytes, size_t n)
+void tls_sniff_server(struct tls_sniff *g, const uint8_t *bytes, size_t n)
 {
 	if (n && !g->greeted)
 		/* whoever speaks first on this port does not speak TLS */
-		refuse(g, HELLO_NOT_TLS);
+		refuse(g, TLS_HELLO_NOT_TLS);
 	for (size_t i = 0; i < n && !g->wrong && !g->blind; i++) {
 		if (g->server_header_len < 5) {
 			take_server_header(g, bytes[i]);

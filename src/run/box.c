@@ -67,7 +67,7 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 	if (files.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (b->record ||
-	    (!built && dirs.len == 0 && !p->review && !p->net.on && p->rung != RUNG_LANDLOCK))
+	    (!built && dirs.len == 0 && !p->review && !p->net.on && p->level != LEVEL_LANDLOCK))
 		return 0;
 	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;
@@ -349,8 +349,8 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	b.run = early->run; /* it is ours from here on */
 	b.run.asked = b.detached != NULL;
 	memcpy(r->run_id, p->run_id, sizeof(r->run_id));
-	r->engine = p->spec->wall ? p->spec->wall->name : engine->name;
-	r->wall = p->spec->wall ? p->spec->wall->help : NULL;
+	r->engine = p->spec->inner ? p->spec->inner->name : engine->name;
+	r->inner = p->spec->inner ? p->spec->inner->help : NULL;
 	b.started_ms = b.guardian_from_ms = io_now_ms();
 	if (p->limits[LIMIT_TIMEOUT].value != POLICY_NONE)
 		b.deadline_ms = b.started_ms + p->limits[LIMIT_TIMEOUT].value;
@@ -363,7 +363,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		if (b.detached && is_running(&b)) {
 			detach_ready(b.detached);
 			plan_built(p);
-			b.slim_at_ms = io_now_ms() + 100;
+			b.trim_at_ms = io_now_ms() + 100;
 		}
 		b.keeps_etc = p->system != NULL; /* while the command runs */
 		began = timing_now(timing);

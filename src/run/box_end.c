@@ -237,7 +237,7 @@ void box_finish(struct box *b)
 	store_end(b->record);
 	give_way(b);
 	review_end(b->review, !b->result->refused);
-	aside_dismiss(&b->guardian);
+	sidecar_dismiss(&b->guardian);
 	for (size_t i = 0; i < b->disk_count; i++)
 		close(b->disk_fds[i]);
 	for (size_t i = 0; i < b->run.tmpfs_count; i++)

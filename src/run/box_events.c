@@ -93,7 +93,7 @@ void box_report_start(struct box *b)
 		event_list(&v, FIELD_ABSENT, lists.data + argv + layers, lists.len - argv - layers);
 	}
 	event_text(&v, FIELD_ENGINE, b->result->engine);
-	event_text(&v, FIELD_RUNG, p->rung == RUNG_LANDLOCK ? "landlock" : "namespaces");
+	event_text(&v, FIELD_RUNG, p->level == LEVEL_LANDLOCK ? "landlock" : "namespaces");
 	event_text(&v, FIELD_WORKSPACE, p->workspace);
 	event_text(&v, FIELD_CWD, p->cwd);
 	event_text(&v, FIELD_POLICY, p->spec->policy_file);

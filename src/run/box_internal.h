@@ -27,14 +27,14 @@ struct box {
 	struct notify *notify;
 	struct egress *egress; /* NULL: no network */
 	struct guard_watch *guard_watch;
-	struct aside guardian;
+	struct sidecar guardian;
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	bool disk_own[BOX_DISK_ROOTS_MAX]; /* which of them are ward's own */
 	size_t disk_count;
 	uint64_t usage_at_ms;      /* when to ask the cgroup next */
 	uint64_t guardian_from_ms; /* the command runs since */
-	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms,
+	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, trim_at_ms,
 		sample_at_ms;
 	bool tried_guardian, tried_git, dead, exited, failed;
 	bool gone; /* ward-init is, and everything with it: only to be collected */

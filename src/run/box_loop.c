@@ -24,7 +24,7 @@
 #include "plan/plan.h"
 
 #define GRACE_MS 5000       /* between a forwarded signal and the end by force */
-#define SLIM_AFTER_MS 1000  /* quiet for so long: a detached sandbox gives memory back */
+#define TRIM_AFTER_MS 1000  /* quiet for so long: a detached sandbox gives memory back */
 #define USAGE_MS 20         /* between two looks at what a cgroup counts */
 #define FOLLOW_AFTER_MS 400 /* what a short command commits is taken over once, at its end */
 #define FILLING_MS 200      /* most that the guardian's start waits while the disk fills */
@@ -68,7 +68,7 @@ void box_stop_all(struct box *b, bool stop)
 
 bool box_has_holder(const struct box *b)
 {
-	return b->plan->spec->wall && b->plan->spec->wall->holds;
+	return b->plan->spec->inner && b->plan->spec->inner->holds;
 }
 
 void box_tell_stop(struct box *b, bool stop)
@@ -146,7 +146,7 @@ static void note_pids(struct box *b, int32_t count)
 	struct usage *u = &b->result->usage;
 	uint64_t limit = b->plan->limits[LIMIT_PIDS].value;
 
-	if (count < 0 || !b->plan->spec->wall || !b->plan->spec->wall->counts)
+	if (count < 0 || !b->plan->spec->inner || !b->plan->spec->inner->counts)
 		return;
 	u->inside_pids = (uint64_t)count;
 	if (limit == POLICY_NONE || u->inside_pids <= limit)
@@ -160,9 +160,9 @@ static void note_pids(struct box *b, int32_t count)
  * it. */
 static void note_spent(struct box *b)
 {
-	const struct wall *wall = b->plan->spec->wall;
+	const struct inner *inner = b->plan->spec->inner;
 
-	if (!wall || !wall->own_memory || !WIFSIGNALED(b->status) ||
+	if (!inner || !inner->own_memory || !WIFSIGNALED(b->status) ||
 	    WTERMSIG(b->status) != GUEST_SPENT)
 		return;
 	b->status = SIGKILL;
@@ -338,7 +338,7 @@ static void look_at_limits(struct box *b)
 		cgroup_usage(b->run.cgroup, u);
 		b->usage_at_ms = io_now_ms() + USAGE_MS;
 	}
-	if (!b->asked_count && b->plan->spec->wall && b->plan->spec->wall->counts) {
+	if (!b->asked_count && b->plan->spec->inner && b->plan->spec->inner->counts) {
 		b->asked_count = true;
 		box_tell_init(b, GUEST_COUNT, 0);
 	}
@@ -447,8 +447,8 @@ static void on_time(struct box *b, uint64_t now)
 	if (b->sample_at_ms && now >= b->sample_at_ms)
 		box_report_sample(b, now);
 	egress_on_time(b->egress, now, b->result);
-	if (b->slim_at_ms && now >= b->slim_at_ms) {
-		b->slim_at_ms = 0;
+	if (b->trim_at_ms && now >= b->trim_at_ms) {
+		b->trim_at_ms = 0;
 		b->slim = true;
 	}
 }
@@ -468,7 +468,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 		guardian_due_ms(b),
 		follow_from_ms(b),
 		server_of(b) ? serve_due_ms(server_of(b)) : 0,
-		b->slim_at_ms,
+		b->trim_at_ms,
 		b->detached ? 0
 			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
 		egress_due_ms(b->egress)
@@ -490,7 +490,7 @@ static void on_orders(struct box *b, uint64_t now)
 {
 	egress_handle_orders(b->egress);
 	if (b->serve)
-		b->slim_at_ms = now + SLIM_AFTER_MS; /* it was woken up */
+		b->trim_at_ms = now + TRIM_AFTER_MS; /* it was woken up */
 }
 
 enum {
@@ -525,7 +525,7 @@ static void on_notify(struct box *b, short revents, uint64_t now)
 
 static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uint64_t now)
 {
-	int n = b->slim ? slim_poll(polled, count, next_timeout(b, now))
+	int n = b->slim ? trim_memory_poll(polled, count, next_timeout(b, now))
 			: poll(polled, count, next_timeout(b, now));
 
 	b->slim = false;
@@ -586,7 +586,7 @@ void box_watch_once(struct box *b)
 	}
 	streams_move(&b->streams, polled + POLL_STDIO, relays);
 	if (server && serve_handle(server, clients, client_count, now) && b->serve)
-		b->slim_at_ms = now + SLIM_AFTER_MS;
+		b->trim_at_ms = now + TRIM_AFTER_MS;
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)
 		box_on_control(b);

@@ -47,7 +47,7 @@ struct console {
 	struct buf in, out;
 	size_t in_done, out_done;
 	uint64_t out_bytes;
-	struct aside keeper;
+	struct sidecar keeper;
 };
 
 unsigned console_terminals(void)
@@ -447,7 +447,7 @@ static void start_keeper(struct console *c)
 	static const char *const argv[] = { "ward-keeper", NULL };
 
 	/* without one only a kill leaves the terminal as it is */
-	(void)!aside_start(&c->keeper, argv, &c->tty_fd, 1);
+	(void)!sidecar_start(&c->keeper, argv, &c->tty_fd, 1);
 }
 
 int console_create(const struct console_config *config, struct console **ret_console,
@@ -494,7 +494,7 @@ void console_destroy(struct console *c)
 	if (!c)
 		return;
 	give_terminal(c);
-	aside_dismiss(&c->keeper);
+	sidecar_dismiss(&c->keeper);
 	if (c->own_tty)
 		close(c->tty_fd);
 	own_close_fd(&c->master_fd);

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 
-int guardian_start(struct aside *g, int pid_fd)
+int guardian_start(struct sidecar *g, int pid_fd)
 {
 	static const char *const argv[] = { "ward-guardian", "ward", "recover", NULL };
 	auto_fd self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 
-	return self < 0 ? -errno : aside_start(g, argv, (int[]){ pid_fd, self }, 2);
+	return self < 0 ? -errno : sidecar_start(g, argv, (int[]){ pid_fd, self }, 2);
 }

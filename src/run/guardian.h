@@ -6,7 +6,7 @@
 #include "host/sidecar.h"
 
 /* Starts it: ward-init in its second role, which becomes `ward recover` when needed. pid_fd is the
- * sandbox's. It ends with aside_dismiss(). */
-must_check int guardian_start(struct aside *g, int pid_fd);
+ * sandbox's. It ends with sidecar_dismiss(). */
+must_check int guardian_start(struct sidecar *g, int pid_fd);
 
 #endif

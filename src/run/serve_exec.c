@@ -98,7 +98,8 @@ static int hand_over(struct serve *s, const struct strv *words, char *bytes, siz
 	const struct plan *p = s->box->plan;
 	struct guest_message word;
 	auto_buf packet = { 0 };
-	int r = wall_packet(words->len ? words : &p->wall_exec, &p->wall_copy, bytes, n, &packet);
+	int r = inner_packet(words->len ? words : &p->inner_exec, &p->inner_copy, bytes, n,
+			     &packet);
 
 	if (r > 0) {
 		bytes = packet.data;

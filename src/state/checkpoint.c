@@ -176,7 +176,7 @@ static int refuse_plan(const struct plan *p, struct ward_err *e)
 int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct strv *words,
 			struct ward_err *e)
 {
-	const struct wall *w = p->spec->wall;
+	const struct inner *w = p->spec->inner;
 	const char *why = w ? w->no_snapshot : no_snapshot;
 	size_t n = why ? strcspn(why, "\n") : 0;
 	int r = refuse_plan(p, e);
@@ -258,8 +258,8 @@ void checkpoint_same(const struct plan *p, struct buf *out)
 	for (enum limit l = 0; l < LIMITS; l++)
 		buf_printf(out, "limit %s: %" PRIu64 "\n", limit_name(l), p->limits[l].value);
 	put_mounts(p, out);
-	for (size_t i = 0; i < p->wall_same.len; i++)
-		buf_printf(out, "%s\n", p->wall_same.items[i]);
+	for (size_t i = 0; i < p->inner_same.len; i++)
+		buf_printf(out, "%s\n", p->inner_same.items[i]);
 }
 
 /* The value that a text has for a key of n characters. */

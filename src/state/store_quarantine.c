@@ -344,7 +344,7 @@ static int check_new_place(const struct store_item *item, int base_fd, int from_
 			   const char *from_name, struct ward_err *e)
 {
 	auto_free char *top = strndup(item->path, strcspn(item->path, "/"));
-	struct gate gate = { .dir_fd = -1 };
+	struct sniff gate = { .dir_fd = -1 };
 	const char *why;
 	struct stat st;
 	int status;

@@ -66,6 +66,6 @@ uint64_t vm_upper_bytes(uint64_t memory, unsigned cpus);
 /* Finds QEMU beneath /usr, where every sandbox sees it; the caller frees. */
 must_check int vm_find_qemu(char **ret_path, struct ward_err *e);
 #define VM_TEMPLATE_PROGRAM                                                                        \
-	"ward-vm-template" /* what ward is called in whose sandbox a template is made: its command is ward-vm itself, and has /dev/kvm (engine/vm/wall.c) */
+	"ward-vm-template" /* what ward is called in whose sandbox a template is made: its command is ward-vm itself, and has /dev/kvm (engine/vm/inner.c) */
 
 #endif

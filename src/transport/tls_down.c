@@ -22,7 +22,7 @@ struct tls_down {
 	int fd;
 	/* enum tls_alpn: what the real server speaks; 0: not known yet */
 	uint8_t alpn;
-	uint8_t wrong; /* enum hello_wrong */
+	uint8_t wrong; /* enum tls_hello_wrong */
 	bool early;    /* bytes that came before are being read */
 	bool open, asking, distrusted;
 };
@@ -60,9 +60,9 @@ static int on_greeting(SSL *ssl, int *alert, void *argument)
 	(void)argument;
 	*alert = SSL_AD_UNRECOGNIZED_NAME;
 	if (!SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &ext, &n))
-		d->wrong = HELLO_NO_NAME;
+		d->wrong = TLS_HELLO_NO_NAME;
 	else if (!read_name(ext, n, &host) || !host_equal(&host, &d->host))
-		d->wrong = HELLO_OTHER_NAME;
+		d->wrong = TLS_HELLO_OTHER_NAME;
 	if (d->wrong)
 		return SSL_CLIENT_HELLO_ERROR;
 	d->asking = !d->alpn &&
@@ -182,12 +182,12 @@ static void explain(struct tls_down *d)
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_HTTPS_PROXY_REQUEST:
 	case SSL_R_WRONG_VERSION_NUMBER:
-		d->wrong = d->wrong ? d->wrong : HELLO_NOT_TLS;
+		d->wrong = d->wrong ? d->wrong : TLS_HELLO_NOT_TLS;
 		break;
 	case SSL_R_UNSUPPORTED_PROTOCOL:
 	case SSL_R_LENGTH_MISMATCH:
 	case SSL_R_BAD_EXTENSION:
-		d->wrong = d->wrong ? d->wrong : HELLO_OLD;
+		d->wrong = d->wrong ? d->wrong : TLS_HELLO_OLD;
 		break;
 	default:
 		break;
@@ -296,9 +296,9 @@ enum tls_alpn tls_down_alpn(const struct tls_down *d)
 	return n == 2 && memcmp(name, "h2", 2) == 0 ? TLS_ALPN_HTTP2 : TLS_ALPN_HTTP1;
 }
 
-enum hello_wrong tls_down_wrong(const struct tls_down *d)
+enum tls_hello_wrong tls_down_wrong(const struct tls_down *d)
 {
-	return (enum hello_wrong)d->wrong;
+	return (enum tls_hello_wrong)d->wrong;
 }
 
 bool tls_down_is_distrusted(const struct tls_down *d)

@@ -32,8 +32,8 @@ must_check enum tls_say tls_down_write(struct tls_down *d, const void *bytes, si
 				       size_t *ret_n);
 void tls_down_end(struct tls_down *d);
 enum tls_alpn tls_down_alpn(const struct tls_down *d);
-/* What was wrong with the greeting; HELLO_FINE where something else failed. */
-enum hello_wrong tls_down_wrong(const struct tls_down *d);
+/* What was wrong with the greeting; TLS_HELLO_FINE where something else failed. */
+enum tls_hello_wrong tls_down_wrong(const struct tls_down *d);
 /* Whether the program refused our certificate: it trusts none but those it brought. */
 bool tls_down_is_distrusted(const struct tls_down *d);
 

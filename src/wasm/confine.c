@@ -4,7 +4,7 @@
  * the runtime is a library in this process, a list of system calls in which nothing executes,
  * forks, signals or, without a network, opens a socket. The sandbox around it holds without this:
  * it is for a module that fools its runtime, by a link or by a bug. Which of both there are is the
- * plan's word (engine/wasm/wall.c): a kernel without Landlock has not the first, a sandbox whose
+ * plan's word (engine/wasm/inner.c): a kernel without Landlock has not the first, a sandbox whose
  * own filter lets no program narrow itself (process.syscalls: strict) not the second, and the
  * result says so. What the plan names is had, or the module does not run.
  */

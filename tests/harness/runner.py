@@ -365,7 +365,7 @@ def own_directory():
 def main():
     """The runner."""
     args = arguments()
-    for number in (signal.SIGINT, signal.SIGQUIT):      # a shell's background jobs ignore them, and whatever they start
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):      # a shell's background jobs ignore them, and whatever they start
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     if users.IS_ROOT:

@@ -181,10 +181,11 @@ def test_a_step_may_write_what_projects_protect(t):
 from: base
 run:
   - mkdir -p /etc/skel /opt/app/.git/hooks; echo one > /etc/skel/.bashrc; echo '[core]' > /opt/app/.git/config; echo x > /opt/app/.git/hooks/pre-commit
-  - echo two > /etc/skel/.bashrc; echo '[user]' >> /opt/app/.git/config
+  - echo two > /etc/skel/.bashrc; echo '[user]' >> /opt/app/.git/config; ln -s ../etc/skel /opt/near; ln -s /etc/skel /opt/far
 """)
     root = root_of(t, json.loads(r.out))
     t.equal((t.read(root, "etc/skel/.bashrc"), t.read(root, "opt/app/.git/config"), t.read(root, "opt/app/.git/hooks/pre-commit")), ("two\n", "[core]\n[user]\n", "x\n"))
+    t.equal([os.readlink(os.path.join(root, "opt", name)) for name in ("near", "far")], ["../etc/skel", "/etc/skel"], "links")
     t.contains(t.ward("quarantine", "ls").out, "is empty")
 
 

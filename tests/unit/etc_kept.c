@@ -19,7 +19,7 @@ struct list {
 
 static struct list make(void)
 {
-	struct list l = { .head = { .magic = ETC_KEPT_MAGIC,
+	struct list l = { .head = { .magic = ETC_CACHE_MAGIC,
 				    .table = ROOT_TABLE,
 				    .boot = "b",
 				    .id = "one-1",

@@ -10,16 +10,16 @@
 
 #include "rules/sniff.h"
 
-static uint8_t held[GATE_HELD_MAX * 2];
+static uint8_t held[SNIFF_HELD_MAX * 2];
 
-static void answer(struct gate *g, enum gate_say say, uint32_t release)
+static void answer(struct sniff *g, enum sniff_say say, uint32_t release)
 {
 	const char *name = verdict_reason_name((enum verdict_reason)g->reason);
 	uint32_t n = (uint32_t)strlen(name);
 
 	putchar("oabr"[say]);
 	fwrite(&release, 4, 1, stdout);
-	if (say == GATE_REFUSE) {
+	if (say == SNIFF_REFUSE) {
 		fwrite(&n, 4, 1, stdout);
 		fputs(name, stdout);
 	}
@@ -29,22 +29,22 @@ static void answer(struct gate *g, enum gate_say say, uint32_t release)
 int main(int argc, char **argv)
 {
 	struct host host;
-	struct gate g;
+	struct sniff g;
 	size_t have = 0;
 	uint32_t n;
 	int letter;
 
 	if (argc != 4 || host_read(argv[2], strlen(argv[2]), &host) != HOST_FINE)
 		return 2;
-	gate_init(&g,
-		  argv[1][0] == 's'   ? RULE_SPLICE
-		  : argv[1][0] == 'h' ? RULE_HTTP
-				      : RULE_TCP,
-		  &host, (uint16_t)atoi(argv[3]));
+	sniff_init(&g,
+		   argv[1][0] == 's'   ? RULE_SPLICE
+		   : argv[1][0] == 'h' ? RULE_HTTP
+				       : RULE_TCP,
+		   &host, (uint16_t)atoi(argv[3]));
 	while ((letter = getchar()) != EOF) {
 		size_t release = 0, start = letter == 'C' ? have : 0;
 		static uint8_t server[1 << 20];
-		enum gate_say say;
+		enum sniff_say say;
 		uint8_t *to = letter == 'C' ? held + have : server;
 
 		if (fread(&n, 4, 1, stdin) != 1 ||
@@ -52,11 +52,11 @@ int main(int argc, char **argv)
 		    fread(to, 1, n, stdin) != n)
 			return 1;
 		if (letter == 'S') {
-			answer(&g, gate_server(&g, server, n), 0);
+			answer(&g, sniff_server(&g, server, n), 0);
 			continue;
 		}
 		have += n;
-		say = gate_client(&g, held, have, &release);
+		say = sniff_client(&g, held, have, &release);
 		answer(&g, say, (uint32_t)release);
 		memmove(held, held + release, have - release);
 		have -= release;

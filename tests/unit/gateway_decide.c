@@ -129,7 +129,7 @@ static const struct {
 static void test_by_address(void **state)
 {
 	struct ip items[] = { ip_of("203.0.113.99"), ip_of("10.9.9.9"), ip_of("192.168.7.1") };
-	struct addr_own own = { items, ARRAY_LEN(items) };
+	struct address_own own = { items, ARRAY_LEN(items) };
 	auto_rules r = rules_of(EVERYTHING);
 
 	(void)state;

@@ -74,7 +74,7 @@ struct answer {
 	struct dns_outcome outcome;
 };
 
-static void answer(const struct rules *r, struct names *names, const struct message *m,
+static void answer(const struct rules *r, struct name_table *names, const struct message *m,
 		   struct answer *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -93,7 +93,7 @@ static void answer(const struct rules *r, struct names *names, const struct mess
 
 struct fixture {
 	struct rules *rules;
-	struct names *names;
+	struct name_table *names;
 };
 
 static int set_up(void **state)
@@ -102,7 +102,7 @@ static int set_up(void **state)
 
 	f.rules = rules_of("{mode: restricted, egress_allowlist: ['api.example.com', "
 			   "'*.wild.example:443'], host_services: ['pg=127.0.0.1:5432']}");
-	f.names = names_new(seed);
+	f.names = name_table_new(seed);
 	*state = &f;
 	return f.names ? 0 : -1;
 }
@@ -112,7 +112,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 
 	rules_free(f->rules);
-	names_free(f->names);
+	name_table_free(f->names);
 	return 0;
 }
 
@@ -132,7 +132,7 @@ static void test_a(void **state)
 	/* the question as it was written */
 	assert_memory_equal(a.bytes + 12, m.bytes + 12, m.n - 12);
 	assert_memory_equal(a.bytes + a.n - 4, ((uint8_t[]){ 198, 19, 0, 1 }), 4);
-	assert_true(names_find(f->names, &a.outcome.ip, &back));
+	assert_true(name_table_find(f->names, &a.outcome.ip, &back));
 	assert_string_equal(back.name, "api.example.com");
 	first = a.outcome.ip;
 	ask(&m, "x.wild.example", DNS_A);
@@ -144,7 +144,7 @@ static void test_a(void **state)
 	ask(&m, "pg", DNS_A);
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.an, 1);
-	assert_int_equal(names_count(f->names), 3);
+	assert_int_equal(name_table_count(f->names), 3);
 }
 
 /* No IPv6, no HTTPS and SVCB hints, no text: the name exists, the record does not. */
@@ -164,7 +164,7 @@ static void test_nodata(void **state)
 		assert_int_equal(a.ns, 1);
 		assert_true(a.outcome.verdict.allow);
 	}
-	assert_int_equal(names_count(f->names), 0);
+	assert_int_equal(name_table_count(f->names), 0);
 }
 
 static void test_denied(void **state)
@@ -192,7 +192,7 @@ static void test_denied(void **state)
 			assert_true(a.outcome.decided);
 			assert_false(a.outcome.verdict.allow);
 		}
-	assert_int_equal(names_count(f->names), 0);
+	assert_int_equal(name_table_count(f->names), 0);
 }
 
 /* A label with a dot, a NUL or a space inside is not the name that its text looks like. */
@@ -318,7 +318,7 @@ static void test_not_answered(void **state)
 	m.bytes[m.n - 1] = 3; /* CHAOS */
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.rcode, DNS_REFUSED);
-	assert_int_equal(names_count(f->names), 0);
+	assert_int_equal(name_table_count(f->names), 0);
 }
 
 static void test_edns(void **state)
@@ -400,7 +400,7 @@ static void test_flood(void **state)
 		ask(&m, name, DNS_A);
 		answer(f->rules, f->names, &m, &a);
 	} while (a.rcode == DNS_NOERROR);
-	assert_int_equal(i, NAMES_WILD + 1);
+	assert_int_equal(i, NAME_TABLE_WILD + 1);
 	assert_int_equal(a.rcode, DNS_SERVFAIL);
 	assert_int_equal(a.outcome.verdict.reason, REASON_NAMES_FULL);
 	ask(&m, "api.example.com", DNS_A);
@@ -418,19 +418,19 @@ static void test_names_differ(void **state)
 	struct host h = { .kind = HOST_NAME }, back;
 	struct ip ip;
 
-	for (unsigned i = 0; i < NAMES_LISTED; i++) {
+	for (unsigned i = 0; i < NAME_TABLE_LISTED; i++) {
 		h.len = (uint8_t)snprintf(h.name, sizeof(h.name), "h%u.example", i);
-		assert_true(names_give(f->names, &h, true, NET_CLASSES_MAX, &ip));
-		assert_true(names_is_synthetic(&ip));
-		assert_true(names_find(f->names, &ip, &back));
+		assert_true(name_table_give(f->names, &h, true, NET_CLASSES_MAX, &ip));
+		assert_true(name_table_is_synthetic(&ip));
+		assert_true(name_table_find(f->names, &ip, &back));
 		assert_true(host_equal(&h, &back));
 	}
-	assert_false(names_find(f->names, &(struct ip){ .family = 4, .bytes = { 198, 18, 0, 0 } },
-				&back));
-	assert_false(names_find(
+	assert_false(name_table_find(
+		f->names, &(struct ip){ .family = 4, .bytes = { 198, 18, 0, 0 } }, &back));
+	assert_false(name_table_find(
 		f->names, &(struct ip){ .family = 4, .bytes = { 198, 19, 255, 255 } }, &back));
-	assert_false(names_find(f->names, &(struct ip){ .family = 6, .bytes = { 198, 18, 0, 1 } },
-				&back));
+	assert_false(name_table_find(
+		f->names, &(struct ip){ .family = 6, .bytes = { 198, 18, 0, 1 } }, &back));
 }
 
 static void test_destination(void **state)
@@ -458,7 +458,7 @@ static void test_destination(void **state)
 }
 
 /* The address of a name, as its third byte tells the class. */
-static struct ip address(const struct rules *r, struct names *names, const char *name)
+static struct ip address(const struct rules *r, struct name_table *names, const char *name)
 {
 	struct message m;
 	struct answer a;
@@ -483,7 +483,7 @@ static void test_classes(void **state)
 	classes_extend(f->rules, &c);
 	assert_int_equal(c.count, 2);
 	assert_int_equal(c.port_count, 2);
-	names_use_classes(f->names, &c);
+	name_table_use_classes(f->names, &c);
 	before = address(f->rules, f->names, "api.example.com");
 	assert_true(ip_within(&before, &(struct ip){ 4, { 198, 18, 0, 0 } }, 20));
 	after = address(f->rules, f->names, "a.wild.example");
@@ -495,9 +495,9 @@ static void test_classes(void **state)
 	assert_int_equal(c.count, 3);
 	after = address(next, f->names, "api.example.com");
 	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 18, 32, 0 } }, 20));
-	assert_true(names_find(f->names, &before, &back));
+	assert_true(name_table_find(f->names, &before, &back));
 	assert_string_equal(back.name, "api.example.com");
-	assert_true(names_find(f->names, &after, &back));
+	assert_true(name_table_find(f->names, &after, &back));
 	assert_string_equal(back.name, "api.example.com");
 	rules_free(next);
 	next = NULL;
@@ -513,7 +513,7 @@ static void test_classes(void **state)
 	}
 	/* the block is full */
 	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 19, 0, 0 } }, 16));
-	names_use_classes(f->names, NULL);
+	name_table_use_classes(f->names, NULL);
 }
 
 /* Sixteen different sets, and more ports than are kept: what has no class is in the rest. */

@@ -105,17 +105,17 @@ static void greet(struct bytes *o, const char *name, unsigned with, size_t recor
 	put_records(o, 22, &message, record);
 }
 
-static struct gate gate_for(const char *name)
+static struct sniff gate_for(const char *name)
 {
 	struct host h = host_of(name);
-	struct gate g;
+	struct sniff g;
 
-	gate_init(&g, RULE_SPLICE, &h, 443);
+	sniff_init(&g, RULE_SPLICE, &h, 443);
 	return g;
 }
 
 /* Feeds bytes in pieces; returns how many passed in all, or -reason; then none has. */
-static long feed(struct gate *g, const struct bytes *o, size_t piece)
+static long feed(struct sniff *g, const struct bytes *o, size_t piece)
 {
 	static uint8_t held[sizeof(o->b)];
 	size_t n = 0, passed = 0;
@@ -126,7 +126,7 @@ static long feed(struct gate *g, const struct bytes *o, size_t piece)
 		memcpy(held + n, o->b + at, some);
 		n += some;
 		at += some;
-		if (gate_client(g, held, n, &release) == GATE_REFUSE) {
+		if (sniff_client(g, held, n, &release) == SNIFF_REFUSE) {
 			assert_int_equal(passed + release, 0);
 			return -(long)g->reason;
 		}
@@ -147,7 +147,7 @@ static void check(const char *name, unsigned with, long reason)
 
 	for (size_t r = 0; r < ARRAY_LEN(records); r++)
 		for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
-			struct gate g = gate_for(NAME);
+			struct sniff g = gate_for(NAME);
 			long got;
 
 			if (with & LARGE && (records[r] < 100 || pieces[p] < 5))
@@ -180,7 +180,7 @@ static void test_names(void **state)
 static long feed_raw(const void *bytes, size_t n)
 {
 	static struct bytes o;
-	struct gate g = gate_for(NAME);
+	struct sniff g = gate_for(NAME);
 
 	o.n = 0;
 	put(&o, bytes, n);
@@ -219,7 +219,7 @@ static void test_lengths(void **state)
 	put_hello(&message, &extensions);
 	for (size_t at = 0; at < message.n; at++) {
 		for (int by = -1; by <= 1; by += 2) {
-			struct gate g = gate_for(NAME);
+			struct sniff g = gate_for(NAME);
 			bool random = (at >= 6 && at < 38) || (at >= 39 && at < 71) ||
 				      (at >= 73 && at < 77) || at == 78;
 			long got;
@@ -235,10 +235,10 @@ static void test_lengths(void **state)
 	}
 	put_records(&o, 22, &message, 16384);
 	for (size_t n = 0; n < message.n; n++) {
-		struct gate g = gate_for(NAME);
+		struct sniff g = gate_for(NAME);
 		size_t release = 1;
 
-		assert_int_equal(gate_client(&g, o.b, n, &release), GATE_OPEN);
+		assert_int_equal(sniff_client(&g, o.b, n, &release), SNIFF_OPEN);
 		assert_int_equal(release, 0);
 	}
 }
@@ -266,7 +266,7 @@ static void test_odd_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct gate g = gate_for(NAME);
+		struct sniff g = gate_for(NAME);
 		long got;
 
 		extensions.n = message.n = o.n = 0;
@@ -304,19 +304,19 @@ static void server_hello(struct bytes *o, bool retry)
 		put(o, "\x14\x03\x03\0\1\1", 6);
 }
 
-static enum gate_say serve(struct gate *g, const struct bytes *o, size_t piece)
+static enum sniff_say serve(struct sniff *g, const struct bytes *o, size_t piece)
 {
-	enum gate_say say = GATE_OPEN;
+	enum sniff_say say = SNIFF_OPEN;
 
-	for (size_t at = 0; at < o->n && say == GATE_OPEN; at += piece)
-		say = gate_server(g, o->b + at, o->n - at < piece ? o->n - at : piece);
+	for (size_t at = 0; at < o->n && say == SNIFF_OPEN; at += piece)
+		say = sniff_server(g, o->b + at, o->n - at < piece ? o->n - at : piece);
 	return say;
 }
 
 static void test_blind(void **state)
 {
 	static struct bytes o, s, more;
-	struct gate g = gate_for(NAME);
+	struct sniff g = gate_for(NAME);
 	size_t release;
 
 	(void)state;
@@ -329,11 +329,11 @@ static void test_blind(void **state)
 	s.n = 0;
 	put(&s, "\x15\x03\x03\0\2\1\x70", 7); /* a warning: unrecognized_name */
 	server_hello(&s, false);
-	assert_int_equal(serve(&g, &s, 1), GATE_BLIND);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t) "anything", 8, &release),
-			 GATE_BLIND);
+	assert_int_equal(serve(&g, &s, 1), SNIFF_BLIND);
+	assert_int_equal(sniff_client(&g, (uint8_t *)(uintptr_t) "anything", 8, &release),
+			 SNIFF_BLIND);
 	assert_int_equal(release, 8);
-	assert_int_equal(gate_server(&g, (const uint8_t *)"anything", 8), GATE_BLIND);
+	assert_int_equal(sniff_server(&g, (const uint8_t *)"anything", 8), SNIFF_BLIND);
 }
 
 /* HelloRetryRequest: the second greeting counts as the first did. */
@@ -345,30 +345,30 @@ static void test_retry(void **state)
 	/* also one that does not wait for the retry */
 	for (unsigned before = 0; before < 2; before++)
 		for (unsigned good = 0; good < 2; good++) {
-			struct gate g = gate_for(NAME);
+			struct sniff g = gate_for(NAME);
 
 			greet(&o, NAME, 0, 16384);
 			assert_int_equal(feed(&g, &o, 200000), o.n);
 			s.n = 0;
 			server_hello(&s, true);
 			if (!before)
-				assert_int_equal(serve(&g, &s, 4), GATE_OPEN);
+				assert_int_equal(serve(&g, &s, 4), SNIFF_OPEN);
 			greet(&o, good ? NAME : "evil.test", 0, 50);
 			assert_int_equal(feed(&g, &o, 9), good ? (long)o.n : -REASON_WRONG_SNI);
 			if (!good)
 				continue;
 			if (before)
-				assert_int_equal(serve(&g, &s, 4), GATE_OPEN);
+				assert_int_equal(serve(&g, &s, 4), SNIFF_OPEN);
 			s.n = 0;
 			server_hello(&s, false);
-			assert_int_equal(serve(&g, &s, 4), GATE_BLIND);
+			assert_int_equal(serve(&g, &s, 4), SNIFF_BLIND);
 		}
 }
 
 static void test_second_greeting_without_name(void **state)
 {
 	static struct bytes o;
-	struct gate g = gate_for(NAME);
+	struct sniff g = gate_for(NAME);
 
 	(void)state;
 	greet(&o, NAME, 0, 16384);
@@ -385,22 +385,22 @@ static void test_second_greeting_without_name(void **state)
 static void test_server(void **state)
 {
 	static struct bytes o, s;
-	struct gate g = gate_for(NAME);
+	struct sniff g = gate_for(NAME);
 
 	(void)state;
 	/* speaks first */
-	assert_int_equal(gate_server(&g, (const uint8_t *)"SSH-2.0", 7), GATE_REFUSE);
+	assert_int_equal(sniff_server(&g, (const uint8_t *)"SSH-2.0", 7), SNIFF_REFUSE);
 	g = gate_for(NAME);
 	greet(&o, NAME, 0, 16384);
 	assert_int_equal(feed(&g, &o, 200000), o.n);
-	assert_int_equal(gate_server(&g, (const uint8_t *)"HTTP/1.1 400", 12), GATE_REFUSE);
+	assert_int_equal(sniff_server(&g, (const uint8_t *)"HTTP/1.1 400", 12), SNIFF_REFUSE);
 	assert_int_equal(g.reason, REASON_NOT_TLS);
 	g = gate_for(NAME);
 	feed(&g, &o, 200000);
 	s.n = 0;
 	server_hello(&s, true);
 	server_hello(&s, true); /* two retries */
-	assert_int_equal(serve(&g, &s, 100), GATE_REFUSE);
+	assert_int_equal(serve(&g, &s, 100), SNIFF_REFUSE);
 }
 
 /* Nothing between the parts of a message, and nothing behind it in its record. */
@@ -427,7 +427,7 @@ static void test_interleaved(void **state)
 static void test_flood(void **state)
 {
 	static struct bytes o;
-	struct gate g = gate_for(NAME);
+	struct sniff g = gate_for(NAME);
 
 	(void)state;
 	greet(&o, NAME, LARGE, 3);
@@ -437,15 +437,15 @@ static void test_flood(void **state)
 static void test_tcp(void **state)
 {
 	struct host h = host_of(NAME);
-	struct gate g;
+	struct sniff g;
 	size_t release;
 
 	(void)state;
-	gate_init(&g, RULE_TCP, &h, 22);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t) "x", 1, &release), GATE_BLIND);
+	sniff_init(&g, RULE_TCP, &h, 22);
+	assert_int_equal(sniff_client(&g, (uint8_t *)(uintptr_t) "x", 1, &release), SNIFF_BLIND);
 	assert_int_equal(release, 1);
-	gate_init(&g, RULE_MODES, &h, 22);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t) "x", 1, &release), GATE_REFUSE);
+	sniff_init(&g, RULE_MODES, &h, 22);
+	assert_int_equal(sniff_client(&g, (uint8_t *)(uintptr_t) "x", 1, &release), SNIFF_REFUSE);
 	assert_int_equal(release, 0);
 }
 

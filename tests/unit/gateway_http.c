@@ -7,27 +7,28 @@
 #define HOST "Host: a.example\r\n"
 #define GET "GET / HTTP/1.1\r\n" HOST "\r\n"
 
-static struct gate gate_for(const char *name, uint16_t port)
+static struct sniff gate_for(const char *name, uint16_t port)
 {
 	struct host h = host_of(name);
-	struct gate g;
+	struct sniff g;
 
-	gate_init(&g, RULE_HTTP, &h, port);
+	sniff_init(&g, RULE_HTTP, &h, port);
 	return g;
 }
 
 /* Feeds text in pieces; what passed is appended to *out. */
-static enum gate_say feed(struct gate *g, const char *text, size_t n, size_t piece, struct buf *out)
+static enum sniff_say feed(struct sniff *g, const char *text, size_t n, size_t piece,
+			   struct buf *out)
 {
 	auto_buf held = { 0 };
 
 	for (size_t at = 0; at < n; at += piece) {
-		enum gate_say say;
+		enum sniff_say say;
 		size_t release;
 
 		buf_add(&held, text + at, n - at < piece ? n - at : piece);
-		say = gate_client(g, (uint8_t *)(uintptr_t)held.data, held.len, &release);
-		if (say == GATE_REFUSE) {
+		say = sniff_client(g, (uint8_t *)(uintptr_t)held.data, held.len, &release);
+		if (say == SNIFF_REFUSE) {
 			assert_int_equal(release, 0);
 			return say;
 		}
@@ -35,7 +36,7 @@ static enum gate_say feed(struct gate *g, const char *text, size_t n, size_t pie
 		memmove(held.data, held.data + release, held.len - release);
 		held.len -= release;
 	}
-	return GATE_OPEN;
+	return SNIFF_OPEN;
 }
 
 static const size_t pieces[] = { 1, 2, 7, 64, 100000 };
@@ -43,10 +44,10 @@ static const size_t pieces[] = { 1, 2, 7, 64, 100000 };
 static void passes_n(const char *text, size_t n)
 {
 	for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
-		struct gate g = gate_for("a.example", 80);
+		struct sniff g = gate_for("a.example", 80);
 		auto_buf out = { 0 };
 
-		if (feed(&g, text, n, pieces[p], &out) != GATE_OPEN)
+		if (feed(&g, text, n, pieces[p], &out) != SNIFF_OPEN)
 			fail_msg("refused (%s): %s", verdict_reason_name(g.reason), text);
 		if (out.len != n || memcmp(out.data, text, n) != 0)
 			fail_msg("%zu of %zu bytes pass: %s", out.len, n, text);
@@ -62,10 +63,10 @@ static void passes(const char *text)
 static void refused_n(const char *text, size_t n, const char *before, const char *reason)
 {
 	for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
-		struct gate g = gate_for("a.example", 80);
+		struct sniff g = gate_for("a.example", 80);
 		auto_buf out = { 0 };
 
-		if (feed(&g, text, n, pieces[p], &out) != GATE_REFUSE)
+		if (feed(&g, text, n, pieces[p], &out) != SNIFF_REFUSE)
 			fail_msg("passes in pieces of %zu: %s", pieces[p], text);
 		if (strcmp(verdict_reason_name(g.reason), reason) != 0)
 			fail_msg("%s, not %s: %s", verdict_reason_name(g.reason), reason, text);
@@ -235,16 +236,16 @@ static void test_large(void **state)
 	refused(many.data, "http_large");
 }
 
-static enum gate_say answer(struct gate *g, const char *text, size_t piece)
+static enum sniff_say answer(struct sniff *g, const char *text, size_t piece)
 {
-	enum gate_say say = GATE_OPEN;
+	enum sniff_say say = SNIFF_OPEN;
 
-	for (size_t at = 0, n = strlen(text); at < n && say != GATE_REFUSE && say != GATE_BLIND;
+	for (size_t at = 0, n = strlen(text); at < n && say != SNIFF_REFUSE && say != SNIFF_BLIND;
 	     at += piece) {
-		enum gate_say now =
-			gate_server(g, (const uint8_t *)text + at, n - at < piece ? n - at : piece);
+		enum sniff_say now = sniff_server(g, (const uint8_t *)text + at,
+						  n - at < piece ? n - at : piece);
 
-		say = now == GATE_OPEN ? say : now;
+		say = now == SNIFF_OPEN ? say : now;
 	}
 	return say;
 }
@@ -264,49 +265,49 @@ static void test_upgrade(void **state)
 {
 	static const struct {
 		const char *client, *server;
-		enum gate_say say;
+		enum sniff_say say;
 		bool more; /* of the client passes afterwards */
 	} rows[] = {
-		{ UPGRADE("websocket"), SWITCHING, GATE_BLIND, true },
-		{ UPGRADE("WebSocket"), "HTTP/1.1 100 Continue\r\n\r\n" SWITCHING, GATE_BLIND,
+		{ UPGRADE("websocket"), SWITCHING, SNIFF_BLIND, true },
+		{ UPGRADE("WebSocket"), "HTTP/1.1 100 Continue\r\n\r\n" SWITCHING, SNIFF_BLIND,
 		  true },
 		{ UPGRADE("websocket"), "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
-		  GATE_AGAIN, true },
-		{ UPGRADE("websocket"), "garbage\r\n", GATE_REFUSE, false },
-		{ GET UPGRADE("websocket"), WITH_LENGTH SWITCHING, GATE_BLIND, true },
-		{ GET UPGRADE("websocket"), WITH_LENGTH, GATE_OPEN, false },
-		{ GET UPGRADE("websocket"), WITH_CHUNKS NO_CONTENT, GATE_AGAIN, true },
-		{ GET UPGRADE("websocket"), SWITCHING, GATE_REFUSE, false },
+		  SNIFF_AGAIN, true },
+		{ UPGRADE("websocket"), "garbage\r\n", SNIFF_REFUSE, false },
+		{ GET UPGRADE("websocket"), WITH_LENGTH SWITCHING, SNIFF_BLIND, true },
+		{ GET UPGRADE("websocket"), WITH_LENGTH, SNIFF_OPEN, false },
+		{ GET UPGRADE("websocket"), WITH_CHUNKS NO_CONTENT, SNIFF_AGAIN, true },
+		{ GET UPGRADE("websocket"), SWITCHING, SNIFF_REFUSE, false },
 		{ "HEAD / HTTP/1.1\r\n" HOST "\r\n" UPGRADE("websocket"),
-		  "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" SWITCHING, GATE_BLIND, true },
-		{ GET UPGRADE("websocket"), "HTTP/1.0 200 OK\r\n\r\n" SWITCHING, GATE_OPEN,
+		  "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" SWITCHING, SNIFF_BLIND, true },
+		{ GET UPGRADE("websocket"), "HTTP/1.0 200 OK\r\n\r\n" SWITCHING, SNIFF_OPEN,
 		  false }, /* until the end */
 		{ GET UPGRADE("websocket"),
-		  "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n" SWITCHING, GATE_REFUSE, false },
+		  "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n" SWITCHING, SNIFF_REFUSE, false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
-			struct gate g = gate_for("a.example", 80);
+			struct sniff g = gate_for("a.example", 80);
 			auto_buf out = { 0 };
-			enum gate_say say;
+			enum sniff_say say;
 			size_t release = 0;
 
 			assert_int_equal(
 				feed(&g, rows[i].client, strlen(rows[i].client), pieces[p], &out),
-				GATE_OPEN);
+				SNIFF_OPEN);
 			assert_int_equal(out.len, strlen(rows[i].client));
 			/* nothing more before the answer */
 			assert_int_equal(
-				gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release),
-				GATE_OPEN);
+				sniff_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release),
+				SNIFF_OPEN);
 			assert_int_equal(release, 0);
 			say = answer(&g, rows[i].server, pieces[p]);
 			if (say != rows[i].say)
 				fail_msg("row %zu in pieces of %zu: %d (%s)", i, pieces[p], say,
 					 verdict_reason_name(g.reason));
-			say = gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release);
+			say = sniff_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release);
 			assert_int_equal(release, rows[i].more ? strlen(GET) : 0);
 		}
 }
@@ -322,84 +323,84 @@ static void test_upgrade_ignored(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		for (size_t p = 0; p < ARRAY_LEN(pieces); p++) {
-			struct gate g = gate_for("a.example", 80);
+			struct sniff g = gate_for("a.example", 80);
 			auto_buf out = { 0 };
 
 			assert_int_equal(feed(&g, rows[i], strlen(rows[i]), pieces[p], &out),
-					 GATE_OPEN);
-			assert_int_equal(feed(&g, GET, strlen(GET), pieces[p], &out), GATE_OPEN);
+					 SNIFF_OPEN);
+			assert_int_equal(feed(&g, GET, strlen(GET), pieces[p], &out), SNIFF_OPEN);
 			/* nothing waits */
 			assert_int_equal(out.len, strlen(rows[i]) + strlen(GET));
 			assert_null(strcasestr(buf_text(&out), "\nupgrade"));
 			assert_non_null(strstr(buf_text(&out), "\nIgnored: "));
-			assert_int_equal(answer(&g, WITH_LENGTH, pieces[p]), GATE_OPEN);
-			assert_int_equal(answer(&g, SWITCHING, pieces[p]), GATE_REFUSE);
+			assert_int_equal(answer(&g, WITH_LENGTH, pieces[p]), SNIFF_OPEN);
+			assert_int_equal(answer(&g, SWITCHING, pieces[p]), SNIFF_REFUSE);
 		}
 }
 
 /* Answers that cannot be followed pass, but then no upgrade does. */
 static void test_lost(void **state)
 {
-	struct gate g = gate_for("a.example", 80);
+	struct sniff g = gate_for("a.example", 80);
 	auto_buf out = { 0 };
 
 	(void)state;
-	assert_int_equal(answer(&g, "HTTP/1.1 408 Request Timeout\r\n\r\n", 5), GATE_OPEN);
-	assert_int_equal(feed(&g, GET, strlen(GET), 5, &out), GATE_OPEN);
+	assert_int_equal(answer(&g, "HTTP/1.1 408 Request Timeout\r\n\r\n", 5), SNIFF_OPEN);
+	assert_int_equal(feed(&g, GET, strlen(GET), 5, &out), SNIFF_OPEN);
 	assert_int_equal(out.len, strlen(GET));
 	assert_int_equal(feed(&g, UPGRADE("websocket"), strlen(UPGRADE("websocket")), 5, &out),
-			 GATE_REFUSE);
+			 SNIFF_REFUSE);
 	assert_int_equal(g.reason, REASON_HTTP_TUNNEL);
 }
 
 /* Many requests without waiting: they are held, not refused. */
 static void test_pipeline(void **state)
 {
-	struct gate g = gate_for("a.example", 80);
+	struct sniff g = gate_for("a.example", 80);
 	auto_buf text = { 0 };
 	size_t release;
 
 	(void)state;
 	for (unsigned i = 0; i < HTTP1_PIPELINE + 1; i++)
 		buf_puts(&text, GET);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)text.data, text.len, &release),
-			 GATE_OPEN);
+	assert_int_equal(sniff_client(&g, (uint8_t *)(uintptr_t)text.data, text.len, &release),
+			 SNIFF_OPEN);
 	assert_int_equal(release, strlen(GET) * HTTP1_PIPELINE);
-	assert_int_equal(answer(&g, "HTTP/1.1 204 No Content\r\n\r\n", 1), GATE_AGAIN);
-	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release),
-			 GATE_OPEN);
+	assert_int_equal(answer(&g, "HTTP/1.1 204 No Content\r\n\r\n", 1), SNIFF_AGAIN);
+	assert_int_equal(sniff_client(&g, (uint8_t *)(uintptr_t)GET, strlen(GET), &release),
+			 SNIFF_OPEN);
 	assert_int_equal(release, strlen(GET));
 }
 
 static void test_port(void **state)
 {
-	struct gate g = gate_for("a.example", 8080);
+	struct sniff g = gate_for("a.example", 8080);
 	auto_buf out = { 0 };
 	static const char other[] = "GET / HTTP/1.1\r\nHost: a.example:80\r\n\r\n";
 	static const char fine[] = "GET / HTTP/1.1\r\nHost: a.example:8080\r\n\r\n" GET;
 
 	(void)state;
-	assert_int_equal(feed(&g, fine, strlen(fine), 7, &out), GATE_OPEN);
+	assert_int_equal(feed(&g, fine, strlen(fine), 7, &out), SNIFF_OPEN);
 	assert_int_equal(out.len, strlen(fine));
-	assert_int_equal(feed(&g, other, strlen(other), 7, &out), GATE_REFUSE);
+	assert_int_equal(feed(&g, other, strlen(other), 7, &out), SNIFF_REFUSE);
 }
 
 /* Our own answer comes only where the client expects one. */
 static void test_reply(void **state)
 {
 	static const char evil[] = "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
-	struct gate g = gate_for("a.example", 80);
+	struct sniff g = gate_for("a.example", 80);
 	auto_buf out = { 0 };
 
 	(void)state;
-	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), GATE_OPEN);
-	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), GATE_REFUSE);
-	assert_string_equal(gate_reply(&g), ""); /* the first is not answered yet */
+	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), SNIFF_OPEN);
+	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), SNIFF_REFUSE);
+	assert_string_equal(sniff_reply(&g), ""); /* the first is not answered yet */
 	g = gate_for("a.example", 80);
-	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), GATE_OPEN);
-	assert_int_equal(answer(&g, WITH_LENGTH, 7), GATE_OPEN);
-	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), GATE_REFUSE);
-	assert_non_null(strstr(gate_reply(&g), "403"));
+	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), SNIFF_OPEN);
+	assert_int_equal(answer(&g, WITH_LENGTH, 7), SNIFF_OPEN);
+	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), SNIFF_REFUSE);
+	assert_non_null(strstr(sniff_reply(&g), "403"));
 }
 
 static void test_proxy(void **state)

@@ -21,10 +21,10 @@ static enum verdict_reason decide(const char *rule, const char *path, const char
 	struct http_verdict v;
 	enum http_wrong wrong;
 	size_t scanned = 0;
-	enum look_say say = LOOK_MORE;
+	enum body_inspect_say say = BODY_INSPECT_MORE;
 	enum verdict_reason reason;
 	struct rules *rules;
-	struct look *look;
+	struct body_inspect *look;
 
 	buf_printf(&network, "{mode: restricted, egress_allowlist: [%s]}", rule);
 	buf_printf(&text, HEAD, path, type);
@@ -36,16 +36,16 @@ static enum verdict_reason decide(const char *rule, const char *path, const char
 	reason = (enum verdict_reason)v.reason;
 	strcpy(ret_asked, v.asked.text);
 	if (v.n_looks) {
-		look = look_new(&v, &request);
-		for (size_t at = 0; at < n && say == LOOK_MORE; at += piece)
-			say = look_take(look, rules, (const uint8_t *)body + at,
-					n - at < piece ? n - at : piece, false);
-		if (say == LOOK_MORE)
-			say = look_take(look, rules, NULL, 0, true);
-		reason = look_verdict(look)->reason;
-		assert_int_equal(say == LOOK_PASS, reason == REASON_ALLOWED);
-		strcpy(ret_asked, look_verdict(look)->asked.text);
-		look_free(look);
+		look = body_inspect_new(&v, &request);
+		for (size_t at = 0; at < n && say == BODY_INSPECT_MORE; at += piece)
+			say = body_inspect_take(look, rules, (const uint8_t *)body + at,
+						n - at < piece ? n - at : piece, false);
+		if (say == BODY_INSPECT_MORE)
+			say = body_inspect_take(look, rules, NULL, 0, true);
+		reason = body_inspect_verdict(look)->reason;
+		assert_int_equal(say == BODY_INSPECT_PASS, reason == REASON_ALLOWED);
+		strcpy(ret_asked, body_inspect_verdict(look)->asked.text);
+		body_inspect_free(look);
 	}
 	rules_free(rules);
 	return reason;

@@ -7,14 +7,14 @@
 #include "policy/command.h"
 #include "guard/guard.h"
 
-struct told {
+struct flow_report {
 	struct buf text;
 	size_t skip; /* of each path: the root */
 };
 
 static int tell(void *ctx, const struct trail_place *place)
 {
-	struct told *told = ctx;
+	struct flow_report *told = ctx;
 
 	buf_printf(&told->text, "%c%s", "LBEM"[place->kind],
 		   strlen(place->path) > told -> skip ? place -> path + told -> skip : "/");
@@ -26,7 +26,7 @@ static int tell(void *ctx, const struct trail_place *place)
 
 static void assert_trail(struct tree *t, const char *from, const char *path, const char *wanted)
 {
-	struct told told = { .skip = strlen(t->path) };
+	struct flow_report told = { .skip = strlen(t->path) };
 	struct trail_root root = trail_root_at(t->path, t->fd);
 	char dir[512];
 

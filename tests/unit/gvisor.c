@@ -58,7 +58,7 @@ static void test_told(void **state)
 {
 	static const struct {
 		const char *text;
-		enum told told;
+		enum flow_report told;
 		int value;
 	} rows[] = {
 		{ "", TOLD_NOTHING, -1 },    { "e1", TOLD_NOTHING, -1 },

@@ -26,7 +26,7 @@ static void start(enum cgroup_kind kind, enum ids_mode ids)
 	memset(&plan, 0, sizeof(plan));
 	assert_int_equal(policy_defaults(&spec.policy, &e), 0);
 	plan.spec = &spec;
-	plan.rung = RUNG_NAMESPACES;
+	plan.level = LEVEL_NAMESPACES;
 	plan.ids.mode = ids;
 	plan.facts.cgroup = kind;
 	plan.facts.memory_bytes = 16 * GIB;
@@ -135,7 +135,7 @@ static void test_landlock_rung(void **state)
 {
 	(void)state;
 	start(CGROUP_NONE, IDS_OWN);
-	plan.rung = RUNG_LANDLOCK;
+	plan.level = LEVEL_LANDLOCK;
 	refused("memory");
 	set("require.limits", "none");
 	decide();
@@ -145,7 +145,7 @@ static void test_landlock_rung(void **state)
 	set("resources.pids_limit", "64"); /* by name: not silently dropped */
 	refused("pids");
 	start(CGROUP_V2, IDS_OWN);
-	plan.rung = RUNG_LANDLOCK;
+	plan.level = LEVEL_LANDLOCK;
 	set("require.limits", "none");
 	set("resources.pids_limit", "64");
 	decide();

@@ -167,7 +167,7 @@ static void test_set_id_modes(void **state)
 		for (size_t c = 0; c < ARRAY_LEN(calls); c++) {
 			bool is_chmod = calls[c].nr == SYS_chmod || calls[c].nr == SYS_fchmod ||
 					calls[c].nr == SYS_fchmodat || calls[c].nr == NR_fchmodat2;
-			bool behalf = is_chmod && flags & SECCOMP_RUNG;
+			bool behalf = is_chmod && flags & SECCOMP_LANDLOCK;
 
 			for (size_t k = 0; k < (calls[c].flags == 9 ? 1 : ARRAY_LEN(creating));
 			     k++) {
@@ -452,7 +452,7 @@ static void test_memory(void **state)
 		assert_int_equal(by_int(SYS_memfd_create, 1, 0xfffffffe, NULL), ERRNO(ENOMEM));
 		assert_int_equal(by_int(SYS_memfd_create, 1, 0xffffffff, NULL),
 				 closed ? NO_CALL : ALLOW);
-		if (set == 0 || flags & SECCOMP_RUNG)
+		if (set == 0 || flags & SECCOMP_LANDLOCK)
 			continue;
 		for (size_t i = 1; i < ARRAY_LEN(closable); i++)
 			assert_int_equal(fate(closable[i], 0, 4097, 0600, 0),
@@ -519,7 +519,7 @@ static void test_rung(void **state)
 
 	(void)state;
 	for (unsigned set = 0; set < 3; set++) {
-		take(set, SECCOMP_RUNG);
+		take(set, SECCOMP_LANDLOCK);
 		for (uint32_t family = 0; family < 64; family++)
 			for (uint32_t type = 0; type < 16; type++)
 				assert_int_not_equal(socket_fate(family, type, 0), ALLOW);

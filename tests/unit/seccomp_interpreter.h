@@ -65,12 +65,12 @@ uint32_t by_int(long nr, unsigned arg, uint32_t value, const uint64_t args[6]);
 static const unsigned all_flags[] = {
 	0,
 	SECCOMP_NESTING,
-	SECCOMP_RUNG,
+	SECCOMP_LANDLOCK,
 	SECCOMP_NO_LISTENER,
 	SECCOMP_CLOSE_MEMORY,
 	SECCOMP_CLOSE_ALLOCATION,
 	SECCOMP_NESTING | SECCOMP_NO_LISTENER | SECCOMP_CLOSE_MEMORY | SECCOMP_CLOSE_ALLOCATION,
-	SECCOMP_RUNG | SECCOMP_NO_LISTENER | SECCOMP_CLOSE_MEMORY,
+	SECCOMP_LANDLOCK | SECCOMP_NO_LISTENER | SECCOMP_CLOSE_MEMORY,
 };
 
 #define EACH_PROGRAM                                                                               \

@@ -77,7 +77,7 @@ static void start(struct box *b, unsigned set, unsigned flags, void (*body)(stru
 
 	b->spec.policy.proc_syscalls = set;
 	b->plan.spec = &b->spec;
-	b->plan.rung = flags & SECCOMP_RUNG ? RUNG_LANDLOCK : RUNG_NAMESPACES;
+	b->plan.level = flags & SECCOMP_LANDLOCK ? LEVEL_LANDLOCK : LEVEL_NAMESPACES;
 	b->plan.ids.host_uid = getuid();
 	assert_int_equal(seccomp_program(set, flags, code, SECCOMP_PROGRAM_MAX, &len), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -430,7 +430,7 @@ static void check_behalf(void (*body)(struct box *), uid_t uid, int expected)
 	struct box b = { 0 };
 
 	make_workspace(&b);
-	start(&b, SYSCALLS_DEFAULT, SECCOMP_RUNG, body);
+	start(&b, SYSCALLS_DEFAULT, SECCOMP_LANDLOCK, body);
 	if (uid != getuid()) {
 		/* the sandbox's user does not own what is there */
 		struct ward_err e = { 0 };

@@ -43,9 +43,9 @@ static const struct row rows[] = {
 #undef NEST
 };
 
-static const struct rung_row {
+static const struct level_row {
 	const char *name, *action;
-} rung_rows[] = {
+} level_rows[] = {
 #define CALL(...)
 #define RUNG(call, act, rule) { #call, #act },
 #define NEST(...)
@@ -88,10 +88,10 @@ static const struct row *row_of(int nr)
 /* What a variant does with a call, NULL: what the others do. */
 static const char *variant_action(const char *name, unsigned flags)
 {
-	const struct rung_row *list = flags & SECCOMP_RUNG ? rung_rows : nest_rows;
-	size_t n = flags & SECCOMP_RUNG ? ARRAY_LEN(rung_rows) : ARRAY_LEN(nest_rows);
+	const struct level_row *list = flags & SECCOMP_LANDLOCK ? level_rows : nest_rows;
+	size_t n = flags & SECCOMP_LANDLOCK ? ARRAY_LEN(level_rows) : ARRAY_LEN(nest_rows);
 
-	for (size_t i = 0; flags & (SECCOMP_RUNG | SECCOMP_NESTING) && i < n; i++)
+	for (size_t i = 0; flags & (SECCOMP_LANDLOCK | SECCOMP_NESTING) && i < n; i++)
 		if (strcmp(list[i].name, name) == 0)
 			return list[i].action;
 	return NULL;
@@ -152,7 +152,7 @@ static void test_every_number(void **state)
  * set would not allow. */
 static void test_watch_exec(void **state)
 {
-	static const unsigned variants[] = { 0, SECCOMP_NESTING, SECCOMP_RUNG,
+	static const unsigned variants[] = { 0, SECCOMP_NESTING, SECCOMP_LANDLOCK,
 					     SECCOMP_CLOSE_MEMORY };
 	static uint32_t plain[1024];
 	size_t len;
@@ -238,7 +238,7 @@ static void test_watch_groups(void **state)
 								 NOTIFY);
 			}
 	assert_true(shown > 1000);
-	assert_int_equal(seccomp_program(0, SECCOMP_RUNG | SECCOMP_WATCH(OBSERVE_WRITES), code,
+	assert_int_equal(seccomp_program(0, SECCOMP_LANDLOCK | SECCOMP_WATCH(OBSERVE_WRITES), code,
 					 SECCOMP_PROGRAM_MAX, &len),
 			 -EINVAL);
 	take(1, SECCOMP_WATCH(OBSERVE_WRITES));
@@ -307,9 +307,9 @@ static void test_switches(void **state)
 		assert_true(closed > 0);
 	}
 	assert_int_equal(seccomp_program(3, 0, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
-	assert_int_equal(
-		seccomp_program(0, SECCOMP_NESTING | SECCOMP_RUNG, code, SECCOMP_PROGRAM_MAX, &len),
-		-EINVAL);
+	assert_int_equal(seccomp_program(0, SECCOMP_NESTING | SECCOMP_LANDLOCK, code,
+					 SECCOMP_PROGRAM_MAX, &len),
+			 -EINVAL);
 	assert_int_equal(seccomp_program(0, 0, code, 10, &len), -ENOSPC);
 }
 

@@ -95,7 +95,7 @@ static void ordinary_life(unsigned set, unsigned flags)
 
 static void test_ordinary_life(void **state)
 {
-	static const unsigned flags[] = { 0, SECCOMP_NESTING, SECCOMP_RUNG };
+	static const unsigned flags[] = { 0, SECCOMP_NESTING, SECCOMP_LANDLOCK };
 
 	(void)state;
 	for (unsigned set = 0; set < 3; set++)
@@ -160,7 +160,7 @@ static void sockets(unsigned set, unsigned flags)
 {
 	int fd;
 
-	if (flags & SECCOMP_RUNG) {
+	if (flags & SECCOMP_LANDLOCK) {
 		EXPECT_ERRNO(socket(AF_INET, SOCK_STREAM, 0), EPERM);
 		EXPECT_ERRNO(socket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
 		return;
@@ -197,7 +197,7 @@ static void test_sockets_and_memory(void **state)
 	(void)state;
 	for (unsigned set = 0; set < 3; set++) {
 		assert_int_equal(in_child(sockets, set, 0), 0);
-		assert_int_equal(in_child(sockets, set, SECCOMP_RUNG), 0);
+		assert_int_equal(in_child(sockets, set, SECCOMP_LANDLOCK), 0);
 		assert_int_equal(in_child(memory, set, 0), 0);
 		assert_int_equal(in_child(memory, set, SECCOMP_CLOSE_MEMORY), 0);
 	}

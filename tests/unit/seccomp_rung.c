@@ -67,7 +67,7 @@ static void make_plan(struct run *r, const char *command)
 	r->spec.argv = r->argv;
 	r->plan.argv = r->argv;
 	r->plan.engine = "native";
-	r->plan.rung = RUNG_LANDLOCK;
+	r->plan.level = LEVEL_LANDLOCK;
 	r->plan.spec = &r->spec;
 	facts_read(&r->plan.facts);
 	snprintf(r->plan.run_id, sizeof(r->plan.run_id), "test-%d", getpid());
@@ -355,7 +355,7 @@ static void test_nothing_stays(void **state)
 
 	snprintf(command, sizeof(command), "%s sleep 98765", daemons);
 	make_plan(&r, command);
-	rung_tmp_path(r.plan.run_id, tmp, sizeof(tmp));
+	level_tmp_path(r.plan.run_id, tmp, sizeof(tmp));
 	assert_int_equal(start(&r, &e), 0);
 	assert_false(serve(&r, 400));
 	assert_true(sleepers());
@@ -432,14 +432,14 @@ static void test_refusals(void **state)
 
 	(void)state;
 	make_plan(&r, "true");
-	assert_int_equal(landlock_rung_refusals(&r.spec.policy, &lines), 0);
+	assert_int_equal(level_landlock_refusals(&r.spec.policy, &lines), 0);
 	assert_int_equal(
 		policy_set(&r.spec.policy, "filesystem.hide", "[.env]", false, POLICY_FILE, &e), 0);
 	assert_int_equal(
 		policy_set(&r.spec.policy, "filesystem.protect", "[x]", false, POLICY_FILE, &e), 0);
 	assert_int_equal(
 		policy_set(&r.spec.policy, "process.nesting", "true", false, POLICY_FILE, &e), 0);
-	assert_int_equal(landlock_rung_refusals(&r.spec.policy, &lines), 3);
+	assert_int_equal(level_landlock_refusals(&r.spec.policy, &lines), 3);
 	expect_refusal(&r, "filesystem.protect");
 
 	make_plan(&r, "true");
@@ -493,9 +493,9 @@ int main(void)
 	struct facts f;
 
 	facts_read(&f);
-	if (f.landlock_abi < RUNG_LANDLOCK_ABI) {
+	if (f.landlock_abi < LEVEL_LANDLOCK_ABI) {
 		print_message("skipped: the rung needs Landlock ABI %d, this kernel has %d\n",
-			      RUNG_LANDLOCK_ABI, f.landlock_abi);
+			      LEVEL_LANDLOCK_ABI, f.landlock_abi);
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -41,7 +41,7 @@ static void test_words_stand_in_front(void **state)
 
 	(void)state;
 	make(&in, GUEST_EXEC, 2, behind, sizeof(behind));
-	assert_int_equal(wall_packet(&exec, &none, in.data, in.len, &out), 1);
+	assert_int_equal(inner_packet(&exec, &none, in.data, in.len, &out), 1);
 	memcpy(&m, out.data, sizeof(m));
 	assert_int_equal(m.op, GUEST_EXEC);
 	assert_int_equal(m.a, 4);
@@ -60,10 +60,10 @@ static void test_copies(void **state)
 
 	(void)state;
 	make(&in, GUEST_COPY, 2, behind, sizeof(behind));
-	assert_int_equal(wall_packet(&exec, &none, in.data, in.len, &out), 0);
-	assert_int_equal(wall_packet(&none, &none, in.data, in.len, &out), 0);
+	assert_int_equal(inner_packet(&exec, &none, in.data, in.len, &out), 0);
+	assert_int_equal(inner_packet(&none, &none, in.data, in.len, &out), 0);
 	assert_int_equal(out.len, 0);
-	assert_int_equal(wall_packet(&exec, &copy, in.data, in.len, &out), 1);
+	assert_int_equal(inner_packet(&exec, &copy, in.data, in.len, &out), 1);
 	memcpy(&m, out.data, sizeof(m));
 	assert_int_equal(m.op, GUEST_EXEC);
 	assert_int_equal(m.a, 3);
@@ -78,12 +78,12 @@ static void test_what_is_no_packet(void **state)
 
 	(void)state;
 	assert_non_null(long_word);
-	assert_int_equal(wall_packet(&exec, &none, "abc", 3, &out), -EINVAL);
+	assert_int_equal(inner_packet(&exec, &none, "abc", 3, &out), -EINVAL);
 	make(&in, GUEST_EXEC, 1, "no end", 6);
-	assert_int_equal(wall_packet(&exec, &none, in.data, in.len, &out), -EINVAL);
+	assert_int_equal(inner_packet(&exec, &none, in.data, in.len, &out), -EINVAL);
 	memset(long_word + 1, 'x', GUEST_PACKET_MAX - 2);
 	make(&in, GUEST_EXEC, 1, long_word, GUEST_PACKET_MAX - sizeof(struct guest_message));
-	assert_int_equal(wall_packet(&exec, &none, in.data, in.len, &out), -E2BIG);
+	assert_int_equal(inner_packet(&exec, &none, in.data, in.len, &out), -E2BIG);
 }
 
 int main(void)

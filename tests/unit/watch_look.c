@@ -38,7 +38,7 @@ static void plan_none(void)
 {
 	memset(&plan, 0, sizeof(plan));
 	plan.spec = &spec;
-	plan.rung = RUNG_NAMESPACES;
+	plan.level = LEVEL_NAMESPACES;
 	plan.facts.cpus = 2;
 	for (unsigned i = 0; i < LIMITS; i++)
 		plan.limits[i].value = POLICY_NONE;

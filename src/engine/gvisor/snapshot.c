@@ -58,14 +58,14 @@ void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char 
 
 	if (!r->known || stat(r->path, &st) < 0)
 		return;
-	strv_addf(&p->wall_same, "runsc: %u of %" PRIu64 " bytes", r->date, (uint64_t)st.st_size);
-	strv_addf(&p->wall_same, "platform: %s", platform);
-	strv_addf(&p->wall_same, "shm: %s", gvisor_shares_shm(p) ? "the sandbox's" : "gVisor's");
+	strv_addf(&p->inner_same, "runsc: %u of %" PRIu64 " bytes", r->date, (uint64_t)st.st_size);
+	strv_addf(&p->inner_same, "platform: %s", platform);
+	strv_addf(&p->inner_same, "shm: %s", gvisor_shares_shm(p) ? "the sandbox's" : "gVisor's");
 }
 
 int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e)
 {
-	if (!p->wall_same.len) {
+	if (!p->inner_same.len) {
 		ward_fail(e, ENOTSUP,
 			  "checkpoints: this version of runsc is not one whose inside ward knows");
 		return ward_remedy(e, "the runsc of Debian's bookworm-backports (20240729)");

@@ -21,7 +21,7 @@
 #include "protocol/guest.h"
 #include "observe/observe.h"
 
-static long join_cgroup(struct rung_child *c)
+static long join_cgroup(struct level_child *c)
 {
 	for (size_t i = 0; i < c->cgroup_count; i++) {
 		long r = raw_call(SYS_write, c->cgroup_fds[i], "0", 1);
@@ -32,7 +32,7 @@ static long join_cgroup(struct rung_child *c)
 	return 0;
 }
 
-static long set_rlimits(struct rung_child *c)
+static long set_rlimits(struct level_child *c)
 {
 	for (size_t i = 0; i < c->rlimit_count; i++) {
 		uint64_t value[2] = { c->rlimits[i].soft, c->rlimits[i].hard };
@@ -92,7 +92,7 @@ static long become_user(const struct plan_ids *ids)
 	return r;
 }
 
-static long drop_rights(struct rung_child *c)
+static long drop_rights(struct level_child *c)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
@@ -106,18 +106,18 @@ static long drop_rights(struct rung_child *c)
 	return r < 0 ? r : raw_call(SYS_capset, &header, none);
 }
 
-static long enter_directory(struct rung_child *c)
+static long enter_directory(struct level_child *c)
 {
 	return raw_call(SYS_chdir, c->plan->cwd);
 }
 
-static long no_new_privs(struct rung_child *c)
+static long no_new_privs(struct level_child *c)
 {
 	(void)c;
 	return raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-static long confine_files(struct rung_child *c)
+static long confine_files(struct level_child *c)
 {
 	return landlock_apply(c->plan->facts.landlock_abi, c->paths, c->path_count,
 			      LANDLOCK_NO_TCP | LANDLOCK_MUST);
@@ -125,7 +125,7 @@ static long confine_files(struct rung_child *c)
 
 /* Inside another sandbox there is no second listener: EBUSY, or EPERM by the outer filter. Then
  * what would be done on behalf is refused too, which the result says. */
-static long filter_calls(struct rung_child *c)
+static long filter_calls(struct level_child *c)
 {
 	size_t len;
 	long fd = seccomp_limit_cores(c->rlimits, c->rlimit_count);
@@ -138,13 +138,13 @@ static long filter_calls(struct rung_child *c)
 		return fd < 0 ? fd : 0;
 	c->listener_fd = -1;
 	fd = seccomp_program(c->plan->spec->policy.proc_syscalls,
-			     SECCOMP_RUNG | SECCOMP_NO_LISTENER, c->filter, SECCOMP_PROGRAM_MAX,
+			     SECCOMP_LANDLOCK | SECCOMP_NO_LISTENER, c->filter, SECCOMP_PROGRAM_MAX,
 			     &len);
 	return fd < 0 ? fd : seccomp_install(c->filter, len, false);
 }
 
 /* All is ready: the listener goes to the supervisor, its word comes back. */
-static long wait_for_word(struct rung_child *c)
+static long wait_for_word(struct level_child *c)
 {
 	union {
 		struct cmsghdr align;
@@ -171,7 +171,7 @@ static long wait_for_word(struct rung_child *c)
 	return r == 1 && word == 'g' ? 0 : -ECONNRESET;
 }
 
-static long become_init(struct rung_child *c)
+static long become_init(struct level_child *c)
 {
 	long r = 0;
 
@@ -186,7 +186,7 @@ static long become_init(struct rung_child *c)
 	return r < 0 ? r : raw_call(SYS_execveat, c->image_fd, "", c->argv, c->envp, AT_EMPTY_PATH);
 }
 
-const struct rung_stage rung_stages[] = {
+const struct level_stage level_stages[] = {
 	{ "cgroup", NULL, "make the run's cgroup where limits are held by one" },
 	{ "tmp", NULL, "a directory of the run's own for temporary files" },
 	{ "clone", NULL, "a child; no namespaces" },
@@ -204,19 +204,19 @@ const struct rung_stage rung_stages[] = {
 	{ "exec", become_init, "close every descriptor, start ward-init and the command" },
 };
 
-const size_t rung_stage_count = ARRAY_LEN(rung_stages);
+const size_t level_stage_count = ARRAY_LEN(level_stages);
 
-int rung_child_main(void *argument)
+int level_child_main(void *argument)
 {
-	struct rung_child *c = argument;
+	struct level_child *c = argument;
 	long r = 0;
 
 	/* the copy of the supervisor's end would keep us alive without it */
 	raw_call(SYS_close, c->supervisor_fd);
-	for (size_t i = 0; i < rung_stage_count && r == 0; i++) {
-		c->failed_stage = rung_stages[i].name;
-		if (rung_stages[i].run)
-			r = rung_stages[i].run(c);
+	for (size_t i = 0; i < level_stage_count && r == 0; i++) {
+		c->failed_stage = level_stages[i].name;
+		if (level_stages[i].run)
+			r = level_stages[i].run(c);
 	}
 	c->failed_error = r;
 	return 125;

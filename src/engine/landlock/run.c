@@ -3,7 +3,7 @@
  * running sandbox, as far as one can be had: files, network, system calls, signals and tracing are
  * confined; the rest is absent, said in the result, and refused where the policy asks for it
  * (plan/level.c). Runs in the supervisor with the user's rights. The order of everything is
- * rung_stages[] in child.c.
+ * level_stages[] in child.c.
  *
  * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it
  * is told to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a word,
@@ -37,8 +37,8 @@
 #include "event/result.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
-struct rung_memory {
-	struct rung_child child;
+struct level_memory {
+	struct level_child child;
 	struct strv texts;
 	char **argv, **envp;
 };
@@ -129,7 +129,7 @@ static int check_stdio(const int stdio_fds[3], struct ward_err *e)
 
 static int check_plan(const struct plan *p, const int stdio_fds[3], struct ward_err *e)
 {
-	int r = rung_check(p, e);
+	int r = level_check(p, e);
 
 	if (r == 0)
 		r = check_nested_mounts(p, e);
@@ -140,14 +140,14 @@ static int check_plan(const struct plan *p, const int stdio_fds[3], struct ward_
 
 /* ---- what the child needs ---- */
 
-static void add_path(struct rung_child *c, const char *path, unsigned rights)
+static void add_path(struct level_child *c, const char *path, unsigned rights)
 {
 	if (c->path_count < RUNG_PATHS_MAX)
 		c->paths[c->path_count] = (struct landlock_path){ .path = path, .rights = rights };
 	c->path_count++;
 }
 
-static int prepare_paths(struct rung_child *c, const struct plan *p, struct ward_err *e)
+static int prepare_paths(struct level_child *c, const struct plan *p, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
@@ -170,11 +170,11 @@ static int prepare_paths(struct rung_child *c, const struct plan *p, struct ward
 	return 0;
 }
 
-static int make_tmp(struct rung_child *c, const struct plan *p, struct ward_err *e)
+static int make_tmp(struct level_child *c, const struct plan *p, struct ward_err *e)
 {
 	char path[sizeof(c->tmp_path)];
 
-	rung_tmp_path(p->run_id, path, sizeof(path));
+	level_tmp_path(p->run_id, path, sizeof(path));
 	if (mkdir(path, 0700) < 0)
 		return ward_fail_errno(e, "cannot make the run's temporary directory %s", path);
 	memcpy(c->tmp_path, path, sizeof(path));
@@ -191,7 +191,7 @@ static bool names(const char *line, const char *name)
 }
 
 /* There is no /tmp and no /home/agent here. */
-static int prepare_env(struct rung_memory *m, const struct plan *p, struct ward_err *e)
+static int prepare_env(struct level_memory *m, const struct plan *p, struct ward_err *e)
 {
 	static const char *const moved[] = { "TMPDIR", "HOME" };
 
@@ -212,7 +212,7 @@ static int prepare_env(struct rung_memory *m, const struct plan *p, struct ward_
 	return 0;
 }
 
-static int prepare_argv(struct rung_memory *m, const struct plan *p, struct ward_err *e)
+static int prepare_argv(struct level_memory *m, const struct plan *p, struct ward_err *e)
 {
 	size_t argc = 0;
 
@@ -228,18 +228,18 @@ static int prepare_argv(struct rung_memory *m, const struct plan *p, struct ward
 	return 0;
 }
 
-static int prepare_image(struct rung_child *c, struct ward_err *e)
+static int prepare_image(struct level_child *c, struct ward_err *e)
 {
-	c->image_fd = image_open("ward-init", c->tmp_path);
+	c->image_fd = init_image_open("ward-init", c->tmp_path);
 	return c->image_fd < 0 ? ward_fail(e, -c->image_fd, "cannot keep ward-init in memory: %s",
 					   strerror(-c->image_fd))
 			       : 0;
 }
 
-static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_fds[3],
+static int prepare(struct level_memory *m, const struct plan *p, const int stdio_fds[3],
 		   const struct running *run, struct ward_err *e)
 {
-	struct rung_child *c = &m->child;
+	struct level_child *c = &m->child;
 	int r;
 
 	c->plan = p;
@@ -250,7 +250,7 @@ static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_
 		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, RUNG_CGROUPS_MAX);
 	c->rlimit_count = limits_rlimits(p, c->rlimits, LIMITS_RLIMITS);
 	r = seccomp_program(p->spec->policy.proc_syscalls,
-			    SECCOMP_RUNG | SECCOMP_WATCH(observe_wanted(p)), c->filter,
+			    SECCOMP_LANDLOCK | SECCOMP_WATCH(observe_wanted(p)), c->filter,
 			    SECCOMP_PROGRAM_MAX, &c->filter_len);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot make the system call filter");
@@ -266,7 +266,7 @@ static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_
 
 /* ---- the engine ---- */
 
-static int make_control(struct running *run, struct rung_child *c, struct ward_err *e)
+static int make_control(struct running *run, struct level_child *c, struct ward_err *e)
 {
 	int pair[2];
 
@@ -278,7 +278,7 @@ static int make_control(struct running *run, struct rung_child *c, struct ward_e
 	return c->control_fd < 0 ? ward_fail_errno(e, "cannot make the control socket") : 0;
 }
 
-static int clone_sandbox(struct rung_child *c, struct running *run, struct ward_err *e)
+static int clone_sandbox(struct level_child *c, struct running *run, struct ward_err *e)
 {
 	int into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
 	struct clone_child child = {
@@ -287,7 +287,7 @@ static int clone_sandbox(struct rung_child *c, struct running *run, struct ward_
 		.pid_fd = -1,
 		.stack = c->stack,
 		.stack_bytes = sizeof(c->stack),
-		.main = rung_child_main,
+		.main = level_child_main,
 		.argument = c,
 	};
 	long pid = clone_start(&child);
@@ -310,7 +310,7 @@ static bool uses_cgroup(const struct plan *p)
 
 /* The child has copies of its own, and reads the numbers from the memory that we share: those stay.
  */
-static void close_childs(const struct rung_child *c)
+static void close_childs(const struct level_child *c)
 {
 	if (c->control_fd >= 0)
 		close(c->control_fd);
@@ -318,10 +318,10 @@ static void close_childs(const struct rung_child *c)
 		close(c->image_fd);
 }
 
-static int rung_start(const struct plan *p, const int stdio_fds[3], struct running *run,
-		      struct ward_err *e)
+static int level_start(const struct plan *p, const int stdio_fds[3], struct running *run,
+		       struct ward_err *e)
 {
-	struct rung_memory *m;
+	struct level_memory *m;
 	int r = check_plan(p, stdio_fds, e);
 
 	if (r == 0 && uses_cgroup(p))
@@ -346,7 +346,7 @@ static int rung_start(const struct plan *p, const int stdio_fds[3], struct runni
 }
 
 /* The child ended before it could say hello: its last words are in its memory. */
-static int explain_child(const struct rung_child *c, struct ward_err *e)
+static int explain_child(const struct level_child *c, struct ward_err *e)
 {
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
@@ -359,9 +359,9 @@ static int explain_child(const struct rung_child *c, struct ward_err *e)
 }
 
 /* After the word: exec failed, or what comes just before it. */
-static bool rung_last_words(const struct running *run, struct ward_err *e)
+static bool level_last_words(const struct running *run, struct ward_err *e)
 {
-	const struct rung_memory *m = run->child;
+	const struct level_memory *m = run->child;
 
 	return m && m->child.failed_error < 0 && explain_child(&m->child, e) < 0;
 }
@@ -382,13 +382,13 @@ static void tell_layers(const struct running *run, struct result *r)
 				  "inside another sandbox: denied calls are not on record, and "
 				  "chmod, touch and "
 				  "attributes are refused everywhere");
-	rung_add_notes(&r->notes);
+	level_add_notes(&r->notes);
 }
 
-static int rung_release(const struct plan *p, struct running *run, struct result *r,
-			struct ward_err *e)
+static int level_release(const struct plan *p, struct running *run, struct result *r,
+			 struct ward_err *e)
 {
-	struct rung_memory *m = run->child;
+	struct level_memory *m = run->child;
 	int fd = -1;
 	size_t count = 0;
 	char word;
@@ -412,16 +412,16 @@ static int rung_release(const struct plan *p, struct running *run, struct result
 }
 
 /* There are no mounts that the host could undo. */
-static int rung_remount(const struct plan *p, struct running *run, const struct guard_root *g,
-			const size_t *steps, size_t count, struct ward_err *e)
+static int level_remount(const struct plan *p, struct running *run, const struct guard_root *g,
+			 const size_t *steps, size_t count, struct ward_err *e)
 {
 	(void)p, (void)run, (void)g, (void)steps, (void)count, (void)e;
 	return 0;
 }
 
-static void rung_kill(struct running *run)
+static void level_kill(struct running *run)
 {
-	const struct rung_memory *m = run->child;
+	const struct level_memory *m = run->child;
 	struct pollfd dead = { .fd = run->pid_fd, .events = POLLIN };
 	struct guest_message end = { .op = GUEST_END };
 
@@ -439,9 +439,9 @@ static void rung_kill(struct running *run)
 		shutdown(run->control_fd, SHUT_WR);
 }
 
-static void rung_finish(struct running *run)
+static void level_finish(struct running *run)
 {
-	struct rung_memory *m = run->child;
+	struct level_memory *m = run->child;
 
 	if (!m)
 		return;
@@ -456,26 +456,26 @@ static void rung_finish(struct running *run)
 	run->child = NULL;
 }
 
-static const char *const *rung_stage_names(void)
+static const char *const *level_stage_names(void)
 {
 	static const char *names_and_helps[2 * 16 + 1];
 
-	for (size_t i = 0; i < rung_stage_count && i < 16; i++) {
-		names_and_helps[2 * i] = rung_stages[i].name;
-		names_and_helps[2 * i + 1] = rung_stages[i].help;
+	for (size_t i = 0; i < level_stage_count && i < 16; i++) {
+		names_and_helps[2 * i] = level_stages[i].name;
+		names_and_helps[2 * i + 1] = level_stages[i].help;
 	}
 	return names_and_helps;
 }
 
 const struct engine engine_landlock = {
 	.name = "native",
-	.start = rung_start,
-	.release = rung_release,
-	.remount = rung_remount,
-	.last_words = rung_last_words,
-	.kill = rung_kill,
-	.finish = rung_finish,
-	.stages = rung_stage_names,
+	.start = level_start,
+	.release = level_release,
+	.remount = level_remount,
+	.last_words = level_last_words,
+	.kill = level_kill,
+	.finish = level_finish,
+	.stages = level_stage_names,
 	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of "
 		       "its processes\nisolation: gvisor makes them",
 };

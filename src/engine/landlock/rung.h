@@ -16,7 +16,7 @@ extern const struct engine engine_landlock;
 
 /* What the supervisor prepares and the child uses; as in the native engine the child shares the
  * memory and has no libc. */
-struct rung_child {
+struct level_child {
 	const struct plan *plan;
 	int control_fd, supervisor_fd; /* the child's end, and the one that it must not keep */
 	int image_fd;                  /* ward-init */
@@ -43,17 +43,17 @@ struct rung_child {
 	char stack[RUNG_STACK_BYTES] __attribute__((aligned(16)));
 };
 
-struct rung_stage {
+struct level_stage {
 	const char *name;
-	long (*run)(struct rung_child *c); /* NULL: done by the supervisor */
+	long (*run)(struct level_child *c); /* NULL: done by the supervisor */
 	const char *help;
 };
 
 /* The order of everything, and its length. */
-extern const struct rung_stage rung_stages[];
-extern const size_t rung_stage_count;
+extern const struct level_stage level_stages[];
+extern const size_t level_stage_count;
 
-/* The child's whole life up to exec; argument is its struct rung_child. */
-int rung_child_main(void *argument);
+/* The child's whole life up to exec; argument is its struct level_child. */
+int level_child_main(void *argument);
 
 #endif

@@ -221,7 +221,7 @@ void native_give_system(struct running *run, const struct plan_system *system)
 
 	m->child.system = system;
 	if (tree_fd >= 0 && run->etc_given) {
-		again = etc_kept_open_tree(&system->etc);
+		again = etc_cache_open_tree(&system->etc);
 		tree_fd = again >= 0 ? again : tree_fd;
 	}
 	/* a child that has ended is seen later */

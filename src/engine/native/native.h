@@ -368,8 +368,7 @@ long native_make_point(int dir_fd, const char *target, bool is_file);
 /* Opens path beneath dir_fd through no link at all (O_PATH). */
 long native_open_nolink(int dir_fd, const char *path);
 /* Steps that the host's change undid, mounted again through the sandbox's namespaces. */
-int native_net_bring(int rules_fd, const struct net_match *matches, size_t count,
-		     struct ward_err *e);
+int native_tproxy(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
 /* The same where the first process is in other namespaces than the mounts. */
 struct native_view {
 	int user_fd, mount_fd; /* the mount namespace, and the user namespace that owns it */

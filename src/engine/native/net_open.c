@@ -93,8 +93,8 @@ static const struct listening listenings[] = {
 };
 
 static const struct listening brought[] = {
-	{ NET_BROUGHT4, SOCK_STREAM, NET_GATE_PORT, false, true, NET_GATE4 },
-	{ NET_BROUGHT6, SOCK_STREAM, NET_GATE_PORT, true, true, { 0 } },
+	{ NET_TPROXY4, SOCK_STREAM, NET_GATE_PORT, false, true, NET_GATE4 },
+	{ NET_TPROXY6, SOCK_STREAM, NET_GATE_PORT, true, true, { 0 } },
 };
 
 static const struct listening makers[] = {
@@ -231,7 +231,7 @@ static long open_ports(struct native_child *c, bool v6)
 	long r = open_packets(c);
 
 	for (size_t i = 0; i < c->net.port_count && r == 0; i++) {
-		struct listening l = { .kind = v6 ? NET_BROUGHT6 : NET_BROUGHT4,
+		struct listening l = { .kind = v6 ? NET_TPROXY6 : NET_TPROXY4,
 				       .type = SOCK_STREAM,
 				       .port = c->net.ports[i],
 				       .v6 = v6 };

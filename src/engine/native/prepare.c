@@ -33,7 +33,7 @@ static void prepare_private(struct native_child *c, const struct plan *p)
 {
 	uint64_t inodes = p->limits[LIMIT_INODES].value;
 
-	if (c->bundle || p->spec->wall || p->system->image)
+	if (c->bundle || p->spec->inner || p->system->image)
 		return;
 	c->private_bytes = plan_private_bytes(p);
 	/* without a limit what a tmpfs would have */
@@ -107,9 +107,9 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 static int prepare_filter(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
 	static const unsigned kvm_flags[] = {
-		[WALL_KVM_MACHINE] = SECCOMP_KVM, [WALL_KVM_SENTRY] = SECCOMP_KVM_SENTRY
+		[INNER_KVM_MACHINE] = SECCOMP_KVM, [INNER_KVM_SENTRY] = SECCOMP_KVM_SENTRY
 	};
-	bool memory_files = p->spec->wall && p->spec->wall->memory_files;
+	bool memory_files = p->spec->inner && p->spec->inner->memory_files;
 	unsigned flags =
 		(p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
 		(p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files
@@ -120,8 +120,8 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 	int r;
 
 	flags |= SECCOMP_WATCH(observe_wanted(p)) |
-		 (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) |
-		 kvm_flags[p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE];
+		 (p->spec->inner && p->spec->inner->interfaces ? SECCOMP_INTERFACES : 0) |
+		 kvm_flags[p->spec->inner ? p->spec->inner->kvm : INNER_KVM_NONE];
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
 			    &c->filter_len);
 

@@ -413,7 +413,7 @@ long native_pivot(struct native_child *c)
 		r = native_leave_old_root(c);
 	if (r == 0)
 		r = raw_call(SYS_chdir, "/");
-	if (r == 0 && c->plan->spec->wall && c->plan->spec->wall->own_view)
+	if (r == 0 && c->plan->spec->inner && c->plan->spec->inner->own_view)
 		r = raw_call(SYS_mount, 0, "/", 0, MS_REC | MS_SHARED, 0);
 	if (r < 0)
 		return r;

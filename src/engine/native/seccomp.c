@@ -230,13 +230,14 @@ static int put_in_front(const struct sock_filter *code, size_t n, struct sock_fi
 int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap,
 		    size_t *ret_len)
 {
-	unsigned variant = flags & SECCOMP_NESTING ? VARIANT_NESTING
-			   : flags & SECCOMP_RUNG  ? VARIANT_RUNG
-						   : VARIANT_PLAIN;
+	unsigned variant = flags & SECCOMP_NESTING    ? VARIANT_NESTING
+			   : flags & SECCOMP_LANDLOCK ? VARIANT_RUNG
+						      : VARIANT_PLAIN;
 
-	if (set >= ARRAY_LEN(programs[0]) || (flags & SECCOMP_NESTING && flags & SECCOMP_RUNG) ||
+	if (set >= ARRAY_LEN(programs[0]) ||
+	    (flags & SECCOMP_NESTING && flags & SECCOMP_LANDLOCK) ||
 	    (flags & SECCOMP_NO_LISTENER && flags >> SECCOMP_WATCH_SHIFT) ||
-	    (flags & SECCOMP_RUNG && flags >> SECCOMP_WATCH_SHIFT & ~(unsigned)OBSERVE_EXEC))
+	    (flags & SECCOMP_LANDLOCK && flags >> SECCOMP_WATCH_SHIFT & ~(unsigned)OBSERVE_EXEC))
 		return -EINVAL;
 
 	const struct program *p = &programs[variant][set];

@@ -12,8 +12,8 @@
 #define SECCOMP_PROGRAM_MAX 512 /* instructions that always do */
 
 enum {
-	SECCOMP_NESTING = 1 << 0, /* process.nesting: namespaces and mounts */
-	SECCOMP_RUNG = 1 << 1,    /* the Landlock rung; not together with nesting */
+	SECCOMP_NESTING = 1 << 0,  /* process.nesting: namespaces and mounts */
+	SECCOMP_LANDLOCK = 1 << 1, /* the Landlock rung; not together with nesting */
 	SECCOMP_NO_LISTENER =
 		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =

@@ -38,8 +38,7 @@ static void drop_answers(int fd)
 		;
 }
 
-int native_net_bring(int rules_fd, const struct net_match *matches, size_t count,
-		     struct ward_err *e)
+int native_tproxy(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e)
 {
 	auto_buf batch = { 0 };
 	int r = net_batch_bring(matches, count, &batch);

@@ -317,20 +317,20 @@ int vm_fill_words(struct plan *p, struct ward_err *e)
 		r = vm_find_qemu(&qemu, e);
 	if (r < 0)
 		return r;
-	add_two(&p->wall_run, VM_IN_RUNNER, "run");
-	add_machine(p, qemu, &p->wall_run);
-	r = fill_trees(p, &p->wall_run, e);
+	add_two(&p->inner_run, VM_IN_RUNNER, "run");
+	add_machine(p, qemu, &p->inner_run);
+	r = fill_trees(p, &p->inner_run, e);
 	if (r < 0)
 		return r;
 	if (p->spec->policy.res_pids != POLICY_NONE)
-		add_number(&p->wall_run, "--pids", p->spec->policy.res_pids);
+		add_number(&p->inner_run, "--pids", p->spec->policy.res_pids);
 	if (p->spec->policy.res_open_files != POLICY_NONE)
-		add_number(&p->wall_run, "--open-files", p->spec->policy.res_open_files);
-	add_number(&p->wall_run, "--uid", p->ids.inside_uid);
-	add_number(&p->wall_run, "--gid", p->ids.inside_gid);
-	strv_add(&p->wall_run, "--");
-	add_two(&p->wall_exec, VM_IN_RUNNER, "exec");
-	strv_add(&p->wall_exec, "--");
-	add_two(&p->wall_copy, VM_IN_RUNNER, "copy");
+		add_number(&p->inner_run, "--open-files", p->spec->policy.res_open_files);
+	add_number(&p->inner_run, "--uid", p->ids.inside_uid);
+	add_number(&p->inner_run, "--gid", p->ids.inside_gid);
+	strv_add(&p->inner_run, "--");
+	add_two(&p->inner_exec, VM_IN_RUNNER, "exec");
+	strv_add(&p->inner_exec, "--");
+	add_two(&p->inner_copy, VM_IN_RUNNER, "copy");
 	return 0;
 }

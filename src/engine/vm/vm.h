@@ -4,7 +4,7 @@
 
 #include "plan/inner.h"
 
-extern const struct wall wall_vm;
+extern const struct inner inner_vm;
 
 /* Where its files are inside. */
 #define VM_IN_RUNNER "/.ward/ward-vm"

@@ -6,7 +6,7 @@
 #include "plan/inner.h"
 
 /* The row of engines[]; a run has one of its variants, whose help names the runtime. */
-extern const struct wall wall_wasm;
+extern const struct inner inner_wasm;
 
 /* In the order in which they are tried. */
 enum wasm_runtime_id {

@@ -20,7 +20,7 @@
 
 #define TCG "--set vm.accel=tcg: emulation, slow and no hardware isolation"
 
-static const struct wall emulated, template;
+static const struct inner emulated, template;
 
 /* Whoever is sent to get a kernel is told in the same breath that it will not do for KVM. */
 static int no_kernel(struct ward_err *e)
@@ -72,7 +72,7 @@ static int check_template(struct spec *s, struct ward_err *e)
 		return refuse(e, VM_TEMPLATE_PROGRAM,
 			      "nothing but ward-vm template is run under this name",
 			      "ward run --isolation vm");
-	s->wall = &template;
+	s->inner = &template;
 	return 0;
 }
 
@@ -88,7 +88,7 @@ static int check_accel(struct spec *s, struct ward_err *e)
 			return refuse(e, "require.isolation",
 				      "vm.accel: tcg is no hardware isolation, so it is not enough",
 				      "take a machine with KVM, or require less");
-		s->wall = &emulated;
+		s->inner = &emulated;
 		return 0;
 	}
 	if (vm_probe_kvm(e) == 0)
@@ -120,7 +120,7 @@ static const char *which(void)
 	struct ward_err unused = { 0 };
 
 	return vm_probe_kvm(&unused) == 0
-		       ? wall_vm.help
+		       ? inner_vm.help
 		       : "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware "
 			 "isolation: KVM does not run guests here";
 }
@@ -131,7 +131,7 @@ static void about(struct buf *out)
 	struct ward_err why = { 0 };
 
 	if (vm_probe_kvm(&why) == 0)
-		buf_puts(out, wall_vm.help);
+		buf_puts(out, inner_vm.help);
 	else
 		buf_printf(out,
 			   "a virtual machine (QEMU), only with vm.accel: tcg, which is no "
@@ -156,26 +156,27 @@ static const char *const stages[] = {
 
 #define WALL(text, hardware)                                                                       \
 	{                                                                                          \
-		.name = "vm", .help = text, .kvm = (hardware) ? WALL_KVM_MACHINE : WALL_KVM_NONE,  \
-		.own_memory = true, .own_root = true, .probe = probe, .which = which,              \
-		.about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words,     \
-		.needs_command = true, .stages = stages,                                           \
+		.name = "vm", .help = text,                                                        \
+		.kvm = (hardware) ? INNER_KVM_MACHINE : INNER_KVM_NONE, .own_memory = true,        \
+		.own_root = true, .probe = probe, .which = which, .about = about, .want = want,    \
+		.mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true,            \
+		.stages = stages,                                                                  \
 		.no_snapshot = "a machine is kept only while it has no command\nward vm template " \
 			       "build keeps one that has booted; isolation: gvisor makes "         \
 			       "checkpoints of what runs"                                          \
 	}
 
-const struct wall wall_vm =
+const struct inner inner_vm =
 	WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
-static const struct wall emulated = WALL(
+static const struct inner emulated = WALL(
 	"an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
 
 /* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool
  * calls ward by that name; it is no "vm" to anybody. */
-static const struct wall template = { .name = "vm-template",
-				      .help = "a virtual machine that becomes a template",
-				      .probe = probe,
-				      .want = want,
-				      .words = no_words,
-				      .kvm = WALL_KVM_MACHINE,
-				      .needs_command = true };
+static const struct inner template = { .name = "vm-template",
+				       .help = "a virtual machine that becomes a template",
+				       .probe = probe,
+				       .want = want,
+				       .words = no_words,
+				       .kvm = INNER_KVM_MACHINE,
+				       .needs_command = true };

@@ -50,10 +50,10 @@ static int probe(struct ward_err *e)
 			       "gvisor makes them"                                                 \
 	}
 
-const struct wall wall_wasm = WALL("a WASI module inside a native sandbox");
+const struct inner inner_wasm = WALL("a WASI module inside a native sandbox");
 
 /* What stands in plan and result. */
-static const struct wall variants[WASM_RUNTIMES] = {
+static const struct inner variants[WASM_RUNTIMES] = {
 	[WASM_LIBRARY] = WALL("a WASI module, by the library of WasmEdge inside a native sandbox"),
 	[WASM_WASMEDGE] = WALL("a WASI module, by wasmedge inside a native sandbox"),
 	[WASM_WASMTIME] = WALL("a WASI module, by wasmtime inside a native sandbox; ward was never "
@@ -164,7 +164,7 @@ static int want(struct spec *s, struct ward_err *e)
 		r = check_runtime(s, &found, e);
 	if (r < 0)
 		return r;
-	s->wall = &variants[found.id];
+	s->inner = &variants[found.id];
 	if (found.elsewhere && !strv_has(&s->policy.fs_programs, wasm_runtime_name(found.id)))
 		strv_add(&s->policy.fs_programs, wasm_runtime_name(found.id));
 	return s->policy.fs_programs.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -219,7 +219,7 @@ static int mounts(struct plan *p, struct ward_err *e)
 	struct wasm_runtime found;
 	int r = wasm_runner_path(&runner, e);
 
-	if (r == 0 && p->rung != RUNG_NAMESPACES)
+	if (r == 0 && p->level != LEVEL_NAMESPACES)
 		r = ward_fail(e, ENOTSUP,
 			      "isolation wasm needs namespaces: the Landlock rung has no place for "
 			      "its runner");
@@ -305,8 +305,8 @@ static int words(struct plan *p, struct ward_err *e)
 	if (r < 0)
 		return r;
 	note_less(p, &found);
-	for (struct strv *out = &p->wall_run; out;
-	     out = out == &p->wall_run ? &p->wall_exec : NULL) {
+	for (struct strv *out = &p->inner_run; out;
+	     out = out == &p->inner_run ? &p->inner_exec : NULL) {
 		strv_add(out, RUNNER);
 		strv_add(out, "run");
 		strv_add(out, "--runtime");

@@ -80,7 +80,7 @@ static const char *const stages[] = {
 
 static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
 
-static const struct wall platforms[] = {
+static const struct inner platforms[] = {
 	[SYSTRAP] = { .name = "gvisor",
 		      .help = "gVisor's kernel (runsc), platform systrap",
 		      .probe = probe,
@@ -122,28 +122,28 @@ static const struct wall platforms[] = {
 		  .memory_files = true,
 		  .holds = true,
 		  .counts = true,
-		  .kvm = WALL_KVM_SENTRY,
+		  .kvm = INNER_KVM_SENTRY,
 		  .interfaces = true,
 		  .stages = stages,
 		  .idle = idle,
 		  .own_view = true },
 };
 
-const struct wall wall_gvisor = { .name = "gvisor",
-				  .help = "gVisor's kernel (runsc)",
-				  .probe = probe,
-				  .want = want,
-				  .mounts = mounts,
-				  .words = words,
-				  .about = about,
-				  .snapshot = gvisor_snapshot,
-				  .memory_files = true,
-				  .holds = true,
-				  .counts = true,
-				  .interfaces = true,
-				  .stages = stages,
-				  .idle = idle,
-				  .own_view = true };
+const struct inner inner_gvisor = { .name = "gvisor",
+				    .help = "gVisor's kernel (runsc)",
+				    .probe = probe,
+				    .want = want,
+				    .mounts = mounts,
+				    .words = words,
+				    .about = about,
+				    .snapshot = gvisor_snapshot,
+				    .memory_files = true,
+				    .holds = true,
+				    .counts = true,
+				    .interfaces = true,
+				    .stages = stages,
+				    .idle = idle,
+				    .own_view = true };
 
 /* The platform that the policy asks for, or why it cannot be had. */
 static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret,
@@ -183,7 +183,7 @@ static int want(struct spec *s, struct ward_err *e)
 			  "resources.gpus: graphics processors are not passed through gVisor");
 		return ward_remedy(e, "isolation: native passes them");
 	}
-	s->wall = &platforms[p];
+	s->inner = &platforms[p];
 	if (s->policy.proc_syscalls == SYSCALLS_STRICT)
 		strv_add(
 			&s->notes,
@@ -379,26 +379,26 @@ static int words(struct plan *p, struct ward_err *e)
 		r = check_cpu(p, &runtime, e);
 	if (r < 0)
 		return r;
-	strv_add(&p->wall_run, "/.ward/ward-gvisor");
-	gvisor_add_same(p, &runtime, names[p->spec->wall - platforms]);
-	strv_add(&p->wall_run, p->spec->restore ? "restore" : "run");
+	strv_add(&p->inner_run, "/.ward/ward-gvisor");
+	gvisor_add_same(p, &runtime, names[p->spec->inner - platforms]);
+	strv_add(&p->inner_run, p->spec->restore ? "restore" : "run");
 	if (p->spec->restore)
-		gvisor_add_restore(p, &p->wall_run);
-	strv_add(&p->wall_run, names[p->spec->wall - platforms]);
+		gvisor_add_restore(p, &p->inner_run);
+	strv_add(&p->inner_run, names[p->spec->inner - platforms]);
 	/* what is hidden or protected is a mount point, and the kernel keeps that from being
 	 * removed only in a mount namespace that has it: the gofer's, not the sentry's, which later
 	 * versions would let do it directly */
-	strv_add(&p->wall_run,
+	strv_add(&p->inner_run,
 		 gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
-	strv_add(&p->wall_run, !runtime.known ? "whole" : p->net.on ? "direct" : "alone");
-	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
-	strv_addf(&p->wall_run, "%" PRIu64, gvisor_shares_shm(p) ? 0 : plan_private_bytes(p));
-	strv_addf(&p->wall_run, "%" PRIu64,
+	strv_add(&p->inner_run, !runtime.known ? "whole" : p->net.on ? "direct" : "alone");
+	strv_addf(&p->inner_run, "%" PRIu64, limits_file_bytes(p));
+	strv_addf(&p->inner_run, "%" PRIu64, gvisor_shares_shm(p) ? 0 : plan_private_bytes(p));
+	strv_addf(&p->inner_run, "%" PRIu64,
 		  p->limits[LIMIT_PIDS].value == POLICY_NONE ? 0 : p->limits[LIMIT_PIDS].value);
-	strv_addf(&p->wall_run, "%zu", dirs.len);
+	strv_addf(&p->inner_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
-		strv_add(&p->wall_run, dirs.items[i]);
-	strv_add(&p->wall_exec, "/.ward/ward-gvisor");
-	strv_add(&p->wall_exec, "exec");
+		strv_add(&p->inner_run, dirs.items[i]);
+	strv_add(&p->inner_exec, "/.ward/ward-gvisor");
+	strv_add(&p->inner_exec, "exec");
 	return dirs.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
