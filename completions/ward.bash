@@ -15,7 +15,7 @@ _ward_options() {
 		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --json --help -p -w -C -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --json --help -p -w -C -v -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
 		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"

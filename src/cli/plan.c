@@ -21,6 +21,8 @@ int verb_plan(struct options *o)
 	if (ask_plan(o, NULL, &spec, &plan, progress_for_terminal(&progress, true), &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	plan_print(plan, engine_choose(plan)->stages(), o->json, &out);
+	if (o->verbose && !o->json)
+		plan_print_steps(&out);
 	plan_free(plan);
 	spec_clear(&spec);
 	return say_out(&out, EXIT_FINE);

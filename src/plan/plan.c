@@ -335,21 +335,28 @@ static int fill_net(struct plan *p, struct ward_err *e)
 	return p->certs ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
+static const struct {
+	const char *name, *help;
+	int (*run)(struct plan *, struct ward_err *);
+} steps[] = {
+#define STEP(name, function, help) { name, help, function },
+#include "plan_steps.def"
+};
+
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
-	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_add_programs,   inner_add_mounts,  plan_choose_ids,
-		plan_place_image,       plan_add_gpus,       inner_add_devices, plan_add_volumes,
-		limits_assign,          plan_choose_etc,     plan_add_private,  plan_order_mounts,
-		plan_make_points,       plan_choose_command, check_cwd,         add_guards,
-		plan_add_views,         plan_add_git,        fill_net,          plan_make_env,
-		plan_add_tape,          plan_add_creds,      inner_fill_words,
-	};
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(steps) && r >= 0; i++)
-		r = steps[i](p, e);
+		r = steps[i].run(p, e);
 	return r < 0 ? r : 0;
+}
+
+void plan_print_steps(struct buf *out)
+{
+	buf_puts(out, "\nsteps of the planner\n");
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+		buf_printf(out, "  %2zu. %-14s %s\n", i + 1, steps[i].name, steps[i].help);
 }
 
 int plan_compile(const struct spec *s, const struct plan_system *system, struct plan **ret_plan,

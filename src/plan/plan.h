@@ -40,6 +40,9 @@ void plan_free(struct plan *p);
  * NULL-terminated). */
 void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);
 
+/* The steps by which plan_compile() makes a plan, as text. */
+void plan_print_steps(struct buf *out);
+
 /* The words that ward-init starts. */
 char *const *plan_started(const struct plan *p);
 

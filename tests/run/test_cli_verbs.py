@@ -258,3 +258,14 @@ def test_doctor_without_user_namespaces(t):
 
 
 test_doctor_without_user_namespaces.only = "user"	# root has the right to make them all the same
+
+
+def test_plan_says_how_it_was_made(t):
+    """ward plan --verbose prints the planner's steps in the order of tables/plan_steps.def; without it, it does not."""
+    ws = t.workspace()
+    long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["--verbose"], []))
+    t.equal((long.rc, short.rc), (0, 0))
+    steps = [line.split()[1] for line in long.out.split("steps of the planner\n")[1].splitlines()]
+    t.equal((steps[0], steps[-1], len(steps)), ("mounts", "words", 23))
+    t.check(steps.index("ids") < steps.index("guards") < steps.index("env"), steps)
+    t.check("steps of the planner" not in short.out, "the short form has them")
