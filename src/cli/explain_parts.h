@@ -3,7 +3,7 @@
 #define WARD_CLI_EXPLAIN_PARTS_H
 
 #include "audit/lines.h"
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 #include "observe/explain.h"
 
 /* What a run's first event says about it. */

@@ -3,7 +3,7 @@
  * journal, and what the index says of it after its end. Out: standard output. Everything in an
  * event that a sandbox chose is escaped on its way to a terminal. Run by ward-audit.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* The sinks of a run: what feeds them is a program of its own, which reads the journal. */
-#ifndef WARD_CLI_RUN_SINKS_H
-#define WARD_CLI_RUN_SINKS_H
+#ifndef WARD_AUDIT_SINKS_RUN_H
+#define WARD_AUDIT_SINKS_RUN_H
 
 #include "audit/journal.h"
 #include "model/plan.h"

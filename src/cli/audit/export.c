@@ -4,7 +4,7 @@
  * one record a line, OTLP one request of many records a line. Run by ward-audit; the mapping is
  * audit/export.c's.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * sandbox must not pay for. Runs with the user's rights; what it reads may have been changed by
  * anybody who has them.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * its head forbids everything but its own style, by hash, so that even a mistake here could neither
  * run nor load anything. Readable at the width of a phone, in light and dark. Pure.
  */
-#include "cli/audit_report.h"
+#include "cli/audit/report.h"
 
 #include <inttypes.h>
 #include <openssl/evp.h>

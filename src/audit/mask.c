@@ -7,7 +7,7 @@
  * known here. Short values (less than eight bytes) would be found in everything and are not looked
  * for.
  */
-#include "cli/run_mask.h"
+#include "audit/mask.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Going through events. In: a run, or none for the index. Out: each event in order, to whoever
  * asked. Run by ward-audit. What is no event is left out: ward audit verify tells of it.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * and their index. Out: each fault with its file and line; exit status 1 when there is any. Changes
  * nothing. Run by ward-audit.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Secrets that this process knows are not put on record. */
-#ifndef WARD_CLI_RUN_MASK_H
-#define WARD_CLI_RUN_MASK_H
+#ifndef WARD_AUDIT_MASK_H
+#define WARD_AUDIT_MASK_H
 
 #include "model/event.h"
 #include "policy/policy.h"

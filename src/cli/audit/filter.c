@@ -2,7 +2,7 @@
  * What of a journal is asked for, and which run is meant. In: options, the journals. Out: a filter,
  * an id. Run by ward-audit; matching is pure.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
  * of ours and names of tables are written here; colours are classes, which the page's style gives
  * for light and dark.
  */
-#include "cli/audit_report.h"
+#include "cli/audit/report.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * place, readable for its owner alone, and renamed; a device or pipe is written to, a link is
  * refused.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /*
- * The sinks of a run, ward's part. In: audit.sinks. Out: ward-audit forward (cli/audit_forward.c),
+ * The sinks of a run, ward's part. In: audit.sinks. Out: ward-audit forward (cli/audit/forward.c),
  * which gets the journals' directory, the sinks and a socket, and a little of the environment. It
  * is started with the event of the start, when the sandbox runs: a run never waits for a sink but
  * at its end, within bounds. Nothing is started, touched or asked where a policy has no sinks. What
  * could not be delivered is a note of the result; a sink with on_lag: stop that is stuck ends the
  * run at the next event.
  */
-#include "cli/run_sinks.h"
+#include "audit/sinks_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

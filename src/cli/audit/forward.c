@@ -6,7 +6,7 @@
  * killed its socket ends, and this does a moment later. Sinks that die are started again. What
  * earlier runs left is tried, too.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

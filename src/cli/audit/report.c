@@ -4,12 +4,12 @@
  * every table is bounded, and says how much it leaves out. Everything that a sandbox chose is
  * hostile here and is escaped where it is written (audit_report_page.c). Run by ward-audit.
  */
-#include "cli/audit_report.h"
+#include "cli/audit/report.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 #include "observe/explain.h"
 #include "event/event.h"
 

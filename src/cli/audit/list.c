@@ -4,7 +4,7 @@
  * that verify knows that nobody else did it. Journals of runs that go on are never removed. Run by
  * ward-audit.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * forgotten something. A journal that was pruned counts no more, which Prometheus takes for a
  * reset. Run by ward-audit.
  */
-#include "cli/audit_parts.h"
+#include "cli/audit/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
