@@ -32,7 +32,7 @@ static bool wants_secrets(const struct plan *p)
 	const struct policy *policy = &p->spec->policy;
 
 	return p->spec->starts && policy->cred_grants.len && policy->cred_mode != CRED_MODE_NONE &&
-	       !(p->tape && p->tape->replay);
+	       !(p->live->tape && p->live->tape->replay);
 }
 
 int creds_start(struct plan *p, struct ward_err *e)
@@ -44,7 +44,7 @@ int creds_start(struct plan *p, struct ward_err *e)
 		return 0;
 	r = collect(p, &seen, &words, e);
 	if (r == 0)
-		r = secrets_start(&p->spec->policy, &seen, &words, &p->secrets, &shown, e);
+		r = secrets_start(&p->spec->policy, &seen, &words, &p->live->secrets, &shown, e);
 	for (size_t i = 0; r == 0 && i < shown.len; i++) {
 		const char *equals = strchr(shown.items[i], '=');
 
@@ -55,6 +55,6 @@ int creds_start(struct plan *p, struct ward_err *e)
 
 void creds_end(struct plan *p)
 {
-	secrets_end(p->secrets);
-	p->secrets = NULL;
+	secrets_end(p->live->secrets);
+	p->live->secrets = NULL;
 }

@@ -78,7 +78,7 @@ static int open_waf(struct ward_err *e)
  * looked through for secrets. */
 static void write_keys(const struct plan *p, struct buf *out)
 {
-	if (!p->secrets)
+	if (!p->live->secrets)
 		return;
 	if (p->spec->policy.cred_scanning)
 		buf_add(out, "*", 2);
@@ -110,8 +110,8 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
 	write_keys(p, &keys);
 	config.keys_bytes = (uint32_t)keys.len;
-	config.tape = !p->tape          ? GATE_TAPE_NONE
-		      : p->tape->replay ? GATE_TAPE_REPLAY
+	config.tape = !p->live->tape          ? GATE_TAPE_NONE
+		      : p->live->tape->replay ? GATE_TAPE_REPLAY
 					: GATE_TAPE_RECORD;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
@@ -200,14 +200,14 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
 	uint32_t changed;
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
-	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
+	auto_fd trust = g->plan->live->certs ? move_up(certs_open_store(e)) : -1;
 	/* each reads its own from the beginning */
-	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;
-	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->secrets, other_trust)) : -1;
+	auto_fd other_trust = g->plan->live->secrets && trust >= 0 ? certs_open_store(e) : -1;
+	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->live->secrets, other_trust)) : -1;
 	auto_fd waf = -1;
 	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts,
 				       child_fds[1], trust, keys,
-				       g->plan->tape ? g->plan->tape->fd : -1 },
+				       g->plan->live->tape ? g->plan->live->tape->fd : -1 },
 			      .program_fd = g->program_fd,
 			      .argv = argv,
 			      .envp = argv + 1 };
@@ -221,10 +221,10 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	if (nothing < 0)
 		return ward_fail_errno(e, "cannot open /dev/null");
 	egress_look_at_files(g, &changed);
-	if (g->plan->certs && trust < 0)
+	if (g->plan->live->certs && trust < 0)
 		return e->code ? -e->code
 			       : ward_fail_errno(e, "cannot open the host's trust store");
-	if (g->plan->secrets && g->plan->certs && keys < 0)
+	if (g->plan->live->secrets && g->plan->live->certs && keys < 0)
 		return ward_fail(e, EPIPE,
 				 "the secrets cannot be handed over: ward-secrets has ended");
 	if (g->waf_program_fd >= 0 && start_waf(g, &waf, e) < 0)
@@ -308,7 +308,7 @@ static int start_early(struct egress *g, struct ward_err *e)
 
 	if (r < 0)
 		return r;
-	r = certs_add_links(g->plan->certs, e); /* while it begins */
+	r = certs_add_links(g->plan->live->certs, e); /* while it begins */
 	if (r < 0)
 		return r;
 	ready.fd = g->fd;
@@ -322,7 +322,7 @@ static int start_early(struct egress *g, struct ward_err *e)
 				 (int)sizeof(event.text), event.text);
 	if (event.kind != GATE_TRUST || count != 1)
 		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
-	return certs_fill(g->plan->certs, fd, e);
+	return certs_fill(g->plan->live->certs, fd, e);
 }
 
 int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret,
@@ -340,7 +340,7 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	g->asked = g->taken = p->net.rules->generation;
 	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = g->waf_program_fd = -1;
 	*ret = g; /* egress_end() sees to the rest */
-	g->program_fd = open_program(rules_look(p->net.rules) || p->tape, e);
+	g->program_fd = open_program(rules_look(p->net.rules) || p->live->tape, e);
 	if (g->program_fd < 0)
 		return g->program_fd;
 	if (rules_waf(p->net.rules, -1, 0))
@@ -350,7 +350,7 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 		if (r == 0)
 			r = publish(g, p->net.published[i], true, e);
 	}
-	if (r >= 0 && p->certs)
+	if (r >= 0 && p->live->certs)
 		r = start_early(g, e);
 	return r < 0 ? r : 0;
 }

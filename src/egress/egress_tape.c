@@ -31,7 +31,7 @@ static void emit(const struct plan_tape *t, uint64_t exchanges, uint64_t bytes, 
 
 void egress_report_tape(const struct egress *g, struct result *r)
 {
-	const struct plan_tape *t = g->plan->tape;
+	const struct plan_tape *t = g->plan->live->tape;
 	struct tape_frame last;
 	struct stat st;
 

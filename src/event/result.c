@@ -295,11 +295,11 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 {
 	bool stopped = r->exit_code == 124 || r->exit_code == 137;
 
-	if (p && p->views && p->views->left)
+	if (p && p->live && p->live->views && p->live->views->left)
 		buf_printf(out,
 			   "ward: git can read %zu repositories of the workspace inside, but not "
 			   "write them: private copies are made of at most %d\n",
-			   p->views->left, GIT_VIEWS_MAX);
+			   p->live->views->left, GIT_VIEWS_MAX);
 	for (enum limit l = 0; l < LIMITS; l++) {
 		struct limit_text t = limit_text(l);
 		char value[48] = "";

@@ -77,12 +77,12 @@ int git_run_start(const struct plan *p, struct git_run **ret_run, struct ward_er
 	int status;
 
 	*ret_run = NULL;
-	if (!p->views || p->views->kept || p->views->dirs.len == 0)
+	if (!p->live->views || p->live->views->kept || p->live->views->dirs.len == 0)
 		return 0;
 	run = calloc(1, sizeof(*run));
 	if (!run)
 		return ward_fail(e, ENOMEM, "out of memory");
-	status = start(&p->views->dirs, "follow", run, e);
+	status = start(&p->live->views->dirs, "follow", run, e);
 	if (status < 0) {
 		free(run);
 		return status;
@@ -194,7 +194,7 @@ static bool any_changed(const struct strv *dirs)
 
 void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 {
-	struct git_views *v = p->views;
+	struct git_views *v = p->live->views;
 	struct ward_err e = { 0 };
 	struct taking t = { .run_id = p->run_id,
 			    .workspace = p->workspace,

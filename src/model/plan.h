@@ -193,7 +193,22 @@ struct certs;
 struct plan_tape;
 struct secrets;
 
+/* What a run of the plan holds open and changes while it lives; everything else is const once
+ * the plan is compiled. */
+struct plan_live {
+	struct git_views *views; /* private git directories; owned; NULL: none */
+	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
+	struct secrets *secrets;
+	struct plan_tape *tape; /* a recording; owned; NULL: none */
+	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
+	struct certs *certs;
+	/* of the volumes: they are in use for as long as the plan is */
+	int *lock_fds;
+	size_t lock_count;
+};
+
 struct plan {
+	struct plan_live *live; /* owned; NULL only in a plan that was not compiled */
 	const char *engine;
 	enum level level;
 	const struct spec *spec; /* borrowed */
@@ -209,9 +224,6 @@ struct plan {
 	struct guard_root *roots; /* writable trees: the workspace first */
 	size_t root_count;
 	struct plan_net net;
-	struct git_views *views; /* private git directories; owned; NULL: none */
-	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
-	struct secrets *secrets;
 	struct image image; /* root NULL: the host's own directories */
 	/* the command: the spec's, or the image's own; NULL: none */
 	char *const *argv;
@@ -224,15 +236,9 @@ struct plan {
 	/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not
 	 * its own */
 	char **started;
-	struct plan_tape *tape; /* a recording; owned; NULL: none */
-	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
-	struct certs *certs;
 	struct strv env; /* NAME=VALUE, complete */
 	char *cwd;       /* inside */
 	char *workspace; /* absolute, cleaned, resolved */
-	/* of the volumes: they are in use for as long as the plan is */
-	int *lock_fds;
-	size_t lock_count;
 	struct strv strings;          /* what the mounts' texts live in */
 	struct plan_gpus *gpus;       /* NULL: none; owned */
 	struct plan_devices *devices; /* of those, or of the wall; NULL: none; owned */

@@ -331,8 +331,8 @@ static int fill_net(struct plan *p, struct ward_err *e)
 
 	if (r < 0 || !p->net.on || !rules_inspect(p->net.rules))
 		return r;
-	p->certs = calloc(1, sizeof(*p->certs));
-	return p->certs ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	p->live->certs = calloc(1, sizeof(*p->live->certs));
+	return p->live->certs ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
 static const struct {
@@ -367,6 +367,11 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 
 	if (!p)
 		return ward_fail(e, ENOMEM, "out of memory");
+	p->live = calloc(1, sizeof(*p->live));
+	if (!p->live) {
+		free(p);
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
 	p->spec = s;
 	p->image.lock_fd = -1;
 	p->workspace = strdup(s->workspace);
@@ -408,9 +413,9 @@ char *const *plan_started(const struct plan *p)
 
 void plan_release(struct plan *p)
 {
-	for (size_t i = 0; i < p->lock_count; i++)
-		close(p->lock_fds[i]);
-	p->lock_count = 0;
+	for (size_t i = 0; i < p->live->lock_count; i++)
+		close(p->live->lock_fds[i]);
+	p->live->lock_count = 0;
 	own_close_fd(&p->image.lock_fd);
 	p->image.lock_fd = -1;
 }
@@ -429,10 +434,10 @@ void plan_end(struct plan *p)
 {
 	plan_release(p);
 	plan_built(p);
-	plan_tape_free(p->tape);
-	p->tape = NULL;
-	git_views_free(p->views);
-	p->views = NULL;
+	plan_tape_free(p->live->tape);
+	p->live->tape = NULL;
+	git_views_free(p->live->views);
+	p->live->views = NULL;
 }
 
 void plan_free(struct plan *p)
@@ -442,13 +447,13 @@ void plan_free(struct plan *p)
 	plan_end(p);
 	for (size_t i = 0; i < p->root_count; i++)
 		guard_clear(&p->roots[i]);
-	free(p->lock_fds);
+	free(p->live->lock_fds);
 	plan_system_free(p->own_system);
 	plan_net_clear(&p->net);
 	plan_gpus_free(p->gpus);
 	plan_devices_free(p->devices);
 	image_clear(&p->image);
-	certs_free(p->certs);
+	certs_free(p->live->certs);
 	free(p->mounts);
 	free(p->roots);
 	free(p->cwd);
@@ -457,10 +462,10 @@ void plan_free(struct plan *p)
 	strv_free(&p->inner_exec);
 	strv_free(&p->inner_copy);
 	strv_free(&p->inner_same);
-	strv_free(&p->inner_copy);
 	free(p->started);
 	strv_free(&p->env);
 	strv_free(&p->strings);
 	strv_free(&p->notes);
+	free(p->live);
 	free(p);
 }

@@ -68,7 +68,7 @@ static void show_words(struct plan *p, const struct policy_grant *grants, size_t
 /* No server is there that a secret could go to: no source is asked. */
 static bool is_replayed(const struct plan *p)
 {
-	return p->tape && p->tape->replay;
+	return p->live->tape && p->live->tape->replay;
 }
 
 static int add_grants(struct plan *p, const struct policy_grant *grants, size_t count,

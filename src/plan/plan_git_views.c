@@ -299,7 +299,7 @@ int plan_add_views(struct plan *p, struct ward_err *e)
 		any |= p->roots[i].views.len > 0;
 	if (!any)
 		return 0;
-	a.views = p->views = calloc(1, sizeof(*p->views));
+	a.views = p->live->views = calloc(1, sizeof(*p->live->views));
 	if (!a.views)
 		return out_of_memory(&a);
 	a.views->lock_fd = -1;

@@ -480,10 +480,10 @@ static void text_network(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
 		buf_printf(out, "  %-32s of this host\n",
 			   p->spec->policy.net_host_services.items[i]);
-	if (p->tape) {
-		buf_puts(out, p->tape->replay ? "  answered without a network from "
+	if (p->live->tape) {
+		buf_puts(out, p->live->tape->replay ? "  answered without a network from "
 					      : "  requests are recorded into ");
-		text_escape(out, p->tape->path);
+		text_escape(out, p->live->tape->path);
 		buf_puts(out, "\n");
 	}
 }

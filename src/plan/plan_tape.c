@@ -137,16 +137,16 @@ int plan_add_tape(struct plan *p, struct ward_err *e)
 	r = plan_tape_check(policy, p->net.on ? p->net.rules : NULL, e);
 	if (r < 0)
 		return r;
-	p->tape = calloc(1, sizeof(*p->tape));
-	if (!p->tape)
+	p->live->tape = calloc(1, sizeof(*p->live->tape));
+	if (!p->live->tape)
 		return ward_fail(e, ENOMEM, "out of memory");
-	p->tape->fd = p->tape->dir_fd = -1;
-	p->tape->replay = !record;
-	p->tape->path = path_clean(record ? policy->net_record : policy->net_replay);
-	if (!p->tape->path || !p->tape->path[1])
+	p->live->tape->fd = p->live->tape->dir_fd = -1;
+	p->live->tape->replay = !record;
+	p->live->tape->path = path_clean(record ? policy->net_record : policy->net_replay);
+	if (!p->live->tape->path || !p->live->tape->path[1])
 		return ward_fail(e, EINVAL, "network.%s: not the path of a file",
 				 record ? "record" : "replay");
-	return record ? make_file(p, p->tape, e) : read_file(p, p->tape, e);
+	return record ? make_file(p, p->live->tape, e) : read_file(p, p->live->tape, e);
 }
 
 /* A run that was refused behind the making of its file leaves none: an empty one would be in the

@@ -35,12 +35,12 @@ bool plan_keeps_home(const struct plan *p)
 /* Takes *fd. */
 static int keep_lock(struct plan *p, int *fd)
 {
-	int *grown = reallocarray(p->lock_fds, p->lock_count + 1, sizeof(*grown));
+	int *grown = reallocarray(p->live->lock_fds, p->live->lock_count + 1, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
-	p->lock_fds = grown;
-	p->lock_fds[p->lock_count++] = take_fd(fd);
+	p->live->lock_fds = grown;
+	p->live->lock_fds[p->live->lock_count++] = take_fd(fd);
 	return 0;
 }
 

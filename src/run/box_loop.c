@@ -213,7 +213,7 @@ bool box_ends_run(uint32_t signal)
 /* When ward-git starts to take over commits; 0: it has, or there is nothing to take over. */
 static uint64_t follow_from_ms(const struct box *b)
 {
-	if (b->tried_git || !b->plan->views)
+	if (b->tried_git || !b->plan->live->views)
 		return 0;
 	return b->guardian_from_ms + (b->detached ? GUARDIAN_AFTER_MS : FOLLOW_AFTER_MS);
 }
@@ -554,7 +554,7 @@ void box_watch_once(struct box *b)
 				  .events = POLLIN | POLLPRI },
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
-		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->secrets), .events = POLLIN },
+		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->live->secrets), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -569,7 +569,7 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
 	if (polled[POLL_SECRETS].revents)
-		secrets_handle(b->plan->secrets, b->result, server ? serve_secret_answered : NULL,
+		secrets_handle(b->plan->live->secrets, b->result, server ? serve_secret_answered : NULL,
 			       server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		on_orders(b, now);

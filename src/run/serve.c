@@ -324,7 +324,7 @@ static void drop_client(struct serve *s, size_t i)
 static bool lasts(const struct serve *s, const struct serve_client *c)
 {
 	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 ||
-	       (c->asks_secret && secrets_fd(s->box->plan->secrets) >= 0);
+	       (c->asks_secret && secrets_fd(s->box->plan->live->secrets) >= 0);
 }
 
 static void drop_gone(struct serve *s, uint64_t now)

@@ -42,10 +42,10 @@ void serve_secret(struct serve *s, struct serve_client *c, const struct control_
 	struct ward_err e = { 0 };
 	int r = 0;
 
-	if (m->op == CONTROL_SECRET_GRANT && p->secrets)
+	if (m->op == CONTROL_SECRET_GRANT && p->live->secrets)
 		r = check_line(&p->spec->policy, text, &e);
 	if (r == 0)
-		r = secrets_ask(p->secrets, op, c->number, m->op == CONTROL_SECRET_LIST ? "" : text,
+		r = secrets_ask(p->live->secrets, op, c->number, m->op == CONTROL_SECRET_LIST ? "" : text,
 				fd, &e);
 	if (r < 0) {
 		serve_refuse(c, &e);

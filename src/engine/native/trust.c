@@ -1,5 +1,5 @@
 /*
- * Whom programs inside trust, where rules are inspected. In: the entries of plan->certs. Out: a
+ * Whom programs inside trust, where rules are inspected. In: the entries of plan->live->certs. Out: a
  * directory of certificates in the sandbox's own memory, read-only, over /etc/ssl/certs and over
  * other places of the bundle that exist. Runs in the child before the root becomes read-only; raw
  * system calls only.
@@ -54,7 +54,7 @@ static long show(struct native_child *c, const char *source, const char *target,
 long native_trust(struct native_child *c)
 {
 	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC };
-	const struct certs *t = c->plan->certs;
+	const struct certs *t = c->plan->live->certs;
 	long r, dir;
 
 	if (!t)

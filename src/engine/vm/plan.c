@@ -271,9 +271,9 @@ static void add_trees(const struct plan *p, const bool *is_tree, struct strv *v)
 			strv_addf(v, "%s:%s", comes_back(m) ? "rw" : "in", m->target);
 		}
 	}
-	if (p->certs)
+	if (p->live->certs)
 		add_two(v, "--tree", "in:" CERTS_SYSTEM);
-	if (p->certs)
+	if (p->live->certs)
 		add_two(v, "--tree", "in:" CERTS_DIR);
 }
 
