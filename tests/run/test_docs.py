@@ -179,8 +179,9 @@ class Project:
 def prepare(t):
     """A project as a newcomer has one: a git repository, a secret, a test, an agent; and a home."""
     t.write(t.home, {".gitconfig": "[user]\n\tname = Ann\n\temail = ann@example.com\n", "data/table.csv": "1,2\n",
-                     ".keys/id": "app-17\n", ".keys/key": "sk-real-key-0123456789\n"})
-    os.chmod(os.path.join(t.home, ".keys/key"), 0o600)
+                     ".keys/id": "app-0123456789\n", ".keys/key": "sk-real-key-0123456789\n"})
+    for name in ("id", "key"):
+        os.chmod(os.path.join(t.home, ".keys", name), 0o600)
     return t.git_repo({"agent.py": AGENT, "main.py": "print('hello')\n", "notes.txt": "first line\n",
                        ".env": "API_TOKEN=do-not-read-me\n", "Makefile": "test:\n\t@echo 1 test passed\n"})
 
