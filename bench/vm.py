@@ -9,9 +9,9 @@ Start: QEMU alone is QEMU with the devices and words of ward-vm, started by this
 `ward run` of the same template, from the start of `ward` to the same moment: ward-vm asks for the same echo and says when it came (WARD_VM_TIMES). The rest of that run is shown in rows of its own: trees in, the command, trees out, the end.
 Exec: in one machine, a program that does nothing (no libc) over the port, from its first frame to the frame with its exit, less the fastest of three echoes on the same port right before. "At once": in a clone that has just been greeted. What it runs through has to be
 translated first (tcg keeps nothing of that in a template), and how long that takes at least is shown by the bare agent: another template with the same kernel, root and devices, whose pid 1 does vfork, execve and wait and nothing else
-(bench/vm_bare.c); ward's agent does more, but the process that becomes the command waits in the template already (src/vm/guest/spare.c). "Left alone": the first exec, after the clone had nothing to do for half a second; ward's agent rehearses
-in the first quarter of one (src/vm/guest/rehearse.c), the bare one does not. "Never read": a copy of the same program that nobody has executed or read, so that it comes from the device first; /bin/true is in memory since the template was made
-(src/vm/guest/warm.c). "Elsewhere": another one, in a directory that nobody has looked into either. busybox is a larger program: a static one with a libc.
+(bench/vm_bare.c); ward's agent does more, but the process that becomes the command waits in the template already (src/vm/guest_spare.c). "Left alone": the first exec, after the clone had nothing to do for half a second; ward's agent rehearses
+in the first quarter of one (src/vm/guest_rehearse.c), the bare one does not. "Never read": a copy of the same program that nobody has executed or read, so that it comes from the device first; /bin/true is in memory since the template was made
+(src/vm/guest_warm.c). "Elsewhere": another one, in a directory that nobody has looked into either. busybox is a larger program: a static one with a libc.
 
 Why "at once" stays over its bar: QEMU's own count (`info jit` of its monitor, before and after) is 7,100 to 8,500 blocks for that one exec, 39,000 instructions that become 4.3 MB of code; a profile has about four fifths of its time in the translation: 6 microseconds a block in all.
 5 ms are 800 blocks. What was tried, in milliseconds, beside 44.8: a processor without smap and pku, 46.1; that, and a kernel with cgroup.memory=nokmem init_on_alloc=0 audit=0 highres=off nohz=off lsm= norandmaps, 45.2 (each of them saves a tenth of the blocks at most);
@@ -29,6 +29,9 @@ import tempfile
 import time
 
 import vm_port
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'tools'))
+from wrap_markdown import wrap  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get('WARD_BUILD', TOP / 'build'))
@@ -179,7 +182,7 @@ def main():
     print(f'{version}\n\n{text}')
     if args.doc:
         how = '\n\n'.join(__doc__.split('\n\n')[3:])
-        (TOP / 'docs/bench-vm.md').write_text(f'# What a clone of a machine costs\n\n`bench/vm.py --doc` made these tables ({version}, tcg, {MEMORY_MIB} MiB; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end).\n\n{how}\n{text}')
+        (TOP / 'docs/bench-vm.md').write_text(wrap(f'# What a clone of a machine costs\n\n`bench/vm.py --doc` made these tables ({version}, tcg, {MEMORY_MIB} MiB; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end).\n\n{how}\n{text}'))
     return 1 if any(value > bar for _, value, bar in verdicts(bench)) else 0
 
 

@@ -7,7 +7,8 @@ In: commands for sh; they run in a throw-away project (a git repository with the
 .env), with a home and ward's state beside it. Out: an SVG with the text as text, so that it can be
 searched. docs/run.svg is made by
 
-    tools/terminal_svg.py -o docs/run.svg 'ward run -- python3 agent.py' 'ward quarantine ls'
+    tools/terminal_svg.py -o docs/run.svg \
+        'ward run --timeout 60 --memory 512M -- python3 agent.py </dev/null' 'ward quarantine ls'
 """
 import argparse
 import fcntl
@@ -96,7 +97,7 @@ def draw(rows, columns):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    parser.add_argument("--columns", type=int, default=96)
+    parser.add_argument("--columns", type=int, default=106)
     parser.add_argument("--ward", type=pathlib.Path, default=TOP / "build/src/cli/ward")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
