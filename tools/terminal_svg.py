@@ -25,10 +25,12 @@ import termios
 TOP = pathlib.Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT = 7.8, 18		# of one character, in pixels
 MARGIN, BAR = 16, 30
-STYLE = """text { font: 13px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #d0d7de;
-       white-space: pre }
+STYLE = """text { font: 13px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace;
+       fill: #d0d7de; white-space: pre }
 .prompt { fill: #7ee787; font-weight: bold } .typed { fill: #ffffff; font-weight: bold }
-.red { fill: #ff7b72 } .green { fill: #7ee787 } .yellow { fill: #e3b341 } .bold { font-weight: bold }"""
+.red { fill: #ff7b72 } .green { fill: #7ee787 } .yellow { fill: #e3b341 }
+.bold { font-weight: bold }"""
+PROMPT = '<tspan class="prompt">~/project $</tspan>'
 COLOURS = {"1": "bold", "31": "red", "32": "green", "33": "yellow"}
 
 
@@ -39,8 +41,8 @@ def project(base):
     (base / "home").mkdir()
     (place / ".env").write_text("API_TOKEN=do-not-read-me\n")
     (place / "agent.py").write_text((TOP / "examples/agent.py").read_text())
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"],
-                  ["-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "first"]):
+    name = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], [*name, "commit", "-qm", "first"]):
         subprocess.run(["git", *words], cwd=place, check=True)
     return place
 
@@ -49,8 +51,8 @@ def shown(command, place, environment, columns):
     """What a terminal shows when the command runs on it."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    process = subprocess.Popen(["sh", "-c", command], cwd=place, env=environment, stdin=theirs, stdout=theirs,
-                               stderr=theirs, start_new_session=True,
+    process = subprocess.Popen(["sh", "-c", command], cwd=place, env=environment, stdin=theirs,
+                               stdout=theirs, stderr=theirs, start_new_session=True,
                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 1))
     os.close(theirs)
     data = b""
@@ -86,18 +88,20 @@ def cut(line, columns):
 def draw(rows, columns):
     """The picture."""
     wide, high = round(columns * WIDTH + 2 * MARGIN), round(len(rows) * HEIGHT + MARGIN + BAR)
-    text = [f'<text x="{MARGIN}" y="{BAR + HEIGHT * (i + 1) - 4}">{row}</text>' for i, row in enumerate(rows) if row]
+    text = [f'<text x="{MARGIN}" y="{BAR + HEIGHT * (i + 1) - 4}">{row}</text>'
+            for i, row in enumerate(rows) if row]
     dots = [f'<circle cx="{18 + 18 * i}" cy="16" r="5.5" fill="{c}"/>' for i, c in
             enumerate(("#ff5f57", "#febc2e", "#28c840"))]
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}">',
-                      f"<style>{STYLE}</style>", '<rect width="100%" height="100%" rx="8" fill="#161b22"/>',
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}"'
+    back = '<rect width="100%" height="100%" rx="8" fill="#161b22"/>'
+    return "\n".join([f'{head} width="{wide}" height="{high}">', f"<style>{STYLE}</style>", back,
                       *dots, *text, "</svg>", ""])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    parser.add_argument("--columns", type=int, default=106)
+    parser.add_argument("--columns", type=int, default=109)
     parser.add_argument("--ward", type=pathlib.Path, default=TOP / "build/src/cli/ward")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
@@ -105,11 +109,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="demo-") as name:
         base = pathlib.Path(name)
         place = project(base)
-        environment = {"PATH": f"{args.ward.parent}:{os.environ['PATH']}", "HOME": str(base / "home"), "TERM": "xterm",
-                       "LANG": "C.UTF-8", "WARD_STATE_DIR": str(base / "state"), "WARD_RUNTIME_DIR": str(base / "run")}
+        environment = {"PATH": f"{args.ward.parent}:{os.environ['PATH']}", "TERM": "xterm",
+                       "LANG": "C.UTF-8", "HOME": str(base / "home"),
+                       "WARD_STATE_DIR": str(base / "state"), "WARD_RUNTIME_DIR": str(base / "run")}
         (base / "run").mkdir(mode=0o700)
         for command in args.command:
-            rows.append(f'<tspan class="prompt">~/project $</tspan> <tspan class="typed">{html.escape(command)}</tspan>')
+            rows.append(f'{PROMPT} <tspan class="typed">{html.escape(command)}</tspan>')
             lines = shown(command, place, environment, args.columns)
             while lines and not lines[-1].strip():
                 lines.pop()
@@ -117,7 +122,7 @@ def main():
                 line = line.replace(str(place), "~/project").replace(str(base), "~")
                 rows += [spans(part) for part in cut(line, args.columns)]
             rows.append("")
-    rows.append('<tspan class="prompt">~/project $</tspan>')
+    rows.append(PROMPT)
     args.output.write_text(draw(rows, args.columns))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Wraps Markdown at 100 columns: wrap() for programs that write documents, or FILE... to wrap files in place.
+"""Wraps Markdown at 100 columns: wrap() for generators, `wrap_markdown.py FILE...` for files.
 
 Paragraphs and list entries are wrapped. Headings, tables, fenced blocks and lines that begin with
 white space (outside of lists) or HTML stay as they are: a row of a table cannot be broken.
@@ -15,7 +15,8 @@ COLUMNS = 100
 def _fill(lines):
     text = " ".join(lines)
     indent = "  " if re.match(r"[-*] ", text) else ""
-    return textwrap.wrap(text, COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, COLUMNS, subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)
 
 
 def wrap(text):
