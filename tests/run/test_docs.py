@@ -5,6 +5,7 @@ are carried out from the top to the bottom, as a reader would:
 
     ```sh              run by sh; the block fails with the first command that does
     ```sh if=PROGRAM   the same where PROGRAM is installed, else only checked
+    ```sh engine=NAME  the same where `ward doctor` finds that engine usable
     ```sh network      the same on a small internet of the test's own (it has the hosts of HOSTS);
                        it takes root to make one, without root the block is only checked
     ```sh check        never run (it needs the real internet, an agent, a terminal), only checked
@@ -15,9 +16,11 @@ are carried out from the top to the bottom, as a reader would:
     ```yaml recipe=NAME      written to NAME, and no policy
 
 A line that ends with `# exit N` must end with that status. "Only checked" means that each verb
-exists and has the options that it is given, and that `make` has the target.
+exists and has the options that it is given, and that `make` has the target. Commands in the text
+between the blocks, in backquotes, are checked in the same way.
 """
 import glob
+import json
 import os
 import pathlib
 import re
@@ -41,7 +44,7 @@ JOINTS = ("&&", "||", "|", ";", "&")
 LANGUAGES = ("sh", "text", "yaml", "c", "python")
 HOSTS = {"api.example.com": [WEB], "files.example.com": [OTHER]}
 # programs in blocks that are only checked
-OTHERS = {"git", "cd", "apt-get", "clang", "podman", "docker"}
+OTHERS = {"git", "cd", "apt-get", "clang", "podman", "docker", "export", "grep"}
 COLUMNS = 100
 README_LINES = 150
 
@@ -104,9 +107,16 @@ def check_ward(t, words):
             t.check(known, f"ward {verb} has no {word}")
 
 
-def check_block(t, block):
+def check_inline(t, text):
+    """Checks the commands in backquotes between the blocks."""
+    plain = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    for line in re.findall(r"`((?:ward|make) [^`]+)`", plain):
+        check_commands(t, " ".join(line.split()))
+
+
+def check_commands(t, text):
     """What can be said about commands that cannot be run here."""
-    for words in commands(block.text):
+    for words in commands(text):
         if words[0] == "ward":
             check_ward(t, words)
         elif words[0] == "make":
@@ -158,7 +168,7 @@ class Project:
     """What the blocks of one document share."""
 
     def __init__(self, t, name, found):
-        self.t, self.name = t, name
+        self.t, self.name, self.engines = t, name, {}
         self.directory = prepare(t)
         here = os.path.dirname(t.ward_path)
         self.env = {"PATH": f"{here}:{t.environment()['PATH']}"}
@@ -173,9 +183,16 @@ class Project:
         """Whether this host can run the block."""
         if "check" in block.marks or not has(block.options.get("if")):
             return False
-        if "--isolation oci" in block.text and host.missing("cgroups"):
+        if "engine" in block.options and not self.usable(block.options["engine"]):
             return False
         return self.world is not None or "network" not in block.marks
+
+    def usable(self, engine):
+        """Whether doctor finds the engine usable here."""
+        if not self.engines:	# doctor tries every runtime, which takes a while
+            found = json.loads(self.t.ward("doctor", "--json").out)["engines"]
+            self.engines = {row["name"]: row["usable"] for row in found}
+        return self.engines[engine]
 
     def run(self, block):
         """Runs a block; returns what it printed."""
@@ -250,7 +267,7 @@ def follow(t, name):
     for at, block in enumerate(found):
         if block.language == "sh":
             if not project.runs(block):
-                check_block(t, block)
+                check_commands(t, block.text)
                 continue
             output = project.run(block)
             ran += 1
@@ -259,6 +276,7 @@ def follow(t, name):
             t.check(missing is None, f"{name}:{block.line}: no {missing!r} in:\n{output}")
         elif block.language not in ("text", ""):
             project.write(block)
+    check_inline(t, TEXTS[name])
     t.say(f"{ran} blocks were run")
 
 
