@@ -35,6 +35,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 NAMES = ("policy", "review", "network", "credentials", "budgets", "engines", "images", "audit",
          "libward", "containers")
 PAGES = {"README.md": TOP / "README.md",
+         "docs/README.md": TOP / "docs/README.md",
          **{f"docs/{n}.md": TOP / "docs" / f"{n}.md" for n in NAMES}}
 # read here, where the tests still have the rights of the user that started them
 TEXTS = {name: path.read_text() for name, path in PAGES.items()}
