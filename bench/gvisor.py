@@ -16,6 +16,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'tools'))
+from wrap_markdown import wrap  # noqa: E402
+
 BAR = 1.10
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -94,9 +97,9 @@ def main():
     text = '\n'.join(['| who | of ' + f'{args.rounds} runs | ward, ms | runsc alone, ms | ratio |', '| --- | --- | --- | --- | --- |', *rows, ''])
     print(f'{version}, platform {platform}; bar {BAR:.2f}, in every row\n\n{text}')
     if args.doc:
-        (ROOT / 'docs' / 'bench-gvisor.md').write_text(
+        (ROOT / 'docs' / 'bench-gvisor.md').write_text(wrap(
             '# What a start behind gVisor costs\n\n`bench/gvisor.py --doc` made this table: `ward run --isolation gvisor -- true` beside `runsc run` of an equal bundle, one after the other in turns. Both have `--network=none --ignore-cgroups --overlay2=none` and the same platform; ward adds `--directfs=false` (what is hidden or protected holds only in the gofer), runsc alone has its default, and `--rootless` for a user. ward does not go through `runsc run`: it makes the jails of gVisor\'s kernel and gofer by itself and starts the two (`src/gvisor/direct.c`). With a version of runsc that `src/engine/gvisor/runtime.c` does not list, ward goes through `runsc run`, and takes longer. '
-            f'{version}, platform {platform}; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end.\nThe bar is {BAR:.2f} of `runsc` alone{", in every row, and is not met" if over else ", and is met in every row"}. On a busy machine the time of the processor tells more than the clock.\n\n{text}')
+            f'{version}, platform {platform}; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end.\nThe bar is {BAR:.2f} of `runsc` alone{", in every row, and is not met" if over else ", and is met in every row"}. On a busy machine the time of the processor tells more than the clock.\n\n{text}'))
     return 1 if over else 0
 
 

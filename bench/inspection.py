@@ -24,6 +24,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import inspect_peers  # noqa: E402
 import net_peers  # noqa: E402
 import turns  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+from wrap_markdown import wrap  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LIMIT_S = 90
@@ -172,7 +174,7 @@ def finish(summary, doc):
     summary["bars"] = bars(summary["ways"])
     print(text(summary))
     if doc:
-        (TOP / "docs" / "bench-inspect.md").write_text(document(summary))
+        (TOP / "docs" / "bench-inspect.md").write_text(wrap(document(summary)))
     sys.exit(1 if any(row["failed"] for row in summary["ways"].values()) or "ward" not in summary["ways"] else 0)
 
 

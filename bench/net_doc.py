@@ -7,6 +7,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import net_report  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+from wrap_markdown import wrap  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 
@@ -81,7 +83,7 @@ def page(summary):
 def main():
     build = pathlib.Path(os.environ.get("WARD_BUILD", TOP / "build"))
     summary = json.loads((build / "bench/net.json").read_text())
-    (TOP / "docs/bench-net.md").write_text(page(summary))
+    (TOP / "docs/bench-net.md").write_text(wrap(page(summary)))
     (TOP / "docs/bench-net.svg").write_text(net_report.svg(summary))
 
 

@@ -19,6 +19,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'tools'))
+from wrap_markdown import wrap  # noqa: E402
 
 BAR = 1.10
 
@@ -180,12 +182,12 @@ def main():
     print('\n'.join(lines))
     print(f'runc: worst ratio {worst:.2f}, bar {BAR:.2f}')
     if args.doc:
-        (run.TOP / 'docs' / 'bench-oci.md').write_text(
+        (run.TOP / 'docs' / 'bench-oci.md').write_text(wrap(
             '# A start with isolation: oci, beside the runtime alone\n\n'
             f'`bench/oci.py --doc`, {args.rounds} starts each, interleaved; medians of the time from fork to the end of a program that does nothing. The bundle for the runtime alone has the same mounts, system call names, '
             'masked paths and limits as the plan. ward makes the mounts and the network itself, which takes it less time than it takes runc, and pays with that for a namespace, the filter, the record and the report. `runc` has the bar of 1.10; where the machine was busy the processor time counts. '
             'crun alone refuses hosts with both versions of cgroups; as root it is measured in a mount namespace without the second one.\n\n'
-            + '\n'.join(lines) + '\n')
+            + '\n'.join(lines) + '\n'))
     return 0 if worst <= BAR else 1
 
 

@@ -30,6 +30,9 @@ import time
 
 import vm_port
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'tools'))
+from wrap_markdown import wrap  # noqa: E402
+
 TOP = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get('WARD_BUILD', TOP / 'build'))
 WARD = BUILD / 'src/cli/ward'
@@ -179,7 +182,7 @@ def main():
     print(f'{version}\n\n{text}')
     if args.doc:
         how = '\n\n'.join(__doc__.split('\n\n')[3:])
-        (TOP / 'docs/bench-vm.md').write_text(f'# What a clone of a machine costs\n\n`bench/vm.py --doc` made these tables ({version}, tcg, {MEMORY_MIB} MiB; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end).\n\n{how}\n{text}')
+        (TOP / 'docs/bench-vm.md').write_text(wrap(f'# What a clone of a machine costs\n\n`bench/vm.py --doc` made these tables ({version}, tcg, {MEMORY_MIB} MiB; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end).\n\n{how}\n{text}'))
     return 1 if any(value > bar for _, value, bar in verdicts(bench)) else 0
 
 

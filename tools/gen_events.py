@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 import def_reader
+from wrap_markdown import wrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs/events.md'
@@ -59,7 +60,7 @@ def page(rows):
     for macro, a, _ in rows:
         if macro == 'FIELD':
             out.append(f'| `{a[1]}` | {a[2].lower()} | {a[3]} |\n')
-    return ''.join(out)
+    return wrap(''.join(out))
 
 
 def main():

@@ -62,7 +62,7 @@ def sanitizers(t):
 
 
 def program(t, source, static=False):
-    """Compiles a C program against the tree as the README says; returns its path."""
+    """Compiles a C program against the tree as docs/libward.md says; returns its path."""
     path = source if os.path.isabs(source) else os.path.join(TOP, source)
     with open(path) as f:
         key = hashlib.sha256(f"{path}{static}{f.read()}".encode()).hexdigest()[:16]

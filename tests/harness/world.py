@@ -35,9 +35,10 @@ RULES = ["web.test", "web.test:80", "*.web.test", "db.test:5432", "db.test:22", 
 
 
 class World:
-    """The two namespaces of one test. names: name -> list of addresses, over NAMES."""
+    """The two namespaces of one test. names: name -> list of addresses, over NAMES; certified: those
+    of them that the servers' certificate is for as well."""
 
-    def __init__(self, t, names=None, resolvers=1):
+    def __init__(self, t, names=None, resolvers=1, certified=()):
         if not users.IS_ROOT:
             t.skip("network namespaces with a cable need root")
         self.t = t
@@ -46,7 +47,7 @@ class World:
         self.world = self._namespace()
         self.home = self._namespace()
         self._cable()
-        self.certificates = certificates(t)
+        self.certificates = certificates(t, certified)
         self._settings({**NAMES, **(names or {})}, resolvers)
         self.server = t.popen(["nsenter", "-t", str(self.world), "-n", sys.executable,
                                os.path.join(HERE, "world_servers.py"), self.dir, self.certificates], root=True)
@@ -126,15 +127,15 @@ def serve(t, world, argv, port, root=True):
     return t.fail(f"{argv[0]} does not listen")
 
 
-def certificates(t):
-    """A CA and a server's certificate for *.test, made once for all tests; returns the directory."""
-    path = os.path.join(t.cache, "certificates")
+def certificates(t, more=()):
+    """A CA and a server's certificate for NAMES and more, made once for all tests; returns the directory."""
+    path = os.path.join(t.cache, "-".join(["certificates", *more]))
     if os.path.exists(path):
         return path
     work = f"{path}.{os.getpid()}"
     with users.as_root() if users.IS_ROOT else contextlib.nullcontext():
         os.mkdir(work, 0o755)
-        names = "subjectAltName=" + ",".join(f"DNS:{name}" for name in NAMES)
+        names = "subjectAltName=" + ",".join(f"DNS:{name}" for name in [*NAMES, *more])
         run = lambda *argv: subprocess.run(["openssl", *argv], cwd=work, check=True, capture_output=True)
         ec = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
         run("req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-days", "30", "-subj", "/CN=ward tests")
