@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+"""Checks that the documents name what exists.
+
+Reads every Markdown file of the tree and, in the text outside of fenced blocks:
+- a file in inline code (`run/box.c`, `tables/policy.def`, `serve_*.c`) must exist: below the top
+  directory, src/, tests/, the document's own directory, or, named without a directory, anywhere;
+- a test function in inline code (`test_limits.py::test_cpu`, `test_cpu`) must exist in its file;
+- a relative link must lead to a file, and its #anchor to a heading of that file;
+- a line is at most 100 columns wide, unless it is a row of a table or one long link.
+Every directory of src has a README.md, and in C sources the comments may only name files that exist.
+Inline code with a space is a command: only its words that begin with a directory of the tree count.
+Prints each problem as file:line, and "N passed, N failed" over the files read.
+
+    check_docs.py [--top DIR]
+"""
+import argparse
+import collections
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+
+FILE = re.compile(r'^[A-Za-z0-9_.*?\[\]/-]*[A-Za-z0-9_*?\]]\.(?:c|h|\[ch\]|def|py|S|cpp|sh|md)$')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
+NAMED = re.compile(r'(?<![\w./*<"-])([a-z][\w/]*\.(?:c|h|def|py))\b(?!["\w(])')
+SPAN = re.compile(r'(`+)(.+?)\1', re.S)
+LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
+TEST = re.compile(r'^(?:([\w/]+\.(?:py|c))::)?(test_\w+)$')
+WIDTH = 100
+
+# Documents that a program writes: their tables decide how wide they are.
+WRITTEN_BY_PROGRAMS = {'docs/bench-*.md', 'docs/engines.md', 'docs/events.md'}
+# Names in documents and comments that are files of users, of the C library or of other programs.
+FOREIGN = {'setup.py', 'conftest.py', 'main.py', 'agent.py', 'elf.h', 'seccomp.h', 'libm.h', 'linux/landlock.h',
+           'linux/seccomp.h', 'coredump.c'}
+
+
+class Tree:
+    def __init__(self, top):
+        self.top = top
+        listed = subprocess.run(['git', '-C', top, 'ls-files', '-co', '--exclude-standard', '-z'],
+                                capture_output=True, text=True, check=True).stdout
+        self.files = {name for name in listed.split('\0') if name and (top / name).is_file()}
+        self.names = collections.defaultdict(list)
+        for name in self.files:
+            self.names[name.rsplit('/', 1)[-1]].append(name)
+        self.first = {name.split('/')[0] for name in self.files if '/' in name}
+        self.tests = collections.defaultdict(set)
+        for name in self.files:
+            if name.startswith('tests/') and name.endswith(('.py', '.c')):
+                found = re.findall(r'^(?:def|static void) (test_\w+)', self.text(name), re.M)
+                self.tests[name.rsplit('/', 1)[-1]].update(found)
+        self.all_tests = set().union(*self.tests.values())
+
+    def text(self, name):
+        return (self.top / name).read_text(errors='replace')
+
+    def has(self, name, beside=''):
+        """Whether the file exists; a pattern must match one."""
+        name = name.removeprefix('./')
+        if '/' not in name:
+            return any(fnmatch.fnmatchcase(n, name) for n in self.names)
+        places = [name, 'src/' + name, 'tests/' + name, 'src/engine/' + name]
+        if beside:
+            places.append(f'{beside}/{name}')
+        return any(p in self.files or any(fnmatch.fnmatchcase(f, p) for f in self.files)
+                   for p in places)
+
+    def has_test(self, file, function):
+        if not file:
+            return function in self.all_tests or f'{function}.py' in self.names
+        return function in self.tests.get(file.rsplit('/', 1)[-1], ())
+
+
+def without_blocks(text):
+    """The text with fenced blocks emptied, so that line numbers stay."""
+    out, fence = [], None
+    for line in text.split('\n'):
+        mark = line.lstrip()[:3]
+        if fence is None and mark in ('```', '~~~'):
+            fence = mark
+            out.append('')
+        elif fence is not None:
+            fence = None if mark == fence else fence
+            out.append('')
+        else:
+            out.append(line)
+    return '\n'.join(out)
+
+
+def anchors(text):
+    found = set()
+    for line in without_blocks(text).split('\n'):
+        if line.startswith('#'):
+            title = re.sub(r'[^\w\- ]', '', line.lstrip('#').strip().lower())
+            found.add(title.replace(' ', '-'))
+    return found
+
+
+def code_problem(tree, code, beside):
+    """What is wrong with one span of inline code, or None."""
+    code = ' '.join(code.split())
+    words = code.split(' ')
+    for word in words:
+        word = word.rstrip(',;:')
+        test = TEST.match(word)
+        if test and len(words) == 1:
+            return None if tree.has_test(*test.groups()) else f'no test "{word}"'
+        if '::' in word or not FILE.match(word) or word in FOREIGN:
+            continue
+        if len(words) > 1 and word.split('/')[0] not in tree.first:
+            continue
+        if word.startswith(('/', '.')) and not word.startswith('./'):
+            continue        # a path of the machine or of a user's project
+        if not tree.has(word, beside):
+            return f'no file "{word}"'
+    return None
+
+
+def link_problem(tree, target, name):
+    if re.match(r'^[a-z]+:', target):
+        return None
+    path, _, anchor = target.partition('#')
+    file = pathlib.PurePosixPath(name)
+    if path:
+        full = (tree.top / file.parent / path).resolve()
+        if not full.exists():
+            return f'link to "{target}": no such file'
+        file = full.relative_to(tree.top) if full.is_relative_to(tree.top) else None
+    if anchor and file and str(file).endswith('.md') and anchor not in anchors(tree.text(str(file))):
+        return f'link to "{target}": no such heading'
+    return None
+
+
+def wide(name, text):
+    if any(fnmatch.fnmatchcase(name, p) for p in WRITTEN_BY_PROGRAMS):
+        return
+    for number, line in enumerate(text.split('\n'), 1):
+        if len(line) > WIDTH and not line.lstrip().startswith('|') and ' ' in line.strip():
+            yield f'{name}:{number}: {len(line)} columns'
+
+
+def check_document(tree, name):
+    text = without_blocks(tree.text(name))
+    beside = str(pathlib.PurePosixPath(name).parent)
+    problems = list(wide(name, text))
+    for pattern, find in ((SPAN, lambda m: code_problem(tree, m.group(2), beside)),
+                          (LINK, lambda m: link_problem(tree, m.group(1), name))):
+        for match in pattern.finditer(text):
+            problem = find(match)
+            if problem:
+                number = text.count('\n', 0, match.start()) + 1
+                problems.append(f'{name}:{number}: {problem}')
+    return problems
+
+
+def check_comments(tree, name):
+    text = tree.text(name)
+    problems = []
+    for comment in COMMENT.finditer(text):
+        for match in NAMED.finditer(comment.group()):
+            if match.group(1) not in FOREIGN and not tree.has(match.group(1), str(pathlib.PurePosixPath(name).parent)):
+                number = text.count('\n', 0, comment.start() + match.start()) + 1
+                problems.append(f'{name}:{number}: the comment names "{match.group(1)}", no such file')
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--top', type=pathlib.Path, default=pathlib.Path(__file__).parent.parent)
+    tree = Tree(parser.parse_args().top.resolve())
+    reports = {name: check_document(tree, name) for name in sorted(tree.files) if name.endswith('.md')}
+    for name in sorted(tree.files):
+        if name.startswith('src/') and name.endswith(('.c', '.h')):
+            reports[name] = check_comments(tree, name)
+    for room in sorted({name.split('/')[1] for name in tree.files if name.startswith('src/') and name.count('/') > 1}):
+        if f'src/{room}/README.md' not in tree.files:
+            reports[f'src/{room}'] = [f'src/{room}: no README.md']
+    bad = 0
+    for problems in reports.values():
+        bad += bool(problems)
+        for problem in problems:
+            print(problem)
+    print(f'{len(reports) - bad} passed, {bad} failed')
+    return 1 if bad or not reports else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
