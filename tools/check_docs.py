@@ -7,7 +7,9 @@ Reads every Markdown file of the tree and, in the text outside of fenced blocks:
 - a test function in inline code (`test_limits.py::test_cpu`, `test_cpu`) must exist in its file;
 - a relative link must lead to a file, and its #anchor to a heading of that file;
 - a line is at most 100 columns wide, unless it is a row of a table or one long link.
-Every directory of src has a README.md, and in C sources the comments may only name files that exist.
+- a type or function in inline code (`struct want`, `decide()`) must be in a C file of the tree.
+Every directory of src has a README.md that says "May include:" what check_layers.py allows. Comments
+of C sources in src may only name files that exist.
 Inline code with a space is a command: only its words that begin with a directory of the tree count.
 Prints each problem as file:line, and "N passed, N failed" over the files read.
 
@@ -21,12 +23,17 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+import check_layers  # noqa: E402
+
 FILE = re.compile(r'^[A-Za-z0-9_.*?\[\]/-]*[A-Za-z0-9_*?\]]\.(?:c|h|\[ch\]|def|py|S|cpp|sh|md)$')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 NAMED = re.compile(r'(?<![\w./*<"-])([a-z][\w/]*\.(?:c|h|def|py))\b(?!["\w(])')
 SPAN = re.compile(r'(`+)(.+?)\1', re.S)
 LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
 TEST = re.compile(r'^(?:([\w/]+\.(?:py|c))::)?(test_\w+)$')
+TYPE = re.compile(r'^(?:struct|enum) (\w+)$')
+FUNCTION = re.compile(r'^(\w+)\(\)$')
 WIDTH = 100
 
 # Documents that a program writes: their tables decide how wide they are.
@@ -51,6 +58,10 @@ class Tree:
             if name.startswith('tests/') and name.endswith(('.py', '.c')):
                 found = re.findall(r'^(?:def|static void) (test_\w+)', self.text(name), re.M)
                 self.tests[name.rsplit('/', 1)[-1]].update(found)
+        self.words = set()
+        for name in self.files:
+            if name.endswith(('.c', '.h', '.cpp')) and not name.startswith('fuzz/corpus'):
+                self.words.update(re.findall(r'[A-Za-z_]\w+', self.text(name)))
         self.all_tests = set().union(*self.tests.values())
 
     def text(self, name):
@@ -101,6 +112,9 @@ def anchors(text):
 def code_problem(tree, code, beside):
     """What is wrong with one span of inline code, or None."""
     code = ' '.join(code.split())
+    known = TYPE.match(code) or FUNCTION.match(code)
+    if known:
+        return None if known.group(1) in tree.words | FOREIGN else f'nothing is called "{code}"'
     words = code.split(' ')
     for word in words:
         word = word.rstrip(',;:')
@@ -166,6 +180,34 @@ def check_comments(tree, name):
     return problems
 
 
+def may_include(room):
+    """What check_layers.py says about a directory, in words."""
+    order, may = check_layers.ORDER, check_layers.MAY[room]
+    if room in order:
+        place = order.index(room)
+        text = f'the rooms before it, base to {order[place - 1]}' if place else 'nothing else of src'
+    elif set(order) <= may:
+        text = '; '.join(['every room of a run, base to run', *sorted(may - set(order))])
+    else:
+        text = ', '.join(sorted(may))
+    for header, rooms in check_layers.SHARED.items():
+        if room in rooms:
+            text += f'; `{header}`'
+    return text
+
+
+def check_room(tree, room):
+    name = f'src/{room}/README.md'
+    if name not in tree.files:
+        return [f'src/{room}: no README.md']
+    if room not in check_layers.MAY:
+        return [f'{name}: "{room}" is not in the table of tools/check_layers.py']
+    wanted = f'May include: {may_include(room)}.'
+    if wanted not in ' '.join(tree.text(name).split()):
+        return [f'{name}: must say "{wanted}"']
+    return []
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--top', type=pathlib.Path, default=pathlib.Path(__file__).parent.parent)
@@ -174,9 +216,8 @@ def main():
     for name in sorted(tree.files):
         if name.startswith('src/') and name.endswith(('.c', '.h')):
             reports[name] = check_comments(tree, name)
-    for room in sorted({name.split('/')[1] for name in tree.files if name.startswith('src/') and name.count('/') > 1}):
-        if f'src/{room}/README.md' not in tree.files:
-            reports[f'src/{room}'] = [f'src/{room}: no README.md']
+    for room in sorted({n.split('/')[1] for n in tree.files if re.match(r'src/[^/]+/', n)}):
+        reports[f'src/{room}'] = check_room(tree, room)
     bad = 0
     for problems in reports.values():
         bad += bool(problems)
