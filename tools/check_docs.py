@@ -13,7 +13,9 @@ of C sources in src may only name files that exist.
 Inline code with a space is a command: only its words that begin with a directory of the tree count.
 Prints each problem as file:line, and "N passed, N failed" over the files read.
 
-    check_docs.py [--top DIR]
+    check_docs.py [--top DIR] [--write]
+
+With --write it first mends the "May include:" paragraphs.
 """
 import argparse
 import collections
@@ -22,11 +24,12 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 sys.dont_write_bytecode = True
 import check_layers  # noqa: E402
 
-FILE = re.compile(r'^[A-Za-z0-9_.*?\[\]/-]*[A-Za-z0-9_*?\]]\.(?:c|h|\[ch\]|def|py|S|cpp|sh|md)$')
+FILE = re.compile(r'^[A-Za-z0-9_.*?\[\]/-]*[A-Za-z0-9_*?\]]\.(?:c|h|\[ch\]|def|py|S|cpp|sh|md)$|^[\w/]+/meson\.build$')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 NAMED = re.compile(r'(?<![\w./*<"-])([a-z][\w/]*\.(?:c|h|def|py))\b(?!["\w(])')
 SPAN = re.compile(r'(`+)(.+?)\1', re.S)
@@ -37,7 +40,7 @@ FUNCTION = re.compile(r'^(\w+)\(\)$')
 WIDTH = 100
 
 # Documents that a program writes: their tables decide how wide they are.
-WRITTEN_BY_PROGRAMS = {'docs/bench-*.md', 'docs/engines.md', 'docs/events.md'}
+WRITTEN_BY_PROGRAMS = {'docs/bench-*.md', 'docs/engines*.md', 'docs/events.md'}
 # Names in documents and comments that are files of users, of the C library or of other programs.
 FOREIGN = {'setup.py', 'conftest.py', 'main.py', 'agent.py', 'elf.h', 'seccomp.h', 'libm.h', 'linux/landlock.h',
            'linux/seccomp.h', 'coredump.c'}
@@ -78,6 +81,12 @@ class Tree:
         return any(p in self.files or any(fnmatch.fnmatchcase(f, p) for f in self.files)
                    for p in places)
 
+    def has_source(self, name, beside):
+        """The same for a comment of src, where a bare name is no test's."""
+        if '/' in name:
+            return self.has(name, beside)
+        return any(not p.startswith(('tests/', 'fuzz/', 'bench/')) for p in self.names.get(name, ()))
+
     def has_test(self, file, function):
         if not file:
             return function in self.all_tests or f'{function}.py' in self.names
@@ -112,6 +121,8 @@ def anchors(text):
 def code_problem(tree, code, beside):
     """What is wrong with one span of inline code, or None."""
     code = ' '.join(code.split())
+    if 'NAME' in code:
+        return None     # stands for any name
     known = TYPE.match(code) or FUNCTION.match(code)
     if known:
         return None if known.group(1) in tree.words | FOREIGN else f'nothing is called "{code}"'
@@ -171,21 +182,24 @@ def check_document(tree, name):
 
 def check_comments(tree, name):
     text = tree.text(name)
+    beside = str(pathlib.PurePosixPath(name).parent)
     problems = []
     for comment in COMMENT.finditer(text):
         for match in NAMED.finditer(comment.group()):
-            if match.group(1) not in FOREIGN and not tree.has(match.group(1), str(pathlib.PurePosixPath(name).parent)):
+            file = match.group(1)
+            if file not in FOREIGN and not tree.has_source(file, beside):
                 number = text.count('\n', 0, comment.start() + match.start()) + 1
-                problems.append(f'{name}:{number}: the comment names "{match.group(1)}", no such file')
+                problems.append(f'{name}:{number}: the comment names "{file}", no such file')
     return problems
 
 
 def may_include(room):
     """What check_layers.py says about a directory, in words."""
     order, may = check_layers.ORDER, check_layers.MAY[room]
-    if room in order:
-        place = order.index(room)
-        text = f'the rooms before it, base to {order[place - 1]}' if place else 'nothing else of src'
+    if not may:
+        text = 'nothing else of src'
+    elif room in order and may == check_layers.before(room):
+        text = f'the rooms before it, base to {order[order.index(room) - 1]}'
     elif set(order) <= may:
         text = '; '.join(['every room of a run, base to run', *sorted(may - set(order))])
     else:
@@ -208,10 +222,25 @@ def check_room(tree, room):
     return []
 
 
+def mend_rooms(tree):
+    for room in check_layers.MAY:
+        file = tree.top / 'src' / room / 'README.md'
+        if file.is_file():
+            said = textwrap.fill(f'May include: {may_include(room)}.', WIDTH,
+                                 break_long_words=False, break_on_hyphens=False)
+            paragraphs = file.read_text().rstrip('\n').split('\n\n')
+            file.write_text('\n\n'.join(said if p.startswith('May include:') else p
+                                        for p in paragraphs) + '\n')
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--top', type=pathlib.Path, default=pathlib.Path(__file__).parent.parent)
-    tree = Tree(parser.parse_args().top.resolve())
+    parser.add_argument('--write', action='store_true')
+    arguments = parser.parse_args()
+    tree = Tree(arguments.top.resolve())
+    if arguments.write:
+        mend_rooms(tree)
     reports = {name: check_document(tree, name) for name in sorted(tree.files) if name.endswith('.md')}
     for name in sorted(tree.files):
         if name.startswith('src/') and name.endswith(('.c', '.h')):
