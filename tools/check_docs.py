@@ -46,12 +46,20 @@ FOREIGN = {'setup.py', 'conftest.py', 'main.py', 'agent.py', 'elf.h', 'seccomp.h
            'linux/seccomp.h', 'coredump.c'}
 
 
+def list_files(top):
+    """The files of the tree as git knows them; without git, all that is no build directory's."""
+    listed = subprocess.run(['git', '-c', 'safe.directory=*', '-C', top, 'ls-files', '-co',
+                             '--exclude-standard', '-z'], capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        return [name for name in listed.stdout.split('\0') if name]
+    paths = (path.relative_to(top) for path in top.rglob('*') if path.is_file())
+    return [str(p) for p in paths if not p.parts[0].startswith(('build', '.'))]
+
+
 class Tree:
     def __init__(self, top):
         self.top = top
-        listed = subprocess.run(['git', '-C', top, 'ls-files', '-co', '--exclude-standard', '-z'],
-                                capture_output=True, text=True, check=True).stdout
-        self.files = {name for name in listed.split('\0') if name and (top / name).is_file()}
+        self.files = {name for name in list_files(top) if (top / name).is_file()}
         self.names = collections.defaultdict(list)
         for name in self.files:
             self.names[name.rsplit('/', 1)[-1]].append(name)
