@@ -6,6 +6,7 @@ Reads every Markdown file of the tree and, in the text outside of fenced blocks:
   directory, src/, tests/, the document's own directory, or, named without a directory, anywhere;
 - a test function in inline code (`test_limits.py::test_cpu`, `test_cpu`) must exist in its file;
 - a relative link must lead to a file, and its #anchor to a heading of that file;
+- a promise or gap (an item of SECURITY.md or docs/security/*.md) names its test, or that none is;
 - a line is at most 100 columns wide, unless it is a row of a table or one long link.
 - a type or function in inline code (`struct want`, `decide()`) must be in a C file of the tree.
 Every directory of src has a README.md that says "May include:" what check_layers.py allows. Comments
@@ -37,6 +38,7 @@ LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
 TEST = re.compile(r'^(?:([\w/]+\.(?:py|c))::)?(test_\w+)$')
 TYPE = re.compile(r'^(?:struct|enum) (\w+)$')
 FUNCTION = re.compile(r'^(\w+)\(\)$')
+ITEM = re.compile(r'^(?:- |\d+\. )\*\*.*?(?=\n- |\n\d+\. |\n\n|\Z)', re.M | re.S)
 WIDTH = 100
 
 # Documents that a program writes: their tables decide how wide they are.
@@ -174,10 +176,21 @@ def wide(name, text):
             yield f'{name}:{number}: {len(line)} columns'
 
 
+def untested(name, text):
+    """Promises and gaps that name no test; "see [" leads to the page that does."""
+    if not fnmatch.fnmatchcase(name, 'docs/security/*.md') and name != 'SECURITY.md':
+        return
+    text = text.partition('\n## The gaps that matter')[0]     # they lead to the topic pages
+    for item in ITEM.finditer(text) if '*Test:*' in text else ():
+        if '*Test:*' not in item.group() and 'see [' not in ' '.join(item.group().split()):
+            number = text.count('\n', 0, item.start()) + 1
+            yield f'{name}:{number}: names no test, nor that there is none'
+
+
 def check_document(tree, name):
     text = without_blocks(tree.text(name))
     beside = str(pathlib.PurePosixPath(name).parent)
-    problems = list(wide(name, text))
+    problems = [*wide(name, text), *untested(name, text)]
     for pattern, find in ((SPAN, lambda m: code_problem(tree, m.group(2), beside)),
                           (LINK, lambda m: link_problem(tree, m.group(1), name))):
         for match in pattern.finditer(text):

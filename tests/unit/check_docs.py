@@ -33,6 +33,7 @@ CASES = [
     ({'docs/page.md': 'See [it](gone.md).\n'}, 'no such file'),
     ({'docs/page.md': 'See [it](../README.md#gone).\n'}, 'no such heading'),
     ({'docs/page.md': 'Run `cat src/base/gone.c`.\n'}, 'no file "src/base/gone.c"'),
+    ({'SECURITY.md': '1. **One.** *Test:* `test_first`.\n2. **Two.** None.\n'}, 'names no test'),
     ({'docs/page.md': 'word ' * 21 + '\n'}, '105 columns'),
     ({'src/base/err.c': '/* see gone.c */\n'}, 'the comment names "gone.c"'),
     ({'src/base/err.c': '/* see test_one.py */\n'}, 'the comment names "test_one.py"'),
