@@ -9,8 +9,9 @@ Reads every Markdown file of the tree and, in the text outside of fenced blocks:
 - a promise or gap (an item of SECURITY.md or docs/security/*.md) names its test, or that none is;
 - a line is at most 100 columns wide, unless it is a row of a table or one long link.
 - a type or function in inline code (`struct want`, `decide()`) must be in a C file of the tree.
-Every directory of src has a README.md that says "May include:" what check_layers.py allows. Comments
-of C sources in src may only name files that exist.
+Every directory of src has a line in ARCHITECTURE.md, in the order of check_layers.py, and a README.md
+that says "May include:" what check_layers.py allows. Comments of C sources in src may only name
+files that exist.
 Inline code with a space is a command: only its words that begin with a directory of the tree count.
 Prints each problem as file:line, and "N passed, N failed" over the files read.
 
@@ -177,7 +178,7 @@ def wide(name, text):
 
 
 def untested(name, text):
-    """Promises and gaps that name no test; "see [" leads to the page that does."""
+    """Promises and gaps without a test or a mitigation; "see [" leads to the page that has them."""
     if not fnmatch.fnmatchcase(name, 'docs/security/*.md') and name != 'SECURITY.md':
         return
     text = text.partition('\n## The gaps that matter')[0]     # they lead to the topic pages
@@ -185,6 +186,11 @@ def untested(name, text):
         if '*Test:*' not in item.group() and 'see [' not in ' '.join(item.group().split()):
             number = text.count('\n', 0, item.start()) + 1
             yield f'{name}:{number}: names no test, nor that there is none'
+    for part in re.finditer(r'^## Gaps.*?(?=\n## |\Z)', text, re.M | re.S):
+        for item in ITEM.finditer(text, part.start(), part.end()):
+            if not re.search(r'\*Mitigation:\*|see\s+\[', item.group()):
+                number = text.count('\n', 0, item.start()) + 1
+                yield f'{name}:{number}: names no mitigation, nor that there is none'
 
 
 def check_document(tree, name):
@@ -243,6 +249,17 @@ def check_room(tree, room):
     return []
 
 
+def check_map(tree, rooms):
+    """ARCHITECTURE.md has a line for every directory, those of a run in the order of the rule."""
+    text = tree.text('ARCHITECTURE.md')
+    places = {room: text.find(f'`src/{room}`', text.find('\n## Directories')) for room in rooms}
+    problems = [f'ARCHITECTURE.md: no line for src/{room}' for room in rooms if places[room] < 0]
+    found = [places[room] for room in check_layers.ORDER if room in places]
+    if not problems and found != sorted(found):
+        problems.append('ARCHITECTURE.md: the directories are not in the order of check_layers.py')
+    return problems
+
+
 def mend_rooms(tree):
     for room in check_layers.MAY:
         file = tree.top / 'src' / room / 'README.md'
@@ -266,8 +283,11 @@ def main():
     for name in sorted(tree.files):
         if name.startswith('src/') and name.endswith(('.c', '.h')):
             reports[name] = check_comments(tree, name)
-    for room in sorted({n.split('/')[1] for n in tree.files if re.match(r'src/[^/]+/', n)}):
+    rooms = sorted({n.split('/')[1] for n in tree.files if re.match(r'src/[^/]+/', n)})
+    for room in rooms:
         reports[f'src/{room}'] = check_room(tree, room)
+    if 'ARCHITECTURE.md' in tree.files:
+        reports['the map of src'] = check_map(tree, rooms)
     bad = 0
     for problems in reports.values():
         bad += bool(problems)

@@ -34,10 +34,13 @@ CASES = [
     ({'docs/page.md': 'See [it](../README.md#gone).\n'}, 'no such heading'),
     ({'docs/page.md': 'Run `cat src/base/gone.c`.\n'}, 'no file "src/base/gone.c"'),
     ({'SECURITY.md': '1. **One.** *Test:* `test_first`.\n2. **Two.** None.\n'}, 'names no test'),
+    ({'docs/security/x.md': '## Gaps\n\n- **One.** *Test:* none.\n'}, 'names no mitigation'),
     ({'docs/page.md': 'word ' * 21 + '\n'}, '105 columns'),
     ({'src/base/err.c': '/* see gone.c */\n'}, 'the comment names "gone.c"'),
     ({'src/base/err.c': '/* see test_one.py */\n'}, 'the comment names "test_one.py"'),
     ({'src/base/README.md': '# base\n'}, 'must say "May include: nothing else of src."'),
+    ({'ARCHITECTURE.md': '## Directories\n\n| `src/base` | errors |\n'}, None),
+    ({'ARCHITECTURE.md': '## Directories\n'}, 'no line for src/base'),
     ({'src/base/README.md': None}, 'src/base: no README.md'),
     ({'src/new/file.c': '\n', 'src/new/README.md': '# new\n'}, '"new" is not in the table'),
 ]
