@@ -6,12 +6,13 @@ Reads every Markdown file of the tree and, in the text outside of fenced blocks:
   directory, src/, tests/, the document's own directory, or, named without a directory, anywhere;
 - a test function in inline code (`test_limits.py::test_cpu`, `test_cpu`) must exist in its file;
 - a relative link must lead to a file, and its #anchor to a heading of that file;
-- a promise or gap (an item of SECURITY.md or docs/security/*.md) names its test, or that none is;
+- a type or function in inline code (`struct want`, `decide_name()`) must be in a C file;
+- a promise or gap (an item of SECURITY.md or docs/security/*.md) names its test, and a gap its
+  mitigation, or says that there is none;
 - a line is at most 100 columns wide, unless it is a row of a table or one long link.
-- a type or function in inline code (`struct want`, `decide()`) must be in a C file of the tree.
-Every directory of src has a line in ARCHITECTURE.md, in the order of check_layers.py, and a README.md
-that says "May include:" what check_layers.py allows. Comments of C sources in src may only name
-files that exist.
+Every directory of src has a line in ARCHITECTURE.md, in the order of check_layers.py, and a
+README.md that says "May include:" what check_layers.py allows. Comments of C sources in src may
+only name files that exist.
 Inline code with a space is a command: only its words that begin with a directory of the tree count.
 Prints each problem as file:line, and "N passed, N failed" over the files read.
 
@@ -31,7 +32,8 @@ import textwrap
 sys.dont_write_bytecode = True
 import check_layers  # noqa: E402
 
-FILE = re.compile(r'^[A-Za-z0-9_.*?\[\]/-]*[A-Za-z0-9_*?\]]\.(?:c|h|\[ch\]|def|py|S|cpp|sh|md)$|^[\w/]+/meson\.build$')
+FILE = re.compile(r'^[A-Za-z0-9_.*?\[\]/-]*[A-Za-z0-9_*?\]]\.(?:c|h|\[ch\]|def|py|S|cpp|sh|md)$'
+                  r'|^[\w/]+/meson\.build$')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 NAMED = re.compile(r'(?<![\w./*<"-])([a-z][\w/]*\.(?:c|h|def|py))\b(?!["\w(])')
 SPAN = re.compile(r'(`+)(.+?)\1', re.S)
@@ -45,14 +47,15 @@ WIDTH = 100
 # Documents that a program writes: their tables decide how wide they are.
 WRITTEN_BY_PROGRAMS = {'docs/bench-*.md', 'docs/engines*.md', 'docs/events.md'}
 # Names in documents and comments that are files of users, of the C library or of other programs.
-FOREIGN = {'setup.py', 'conftest.py', 'main.py', 'agent.py', 'elf.h', 'seccomp.h', 'libm.h', 'linux/landlock.h',
-           'linux/seccomp.h', 'coredump.c'}
+FOREIGN = {'setup.py', 'conftest.py', 'main.py', 'agent.py', 'elf.h', 'seccomp.h', 'libm.h',
+           'linux/landlock.h', 'linux/seccomp.h', 'coredump.c'}
 
 
 def list_files(top):
     """The files of the tree as git knows them; without git, all that is no build directory's."""
-    listed = subprocess.run(['git', '-c', 'safe.directory=*', '-C', top, 'ls-files', '-co',
-                             '--exclude-standard', '-z'], capture_output=True, text=True, check=False)
+    command = ['git', '-c', 'safe.directory=*', '-C', top, 'ls-files', '-co', '--exclude-standard',
+               '-z']
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
     if listed.returncode == 0:
         return [name for name in listed.stdout.split('\0') if name]
     paths = (path.relative_to(top) for path in top.rglob('*') if path.is_file())
@@ -96,7 +99,8 @@ class Tree:
         """The same for a comment of src, where a bare name is no test's."""
         if '/' in name:
             return self.has(name, beside)
-        return any(not p.startswith(('tests/', 'fuzz/', 'bench/')) for p in self.names.get(name, ()))
+        elsewhere = ('tests/', 'fuzz/', 'bench/')
+        return any(not path.startswith(elsewhere) for path in self.names.get(name, ()))
 
     def has_test(self, file, function):
         if not file:
@@ -164,7 +168,8 @@ def link_problem(tree, target, name):
         if not full.exists():
             return f'link to "{target}": no such file'
         file = full.relative_to(tree.top) if full.is_relative_to(tree.top) else None
-    if anchor and file and str(file).endswith('.md') and anchor not in anchors(tree.text(str(file))):
+    is_page = file and str(file).endswith('.md')
+    if anchor and is_page and anchor not in anchors(tree.text(str(file))):
         return f'link to "{target}": no such heading'
     return None
 
@@ -252,7 +257,8 @@ def check_room(tree, room):
 def check_map(tree, rooms):
     """ARCHITECTURE.md has a line for every directory, those of a run in the order of the rule."""
     text = tree.text('ARCHITECTURE.md')
-    places = {room: text.find(f'`src/{room}`', text.find('\n## Directories')) for room in rooms}
+    start = max(text.find('\n## Directories'), 0)
+    places = {room: text.find(f'`src/{room}`', start) for room in rooms}
     problems = [f'ARCHITECTURE.md: no line for src/{room}' for room in rooms if places[room] < 0]
     found = [places[room] for room in check_layers.ORDER if room in places]
     if not problems and found != sorted(found):
@@ -279,9 +285,11 @@ def main():
     tree = Tree(arguments.top.resolve())
     if arguments.write:
         mend_rooms(tree)
-    reports = {name: check_document(tree, name) for name in sorted(tree.files) if name.endswith('.md')}
+    reports = {}
     for name in sorted(tree.files):
-        if name.startswith('src/') and name.endswith(('.c', '.h')):
+        if name.endswith('.md'):
+            reports[name] = check_document(tree, name)
+        elif name.startswith('src/') and name.endswith(('.c', '.h')):
             reports[name] = check_comments(tree, name)
     rooms = sorted({n.split('/')[1] for n in tree.files if re.match(r'src/[^/]+/', n)})
     for room in rooms:
