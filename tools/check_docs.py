@@ -231,9 +231,9 @@ def may_include(room):
     if not may:
         text = 'nothing else of src'
     elif room in order and may == check_layers.before(room):
-        text = f'the rooms before it, base to {order[order.index(room) - 1]}'
+        text = f'the directories before it, base to {order[order.index(room) - 1]}'
     elif set(order) <= may:
-        text = '; '.join(['every room of a run, base to run', *sorted(may - set(order))])
+        text = '; '.join(['every directory of a run, base to run', *sorted(may - set(order))])
     else:
         text = ', '.join(sorted(may))
     for header, rooms in check_layers.SHARED.items():
