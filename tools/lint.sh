@@ -52,6 +52,7 @@ shell_check() { git ls-files | grep -E '\.sh$|^\.ci/run$|^tests/run-tests$' | wh
 	head -n 1 "$f" | grep -q 'sh' && echo "$f"
 done | xargs -r shellcheck -S warning; }
 
+check documents tools/check_docs.py
 check "layer rule" tools/check_layers.py
 check "generated files" tools/check_generated.sh "$build"
 check shellcheck shell_check

@@ -37,6 +37,7 @@ only=()
 for pattern in ${ONLY:-}; do
 	only+=(--only "$pattern")
 done
+stage "documents" tools/check_docs.py
 stage "layer rule" tools/check_layers.py
 stage "generated files" tools/check_generated.sh "$build"
 stage "unit tests" tools/unit_tests.py "$build"

@@ -1,6 +1,6 @@
 /*
  * ward audit where ward-audit is missing: main() starts that program, which reads the same tables
- * and links what ward must not (audit_program.c), and comes here only if there is none.
+ * and links what ward must not (audit/main.c), and comes here only if there is none.
  */
 #include <errno.h>
 

@@ -67,7 +67,7 @@ struct egress {
 must_check int egress_start(struct egress *g, struct ward_err *e);
 /* The configuration as it is now: a sealed memory file. */
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
-/* Events (egress_told.c). False: not such a packet. */
+/* Events (egress_flows.c). False: not such a packet. */
 bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
 void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v,
 			  uint8_t protocol, const char *remedy, const char *request,

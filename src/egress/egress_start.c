@@ -3,7 +3,7 @@
  * sockets to talk with it. Runs in the supervisor as the user. The gateway is a program of its own
  * that lies beside ward (or in ../libexec/ward), so that what parses bytes from inside shares
  * nothing with the supervisor: it starts with an empty environment, a session of its own, and the
- * descriptors that protocol.h names.
+ * descriptors that protocol/gateway.h names.
  */
 #include <errno.h>
 #include <fcntl.h>

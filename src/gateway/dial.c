@@ -5,7 +5,7 @@
  * own copy of them and decides again.
  *
  * A request is for a name (looked up here and now) or for an address; dial_begin.c begins with it,
- * dial_try.c connects, dial_front.c answers. What a name resolves to later, or differently, does
+ * dial_try.c connects, dial_to_front.c answers. What a name resolves to later, or differently, does
  * not matter: an address is checked right before the connection to it. Bounded: DIAL_MAX requests
  * at a time, each for DIAL_MS.
  *

@@ -73,7 +73,7 @@ must_check bool dial_is_own(const struct dial *d, const struct ip *ip);
 /* The socket for that; -1: there is none. */
 must_check int dial_routes(void);
 
-/* dial_front.c: requests and answers. */
+/* dial_to_front.c: requests and answers. */
 void dial_on_front(struct dial *d);
 /* Ends the attempt; takes the socket (-1: none). Sent with dial_answer_all(). */
 void dial_answer(struct dial *d, struct attempt *a, const struct dial_answer *answer, int fd);

@@ -3,7 +3,7 @@
  * none. Every address is checked right before the connection to that very address (decide_address:
  * ranges, the host's own ones). Several are tried in turn, the next after a quarter of a second or
  * when one fails (RFC 8305); the first that connects wins. Where the policy has an upstream proxy,
- * that one is talked to (talk.h) before the socket is front's. Runs in dial.
+ * that one is talked to (proxy_talk.h) before the socket is front's. Runs in dial.
  */
 #include "gateway/dial.h"
 

@@ -28,7 +28,7 @@ void flow_reset_socket(int fd);
 /* flow.c: the want is known; what was held so far are the first bytes for the server. */
 void flow_decide(struct front *f, struct flow *w);
 
-/* front_dial.c: dial is asked for its server at the end of this turn. */
+/* front_to_dial.c: dial is asked for its server at the end of this turn. */
 void flow_ask_dial(struct front *f, struct flow *w);
 
 /* flow_proxy.c */

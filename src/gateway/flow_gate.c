@@ -1,6 +1,6 @@
 /*
  * Flows whose bytes are looked at. In: what the client and the server say. Out: the same bytes once
- * the gate (gate.h) has released them, or a refusal. Nothing of the client's reaches the server
+ * the gate (sniff.h) has released them, or a refusal. Nothing of the client's reaches the server
  * before. When the gate has seen enough the flow goes blind, and pump.c moves the rest. Runs in
  * front.
  */

@@ -166,7 +166,7 @@ void flow_expire(struct front *f, uint64_t now);
 uint64_t flow_next_end(const struct front *f);
 void flow_free_dead(struct front *f);
 
-/* front_dial.c: sends what waits for dial; takes what dial has answered. */
+/* front_to_dial.c: sends what waits for dial; takes what dial has answered. */
 void front_ask(struct front *f);
 void front_hear_dial(struct front *f);
 
@@ -206,7 +206,7 @@ must_check size_t room_for_reading(const struct front *f);
 /* Both sockets are there: their buffers, as befits the number of flows. */
 void room_fit_sockets(const struct front *f, const struct flow *w);
 
-/* front_names.c and front_say.c: what is answered, what is told. */
+/* front_names.c and front_report.c: what is answered, what is reported. */
 void front_datagrams(struct front *f, int fd);
 bool front_name_stream(struct front *f, struct flow *w);
 void front_audit(struct front *f, int fd, enum net_socket kind);

@@ -1,6 +1,6 @@
 /*
  * Telling the supervisor what passed. In: names and flows of front. Out: packets of records
- * (told.h) over the control socket, at the end of a turn of front's loop. What comes within
+ * (flow_report.h) over the control socket, at the end of a turn of front's loop. What comes within
  * GATHER_MS of the last packet waits for the next one, since a program that connects often would
  * wake the supervisor for every end and every beginning of a connection; what the supervisor needs
  * to know who spoke to whom does not wait. Never waits itself: while the supervisor is slow records

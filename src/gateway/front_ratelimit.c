@@ -1,11 +1,11 @@
 /*
  * Shaping of flows. In: connections about to be dialled, bytes about to be read. Out: whether they
- * may, by the limits of the policy (shape.h). What is about time waits: the flow sleeps, its sender
- * is slowed down by not being read, and all sleepers are woken when the first of them is due. What
- * is spent for good ends the flow with its reason. Bytes are taken from the limit before they are
- * read, by every reader of a flow (pump.c, exchange_read()): no more than the limit is ever in
- * hand, however many flows read at one time and however long one holds what it has read. Runs in
- * front.
+ * may, by the limits of the policy (ratelimit.h). What is about time waits: the flow sleeps, its
+ * sender is slowed down by not being read, and all sleepers are woken when the first of them is
+ * due. What is spent for good ends the flow with its reason. Bytes are taken from the limit before
+ * they are read, by every reader of a flow (pump.c, exchange_read()): no more than the limit is
+ * ever in hand, however many flows read at one time and however long one holds what it has read.
+ * Runs in front.
  */
 #include <netinet/in.h>
 

@@ -1,10 +1,10 @@
 /*
  * ward-gateway: every byte that leaves a sandbox. Started by the supervisor of a run with a
  * network, as the user, outside of every namespace of the sandbox; found beside ward, never in
- * PATH. It takes no options and no environment: what it needs comes by descriptor (protocol.h). Two
- * processes, front and dial (with a recording front and record, or front and replay), each confined
- * before it reads a byte from inside. Where it inspects, it is ward-keys as well, by that name
- * (keys_main.c).
+ * PATH. It takes no options and no environment: what it needs comes by descriptor
+ * (protocol/gateway.h). Two processes, front and dial (with a recording front and record, or front
+ * and replay), each confined before it reads a byte from inside. Where it inspects, it is ward-keys
+ * as well, by that name (keys_main.c).
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
  * looked at only for names to hide. A link cannot carry a mount: the sweep compares it with what it
  * was, and what it leads to inside the tree is hidden or protected in its place (guard_follow.c). A
  * directory that the caller may not read becomes read-only, so that its owner cannot open it up
- * from inside. Other names of a hidden or protected file share its lot (guard_hardlink.c). Of git
+ * from inside. Other names of a hidden or protected file share its lot (guard_hardlinks.c). Of git
  * directories called ".git" only the data (objects, refs, logs) is passed over: names there are
  * git's, not files of the project.
  */

@@ -1,9 +1,9 @@
 /*
  * The inner side of ward cp: ward-init's own code in a child of its own, with the sandbox's rights
- * and nothing of ward-init's open. "get" writes a tree to standard output as records (protocol.h),
- * "put" makes files of records from standard input. Whatever a name leads to, it leads there
- * inside: a link that somebody turns around meanwhile hurts nobody outside. Device files and the
- * like are not copied; modes lose everything but permissions.
+ * and nothing of ward-init's open. "get" writes a tree to standard output as records
+ * (protocol/guest.h), "put" makes files of records from standard input. Whatever a name leads to,
+ * it leads there inside: a link that somebody turns around meanwhile hurts nobody outside. Device
+ * files and the like are not copied; modes lose everything but permissions.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * Looking into bodies (look.h). In: the rules that a body decides between, its bytes. Out: which
- * rule allows it, or why none does. Runs in front.
+ * Looking into bodies (body_inspect.h). In: the rules that a body decides between, its bytes. Out:
+ * which rule allows it, or why none does. Runs in front.
  */
 #include "inspect/body_inspect.h"
 

@@ -210,7 +210,7 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 			strv_add(&p->notes,
 				 "process.nesting: the memory limit does not count file systems "
 				 "that are mounted inside (tmpfs); only a cgroup would");
-		/* a cgroup does not count all that the kernel holds: see watch_beyond.c */
+		/* a cgroup does not count all that the kernel holds: see watch_unaccounted.c */
 		if ((out->held_by == HELD_WATCH && rules[l].ticks) ||
 		    (l == LIMIT_MEMORY &&
 		     (out->held_by == HELD_CGROUP1 || out->held_by == HELD_CGROUP2)))

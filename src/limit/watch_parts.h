@@ -81,7 +81,7 @@ uint64_t fd_memory_upper(uint64_t slots);
  * when it took too long: then there is more. */
 must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes);
 
-/* ---- what the kernel holds and no cgroup counts: watch_beyond.c ---- */
+/* ---- what the kernel holds and no cgroup counts: watch_unaccounted.c ---- */
 
 struct beyond_machine {
 	uint64_t total_bytes, available_bytes;

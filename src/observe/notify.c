@@ -6,7 +6,7 @@
  * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there
  * is nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here
  * only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only on the
- * Landlock rung some calls are made on behalf of the sandbox (behalf.c).
+ * Landlock rung some calls are made on behalf of the sandbox (syscall_broker.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
  * is spent, callers wait in the kernel and the supervisor sleeps. What a caller is called (its

@@ -52,7 +52,7 @@ struct gate_config {
 	uint32_t magic;
 	uint32_t rules_bytes, proxy_bytes, keys_bytes;
 	uint32_t match_count;
-	/* what passes is told, too (told.h): somebody keeps a journal */
+	/* what passes is told, too (flow_report.h): somebody keeps a journal */
 	uint32_t tell;
 	uint32_t tape; /* enum gate_tape: what GATE_FD_TAPE is for */
 	/* what the kernel brings; all else it has refused */

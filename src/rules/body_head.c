@@ -1,5 +1,5 @@
 /*
- * Heads of requests that a rule about GraphQL, JSON-RPC or git is asked about (body_inspect_head.h). In:
+ * Heads of requests that a rule about GraphQL, JSON-RPC or git is asked about (body_head.h). In:
  * the rule's conditions, a request as it was read. Out: refused, allowed, or allowed if its body
  * fits. Everything that could let a server see another request than the gateway is refused: a type
  * that is not said once and plainly, a method that a header overrides, a query beside a body. Runs

@@ -11,7 +11,7 @@
  *   verdict.ip is the address: nothing
  *      to resolve), and calls decide_address() for every address; it connects only to one that
  *      passed, to that very address.
- *   4. gate.h holds the mode's promise over the first bytes of the connection (SNI, Host); what it
+ *   4. sniff.h holds the mode's promise over the first bytes of the connection (SNI, Host); what it
  *   refuses is a verdict too
  *      (verdict_refuse).
  *

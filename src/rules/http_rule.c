@@ -2,7 +2,7 @@
  * Rules asked about requests (http_rule.h). In: the compiled rules, a request as it was read. Out:
  * allowed by which one, with which limits and in which form of its path; or the reason of the rule
  * that came nearest. Run by front for every request of a connection in mode inspect; the text of a
- * rule's conditions was checked for its bounds when it came (rules_codec.c).
+ * rule's conditions was checked for its bounds when it came (egress_codec.c).
  */
 #include "rules/http_rule.h"
 

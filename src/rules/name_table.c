@@ -2,10 +2,10 @@
  * Names and their synthetic addresses. In: canonical names that the rules allow, each with its port
  * class. Out: one address each, and the way back, which is an array over the whole range; the way
  * forth is a hash table whose hash (SipHash-1-3) is keyed, because the sandbox chooses the names.
- * An address is of the block of its class (classes.h), or where that is full, and for names without
- * a class, of the rest. Entries are only added. When the rules change, a name may be of another
- * class: the next question gives it a second address, and the first one goes on to mean it. Memory
- * is reserved for the worst case at once and becomes real page by page. Run by the gateway's
+ * An address is of the block of its class (port_classes.h), or where that is full, and for names
+ * without a class, of the rest. Entries are only added. When the rules change, a name may be of
+ * another class: the next question gives it a second address, and the first one goes on to mean it.
+ * Memory is reserved for the worst case at once and becomes real page by page. Run by the gateway's
  * parsing process. Fuzzed with fuzz/dns.c.
  */
 #include <stdlib.h>

@@ -32,7 +32,7 @@ enum tls_hello_wrong {
 
 /* A ClientHello in the reading. Streams: every byte is seen once, nothing is kept but the name. */
 struct tls_hello {
-	uint8_t state; /* of the machine in hello.c */
+	uint8_t state; /* of the machine in tls_hello.c */
 	uint8_t wrong; /* enum tls_hello_wrong */
 	bool begun, done;
 	bool has_name, has_ech, has_alpn, offers_h2;

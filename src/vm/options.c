@@ -1,5 +1,5 @@
 /*
- * The words of ward-vm, which ward itself writes (engine/vm/words.c): a table. In: argv. Out:
+ * The words of ward-vm, which ward itself writes (engine/vm/plan.c): a table. In: argv. Out:
  * struct vm_options.
  */
 #include "vm/options.h"

@@ -1,5 +1,5 @@
 /*
- * The words of ward-wasm. In: argv as ward's planner wrote it (engine/wasm/words.c), the user's own
+ * The words of ward-wasm. In: argv as ward's planner wrote it (engine/wasm/inner.c), the user's own
  * words behind "--". Out: struct wasm_job, which borrows from it. A pure function; what it does not
  * know is an error.
  */

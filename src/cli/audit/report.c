@@ -2,7 +2,7 @@
  * ward audit report: one run as a page for a browser. In: its journal and what the index has of it.
  * Out: one file of HTML, without scripts and without anything from elsewhere. This file gathers;
  * every table is bounded, and says how much it leaves out. Everything that a sandbox chose is
- * hostile here and is escaped where it is written (audit_report_page.c). Run by ward-audit.
+ * hostile here and is escaped where it is written (report_page.c). Run by ward-audit.
  */
 #include "cli/audit/report.h"
 

@@ -2,7 +2,7 @@
  * Guards outlive the sandbox. In: a dead sandbox whose mount namespace somebody still holds, and
  * its trees in which something is hidden or protected. Out: the namespace can go, and whoever has a
  * descriptor of such a tree still finds the guards on it. Runs in the supervisor, or in the process
- * that takes the mounts apart (mounts_end.c); raw system calls only.
+ * that takes the mounts apart (mount_reaper.c); raw system calls only.
  *
  * A process of the sandbox can have given a directory's descriptor to another sandbox that works in
  * the same tree, through a socket that one of them made there. The kernel takes a namespace apart
