@@ -3,8 +3,8 @@
  * was there before the run, which is the person's. Out: the files that it names, guarded whether
  * they are there or not. Runs in the supervisor before the sandbox starts; changes nothing.
  *
- * Strings count, not TOML: each one is read as a command (hooks, and templates with exec() in them),
- * and as a file where the statement that it stands in says source or file. Sections of tasks do not
+ * Strings count, not TOML: each one is read as a command in hooks and in templates with exec(),
+ * and as a file where its statement loads files (env._.source, env._.file). Sections of tasks do not
  * count, which a person runs on purpose, unless hooks are there that may start one.
  */
 #include <errno.h>
@@ -128,23 +128,50 @@ static size_t statement(const char *text, size_t n)
 	return n;
 }
 
+static bool has(const char *text, size_t n, const char *what)
+{
+	return memmem(text, n, what, strlen(what));
+}
+
+/* Whether the strings of a statement are commands: of hooks, or of templates. */
+static bool is_command(const char *section, size_t section_len, const char *s, size_t n)
+{
+	return has(section, section_len, "hooks") || has(section, section_len, "watch_files") ||
+	       has(s, n, "exec(") || strncmp(s, "hooks", 5) == 0 ||
+	       strncmp(s, "watch_files", 11) == 0;
+}
+
+/* Whether they are files that mise loads: env._.source, env._.file, in whatever way TOML writes
+ * that. A variable whose value is a file's name is none. */
+static bool is_loading(const char *section, size_t section_len, const char *s, size_t n)
+{
+	if (has(s, n, "_.source") || has(s, n, "_.file") || strncmp(s, "env_file", 8) == 0)
+		return true;
+	return (has(s, n, "source") || has(s, n, "file")) &&
+	       (has(section, section_len, "._") || *s == '_' || strncmp(s, "env", 3) == 0);
+}
+
 static int read_statements(const struct reading *r, const char *text, size_t n)
 {
-	bool hooks = memmem(text, n, "hooks", 5), is_task = false;
+	bool hooks = has(text, n, "hooks");
+	const char *section = "";
+	size_t section_len = 0;
 	int status = 0;
 
 	for (size_t at = 0, len; at < n && status >= 0; at += len) {
-		const char *s = text + at, *key = memchr(s, '=', n - at);
+		const char *s = text + at;
 
 		len = statement(s, n - at);
-		if (*s == '[')
-			is_task = !hooks && memmem(s, len, "tasks", 5) &&
-				  !memchr(s, '=', strcspn(s, "\n") < len ? strcspn(s, "\n") : len);
-		if (is_task)
+		if (*s == '[') {
+			section = s;
+			section_len = strcspn(s, "\n") < len ? strcspn(s, "\n") : len;
+		}
+		if (!hooks && has(section, section_len, "tasks"))
 			continue;
-		status = on_strings(r, s, len, false, 0);
-		if (status >= 0 && key && key < s + len &&
-		    (memmem(s, len, "source", 6) || memmem(s, len, "file", 4)))
+		if (is_command(section, section_len, s, len) ||
+		    (hooks && has(section, section_len, "tasks")))
+			status = on_strings(r, s, len, false, 0);
+		if (status >= 0 && is_loading(section, section_len, s, len))
 			status = on_strings(r, s, len, true, DEPTH_MAX);
 	}
 	return status;
