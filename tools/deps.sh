@@ -60,6 +60,7 @@ rows() {
 	test   zstd              cmd:zstd
 	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
+	test   python3-boto3     file:/usr/lib/python3/dist-packages/boto3/__init__.py
 	test   python3-pip       cmd:pip3
 	test   python3-venv      file:/usr/share/doc/python3-venv
 	test   gdb               cmd:gdb

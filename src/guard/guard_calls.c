@@ -237,8 +237,6 @@ static const struct {
 	{ NULL, ".simple-git-hooks*" },
 	{ NULL, ".envrc" },
 	{ NULL, ".autoenv*" },
-	{ NULL, "mise*.toml" },
-	{ NULL, ".mise*.toml" },
 	{ NULL, ".mcp.json" },
 	{ ".claude", "settings*.json" },
 	{ ".vscode", "tasks.json" },
@@ -257,6 +255,8 @@ bool calls_others(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dir = slash;
 	size_t n = strlen(name);
 
+	if (calls_is_mise(path))
+		return true;
 	while (dir && dir > path && dir[-1] != '/')
 		dir--;
 	if (n > 7 && strcmp(name + n - 7, ".sample") == 0)
@@ -377,6 +377,8 @@ int calls_follow(struct follow *f, const char *path)
 	c.bases = (const char *const *)bases;
 	c.base_count = count;
 	status = leads_command(f, &c, &opaque);
+	if (status >= 0 && calls_is_mise(path))
+		status = calls_follow_mise(f, path, &text);
 	while (count)
 		free(bases[--count]);
 	return status;

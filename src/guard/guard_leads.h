@@ -32,6 +32,9 @@ must_check int calls_follow(struct follow *f, const char *path);
 must_check int calls_follow_outside(struct follow *f, const char *file, const char *base);
 /* Whether a protected file of that path is one that calls others. */
 bool calls_others(const char *path);
+/* Whether mise reads the file at path as its configuration, and what that one names. */
+bool calls_is_mise(const char *path);
+must_check int calls_follow_mise(struct follow *f, const char *path, const struct buf *text);
 
 /* The words of a command line that name something in the tree are guarded; base is where it runs.
  * Used by both. */

@@ -6,12 +6,13 @@
  *
  * A file is another one when its inode, size or change time is; no call sets a change time back.
  * What lies in node_modules was brought by a package manager and steers nothing. A package.json
- * counts if it has a script that an installation runs.
+ * counts if it has a script that an installation runs, a list of versions if one is a directory.
  */
 #include "guard/guard_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,23 +55,40 @@ static const char *reason_of(const char *path)
 	return "steers tools";
 }
 
-/* A package.json without a script that installing runs is like any other file. */
+/* What names versions, and nothing else that counts here. */
+static bool names_versions(const char *name)
+{
+	static const char *const names[] = { ".*-version", ".*-versions", ".nvmrc", ".yvmrc",
+					     ".sdkmanrc" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (fnmatch(names[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* A package.json without a script that installing runs is like any other file, and so is a list of
+ * versions in which none is a directory. */
 static bool is_harmless(int dir_fd, const char *name)
 {
-	static const char *const scripts[] = { "\"preinstall\"",  "\"install\"",
-					       "\"postinstall\"", "\"prepare\"",
-					       "\"prepublish\"",  "\"preprepare\"",
-					       "\"postprepare\"" };
+	static const char *const scripts[] = {
+		"\"path:",        "@path:",          "\"preinstall\"",
+		"\"install\"",    "\"postinstall\"", "\"prepare\"",
+		"\"prepublish\"", "\"preprepare\"",  "\"postprepare\""
+	};
 	auto_fd fd = -1;
 	auto_buf text = { 0 };
+	bool versions = names_versions(name);
 	struct stat st;
 
-	if (strcmp(name, "package.json") != 0)
+	if (!versions && strcmp(name, "package.json") != 0)
 		return false;
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    io_read_all(fd, TEXT_MAX, &text) < 0 || memchr(buf_text(&text), '\\', text.len))
 		return false;
+	if (versions)
+		return !memmem(buf_text(&text), text.len, "path:", 5);
 	for (size_t i = 0; i < ARRAY_LEN(scripts); i++)
 		if (memmem(buf_text(&text), text.len, scripts[i], strlen(scripts[i])))
 			return false;

@@ -44,9 +44,13 @@ static int control_connect(void)
 static int read_answer(int fd, struct buf *so_far, struct answer *ret_answer)
 {
 	char bytes[4096];
-	ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+	ssize_t n;
+	int r = direct_wait_readable(fd);
 
 	*ret_answer = (struct answer){ 0 };
+	if (r < 0)
+		return r;
+	n = recv(fd, bytes, sizeof(bytes), 0);
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
 	if (n == 0)

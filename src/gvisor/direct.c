@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -33,6 +35,9 @@
 #define SERVED_MAX 72
 #define WORDS_MAX 32
 #define DEVICE "/dev/kvm"
+/* a kernel that ends has closed its connections by then, and ends the gofer with that */
+#define ALONE_MS 5000
+#define LOOK_MS 1000
 
 struct direct {
 	const struct gvisor_way *way;
@@ -51,6 +56,44 @@ struct words {
 	char *items[WORDS_MAX];
 	size_t len;
 };
+
+/* Our child; 0: there is none, `runsc run` watches its own. */
+static pid_t gofer;
+
+bool direct_gofer_is_dead(void)
+{
+	siginfo_t info = { 0 };
+
+	return gofer && waitid(P_PID, (id_t)gofer, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == gofer;
+}
+
+bool direct_is_broken(void)
+{
+	static uint64_t since;
+
+	if (!direct_gofer_is_dead())
+		return false;
+	if (!since)
+		since = io_now_ms();
+	return io_now_ms() - since >= ALONE_MS;
+}
+
+int direct_wait_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		int n = poll(&p, 1, gofer ? LOOK_MS : -1);
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (direct_is_broken())
+			return -EPIPE;
+	}
+}
 
 static void add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -305,16 +348,13 @@ static int begin(const struct gvisor_way *way, struct answer *a)
 static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kernel)
 {
 	struct answer a;
-	ssize_t n;
 	char byte;
-	int r;
+	int r = direct_wait_readable(began_fd);
 
-	do
-		n = read(began_fd, &byte, 1);
-	while (n < 0 && errno == EINTR);
-	if (n != 1)
+	if (r == 0 && read(began_fd, &byte, 1) != 1)
 		return -EPIPE;
-	r = begin(way, &a);
+	if (r == 0)
+		r = begin(way, &a);
 	if (r == -EREMOTEIO && way->image_fd >= 0)
 		gvisor_say("gVisor cannot go on from the checkpoint, which is damaged, or files "
 			   "that programs had open are gone: %.150s",
@@ -331,7 +371,7 @@ static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kerne
 int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
 {
 	struct direct d = { .way = way, .device = -1 };
-	pid_t kernel, gofer;
+	pid_t kernel, second;
 	int r = open_all(&d, binds);
 
 	if (r < 0) {
@@ -339,12 +379,13 @@ int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
 		return r;
 	}
 	kernel = start_one(&d, be_kernel, "kernel");
-	gofer = kernel < 0 ? kernel : start_one(&d, be_gofer, "gofer");
+	second = kernel < 0 ? kernel : start_one(&d, be_gofer, "gofer");
 	close_all(&d);
-	if (gofer < 0 || (r = keep_pid(kernel)) < 0) {
-		gvisor_say("cannot start gVisor: %s", strerror(gofer < 0 ? -gofer : -r));
-		return gofer < 0 ? gofer : r;
+	if (second < 0 || (r = keep_pid(kernel)) < 0) {
+		gvisor_say("cannot start gVisor: %s", strerror(second < 0 ? -second : -r));
+		return second < 0 ? second : r;
 	}
+	gofer = second;
 	r = begin_command(way, d.began[0], kernel);
 	close(d.began[0]);
 	if (r < 0 && way->image_fd >= 0)

@@ -111,6 +111,12 @@ must_check int jail_gofer(void);
 /* Starts gVisor's kernel and its gofer with so many shared directories, and the first command.
  * *ret_pid: the kernel's. -errno, said on standard error. */
 must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
+/* The kernel waits without end for a gofer that is killed while the two connect (seen with
+ * 20240729). Whether the gofer has ended, and whether so long ago that the kernel will not notice. */
+bool direct_gofer_is_dead(void);
+bool direct_is_broken(void);
+/* Until fd can be read. -EPIPE: nothing will come, as direct_is_broken() says. */
+must_check int direct_wait_readable(int fd);
 
 /* What the kernel answers. */
 #define ANSWER_MAX (1 << 20) /* a refusal of a checkpoint shows half of the kernel */

@@ -243,12 +243,15 @@ static int wait_for(pid_t runsc, const char *pid_file, int begun_fd, uint64_t pi
 	sigfillset(&all);
 	for (;;) {
 		siginfo_t info;
-		int sig = begun && !pids
+		bool alone = direct_gofer_is_dead();
+		int sig = begun && !pids && !alone
 				  ? sigwaitinfo(&all, &info)
 				  : sigtimedwait(&all, &info, begun ? &while_counting : &moment),
 		    status;
 		pid_t pid;
 
+		if (alone && direct_is_broken())
+			kill(runsc, SIGKILL);
 		if (!begun)
 			begun = has_begun(begun_fd);
 		if (!inside && sig == GUEST_HOLD && info.si_code == SI_QUEUE)

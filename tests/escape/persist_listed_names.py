@@ -9,8 +9,9 @@ PATHS = ["lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "sub
          ".config/lefthook.yml", ".lefthook/pre-commit/x.sh", ".clinerules/hooks/PreToolUse", ".jj/config.toml", "mise/config.toml", "mise.ci.toml",
          ".mise.ci.toml", ".mise/tasks/x", ".config/mise.toml", ".config/mise/conf.d/x.toml", ".agents/settings.json", ".agents/skills/x/SKILL.md",
          ".claude/anything.json", ".claude/workflows/x.js", ".claude/statusline.sh", ".bsp/x.json", ".srt-settings.json",
-         ".devcontainer/x/devcontainer.json", ".pre-commit-config.yml", ".overcommit.yml", ".simple-git-hooks.cjs", "hk.pkl", ".lsp.json"]
-FREE = [".claude/worktrees/a/README", ".claude/plans/p.md", ".claude/notes/n.txt", ".claude/CLAUDE.md", ".agents/notes.md", ".tool-versions", ".nvmrc",
+         ".devcontainer/x/devcontainer.json", ".pre-commit-config.yml", ".overcommit.yml", ".simple-git-hooks.cjs", "hk.pkl", ".lsp.json",
+         ".tool-versions", "sub/.tool-versions", ".miserc.toml", ".miserc.local.toml", ".config/miserc.toml"]
+FREE = [".claude/worktrees/a/README", ".claude/plans/p.md", ".claude/notes/n.txt", ".claude/CLAUDE.md", ".agents/notes.md", ".nvmrc",
         ".cursorrules", ".windsurfrules", ".goosehints", ".aider.chat.history.md", "mise/README"]
 
 

@@ -32,6 +32,22 @@ def test_steers_in_a_large_tree(t):
     t.equal(r.report["links_out"], ["d6/out -> /etc/passwd"])
 
 
+def test_versions(t):
+    """A list of versions is named where one of them is a directory, whose programs mise would put into PATH; others are not."""
+    ws = t.workspace({".python-version": "3.12\n", "a/.ruby-version": "3.3\n"})
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "echo path:./x > .python-version; echo 3.4 > a/.ruby-version; echo 22 > .nvmrc; echo path:x > a/.node-version; "
+               "echo '{\"packageManager\":\"yarn@path:./x\"}' > a/package.json; echo '{\"packageManager\":\"yarn@4\"}' > package.json", cwd=ws, report=True)
+    t.equal(sorted(line.split(",")[0] for line in r.report["steers"]), [".python-version: changed", "a/.node-version: new", "a/package.json: new"])
+
+
+def test_mise_names_files(t):
+    """Of what a mise.toml names only that is kept which mise loads or runs by itself: values of variables and tasks are the project's."""
+    ws = t.workspace({"mise.toml": "[env]\nDB = \"./data/app.db\"\nLOG_FILE = 'logs/x.sh'\n_.file = '.env'\n[tasks.build]\nrun = \"./scripts/build.sh\"\nfile = \"scripts/x\"\n"})
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "mkdir data logs scripts; for f in data/app.db logs/x.sh scripts/build.sh scripts/x .env; do echo x > $f; done", cwd=ws, report=True)
+    t.check(all(os.path.exists(os.path.join(ws, p)) for p in ("data/app.db", "logs/x.sh", "scripts/build.sh", "scripts/x")), f"they stay: {r.report['quarantine']}")
+    t.check(not os.path.exists(os.path.join(ws, ".env")), "what mise loads does not")
+
+
 def test_links_out(t):
     """New links that lead out of the workspace are named; those that stay inside, and old ones, are not."""
     ws = t.workspace({"a/b": "x\n"})

@@ -5,7 +5,7 @@ import random
 import signal
 import time
 
-from harness import needs, timeout
+from harness import needs, slow, timeout
 from harness.bare import bare
 from harness.boxes import box, clean, supervisor
 from harness.gvisor import other_version, usable
@@ -434,10 +434,11 @@ def processes(t, pid, words=1):
     return found
 
 
-def kill(t, pid, name):
+def kill(t, pid, name, later=0):
     """Whether there was such a process beneath that one."""
     with t.root():
         for victim in processes(t, pid).get(name, [])[:1]:
+            time.sleep(later)
             try:
                 os.kill(victim, signal.SIGKILL)
                 return True
@@ -483,3 +484,20 @@ def test_any_of_its_processes_killed(t):
             r = t.finish_ward(p)
             t.check(r.rc in (137, 125), f"{victim}: {r}")
             t.check(victim == "/.ward/ward-gvisor" or "gvisor: " in r.err, f"{victim}: nothing was said: {r}")
+
+
+@needs("unsanitized")
+@slow
+@timeout(400)
+def test_gofer_killed_while_it_starts(t):
+    """The gofer killed at random moments of the start, sixty times: gVisor's kernel may wait for it without end, the run does not."""
+    usable(t)
+    ws = t.workspace()
+    for i in range(60):
+        p = t.ward_start("run", *GVISOR, "--", "sh", "-c", "echo ready; exec sleep 1000", cwd=ws)
+        t.wait_until(lambda: kill(t, p.pid, "runsc-gofer", random.random() / 8), 20, "there is no gofer")
+        began = time.monotonic()
+        r = t.finish_ward(p)
+        t.check(r.rc in (137, 125) and "gvisor: " in r.err, f"{i}: {r}")
+        t.check(time.monotonic() - began < 20, f"{i}: it took {time.monotonic() - began:.1f} s")
+    clean(t)
