@@ -351,7 +351,7 @@ static int make_room(struct front *f, struct ward_err *e)
 {
 	struct rlimit files = { 0 };
 
-	/* proc_confine() takes all that the hard limit gives */
+	/* confine_enter() takes all that the hard limit gives */
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < 2 * SPARE_FDS)
 		return ward_fail(e, EMFILE, "it may have too few descriptors (ulimit -Hn)");
 	if (files.rlim_max > 2 * FLOWS_MAX + SPARE_FDS)
@@ -398,7 +398,7 @@ static int prepare(struct front *f, struct ward_err *e)
 	r = make_room(f, e);
 	if (r == 0 && f->inspect)
 		r = f->inspect->prepare(f, e);
-	return r < 0 ? r : proc_confine(PROC_FRONT, e);
+	return r < 0 ? r : confine_enter(PROC_FRONT, NULL, e);
 }
 
 int front_main(const struct inspect_ops *inspect)
