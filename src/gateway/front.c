@@ -90,28 +90,18 @@ static void on_listening(struct front *f, size_t i)
 /* Those that others are made with are dial's: it connects. */
 static void pass_on(struct front *f, const struct gate_order *order, const int *fds, size_t count)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control = { 0 };
 	struct dial_request request = { .inward = INWARD_SOCKETS };
-	struct iovec iov = { .iov_base = &request, .iov_len = sizeof(request) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
-	int *passed = (int *)(void *)CMSG_DATA(&control.align);
+	int passed[4];
 	size_t n = 0;
 
-	for (size_t i = 0; i < count && n < 4; i++)
+	for (size_t i = 0; i < count && n < ARRAY_LEN(passed); i++)
 		if (order->kinds[i] >= NET_SEED4 && order->kinds[i] <= NET_MAKER6) {
 			request.kinds[n] = order->kinds[i];
 			passed[n++] = fds[i];
 		}
 	if (!n)
 		return;
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
-	m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-	if (sendmsg(f->dial_fd, &m, MSG_NOSIGNAL) < 0)
+	if (io_send_fds(f->dial_fd, &request, sizeof(request), passed, n) < 0)
 		f->finish = true;
 	for (size_t i = 0; i < n; i++)
 		close(passed[i]);
