@@ -52,7 +52,7 @@ def inside(t, world, script, rules=None, **options):
 
 
 def need(t):
-    gateway = os.path.join(os.path.dirname(t.ward_path), "../gateway/ward-waf")
+    gateway = os.path.join(os.path.dirname(t.ward_path), "../inspect/ward-waf")
     if not os.path.exists(gateway):
         t.skip("built without libmodsecurity")
     if not os.path.exists("/usr/share/modsecurity-crs/rules"):
