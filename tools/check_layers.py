@@ -10,8 +10,8 @@ import re
 import sys
 
 # The rooms of a run, in the order of its life: each may include those before it.
-ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'host', 'guard', 'limit', 'event', 'state', 'gitview', 'plan', 'observe',
-         'recover', 'review', 'egress', 'control', 'run']
+ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'confine', 'host', 'guard', 'limit', 'event', 'state', 'gitview', 'plan',
+         'observe', 'recover', 'review', 'egress', 'control', 'run']
 
 
 def before(room, *more):
@@ -26,18 +26,19 @@ PARTS = {'engine', 'audit', 'git', 'image', 'vmtool'}
 MAY = {
     **{room: before(room) for room in ORDER},
     **{part: RUN for part in PARTS},
+    'confine': {'base'},  # programs that link little take it
     # programs of their own, with little of ward in them
     'guest': {'base', 'protocol'},
-    'gvisor': {'base', 'protocol'},
+    'gvisor': {'base', 'protocol', 'confine'},
     'vm': {'base', 'policy', 'rules', 'protocol', 'state', 'guest'},  # ward-vm and the guest's init, which shares ward-init's code
-    'wasm': {'base', 'policy'},
-    'creds': {'base', 'policy', 'protocol'},
+    'wasm': {'base', 'policy', 'confine'},
+    'creds': {'base', 'policy', 'protocol', 'confine'},
     # the gateway's programs: each room may include those before it
-    'gateway': {'base', 'policy', 'model', 'rules', 'protocol'},
+    'gateway': {'base', 'policy', 'model', 'rules', 'protocol', 'confine'},
     'transport': {'base', 'policy', 'rules'},
     'tape': {'base', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport'},
     'keys': {'base', 'policy', 'rules', 'protocol', 'creds', 'gateway', 'transport'},
-    'inspect': {'base', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport', 'tape'},
+    'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport', 'tape'},
     'api': RUN,
     'cli': RUN | PARTS | {'api'},
 }

@@ -2,6 +2,7 @@
  * Descriptor helpers. In: descriptors that the caller owns. Out: bytes. Runs in every process;
  * opens only what it is told to, always close-on-exec.
  */
+#include "base/fd_message.h"
 #include "base/io.h"
 
 #include <errno.h>
@@ -148,33 +149,9 @@ int io_write_file(int dir_fd, const char *path, const char *text)
 	return (size_t)done == n ? 0 : -EIO;
 }
 
-static void collect_fds(struct msghdr *m, int *fds, size_t max_fds, size_t *ret_fds)
-{
-	*ret_fds = 0;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		size_t count;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (*ret_fds < max_fds)
-				fds[(*ret_fds)++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds, size_t *ret_fds)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(96 * sizeof(int))];
-	} control;
+	FD_MESSAGE_CONTROL(IO_FDS_MAX) control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
@@ -188,7 +165,7 @@ ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	collect_fds(&m, fds, max_fds, ret_fds);
+	*ret_fds = fd_message_take(&m, fds, max_fds);
 	return got;
 }
 
@@ -209,28 +186,24 @@ ssize_t io_sendmsg(int sock_fd, const struct msghdr *m, int flags)
 	return sendmsg(sock_fd, m, flags);
 }
 
+ssize_t io_sendmsg_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count,
+		       int flags)
+{
+	FD_MESSAGE_CONTROL(IO_FDS_MAX) control;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
+
+	if (count > IO_FDS_MAX) {
+		errno = E2BIG;
+		return -1;
+	}
+	fd_message_put(&m, fds, count);
+	return io_sendmsg(sock_fd, &m, MSG_NOSIGNAL | flags);
+}
+
 int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(8 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t sent;
-
-	if (count > 8)
-		return -E2BIG;
-	if (count) {
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS,
-						  .cmsg_len = CMSG_LEN(count * sizeof(int)) };
-		memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
-	}
-	sent = io_sendmsg(sock_fd, &m, MSG_NOSIGNAL);
-	return sent < 0 ? -errno : 0;
+	return io_sendmsg_fds(sock_fd, bytes, n, fds, count, 0) < 0 ? -errno : 0;
 }
 
 #define LATER_MAX 16

@@ -23,6 +23,8 @@ must_check int io_read_file(int dir_fd, const char *path, size_t max, struct buf
 /* Writes text into the existing file dir_fd/path with one write(2), as kernel files want it.
  * Returns 0 or -errno. */
 must_check int io_write_file(int dir_fd, const char *path, const char *text);
+/* Most descriptors of one message. */
+#define IO_FDS_MAX 96
 /* Receives one message of at most n bytes with at most max_fds descriptors (close-on-exec, the
  * caller owns them). *ret_fds is their count. Returns the message's length, 0 at the end, or
  * -errno. */
@@ -33,8 +35,11 @@ must_check ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, siz
  * below that: it is raised to the hard one then. Returns what was sent or -1 with errno. */
 struct msghdr;
 ssize_t io_sendmsg(int sock_fd, const struct msghdr *m, int flags);
-/* Sends one message with count descriptors (at most 8), which stay the caller's. No SIGPIPE.
- * Returns 0 or -errno. */
+/* The same with one part and count descriptors, which stay the caller's. No SIGPIPE. */
+ssize_t io_sendmsg_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count,
+		       int flags);
+/* Sends one message with count descriptors, which stay the caller's. No SIGPIPE. Returns 0 or
+ * -errno. */
 must_check int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count);
 /* Closes what takes long to close, and lets the kernel do it: the last who closes an inotify
  * descriptor waits for every processor, some 20 ms. The kernel does that one by one, and till then

@@ -10,11 +10,10 @@
 #include <fcntl.h>
 #include <hs/hs_compile.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "confine/confine.h"
 #include "creds/forms.h"
 
 /* characters: who knows all but the last can try that one out, so they are more than is ever seen
@@ -216,7 +215,6 @@ static int read_result(struct keeper *k, int fd, uint8_t **ret, size_t *ret_n)
 int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, struct ward_err *e)
 {
 	int in[2], out[2], r, status = 1;
-	struct rlimit no_core = { 0 };
 	pid_t pid;
 
 	if (pipe2(in, O_CLOEXEC) < 0)
@@ -228,11 +226,9 @@ int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, struct ward_
 	}
 	pid = fork();
 	if (pid == 0) {
-		setrlimit(RLIMIT_CORE, &no_core);
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		close(in[1]);
 		close(out[0]);
-		_exit(compile_child(in[0], out[1]));
+		_exit(confine_enter(PROC_SCANNER, NULL, e) < 0 ? 1 : compile_child(in[0], out[1]));
 	}
 	close(in[0]);
 	close(out[1]);

@@ -10,12 +10,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "confine/confine.h"
 #include "creds/keeper.h"
 #include "base/trim_memory.h"
 
@@ -295,7 +294,6 @@ static int timeout(const struct keeper *k, uint64_t now)
 
 static int prepare(struct keeper *k, struct ward_err *e)
 {
-	struct rlimit no_core = { 0 };
 	char self[4096];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -304,9 +302,10 @@ static int prepare(struct keeper *k, struct ward_err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	k->program_dir_fd = open(self, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (k->program_dir_fd < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 ||
-	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return ward_fail_errno(e, "cannot protect ward-secrets");
+	if (k->program_dir_fd < 0)
+		return ward_fail_errno(e, "cannot open ward-secrets' own directory");
+	if (confine_enter(PROC_SECRETS, NULL, e) < 0)
+		return -e->code;
 	return safe_open(&k->safe, SAFE_BYTES, e);
 }
 

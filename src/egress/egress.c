@@ -54,28 +54,17 @@ static void close_sockets(struct egress *g)
 
 static int give_sockets(struct egress *g, struct ward_err *e)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(NET_FDS_MAX * sizeof(int))];
-	} control = { 0 };
 	struct gate_order order = { .word = GATE_SOCKETS,
 				    .count = (uint32_t)g->count,
 				    .ports = g->ports };
-	struct iovec iov = { .iov_base = &order, .iov_len = sizeof(order) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.space,
-			    .msg_controllen = CMSG_SPACE(g->count * sizeof(int)) };
-	int *fds = (int *)(void *)CMSG_DATA(&control.align);
+	int fds[NET_FDS_MAX];
 
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(g->count * sizeof(int));
+	_Static_assert(NET_FDS_MAX <= IO_FDS_MAX, "one message has all of them");
 	for (size_t i = 0; i < g->count; i++) {
 		fds[i] = g->sockets[i].fd;
 		order.kinds[i] = (uint8_t)g->sockets[i].kind;
 	}
-	return io_sendmsg(g->fd, &m, MSG_NOSIGNAL) < 0 ? explain_end(g, e) : 0;
+	return io_send_fds(g->fd, &order, sizeof(order), fds, g->count) < 0 ? explain_end(g, e) : 0;
 }
 
 static void close_talk(struct egress *g)

@@ -199,7 +199,7 @@ int dial_main(void)
 	    lookup_new(d->epoll_fd, TAG_LOOKUP,
 		       fcntl(GATE_FD_HOSTS, F_GETFD) < 0 ? -1 : GATE_FD_HOSTS, dial_found, d,
 		       &d->lookup, &e) < 0 ||
-	    proc_confine(PROC_DIAL, &e) < 0)
+	    confine_enter(PROC_DIAL, NULL, &e) < 0)
 		return 125;
 	trim_memory_now();
 	serve(d);

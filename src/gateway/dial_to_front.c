@@ -6,8 +6,10 @@
 #include "gateway/dial.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
+
+#include "base/fd_message.h"
+#include "base/io.h"
 
 #define MESSAGES 4    /* of requests, taken at once */
 #define REQUEST_FDS 4 /* with one */
@@ -15,28 +17,15 @@
 /* One message: the answers, and the sockets of those that have one. */
 void dial_answer_all(struct dial *d)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(DIAL_AT_ONCE * sizeof(int))];
-	} control = { 0 };
-	struct iovec part = { .iov_base = d->answers,
-			      .iov_len = d->answer_count * sizeof(d->answers[0]) };
-	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
 	int fds[DIAL_AT_ONCE];
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < d->answer_count; i++)
 		if (d->answer_fds[i] >= 0)
 			fds[n++] = d->answer_fds[i];
-	if (n) {
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS,
-						  .cmsg_len = CMSG_LEN(n * sizeof(int)) };
-		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-	}
-	if (d->answer_count && !d->gone && sendmsg(d->front_fd, &m, MSG_NOSIGNAL) < 0)
+	if (d->answer_count && !d->gone &&
+	    io_sendmsg_fds(d->front_fd, d->answers, d->answer_count * sizeof(d->answers[0]), fds, n,
+			   0) < 0)
 		d->gone = true;
 	for (unsigned i = 0; i < n; i++)
 		close(fds[i]);
@@ -86,16 +75,12 @@ static void take_sockets(struct dial *d, const struct dial_request *request, con
 	d->began = true;
 }
 
-static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *control,
-		 const struct dial_request *requests)
+static void take(struct dial *d, const struct mmsghdr *m, const struct dial_request *requests)
 {
-	size_t count = 0, n = m->msg_len / sizeof(*requests);
 	int fds[REQUEST_FDS];
+	size_t n = m->msg_len / sizeof(*requests),
+	       count = fd_message_take(&m->msg_hdr, fds, REQUEST_FDS);
 
-	if (m->msg_hdr.msg_controllen >= sizeof(*control) && control->cmsg_type == SCM_RIGHTS) {
-		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(control), count * sizeof(int));
-	}
 	if (!n || m->msg_len % sizeof(*requests) || d->gone) {
 		d->gone = true;
 		for (size_t i = 0; i < count; i++)
@@ -111,10 +96,7 @@ static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *
 /* How many messages there were of so many that could have been. */
 static size_t receive(struct dial *d, size_t most)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(REQUEST_FDS * sizeof(int))];
-	} control[MESSAGES];
+	FD_MESSAGE_CONTROL(REQUEST_FDS) control[MESSAGES];
 	struct dial_request requests[MESSAGES][DIAL_AT_ONCE];
 	struct iovec parts[MESSAGES];
 	struct mmsghdr messages[MESSAGES];
@@ -135,7 +117,7 @@ static size_t receive(struct dial *d, size_t most)
 		return errno == EINTR ? most : 0;
 	}
 	for (int i = 0; i < n; i++)
-		take(d, &messages[i], &control[i].align, requests[i]);
+		take(d, &messages[i], requests[i]);
 	return (size_t)n;
 }
 

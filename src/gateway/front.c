@@ -90,28 +90,18 @@ static void on_listening(struct front *f, size_t i)
 /* Those that others are made with are dial's: it connects. */
 static void pass_on(struct front *f, const struct gate_order *order, const int *fds, size_t count)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control = { 0 };
 	struct dial_request request = { .inward = INWARD_SOCKETS };
-	struct iovec iov = { .iov_base = &request, .iov_len = sizeof(request) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
-	int *passed = (int *)(void *)CMSG_DATA(&control.align);
+	int passed[4];
 	size_t n = 0;
 
-	for (size_t i = 0; i < count && n < 4; i++)
+	for (size_t i = 0; i < count && n < ARRAY_LEN(passed); i++)
 		if (order->kinds[i] >= NET_SEED4 && order->kinds[i] <= NET_MAKER6) {
 			request.kinds[n] = order->kinds[i];
 			passed[n++] = fds[i];
 		}
 	if (!n)
 		return;
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
-	m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-	if (sendmsg(f->dial_fd, &m, MSG_NOSIGNAL) < 0)
+	if (io_send_fds(f->dial_fd, &request, sizeof(request), passed, n) < 0)
 		f->finish = true;
 	for (size_t i = 0; i < n; i++)
 		close(passed[i]);
@@ -351,7 +341,7 @@ static int make_room(struct front *f, struct ward_err *e)
 {
 	struct rlimit files = { 0 };
 
-	/* proc_confine() takes all that the hard limit gives */
+	/* confine_enter() takes all that the hard limit gives */
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < 2 * SPARE_FDS)
 		return ward_fail(e, EMFILE, "it may have too few descriptors (ulimit -Hn)");
 	if (files.rlim_max > 2 * FLOWS_MAX + SPARE_FDS)
@@ -398,7 +388,7 @@ static int prepare(struct front *f, struct ward_err *e)
 	r = make_room(f, e);
 	if (r == 0 && f->inspect)
 		r = f->inspect->prepare(f, e);
-	return r < 0 ? r : proc_confine(PROC_FRONT, e);
+	return r < 0 ? r : confine_enter(PROC_FRONT, NULL, e);
 }
 
 int front_main(const struct inspect_ops *inspect)

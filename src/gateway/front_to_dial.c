@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/fd_message.h"
 #include "gateway/flow.h"
 
 #define MESSAGES 4 /* of answers, taken at once */
@@ -90,16 +91,12 @@ void front_ask(struct front *f)
 }
 
 /* One message: answers, and the sockets of those that have one, in their order. */
-static void take(struct front *f, size_t bytes, const struct dial_answer *said,
-		 const struct cmsghdr *control, size_t control_bytes)
+static void take(struct front *f, const struct mmsghdr *m, const struct dial_answer *said)
 {
-	size_t n = bytes / sizeof(*said), fd_count = 0, next = 0;
+	size_t bytes = m->msg_len, n = bytes / sizeof(*said), next = 0, fd_count;
 	int fds[DIAL_AT_ONCE];
 
-	if (control_bytes >= sizeof(*control) && control->cmsg_type == SCM_RIGHTS) {
-		fd_count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(control), fd_count * sizeof(int));
-	}
+	fd_count = fd_message_take(&m->msg_hdr, fds, DIAL_AT_ONCE);
 	if (!n || bytes % sizeof(*said)) {
 		f->finish = true;
 		n = 0;
@@ -113,10 +110,7 @@ static void take(struct front *f, size_t bytes, const struct dial_answer *said,
 /* Of dial's messages at most so many; how many it were. */
 static unsigned hear(struct front *f)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(DIAL_AT_ONCE * sizeof(int))];
-	} control[MESSAGES];
+	FD_MESSAGE_CONTROL(DIAL_AT_ONCE) control[MESSAGES];
 	struct dial_answer said[MESSAGES][DIAL_AT_ONCE];
 	struct iovec parts[MESSAGES];
 	struct mmsghdr messages[MESSAGES];
@@ -137,8 +131,7 @@ static unsigned hear(struct front *f)
 		return errno == EINTR ? MESSAGES : 0;
 	}
 	for (int i = 0; i < n; i++)
-		take(f, messages[i].msg_len, said[i], &control[i].align,
-		     messages[i].msg_hdr.msg_controllen);
+		take(f, &messages[i], said[i]);
 	return (unsigned)n;
 }
 

@@ -1,25 +1,8 @@
-/* The gateway's processes and their rights: see tables/procs.def. */
+/* The processes of the gateway's programs; their rights are rows of tables/procs.def. */
 #ifndef WARD_GATEWAY_PROC_H
 #define WARD_GATEWAY_PROC_H
 
-#include "base/err.h"
-
-enum proc {
-#define PROC(id, name, ...) PROC_##id,
-#define CALL(...)
-#define CALL_IF(...)
-#define CALL_NOT(...)
-#include "procs.def"
-#undef PROC
-#undef CALL
-#undef CALL_IF
-#undef CALL_NOT
-	PROCS
-};
-
-/* Gives up for good what this process does not need: capabilities, root's id, files, new
- * privileges, and every system call that its rows do not have. There is no way on when it fails. */
-must_check int proc_confine(enum proc p, struct ward_err *e);
+#include "confine/confine.h"
 
 /* front: parses what programs inside say. Returns the exit code. */
 struct inspect_ops;

@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "confine/confine.h"
 #include "git/git.h"
 
 #define SOCKET_FD 3
@@ -37,8 +38,6 @@
 #define VIEW_MS 600000 /* for one view at the end */
 #define ALL_MS 900000  /* for all of them */
 #define GRACE_MS 5000  /* to end */
-#define CPU_S 300
-#define DATA_BYTES ((rlim_t)3 << 30)
 #define SAID_MAX (64u << 20)
 #define WATCH_EVENTS (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR)
 
@@ -132,34 +131,6 @@ static int take_as_owner(size_t number, const char *dir, enum take_how how, stru
 	return status < 0 ? status : take_view(number, dir, dir_fd, how, out, e);
 }
 
-/* What one taking may use: it reads what the sandbox wrote, and so does each git that it starts. */
-static int limit_self(void)
-{
-	static const struct {
-		int what;
-		rlim_t most;
-	} limits[] = {
-		{ RLIMIT_CPU, CPU_S }, /* of each process */
-#ifndef __SANITIZE_ADDRESS__           /* which maps terabytes */
-		/* of each process; packs are mapped, and mapped files do not count */
-		{ RLIMIT_DATA, DATA_BYTES },
-#endif
-		{ RLIMIT_CORE, 0 },
-	};
-	int status = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(limits) && status == 0; i++) {
-		struct rlimit old, now = { .rlim_cur = limits[i].most, .rlim_max = limits[i].most };
-
-		if (getrlimit((__rlimit_resource_t)limits[i].what, &old) < 0)
-			return -errno;
-		if (old.rlim_max < now.rlim_max)
-			now = (struct rlimit){ .rlim_cur = old.rlim_max, .rlim_max = old.rlim_max };
-		status = setrlimit((__rlimit_resource_t)limits[i].what, &now) < 0 ? -errno : 0;
-	}
-	return status;
-}
-
 /* The child: a process group of its own, with all that it starts. */
 static noreturn void take_and_exit(size_t number, const char *dir, enum take_how how, int out_fd)
 {
@@ -169,9 +140,9 @@ static noreturn void take_and_exit(size_t number, const char *dir, enum take_how
 
 	setpgid(0, 0);
 	signal(SIGTERM, SIG_DFL);
-	r = limit_self();
-	r = r < 0 ? ward_fail(&e, -r, "cannot limit what git may use")
-		  : take_as_owner(number, dir, how, &said, &e);
+	r = confine_enter(PROC_GIT_VIEW, NULL, &e);
+	if (r == 0)
+		r = take_as_owner(number, dir, how, &said, &e);
 	if (r < 0)
 		buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
 	if (io_write_all(out_fd, buf_text(&said), said.len) < 0)
@@ -323,6 +294,7 @@ int main(int argc, char **argv)
 {
 	bool follow = argc > 1 && strcmp(argv[1], "follow") == 0,
 	     show = argc > 1 && strcmp(argv[1], "show") == 0;
+	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	int follow_fd = -1, status;
 
@@ -330,7 +302,7 @@ int main(int argc, char **argv)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	if (confine_enter(PROC_GIT, NULL, &e) < 0)
 		return 1;
 	if (follow)
 		follow_fd = watch_all(argv + 2);

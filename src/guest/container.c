@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "base/fd_message.h"
 #include "base/raw.h"
 #include "guest/guest.h"
 
@@ -78,16 +79,13 @@ static long take_texts(struct setup *s, int fd)
 /* One packet of at most n bytes and its descriptors, at most max of them. Its length, or -errno. */
 static long receive(void *bytes, size_t n, int *fds, size_t max, size_t *ret_count)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(GUEST_CGROUPS_MAX * sizeof(int))];
-	} control;
+	FD_MESSAGE_CONTROL(GUEST_CGROUPS_MAX) control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
-	const struct cmsghdr *header = &control.align;
+	const int *came;
 	long r;
 
 	do
@@ -95,13 +93,11 @@ static long receive(void *bytes, size_t n, int *fds, size_t max, size_t *ret_cou
 	while (r == -EINTR);
 	if (r <= 0 || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return r < 0 ? r : -ECONNRESET;
-	*ret_count = m.msg_controllen >= sizeof(*header)
-			     ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int)
-			     : 0;
+	came = fd_message_get(&m, ret_count);
 	if (*ret_count > max)
 		return -EINVAL;
 	for (size_t i = 0; i < *ret_count; i++)
-		fds[i] = ((const int *)(const void *)CMSG_DATA(header))[i];
+		fds[i] = came[i];
 	return r;
 }
 
@@ -219,25 +215,12 @@ static long put_filter(struct setup *s)
 
 static long say_hello(const int fds[3])
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(3 * sizeof(int))];
-	} control;
+	FD_MESSAGE_CONTROL(3) control;
 	struct guest_message m = { .op = GUEST_READY };
 	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = control.space,
-				  .msg_controllen = sizeof(control.space) };
-	struct cmsghdr *header = &control.align;
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 
-	for (size_t i = 0; i < sizeof(control.space); i++)
-		control.space[i] = 0;
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(3 * sizeof(int));
-	for (int i = 0; i < 3; i++)
-		((int *)(void *)CMSG_DATA(header))[i] = fds[i];
+	fd_message_put(&message, fds, 3);
 	return raw_call(SYS_sendmsg, GUEST_CONTROL_FD, &message, 0);
 }
 

@@ -10,16 +10,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/fd_message.h"
 #include "base/raw.h"
 #include "guest/command.h"
 #include "guest/guest.h"
 
 long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[3])
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(3 * sizeof(int))];
-	} control;
+	FD_MESSAGE_CONTROL(3) control;
 	struct iovec iov = { .iov_len = GUEST_PACKET_MAX };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
@@ -34,12 +32,8 @@ long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[
 	g->packet = (struct guest_message *)n;
 	iov.iov_base = g->packet;
 	n = raw_call(SYS_recvmsg, GUEST_CONTROL_FD, &m, MSG_CMSG_CLOEXEC);
-	if (n > 0 && m.msg_controllen >= sizeof(control.align)) {
-		size_t count = (control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		for (size_t i = 0; i < 3 && i < count; i++)
-			fds[i] = ((const int *)(const void *)CMSG_DATA(&control.align))[i];
-	}
+	if (n > 0)
+		fd_message_take(&m, fds, 3);
 	*ret_message = g->packet;
 	return n;
 }

@@ -9,19 +9,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/own.h"
+#include "confine/confine.h"
 #include "gvisor/gvisor.h"
 
 #define START_MAX (16 * 1024 * 1024)
@@ -40,10 +39,10 @@ static int close_dev(void)
 	return 0;
 }
 
+/* The command has the same id: it must not see this process's memory, hence NO_DUMP in the row. */
 static int become_agent(const struct start *s)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
+	struct ward_err e;
 	char uids[32], gids[32];
 
 	if (unshare(CLONE_NEWUSER) < 0)
@@ -56,11 +55,7 @@ static int become_agent(const struct start *s)
 		errno = 0; /* gVisor of 2022 has no such file and needs none */
 	if (io_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
 		return -EPERM;
-	for (int cap = 0; cap < 64 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
-		;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0)
-		return -errno;
-	return 0;
+	return confine_enter(PROC_GVISOR_AGENT, NULL, &e);
 }
 
 static const char *variable(char **envp, const char *name)
@@ -236,8 +231,6 @@ int gvisor_enter(int argc, char **argv)
 		gvisor_say("cannot take the command: %s", strerror(-r));
 		return 125;
 	}
-	/* the command has our id: our memory is none of its business */
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	r = start_command(&s, told);
 	start_free(&s);
 	return r;

@@ -11,26 +11,18 @@
  *		that is how it runs programs, and has no capability where KVM runs them
  */
 #include <errno.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "confine/confine.h"
 #include "gvisor/gvisor.h"
 
-#define CAP(name) (1ULL << (name))
-#define GOFER_CAPS                                                                                 \
-	(CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_DAC_READ_SEARCH) | CAP(CAP_FOWNER) |     \
-	 CAP(CAP_FSETID) | CAP(CAP_SYS_CHROOT))
-#define TRACER_CAPS CAP(CAP_SYS_PTRACE)
-#define CAPS_MAX 64
 #define FDS_MAX 256 /* more than the runner has */
 
 /* An empty root that nobody else has, with the /proc of the sandbox. */
@@ -80,21 +72,11 @@ static int start_unmounter(void)
 	}
 }
 
-static int keep_caps(uint64_t kept)
+static int drop_rights(enum proc p)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = {
-		{ .effective = (uint32_t)kept, .permitted = (uint32_t)kept },
-		{ .effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32) }
-	};
+	struct ward_err e;
 
-	for (unsigned cap = 0; cap < CAPS_MAX; cap++)
-		if (!(kept & 1ULL << cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			break; /* there are no more */
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
-	    syscall(SYS_capset, &header, data) < 0)
-		return -errno;
-	return 0;
+	return confine_enter(p, NULL, &e);
 }
 
 int jail_kernel(bool traces)
@@ -107,7 +89,7 @@ int jail_kernel(bool traces)
 	if (r < 0)
 		return r;
 	unmounter = start_unmounter();
-	r = unmounter < 0 ? unmounter : keep_caps(traces ? TRACER_CAPS : 0);
+	r = unmounter < 0 ? unmounter : drop_rights(traces ? PROC_SENTRY_TRACER : PROC_SENTRY);
 	return r < 0 ? r : unmounter;
 }
 
@@ -129,6 +111,6 @@ int jail_gofer(void)
 	if (r < 0)
 		return r;
 	unmounter = start_unmounter();
-	r = unmounter < 0 ? unmounter : keep_caps(GOFER_CAPS);
+	r = unmounter < 0 ? unmounter : drop_rights(PROC_GOFER);
 	return r < 0 ? r : unmounter;
 }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "gateway/proc.h"
+#include "confine/confine.h"
 #include "rules/waf.h"
 #include "inspect/waf_match.h"
 
@@ -119,7 +119,7 @@ static int prepare(struct waf *w, struct ward_err *e)
 	/* the library looks for the machine's address and leaves its socket behind */
 	if (syscall(SYS_close_range, WAF_FD + 1, ~0U, 0) < 0)
 		return ward_fail_errno(e, "cannot close what the library has opened");
-	return proc_confine(PROC_WAF, e);
+	return confine_enter(PROC_WAF, NULL, e);
 }
 
 /* Whether the rule set has denied by now. */

@@ -71,7 +71,7 @@ static int prepare(struct keys *k, struct ward_err *e)
 	k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!k->compose || k->epoll_fd < 0 || watch(k, k->secrets_fd, &k->secrets_fd) < 0)
 		return ward_fail_errno(e, "cannot prepare ward-keys");
-	return proc_confine(PROC_KEYS, e);
+	return confine_enter(PROC_KEYS, NULL, e);
 }
 
 static void serve_once(struct keys *k)

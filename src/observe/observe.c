@@ -78,7 +78,7 @@ bool observe_denied(const struct seccomp_notif *q)
 	return q->data.args[w->mode] & SET_ID;
 }
 
-/* Reads what can be read of n bytes; a supervisor that is locked up (box_confine.c) has only the
+/* Reads what can be read of n bytes; a supervisor that is locked up (tables/procs.def: BOX) has only the
  * file. */
 static size_t read_memory(pid_t pid, uint64_t at, void *out, size_t n)
 {

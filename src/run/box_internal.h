@@ -102,8 +102,6 @@ void box_ended_one(struct box *b);
 void box_look_again(struct box *b);
 /* Counts what the sandbox uses now. */
 void box_look_now(struct box *b);
-/* Gives up every right that is not needed from here on; 0 or -errno. */
-must_check int box_confine(void);
 /* How long until limits are looked at again. */
 uint64_t box_tick_ms(struct box *b);
 /* Whether nothing lives inside but ward-init: nothing can begin there without our knowing. */

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
+#include "confine/confine.h"
 #include "gitview/git_run.h"
 #include "state/runs.h"
 #include "egress/secrets.h"
@@ -222,11 +223,13 @@ static uint64_t follow_from_ms(const struct box *b)
  * network. */
 static void confine(struct box *b)
 {
+	struct ward_err e;
+
 	if (!b->detached || b->confined || !b->tried_guardian || follow_from_ms(b) ||
 	    egress_is_waiting(b->egress))
 		return;
 	b->confined = true;
-	if (box_confine() < 0)
+	if (confine_enter(PROC_BOX, NULL, &e) < 0)
 		strv_add(&b->result->notes,
 			 "the supervisor could not give up rights that it does not need");
 }

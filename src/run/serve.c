@@ -44,26 +44,7 @@ _Static_assert(GUEST_PACKET_MAX >= CONTROL_MAX,
 bool serve_send(struct serve_client *c, const void *bytes, size_t n, const int *fds,
 		size_t fd_count)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(CONTROL_FDS_MAX * sizeof(int))];
-	} control = { 0 };
-	union {
-		const void *in;
-		void *out;
-	} data = { .in = bytes };
-	struct iovec iov = { .iov_base = data.out, .iov_len = n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd_count) {
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.align), fds, fd_count * sizeof(int));
-	}
-	c->gone |= io_sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n;
+	c->gone |= io_sendmsg_fds(c->fd, bytes, n, fds, fd_count, MSG_DONTWAIT) != (ssize_t)n;
 	return !c->gone;
 }
 

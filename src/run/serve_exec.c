@@ -70,23 +70,9 @@ static int make_terminal(struct serve *s, struct exec_fds *f, struct ward_err *e
 	return 0;
 }
 
-static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
+static int tell_init(struct serve *s, const void *bytes, size_t n, const int fds[3])
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(3 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = bytes, .iov_len = n };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.space,
-			    .msg_controllen = sizeof(control.space) };
-
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(3 * sizeof(int));
-	memcpy(CMSG_DATA(&control.align), fds, 3 * sizeof(int));
-	return io_sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n
+	return io_sendmsg_fds(s->box->run.control_fd, bytes, n, fds, 3, MSG_DONTWAIT) == (ssize_t)n
 		       ? 0
 		       : -errno;
 }

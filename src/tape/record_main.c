@@ -52,7 +52,7 @@ int record_main(void)
 	int r;
 
 	tape_start(start);
-	if (!bytes || proc_confine(PROC_RECORD, &e) < 0 ||
+	if (!bytes || confine_enter(PROC_RECORD, NULL, &e) < 0 ||
 	    io_write_all(GATE_FD_TAPE, start, sizeof(start)) < 0)
 		return 125;
 	while ((r = receive(&f, sizeof(f))) > 0) {

@@ -275,7 +275,7 @@ static int prepare(struct replay *p, struct ward_err *e)
 	if (p->epoll_fd < 0 || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, GATE_FD_CONTROL, &front) < 0 ||
 	    epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, GATE_FD_ORDERS, &orders) < 0)
 		return ward_fail_errno(e, "cannot prepare the process that replays");
-	return proc_confine(PROC_REPLAY, e);
+	return confine_enter(PROC_REPLAY, NULL, e);
 }
 
 int replay_main(void)

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "base/fd_message.h"
 #include "base/raw.h"
 #include "engine/landlock/rung.h"
 #include "protocol/guest.h"
@@ -146,23 +147,13 @@ static long filter_calls(struct level_child *c)
 /* All is ready: the listener goes to the supervisor, its word comes back. */
 static long wait_for_word(struct level_child *c)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
+	FD_MESSAGE_CONTROL(1) control;
 	char word = 'h';
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 	long r;
 
-	if (c->listener_fd >= 0) {
-		m.msg_control = control.space;
-		m.msg_controllen = sizeof(control.space);
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof(int));
-		*(int *)(void *)CMSG_DATA(&control.align) = c->listener_fd;
-	}
+	fd_message_put(&m, &c->listener_fd, c->listener_fd >= 0);
 	r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);
 	if (r == 1)
 		do

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/fd_message.h"
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "protocol/guest.h"
@@ -87,8 +88,7 @@ long native_either(struct native_child *c, const char **ret_stage)
 
 /* As many descriptors as a word can bring. */
 union word_control {
-	struct cmsghdr align;
-	char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX + 1) * sizeof(int))];
+	FD_MESSAGE_CONTROL(3 + 4 + NATIVE_TREES_MAX + 1);
 };
 
 /* Takes the next n of the descriptors that came. */
@@ -110,9 +110,8 @@ long native_word(struct native_child *c)
 			    .msg_iovlen = 1,
 			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
-	const struct cmsghdr *header = &control.align;
 	const int *fds;
-	size_t count;
+	size_t count, came;
 	long r;
 
 	do
@@ -125,10 +124,9 @@ long native_word(struct native_child *c)
 		count += c->stdio_fds[i] >= 0;
 	if (count == 0)
 		return 0;
-	if (m.msg_flags & MSG_CTRUNC || m.msg_controllen < sizeof(*header) ||
-	    header->cmsg_len != CMSG_LEN(count * sizeof(int)))
+	fds = fd_message_get(&m, &came);
+	if (m.msg_flags & MSG_CTRUNC || came != count)
 		return -EMFILE;
-	fds = (const int *)(const void *)CMSG_DATA(header);
 	for (int i = 0; i < 3; i++)
 		if (c->stdio_fds[i] >= 0)
 			fds = take(fds, c->stdio_fds + i, 1);
@@ -151,10 +149,7 @@ long native_wait_byte(struct native_child *c)
 
 long native_wait_tree(struct native_child *c, int *ret_fd)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
+	FD_MESSAGE_CONTROL(1) control;
 	char word;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov,
@@ -168,9 +163,7 @@ long native_wait_tree(struct native_child *c, int *ret_fd)
 	while (r == -EINTR);
 	if (r != 1)
 		return -ECONNRESET;
-	if (m.msg_controllen >= sizeof(control.align) &&
-	    control.align.cmsg_len == CMSG_LEN(sizeof(int)))
-		take((const int *)(const void *)CMSG_DATA(&control.align), ret_fd, 1);
+	fd_message_take(&m, ret_fd, 1);
 	return m.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
@@ -197,15 +190,11 @@ static long raise_files(void)
 /* All is done: descriptors go to the supervisor. */
 long native_hello(struct native_child *c)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE((11 + NATIVE_KEPT_MAX + NET_FDS_MAX) * sizeof(int))];
-	} control = { 0 };
+	FD_MESSAGE_CONTROL(11 + NATIVE_KEPT_MAX + NET_FDS_MAX) control;
 	char word = NATIVE_HELLO;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
-	struct cmsghdr *header = &control.align;
-	int *fds = (int *)(void *)CMSG_DATA(header);
+	int fds[11 + NATIVE_KEPT_MAX + NET_FDS_MAX];
 	size_t count = 0;
 	long r;
 
@@ -225,10 +214,7 @@ long native_hello(struct native_child *c)
 		fds[count++] = c->tmpfs_fds[i];
 	for (size_t i = 0; i < c->net.count; i++)
 		fds[count++] = c->net.fds[i].fd;
-	m.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0;
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(count * sizeof(int));
+	fd_message_put(&m, fds, count);
 	r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);
 	if (r == -ETOOMANYREFS && raise_files() == 0)
 		r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);

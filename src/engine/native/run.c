@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd_message.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/native/native.h"
@@ -89,16 +90,12 @@ bool native_uses_cgroup(const struct plan *p)
 static int give_word(const struct plan *p, const struct native_child *c, const struct running *run,
 		     const int stdio_fds[3], struct ward_err *e)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX + 1) * sizeof(int))];
-	} control = { 0 };
+	FD_MESSAGE_CONTROL(3 + 4 + NATIVE_TREES_MAX + 1) control;
 	size_t count = 0;
 	int fds[3 + 4 + NATIVE_TREES_MAX + 1];
 	char word = 'w';
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
-	struct cmsghdr *header = &control.align;
 
 	for (int i = 0; i < 3; i++)
 		if (stdio_fds[i] >= 0)
@@ -113,11 +110,7 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 			fds[count++] = p->mounts[i].tree_fd;
 	if (c->has_layer)
 		fds[count++] = run->layer_fd;
-	m.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0;
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+	fd_message_put(&m, fds, count);
 	if (io_sendmsg(run->control_fd, &m, MSG_NOSIGNAL) == 1)
 		return 0;
 	if (errno == ETOOMANYREFS) {
