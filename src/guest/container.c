@@ -217,7 +217,7 @@ static long put_filter(struct setup *s)
 			&program);
 }
 
-static long say_hello(const int fds[3])
+static long send_ready(const int fds[3])
 {
 	union {
 		struct cmsghdr align;
@@ -264,7 +264,7 @@ void guest_join(void)
 	fail(r);
 }
 
-/* Everything in its order; fds become those of the hello. */
+/* Everything in its order; fds become those that go with ready. */
 static long settle(struct setup *s, int fds[3])
 {
 	long r = raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0), own = raw_call(SYS_getpid);
@@ -290,7 +290,7 @@ char **guest_settle(size_t *ret_argc, char ***ret_envp)
 	long r = settle(&s, fds);
 
 	if (r >= 0)
-		r = say_hello(fds);
+		r = send_ready(fds);
 	if (r < 0)
 		fail(r);
 	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);

@@ -285,8 +285,8 @@ static void take_signals(const struct guest *g)
 		guest_say(GUEST_PIDS, told, 0, 0);
 }
 
-/* Does what the supervisor says; false when it is gone. */
-static bool obey(struct guest *g)
+/* Carries out one message of the supervisor; false when it is gone. */
+static bool dispatch(struct guest *g)
 {
 	int fds[3] = { -1, -1, -1 };
 	struct guest_message *m = NULL;
@@ -394,7 +394,7 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 			if (reap(&g))
 				end_all(level);
 		}
-		if (polled[0].revents && !obey(&g))
+		if (polled[0].revents && !dispatch(&g))
 			end_all(level);
 	}
 }

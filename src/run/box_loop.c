@@ -45,7 +45,8 @@ void box_kill(struct box *b)
 	else if (b->run.pid_fd >= 0 &&
 		 syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
 		 errno != ESRCH)
-		kill(b->run.init_pid, SIGKILL); /* an outer filter; the pid is ours until bury() */
+		kill(b->run.init_pid,
+		     SIGKILL); /* an outer filter; the pid is ours until box_reap() */
 	if (b->frozen)
 		(void)!cgroup_freeze(b->run.cgroup, false); /* what is frozen does not die */
 	b->ending = true;
@@ -66,14 +67,14 @@ void box_stop_all(struct box *b, bool stop)
 		box_tell_stop(b, stop);
 }
 
-bool box_has_holder(const struct box *b)
+bool box_runner_holds(const struct box *b)
 {
 	return b->plan->spec->inner && b->plan->spec->inner->holds;
 }
 
 void box_tell_stop(struct box *b, bool stop)
 {
-	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_has_holder(b));
+	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_runner_holds(b));
 }
 
 /* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
@@ -81,13 +82,13 @@ void box_tell_stop(struct box *b, bool stop)
  * written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
-	if (!box_has_holder(b) && watch_is_urgent(b->watch, &b->result->usage)) {
+	if (!box_runner_holds(b) && watch_is_urgent(b->watch, &b->result->usage)) {
 		/* a freezer may take a hundred milliseconds, in which a disk fills */
 		b->stopped_by_init = true;
 		box_tell_stop(b, true);
 		return WATCH_SIGNALLED;
 	}
-	if (!box_has_holder(b)) {
+	if (!box_runner_holds(b)) {
 		box_stop_all(b, true);
 		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
 	}
@@ -111,7 +112,7 @@ static enum watch_still stop_to_look(struct box *b)
 /* So that the cpu limit holds. Signals are quick, where they can be used. */
 static void pause_cpu(struct box *b, bool stop)
 {
-	if (box_has_holder(b) && b->run.cgroup) {
+	if (box_runner_holds(b) && b->run.cgroup) {
 		box_stop_all(b, stop);
 		b->frozen = stop && !b->stopped_by_init;
 	} else {
@@ -264,8 +265,8 @@ static void start_guardian(struct box *b)
 		strv_add(&b->result->notes,
 			 "no guardian could be started: if ward is killed now, the next `ward run` "
 			 "cleans up");
-	if (b->engine->lasts)
-		b->engine->lasts(&b->run);
+	if (b->engine->on_long_run)
+		b->engine->on_long_run(&b->run);
 	listen_for_net(b);
 	confine(b);
 }

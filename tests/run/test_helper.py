@@ -11,7 +11,7 @@ from harness import host, timeout
 SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "harness", "kill_helper.py")
 CALLS = {"its first call": -1, "mount": 165, "pivot_root": 155, "umount2": 166, "ioctl": 16, "unshare": 272, "exit_group": 231}
 TRIES = 20
-OWED = ("mount", "pivot_root", "umount2")	# what nobody can do in its place any more
+OWED = ("mount", "pivot_root", "umount2")	# what no other process can do in its place any more
 
 
 def start_and_kill(t, ws, call, *options, how=()):
@@ -48,12 +48,12 @@ def test_killed_helper(t):
 
 
 @timeout(120)
-def test_who_takes_the_old_root_is_slow_or_killed(t):
-    """A start that takes longer than short commands do does not end who it waits for; and if somebody does, it does not wait long."""
+def test_reaper_is_slow_or_killed(t):
+    """A start that takes longer than short commands do does not end the reaper that it waits for; if the reaper is killed, the start does not wait long."""
     ws = t.workspace()
     found = 0
     for call in (-1, CALLS["umount2"]):
-        for how in (("--holder", "--slow", "60"), ("--holder",)):
+        for how in (("--reaper", "--slow", "60"), ("--reaper",)):
             for _ in range(TRIES):	# there is none where the child is not far enough when the supervisor is
                 began = time.monotonic()
                 told, ran, err = start_and_kill(t, ws, call, how=how)

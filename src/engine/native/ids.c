@@ -122,7 +122,7 @@ void native_bound_namespaces(void)
 
 long native_maps(struct native_child *c)
 {
-	long r = c->told_ids ? native_wait_byte(c) : 0;
+	long r = c->ids_sent ? native_wait_byte(c) : 0;
 
 	if (r == 0)
 		r = c->uid_map[0] ? map_self(c) : become(c);

@@ -129,7 +129,7 @@ int oci_child_main(void *argument)
 		r = oci_stages[i].run(c);
 	}
 	if (r == 0)
-		r = native_hello(c);
+		r = native_send_ready(c);
 	if (r == 0) {
 		c->failed_stage = "runtime";
 		r = exec_outer(c);
