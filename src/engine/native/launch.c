@@ -22,6 +22,7 @@
 #include "host/probe.h"
 #include "host/facts.h"
 #include "plan/etc_cache.h"
+#include "start_tricks.h"
 
 static int explain_clone(int error, struct ward_err *e)
 {
@@ -115,14 +116,13 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
  * the kernel, and remember for a minute what is over. */
 static bool host_is_idle(unsigned cpu_count, int ours)
 {
-#ifdef WARD_HELPER_ALWAYS
-	return cpu_count > 1 && ours > 0;
-#endif
 	char text[64];
 	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	int running;
 
+	if (HELPER_ALWAYS)
+		return cpu_count > 1;
 	text[n > 0 ? n : 0] = '\0';
 	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 &&
 	       4 * (running - ours) < (int)cpu_count;
@@ -145,9 +145,7 @@ static void choose_cpus(struct native_child *c)
 		c->sync.helper_go = c->go_at_once = true;
 	}
 	c->launched_ns = native_now();
-#ifdef WARD_HELPER_ALWAYS
-	c->parallel = true; /* the child may ask before we have looked */
-#endif
+	c->parallel = HELPER_ALWAYS; /* the child may ask before we have looked */
 }
 
 void native_recheck_idle(const struct running *run)
