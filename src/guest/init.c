@@ -28,7 +28,7 @@
  * outer.c. As "/.ward/init" it is started by that runtime, and as "ward-settle" puts the last
  * layers on itself: see container.c.
  *
- * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see
+ * As "ward-keeper" it runs beside the process that has put the operator's terminal into raw mode: see
  * keeper.c.
  */
 #include <errno.h>
@@ -180,7 +180,7 @@ static void note_end(struct guest *g, long pid, int status)
 		}
 }
 
-/* What those that were collected have used: whoever started us does not count it, because it would
+/* What those that were collected have used: the process that started us does not count it, because it would
  * count the runtime. */
 static void say_used(void)
 {
@@ -245,7 +245,7 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 	guest_say(GUEST_READY, (int32_t)pid, 0, m->tag);
 }
 
-/* Everybody stops or goes on, or a wall's runner is told to see to it. */
+/* Every process stops or goes on, or a wall's runner is told to see to it. */
 static void hold(const struct guest *g, bool stop, bool by_runner)
 {
 	siginfo_t info;
@@ -269,7 +269,7 @@ static void listen_to(struct guest *g, unsigned long signals)
 				O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Empties the signals. Of the numbers that the command has told the last one counts; nobody else is
+/* Empties the signals. Of the numbers that the command has reported the last one counts; no other process is
  * believed. */
 static void take_signals(const struct guest *g)
 {

@@ -34,7 +34,7 @@ struct running {
 	int master_fd, slave_fd; /* of that terminal, -1: none */
 	int tmpfs_fds[6];        /* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
-	struct net_fd net_fds[NET_FDS_MAX]; /* for the gateway and nobody else */
+	struct net_fd net_fds[NET_FDS_MAX]; /* for the gateway only */
 	size_t net_count;
 	bool net_ports;        /* they listen one a port: the kernel has no nf_tables */
 	struct cgroup *cgroup; /* NULL: none */
@@ -55,7 +55,7 @@ struct running {
 	/* as far as can be told before there is a plan: no cgroup will be made */
 	bool unlimited;
 	sigset_t caller_mask;  /* blocked signals as the command shall have them */
-	struct timing *timing; /* borrowed; NULL: nobody asks */
+	struct timing *timing; /* borrowed; NULL: not timed */
 	void *child;           /* memory that the child used before exec; freed with the rest */
 };
 
@@ -126,9 +126,9 @@ struct box_early {
 	int signal_fd;
 	/* for plan_compile(); NULL: could not be read, it will say why */
 	struct plan_system *system;
-	/* the caller's, for long work before the command; NULL: nobody looks */
+	/* the caller's, for long work before the command; NULL: not shown */
 	struct progress *progress;
-	/* the caller's, for a run that nobody waits for; NULL: an ordinary one */
+	/* the caller's, for a detached run; NULL: an ordinary one */
 	struct detached *detached;
 };
 

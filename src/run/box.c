@@ -163,7 +163,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 		if (!b->result->provenance)
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
-	/* until somebody listens, denied calls wait */
+	/* until there is a listener, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
 	if (p->watch)
@@ -234,7 +234,7 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
-	/* before anything is mounted, or a name that somebody changes in that moment is missed */
+	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
 		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,
 				       &b->result->notes, e);
@@ -380,7 +380,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	}
 	if (!r->refused)
 		box_judge(&b);
-	if (b.detached && !b.detached->started) /* nobody has its id */
+	if (b.detached && !b.detached->started) /* no caller has its id */
 		r->refused = true;
 	box_finish(&b);
 	/* for box_abandon(), when all else is done */

@@ -141,7 +141,7 @@ static void sweep(struct box *b)
 	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
 	if (r->error.code)
 		return;
-	r->error = e; /* said even if nobody watches */
+	r->error = e; /* said even if no events are read */
 	ward_wrap(&r->error, "the sweep for planted files is incomplete");
 	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward "
 			       "recover` sweep it again");
@@ -171,7 +171,7 @@ static void close_all(int **fds)
 	}
 }
 
-/* git has told the user that it could not write; this tells why, and how to go on. */
+/* git has reported that it could not write; this says why, and how to go on. */
 static void explain_git(struct box *b)
 {
 	for (size_t i = 0; i < b->plan->root_count; i++)

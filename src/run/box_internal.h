@@ -54,7 +54,7 @@ struct box {
 	bool keeps_etc;
 	/* takes over what the sandbox does with git; NULL: none yet */
 	struct git_run *git;
-	struct progress *progress; /* borrowed; NULL: nobody looks */
+	struct progress *progress; /* borrowed; NULL: not shown */
 	struct detached *detached; /* borrowed; NULL: an ordinary run */
 	uint64_t tick_ms;          /* of a detached run, between two looks */
 	struct usage seen;         /* at the last one */
@@ -78,7 +78,7 @@ void box_kill(struct box *b);
 void box_stop_all(struct box *b, bool stop);
 /* Whether a wall's runner stops what is behind it, so that no process is stopped by signals. */
 bool box_runner_holds(const struct box *b);
-/* Says so to ward-init, who has them stop or go on. */
+/* Asks ward-init to stop or continue them. */
 void box_tell_stop(struct box *b, bool stop);
 /* Whether the signal asks for the end of the run. */
 bool box_ends_run(uint32_t signal);
@@ -112,7 +112,7 @@ bool box_is_empty(const struct box *b);
 /* Events of the run itself (box_events.c). */
 void box_report_start(struct box *b);
 void box_report_end(struct box *b);
-/* What it uses now, and when that is told again. */
+/* What it uses now, and when that is reported again. */
 void box_report_sample(struct box *b, uint64_t now);
 /* What was reported is on record now, or the run ends if the policy says so. */
 void box_keep_record(struct box *b);

@@ -78,7 +78,7 @@ void box_tell_stop(struct box *b, bool stop)
 }
 
 /* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
- * nobody says when that holds. Where the disk fills, the runner holds it all the same: the less is
+ * there is no message when that holds. Where the disk fills, the runner holds it all the same: the less is
  * written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
@@ -157,8 +157,8 @@ static void note_pids(struct box *b, int32_t count)
 		end_by_limit(b, LIMIT_PIDS);
 }
 
-/* A machine whose kernel killed the command for memory: that is the memory limit, whoever held
- * it. */
+/* A machine whose kernel killed the command for memory: that is the memory limit, however it is
+ * held. */
 static void note_spent(struct box *b)
 {
 	const struct inner *inner = b->plan->spec->inner;
@@ -275,7 +275,7 @@ static void start_guardian(struct box *b)
  * without limits meanwhile. */
 static void suspend(struct box *b, int signal, bool group)
 {
-	start_guardian(b); /* whoever is stopped may be killed, too */
+	start_guardian(b); /* a stopped supervisor may be killed, too */
 	box_stop_all(b, true);
 	console_suspend(b->streams.console, signal, group);
 	box_stop_all(b, false);
@@ -387,7 +387,7 @@ static void on_replaced(struct box *b)
 	struct ward_err e = { 0 };
 
 	if (b->record && store_lost(b->record, b->plan->roots, b->plan->root_count) < 0)
-		box_kill(b); /* whoever finished this run after a kill would not know */
+		box_kill(b); /* a recovery after a kill would not know */
 	if (!count)
 		return;
 	box_stop_all(b, true);
@@ -406,7 +406,7 @@ static void on_replaced(struct box *b)
 	box_stop_all(b, false);
 }
 
-/* The command was stopped and nobody inside could continue it: so do we. The operator's terminal is
+/* The command was stopped and no process inside could continue it: the supervisor stops, too. The operator's terminal is
  * gone: so is the run. */
 static void look_at_console(struct box *b, uint64_t now)
 {
@@ -507,14 +507,14 @@ enum {
 	POLL_STDIO
 };
 
-/* The seccomp listener has something, or has nobody left to listen to. */
+/* The seccomp listener has something, or no process under it is left. */
 static void on_notify(struct box *b, short revents, uint64_t now)
 {
 	if (b->notify_at_ms && now >= b->notify_at_ms)
 		b->notify_at_ms = 0;
 	if (revents & ~POLLIN) {
 		notify_finish(b->notify, b->result);
-		/* every process under the filter is gone: nobody will ask again */
+		/* every process under the filter is gone: nothing will ask again */
 		notify_destroy(b->notify);
 		b->notify = NULL;
 	} else if (revents) {
@@ -532,7 +532,7 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 	b->slim = false;
 	if (n < 0)
 		memset(polled, 0, count * sizeof(*polled)); /* EINTR: nothing is known */
-	if (n == 0 && b->keeps_etc) {                       /* nobody waits for us */
+	if (n == 0 && b->keeps_etc) {                       /* no process waits for us */
 		b->keeps_etc = false;
 		plan_built(b->plan);
 		plan_system_keep(b->plan->system);

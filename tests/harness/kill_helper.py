@@ -58,7 +58,7 @@ class Trace:
         new = ctypes.c_ulong()
         ptrace(GETEVENTMSG, pid, ctypes.addressof(new))
         self.parents[new.value] = pid
-        if self.reaper and self.parents.get(pid) == self.ward and not self.waits:	# nobody holds the mounts of a sandbox that has not come far
+        if self.reaper and self.parents.get(pid) == self.ward and not self.waits:	# there is no reaper for a sandbox that has not come far
             os.kill(self.ward, signal.SIGSTOP)
             self.waits[self.ward] = time.monotonic() + AHEAD_S
         if new.value in self.early:
@@ -93,7 +93,7 @@ class Trace:
             self.at_call(pid)
             sig = 0
         elif sig == signal.SIGSTOP and pid not in self.parents:
-            self.early.add(pid)		# before its parent has told us of it
+            self.early.add(pid)		# before its parent has reported it
             return
         elif sig in (signal.SIGSTOP, signal.SIGTRAP):
             sig = 0

@@ -114,7 +114,7 @@ long native_landlock(struct native_child *c)
 	return 0;
 }
 
-/* Somebody around us listens already: denied calls are answered by the filter itself. */
+/* A sandbox around this one listens already: denied calls are answered by the filter itself. */
 static void answer_in_filter(struct native_child *c)
 {
 	for (size_t i = 0; i < c->filter_len; i++)

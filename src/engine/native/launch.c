@@ -128,7 +128,7 @@ static bool host_is_idle(unsigned cpu_count, int ours)
 	       4 * (running - ours) < (int)cpu_count;
 }
 
-/* Where the child and its helper work: beside us if there are idle processors, else in turn. What
+/* Where the child and its helper work: in parallel if there are idle processors, else in turn. What
  * looks busy may be over in a moment (the kernel's own work for a process that has just ended), so
  * the child looks, too, how soon it has got a processor of its own. */
 static void choose_cpus(struct native_child *c)

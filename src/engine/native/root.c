@@ -240,7 +240,7 @@ static long make_own_files(struct native_child *c)
 }
 
 /* It could have come with the others, but then the supervisor would have waited for it. As root the
- * child waits for its maps next, so that this costs nobody anything. */
+ * child waits for its maps next, so that this costs nothing. */
 long native_view(struct native_child *c)
 {
 	(void)c;
