@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""What each trick of the start buys: start_ablation.py [--rounds N] [--seconds S] [--only TRICK,...]
+"""What each trick of the start buys: start_ablation.py [--rounds N] [--only TRICK,...]
 
-One ward is built for each choice of -Dstart_without (meson_options.txt; docs/start.md explains them), and all of them run
-`ward run -- true` in turn, with the full ward twice: how far those two are apart is what the machine's noise is worth. Out: a
-line a trick with the median of its starts and of the ratios to the full ward of the same round; above 1.00 is what the trick
-buys. A trick that buys less than 3 % on a quiet machine is a candidate for removal.
+One ward is built for each choice of -Dstart_without (meson_options.txt; docs/start.md explains
+them), and all of them run `ward run -- true` in turn, with the full ward twice: how far those two
+are apart is what the machine's noise is worth. Out: a line a trick with the median of its starts
+and of the ratios to the full ward of the same round; above 1.00 is what the trick buys. A trick
+that buys less than 3 % on a quiet machine is a candidate for removal.
 
-In: a source tree; the builds go to build/ablation and are made again only where something has changed. Runs as the user that
-calls it, for at most --seconds after the builds.
+In: a source tree; the builds go to build/ablation and are made again only where something has
+changed. Runs as the user that calls it, for at most --seconds after the builds.
 """
 import argparse
 import pathlib
@@ -28,15 +29,16 @@ WORTH = 1.03
 
 def tricks():
     """The choices of the option, in their order."""
-    line = next(t for t in (run.TOP / 'meson_options.txt').read_text().splitlines() if t.startswith("option('start_without'"))
-    return re.findall(r"'([a-z_]+)'", line.split('choices:')[1].split(']')[0])
+    text = (run.TOP / 'meson_options.txt').read_text().split("option('start_without'")[1]
+    return re.findall(r"'([a-z_]+)'", text.split('choices:')[1].split(']')[0])
 
 
 def build(place, without):
     """A ward without this trick, None: with all."""
     directory = place / (without or 'full')
     if not (directory / 'build.ninja').exists():
-        subprocess.run(['meson', 'setup', directory, run.TOP, '--prefix=/', f'-Dstart_without={without or ""}'], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(['meson', 'setup', directory, run.TOP, '--prefix=/',
+                        f'-Dstart_without={without or ""}'], check=True, stdout=subprocess.DEVNULL)
     targets = ['src/cli/ward'] + ([] if without else ['bench/bench-spawn', 'bench/bench-true'])
     subprocess.run(['ninja', '-C', directory, *targets], check=True, stdout=subprocess.DEVNULL)
     return directory
@@ -46,7 +48,8 @@ def measure(full, rows, base, rounds, seconds):
     """{name: [ns]}, all of the same length: a round in which any start failed is an error."""
     times, until = {name: [] for name, *_ in rows}, time.monotonic() + seconds
     for _ in range(0, rounds, BATCH):
-        for name, (state, numbers) in run.spawn(full, base, None, rows, 'latency', str(BATCH)).items():
+        batch = run.spawn(full, base, None, rows, 'latency', str(BATCH))
+        for name, (state, numbers) in batch.items():
             if state != 'ok':
                 raise SystemExit(f'{name}: {state}')
             times[name] += numbers
@@ -66,7 +69,7 @@ def report(times):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('--rounds', type=int, default=300)
     parser.add_argument('--seconds', type=float, default=60)
     parser.add_argument('--only', type=lambda text: text.split(','), default=tricks())
@@ -74,7 +77,8 @@ def main():
     options = parser.parse_args()
     options.builds.mkdir(parents=True, exist_ok=True)
     full = build(options.builds, None)
-    builds = {'full': full, 'full again': full, **{name: build(options.builds, name) for name in options.only}}
+    builds = {'full': full, 'full again': full}
+    builds.update((name, build(options.builds, name)) for name in options.only)
     base = pathlib.Path(tempfile.mkdtemp(prefix='ward-ablation-'))
     try:
         workspace = run.make_workspace(base / 'workspace', None, 10, full / 'bench' / 'bench-true')
@@ -82,7 +86,8 @@ def main():
         for name, directory in builds.items():
             program = base / f'ward-{name.replace(" ", "-")}'
             shutil.copy(directory / 'src' / 'cli' / 'ward', program)
-            rows.append((name, 1, '-', '-', [str(program), 'run', '-w', str(workspace)] + run.LIMITS_OFF + ['--', str(workspace / 'true')]))
+            rows.append((name, 1, '-', '-', [str(program), 'run', '-w', str(workspace),
+                                             *run.LIMITS_OFF, '--', str(workspace / 'true')]))
         report(measure(full, rows, base, options.rounds, options.seconds))
     finally:
         shutil.rmtree(base)

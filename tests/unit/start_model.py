@@ -1,22 +1,26 @@
 #!/usr/bin/python3
-"""Explores every order in which the processes of a native start can run: start_model.py TABLE
+"""Explores every order of the processes of a native start: start_model.py TABLE DOCUMENT
 
-In: tables/start_sync.def, whose rows say who writes and who waits for each word. Out: "ok", or the shortest sequence that
-breaks a rule. The processes below are those of docs/start.md, one step for each thing that another process can see. Every
-process may be killed at every step, one in a start and two where there are most processes; the kernel kills the helper and
-the command's process with the child, which is pid 1 of their namespace, and the reaper with the supervisor.
+In: tables/start_sync.def, whose rows say who writes and who waits for each word. Out: "ok", or
+the shortest sequence that breaks a rule. The processes below are those of docs/start.md, one step
+for each thing that another process can see. Every process may be killed at every step, one in a
+start and two where there are most processes; the kernel kills the helper and the command's
+process with the child, which is pid 1 of their namespace, and the reaper with the supervisor.
 
 What holds in every state that can be reached:
-- the old root is unmounted at most once, pivot_root and the plan's mounts happen at most once, guards are gathered once;
-- ward-init and the command are executed only after the plan was sent, the exec was allowed and the old root was unmounted,
-  and the command only when the child has left the supervisor's memory;
-- where nothing can happen any more, every process has ended: no process waits for ever. Deadlines are left out, so none of
-  that depends on them. No step leads back, so every start ends;
+- the old root is unmounted at most once, pivot_root and the plan's mounts happen at most once,
+  guards are gathered once;
+- ward-init and the command are executed only after the plan was sent, the exec was allowed and
+  the old root was unmounted, and the command only when the child has left the supervisor's
+  memory;
+- where nothing can happen any more, every process has ended: no process waits for ever. Deadlines
+  are left out, so none of that depends on them. No step leads back, so every start ends;
 - where no process was killed, the command was executed.
 
-The waits are taken from the table: whether a waiter sees its peer's death is what its row says. A word or wait that the model
-does not use, or that another process uses than the row says, is an error. At the end the model is broken in several ways, and
-each must be noticed.
+The waits are taken from the table: whether a waiter sees its peer's death is what its row says. A
+word or wait that the model does not use, that another process uses than the row says, or that
+docs/start.md does not name, is an error. At the end the model is broken in several ways, and each
+must be noticed.
 """
 import collections
 import itertools
@@ -32,8 +36,9 @@ PROCESSES = ('supervisor', 'child', 'helper', 'reaper', 'command')
 NONE, DEAD = -1, -2                     # in place of a step: not there yet; ended
 FAIL, INIT = 90, 91                     # the child's way out, ward-init
 # what is seen of a process or of the kernel beside the words
-FACTS = ('system_sent', 'plan_sent', 'go_sent', 'ready_sent', 'helper_pid', 'reaper_pid', 'net_own', 'helper_error', 'deathsig', 'gone',
-         'pivots', 'mounts', 'gathered', 'inits', 'commands', 'kills', 'command_ended')
+FACTS = ('system_sent', 'plan_sent', 'go_sent', 'ready_sent', 'helper_pid', 'reaper_pid', 'net_own',
+         'helper_error', 'deathsig', 'gone', 'pivots', 'mounts', 'gathered', 'inits', 'commands',
+         'kills', 'command_ended')
 
 
 class Broken(Exception):
@@ -50,11 +55,14 @@ class Table:
             elif macro == 'SYNC_CLAIM':
                 self.claims[row[0]] = set(row[1].split(', '))
             else:
-                self.waits[row[0]] = {'word': row[1] if macro == 'SYNC_WAIT' else None, 'waiter': row[2], 'slice': row[5], 'peer': row[7]}
+                word = row[1] if macro == 'SYNC_WAIT' else None
+                self.waits[row[0]] = {'word': word, 'waiter': row[2], 'slice': row[5],
+                                      'peer': row[7]}
         self.used = set()
 
     def names(self):
-        return {(w, p) for w in self.writers for p in self.writers[w]} | {(c, p) for c in self.claims for p in self.claims[c]} | set(self.waits)
+        users = {**self.writers, **self.claims}
+        return {(name, who) for name in users for who in users[name]} | set(self.waits)
 
 
 State = collections.namedtuple('State', PROCESSES + FACTS + ('words',))
@@ -65,9 +73,11 @@ class Model:
 
     def __init__(self, table, helper, reaper, command, net, broken=None, deaths=1):
         self.deaths = deaths
-        self.t, self.kind, self.reaper, self.command, self.net, self.broken = table, helper, reaper, command, net, broken
+        self.t, self.kind, self.reaper = table, helper, reaper
+        self.command, self.net, self.broken = command, net, broken
         self.at = {name: i for i, name in enumerate((*table.pending, *table.claims))}
-        self.steps = {'supervisor': self.supervisor, 'child': self.child, 'helper': self.helper, 'reaper': self.reap, 'command': self.run}
+        self.steps = {'supervisor': self.supervisor, 'child': self.child, 'helper': self.helper,
+                      'reaper': self.reap, 'command': self.run}
 
     # ---- words ----
 
@@ -89,10 +99,11 @@ class Model:
 
     def claim(self, s, who, word):
         """The state behind it, or None: another process was first."""
-        return None if self.put(s, who, word, 1) and self.get(s, word) else self.put(s, who, word, 1)
+        claimed = self.put(s, who, word, 1)
+        return None if self.get(s, word) else claimed
 
     def wait(self, s, who, name, done=None):
-        """'over', 'dead' (the waiter sees its peer's end), 'late' (it does not sleep at all), or None: it sleeps."""
+        """'over', 'dead' (the waiter sees that its peer is), 'late' (it does not sleep), None"""
         row = self.t.waits.get(name)
         if not row or row['waiter'] != who:
             raise Broken(f'{who} waits for {name}, which the table does not say')
@@ -141,7 +152,7 @@ class Model:
             return to(s, me, 5 if self.reaper != 'none' else 7)
         if at == 5:
             started = self.reaper == 'started'
-            return [s._replace(supervisor=6, reaper=0 if started else NONE, reaper_pid=int(started))]
+            return to(s, me, 6, reaper=0 if started else NONE, reaper_pid=int(started))
         if at == 6:
             owner = REAPER if s.reaper_pid and self.broken != 'two owners' else BUILDER
             return to(self.put(s, me, 'old_root_owner', owner), me, 7)
@@ -180,7 +191,9 @@ class Model:
 
     def receive(self, s, there, step):
         """A message comes, or the supervisor's end of the socket closes."""
-        return self.to(s, 'child', step) if there else self.to(s, 'child', FAIL) if s.supervisor == DEAD else []
+        if not there and s.supervisor != DEAD:
+            return []
+        return self.to(s, 'child', step if there else FAIL)
 
     def child(self, s):
         at = s.child
@@ -265,17 +278,19 @@ class Model:
             how = self.wait(s, me, 'OLD_ROOT_INSIDE', done=s.gone)
             return to(s, me, 25 if how == 'over' and s.gone else FAIL) if how else []
         if at == 25:
-            return to(self.put(s, me, 'command_go', 1), me, 26) if s.command != NONE else to(s, me, 26)
+            return to(s if s.command == NONE else self.put(s, me, 'command_go', 1), me, 26)
         if at == 26:
             self.check_exec(s, 'ward-init')
             words = list(s.words)
             words[self.at['child_in_memory']] = 0
             first = s.command == NONE   # ward-init starts the command itself
-            return [s._replace(child=INIT, inits=s.inits + 1, commands=s.commands + first, command_ended=int(first), words=tuple(words))]
+            return to(s, me, INIT, inits=s.inits + 1, commands=s.commands + first,
+                      command_ended=int(first), words=tuple(words))
         if at == FAIL:
             return [self.end(s, me)]
         # ward-init ends with the command or with the supervisor
-        return [self.end(s, me)] if s.supervisor == DEAD or s.command_ended or s.command == DEAD else []
+        over = s.supervisor == DEAD or s.command_ended or s.command == DEAD
+        return [self.end(s, me)] if over else []
 
     # ---- the helper: helper.c ----
 
@@ -349,7 +364,8 @@ class Model:
             how = self.broken == 'memory not left' or self.wait(s, me, 'CHILD_LEFT')
             return to(s, me, 2) if how else []
         if at == 2:
-            return to(s, me, 3) if self.broken == 'memory not left' or self.wait(s, me, 'ARGUMENTS', done=s.child == INIT) == 'over' else []
+            how = self.broken == 'memory not left' or self.wait(s, me, 'ARGUMENTS', s.child == INIT)
+            return to(s, me, 3) if how else []
         if at == 3:
             self.check_exec(s, 'the command')
             if s.child != INIT:
@@ -375,8 +391,9 @@ class Model:
         """(what happened, the state behind it)"""
         live = [p for p in PROCESSES if getattr(s, p) not in (NONE, DEAD)]
         moves = [(p, n) for p in live for n in self.steps[p](s)]
-        kills = [(f'{p} is killed', self.end(s._replace(kills=s.kills + 1), p)) for p in live] if s.kills < self.deaths else []
-        return moves, kills
+        if s.kills == self.deaths:
+            return moves, []
+        return moves, [(f'{p} is killed', self.end(s._replace(kills=s.kills + 1), p)) for p in live]
 
     def explore(self):
         """How many states there are; Broken has the way to the first that breaks a rule."""
@@ -399,19 +416,25 @@ class Model:
         lines = []
         while seen[s]:
             before, what = seen[s]
-            lines.append(f'  {what}' if 'killed' in what else f'  {what}: step {getattr(before, what)}')
+            step = '' if 'killed' in what else f': step {getattr(before, what)}'
+            lines.append(f'  {what}{step}')
             s = before
-        return f'helper {self.kind}, reaper {self.reaper}, command beside {self.command}, network {self.net}\n' + '\n'.join(reversed(lines))
+        lines.append(f'helper {self.kind}, reaper {self.reaper}, command beside ward-init '
+                     f'{self.command}, network {self.net}')
+        return '\n'.join(reversed(lines))
 
 
-# when the helper begins, whether there is a reaper, whether the command starts beside ward-init and whether there is a network
+# when the helper begins, whether there is a reaper, whether the command starts beside ward-init,
+# whether there is a network
 KINDS = [(helper, reaper, *rest) for helper, reaper, rest in itertools.product(
-    ('none', 'late', 'at once'), ('none', 'started', 'refused'), ((False, False), (True, False), (True, True)))]
+    ('none', 'late', 'at once'), ('none', 'started', 'refused'),
+    ((False, False), (True, False), (True, True)))]
 MOST = [('late', 'started', True, False), ('at once', 'started', True, False)]
 
 
 def explore_all(table, broken=None):
-    return sum(Model(table, *kind, broken=broken, deaths=2 if kind in MOST and not broken else 1).explore() for kind in KINDS)
+    return sum(Model(table, *kind, broken, 2 if kind in MOST and not broken else 1).explore()
+               for kind in KINDS)
 
 
 def is_noticed(path, change=None, broken=None):
@@ -423,6 +446,13 @@ def is_noticed(path, change=None, broken=None):
     except Broken:
         return True
     return False
+
+
+BREAKS = ('two owners', 'child unmounts, too', 'no go', 'owner not awaited', 'memory not left')
+
+
+def written_by_none(word):
+    return lambda table: table.writers.update({word: set()})
 
 
 def sleeps_for_ever(name):
@@ -437,11 +467,15 @@ def main():
     unused = table.names() - table.used
     if unused:
         raise Broken(f'in the table, but not in the model: {sorted(map(str, unused))}')
+    document = pathlib.Path(sys.argv[2]).read_text(encoding='utf-8')
+    unnamed = [name for name in (*table.writers, *table.claims) if f'`{name}`' not in document]
+    if unnamed:
+        raise Broken(f'in the table, but not in {sys.argv[2]}: {unnamed}')
     print(f'{count} states: ok')
     blind = [name for name, row in table.waits.items() if row['word'] and row['slice'].isdigit()]
     missed = [name for name in blind if not is_noticed(path, change=sleeps_for_ever(name))]
-    missed += [b for b in ('two owners', 'child unmounts, too', 'no go', 'owner not awaited', 'memory not left') if not is_noticed(path, broken=b)]
-    missed += [w for w in table.writers if not is_noticed(path, change=lambda t, w=w: t.writers.update({w: set()}))]
+    missed += [b for b in BREAKS if not is_noticed(path, broken=b)]
+    missed += [w for w in table.writers if not is_noticed(path, change=written_by_none(w))]
     if missed:
         raise Broken(f'broken, but not noticed: {missed}')
     print('each broken model was noticed')
