@@ -7,8 +7,8 @@ are apart is what the machine's noise is worth. Out: a line a trick with the med
 and of the ratios to the full ward of the same round; above 1.00 is what the trick buys. A trick
 that buys less than 3 % on a quiet machine is a candidate for removal.
 
-In: a source tree; the builds go to build/ablation and are made again only where something has
-changed. Runs as the user that calls it, for at most --seconds after the builds.
+In: a source tree; it is built in build/ablation (--tree). Runs as the user that calls it, for at
+most --seconds after the builds.
 """
 import argparse
 import pathlib
@@ -33,22 +33,22 @@ def tricks():
     return re.findall(r"'([a-z_]+)'", text.split('choices:')[1].split(']')[0])
 
 
-def build(place, without):
-    """A ward without this trick, None: with all."""
-    directory = place / (without or 'full')
-    if not (directory / 'build.ninja').exists():
-        subprocess.run(['meson', 'setup', directory, run.TOP, '--prefix=/',
-                        f'-Dstart_without={without or ""}'], check=True, stdout=subprocess.DEVNULL)
-    targets = ['src/cli/ward'] + ([] if without else ['bench/bench-spawn', 'bench/bench-true'])
-    subprocess.run(['ninja', '-C', directory, *targets], check=True, stdout=subprocess.DEVNULL)
-    return directory
+def build(tree, without):
+    """Makes the tree's ward one without this trick, None: with all. Few files depend on that."""
+    if not (tree / 'build.ninja').exists():
+        subprocess.run(['meson', 'setup', tree, run.TOP, '--prefix=/'], check=True,
+                       stdout=subprocess.DEVNULL)
+    subprocess.run(['meson', 'configure', tree, f'-Dstart_without={without or ""}'], check=True)
+    subprocess.run(['ninja', '-C', tree, 'src/cli/ward', 'bench/bench-spawn', 'bench/bench-true'],
+                   check=True, stdout=subprocess.DEVNULL)
+    return tree / 'src' / 'cli' / 'ward'
 
 
-def measure(full, rows, base, rounds, seconds):
+def measure(tree, rows, base, rounds, seconds):
     """{name: [ns]}, all of the same length: a round in which any start failed is an error."""
     times, until = {name: [] for name, *_ in rows}, time.monotonic() + seconds
     for _ in range(0, rounds, BATCH):
-        batch = run.spawn(full, base, None, rows, 'latency', str(BATCH))
+        batch = run.spawn(tree, base, None, rows, 'latency', str(BATCH))
         for name, (state, numbers) in batch.items():
             if state != 'ok':
                 raise SystemExit(f'{name}: {state}')
@@ -73,22 +73,20 @@ def main():
     parser.add_argument('--rounds', type=int, default=300)
     parser.add_argument('--seconds', type=float, default=60)
     parser.add_argument('--only', type=lambda text: text.split(','), default=tricks())
-    parser.add_argument('--builds', type=pathlib.Path, default=run.TOP / 'build' / 'ablation')
+    parser.add_argument('--tree', type=pathlib.Path, default=run.TOP / 'build' / 'ablation')
     options = parser.parse_args()
-    options.builds.mkdir(parents=True, exist_ok=True)
-    full = build(options.builds, None)
-    builds = {'full': full, 'full again': full}
-    builds.update((name, build(options.builds, name)) for name in options.only)
     base = pathlib.Path(tempfile.mkdtemp(prefix='ward-ablation-'))
+    workspace = base / 'workspace'
+    rows = []
     try:
-        workspace = run.make_workspace(base / 'workspace', None, 10, full / 'bench' / 'bench-true')
-        rows = []
-        for name, directory in builds.items():
+        for name in (*options.only, 'full again', 'full'):
+            ward = build(options.tree, None if name.startswith('full') else name)
             program = base / f'ward-{name.replace(" ", "-")}'
-            shutil.copy(directory / 'src' / 'cli' / 'ward', program)
-            rows.append((name, 1, '-', '-', [str(program), 'run', '-w', str(workspace),
-                                             *run.LIMITS_OFF, '--', str(workspace / 'true')]))
-        report(measure(full, rows, base, options.rounds, options.seconds))
+            shutil.copy(ward, program)
+            rows.insert(0, (name, 1, '-', '-', [str(program), 'run', '-w', str(workspace),
+                                                *run.LIMITS_OFF, '--', str(workspace / 'true')]))
+        run.make_workspace(workspace, None, 10, options.tree / 'bench' / 'bench-true')
+        report(measure(options.tree, rows, base, options.rounds, options.seconds))
     finally:
         shutil.rmtree(base)
 
