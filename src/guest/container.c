@@ -8,8 +8,8 @@
  * command's.
  *
  * Why one more user namespace: a runtime wants to be root where it builds, and an ordinary user has
- * only one id to map. The runtime leaves us CAP_SETFCAP, without which the kernel lets no process map
- * the id of a namespace's root; it goes with all the others. Why two steps with an exec between
+ * only one id to map. The runtime leaves us CAP_SETFCAP, without which the kernel lets no process
+ * map the id of a namespace's root; it goes with all the others. Why two steps with an exec between
  * them: whose /proc/1 is depends on where its program was executed; in the runtime's namespace the
  * agent is root, and pid 1 would be the agent's to look at.
  */

@@ -28,8 +28,8 @@
  * outer.c. As "/.ward/init" it is started by that runtime, and as "ward-settle" puts the last
  * layers on itself: see container.c.
  *
- * As "ward-keeper" it runs beside the process that has put the operator's terminal into raw mode: see
- * keeper.c.
+ * As "ward-keeper" it runs beside the process that has put the operator's terminal into raw mode:
+ * see keeper.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -180,8 +180,8 @@ static void note_end(struct guest *g, long pid, int status)
 		}
 }
 
-/* What those that were collected have used: the process that started us does not count it, because it would
- * count the runtime. */
+/* What those that were collected have used: the process that started us does not count it,
+ * because it would count the runtime. */
 static void say_used(void)
 {
 	struct rusage used;
@@ -269,8 +269,8 @@ static void listen_to(struct guest *g, unsigned long signals)
 				O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Empties the signals. Of the numbers that the command has reported the last one counts; no other process is
- * believed. */
+/* Empties the signals. Of the numbers that the command has reported the last one counts; no
+ * other process is believed. */
 static void take_signals(const struct guest *g)
 {
 	struct signalfd_siginfo taken[4];

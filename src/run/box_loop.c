@@ -78,8 +78,8 @@ void box_tell_stop(struct box *b, bool stop)
 }
 
 /* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
- * there is no message when that holds. Where the disk fills, the runner holds it all the same: the less is
- * written meanwhile. */
+ * there is no message when that holds. Where the disk fills, the runner holds it all the same:
+ * the less is written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
 	if (!box_runner_holds(b) && watch_is_urgent(b->watch, &b->result->usage)) {
@@ -406,8 +406,8 @@ static void on_replaced(struct box *b)
 	box_stop_all(b, false);
 }
 
-/* The command was stopped and no process inside could continue it: the supervisor stops, too. The operator's terminal is
- * gone: so is the run. */
+/* The command was stopped and no process inside could continue it: the supervisor stops, too.
+ * The operator's terminal is gone: so is the run. */
 static void look_at_console(struct box *b, uint64_t now)
 {
 	if (b->stopped && console_in_front(b->streams.console))

@@ -11,10 +11,10 @@
  * Until the command executes, its process shares the supervisor's memory like the child. It
  * executes only when the child has left that memory: the command never runs beside a process that
  * has the supervisor's memory, and so its arguments. The kernel tells by clearing the word of
- * set_tid_address(2), but a moment too early, and a long one where another process has that memory locked;
- * so the child's arguments are looked at, too. That memory is not dumpable from here on, and
- * neither is ward-init from its first instruction on, because its file cannot be read (root.c). If
- * the child cannot become ward-init it ends, and the command's process with it.
+ * set_tid_address(2), but a moment too early, and a long one where another process has that memory
+ * locked; so the child's arguments are looked at, too. That memory is not dumpable from here on,
+ * and neither is ward-init from its first instruction on, because its file cannot be read (root.c).
+ * If the child cannot become ward-init it ends, and the command's process with it.
  *
  * Everything else is left to ward-init itself: a terminal, whose session needs a leader; a detached
  * run, which asks whether the command could be started; an observer, which reads the caller's

@@ -1,24 +1,24 @@
 /*
- * Guards outlive the sandbox. In: a dead sandbox whose mount namespace a descriptor still holds, and
- * its trees in which something is hidden or protected. Out: the namespace can go, and a process that has a
- * descriptor of such a tree still finds the guards on it. Runs in the supervisor, or in the process
- * that takes the mounts apart (mount_reaper.c); raw system calls only.
+ * Guards outlive the sandbox. In: a dead sandbox whose mount namespace a descriptor still holds,
+ * and its trees in which something is hidden or protected. Out: the namespace can go, and a process
+ * that has a descriptor of such a tree still finds the guards on it. Runs in the supervisor, or in
+ * the process that takes the mounts apart (mount_reaper.c); raw system calls only.
  *
  * A process of the sandbox can have given a directory's descriptor to another sandbox that works in
  * the same tree, through a socket that one of them made there. The kernel takes a namespace apart
  * mount by mount: the descriptor would lead to the bare tree then. What it keeps together is a tree
  * of mounts whose mount point is removed. From within the namespace that is refused, and the mount
  * points may lie where the sandbox could move them; so a process enters, puts all these trees onto
- * one point of ward's own and leaves a descriptor of its directory, and the caller outside removes that
- * point. That directory can be written through a mount of its own, which no other process has: the one
- * that the sandbox knows stays read-only, or who was handed a descriptor of it would rename the
- * point in time.
+ * one point of ward's own and leaves a descriptor of its directory, and the caller outside removes
+ * that point. That directory can be written through a mount of its own, which no other process has:
+ * the one that the sandbox knows stays read-only, or who was handed a descriptor of it would rename
+ * the point in time.
  *
- * The trees become read-only before: no process may write there by such a descriptor after the sweep.
- * That is refused where a file is open for writing, and all who could have one are dead: it was
- * handed on, too, which the run's result tells. A nested sandbox has had mounts of its own, which
- * cannot be found any more: they become read-only where they are of a review's overlay, which does so
- * itself.
+ * The trees become read-only before: no process may write there by such a descriptor after the
+ * sweep. That is refused where a file is open for writing, and all who could have one are dead: it
+ * was handed on, too, which the run's result tells. A nested sandbox has had mounts of its own,
+ * which cannot be found any more: they become read-only where they are of a review's overlay, which
+ * does so itself.
  */
 #include <errno.h>
 #include <fcntl.h>

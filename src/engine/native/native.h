@@ -217,8 +217,8 @@ void native_keep_end(struct running *run);
 /* In a process of its own: enters a mount namespace of a sandbox's, and the user namespace that
  * owns it. */
 long native_enter_mounts(int ns_fd);
-/* Starts the reaper, which waits for ward-init's end and takes the mounts apart; if the owner of the
- * old root is undecided, this decides. */
+/* Starts the reaper, which waits for ward-init's end and takes the mounts apart; if the owner of
+ * the old root is undecided, this decides. */
 void native_start_reaper(struct running *run);
 /* The run takes long enough: ends the reaper, unless it is at work already. */
 void native_stop_reaper(struct running *run);
@@ -309,8 +309,8 @@ long native_end_helper(struct native_child *c);
 long native_either(struct native_child *c, const char **ret_stage);
 /* Moves child and helper into the new root; the old one lies over it. */
 long native_enter_root(struct native_child *c);
-/* In the owner of the old root, in the sandbox's mount namespace, after that: unmounts it. error < 0:
- * the owner cannot, and the start fails. */
+/* In the owner of the old root, in the sandbox's mount namespace, after that: unmounts it. error
+ * < 0: the owner cannot, and the start fails. */
 long native_unmount_old_root(struct native_child *c, long error);
 /* In the child, after that: sees to it that the owner unmounts the old root, which is so when
  * native_end_helper() has come back. */
