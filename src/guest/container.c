@@ -8,8 +8,8 @@
  * command's.
  *
  * Why one more user namespace: a runtime wants to be root where it builds, and an ordinary user has
- * only one id to map. The runtime leaves us CAP_SETFCAP, without which the kernel lets nobody map
- * the id of a namespace's root; it goes with all the others. Why two steps with an exec between
+ * only one id to map. The runtime leaves us CAP_SETFCAP, without which the kernel lets no process
+ * map the id of a namespace's root; it goes with all the others. Why two steps with an exec between
  * them: whose /proc/1 is depends on where its program was executed; in the runtime's namespace the
  * agent is root, and pid 1 would be the agent's to look at.
  */
@@ -213,7 +213,7 @@ static long put_filter(struct setup *s)
 			&program);
 }
 
-static long say_hello(const int fds[3])
+static long send_ready(const int fds[3])
 {
 	FD_MESSAGE_CONTROL(3) control;
 	struct guest_message m = { .op = GUEST_READY };
@@ -247,7 +247,7 @@ void guest_join(void)
 	fail(r);
 }
 
-/* Everything in its order; fds become those of the hello. */
+/* Everything in its order; fds become those that go with ready. */
 static long settle(struct setup *s, int fds[3])
 {
 	long r = raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0), own = raw_call(SYS_getpid);
@@ -273,7 +273,7 @@ char **guest_settle(size_t *ret_argc, char ***ret_envp)
 	long r = settle(&s, fds);
 
 	if (r >= 0)
-		r = say_hello(fds);
+		r = send_ready(fds);
 	if (r < 0)
 		fail(r);
 	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);

@@ -1,9 +1,10 @@
 /*
  * The inner side of ward cp: ward-init's own code in a child of its own, with the sandbox's rights
  * and nothing of ward-init's open. "get" writes a tree to standard output as records
- * (protocol/guest.h), "put" makes files of records from standard input. Whatever a name leads to,
- * it leads there inside: a link that somebody turns around meanwhile hurts nobody outside. Device
- * files and the like are not copied; modes lose everything but permissions.
+ * (protocol/guest.h),
+ * "put" makes files of records from standard input. Whatever a name leads to, it leads there
+ * inside: a link that is changed meanwhile harms nothing outside. Device files and the
+ * like are not copied; modes lose everything but permissions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static bool read_all(void *bytes, size_t n)
 	return move_all(SYS_read, bytes, n);
 }
 
-/* Nobody reads any more: there is nobody to be told. */
+/* If there is no reader any more, there is nothing to report to. */
 static void put(const struct copy *c, struct guest_copy *r)
 {
 	r->magic = GUEST_COPY_MAGIC;

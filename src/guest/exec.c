@@ -1,6 +1,6 @@
 /*
- * What ward-init does to execute a command: take the word apart that asks for it, then run it
- * (command.c). Freestanding. The word comes from the supervisor, the only peer of the socket; a
+ * What ward-init does to execute a command: read the message that asks for it, then run it
+ * (command.c). Freestanding. The message comes from the supervisor, the only peer of the socket; a
  * malformed one is refused all the same. Everything behind the fork happens with the sandbox's own
  * rights: a directory or program that is not what it seems leads nowhere but inside.
  */

@@ -58,8 +58,8 @@ int guest_copy(const char *what, const char *path, const char *name);
 /* In a container of an OCI runtime, first of all: becomes whom the supervisor says, then itself
  * again as "ward-settle". */
 _Noreturn void guest_join(void);
-/* As that: puts limits and filter on and says hello. Ends the process where it cannot; else returns
- * the command's words, their count and its variables. */
+/* As that: puts limits and filter on and sends ready. Ends the process where it cannot; else
+ * returns the command's words, their count and its variables. */
 char **guest_settle(size_t *ret_argc, char ***ret_envp);
 /* Around such a container: starts the runtime, waits for the container's end. */
 _Noreturn void guest_outer(char **argv, char **envp);

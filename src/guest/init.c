@@ -28,8 +28,8 @@
  * outer.c. As "/.ward/init" it is started by that runtime, and as "ward-settle" puts the last
  * layers on itself: see container.c.
  *
- * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see
- * keeper.c.
+ * As "ward-keeper" it runs beside the process that has put the operator's terminal into raw mode:
+ * see keeper.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -180,8 +180,8 @@ static void note_end(struct guest *g, long pid, int status)
 		}
 }
 
-/* What those that were collected have used: whoever started us does not count it, because it would
- * count the runtime. */
+/* What those that were collected have used: the process that started us does not count it,
+ * because it would count the runtime. */
 static void say_used(void)
 {
 	struct rusage used;
@@ -245,7 +245,7 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 	guest_say(GUEST_READY, (int32_t)pid, 0, m->tag);
 }
 
-/* Everybody stops or goes on, or a wall's runner is told to see to it. */
+/* Every process stops or goes on, or a wall's runner is told to see to it. */
 static void hold(const struct guest *g, bool stop, bool by_runner)
 {
 	siginfo_t info;
@@ -269,8 +269,8 @@ static void listen_to(struct guest *g, unsigned long signals)
 				O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Empties the signals. Of the numbers that the command has told the last one counts; nobody else is
- * believed. */
+/* Empties the signals. Of the numbers that the command has reported the last one counts; no
+ * other process is believed. */
 static void take_signals(const struct guest *g)
 {
 	struct signalfd_siginfo taken[4];
@@ -285,8 +285,8 @@ static void take_signals(const struct guest *g)
 		guest_say(GUEST_PIDS, told, 0, 0);
 }
 
-/* Does what the supervisor says; false when it is gone. */
-static bool obey(struct guest *g)
+/* Carries out one message of the supervisor; false when it is gone. */
+static bool dispatch(struct guest *g)
 {
 	int fds[3] = { -1, -1, -1 };
 	struct guest_message *m = NULL;
@@ -394,7 +394,7 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 			if (reap(&g))
 				end_all(level);
 		}
-		if (polled[0].revents && !obey(&g))
+		if (polled[0].revents && !dispatch(&g))
 			end_all(level);
 	}
 }

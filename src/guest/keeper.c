@@ -51,7 +51,7 @@ _Noreturn void guest_keeper(void)
 	if (!last->keep)
 		leave();
 	raw_call(SYS_ioctl, TERMINAL_FD, TCFLSH_NUMBER,
-		 0 /* TCIFLUSH: answers and mouse reports that nobody waits for */);
+		 0 /* TCIFLUSH: answers and mouse reports that no process waits for */);
 	raw_call(SYS_ioctl, TERMINAL_FD, TCSETS_NUMBER, last->modes);
 	if (last->reset_len <= sizeof(last->reset))
 		raw_call(SYS_write, TERMINAL_FD, last->reset, last->reset_len);

@@ -2,7 +2,7 @@
  * A session for a command. Without a terminal that is one system call. With one, two processes: the
  * leader, which has the terminal as its controlling one, and the command, in a process group of its
  * own in the terminal's foreground. Ctrl-Z needs both: the kernel does not stop a process group
- * that nobody of its session could continue. The leader has the rights of ward-init, is not
+ * that no process of its session could continue. The leader has the rights of ward-init, is not
  * dumpable like it, and does four things: it passes signals on to the command's group, tells the
  * supervisor when the command was stopped, ends the way the command ended, and says nothing else.
  */

@@ -34,7 +34,7 @@ struct running {
 	int master_fd, slave_fd; /* of that terminal, -1: none */
 	int tmpfs_fds[6];        /* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
-	struct net_fd net_fds[NET_FDS_MAX]; /* for the gateway and nobody else */
+	struct net_fd net_fds[NET_FDS_MAX]; /* for the gateway only */
 	size_t net_count;
 	bool net_ports;        /* they listen one a port: the kernel has no nf_tables */
 	struct cgroup *cgroup; /* NULL: none */
@@ -43,19 +43,19 @@ struct running {
 	const char *layer_path; /* borrowed; NULL: no review */
 	/* it holds what is reviewed, too: the workspace itself is not mounted */
 	bool layer_copy;
-	int mounts_fd;    /* holds the sandbox's mounts, -1: nobody does but the sandbox */
-	pid_t mounts_pid; /* who takes them apart, to be waited for; 0: nobody */
-	/* at the end: somebody else can still write to a tree of the sandbox's */
+	int mounts_fd;    /* holds the sandbox's mounts, -1: only the sandbox does */
+	pid_t reaper_pid; /* the process that takes them apart, to be reaped; 0: none */
+	/* at the end: another process can still write to a tree of the sandbox's */
 	bool trees_busy;
 	/* the limit of processes is so low that one more to build the sandbox would reach it */
-	bool alone;
+	bool no_helper;
 	bool asked; /* ward-init will be asked whether the command could be started */
 	/* a child has got the kept /etc that the plan opened: another one needs its own */
 	bool etc_given;
 	/* as far as can be told before there is a plan: no cgroup will be made */
 	bool unlimited;
 	sigset_t caller_mask;  /* blocked signals as the command shall have them */
-	struct timing *timing; /* borrowed; NULL: nobody asks */
+	struct timing *timing; /* borrowed; NULL: not timed */
 	void *child;           /* memory that the child used before exec; freed with the rest */
 };
 
@@ -73,12 +73,12 @@ struct engine {
 	/* Begins what no policy changes, while the policy is being read; *ret_system is what it has
 	 * read of the host for that. What goes wrong is said by start. NULL: nothing to begin. */
 	void (*prelaunch)(struct running *run, struct plan_system **ret_system);
-	/* Begins: everything up to the point where only the word is missing. stdio_fds become 0-2
+	/* Begins: everything up to the point where only the exec is missing. stdio_fds become 0-2
 	 * inside, borrowed; -1: the terminal inside, where the engine has terminals. The sandbox
 	 * may still be building itself when this returns. */
 	int (*start)(const struct plan *p, const int stdio_fds[3], struct running *run,
 		     struct ward_err *e);
-	/* Gives the word, when the supervisor is ready to answer for the run. Fills the layers of
+	/* Allows the exec, when the run is on record and can be supervised. Fills the layers of
 	 * *r. */
 	int (*release)(const struct plan *p, struct running *run, struct result *r,
 		       struct ward_err *e);
@@ -93,16 +93,16 @@ struct engine {
 	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does
 	 * it. */
 	void (*kill)(struct running *run);
-	/* The command is not over in a moment. NULL: nothing to do. */
-	void (*lasts)(struct running *run);
+	/* The command runs for longer than a moment. NULL: nothing to do. */
+	void (*on_long_run)(struct running *run);
 	/* The command has ended, says ward-init, and will be followed by it. NULL: nothing to
 	 * do. */
 	void (*exited)(struct running *run);
 	/* Whether the dead sandbox failed before it could become ward-init, and why. NULL: cannot
 	 * happen. */
-	bool (*last_words)(const struct running *run, struct ward_err *e);
-	/* Every process of the sandbox is dead. NULL: nothing to do. */
-	void (*buried)(struct running *run);
+	bool (*start_error)(const struct running *run, struct ward_err *e);
+	/* Every process of the sandbox is dead and reaped. NULL: nothing to do. */
+	void (*on_reaped)(struct running *run);
 	/* Frees what the engine itself keeps in *run, when every process of the sandbox is dead. */
 	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */
@@ -126,9 +126,9 @@ struct box_early {
 	int signal_fd;
 	/* for plan_compile(); NULL: could not be read, it will say why */
 	struct plan_system *system;
-	/* the caller's, for long work before the command; NULL: nobody looks */
+	/* the caller's, for long work before the command; NULL: not shown */
 	struct progress *progress;
-	/* the caller's, for a run that nobody waits for; NULL: an ordinary one */
+	/* the caller's, for a detached run; NULL: an ordinary one */
 	struct detached *detached;
 };
 

@@ -3,7 +3,7 @@
  * user, outside every namespace of the sandbox, and is the only holder of the control socket: when
  * this process goes, so does the sandbox.
  *
- * box_run() is the whole life in order: start, put on record, give the word, watch (box_loop.c),
+ * box_run() is the whole life in order: start, put on record, allow the exec, watch (box_loop.c),
  * end, count, sweep (box_end.c). Nothing here decides what the sandbox may do; that was decided by
  * the plan.
  */
@@ -163,7 +163,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 		if (!b->result->provenance)
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
-	/* until somebody listens, denied calls wait */
+	/* until there is a listener, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
 	if (p->watch)
@@ -234,14 +234,14 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
-	/* before anything is mounted, or a name that somebody changes in that moment is missed */
+	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
 		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,
 				       &b->result->notes, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);
-	timing_end(b->run.timing, "prepare and give the word", began);
+	timing_end(b->run.timing, "prepare and send the plan", began);
 	began = timing_now(b->run.timing);
 	if (r == 0)
 		r = put_on_record(b, true, e);
@@ -297,7 +297,7 @@ void box_begin(struct box_early *early, const struct engine *engine, bool unlimi
 
 void box_abandon(struct box_early *early)
 {
-	while (early->run.mounts_pid > 0 && waitpid(early->run.mounts_pid, NULL, 0) < 0 &&
+	while (early->run.reaper_pid > 0 && waitpid(early->run.reaper_pid, NULL, 0) < 0 &&
 	       errno == EINTR)
 		;
 	if (early->engine && early->engine->finish)
@@ -326,7 +326,7 @@ static bool is_running(struct box *b)
 	while (!b->dead && !b->answered && !b->failed)
 		box_watch_once(b);
 	while (b->dead && !b->failed && box_on_control(b))
-		; /* it ended at once: its last words say why */
+		; /* it ended at once: its last messages say why */
 	return !b->failed;
 }
 
@@ -372,19 +372,19 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		timing_end(timing, "the command", began);
 	}
 	began = timing_now(timing);
-	box_bury(&b);
-	if (!r->refused && !b.exited && engine->last_words &&
-	    engine->last_words(&b.run, &r->error)) {
+	box_reap(&b);
+	if (!r->refused && !b.exited && engine->start_error &&
+	    engine->start_error(&b.run, &r->error)) {
 		r->refused = true;
 		r->exit_code = 125;
 	}
 	if (!r->refused)
 		box_judge(&b);
-	if (b.detached && !b.detached->started) /* nobody has its id */
+	if (b.detached && !b.detached->started) /* no caller has its id */
 		r->refused = true;
 	box_finish(&b);
 	/* for box_abandon(), when all else is done */
-	early->run = (struct running){ .mounts_pid = b.run.mounts_pid };
+	early->run = (struct running){ .reaper_pid = b.run.reaper_pid };
 	timing_end(timing, "end, sweep, record", began);
 	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;

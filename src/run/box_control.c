@@ -34,7 +34,7 @@ void box_hold(struct box *b, bool hold, bool quick)
 {
 	if (b->held == hold)
 		return;
-	if (hold && quick && !(box_has_holder(b) && b->run.cgroup)) {
+	if (hold && quick && !(box_runner_holds(b) && b->run.cgroup)) {
 		b->stopped_by_init = true;
 		box_tell_stop(b, true);
 	} else {

@@ -1,6 +1,6 @@
 /*
  * The end of a run. In: struct box whose sandbox is dead or shall be. Out: struct result; nothing
- * of the run is left but its quarantine. In order: bury, judge, finish.
+ * of the run is left but its quarantine. In order: reap, judge, finish.
  */
 #include "run/box_internal.h"
 
@@ -28,7 +28,7 @@
 #define DRAIN_MS 2000
 
 /* The sandbox is dead or dies now; what it used is counted. */
-void box_bury(struct box *b)
+void box_reap(struct box *b)
 {
 	struct rusage used = { 0 };
 	struct usage *u = &b->result->usage;
@@ -41,16 +41,16 @@ void box_bury(struct box *b)
 		box_kill(b);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	b->run.init_pid = 0; /* the number may be somebody else's from now on */
-	if (b->engine->buried)
-		b->engine->buried(&b->run);
+	b->run.init_pid = 0; /* the number may be another process's from now on */
+	if (b->engine->on_reaped)
+		b->engine->on_reaped(&b->run);
 	if (b->run.inside_pid)
-		/* of somebody around the sandbox: GUEST_USED has it */
+		/* of a process around the sandbox: GUEST_USED has it */
 		used = (struct rusage){ 0 };
 	if (b->watch) /* it may have ended by itself, or by SIGXFSZ, within a tick */
 		watch_end(b->watch, u, b->run.cgroup ? WATCH_FROZEN : WATCH_SIGNALLED, b->limited);
 	while (b->run.control_fd >= 0 && box_on_control(b))
-		; /* its last words, however many */
+		; /* its last messages, however many */
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
 	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
@@ -141,7 +141,7 @@ static void sweep(struct box *b)
 	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
 	if (r->error.code)
 		return;
-	r->error = e; /* said even if nobody watches */
+	r->error = e; /* said even if no events are read */
 	ward_wrap(&r->error, "the sweep for planted files is incomplete");
 	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward "
 			       "recover` sweep it again");
@@ -171,7 +171,7 @@ static void close_all(int **fds)
 	}
 }
 
-/* git has told the user that it could not write; this tells why, and how to go on. */
+/* git has reported that it could not write; this says why, and how to go on. */
 static void explain_git(struct box *b)
 {
 	for (size_t i = 0; i < b->plan->root_count; i++)
@@ -197,11 +197,11 @@ static void explain_git(struct box *b)
 		}
 }
 
-/* Who takes the mounts apart waits for a thread of the kernel's, which may have been given our
- * processor: it is done in a moment, and the others go on beside us. */
-static void give_way(const struct box *b)
+/* The reaper waits for a thread of the kernel's, which may have been given the supervisor's
+ * processor: it is done in a moment, and the others go on meanwhile. */
+static void yield_to_reaper(const struct box *b)
 {
-	if (b->run.mounts_pid > 0)
+	if (b->run.reaper_pid > 0)
 		sched_yield();
 }
 
@@ -229,13 +229,13 @@ void box_finish(struct box *b)
 	explain_git(b);
 	guard_watch_destroy(b->guard_watch);
 	cgroup_destroy(b->run.cgroup);
-	give_way(b);
+	yield_to_reaper(b);
 	/* before the sweep, which looks at what points there */
 	git_run_end(b->plan, b->git, b->result);
 	sweep(b);
-	give_way(b);
+	yield_to_reaper(b);
 	store_end(b->record);
-	give_way(b);
+	yield_to_reaper(b);
 	review_end(b->review, !b->result->refused);
 	sidecar_dismiss(&b->guardian);
 	for (size_t i = 0; i < b->disk_count; i++)
@@ -246,5 +246,5 @@ void box_finish(struct box *b)
 			     &b->run.control_fd, &b->run.pid_fd, &b->signal_fd, NULL });
 	if (b->engine->finish)
 		b->engine->finish(&b->run);
-	give_way(b);
+	yield_to_reaper(b);
 }

@@ -1,8 +1,8 @@
 /*
  * What a run itself reports: that it began and with which layers, which limits it reached, what was
  * moved into the quarantine, how it ended. In: struct box, its plan and result. Out: events
- * (event.h); nothing where nobody listens. Runs in the supervisor; lists are put together in one
- * buffer, because this is on the start path.
+ * (event.h); nothing where there is no listener. Runs in the supervisor; lists are put together in
+ * one buffer, because this is on the start path.
  */
 #include "run/box_internal.h"
 

@@ -54,7 +54,7 @@ struct box {
 	bool keeps_etc;
 	/* takes over what the sandbox does with git; NULL: none yet */
 	struct git_run *git;
-	struct progress *progress; /* borrowed; NULL: nobody looks */
+	struct progress *progress; /* borrowed; NULL: not shown */
 	struct detached *detached; /* borrowed; NULL: an ordinary run */
 	uint64_t tick_ms;          /* of a detached run, between two looks */
 	struct usage seen;         /* at the last one */
@@ -70,19 +70,19 @@ struct box {
 	enum limit limit;
 };
 
-/* Says a word to ward-init; a full or closed socket is seen elsewhere. */
+/* Sends a message to ward-init; a full or closed socket is seen elsewhere. */
 void box_tell_init(struct box *b, enum guest_op op, int argument);
 /* Every process of the sandbox at once; the pid namespace dies with its first process. */
 void box_kill(struct box *b);
 /* Stops or continues every process. */
 void box_stop_all(struct box *b, bool stop);
-/* Whether a wall's runner holds what is behind it, so that nobody must be stopped by signals. */
-bool box_has_holder(const struct box *b);
-/* Says so to ward-init, who has them stop or go on. */
+/* Whether a wall's runner stops what is behind it, so that no process is stopped by signals. */
+bool box_runner_holds(const struct box *b);
+/* Asks ward-init to stop or continue them. */
 void box_tell_stop(struct box *b, bool stop);
 /* Whether the signal asks for the end of the run. */
 bool box_ends_run(uint32_t signal);
-/* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more
+/* Reads one message of ward-init; false: none was there, b->dead when there is nothing more
  * to come. */
 bool box_on_control(struct box *b);
 /* Waits for something to happen, and sees to it. */
@@ -110,13 +110,13 @@ bool box_is_empty(const struct box *b);
 /* Events of the run itself (box_events.c). */
 void box_report_start(struct box *b);
 void box_report_end(struct box *b);
-/* What it uses now, and when that is told again. */
+/* What it uses now, and when that is reported again. */
 void box_report_sample(struct box *b, uint64_t now);
 /* What was reported is on record now, or the run ends if the policy says so. */
 void box_keep_record(struct box *b);
 
 /* The end: what the sandbox used is counted, */
-void box_bury(struct box *b);
+void box_reap(struct box *b);
 /* its exit code decided, */
 void box_judge(struct box *b);
 /* and everything released, swept and closed. */

@@ -46,7 +46,8 @@ void box_kill(struct box *b)
 	else if (b->run.pid_fd >= 0 &&
 		 syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
 		 errno != ESRCH)
-		kill(b->run.init_pid, SIGKILL); /* an outer filter; the pid is ours until bury() */
+		kill(b->run.init_pid,
+		     SIGKILL); /* an outer filter; the pid is ours until box_reap() */
 	if (b->frozen)
 		(void)!cgroup_freeze(b->run.cgroup, false); /* what is frozen does not die */
 	b->ending = true;
@@ -67,28 +68,28 @@ void box_stop_all(struct box *b, bool stop)
 		box_tell_stop(b, stop);
 }
 
-bool box_has_holder(const struct box *b)
+bool box_runner_holds(const struct box *b)
 {
 	return b->plan->spec->inner && b->plan->spec->inner->holds;
 }
 
 void box_tell_stop(struct box *b, bool stop)
 {
-	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_has_holder(b));
+	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_runner_holds(b));
 }
 
 /* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
- * nobody says when that holds. Where the disk fills, the runner holds it all the same: the less is
- * written meanwhile. */
+ * there is no message when that holds. Where the disk fills, the runner holds it all the same:
+ * the less is written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
-	if (!box_has_holder(b) && watch_is_urgent(b->watch, &b->result->usage)) {
+	if (!box_runner_holds(b) && watch_is_urgent(b->watch, &b->result->usage)) {
 		/* a freezer may take a hundred milliseconds, in which a disk fills */
 		b->stopped_by_init = true;
 		box_tell_stop(b, true);
 		return WATCH_SIGNALLED;
 	}
-	if (!box_has_holder(b)) {
+	if (!box_runner_holds(b)) {
 		box_stop_all(b, true);
 		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
 	}
@@ -112,7 +113,7 @@ static enum watch_still stop_to_look(struct box *b)
 /* So that the cpu limit holds. Signals are quick, where they can be used. */
 static void pause_cpu(struct box *b, bool stop)
 {
-	if (box_has_holder(b) && b->run.cgroup) {
+	if (box_runner_holds(b) && b->run.cgroup) {
 		box_stop_all(b, stop);
 		b->frozen = stop && !b->stopped_by_init;
 	} else {
@@ -157,8 +158,8 @@ static void note_pids(struct box *b, int32_t count)
 		end_by_limit(b, LIMIT_PIDS);
 }
 
-/* A machine whose kernel killed the command for memory: that is the memory limit, whoever held
- * it. */
+/* A machine whose kernel killed the command for memory: that is the memory limit, however it is
+ * held. */
 static void note_spent(struct box *b)
 {
 	const struct inner *inner = b->plan->spec->inner;
@@ -267,8 +268,8 @@ static void start_guardian(struct box *b)
 		strv_add(&b->result->notes,
 			 "no guardian could be started: if ward is killed now, the next `ward run` "
 			 "cleans up");
-	if (b->engine->lasts)
-		b->engine->lasts(&b->run);
+	if (b->engine->on_long_run)
+		b->engine->on_long_run(&b->run);
 	listen_for_net(b);
 	confine(b);
 }
@@ -277,7 +278,7 @@ static void start_guardian(struct box *b)
  * without limits meanwhile. */
 static void suspend(struct box *b, int signal, bool group)
 {
-	start_guardian(b); /* whoever is stopped may be killed, too */
+	start_guardian(b); /* a stopped supervisor may be killed, too */
 	box_stop_all(b, true);
 	console_suspend(b->streams.console, signal, group);
 	box_stop_all(b, false);
@@ -389,7 +390,7 @@ static void on_replaced(struct box *b)
 	struct ward_err e = { 0 };
 
 	if (b->record && store_lost(b->record, b->plan->roots, b->plan->root_count) < 0)
-		box_kill(b); /* whoever finished this run after a kill would not know */
+		box_kill(b); /* a recovery after a kill would not know */
 	if (!count)
 		return;
 	box_stop_all(b, true);
@@ -408,8 +409,8 @@ static void on_replaced(struct box *b)
 	box_stop_all(b, false);
 }
 
-/* The command was stopped and nobody inside could continue it: so do we. The operator's terminal is
- * gone: so is the run. */
+/* The command was stopped and no process inside could continue it: the supervisor stops, too.
+ * The operator's terminal is gone: so is the run. */
 static void look_at_console(struct box *b, uint64_t now)
 {
 	if (b->stopped && console_in_front(b->streams.console))
@@ -509,14 +510,14 @@ enum {
 	POLL_STDIO
 };
 
-/* The seccomp listener has something, or has nobody left to listen to. */
+/* The seccomp listener has something, or no process under it is left. */
 static void on_notify(struct box *b, short revents, uint64_t now)
 {
 	if (b->notify_at_ms && now >= b->notify_at_ms)
 		b->notify_at_ms = 0;
 	if (revents & ~POLLIN) {
 		notify_finish(b->notify, b->result);
-		/* every process under the filter is gone: nobody will ask again */
+		/* every process under the filter is gone: nothing will ask again */
 		notify_destroy(b->notify);
 		b->notify = NULL;
 	} else if (revents) {
@@ -534,7 +535,7 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 	b->slim = false;
 	if (n < 0)
 		memset(polled, 0, count * sizeof(*polled)); /* EINTR: nothing is known */
-	if (n == 0 && b->keeps_etc) {                       /* nobody waits for us */
+	if (n == 0 && b->keeps_etc) {                       /* no process waits for us */
 		b->keeps_etc = false;
 		plan_built(b->plan);
 		plan_system_keep(b->plan->system);

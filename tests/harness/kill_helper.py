@@ -1,9 +1,9 @@
 """Runs ward and kills the process that helps to build the sandbox, when it is about to make one call.
 
-usage: kill_helper.py [--holder] [--slow MS] CALL WARD ARGS...   (CALL: a number, or -1: its first one)
+usage: kill_helper.py [--reaper] [--slow MS] CALL WARD ARGS...   (CALL: a number, or -1: its first one)
 Prints one line of JSON: the exit code of ward, whether there was a helper, whether it was killed. ptrace(2) tells of every process that
 ward makes: the helper is the one that the sandbox's first process clones before it clones the command, which begins with setsid.
---holder: the same for the process that holds the sandbox's mounts, which ward itself clones and which begins with prctl. --slow: it is not
+--reaper: the same for the mount reaper, which ward itself clones and which begins with prctl. --slow: it is not
 killed, but waits in front of the call.
 """
 import ctypes
@@ -36,8 +36,8 @@ def call_of(pid):
 
 
 class Trace:
-    def __init__(self, wanted, ward, holder, slow_ms):
-        self.wanted, self.ward, self.holder, self.slow_ms = wanted, ward, holder, slow_ms
+    def __init__(self, wanted, ward, reaper, slow_ms):
+        self.wanted, self.ward, self.reaper, self.slow_ms = wanted, ward, reaper, slow_ms
         self.waits = {}		# who is slow now, and until when
         self.parents, self.early = {}, set()
         self.helper = None
@@ -48,7 +48,7 @@ class Trace:
     def is_second(self, pid):
         """Whether the sandbox's first process made it, or ward itself the one that is wanted."""
         parent = self.parents.get(pid)
-        return (parent if self.holder else self.parents.get(parent)) == self.ward
+        return (parent if self.reaper else self.parents.get(parent)) == self.ward
 
     def go_on(self, pid, sig=0):
         watched = self.is_second(pid) and (pid not in self.looked or pid == self.helper)
@@ -58,7 +58,7 @@ class Trace:
         new = ctypes.c_ulong()
         ptrace(GETEVENTMSG, pid, ctypes.addressof(new))
         self.parents[new.value] = pid
-        if self.holder and self.parents.get(pid) == self.ward and not self.waits:	# nobody holds the mounts of a sandbox that has not come far
+        if self.reaper and self.parents.get(pid) == self.ward and not self.waits:	# there is no reaper for a sandbox that has not come far
             os.kill(self.ward, signal.SIGSTOP)
             self.waits[self.ward] = time.monotonic() + AHEAD_S
         if new.value in self.early:
@@ -69,7 +69,7 @@ class Trace:
         nr = call_of(pid)
         if pid not in self.looked:
             self.looked.add(pid)
-            if (nr != NR_PRCTL if self.holder else nr == NR_SETSID) or self.helper:
+            if (nr != NR_PRCTL if self.reaper else nr == NR_SETSID) or self.helper:
                 return
             self.helper = pid
             self.inside_call = False
@@ -93,7 +93,7 @@ class Trace:
             self.at_call(pid)
             sig = 0
         elif sig == signal.SIGSTOP and pid not in self.parents:
-            self.early.add(pid)		# before its parent has told us of it
+            self.early.add(pid)		# before its parent has reported it
             return
         elif sig in (signal.SIGSTOP, signal.SIGTRAP):
             sig = 0
@@ -123,8 +123,8 @@ class Trace:
 
 def main():
     words = sys.argv[1:]
-    holder = words[0] == "--holder"
-    words = words[holder:]
+    reaper = words[0] == "--reaper"
+    words = words[reaper:]
     slow_ms = int(words[1]) if words[0] == "--slow" else 0
     words = words[2 if slow_ms else 0:]
     wanted, command = int(words[0]), words[1:]
@@ -135,7 +135,7 @@ def main():
         os.execv(command[0], command)
     os.waitpid(pid, 0)
     ptrace(SETOPTIONS, pid, OPTIONS)
-    trace = Trace(wanted, pid, holder, slow_ms)
+    trace = Trace(wanted, pid, reaper, slow_ms)
     trace.parents[pid] = os.getpid()
     ptrace(CONT, pid)
     code = trace.run()

@@ -11,19 +11,19 @@ from harness import host, timeout
 SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "harness", "kill_helper.py")
 CALLS = {"its first call": -1, "mount": 165, "pivot_root": 155, "umount2": 166, "ioctl": 16, "unshare": 272, "exit_group": 231}
 TRIES = 20
-OWED = ("mount", "pivot_root", "umount2")	# what nobody can do in its place any more
+OWED = ("mount", "pivot_root", "umount2")	# what no other process can do in its place any more
 
 
 def start_and_kill(t, ws, call, *options, how=()):
     """What became of ward, of its helper, and of the command."""
     r = t.run("python3", SCRIPT, *how, str(call), host.WARD, "run", "-w", ws, *options, "--", "/bin/sh", "-c", "echo ran > out",
               env={"ASAN_OPTIONS": "detect_leaks=0"})	# which does not work under ptrace
-    told = json.loads(r.out)
+    outcome = json.loads(r.out)
     out = os.path.join(ws, "out")
     ran = os.path.exists(out)
     if ran:
         os.unlink(out)
-    return told, ran, r.err
+    return outcome, ran, r.err
 
 
 @timeout(120)
@@ -32,40 +32,40 @@ def test_killed_helper(t):
     helped = 0
     for name, call in CALLS.items():
         for options in ((), ("--set", 'network.egress_allowlist=["helped.test"]')) if name == "umount2" else ((),):
-            told, ran, err = start_and_kill(t, ws, call, *options)
-            helped += told["helper"]
-            t.check(ran == (told["rc"] == 0), f"{name}: exit {told['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
-            t.check(told["rc"] == 0 or (told["rc"] == 125 and told["killed"]), f"{name}: {told}: {err}")
-            if told["rc"]:
+            outcome, ran, err = start_and_kill(t, ws, call, *options)
+            helped += outcome["helper"]
+            t.check(ran == (outcome["rc"] == 0), f"{name}: exit {outcome['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
+            t.check(outcome["rc"] == 0 or (outcome["rc"] == 125 and outcome["killed"]), f"{name}: {outcome}: {err}")
+            if outcome["rc"]:
                 t.contains(err, "was killed", f"{name}: the message")
-            if told["killed"] and name in OWED:
-                t.equal(told["rc"], 125, f"{name}: {err}")
-            if not told["killed"] or call == CALLS["exit_group"]:
-                t.equal(told["rc"], 0, f"{name}: {err}")
+            if outcome["killed"] and name in OWED:
+                t.equal(outcome["rc"], 125, f"{name}: {err}")
+            if not outcome["killed"] or call == CALLS["exit_group"]:
+                t.equal(outcome["rc"], 0, f"{name}: {err}")
     if host.always_helps():
         t.equal(helped, len(CALLS) + 1, "starts with a helper")
     t.equal(t.ward("run", "--", "/bin/true", cwd=ws).rc, 0, "the next start")
 
 
 @timeout(120)
-def test_who_takes_the_old_root_is_slow_or_killed(t):
-    """A start that takes longer than short commands do does not end who it waits for; and if somebody does, it does not wait long."""
+def test_reaper_is_slow_or_killed(t):
+    """A start that takes longer than short commands do does not end the reaper that it waits for; if the reaper is killed, the start does not wait long."""
     ws = t.workspace()
     found = 0
     for call in (-1, CALLS["umount2"]):
-        for how in (("--holder", "--slow", "60"), ("--holder",)):
+        for how in (("--reaper", "--slow", "60"), ("--reaper",)):
             for _ in range(TRIES):	# there is none where the child is not far enough when the supervisor is
                 began = time.monotonic()
-                told, ran, err = start_and_kill(t, ws, call, how=how)
+                outcome, ran, err = start_and_kill(t, ws, call, how=how)
                 took = time.monotonic() - began
-                t.check(ran == (told["rc"] == 0), f"{how}: exit {told['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
+                t.check(ran == (outcome["rc"] == 0), f"{how}: exit {outcome['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
                 t.check(took < 10, f"{how}: it took {took:.1f} s")
                 if "--slow" in how:
-                    t.equal(told["rc"], 0, f"{how}: {err}")
-                elif told["rc"]:
-                    t.check(told["rc"] == 125 and told["killed"], f"{how}: {told}: {err}")
+                    t.equal(outcome["rc"], 0, f"{how}: {err}")
+                elif outcome["rc"]:
+                    t.check(outcome["rc"] == 125 and outcome["killed"], f"{how}: {outcome}: {err}")
                     t.contains(err, "was killed", f"{how}: the message")
-                if told["helper"]:
+                if outcome["helper"]:
                     found += 1
                     break
     if host.always_helps():
@@ -74,7 +74,7 @@ def test_who_takes_the_old_root_is_slow_or_killed(t):
 
 @timeout(120)
 def test_room_for_few_processes(t):
-    """Whoever helps with the start has no place of its own in a limit of processes: if there is none the start goes on, or the command says that it has none."""
+    """The helper and the reaper have no place of their own in a limit of processes: without room for them the start goes on, or the command finds no room."""
     ws = t.workspace()
     for options in ((), ("--set", "process.nesting=true")):
         for room in range(1, 12):

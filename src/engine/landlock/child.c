@@ -144,12 +144,12 @@ static long filter_calls(struct level_child *c)
 	return fd < 0 ? fd : seccomp_install(c->filter, len, false);
 }
 
-/* All is ready: the listener goes to the supervisor, its word comes back. */
-static long wait_for_word(struct level_child *c)
+/* All is built: ready goes to the supervisor with the listener, go comes back. */
+static long wait_for_go(struct level_child *c)
 {
 	FD_MESSAGE_CONTROL(1) control;
-	char word = 'h';
-	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	char byte = 'r';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 	long r;
 
@@ -157,9 +157,9 @@ static long wait_for_word(struct level_child *c)
 	r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);
 	if (r == 1)
 		do
-			r = raw_call(SYS_read, c->control_fd, &word, 1);
+			r = raw_call(SYS_read, c->control_fd, &byte, 1);
 		while (r == -EINTR);
-	return r == 1 && word == 'g' ? 0 : -ECONNRESET;
+	return r == 1 && byte == 'g' ? 0 : -ECONNRESET;
 }
 
 static long become_init(struct level_child *c)
@@ -191,7 +191,7 @@ const struct level_stage level_stages[] = {
 	{ "seccomp", filter_calls,
 	  "no sockets, no IPC, no reach to other processes; modes and times by the supervisor" },
 	{ "rlimits", set_rlimits, "limits per process, when nothing is opened any more" },
-	{ "word", wait_for_word, "wait for the supervisor" },
+	{ "go", wait_for_go, "wait until the supervisor allows the exec" },
 	{ "exec", become_init, "close every descriptor, start ward-init and the command" },
 };
 

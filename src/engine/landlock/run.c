@@ -6,8 +6,8 @@
  * level_stages[] in child.c.
  *
  * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it
- * is told to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a word,
- * not by a signal to ward-init.
+ * is told to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a
+ * message, not by a signal to ward-init.
  */
 #include "engine/landlock/rung.h"
 
@@ -345,7 +345,7 @@ static int level_start(const struct plan *p, const int stdio_fds[3], struct runn
 	return r;
 }
 
-/* The child ended before it could say hello: its last words are in its memory. */
+/* The child ended before it was ready: its memory says why. */
 static int explain_child(const struct level_child *c, struct ward_err *e)
 {
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
@@ -358,8 +358,8 @@ static int explain_child(const struct level_child *c, struct ward_err *e)
 	return ward_remedy(e, "%s", probe_step_remedy(code));
 }
 
-/* After the word: exec failed, or what comes just before it. */
-static bool level_last_words(const struct running *run, struct ward_err *e)
+/* After the exec was allowed: it failed, or what comes just before it. */
+static bool level_start_error(const struct running *run, struct ward_err *e)
 {
 	const struct level_memory *m = run->child;
 
@@ -391,10 +391,10 @@ static int level_release(const struct plan *p, struct running *run, struct resul
 	struct level_memory *m = run->child;
 	int fd = -1;
 	size_t count = 0;
-	char word;
+	char byte;
 
 	(void)p;
-	if (io_recv_fds(run->control_fd, &word, 1, &fd, 1, &count) != 1) {
+	if (io_recv_fds(run->control_fd, &byte, 1, &fd, 1, &count) != 1) {
 		siginfo_t info;
 
 		while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 &&
@@ -431,7 +431,7 @@ static void level_kill(struct running *run)
 		leftovers_kill(run->init_pid);
 		return;
 	}
-	/* before the word there is one process; after it, ward-init ends the whole domain. Without
+	/* before the exec there is one process; after it, ward-init ends the whole domain. Without
 	 * room for a message, the end of the socket says the same. */
 	if (!m->child.released)
 		(void)!syscall(SYS_pidfd_send_signal, run->pid_fd, SIGKILL, NULL, 0);
@@ -472,7 +472,7 @@ const struct engine engine_landlock = {
 	.start = level_start,
 	.release = level_release,
 	.remount = level_remount,
-	.last_words = level_last_words,
+	.start_error = level_start_error,
 	.kill = level_kill,
 	.finish = level_finish,
 	.stages = level_stage_names,

@@ -1,27 +1,27 @@
 /*
- * The command is begun by the child itself, while that becomes ward-init: the two programs are
+ * The command is started by the child itself, while that becomes ward-init: the two programs are
  * loaded at the same time, and ward-init finds the command as its child. In: a child with every
- * layer on. Out: hello has been said, the command runs; or the supervisor is told why it could not
- * be executed, as ward-init does it.
+ * layer on. Out: ready was sent, the command runs; or the supervisor learns why it could not be
+ * executed, as it would from ward-init.
  *
- * Its process is made while the run is being recorded and the helper ends, and waits: nothing is
- * executed before native_let_command_go(). If the child ends instead, the kernel ends it, too.
+ * The command's process is made while the run is being recorded and the helper ends, and waits:
+ * nothing is executed before native_allow_command(). If the child ends instead, the kernel ends it,
+ * too.
  *
  * Until the command executes, its process shares the supervisor's memory like the child. It
  * executes only when the child has left that memory: the command never runs beside a process that
  * has the supervisor's memory, and so its arguments. The kernel tells by clearing the word of
- * set_tid_address(2), but a moment too early, and a long one where somebody has that memory locked;
- * so the child's arguments are looked at, too. That memory is not dumpable from here on, and
- * neither is ward-init from its first instruction on, because its file cannot be read (root.c). If
- * the child cannot become ward-init it ends, and the command's process with it.
+ * set_tid_address(2), but a moment too early, and a long one where another process has that memory
+ * locked; so the child's arguments are looked at, too. That memory is not dumpable from here on,
+ * and neither is ward-init from its first instruction on, because its file cannot be read (root.c).
+ * If the child cannot become ward-init it ends, and the command's process with it.
  *
- * Everything else (a terminal, whose session needs a leader; somebody who asks whether the command
- * could be started, or who reads the caller's memory when it is executed) is left to ward-init
- * itself.
+ * Everything else is left to ward-init itself: a terminal, whose session needs a leader; a detached
+ * run, which asks whether the command could be started; an observer, which reads the caller's
+ * memory when the command is executed.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -31,12 +31,11 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "guest/command.h"
+#include "start_tricks.h"
 #include "protocol/guest.h"
 
 _Static_assert(sizeof(((struct native_child *)0)->command_stack) >= GUEST_EXEC_STACK,
 	       "the command's stack is too small");
-
-#define SPINS 2000 /* about 50 us: the child is on its way */
 
 static bool has_terminal(void)
 {
@@ -48,17 +47,10 @@ static bool has_terminal(void)
 	return false;
 }
 
-static void wait_until_left(uint32_t *here)
+/* The arguments of pid 1 are ward-init's, or none yet. */
+static bool has_left(void *argument)
 {
-	for (int i = 0; i < SPINS && __atomic_load_n(here, __ATOMIC_ACQUIRE); i++)
-		__builtin_ia32_pause();
-	while (__atomic_load_n(here, __ATOMIC_ACQUIRE))
-		raw_call(SYS_futex, here, FUTEX_WAIT, 1, 0, 0, 0);
-}
-
-/* Its arguments are ward-init's, or none yet. */
-static bool has_left(const struct native_child *c)
-{
+	const struct native_child *c = argument;
 	static const char begun[] = NATIVE_BEGUN;
 	char name[sizeof(begun)];
 	long n = raw_call(SYS_pread64, c->arguments_fd, name, sizeof(name), 0);
@@ -69,30 +61,21 @@ static bool has_left(const struct native_child *c)
 	return n == 0 || same;
 }
 
-static void wait_for_arguments(const struct native_child *c)
-{
-	enum { YIELDS = 100 };
-
-	for (int i = 0; c->arguments_fd >= 0 && !has_left(c); i++)
-		if (i < YIELDS)
-			raw_call(SYS_sched_yield);
-		else
-			raw_call(SYS_poll, 0, 0, 1);
-}
-
 /* The command's process: descriptors 0-2 are its own already, all others close when it executes. */
 static int become_command(void *argument)
 {
 	struct native_child *c = argument;
+	const struct sync_peer pid1 = { .is_done = has_left, .argument = c };
 	struct guest_message failed = { .op = GUEST_FAILED };
 	size_t argc = 0;
 	long r;
 
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
-	native_wait_for(&c->command_goes);
-	wait_until_left(&c->here_still);
-	wait_for_arguments(c);
+	sync_wait(&c->sync, SYNC_COMMAND_GO, NULL);
+	sync_wait(&c->sync, SYNC_CHILD_LEFT, NULL);
+	if (c->arguments_fd >= 0)
+		sync_wait(&c->sync, SYNC_ARGUMENTS, &pid1);
 	while (c->argv[argc + 1])
 		argc++;
 	r = native_limit_files(c);
@@ -102,7 +85,7 @@ static int become_command(void *argument)
 	return failed.b;
 }
 
-long native_begin_command(struct native_child *c)
+long native_start_command(struct native_child *c)
 {
 	long r = native_place_stdio(c);
 
@@ -110,10 +93,10 @@ long native_begin_command(struct native_child *c)
 		/* ward-init's and not the command's */
 		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	if (r >= 0)
-		/* who is woken by it has the processor that the command gets, and is done before
-		 * that executes */
-		r = native_hello(c);
-	if (r < 0 || !c->begins || has_terminal())
+		/* the supervisor, which this wakes, has the processor that the command gets, and
+		 * is done before that executes */
+		r = native_send_ready(c);
+	if (r < 0 || !TRICK_EARLY_COMMAND || !c->starts_command || has_terminal())
 		return r < 0 ? r : 0;
 	/* the outer one shows the supervisor anyway */
 	r = c->proc_bound ? -1
@@ -121,8 +104,8 @@ long native_begin_command(struct native_child *c)
 	if (r < 0 && !c->proc_bound)
 		return 0; /* ward-init starts it */
 	c->arguments_fd = (int)r;
-	c->here_still = 1;
-	r = raw_call(SYS_set_tid_address, &c->here_still);
+	c->sync.child_in_memory = 1;
+	r = raw_call(SYS_set_tid_address, &c->sync.child_in_memory);
 	if (r > 0)
 		r = clone_call(SYS_clone, CLONE_VM | SIGCHLD,
 			       RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0,
@@ -134,21 +117,21 @@ long native_begin_command(struct native_child *c)
 	if (r < 0)
 		return r;
 	native_move_away(c, r);
-	raw_put_number(c->begun_pid, (uint64_t)r);
-	c->begun_argv[0] = NATIVE_BEGUN;
-	c->begun_argv[1] = c->begun_pid;
-	c->begun = true;
+	raw_put_number(c->command_pid, (uint64_t)r);
+	c->init_argv[0] = NATIVE_BEGUN;
+	c->init_argv[1] = c->command_pid;
+	c->command_started = true;
 	return 0;
 }
 
-long native_let_command_go(struct native_child *c)
+long native_allow_command(struct native_child *c)
 {
 	long r;
 
-	if (c->begun) {
-		/* not before the supervisor has what it wants of us */
+	if (c->command_started) {
+		/* not before the supervisor has what it wants of the child */
 		raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-		native_set(&c->command_goes);
+		sync_set(&c->sync.command_go, 1);
 	}
 	r = native_limit_files(c);
 	return r < 0 ? r : raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, 0);

@@ -1,7 +1,7 @@
 /*
- * The child, in order. native_stages[] is the order: up to the word everything is the same for
- * every policy and is built while the supervisor reads the policy and makes the plan; from the word
- * on the plan is in the shared memory. The child shares the supervisor's memory and runs beside it
+ * The child, in order. native_stages[] is the order: up to stage "plan" everything is the same for
+ * every policy and is built while the supervisor reads the policy and makes the plan; from then on
+ * the plan is in the shared memory. The child shares the supervisor's memory and runs beside it
  * (no fork: page tables are not copied), so it uses raw system calls only, and an error is a value
  * that the supervisor reads. If the supervisor dies, every read of the control socket ends and so
  * does the sandbox, at whatever stage.
@@ -86,8 +86,8 @@ long native_either(struct native_child *c, const char **ret_stage)
 	return r;
 }
 
-/* As many descriptors as a word can bring. */
-union word_control {
+/* As many descriptors as can come with a plan. */
+union plan_control {
 	FD_MESSAGE_CONTROL(3 + 4 + NATIVE_TREES_MAX + 1);
 };
 
@@ -101,11 +101,11 @@ static const int *take(const int *fds, int *into, size_t n)
 
 /* The plan is ready, and here are the descriptors; the supervisor's end closing means that it is
  * gone. */
-long native_word(struct native_child *c)
+long native_receive_plan(struct native_child *c)
 {
-	union word_control control;
-	char word;
-	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	union plan_control control;
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control.space,
@@ -138,11 +138,11 @@ long native_word(struct native_child *c)
 
 long native_wait_byte(struct native_child *c)
 {
-	char word;
+	char byte;
 	long r;
 
 	do
-		r = raw_call(SYS_read, c->control_fd, &word, 1);
+		r = raw_call(SYS_read, c->control_fd, &byte, 1);
 	while (r == -EINTR);
 	return r == 1 ? 0 : -ECONNRESET;
 }
@@ -150,8 +150,8 @@ long native_wait_byte(struct native_child *c)
 long native_wait_tree(struct native_child *c, int *ret_fd)
 {
 	FD_MESSAGE_CONTROL(1) control;
-	char word;
-	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control.space,
@@ -168,7 +168,7 @@ long native_wait_tree(struct native_child *c, int *ret_fd)
 }
 
 /* Whatever is open, ours or inherited, ends with this process image. Done while an error can still
- * be told. */
+ * be reported. */
 long native_close(struct native_child *c)
 {
 	(void)c;
@@ -177,7 +177,7 @@ long native_close(struct native_child *c)
 
 /* The kernel counts descriptors that are under way for all processes of a user and refuses whose
  * own limit is below that: another sandbox could keep this one from starting. So the limit of open
- * files comes after the hello, and until then it is as high as it may be. */
+ * files comes after ready, and until then it is as high as it may be. */
 static long raise_files(void)
 {
 	uint64_t value[2];
@@ -188,11 +188,11 @@ static long raise_files(void)
 }
 
 /* All is done: descriptors go to the supervisor. */
-long native_hello(struct native_child *c)
+long native_send_ready(struct native_child *c)
 {
 	FD_MESSAGE_CONTROL(11 + NATIVE_KEPT_MAX + NET_FDS_MAX) control;
-	char word = NATIVE_HELLO;
-	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	char byte = NATIVE_READY;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 	int fds[11 + NATIVE_KEPT_MAX + NET_FDS_MAX];
 	size_t count = 0;
@@ -255,12 +255,13 @@ long native_place_stdio(struct native_child *c)
 
 static long exec_init(struct native_child *c)
 {
-	long r = native_let_command_go(c);
+	long r = native_allow_command(c);
 
 	c->failed_path = "/" NATIVE_INIT;
 	return r < 0 ? r
 		     : raw_call(SYS_execve, c->failed_path,
-				c->begun ? (void *)c->begun_argv : (void *)c->argv, c->envp);
+				c->command_started ? (void *)c->init_argv : (void *)c->argv,
+				c->envp);
 }
 
 int native_child_main(void *argument)
@@ -268,7 +269,7 @@ int native_child_main(void *argument)
 	struct native_child *c = argument;
 	long r = 0;
 
-	native_look_around(c);
+	native_note_cpu(c);
 	/* nothing in the sandbox is of the operator's session and terminal, not even its first
 	 * process */
 	raw_call(SYS_setsid);

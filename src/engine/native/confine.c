@@ -28,7 +28,7 @@ long native_rlimits(struct native_child *c)
 	long r = 0;
 
 	for (size_t i = 0; i < c->rlimit_count && r == 0; i++)
-		if (c->rlimits[i].resource != RLIMIT_NOFILE) /* after the hello */
+		if (c->rlimits[i].resource != RLIMIT_NOFILE) /* after ready was sent */
 			r = set_limit(&c->rlimits[i]);
 	c->layers[LAYER_RLIMITS] = LAYER_IN_FORCE;
 	return r;
@@ -114,7 +114,7 @@ long native_landlock(struct native_child *c)
 	return 0;
 }
 
-/* Somebody around us listens already: denied calls are answered by the filter itself. */
+/* A sandbox around this one listens already: denied calls are answered by the filter itself. */
 static void answer_in_filter(struct native_child *c)
 {
 	for (size_t i = 0; i < c->filter_len; i++)

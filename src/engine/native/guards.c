@@ -2,7 +2,7 @@
  * Hidden and protected files. In: the steps that the scan found, parents before children. Out:
  * mounts over them in the sandbox's view. Runs in the child before pivot_root, and again
  * (native_remount) in a short-lived helper that has joined the sandbox's user and mount namespaces,
- * when somebody outside has replaced an over-mounted file.
+ * when a process outside has replaced an over-mounted file.
  *
  * The tree may be changing under us (another sandbox works in it): every path is opened through no
  * link at all, and what is mounted is what was opened. A thing that has gone since the scan needs

@@ -5,28 +5,27 @@
  *
  * Two pieces of work are as long as everything else and need nothing of each other: the network
  * namespace, which is the kernel's slowest part of a start, and the stages that
- * tables/native_stages.def calls EITHER's: the plan's mounts. Whoever is free takes the next one.
- * With three processors the helper begins at once, with the network. With two it waits, on the
- * supervisor's, until the supervisor has given the word and steps back: then the child is in the
+ * tables/native_stages.def calls EITHER's: the plan's mounts. The process that is free claims the
+ * next one. With three processors the helper begins at once, with the network. With two it waits,
+ * on the supervisor's, until the supervisor has sent the plan and yields: then the child is in the
  * midst of the network namespace, and the helper mounts. It stays off the child's processor: the
- * kernel would wake it there at times, behind the network namespace, which lets nobody in between.
- * If the supervisor takes long (a large workspace is being looked through) the child comes to both
- * first, and if it is late with the first thing that the child needs of it (the machine is busy
- * with what ran before), the child makes the network namespace meanwhile. Without a helper the
- * child does them in turn.
+ * kernel would wake it there at times, behind the network namespace, which is not preempted. If the
+ * supervisor takes long (a large workspace is being scanned) the child comes to both first, and if
+ * the supervisor is late with the first thing that the child needs of it (the machine is busy with
+ * what ran before), the child makes the network namespace meanwhile. Without a helper the child
+ * does them in turn.
  *
- * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does
- * that wait for every processor, and the child puts on its last layers meanwhile. Where somebody
- * outside holds the sandbox's mounts (mounts_end.c) that one does it: nobody inside sees that
- * process, so the command need not wait for the kernel then.
+ * One process unmounts the old root, because the kernel makes the caller wait for every processor.
+ * sync.old_root_owner says which: the reaper (mount_reaper.c) where there is one, because no
+ * process inside waits then; else the helper, while the child puts on its last layers; without a
+ * helper the child.
  *
- * A helper that is killed says nothing: a network namespace that it owed is made by the child,
- * mounts that it had begun end the start.
+ * A helper that is killed reports nothing: a network namespace that it owed is made by the child,
+ * mounts that it had begun, or an old root that it owed, end the start. docs/start.md has the
+ * sequence, tables/start_sync.def every word.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
@@ -38,39 +37,12 @@
 #include "base/clone.h"
 #include "base/raw.h"
 #include "engine/native/native.h"
-
-/* about a tenth of a millisecond: sleeping and being woken would take a good part of that */
-#define SPINS 4000
-
-/* The other one works on a processor of its own and is done soon, as a rule. */
-static void spin(const uint32_t *futex)
-{
-	for (int i = 0; i < SPINS && !__atomic_load_n(futex, __ATOMIC_ACQUIRE); i++)
-		__builtin_ia32_pause();
-}
-
-void native_wait_for(uint32_t *futex)
-{
-	while (!__atomic_load_n(futex, __ATOMIC_ACQUIRE))
-		raw_call(SYS_futex, futex, FUTEX_WAIT, 0, 0, 0, 0);
-}
-
-void native_set(uint32_t *futex)
-{
-	__atomic_store_n(futex, 1, __ATOMIC_RELEASE);
-	/* helper and holder may wait for the same */
-	raw_call(SYS_futex, futex, FUTEX_WAKE, INT_MAX, 0, 0, 0);
-}
-
-static bool take(bool *taken)
-{
-	return !__atomic_exchange_n(taken, true, __ATOMIC_ACQ_REL);
-}
+#include "start_tricks.h"
 
 static void make_net(struct native_child *c)
 {
 	native_net_make(c);
-	native_set(&c->net_done);
+	sync_set(&c->sync.net_done, 1);
 }
 
 static void do_either(struct native_child *c)
@@ -90,56 +62,60 @@ static void do_either(struct native_child *c)
 		r = native_landlock_rules(c);
 	}
 	c->helper_error = r;
-	native_set(&c->either_done);
+	sync_set(&c->sync.mounts_done, 1);
 }
 
 /* ".." leads from the root to what lies over it. */
-static bool is_old_root_gone(void)
+static bool is_old_root_gone(void *argument)
 {
 	struct stat root, over;
 
+	(void)argument;
 	return raw_call(SYS_newfstatat, AT_FDCWD, "/", &root, 0) == 0 &&
 	       raw_call(SYS_newfstatat, AT_FDCWD, "/..", &over, 0) == 0 &&
 	       root.st_dev == over.st_dev && root.st_ino == over.st_ino;
 }
 
-/* What lies over the new root is the old one, whoever entered it: pivot_root moves every process of
- * the namespace. Nobody looks for it twice: beneath it is the new one. */
-void native_take_old_root(struct native_child *c)
+enum { OLD_ROOT_UNMOUNTED = 1 };
+
+/* 0, -errno, or -EINPROGRESS: the owner has not got that far. */
+static long old_root_result(const struct native_child *c)
 {
-	if (__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && take(&c->old_root_taken))
-		__atomic_store_n(&c->old_root_left, raw_call(SYS_umount2, "/", MNT_DETACH),
-				 __ATOMIC_RELEASE);
+	int32_t result = (int32_t)sync_get(&c->sync.old_root_result);
+
+	return result == 0 ? -EINPROGRESS : result == OLD_ROOT_UNMOUNTED ? 0 : result;
 }
 
-void native_miss_old_root(struct native_child *c, long error)
+/* What lies over the new root is the old one in every process of the namespace: pivot_root moves
+ * them all. To be called once: beneath the old root is the new one. */
+long native_unmount_old_root(struct native_child *c, long error)
 {
-	if (take(&c->old_root_taken))
-		__atomic_store_n(&c->old_root_left, error, __ATOMIC_RELEASE);
+	long r = error < 0 ? error : raw_call(SYS_umount2, "/", MNT_DETACH);
+
+	sync_set(&c->sync.old_root_result, r < 0 ? (uint32_t)r : OLD_ROOT_UNMOUNTED);
+	return r;
 }
 
 static int help(void *argument)
 {
 	struct native_child *c = argument;
 
-	native_wait_for(&c->go);
-	__atomic_store_n(&c->helping, true, __ATOMIC_RELEASE);
-	if (take(&c->net_taken))
+	sync_wait(&c->sync, SYNC_HELPER_GO, NULL);
+	sync_set(&c->sync.helper_started, 1);
+	if (sync_claim(&c->sync.net_claimed))
 		make_net(c);
-	native_wait_for(&c->system_done);
-	if (take(&c->either_taken))
+	sync_wait(&c->sync, SYNC_SYSTEM_DONE, NULL);
+	if (sync_claim(&c->sync.mounts_claimed))
 		do_either(c);
-	if (c->go_at_once) /* else the supervisor waits for this processor */
-		spin(&c->entered);
-	native_wait_for(&c->entered);
-	if (c->outside)
-		native_wait_for(&c->held);
-	if (!c->outside)
-		native_take_old_root(c);
+	/* without a processor of its own it must not spin: the supervisor waits for that one */
+	sync_wait(&c->sync, c->go_at_once ? SYNC_ROOT_ENTERED_SOON : SYNC_ROOT_ENTERED, NULL);
+	sync_wait(&c->sync, SYNC_OWNER_HELPER, NULL);
+	if (sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER)
+		(void)!native_unmount_old_root(c, 0);
 	return 0;
 }
 
-/* where somebody else has it, a new process waits for milliseconds */
+/* where another process has the processor, a new one waits for milliseconds */
 #define AT_ONCE_NS 500000
 
 uint64_t native_now(void)
@@ -150,18 +126,19 @@ uint64_t native_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void native_look_around(struct native_child *c)
+void native_note_cpu(struct native_child *c)
 {
 	unsigned cpu = c->cpu;
 
-	__atomic_store_n(&c->began, true, __ATOMIC_RELEASE);
-	if (!c->apart && c->launched_ns && raw_call(SYS_getcpu, &cpu, 0, 0) == 0 && cpu != c->cpu)
-		c->apart = native_now() - c->launched_ns < AT_ONCE_NS;
+	__atomic_store_n(&c->child_began, true, __ATOMIC_RELEASE);
+	if (!c->parallel && c->launched_ns && raw_call(SYS_getcpu, &cpu, 0, 0) == 0 &&
+	    cpu != c->cpu)
+		c->parallel = native_now() - c->launched_ns < AT_ONCE_NS;
 }
 
 void native_put_on(const struct native_child *c, long pid, const cpu_set_t *where)
 {
-	if (raw_call(SYS_sched_setaffinity, pid, sizeof(*where), where) >= 0)
+	if (TRICK_PLACEMENT && raw_call(SYS_sched_setaffinity, pid, sizeof(*where), where) >= 0)
 		raw_call(SYS_sched_setaffinity, pid, sizeof(c->cpus), &c->cpus);
 }
 
@@ -170,13 +147,13 @@ void native_move_away(const struct native_child *c, long pid)
 	cpu_set_t others = c->cpus;
 	unsigned cpu;
 
-	if (!c->apart || raw_call(SYS_getcpu, &cpu, 0, 0) < 0)
+	if (!c->parallel || raw_call(SYS_getcpu, &cpu, 0, 0) < 0)
 		return;
 	CPU_CLR(cpu, &others);
 	native_put_on(c, pid, &others);
 }
 
-long native_helper_begin(struct native_child *c)
+long native_start_helper(struct native_child *c)
 {
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES,
 				      .stack = c->helper_stack,
@@ -185,7 +162,7 @@ long native_helper_begin(struct native_child *c)
 				      .argument = c };
 	long r;
 
-	if (!c->apart || c->alone)
+	if (!TRICK_HELPER || !c->parallel || c->no_helper)
 		return 0;
 	c->helper_error = -ECHILD; /* what one that is killed leaves behind */
 	r = clone_start(&helper);
@@ -193,98 +170,103 @@ long native_helper_begin(struct native_child *c)
 		return 0; /* a limit of processes has no room for it */
 	if (r < 0)
 		return r;
-	raw_call(SYS_sched_setaffinity, r, sizeof(c->here), &c->here); /* for its short life */
+	if (TRICK_PLACEMENT) /* for its short life */
+		raw_call(SYS_sched_setaffinity, r, sizeof(c->here), &c->here);
 	__atomic_store_n(&c->helper_pid, r, __ATOMIC_RELEASE);
 	return 0;
 }
 
-void native_helper_go(struct native_child *c)
+void native_allow_helper(struct native_child *c)
 {
-	native_set(&c->go);
+	sync_set(&c->sync.helper_go, 1);
 }
 
-void native_give_way(struct native_child *c)
+void native_yield_to_helper(struct native_child *c)
 {
-	enum { TURNS = 8 }; /* others may wait for this processor, too */
-
-	native_helper_go(c);
-	for (int i = 0; i < TURNS && __atomic_load_n(&c->helper_pid, __ATOMIC_ACQUIRE) > 0 &&
-			!__atomic_load_n(&c->helping, __ATOMIC_ACQUIRE);
-	     i++)
-		sched_yield();
+	native_allow_helper(c);
+	if (TRICK_YIELD && __atomic_load_n(&c->helper_pid, __ATOMIC_ACQUIRE) > 0)
+		sync_wait(&c->sync, SYNC_HELPER_STARTED, NULL);
 }
 
-/* Until what the helper has taken is done; false: it was killed before. */
-static bool wait_for_helper(struct native_child *c, uint32_t *done)
+static bool is_helper_dead(void *argument)
 {
-	const struct timespec a_while = { .tv_nsec = 20000000 };
+	struct native_child *c = argument;
 
-	spin(done);
-	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE)) {
-		if (raw_call(SYS_futex, done, FUTEX_WAIT, 0, &a_while, 0, 0) != -ETIMEDOUT)
-			continue;
-		if (c->helper_pid) /* somebody else has its processor */
-			raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->cpus), &c->cpus);
-		if (c->helper_pid &&
-		    raw_call(SYS_wait4, c->helper_pid, 0, WNOHANG | __WALL, 0) != c->helper_pid)
-			continue;
-		c->helper_pid = 0;
-		if (!c->outside)
-			native_take_old_root(c);
-		if (!c->outside && c->old_root_left < 0)
-			/* behind Landlock nobody can: that it is dead is the reason */
-			c->old_root_left = -ECHILD;
-		return __atomic_load_n(done, __ATOMIC_ACQUIRE); /* its last deed */
-	}
+	if (c->helper_pid) /* another process has its processor */
+		raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->cpus), &c->cpus);
+	if (c->helper_pid &&
+	    raw_call(SYS_wait4, c->helper_pid, 0, WNOHANG | __WALL, 0) != c->helper_pid)
+		return false;
+	c->helper_pid = 0;
 	return true;
+}
+
+/* Until what the helper has claimed is done; false: it was killed before. */
+static bool wait_for_helper(struct native_child *c, enum sync_wait wait)
+{
+	const struct sync_peer helper = { .is_dead = is_helper_dead, .argument = c };
+
+	return sync_wait(&c->sync, wait, &helper) == 0;
+}
+
+static bool is_supervisor_dead(void *argument)
+{
+	const struct native_child *c = argument;
+	struct pollfd supervisor = { .fd = c->control_fd };
+
+	return raw_call(SYS_poll, &supervisor, 1, 0) > 0;
 }
 
 long native_share(struct native_child *c)
 {
 	if (c->helper_pid)
-		native_set(&c->system_done);
+		sync_set(&c->sync.system_done, 1);
 	return 0;
 }
 
 long native_net_take(struct native_child *c)
 {
-	if (!take(&c->net_taken))
+	if (!sync_claim(&c->sync.net_claimed))
 		return 0;
 	c->net_own = true;
 	make_net(c);
 	return 0; /* native_net_enter() looks how that went */
 }
 
-/* the supervisor is about to say it, as a rule; what the helper does later cannot begin before
- * that */
-#define SOON_NS 100000
-
-static bool said_soon(const struct native_child *c)
+static bool has_message(void *argument)
 {
-	struct pollfd said = { .fd = c->control_fd, .events = POLLIN };
-	uint64_t until = c->apart ? native_now() + SOON_NS : 0;
+	const struct native_child *c = argument;
+	struct pollfd message = { .fd = c->control_fd, .events = POLLIN };
 
-	do {
-		if (raw_call(SYS_poll, &said, 1, 0) != 0)
-			return true;
-	} while (until && native_now() < until);
-	return false;
+	return raw_call(SYS_poll, &message, 1, 0) != 0;
+}
+
+/* The supervisor is about to send it, as a rule; what the helper does later cannot begin before
+ * that. */
+static bool is_system_sent(struct native_child *c)
+{
+	const struct sync_peer supervisor = { .is_done = has_message, .argument = c };
+
+	return c->parallel ? sync_wait(&c->sync, SYNC_SYSTEM_SENT, &supervisor) == 0
+			   : has_message(c);
 }
 
 /* With three processors it is the helper's: that is at it already, or will be in a moment. */
 long native_net_ahead(struct native_child *c)
 {
-	return (c->helper_pid && c->go_at_once) || said_soon(c) ? 0 : native_net_take(c);
+	if (!TRICK_NET_AHEAD || (c->helper_pid && c->go_at_once) || is_system_sent(c))
+		return 0;
+	return native_net_take(c);
 }
 
 long native_meet(struct native_child *c)
 {
-	if (take(&c->either_taken)) {
+	if (sync_claim(&c->sync.mounts_claimed)) {
 		c->failed_path = NULL;
 		return 0; /* the stages that follow do it */
 	}
 	c->helped = true;
-	if (wait_for_helper(c, &c->either_done) && c->helper_error == 0)
+	if (wait_for_helper(c, SYNC_MOUNTS_DONE) && c->helper_error == 0)
 		return 0;
 	if (c->helper_stage)
 		c->failed_stage = c->helper_stage;
@@ -297,7 +279,7 @@ long native_net_enter(struct native_child *c)
 
 	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
 		return 0;
-	if (!c->net_own && wait_for_helper(c, &c->net_done) && c->net_fd >= 0)
+	if (!c->net_own && wait_for_helper(c, SYNC_NET_DONE) && c->net_fd >= 0)
 		r = raw_call(SYS_setns, c->net_fd, CLONE_NEWNET);
 	else if (!c->net_own)
 		r = -ECHILD;
@@ -319,45 +301,38 @@ long native_enter_root(struct native_child *c)
 		r = raw_call(SYS_pivot_root, ".", ".");
 	if (r < 0)
 		return r;
-	native_set(&c->entered);
+	sync_set(&c->sync.root_entered, 1);
 	return 0;
 }
 
 long native_leave_old_root(struct native_child *c)
 {
+	const struct sync_peer supervisor = { .is_dead = is_supervisor_dead, .argument = c };
 	long r;
 
 	if (c->helper_pid > 0) {
-		native_helper_go(c); /* there is nothing else for it to do */
+		native_allow_helper(c); /* the old root is all that is left for it to do */
 		return 0;
 	}
-	native_take_old_root(c); /* with somebody outside, whoever is first */
-	r = __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE);
-	return c->outside && r == NATIVE_NOT_YET ? 0 : r; /* it is at it */
+	r = sync_wait(&c->sync, SYNC_OWNER_CHILD, &supervisor);
+	if (r < 0)
+		return -ECONNRESET;
+	return sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER ? native_unmount_old_root(c, 0)
+								     : 0;
 }
 
-/* It is out of everybody's reach before the kernel is done with it, which takes a while: who does
- * that is not seen in here, and need not be waited for. Without a supervisor nobody does any
- * more. */
-static long wait_until_gone(const struct native_child *c)
+/* The old root is out of reach before the kernel is done with it, which takes a while. The reaper,
+ * which waits for that, is not seen in here and need not be waited for. */
+static long wait_for_reaper(struct native_child *c)
 {
-	/* half a minute: the kernel makes a little more of each */
-	enum { SPUN = 100, TURNS = 300000 };
-	const struct timespec a_while = { .tv_nsec = 30000 };
-	struct pollfd supervisor = { .fd = c->control_fd };
+	const struct sync_peer peer = { .is_done = is_old_root_gone,
+					.is_dead = is_supervisor_dead,
+					.argument = c };
+	long r = sync_wait(&c->sync, SYNC_OLD_ROOT_INSIDE, &peer);
 
-	for (int i = 0; i < SPUN + TURNS &&
-			__atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE) == NATIVE_NOT_YET;
-	     i++) {
-		struct timespec left = a_while; /* the kernel writes into it */
-
-		if (is_old_root_gone())
-			return 0;
-		raw_call(SYS_sched_yield); /* it may have been put on our processor */
-		if (i >= SPUN && raw_call(SYS_ppoll, &supervisor, 1, &left, 0, 8) > 0)
-			return -ECONNRESET;
-	}
-	return is_old_root_gone() ? 0 : __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE);
+	if (r == -ESRCH)
+		return -ECONNRESET;
+	return is_old_root_gone(NULL) ? 0 : old_root_result(c);
 }
 
 /* As late as can be: its own end takes the helper a while. */
@@ -368,6 +343,7 @@ long native_end_helper(struct native_child *c)
 	do
 		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
-	r = c->outside ? wait_until_gone(c) : c->old_root_left;
-	return r == NATIVE_NOT_YET ? -ECHILD : r; /* whoever owed that was killed */
+	r = sync_get(&c->sync.old_root_owner) == OLD_ROOT_REAPER ? wait_for_reaper(c)
+								 : old_root_result(c);
+	return r == -EINPROGRESS ? -ECHILD : r; /* its owner was killed */
 }

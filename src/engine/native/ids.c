@@ -95,9 +95,9 @@ static void pass_quarter(const char *from, const char *to)
 	(void)write_file(to, text);
 }
 
-/* Watches are counted for whoever made the namespace, too: the agent could take all that the host
- * gives to the user (or to root), and editors, daemons and the next ward would have none. Where the
- * host's settings cannot be written there is no such bound. */
+/* Watches are counted for the user that made the namespace, too: the agent could take all that
+ * the host gives to the user (or to root), and editors, daemons and the next ward would have
+ * none. Where the host's settings cannot be written there is no such bound. */
 static void bound_watches(void)
 {
 	pass_quarter("/proc/sys/fs/inotify/max_user_instances",
@@ -122,7 +122,7 @@ void native_bound_namespaces(void)
 
 long native_maps(struct native_child *c)
 {
-	long r = c->told_ids ? native_wait_byte(c) : 0;
+	long r = c->ids_sent ? native_wait_byte(c) : 0;
 
 	if (r == 0)
 		r = c->uid_map[0] ? map_self(c) : become(c);

@@ -1,5 +1,5 @@
 /*
- * An image as the root. In: a tree that somebody else has made, and the plan's mounts. Out: an
+ * An image as the root. In: a tree that an image build has made, and the plan's mounts. Out: an
  * overlay of two read-only layers in place of the new root: on top what ward itself made in its own
  * tmpfs (init, users, links, and a directory or file for everything that will be mounted), below it
  * the image. Runs in the child, before anything is mounted; raw system calls only.

@@ -1,6 +1,6 @@
 /*
  * Launching the child. In: ids and a directory to build over, both of which a policy rarely
- * changes. Out: a child that builds its root and waits for the word. Runs in the supervisor; as
+ * changes. Out: a child that builds its root and waits for the plan. Runs in the supervisor; as
  * root it also writes the child's id maps, which only its rights allow.
  */
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "host/probe.h"
 #include "host/facts.h"
 #include "plan/etc_cache.h"
+#include "start_tricks.h"
 
 static int explain_clone(int error, struct ward_err *e)
 {
@@ -110,26 +111,25 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 }
 
 /* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many
- * processes want one, on the whole host; some of them ours. Where everybody waits for a processor,
- * more processes wait longer. The averages before it say little: they count whoever waits for the
- * kernel, and remember for a minute what is over. */
+ * processes want one, on the whole host; some of them ours. Where processes wait for a processor,
+ * more processes wait longer. The averages before it say little: they count processes that wait for
+ * the kernel, and remember for a minute what is over. */
 static bool host_is_idle(unsigned cpu_count, int ours)
 {
-#ifdef WARD_HELPER_ALWAYS
-	return cpu_count > 1 && ours > 0;
-#endif
 	char text[64];
 	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	int running;
 
+	if (HELPER_ALWAYS)
+		return cpu_count > 1;
 	text[n > 0 ? n : 0] = '\0';
 	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 &&
 	       4 * (running - ours) < (int)cpu_count;
 }
 
-/* Where the child and its helper work: beside us if there are idle processors, else in turn. What
- * looks busy may be over in a moment (the kernel's own work for somebody who has just ended), so
+/* Where the child and its helper work: in parallel if there are idle processors, else in turn. What
+ * looks busy may be over in a moment (the kernel's own work for a process that has just ended), so
  * the child looks, too, how soon it has got a processor of its own. */
 static void choose_cpus(struct native_child *c)
 {
@@ -142,22 +142,20 @@ static void choose_cpus(struct native_child *c)
 	CPU_XOR(&c->here, &c->cpus, &c->others);
 	if (c->cpu_count > 2) {
 		c->here = c->others; /* a third one for the helper, which need not wait for us */
-		c->go = c->go_at_once = true;
+		c->sync.helper_go = c->go_at_once = true;
 	}
 	c->launched_ns = native_now();
-#ifdef WARD_HELPER_ALWAYS
-	c->apart = true; /* the child may ask before we have looked */
-#endif
+	c->parallel = HELPER_ALWAYS; /* the child may ask before we have looked */
 }
 
-void native_look_again(const struct running *run)
+void native_recheck_idle(const struct running *run)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 
-	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) ||
+	if (c->parallel || !c->launched_ns || __atomic_load_n(&c->child_began, __ATOMIC_ACQUIRE) ||
 	    !host_is_idle(c->cpu_count, 2))
 		return;
-	c->apart = true;
+	c->parallel = true;
 	native_put_on(c, run->init_pid, &c->others);
 }
 
@@ -167,7 +165,6 @@ static void fill_child(struct native_child *c, const char *base)
 	choose_cpus(c);
 	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd =
 		c->layer_fd = -1;
-	c->old_root_left = NATIVE_NOT_YET;
 }
 
 static void fill_ids(struct native_child *c, const struct plan_ids *ids)
@@ -205,13 +202,13 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 	run->pid_fd = child.pid_fd;
 	/* it may have begun by now, and asks later */
 	if (c->launched_ns && host_is_idle(c->cpu_count, 2)) {
-		c->apart = true;
+		c->parallel = true;
 		native_put_on(c, pid, &c->others);
 	}
 	return 0;
 }
 
-void native_give_system(struct running *run, const struct plan_system *system)
+void native_send_system(struct running *run, const struct plan_system *system)
 {
 	struct native_memory *m = run->child;
 	/* a tree can be attached once, and an earlier child may have done that before it was thrown
@@ -233,7 +230,7 @@ void native_give_system(struct running *run, const struct plan_system *system)
 	}
 }
 
-int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e)
+int native_send_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 	int r;
@@ -267,14 +264,14 @@ int native_launch(struct running *run, const struct plan_ids *ids, const char *b
 	fill_child(&m->child, base);
 	if (ids)
 		fill_ids(&m->child, ids);
-	m->child.told_ids = !m->child.uid_map[0];
+	m->child.ids_sent = !m->child.uid_map[0];
 	m->child.bundle = bundle;
-	m->child.alone = run->alone;
+	m->child.no_helper = run->no_helper;
 	m->child.timed = run->timing && run->timing->on;
 	m->child.control_fd = child_fd;
 	m->child.supervisor_fd = run->control_fd;
 	r = clone_child(&m->child, run, into, e);
-	return r == 0 && ids && m->child.told_ids ? native_tell_ids(run, ids, e) : r;
+	return r == 0 && ids && m->child.ids_sent ? native_send_ids(run, ids, e) : r;
 }
 
 void native_discard(struct running *run)

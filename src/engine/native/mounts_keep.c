@@ -1,24 +1,24 @@
 /*
- * Guards outlive the sandbox. In: a dead sandbox whose mount namespace somebody still holds, and
- * its trees in which something is hidden or protected. Out: the namespace can go, and whoever has a
- * descriptor of such a tree still finds the guards on it. Runs in the supervisor, or in the process
- * that takes the mounts apart (mount_reaper.c); raw system calls only.
+ * Guards outlive the sandbox. In: a dead sandbox whose mount namespace a descriptor still holds,
+ * and its trees in which something is hidden or protected. Out: the namespace can go, and a process
+ * that has a descriptor of such a tree still finds the guards on it. Runs in the supervisor, or in
+ * the process that takes the mounts apart (mount_reaper.c); raw system calls only.
  *
  * A process of the sandbox can have given a directory's descriptor to another sandbox that works in
  * the same tree, through a socket that one of them made there. The kernel takes a namespace apart
  * mount by mount: the descriptor would lead to the bare tree then. What it keeps together is a tree
  * of mounts whose mount point is removed. From within the namespace that is refused, and the mount
  * points may lie where the sandbox could move them; so a process enters, puts all these trees onto
- * one point of ward's own and leaves a descriptor of its directory, and who is outside removes that
- * point. That directory can be written through a mount of its own, which nobody else has: the one
- * that the sandbox knows stays read-only, or who was handed a descriptor of it would rename the
- * point in time.
+ * one point of ward's own and leaves a descriptor of its directory, and the caller outside removes
+ * that point. That directory can be written through a mount of its own, which no other process has:
+ * the one that the sandbox knows stays read-only, or who was handed a descriptor of it would rename
+ * the point in time.
  *
- * The trees become read-only before: nobody shall write there by such a descriptor after the sweep.
- * That is refused where a file is open for writing, and all who could have one are dead: it was
- * handed on, too, which the run's result tells. A nested sandbox has had mounts of its own, which
- * nobody finds any more: they become read-only where they are of a review's overlay, which does so
- * itself.
+ * The trees become read-only before: no process may write there by such a descriptor after the
+ * sweep. That is refused where a file is open for writing, and all who could have one are dead: it
+ * was handed on, too, which the run's result tells. A nested sandbox has had mounts of its own,
+ * which cannot be found any more: they become read-only where they are of a review's overlay, which
+ * does so itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,8 +93,9 @@ static int gather(void *argument)
 	return 0;
 }
 
-void native_keep_together(struct native_keep *k)
+void native_keep_together(struct native_memory *m)
 {
+	struct native_keep *k = &m->keep;
 	struct clone_child inside = { .flags = CLONE_VM | CLONE_FILES | CLONE_VFORK,
 				      .quiet = true,
 				      .stack = k->stack,
@@ -103,7 +104,7 @@ void native_keep_together(struct native_keep *k)
 				      .argument = k };
 	long pid;
 
-	if (__atomic_exchange_n(&k->taken, true, __ATOMIC_ACQ_REL))
+	if (!sync_claim(&m->child.sync.keep_claimed))
 		return;
 	k->dev_fd = -1;
 	if (k->count == 0 || k->ns_fd < 0)
@@ -147,7 +148,7 @@ void native_keep_begin(const struct plan *p, struct running *run)
 	struct native_keep *k = &((struct native_memory *)run->child)->keep;
 	char path[64];
 
-	if (run->mounts_fd < 0) { /* it did not come with the hello */
+	if (run->mounts_fd < 0) { /* it did not come with ready */
 		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", run->init_pid);
 		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
@@ -162,10 +163,11 @@ void native_keep_end(struct running *run)
 
 	if (!m)
 		return;
-	if (run->mounts_pid <= 0) /* else that one does it */
-		native_keep_together(&m->keep);
+	if (run->reaper_pid <= 0) /* else the reaper does it */
+		native_keep_together(m);
 	run->trees_busy = m->keep.busy;
-	for (size_t i = 0; i < m->keep.count; i++) /* ours; the list is that one's, too */
+	for (size_t i = 0; i < m->keep.count;
+	     i++) /* the supervisor's; the reaper has the list, too */
 		raw_call(SYS_close, m->keep.fds[i]);
 	own_close_fd(&run->mounts_fd);
 	run->mounts_fd = -1;

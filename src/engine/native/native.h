@@ -9,6 +9,7 @@
 
 #include "base/raw.h"
 #include "engine/native/landlock.h"
+#include "engine/native/sync.h"
 #include "model/running.h"
 #include "rules/net.h"
 #include "limit/limits.h"
@@ -22,7 +23,6 @@ extern const struct engine engine_native;
 #define NATIVE_PTYS_MAX 256 /* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
 #define NATIVE_KEPT_MAX 64 /* trees with guards */
-#define NATIVE_NOT_YET (-EINPROGRESS)
 
 struct native_bytes {
 	const char *data;
@@ -57,7 +57,7 @@ struct native_bundle {
  * What the supervisor prepares and the child uses. The child shares the supervisor's memory until
  * it executes ward-init, while the supervisor goes on: it reads this, writes the last part, and
  * calls nothing of libc. The first part is there when the child begins, the second when the
- * supervisor gives the word.
+ * supervisor has sent the plan. What the processes wait for is in sync.
  */
 struct native_child {
 	/* known before the policy is */
@@ -68,38 +68,38 @@ struct native_child {
 	const char *base;
 	struct plan_ids ids;           /* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32]; /* what the child writes itself; "": the supervisor does */
-	bool told_ids;                 /* a byte says that ids and maps are there */
+	bool ids_sent;                 /* a byte says that ids and maps are there */
 	char root_options[96], pts_options[96];
 	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
 	const struct native_bundle *bundle;
 	bool timed; /* the child says when each stage ended */
 	/* a helper would count as one of the sandbox's few processes */
-	bool alone;
-	bool apart; /* supervisor, child and helper work at the same time */
-	bool began; /* the child has got a processor */
+	bool no_helper;
+	bool parallel;    /* supervisor, child and helper work at the same time */
+	bool child_began; /* the child has got a processor */
 	/* how many the caller may use; the supervisor's when it launched the child */
 	unsigned cpu_count, cpu;
 	uint64_t launched_ns; /* and that moment; 0: there is only one processor */
 	/* if so: the caller's processors; where the helper, where the child begins */
 	cpu_set_t cpus, here, others;
 
-	/* known from the word on */
+	/* known once the plan was sent */
 	const struct plan *plan;
 	const struct console_shape *shape; /* of the terminal */
 	uint64_t signal_mask;              /* the caller's, for the command */
-	/* these three sorts of descriptors come with the word; -1: the terminal */
+	/* these three sorts of descriptors come with the plan; -1: the terminal */
 	int stdio_fds[3];
 	int cgroup_fds[4]; /* v1: the child writes itself into them */
 	/* of the plan's devices and mounts that have one, in their order */
 	int tree_fds[NATIVE_TREES_MAX];
 	/* review: where changes go, as a mount; -1: open layer_path */
 	int layer_fd;
-	bool has_layer;         /* it comes with the word */
+	bool has_layer;         /* it comes with the plan */
 	const char *layer_path; /* NULL: no review */
 	bool layer_copy;        /* the workspace's copy lies in it */
 	size_t cgroup_count, tree_count;
-	char **argv; /* "ward-init", CMD... */
-	bool begins; /* the child may begin CMD itself: begin.c */
+	char **argv;         /* "ward-init", CMD... */
+	bool starts_command; /* the child may start CMD itself: begin.c */
 	char **envp;
 	/* for /tmp and the like together, which are parts of the root's file system; 0: each is one
 	 * of its own */
@@ -110,41 +110,29 @@ struct native_child {
 	size_t rlimit_count;
 	struct landlock_path paths[NATIVE_PATHS_MAX];
 	size_t path_count;
-	bool rules_made; /* of these paths, by whoever entered the root first */
+	bool rules_made; /* of these paths, by the process that entered the root first */
 	int rules_fd;
 	struct sock_filter filter[NATIVE_FILTER_MAX];
 	size_t filter_len;
 	struct native_net net;
 
-	/* the child's and its helper's: helper.c */
-	long helper_pid;
-	/* a futex: the supervisor has done its part, its processor is free */
-	uint32_t go;
-	bool helping;         /* the helper has begun */
-	uint32_t system_done; /* a futex: what is made of either may begin */
-	uint32_t entered;     /* a futex: both are in the new root, the old one can go */
-	long old_root_left;   /* with this error, or NATIVE_NOT_YET */
-	bool old_root_taken;  /* somebody takes it away */
-	bool outside;         /* whoever holds the mounts does: mounts_end.c */
-	/* if so: a futex: there is one, or outside is not true any more */
-	uint32_t held;
-	bool go_at_once;              /* there is a processor for the helper from the beginning */
-	bool net_taken, either_taken; /* somebody makes it */
-	bool net_own;                 /* the child itself, in its own place */
-	/* the network namespace, if another made it; -errno: nobody could */
-	int net_fd;
-	uint32_t net_done, either_done; /* futexes */
-	bool helped;                    /* the helper did what either does */
-	long helper_error;              /* with this result */
-	const char *helper_stage;       /* and came as far as this */
+	struct native_sync sync;
 
-	/* the command, if the child begins it */
-	/* futexes: it may execute; the child is in this memory */
-	uint32_t command_goes, here_still;
-	bool begun;
-	const char *begun_argv[3]; /* of ward-init then */
-	int arguments_fd;          /* the child's own, in /proc; -1: they are not looked at */
-	char begun_pid[RAW_NUMBER_BYTES];
+	/* the child's and its helper's: helper.c */
+	long helper_pid; /* 0: none, or it is known to be dead */
+	bool go_at_once; /* there is a processor for the helper from the beginning */
+	bool net_own;    /* the child itself makes the network namespace, in its own place */
+	/* the network namespace, if the helper made it; -errno: it could not */
+	int net_fd;
+	bool helped;              /* the helper made the plan's mounts */
+	long helper_error;        /* with this result */
+	const char *helper_stage; /* and came as far as this */
+
+	/* the command, if the child starts it */
+	bool command_started;
+	const char *init_argv[3]; /* of ward-init then */
+	int arguments_fd;         /* the child's own, in /proc; -1: they are not looked at */
+	char command_pid[RAW_NUMBER_BYTES];
 
 	/* written by either */
 	int base_fd;
@@ -177,28 +165,27 @@ struct native_keep {
 	int ns_fd;                /* the dead sandbox's mounts, borrowed; -1: they are gone */
 	int fds[NATIVE_KEPT_MAX]; /* the trees */
 	size_t count;
-	int dev_fd;  /* where they are put, as nobody else can write it */
-	bool taken;  /* somebody is at it, or has been */
+	int dev_fd;  /* where they are put, as no other process can write it */
 	bool review; /* of the trees, one is ward's own overlay */
-	bool met;    /* if somebody was given something, that is told */
-	bool busy;   /* if so: somebody has a file there open for writing */
+	bool met;    /* a descriptor handed to another sandbox is reported */
+	bool busy;   /* if so: another process has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 };
 
-/* Who takes the mounts apart, and when: see mounts_end.c. */
-struct native_holder {
+struct native_memory;
+
+/* The process that takes the mounts apart: see mount_reaper.c. */
+struct native_reaper {
 	int pid_fd, ns_fd;
-	struct native_child *child;
-	/* to be done before; its descriptors are this process's own */
-	struct native_keep *keep;
+	struct native_memory *memory; /* the descriptors of keep are this process's own */
 };
 
 /* What the supervisor keeps for as long as the child uses it. */
 struct native_memory {
 	struct native_child child;
 	struct native_keep keep;
-	struct native_holder holder;
-	char holder_stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
+	struct native_reaper reaper;
+	char reaper_stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 	struct strv texts;
 	char **options, **argv;
 	struct buf routes4, routes6, rules, log;
@@ -213,52 +200,53 @@ void native_stage_times(const struct native_child *c, struct timing *t);
 /* "name", "help" pairs, NULL-terminated. */
 const char *const *native_stage_names(void);
 
-/* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what
- * ends it. */
-void native_hold_mounts(struct running *run);
+/* The sandbox's mounts outlive ward-init, where the kernel can do that: a descriptor of their
+ * namespace is in mounts_fd. */
+void native_pin_mounts(struct running *run);
 /* Whether something is hidden or protected in this tree, or others could go on writing to it: see
  * mounts_keep.c. Pure functions. */
 bool native_keeps(const struct plan *p, const struct guard_root *g);
 bool native_keeps_any(const struct plan *p);
-/* If so, after the hello: the mounts are held whoever takes them apart. */
+/* If so, when the child is ready: the mounts stay until guards are gathered. */
 void native_keep_begin(const struct plan *p, struct running *run);
-/* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Whoever comes
- * second does nothing. */
-void native_keep_together(struct native_keep *k);
-/* The same for the run, if nobody else does it. */
+/* The dead sandbox's guards stay on their trees, for any process that has a descriptor of one. The
+ * second call does nothing. */
+void native_keep_together(struct native_memory *m);
+/* The same for the run, unless the reaper does it. */
 void native_keep_end(struct running *run);
 /* In a process of its own: enters a mount namespace of a sandbox's, and the user namespace that
  * owns it. */
 long native_enter_mounts(int ns_fd);
-/* From here on somebody waits for ward-init's end, to take the mounts apart. */
-void native_begin_holder(struct running *run);
-/* The run takes long enough: nobody does, unless it has ended meanwhile. */
-void native_end_holder(struct running *run);
+/* Starts the reaper, which waits for ward-init's end and takes the mounts apart; if the owner of
+ * the old root is undecided, this decides. */
+void native_start_reaper(struct running *run);
+/* The run takes long enough: ends the reaper, unless it is at work already. */
+void native_stop_reaper(struct running *run);
 
-/* Launches the child: it builds what no policy changes and waits for the word. ids NULL:
- * native_tell_ids() follows; into is a cgroup's directory, -1: none; bundle NULL: it becomes
+/* Launches the child: it builds what no policy changes and waits for the plan. ids NULL:
+ * native_send_ids() follows; into is a cgroup's directory, -1: none; bundle NULL: it becomes
  * ward-init. */
 must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base,
 			     int into, const struct native_bundle *bundle, struct ward_err *e);
-/* Writes the maps where only we can, and tells the child that its ids are there. */
-must_check int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e);
-/* Prepares the rest and gives the word to a child that was launched. */
+/* Writes the maps where only the supervisor can, and tells the child that its ids are there. */
+must_check int native_send_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e);
+/* Prepares the rest and sends the plan to a child that was launched. */
 must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run,
 			    struct ward_err *e);
-/* Lets the command go, as soon as all is built. */
-void native_let_go(struct running *run);
-/* Takes the descriptors that the child's hello brings. */
-must_check int native_take_hello(struct running *run, struct ward_err *e);
+/* The run is on record: allows the exec, as soon as all is built. */
+void native_allow_exec(struct running *run);
+/* Receives ready from the child, with its descriptors. */
+must_check int native_receive_ready(struct running *run, struct ward_err *e);
 /* The child's side of that. */
-#define NATIVE_HELLO 'h'
-long native_hello(struct native_child *c);
+#define NATIVE_READY 'r'
+long native_send_ready(struct native_child *c);
 /* Gives 0-2 and the control socket their places, the caller's signal mask and ids of the command's
  * own /dev/null. */
 long native_place_stdio(struct native_child *c);
 /* Whether a cgroup holds one of the limits. */
 bool native_uses_cgroup(const struct plan *p);
-/* Gives the child what every sandbox sees. */
-void native_give_system(struct running *run, const struct plan_system *system);
+/* Sends the child what every sandbox sees. */
+void native_send_system(struct running *run, const struct plan_system *system);
 /* In the child: one byte from the supervisor; -ECONNRESET: it is gone. */
 long native_wait_byte(struct native_child *c);
 /* The same, with a descriptor if one comes. */
@@ -267,18 +255,18 @@ long native_wait_tree(struct native_child *c, int *ret_fd);
 void native_discard(struct running *run);
 /* What the root would be built over, if the policy has no say. */
 const char *native_choose_base(const struct plan *p);
-/* Why the child ended before it said hello: its last words are in its memory. */
+/* Why the child ended before it was ready: its memory says. */
 int native_explain_child(const struct native_child *c, struct ward_err *e);
 /* Fills the second part of the child's memory. */
 must_check int native_prepare(struct native_memory *m, const struct plan *p, struct ward_err *e);
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
-/* Hello, and the command's process, where it can be begun beside ward-init: it waits. Then it goes
- * on. */
-long native_begin_command(struct native_child *c);
-long native_let_command_go(struct native_child *c);
-long native_word(struct native_child *c);
+/* Sends ready, and starts the command's process where that can be done beside ward-init: it waits
+ * until native_allow_command(). */
+long native_start_command(struct native_child *c);
+long native_allow_command(struct native_child *c);
+long native_receive_plan(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_ipc(struct native_child *c);
 long native_maps(struct native_child *c);
@@ -300,20 +288,18 @@ long native_net_enter(struct native_child *c);
 long native_net_open(struct native_child *c);
 
 /* The helper, and what it shares with the child. */
-void native_wait_for(uint32_t *futex);
-void native_set(uint32_t *futex);
 uint64_t native_now(void);
-/* In the supervisor: what made the host look busy may be over, and a child that still waits behind
- * us is given another processor. */
-void native_look_again(const struct running *run);
+/* In the supervisor: what made the host look busy may be over, and a child that still waits for the
+ * supervisor's processor is given another one. */
+void native_recheck_idle(const struct running *run);
 /* In the child, first of all: whether there is a processor for it. */
-void native_look_around(struct native_child *c);
+void native_note_cpu(struct native_child *c);
 /* A new process may be put on its parent's processor, where it waits until the parent sleeps: it
  * begins on one of `where` instead. */
 void native_put_on(const struct native_child *c, long pid, const cpu_set_t *where);
 /* on another one than ours, if some are idle */
 void native_move_away(const struct native_child *c, long pid);
-long native_helper_begin(struct native_child *c);
+long native_start_helper(struct native_child *c);
 long native_share(struct native_child *c);
 long native_net_ahead(struct native_child *c);
 long native_net_take(struct native_child *c);
@@ -323,24 +309,22 @@ long native_end_helper(struct native_child *c);
 long native_either(struct native_child *c, const char **ret_stage);
 /* Moves child and helper into the new root; the old one lies over it. */
 long native_enter_root(struct native_child *c);
-/* In any process of the sandbox's mount namespace, behind that: takes the old root away, unless
- * somebody else does. */
-void native_take_old_root(struct native_child *c);
-/* The same for whoever holds the mounts and cannot: the start fails. */
-void native_miss_old_root(struct native_child *c, long error);
-/* In the child, behind that: nothing but the new root stays, when native_end_helper() has come
- * back. */
+/* In the owner of the old root, in the sandbox's mount namespace, after that: unmounts it. error
+ * < 0: the owner cannot, and the start fails. */
+long native_unmount_old_root(struct native_child *c, long error);
+/* In the child, after that: sees to it that the owner unmounts the old root, which is so when
+ * native_end_helper() has come back. */
 long native_leave_old_root(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */
-void native_helper_go(struct native_child *c);
-/* The same in the supervisor, whose processor it uses: what comes next has time until the helper
- * waits for the kernel. */
-void native_give_way(struct native_child *c);
+void native_allow_helper(struct native_child *c);
+/* The same in the supervisor, whose processor the helper uses: what comes next has time until the
+ * helper waits for the kernel. */
+void native_yield_to_helper(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
 
 long native_rlimits(struct native_child *c);
-/* The limit of open files, which hello must be without; for the calling process. */
+/* The limit of open files, which must not hold for ready yet; for the calling process. */
 long native_limit_files(const struct native_child *c);
 long native_bounding_set(struct native_child *c);
 long native_capabilities(struct native_child *c);

@@ -2,11 +2,11 @@
  * The way out, as far as it lies inside. In: netlink batches that the supervisor has prepared, and
  * the ports of the policy. Out: sockets of this network namespace, for the gateway. Runs in the
  * child, in the new namespace, with the capabilities of the sandbox's own user namespace; raw
- * system calls only. Nothing here leads anywhere: the namespace has a loopback, and whoever holds
+ * system calls only. Nothing here leads anywhere: the namespace has a loopback, and the holder of
  * these sockets decides.
  *
  * Where the kernel has no nf_tables (or no TPROXY) every port of the policy gets a listening socket
- * of its own, and other ports are refused because nobody listens there.
+ * of its own, and other ports are refused because no socket listens there.
  */
 #include <errno.h>
 #include <fcntl.h>

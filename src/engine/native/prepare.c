@@ -12,6 +12,7 @@
 #include "plan/plan_root.h"
 #include "plan/inner.h"
 #include "plan/plan.h"
+#include "start_tricks.h"
 
 static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsigned mode,
 			   uint64_t bytes, uint64_t inodes)
@@ -33,7 +34,7 @@ static void prepare_private(struct native_child *c, const struct plan *p)
 {
 	uint64_t inodes = p->limits[LIMIT_INODES].value;
 
-	if (c->bundle || p->spec->inner || p->system->image)
+	if (!TRICK_ONE_TMPFS || c->bundle || p->spec->inner || p->system->image)
 		return;
 	c->private_bytes = plan_private_bytes(p);
 	/* without a limit what a tmpfs would have */

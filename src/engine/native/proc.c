@@ -130,7 +130,7 @@ long native_proc(struct native_child *c)
 		return fd;
 	c->proc_fd = (int)fd;
 	/* as root the supervisor has more to do before anybody else can begin */
-	return c->told_ids ? native_masks(c) : 0;
+	return c->ids_sent ? native_masks(c) : 0;
 }
 
 long native_masks(struct native_child *c)

@@ -9,7 +9,7 @@
  * are unmounted together: nothing inside can reach either of them but through the overlay. Its
  * attributes are in user.overlay (the only ones that a user namespace may write; the kernel keeps
  * the sandbox from setting them), so directories are not redirected: renaming one of the
- * workspace's is EXDEV. It is volatile: nobody has to wait for the disk when the sandbox ends.
+ * workspace's is EXDEV. It is volatile: no process has to wait for the disk when the sandbox ends.
  */
 #include <errno.h>
 #include <fcntl.h>

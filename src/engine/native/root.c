@@ -240,7 +240,7 @@ static long make_own_files(struct native_child *c)
 }
 
 /* It could have come with the others, but then the supervisor would have waited for it. As root the
- * child waits for its maps next, so that this costs nobody anything. */
+ * child waits for its maps next, so that this costs nothing. */
 long native_view(struct native_child *c)
 {
 	(void)c;
@@ -407,7 +407,8 @@ long native_late_mounts(struct native_child *c)
 /* The old root goes; from here on nothing of the host but the plan's mounts exists. */
 long native_pivot(struct native_child *c)
 {
-	long r = c->entered ? 0 : native_enter_root(c); /* the helper may have */
+	/* the helper may have */
+	long r = sync_get(&c->sync.root_entered) ? 0 : native_enter_root(c);
 
 	if (r == 0)
 		r = native_leave_old_root(c);

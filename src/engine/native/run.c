@@ -1,9 +1,10 @@
 /*
  * The native engine as the supervisor sees it. native_prelaunch() begins what no policy changes;
  * native_start() looks whether the plan agrees with it (another id, another place to build in, or a
- * cgroup to be born in need a new child), makes the cgroup, prepares the rest and gives the word,
- * with the descriptors that go inside; native_release() lets the command go and takes the
- * descriptors that come out. What the child does meanwhile is child.c.
+ * cgroup to be born in need a new child), makes the cgroup, prepares the rest and sends the plan,
+ * with the descriptors that go inside; native_release() allows the exec and receives the
+ * descriptors that come out. What the child does meanwhile is child.c; docs/start.md shows all of
+ * it together.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -17,6 +18,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/native/native.h"
+#include "start_tricks.h"
 #include "observe/observe.h"
 #include "event/result.h"
 #include "host/facts.h"
@@ -41,7 +43,7 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 	struct facts facts = { .uid = geteuid(), .gid = getegid() };
 	int r;
 
-	if (!run->unlimited && is_born_in_cgroup())
+	if (!TRICK_EARLY_CHILD || (!run->unlimited && is_born_in_cgroup()))
 		return;
 	plan_expected_ids(&facts, &ids);
 	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), -1, NULL,
@@ -49,15 +51,15 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 	/* root's ids are among them; the child has other things to do first */
 	facts_read(&facts);
 	if (r == 0)
-		native_look_again(run);
+		native_recheck_idle(run);
 	plan_expected_ids(&facts, &ids);
 	if (r == 0 && facts.uid == 0)
-		r = native_tell_ids(run, &ids, &later);
+		r = native_send_ids(run, &ids, &later);
 	if (r == 0)
 		r = plan_system_read(&facts, ret_system, &later);
 	if (r == 0) {
-		native_look_again(run);
-		native_give_system(run, *ret_system);
+		native_recheck_idle(run);
+		native_send_system(run, *ret_system);
 	} else {
 		native_discard(run);
 	}
@@ -87,14 +89,14 @@ bool native_uses_cgroup(const struct plan *p)
 }
 
 /* The plan is in the shared memory; the descriptors that go inside follow it. */
-static int give_word(const struct plan *p, const struct native_child *c, const struct running *run,
+static int send_plan(const struct plan *p, const struct native_child *c, const struct running *run,
 		     const int stdio_fds[3], struct ward_err *e)
 {
 	FD_MESSAGE_CONTROL(3 + 4 + NATIVE_TREES_MAX + 1) control;
 	size_t count = 0;
 	int fds[3 + 4 + NATIVE_TREES_MAX + 1];
-	char word = 'w';
-	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	char byte = 'p';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 
 	for (int i = 0; i < 3; i++)
@@ -137,14 +139,14 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	if (r < 0)
 		return r;
 	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
-	run->alone = into >= 0 && p->limits[LIMIT_PIDS].held_by == HELD_CGROUP2 &&
-		     p->limits[LIMIT_PIDS].value < FEW_PIDS;
+	run->no_helper = into >= 0 && p->limits[LIMIT_PIDS].held_by == HELD_CGROUP2 &&
+			 p->limits[LIMIT_PIDS].value < FEW_PIDS;
 	if (into >= 0 || !fits(run, p)) {
 		native_discard(run);
 		r = native_launch(run, &p->ids, native_choose_base(p), into, NULL, e);
 		if (r < 0)
 			return r;
-		native_give_system(run, p->system);
+		native_send_system(run, p->system);
 	}
 	return native_begin(p, stdio_fds, run, e);
 }
@@ -154,10 +156,10 @@ static bool is_short(const struct plan *p, const struct running *run)
 {
 	const struct native_child *c = &((const struct native_memory *)run->child)->child;
 
-	return c->apart && !c->bundle && !p->review && !run->asked;
+	return c->parallel && !c->bundle && !p->review && !run->asked;
 }
 
-/* Whether somebody outside may enter the sandbox's namespaces: a filter around us may refuse what
+/* Whether the reaper may enter the sandbox's namespaces: a filter around us may refuse what
  * that takes; and where the kernel counts the processes of a user namespace it is one of them for a
  * while, which a small limit would not have. */
 static bool may_enter(const struct plan *p)
@@ -170,12 +172,13 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 		 struct ward_err *e)
 {
 	struct native_memory *m = run->child;
+	bool has_reaper;
 	int r;
 
 	/* the numbers: which of them come */
 	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));
-	m->child.begins = p->argv[0] && !run->asked && !observe_wanted(p) && stdio_fds[0] >= 0 &&
-			  stdio_fds[1] >= 0 && stdio_fds[2] >= 0;
+	m->child.starts_command = p->argv[0] && !run->asked && !observe_wanted(p) &&
+				  stdio_fds[0] >= 0 && stdio_fds[1] >= 0 && stdio_fds[2] >= 0;
 	m->child.shape = &run->shape;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
 	if (run->cgroup && !m->child.bundle) /* a runtime is not what the limits are for */
@@ -184,47 +187,49 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	m->child.layer_path = run->layer_path;
 	m->child.layer_copy = run->layer_copy;
 	m->child.has_layer = run->layer_fd >= 0;
-	if (is_short(p, run) && !native_keeps_any(p)) {
-		native_hold_mounts(run);
-		m->child.outside = run->mounts_fd >= 0 && may_enter(p);
-	}
+	if (is_short(p, run) && !native_keeps_any(p))
+		native_pin_mounts(run);
+	has_reaper = TRICK_OUTSIDE_UNMOUNT && run->mounts_fd >= 0 && may_enter(p);
+	if (!has_reaper)
+		sync_set(&m->child.sync.old_root_owner, OLD_ROOT_BUILDER);
 	r = native_prepare(m, p, e);
 	if (r == 0)
-		r = give_word(p, &m->child, run, stdio_fds, e);
-	if (r == 0 && m->child.apart && !m->child.go)
-		native_give_way(&m->child);
-	if (r == 0 && m->child.outside)
-		native_begin_holder(run);
+		r = send_plan(p, &m->child, run, stdio_fds, e);
+	if (r == 0 && m->child.parallel && !sync_get(&m->child.sync.helper_go))
+		native_yield_to_helper(&m->child);
+	/* not before: the child waits for the plan, and for the reaper only at the end */
+	if (r == 0 && has_reaper)
+		native_start_reaper(run);
 	return r;
 }
 
-/* After the word: exec failed, or what comes just before it. */
-static bool native_last_words(const struct running *run, struct ward_err *e)
+/* After the exec was allowed: it failed, or what comes just before it. */
+static bool native_start_error(const struct running *run, struct ward_err *e)
 {
 	const struct native_memory *m = run->child;
 
 	return m && m->child.failed_error < 0 && native_explain_child(&m->child, e) < 0;
 }
 
-void native_let_go(struct running *run)
+void native_allow_exec(struct running *run)
 {
 	struct native_memory *m = run->child;
 
-	/* a dead child is seen by native_take_hello() */
+	/* a dead child is seen by native_receive_ready() */
 	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);
-	native_helper_go(&m->child);
+	native_allow_helper(&m->child);
 }
 
-int native_take_hello(struct running *run, struct ward_err *e)
+int native_receive_ready(struct running *run, struct ward_err *e)
 {
 	struct native_memory *memory = run->child;
 	struct native_child *c = &memory->child;
 	int fds[11 + NATIVE_KEPT_MAX + NET_FDS_MAX];
 	size_t count, next = 0;
-	char word;
+	char byte;
 
-	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1 ||
-	    word != NATIVE_HELLO) {
+	if (io_recv_fds(run->control_fd, &byte, 1, fds, ARRAY_LEN(fds), &count) != 1 ||
+	    byte != NATIVE_READY) {
 		siginfo_t info;
 
 		while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 &&
@@ -262,17 +267,17 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	bool guarded = native_keeps_any(p);
 	int status;
 
-	native_let_go(run);
-	if (!c->outside)
-		native_begin_holder(run);
-	status = native_take_hello(run, e);
+	native_allow_exec(run);
+	if (sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER)
+		native_start_reaper(run);
+	status = native_receive_ready(run, e);
 	if (status < 0)
 		return status;
 	if (guarded)
 		native_keep_begin(p, run);
-	/* else its end is told in the result */
+	/* else its end is reported in the result */
 	if (is_short(p, run) && guarded && !((struct native_memory *)run->child)->keep.met)
-		native_begin_holder(run);
+		native_start_reaper(run);
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;
@@ -295,9 +300,9 @@ const struct engine engine_native = {
 	.release = native_release,
 	.remount = native_remount,
 	.net_bring = native_tproxy,
-	.lasts = native_end_holder,
-	.buried = native_keep_end,
-	.last_words = native_last_words,
+	.on_long_run = native_stop_reaper,
+	.on_reaped = native_keep_end,
+	.start_error = native_start_error,
 	.finish = native_finish,
 	.stages = native_stage_names,
 	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of "

@@ -6,7 +6,7 @@
  * tables/syscalls.def; three things are only known at run time and are changed in the copy, at
  * positions that the generator noted:
  *
- *   - whether somebody answers notifications. A second listener in one chain of filters is EBUSY,
+ *   - whether a process answers notifications. A second listener in one chain of filters is EBUSY,
  *     so an inner ward has none, and an unanswered notification would be ENOSYS: its denials are
  *     made
  *     EPERM by the filter itself;
@@ -109,7 +109,7 @@ static void put_watched(struct writer *w, const struct watched *c, unsigned grou
 	w->code[begin].jf = (uint8_t)(w->len - begin - 1);
 }
 
-/* In front of the program: the calls that somebody wants to see go to the listener, which lets them
+/* In front of the program: the calls that are to be observed go to the listener, which lets them
  * go on. All sets allow them, whatever their other arguments are (a unit test holds the table to
  * it): what the listener passes is nothing that the program would not. */
 static size_t watch_program(unsigned groups, struct sock_filter out[WATCH_MAX])
@@ -147,7 +147,7 @@ static const struct request {
 	{ SECCOMP_GPUS, 1, 0x7f, 0, 0 },
 	/* gVisor of 2022 asks which offloads each interface has (SIOCETHTOOL), and does not start
 	 * without an answer. Changes would need a capability over the sandbox's network namespace,
-	 * which nobody inside has. */
+	 * which no process inside has. */
 	{ SECCOMP_INTERFACES, 0x8946, 0x8946, 0, 0 },
 	/* What QEMU asks KVM for an ordinary machine. Not between these: nitro enclaves, which have
 	 * the same letter; Xen's hypercalls (7a, c8 to cb, d0); encrypted memory, Hyper-V's events

@@ -15,7 +15,7 @@ enum {
 	SECCOMP_NESTING = 1 << 0,  /* process.nesting: namespaces and mounts */
 	SECCOMP_LANDLOCK = 1 << 1, /* the Landlock rung; not together with nesting */
 	SECCOMP_NO_LISTENER =
-		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
+		1 << 2, /* denied calls are EPERM at once: no listener (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
 		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
 	SECCOMP_GPUS = 1 << 4, /* requests to the drivers of graphics processors pass */

@@ -6,7 +6,7 @@
  * called ward.
  *
  * What is mounted here belongs to this namespace. The container's mount namespace is a copy that
- * belongs to another one, so nothing in it, whatever it becomes, can take a mount of ward's away.
+ * belongs to another one, so nothing in it, whatever it becomes, can unmount what ward mounted.
  * The same holds for the network namespace, which the container only shares. Raw system calls only:
  * see native/child.c.
  */
@@ -129,7 +129,7 @@ int oci_child_main(void *argument)
 		r = oci_stages[i].run(c);
 	}
 	if (r == 0)
-		r = native_hello(c);
+		r = native_send_ready(c);
 	if (r == 0) {
 		c->failed_stage = "runtime";
 		r = exec_outer(c);

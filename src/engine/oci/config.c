@@ -48,7 +48,7 @@ static void put_bind(struct json *j, const char *bundle, const char *path)
 }
 
 /* What is mounted in the root comes with it; this says that nothing is to be made in /dev. Some
- * crun forget what is mounted below a bind, so they are told of each. */
+ * crun forget what is mounted below a bind, so each is listed. */
 static void put_dev(struct json *j, const struct plan *p, const char *bundle, bool each)
 {
 	static const char *const parts[] = { "/dev/null",   "/dev/zero",    "/dev/full",

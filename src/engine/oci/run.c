@@ -130,7 +130,7 @@ static int launch(const struct plan *p, const int stdio_fds[3], struct running *
 	((struct native_memory *)run->child)->own = m;
 	if (r < 0)
 		return r;
-	native_give_system(run, p->system);
+	native_send_system(run, p->system);
 	return native_begin(p, stdio_fds, run, e);
 }
 
@@ -288,19 +288,19 @@ static int send_setup(const struct plan *p, const struct running *run, struct wa
 static int take_container(struct running *run, struct ward_err *e)
 {
 	struct pollfd p = { .fd = run->control_fd, .events = POLLIN };
-	struct guest_message hello = { 0 };
+	struct guest_message ready = { 0 };
 	int fds[3] = { -1, -1, -1 };
 	auto_fd pid_fd = -1;
 	size_t count = 0;
 	ssize_t n = 0;
 
 	if (poll(&p, 1, START_MS) == 1)
-		n = io_recv_fds(run->control_fd, &hello, sizeof(hello), fds, ARRAY_LEN(fds),
+		n = io_recv_fds(run->control_fd, &ready, sizeof(ready), fds, ARRAY_LEN(fds),
 				&count);
-	if (n == (ssize_t)sizeof(hello) && hello.op == GUEST_FAILED)
-		return ward_fail(e, hello.a, "ward-init could not put the last layers on: %s",
-				 strerror(hello.a));
-	if (n != (ssize_t)sizeof(hello) || count != 3) {
+	if (n == (ssize_t)sizeof(ready) && ready.op == GUEST_FAILED)
+		return ward_fail(e, ready.a, "ward-init could not put the last layers on: %s",
+				 strerror(ready.a));
+	if (n != (ssize_t)sizeof(ready) || count != 3) {
 		for (size_t i = 0; i < count; i++)
 			close(fds[i]);
 		return fail_start(run, e);
@@ -346,8 +346,8 @@ static int oci_release(const struct plan *p, struct running *run, struct result 
 {
 	int status;
 
-	native_let_go(run);
-	status = native_take_hello(run, e);
+	native_allow_exec(run);
+	status = native_receive_ready(run, e);
 
 	if (status == 0)
 		status = send_join(p, run, e);

@@ -1,0 +1,129 @@
+/*
+ * The one way in which the processes of a start wait for each other. In: a row of
+ * tables/start_sync.def. Out: the word has changed, or the peer is dead, or the deadline is past.
+ * Runs in every process of a start, beside the supervisor in its memory: raw system calls only.
+ *
+ * A wait has three phases, each as long as its row says. Spinning: the peer works on a processor of
+ * its own and is done soon, and to sleep and be woken would take a good part of that. Yielding: the
+ * peer may have been put on this processor. Sleeping, in slices: after each the waiter looks
+ * whether its peer lives. A waiter that the kernel kills together with its peer sleeps until it is
+ * woken.
+ */
+#include "engine/native/sync.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+#include "start_tricks.h"
+
+#define UNTIL_WOKEN 0
+#define NO_SLEEP UINT32_MAX
+#define NO_WORD UINT16_MAX
+
+/* The words' pending values, by name. */
+enum {
+#define SYNC_WORD(name, pending, writers, meaning) PENDING_##name = pending,
+#define SYNC_CLAIM(...)
+#define SYNC_WAIT(...)
+#define SYNC_LOOK(...)
+#include "start_sync.def"
+#undef SYNC_WORD
+#undef SYNC_CLAIM
+#undef SYNC_WAIT
+#undef SYNC_LOOK
+};
+
+static const struct sync_rule {
+	uint16_t offset; /* of the word; NO_WORD: none */
+	uint16_t pending, spins, yields;
+	uint32_t slice_us, deadline_us;
+} rules[SYNC_WAITS] = {
+#define SYNC_WORD(...)
+#define SYNC_CLAIM(...)
+#define SYNC_WAIT(name, word, waiter, spins, yields, slice, deadline, peer, death)                 \
+	[SYNC_##name] = {                                                                          \
+		offsetof(struct native_sync, word), PENDING_##word, spins, yields, slice, deadline \
+	},
+#define SYNC_LOOK(name, what, waiter, spins, yields, slice, deadline, peer, death)                 \
+	[SYNC_##name] = { NO_WORD, 0, spins, yields, slice, deadline },
+#include "start_sync.def"
+#undef SYNC_WORD
+#undef SYNC_CLAIM
+#undef SYNC_WAIT
+#undef SYNC_LOOK
+};
+
+/* One wait under way. */
+struct waiting {
+	const struct sync_rule *rule;
+	uint32_t *word; /* NULL: none */
+	const struct sync_peer *peer;
+	uint64_t until_ns; /* 0: the deadline has not begun */
+};
+
+static bool is_over(const struct waiting *w)
+{
+	return (w->word && sync_get(w->word) != w->rule->pending) ||
+	       (w->peer && w->peer->is_done && w->peer->is_done(w->peer->argument));
+}
+
+static bool is_late(struct waiting *w)
+{
+	uint64_t now;
+
+	if (!w->rule->deadline_us)
+		return w->rule->slice_us == NO_SLEEP;
+	now = native_now();
+	if (!w->until_ns)
+		w->until_ns = now + (uint64_t)w->rule->deadline_us * 1000;
+	return now >= w->until_ns;
+}
+
+/* One slice; whether all of it has passed. */
+static bool sleep_slice(const struct waiting *w)
+{
+	struct timespec slice = { .tv_nsec = (long)w->rule->slice_us * 1000 };
+
+	if (!w->word)
+		return raw_call(SYS_ppoll, 0, 0, &slice, 0, 8) == 0;
+	return raw_call(SYS_futex, w->word, FUTEX_WAIT, w->rule->pending,
+			w->rule->slice_us == UNTIL_WOKEN ? NULL : &slice, 0, 0) == -ETIMEDOUT;
+}
+
+long sync_wait(struct native_sync *s, enum sync_wait wait, const struct sync_peer *peer)
+{
+	const struct sync_rule *rule = &rules[wait];
+	struct waiting w = { .rule = rule, .peer = peer };
+	unsigned spins = TRICK_SPIN ? rule->spins : 0;
+
+	if (rule->offset != NO_WORD)
+		w.word = (uint32_t *)(void *)((char *)s + rule->offset);
+	for (unsigned turn = 0; !is_over(&w); turn++) {
+		if (turn < spins)
+			__builtin_ia32_pause();
+		else if (turn < spins + rule->yields)
+			raw_call(SYS_sched_yield);
+		else if (is_late(&w))
+			return -ETIMEDOUT;
+		else if (rule->slice_us != NO_SLEEP && sleep_slice(&w) && peer && peer->is_dead &&
+			 peer->is_dead(peer->argument))
+			return is_over(&w) ? 0 : -ESRCH; /* it may have been its last deed */
+	}
+	return 0;
+}
+
+void sync_set(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	raw_call(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0);
+}
+
+bool sync_claim(bool *claim)
+{
+	return !__atomic_exchange_n(claim, true, __ATOMIC_ACQ_REL);
+}
