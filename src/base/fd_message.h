@@ -27,9 +27,10 @@ static inline void fd_message_put(struct msghdr *m, const int *fds, size_t count
 	m->msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0;
 	if (!count)
 		return;
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(count * sizeof(int));
+	/* all of it: where a libc has 32 bits for the length, the kernel reads the padding, too */
+	*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(count * sizeof(int)),
+				    .cmsg_level = SOL_SOCKET,
+				    .cmsg_type = SCM_RIGHTS };
 	for (size_t i = 0; i < count; i++)
 		into[i] = fds[i];
 	if (count % 2)

@@ -138,6 +138,23 @@ static void test_descriptors(unused_arg void **state)
 	close(pair[1]);
 }
 
+/* Whatever was in memory before, the kernel gets a header that is filled to the last byte. */
+static void test_descriptors_header(unused_arg void **state)
+{
+	const uint64_t head[] = { CMSG_LEN(3 * sizeof(int)),
+				  SOL_SOCKET | (uint64_t)SCM_RIGHTS << 32 };
+	const int fds[] = { 5, 6, 7 };
+	FD_MESSAGE_CONTROL(3) control;
+	struct msghdr m = { .msg_control = control.space };
+
+	memset(&control, 0xff, sizeof(control));
+	fd_message_put(&m, fds, 3);
+	assert_int_equal(m.msg_controllen, sizeof(head) + 4 * sizeof(int));
+	assert_memory_equal(control.space, head, sizeof(head));
+	assert_memory_equal(control.space + sizeof(head), ((const int[]){ 5, 6, 7, 0 }),
+			    4 * sizeof(int));
+}
+
 /* Room for three is room for four: none may be lost or written behind the end. */
 static void test_descriptors_rounded(unused_arg void **state)
 {
@@ -167,11 +184,13 @@ static void test_descriptors_rounded(unused_arg void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write_at),    cmocka_unit_test(test_read_exactly),
-		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_descriptors_rounded),
-		cmocka_unit_test(test_close_later), cmocka_unit_test(test_close_later_some)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at),
+					    cmocka_unit_test(test_read_exactly),
+					    cmocka_unit_test(test_descriptors),
+					    cmocka_unit_test(test_descriptors_rounded),
+					    cmocka_unit_test(test_descriptors_header),
+					    cmocka_unit_test(test_close_later),
+					    cmocka_unit_test(test_close_later_some) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
