@@ -27,9 +27,7 @@ SECTIONS
 {
 	.text.start_path : {
 		*rcrt1.o(.text)
-		*libc.a:memcpy.lo(.text)
 		*libc.a:memset.lo(.text)
-		*libc.a:memmove.lo(.text)
 		*libc.a:__set_thread_area.lo(.text)
 		*libgcc.a:_udivdi3.o(.text)
 """

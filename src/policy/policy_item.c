@@ -221,11 +221,11 @@ static void write_map(struct reader *r, const char *path, const char *object,
 	}
 }
 
-/* "host[:port]" as the rule that it is short for. */
+/* "host[:port]" as the rule that it is short for: its host and one port, all else left out. Many
+ * rules are written so, and the table is not walked for each. */
 static void write_rule_text(struct reader *r, const char *path, const struct node *n,
-			    struct json *j)
+			    uint64_t usual_port, struct json *j)
 {
-	const struct schema_item *item = NULL;
 	char host[256];
 	unsigned port;
 	const char *wrong = host_parse(n->text, true, host, &port);
@@ -235,23 +235,31 @@ static void write_rule_text(struct reader *r, const char *path, const struct nod
 			    strstr(n->text, "://") ? "leave the scheme away" : NULL);
 		return;
 	}
-	while ((item = schema_next_item("rule", item))) {
-		if (strcmp(item->name, "host") == 0) {
-			json_string(j, item->name, host);
-		} else if (strcmp(item->name, "ports") == 0 && port) {
-			json_begin_array(j, item->name);
-			json_uint(j, NULL, port);
-			json_end_array(j);
-		} else {
-			write_default(item, j);
-		}
-	}
+	json_string(j, "host", host);
+	json_begin_array(j, "ports");
+	json_uint(j, NULL, port ? port : usual_port);
+	json_end_array(j);
+}
+
+/* The port of a rule that names none. */
+static uint64_t default_port(void)
+{
+	const struct schema_item *item = NULL;
+	uint64_t port = 0;
+
+	while ((item = schema_next_item("rule", item)))
+		if (item->type == TYPE_UINTS &&
+		    schema_number(item->type, item->values, item->fallback, &port) < 0)
+			port = 0;
+	return port;
 }
 
 void item_objects(struct reader *r, const char *path, const char *object, const struct node *n,
 		  struct strv *ret)
 {
 	bool text_too = strcmp(object, "rule") == 0;
+	uint64_t usual_port = text_too ? default_port() : 0;
+	auto_buf line = { 0 };
 	char here[VALUE_PATH];
 	unsigned i = 0;
 
@@ -261,19 +269,19 @@ void item_objects(struct reader *r, const char *path, const char *object, const 
 		return;
 	}
 	for (const struct node *c = n->first; c; c = c->next) {
-		auto_buf line = { 0 };
 		struct json j = { .out = &line };
 
+		line.len = 0;
 		value_index_path(here, path, i++);
 		json_begin_object(&j, NULL);
 		if (c->kind == NODE_MAP)
 			write_map(r, here, object, c, &j);
 		else if (text_too && (c->kind == NODE_WORD || c->kind == NODE_STRING))
-			write_rule_text(r, here, c, &j);
+			write_rule_text(r, here, c, usual_port, &j);
 		else
 			value_error(r, here, c, text_too ? "host[:port] or a map" : "a map", NULL);
 		json_end_object(&j);
-		strv_take(ret, buf_take(&line));
+		strv_take(ret, line.failed ? NULL : strdup(line.data));
 	}
 }
 

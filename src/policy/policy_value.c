@@ -23,8 +23,21 @@ void value_key_path(char out[VALUE_PATH], const char *path, const char *key)
 
 void value_index_path(char out[VALUE_PATH], const char *path, unsigned index)
 {
-	if (snprintf(out, VALUE_PATH, "%s[%u]", path, index) >= VALUE_PATH)
-		out[VALUE_PATH - 1] = '\0';
+	char digits[16];
+	size_t n = strlen(path), at = sizeof(digits);
+
+	/* by hand: it is made for every entry of every list, and snprintf took as long as the rest
+	 * of the entry */
+	digits[--at] = '\0';
+	digits[--at] = ']';
+	do
+		digits[--at] = (char)('0' + index % 10);
+	while (index /= 10);
+	digits[--at] = '[';
+	if (n > VALUE_PATH - sizeof(digits))
+		n = VALUE_PATH - sizeof(digits);
+	memcpy(out, path, n);
+	memcpy(out + n, digits + at, sizeof(digits) - at);
 }
 
 void value_error(struct reader *r, const char *path, const struct node *n, const char *expected,
