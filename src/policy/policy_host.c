@@ -87,20 +87,22 @@ static const char *check_host(char *host)
 {
 	char ascii[HOST_MAX + 1];
 	const char *wrong = NULL;
-	bool plain = true;
+	/* nearly all are names */
+	bool plain = true, address = *host >= '0' && *host <= '9';
 
-	for (char *c = host; *c; c++)
+	for (char *c = host; *c; c++) {
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
-	for (const char *c = host; *c; c++)
 		plain &= (unsigned char)*c < 0x80;
+		address |= *c == ':' || *c == '/';
+	}
 	if (!plain) {
 		wrong = idna_to_ascii(host, ascii, sizeof(ascii));
 		if (wrong)
 			return wrong;
 		memcpy(host, ascii, strlen(ascii) + 1);
 	}
-	if (check_address(host, &wrong))
+	if (address && check_address(host, &wrong))
 		return wrong;
 	return check_name(host);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/hostname.h"
 #include "policy/policy_http.h"
 #include "policy/policy_rule.h"
 #include "policy/policy_value.h"
@@ -197,31 +198,31 @@ static int read_any(const char *line, struct policy_rule *ret, struct ward_err *
 	return r < 0 ? r : read_limits(map, ret, e);
 }
 
-/* {"host":"NAME","ports":[PORT]} is how most rules are held: taken apart without a tree. False: it
- * is something else, or wrong. */
+/* {"host":"NAME","ports":[PORT]} with a canonical name is how most rules are held: taken apart
+ * without a tree. False: it is something else, or wrong. */
 static bool read_short(const char *line, struct policy_rule *ret)
 {
 	static const char before[] = "{\"host\":\"", between[] = "\",\"ports\":[";
-	char host[sizeof(ret->host)];
 	const char *at = line + strlen(before);
-	struct ward_err ignored;
 	unsigned port = 0;
+	struct host host;
 	size_t n;
 
 	if (strncmp(line, before, strlen(before)) != 0)
 		return false;
 	n = strcspn(at, "\"\\");
-	if (n >= sizeof(host) || strncmp(at + n, between, strlen(between)) != 0)
+	if (strncmp(at + n, between, strlen(between)) != 0 ||
+	    host_read(at, n, &host) != HOST_FINE || host.kind != HOST_NAME || host.len != n ||
+	    memcmp(host.name, at, n) != 0)
 		return false;
-	memcpy(host, at, n);
-	host[n] = '\0';
 	at += n + strlen(between);
 	if (*at < '1' || *at > '9')
 		return false;
 	for (n = 0; n < 5 && *at >= '0' && *at <= '9'; n++)
 		port = port * 10 + (unsigned)(*at++ - '0');
-	if (port > 65535 || strcmp(at, "]}") != 0 || read_host(host, ret, &ignored) < 0)
+	if (port > 65535 || strcmp(at, "]}") != 0)
 		return false;
+	memcpy(ret->host, host.name, (size_t)host.len + 1);
 	ret->ports[ret->n_ports++] = (uint16_t)port;
 	return true;
 }
