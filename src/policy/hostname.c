@@ -157,28 +157,33 @@ static bool looks_numeric(const char *label, size_t n)
 	return at == n;
 }
 
+static bool is_label(const char *label, size_t n)
+{
+	return n && n <= LABEL_MAX && label[0] != '-' && label[n - 1] != '-';
+}
+
 /* Copies a name without trailing dot in lower case and checks its labels; what is wrong first
  * counts. */
 static enum host_wrong copy_labels(const char *name, size_t n, char *ret_name, size_t *ret_last)
 {
 	size_t start = 0;
 
-	for (size_t i = 0; i <= n; i++) {
-		char c = i < n ? name_characters[(unsigned char)name[i]] : '.';
+	for (size_t i = 0; i < n; i++) {
+		char c = name_characters[(unsigned char)name[i]];
 
+		ret_name[i] = c;
+		if (c > '.')
+			continue;
 		if (!c)
 			return HOST_CHARACTER;
-		if (i < n)
-			ret_name[i] = c;
-		if (c != '.')
+		if (c == '-')
 			continue;
-		if (i == start || i - start > LABEL_MAX || ret_name[start] == '-' ||
-		    ret_name[i - 1] == '-')
+		if (!is_label(ret_name + start, i - start))
 			return HOST_LABEL;
-		*ret_last = start;
 		start = i + 1;
 	}
-	return HOST_FINE;
+	*ret_last = start;
+	return is_label(ret_name + start, n - start) ? HOST_FINE : HOST_LABEL;
 }
 
 static enum host_wrong read_address6(const char *bytes, size_t n, struct host *ret)

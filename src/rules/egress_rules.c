@@ -50,7 +50,8 @@ static void add_ports(struct making *m, struct rule *rule, const uint16_t *ports
 
 	n = n > RULES_PORTS_MAX ? RULES_PORTS_MAX : n;
 	memcpy(sorted, ports, n * sizeof(*ports));
-	qsort(sorted, n, sizeof(*sorted), compare_ports);
+	if (n > 1)
+		qsort(sorted, n, sizeof(*sorted), compare_ports);
 	for (unsigned i = 0; i < n; i++)
 		if (!kept || sorted[kept - 1] != sorted[i])
 			sorted[kept++] = sorted[i];
