@@ -110,15 +110,15 @@ def rows_of(w, base, args, who):
     rows = []
     w('run', '-d', '--name', 'idle')
     time.sleep(0.5)
-    rows.append((f'{who}: idle sandbox, PSS over all its processes', 'KiB', pss_kib(w.pids()[0]), 600))
+    rows.append((f'{who}: idle sandbox, PSS over all its processes', 'KiB', pss_kib(w.pids()[0]), 400))
     w('exec', 'idle', str(w.ws / 'true'))
     time.sleep(1.5)
-    rows.append((f'{who}: the same a second after an exec', 'KiB', pss_kib(w.pids()[0]), 600))
+    rows.append((f'{who}: the same a second after an exec', 'KiB', pss_kib(w.pids()[0]), 400))
     w('rm', '--force', '--all')
     for _ in range(args.many):
         w('run', '-d')
     rows.append((f'{who}: ps of {args.many}', 'ms', timed(10, lambda: w('ps'))[0], 50))
-    rows.append((f'{who}: each of {args.many}, PSS', 'KiB', round(sum(map(pss_kib, w.pids())) / args.many), 600))
+    rows.append((f'{who}: each of {args.many}, PSS', 'KiB', round(sum(map(pss_kib, w.pids())) / args.many), 400))
     began = time.monotonic()
     w('kill', '--all')
     rows.append((f'{who}: kill --all of {args.many} idle ones', 'ms', (time.monotonic() - began) * 1000, None))

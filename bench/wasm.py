@@ -123,7 +123,7 @@ def main():
     if args.doc:
         (TOP / "docs/bench-wasm.md").write_text(wrap(
             "# The start of a WASI module\n\n`make bench-wasm`, one line printed, " f"{args.rounds} rounds in turn; ratios of least and median to the first line. Wall times of a busy machine say little. "
-            "WasmEdge 0.14.1 of Debian 13, whose library brings LLVM: loading that is nearly all of the time of the first line, and of the others but the second, where ward opens a copy of the library without its compiler.\n\n" + "\n".join(parts)))
+            "WasmEdge 0.14.1 of Debian 13, whose library brings LLVM: loading that is nearly all of the time of each line but the last two.\n\n" + "\n".join(parts)))
     return 0 if holds else 1
 
 

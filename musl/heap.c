@@ -9,6 +9,10 @@
  * address and a random number: a block that was freed twice, never given or written over is
  * abort(), and so is a list whose links were.
  *
+ * A usual start fits into one region, page by page as it is used. What needs a second one is large
+ * (a policy with thousands of rules), and from there on all pages of a mapping come at once: one at
+ * a time, faults take longer than what is done with the pages.
+ *
  * ward has no threads; the child between clone and exec and ward-init use no heap.
  */
 #include <errno.h>
@@ -39,6 +43,7 @@ struct block {
 static struct {
 	uint64_t secret;
 	char *at, *end; /* what is left of the region */
+	bool large;     /* it is not the first one */
 	struct block *freed[CLASSES];
 } heap;
 
@@ -76,7 +81,8 @@ static size_t class_of(size_t n, size_t *ret_bytes)
 
 static void *map(size_t n)
 {
-	void *at = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | (heap.large ? MAP_POPULATE : 0);
+	void *at = mmap(NULL, n, PROT_READ | PROT_WRITE, flags, -1, 0);
 
 	return at == MAP_FAILED ? NULL : at;
 }
@@ -96,8 +102,10 @@ static struct block *cut(size_t bytes)
 	struct block *b;
 
 	if ((size_t)(heap.end - heap.at) < HEADER + bytes) {
-		char *region = map(REGION_BYTES);
+		char *region;
 
+		heap.large = heap.end != NULL;
+		region = map(REGION_BYTES);
 		if (!region)
 			return NULL;
 		heap.at = region;

@@ -11,7 +11,7 @@
 
 #include "base/raw.h"
 
-__asm__(".pushsection .text.clone_call, \"ax\"\n" /* a place of its own, which src/cli/start_order.ld can name */
+__asm__(".pushsection .text.clone_call, \"ax\"\n"
 	".type clone_call, @function\n"
 	".hidden clone_call\n"
 	".globl clone_call\n"

@@ -79,8 +79,14 @@ void json_string(struct json *j, const char *key, const char *value)
 
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
+	char digits[20]; /* of UINT64_MAX */
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + value % 10);
+	while (value /= 10);
 	json_key(j, key);
-	buf_printf(j->out, "%" PRIu64, value);
+	buf_add(j->out, digits + at, sizeof(digits) - at);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)
@@ -110,6 +116,12 @@ static void escape_point(struct buf *out, unsigned point)
 			   0xdc00 + ((point - 0x10000) & 0x3ff));
 }
 
+/* Printable ASCII that JSON takes as it is. */
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 void json_quote(struct buf *out, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -117,8 +129,16 @@ void json_quote(struct buf *out, const char *text)
 	buf_puts(out, "\"");
 	while (*s) {
 		unsigned point = 0;
-		size_t n = text_utf8(s, &point);
+		size_t n = 0;
 
+		while (is_plain(s[n]))
+			n++;
+		if (n) {
+			buf_add(out, s, n);
+			s += n;
+			continue;
+		}
+		n = text_utf8(s, &point);
 		if (!n) {
 			buf_puts(out, "\\ufffd");
 			n = 1;

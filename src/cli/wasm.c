@@ -33,15 +33,15 @@ static void text_item(const struct wasm_item *i, struct buf *out)
 	if (gmtime_r(&i->used, &when))
 		strftime(day, sizeof(day), "%Y-%m-%d", &when);
 	text_escape(out, name);
-	buf_printf(out, "  %-7s %-*.*s %10s  %-10s  %s\n", i->is_library ? "library" : "module",
-		   MODULE_DIGITS, MODULE_DIGITS, i->module, size, day, states[i->state]);
+	buf_printf(out, "  module  %-*.*s %10s  %-10s  %s\n", MODULE_DIGITS, MODULE_DIGITS,
+		   i->module, size, day, states[i->state]);
 }
 
 static void json_item(const struct wasm_item *i, struct json *j)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "name", i->name);
-	json_string(j, "kind", i->is_library ? "library" : "module");
+	json_string(j, "kind", "module");
 	json_string(j, "module", i->module[0] ? i->module : NULL);
 	json_uint(j, "bytes", i->bytes);
 	json_uint(j, "used", (uint64_t)(i->used > 0 ? i->used : 0));

@@ -23,10 +23,20 @@ static bool is_hex(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-static bool is_name_character(char c)
-{
-	return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
-}
+/* What a character of a name becomes; 0: names do not have it. Names are read for every rule and
+ * every connection. */
+static const char name_characters[256] = {
+	['-'] = '-', ['.'] = '.', ['_'] = '_', ['0'] = '0', ['1'] = '1', ['2'] = '2', ['3'] = '3',
+	['4'] = '4', ['5'] = '5', ['6'] = '6', ['7'] = '7', ['8'] = '8', ['9'] = '9', ['A'] = 'a',
+	['B'] = 'b', ['C'] = 'c', ['D'] = 'd', ['E'] = 'e', ['F'] = 'f', ['G'] = 'g', ['H'] = 'h',
+	['I'] = 'i', ['J'] = 'j', ['K'] = 'k', ['L'] = 'l', ['M'] = 'm', ['N'] = 'n', ['O'] = 'o',
+	['P'] = 'p', ['Q'] = 'q', ['R'] = 'r', ['S'] = 's', ['T'] = 't', ['U'] = 'u', ['V'] = 'v',
+	['W'] = 'w', ['X'] = 'x', ['Y'] = 'y', ['Z'] = 'z', ['a'] = 'a', ['b'] = 'b', ['c'] = 'c',
+	['d'] = 'd', ['e'] = 'e', ['f'] = 'f', ['g'] = 'g', ['h'] = 'h', ['i'] = 'i', ['j'] = 'j',
+	['k'] = 'k', ['l'] = 'l', ['m'] = 'm', ['n'] = 'n', ['o'] = 'o', ['p'] = 'p', ['q'] = 'q',
+	['r'] = 'r', ['s'] = 's', ['t'] = 't', ['u'] = 'u', ['v'] = 'v', ['w'] = 'w', ['x'] = 'x',
+	['y'] = 'y', ['z'] = 'z',
+};
 
 struct ip ip_from_4(const uint8_t bytes[4])
 {
@@ -147,23 +157,33 @@ static bool looks_numeric(const char *label, size_t n)
 	return at == n;
 }
 
-/* Checks the labels of a lower-case name without trailing dot. */
-static enum host_wrong check_labels(const char *name, size_t n, size_t *ret_last)
+static bool is_label(const char *label, size_t n)
+{
+	return n && n <= LABEL_MAX && label[0] != '-' && label[n - 1] != '-';
+}
+
+/* Copies a name without trailing dot in lower case and checks its labels; what is wrong first
+ * counts. */
+static enum host_wrong copy_labels(const char *name, size_t n, char *ret_name, size_t *ret_last)
 {
 	size_t start = 0;
 
-	for (size_t i = 0; i <= n; i++) {
-		if (i < n && name[i] != '.') {
-			if (!is_name_character(name[i]))
-				return HOST_CHARACTER;
+	for (size_t i = 0; i < n; i++) {
+		char c = name_characters[(unsigned char)name[i]];
+
+		ret_name[i] = c;
+		if (c > '.')
 			continue;
-		}
-		if (i == start || i - start > LABEL_MAX || name[start] == '-' || name[i - 1] == '-')
+		if (!c)
+			return HOST_CHARACTER;
+		if (c == '-')
+			continue;
+		if (!is_label(ret_name + start, i - start))
 			return HOST_LABEL;
-		*ret_last = start;
 		start = i + 1;
 	}
-	return HOST_FINE;
+	*ret_last = start;
+	return is_label(ret_name + start, n - start) ? HOST_FINE : HOST_LABEL;
 }
 
 static enum host_wrong read_address6(const char *bytes, size_t n, struct host *ret)
@@ -190,10 +210,7 @@ enum host_wrong host_read(const char *bytes, size_t n, struct host *ret)
 		return HOST_EMPTY;
 	if (n > HOSTNAME_MAX)
 		return HOST_LONG;
-	for (size_t i = 0; i < n; i++)
-		ret->name[i] = bytes[i] >= 'A' && bytes[i] <= 'Z' ? (char)(bytes[i] - 'A' + 'a')
-								  : bytes[i];
-	wrong = check_labels(ret->name, n, &last);
+	wrong = copy_labels(bytes, n, ret->name, &last);
 	if (wrong == HOST_FINE && looks_numeric(ret->name + last, n - last)) {
 		wrong = read_ip4(ret->name, n, &ret->ip) ? HOST_FINE : HOST_SPELLING;
 		memset(ret->name, 0, n);

@@ -14,7 +14,7 @@ struct scanner {
 	const char *at, *end; /* *end is a NUL of our own */
 	const char *counted;  /* how far the place was counted */
 	struct place place;
-	size_t characters; /* the same from the start */
+	unsigned characters; /* the same from the start */
 	unsigned depth;
 };
 
@@ -132,6 +132,12 @@ static bool read_escape(struct scanner *s, struct buf *out)
 	return true;
 }
 
+/* Printable ASCII that stands for itself inside a string. */
+static bool is_plain(char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 /* The string at s, without its quotes. */
 static bool read_string(struct scanner *s, struct buf *out)
 {
@@ -149,7 +155,10 @@ static bool read_string(struct scanner *s, struct buf *out)
 				return false;
 			continue;
 		}
-		n = text_utf8((const unsigned char *)s->at, &point);
+		for (n = 0; is_plain(s->at[n]);)
+			n++;
+		if (!n)
+			n = text_utf8((const unsigned char *)s->at, &point);
 		if (!n) {
 			reader_error(s->r, here(s), "save the file as UTF-8", "not UTF-8");
 			return false;
@@ -246,7 +255,7 @@ static bool read_key(struct scanner *s, struct buf *key)
 static bool read_entry(struct scanner *s, struct node *parent)
 {
 	struct place at = here(s);
-	size_t from = s->characters;
+	unsigned from = s->characters;
 	auto_buf key = { 0 };
 	struct node *child;
 
@@ -330,7 +339,7 @@ static struct node *read_text(struct scanner *s)
 static struct node *read_value(struct scanner *s)
 {
 	struct node *n;
-	size_t from;
+	unsigned from;
 
 	here(s);
 	from = s->characters;

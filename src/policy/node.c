@@ -66,14 +66,16 @@ void reader_out_of_memory(struct reader *r)
 struct node *node_new(struct reader *r, enum node_kind kind, struct place at, const char *text,
 		      size_t n)
 {
-	struct node *new = calloc(1, sizeof(*new));
+	size_t len = text ? strnlen(text, n) + 1 : 0;
+	struct node *new = calloc(1, sizeof(*new) + len);
 
-	if (new &&text)
-		new->text = strndup(text, n);
-	if (!new || (text && !new->text)) {
-		free(new);
+	if (!new) {
 		reader_out_of_memory(r);
 		return NULL;
+	}
+	if (text) {
+		new->text = (char *)(new + 1);
+		memcpy(new->text, text, len - 1);
 	}
 	new->kind = kind;
 	new->line = at.line;
@@ -90,7 +92,6 @@ void node_free(struct node *n)
 		next = child->next;
 		node_free(child);
 	}
-	free(n->text);
 	free(n->key);
 	free(n);
 }

@@ -23,13 +23,13 @@ enum node_kind {
 struct node {
 	enum node_kind kind;
 	unsigned line, column; /* from 1, in characters */
-	char *text;            /* of a scalar; owned, no NUL within */
+	char *text;            /* of a scalar; behind the node itself, no NUL within */
 	char *key;             /* in a map; owned */
 	unsigned key_line, key_column;
 	/* For the editor (policy_edit.c): where it and its key begin, and where it ends, in
-	 * characters from the start. The end of a list or map is that of its closing bracket; one
+	 * characters from the start (a document has at most NODE_BYTES_MAX). The end of a list or map is that of its closing bracket; one
 	 * that has none (flow is false) ends with its last child. */
-	size_t key_from, from, to;
+	unsigned key_from, from, to;
 	bool flow;                 /* a list or map in brackets */
 	bool block;                /* a text of several lines behind | or > */
 	unsigned count;            /* of children */

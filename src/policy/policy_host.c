@@ -89,11 +89,11 @@ static const char *check_host(char *host)
 	const char *wrong = NULL;
 	bool plain = true;
 
-	for (char *c = host; *c; c++)
+	for (char *c = host; *c; c++) {
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
-	for (const char *c = host; *c; c++)
 		plain &= (unsigned char)*c < 0x80;
+	}
 	if (!plain) {
 		wrong = idna_to_ascii(host, ascii, sizeof(ascii));
 		if (wrong)
@@ -122,6 +122,7 @@ const char *host_parse(const char *text, bool with_port, char ret_host[256], uns
 	const char *port = with_port ? find_port(text) : NULL;
 	size_t n = port ? (size_t)(port - 1 - text) : strlen(text);
 	uint64_t number = 0;
+	struct host name;
 
 	*ret_port = 0;
 	if (port && (units_parse_uint(port, &number) < 0 || number < 1 || number > 65535))
@@ -134,8 +135,13 @@ const char *host_parse(const char *text, bool with_port, char ret_host[256], uns
 	}
 	if (n == 0 || n > HOST_MAX)
 		return not_a_host;
+	*ret_port = (unsigned)number;
+	/* a name in ASCII, as nearly all are, has nothing more to be asked */
+	if (host_read(text, n, &name) == HOST_FINE && name.kind == HOST_NAME) {
+		memcpy(ret_host, name.name, (size_t)name.len + 1);
+		return NULL;
+	}
 	memcpy(ret_host, text, n);
 	ret_host[n] = '\0';
-	*ret_port = (unsigned)number;
 	return check_host(ret_host);
 }

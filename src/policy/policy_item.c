@@ -221,37 +221,62 @@ static void write_map(struct reader *r, const char *path, const char *object,
 	}
 }
 
-/* "host[:port]" as the rule that it is short for. */
-static void write_rule_text(struct reader *r, const char *path, const struct node *n,
-			    struct json *j)
+/* "host[:port]" as the rule that it is short for: its host and one port, all else left out. Many
+ * rules are written so: the table is not walked for each, and a canonical host needs no escapes. */
+static void write_rule_text(struct reader *r, const char *path, unsigned index,
+			    const struct node *n, uint64_t usual_port, struct buf *out)
 {
-	const struct schema_item *item = NULL;
-	char host[256];
+	char host[256], here[VALUE_PATH];
+	struct json j = { .out = out };
 	unsigned port;
 	const char *wrong = host_parse(n->text, true, host, &port);
 
 	if (wrong) {
-		value_error(r, path, n, wrong,
+		value_index_path(here, path, index);
+		value_error(r, here, n, wrong,
 			    strstr(n->text, "://") ? "leave the scheme away" : NULL);
 		return;
 	}
-	while ((item = schema_next_item("rule", item))) {
-		if (strcmp(item->name, "host") == 0) {
-			json_string(j, item->name, host);
-		} else if (strcmp(item->name, "ports") == 0 && port) {
-			json_begin_array(j, item->name);
-			json_uint(j, NULL, port);
-			json_end_array(j);
-		} else {
-			write_default(item, j);
-		}
-	}
+	buf_puts(out, "{\"host\":\"");
+	buf_puts(out, host);
+	buf_puts(out, "\",\"ports\":[");
+	json_uint(&j, NULL, port ? port : usual_port);
+	buf_puts(out, "]}");
+}
+
+static void write_object(struct reader *r, const char *path, const char *object,
+			 const struct node *n, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	if (n->kind == NODE_MAP)
+		write_map(r, path, object, n, &j);
+	else
+		value_error(r, path, n,
+			    strcmp(object, "rule") == 0 ? "host[:port] or a map" : "a map", NULL);
+	json_end_object(&j);
+}
+
+/* The port of a rule that names none. */
+static uint64_t default_port(void)
+{
+	const struct schema_item *item = NULL;
+	uint64_t port = 0;
+
+	while ((item = schema_next_item("rule", item)))
+		if (item->type == TYPE_UINTS &&
+		    schema_number(item->type, item->values, item->fallback, &port) < 0)
+			port = 0;
+	return port;
 }
 
 void item_objects(struct reader *r, const char *path, const char *object, const struct node *n,
 		  struct strv *ret)
 {
 	bool text_too = strcmp(object, "rule") == 0;
+	uint64_t usual_port = text_too ? default_port() : 0;
+	auto_buf line = { 0 };
 	char here[VALUE_PATH];
 	unsigned i = 0;
 
@@ -260,20 +285,16 @@ void item_objects(struct reader *r, const char *path, const char *object, const 
 			    n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
 		return;
 	}
-	for (const struct node *c = n->first; c; c = c->next) {
-		auto_buf line = { 0 };
-		struct json j = { .out = &line };
-
-		value_index_path(here, path, i++);
-		json_begin_object(&j, NULL);
-		if (c->kind == NODE_MAP)
-			write_map(r, here, object, c, &j);
-		else if (text_too && (c->kind == NODE_WORD || c->kind == NODE_STRING))
-			write_rule_text(r, here, c, &j);
-		else
-			value_error(r, here, c, text_too ? "host[:port] or a map" : "a map", NULL);
-		json_end_object(&j);
-		strv_take(ret, buf_take(&line));
+	for (const struct node *c = n->first; c; c = c->next, i++) {
+		line.len = 0;
+		buf_puts(&line, "");
+		if (text_too && (c->kind == NODE_WORD || c->kind == NODE_STRING)) {
+			write_rule_text(r, path, i, c, usual_port, &line);
+		} else {
+			value_index_path(here, path, i);
+			write_object(r, here, object, c, &line);
+		}
+		strv_take(ret, line.failed ? NULL : strdup(line.data));
 	}
 }
 

@@ -39,10 +39,13 @@ static void set_text(struct context *c, const struct schema_row *row, const stru
 /* The new entries go behind the old ones, or take their place. */
 static void move_list(struct context *c, struct strv *to, struct strv *from)
 {
-	if (!c->append)
+	if (!c->append && !from->failed) {
 		strv_free(to);
+		*to = *from;
+		*from = (struct strv){ 0 };
+	}
 	for (size_t i = 0; i < from->len; i++)
-		if (!c->append || !strv_has(to, from->items[i]))
+		if (!strv_has(to, from->items[i]))
 			strv_add(to, from->items[i]);
 	if (from->failed || to->failed)
 		reader_out_of_memory(c->r);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/hostname.h"
 #include "policy/policy_http.h"
 #include "policy/policy_rule.h"
 #include "policy/policy_value.h"
@@ -52,7 +53,6 @@ static int read_limits(const struct node *map, struct policy_rule *ret, struct w
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const struct node *n = node_get(map, names[i]);
 
-		*values[i] = POLICY_NONE;
 		if (n && (!n->text ||
 			  (values[i] == &ret->spend ? units_parse_money(n->text, values[i])
 						    : units_parse_uint(n->text, values[i])) < 0))
@@ -166,24 +166,29 @@ static int read_http(const struct node *map, struct policy_rule *ret, struct war
 	return 0;
 }
 
-int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err *e)
+static int read_host(const char *text, struct policy_rule *ret, struct ward_err *e)
+{
+	unsigned port;
+	const char *wrong = host_parse(text, false, ret->host, &port);
+
+	return wrong ? ward_fail(e, EINVAL, "expected %s", wrong) : 0;
+}
+
+static int read_any(const char *line, struct policy_rule *ret, struct ward_err *e)
 {
 	struct reader reader = { .name = "rule", .e = e };
 	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
 	const struct node *host = map && map->kind == NODE_MAP ? node_get(map, "host") : NULL;
 	const struct node *private = host ? node_get(map, "private") : NULL;
-	const char *wrong;
-	unsigned port;
 	int r;
 
-	memset(ret, 0, sizeof(*ret));
 	if (reader.count)
 		return -e->code;
 	if (!host || !host->text)
 		return ward_fail(e, EINVAL, "a rule without a host");
-	wrong = host_parse(host->text, false, ret->host, &port);
-	if (wrong)
-		return ward_fail(e, EINVAL, "expected %s", wrong);
+	r = read_host(host->text, ret, e);
+	if (r < 0)
+		return r;
 	ret->private = private && private->text && strcmp(private->text, "true") == 0;
 	r = read_mode(node_get(map, "mode"), ret, e);
 	if (r == 0)
@@ -191,6 +196,49 @@ int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err 
 	if (r == 0)
 		r = read_ports(node_get(map, "ports"), ret, e);
 	return r < 0 ? r : read_limits(map, ret, e);
+}
+
+/* {"host":"NAME","ports":[PORT]} with a canonical name is how most rules are held: taken apart
+ * without a tree. False: it is something else, or wrong. */
+static bool read_short(const char *line, struct policy_rule *ret)
+{
+	static const char before[] = "{\"host\":\"", between[] = "\",\"ports\":[";
+	const char *at = line + strlen(before);
+	unsigned port = 0;
+	struct host host;
+	size_t n;
+
+	if (strncmp(line, before, strlen(before)) != 0)
+		return false;
+	n = strcspn(at, "\"\\");
+	if (strncmp(at + n, between, strlen(between)) != 0 ||
+	    host_read(at, n, &host) != HOST_FINE || host.kind != HOST_NAME || host.len != n ||
+	    memcmp(host.name, at, n) != 0)
+		return false;
+	at += n + strlen(between);
+	if (*at < '1' || *at > '9')
+		return false;
+	for (n = 0; n < 5 && *at >= '0' && *at <= '9'; n++)
+		port = port * 10 + (unsigned)(*at++ - '0');
+	if (port > 65535 || strcmp(at, "]}") != 0)
+		return false;
+	memcpy(ret->host, host.name, (size_t)host.len + 1);
+	ret->ports[ret->n_ports++] = (uint16_t)port;
+	return true;
+}
+
+static void set_defaults(struct policy_rule *ret)
+{
+	memset(ret, 0, offsetof(struct policy_rule, http));
+	ret->mode = POLICY_RULE_BY_PORT;
+	ret->connections = ret->connection_rate = ret->receive = ret->send = POLICY_NONE;
+	ret->bandwidth = ret->request_rate = ret->spend = POLICY_NONE;
+}
+
+int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err *e)
+{
+	set_defaults(ret);
+	return read_short(line, ret) ? 0 : read_any(line, ret, e);
 }
 
 int policy_rule_parse(const char *text, struct policy_rule *ret, bool *ret_port_said,
@@ -256,7 +304,7 @@ int policy_service_read(const char *text, char ret_name[64], struct policy_rule 
 	size_t n = strcspn(text, "=");
 	unsigned port;
 
-	memset(ret, 0, sizeof(*ret));
+	memset(ret, 0, offsetof(struct policy_rule, http));
 	if (!value_has_shape("service", text, &expected, &hint) || n > 63)
 		return ward_fail(e, EINVAL,
 				 "expected NAME=ADDRESS:PORT such as postgres=127.0.0.1:5432");

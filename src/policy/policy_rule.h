@@ -46,11 +46,12 @@ struct policy_rule {
 	bool inspect; /* it says something about HTTP */
 	bool llm;     /* what it costs is counted */
 	unsigned waf; /* enum policy_waf */
-	unsigned http_len;
-	char http[POLICY_RULE_HTTP_MAX]; /* its conditions, each with a NUL behind */
 	bool private;
 	/* POLICY_NONE: no limit */
 	uint64_t connections, connection_rate, receive, send, bandwidth, request_rate, spend;
+	unsigned http_len;
+	/* its conditions, each with a NUL behind; last, for only http_len bytes of it are set */
+	char http[POLICY_RULE_HTTP_MAX];
 };
 
 /* Takes apart one line of canonical JSON, as struct policy holds rules. -EINVAL with *e. */

@@ -254,7 +254,7 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	if (strcmp(kind, "pattern") == 0) {
 		*ret_expected = "one gitignore pattern";
 		*ret_hint = "one pattern an entry, without line breaks";
-		return !strpbrk(text, "\n\r");
+		return !strchr(text, '\n') && !strchr(text, '\r');
 	}
 	if (strcmp(kind, "service") == 0) {
 		*ret_expected = "NAME=ADDRESS:PORT such as postgres=127.0.0.1:5432";
@@ -301,10 +301,14 @@ void value_strings(struct reader *r, const char *path, const char *kind, const s
 			    n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
 		return;
 	}
-	for (const struct node *c = n->first; c; c = c->next) {
-		const char *text;
+	for (const struct node *c = n->first; c; c = c->next, i++) {
+		const char *text, *expected, *hint;
 
-		value_index_path(here, path, i++);
+		if (is_text(c) && value_has_shape(kind, c->text, &expected, &hint)) {
+			strv_add(ret, c->text);
+			continue;
+		}
+		value_index_path(here, path, i);
 		if (value_string(r, here, kind, c, &text))
 			strv_add(ret, text);
 	}

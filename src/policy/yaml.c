@@ -14,7 +14,7 @@ struct frame {
 	struct node *node;
 	char *key; /* read, its value is to come; owned */
 	struct place key_at;
-	size_t key_from;
+	unsigned key_from;
 };
 
 struct builder {
@@ -64,6 +64,8 @@ static enum node_kind kind_of_word(const char *text)
 	static const char *const nulls[] = { "", "~", "null", "Null", "NULL" };
 	static const char *const bools[] = { "true", "True", "TRUE", "false", "False", "FALSE" };
 
+	if (*text && !strchr("~nNtTfF", *text))
+		return NODE_WORD;
 	for (size_t i = 0; i < ARRAY_LEN(nulls); i++)
 		if (strcmp(text, nulls[i]) == 0)
 			return NODE_NULL;
@@ -133,7 +135,7 @@ static void on_scalar(struct builder *b, const yaml_event_t *ev)
 				     "merge keys (<<) are not part of a policy");
 		top->key = strndup(text, n);
 		top->key_at = at;
-		top->key_from = ev->start_mark.index;
+		top->key_from = (unsigned)ev->start_mark.index;
 		if (!top->key)
 			reader_out_of_memory(b->r);
 		b->done = !top->key;
@@ -147,8 +149,8 @@ static void on_scalar(struct builder *b, const yaml_event_t *ev)
 	b->done = !new;
 	if (!new)
 		return;
-	new->from = ev->start_mark.index;
-	new->to = ev->end_mark.index;
+	new->from = (unsigned)ev->start_mark.index;
+	new->to = (unsigned)ev->end_mark.index;
 	new->block = ev->data.scalar.style == YAML_LITERAL_SCALAR_STYLE ||
 		     ev->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
 	place_node(b, new);
@@ -173,7 +175,7 @@ static void on_start(struct builder *b, enum node_kind kind, const yaml_event_t 
 	b->done = !new;
 	if (!new)
 		return;
-	new->from = ev->start_mark.index;
+	new->from = (unsigned)ev->start_mark.index;
 	new->flow = flow;
 	b->stack[b->depth++] = (struct frame){ .node = new };
 }
@@ -182,7 +184,7 @@ static void on_end(struct builder *b, const yaml_event_t *ev)
 {
 	struct node *n = b->stack[--b->depth].node;
 
-	n->to = ev->end_mark.index;
+	n->to = (unsigned)ev->end_mark.index;
 	place_node(b, n);
 }
 

@@ -75,6 +75,7 @@ static void put_front(struct rules *r, uint32_t i)
 		r->blocks[at] = i;
 		r->n_blocks++;
 	} else {
+		r->has_suffix |= rule->kind == RULE_SUFFIX;
 		bucket = &r->buckets[hash_text(r->text + rule->host, rule->len) &
 				     (r->n_buckets - 1)];
 		r->chain[i] = *bucket;
@@ -156,7 +157,8 @@ static void match_name(const struct rules *r, const struct host *host, uint16_t 
 
 	if (weigh_text(r, RULE_NAME, host->name, host->len, port, m))
 		return;
-	for (const char *dot = host->name; (dot = memchr(dot, '.', (size_t)(end - dot)));) {
+	for (const char *dot = host->name;
+	     r->has_suffix && (dot = memchr(dot, '.', (size_t)(end - dot)));) {
 		dot++;
 		if (weigh_text(r, RULE_SUFFIX, dot, (size_t)(end - dot), port, m))
 			return;

@@ -50,7 +50,8 @@ static void add_ports(struct making *m, struct rule *rule, const uint16_t *ports
 
 	n = n > RULES_PORTS_MAX ? RULES_PORTS_MAX : n;
 	memcpy(sorted, ports, n * sizeof(*ports));
-	qsort(sorted, n, sizeof(*sorted), compare_ports);
+	if (n > 1)
+		qsort(sorted, n, sizeof(*sorted), compare_ports);
 	for (unsigned i = 0; i < n; i++)
 		if (!kept || sorted[kept - 1] != sorted[i])
 			sorted[kept++] = sorted[i];
@@ -272,23 +273,22 @@ static int add_service(struct making *m, const char *line, struct ward_err *e)
 	return 0;
 }
 
-/* Makes struct rules of what was gathered; indexes it. */
+/* Makes struct rules of what was gathered, which is theirs from here; indexes it. */
 static int seal(struct making *m, struct rules **ret, struct ward_err *e)
 {
-	auto_rules r = NULL;
+	auto_rules r = calloc(1, sizeof(*r));
 
-	if (!m->ports.failed && !m->text.failed)
-		r = rules_new(m->n_items, m->n_services,
-			      (uint32_t)(m->ports.len / sizeof(uint16_t)), (uint32_t)m->text.len);
-	if (!r)
+	if (!r || m->ports.failed || m->text.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	memcpy(r->items, m->items, m->n_items * sizeof(*m->items));
-	memcpy(r->services, m->services, m->n_services * sizeof(*m->services));
-	if (m->ports.len)
-		memcpy(r->ports, m->ports.data, m->ports.len);
-	if (m->text.len)
-		memcpy(r->text, m->text.data, m->text.len);
-	if (rules_index(r) < 0)
+	r->n_items = m->n_items;
+	r->n_services = m->n_services;
+	r->n_ports = (uint32_t)(m->ports.len / sizeof(*r->ports));
+	r->n_text = (uint32_t)m->text.len;
+	r->items = take_ptr(m->items);
+	r->services = take_ptr(m->services);
+	r->ports = (uint16_t *)(void *)buf_take(&m->ports);
+	r->text = buf_take(&m->text);
+	if (!r->ports || !r->text || rules_index(r) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	*ret = take_ptr(r);
 	return 0;

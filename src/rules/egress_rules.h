@@ -99,6 +99,7 @@ struct rules {
 	struct rule_service *services;
 	uint16_t *ports;    /* of all rules, each rule's sorted */
 	char *text;         /* the hosts, each NUL-terminated */
+	bool has_suffix;    /* some rule has a "*." */
 	uint32_t n_buckets; /* a power of two */
 	/* index + 1 of rules by host; within a chain in the policy's order */
 	uint32_t *buckets, *chain;

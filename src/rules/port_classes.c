@@ -58,17 +58,31 @@ static uint64_t ports_of(const struct rules *r, const struct net_classes *c,
 	return set;
 }
 
-static void add_class(const struct rules *r, struct net_classes *c, const char *prefix,
-		      const char *name)
+/* A name of the rules themselves, which is canonical, behind a prefix or alone. False: there is no
+ * such name, for nothing can be longer than the longest. */
+static bool sample(const char *prefix, const char *name, size_t len, struct host *ret)
 {
-	char text[HOSTNAME_MAX + sizeof(SAMPLE) + 2];
+	size_t before = strlen(prefix);
+
+	if (before + len > HOSTNAME_MAX)
+		return false;
+	ret->kind = HOST_NAME;
+	ret->len = (uint8_t)(before + len);
+	memcpy(ret->name, prefix, before);
+	memcpy(ret->name + before, name, len);
+	ret->name[before + len] = '\0';
+	return true;
+}
+
+static void add_class(const struct rules *r, struct net_classes *c, const char *prefix,
+		      const char *name, size_t len)
+{
 	struct rules_match known;
 	struct host host;
 	uint64_t set;
-	int n = snprintf(text, sizeof(text), "%s%s", prefix, name);
 
-	if (n <= 0 || host_read(text, (size_t)n, &host) != HOST_FINE || host.kind != HOST_NAME)
-		return; /* nothing can be longer than the longest name, either */
+	if (!sample(prefix, name, len, &host))
+		return;
 	set = ports_of(r, c, &host);
 	for (unsigned i = 0; i < c->count; i++)
 		if (c->sets[i] == set)
@@ -92,13 +106,13 @@ void classes_extend(const struct rules *r, struct net_classes *c)
 		if (rule->dead || rule->kind == RULE_BLOCK)
 			continue;
 		if (rule->kind == RULE_NAME)
-			add_class(r, c, "", r->text + rule->host);
+			add_class(r, c, "", r->text + rule->host, rule->len);
 		else
 			add_class(r, c, rule->kind == RULE_ANY ? SAMPLE : SAMPLE ".",
-				  r->text + rule->host);
+				  r->text + rule->host, rule->len);
 	}
 	for (uint32_t i = 0; i < r->n_services; i++)
-		add_class(r, c, "", r->text + r->services[i].host);
+		add_class(r, c, "", r->text + r->services[i].host, r->services[i].len);
 }
 
 unsigned classes_of(const struct rules *r, const struct net_classes *c, const struct host *host)

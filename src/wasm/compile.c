@@ -13,7 +13,7 @@
 
 static const char output[] = "/tmp/ward-module.so";
 
-int hand_out(const char *path)
+static int hand_out(const char *path)
 {
 	char bytes[65536];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -29,7 +29,7 @@ int hand_out(const char *path)
 	return n < 0 ? say(EXIT_OWN, NULL, "cannot read the result: %s", strerror(errno)) : 0;
 }
 
-int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, const char *path)
+static int compile_to(const struct wasm_job *job, const struct wasm_module *m, const char *path)
 {
 	struct edge_bytes bytes = { .length = (uint32_t)m->n, .bytes = m->bytes };
 	void *configure, *compiler;
@@ -61,7 +61,7 @@ int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, con
 
 int edge_compile(const struct wasm_job *job, const struct wasm_module *m)
 {
-	int r = edge_compile_to(job, m, output);
+	int r = compile_to(job, m, output);
 
 	return r ? r : hand_out(output);
 }

@@ -28,9 +28,7 @@ static int find(void *library, const char *path, const char *name, void *slot)
 
 int edge_open(const struct wasm_job *job, struct edge *ret)
 {
-	/* the trimmed one may not fit the system any more: the system's own does */
-	void *trimmed = job->trimmed ? dlopen(job->trimmed, RTLD_LAZY | RTLD_LOCAL) : NULL,
-	     *library = trimmed ? trimmed : dlopen(job->file, RTLD_LAZY | RTLD_LOCAL);
+	void *library = dlopen(job->file, RTLD_LAZY | RTLD_LOCAL);
 	int r = 0;
 
 	*ret = (struct edge){ 0 };

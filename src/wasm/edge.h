@@ -32,9 +32,5 @@ enum { EDGE_HOST_WASI = 0, EDGE_OPTIMIZE_2 = 2, EDGE_FORMAT_NATIVE = 0 };
 /* Opens the library, which stays open, with its messages off: they would go to standard output.
  * Returns 0, or says why not and gives the exit code. */
 int edge_open(const struct wasm_job *job, struct edge *ret);
-/* Compiles the module to a file. Returns the exit code. */
-int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, const char *path);
-/* Copies a file to standard output. Returns the exit code. */
-int hand_out(const char *path);
 
 #endif

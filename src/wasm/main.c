@@ -1,10 +1,10 @@
 /*
  * ward-wasm: what ward-init starts in place of a command under `isolation: wasm`. In: "run" with
  * the words of the plan, then the module and its arguments; or "compile", with a module at standard
- * input; or "trim", for the library that runs it. Out: the module's own exit code, or one of
- * wasm.h's with a line on standard error. It runs inside a native sandbox with no rights but the
- * sandbox's, and gives up more of them before it reads the module: the runtime's parser, compiled
- * code and everything that the module asks the runtime for happen behind both.
+ * input. Out: the module's own exit code, or one of wasm.h's with a line on standard error. It runs
+ * inside a native sandbox with no rights but the sandbox's, and gives up more of them before it
+ * reads the module: the runtime's parser, compiled code and everything that the module asks the
+ * runtime for happen behind both.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,17 +53,12 @@ static int compile(struct wasm_job *job)
 	return r ? r : edge_compile(job, &m);
 }
 
-static int trim(struct wasm_job *job)
-{
-	return edge_trim(job);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*act)(struct wasm_job *job);
-	} acts[] = { { "run", run }, { "compile", compile }, { "trim", trim } };
+	} acts[] = { { "run", run }, { "compile", compile } };
 
 	for (size_t i = 0; argc >= 2 && i < sizeof(acts) / sizeof(*acts); i++)
 		if (strcmp(argv[1], acts[i].name) == 0) {

@@ -111,7 +111,7 @@ static enum wasm_kind look_at_head(int fd)
 	return n < 0 ? WASM_MODULE : wasm_kind_of_head(head, (size_t)n);
 }
 
-static int read_file(const char *path, enum wasm_kind (*looks)(int fd), struct wasm_module *ret)
+static int read_file(const char *path, struct wasm_module *ret)
 {
 	struct stat st = { .st_size = 65536 };
 	int fd = path ? open_module(path, &st) : STDIN_FILENO, r;
@@ -121,7 +121,7 @@ static int read_file(const char *path, enum wasm_kind (*looks)(int fd), struct w
 		return -fd;
 	if (st.st_size > (off_t)WASM_MODULE_BYTES_MAX)
 		st.st_size = (off_t)WASM_MODULE_BYTES_MAX;
-	r = looks == NULL ? 0 : say_kind(looks(fd), path ? path : "standard input");
+	r = say_kind(look_at_head(fd), path ? path : "standard input");
 	if (r == 0)
 		r = read_rest(fd, path ? path : "standard input", (size_t)st.st_size, ret);
 	if (path)
@@ -129,14 +129,9 @@ static int read_file(const char *path, enum wasm_kind (*looks)(int fd), struct w
 	return r;
 }
 
-int file_read(const char *path, struct wasm_module *ret)
-{
-	return read_file(path, NULL, ret);
-}
-
 int module_read(const char *path, struct wasm_module *ret)
 {
-	int r = read_file(path, look_at_head, ret);
+	int r = read_file(path, ret);
 
 	return r ? r : say_kind(wasm_kind(ret->bytes, ret->n), path ? path : "standard input");
 }

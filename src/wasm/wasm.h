@@ -12,7 +12,7 @@
 
 /* Exit codes beside the module's own. */
 enum {
-	EXIT_NO_ROOM = 74,  /* compile, trim: the result cannot be written */
+	EXIT_NO_ROOM = 74,  /* compile: the result cannot be written */
 	EXIT_OWN = 125,     /* ward-wasm itself could not */
 	EXIT_NOT_RUN = 126, /* it is no module, or none that can be started */
 	EXIT_NOT_FOUND = 127,
@@ -31,8 +31,6 @@ struct wasm_dir {
 struct wasm_job {
 	const char *runtime; /* a row of runtimes[], or "library" */
 	const char *file;    /* the library, or the runtime's program */
-	/* the library without its compiler, which a run does not need; NULL: there is none */
-	const char *trimmed;
 	struct wasm_dir dirs[WASM_DIRS_MAX];
 	size_t dir_count;
 	uint32_t pages;  /* most memory, of 64 KiB; 0: what the module asks for */
@@ -79,12 +77,6 @@ struct wasm_module {
 	size_t n;
 };
 
-/* Takes the compiler out of WasmEdge's library, in place. Returns NULL, or why it cannot be done;
- * the bytes are worth nothing then. A pure function. */
-const char *wasm_trim(uint8_t *bytes, size_t n);
-
-/* Reads any regular file (NULL: standard input), or says why not and gives the exit code. */
-int file_read(const char *path, struct wasm_module *ret);
 /* Reads the module at a path (NULL: standard input), or says why not and gives the exit code. */
 int module_read(const char *path, struct wasm_module *ret);
 #define WASM_FD_PATH 32
@@ -105,9 +97,6 @@ int confine(const struct wasm_job *job, bool strict);
 int edge_run(const struct wasm_job *job, const struct wasm_module *m);
 /* Compiles the module to standard output. Returns the exit code. */
 int edge_compile(const struct wasm_job *job, const struct wasm_module *m);
-/* Writes the library without its compiler to standard output, if it works. Returns the exit
- * code. */
-int edge_trim(const struct wasm_job *job);
 /* Becomes another runtime, which gets the module at a descriptor. Returns an exit code if that
  * fails. */
 int other_run(const struct wasm_job *job, const struct wasm_module *m);

@@ -12,7 +12,6 @@
 enum word {
 	WORD_RUNTIME,
 	WORD_FILE,
-	WORD_TRIMMED,
 	WORD_DIR,
 	WORD_DIR_RO,
 	WORD_PAGES,
@@ -30,19 +29,12 @@ static const struct {
 	enum word word;
 	bool value;
 } table[] = {
-	{ "--runtime", WORD_RUNTIME, true },
-	{ "--file", WORD_FILE, true },
-	{ "--trimmed", WORD_TRIMMED, true },
-	{ "--dir", WORD_DIR, true },
-	{ "--dir-ro", WORD_DIR_RO, true },
-	{ "--pages", WORD_PAGES, true },
-	{ "--fuel", WORD_FUEL, true },
-	{ "--aot", WORD_AOT, true },
-	{ "--aot-digest", WORD_AOT_DIGEST, true },
-	{ "--network", WORD_NETWORK, false },
-	{ "--landlock", WORD_LANDLOCK, false },
-	{ "--filter", WORD_FILTER, false },
-	{ "--metered", WORD_METERED, false },
+	{ "--runtime", WORD_RUNTIME, true },  { "--file", WORD_FILE, true },
+	{ "--dir", WORD_DIR, true },          { "--dir-ro", WORD_DIR_RO, true },
+	{ "--pages", WORD_PAGES, true },      { "--fuel", WORD_FUEL, true },
+	{ "--aot", WORD_AOT, true },          { "--aot-digest", WORD_AOT_DIGEST, true },
+	{ "--network", WORD_NETWORK, false }, { "--landlock", WORD_LANDLOCK, false },
+	{ "--filter", WORD_FILTER, false },   { "--metered", WORD_METERED, false },
 };
 
 static const char *read_number(const char *text, uint64_t max, uint64_t *ret)
@@ -74,9 +66,6 @@ static const char *set(struct wasm_job *job, enum word word, const char *value)
 		break;
 	case WORD_FILE:
 		job->file = value;
-		break;
-	case WORD_TRIMMED:
-		job->trimmed = value;
 		break;
 	case WORD_DIR:
 	case WORD_DIR_RO:

@@ -329,7 +329,7 @@ def test_idle_is_cheap(t):
         return 0
     t.wait_until(lambda: still(wakeups), 20, "an idle sandbox wakes up")
     if "asan" not in t.ward_path:
-        t.wait_until(lambda: pss() <= 600, 20, "an idle sandbox holds more than 600 KiB")
+        t.wait_until(lambda: pss() <= 400, 20, "an idle sandbox holds more than 400 KiB")
 
 
 def test_supervisor_is_confined(t):

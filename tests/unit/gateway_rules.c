@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "gateway_help.h"
+#include "policy/policy_rule.h"
 
 static void check(const struct rules *r, const char *host, uint16_t port, int rule)
 {
@@ -428,6 +429,53 @@ static void test_text(void **state)
 	}
 }
 
+/* A rule in the form in which most are held, and the same with a space in it, which is read as any
+ * other JSON is: one outcome. */
+static void test_short_form_is_no_other_rule(unused_arg void **state)
+{
+	static const char *const rules[][2] = {
+		{ "api.example.com", "443" },
+		{ "a.b", "1" },
+		{ "xn--bcher-kva.example", "65535" },
+		{ "*.example.com", "443" },
+		{ "*", "80" },
+		{ "192.0.2.1", "22" },
+		{ "10.0.0.0/8", "5432" },
+		{ "2001:db8::1", "443" },
+		{ "Example.COM.", "443" },
+		{ "a..b", "443" },
+		{ "-a.b", "443" },
+		{ "1.2.3", "443" },
+		{ "", "443" },
+		{ "a.b", "0" },
+		{ "a.b", "65536" },
+		{ "a.b", "080" },
+		{ "a.b", "" },
+		{ "a.b", "1,2" },
+		{ "a.b", "99999999999" },
+		{ "a\\u002eb", "443" },
+		{ "b\xc3\xbc.example", "443" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		struct policy_rule given = { 0 }, spaced = { 0 };
+		struct ward_err e1 = { 0 }, e2 = { 0 };
+		char line[256];
+		int first, second;
+
+		snprintf(line, sizeof(line), "{\"host\":\"%s\",\"ports\":[%s]}", rules[i][0],
+			 rules[i][1]);
+		first = policy_rule_read(line, &given, &e1);
+		snprintf(line, sizeof(line), "{ \"host\":\"%s\",\"ports\":[%s]}", rules[i][0],
+			 rules[i][1]);
+		second = policy_rule_read(line, &spaced, &e2);
+		assert_int_equal(first, second);
+		assert_string_equal(e1.why, e2.why);
+		if (first == 0)
+			assert_memory_equal(&given, &spaced, offsetof(struct policy_rule, http));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_short_form_is_no_other_rule),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

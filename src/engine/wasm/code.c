@@ -115,7 +115,6 @@ static int make(const struct wasm_place *at, int module_fd, struct wasm_code *c,
 {
 	auto_fd copy = memfd_create("ward-wasm-module", MFD_CLOEXEC);
 	struct compile_job job = { .at = at,
-				   .act = "compile",
 				   .metered = at->plan->spec->policy.wasm_fuel != POLICY_NONE,
 				   .code = c };
 	int r;

@@ -48,7 +48,7 @@ static int make_words(const struct compile_job *job, struct strv *out, struct wa
 		strv_add(out, limits[i]);
 	strv_add(out, "--");
 	strv_add(out, job->at->runner);
-	strv_add(out, job->act);
+	strv_add(out, "compile");
 	strv_add(out, "--runtime");
 	strv_add(out, wasm_runtime_name(job->at->runtime->id));
 	strv_add(out, "--file");

@@ -7,11 +7,9 @@
 
 struct compile_job {
 	const struct wasm_place *at;
-	const char *act; /* of ward-wasm: "compile" or "trim" */
 	bool metered;
-	/* a copy of the module that nobody else has; nothing for "trim" */
-	int input_fd;
-	const char *origin;           /* the module's digest; NULL: it is none */
+	int input_fd;                 /* a copy of the module that no other process has */
+	const char *origin;           /* the module's digest */
 	const struct wasm_code *code; /* where the result goes */
 };
 
@@ -21,6 +19,5 @@ must_check int compile_module(const struct compile_job *job, struct ward_err *e)
 
 /* Names of entries: key.c. */
 must_check int wasm_name_code(const struct wasm_place *at, const char *digest, struct wasm_code *c);
-must_check int wasm_name_library(const struct wasm_place *at, struct wasm_code *c);
 
 #endif

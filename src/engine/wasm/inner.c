@@ -18,9 +18,8 @@
 #include "state/images.h"
 
 #define RUNNER "/.ward/ward-wasm"
-#define TRIMMED "/.ward/library" /* WasmEdge's, without its compiler */
-#define CODE "/.ward/module-"    /* and the digest of the module that it was made of */
-#define NODE_FILES 128           /* it was seen to take 22, and one for each directory */
+#define CODE "/.ward/module-" /* and the digest of the module that it was made of */
+#define NODE_FILES 128        /* it was seen to take 22, and one for each directory */
 #define PAGE_BYTES 65536
 #define PAGES_MAX 65536
 
@@ -189,10 +188,10 @@ static int add_file(struct plan *p, const char *source, const char *target, stru
 	return 0;
 }
 
-/* Out of the store: code of the module, and the library that runs it, where there are any. */
+/* Out of the store: code of the module, where there is any. */
 static int add_code(const struct wasm_place *at, struct ward_err *e)
 {
-	auto_free char *code = NULL, *library = NULL;
+	auto_free char *code = NULL;
 	char digest[SHA256_HEX], target[sizeof(CODE) + SHA256_HEX];
 	struct wasm_code c = { .dir_fd = -1 };
 	int r;
@@ -200,10 +199,6 @@ static int add_code(const struct wasm_place *at, struct ward_err *e)
 	if (at->runtime->id != WASM_LIBRARY || !at->plan->spec->policy.wasm_compile)
 		return 0;
 	r = wasm_store_open(&c, e);
-	if (r == 0)
-		r = wasm_find_library(at, &c, &library, e);
-	if (r == 0 && library)
-		r = add_file(at->plan, library, TRIMMED, e);
 	if (r == 0)
 		r = wasm_find_code(at, &c, &code, digest, e);
 	wasm_store_close(&c);
@@ -283,11 +278,7 @@ static void note_less(struct plan *p, const struct wasm_runtime *found)
 static void name_code(const struct plan *p, struct strv *out)
 {
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].is_file && strcmp(p->mounts[i].target, TRIMMED) == 0) {
-			strv_add(out, "--trimmed");
-			strv_add(out, TRIMMED);
-		} else if (p->mounts[i].is_file &&
-			   strncmp(p->mounts[i].target, CODE, strlen(CODE)) == 0) {
+		if (p->mounts[i].is_file && strncmp(p->mounts[i].target, CODE, strlen(CODE)) == 0) {
 			strv_add(out, "--aot");
 			strv_add(out, p->mounts[i].target);
 			strv_add(out, "--aot-digest");

@@ -47,8 +47,7 @@ static int add_file(struct buf *key, const char *what, const char *path)
 	return 0;
 }
 
-static int finish(const struct wasm_place *at, struct buf *key, const char *prefix,
-		  struct wasm_code *c)
+static int finish(const struct wasm_place *at, struct buf *key, struct wasm_code *c)
 {
 	const struct plan *p = at->plan;
 	const struct plan_image *image = p->own_system ? p->own_system->image : NULL;
@@ -64,7 +63,7 @@ static int finish(const struct wasm_place *at, struct buf *key, const char *pref
 	if (key->failed)
 		return -ENOMEM;
 	sha256_hex(key->data, key->len, hex);
-	snprintf(c->name, sizeof(c->name), "%s%s.so", prefix, hex);
+	snprintf(c->name, sizeof(c->name), "%s.so", hex);
 	return 0;
 }
 
@@ -75,13 +74,5 @@ int wasm_name_code(const struct wasm_place *at, const char *digest, struct wasm_
 	buf_printf(&key, "module %s\nmetered %d\n", digest,
 		   at->plan->spec->policy.wasm_fuel != POLICY_NONE);
 	add_cpu(&key);
-	return finish(at, &key, "", c);
-}
-
-int wasm_name_library(const struct wasm_place *at, struct wasm_code *c)
-{
-	auto_buf key = { 0 };
-
-	buf_puts(&key, "library\n");
-	return finish(at, &key, WASM_LIBRARY_PREFIX, c);
+	return finish(at, &key, c);
 }

@@ -51,8 +51,7 @@ int wasm_store_list(int dir_fd, struct wasm_items *ret, struct ward_err *e)
 	if (!dir)
 		return ward_fail_errno(e, "cannot read the store of compiled modules");
 	while (r == 0 && (entry = readdir(dir))) {
-		struct wasm_item i = { .is_library = strncmp(entry->d_name, WASM_LIBRARY_PREFIX,
-							     strlen(WASM_LIBRARY_PREFIX)) == 0 };
+		struct wasm_item i = { 0 };
 		struct stat st;
 
 		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||

@@ -53,13 +53,8 @@ struct wasm_place {
  * is NULL where there is none to be had (a note of the plan says why); the caller frees. */
 must_check int wasm_find_code(const struct wasm_place *at, struct wasm_code *c, char **ret_path,
 			      char ret_digest[SHA256_HEX], struct ward_err *e);
-/* The library without its compiler, likewise. NULL where there is none, without a word: it is only
- * faster. */
-must_check int wasm_find_library(const struct wasm_place *at, struct wasm_code *c, char **ret_path,
-				 struct ward_err *e);
 
 #define WASM_STORE "wasm"
-#define WASM_LIBRARY_PREFIX "library-"
 #define WASM_NEW_PREFIX "new-"
 #define WASM_STORE_BYTES_MAX (UINT64_C(1) << 30)
 #define WASM_STORE_FILES_MAX 512
@@ -69,7 +64,7 @@ struct wasm_seal {
 	char magic[8];
 	uint64_t bytes;               /* of code; 0: there is none to be had */
 	uint8_t digest[SHA256_BYTES]; /* of them */
-	/* the digest of the module that it was made of; "": the library */
+	/* the digest of the module that it was made of */
 	char origin[SHA256_HEX + 7];
 };
 
@@ -96,8 +91,7 @@ enum wasm_state { WASM_FINE, WASM_NO_CODE, WASM_DAMAGED, WASM_UNFINISHED };
 /* An entry, for `ward wasm`. */
 struct wasm_item {
 	char name[256];
-	char module[SHA256_HEX]; /* "": not known, or the library */
-	bool is_library;
+	char module[SHA256_HEX]; /* "": not known */
 	enum wasm_state state;
 	uint64_t bytes;
 	time_t used;
