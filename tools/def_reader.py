@@ -2,7 +2,7 @@
 import re
 
 TOKEN = re.compile(
-    r'/\*.*?\*/|//[^\n]*|\s+'           # skipped
+    r'/\*.*?\*/|//[^\n]*|(?m:^#[^\n]*)|\s+'   # skipped: comments, directives, spaces
     r'|(?P<string>"(?:[^"\\\n]|\\.)*")'
     r'|(?P<word>[A-Za-z_0-9]+(?:\s*\|\s*[A-Za-z_0-9]+)*)'
     r'|(?P<mark>[(),])', re.S)

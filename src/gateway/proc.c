@@ -46,28 +46,16 @@ struct row {
 
 #define COUNT(...) (sizeof((const unsigned[]){ __VA_ARGS__ }) / sizeof(unsigned))
 static const struct row rows[] = {
-#define PROC(...)
 #define CALL(procs, name) { procs, SYS_##name, -1, { 0 }, 0, false },
 #define CALL_IF(procs, name, argument, ...)                                                        \
 	{ procs, SYS_##name, argument, { __VA_ARGS__ }, COUNT(__VA_ARGS__), false },
 #define CALL_NOT(procs, name, argument, bits) { procs, SYS_##name, argument, { bits }, 1, true },
 #include "procs.def"
-#undef PROC
-#undef CALL
-#undef CALL_IF
-#undef CALL_NOT
 };
 
 static const rlim_t open_files[] = {
 #define PROC(id, name, files, help) files,
-#define CALL(...)
-#define CALL_IF(...)
-#define CALL_NOT(...)
 #include "procs.def"
-#undef PROC
-#undef CALL
-#undef CALL_IF
-#undef CALL_NOT
 };
 
 /* -- the filter */

@@ -6,14 +6,7 @@
 
 enum proc {
 #define PROC(id, name, ...) PROC_##id,
-#define CALL(...)
-#define CALL_IF(...)
-#define CALL_NOT(...)
 #include "procs.def"
-#undef PROC
-#undef CALL
-#undef CALL_IF
-#undef CALL_NOT
 	PROCS
 };
 

@@ -27,12 +27,7 @@ static const struct {
 	const char *name, *why;
 } parts[GIT_PARTS] = {
 #define GIT_PART(id, name, why) [GIT_##id] = { name, why },
-#define PROTECT(pattern, why, source, checked)
-#define PROTECT_NOT(pattern, why)
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
 	[GIT_HEAD] = { "HEAD", NULL },
 	[GIT_OBJECTS] = { "objects", NULL },
 	[GIT_REFS] = { "refs", NULL },

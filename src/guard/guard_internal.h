@@ -11,12 +11,7 @@
 /* Names that make a directory a git directory, and its parts that are protected. */
 enum git_part {
 #define GIT_PART(id, name, why) GIT_##id,
-#define PROTECT(pattern, why, source, checked)
-#define PROTECT_NOT(pattern, why)
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
 	GIT_PROTECTED, /* the number of the protected ones */
 	GIT_HEAD = GIT_PROTECTED,
 	GIT_OBJECTS,
