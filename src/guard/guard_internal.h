@@ -27,7 +27,6 @@ struct git_seen {
 };
 
 const char *guard_git_name(enum git_part part);
-const char *guard_git_why(enum git_part part);
 /* Notes an entry if it is one of the parts. */
 void guard_git_note(struct git_seen *s, const struct walk_entry *entry);
 /* Whether git would take the directory at path (of path_len) for a repository, or could once it is
