@@ -38,6 +38,7 @@ for pattern in ${ONLY:-}; do
 	only+=(--only "$pattern")
 done
 stage "layer rule" tools/check_layers.py
+stage "form" tools/check_style.py
 stage "generated files" tools/check_generated.sh "$build"
 stage "unit tests" tools/unit_tests.py "$build"
 stage "run and escape tests" tests/run-tests --again --build "$PWD/$build" "${only[@]}"
