@@ -134,7 +134,7 @@ static void become_keys(struct keeper *k, int secrets_fd, int link_fd, int trust
 	static char *const none[] = { NULL };
 	int beside = openat(k->program_dir_fd, "ward-gateway-tls", O_PATH | O_CLOEXEC);
 	int program = fcntl(beside >= 0 ? beside
-					: openat(k->program_dir_fd, "../gateway/ward-gateway-tls",
+					: openat(k->program_dir_fd, "../inspect/ward-gateway-tls",
 						 O_PATH | O_CLOEXEC),
 			    F_DUPFD_CLOEXEC, 20);
 	int fds[KEYS_FDS_END] = { -1,
