@@ -6,7 +6,8 @@
 #   make check T=PATTERN    the run and escape tests that match, as root and as a user
 #   make format             clang-format on the C files that have changed
 #   make run                install what is missing, build, run the sample agent in a sandbox
-#   make test               install what is missing, build, pass every test [ONLY=PATTERN: some of them]
+#   make test               install what is missing, build, pass every test [ONLY=PATTERN: some of them;
+#                           FULL=1: those with sanitizers as root and as a user; TURN=N: see CONTRIBUTING]
 #   make install PREFIX=DIR a relocatable tree, no root needed
 #   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | fuzz-git [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
@@ -52,11 +53,12 @@ format:
 	@tools/deps.sh check format
 	@tools/check_style.py --format
 
-# -O1 and short debug information: half the time to compile, and every report has its lines all the same.
+# -O1 and short debug information take half the time to compile, and every report has its lines all
+# the same; warnings are the other build's task.
 asan:
 	@tools/deps.sh check build
 	@test -f $(BUILD_ASAN)/build.ninja || $(MESON) setup $(BUILD_ASAN) --prefix=/ \
-		-Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false -Doptimization=1 -Dc_args=-g1
+		-Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false -Doptimization=1 -Dc_args='-g1 -w'
 	@ninja -C $(BUILD_ASAN)
 
 fuzzers:
@@ -83,7 +85,7 @@ test:
 	@tools/gvisor.sh || true
 	@$(MAKE) --no-print-directory all $(if $(ONLY),,asan)
 	@tools/wasm_tree.sh $(BUILD)/wasm-tree || true
-	@ONLY="$(ONLY)" tools/test.sh $(BUILD) $(BUILD_ASAN)
+	@ONLY="$(ONLY)" FULL="$(FULL)" TURN="$(TURN)" tools/test.sh $(BUILD) $(BUILD_ASAN)
 
 test-fresh:
 	@tools/deps.sh install fresh || true

@@ -1,5 +1,5 @@
 /*
- * Making the kept /etc (etc_kept.c finds it). In: the rows of a plan's system. Out:
+ * Making the kept /etc (etc_cache.c finds it). In: the rows of a plan's system. Out:
  * STATE/kept-etc/ID with what they name of /etc: files of ward's own, links as the host has them,
  * copies of the host's files, and of its directories if little would have to be looked at each
  * time; for other directories a place to mount them at. Runs in the supervisor with the user's
