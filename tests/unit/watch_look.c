@@ -405,6 +405,20 @@ static void obey(int (*work)(int), uint64_t *ret_used, uint64_t *ret_running)
 	assert_false(u.hit[LIMIT_CPU]);
 }
 
+/* Whether a family is held at a twentieth of a processor. A tick that comes late on a busy machine
+ * lets it run on, so it has three tries. */
+static bool is_held(int (*work)(int), uint64_t most_running)
+{
+	for (int i = 0; i < 3; i++) {
+		uint64_t used, running;
+
+		obey(work, &used, &running);
+		if (used <= 20 && (running < most_running || used <= 7))
+			return true;
+	}
+	return false;
+}
+
 static void test_cpu(void **state)
 {
 	uint64_t used, running;
@@ -412,12 +426,8 @@ static void test_cpu(void **state)
 	(void)state;
 	plan_none();
 	plan_set(LIMIT_CPU, 50, HELD_WATCH);
-	obey(burn, &used, &running);
-	assert_in_range(used, 0, 20);
-	assert_true(running < 60 ||
-		    used <= 7); /* on a busy machine it gets no more than its share */
-	obey(burn_in_children, &used, &running);
-	assert_true(running < 90 || used <= 7);
+	assert_true(is_held(burn, 60));
+	assert_true(is_held(burn_in_children, 90));
 	plan_set(LIMIT_CPU, 2000, HELD_WATCH);
 	obey(burn, &used, &running);
 	assert_int_equal(running, 100);
