@@ -6,7 +6,7 @@ control: without a sandbox the chain goes on when its first process is long gone
 import os
 import time
 
-OPTIONS = ["--timeout", "0.5"]
+OPTIONS = ["--timeout", "10"]
 
 
 def scene(s):
