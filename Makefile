@@ -1,8 +1,13 @@
 # The two-command front of ward: `make run` shows it at work, `make test` proves it. Meson does the building.
 #
 #   make                    build into build/
+#   make ward               only the programs that an ordinary run needs
+#   make unit T=NAME        one unit test (tests/unit/NAME.c)
+#   make check T=PATTERN    the run and escape tests that match, as root and as a user
+#   make format             clang-format on the C files that have changed
 #   make run                install what is missing, build, run the sample agent in a sandbox
-#   make test               install what is missing, build, pass every test [ONLY=PATTERN: some of them]
+#   make test               install what is missing, build, pass every test [ONLY=PATTERN: some of them;
+#                           FULL=1: those with sanitizers as root and as a user; TURN=N: see CONTRIBUTING]
 #   make install PREFIX=DIR a relocatable tree, no root needed
 #   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | fuzz-git [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
@@ -16,17 +21,44 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh soak fault clean help
+.PHONY: all ward unit check format asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh soak fault clean help
 
 all:
 	@tools/deps.sh check build
 	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
 	@ninja -C $(BUILD)
 
+# What `ward run` starts with the native engine, and what reads its journal.
+PROGRAMS := src/cli/ward src/cli/ward-audit src/cli/ward-explain src/guest/ward-init \
+	src/gateway/ward-gateway src/inspect/ward-gateway-tls src/creds/ward-secrets \
+	src/creds/ward-secret-http src/git/ward-git
+
+ward:
+	@tools/deps.sh check build
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
+	@ninja -C $(BUILD) $(PROGRAMS)
+
+# meson builds what the test needs, and only that.
+unit:
+	@test -n "$(T)" || { echo "make unit T=NAME; the names: meson test -C $(BUILD) --list" >&2; exit 2; }
+	@tools/deps.sh check build
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
+	@$(MESON) test -C $(BUILD) --print-errorlogs $(subst _,-,$(T))
+
+check: ward
+	@test -n "$(T)" || { echo "make check T=PATTERN; the names: tests/run-tests --list" >&2; exit 2; }
+	@tests/run-tests --build $(CURDIR)/$(BUILD) $(foreach pattern,$(T),--only '$(pattern)')
+
+format:
+	@tools/deps.sh check format
+	@tools/check_style.py --format
+
+# -O1 and short debug information take half the time to compile, and every report has its lines all
+# the same; warnings are the other build's task.
 asan:
 	@tools/deps.sh check build
 	@test -f $(BUILD_ASAN)/build.ninja || $(MESON) setup $(BUILD_ASAN) --prefix=/ \
-		-Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false
+		-Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false -Doptimization=1 -Dc_args='-g1 -w'
 	@ninja -C $(BUILD_ASAN)
 
 fuzzers:
@@ -48,12 +80,12 @@ run:
 
 # Where nobody may install (exit status 3), what the build needs must be there, and the tests go on without the rest.
 test:
-	@tools/deps.sh install build test -- start waf wasm vm || \
+	@tools/deps.sh install build test -- start waf wasm vm format || \
 		{ [ $$? = 3 ] && tools/deps.sh check build 2>/dev/null; }
 	@tools/gvisor.sh || true
 	@$(MAKE) --no-print-directory all $(if $(ONLY),,asan)
 	@tools/wasm_tree.sh $(BUILD)/wasm-tree || true
-	@ONLY="$(ONLY)" tools/test.sh $(BUILD) $(BUILD_ASAN)
+	@ONLY="$(ONLY)" FULL="$(FULL)" TURN="$(TURN)" tools/test.sh $(BUILD) $(BUILD_ASAN)
 
 test-fresh:
 	@tools/deps.sh install fresh || true

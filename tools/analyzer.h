@@ -3,7 +3,7 @@
  * block alone when it fails, but not that reallocarray() does. Included before everything else by
  * tools/lint.sh. */
 #include <errno.h>
-#include <malloc.h>	/* declares it, too */
+#include <malloc.h> /* declares it, too */
 #include <stdlib.h>
 
 #include "base/err.h"

@@ -92,6 +92,7 @@ rows() {
 	lint   clang-tidy        cmd:clang-tidy
 	lint   cppcheck          cmd:cppcheck
 	lint   shellcheck        cmd:shellcheck
+	format clang-format      cmd:clang-format
 	fuzz   clang             cmd:clang
 	bench  bubblewrap        cmd:bwrap
 	bench  firejail          cmd:firejail

@@ -8,19 +8,14 @@
 #include "policy/ignore_internal.h"
 
 static const char builtin[] =
-#define GIT_PART(id, name, why)
 #define PROTECT(pattern, why, source, checked) pattern "\n"
 #define PROTECT_NOT(pattern, why) "!" pattern "\n"
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
 	;
 
 static const char steering[] =
 #define STEER(pattern, why, source, checked) pattern "\n"
 #include "steers.def"
-#undef STEER
 	;
 
 static void print_list(const char *name, const struct ignore *ig)
@@ -29,8 +24,8 @@ static void print_list(const char *name, const struct ignore *ig)
 	for (uint32_t i = 0; i < ig->count; i++) {
 		const struct pattern *p = &ig->items[i];
 
-		printf("\t{ %u, %u, %u, %uu, %uu, %u, %d, %d },\n", p->offset, p->len, p->literal, p->next, p->hash, p->flags, p->last,
-		       p->above);
+		printf("\t{ %u, %u, %u, %uu, %uu, %u, %d, %d },\n", p->offset, p->len, p->literal,
+		       p->next, p->hash, p->flags, p->last, p->above);
 	}
 	printf("};\nstatic const char %s_text[] = {", name);
 	for (size_t i = 0; i < ig->text.len; i++)
@@ -38,15 +33,16 @@ static void print_list(const char *name, const struct ignore *ig)
 	printf("\n};\n#define %s_CHAINS {", name);
 	for (uint32_t i = 0; i <= BUCKETS; i++)
 		printf(" %uu,", ig->chains[i]);
-	printf(" }\n#define %s_LASTS %#llxu\n#define %s_ABOVES %#llxu\n\n", name, (unsigned long long)ig->lasts, name,
-	       (unsigned long long)ig->aboves);
+	printf(" }\n#define %s_LASTS %#llxu\n#define %s_ABOVES %#llxu\n\n", name,
+	       (unsigned long long)ig->lasts, name, (unsigned long long)ig->aboves);
 }
 
 int main(void)
 {
 	struct ignore *protect = NULL, *links = NULL, *steers = NULL;
 
-	if (ignore_add(&protect, builtin, sizeof(builtin) - 1) < 0 || ignore_add_parents(&links, builtin, sizeof(builtin) - 1) < 0 ||
+	if (ignore_add(&protect, builtin, sizeof(builtin) - 1) < 0 ||
+	    ignore_add_parents(&links, builtin, sizeof(builtin) - 1) < 0 ||
 	    ignore_add(&steers, steering, sizeof(steering) - 1) < 0)
 		return 1;
 	print_list("protect", protect);

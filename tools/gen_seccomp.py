@@ -357,6 +357,8 @@ class Table:
         self.values, self.hot, self.rung, self.nest = {}, [], {}, {}
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         for line in filter(None, (line.strip() for line in text.split("\n"))):
+            if line.startswith("#"):
+                continue	# the table defines and undefines its own macros
             row = self.ROW.match(line)
             if not row:
                 raise TableError("not a row: " + line)

@@ -64,6 +64,6 @@ int main(int argc, char **argv)
 		code = run_line(box, line);
 		printf("[%d] %s\n", code, line);
 	}
-	ward_box_free(box);	/* ends it */
+	ward_box_free(box); /* ends it */
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 #include <ward/ward.h>
 
-static struct ward_spec *spec;	/* only read once the threads run */
+static struct ward_spec *spec; /* only read once the threads run */
 static atomic_int next, failed;
 static int jobs;
 
@@ -32,7 +32,8 @@ static int run_job(struct ward_box *box, int job)
 	while (n < sizeof(got) - 1 && (more = read(out, got + n, sizeof(got) - 1 - n)) > 0)
 		n += (size_t)more;
 	close(out);
-	if (ward_process_wait(process, -1, &code, NULL) != 1 || code != job % 7 || atoi(got) != job * job)
+	if (ward_process_wait(process, -1, &code, NULL) != 1 || code != job % 7 ||
+	    atoi(got) != job * job)
 		code = -1;
 	ward_process_free(process);
 	return code;

@@ -48,12 +48,14 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (ward_spec_workspace(spec, argv[1], &e) < 0 || ward_spec_set(spec, "resources.timeout_seconds", "60", &e) < 0 ||
-	    ward_spec_command(spec, (const char *const *)argv + 2, &e) < 0 || ward_start(spec, 0, &box, &e) < 0)
+	if (ward_spec_workspace(spec, argv[1], &e) < 0 ||
+	    ward_spec_set(spec, "resources.timeout_seconds", "60", &e) < 0 ||
+	    ward_spec_command(spec, (const char *const *)argv + 2, &e) < 0 ||
+	    ward_start(spec, 0, &box, &e) < 0)
 		die(&e);
 	ward_spec_free(spec);
 
-	close(ward_box_stream(box, 0, NULL));	/* it has nothing to read */
+	close(ward_box_stream(box, 0, NULL)); /* it has nothing to read */
 	streams[0].fd = ward_box_stream(box, 1, NULL);
 	streams[1].fd = ward_box_stream(box, 2, NULL);
 	while (streams[0].fd >= 0 || streams[1].fd >= 0) {

@@ -21,17 +21,8 @@ static const struct {
 	uint8_t field;
 	const char *key, *label;
 } keys[] = {
-#define CLASS(...)
-#define FIXED(...)
-#define OCSF(...)
 #define CEF(field, key, label) { FIELD_##field, key, label },
-#define OTLP(...)
 #include "export.def"
-#undef CLASS
-#undef FIXED
-#undef OCSF
-#undef CEF
-#undef OTLP
 };
 
 /* A value as bytes, lists joined by spaces. */

@@ -25,26 +25,15 @@ static const struct {
 	const char *name;
 } classes[] = {
 #define CLASS(uid, category, name) { uid, category, name },
-#define FIXED(...)
-#define OCSF(...)
-#define CEF(...)
-#define OTLP(...)
 #include "export.def"
-#undef CLASS
-#undef FIXED
-#undef OCSF
 };
 
 static const struct {
 	uint16_t uid;
 	const char *path, *value;
 } fixed[] = {
-#define CLASS(...)
 #define FIXED(uid, path, value) { uid, path, value },
-#define OCSF(...)
 #include "export.def"
-#undef FIXED
-#undef OCSF
 };
 
 static const struct {
@@ -52,14 +41,8 @@ static const struct {
 	uint8_t field, as;
 	const char *path;
 } rows[] = {
-#define FIXED(...)
 #define OCSF(uid, field, path, as) { uid, FIELD_##field, AS_##as, path },
 #include "export.def"
-#undef CLASS
-#undef FIXED
-#undef OCSF
-#undef CEF
-#undef OTLP
 };
 
 struct leaf {

@@ -13,17 +13,8 @@ static const struct {
 	uint8_t field;
 	const char *name;
 } attributes[] = {
-#define CLASS(...)
-#define FIXED(...)
-#define OCSF(...)
-#define CEF(...)
 #define OTLP(field, name) { FIELD_##field, name },
 #include "export.def"
-#undef CLASS
-#undef FIXED
-#undef OCSF
-#undef CEF
-#undef OTLP
 };
 
 static void put_text(struct buf *out, const char *key, const char *text, size_t n)

@@ -8,7 +8,6 @@
 #include "base/sha1.h"
 #include "base/sha1_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define BLOCK SHA1_BLOCK
@@ -111,16 +110,4 @@ void sha1_end(struct sha1 *s, uint8_t ret[SHA1_BYTES])
 	sha1_add(s, length, sizeof(length));
 	for (size_t i = 0; i < SHA1_BYTES; i++)
 		ret[i] = (uint8_t)(s->state[i / 4] >> (24 - 8 * (i % 4)));
-}
-
-void sha1_hex(const void *bytes, size_t n, char ret_hex[SHA1_HEX])
-{
-	uint8_t digest[SHA1_BYTES];
-	struct sha1 s;
-
-	sha1_begin(&s);
-	sha1_add(&s, bytes, n);
-	sha1_end(&s, digest);
-	for (size_t i = 0; i < SHA1_BYTES; i++)
-		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #define SHA1_BYTES 20
-#define SHA1_HEX 41 /* 40 digits and a NUL */
 
 /* A digest of content that comes in pieces. */
 struct sha1 {
@@ -19,8 +18,5 @@ struct sha1 {
 void sha1_begin(struct sha1 *s);
 void sha1_add(struct sha1 *s, const void *bytes, size_t n);
 void sha1_end(struct sha1 *s, uint8_t ret[SHA1_BYTES]);
-
-/* Writes the digest of n bytes as lower-case hexadecimal digits. */
-void sha1_hex(const void *bytes, size_t n, char ret_hex[SHA1_HEX]);
 
 #endif

@@ -14,32 +14,19 @@
 #define NUMBERS_MAX 40
 
 /* The rows of tables/terminal.def, each kind as a table of its own. */
-#define CSI(...)
-#define STICKY(...)
-#define MODE(...)
-#define ESC(...)
-#define CHARSET(...)
-#define ANSWER(...)
-
 static const struct csi_row {
 	char final, intermediate;
 } csi_rows[] = {
-#undef CSI
 #define CSI(final, intermediate, help) { final, intermediate },
 #include "terminal.def"
-#undef CSI
-#define CSI(...)
 };
 
 static const struct sticky_row {
 	char final, intermediate;
 	const char *undo;
 } sticky_rows[] = {
-#undef STICKY
 #define STICKY(final, intermediate, undo, help) { final, intermediate, undo },
 #include "terminal.def"
-#undef STICKY
-#define STICKY(...)
 };
 
 enum mode_kind { SCREEN, INPUT };
@@ -50,29 +37,20 @@ static const struct mode_row {
 	unsigned number;
 	char usual;
 } mode_rows[] = {
-#undef MODE
 #define MODE(kind, prefix, number, usual, help) { kind, prefix, number, usual },
 #include "terminal.def"
-#undef MODE
-#define MODE(...)
 };
 
 static const char escape_rows[] = {
-#undef ESC
 #define ESC(final, help) final,
 #include "terminal.def"
-#undef ESC
-#define ESC(...)
 };
 
 static const struct {
 	char slot, set;
 } charset_rows[] = {
-#undef CHARSET
 #define CHARSET(slot, set, help) { slot, set },
 #include "terminal.def"
-#undef CHARSET
-#define CHARSET(...)
 };
 
 static const struct {
@@ -81,10 +59,8 @@ static const struct {
 	char final;
 	const char *text;
 } answer_rows[] = {
-#undef ANSWER
 #define ANSWER(prefix, number, final, text, help) { prefix, number, final, text },
 #include "terminal.def"
-#undef ANSWER
 };
 
 /* Bits of in_force: the modes' rows, then the sticky rows, then these. */

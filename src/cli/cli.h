@@ -7,20 +7,14 @@
 
 enum verb {
 #define VERB(id, ...) VERB_##id,
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	VERBS
 };
 
 /* Sets of verbs, as tables/options.def names them. */
 enum verb_set {
 #define VERB(id, ...) V_##id = 1ull << VERB_##id,
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	V_ALL = (1ull << VERBS) - 1
 };
 
@@ -76,10 +70,7 @@ bool options_name_image(const struct options *o);
 /* Each verb: a word of main()'s table. Returns the exit code. */
 #define VERB(id, name, min, max, words, args, help, about, example, example_help)                  \
 	int verb_##name(struct options *o);
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 
 const char *verb_name(enum verb v);
 /* The verb's number, or -1. */

@@ -21,10 +21,7 @@ static struct verb_text verb_text(enum verb v)
 #define VERB(id, n, min, max, words, ...)                                                          \
 	case VERB_##id:                                                                            \
 		return (struct verb_text){ __VA_ARGS__ };
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	case VERBS:
 		break;
 	}
@@ -37,10 +34,7 @@ const char *verb_name(enum verb v)
 #define VERB(id, name, ...)                                                                        \
 	case VERB_##id:                                                                            \
 		return #name;
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	case VERBS:
 		break;
 	}
@@ -107,13 +101,7 @@ static void option_lines(enum verb v, struct buf *out)
 #define TEXT(verbs, s, name, metavar, member, help) ROW(verbs, s, name, metavar, help)
 #define FIELD(verbs, s, name, metavar, kind, field, help) ROW(verbs, s, name, metavar, help)
 #define SETS(verbs, s, name, field, value, help) ROW(verbs, s, name, "", help)
-#define LATER(...)
 #include "options.def"
-#undef FLAG
-#undef TEXT
-#undef FIELD
-#undef SETS
-#undef LATER
 #undef ROW
 #define ONE_OF(verbs, names)                                                                       \
 	if ((verbs)&bit) {                                                                         \
@@ -124,8 +112,6 @@ static void option_lines(enum verb v, struct buf *out)
 	if ((verbs)&bit)                                                                           \
 		buf_puts(out, "  no word beside " name "\n");
 #include "options_apart.def"
-#undef ONE_OF
-#undef ALONE
 }
 
 static void help_verb(enum verb v, struct buf *out)

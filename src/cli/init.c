@@ -170,11 +170,7 @@ static void make_policy(struct buf *out, const struct project *p)
 #define GROUP(name, help) add_group(out, name, help);
 #define FIELD(path, member, type, values, fallback, narrow, later, help)                           \
 	add_field(out, p, path, fallback, later, help);
-#define ITEM(...)
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 }
 
 /* Makes the file new, or in place of the old one when force is set. */

@@ -35,10 +35,7 @@ static int run_verb(struct options *o)
 #define VERB(id, name, ...)                                                                        \
 	case VERB_##id:                                                                            \
 		return verb_##name(o);
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	case VERBS:
 		break;
 	}
@@ -116,11 +113,8 @@ static void try_program(const char *name, char **argv)
 static int unknown_verb(const char *name)
 {
 	static const char later[][12] = {
-#define VERB(...)
 #define LATER(name, help) name,
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	};
 	unsigned distance = UINT_MAX;
 	const char *best = NULL;

@@ -47,11 +47,6 @@ static const struct option_row rows[] = {
 #define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
 #define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
 #include "options.def"
-#undef FLAG
-#undef TEXT
-#undef FIELD
-#undef SETS
-#undef LATER
 };
 
 /* Options that exclude each other. */
@@ -60,10 +55,7 @@ static const struct {
 	char names[48];
 } apart[] = {
 #define ONE_OF(v, names) { v, names },
-#define ALONE(...)
 #include "options_apart.def"
-#undef ONE_OF
-#undef ALONE
 };
 
 /* Options with which no word is given. */
@@ -71,11 +63,8 @@ static const struct {
 	uint64_t verbs;
 	char name[12];
 } alone[] = {
-#define ONE_OF(...)
 #define ALONE(v, name) { v, name },
 #include "options_apart.def"
-#undef ONE_OF
-#undef ALONE
 };
 
 /* The verbs that have such options: the others, `ward run` among them, do not touch the tables. */
@@ -83,8 +72,6 @@ static const uint64_t verbs_apart = 0
 #define ONE_OF(v, names) | (v)
 #define ALONE(v, name) | (v)
 #include "options_apart.def"
-#undef ONE_OF
-#undef ALONE
 	;
 
 _Static_assert(ARRAY_LEN(rows) <= OPTIONS_MAX, "struct options has a bit for each row");
@@ -346,10 +333,7 @@ static int count_words(const struct options *o, struct ward_err *e)
 		uint32_t min, max;
 	} bounds[] = {
 #define VERB(id, name, min, max, ...) { min, max },
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 	};
 
 	if (o->help)
@@ -381,10 +365,7 @@ int options_read(enum verb verb, char **argv, struct options *o, struct ward_err
 #define COMMAND true
 #define PLAIN false
 #define VERB(id, name, min, max, words, ...) words,
-#define LATER(...)
 #include "verbs.def"
-#undef VERB
-#undef LATER
 #undef COMMAND
 #undef PLAIN
 	};

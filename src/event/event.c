@@ -17,28 +17,19 @@ struct kind_row {
 static const struct kind_row kinds[] = {
 #define KIND(id, name, plain, denied, class, activity, help)                                       \
 	{ SEVERITY_##plain, SEVERITY_##denied, activity, class },
-#define FIELD(...)
 #include "events.def"
-#undef KIND
-#undef FIELD
 };
 
 static const uint8_t types[] = {
-#define KIND(...)
 #define FIELD(id, name, type, help) EVENT_##type,
 #include "events.def"
-#undef KIND
-#undef FIELD
 };
 
 const char *event_kind_name(enum event_kind k)
 {
 	static const char names[][24] = {
 #define KIND(id, name, ...) name,
-#define FIELD(...)
 #include "events.def"
-#undef KIND
-#undef FIELD
 	};
 
 	return k < EVENT_KINDS ? names[k] : "";
@@ -50,10 +41,7 @@ const char *event_kind_help(enum event_kind k)
 #define KIND(id, name, plain, denied, class, activity, help)                                       \
 	case EVENT_##id:                                                                           \
 		return help;
-#define FIELD(...)
 #include "events.def"
-#undef KIND
-#undef FIELD
 	case EVENT_KINDS:
 		break;
 	}
@@ -94,11 +82,8 @@ enum event_action event_action_find(const char *name, size_t len)
 const char *event_field_name(enum event_field f)
 {
 	static const char names[][20] = {
-#define KIND(...)
 #define FIELD(id, name, type, help) name,
 #include "events.def"
-#undef KIND
-#undef FIELD
 	};
 
 	return f < EVENT_FIELDS ? names[f] : "";

@@ -36,19 +36,13 @@ struct out {
  * a copy of a fixed size is two instructions, and what is too much is written over next. */
 #define KEY_BYTES 24
 static const char keys[][KEY_BYTES] = {
-#define KIND(...)
 #define FIELD(id, name, type, help) ",\"" name "\":",
 #include "events.def"
-#undef KIND
-#undef FIELD
 };
 
 static const uint8_t key_lengths[] = {
-#define KIND(...)
 #define FIELD(id, name, type, help) sizeof(",\"" name "\":") - 1,
 #include "events.def"
-#undef KIND
-#undef FIELD
 };
 
 static void put(struct out *o, const char *bytes, size_t n)

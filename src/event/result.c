@@ -30,7 +30,6 @@ static struct limit_text limit_text(enum limit l)
 	case LIMIT_##id:                                                                           \
 		return (struct limit_text){ unit, option, message };
 #include "limits.def"
-#undef LIMIT
 	case LIMITS:
 		break;
 	}

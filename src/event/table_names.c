@@ -10,7 +10,6 @@ const char *limit_option(enum limit l)
 	case LIMIT_##id:                                                                           \
 		return option;
 #include "limits.def"
-#undef LIMIT
 	case LIMITS:
 		break;
 	}
@@ -24,7 +23,6 @@ const char *limit_name(enum limit l)
 	case LIMIT_##id:                                                                           \
 		return name;
 #include "limits.def"
-#undef LIMIT
 	case LIMITS:
 		break;
 	}
@@ -38,7 +36,6 @@ const char *layer_name(enum layer l)
 	case LAYER_##id:                                                                           \
 		return name;
 #include "layers.def"
-#undef LAYER
 	case LAYERS:
 		break;
 	}

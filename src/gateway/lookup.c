@@ -100,18 +100,6 @@ int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, voi
 	return 0;
 }
 
-static void forget(struct lookup *l);
-
-void lookup_free(struct lookup *l)
-{
-	if (!l)
-		return;
-	ares_destroy(l->channel);
-	forget(l);
-	buf_free(&l->hosts);
-	free(l);
-}
-
 /* -- the host's table */
 
 static void read_hosts(struct lookup *l)

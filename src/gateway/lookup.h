@@ -18,7 +18,6 @@ typedef void (*lookup_found)(void *context, uint32_t id, const struct ip *ips, s
  * in epoll_fd with data.u64 = tag << 32 | fd. hosts_fd is borrowed, -1: none. */
 must_check int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found,
 			  void *context, struct lookup **ret, struct ward_err *e);
-void lookup_free(struct lookup *l);
 /* The host's files have changed: another table of names (takes the descriptor), other name servers.
  * Questions on their way are asked anew. */
 void lookup_hosts(struct lookup *l, int hosts_fd);

@@ -280,14 +280,6 @@ int git_views_remove(const char *run_id, struct ward_err *e)
 			  : 0;
 }
 
-bool git_views_changed(const char *run_id)
-{
-	struct ward_err ignored = { 0 };
-	auto_strv dirs = { 0 };
-
-	return list_views(run_id, &dirs, NULL, &ignored) == 0 && any_changed(&dirs);
-}
-
 int git_run_finish(const char *run_id, const char *workspace, struct strv *moved,
 		   struct strv *notes, struct ward_err *e)
 {

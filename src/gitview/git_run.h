@@ -30,8 +30,6 @@ must_check int git_run_finish(const char *run_id, const char *workspace, struct 
 must_check int git_views_show(const char *run_id, struct strv *lines, struct ward_err *e);
 /* Removes the views of a run; there may be none. */
 must_check int git_views_remove(const char *run_id, struct ward_err *e);
-/* Whether a run has views in which something changed. */
-bool git_views_changed(const char *run_id);
 /* Removes what runs that never began have left. */
 void git_views_tidy(void);
 

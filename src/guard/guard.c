@@ -31,13 +31,8 @@
 static const struct {
 	const char *pattern, *why;
 } reasons[] = {
-#define GIT_PART(id, name, why)
 #define PROTECT(pattern, why, source, checked) { pattern, why },
-#define PROTECT_NOT(pattern, why)
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
 };
 
 int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e)

@@ -173,13 +173,8 @@ static int look_around(struct sniff *g, const char *name, const struct gate_poli
 static bool add_top_rows(struct strv *out, const struct strv *rules)
 {
 	static const char *const rows[] = {
-#define GIT_PART(id, name, why)
 #define PROTECT(pattern, why, source, checked) pattern,
-#define PROTECT_NOT(pattern, why)
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)

@@ -23,36 +23,24 @@
 
 #define WORD_MAX (1u << 20)
 
-static const struct {
-	const char *name, *why;
-} parts[GIT_PARTS] = {
-#define GIT_PART(id, name, why) [GIT_##id] = { name, why },
-#define PROTECT(pattern, why, source, checked)
-#define PROTECT_NOT(pattern, why)
+static const char *const parts[GIT_PARTS] = {
+#define GIT_PART(id, name, why) [GIT_##id] = name,
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
-	[GIT_HEAD] = { "HEAD", NULL },
-	[GIT_OBJECTS] = { "objects", NULL },
-	[GIT_REFS] = { "refs", NULL },
-	[GIT_LOGS] = { "logs", NULL },
+	[GIT_HEAD] = "HEAD",
+	[GIT_OBJECTS] = "objects",
+	[GIT_REFS] = "refs",
+	[GIT_LOGS] = "logs",
 };
 
 const char *guard_git_name(enum git_part part)
 {
-	return parts[part].name;
-}
-
-const char *guard_git_why(enum git_part part)
-{
-	return parts[part].why;
+	return parts[part];
 }
 
 void guard_git_note(struct git_seen *s, const struct walk_entry *entry)
 {
 	for (size_t i = 0; i < GIT_PARTS; i++)
-		if (parts[i].name[0] == entry->name[0] && strcmp(parts[i].name, entry->name) == 0) {
+		if (parts[i][0] == entry->name[0] && strcmp(parts[i], entry->name) == 0) {
 			s->type[i] = entry->type;
 			s->any = true;
 		}
@@ -94,8 +82,8 @@ bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, con
 {
 	if (!guard_is_in_git(d->path, d->path_len) && !guard_is_in_git(g->path, strlen(g->path)))
 		return false;
-	return strcmp(name, parts[GIT_OBJECTS].name) == 0 ||
-	       strcmp(name, parts[GIT_REFS].name) == 0 || strcmp(name, parts[GIT_LOGS].name) == 0;
+	return strcmp(name, parts[GIT_OBJECTS]) == 0 || strcmp(name, parts[GIT_REFS]) == 0 ||
+	       strcmp(name, parts[GIT_LOGS]) == 0;
 }
 
 /* The text of a small file of a git directory, its line end cut off; NULL: none. */

@@ -11,12 +11,7 @@
 /* Names that make a directory a git directory, and its parts that are protected. */
 enum git_part {
 #define GIT_PART(id, name, why) GIT_##id,
-#define PROTECT(pattern, why, source, checked)
-#define PROTECT_NOT(pattern, why)
 #include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-#undef PROTECT_NOT
 	GIT_PROTECTED, /* the number of the protected ones */
 	GIT_HEAD = GIT_PROTECTED,
 	GIT_OBJECTS,
@@ -32,7 +27,6 @@ struct git_seen {
 };
 
 const char *guard_git_name(enum git_part part);
-const char *guard_git_why(enum git_part part);
 /* Notes an entry if it is one of the parts. */
 void guard_git_note(struct git_seen *s, const struct walk_entry *entry);
 /* Whether git would take the directory at path (of path_len) for a repository, or could once it is

@@ -29,7 +29,6 @@ static const struct {
 } reasons[] = {
 #define STEER(pattern, why, source, checked) { pattern, why },
 #include "steers.def"
-#undef STEER
 };
 
 static bool is_steer(const struct walk_entry *entry)

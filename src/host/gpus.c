@@ -23,16 +23,7 @@ static const struct {
 	unsigned pci;
 } vendors[] = {
 #define VENDOR(id, name, pci) [GPU_##id] = { name, pci },
-#define SHARED(...)
-#define LIBRARY(...)
-#define PROGRAM(...)
-#define DIRECTORY(...)
 #include "gpus.def"
-#undef VENDOR
-#undef SHARED
-#undef LIBRARY
-#undef PROGRAM
-#undef DIRECTORY
 };
 
 const char *gpu_vendor_name(enum gpu_vendor v)

@@ -7,16 +7,7 @@
 
 enum gpu_vendor {
 #define VENDOR(id, name, pci) GPU_##id,
-#define SHARED(...)
-#define LIBRARY(...)
-#define PROGRAM(...)
-#define DIRECTORY(...)
 #include "gpus.def"
-#undef VENDOR
-#undef SHARED
-#undef LIBRARY
-#undef PROGRAM
-#undef DIRECTORY
 	GPU_VENDORS
 };
 

@@ -558,7 +558,6 @@ const char *probe_name(enum probe_id id)
 	case PROBE_ID_##id:                                                                        \
 		return name;
 #include "probes.def"
-#undef PROBE
 	case PROBES:
 		break;
 	}
@@ -572,7 +571,6 @@ const char *probe_help(enum probe_id id)
 	case PROBE_ID_##id:                                                                        \
 		return help;
 #include "probes.def"
-#undef PROBE
 	case PROBES:
 		break;
 	}
@@ -586,7 +584,6 @@ enum probe_need probe_need(enum probe_id id)
 	case PROBE_ID_##id:                                                                        \
 		return PROBE_##need;
 #include "probes.def"
-#undef PROBE
 	case PROBES:
 		break;
 	}

@@ -17,7 +17,6 @@ enum probe_state { PROBE_ABSENT, PROBE_PRESENT, PROBE_UNNEEDED };
 enum probe_id {
 #define PROBE(id, ...) PROBE_ID_##id,
 #include "probes.def"
-#undef PROBE
 	PROBES
 };
 

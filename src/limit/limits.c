@@ -82,7 +82,6 @@ static uint64_t wanted_value(const struct plan *p, enum limit l)
 		value = policy->member;                                                            \
 		break;
 #include "limits.def"
-#undef LIMIT
 	case LIMITS:
 		break;
 	}

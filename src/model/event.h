@@ -22,19 +22,13 @@
 
 enum event_kind {
 #define KIND(id, ...) EVENT_##id,
-#define FIELD(...)
 #include "events.def"
-#undef KIND
-#undef FIELD
 	EVENT_KINDS
 };
 
 enum event_field {
-#define KIND(...)
 #define FIELD(id, ...) FIELD_##id,
 #include "events.def"
-#undef KIND
-#undef FIELD
 	EVENT_FIELDS
 };
 

@@ -9,14 +9,12 @@
 enum limit {
 #define LIMIT(id, ...) LIMIT_##id,
 #include "limits.def"
-#undef LIMIT
 	LIMITS
 };
 
 enum layer {
 #define LAYER(id, ...) LAYER_##id,
 #include "layers.def"
-#undef LAYER
 	LAYERS
 };
 

@@ -47,16 +47,12 @@ struct row {
 
 static const struct row rows[EVENT_KINDS] = {
 #define EXPLAIN(kind, way, where, words) [EVENT_##kind] = { HOW_##way, where, words },
-#define REASON_ADVICE(...)
 #include "explain.def"
-#undef EXPLAIN
-#undef REASON_ADVICE
 };
 
 enum reason {
 #define REASON(id, ...) REASON_##id,
 #include "egress.def"
-#undef REASON
 	REASONS
 };
 
@@ -65,14 +61,10 @@ static const char *reason_advice(const struct event_value *name)
 	static const char names[REASONS][24] = {
 #define REASON(id, label, ...) [REASON_##id] = label,
 #include "egress.def"
-#undef REASON
 	};
 	static const char advice[REASONS][128] = {
-#define EXPLAIN(...)
 #define REASON_ADVICE(id, text) [REASON_##id] = text,
 #include "explain.def"
-#undef EXPLAIN
-#undef REASON_ADVICE
 	};
 
 	for (size_t i = 0; name && i < REASONS; i++)
@@ -301,7 +293,6 @@ static void explain_limit(struct explanation *x, const struct ward_event *v)
 	static const uint8_t fields[LIMITS] = {
 #define LIMIT(id, name, unit, member, ...) [LIMIT_##id] = POLICY_F_##member,
 #include "limits.def"
-#undef LIMIT
 	};
 	const struct event_value *value = event_get(v, FIELD_VALUE),
 				 *held = event_get(v, FIELD_HELD_BY);

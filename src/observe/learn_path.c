@@ -31,44 +31,23 @@
 
 static const char *const secret_home[] = {
 #define SECRET_HOME(pattern, source) pattern,
-#define SECRET_NAME(pattern)
-#define SECRET_PATH(path)
-#define BROAD_HOME(path)
-#define INSTALL(name)
 #include "learn.def"
-#undef SECRET_HOME
-#undef SECRET_NAME
 };
 static const char *const secret_name[] = {
-#define SECRET_HOME(pattern, source)
 #define SECRET_NAME(pattern) pattern,
 #include "learn.def"
-#undef SECRET_NAME
-#undef SECRET_PATH
 };
 static const char *const secret_path[] = {
-#define SECRET_NAME(pattern)
 #define SECRET_PATH(path) path,
 #include "learn.def"
-#undef SECRET_PATH
-#undef BROAD_HOME
 };
 static const char *const broad_home[] = {
-#define SECRET_PATH(path)
 #define BROAD_HOME(path) path,
 #include "learn.def"
-#undef BROAD_HOME
-#undef INSTALL
 };
 static const char *const install[] = {
-#define BROAD_HOME(path)
 #define INSTALL(name) name,
 #include "learn.def"
-#undef SECRET_HOME
-#undef SECRET_NAME
-#undef SECRET_PATH
-#undef BROAD_HOME
-#undef INSTALL
 };
 
 /* What of path lies beneath home, NULL: it does not. "" is the home itself. */

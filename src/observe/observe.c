@@ -38,7 +38,6 @@ static const struct watched {
 #define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
 	{ SYS_##call, ACT_##act, dir, path, flags, mode, from_dir, from },
 #include "watched.def"
-#undef WATCH
 };
 
 unsigned observe_wanted(const struct plan *p)

@@ -26,48 +26,24 @@ static const struct {
 	const char *node;
 	enum need need;
 } shared[] = {
-#define VENDOR(...)
 #define SHARED(id, node, need) { GPU_##id, node, need },
-#define LIBRARY(...)
-#define PROGRAM(...)
-#define DIRECTORY(...)
 #include "gpus.def"
-#undef SHARED
-#undef LIBRARY
-#undef PROGRAM
-#undef DIRECTORY
 };
 
 static const struct driver_file {
 	enum gpu_vendor vendor;
 	const char *name;
 } libraries[] = {
-#define SHARED(...)
 #define LIBRARY(id, name) { GPU_##id, name },
-#define PROGRAM(...)
-#define DIRECTORY(...)
 #include "gpus.def"
-#undef LIBRARY
-#undef PROGRAM
-#undef DIRECTORY
 }, programs[] = {
-#define LIBRARY(...)
 #define PROGRAM(id, path) { GPU_##id, path },
-#define DIRECTORY(...)
 #include "gpus.def"
-#undef PROGRAM
-#undef DIRECTORY
 };
 
 static const char *const directories[] = {
-#define PROGRAM(...)
 #define DIRECTORY(path) path,
 #include "gpus.def"
-#undef VENDOR
-#undef SHARED
-#undef LIBRARY
-#undef PROGRAM
-#undef DIRECTORY
 };
 
 static const char *keep(struct plan *p, const char *text)

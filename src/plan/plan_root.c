@@ -31,30 +31,15 @@ struct root_row {
 
 static const struct root_row root_rows[] = {
 #define TREE(path) { ROOT_TREE, path, NULL, 0, true },
-#define ETC(name)
 #define FILE(path, content) { ROOT_FILE, path, content, 0644, false },
 #define LINK(path, target) { ROOT_LINK, path, target, 0, false },
 #define TMPFS(path, mode, exec) { ROOT_TMPFS, path, NULL, mode, exec },
 #include "root.def"
-#undef TREE
-#undef ETC
-#undef FILE
-#undef LINK
-#undef TMPFS
 };
 
 static const char *const etc_rows[] = {
-#define TREE(path)
 #define ETC(name) name,
-#define FILE(path, content)
-#define LINK(path, target)
-#define TMPFS(path, mode, exec)
 #include "root.def"
-#undef TREE
-#undef ETC
-#undef FILE
-#undef LINK
-#undef TMPFS
 };
 
 /* Where mounts are added: a plan's list or the system's. */

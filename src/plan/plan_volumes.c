@@ -24,7 +24,6 @@ struct cache_row {
 static const struct cache_row cache_rows[] = {
 #define CACHE(name, part, path) { name, part, path },
 #include "caches.def"
-#undef CACHE
 };
 
 bool plan_keeps_home(const struct plan *p)

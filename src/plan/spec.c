@@ -595,13 +595,3 @@ int spec_trust_content(const char *path, struct strv *wider, struct policy_error
 	sha256_hex(buf_text(&file.bytes), file.bytes.len, ret_hex);
 	return trust_add(ret_hex, file.path, e);
 }
-
-int spec_trust(const char *path, char *ret_hex, struct ward_err *e)
-{
-	struct policy_errors errors = { 0 };
-	auto_strv wider = { 0 };
-	int r = spec_trust_content(path, &wider, &errors, ret_hex, e);
-
-	strv_free(&errors.lines);
-	return r;
-}

@@ -22,10 +22,9 @@ must_check int spec_read_policy(const char *path, struct policy *p, struct polic
  * content was accepted. */
 must_check int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors,
 				  struct ward_err *e);
-/* Accepts the present content of a policy file (ward trust). Writes its SHA-256 to ret_hex[65]. */
-must_check int spec_trust(const char *path, char *ret_hex, struct ward_err *e);
-/* The same, and appends to *wider what that very content widens (the file is read once). A file
- * with errors is not accepted: -EINVAL, see *errors. */
+/* Accepts the present content of a policy file (ward trust): writes its SHA-256 to ret_hex[65] and
+ * appends to *wider what that very content widens (the file is read once). A file with errors is
+ * not accepted: -EINVAL, see *errors. */
 must_check int spec_trust_content(const char *path, struct strv *wider,
 				  struct policy_errors *errors, char *ret_hex, struct ward_err *e);
 

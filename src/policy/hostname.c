@@ -256,20 +256,6 @@ enum host_wrong host_read_port(const char *bytes, size_t n, struct host *ret, ui
 	return host_read(bytes, host_len, ret);
 }
 
-const char *host_wrong_text(enum host_wrong wrong)
-{
-	static const char *const texts[] = {
-		[HOST_FINE] = "fine",
-		[HOST_EMPTY] = "no name at all",
-		[HOST_LONG] = "a name of more than 253 characters",
-		[HOST_CHARACTER] = "a character that no host name has",
-		[HOST_LABEL] = "a label that is empty, too long, or begins or ends with -",
-		[HOST_SPELLING] = "an address in an unusual spelling",
-	};
-
-	return (size_t)wrong < ARRAY_LEN(texts) ? texts[wrong] : "unknown";
-}
-
 bool host_equal(const struct host *a, const struct host *b)
 {
 	if (a->kind != b->kind || a->kind == HOST_NONE)

@@ -46,9 +46,6 @@ must_check enum host_wrong host_read(const char *bytes, size_t n, struct host *r
 must_check enum host_wrong host_read_port(const char *bytes, size_t n, struct host *ret,
 					  uint16_t *ret_port);
 
-/* For messages. Static text. */
-const char *host_wrong_text(enum host_wrong wrong);
-
 bool host_equal(const struct host *a, const struct host *b);
 /* The name, or the address in its usual form without brackets. Returns out. */
 const char *host_text(const struct host *h, char out[HOST_TEXT]);

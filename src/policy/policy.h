@@ -46,13 +46,8 @@ struct policy_mounts {
 #define POLICY_C_PRICES struct strv
 
 enum policy_field {
-#define GROUP(name, help)
 #define FIELD(path, member, type, ...) POLICY_F_##member,
-#define ITEM(...)
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 	POLICY_FIELDS
 };
 
@@ -65,13 +60,8 @@ struct policy_origin {
 };
 
 struct policy {
-#define GROUP(name, help)
 #define FIELD(path, member, type, ...) POLICY_C_##type member;
-#define ITEM(...)
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 	struct policy_origin origin[POLICY_FIELDS];
 };
 

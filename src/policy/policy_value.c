@@ -228,7 +228,6 @@ static bool is_cache(const char *text)
 	static const char names[][8] = {
 #define CACHE(name, part, path) name,
 #include "caches.def"
-#undef CACHE
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)

@@ -14,27 +14,17 @@
 #include "policy/units.h"
 
 static const struct schema_row rows[POLICY_FIELDS] = {
-#define GROUP(name, help)
-#define ITEM(...)
 #define FIELD(path, member, type, values, fallback, narrow, later, help)                           \
 	{ { path, #type, values, fallback, #narrow, later, help },                                 \
 	  TYPE_##type,                                                                             \
 	  NARROW_##narrow,                                                                         \
 	  offsetof(struct policy, member) },
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 };
 
 static const struct schema_group groups[] = {
 #define GROUP(name, help) { name },
-#define FIELD(...)
-#define ITEM(...)
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 };
 
 /* What stands in place of an item's default. */
@@ -42,14 +32,9 @@ static const struct schema_group groups[] = {
 #define REQUIRED "", .required = true
 
 static const struct schema_item items[] = {
-#define GROUP(name, help)
-#define FIELD(...)
 #define ITEM(o, n, t, v, d, h)                                                                     \
 	{ .object = o, .name = n, .type = TYPE_##t, .values = v, .fallback = d },
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 };
 
 /* Each text has room for its NUL; longer ones do not compile at all. */
@@ -67,9 +52,6 @@ static const struct schema_item items[] = {
 	FITS(n, struct schema_item, name);                                                         \
 	FITS(v, struct schema_item, values);
 #include "policy.def"
-#undef GROUP
-#undef FIELD
-#undef ITEM
 
 static const unsigned char held[SCHEMA_TYPES] = {
 	[TYPE_STRING] = HELD_TEXT,   [TYPE_ENUM] = HELD_INDEX,     [TYPE_BOOL] = HELD_FLAG,

@@ -15,7 +15,6 @@ static const struct {
 } reasons[VERDICT_REASONS] = {
 #define REASON(id, label, way, words) [REASON_##id] = { label, words },
 #include "egress.def"
-#undef REASON
 };
 
 #define REASON(id, label, way, words)                                                              \
@@ -23,7 +22,6 @@ static const struct {
 			       sizeof(label) <= sizeof(reasons[0].name),                           \
 		       "too long: " words);
 #include "egress.def"
-#undef REASON
 
 void want_host(struct want *ret, enum want_how how, const struct host *host, uint16_t port)
 {

@@ -34,7 +34,6 @@
 enum verdict_reason {
 #define REASON(id, ...) REASON_##id,
 #include "egress.def"
-#undef REASON
 	VERDICT_REASONS
 };
 

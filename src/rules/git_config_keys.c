@@ -53,7 +53,6 @@ static const struct row {
 } rows[] = {
 #define GITCONFIG(section, sub, key, kind, why) { section, key, SUB_##sub, KIND_##kind, why },
 #include "gitconfig.def"
-#undef GITCONFIG
 };
 
 static bool is_one_of(const char *value, const char *const *words, size_t n)

@@ -59,11 +59,6 @@ bool git_pack_ok(const uint8_t *bytes, size_t n, uint32_t *ret_count)
 	return true;
 }
 
-bool git_idx_ok(const uint8_t *bytes, size_t n)
-{
-	return n >= GIT_IDX_HEAD && memcmp(bytes, "\377tOc", 4) == 0 && read32(bytes + 4) == 2;
-}
-
 /* The mode in front of a tree's entry, and where its name begins; 0: git does not write it so. */
 static uint32_t tree_mode(const uint8_t *bytes, size_t n, size_t *ret_name)
 {

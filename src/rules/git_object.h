@@ -7,7 +7,6 @@
 
 #define GIT_LOOSE_HEAD 2u /* bytes that git_loose_ok() needs */
 #define GIT_PACK_HEAD 12u
-#define GIT_IDX_HEAD 8u
 
 enum git_object_type { GIT_OBJECT_BAD, GIT_COMMIT, GIT_TREE, GIT_BLOB, GIT_TAG };
 
@@ -22,9 +21,6 @@ enum git_object_type git_loose_header(const uint8_t *bytes, size_t n, uint64_t *
 /* Whether a pack begins with "PACK", version 2 and a number of objects; *ret_count is that number.
  */
 bool git_pack_ok(const uint8_t *bytes, size_t n, uint32_t *ret_count);
-
-/* Whether a pack's index begins as version 2. */
-bool git_idx_ok(const uint8_t *bytes, size_t n);
 
 /* Gets each entry of a tree in order; anything but 0 stops the reading. id has as many bytes as the
  * repository's ids. */

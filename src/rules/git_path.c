@@ -31,7 +31,6 @@ static const struct row {
 #define GITDATA(where, pattern, form, treat, why)                                                  \
 	{ WHERE_##where, pattern, GIT_FORM_##form, GIT_TREAT_##treat, why },
 #include "gitdata.def"
-#undef GITDATA
 };
 
 static const char unknown[] = "is nothing that git keeps in its directory";
@@ -48,7 +47,6 @@ static const struct {
 	{ 0, 0 },
 #define GIT_FORM(name, needs, max, what) { needs, max },
 #include "gitforms.def"
-#undef GIT_FORM
 };
 
 size_t git_form_needs(enum git_form form)

@@ -15,7 +15,6 @@ enum git_form {
 	GIT_FORM_UNKNOWN, /* no row names this path */
 #define GIT_FORM(name, needs, max, what) GIT_FORM_##name,
 #include "gitforms.def"
-#undef GIT_FORM
 };
 
 enum git_treat {

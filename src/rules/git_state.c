@@ -572,7 +572,6 @@ static const char *const refusals[] = {
 	"is of no form that ward knows",
 #define GIT_FORM(name, needs, max, what) "is not " what,
 #include "gitforms.def"
-#undef GIT_FORM
 };
 
 const char *git_state_refused(enum git_form form, const uint8_t *bytes, size_t n, unsigned hash)

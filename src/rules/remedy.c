@@ -37,7 +37,6 @@ enum remedy {
 static const uint8_t remedies[VERDICT_REASONS] = {
 #define REASON(id, label, way, words) [REASON_##id] = REMEDY_##way,
 #include "egress.def"
-#undef REASON
 };
 
 /* -- texts */

@@ -105,13 +105,6 @@ void console_look(struct console_shape *shape)
 	(void)ioctl(fd, TIOCGWINSZ, shape->size);
 }
 
-void console_furnish(int fd, const struct console_shape *shape)
-{
-	if (shape->has_modes)
-		(void)ioctl(fd, TCSETS, shape->modes);
-	(void)ioctl(fd, TIOCSWINSZ, shape->size);
-}
-
 static void find_operator(struct console *c)
 {
 	unsigned mask = console_terminals();

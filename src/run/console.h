@@ -30,8 +30,6 @@ bool console_knows_utf8(int tty_fd);
 
 /* The operator's terminal as it is now; without one 80 columns and 24 rows. */
 void console_look(struct console_shape *shape);
-/* Gives a terminal that shape, by either end, before anybody uses it. */
-void console_furnish(int fd, const struct console_shape *shape);
 
 /* Brings the operator and a terminal inside together. The operator's terminal is the first of 0-2
  * that is one: it goes into raw mode while we are in its foreground. Where none is one, standard

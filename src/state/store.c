@@ -9,7 +9,7 @@
  *	STATE/trusted/		see trust.c
  *	STATE/caches/, homes/	see volume.c
  *	STATE/checkpoints/	see checkpoint_store.c
- *	STATE/kept-etc/		see etc_cache.c, etc_make.c
+ *	STATE/kept-etc/		see plan/etc_cache.c, plan/etc_make.c
  */
 #include "state/store_internal.h"
 

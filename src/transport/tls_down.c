@@ -112,13 +112,6 @@ struct tls_server *tls_server_new(void)
 	return s;
 }
 
-void tls_server_free(struct tls_server *s)
-{
-	if (s)
-		SSL_CTX_free(s->context);
-	free(s);
-}
-
 /* -- a connection */
 
 /* What came before is read first, from memory. */

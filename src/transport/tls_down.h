@@ -15,7 +15,6 @@ struct tls_server; /* what all connections of a sandbox share */
 struct tls_down;
 
 must_check struct tls_server *tls_server_new(void);
-void tls_server_free(struct tls_server *s);
 
 /* A connection over fd, which is borrowed; early: what the client has said already. alpn: what the
  * real server speaks, 0: not known. NULL: no memory, or no certificate can be made. */

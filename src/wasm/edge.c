@@ -39,7 +39,6 @@ int edge_open(const struct wasm_job *job, struct edge *ret)
 #define EDGE(result, name, arguments)                                                              \
 	r = r ? r : find(library, job->file, "WasmEdge_" #name, &ret->name);
 #include "wasm/edge_api.def"
-#undef EDGE
 	if (r)
 		return r;
 	ret->LogOff();

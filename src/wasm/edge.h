@@ -21,7 +21,6 @@ struct edge_bytes {
 struct edge {
 #define EDGE(result, name, arguments) result(*name) arguments;
 #include "wasm/edge_api.def"
-#undef EDGE
 };
 
 /* Codes of its results. */

@@ -47,9 +47,10 @@ static int use_all(struct ward_spec *s)
 
 	if (ward_start(s, 0, &b, &e) < 0)
 		return 0;
-	fine = ward_exec(b, &c, &p, &e) == 0 && ward_process_wait(p, -1, &code, &e) == 1 && code == 3 &&
-	       ward_stats(b, &json, &e) == 0 && ward_list(&list, &e) == 0 && ward_box_fd(b, &e) >= 0 &&
-	       ward_stop(b, 1000, &e) == 0 && ward_wait(b, -1, &code, &e) == 1;
+	fine = ward_exec(b, &c, &p, &e) == 0 && ward_process_wait(p, -1, &code, &e) == 1 &&
+	       code == 3 && ward_stats(b, &json, &e) == 0 && ward_list(&list, &e) == 0 &&
+	       ward_box_fd(b, &e) >= 0 && ward_stop(b, 1000, &e) == 0 &&
+	       ward_wait(b, -1, &code, &e) == 1;
 	ward_free(json);
 	ward_free(list);
 	ward_process_free(p);
@@ -111,7 +112,9 @@ static void on_alarm(int number)
 
 static void many_signals(void)
 {
-	struct sigaction often = { .sa_handler = on_alarm };	/* no SA_RESTART: every call is interrupted */
+	struct sigaction often = {
+		.sa_handler = on_alarm
+	}; /* no SA_RESTART: every call is interrupted */
 	struct itimerval timer = { { 0, 700 }, { 0, 700 } };
 	struct ward_spec *s = new_spec(NULL);
 	int i;

@@ -90,7 +90,10 @@ static void *signal_often(void *argument)
 /* Several threads wait for one command and its box while others signal it. */
 static void crowd(void)
 {
-	const char *const argv[] = { "sh", "-c", "n=0; trap 'n=$((n+1))' USR1; echo ready; while [ $n -lt 3 ]; do sleep 0.01; done; exit 42", NULL };
+	const char *const argv[] = { "sh", "-c",
+				     "n=0; trap 'n=$((n+1))' USR1; echo ready; while [ $n -lt 3 ]; "
+				     "do sleep 0.01; done; exit 42",
+				     NULL };
 	struct ward_command command = { .size = sizeof(command), .argv = argv };
 	struct crowd c = { 0 };
 	struct ward_error e = { 0 };
@@ -103,7 +106,8 @@ static void crowd(void)
 	out = ward_process_stream(c.process, 1, &e);
 	CHECK(read(out, text, sizeof(text)) == 6);
 	for (int i = 0; i < 6; i++)
-		CHECK(pthread_create(&threads[i], NULL, i < 4 ? wait_for_both : signal_often, &c) == 0);
+		CHECK(pthread_create(&threads[i], NULL, i < 4 ? wait_for_both : signal_often, &c) ==
+		      0);
 	for (int i = 4; i < 6; i++)
 		pthread_join(threads[i], NULL);
 	FINE(ward_stop(c.box, 5000, &e));

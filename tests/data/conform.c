@@ -21,10 +21,17 @@ static int say_errno(void)
 	const struct {
 		int code;
 		const char *name;
-	} names[] = { { ENOENT, "ENOENT" }, { EACCES, "EACCES" }, { EPERM, "EPERM" }, { EROFS, "EROFS" }, { EXDEV, "EXDEV" },
-		      { ECONNREFUSED, "ECONNREFUSED" }, { ECONNRESET, "ECONNRESET" }, { ENOSPC, "ENOSPC" },
+	} names[] = {
+		{ ENOENT, "ENOENT" },
+		{ EACCES, "EACCES" },
+		{ EPERM, "EPERM" },
+		{ EROFS, "EROFS" },
+		{ EXDEV, "EXDEV" },
+		{ ECONNREFUSED, "ECONNREFUSED" },
+		{ ECONNRESET, "ECONNRESET" },
+		{ ENOSPC, "ENOSPC" },
 #ifdef ENOTCAPABLE
-		      { ENOTCAPABLE, "ENOTCAPABLE" },
+		{ ENOTCAPABLE, "ENOTCAPABLE" },
 #endif
 	};
 
@@ -99,7 +106,7 @@ static int do_where(char **a)
 
 	(void)a;
 #ifdef __wasi__
-	printf("%s\n", getenv("PWD"));	/* there is no directory of a process */
+	printf("%s\n", getenv("PWD")); /* there is no directory of a process */
 	return 0;
 #endif
 	printf("%s\n", getcwd(path, sizeof(path)) ? path : "?");
@@ -153,7 +160,7 @@ static int do_sleep(char **a)
 	printf("up\n");
 	fflush(stdout);
 	for (time_t end = time(NULL) + wait.tv_sec; time(NULL) < end;)
-		nanosleep(&wait, NULL);	/* some runtimes wake up when they were paused */
+		nanosleep(&wait, NULL); /* some runtimes wake up when they were paused */
 	return 0;
 }
 
@@ -248,7 +255,8 @@ static int do_connect(char **a)
 		return 1;
 	}
 	fd = socket(list->ai_family, SOCK_STREAM, 0);
-	if (fd < 0 || connect(fd, list->ai_addr, list->ai_addrlen) < 0 || write(fd, "hello", 5) < 0 || read(fd, answer, sizeof(answer) - 1) < 0)
+	if (fd < 0 || connect(fd, list->ai_addr, list->ai_addrlen) < 0 ||
+	    write(fd, "hello", 5) < 0 || read(fd, answer, sizeof(answer) - 1) < 0)
 		return say_errno();
 	printf("got %s\n", answer);
 	return 0;
@@ -262,11 +270,17 @@ int main(int argc, char **argv)
 		int arguments;
 		int (*act)(char **a);
 	} acts[] = {
-		{ "read", 1, do_read }, { "write", 2, do_write }, { "list", 1, do_list }, { "remove", 1, do_remove }, { "env", 1, do_env },
-		{ "where", 0, do_where }, { "args", 0, do_args }, { "alloc", 1, do_alloc }, { "exit", 1, do_exit }, { "cat", 0, do_cat },
-		{ "error", 1, do_error }, { "sleep", 1, do_sleep }, { "spin", 0, do_spin }, { "flood", 1, do_flood }, { "tty", 0, do_tty },
+		{ "read", 1, do_read },       { "write", 2, do_write },
+		{ "list", 1, do_list },       { "remove", 1, do_remove },
+		{ "env", 1, do_env },         { "where", 0, do_where },
+		{ "args", 0, do_args },       { "alloc", 1, do_alloc },
+		{ "exit", 1, do_exit },       { "cat", 0, do_cat },
+		{ "error", 1, do_error },     { "sleep", 1, do_sleep },
+		{ "spin", 0, do_spin },       { "flood", 1, do_flood },
+		{ "tty", 0, do_tty },
 #ifndef __wasi__
-		{ "ends", 1, do_ends }, { "forks", 1, do_forks }, { "kernel", 0, do_kernel }, { "id", 0, do_id },
+		{ "ends", 1, do_ends },       { "forks", 1, do_forks },
+		{ "kernel", 0, do_kernel },   { "id", 0, do_id },
 		{ "connect", 2, do_connect },
 #endif
 	};

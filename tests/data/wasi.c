@@ -131,7 +131,8 @@ static int do_files(char **a)
 	fseek(f, 5, SEEK_SET);
 	fputs("FIVE", f);
 	fclose(f);
-	if (truncate("dir/file", 8) < 0 || rename("dir/file", "moved") < 0 || stat("moved", &st) < 0)
+	if (truncate("dir/file", 8) < 0 || rename("dir/file", "moved") < 0 ||
+	    stat("moved", &st) < 0)
 		return fail("moved");
 	printf("%lld\n", (long long)st.st_size);
 	show("moved");
@@ -153,7 +154,8 @@ static int do_clock(char **a)
 	nanosleep(&wait, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	getentropy(random, sizeof(random));
-	printf("%d %d %d\n", end.tv_sec > start.tv_sec || end.tv_nsec - start.tv_nsec >= 15000000, memcmp(random, zero, sizeof(zero)) != 0, time(NULL) > 1700000000);
+	printf("%d %d %d\n", end.tv_sec > start.tv_sec || end.tv_nsec - start.tv_nsec >= 15000000,
+	       memcmp(random, zero, sizeof(zero)) != 0, time(NULL) > 1700000000);
 	return 0;
 }
 
@@ -162,7 +164,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *word;
 		int (*act)(char **a);
-	} acts[] = { { "reach", do_reach }, { "spoil", do_spoil }, { "trap", do_trap }, { "deep", do_deep }, { "outside", do_outside }, { "grow", do_grow }, { "files", do_files }, { "clock", do_clock } };
+	} acts[] = { { "reach", do_reach }, { "spoil", do_spoil },     { "trap", do_trap },
+		     { "deep", do_deep },   { "outside", do_outside }, { "grow", do_grow },
+		     { "files", do_files }, { "clock", do_clock } };
 
 	for (size_t i = 0; argc > 1 && i < sizeof(acts) / sizeof(acts[0]); i++)
 		if (strcmp(argv[1], acts[i].word) == 0)

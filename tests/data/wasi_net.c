@@ -18,8 +18,11 @@ struct part {
 
 WASI("sock_open") int32_t edge_open(int32_t family, int32_t type, int32_t *fd);
 WASI("sock_connect") int32_t edge_connect(int32_t fd, struct address *address, int32_t port);
-WASI("sock_send") int32_t edge_send(int32_t fd, struct part *parts, int32_t n, int32_t flags, uint32_t *done);
-WASI("sock_recv") int32_t edge_recv(int32_t fd, struct part *parts, int32_t n, int32_t flags, uint32_t *done, uint32_t *out_flags);
+WASI("sock_send")
+int32_t edge_send(int32_t fd, struct part *parts, int32_t n, int32_t flags, uint32_t *done);
+WASI("sock_recv")
+int32_t edge_recv(int32_t fd, struct part *parts, int32_t n, int32_t flags, uint32_t *done,
+		  uint32_t *out_flags);
 
 struct place {
 	uint8_t family;
@@ -37,7 +40,10 @@ struct found {
 	struct found *next;
 };
 
-WASI("sock_getaddrinfo") int32_t edge_lookup(const char *name, uint32_t name_bytes, const char *service, uint32_t service_bytes, const struct found *hints, struct found **found, uint32_t most, uint32_t *count);
+WASI("sock_getaddrinfo")
+int32_t edge_lookup(const char *name, uint32_t name_bytes, const char *service,
+		    uint32_t service_bytes, const struct found *hints, struct found **found,
+		    uint32_t most, uint32_t *count);
 
 /* The first address of a name. */
 static int32_t look_up(const char *name, const char *service, uint8_t *ret_bytes)
@@ -45,10 +51,12 @@ static int32_t look_up(const char *name, const char *service, uint8_t *ret_bytes
 	static uint8_t bytes[32];
 	static char canonical[64];
 	static struct place place = { .n = 26, .bytes = bytes };
-	static struct found found = { .place = &place, .name = canonical, .name_bytes = 30 }, *list = &found;
+	static struct found found = { .place = &place, .name = canonical, .name_bytes = 30 },
+			    *list = &found;
 	struct found hints = { .family = 1, .type = 2, .protocol = 1 };
 	uint32_t count = 0;
-	int32_t r = edge_lookup(name, (uint32_t)strlen(name), service, (uint32_t)strlen(service), &hints, &list, 1, &count);
+	int32_t r = edge_lookup(name, (uint32_t)strlen(name), service, (uint32_t)strlen(service),
+				&hints, &list, 1, &count);
 
 	if (r || !count)
 		return r ? r : -1;

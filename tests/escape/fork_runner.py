@@ -6,22 +6,22 @@ control: without a sandbox the chain goes on when its first process is long gone
 import os
 import time
 
-OPTIONS = ["--timeout", "0.5"]
+OPTIONS = ["--timeout", "10"]
 
 
 def scene(s):
-    s.beat = os.path.join(s.ws, "beat")
+    s.beat, s.stop = os.path.join(s.ws, "beat"), os.path.join(s.ws, "stop")
 
 
 def attack(a):
-    end = time.monotonic() + 3
+    end = time.monotonic() + 30
     os.setsid()
     if os.fork():
         time.sleep(0.3)
         return
     os.closerange(0, 3)
     number = 0
-    while time.monotonic() < end:
+    while time.monotonic() < end and not os.path.exists("stop"):
         if os.fork():
             os._exit(0)
         number += 1
@@ -31,10 +31,13 @@ def attack(a):
 
 def escaped(s, r):
     seen = set()
-    for _ in range(20):
-        seen.add(s.t.read(s.beat))
+    end = time.monotonic() + (10 if s.control else 0.4)	# on a busy machine the chain is slow
+    while time.monotonic() < end and len(seen) < 2:
+        seen |= {s.t.read(s.beat)} - {""}
         time.sleep(0.02)
-    moved = len(seen - {""}) > 1
+    s.t.write(s.ws, {"stop": ""})
     if s.control:
-        time.sleep(3.0)
-    return moved
+        old = None
+        while old != (old := s.t.read(s.beat)):
+            time.sleep(0.3)
+    return len(seen) > 1

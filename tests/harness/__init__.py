@@ -1,4 +1,4 @@
-"""What a test imports: `from harness import only_root, only_user, needs, serial, slow, timeout`.
+"""What a test imports: `from harness import native_only, needs, serial, slow, timeout`, and so on.
 
 A test is a function `test_xxx(t)` in tests/run/test_*.py; `t` is harness.context.Test. Each runs in a process of its
 own, once as root and once as the ordinary user, with its own state directory and temporary directory. When it is over
@@ -22,6 +22,16 @@ def needs(*facts):
     """The test needs something of the host: names of harness.host.FACTS. It is skipped, with the reason, without."""
     def mark(function):
         function.needs = getattr(function, "needs", ()) + facts
+        return function
+    return mark
+
+
+def native_only(reason):
+    """The test is not repeated with the sanitizers' build, and why: another one runs the same code
+    there. A file says so for all its tests with NATIVE_ONLY = "reason". A test that is named on the
+    command line runs all the same."""
+    def mark(function):
+        function.native_only = reason
         return function
     return mark
 

@@ -4,6 +4,8 @@ import json
 import os
 import re
 
+from . import host
+
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tables/protect.def")
 
 # every row meets each of these
@@ -142,14 +144,19 @@ print("planted", len(cases) + len(git) + len(gitfiles) - len(skipped))
 """
 
 
+def part(every):
+    """Each Nth case of the names: root and the user get others, and others in the next turn."""
+    return CASES[(host.TURN + (every // 2 if os.geteuid() else 0)) % every::every]
+
+
 def plan(marker, every=1):
     """What the program gets on standard input; with every=N each Nth case of the names, all of git's."""
-    return json.dumps([CASES[::every], list(GIT.values()), list(GITFILES.values()), marker])
+    return json.dumps([part(every), list(GIT.values()), list(GITFILES.values()), marker])
 
 
 def count(every=1):
     """How many attacks that are."""
-    return len(CASES[::every]) + len(GIT) + len(GITFILES)
+    return len(part(every)) + len(GIT) + len(GITFILES)
 
 
 def look(at, case):

@@ -11,6 +11,7 @@ from . import users
 LIBC = ctypes.CDLL(None, use_errno=True)
 WARD = None	# the program under test, set by the runner
 THOROUGH = False	# --slow, or tests that were named: generated cases all, and not a part of them
+TURN = 0	# of the runs: which part of generated cases it is, and who runs what is run once
 BUILD = None	# the build directory that it comes from
 
 
@@ -131,7 +132,6 @@ FACTS = {
     "suffixes": (_suffixes, "the package publicsuffix is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
     "unsanitized": (_plain, "what runs behind this wall has no sanitizer in either build"),
-    "once": (_plain, "it takes long, and has run with the build without sanitizers"),
     "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
 }
 

@@ -10,6 +10,7 @@ import inspect
 import json
 import linecache
 import os
+import re
 import secrets
 import selectors
 import shutil
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zlib
 from xml.sax.saxutils import escape as xml_text, quoteattr as xml_attribute
 
 from . import context, engines, host, leaks, place, users
@@ -37,6 +39,7 @@ class Case:
         self.serial = getattr(function, "serial", False)
         self.timeout = getattr(function, "timeout", DEFAULT_TIMEOUT_S) * engines.patience()
         self.needs = getattr(function, "needs", ())
+        self.native_only = getattr(function, "native_only", None)
 
     @property
     def title(self):
@@ -65,12 +68,22 @@ def functions_of(path):
     if kind == "escape":
         from . import escape
         return [(base, escape.make_test(module))]
-    return [(f"{base}::{name}", function) for name, function in vars(module).items()
-            if name.startswith("test_") and callable(function)]
+    found = [(f"{base}::{name}", function) for name, function in vars(module).items()
+             if name.startswith("test_") and callable(function)]
+    reason = getattr(module, "NATIVE_ONLY", None)
+    for _, function in found if reason else ():
+        function.native_only = reason
+    return found
 
 
-def discover(only, who, slow):
-    """All cases that match, in order; slow ones where asked for or named."""
+def in_turn(name, who):
+    """Of root and the user one: the next turn has the other."""
+    return who[(zlib.crc32(name.encode()) + host.TURN) % len(who):][:1]
+
+
+def discover(only, who, slow, alternate=False):
+    """All cases that match, in order; slow ones where asked for or named. alternate: a test that
+    root and the user can run is run by one of them."""
     paths = []
     for kind, pattern in (("run", "test_*.py"), ("escape", "*.py")):
         directory = os.path.join(TESTS, kind)
@@ -84,8 +97,10 @@ def discover(only, who, slow):
                 continue
             if getattr(function, "slow", False) and not slow and not any(o in name.split("::")[-1] for o in only or ()):
                 continue
-            cases += [Case(name, function, as_user) for as_user in who
-                      if getattr(function, "only", as_user) == as_user]
+            able = [as_user for as_user in who if getattr(function, "only", as_user) == as_user]
+            if alternate and able:
+                able = in_turn(name, able)
+            cases += [Case(name, function, as_user) for as_user in able]
     return cases
 
 
@@ -94,6 +109,8 @@ def discover(only, who, slow):
 def run_case(case, ward, top, cache, number):
     """Runs the case here; returns the verdict as a dict."""
     reason = next((r for r in map(host.missing, case.needs) if r), None)
+    if case.native_only and not host.THOROUGH and not host.is_plain():
+        reason = f"not repeated with sanitizers: {case.native_only}"
     if reason:
         return {"verdict": "skip", "message": reason, "log": []}
     users.LIBC.prctl(users.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -198,11 +215,15 @@ class Width:
             return True
         if running >= self.most:
             return False
+        with open("/proc/meminfo") as f:
+            if int(re.search(r"^MemAvailable: +(\d+)", f.read(), re.M)[1]) < ROOM_KIB:
+                return False
         with open("/proc/loadavg") as f:
             at_work = int(f.read().split()[3].split("/")[0]) - 1	# we are one of them
         return at_work < self.processors
 
 
+ROOM_KIB = 2 << 20	# of memory, for one case more than always run
 LOOK_AGAIN_S = 0.05	# for room; what has just begun is at work by then
 
 
@@ -343,6 +364,10 @@ def arguments():
     parser.add_argument("--keep", metavar="FILE", help="adds each result to a file as it comes, a line of JSON each")
     parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
     parser.add_argument("--no-controls", action="store_true", help="of each attack only the run in the sandbox: for a second build of the same ward")
+    parser.add_argument("--alternate", action="store_true",
+                        help="what root and the user can run is run by one of them, by turns")
+    parser.add_argument("--turn", type=int, default=0, metavar="N",
+                        help="of generated attacks the Nth part; see --alternate")
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="at the end, the N tests that took longest")
     parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
     parser.add_argument("--place", choices=place.MODES, default="auto",
@@ -378,7 +403,8 @@ def main():
         os.environ["WARD_TEST_NO_CONTROLS"] = "1"
     if args.engine:
         os.environ["WARD_TEST_ENGINE"] = args.engine
-    cases = discover(args.only, who, args.slow)
+    host.TURN = args.turn
+    cases = discover(args.only, who, args.slow, args.alternate)
     if args.list:
         print("\n".join(c.title for c in cases))
         return 0
@@ -401,7 +427,7 @@ def main():
         host.THOROUGH = bool(args.slow or args.only)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
         host.missing("admin")	# asked once, for all test processes
-        width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 3 * processors)
+        width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 6 * processors)
         run_all(cases, ward, top, cache, width, report.show)
         again = report.to_repeat() if args.again else []
         if 0 < len(again) <= MOST_REPEATED:

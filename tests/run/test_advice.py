@@ -3,7 +3,7 @@ import json
 import os
 import shlex
 
-from harness import needs, timeout
+from harness import native_only, timeout
 from harness.world import HERE, PRIVATE, TRY, WEB, World, need, policy, serve, trusted_world
 
 # [host, head, body in hex] each: prints the status, or what broke
@@ -97,7 +97,7 @@ REQUESTS = {
 }
 
 
-@needs("once")
+@native_only("the same advice, request after request; the parsers have unit tests")
 @timeout(240)
 def test_requests(t):
     world = trusted_world(t, names={"api.web.test": [WEB]})

@@ -3,6 +3,8 @@ import pathlib
 import sys
 import xml.dom.minidom
 
+NATIVE_ONLY = "nothing of ward runs"
+
 BENCH = pathlib.Path(__file__).resolve().parent.parent.parent / "bench"
 
 

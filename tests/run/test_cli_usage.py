@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-from harness import libward
+from harness import libward, native_only
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach", "logs", "stats", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
@@ -206,6 +206,7 @@ def test_sigpipe_is_the_commands_default(t):
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+@native_only("the time is man's")
 def test_manual_pages_render(t):
     """A line that begins with a dot is a request, and an unknown one is left out of what is read."""
     if not shutil.which("man") or not shutil.which("groff"):

@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 
-from harness import gvisor, needs, only_root, timeout
+from harness import gvisor, native_only, needs, only_root, timeout
 
 BROKEN = """version: 1
 filesystem:
@@ -213,7 +213,8 @@ def test_doctor_runs_runsc(t):
 
 
 @only_root
-@needs("root", "once")
+@needs("root")
+@native_only("it starts every engine that is installed")
 @timeout(180)
 def test_doctor_runs_what_is_installed(t):
     """A file of the right name that is no program, does nothing, fails or hangs is told from one that works."""

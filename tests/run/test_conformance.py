@@ -8,7 +8,7 @@ import signal
 import subprocess
 import traceback
 
-from harness import context, engines, leaks, needs, timeout
+from harness import context, engines, leaks, native_only, needs, timeout
 from harness.boxes import box, clean
 from harness.engines import OPTIONS
 from harness.world import World, policy
@@ -343,7 +343,7 @@ def test_native(t):
     conform(t, "native")
 
 
-@needs("once")
+@native_only("each feature has a sanitized test of its own; this compares engines")
 @timeout(180)
 def test_oci(t):
     conform(t, "oci")

@@ -7,7 +7,7 @@ import re
 import shutil
 import urllib.parse
 
-from harness import needs, timeout
+from harness import native_only, timeout
 from harness.world import serve, trusted_world
 
 PORT = 9448
@@ -151,7 +151,7 @@ for way in ("bearer", "basic"):
 """
 
 
-@needs("once")
+@native_only("360 requests through the same reader, which the unit test scan has")
 @timeout(180)
 def test_a_secret_that_is_cut_off(t):
     """A server sends the beginning of what it was told, as long as it is asked to: of a secret that begins there no more than half is seen."""

@@ -1,7 +1,7 @@
 """A real direnv on the host: after a run, entering any directory of the workspace runs nothing that the agent wrote, whatever the person has allowed before."""
 import os
 
-from harness import needs
+from harness import native_only
 from harness.boxes import box
 
 # what the person allowed; {} stands for a name that the agent would like to fill
@@ -67,7 +67,7 @@ def rounds(t, go):
         yield there, {kind: r for kind, r in ran.items() if r}
 
 
-@needs("once")
+@native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_control(t):
     """Outside of a sandbox direnv runs what is planted."""
     for there, ran in rounds(t, lambda ws, script: t.run("sh", "-c", script, cwd=ws, check=True)):
@@ -87,7 +87,7 @@ def test_what_an_allowed_file_loads(t):
         t.equal(ran, {}, f"direnv ran what the agent wrote (there: {there})")
 
 
-@needs("once")
+@native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_after_review(t):
     """The same through apply."""
     def go(ws, script):
@@ -97,7 +97,7 @@ def test_after_review(t):
         t.equal(ran, {}, f"direnv ran what the agent wrote (there: {there})")
 
 
-@needs("once")
+@native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_after_cp(t):
     """The same through cp over the workspace of the sandbox."""
     def go(ws, script):
@@ -109,7 +109,7 @@ def test_after_cp(t):
         t.equal(ran, {}, f"direnv ran what the agent wrote (there: {there})")
 
 
-@needs("once")
+@native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_its_own_files(t):
     """.envrc files: new, changed, replaced by a link, in directories that are allowed as a whole (whitelist.prefix), by renaming their directory."""
     for allow in ("file", "prefix"):

@@ -2,9 +2,9 @@
 import json
 import os
 
-from harness import engines, host, images, needs, timeout
+from harness import engines, host, images, native_only, needs, timeout
 from harness.boxes import box
-from harness.gate_attacks import CASES, LINKS, PLANT, count, found, plan
+from harness.gate_attacks import CASES, LINKS, PLANT, count, found, part, plan
 from harness.gvisor import usable
 from harness.images import imported, put, tar
 
@@ -37,11 +37,12 @@ def check(t, at, mark, way, every=1):
     """Nothing is there, and what is harmless is."""
     left = found(t, at, mark)
     t.equal(left[:20], [], f"{way}: {len(left)} of {count(every)} attacks")
-    for place in ("", *sorted({c[0] for c in CASES[::every] if c[2] in ("file", *LINKS)})[:40]):
+    for place in ("", *sorted({c[0] for c in part(every) if c[2] in ("file", *LINKS)})[:40]):
         t.equal(t.read(at, place, "fine"), "fine\n", f"{way}: what is harmless in {place}")
     t.say(f"{way}: {count(every)} attacks, none arrived")
 
 
+@native_only("nothing of ward runs: the attacks are tried without a sandbox")
 def test_attacks(t):
     """The attacks are some: outside of a sandbox all of them are found, and git runs what they say."""
     at, mark = t.fresh_dir("at"), marker(t)
@@ -84,7 +85,7 @@ def test_direct(t):
     direct(t, every=names())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_direct_large(t):
     """The same where the sweep reads only what changed."""
@@ -93,20 +94,20 @@ def test_direct_large(t):
     check(t, ws, mark, "the sweep of a large tree", names())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_direct_oci(t):
     direct(t, *engines.OPTIONS["oci"], way="the sweep under oci", every=fewer())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(2 * SLOW)
 def test_direct_gvisor(t):
     usable(t)
     direct(t, *engines.OPTIONS["gvisor"], way="the sweep behind gVisor", every=fewer())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_another_tree(t):
     """A directory that --rw adds is swept like the workspace."""
@@ -120,13 +121,13 @@ def test_review(t):
     reviewed(t, every=names())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_review_oci(t):
     reviewed(t, *engines.OPTIONS["oci"], way="apply after oci", every=fewer())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(2 * SLOW)
 def test_review_gvisor(t):
     usable(t)
@@ -151,13 +152,13 @@ def test_cp(t):
     t.equal(os.listdir(single), [])
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_cp_oci(t):
     copied(t, *engines.OPTIONS["oci"], way="cp out of oci", every=fewer())
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(2 * SLOW)
 def test_cp_gvisor(t):
     usable(t)
@@ -188,13 +189,13 @@ def volume(t, options, inside, name):
     t.equal(os.stat(t.state_dir).st_mode & 0o077, 0)
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_kept_home(t):
     volume(t, ("--set", "filesystem.home=kept"), "~", "a kept home")
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_cache(t):
     volume(t, ("--set", "filesystem.caches=[npm]"), "~/.npm", "a cache")
@@ -222,7 +223,7 @@ def test_checkpoint(t):
     t.equal(t.ward("checkpoint", "rm", "kept").rc, 0)
 
 
-@needs("once")
+@native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_image_build(t):
     """What the commands of a recipe make lies in ward's store alone: nothing comes beside the recipe or into the workspace, and what a run takes out of its image is swept."""

@@ -8,7 +8,7 @@ import os
 import time
 
 from harness import git_battery as battery
-from harness import host, needs, timeout
+from harness import host, native_only, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_AUTHOR_DATE": "1700000000 +0000",
@@ -409,9 +409,9 @@ class Field:
 
 
 def part(t, cases, number, of):
-    """Every of-th case; where the test is not named, root gets one half of them and the user the other."""
+    """Every of-th case; where the test is not named, root gets one half of them and the user the other, and in the next turn the other way round."""
     chosen = list(cases.items())[number::of]
-    return dict(chosen if host.THOROUGH else chosen[t.person.pw_uid != 0::2])
+    return dict(chosen if host.THOROUGH else chosen[(host.TURN + (t.person.pw_uid != 0)) % 2::2])
 
 
 def attack(t, cases):
@@ -435,31 +435,36 @@ def test_private_copy(t):
     attack(t, part(t, VIEW, 0, 3))
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
 def test_private_copy_second(t):
     attack(t, part(t, VIEW, 1, 3))
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
 def test_private_copy_third(t):
     attack(t, part(t, VIEW, 2, 3))
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
 def test_born_in_the_run(t):
     attack(t, part(t, BORN, 0, 2))
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
 def test_born_second(t):
     attack(t, part(t, BORN, 1, 2))
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
 def test_two_runs(t):
     """What was harmless after the first run, or could not be seen, is judged again."""
@@ -483,7 +488,8 @@ def test_many_repositories(t):
     t.check(len(said) == 1 and len(r.err.splitlines()) < 10, f"one plain line says so: {r.err[-600:]}")
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(120)
 def test_many_refs(t):
     """Ten thousand refs end with the run, not minutes later; a few bad ones among them keep back nothing but themselves."""
@@ -504,7 +510,8 @@ def test_many_refs(t):
     t.run("git", "fsck", cwd=ws, check=True)
 
 
-@needs("git", "once")
+@needs("git")
+@native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
 def test_review(t):
     attack_reviewed(t, {**part(t, VIEW, 0, 6), **{f"born-{n}": s for n, s in part(t, BORN, 0, 4).items()}})

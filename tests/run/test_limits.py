@@ -3,7 +3,7 @@ has the watch; `bare` takes the cgroups away from root too."""
 import os
 import time
 
-from harness import timeout, users
+from harness import native_only, timeout, users
 from harness.bare import bare
 
 
@@ -305,6 +305,7 @@ os._exit(0)
 """
 
 
+@native_only("it waits for longer than a fork bomb may last; escape res_fork_bomb has the count")
 @timeout(60)
 def test_all_that_is_allowed_is_no_hit(t):
     """Exactly as many as allowed, for longer than a fork bomb may last, are no offence; one more is, and ends nothing by itself where the kernel refuses it. ward-init is one of them."""

@@ -6,6 +6,8 @@ import os
 from harness import timeout
 from harness.world import need, policy, trusted_world
 
+NATIVE_ONLY = "the time is Chromium's; test_net_clients has the same ways through the gateway"
+
 OPTIONS = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking --disable-component-update --disable-extensions"
 
 

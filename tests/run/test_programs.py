@@ -9,6 +9,8 @@ import shutil
 
 from harness import slow, timeout
 
+NATIVE_ONLY = "the time is that of compilers and interpreters; ward's part is that of every run"
+
 EVERY, USUAL, BUILD = ("strict", "default", "build"), ("default", "build"), ("build",)
 
 PYTHON = r"""

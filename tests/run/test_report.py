@@ -4,6 +4,7 @@ import json
 import os
 import re
 
+from harness import native_only
 from harness.world import OTHER, World, attempts
 
 HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x.png onerror=alert(2)>\'&amp;<svg/onload=alert(3)>\u202e'
@@ -90,6 +91,7 @@ f.src = 'report.html';
 </script>"""
 
 
+@native_only("the time is Chromium's")
 def test_chromium_shows_it(t):
     """A run of some seconds, with samples: no message on the console, no request, nothing wider than a phone, both colour schemes."""
     ws = t.workspace()

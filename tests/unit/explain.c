@@ -48,7 +48,6 @@ static void test_every_reason(void **state)
 	static const char names[][24] = {
 #define REASON(id, name, ...) name,
 #include "egress.def"
-#undef REASON
 	};
 
 	(void)state;

@@ -24,6 +24,20 @@
 #define ID "0123456789abcdef0123456789abcdef01234567"
 #define ID2 "89abcdef0123456789abcdef0123456789abcdef"
 
+#define SHA1_HEX (2 * SHA1_BYTES + 1)
+
+static void sha1_hex(const void *bytes, size_t n, char ret_hex[SHA1_HEX])
+{
+	uint8_t digest[SHA1_BYTES];
+	struct sha1 s;
+
+	sha1_begin(&s);
+	sha1_add(&s, bytes, n);
+	sha1_end(&s, digest);
+	for (size_t i = 0; i < SHA1_BYTES; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
 static void sha1_is_the_standard_s(void **state unused_arg)
 {
 	static const struct {

@@ -29,31 +29,16 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define NUMBER(...)
 #define CALL(call, first, other, by, why) { #call, #by, first, OTHERWISE_##other },
-#define RULE(...)
-#define VALUE(...)
-#define RANGE(...)
-#define HOT(...)
-#define RUNG(...)
-#define NEST(...)
 #include "syscalls.def"
-#undef CALL
-#undef RUNG
-#undef NEST
 };
 
 static const struct level_row {
 	const char *name, *action;
 } level_rows[] = {
-#define CALL(...)
 #define RUNG(call, act, rule) { #call, #act },
-#define NEST(...)
 #include "syscalls.def"
-#undef RUNG
-#undef NEST
 }, nest_rows[] = {
-#define RUNG(...)
 #define NEST(call, act, rule) { #call, #act },
 #include "syscalls.def"
 };
@@ -192,7 +177,6 @@ static void test_watch_groups(void **state)
 #define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
 	{ SYS_##call, OBSERVE_##group, flags, mode },
 #include "watched.def"
-#undef WATCH
 	};
 	static const unsigned groups[] = { OBSERVE_WRITES,
 					   OBSERVE_WRITES | OBSERVE_READS,

@@ -210,13 +210,14 @@ static void test_trust(void **state)
 	assert_int_equal(wider.len, 2);
 	expect_accepted(&r, &o);
 	clear(&o);
-	assert_int_equal(spec_trust("ward.yaml", again, &e), 0);
+	assert_int_equal(spec_trust_content("ward.yaml", &wider, &errors, again, &e), 0);
 	assert_string_equal(hex, again);
 	write_text("ward.yaml",
 		   "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home ]}\n");
 	expect_refused(&r, EACCES, "widens the defaults", "ward trust"); /* one byte more */
 	write_text("ward.yaml", "nonsense: 1\n");
-	assert_int_equal(spec_trust("ward.yaml", again, &e), -EINVAL);
+	assert_int_equal(spec_trust_content("ward.yaml", &wider, &errors, again, &e), -EINVAL);
+	strv_free(&errors.lines);
 }
 
 static void test_narrowing(void **state)

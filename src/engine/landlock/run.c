@@ -49,7 +49,6 @@ static const struct {
 } fixed_paths[] = {
 #define RUNG_PATH(path, rights) { path, rights },
 #include "rung.def"
-#undef RUNG_PATH
 };
 
 /* ---- what must not be tried ---- */

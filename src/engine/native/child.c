@@ -27,9 +27,6 @@ static const struct native_stage {
 #define EITHER(name, run, help) { name, run, EITHER_ONE },
 #define BESIDE(name, run, help) { name, run, BESIDE_HELPER },
 #include "native_stages.def"
-#undef STAGE
-#undef EITHER
-#undef BESIDE
 };
 
 const char *const *native_stage_names(void)
@@ -39,9 +36,6 @@ const char *const *native_stage_names(void)
 #define EITHER STAGE
 #define BESIDE STAGE
 #include "native_stages.def"
-#undef STAGE
-#undef EITHER
-#undef BESIDE
 		NULL
 	};
 

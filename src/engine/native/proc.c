@@ -23,7 +23,6 @@ static const struct proc_row {
 } proc_rows[] = {
 #define PROC(name, action, when) { "proc/" name, action, when },
 #include "proc.def"
-#undef PROC
 };
 
 static long clone_tree(int dir_fd, const char *path)

@@ -61,7 +61,6 @@ static const struct watched {
 #define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
 	{ SYS_##call, OBSERVE_##group, flags, mode },
 #include "watched.def"
-#undef WATCH
 };
 
 #define WATCH_MAX (ARRAY_LEN(watched) * 9 + 4)

@@ -82,7 +82,6 @@ static const struct oci_stage {
 } oci_stages[] = {
 #define STAGE(name, run, help) { name, run },
 #include "oci_stages.def"
-#undef STAGE
 };
 
 const char *const *oci_stage_names(void)
@@ -90,7 +89,6 @@ const char *const *oci_stage_names(void)
 	static const char *const names[] = {
 #define STAGE(name, run, help) name, help,
 #include "oci_stages.def"
-#undef STAGE
 		NULL
 	};
 

@@ -123,7 +123,6 @@ static void put_proc(struct json *j, const char *key, const struct plan *p, int 
 	} rows[] = {
 #define PROC(name, action, when) { "/proc/" name, action, when },
 #include "proc.def"
-#undef PROC
 	};
 
 	json_begin_array(j, key);

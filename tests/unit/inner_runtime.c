@@ -1,4 +1,4 @@
-/* Packets for a sandbox with a wall inside. */
+/* Packets for a sandbox that has a runtime of its own inside. */
 #include "plan/inner.h"
 
 #include <errno.h>

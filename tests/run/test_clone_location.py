@@ -5,8 +5,10 @@ import sys
 
 from harness import host, needs, only_root, place, timeout, users
 
+NATIVE_ONLY = "it tests the test runner"
+
 # reads a file of the tree as the ordinary user, and runs ward
-PROBE = "run/test_place.py::test_tree_is_read"
+PROBE = "run/test_clone_location.py::test_tree_is_read"
 BIND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
 

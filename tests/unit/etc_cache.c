@@ -1,4 +1,5 @@
-/* Unit test of lib/etc_kept: a list is believed only whole, and only by the build that wrote it. */
+/* Unit test of plan/etc_cache: a list is believed only whole, and only by the build that wrote
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

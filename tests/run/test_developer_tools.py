@@ -9,6 +9,8 @@ import zipfile
 
 from harness import needs, slow, timeout
 
+NATIVE_ONLY = "the time is that of pip, npm and gdb; ward's part is that of every run"
+
 IDENTITY = "[user]\n\tname = Some Body\n\temail = some@example.com\n[protocol \"file\"]\n\tallow = always\n"
 AGENTS = os.environ.get("WARD_TEST_AGENTS", "")
 ALONE = ("--set", "network.mode=none")	# tests talk to nobody
