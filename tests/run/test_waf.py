@@ -175,7 +175,7 @@ def test_policy(t):
     t.contains(r.err, "works in mode inspect only", "reason")
     copy = t.fresh_dir("alone")
     with t.root() if users.IS_ROOT else open(os.devnull):
-        for name in ("cli/ward", "gateway/ward-gateway-tls"):
+        for name in ("cli/ward", "inspect/ward-gateway-tls"):
             t.run("cp", os.path.join(os.path.dirname(t.ward_path), "..", name), copy, check=True)
     r = t.run(os.path.join(copy, "ward"), "run", "-p", policy(t, RULES), "--", "true", cwd=ws)
     t.equal(r.rc, 125, "a build without it")
