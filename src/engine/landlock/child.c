@@ -194,7 +194,7 @@ const struct level_stage level_stages[] = {
 	{ "caps", drop_rights,
 	  "as root become the workspace's owner; drop every capability for good" },
 	{ "directory", enter_directory, "stand in the working directory" },
-	{ "nnp", no_new_privs, "set-id programs give nothing" },
+	{ "nnp", no_new_privs, "set-id programs gain nothing" },
 	{ "landlock", confine_files,
 	  "one rule per path of the plan; no TCP; signals and abstract sockets scoped" },
 	{ "seccomp", filter_calls,
