@@ -59,7 +59,8 @@ static int read_token(struct sink *s, struct ward_err *e)
 	for (size_t i = 0; i < file.len; i++)
 		if (file.data[i] <= ' ' || file.data[i] >= 127)
 			return ward_fail(e, EINVAL,
-					 "%s: the token holds something that a header cannot",
+					 "%s: the token contains characters that are not allowed "
+					 "in a header",
 					 s->policy->to);
 	s->token = buf_take(&file);
 	return s->token ? 0 : ward_fail(e, ENOMEM, "out of memory");
@@ -218,7 +219,7 @@ static int filter(const struct sink *s, struct ward_err *e)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	program.len = n;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0
-		       ? ward_fail_errno(e, "cannot set the filter of the sink")
+		       ? ward_fail_errno(e, "cannot install the seccomp filter of the sink")
 		       : 0;
 }
 
@@ -233,7 +234,7 @@ int sink_confine(const struct sink *s, struct ward_err *e)
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
 	    setrlimit(RLIMIT_CORE, &zero) < 0)
-		return ward_fail_errno(e, "cannot give up new privileges");
+		return ward_fail_errno(e, "cannot set no_new_privs");
 	if (syscall(SYS_capset, &header, none) < 0)
 		return ward_fail_errno(e, "cannot drop the capabilities of the sink");
 	r = landlock(s, e);

@@ -208,8 +208,8 @@ int verb_help(struct options *o)
 	struct ward_err e = { 0 };
 
 	if (v < 0) {
-		ward_fail(&e, EINVAL, "there is no verb %.200s", o->words[0]);
-		ward_remedy(&e, "ward help lists them");
+		ward_fail(&e, EINVAL, "unknown verb: %.200s", o->words[0]);
+		ward_remedy(&e, "ward help lists the verbs");
 		return say_error(&e, false, EXIT_USAGE);
 	}
 	help_text((enum verb)v, &out);

@@ -125,7 +125,7 @@ static int filter(enum proc p, struct ward_err *e)
 	code[n++] = (struct sock_filter)REFUSE;
 	program.len = (unsigned short)n;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-		return ward_fail_errno(e, "cannot set the filter of a gateway process");
+		return ward_fail_errno(e, "cannot install the seccomp filter of a gateway process");
 	return 0;
 }
 
@@ -219,7 +219,7 @@ int proc_confine(enum proc p, struct ward_err *e)
 		r = bound(p, e);
 	if (r == 0 &&
 	    (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0))
-		r = ward_fail_errno(e, "cannot give up new privileges");
+		r = ward_fail_errno(e, "cannot set no_new_privs");
 	if (r == 0)
 		r = landlock(p, e);
 	return r < 0 ? r : filter(p, e);

@@ -180,7 +180,7 @@ int confine_worker(const struct unpack_job *job, struct ward_err *e)
 
 	umask(022);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return ward_fail_errno(e, "cannot give up new privileges");
+		return ward_fail_errno(e, "cannot set no_new_privs");
 	r = bound(e);
 	if (r == 0)
 		r = drop_capabilities(job, e);

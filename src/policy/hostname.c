@@ -247,7 +247,7 @@ const char *host_wrong_text(enum host_wrong wrong)
 		[HOST_LONG] = "a name of more than 253 characters",
 		[HOST_CHARACTER] = "a character that no host name has",
 		[HOST_LABEL] = "a label that is empty, too long, or begins or ends with -",
-		[HOST_SPELLING] = "an address in an unusual spelling",
+		[HOST_SPELLING] = "an address in unusual notation",
 	};
 
 	return (size_t)wrong < ARRAY_LEN(texts) ? texts[wrong] : "unknown";

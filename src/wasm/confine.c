@@ -141,7 +141,8 @@ static int filter(bool network)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	program.len = n;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-		return say(EXIT_OWN, NULL, "cannot set its own filter: %s", strerror(errno));
+		return say(EXIT_OWN, NULL, "cannot install its seccomp filter: %s",
+			   strerror(errno));
 	return 0;
 }
 

@@ -40,17 +40,18 @@ static void read_all(int fd, char *text, size_t n)
 static void attached(void)
 {
 	struct ward_box *b = start(0, NULL, "read x; echo got $x; echo bad >&2; exit 6");
-	int in = ward_box_stream(b, 0, &e), out = ward_box_stream(b, 1, &e), err = ward_box_stream(b, 2, &e), code = -1;
+	int in = ward_box_stream(b, 0, &e), out = ward_box_stream(b, 1, &e),
+	    err = ward_box_stream(b, 2, &e), code = -1;
 	char text[256], *json = NULL;
 	struct pollfd p = { .events = POLLIN };
 
 	CHECK(strlen(ward_box_id(b)) > 10 && strcmp(ward_box_name(b), "") == 0);
-	REFUSED(ward_box_stream(b, 1, &e), EBADF, "handed over");
+	REFUSED(ward_box_stream(b, 1, &e), EBADF, "already taken");
 	REFUSED(ward_box_stream(b, 3, &e), EINVAL, "no 3");
 	REFUSED(ward_resize(b, 10, 10, &e), ENOTTY, "no terminal");
 	CHECK(ward_wait(b, 0, &code, &e) == 0 && code == -1);
 	CHECK(ward_wait(b, 30, &code, &e) == 0);
-	REFUSED(ward_result(b, &json, &e), EAGAIN, "has not ended");
+	REFUSED(ward_result(b, &json, &e), EAGAIN, "still running");
 	p.fd = ward_box_fd(b, &e);
 	CHECK(p.fd >= 0 && poll(&p, 1, 0) == 0);
 	CHECK(write(in, "pear\n", 5) == 5);
@@ -70,7 +71,8 @@ static void attached(void)
 	ward_box_free(b);
 }
 
-static int run(struct ward_box *b, const char *script, const char *const *env, const char *dir, char *text, size_t n)
+static int run(struct ward_box *b, const char *script, const char *const *env, const char *dir,
+	       char *text, size_t n)
 {
 	const char *const argv[] = { "sh", "-c", script, NULL };
 	struct ward_command c = { .size = sizeof(c), .argv = argv, .env = env, .directory = dir };
@@ -87,7 +89,8 @@ static int run(struct ward_box *b, const char *script, const char *const *env, c
 
 static void executes(void)
 {
-	const char *const env[] = { "FRUIT=pear", NULL }, *const missing[] = { "there-is-no-such-program", NULL },
+	const char *const env[] = { "FRUIT=pear", NULL },
+			  *const missing[] = { "there-is-no-such-program", NULL },
 			  *const sleeps[] = { "sleep", "1000", NULL };
 	struct ward_command c = { .size = sizeof(c), .argv = missing };
 	struct ward_box *b = start(0, "pool-1", NULL), *other = NULL;
@@ -96,7 +99,7 @@ static void executes(void)
 	int code = -1;
 
 	CHECK(strcmp(ward_box_name(b), "pool-1") == 0);
-	REFUSED(ward_box_stream(b, 1, &e), EBADF, "there is none");
+	REFUSED(ward_box_stream(b, 1, &e), EBADF, "does not exist");
 	CHECK(run(b, "echo $FRUIT; pwd; exit 3", env, "/tmp", text, sizeof(text)) == 3);
 	CHECK(strcmp(text, "pear\n/tmp\n") == 0);
 	CHECK(run(b, "kill -9 $$", NULL, NULL, text, sizeof(text)) == 137);
@@ -118,7 +121,8 @@ static void executes(void)
 	CHECK(strstr(json, "\"memory_bytes\":") && strstr(json, ward_box_id(b)));
 	ward_free(json);
 	REFUSED(ward_net_show(b, &json, &e), EOPNOTSUPP, "has no network");
-	REFUSED(ward_net_allow(b, (const char *const[]){ "a.example", NULL }, 0, &e), EOPNOTSUPP, "has no network");
+	REFUSED(ward_net_allow(b, (const char *const[]){ "a.example", NULL }, 0, &e), EOPNOTSUPP,
+		"has no network");
 	FINE(ward_list(&json, &e));
 	CHECK(strstr(json, "pool-1") && strstr(json, ward_box_id(b)));
 	ward_free(json);
@@ -127,11 +131,13 @@ static void executes(void)
 	CHECK(run(other, "exit 9", NULL, NULL, text, sizeof(text)) == 9);
 	REFUSED(ward_remove(other, &e), EBUSY, "alive");
 	ward_box_free(other);
-	FINE(ward_exec(b, &c, &p, &e));	/* freed while it runs: it is killed */
+	FINE(ward_exec(b, &c, &p, &e)); /* freed while it runs: it is killed */
 	ward_process_free(p);
-	CHECK(run(b, "n=0; while grep -qs ^sleep$ /proc/[0-9]*/comm; do n=$((n + 1)); [ $n -lt 3000 ] || exit 1; done", NULL,
-		  NULL, text, sizeof(text)) == 0);
-	FINE(ward_exec(b, &c, &p, &e));	/* freed after its box */
+	CHECK(run(b,
+		  "n=0; while grep -qs ^sleep$ /proc/[0-9]*/comm; do n=$((n + 1)); [ $n -lt 3000 ] "
+		  "|| exit 1; done",
+		  NULL, NULL, text, sizeof(text)) == 0);
+	FINE(ward_exec(b, &c, &p, &e)); /* freed after its box */
 	ward_box_free(b);
 	CHECK(ward_process_wait(p, 20000, &code, &e) == 1 && code == 137);
 	ward_process_free(p);
@@ -140,7 +146,10 @@ static void executes(void)
 
 static void detached(void)
 {
-	struct ward_box *b = start(WARD_DETACHED, "left", "trap 'exit 5' TERM; echo one; echo two >&2; printf !!!; : >ready; while :; do sleep 0.05; done"), *other = NULL;
+	struct ward_box *b = start(WARD_DETACHED, "left",
+				   "trap 'exit 5' TERM; echo one; echo two >&2; printf !!!; : "
+				   ">ready; while :; do sleep 0.05; done"),
+			*other = NULL;
 	struct timespec moment = { .tv_nsec = 10000000 };
 	char id[64], ready[4096], *json = NULL;
 	size_t bytes = 0;
@@ -151,7 +160,7 @@ static void detached(void)
 	for (int i = 0; i < 2000 && access(ready, F_OK) < 0; i++)
 		nanosleep(&moment, NULL);
 	snprintf(id, sizeof(id), "%s", ward_box_id(b));
-	REFUSED(ward_box_stream(b, 0, &e), EBADF, "there is none");
+	REFUSED(ward_box_stream(b, 0, &e), EBADF, "does not exist");
 	ward_box_free(b);
 	FINE(ward_open(id, &b, &e));
 	FINE(ward_open("left", &other, &e));
@@ -161,7 +170,7 @@ static void detached(void)
 	FINE(ward_stop(other, 20000, &e));
 	CHECK(poll(&p, 1, 20000) == 1);
 	CHECK(ward_wait(b, -1, &code, &e) == 1 && code == 5);
-	p.fd = ward_box_fd(other, &e);	/* which has not been asked for before */
+	p.fd = ward_box_fd(other, &e); /* which has not been asked for before */
 	CHECK(p.fd >= 0 && poll(&p, 1, 0) == 1);
 	FINE(ward_result(other, &json, &e));
 	CHECK(strstr(json, "\"code\":5"));
@@ -183,7 +192,8 @@ static void expect(int fd, const char *wanted)
 	size_t got = 0;
 
 	while (!strstr(text, wanted)) {
-		ssize_t n = got < sizeof(text) - 1 ? read(fd, text + got, sizeof(text) - 1 - got) : 0;
+		ssize_t n =
+			got < sizeof(text) - 1 ? read(fd, text + got, sizeof(text) - 1 - got) : 0;
 
 		if (n <= 0) {
 			fprintf(stderr, "wanted %s, got %s\n", wanted, text);
@@ -195,7 +205,9 @@ static void expect(int fd, const char *wanted)
 }
 
 /* a signal with a trap ends read, too */
-static const char typed_script[] = "trap 'stty size; w=1' WINCH; stty size; tty >/dev/null || exit 1; while w=; read x || [ -n \"$w\" ]; do echo \"<$x>\"; done; exit 8";
+static const char typed_script[] =
+	"trap 'stty size; w=1' WINCH; stty size; tty >/dev/null || exit 1; while w=; read x || [ "
+	"-n \"$w\" ]; do echo \"<$x>\"; done; exit 8";
 
 static void terminals(void)
 {
@@ -216,7 +228,7 @@ static void terminals(void)
 	in = ward_box_stream(b, 0, &e);
 	out = ward_box_stream(b, 1, &e);
 	CHECK(in >= 0 && out >= 0 && isatty(out));
-	REFUSED(ward_box_stream(b, 2, &e), EBADF, "there is none");
+	REFUSED(ward_box_stream(b, 2, &e), EBADF, "does not exist");
 	FINE(ward_resize(b, 44, 99, &e));
 	CHECK(write(in, "fig\n", 4) == 4);
 	expect(out, "<fig>");
@@ -337,7 +349,9 @@ static void orphan(void)
 /* What a box may reach, seen and changed while it runs. */
 static void network(void)
 {
-	const char *const rules[] = { "api.example:8443", "*.cdn.example", NULL }, *const bad[] = { "a.example", "b..example", NULL };
+	const char *const rules[] = { "api.example:8443", "*.cdn.example", NULL }, *const bad[] = {
+		"a.example", "b..example", NULL
+	};
 	const char *const none[] = { NULL };
 	struct ward_spec *s = ward_spec_new();
 	struct ward_error e = { 0 };
@@ -354,7 +368,8 @@ static void network(void)
 	REFUSED(ward_net_allow(b, none, 0, &e), EINVAL, "no rule");
 	REFUSED(ward_net_deny(b, NULL, 0, &e), EINVAL, "no rule");
 	FINE(ward_net_show(b, &json, &e));
-	CHECK(strstr(json, "\"generation\":3,") && strstr(json, "api.example:8443") && strstr(json, "\"lasts_ms\":"));
+	CHECK(strstr(json, "\"generation\":3,") && strstr(json, "api.example:8443") &&
+	      strstr(json, "\"lasts_ms\":"));
 	CHECK(!strstr(json, "a.example\""));
 	ward_free(json);
 	ward_box_free(b);

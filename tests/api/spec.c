@@ -39,7 +39,7 @@ static void refuses(const char *dir)
 	FINE(ward_spec_program(s, "/nonexistent/ward", &e));
 	REFUSED(ward_plan(s, &json, &e), ENOENT, "cannot start /nonexistent/ward");
 	FINE(ward_spec_program(s, "/bin/true", &e));
-	REFUSED(ward_plan(s, &json, &e), EPROTO, "another version");
+	REFUSED(ward_plan(s, &json, &e), EPROTO, "version differs");
 	FINE(ward_spec_program(s, "/etc/passwd", &e));
 	REFUSED(ward_plan(s, &json, &e), EACCES, "/etc/passwd");
 	CHECK(!json);
@@ -60,8 +60,8 @@ static char *plan_of(const char *dir)
 	FINE(ward_spec_command(s, command, &e));
 	FINE(ward_plan(s, &json, &e));
 	ward_spec_free(s);
-	CHECK(strstr(json, "\"two words\"") && strstr(json, "FRUIT=pear") && strstr(json, "/mnt/system") &&
-	      strstr(json, "77"));
+	CHECK(strstr(json, "\"two words\"") && strstr(json, "FRUIT=pear") &&
+	      strstr(json, "/mnt/system") && strstr(json, "77"));
 	return json;
 }
 
@@ -113,7 +113,7 @@ static void bare(const char *dir)
 			close(fd);
 		ward_free(plan_of(dir));
 		fd = open("/dev/null", O_RDONLY);
-		_exit(fd == 0 ? 0 : 2);	/* none was left open */
+		_exit(fd == 0 ? 0 : 2); /* none was left open */
 	}
 	CHECK(waitpid(child, &status, 0) == child && status == 0);
 }

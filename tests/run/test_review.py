@@ -417,7 +417,7 @@ def test_big_and_sparse_files(t):
     ws = t.workspace({"a": "a\n"})
     review(t, ws, "truncate -s 8G sparse; printf end | dd of=sparse bs=1 seek=8589934000 conv=notrunc 2>/dev/null; echo b >> a")
     r = t.ward("diff", "--patch", cwd=ws, timeout=20)
-    t.contains(r.out, "too large to be shown")
+    t.contains(r.out, "too large to show")
     apply(t, ws)
     st = os.stat(os.path.join(ws, "sparse"))
     t.equal(st.st_size, 8 << 30)
@@ -531,7 +531,7 @@ def test_state_on_an_overlay(t):
     env = {"WARD_STATE_DIR": state + "/state"}
     ws = t.workspace(FILES)
     r = review(t, ws, CHANGE, env=env)
-    t.contains(" ".join(r.report["notes"]), "kept in memory")
+    t.contains(" ".join(r.report["notes"]), "stay in memory")
     t.check(not os.path.exists(ws + "/new"), "the workspace was changed")
     r = t.ward("apply", cwd=ws, env=env)
     t.equal((r.rc, t.read(ws, "new")), (0, "new\n"), r.err)

@@ -299,7 +299,7 @@ def test_a_collector_that_does_not_read_delays_nothing(t):
         t.equal(len(left(t)), 1)
         began = time.monotonic()
         r = run(t, ws, dict(sink, on_lag="stop"), "i=0; while [ $i -lt 600 ]; do unshare -U true 2>/dev/null; i=$((i+1)); sleep 0.05; done; exit 0")
-        t.check(r.rc not in (0, 3) and "events are not delivered" in r.err, r)
+        t.check(r.rc not in (0, 3) and "events could not be delivered" in r.err, r)
         t.check(time.monotonic() - began < 25, "the run was not ended")
         forget(t)
 
@@ -355,10 +355,10 @@ def test_a_command_that_fails_has_delivered_nothing(t):
     ws = t.workspace()
     program = failing(t)
     r = t.ward_tty("run", "--set", sinks({"type": "command", "to": program, "wait_seconds": 1}), "--", "true", cwd=ws)
-    t.check(r.rc == 0 and re.search(rf"note: \d+ events are not delivered to {program} yet: its exit status is 7; ", r.out), r.out)
+    t.check(r.rc == 0 and re.search(rf"note: \d+ events are not yet delivered to {program}: the command exited with status 7; ", r.out), r.out)
     r = t.ward("audit", "send")
     t.check(r.rc == 1 and re.match(r"0 events sent, [1-9]\d* left\n", r.out), r.out)
-    t.equal(r.out.splitlines()[1], f"{program}: its exit status is 7")
+    t.equal(r.out.splitlines()[1], f"{program}: the command exited with status 7")
     t.check(json.loads(t.ward("audit", "send", "--json").out)["sent"] == 0, "sent")
     forget(t)
 
@@ -392,7 +392,7 @@ def test_no_program_of_the_sandbox_is_run(t):
     with open(record, "w", encoding="utf-8") as f:
         f.write(digits + json.dumps({"type": "command", "to": "./collect.sh", "wait_seconds": 0.3}) + "\n")
     r = t.ward("audit", "send", cwd=ws)
-    t.check(r.rc == 1 and "./collect.sh: its program has no absolute path" in r.out, r)
+    t.check(r.rc == 1 and "./collect.sh: the program needs an absolute path" in r.out, r)
     t.check(not os.path.exists(f"{d}/evil"), "a program of the sandbox's was run")
     forget(t)
 
@@ -462,8 +462,8 @@ def test_what_is_refused(t):
     t.check(r.rc == 125 and "trust" in r.err and not os.path.exists("/tmp/EVILSINKEVILSINK"), r)	# a file in the workspace cannot run programs outside
     ws = t.workspace()
     cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "no place"), ({"type": "otlp", "to": "http://x:99999"}, "no place"),
-             ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "https only"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
-             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "is for tls"), ({"type": "file", "to": f"{ws}/events"}, "which the sandbox can write to")]
+             ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "needs https"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
+             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "only works with tls"), ({"type": "file", "to": f"{ws}/events"}, "which the sandbox can write to")]
     for sink, why in cases:
         r = run(t, ws, sink)
         t.check(r.rc == 125 and why in r.err, (sink, r))
