@@ -92,7 +92,7 @@ def test_the_last_run_and_wrong_words(t):
     run = json.loads(t.ward("audit", "ls", "--json").out)[0]["run"]
     for words, code, part in ((("explain", run, "x"), 2, "not an event number"), (("explain", run, "1"), 125, "is not a denial"), (("explain", run, "99"), 125, "no event 99"),
                               (("explain", "nosuchrun"), 125, "no journal"), (("policy", "remove", "x"), 2, "ward policy add"), (("policy", "add"), 2, "nothing to add"),
-                              (("policy", "add", "network.mode"), 2, "value is missing"), (("policy", "add", "netwok.mode", "open"), 2, "network.mode"),
+                              (("policy", "add", "network.mode"), 2, "missing value"), (("policy", "add", "netwok.mode", "open"), 2, "network.mode"),
                               (("policy", "add", "network.egress_allow", "b.com"), 2, "ward: network.egress_allow: there is"), (("policy", "add", "network.egress_allow", "b.com"), 2, "egress_allowlist"),
                               (("policy", "add", "network.mode", "opn"), 2, "open"), (("policy", "add", "--from-event", f"{run}:1", "--yes"), 125, "is not a denial")):
         r = t.ward(*words, cwd=ws)

@@ -246,7 +246,7 @@ def test_full_disk(t):
     t.equal(r.rc, 0, f"exit code ({r.err})")
     t.check(lines[0] == "fine" and lines[1] != "0" and lines[2] == "507", f"{lines} {r.err}")
     t.equal(json.loads(lines[3])["reason"], "recording", "why")
-    t.check(any("is not complete" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
+    t.check(any("is incomplete" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
 
 
 def test_a_run_that_is_refused_leaves_no_recording(t):

@@ -268,7 +268,7 @@ def test_hidden_stays_hidden(t):
                "rm -rf conf; rm -f .env; mv sub sub2; true", "--set", "filesystem.hide=['.env', '*.pem']")
     t.check("SECRET" not in r.out and "PRIVATE" not in r.out and "L\n" not in r.out, r.out)
     shown = t.ward("diff", cwd=ws)
-    t.contains(shown.err, "hidden names")
+    t.contains(shown.err, "hidden files")
     t.check(".env" not in shown.out and ".pem" not in shown.out, shown.out)
     t.check("SECRET" not in t.ward("diff", "-p", cwd=ws).out, "the text shows a hidden file")
     t.ward("apply", cwd=ws)

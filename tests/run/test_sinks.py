@@ -108,7 +108,7 @@ def test_rsyslog_tcp_killed_and_restarted(t):
     t.write(ws, {"go": ""})
     r = t.finish_ward(box, 60)
     t.equal(r.rc, 0, r.err)
-    t.check("not delivered" not in r.err, r.err)
+    t.check("delivered" not in r.err, r.err)
     t.wait_until(lambda: all_arrived(t, log.messages()), 10, "events are missing after rsyslog was killed")
     t.equal(left(t), [])
 
@@ -314,7 +314,7 @@ def test_file_rotates_and_survives_a_full_disk(t):
     t.run("sh", "-c", f"head -c 300000 /dev/zero > {d}/filler; true")
     r = run(t, ws, sink)
     t.equal(r.rc, 3, r.err)
-    t.check("not delivered" in r.err and "No space left" in r.err, r.err)
+    t.check("not yet delivered" in r.err and "No space left" in r.err, r.err)
     t.equal(t.read(file) or "", "")
     os.unlink(os.path.join(d, "filler"))
     t.equal(t.ward("audit", "send").rc, 0)
@@ -461,7 +461,7 @@ def test_what_is_refused(t):
     r = t.ward("run", "--", "true", cwd=ws)
     t.check(r.rc == 125 and "trust" in r.err and not os.path.exists("/tmp/EVILSINKEVILSINK"), r)	# a file in the workspace cannot run programs outside
     ws = t.workspace()
-    cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "no place"), ({"type": "otlp", "to": "http://x:99999"}, "no place"),
+    cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "not a destination"), ({"type": "otlp", "to": "http://x:99999"}, "not a destination"),
              ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "needs https"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
              ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "only works with tls"), ({"type": "file", "to": f"{ws}/events"}, "which the sandbox can write to")]
     for sink, why in cases:

@@ -299,7 +299,7 @@ static void test_strange_files(void **state)
 	for (int i = 0; i < 70000; i++)
 		buf_puts(&large, "# sixteen bytes\n");
 	write_text("ward.yaml", large.data);
-	expect_refused(&r, EFBIG, "more than 1 MiB", "");
+	expect_refused(&r, EFBIG, "larger than 1 MiB", "");
 	r.policy_file = "/dev/zero";
 	expect_refused(&r, EINVAL, "not a regular file", "");
 	r.policy_file = "missing.yaml";
