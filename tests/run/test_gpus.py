@@ -86,9 +86,9 @@ def test_what_is_not_there_is_refused(t):
     ws = t.workspace()
     real = os.path.exists("/proc/driver/nvidia")	# beneath those that the test shows instead
     for gpus, change, why, remedy in (("3", "", "there is no GPU 3: the last one is 2", "ward doctor"),
-                                      ("0", "rm /dev/nvidia1", "has no node /dev/nvidia1", "nvidia-modprobe -c 1"),
+                                      ("0", "rm /dev/nvidia1", "has no device node /dev/nvidia1", "nvidia-modprobe -c 1"),
                                       ("0", "rm /dev/nvidia-uvm", "there is no /dev/nvidia-uvm", "modprobe nvidia-uvm"),
-                                      ("0", "rm /dev/nvidia1; touch /dev/nvidia1", "has no node /dev/nvidia1", "nvidia-modprobe"),
+                                      ("0", "rm /dev/nvidia1; touch /dev/nvidia1", "has no device node /dev/nvidia1", "nvidia-modprobe"),
                                       ("all", "umount /proc/driver /sys/class; rm /dev/nvidia[01]", "this machine has no GPU", "gpus: none")):
         if gpus == "all" and real:
             continue

@@ -154,7 +154,7 @@ def test_parts(t):
     t.contains(r.err, "discard d")
     r = t.ward("apply", "nothing-there", cwd=ws)
     t.equal(r.rc, 125)
-    t.contains(r.err, "holds no change of nothing-there")
+    t.contains(r.err, "has no change to nothing-there")
     t.equal(t.ward("apply", "../elsewhere", cwd=ws).rc, 125)
     apply(t, ws)
     t.equal(t.read(ws, "sub/deep/f"), "f\n")
@@ -168,7 +168,7 @@ def test_diff_of_what_is_not_there(t):
     for words in (["nosuch"], ["--patch", "nosuch"], ["--json", "nosuch"]):
         r = t.ward("diff", *words, cwd=ws)
         t.equal(r.rc, 125, r.out)
-        t.contains(r.out + r.err, "holds no change of nosuch")
+        t.contains(r.out + r.err, "has no change to nosuch")
     for word in ("a", "."):
         r = t.ward("diff", word, cwd=ws)
         t.equal(r.rc, 0, r.err)

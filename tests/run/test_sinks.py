@@ -141,7 +141,7 @@ def test_rsyslog_tls_is_verified(t):
     for change in ({"ca": f"{d}/trusted.pem"}, {"to": f"tls://127.0.0.2:{log.port}"}):
         r = run(t, ws, dict(good, wait_seconds=0.5) | change)
         t.equal(r.rc, 3, r.err)
-        t.check(re.search(r"\d events are not delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
+        t.check(re.search(r"\d events are not yet delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
     t.equal(len(log.messages()), before)
     t.equal(len(left(t)), 2)
     t.run("cp", f"{d}/ca.pem", f"{d}/trusted.pem", check=True)
@@ -227,7 +227,7 @@ def test_otlp_over_tls(t):
     t.check(all_arrived(t, records(server)) and server.requests[0][1]["Authorization"] == "Bearer TOKENTOKENTOKEN", server.requests)
     before = len(server.requests)
     r = run(t, ws, dict(sink, ca=f"{d}/other.pem", wait_seconds=0.5), env={"COLLECTOR_TOKEN": "TOKENTOKENTOKEN"})
-    t.check("events are not delivered to https://" in r.err and len(server.requests) == before, r.err)
+    t.check("events are not yet delivered to https://" in r.err and len(server.requests) == before, r.err)
     for name in left(t):
         t.check("TOKENTOKEN" not in t.read(t.state_dir, "audit/sinks", name), "the record has the token")
     forget(t)
@@ -239,7 +239,7 @@ def test_a_collector_that_is_away_gets_it_later(t):
     sink = {"type": "otlp", "to": f"http://127.0.0.1:{port}", "wait_seconds": 0.3}
     r = run(t, ws, sink)
     t.equal(r.rc, 3, r.err)
-    t.contains(r.err, f"events are not delivered to http://127.0.0.1:{port} yet")
+    t.contains(r.err, f"events are not yet delivered to http://127.0.0.1:{port}")
     t.equal(len(left(t)), 1)
     t.equal(t.ward("audit", "verify").rc, 0)	# what the index says of it is part of the chain
     t.check("ward_sinks_pending 1\n" in t.ward("audit", "metrics").out, "the numbers know it")
@@ -295,7 +295,7 @@ def test_a_collector_that_does_not_read_delays_nothing(t):
         r = run(t, ws, sink, "i=0; while [ $i -lt 50 ]; do unshare -U true 2>/dev/null; i=$((i+1)); done; date +%s.%N > done; exit 0")
         t.equal(r.rc, 0, r.err)
         t.check(time.time() - float(t.read(ws, "done")) < 10, "the end waited too long")
-        t.contains(r.err, "are not delivered to http://127.0.0.1")
+        t.contains(r.err, "are not yet delivered to http://127.0.0.1")
         t.equal(len(left(t)), 1)
         began = time.monotonic()
         r = run(t, ws, dict(sink, on_lag="stop"), "i=0; while [ $i -lt 600 ]; do unshare -U true 2>/dev/null; i=$((i+1)); sleep 0.05; done; exit 0")
@@ -382,7 +382,7 @@ def test_no_program_of_the_sandbox_is_run(t):
     t.write(d, {"good/logger": f"#!/bin/sh\npwd >> {d}/where\ncat > {d}/got; exit 7\n"})
     os.chmod(f"{d}/good/logger", 0o755)
     r = run(t, ws, {"type": "command", "to": "logger -t ward", "wait_seconds": 1}, "true", *mounts, env={"PATH": f"{ws}/bin:bin:{d}/good:/usr/bin:/bin"})
-    t.check(r.rc == 0 and "events are not delivered to logger -t ward" in r.err, r)
+    t.check(r.rc == 0 and "events are not yet delivered to logger -t ward" in r.err, r)
     t.equal(set(t.read(d, "where").splitlines()), {"/"})
     t.check(len(left(t)) == 1 and f"{d}/good/logger" in t.read(t.state_dir, "audit/sinks", left(t)[0]), "the record has no absolute path")
     # a record of an older ward

@@ -170,7 +170,7 @@ static void test_found_file(void **state)
 	expect_accepted(&r, &o);
 	clear(&o);
 	rename("ward.json", "ward.yml");
-	expect_refused(&r, EINVAL, "ward.yml, which is not read", "rename it to ward.yaml");
+	expect_refused(&r, EINVAL, "ward.yml, which ward does not read", "rename it to ward.yaml");
 }
 
 static void test_errors(void **state)
