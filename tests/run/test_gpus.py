@@ -77,7 +77,7 @@ def test_roots_agent_gets_a_node_of_its_own_where_a_group_owns_it(t):
 def test_a_user_needs_the_group_of_a_render_node(t):
     ws = t.workspace()
     r = inside(t, ws, "2", "true", rc=125)
-    t.check("/dev/dri/renderD128 may not be opened" in r.err and "group" in r.err, r.err)
+    t.check("the agent may not open /dev/dri/renderD128" in r.err and "group" in r.err, r.err)
     r = inside(t, ws, "2", "head -c 1 /dev/dri/renderD128 | od -An -tx1; ls /dev/dri", change=f"chgrp {os.stat(ws).st_gid} /dev/dri/renderD128")
     t.equal(r.out.split(), ["00", "renderD128"])
 

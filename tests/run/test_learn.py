@@ -44,7 +44,7 @@ def test_make(t):
     t.check("host_mounts" not in text and "network" not in text and "build" not in text, text)
     t.contains(text, "mode: read_write")
     t.check(not os.path.exists(os.path.join(ws, "out")), "a learning run has changed the workspace")
-    t.contains(r.err, "dropped")
+    t.contains(r.err, "discarded")
     t.equal(t.ward("run", "-p", path, "--", "make", cwd=ws, env=env).rc, 0, "ward run")
     t.equal(t.read(ws, "out"), "int x;\n")
     t.equal(t.ward("diff", "--list", cwd=ws).out, "there are no reviews\n", "reviews that learning left")

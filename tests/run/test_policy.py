@@ -45,7 +45,7 @@ def test_check_warns_about_wide_rules(t):
     t.equal(r.rc, 0, "exit code")
     warnings = json.loads(r.out)["warnings"]
     t.equal([w.split(":")[0][-2] for w in warnings], ["0", "1", "3", "4", "7"], "rules that are warned about")
-    t.contains(warnings[0], "anybody can have a name under co.uk", "warning")
+    t.contains(warnings[0], "anyone can register a name under co.uk", "warning")
     t.contains(t.ward("check", path).out, "warning: network.egress_allowlist[3]: * matches every public name", "text")
     ws = t.workspace({"order.yaml": "version: 1\nnetwork: {mode: restricted, egress_allowlist: [a.test, {host: a.test, methods: [GET]}, {host: a.test, ports: [80], methods: [GET]}, "
                                     "{host: b.test, methods: [GET]}, b.test, {host: b.test, paths: [/x]}]}\n"})

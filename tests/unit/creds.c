@@ -119,7 +119,7 @@ static void test_answers(void **state)
 		  NULL, "VALUE", NULL, 7 },
 		{ "{\"data\":{\"key\":\"VALUE\",\"n\":3}}", NULL, "VALUE", NULL, 0 },
 		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", NULL, NULL,
-		  "the answer has 2 texts", 0 },
+		  "the answer contains 2 strings", 0 },
 		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", "data.b", "OTHER", NULL, 0 },
 		{ "{\"data\":{\"a\":\"VALUE\"}}", "data.b", NULL,
 		  "the answer has no string at data.b", 0 },

@@ -532,7 +532,7 @@ static void test_rules(void **state)
 	       "f:3:33: network.egress_allowlist[0].methods[0]: expected a method such as GET, "
 	       "found \"G T\"",
 	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / "
-	       "or *, without ? and #, with \\* for a star that is meant, found \"x\"",
+	       "or *, without ? and #, with \\* for a literal star, found \"x\"",
 	       "f:3:67: network.egress_allowlist[0].headers[0]: expected \"Name: PATTERN\", found "
 	       "\"X-A\"",
 	       "f:4:29: network.egress_allowlist[1].git[0]: expected fetch, push, force, delete or "
