@@ -150,7 +150,7 @@ REFUSED = [
     ("docker: too many layers", docker([WHOLE], manifest=lambda m: [{**m[0], "Layers": m[0]["Layers"] * 2}]), "has 2 layers"),
     ("docker: two images", docker([WHOLE], manifest=lambda m: m * 2), "holds 2 images"),
     ("docker: no list", docker([WHOLE], manifest=lambda m: {"Config": 7}), "manifest.json"),
-    ("docker: numbers for names", docker([WHOLE], manifest=lambda m: [{**m[0], "Layers": [1, 2]}]), "no string"),
+    ("docker: numbers for names", docker([WHOLE], manifest=lambda m: [{**m[0], "Layers": [1, 2]}]), "not a string"),
     ("docker: a list in a list", docker([WHOLE], manifest=lambda m: json.loads("[" * 30 + "]" * 30)), "manifest.json"),
 ]
 
@@ -186,7 +186,7 @@ LAYOUTS = [
     ("a deep configuration", lambda o: setattr(o, "config", b'{"a":' * 500 + b"1" + b"}" * 500), "levels deep|configuration"),
     ("another machine's", lambda o: o.config.update(architecture="arm64"), "arm64"),
     ("a variable without a value", lambda o: o.config.update(config={"Env": ["NOTHING"]}), "NAME=VALUE"),
-    ("a command of numbers", lambda o: o.config.update(config={"Cmd": [1]}), "no string"),
+    ("a command of numbers", lambda o: o.config.update(config={"Cmd": [1]}), "not a string"),
     ("indexes in each other", lambda o: nest(o, 6), "nested indexes"),
     ("an index for nobody", lambda o: [{**o.manifest(), "platform": {"os": "plan9", "architecture": "mips"}}], "no image for linux"),
     ("two images", lambda o: [o.manifest(), o.manifest()], "holds 2 images"),

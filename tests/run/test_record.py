@@ -199,7 +199,7 @@ def test_refused(t):
     t.write(outside, {"there": "precious\n"})
     os.symlink(os.path.join(outside, "elsewhere"), link)
     inspect = [{"host": "web.test", "mode": "inspect"}]
-    for rules, network, why in ((inspect, {"record": os.path.join(ws, "in.tape")}, "in.tape lies in"),
+    for rules, network, why in ((inspect, {"record": os.path.join(ws, "in.tape")}, "in.tape is in"),
                                 (inspect, {"record": there}, "exists"), (inspect, {"record": link}, "exists"),
                                 (inspect, {"record": os.path.join(outside, "no/where")}, "directory"),
                                 (["web.test"], {"record": os.path.join(outside, "a")}, "mode: inspect"),
