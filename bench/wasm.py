@@ -42,7 +42,7 @@ def prepare(work, tree, ward, env, person):
         "ward, the program wasmedge in a native sandbox": [ward, "run", "--image", tree, "--", "/usr/bin/wasmedge", "--dir", ".:.", "hello.wasm"],
     }
     if os.path.exists("/usr/bin/node"):
-        commands["ward, node (no wall of its own)"] = [*wasm, "--set", "wasm.runtime=node", "--", "hello.wasm"]
+        commands["ward, node (no isolation of its own)"] = [*wasm, "--set", "wasm.runtime=node", "--", "hello.wasm"]
     commands["ward, native, /bin/true"] = [ward, "run", "--", "/bin/true"]
     for command in commands.values():
         subprocess.run(command, check=True, cwd=work, env=env, stdout=subprocess.DEVNULL, user=person.pw_uid, group=person.pw_gid, extra_groups=[])

@@ -14,14 +14,8 @@ _ward_options() {
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
-	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --json --help -p -w -C -v -h"
-		file="--policy -p --ro --rw"
-		directory="--workspace -w --chdir -C"
-		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
-		;;
-	check)
-		options="--replay --json --help -h"
+	init)
+		options="--force --json --help -f -h"
 		file=""
 		directory=""
 		other=""
@@ -32,43 +26,37 @@ _ward_options() {
 		directory="--workspace -w --chdir -C"
 		other="--allow --env --timeout --memory --set --add --expect"
 		;;
-	init)
-		options="--force --json --help -f -h"
+	plan)
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --json --help -p -w -C -v -h"
+		file="--policy -p --ro --rw"
+		directory="--workspace -w --chdir -C"
+		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
+		;;
+	diff)
+		options="--patch --stat --who --trailer --list --exit-code --json --help -p -l -h"
 		file=""
 		directory=""
 		other=""
 		;;
-	trust)
+	apply)
+		options="--protected --force --dry-run --json --help -f -n -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	explain)
 		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	ps)
+		options="--all --quiet --json --help -a -q -h"
 		file=""
 		directory=""
 		other=""
 		;;
 	doctor)
-		options="--json --help -h"
-		file=""
-		directory=""
-		other=""
-		;;
-	recover)
-		options="--help -h"
-		file=""
-		directory=""
-		other=""
-		;;
-	quarantine)
-		options="--json --all --to --help -h"
-		file=""
-		directory="--to"
-		other=""
-		;;
-	profile)
-		options="--json --help -h"
-		file=""
-		directory=""
-		other=""
-		;;
-	volume)
 		options="--json --help -h"
 		file=""
 		directory=""
@@ -80,26 +68,8 @@ _ward_options() {
 		directory="--chdir -C"
 		other="--env"
 		;;
-	ps)
-		options="--all --quiet --json --help -a -q -h"
-		file=""
-		directory=""
-		other=""
-		;;
 	attach)
 		options="--exclusive --read-only --json --help -h"
-		file=""
-		directory=""
-		other=""
-		;;
-	logs)
-		options="--follow --tail --json --help -f -h"
-		file=""
-		directory=""
-		other="--tail"
-		;;
-	stats)
-		options="--no-stream --json --help -h"
 		file=""
 		directory=""
 		other=""
@@ -109,18 +79,6 @@ _ward_options() {
 		file=""
 		directory=""
 		other=""
-		;;
-	secret)
-		options="--stdin --json --help -h"
-		file=""
-		directory=""
-		other=""
-		;;
-	net)
-		options="--temporary --json --help -h"
-		file=""
-		directory=""
-		other="--temporary"
 		;;
 	wait)
 		options="--json --help -h"
@@ -158,22 +116,10 @@ _ward_options() {
 		directory=""
 		other="--signal -s"
 		;;
-	rm)
-		options="--all --force --json --help -f -h"
+	quarantine)
+		options="--json --all --to --help -h"
 		file=""
-		directory=""
-		other=""
-		;;
-	diff)
-		options="--patch --stat --who --trailer --list --exit-code --json --help -p -l -h"
-		file=""
-		directory=""
-		other=""
-		;;
-	apply)
-		options="--protected --force --dry-run --json --help -f -n -h"
-		file=""
-		directory=""
+		directory="--to"
 		other=""
 		;;
 	discard)
@@ -182,11 +128,29 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
-	image)
-		options="--name --max-size --max-files --quiet --json --help -q -h"
+	secret)
+		options="--stdin --json --help -h"
 		file=""
 		directory=""
-		other="--name --max-size --max-files"
+		other=""
+		;;
+	net)
+		options="--temporary --json --help -h"
+		file=""
+		directory=""
+		other="--temporary"
+		;;
+	logs)
+		options="--follow --tail --json --help -f -h"
+		file=""
+		directory=""
+		other="--tail"
+		;;
+	stats)
+		options="--no-stream --json --help -h"
+		file=""
+		directory=""
+		other=""
 		;;
 	audit)
 		options="--kind --action --host --since --until --follow --all --format --output --html --key --head --older --max-size --keep --dry-run --always --json --help -f -o -h"
@@ -194,7 +158,19 @@ _ward_options() {
 		directory=""
 		other="--kind --action --host --since --until --format --key --head --older --max-size --keep"
 		;;
-	explain)
+	check)
+		options="--replay --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	trust)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	profile)
 		options="--json --help -h"
 		file=""
 		directory=""
@@ -206,6 +182,12 @@ _ward_options() {
 		directory=""
 		other="--from-event"
 		;;
+	image)
+		options="--name --max-size --max-files --quiet --json --help -q -h"
+		file=""
+		directory=""
+		other="--name --max-size --max-files"
+		;;
 	vm)
 		options="--from --image --memory --cpus --accel --network --quiet --json --help -q -h"
 		file="--from"
@@ -214,6 +196,24 @@ _ward_options() {
 		;;
 	wasm)
 		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	recover)
+		options="--help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	volume)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	rm)
+		options="--all --force --json --help -f -h"
 		file=""
 		directory=""
 		other=""
@@ -257,12 +257,12 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
 	case $verb in
-	run|shell|plan|learn|exec)
+	run|shell|learn|plan|exec)
 		at=$(_ward_command_at)
 		if [[ $verb == exec ]]; then	# the first word is a sandbox
 			if ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then
@@ -293,34 +293,34 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show restore" -- "$word")
-	elif [[ $verb == profile ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
-	elif [[ $verb == volume ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
 	elif [[ $verb == secret ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls grant revoke" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")
-	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == audit ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "show report verify export metrics send ls prune seal key" -- "$word")
+	elif [[ $verb == profile ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
 	elif [[ $verb == policy ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "add" -- "$word")
+	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "setup template root ls" -- "$word")
 	elif [[ $verb == wasm ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
+	elif [[ $verb == volume ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 3)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == checkpoint ]]; then
 		((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then
+	elif [[ $verb == @(attach|wait|pause|resume|stop|kill|logs|stats|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(run|shell|plan|learn|exec) ]]; then
+	elif [[ $verb == @(run|shell|learn|plan|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

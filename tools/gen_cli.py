@@ -29,8 +29,9 @@ class Option:
 
 class Verb:
     def __init__(self, arguments):
-        (self.id, self.name, _, self.max, self.words, self.args, self.help, self.about, self.example,
-         self.example_help) = arguments
+        (self.id, self.name, _, self.max, self.words, self.group, shown, self.args, self.help, self.about,
+         self.example, self.example_help) = arguments
+        self.first = shown == 'FIRST'
         self.options, self.apart = [], []
 
     def takes_boxes(self):
@@ -65,7 +66,7 @@ def read_tables():
     for macro, (wanted, names), _ in def_reader.read(ROOT / 'tables/options_apart.def'):
         for verb in verbs:
             if 'V_' + verb.id in wanted.split(' | '):
-                verb.apart.append(('One at a time: ' if macro == 'ONE_OF' else 'No word beside: ', names.split()))
+                verb.apart.append(('One at a time: ' if macro == 'ONE_OF' else 'No argument with ', names.split()))
     return verbs
 
 
@@ -109,17 +110,17 @@ def synopsis(verb):
 
 EXIT_STATUS = {
     'run': [('0-255', 'the exit status of the command'),
-            ('124', 'the time was up'),
-            ('125', 'ward refused or failed, or was called wrongly; nothing of the command was run'),
-            ('126', 'the command was found and could not be run'),
+            ('124', 'timeout'),
+            ('125', 'ward refused or failed, or the usage was wrong; the command did not run'),
+            ('126', 'the command was found but could not be executed'),
             ('127', 'the command was not found inside'),
-            ('128+N', 'signal N ended the command'),
-            ('137', 'a limit ended it; standard error names the limit')],
-    'check': [('0', 'the file is valid'), ('1', 'it has errors'), ('2', 'wrong usage'), ('125', 'it could not be read')],
-    'learn': [('0', 'the policy was seen to suffice'), ('1', 'the command did not succeed with everything that may be given'), ('2', 'wrong usage'), ('125', 'it could not be done'), ('128+N', 'signal N ended it, or the command by a key: nothing was written')],
-    'checkpoint': [('0', 'it worked'), ('1', 'ls: a checkpoint is damaged'), ('2', 'wrong usage'), ('125', 'it could not be done')],
+            ('128+N', 'signal N killed the command'),
+            ('137', 'the command hit a limit; standard error names it')],
+    'check': [('0', 'the file is valid'), ('1', 'the file has errors'), ('2', 'wrong usage'), ('125', 'the file could not be read')],
+    'learn': [('0', 'the command succeeded under the policy'), ('1', 'the command did not succeed with everything that may be granted'), ('2', 'wrong usage'), ('125', 'it failed'), ('128+N', 'signal N, or a key such as ctrl-C, ended it; nothing was written')],
+    'checkpoint': [('0', 'success'), ('1', 'ls: a checkpoint is damaged'), ('2', 'wrong usage'), ('125', 'it failed')],
     'doctor': [('0', 'a run under the default policy works here'), ('1', 'it would be refused'), ('2', 'wrong usage')],
-    '': [('0', 'it worked'), ('2', 'wrong usage'), ('125', 'it could not be done')],
+    '': [('0', 'success'), ('2', 'wrong usage'), ('125', 'it failed')],
 }
 
 
@@ -145,28 +146,36 @@ def man_verb(verb, verbs):
     return lines + ['.SH SEE ALSO', '.BR ward (1),'] + others + ['.BR ward.yaml (5)']
 
 
+def man_group(title, verbs):
+    lines = [f'.SS {roff(title)}'] if verbs else []
+    for verb in verbs:
+        lines += ['.TP', f'.BR ward\\-{verb.name} (1)', roff(verb.help[0].upper() + verb.help[1:]) + '.']
+    return lines
+
+
 def man_ward(verbs):
     lines = heading('ward', 'run AI agents, and the code they write, in sandboxes')
     lines += ['.SH SYNOPSIS', '\\fBward\\fR \\fIVERB\\fR [\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]', '.SH DESCRIPTION',
               'One policy file says what an agent may read, write, execute and spend; the kernel enforces it.',
               'What the policy does not grant does not exist inside: no mount, no route, no capability.',
-              'A layer that the policy asks for and the host cannot give stops the run, with the remedy.',
+              'If the policy requires a layer that the host does not support, ward refuses the run and names the remedy.',
               '.SH VERBS']
-    for verb in verbs:
-        lines += ['.TP', f'.BR ward\\-{verb.name} (1)', roff(verb.help[0].upper() + verb.help[1:]) + '.']
+    lines += man_group('Start here', [v for v in verbs if v.first])
+    for macro, (group, title), _ in def_reader.read(ROOT / 'tables/verb_groups.def'):
+        lines += man_group(title[0].upper() + title[1:], [v for v in verbs if v.group == group and not v.first])
     lines += man_exit('run')
-    lines += ['.PP', 'Verbs other than \\fBrun\\fR: 0 fine, 1 findings, 2 wrong usage, 125 could not.', '.SH FILES',
-              '.TP', '.I ward.yaml', 'The policy, looked for in the workspace.',
-              '.TP', '.I .aiignore', 'More of what is unreadable inside, in gitignore syntax.',
+    lines += ['.PP', 'Verbs other than \\fBrun\\fR: 0 success, 1 findings, 2 wrong usage, 125 failure.', '.SH FILES',
+              '.TP', '.I ward.yaml', 'The policy file; ward looks for it in the workspace.',
+              '.TP', '.I .aiignore', 'More files to hide from the sandbox, in gitignore syntax.',
               '.TP', '.IR $XDG_STATE_HOME/ward ", " /var/lib/ward',
               'State: accepted policies, records of runs, the quarantine, results and logs of detached sandboxes.',
               '.TP', '.IR $XDG_RUNTIME_DIR/ward ", " /run/ward ", " /tmp/ward\\-UID',
-              'Sockets of detached sandboxes. Nobody else can look into it.',
+              'Sockets of detached sandboxes. Only you can access it.',
               '.SH ENVIRONMENT',
-              '.TP', '.B WARD_STATE_DIR', 'Directory that is used for state instead.',
-              '.TP', '.B WARD_RUNTIME_DIR', 'Directory that is used for run-time files instead.',
-              '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: gvisor\\fR takes instead of the installed one.',
-              '.TP', '.B NO_COLOR', 'No colour in the summary.',
+              '.TP', '.B WARD_STATE_DIR', 'Use this directory for state instead.',
+              '.TP', '.B WARD_RUNTIME_DIR', 'Use this directory for run-time files instead.',
+              '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: gvisor\\fR uses instead of the installed one.',
+              '.TP', '.B NO_COLOR', 'Print the summary without colours.',
               '.SH EXAMPLES', '.TP', '.B ward run \\-\\- python3 agent.py',
               "The agent sees this directory and the system's programs, nothing else.", '.SH SEE ALSO']
     return lines + [f'.BR ward\\-{v.name} (1),' for v in verbs] + ['.BR ward.yaml (5)']

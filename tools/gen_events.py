@@ -36,14 +36,14 @@ control characters and characters that turn or hide text are `\\u` escapes, byte
 
 LEVELS = '''## Levels
 
-| `audit.level` | what is on record | cost |
+| `audit.level` | what ward records | cost |
 | --- | --- | --- |
-| `basic` (default) | begin and end, limits, denied system calls, protected and quarantined files, names, connections with bytes, credentials, what others asked for | start of a run: 1.00 to 1.04 of one with `audit.journal: none` |
-| `exec` | also every program that is started, with its words, parent and directory, as observed | fork and exec of `true` in a loop: 1.08 to 1.24 of `basic` |
+| `basic` (default) | begin and end, limits, denied system calls, protected and quarantined files, names, connections with bytes, credentials, requests from outside | start of a run: 1.00 to 1.04 of one with `audit.journal: none` |
+| `exec` | also every program start, with arguments, parent and directory, as observed | fork and exec of `true` in a loop: 1.08 to 1.24 of `basic` |
 | `full` | also every file that is changed | not yet supported |
 
-Connections are told as they open and close; the same name asked for again within a second is one event. Denied system calls are told one by one up to 100 of each, programs up to 3,000 a second; the rest is one event with a `count`. The
-writer takes more than 100,000 events a second, alone or from 50 sandboxes at once; `ward audit verify` reads more than 500,000 a second (`bench/audit.py`).
+Connections are reported as they open and close; repeated lookups of a name within a second are one event. Denied system calls are reported one by one up to 100 of each, programs up to 3,000 per second; the rest is one event with a `count`. The
+writer handles more than 100,000 events per second, from one or from 50 sandboxes; `ward audit verify` reads more than 500,000 per second (`bench/audit.py`).
 
 '''
 

@@ -223,7 +223,7 @@ def narrow_text(field):
     if field.type == 'COMMANDS':
         return ['A deny or ask less, and an allow more on top of an allow\\-list, count as wider.']
     lines = [f'{NARROW_TEXT[field.narrow].capitalize()} is narrower.'.replace('entries is', 'entries are')]
-    return lines + ['An entry that begins with ! takes something out and counts as wider.'] * (field.values == 'pattern')
+    return lines + ['An entry that begins with ! removes a pattern and counts as wider.'] * (field.values == 'pattern')
 
 
 def later_text(field):
@@ -243,7 +243,7 @@ def man_field(field):
 def man_item(item):
     lines = ['.TP', f'\\fB{roff(item.name)}\\fR: \\fI{roff(type_text(item.type, item.values))}\\fR', sentence(item.help)]
     if item.default == 'REQUIRED':
-        lines.append('Must be there.')
+        lines.append('Required.')
     elif item.default != 'OPTIONAL':
         lines.append(f'Default: \\fB{roff(item.default)}\\fR.')
     return lines

@@ -1,28 +1,29 @@
 /*
- * libward: run commands that are not trusted in sandboxes. The one public header.
+ * libward: run untrusted commands in sandboxes. The one public header.
  *
- * A spec says what shall run under which policy. ward_plan() tells what would happen; ward_start()
- * makes it a box: a sandbox with a process outside that supervises it (ward-box). More commands are
- * executed in a box, streamed and waited for; at its end there is a result.
+ * A spec describes a command and its policy. ward_plan() shows what would happen; ward_start()
+ * makes a box from it: a sandbox with a supervisor process outside (ward-box). You can run more
+ * commands in a box, stream their input and output, and wait for them; when the box ends, it has a
+ * result.
  *
- * What can fail returns 0 or more, or a negative errno with *e filled (place, reason, remedy); e
- * may be NULL. The library never prints, never exits, installs no signal handler, changes no signal
- * mask, environment, umask or current directory, raises no SIGPIPE, and has no child that a
- * SIGCHLD, waitpid(-1) or an ignored SIGCHLD of the host program would meet. Handles are opaque.
- * Different handles may be used by different threads at the same time, and so may one handle,
- * except that a spec is only read by several at once, and that freeing a handle must be the last
- * thing that happens to it. A thread must not be cancelled (pthread_cancel) within a call.
+ * A function that can fail returns 0 or more, or a negative errno with *e filled (place, reason,
+ * remedy); e may be NULL. The library never prints, never exits, installs no signal handler,
+ * changes no signal mask, environment, umask or current directory, raises no SIGPIPE, and creates
+ * no child that a SIGCHLD, waitpid(-1) or an ignored SIGCHLD of the host program would affect.
+ * Handles are opaque. Threads may use different handles, or the same handle, at the same time, with
+ * two exceptions: several threads may only read a spec, and freeing a handle must be its last use.
+ * A thread must not be cancelled (pthread_cancel) within a call.
  *
  * Strings are UTF-8 where they become part of a policy, else bytes; all are copied. Descriptors
  * that a function returns are close-on-exec. Writing to a pipe whose command has closed it raises
- * SIGPIPE as any pipe does: a host program that writes to streams ignores it, as most do. A child
- * that the host program forks must not use the parent's handles; if the host program dies, its box
- * lives until that child has ended or executed a program.
+ * SIGPIPE as any pipe does: a host program that writes to streams should ignore it, as most do. A
+ * child that the host program forks must not use the parent's handles; if the host program dies,
+ * its box lives until that child has exited or executed a program.
  *
- * Policies are read and sandboxes supervised by the program `ward` that is installed with this
- * library, started afresh, never a fork of the host program. It gets the host program's environment
- * and current directory, so relative paths mean what they mean for the host program at the time of
- * ward_plan() and ward_start().
+ * The program `ward`, installed with this library, reads policies and supervises sandboxes. It is
+ * started as a new process, never as a fork of the host program. It inherits the host program's
+ * environment and current directory, so relative paths mean what they mean for the host program at
+ * the time of ward_plan() and ward_start().
  */
 #ifndef WARD_WARD_H
 #define WARD_WARD_H
@@ -49,40 +50,39 @@ struct ward_error {
 
 /* The version of the library, "1.2.3". Static text. */
 WARD_API const char *ward_version(void);
-/* Frees a text that a function handed out; NULL is fine. */
+/* Frees a text that a function returned; NULL is fine. */
 WARD_API void ward_free(void *text);
 
-/* ---- what shall run ---- */
+/* ---- what to run ---- */
 
 /* A spec with the built-in defaults: NULL when out of memory. The caller frees it. */
 WARD_API struct ward_spec *ward_spec_new(void);
-/* NULL is fine. A box that was started from it does not mind. */
+/* Frees the spec; NULL is fine. A box started from it is not affected. */
 WARD_API void ward_spec_free(struct ward_spec *s);
-/* The program `ward`, where it is not installed beside the library (../bin/ward) nor in PATH. */
+/* The path of the program `ward`, if it is neither at ../bin/ward from the library nor in PATH. */
 WARD_API int ward_spec_program(struct ward_spec *s, const char *path, struct ward_error *e);
-/* The policy file; without one, ward.yaml in the workspace, where there is one. */
+/* The policy file; default: ward.yaml in the workspace, if there is one. */
 WARD_API int ward_spec_policy(struct ward_spec *s, const char *file, struct ward_error *e);
 /* The profile that the policy builds on. */
 WARD_API int ward_spec_profile(struct ward_spec *s, const char *name, struct ward_error *e);
-/* The project directory; without one the policy's, or the current directory. */
+/* The project directory; default: the one in the policy, or the current directory. */
 WARD_API int ward_spec_workspace(struct ward_spec *s, const char *dir, struct ward_error *e);
-/* Where the command starts; without it the workspace. */
+/* The working directory of the command; default: the workspace. */
 WARD_API int ward_spec_directory(struct ward_spec *s, const char *dir, struct ward_error *e);
-/* Sets a field of the policy: "resources.memory_limit", "2Gi". See ward.yaml(5). What the field
- * does not take is refused by ward_plan() and ward_start(). */
+/* Sets a field of the policy: "resources.memory_limit", "2Gi". See ward.yaml(5). ward_plan()
+ * and ward_start() refuse invalid values. */
 WARD_API int ward_spec_set(struct ward_spec *s, const char *field, const char *value,
 			   struct ward_error *e);
 /* Adds an entry to a field that is a list: "process.env", "LANG=C". */
 WARD_API int ward_spec_add(struct ward_spec *s, const char *field, const char *value,
 			   struct ward_error *e);
-/* One more file or directory of the host. at: where it is inside; NULL: at the same path. A
- * relative path is made absolute now. */
+/* Mounts one more file or directory of the host. at: the path inside; NULL: the same path. A
+ * relative path is resolved now. */
 WARD_API int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable,
 			     struct ward_error *e);
 /* Whether the fields may allow more than the policy file does; without it they can only narrow. */
 WARD_API int ward_spec_widen(struct ward_spec *s, int widen);
-/* A name to find the box by: letters, digits, _ . -; no two living boxes of a user have the
- * same. */
+/* A name for the box: letters, digits, _ . -; unique among the running boxes of a user. */
 WARD_API int ward_spec_name(struct ward_spec *s, const char *name, struct ward_error *e);
 /* The command, NULL-terminated. Without one the box is idle and lives until it is stopped. */
 WARD_API int ward_spec_command(struct ward_spec *s, const char *const argv[], struct ward_error *e);
@@ -104,11 +104,11 @@ enum ward_start_flags {
 	WARD_DETACHED = 1
 };
 
-/* Starts the spec's command in a new box, and returns when it runs. The caller frees *ret_box. */
+/* Starts the spec's command in a new box and returns once it runs. The caller frees *ret_box. */
 WARD_API int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_box,
 			struct ward_error *e);
-/* A box of this user that was started before, by its name, its id, or an unambiguous beginning
- * of the id. The caller frees *ret_box. */
+/* Opens an existing box of this user by its name, its id, or an unambiguous prefix of the id. The
+ * caller frees *ret_box. */
 WARD_API int ward_open(const char *name_or_id, struct ward_box **ret_box, struct ward_error *e);
 /* Frees the handle; a box that was started without WARD_DETACHED is ended first, and is gone
  * when this returns. NULL is fine. */
@@ -117,13 +117,13 @@ WARD_API void ward_box_free(struct ward_box *b);
 WARD_API const char *ward_box_id(const struct ward_box *b);
 /* The box's name, "" if it has none; valid as long as the handle. */
 WARD_API const char *ward_box_name(const struct ward_box *b);
-/* Hands over the command's stream: 0 is what it reads (write to it; close it for the end of
+/* Returns a stream of the command: 0 is what it reads (write to it; close it for the end of
  * input), 1 and 2 what it writes. The caller owns the descriptor from then on. On a terminal 0
  * and 1 are both that terminal, may be had several times, and reading gives EIO at the end.
- * -EBADF: it was handed over already, or the box has none: detached, opened, idle. */
+ * -EBADF: it was already taken, or the box has none: detached, opened, idle. */
 WARD_API int ward_box_stream(struct ward_box *b, int which, struct ward_error *e);
-/* A descriptor that poll() finds readable when the box has ended; it is the box's, and only for
- * poll(). */
+/* A descriptor that poll() finds readable when the box has ended; the box owns it, and it
+ * is only for poll(). */
 WARD_API int ward_box_fd(struct ward_box *b, struct ward_error *e);
 /* Waits for the end at most timeout_ms (-1: for ever). 1: it has ended, and *ret_code is what
  * `ward run` would have exited with; 0: not yet. */
@@ -143,9 +143,9 @@ WARD_API int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *
  * with ward_free(). */
 WARD_API int ward_net_show(struct ward_box *b, char **ret_json, struct ward_error *e);
 /* Changes what the box may reach while it runs. rules: NULL-terminated, each as in
- * network.egress_allowlist; all come into force together, or none. seconds: they end by themselves;
- * 0: they stay. When it returns they are in force, and connections that they do not allow are
- * closed. ward_net_deny() wins over every rule that allows. */
+ * network.egress_allowlist; all take effect together, or none. seconds: they expire after this time;
+ * 0: never. When it returns, they are in force, and connections that they do not allow are closed.
+ * ward_net_deny() overrides every rule that allows. */
 WARD_API int ward_net_allow(struct ward_box *b, const char *const rules[], unsigned seconds,
 			    struct ward_error *e);
 WARD_API int ward_net_deny(struct ward_box *b, const char *const rules[], unsigned seconds,
@@ -154,21 +154,21 @@ WARD_API int ward_net_deny(struct ward_box *b, const char *const rules[], unsign
 WARD_API int ward_signal(struct ward_box *b, int signal_number, struct ward_error *e);
 /* The size of the command's terminal. */
 WARD_API int ward_resize(struct ward_box *b, unsigned rows, unsigned columns, struct ward_error *e);
-/* Stops every process of the box, and lets them go on. */
+/* Stop every process of the box, and continue them. */
 WARD_API int ward_pause(struct ward_box *b, struct ward_error *e);
 WARD_API int ward_resume(struct ward_box *b, struct ward_error *e);
-/* Asks the command to end (SIGTERM), and ends every process after grace_ms. Does not wait: see
+/* Sends SIGTERM to the command, and kills every process after grace_ms. Does not wait: see
  * ward_wait(). */
 WARD_API int ward_stop(struct ward_box *b, unsigned grace_ms, struct ward_error *e);
-/* Ends every process now. */
+/* Kills every process now. */
 WARD_API int ward_kill(struct ward_box *b, struct ward_error *e);
-/* Forgets a detached box that has ended: its log and report. */
+/* Removes the log and report of a detached box that has ended. */
 WARD_API int ward_remove(struct ward_box *b, struct ward_error *e);
-/* All boxes of this user, those that have ended too, as JSON (that of `ward ps -a --json`). The
+/* All boxes of this user, including ended ones, as JSON (that of `ward ps -a --json`). The
  * caller frees *ret_json with ward_free(). */
 WARD_API int ward_list(char **ret_json, struct ward_error *e);
 
-/* ---- one more command in it ---- */
+/* ---- more commands in a sandbox ---- */
 
 struct ward_command {
 	size_t size;             /* sizeof(struct ward_command): later versions add fields */
@@ -179,14 +179,14 @@ struct ward_command {
 	unsigned rows, columns; /* a terminal of that size; 0: pipes */
 };
 
-/* Starts one more command in the box, under the same policy, beside its own; at most 64 run at
- * one time (-EAGAIN). The caller frees *ret_process. */
+/* Starts one more command in the box, under the same policy; at most 64 run at one time
+ * (-EAGAIN). The caller frees *ret_process. */
 WARD_API int ward_exec(struct ward_box *b, const struct ward_command *c,
 		       struct ward_process **ret_process, struct ward_error *e);
-/* Hands over a stream of the command, as ward_box_stream() does. */
+/* Returns a stream of the command, like ward_box_stream(). */
 WARD_API int ward_process_stream(struct ward_process *p, int which, struct ward_error *e);
-/* A descriptor that poll() finds readable when the command has ended; it is the process's, and
- * only for poll(). */
+/* A descriptor that poll() finds readable when the command has ended; the process owns
+ * it, and it is only for poll(). */
 WARD_API int ward_process_fd(const struct ward_process *p);
 /* Waits for the end of the command at most timeout_ms (-1: for ever). 1: it has ended with
  * *ret_code (128+N: by signal N; 126, 127: it could not be executed); 0: not yet. */
@@ -198,7 +198,7 @@ WARD_API int ward_process_signal(struct ward_process *p, int signal_number, stru
 WARD_API int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns,
 				 struct ward_error *e);
 /* Frees the handle; a command that still runs is killed, with its process group. NULL is fine.
- * May come after the box's own. */
+ * It may be called after the box was freed. */
 WARD_API void ward_process_free(struct ward_process *p);
 
 #ifdef __cplusplus

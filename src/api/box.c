@@ -98,7 +98,7 @@ int box_start(const struct box_start *how, struct ward_box **ret_box, struct war
 		while (count)
 			close(fds[--count]);
 		r = ward_fail(e, EMFILE,
-			      "no descriptor is left for the command's streams (ulimit -n)");
+			      "too few file descriptors for the command's streams (ulimit -n)");
 	}
 	if (r == 0)
 		r = make_handle(how, answer.id, fds, count, ret_box, e);
@@ -121,9 +121,8 @@ int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_
 	int r;
 
 	spec_words(s, 0, &words);
-	r = flags & ~(unsigned)WARD_DETACHED
-		    ? ward_fail(&inner, EINVAL, "there is no flag %u", flags)
-		    : box_start(&how, ret_box, &inner);
+	r = flags & ~(unsigned)WARD_DETACHED ? ward_fail(&inner, EINVAL, "unknown flag %u", flags)
+					     : box_start(&how, ret_box, &inner);
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 

@@ -95,8 +95,7 @@ int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e)
 		r = client_receive(&c, &answer, CLIENT_ANSWER_MS, &inner);
 	client_close(&c);
 	if (r == 0 && answer.message.op != CONTROL_USAGE)
-		r = ward_fail(&inner, EPROTO,
-			      "the sandbox %s gave another answer than was asked for", b->id);
+		r = ward_fail(&inner, EPROTO, "the sandbox %s sent an unexpected answer", b->id);
 	if (r == 0) {
 		json_begin_object(&j, NULL);
 		json_string(&j, "id", b->id);
@@ -158,8 +157,8 @@ int ward_remove(struct ward_box *b, struct ward_error *e)
 	int r = look_if_alive(b, &alive, &inner);
 
 	if (r == 0 && alive) {
-		ward_fail(&inner, EBUSY, "the sandbox %s is alive", b->id);
-		r = ward_remedy(&inner, "ward_stop() it and ward_wait() for its end");
+		ward_fail(&inner, EBUSY, "the sandbox %s is still running", b->id);
+		r = ward_remedy(&inner, "call ward_stop(), then ward_wait()");
 	}
 	if (r == 0)
 		r = boxes_remove(b->id, &inner);

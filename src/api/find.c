@@ -90,7 +90,8 @@ int launch_find(const char *program, char **ret_path, struct ward_err *e)
 			return 0;
 		}
 	}
-	ward_fail(e, ENOENT, "the program `ward` was not found beside the library (%s) nor in PATH",
+	ward_fail(e, ENOENT,
+		  "the program `ward` was found neither next to the library (%s) nor in PATH",
 		  WARD_PROGRAM_BESIDE);
-	return ward_remedy(e, "install it there, or name it: ward_spec_program()");
+	return ward_remedy(e, "install it there, or set its path with ward_spec_program()");
 }

@@ -106,7 +106,7 @@ static int run_children(struct child *c, struct ward_err *e)
 	long pid;
 
 	if (stacks == MAP_FAILED)
-		return ward_fail_errno(e, "no memory for a process");
+		return ward_fail_errno(e, "out of memory for a process");
 	c->stack = stacks + STACK_BYTES;
 	sigfillset(&all);
 	/* no handler of the host program may run in a child */
@@ -118,12 +118,12 @@ static int run_children(struct child *c, struct ward_err *e)
 	munmap(stacks, 2 * (size_t)STACK_BYTES);
 	if (pid < 0) {
 		errno = (int)-pid;
-		return ward_fail_errno(e, "no process can be made");
+		return ward_fail_errno(e, "cannot create a process");
 	}
 	if (c->error < 0) {
 		errno = (int)-c->error;
 		ward_fail_errno(e, "cannot start %.400s (%s)", c->path, c->where);
-		return ward_remedy(e, "name the program: ward_spec_program()");
+		return ward_remedy(e, "set the path of the program with ward_spec_program()");
 	}
 	return 0;
 }
@@ -146,11 +146,11 @@ static int start_box(const char *path, bool keep_stdio, int *ret_fd, struct ward
 	int r;
 
 	if (null_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return ward_fail_errno(e, "no descriptor for a new process");
+		return ward_fail_errno(e, "cannot get a file descriptor for a new process");
 	ours = pair[0];
 	theirs = above(pair[1]);
 	if (theirs < 0)
-		return ward_fail_errno(e, "no descriptor for a new process");
+		return ward_fail_errno(e, "cannot get a file descriptor for a new process");
 	c.null_fd = null_fd;
 	c.sock_fd = theirs;
 	r = run_children(&c, e);
@@ -170,7 +170,7 @@ static int seal_request(uint32_t flags, const struct strv *words, uint32_t *ret_
 		return -e->code;
 	if (fd < 0 || io_write_all(fd, bytes.data, bytes.len) < 0 || lseek(fd, 0, SEEK_SET) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return ward_fail_errno(e, "the request cannot be written down");
+		return ward_fail_errno(e, "cannot encode the request");
 	*ret_bytes = (uint32_t)bytes.len;
 	return take_fd(&fd);
 }
@@ -193,7 +193,7 @@ int launch(const char *program, uint32_t flags, const struct strv *words, bool k
 		return r;
 	r = io_send_fds(sock_fd, &call, sizeof(call), &request_fd, 1);
 	if (r < 0 && r != -EPIPE) /* EPIPE: it is gone already; launch_answer() says so */
-		return ward_fail(e, -r, "the request cannot be sent: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot send the request: %s", strerror(-r));
 	*ret_fd = take_fd(&sock_fd);
 	return 0;
 }
@@ -214,11 +214,10 @@ int launch_answer(int sock_fd, enum detach_kind expected, struct detach_answer *
 	}
 	if (!known || ret_answer->kind != DETACH_REFUSED || ret_answer->error.code <= 0) {
 		ward_fail(e, EPROTO,
-			  "the program `ward` ended without an answer, or is of another version "
-			  "than libward " WARD_VERSION);
-		return ward_remedy(
-			e,
-			"install both from one source, or name the program: ward_spec_program()");
+			  "the program `ward` exited without an answer, or its version differs "
+			  "from libward " WARD_VERSION);
+		return ward_remedy(e, "install both from the same source, or set the path of the "
+				      "program with ward_spec_program()");
 	}
 	*e = ret_answer->error;
 	e->what[sizeof(e->what) - 1] = e->why[sizeof(e->why) - 1] =

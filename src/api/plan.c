@@ -22,7 +22,7 @@ static int read_plan(int sock_fd, char **ret_json, struct ward_err *e)
 		return r;
 	r = fds == 1 ? io_read_all(fd, PLAN_BYTES_MAX, &text) : -EPROTO;
 	if (r < 0)
-		return ward_fail(e, -r, "the plan cannot be read: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot read the plan: %s", strerror(-r));
 	*ret_json = buf_take(&text);
 	return *ret_json ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }

@@ -18,12 +18,12 @@ int process_check(const struct ward_command *c, struct ward_err *e)
 {
 	if (!c || c->size < sizeof(*c))
 		return ward_fail(e, EINVAL,
-				 "the command's size is not that of struct ward_command");
+				 "the size of the command is not the size of struct ward_command");
 	if (!c->argv || !c->argv[0] || !*c->argv[0])
-		return ward_fail(e, EINVAL, "no command was given");
+		return ward_fail(e, EINVAL, "no command given");
 	if (!c->rows != !c->columns || c->rows > UINT16_MAX || c->columns > UINT16_MAX)
-		return ward_fail(e, EINVAL, "no terminal has %u rows and %u columns", c->rows,
-				 c->columns);
+		return ward_fail(e, EINVAL, "not a valid terminal size: %u rows and %u columns",
+				 c->rows, c->columns);
 	return 0;
 }
 

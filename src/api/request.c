@@ -24,7 +24,7 @@ int request_write(uint32_t flags, const struct strv *words, struct buf *out, str
 	if (out->failed || words->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (out->len > REQUEST_BYTES_MAX)
-		return ward_fail(e, E2BIG, "the command and its options have more than %u MiB",
+		return ward_fail(e, E2BIG, "the command and its options are larger than %u MiB",
 				 REQUEST_BYTES_MAX >> 20);
 	return 0;
 }
@@ -54,7 +54,7 @@ int request_read(char *bytes, size_t n, struct request *ret_request, struct ward
 		memcpy(&h, bytes, sizeof(h));
 	if (n < sizeof(h) || n > REQUEST_BYTES_MAX || h.magic != DETACH_MAGIC ||
 	    h.flags & ~(uint32_t)REQUEST_FLAGS || h.count > n) /* no text has less than one byte */
-		return ward_fail(e, EINVAL, "the request is not one of this version");
+		return ward_fail(e, EINVAL, "the request is from another version");
 	r = (struct request){ .flags = h.flags,
 			      .count = h.count,
 			      .words = calloc(h.count + 1, sizeof(*r.words)) };

@@ -117,7 +117,7 @@ static int check_field(const char *field, const char *value, struct ward_err *e)
 	int r = check_path("the field's name", field, e);
 
 	if (r == 0 && strchr(field, '='))
-		r = ward_fail(e, EINVAL, "the field's name has a = in it");
+		r = ward_fail(e, EINVAL, "the field's name contains =");
 	if (r == 0)
 		r = check_text("the field's name", field, e);
 	return r == 0 ? check_text("the field's value", value, e) : r;
@@ -150,7 +150,7 @@ int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int w
 	auto_free char *entry = NULL;
 
 	if (check_path("the path", path, &inner) < 0 || check_text("the path", path, &inner) < 0 ||
-	    (at && check_text("where it is inside", at, &inner) < 0) ||
+	    (at && check_text("the path inside", at, &inner) < 0) ||
 	    spec_mount_entry(path, at, writable != 0, &entry, &inner) < 0 ||
 	    add_field(s, "--add", SPEC_MOUNT_FIELD, entry, &inner) < 0)
 		return api_fail(e, &inner);
@@ -179,7 +179,7 @@ int ward_spec_command(struct ward_spec *s, const char *const argv[], struct ward
 		ward_fail(&inner, ENOMEM, "out of memory");
 	else
 		ward_fail(&inner, EINVAL, "%s",
-			  words.len ? "the name of the command is empty" : "no command was given");
+			  words.len ? "the name of the command is empty" : "no command given");
 	strv_free(&words);
 	return api_fail(e, &inner);
 }
@@ -189,7 +189,8 @@ int ward_spec_terminal(struct ward_spec *s, unsigned rows, unsigned columns, str
 	struct ward_err inner = { 0 };
 
 	if (!rows != !columns || rows > UINT16_MAX || columns > UINT16_MAX) {
-		ward_fail(&inner, EINVAL, "no terminal has %u rows and %u columns", rows, columns);
+		ward_fail(&inner, EINVAL, "not a valid terminal size: %u rows and %u columns", rows,
+			  columns);
 		return api_fail(e, &inner);
 	}
 	s->rows = rows;

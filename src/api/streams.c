@@ -30,9 +30,10 @@ int streams_take(struct api_streams *s, bool terminal, const int *fds, size_t co
 	}
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
-	return ward_fail(e, EMFILE,
-			 "of the command's streams %zu arrived: no descriptor is left (ulimit -n)",
-			 count);
+	return ward_fail(
+		e, EMFILE,
+		"only %zu of the command's streams arrived: too few file descriptors (ulimit -n)",
+		count);
 }
 
 void streams_close(struct api_streams *s)
@@ -48,16 +49,15 @@ int streams_hand(struct api_streams *s, int which, struct ward_err *e)
 	int fd = -1;
 
 	if (which < 0 || which > 2)
-		return ward_fail(e, EINVAL, "there are the streams 0, 1 and 2, and no %d", which);
+		return ward_fail(e, EINVAL, "there is no stream %d, only 0, 1 and 2", which);
 	if (s->terminal_fd >= 0 && which < 2) {
 		fd = fcntl(s->terminal_fd, F_DUPFD_CLOEXEC, 0);
-		return fd < 0 ? ward_fail_errno(e, "the terminal's descriptor cannot be copied")
+		return fd < 0 ? ward_fail_errno(e, "cannot duplicate the terminal's descriptor")
 			      : fd;
 	}
 	fd = take_fd(&s->fds[which]);
 	return fd >= 0 ? fd
-		       : ward_fail(e, EBADF,
-				   "the stream %d was handed over already, or there is none",
+		       : ward_fail(e, EBADF, "stream %d was already taken, or does not exist",
 				   which);
 }
 
@@ -66,13 +66,13 @@ int streams_resize(const struct api_streams *s, unsigned rows, unsigned columns,
 	struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns };
 
 	if (rows > UINT16_MAX || columns > UINT16_MAX)
-		return ward_fail(e, EINVAL, "no terminal has %u rows and %u columns", rows,
-				 columns);
+		return ward_fail(e, EINVAL, "not a valid terminal size: %u rows and %u columns",
+				 rows, columns);
 	if (s->terminal_fd < 0)
 		return ward_fail(e, ENOTTY, "the command has no terminal");
 	return ioctl(s->terminal_fd, TIOCSWINSZ, &size) == 0
 		       ? 0
-		       : ward_fail_errno(e, "the terminal's size cannot be set");
+		       : ward_fail_errno(e, "cannot set the terminal's size");
 }
 
 int api_time_left(int timeout_ms, uint64_t began_ms, uint64_t now_ms)

@@ -38,7 +38,7 @@ static int look_at_socket(struct ward_box *b, struct ward_err *e)
 		return r;
 	if (launch_answer(b->sock_fd, DETACH_ENDED, &answer, &fd, 1, &count, &inner) < 0 ||
 	    count != 1)
-		return lose(b, "its supervisor was killed, and it with it");
+		return lose(b, "its supervisor was killed, and the sandbox with it");
 	b->ended = true;
 	b->code = answer.code;
 	if (io_read_all(fd, REPORT_BYTES_MAX, &text) == 0)
@@ -60,7 +60,7 @@ static int look_at_register(struct ward_box *b, struct ward_err *e)
 		b->ended = true;
 		b->code = info.exit_code;
 	} else if (!info.alive) {
-		lose(b, "its supervisor was killed, and it with it");
+		lose(b, "its supervisor was killed, and the sandbox with it");
 	}
 	box_info_clear(&info);
 	return b->ended;
@@ -131,7 +131,7 @@ static int end_fd(struct ward_box *b, struct ward_err *e)
 		return b->sock_fd;
 	if (b->waiter.fd < 0)
 		b->waiter.fd = eventfd(1, EFD_CLOEXEC);
-	return b->waiter.fd < 0 ? ward_fail_errno(e, "no descriptor is left") : b->waiter.fd;
+	return b->waiter.fd < 0 ? ward_fail_errno(e, "no file descriptors left") : b->waiter.fd;
 }
 
 int ward_box_fd(struct ward_box *b, struct ward_error *e)
@@ -164,7 +164,7 @@ static int read_report(struct ward_box *b, char **ret_json, struct ward_err *e)
 		return dir;
 	r = io_read_file(dir, "result.json", REPORT_BYTES_MAX, &text);
 	if (r < 0)
-		return ward_fail(e, -r, "the report of %s cannot be read: %s", b->id, strerror(-r));
+		return ward_fail(e, -r, "cannot read the report of %s: %s", b->id, strerror(-r));
 	*ret_json = buf_take(&text);
 	return *ret_json ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
@@ -175,7 +175,7 @@ int ward_result(struct ward_box *b, char **ret_json, struct ward_error *e)
 	int fd = -1, r = look_locked(b, 0, &fd, &inner);
 
 	if (r == 0)
-		r = ward_fail(&inner, EAGAIN, "the sandbox %s has not ended", b->id);
+		r = ward_fail(&inner, EAGAIN, "the sandbox %s is still running", b->id);
 	else if (r == 1)
 		r = read_report(b, ret_json, &inner);
 	return r < 0 ? api_fail(e, &inner) : 0;

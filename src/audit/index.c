@@ -31,9 +31,9 @@ struct index {
 static int fail_write(int code, struct ward_err *e)
 {
 	errno = code;
-	ward_fail_errno(e, "cannot write the index of the journals");
-	return ward_remedy(e, code == ETIMEDOUT ? "find out who holds its lock (lslocks)"
-						: "free some space, or look at the directory audit "
+	ward_fail_errno(e, "cannot write the journal index");
+	return ward_remedy(e, code == ETIMEDOUT ? "find the process that holds its lock (lslocks)"
+						: "free some space, or check the directory audit "
 						  "in ward's state directory");
 }
 
@@ -137,7 +137,7 @@ static int tell_loss(struct index *x, struct ward_err *e)
 	     memcmp(mark.head, x->end.chain.head, CHAIN_BYTES) == 0))
 		return 0;
 	event_text(&v, FIELD_WHY,
-		   "the index was cut or replaced: an entry that was written before is not there");
+		   "the index was truncated or replaced: an earlier entry is missing");
 	event_number(&v, FIELD_LOST, mark.seq > x->end.chain.seq ? mark.seq - x->end.chain.seq : 1);
 	if (write_event(x, &v, e) < 0)
 		return -e->code;
@@ -153,11 +153,9 @@ static int open_index(struct index *x, struct ward_err *e)
 		return r;
 	r = place_read_end(x->fd, &x->end);
 	if (r == -EBADMSG) {
-		ward_fail(e, EBADMSG,
-			  "the last line of the index of the journals is not one of a journal");
-		return ward_remedy(e,
-				   "ward audit verify --all tells more; move the file index.jsonl "
-				   "in ward's state directory aside to begin a new one");
+		ward_fail(e, EBADMSG, "the last line of the journal index is not a journal entry");
+		return ward_remedy(e, "ward audit verify --all shows details; to start a new "
+				      "index, move index.jsonl out of ward's state directory");
 	}
 	if (r < 0)
 		return fail_write(-r, e);

@@ -76,9 +76,9 @@ static int fail(struct journal *j, int code, struct ward_err *e)
 	if (j->go_on)
 		return 0;
 	errno = code;
-	ward_fail_errno(e, "the journal cannot be written");
-	return ward_remedy(e, "free some space in ward's state directory, or let runs go on "
-			      "without it: --set audit.on_full=continue");
+	ward_fail_errno(e, "cannot write the journal");
+	return ward_remedy(e, "free some space in ward's state directory, or let runs continue "
+			      "without a journal: --set audit.on_full=continue");
 }
 
 /* The buffer's lines are not in the file and never will be. */
@@ -284,7 +284,7 @@ static int begin(struct event_sink *s, const char *run, struct ward_err *e)
 	*e = own;
 	ward_wrap(e, "journal");
 	return ward_remedy(
-		e, "%.300s; or let runs go on without a journal: --set audit.on_full=continue",
+		e, "%.300s; or let runs continue without a journal: --set audit.on_full=continue",
 		own.remedy[0] ? own.remedy : "free some space in ward's state directory");
 }
 
@@ -394,7 +394,7 @@ uint64_t journal_events(const struct journal *j)
 
 uint64_t journal_lost(const struct journal *j, const char **ret_why)
 {
-	*ret_why = j->error ? strerror(j->error) : "for a while it could not be written";
+	*ret_why = j->error ? strerror(j->error) : "for a while the journal could not be written";
 	return j->lost;
 }
 
@@ -412,7 +412,7 @@ static int finish(struct journal *j, struct ward_err *e)
 		r = tell_index(j, EVENT_JOURNAL_END, e);
 	moved = place_move(j->audit_fd, from, to);
 	if (moved < 0 && r == 0)
-		r = ward_fail(e, -moved, "the journal cannot be put with the others: %s",
+		r = ward_fail(e, -moved, "cannot move the journal to the others: %s",
 			      strerror(-moved));
 	return r;
 }

@@ -43,8 +43,8 @@ int place_open(bool make, struct ward_err *e)
 		if (stat(path, &st) < 0) {
 			if (errno == ENOENT)
 				return ward_fail(e, ENOENT, "there is no journal yet");
-			ward_fail_errno(e, "cannot look at the state directory %.300s", path);
-			return ward_remedy(e, "make it a directory of your own, or set "
+			ward_fail_errno(e, "cannot access the state directory %.300s", path);
+			return ward_remedy(e, "make it a directory that you own, or set "
 					      "WARD_STATE_DIR to another");
 		}
 	}
@@ -62,9 +62,9 @@ int place_open(bool make, struct ward_err *e)
 		return ward_fail(e, ENOENT, "there is no journal yet");
 	ward_fail(e, ESTALE,
 		  "the journals are gone: there was an index (" MARK_NAME
-		  " tells of it), and the directory audit is missing");
-	return ward_remedy(e, "put the directory back; the next run begins a new index, which will "
-			      "tell of the loss");
+		  " records it), but the directory audit is missing");
+	return ward_remedy(e, "restore the directory; otherwise the next run starts a new index, "
+			      "which records the loss");
 }
 
 void place_name(char ret[PLACE_NAME], const char *dir, const char *run, int segment)

@@ -66,7 +66,7 @@ static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *
 	}
 	if (r < 0) {
 		errno = -r;
-		return ward_fail_errno(e, "the journal of the killed run %s cannot be ended", run);
+		return ward_fail_errno(e, "cannot finish the journal of the killed run %s", run);
 	}
 	r = end_index(audit_fd, run, &end, e);
 	if (r < 0)
@@ -74,7 +74,7 @@ static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *
 	place_name(from, PLACE_LIVE, run, -1);
 	place_name(to, PLACE_RUNS, run, -1);
 	r = place_move(audit_fd, from, to);
-	return r < 0 ? ward_fail(e, -r, "the journal of the killed run %s cannot be moved: %s", run,
+	return r < 0 ? ward_fail(e, -r, "cannot move the journal of the killed run %s: %s", run,
 				 strerror(-r))
 		     : 1;
 }

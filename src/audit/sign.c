@@ -81,13 +81,13 @@ static int read_key(int audit_fd, uint8_t ret[SIGN_KEY], struct ward_err *e)
 				       : ward_fail_errno(e, "cannot read the journal's key");
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    (st.st_mode & 077)) {
-		ward_fail(e, EPERM, "the journal's key is not a file that only its owner can read");
-		return ward_remedy(e, "chmod 600 it if nobody else has read it; else move it "
-				      "aside, a new one is made");
+		ward_fail(e, EPERM, "the journal's key is readable by others");
+		return ward_remedy(e, "if no one else has read it, chmod 600; otherwise move it "
+				      "away, and ward creates a new key");
 	}
 	return read(fd, ret, SIGN_KEY) == SIGN_KEY
 		       ? 0
-		       : ward_fail(e, EIO, "the journal's key is not one");
+		       : ward_fail(e, EIO, "the journal's key is invalid");
 }
 
 static int open_key(int audit_fd, EVP_PKEY **ret_key, char ret_hex[SIGN_KEY_HEX],
@@ -101,16 +101,16 @@ static int open_key(int audit_fd, EVP_PKEY **ret_key, char ret_hex[SIGN_KEY_HEX]
 		r = make_key(audit_fd);
 		if (r < 0) {
 			errno = -r;
-			return ward_fail_errno(e, "cannot make the journal's key");
+			return ward_fail_errno(e, "cannot create the journal's key");
 		}
 		r = read_key(audit_fd, bytes, e);
 	}
 	if (r < 0)
-		return e->code ? -e->code : ward_fail(e, ENOENT, "the journal's key has gone");
+		return e->code ? -e->code : ward_fail(e, ENOENT, "the journal's key is gone");
 	*ret_key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, bytes, sizeof(bytes));
 	OPENSSL_cleanse(bytes, sizeof(bytes));
 	if (!*ret_key || EVP_PKEY_get_raw_public_key(*ret_key, public, &n) != 1)
-		return ward_fail(e, EIO, "the journal's key is not one");
+		return ward_fail(e, EIO, "the journal's key is invalid");
 	chain_hex(public, ret_hex);
 	return 0;
 }
@@ -133,7 +133,7 @@ static int fill(const struct chain *c, void *with, struct ward_event *ret, struc
 
 	EVP_MD_CTX_free(context);
 	if (!done)
-		return ward_fail(e, EIO, "OpenSSL does not sign");
+		return ward_fail(e, EIO, "OpenSSL cannot sign");
 	chain_hex(c->head, s->head);
 	chain_hex(signature, s->signature);
 	chain_hex(signature + CHAIN_BYTES, s->signature + 2 * CHAIN_BYTES);
@@ -182,10 +182,10 @@ int sign_public(int audit_fd, char ret_hex[SIGN_KEY_HEX], struct ward_err *e)
 	int r = io_read_file(audit_fd, "key.pub", 256, &text);
 
 	if (r == -ENOENT)
-		return ward_fail(e, ENOENT, "there is no key yet: nothing was signed");
+		return ward_fail(e, ENOENT, "there is no key yet: nothing has been signed");
 	if (r < 0 || text.len < SIGN_KEY_HEX || text.data[SIGN_KEY_HEX - 1] != '\n' ||
 	    !chain_unhex(text.data, SIGN_KEY_HEX - 1, key, SIGN_KEY))
-		return ward_fail(e, EBADMSG, "key.pub does not hold a public key");
+		return ward_fail(e, EBADMSG, "key.pub does not contain a public key");
 	memcpy(ret_hex, text.data, SIGN_KEY_HEX - 1);
 	ret_hex[SIGN_KEY_HEX - 1] = '\0';
 	return 0;

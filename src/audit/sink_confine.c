@@ -38,7 +38,8 @@ static int read_token(struct sink *s, struct ward_err *e)
 	for (size_t i = 0; i < file.len; i++)
 		if (file.data[i] <= ' ' || file.data[i] >= 127)
 			return ward_fail(e, EINVAL,
-					 "%s: the token holds something that a header cannot",
+					 "%s: the token contains characters that are not allowed "
+					 "in a header",
 					 s->policy->to);
 	s->token = buf_take(&file);
 	return s->token ? 0 : ward_fail(e, ENOMEM, "out of memory");

@@ -43,7 +43,7 @@ static int file_open(struct sink *s, struct ward_err *e)
 		return 0;
 	close(s->fd);
 	s->fd = -1;
-	return ward_fail(e, EINVAL, "%s: it is not a regular file", s->policy->to);
+	return ward_fail(e, EINVAL, "%s: not a regular file", s->policy->to);
 }
 
 static void file_close(struct sink *s)
@@ -140,8 +140,8 @@ static int command_open(struct sink *s, struct ward_err *e)
 	/* kept by an older ward; whoever wrote what is found now is not known */
 	if (*program != '/')
 		return ward_fail(e, EINVAL,
-				 "%s: its program has no absolute path and is not looked for; to "
-				 "give up what is left remove the run's file in audit/sinks",
+				 "%s: the program needs an absolute path; to drop the undelivered "
+				 "events, remove the run's file in audit/sinks",
 				 s->policy->to);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return fail_path(s, errno, e);
@@ -198,7 +198,8 @@ static int command_send(struct sink *s, struct ward_err *e)
 	int r = io_write_all(s->fd, s->batch.data, s->batch.len);
 
 	s->bytes += s->batch.len;
-	return r < 0 ? ward_fail(e, -r, "%s: it has ended, or reads no more", s->policy->to) : 0;
+	return r < 0 ? ward_fail(e, -r, "%s: the command exited, or no longer reads", s->policy->to)
+		     : 0;
 }
 
 static int64_t command_unread(struct sink *s)
@@ -218,7 +219,8 @@ static int command_finish(struct sink *s, struct ward_err *e)
 	code = reap(s, GOODBYE_MS);
 	return code == 0 ? 0
 			 : ward_fail(e, EIO,
-				     code < 0 ? "%s: it does not end" : "%s: its exit status is %d",
+				     code < 0 ? "%s: the command does not exit"
+					      : "%s: the command exited with status %d",
 				     s->policy->to, code);
 }
 

@@ -115,7 +115,8 @@ int sink_write(struct sink *s, const char *bytes, size_t n, struct ward_err *e)
 		if (!s->ssl && errno != EAGAIN && errno != EINTR)
 			return ward_fail(e, errno, "%s: %s", s->policy->to, strerror(errno));
 		if (poll(&polled, 1, SILENT_MS) == 0)
-			return ward_fail(e, ETIMEDOUT, "%s: it does not read", s->policy->to);
+			return ward_fail(e, ETIMEDOUT, "%s: the receiver does not read",
+					 s->policy->to);
 	}
 	return 0;
 }
@@ -172,9 +173,9 @@ static int stream_finish(struct sink *s, struct ward_err *e)
 			continue;
 		if (n == 0 || (n == -ETIMEDOUT && stream_unread(s) == 0))
 			break;
-		return n == -ETIMEDOUT
-			       ? ward_fail(e, ETIMEDOUT, "%s: it does not read", s->policy->to)
-			       : (int)n;
+		return n == -ETIMEDOUT ? ward_fail(e, ETIMEDOUT, "%s: the receiver does not read",
+						   s->policy->to)
+				       : (int)n;
 	}
 	sink_disconnect(s);
 	return 0;

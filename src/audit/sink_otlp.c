@@ -22,11 +22,11 @@ static int read_answer(struct sink *s, struct sink_reply *ret, struct ward_err *
 	       answer.len < ANSWER_MAX)
 		buf_add(&answer, bytes, (size_t)n);
 	if (n < 0 && !answer.len)
-		return n == -ETIMEDOUT
-			       ? ward_fail(e, ETIMEDOUT, "%s: it does not answer", s->policy->to)
-			       : (int)n;
+		return n == -ETIMEDOUT ? ward_fail(e, ETIMEDOUT, "%s: no answer from the server",
+						   s->policy->to)
+				       : (int)n;
 	if (!sink_reply_read(buf_text(&answer), answer.len, ret))
-		return ward_fail(e, EPROTO, "%s: its answer is not one of HTTP", s->policy->to);
+		return ward_fail(e, EPROTO, "%s: the server's answer is not HTTP", s->policy->to);
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static int otlp_send(struct sink *s, struct ward_err *e)
 		return 0;
 	}
 	s->wait_more_ms = reply.retry_after * 1000;
-	return ward_fail(e, EAGAIN, "%s: it answers %u", p->to, reply.status);
+	return ward_fail(e, EAGAIN, "%s: the server answered %u", p->to, reply.status);
 }
 
 static int64_t otlp_unread(unused_arg struct sink *s)

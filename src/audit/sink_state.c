@@ -73,19 +73,18 @@ int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t f
 	fd = openat(audit_fd, path,
 		    O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (line ? O_CREAT : 0), 0600);
 	if (fd < 0)
-		return ward_fail_errno(e, "cannot keep a record of a sink");
+		return ward_fail_errno(e, "cannot save the state of a sink");
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
-		return ward_fail(e, EWOULDBLOCK, "somebody is delivering %s", name);
+		return ward_fail(e, EWOULDBLOCK, "another process is delivering %s", name);
 	*ret_seq = from;
 	if (!read_record(fd, ret_seq, &kept) || (line && strcmp(kept, line) != 0)) {
 		if (!line)
-			return ward_fail(e, EBADMSG, "the record " SINK_DIR "/%s cannot be read",
-					 name);
+			return ward_fail(e, EBADMSG, "cannot read the state " SINK_DIR "/%s", name);
 		*ret_seq = from;
 		r = write_record(fd, line, from);
 	}
 	if (r < 0)
-		return ward_fail(e, -r, "cannot keep a record of a sink: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot save the state of a sink: %s", strerror(-r));
 	if (ret_line)
 		*ret_line = take_ptr(kept);
 	*ret_fd = take_fd(&fd);

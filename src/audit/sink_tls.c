@@ -44,7 +44,7 @@ int sink_tls_prepare(struct sink *s, struct ward_err *e)
 	SSL_CTX_set_verify(s->tls, SSL_VERIFY_PEER, NULL);
 	if (p->ca ? SSL_CTX_load_verify_file(s->tls, p->ca) != 1
 		  : SSL_CTX_set_default_verify_paths(s->tls) != 1)
-		return ward_fail(e, EINVAL, "%s: no certificate can be read from %s", p->to,
+		return ward_fail(e, EINVAL, "%s: cannot read a certificate from %s", p->to,
 				 p->ca ? p->ca : "the host's trust store");
 	if (p->cert && (SSL_CTX_use_certificate_chain_file(s->tls, p->cert) != 1 ||
 			SSL_CTX_use_PrivateKey_file(s->tls, p->key, SSL_FILETYPE_PEM) != 1 ||
@@ -88,7 +88,8 @@ int sink_tls_open(struct sink *s, struct ward_err *e)
 		if (!polled.events)
 			return tls_error(s, "no TLS", e);
 		if (now >= until || poll(&polled, 1, (int)(until - now)) == 0)
-			return ward_fail(e, ETIMEDOUT, "%s: it does not answer", s->policy->to);
+			return ward_fail(e, ETIMEDOUT, "%s: no answer from the server",
+					 s->policy->to);
 	}
 	return 0;
 }

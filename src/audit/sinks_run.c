@@ -99,7 +99,7 @@ static int start_program(struct sinks *s, struct ward_err *e)
 	if (program_fd < 0)
 		return program_fd;
 	if (lines_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return ward_fail_errno(e, "cannot start what feeds the sinks");
+		return ward_fail_errno(e, "cannot start the process that feeds the sinks");
 	s->socket_fd = pair[0];
 	theirs = pair[1];
 	snprintf(from, sizeof(from), "%" PRIu64, s->from);
@@ -167,9 +167,9 @@ static int flush(struct event_sink *sink, struct ward_err *e)
 	listen_to(s);
 	if (!s->stuck[0])
 		return 0;
-	ward_fail(e, EIO, "audit.sinks: events are not delivered: %s", s->stuck);
-	return ward_remedy(
-		e, "bring the collector back, or let runs go on without it: on_lag: continue");
+	ward_fail(e, EIO, "audit.sinks: events could not be delivered: %s", s->stuck);
+	return ward_remedy(e,
+			   "fix the collector, or let runs continue without it: on_lag: continue");
 }
 
 struct event_sink *sinks_events(struct sinks *s)
@@ -192,9 +192,8 @@ static int check_file(const struct plan *p, const char *what, char **path, size_
 		return ward_fail_errno(e, "audit.sinks: %s: %s", what, *path + prefix);
 	where = plan_reach(p, real);
 	if (where) {
-		ward_fail(e, EINVAL,
-			  "audit.sinks: %s: %s lies in %s, which the sandbox can write to", what,
-			  *path + prefix, where);
+		ward_fail(e, EINVAL, "audit.sinks: %s: %s is in %s, which the sandbox can write to",
+			  what, *path + prefix, where);
 		return ward_remedy(e, "name a file elsewhere");
 	}
 	if (asprintf(&text, "%.*s%s", (int)prefix, *path, real) < 0)
@@ -227,8 +226,7 @@ static int check_command(const struct plan *p, struct policy_sink *sink, struct 
 		const char *where = reach_word(p, sink->words.items[i]);
 
 		if (where)
-			r = ward_fail(e, EACCES,
-				      "%.200s lies in %s, which the sandbox can write to",
+			r = ward_fail(e, EACCES, "%.200s is in %s, which the sandbox can write to",
 				      sink->words.items[i], where);
 	}
 	return r < 0 ? ward_wrap(e, "audit.sinks: %s", sink->to) : 0;
@@ -282,13 +280,12 @@ int sinks_create(const struct plan *p, struct journal *j, struct sinks **ret, st
 	if (!lines->len)
 		return 0;
 	if (!j) {
-		ward_fail(
-			e, EINVAL,
-			"audit.sinks: events are sent from the journal, and audit.journal is none");
+		ward_fail(e, EINVAL,
+			  "audit.sinks: sinks need the journal, but audit.journal is none");
 		return ward_remedy(e, "audit.journal: default");
 	}
 	if (lines->len > SINKS_MAX)
-		return ward_fail(e, E2BIG, "audit.sinks: at most %d", SINKS_MAX);
+		return ward_fail(e, E2BIG, "audit.sinks: at most %d sinks", SINKS_MAX);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -326,8 +323,8 @@ static void note_left(struct result *r, const struct forward_message *m)
 {
 	if (m->left)
 		note(r,
-		     "%" PRIu64 " events are not delivered to %s yet: %s; the next run or `ward "
-		     "audit send` sends them",
+		     "%" PRIu64 " events are not yet delivered to %s: %s; the next run or `ward "
+				"audit send` sends them",
 		     m->left, m->to, forward_why(m->to, m->why));
 	if (m->dropped)
 		note(r, "%" PRIu64 " events were refused by %s for good", m->dropped, m->to);
@@ -340,7 +337,8 @@ static void hear_end(struct sinks *s, struct result *r)
 	uint64_t until = io_now_ms() + s->wait_ms + MORE_MS;
 
 	if (send(s->socket_fd, &end, sizeof(end), MSG_NOSIGNAL) < 0) {
-		note(r, "what feeds the sinks has ended; `ward audit send` sends what is left");
+		note(r, "the process that feeds the sinks ended; `ward audit send` sends what is "
+			"left");
 		return;
 	}
 	for (;;) {
@@ -349,8 +347,8 @@ static void hear_end(struct sinks *s, struct result *r)
 		struct forward_message m;
 
 		if (now >= until || poll(&polled, 1, (int)(until - now)) == 0) {
-			note(r, "what feeds the sinks does not answer; `ward audit send` sends "
-				"what is left");
+			note(r, "the process that feeds the sinks does not answer; `ward audit "
+				"send` sends what is left");
 			kill(s->pid, SIGKILL);
 			return;
 		}

@@ -85,22 +85,20 @@ static void fault_of(struct walk *w, const struct lines *l, const char *line, si
 	if (fault == CHAIN_NUMBER && n > 7 && sscanf(line, "{\"seq\":%20llu", &claimed) == 1 &&
 	    claimed > w->chain.seq + 1)
 		add_fault(w->v, l->name, l->number,
-			  "event %" PRIu64
-			  " should stand here and event %llu does: lines were removed or moved",
+			  "expected event %" PRIu64
+			  " here, found event %llu: lines were removed or moved",
 			  w->chain.seq + 1, claimed);
 	else if (fault == CHAIN_NUMBER)
 		add_fault(w->v, l->name, l->number,
-			  "event %" PRIu64
-			  " should stand here and event %llu does: lines were added or moved",
+			  "expected event %" PRIu64
+			  " here, found event %llu: lines were added or moved",
 			  w->chain.seq + 1, claimed);
 	else if (fault == CHAIN_SHAPE)
 		add_fault(w->v, l->name, l->number,
-			  "not a line of a journal, where event %" PRIu64 " should stand",
-			  w->chain.seq + 1);
+			  "not a journal line; expected event %" PRIu64 " here", w->chain.seq + 1);
 	else
 		add_fault(w->v, l->name, l->number,
-			  "event %" PRIu64
-			  " is not what was written, or does not follow the line before it",
+			  "event %" PRIu64 " was changed, or does not follow the line before it",
 			  w->chain.seq + 1);
 }
 
@@ -113,7 +111,7 @@ static bool walk_file(struct walk *w, const char *name, bool live)
 	int r = lines_open(&l, w->v->audit_fd, name);
 
 	if (r < 0) {
-		add_fault(w->v, name, 0, "cannot be read: %s", strerror(-r));
+		add_fault(w->v, name, 0, "cannot read it: %s", strerror(-r));
 		return false;
 	}
 	while ((r = lines_next(&l, &line, &n)) > 0) {
@@ -130,9 +128,9 @@ static bool walk_file(struct walk *w, const char *name, bool live)
 		w->see(w, &l, line, n, &before);
 	}
 	if (r < 0)
-		add_fault(w->v, name, l.number + 1, "not a line of a journal: it is too long");
+		add_fault(w->v, name, l.number + 1, "not a journal line: it is too long");
 	else if (l.at < l.len && !live)
-		add_fault(w->v, name, l.number + 1, "the last line is cut short");
+		add_fault(w->v, name, l.number + 1, "the last line is truncated");
 	r = r < 0 || (l.at < l.len && !live) ? -1 : 0;
 	lines_close(&l);
 	return r == 0;
@@ -169,14 +167,13 @@ static void see_checkpoint(struct walk *w, const struct lines *l, const struct w
 	if (memcmp(head, before->head, CHAIN_BYTES) != 0 ||
 	    !sign_check(key, before->head, signature))
 		add_fault(v, l->name, l->number,
-			  "the signature of this checkpoint does not fit what stands above it");
+			  "the signature of this checkpoint does not match the lines above it");
 	else if (v->pinned && memcmp(key, v->pinned, SIGN_KEY) != 0)
-		add_fault(v, l->name, l->number,
-			  "signed by another key than the one that was named");
+		add_fault(v, l->name, l->number, "signed by a different key than the one given");
 	else if (v->key[0] && memcmp(v->key, key_hex, SIGN_KEY_HEX - 1) != 0)
 		add_fault(
 			v, l->name, l->number,
-			"signed by another key than the checkpoints before: the key was replaced");
+			"signed by a different key than earlier checkpoints: the key was replaced");
 	else
 		event_time_text(e->time_us, v->signed_until);
 	if (!v->key[0])
@@ -223,7 +220,7 @@ static void see_index(struct walk *w, const struct lines *l, const char *line, s
 				memcmp(w->known[i].must->head, w->chain.head, CHAIN_BYTES) == 0;
 	if (!event_decode(line, n, scratch, &e, NULL)) {
 		add_fault(w->v, l->name, l->number,
-			  "a line that follows the one before it, but is no event that this "
+			  "a line that follows the one before it, but is not an event that this "
 			  "version knows");
 		return;
 	}
@@ -233,7 +230,7 @@ static void see_index(struct walk *w, const struct lines *l, const char *line, s
 		see_checkpoint(w, l, &e, before);
 	else if (e.kind == EVENT_JOURNAL_GAP)
 		add_fault(w->v, l->name, l->number,
-			  "entries of the index are missing here: it was cut or replaced");
+			  "index entries are missing here: the index was truncated or replaced");
 	else if (e.run && (e.kind == EVENT_JOURNAL_BEGIN || e.kind == EVENT_JOURNAL_HEAD ||
 			   e.kind == EVENT_JOURNAL_END || e.kind == EVENT_JOURNAL_PRUNE))
 		add_entry(w->v, &e);
@@ -282,16 +279,19 @@ static void check_seal(struct verify *v, const struct seal *before)
 				  "not the key that signed the checkpoints: it was replaced");
 	} else if (v->key[0] || e.code != ENOENT) {
 		add_fault(v, "key.pub", 0, "%s",
-			  e.code == ENOENT ? "it is missing, and checkpoints were signed" : e.why);
+			  e.code == ENOENT ? "the key is missing, although checkpoints were signed"
+					   : e.why);
 	}
 	if (signs && !after.sealed)
-		add_fault(v, PLACE_SEALED, 0, "it is missing, and checkpoints were signed");
+		add_fault(v, PLACE_SEALED, 0,
+			  "the key is missing, although checkpoints were signed");
 	if (!signs && (before->sealed || before->public))
-		add_fault(v, PLACE_INDEX, 0,
-			  "its signatures are missing: it was signed, and has no checkpoint");
+		add_fault(
+			v, PLACE_INDEX, 0,
+			"the signatures are missing: the index was signed, but has no checkpoint");
 	if (signs && !after.private)
 		strv_add(&v->notes,
-			 "the private key is not here: nothing more can be signed with it");
+			 "the private key is missing: ward can sign nothing more with it");
 }
 
 /* Whether the index is there, and goes on as far as it ever did. r: what came of reading the
@@ -301,24 +301,23 @@ static void check_reach(const struct walk *w, int r, const struct chain *mark)
 	struct verify *v = w->v;
 
 	if (!w->chain.seq)
-		add_fault(v, PLACE_INDEX, 0,
-			  "there is no entry in it, or it is not there: nothing is proven");
+		add_fault(v, PLACE_INDEX, 0, "the index is empty or missing: nothing is proven");
 	if (r == -ENOENT && w->marked)
 		add_fault(v, "../" MARK_NAME, 0,
-			  "it is missing: nothing tells how far the index had come (copy it with "
-			  "the directory audit)");
+			  "it is missing: nothing shows how long the index was (copy it together "
+			  "with the directory audit)");
 	else if (r < 0 && r != -ENOENT)
-		add_fault(v, "../" MARK_NAME, 0, "it does not tell how far the index had come: %s",
-			  r == -EBADMSG ? "not such a line" : strerror(-r));
+		add_fault(v, "../" MARK_NAME, 0, "it does not show how long the index was: %s",
+			  r == -EBADMSG ? "invalid line" : strerror(-r));
 	else if (r == 0 && !w->known[0].found)
 		add_fault(v, PLACE_INDEX, 0,
 			  "entry %" PRIu64
-			  " was written once and is not there: the index was cut or replaced",
+			  " was written but is missing: the index was truncated or replaced",
 			  mark->seq);
 	if (v->noted && !w->known[1].found)
 		add_fault(v, PLACE_INDEX, 0,
-			  "entry %" PRIu64 " is not the one that was named (--head): this is "
-			  "another history, or the end of it was cut off",
+			  "entry %" PRIu64 " is not the one given with --head: this is a different "
+					   "history, or its end was cut off",
 			  v->noted->seq);
 }
 
@@ -388,8 +387,8 @@ static void see_run(struct walk *w, const struct lines *l, unused_arg const char
 	     w->entry++, skip_told(w))
 		if (memcmp(v->entries[w->entry].head, w->chain.head, CHAIN_BYTES) != 0) {
 			add_fault(v, l->name, l->number,
-				  "event %" PRIu64 " has another hash than the index knows: the "
-				  "journal was written anew",
+				  "event %" PRIu64 " has a different hash than in the index: the "
+						   "journal was rewritten",
 				  w->chain.seq);
 			w->entry = v->entry_count;
 		}
@@ -427,18 +426,18 @@ static void check_end(struct walk *w, const char *name, uint64_t events, bool li
 		add_fault(v, name, 0, "it is empty");
 	else if (most > events)
 		add_fault(v, name, 0,
-			  "it ends with event %" PRIu64 ", and the index knows %" PRIu64
+			  "it ends with event %" PRIu64 ", but the index has %" PRIu64
 			  ": its tail was cut off",
 			  events, most);
 	else if (ended && events > most)
 		add_fault(v, name, 0,
-			  "it ends with event %" PRIu64 ", and the index knows %" PRIu64
+			  "it ends with event %" PRIu64 ", but the index has %" PRIu64
 			  ": lines were added",
 			  events, most);
 	else if (!ended && !live && changed_us(v->audit_fd, name) + 10000 < v->began_us)
-		add_fault(v, name, 0, "the index does not know its end");
+		add_fault(v, name, 0, "the index does not record its end");
 	else if (live && !is_written(v->audit_fd, name))
-		strv_addf(&v->notes, "%s: its writer was killed; ward recover ends it", name);
+		strv_addf(&v->notes, "%s: its writer was killed; ward recover finishes it", name);
 	else if (live)
 		strv_addf(&v->notes, "%s: still being written", name);
 }
@@ -454,12 +453,12 @@ void verify_run(struct verify *v, const char *run)
 	v->journals++;
 	if (!files.len) {
 		add_fault(v, run, 0, "there is no such journal%s",
-			  w.entry < v->entry_count ? ", and the index knows it: it was removed"
+			  w.entry < v->entry_count ? ", but the index lists it: it was removed"
 						   : "");
 		return;
 	}
 	if (w.entry == v->entry_count)
-		add_fault(v, files.items[files.len - 1], 0, "the index does not know this journal");
+		add_fault(v, files.items[files.len - 1], 0, "the index does not list this journal");
 	for (size_t i = 0; i < files.len && whole; i++)
 		whole = walk_file(&w, files.items[i], live && i + 1 == files.len);
 	if (whole && find_entry(v, run) < v->entry_count)
@@ -480,9 +479,9 @@ static void find_missing(struct verify *v, const struct strv *runs)
 			at++;
 		v->pruned += pruned;
 		if (!pruned && (at == runs->len || strcmp(runs->items[at], run) != 0))
-			add_fault(v, run, 0,
-				  "the index knows this journal, and it is not there: it was "
-				  "removed");
+			add_fault(
+				v, run, 0,
+				"the index lists this journal, but it is missing: it was removed");
 	}
 }
 

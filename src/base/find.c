@@ -60,10 +60,9 @@ int find_program(const char *word, const struct strv *seen, char **ret_path, str
 	if (*ret_path)
 		return 0;
 	if (shadowed) {
-		ward_fail(e, EACCES, "%.200s lies where the sandbox can see or change it", word);
-		return ward_remedy(e,
-				   "name a program outside of the workspace by its absolute path");
+		ward_fail(e, EACCES, "%.200s is where the sandbox can see or change it", word);
+		return ward_remedy(e, "give the absolute path of a program outside the workspace");
 	}
 	ward_fail(e, ENOENT, "there is no program %.200s", word);
-	return ward_remedy(e, "write its absolute path: PATH may be another one where ward runs");
+	return ward_remedy(e, "give its absolute path: PATH may differ where ward runs");
 }

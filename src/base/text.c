@@ -96,6 +96,33 @@ void text_escape(struct buf *out, const char *text)
 		s += escape_next(out, s);
 }
 
+#define WRAP_COLUMNS 79 /* of a terminal with 80: the last one stays empty */
+
+void text_wrap(struct buf *out, const char *s, size_t indent)
+{
+	size_t column = 0;
+	auto_buf plain = { 0 };
+	const char *at;
+
+	while (column < out->len && out->data[out->len - 1 - column] != '\n')
+		column++;
+	text_escape(&plain, s);
+	for (at = buf_text(&plain); *at;) {
+		size_t n = strcspn(at, " ");
+
+		if (column > indent && column + n > WRAP_COLUMNS) {
+			while (out->len && out->data[out->len - 1] == ' ')
+				out->data[--out->len] = '\0';
+			buf_printf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		}
+		n += at[n] == ' ';
+		buf_add(out, at, n);
+		column += n;
+		at += n;
+	}
+}
+
 void text_escape_lines(struct buf *out, const char *text, size_t n)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + n;

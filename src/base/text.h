@@ -21,7 +21,12 @@ bool text_acts(unsigned point);
  * order. A pure function. */
 void text_escape(struct buf *out, const char *s);
 
-/* The same for the n bytes of a text of many lines, NUL bytes among them: line ends and tabs stay.
+/* Appends s escaped, from the column that out has reached, and breaks lines at spaces so that they
+ * fit into 80 columns; the next lines begin at column `indent`. A word that does not fit stays
+ * whole. A pure function. */
+void text_wrap(struct buf *out, const char *s, size_t indent);
+
+/* The same as text_escape() for the n bytes of a text of many lines, NUL bytes among them: line ends and tabs stay.
  * text[n] must be readable and NUL. A pure function. */
 void text_escape_lines(struct buf *out, const char *text, size_t n);
 

@@ -20,7 +20,7 @@ static int unknown_verb(const struct tool *t, const char *name, struct ward_err 
 			   : t->name(i + 1) ? ", "
 					    : " and ",
 			   t->name(i));
-	ward_fail(e, EINVAL, "%.100s is none of %s", name, buf_text(&names));
+	ward_fail(e, EINVAL, "%.100s is not one of %s", name, buf_text(&names));
 	return ward_remedy(e, "%s --help explains them", t->verb);
 }
 

@@ -111,7 +111,7 @@ static int see_entry(struct walk *w, struct frame *f, const struct dirent64 *d)
 	if (entry.type == DT_UNKNOWN)
 		return 0; /* gone */
 	if (strlen(d->d_name) > NAME_ROOM)
-		return ward_fail(w->e, ENAMETOOLONG, "a name of more than %d bytes", NAME_ROOM);
+		return ward_fail(w->e, ENAMETOOLONG, "a name is longer than %d bytes", NAME_ROOM);
 	if (w->ops->entry) {
 		set_path(w, f->path_len, d->d_name, &entry);
 		dir = (struct walk_dir){ f->fd, w->path.data, f->path_len, f->mark };
@@ -213,7 +213,7 @@ static int bound_open(struct walk *w)
 		return 0;
 	f = &w->frames[w->closed];
 	if (fstat(f->fd, &st) < 0)
-		return ward_fail_errno(w->e, "cannot look at a directory");
+		return ward_fail_errno(w->e, "cannot access a directory");
 	f->device = st.st_dev;
 	f->inode = st.st_ino;
 	close(f->fd);
@@ -256,10 +256,10 @@ static int reopen_parent(struct walk *w)
 		return 0;
 	parent->fd = openat(top(w)->fd, "..", DIR_FLAGS);
 	if (parent->fd < 0)
-		return ward_fail_errno(w->e, "cannot go back up a deep tree");
+		return ward_fail_errno(w->e, "cannot return from a deep directory");
 	w->closed--;
 	if (fstat(parent->fd, &st) < 0 || st.st_dev != parent->device || st.st_ino != parent->inode)
-		return ward_fail(w->e, ESTALE, "a deep tree was moved while it was walked");
+		return ward_fail(w->e, ESTALE, "a deep directory was moved during the walk");
 	return 0;
 }
 

@@ -81,10 +81,10 @@ void review_put_left(const struct apply_report *report, struct buf *out)
 	}
 	if (report->counts[APPLY_CONFLICT])
 		buf_puts(out,
-			 "  to take the agent's version of a conflict: ward apply --force PATH\n");
+			 "  to apply the agent's version of a conflict: ward apply --force PATH\n");
 	if (report->counts[APPLY_PROTECTED])
-		buf_puts(out, "  to apply protected paths after you have looked at them: ward "
-			      "apply --protected PATH\n");
+		buf_puts(out,
+			 "  to apply protected paths after review: ward apply --protected PATH\n");
 }
 
 static void put_steers(const struct apply_report *report, struct buf *out)
@@ -94,7 +94,7 @@ static void put_steers(const struct apply_report *report, struct buf *out)
 
 		if (!c->steers || report->outcomes[i] != APPLY_DONE)
 			continue;
-		buf_puts(out, "steers tools that you may run: ");
+		buf_puts(out, "affects tools that you may run: ");
 		text_escape(out, c->path);
 		buf_printf(out, ": %s\n", c->steers);
 	}
@@ -133,9 +133,9 @@ int review_check_paths(const struct review *r, const struct changes *all, const 
 				(all->items[k].path[n] == '/' || !all->items[k].path[n]);
 		if (found)
 			continue;
-		ward_fail(e, ENOENT, "the review of %s holds no change of %s", r->id,
+		ward_fail(e, ENOENT, "the review of %s has no change to %s", r->id,
 			  paths->items[i]);
-		return ward_remedy(e, "ward diff %s lists what it holds", r->id);
+		return ward_remedy(e, "ward diff %s lists its changes", r->id);
 	}
 	return 0;
 }

@@ -37,7 +37,7 @@ static int fail_policy(const struct policy_errors *errors, bool json, struct war
 	else
 		ward_fail(e, EINVAL, "%zu error%s", n, n == 1 ? "" : "s");
 	ward_wrap(e, "policy file");
-	return ward_remedy(e, "mend the file; ward check FILE shows all of it");
+	return ward_remedy(e, "fix the file; ward check FILE shows all errors");
 }
 
 /* Whether it can be carried out, and is what its checkpoint, where there is one, was made under. */

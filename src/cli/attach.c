@@ -155,7 +155,7 @@ static void on_answer(struct attached *a)
 	if (client_receive(&a->client, &answer, 0, &e) < 0) {
 		client_close(&a->client); /* the stream says when all was shown */
 	} else if (answer.message.op == CONTROL_TURN && !answer.message.a) {
-		buf_puts(&out, "\r\nward: somebody has taken the input over\r\n");
+		buf_puts(&out, "\r\nward: another terminal has taken over the input\r\n");
 		say_err(&out);
 	}
 }
@@ -229,7 +229,7 @@ static int join(const struct options *o, const struct box_info *box, struct atta
 	if (r < 0)
 		return r;
 	if (answer.message.op != CONTROL_STARTED || answer.fd_count != 1)
-		return ward_fail(e, EPROTO, "the sandbox gave another answer than was asked for");
+		return ward_fail(e, EPROTO, "the sandbox sent an unexpected answer");
 	a->stream_fd = answer.fds[0];
 	a->terminal = answer.message.a;
 	return 0;
@@ -245,7 +245,7 @@ static void say_joined(const struct options *o, const struct attached *a)
 	buf_printf(&out, "ward: attached%s; ctrl-p ctrl-q leaves\n",
 		   !a->terminal   ? " to a command without a terminal: its output is shown"
 		   : o->read_only ? ", read-only"
-		   : o->exclusive ? ", the input is yours alone"
+		   : o->exclusive ? ", only your input counts"
 				  : "");
 	say_err(&out);
 }
@@ -257,7 +257,7 @@ static int sit_down(const struct options *o, struct attached *a, struct ward_err
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return ward_fail_errno(e, "cannot make a socket");
+		return ward_fail_errno(e, "cannot create a socket");
 	a->near_fd = pair[1];
 	config.master_fd = pair[0];
 	a->signal_fd = take_signals();

@@ -11,7 +11,7 @@ int verb_audit(struct options *o)
 	struct ward_err e = { 0 };
 
 	ward_fail(&e, ENOENT,
-		  "this needs ward-audit, which is neither beside ward nor in ../libexec/ward");
-	ward_remedy(&e, "install ward with all its files (make install)");
+		  "this needs ward-audit, which is neither next to ward nor in ../libexec/ward");
+	ward_remedy(&e, "install all files of ward (make install)");
 	return say_error(&e, o->json, EXIT_REFUSED);
 }

@@ -36,11 +36,11 @@ static int receive(int asker_fd, struct buf *bytes, struct ward_err *e)
 	int r;
 
 	if (n != (ssize_t)sizeof(call) || call.magic != DETACH_MAGIC || fds != 1)
-		return ward_fail(e, EPROTO, "this is not a request of libward " WARD_VERSION);
+		return ward_fail(e, EPROTO, "not a request of libward " WARD_VERSION);
 	r = io_read_all(fd, REQUEST_BYTES_MAX, bytes);
 	if (r < 0)
-		return ward_fail(e, -r, "the request cannot be read: %s", strerror(-r));
-	return bytes->len == call.bytes ? 0 : ward_fail(e, EPROTO, "the request is not whole");
+		return ward_fail(e, -r, "cannot read the request: %s", strerror(-r));
+	return bytes->len == call.bytes ? 0 : ward_fail(e, EPROTO, "the request is incomplete");
 }
 
 static int make_plan(const struct options *o, int asker_fd, struct ward_err *e)

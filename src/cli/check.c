@@ -49,17 +49,17 @@ static void warn_about_inspection(const struct policy *p, const struct policy_ru
 	    (rule->spend != POLICY_NONE || p->net_spend != POLICY_NONE))
 		strv_addf(&f->warnings,
 			  "network.egress_allowlist[%zu]: with network.unpriced: free, models "
-			  "without a price and other requests to %s cost nothing, whatever "
-			  "spend_limit says",
+			  "without a price and other requests to %s count as free, regardless of "
+			  "spend_limit",
 			  i, rule->host);
 	if (rule->waf == POLICY_WAF_DETECT)
 		strv_addf(&f->warnings,
-			  "network.egress_allowlist[%zu]: waf: detect tells of attacks and stops "
-			  "none; block does",
+			  "network.egress_allowlist[%zu]: waf: detect reports attacks but stops "
+			  "none; use block to stop them",
 			  i);
 	if (rule->waf != POLICY_WAF_OFF && access(WAF_RULES, R_OK) < 0)
 		strv_addf(&f->warnings,
-			  "network.egress_allowlist[%zu]: waf is refused at start on this machine: "
+			  "network.egress_allowlist[%zu]: this machine refuses waf at start: "
 			  "install the package modsecurity-crs",
 			  i);
 }
@@ -95,9 +95,9 @@ static void warn_about_order(const struct policy *p, const struct policy_rule *r
 			continue;
 		if (!is_looked_into(&before))
 			strv_addf(&f->warnings,
-				  "network.egress_allowlist[%zu]: what it says about requests to "
-				  "%s is never asked, since [%zu] comes first and lets everything "
-				  "pass unseen: remove that one",
+				  "network.egress_allowlist[%zu]: its conditions on requests to %s "
+				  "have no effect: [%zu] comes first and passes everything "
+				  "uninspected; remove that rule",
 				  i, rule->host, k);
 		return;
 	}
@@ -118,18 +118,18 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 		if ((p->net_record || p->net_replay) && rule.mode != POLICY_RULE_INSPECT &&
 		    !rule.inspect)
 			strv_addf(&f->warnings,
-				  "network.egress_allowlist[%zu]: requests to %s are not looked "
-				  "into, so they are not recorded, and a replay refuses them",
+				  "network.egress_allowlist[%zu]: requests to %s are not "
+				  "inspected, so they are not recorded, and a replay refuses them",
 				  i, rule.host);
 		warn_about_inspection(p, &rule, i, f);
 		warn_about_order(p, &rule, i, f);
 		at = strchr(rule.host, '/');
 		if (strcmp(rule.host, "*") == 0)
 			strv_addf(&f->warnings,
-				  "network.egress_allowlist[%zu]: * is every public name", i);
+				  "network.egress_allowlist[%zu]: * matches every public name", i);
 		else if (at && strcmp(at, "/0") == 0)
 			strv_addf(&f->warnings,
-				  "network.egress_allowlist[%zu]: %s is every address", i,
+				  "network.egress_allowlist[%zu]: %s matches every address", i,
 				  rule.host);
 		if (strncmp(rule.host, "*.", 2) != 0)
 			continue;
@@ -139,7 +139,8 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 			list.len = 0;
 		if (suffix_is_public(buf_text(&list), list.len, rule.host + 2))
 			strv_addf(&f->warnings,
-				  "network.egress_allowlist[%zu]: anybody can have a name under %s",
+				  "network.egress_allowlist[%zu]: anyone can register a name under "
+				  "%s",
 				  i, rule.host + 2);
 	}
 }
@@ -220,7 +221,7 @@ static int look(struct findings *f, struct ward_err *e)
 		if (r >= 0)
 			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);
 		if (r < 0)
-			r = ward_fail(e, -r, "comparing with the defaults failed");
+			r = ward_fail(e, -r, "cannot compare with the defaults");
 	}
 	policy_clear(&p);
 	policy_clear(&base);
@@ -302,7 +303,7 @@ static void print_text(const struct findings *f, struct buf *out)
 	print_lines("note: refused at start: ", &f->refused, "", out);
 	print_lines("note: widens the defaults: ", &f->wider, "", out);
 	if (f->wider.len)
-		buf_puts(out, "note: found in a workspace it needs ward trust; with -p FILE it "
+		buf_puts(out, "note: in a workspace this file needs ward trust; with -p FILE it "
 			      "does not\n");
 	text_escape(out, f->file);
 	if (n)
@@ -321,9 +322,9 @@ int verb_check(struct options *o)
 	/* --replay has a program of its own, which main() starts */
 	if (o->replay || o->word_count > 1) {
 		ward_fail(&e, o->replay ? ENOENT : EINVAL,
-			  o->replay ? "--replay needs ward-explain, which is neither beside ward "
+			  o->replay ? "--replay needs ward-explain, which is neither next to ward "
 				      "nor in ../libexec/ward"
-				    : "one word too many: %.200s",
+				    : "unexpected argument: %.200s",
 			  o->replay ? "" : o->words[1]);
 		return say_error(&e, o->json, o->replay ? EXIT_REFUSED : EXIT_USAGE);
 	}

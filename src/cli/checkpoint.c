@@ -47,8 +47,8 @@ static int make(const struct options *o, struct ward_err *e)
 		} else {
 			units_format_size(c.bytes, size, sizeof(size));
 			buf_printf(&out,
-				   "%s (%s); ward run --isolation gvisor --restore %s, with the "
-				   "options of the sandbox, goes on from it",
+				   "%s (%s); to continue from it: ward run --isolation gvisor "
+				   "--restore %s, with the options of the sandbox",
 				   c.name, size, c.name);
 		}
 		buf_puts(&out, "\n");
@@ -120,7 +120,7 @@ static int list(const struct options *o, struct ward_err *e)
 		const char *damage = NULL;
 
 		if (!v.items[i].image[0])
-			damage = "its record cannot be read";
+			damage = "cannot read its record";
 		else if (checkpoint_verify(&v.items[i], false, &why) < 0)
 			damage = why.why;
 		if (o->json)
@@ -136,7 +136,7 @@ static int list(const struct options *o, struct ward_err *e)
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else if (!v.len && !o->quiet) {
-		buf_puts(&out, "there are no checkpoints: ward checkpoint BOX NAME makes one\n");
+		buf_puts(&out, "there are no checkpoints; to make one: ward checkpoint BOX NAME\n");
 	}
 	checkpoints_clear(&v);
 	return say_out(&out, code);
@@ -179,9 +179,9 @@ int verb_checkpoint(struct options *o)
 	bool ls = strcmp(o->words[0], "ls") == 0, rm = strcmp(o->words[0], "rm") == 0;
 
 	if (o->stop && (ls || rm))
-		ward_fail(&e, EINVAL, "--stop goes with a new checkpoint");
+		ward_fail(&e, EINVAL, "--stop only works when making a checkpoint");
 	else if (o->quiet && !ls)
-		ward_fail(&e, EINVAL, "--quiet goes with ls");
+		ward_fail(&e, EINVAL, "--quiet only works with ls");
 	else if (ls && o->word_count == 1)
 		return list(o, &e);
 	else if (rm && o->word_count > 1)
@@ -192,8 +192,8 @@ int verb_checkpoint(struct options *o)
 		ward_fail(&e, EINVAL,
 			  ls                  ? "ls takes no name"
 			  : rm                ? "rm needs the name of a checkpoint"
-			  : o->word_count < 2 ? "a name for the checkpoint is missing"
-					      : "one word too many");
+			  : o->word_count < 2 ? "missing name for the checkpoint"
+					      : "too many arguments");
 	ward_remedy(&e,
 		    "ward checkpoint BOX NAME, ward checkpoint ls, or ward checkpoint rm NAME...");
 	return say_usage(&e, o);

@@ -49,7 +49,7 @@ static int ask(struct making *m, struct checkpoint *c, struct ward_err *e)
 	if (r < 0)
 		return r;
 	if (a.message.op != CONTROL_STARTED || a.fd_count != 4)
-		return ward_fail(e, EPROTO, "the sandbox gave another answer than was asked for");
+		return ward_fail(e, EPROTO, "the sandbox sent an unexpected answer");
 	m->in_fd = a.fds[0];
 	m->out_fd = a.fds[1];
 	m->err_fd = a.fds[2];
@@ -58,7 +58,7 @@ static int ask(struct making *m, struct checkpoint *c, struct ward_err *e)
 	if (r == 0)
 		r = checkpoint_parse(buf_text(&text), text.len, c);
 	if (r < 0)
-		return ward_fail(e, -r, "the sandbox's description cannot be read");
+		return ward_fail(e, -r, "cannot read the sandbox's description");
 	m->file.bytes_max = (uint64_t)a.message.a << 20;
 	if (a.message.a <= 0 && sysinfo(&host) == 0)
 		m->file.bytes_max = 2 * (uint64_t)host.totalram * host.mem_unit;
@@ -100,7 +100,7 @@ static int take_bytes(struct making *m, struct ward_err *e)
 		ssize_t n;
 
 		if (r == 0)
-			return ward_fail(e, ETIMEDOUT, "no checkpoint comes out of the sandbox");
+			return ward_fail(e, ETIMEDOUT, "the sandbox sends no checkpoint");
 		if (r < 0)
 			continue;
 		if (p[1].revents)
@@ -149,7 +149,7 @@ static int explain(struct making *m, struct ward_err *e)
 	if (end)
 		*end = '\0';
 	text_escape(&shown, line);
-	return ward_fail(e, EIO, "no checkpoint could be made: %s", buf_text(&shown));
+	return ward_fail(e, EIO, "cannot make a checkpoint: %s", buf_text(&shown));
 }
 
 /* It goes on; how what made the checkpoint ended does not matter any more. */
@@ -177,7 +177,7 @@ static int end_box(struct making *m, const struct box_info *box, struct ward_err
 	if (r == 0)
 		r = client_wait_end(&c, END_MS, e);
 	client_close(&c);
-	return r < 0 ? ward_wrap(e, "the checkpoint is kept; ending the sandbox") : 0;
+	return r < 0 ? ward_wrap(e, "the checkpoint is saved; ending the sandbox") : 0;
 }
 
 static int make(struct making *m, const struct box_info *box, bool stop, struct checkpoint *c,

@@ -68,8 +68,7 @@ uint64_t options_of(enum verb verb);
 bool options_name_image(const struct options *o);
 
 /* Each verb: a word of main()'s table. Returns the exit code. */
-#define VERB(id, name, min, max, words, args, help, about, example, example_help)                  \
-	int verb_##name(struct options *o);
+#define VERB(id, name, ...) int verb_##name(struct options *o);
 #include "verbs.def"
 
 const char *verb_name(enum verb v);

@@ -48,7 +48,7 @@ static int read_words(const struct options *o, struct transfer *t, struct ward_e
 		return 0;
 	}
 	free(other);
-	ward_fail(e, EINVAL, "one of the two paths must be in a sandbox, and one must not");
+	ward_fail(e, EINVAL, "exactly one of the two paths must be in a sandbox");
 	return ward_remedy(
 		e, "for instance ward cp notes.txt web:/tmp/, or ward cp web:/tmp/out.txt .");
 }
@@ -93,7 +93,7 @@ static int start(const struct transfer *t, const struct box_info *box, struct cl
 	if (r == 0)
 		r = client_receive(c, a, CLIENT_ANSWER_MS, e);
 	if (r == 0 && (a->message.op != CONTROL_STARTED || a->fd_count != 3))
-		r = ward_fail(e, EPROTO, "the sandbox gave another answer than was asked for");
+		r = ward_fail(e, EPROTO, "the sandbox sent an unexpected answer");
 	return r;
 }
 

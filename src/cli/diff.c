@@ -146,9 +146,9 @@ static int show_summary(const struct review *r, const struct review_asked *asked
 		buf_puts(&out, "\n");
 	}
 	if (!all->len && !all->git.len)
-		buf_puts(&notes, "nothing has changed\n");
+		buf_puts(&notes, "no changes\n");
 	if (all->hidden)
-		buf_printf(&notes, "%zu change%s of hidden names %s not shown\n", all->hidden,
+		buf_printf(&notes, "%zu change%s to hidden files %s not shown\n", all->hidden,
 			   all->hidden == 1 ? "" : "s", all->hidden == 1 ? "is" : "are");
 	if (terminal && (all->len || all->git.len)) {
 		review_put_counts(all, &notes);

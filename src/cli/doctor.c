@@ -1,8 +1,8 @@
 /*
  * ward doctor: what works here. In: what host/probe.c found by trying, and which runtimes work
- * (doctor_try.c). Out: each layer with its state, the reason and the command that grants it, the
- * rungs of the ladder, and the one that a run would take now. Exit 1 when a run under the default
- * policy would be refused.
+ * (doctor_try.c). Out: each layer with its state, the reason and the command that enables it, the
+ * isolation levels, and the one that a run would use now; at most 80 columns wide. Exit 1 when a
+ * run under the default policy would be refused.
  */
 #include "cli/cli.h"
 #include "cli/doctor.h"
@@ -42,7 +42,7 @@ static size_t look_at_engines(struct engine_state states[ENGINES_MAX],
 		states[i].inner = NULL;
 		states[i].about[0] = '\0';
 		ward_fail(&states[i].why, EIO, "%s does not work: %.300s", t->path, t->why.why);
-		ward_remedy(&states[i].why, "install %s anew, or have the policy take another",
+		ward_remedy(&states[i].why, "reinstall %s, or choose another in the policy",
 			    t->name);
 	}
 	return count;
@@ -53,19 +53,38 @@ static const char *trial_name(enum trial_state s)
 	return s == TRIAL_WORKS ? "works" : s == TRIAL_FAILS ? "fails" : "not installed";
 }
 
+#define TEXT_INDENT 34   /* where the third column begins */
+#define REMEDY_INDENT 12 /* behind "    remedy: " */
+
+/* A row of three columns: name, state, and text that wraps within its column. */
+static void row_text(struct buf *out, const char *name, const char *state, const char *text)
+{
+	buf_printf(out, "  %-17s %-13s ", name, state);
+	text_wrap(out, text, TEXT_INDENT);
+	while (out->len && out->data[out->len - 1] == ' ')
+		out->data[--out->len] = '\0';
+	buf_puts(out, "\n");
+}
+
+static void remedy_text(struct buf *out, const char *remedy)
+{
+	if (!*remedy)
+		return;
+	buf_puts(out, "    remedy: ");
+	text_wrap(out, remedy, REMEDY_INDENT);
+	buf_puts(out, "\n");
+}
+
 static void runtimes_text(const struct doctor_trial *trials, struct buf *out)
 {
-	buf_puts(out, "\n");
+	buf_puts(out, "\nruntimes\n");
 	for (size_t i = 0; i < DOCTOR_TRIALS; i++) {
-		buf_printf(out, "runtime %-9s %s", trials[i].name, trial_name(trials[i].state));
-		if (trials[i].state != TRIAL_ABSENT)
-			buf_puts(out, ": ");
-		text_escape(out, trials[i].path);
-		if (trials[i].state == TRIAL_FAILS) {
-			buf_puts(out, ": ");
-			text_escape(out, trials[i].why.why);
-		}
-		buf_puts(out, "\n");
+		auto_buf text = { 0 };
+
+		buf_puts(&text, trials[i].path);
+		if (trials[i].state == TRIAL_FAILS)
+			buf_printf(&text, ": %s", trials[i].why.why);
+		row_text(out, trials[i].name, trial_name(trials[i].state), buf_text(&text));
 	}
 }
 
@@ -89,20 +108,17 @@ static void engines_text(const struct doctor_trial *trials, struct buf *out)
 	struct engine_state states[ENGINES_MAX];
 	size_t count = look_at_engines(states, trials);
 
-	buf_puts(out, "\n");
+	buf_puts(out, "\nengines\n");
 	for (size_t i = 0; i < count; i++) {
-		buf_printf(out, "engine %-10s %s", states[i].name,
-			   states[i].usable ? "usable" : "not usable: ");
-		if (states[i].inner || states[i].about[0])
-			buf_printf(out, ": %s",
-				   states[i].about[0] ? states[i].about : states[i].inner);
-		text_escape(out, states[i].usable ? "" : states[i].why.why);
-		buf_puts(out, "\n");
-		if (!states[i].usable && states[i].why.remedy[0]) {
-			buf_puts(out, "    remedy: ");
-			text_escape(out, states[i].why.remedy);
-			buf_puts(out, "\n");
-		}
+		const struct engine_state *state = &states[i];
+
+		row_text(out, state->name, state->usable ? "usable" : "not usable",
+			 !state->usable    ? state->why.why
+			 : state->about[0] ? state->about
+			 : state->inner    ? state->inner
+					   : "");
+		if (!state->usable)
+			remedy_text(out, state->why.remedy);
 	}
 }
 
@@ -133,16 +149,17 @@ static void gpus_text(struct buf *out)
 	struct gpus found;
 	struct ward_err e;
 
+	buf_puts(out, "\nGPUs\n");
 	if (gpus_find(&found, &e) < 0) {
-		buf_printf(out, "gpu: %s\n", e.why);
+		buf_printf(out, "  %s\n", e.why);
 		return;
 	}
 	if (!found.len)
-		buf_puts(out, "gpu               none found\n");
+		buf_puts(out, "  none found\n");
 	for (size_t i = 0; i < found.len; i++) {
 		const struct gpu *gpu = &found.items[i];
 
-		buf_printf(out, "gpu %-13zu ", i);
+		buf_printf(out, "  %-17zu ", i);
 		text_escape(out, gpu->model[0] ? gpu->model : gpu_vendor_name(gpu->vendor));
 		buf_printf(out, ", %s%s%s\n", gpu->node, gpu->pci[0] ? ", " : "", gpu->pci);
 	}
@@ -173,34 +190,32 @@ static void gpus_json(struct json *j)
 static void print_text(const struct probe *probes, const struct doctor_trial *trials,
 		       bool namespaces, bool landlock, struct buf *out)
 {
+	buf_puts(out, "layers\n");
 	for (enum probe_id i = 0; i < PROBES; i++) {
-		buf_printf(out, "%-17s %-10s  ", probe_name(i), state_name(probes[i].state));
-		text_escape(out, probes[i].why);
-		buf_puts(out, "\n");
+		row_text(out, probe_name(i), state_name(probes[i].state), probes[i].why);
 		if (probes[i].state != PROBE_ABSENT)
 			continue;
-		buf_printf(out, "    gives: %s (%s)\n", probe_help(i), need_name(probe_need(i)));
-		if (probes[i].remedy[0]) {
-			buf_puts(out, "    remedy: ");
-			text_escape(out, probes[i].remedy);
-			buf_puts(out, "\n");
-		}
+		buf_puts(out, "    purpose: ");
+		text_wrap(out, probe_help(i), REMEDY_INDENT + 1);
+		buf_printf(out, " (%s)\n", need_name(probe_need(i)));
+		remedy_text(out, probes[i].remedy);
 	}
 	runtimes_text(trials, out);
 	engines_text(trials, out);
 	gpus_text(out);
-	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n",
-		   namespaces ? "usable" : "not usable", landlock ? "usable" : "not usable",
-		   landlock ? ", for policies that accept it (require: {isolation: landlock, "
-			      "limits: none})"
-			    : "");
+	buf_puts(out, "\nisolation levels\n");
+	row_text(out, "namespaces", namespaces ? "usable" : "not usable", "");
+	row_text(out, "landlock", landlock ? "usable" : "not usable",
+		 landlock ? "only if the policy accepts it: require: {isolation: landlock, "
+			    "limits: none}"
+			  : "");
 	if (namespaces)
-		buf_puts(out, "a run takes the namespaces rung now\n");
+		buf_puts(out, "\nA run uses isolation level namespaces now.\n");
 	else if (landlock)
-		buf_puts(out, "a run takes the landlock rung now if its policy accepts that, and "
-			      "is refused otherwise\n");
+		buf_puts(out, "\nA run uses isolation level landlock now if its policy accepts "
+			      "that, and is\nrefused otherwise.\n");
 	else
-		buf_puts(out, "a run is refused now\n");
+		buf_puts(out, "\nA run is refused now.\n");
 }
 
 static void print_json(const struct probe *probes, const struct doctor_trial *trials,

@@ -218,9 +218,7 @@ static int gather_env(const struct options *o, struct strv *env, struct ward_err
 		}
 		own = *value == '=' || !*value ? NULL : getenv(value);
 		if (!own)
-			return ward_fail(e, EINVAL,
-					 "--env %.80s: there is no such variable to pass on",
-					 value);
+			return ward_fail(e, EINVAL, "--env %.80s: the variable is not set", value);
 		strv_addf(env, "%s=%s", value, own);
 	}
 	if (o->tty && getenv("TERM"))
@@ -270,7 +268,7 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 	if (r < 0)
 		return r;
 	if (a.message.op != CONTROL_STARTED || a.fd_count != (o->input && !o->tty ? 3 : 2))
-		return ward_fail(e, EPROTO, "the sandbox gave another answer than was asked for");
+		return ward_fail(e, EPROTO, "the sandbox sent an unexpected answer");
 	return o->tty ? open_console(s, &a, e) : (add_relays(s, &a), 0);
 }
 
@@ -287,7 +285,7 @@ int verb_exec(struct options *o)
 		o->word_count--;
 	}
 	if (!o->words[1]) {
-		ward_fail(&e, EINVAL, "no command was given");
+		ward_fail(&e, EINVAL, "no command given");
 		return say_usage(&e, o);
 	}
 	if (take_signals(&s, o->tty) < 0) {

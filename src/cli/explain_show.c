@@ -160,7 +160,7 @@ static void put_group(struct buf *out, const struct group *g)
 	buf_printf(out, "\n    refused:  %s\n    by:       %s%s%s%s\n", buf_text(&g->x.why), rule,
 		   *rule ? " (" : "", g->x.layer, *rule ? ")" : "");
 	if (g->x.change_count) {
-		buf_printf(out, "    allow it: %s\n    which is:\n", buf_text(&g->command));
+		buf_printf(out, "    to allow it: %s\n    which adds:\n", buf_text(&g->command));
 		explain_yaml(&g->x, 14, out);
 	}
 	if (g->x.advice.len)
@@ -214,7 +214,7 @@ static void put_all(struct buf *out, const struct collected *c, bool as_json)
 		return;
 	}
 	if (!c->len)
-		buf_printf(out, "run %s: nothing that is on record was refused\n", c->source->run);
+		buf_printf(out, "run %s: no recorded event was refused\n", c->source->run);
 	for (size_t i = 0; i < c->len; i++)
 		put_group(out, &c->groups[i]);
 	if (c->more)
@@ -255,7 +255,7 @@ static int find_number(int audit_fd, const struct explain_source *s, const char 
 
 	*ret = (struct explanation){ 0 };
 	if (units_parse_uint(number + (*number == '#'), &w.seq) < 0 || !w.seq) {
-		ward_fail(e, EINVAL, "%.60s is not the number of an event", number);
+		ward_fail(e, EINVAL, "%.60s is not an event number", number);
 		return ward_remedy(e, "ward explain %s lists them as #N", s->run);
 	}
 	explain_events(audit_fd, s->run, find, &w);
@@ -264,7 +264,7 @@ static int find_number(int audit_fd, const struct explain_source *s, const char 
 	if (w.found && w.denied)
 		return 0;
 	ward_fail(e, ENOENT,
-		  w.found ? "event %" PRIu64 " of run %s refuses nothing"
+		  w.found ? "event %" PRIu64 " of run %s is not a denial"
 			  : "there is no event %" PRIu64 " in the journal of run %s",
 		  w.seq, s->run);
 	return ward_remedy(e, "ward explain %s lists what was refused", s->run);
@@ -328,8 +328,8 @@ int explain_show(struct options *o)
 	int code, r = audit < 0 ? audit : explain_open(audit, run, &s, &e);
 
 	if (audit < 0 && e.code == ENOENT)
-		ward_remedy(&e, "ward run writes journals unless audit.journal is none; "
-				"WARD_STATE_DIR says where");
+		ward_remedy(&e, "ward run writes journals unless audit.journal is none, to "
+				"WARD_STATE_DIR if that is set");
 	code = r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : show(o, audit, &s, event);
 	explain_close(&s);
 	return code;

@@ -11,21 +11,32 @@
 
 #define WIDTH 79
 
+enum verb_group {
+#define VERB_GROUP(id, title) GROUP_##id,
+#include "verb_groups.def"
+#undef VERB_GROUP
+	GROUPS
+};
+
+enum verb_shown { SHOWN_FIRST, SHOWN_REST };
+
 struct verb_text {
+	enum verb_group group;
+	enum verb_shown shown;
 	const char *args, *help, *about, *example, *example_help;
 };
 
 static struct verb_text verb_text(enum verb v)
 {
 	switch (v) {
-#define VERB(id, n, min, max, words, ...)                                                          \
+#define VERB(id, n, min, max, words, group, shown, ...)                                            \
 	case VERB_##id:                                                                            \
-		return (struct verb_text){ __VA_ARGS__ };
+		return (struct verb_text){ GROUP_##group, SHOWN_##shown, __VA_ARGS__ };
 #include "verbs.def"
 	case VERBS:
 		break;
 	}
-	return (struct verb_text){ "", "", "", "", "" };
+	return (struct verb_text){ GROUPS, SHOWN_REST, "", "", "", "", "" };
 }
 
 const char *verb_name(enum verb v)
@@ -110,7 +121,7 @@ static void option_lines(enum verb v, struct buf *out)
 	}
 #define ALONE(verbs, name)                                                                         \
 	if ((verbs)&bit)                                                                           \
-		buf_puts(out, "  no word beside " name "\n");
+		buf_puts(out, "  no argument with " name "\n");
 #include "options_apart.def"
 }
 
@@ -130,6 +141,35 @@ static void help_verb(enum verb v, struct buf *out)
 	wrap(out, t.example_help, 6, 6);
 }
 
+static const char *group_title(enum verb_group group)
+{
+	switch (group) {
+#define VERB_GROUP(id, title)                                                                      \
+	case GROUP_##id:                                                                           \
+		return title;
+#include "verb_groups.def"
+#undef VERB_GROUP
+	case GROUPS:
+		break;
+	}
+	return "start here";
+}
+
+/* The verbs of one group; GROUPS: those that a newcomer needs first, which no group repeats. */
+static void group_lines(enum verb_group group, struct buf *out)
+{
+	buf_printf(out, "\n%s:\n", group_title(group));
+	for (int i = 0; i < VERBS; i++) {
+		struct verb_text t = verb_text((enum verb)i);
+
+		if (group == GROUPS ? t.shown != SHOWN_FIRST
+				    : t.group != group || t.shown == SHOWN_FIRST)
+			continue;
+		buf_printf(out, "  %-12s", verb_name((enum verb)i));
+		wrap(out, t.help, 14, 14);
+	}
+}
+
 void help_text(enum verb v, struct buf *out)
 {
 	if (v != VERBS) {
@@ -137,13 +177,12 @@ void help_text(enum verb v, struct buf *out)
 		return;
 	}
 	buf_puts(out, "usage: ward VERB [OPTION...] [ARGUMENT...]\n\n"
-		      "Runs AI agents, and the code they write, in sandboxes.\n\nverbs:\n");
-	for (int i = 0; i < VERBS; i++) {
-		buf_printf(out, "  %-12s", verb_name((enum verb)i));
-		wrap(out, verb_text((enum verb)i).help, 14, 14);
-	}
+		      "Runs AI agents, and the code they write, in sandboxes.\n");
+	group_lines(GROUPS, out);
+	for (int g = 0; g < GROUPS; g++)
+		group_lines((enum verb_group)g, out);
 	buf_puts(out,
-		 "\nward VERB --help explains one of them.\n\nexample:\n"
+		 "\nward VERB --help explains a verb.\n\nexample:\n"
 		 "  ward run -- python3 agent.py\n"
 		 "      the agent sees this directory and the system's programs, nothing else\n");
 }
@@ -155,8 +194,8 @@ int verb_help(struct options *o)
 	struct ward_err e = { 0 };
 
 	if (v < 0) {
-		ward_fail(&e, EINVAL, "there is no verb %.200s", o->words[0]);
-		ward_remedy(&e, "ward help lists them");
+		ward_fail(&e, EINVAL, "unknown verb: %.200s", o->words[0]);
+		ward_remedy(&e, "ward help lists the verbs");
 		return say_error(&e, false, EXIT_USAGE);
 	}
 	help_text((enum verb)v, &out);

@@ -41,7 +41,7 @@ static int run_import(const char *path, struct ward_err *e)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	return ward_fail(e, EINVAL, "image: %.300s could not be imported, see above", path);
+	return ward_fail(e, EINVAL, "image: cannot import %.300s, see above", path);
 }
 
 int image_prepare(const struct spec *s, struct ward_err *e)

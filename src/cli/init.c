@@ -163,9 +163,8 @@ static void make_policy(struct buf *out, const struct project *p)
 
 	buf_printf(out,
 		   "# What an agent may do in this %s%sproject. ward check validates this file, "
-		   "ward plan\n"
-		   "# shows what it comes to, ward trust accepts a change that grants more than "
-		   "the defaults.\n\n",
+		   "ward plan\n# shows its effect, ward trust accepts a change that grants more "
+		   "than the defaults.\n\n",
 		   names, *names ? " " : "");
 #define GROUP(name, help) add_group(out, name, help);
 #define FIELD(path, member, type, values, fallback, narrow, later, help)                           \
@@ -184,8 +183,9 @@ static int write_policy(int dir_fd, const struct buf *text, bool force, struct w
 		return ward_fail(e, ENOMEM, "out of memory");
 	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0 && errno == EEXIST) {
-		ward_fail(e, EEXIST, "%s is there already", name);
-		return ward_remedy(e, "%s", force ? "remove it" : "ward init --force replaces it");
+		ward_fail(e, EEXIST, "%s already exists", name);
+		return ward_remedy(e, "%s",
+				   force ? "remove it" : "ward init --force overwrites it");
 	}
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot create %s", name);

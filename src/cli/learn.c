@@ -86,9 +86,9 @@ static void withhold(struct learn *l, const char *path, enum learn_verdict why)
 	auto_buf line = { 0 };
 
 	text_escape(&line, path);
-	buf_puts(&line, why == LEARN_SECRET  ? ": not shown unasked, it may hold a secret"
-			: why == LEARN_BROAD ? ": too much would be shown"
-					     : ": not to be found under that name");
+	buf_puts(&line, why == LEARN_SECRET ? ": not granted automatically, it may contain a secret"
+			: why == LEARN_BROAD ? ": not granted, it would expose too much"
+					     : ": no such file");
 	if (!strv_has(&l->withheld, buf_text(&line)))
 		strv_add(&l->withheld, buf_text(&line));
 }
@@ -115,7 +115,7 @@ static bool give_path(struct learn *l, const char *inside, const char *host, boo
 	}
 	if (!learn_add_mount(&l->learned, path, at))
 		return false;
-	say(l, "gives %s, read-only", path);
+	say(l, "grants %s, read-only", path);
 	return true;
 }
 
@@ -175,7 +175,7 @@ static void give_command(struct learn *l)
 		if (!path_is_beneath(file, "/usr") && !path_is_beneath(file, "/bin") &&
 		    !path_is_beneath(file, "/sbin")) {
 			strv_add(&l->learned.programs, name);
-			say(l, "gives the program %s", file);
+			say(l, "grants the program %s", file);
 		}
 		return;
 	}
@@ -190,7 +190,7 @@ static bool give_calls(struct learn *l)
 	for (size_t i = 0; i < l->needs.call_remedies.len; i++)
 		if (strcmp(l->needs.call_remedies.items[i], "process.syscalls: build") == 0) {
 			l->learned.build = true;
-			say(l, "gives the system calls of process.syscalls: build, for %s",
+			say(l, "grants the system calls of process.syscalls: build, for %s",
 			    l->needs.calls.items[i]);
 			return true;
 		}
@@ -215,7 +215,7 @@ static bool is_stopped(struct learn *l)
 
 static int fail_stopped(const struct learn *l, struct ward_err *e)
 {
-	return ward_fail(e, EINTR, "stopped by %s, nothing is written", strsignal(l->stop.signal));
+	return ward_fail(e, EINTR, "stopped by %s, nothing was written", strsignal(l->stop.signal));
 }
 
 static int run_round(struct learn *l, const struct learn_round *r, struct ward_err *e)
@@ -235,7 +235,7 @@ static int run_round(struct learn *l, const struct learn_round *r, struct ward_e
 	if (learn_read(l->last.run_id, &l->needs, e) < 0)
 		return -EINVAL;
 	if (l->needs.lost)
-		say(l, "%llu events of the run are missing: something that it needs may be, too",
+		say(l, "%llu events of the run are missing, so the policy may be incomplete",
 		    (unsigned long long)l->needs.lost);
 	note_secrets(l);
 	return 0;
@@ -355,7 +355,7 @@ static int settle(struct learn *l, struct buf *text, struct ward_err *e)
 			status = verify(l, text, e);
 		if (status != 0 || l->learned.writes)
 			break;
-		say(l, "it must write, although nothing has changed");
+		say(l, "it needs write access, although nothing changed");
 		l->learned.writes = true;
 	}
 	return status;
@@ -373,18 +373,19 @@ static void report(struct learn *l)
 {
 	for (size_t i = 0; i < l->needs.calls.len; i++)
 		say(l, "refused: system call %s%s%s", l->needs.calls.items[i],
-		    l->needs.call_remedies.items[i][0] ? "; would allow it: " : "",
+		    l->needs.call_remedies.items[i][0] ? "; to allow it: " : "",
 		    l->needs.call_remedies.items[i]);
-	put_lines(l, "asked for, not given: ", &l->withheld);
-	put_lines(l, "asked for, not given (--allow HOST): ", &l->ways.refused);
+	put_lines(l, "requested, not granted: ", &l->withheld);
+	put_lines(l, "requested, not granted (--allow HOST): ", &l->ways.refused);
 	if (!l->last.changes)
 		return;
 	if (l->o->keep_changes)
-		say(l, "the command's changes of the workspace are kept: ward diff %s",
+		say(l, "the command's changes to the workspace are kept: ward diff %s",
 		    l->last.run_id);
 	else
 		say(l,
-		    "the command's changes of the workspace (%zu) are dropped; --keep keeps them",
+		    "the command's changes to the workspace (%zu) were discarded; --keep keeps "
+		    "them",
 		    l->last.changes);
 }
 
@@ -432,8 +433,8 @@ static int write_policy(const struct learn *l, const struct buf *text, struct wa
 	char hex[SHA256_HEX];
 
 	if (fd < 0 && errno == EEXIST) {
-		ward_fail(e, EEXIST, "%.300s is there already", name);
-		return ward_remedy(e, "--merge %.300s adds to it, --force replaces it", name);
+		ward_fail(e, EEXIST, "%.300s already exists", name);
+		return ward_remedy(e, "--merge %.300s adds to it, --force overwrites it", name);
 	}
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot create %.300s", name);
@@ -442,7 +443,7 @@ static int write_policy(const struct learn *l, const struct buf *text, struct wa
 	sha256_hex(text->data, text->len, hex);
 	if (trust_add(hex, name, e) < 0)
 		return -EIO;
-	say(l, "wrote %s, and it is accepted as by ward trust; next: ward run -p %s -- CMD", name,
+	say(l, "wrote %s and accepted it, as ward trust does; next: ward run -p %s -- CMD", name,
 	    name);
 	return 0;
 }
@@ -454,12 +455,12 @@ static int finish(struct learn *l, const struct buf *text, bool suffices, struct
 
 	report(l);
 	if (suffices)
-		say(l, "it suffices: the command ran under it alone and ended with %d",
+		say(l, "verified: the command ran under this policy alone and exited with %d",
 		    l->last.exit_code);
 	else
 		say(l,
-		    "no policy: the command ended with %d, not %d, with everything that may be "
-		    "given",
+		    "no policy: the command exited with %d, not %d, with everything that may be "
+		    "granted",
 		    l->last.exit_code, l->expect);
 	if (suffices && l->has_base)
 		code = learn_merge(&l->learned, &l->base, l->o);
@@ -505,16 +506,16 @@ static int check_output(const struct options *o, struct ward_err *e)
 		if (errno != ENOENT)
 			return ward_fail_errno(e, "cannot create %.300s", name);
 		if (!*name || !name[strlen(dir) * (slash != NULL)])
-			return ward_fail(e, EISDIR, "-o %.300s: that is no name of a file", name);
+			return ward_fail(e, EISDIR, "-o %.300s: not a file name", name);
 		return access(dir, W_OK | X_OK) < 0
 			       ? ward_fail_errno(e, "cannot create %.300s", name)
 			       : 0;
 	}
 	if (!S_ISREG(st.st_mode))
-		return ward_fail(e, EINVAL, "-o %.300s: that is no regular file", name);
+		return ward_fail(e, EINVAL, "-o %.300s: not a regular file", name);
 	if (!o->force) {
-		ward_fail(e, EEXIST, "%.300s is there already", name);
-		return ward_remedy(e, "--merge %.300s adds to it, --force replaces it", name);
+		ward_fail(e, EEXIST, "%.300s already exists", name);
+		return ward_remedy(e, "--merge %.300s adds to it, --force overwrites it", name);
 	}
 	return access(name, W_OK) < 0 ? ward_fail_errno(e, "cannot write %.300s", name) : 0;
 }
@@ -527,7 +528,7 @@ static int check_usage(struct learn *l, struct ward_err *e)
 	int r;
 
 	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255))
-		return ward_fail(e, EINVAL, "--expect %.40s: an exit code is 0 to 255",
+		return ward_fail(e, EINVAL, "--expect %.40s: expected an exit status from 0 to 255",
 				 l->o->expect);
 	l->expect = (int)expect;
 	r = policy_defaults(&tried, e);

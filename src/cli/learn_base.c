@@ -51,7 +51,7 @@ static int make_file(struct learn_base *b, struct ward_err *e)
 	if (state_dir_path(&state, e) < 0)
 		return -e->code;
 	if (mkdirat(state_fd, LEARN_DIR, 0700) < 0 && errno != EEXIST)
-		return ward_fail_errno(e, "cannot make a directory for policy files");
+		return ward_fail_errno(e, "cannot create a directory for policy files");
 	dir_fd = openat(state_fd, LEARN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir_fd < 0 || flock(dir_fd, LOCK_EX) < 0) /* until the new file has its own lock */
 		return ward_fail_errno(e, "cannot open the directory for policy files");
@@ -61,7 +61,7 @@ static int make_file(struct learn_base *b, struct ward_err *e)
 	b->fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (b->fd < 0 || flock(b->fd, LOCK_EX | LOCK_NB) < 0 ||
 	    asprintf(&b->path, "%s/" LEARN_DIR "/%s", state, name) < 0) {
-		ward_fail_errno(e, "cannot make a policy file for the rounds");
+		ward_fail_errno(e, "cannot create a policy file for the rounds");
 		if (b->fd >= 0)
 			unlinkat(dir_fd, name, 0);
 		b->path = NULL;

@@ -113,8 +113,7 @@ int learn_read(const char *run, struct learn_needs *ret, struct ward_err *e)
 	lines_files(audit_fd, run, &files, &live);
 	if (!files.len)
 		return ward_fail(e, ENOENT,
-				 "the run %s has no journal, and nothing can be learned from it",
-				 run);
+				 "run %s has no journal, so ward learn cannot learn from it", run);
 	for (size_t i = 0; i < files.len; i++) {
 		struct ward_event v;
 		const char *line;

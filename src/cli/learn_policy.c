@@ -236,7 +236,7 @@ int learn_policy_text(const struct learn_policy *p, const struct options *o,
 		return r;
 	buf_puts(out, "# What this command needed when ward learn ran it, and nothing else:\n");
 	put_comment(out, "command:", o->words, o->word_count);
-	put_comment(out, "programs that it started:", programs->items,
+	put_comment(out, "programs it started:", programs->items,
 		    programs->len < PROGRAMS_SHOWN ? programs->len : PROGRAMS_SHOWN);
 	for (unsigned f = 0; f < POLICY_FIELDS; f++) {
 		const char *path = policy_row((enum policy_field)f)->path;
@@ -254,5 +254,5 @@ int learn_policy_text(const struct learn_policy *p, const struct options *o,
 		return ward_fail(e, ENOMEM, "out of memory");
 	return m.fine ? 0
 		      : ward_fail(e, EILSEQ,
-				  "a path that is needed is not UTF-8: no policy file can name it");
+				  "a required path is not UTF-8: a policy file cannot name it");
 }

@@ -189,7 +189,7 @@ int learn_run(const struct learn_round *r, const struct options *user, struct le
 	if (pid < 0)
 		return ward_fail_errno(e, "cannot start the command");
 	if (WIFSIGNALED(status))
-		return ward_fail(e, EINTR, "ward itself was killed by signal %d", WTERMSIG(status));
+		return ward_fail(e, EINTR, "signal %d killed ward itself", WTERMSIG(status));
 	if (ret->refused || !ret->run_id[0])
 		return ward_fail(e, EINVAL, "the command was not started, see above");
 	return 0;

@@ -128,7 +128,7 @@ static bool ask_way(struct learn_ways *w, const struct learn_way *way, const cha
 {
 	auto_buf question = { 0 };
 
-	buf_puts(&question, "ward learn: the command asked for ");
+	buf_puts(&question, "ward learn: the command wants to reach ");
 	put_way(way, &question);
 	buf_printf(&question, "%s. Allow it?", what);
 	if (question.failed || strv_has(&w->answered, question.data))
@@ -162,7 +162,7 @@ static bool give_way(struct learn_ways *w, const struct learn_way *way, struct s
 
 	if (strcmp(way->reason, "private") == 0) {
 		if (strv_has(&w->private_hosts, way->host) ||
-		    !ask_way(w, way, ", which is at a private address"))
+		    !ask_way(w, way, ", which has a private address"))
 			return false;
 		strv_add(&w->private_hosts, way->host);
 		return add_rule(w, rules, way->host, way->port ? way->port : 443, by_port);

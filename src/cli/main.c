@@ -128,7 +128,7 @@ static int unknown_verb(const char *name)
 	}
 	for (int v = 0; v < VERBS; v++)
 		text_nearest(name, verb_name((enum verb)v), &best, &distance);
-	ward_fail(&e, EINVAL, "there is no verb %.200s", name);
+	ward_fail(&e, EINVAL, "unknown verb: %.200s", name);
 	if (best)
 		ward_remedy(&e, "did you mean ward %s?", best);
 	else
@@ -145,8 +145,8 @@ int main(int argc, char **argv)
 	if (!open_stdio())
 		return EXIT_REFUSED;
 	if (getauxval(AT_SECURE)) {
-		buf_puts(&out, "ward: it was made set-uid or given capabilities, and must not be\n"
-			       "  remedy: chmod u-s,g-s on the program, setcap -r\n");
+		buf_puts(&out, "ward: ward must not be set-uid or have file capabilities\n  "
+			       "remedy: chmod u-s,g-s on the program, setcap -r\n");
 		say_err(&out);
 		return EXIT_REFUSED;
 	}

@@ -47,8 +47,8 @@ static void put_budget(struct buf *out, const struct control_net_limits *l, uint
 		       uint64_t spent, uint64_t held)
 {
 	if (l->request_rate != UINT64_MAX)
-		buf_printf(out, "  %" PRIu64 " requests, at most %" PRIu64 " a minute\n", requests,
-			   l->request_rate);
+		buf_printf(out, "  %" PRIu64 " requests, at most %" PRIu64 " per minute\n",
+			   requests, l->request_rate);
 	if (l->spend == UINT64_MAX && !spent && !held)
 		return;
 	buf_puts(out, "  spent ");
@@ -63,7 +63,7 @@ static void put_budget(struct buf *out, const struct control_net_limits *l, uint
 	if (held) {
 		buf_puts(out, ", ");
 		units_put_money(held, out);
-		buf_puts(out, " held for requests under way");
+		buf_puts(out, " reserved for pending requests");
 	}
 	buf_puts(out, "\n");
 }
@@ -75,7 +75,8 @@ static void put_limits(struct buf *out, const struct control_net_limits *l, uint
 	put_limit(out, "received", in, l->receive_bytes, true);
 	put_limit(out, "sent", sent, l->send_bytes, true);
 	if (l->connection_rate != UINT64_MAX)
-		buf_printf(out, "  at most %" PRIu64 " connections a second\n", l->connection_rate);
+		buf_printf(out, "  at most %" PRIu64 " connections per second\n",
+			   l->connection_rate);
 	if (l->bandwidth != UINT64_MAX) {
 		buf_puts(out, "  at most ");
 		put_size(out, l->bandwidth);
@@ -151,7 +152,7 @@ static void put_text(struct buf *out, const char *id, const struct client_net *n
 	text_escape(out, now->workspace);
 	buf_printf(out, "\nmode %s, generation %" PRIu64 ", gateway %s%s\n", client_net_mode(now),
 		   now->generation, client_net_gateway(now),
-		   now->by_port ? ", without nf_tables: no other ports than at the start" : "");
+		   now->by_port ? ", without nf_tables: only the ports known at the start" : "");
 	buf_printf(out, "%" PRIu64 " connections, %" PRIu64 " names, %" PRIu64 " denied, ",
 		   now->connections, now->names, now->denied);
 	put_size(out, now->bytes_in);
@@ -213,7 +214,7 @@ static int show_all(const struct options *o, struct ward_err *e)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!out.len && code == EXIT_FINE) {
-		buf_puts(&out, "no sandbox with a network runs\n");
+		buf_puts(&out, "no running sandbox has a network\n");
 	}
 	return say_out(&out, code);
 }
@@ -286,7 +287,7 @@ int verb_net(struct options *o)
 		ward_fail(&e, EINVAL, "%s needs a sandbox and at least one HOST[:PORT]",
 			  o->words[0]);
 	else if (shows && o->temporary)
-		ward_fail(&e, EINVAL, "--temporary is for allow and deny");
+		ward_fail(&e, EINVAL, "--temporary only works with allow and deny");
 	else if (o->temporary &&
 		 (units_parse_seconds(o->temporary, &ms) < 0 || ms < 1000 || ms > TEMPORARY_MAX_MS))
 		ward_fail(&e, EINVAL,

@@ -304,7 +304,7 @@ static int check_apart(const struct options *o, struct ward_err *e)
 			if (first) {
 				ward_fail(e, EINVAL, "%s and %s exclude each other", first,
 					  row->name);
-				return ward_remedy(e, "give one of %s at a time", apart[i].names);
+				return ward_remedy(e, "give only one of %s", apart[i].names);
 			}
 			first = row->name;
 		}
@@ -341,20 +341,20 @@ static int count_words(const struct options *o, struct ward_err *e)
 	if (o->word_count < bounds[o->verb].min &&
 	    !(o->verb == VERB_RUN && (o->detach || o->restore || options_name_image(o)))) {
 		ward_fail(e, EINVAL, "%s",
-			  o->verb == VERB_RUN ? "no command was given" : "a word is missing");
+			  o->verb == VERB_RUN ? "no command given" : "missing argument");
 		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
 	}
 	if (o->restore && o->word_count) {
 		ward_fail(e, EINVAL,
-			  "--restore goes on with the command of the checkpoint, %.100s is one "
-			  "word too many",
+			  "--restore continues the command of the checkpoint; unexpected argument: "
+			  "%.100s",
 			  o->words[0]);
 		return ward_remedy(e, "ward run --restore %.60s", o->restore);
 	}
 	if (o->verb == VERB_RUN && o->words[0] && !*o->words[0])
 		return ward_fail(e, EINVAL, "the name of the command is empty");
 	if (o->word_count > bounds[o->verb].max)
-		return ward_fail(e, EINVAL, "%.200s: one word too many",
+		return ward_fail(e, EINVAL, "unexpected argument: %.200s",
 				 o->words[bounds[o->verb].max]);
 	return 0;
 }

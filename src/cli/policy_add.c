@@ -88,7 +88,7 @@ static int read_file(struct target *t, struct ward_err *e)
 		return 0; /* a new one is made */
 	if (fd < 0 && errno == ELOOP) {
 		ward_fail(e, ELOOP, "%.300s is a link", t->path);
-		return ward_remedy(e, "name the file that is meant: -p FILE");
+		return ward_remedy(e, "name the file with -p FILE");
 	}
 	if (fd < 0 || fstat(fd, &t->st) < 0)
 		return ward_fail_errno(e, "cannot open %.300s", t->path);
@@ -155,8 +155,7 @@ static int read_policy(const char *name, const struct buf *bytes, struct policy 
 	if (r == 0 && policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len,
 				  POLICY_FILE, &errors) < 0)
 		r = ward_fail(e, EINVAL, "%.600s",
-			      errors.lines.len ? errors.lines.items[0]
-					       : "the policy cannot be read");
+			      errors.lines.len ? errors.lines.items[0] : "cannot read the policy");
 	strv_free(&errors.lines);
 	return r;
 }
@@ -181,8 +180,7 @@ static int add_words(struct target *t, char **words, size_t count, struct ward_e
 	int r = 0;
 
 	if (!count || count % 2) {
-		ward_fail(e, EINVAL,
-			  count ? "%.60s: its value is missing" : "there is nothing to add",
+		ward_fail(e, EINVAL, count ? "%.60s: missing value" : "nothing to add",
 			  count ? words[count - 1] : "");
 		return ward_remedy(e, "ward policy add FIELD VALUE; for instance ward policy add "
 				      "network.egress_allowlist api.example.com:443");
@@ -208,8 +206,7 @@ static int add_event(struct target *t, const char *event, struct ward_err *e)
 	if (r == 0)
 		r = explain_number(audit, &s, colon ? colon + 1 : event, &x, e);
 	if (r == 0 && !x.change_count) {
-		ward_fail(e, ENOTSUP, "no change of a policy allows this: %.300s",
-			  buf_text(&x.what));
+		ward_fail(e, ENOTSUP, "no policy change allows this: %.300s", buf_text(&x.what));
 		r = ward_remedy(e, "%.400s",
 				x.advice.len ? buf_text(&x.advice) : "see ward explain");
 	}
@@ -302,8 +299,9 @@ static int check_secrets(const struct target *t, bool allowed, struct strv *wide
 	what = r == 0 && !allowed ? widens_secrets(&old, &new, room, sizeof(room)) : NULL;
 	if (what) {
 		ward_fail(e, EACCES,
-			  "%s: that lets secrets go further, or shows what may hold them", what);
-		r = ward_remedy(e, "if that is meant, say --secrets");
+			  "%s: this lets secrets travel further, or exposes what may hold them",
+			  what);
+		r = ward_remedy(e, "if that is what you want, add --secrets");
 	}
 	policy_clear(&old);
 	policy_clear(&new);
@@ -349,9 +347,9 @@ static int ask_person(struct ward_err *e)
 	ssize_t n;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-		ward_fail(e, EACCES, "nobody is there to be asked, and nothing was written");
+		ward_fail(e, EACCES, "no terminal to ask on; nothing was written");
 		return ward_remedy(e,
-				   "--yes writes it without a question, --dry-run only shows it");
+				   "--yes writes without asking, --dry-run only shows the change");
 	}
 	(void)!write(STDERR_FILENO, question, sizeof(question) - 1);
 	n = read(STDIN_FILENO, answer, sizeof(answer) - 1);
@@ -376,17 +374,17 @@ static int fill_fresh(const struct target *t, int fd, struct ward_err *e)
 	int r = io_write_all(fd, buf_text(&t->new), t->new.len);
 
 	if (r < 0)
-		return ward_fail(e, -r, "cannot write beside %.300s: %s", t->path, strerror(-r));
+		return ward_fail(e, -r, "cannot write next to %.300s: %s", t->path, strerror(-r));
 	if (t->there && (fchmod(fd, t->st.st_mode & 07777) < 0 ||
 			 ((t->st.st_uid != geteuid() || t->st.st_gid != getegid()) &&
 			  fchown(fd, t->st.st_uid, t->st.st_gid) < 0)))
-		return ward_fail_errno(e, "cannot give the new file the mode and owner of %.300s",
+		return ward_fail_errno(e, "cannot set the mode and owner of %.300s on the new file",
 				       t->path);
 	if (fsync(fd) < 0)
-		return ward_fail_errno(e, "cannot write beside %.300s", t->path);
+		return ward_fail_errno(e, "cannot write next to %.300s", t->path);
 	if (is_unchanged(t))
 		return 0;
-	ward_fail(e, EBUSY, "%.300s was changed by somebody else meanwhile", t->path);
+	ward_fail(e, EBUSY, "%.300s was changed by another process meanwhile", t->path);
 	return ward_remedy(e, "nothing was written: try again");
 }
 
@@ -398,12 +396,12 @@ static int write_file(const struct target *t, struct ward_err *e)
 	int r;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return ward_fail_errno(e, "no random number");
+		return ward_fail_errno(e, "cannot get a random number");
 	snprintf(name, sizeof(name), ".ward-policy-%016llx", (unsigned long long)random);
 	fd = openat(t->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    t->there || t->secrets ? 0600 : 0644);
 	if (fd < 0)
-		return ward_fail_errno(e, "cannot make a file beside %.300s", t->path);
+		return ward_fail_errno(e, "cannot create a file next to %.300s", t->path);
 	r = fill_fresh(t, fd, e);
 	if (r == 0 && renameat(t->dir_fd, name, t->dir_fd, t->name) < 0)
 		r = ward_fail_errno(e, "cannot replace %.300s", t->path);
@@ -466,11 +464,11 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 	if (o->json)
 		put_json(t, wider, &difference, write, &out);
 	else if (!t->done.len)
-		buf_printf(&out, "%s says so already\n", t->path);
+		buf_printf(&out, "%s already has it\n", t->path);
 	if (!o->json && write && t->off)
 		buf_printf(&out,
-			   "network.mode is none: what was added has no effect before: ward policy "
-			   "add %s%s%snetwork.mode restricted\n",
+			   "network.mode is none, so the addition has no effect; to enable it: "
+			   "ward policy add %s%s%snetwork.mode restricted\n",
 			   o->policy_file ? "-p " : "",
 			   !o->policy_file          ? ""
 			   : text_is_plain(t->path) ? t->path
@@ -478,8 +476,8 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 			   o->policy_file ? " " : "");
 	if (!o->json && write && wider->len)
 		buf_printf(&out,
-			   "written; where it is found in a workspace, and not named with -p, it "
-			   "counts after: ward trust %s\n",
+			   "written; to use it in a workspace without -p, accept it first: ward "
+			   "trust %s\n",
 			   t->path);
 	return say_out(&out, 0);
 }
@@ -492,12 +490,13 @@ int policy_add(struct options *o)
 	int r, code = EXIT_REFUSED;
 
 	if (strcmp(o->words[0], "add") != 0) {
-		ward_fail(&e, EINVAL, "there is no ward policy %.60s", o->words[0]);
+		ward_fail(&e, EINVAL, "unknown command: ward policy %.60s", o->words[0]);
 		ward_remedy(&e, "ward policy add FIELD VALUE");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (o->from_event && o->word_count > 1) {
-		ward_fail(&e, EINVAL, "--from-event says what is added; %.60s is too much",
+		ward_fail(&e, EINVAL,
+			  "--from-event already says what to add; unexpected argument: %.60s",
 			  o->words[1]);
 		return say_error(&e, o->json, EXIT_USAGE);
 	}

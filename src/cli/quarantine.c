@@ -81,11 +81,10 @@ static int list(const struct options *o, const struct store_items *v)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!out.len && elsewhere) {
-		buf_printf(
-			&out,
-			"the quarantine holds nothing of this directory's runs, and %zu of others: "
-			"ward quarantine ls --all\n",
-			elsewhere);
+		buf_printf(&out,
+			   "the quarantine is empty for this directory; other directories have %zu "
+			   "entries: ward quarantine ls --all\n",
+			   elsewhere);
 	} else if (!out.len) {
 		buf_puts(&out, "the quarantine is empty\n");
 	}
@@ -114,9 +113,9 @@ static bool is_run(const struct store_items *v, const char *word)
 static int fail_missing(const struct options *o, const char *run, struct ward_err *e)
 {
 	if (run)
-		ward_fail(e, ENOENT, "there is no such thing in the quarantine of %s", run);
+		ward_fail(e, ENOENT, "no such entry in the quarantine of %s", run);
 	else
-		ward_fail(e, ENOENT, "the quarantine holds nothing of this directory's runs");
+		ward_fail(e, ENOENT, "the quarantine is empty for this directory");
 	ward_remedy(e, "see ward quarantine ls");
 	return say_error(e, o->json, EXIT_REFUSED);
 }
@@ -187,11 +186,12 @@ static const struct part *find_part(const struct options *o, struct ward_err *e)
 		if (strcmp(o->words[0], p->name) != 0)
 			continue;
 		if (words < p->least || words > p->most)
-			ward_fail(e, EINVAL, "%zu words are not what %s takes", words, p->name);
+			ward_fail(e, EINVAL, "wrong number of arguments (%zu) for %s", words,
+				  p->name);
 		else if (o->to && !p->takes_to)
-			ward_fail(e, EINVAL, "--to belongs to restore");
+			ward_fail(e, EINVAL, "--to only works with restore");
 		else if (o->all && (!p->takes_all || words))
-			ward_fail(e, EINVAL, "--all belongs to ls without a run");
+			ward_fail(e, EINVAL, "--all only works with ls and no run");
 		else
 			return p;
 		ward_remedy(e, "%s", p->usage);

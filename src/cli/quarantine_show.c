@@ -90,9 +90,9 @@ static int find(const struct options *o, const struct store_items *v, struct fou
 		if (!rest)
 			continue;
 		if (ret->item && strcmp(ret->item->root, v->items[i].root) != 0) {
-			ward_fail(e, EINVAL, "%.200s was moved out of two trees", word);
-			return ward_remedy(e, "name the one that is meant: %s/%s or %s/%s",
-					   ret->item->root, word, v->items[i].root, word);
+			ward_fail(e, EINVAL, "%.200s is ambiguous: it came from two trees", word);
+			return ward_remedy(e, "name one of them: %s/%s or %s/%s", ret->item->root,
+					   word, v->items[i].root, word);
 		}
 		ret->item = &v->items[i];
 		ret->below = rest;
@@ -117,9 +117,8 @@ static int reopen(const struct found *f, int flags, struct ward_err *e)
 		return fd;
 	ward_fail_errno(e, "cannot read %s in the quarantine", f->item->path);
 	return e->code == EACCES
-		       ? ward_remedy(e,
-				     "its mode forbids it: restore it into an empty directory with "
-				     "ward quarantine restore --to, then chmod")
+		       ? ward_remedy(e, "its mode forbids reading: restore it into an empty "
+					"directory with ward quarantine restore --to, then chmod")
 		       : -e->code;
 }
 
@@ -159,9 +158,7 @@ static int read_bytes(const struct found *f, struct buf *bytes, struct ward_err 
 	if (r < 0)
 		ward_fail(e, -r, "cannot show %s: %s", f->item->path, strerror(-r));
 	return r == -EFBIG
-		       ? ward_remedy(
-				 e,
-				 "it is too big for a terminal: write it into a file with > FILE")
+		       ? ward_remedy(e, "it is too large for a terminal: redirect it with > FILE")
 		       : r;
 }
 

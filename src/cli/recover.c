@@ -45,7 +45,7 @@ int verb_recover(struct options *o)
 	if (finished < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (finished > 0)
-		buf_printf(&out, "finished %d killed run%s; see: ward quarantine ls\n", finished,
+		buf_printf(&out, "cleaned up %d killed run%s; see: ward quarantine ls\n", finished,
 			   finished == 1 ? "" : "s");
 	return say_out(&out, EXIT_FINE);
 }

@@ -168,10 +168,9 @@ static bool see(void *ctx, const struct ward_event *v)
 
 static int fail_changed(const char *name, uint64_t line, const char *what, struct ward_err *e)
 {
-	ward_fail(e, EBADMSG,
-		  "the journal %.200s is not what was written: line %" PRIu64 ": %.200s", name,
+	ward_fail(e, EBADMSG, "the journal %.200s was changed: line %" PRIu64 ": %.200s", name,
 		  line, what);
-	return ward_remedy(e, "ward audit verify tells all of it; nothing was judged by it");
+	return ward_remedy(e, "ward audit verify shows details; the journal was not used");
 }
 
 static int check_run(int audit_fd, const char *run, struct ward_err *e)
@@ -218,17 +217,18 @@ static int replay_file(struct work *w, const char *path, bool judge, struct ward
 	w->run = path;
 	while ((r = lines_next(&l, &line, &n)) > 0) {
 		if (!judge && chain_check(&chain, line, n) != CHAIN_FINE) {
-			r = fail_changed(path, l.number,
-					 "it does not follow the one before, or is none", e);
+			r = fail_changed(
+				path, l.number,
+				"it does not follow the line before, or is not a journal line", e);
 			break;
 		}
 		if (judge && event_decode(line, n, scratch, &v, NULL))
 			see(w, &v);
 	}
 	if (r == 0 && !judge && l.at < l.len)
-		r = fail_changed(path, l.number + 1, "it is cut short", e);
+		r = fail_changed(path, l.number + 1, "it is truncated", e);
 	else if (r == -EBADMSG && !e->code)
-		r = fail_changed(path, l.number + 1, "no line is that long", e);
+		r = fail_changed(path, l.number + 1, "it is too long", e);
 	lines_close(&l);
 	w->runs += judge;
 	return r;
@@ -244,8 +244,8 @@ static int replay_word(struct work *w, int audit_fd, const char *word, struct wa
 		return r < 0 ? r : replay_file(w, word, true, e);
 	}
 	if (audit_fd < 0)
-		return ward_fail(e, ENOENT, "there is no journal of a run %.60s, and no such file",
-				 word);
+		return ward_fail(e, ENOENT,
+				 "there is neither a journal for run %.60s nor such a file", word);
 	r = audit_find_run(audit_fd, word, &run, e);
 	return r < 0 ? r : replay_run(w, audit_fd, run, e);
 }
@@ -267,8 +267,8 @@ static const char *const verdict_names[] = { "same", "lost", "gained", "unsure" 
 
 static void put_text(const struct work *w, struct buf *out)
 {
-	static const char titles[][48] = { "", "would be refused:", "would newly be allowed:",
-					   "cannot be told from the record:" };
+	static const char titles[][48] = { "", "would be refused:", "would be newly allowed:",
+					   "not decided by the record:" };
 
 	for (unsigned k = REPLAY_LOST; k <= REPLAY_UNSURE; k++) {
 		if (w->counts[k])

@@ -171,11 +171,11 @@ static enum replay_verdict judge_done_way(const struct replay *r, const struct w
 	if (is_text(v, FIELD_HOW, "published")) {
 		if (is_published(r, v))
 			return REPLAY_SAME;
-		buf_puts(why, "network.ingress does not have the port");
+		buf_puts(why, "network.ingress does not list the port");
 		return REPLAY_LOST;
 	}
 	if (!decide(r, v, &now)) {
-		buf_puts(why, "the record does not tell the host");
+		buf_puts(why, "the record does not contain the host");
 		return REPLAY_UNSURE;
 	}
 	if (!now.allow) {
@@ -183,7 +183,7 @@ static enum replay_verdict judge_done_way(const struct replay *r, const struct w
 		return REPLAY_LOST;
 	}
 	if (v->kind == EVENT_CONNECT && is_mode_narrower(v, &now)) {
-		buf_puts(why, "the rule would look into it, or let only TLS or HTTP pass");
+		buf_puts(why, "the rule would inspect it, or allow only TLS or HTTP");
 		return REPLAY_UNSURE;
 	}
 	if (v->kind != EVENT_HTTP)
@@ -275,7 +275,7 @@ static enum replay_verdict judge_program(const struct replay *r, const struct wa
 	access = path_view_find(r->view, path, &noexec);
 	if (access >= PATH_VIEW_READ && access != PATH_VIEW_PRIVATE && !noexec)
 		return REPLAY_SAME;
-	buf_puts(why, noexec && access >= PATH_VIEW_READ ? "nothing can be executed there"
+	buf_puts(why, noexec && access >= PATH_VIEW_READ ? "programs there cannot be executed"
 							 : path_view_access_text(access));
 	return access == PATH_VIEW_PRIVATE && !noexec ? REPLAY_UNSURE : REPLAY_LOST;
 }
@@ -290,8 +290,7 @@ static enum replay_verdict judge_refused_file(const struct replay *r, const stru
 
 	if (!path || access < least || access == PATH_VIEW_PRIVATE)
 		return REPLAY_SAME;
-	buf_puts(why,
-		 least == PATH_VIEW_READ ? "it would be there" : "it may be written and stays");
+	buf_puts(why, least == PATH_VIEW_READ ? "it would exist" : "it may be written, and stays");
 	return REPLAY_GAINED;
 }
 
@@ -317,8 +316,8 @@ static bool is_over(const struct ward_event *v, enum event_field f, uint64_t lim
 
 	if (limit == POLICY_NONE || used <= limit)
 		return false;
-	buf_printf(why, "%s%s: %" PRIu64 " were used, %" PRIu64 " would be allowed",
-		   why->len ? "; " : "", what, used, limit);
+	buf_printf(why, "%s%s: %" PRIu64 " used, %" PRIu64 " allowed", why->len ? "; " : "", what,
+		   used, limit);
 	return true;
 }
 

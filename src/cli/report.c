@@ -56,11 +56,11 @@ static int check_place(const struct report *r, struct ward_err *e)
 	struct stat st;
 
 	if (fstatat(r->dir_fd, r->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
-		return ward_fail(e, EINVAL, "it is there and is not a regular file");
+		return ward_fail(e, EINVAL, "it exists and is not a regular file");
 	fd = create_fresh(r, name, sizeof(name)); /* the only sure way to know is to do it */
 	if (fd < 0) {
 		errno = -fd;
-		return ward_fail_errno(e, "no file can be made in its directory");
+		return ward_fail_errno(e, "cannot create a file in its directory");
 	}
 	unlinkat(r->dir_fd, name, 0);
 	return 0;
@@ -77,14 +77,14 @@ int report_open(struct report *r, const char *path, struct ward_err *e)
 	err = split_path(r, path, &dir, e);
 	if (err == 0 && dir) {
 		r->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		err = r->dir_fd < 0 ? ward_fail_errno(e, "its directory cannot be opened")
+		err = r->dir_fd < 0 ? ward_fail_errno(e, "cannot open its directory")
 				    : check_place(r, e);
 	}
 	if (err == 0)
 		return 0;
 	report_close(r);
 	ward_wrap(e, "--report %.200s", path);
-	return ward_remedy(e, "give the path of a file in a directory that you may write");
+	return ward_remedy(e, "give the path of a file in a directory that you can write to");
 }
 
 int report_write(const struct report *r, const struct buf *text, struct ward_err *e)
@@ -108,7 +108,7 @@ int report_write(const struct report *r, const struct buf *text, struct ward_err
 	if (fd >= 0)
 		unlinkat(r->dir_fd, name, 0);
 	errno = -err;
-	return ward_fail_errno(e, "the report %.200s could not be written", r->name);
+	return ward_fail_errno(e, "cannot write the report %.200s", r->name);
 }
 
 void report_close(struct report *r)

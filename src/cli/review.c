@@ -26,7 +26,7 @@ static int add_path(struct review_asked *a, const char *word, const char *here,
 	if (!full)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!path_is_beneath(full, workspace)) {
-		ward_fail(e, EINVAL, "%.300s does not lie in the workspace %s", word, workspace);
+		ward_fail(e, EINVAL, "%.300s is not in the workspace %s", word, workspace);
 		return ward_remedy(
 			e, "name paths of the workspace, relative to the current directory");
 	}
@@ -37,9 +37,9 @@ static int add_path(struct review_asked *a, const char *word, const char *here,
 
 static int fail_none(const char *here, struct ward_err *e)
 {
-	ward_fail(e, ENOENT, "no review of this directory is kept (%s)", here);
-	return ward_remedy(e, "ward run --review -- CMD makes one; ward diff --list shows those of "
-			      "other directories");
+	ward_fail(e, ENOENT, "there is no review of this directory (%s)", here);
+	return ward_remedy(e, "to make one: ward run --review -- CMD; ward diff --list shows those "
+			      "of other directories");
 }
 
 int review_ask(const struct options *o, enum review_lock lock, struct review_asked *ret_asked,
@@ -51,7 +51,7 @@ int review_ask(const struct options *o, enum review_lock lock, struct review_ask
 
 	*ret_asked = (struct review_asked){ 0 };
 	if (!here)
-		return ward_fail_errno(e, "cannot tell the current directory");
+		return ward_fail_errno(e, "cannot determine the current directory");
 	if (named)
 		snprintf(ret_asked->id, sizeof(ret_asked->id), "%.23s", o->words[0]);
 	else
@@ -142,11 +142,11 @@ static void put_notes(const struct change *c, struct buf *out)
 	if (c->is_protected)
 		put_note(out, "protected", &before);
 	if (c->conflict)
-		put_note(out, "changed outside meanwhile", &before);
+		put_note(out, "changed outside since", &before);
 	if (c->refused)
 		put_note(out, c->refused, &before);
 	if (c->steers) {
-		put_note(out, "steers tools that you may run: ", &before);
+		put_note(out, "affects tools that you may run: ", &before);
 		buf_puts(out, c->steers);
 	}
 	if (before[0] == ',')

@@ -53,7 +53,7 @@ static int read_side(int root_fd, const char *path, mode_t mode, bool own, struc
 	if (status == -ENOMEM)
 		return status;
 	if (status == -EFBIG)
-		c->why = "too large to be shown";
+		c->why = "too large to show";
 	else if (status < 0)
 		c->why = "cannot be read";
 	else if (!diff_is_text(c->bytes.data, c->bytes.len))

@@ -124,7 +124,8 @@ int who_read(const struct review *r, struct who *ret, struct ward_err *e)
 	if (status < 0)
 		return ward_fail(e, -status, "cannot read the journal of %s", r->id);
 	ward_fail(e, ENODATA,
-		  "nobody has seen who changed what: %s was not recorded at audit.level: full",
+		  "ward did not record which process changed which file: the run %s was not at "
+		  "audit.level: full",
 		  r->id);
 	return ward_remedy(e, "run it with --set audit.level=full");
 }
@@ -176,7 +177,7 @@ void who_put(const struct who *w, const char *path, struct buf *out)
 		}
 	}
 	if (!any)
-		buf_puts(out, "    nobody was seen\n");
+		buf_puts(out, "    no process was observed\n");
 }
 
 static void put_list(struct json *j, const char *key, const struct strv *words)

@@ -45,8 +45,7 @@ static int remove_one(const struct options *o, struct box_info *i, struct ward_e
 			return r;
 	}
 	if (i->state == BOX_DEAD && !i->recovered) {
-		ward_fail(e, EBUSY, "what the dead sandbox %s left could not be cleaned up yet",
-			  i->id);
+		ward_fail(e, EBUSY, "cannot clean up after the dead sandbox %s yet", i->id);
 		return ward_remedy(e, "ward recover says why");
 	}
 	/* its supervisor could not, and it may have been too young for a guardian */
@@ -63,8 +62,8 @@ int verb_rm(struct options *o)
 	if (!o->word_count && !o->all) {
 		struct ward_err e = { 0 };
 
-		ward_fail(&e, EINVAL, "no sandbox was named");
-		ward_remedy(&e, "ward ps -a lists them; --all removes every one that has ended");
+		ward_fail(&e, EINVAL, "no sandbox given");
+		ward_remedy(&e, "ward ps -a lists them; --all removes all that have ended");
 		return say_usage(&e, o);
 	}
 	boxes_choose(o, CHOOSE_ALL, &c, &code);

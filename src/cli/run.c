@@ -136,7 +136,7 @@ static int resolve_continue(struct options *o, struct review *r, struct ward_err
 	if (r->workspace_fd < 0)
 		return ward_fail(
 			e, ESTALE,
-			"--continue: the workspace %s is gone, or is another directory now",
+			"--continue: the workspace %s is gone or was replaced by another directory",
 			r->record.workspace);
 	wanted = o->workspace ? realpath(o->workspace, NULL) : NULL;
 	if (o->workspace && (!wanted || strcmp(wanted, r->record.workspace) != 0))
@@ -393,7 +393,7 @@ static struct hints *listen_for_hints(const struct options *o, const struct deta
 	if (h)
 		r->events = hints_sink(h);
 	else
-		strv_add(&r->notes, "out of memory: no hints are told");
+		strv_add(&r->notes, "out of memory: no hints");
 	return h;
 }
 
@@ -483,7 +483,7 @@ int verb_run(struct options *o)
 	o->image_command = !o->word_count;
 	if (!o->name)
 		return run_sandbox(o, NULL);
-	ward_fail(&e, EINVAL, "--name names a sandbox that is left running");
-	ward_remedy(&e, "add -d, or leave the name out");
+	ward_fail(&e, EINVAL, "--name only works with a detached sandbox");
+	ward_remedy(&e, "add -d, or remove --name");
 	return say_usage(&e, o);
 }

@@ -23,8 +23,8 @@ int restore_resolve(struct options *o, struct checkpoint *c, struct ward_err *e)
 	}
 	if (o->tty) {
 		ward_fail(e, ENOTSUP,
-			  "--restore: what goes on has the streams that it had, and no terminal");
-		return ward_remedy(e, "leave -t out");
+			  "--restore: the restored command keeps its streams and has no terminal");
+		return ward_remedy(e, "remove -t");
 	}
 	if (c->command.len) {
 		o->words = c->command.items;

@@ -118,7 +118,7 @@ static int value_of_env(const struct policy_grant *g, struct ward_err *e)
 		    io_write_all(fds[1], "\n", 1) < 0) {
 			close(fds[0]);
 			close(fds[1]);
-			return ward_fail(e, ENOENT, "the variable %s is not set here, or too long",
+			return ward_fail(e, ENOENT, "the variable %s is not set, or is too long",
 					 g->source);
 		}
 	}
@@ -145,9 +145,9 @@ static int grant(const struct options *o, struct ward_err *e)
 	if (r == 0 && (o->from_stdin || g.from == GRANT_ENV)) {
 		value = o->from_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
 				      : value_of_env(&g, e);
-		r = value < 0 ? (e->code ? -e->code
-					 : ward_fail_errno(e, "cannot take standard input"))
-			      : 0;
+		r = value < 0
+			    ? (e->code ? -e->code : ward_fail_errno(e, "cannot use standard input"))
+			    : 0;
 	}
 	if (r == 0)
 		r = connect_to(o->words[1], &info, &client, e);
@@ -209,7 +209,7 @@ int verb_secret(struct options *o)
 			ward_fail(&e, EINVAL, "%s takes %s", o->words[0],
 				  i ? "a sandbox and a grant" : "one sandbox");
 		else if (o->from_stdin && actions[i].run != grant)
-			ward_fail(&e, EINVAL, "--stdin is for grant");
+			ward_fail(&e, EINVAL, "--stdin only works with grant");
 		else
 			return actions[i].run(o, &(struct ward_err){ 0 });
 	}

@@ -22,8 +22,7 @@ int verb_shell(struct options *o)
 
 	if (o->restore) {
 		ward_fail(&e, EINVAL,
-			  "--restore goes on with the command of the checkpoint, and starts no "
-			  "shell");
+			  "--restore continues the command of the checkpoint and starts no shell");
 		ward_remedy(&e, "ward run -d --restore %.60s, then ward exec -t", o->restore);
 		return say_usage(&e, o);
 	}

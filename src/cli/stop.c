@@ -108,7 +108,7 @@ static int say_word(struct options *o, const struct word *w, unsigned flags)
 	if (!o->word_count && !o->all) {
 		struct ward_err e = { 0 };
 
-		ward_fail(&e, EINVAL, "no sandbox was named");
+		ward_fail(&e, EINVAL, "no sandbox given");
 		ward_remedy(&e, "ward ps lists them");
 		return say_usage(&e, o);
 	}
@@ -177,7 +177,7 @@ int verb_kill(struct options *o)
 		int number = find_signal(o->signal);
 
 		if (!number) {
-			ward_fail(&e, EINVAL, "--signal %.80s: there is no such signal", o->signal);
+			ward_fail(&e, EINVAL, "--signal %.80s: unknown signal", o->signal);
 			ward_remedy(&e, "for instance --signal TERM, SIGUSR1, 15");
 			return say_usage(&e, o);
 		}

@@ -57,8 +57,8 @@ static int list(const struct options *o, struct ward_err *e)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!v.len) {
-		buf_puts(&out,
-			 "there are no volumes: filesystem.caches and filesystem.home make them\n");
+		buf_puts(&out, "there are no volumes; filesystem.caches and filesystem.home create "
+			       "them\n");
 	}
 	volume_items_clear(&v);
 	return say_out(&out, EXIT_FINE);

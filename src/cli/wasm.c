@@ -68,8 +68,8 @@ static int list(const struct options *o, const struct wasm_items *v)
 	if (o->json) {
 		json_end_list(&j);
 	} else if (!v->len) {
-		buf_puts(&out,
-			 "nothing is compiled: ward run --isolation wasm -- MODULE does that\n");
+		buf_puts(&out, "there are no compiled modules; ward run --isolation wasm -- MODULE "
+			       "compiles one\n");
 	}
 	return say_out(&out, code);
 }
@@ -87,8 +87,8 @@ static int find(const struct wasm_items *v, const char *word, size_t *ret, struc
 	if (found == 1)
 		return 0;
 	ward_fail(e, found ? EINVAL : ENOENT,
-		  found ? "%.100s: more than one entry begins so"
-			: "%.100s: there is no such entry",
+		  found ? "%.100s: ambiguous, several entries begin with it"
+			: "%.100s: no such entry",
 		  word);
 	return ward_remedy(e, "see ward wasm ls");
 }

@@ -46,9 +46,9 @@ static int explain_connect(const struct box_info *i, int error, struct ward_err 
 	if (r < 0)
 		return r;
 	ward_fail(e, error, "cannot reach the sandbox %s: %s", i->id, strerror(error));
-	return ward_remedy(e,
-			   "its supervisor is process %d; ward rm --force %s ends and removes it",
-			   i->pid, i->id);
+	return ward_remedy(
+		e, "its supervisor is process %d; ward rm --force %s kills and removes the sandbox",
+		i->pid, i->id);
 }
 
 int client_connect(const struct box_info *i, struct client *ret_client, struct ward_err *e)
@@ -62,7 +62,7 @@ int client_connect(const struct box_info *i, struct client *ret_client, struct w
 		return runtime;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return ward_fail_errno(e, "cannot make a socket");
+		return ward_fail_errno(e, "cannot create a socket");
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/control", runtime,
 		 i->id);
 	while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
@@ -93,9 +93,8 @@ int client_send_packet(struct client *c, const void *bytes, size_t n, struct war
 		if (errno == EAGAIN && poll(&p, 1, CLIENT_ANSWER_MS) > 0)
 			continue;
 		if (errno == EPIPE || errno == ECONNRESET)
-			return ward_fail(e, ESRCH, "the sandbox %s has closed the connection",
-					 c->id);
-		return ward_fail_errno(e, "cannot ask the sandbox %s", c->id);
+			return ward_fail(e, ESRCH, "the sandbox %s closed the connection", c->id);
+		return ward_fail_errno(e, "cannot send a request to the sandbox %s", c->id);
 	}
 	return 0;
 }
@@ -118,10 +117,10 @@ int client_send_exec(struct client *c, const struct control_exec *x, struct ward
 	if (r == -E2BIG) {
 		ward_fail(e, E2BIG, "the command line and its variables are longer than %d bytes",
 			  CONTROL_MAX);
-		return ward_remedy(e, "put it into a file of the workspace");
+		return ward_remedy(e, "put it into a file in the workspace");
 	}
 	if (r < 0)
-		return ward_fail(e, -r, "the command, or one of its variables, is not well formed");
+		return ward_fail(e, -r, "the command or one of its variables is malformed");
 	return client_send_packet(c, packet.data, packet.len, e);
 }
 
@@ -129,8 +128,7 @@ static int read_answer(const struct client *c, const char *bytes, size_t n,
 		       struct client_answer *ret_answer, struct ward_err *e)
 {
 	if (control_check_answer(bytes, n) < 0)
-		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form",
-				 c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s sent a malformed answer", c->id);
 	memcpy(&ret_answer->message, bytes, sizeof(ret_answer->message));
 	if (ret_answer->message.op == CONTROL_USAGE)
 		memcpy(&ret_answer->usage, bytes + sizeof(ret_answer->message),
@@ -155,7 +153,7 @@ int client_receive(struct client *c, struct client_answer *ret_answer, int timeo
 	while (r < 0 && errno == EINTR);
 	if (r == 0) {
 		ward_fail(e, ETIMEDOUT, "the sandbox %s does not answer", c->id);
-		return ward_remedy(e, "ward rm --force %s ends and removes it", c->id);
+		return ward_remedy(e, "ward rm --force %s kills and removes it", c->id);
 	}
 	n = io_recv_fds(c->fd, bytes, sizeof(bytes), ret_answer->fds, CONTROL_FDS_MAX,
 			&ret_answer->fd_count);
@@ -177,8 +175,7 @@ int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, 
 	if (r == 0)
 		r = client_receive(c, &answer, CLIENT_ANSWER_MS, e);
 	if (r == 0 && answer.message.op != CONTROL_OK)
-		return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for",
-				 c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s sent an unexpected answer", c->id);
 	return r;
 }
 

@@ -68,7 +68,7 @@ int client_kill_supervisor(const struct box_info *i, struct ward_err *e)
 			return ward_fail_errno(e, "cannot kill the supervisor %d of %s", i->pid,
 					       i->id);
 		if (poll(&dead, 1, DYING_MS) != 1)
-			return ward_fail(e, ETIMEDOUT, "the supervisor %d of %s does not die",
+			return ward_fail(e, ETIMEDOUT, "the supervisor %d of %s does not exit",
 					 i->pid, i->id);
 	}
 	if (boxes_look(i->id, &now, e) < 0)

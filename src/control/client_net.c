@@ -74,8 +74,7 @@ static ssize_t receive(struct client *c, char *bytes, size_t cap, struct ward_er
 	if (n <= 0)
 		return ward_fail(e, ESRCH, "the sandbox %s has ended", c->id);
 	if ((size_t)n > cap || control_check_answer(bytes, (size_t)n) < 0)
-		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form",
-				 c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s sent a malformed answer", c->id);
 	memcpy(&m, bytes, sizeof(m));
 	if (m.op == CONTROL_ERROR) {
 		control_read_error(bytes, (size_t)n, e);
@@ -83,8 +82,7 @@ static ssize_t receive(struct client *c, char *bytes, size_t cap, struct ward_er
 	}
 	return m.op == CONTROL_NET
 		       ? n
-		       : ward_fail(e, EPROTO,
-				   "the sandbox %s gave another answer than was asked for", c->id);
+		       : ward_fail(e, EPROTO, "the sandbox %s sent an unexpected answer", c->id);
 }
 
 /* All rows of one kind, appended to *rows. */
@@ -109,8 +107,7 @@ static int gather(struct client *c, enum control_net_what what, size_t row_bytes
 		memcpy(&m, bytes, sizeof(m));
 		memcpy(ret_now, bytes + sizeof(m), sizeof(*ret_now));
 		if (m.a != (int32_t)what || (m.b && m.b <= from))
-			return ward_fail(e, EPROTO,
-					 "the sandbox %s gave another answer than was asked for",
+			return ward_fail(e, EPROTO, "the sandbox %s sent an unexpected answer",
 					 c->id);
 		buf_add(rows, bytes + sizeof(m) + sizeof(*ret_now),
 			control_net_rows(bytes, (size_t)n) * row_bytes);
@@ -161,12 +158,12 @@ int client_net_change(struct client *c, bool deny, char *const *lines, size_t co
 	ssize_t n;
 
 	if (r == -E2BIG) {
-		ward_fail(e, E2BIG, "more than %d rules in one change, or too long ones",
+		ward_fail(e, E2BIG, "more than %d rules in one change, or rules that are too long",
 			  CONTROL_NET_LINES);
-		return ward_remedy(e, "make several changes of it");
+		return ward_remedy(e, "split it into several changes");
 	}
 	if (r < 0)
-		return ward_fail(e, -r, "no rule was given");
+		return ward_fail(e, -r, "no rule given");
 	r = client_send_packet(c, packet.data, packet.len, e);
 	if (r < 0)
 		return r;

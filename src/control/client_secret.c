@@ -41,16 +41,14 @@ static int ask(struct client *c, enum control_op op, const char *text, int fd, s
 	if (n <= 0)
 		return ward_fail(e, ESRCH, "the sandbox %s has ended", c->id);
 	if (control_check_answer(bytes, (size_t)n) < 0)
-		return ward_fail(e, EPROTO, "the sandbox %s gave an answer of an unknown form",
-				 c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s sent a malformed answer", c->id);
 	memcpy(&m, bytes, sizeof(m));
 	if (m.op == CONTROL_ERROR) {
 		control_read_error(bytes, (size_t)n, e);
 		return -e->code;
 	}
 	if (m.op != CONTROL_SECRETS)
-		return ward_fail(e, EPROTO, "the sandbox %s gave another answer than was asked for",
-				 c->id);
+		return ward_fail(e, EPROTO, "the sandbox %s sent an unexpected answer", c->id);
 	buf_add(answer, bytes + sizeof(m), (size_t)n - sizeof(m));
 	return answer->failed ? ward_fail(e, ENOMEM, "out of memory") : m.a;
 }

@@ -259,8 +259,9 @@ static int take_record(struct receiver *v)
 		r = make_link(v, dir, name, &h, &failure);
 	if (failure)
 		copy_note(v->report, v->path, "%s",
-			  failure == -EXDEV ? "a link that leads out of what is copied was left out"
-					    : strerror(-failure));
+			  failure == -EXDEV
+				  ? "a link that leads out of the copied tree was left out"
+				  : strerror(-failure));
 	return r;
 }
 
@@ -280,8 +281,8 @@ int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *
 	if (r > 0)
 		return 0;
 	ward_fail(e, -r,
-		  r == -EPIPE ? "the sandbox stopped in the middle of the copy: it is not complete"
-			      : "the sandbox sent something that is no copy: it is not complete");
+		  r == -EPIPE ? "the sandbox stopped during the copy: it is incomplete"
+			      : "the sandbox sent malformed data: the copy is incomplete");
 	return -e->code;
 }
 
@@ -297,13 +298,12 @@ int copy_receive_end(int in_fd, struct ward_err *e)
 	if (r == 0)
 		r = io_read_exactly(in_fd, name, h.name_len);
 	if (r < 0)
-		return ward_fail(
-			e, -r, "the sandbox stopped in the middle of the copy: it is not complete");
+		return ward_fail(e, -r, "the sandbox stopped during the copy: it is incomplete");
 	name[h.name_len] = '\0';
 	if (h.type == GUEST_COPY_ERROR)
 		return ward_fail(e, h.error ? (int)(h.error & 0xfff) : EIO, "%.300s inside: %s",
 				 *name ? name : "the place", strerror((int)(h.error & 0xfff)));
 	return h.type == GUEST_COPY_END
 		       ? 0
-		       : ward_fail(e, EPROTO, "the sandbox sent something that is no answer");
+		       : ward_fail(e, EPROTO, "the sandbox sent a malformed answer");
 }

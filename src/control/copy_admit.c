@@ -41,7 +41,7 @@ static const char *shown(const struct admit *a)
 
 static void refuse(struct admit *a, const char *why)
 {
-	copy_note(a->report, shown(a), "%s; --protected copies it all the same", why);
+	copy_note(a->report, shown(a), "%s; --protected copies it anyway", why);
 }
 
 /* Appends a name to the present path; false: it is too long. */
@@ -165,7 +165,7 @@ static int admit_entry(struct admit *a, int from_fd, int to_fd, const char *name
 		copy_note(a->report, shown(a), "%s",
 			  strerror(S_ISDIR(old.st_mode) ? EISDIR : ENOTDIR));
 	else if (S_ISDIR(st.st_mode) && !sift(a, from_fd, name))
-		refuse(a, "not all of it could be looked at");
+		refuse(a, "part of it could not be checked");
 	else if (renameat2(from_fd, name, to_fd, name, there ? 0 : RENAME_NOREPLACE) < 0)
 		copy_note(a->report, shown(a), "%s", strerror(errno));
 	path_cut(a, len);
@@ -186,13 +186,13 @@ static int admit_all(const struct sniff *gate, const struct copy_place *place, i
 		const char *text = refused.items[i];
 
 		text += strncmp(text, place->name, top) == 0 && text[top] == '/' ? top + 1 : 0;
-		copy_note(report, text, "--protected copies it all the same");
+		copy_note(report, text, "--protected copies it anyway");
 	}
 	if (r < 0)
 		return r;
 	why = gate_refuses_union("", place->dir_fd, new_fd);
 	if (why) {
-		copy_note(report, place->name, "%s; --protected copies it all the same", why);
+		copy_note(report, place->name, "%s; --protected copies it anyway", why);
 		return 0;
 	}
 	return admit_entry(&a, new_fd, place->dir_fd, place->name);
@@ -209,8 +209,7 @@ int copy_receive_judged(int in_fd, const struct copy_place *place, const struct 
 
 	if (r == 0 && gate.closed.len) {
 		ward_fail(e, EPERM, "%.200s: %.300s", place->name, gate.closed.data);
-		r = ward_remedy(e,
-				"look at it elsewhere first; --protected copies it all the same");
+		r = ward_remedy(e, "inspect it elsewhere first; --protected copies it anyway");
 	}
 	if (r == 0)
 		r = copy_stage_begin(place->dir_fd, &stage, e);

@@ -49,7 +49,7 @@ static int follow(struct place_walk *w, int link_fd, const char *name, const cha
 	if (is_writable(w)) {
 		ward_fail(w->e, ELOOP, "%.300s is a link in a directory that the sandbox can write",
 			  name);
-		return ward_remedy(w->e, "the sandbox may have made it: name what it stands for");
+		return ward_remedy(w->e, "the sandbox may have made it: name its target instead");
 	}
 	n = readlinkat(link_fd, "", target, sizeof(target) - 1);
 	if (n < 0 || ++w->links > LINKS_MAX)
@@ -149,7 +149,7 @@ int copy_open_place(const char *path, const char *base, const struct strv *writa
 	if (slash)
 		slash[slash == copy] = '\0';
 	if (copy_check_name(ret_place->name, strlen(ret_place->name)) < 0 || !ret_place->name[0])
-		return ward_fail(e, EINVAL, "%.300s is no name for a copy", path);
+		return ward_fail(e, EINVAL, "%.300s is not a valid name for a copy", path);
 	ret_place->dir_fd = open_at_host(slash ? copy : ".", writable, O_PATH | O_DIRECTORY, e);
 	return ret_place->dir_fd < 0 ? ret_place->dir_fd : 0;
 }

@@ -54,7 +54,7 @@ static int put_file(struct sender *v, int fd, const struct stat *st)
 			continue;
 		if (n <= 0) { /* it became shorter, or cannot be read: zeros, and it is said */
 			if (size == (uint64_t)st->st_size || n < 0)
-				note(v, n < 0 ? strerror(errno) : "it became shorter meanwhile");
+				note(v, n < 0 ? strerror(errno) : "it shrank during the copy");
 			n = (ssize_t)want;
 			memset(v->chunk, 0, want);
 		}
@@ -133,7 +133,7 @@ static int put_tree(struct sender *v, int fd, unsigned deep)
 	else if (S_ISDIR(st.st_mode) && deep < GUEST_COPY_DEEP)
 		return put_dir(v, fd, &st, deep);
 	else
-		note(v, S_ISDIR(st.st_mode) ? "too many directories within each other"
+		note(v, S_ISDIR(st.st_mode) ? "directories are nested too deeply"
 					    : "it is neither a file nor a directory");
 	return 0;
 }
@@ -150,5 +150,5 @@ int copy_send(int out_fd, int source_fd, struct copy_report *report, struct ward
 	v.len = 0;
 	if (r == 0)
 		r = put_head(&v, GUEST_COPY_END, 0, 0);
-	return r < 0 ? ward_fail(e, -r, "the copy is not complete: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "the copy is incomplete: %s", strerror(-r)) : 0;
 }

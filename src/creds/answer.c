@@ -86,12 +86,12 @@ int answer_read(const uint8_t *bytes, size_t n, const char *field, uint8_t *ret,
 		*ret_lease_s = 0;
 	if (!field && count > 1) {
 		wipe(root);
-		ward_fail(e, EINVAL, "the answer has %u texts", count);
-		return ward_remedy(e, "say which: field: data.data.NAME");
+		ward_fail(e, EINVAL, "the answer contains %u strings", count);
+		return ward_remedy(e, "choose one with field: data.data.NAME");
 	}
 	r = found && found->kind == NODE_STRING ? take(found, ret, room, ret_n) : -EINVAL;
 	wipe(root);
-	return r < 0 ? ward_fail(e, EINVAL, "the answer has no text at %.100s",
+	return r < 0 ? ward_fail(e, EINVAL, "the answer has no string at %.100s",
 				 field ? field : "data")
 		     : 0;
 }

@@ -244,7 +244,7 @@ int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, struct ward_
 		r = -EIO;
 	}
 	if (r < 0) {
-		ward_fail(e, -r, "the patterns of the secrets could not be made");
+		ward_fail(e, -r, "cannot compile the patterns for the secrets");
 		return ward_remedy(e, "ulimit -l 2048 if there are many or long secrets");
 	}
 	return 0;

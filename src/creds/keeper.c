@@ -54,7 +54,7 @@ static int make_placeholder(struct kept *g, size_t i, struct ward_err *e)
 	if (n - same < 6)
 		return ward_fail(
 			e, EINVAL,
-			"the secret has too few letters and digits to be told from other text");
+			"the secret has too few letters and digits to be recognized in other text");
 	return 0;
 }
 
@@ -78,8 +78,8 @@ static int goes_with(const struct kept *there, const struct kept *g, struct ward
 	if (there->state == SECRET_REVOKED)
 		return 0;
 	if (strcmp(there->grant.name, g->grant.name) == 0) {
-		ward_fail(e, EEXIST, "the sandbox has a grant %s already", g->grant.name);
-		return ward_remedy(e, "take another name, or revoke that one first");
+		ward_fail(e, EEXIST, "the sandbox already has a grant %s", g->grant.name);
+		return ward_remedy(e, "choose another name, or revoke that grant first");
 	}
 	return grants_overlap(&g->grant, &there->grant)
 		       ? grants_refuse_overlap(&g->grant, &there->grant, e)
@@ -138,7 +138,7 @@ int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e)
 		return 0;
 	}
 	ward_fail(e, ENOENT, "the sandbox has no grant %.64s", name);
-	return ward_remedy(e, "ward secret ls shows those it has");
+	return ward_remedy(e, "ward secret ls lists them");
 }
 
 enum secret_state keeper_state(const struct kept *g, uint64_t now)
@@ -177,10 +177,9 @@ static int remember(struct kept *g, struct ward_err *e)
 		if (is_earlier(g, g->secret.values[i], g->secret.bytes[i]))
 			continue;
 		if (g->earlier_count == EARLIER_MAX)
-			return ward_fail(
-				e, ENOSPC,
-				"it has had %d values, and no more are remembered; start a new run",
-				EARLIER_MAX);
+			return ward_fail(e, ENOSPC,
+					 "it has had %d values, the maximum; start a new run",
+					 EARLIER_MAX);
 		g->earlier[g->earlier_count].value = g->secret.values[i];
 		g->earlier[g->earlier_count].bytes = g->secret.bytes[i];
 		g->earlier[g->earlier_count++].which = i;
@@ -286,17 +285,17 @@ int keeper_check_words(const struct keeper *k, struct ward_err *e)
 					    k->kept[i]->secret.bytes[v]))
 					continue;
 				if (name > 60 || !word[name])
-					ward_fail(e, EACCES,
-						  "the secret of grant %s stands in the command's "
-						  "own words",
-						  k->kept[i]->grant.name);
+					ward_fail(
+						e, EACCES,
+						"the command line contains the secret of grant %s",
+						k->kept[i]->grant.name);
 				else
 					ward_fail(e, EACCES,
-						  "the secret of grant %s would be inside in the "
-						  "variable %.*s",
+						  "the secret of grant %s would be visible inside, "
+						  "in the variable %.*s",
 						  k->kept[i]->grant.name, (int)name, word);
 				return ward_remedy(
-					e, "take it out of process.env, --env and the command: the "
+					e, "remove it from process.env, --env and the command: the "
 					   "sandbox needs only the placeholder");
 			}
 	return 0;

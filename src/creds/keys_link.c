@@ -113,9 +113,7 @@ int keys_tell_scanner(struct keeper *k, struct ward_err *e)
 	if (!scanner_texts(k, count_bytes, &texts) ||
 	    sizeof(db_bytes) + n + texts > KEYS_FRAME_MAX) {
 		safe_give(&k->safe, db);
-		ward_fail(e, ENOSPC,
-			  "all forms of so many or so long secrets do not fit into the memory that "
-			  "is locked for them");
+		ward_fail(e, ENOSPC, "the secrets are too many or too long for the locked memory");
 		return ward_remedy(e, "use fewer or shorter secrets in one run, or start a new "
 				      "run; see also ulimit -l");
 	}
@@ -165,7 +163,7 @@ int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e)
 	int pair[2];
 
 	if (k->keys_fd >= 0 || k->keys_pid > 0)
-		return ward_fail(e, EALREADY, "ward-keys runs already");
+		return ward_fail(e, EALREADY, "ward-keys is already running");
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return ward_fail_errno(e, "cannot make the socket of ward-keys");
 	k->keys_pid = fork();
@@ -187,7 +185,7 @@ int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e)
 	for (size_t i = 0; i < k->count && k->keys_fd >= 0; i++)
 		keys_tell_grant(k, i);
 	send_frame(k, KEYS_READY, 0, 0);
-	return k->keys_fd < 0 ? ward_fail(e, EIO, "ward-keys could not be given its secrets") : 0;
+	return k->keys_fd < 0 ? ward_fail(e, EIO, "cannot pass the secrets to ward-keys") : 0;
 }
 
 /* One whole frame of what was heard. */

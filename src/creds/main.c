@@ -146,14 +146,14 @@ static void grant(struct keeper *k, const char *line, int fd, uint64_t tag)
 
 static void say_not_started(struct keeper *k, const struct ward_err *why)
 {
-	static const char room[] = "no scanner could be made (are there many or long secrets?): no "
+	static const char room[] = "cannot build the scanner (too many or too long secrets?): no "
 				   "secret is used any more";
 	struct keys_event event = { .kind = KEYS_EVENT_REFUSED };
 
 	snprintf(event.detail, sizeof(event.detail), "%s",
 		 why->code == ENOSPC || why->code == ENOMEM
 			 ? room
-			 : "ward-keys could not be started: no secret is used");
+			 : "cannot start ward-keys: no secret is used");
 	control_event(k, &event);
 }
 
@@ -317,8 +317,8 @@ int main(void)
 	struct ward_err e = { 0 };
 
 	if (fcntl(SECRETS_FD_CONTROL, F_GETFD) < 0) {
-		fprintf(stderr, "ward-secrets: started by ward run where the policy has grants; it "
-				"does nothing alone\n");
+		fprintf(stderr, "ward-secrets: started by ward run if the policy has grants; does "
+				"nothing on its own\n");
 		return 2;
 	}
 	fcntl(SECRETS_FD_CONTROL, F_SETFD, FD_CLOEXEC);

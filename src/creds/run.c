@@ -97,17 +97,18 @@ static int explain(int r, int status, const char *path, unsigned timeout_ms, str
 	const char *name = strrchr(path, '/') + 1;
 
 	if (r == -ETIMEDOUT || (r == 0 && status == -1))
-		return ward_fail(e, ETIMEDOUT, "%.100s gave no secret within %u seconds", name,
+		return ward_fail(e, ETIMEDOUT, "%.100s returned no secret within %u seconds", name,
 				 timeout_ms / 1000);
 	if (r == -EFBIG)
-		return ward_fail(e, EFBIG, "%.100s wrote more than a secret has", name);
+		return ward_fail(e, EFBIG, "%.100s wrote more than the maximum length of a secret",
+				 name);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot read what %.100s writes: %s", name, strerror(-r));
 	if (WIFSIGNALED(status))
 		return ward_fail(e, EIO, "%.100s was killed by signal %d", name, WTERMSIG(status));
 	ward_fail(e, EIO, "%.100s failed with exit status %d", name, WEXITSTATUS(status));
-	return ward_remedy(e, "run it by hand to see why; what it writes to standard error is not "
-			      "shown here, it may hold the secret");
+	return ward_remedy(e, "run it by hand to see why; its standard error is not shown here, "
+			      "because it may contain the secret");
 }
 
 int run_program(const char *path, char *const *argv, const void *in, size_t in_bytes,

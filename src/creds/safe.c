@@ -39,7 +39,7 @@ int safe_open(struct safe *s, size_t at_most, struct ward_err *e)
 		area = MAP_FAILED;
 	}
 	if (area == MAP_FAILED) {
-		ward_fail(e, ENOMEM, "no memory can be locked for secrets (%s)", strerror(errno));
+		ward_fail(e, ENOMEM, "cannot lock memory for secrets (%s)", strerror(errno));
 		return ward_remedy(e, "allow at least 64 KiB of locked memory: ulimit -l 64");
 	}
 	s->used = calloc(n / GRANULE, 1);

@@ -57,9 +57,9 @@ static int keep(const struct source_place *p, const uint8_t *bytes, size_t n, st
 		n--;
 	if (n < SECRET_LEAST) {
 		ward_fail(e, EINVAL,
-			  n ? "the secret has fewer than %d characters: it could not be told from "
-			      "other text"
-			    : "there is no secret in it",
+			  n ? "the secret has fewer than %d characters: it could not be recognized "
+			      "in other text"
+			    : "it contains no secret",
 			  SECRET_LEAST);
 		return -EINVAL;
 	}
@@ -68,11 +68,11 @@ static int keep(const struct source_place *p, const uint8_t *bytes, size_t n, st
 	for (size_t i = 0; i < n; i++)
 		if (bytes[i] < ' ' || bytes[i] > '~')
 			return ward_fail(e, EINVAL,
-					 "the secret has characters that cannot stand in a header: "
-					 "line breaks, or beyond ASCII");
+					 "the secret has characters that are not allowed in a "
+					 "header: line breaks or non-ASCII");
 	value = ret->count < GRANT_VALUES ? safe_take(p->safe, n) : NULL;
 	if (!value) {
-		ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
+		ward_fail(e, ENOMEM, "cannot lock enough memory for all secrets");
 		return ward_remedy(e, "ulimit -l 1024");
 	}
 	memcpy(value, bytes, n);
@@ -97,9 +97,9 @@ static int keep_parts(const struct source_place *p, const uint8_t *bytes, size_t
 		at = end + 1;
 	}
 	if (r == 0 && ret->count < 2) {
-		ward_fail(e, EINVAL, "sigv4 needs ID and secret, there is only one word");
-		return ward_remedy(e, "give ID:SECRET or ID:SECRET:TOKEN, or what aws configure "
-				      "export-credentials writes");
+		ward_fail(e, EINVAL, "sigv4 needs an id and a secret, but there is only one value");
+		return ward_remedy(e, "give ID:SECRET or ID:SECRET:TOKEN, or the output of aws "
+				      "configure export-credentials");
 	}
 	return r;
 }
@@ -117,7 +117,7 @@ static int keep_raw(const struct source_place *p, const struct policy_grant *g,
 		return keep_parts(p, bytes, n, ret, e);
 	parts = safe_take(p->safe, RAW_MAX);
 	if (!parts)
-		return ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
+		return ward_fail(e, ENOMEM, "cannot lock enough memory for all secrets");
 	r = answer_read_aws(bytes, n, parts, &len, e);
 	if (r == 0)
 		r = keep_parts(p, parts, len, ret, e);
@@ -150,10 +150,10 @@ static int from_env(const struct source_place *p, const struct policy_grant *g, 
 		if (!value || !*value) {
 			ward_fail(e, ENOENT, "the variable %.100s is not set where ward runs",
 				  name ? name : "");
-			return ward_remedy(e,
-					   "export %.100s=..., or take the secret from elsewhere: "
-					   "file:PATH, cmd:COMMAND",
-					   name ? name : "");
+			return ward_remedy(
+				e,
+				"export %.100s=..., or use another source: file:PATH, cmd:COMMAND",
+				name ? name : "");
 		}
 		if (several) {
 			r = keep(p, (const uint8_t *)value, strlen(value), ret, e);
@@ -161,7 +161,8 @@ static int from_env(const struct source_place *p, const struct policy_grant *g, 
 			*ret_n = strlen(value);
 			memcpy(raw, value, *ret_n);
 		} else {
-			r = ward_fail(e, EFBIG, "the variable is longer than any secret");
+			r = ward_fail(e, EFBIG,
+				      "the variable is longer than the maximum length of a secret");
 		}
 	}
 	return r;
@@ -180,18 +181,20 @@ static int check_file(int fd, struct ward_err *e)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return ward_fail_errno(e, "cannot look at the file");
+		return ward_fail_errno(e, "cannot access the file");
 	if (!S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "it is not a regular file");
 	if (st.st_uid != geteuid() && st.st_uid != 0) {
-		ward_fail(e, EPERM, "the file belongs to user %u, who could change it", st.st_uid);
+		ward_fail(e, EPERM, "the file belongs to user %u, which could change it",
+			  st.st_uid);
 		return ward_remedy(e, "copy it to a file of your own with mode 600");
 	}
 	if (st.st_mode & 077) {
-		ward_fail(e, EPERM, "others than you may read or write the file (mode %03o)",
+		ward_fail(e, EPERM, "other users may read or write the file (mode %03o)",
 			  st.st_mode & 0777);
 		return ward_remedy(
-			e, "chmod 600 on it; if it was readable for long, change the secret, too");
+			e,
+			"chmod 600 the file; if others could read it for long, rotate the secret");
 	}
 	return 0;
 }
@@ -213,9 +216,7 @@ static int from_file(const struct source_place *p, const struct policy_grant *g,
 		return ward_fail_errno(e, "cannot find the file %.300s", from);
 	if (is_seen(real, p->seen)) {
 		ward_fail(e, EACCES, "%.300s is visible inside the sandbox", real);
-		return ward_remedy(
-			e,
-			"keep secrets outside of the workspace and of everything that is mounted");
+		return ward_remedy(e, "keep secrets outside the workspace and all mounts");
 	}
 	fd = open(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
@@ -231,9 +232,11 @@ static int from_file(const struct source_place *p, const struct policy_grant *g,
 		n += (size_t)got;
 	}
 	*ret_n = n;
-	return r < 0          ? ward_wrap(e, "%.300s", real)
-	       : n == RAW_MAX ? ward_fail(e, EFBIG, "%.300s is longer than any secret", real)
-			      : 0;
+	return r < 0 ? ward_wrap(e, "%.300s", real)
+	       : n == RAW_MAX
+		       ? ward_fail(e, EFBIG, "%.300s is longer than the maximum length of a secret",
+				   real)
+		       : 0;
 }
 
 static int from_cmd(const struct source_place *p, const struct policy_grant *g, const char *from,
@@ -296,7 +299,7 @@ static int take_answer(const struct policy_grant *g, const uint8_t *raw, size_t 
 			  body && body - raw == 3 ? 3 : 1, body ? (const char *)raw : "?");
 		return ward_remedy(
 			e,
-			"403: the token is refused or expired; 404: there is nothing at that path");
+			"403: the token is invalid or expired; 404: there is nothing at that path");
 	}
 	if (g->way == GRANT_SIGV4 && !g->field) {
 		*ret_n = n - 4;
@@ -319,9 +322,8 @@ static int from_http(const struct source_place *p, const struct policy_grant *g,
 	char *const argv[] = { (char *)(uintptr_t) "ward-secret-http", url, NULL };
 	uint8_t *answer = safe_take(p->safe, RAW_MAX), *token = safe_take(p->safe, RAW_MAX);
 	size_t token_bytes = 0, n = 0;
-	int r = answer && token
-			? 0
-			: ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
+	int r = answer && token ? 0
+				: ward_fail(e, ENOMEM, "cannot lock enough memory for all secrets");
 
 	snprintf(url, sizeof(url), "%s", from);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/ward-secret-http", p->program_dir_fd);
@@ -356,7 +358,8 @@ static int fetch_raw(const struct source_place *p, const struct policy_grant *g,
 	if (source != g->source && !grant_source_split(source, &from, &rest))
 		return ward_fail(e, EINVAL, "not a source");
 	if (from >= ARRAY_LEN(fetchers) || (source != g->source && from == GRANT_HTTP))
-		return ward_fail(e, EINVAL, "a value that was handed over cannot be fetched again");
+		return ward_fail(e, EINVAL,
+				 "a secret from ward secret grant cannot be fetched again");
 	*ret_n = 0;
 	return fetchers[from](p, g, rest, raw, ret_n, ret, e);
 }
@@ -370,7 +373,7 @@ int source_fetch(const struct source_place *p, const struct policy_grant *g, str
 
 	*ret = (struct secret){ 0 };
 	if (!raw) {
-		ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
+		ward_fail(e, ENOMEM, "cannot lock enough memory for all secrets");
 		return ward_remedy(e, "ulimit -l 1024");
 	}
 	r = fetch_raw(p, g, g->source, raw, &n, ret, e);
@@ -388,7 +391,7 @@ int source_read(const struct source_place *p, const struct policy_grant *g, int 
 	uint8_t *raw = safe_take(p->safe, RAW_MAX);
 	uint64_t until = io_now_ms() + 5000;
 	size_t n = 0;
-	int r = raw ? 0 : ward_fail(e, ENOMEM, "too little memory can be locked for all secrets");
+	int r = raw ? 0 : ward_fail(e, ENOMEM, "cannot lock enough memory for all secrets");
 
 	*ret = (struct secret){ 0 };
 	while (r == 0 && n < RAW_MAX) {
@@ -397,7 +400,7 @@ int source_read(const struct source_place *p, const struct policy_grant *g, int 
 		ssize_t got = -1;
 
 		if (now >= until || poll(&ready, 1, (int)(until - now)) == 0)
-			r = ward_fail(e, ETIMEDOUT, "nobody wrote the secret within 5 seconds");
+			r = ward_fail(e, ETIMEDOUT, "the secret did not arrive within 5 seconds");
 		else if ((got = read(fd, raw + n, RAW_MAX - n)) < 0 && errno != EINTR)
 			r = ward_fail_errno(e, "cannot read the secret");
 		if (got == 0)

@@ -37,9 +37,9 @@ static int explain_end(struct egress *g, struct ward_err *e)
 
 	if (recv(g->fd, &event, sizeof(event), MSG_DONTWAIT) == (ssize_t)sizeof(event) &&
 	    event.kind == GATE_FAILED)
-		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s",
+		return ward_fail(e, EPIPE, "the gateway could not start: %.*s",
 				 (int)sizeof(event.text), event.text);
-	return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
+	return ward_fail(e, EPIPE, "the gateway exited before the sandbox was built");
 }
 
 /* Nobody else has them from here on. */
@@ -234,7 +234,7 @@ static bool hear(struct egress *g, struct result *r)
 	if (event.kind == GATE_DENIED)
 		deny(g, &event, r);
 	if (event.kind == GATE_FAILED)
-		strv_addf(&r->notes, "the gateway could not begin: %.*s", (int)sizeof(event.text),
+		strv_addf(&r->notes, "the gateway could not start: %.*s", (int)sizeof(event.text),
 			  event.text);
 	if (event.kind == GATE_TOTALS) {
 		g->told = true;
@@ -246,12 +246,11 @@ static bool hear(struct egress *g, struct result *r)
 		r->network.spent = event.totals.spent;
 		if (event.count)
 			egress_report_lost(r, event.count,
-					   "more denied attempts than are told one by one");
+					   "more denied attempts than are listed one by one");
 		if (event.count)
-			strv_addf(
-				&r->notes,
-				"%u more denied attempts at the network are counted but not listed",
-				event.count);
+			strv_addf(&r->notes,
+				  "%u more denied network attempts are counted but not listed",
+				  event.count);
 	}
 	return true;
 }
@@ -269,7 +268,7 @@ void egress_handle(struct egress *g, struct result *r)
 	if (heard == EVENTS_AT_ONCE)
 		g->rest_ms = 0; /* there is more */
 	if (g->fd < 0 && !g->ending)
-		strv_add(&r->notes, "the gateway ended before the command did: from then on the "
+		strv_add(&r->notes, "the gateway exited before the command: from then on the "
 				    "sandbox had no network");
 }
 
@@ -306,8 +305,8 @@ void egress_end(struct egress *g, struct result *r)
 	rules_free(g->own);
 	if (g->waf_pid > 0 && waitpid(g->waf_pid, NULL, WNOHANG) == g->waf_pid) {
 		strv_add(&r->notes,
-			 "the web application firewall (ward-waf) ended before the command did: "
-			 "from then on rules with waf: block refused everything");
+			 "the web application firewall (ward-waf) exited before the command: from "
+			 "then on rules with waf: block refused everything");
 	} else if (g->waf_pid > 0) {
 		kill(g->waf_pid, SIGKILL);
 		while (waitpid(g->waf_pid, NULL, 0) < 0 && errno == EINTR)

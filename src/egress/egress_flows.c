@@ -267,7 +267,7 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 			emit_flow(g, &t, r);
 			break;
 		case FLOW_REPORT_LOST:
-			egress_report_lost(r, t.number, "more happened than could be told");
+			egress_report_lost(r, t.number, "more happened than could be reported");
 			break;
 		case FLOW_REPORT_SPENT:
 			emit_spent(g, &t, r);

@@ -60,7 +60,7 @@ static int compile(const struct rules *old, char *const *lines, size_t count, bo
 		now = next;
 	}
 	if (!now)
-		return ward_fail(e, EINVAL, "no rule was given");
+		return ward_fail(e, EINVAL, "no rule given");
 	/* one change, one number */
 	now->generation = old->generation + 1;
 	*ret = take_ptr(now);
@@ -82,13 +82,13 @@ static int check_inspect(const struct rules *first, const struct rules *new, str
 				  "%s: the sandbox was started without a rule with waf",
 				  buf_text(&text));
 			return ward_remedy(
-				e, "leave waf away, or start anew with this rule in the policy");
+				e, "remove waf, or start a new run with this rule in the policy");
 		}
 		ward_fail(e, EOPNOTSUPP,
 			  "%s: the sandbox was started without an inspect rule for this name",
 			  buf_text(&text));
-		return ward_remedy(e, "leave mode, methods, paths and the like away, or start anew "
-				      "with this rule in the policy");
+		return ward_remedy(e, "remove mode, methods, paths and the like, or start a new "
+				      "run with this rule in the policy");
 	}
 	return 0;
 }
@@ -108,15 +108,16 @@ static int check_temporary(const struct egress *g, const struct rules *new, stru
 			auto_buf text = { 0 };
 
 			rules_text(g->rules, (int32_t)i, &text);
-			ward_fail(e, EINVAL, "--temporary: it would take back the rule for %s",
+			ward_fail(e, EINVAL,
+				  "--temporary: this would revoke the rule for %s when it expires",
 				  buf_text(&text));
-			return ward_remedy(e, "change that rule for good first");
+			return ward_remedy(e, "change that rule permanently first");
 		}
 		more += came_alive(g->rules, new, i);
 	}
 	if (g->until_count + more <= EGRESS_TEMPORARY_MAX)
 		return 0;
-	return ward_fail(e, E2BIG, "--temporary: more than %d rules that end by themselves",
+	return ward_fail(e, E2BIG, "--temporary: more than %d temporary rules",
 			 EGRESS_TEMPORARY_MAX);
 }
 
@@ -165,13 +166,12 @@ static int bring(struct egress *g, const struct rules *new, struct plan_net *ret
 	for (size_t i = 0; g->ports && i < ret->port_count; i++)
 		if (!has_port(&g->plan->net, ret->ports[i])) {
 			ward_fail(e, EOPNOTSUPP,
-				  "port %u was not in the policy, and this kernel has no nf_tables "
-				  "with TPROXY to bring it "
-				  "to the gateway of a sandbox that runs",
+				  "port %u was not in the policy, and without nf_tables and TPROXY "
+				  "in the kernel a running sandbox cannot get another port",
 				  ret->ports[i]);
 			return ward_remedy(e,
-					   "name the port in network.egress_allowlist, or give "
-					   "--allow HOST:%u, and start anew",
+					   "add the port to network.egress_allowlist, or use "
+					   "--allow HOST:%u, and start a new run",
 					   ret->ports[i]);
 		}
 	if (g->ports || (ret->match_count == g->bring.match_count &&
@@ -179,7 +179,7 @@ static int bring(struct egress *g, const struct rules *new, struct plan_net *ret
 				ret->match_count * sizeof(ret->matches[0])) == 0))
 		return 0;
 	if (g->rules_fd < 0 || !g->engine->net_bring)
-		return ward_fail(e, EOPNOTSUPP, "this sandbox cannot be given another port");
+		return ward_fail(e, EOPNOTSUPP, "this sandbox cannot get another port");
 	return g->engine->net_bring(g->rules_fd, ret->matches, ret->match_count, e);
 }
 
@@ -189,7 +189,7 @@ static int give(const struct egress *g, int fd, const void *order, size_t n, str
 	int r = config < 0 ? config : io_send_fds(fd, order, n, &config, 1);
 
 	return config >= 0 && r < 0
-		       ? ward_fail(e, -r, "the gateway does not take rules: %s", strerror(-r))
+		       ? ward_fail(e, -r, "the gateway does not accept rules: %s", strerror(-r))
 		       : r;
 }
 
@@ -242,14 +242,14 @@ int egress_change(struct egress *g, char *const *lines, size_t count, bool deny,
 
 	if (g->rules->network == RULES_NONE) {
 		ward_fail(e, EOPNOTSUPP,
-			  "the policy of this sandbox gives no way out (network.mode: none)");
+			  "the policy of this sandbox grants no network (network.mode: none)");
 		return ward_remedy(e,
 				   "start it with network.mode: restricted, or with --allow HOST");
 	}
 	if (egress_state(g) == EGRESS_ENDED)
-		return ward_fail(
-			e, ENOTCONN,
-			"the gateway of this sandbox has ended: it has no network any more");
+		return ward_fail(e, ENOTCONN,
+				 "the gateway of this sandbox has exited: the sandbox no longer "
+				 "has a network");
 	r = compile(g->rules, lines, count, deny, &new, e);
 	if (r < 0 || !new)
 		return r;
@@ -386,7 +386,7 @@ static void report_end(const struct egress *g, uint32_t rule, struct result *r)
 	rules_text(g->rules, (int32_t)rule, &text);
 	v = event_make(EVENT_POLICY_CHANGE, ACTION_LOG, buf_text(&text));
 	event_text(&v, FIELD_CHANGE, "end");
-	event_text(&v, FIELD_WHY, "its time was up");
+	event_text(&v, FIELD_WHY, "it expired");
 	event_number(&v, FIELD_GENERATION, g->rules->generation + 1);
 	event_emit(r->events, &v);
 }
@@ -435,6 +435,6 @@ void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r)
 	if (g->taken_by_ms && g->fd >= 0 && now_ms >= g->taken_by_ms)
 		egress_cut(g);
 	if (ran && g->fd < 0)
-		strv_add(&r->notes, "the gateway did not take other rules and was ended: from then "
-				    "on the sandbox had no network");
+		strv_add(&r->notes, "the gateway did not accept new rules and was stopped: from "
+				    "then on the sandbox had no network");
 }

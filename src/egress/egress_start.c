@@ -49,10 +49,9 @@ static int open_program(bool look, struct ward_err *e)
 	if (fd != -ENOENT)
 		return fd;
 	ward_fail(e, ENOENT,
-		  "the network needs %s, which is neither beside ward nor in ../libexec/ward",
+		  "the network needs %s, which is neither next to ward nor in ../libexec/ward",
 		  name);
-	return ward_remedy(
-		e, "install ward with all its files (make install), or run without a network");
+	return ward_remedy(e, "install all files of ward (make install), or run without a network");
 }
 
 /* The firewall is a program of its own, and its rules are a package of the system's. */
@@ -61,15 +60,14 @@ static int open_waf(struct ward_err *e)
 	int fd = program_open("ward-waf", e);
 
 	if (fd == -ENOENT) {
-		ward_fail(e, ENOENT,
-			  "waf: this ward was built without the firewall (ward-waf is not there)");
-		return ward_remedy(e, "install libmodsecurity-dev and g++ and build ward anew, or "
-				      "leave waf away: methods and paths are checked without it");
+		ward_fail(e, ENOENT, "waf: this ward was built without the firewall (no ward-waf)");
+		return ward_remedy(e, "install libmodsecurity-dev and g++ and rebuild ward, or "
+				      "remove waf: methods and paths are checked without it");
 	}
 	if (fd >= 0 && access(WAF_RULES "/REQUEST-901-INITIALIZATION.conf", R_OK) < 0) {
 		close(fd);
 		ward_fail(e, ENOENT, "waf: the core rule set is not installed (%s)", WAF_RULES);
-		return ward_remedy(e, "install the package modsecurity-crs, or leave waf away");
+		return ward_remedy(e, "install the package modsecurity-crs, or remove waf");
 	}
 	return fd;
 }
@@ -225,8 +223,7 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 		return e->code ? -e->code
 			       : ward_fail_errno(e, "cannot open the host's trust store");
 	if (g->plan->live->secrets && g->plan->live->certs && keys < 0)
-		return ward_fail(e, EPIPE,
-				 "the secrets cannot be handed over: ward-secrets has ended");
+		return ward_fail(e, EPIPE, "cannot pass the secrets: ward-secrets has exited");
 	if (g->waf_program_fd >= 0 && start_waf(g, &waf, e) < 0)
 		return -e->code;
 	s.fds[GATE_FD_WAF] = waf;
@@ -258,9 +255,10 @@ static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
 			return 0;
 		ward_fail_errno(
 			e, "network.ingress: cannot publish port %u on this host's loopback", port);
-		return ward_remedy(e, "%s",
-				   errno == EACCES ? "take a port from 1024 on"
-						   : "end whoever uses it, or take another port");
+		return ward_remedy(
+			e, "%s",
+			errno == EACCES ? "use a port of at least 1024"
+					: "stop the process that uses it, or choose another port");
 	}
 	g->sockets[g->count++] = (struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED };
 	return 0;
@@ -316,12 +314,12 @@ static int start_early(struct egress *g, struct ward_err *e)
 		;
 	if (r <= 0 ||
 	    io_recv_fds(g->fd, &event, sizeof(event), &fd, 1, &count) != (ssize_t)sizeof(event))
-		return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
+		return ward_fail(e, EPIPE, "the gateway exited before the sandbox was built");
 	if (event.kind == GATE_FAILED)
-		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s",
+		return ward_fail(e, EPIPE, "the gateway could not start: %.*s",
 				 (int)sizeof(event.text), event.text);
 	if (event.kind != GATE_TRUST || count != 1)
-		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
+		return ward_fail(e, EPROTO, "the gateway sent an invalid answer");
 	return certs_fill(g->plan->live->certs, fd, e);
 }
 

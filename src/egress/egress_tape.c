@@ -44,7 +44,8 @@ void egress_report_tape(const struct egress *g, struct result *r)
 	/* nobody wanted anything, so there is no gateway */
 	if (fstat(t->fd, &st) < 0 || st.st_size == 0) {
 		unlink(t->path);
-		strv_addf(&r->notes, "network.record: nothing used the network, so there is no %s",
+		strv_addf(&r->notes,
+			  "network.record: the run made no network connection, so there is no %s",
 			  t->path);
 		return;
 	}
@@ -52,9 +53,9 @@ void egress_report_tape(const struct egress *g, struct result *r)
 	    pread(t->fd, &last, sizeof(last), st.st_size - (off_t)sizeof(last)) !=
 		    (ssize_t)sizeof(last) ||
 	    last.kind != TAPE_CLOSE || last.bytes) {
-		emit(t, 0, (uint64_t)st.st_size, NULL, "it was not ended in order", r);
+		emit(t, 0, (uint64_t)st.st_size, NULL, "it was not closed properly", r);
 		strv_addf(&r->notes,
-			  "network.record: %s is not complete: it can be replayed up to where it "
+			  "network.record: %s is incomplete: it can be replayed up to where it "
 			  "breaks off",
 			  t->path);
 		return;

@@ -41,7 +41,7 @@ static int say(struct secrets *s, enum secrets_op op, int32_t code, uint64_t tag
 	if (out.failed || out.len > SECRETS_MESSAGE_MAX)
 		return ward_fail(e, E2BIG, "too much for one message to ward-secrets");
 	r = s->fd < 0 ? -EPIPE : io_send_fds(s->fd, out.data, out.len, fds, fd_count);
-	return r < 0 ? ward_fail(e, -r, "ward-secrets has ended") : 0;
+	return r < 0 ? ward_fail(e, -r, "ward-secrets has exited") : 0;
 }
 
 static void read_error(const struct secrets_message *m, const char *text, size_t n,
@@ -49,7 +49,7 @@ static void read_error(const struct secrets_message *m, const char *text, size_t
 {
 	const char *end = text + n, *why, *remedy;
 
-	ward_fail(e, m->code > 0 ? m->code : EIO, "the secrets could not be fetched");
+	ward_fail(e, m->code > 0 ? m->code : EIO, "cannot fetch the secrets");
 	if (!n || end[-1])
 		return;
 	why = text + strlen(text) + 1;
@@ -76,7 +76,7 @@ static int await_start(struct secrets *s, struct strv *shown, struct ward_err *e
 			continue;
 		n = recv(s->fd, bytes, SECRETS_MESSAGE_MAX, 0);
 		if (n < (ssize_t)sizeof(m))
-			return ward_fail(e, EPIPE, "ward-secrets ended before it had the secrets");
+			return ward_fail(e, EPIPE, "ward-secrets exited before it had the secrets");
 		bytes[n] = '\0';
 		memcpy(&m, bytes, sizeof(m));
 		if (m.op == SECRETS_READY)
@@ -88,7 +88,7 @@ static int await_start(struct secrets *s, struct strv *shown, struct ward_err *e
 			return -e->code;
 		}
 	}
-	return ward_fail(e, ETIMEDOUT, "the secrets were not there within %d seconds",
+	return ward_fail(e, ETIMEDOUT, "the secrets did not arrive within %d seconds",
 			 FETCH_MS / 1000);
 }
 
@@ -188,8 +188,8 @@ static void note(struct result *r, const struct buf *text)
 
 static void report(const struct keys_event *said, struct result *r)
 {
-	static const char *const actions[] = { "the request was blocked", "it was taken out",
-					       "the request went on" };
+	static const char *const actions[] = { "the request was blocked", "it was removed",
+					       "the request was sent" };
 	auto_buf what = { 0 }, why = { 0 };
 
 	if (said->kind == KEYS_EVENT_LEAK) {
@@ -208,8 +208,8 @@ static void report(const struct keys_event *said, struct result *r)
 		note(r, &what);
 	} else if (said->kind == KEYS_EVENT_SCRUB) {
 		buf_printf(&what,
-			   "credentials: %s sent the secret of grant %s back; it was taken out of "
-			   "the answer",
+			   "credentials: %s sent the secret of grant %s back; ward removed it from "
+			   "the response",
 			   said->host, said->grant);
 		note(r, &what);
 	}
@@ -248,7 +248,7 @@ static void emit_lost(const struct keys_event *said, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "credentials");
 
-	event_text(&v, FIELD_WHY, "more happened than could be told");
+	event_text(&v, FIELD_WHY, "more happened than could be reported");
 	event_number(&v, FIELD_LOST, said->count);
 	event_emit(r->events, &v);
 }
@@ -287,8 +287,8 @@ void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answe
 		if (n < (ssize_t)sizeof(m)) {
 			close(s->fd);
 			s->fd = -1;
-			strv_add(&r->notes, "ward-secrets ended before the command did: from then "
-					    "on no secret was put in");
+			strv_add(&r->notes, "ward-secrets exited before the command: from then on "
+					    "no secret was injected");
 			return;
 		}
 		bytes[n] = '\0';

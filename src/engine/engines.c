@@ -98,10 +98,10 @@ int engine_pick(struct spec *s, struct ward_err *e)
 			first = why;
 	}
 	ward_fail(e, first.code ? first.code : EINVAL, "isolation: %s",
-		  wanted->len ? buf_text(&all) : "no engine is named");
+		  wanted->len ? buf_text(&all) : "no engine given");
 	return ward_remedy(e, "%s",
 			   first.remedy[0] ? first.remedy
-					   : "ward doctor shows the engines that can be used here");
+					   : "ward doctor shows the engines that work here");
 }
 
 size_t engines_look(struct engine_state states[ENGINES_MAX])

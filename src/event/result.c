@@ -281,7 +281,7 @@ static void add_left(const struct usage *u, uint64_t limit, struct buf *out)
 	units_format_size(u->disk_left_bytes > limit ? u->disk_left_bytes - limit : 0, more,
 			  sizeof(more));
 	units_format_size(u->disk_removed_bytes, removed, sizeof(removed));
-	buf_printf(out, ": %s are left", left);
+	buf_printf(out, ": %s remain", left);
 	if (u->disk_left_bytes > limit)
 		buf_printf(out, ", %s more than allowed", more);
 	if (u->disk_removed_files)
@@ -296,8 +296,8 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 
 	if (p && p->live && p->live->views && p->live->views->left)
 		buf_printf(out,
-			   "ward: git can read %zu repositories of the workspace inside, but not "
-			   "write them: private copies are made of at most %d\n",
+			   "ward: git inside can read but not write %zu repositories of the "
+			   "workspace: ward makes private copies of at most %d\n",
 			   p->live->views->left, GIT_VIEWS_MAX);
 	for (enum limit l = 0; l < LIMITS; l++) {
 		struct limit_text t = limit_text(l);
@@ -496,7 +496,7 @@ void result_quarantine_text(const struct result *r, struct buf *out)
 {
 	if (!r->quarantine.len)
 		return;
-	buf_puts(out, "ward: moved to the quarantine: ");
+	buf_puts(out, "ward: quarantined: ");
 	for (size_t i = 0; i < r->quarantine.len && i < QUARANTINE_NAMED; i++) {
 		buf_puts(out, i ? "; " : "");
 		text_escape(out, r->quarantine.items[i]);
@@ -514,14 +514,14 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	text_head(r, colour, out);
 	text_denials(r, out);
 	for (size_t i = 0; i < r->quarantine.len; i++) {
-		buf_puts(out, "  moved to the quarantine: ");
+		buf_puts(out, "  quarantined: ");
 		text_escape(out, r->quarantine.items[i]);
 		buf_puts(out, "\n");
 	}
 	if (r->quarantine.len)
-		buf_printf(out, "    to bring them back: ward quarantine restore %s\n", r->run_id);
-	text_news(&r->news.steers, "steers tools that you may run", out);
-	text_news(&r->news.leaving, "a new link out of the workspace", out);
+		buf_printf(out, "    to restore them: ward quarantine restore %s\n", r->run_id);
+	text_news(&r->news.steers, "affects tools that you may run", out);
+	text_news(&r->news.leaving, "new link out of the workspace", out);
 	text_changes(r, out);
 	if (!verbose) {
 		text_notes(&r->loud, NULL, out);
@@ -530,7 +530,7 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	}
 	buf_printf(out, "  run: %s, engine: %s\n", r->run_id, r->engine ? r->engine : "none");
 	if (r->inner)
-		buf_printf(out, "  wall: %s\n", r->inner);
+		buf_printf(out, "  runtime: %s\n", r->inner);
 	text_notes(&r->notes, NULL, out);
 	if (p) {
 		text_notes(&p->notes, &r->notes, out);

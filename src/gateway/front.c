@@ -343,7 +343,7 @@ static int make_room(struct front *f, struct ward_err *e)
 
 	/* confine_enter() takes all that the hard limit gives */
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < 2 * SPARE_FDS)
-		return ward_fail(e, EMFILE, "it may have too few descriptors (ulimit -Hn)");
+		return ward_fail(e, EMFILE, "it may have too few file descriptors (ulimit -Hn)");
 	if (files.rlim_max > 2 * FLOWS_MAX + SPARE_FDS)
 		files.rlim_max = 2 * FLOWS_MAX + SPARE_FDS;
 	f->flow_max = (uint32_t)(files.rlim_max - SPARE_FDS) / 2;
@@ -365,11 +365,11 @@ static int prepare(struct front *f, struct ward_err *e)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);
 	if (r == 0 && f->config.tape == GATE_TAPE_RECORD)
 		r = f->inspect ? f->inspect->record(f, e)
-			       : ward_fail(e, EINVAL, "this program cannot record");
+			       : ward_fail(e, EINVAL, "this build cannot record");
 	if (r == 0)
 		r = f->dial_fd = start_dial(f->config.tape == GATE_TAPE_REPLAY, e);
 	if (r >= 0 && getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
-		r = ward_fail_errno(e, "no randomness");
+		r = ward_fail_errno(e, "cannot get random numbers");
 	if (r < 0)
 		return r;
 	f->names = name_table_new(seed);

@@ -35,8 +35,8 @@ int main(int argc, char **argv)
 		return keys_here();
 	if (fcntl(GATE_FD_CONTROL, F_GETFD) < 0 || fcntl(GATE_FD_CONFIG, F_GETFD) < 0 ||
 	    (argc > 1 && !dial && !record && !replay)) {
-		fprintf(stderr, "ward-gateway: started by ward run where the policy gives a "
-				"network; it does nothing alone\n");
+		fprintf(stderr, "ward-gateway: started by ward run if the policy grants a network; "
+				"does nothing on its own\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

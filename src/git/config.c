@@ -244,14 +244,13 @@ static void say_address(struct take *t, const char *name, const char *value)
 {
 	if (text_is_plain(name) && text_is_plain(value))
 		say_note(t,
-			 "git: the sandbox set %s to an address that the host's repository does "
-			 "not have: %s; to take it over: "
-			 "git config %s '%s'",
+			 "git: the sandbox set %s to a URL that the host's repository does not "
+			 "have: %s; to import it: git config %s '%s'",
 			 name, value, name, value);
 	else
 		say_note(t,
-			 "git: the sandbox set %.200s to an address that the host's repository "
-			 "does not have",
+			 "git: the sandbox set %.200s to a URL that the host's repository does not "
+			 "have",
 			 name);
 }
 
@@ -269,13 +268,13 @@ static int merge_key(struct merge *m, const char *name)
 		return 0;
 	}
 	if (v == GIT_CONFIG_REMOTE && (value = find_unknown_remote(m, name)) != NULL) {
-		say_note(m->t, "git: %s is not taken over: the host's repository has no remote %s",
+		say_note(m->t, "git: %s was not imported: the host's repository has no remote %s",
 			 name, value);
 		return 0;
 	}
 	if (v != GIT_CONFIG_REFUSED && has(&m->mine, name) && makes_remote(&m->host, name)) {
 		say_note(m->t,
-			 "git: %s is not taken over: the host's repository has no address of that "
+			 "git: %s was not imported: the host's repository has no URL for that "
 			 "remote",
 			 name);
 		return 0;
@@ -290,13 +289,14 @@ static int merge_key(struct merge *m, const char *name)
 		return 0;
 	}
 	if (!same_values(&m->host, &m->base, name)) {
-		say_note(m->t, "git: %s changed on the host and in the sandbox; the host's stays",
+		say_note(m->t,
+			 "git: %s changed on the host and in the sandbox; the host's version stays",
 			 name);
 		return 0;
 	}
 	status = set_values(m->t, m->file, &m->mine, &m->host, name);
 	if (status)
-		say_note(m->t, "git: %s could not be set on the host", name);
+		say_note(m->t, "git: cannot set %s on the host", name);
 	return status < 0 ? ward_fail(m->t->e, -status, "cannot start git") : 0;
 }
 

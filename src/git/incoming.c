@@ -68,8 +68,8 @@ static int fill_store(struct incoming *in)
 	if (status >= 0 && in->objects->loose.len)
 		status = objects_hand_over(in->t, in->objects, in->store);
 	if (status > 0)
-		say_note(in->t, "git refuses objects that the sandbox made: what needs them is not "
-				"taken over");
+		say_note(in->t, "git rejects objects that the sandbox made: refs that need them "
+				"were not imported");
 	return status < 0 ? status : 0;
 }
 
@@ -269,8 +269,8 @@ int take_piecemeal(struct take *t, const struct git_objects *o)
 		status = bring_parts(&in, 0, in.ids.len);
 	if (in.refused)
 		say_note(t,
-			 "git: %zu objects are not taken over: git refuses them, or something that "
-			 "they lead to",
+			 "git: %zu objects were not imported: git rejects them, or something they "
+			 "refer to",
 			 in.refused);
 	if (remove_tree_at(t->dir_fd, STORE) < 0 && status == 0)
 		status = -EIO;
@@ -278,7 +278,7 @@ int take_piecemeal(struct take *t, const struct git_objects *o)
 	free(in.store);
 	if (status == -ENOMEM)
 		return out_of_memory(t);
-	return status < 0 ? ward_fail(t->e, -status, "cannot take over the sandbox's objects: %s",
+	return status < 0 ? ward_fail(t->e, -status, "cannot import the sandbox's objects: %s",
 				      strerror(-status))
 			  : 0;
 }

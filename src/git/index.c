@@ -361,8 +361,8 @@ static int decide_index(struct take *t, const char *path)
 		return 1;
 	if (v && same_index(t, h, v))
 		return agree(t, path, v);
-	say_note(t, "git: the index changed on the host and in the sandbox; the host's stays, and "
-		    "so does the branch that is checked out");
+	say_note(t, "git: the index changed on the host and in the sandbox; the host's index and "
+		    "checked-out branch stay");
 	return block_branch(t, path);
 }
 

@@ -222,7 +222,7 @@ static int take_in_child(size_t number, const char *dir, enum take_how how, int6
 	if (status < 0 && out->len > before)
 		out->len = before; /* no half line */
 	if (status == -ETIMEDOUT)
-		buf_printf(out, "%zu\tnote\t\tgit: taking over %s took too long\n", number, dir);
+		buf_printf(out, "%zu\tnote\t\tgit: importing %s took too long\n", number, dir);
 	return status < 0 ? status : WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -EIO;
 }
 

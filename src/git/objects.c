@@ -90,7 +90,7 @@ int objects_hand_over(struct take *t, const struct git_objects *o, const char *s
 	own_close_fd(&p.fd);
 	if (p.too_large && !store)
 		say_note(t,
-			 "git: %zu objects are not taken over: they are too large, %" PRIu64
+			 "git: %zu objects were not imported: they are too large, %" PRIu64
 			 " GiB alone or %" PRIu64 " GiB together",
 			 p.too_large, PACK_OBJECT_MAX >> 30, LOOSE_BYTES_MAX >> 30);
 	return status;
@@ -177,7 +177,7 @@ static int take_at_once(struct take *t, struct git_objects *o)
 	if (status >= 0)
 		status = o->loose.len ? objects_hand_over(t, o, NULL) : 0;
 	if (status < 0 || refused.failed)
-		return fail(t, "take over the sandbox's objects", status < 0 ? status : -ENOMEM);
+		return fail(t, "import the sandbox's objects", status < 0 ? status : -ENOMEM);
 	if (status == 0)
 		strv_free(&o->loose);
 	strv_free(&o->packs);

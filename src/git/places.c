@@ -96,12 +96,13 @@ static const char *find_wrong(const struct take *t, const struct file *gitdir, c
 	size_t n;
 
 	if (!gitdir || !git_worktree_gitdir_read(gitdir->bytes, gitdir->n, &at, &n))
-		return "is a work tree that says in no ordinary form where it is";
+		return "is a work tree whose location is not in the usual form";
 	place = strndup(at, n);
 	fd = place ? open_place(t, place) : -1;
 	if (fd < 0)
-		return "is of a work tree that is not in the workspace";
-	return points_back(t, fd, place, dir) ? NULL : "is of a work tree that does not point back";
+		return "belongs to a work tree outside the workspace";
+	return points_back(t, fd, place, dir) ? NULL
+					      : "belongs to a work tree that does not point back";
 }
 
 static int check_worktree(struct take *t, const char *prefix)
@@ -313,10 +314,9 @@ int check_places(struct take *t)
 			drop_all(t, born.items[i]);
 	}
 	if (checked > BORN_MAX)
-		say_note(
-			t,
-			"git: %zu new work trees and submodules are not taken over: at most %d are",
-			checked - BORN_MAX, BORN_MAX);
+		say_note(t,
+			 "git: %zu new work trees and submodules were not imported: at most %d are",
+			 checked - BORN_MAX, BORN_MAX);
 	return status == 0 ? check_all_moved(t) : status;
 }
 

@@ -211,7 +211,7 @@ static int agree_on_moved(struct merge *m)
 		if (one->done && one->kept)
 			say_note(m->t,
 				 "git: refs/%s changed on the host and in the sandbox; the host's "
-				 "stays, the sandbox's is %s",
+				 "version stays, the sandbox's is %s",
 				 one->name + strlen(CONFLICT), one->name);
 		else if (one->done)
 			status = agree_on_ref(m, one->name, files_find(&m->mine.files, one->name));

@@ -161,7 +161,7 @@ static int try_range(struct moving *m, size_t from, size_t to)
 		return status;
 	if (to - from == 1) {
 		say_note(m->t,
-			 "git: %s is not taken over: git refuses it, or objects that it leads to "
+			 "git: %s was not imported: git rejects it, or objects that it refers to "
 			 "are missing",
 			 m->items[from]->name);
 		return 0;
@@ -196,11 +196,11 @@ static int drop_hopeless(struct moving *m)
 
 		if (strchr(type, ' ') || !*type)
 			say_note(m->t,
-				 "git: %s is not taken over: objects that it leads to are missing",
+				 "git: %s was not imported: objects that it refers to are missing",
 				 name);
 		else if (strncmp(name, "refs/heads/", 11) == 0 && strcmp(type, "commit") != 0)
 			say_note(m->t,
-				 "git: %s is not taken over: a branch must lead to a commit, not "
+				 "git: %s was not imported: a branch must refer to a commit, not "
 				 "to a %s",
 				 name, type);
 		else
@@ -235,7 +235,7 @@ static int move_symbolic(struct moving *m, struct ref_move *one)
 	int status = refused ? 1 : git_call(&call, NULL);
 
 	if (status > 0)
-		say_note(m->t, "git: %s could not be moved on the host", one->name);
+		say_note(m->t, "git: cannot update %s on the host", one->name);
 	one->done = status == 0;
 	return status < 0 ? status : 0;
 }
@@ -274,6 +274,6 @@ int ref_moves_do(struct take *t, const char *git_dir, struct ref_moves *all)
 				m.left++;
 		}
 	if (m.left)
-		say_note(t, "git: %zu more refs are not taken over: git refuses too many", m.left);
+		say_note(t, "git: %zu more refs were not imported: git rejects too many", m.left);
 	return status < 0 ? ward_fail(t->e, -status, "cannot move the refs of %s", git_dir) : 0;
 }

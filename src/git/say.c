@@ -46,8 +46,8 @@ void say_rest(struct take *t)
 	t->noted = 0;
 	if (refused > REFUSED_MAX)
 		say_note(t,
-			 "git: and %zu more files of the private git directory of %s are not taken "
-			 "over",
+			 "git: and %zu more files of the private git directory of %s were not "
+			 "imported",
 			 refused - REFUSED_MAX, t->record.git_dir);
 	if (noted > NOTES_MAX)
 		say_note(t, "git: and %zu more notes about %s", noted - NOTES_MAX,

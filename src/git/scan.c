@@ -96,7 +96,7 @@ static int note_object(struct take *t, const struct walk_entry *entry,
 		       const struct git_place *place)
 {
 	if (t->objects.len == OBJECTS_MAX)
-		return refuse(t, entry->path, "is one object too many");
+		return refuse(t, entry->path, "exceeds the maximum number of objects");
 	strv_addf(&t->objects, "%.*s\n%s", (int)place->inner, entry->path, entry->path);
 	return t->objects.failed ? out_of_memory(t) : 0;
 }
@@ -199,16 +199,16 @@ static int see_file(struct scan *s, const struct walk_dir *d, const struct walk_
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return t->live ? keep_old(t, entry->path)
-			       : refuse(t, entry->path, "is not a plain file that can be read");
+			       : refuse(t, entry->path, "is not a readable regular file");
 	if (place.form == GIT_FORM_LOOSE || place.form == GIT_FORM_PACK)
 		return note_object(t, entry, &place);
 	if (place.treat == GIT_TREAT_DERIVED || place.treat == GIT_TREAT_DROP ||
 	    ends_with(entry->path, "objects/info/alternates"))
 		return 0;
 	if (st.st_size > (64 << 20) || s->bytes + (uint64_t)st.st_size > VIEW_BYTES_MAX)
-		return refuse(t, entry->path, "is too large to be taken over");
+		return refuse(t, entry->path, "is too large to import");
 	if (++s->files > FILES_MAX)
-		return refuse(t, entry->path, "is one file too many");
+		return refuse(t, entry->path, "exceeds the maximum number of files");
 	s->bytes += (uint64_t)st.st_size;
 	if (io_read_all(fd, 64u << 20, &bytes) < 0)
 		return refuse(t, entry->path, "cannot be read");
@@ -245,7 +245,8 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	if (files_any_beneath(&t->base, entry->path))
 		return 1;
 	return refuse(t, entry->path,
-		      place.why && *place.why ? place.why : "is no directory that git makes there");
+		      place.why && *place.why ? place.why
+					      : "is not a directory that git creates there");
 }
 
 /* Whether git would still take the directory (prefix "", "modules/x/") for a repository. */
@@ -288,8 +289,7 @@ static int restore_broken(struct take *t, const char *prefix)
 			status = files_add(&t->view, f->path, f->bytes, f->n);
 	}
 	files_sort(&t->view);
-	say_note(t,
-		 "git: the sandbox has removed %s%s%s or parts of it; the host's stays as it was",
+	say_note(t, "git: the sandbox removed %s%s%s or parts of it; the host's version stays",
 		 t->record.git_dir, *prefix ? "/" : "", prefix);
 	return status < 0 ? out_of_memory(t) : 0;
 }

@@ -90,8 +90,7 @@ int write_host(struct take *t, const char *path, const struct file *f)
 				f ? f->n : 0, &t->wait_ms);
 
 	if (status < 0) {
-		say_note(t, "git: %s could not be written on the host: %s", path,
-			 strerror(-status));
+		say_note(t, "git: cannot write %s on the host: %s", path, strerror(-status));
 		t->failed |= is_host_trouble(status) && !t->live;
 		return 1;
 	}
@@ -149,7 +148,7 @@ static bool leads_somewhere(struct take *t, const char *path, const struct file 
 	    (kind == GIT_REF_ID ? ids_complete(git_dir, head->bytes)
 				: !is_symbolic_there(git_dir, id, n)))
 		return true;
-	say_note(t, "git: %s is not taken over: it leads nowhere", path);
+	say_note(t, "git: %s was not imported: it points nowhere", path);
 	return false;
 }
 
@@ -176,7 +175,8 @@ static int merge_file(struct take *t, const char *path)
 	if (!files_equal(h, b)) {
 		if (place.treat != GIT_TREAT_ADMIT || place.form == GIT_FORM_HEAD)
 			say_note(t,
-				 "git: %s changed on the host and in the sandbox; the host's stays",
+				 "git: %s changed on the host and in the sandbox; the host's "
+				 "version stays",
 				 path);
 		return 0;
 	}

@@ -67,7 +67,7 @@ static int write_base(struct take *t)
 	if (text.failed)
 		return ward_fail(t->e, ENOMEM, "out of memory");
 	status = file_write(t->dir_fd, GIT_VIEW_BASE, buf_text(&text), text.len, &t->wait_ms);
-	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s",
+	return status < 0 ? ward_fail(t->e, -status, "cannot record what was imported: %s",
 				      strerror(-status))
 			  : 0;
 }
@@ -101,7 +101,7 @@ int go_on(struct take *t, const char *prefix, int status)
 {
 	if (status >= 0 || !*prefix || status == -ENOMEM)
 		return status;
-	say_note(t, "git: %s is not taken over: %s", prefix, t->e->why);
+	say_note(t, "git: %s was not imported: %s", prefix, t->e->why);
 	*t->e = (struct ward_err){ 0 };
 	return 0;
 }
@@ -142,8 +142,7 @@ int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, str
 	int status = how == TAKE_SHOW ? show_all(&t) : take_all(&t);
 
 	if (status == 0 && t.failed)
-		status = ward_fail(e, EIO, "something could not be written into %s",
-				   t.record.git_dir);
+		status = ward_fail(e, EIO, "cannot write everything to %s", t.record.git_dir);
 	own_close_fd(&t.view_fd);
 	own_close_fd(&t.host_fd);
 	git_view_record_clear(&t.record);

@@ -104,7 +104,7 @@ static int finish(struct git_run *run, struct buf *answer, struct ward_err *e)
 	if (status == 0 && (!WIFEXITED(code) || WEXITSTATUS(code) != 0))
 		status = -EIO;
 	return status < 0 ? ward_fail(e, -status,
-				      "ward-git could not take over what the sandbox did with git")
+				      "ward-git could not import the sandbox's git changes")
 			  : 0;
 }
 
@@ -158,7 +158,7 @@ static int take_line(struct taking *t, char *line)
 	size_t view = strtoul(number, NULL, 10);
 
 	if (!kind || !path || !line || view >= t->dirs->len)
-		return ward_fail(t->e, EPROTO, "ward-git said something that is not understood");
+		return ward_fail(t->e, EPROTO, "ward-git sent a malformed answer");
 	guard_unescape(path);
 	guard_unescape(line);
 	if (strcmp(kind, "refused") == 0)
@@ -220,14 +220,13 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 	if (status >= 0)
 		return;
 	v->kept = true; /* nothing is lost: `ward recover` tries again */
-	strv_addf(&r->notes,
-		  "what the sandbox did with git is not taken over yet: %s; it lies in %s", e.why,
-		  v->path);
+	strv_addf(&r->notes, "the sandbox's git changes are not imported yet: %s; they are in %s",
+		  e.why, v->path);
 	if (!r->error.code) {
 		r->error = e;
-		ward_wrap(&r->error, "taking over what the sandbox did with git");
+		ward_wrap(&r->error, "importing the sandbox's git changes");
 		ward_remedy(&r->error,
-			    "`ward recover` tries again; the sandbox's git directory lies in %s",
+			    "`ward recover` tries again; the sandbox's git directory is in %s",
 			    v->path);
 	}
 }

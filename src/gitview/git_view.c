@@ -72,8 +72,8 @@ bool git_view_suits(int git_fd)
 static int give(struct copying *c, int fd)
 {
 	if (c->source->chown && fchown(fd, c->source->uid, c->source->gid) < 0)
-		return ward_fail_errno(c->e,
-				       "cannot give away a file of the private git directory");
+		return ward_fail_errno(
+			c->e, "cannot change the owner of a file in the private git directory");
 	return 0;
 }
 
@@ -140,8 +140,7 @@ static int copy_bytes(struct copying *c, int from, int to, off_t size)
 		if (n <= 0)
 			return ward_fail(c->e, n == 0 ? EAGAIN : errno, "%s of the repository %s",
 					 c->path.data,
-					 n == 0 ? "became shorter while it was copied"
-						: "cannot be read");
+					 n == 0 ? "shrank during the copy" : "cannot be read");
 		status = io_write_all(to, bytes, (size_t)n);
 		if (status < 0)
 			return ward_fail(c->e, -status,
@@ -193,7 +192,7 @@ static int copy_file(struct copying *c, int from_fd, int to_fd, const char *name
 	c->bytes += (uint64_t)st.st_size;
 	if (c->bytes > COPY_MAX)
 		return ward_fail(c->e, E2BIG,
-				 "the git directory holds more than 1 GiB beside its objects");
+				 "the git directory has more than 1 GiB besides its objects");
 	if (st.st_size > LARGE)
 		return copy_large(c, from, to_fd, name, &st);
 	status = io_read_all(from, BASE_FILE_MAX, &bytes);
@@ -220,8 +219,8 @@ static int copy_link(struct copying *c, int from_fd, int to_fd, const char *name
 				       c->path.data);
 	if (c->source->chown &&
 	    fchownat(to_fd, name, c->source->uid, c->source->gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return ward_fail_errno(c->e,
-				       "cannot give away a link of the private git directory");
+		return ward_fail_errno(
+			c->e, "cannot change the owner of a link in the private git directory");
 	return 0;
 }
 
@@ -375,7 +374,7 @@ static int write_record(struct copying *c, int dir_fd, int git_fd, int view_fd)
 
 	r.made_ns = newest_change(view_fd, UINT64_MAX - 1, 0);
 	if (r.made_ns == UINT64_MAX || fstat(git_fd, &st) < 0)
-		status = ward_fail_errno(c->e, "cannot look at the repository");
+		status = ward_fail_errno(c->e, "cannot access the repository");
 	r.device = st.st_dev;
 	r.inode = st.st_ino;
 	r.uid = st.st_uid;
@@ -474,10 +473,10 @@ int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e)
 	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int status = at < 0 ? -errno : walk_tree(at, &ops, &g, 0, e);
 
-	return status < 0
-		       ? ward_fail(e, -status, "cannot give away the private git directory %s: %s",
-				   dir, strerror(-status))
-		       : 0;
+	return status < 0 ? ward_fail(e, -status,
+				      "cannot change the owner of the private git directory %s: %s",
+				      dir, strerror(-status))
+			  : 0;
 }
 
 bool git_view_changed(const char *dir)

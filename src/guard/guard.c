@@ -250,10 +250,11 @@ int guard_add_step(struct guard_root *g, enum guard_action action, const char *p
 	if (g->step_count >= STEPS_MAX) {
 		status = ward_fail(e, E2BIG, "%s holds more than %d hidden or protected names",
 				   g->path, STEPS_MAX);
-		return status < 0 ? ward_remedy(e, "hide or protect directories instead of many "
-						   "files, or take names "
-						   "out with filesystem.protect: [\"!NAME\"]")
-				  : 0;
+		return status < 0
+			       ? ward_remedy(
+					 e, "hide or protect directories instead of many files, or "
+					    "exclude names with filesystem.protect: [\"!NAME\"]")
+			       : 0;
 	}
 	g->steps[g->step_count] = (struct guard_step){ action, is_dir, strdup(path) };
 	if (!g->steps[g->step_count].path)

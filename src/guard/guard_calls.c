@@ -167,8 +167,8 @@ static int on_function(struct naming *n, const char *word)
 		if (strcmp(word, path_words[i]) != 0)
 			continue;
 		buf_printf(&note,
-			   "%s puts directories in front of PATH (%s): programs that the command "
-			   "writes there would be started by their names",
+			   "%s prepends directories to PATH (%s): programs that the command writes "
+			   "there would shadow others",
 			   n->c->origin, word);
 		if (!note.failed && !strv_has(&n->f->g->notes, note.data))
 			strv_add(&n->f->g->notes, note.data);

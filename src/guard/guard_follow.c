@@ -79,7 +79,7 @@ static int is_new(struct follow *f, const char *path)
 	if (f->seen.len >= PLACES_MAX) {
 		ward_fail(f->e, E2BIG, "links and configuration in %s lead to more than %d places",
 			  f->g->path, PLACES_MAX);
-		return ward_remedy(f->e, "take the names that lead to so many out with "
+		return ward_remedy(f->e, "exclude the names that lead to so many with "
 					 "filesystem.protect: [\"!NAME\"]");
 	}
 	strv_add(&f->seen, path);
@@ -192,8 +192,8 @@ static int keep_end(struct follow *f, const char *path, const struct stat *st)
 	if (is_dir && (!n || (strncmp(f->origin, path, n) == 0 && f->origin[n] == '/'))) {
 		if (f->how != FOLLOW_PIN)
 			strv_addf(&f->g->notes,
-				  "%s leads to %s, a directory around it: what lies there can be "
-				  "written by the command",
+				  "%s leads to %s, a parent directory: the command can write to "
+				  "what is in it",
 				  f->origin, n ? path : f->g->path);
 		return f->g->notes.failed ? out_of_memory(f) : 0;
 	}

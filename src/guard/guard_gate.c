@@ -135,7 +135,7 @@ static int look_at(struct guard_root *around, const char *path, const struct str
 	int r;
 
 	if (fd < 0)
-		return ward_fail_errno(e, "cannot look into %s", path);
+		return ward_fail_errno(e, "cannot read %s", path);
 	around->path = strdup(path);
 	around->target = strdup(path);
 	around->writable = around->shares_git = true;
@@ -196,16 +196,16 @@ int gate_open(struct sniff *g, int dir_fd, const char *name, const struct gate_p
 	g->tree.path = path_of(dir_fd);
 	g->tree.target = g->tree.path ? strdup(g->tree.path) : NULL;
 	if (!g->tree.target || !add_top_rows(&all, policy ? policy->protect : NULL))
-		return ward_fail(e, ENOENT, "cannot tell where the copy would lie");
+		return ward_fail(e, ENOENT, "cannot determine where the copy would go");
 	g->tree.writable = true;
 	r = guard_compile(&g->tree, NULL, &all, e);
 	if (r < 0)
 		return r;
 	why = ask_way(&g->tree, g->tree.path + 1, DT_DIR);
 	if (is_in_repository(g->tree.path))
-		buf_puts(&g->closed, "it would lie in a git directory");
+		buf_puts(&g->closed, "it would be in a git directory");
 	else if (why)
-		buf_printf(&g->closed, "it would lie in a protected directory: %s", why);
+		buf_printf(&g->closed, "it would be in a protected directory: %s", why);
 	if (g->closed.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	return g->closed.len ? 0 : look_around(g, name, policy, e);
@@ -238,8 +238,8 @@ static const char *ask_tree(const struct guard_root *around, const char *path, u
 		if (s && s->action == GUARD_HIDE)
 			return "it is hidden from sandboxes";
 		if (s && s->action != GUARD_PIN)
-			return "a protected file of the work tree, or one that git's "
-			       "configuration or a hook there leads to";
+			return "a protected file of the work tree, or one that git's configuration "
+			       "or a hook refers to";
 		if (end == n)
 			break;
 	}
@@ -269,16 +269,14 @@ const char *gate_refuses_union(const char *path, int to_fd, int from_fd)
 	bool had_parts = false;
 
 	if (guard_is_git_dir(&before, path, strlen(path)))
-		return "it would lie in a git directory";
+		return "it would be in a git directory";
 	for (size_t part = 0; part < GIT_PARTS; part++) {
 		had_parts |= before.type[part] != 0;
 		if (before.type[part])
 			after.type[part] = before.type[part];
 	}
 	return had_parts && guard_is_git_dir(&after, path, strlen(path))
-		       ? "it would make a git directory of one that holds files which were not "
-			 "judged as "
-			 "git's"
+		       ? "it would turn a directory with unchecked files into a git directory"
 		       : NULL;
 }
 

@@ -174,10 +174,10 @@ static const char *check_submodule(const char *workspace, const char *gitdir, ui
 	auto_free char *text = NULL, *value = NULL, *back = NULL;
 
 	if (!has_parts(gitdir, owner))
-		return "is no repository of the workspace's owner";
+		return "is not a repository of the workspace's owner";
 	text = read_word(gitdir, "config");
 	if (!text || gitconfig_read(text, strlen(text), find_worktree, &value) != 0)
-		return "has no configuration that can be read";
+		return "has no readable configuration";
 	back = value ? real_from(gitdir, value) : NULL;
 	if (!back || strcmp(back, workspace) != 0)
 		return "does not point back at the workspace";
@@ -204,9 +204,8 @@ static void note_repository_above(const char *workspace, struct strv *notes)
 	}
 	if (workspace[n])
 		strv_addf(notes,
-			  "git will not work inside: the repository begins in %.*s, above the "
-			  "workspace; "
-			  "--workspace %.*s --chdir %s gives it",
+			  "git will not work inside: the repository starts in %.*s, above the "
+			  "workspace; to include it: --workspace %.*s --chdir %s",
 			  (int)n, workspace, (int)n, workspace, workspace);
 }
 
@@ -228,7 +227,7 @@ int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes,
 	if (stat(real, &root) < 0)
 		return ward_fail_errno(e, "cannot look at %s", real);
 	if (!gitdir || stat(gitdir, &st) < 0 || !S_ISDIR(st.st_mode)) {
-		wrong = "is no directory";
+		wrong = "is not a directory";
 	} else if (st.st_uid != root.st_uid) {
 		wrong = "does not belong to the workspace's owner";
 	} else {
@@ -238,9 +237,8 @@ int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes,
 	}
 	if (wrong)
 		strv_addf(notes,
-			  "git will not work inside: the .git file of the workspace leads to %s, "
-			  "which %s; if it is "
-			  "yours, --rw gives it",
+			  "git will not work inside: the .git file of the workspace points to %s, "
+			  "which %s; if it is yours, mount it with --rw",
 			  value, wrong);
 	else
 		strv_add(dirs, found);

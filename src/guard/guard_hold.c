@@ -29,9 +29,7 @@
 
 /* the highest descriptor; at most half of those that the process may have */
 #define HELD_MAX 4096
-#define TAKEN                                                                                      \
-	"took the place of what was protected or hidden there, which is put back "                 \
-	"(process.nesting)"
+#define TAKEN "replaced a protected or hidden file, which ward restored (process.nesting)"
 
 /* What a step stood for when the plan was made. */
 struct guard_held {
@@ -130,9 +128,9 @@ int guard_hold(struct guard_root *g, int root_fd, struct strv *notes, struct war
 	}
 	if (missed)
 		strv_addf(notes,
-			  "process.nesting: %zu protected or hidden names in %s are too many to be "
-			  "held; one that the run "
-			  "replaces goes to the quarantine, but is not put back; raise ulimit -n",
+			  "process.nesting: %zu protected or hidden names in %s are too many to "
+			  "hold; if the run replaces one, the new file is quarantined, but the old "
+			  "one is not restored; raise ulimit -n",
 			  missed, g->path);
 	return notes->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
@@ -308,7 +306,7 @@ static int bring(struct back *b, size_t i, int dir_fd, const char *name, struct 
 	if (b->rescued[i])
 		return guard_move(b->root_fd, top, dir_fd, name, e);
 	if (h->fd < 0 || fstat(h->fd, &st) < 0)
-		return ward_fail(e, ENOENT, "it was not held");
+		return ward_fail(e, ENOENT, "ward did not hold it open");
 	if (S_ISDIR(st.st_mode))
 		return make_dir(h, &st, dir_fd, name, e);
 	status = S_ISREG(st.st_mode) ? guard_copy_held(h->fd, &st, dir_fd, name) : -ENOTSUP;
@@ -339,14 +337,15 @@ static int put_back(struct back *b, size_t i)
 				   : bring(b, i, above, name, &e);
 	lower(above, mode);
 	if (status < 0)
-		strv_addf(b->told, "%s: NOT PUT BACK, the run had taken it away: %s", path, e.why);
+		strv_addf(b->told, "%s: NOT RESTORED, the run had removed it: %s", path, e.why);
 	else if (!stands)
 		strv_addf(b->told,
-			  "%s: NOT MOVED but put back: the run had taken it away (process.nesting)",
+			  "%s: not quarantined but restored: the run had removed it "
+			  "(process.nesting)",
 			  path);
 	if (status < 0 && !b->failure) {
 		*b->e = e;
-		b->failure = ward_wrap(b->e, "putting %s back, which the run had taken away", path);
+		b->failure = ward_wrap(b->e, "restoring %s, which the run had removed", path);
 	}
 	return b->told->failed ? ward_fail(b->e, ENOMEM, "out of memory") : 0;
 }

@@ -113,8 +113,8 @@ static int judge_settings(struct config *c, int dir_fd, const char *name)
 	status = git_config_read(buf_text(&text), text.len, judge_setting, c, &why, &line);
 	if (status != -EINVAL)
 		return status;
-	buf_printf(c->why, "git configuration that git does not write so: line %zu has %s", line,
-		   why);
+	buf_printf(c->why, "git configuration that git does not write like this: line %zu has %s",
+		   line, why);
 	return c->why->failed ? -ENOMEM : 1;
 }
 
@@ -196,23 +196,24 @@ int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const cha
 	size_t n;
 
 	if (!read_regular(dir_fd, name, PATH_FILE_MAX, &text))
-		return refuse(why, "a .git that is no plain file");
+		return refuse(why, "a .git that is not a regular file");
 	if (!git_link_read(buf_text(&text), text.len, &path, &n))
-		return refuse(why, "a .git file that git does not write so");
+		return refuse(why, "a .git file that git does not write like this");
 	value = strndup(path, n);
 	if (!value)
 		return -ENOMEM;
 	inside = judge_resolve(g, dir_path, value);
 	if (!inside)
-		return refuse(why, "a .git file that leads git to a directory outside the tree");
+		return refuse(why, "a .git file that points git to a directory outside the tree");
 	fd = path_open_nolink(root_fd, *inside ? inside : ".", O_RDONLY | O_DIRECTORY, &e);
 	if (fd < 0)
 		return refuse(
-			why, fd == -ENOENT
-				     ? "a .git file that leads git to a directory that is not there"
-				     : "a .git file that leads git through a link");
+			why,
+			fd == -ENOENT
+				? "a .git file that points git to a directory that does not exist"
+				: "a .git file that points git through a link");
 	return points_back(g, fd, inside, dir_path)
 		       ? 0
-		       : refuse(why, "a .git file that leads git to a directory that is not of "
-				     "this work tree");
+		       : refuse(why,
+				"a .git file that points git to a directory of another work tree");
 }

@@ -116,8 +116,8 @@ static void note_opaque(struct config *c, const struct gitconfig_entry *entry)
 	auto_buf note = { 0 };
 
 	buf_printf(&note,
-		   "%s: %s.%s%s%s = %.*s: what this command runs cannot be told for certain; files "
-		   "of the workspace that it names are protected, others that it runs are not",
+		   "%s: %s.%s%s%s = %.*s: ward cannot determine everything that this command runs; "
+		   "workspace files that it names are protected, others that it runs are not",
 		   c->file, entry->section, entry->subsection, *entry->subsection ? "." : "",
 		   entry->key, NOTE_MAX, entry->value);
 	if (!strv_has(notes, buf_text(&note)))
@@ -218,7 +218,8 @@ static int read_one(struct config *c, const char *file)
 	status = gitconfig_read(buf_text(&text), text.len, see_setting, c);
 	if (status == -EINVAL && c->f && c->is_inside) {
 		strv_addf(&c->f->g->notes,
-			  "%s cannot be read as git configuration: where it leads is not protected",
+			  "cannot parse %s as git configuration: files that it refers to are not "
+			  "protected",
 			  file);
 		status = 0;
 	}

@@ -341,7 +341,7 @@ int guard_open_parent(int base_fd, const char *path, unsigned mode, const char *
 		int next;
 
 		if (n == 0 || n > NAME_MAX || (n <= 2 && strncmp(path, "..", n) == 0))
-			return ward_fail(e, EINVAL, "%s is not a path beneath the directory", path);
+			return ward_fail(e, EINVAL, "%s is not inside the directory", path);
 		if (!path[n]) {
 			*ret_name = path;
 			return take_fd(&at);

@@ -191,7 +191,7 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 		fd = openat(d->fd, entry->name,
 			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
-			return take(j, d, entry, "a file of git's that cannot be read");
+			return take(j, d, entry, "a git file that cannot be read");
 		if (n == file.size) {
 			status = io_read_all(fd, n, &bytes);
 		} else {
@@ -201,7 +201,7 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 			buf_add(&bytes, head, n < sizeof(head) ? n : sizeof(head));
 		}
 		if (status < 0)
-			return take(j, d, entry, "a file of git's that cannot be read");
+			return take(j, d, entry, "a git file that cannot be read");
 		file.bytes = (const uint8_t *)buf_text(&bytes);
 		file.n = bytes.len;
 	}
@@ -246,7 +246,7 @@ static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 			return 1;
 		return take(j, d, entry,
 			    place.why && *place.why ? place.why
-						    : "a directory that git does not make there");
+						    : "a directory that git does not create there");
 	}
 	if (j->since_ns && guard_ctime_ns(&st) < j->since_ns)
 		return 0;
@@ -272,8 +272,8 @@ static int break_shape(struct judging *j, int git_fd, const struct walk_ops *ops
 
 		if (fstatat(git_fd, parts[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
 			status = take(j, &d, &entry,
-				      "makes git take the directory for a repository, in which it "
-				      "would run what is not git's own");
+				      "makes git treat the directory as a repository, in which it "
+				      "would run foreign programs");
 	}
 	return status;
 }

@@ -208,7 +208,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	int status = 0;
 
 	guard_git_note(&s->git, entry);
-	progress_step(s->g->progress, "looking at the workspace's files");
+	progress_step(s->g->progress, "checking the workspace's files");
 	s->g->file_count += entry->type == DT_REG;
 	if ((entry->type == DT_SOCK || entry->type == DT_FIFO) && is_host_channel(s, entry))
 		return hide(s, d, entry);
@@ -330,7 +330,7 @@ static int scan_opened(void *ctx, struct walk_dir *d)
 	if (!s->g->dirs || d->mark & IN_READONLY)
 		return 0;
 	if (fstat(d->fd, &st) < 0)
-		return ward_fail_errno(s->e, "cannot look at directory %s", d->path);
+		return ward_fail_errno(s->e, "cannot access directory %s", d->path);
 	d->mark = (d->mark & (IN_READONLY | GIT_DIR | IN_VIEW)) |
 		  record_dir(s, parent, d->path, d->path_len, &st, false) << NUMBER_SHIFT;
 	return 0;

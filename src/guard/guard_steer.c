@@ -51,7 +51,7 @@ static const char *reason_of(const char *path)
 		if (match)
 			return reasons[i].why;
 	}
-	return "steers tools";
+	return "affects tools";
 }
 
 /* What names versions, and nothing else that counts here. */

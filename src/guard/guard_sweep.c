@@ -92,7 +92,7 @@ static int move_to_free_name(struct sweep *s, int dir_fd, const char *name, cons
 		status = s->sink->note ? s->sink->note(s->sink->ctx, path, stored.data, why, e) : 0;
 		return status < 0 ? status : guard_move(dir_fd, name, to, to_name, e);
 	}
-	return ward_fail(e, EEXIST, "too many things of the name %s", path);
+	return ward_fail(e, EEXIST, "too many files named %s", path);
 }
 
 /* Gives a thing that cannot be moved away a name beside its own, under which nothing runs it. */
@@ -125,13 +125,13 @@ static int quarantine(struct sweep *s, int dir_fd, const char *name, const char 
 	if (status >= 0)
 		strv_addf(s->moved, "%s: %s", path, why);
 	else if (aside)
-		strv_addf(s->moved, "%s: %s; left beside it as .quarantined, because of: %s", path,
+		strv_addf(s->moved, "%s: %s; left next to it as .quarantined, because of: %s", path,
 			  why, e.why);
 	else
 		strv_addf(s->moved, "%s: STILL THERE, %s; it is %s", path, e.why, why);
 	if (status < 0 && !aside && !s->failure) {
 		*s->e = e;
-		s->failure = ward_wrap(s->e, "putting %s into the quarantine", path);
+		s->failure = ward_wrap(s->e, "quarantining %s", path);
 	}
 	return s->moved->failed ? out_of_memory(s) : 0;
 }
@@ -201,7 +201,7 @@ static int settle(struct sweep *s, const struct walk_dir *d, const struct walk_e
 		  const char *why)
 {
 	if (!why && guard_has_twin(d->fd, entry->name))
-		why = "a file of git's that has a second name, by which it could be changed later";
+		why = "a git file with a second hard link, through which it could be changed later";
 	return why ? quarantine_entry(s, d, entry, why) : 0;
 }
 
@@ -232,9 +232,9 @@ static int sweep_tasks(struct sweep *s, const struct walk_dir *d, const struct w
 	for (size_t i = 0; i < tasks.len && status == 0; i++)
 		status =
 			!guard_list_has(&s->g->tasks, tasks.items[i], strlen(tasks.items[i]), '\0');
-	return status == 1 ? quarantine_entry(s, d, entry,
-					      "what would run commands when git goes on with a "
-					      "rebase or the like")
+	return status == 1 ? quarantine_entry(
+				     s, d, entry,
+				     "would run commands when git continues a rebase or the like")
 			   : status;
 }
 
@@ -281,12 +281,11 @@ static int sweep_new_link(struct sweep *s, const struct walk_dir *d, const struc
 	if (trail_follow(full, target, &root, see_way, &way) < 0)
 		return out_of_memory(s);
 	if (way.enters_git || guard_is_in_git(target, (size_t)n))
-		return quarantine_entry(
-			s, d, entry, "a link into a git directory, where names are not looked at");
+		return quarantine_entry(s, d, entry,
+					"a link into a git directory, where names are not checked");
 	if (way.enters_own)
 		return quarantine_entry(
-			s, d, entry,
-			"a link to where ward keeps what sandboxes made, or into another process");
+			s, d, entry, "a link into ward's state directory or into another process");
 	if (way.leaves && s->sink->news)
 		strv_addf(&s->sink->news->leaving, "%s -> %s", entry->path, target);
 	return s->sink->news && s->sink->news->leaving.failed ? out_of_memory(s) : 0;
@@ -395,7 +394,7 @@ static int sweep_unreadable(void *ctx, const struct walk_dir *d unused_arg,
 {
 	struct sweep *s = ctx;
 
-	strv_addf(s->moved, "%s: NOT LOOKED INTO (it belongs to somebody else and cannot be read)",
+	strv_addf(s->moved, "%s: NOT CHECKED (it belongs to another user and cannot be read)",
 		  entry->path);
 	return s->moved->failed ? out_of_memory(s) : 0;
 }
@@ -526,8 +525,7 @@ static int restore_link(struct sweep *s, const char *text)
 	if (symlinkat(target, dir, name) < 0 ||
 	    (geteuid() == 0 && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0))
 		return ward_fail_errno(
-			s->e, "cannot put the link %.300s back, which the sandbox has removed",
-			name);
+			s->e, "cannot restore the link %.300s, which the sandbox removed", name);
 	return 0;
 }
 

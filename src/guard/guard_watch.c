@@ -198,9 +198,9 @@ int guard_watch_create(struct guard_root *roots, size_t count, struct guard_watc
 	}
 	if (status < 0)
 		strv_addf(notes,
-			  "some protected or hidden files are not watched (%s): one that is "
-			  "replaced from outside during "
-			  "the run is no longer covered; raise fs.inotify.max_user_%s",
+			  "some protected or hidden files are not watched (%s): if one is replaced "
+			  "from outside during the run, it is no longer covered; raise "
+			  "fs.inotify.max_user_%s",
 			  strerror(-status), w->fd < 0 ? "instances" : "watches");
 	if (w->fd < 0) {
 		guard_watch_destroy(w);

@@ -47,9 +47,9 @@ static void say_refused(struct answer *a)
 	if (trace)
 		*trace = '\0';
 	if (strstr(a->error, "deleted"))
-		gvisor_say("a program has a file open that was deleted, which gVisor cannot keep: "
-			   "have it close the file, or begin with --set resources.inode_limit=none "
-			   "and keep such files in /dev/shm (%s)",
+		gvisor_say("a program has a deleted file open, which gVisor cannot save: have it "
+			   "close the file, or start with --set resources.inode_limit=none and "
+			   "keep such files in /dev/shm (%s)",
 			   a->error);
 	else
 		gvisor_say("gVisor refuses: %s", a->error);
@@ -125,7 +125,7 @@ static int check_streams(void)
 		    r = pid < 0 ? pid : control_wait(pid, &status);
 
 	if (r < 0) {
-		gvisor_say("what runs cannot be looked at: %s",
+		gvisor_say("cannot inspect the running processes: %s",
 			   r == -EREMOTEIO ? a.error : strerror(-r));
 		return r;
 	}
@@ -148,7 +148,7 @@ static int write_all(char *const *trees, size_t count)
 	if (r == 0)
 		r = io_write_all(1, CHECKPOINT_DONE, sizeof(CHECKPOINT_DONE) - 1);
 	if (r < 0 && r != -EREMOTEIO)
-		gvisor_say("the checkpoint cannot be written: %s", strerror(-r));
+		gvisor_say("cannot write the checkpoint: %s", strerror(-r));
 	return r;
 }
 
@@ -191,7 +191,7 @@ int gvisor_checkpoint(int argc, char **argv)
 		return 125;
 	r = start_watcher(&watcher);
 	if (r < 0) {
-		gvisor_say("gVisor's kernel cannot be made to stand still: %s", strerror(-r));
+		gvisor_say("cannot pause gVisor's kernel: %s", strerror(-r));
 		return 125;
 	}
 	r = write_all(argv, trees);
@@ -218,7 +218,7 @@ static int open_image(char *const *trees, size_t count)
 	if (size < 0 || pread(fd, &tail, sizeof(tail), size) != (ssize_t)sizeof(tail) ||
 	    memcmp(tail.magic, magic, sizeof(magic)) != 0 || tail.bytes > (uint64_t)size ||
 	    lseek(fd, size - (off_t)tail.bytes, SEEK_SET) < 0) {
-		gvisor_say("the checkpoint is none, or of another version of ward");
+		gvisor_say("not a checkpoint, or from another version of ward");
 		return -EPROTO;
 	}
 	umask(0);

@@ -356,8 +356,8 @@ static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kerne
 	if (r == 0)
 		r = begin(way, &a);
 	if (r == -EREMOTEIO && way->image_fd >= 0)
-		gvisor_say("gVisor cannot go on from the checkpoint, which is damaged, or files "
-			   "that programs had open are gone: %.150s",
+		gvisor_say("gVisor cannot restore the checkpoint: it is damaged, or files that "
+			   "programs had open are gone: %.150s",
 			   a.error);
 	else if (r == -EREMOTEIO)
 		gvisor_say("gVisor does not start the command: %s", a.error);

@@ -24,6 +24,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < ARRAY_LEN(roles); i++)
 		if (strcmp(argv[1], roles[i].name) == 0)
 			return roles[i].role(argc - 2, argv + 2);
-	gvisor_say("this program is started by ward, see ward(1)");
+	gvisor_say("started by ward, see ward(1)");
 	return 125;
 }

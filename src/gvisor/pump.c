@@ -86,7 +86,7 @@ int pumps_start(struct pumps *p)
 			r = pump(p, i);
 	}
 	if (r < 0)
-		gvisor_say("cannot stand between files and gVisor: %s", strerror(-r));
+		gvisor_say("cannot relay files to gVisor: %s", strerror(-r));
 	return r;
 }
 

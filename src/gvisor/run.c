@@ -323,8 +323,8 @@ static int settle(enum flow_report told, int value, int status)
 	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
 		return gvisor_end_like(told, value);
 	if (told == TOLD_BEGUN) {
-		gvisor_say("gVisor's kernel or its gofer ended while the command ran: killed, or "
-			   "out of what resources.pids_limit or open_files give");
+		gvisor_say("gVisor's kernel or its gofer exited while the command ran: killed, or "
+			   "limited by resources.pids_limit or open_files");
 		return gvisor_end_like(TOLD_SIGNAL, SIGKILL);
 	}
 	if (WIFSIGNALED(status)) {
@@ -410,8 +410,8 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0,
 			 &value);
 	if (how == TOLD_NOTHING && strcmp(way.platform, "kvm") == 0)
-		gvisor_say("gVisor did not come up on this host's KVM; gvisor.platform: systrap "
-			   "does without it");
+		gvisor_say("gVisor did not start on this host's KVM; gvisor.platform: systrap does "
+			   "not need it");
 	return settle(how, value, status);
 }
 
@@ -462,7 +462,8 @@ int gvisor_wait_for_kernel(void)
 		nanosleep(&moment, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - begin.tv_sec) * 1000 < START_MS);
-	gvisor_say("gVisor's kernel is not up after %d s: the sandbox's own command has not begun",
+	gvisor_say("gVisor's kernel is not ready after %d s: the sandbox's own command has not "
+		   "started",
 		   START_MS / 1000);
 	return -ETIMEDOUT;
 }
@@ -526,7 +527,7 @@ int gvisor_exec(int argc, char **argv)
 	watch_fd = watch_runner(name, pid_file);
 	status = is_direct() ? exec_direct(name, pid_file) : exec_whole(name, pid_file);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
-		gvisor_say("nobody watches this command");
+		gvisor_say("no process supervises this command");
 	how = gvisor_told(told, &value);
 	how = check_told(how, status, false, read_pid(pid_file) > 0, &value);
 	unlink(pid_file);

@@ -57,9 +57,9 @@ static void say(const char *pid)
 	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
 	if (io_read_file(AT_FDCWD, path, 64, &name) < 0)
 		name.len = 0;
-	gvisor_say("the process %.20s (%.*s) was left behind by a ward exec and still has its "
-		   "streams, which could not come back: end it, or start such programs with their "
-		   "streams elsewhere, as in >/dev/null 2>&1 </dev/null",
+	gvisor_say("the process %.20s (%.*s), left behind by a ward exec, still has its streams "
+		   "open, which cannot be restored: end it, or redirect the streams of such "
+		   "programs, as in >/dev/null 2>&1 </dev/null",
 		   pid, (int)strcspn(buf_text(&name), "\n"), buf_text(&name));
 }
 

@@ -69,7 +69,7 @@ static int fail(struct tree_walk *w, int error)
 {
 	const struct sender *s = w->ctx;
 
-	gvisor_say("a private file cannot be read: %s/%.200s%s: %s", s->tree, w->path,
+	gvisor_say("cannot read a private file: %s/%.200s%s: %s", s->tree, w->path,
 		   w->len > 200 ? "..." : "", strerror(error));
 	return -error;
 }

@@ -229,8 +229,7 @@ int gpus_find(struct gpus *ret_gpus, struct ward_err *e)
 	if (r < 0) {
 		gpus_clear(&g);
 		return ward_fail(e, ENOMEM,
-				 "cannot list the graphics processors: there are more than %d of "
-				 "them, or no memory",
+				 "cannot list the GPUs: more than %d of them, or out of memory",
 				 GPUS_MAX);
 	}
 	if (g.len)

@@ -298,7 +298,7 @@ void probe_explain_user(struct probe *p, int err)
 		   geteuid() != 0) {
 		auto_free char *profile = find_profile();
 
-		absent(p, "AppArmor lets only programs with a profile use user namespaces");
+		absent(p, "AppArmor allows user namespaces only for programs with a profile");
 		remedy(p,
 		       "sudo install -m 644 %s /etc/apparmor.d/ward && sudo apparmor_parser -r "
 		       "/etc/apparmor.d/ward",
@@ -306,8 +306,7 @@ void probe_explain_user(struct probe *p, int err)
 	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER) {
 		absent(p, "%s: a system call filter around ward forbids it", strerror(err));
 		remedy(p, "in a container: --security-opt seccomp=unconfined; inside ward: --set "
-			  "process.nesting=true "
-			  "of the outer one");
+			  "process.nesting=true for the outer sandbox");
 	} else if (err == EPERM && probe_root_without(CAP_SETFCAP)) {
 		absent(p, "root without CAP_SETFCAP cannot be mapped into a user namespace");
 		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
@@ -317,7 +316,7 @@ void probe_explain_user(struct probe *p, int err)
 	} else {
 		absent(p, "%s", strerror(err));
 		remedy(p, err == EINVAL || err == ENOSYS
-				  ? "a kernel with CONFIG_USER_NS"
+				  ? "use a kernel with CONFIG_USER_NS"
 				  : "leave the chroot or container that forbids it");
 	}
 }
@@ -330,16 +329,15 @@ const char *probe_step_remedy(int err)
 		return "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward "
 		       "as an ordinary user";
 	if ((err == EPERM || err == ENOSYS) && filtered)
-		return "a system call filter around ward refuses what this needs; in a container: "
-		       "--security-opt "
-		       "seccomp=unconfined; inside ward: --set process.nesting=true of the outer "
-		       "one";
+		return "a system call filter around ward refuses this; in a container: "
+		       "--security-opt seccomp=unconfined; inside ward: --set process.nesting=true "
+		       "for the outer sandbox";
 	if (err == ENOSYS)
-		return "Linux 5.14 or later is needed";
+		return "use Linux 5.14 or later";
 	if (err == EACCES)
 		return "in a container: --security-opt apparmor=unconfined; `ward doctor` shows "
-		       "what this host can give";
-	return "`ward doctor` shows what this host can give";
+		       "what this host supports";
+	return "`ward doctor` shows what this host supports";
 }
 
 static void probe_user(struct probe *p)
@@ -349,7 +347,7 @@ static void probe_user(struct probe *p)
 	if (err)
 		probe_explain_user(p, err);
 	else
-		found(p, "made one");
+		found(p, "created one");
 }
 
 static void probe_spaces(struct probe *p)
@@ -359,7 +357,7 @@ static void probe_spaces(struct probe *p)
 	if (err)
 		probe_explain_user(p, err);
 	else
-		found(p, "made them");
+		found(p, "created them");
 }
 
 static void probe_mounts(struct probe *p)
@@ -402,7 +400,7 @@ static void probe_seccomp(struct probe *p)
 		return;
 	}
 	absent(p, "%s", strerror(err));
-	remedy(p, "a kernel with CONFIG_SECCOMP_FILTER");
+	remedy(p, "use a kernel with CONFIG_SECCOMP_FILTER");
 }
 
 static void probe_listener(struct probe *p)
@@ -414,10 +412,10 @@ static void probe_listener(struct probe *p)
 		return;
 	}
 	absent(p, "%s",
-	       err == EBUSY ? "an outer sandbox has one already, and the kernel allows only one"
+	       err == EBUSY ? "an outer sandbox already has one, and the kernel allows only one"
 			    : strerror(err));
 	if (err != EBUSY)
-		remedy(p, "a kernel with CONFIG_SECCOMP_FILTER, 5.0 or newer");
+		remedy(p, "use a kernel of 5.0 or newer with CONFIG_SECCOMP_FILTER");
 }
 
 /* The boot option that adds Landlock to what is in use. */
@@ -441,14 +439,15 @@ static void probe_landlock(struct probe *p)
 
 	if (abi > 0) {
 		found(p, "ABI %ld%s", abi,
-		      abi < LANDLOCK_RUNG_ABI ? "; the landlock rung needs ABI 6 (Linux 6.12)"
-					      : "");
+		      abi < LANDLOCK_RUNG_ABI
+			      ? "; isolation level landlock needs ABI 6 (Linux 6.12)"
+			      : "");
 	} else if (errno == EOPNOTSUPP) {
-		absent(p, "the kernel has it and it was not switched on at boot");
+		absent(p, "the kernel has it, but it was not enabled at boot");
 		remedy_lsm(p);
 	} else {
 		absent(p, "%s", strerror(errno));
-		remedy(p, "a kernel with CONFIG_SECURITY_LANDLOCK");
+		remedy(p, "use a kernel with CONFIG_SECURITY_LANDLOCK");
 	}
 }
 
@@ -458,15 +457,14 @@ static void probe_cgroup(struct probe *p, enum cgroup_kind kind)
 		found(p, "version %d", kind == CGROUP_V1 ? 1 : 2);
 		return;
 	}
-	absent(p, "no hierarchy with memory and pids controllers can be written by uid %u",
-	       geteuid());
+	absent(p, "uid %u cannot write to a hierarchy with memory and pids controllers", geteuid());
 	if (geteuid() == 0)
 		remedy(p, "mount the cgroup tree writable (in a container: --cgroupns=private with "
 			  "a writable /sys/fs/cgroup)");
 	else if (access("/run/systemd/system", F_OK) == 0)
 		remedy(p, "systemd-run --user --scope -p Delegate=yes -- ward run ...");
 	else
-		remedy(p, "have root make a cgroup v2 directory, chown it to you and move your "
+		remedy(p, "have root create a cgroup v2 directory, chown it to you and move your "
 			  "shell into it");
 }
 
@@ -481,7 +479,7 @@ static void probe_idmap(struct probe *p)
 
 	if (geteuid() != 0) {
 		p->state = PROBE_UNNEEDED;
-		snprintf(p->why, sizeof(p->why), "the agent has your own uid");
+		snprintf(p->why, sizeof(p->why), "the agent has your uid");
 		return;
 	}
 	here = realpath(".", NULL);
@@ -501,9 +499,9 @@ static void probe_idmap(struct probe *p)
 		remedy(p, "see mounts");
 		return;
 	}
-	absent(p, "the current directory's file system does not do it: %s", strerror(-r));
-	remedy(p, "put the workspace on ext4, xfs, btrfs or tmpfs, or give it to an ordinary user: "
-		  "sudo chown -R USER DIR");
+	absent(p, "the current directory's file system does not support it: %s", strerror(-r));
+	remedy(p, "put the workspace on ext4, xfs, btrfs or tmpfs, or chown it to an ordinary "
+		  "user: sudo chown -R USER DIR");
 }
 
 static void probe_overlay(struct probe *p)

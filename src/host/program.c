@@ -65,8 +65,8 @@ int program_own_dir(char ret[PATH_MAX], struct ward_err *e)
 
 static int not_there(const char *name, struct ward_err *e)
 {
-	ward_fail(e, ENOENT, "%s is neither beside ward nor in ../libexec/ward", name);
-	return ward_remedy(e, "install ward with all its files (make install)");
+	ward_fail(e, ENOENT, "%s is neither next to ward nor in ../libexec/ward", name);
+	return ward_remedy(e, "install all files of ward (make install)");
 }
 
 static bool is_place_of(const char *place, const char *name)

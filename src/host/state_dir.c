@@ -28,8 +28,8 @@ static int write_path(struct buf *path, struct ward_err *e)
 		return 0;
 	ward_fail(e, EINVAL,
 		  path->len ? "WARD_STATE_DIR is not an absolute path: %s"
-			    : "there is no place for ward's state: HOME is not set, or is no "
-			      "absolute path%s",
+			    : "no directory for ward's state: HOME is not set, or not an absolute "
+			      "path%s",
 		  buf_text(path));
 	return ward_remedy(e, "set WARD_STATE_DIR to an absolute path of a directory of your own");
 }

@@ -166,12 +166,11 @@ static int judge(const uint8_t *memory, const struct features *f, const struct k
 					 "(exit reason %u)",
 					 pieces[i].name, run->exit_reason);
 	}
-	return run->exit_reason == KVM_EXIT_HLT
-		       ? 0
-		       : ward_fail(
-				 e, ENOTSUP,
-				 "this host's KVM does not run a guest to its end (exit reason %u)",
-				 run->exit_reason);
+	return run->exit_reason == KVM_EXIT_HLT ? 0
+						: ward_fail(e, ENOTSUP,
+							    "this host's KVM does not run a guest "
+							    "to completion (exit reason %u)",
+							    run->exit_reason);
 }
 
 /* One guest, from its making to its end. Its time in *ret_ns. */
@@ -186,14 +185,14 @@ static int run_guest(int kvm, uint8_t *memory, const struct features *f, int64_t
 	int64_t began;
 
 	if (vm < 0 || size <= 0 || ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) < 0)
-		return ward_fail_errno(e, "KVM makes no machine");
+		return ward_fail_errno(e, "KVM cannot create a machine");
 	cpu = ioctl(vm, KVM_CREATE_VCPU, 0);
 	if (cpu < 0 || ioctl(cpu, KVM_SET_CPUID2, f) < 0 ||
 	    set_registers(cpu, has(f, &pieces[1])) < 0)
-		return ward_fail_errno(e, "KVM makes no processor for a machine");
+		return ward_fail_errno(e, "KVM cannot create a virtual CPU");
 	run = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, cpu, 0);
 	if (run == MAP_FAILED)
-		return ward_fail_errno(e, "KVM shows no state of a processor");
+		return ward_fail_errno(e, "KVM cannot read the state of a virtual CPU");
 	write_guest(memory, f);
 	began = now_ns();
 	for (int halts = 1 + has(f, &pieces[1]); halts > 0; halts--) {
@@ -203,7 +202,7 @@ static int run_guest(int kvm, uint8_t *memory, const struct features *f, int64_t
 			break;
 	}
 	*ret_ns = now_ns() - began;
-	r = r < 0 ? ward_fail_errno(e, "KVM does not run a machine") : judge(memory, f, run, e);
+	r = r < 0 ? ward_fail_errno(e, "KVM cannot run a machine") : judge(memory, f, run, e);
 	munmap(run, (size_t)size);
 	return r;
 }
@@ -221,7 +220,7 @@ int vm_measure_kvm(int kvm, struct ward_err *e)
 	else
 		f->nent = CPUID_MAX;
 	if (r == 0 && ioctl(kvm, KVM_GET_SUPPORTED_CPUID, f) < 0)
-		r = ward_fail_errno(e, "KVM does not say what processors its guests have");
+		r = ward_fail_errno(e, "KVM does not report the CPU features of its guests");
 	for (int i = 0; i < TRIES && r == 0 && least > MOST_NS; i++) {
 		int64_t ns = 0;
 
@@ -253,8 +252,9 @@ static int no_device(int error, struct ward_err *e)
 				   "kvm");
 	}
 	ward_fail(e, error, VM_KVM " cannot be opened: %s", strerror(error));
-	return ward_remedy(e, "as root: modprobe kvm_amd or kvm_intel; virtualization must be on "
-			      "in the firmware, or in the machine around this one");
+	return ward_remedy(e,
+			   "as root: modprobe kvm_amd or kvm_intel; virtualization must be enabled "
+			   "in the firmware, or for nested virtualization on the outer host");
 }
 
 static int with_field(struct ward_err *e)

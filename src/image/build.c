@@ -144,9 +144,9 @@ static int make_workspace(struct build *b, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (mkdir(b->workspace, 0755) < 0) {
 		ward_fail_errno(e, "cannot make the directory %s", b->workspace);
-		return ward_remedy(e, "make /tmp a directory that everybody may write, or put the "
-				      "state directory elsewhere "
-				      "(WARD_STATE_DIR)");
+		return ward_remedy(
+			e,
+			"make /tmp world-writable, or move the state directory (WARD_STATE_DIR)");
 	}
 	return 0;
 }
@@ -174,7 +174,7 @@ static int import_root(struct build *b, struct imported *ret, struct ward_err *e
 	int r = walk_tree(b->root_fd, &ops, NULL, 0, e);
 
 	if (r < 0 && !e->why[0])
-		ward_fail(e, -r, "cannot open up what a step left: %s", strerror(-r));
+		ward_fail(e, -r, "cannot make the files of a step accessible: %s", strerror(-r));
 	return r < 0 ? r : import_tree(b->o, b->root_fd, &b->recipe.wish, b->dir, ret, e);
 }
 

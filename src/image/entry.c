@@ -56,7 +56,7 @@ static const char *clean(const char *bytes, size_t n, char path[ENTRY_PATH_MAX])
 			if (wrong)
 				return wrong;
 			if (++depth > ENTRY_DEPTH_MAX)
-				return "it lies more than 128 directories deep";
+				return "it is more than 128 directories deep";
 		}
 		at += part + 1;
 	}
@@ -80,7 +80,7 @@ static const char *read_mark(char *path, enum entry_kind *ret_kind)
 		return NULL;
 	}
 	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return "it is a whiteout of no name that a file can have";
+		return "it is a whiteout of an invalid name";
 	memmove(base, name, strlen(name) + 1);
 	*ret_kind = ENTRY_WHITEOUT;
 	return NULL;
@@ -91,7 +91,7 @@ static const char *refuse_inner_marks(const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(path, '/')) {
 		if (strncmp(path, MARK, MARK_LEN) == 0)
-			return "a directory on its way has the name of a whiteout";
+			return "a parent directory has the name of a whiteout";
 		path = slash + 1;
 	}
 	return NULL;

@@ -117,8 +117,9 @@ int import_say(const struct image_options *o, const struct imported *i)
 	if (i->name_taken) {
 		buf_puts(&out, "  it calls itself ");
 		text_escape(&out, i->what.name);
-		buf_puts(&out, ", which is the name of another image: --name gives it that name "
-			       "all the same\n");
+		buf_puts(
+			&out,
+			", which is the name of another image: --name gives it that name anyway\n");
 	}
 	return say_out(&out, EXIT_FINE);
 }

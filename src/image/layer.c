@@ -86,7 +86,7 @@ static la_ssize_t read_content(struct archive *a, void *ctx, const void **ret_by
 	if (*s->content_bytes > s->max_bytes) {
 		s->error = EFBIG;
 		archive_set_error(a, EFBIG,
-				  "decompressed it is longer than the bound of the image");
+				  "decompressed, it exceeds the maximum size of the image");
 		return ARCHIVE_FATAL;
 	}
 	hash_add(&s->content, s->out, (size_t)n);
@@ -101,7 +101,7 @@ static int fail_archive(struct archive *a, struct ward_err *e)
 	auto_buf shown = { 0 };
 
 	text_escape(&shown, why ? why : "it is damaged");
-	return ward_fail(e, EINVAL, "not a whole tar archive: %.300s", buf_text(&shown));
+	return ward_fail(e, EINVAL, "not a complete tar archive: %.300s", buf_text(&shown));
 }
 
 static int open_raw(struct stream *s, struct ward_err *e)
@@ -121,7 +121,7 @@ static int open_raw(struct stream *s, struct ward_err *e)
 	if (r == ARCHIVE_OK)
 		r = archive_read_next_header(s->raw, &entry);
 	if (r == ARCHIVE_EOF)
-		return ward_fail(e, EINVAL, "not a whole tar archive: it is empty");
+		return ward_fail(e, EINVAL, "not a complete tar archive: it is empty");
 	if (r != ARCHIVE_OK)
 		return fail_archive(s->raw, e);
 	if (archive_filter_count(s->raw) > 2)
@@ -153,7 +153,7 @@ static int write_data(struct archive *a, int fd, uint64_t bytes, struct ward_err
 		int written;
 
 		if (offset < 0 || (uint64_t)offset > bytes || n > bytes - (uint64_t)offset)
-			return ward_fail(e, EINVAL, "it has more bytes than it says");
+			return ward_fail(e, EINVAL, "it is longer than its header says");
 		written = io_write_at(fd, block, n, (uint64_t)offset);
 		if (written < 0)
 			return ward_fail(e, -written, "cannot write it: %s", strerror(-written));
@@ -205,7 +205,7 @@ static int add_plain(struct tree *t, struct archive *a, struct archive_entry *en
 	case AE_IFSOCK:
 		return tree_skip(t, e);
 	default:
-		return ward_fail(e, EINVAL, "it is of a kind that images do not have");
+		return ward_fail(e, EINVAL, "images cannot contain this type of file");
 	}
 }
 
@@ -246,7 +246,7 @@ static int apply_all(struct tree *t, struct stream *s, struct archive *a, struct
 	       status == ARCHIVE_WARN) {
 		const char *name = archive_entry_pathname(entry);
 		int r = name ? apply_entry(t, s->source, a, entry, name, e)
-			     : ward_fail(e, EINVAL, "its name is in no known alphabet");
+			     : ward_fail(e, EINVAL, "its name is in an unknown character encoding");
 
 		if (r < 0) {
 			auto_buf shown = { 0 };
@@ -283,19 +283,20 @@ static int check(struct stream *s, char ret_diff_id[DIGEST_HEX], struct ward_err
 	if (!*digest || !*ret_diff_id)
 		return ward_fail(e, ENOMEM, "cannot compute its digest");
 	if (blob && s->blob_bytes != blob->bytes)
-		return ward_fail(e, EINVAL, "the blob has %llu bytes, its manifest says %llu",
+		return ward_fail(e, EINVAL, "the blob has %llu bytes, but its manifest says %llu",
 				 (unsigned long long)s->blob_bytes,
 				 (unsigned long long)blob->bytes);
 	if (blob && strcmp(digest, blob->digest) != 0)
-		return ward_fail(e, EBADMSG, "its digest is sha256:%s, its manifest says sha256:%s",
-				 digest, blob->digest);
+		return ward_fail(e, EBADMSG,
+				 "its digest is sha256:%s, but its manifest says sha256:%s", digest,
+				 blob->digest);
 	if (s->source->diff_id && strcmp(ret_diff_id, s->source->diff_id) != 0)
-		return ward_fail(
-			e, EBADMSG,
-			"its content has the digest sha256:%s, the configuration says sha256:%s",
-			ret_diff_id, s->source->diff_id);
+		return ward_fail(e, EBADMSG,
+				 "its content has the digest sha256:%s, but the configuration says "
+				 "sha256:%s",
+				 ret_diff_id, s->source->diff_id);
 	if (!blob && !s->source->diff_id && s->zeros < END_BYTES)
-		return ward_fail(e, EINVAL, "not a whole tar archive: it was cut off");
+		return ward_fail(e, EINVAL, "not a complete tar archive: it was cut off");
 	return 0;
 }
 

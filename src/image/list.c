@@ -52,7 +52,7 @@ static void list_text(const struct store_images *v, struct buf *out)
 	}
 	if (!v->len)
 		buf_puts(out,
-			 "there are no images: ward image import and ward image pull make them\n");
+			 "there are no images; ward image import and ward image pull add them\n");
 }
 
 int image_list(const struct image_options *o)

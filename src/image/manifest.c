@@ -29,7 +29,7 @@ static int parse(const uint8_t *bytes, size_t n, const char *what, struct node *
 	    (*ret)->kind == (strcmp(what, "manifest.json") == 0 ? NODE_LIST : NODE_MAP))
 		return 0;
 	if (!e->code)
-		ward_fail(e, EINVAL, "it is not the JSON that it should be");
+		ward_fail(e, EINVAL, "it is not the expected JSON");
 	node_free(*ret);
 	*ret = NULL;
 	return ward_wrap(e, "%s", what);
@@ -98,8 +98,9 @@ static int read_strings(const struct node *list, const char *what, struct strv *
 				 STRINGS_MAX);
 	for (const struct node *n = list->first; n; n = n->next) {
 		if (n->kind != NODE_STRING || strlen(n->text) > STRING_BYTES_MAX)
-			return ward_fail(e, EINVAL,
-					 "%s has an entry that is no string of sane length", what);
+			return ward_fail(
+				e, EINVAL,
+				"%s has an entry that is not a string of acceptable length", what);
 		strv_add(out, n->text);
 	}
 	return out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -143,7 +144,7 @@ static int choose(const struct node *list, const char *wanted, const struct node
 				 wanted ? "the layout has no image of that name for linux on amd64"
 					: "the index has no image for linux on amd64");
 	ward_fail(e, EINVAL, "the layout holds %u images", fits);
-	return ward_remedy(e, "name one of them behind the path, DIR:NAME: %.300s",
+	return ward_remedy(e, "append the name of one of them to the path, DIR:NAME: %.300s",
 			   buf_text(&names));
 }
 
@@ -282,7 +283,7 @@ int manifest_read_docker(const uint8_t *bytes, size_t n, const char *wanted,
 		return r;
 	if (!wanted && root->count > 1) {
 		ward_fail(e, EINVAL, "the archive holds %u images", root->count);
-		return ward_remedy(e, "name one of them behind the path: FILE:NAME:TAG");
+		return ward_remedy(e, "append the name of one of them to the path: FILE:NAME:TAG");
 	}
 	for (const struct node *i = root->first; i; i = i->next)
 		if (!wanted || has_tag(i, wanted))

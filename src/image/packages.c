@@ -75,7 +75,7 @@ static int find_hosts(int root_fd, struct strv *hosts, struct ward_err *e)
 		r = add_file_hosts(root_fd, path, hosts, e);
 	}
 	if (r == 0 && !hosts->len) {
-		ward_fail(e, ENOENT, "packages: the base image names no server to fetch from");
+		ward_fail(e, ENOENT, "packages: the base image has no package source");
 		return ward_remedy(e, "put a list of sources with a server's name, not its "
 				      "address, into /etc/apt/sources.list.d with files:");
 	}
@@ -122,7 +122,7 @@ int packages_install(const struct step *s, const struct strv *names, struct ward
 	r = step_run(s, &options, &words, e);
 	if (r > 0) {
 		ward_fail(e, EINVAL, "packages: apt-get ended with status %d", r);
-		return ward_remedy(e, "its own lines above say why; it could reach: %.200s%s",
+		return ward_remedy(e, "its output above shows why; it could reach: %.200s%s",
 				   hosts.items[0], hosts.len > 1 ? " and others" : "");
 	}
 	return r;

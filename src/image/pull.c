@@ -67,7 +67,7 @@ static int run_skopeo(const struct image_options *o, const char *source, const c
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	ward_fail(e, EIO, "skopeo could not get %.300s", source);
-	return ward_remedy(e, "it says why above; skopeo login REGISTRY gives it credentials");
+	return ward_remedy(e, "its output above shows why; skopeo login REGISTRY adds credentials");
 }
 
 static int pull(const struct image_options *o, const char *source, struct imported *i,

@@ -132,10 +132,9 @@ static void check_packages(struct reader *r, const struct node *n, const struct 
 {
 	for (size_t i = 0; i < packages->len; i++)
 		if (!is_package(packages->items[i]))
-			reader_error(
-				r, place_of(n), NULL,
-				"packages: %.60s is no name of a package (NAME or NAME=VERSION)",
-				packages->items[i]);
+			reader_error(r, place_of(n), NULL,
+				     "packages: %.60s is not a package name (NAME or NAME=VERSION)",
+				     packages->items[i]);
 }
 
 static void read_key(struct reader *r, const struct node *n, struct recipe *out)

@@ -57,7 +57,8 @@ static int add_writable(const struct step *s, struct strv *argv, struct ward_err
 		if (faccessat(copy, entry->d_name, R_OK | W_OK | X_OK, AT_EACCESS) < 0 &&
 		    fchmodat(copy, entry->d_name, 0755, 0) < 0)
 			return ward_fail_errno(
-				e, "cannot open /%s of the new root, which a step closed",
+				e,
+				"cannot open /%s of the new root, which a step made inaccessible",
 				entry->d_name);
 		strv_add(argv, "--rw");
 		strv_addf(argv, "%s/%s:/%s", s->root, entry->d_name, entry->d_name);
@@ -89,7 +90,7 @@ static int run_ward(char **argv, struct ward_err *e)
 		;
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	return ward_fail(e, EIO, "ward was ended by signal %d", WTERMSIG(status));
+	return ward_fail(e, EIO, "signal %d killed ward", WTERMSIG(status));
 }
 
 static void add_all(struct strv *argv, const struct strv *more)

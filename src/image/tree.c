@@ -150,7 +150,7 @@ static int count_entry(struct tree *t, struct ward_err *e)
 		return 0;
 	ward_fail(e, EFBIG, "the image has more than %llu files",
 		  (unsigned long long)t->max_entries);
-	return ward_remedy(e, "a larger --max-files takes it, if you know where it comes from");
+	return ward_remedy(e, "if you trust its origin, raise --max-files");
 }
 
 static int fail_parent(int error, const char *dir, struct ward_err *e)
@@ -159,8 +159,7 @@ static int fail_parent(int error, const char *dir, struct ward_err *e)
 	case ENOTDIR:
 		return ward_fail(e, EINVAL, "its directory %s is a file", dir);
 	case ELOOP:
-		return ward_fail(e, EINVAL, "its directory %s is a link that leads in circles",
-				 dir);
+		return ward_fail(e, EINVAL, "its directory %s is a circular link", dir);
 	case EEXIST:
 	case ENOENT:
 		return ward_fail(e, EINVAL, "its directory %s is a link that leads nowhere", dir);
@@ -289,7 +288,7 @@ int tree_opaque(struct tree *t, const char *path, struct ward_err *e)
 	memcpy(at, path, strlen(path) + 1);
 	forget_parent(t);
 	r = remove_older(t, fd, at, strlen(path));
-	return r < 0 ? ward_fail(e, -r, "cannot take older files away: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot remove older files: %s", strerror(-r)) : 0;
 }
 
 int tree_whiteout(struct tree *t, const char *path, struct ward_err *e)
@@ -313,7 +312,7 @@ int tree_whiteout(struct tree *t, const char *path, struct ward_err *e)
 					   strerror(-parent));
 	forget_parent(t);
 	r = tree_remove(parent, entry_base(path));
-	return r < 0 ? ward_fail(e, -r, "cannot take the older one away: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot remove the older one: %s", strerror(-r)) : 0;
 }
 
 /* -- making */
@@ -329,7 +328,7 @@ static int flush_owners(struct tree *t, struct ward_err *e)
 				 : io_write_all(t->owners_fd, buf_text(&t->owners), t->owners.len);
 
 	t->owners.len = 0;
-	return r < 0 ? ward_fail(e, -r, "cannot note the owners: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot record the owners: %s", strerror(-r)) : 0;
 }
 
 /* Notes an id or a mode that the file here does not have. */
@@ -366,7 +365,7 @@ static int clear_place(struct tree *t, int dir_fd, const char *path, struct ward
 	int r = tree_remove(dir_fd, entry_base(path));
 
 	if (r < 0)
-		return ward_fail(e, -r, "cannot replace what lies there: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot replace the existing file: %s", strerror(-r));
 	(void)t;
 	return 0;
 }
@@ -440,10 +439,9 @@ int tree_add_file(struct tree *t, const char *path, uint64_t bytes, const struct
 	if (r < 0)
 		return r;
 	if (__builtin_add_overflow(t->count->bytes, bytes, &total) || total > t->max_bytes) {
-		ward_fail(e, EFBIG, "with it the image has more than %llu bytes",
+		ward_fail(e, EFBIG, "with this file the image has more than %llu bytes",
 			  (unsigned long long)t->max_bytes);
-		return ward_remedy(e,
-				   "a larger --max-size takes it, if you know where it comes from");
+		return ward_remedy(e, "if you trust its origin, raise --max-size");
 	}
 	t->count->bytes = total;
 	r = clear_place(t, dir_fd, path, e);

@@ -80,7 +80,7 @@ static int read_blob(int dir_fd, const struct descriptor *d, struct buf *out, st
 	if (out->len != d->bytes || strcmp(digest, d->digest) != 0)
 		return ward_fail(
 			e, EBADMSG,
-			"%s has the digest sha256:%s and %zu bytes, which is not what it is named",
+			"%s has the digest sha256:%s and %zu bytes, which do not match its name",
 			path, digest, out->len);
 	return 0;
 }
@@ -185,8 +185,7 @@ static int find_manifest(int dir_fd, const char *wanted, struct unpacked *out,
 		auto_free char *name = NULL;
 
 		if (depth == INDEX_DEPTH_MAX)
-			return ward_fail(e, ELOOP, "more than %d indexes in each other",
-					 INDEX_DEPTH_MAX);
+			return ward_fail(e, ELOOP, "more than %d nested indexes", INDEX_DEPTH_MAX);
 		if (depth) {
 			buf_free(&bytes);
 			r = read_blob(dir_fd, ret, &bytes, e);
@@ -306,16 +305,15 @@ static int unpack_inner(const struct unpack_job *job, const struct docker_image 
 	int r;
 
 	if (renameat(job->target_fd, UNPACK_ROOT, job->target_fd, UNPACK_OUTER) < 0)
-		return ward_fail_errno(e, "cannot set the archive aside");
+		return ward_fail_errno(e, "cannot store a copy of the archive");
 	outer = openat(job->target_fd, UNPACK_OUTER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (outer < 0)
-		return ward_fail_errno(e, "cannot open the archive that was set aside");
+		return ward_fail_errno(e, "cannot open the copy of the archive");
 	r = image ? unpack_docker(job, outer, image, out, e) : unpack_layout(job, outer, out, e);
 	if (r < 0)
 		return r;
 	r = tree_remove(job->target_fd, UNPACK_OUTER);
-	return r < 0 ? ward_fail(e, -r, "cannot remove the archive that was set aside: %s",
-				 strerror(-r))
+	return r < 0 ? ward_fail(e, -r, "cannot remove the copy of the archive: %s", strerror(-r))
 		     : 0;
 }
 

@@ -65,7 +65,7 @@ static int wait_worker(const struct unpack_job *job, pid_t pid, struct unpacked 
 	ward_fail(e, EIO, "the unpacking process ended unexpectedly (%s %d)",
 		  WIFSIGNALED(status) ? "signal" : "status",
 		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	return ward_remedy(e, "the archive may be made to break it, or memory was short");
+	return ward_remedy(e, "the archive may be malicious, or memory was short");
 }
 
 int unpack_run(const struct unpack_job *job, struct unpacked *ret, struct ward_err *e)

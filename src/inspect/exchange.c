@@ -227,9 +227,8 @@ static void write_text(const struct exchange *ex, enum verdict_reason reason, co
 		   *ex->why ? ex->why : verdict_reason_text(reason));
 	if (*remedy)
 		buf_printf(out, "\nward: %s%s",
-			   strncmp(remedy, "network.", 8) == 0
-				   ? "this line of the policy would allow it: "
-				   : "",
+			   strncmp(remedy, "network.", 8) == 0 ? "this policy line would allow it: "
+							       : "",
 			   remedy);
 }
 

@@ -158,21 +158,21 @@ static const char *take_command(struct git_push *p, const uint8_t *bytes, size_t
 		len--;
 	id = len > 64 && line[40] != ' ' ? 64 : 40;
 	if (len < 2 * id + 2 + 5 || line[id] != ' ' || line[2 * id + 1] != ' ')
-		return "a command of a push that is not understood";
+		return "an invalid command in a push";
 	if (p->id_len && p->id_len != id / 2)
-		return "ids of two kinds";
+		return "ids of different object formats";
 	p->id_len = (unsigned)id / 2;
 	if (!take_id(bytes + at, p->id_len, c.old, &c.create) ||
 	    !take_id(bytes + at + id + 1, p->id_len, c.new, &c.delete))
-		return "an id that is none";
+		return "an invalid id";
 	c.ref = at + 2 * id + 2;
 	c.ref_len = len - 2 * id - 2;
 	if (!is_ref((const char *)bytes + c.ref, c.ref_len))
-		return "a ref whose name is none";
+		return "an invalid ref name";
 	if (nul && p->count)
-		return "capabilities behind the first command";
+		return "capabilities after the first command";
 	if ((c.create && c.delete) || p->count == GIT_COMMANDS_MAX || is_twice(p, bytes, &c))
-		return "too many commands, one that does nothing, or two for one ref";
+		return "too many commands, a command without effect, or two for one ref";
 	if (nul) {
 		const char *wrong = take_capabilities(p, nul + 1, n - len - 1);
 
@@ -192,10 +192,10 @@ static const char *take_line(struct git_push *p, const uint8_t *bytes, size_t at
 		return (id == 40 || id == 64) &&
 				       take_id(bytes + at + 8, (unsigned)id / 2, unused, &none)
 			       ? NULL
-			       : "an id that is none";
+			       : "an invalid id";
 	}
 	if (n >= 9 && memcmp(bytes + at, "push-cert", 9) == 0)
-		return "a signed push: its certificate is not looked into";
+		return "a signed push: its certificate is not inspected";
 	return take_command(p, bytes, at, n);
 }
 

@@ -128,7 +128,8 @@ enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct h
 		return REASON_UNMETERED;
 	if (is_packed(r) && f->rules->n_prices) {
 		snprintf(ex->why, sizeof(ex->why),
-			 "a compressed request does not say what it may cost: send it plain");
+			 "the cost of a compressed request cannot be determined: send it "
+			 "uncompressed");
 		return REASON_UNMETERED;
 	}
 	*ret = calloc(1, sizeof(**ret));
@@ -235,18 +236,17 @@ static void explain(const struct front *f, struct exchange *ex, const struct met
 	units_put_money(left, &rest);
 	if (say == BUDGET_BUSY)
 		snprintf(ex->why, sizeof(ex->why),
-			 "this request may cost %s, and others that are under way may cost what is "
-			 "left (%s): try again when they are done",
+			 "this request may cost %s, and pending requests may use up what is left "
+			 "(%s): try again when they are done",
 			 buf_text(&may), buf_text(&rest));
 	else if (left)
 		snprintf(ex->why, sizeof(ex->why),
-			 "this request may cost %s, and %s of the budget is left: let the answer "
-			 "be shorter (max_tokens), or stop",
+			 "this request may cost %s, and %s of the budget is left: limit the answer "
+			 "(max_tokens), or stop",
 			 buf_text(&may), buf_text(&rest));
 	else
 		snprintf(ex->why, sizeof(ex->why),
-			 "the budget is spent: nothing more can be asked of this service in this "
-			 "run");
+			 "the budget is spent: this run can send no more requests to this service");
 }
 
 enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct meter *m,
@@ -260,16 +260,16 @@ enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct met
 	tokens_end(&m->asked);
 	if (m->asked.later) {
 		snprintf(ex->why, sizeof(ex->why),
-			 "an answer in the background does not say what it costs: ask without "
-			 "\"background\"");
+			 "the cost of a background answer cannot be determined: send the request "
+			 "without \"background\"");
 		return REASON_UNMETERED;
 	}
 	if (!find_price(f->rules, m)) {
 		snprintf(ex->why, sizeof(ex->why),
 			 m->asked.model_said && is_plain(&m->asked)
 				 ? "the model %s has no price in the policy"
-				 : "the request does not say its model in a way that can be read: "
-				   "plain JSON, each key once%.0s",
+				 : "the request does not name its model in plain JSON with each "
+				   "key once%.0s",
 			 m->asked.model);
 		if (f->rules->unpriced == UNPRICED_REFUSE)
 			return REASON_UNPRICED;
@@ -365,7 +365,7 @@ bool meter_last_words(struct front *f, struct exchange *ex, const struct meter *
 
 	if (!m || !m->events)
 		return false;
-	snprintf(ex->why, sizeof(ex->why), "the budget is spent: the answer is broken off here");
+	snprintf(ex->why, sizeof(ex->why), "the budget is spent: the answer is cut off here");
 	rules_text(f->rules, m->rule, &rule);
 	buf_puts(out, "\n\nevent: error\ndata: ");
 	meter_say(ex, REASON_SPENT, buf_text(&rule), "", out);

@@ -198,8 +198,8 @@ int main(void)
 	struct ward_err e = { 0 };
 
 	if (fcntl(WAF_FD, F_GETFD) < 0) {
-		fprintf(stderr, "ward-waf: started by ward run where a rule has waf; it does "
-				"nothing alone\n");
+		fprintf(stderr, "ward-waf: started by ward run if a rule has waf; does nothing on "
+				"its own\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -13,8 +13,7 @@
 #include "base/io.h"
 #include "rules/http_alias.h"
 
-static const char gone[] =
-	"the secrets are not there yet, or no more: nothing can be looked through for them";
+static const char gone[] = "the secrets are not available: requests cannot be scanned for them";
 
 bool ask_refuse(struct ask *a, unsigned status, const char *why)
 {
@@ -50,7 +49,7 @@ static bool may_pass(struct keys *k, struct ask *a, const struct scan_for *f, co
 	if (k->leaks != LEAKS_BLOCK)
 		return true;
 	snprintf(why, sizeof(why),
-		 "%s of grant %s is in %s, where it does not belong: the request was stopped "
+		 "%s of grant %s is in %s, where it does not belong: the request was blocked "
 		 "(credentials.leaks: block)",
 		 PATTERN_SHOWN(f->first) ? "the placeholder" : "the secret",
 		 k->grants[PATTERN_GRANT(f->first) % GRANTS_MAX].grant.name, where);
@@ -118,16 +117,16 @@ static bool prepare_body(struct keys *k, struct ask *a, bool body)
 	if (a->coding == UNZIP_NONE || a->grpc)
 		return a->coding != UNZIP_UNKNOWN || k->leaks != LEAKS_BLOCK ||
 		       ask_refuse(a, 403,
-				  "gRPC messages are compressed in a way that cannot be looked "
-				  "through for secrets; send them plain or as gzip");
+				  "gRPC messages use a compression that cannot be scanned for "
+				  "secrets; send them uncompressed or with gzip");
 	if (a->coding != UNZIP_UNKNOWN) {
 		a->unzip = unzip_new(a->coding);
 		return a->unzip || ask_refuse(a, 503, "out of memory");
 	}
 	return k->leaks != LEAKS_BLOCK ||
 	       ask_refuse(a, 403,
-			  "the body is compressed in a way that cannot be looked through for "
-			  "secrets; send it plain or as gzip");
+			  "the body uses a compression that cannot be scanned for secrets; send it "
+			  "uncompressed or with gzip");
 }
 
 /* The grant is there, and may not be used. */
@@ -189,12 +188,12 @@ static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
 	enum sigv4_wrong wrong;
 
 	if (!http_request_read(bytes, &a->head, &k->request) || k->request.path.s[0] != '/')
-		return ask_refuse(a, 400, "not a request that can be sent on");
+		return ask_refuse(a, 400, "not a request that can be forwarded");
 	a->grant_count =
 		store_find(k, a->host->name, &k->request, io_now_ms(), a->grants, &why, &name);
 	if (!inject_base(secrets, secrets_of(a, secrets), bytes, &a->head, &a->base, &a->sign) ||
 	    !widen_part(k, a))
-		return ask_refuse(a, 400, "not a request that can be sent on");
+		return ask_refuse(a, 400, "not a request that can be forwarded");
 	signing = why ? NULL : signing_grant(a);
 	if (signing) {
 		/* front has answered it: it is not sent on */
@@ -212,7 +211,8 @@ bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t 
 	a->host = host;
 	if (a->head.connect || !host_equal(&a->head.host, host) ||
 	    (a->head.port && a->head.port != port))
-		return ask_refuse(a, 403, "the request is for another host than the connection");
+		return ask_refuse(a, 403,
+				  "the request is for a different host than the connection");
 	if (!k->scan)
 		return ask_refuse(a, 403, gone);
 	return choose_grants(k, a, bytes) && look_through_head(k, a) && prepare_body(k, a, body);
@@ -250,8 +250,8 @@ bool ask_compose(struct keys *k, struct ask *a, bool again, size_t *ret_n)
 	*ret_n = inject_write(secrets, secrets_of(a, secrets), &a->base, &a->sign, k->compose,
 			      k->compose_bytes);
 	return *ret_n || ask_refuse(a, 403,
-				    "the secret cannot be put into this request: it is too long, "
-				    "or a header that was signed is missing");
+				    "the secret cannot be injected into this request: it is too "
+				    "long, or a signed header is missing");
 }
 
 /* -- the body */
@@ -287,10 +287,9 @@ static bool unreadable(struct keys *k, struct ask *a)
 {
 	unzip_free(take_ptr(a->unzip));
 	a->coding = UNZIP_NONE;
-	return k->leaks != LEAKS_BLOCK ||
-	       ask_refuse(a, 403,
-			  "the compressed body cannot be looked through for secrets: it is broken, "
-			  "or grows beyond measure");
+	return k->leaks != LEAKS_BLOCK || ask_refuse(a, 403,
+						     "the compressed body cannot be scanned for "
+						     "secrets: it is corrupt, or expands too much");
 }
 
 /* Compressed messages, each a stream of its own. */
@@ -312,8 +311,8 @@ static bool take_messages(struct keys *k, struct ask *a, const uint8_t *bytes, s
 		if (part == GRPC_BAD)
 			fine = k->leaks == LEAKS_LOG ||
 			       ask_refuse(a, 403,
-					  "the body says that it is gRPC and is not: it cannot be "
-					  "looked through for secrets");
+					  "the body claims to be gRPC but is not: it cannot be "
+					  "scanned for secrets");
 		else if (part == GRPC_PACKED &&
 			 (!a->unzip || !unzip_look(a->unzip, k->scan, bytes + at, some, &a->found)))
 			fine = unreadable(k, a);
@@ -361,7 +360,7 @@ bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool 
 	store_found(k, KEYS_EVENT_LEAK, &a->found, a->host->name, "the body");
 	a->leaked = true;
 	return ask_refuse(a, 403,
-			  "a secret or its placeholder is in the body: the request was stopped "
+			  "a secret or its placeholder is in the body: the request was blocked "
 			  "(credentials.leaks: block)");
 }
 
@@ -374,7 +373,7 @@ bool ask_hold(struct keys *k, struct ask *a, size_t n)
 	k->collected += n - a->collected;
 	a->collected = n;
 	return k->collected <= ASK_COLLECTED_MAX ||
-	       ask_refuse(a, 503, "too many bodies are held at one time; try again");
+	       ask_refuse(a, 503, "too many bodies are buffered at one time; try again");
 }
 
 bool ask_message(struct keys *k, struct ask *a, const struct scan_for *f)

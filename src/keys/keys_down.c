@@ -73,7 +73,7 @@ static bool cut_part(struct conn *c)
 		conn_refuse(c, say == PART_BEYOND ? 416 : 502,
 			    say == PART_BEYOND
 				    ? "there is no such part"
-				    : "the server's answer is another part than was asked for");
+				    : "the server answered with a different part than requested");
 	return say == PART_FINE;
 }
 
@@ -84,7 +84,7 @@ static void begin_answer(struct keys *k, struct conn *c)
 	bool none = c->ask.head.head || a->status == 204 || a->status == 304, closes;
 
 	if (!c->asked || a->bad || (a->coded && !a->chunked)) {
-		conn_refuse(c, 502, "the server's answer cannot be understood");
+		conn_refuse(c, 502, "the server's response cannot be parsed");
 		return;
 	}
 	if (a->status < 200 && a->status != 101) { /* another one follows */
@@ -94,14 +94,15 @@ static void begin_answer(struct keys *k, struct conn *c)
 	}
 	if (answer_hides(&c->down_head, true) && !none) {
 		conn_refuse(c, 502,
-			    "the server compresses its answer unasked, or sends several parts in "
-			    "one, so it cannot be looked through for the secret");
+			    "the server compressed its response without being asked, or sent a "
+			    "multipart response, so it cannot be scanned for the secret");
 		return;
 	}
 	if (a->status == 101 &&
 	    (!c->ask.head.websocket || answer_has(&c->down_head, "sec-websocket-extensions"))) {
 		conn_refuse(c, 502,
-			    "the server changes the protocol, or extends the websocket, unasked");
+			    "the server switched protocols or added a websocket extension without "
+			    "being asked");
 		return;
 	}
 	c->down_window = (struct part_window){ .on = false };

@@ -72,25 +72,24 @@ void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
 
 	s->down_found = (struct scan_for){ .secrets = true, .replace = true };
 	if (!s->status) {
-		keys_h2_refuse(h, s, 502, "the server's answer cannot be understood");
+		keys_h2_refuse(h, s, 502, "the server's response cannot be parsed");
 		return;
 	}
 	type = field(&s->lines, "content-type", &n);
 	if (!none && s->status >= 200 && answer_hides(&s->lines, false)) {
 		keys_h2_refuse(h, s, 502,
-			       "the server compresses its answer unasked, or sends several parts "
-			       "in one, so it cannot be looked through for the secret");
+			       "the server compressed its response without being asked, or sent a "
+			       "multipart response, so it cannot be scanned for the secret");
 		return;
 	}
 	if (s->status == 206 && s->ask.part.kind != PART_NONE) {
 		enum part_say say = part_answer(&s->lines, &s->ask.part, &s->down_window);
 
 		if (say != PART_FINE) {
-			keys_h2_refuse(
-				h, s, say == PART_BEYOND ? 416 : 502,
-				say == PART_BEYOND
-					? "there is no such part"
-					: "the server's answer is another part than was asked for");
+			keys_h2_refuse(h, s, say == PART_BEYOND ? 416 : 502,
+				       say == PART_BEYOND ? "there is no such part"
+							  : "the server answered with a different "
+							    "part than requested");
 			return;
 		}
 		type = field(&s->lines, "content-type", &n);
@@ -123,7 +122,7 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 	}
 	/* what came before may have ended in the middle of a secret */
 	if (s->down_messages.bad) {
-		keys_h2_refuse(h, s, 502, "the server's answer says that it is gRPC and is not");
+		keys_h2_refuse(h, s, 502, "the server's response claims to be gRPC but is not");
 		return;
 	}
 	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, held, boundary, false, &s->down_found));

@@ -47,7 +47,7 @@ void keys_h2_request(struct keys_h2 *h, struct keys_stream *s, bool ends)
 	if (head.failed ||
 	    http1_head((const uint8_t *)head.data, head.len, &scanned, &s->ask.head, &wrong) != 1 ||
 	    s->ask.head.len != head.len || s->ask.head.chunked || s->ask.head.upgrade) {
-		keys_h2_refuse(h, s, 400, "not a request that can be sent on");
+		keys_h2_refuse(h, s, 400, "not a request that can be forwarded");
 		return;
 	}
 	if (h->lost) {
@@ -170,8 +170,7 @@ void keys_h2_submit(struct keys_h2 *h, struct keys_stream *s)
 	kept = keep_secrets(h, s, n);
 	explicit_bzero(h->k->compose, n);
 	if (!kept) {
-		keys_h2_refuse(h, s, 503,
-			       "there is no room for one more secret on its way; try again");
+		keys_h2_refuse(h, s, 503, "too many secrets are in flight; try again");
 		return;
 	}
 	snprintf(authority, sizeof(authority), h->c->port == 443 ? "%s" : "%s:%u", h->c->host.name,

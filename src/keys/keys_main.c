@@ -121,8 +121,8 @@ static int keys_main(void)
 	struct ward_err e = { 0 };
 
 	if (fcntl(KEYS_FD_SECRETS, F_GETFD) < 0 || fcntl(KEYS_FD_LINK, F_GETFD) < 0) {
-		fprintf(stderr, "ward-keys: started by ward run where the policy has grants; it "
-				"does nothing alone\n");
+		fprintf(stderr, "ward-keys: started by ward run if the policy has grants; does "
+				"nothing on its own\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

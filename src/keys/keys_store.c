@@ -231,8 +231,8 @@ bool store_hear(struct keys *k)
 {
 	static const struct keys_event no_scanner = {
 		.kind = KEYS_EVENT_REFUSED,
-		.detail = "too little memory can be locked for all forms of the secrets (ulimit "
-			  "-l): no secret is used any more"
+		.detail = "cannot lock enough memory for the secrets (ulimit -l): no secret is "
+			  "used any more"
 	};
 	struct keys_settings settings;
 	struct keys_frame f;
@@ -280,16 +280,18 @@ const char *store_why_not(const struct key_grant *g, uint64_t now)
 	if (g->revoked)
 		return "it was revoked";
 	if (!g->uses_left)
-		return "it was used as often as max_uses allows";
+		return "it reached max_uses";
 	return now >= g->expires_at_ms ? "it has expired and could not be renewed" : NULL;
 }
 
 /* The request goes without: told once of each grant, or nobody would know why. */
 static void tell_passed_over(struct keys *k, struct key_grant *g)
 {
-	struct keys_event event = { .kind = KEYS_EVENT_REFUSED,
-				    .detail = "was not put into a request to its host: the path or "
-					      "the method is none of its own (told once)" };
+	struct keys_event event = {
+		.kind = KEYS_EVENT_REFUSED,
+		.detail = "was not injected into a request to its host: the grant does not cover "
+			  "the path or the method (reported once)"
+	};
 
 	if (g->passed_over)
 		return;
@@ -331,7 +333,7 @@ size_t store_find(struct keys *k, const char *host, const struct http_request *r
 	}
 	for (size_t i = 0; i < count && !*ret_why; i++) {
 		*ret_why = i < INJECT_MAX ? store_why_not(fits[i], now)
-					  : "more grants are for this request than can be put in";
+					  : "too many grants match this request";
 		*ret_name = fits[i]->grant.name;
 		ret[i % INJECT_MAX] = fits[i];
 	}

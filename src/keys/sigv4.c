@@ -158,9 +158,10 @@ const char *sigv4_wrong_text(enum sigv4_wrong w)
 		[SIGV4_UNSIGNED] = "the request is not signed with the placeholder (AWS Signature "
 				   "Version 4, in the Authorization header)",
 		[SIGV4_SCOPE] = "the grant is for another region or service",
-		[SIGV4_STREAMED] = "each piece of the body is signed, which cannot be done again; "
-				   "use an unsigned or a single payload",
-		[SIGV4_DATE] = "the request has no X-Amz-Date of the day that it is signed for",
+		[SIGV4_STREAMED] = "each chunk of the body is signed, which cannot be redone; use "
+				   "an unsigned or a single payload",
+		[SIGV4_DATE] =
+			"the request has no X-Amz-Date that matches the day of its signature",
 		[SIGV4_HEADERS] = "the request's signature does not cover its host",
 	};
 

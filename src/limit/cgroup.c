@@ -118,7 +118,7 @@ int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_
 
 	if (!ops)
 		return ward_fail(e, ENOTSUP,
-				 "the plan names limits for a cgroup, but this host gives none");
+				 "the plan has limits for a cgroup, but this host has none");
 	r = cgroup_map_read(&map, e);
 	if (r < 0)
 		return r;

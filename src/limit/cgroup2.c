@@ -117,10 +117,10 @@ static void explain(const struct cgroup_map *m, struct cgroup_info *info)
 		return;
 	}
 	if (cgroup_may_create(dir)) {
-		snprintf(
-			info->why, sizeof(info->why),
-			"%.120s has processes of its own, so its children can have no memory limit",
-			dir);
+		snprintf(info->why, sizeof(info->why),
+			 "%.120s contains processes itself, so its children cannot have a memory "
+			 "limit",
+			 dir);
 	} else {
 		snprintf(info->why, sizeof(info->why),
 			 "this session's cgroup %.120s belongs to another user", dir);

@@ -159,17 +159,18 @@ static int refuse(const struct plan *p, const struct limits_host *h, enum limit 
 {
 	bool cgroup = p->spec->policy.req_limits == REQUIRE_LIMITS_CGROUP;
 	const char *field = policy_row(rules[l].field)->path;
-	int r = ward_fail(e, ENOTSUP, "this host has nothing that holds it%s%s%s",
-			  cgroup ? " as require.limits: cgroup asks" : "",
+	int r = ward_fail(e, ENOTSUP, "this host cannot enforce it%s%s%s",
+			  cgroup ? " as require.limits: cgroup demands" : "",
 			  h->cgroup_why ? ": " : "", h->cgroup_why ? h->cgroup_why : "");
 
 	if (r < 0 && h->cgroup_remedy && h->cgroup_remedy[0])
-		r = ward_remedy(e, "%s; or require.limits: %s with %s: none", h->cgroup_remedy,
+		r = ward_remedy(e, "%s; or set require.limits: %s and %s: none", h->cgroup_remedy,
 				p->level == LEVEL_LANDLOCK ? "none" : "watch", field);
 	else if (r < 0)
-		r = ward_remedy(e,
-				"%s: none, or a host with cgroups for this user (see ward doctor)",
-				field);
+		r = ward_remedy(
+			e,
+			"set %s: none, or use a host with cgroups for this user (see ward doctor)",
+			field);
 	return r < 0 ? ward_wrap(e, "the %s limit", rules[l].name) : 0;
 }
 
@@ -202,13 +203,12 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 		if (!acceptable(p, l, out->held_by))
 			return refuse(p, h, l, e);
 		if (out->held_by == HELD_NONE)
-			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can",
+			strv_addf(&p->notes, "the %s limit is not enforced: this host cannot",
 				  rules[l].name);
 		if (l == LIMIT_MEMORY && out->held_by == HELD_WATCH &&
 		    p->spec->policy.proc_nesting && !p->spec->inner)
-			strv_add(&p->notes,
-				 "process.nesting: the memory limit does not count file systems "
-				 "that are mounted inside (tmpfs); only a cgroup would");
+			strv_add(&p->notes, "process.nesting: the memory limit does not count file "
+					    "systems mounted inside (tmpfs); only a cgroup would");
 		/* a cgroup does not count all that the kernel holds: see watch_unaccounted.c */
 		if ((out->held_by == HELD_WATCH && rules[l].ticks) ||
 		    (l == LIMIT_MEMORY &&

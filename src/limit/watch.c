@@ -115,14 +115,14 @@ static bool in_cgroup(const struct watch *w)
 static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_err *e)
 {
 	if (c->tmpfs_count > MAX_TMPFS)
-		return ward_fail(e, E2BIG, "%zu tmpfs mounts, at most %d can be watched",
+		return ward_fail(e, E2BIG, "%zu tmpfs mounts, but ward can watch at most %d",
 				 c->tmpfs_count, MAX_TMPFS);
 	for (size_t i = 0; i < c->tmpfs_count; i++) {
 		struct stat st;
 		bool known = false;
 
 		if (fstat(c->tmpfs_fds[i], &st) < 0)
-			return ward_fail_errno(e, "cannot look at a tmpfs of the sandbox");
+			return ward_fail_errno(e, "cannot access a tmpfs of the sandbox");
 		for (size_t k = 0; k < w->tmpfs_count; k++)
 			known |= w->tmpfs_devs[k] == st.st_dev;
 		if (known)

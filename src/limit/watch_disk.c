@@ -66,8 +66,8 @@ int disk_start(struct disk *d, int fd, struct ward_err *e)
 	struct statfs s;
 
 	if (fstatfs(fd, &s) < 0)
-		return ward_fail_errno(e,
-				       "cannot ask the workspace's file system for its free space");
+		return ward_fail_errno(
+			e, "cannot determine the free space of the workspace's file system");
 	*d = (struct disk){
 		.fd = fd,
 		.start_bytes = used_bytes(&s),

@@ -95,7 +95,7 @@ int tree_watch_start(struct tree_watch *t, const struct watch_config *c, struct 
 	t->next_files = limit_of(t, LIMIT_INODES);
 	note_start(t);
 	if (c->disk_count > WATCH_TREES_MAX)
-		return ward_fail(e, E2BIG, "%zu writable trees, at most %d can be watched",
+		return ward_fail(e, E2BIG, "%zu writable trees, but ward can watch at most %d",
 				 c->disk_count, WATCH_TREES_MAX);
 	for (size_t i = 0; i < c->disk_count; i++) {
 		struct disk *d = &t->disks[t->disk_count];

@@ -406,7 +406,7 @@ const char *exec_watch_words(const struct exec_watch *w, size_t *ret_len)
 static void report_counted(struct exec_watch *w, struct result *r)
 {
 	struct ward_event v =
-		event_make(EVENT_EXEC, ACTION_LOG, "more of them, too many to look at");
+		event_make(EVENT_EXEC, ACTION_LOG, "more of them, too many to examine");
 
 	if (!w->counted)
 		return;

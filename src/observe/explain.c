@@ -152,10 +152,10 @@ static bool may_show(struct explanation *x, const struct buf *document)
 	strv_free(&errors.lines);
 	if (v != LEARN_GIVE && !x->advice.len)
 		buf_puts(&x->advice, v == LEARN_SECRET
-					     ? "it may hold credentials, so no ready change shows "
-					       "it; a copy without them can be shown"
-					     : "too much lies in there to be shown as a whole: "
-					       "name what is needed of it");
+					     ? "it may contain credentials, so ward suggests no "
+					       "change; mount a copy without them"
+					     : "it contains too much to mount as a whole: name the "
+					       "files that are needed");
 	return v == LEARN_GIVE;
 }
 
@@ -245,7 +245,7 @@ static void explain_way(struct explanation *x, const struct ward_event *v,
 	const char *advice = reason_advice(reason);
 
 	if (reason && reason->len == 10 && memcmp(reason->text, "no_network", 10) == 0)
-		x->layer = "net namespace: no network but an own loopback";
+		x->layer = "net namespace: no network except a loopback of its own";
 	use_remedy(x, v);
 	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
 		add_change(x, "network.mode", "restricted");
@@ -285,7 +285,7 @@ static void double_limit(struct explanation *x, enum policy_field field, uint64_
 		buf_printf(&text, "%" PRIu64, twice(value));
 	add_change(x, row->path, buf_text(&text));
 	if (x->change_count)
-		buf_puts(&x->advice, "that is twice what it had; none takes the limit away");
+		buf_puts(&x->advice, "that is twice the current value; none removes the limit");
 }
 
 static void explain_limit(struct explanation *x, const struct ward_event *v)
@@ -348,7 +348,7 @@ static void explain_syscall(struct explanation *x, const struct ward_event *v)
 	if (event_get(v, FIELD_VALUE))
 		use_remedy(x, v);
 	else
-		buf_puts(&x->advice, "the events before it tell which");
+		buf_puts(&x->advice, "earlier events show which");
 }
 
 /* The command itself could not be started. */
@@ -370,7 +370,7 @@ static void explain_view(struct explanation *x, const struct ward_event *v)
 	use_remedy(x, v);
 	if (!x->change_count && !x->advice.len)
 		buf_puts(&x->advice,
-			 "it may hold credentials, or too much: no ready change shows it");
+			 "it may contain credentials, or too much, so ward suggests no change");
 }
 
 /* A pattern for exactly this path; names with characters that patterns use are left to a person. */
@@ -414,11 +414,11 @@ static void explain_grant(struct explanation *x, const struct ward_event *v)
 	if (why && strstr(why, "max_uses"))
 		buf_puts(&x->advice, "raise max_uses of the grant ");
 	else if (why && strstr(why, "revoked"))
-		buf_puts(&x->advice, "it was taken back while the run went on (ward secret "
-				     "revoke): start again to have it, the grant is ");
+		buf_puts(&x->advice, "it was revoked during the run (ward secret revoke): start a "
+				     "new run to use it; the grant is ");
 	else if (why && (strstr(why, "expired") || strstr(why, "renewed")))
 		buf_puts(&x->advice,
-			 "see that its source answers, or raise ttl_seconds of the grant ");
+			 "make sure that its source answers, or raise ttl_seconds of the grant ");
 	else
 		buf_puts(&x->advice, "the grant is ");
 	put_escaped(&x->advice, name ? name : "unknown");
@@ -435,7 +435,7 @@ static void explain_leak(struct explanation *x, const struct ward_event *v)
 		return;
 	buf_puts(&x->advice, "if ");
 	put_escaped(&x->advice, host);
-	buf_puts(&x->advice, " shall have it, write that name into hosts of the grant ");
+	buf_puts(&x->advice, " should get it, add that name to hosts of the grant ");
 	put_escaped(&x->advice, name);
 	buf_puts(&x->advice, " in credentials.grants");
 }

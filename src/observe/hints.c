@@ -71,15 +71,15 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 	h->told++;
 	if (h->told == 1)
 		buf_printf(out,
-			   "ward: hint: what follows as \"ward: hint\" is advice, and the program "
-			   "inside writes here too; on record is what `ward explain %s` shows\n",
+			   "ward: hint: lines with \"ward: hint\" are advice; the program inside "
+			   "can write such lines, too, so rely on `ward explain %s`\n",
 			   h->run);
 	put_line(out, h->told, buf_text(&first));
 	if (second.len > LINE_BYTES && x.change_count) { /* half of a command does harm */
 		second.len = 0;
 		buf_printf(&second,
-			   "a person can allow it, with a command too long for here: ward explain "
-			   "%s shows it",
+			   "a person can allow it with a command that is too long for this line: "
+			   "ward explain %s shows it",
 			   h->run);
 	}
 	if (second.len)

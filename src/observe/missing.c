@@ -200,7 +200,7 @@ void missing_report(struct missing *m, struct result *r)
 	n = readlink(link, exe, sizeof(exe));
 	put_remedy(m, &remedy);
 	event_text(&v, FIELD_RULE, "filesystem.host_mounts");
-	event_text(&v, FIELD_WHY, "the host has it, the sandbox's view has not");
+	event_text(&v, FIELD_WHY, "it exists on the host, but not in the sandbox");
 	event_text(&v, FIELD_REMEDY, remedy.len ? buf_text(&remedy) : NULL);
 	event_bytes(&v, FIELD_EXE, n > 0 ? exe : NULL, n > 0 ? (size_t)n : 0);
 	event_text(&v, FIELD_PATH, m->host);
@@ -211,7 +211,7 @@ void missing_report(struct missing *m, struct result *r)
 void missing_finish(struct missing *m, struct result *r)
 {
 	struct ward_event v =
-		event_make(EVENT_FILE_MISSING, ACTION_LOG, "more paths, too many to look at");
+		event_make(EVENT_FILE_MISSING, ACTION_LOG, "more paths, too many to examine");
 
 	if (!m || !m->dropped)
 		return;

@@ -87,7 +87,8 @@ static int allocate(struct notify *n, struct ward_err *e)
 	struct seccomp_notif_sizes sizes;
 
 	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
-		return ward_fail_errno(e, "the kernel does not tell the size of its notifications");
+		return ward_fail_errno(e,
+				       "the kernel does not report the size of its notifications");
 	n->request_len = sizes.seccomp_notif > sizeof(*n->request) ? sizes.seccomp_notif
 								   : sizeof(*n->request);
 	n->answer_len = sizes.seccomp_notif_resp > sizeof(*n->answer) ? sizes.seccomp_notif_resp
@@ -236,16 +237,17 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 	*remedy = wider[c->from];
 	if (is_given(n, c)) {
 		if (n->behalf && c->level) {
-			*remedy = "user namespaces give it; `ward doctor` tells how to get them";
+			*remedy =
+				"it needs user namespaces; `ward doctor` shows how to enable them";
 			snprintf(why, why_len, "%s",
 				 c->level_why ? text(c->level_why)
-					      : "closed where there are no namespaces");
+					      : "not available without namespaces");
 			return;
 		}
 		*remedy = text(c->rule_remedy);
 		snprintf(why, why_len, "%s", text(c->rule_why));
 	} else if (c->from == FROM_NESTING) {
-		snprintf(why, why_len, "namespaces and mounts are not given");
+		snprintf(why, why_len, "namespaces and mounts are not allowed");
 	} else if (c->from == FROM_NEVER) {
 		snprintf(why, why_len, "%s", text(c->why));
 	} else {

@@ -186,7 +186,7 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 	if (end && v->lost) {
 		struct ward_event e = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "files");
 
-		event_text(&e, FIELD_WHY, "more files or processes than are kept in mind");
+		event_text(&e, FIELD_WHY, "more files or processes than ward tracks");
 		event_number(&e, FIELD_LOST, v->lost);
 		event_emit(r->events, &e);
 	}

@@ -78,8 +78,8 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 	event_text(&v, FIELD_RULE, "network.mode");
 	event_text(&v, FIELD_REASON, "no_network");
 	event_text(&v, FIELD_WHY,
-		   port == RESOLVER ? "the policy gives no network, so no name has an address"
-				    : "the policy gives no network");
+		   port == RESOLVER ? "the policy grants no network, so names do not resolve"
+				    : "the policy grants no network");
 	event_text(&v, FIELD_REMEDY, remedy.len ? buf_text(&remedy) : NULL);
 	event_bytes(&v, FIELD_EXE, n > 0 ? exe : NULL, n > 0 ? (size_t)n : 0);
 	event_flag(&v, FIELD_OBSERVED);

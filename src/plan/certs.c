@@ -73,7 +73,7 @@ int certs_open_store(struct ward_err *e)
 		if (fd < 0) {
 			ward_fail_errno(e, "SSL_CERT_FILE: cannot open %s", said);
 			return ward_remedy(e,
-					   "unset it, or let it name a file with PEM certificates");
+					   "unset it, or set it to a file with PEM certificates");
 		}
 		return fd;
 	}
@@ -81,7 +81,7 @@ int certs_open_store(struct ward_err *e)
 		fd = open(places[i], O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		ward_fail(e, ENOENT,
-			  "rules with mode inspect need the host's trust store, and there is none");
+			  "rules with mode inspect need the host's trust store, but there is none");
 		return ward_remedy(e, "install ca-certificates, or set SSL_CERT_FILE to a file "
 				      "with PEM certificates");
 	}
@@ -146,7 +146,7 @@ int certs_fill(struct certs *t, int fd, struct ward_err *e)
 	uint64_t sum;
 
 	if (fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(head) || st.st_size > 64 << 20)
-		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
+		return ward_fail(e, EPROTO, "the gateway sent an invalid answer");
 	t->map_bytes = (size_t)st.st_size;
 	t->map = mmap(NULL, t->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (t->map == MAP_FAILED) {
@@ -157,7 +157,7 @@ int certs_fill(struct certs *t, int fd, struct ward_err *e)
 	sum = sizeof(head) + (uint64_t)head.own_bytes + head.bundle_bytes + head.java_bytes;
 	if (head.magic != GATE_MAGIC || sum != t->map_bytes ||
 	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE))
-		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
+		return ward_fail(e, EPROTO, "the gateway sent an invalid answer");
 	at = (const char *)t->map + sizeof(head);
 	snprintf(t->name, sizeof(t->name), "%08x.0", head.hash);
 	t->entries[0] = (struct certs_entry){ t->name, NULL, at, head.own_bytes };

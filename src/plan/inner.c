@@ -60,8 +60,8 @@ int inner_fill_words(struct plan *p, struct ward_err *e)
 		return 0;
 	if (w->kvm && p->limits[LIMIT_MEMORY].value != POLICY_NONE &&
 	    !in_cgroup(&p->limits[LIMIT_MEMORY]))
-		strv_add(&p->notes, "resources.memory_limit: no cgroup holds it here, so memory of "
-				    "the kernel's own for the machine (KVM) is not counted");
+		strv_add(&p->notes, "resources.memory_limit: no cgroup enforces it here, so kernel "
+				    "memory for the machine (KVM) is not counted");
 	r = w->words(p, e);
 	if (r < 0 || !p->argv)
 		return r;
@@ -69,8 +69,8 @@ int inner_fill_words(struct plan *p, struct ward_err *e)
 		return join_words(p, (const char *const *)p->argv, e);
 	if (w->needs_command) {
 		ward_fail(e, EINVAL,
-			  "isolation: %s needs a command that stays, for others to be started "
-			  "beside it",
+			  "isolation: %s needs a long-running command before others can be started "
+			  "next to it",
 			  w->name);
 		return ward_remedy(e, "ward run -d ... -- sleep infinity");
 	}

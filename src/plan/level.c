@@ -33,28 +33,26 @@ size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 		const char *why;
 	} rows[] = {
 		{ is_set(p, POLICY_F_fs_hide) && p->fs_hide.len, POLICY_F_fs_hide,
-		  "files cannot be hidden without mounts" },
+		  "hiding files needs a mount namespace" },
 		{ is_set(p, POLICY_F_fs_protect) && p->fs_protect.len, POLICY_F_fs_protect,
-		  "files cannot be protected without mounts" },
+		  "protecting files needs a mount namespace" },
 		{ p->fs_mode == FS_MODE_REVIEW, POLICY_F_fs_mode,
-		  "changes cannot be kept aside without mounts" },
+		  "review needs a mount namespace" },
 		{ moves_a_mount(p), POLICY_F_fs_host_mounts,
-		  "a path can only be given where it is (no `at`)" },
-		{ p->fs_caches.len > 0, POLICY_F_fs_caches,
-		  "volumes cannot be put in place without mounts" },
+		  "a path can only be mounted at the same path (no `at`)" },
+		{ p->fs_caches.len > 0, POLICY_F_fs_caches, "volumes need a mount namespace" },
 		{ strcmp(p->image, "host") != 0, POLICY_F_image,
-		  "an image cannot be the root without mounts" },
+		  "an image needs a mount namespace" },
 		{ p->fs_programs.len > 0, POLICY_F_fs_programs,
-		  "programs cannot be put in place without mounts" },
+		  "filesystem.programs needs a mount namespace" },
 		{ strcmp(p->fs_home, "private") != 0, POLICY_F_fs_home,
-		  "a home cannot be put in place without mounts" },
+		  "a home needs a mount namespace" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
-		  "there is no network without a namespace for it" },
+		  "a network needs a network namespace" },
 		{ p->audit_level == AUDIT_FULL, POLICY_F_audit_level,
-		  "changes of files are not seen without namespaces" },
-		{ p->res_gpus.len > 0, POLICY_F_res_gpus,
-		  "devices cannot be put in place without mounts" },
-		{ p->proc_nesting, POLICY_F_proc_nesting, "there are no namespaces to nest" },
+		  "observing file changes needs namespaces" },
+		{ p->res_gpus.len > 0, POLICY_F_res_gpus, "devices need a mount namespace" },
+		{ p->proc_nesting, POLICY_F_proc_nesting, "nesting needs namespaces" },
 	};
 	size_t count = 0;
 
@@ -73,31 +71,32 @@ int level_check(const struct plan *p, struct ward_err *e)
 
 	if (p->facts.landlock_abi < LEVEL_LANDLOCK_ABI) {
 		(void)ward_fail(e, ENOTSUP,
-				"there are no user namespaces here, and the landlock rung needs "
-				"Landlock ABI %d; this kernel has %d",
+				"there are no user namespaces here, and isolation level landlock "
+				"needs Landlock ABI %d; this kernel has %d",
 				LEVEL_LANDLOCK_ABI, p->facts.landlock_abi);
-		return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or run "
-				      "Linux 6.12 or later with landlock among the lsm= names");
+		return ward_remedy(e, "enable user namespaces (`ward doctor` shows how), or use "
+				      "Linux 6.12 or later with landlock in the lsm= list");
 	}
 	if (!level_landlock_refusals(&p->spec->policy, &refusals))
 		return 0;
 	for (size_t i = 0; i < refusals.len; i++)
 		buf_printf(&all, "%s%s", i ? "; " : "", refusals.items[i]);
-	(void)ward_fail(e, ENOTSUP, "not to be had on the landlock rung: %s", buf_text(&all));
+	(void)ward_fail(e, ENOTSUP, "not available at isolation level landlock: %s",
+			buf_text(&all));
 	return ward_remedy(
 		e,
-		"enable user namespaces (`ward doctor` tells how), or take it out of the policy");
+		"enable user namespaces (`ward doctor` shows how), or remove it from the policy");
 }
 
 void level_add_notes(struct strv *notes)
 {
 	static const char *const absent[] = {
-		"the landlock rung has no namespaces: names, sizes and times of the host's files "
-		"can be seen, their content only where the plan grants it; other processes exist "
-		"but cannot be signalled, traced or changed",
-		"absent on this rung: hide, protect, a private /tmp and /dev/shm, /proc/self, "
-		"terminals, System V IPC, Unix sockets other than pairs; if ward is killed, its "
-		"processes end and the next run removes its temporary directory",
+		"isolation level landlock has no namespaces: the sandbox sees names, sizes and "
+		"times of the host's files, but their content only where the plan grants it; it "
+		"sees other processes, but cannot signal, trace or change them",
+		"not available at this level: hide, protect, a private /tmp and /dev/shm, "
+		"/proc/self, terminals, System V IPC, Unix sockets other than pairs; if ward is "
+		"killed, its processes end and the next run removes its temporary directory",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(absent); i++)

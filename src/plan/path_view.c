@@ -143,7 +143,7 @@ const char *path_view_access_text(enum path_view_access a)
 	case PATH_VIEW_PROTECTED:
 		return "it is protected";
 	case PATH_VIEW_PRIVATE:
-		return "it would be there only if the run itself put it there";
+		return "it would exist only if the run itself created it";
 	case PATH_VIEW_WRITE:
 		break;
 	}

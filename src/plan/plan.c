@@ -80,20 +80,19 @@ static int check_landlock(const struct plan *p, struct ward_err *e)
 	if (strcmp(p->engine, "oci") == 0) {
 		ward_fail(e, ENOTSUP,
 			  "require.landlock: a container of isolation oci has no Landlock");
-		return ward_remedy(e, "isolation: native, or require.landlock: false");
+		return ward_remedy(e, "use isolation: native, or set require.landlock: false");
 	}
 	if (p->spec->policy.proc_nesting) {
 		ward_fail(e, ENOTSUP,
 			  "require.landlock: process.nesting turns its rules for files off");
-		return ward_remedy(e, "process.nesting: false, or require.landlock: false");
+		return ward_remedy(e, "set process.nesting: false, or require.landlock: false");
 	}
 	if (p->facts.landlock_abi >= LANDLOCK_ABI_MIN)
 		return 0;
-	ward_fail(
-		e, ENOTSUP,
-		"require.landlock: this kernel has no Landlock, or it is not among the lsm= names");
-	return ward_remedy(e, "boot with landlock among the lsm= names (Linux 5.19 or newer), or "
-			      "set require.landlock: false");
+	ward_fail(e, ENOTSUP,
+		  "require.landlock: this kernel has no Landlock, or it is not in the lsm= list");
+	return ward_remedy(e, "boot with landlock in the lsm= list (Linux 5.19 or newer), or set "
+			      "require.landlock: false");
 }
 
 static bool any_limit(const struct policy *policy)
@@ -125,9 +124,8 @@ static void note_case(struct plan *p, const char *path, int fd)
 		is_blind = true;
 	if (is_blind)
 		strv_addf(&p->notes,
-			  "%s may not tell upper from lower case: hidden and protected names are "
-			  "known in the "
-			  "letters of their lists only",
+			  "%s may be case-insensitive: ward recognizes hidden and protected names "
+			  "only in the case of their lists",
 			  path);
 }
 
@@ -316,9 +314,8 @@ static int check_cwd(struct plan *p, struct ward_err *e)
 				goto visible;
 		ward_fail(e, EINVAL, "the working directory %s does not exist inside",
 			  p->spec->cwd);
-		return ward_remedy(
-			e,
-			"give a directory of the workspace with -C, or mount it with --ro or --rw");
+		return ward_remedy(e, "choose a directory of the workspace with -C, or mount it "
+				      "with --ro or --rw");
 	}
 visible:
 	p->cwd = strdup(p->spec->cwd);

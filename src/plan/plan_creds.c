@@ -28,7 +28,7 @@ static int check_host(struct plan *p, size_t grant, const char *text, struct war
 		if (p->net.rules->network != RULES_OPEN)
 			strv_addf(&p->notes,
 				  "credentials.grants[%zu]: %s:443 is not in "
-				  "network.egress_allowlist, so its secret is never used there",
+				  "network.egress_allowlist, so the secret is never used there",
 				  grant, text);
 		return 0;
 	}
@@ -36,11 +36,11 @@ static int check_host(struct plan *p, size_t grant, const char *text, struct war
 	if (rule->moded &&
 	    (rule->mode == RULE_SPLICE || rule->mode == RULE_TCP || rule->mode == RULE_HTTP)) {
 		ward_fail(e, EINVAL,
-			  "credentials.grants[%zu]: the rule for %s lets TLS pass unread, so no "
-			  "secret can be put in",
+			  "credentials.grants[%zu]: the rule for %s passes TLS uninspected, so "
+			  "ward cannot inject a secret",
 			  grant, text);
-		return ward_remedy(e, "write mode: inspect in that rule of "
-				      "network.egress_allowlist, or leave its mode away");
+		return ward_remedy(e, "set mode: inspect in that rule of network.egress_allowlist, "
+				      "or remove its mode");
 	}
 	return 0;
 }
@@ -101,9 +101,9 @@ int plan_add_creds(struct plan *p, struct ward_err *e)
 	}
 	if (policy->net_mode == NET_MODE_NONE) {
 		ward_fail(e, EINVAL,
-			  "credentials.grants: a secret is put in by the gateway, and network.mode "
-			  "is none");
-		return ward_remedy(e, "network.mode: restricted, with the grants' hosts in "
+			  "credentials.grants: the gateway injects secrets, but network.mode is "
+			  "none");
+		return ward_remedy(e, "set network.mode: restricted, with the grants' hosts in "
 				      "network.egress_allowlist; or credentials.mode: none");
 	}
 	r = grants_read(policy, &grants, &count, e);

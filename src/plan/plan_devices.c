@@ -45,8 +45,8 @@ static bool agent_may(const struct plan *p, const char *node, const struct stat 
 static int cannot_open(const char *field, const char *node, const char *groups,
 		       const struct stat *st, struct ward_err *e)
 {
-	ward_fail(e, EACCES, "%s: %s may not be opened by the agent (mode %04o, group %u)", field,
-		  node, st->st_mode & 07777, st->st_gid);
+	ward_fail(e, EACCES, "%s: the agent may not open %s (mode %04o, group %u)", field, node,
+		  st->st_mode & 07777, st->st_gid);
 	return ward_remedy(e, "add yourself to the group that owns it (often %s), and log in again",
 			   groups);
 }

@@ -130,7 +130,7 @@ static const char *known_terminal(struct plan *p, const char *term)
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
 		if (has_terminal(p, usual[i])) {
 			strv_addf(&p->notes,
-				  "TERM is %s inside: the system has no description of yours",
+				  "TERM is %s inside: the system has no terminfo entry for yours",
 				  usual[i]);
 			return usual[i];
 		}

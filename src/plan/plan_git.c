@@ -125,7 +125,7 @@ int plan_add_git(struct plan *p, struct ward_err *e)
 		known |= p->roots[i].repositories.len > 0;
 	if (id.refused)
 		strv_add(&p->notes, "git's user.name or user.email is too long or has control "
-				    "characters: it is not passed on");
+				    "characters: it is not passed to the sandbox");
 	if (!known && !*id.name && !*id.email)
 		return 0;
 	buf_puts(&text, "[safe]\n\tdirectory = *\n");

@@ -51,7 +51,7 @@ static const char *find_obstacle(void)
 	auto_fd own = program_open("ward-git", &e);
 
 	if (own < 0)
-		return "ward-git is not installed beside ward";
+		return "ward-git is not installed next to ward";
 	return program_find_system("git", path, &e) < 0 ? "git is not installed on this host"
 							: NULL;
 }
@@ -171,7 +171,8 @@ static int make_view(struct adding *a, const struct guard_root *g, const char *n
 	if (status < 0 && !there)
 		return ward_fail_errno(a->e, "cannot make the private git directory %s", dir);
 	if (!there && source.chown && chown(dir, st->st_uid, st->st_gid) < 0)
-		return ward_fail_errno(a->e, "cannot give away the private git directory %s", dir);
+		return ward_fail_errno(
+			a->e, "cannot change the owner of the private git directory %s", dir);
 	status = there ? git_view_lent(dir, &lent, a->e) : git_view_make(dir, &source, &lent, a->e);
 	if (status == 0 && asprintf(&view, "%s/" GIT_VIEW_DIR, dir) < 0) {
 		view = NULL;
@@ -185,7 +186,7 @@ static int make_view(struct adding *a, const struct guard_root *g, const char *n
 static int add_read_only(struct adding *a, const char *git_dir, const char *target, const char *why,
 			 const struct stat *st)
 {
-	strv_addf(&a->plan->notes, "git can read %s inside, but not write it: %s", target, why);
+	strv_addf(&a->plan->notes, "git inside can read %s, but not write to it: %s", target, why);
 	if (a->plan->notes.failed)
 		return out_of_memory(a);
 	return add_mount(a, NULL, git_dir, target, false, st);
@@ -258,9 +259,9 @@ static int add_view(struct adding *a, size_t root, const char *name)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0; /* removed this moment */
 	if (!why && a->plan->facts.uid == 0 && !reaches(st.st_uid, git_dir))
-		why = "its owner, as whom ward takes over commits, cannot reach it";
+		why = "its owner, as which ward imports commits, cannot access it";
 	if (!why && !git_view_suits(fd))
-		why = "its format is not one that ward takes over";
+		why = "ward cannot import from its format";
 	if (!why && !has_room(a)) {
 		a->views->left++; /* said in one line: there may be thousands */
 		return add_mount(a, NULL, git_dir, target, false, &st);

@@ -68,8 +68,8 @@ static int add_shared(struct plan *p, enum gpu_vendor vendor, struct ward_err *e
 		if (r <= 0 || shared[i].need == OPTIONAL)
 			continue;
 		ward_fail(e, ENODEV, "resources.gpus: there is no %s", shared[i].node);
-		return ward_remedy(e, "load the driver and make its nodes: modprobe nvidia-uvm, or "
-				      "nvidia-modprobe -u -c 0");
+		return ward_remedy(e, "load the driver and create its device nodes: modprobe "
+				      "nvidia-uvm, or nvidia-modprobe -u -c 0");
 	}
 	return r < 0 ? r : 0;
 }
@@ -117,9 +117,9 @@ static int add_gpu(struct plan *p, const struct gpu *gpu, struct ward_err *e)
 	int r = add_node(p, gpu->node, e);
 
 	if (r > 0) {
-		ward_fail(e, ENODEV, "resources.gpus: the graphics processor %s has no node %s",
-			  gpu->pci, gpu->node);
-		return ward_remedy(e, "make it: nvidia-modprobe -c %s, or udevadm trigger",
+		ward_fail(e, ENODEV, "resources.gpus: GPU %s has no device node %s", gpu->pci,
+			  gpu->node);
+		return ward_remedy(e, "create it: nvidia-modprobe -c %s, or udevadm trigger",
 				   gpu->node + strcspn(gpu->node, "0123456789"));
 	}
 	if (r == 0)
@@ -206,7 +206,7 @@ static int add_driver(struct plan *p, enum gpu_vendor vendor, struct ward_err *e
 		p->gpus->driver_bound = true;
 		return add_libraries(p, vendor, directories[i], e);
 	}
-	strv_addf(&p->notes, "no %s.1 of the driver was found: the image must have it",
+	strv_addf(&p->notes, "the driver's %s.1 was not found: the image must contain it",
 		  libraries[first].name);
 	return 0;
 }
@@ -225,16 +225,14 @@ static int check_numbers(const struct strv *wanted, const struct gpus *found, st
 	uint64_t number;
 
 	if (found->len == 0) {
-		ward_fail(e, ENODEV,
-			  "resources.gpus: this machine has no graphics processor that ward knows");
-		return ward_remedy(e, "install its driver (`ward doctor` shows what is found), or "
-				      "set gpus: none");
+		ward_fail(e, ENODEV, "resources.gpus: this machine has no GPU that ward knows");
+		return ward_remedy(
+			e, "install its driver (`ward doctor` lists GPUs), or set gpus: none");
 	}
 	for (size_t i = 0; i < wanted->len; i++)
 		if (units_parse_uint(wanted->items[i], &number) == 0 && number >= found->len) {
 			ward_fail(e, ENODEV,
-				  "resources.gpus: there is no graphics processor %s: the last one "
-				  "is %zu",
+				  "resources.gpus: there is no GPU %s: the last one is %zu",
 				  wanted->items[i], found->len - 1);
 			return ward_remedy(e, "`ward doctor` lists them");
 		}

@@ -84,9 +84,8 @@ static int without_map(struct plan *p, struct ward_err *e)
 	}
 	ward_fail(e, EPERM, "root without CAP_SETFCAP cannot be mapped into a user namespace");
 	return ward_remedy(e, "in a container: --cap-add SETFCAP; or run ward as an ordinary user, "
-			      "or give it the "
-			      "workspace (chown); or accept a weaker sandbox: require: {isolation: "
-			      "landlock, limits: none}");
+			      "or chown the workspace to one; or accept a weaker sandbox: require: "
+			      "{isolation: landlock, limits: none}");
 }
 
 static int without_idmap(struct plan *p, struct ward_err *e)
@@ -94,7 +93,7 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 	if (p->spec->policy.req_idmap) {
 		ward_fail(e, ENOTSUP,
 			  "require.idmap: the file system of %s (or one mounted in it) does not "
-			  "allow id-mapped mounts",
+			  "support id-mapped mounts",
 			  p->workspace);
 		return ward_remedy(e, "put the workspace on ext4, xfs, btrfs or tmpfs, or set "
 				      "require.idmap: false");
@@ -103,9 +102,10 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 		p->ids.mode = IDS_OWNER;
 		p->ids.host_uid = p->ids.owner_uid;
 		p->ids.host_gid = p->ids.owner_gid;
-		strv_addf(&p->notes,
-			  "no id-mapped mounts here: the agent is the workspace's owner, uid %u",
-			  p->ids.owner_uid);
+		strv_addf(
+			&p->notes,
+			"no id-mapped mounts here: the agent runs as the workspace's owner, uid %u",
+			p->ids.owner_uid);
 		return 0;
 	}
 	if (p->level != LEVEL_LANDLOCK && probe_root_without(CAP_SETFCAP)) {
@@ -115,15 +115,14 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 			return r;
 	}
 	if (p->spec->policy.proc_nesting)
-		strv_add(&p->notes, "process.nesting and the host's uid 0: limits held by cgroup "
-				    "v1 can be changed inside");
+		strv_add(&p->notes, "process.nesting and the host's uid 0: the sandbox can change "
+				    "limits enforced by cgroup v1");
 	p->ids.mode = IDS_ROOT;
 	p->ids.host_uid = 0;
 	p->ids.host_gid = 0;
-	strv_add(&p->notes,
-		 "no id-mapped mounts here: the agent is the host's uid 0 without capabilities; a "
-		 "workspace that an ordinary user owns, or one on ext4, xfs, btrfs or tmpfs, is "
-		 "safer");
+	strv_add(&p->notes, "no id-mapped mounts here: the agent runs as the host's uid 0 without "
+			    "capabilities; a workspace owned by an ordinary user, or one on ext4, "
+			    "xfs, btrfs or tmpfs, is safer");
 	return 0;
 }
 
@@ -170,7 +169,7 @@ int plan_choose_ids(struct plan *p, struct ward_err *e)
 	int r;
 
 	if (!w || stat(w->source, &st) < 0)
-		return ward_fail_errno(e, "cannot look at the workspace %s", p->workspace);
+		return ward_fail_errno(e, "cannot access the workspace %s", p->workspace);
 	plan_expected_ids(&p->facts, &p->ids);
 	p->ids.owner_uid = st.st_uid;
 	p->ids.owner_gid = st.st_gid;

@@ -102,9 +102,9 @@ static int check_place(const struct plan *p, struct ward_err *e)
 			return -e->code;
 	}
 	if (strcmp(p->image.root, "/") == 0) {
-		ward_fail(e, EINVAL, "image: / would show the whole host");
-		return ward_remedy(e, "leave image out: host shows the system's own directories "
-				      "and nothing else");
+		ward_fail(e, EINVAL, "image: / would expose the whole host");
+		return ward_remedy(e, "remove image: the default, host, mounts only the system's "
+				      "own directories");
 	}
 	return 0;
 }
@@ -140,8 +140,7 @@ int plan_open_image(struct plan *p, struct ward_err *e)
 	};
 	p->own_system->image = image;
 	if (p->image.user)
-		strv_addf(&p->notes,
-			  "the image names the user %s: the agent is uid 1000 all the same",
+		strv_addf(&p->notes, "the image sets the user %s, but the agent is always uid 1000",
 			  p->image.user);
 	return 0;
 }
@@ -209,8 +208,8 @@ int plan_choose_command(struct plan *p, struct ward_err *e)
 		return 0;
 	if (!p->image.command.len) {
 		ward_fail(e, EINVAL,
-			  p->image.root ? "no command was given, and the image has none"
-					: "no command was given");
+			  p->image.root ? "no command given, and the image has none"
+					: "no command given");
 		return ward_remedy(e, "see ward run --help");
 	}
 	p->argv = p->image.command.items;

@@ -157,7 +157,7 @@ static int add_published(const struct policy *p, struct plan_net *n, struct ward
 
 		if (units_parse_uint(p->net_ingress.items[i], &port) < 0 || port < 1 ||
 		    port > 65535)
-			return ward_fail(e, EINVAL, "network.ingress: %s is no port",
+			return ward_fail(e, EINVAL, "network.ingress: %s is not a port",
 					 p->net_ingress.items[i]);
 		if (n->published_count >= NET_PUBLISHED_MAX)
 			return ward_fail(e, E2BIG, "network.ingress: at most %d ports",

@@ -231,7 +231,7 @@ static void text_conditions(const struct rules *rules, const struct rule *rule, 
 	if (rule->waf != POLICY_WAF_OFF)
 		buf_printf(out, "    waf: %s\n", waf_words[rule->waf]);
 	if (rule->llm)
-		buf_puts(out, "    llm: what requests cost is counted\n");
+		buf_puts(out, "    llm: counts what requests cost\n");
 }
 
 static void json_network(struct json *j, const struct plan *p)
@@ -260,7 +260,7 @@ static void json_network(struct json *j, const struct plan *p)
 	json_end_array(j);
 }
 
-/* What a wall does when the engine's own stages are through. */
+/* The stages of the inner runtime, which follow the engine's own. */
 static const char *const *inner_stages(const struct plan *p)
 {
 	return p->spec->inner ? p->spec->inner->stages : NULL;
@@ -323,19 +323,33 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	buf_puts(out, "\n");
 }
 
+#define HEAD_INDENT 11  /* where the values of the first lines begin */
+#define STAGE_INDENT 17 /* where the help of a stage begins */
+
 static void text_line(struct buf *out, const char *name, const char *value)
 {
 	buf_printf(out, "%-10s ", name);
-	text_escape(out, value);
+	text_wrap(out, value, HEAD_INDENT);
 	buf_puts(out, "\n");
+}
+
+/* Only the names: see above. */
+static void text_variables(const struct plan *p, struct buf *out)
+{
+	auto_buf names = { 0 };
+
+	for (size_t i = 0; i < p->env.len; i++)
+		buf_printf(&names, "%s%.*s", i ? " " : "", (int)strcspn(p->env.items[i], "="),
+			   p->env.items[i]);
+	text_line(out, "variables", buf_text(&names));
 }
 
 static void text_head(const struct plan *p, struct buf *out)
 {
 	text_line(out, "engine", plan_isolation(p));
 	if (p->spec->inner)
-		text_line(out, "wall", p->spec->inner->help);
-	text_line(out, "rung", level_name(p->level));
+		text_line(out, "runtime", p->spec->inner->help);
+	text_line(out, "isolation", level_name(p->level));
 	text_line(out, "workspace", p->workspace);
 	text_line(out, "directory", p->cwd);
 	if (p->image.root)
@@ -343,18 +357,17 @@ static void text_head(const struct plan *p, struct buf *out)
 	if (p->spec->profile)
 		text_line(out, "profile", p->spec->profile);
 	text_line(out, "policy",
-		  p->spec->policy_file ? p->spec->policy_file : "no file: defaults and options");
+		  p->spec->policy_file ? p->spec->policy_file : "none (defaults and options)");
 	if (p->argv) {
-		buf_printf(out, "%-10s", "command");
-		for (char *const *a = p->argv; *a; a++) {
-			buf_puts(out, " ");
-			text_escape(out, *a);
-		}
-		buf_puts(out, "\n");
+		auto_buf words = { 0 };
+
+		for (char *const *a = p->argv; *a; a++)
+			buf_printf(&words, "%s%s", a == p->argv ? "" : " ", *a);
+		text_line(out, "command", buf_text(&words));
 	}
-	buf_printf(out, "%-10s %s: host uid %u gid %u, inside %u:%u\n", "ids",
-		   ids_help(p->ids.mode), p->ids.host_uid, p->ids.host_gid, p->ids.inside_uid,
-		   p->ids.inside_gid);
+	text_line(out, "ids", ids_help(p->ids.mode));
+	buf_printf(out, "%-10s host uid %u gid %u, inside %u:%u\n", "", p->ids.host_uid,
+		   p->ids.host_gid, p->ids.inside_uid, p->ids.inside_gid);
 	if (p->spec->inner && p->spec->inner->snapshot) {
 		struct ward_err why = { 0 };
 
@@ -362,14 +375,7 @@ static void text_head(const struct plan *p, struct buf *out)
 			  can_be_kept(p, &why) ? "ward checkpoint can keep it while it runs"
 					       : why.why);
 	}
-	buf_printf(out, "%-10s", "variables");
-	for (size_t i = 0; i < p->env.len; i++) {
-		auto_free char *name = strndup(p->env.items[i], strcspn(p->env.items[i], "="));
-
-		buf_puts(out, " ");
-		text_escape(out, name ? name : "");
-	}
-	buf_puts(out, "\n");
+	text_variables(p, out);
 }
 
 static void format_limit(enum limit l, uint64_t value, char *out, size_t n)
@@ -431,11 +437,11 @@ static void text_roots(const struct plan *p, struct buf *out)
 
 		if (!g->step_count)
 			continue;
-		buf_puts(out, "\nguarded in ");
+		buf_puts(out, "\nprotected and hidden in ");
 		text_escape(out, g->path);
 		buf_puts(out, "\n");
 		for (size_t k = 0; k < g->step_count; k++) {
-			buf_printf(out, "  %-9s ", action_name(g->steps[k].action));
+			buf_printf(out, "  %-12s ", action_name(g->steps[k].action));
 			text_escape(out, g->steps[k].path);
 			buf_puts(out, g->steps[k].is_dir ? "/\n" : "\n");
 		}
@@ -443,11 +449,10 @@ static void text_roots(const struct plan *p, struct buf *out)
 }
 
 static const char *const net_modes[] = { "none", "restricted", "open" };
-static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS of that name",
-					  [RULE_HTTP] = "HTTP of that host",
+static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS to that name",
+					  [RULE_HTTP] = "HTTP to that host",
 					  [RULE_TCP] = "anything",
-					  [RULE_INSPECT] =
-						  "requests, in TLS that ends at the gateway",
+					  [RULE_INSPECT] = "inspected (TLS ends at the gateway)",
 					  [RULE_PLAIN] = "requests" };
 
 static void text_network(const struct plan *p, struct buf *out)
@@ -456,7 +461,7 @@ static void text_network(const struct plan *p, struct buf *out)
 
 	if (!p->net.on)
 		return;
-	buf_printf(out, "\nnetwork %s\n",
+	buf_printf(out, "\nnetwork (%s)\n",
 		   net_modes[p->spec->policy.net_mode % ARRAY_LEN(net_modes)]);
 	for (uint32_t i = 0; i < rules->n_items; i++) {
 		const struct rule *rule = &rules->items[i];
@@ -474,15 +479,15 @@ static void text_network(const struct plan *p, struct buf *out)
 					out, "%s %s", k ? "," : "",
 					rule_modes[rules_mode(rules, (int32_t)i,
 							      rules->ports[rule->first_port + k])]);
-		buf_puts(out, rule->private ? ", private addresses too\n" : "\n");
+		buf_puts(out, rule->private ? ", also private addresses\n" : "\n");
 		text_conditions(rules, rule, out);
 	}
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
 		buf_printf(out, "  %-32s of this host\n",
 			   p->spec->policy.net_host_services.items[i]);
 	if (p->live->tape) {
-		buf_puts(out, p->live->tape->replay ? "  answered without a network from "
-					      : "  requests are recorded into ");
+		buf_puts(out, p->live->tape->replay ? "  answers from the recording "
+					      : "  records requests to ");
 		text_escape(out, p->live->tape->path);
 		buf_puts(out, "\n");
 	}
@@ -492,7 +497,7 @@ static void text_devices(const struct plan *p, struct buf *out)
 {
 	if (!p->devices)
 		return;
-	buf_puts(out, p->gpus ? "\ngraphics processors\n" : "\ndevices\n");
+	buf_puts(out, p->gpus ? "\nGPUs\n" : "\ndevices\n");
 	for (size_t i = 0; p->gpus && i < p->gpus->names.len; i++) {
 		buf_puts(out, "  ");
 		text_escape(out, p->gpus->names.items[i]);
@@ -505,8 +510,11 @@ static void text_devices(const struct plan *p, struct buf *out)
 /* Returns the number that the next one has. */
 static size_t text_stages(const char *const *stages, size_t i, struct buf *out)
 {
-	for (; stages && stages[0]; stages += 2, i++)
-		buf_printf(out, "  %2zu. %-14s %s\n", i, stages[0], stages[1]);
+	for (; stages && stages[0]; stages += 2, i++) {
+		buf_printf(out, "  %2zu. %-10s ", i, stages[0]);
+		text_wrap(out, stages[1], STAGE_INDENT);
+		buf_puts(out, "\n");
+	}
 	return i;
 }
 
@@ -526,8 +534,8 @@ static void print_text(const struct plan *p, const char *const *stages, struct b
 	if (p->notes.len)
 		buf_puts(out, "\nnotes\n");
 	for (size_t i = 0; i < p->notes.len; i++) {
-		buf_puts(out, "  ");
-		text_escape(out, p->notes.items[i]);
+		buf_puts(out, "  - ");
+		text_wrap(out, p->notes.items[i], 4);
 		buf_puts(out, "\n");
 	}
 }

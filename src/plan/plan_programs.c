@@ -136,9 +136,10 @@ static int add_tree(struct plan *p, const char *name, const char *tree, struct w
 		return 0;
 	if (home && *home == '/' && path_is_beneath(home, tree)) {
 		ward_fail(e, EINVAL,
-			  "filesystem.programs: %s would show %s, which holds the home directory",
+			  "filesystem.programs: %s would expose %s, which contains the home "
+			  "directory",
 			  name, tree);
-		return ward_remedy(e, "install it elsewhere, or take it out of the list");
+		return ward_remedy(e, "install it elsewhere, or remove it from the list");
 	}
 	return plan_add_policy_bind(p, tree, tree, false, e);
 }

@@ -48,15 +48,16 @@ int plan_reach_file(const struct plan *p, const char *field, const char *path, c
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!realpath(parent, dir)) {
 		ward_fail_errno(e, "%s: the directory of %s", field, path);
-		return ward_remedy(e, "make the directory first");
+		return ward_remedy(e, "create the directory first");
 	}
 	if (asprintf(&file, "%s/%s", dir[1] ? dir : "", name) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	where = plan_reach(p, file);
 	if (where) {
-		ward_fail(e, EINVAL, "%s: %s lies in %s, which the sandbox can write to", field,
-			  path, where);
-		return ward_remedy(e, "name a file in a directory that is not the sandbox's");
+		ward_fail(e, EINVAL, "%s: %s is in %s, which the sandbox can write to", field, path,
+			  where);
+		return ward_remedy(e,
+				   "name a file in a directory that the sandbox cannot write to");
 	}
 	*ret = take_ptr(file);
 	return 0;
@@ -66,9 +67,10 @@ static int refuse_link(const char *field, const char *path, const char *link, co
 		       struct ward_err *e)
 {
 	ward_fail(e, EPERM,
-		  "%s: %.300s leads to %.300s by the link %.300s, which a sandbox could have made",
+		  "%s: %.300s leads to %.300s through the link %.300s, which a sandbox could have "
+		  "made",
 		  field, path, real, link);
-	return ward_remedy(e, "name %.300s itself, if that is what you want to give", real);
+	return ward_remedy(e, "name %.300s directly, if you want to mount it", real);
 }
 
 int plan_reach_way(const struct plan *p, const char *field, const char *path, const char *real,

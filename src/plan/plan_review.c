@@ -73,11 +73,10 @@ int plan_check_review(const struct plan *p, struct ward_err *e)
 	if (!inner)
 		return 0;
 	ward_fail(e, EXDEV,
-		  "something is mounted at %s, in the workspace: an overlay does not look through "
+		  "a file system is mounted at %s, in the workspace: an overlay does not include "
 		  "mounts",
 		  inner);
 	ward_wrap(e, "review");
-	return ward_remedy(e, "unmount it, use a workspace beneath or beside it, or give the "
-			      "workspace directly (filesystem.mode: "
-			      "read_only or read_write)");
+	return ward_remedy(e, "unmount it, use a workspace beneath or next to it, or mount the "
+			      "workspace directly (filesystem.mode: read_only or read_write)");
 }

@@ -437,28 +437,28 @@ int plan_add_policy_bind(struct plan *p, const char *source, const char *target,
 	struct stat st;
 
 	if (!real || lstat(real, &st) < 0) {
-		ward_fail_errno(e, "cannot give %s to the sandbox", source);
-		return ward_remedy(e, "create it, or take it out of host_mounts, --ro or --rw");
+		ward_fail_errno(e, "cannot mount %s in the sandbox", source);
+		return ward_remedy(e, "create it, or remove it from host_mounts, --ro or --rw");
 	}
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL,
-				 "cannot give %s to the sandbox: it is neither a directory nor a "
-				 "regular file (devices and sockets are not passed)",
+				 "cannot mount %s in the sandbox: it is neither a directory nor a "
+				 "regular file (devices and sockets are not supported)",
 				 source);
 	if (path_is_beneath(real, "/sys") || path_is_beneath(real, "/proc"))
-		return ward_fail(
-			e, EINVAL,
-			"cannot give %s to the sandbox: the kernel's own file systems stay outside",
-			source);
+		return ward_fail(e, EINVAL,
+				 "cannot mount %s in the sandbox: kernel file systems stay outside",
+				 source);
 	if (strcmp(real, "/") == 0 || strcmp(target, "/") == 0)
 		return ward_fail(
 			e, EINVAL,
-			"cannot give / to the sandbox: name the directories that it needs");
+			"cannot mount / in the sandbox: name the directories that it needs");
 	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev") ||
 	    path_is_beneath(target, "/.ward"))
-		return ward_fail(e, EINVAL,
-				 "cannot mount at %s: /proc, /dev and /.ward are the sandbox's own",
-				 target);
+		return ward_fail(
+			e, EINVAL,
+			"cannot mount at %s: /proc, /dev and /.ward belong to the sandbox itself",
+			target);
 	m = add_mount(&list, MOUNT_BIND, real, target);
 	if (!m)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -499,8 +499,8 @@ static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 			r = check_git_dir(p, &p->mounts[p->mount_count - 1], dirs.items[i], e);
 		if (p->review)
 			strv_addf(&p->notes,
-				  "the git directory %s lies outside the workspace: under review "
-				  "it is read-only",
+				  "the git directory %s is outside the workspace: under review it "
+				  "is read-only",
 				  dirs.items[i]);
 	}
 	return r;

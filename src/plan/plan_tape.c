@@ -26,28 +26,26 @@ int plan_tape_check(const struct policy *policy, const struct rules *rules, stru
 	if (!policy->net_record && !policy->net_replay)
 		return 0;
 	if (policy->net_record && policy->net_replay)
-		return ward_fail(e, EINVAL,
-				 "network.record and network.replay: a run is recorded or answered "
-				 "from a recording, not both");
+		return ward_fail(e, EINVAL, "network.record and network.replay exclude each other");
 	if (policy->net_mode == NET_MODE_NONE || !rules) {
 		ward_fail(e, EINVAL,
 			  "%s: network.mode is none, so there is nothing to record or replay",
 			  field);
 		return ward_remedy(
-			e, "network.mode: restricted, with the hosts in network.egress_allowlist");
+			e,
+			"set network.mode: restricted, with the hosts in network.egress_allowlist");
 	}
 	if (!rules_look(rules)) {
 		ward_fail(e, EINVAL,
-			  "%s: no rule of network.egress_allowlist looks into requests, and only "
-			  "those are recorded",
+			  "%s: no rule of network.egress_allowlist inspects requests, and only "
+			  "inspected requests are recorded",
 			  field);
-		return ward_remedy(
-			e, "write mode: inspect in the rules of the hosts that it is about");
+		return ward_remedy(e, "set mode: inspect in the rules of those hosts");
 	}
 	if (policy->net_replay && policy->net_ingress.len) {
 		ward_fail(e, EINVAL,
-			  "network.replay: a run that is replayed has no network, so "
-			  "network.ingress publishes nothing");
+			  "network.replay: a replayed run has no network, so network.ingress "
+			  "publishes nothing");
 		return ward_remedy(e, "network.ingress: deny_all");
 	}
 	return 0;
@@ -69,10 +67,9 @@ static int make_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 		return ward_fail_errno(e, "network.record: cannot open the directory of %s",
 				       t->path);
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		ward_fail(e, EEXIST, "network.record: %s exists, and a recording replaces nothing",
-			  t->path);
-		return ward_remedy(
-			e, "name another file, or remove it; to answer from it: network.replay");
+		ward_fail(e, EEXIST, "network.record: %s already exists", t->path);
+		return ward_remedy(e,
+				   "name another file, or remove it; to replay it: network.replay");
 	}
 	if (!p->spec->starts)
 		return 0;
@@ -101,8 +98,7 @@ static int read_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return ward_fail_errno(e, "network.replay: cannot open %s", t->path);
 	if (!S_ISREG(st.st_mode) || st.st_size < TAPE_START)
-		return ward_fail(e, EINVAL, "network.replay: %s is not a recording of ward's",
-				 t->path);
+		return ward_fail(e, EINVAL, "network.replay: %s is not a ward recording", t->path);
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return ward_fail_errno(e, "network.replay: cannot read %s", t->path);
@@ -144,7 +140,7 @@ int plan_add_tape(struct plan *p, struct ward_err *e)
 	p->live->tape->replay = !record;
 	p->live->tape->path = path_clean(record ? policy->net_record : policy->net_replay);
 	if (!p->live->tape->path || !p->live->tape->path[1])
-		return ward_fail(e, EINVAL, "network.%s: not the path of a file",
+		return ward_fail(e, EINVAL, "network.%s: not a file path",
 				 record ? "record" : "replay");
 	return record ? make_file(p, p->live->tape, e) : read_file(p, p->live->tape, e);
 }

@@ -95,7 +95,7 @@ static int add_volume(struct plan *p, const struct volume_key *key, const char *
 		return r;
 	real = p->spec->starts ? realpath(path, NULL) : strdup(path);
 	if (!real || (p->spec->starts && lstat(real, &st) < 0))
-		return ward_fail_errno(e, "cannot look at the volume %s", path);
+		return ward_fail_errno(e, "cannot access the volume %s", path);
 	if (lock >= 0 && keep_lock(p, &lock) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	m = plan_add_bind(p, real, target);
@@ -129,10 +129,9 @@ static int add_cache(struct plan *p, const struct cache_row *row, struct ward_er
 	r = add_volume(p, &key, target, &added, e);
 	if (r == 0 && !added)
 		strv_addf(&p->notes,
-			  "the cache %s is not kept: the file system of ward's state directory "
-			  "does not allow "
-			  "id-mapped mounts (set WARD_STATE_DIR to a directory on ext4, xfs, btrfs "
-			  "or tmpfs)",
+			  "the cache %s does not persist: the file system of ward's state "
+			  "directory does not allow id-mapped mounts (set WARD_STATE_DIR to a "
+			  "directory on ext4, xfs, btrfs or tmpfs)",
 			  row->name);
 	return r;
 }
@@ -192,7 +191,7 @@ int plan_make_points(struct plan *p, struct ward_err *e)
 			return ward_fail_errno(e, "cannot open the home %s", outer->source);
 		r = volume_make_point(home, m->target + strlen(PLAN_HOME "/"), m->is_file, &key, e);
 		if (r < 0)
-			return ward_remedy(e, "look at %s, or drop it with: ward volume rm home/%s",
+			return ward_remedy(e, "check %s, or remove it with: ward volume rm home/%s",
 					   outer->source, p->spec->policy.fs_home);
 	}
 	return r;

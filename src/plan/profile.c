@@ -162,9 +162,9 @@ int profile_check_place(const struct spec *s, struct ward_err *e)
 	if (!s->profile_file || !path_is_beneath(s->profile_file, s->workspace))
 		return 0;
 	ward_fail(e, EACCES,
-		  "the profile %.300s lies in the workspace, where an agent may have written it",
+		  "the profile %.300s is in the workspace, where an agent may have written it",
 		  s->profile_file);
-	return ward_remedy(e, "read it, then name it as the policy: -p %.300s", s->profile_file);
+	return ward_remedy(e, "review it, then use it as the policy: -p %.300s", s->profile_file);
 }
 
 int profile_apply(const char *name, struct spec *s, struct policy_errors *errors,
@@ -205,8 +205,8 @@ int profile_protect(struct guard_root *g, struct ward_err *e)
 	if (!path_is_beneath(g->path, real))
 		return guard_protect_place(g, real, true, e);
 	ward_fail(e, EACCES,
-		  "%.300s lies in the directory of ward's own profiles, which the sandbox could "
-		  "write then",
+		  "%.300s is in the directory of ward's own profiles, which the sandbox could then "
+		  "write to",
 		  g->path);
-	return ward_remedy(e, "work on a copy of them elsewhere");
+	return ward_remedy(e, "work on a copy elsewhere");
 }

@@ -65,7 +65,8 @@ static int read_bytes(int fd, const char *shown, struct buf *bytes, struct ward_
 	if (!S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "%s is not a regular file", shown);
 	if (st.st_size > POLICY_BYTES_MAX)
-		return ward_fail(e, EFBIG, "%s has more than 1 MiB: that is no policy", shown);
+		return ward_fail(e, EFBIG, "%s is larger than 1 MiB, too large for a policy",
+				 shown);
 	r = io_read_all(fd, POLICY_BYTES_MAX, bytes);
 	return r < 0 ? ward_fail(e, -r, "cannot read %s: %s", shown, strerror(-r)) : 0;
 }
@@ -79,9 +80,8 @@ static int source_open(const char *path, struct source *ret, struct ward_err *e)
 	text_escape(&shown, path);
 	if (fd < 0) {
 		r = ward_fail_errno(e, "cannot open the policy file %s", buf_text(&shown));
-		return e->code == ENOENT
-			       ? ward_remedy(e, "ward init writes a ward.yaml to begin with")
-			       : r;
+		return e->code == ENOENT ? ward_remedy(e, "ward init writes a starter ward.yaml")
+					 : r;
 	}
 	r = read_bytes(fd, buf_text(&shown), &ret->bytes, e);
 	if (r < 0)
@@ -108,8 +108,9 @@ static int open_found(int dir_fd, const char *name, struct ward_err *e)
 	if (fd >= 0)
 		return fd;
 	ward_fail(e, EPERM,
-		  "the workspace's %s is a link that leads nowhere or out of the workspace", name);
-	return ward_remedy(e, "name the file itself: -p FILE");
+		  "the workspace's %s is a link that is broken or leads out of the workspace",
+		  name);
+	return ward_remedy(e, "name the file directly: -p FILE");
 }
 
 static int source_fill(struct source *s, const char *dir, const char *given_dir, const char *name)
@@ -150,7 +151,8 @@ static int source_find(const char *dir, const char *given_dir, struct source *s,
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
 	if (!s->path && fstatat(dir_fd, misspelt_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		ward_fail(e, EINVAL, "the workspace has a %s, which is not read", misspelt_name);
+		ward_fail(e, EINVAL, "the workspace has a %s, which ward does not read",
+			  misspelt_name);
 		return ward_remedy(e, "rename it to ward.yaml, or name it with -p %s",
 				   misspelt_name);
 	}
@@ -206,9 +208,10 @@ static int check_trust(const struct source *s, const struct policy *base, const 
 	join_lines(&wider, &list);
 	text_escape(&shown, s->path);
 	ward_fail(e, EACCES, "%.200s %s the defaults: %s", buf_text(&shown),
-		  s->found ? "was found, not named, and widens" : "is not accepted, and widens",
+		  s->found ? "was found, not named with -p, and widens"
+			   : "is not accepted and widens",
 		  buf_text(&list));
-	return ward_remedy(e, "read it, then: ward trust %s", buf_text(&shown));
+	return ward_remedy(e, "review it, then: ward trust %s", buf_text(&shown));
 }
 
 /* base/rest for what a file or an option names; "~/" is the home directory. */
@@ -336,7 +339,7 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 	if (!wider.len)
 		return 0;
 	join_lines(&wider, &list);
-	ward_fail(e, EACCES, "on top of a policy file options can only narrow, these widen: %s",
+	ward_fail(e, EACCES, "options can only narrow a policy file, but these widen it: %s",
 		  buf_text(&list));
 	return ward_remedy(e, "change the file, or add --widen");
 }
@@ -407,7 +410,7 @@ static int check_workspace(const struct spec_request *r, const struct spec *s, s
 	if (path_is_beneath(s->workspace, resolved ? resolved : limit))
 		return 0;
 	text_escape(&shown, limit);
-	ward_fail(e, EACCES, "the policy file's workspace is %s, -w names another directory",
+	ward_fail(e, EACCES, "the policy file's workspace is %s, but -w names another directory",
 		  buf_text(&shown));
 	return ward_remedy(e, "change the file, or add --widen");
 }

@@ -20,7 +20,7 @@ int spec_mount_entry(const char *path, const char *at, bool writable, char **ret
 	struct json j = { .out = &entry };
 
 	if (!absolute)
-		return ward_fail_errno(e, "%.200s: cannot tell the current directory", path);
+		return ward_fail_errno(e, "%.200s: cannot determine the current directory", path);
 	json_begin_object(&j, NULL);
 	json_string(&j, "path", absolute);
 	json_string(&j, "mode", writable ? "read_write" : "read_only");

@@ -39,8 +39,8 @@ int workspace_here(char **ret_path, struct ward_err *e)
 	}
 	free(here);
 	if (!here && errno != ENOENT)
-		return ward_fail_errno(e, "cannot tell the current directory");
-	ward_fail(e, ENOENT, "the current directory does not exist any more");
+		return ward_fail_errno(e, "cannot determine the current directory");
+	ward_fail(e, ENOENT, "the current directory no longer exists");
 	return ward_remedy(e, "cd to a directory that exists, or name the workspace with -w DIR");
 }
 
@@ -49,9 +49,9 @@ static int refuse(const char *path, const char *what, struct ward_err *e)
 	auto_buf shown = { 0 };
 
 	text_escape(&shown, path);
-	ward_fail(e, EPERM, "the workspace %s is %s: the sandbox would hold everything in it",
+	ward_fail(e, EPERM, "the workspace %s is %s: the sandbox would contain everything in it",
 		  buf_text(&shown), what);
-	return ward_remedy(e, "make a directory for the task and name it: -w DIR, or cd into it");
+	return ward_remedy(e, "create a directory for the task and use -w DIR, or cd into it");
 }
 
 static int check_home(const char *path, struct ward_err *e)

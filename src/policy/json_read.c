@@ -92,7 +92,7 @@ static bool read_unicode(struct scanner *s, struct buf *out)
 	unsigned point, low;
 
 	if (!hex4(s->at + 1, s->end, &point)) {
-		fail_at(s, "four hexadecimal digits behind \\u", NULL);
+		fail_at(s, "four hexadecimal digits after \\u", NULL);
 		return false;
 	}
 	if (point == 0) {
@@ -222,7 +222,7 @@ static struct node *read_plain(struct scanner *s)
 	end = number_end(s->at);
 	if (!end || end != s->at + n) {
 		fail_at(s, "a value",
-			"text stands in double quotes; true, false and null are lower case");
+			"text must be in double quotes; true, false and null are lower case");
 		return NULL;
 	}
 	s->at = end;

@@ -110,8 +110,7 @@ static bool may_add(struct reader *r, const struct node *map, const struct node 
 	if (!other)
 		return true;
 	text_escape(&shown, child->key);
-	reader_error(r, at, "remove one of them",
-		     "%.80s: this key is here for the second time, first in line %u",
+	reader_error(r, at, "remove one of them", "%.80s: duplicate key, first in line %u",
 		     buf_text(&shown), other->key_line);
 	return false;
 }

@@ -443,7 +443,7 @@ static int read_policy(struct policy *p, const char *name, const uint8_t *bytes,
 		r = policy_read(p, name, bytes, n, POLICY_FILE, &errors);
 		if (r == -EINVAL && errors.lines.len) {
 			ward_fail(e, EINVAL, "%.600s", errors.lines.items[0]);
-			ward_remedy(e, "mend the file first; ward check shows all errors");
+			ward_remedy(e, "fix the file first; ward check shows all errors");
 		} else if (r < 0) {
 			ward_fail(e, -r, "cannot read the policy: %s", strerror(-r));
 		}
@@ -509,8 +509,8 @@ static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_fi
 
 static int refuse(enum policy_field field, const char *value, struct ward_err *e)
 {
-	ward_fail(e, EINVAL, "no place was found for it that would change nothing else");
-	return ward_remedy(e, "write it by hand: %s: %.300s", policy_row(field)->path, value);
+	ward_fail(e, EINVAL, "ward found no place to insert it without changing anything else");
+	return ward_remedy(e, "add it by hand: %s: %.300s", policy_row(field)->path, value);
 }
 
 /* Makes the new document and believes it only if it says what was wanted. */

@@ -86,7 +86,7 @@ bool grant_source_is_sound(const char *text, const char **ret_expected, const ch
 	auto_strv words = { 0 };
 
 	*ret_expected = "env:NAME, file:PATH, cmd:COMMAND, keyring:NAME or https://URL";
-	*ret_hint = "write where the secret comes from, never the secret itself";
+	*ret_hint = "name the source of the secret, never the secret itself";
 	if (!grant_source_split(text, &from, &rest) || from == GRANT_HANDED)
 		return false;
 	*ret_hint = NULL;
@@ -105,8 +105,7 @@ bool grant_source_is_sound(const char *text, const char **ret_expected, const ch
 		return *rest && strlen(rest) < 256;
 	case GRANT_HTTP:
 		*ret_expected = "https://HOST[:PORT]/PATH";
-		*ret_hint = "without TLS only this machine itself can be asked: "
-			    "http://127.0.0.1:PORT/PATH";
+		*ret_hint = "without TLS, only this machine is allowed: http://127.0.0.1:PORT/PATH";
 		return is_url(rest);
 	case GRANT_HANDED:
 		break;
@@ -158,7 +157,7 @@ bool grant_header_is_sound(const char *text, const char **ret_expected, const ch
 	for (const char *c = text + n; *c; c++)
 		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127)
 			return false;
-	*ret_hint = "that header belongs to the connection, not to a secret";
+	*ret_hint = "this header belongs to the connection and cannot carry a secret";
 	return !is_reserved_header(text, n);
 }
 
@@ -218,11 +217,11 @@ static void check_hosts(struct reader *r, const char *path, const struct node *l
 		if (!n->text || host_parse(n->text, false, host, &port))
 			continue; /* said elsewhere */
 		if (strcmp(host, "*") == 0)
-			refuse(r, here, n, "name each host that may have the secret",
-			       "a secret for everybody is none");
+			refuse(r, here, n, "name each host that may receive the secret",
+			       "a secret cannot go to every host");
 		else if (strchr(host, '/') || strchr(host, ':') ||
 			 strspn(host, "0123456789.") == strlen(host))
-			refuse(r, here, n, "write the name that stands in the server's certificate",
+			refuse(r, here, n, "use the name in the server's certificate",
 			       "a secret goes to names only");
 	}
 }
@@ -279,8 +278,9 @@ static void check_way(struct reader *r, const char *path, const struct node *map
 			continue;
 		value_key_path(here, path, ways[i]);
 		if (first)
-			refuse(r, here, n, "make two grants of it",
-			       "a secret is put into one place: header, basic, query or sigv4");
+			refuse(r, here, n, "split it into two grants",
+			       "a grant has one place for the secret: header, basic, query or "
+			       "sigv4");
 		first = n;
 		if (text && i == 1 && (strchr(text, ':') || strlen(text) > 128))
 			value_error(r, here, n, "a user name without a colon", NULL);
@@ -318,14 +318,13 @@ static void check_source(struct reader *r, const char *path, const struct node *
 
 		value_key_path(here, path, only[i]);
 		if (n)
-			refuse(r, here, n, "leave it away",
-			       "is for a source that is asked over https");
+			refuse(r, here, n, "remove it", "only works with an https source");
 	}
 	value_key_path(here, path, "token");
 	if (token && grant_source_split(token, &token_from, &rest) &&
 	    (token_from == GRANT_HTTP || strchr(rest, ',')))
-		refuse(r, here, node_get(map, "token"),
-		       "use env:, file:, cmd: or keyring:", "a token is not asked for over https");
+		refuse(r, here, node_get(map, "token"), "use env:, file:, cmd: or keyring:",
+		       "a token cannot come from an https source");
 }
 
 void item_check_grant(struct reader *r, const char *path, const struct node *map)

@@ -136,8 +136,8 @@ int grants_refuse_overlap(const struct policy_grant *a, const struct policy_gran
 			  "grants %s and %s overlap: both would be put into the header %.60s of "
 			  "one request",
 			  b->name, a->name, a->header);
-	return ward_remedy(e, "give them hosts, methods or paths of which no request can have "
-			      "both, or another header or query");
+	return ward_remedy(
+		e, "make their hosts, methods or paths disjoint, or use another header or query");
 }
 
 /* -- all of them */
@@ -147,13 +147,13 @@ static int check_pair(const struct policy_grant *grants, size_t i, size_t k, str
 	if (strcmp(grants[i].name, grants[k].name) == 0)
 		return ward_fail(
 			e, EINVAL,
-			"credentials.grants[%zu].name: %s is the name of grants[%zu] already", i,
+			"credentials.grants[%zu].name: %s is already the name of grants[%zu]", i,
 			grants[i].name, k);
 	for (size_t v = 0; v < grants[i].variables.len; v++)
 		if (strv_has(&grants[k].variables, grants[i].variables.items[v])) {
 			ward_fail(e, EINVAL,
-				  "credentials.grants[%zu]: the placeholder of %s and that of %s "
-				  "would both stand in %s",
+				  "credentials.grants[%zu]: the placeholders of %s and %s would "
+				  "both be in %s",
 				  i, grants[i].name, grants[k].name, grants[i].variables.items[v]);
 			return ward_remedy(e, "give one of them another variable: as: NAME");
 		}

@@ -35,11 +35,11 @@ static const char *check_name(char *host)
 	case HOST_LONG:
 		return "a host name of at most 253 characters";
 	case HOST_SPELLING:
-		return "an address in its usual form: 192.0.2.1";
+		return "an address in its usual notation: 192.0.2.1";
 	case HOST_CHARACTER:
 	case HOST_LABEL:
 	case HOST_EMPTY:
-		return strchr(host, '*') ? "* only alone or as the first label: *.example.com"
+		return strchr(host, '*') ? "* only on its own or as the first label: *.example.com"
 					 : not_a_host;
 	}
 	if (name.kind != HOST_NAME || strlen(name.name) + (wild ? 2 : 0) > HOSTNAME_MAX)
@@ -79,7 +79,7 @@ static bool check_address(const char *host, const char **ret_wrong)
 		 (units_parse_uint(host + n + 1, &prefix) < 0 || prefix > (v6 ? 128 : 32)))
 		*ret_wrong = v6 ? "a prefix length from 0 to 128" : "a prefix length from 0 to 32";
 	else if (has_host_bits(address, v6 ? 16 : 4, (unsigned)prefix))
-		*ret_wrong = "a CIDR block whose bits behind the prefix are 0: 10.0.0.0/8";
+		*ret_wrong = "a CIDR block whose bits after the prefix are 0: 10.0.0.0/8";
 	return true;
 }
 
@@ -126,7 +126,7 @@ const char *host_parse(const char *text, bool with_port, char ret_host[256], uns
 
 	*ret_port = 0;
 	if (port && (units_parse_uint(port, &number) < 0 || number < 1 || number > 65535))
-		return "a port from 1 to 65535 behind the colon";
+		return "a port from 1 to 65535 after the colon";
 	if (*text == '[') {
 		if (n < 2 || text[n - 1] != ']' || !memchr(text, ':', n))
 			return "an IPv6 address in the brackets";

@@ -116,8 +116,8 @@ static const struct {
 } rows[] = {
 	{ "method", fits_method, "a method such as GET", NULL, NULL },
 	{ "path", fits_path,
-	  "a path that begins with / or *, without ? and #, with \\* for a star that is meant",
-	  NULL, NULL },
+	  "a path that begins with / or *, without ? and #, with \\* for a literal star", NULL,
+	  NULL },
 	{ "parameter", fits_parameter, "NAME or NAME=PATTERN", NULL, NULL },
 	{ "condition", fits_condition, "\"Name: PATTERN\"", NULL, NULL },
 	{ "media", fits_media, "a media type such as application/json", NULL, NULL },
@@ -223,8 +223,8 @@ void http_check_rule(struct reader *r, const char *path, const struct node *map)
 			refuse(r, path, n, "write two rules for the host, with paths",
 			       "a rule has one of graphql, json_rpc and git");
 		if (n && n->kind == NODE_LIST && !n->first)
-			refuse(r, path, n, "name what is allowed, or leave it away",
-			       "an empty list says nothing");
+			refuse(r, path, n, "list what is allowed, or remove the key",
+			       "an empty list has no effect");
 		first = first ? first : n;
 	}
 	for (const struct node *c = git ? git->first : NULL; c; c = c->next)
@@ -232,15 +232,15 @@ void http_check_rule(struct reader *r, const char *path, const struct node *map)
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		n = node_get(map, parts[i]);
 		if (n && !git)
-			refuse(r, path, n, "write git: [fetch] or git: [fetch, push] beside it",
-			       "says nothing without git");
+			refuse(r, path, n, "add git: [fetch] or git: [fetch, push]",
+			       "has no effect without git");
 	}
 	n = node_get(map, "waf");
 	if (n && first && n->text && strcmp(n->text, "off") != 0)
-		refuse(r, path, n, "leave waf away: strict reading holds here",
-		       "does not go together with graphql, json_rpc and git");
+		refuse(r, path, n, "remove waf: these rules parse strictly anyway",
+		       "cannot be combined with graphql, json_rpc and git");
 	n = node_get(map, "refs");
 	if (n && git && !push)
 		refuse(r, path, n, "write git: [fetch, push]",
-		       "is about what may be pushed, and the rule has no push");
+		       "restricts pushes, but the rule does not allow push");
 }

@@ -167,8 +167,8 @@ static void check_rule_host(struct reader *r, const char *path, const struct nod
 	    (strcmp(mode->text, "http") != 0 &&
 	     (strspn(host, "0123456789.") == strlen(host) || strchr(host, ':'))))
 		reader_error(r, (struct place){ mode->line, mode->column },
-			     "leave mode away: addresses are tcp",
-			     "%s.mode: %s works with names only", path, mode->text);
+			     "remove mode: addresses are tcp", "%s.mode: %s works with names only",
+			     path, mode->text);
 }
 
 /* HTTP knowledge needs inspect; so says the mode, or nothing does. */
@@ -234,7 +234,7 @@ static void write_rule_text(struct reader *r, const char *path, unsigned index,
 	if (wrong) {
 		value_index_path(here, path, index);
 		value_error(r, here, n, wrong,
-			    strstr(n->text, "://") ? "leave the scheme away" : NULL);
+			    strstr(n->text, "://") ? "remove the scheme" : NULL);
 		return;
 	}
 	buf_puts(out, "{\"host\":\"");

@@ -427,7 +427,7 @@ int policy_set(struct policy *p, const char *field, const char *value, bool appe
 	if (found == POLICY_FIELDS)
 		return unknown_field(field, e);
 	if (append && !policy_is_list(schema_row(found))) {
-		ward_fail(e, EINVAL, "%s is not a list that an entry could be added to", field);
+		ward_fail(e, EINVAL, "%s is not a list", field);
 		return ward_remedy(e, "set it: --set %s=VALUE", field);
 	}
 	n = policy_value_tree(&r, schema_row(found), value);

@@ -20,7 +20,7 @@ static int read_ports(const struct node *list, struct policy_rule *ret, struct w
 		if (ret->n_ports == POLICY_RULE_PORTS) {
 			ward_fail(e, EINVAL, "%s: more than %d ports in one rule", ret->host,
 				  POLICY_RULE_PORTS);
-			return ward_remedy(e, "write the rule twice, with some of the ports each");
+			return ward_remedy(e, "split the rule in two, with some of the ports each");
 		}
 		if (!n->text || units_parse_uint(n->text, &port) < 0 || port < 1 || port > 65535)
 			return ward_fail(e, EINVAL, "%s: not a port", ret->host);
@@ -115,9 +115,9 @@ static bool add_condition(struct policy_rule *ret, enum policy_http kind, const 
 
 static int too_much(const struct policy_rule *ret, struct ward_err *e)
 {
-	ward_fail(e, E2BIG, "%s: more than %d bytes of methods, paths and the like", ret->host,
-		  POLICY_RULE_HTTP_MAX);
-	return ward_remedy(e, "write the rule twice, with some of them each");
+	ward_fail(e, E2BIG, "%s: more than %d bytes of methods, paths and other conditions",
+		  ret->host, POLICY_RULE_HTTP_MAX);
+	return ward_remedy(e, "split the rule in two, with some of them each");
 }
 
 static int read_list(const struct node *map, size_t row, struct policy_rule *ret,

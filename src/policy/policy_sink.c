@@ -129,32 +129,31 @@ void item_check_sink(struct reader *r, const char *path, const struct node *map)
 	if (!type || !to)
 		return; /* said elsewhere */
 	if (!sink_split(type, to, &s)) {
-		refuse(r, path, map, "to", "no place for events of this type",
+		refuse(r, path, map, "to", "not a destination for this type of sink",
 		       "file: an absolute path; syslog: unix:PATH, udp://HOST:PORT, "
 		       "tcp://HOST:PORT or tls://HOST:PORT; otlp: http://HOST:PORT or https://; "
-		       "command: its words");
+		       "command: the command line");
 	} else {
 		for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 			const char *file = text_of(map, files[i]);
 
 			if (file && s.way != SINK_TLS && s.way != SINK_HTTPS)
-				refuse(r, path, map, files[i], "is for tls:// and https://",
-				       "leave it away");
+				refuse(r, path, map, files[i],
+				       "only works with tls:// and https://", "remove it");
 			else if (file && *file != '/')
 				refuse(r, path, map, files[i], "expected an absolute path", NULL);
 		}
 		if (!!text_of(map, "cert") != !!text_of(map, "key"))
 			refuse(r, path, map, text_of(map, "cert") ? "cert" : "key",
-			       "a certificate and its key are said together", NULL);
+			       "a certificate needs its key, and a key its certificate", NULL);
 		if (token && strncmp(token, "env:", 4) != 0 && strncmp(token, "file:/", 6) != 0)
 			refuse(r, path, map, "token", "expected env:NAME or file:PATH",
-			       "write where the token comes from, never the token itself");
+			       "name the source of the token, never the token itself");
 		else if (token && s.way != SINK_HTTPS && !(s.way == SINK_HTTP && is_near(s.host)))
-			refuse(r, path, map, "token", "a token goes over https only",
+			refuse(r, path, map, "token", "a token needs https",
 			       "or to this machine itself");
 		if (text_of(map, "format") && (s.way == SINK_HTTP || s.way == SINK_HTTPS))
-			refuse(r, path, map, "format", "OTLP has a format of its own",
-			       "leave it away");
+			refuse(r, path, map, "format", "OTLP has a format of its own", "remove it");
 	}
 	policy_sink_clear(&s);
 }
@@ -207,7 +206,7 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 	*ret = (struct policy_sink){ 0 };
 	if (!to || !sink_split(type, to, ret) || !read_numbers(map, ret)) {
 		policy_sink_clear(ret);
-		return ward_fail(e, EINVAL, "audit.sinks: %.200s is no sink", line);
+		return ward_fail(e, EINVAL, "audit.sinks: %.200s is not a sink", line);
 	}
 	ret->format = ret->way == SINK_HTTP || ret->way == SINK_HTTPS
 			      ? 4
@@ -237,7 +236,7 @@ int policy_sink_write(const char *line, const struct policy_sink *s, struct buf 
 	struct json j = { .out = out };
 
 	if (!map || map->kind != NODE_MAP)
-		return ward_fail(e, EINVAL, "audit.sinks: %.200s is no sink", line);
+		return ward_fail(e, EINVAL, "audit.sinks: %.200s is not a sink", line);
 	json_begin_object(&j, NULL);
 	for (const struct node *n = map->first; n; n = n->next) {
 		bool found = !n->text;

@@ -75,7 +75,7 @@ bool value_string(struct reader *r, const char *path, const char *values, const 
 	}
 	if (!is_text(n)) {
 		if (n->kind == NODE_BOOL || n->kind == NODE_NUMBER)
-			hint = "put it in quotes if it is meant as text";
+			hint = "put it in quotes if it is text";
 		value_error(r, path, n, "text", hint);
 		return false;
 	}
@@ -186,7 +186,7 @@ bool value_number(struct reader *r, const char *path, enum schema_type type, con
 	else if (text && strpbrk(text, " \t"))
 		hint = "no spaces within";
 	else if (text && *text == '0' && text[1] >= '0' && text[1] <= '9')
-		hint = "no zeros in front";
+		hint = "no leading zeros";
 	value_error(r, path, n, buf_text(&expected), hint);
 	return false;
 }
@@ -252,7 +252,7 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	}
 	if (strcmp(kind, "pattern") == 0) {
 		*ret_expected = "one gitignore pattern";
-		*ret_hint = "one pattern an entry, without line breaks";
+		*ret_hint = "one pattern per entry, without line breaks";
 		return !strchr(text, '\n') && !strchr(text, '\r');
 	}
 	if (strcmp(kind, "service") == 0) {

@@ -53,7 +53,7 @@ static void report_syntax(struct builder *b)
 		return;
 	}
 	if (strstr(context, "alias") || strstr(context, "anchor") || strstr(context, "tag"))
-		hint = "a value that begins with *, & or ! must stand in quotes: \"*.key\"";
+		hint = "a value that begins with *, & or ! must be in quotes: \"*.key\"";
 	else if (strstr(problem, "character that cannot start any token"))
 		hint = "indent with spaces, and put values that begin with @, ` or % in quotes";
 	reader_error(b->r, at, hint, "not YAML: %s%s%s", context, *context ? ", " : "", problem);
@@ -162,7 +162,7 @@ static void on_start(struct builder *b, enum node_kind kind, const yaml_event_t 
 	struct node *new;
 
 	if (wants_key(b)) {
-		reader_error(b->r, at, NULL, "a key must be a word, a list or map stands there");
+		reader_error(b->r, at, NULL, "a key must be a word, not a list or map");
 		b->done = true;
 		return;
 	}

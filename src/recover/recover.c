@@ -50,7 +50,7 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	cgroup_remove_dirs(&d->cgroups);
 	if (poll(&p, 1, DYING_MS) > 0)
 		return 0;
-	return ward_fail(e, ETIMEDOUT, "process %d of a dead run does not end", d->init_pid);
+	return ward_fail(e, ETIMEDOUT, "process %d of a dead run does not exit", d->init_pid);
 }
 
 static int finish_run(int state_fd, const char *id, struct dead_run *d, struct ward_err *e)
@@ -100,7 +100,7 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 				 ? 0
 				 : ward_fail_errno(e, "cannot open the record %s of a run", name);
 		return status < 0 ? ward_remedy(e, "make the state directory writable: until then "
-						   "nobody finishes that run")
+						   "ward cannot clean up after that run")
 				  : 0;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
@@ -112,13 +112,13 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 	status = store_read_record(fd, &d);
 	id = d.id[0] ? d.id : name;
 	if (status < 0)
-		ward_fail(e, -status, "the record cannot be read: %s", strerror(-status));
+		ward_fail(e, -status, "cannot read the record: %s", strerror(-status));
 	else if (d.complete)
 		status = finish_run(state_fd, id, &d, e);
 	if (status >= 0 && store_leave_slot(live_fd, fd, name) < 0 && errno != ENOENT)
 		status = ward_fail_errno(e, "cannot remove the record");
 	if (status < 0)
-		ward_wrap(e, "finishing the run %s, which was killed", id);
+		ward_wrap(e, "cleaning up after the killed run %s", id);
 	dead_run_clear(&d);
 	return status < 0 ? status : 1;
 }

@@ -94,7 +94,7 @@ static int leave_review(struct applying *a, const struct change *c)
 			     (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 	status = line.failed ? -ENOMEM : io_write_all(a->applied_fd, line.data, line.len);
 	if (status < 0)
-		return ward_fail(a->e, -status, "cannot note what was applied: %s",
+		return ward_fail(a->e, -status, "cannot record what was applied: %s",
 				 strerror(-status));
 	if (!c->opaque || c->kind == CHANGE_DELETED)
 		apply_drop(a->review, c);
@@ -205,7 +205,8 @@ static int mark_applied(struct applying *a)
 	a->applied_fd = openat(a->review->dir_fd, REVIEW_APPLIED,
 			       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return a->applied_fd < 0
-		       ? ward_fail_errno(a->e, "cannot note that the review of %s is being applied",
+		       ? ward_fail_errno(a->e,
+					 "cannot record that the review of %s is being applied",
 					 a->review->id)
 		       : 0;
 }
@@ -282,7 +283,7 @@ static int do_swept(struct applying *a)
 						  &root, 0, &moved, NULL, a->e);
 	}
 	for (size_t i = 0; i < moved.len; i++)
-		strv_addf(&a->report->git, "moved to the quarantine: %s", moved.items[i]);
+		strv_addf(&a->report->git, "quarantined: %s", moved.items[i]);
 	guard_clear(&root);
 	return status < 0 ? status : 0;
 }
@@ -306,8 +307,7 @@ static int apply_git(struct applying *a)
 	status = git_run_finish(a->review->id, a->review->record.workspace, &moved, &a->report->git,
 				a->e);
 	for (size_t i = 0; i < moved.len; i++)
-		strv_addf(&a->report->git, "not taken over, but kept in the quarantine: %s",
-			  moved.items[i]);
+		strv_addf(&a->report->git, "not applied, but quarantined: %s", moved.items[i]);
 	a->report->git_done = status == 0;
 	return status;
 }
@@ -355,8 +355,8 @@ void apply_report_clear(struct apply_report *r)
 static int refuse_part(const char *path, const char *above, struct ward_err *e)
 {
 	ward_fail(e, EINVAL,
-		  "%s cannot be discarded alone: its directory %s was deleted or made anew as a "
-		  "whole",
+		  "%s cannot be discarded on its own: its directory %s was deleted or recreated as "
+		  "a whole",
 		  path, above);
 	return ward_remedy(e, "discard %s, or apply the review without that path", above);
 }
@@ -499,7 +499,7 @@ static int recover_one(int logs, const char *name, struct ward_err *e)
 		unlinkat(logs, name, 0);
 		return 0;
 	}
-	return ward_wrap(e, "completing an apply of %s, which was killed", id);
+	return ward_wrap(e, "completing the interrupted apply of %s", id);
 }
 
 int apply_recover(struct ward_err *e)

@@ -138,10 +138,9 @@ static int make_token(char token[APPLY_TOKEN_MAX], struct ward_err *e)
 
 static int fail_log(struct applying *a, int status)
 {
-	ward_fail(a->e, -status, "cannot write the log of what is to be applied: %s",
-		  strerror(-status));
-	return ward_remedy(a->e, "free some space in the state directory; nothing was applied that "
-				 "is not in its place");
+	ward_fail(a->e, -status, "cannot write the log of the apply: %s", strerror(-status));
+	return ward_remedy(a->e,
+			   "free some space in the state directory; no path was left half applied");
 }
 
 int apply_log_begin(struct applying *a)

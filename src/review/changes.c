@@ -90,7 +90,7 @@ static struct change *add_change(struct reading *s, const char *path, enum chang
 	s->list_bytes += strlen(path) + sizeof(*c->items);
 	if (s->list_bytes > LIST_BYTES) {
 		ward_fail(s->e, E2BIG,
-			  "the review holds too many changes, or names too long, to be listed");
+			  "the review has too many changes, or names that are too long, to list");
 		ward_remedy(s->e, "ward discard %s removes it", s->review->id);
 		return NULL;
 	}
@@ -314,7 +314,7 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	c->opaque = d->mark & OPAQUE;
 	c->refused = refuse_kind(st.st_mode);
 	if (entry->path_len > PATH_LONGEST - NAME_MAX) {
-		c->refused = "it lies too deep to be applied";
+		c->refused = "it is too deep to apply";
 		return 0;
 	}
 	return 1;
@@ -388,7 +388,7 @@ static int see_unreadable(void *ctx, const struct walk_dir *d unused_arg,
 {
 	struct reading *s = ctx;
 
-	return ward_fail(s->e, EACCES, "the directory %s of the review belongs to somebody else",
+	return ward_fail(s->e, EACCES, "the directory %s of the review belongs to another user",
 			 entry->path);
 }
 
@@ -468,9 +468,10 @@ static int read_applied(struct reading *s)
 	s->applied = true;
 	if (status == 0)
 		status = changes_applied_read(buf_text(&text), text.len, &s->applied_list);
-	return status < 0 ? ward_fail(s->e, -status, "cannot read what was applied before: %s",
-				      strerror(-status))
-			  : 0;
+	return status < 0
+		       ? ward_fail(s->e, -status, "cannot read the record of applied changes: %s",
+				   strerror(-status))
+		       : 0;
 }
 
 int changes_read(const struct review *r, struct changes *ret_changes, struct progress *progress,
@@ -486,10 +487,11 @@ int changes_read(const struct review *r, struct changes *ret_changes, struct pro
 	int status;
 
 	if (r->workspace_fd < 0) {
-		ward_fail(e, ESTALE, "the workspace %s is gone, or is another directory now",
+		ward_fail(e, ESTALE,
+			  "the workspace %s is gone or was replaced by another directory",
 			  r->record.workspace);
-		return ward_remedy(
-			e, "put it back at that path; ward discard %s removes the review", r->id);
+		return ward_remedy(e, "restore it at that path; ward discard %s removes the review",
+				   r->id);
 	}
 	progress_begin(progress, 0);
 	status = read_applied(&s);

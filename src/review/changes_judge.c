@@ -326,7 +326,7 @@ static void judge_link(const struct review *r, struct change *c)
 	if (changes_link_leaves(r->record.workspace, c->path, target))
 		c->refused = "a link that leads out of the workspace";
 	else if (enters_git(r, c, target))
-		c->refused = "a link into a git directory, where names are not looked at";
+		c->refused = "a link into a git directory, where names are not checked";
 }
 
 static void judge_name(struct change *c)
@@ -334,7 +334,7 @@ static void judge_name(struct change *c)
 	const char *slash = strrchr(c->path, '/');
 
 	if (strncmp(slash ? slash + 1 : c->path, APPLY_TEMP, sizeof(APPLY_TEMP) - 1) == 0)
-		c->refused = "the name is one of ward's own";
+		c->refused = "the name is reserved for ward";
 }
 
 int changes_judge(const struct review *r, struct changes *c, struct ward_err *e)

@@ -81,7 +81,7 @@ int review_read_record(int dir_fd, struct review_record *ret_record, struct ward
 static int fail_missing(const char *id, struct ward_err *e)
 {
 	ward_fail(e, ENOENT, "there is no review of a run %.100s", id);
-	return ward_remedy(e, "ward diff --list shows the reviews there are");
+	return ward_remedy(e, "ward diff --list shows the reviews");
 }
 
 static int take_lock(int dir_fd, const char *id, struct ward_err *e)
@@ -92,10 +92,10 @@ static int take_lock(int dir_fd, const char *id, struct ward_err *e)
 		if (errno != EWOULDBLOCK)
 			return ward_fail_errno(e, "cannot lock the review of %s", id);
 		ward_fail(e, EBUSY,
-			  "the review of %s is in use: its run goes on, or another command works "
+			  "the review of %s is in use: its run is active, or another command works "
 			  "on it",
 			  id);
-		return ward_remedy(e, "wait until that has ended");
+		return ward_remedy(e, "wait until that is done");
 	}
 	if (fstat(dir_fd, &st) < 0 || st.st_nlink == 0)
 		return fail_missing(id, e); /* removed while we waited for nothing */

@@ -127,10 +127,10 @@ static bool may_read(const struct copying *c, const struct stat *st)
 static int fail_at(struct copying *c, const char *path, int error)
 {
 	ward_fail(c->e, error, "cannot copy %s of the workspace: %s", path, strerror(error));
-	return ward_remedy(c->e, "the kernel makes no overlay of the workspace's file system, so a "
-				 "review needs a copy of it; give the "
-				 "workspace directly (filesystem.mode: read_only or read_write), "
-				 "or make room in WARD_STATE_DIR");
+	return ward_remedy(c->e,
+			   "the kernel cannot overlay the workspace's file system, so a review "
+			   "needs a copy of it; mount the workspace directly (filesystem.mode: "
+			   "read_only or read_write), or free space in WARD_STATE_DIR");
 }
 
 /* Owner, mode and times as in the workspace; the modes of directories last, when nothing is put

@@ -52,7 +52,8 @@ static int check_outside(const struct plan *p, const char *place_path, struct wa
 {
 	if (!path_is_beneath(place_path, p->workspace))
 		return 0;
-	ward_fail(e, EINVAL, "the reviews in %s lie in the workspace %s", place_path, p->workspace);
+	ward_fail(e, EINVAL, "the reviews in %s are inside the workspace %s", place_path,
+		  p->workspace);
 	return ward_remedy(
 		e, "use a smaller workspace, or set WARD_STATE_DIR to a directory elsewhere");
 }
@@ -71,19 +72,19 @@ static int choose_place(struct review_run *r, struct strv *notes, struct ward_er
 		if (fd < 0 || !review_place_suits(fd)) {
 			own_close_fd(&fd);
 			ward_fail(e, ENOTSUP,
-				  "the kernel takes no changes in ward's state directory (it lies "
-				  "on an overlay or takes "
-				  "no attributes), and /dev/shm does not do either%s%s",
+				  "ward's state directory cannot hold an overlay's changes (it is "
+				  "on an overlay itself or lacks extended attributes), and neither "
+				  "can /dev/shm%s%s",
 				  memory.code ? ": " : "", memory.why);
 			return ward_remedy(
 				e,
 				"set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs");
 		}
-		strv_addf(notes,
-			  "the changes are kept in memory, in %s, until they are applied: the "
-			  "state directory lies on a file "
-			  "system that takes none (WARD_STATE_DIR moves it)",
-			  r->place_path);
+		strv_addf(
+			notes,
+			"the changes stay in memory, in %s, until they are applied: the file "
+			"system of the state directory cannot hold them (WARD_STATE_DIR moves it)",
+			r->place_path);
 	}
 	r->place_fd = fd;
 	return check_outside(r->plan, r->place_path, e);
@@ -103,7 +104,7 @@ static int fill_record(struct review_run *r, struct ward_err *e)
 		return out_of_memory(e);
 	record->starts = starts;
 	if (!g || stat(p->workspace, &st) < 0)
-		return ward_fail_errno(e, "cannot look at the workspace %s", p->workspace);
+		return ward_fail_errno(e, "cannot access the workspace %s", p->workspace);
 	clock_gettime(CLOCK_REALTIME, &now);
 	starts[record->start_count++] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	free(record->workspace);
@@ -153,7 +154,7 @@ static int make_review(struct review_run *r, struct ward_err *e)
 
 	snprintf(name, sizeof(name), ".new-%s", r->plan->run_id);
 	if (stat(r->plan->workspace, &st) < 0)
-		return ward_fail_errno(e, "cannot look at the workspace %s", r->plan->workspace);
+		return ward_fail_errno(e, "cannot access the workspace %s", r->plan->workspace);
 	/* until it is locked itself: review_tidy() would take it for one that was left */
 	if (flock(r->place_fd, LOCK_SH) < 0)
 		return ward_fail_errno(e, "cannot lock the directory of reviews");
@@ -228,7 +229,7 @@ static int finish_former(const struct review_run *r, struct ward_err *e)
 			nanosleep(&pause, NULL); /* somebody else is at it */
 	}
 	if (store_has_record(r->plan->run_id))
-		return ward_fail(e, EBUSY, "the run %s was killed and is not finished yet",
+		return ward_fail(e, EBUSY, "the run %s was killed and is not cleaned up yet",
 				 r->plan->run_id);
 	cgroup_planned_dirs(r->plan, &dirs);
 	cgroup_remove_dirs(&dirs);
@@ -248,7 +249,8 @@ static int fresh_dir(struct review_run *r, const char *name, struct ward_err *e)
 		return out_of_memory(e);
 	status = remove_tree(path.data);
 	if (status < 0)
-		return ward_fail(e, -status, "cannot remove what the last run's overlay left: %s",
+		return ward_fail(e, -status,
+				 "cannot remove leftovers of the last run's overlay: %s",
 				 strerror(-status));
 	return make_layer_dir(r, name, 0700, e);
 }
@@ -279,11 +281,11 @@ static int copy_workspace(struct review_run *r, struct strv *notes, struct progr
 		return status;
 	r->copied = true;
 	strv_addf(notes,
-		  "%s%s: the run works on a copy of the workspace, in %s, and does not see what "
-		  "changes outside meanwhile",
+		  "%s%s: the run works on a copy of the workspace, in %s, and does not see outside "
+		  "changes",
 		  fits && foreign ? foreign : "",
-		  fits ? " belongs to another user or group, which an overlay cannot take over"
-		       : "the kernel makes no overlay of the workspace's file system",
+		  fits ? " belongs to another user or group, which an overlay cannot handle"
+		       : "the kernel cannot overlay the workspace's file system",
 		  r->place_path);
 	return 0;
 }
@@ -303,7 +305,7 @@ static int open_layer(struct review_run *r, struct ward_err *e)
 	if (r->plan->facts.uid != 0)
 		return 0;
 	if (fstatat(r->dir_fd, REVIEW_LAYER, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return ward_fail_errno(e, "cannot look at the directory of the review");
+		return ward_fail_errno(e, "cannot access the directory of the review");
 	r->layer_fd = idmap_clone_tree(r->layer_path, st.st_dev, st.st_ino, e);
 	if (r->layer_fd == -EPERM)
 		return 0; /* a container without CAP_SYS_ADMIN: the sandbox opens it itself */
@@ -312,7 +314,7 @@ static int open_layer(struct review_run *r, struct ward_err *e)
 	status = idmap_apply(r->layer_fd, st.st_uid, st.st_gid, ids->host_uid, ids->host_gid);
 	if (status == 0)
 		return 0;
-	ward_fail(e, -status, "the file system of %s does not allow id-mapped mounts: %s",
+	ward_fail(e, -status, "the file system of %s does not support id-mapped mounts: %s",
 		  r->place_path, strerror(-status));
 	return ward_remedy(e, "set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs");
 }

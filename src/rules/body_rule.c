@@ -41,7 +41,7 @@ static void read_params(struct json_in *j, struct message *m)
 	}
 	while (json_in_next(j, &l, &key)) {
 		if (json_in_resembles(key, "name"))
-			m->wrong = "a key that some servers take for \"name\"";
+			m->wrong = "a key that some servers read as \"name\"";
 		if (strcmp(key, "name") == 0 && json_in_peek(j) == '"') {
 			json_in_string(j, &m->name);
 			m->has_name = true;
@@ -59,7 +59,7 @@ static void read_member(struct json_in *j, const char *key, struct message *m)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (json_in_resembles(key, known[i]))
-			m->wrong = "a key that some servers take for another one";
+			m->wrong = "a key that some servers read as another one";
 	if (strcmp(key, "method") == 0) {
 		json_in_string(j, &m->method);
 		m->has_method = true;
@@ -118,7 +118,7 @@ static bool message_fits(struct json_in *j, const char *conditions, size_t len, 
 	if (!m.wrong && (m.has_method ? m.answer || !m.method.len : !m.answer))
 		m.wrong = "neither a call nor an answer of JSON-RPC";
 	if (j->bad || m.method.failed || m.name.failed)
-		m.wrong = "not strict JSON, or a key stands twice in one object";
+		m.wrong = "not strict JSON, or a duplicate key";
 	if (m.wrong) {
 		a->wrong = m.wrong;
 	} else if (*allowed && m.has_method) {
@@ -151,7 +151,7 @@ bool rpc_body_fits(const char *conditions, size_t len, const uint8_t *bytes, siz
 	while (list && !ret->wrong && json_in_next(&j, &l, NULL))
 		some |= message_fits(&j, conditions, len, ret, &allowed);
 	if (!ret->wrong && (!some || !json_in_end(&j)))
-		ret->wrong = j.bad || some ? "not strict JSON, or a key stands twice in one object"
+		ret->wrong = j.bad || some ? "not strict JSON, or a duplicate key"
 					   : "an empty list of calls";
 	json_in_free(&j);
 	return allowed && !ret->wrong;

@@ -124,7 +124,7 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
 	if ((from->waf || from->llm || websocket) && decides_by_body(from)) {
 		ward_fail(e, EINVAL,
-			  "%s: %s does not go together with graphql, json_rpc or git in one rule",
+			  "%s: %s cannot be combined with graphql, json_rpc or git in one rule",
 			  from->host,
 			  from->waf   ? "waf"
 			  : from->llm ? "llm"
@@ -181,14 +181,14 @@ static int check_prices(const struct rules *r, struct ward_err *e)
 		counts |= r->items[i].llm && !r->items[i].dead;
 	if (counts && !r->n_prices && r->unpriced != UNPRICED_FREE) {
 		ward_fail(e, EINVAL,
-			  "network.prices: a rule counts what language models cost, and no model "
+			  "network.prices: a rule counts the cost of language models, but no model "
 			  "has a price");
-		return ward_remedy(e, "write network.prices: [{model: \"NAME*\", input: 3, output: "
-				      "15}], for a million tokens each");
+		return ward_remedy(e, "add network.prices: [{model: \"NAME*\", input: 3, output: "
+				      "15}], per million tokens");
 	}
 	if (!counts && r->limits.spend != RULE_NONE) {
-		ward_fail(e, EINVAL, "network.spend_limit: no rule counts what is spent");
-		return ward_remedy(e, "write llm: true in the rules for language models: {host: "
+		ward_fail(e, EINVAL, "network.spend_limit: no rule counts costs");
+		return ward_remedy(e, "set llm: true in the rules for language models: {host: "
 				      "\"api.example.com\", llm: true}");
 	}
 	return 0;
@@ -256,7 +256,7 @@ static int add_service(struct making *m, const char *line, struct ward_err *e)
 		memcpy(parts.host, "127.0.0.1", sizeof("127.0.0.1"));
 	if (host_read(parts.host, strlen(parts.host), &host) != HOST_FINE ||
 	    host.kind != HOST_ADDRESS) {
-		ward_fail(e, EINVAL, "%s: a service of this host has an address", line);
+		ward_fail(e, EINVAL, "%s: a host service needs an address", line);
 		return ward_remedy(e, "write %s=127.0.0.1:%u, or use egress_allowlist for a name",
 				   name, parts.ports[0]);
 	}
@@ -266,7 +266,7 @@ static int add_service(struct making *m, const char *line, struct ward_err *e)
 	service->ip = host.ip;
 	service->port = parts.ports[0];
 	if (host_read(name, strlen(name), &host) != HOST_FINE || host.kind != HOST_NAME)
-		return ward_fail(e, EINVAL, "%s: not a name that programs could look up", name);
+		return ward_fail(e, EINVAL, "%s: not a name that programs can look up", name);
 	service->host = add_text(m, host.name);
 	service->len = host.len;
 	m->n_services++;

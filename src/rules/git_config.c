@@ -87,11 +87,11 @@ static const char *read_header(struct reader *r, const char *s, size_t n)
 	if (n - at == 1 && s[at] == ']')
 		return NULL;
 	if (n - at < 5 || s[at] != ' ' || s[at + 1] != '"')
-		return "a section that is not written as git writes it";
+		return "a section that git does not write like this";
 	at += 2;
 	at += take_quoted(&r->subsection, s + at, n - at, "\"\\");
 	if (s[at - 1] != '"' || !r->subsection.len || n - at != 1 || s[at] != ']')
-		return "a section that is not written as git writes it";
+		return "a section that git does not write like this";
 	buf_add(&r->subsection, "", 0);
 	return NULL;
 }
@@ -106,7 +106,7 @@ static const char *read_plain(struct buf *to, const char *s, size_t n)
 		if (c == '\\') {
 			if (++i == n || !s[i] || !strchr("nt\"\\", s[i]))
 				return "a value with an escape that git does not write, or one "
-				       "that goes on in the next line";
+				       "that continues on the next line";
 			c = s[i] == 'n' ? '\n' : s[i] == 't' ? '\t' : s[i];
 		}
 		buf_add(to, &c, 1);
@@ -133,7 +133,7 @@ static const char *read_setting(struct reader *r, const char *s, size_t n)
 		size_t len = take_quoted(&r->value, s + at + 1, n - at - 1, "nt\"\\");
 
 		if (!len || at + 1 + len != n)
-			why = "a value that is not quoted as git quotes it";
+			why = "a value that git does not quote like this";
 	} else {
 		why = read_plain(&r->value, s + at, n - at);
 	}

@@ -297,7 +297,7 @@ enum git_config_verdict git_config_allowed(const struct gitconfig_entry *entry,
 	if (!r || !entry->value || !is_value(r->kind, entry->value))
 		return GIT_CONFIG_REFUSED;
 	if (!is_subsection(entry)) {
-		*ret_why = "belongs to a name that git does not give";
+		*ret_why = "belongs to a name that git does not use";
 		return GIT_CONFIG_REFUSED;
 	}
 	if (r->kind == KIND_WORKTREE)
@@ -306,7 +306,7 @@ enum git_config_verdict git_config_allowed(const struct gitconfig_entry *entry,
 		return GIT_CONFIG_REMOTE;
 	if (r->kind != KIND_URL)
 		return GIT_CONFIG_PLAIN;
-	*ret_why = "is an address to which git connects";
+	*ret_why = "is a URL to which git connects";
 	return GIT_CONFIG_URL;
 }
 

@@ -115,7 +115,7 @@ static bool read_path(struct reading *r, unsigned flags)
 	memcpy(r->path + r->copied, rest, len + 1);
 	r->path_n = r->copied + len;
 	if ((flags & FLAG_NAME) != (r->path_n < FLAG_NAME ? r->path_n : FLAG_NAME))
-		return refuse(r, "a path whose length is not the one that is said");
+		return refuse(r, "a path whose length does not match");
 	r->at += len;
 	return true;
 }
@@ -126,7 +126,7 @@ static bool skip_padding(struct reading *r, size_t start)
 	size_t used = r->at - start, fill = r->version == 4 ? 1 : 8 - used % 8;
 
 	if (r->n - r->at < fill)
-		return refuse(r, "it is cut off");
+		return refuse(r, "it is truncated");
 	for (size_t i = 0; i < fill; i++)
 		if (r->bytes[r->at + i])
 			return refuse(r, "bytes between two entries");
@@ -203,7 +203,7 @@ static bool read_entry(struct reading *r, bool first, struct git_index_entry *en
 	unsigned flags, more = 0;
 
 	if (r->n - r->at < STAT_BYTES + r->hash + 4)
-		return refuse(r, "it is cut off");
+		return refuse(r, "it is truncated");
 	entry->mode = read32(r->bytes + r->at + MODE_AT);
 	entry->id = r->bytes + r->at + STAT_BYTES;
 	r->at += STAT_BYTES + r->hash;
@@ -289,11 +289,11 @@ static const char *check_header(const uint8_t *bytes, size_t n, unsigned hash,
 {
 	if ((hash != GIT_SHA1 && hash != GIT_SHA256) || n < HEADER + hash ||
 	    memcmp(bytes, "DIRC", 4) != 0)
-		return "it is no index";
+		return "it is not an index";
 	*info = (struct git_index_info){ .version = read32(bytes + 4),
 					 .entries = read32(bytes + 8) };
 	if (info->version < 2 || info->version > 4)
-		return "it is of a version that ward does not know";
+		return "its version is unknown to ward";
 	return trailer_ok(bytes, n, hash) ? NULL : "its checksum is wrong";
 }
 

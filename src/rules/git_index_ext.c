@@ -339,7 +339,7 @@ const char *git_index_extensions(const uint8_t *bytes, size_t n,
 			return "an extension that ward does not know";
 		if (size > stop - at - 8 || seen & 1u << which ||
 		    (which == EXT_EOIE && bytes + at != fixed))
-			return "extensions that git does not write so";
+			return "extensions that git does not write like this";
 		seen |= 1u << which;
 		p.at = bytes + at + 8;
 		p.end = p.at + size;

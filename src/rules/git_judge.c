@@ -92,8 +92,8 @@ static void judge_config(struct git_judged *j, const struct git_file *f)
 	for (size_t i = 0; i < c.used.len; i++)
 		if (!strv_has(&c.urls, c.used.items[i]))
 			say(j, GIT_REFUSE,
-			    "has a remote without an address, or a branch of one: git takes the "
-			    "name for a path or an address");
+			    "has a remote without a URL, or a branch of one: git treats the name "
+			    "as a path or a URL");
 	strv_free(&c.urls);
 	strv_free(&c.used);
 }
@@ -104,7 +104,7 @@ static void judge_index(struct git_judged *j, const struct git_file *f)
 	const char *why;
 
 	if (git_index_read(f->bytes, f->n, f->hash, NULL, NULL, &info, &why) != 0)
-		say(j, GIT_REFUSE, "is an index that is refused: %s", why);
+		say(j, GIT_REFUSE, "is a rejected index: %s", why);
 	else if (info.hidden)
 		say(j, GIT_REPORT, "hides changes of %u files (assume-unchanged, skip-worktree)",
 		    info.hidden);
@@ -128,26 +128,26 @@ static const char *form_refused(enum git_form form, const struct git_file *f)
 
 	switch ((int)form) {
 	case GIT_FORM_LOOSE:
-		return git_loose_ok(f->bytes, f->n) ? NULL : "is no loose object";
+		return git_loose_ok(f->bytes, f->n) ? NULL : "is not a loose object";
 	case GIT_FORM_PACK:
-		return git_pack_ok(f->bytes, f->n, &count) ? NULL : "is no pack of version 2";
+		return git_pack_ok(f->bytes, f->n, &count) ? NULL : "is not a pack of version 2";
 	case GIT_FORM_DATA:
 	case GIT_FORM_LFS:
 		return NULL;
 	case GIT_FORM_REF:
 		return ref_ok(f, false)
 			       ? NULL
-			       : "is no ref: not an object id or \"ref: refs/...\", and a newline";
+			       : "is not a ref (an object id or \"ref: refs/...\", and a newline)";
 	case GIT_FORM_HEAD:
 		return ref_ok(f, true) ? NULL
-				       : "is no HEAD: not an object id or \"ref: refs/heads/...\", "
-					 "and a newline";
+				       : "is not a HEAD (an object id or \"ref: refs/heads/...\", "
+					 "and a newline)";
 	case GIT_FORM_PACKED_REFS:
 		return git_packed_read(f->bytes, f->n, f->hash, NULL, NULL, &why) == 0 ? NULL : why;
 	case GIT_FORM_REFLOG:
 		return git_reflog_read(f->bytes, f->n, f->hash, NULL, NULL, &why) == 0 ? NULL : why;
 	case GIT_FORM_FETCH_HEAD:
-		return git_fetch_head_ok(f->bytes, f->n, f->hash) ? NULL : "is no FETCH_HEAD";
+		return git_fetch_head_ok(f->bytes, f->n, f->hash) ? NULL : "is not a FETCH_HEAD";
 	case GIT_FORM_GITDIR:
 		return git_worktree_gitdir_read(f->bytes, f->n, &to, &n)
 			       ? NULL
@@ -155,7 +155,7 @@ static const char *form_refused(enum git_form form, const struct git_file *f)
 	case GIT_FORM_COMMONDIR:
 		return git_commondir_ok(f->bytes, f->n)
 			       ? NULL
-			       : "leads git to another directory than \"../..\"";
+			       : "points git to another directory than \"../..\"";
 	default:
 		return git_state_refused(form, f->bytes, f->n, f->hash);
 	}
@@ -169,7 +169,7 @@ static void judge_stat(struct git_judged *j, const struct git_file *f,
 		      place->form == GIT_FORM_LFS;
 
 	if (!S_ISREG(f->mode))
-		say(j, GIT_REFUSE, "is no regular file");
+		say(j, GIT_REFUSE, "is not a regular file");
 	else if (f->mode & (S_ISUID | S_ISGID))
 		say(j, GIT_REFUSE, "is a file with a set-id bit");
 	else if (place->treat == GIT_TREAT_REFUSE)
@@ -182,7 +182,7 @@ static void judge_stat(struct git_judged *j, const struct git_file *f,
 		say(j, GIT_REFUSE,
 		    "has a second name (a hard link), by which it can be changed later");
 	else if (f->size > git_form_max(place->form))
-		say(j, GIT_REFUSE, "is larger than git makes such a file");
+		say(j, GIT_REFUSE, "is larger than git would make it");
 	else if (f->n < f->size && f->n < git_form_needs(place->form))
 		say(j, GIT_REFUSE, "could not be read completely");
 	else if (f->links > 1)

@@ -33,7 +33,7 @@ static const struct row {
 #include "gitdata.def"
 };
 
-static const char unknown[] = "is nothing that git keeps in its directory";
+static const char unknown[] = "is not a file that git keeps in its directory";
 
 #define ALL SIZE_MAX
 #define ANY SIZE_MAX
@@ -342,7 +342,7 @@ static struct git_place find(const char *path, enum git_dir_kind kind, unsigned 
 {
 	struct git_place place = { .kind = kind,
 				   .treat = GIT_TREAT_REFUSE,
-				   .why = "lies in too many repositories at once" };
+				   .why = "is in too many nested repositories" };
 	const char *rest = next_component(path);
 
 	if (depth > DEPTH_MAX)

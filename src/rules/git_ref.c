@@ -130,7 +130,7 @@ int git_packed_read(const void *bytes, size_t n, unsigned hash, git_packed_fn *f
 	size_t len;
 	int status = 0;
 
-	*ret_why = "packed-refs has a line that is no ref";
+	*ret_why = "packed-refs has a line that is not a ref";
 	for (bool first = true; status == 0 && (line = next_line(&at, end, &len)); first = false)
 		if (!first || !is_header(line, len))
 			status = packed_line(line, len, hash, &ref, fn, ctx);

@@ -189,9 +189,9 @@ static const char *todo_line(const char *s, size_t n)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if ((strlen(commands[i].name) == len && memcmp(commands[i].name, word, len) == 0) ||
 		    (len == 1 && *word == commands[i].letter))
-			return args_ok(commands[i].args, s, n)
-				       ? NULL
-				       : "a todo list with a command that git does not write so";
+			return args_ok(commands[i].args, s, n) ? NULL
+							       : "a todo list with a command that "
+								 "git does not write like this";
 	return (len == 1 && *word == 'x') || (len == 4 && memcmp(word, "exec", 4) == 0)
 		       ? "a todo list that runs a program (exec)"
 		       : "a todo list with a command that ward does not know";
@@ -569,7 +569,7 @@ static bool lines_ok(enum git_form form, const char *s, size_t n, unsigned hash)
 }
 
 static const char *const refusals[] = {
-	"is of no form that ward knows",
+	"has a format that ward does not know",
 #define GIT_FORM(name, needs, max, what) "is not " what,
 #include "gitforms.def"
 };

@@ -73,7 +73,7 @@ static void skip_comment(struct document *d)
 		else if ((left >= 3 && (memcmp(d->at, "\xe2\x80\xa8", 3) == 0 ||
 					memcmp(d->at, "\xe2\x80\xa9", 3) == 0)) ||
 			 (left >= 2 && memcmp(d->at, "\xc2\x85", 2) == 0))
-			fail(d, "a line end in a comment that not every server knows");
+			fail(d, "a line terminator in a comment that not every server recognizes");
 		else
 			d->at++;
 	}
@@ -142,10 +142,10 @@ static void take_string(struct document *d)
 		if ((uint8_t)*d->at < 0x20 && *d->at != '\t')
 			fail(d, "a control character in a string");
 		else if (*d->at++ == '\\' && !take_escape(d))
-			fail(d, "a string that is not understood");
+			fail(d, "an invalid string");
 	}
 	if (d->at >= d->end || *d->at != '"')
-		fail(d, "a string that is not understood");
+		fail(d, "an invalid string");
 	else
 		d->at++;
 }
@@ -178,7 +178,7 @@ static void take_number(struct document *d)
 		fine = take_digits(d);
 	}
 	if (!fine || (d->at < d->end && (is_letter(*d->at) || *d->at == '.')))
-		fail(d, "a number that is not understood");
+		fail(d, "an invalid number");
 }
 
 /* The next token becomes the one that stands here. */
@@ -205,7 +205,7 @@ static void next(struct document *d)
 		d->mark = *d->at++;
 		d->token = TOKEN_MARK;
 	} else {
-		fail(d, "a character that GraphQL does not have");
+		fail(d, "a character that is not valid in GraphQL");
 	}
 }
 
@@ -231,7 +231,7 @@ static bool take_mark(struct document *d, char c)
 static void need_mark(struct document *d, char c)
 {
 	if (!take_mark(d, c))
-		fail(d, "not the grammar of GraphQL");
+		fail(d, "not valid GraphQL");
 }
 
 static struct word need_name(struct document *d)
@@ -469,7 +469,7 @@ static void add(struct document *d, uint8_t kind, struct word name, const char *
 
 		if (both && (!name.n || !old->name.n ||
 			     (old->name.n == name.n && memcmp(old->name.s, name.s, name.n) == 0)))
-			fail(d, "two definitions of one name, or one without a name beside others");
+			fail(d, "duplicate definitions, or an anonymous one among others");
 	}
 	if (d->count == DEFINITIONS_MAX)
 		fail(d, "too many definitions");

@@ -12,7 +12,7 @@
 #include "rules/json_in.h"
 #include "policy/policy_rule.h"
 
-#define NOT_JSON "not strict JSON, or a key stands twice in one object"
+#define NOT_JSON "not strict JSON, or a duplicate key"
 
 struct rule_asked {
 	const char *conditions;
@@ -141,7 +141,7 @@ static void read_member(struct json_in *j, const char *key, struct envelope *v)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (json_in_resembles(key, known[i]))
-			v->wrong = "a key that some servers take for another one";
+			v->wrong = "a key that some servers read as another one";
 	if (strcmp(key, "query") == 0 && json_in_peek(j) != 'n') {
 		json_in_string(j, &v->query);
 		v->has_query = true;
@@ -305,7 +305,7 @@ static const char *take_parameter(struct envelope *v, const char *name, const st
 	if (!*name)
 		return NULL;
 	if (known && strcmp(known, name) != 0)
-		return "a parameter that some servers take for another one";
+		return "a parameter that some servers read as another one";
 	if (!known || strcmp(known, "variables") == 0) {
 		v->persisted |= !known;
 		return NULL;
@@ -315,7 +315,7 @@ static const char *take_parameter(struct envelope *v, const char *name, const st
 		return NULL;
 	}
 	if (*known == 'q' ? v->has_query : *operation)
-		return "a parameter stands twice in the URL";
+		return "a duplicate parameter in the URL";
 	if (*known == 'q') {
 		v->has_query = true;
 		buf_add(&v->query, buf_text(value), value->len);
@@ -339,7 +339,7 @@ bool graphql_query_fits(const char *conditions, size_t len, struct http_text que
 
 		v.wrong = next_parameter(&query, &name, &value)
 				  ? take_parameter(&v, buf_text(&name), &value, &operation)
-				  : "a URL that different servers read differently";
+				  : "an ambiguous URL, which servers may parse differently";
 	}
 	if (v.query.failed || v.operation.failed)
 		v.wrong = "out of memory";

@@ -327,7 +327,7 @@ const char *http1_proxy_reply(unsigned status)
 #define REPLY(status, reason, body)                                                                \
 	{ status, "HTTP/1.1 " #status " " reason                                                   \
 		  "\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" body "\n" }
-		REPLY(400, "Bad Request", "ward: not a request that is understood"),
+		REPLY(400, "Bad Request", "ward: not a supported request"),
 		REPLY(403, "Forbidden", "ward: the policy does not allow this destination"),
 		REPLY(429, "Too Many Requests", "ward: a limit of the policy is reached"),
 		REPLY(502, "Bad Gateway", "ward: the destination could not be reached"),

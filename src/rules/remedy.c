@@ -261,8 +261,8 @@ static void end_line(struct buf *out, size_t at, bool fine)
 	if (fine && out->len - at <= REMEDY_BYTES)
 		return;
 	out->len = at;
-	buf_puts(out, "no rule can be written here that allows this and nothing else: look at the "
-		      "rules for this host in network.egress_allowlist");
+	buf_puts(out, "no single rule would allow exactly this: check the rules for this host in "
+		      "network.egress_allowlist");
 }
 
 /* Words about the rule that decided. */
@@ -305,9 +305,9 @@ static void put_missing(struct buf *out, const struct rules *r, const struct wan
 
 	if (!remedy_may_name(&w->host)) {
 		buf_puts(out, address_classify(&w->host.ip) == ADDRESS_METADATA
-				      ? "this address hands out credentials of the machine: no "
-					"ready rule is offered for it"
-				      : "no rule reaches such an address");
+				      ? "this address hands out the machine's credentials, so ward "
+					"suggests no rule for it"
+				      : "no rule can allow such an address");
 		return;
 	}
 	begin_line(out);
@@ -339,7 +339,7 @@ static void put_other_mode(struct buf *out, const struct rules *r, const struct 
 	size_t at = out->len;
 
 	if (rule && looks_in(rule)) {
-		buf_puts(out, "the rule looks into requests, and nothing that does lets this pass");
+		buf_puts(out, "the rule inspects requests, and no inspect rule can allow this");
 	} else if (rule && is_exact(rule)) {
 		put_words(out, w, before, after);
 	} else if (rule) {
@@ -367,8 +367,8 @@ static void put_private(struct buf *out, const struct rules *r, const struct wan
 
 	if (rule && is_exact(rule)) {
 		put_words(out, w,
-			  "if the private network may be reached there: write private: true into "
-			  "the rule for ",
+			  "if the sandbox may reach the private network there: set private: true "
+			  "in the rule for ",
 			  " in network.egress_allowlist");
 		return;
 	}
@@ -391,8 +391,7 @@ static void put_service(struct buf *out, const struct want *w, const struct verd
 		buf_puts(out, "\"]");
 		return;
 	}
-	buf_puts(out, "a service of this host is reached under a name of its own, without dots: "
-		      "SERVICE=");
+	buf_puts(out, "give the host service a name without dots: SERVICE=");
 	put_target(out, &address, w->port);
 	buf_puts(out, " in network.host_services");
 }
@@ -543,8 +542,8 @@ static bool put_template(struct buf *out, const struct want *w, const struct sai
 	    !put_repository(&repository, s->path, s->path_n))
 		return false;
 	buf_printf(out,
-		   "write a rule for the branch that may be pushed: {host: \"%s\", ports: [%u], "
-		   "git: [push], repositories: [%s], refs: [\"refs/heads/...\"]}",
+		   "add a rule for the branch that may be pushed: {host: \"%s\", ports: [%u], git: "
+		   "[push], repositories: [%s], refs: [\"refs/heads/...\"]}",
 		   host_text(&w->host, text), w->port, buf_text(&repository));
 	return true;
 }
@@ -702,47 +701,46 @@ void remedy_write(const struct rules *r, const struct want *w, const struct verd
 		put_missing(out, r, w, v);
 		break;
 	case REMEDY_TCP:
-		put_other_mode(out, r, w, v, "tcp", "if all that goes to ",
-			       " may pass unseen: write mode: tcp into the rule for it in "
+		put_other_mode(out, r, w, v, "tcp", "if everything sent to ",
+			       " may pass uninspected: set mode: tcp in its rule in "
 			       "network.egress_allowlist");
 		break;
 	case REMEDY_INSPECT:
-		put_other_mode(
-			out, r, w, v, "inspect",
-			"turn ECH off in the program, or write mode: inspect into the rule for ",
-			" in network.egress_allowlist");
+		put_other_mode(out, r, w, v, "inspect",
+			       "turn ECH off in the program, or set mode: inspect in the rule for ",
+			       " in network.egress_allowlist");
 		break;
 	case REMEDY_PRIVATE:
 		put_private(out, r, w);
 		break;
 	case REMEDY_SPLICE:
-		buf_puts(out, "have the program trust the sandbox's authority (SSL_CERT_FILE names "
-			      "it); a rule with mode: splice would look into none of its requests");
+		buf_puts(out, "make the program trust the sandbox's CA (see SSL_CERT_FILE); a rule "
+			      "with mode: splice would inspect none of its requests");
 		break;
 	case REMEDY_HTTP:
 		put_http(out, r, w, v, request, more);
 		break;
 	case REMEDY_ADDRESS:
-		buf_puts(out, "such an address is reached only where a rule names it itself; it "
-			      "may hand out credentials of the machine, so none is offered");
+		buf_puts(out, "only a rule that names this address allows it; it may hand out the "
+			      "machine's credentials, so ward suggests none");
 		break;
 	case REMEDY_SERVICE:
 		put_service(out, w, v);
 		break;
 	case REMEDY_LIMIT:
-		buf_printf(out, "raise network.%s, or that of the rule",
+		buf_printf(out, "raise network.%s, or the limit of the rule",
 			   limit_of((enum verdict_reason)v->reason));
 		break;
 	case REMEDY_NAME:
-		buf_printf(out, "look the name up again instead of using %s",
+		buf_printf(out, "resolve the name again instead of using %s",
 			   host_text(&w->host, text));
 		break;
 	case REMEDY_PRICE:
 		buf_puts(out, v->reason == REASON_UNPRICED
-				      ? "give the model its price in network.prices: {model: NAME, "
-					"input: PRICE, output: PRICE}"
-				      : "send it in a form whose cost can be counted: plain JSON, "
-					"with a limit on its output");
+				      ? "add a price for the model to network.prices: {model: "
+					"NAME, input: PRICE, output: PRICE}"
+				      : "send it as plain JSON with a limit on its output, so that "
+					"its cost can be counted");
 		break;
 	case REMEDY_NONE:
 		break;

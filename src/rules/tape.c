@@ -241,10 +241,10 @@ int tape_open(const uint8_t *bytes, uint64_t n, struct tape *ret, struct ward_er
 	*ret = (struct tape){ .bytes = bytes };
 	tape_start(start);
 	if (n < TAPE_START || memcmp(bytes, start, TAPE_START - 1) != 0)
-		return ward_fail(e, EINVAL, "it is not a recording of ward's");
+		return ward_fail(e, EINVAL, "it is not a ward recording");
 	if (bytes[TAPE_START - 1] != TAPE_VERSION)
 		return ward_fail(e, EINVAL,
-				 "it is a recording of version %u, and this build reads version %u",
+				 "it is a recording of version %u, but this build reads version %u",
 				 bytes[TAPE_START - 1], TAPE_VERSION);
 	while (!ret->closed && n - at >= sizeof(struct tape_frame)) {
 		struct tape_frame f = tape_frame_at(ret, at);
@@ -266,7 +266,7 @@ int tape_open(const uint8_t *bytes, uint64_t n, struct tape *ret, struct ward_er
 		return 0;
 	tape_close(ret);
 	return ward_fail(e, EINVAL,
-			 "nothing of it can be read: it was cut or changed right at its beginning");
+			 "it is unreadable: it was truncated or changed at the very beginning");
 }
 
 void tape_close(struct tape *t)

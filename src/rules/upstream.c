@@ -89,14 +89,13 @@ int upstream_parse(const char *url, struct upstream *ret, struct ward_err *e)
 	if (i == ARRAY_LEN(schemes)) {
 		ward_fail(e, EINVAL,
 			  "expected a proxy that begins with http://, socks5:// or socks5h://");
-		return ward_remedy(e,
-				   "write network.upstream_proxy: \"http://proxy.example:3128\"");
+		return ward_remedy(e, "set network.upstream_proxy: \"http://proxy.example:3128\"");
 	}
 	url += strlen(schemes[i].prefix);
 	ret->kind = schemes[i].kind;
 	end = url + strcspn(url, "/?#");
 	if (*end && strcmp(end, "/") != 0)
-		return ward_fail(e, EINVAL, "a proxy has no path");
+		return ward_fail(e, EINVAL, "a proxy URL must not have a path");
 	at = memrchr(url, '@', (size_t)(end - url));
 	if (at && !read_user(url, (size_t)(at - url), ret))
 		return ward_fail(e, EINVAL,

@@ -114,9 +114,9 @@ static int add_tree(struct box *b, int fd, bool own, struct ward_err *e)
 		close(fd);
 		ward_fail(e, E2BIG,
 			  "the policy has more than %d writable directories, and the disk limit "
-			  "must be held in each",
+			  "applies to each",
 			  BOX_DISK_ROOTS_MAX);
-		return ward_remedy(e, "mount a directory that has several of them in it");
+		return ward_remedy(e, "mount a parent directory that contains several of them");
 	}
 	b->disk_own[b->disk_count] = own;
 	b->disk_fds[b->disk_count++] = fd;
@@ -189,7 +189,7 @@ static int prepare_streams(struct box *b, struct ward_err *e)
 	r = boxes_enter(b->plan, b->detached->name, &b->detached->entry, e);
 	if (r == 0 && b->plan->spec->tty && !b->engine->terminals) {
 		r = ward_fail(e, ENOTSUP, "-t: there are no terminals inside without namespaces");
-		ward_remedy(e, "leave out -t, or see ward doctor");
+		ward_remedy(e, "remove -t, or see ward doctor");
 	}
 	return r < 0 ? r
 		     : serve_create(b, &b->detached->entry, b->plan->spec->tty && !box_is_idle(b),
@@ -208,7 +208,7 @@ static int check_descriptors(struct ward_err *e)
 	next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 	if (next >= 0 && (rlim_t)next + NEEDED <= limit.rlim_cur)
 		return 0;
-	ward_fail(e, EMFILE, "too few descriptors are left to supervise a sandbox");
+	ward_fail(e, EMFILE, "too few file descriptors to supervise a sandbox");
 	return ward_remedy(e, "ulimit -n %d", PLENTY);
 }
 
@@ -225,12 +225,12 @@ static int start(struct box *b, struct ward_err *e)
 		console_look(&b->run.shape);
 	if (r == 0 && b->signal_fd < 0)
 		r = ward_fail(e, EMFILE,
-			      "cannot receive signals: no descriptor is left (ulimit -n)");
+			      "cannot receive signals: no file descriptors left (ulimit -n)");
 	if (r == 0)
 		r = b->plan->review ? begin_review(b, e) : 0;
 	if (r == 0)
 		r = put_on_record(b, false, e);
-	timing_end(b->run.timing, "on record", began);
+	timing_end(b->run.timing, "record the run", began);
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
@@ -255,7 +255,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = egress_take(b->egress, &b->run, e);
 	timing_end(b->run.timing, "wait until it is built", began);
 	if (b->streams.no_terminal)
-		strv_add(&b->result->notes, "no terminal inside, only pipes: this engine has none");
+		strv_add(&b->result->notes,
+			 "no terminal inside, only pipes: this engine does not support one");
 	if (r == 0 && b->run.master_fd >= 0 && b->serve)
 		serve_open_terminal(b->serve, take_fd(&b->run.master_fd),
 				    take_fd(&b->run.slave_fd));

@@ -126,14 +126,13 @@ static void sweep(struct box *b)
 			strv_add(&r->loud, b->plan->roots[i].notes.items[k]);
 	if (b->run.trees_busy) {
 		strv_add(&r->notes,
-			 "the sandbox has handed an open file of its trees to another one, which "
-			 "can still write there: look again when that has ended");
+			 "the sandbox passed an open file of its trees to another sandbox, which "
+			 "can still write to it: check again when that has ended");
 		ward_fail(&r->error, EBUSY,
-			  "the sandbox has handed an open file of its trees to another sandbox, "
-			  "which can still write there");
-		ward_remedy(&r->error,
-			    "end the other sandboxes that you have given a directory or a home of "
-			    "this one's, then look at the workspace before you use it");
+			  "the sandbox passed an open file of its trees to another sandbox, which "
+			  "can still write to it");
+		ward_remedy(&r->error, "stop the other sandboxes that share a directory or home "
+				       "with this one, then check the workspace before you use it");
 	}
 	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count,
 				      &r->quarantine, &r->news, &e) >= 0)
@@ -143,8 +142,8 @@ static void sweep(struct box *b)
 		return;
 	r->error = e; /* said even if no events are read */
 	ward_wrap(&r->error, "the sweep for planted files is incomplete");
-	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward "
-			       "recover` sweep it again");
+	ward_remedy(&r->error, "check the workspace before you use it; the next `ward run` or "
+			       "`ward recover` sweeps it again");
 }
 
 /* The reader gets all that the command wrote, however slowly it reads, unless the run is to end: by
@@ -181,18 +180,20 @@ static void explain_git(struct box *b)
 			auto_buf what = { 0 }, remedy = { 0 };
 
 			buf_printf(&what, "writing %s", path);
-			buf_puts(&remedy, "keep the changes aside until you have looked "
-					  "(--review), or take it out of the protected names");
+			buf_puts(&remedy, "review the changes before they reach the workspace "
+					  "(--review), or remove it from the protected names");
 			/* else it would be something else in a shell than here */
 			if (text_is_plain(path))
 				buf_printf(&remedy, ": --set 'filesystem.protect=[\"!%s%s\"]'",
 					   strchr(path, '/') ? "" : "/", path);
 			event_text(&v, FIELD_WHY,
-				   "it is protected: it decides what git runs with your rights");
+				   "it is protected, because it controls what git runs with your "
+				   "rights");
 			event_text(&v, FIELD_REMEDY, buf_text(&remedy));
 			event_emit(b->result->events, &v);
 			result_explain(b->result, buf_text(&what),
-				       "it is protected: it decides what git runs with your rights",
+				       "it is protected, because it controls what git runs with "
+				       "your rights",
 				       buf_text(&remedy));
 		}
 }

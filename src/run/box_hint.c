@@ -34,18 +34,18 @@ static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 	if (!text_is_plain(name) || !top)
 		return;
 	if (real && !path_is_beneath(real, "/usr") && !path_is_beneath(real, top)) {
-		if (put_show(&more, ", or both places with ", top) ||
-		    put_show(&more, ", or both places with ", dir))
+		if (put_show(&more, ", or both with ", top) ||
+		    put_show(&more, ", or both with ", dir))
 			(void)(put_show(&more, " ", real) || (more.len = 0));
 		ward_remedy(e,
-			    "the host has it as %s (a link to %s): show it with --set "
+			    "the host has it as %s (a link to %s): mount it with --set "
 			    "'filesystem.programs=[%s]'%s",
 			    file, real, name, buf_text(&more));
 		return;
 	}
-	if (!put_show(&more, ", or all of that with ", top))
-		(void)put_show(&more, ", or all of that with ", dir);
-	ward_remedy(e, "the host has it in %s: show it with --set 'filesystem.programs=[%s]'%s",
+	if (!put_show(&more, ", or all of it with ", top))
+		(void)put_show(&more, ", or all of it with ", dir);
+	ward_remedy(e, "the host has it in %s: mount it with --set 'filesystem.programs=[%s]'%s",
 		    dir, name, buf_text(&more));
 }
 
@@ -54,17 +54,16 @@ bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 	const char *path = getenv("PATH");
 
 	if (p->image.root) {
-		ward_remedy(
-			e,
-			"the image has no such program; another image, or --ro DIR, may show one");
+		ward_remedy(e, "the image has no such program; use another image, or mount it with "
+			       "--ro DIR");
 		return false;
 	}
-	ward_remedy(e, "install it below /usr, or show the directory that has it with --ro DIR");
+	ward_remedy(e, "install it below /usr, or mount its directory with --ro DIR");
 	if (strchr(name, '/')) {
 		if (access(name, X_OK) != 0)
 			return false;
 		if (text_is_plain(name) && learn_may_advise(name, getenv("HOME"), true))
-			ward_remedy(e, "the host has it: show it with --ro %s", name);
+			ward_remedy(e, "the host has it: mount it with --ro %s", name);
 		return true;
 	}
 	while (path && *path) {

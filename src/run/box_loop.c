@@ -232,7 +232,7 @@ static void confine(struct box *b)
 	b->confined = true;
 	if (confine_enter(PROC_BOX, NULL, &e) < 0)
 		strv_add(&b->result->notes,
-			 "the supervisor could not give up rights that it does not need");
+			 "the supervisor could not drop rights that it does not need");
 }
 
 /* A run in the foreground with a network: its rules can be changed meanwhile. Not before it has
@@ -254,8 +254,8 @@ static void start_follower(struct box *b)
 
 	b->tried_git = true;
 	if (git_run_start(b->plan, &b->git, &e) < 0)
-		strv_addf(&b->result->notes,
-			  "commits are taken over only at the end of the run: %s", e.why);
+		strv_addf(&b->result->notes, "ward imports commits only at the end of the run: %s",
+			  e.why);
 	confine(b);
 }
 
@@ -265,9 +265,8 @@ static void start_guardian(struct box *b)
 		return;
 	b->tried_guardian = true;
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
-		strv_add(&b->result->notes,
-			 "no guardian could be started: if ward is killed now, the next `ward run` "
-			 "cleans up");
+		strv_add(&b->result->notes, "cannot start the guardian: if ward is killed now, the "
+					    "next `ward run` cleans up");
 	if (b->engine->on_long_run)
 		b->engine->on_long_run(&b->run);
 	listen_for_net(b);

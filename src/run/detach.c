@@ -38,7 +38,7 @@ int detach_text_fd(const struct buf *text, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (fd < 0 || io_write_all(fd, buf_text(text), text->len) < 0 ||
 	    lseek(fd, 0, SEEK_SET) != 0)
-		return ward_fail_errno(e, "the answer cannot be written down");
+		return ward_fail_errno(e, "cannot encode the answer");
 	return take_fd(&fd);
 }
 

@@ -94,9 +94,8 @@ static void do_signal(struct serve *s, struct serve_client *c, int signal)
 	struct ward_err e = { 0 };
 
 	if (!c->tag && box_is_idle(s->box)) {
-		ward_fail(&e, ESRCH,
-			  "the sandbox is idle: it has no command that could get a signal");
-		ward_remedy(&e, "to end it: ward stop %s", s->entry->id);
+		ward_fail(&e, ESRCH, "the sandbox is idle: it has no command to signal");
+		ward_remedy(&e, "to stop it: ward stop %s", s->entry->id);
 		serve_refuse(c, &e);
 		return;
 	}
@@ -144,8 +143,7 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	memcpy(&m, bytes, sizeof(m));
 	if (s->net_only && !is_for_foreground(m.op)) {
 		ward_fail(&e, ENOTSUP,
-			  "%s runs in the foreground: only its network and its secrets can be "
-			  "changed",
+			  "%s runs in the foreground: only its network and secrets can be changed",
 			  s->entry->id);
 		serve_refuse(c, &e);
 		return;
@@ -276,7 +274,7 @@ static void take_client(struct serve *s, uint64_t now)
 		return;
 	}
 	if (s->client_count == SERVE_CLIENTS_MAX) {
-		ward_fail(&e, EAGAIN, "the sandbox has %d connections already", SERVE_CLIENTS_MAX);
+		ward_fail(&e, EAGAIN, "the sandbox already has %d connections", SERVE_CLIENTS_MAX);
 		serve_refuse(&c, &e);
 		close(fd);
 		return;
@@ -515,7 +513,7 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 	    b->plan->limits[LIMIT_OUTPUT].value != POLICY_NONE) {
 		free(s);
 		return ward_fail(e, ENOTSUP,
-				 "resources.output_limit cannot be held for a terminal that "
+				 "resources.output_limit cannot be enforced for a terminal that "
 				 "another program reads");
 	}
 	s->box = b;

@@ -47,18 +47,17 @@ void serve_attach(struct serve *s, struct serve_client *c, unsigned flags)
 	int pair[2] = { -1, -1 };
 
 	if (box_is_idle(s->box)) {
-		ward_fail(&e, EINVAL,
-			  "the sandbox is idle: it has no command that could be joined");
+		ward_fail(&e, EINVAL, "the sandbox is idle: it has no command to attach to");
 		ward_remedy(&e, "ward exec -t %s sh", s->entry->id);
 	} else if (s->box->detached->attached) {
 		ward_fail(&e, EBUSY,
 			  "the streams of its command belong to the program that started it");
 		ward_remedy(&e, "ward exec -t %s sh", s->entry->id);
 	} else if (c->stream_fd >= 0 || attached(s) >= ATTACHED_MAX) {
-		ward_fail(&e, EAGAIN, "%d are attached already, and no more are possible",
+		ward_fail(&e, EAGAIN, "%d terminals are already attached, the maximum",
 			  ATTACHED_MAX);
 	} else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
-		ward_fail_errno(&e, "cannot make a socket");
+		ward_fail_errno(&e, "cannot create a socket");
 	}
 	if (e.code) {
 		serve_refuse(c, &e);

@@ -47,9 +47,9 @@ int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, st
 
 	if (r == 0 && serve_running(s)) {
 		ward_fail(e, EBUSY,
-			  "a command of ward exec runs in the sandbox, whose streams could not "
-			  "come back");
-		r = ward_remedy(e, "wait for its end");
+			  "a ward exec command runs in the sandbox, and its streams cannot be "
+			  "restored");
+		r = ward_remedy(e, "wait until it ends");
 	}
 	if (r == 0)
 		r = write_record(s, ret_record_fd, e);
@@ -65,7 +65,7 @@ void serve_checkpoint_told(struct serve *s, bool good)
 		event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);
 
 	event_text(&v, FIELD_CHANGE, "checkpoint");
-	event_text(&v, FIELD_WHY, good ? NULL : "nobody has kept one");
+	event_text(&v, FIELD_WHY, good ? NULL : "no process saved it");
 	event_text(&v, FIELD_VIA, "control");
 	event_emit(s->box->result->events, &v);
 }

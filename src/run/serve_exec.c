@@ -65,7 +65,7 @@ static int make_terminal(struct serve *s, struct exec_fds *f, struct ward_err *e
 	for (int i = 0; i < 3; i++) {
 		f->inside[i] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
 		if (f->inside[i] < 0)
-			return ward_fail_errno(e, "cannot hand a terminal to the sandbox");
+			return ward_fail_errno(e, "cannot pass a terminal to the sandbox");
 	}
 	return 0;
 }
@@ -118,17 +118,15 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 		ward_fail(e, EBUSY, "the sandbox is paused");
 		ward_remedy(e, "ward resume %s", s->entry->id);
 	} else if (s->box->ending) {
-		ward_fail(e, EBUSY, "the sandbox is being ended");
+		ward_fail(e, EBUSY, "the sandbox is being stopped");
 	} else if (s->checkpoint_tag) {
 		ward_fail(e, EBUSY, "a checkpoint of the sandbox is being made");
 		ward_remedy(e, "try again in a moment; ward kill %s ends the sandbox",
 			    s->entry->id);
 	} else if (c->tag) {
-		ward_fail(e, EBUSY, "this connection has a command already");
+		ward_fail(e, EBUSY, "this connection already has a command");
 	} else if (serve_running(s) >= GUEST_EXECS_MAX) {
-		ward_fail(e, EAGAIN,
-			  "%d commands run in the sandbox already, and no more are possible at one "
-			  "time",
+		ward_fail(e, EAGAIN, "%d commands already run in the sandbox, the maximum",
 			  GUEST_EXECS_MAX);
 	} else {
 		return true;
@@ -162,7 +160,7 @@ static int start(struct serve *s, struct serve_client *c, const struct strv *wor
 		return r;
 	r = hand_over(s, words, bytes, n, f->inside);
 	if (r < 0)
-		return ward_fail(e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot pass the command to the sandbox: %s", strerror(-r));
 	c->tag = word.tag;
 	return 0;
 }

@@ -250,8 +250,8 @@ void serve_net_look(struct serve *s)
 		} else if (egress_state(g) == EGRESS_ENDED) {
 			c->net_op = 0;
 			ward_fail(&e, EPIPE,
-				  "the gateway ended before it had the rules: the sandbox has no "
-				  "network any more");
+				  "the gateway exited before it had the rules: the sandbox no "
+				  "longer has a network");
 			serve_refuse(c, &e);
 		} else if (egress_generation(g) >= c->net_generation) {
 			answer(s, c, NULL);

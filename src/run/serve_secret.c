@@ -21,8 +21,8 @@ static int check_line(const struct policy *p, const char *line, struct ward_err 
 	for (size_t i = 0; r == 0 && i < g.hosts.len; i++)
 		if (!p->cred_scanning && !policy_grants_have(p, g.hosts.items[i])) {
 			ward_fail(e, EINVAL,
-				  "no grant of the policy is for %s, so its connections do not "
-				  "pass where secrets are put in",
+				  "no grant of the policy covers %s, so its connections bypass the "
+				  "process that injects secrets",
 				  g.hosts.items[i]);
 			ward_remedy(e,
 				    "start the sandbox with a grant for it, or with "

@@ -146,7 +146,7 @@ static int choose_terminal(struct streams *s, const struct plan *p, bool termina
 		return 0;
 	if (!terminals && p->spec->tty) {
 		ward_fail(e, ENOTSUP, "-t: there are no terminals inside without namespaces");
-		return ward_remedy(e, "leave out -t: what goes to a terminal is shown, but the "
+		return ward_remedy(e, "remove -t: the output still reaches your terminal, but the "
 				      "command has pipes; or see ward doctor");
 	}
 	s->terminal = terminals;

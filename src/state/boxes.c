@@ -125,15 +125,15 @@ int boxes_check_unseen(int runtime_fd, const struct plan *p, struct ward_err *e)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", runtime_fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n < 0)
-		return ward_fail_errno(e, "cannot tell where the runtime directory is");
+		return ward_fail_errno(e, "cannot determine the runtime directory");
 	path[n] = '\0';
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy &&
 		    path_is_beneath(path, p->mounts[i].source)) {
-			ward_fail(e, EINVAL,
-				  "ward's runtime directory %s lies in %s, which the sandbox would "
-				  "see",
-				  path, p->mounts[i].source);
+			ward_fail(
+				e, EINVAL,
+				"ward's runtime directory %s is in %s, which the sandbox would see",
+				path, p->mounts[i].source);
 			return ward_remedy(e, "use a smaller workspace, or set WARD_RUNTIME_DIR to "
 					      "a directory elsewhere");
 		}
@@ -150,9 +150,9 @@ static int check_name(const char *name, struct ward_err *e)
 		return r;
 	for (size_t i = 0; i < all.len && r == 0; i++)
 		if (all.items[i].alive && strcmp(all.items[i].name, name) == 0) {
-			ward_fail(e, EEXIST, "there is a sandbox of the name %s already: %s", name,
+			ward_fail(e, EEXIST, "there is already a sandbox named %s: %s", name,
 				  all.items[i].id);
-			r = ward_remedy(e, "take another name, or end that one: ward stop %s",
+			r = ward_remedy(e, "choose another name, or stop that one: ward stop %s",
 					name);
 		}
 	boxes_clear(&all);
@@ -226,9 +226,8 @@ int boxes_enter(const struct plan *p, const char *name, struct box_entry *ret_en
 
 	if (name && !boxes_is_name(name)) {
 		ward_fail(e, EINVAL,
-			  "--name %.80s: a name is made of letters, digits, _ . and -, at most %d "
-			  "of them, and "
-			  "begins with a letter or digit",
+			  "--name %.80s: a name consists of letters, digits, _ . and -, at most %d "
+			  "of them, and begins with a letter or digit",
 			  name, BOX_NAME_MAX);
 		return ward_remedy(e, "for instance --name build-1");
 	}
@@ -290,7 +289,7 @@ int boxes_ended(const struct box_entry *entry, const struct result *r, const str
 	(void)!unlinkat(entry->run_fd, "control", 0);
 	boxes_remove_runtime(entry->id);
 	if (status < 0)
-		return ward_fail(e, -status, "cannot keep the result of the sandbox: %s",
+		return ward_fail(e, -status, "cannot save the result of the sandbox: %s",
 				 strerror(-status));
 	return 0;
 }

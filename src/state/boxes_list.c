@@ -249,7 +249,8 @@ int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info
 		*ret_info = *best;
 		*best = (struct box_info){ 0 };
 	} else if (best) {
-		r = ward_fail(e, EINVAL, "%.80s could be one of %zu sandboxes", word, same);
+		r = ward_fail(e, EINVAL, "%.80s is ambiguous: it matches %zu sandboxes", word,
+			      same);
 		ward_remedy(e, "give more of its id: ward ps -a");
 	} else {
 		r = ward_fail(e, ENOENT, "there is no sandbox %.80s", word);

@@ -157,7 +157,7 @@ static int refuse_plan(const struct plan *p, struct ward_err *e)
 	if (p->net.on) {
 		ward_fail(e, ENOTSUP,
 			  "a sandbox with a network cannot be checkpointed: its connections are "
-			  "sockets of the host's, which nobody can keep");
+			  "sockets of the host, which cannot be saved");
 		return ward_remedy(e, "network.mode: none");
 	}
 	if (p->spec->tty) {
@@ -182,8 +182,8 @@ int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct st
 	int r = refuse_plan(p, e);
 
 	if (!w || !w->snapshot) {
-		ward_fail(e, ENOTSUP, "isolation: %s makes no checkpoints: %.*s", plan_isolation(p),
-			  (int)n, why ? why : "");
+		ward_fail(e, ENOTSUP, "isolation: %s does not support checkpoints: %.*s",
+			  plan_isolation(p), (int)n, why ? why : "");
 		return why && why[n] ? ward_remedy(e, "%s", why + n + 1) : -ENOTSUP;
 	}
 	if (r == 0)
@@ -322,8 +322,8 @@ int checkpoint_match(const struct plan *p, struct ward_err *e)
 	if (strcmp(c->same, buf_text(&now)) == 0)
 		return 0;
 	checkpoint_difference(c->same, buf_text(&now), &difference);
-	ward_fail(e, EPERM, "the checkpoint %s belongs to another policy: %s", c->name,
+	ward_fail(e, EPERM, "the checkpoint %s was made under another policy: %s", c->name,
 		  buf_text(&difference));
-	return ward_remedy(e, "give the policy file and options of the run that it was made of; "
-			      "only --name, --env and what is about output may differ");
+	return ward_remedy(e, "use the policy file and options of the original run; only --name, "
+			      "--env and output options may differ");
 }

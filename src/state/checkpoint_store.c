@@ -183,16 +183,16 @@ void checkpoints_clear(struct checkpoints *v)
 
 static int refuse_name(const char *name, struct ward_err *e)
 {
-	ward_fail(e, EINVAL, "%.100s is no name for a checkpoint", name);
+	ward_fail(e, EINVAL, "%.100s is not a valid name for a checkpoint", name);
 	return ward_remedy(
-		e, "letters, digits, and _ . - behind the first, at most %d, and neither ls nor rm",
+		e, "letters, digits, and after the first _ . -, at most %d, and neither ls nor rm",
 		CHECKPOINT_NAME_MAX);
 }
 
 static int fail_taken(const char *name, struct ward_err *e)
 {
-	ward_fail(e, EEXIST, "there is a checkpoint %s already", name);
-	return ward_remedy(e, "another name, or ward checkpoint rm %s", name);
+	ward_fail(e, EEXIST, "there is already a checkpoint %s", name);
+	return ward_remedy(e, "choose another name, or ward checkpoint rm %s", name);
 }
 
 int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret,
@@ -244,11 +244,11 @@ int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n, struc
 		return ward_fail(e, EINVAL, "too many bytes at once");
 	f->bytes += n;
 	if (f->bytes > f->bytes_max) {
-		ward_fail(e, EFBIG,
-			  "what comes out of the sandbox is more than its memory can hold");
-		return ward_remedy(e, "one large file with many names (hard links) in /tmp or the "
-				      "home is kept once for each: remove some; if there is none, "
-				      "what runs there is not what it seems: ward kill");
+		ward_fail(e, EFBIG, "the sandbox sent more than its memory can hold");
+		return ward_remedy(
+			e,
+			"a large file with many hard links in /tmp or the home is saved once per "
+			"link: remove some; if there is none, the sandbox misbehaves: ward kill");
 	}
 	memcpy(all, f->last, before);
 	memcpy(all + before, bytes, n);
@@ -260,7 +260,7 @@ int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n, struc
 		return 0;
 	ward_fail(e, -r, "cannot write the checkpoint: %s", strerror(-r));
 	return r == -ENOSPC || r == -EDQUOT
-		       ? ward_remedy(e, "make room where ward keeps its state (WARD_STATE_DIR)")
+		       ? ward_remedy(e, "free space in ward's state directory (WARD_STATE_DIR)")
 		       : r;
 }
 
@@ -303,7 +303,7 @@ static int keep_record(const struct checkpoint_file *f, const struct checkpoint 
 		unlinkat(f->dir_fd, temporary, 0);
 	if (r == -EEXIST)
 		return fail_taken(c->name, e);
-	return r < 0 ? ward_fail(e, -r, "cannot keep the checkpoint: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot save the checkpoint: %s", strerror(-r)) : 0;
 }
 
 int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward_err *e)
@@ -315,7 +315,7 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 	int r;
 
 	if (f->bytes <= sizeof(f->last) || memcmp(f->last, CHECKPOINT_DONE, sizeof(f->last)) != 0)
-		return ward_fail(e, EPROTO, "the sandbox gave no whole checkpoint");
+		return ward_fail(e, EPROTO, "the sandbox sent an incomplete checkpoint");
 	sha256_end_hex(&f->sum, c->sha256);
 	clock_gettime(CLOCK_REALTIME, &now);
 	c->created_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
@@ -334,10 +334,9 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 	 * directory lets nobody through */
 	if ((geteuid() == 0 && fchmod(f->fd, 0444) < 0) ||
 	    give_name(f, f->fd, f->temporary, c->image) < 0)
-		return ward_fail_errno(e, "cannot keep the checkpoint");
+		return ward_fail_errno(e, "cannot save the checkpoint");
 	if (fstat(f->fd, &st) < 0 || !st.st_nlink)
-		return ward_fail(e, ENOENT,
-				 "cannot keep the checkpoint: somebody removed its image");
+		return ward_fail(e, ENOENT, "cannot save the checkpoint: its image was removed");
 	snprintf(f->temporary, sizeof(f->temporary), "%s", c->image);
 	r = keep_record(f, c, e);
 	if (r == 0)
@@ -379,7 +378,7 @@ int checkpoint_open(const char *name, struct checkpoint *ret, struct ward_err *e
 		return fail_unknown(name, e);
 	if (r < 0) {
 		ward_fail(e, -r, "the record of the checkpoint %s cannot be read: %s", name,
-			  r == -EINVAL ? "it is damaged, or of another version of ward"
+			  r == -EINVAL ? "it is damaged, or from another version of ward"
 				       : strerror(-r));
 		return ward_remedy(e, "ward checkpoint rm %s", name);
 	}
@@ -425,7 +424,7 @@ int checkpoint_verify(const struct checkpoint *c, bool whole, struct ward_err *e
 	if (good)
 		return 0;
 	ward_fail(e, EIO, "the checkpoint %s is damaged: its image %s", c->name,
-		  fd < 0 ? "is gone" : "is not what was kept");
+		  fd < 0 ? "is gone" : "was changed");
 	return ward_remedy(e, "ward checkpoint rm %s, and make it again", c->name);
 }
 

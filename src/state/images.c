@@ -227,16 +227,17 @@ static int open_stored(int images_fd, const char *hex, struct image *i, struct w
 static int fail_missing(const char *value, int error, struct ward_err *e)
 {
 	if (error == E2BIG)
-		return ward_fail(e, EINVAL, "image: more than one image begins with %.80s", value);
+		return ward_fail(e, EINVAL,
+				 "image: %.80s is ambiguous, several images begin with it", value);
 	if (error != ENOENT)
 		return ward_fail(e, error, "image: cannot look for %.200s: %s", value,
 				 strerror(error));
-	ward_fail(e, ENOENT, "image: there is no image %.200s here", value);
+	ward_fail(e, ENOENT, "image: there is no image %.200s", value);
 	if (image_is_path(value))
 		return ward_remedy(e, "ward image import %.200s", value);
 	return ward_remedy(e,
 			   "ward image pull %.200s, or ward image import FILE --name %.200s; ward "
-			   "image ls lists what is there",
+			   "image ls lists the images",
 			   value, value);
 }
 

@@ -39,7 +39,8 @@ static int open_memory(bool make, struct ward_err *e)
 		return ward_fail_errno(e, "cannot open %s", path);
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 077)
 		return ward_fail(e, EPERM,
-				 "%s is not a directory of your own, or others may enter it", path);
+				 "%s is not a directory that you own, or other users may enter it",
+				 path);
 	return take_fd(&fd);
 }
 
@@ -75,7 +76,7 @@ int review_open_place(enum review_place place, bool make, char **ret_path, struc
 	if (ret_path) {
 		*ret_path = path_of(fd);
 		if (!*ret_path)
-			return ward_fail_errno(e, "cannot tell where the directory of reviews is");
+			return ward_fail_errno(e, "cannot determine the directory of reviews");
 	}
 	return take_fd(&fd);
 }

@@ -33,12 +33,13 @@ static int check_private(int fd, const char *path, struct ward_err *e)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return ward_fail_errno(e, "cannot look at the runtime directory %s", path);
+		return ward_fail_errno(e, "cannot access the runtime directory %s", path);
 	if (st.st_uid != geteuid())
 		ward_fail(e, EPERM, "the runtime directory %s belongs to uid %u, not to uid %u",
 			  path, st.st_uid, geteuid());
 	else if (st.st_mode & 077)
-		ward_fail(e, EPERM, "the runtime directory %s is open to others (mode %04o)", path,
+		ward_fail(e, EPERM,
+			  "the runtime directory %s is accessible to other users (mode %04o)", path,
 			  st.st_mode & 07777);
 	else
 		return 0;

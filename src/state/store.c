@@ -38,8 +38,8 @@ static int make_path(const char *path, struct ward_err *e)
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return 0;
 	ward_fail_errno(e, "cannot make the state directory %s", path);
-	return ward_remedy(e, "make it yourself, free some space, or set WARD_STATE_DIR to a "
-			      "directory that you can write");
+	return ward_remedy(e, "create it, free some space, or set WARD_STATE_DIR to a directory "
+			      "that you can write to");
 }
 
 static int check_owner(int fd, const char *path, struct ward_err *e)
@@ -47,14 +47,14 @@ static int check_owner(int fd, const char *path, struct ward_err *e)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return ward_fail_errno(e, "cannot look at the state directory %s", path);
+		return ward_fail_errno(e, "cannot access the state directory %s", path);
 	if (st.st_uid != geteuid()) {
 		ward_fail(e, EPERM, "the state directory %s belongs to uid %u, not to uid %u", path,
 			  st.st_uid, geteuid());
 		return ward_remedy(e, "set WARD_STATE_DIR to a directory of your own");
 	}
 	if (st.st_mode & 022) {
-		ward_fail(e, EPERM, "the state directory %s can be written by others (mode %04o)",
+		ward_fail(e, EPERM, "other users can write to the state directory %s (mode %04o)",
 			  path, st.st_mode & 07777);
 		return ward_remedy(e, "chmod go-w %s", path);
 	}
@@ -106,7 +106,7 @@ int store_open(struct ward_err *e)
 	if (fd < 0) {
 		ward_fail_errno(e, "cannot open the state directory %s", path);
 		return ward_remedy(
-			e, "make it a directory of your own, or set WARD_STATE_DIR to another");
+			e, "make it a directory that you own, or set WARD_STATE_DIR to another");
 	}
 	status = check_owner(fd, path, e);
 	return status < 0 ? status : take_fd(&fd);

@@ -350,14 +350,15 @@ static int check_new_place(const struct store_item *item, int base_fd, int from_
 	int status;
 
 	if (!top || fstatat(from_fd, from_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return ward_fail_errno(e, "cannot look at %s in the quarantine", item->path);
+		return ward_fail_errno(e, "cannot access %s in the quarantine", item->path);
 	status = gate_open(&gate, base_fd, top, NULL, e);
 	why = status < 0 ? NULL
 			 : gate_refuses(&gate, item->path, (unsigned char)IFTODT(st.st_mode));
 	if (why && (gate.closed.len || strcmp(why, item->why) != 0)) {
 		status = ward_fail(e, EPERM, "%s may not be restored there: %s", item->path, why);
-		ward_remedy(e, "restore it to a directory outside of repositories and protected "
-			       "directories");
+		ward_remedy(
+			e,
+			"restore it to a directory outside repositories and protected directories");
 	}
 	gate_close(&gate);
 	return status;
@@ -389,15 +390,14 @@ int store_restore(const struct store_item *item, const char *to, char **ret_wher
 	if (base < 0 && to)
 		ward_fail_errno(e, "cannot open %s", to);
 	if (base < 0)
-		return ward_remedy(e, "give a directory that is there with --to");
+		return ward_remedy(e, "give an existing directory with --to");
 	if (to && check_new_place(item, base, from, from_name, e) < 0)
 		return -e->code;
 	target = guard_open_parent(base, item->path, 0755, &to_name, e);
 	status = target < 0 ? target : guard_move(from, from_name, target, to_name, e);
 	if (status == -EEXIST) {
-		ward_fail(e, EEXIST, "there is something at %s/%s already", to ? to : item->root,
-			  item->path);
-		return ward_remedy(e, "move that away, or restore to another directory with --to");
+		ward_fail(e, EEXIST, "%s/%s already exists", to ? to : item->root, item->path);
+		return ward_remedy(e, "move it away, or restore to another directory with --to");
 	}
 	if (status < 0)
 		return ward_wrap(e, "restoring %s", item->path);

@@ -59,6 +59,6 @@ int store_open_item(const struct store_item *item, const char *below, struct sta
 	if (thing < 0)
 		return thing;
 	if (fstat(thing, ret_st) < 0)
-		return ward_fail_errno(e, "cannot look at it in the quarantine");
+		return ward_fail_errno(e, "cannot access it in the quarantine");
 	return take_fd(&thing);
 }

@@ -94,8 +94,8 @@ static int check_outside(const char *state, const char *given, struct ward_err *
 	if (!around && !is_in_record(state, given))
 		return 0;
 	ward_fail(e, EINVAL,
-		  around ? "ward's state directory %s lies in %s, which the sandbox may write"
-			 : "in ward's state directory %s lies %s, which the sandbox may write",
+		  around ? "ward's state directory %s is in %s, which the sandbox may write to"
+			 : "ward's state directory %s contains %s, which the sandbox may write to",
 		  state, given);
 	return ward_remedy(e,
 			   "use another workspace, or set WARD_STATE_DIR to a directory elsewhere");
@@ -111,7 +111,7 @@ static int check_all_outside(int state_fd, const struct guard_root *roots, size_
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", state_fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n < 0)
-		return ward_fail_errno(e, "cannot tell where the state directory is");
+		return ward_fail_errno(e, "cannot determine the state directory");
 	path[n] = '\0';
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = roots[i].writable ? check_outside(path, roots[i].path, e) : 0;
@@ -181,7 +181,7 @@ static int open_record(struct store_run *r, struct ward_err *e)
 			return 0;
 		close(take_fd(&r->record_fd));
 	}
-	return ward_fail(e, EMFILE, "there are records of %d runs already", SLOTS_MAX);
+	return ward_fail(e, EMFILE, "there are already records of %d runs", SLOTS_MAX);
 }
 
 static int write_record(struct store_run *r, const struct buf *text, struct ward_err *e)

@@ -28,7 +28,9 @@ int trust_has(const char hex[SHA256_HEX], struct ward_err *e)
 		return state_fd;
 	snprintf(name, sizeof(name), TRUSTED_DIR "/%s", hex);
 	if (fstatat(state_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : ward_fail_errno(e, "cannot look up trusted policies");
+		return errno == ENOENT
+			       ? 0
+			       : ward_fail_errno(e, "cannot read the list of trusted policies");
 	return S_ISREG(st.st_mode) && st.st_uid == geteuid();
 }
 
@@ -50,9 +52,9 @@ int trust_add(const char hex[SHA256_HEX], const char *path, struct ward_err *e)
 
 	auto_fd fd = openat(dir, hex, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return ward_fail_errno(e, "cannot note the trusted policy");
+		return ward_fail_errno(e, "cannot record the trusted policy");
 	text_escape(&note, path);
 	buf_puts(&note, "\n");
 	r = note.failed ? -ENOMEM : io_write_all(fd, note.data, note.len);
-	return r < 0 ? ward_fail(e, -r, "cannot note the trusted policy: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot record the trusted policy: %s", strerror(-r)) : 0;
 }

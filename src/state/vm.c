@@ -44,9 +44,8 @@ void vm_boot_clear(struct vm_boot *b)
 static int no_kernel(struct ward_err *e, const char *why)
 {
 	ward_fail(e, ENOENT, "vm: %s", why);
-	return ward_remedy(
-		e,
-		"ward vm setup gets a kernel and makes the guest's first files; it needs no root");
+	return ward_remedy(e, "ward vm setup gets a kernel and builds the guest's initial files; "
+			      "it needs no root");
 }
 
 int vm_init_stamp(const char *init_path, char **ret_text, struct ward_err *e)
@@ -107,9 +106,9 @@ int vm_boot_find(struct vm_boot *ret, struct ward_err *e)
 		r = ward_fail(e, ENOMEM, "out of memory");
 	else if (io_read_file(AT_FDCWD, info_path, 4096, &info) < 0 ||
 		 access(ret->kernel, R_OK) < 0 || access(ret->initrd, R_OK) < 0)
-		r = no_kernel(e, "the files of the guest's kernel are not there");
+		r = no_kernel(e, "the files of the guest's kernel are missing");
 	else if (!info_fits(buf_text(&info), stamp, ret->release))
-		r = no_kernel(e, "the guest's first files were made by another ward");
+		r = no_kernel(e, "the guest's initial files come from another version of ward");
 	if (r < 0)
 		vm_boot_clear(ret);
 	return r;
@@ -140,7 +139,7 @@ int vm_root_key(const struct image *image, char ret_hex[SHA256_HEX], struct ward
 
 	if (image && !image->digest[0]) {
 		ward_fail(e, EINVAL,
-			  "image: a directory that can change cannot be a virtual machine's root");
+			  "image: a mutable directory cannot be a virtual machine's root");
 		return ward_remedy(e, "ward image import DIRECTORY --name NAME, then --image NAME");
 	}
 	if (image)
@@ -212,6 +211,6 @@ int vm_find_qemu(char **ret_path, struct ward_err *e)
 			*ret_path = strdup(places[i]);
 			return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
 		}
-	ward_fail(e, ENOENT, "vm: there is no QEMU beneath /usr");
+	ward_fail(e, ENOENT, "vm: there is no QEMU below /usr");
 	return ward_remedy(e, "install it: apt-get install qemu-system-x86");
 }

@@ -160,7 +160,7 @@ static int check_owner(int lock_fd, const char *data, const char *path,
 	struct stat st;
 
 	if (fstatat(lock_fd, data, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return ward_fail_errno(e, "cannot look at the volume %s", path);
+		return ward_fail_errno(e, "cannot access the volume %s", path);
 	if (S_ISDIR(st.st_mode) && st.st_uid == key->owner) {
 		/* the agent owns it and may have closed it to itself; the name is not one that it
 		 * could turn elsewhere */

@@ -263,7 +263,7 @@ static int prepare(struct replay *p, struct ward_err *e)
 	int r;
 
 	if (fstat(GATE_FD_TAPE, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < TAPE_START)
-		return ward_fail(e, EINVAL, "it is empty, or no file");
+		return ward_fail(e, EINVAL, "it is empty, or not a file");
 	bytes = read_all(GATE_FD_TAPE, (size_t)st.st_size, e);
 	if (!bytes)
 		return -1;

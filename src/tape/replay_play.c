@@ -57,7 +57,7 @@ void play_why_not(const struct seat *s, const struct played_request *r, char why
 	(void)!tape_find(t, r->key, &nobody, &same);
 	if (same) {
 		snprintf(why, REPLAY_WHY_MAX,
-			 "%s is in the recording %u times, but not with this body, or not that "
+			 "%s is in the recording %u times, but not with this body, or not this "
 			 "often",
 			 r->what, same);
 		return;

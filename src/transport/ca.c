@@ -168,7 +168,7 @@ int ca_new(const char *const *names, size_t n, struct ca **ret, struct ward_err 
 	if (n > CA_NAMES_MAX) {
 		ward_fail(e, E2BIG, "more than %d different names in rules with mode inspect",
 			  CA_NAMES_MAX);
-		return ward_remedy(e, "join some to one rule for *.suffix");
+		return ward_remedy(e, "combine some into one rule for *.suffix");
 	}
 	tls_init();
 	c = calloc(1, sizeof(*c));

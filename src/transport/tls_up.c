@@ -224,7 +224,7 @@ static void explain(struct tls_up *u, int saved_errno)
 	host_text(&u->host, host);
 	if (verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH)
 		snprintf(u->why, sizeof(u->why),
-			 "the server's certificate is for another name than %s", host);
+			 "the server's certificate is for a different name than %s", host);
 	else if (verified != X509_V_OK)
 		snprintf(u->why, sizeof(u->why), "the certificate of %s is not trusted: %s", host,
 			 X509_verify_cert_error_string(verified));

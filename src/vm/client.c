@@ -98,7 +98,7 @@ static int take_answer(struct client *c, int *ret_status, struct ward_err *e)
 	if (n < 0 && errno == EINTR)
 		return 1;
 	if (n < (ssize_t)sizeof(a.m) || a.m.magic != PARTY_MAGIC)
-		return ward_fail(e, EPIPE, "the virtual machine has ended before the command did");
+		return ward_fail(e, EPIPE, "the virtual machine exited before the command");
 	if (a.m.op == PARTY_STOPPED) {
 		if (c->terminal)
 			stop(c);
@@ -176,9 +176,10 @@ static int ask(int sock_fd, struct vm_start *start, const char *words, size_t le
 	int fds[4] = { 0, 1, 2, memory }, r;
 
 	if (!words || len > VM_WORDS_MAX)
-		return ward_fail(e, E2BIG,
-				 "the words and variables of the command are more than %u bytes",
-				 VM_WORDS_MAX);
+		return ward_fail(
+			e, E2BIG,
+			"the arguments and variables of the command are larger than %u bytes",
+			VM_WORDS_MAX);
 	r = memory < 0 ? -errno : io_write_all(memory, words, len);
 	if (r == 0)
 		r = io_send_fds(sock_fd, &m, sizeof(m), fds, 4);

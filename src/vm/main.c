@@ -152,7 +152,8 @@ static int make_template(int argc, char **argv, struct ward_err *e)
 		const struct ward_err inner = *e;
 
 		vm_fail_with_words(
-			&v, inner.why[0] ? inner.why : "the virtual machine did not get ready", e);
+			&v, inner.why[0] ? inner.why : "the virtual machine did not become ready",
+			e);
 	}
 	vm_close(&v);
 	return r < 0 ? say(e, 125) : 0;

@@ -228,7 +228,7 @@ static int restore(struct vm *v, int state_fd, struct ward_err *e)
 			 state_fd);
 	int r = io_write_all(v->control_fd, text, (size_t)n);
 
-	return r < 0 ? ward_fail(e, -r, "cannot speak to QEMU: %s", strerror(-r)) : 0;
+	return r < 0 ? ward_fail(e, -r, "cannot talk to QEMU: %s", strerror(-r)) : 0;
 }
 
 static int open_ends(const struct vm_config *c, struct ends *fds, struct vm *ret,
@@ -237,12 +237,12 @@ static int open_ends(const struct vm_config *c, struct ends *fds, struct vm *ret
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return ward_fail_errno(e, "cannot make a socket");
+		return ward_fail_errno(e, "cannot create a socket");
 	ret->port_fd = pair[0];
 	fds->port = pair[1];
 	if (c->control || c->state) {
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-			return ward_fail_errno(e, "cannot make a socket");
+			return ward_fail_errno(e, "cannot create a socket");
 		ret->control_fd = pair[0];
 		fds->control = pair[1];
 	}

@@ -41,10 +41,10 @@ static int hear(int fd, struct buf *heard, uint64_t until_ms, struct ward_err *e
 			       ? 0
 			       : ward_fail_errno(e, "cannot read from QEMU");
 	if (n == 0)
-		return ward_fail(e, EPIPE, "QEMU has ended");
+		return ward_fail(e, EPIPE, "QEMU exited");
 	buf_add(heard, bytes, (size_t)n);
 	if (heard->failed || heard->len > QMP_LINE_MAX)
-		return ward_fail(e, EMSGSIZE, "QEMU says more than it should");
+		return ward_fail(e, EMSGSIZE, "QEMU sent too much data");
 	return 0;
 }
 
@@ -78,7 +78,7 @@ int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int ti
 		return ward_fail(e, ENOMEM, "out of memory");
 	r = io_send_fds(fd, line.data, line.len, &pass_fd, pass_fd >= 0);
 	if (r < 0)
-		return ward_fail(e, -r, "cannot speak to QEMU: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot talk to QEMU: %s", strerror(-r));
 	r = next(fd, heard, timeout_ms, ret, e);
 	if (r < 0)
 		return r;
@@ -96,6 +96,6 @@ int qmp_greet(int fd, struct buf *heard, int timeout_ms, struct ward_err *e)
 	if (r < 0)
 		return r;
 	if (line.kind != QMP_GREETING)
-		return ward_fail(e, EPROTO, "QEMU did not greet");
+		return ward_fail(e, EPROTO, "QEMU sent no greeting");
 	return qmp_call(fd, heard, "{\"execute\":\"qmp_capabilities\"}", -1, timeout_ms, &line, e);
 }

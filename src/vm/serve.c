@@ -46,11 +46,11 @@ int vm_wait_ready(int serial_fd, int timeout_ms, struct ward_err *e)
 		n = recv(serial_fd, bytes + len, sizeof(bytes) - len, MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return ward_fail(e, EPIPE,
-					 "the virtual machine has ended before it was ready");
+					 "the virtual machine exited before it was ready");
 		len += n > 0 ? (size_t)n : 0;
 	}
 	if (wire_parse(bytes, len, true, &f) != (long)len || f.type != VM_READY)
-		return ward_fail(e, EPROTO, "the guest's first word is not that it is ready");
+		return ward_fail(e, EPROTO, "the guest's first message is not its ready message");
 	memcpy(&ready, f.payload, sizeof(ready));
 	if (ready.version != VM_VERSION)
 		return ward_fail(e, EPROTO, "the guest speaks version %u, this ward-vm %u",

@@ -14,9 +14,9 @@
 
 static int ended(struct ward_err *e)
 {
-	ward_fail(e, EPIPE, "the virtual machine has ended before the command did");
+	ward_fail(e, EPIPE, "the virtual machine exited before the command");
 	return ward_remedy(e, "it may have run out of memory: give it more with --set "
-			      "vm.memory=SIZE, or see what its console says");
+			      "vm.memory=SIZE, or check its console");
 }
 
 static int take_frames(struct server *v, struct ward_err *e)
@@ -29,7 +29,7 @@ static int take_frames(struct server *v, struct ward_err *e)
 	while (r == 0 && (used = wire_parse(v->in + at, v->in_len - at, true, &f)) != 0) {
 		if (used < 0)
 			return ward_fail(e, EPROTO,
-					 "the guest broke the protocol: what it sent is no frame");
+					 "the guest broke the protocol: it sent an invalid frame");
 		at += (size_t)used;
 		r = session_take(&v->session, &f, e);
 	}
@@ -181,7 +181,7 @@ int server_turn(struct server *v, bool clients, struct ward_err *e)
 	act(v, &w);
 	settle(v);
 	return v->first_gone ? ward_fail(e, ECANCELED,
-					 "interrupted while files were copied, or nobody waits for "
-					 "the command any more")
+					 "interrupted while files were copied, or no client waits "
+					 "for the command any more")
 			     : 0;
 }

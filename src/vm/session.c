@@ -25,9 +25,10 @@ int session_open(struct vm_session *s, const struct vm_start *start, char *words
 	auto_free char *own = words;
 
 	if (!own || !wire_check_words(own, words_len, start->argc, start->envc))
-		return ward_fail(e, E2BIG,
-				 "the words and variables of the command are more than %u bytes",
-				 VM_WORDS_MAX);
+		return ward_fail(
+			e, E2BIG,
+			"the arguments and variables of the command are larger than %u bytes",
+			VM_WORDS_MAX);
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {
 		struct vm_channel *c = &s->channels[i];
 
@@ -93,8 +94,7 @@ void session_break(struct vm_inbox *in)
 static int lie(struct ward_err *e, const char *what)
 {
 	ward_fail(e, EPROTO, "the guest broke the protocol: %s", what);
-	return ward_remedy(e,
-			   "nothing that it says can be believed any more: run the command again");
+	return ward_remedy(e, "the guest can no longer be trusted: run the command again");
 }
 
 static int take_data(struct vm_channel *c, const struct vm_frame *f, struct ward_err *e)
@@ -102,7 +102,7 @@ static int take_data(struct vm_channel *c, const struct vm_frame *f, struct ward
 	struct vm_inbox *in = &c->in[f->stream];
 
 	if (in->ended)
-		return lie(e, "data behind the end of its stream");
+		return lie(e, "data after the end of its stream");
 	if (f->len > in->credit)
 		return lie(e, "more data than it was given credit for");
 	if (f->stream == 0 && !c->start.terminals)
@@ -200,7 +200,7 @@ static int take_about_guest(struct vm_session *s, const struct vm_frame *f, stru
 		return 0;
 	}
 	return lie(e, f->type == VM_READY ? "it is ready for the second time"
-					  : "an answer that nobody asked for");
+					  : "an unsolicited answer");
 }
 
 int session_take(struct vm_session *s, const struct vm_frame *f, struct ward_err *e)
@@ -210,7 +210,7 @@ int session_take(struct vm_session *s, const struct vm_frame *f, struct ward_err
 	if (!f->channel)
 		return take_about_guest(s, f, e);
 	if (c->state != VM_RUNNING)
-		return lie(e, "a word about a channel that is not open");
+		return lie(e, "a message for a channel that is not open");
 	if (f->type == VM_DATA)
 		return take_data(c, f, e);
 	if (f->type == VM_EOF)
@@ -226,7 +226,7 @@ int session_take(struct vm_session *s, const struct vm_frame *f, struct ward_err
 	else if (f->type == VM_STOPPED)
 		c->stop_signal = wire_number(f);
 	else
-		return lie(e, "a frame that is none of its own");
+		return lie(e, "a frame that guests must not send");
 	return 0;
 }
 

@@ -36,7 +36,7 @@ static int lose(struct tree_maker *m, const char *name, int error)
 	if (m->closed && *name)
 		buf_puts(&line, "/");
 	text_escape(&line, name);
-	dprintf(2, "ward-vm: %s: %s: its change inside did not come back\n", buf_text(&line),
+	dprintf(2, "ward-vm: %s: %s: its change was not copied back\n", buf_text(&line),
 		why(error));
 	return 0;
 }
@@ -62,13 +62,13 @@ int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint
 	if (r == 0)
 		r = end;
 	if (m->lost > LINES_MAX)
-		dprintf(2, "ward-vm: %llu more did not come back\n",
+		dprintf(2, "ward-vm: %llu more were not copied back\n",
 			(unsigned long long)(m->lost - LINES_MAX));
 	*ret_lost = m->lost;
 	if (r == -E2BIG)
-		return ward_fail(e, E2BIG, "it is more than may come back");
+		return ward_fail(e, E2BIG, "it exceeds what may be copied back");
 	return r < 0 ? ward_fail(e, -r,
-				 r == -EPIPE ? "the guest stopped in the middle"
-					     : "the guest sent something that is no copy")
+				 r == -EPIPE ? "the guest stopped during the copy"
+					     : "the guest sent malformed data")
 		     : 0;
 }

@@ -91,7 +91,7 @@ static int find_in(const char *root, struct tool_kernel *ret, struct ward_err *e
 		tool_kernel_clear(&k);
 	}
 	if (!*best)
-		return ward_fail(e, ENOENT, "there is no kernel in %s that can be read", boot);
+		return ward_fail(e, ENOENT, "there is no readable kernel in %s", boot);
 	return set_kernel(ret, root, best, e);
 }
 

@@ -82,7 +82,7 @@ int tool_list(const struct tool_options *o)
 	} else {
 		buf_printf(&out,
 			   found ? "kernel    %.12s %10s  %s\n"
-				 : "there is no kernel: ward vm setup gets one\n",
+				 : "there is no kernel; ward vm setup gets one\n",
 			   boot.id, "", boot.release);
 	}
 	vm_boot_clear(&boot);

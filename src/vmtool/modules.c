@@ -160,7 +160,7 @@ static int add(struct search *s, const char *name, bool needed, unsigned deep, s
 	ward_fail(e, ENOENT, "the kernel has no %s, neither built in nor as a module", name);
 	return ward_remedy(
 		e,
-		"give another kernel with --from; linux-image-cloud-amd64 of Debian has all of it");
+		"use another kernel with --from; Debian's linux-image-cloud-amd64 has everything");
 }
 
 int tool_modules_find(const char *dir, struct tool_modules *ret, struct ward_err *e)
@@ -173,7 +173,7 @@ int tool_modules_find(const char *dir, struct tool_modules *ret, struct ward_err
 
 	*ret = (struct tool_modules){ 0 };
 	if (r == 0 && builtin && io_read_file(AT_FDCWD, builtin, MODULE_BYTES_MAX, &s.builtin) < 0)
-		r = ward_fail(e, ENOENT, "%s is not there: these are no modules", builtin);
+		r = ward_fail(e, ENOENT, "%s is missing: not a modules directory", builtin);
 	if (r == 0)
 		r = walk_tree(fd, &ops, &s, 0, e);
 	if (r == 0 && (s.names.failed || s.paths.failed))

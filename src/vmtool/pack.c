@@ -26,7 +26,7 @@ int tool_unpack(const void *bytes, size_t n, size_t max, struct buf *out, struct
 	archive_read_support_format_raw(a);
 	if (archive_read_open_memory(a, bytes, n) != ARCHIVE_OK ||
 	    archive_read_next_header(a, &entry) != ARCHIVE_OK)
-		r = ward_fail(e, EINVAL, "it is packed in a way that is not known here: %.200s",
+		r = ward_fail(e, EINVAL, "it uses an unknown compression: %.200s",
 			      archive_error_string(a));
 	while (r == 0 && (got = archive_read_data(a, chunk, sizeof(chunk))) > 0) {
 		buf_add(out, chunk, (size_t)got);

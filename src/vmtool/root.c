@@ -87,8 +87,8 @@ static int check_room(const char *dir, struct ward_err *e)
 	if ((uint64_t)v.f_bavail * v.f_frsize < needed) {
 		units_format_size(needed & ~(uint64_t)0xfffff, size, sizeof(size));
 		ward_fail(e, ENOSPC,
-			  "packing the host's own directories takes %s for a while, half of it for "
-			  "good, which %s has not",
+			  "packing the host's directories temporarily takes %s, half of it "
+			  "permanently, which %s does not have",
 			  size, dir);
 		return ward_remedy(e, "use a smaller image: ward image import, then --image NAME");
 	}
@@ -189,7 +189,7 @@ int tool_root(const struct tool_options *o)
 	} else if (!o->quiet) {
 		buf_printf(&out,
 			   made ? "%s is ready as a root of virtual machines\n"
-				: "%s was ready already\n",
+				: "%s was already packed\n",
 			   o->words[0]);
 	}
 	return say_out(&out, EXIT_FINE);

@@ -140,7 +140,7 @@ static int run_read(const char *program, const char *name, char *const *argv, co
 		r = hear((const int[]){ a[0], b[0] }, out, max, &said);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
-		r = r < 0 ? ward_fail(e, -r, "cannot hear %s", name)
+		r = r < 0 ? ward_fail(e, -r, "cannot read from %s", name)
 			  : judge(name, program, status, &said, e);
 	}
 	own_close_fd(&a[0]);

@@ -190,8 +190,7 @@ static int build(const struct tool_options *o)
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else if (r == 0 && !o->quiet) {
-		buf_printf(&out, "template %.12s is ready: runs that fit it start from it\n",
-			   m.key);
+		buf_printf(&out, "template %.12s is ready: matching runs start from it\n", m.key);
 	}
 	forget(&m);
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
@@ -233,10 +232,10 @@ static int drop(const struct tool_options *o)
 		size_t count = 0;
 
 		if (!all && (strlen(word) < 6 || strspn(word, "0123456789abcdef") != strlen(word)))
-			r = ward_fail(
-				&e, EINVAL,
-				"%.100s is no name of a template: at least 6 of its digits, or all",
-				*word ? word : "nothing");
+			r = ward_fail(&e, EINVAL,
+				      "%.100s is not the name of a template: give at least 6 of "
+				      "its digits, or all",
+				      *word ? word : "nothing");
 		if (r == 0)
 			r = remove_named(dir, all ? "" : word, &count);
 		if (r < 0 && !e.code)

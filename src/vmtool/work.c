@@ -97,7 +97,7 @@ int tool_work_begin(struct tool_work *w, struct ward_err *e)
 	for (int i = 0; i < TRIES && r == 0; i++)
 		r = make_locked(dir, w, e);
 	if (r == 0)
-		return ward_fail(e, EBUSY, "others remove each new directory in %s", dir);
+		return ward_fail(e, EBUSY, "another process removes each new directory in %s", dir);
 	return r < 0 ? r : 0;
 }
 

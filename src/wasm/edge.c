@@ -136,7 +136,7 @@ static int say_imports(const struct edge *edge, const struct wasm_job *job,
 
 		if (from.length != sizeof(wasi) - 1 || memcmp(from.text, wasi, from.length) != 0)
 			return say(EXIT_NOT_RUN, job->words[0],
-				   "imports %.*s of %.*s: only WASI preview 1 is there",
+				   "imports %.*s of %.*s: only WASI preview 1 is available",
 				   (int)name.length, name.text, (int)from.length, from.text);
 	}
 	return say(EXIT_NOT_RUN, job->words[0],
@@ -195,8 +195,8 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 		return say_imports(&edge, job, m, configure);
 	if (r.code)
 		return say(EXIT_NOT_RUN, job->words[0],
-			   "%s: %s; the file may be cut short or damaged, or of a newer "
-			   "WebAssembly than this WasmEdge knows",
+			   "%s: %s; the file may be truncated or damaged, or use newer WebAssembly "
+			   "features than this WasmEdge supports",
 			   step, edge.ResultGetMessage(r));
 	return start(&edge, job, vm, wasi);
 }

@@ -34,7 +34,7 @@ static int run(struct wasm_job *job)
 	int r;
 
 	if (!job->words || !job->words[0])
-		return say(EXIT_OWN, NULL, "no module is named");
+		return say(EXIT_OWN, NULL, "no module given");
 	wrong = getcwd(here, sizeof(here)) ? wasm_add_cwd(job, here) : NULL;
 	if (wrong)
 		return say(EXIT_OWN, NULL, "%s", wrong);

@@ -24,18 +24,18 @@ static int say_kind(enum wasm_kind kind, const char *path)
 		return 0;
 	case WASM_NATIVE:
 		return say(EXIT_NOT_RUN, path,
-			   "brings native code (a custom section 'wasmedge'), which ward never "
+			   "contains native code (a custom section 'wasmedge'), which ward never "
 			   "runs: strip the section (llvm-objcopy --remove-section=wasmedge), or "
-			   "take the module as it was before `wasmedge compile`");
+			   "use the module from before `wasmedge compile`");
 	case WASM_DAMAGED:
 		return say(EXIT_NOT_RUN, path,
-			   "cannot be loaded: its sections are not those of a module, or do not "
-			   "end where the file does; it may be cut short or damaged");
+			   "cannot be loaded: its sections are invalid or do not end where the "
+			   "file does; it may be truncated or damaged");
 	case WASM_LARGE:
 		return say(EXIT_NOT_RUN, path,
-			   "holds more of something than WebAssembly engines agree to take "
-			   "(1000000 types or functions, 7654321 bytes of one function, 10000 "
-			   "custom sections): it is junk, or split it");
+			   "exceeds a limit of WebAssembly engines (1000000 types or functions, "
+			   "7654321 bytes per function, 10000 custom sections): it is damaged, or "
+			   "must be split");
 	case WASM_COMPONENT:
 		return say(
 			EXIT_NOT_RUN, path,
@@ -51,7 +51,7 @@ static int say_kind(enum wasm_kind kind, const char *path)
 	}
 	return say(EXIT_NOT_RUN, path,
 		   "not a WebAssembly module: isolation wasm runs WASI modules; for other programs "
-		   "take native");
+		   "use native");
 }
 
 /* Reads to the end of the file, but no more than is allowed. */
@@ -66,7 +66,7 @@ static int read_rest(int fd, const char *path, size_t hint, struct wasm_module *
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return say(EXIT_NOT_RUN, path, "cannot be read: %s", strerror(errno));
+			return say(EXIT_NOT_RUN, path, "cannot read it: %s", strerror(errno));
 		if (got == 0)
 			return 0;
 		m->n += (size_t)got;
@@ -91,7 +91,7 @@ static int open_module(const char *path, struct stat *st)
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return -say(EXIT_NOT_FOUND, path,
-			    "not found; a module is named by its path, there is no search for it");
+			    "not found; name a module by its path, PATH is not searched");
 	if (fd < 0)
 		return -say(EXIT_NOT_RUN, path, "cannot be opened: %s", strerror(errno));
 	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {

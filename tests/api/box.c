@@ -46,12 +46,12 @@ static void attached(void)
 	struct pollfd p = { .events = POLLIN };
 
 	CHECK(strlen(ward_box_id(b)) > 10 && strcmp(ward_box_name(b), "") == 0);
-	REFUSED(ward_box_stream(b, 1, &e), EBADF, "handed over");
+	REFUSED(ward_box_stream(b, 1, &e), EBADF, "already taken");
 	REFUSED(ward_box_stream(b, 3, &e), EINVAL, "no 3");
 	REFUSED(ward_resize(b, 10, 10, &e), ENOTTY, "no terminal");
 	CHECK(ward_wait(b, 0, &code, &e) == 0 && code == -1);
 	CHECK(ward_wait(b, 30, &code, &e) == 0);
-	REFUSED(ward_result(b, &json, &e), EAGAIN, "has not ended");
+	REFUSED(ward_result(b, &json, &e), EAGAIN, "still running");
 	p.fd = ward_box_fd(b, &e);
 	CHECK(p.fd >= 0 && poll(&p, 1, 0) == 0);
 	CHECK(write(in, "pear\n", 5) == 5);
@@ -99,7 +99,7 @@ static void executes(void)
 	int code = -1;
 
 	CHECK(strcmp(ward_box_name(b), "pool-1") == 0);
-	REFUSED(ward_box_stream(b, 1, &e), EBADF, "there is none");
+	REFUSED(ward_box_stream(b, 1, &e), EBADF, "does not exist");
 	CHECK(run(b, "echo $FRUIT; pwd; exit 3", env, "/tmp", text, sizeof(text)) == 3);
 	CHECK(strcmp(text, "pear\n/tmp\n") == 0);
 	CHECK(run(b, "kill -9 $$", NULL, NULL, text, sizeof(text)) == 137);
@@ -160,7 +160,7 @@ static void detached(void)
 	for (int i = 0; i < 2000 && access(ready, F_OK) < 0; i++)
 		nanosleep(&moment, NULL);
 	snprintf(id, sizeof(id), "%s", ward_box_id(b));
-	REFUSED(ward_box_stream(b, 0, &e), EBADF, "there is none");
+	REFUSED(ward_box_stream(b, 0, &e), EBADF, "does not exist");
 	ward_box_free(b);
 	FINE(ward_open(id, &b, &e));
 	FINE(ward_open("left", &other, &e));
@@ -228,7 +228,7 @@ static void terminals(void)
 	in = ward_box_stream(b, 0, &e);
 	out = ward_box_stream(b, 1, &e);
 	CHECK(in >= 0 && out >= 0 && isatty(out));
-	REFUSED(ward_box_stream(b, 2, &e), EBADF, "there is none");
+	REFUSED(ward_box_stream(b, 2, &e), EBADF, "does not exist");
 	FINE(ward_resize(b, 44, 99, &e));
 	CHECK(write(in, "fig\n", 4) == 4);
 	expect(out, "<fig>");

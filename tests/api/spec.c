@@ -39,7 +39,7 @@ static void refuses(const char *dir)
 	FINE(ward_spec_program(s, "/nonexistent/ward", &e));
 	REFUSED(ward_plan(s, &json, &e), ENOENT, "cannot start /nonexistent/ward");
 	FINE(ward_spec_program(s, "/bin/true", &e));
-	REFUSED(ward_plan(s, &json, &e), EPROTO, "another version");
+	REFUSED(ward_plan(s, &json, &e), EPROTO, "version differs");
 	FINE(ward_spec_program(s, "/etc/passwd", &e));
 	REFUSED(ward_plan(s, &json, &e), EACCES, "/etc/passwd");
 	CHECK(!json);

@@ -47,7 +47,7 @@ def escaped(s, r):
     if s.control:
         return os.path.exists(s.proof)
     for name in (".git/config", ".claude/settings.json", ".env"):
-        s.t.check(any(q.startswith(name + ": took") for q in r.report["quarantine"]), f"{name} is told: {r.report['quarantine']}")
-    s.t.check(any(q.startswith(".envrc: ") and "put back" in q for q in r.report["quarantine"]), ".envrc is told")
+        s.t.check(any(q.startswith(name + ": replaced") for q in r.report["quarantine"]), f"{name} is told: {r.report['quarantine']}")
+    s.t.check(any(q.startswith(".envrc: ") and "restored" in q for q in r.report["quarantine"]), ".envrc is told")
     s.t.equal(os.stat(os.path.join(s.ws, ".envrc")).st_mode & 0o777, 0o640)
     return os.path.exists(s.proof) or any(s.t.read(s.ws, n) != text for n, text in s.old.items())

@@ -58,7 +58,7 @@ def passed(s, turn):
     other.terminate()
     other.wait()
     evil = [name for name in ("file", "more") if os.path.exists(os.path.join(ours, name)) and "evil" in s.t.read(os.path.join(ours, name))]
-    return bool(evil) and "can still write there" not in said
+    return bool(evil) and "can still write to it" not in said
 
 
 def test(t):

@@ -49,7 +49,7 @@ def run(s):
         s.t.write(s.ws, {turn + ".over": ""})
         s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10, "the other one has tried")
         planted = os.path.join(ours, ".envrc")
-        done = done or (os.path.exists(planted) and "can still write there" not in said)
+        done = done or (os.path.exists(planted) and "can still write to it" not in said)
     other.wait(10)	# else it is still ending when the test looks for what is left
     return done
 

@@ -1,4 +1,4 @@
-"""A module brings native code of its own: a custom section `wasmedge`, as `wasmedge compile` writes it, with the code of another module. WasmEdge executes such code instead of what the module says.
+"""A module contains native code of its own: a custom section `wasmedge`, as `wasmedge compile` writes it, with the code of another module. WasmEdge executes such code instead of what the module says.
 
 layer: ward-wasm refuses such a module before a runtime reads it, and has its runtime interpret whatever ward did not compile
 control: wasmedge itself executes the code
@@ -50,7 +50,7 @@ def run(s):
     for way in WAYS:
         s.t.equal(s.t.ward("run", *options, *way, "--", "honest.wasm", cwd=s.ws, timeout=60).rc, SAID, "without the section")
         r = s.t.ward("run", *options, *way, "--", "attack.wasm", cwd=s.ws, timeout=60)
-        s.t.check(r.rc in (SAID, BROUGHT) or "brings native code" in r.err, r)
+        s.t.check(r.rc in (SAID, BROUGHT) or "contains native code" in r.err, r)
         codes.append(r.rc)
     s.t.say(f"ended with {codes}")
     return BROUGHT in codes

@@ -246,7 +246,7 @@ def judge(t, module, control):
     if control:
         proved(t, done)
         return
-    if not began and engines.asked() and r.rc == 125 and re.search(r"(this build|engine) cannot do that|not possible behind|for root", r.err):
+    if not began and engines.asked() and r.rc == 125 and re.search(r"(this build|engine) cannot do that|engine does not support it|not possible behind|for root", r.err):
         t.skip("refused: " + r.err.strip().splitlines()[0])
     if not began:
         refused = r.rc == 125 and getattr(module, "REFUSED", False)

@@ -124,10 +124,10 @@ def rewrite(lines, key):
         lines[i] = f'{body},"hash":"{before.hex()}"}}\n'
 
 
-CHANGES = [(flip, ":3: event 3 is not what was written"), (flip_hash, ":2: event 2 is not what was written"),
-           (delete, ":2: event 2 should stand here and event 3 does: lines were removed"), (swap, ":2: event 2 should stand here and event 3 does"),
-           (truncate, "its tail was cut off"), (cut_in_a_line, ":4: the last line is cut short"), (forge, ":3: event 3 should stand here and event 2 does"),
-           (append, ":5: event 5 is not what was written"), (rewrite, "written anew")]
+CHANGES = [(flip, ":3: event 3 was changed"), (flip_hash, ":2: event 2 was changed"),
+           (delete, ":2: expected event 2 here, found event 3: lines were removed"), (swap, ":2: expected event 2 here, found event 3"),
+           (truncate, "its tail was cut off"), (cut_in_a_line, ":4: the last line is truncated"), (forge, ":3: expected event 3 here, found event 2"),
+           (append, ":5: event 5 was changed"), (rewrite, "was rewritten")]
 
 
 def test_every_change_is_found(t):
@@ -158,7 +158,7 @@ def test_every_change_is_found(t):
         f.writelines(whole)
     good(t)
     shutil.copy(name, os.path.join(directory, "20260101-000000-foreign.jsonl"))
-    t.contains(t.ward("audit", "verify").out, "20260101-000000-foreign.jsonl: the index does not know this journal")
+    t.contains(t.ward("audit", "verify").out, "20260101-000000-foreign.jsonl: the index does not list this journal")
 
 
 def test_the_index_and_the_key(t):
@@ -175,7 +175,7 @@ def test_the_index_and_the_key(t):
     t.write(audit, {"index.jsonl": index.replace('"events":2', '"events":3', 1)})
     r = t.ward("audit", "verify")
     t.equal(r.rc, 1, r.out)
-    t.contains(r.out, "index.jsonl:2: event 2 is not what was written")
+    t.contains(r.out, "index.jsonl:2: event 2 was changed")
     t.write(audit, {"index.jsonl": "".join(index.splitlines(True)[:1])})
     t.equal(t.ward("audit", "verify").rc, 1)
     t.write(audit, {"index.jsonl": index})
@@ -291,7 +291,7 @@ def test_an_entry_that_was_noted_elsewhere(t):
     t.contains(good(t, "--key", key), "does not prove who held the key")
     r = t.ward("audit", "verify", "--head", late)
     t.equal(r.rc, 1, r.out)
-    t.contains(r.out, "another history")
+    t.contains(r.out, "a different history")
 
 
 def test_what_the_key_proves(t):
@@ -304,7 +304,7 @@ def test_what_the_key_proves(t):
     key = t.ward("audit", "key").out.strip()
     t.ward("run", "--", "true", cwd=ws)
     text = good(t, "--key", key)
-    t.contains(text, "all checkpoints were signed with that key")
+    t.contains(text, "were signed with that key")
     t.contains(text, "nor anything about the 2 entries since")
     found = json.loads(t.ward("audit", "verify", "--json", "--key", key).out)
     t.equal((found["key_named"], found["unsigned"]), (True, 2))
@@ -317,7 +317,7 @@ def test_key_that_others_can_read(t):
     os.chmod(os.path.join(t.state_dir, "audit/key"), 0o644)
     r = t.ward("audit", "seal")
     t.equal(r.rc, 125)
-    t.contains(r.err, "only its owner can read")
+    t.contains(r.err, "readable by others")
 
 
 def test_signed_by_itself_now_and_then(t):
@@ -355,7 +355,7 @@ def test_journal_removed_while_it_runs(t):
         t.write(ws, {"go": ""})
         r = t.finish_ward(process)
         t.equal(r.rc, code, how + r.err)
-        t.contains(r.err, "the journal cannot be written" if how == "stop" else "events are missing in the journal")
+        t.contains(r.err, "cannot write the journal" if how == "stop" else "events are missing in the journal")
         for name in ("up", "go"):
             os.unlink(os.path.join(ws, name))
 

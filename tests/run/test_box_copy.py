@@ -145,5 +145,5 @@ def test_hostile_end(t):
         p.send_signal(signal.SIGCONT)
     r = t.finish_ward(p)
     t.equal(r.rc, 125, "exit code")
-    t.contains(r.err, "not complete", "why")
+    t.contains(r.err, "incomplete", "why")
     subprocess.run(["rm", "-f", f"{back}/big"])

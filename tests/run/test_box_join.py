@@ -108,7 +108,7 @@ def test_take_over(t):
     agent = screen(t, "attach", b)
     agent.wait_for(b"leaves")
     person = screen(t, "attach", "--exclusive", b)
-    agent.wait_for(b"taken the input over")
+    agent.wait_for(b"taken over the input")
     agent.type(b"echo agent$((1+1))\n")
     person.type(b"echo person$((1+1))\n")
     person.wait_for(b"person2")

@@ -492,7 +492,7 @@ def test_show_and_refill(t):
     shown = t.ward("net", "show", box).out
     t.contains(shown, "spent 0.003 of 0.02, 0.017 left", "the whole")
     t.contains(shown, "spent 0.003 of 0.004, 0.001 left", "the rule")
-    t.contains(shown, "1 requests, at most 1000 a minute", "requests")
+    t.contains(shown, "1 requests, at most 1000 per minute", "requests")
     now = json.loads(t.ward("net", "show", "--json", box).out)
     t.equal((now["totals"]["spent"], now["totals"]["left"], now["totals"]["requests"]), ("0.003", "0.017", 1), "the whole in JSON")
     t.equal((now["rules"][0]["spent"], now["rules"][0]["left"], now["rules"][0]["limits"]["spend"]), ("0.003", "0.001", "0.004"), "the rule in JSON")
@@ -506,7 +506,7 @@ def test_show_and_refill(t):
 def test_policy(t):
     """What does not go together is refused before anything starts."""
     ws = t.workspace()
-    cases = [(rule(llm=True), {}, "no model has a price", "network.prices"), (rule(), {"spend_limit": 1}, "no rule counts what is spent", "llm: true"),
+    cases = [(rule(llm=True), {}, "no model has a price", "network.prices"), (rule(), {"spend_limit": 1}, "no rule counts costs", "llm: true"),
              (rule(llm=True, mode="tcp"), {"prices": PRICES}, "works in mode inspect only", "mode: inspect"),
              (rule(spend_limit="five"), {"prices": PRICES}, "an amount such as 5 or 0.25", ""),
              (rule(llm=True), {"prices": [{"model": "a*b", "input": 1, "output": 1}]}, "* only at its end", "")]

@@ -72,7 +72,7 @@ def test_report_replaced_by_a_directory(t):
     workspace = t.workspace()
     r = t.ward("run", "--report", "r.json", "--", "/bin/mkdir", "r.json", cwd=workspace)
     t.equal(r.rc, 125, "exit code")
-    t.contains(r.err, "could not be written", "standard error")
+    t.contains(r.err, "cannot write the report", "standard error")
     t.equal(os.listdir(workspace), ["r.json"], "workspace")
 
 
@@ -129,7 +129,7 @@ def test_summary_on_a_terminal(t):
 def test_limit_is_named(t):
     r = t.ward("run", "--timeout", "0.3", "--", "/bin/sleep", "20", cwd=t.workspace(), report=True)
     t.equal(r.rc, 124, "exit code")
-    t.contains(r.err, "ward: stopped: it ran longer than allowed (limit 300 ms, held by ", "standard error")
+    t.contains(r.err, "ward: stopped: the sandbox ran longer than allowed (limit 300 ms, held by ", "standard error")
     t.contains(r.err, "remedy: --timeout SECONDS", "standard error")
     t.check(r.report["limits"]["timeout"]["hit"], "not in the report")
 

@@ -140,7 +140,7 @@ def test_plan(t):
     r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env", "TOKEN=topsecret", "--", "make",
                "test", cwd=workspace)
     t.equal(r.rc, 0, "exit code")
-    for text in ("engine     native", "rung       namespaces", "64 MiB", "hidden    .env", "stages", "seccomp", "TOKEN",
+    for text in ("engine     native", "isolation  namespaces", "64 MiB", "hidden       .env", "stages", "seccomp", "TOKEN",
                  "command    make test", workspace):
         t.contains(r.out, text, "plan")
     t.check("topsecret" not in r.out, "the value of a variable is shown")
@@ -176,7 +176,7 @@ def test_doctor(t):
     r = t.ward("doctor")
     t.check(r.rc in (0, 1), f"exit code {r.rc}")
     for name in ("user namespace", "landlock", "cgroup", "seccomp", "idmapped mounts", "overlayfs", "nf_tables",
-                 "rung namespaces", "rung landlock"):
+                 "isolation levels", "\n  namespaces ", "\n  landlock "):
         t.contains(r.out, name, "answer")
     found = json.loads(t.ward("doctor", "--json").out)
     t.equal(found["usable"], r.rc == 0, "usable")
@@ -201,7 +201,7 @@ def test_doctor_runs_runsc(t):
     gvisor.usable(t)
     runtimes, engines = doctor(t)
     t.check(runtimes["runsc"]["state"] == "works" and engines["gvisor"]["usable"], str(runtimes))
-    cases = (("exit 0", "which version"), ("echo runsc version 0.0~20240729.0; [ $1 = --version ] || exit 3", "exit status"),
+    cases = (("exit 0", "report its version"), ("echo runsc version 0.0~20240729.0; [ $1 = --version ] || exit 3", "exit status"),
              ("[ $1 = --version ] && echo runsc version 0.0~20990101.0 || kill -SEGV $$", ""))
     for script, why in cases:
         broken = os.path.join(t.fresh_dir("bin"), "runsc")
@@ -255,7 +255,7 @@ def test_doctor_without_user_namespaces(t):
     t.equal(r.rc, 1, "exit code")
     t.contains(r.out, "user.max_user_namespaces is 0", "why")
     t.contains(r.out, "sudo sysctl -w user.max_user_namespaces=15000", "remedy")
-    t.contains(r.out, "rung namespaces   not usable", "rung")
+    t.contains(r.out, "  namespaces        not usable", "isolation level")
 
 
 test_doctor_without_user_namespaces.only = "user"	# root has the right to make them all the same

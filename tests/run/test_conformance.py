@@ -241,7 +241,7 @@ def feature_left_running(c):
     if c.engine == "gvisor":
         c.t.equal((r.rc, c.t.ward("checkpoint", "rm", "kept").rc), (0, 0), r.err)
     else:
-        c.t.check(r.rc == 125 and f"isolation: {c.engine} makes no checkpoints" in r.err and "remedy: " in r.err, r)
+        c.t.check(r.rc == 125 and f"isolation: {c.engine} does not support checkpoints" in r.err and "remedy: " in r.err, r)
     r = c.t.ward("stop", "--timeout", "1", name, timeout=30 * c.slow)
     c.t.equal(r.rc, 0, r.err)
     c.t.equal(c.t.read(ws, "by-exec"), "e", "what it wrote is there afterwards")

@@ -128,10 +128,10 @@ def test_limits_hold_in_a_container(t):
 @needs("runc", "cgroups")
 def test_doctor_in_a_container(t):
     r = Container(t, caps=DEFAULT_CAPS).ward("doctor")
-    t.contains(r.out, "a run takes the namespaces rung")
+    t.contains(r.out, "A run uses isolation level namespaces")
     r = Container(t, caps=DEFAULT_CAPS, seccomp=default_filter()).ward("doctor")
     t.contains(r.out, "--security-opt seccomp=unconfined")
-    t.check("a run takes the namespaces rung" not in r.out, r.out)
+    t.check("A run uses isolation level namespaces" not in r.out, r.out)
 
 
 PODMAN = r"""

@@ -357,7 +357,7 @@ def test_more_values_than_are_remembered(t):
     got, r = run(t, world, policy(t, [grant]), BOUND)
     t.contains(got["status"][0], "403", "the grant")
     t.contains(got["status"][1], "could not be renewed", "why")
-    t.check(any("could not be renewed" in n and "do not fit" in n for n in r.report["notes"]), f"the report: {r.report['notes']}")
+    t.check(any("could not be renewed" in n and "too many or too long" in n for n in r.report["notes"]), f"the report: {r.report['notes']}")
     status, length, rest = got["all"]
     t.check(status == "200" and length > 3600 * 2 and not rest, f"what it had: {status} {length} {rest[:100]}")
 

@@ -317,7 +317,7 @@ say("moved", raw("GET", "/p/g/r/4", [("X-Original-URL", "/evil")])[0])
 """, notes=notes)
     t.equal([g[1] for g in seen(t, world) if SECRET in json.dumps(g[2])], ["/p/g%2Fr/1", "/p/g%2fr/2", "/p/g/r/3"], "the secret is with them")
     t.equal(len(seen(t, world)), 6, "all came")
-    t.equal(len([n for n in notes if n.startswith("credentials: api was not put into")]), 1, f"told once: {notes}")
+    t.equal(len([n for n in notes if n.startswith("credentials: api was not injected into")]), 1, f"told once: {notes}")
 
 
 WAITS = r"""

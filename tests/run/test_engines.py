@@ -12,4 +12,4 @@ def test_the_first_engine_that_can_be_used_is_taken(t):
     engines = {e["name"]: e for e in json.loads(t.ward("doctor", "--json").out)["engines"]}
     t.equal(sorted(engines), ["gvisor", "native", "oci", "vm", "wasm"])
     t.check(engines["native"]["usable"] and not engines["vm"]["usable"] and engines["vm"]["why"], engines)
-    t.check("engine vm         not usable: vm: there is no " in t.ward("doctor").out, "doctor")
+    t.check("  vm                not usable    vm: there is no " in t.ward("doctor").out, "doctor")

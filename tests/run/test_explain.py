@@ -49,7 +49,7 @@ def test_each_thing_is_explained_and_its_command_allows_it(t):
     t.contains(r.out, "NAMESPACE")
     t.equal(r.rc, 0, r.err)
     t.check(os.path.exists(os.path.join(ws, ".envrc")), "it was taken away again")
-    t.contains(t.ward("explain", cwd=ws).out, "nothing that is on record was refused")
+    t.contains(t.ward("explain", cwd=ws).out, "no recorded event was refused")
 
 
 def test_a_program_that_is_elsewhere(t):
@@ -88,13 +88,13 @@ def test_the_last_run_and_wrong_words(t):
     t.equal(r.rc, 125)
     t.contains(r.err, "remedy:")
     t.ward("run", "--", "true", cwd=ws)
-    t.contains(t.ward("explain", cwd=ws).out, "nothing that is on record was refused")
+    t.contains(t.ward("explain", cwd=ws).out, "no recorded event was refused")
     run = json.loads(t.ward("audit", "ls", "--json").out)[0]["run"]
-    for words, code, part in ((("explain", run, "x"), 2, "number of an event"), (("explain", run, "1"), 125, "refuses nothing"), (("explain", run, "99"), 125, "no event 99"),
+    for words, code, part in ((("explain", run, "x"), 2, "not an event number"), (("explain", run, "1"), 125, "is not a denial"), (("explain", run, "99"), 125, "no event 99"),
                               (("explain", "nosuchrun"), 125, "no journal"), (("policy", "remove", "x"), 2, "ward policy add"), (("policy", "add"), 2, "nothing to add"),
-                              (("policy", "add", "network.mode"), 2, "value is missing"), (("policy", "add", "netwok.mode", "open"), 2, "network.mode"),
+                              (("policy", "add", "network.mode"), 2, "missing value"), (("policy", "add", "netwok.mode", "open"), 2, "network.mode"),
                               (("policy", "add", "network.egress_allow", "b.com"), 2, "ward: network.egress_allow: there is"), (("policy", "add", "network.egress_allow", "b.com"), 2, "egress_allowlist"),
-                              (("policy", "add", "network.mode", "opn"), 2, "open"), (("policy", "add", "--from-event", f"{run}:1", "--yes"), 125, "refuses nothing")):
+                              (("policy", "add", "network.mode", "opn"), 2, "open"), (("policy", "add", "--from-event", f"{run}:1", "--yes"), 125, "is not a denial")):
         r = t.ward(*words, cwd=ws)
         t.equal(r.rc, code, (words, r.err))
         t.contains(r.err, part)
@@ -197,7 +197,7 @@ def test_a_rule_in_a_new_file_opens_the_network(t):
     t.write(ws, {"off.yaml": "network:\n  mode: none\n"})	# what was said stays
     r = t.ward("policy", "add", "-p", "off.yaml", "network.egress_allowlist", "b.com", "--yes", cwd=ws)
     t.equal(r.rc, 0, r.err)
-    t.contains(r.out, "has no effect before: ward policy add -p off.yaml network.mode restricted\n")
+    t.contains(r.out, "has no effect; to enable it: ward policy add -p off.yaml network.mode restricted\n")
     t.contains(t.read(ws, "off.yaml"), "mode: none\n")
     t.contains(t.ward("check", "off.yaml", cwd=ws).out, "warning: network.mode is none: egress_allowlist has no effect")
     t.check("no effect" not in t.ward("check", cwd=ws).out, "a rule that counts")

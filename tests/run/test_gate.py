@@ -212,7 +212,7 @@ def test_restore_by_its_place(t):
     for place in (f"{repo}/.git", f"{repo}/.git/hooks", f"{at}/.idea"):
         r = t.ward("quarantine", "restore", "--to", place, cwd=ws)
         t.equal(r.rc, 125, place)
-        t.contains(r.err, "it would lie in")
+        t.contains(r.err, "it would be in")
     t.run("ln", "-s", f"{repo}/.git", f"{at}/.vscode", check=True)
     r = t.ward("quarantine", "restore", "--to", at, cwd=ws)
     t.equal(r.rc, 125, "through a link")

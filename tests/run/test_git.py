@@ -97,7 +97,7 @@ def test_git_directory_elsewhere(t):
     git(t, "commit", "-qm", "first", cwd=ws)
     r = t.ward("run", "--", "git", "status", cwd=ws, report=True)
     t.check(r.rc != 0, "a directory that does not point back was given")
-    t.contains(" ".join(r.report["notes"]), "--rw gives it")
+    t.contains(" ".join(r.report["notes"]), "mount it with --rw")
     check(t, ws, apart, ("--rw", apart))
     t.write(ws, {".git": f"gitdir: {os.path.relpath(apart, ws)}\n"})
     check(t, ws, apart, ("--rw", apart))

@@ -77,7 +77,7 @@ def test_roots_agent_gets_a_node_of_its_own_where_a_group_owns_it(t):
 def test_a_user_needs_the_group_of_a_render_node(t):
     ws = t.workspace()
     r = inside(t, ws, "2", "true", rc=125)
-    t.check("/dev/dri/renderD128 may not be opened" in r.err and "group" in r.err, r.err)
+    t.check("the agent may not open /dev/dri/renderD128" in r.err and "group" in r.err, r.err)
     r = inside(t, ws, "2", "head -c 1 /dev/dri/renderD128 | od -An -tx1; ls /dev/dri", change=f"chgrp {os.stat(ws).st_gid} /dev/dri/renderD128")
     t.equal(r.out.split(), ["00", "renderD128"])
 
@@ -85,11 +85,11 @@ def test_a_user_needs_the_group_of_a_render_node(t):
 def test_what_is_not_there_is_refused(t):
     ws = t.workspace()
     real = os.path.exists("/proc/driver/nvidia")	# beneath those that the test shows instead
-    for gpus, change, why, remedy in (("3", "", "there is no graphics processor 3: the last one is 2", "ward doctor"),
-                                      ("0", "rm /dev/nvidia1", "has no node /dev/nvidia1", "nvidia-modprobe -c 1"),
+    for gpus, change, why, remedy in (("3", "", "there is no GPU 3: the last one is 2", "ward doctor"),
+                                      ("0", "rm /dev/nvidia1", "has no device node /dev/nvidia1", "nvidia-modprobe -c 1"),
                                       ("0", "rm /dev/nvidia-uvm", "there is no /dev/nvidia-uvm", "modprobe nvidia-uvm"),
-                                      ("0", "rm /dev/nvidia1; touch /dev/nvidia1", "has no node /dev/nvidia1", "nvidia-modprobe"),
-                                      ("all", "umount /proc/driver /sys/class; rm /dev/nvidia[01]", "this machine has no graphics processor", "gpus: none")):
+                                      ("0", "rm /dev/nvidia1; touch /dev/nvidia1", "has no device node /dev/nvidia1", "nvidia-modprobe"),
+                                      ("all", "umount /proc/driver /sys/class; rm /dev/nvidia[01]", "this machine has no GPU", "gpus: none")):
         if gpus == "all" and real:
             continue
         r = inside(t, ws, gpus, "touch RAN", rc=125, change=change)
@@ -106,10 +106,10 @@ def test_doctor_and_plan_show_them(t):
     found = json.loads(fake(t, ws, "doctor", "--json").out)["gpus"]
     t.equal([(g["number"], g["vendor"], g["model"], g["node"], g["pci"]) for g in found],
             [(0, "NVIDIA", "First H", "/dev/nvidia1", "0000:01:00.0"), (1, "NVIDIA", "Second H", "/dev/nvidia0", "0000:02:00.0"), (2, "AMD", None, "/dev/dri/renderD128", "0000:09:00.0")])
-    t.contains(fake(t, ws, "doctor").out, "gpu 0             First H, /dev/nvidia1, 0000:01:00.0")
+    t.contains(fake(t, ws, "doctor").out, "\n  0                 First H, /dev/nvidia1, 0000:01:00.0")
     plan = json.loads(fake(t, ws, "plan", "--json", "--gpus", "1").out)
     t.equal((plan["gpus"], sorted(plan["devices"])), (["1: Second H /dev/nvidia0 at 0000:02:00.0"], ["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidiactl"]))
-    t.contains(fake(t, ws, "doctor", change="umount /proc/driver /sys/class; rm -rf /dev/nvidia* /dev/dri").out, "gpu               none found\n")
+    t.contains(fake(t, ws, "doctor", change="umount /proc/driver /sys/class; rm -rf /dev/nvidia* /dev/dri").out, "\nGPUs\n  none found\n")
     # by the nodes alone where the driver says nothing
     found = json.loads(fake(t, ws, "doctor", "--json", change="umount /proc/driver /sys/class").out)["gpus"]
     t.equal([g["node"] for g in found], ["/dev/nvidia0", "/dev/nvidia1"])
@@ -136,4 +136,4 @@ def test_oci_has_them_too(t):
         t.contains(r.err, "Read-only file system")
     # a node of the agent's own as root; a user needs the group
     r = inside(t, ws, "2", "head -c 1 /dev/dri/renderD128 | od -An -tx1", "--isolation", "oci", rc=0 if t.as_user == "root" else 125, change="umount /proc/driver")
-    t.contains(r.out + r.err, "00" if t.as_user == "root" else "may not be opened by the agent")
+    t.contains(r.out + r.err, "00" if t.as_user == "root" else "the agent may not open")

@@ -71,7 +71,7 @@ def test_no_half_of_a_command(t):
     r = t.ward("run", "--hints", "--", "/bin/sh", "-c", f"cat /etc/locale.alias; cat {deep}/wanted", cwd=ws)
     t.equal(r.rc, 1)
     text = "\n".join(hints(r.err))
-    t.check("too long for here: ward explain " in text and "ward policy add" not in text, text)
+    t.check("too long for this line: ward explain " in text and "ward policy add" not in text, text)
     t.check("file /etc/locale.alias" not in text, text)
 
 
@@ -81,9 +81,9 @@ def test_no_network(t):
     r = t.ward("run", "--hints", "--", "/usr/bin/python3", "-c", script, cwd=ws)
     t.equal(r.rc, 0, r.err)
     text = "\n".join(hints(r.err))
-    t.contains(text, "connection to 192.0.2.77:8080 was refused: the policy gives no network (net namespace")
+    t.contains(text, "connection to 192.0.2.77:8080 was refused: the policy grants no network (net namespace")
     t.contains(text, "ward policy add network.egress_allowlist 192.0.2.77:8080 network.mode restricted")
-    t.contains(text, "no name has an address")
+    t.contains(text, "names do not resolve")
 
 
 def test_the_gateway(t):

@@ -96,7 +96,7 @@ REFUSED = [
     ("absolute by an extended header", tar(pax("harmless", path=OUT + "/x")), "is absolute"),
     ("through a link to the outside", tar(("l", link(OUT)), ("l/new", "x")), "leads nowhere"),
     ("through a chain of links", tar(("a", link("b")), ("b", link(OUT)), ("a/new", "x")), "leads nowhere"),
-    ("through links in a circle", tar(("a", link("b")), ("b", link("a")), ("a/new", "x")), "in circles"),
+    ("through links in a circle", tar(("a", link("b")), ("b", link("a")), ("a/new", "x")), "circular link"),
     ("a directory turned into a link", tar(("d/x", "x"), ("d", link(OUT)), ("d/new", "x")), "leads nowhere"),
     ("a file as a directory", tar(("a", "x"), ("a/b", "x")), "is a file"),
     ("hard link, absolute", tar(("h", hard("/etc/passwd"))), "is absolute"),
@@ -106,9 +106,9 @@ REFUSED = [
     ("hard link to itself", tar(("h", "x"), ("h", hard("h"))), "leads to itself"),
     ("hard link to a directory", tar(("d", directory()), ("h", hard("d"))), "is a directory"),
     ("hard link to the root", tar(("h", hard("."))), "root itself"),
-    ("whiteout of ..", tar(".wh..."), "whiteout of no name"),
-    ("whiteout of .", tar("a/.wh.."), "whiteout of no name"),
-    ("whiteout of nothing", tar(".wh."), "whiteout of no name"),
+    ("whiteout of ..", tar(".wh..."), "whiteout of an invalid name"),
+    ("whiteout of .", tar("a/.wh.."), "whiteout of an invalid name"),
+    ("whiteout of nothing", tar(".wh."), "whiteout of an invalid name"),
     ("a directory named as a whiteout", tar(".wh.x/y"), "name of a whiteout"),
     ("the root as a link", tar(("./", link(OUT))), "root is not a directory"),
     ("a link to nothing", tar(("l", link(""))), "leads to nothing"),
@@ -129,9 +129,9 @@ REFUSED = [
     ("a name of two gibibytes", header("././@LongLink", (1 << 31) - 1, b"L") + bytes(4096), "too large"),
     ("a sparse file upwards", holes(b"0\n", major=b"1", minor=b"0", name=b"../../up", realsize=b"10"), "leads upwards"),
     ("a sparse file of all there is", holes(b"1\n0\n1\n", major=b"1", minor=b"0", name=b"s", realsize=b"%d" % ((1 << 63) - 1)), "more than"),
-    ("bytes behind a sparse file", holes(b"1\n9223372036854775800\n100\n", major=b"1", minor=b"0", name=b"s", realsize=b"10"), "tar archive|more bytes"),
-    ("bytes before a sparse file", holes(b"1\n-5\n10\n", major=b"1", minor=b"0", name=b"s", realsize=b"10"), "tar archive|more bytes"),
-    ("a bomb in parts", gzip.compress(bytes(8 << 20), 1) * 20, "longer than the bound"),
+    ("bytes behind a sparse file", holes(b"1\n9223372036854775800\n100\n", major=b"1", minor=b"0", name=b"s", realsize=b"10"), "tar archive|longer than its header"),
+    ("bytes before a sparse file", holes(b"1\n-5\n10\n", major=b"1", minor=b"0", name=b"s", realsize=b"10"), "tar archive|longer than its header"),
+    ("a bomb in parts", gzip.compress(bytes(8 << 20), 1) * 20, "exceeds the maximum size"),
     ("deep by links", deep("../escape"), "leads upwards"),
     ("cut off in a file", WHOLE[:900], "tar archive"),
     ("cut off behind a file", WHOLE[:512 + 1536], "cut off"),
@@ -150,7 +150,7 @@ REFUSED = [
     ("docker: too many layers", docker([WHOLE], manifest=lambda m: [{**m[0], "Layers": m[0]["Layers"] * 2}]), "has 2 layers"),
     ("docker: two images", docker([WHOLE], manifest=lambda m: m * 2), "holds 2 images"),
     ("docker: no list", docker([WHOLE], manifest=lambda m: {"Config": 7}), "manifest.json"),
-    ("docker: numbers for names", docker([WHOLE], manifest=lambda m: [{**m[0], "Layers": [1, 2]}]), "no string"),
+    ("docker: numbers for names", docker([WHOLE], manifest=lambda m: [{**m[0], "Layers": [1, 2]}]), "not a string"),
     ("docker: a list in a list", docker([WHOLE], manifest=lambda m: json.loads("[" * 30 + "]" * 30)), "manifest.json"),
 ]
 
@@ -169,7 +169,7 @@ def nest(layout, depth):
 
 
 LAYOUTS = [
-    ("a layer with another content", lambda o: renamed(o, o.layers[0], gzip.compress(tar("evil"))), "digest|bytes, its manifest"),
+    ("a layer with another content", lambda o: renamed(o, o.layers[0], gzip.compress(tar("evil"))), "digest|bytes, but its manifest"),
     ("a layer of the right length", lambda o: renamed(o, o.layers[0], bytes(len(o.blobs[o.layers[0]["digest"]]))), "digest|tar archive"),
     ("a layer longer than said", lambda o: o.layers[0].update(size=20), "longer than|its manifest says|tar archive"),
     ("a layer shorter than said", lambda o: o.layers[0].update(size=10 ** 6), "its manifest says"),
@@ -186,8 +186,8 @@ LAYOUTS = [
     ("a deep configuration", lambda o: setattr(o, "config", b'{"a":' * 500 + b"1" + b"}" * 500), "levels deep|configuration"),
     ("another machine's", lambda o: o.config.update(architecture="arm64"), "arm64"),
     ("a variable without a value", lambda o: o.config.update(config={"Env": ["NOTHING"]}), "NAME=VALUE"),
-    ("a command of numbers", lambda o: o.config.update(config={"Cmd": [1]}), "no string"),
-    ("indexes in each other", lambda o: nest(o, 6), "in each other"),
+    ("a command of numbers", lambda o: o.config.update(config={"Cmd": [1]}), "not a string"),
+    ("indexes in each other", lambda o: nest(o, 6), "nested indexes"),
     ("an index for nobody", lambda o: [{**o.manifest(), "platform": {"os": "plan9", "architecture": "mips"}}], "no image for linux"),
     ("two images", lambda o: [o.manifest(), o.manifest()], "holds 2 images"),
 ]
@@ -250,7 +250,7 @@ def test_hostile_layouts_are_refused(t):
     path = layout.write(t.fresh_dir("layout"))
     empty = Layout([bytes(1 << 20)] * 3).write(t.fresh_dir("layout"))
     r = t.ward("image", "import", empty, "--max-size", "1Mi", "--max-files", "1")
-    t.check(r.rc == 125 and "longer than the bound" in r.err, f"layers that only take time: {r}")
+    t.check(r.rc == 125 and "exceeds the maximum size" in r.err, f"layers that only take time: {r}")
     blob = os.path.join(path, "blobs/sha256", layout.layers[0]["digest"].split(":")[1])
     os.rename(blob, os.path.join(t.directory, "elsewhere"))
     os.symlink(os.path.join(t.directory, "elsewhere"), blob)

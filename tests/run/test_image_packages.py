@@ -117,8 +117,8 @@ def test_what_is_no_package(t):
     t.write(top, {"bin/x": "x"})
     imported(t, top, "--name", "bare")
     where = t.fresh_dir("recipe")
-    for text, why in (("[git]", "has no /usr/bin/apt-get"), ("['-o']", "no name of a package"), ("['a b']", "no name of a package"), ("['git-']", "no name of a package"), ("['$(id)']", "no name of a package"),
-                      ("[../x.deb]", "no name of a package"), ("git", "expected a list"), ("['git=']", "no name of a package"), ("[Git]", "no name of a package")):
+    for text, why in (("[git]", "has no /usr/bin/apt-get"), ("['-o']", "not a package name"), ("['a b']", "not a package name"), ("['git-']", "not a package name"), ("['$(id)']", "not a package name"),
+                      ("[../x.deb]", "not a package name"), ("git", "expected a list"), ("['git=']", "not a package name"), ("[Git]", "not a package name")):
         t.write(where, {"r.yaml": f"from: bare\npackages: {text}\n"})
         r = t.ward("image", "build", os.path.join(where, "r.yaml"), "--name", "made")
         t.check(r.rc == 125 and why in r.err, f"{text}: {r.err}")
@@ -134,4 +134,4 @@ def test_addresses_are_no_servers(t):
     where = t.fresh_dir("recipe")
     t.write(where, {"r.yaml": "from: bare\npackages: [git]\n"})
     r = t.ward("image", "build", os.path.join(where, "r.yaml"), "--name", "made")
-    t.check(r.rc == 125 and "names no server to fetch from" in r.err, r.err)
+    t.check(r.rc == 125 and "has no package source" in r.err, r.err)

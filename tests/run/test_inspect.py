@@ -100,7 +100,7 @@ def test_rules(t):
     for status, _ in got[-3:-1]:
         t.check(not isinstance(status, int) or status == 502, f"a limit on bytes: {status}")
     whys = {d["why"] for d in report["denials"] if "limit on" in d["why"]}
-    t.equal(whys, {"the limit on received bytes is spent", "the limit on sent bytes is spent"}, "limits")
+    t.equal(whys, {"the limit on received bytes is used up", "the limit on sent bytes is used up"}, "limits")
     log = world.log()
     t.check(not [line for line in log if "/DENIED" in line], f"the server saw a denied request: {log}")
     t.contains(log, "http web.test /open/b", "the path in its normal form")
@@ -191,8 +191,8 @@ say("plain", plain)
     t.check("HTTP" not in got["plain"], f"no TLS at all: {got['plain']}")
     whys = {d["why"]: d for d in r.report["denials"]}
     t.contains(whys["the program does not trust the sandbox's certificate authority"]["remedy"], "mode: splice", "remedy")
-    t.check("the TLS greeting names another server than was connected to" in whys, f"wrong name: {whys}")
-    t.check("the TLS greeting names no server" in whys, f"no name: {whys}")
+    t.check("the TLS ClientHello names a different server (SNI) than the connection" in whys, f"wrong name: {whys}")
+    t.check("the TLS ClientHello has no server name (SNI)" in whys, f"no name: {whys}")
     t.check(any("web.test is not trusted" in d["what"] for d in r.report["denials"]), f"the server: {whys}")
     t.check(not [line for line in world.log() if line.startswith("http")], "no request reached the server")
 

@@ -211,7 +211,7 @@ def test_report_tells(t):
     layers = r.report["layers"]
     t.equal([name for name, layer in layers.items() if layer["in_force"] and name != "cgroup"],
             ["rlimits", "no capabilities", "no_new_privs", "landlock", "seccomp"])
-    t.contains(str(r.report["notes"]), "absent on this rung")
+    t.contains(str(r.report["notes"]), "not available at this level")
 
 
 @only_root

@@ -138,7 +138,7 @@ def test_no_ward(t):
     program = libward.program(t, "examples/c/run.c", static=True)
     r = t.run(program, t.workspace(), "true", env={"PATH": f"bin:/nonexistent:{t.directory}"})
     t.equal(r.rc, 125, "exit code")
-    t.contains(r.err, "was not found", "reason")
+    t.contains(r.err, "was found neither", "reason")
     t.contains(r.err, "ward_spec_program()", "remedy")
 
 

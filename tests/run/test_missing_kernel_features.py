@@ -94,7 +94,7 @@ def on_the_rung(t, ws, prefix):
     t.check("secret" not in r.out and t.read(ws, "../made") is None, "the rung does not confine files")
     for layer in RUNG_LAYERS:
         t.check(any(line.strip().startswith(layer) and "in force" in line for line in r.err.splitlines()), f"{layer}: {r.err}")
-    t.contains(r.err, "absent: the landlock rung has none")
+    t.contains(r.err, "absent: isolation level landlock has none")
     for wish in ("filesystem.hide=*.key", "filesystem.protect=a", "process.nesting=true"):
         r = ward(*RUNG, "--set", wish, "--", "/bin/echo", "ran")
         t.equal((r.rc, r.out), (125, ""), f"{wish} on the rung: {r.err}")
@@ -133,6 +133,6 @@ def test_files_to_hide_on_the_rung(t):
 def test_doctor_knows_the_rung(t):
     r = t.run(*without(t, errno.EPERM, "NEW_USER"), *t.ward_argv("doctor"))
     t.contains(r.out, "seccomp=unconfined")
-    t.check("a run takes the namespaces rung" not in r.out, r.out)
+    t.check("A run uses isolation level namespaces" not in r.out, r.out)
     r = t.run(*without(t, errno.ENOSYS, "mount_setattr"), *t.ward_argv("doctor"))
-    t.check("a run takes the namespaces rung" not in r.out, r.out)
+    t.check("A run uses isolation level namespaces" not in r.out, r.out)

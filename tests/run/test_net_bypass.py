@@ -107,9 +107,9 @@ show("proxy-ssh", record(talk(open_to("127.0.0.1", 3128, connect), b"SSH-2.0-x\r
     # the first of the two may have been answered before the second was looked at
     t.check(got["retry-early"] != "alert", f"retry-early: {got['retry-early']}")
     t.equal([line for line in world.log() if line.startswith("tls evil")], [], "names that came out")
-    for part in ("names another server", "names no server", "hides its server's name", "not TLS"):
+    for part in ("names a different server", "has no server name", "encrypts its server name", "not TLS"):
         t.contains(why, part, "reasons")
-    t.contains(remedies, "turn ECH off in the program, or write mode: inspect into the rule for web.test:443", "the way out for a hidden name")
+    t.contains(remedies, "turn ECH off in the program, or set mode: inspect in the rule for web.test:443", "the way out for a hidden name")
 
 
 def test_proxy_spellings(t):

@@ -204,8 +204,8 @@ for host in {sorted(STRANGE)!r}:
     refused(t, got, STRANGE)
     quiet(t, world, "tcp ")
     told = {d["what"]: d["why"] for d in report["denials"]}
-    for name, word in (("nat64.test", "carries an IPv4"), ("sixtofour.test", "carries an IPv4"), ("loop6.test", "loopback"), ("aws.test", "metadata"),
-                       ("synthetic.test", "not for the public")):
+    for name, word in (("nat64.test", "embeds an IPv4"), ("sixtofour.test", "embeds an IPv4"), ("loop6.test", "loopback"), ("aws.test", "metadata"),
+                       ("synthetic.test", "outside the public")):
         t.contains(told.get(f"connection to {name}:5432", ""), word, name)
 
 

@@ -283,7 +283,7 @@ def test_out_of_descriptors(t):
     t.equal(flood.say("ask"), str(opened), "old connections that are still there")
     flood.say("drop")
     t.wait_until(lambda: "Error" not in flood.say("probe"), 20, "there is no room again")
-    t.contains(flood.end(), "as many connections as it can hold", "report")
+    t.contains(flood.end(), "reached its maximum of connections", "report")
 
 
 @timeout(120)

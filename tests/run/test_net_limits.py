@@ -72,7 +72,7 @@ def test_bytes_received(t):
     t.equal(got[:2], [(60000, "end"), (40000, "end")], "within the limit")
     t.check(got[2][0] == 0 and got[2][1] != "end", f"behind the limit: {got[2]}")
     t.equal(got[3], (5000000, "end"), "another rule")
-    t.check(any("received bytes is spent" in why for why in refusals(report)), f"the refusals: {report['denials']}")
+    t.check(any("received bytes is used up" in why for why in refusals(report)), f"the refusals: {report['denials']}")
     got, report = inside(t, world, "print(fetch(9000000))", limited(), receive_limit="1Mi")
     t.check(got[0][0] <= 1 << 20 and got[0][1] != "end", f"the whole's limit: {got[0]}")
     t.check(any("network.receive_limit" in d["remedy"] for d in report["denials"]), "the remedy")
@@ -84,7 +84,7 @@ def test_bytes_sent(t):
     t.equal(got[0], (50001, "end"), "within the limit")
     t.check(got[1][0] <= 49999 and got[1][1] != "end", f"behind the limit: {got[1]}")
     t.equal(got[2], False, "a connection that could send nothing")
-    t.check(any("sent bytes is spent" in why for why in refusals(report)), f"the refusals: {report['denials']}")
+    t.check(any("sent bytes is used up" in why for why in refusals(report)), f"the refusals: {report['denials']}")
 
 
 def test_connections(t):
@@ -120,7 +120,7 @@ print(may_open())
     t.check(5 <= opened <= 5 + 5 * (seconds + 1), f"{opened} connections in {seconds:.2f} s")
     t.equal(got[1], True, "a second later")
     if opened < 40:
-        t.check(any("connections a second" in why for why in refusals(report)), f"the refusals: {report['denials']}")
+        t.check(any("connections per second" in why for why in refusals(report)), f"the refusals: {report['denials']}")
 
 
 def test_bandwidth(t):

@@ -99,7 +99,7 @@ def inside(t, world, script, *rules, grants=None, env=None, **network):
 
 def check_sent(t, name, came, report):
     t.check(came <= LIMIT, f"{name}: {came} bytes left, and the limit is {LIMIT}")
-    t.check(any("sent bytes is spent" in d["why"] for d in report["denials"]), f"{name}: the refusals: {report['denials']}")
+    t.check(any("sent bytes is used up" in d["why"] for d in report["denials"]), f"{name}: the refusals: {report['denials']}")
 
 
 @timeout(240)
@@ -124,7 +124,7 @@ def test_send_limit_with_a_secret(t):
     came = received(t, logs[TLS])
     secrets = 60 * (len("Authorization: Bearer \r\n") + len(SECRET) + 40)	# what ward itself puts in
     t.check(came <= LIMIT + secrets, f"{came} bytes left, and the limit is {LIMIT}")
-    t.check(any("sent bytes is spent" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
+    t.check(any("sent bytes is used up" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
 
 
 def test_two_rules_for_one_host(t):
@@ -169,7 +169,7 @@ many(40, one)
 print(total[0])
 """, {}, receive_limit="200Ki")
     t.check(0 < int(r.out) <= 200 * 1024, f"{r.out} bytes came, and the limit is {200 * 1024}")
-    t.check(any("received bytes is spent" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
+    t.check(any("received bytes is used up" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
 
 
 H2_CLIENT = r"""

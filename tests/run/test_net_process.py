@@ -82,7 +82,7 @@ def killed(t, which):
     t.check(lines["old"] in ("b''", "ConnectionResetError", "BrokenPipeError"), f"the open connection: {lines['old']}")
     t.equal(lines["new"], "ConnectionRefusedError", "a new connection")
     t.equal(lines["name"], "gaierror", "a name")
-    t.contains(t.read(ws, "report.json"), "the gateway ended before the command did", "report")
+    t.contains(t.read(ws, "report.json"), "the gateway exited before the command", "report")
 
 
 def test_front_killed(t):

@@ -148,7 +148,7 @@ def test_programs_never_show_a_home(t):
     program(t, f"{t.home}/bin/tool")
     r = t.ward("run", "--set", "filesystem.programs=[tool]", "--", "cat", f"{t.home}/.netrc", cwd=ws, env=path_with(f"{t.home}/bin"))
     t.equal((r.rc, r.out), (125, ""))
-    t.contains(r.err, "holds the home directory")
+    t.contains(r.err, "contains the home directory")
 
 
 def test_what_the_agent_wrote_shows_nothing(t):

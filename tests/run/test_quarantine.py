@@ -79,7 +79,7 @@ def test_list_of_the_workspace(t):
     out = t.ward("quarantine", "ls", cwd=one).out
     t.check(".envrc" in out and ".bashrc" not in out, out)
     out = t.ward("quarantine", "ls", cwd=t.workspace()).out
-    t.check("2 of others" in out and "--all" in out and "empty" not in out, out)
+    t.check("other directories have 2 entries" in out and "--all" in out and "the quarantine is empty\n" not in out, out)
     beside = one + "-beside"	# its name begins with the workspace's
     os.mkdir(beside)
     t.equal(paths(cwd=beside), [])

@@ -144,7 +144,7 @@ def test_record_and_replay(t):
         t.equal(b, a, "the same answer")
     t.equal(len(got), len(wanted) + 3, f"lines ({got[len(wanted):]} {r.err})")
     for line, why in ((got[-3], "GET /NEVERASKED is not in the recording, which has of this host GET /size?n=&length="),
-                      (got[-2], "POST /sum is in the recording 3 times, but not with this body, or not that often")):
+                      (got[-2], "POST /sum is in the recording 3 times, but not with this body, or not this often")):
         t.equal(json.loads(line)[2:4], [502, "refused"], "what is not in it")
         t.contains(json.loads(line)[5], why, "what it says")
     t.check(got[-1] != "0", "what is not looked into has no way out")
@@ -187,7 +187,7 @@ def test_http2_and_breaks(t):
     t.check(any("breaks off after" in n for n in r.report["notes"]), f"it is told: {r.report['notes']}")
     r = play(t, world, rules, "replay", os.path.join(at, "nothing"), "true", files={})
     t.equal(r.rc, 125, "no recording")
-    t.contains(r.err, "not a recording of ward's", "why")
+    t.contains(r.err, "not a ward recording", "why")
 
 
 def test_refused(t):
@@ -199,13 +199,13 @@ def test_refused(t):
     t.write(outside, {"there": "precious\n"})
     os.symlink(os.path.join(outside, "elsewhere"), link)
     inspect = [{"host": "web.test", "mode": "inspect"}]
-    for rules, network, why in ((inspect, {"record": os.path.join(ws, "in.tape")}, "in.tape lies in"),
+    for rules, network, why in ((inspect, {"record": os.path.join(ws, "in.tape")}, "in.tape is in"),
                                 (inspect, {"record": there}, "exists"), (inspect, {"record": link}, "exists"),
                                 (inspect, {"record": os.path.join(outside, "no/where")}, "directory"),
                                 (["web.test"], {"record": os.path.join(outside, "a")}, "mode: inspect"),
                                 (["web.test"], {"replay": there}, "mode: inspect"),
-                                (inspect, {"replay": there}, "not a recording"), (inspect, {"replay": link}, "cannot open"),
-                                (inspect, {"replay": there, "record": os.path.join(outside, "a")}, "not both"),
+                                (inspect, {"replay": there}, "not a ward recording"), (inspect, {"replay": link}, "cannot open"),
+                                (inspect, {"replay": there, "record": os.path.join(outside, "a")}, "exclude each other"),
                                 (inspect, {"mode": "none", "record": os.path.join(outside, "a")}, "network.mode")):
         r = t.ward("run", "-p", policy(t, rules, **network), "--", "true", cwd=ws)
         t.equal(r.rc, 125, f"{network}: exit code ({r.err})")
@@ -216,7 +216,7 @@ def test_refused(t):
     t.equal(r.rc, 0, f"a plan ({r.err})")
     t.contains(r.out, os.path.join(outside, "a"), "the plan says where")
     r = t.ward("check", policy(t, ["web.test", *inspect], record=os.path.join(outside, "a")), cwd=ws)
-    t.equal(r.out.count("are not looked into, so they are not recorded"), 1, f"ward check ({r.out})")
+    t.equal(r.out.count("are not inspected, so they are not recorded"), 1, f"ward check ({r.out})")
     t.equal(sorted(os.listdir(outside)), ["link", "there"], "a plan makes nothing")
     grant = {"name": "api", "source": "env:NOT_SET_ANYWHERE", "hosts": ["web.test"]}
     t.write(ws, {"late.json": json.dumps({"network": {"mode": "restricted", "egress_allowlist": inspect, "record": os.path.join(outside, "a")},
@@ -246,7 +246,7 @@ def test_full_disk(t):
     t.equal(r.rc, 0, f"exit code ({r.err})")
     t.check(lines[0] == "fine" and lines[1] != "0" and lines[2] == "507", f"{lines} {r.err}")
     t.equal(json.loads(lines[3])["reason"], "recording", "why")
-    t.check(any("is not complete" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
+    t.check(any("is incomplete" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
 
 
 def test_a_run_that_is_refused_leaves_no_recording(t):
@@ -256,6 +256,6 @@ def test_a_run_that_is_refused_leaves_no_recording(t):
     words = ("run", "--set", 'network.egress_allowlist=[{"host":"web.test","mode":"inspect"}]', "--set", f"network.record={tape}", "--", "/bin/true")
     r = t.ward(*words, cwd=ws, prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)))
     t.equal(r.rc, 125, r.err)
-    t.contains(r.err, "too few descriptors", "the message")
+    t.contains(r.err, "too few file descriptors", "the message")
     t.check(not os.path.exists(tape), "a file is left")
     t.equal(t.ward(*words, cwd=ws).rc, 0, "the next one")

@@ -108,7 +108,7 @@ def test_rsyslog_tcp_killed_and_restarted(t):
     t.write(ws, {"go": ""})
     r = t.finish_ward(box, 60)
     t.equal(r.rc, 0, r.err)
-    t.check("not delivered" not in r.err, r.err)
+    t.check("delivered" not in r.err, r.err)
     t.wait_until(lambda: all_arrived(t, log.messages()), 10, "events are missing after rsyslog was killed")
     t.equal(left(t), [])
 
@@ -141,7 +141,7 @@ def test_rsyslog_tls_is_verified(t):
     for change in ({"ca": f"{d}/trusted.pem"}, {"to": f"tls://127.0.0.2:{log.port}"}):
         r = run(t, ws, dict(good, wait_seconds=0.5) | change)
         t.equal(r.rc, 3, r.err)
-        t.check(re.search(r"\d events are not delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
+        t.check(re.search(r"\d events are not yet delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
     t.equal(len(log.messages()), before)
     t.equal(len(left(t)), 2)
     t.run("cp", f"{d}/ca.pem", f"{d}/trusted.pem", check=True)
@@ -227,7 +227,7 @@ def test_otlp_over_tls(t):
     t.check(all_arrived(t, records(server)) and server.requests[0][1]["Authorization"] == "Bearer TOKENTOKENTOKEN", server.requests)
     before = len(server.requests)
     r = run(t, ws, dict(sink, ca=f"{d}/other.pem", wait_seconds=0.5), env={"COLLECTOR_TOKEN": "TOKENTOKENTOKEN"})
-    t.check("events are not delivered to https://" in r.err and len(server.requests) == before, r.err)
+    t.check("events are not yet delivered to https://" in r.err and len(server.requests) == before, r.err)
     for name in left(t):
         t.check("TOKENTOKEN" not in t.read(t.state_dir, "audit/sinks", name), "the record has the token")
     forget(t)
@@ -239,7 +239,7 @@ def test_a_collector_that_is_away_gets_it_later(t):
     sink = {"type": "otlp", "to": f"http://127.0.0.1:{port}", "wait_seconds": 0.3}
     r = run(t, ws, sink)
     t.equal(r.rc, 3, r.err)
-    t.contains(r.err, f"events are not delivered to http://127.0.0.1:{port} yet")
+    t.contains(r.err, f"events are not yet delivered to http://127.0.0.1:{port}")
     t.equal(len(left(t)), 1)
     t.equal(t.ward("audit", "verify").rc, 0)	# what the index says of it is part of the chain
     t.check("ward_sinks_pending 1\n" in t.ward("audit", "metrics").out, "the numbers know it")
@@ -295,11 +295,11 @@ def test_a_collector_that_does_not_read_delays_nothing(t):
         r = run(t, ws, sink, "i=0; while [ $i -lt 50 ]; do unshare -U true 2>/dev/null; i=$((i+1)); done; date +%s.%N > done; exit 0")
         t.equal(r.rc, 0, r.err)
         t.check(time.time() - float(t.read(ws, "done")) < 10, "the end waited too long")
-        t.contains(r.err, "are not delivered to http://127.0.0.1")
+        t.contains(r.err, "are not yet delivered to http://127.0.0.1")
         t.equal(len(left(t)), 1)
         began = time.monotonic()
         r = run(t, ws, dict(sink, on_lag="stop"), "i=0; while [ $i -lt 600 ]; do unshare -U true 2>/dev/null; i=$((i+1)); sleep 0.05; done; exit 0")
-        t.check(r.rc not in (0, 3) and "events are not delivered" in r.err, r)
+        t.check(r.rc not in (0, 3) and "events could not be delivered" in r.err, r)
         t.check(time.monotonic() - began < 25, "the run was not ended")
         forget(t)
 
@@ -314,7 +314,7 @@ def test_file_rotates_and_survives_a_full_disk(t):
     t.run("sh", "-c", f"head -c 300000 /dev/zero > {d}/filler; true")
     r = run(t, ws, sink)
     t.equal(r.rc, 3, r.err)
-    t.check("not delivered" in r.err and "No space left" in r.err, r.err)
+    t.check("not yet delivered" in r.err and "No space left" in r.err, r.err)
     t.equal(t.read(file) or "", "")
     os.unlink(os.path.join(d, "filler"))
     t.equal(t.ward("audit", "send").rc, 0)
@@ -355,10 +355,10 @@ def test_a_command_that_fails_has_delivered_nothing(t):
     ws = t.workspace()
     program = failing(t)
     r = t.ward_tty("run", "--set", sinks({"type": "command", "to": program, "wait_seconds": 1}), "--", "true", cwd=ws)
-    t.check(r.rc == 0 and re.search(rf"note: \d+ events are not delivered to {program} yet: its exit status is 7; ", r.out), r.out)
+    t.check(r.rc == 0 and re.search(rf"note: \d+ events are not yet delivered to {program}: the command exited with status 7; ", r.out), r.out)
     r = t.ward("audit", "send")
     t.check(r.rc == 1 and re.match(r"0 events sent, [1-9]\d* left\n", r.out), r.out)
-    t.equal(r.out.splitlines()[1], f"{program}: its exit status is 7")
+    t.equal(r.out.splitlines()[1], f"{program}: the command exited with status 7")
     t.check(json.loads(t.ward("audit", "send", "--json").out)["sent"] == 0, "sent")
     forget(t)
 
@@ -382,7 +382,7 @@ def test_no_program_of_the_sandbox_is_run(t):
     t.write(d, {"good/logger": f"#!/bin/sh\npwd >> {d}/where\ncat > {d}/got; exit 7\n"})
     os.chmod(f"{d}/good/logger", 0o755)
     r = run(t, ws, {"type": "command", "to": "logger -t ward", "wait_seconds": 1}, "true", *mounts, env={"PATH": f"{ws}/bin:bin:{d}/good:/usr/bin:/bin"})
-    t.check(r.rc == 0 and "events are not delivered to logger -t ward" in r.err, r)
+    t.check(r.rc == 0 and "events are not yet delivered to logger -t ward" in r.err, r)
     t.equal(set(t.read(d, "where").splitlines()), {"/"})
     t.check(len(left(t)) == 1 and f"{d}/good/logger" in t.read(t.state_dir, "audit/sinks", left(t)[0]), "the record has no absolute path")
     # a record of an older ward
@@ -392,7 +392,7 @@ def test_no_program_of_the_sandbox_is_run(t):
     with open(record, "w", encoding="utf-8") as f:
         f.write(digits + json.dumps({"type": "command", "to": "./collect.sh", "wait_seconds": 0.3}) + "\n")
     r = t.ward("audit", "send", cwd=ws)
-    t.check(r.rc == 1 and "./collect.sh: its program has no absolute path" in r.out, r)
+    t.check(r.rc == 1 and "./collect.sh: the program needs an absolute path" in r.out, r)
     t.check(not os.path.exists(f"{d}/evil"), "a program of the sandbox's was run")
     forget(t)
 
@@ -461,9 +461,9 @@ def test_what_is_refused(t):
     r = t.ward("run", "--", "true", cwd=ws)
     t.check(r.rc == 125 and "trust" in r.err and not os.path.exists("/tmp/EVILSINKEVILSINK"), r)	# a file in the workspace cannot run programs outside
     ws = t.workspace()
-    cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "no place"), ({"type": "otlp", "to": "http://x:99999"}, "no place"),
-             ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "https only"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
-             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "is for tls"), ({"type": "file", "to": f"{ws}/events"}, "which the sandbox can write to")]
+    cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "not a destination"), ({"type": "otlp", "to": "http://x:99999"}, "not a destination"),
+             ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "needs https"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
+             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "only works with tls"), ({"type": "file", "to": f"{ws}/events"}, "which the sandbox can write to")]
     for sink, why in cases:
         r = run(t, ws, sink)
         t.check(r.rc == 125 and why in r.err, (sink, r))

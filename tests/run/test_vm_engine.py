@@ -37,7 +37,7 @@ def check_first_boot(t, ws):
     t.check("cloud-amd64" in r.out and "INTO-THE-MACHINE" in r.out, f"what it saw: {r.out}")
     t.equal(t.read(ws, "out.txt"), "OUT-OF-THE-MACHINE\n", "a file that came back")
     t.check(r.report["engine"] == "vm" and "no hardware isolation" in r.report["wall"], f"the report: {r.report['wall']}")
-    t.check(any("no template fits" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
+    t.check(any("no template matches" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
 
 
 def check_template(t, ws):
@@ -282,7 +282,7 @@ def test_what_is_missing(t):
 def test_template_name(t):
     """Under the name of the sandbox in which templates are made, nothing runs but what makes them."""
     vm_engine.prepare(t)
-    for words, expected in [((), "nothing but ward-vm template"), (("--set", "require.isolation=vm"), "a native sandbox"), (("--set", "require.isolation=gvisor"), "a native sandbox")]:
+    for words, expected in [((), "only ward-vm template"), (("--set", "require.isolation=vm"), "a native sandbox"), (("--set", "require.isolation=gvisor"), "a native sandbox")]:
         r = t.run("bash", "-c", 'exec -a ward-vm-template "$0" "$@"', host.WARD, "run", "--isolation", "vm", *words, "--", "cat", "/dev/kvm", cwd=t.workspace())
         t.check(r.rc == 125 and expected in r.err, f"{words}: {r}")
 
@@ -293,7 +293,7 @@ def test_no_name_is_not_every_name(t):
     for _ in range(2):
         os.makedirs(kept, 0o700, exist_ok=True)
         r = t.ward("vm", "template", "rm", "")
-        t.check(r.rc == 125 and "no name of a template" in r.err and os.path.isdir(kept), r)
+        t.check(r.rc == 125 and "not the name of a template" in r.err and os.path.isdir(kept), r)
         r = t.ward("vm", "template", "rm", "012345", "")
         t.check(r.rc == 125 and not os.path.isdir(kept), r)
     os.makedirs(kept, 0o700)

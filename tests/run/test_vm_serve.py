@@ -27,10 +27,10 @@ def test_lies(t):
     lie(t, "no frame", lambda g, c: g.raw(b"\0" * 12))
     lie(t, "no frame", lambda g, c: g.raw(struct.pack("<HBBII", 0x5657, 6, 1, c, 0xffffffff)))
     lie(t, "not open", lambda g, c: g.send("DATA", c + 1, 1, b"x"))
-    lie(t, "behind the end", lambda g, c: (g.send("EOF", c, 1), g.send("DATA", c, 1, b"x")))
+    lie(t, "after the end", lambda g, c: (g.send("EOF", c, 1), g.send("DATA", c, 1, b"x")))
     lie(t, "more than a window", lambda g, c: g.number("WINDOW", c, 0xffffffff))
-    lie(t, "nobody asked", lambda g, c: g.send("QUIET"))
-    lie(t, "nobody asked", lambda g, c: g.send("ECHO", payload=b"ECHO"))
+    lie(t, "unsolicited", lambda g, c: g.send("QUIET"))
+    lie(t, "unsolicited", lambda g, c: g.send("ECHO", payload=b"ECHO"))
     lie(t, "has ended", lambda g, c: g.sock.close())
     g = vm.FakeGuest(t, command=("true",))
     _, channel = g.started()
@@ -247,14 +247,14 @@ def test_over_the_device(t):
         r, ws = with_disk(t, lie, records)
         t.check(r.rc == 125 and t.read(ws, "file") == "ORIGINAL\n", f"{lie}: {r}")
     r, ws = with_disk(t, whole[:2], records, answers=2)
-    t.check(r.rc == 125 and "stopped in the middle" in r.err and t.read(ws, "file") == "ORIGINAL\n", f"cut off: {r}")
+    t.check(r.rc == 125 and "stopped during the copy" in r.err and t.read(ws, "file") == "ORIGINAL\n", f"cut off: {r}")
     ws = t.workspace({"file": "ORIGINAL\n"})
     g = vm.FakeGuest(t, "--tree", ws)
     g.take_tree()
     g.end_command()
     g.give_pieces(struct.pack("<II", 0, 100))
     r = g.finish()
-    t.check(r.rc == 125 and "no copy" in r.err, f"a slot of a device that is not there: {r}")
+    t.check(r.rc == 125 and "malformed data" in r.err, f"a slot of a device that is not there: {r}")
 
 
 def test_announcements_without_end(t):
@@ -293,12 +293,12 @@ def test_nothing_leaves_the_tree(t):
     for name in ("../victim", "/tmp/VICTIM-OF-A-GUEST", "a/../../victim", "dir//x"):
         r, ws = back(t, lambda ws, name=name: [vm.file_record(name, b"EVIL\n")])
         t.equal(r.rc, 125, f"{name}: {r}")
-        t.check("no copy" in r.err, f"{name}: {r}")
+        t.check("malformed data" in r.err, f"{name}: {r}")
     r, ws = back(t, lambda ws: [vm.record(vm.LINK, "way", len(outside), more=outside.encode()), vm.file_record("way/victim", b"EVIL\n"),
                                 vm.record(vm.GONE, "way/victim"), vm.record(vm.DIR_END, "way", mode=0o777), vm.record(vm.DIR, "way/sub"),
                                 vm.record(vm.LINK, "way/link", 1, more=b"x"), vm.file_record("fine", b"FINE\n")])
-    t.equal(r.rc, 125, f"files that did not come back, and a command that went well: {r}")
-    t.equal(r.err.count("did not come back"), 5, f"a line for each: {r}")
+    t.equal(r.rc, 125, f"files that not copied back, and a command that went well: {r}")
+    t.equal(r.err.count("not copied back"), 5, f"a line for each: {r}")
     t.equal((t.read(outside, "victim"), os.listdir(outside)), ("SAFE\n", ["victim"]), "what is outside")
     t.equal(t.read(ws, "fine"), "FINE\n", "the rest came back")
     r, ws = back(t, lambda ws: [vm.file_record("way/x", b"x")], status=7 << 8)
@@ -330,7 +330,7 @@ def test_tree_that_is_gone(t):
         g.give_tree(b"".join(vm.file_record("file", b"NEW%d\n" % gone) + vm.record(vm.DIR_END, "", mode=0o755) + vm.record(vm.END, "") for _ in trees))
         r = g.finish()
         os.rename(trees[gone] + ".away", trees[gone])
-        t.check(r.rc == 125 and f"{trees[gone]}/file: No such file" in r.err and "no copy" not in r.err, f"{r}")
+        t.check(r.rc == 125 and f"{trees[gone]}/file: No such file" in r.err and "malformed data" not in r.err, f"{r}")
         t.equal([t.read(tree, "file") for tree in trees], expected, f"{r}")
 
 

@@ -128,7 +128,7 @@ say("again", *reason(ask("web.test", "/ATTACK")))
     t.equal(said["after"], [503, "waf_gone", 200], "block refuses, detect passes")
     t.equal(said["again"], [503, "waf_gone"], "and stays so")
     t.check(not [line for line in world.log() if "ATTACK" in line], "the server saw nothing")
-    t.contains(" ".join(json.loads(t.read(report))["notes"]), "(ward-waf) ended before the command did", "the operator is told")
+    t.contains(" ".join(json.loads(t.read(report))["notes"]), "(ward-waf) exited before the command", "the operator is told")
 
 
 def is_child(pid, ancestor, name):
@@ -169,7 +169,7 @@ def test_policy(t):
     ws = t.workspace()
     r = t.ward("check", policy(t, RULES), cwd=ws)
     t.equal(r.rc, 0, f"ward check ({r.out}{r.err})")
-    t.contains(r.out, "waf: detect tells of attacks and stops none", "what it means")
+    t.contains(r.out, "waf: detect reports attacks but stops none", "what it means")
     r = t.ward("run", "-p", policy(t, [{"host": "web.test", "mode": "tcp", "waf": "block"}]), "--", "true", cwd=ws)
     t.equal(r.rc, 125, "waf without inspection")
     t.contains(r.err, "works in mode inspect only", "reason")

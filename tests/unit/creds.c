@@ -119,12 +119,12 @@ static void test_answers(void **state)
 		  NULL, "VALUE", NULL, 7 },
 		{ "{\"data\":{\"key\":\"VALUE\",\"n\":3}}", NULL, "VALUE", NULL, 0 },
 		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", NULL, NULL,
-		  "the answer has 2 texts", 0 },
+		  "the answer contains 2 strings", 0 },
 		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", "data.b", "OTHER", NULL, 0 },
 		{ "{\"data\":{\"a\":\"VALUE\"}}", "data.b", NULL,
-		  "the answer has no text at data.b", 0 },
+		  "the answer has no string at data.b", 0 },
 		{ "{\"data\":{\"a\":{\"x\":1}}}", "data.a", NULL,
-		  "the answer has no text at data.a", 0 },
+		  "the answer has no string at data.a", 0 },
 		{ "VALUE", NULL, NULL, "the answer is not JSON", 0 },
 	};
 	uint8_t out[64];

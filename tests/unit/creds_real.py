@@ -479,19 +479,19 @@ def test_refusals(port):
     os.chmod(f"{HERE}/password", 0o644)
     one = {"name": "n", "hosts": ["api.example"]}
     cases = [({**one, "source": "env:NOT_SET_ANYWHERE"}, "NOT_SET_ANYWHERE is not set", {}),
-             ({**one, "source": f"file:{HERE}/password"}, "others than you may read", {}),
+             ({**one, "source": f"file:{HERE}/password"}, "other users may read", {}),
              ({**one, "source": f"file:{HERE}/nothing"}, "cannot find the file", {}),
              ({**one, "source": f"file:{HERE}/ca.key"}, "visible inside", {"seen": [os.path.realpath(HERE)]}),
              ({**one, "source": "cmd:false"}, "failed with exit status 1", {}),
              ({**one, "source": "cmd:not-a-program-anywhere"}, "there is no program", {}),
              ({**one, "source": f"cmd:{HERE}/planted"}, "can see or change it", {"seen": [os.path.realpath(HERE)]}),
-             ({**one, "source": "cmd:yes"}, "wrote more than a secret", {}),
+             ({**one, "source": "cmd:yes"}, "wrote more than the maximum", {}),
              ({**one, "source": "cmd:echo short"}, "fewer than 8 characters", {}),
-             ({**one, "source": "cmd:printf 'two\\nlines of it'"}, "cannot stand in a header", {}),
+             ({**one, "source": "cmd:printf 'two\\nlines of it'"}, "not allowed in a header", {}),
              ({**one, "source": "keyring:ward-test-no-such-key"}, "there is no key", {}),
              ({**one, "source": "http://127.0.0.1:9/x"}, "ward-secret-http failed", {}),
              ({**one, "source": "env:OPENAI_API_KEY"}, "in the variable OTHER", {"words": ["A=b", f"OTHER=x{KEY}"]}),
-             ({**one, "source": "env:OPENAI_API_KEY"}, "the command's own words", {"words": [f"x{KEY}"]})]
+             ({**one, "source": "env:OPENAI_API_KEY"}, "the command line contains", {"words": [f"x{KEY}"]})]
     with open(f"{HERE}/planted", "w") as f:
         f.write("#!/bin/sh\necho PLANTEDxSECRETxPLANTED\n")
     os.chmod(f"{HERE}/planted", 0o755)

@@ -192,12 +192,12 @@ static void test_remedies(void **state)
 
 	(void)state;
 	check_remedy(r, "evil.test", 22, NULL, "network.egress_allowlist: [\"evil.test:22\"]");
-	check_remedy(r, "ff02::1", 443, NULL, "no rule reaches such an address");
+	check_remedy(r, "ff02::1", 443, NULL, "no rule can allow such an address");
 	check_remedy(r, "2600:9000::1", 443, NULL,
 		     "network.egress_allowlist: [\"[2600:9000::1]:443\"]");
 	check_remedy(r, "10.1.2.3", 5432, NULL, "network.egress_allowlist: [\"10.1.2.3:5432\"]");
 	check_remedy(r, "169.254.169.254", 80, NULL,
-		     "this address hands out credentials of the machine: no ready rule is offered "
+		     "this address hands out the machine's credentials, so ward suggests no rule "
 		     "for it");
 	check_remedy(r, "a.example", 8443, NULL, "network.egress_allowlist: [\"a.example:8443\"]");
 	/* what is asked of a host is asked of it on another port, too */
@@ -209,17 +209,17 @@ static void test_remedies(void **state)
 		     "inspect, paths: [\"/x\"], private: true}]");
 	/* a second rule for the same name and port would not count */
 	check_remedy(r, "a.example", 443, "10.0.0.1",
-		     "if the private network may be reached there: write private: true into the "
+		     "if the sandbox may reach the private network there: set private: true in the "
 		     "rule for a.example:443 in network.egress_allowlist");
 	check_remedy(r, "x.wild.example", 443, "10.0.0.1",
 		     "network.egress_allowlist: [{host: \"x.wild.example\", ports: [443], private: "
 		     "true}]");
 	check_remedy(r, "a.example", 443, "127.0.0.1",
-		     "a service of this host is reached under a name of its own, without dots: "
+		     "give the host service a name without dots: "
 		     "SERVICE=127.0.0.1:443 in network.host_services");
 	check_remedy(r, "a.example", 443, "169.254.169.254",
-		     "such an address is reached only where a rule names it itself; it may hand "
-		     "out credentials of the machine, so none is offered");
+		     "only a rule that names this address allows it; it may hand out the machine's "
+		     "credentials, so ward suggests none");
 	check_remedy(r, "a.example", 443, "224.0.0.1", "");
 	check_remedy(r, "a.example", 443, "203.0.113.1", "");
 }
@@ -291,17 +291,18 @@ static void test_request_remedies(void **state)
 	check_request(rule, REASON_QUERY, "a.example", "GET /v1/a", "", DECIDES("query"));
 	check_request(rule, REASON_WAF, "a.example", "GET /v1/a", "", DECIDES("waf"));
 	check_request(rule, REASON_WRONG_HOST, "a.example", "GET /v1/a", "",
-		      "the rule looks into requests, and nothing that does lets this pass");
+		      "the rule inspects requests, and no inspect rule can allow this");
 	check_request(rule, REASON_PINNED, "a.example", "", "",
-		      "have the program trust the sandbox's authority (SSL_CERT_FILE names it); a "
-		      "rule with mode: splice would look into none of its requests");
-	check_request("a.example", REASON_NO_SNI, "a.example", "", "",
-		      "if all that goes to a.example:443 may pass unseen: write mode: tcp into the "
-		      "rule for it in network.egress_allowlist");
+		      "make the program trust the sandbox's CA (see SSL_CERT_FILE); a rule with "
+		      "mode: splice would inspect none of its requests");
+	check_request(
+		"a.example", REASON_NO_SNI, "a.example", "", "",
+		"if everything sent to a.example:443 may pass uninspected: set mode: tcp in its "
+		"rule in network.egress_allowlist");
 	check_request("'*.example'", REASON_NO_SNI, "a.example", "", "", LINE "mode: tcp}]");
 	check_request("'*.example'", REASON_ECH, "a.example", "", "", LINE "mode: inspect}]");
 	check_request("a.example", REASON_ECH, "a.example", "", "",
-		      "turn ECH off in the program, or write mode: inspect into the rule for "
+		      "turn ECH off in the program, or set mode: inspect in the rule for "
 		      "a.example:443 in network.egress_allowlist");
 }
 
@@ -328,11 +329,11 @@ static void test_body_remedies(void **state)
 	check_request(
 		GIT, REASON_GIT, "a.example", "GET /other/p.git/info/refs repositories=/other/p",
 		"use=push",
-		"write a rule for the branch that may be pushed: {host: \"a.example\", ports: "
+		"add a rule for the branch that may be pushed: {host: \"a.example\", ports: "
 		"[443], git: [push], repositories: [\"/other/p\"], refs: [\"refs/heads/...\"]}");
 	check_request(
 		GIT, REASON_GIT, "a.example", "GET /team/p/info/refs git=push", "",
-		"write a rule for the branch that may be pushed: {host: \"a.example\", ports: "
+		"add a rule for the branch that may be pushed: {host: \"a.example\", ports: "
 		"[443], git: [push], repositories: [\"/team/p\"], refs: [\"refs/heads/...\"]}");
 	check_request(
 		PUSH, REASON_GIT, "a.example",
@@ -352,7 +353,7 @@ static void test_body_remedies(void **state)
 	check_request(
 		PUSH, REASON_GIT_FORCE, "a.example", "POST /team/p.git/git-receive-pack git=force",
 		"use=push+force",
-		"write a rule for the branch that may be pushed: {host: \"a.example\", ports: "
+		"add a rule for the branch that may be pushed: {host: \"a.example\", ports: "
 		"[443], git: [push], repositories: [\"/team/p\"], refs: [\"refs/heads/...\"]}");
 }
 

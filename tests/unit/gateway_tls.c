@@ -187,7 +187,7 @@ static void test_nobody_else_is_believed(void **state)
 	begin(&other, names, 2);
 	assert_int_equal(meet(&w, &p, "b.example", "a.example", TLS_ALPN_BOTH), TLS_FAILED);
 	assert_string_equal(tls_up_why(p.client),
-			    "the server's certificate is for another name than a.example");
+			    "the server's certificate is for a different name than a.example");
 	part(&p);
 	/* not of the constraints */
 	assert_int_equal(meet(&w, &p, "c.example", "c.example", TLS_ALPN_BOTH), TLS_FAILED);

@@ -92,9 +92,9 @@ static void foreign_directories_are_not(void **state unused_arg)
 	tree_make(&t);
 	tree_put(&t, "keys/id_ed25519", "secret");
 	tree_put(&t, "tree/.git", "gitdir: ../keys\n");
-	assert_int_equal(ask(&t, "no repository"), -1);
+	assert_int_equal(ask(&t, "not a repository"), -1);
 	tree_put(&t, "tree/.git", "gitdir: /nonexistent\n");
-	assert_int_equal(ask(&t, "no directory"), -1);
+	assert_int_equal(ask(&t, "not a directory"), -1);
 	put_repo(&t, "other/.git");
 	tree_put(&t, "other/.git/config", "[core]\n\tbare = false\n");
 	tree_put(&t, "tree/.git", "gitdir: ../other/.git\n");

@@ -449,7 +449,7 @@ static void without_a_quarantine_names_are_taken(void **state)
 	tree_put(&p->state, "made/by/ward/quarantine", "a file in the way");
 	tree_put(&p->work, ".bashrc", "evil");
 	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
-	assert_non_null(strstr(moved.items[0], "beside it"));
+	assert_non_null(strstr(moved.items[0], "next to it"));
 	assert_true(tree_has(&p->work, ".bashrc.quarantined"));
 	store_end(r);
 	strv_free(&moved);

@@ -164,7 +164,7 @@ static void new_repositories_are_judged(void **state)
 	assert_moved(p, "hook/.git/hooks/pre-commit", "program that git runs");
 	assert_true(tree_has(&p->t, "hook/.git/hooks/pre-commit.sample"));
 	assert_moved(p, "config/.git/config", "core.fsmonitor");
-	assert_moved(p, "bare/HEAD", "for a repository");
+	assert_moved(p, "bare/HEAD", "as a repository");
 	assert_moved(p, "common/.git/commondir", "another directory");
 	assert_true(tree_has(&p->t, "good/.git/config"));
 }
@@ -216,12 +216,12 @@ static void gitlinks_may_point_inside_only(void **state)
 	tree_put(&p->t, "f/.git", "no link at all");
 	sweep(p);
 	assert_int_equal(p->moved.len, 6);
-	assert_moved(p, "f/.git", "does not write so");
+	assert_moved(p, "f/.git", "does not write like this");
 	assert_moved(p, "a/.git", "outside");
 	assert_moved(p, "b/.git", "outside");
 	assert_moved(p, "c/.git", "outside");
 	assert_moved(p, "d/.git", "through a link");
-	assert_moved(p, "e/.git", "no plain file");
+	assert_moved(p, "e/.git", "not a regular file");
 	assert_true(tree_has(&p->t, "sub/.git"));
 	assert_true(tree_has(&p->t, "w/.git"));
 }
@@ -368,11 +368,11 @@ static void big_trees_are_swept_by_what_changed(void **state)
 	assert_moved(p, "renamed/conf", "policy");
 	assert_moved(p, "d4/s4/.bashrc", "bash");
 	assert_moved(p, "d5/s5/closed/.zshrc", "zsh");
-	assert_moved(p, ".git/objects/deep", "nothing that git keeps");
+	assert_moved(p, ".git/objects/deep", "not a file that git keeps");
 	assert_moved(p, "d6/.claude", "link");
-	assert_moved(p, "d7/s7/HEAD", "for a repository");
+	assert_moved(p, "d7/s7/HEAD", "as a repository");
 	assert_moved(p, "d7/s7/config", "core.pager");
-	assert_moved(p, ".git/rebase-merge/git-rebase-todo", "git goes on");
+	assert_moved(p, ".git/rebase-merge/git-rebase-todo", "git continues");
 	assert_int_equal(p->moved.len, 11);
 	/* an old directory that its owner closed makes the sweep read everything */
 	tree_put(&p->t, "d8/s8/.envrc", "evil");

@@ -223,7 +223,7 @@ static void test_full_disk_stops(void **state)
 	set_file_limit(300);
 	emit(j, "LOST-ONE");
 	assert_true(event_flush(journal_sink(j), &e) < 0);
-	assert_non_null(strstr(e.why, "the journal cannot be written"));
+	assert_non_null(strstr(e.why, "cannot write the journal"));
 	assert_non_null(strstr(e.remedy, "audit.on_full"));
 	set_file_limit(RLIM_INFINITY);
 	assert_true(journal_close(j, &due, &e) < 0);

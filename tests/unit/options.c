@@ -122,9 +122,9 @@ static void test_refusals(unused_arg void **state)
 	check_refusal(READ(VERB_RUN, "--json"), "no command", "ward run --help");
 	check_refusal(READ(VERB_RUN, "--"), "no command", "ward run --help");
 	check_refusal(READ(VERB_RUN, "--", "", "x"), "the name of the command is empty", "");
-	check_refusal(READ(VERB_TRUST, "a", "b"), "b: one word too many", "");
+	check_refusal(READ(VERB_TRUST, "a", "b"), "unexpected argument: b", "");
 	check_refusal(READ(VERB_DOCTOR, "--timeout", "5"), "unknown option --timeout", "");
-	check_refusal(READ(VERB_TRUST, "--", "a", "b"), "too many", "");
+	check_refusal(READ(VERB_TRUST, "--", "a", "b"), "unexpected argument: b", "");
 }
 
 static void test_letters(unused_arg void **state)

@@ -323,7 +323,7 @@ static void test_all_errors_at_once(void **state)
 	expect("p.json",
 	       "{\"isolation\": 3,\n \"resources\": {\"pids_limit\": 1.5, \"x\": "
 	       "1},\n\t\"filesystem\": null,\n \"isolation\": \"native\"}",
-	       "p.json:4:2: isolation: this key is here for the second time, first in line 1; "
+	       "p.json:4:2: isolation: duplicate key, first in line 1; "
 	       "remove one of them",
 	       "p.json:1:15: isolation: expected native, oci, gvisor, vm or wasm, found 3",
 	       "p.json:2:30: resources.pids_limit: expected a whole number, from 2 to 4194304, or "
@@ -366,8 +366,8 @@ static void test_yaml_refusals(void **state)
 	expect("f", "filesystem:\n  <<: {a: b}\n", "f:2:3: merge keys (<<)...",
 	       "f:2:3: filesystem.<<: unknown key...", NULL);
 	expect("f", "version: 1\n---\nversion: 1\n", "f:2:1: a policy is one document...", NULL);
-	expect("f", "version: 1\nversion: 1\n",
-	       "f:2:1: version: this key is here for the second time, first in line 1...", NULL);
+	expect("f", "version: 1\nversion: 1\n", "f:2:1: version: duplicate key, first in line 1...",
+	       NULL);
 	expect("f", "image: \"a\\0b\"\n", "f:1:8: a NUL character...", NULL);
 	expect("f", "[a]: b\n", "f:1:1: a key must be a word...", NULL);
 	expect("f", "image: [\n", "f:2:1: not YAML: ...", NULL);
@@ -390,7 +390,7 @@ static void test_json_refusals(void **state)
 	expect("f", "{\"image\": 'host'}",
 	       "f:1:11: not JSON: expected a value, found \"'host'\"...", NULL);
 	expect("f", "{\"image\": True}",
-	       "f:1:11: not JSON: expected a value, found \"True\"; text stands in double "
+	       "f:1:11: not JSON: expected a value, found \"True\"; text must be in double "
 	       "quotes...",
 	       NULL);
 	expect("f", "{\"image\": NaN}", "f:1:11: not JSON: expected a value...", NULL);
@@ -532,7 +532,7 @@ static void test_rules(void **state)
 	       "f:3:33: network.egress_allowlist[0].methods[0]: expected a method such as GET, "
 	       "found \"G T\"",
 	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / "
-	       "or *, without ? and #, with \\* for a star that is meant, found \"x\"",
+	       "or *, without ? and #, with \\* for a literal star, found \"x\"",
 	       "f:3:67: network.egress_allowlist[0].headers[0]: expected \"Name: PATTERN\", found "
 	       "\"X-A\"",
 	       "f:4:29: network.egress_allowlist[1].git[0]: expected fetch, push, force, delete or "
@@ -547,10 +547,10 @@ static void test_rules(void **state)
 	       "f:5:44: network.egress_allowlist[2].graphql[1]: expected query...",
 	       "f:5:69: network.egress_allowlist[2].json_rpc[0]: expected a method, or "
 	       "METHOD:NAME, such as tools/call:search, found \"a:\"",
-	       "f:6:23: network.egress_allowlist[3].refs: says nothing without git; write git: "
-	       "[fetch] or git: [fetch, push] beside it",
-	       "f:7:37: network.egress_allowlist[4].refs: is about what may be pushed, and the "
-	       "rule has no push; write git: [fetch, push]",
+	       "f:6:23: network.egress_allowlist[3].refs: has no effect without git; add git: "
+	       "[fetch] or git: [fetch, push]",
+	       "f:7:37: network.egress_allowlist[4].refs: restricts pushes, but the "
+	       "rule does not allow push; write git: [fetch, push]",
 	       "f:7:74: network.egress_allowlist[4].repositories[0]: expected the path of a "
 	       "repository such as /team/project, found \"team/x\"",
 	       NULL);

@@ -95,9 +95,10 @@ static void test_text(unused_arg void **state)
 	check_has(&brief, "  layers: 1 of 15 in force; absent: cgroup, user namespace");
 	assert_null(strstr(brief.data, "layers:\n"));
 	result_stopped_text(&r, &p, &stopped);
-	assert_string_equal(stopped.data,
-			    "ward: stopped: it used more memory than allowed (limit 64 MiB, "
-			    "held by cgroup1); remedy: --memory SIZE\n");
+	assert_string_equal(
+		stopped.data,
+		"ward: stopped: the sandbox used more memory than allowed (limit 64 MiB, "
+		"held by cgroup1); remedy: --memory SIZE\n");
 	r.usage.machine_short = true;
 	stopped.len = 0;
 	result_stopped_text(&r, &p, &stopped);
@@ -115,9 +116,10 @@ static void test_reached(unused_arg void **state)
 	p.limits[LIMIT_PIDS] = (struct plan_limit){ 64, HELD_RLIMIT };
 	r.usage.hit[LIMIT_PIDS] = r.usage.hit[LIMIT_CPU] = true;
 	result_stopped_text(&r, &p, &out);
-	assert_string_equal(out.data,
-			    "ward: limit reached: it tried to start more processes than allowed "
-			    "(limit 64, held by rlimit); remedy: --pids N\n");
+	assert_string_equal(
+		out.data,
+		"ward: limit reached: the sandbox tried to start more processes than allowed "
+		"(limit 64, held by rlimit); remedy: --pids N\n");
 }
 
 static void test_hostile(unused_arg void **state)

@@ -170,7 +170,7 @@ static void test_denials(void **state)
 	(void)state;
 	start(&b, SYSCALLS_DEFAULT, 0, denied_calls);
 	assert_int_equal(serve(&b), 0);
-	check_denial(&b.result, "mount", "namespaces and mounts are not given",
+	check_denial(&b.result, "mount", "namespaces and mounts are not allowed",
 		     "process.nesting: true", 2);
 	check_denial(&b.result, "ptrace", "not in the default set", "process.syscalls: build", 1);
 	check_denial(&b.result, "bpf", "large kernel interfaces with a long record of holes", "",

@@ -170,7 +170,7 @@ static void test_found_file(void **state)
 	expect_accepted(&r, &o);
 	clear(&o);
 	rename("ward.json", "ward.yml");
-	expect_refused(&r, EINVAL, "ward.yml, which is not read", "rename it to ward.yaml");
+	expect_refused(&r, EINVAL, "ward.yml, which ward does not read", "rename it to ward.yaml");
 }
 
 static void test_errors(void **state)
@@ -288,10 +288,10 @@ static void test_strange_files(void **state)
 	rmdir("ward.yaml");
 	write_text("../outside.yaml", "");
 	assert_int_equal(symlink("../outside.yaml", "ward.yaml"), 0);
-	expect_refused(&r, EPERM, "a link that leads nowhere or out", "-p FILE");
+	expect_refused(&r, EPERM, "a link that is broken or leads out", "-p FILE");
 	unlink("ward.yaml");
 	assert_int_equal(symlink("nothing", "ward.yaml"), 0);
-	expect_refused(&r, EPERM, "a link that leads nowhere or out", "-p FILE");
+	expect_refused(&r, EPERM, "a link that is broken or leads out", "-p FILE");
 	write_text("nothing", "resources: {pids_limit: 5}\n");
 	expect_accepted(&r, &o);
 	assert_int_equal(o.s.policy.res_pids, 5);
@@ -300,7 +300,7 @@ static void test_strange_files(void **state)
 	for (int i = 0; i < 70000; i++)
 		buf_puts(&large, "# sixteen bytes\n");
 	write_text("ward.yaml", large.data);
-	expect_refused(&r, EFBIG, "more than 1 MiB", "");
+	expect_refused(&r, EFBIG, "larger than 1 MiB", "");
 	r.policy_file = "/dev/zero";
 	expect_refused(&r, EINVAL, "not a regular file", "");
 	r.policy_file = "missing.yaml";
@@ -397,8 +397,7 @@ static void test_deleted_cwd(void **state)
 	(void)state;
 	assert_int_equal(mkdir("gone", 0700) | chdir("gone"), 0);
 	assert_int_equal(rmdir("../gone"), 0);
-	expect_refused(&r, ENOENT, "the current directory does not exist any more",
-		       "cd to a directory");
+	expect_refused(&r, ENOENT, "the current directory no longer exists", "cd to a directory");
 	r.workspace = here;
 	expect_accepted(&r, &o);
 	assert_string_equal(o.s.cwd, here);

@@ -132,8 +132,7 @@ static int read_format(const struct options *o, enum export_format *ret, struct 
 	*ret = o->format ? export_format_find(o->format) : EXPORT_FORMATS;
 	if (*ret < EXPORT_FORMATS)
 		return 0;
-	ward_fail(e, EINVAL,
-		  o->format ? "--format %.60s: there is no such format" : "no format was given",
+	ward_fail(e, EINVAL, o->format ? "--format %.60s: unknown format" : "no format given",
 		  o->format);
 	return ward_remedy(e, "--format ocsf, cef, syslog (RFC 5424), otlp or json");
 }

@@ -231,7 +231,7 @@ int audit_find_run(int audit_fd, const char *word, char **ret_run, struct ward_e
 	if (r < 0)
 		return r;
 	if (!word && !getcwd(here, sizeof(here)))
-		return ward_fail_errno(e, "cannot tell the current directory");
+		return ward_fail_errno(e, "cannot determine the current directory");
 	if (!word)
 		found = find_here(audit_fd, &runs, here);
 	for (size_t i = runs.len; word && i-- > 0;) {
@@ -245,8 +245,8 @@ int audit_find_run(int audit_fd, const char *word, char **ret_run, struct ward_e
 	}
 	if (!found) {
 		ward_fail(e, ENOENT,
-			  word ? "there is no journal of a run %.60s"
-			       : "there is no journal of a run in %s",
+			  word ? "there is no journal for run %.60s"
+			       : "there is no journal for a run in %s",
 			  word ? word : here);
 		return ward_remedy(e, "ward audit ls lists them");
 	}

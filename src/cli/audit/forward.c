@@ -111,7 +111,7 @@ static int add_feed(struct forwarding *f, const char *name, const char *line, ui
 	*feed = (struct feed){ .state_fd = -1, .wake_fd = -1, .own = line != NULL };
 	snprintf(feed->name, sizeof(feed->name), "%.60s", name);
 	if (!sink_state_run(name, feed->run))
-		return ward_fail(e, EINVAL, "no sink: %.60s", name);
+		return ward_fail(e, EINVAL, "not a sink: %.60s", name);
 	r = sink_state_open(f->audit_fd, name, line, from, &feed->state_fd, &seq,
 			    line ? NULL : &kept, e);
 	if (r == 0)
@@ -199,8 +199,7 @@ static uint64_t settle(struct forwarding *f, struct feed *feed)
 		sink_state_remove(f->audit_fd, feed->name);
 	if (left || feed->shared->dropped) {
 		if (left && !feed->shared->why[0])
-			snprintf(feed->shared->why, sizeof(feed->shared->why),
-				 "there was no time left");
+			snprintf(feed->shared->why, sizeof(feed->shared->why), "out of time");
 		tell_index(f, feed, left);
 		if (feed->own)
 			tell_ward(f, feed, FORWARD_LEFT, left);
@@ -223,7 +222,7 @@ static void bury(struct forwarding *f, pid_t pid, int status)
 			lose_journal(feed);
 		if (!feed->done && !feed->shared->why[0])
 			snprintf(feed->shared->why, sizeof(feed->shared->why),
-				 "the process of the sink ended");
+				 "the sink's process exited");
 	}
 }
 

@@ -137,10 +137,10 @@ static int read_rule(const char *older, const char *size, const char *keep, stru
 		return ward_remedy(e, "for instance 1Gi");
 	}
 	if (keep && (units_parse_uint(keep, &ret->keep) < 0 || !ret->keep))
-		return ward_fail(e, EINVAL, "--keep %.60s: not a number from 1 on", keep);
+		return ward_fail(e, EINVAL, "--keep %.60s: not a number of at least 1", keep);
 	if (older || size || keep)
 		return 0;
-	ward_fail(e, EINVAL, "no rule was given, and nothing goes without one");
+	ward_fail(e, EINVAL, "no rule given; prune needs at least one");
 	return ward_remedy(e, "--older 90d, --max-size 1Gi, --keep 1000, or several of them");
 }
 
@@ -205,7 +205,7 @@ static int keep_rule(int audit_fd, const struct options *o, struct ward_err *e)
 	buf_printf(&text, "%s\n%s\n%s\n", o->older ? o->older : "", o->max_size ? o->max_size : "",
 		   o->keep ? o->keep : "");
 	if (fd < 0 || text.failed || io_write_all(fd, text.data, text.len) < 0)
-		return ward_fail_errno(e, "cannot keep the rule");
+		return ward_fail_errno(e, "cannot save the rule");
 	return 0;
 }
 

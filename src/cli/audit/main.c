@@ -62,18 +62,18 @@ static int run_word(struct options *o)
 		i++;
 	if (i == ARRAY_LEN(words) || o->word_count - 1 > words[i].max) {
 		ward_fail(&e, EINVAL,
-			  i < ARRAY_LEN(words) ? "one word too many: %.200s"
-					       : "there is no ward audit %.200s",
+			  i < ARRAY_LEN(words) ? "unexpected argument: %.200s"
+					       : "unknown command: ward audit %.200s",
 			  o->words[i < ARRAY_LEN(words) ? words[i].max + 1 : 0]);
-		ward_remedy(&e, "ward audit show, report, verify, export, metrics, send, ls, "
-				"prune, seal or key; see ward audit --help");
+		ward_remedy(&e, "known are show, report, verify, export, metrics, send, ls, prune, "
+				"seal and key; see ward audit --help");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	audit = place_open(words[i].make, &e);
 	if (audit < 0) {
 		if (e.code == ENOENT)
-			ward_remedy(&e, "ward run writes one unless audit.journal is none; "
-					"WARD_STATE_DIR says where");
+			ward_remedy(&e, "ward run writes one unless audit.journal is none, to "
+					"WARD_STATE_DIR if that is set");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
 	return words[i].run(o, audit);

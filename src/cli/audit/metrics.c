@@ -155,28 +155,27 @@ static void put_runs(const struct metrics *m, struct buf *out)
 {
 	static const char names[][8] = { "ok", "failed", "limit", "refused" };
 
-	put_head(out, "ward_runs_total", "counter", "Runs that have ended, by what came of them.");
+	put_head(out, "ward_runs_total", "counter", "Runs that have ended, by outcome.");
 	for (unsigned i = 0; i < OUTCOMES; i++)
 		buf_printf(out, "ward_runs_total{outcome=\"%s\"} %" PRIu64 "\n", names[i],
 			   m->outcomes[i]);
 	put_one(out, "ward_runs_live", "gauge",
 		"Runs whose journal is being written, or whose writer was killed.", m->live);
-	put_head(out, "ward_run_duration_seconds", "histogram", "How long runs took.");
+	put_head(out, "ward_run_duration_seconds", "histogram", "Duration of runs.");
 	for (size_t i = 0; i < ARRAY_LEN(buckets); i++)
 		buf_printf(out, "ward_run_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
 			   buckets[i], m->in_bucket[i]);
 	buf_printf(out, "ward_run_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", m->ended);
 	put_ms(out, "ward_run_duration_seconds_sum", m->duration_ms);
 	buf_printf(out, "ward_run_duration_seconds_count %" PRIu64 "\n", m->ended);
-	put_head(out, "ward_run_cpu_seconds_total", "counter",
-		 "Processor time of runs that have ended.");
+	put_head(out, "ward_run_cpu_seconds_total", "counter", "CPU time of runs that have ended.");
 	put_ms(out, "ward_run_cpu_seconds_total", m->cpu_ms);
-	put_one(out, "ward_run_memory_peak_bytes", "gauge", "The most memory that one run used.",
+	put_one(out, "ward_run_memory_peak_bytes", "gauge", "Peak memory of a single run.",
 		m->memory_peak);
-	put_one(out, "ward_egress_bytes_total", "counter", "Bytes that left sandboxes.",
+	put_one(out, "ward_egress_bytes_total", "counter", "Bytes sent by sandboxes.",
 		m->bytes_out);
 	put_one(out, "ward_ingress_bytes_total", "counter",
-		"Bytes that came into sandboxes over the network.", m->bytes_in);
+		"Bytes received by sandboxes over the network.", m->bytes_in);
 }
 
 static void put_events(const struct metrics *m, struct buf *out)
@@ -191,12 +190,12 @@ static void put_events(const struct metrics *m, struct buf *out)
 					   event_kind_name((enum event_kind)k),
 					   event_action_name((enum event_action)a),
 					   m->events[k][a]);
-	put_head(out, "ward_denials_total", "counter", "What was refused, by kind.");
+	put_head(out, "ward_denials_total", "counter", "Denials, by kind.");
 	for (unsigned k = 0; k < EVENT_KINDS; k++)
 		if (m->events[k][ACTION_DENY] && k != EVENT_RUN_END)
 			buf_printf(out, "ward_denials_total{kind=\"%s\"} %" PRIu64 "\n",
 				   event_kind_name((enum event_kind)k), m->events[k][ACTION_DENY]);
-	put_head(out, "ward_limits_hit_total", "counter", "Limits that were reached.");
+	put_head(out, "ward_limits_hit_total", "counter", "Limits that runs reached.");
 	for (size_t i = 0; i < m->limit_count; i++) {
 		buf_puts(out, "ward_limits_hit_total{limit=\"");
 		escape_label(out, m->limits[i].name, strlen(m->limits[i].name));
@@ -222,26 +221,25 @@ static void put_sinks(int audit_fd, struct buf *out)
 		records++;
 		events += sink_state_left(audit_fd, run, strtoull(text.data, NULL, 10));
 	}
-	put_one(out, "ward_sinks_pending", "gauge", "Sinks of runs that have something to deliver.",
-		records);
-	put_one(out, "ward_sinks_pending_events", "gauge",
-		"Events that wait to be delivered to sinks.", events);
+	put_one(out, "ward_sinks_pending", "gauge", "Sinks with undelivered events.", records);
+	put_one(out, "ward_sinks_pending_events", "gauge", "Events not yet delivered to sinks.",
+		events);
 }
 
 static void put_journals(const struct metrics *m, struct buf *out)
 {
 	uint64_t now = event_now_us();
 
-	put_one(out, "ward_journals", "gauge", "Journals that are kept.", m->journals);
-	put_one(out, "ward_journal_bytes", "gauge", "Their size.", m->journal_bytes);
-	put_one(out, "ward_journal_events", "gauge", "Events in them.", m->journal_events);
+	put_one(out, "ward_journals", "gauge", "Number of journals.", m->journals);
+	put_one(out, "ward_journal_bytes", "gauge", "Size of the journals.", m->journal_bytes);
+	put_one(out, "ward_journal_events", "gauge", "Events in the journals.", m->journal_events);
 	put_one(out, "ward_journal_lost_events_total", "counter",
-		"Events that could not be written and were counted instead.", m->lost);
+		"Events that could not be written, counted instead.", m->lost);
 	put_head(out, "ward_journal_signed_timestamp_seconds", "gauge",
-		 "When the index was last signed; 0: never.");
+		 "Time of the last signature of the index; 0: never.");
 	put_ms(out, "ward_journal_signed_timestamp_seconds", m->checkpoint_us / 1000);
 	put_head(out, "ward_journal_lag_seconds", "gauge",
-		 "How old the last signature is; 0: there is none.");
+		 "Age of the last signature; 0: there is none.");
 	put_ms(out, "ward_journal_lag_seconds",
 	       m->checkpoint_us && now > m->checkpoint_us ? (now - m->checkpoint_us) / 1000 : 0);
 }

@@ -37,7 +37,7 @@ int audit_out_open(struct audit_out *o, const char *path, bool directly, struct 
 	ward_fail_errno(e, "-o %.300s", path);
 	free(o->temporary);
 	o->temporary = NULL;
-	return ward_remedy(e, "name a file in a directory that you may write");
+	return ward_remedy(e, "name a file in a directory that you can write to");
 }
 
 bool audit_out_write(struct audit_out *o, struct buf *bytes)

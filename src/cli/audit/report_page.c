@@ -131,7 +131,7 @@ static void put_cards(const struct run_report *r, struct buf *out)
 	put_card(out, "processor");
 	buf_puts(out, "<div><b>");
 	put_bytes(out, r->memory_peak);
-	put_card(out, "memory, at most");
+	put_card(out, "peak memory");
 	buf_puts(out, "<div><b>");
 	put_bytes(out, r->bytes_out);
 	put_card(out, "sent");
@@ -158,7 +158,7 @@ static void put_facts(const struct run_report *r, struct buf *out)
 {
 	buf_puts(out, "<table>");
 	put_fact(out, "workspace", r->workspace);
-	put_fact(out, "policy", r->policy ? r->policy : "none: the defaults and the options");
+	put_fact(out, "policy", r->policy ? r->policy : "none: defaults and options");
 	put_fact(out, "profile", r->profile);
 	put_fact(out, "engine", r->engine);
 	put_fact(out, "network", r->network);

@@ -116,8 +116,7 @@ static void show_line(struct show *s, const char *line, size_t n, const char *on
 
 	if (!event_decode(line, n, scratch, &v, NULL)) {
 		if (!s->json && !only_run)
-			buf_puts(&s->out,
-				 "  (a line that cannot be read; see ward audit verify)\n");
+			buf_puts(&s->out, "  (unreadable line; see ward audit verify)\n");
 		return;
 	}
 	if (only_run && (!v.run || strcmp(v.run, only_run) != 0 ||

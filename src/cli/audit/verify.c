@@ -26,7 +26,8 @@ static int read_key(const char *text, uint8_t ret[SIGN_KEY], struct ward_err *e)
 	if (io_read_file(AT_FDCWD, text, 256, &file) == 0 && file.len >= SIGN_KEY_HEX - 1 &&
 	    chain_unhex(file.data, SIGN_KEY_HEX - 1, ret, SIGN_KEY))
 		return 0;
-	ward_fail(e, EINVAL, "--key %.200s: neither a public key of 64 digits nor a file with one",
+	ward_fail(e, EINVAL,
+		  "--key %.200s: neither a public key (64 digits) nor a file that contains one",
 		  text);
 	return ward_remedy(e, "ward audit key prints it on the machine that signed");
 }
@@ -72,15 +73,14 @@ static void put_proof(const struct verify *v, struct buf *out)
 
 	if (v->pruned)
 		buf_printf(out,
-			   "the index tells of %" PRIu64
-			   " journal%s that ward audit prune removed\n",
+			   "the index records %" PRIu64 " journal%s removed by ward audit prune\n",
 			   v->pruned, v->pruned == 1 ? "" : "s");
 	if (v->pinned && !v->fault_count)
 		buf_printf(out,
-			   "--key proves that all checkpoints were signed with that key, and so "
-			   "what stands above the last one; it does not prove who "
-			   "held the key (this user's rights are enough), nor anything about the "
-			   "%" PRIu64 " entries since\n",
+			   "--key proves that all checkpoints, and so everything before the last "
+			   "one, were signed with that key; it does not prove who held the key "
+			   "(anyone with this user's rights can), nor anything about the %" PRIu64
+			   " entries since\n",
 			   v->unsigned_entries);
 	if (!v->head.seq)
 		return;
@@ -104,8 +104,7 @@ static void put_text(const struct verify *v, struct buf *out)
 		   v->fault_count ? "NOT what was written" : "good", v->journals,
 		   v->journals == 1 ? "" : "s", v->events);
 	if (v->key[0] && v->signed_until[0])
-		buf_printf(out,
-			   "signed until %s by %.16s..., %" PRIu64 " entries of the index since\n",
+		buf_printf(out, "signed until %s by %.16s..., %" PRIu64 " index entries since\n",
 			   v->signed_until, v->key, v->unsigned_entries);
 	else
 		buf_puts(out, "nothing is signed yet (ward audit seal does it)\n");
@@ -121,7 +120,7 @@ static int read_wishes(const struct options *o, struct verify *v, uint8_t key[SI
 	v->pinned = o->key ? key : NULL;
 	if (o->head && !mark_read(o->head, strlen(o->head), noted)) {
 		ward_fail(e, EINVAL, "--head %.120s: not ENTRY:HASH", o->head);
-		return ward_remedy(e, "give what ward audit verify printed as head");
+		return ward_remedy(e, "give the head that ward audit verify printed");
 	}
 	v->noted = o->head ? noted : NULL;
 	return 0;

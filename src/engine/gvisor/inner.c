@@ -50,8 +50,9 @@ static enum platform choose(const struct gvisor_runtime *r, struct ward_err *why
 static void about(struct buf *out)
 {
 	static const char *const texts[] = { [SYSTRAP] = "systrap",
-					     [PTRACE] = "ptrace (ls and stat of Debian 12 fail in "
-							"it: bookworm-backports has a better one)",
+					     [PTRACE] =
+						     "ptrace (Debian 12's ls and stat fail in it: "
+						     "use the runsc from bookworm-backports)",
 					     [KVM] = "kvm" };
 	struct ward_err ignored = { 0 }, why = { 0 };
 	struct gvisor_runtime r;
@@ -64,7 +65,7 @@ static void about(struct buf *out)
 	if (p != KVM)
 		buf_printf(out, "; not kvm: %s", why.why);
 	if (r.known)
-		buf_puts(out, "; checkpoints of sandboxes without a network");
+		buf_puts(out, "; supports checkpoints of sandboxes without a network");
 }
 
 static int want(struct spec *s, struct ward_err *e);
@@ -152,13 +153,14 @@ static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *r
 	struct ward_err why = { 0 };
 
 	if (asked == GVISOR_SYSTRAP && !gvisor_has_systrap(r)) {
-		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not know systrap", r->path,
+		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not support systrap", r->path,
 			  r->date);
-		return ward_remedy(e, "gvisor.platform: auto, or a runsc of 2023 or later");
+		return ward_remedy(e, "use gvisor.platform: auto, or a runsc of 2023 or later");
 	}
 	if (asked == GVISOR_KVM && gvisor_probe_kvm(r, &why) < 0) {
 		ward_fail(e, why.code, "gvisor.platform: kvm: %s", why.why);
-		return ward_remedy(e, "%s%sgvisor.platform: auto, which takes what works here",
+		return ward_remedy(e,
+				   "%s%suse gvisor.platform: auto, which chooses what works here",
 				   why.remedy, why.remedy[0] ? "; or " : "");
 	}
 	*ret = asked == GVISOR_KVM       ? KVM
@@ -179,16 +181,14 @@ static int want(struct spec *s, struct ward_err *e)
 	if (err < 0)
 		return err;
 	if (s->policy.res_gpus.len) {
-		ward_fail(e, ENOTSUP,
-			  "resources.gpus: graphics processors are not passed through gVisor");
-		return ward_remedy(e, "isolation: native passes them");
+		ward_fail(e, ENOTSUP, "resources.gpus: gVisor does not pass GPUs through");
+		return ward_remedy(e, "use isolation: native");
 	}
 	s->inner = &platforms[p];
 	if (s->policy.proc_syscalls == SYSCALLS_STRICT)
-		strv_add(
-			&s->notes,
-			"process.syscalls: strict is not in force: gVisor's kernel is the "
-			"command's filter, and runsc needs the set build in the sandbox around it");
+		strv_add(&s->notes,
+			 "process.syscalls: strict is not in force: gVisor's kernel filters the "
+			 "command's calls, and runsc needs the set build in the sandbox around it");
 	s->policy.proc_nesting = true;
 	s->policy.proc_syscalls = SYSCALLS_BUILD;
 	return 0;
@@ -253,8 +253,8 @@ static int mounts(struct plan *p, struct ward_err *e)
 		err = gvisor_add_image(p, e);
 	if (err < 0)
 		return err;
-	strv_add(&p->notes, "masked proc: runsc has one more /proc without masks, in /.ward/proc, "
-			    "which the command does not see");
+	strv_add(&p->notes, "masked proc: runsc has another, unmasked /proc in /.ward/proc, which "
+			    "the command does not see");
 	return plan_add_proc(p, "/.ward/proc") < 0 ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
@@ -282,13 +282,12 @@ static int list_shared(const struct plan *p, struct strv *dirs, struct ward_err 
 		if (inner || strv_has(dirs, p->mounts[i].target))
 			continue;
 		if (!text_is_utf8(p->mounts[i].target))
-			return ward_fail(e, EINVAL, "%s: gVisor takes no path that is not UTF-8",
+			return ward_fail(e, EINVAL, "%s: gVisor accepts only UTF-8 paths",
 					 p->mounts[i].target);
 		strv_add(dirs, p->mounts[i].target);
 	}
 	if (dirs->len > DIRS_MAX)
-		return ward_fail(e, E2BIG, "gVisor: more than %d directories that are shared",
-				 DIRS_MAX);
+		return ward_fail(e, E2BIG, "gVisor: more than %d shared directories", DIRS_MAX);
 	return 0;
 }
 
@@ -317,10 +316,10 @@ static int check_least(const struct plan *p, struct ward_err *e)
 			continue;
 		ward_fail(e, EINVAL,
 			  "%s: %" PRIu64
-			  " is too little for isolation: gvisor, whose own processes need %" PRIu64
+			  " is too low for isolation: gvisor, whose own processes need %" PRIu64
 			  "%s to start",
 			  least[i].field, value, least[i].least, least[i].unit);
-		return ward_remedy(e, "%s; or isolation: native, which needs none of its own",
+		return ward_remedy(e, "%s; or use isolation: native, which needs none of its own",
 				   least[i].remedy);
 	}
 	return 0;
@@ -336,12 +335,11 @@ static int check_files(struct ward_err *e)
 		return 0;
 	ward_fail(e, EINVAL,
 		  "the hard limit of open files is %" PRIu64
-		  " here (ulimit -Hn), which is too little for isolation: gvisor, whose own "
-		  "processes need %" PRIu64 " to start",
+		  " here (ulimit -Hn), which is too low for isolation: gvisor, whose own processes "
+		  "need %" PRIu64 " to start",
 		  (uint64_t)own.rlim_max, needed);
-	return ward_remedy(
-		e,
-		"start ward with a higher one; or isolation: native, which needs none of its own");
+	return ward_remedy(e, "raise the limit before starting ward; or use isolation: native, "
+			      "which needs none of its own");
 }
 
 /* Without a cgroup gVisor's kernel holds its programs whenever they have used too much: one call of
@@ -353,11 +351,12 @@ static int check_cpu(const struct plan *p, const struct gvisor_runtime *r, struc
 	if (r->known || cpu->value == POLICY_NONE || cpu->held_by != HELD_WATCH)
 		return 0;
 	ward_fail(e, ENOTSUP,
-		  "resources.cpu_limit: there is no cgroup to hold it, and %s of %u is no runsc "
-		  "whose programs ward can hold many times a second",
+		  "resources.cpu_limit: there is no cgroup to enforce it, and ward cannot throttle "
+		  "the processes of %s of %u",
 		  r->path, r->date);
-	return ward_remedy(e, "the runsc of bookworm-backports, itself and no script around it; or "
-			      "a cgroup (ward doctor says how); or resources.cpu_limit: none");
+	return ward_remedy(e,
+			   "use the runsc from bookworm-backports directly, not through a script; "
+			   "or a cgroup (ward doctor shows how); or resources.cpu_limit: none");
 }
 
 static int words(struct plan *p, struct ward_err *e)

@@ -37,7 +37,8 @@ static int try_node(const struct stat *st, struct ward_err *e)
 		return 0;
 	place = plan_make_node(st->st_rdev, 0, 0);
 	node = place < 0 ? -1 : openat(place, "node", O_RDWR | O_CLOEXEC);
-	return node < 0 ? ward_fail(e, EACCES, "no node of " VM_KVM " can be made for the agent")
+	return node < 0 ? ward_fail(e, EACCES,
+				    "cannot create a device node of " VM_KVM " for the agent")
 			: 0;
 }
 
@@ -97,15 +98,16 @@ int gvisor_probe_kvm(const struct gvisor_runtime *r, struct ward_err *e)
 
 	if (!r->known) {
 		ward_fail(e, ENOTSUP,
-			  "what %s of %u asks of KVM is not known, so no filter admits it", r->path,
-			  r->date);
+			  "ward does not know which KVM calls %s of %u makes, so no filter allows "
+			  "them",
+			  r->path, r->date);
 		return ward_remedy(
-			e, "the runsc of bookworm-backports, itself and no script around it");
+			e, "use the runsc from bookworm-backports directly, not through a script");
 	}
 	kvm = vm_open_kvm(e);
 	if (kvm < 0)
 		return kvm;
 	if (stat(VM_KVM, &st) < 0)
-		return ward_fail_errno(e, "cannot look at " VM_KVM);
+		return ward_fail_errno(e, "cannot access " VM_KVM);
 	return try_node(&st, e) < 0 ? -e->code : measure(kvm, &st, e);
 }

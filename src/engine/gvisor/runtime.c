@@ -189,12 +189,12 @@ int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
 	}
 	if (!found) {
 		ward_fail(e, ENOENT, "runsc is not installed");
-		return ward_remedy(e, "apt-get install runsc; best the one of bookworm-backports");
+		return ward_remedy(e, "apt-get install runsc, preferably from bookworm-backports");
 	}
 	*ret_runtime = (struct gvisor_runtime){ .path = path };
 	look_at(ret_runtime, &st);
 	if (ret_runtime->date)
 		return 0;
-	ward_fail(e, EIO, "%s does not say which version it is", path);
-	return ward_remedy(e, "see what %s --version prints", path);
+	ward_fail(e, EIO, "%s does not report its version", path);
+	return ward_remedy(e, "check the output of %s --version", path);
 }

@@ -66,9 +66,8 @@ void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char 
 int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e)
 {
 	if (!p->inner_same.len) {
-		ward_fail(e, ENOTSUP,
-			  "checkpoints: this version of runsc is not one whose inside ward knows");
-		return ward_remedy(e, "the runsc of Debian's bookworm-backports (20240729)");
+		ward_fail(e, ENOTSUP, "checkpoints: ward does not support this version of runsc");
+		return ward_remedy(e, "use the runsc from Debian's bookworm-backports (20240729)");
 	}
 	strv_add(words, "/.ward/ward-gvisor");
 	strv_add(words, "checkpoint");

@@ -67,8 +67,8 @@ static int check_nested_mounts(const struct plan *p, struct ward_err *e)
 					"%s cannot be read-only inside the writable %s: Landlock "
 					"only adds rights",
 					inner->source, outer->source);
-			return ward_remedy(e, "take one of them out; with user namespaces it works "
-					      "(`ward doctor`)");
+			return ward_remedy(e, "remove one of them; with user namespaces it works "
+					      "(see `ward doctor`)");
 		}
 	return 0;
 }
@@ -96,11 +96,11 @@ static int check_hidden(const struct plan *p, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->root_count; i++)
 		if (hides_some(&p->roots[i])) {
-			(void)ward_fail(
-				e, ENOTSUP,
-				"%s has files to hide (.aiignore), which the landlock rung cannot",
-				p->roots[i].path);
-			return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), "
+			(void)ward_fail(e, ENOTSUP,
+					"%s has files to hide (.aiignore), which isolation level "
+					"landlock cannot do",
+					p->roots[i].path);
+			return ward_remedy(e, "enable user namespaces (`ward doctor` shows how), "
 					      "or remove .aiignore");
 		}
 	return 0;
@@ -116,9 +116,8 @@ static int check_stdio(const int stdio_fds[3], struct ward_err *e)
 		if (getsockopt(stdio_fds[i], SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
 		    type != SOCK_STREAM && type != SOCK_SEQPACKET) {
 			(void)ward_fail(e, EINVAL,
-					"descriptor %d is a datagram socket: on the landlock rung "
-					"it would reach "
-					"any address",
+					"descriptor %d is a datagram socket: at isolation level "
+					"landlock it would reach any address",
 					i);
 			return ward_remedy(e, "use a pipe or a stream socket");
 		}
@@ -230,7 +229,7 @@ static int prepare_argv(struct level_memory *m, const struct plan *p, struct war
 static int prepare_image(struct level_child *c, struct ward_err *e)
 {
 	c->image_fd = init_image_open("ward-init", c->tmp_path);
-	return c->image_fd < 0 ? ward_fail(e, -c->image_fd, "cannot keep ward-init in memory: %s",
+	return c->image_fd < 0 ? ward_fail(e, -c->image_fd, "cannot copy ward-init into memory: %s",
 					   strerror(-c->image_fd))
 			       : 0;
 }
@@ -337,7 +336,7 @@ static int level_start(const struct plan *p, const int stdio_fds[3], struct runn
 		r = prepare(m, p, stdio_fds, run, e);
 	/* if ward-init is killed from outside, its orphans come to us */
 	if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		r = ward_fail_errno(e, "cannot become the parent of orphans");
+		r = ward_fail_errno(e, "cannot become a child subreaper");
 	if (r == 0)
 		r = clone_sandbox(&m->child, run, e);
 	close_childs(&m->child);
@@ -352,7 +351,7 @@ static int explain_child(const struct level_child *c, struct ward_err *e)
 	(void)ward_fail(e, code, "%s",
 			c->failed_error < 0 ? strerror(code)
 					    : "the sandbox's first process was killed");
-	(void)ward_wrap(e, "building the sandbox (landlock rung, stage %s)",
+	(void)ward_wrap(e, "building the sandbox (isolation level landlock, stage %s)",
 			c->failed_stage ? c->failed_stage : "clone");
 	return ward_remedy(e, "%s", probe_step_remedy(code));
 }
@@ -371,16 +370,16 @@ static void tell_layers(const struct running *run, struct result *r)
 					       LAYER_SECCOMP };
 
 	for (int i = 0; i < LAYERS; i++)
-		result_layer_note(r, (enum layer)i, LAYER_ABSENT, "the landlock rung has none");
+		result_layer_note(r, (enum layer)i, LAYER_ABSENT,
+				  "isolation level landlock has none");
 	for (size_t i = 0; i < ARRAY_LEN(in_force); i++)
 		result_layer_note(r, in_force[i], LAYER_IN_FORCE, NULL);
 	if (run->cgroup)
 		result_layer_note(r, LAYER_CGROUP, LAYER_IN_FORCE, NULL);
 	if (run->notify_fd < 0)
 		result_layer_note(r, LAYER_SECCOMP, LAYER_IN_FORCE,
-				  "inside another sandbox: denied calls are not on record, and "
-				  "chmod, touch and "
-				  "attributes are refused everywhere");
+				  "inside another sandbox: denied calls are not recorded, and "
+				  "chmod, touch and attributes are refused everywhere");
 	level_add_notes(&r->notes);
 }
 
@@ -405,7 +404,7 @@ static int level_release(const struct plan *p, struct running *run, struct resul
 		run->notify_fd = fd;
 	tell_layers(run, r);
 	if (io_write_all(run->control_fd, "g", 1) < 0)
-		return ward_fail_errno(e, "the sandbox went away while it was starting");
+		return ward_fail_errno(e, "the sandbox exited while it was starting");
 	m->child.released = true;
 	return 0;
 }
@@ -475,6 +474,6 @@ const struct engine engine_landlock = {
 	.kill = level_kill,
 	.finish = level_finish,
 	.stages = level_stage_names,
-	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of "
-		       "its processes\nisolation: gvisor makes them",
+	.no_snapshot = "its processes belong to the host kernel, which cannot save their "
+		       "state\nuse isolation: gvisor",
 };

@@ -99,7 +99,7 @@ long native_landlock(struct native_child *c)
 
 	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN) {
 		c->layer_notes[LAYER_LANDLOCK] =
-			"this kernel has no Landlock, or it is not among the lsm= names";
+			"this kernel has no Landlock, or it is not in the lsm= list";
 		return 0;
 	}
 	r = native_landlock_rules(c); /* the helper may have made them */
@@ -122,7 +122,7 @@ static void answer_in_filter(struct native_child *c)
 		    (c->filter[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
 			c->filter[i].k = SECCOMP_RET_ERRNO | EPERM;
 	c->layer_notes[LAYER_SECCOMP] =
-		"inside another sandbox: denied calls are refused but not on record";
+		"inside another sandbox: denied calls are refused but not recorded";
 }
 
 long native_seccomp(struct native_child *c)

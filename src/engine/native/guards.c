@@ -233,15 +233,14 @@ int native_remount_in(const struct native_view *view, struct running *run,
 	int status = 0;
 
 	if (pid < 0)
-		return ward_fail_errno(e,
-				       "cannot start the helper that mounts protected files again");
+		return ward_fail_errno(e, "cannot start the helper that remounts protected files");
 	if (pid == 0)
 		remount_inside(run, view, g, steps, count);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return ward_fail(e, WIFEXITED(status) ? WEXITSTATUS(status) : EIO,
-				 "cannot protect again what was replaced in %s", g->path);
+				 "cannot protect replaced files in %s again", g->path);
 	return 0;
 }
 

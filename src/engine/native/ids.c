@@ -138,8 +138,8 @@ long native_host_name(struct native_child *c)
 	/* the namespace is there: only its name is the outer one's (Podman's own filter allows
 	 * everything else) */
 	if (r == -EPERM || r == -ENOSYS) {
-		c->layer_notes[LAYER_UTS] =
-			"a filter around ward refuses sethostname: the outer host name is seen";
+		c->layer_notes[LAYER_UTS] = "a filter around ward refuses sethostname: the sandbox "
+					    "sees the outer host name";
 		r = 0;
 	}
 	c->layers[LAYER_UTS] = LAYER_IN_FORCE;

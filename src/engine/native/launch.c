@@ -40,21 +40,21 @@ static int explain_clone(int error, struct ward_err *e)
 /* The kernel wants more of a file system that is reviewed than of one that is bound. */
 static int explain_review(const struct native_child *c, int code, struct ward_err *e)
 {
-	ward_fail(e, code, "the kernel makes no overlay of %s and %s: %s", c->failed_path,
-		  c->layer_path, strerror(code));
+	ward_fail(e, code, "the kernel cannot overlay %s and %s: %s", c->failed_path, c->layer_path,
+		  strerror(code));
 	ward_wrap(e, "review");
-	return ward_remedy(e, "give the workspace directly (filesystem.mode: read_only or "
-			      "read_write), or put it, and WARD_STATE_DIR, on "
-			      "ext4, xfs, btrfs or tmpfs");
+	return ward_remedy(
+		e, "mount the workspace directly (filesystem.mode: read_only or read_write), or "
+		   "put it and WARD_STATE_DIR on ext4, xfs, btrfs or tmpfs");
 }
 
 int native_explain_child(const struct native_child *c, struct ward_err *e)
 {
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
-	const char *why = c->failed_error == -ECHILD ? "a process that helps to build it was killed"
+	const char *why = c->failed_error == -ECHILD ? "a helper process was killed"
 			  : code == ETOOMANYREFS
-				  ? "your processes have more descriptors under way in sockets "
+				  ? "your processes have more descriptors in flight in sockets "
 				    "than your limit of open files (ulimit -n)"
 			  : c->failed_error < 0 ? strerror(code)
 						: "the sandbox's first process was killed";
@@ -238,7 +238,7 @@ int native_send_ids(struct running *run, const struct plan_ids *ids, struct ward
 	fill_ids(c, ids);
 	r = c->uid_map[0] ? 0 : write_maps(ids, run, e);
 	if (r == 0 && io_write_all(run->control_fd, "m", 1) < 0)
-		r = ward_fail(e, EPIPE, "the sandbox went away");
+		r = ward_fail(e, EPIPE, "the sandbox exited");
 	return r;
 }
 
@@ -250,7 +250,7 @@ int native_launch(struct running *run, const struct plan_ids *ids, const char *b
 	int pair[2], r;
 
 	if (!base)
-		return ward_fail(e, ENOENT, "found no directory to build the sandbox's root over");
+		return ward_fail(e, ENOENT, "found no directory to mount the sandbox's root on");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ward_fail_errno(e, "cannot make the control socket");
 	run->control_fd = pair[0];

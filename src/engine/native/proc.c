@@ -111,8 +111,8 @@ static long mount_proc(struct native_child *c)
 		return r;
 	c->proc_bound = true;
 	c->layer_notes[LAYER_PROC] =
-		"the kernel refused a fresh /proc (the outer one is masked): the "
-		"outer one is seen, with the names of outer processes";
+		"the kernel refused a fresh /proc (the outer one is masked): the sandbox sees the "
+		"outer one, with the names of outer processes";
 	return native_attach((int)tree, c->base_fd, "proc");
 }
 

@@ -117,13 +117,13 @@ static int send_plan(const struct plan *p, const struct native_child *c, const s
 		return 0;
 	if (errno == ETOOMANYREFS) {
 		ward_fail(e, ETOOMANYREFS,
-			  "cannot hand descriptors to the sandbox: your processes have more of "
-			  "them under way in sockets than your limit of open files");
+			  "cannot pass descriptors to the sandbox: your processes have more of "
+			  "them in flight in sockets than your limit of open files");
 		return ward_remedy(e, "find out which program or sandbox fills sockets with "
 				      "descriptors (ward ps), or raise the limit: ulimit -n");
 	}
 	if (errno != EPIPE && errno != ECONNRESET)
-		return ward_fail_errno(e, "cannot hand descriptors to the sandbox");
+		return ward_fail_errno(e, "cannot pass descriptors to the sandbox");
 	return 0; /* the child has ended: native_release() says why */
 }
 
@@ -305,6 +305,6 @@ const struct engine engine_native = {
 	.start_error = native_start_error,
 	.finish = native_finish,
 	.stages = native_stage_names,
-	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of "
-		       "its processes\nisolation: gvisor makes them",
+	.no_snapshot = "its processes belong to the host kernel, which cannot save their "
+		       "state\nuse isolation: gvisor",
 };

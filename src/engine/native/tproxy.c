@@ -50,7 +50,7 @@ int native_tproxy(int rules_fd, const struct net_match *matches, size_t count, s
 		r = read_answer(rules_fd);
 	return r < 0 ? ward_fail(
 			       e, -r,
-			       "the kernel does not take other rules for the sandbox's network: %s",
+			       "the kernel does not accept new rules for the sandbox's network: %s",
 			       strerror(-r))
 		     : 0;
 }

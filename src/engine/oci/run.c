@@ -63,8 +63,8 @@ static int oci_check(const struct plan *p, struct ward_err *e)
 	if (r < 0)
 		return r;
 	if (p->spec->policy.proc_nesting) {
-		ward_fail(e, ENOTSUP, "process.nesting: the oci engine cannot do that");
-		return ward_remedy(e, "isolation: native can");
+		ward_fail(e, ENOTSUP, "process.nesting: the oci engine does not support it");
+		return ward_remedy(e, "use isolation: native");
 	}
 	return 0;
 }
@@ -79,7 +79,7 @@ static int prepare(const struct plan *p, struct oci_memory *m, struct ward_err *
 		return r;
 	m->bundle.dir = oci_choose_dir(p, &runtime);
 	if (!m->bundle.dir)
-		return ward_fail(e, ENOENT, "found no directory to build the bundle over");
+		return ward_fail(e, ENOENT, "found no directory to mount the bundle on");
 	snprintf(m->root, sizeof(m->root), "%s/" OCI_ROOT, m->bundle.dir);
 	/* not the name of the run's own cgroup, which the runtime would take for its own */
 	snprintf(id, sizeof(id), "oci-%s", p->run_id);
@@ -97,7 +97,7 @@ static int prepare(const struct plan *p, struct oci_memory *m, struct ward_err *
 		/* above what the child overwrites */
 		m->bundle.log_fd = log_fd < 0 ? -1 : fcntl(log_fd, F_DUPFD_CLOEXEC, 16);
 		if (m->bundle.log_fd < 0)
-			r = ward_fail_errno(e, "cannot keep the runtime's log");
+			r = ward_fail_errno(e, "cannot create the runtime's log");
 	}
 	return r;
 }
@@ -175,9 +175,9 @@ static int fail_start(struct running *run, struct ward_err *e)
 	why = strrchr(buf_text(&text), '\n');
 	text_escape(&shown, why ? why + 1 : buf_text(&text));
 	ward_fail(e, EIO, "the runtime could not start the container: %.*s", LOG_SHOWN,
-		  shown.len ? buf_text(&shown) : "it said nothing");
-	return ward_remedy(e,
-			   "isolation: native needs no runtime; ward doctor shows what there is");
+		  shown.len ? buf_text(&shown) : "it gave no reason");
+	return ward_remedy(
+		e, "isolation: native needs no runtime; ward doctor shows which runtimes work");
 }
 
 /* The process that a pidfd is, in our own namespace. */
@@ -243,7 +243,7 @@ static int send_packet(const struct running *run, const void *bytes, size_t n, c
 	int r = io_send_fds(run->control_fd, bytes, n, fds, count);
 
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-		return ward_fail(e, -r, "cannot tell ward-init what to put on: %s", strerror(-r));
+		return ward_fail(e, -r, "cannot send ward-init its layers: %s", strerror(-r));
 	return 0; /* an end that has come is seen next */
 }
 
@@ -298,7 +298,7 @@ static int take_container(struct running *run, struct ward_err *e)
 		n = io_recv_fds(run->control_fd, &ready, sizeof(ready), fds, ARRAY_LEN(fds),
 				&count);
 	if (n == (ssize_t)sizeof(ready) && ready.op == GUEST_FAILED)
-		return ward_fail(e, ready.a, "ward-init could not put the last layers on: %s",
+		return ward_fail(e, ready.a, "ward-init could not apply the last layers: %s",
 				 strerror(ready.a));
 	if (n != (ssize_t)sizeof(ready) || count != 3) {
 		for (size_t i = 0; i < count; i++)
@@ -403,6 +403,6 @@ const struct engine engine_oci = {
 	.exited = oci_exited,
 	.finish = oci_finish,
 	.stages = oci_stage_names,
-	.no_snapshot = "another runtime has the container, and what runs in it is the host "
-		       "kernel's\nisolation: gvisor makes them",
+	.no_snapshot = "its processes belong to the host kernel, which cannot save their "
+		       "state\nuse isolation: gvisor",
 };

@@ -65,12 +65,12 @@ static int check_template(struct spec *s, struct ward_err *e)
 		return r;
 	if (s->policy.req_isolation > REQUIRE_NAMESPACES)
 		return refuse(e, "require.isolation",
-			      "a template is made in a native sandbox, which is not enough",
-			      "require less, for ward vm template build");
+			      "a template is made in a native sandbox, which is weaker than that",
+			      "require less for ward vm template build");
 	if (!s->argv || !s->argv[0] || strcmp(s->argv[0], runner) != 0 || !s->argv[1] ||
 	    strcmp(s->argv[1], "template") != 0)
 		return refuse(e, VM_TEMPLATE_PROGRAM,
-			      "nothing but ward-vm template is run under this name",
+			      "only ward-vm template may run under this name",
 			      "ward run --isolation vm");
 	s->inner = &template;
 	return 0;
@@ -85,9 +85,10 @@ static int check_accel(struct spec *s, struct ward_err *e)
 		return -e->code;
 	if (s->policy.vm_accel == VM_ACCEL_TCG) {
 		if (s->policy.req_isolation == REQUIRE_VM)
-			return refuse(e, "require.isolation",
-				      "vm.accel: tcg is no hardware isolation, so it is not enough",
-				      "take a machine with KVM, or require less");
+			return refuse(
+				e, "require.isolation",
+				"vm.accel: tcg is no hardware isolation, so it does not suffice",
+				"use a machine with KVM, or require less");
 		s->inner = &emulated;
 		return 0;
 	}
@@ -102,15 +103,14 @@ static int want(struct spec *s, struct ward_err *e)
 	const struct policy *p = &s->policy;
 
 	if (p->res_gpus.len)
-		return refuse(e, "resources.gpus", "graphics processors are not given",
-			      "take isolation: native or oci");
+		return refuse(e, "resources.gpus", "GPUs are not supported",
+			      "use isolation: native or oci");
 	if (p->net_ingress.len)
-		return refuse(e, "network.ingress", "ports are not published",
-			      "take isolation: native");
+		return refuse(e, "network.ingress", "publishing ports is not supported",
+			      "use isolation: native");
 	if (p->net_host_services.len)
-		return refuse(e, "network.host_services",
-			      "services of the host have no address there",
-			      "take isolation: native");
+		return refuse(e, "network.host_services", "host services are not supported",
+			      "use isolation: native");
 	return check_accel(s, e);
 }
 
@@ -119,10 +119,9 @@ static const char *which(void)
 {
 	struct ward_err unused = { 0 };
 
-	return vm_probe_kvm(&unused) == 0
-		       ? inner_vm.help
-		       : "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware "
-			 "isolation: KVM does not run guests here";
+	return vm_probe_kvm(&unused) == 0 ? inner_vm.help
+					  : "a virtual machine (QEMU), only with vm.accel: tcg (no "
+					    "hardware isolation): KVM does not run guests here";
 }
 
 /* The same with the reason. */
@@ -134,8 +133,8 @@ static void about(struct buf *out)
 		buf_puts(out, inner_vm.help);
 	else
 		buf_printf(out,
-			   "a virtual machine (QEMU), only with vm.accel: tcg, which is no "
-			   "hardware isolation; %s",
+			   "a virtual machine (QEMU), only with vm.accel: tcg (no hardware "
+			   "isolation); %s",
 			   why.why);
 }
 
@@ -147,10 +146,10 @@ static int no_words(struct plan *p, struct ward_err *e)
 }
 
 static const char *const stages[] = {
-	"machine",  "ward-vm starts QEMU: restored from the template that fits, or booted",
-	"copy in",  "the workspace and the other trees of the plan are copied into the machine",
+	"machine",  "ward-vm starts QEMU from a matching template, or boots it",
+	"copy in",  "copy the workspace and the other trees of the plan into the machine",
 	"command",  "the machine's init starts the command as uid 1000",
-	"copy out", "changed files of the writable trees are copied back into the sandbox",
+	"copy out", "copy changed files of the writable trees back into the sandbox",
 	NULL,
 };
 
@@ -161,15 +160,15 @@ static const char *const stages[] = {
 		.own_root = true, .probe = probe, .which = which, .about = about, .want = want,    \
 		.mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true,            \
 		.stages = stages,                                                                  \
-		.no_snapshot = "a machine is kept only while it has no command\nward vm template " \
-			       "build keeps one that has booted; isolation: gvisor makes "         \
-			       "checkpoints of what runs"                                          \
+		.no_snapshot = "a machine can be saved only before its command starts\nward vm "   \
+			       "template build saves a booted machine; isolation: gvisor makes "   \
+			       "checkpoints of running commands"                                   \
 	}
 
 const struct inner inner_vm =
-	WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
-static const struct inner emulated = WALL(
-	"an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
+	WALL("a virtual machine (KVM) in a native sandbox: hardware isolation", true);
+static const struct inner emulated =
+	WALL("an emulated machine (tcg) in a native sandbox: no hardware isolation", false);
 
 /* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool
  * calls ward by that name; it is no "vm" to anybody. */

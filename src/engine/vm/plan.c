@@ -85,7 +85,7 @@ static int pack_root(const struct plan *p, struct ward_err *e)
 		;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0
 		       ? 0
-		       : ward_fail(e, EIO, "image: %.200s could not be made a root, see above",
+		       : ward_fail(e, EIO, "image: cannot make a root from %.200s, see above",
 				   name);
 }
 
@@ -101,10 +101,10 @@ static int add_root(struct plan *p, char ret_key[SHA256_HEX], struct ward_err *e
 		return r;
 	if (access(path, R_OK) < 0 && host) {
 		ward_fail(e, ENOENT,
-			  "image: the host's own directories are not packed as a machine's root, "
-			  "or have changed since");
+			  "image: the host's directories are not packed as a root for machines, or "
+			  "have changed since");
 		return ward_remedy(e, "ward vm root host packs them, which takes minutes and "
-				      "gigabytes; or give a small root: --image NAME");
+				      "gigabytes; or use a smaller root: --image NAME");
 	}
 	if (access(path, R_OK) < 0) {
 		if (!p->spec->starts)
@@ -185,7 +185,7 @@ int vm_add_mounts(struct plan *p, struct ward_err *e)
 	if (r == 0)
 		r = add_template(p, &boot, root_key, qemu, e);
 	if (r == 0) {
-		strv_addf(&p->notes, "the machine boots, because no template fits: ward vm "
+		strv_addf(&p->notes, "the machine boots, because no template matches; ward vm "
 				     "template build makes one");
 		r = add(p, boot.kernel, VM_IN_KERNEL, e);
 		if (r == 0)

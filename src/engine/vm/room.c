@@ -94,13 +94,13 @@ int vm_check_room(const struct plan *p, const bool *is_tree, uint64_t memory, st
 	if (status < 0 || r.bytes <= room)
 		return status;
 	ward_fail(e, ENOSPC,
-		  "vm.memory: the files that the machine gets take %llu MiB, and of its %llu MiB "
-		  "of memory %llu are free for them",
+		  "vm.memory: the files for the machine take %llu MiB, but of its %llu MiB of "
+		  "memory only %llu are free for them",
 		  (unsigned long long)((r.bytes + (1 << 20) - 1) >> 20),
 		  (unsigned long long)(memory >> 20), (unsigned long long)(room >> 20));
 	return ward_remedy(
 		e,
-		"give it more (--set vm.memory=%lluMi), a smaller workspace, or hide what it does "
-		"not need (filesystem.hide)",
+		"give it more memory (--set vm.memory=%lluMi), use a smaller workspace, or hide "
+		"what it does not need (filesystem.hide)",
 		(unsigned long long)((r.bytes + r.bytes / 4 + OWN_BYTES + (128u << 20)) >> 20));
 }

@@ -132,8 +132,7 @@ static int make(const struct wasm_place *at, int module_fd, struct wasm_code *c,
 	r = lseek(copy, 0, SEEK_SET) < 0 ? -errno : compile_module(&job, e);
 	if (r == -ENOTSUP) {
 		strv_addf(&at->plan->notes,
-			  "wasm: the module could not be compiled ahead of time (%s): it is "
-			  "interpreted",
+			  "wasm: cannot compile the module ahead of time (%s): it is interpreted",
 			  e->why);
 		*e = (struct ward_err){ 0 };
 		return 0;
@@ -159,8 +158,9 @@ static int look(const struct wasm_place *at, struct wasm_code *c, char ret_diges
 		return 0; /* not ours to say: the runner looks at it from inside */
 	r = wasm_store_look(c);
 	if (r == -ENOTSUP)
-		strv_add(notes, "wasm: the module could not be compiled ahead of time before: it "
-				"is interpreted");
+		strv_add(
+			notes,
+			"wasm: an earlier attempt to compile the module failed: it is interpreted");
 	if (r != 0)
 		return r < 0 ? 0 : 1;
 	if (!at->plan->spec->starts) {

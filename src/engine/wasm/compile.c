@@ -149,14 +149,13 @@ static const struct {
 	bool again;
 	const char *why;
 } reasons[] = {
-	{ 74, true, "there is no room for the code; the disk may be full" },
-	{ 124, true, "it took longer than 300 s; wasm.compile: false does not try it again" },
-	{ 126, false, "the compiler refused it" },
+	{ 74, true, "no space for the code; the disk may be full" },
+	{ 124, true, "it took longer than 300 s; wasm.compile: false skips it" },
+	{ 126, false, "the compiler rejected the module" },
 	{ 128 + SIGABRT, true, "the compiler gave up; it may have had too little memory" },
-	{ 128 + SIGKILL, true,
-	  "it needed more memory than 4 GiB; wasm.compile: false does not try it again" },
+	{ 128 + SIGKILL, true, "it needed more memory than 4 GiB; wasm.compile: false skips it" },
 	{ 128 + SIGSEGV, false, "the compiler crashed" },
-	{ 0, true, "the compiler left nothing" },
+	{ 0, true, "the compiler wrote no output" },
 };
 
 /* Whether the sandbox has left a result behind; *e says why not, *ret_again whether that may
@@ -175,11 +174,11 @@ static int judge(int status, int fd, bool *ret_again, struct ward_err *e)
 			return ward_fail(e, ENOTSUP, "%s", reasons[i].why);
 		}
 	if (code != 125 && code != 127)
-		return ward_fail(e, ENOTSUP, "the compiler ended with %d", code);
-	return ward_fail(e, EIO,
-			 "the module's compiler could not be started: ward run -- ward-wasm "
-			 "compile ended with %d",
-			 code);
+		return ward_fail(e, ENOTSUP, "the compiler exited with %d", code);
+	return ward_fail(
+		e, EIO,
+		"cannot start the module's compiler: ward run -- ward-wasm compile exited with %d",
+		code);
 }
 
 /* Without room for it there is no code: that is no reason not to run the module. */

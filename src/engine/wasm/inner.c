@@ -29,7 +29,7 @@ static int mounts(struct plan *p, struct ward_err *e);
 static int words(struct plan *p, struct ward_err *e);
 
 static const char *const stages[] = {
-	"wasm", "ward-wasm keeps the plan's directories, then reads the module and runs it", NULL
+	"wasm", "ward-wasm opens the plan's directories, then reads and runs the module", NULL
 };
 
 static int probe(struct ward_err *e)
@@ -45,22 +45,19 @@ static int probe(struct ward_err *e)
 	{                                                                                          \
 		.name = "wasm", .help = text, .probe = probe, .in_image = true, .which = which,    \
 		.want = want, .mounts = mounts, .words = words, .stages = stages,                  \
-		.no_snapshot = "its runtimes cannot give the state of a module away\nisolation: "  \
-			       "gvisor makes them"                                                 \
+		.no_snapshot =                                                                     \
+			"its runtimes cannot save the state of a module\nuse isolation: gvisor"    \
 	}
 
-const struct inner inner_wasm = WALL("a WASI module inside a native sandbox");
+const struct inner inner_wasm = WALL("a WASI module in a native sandbox");
 
 /* What stands in plan and result. */
 static const struct inner variants[WASM_RUNTIMES] = {
-	[WASM_LIBRARY] = WALL("a WASI module, by the library of WasmEdge inside a native sandbox"),
-	[WASM_WASMEDGE] = WALL("a WASI module, by wasmedge inside a native sandbox"),
-	[WASM_WASMTIME] = WALL("a WASI module, by wasmtime inside a native sandbox; ward was never "
-			       "tested with wasmtime"),
-	[WASM_IWASM] = WALL("a WASI module, by iwasm inside a native sandbox; ward was never "
-			    "tested with iwasm"),
-	[WASM_NODE] = WALL(
-		"a WASI module, by node inside a native sandbox: node adds no wall of its own"),
+	[WASM_LIBRARY] = WALL("a WASI module run by the WasmEdge library in a native sandbox"),
+	[WASM_WASMEDGE] = WALL("a WASI module run by wasmedge in a native sandbox"),
+	[WASM_WASMTIME] = WALL("a WASI module run by wasmtime (untested) in a native sandbox"),
+	[WASM_IWASM] = WALL("a WASI module run by iwasm (untested) in a native sandbox"),
+	[WASM_NODE] = WALL("a WASI module run by node in a native sandbox: node adds no isolation"),
 };
 
 static const char *which(void)
@@ -97,15 +94,15 @@ static int check_runtime(const struct spec *s, const struct wasm_runtime *found,
 
 	if (policy->wasm_fuel != POLICY_NONE && !edge && found->id != WASM_WASMTIME) {
 		ward_fail(e, ENOTSUP, "wasm.fuel: %s does not count instructions", name);
-		return ward_remedy(e, "install wasmedge or wasmtime, or take --timeout");
+		return ward_remedy(e, "install wasmedge or wasmtime, or use --timeout");
 	}
 	if (policy->net_mode != NET_MODE_NONE && found->id != WASM_LIBRARY) {
 		ward_fail(e, ENOTSUP, "network.mode: modules have no network with %s", name);
-		return ward_remedy(e, "network.mode: none, or another isolation");
+		return ward_remedy(e, "set network.mode: none, or use another isolation");
 	}
 	if (found->id == WASM_NODE && policy->res_open_files < NODE_FILES) {
 		ward_fail(e, EINVAL,
-			  "resources.open_files: %llu is too little for node, which needs %d for "
+			  "resources.open_files: %llu is too low for node, which needs %d for "
 			  "itself and a sandbox's directories",
 			  (unsigned long long)policy->res_open_files, NODE_FILES);
 		return ward_remedy(
@@ -114,9 +111,8 @@ static int check_runtime(const struct spec *s, const struct wasm_runtime *found,
 			NODE_FILES);
 	}
 	if (policy->res_gpus.len) {
-		ward_fail(e, ENOTSUP,
-			  "resources.gpus: WASI modules cannot use graphics processors");
-		return ward_remedy(e, "resources.gpus: none, or isolation: native");
+		ward_fail(e, ENOTSUP, "resources.gpus: WASI modules cannot use GPUs");
+		return ward_remedy(e, "set resources.gpus: none, or use isolation: native");
 	}
 	return 0;
 }
@@ -130,9 +126,8 @@ static int check_libc(const struct image *image, struct ward_err *e)
 	fd = root < 0 ? -1 : path_open_beneath(root, loader, O_PATH, e);
 	if (fd >= 0)
 		return 0;
-	ward_fail(e, ENOENT, "ward-wasm needs the C library of GNU, and the image has no /%s",
-		  loader);
-	return ward_remedy(e, "take an image of Debian 13 or its like, with wasmedge in it");
+	ward_fail(e, ENOENT, "ward-wasm needs the GNU C library, but the image has no /%s", loader);
+	return ward_remedy(e, "use an image of Debian 13 or similar, with wasmedge installed");
 }
 
 /* An image has its own runtimes, whatever the host has. */
@@ -181,7 +176,7 @@ static int add_file(struct plan *p, const char *source, const char *target, stru
 	if (!m)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (stat(source, &st) < 0)
-		return ward_fail_errno(e, "cannot give %s to the sandbox", source);
+		return ward_fail_errno(e, "cannot mount %s in the sandbox", source);
 	m->is_file = m->from_policy = true;
 	m->dev = st.st_dev;
 	m->ino = st.st_ino;
@@ -215,9 +210,9 @@ static int mounts(struct plan *p, struct ward_err *e)
 	int r = wasm_runner_path(&runner, e);
 
 	if (r == 0 && p->level != LEVEL_NAMESPACES)
-		r = ward_fail(e, ENOTSUP,
-			      "isolation wasm needs namespaces: the Landlock rung has no place for "
-			      "its runner");
+		r = ward_fail(
+			e, ENOTSUP,
+			"isolation wasm needs namespaces: isolation level landlock cannot run it");
 	if (r == 0)
 		r = add_file(p, runner, RUNNER, e);
 	if (r == 0)
@@ -267,12 +262,12 @@ static void add_limits(const struct plan *p, struct strv *out)
 static void note_less(struct plan *p, const struct wasm_runtime *found)
 {
 	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN)
-		strv_add(&p->notes, "wasm: this kernel has no Landlock: a module that fools its "
-				    "runtime finds all files of the sandbox, not only its "
+		strv_add(&p->notes, "wasm: this kernel has no Landlock: a module that breaks out "
+				    "of its runtime reaches all files of the sandbox, not only its "
 				    "directories (require.landlock refuses that)");
 	if (found->id == WASM_LIBRARY && p->spec->policy.proc_syscalls == SYSCALLS_STRICT)
-		strv_add(&p->notes, "wasm: under process.syscalls: strict the runtime has that "
-				    "list of system calls and no shorter one of its own");
+		strv_add(&p->notes, "wasm: with process.syscalls: strict the runtime uses that set "
+				    "of system calls, not a smaller one of its own");
 }
 
 static void name_code(const struct plan *p, struct strv *out)

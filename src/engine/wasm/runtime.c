@@ -90,7 +90,7 @@ static int say_none(unsigned wanted, const char *image_root, struct ward_err *e)
 {
 	const char *name = wanted ? choices[wanted] : "wasmedge, wasmtime, iwasm or node";
 
-	ward_fail(e, ENOENT, "wasm needs a runtime for WASI modules, and %s has no %s",
+	ward_fail(e, ENOENT, "wasm needs a WASI runtime, but %s has no %s",
 		  image_root ? "the image" : "this host", name);
 	return ward_remedy(e,
 			   image_root ? "put %s into the image"

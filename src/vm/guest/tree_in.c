@@ -262,8 +262,8 @@ int tree_in_main(const struct agent *a, const char *paths, size_t count, int man
 	}
 	if (r < 0)
 		dprintf(2, "%s/%s: %s%s\n", m.path, reader.name, strerror(-r),
-			r == -ENOSPC || r == -ENOMEM ? ": the machine's memory holds no more; give "
-						       "it more with --set vm.memory=SIZE"
+			r == -ENOSPC || r == -ENOMEM ? ": the machine is out of memory; give it "
+						       "more with --set vm.memory=SIZE"
 						     : "");
 	return r < 0 ? 1 : 0;
 }
