@@ -324,7 +324,7 @@ static void note_left(struct result *r, const struct forward_message *m)
 	if (m->left)
 		note(r,
 		     "%" PRIu64 " events are not yet delivered to %s: %s; the next run or `ward "
-				"audit send` sends them",
+		     "audit send` sends them",
 		     m->left, m->to, forward_why(m->to, m->why));
 	if (m->dropped)
 		note(r, "%" PRIu64 " events were refused by %s for good", m->dropped, m->to);

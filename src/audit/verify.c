@@ -317,7 +317,7 @@ static void check_reach(const struct walk *w, int r, const struct chain *mark)
 	if (v->noted && !w->known[1].found)
 		add_fault(v, PLACE_INDEX, 0,
 			  "entry %" PRIu64 " is not the one given with --head: this is a different "
-					   "history, or its end was cut off",
+			  "history, or its end was cut off",
 			  v->noted->seq);
 }
 
@@ -388,7 +388,7 @@ static void see_run(struct walk *w, const struct lines *l, unused_arg const char
 		if (memcmp(v->entries[w->entry].head, w->chain.head, CHAIN_BYTES) != 0) {
 			add_fault(v, l->name, l->number,
 				  "event %" PRIu64 " has a different hash than in the index: the "
-						   "journal was rewritten",
+				  "journal was rewritten",
 				  w->chain.seq);
 			w->entry = v->entry_count;
 		}

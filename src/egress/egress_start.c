@@ -110,7 +110,7 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	config.keys_bytes = (uint32_t)keys.len;
 	config.tape = !p->live->tape          ? GATE_TAPE_NONE
 		      : p->live->tape->replay ? GATE_TAPE_REPLAY
-					: GATE_TAPE_RECORD;
+					      : GATE_TAPE_RECORD;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	config.classes = g->bring.classes;
@@ -201,7 +201,8 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	auto_fd trust = g->plan->live->certs ? move_up(certs_open_store(e)) : -1;
 	/* each reads its own from the beginning */
 	auto_fd other_trust = g->plan->live->secrets && trust >= 0 ? certs_open_store(e) : -1;
-	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->live->secrets, other_trust)) : -1;
+	auto_fd keys =
+		other_trust >= 0 ? move_up(secrets_link(g->plan->live->secrets, other_trust)) : -1;
 	auto_fd waf = -1;
 	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts,
 				       child_fds[1], trust, keys,

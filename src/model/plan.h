@@ -236,9 +236,9 @@ struct plan {
 	/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not
 	 * its own */
 	char **started;
-	struct strv env; /* NAME=VALUE, complete */
-	char *cwd;       /* inside */
-	char *workspace; /* absolute, cleaned, resolved */
+	struct strv env;              /* NAME=VALUE, complete */
+	char *cwd;                    /* inside */
+	char *workspace;              /* absolute, cleaned, resolved */
 	struct strv strings;          /* what the mounts' texts live in */
 	struct plan_gpus *gpus;       /* NULL: none; owned */
 	struct plan_devices *devices; /* of those, or of the wall; NULL: none; owned */

@@ -487,7 +487,7 @@ static void text_network(const struct plan *p, struct buf *out)
 			   p->spec->policy.net_host_services.items[i]);
 	if (p->live->tape) {
 		buf_puts(out, p->live->tape->replay ? "  answers from the recording "
-					      : "  records requests to ");
+						    : "  records requests to ");
 		text_escape(out, p->live->tape->path);
 		buf_puts(out, "\n");
 	}

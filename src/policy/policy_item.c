@@ -233,8 +233,7 @@ static void write_rule_text(struct reader *r, const char *path, unsigned index,
 
 	if (wrong) {
 		value_index_path(here, path, index);
-		value_error(r, here, n, wrong,
-			    strstr(n->text, "://") ? "remove the scheme" : NULL);
+		value_error(r, here, n, wrong, strstr(n->text, "://") ? "remove the scheme" : NULL);
 		return;
 	}
 	buf_puts(out, "{\"host\":\"");

@@ -572,8 +572,8 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
 	if (polled[POLL_SECRETS].revents)
-		secrets_handle(b->plan->live->secrets, b->result, server ? serve_secret_answered : NULL,
-			       server);
+		secrets_handle(b->plan->live->secrets, b->result,
+			       server ? serve_secret_answered : NULL, server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		on_orders(b, now);
 	if (server && b->egress)

@@ -45,8 +45,8 @@ void serve_secret(struct serve *s, struct serve_client *c, const struct control_
 	if (m->op == CONTROL_SECRET_GRANT && p->live->secrets)
 		r = check_line(&p->spec->policy, text, &e);
 	if (r == 0)
-		r = secrets_ask(p->live->secrets, op, c->number, m->op == CONTROL_SECRET_LIST ? "" : text,
-				fd, &e);
+		r = secrets_ask(p->live->secrets, op, c->number,
+				m->op == CONTROL_SECRET_LIST ? "" : text, fd, &e);
 	if (r < 0) {
 		serve_refuse(c, &e);
 		return;
