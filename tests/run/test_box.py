@@ -156,7 +156,7 @@ def test_refusals(t):
     box(t, "--name", "taken", cwd=ws)
     r = t.ward("run", "-d", "--name", "taken", cwd=ws)
     t.equal(r.rc, 125, "a name that is taken")
-    t.contains(r.err, "taken already", "a name that is taken")
+    t.contains(r.err, "already a sandbox named", "a name that is taken")
     t.equal(len(listed(t, "-a")), 1, "refused ones leave nothing")
     t.equal(t.ward("stop", "taken").rc, 0, "stop")
     box(t, "--name", "taken", cwd=ws)

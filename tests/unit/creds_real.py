@@ -506,7 +506,7 @@ def test_refusals(port):
     s.start_keys()
     got.clear()
     answer = ask(s, port, request(host="evil.example"), "evil.example")
-    check("a certificate of another name", answer[0] == 0 and b"!the server's certificate is for another name" in answer[2] and not got, answer)
+    check("a certificate of another name", answer[0] == 0 and b"!the server's certificate is for a different name" in answer[2] and not got, answer)
     s.end()
 
 
