@@ -47,7 +47,7 @@ static void attached(void)
 
 	CHECK(strlen(ward_box_id(b)) > 10 && strcmp(ward_box_name(b), "") == 0);
 	REFUSED(ward_box_stream(b, 1, &e), EBADF, "already taken");
-	REFUSED(ward_box_stream(b, 3, &e), EINVAL, "no 3");
+	REFUSED(ward_box_stream(b, 3, &e), EINVAL, "no stream 3");
 	REFUSED(ward_resize(b, 10, 10, &e), ENOTTY, "no terminal");
 	CHECK(ward_wait(b, 0, &code, &e) == 0 && code == -1);
 	CHECK(ward_wait(b, 30, &code, &e) == 0);
@@ -129,7 +129,7 @@ static void executes(void)
 	FINE(ward_open("pool-1", &other, &e));
 	CHECK(strcmp(ward_box_id(other), ward_box_id(b)) == 0);
 	CHECK(run(other, "exit 9", NULL, NULL, text, sizeof(text)) == 9);
-	REFUSED(ward_remove(other, &e), EBUSY, "alive");
+	REFUSED(ward_remove(other, &e), EBUSY, "still running");
 	ward_box_free(other);
 	FINE(ward_exec(b, &c, &p, &e)); /* freed while it runs: it is killed */
 	ward_process_free(p);

@@ -45,5 +45,5 @@ def escaped(s, r):
     put_back = not s.control and engines.asked() == "gvisor"
     want = (s.old, "old\n") if put_back else (s.config, "new\n")
     if put_back:
-        s.t.check(any(q.startswith(".envrc: took") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
+        s.t.check(any(q.startswith(".envrc: replaced") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
     return (s.t.read(s.ws, ".git/config"), s.t.read(s.ws, ".envrc")) != want

@@ -63,7 +63,7 @@ def escaped(s, r):
     if s.control:
         return os.path.exists(s.proof)
     s.t.equal(sorted(n for n in os.listdir(s.ws) if "ward" in n or n in ("public", "code", "away")), [], "left over")
-    s.t.check(any(q.startswith(".git: took") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
+    s.t.check(any(q.startswith(".git: replaced") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
     s.t.equal(os.stat(os.path.join(s.ws, ".git")).st_ino, s.inode, "the directory itself is back")
     s.t.equal(s.t.read(s.ws, ".secret/key"), "key\n")
     s.t.equal(s.t.read(s.ws, ".vscode/tasks.json"), "{}\n")

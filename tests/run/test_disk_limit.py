@@ -210,7 +210,7 @@ def test_what_is_left_is_reported(t):
     disk = r.report["limits"]["disk"]
     t.check(disk["hit"] and abs(disk["left_bytes"] - left) < MIB, f"{disk}, {left} bytes were left")
     t.equal(disk["removed_bytes"], 0, "removed of the workspace")
-    t.contains(r.err, "MiB are left", "what ward says")
+    t.contains(r.err, "MiB remain", "what ward says")
 
 
 @serial

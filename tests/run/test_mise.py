@@ -6,7 +6,7 @@ mise is not in Debian: the one that WARD_TEST_MISE names, the one in PATH, or wh
 import os
 import shutil
 
-from harness import needs, timeout
+from harness import native_only, timeout
 from harness.boxes import box
 
 # under what names mise looks for something; {exec} is a template that runs a command when mise reads the file
@@ -105,7 +105,7 @@ def rounds(t, go):
         yield trusted, {places[os.path.basename(place)]: ran for place, ran in found.items()}
 
 
-@needs("once")
+@native_only("the time is that of mise; test_direnv runs the same C code sanitized")
 @timeout(240)
 def test_control(t):
     """Outside of a sandbox mise runs what is planted: without trust it finds programs, with it everything."""
@@ -128,7 +128,7 @@ def test_after_a_run(t):
         t.equal(sorted(ran), [], f"mise ran what the agent wrote (trusted: {trusted})")
 
 
-@needs("once")
+@native_only("the time is that of mise; test_direnv runs the same C code sanitized")
 @timeout(240)
 def test_after_review(t):
     """The same through apply."""
@@ -141,7 +141,7 @@ def test_after_review(t):
         t.equal(sorted(ran), [], f"mise ran what the agent wrote (trusted: {trusted})")
 
 
-@needs("once")
+@native_only("the time is that of mise; test_direnv runs the same C code sanitized")
 @timeout(240)
 def test_after_cp(t):
     """The same through cp over the workspace of the sandbox."""

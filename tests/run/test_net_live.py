@@ -182,7 +182,7 @@ def test_temporary(t):
     t.equal(attempt(t, box, "db.test 5432"), ["EAI_NONAME"], "after that")
     net(t, "deny", box, "evil.test")
     r = net(t, "allow", "--temporary", "60", box, "evil.test", rc=125)
-    t.contains(r.err, "take back the rule for evil.test", "a denial is not taken back for a while")
+    t.contains(r.err, "revoke the rule for evil.test", "a denial is not taken back for a while")
 
 
 def test_many_at_once(t):

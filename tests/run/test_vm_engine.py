@@ -251,7 +251,7 @@ def vm_says(t, cases):
 
 
 def test_usage(t):
-    vm_says(t, [(("nonsense",), 2, "none of setup, template, root and ls"),
+    vm_says(t, [(("nonsense",), 2, "not one of setup, template, root and ls"),
                 (("template",), 2, "build, ls or rm"), (("root",), 2, "the name of an image"),
                 (("ls", "extra"), 2, "ls takes no name: extra"),
                 (("template", "ls", "extra"), 2, "build, ls or rm"),

@@ -24,14 +24,14 @@ def lie(t, words, speak, command=("sleep", "1000")):
 
 
 def test_lies(t):
-    lie(t, "no frame", lambda g, c: g.raw(b"\0" * 12))
-    lie(t, "no frame", lambda g, c: g.raw(struct.pack("<HBBII", 0x5657, 6, 1, c, 0xffffffff)))
+    lie(t, "invalid frame", lambda g, c: g.raw(b"\0" * 12))
+    lie(t, "invalid frame", lambda g, c: g.raw(struct.pack("<HBBII", 0x5657, 6, 1, c, 0xffffffff)))
     lie(t, "not open", lambda g, c: g.send("DATA", c + 1, 1, b"x"))
     lie(t, "after the end", lambda g, c: (g.send("EOF", c, 1), g.send("DATA", c, 1, b"x")))
     lie(t, "more than a window", lambda g, c: g.number("WINDOW", c, 0xffffffff))
     lie(t, "unsolicited", lambda g, c: g.send("QUIET"))
     lie(t, "unsolicited", lambda g, c: g.send("ECHO", payload=b"ECHO"))
-    lie(t, "has ended", lambda g, c: g.sock.close())
+    lie(t, "exited before", lambda g, c: g.sock.close())
     g = vm.FakeGuest(t, command=("true",))
     _, channel = g.started()
     g.number("EXIT", channel, 0)
