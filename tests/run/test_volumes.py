@@ -167,7 +167,7 @@ def test_without_id_mapped_mounts(t):
     r = t.ward("run", *caches("npm"), "--", "sh", "-c", "touch ~/x; [ ! -e ~/.npm ]; cat /proc/self/uid_map", cwd=ws, env=env, report=True)
     t.equal(r.rc, 0)
     t.check(r.out.split()[1] != "0", f"the agent is root outside: {r.out}")
-    t.contains(" ".join(r.report["notes"]), "the cache npm is not kept")
+    t.contains(" ".join(r.report["notes"]), "the cache npm does not persist")
     r = t.ward("run", "--set", "filesystem.home=h", "--", "true", cwd=ws, env=env)
     t.equal(r.rc, 125)
     t.contains(r.err, "id-mapped")
