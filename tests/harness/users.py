@@ -9,7 +9,8 @@ import os
 import pwd
 import subprocess
 
-NAME = "wardtest"
+# another name lets several trees run their tests at the same time
+NAME = os.environ.get("WARD_TEST_USER", "wardtest")
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
