@@ -49,12 +49,12 @@ struct journal {
 	bool go_on;
 	bool ending; /* the run is over: nobody makes more events */
 	unsigned segment;
-	struct chain chain, written;            /* with what is in the buffer, without it */
-	uint64_t bytes;                         /* of the file */
-	uint64_t lost, lost_told, lost_telling; /* all, on record, in the buffer */
-	int error;                              /* errno of the last failure, 0: none */
-	uint64_t wall_us, boot_us;              /* when the last event was taken, by both clocks */
-	uint64_t marked_seq, marked_us;         /* what the index knows */
+	struct chain chain, written;                /* with what is in the buffer, without it */
+	uint64_t bytes;                             /* of the file */
+	uint64_t lost, lost_recorded, lost_pending; /* all, on record, in the buffer */
+	int error;                                  /* errno of the last failure, 0: none */
+	uint64_t wall_us, boot_us;      /* when the last event was taken, by both clocks */
+	uint64_t marked_seq, marked_us; /* what the index knows */
 	/* events (without what the journal itself tells) and bytes in the buffer */
 	size_t gathered, len;
 	char buffer[BUFFER];
@@ -85,7 +85,7 @@ static int fail(struct journal *j, int code, struct ward_err *e)
 static void drop_buffer(struct journal *j)
 {
 	j->lost += j->gathered;
-	j->lost_telling = j->lost_told;
+	j->lost_pending = j->lost_recorded;
 	j->chain = j->written;
 	j->gathered = j->len = 0;
 }
@@ -127,7 +127,7 @@ static int write_buffer(struct journal *j)
 	}
 	j->bytes += j->len;
 	j->written = j->chain;
-	j->lost_told = j->lost_telling;
+	j->lost_recorded = j->lost_pending;
 	j->gathered = j->len = 0;
 	j->error = 0;
 	return 0;
@@ -146,8 +146,8 @@ static void add_gap(struct journal *j)
 
 	v.time_us = event_now_us();
 	event_text(&v, FIELD_WHY, strerror(j->error));
-	event_number(&v, FIELD_LOST, j->lost - j->lost_telling);
-	j->lost_telling = j->lost;
+	event_number(&v, FIELD_LOST, j->lost - j->lost_pending);
+	j->lost_pending = j->lost;
 	add(j, &v);
 }
 
@@ -202,8 +202,8 @@ static int tell_index(struct journal *j, enum event_kind kind, struct ward_err *
 		event_number(&v, FIELD_BYTES, j->bytes);
 		event_number(&v, FIELD_EVENTS, j->written.seq);
 		event_text(&v, FIELD_HEAD, head);
-		if (j->lost > j->lost_told)
-			event_number(&v, FIELD_LOST, j->lost - j->lost_told);
+		if (j->lost > j->lost_recorded)
+			event_number(&v, FIELD_LOST, j->lost - j->lost_recorded);
 	}
 	j->marked_seq = j->written.seq;
 	j->marked_us = boot_us();
@@ -338,7 +338,7 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 		j->lost++;
 		return;
 	}
-	if (j->lost_telling < j->lost)
+	if (j->lost_pending < j->lost)
 		add_gap(j);
 	if (j->wall_us && (inner > expected + JUMP_US || inner + JUMP_US < expected))
 		add_jump(j, inner, boot);

@@ -331,7 +331,7 @@ static void note_left(struct result *r, const struct forward_message *m)
 }
 
 /* Until it has said what is left, or does not answer. */
-static void hear_end(struct sinks *s, struct result *r)
+static void wait_for_end(struct sinks *s, struct result *r)
 {
 	const struct forward_message end = { .op = FORWARD_END };
 	uint64_t until = io_now_ms() + s->wait_ms + MORE_MS;
@@ -370,7 +370,7 @@ void sinks_end(struct sinks *s, struct result *r)
 	if (!s)
 		return;
 	if (s->pid > 0) {
-		hear_end(s, r);
+		wait_for_end(s, r);
 		own_close_fd(&s->socket_fd);
 		s->socket_fd = -1;
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)

@@ -368,7 +368,7 @@ static bool is_of(const struct verify *v, size_t i, const char *run)
 }
 
 /* Past the words of the index that are about what was read already. */
-static void skip_told(struct walk *w)
+static void skip_reported(struct walk *w)
 {
 	const struct verify *v = w->v;
 
@@ -382,9 +382,9 @@ static void see_run(struct walk *w, const struct lines *l, unused_arg const char
 {
 	struct verify *v = w->v;
 
-	for (skip_told(w);
+	for (skip_reported(w);
 	     is_of(v, w->entry, w->run) && v->entries[w->entry].events == w->chain.seq;
-	     w->entry++, skip_told(w))
+	     w->entry++, skip_reported(w))
 		if (memcmp(v->entries[w->entry].head, w->chain.head, CHAIN_BYTES) != 0) {
 			add_fault(v, l->name, l->number,
 				  "event %" PRIu64 " has a different hash than in the index: the "

@@ -65,7 +65,7 @@ static int ask(struct making *m, struct checkpoint *c, struct ward_err *e)
 	return 0;
 }
 
-static void hear(struct making *m)
+static void read_errors(struct making *m)
 {
 	char bytes[512];
 	ssize_t n = read(m->err_fd, bytes, sizeof(bytes));
@@ -104,7 +104,7 @@ static int take_bytes(struct making *m, struct ward_err *e)
 		if (r < 0)
 			continue;
 		if (p[1].revents)
-			hear(m);
+			read_errors(m);
 		if (!p[0].revents)
 			continue;
 		n = read(m->out_fd, bytes, 65536);
@@ -138,7 +138,7 @@ static int explain(struct making *m, struct ward_err *e)
 
 		if (now >= until || poll(&p, 1, (int)(until - now)) <= 0)
 			break;
-		hear(m);
+		read_errors(m);
 	}
 	m->said[m->said_len] = '\0';
 	if (e->code != EPROTO || !m->said_len)
@@ -153,7 +153,7 @@ static int explain(struct making *m, struct ward_err *e)
 }
 
 /* It goes on; how what made the checkpoint ended does not matter any more. */
-static void let_go_on(struct making *m)
+static void resume(struct making *m)
 {
 	struct client_answer a;
 	struct ward_err ignored = { 0 };
@@ -204,7 +204,7 @@ static int make(struct making *m, const struct box_info *box, bool stop, struct 
 	}
 	if (stop)
 		return end_box(m, box, e);
-	let_go_on(m);
+	resume(m);
 	return 0;
 }
 

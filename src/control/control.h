@@ -122,7 +122,7 @@ struct control_net_rule {
 	uint8_t deny, added, private, mode; /* mode: enum rule_mode + 1; 0: by port */
 	/* one of network.host_services, behind the rules; deny: by a rule */
 	uint8_t service, unused[7];
-	uint64_t hits, open, bytes_in, bytes_out, lasts_ms, requests, spent, held;
+	uint64_t hits, open, bytes_in, bytes_out, remaining_ms, requests, spent, held;
 	struct control_net_limits limits;
 };
 

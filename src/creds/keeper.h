@@ -20,7 +20,7 @@ struct kept {
 	size_t shown_bytes[GRANT_VALUES];
 	enum secret_state state;
 	uint64_t uses, expires_at_ms, renew_at_ms;
-	bool told; /* that it could not be renewed */
+	bool reported; /* that it could not be renewed */
 };
 
 struct keeper {
@@ -32,7 +32,7 @@ struct keeper {
 	int control_fd, keys_fd; /* keys_fd -1: it does not run */
 	int program_dir_fd;
 	pid_t keys_pid;
-	struct buf heard;                 /* of keys, not yet a whole frame */
+	struct buf received;              /* of keys, not yet a whole frame */
 	struct run_meanwhile meanwhile;   /* a revocation waits for no source */
 	struct later *later, *later_last; /* what was heard meanwhile and can wait (main.c) */
 	unsigned later_count;
@@ -61,7 +61,7 @@ void keys_tell_revoked(struct keeper *k, size_t number);
  * has: the caller takes back what the new one was for. */
 must_check int keys_tell_scanner(struct keeper *k, struct ward_err *e);
 /* What it says; false: it is gone. */
-bool keys_hear(struct keeper *k);
+bool keys_read(struct keeper *k);
 
 /* compile.c: the database of all forms of all secrets and placeholders, serialised, in the safe. */
 typedef bool scanner_emit(void *to, const void *bytes, size_t n);

@@ -38,7 +38,7 @@ uint64_t egress_generation(const struct egress *g);
 /* The rules in force or on their way. */
 const struct rules *egress_rules(const struct egress *g);
 /* How long a rule still lasts; 0: for good. */
-uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule);
+uint64_t egress_remaining_ms(const struct egress *g, uint32_t rule);
 /* Flows that the last change closed. */
 uint32_t egress_closed(const struct egress *g);
 /* Whether the kernel has no nf_tables: one socket a port. */

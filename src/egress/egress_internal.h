@@ -46,7 +46,7 @@ struct egress {
 	/* until then nothing is heard of it: what passed is told in batches; 0: now */
 	uint64_t rest_ms;
 	int orders_fd; /* to dial; -1: as above */
-	bool told;     /* its totals have come */
+	bool reported; /* its totals have come */
 	bool ending;
 	/* rules in force, or on their way: */
 	const struct rules *rules; /* the plan's, or own */
@@ -68,7 +68,7 @@ must_check int egress_start(struct egress *g, struct ward_err *e);
 /* The configuration as it is now: a sealed memory file. */
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
 /* Events (egress_flows.c). False: not such a packet. */
-bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
+bool egress_on_flow_report(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
 void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v,
 			  uint8_t protocol, const char *remedy, const char *request,
 			  struct result *r);

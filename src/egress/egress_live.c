@@ -137,7 +137,7 @@ static void note_temporary(struct egress *g, const struct rules *old, uint64_t s
 				(struct egress_until){ i, io_now_ms() + seconds * 1000 };
 }
 
-uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule)
+uint64_t egress_remaining_ms(const struct egress *g, uint32_t rule)
 {
 	uint64_t now = io_now_ms();
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/gvisor/gvisor.h"
-#include "engine/landlock/rung.h"
+#include "engine/landlock/landlock_engine.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
 #include "engine/vm/vm.h"

@@ -24,7 +24,7 @@
 
 static void keep(struct front *f, const struct flow_report *t)
 {
-	struct front_flow_report *q = &f->told;
+	struct front_flow_report *q = &f->report;
 	size_t n;
 
 	if (!q->bytes)
@@ -68,14 +68,14 @@ void front_flow_report_name(struct front *f, const struct want *w, const struct 
 		return;
 	put_host(&t, &w->host);
 	memcpy(t.address, given->bytes, sizeof(t.address));
-	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS) {
-		if (f->told.name_address || !given->family)
+	if (strcmp(t.host, f->report.name) == 0 && now - f->report.name_ms < SAME_NAME_MS) {
+		if (f->report.name_address || !given->family)
 			return;
 		t.number = 1; /* it was asked for in another way before */
 	}
-	f->told.name_address = given->family != 0;
-	memcpy(f->told.name, t.host, sizeof(f->told.name));
-	f->told.name_ms = now;
+	f->report.name_address = given->family != 0;
+	memcpy(f->report.name, t.host, sizeof(f->report.name));
+	f->report.name_ms = now;
 	keep(f, &t);
 }
 
@@ -175,9 +175,9 @@ void front_flow_report_http(struct front *f, const struct flow *w, int32_t rule,
 
 void front_flow_report_send(struct front *f, bool wait)
 {
-	struct front_flow_report *q = &f->told;
+	struct front_flow_report *q = &f->report;
 	uint8_t packet[FLOW_REPORT_PACKET];
-	const uint32_t kind = GATE_TOLD;
+	const uint32_t kind = GATE_FLOW_REPORT;
 	size_t at = 0;
 
 	q->due_ms = io_now_ms() + GATHER_MS;

@@ -47,7 +47,7 @@ static void say(struct front *f, const struct gate_event *event)
 		f->unsaid++;
 		return;
 	}
-	if (f->told.len) /* that was before */
+	if (f->report.len) /* that was before */
 		front_flow_report_send(f, false);
 	if (!f->later_count &&
 	    send(f->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)

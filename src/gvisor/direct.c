@@ -340,7 +340,7 @@ static int begin(const struct gvisor_way *way, struct answer *a)
 	r = open_device(way, &device);
 	if (r == 0)
 		r = control_restore(way->image_fd, device, a);
-	return r < 0 ? r : io_write_all(way->told_fd, "b", 1);
+	return r < 0 ? r : io_write_all(way->report_fd, "b", 1);
 }
 
 /* The kernel says that it is up; then the first command begins. What has ended instead says so by

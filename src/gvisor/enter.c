@@ -173,7 +173,7 @@ static int tell(int fd, int status)
 	return killed ? 128 + value : value;
 }
 
-static int start_command(const struct start *s, int told)
+static int start_command(const struct start *s, int report_fd)
 {
 	bool terminal = isatty(0) == 1;
 	sigset_t all;
@@ -187,7 +187,7 @@ static int start_command(const struct start *s, int told)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	/* where there is no such file, or no room in it, runsc's status has to do */
-	dprintf(told, "b");
+	dprintf(report_fd, "b");
 	/* in gVisor a copy of an address space costs as much as a program's start; the child only
 	 * calls the kernel */
 	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
@@ -196,17 +196,17 @@ static int start_command(const struct start *s, int told)
 		be_command(s, terminal);
 	if (pid < 0) {
 		dprintf(2, "ward: cannot start %s: %s\n", s->argv[0], strerror(errno));
-		return tell(told, 126 << 8);
+		return tell(report_fd, 126 << 8);
 	}
 	setpgid(pid, pid);
-	return tell(told, supervise(pid, terminal));
+	return tell(report_fd, supervise(pid, terminal));
 }
 
 int gvisor_enter(int argc, char **argv)
 {
 	char path[96];
 	auto_buf bytes = { 0 };
-	auto_fd told = -1;
+	auto_fd report_fd = -1;
 	struct start s = { 0 };
 	int r;
 
@@ -214,7 +214,7 @@ int gvisor_enter(int argc, char **argv)
 		return 125;
 	snprintf(path, sizeof(path), GVISOR_IO "/%s", argv[0]);
 	/* another command may have put anything there */
-	told = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	report_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (strcmp(argv[0], "run") != 0)
 		/* a checkpoint has this one open by its name; there are none while another command
 		 * runs */
@@ -231,7 +231,7 @@ int gvisor_enter(int argc, char **argv)
 		gvisor_say("cannot take the command: %s", strerror(-r));
 		return 125;
 	}
-	r = start_command(&s, told);
+	r = start_command(&s, report_fd);
 	start_free(&s);
 	return r;
 }

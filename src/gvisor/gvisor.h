@@ -53,9 +53,9 @@ void start_free(struct start *s);
 
 /* How a command ended, as `enter` tells it: what of the two is meant by WIFSIGNALED is lost in an
  * exit status. */
-enum flow_report { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
+enum command_report { REPORT_NOTHING, REPORT_BEGUN, REPORT_EXIT, REPORT_SIGNAL };
 /* A pure function. *ret_value: the status or the signal. */
-enum flow_report told_parse(const char *bytes, size_t n, int *ret_value);
+enum command_report command_report_parse(const char *bytes, size_t n, int *ret_value);
 
 #define CHECKPOINT_DONE "warddone" /* the end of a checkpoint that is whole; state/checkpoint.h */
 
@@ -85,7 +85,7 @@ struct gvisor_way {
 	int image_fd;
 	/* with a checkpoint: where its command told long ago, under the same name, that it had
 	 * begun */
-	int told_fd;
+	int report_fd;
 	uint64_t file_bytes; /* the longest file that may be written; 0: any */
 	uint64_t pids;       /* the most processes and threads behind the wall; 0: any */
 	/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
@@ -112,7 +112,8 @@ must_check int jail_gofer(void);
  * *ret_pid: the kernel's. -errno, said on standard error. */
 must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
 /* The kernel waits without end for a gofer that is killed while the two connect (seen with
- * 20240729). Whether the gofer has ended, and whether so long ago that the kernel will not notice. */
+ * 20240729). Whether the gofer has ended, and whether so long ago that the kernel will not notice.
+ */
 bool direct_gofer_is_dead(void);
 bool direct_is_broken(void);
 /* Until fd can be read. -EPIPE: nothing will come, as direct_is_broken() says. */
@@ -158,16 +159,16 @@ must_check int control_restore(int fd, int device_fd, struct answer *ret_answer)
 must_check int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes);
 must_check int trees_take(int in_fd, char *const *paths, size_t count);
 
-/* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd:
- * the file in which it will be told how it ended, -1: there is none. -errno, said on standard
- * error. */
-must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);
-/* What the command told, as far as it has come. */
-enum flow_report gvisor_told(int fd, int *ret_value);
+/* Puts the command into GVISOR_START under a name that nobody else has; name gets it.
+ * *ret_report_fd: the file in which it will report how it ended, -1: there is none. -errno, printed
+ * on standard error. */
+must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_report_fd);
+/* What the command has reported, as far as it has come. */
+enum command_report gvisor_report(int fd, int *ret_value);
 /* Removes the command's file, and what may be left of the other. */
 void gvisor_forget(const char *name);
 /* Ends this process as the command ended. */
-int gvisor_end_like(enum flow_report told, int value);
+int gvisor_end_like(enum command_report report, int value);
 
 /* Where 0, 1 or 2 is a regular file: a pipe in its place and a process that moves the bytes,
  * because gVisor writes to such a file from its beginning, whatever was written before. */

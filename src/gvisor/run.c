@@ -181,11 +181,11 @@ static void hold(bool stop)
 
 /* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be
  * asked for others. */
-static bool has_begun(int told_fd)
+static bool has_begun(int report_fd)
 {
 	int value, fd;
 
-	if (gvisor_told(told_fd, &value) == TOLD_NOTHING)
+	if (gvisor_report(report_fd, &value) == REPORT_NOTHING)
 		return false;
 	unlink(GVISOR_START "/run");
 	fd = open(GVISOR_UP, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -197,7 +197,7 @@ static bool has_begun(int told_fd)
  * only when gVisor's kernel has done something since: nobody starts a thread without it. */
 struct count {
 	uint64_t limit; /* 0: nobody wants to know */
-	uint64_t told, used_ns;
+	uint64_t written, used_ns;
 };
 
 static uint64_t used_ns(pid_t pid)
@@ -225,9 +225,9 @@ static void count_inside(struct count *c, pid_t kernel)
 		return; /* it is about to end */
 	if (now > INT32_MAX)
 		now = INT32_MAX;
-	if (now != c->told &&
+	if (now != c->written &&
 	    sigqueue(getppid(), GUEST_TELL, (union sigval){ .sival_int = (int)now }) == 0)
-		c->told = now;
+		c->written = now;
 }
 
 /* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1:
@@ -302,35 +302,37 @@ static bool kernel_is_gone(int code)
 
 /* What is told may be another command's: it counts where runsc's status is the same. Else that is
  * the command's, if it has begun and gVisor's kernel did not end before it. */
-static enum flow_report check_told(enum flow_report told, int status, bool first, bool begun,
-				   int *value)
+static enum command_report check_report(enum command_report report, int status, bool first,
+					bool begun, int *value)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
 	if (!begun)
-		return TOLD_NOTHING;
-	if ((told == TOLD_EXIT && *value == code) || (told == TOLD_SIGNAL && 128 + *value == code))
-		return told;
-	if (code < 0 || (first ? code == RUNSC_FAILED || told == TOLD_BEGUN : kernel_is_gone(code)))
-		return TOLD_BEGUN;
+		return REPORT_NOTHING;
+	if ((report == REPORT_EXIT && *value == code) ||
+	    (report == REPORT_SIGNAL && 128 + *value == code))
+		return report;
+	if (code < 0 ||
+	    (first ? code == RUNSC_FAILED || report == REPORT_BEGUN : kernel_is_gone(code)))
+		return REPORT_BEGUN;
 	*value = code;
-	return TOLD_EXIT;
+	return REPORT_EXIT;
 }
 
 /* How the command ended, or what became of it. */
-static int settle(enum flow_report told, int value, int status)
+static int settle(enum command_report report, int value, int status)
 {
-	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
-		return gvisor_end_like(told, value);
-	if (told == TOLD_BEGUN) {
+	if (report == REPORT_EXIT || report == REPORT_SIGNAL)
+		return gvisor_end_like(report, value);
+	if (report == REPORT_BEGUN) {
 		gvisor_say("gVisor's kernel or its gofer exited while the command ran: killed, or "
 			   "limited by resources.pids_limit or open_files");
-		return gvisor_end_like(TOLD_SIGNAL, SIGKILL);
+		return gvisor_end_like(REPORT_SIGNAL, SIGKILL);
 	}
 	if (WIFSIGNALED(status)) {
 		gvisor_say("runsc was killed by signal %d before the command began",
 			   WTERMSIG(status));
-		return gvisor_end_like(TOLD_SIGNAL, WTERMSIG(status));
+		return gvisor_end_like(REPORT_SIGNAL, WTERMSIG(status));
 	}
 	gvisor_say("gVisor could not start the command");
 	return 125;
@@ -373,11 +375,11 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 {
 	long count = argc > 7 ? strtol(argv[6], NULL, 10) : -1;
 	char name[16] = "run";
-	auto_fd told = -1;
+	auto_fd report_fd = -1;
 	struct pumps pumps = { 0 };
 	struct gvisor_way way;
 	pid_t runsc;
-	enum flow_report how;
+	enum command_report how;
 	int status, value = 0;
 
 	if (count < 0 || count > BINDS_MAX || count + 7 >= argc) {
@@ -395,21 +397,21 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 				   .pids = strtoull(argv[5], NULL, 10) };
 	take_signals();
 	if (gvisor_make_dirs() < 0 ||
-	    gvisor_tell(argv + 7 + count, name, sizeof(name), &told) < 0 ||
+	    gvisor_tell(argv + 7 + count, name, sizeof(name), &report_fd) < 0 ||
 	    gvisor_place(&way, argv + 7, (size_t)count, isatty(0) == 1) < 0 || chdir("/") < 0 ||
 	    pumps_start(&pumps) < 0)
 		return 125;
-	way.told_fd = told;
+	way.report_fd = report_fd;
 	runsc = start_gvisor(&way, (size_t)count);
 	if (runsc < 0)
 		return 125;
-	status = wait_for(runsc, GVISOR_PID, told, way.whole ? 0 : way.pids);
+	status = wait_for(runsc, GVISOR_PID, report_fd, way.whole ? 0 : way.pids);
 	if (pumps.count)
 		pumps_end(&pumps);
-	how = gvisor_told(told, &value);
-	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0,
-			 &value);
-	if (how == TOLD_NOTHING && strcmp(way.platform, "kvm") == 0)
+	how = gvisor_report(report_fd, &value);
+	how = check_report(how, status, true, how != REPORT_NOTHING || access(GVISOR_UP, F_OK) == 0,
+			   &value);
+	if (how == REPORT_NOTHING && strcmp(way.platform, "kvm") == 0)
 		gvisor_say("gVisor did not start on this host's KVM; gvisor.platform: systrap does "
 			   "not need it");
 	return settle(how, value, status);
@@ -511,16 +513,16 @@ static int exec_direct(const char *name, const char *pid_file)
 int gvisor_exec(int argc, char **argv)
 {
 	char name[32] = "", pid_file[64];
-	enum flow_report how;
+	enum command_report how;
 	int status, watch_fd, value = 0;
-	auto_fd told = -1;
+	auto_fd report_fd = -1;
 
 	if (argc < 1) {
 		gvisor_say("usage: ward-gvisor exec CMD...");
 		return 125;
 	}
 	take_signals();
-	if (gvisor_wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
+	if (gvisor_wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &report_fd) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
 	unlink(pid_file); /* of a runner that was killed with its watcher */
@@ -528,8 +530,8 @@ int gvisor_exec(int argc, char **argv)
 	status = is_direct() ? exec_direct(name, pid_file) : exec_whole(name, pid_file);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
 		gvisor_say("no process supervises this command");
-	how = gvisor_told(told, &value);
-	how = check_told(how, status, false, read_pid(pid_file) > 0, &value);
+	how = gvisor_report(report_fd, &value);
+	how = check_report(how, status, false, read_pid(pid_file) > 0, &value);
 	unlink(pid_file);
 	gvisor_forget(name);
 	return settle(how, value, status);

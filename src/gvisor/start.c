@@ -86,21 +86,21 @@ void start_free(struct start *s)
 	s->argv = s->envp = NULL;
 }
 
-enum flow_report told_parse(const char *bytes, size_t n, int *ret_value)
+enum command_report command_report_parse(const char *bytes, size_t n, int *ret_value)
 {
 	int value = 0;
 
 	if (n == 0 || bytes[0] != 'b')
-		return TOLD_NOTHING;
+		return REPORT_NOTHING;
 	if (n < 3 || n > 5 || (bytes[1] != 'e' && bytes[1] != 's'))
-		return TOLD_BEGUN;
+		return REPORT_BEGUN;
 	for (size_t i = 2; i < n; i++) {
 		if (bytes[i] < '0' || bytes[i] > '9')
-			return TOLD_BEGUN;
+			return REPORT_BEGUN;
 		value = 10 * value + (bytes[i] - '0');
 	}
 	if (value > (bytes[1] == 's' ? 64 : 255) || (bytes[1] == 's' && value == 0))
-		return TOLD_BEGUN;
+		return REPORT_BEGUN;
 	*ret_value = value;
-	return bytes[1] == 's' ? TOLD_SIGNAL : TOLD_EXIT;
+	return bytes[1] == 's' ? REPORT_SIGNAL : REPORT_EXIT;
 }

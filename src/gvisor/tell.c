@@ -72,7 +72,7 @@ static int create_named(const char *wanted, char *name, size_t n, int *ret_fd)
 	return r < 0 ? r : 0;
 }
 
-int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
+int gvisor_tell(char **argv, char *name, size_t n, int *ret_report_fd)
 {
 	auto_free char *cwd = getcwd(NULL, 0);
 	struct start s = { .uid = getuid(),
@@ -85,28 +85,28 @@ int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
 	auto_buf bytes = { 0 };
 	auto_fd file = -1;
 	bool first = *name;
-	int r, told = -1;
+	int r, report_fd = -1;
 
 	start_write(&s, &bytes);
 	r = bytes.failed ? -ENOMEM : create_named(first ? "run" : NULL, name, n, &file);
 	if (r == 0)
 		r = io_write_all(file, bytes.data, bytes.len);
 	if (r == 0)
-		told = create(GVISOR_IO, name);
-	if (r == 0 && first && told < 0)
-		r = told;
+		report_fd = create(GVISOR_IO, name);
+	if (r == 0 && first && report_fd < 0)
+		r = report_fd;
 	if (r < 0)
 		gvisor_say("cannot pass the command on: %s", strerror(-r));
-	*ret_told_fd = told < 0 ? -1 : told;
+	*ret_report_fd = report_fd < 0 ? -1 : report_fd;
 	return r < 0 ? r : 0;
 }
 
-enum flow_report gvisor_told(int fd, int *ret_value)
+enum command_report gvisor_report(int fd, int *ret_value)
 {
 	char bytes[16];
 	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
 
-	return n < 0 ? TOLD_NOTHING : told_parse(bytes, (size_t)n, ret_value);
+	return n < 0 ? REPORT_NOTHING : command_report_parse(bytes, (size_t)n, ret_value);
 }
 
 void gvisor_forget(const char *name)
@@ -120,12 +120,12 @@ void gvisor_forget(const char *name)
 	}
 }
 
-int gvisor_end_like(enum flow_report told, int value)
+int gvisor_end_like(enum command_report report, int value)
 {
 	const struct rlimit none = { 0, 0 };
 	sigset_t all;
 
-	if (told != TOLD_SIGNAL)
+	if (report != REPORT_SIGNAL)
 		return value;
 	setrlimit(RLIMIT_CORE, &none);
 	signal(value, SIG_DFL);

@@ -134,12 +134,12 @@ static int open_root(struct build *b, struct ward_err *e)
 static int make_workspace(struct build *b, struct ward_err *e)
 {
 	auto_free char *beside = path_join(b->root, "../workspace");
-	char aside[WORK_ASIDE_MAX];
+	char outside[WORK_OUTSIDE_MAX];
 
 	if (!beside)
 		return ward_fail(e, ENOMEM, "out of memory");
-	work_aside(b->work.name, aside);
-	b->workspace = strdup(step_covers(b->root_fd, beside) ? aside : beside);
+	work_outside(b->work.name, outside);
+	b->workspace = strdup(step_covers(b->root_fd, beside) ? outside : beside);
 	if (!b->workspace)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (mkdir(b->workspace, 0755) < 0) {

@@ -61,17 +61,17 @@ static int write_file(int dir_fd, const char *name, const char *bytes, size_t n,
 
 /* -- work in progress */
 
-void work_aside(const char *name, char ret_path[WORK_ASIDE_MAX])
+void work_outside(const char *name, char ret_path[WORK_OUTSIDE_MAX])
 {
-	snprintf(ret_path, WORK_ASIDE_MAX, "/tmp/ward-%s", name);
+	snprintf(ret_path, WORK_OUTSIDE_MAX, "/tmp/ward-%s", name);
 }
 
 static int remove_work(int images_fd, const char *name)
 {
-	char aside[WORK_ASIDE_MAX];
+	char outside[WORK_OUTSIDE_MAX];
 
-	work_aside(name, aside);
-	(void)!rmdir(aside); /* most have none */
+	work_outside(name, outside);
+	(void)!rmdir(outside); /* most have none */
 	return tree_remove(images_fd, name);
 }
 

@@ -27,11 +27,11 @@ struct store_images {
 	size_t len;
 };
 
-#define WORK_ASIDE_MAX 288
+#define WORK_OUTSIDE_MAX 288
 
 /* Where a work of that name may have an empty directory outside of the store. Whoever removes the
  * work removes that, too. */
-void work_aside(const char *name, char ret_path[WORK_ASIDE_MAX]);
+void work_outside(const char *name, char ret_path[WORK_OUTSIDE_MAX]);
 /* Begins: makes an empty directory. What a killed process left of its own is removed first. */
 must_check int work_begin(struct work *w, struct ward_err *e);
 /* Turns the directory into the image of that digest, if there is none yet. */

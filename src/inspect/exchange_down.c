@@ -41,11 +41,11 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 
 void exchange_tell(struct front *f, struct exchange *ex)
 {
-	if (ex->status || ex->untold)
+	if (ex->status || ex->unreported)
 		front_flow_report_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status,
 				       ex->up_bytes, ex->down_bytes);
 	ex->status = 0;
-	ex->untold = false;
+	ex->unreported = false;
 }
 
 static void finish(struct front *f, struct exchange *ex)
@@ -280,7 +280,7 @@ static void cut_short(struct front *f, struct exchange *ex)
 {
 	auto_buf words = { 0 }, body = { 0 };
 
-	if (!ex->down_chunked || ex->done || !meter_last_words(f, ex, ex->meter, &words)) {
+	if (!ex->down_chunked || ex->done || !meter_cut_off(f, ex, ex->meter, &words)) {
 		exchange_refuse(f, ex, REASON_SPENT);
 		return;
 	}

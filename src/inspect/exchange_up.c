@@ -336,7 +336,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 		if (w->state != FLOW_INSPECT)
 			return false;
 		moved = n > 0;
-		ex->untold |= n && !ex->answered;
+		ex->unreported |= n && !ex->answered;
 		ex->sent |= n && ex->up_bytes;
 		ex->gone |= n > 0;
 		if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE && !ex->answered) {

@@ -139,5 +139,5 @@ static void closed(struct front *f, struct flow *w)
 
 static const struct inspect_ops ops = { prepare,     begin,        run,         server_dialled,
 					closed,      record_start, record_stop, record_cut,
-					record_main, replay_main,  waf_hear };
+					record_main, replay_main,  waf_read };
 const struct inspect_ops *const inspect_here = &ops;

@@ -99,7 +99,7 @@ struct exchange {
 	bool sent;
 	bool gone; /* some of the request has gone, if only of its head */
 	/* some of the request has gone, and nobody was told of it yet */
-	bool untold;
+	bool unreported;
 	bool answered, done; /* the response has begun, is complete */
 	bool up_chunked, down_chunked;
 	struct queue in; /* of the program, not yet understood */
@@ -198,7 +198,7 @@ bool exchange_again(struct front *f, struct exchange *ex);
 
 /* exchange_waf.c */
 must_check int waf_open(struct front *f, struct ward_err *e);
-void waf_hear(struct front *f);
+void waf_read(struct front *f);
 /* True: the rule has a firewall, which sees to it from here on. */
 must_check bool exchange_begin_waf(struct front *f, struct exchange *ex,
 				   const struct http_request *r, const struct http_verdict *v);

@@ -359,7 +359,7 @@ bool meter_data(struct front *f, struct meter *m, const uint8_t *bytes, size_t n
 	return true;
 }
 
-bool meter_last_words(struct front *f, struct exchange *ex, const struct meter *m, struct buf *out)
+bool meter_cut_off(struct front *f, struct exchange *ex, const struct meter *m, struct buf *out)
 {
 	auto_buf rule = { 0 };
 

@@ -59,7 +59,7 @@ struct keys {
 };
 
 /* keys_store.c: what ward-secrets hands over. False: it is gone, or speaks nonsense. */
-must_check bool store_hear(struct keys *k);
+must_check bool store_read(struct keys *k);
 /* False: there is no room, nobody listens. */
 bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
 void store_flush(struct keys *k);

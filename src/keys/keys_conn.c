@@ -343,7 +343,7 @@ void conn_expire(struct keys *k, uint64_t now)
 	for (struct conn *c = k->conns; c; c = next) {
 		next = c->next;
 		if (look)
-			k->waiting |= c->h2 ? keys_h2_let_go(k, c, now) : down_let_go(k, c, now);
+			k->waiting |= c->h2 ? keys_h2_release(k, c, now) : down_release(k, c, now);
 		if (c->dead)
 			continue;
 		/* streams may be silent for as long as front has them open */

@@ -105,7 +105,7 @@ bool down_step(struct keys *k, struct conn *c);
  * not because its program has not said all or does not listen: nobody else waits for ever, and how
  * long one waits tells nothing. An end that is too much of a secret goes overwritten. True: some is
  * still held. */
-bool down_let_go(struct keys *k, struct conn *c, uint64_t now);
+bool down_release(struct keys *k, struct conn *c, uint64_t now);
 /* Of len bytes that were held, new ones among them, some go on, clean. Returns how many of those
  * front has got already. */
 size_t hold_pass(struct hold *h, size_t clean, size_t len, uint64_t now);

@@ -210,7 +210,7 @@ void hold_show(struct hold *h, const struct keys *k, const struct buf *held, str
 	h->ahead = held->len;
 }
 
-bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
+bool down_release(struct keys *k, struct conn *c, uint64_t now)
 {
 	auto_buf shown = { 0 };
 

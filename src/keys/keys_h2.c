@@ -478,7 +478,7 @@ static void show_held(struct keys_h2 *h, struct keys_stream *s)
 	nghttp2_session_resume_data(h->down, s->down_id);
 }
 
-bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now)
+bool keys_h2_release(struct keys *k, struct conn *c, uint64_t now)
 {
 	bool due;
 
@@ -523,7 +523,7 @@ static bool push(struct keys_h2 *h, nghttp2_session *session, struct queue *q)
 	return moved;
 }
 
-static bool hear_front(struct keys_h2 *h, struct conn *c)
+static bool read_front(struct keys_h2 *h, struct conn *c)
 {
 	size_t n = queue_len(&c->in);
 
@@ -535,7 +535,7 @@ static bool hear_front(struct keys_h2 *h, struct conn *c)
 	return true;
 }
 
-static bool hear_server(struct keys_h2 *h, struct conn *c)
+static bool read_server(struct keys_h2 *h, struct conn *c)
 {
 	uint8_t bytes[CONN_PIECE];
 	enum tls_say say;
@@ -582,8 +582,8 @@ bool keys_h2_step(struct keys *k, struct conn *c)
 		conn_kill(c);
 		return false;
 	}
-	moved = hear_front(h, c);
-	moved |= hear_server(h, c);
+	moved = read_front(h, c);
+	moved |= read_server(h, c);
 	if (!c->server_ended && !nghttp2_session_want_read(h->up) &&
 	    !nghttp2_session_want_write(h->up))
 		c->server_ended = true;

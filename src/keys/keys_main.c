@@ -87,7 +87,7 @@ static void serve_once(struct keys *k)
 	/* a revocation comes before any request that came with it */
 	for (int i = 0; i < n && !k->ending; i++)
 		if (events[i].data.ptr == &k->secrets_fd)
-			k->ending |= !store_hear(k);
+			k->ending |= !store_read(k);
 	if (k->ready && !k->begun) {
 		k->begun = true;
 		k->ending |= watch(k, k->link_fd, &k->link_fd) < 0;

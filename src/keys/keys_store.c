@@ -227,7 +227,7 @@ static bool take_scanner(struct keys *k, const uint8_t *bytes, size_t n)
 	return k->db && scan_new(bytes, db_bytes, k->db, k->texts, count, &k->scan, &e) == 0;
 }
 
-bool store_hear(struct keys *k)
+bool store_read(struct keys *k)
 {
 	static const struct keys_event no_scanner = {
 		.kind = KEYS_EVENT_REFUSED,

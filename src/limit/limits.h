@@ -5,7 +5,7 @@
 #include "model/plan.h"
 
 /* Decides what holds each limit of the plan: fills p->limits and p->watch from p's spec, facts,
- * ids and rung. A limit that nothing can hold here is an error where the policy names it or
+ * ids and level. A limit that nothing can hold here is an error where the policy names it or
  * require.limits asks for it, else a note. */
 must_check int limits_assign(struct plan *p, struct ward_err *e);
 /* What limits_assign() asks the host beyond the facts, apart so that the decision can be tested. */

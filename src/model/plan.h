@@ -47,7 +47,7 @@ struct etc_cache {
 	bool refused; /* root may not make that copy: one could never be used */
 };
 
-#define ETC_KEPT_NONE                                                                              \
+#define ETC_CACHE_NONE                                                                             \
 	{                                                                                          \
 		.lock_fd = -1, .dir_fd = -1, .tree_fd = -1                                         \
 	}

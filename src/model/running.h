@@ -23,7 +23,7 @@ struct running {
 	pid_t init_pid;
 	/* ward-init, where init_pid is a process around it; 0: init_pid is */
 	pid_t inside_pid;
-	/* of init_pid: ward-init (or of the command on the Landlock rung) */
+	/* of init_pid: ward-init (or of the command on the Landlock level) */
 	int pid_fd;
 	/* SOCK_SEQPACKET to ward-init: protocol/guest.h; closing it ends the sandbox */
 	int control_fd;

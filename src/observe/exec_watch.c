@@ -45,7 +45,7 @@ struct exec_watch {
 	struct expected {
 		uint32_t tag; /* 0: free */
 		int pid;      /* inside; 0: not known yet */
-		bool told;
+		bool reported;
 		char *text; /* owned: words and variables, each ended by a NUL */
 		size_t words_len, len;
 	} expected[GUEST_EXECS_MAX];
@@ -271,12 +271,12 @@ static void take_expected(struct exec_watch *w, int root_fd, struct expected *x)
 {
 	const char *dirs = NULL;
 
-	if (x->told) {
+	if (x->reported) {
 		w->seen = false;
 		return;
 	}
 	x->pid = w->pid;
-	x->told = true;
+	x->reported = true;
 	for (size_t at = x->words_len; at < x->len; at += strlen(x->text + at) + 1)
 		if (strncmp(x->text + at, "PATH=", 5) == 0 && !dirs)
 			dirs = x->text + at + 5;

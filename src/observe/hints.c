@@ -34,7 +34,7 @@ struct hints {
 	char run[32];
 	bool held;
 	unsigned type; /* of standard error, as in st_mode */
-	unsigned told;
+	unsigned reported;
 	uint64_t more; /* that were not told */
 	uint64_t known[KNOWN_MAX];
 	size_t known_count;
@@ -68,13 +68,13 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 	} else if (x.advice.len) {
 		buf_puts(&second, buf_text(&x.advice));
 	}
-	h->told++;
-	if (h->told == 1)
+	h->reported++;
+	if (h->reported == 1)
 		buf_printf(out,
 			   "ward: hint: lines with \"ward: hint\" are advice; the program inside "
 			   "can write such lines, too, so rely on `ward explain %s`\n",
 			   h->run);
-	put_line(out, h->told, buf_text(&first));
+	put_line(out, h->reported, buf_text(&first));
 	if (second.len > LINE_BYTES && x.change_count) { /* half of a command does harm */
 		second.len = 0;
 		buf_printf(&second,
@@ -83,7 +83,7 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 			   h->run);
 	}
 	if (second.len)
-		put_line(out, h->told, buf_text(&second));
+		put_line(out, h->reported, buf_text(&second));
 }
 
 /* What finds room goes at once, whole; the rest waits. */
@@ -143,7 +143,7 @@ static bool is_noise(const struct ward_event *v)
 	return object && missing_is_noise(object->text);
 }
 
-static void hear(struct hints *h, const struct ward_event *v)
+static void take_event(struct hints *h, const struct ward_event *v)
 {
 	auto_buf lines = { 0 };
 
@@ -156,7 +156,7 @@ static void hear(struct hints *h, const struct ward_event *v)
 	}
 	if (is_known(h, v))
 		return;
-	if (h->told == HINTS_MAX) {
+	if (h->reported == HINTS_MAX) {
 		h->more++;
 		return;
 	}
@@ -174,7 +174,7 @@ static int on_begin(struct event_sink *s, const char *run, struct ward_err *e)
 static void on_take(struct event_sink *s, const struct ward_event *v)
 {
 	event_emit(of(s)->next, v);
-	hear(of(s), v);
+	take_event(of(s), v);
 }
 
 static int on_flush(struct event_sink *s, struct ward_err *e)

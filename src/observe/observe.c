@@ -77,8 +77,8 @@ bool observe_denied(const struct seccomp_notif *q)
 	return q->data.args[w->mode] & SET_ID;
 }
 
-/* Reads what can be read of n bytes; a supervisor that is locked up (tables/procs.def: BOX) has only the
- * file. */
+/* Reads what can be read of n bytes; a supervisor that is locked up (tables/procs.def: BOX) has
+ * only the file. */
 static size_t read_memory(pid_t pid, uint64_t at, void *out, size_t n)
 {
 	size_t first = 4096 - at % 4096;

@@ -417,7 +417,7 @@ static void add_writer(struct provenance *v, const char *path, uint32_t process,
 	for (uint8_t i = 0; i < f->writer_count; i++)
 		if (f->writers[i].process == process) {
 			if (f->writers[i].change != w.change)
-				f->writers[i].told = false;
+				f->writers[i].reported = false;
 			f->writers[i].change = w.change;
 			f->writers[i].seen_us = w.seen_us;
 			return;

@@ -44,8 +44,8 @@ struct writer {
 	uint32_t process;
 	uint8_t change; /* enum observe_act */
 	uint64_t seen_us;
-	bool told;
-	uint64_t told_hosts;
+	bool reported;
+	uint64_t reported_hosts;
 };
 
 struct file {
@@ -90,7 +90,7 @@ struct provenance {
 	} waiting[64];
 	unsigned waiting_at;
 	uint64_t proxied; /* hosts that were reached through a proxy */
-	uint64_t told_ms;
+	uint64_t reported_ms;
 	uint64_t lost;     /* files, processes and names that there was no room for */
 	size_t text_bytes; /* of paths, programs and their words */
 	uint32_t tell_at;  /* the file to go on with */

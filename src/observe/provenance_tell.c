@@ -140,11 +140,11 @@ static void tell_file(struct provenance *v, struct file *f, bool end, struct res
 
 		if (state < 0 && w->change != ACT_DELETE)
 			continue;
-		if (w->told && (w->told_hosts == v->processes[w->process].hosts || !end))
+		if (w->reported && (w->reported_hosts == v->processes[w->process].hosts || !end))
 			continue;
 		tell(v, f, w, state < 0, r);
-		w->told = true;
-		w->told_hosts = v->processes[w->process].hosts;
+		w->reported = true;
+		w->reported_hosts = v->processes[w->process].hosts;
 	}
 	f->pending = !end; /* what it has read by the end may be more */
 }
@@ -159,7 +159,7 @@ static bool tell_files(struct provenance *v, struct result *r, bool end)
 		bool fresh = false;
 
 		for (uint8_t k = 0; k < f->writer_count; k++)
-			fresh |= !f->writers[k].told;
+			fresh |= !f->writers[k].reported;
 		if (!f->pending || (!fresh && !end))
 			continue;
 		if (!end && looked++ == TELL_FILES)
@@ -173,7 +173,7 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 {
 	uint64_t now = io_now_ms();
 
-	if (!v || (!end && now - v->told_ms < TELL_MS))
+	if (!v || (!end && now - v->reported_ms < TELL_MS))
 		return;
 	if (end || !v->tell_at)
 		provenance_spread(v);
@@ -182,7 +182,7 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 	if (!tell_files(v, r, end))
 		return;
 	v->tell_at = 0;
-	v->told_ms = now;
+	v->reported_ms = now;
 	if (end && v->lost) {
 		struct ward_event e = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "files");
 

@@ -1,5 +1,5 @@
 /*
- * Calls on behalf of the sandbox, on the Landlock rung.
+ * Calls on behalf of the sandbox, on the Landlock level.
  *
  * Landlock confines what is opened, made, renamed and removed, but not modes, times and attributes:
  * chmod of any file of the user would go through. So the filter sends those calls here. In: a
@@ -116,7 +116,7 @@ static int add_tree(struct syscall_broker *b, const char *path, struct ward_err 
 	return 0;
 }
 
-int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_behalf,
+int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_broker,
 			  struct ward_err *e)
 {
 	struct syscall_broker *b = calloc(1, sizeof(*b));
@@ -140,7 +140,7 @@ int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_beha
 		syscall_broker_destroy(b);
 		return r;
 	}
-	*ret_behalf = b;
+	*ret_broker = b;
 	return 0;
 }
 

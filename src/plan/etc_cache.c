@@ -180,7 +180,7 @@ static bool take_place(const char *state, const char *id, bool as_root, struct e
 
 bool etc_cache_find(bool as_root, struct etc_cache *ret_kept)
 {
-	struct etc_cache k = ETC_KEPT_NONE;
+	struct etc_cache k = ETC_CACHE_NONE;
 	const struct etc_head *head = NULL;
 	auto_free char *state = NULL;
 	struct ward_err ignored = { 0 };
@@ -213,5 +213,5 @@ void etc_cache_release(struct etc_cache *k)
 		close(k->dir_fd);
 	if (k->tree_fd >= 0)
 		close(k->tree_fd);
-	*k = (struct etc_cache)ETC_KEPT_NONE;
+	*k = (struct etc_cache)ETC_CACHE_NONE;
 }

@@ -333,7 +333,7 @@ static int read_system(bool bare, bool kept, const struct facts *facts,
 	if (!system)
 		return ward_fail(e, ENOMEM, "out of memory");
 	system->facts = *facts;
-	system->etc = (struct etc_cache)ETC_KEPT_NONE;
+	system->etc = (struct etc_cache)ETC_CACHE_NONE;
 	system->etc_wanted =
 		kept && !etc_cache_find(facts->uid == 0, &system->etc) && !system->etc.refused;
 	system->etc_read = system->etc_wanted ? time(NULL) : 0;

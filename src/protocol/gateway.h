@@ -80,7 +80,7 @@ enum gate_event_kind {
 	GATE_FAILED,
 	GATE_TAKEN,
 	GATE_SHOWN,
-	GATE_TOLD,
+	GATE_FLOW_REPORT,
 	GATE_TRUST
 };
 

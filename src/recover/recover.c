@@ -61,7 +61,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	if (status < 0)
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
-	/* only a run on the Landlock rung has one; what is not ours there stays */
+	/* only a run on the Landlock level has one; what is not ours there stays */
 	(void)!level_tmp_remove(id);
 	if (!review_exists(id))
 		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, &notes, e);

@@ -50,8 +50,8 @@ static void block_signals(struct box_early *early)
 
 /* On record before anything is made for it that outlives us: whatever happens, the run can be
  * finished. Where all of it ends with us (no cgroup, no layer of a review, no directory of the
- * Landlock rung), it is enough that the record is there before the command runs, and the sandbox is
- * built meanwhile. */
+ * Landlock level), it is enough that the record is there before the command runs, and the sandbox
+ * is built meanwhile. */
 static int put_on_record(struct box *b, bool built, struct ward_err *e)
 {
 	const struct plan *p = b->plan;

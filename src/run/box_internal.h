@@ -49,7 +49,7 @@ struct box {
 	bool frozen;          /* by the cgroup, for that */
 	bool ending;          /* it was asked to */
 	bool confined;        /* it has given up what it does not need */
-	bool slim;            /* nothing will happen for long: sleep with little memory */
+	bool trim;            /* nothing will happen for long: sleep with little memory */
 	/* what was read of /etc is to be kept, when there is nothing else to do */
 	bool keeps_etc;
 	/* takes over what the sandbox does with git; NULL: none yet */

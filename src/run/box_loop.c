@@ -452,7 +452,7 @@ static void on_time(struct box *b, uint64_t now)
 	egress_on_time(b->egress, now, b->result);
 	if (b->trim_at_ms && now >= b->trim_at_ms) {
 		b->trim_at_ms = 0;
-		b->slim = true;
+		b->trim = true;
 	}
 }
 
@@ -528,10 +528,10 @@ static void on_notify(struct box *b, short revents, uint64_t now)
 
 static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uint64_t now)
 {
-	int n = b->slim ? trim_memory_poll(polled, count, next_timeout(b, now))
+	int n = b->trim ? trim_memory_poll(polled, count, next_timeout(b, now))
 			: poll(polled, count, next_timeout(b, now));
 
-	b->slim = false;
+	b->trim = false;
 	if (n < 0)
 		memset(polled, 0, count * sizeof(*polled)); /* EINTR: nothing is known */
 	if (n == 0 && b->keeps_etc) {                       /* no process waits for us */

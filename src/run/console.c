@@ -39,8 +39,8 @@ struct console {
 	int master_fd, slave_fd;
 	struct termios saved;           /* how the operator had the terminal */
 	unsigned char kernel_modes[60]; /* the same, as the kernel has it */
-	uint32_t told;                  /* what of the filter's state the keeper knows */
-	bool raw, ending, hung_up, told_hung_up, unfiltered;
+	uint32_t known;                 /* what of the filter's state the keeper knows */
+	bool raw, ending, hung_up, reported_hung_up, unfiltered;
 	char last_typed;
 	struct terminal filter;
 	/* taken and not yet given, but for the first in_done, out_done bytes */
@@ -137,7 +137,7 @@ static void tell_keeper(struct console *c, bool keep)
 	struct guest_terminal word = { .keep = keep };
 	auto_buf undo = { 0 };
 
-	c->told = terminal_lasting(&c->filter);
+	c->known = terminal_lasting(&c->filter);
 	if (c->keeper.pid <= 0)
 		return;
 	if (keep) {
@@ -313,7 +313,7 @@ static void read_output(struct console *c)
 		terminal_filter(&c->filter, data, (size_t)n, &c->out);
 	}
 	type_answers(c);
-	if (c->raw && terminal_lasting(&c->filter) != c->told)
+	if (c->raw && terminal_lasting(&c->filter) != c->known)
 		tell_keeper(c, true);
 	if (c->out.failed || c->out_fd < 0)
 		c->out.len = 0; /* nobody looks any more */
@@ -411,9 +411,9 @@ uint64_t console_out_bytes(const struct console *c)
 
 bool console_hung_up(struct console *c)
 {
-	bool now = c->hung_up && !c->told_hung_up;
+	bool now = c->hung_up && !c->reported_hung_up;
 
-	c->told_hung_up |= now;
+	c->reported_hung_up |= now;
 	return now;
 }
 

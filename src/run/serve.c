@@ -123,7 +123,7 @@ static void do_kill(struct serve *s, struct serve_client *c)
 {
 	if (c->tag && c->tag == s->checkpoint_tag) { /* it was kept and is not to go on */
 		s->checkpoint_tag = 0;
-		serve_checkpoint_told(s, true);
+		serve_checkpoint_answer(s, true);
 	}
 	serve_answer(c, CONTROL_OK, 0, 0);
 	box_kill(s->box);
@@ -135,7 +135,7 @@ static bool is_for_foreground(uint32_t op)
 	return op >= CONTROL_NET_SHOW && op <= CONTROL_SECRET_REVOKE;
 }
 
-static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
+static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
 {
 	struct control_message m;
 	struct ward_err e = { 0 };
@@ -219,7 +219,7 @@ static void read_request(struct serve *s, struct serve_client *c)
 		return;
 	}
 	c->deadline_ms = io_now_ms() + SILENT_MS;
-	obey(s, c, at, (size_t)n, fd);
+	dispatch(s, c, at, (size_t)n, fd);
 }
 
 /* ---- clients ---- */
@@ -300,7 +300,7 @@ static void drop_client(struct serve *s, size_t i)
 }
 
 /* Whether it may be silent. A source of secrets may take its time. */
-static bool lasts(const struct serve *s, const struct serve_client *c)
+static bool may_be_silent(const struct serve *s, const struct serve_client *c)
 {
 	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 ||
 	       (c->asks_secret && secrets_fd(s->box->plan->live->secrets) >= 0);
@@ -311,7 +311,7 @@ static void drop_gone(struct serve *s, uint64_t now)
 	for (size_t i = s->client_count; i-- > 0;) {
 		struct serve_client *c = &s->clients[i];
 
-		if (c->gone || (!lasts(s, c) && now >= c->deadline_ms))
+		if (c->gone || (!may_be_silent(s, c) && now >= c->deadline_ms))
 			drop_client(s, i);
 	}
 }
@@ -323,7 +323,7 @@ uint64_t serve_due_ms(const struct serve *s)
 	for (size_t i = 0; i < s->client_count; i++) {
 		const struct serve_client *c = &s->clients[i];
 
-		if (!lasts(s, c) && (!due || c->deadline_ms < due))
+		if (!may_be_silent(s, c) && (!due || c->deadline_ms < due))
 			due = c->deadline_ms;
 	}
 	return due;

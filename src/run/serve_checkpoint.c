@@ -59,7 +59,7 @@ int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, st
 	return memory > 1 << 29 ? 0 : memory ? (int)(memory + memory / 8 + SLACK_MIB) : 0;
 }
 
-void serve_checkpoint_told(struct serve *s, bool good)
+void serve_checkpoint_answer(struct serve *s, bool good)
 {
 	struct ward_event v =
 		event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);

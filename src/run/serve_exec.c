@@ -202,7 +202,7 @@ void serve_guest(struct serve *s, const struct guest_message *m)
 	if (m->tag && m->tag == s->checkpoint_tag &&
 	    (m->op == GUEST_EXITED || m->op == GUEST_FAILED)) {
 		s->checkpoint_tag = 0;
-		serve_checkpoint_told(s, m->op == GUEST_EXITED && m->a == 0);
+		serve_checkpoint_answer(s, m->op == GUEST_EXITED && m->a == 0);
 	}
 	for (size_t i = 0; i < s->client_count; i++) {
 		struct serve_client *c = &s->clients[i];

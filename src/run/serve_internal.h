@@ -76,7 +76,7 @@ void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
 must_check int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd,
 				struct ward_err *e);
 /* It was asked for, or has ended so. */
-void serve_checkpoint_told(struct serve *s, bool good);
+void serve_checkpoint_answer(struct serve *s, bool good);
 
 /* How many commands of clients run. */
 size_t serve_running(const struct serve *s);

@@ -60,7 +60,7 @@ static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter
 					.added = rule->added,
 					.private = rule->private,
 					.mode = rule->moded ? (uint8_t)(rule->mode + 1) : 0,
-					.lasts_ms = egress_lasts_ms(g, i),
+					.remaining_ms = egress_remaining_ms(g, i),
 					.limits = limits_of(&rule->limits) };
 	auto_buf text = { 0 };
 

@@ -67,7 +67,7 @@ static void free_dead(struct replay *p)
 }
 
 /* What front says. False: nothing now. */
-static bool hear(struct seat *s)
+static bool read_front(struct seat *s)
 {
 	uint8_t bytes[16384];
 	ssize_t n;
@@ -104,7 +104,7 @@ static void run(struct replay *p, struct seat *s)
 	for (int i = 0; moved && i < ROUNDS_MAX && !s->dead; i++) {
 		enum tls_say say;
 
-		moved = hear(s);
+		moved = read_front(s);
 		moved |= !s->dead && !s->finishing && step(s);
 		say = queue_flush(&s->out, &wire, &went);
 		moved |= went > 0;

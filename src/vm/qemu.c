@@ -284,7 +284,7 @@ static int wait_for_migration(struct vm *v, struct ward_err *e)
 
 	for (uint64_t until_ms = io_now_ms() + ANSWER_MS; io_now_ms() < until_ms;
 	     nanosleep(&pause, NULL)) {
-		int r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"query-migrate\"}", -1,
+		int r = qmp_call(v->control_fd, &v->received, "{\"execute\":\"query-migrate\"}", -1,
 				 ANSWER_MS, &line, e);
 
 		if (r < 0)
@@ -302,22 +302,22 @@ static int wait_for_migration(struct vm *v, struct ward_err *e)
 static int qemu_snapshot(struct vm *v, int state_fd, struct ward_err *e)
 {
 	struct qmp_line line;
-	int r = qmp_greet(v->control_fd, &v->heard, ANSWER_MS, e);
+	int r = qmp_greet(v->control_fd, &v->received, ANSWER_MS, e);
 
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, IGNORE_SHARED, -1, ANSWER_MS, &line, e);
+		r = qmp_call(v->control_fd, &v->received, IGNORE_SHARED, -1, ANSWER_MS, &line, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard,
+		r = qmp_call(v->control_fd, &v->received,
 			     "{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"state\"}}",
 			     state_fd, ANSWER_MS, &line, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard,
+		r = qmp_call(v->control_fd, &v->received,
 			     "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}", -1,
 			     ANSWER_MS, &line, e);
 	if (r == 0)
 		r = wait_for_migration(v, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"quit\"}", -1, ANSWER_MS,
+		r = qmp_call(v->control_fd, &v->received, "{\"execute\":\"quit\"}", -1, ANSWER_MS,
 			     &line, e);
 	return r;
 }

@@ -33,9 +33,9 @@ void server_accept(struct server *v);
 /* One more message of a connection that has not started anything yet. */
 void server_meet(struct server *v, int *sock_fd);
 /* What the process behind a command says; it may be gone. */
-void server_hear(struct server *v, struct party *p);
+void server_read(struct server *v, struct party *p);
 /* The same of the first, before its command was started. */
-void server_hear_early(struct server *v);
+void server_read_early(struct server *v);
 /* A free party, or NULL. One is kept for copies of trees. */
 struct party *server_party(struct server *v, bool copy);
 /* The machine ends: no more commands, and nobody who does not read is waited for. */

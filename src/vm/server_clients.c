@@ -160,7 +160,7 @@ static bool server_gives_up(int number)
 	return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
 
-void server_hear_early(struct server *v)
+void server_read_early(struct server *v)
 {
 	struct party_message m;
 	char bytes[sizeof(m)];
@@ -173,7 +173,7 @@ void server_hear_early(struct server *v)
 		v->first_gone = true;
 }
 
-void server_hear(struct server *v, struct party *p)
+void server_read(struct server *v, struct party *p)
 {
 	struct vm_channel *c = &v->session.channels[p->channel];
 	struct party_message m;

@@ -289,9 +289,9 @@ static size_t tell_input(struct vm_channel *c, unsigned channel, uint8_t *out)
 		}
 		c->input_ended = n != -EAGAIN;
 	}
-	if (!c->input_ended || c->input_end_told || c->input_broken)
+	if (!c->input_ended || c->input_end_sent || c->input_broken)
 		return 0;
-	c->input_end_told = true;
+	c->input_end_sent = true;
 	return wire_put(out, VM_EOF, channel, 0, NULL, 0);
 }
 

@@ -26,7 +26,7 @@ struct vm_channel {
 	size_t words_len, words_at;
 	struct vm_inbox in[VM_STREAMS];
 	uint32_t credit; /* bytes of standard input that the guest takes */
-	bool input_ended, input_end_told;
+	bool input_ended, input_end_sent;
 	bool input_broken; /* nobody inside reads standard input */
 	uint64_t signals;  /* bits: to be sent */
 	struct vm_resize size;

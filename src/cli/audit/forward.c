@@ -37,7 +37,7 @@ struct feed {
 	int state_fd, wake_fd; /* wake: closed at the end of the run */
 	pid_t pid;             /* 0: it has ended */
 	uint64_t again_ms;
-	bool own, done, told; /* own: of this run */
+	bool own, done, reported; /* own: of this run */
 };
 
 struct forwarding {
@@ -208,7 +208,7 @@ static uint64_t settle(struct forwarding *f, struct feed *feed)
 }
 
 /* A sink's process has ended. */
-static void bury(struct forwarding *f, pid_t pid, int status)
+static void reap(struct forwarding *f, pid_t pid, int status)
 {
 	for (size_t i = 0; i < f->count; i++) {
 		struct feed *feed = &f->feeds[i];
@@ -233,15 +233,15 @@ static void look_at_children(struct forwarding *f)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		bury(f, pid, status);
+		reap(f, pid, status);
 	for (size_t i = 0; i < f->count; i++) {
 		struct feed *feed = &f->feeds[i];
 
 		if (!feed->pid && !feed->done && now >= feed->again_ms)
 			start(f, feed);
-		if (feed->own && feed->policy.stop && !feed->told && feed->shared->stuck_ms &&
+		if (feed->own && feed->policy.stop && !feed->reported && feed->shared->stuck_ms &&
 		    now - feed->shared->stuck_ms > feed->policy.wait_ms) {
-			feed->told = true;
+			feed->reported = true;
 			tell_ward(f, feed, FORWARD_STOP, 0);
 		}
 	}

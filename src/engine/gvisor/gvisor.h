@@ -36,8 +36,8 @@ must_check int gvisor_probe_kvm(const struct gvisor_runtime *r, struct ward_err 
  * a checkpoint can keep deleted files in it. */
 bool gvisor_shares_shm(const struct plan *p);
 
-/* Checkpoints (snapshot.c): the wall's row; "key: value" of what they depend on, into p->inner_same;
- * how many trees and which, for `ward-gvisor restore`, and the image. */
+/* Checkpoints (snapshot.c): the wall's row; "key: value" of what they depend on, into
+ * p->inner_same; how many trees and which, for `ward-gvisor restore`, and the image. */
 must_check int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e);
 void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char *platform);
 must_check int gvisor_add_image(struct plan *p, struct ward_err *e);

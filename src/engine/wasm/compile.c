@@ -122,7 +122,7 @@ static bool asked_to_end(void)
 static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 {
 	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	bool told = false;
+	bool asked = false;
 
 	progress_begin(progress, 0);
 	for (;;) {
@@ -130,9 +130,9 @@ static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 
 		if (pid_fd < 0 || poll(&ready, 1, TURN_MS) > 0)
 			break;
-		if (!told && asked_to_end()) {
+		if (!asked && asked_to_end()) {
 			kill(pid, SIGTERM);
-			told = true;
+			asked = true;
 		}
 		progress_look(progress, "compiling the module");
 	}
@@ -140,7 +140,7 @@ static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 	while (waitpid(pid, ret_status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return told ? -EINTR : 0;
+	return asked ? -EINTR : 0;
 }
 
 /* Why there is no code. What was a matter of the moment is tried again at the next start. */

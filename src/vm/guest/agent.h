@@ -18,7 +18,7 @@ struct job {
 	pid_t pid;
 	int status;
 	/* where the leader of a terminal's session says that its command was stopped */
-	int told_fd;
+	int stopped_fd;
 	int in_fd;               /* where its standard input's bytes go; -1: closed */
 	int out_fds[VM_STREAMS]; /* what it writes: [0] its terminal, [1], [2] */
 	char *words;
@@ -34,7 +34,7 @@ struct job {
 /* The inner ends of a command's streams. */
 struct ends {
 	int inner[VM_STREAMS]; /* the child's 0-2 */
-	int told[2];           /* where the session's leader says that its command was stopped */
+	int stopped[2];        /* where the session's leader says that its command was stopped */
 };
 
 #define SPARE_FEW 256 /* words and variables that need no memory of their own */

@@ -80,9 +80,9 @@ void job_clear(struct agent *a, unsigned channel)
 	for (int i = 0; i < VM_STREAMS; i++)
 		if (j->out_fds[i] >= 0)
 			close(j->out_fds[i]);
-	if (j->told_fd >= 0)
-		close(j->told_fd);
-	*j = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+	if (j->stopped_fd >= 0)
+		close(j->stopped_fd);
+	*j = (struct job){ .in_fd = -1, .stopped_fd = -1, .out_fds = { -1, -1, -1 } };
 	while (a->channels > 1 && !a->jobs[a->channels - 1].active &&
 	       !a->jobs[a->channels - 1].words)
 		a->channels--;
@@ -140,11 +140,11 @@ static int make_terminal(struct agent *a, struct job *j, const struct vm_start *
 		return -errno;
 	ioctl(slave, TIOCSWINSZ, &size);
 	if (fchown(slave, a->setup.uid, a->setup.gid) < 0 ||
-	    pipe2(ends->told, O_CLOEXEC | O_NONBLOCK) < 0) {
+	    pipe2(ends->stopped, O_CLOEXEC | O_NONBLOCK) < 0) {
 		close(slave);
 		return -errno;
 	}
-	j->told_fd = ends->told[0];
+	j->stopped_fd = ends->stopped[0];
 	for (int i = 0; i < VM_STREAMS; i++)
 		if (s->terminals & 1u << i)
 			ends->inner[i] = fcntl(slave, F_DUPFD_CLOEXEC, 10);
@@ -172,7 +172,7 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 static bool take_ends(const struct ends *ends, int count, int manifest_fd, int disk_fd)
 {
 	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2],
-			       ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
+			       ends->stopped[1] < 0 ? manifest_fd : ends->stopped[1], disk_fd };
 
 	for (int i = 0; i < count; i++) /* out of the way of each other first */
 		if (fds[i] >= 0 && fds[i] < count) {
@@ -321,7 +321,7 @@ static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *
 /* What is not started by spare.c. Returns its pid or -errno. */
 static pid_t start_with_ends(struct agent *a, struct job *j, const struct vm_start *s)
 {
-	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
+	struct ends ends = { .inner = { -1, -1, -1 }, .stopped = { -1, -1 } };
 	pid_t r = make_ends(a, j, s, &ends);
 
 	if (r == 0)
@@ -329,8 +329,8 @@ static pid_t start_with_ends(struct agent *a, struct job *j, const struct vm_sta
 	for (int i = 0; i < VM_STREAMS; i++)
 		if (ends.inner[i] >= 0)
 			close(ends.inner[i]);
-	if (ends.told[1] >= 0)
-		close(ends.told[1]);
+	if (ends.stopped[1] >= 0)
+		close(ends.stopped[1]);
 	return r;
 }
 

@@ -117,20 +117,20 @@ static nfds_t gather(struct agent *a, struct pollfd *fds, bool more)
 			if (j->credit[s])
 				n = add(fds, n, j->out_fds[s], POLLIN);
 		if (!more)
-			n = add(fds, n, j->told_fd, POLLIN);
+			n = add(fds, n, j->stopped_fd, POLLIN);
 	}
 	return n;
 }
 
 /* A leader of a session is gone, and with it who tells of stops. */
-static void look_at_told(struct agent *a, const struct pollfd *fds, nfds_t n)
+static void look_at_stopped(struct agent *a, const struct pollfd *fds, nfds_t n)
 {
 	for (unsigned i = 1; i < a->channels; i++)
 		for (nfds_t k = 2; k < n; k++)
-			if (a->jobs[i].told_fd >= 0 && fds[k].fd == a->jobs[i].told_fd &&
+			if (a->jobs[i].stopped_fd >= 0 && fds[k].fd == a->jobs[i].stopped_fd &&
 			    fds[k].revents == POLLHUP) {
-				close(a->jobs[i].told_fd);
-				a->jobs[i].told_fd = -1;
+				close(a->jobs[i].stopped_fd);
+				a->jobs[i].stopped_fd = -1;
 			}
 }
 
@@ -166,7 +166,7 @@ static _Noreturn void serve(struct agent *a)
 		for (unsigned i = 1; i < a->channels; i++)
 			if (a->jobs[i].pending_len)
 				streams_feed(&a->jobs[i]);
-		look_at_told(a, fds, n);
+		look_at_stopped(a, fds, n);
 	}
 }
 
@@ -178,7 +178,8 @@ int main(int argc, char **argv)
 	if (getpid() != 1)
 		return rehearse_main(argc > 1 ? argv[1] : NULL);
 	for (unsigned i = 0; i < VM_CHANNELS; i++)
-		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+		a.jobs[i] =
+			(struct job){ .in_fd = -1, .stopped_fd = -1, .out_fds = { -1, -1, -1 } };
 	a.spare = (struct spare){ .ends = { { -1, -1, -1 }, { -1, -1 } }, .outer = { -1, -1, -1 } };
 	a.childless = true;
 	a.channels = 1;

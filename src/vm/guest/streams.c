@@ -252,7 +252,7 @@ static bool say_stopped(struct agent *a, unsigned channel)
 	struct job *j = &a->jobs[channel];
 	struct guest_message m;
 
-	return j->told_fd >= 0 && read(j->told_fd, &m, sizeof(m)) == sizeof(m) &&
+	return j->stopped_fd >= 0 && read(j->stopped_fd, &m, sizeof(m)) == sizeof(m) &&
 	       say_number(a, VM_STOPPED, channel, (uint32_t)m.a);
 }
 
