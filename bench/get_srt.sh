@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fetches a peer of the network's bench with npm: the sandbox runtime `srt`, and the Node 22 that it needs. Both go to a cache of the
-# user's, outside the source tree. Without npm it says so and leaves it: the bench names what is absent.
+# Fetches a peer of the network's bench with npm: the sandbox runtime `srt`, and the Node 22 that it
+# needs. Both go to a cache of the user's, outside the source tree. Without npm it says so and
+# leaves it: the bench names what is absent.
 set -eu
 to=${XDG_CACHE_HOME:-$HOME/.cache}/ward-bench/npm
 

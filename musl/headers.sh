@@ -1,5 +1,6 @@
 #!/bin/sh
-# The kernel's headers and libyaml's, which musl does not bring, in a directory without those of glibc: headers.sh DIR CC...
+# The kernel's headers and libyaml's, which musl does not bring, in a directory without those of
+# glibc: headers.sh DIR CC...
 set -eu
 dir=$1
 shift

@@ -2,7 +2,8 @@
 """Makes docs/events.md from tables/events.def.
 
 gen_events.py          writes it
-gen_events.py --check  writes nothing; exits 1 with the name of the file if it is not what it would write
+gen_events.py --check  writes nothing; exits 1 with the name of the file if it is not what it would
+write
 """
 import pathlib
 import sys
@@ -49,11 +50,13 @@ writer handles more than 100,000 events per second, from one or from 50 sandboxe
 
 
 def page(rows):
-    out = [HEAD, LEVELS, '## Kinds\n\n| kind | what | severity | when denied | OCSF class, activity |\n| --- | --- | --- | --- | --- |\n']
+    out = [HEAD, LEVELS, '## Kinds\n\n| kind | what | severity | when denied | OCSF class, '
+           'activity |\n| --- | --- | --- | --- | --- |\n']
     for macro, a, line in rows:
         if macro == 'KIND':
             _, name, plain, denied, number, activity, text = a
-            out.append(f'| `{name}` | {text} | {plain.lower()} | {denied.lower()} | {number}, {activity} |\n')
+            out.append(f'| `{name}` | {text} | {plain.lower()} | {denied.lower()} | {number}, '
+                       f'{activity} |\n')
         elif macro != 'FIELD':
             raise def_reader.DefError(f'tables/events.def:{line}: {macro} is no row of this table')
     out.append('\n## Fields\n\n| field | type | what |\n| --- | --- | --- |\n')

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs runsc, which `isolation: gvisor` starts. On Debian 12 that is the build of bookworm-backports: bookworm's own, of 2022, refuses what
-# ls and stat of the same release ask, and returns too early from reads of sockets. Where there are no backports, bookworm's.
+# Installs runsc, which `isolation: gvisor` starts. On Debian 12 that is the build of
+# bookworm-backports: bookworm's own, of 2022, refuses what ls and stat of the same release ask, and
+# returns too early from reads of sockets. Where there are no backports, bookworm's.
 set -u
 
 good() {

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Runs every test of the tree and sums them: test.sh BUILD BUILD_ASAN
 #
-# Each stage prints what it likes and ends with a line "N passed, N failed[, N skipped]"; a stage that exits non-zero without such a
-# line, or claims success while it exits non-zero, counts as one failure more. The last line is the sum of all stages.
-# ONLY="PATTERN..." in the environment: of the run and escape tests those that match, and nothing that needs a second build.
-# FULL=1: with the sanitizers' build, too, every test as root and as a user. Otherwise one of them
-# runs it there, by turns: TURN=N chooses the turn, which is the number of the commit unless said, so
-# that a commit always has the same tests.
+# Each stage prints what it likes and ends with a line "N passed, N failed[, N skipped]"; a stage
+# that exits non-zero without such a line, or claims success while it exits non-zero, counts as one
+# failure more. The last line is the sum of all stages. ONLY="PATTERN..." in the environment: of the
+# run and escape tests those that match, and nothing that needs a second build. FULL=1: with the
+# sanitizers' build, too, every test as root and as a user. Otherwise one of them runs it there, by
+# turns: TURN=N chooses the turn, which is the number of the commit unless said, so that a commit
+# always has the same tests.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$1 build_asan=$2
@@ -54,7 +55,8 @@ if [ -z "${ONLY:-}" ]; then
 	stage "kills at random moments" env WARD_BUILD="$PWD/$build" tests/fault/run.py --points 15
 	stage "threads of libward (TSan)" tools/tsan.sh "$build" build-tsan
 	stage "unit tests (ASan+UBSan)" tools/unit_tests.py "$build_asan"
-	# that an attack works without a sandbox has been seen above, and is nothing that another build of ward changes
+	# that an attack works without a sandbox has been seen above, and is nothing that another
+	# build of ward changes
 	stage "run and escape tests (ASan+UBSan)" tests/run-tests --again --no-controls \
 		--turn "$turn" "${alternate[@]}" --build "$PWD/$build_asan"
 fi

@@ -1,12 +1,15 @@
 #!/bin/bash
-# Boots a Debian kernel under emulation with the guest's init, the way the vm engine does, for work on the guest's side.
+# Boots a Debian kernel under emulation with the guest's init, the way the vm engine does, for work
+# on the guest's side.
 #
 #   vm_boot.sh INIT [SOCKET [EROFS [DISK]]]
 #   vm_boot.sh --fetch          only gets the kernel
 #
-# INIT: a static program that becomes /init. SOCKET: where the guest's port "ward.0" listens (default: WORK/port). EROFS: an
-# image for /dev/vda. DISK: a file for /dev/vdb, over which trees go. WARD_VM_WORK: where the kernel is kept (default: build/vm-rig); WARD_VM_WORDS: more words for the kernel;
-# WARD_VM_NET=1: a network card. The console is standard output; the end of the guest is the end of the script.
+# INIT: a static program that becomes /init. SOCKET: where the guest's port "ward.0" listens
+# (default: WORK/port). EROFS: an image for /dev/vda. DISK: a file for /dev/vdb, over which trees
+# go. WARD_VM_WORK: where the kernel is kept (default: build/vm-rig); WARD_VM_WORDS: more words for
+# the kernel; WARD_VM_NET=1: a network card. The console is standard output; the end of the guest is
+# the end of the script.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 init=$1

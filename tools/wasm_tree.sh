@@ -1,8 +1,11 @@
 #!/bin/bash
-# Makes a small root directory with WasmEdge of Debian 13, for the tests and measurements of `isolation: wasm` on a system that has none: wasm_tree.sh DIR
+# Makes a small root directory with WasmEdge of Debian 13, for the tests and measurements of
+# `isolation: wasm` on a system that has none: wasm_tree.sh DIR
 #
-# apt with a configuration of its own downloads the packages and verifies them; they are unpacked, not installed: no script of theirs runs, and nothing of this system changes. About 45 MB to download, 180 MB on disk, half a minute;
-# nothing to do where DIR is complete. The mirror is the one that this system uses.
+# apt with a configuration of its own downloads the packages and verifies them; they are unpacked,
+# not installed: no script of theirs runs, and nothing of this system changes. About 45 MB to
+# download, 180 MB on disk, half a minute; nothing to do where DIR is complete. The mirror is the
+# one that this system uses.
 set -eu
 [ $# = 1 ] || { echo "usage: wasm_tree.sh DIR" >&2; exit 2; }
 tree=$(realpath -m "$1")

@@ -9,9 +9,11 @@ CONTROL = "root"
 
 
 def attack(a):
-    allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout",
+    allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",
+               "stdin", "stdout",
                "stderr", "core", "console", "mqueue"}
-    for top, dirs, files in os.walk("/dev") if inside() else [("/dev", [], ["kmsg", "fuse", "loop-control"])]:
+    for top, dirs, files in os.walk("/dev") if inside() else [("/dev", [],
+                                                               ["kmsg", "fuse", "loop-control"])]:
         for name in files:
             if top == "/dev" and name in allowed or top in ("/dev/pts", "/dev/shm"):
                 continue

@@ -1,4 +1,5 @@
-"""Reboots or crashes the machine through /proc/sysrq-trigger, /dev/kmsg, or /proc/sys/kernel/sysrq. (Only opens them.)
+"""Reboots or crashes the machine through /proc/sysrq-trigger, /dev/kmsg, or /proc/sys/kernel/sysrq.
+(Only opens them.)
 
 layer: masked proc
 control: root without a sandbox may open one of them for writing
@@ -9,7 +10,8 @@ CONTROL = "root"
 
 
 def attack(a):
-    for path in ("/proc/sysrq-trigger", "/proc/sys/kernel/sysrq", "/dev/kmsg", "/proc/sys/kernel/panic"):
+    for path in ("/proc/sysrq-trigger", "/proc/sys/kernel/sysrq", "/dev/kmsg",
+                 "/proc/sys/kernel/panic"):
         try:
             os.close(os.open(path, os.O_WRONLY))
             print("opened:", path)

@@ -1,12 +1,11 @@
-"""Hides memory from its limit in the answers of the kernel that wait unread in netlink sockets, which no cgroup counts.
+"""Hides memory from its limit in the answers of the kernel that wait unread in netlink sockets,
+which no cgroup counts.
 
 layer: limits (watch)
 control: without a sandbox it gets it
 """
-from harness.kernel_memory import ENOUGH_MIB, OPTIONS, PRELUDE, escaped
+from harness.kernel_memory import ENGINES, ENGINES_WHY, OPTIONS, PRELUDE, escaped
 
-ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 C = PRELUDE + r"""
 #include <linux/netlink.h>
 #include <sys/socket.h>
@@ -33,4 +32,4 @@ int main(void)
 	return done();
 }
 """
-__all__ = ["ENOUGH_MIB", "OPTIONS", "escaped"]
+__all__ = ["ENGINES", "ENGINES_WHY", "OPTIONS", "escaped"]

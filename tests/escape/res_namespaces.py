@@ -1,4 +1,5 @@
-"""With process.nesting: makes namespaces and keeps them by descriptors, until the host gives the user no more of them, so that no other sandbox of the user can start.
+"""With process.nesting: makes namespaces and keeps them by descriptors, until the host gives the
+user no more of them, so that no other sandbox of the user can start.
 
 layer: user namespace
 control: without a sandbox it gets as many as it asks for

@@ -1,4 +1,5 @@
-"""Takes the memory for translated filters, which all users of the machine share: where it is used up no other unprivileged program can put a system call filter on, no sandbox starts.
+"""Takes the memory for translated filters, which all users of the machine share: where it is used
+up no other unprivileged program can put a system call filter on, no sandbox starts.
 
 layer: seccomp
 control: without a sandbox a filter of 4,096 instructions hangs on each socket

@@ -10,7 +10,8 @@ OPTIONS = ["--set", "resources.open_files=2000"]
 
 def attack(a):
     import resource
-    attempt(resource.setrlimit, resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    attempt(resource.setrlimit, resource.RLIMIT_NOFILE,
+            (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     opened = 0
     try:
         for _ in range(600):

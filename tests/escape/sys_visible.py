@@ -8,7 +8,8 @@ ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 
 
 def attack(a):
-    for path in ("/sys/kernel/notes", "/sys/class/net", "/sys/block", "/sys/fs/cgroup", "/sys/devices/system/cpu"):
+    for path in ("/sys/kernel/notes", "/sys/class/net", "/sys/block", "/sys/fs/cgroup",
+                 "/sys/devices/system/cpu"):
         try:
             print("seen:", path, os.listdir(path) if os.path.isdir(path) else slurp(path)[:40])
         except OSError as error:

@@ -1,4 +1,6 @@
-"""Stands for a guest that has broken its monitor: in QEMU's place a program attacks with native code, in the sandbox in which QEMU stands. It wants the user's files, what is protected and hidden in the workspace, the kernel and the roots of all other machines, the host's network and processes.
+"""Stands for a guest that has broken its monitor: in QEMU's place a program attacks with native
+code, in the sandbox in which QEMU stands. It wants the user's files, what is protected and hidden
+in the workspace, the kernel and the roots of all other machines, the host's network and processes.
 
 layer: the native sandbox around QEMU
 control: the same program as the same user without a sandbox has all of that
@@ -87,21 +89,26 @@ def run(s):
     s.serve(listener)
     s.t.write(s.ws, {"hidden.txt": s.token, "result.txt": ""})
     s.t.write(s.t.state_dir, {"quarantine/kernel-like": ""})
-    facts = {"PORT": port, "VICTIM": victim["pid"], "WS": f'"{s.ws}"', "SECRET": f'"{secret}"', "STATE": f'"{s.t.state_dir}/quarantine"'}
+    facts = {"PORT": port, "VICTIM": victim["pid"], "WS": f'"{s.ws}"', "SECRET": f'"{secret}"',
+             "STATE": f'"{s.t.state_dir}/quarantine"'}
     evil = s.t.compile("".join(f"#define {k} {v}\n" for k, v in facts.items()) + SOURCE)
     if s.control:
         s.t.run(evil, cwd=s.ws)
     else:
         place = ["unshare", "-m", "sh", "-c", f'mount --bind {evil} {QEMU} && exec "$@"', "sh"]
-        r = s.t.ward("run", "-w", s.ws, "--set", 'filesystem.hide=["hidden.txt"]', "--", "true", cwd=s.ws, wrap=place, timeout=s.timeout)
+        r = s.t.ward("run", "-w", s.ws, "--set", 'filesystem.hide=["hidden.txt"]', "--", "true",
+                     cwd=s.ws, wrap=place, timeout=s.timeout)
         s.t.check(r.rc == 125, f"a monitor that ends at once: {r}")
     told = s.t.read(s.ws, "result.txt")
     s.t.say(told)
     s.t.check("BEGAN" in told and "ENDED" in told, f"it ran to its end: {told}")
-    found = s.token in told or any(word in told for word in ("WROTE", "MODE", "HOOK", "SIGNAL", "NETWORK"))
+    found = s.token in told or any(word in told
+                                   for word in ("WROTE", "MODE", "HOOK", "SIGNAL", "NETWORK"))
     hook = os.path.exists(os.path.join(s.ws, ".git/hooks/pre-commit"))
     if s.control:
-        s.t.check(all(word in told for word in (s.token, "WROTE-SECRET", "HOOK", "SIGNAL", "NETWORK")), f"everything is there without a sandbox: {told}")
+        s.t.check(all(word in told for word in (s.token, "WROTE-SECRET", "HOOK", "SIGNAL",
+                                                "NETWORK")),
+                  f"everything is there without a sandbox: {told}")
     return found or hook
 
 

@@ -1,4 +1,5 @@
-"""A module uses descriptors that are not its own: those that the caller of ward left open, by number, and its own directories moved onto other numbers.
+"""A module uses descriptors that are not its own: those that the caller of ward left open, by
+number, and its own directories moved onto other numbers.
 
 layer: the runtime's own table of descriptors, descriptors closed at the start
 control: the same C as a program without a sandbox inherits them

@@ -1,4 +1,5 @@
-"""A module looks for what the caller did not mean for it: variables of the caller, the words and variables of the runtime, and what stands beside its arguments in memory.
+"""A module looks for what the caller did not mean for it: variables of the caller, the words and
+variables of the runtime, and what stands beside its arguments in memory.
 
 layer: environment
 control: the same C as a program without a sandbox has the caller's variables

@@ -1,4 +1,5 @@
-"""Programs that attack from their first instruction on: no libc, nothing that starts before them. The source defines attack(argc, argv)."""
+"""Programs that attack from their first instruction on: no libc, nothing that starts before them.
+The source defines attack(argc, argv)."""
 import os
 import shutil
 
@@ -50,7 +51,9 @@ __asm__(".globl _start\n_start:\n	mov %rsp, %rdi\n	and $-16, %rsp\n	call begin\n
 
 def program(s, source):
     """Compiles it into the workspace; returns its path there."""
-    made = s.t.compile(PRELUDE + source, flags=("-static", "-O1", "-nostdlib", "-fno-stack-protector", "-fno-tree-loop-distribute-patterns"))
+    made = s.t.compile(PRELUDE + source,
+                       flags=("-static", "-O1", "-nostdlib", "-fno-stack-protector",
+                              "-fno-tree-loop-distribute-patterns"))
     inside = os.path.join(s.ws, "attack")
     shutil.copy(made, inside)
     return inside
