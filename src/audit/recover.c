@@ -1,8 +1,8 @@
 /*
- * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where nobody holds
- * the lock of a journal whose writer is dead. Out: the same journals with a last line that says so,
- * among those of ended runs, their heads in the index. Run with the user's rights by `ward recover`
- * (which a run's guardian becomes), by the next run, and by `ward audit`.
+ * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where no process
+ * holds the lock of a journal whose writer is dead. Out: the same journals with a last line that
+ * says so, among those of ended runs, their heads in the index. Run with the user's rights by `ward
+ * recover` (which a run's guardian becomes), by the next run, and by `ward audit`.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -47,7 +47,7 @@ struct sinks {
 
 /* -- the program */
 
-/* What a command, a name's lookup and certificates need; the rest of the environment is nobody's
+/* What a command, a name's lookup and certificates need; the rest of the environment is not passed:
  * business. */
 static bool is_passed(const struct sinks *s, const char *entry)
 {

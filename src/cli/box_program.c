@@ -61,8 +61,8 @@ static int make_plan(const struct options *o, int asker_fd, struct ward_err *e)
 	return fd < 0 ? fd : 0;
 }
 
-/* Does what the words say; what is wrong before anything was started is in *e, unless it was told
- * already. */
+/* Does what the words say; what is wrong before anything was started is in *e, unless it was
+ * reported already. */
 static int dispatch(const struct request *r, int *asker_fd, struct ward_err *e)
 {
 	bool plans = r->flags & REQUEST_PLAN;

@@ -103,7 +103,7 @@ static void warn_about_order(const struct policy *p, const struct policy_rule *r
 	}
 }
 
-/* Wildcards under which anybody can have a name, and blocks of every address. */
+/* Wildcards under which anyone can register a name, and blocks of every address. */
 static void warn_about_rules(const struct policy *p, struct findings *f)
 {
 	auto_buf list = { 0 };

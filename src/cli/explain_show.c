@@ -16,7 +16,7 @@
 #include "event/event.h"
 #include "plan/spec.h"
 
-#define GROUPS_MAX 256 /* different refusals that are told one by one */
+#define GROUPS_MAX 256 /* different refusals that are shown one by one */
 
 /* The same thing, refused once or often. */
 struct group {

@@ -25,7 +25,7 @@ struct reader {
 	int fd; /* the present file; -1: none yet */
 	bool filtered;
 	struct terminal terminal;
-	bool closed; /* nobody reads our output any more */
+	bool closed; /* the reader of our output is gone */
 };
 
 static void put(struct reader *r, const char *bytes, size_t n)

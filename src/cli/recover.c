@@ -1,6 +1,6 @@
 /*
  * ward recover: finishes the runs whose supervisor was killed. In: the records in the state
- * directory that nobody holds. Out: how many were finished. Detached sandboxes among them are
+ * directory that no process holds. Out: how many were finished. Detached sandboxes among them are
  * marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints
  * nothing when there was nothing to do.
  */

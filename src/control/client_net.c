@@ -28,8 +28,7 @@ int client_net_find(const char *word, struct box_info *ret_info, struct ward_err
 	struct boxes runs;
 	int r = runs_list(&runs, &none);
 
-	/* a run in the foreground, then a detached sandbox; what is wrong is said about the
-	 * latter */
+	/* a run in the foreground, then a detached sandbox; errors are reported about the latter */
 	if (r == 0) {
 		r = boxes_find_in(&runs, word, ret_info, &none);
 		boxes_clear(&runs);

@@ -15,7 +15,7 @@ struct copy_report {
 	uint64_t files, bytes;
 	struct strv errors; /* "path: reason", the first ones */
 	uint64_t error_count;
-	struct progress *progress; /* borrowed; NULL: nobody looks */
+	struct progress *progress; /* borrowed; NULL: not shown */
 };
 
 void copy_report_clear(struct copy_report *r);

@@ -188,7 +188,7 @@ int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e)
 	return k->keys_fd < 0 ? ward_fail(e, EIO, "cannot pass the secrets to ward-keys") : 0;
 }
 
-/* One whole frame of what was heard. */
+/* One whole frame of what was received. */
 static void take_frame(struct keeper *k, const struct keys_frame *f, const char *bytes)
 {
 	uint64_t number = f->number >> 32;

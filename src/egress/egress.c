@@ -42,7 +42,7 @@ static int explain_end(struct egress *g, struct ward_err *e)
 	return ward_fail(e, EPIPE, "the gateway exited before the sandbox was built");
 }
 
-/* Nobody else has them from here on. */
+/* No other process has them from here on. */
 static void close_sockets(struct egress *g)
 {
 	for (size_t i = 0; i < g->count; i++)
@@ -282,11 +282,11 @@ void egress_end(struct egress *g, struct result *r)
 	if (!g)
 		return;
 	if (g->fd >= 0 && g->waiting_fd < 0)
-		egress_handle(g, r); /* it may have ended while nobody listened to it */
+		egress_handle(g, r); /* it may have ended while it was not polled */
 	g->ending = true;
 	r->network.generation = g->rules->generation;
 	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)
-		begin(g, r); /* something was tried at the very end: it shall be told */
+		begin(g, r); /* something was tried at the very end: it must be reported */
 	close_sockets(g);
 	if (g->fd >= 0)
 		shutdown(g->fd, SHUT_WR);

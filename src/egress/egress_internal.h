@@ -10,7 +10,7 @@
 
 #define EGRESS_TEMPORARY_MAX 256
 
-/* A rule that ends by itself. */
+/* A rule that expires. */
 struct egress_until {
 	uint32_t rule;
 	uint64_t at_ms;
@@ -43,7 +43,7 @@ struct egress {
 	int rules_fd;
 	pid_t pid, waf_pid; /* waf_pid 0: there is none */
 	int fd;             /* -1: it is not there (any more) */
-	/* until then nothing is heard of it: what passed is told in batches; 0: now */
+	/* not read before then: flow reports come in batches; 0: now */
 	uint64_t rest_ms;
 	int orders_fd; /* to dial; -1: as above */
 	bool reported; /* its totals have come */

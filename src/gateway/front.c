@@ -5,7 +5,7 @@
  * busy flow gives way to the others and is not forgotten.
  *
  * It cannot open a file, connect or execute anything (tables/procs.def): connected sockets come
- * from dial. When it ends, for whatever reason, nobody else has the listening sockets, and the
+ * from dial. When it ends, for whatever reason, no other process has the listening sockets, and the
  * sandbox has no network.
  */
 #include <errno.h>
@@ -133,7 +133,7 @@ static void on_control(struct front *f)
 	size_t count = 0;
 	ssize_t n = io_recv_fds(f->control_fd, &order, sizeof(order), fds, NET_FDS_MAX, &count);
 
-	if (f->report.len) /* what passed before is told before the answer */
+	if (f->report.len) /* flows that passed before are reported before the answer */
 		front_flow_report_send(f, false);
 	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
 		take_sockets(f, &order, fds, count);
@@ -285,7 +285,7 @@ static void wait_for_dial(struct front *f)
 		front_read_dial(f);
 }
 
-/* What was tried before the end shall be told. */
+/* Reports what was tried before the end. */
 static void finish(struct front *f)
 {
 	wait_for_dial(f);
@@ -297,7 +297,7 @@ static void finish(struct front *f)
 		struct flow *w = f->flows[i];
 
 		if (w && w->inspect && !w->server)
-			flow_close(f, w, true); /* requests that are under way are told then */
+			flow_close(f, w, true); /* requests that are under way are reported then */
 		else if (w && !w->server && w->fds[SERVER] >= 0)
 			front_flow_report_flow(f, w, FLOW_REPORT_CLOSED);
 	}
@@ -305,7 +305,7 @@ static void finish(struct front *f)
 	front_totals(f);
 	if (f->inspect)
 		f->inspect->recorded(f);
-	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR) /* nobody else would */
+	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR) /* no other process would */
 		;
 }
 
@@ -360,7 +360,7 @@ static int prepare(struct front *f, struct ward_err *e)
 
 	f->has_trust = fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC) == 0; /* not for dial */
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
-	/* its number is somebody else's soon, where there is none */
+	/* its descriptor number is soon used for something else */
 	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);

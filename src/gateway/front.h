@@ -93,14 +93,14 @@ struct flow_list {
 	struct flow *first, *last;
 };
 
-/* What is still to be told of what passed (front_flow_report.c). */
+/* Records that are still to be sent (front_flow_report.c). */
 struct front_flow_report {
 	uint8_t *bytes; /* owned; NULL: nothing was yet */
 	size_t len;
 	uint64_t lost; /* there was no room for so many */
 	/* not before then, unless there is much of it; 0: at once */
 	uint64_t due_ms;
-	char name[HOST_TEXT]; /* the last name, and when it was told */
+	char name[HOST_TEXT]; /* the last name, and when it was reported */
 	uint64_t name_ms;
 	bool name_address; /* its address was, too */
 };
@@ -114,7 +114,7 @@ struct front {
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
 	int waf_fd; /* to ward-waf; -1: there is none */
-	/* GATE_FD_TRUST was given: else that number is somebody else's */
+	/* GATE_FD_TRUST was passed: else that descriptor is something else */
 	bool has_trust;
 	int record_fd;                  /* a recording (record.h); 0: none */
 	bool record_failed, record_cut; /* cut: what was under way has been ended */

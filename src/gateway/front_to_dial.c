@@ -17,7 +17,7 @@
 void flow_ask_dial(struct front *f, struct flow *w)
 {
 	w->state = FLOW_DIAL;
-	flow_untime(f, w); /* dial gives up by itself */
+	flow_untime(f, w); /* dial times out itself */
 	if (!w->server && w->watched[CLIENT] == WATCH_NOT)
 		flow_time_out(f, w, FLOW_WAIT_DIAL);
 	w->asked = true;

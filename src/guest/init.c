@@ -245,7 +245,7 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 	guest_say(GUEST_READY, (int32_t)pid, 0, m->tag);
 }
 
-/* Every process stops or goes on, or a wall's runner is told to see to it. */
+/* Every process stops or goes on, or an inner runtime's runner is asked to do it. */
 static void hold(const struct guest *g, bool stop, bool by_runner)
 {
 	siginfo_t info;

@@ -10,7 +10,7 @@
 
 /* In the native sandbox. */
 #define GVISOR_RUNSC "/.ward/runsc"
-#define GVISOR_SELF "/.ward/ward-gvisor" /* behind the wall too */
+#define GVISOR_SELF "/.ward/ward-gvisor" /* inside the inner runtime too */
 #define GVISOR_DIR "/.ward/gvisor"       /* a tmpfs of the runner's own */
 #define GVISOR_STATE GVISOR_DIR "/state" /* runsc's */
 #define GVISOR_BUNDLE GVISOR_DIR "/bundle"
@@ -27,7 +27,7 @@
 #define GVISOR_UP GVISOR_DIR "/up"     /* is there once the first command has begun */
 #define GVISOR_START GVISOR_DIR "/start"
 #define GVISOR_IMAGE "/.ward/image" /* the checkpoint that a sandbox goes on from */
-/* On both sides of the wall. */
+/* Inside and outside of gVisor. */
 #define GVISOR_START_INSIDE "/.ward/start" /* read-only */
 #define GVISOR_IO "/.ward/io"              /* a small tmpfs that the command may fill */
 #define GVISOR_SHM "/dev/shm"
@@ -63,7 +63,7 @@ enum command_report command_report_parse(const char *bytes, size_t n, int *ret_v
 int gvisor_run(int argc, char **argv);
 int gvisor_exec(int argc, char **argv);
 int gvisor_enter(int argc, char **argv);
-/* Behind the wall: waits until it is ended, for a sandbox without a command of its own. */
+/* Inside the inner runtime: waits until it is ended, for a sandbox without a command of its own. */
 int gvisor_idle(int argc, char **argv);
 int gvisor_checkpoint(int argc, char **argv);
 int gvisor_restore(int argc, char **argv);
@@ -76,18 +76,18 @@ must_check int gvisor_wait_for_kernel(void);
 /* Which runsc it is and what it shall do. */
 struct gvisor_way {
 	const char *platform, *option; /* its name; one more option of this version */
-	/* by `runsc run`: nobody knows the inside of this version */
+	/* by `runsc run`: the inside of this version is not known */
 	bool whole;
 	/* without a network: gVisor's own, which has its loopback and nothing else, so that
 	 * checkpoints are possible */
 	bool alone;
 	/* alone: goes on from this checkpoint instead of starting a command; -1: none */
 	int image_fd;
-	/* with a checkpoint: where its command told long ago, under the same name, that it had
+	/* with a checkpoint: where its command reported long ago, under the same name, that it had
 	 * begun */
 	int report_fd;
 	uint64_t file_bytes; /* the longest file that may be written; 0: any */
-	uint64_t pids;       /* the most processes and threads behind the wall; 0: any */
+	uint64_t pids;       /* the most processes and threads inside the inner runtime; 0: any */
 	/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
 	uint64_t shm_bytes;
 };
@@ -136,7 +136,8 @@ uint64_t answer_count_threads(const char *bytes, size_t n);
 /* Calls of the kernel: -errno; -EREMOTEIO: it refused, the answer says why. */
 must_check int control_listen(void);
 must_check int control_start(struct answer *ret_answer);
-/* Starts a role, `enter` with a name or another, behind the wall with these 0-2: its pid there. */
+/* Starts a role, `enter` with a name or another, inside the inner runtime with these 0-2: its pid
+ * there. */
 must_check int control_exec(const char *role, const char *name, const int stdio[3],
 			    struct answer *ret_answer);
 /* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which
@@ -159,7 +160,7 @@ must_check int control_restore(int fd, int device_fd, struct answer *ret_answer)
 must_check int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes);
 must_check int trees_take(int in_fd, char *const *paths, size_t count);
 
-/* Puts the command into GVISOR_START under a name that nobody else has; name gets it.
+/* Puts the command into GVISOR_START under a name that no other process has; name gets it.
  * *ret_report_fd: the file in which it will report how it ended, -1: there is none. -errno, printed
  * on standard error. */
 must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_report_fd);

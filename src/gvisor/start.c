@@ -1,8 +1,8 @@
 /*
- * The two files that runner and `enter` exchange across the wall. In: bytes, which a command behind
- * the wall may have written. Out: a command, or how one ended. Pure functions: no I/O. Whoever
- * writes them behind the wall can but change what runs behind the wall, with the rights that it has
- * itself.
+ * The two files that runner and `enter` exchange across gVisor's boundary. In: bytes, which a
+ * command inside the inner runtime may have written. Out: a command, or how one ended. Pure
+ * functions: no I/O. A process that writes them inside the inner runtime can but change what runs
+ * inside the inner runtime, with the rights that it has itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static char **read_texts(const char **at, const char *end, uint32_t count)
 			free(list);
 			return NULL;
 		}
-		/* execve() wants them writable, nobody writes */
+		/* execve()'s prototype wants them writable; they are not written */
 		memcpy(&list[i], &text, sizeof(text));
 	}
 	return list;

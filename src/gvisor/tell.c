@@ -1,11 +1,11 @@
 /*
- * What runner and command tell each other across the wall. The command goes in as a file in a
- * directory that is read-only behind the wall. How it ended comes back in a file of a directory
- * that anybody behind the wall can write and fill: the runner opens it before the command starts
- * and looks at no name again, `enter` removes the name, names are never followed, and what is read
- * is parsed. Others behind the wall can still write it (gVisor opens what is in another's
- * /proc/PID/fd) or fill the directory: what is told only counts where it fits runsc's own status,
- * which nobody can forge, and it may be missing.
+ * What runner and command send each other across gVisor's boundary. The command goes in as a file
+ * in a directory that is read-only inside the inner runtime. How it ended comes back in a file of a
+ * directory that every process in gVisor can write and fill: the runner opens it before the command
+ * starts and looks at no name again, `enter` removes the name, names are never followed, and what
+ * is read is parsed. Others inside the inner runtime can still write it (gVisor opens what is in
+ * another's /proc/PID/fd) or fill the directory: a report only counts if it agrees with runsc's own
+ * status, which no process can forge, and it may be missing.
  */
 #include <errno.h>
 #include <fcntl.h>

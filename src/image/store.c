@@ -75,7 +75,7 @@ static int remove_work(int images_fd, const char *name)
 	return tree_remove(images_fd, name);
 }
 
-/* Removes a directory that nobody works in. */
+/* Removes a directory that no process works in. */
 static int remove_idle(int images_fd, const char *name)
 {
 	auto_fd fd = openat(images_fd, name, DIR_FLAGS);

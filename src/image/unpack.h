@@ -25,7 +25,7 @@ struct unpack_job {
 	const struct image_wish *wish;
 	int target_fd; /* an empty directory; borrowed */
 	uint64_t max_bytes, max_entries;
-	struct progress *progress; /* NULL: nobody looks */
+	struct progress *progress; /* NULL: not shown */
 };
 
 /* In memory that the worker shares with us: what is in here was written by a process that read

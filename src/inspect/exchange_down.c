@@ -2,7 +2,7 @@
  * Responses of servers to requests that passed. In: the server's bytes, plain. Out: the response
  * for the program, its head written anew and its body framed by us, as it comes. A server that goes
  * away before it has answered is asked again over another connection where that cannot do the same
- * thing twice; one that goes away in the middle breaks the program's connection, so that nobody
+ * thing twice; one that goes away in the middle breaks the program's connection, so that no process
  * takes half for the whole. Runs in front.
  */
 #include <stdio.h>

@@ -239,7 +239,7 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 	if (ex->look) {
 		ex->body_inspect_say =
 			(uint8_t)body_inspect_take(ex->look, f->rules, bytes, n, false);
-		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) { /* nobody wants it */
+		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) { /* it is not wanted */
 			ex->up_bytes += n;
 			return;
 		}

@@ -43,7 +43,7 @@ int waf_open(struct front *f, struct ward_err *e)
 	return 0;
 }
 
-/* It is gone: whoever waits for an answer shall see that. */
+/* It is gone: a flow that waits for an answer must see that. */
 static void lose(struct front *f, struct waf_link *link)
 {
 	close(link->wire.fd);

@@ -98,7 +98,7 @@ struct exchange {
 	/* some of the request's body has gone: it cannot be said again */
 	bool sent;
 	bool gone; /* some of the request has gone, if only of its head */
-	/* some of the request has gone, and nobody was told of it yet */
+	/* a part of the request was sent, which was not reported yet */
 	bool unreported;
 	bool answered, done; /* the response has begun, is complete */
 	bool up_chunked, down_chunked;
@@ -148,7 +148,7 @@ bool server_run(struct front *f, struct flow *w);
 void server_closed(struct front *f, struct flow *w);
 /* Whether its server is behind ward-keys. */
 bool server_is_for_keys(const struct front *f, const struct host *host);
-/* What the server speaks; 0: nobody knows yet. */
+/* What the server speaks; 0: not known yet. */
 unsigned server_known(const struct inspector *i, const struct host *host, uint16_t port);
 
 /* exchange.c */
@@ -181,7 +181,7 @@ must_check enum verdict_reason exchange_judge(struct front *f, struct exchange *
 					      const struct http_request *r,
 					      struct http_verdict *ret);
 /* Whether the request's body is held back on its way, so that the server cannot say that it wants
- * it: takes Expect: 100-continue out of r, and whoever has read r says it instead. */
+ * it: takes Expect: 100-continue out of r, and the reader of r answers it instead. */
 must_check bool exchange_must_continue(const struct front *f, const struct exchange *ex,
 				       struct http_request *r, const struct http_verdict *v);
 /* Takes Expect out of r. True: it was 100-continue, and there is a body. */

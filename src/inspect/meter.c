@@ -22,7 +22,7 @@
 #include "rules/http_alias.h"
 #include "policy/units.h"
 
-#define BYTES_A_TOKEN 3 /* of a text that nobody has counted: few */
+#define BYTES_A_TOKEN 3 /* of a text whose tokens were not counted: few */
 #define TOKENS_MOST UINT64_C(1000000000)
 
 enum path_kind { PATH_OTHER, PATH_FREE, PATH_PAID, PATH_EMBEDDING };

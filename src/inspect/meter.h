@@ -10,7 +10,7 @@
  *   there that a server needs to begin
  *                    (the JSON document, or the body) the most that it may cost is held back
  *   meter_answer()   the head of the final answer; meter_data() its bytes, false: break it off
- *   meter_end() it is over, whatever came of it: what it has cost is spent. Where nobody knows,
+ *   meter_end() it is over, whatever came of it: what it has cost is spent. If that is unknown,
  *   that
  *                    is what it may have cost: a program that resets its request stops neither the
  *                    model nor the bill.

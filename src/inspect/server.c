@@ -2,7 +2,7 @@
  * Connections to servers. In: exchanges that need one. Out: a connection that dial has made to a
  * checked address and over which the server has proved its name; first of all one that was used
  * before. A connection belongs to one exchange at a time; between two it waits in a small pool, and
- * what a server says there that nobody asked for closes it. Runs in front.
+ * what a server sends there unasked closes it. Runs in front.
  */
 #include <netinet/in.h>
 #include <string.h>

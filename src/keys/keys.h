@@ -60,7 +60,7 @@ struct keys {
 
 /* keys_store.c: what ward-secrets hands over. False: it is gone, or speaks nonsense. */
 must_check bool store_read(struct keys *k);
-/* False: there is no room, nobody listens. */
+/* False: there is no room, or no reader. */
 bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
 void store_flush(struct keys *k);
 void store_event(struct keys *k, const struct keys_event *event);

@@ -254,13 +254,13 @@ static bool has_failed(const struct conn *c)
 	       c->down_data.failed;
 }
 
-/* Nothing is left to be said, and nobody will say more. */
+/* Nothing is left to be sent, and nothing more will come. */
 static bool is_over(const struct conn *c)
 {
 	if (c->h2)
 		return c->client_ended || (!queue_len(&c->back) && keys_h2_is_done(c->h2));
 	if (c->client_ended && !queue_len(&c->out) && !(queue_len(&c->in) && c->up != UP_DONE))
-		return true; /* front is gone: nobody waits for an answer */
+		return true; /* front is gone: the answer is not wanted */
 	if (queue_len(&c->back))
 		return false;
 	if (c->finishing)

@@ -243,8 +243,8 @@ static void end_answer(struct keys *k, struct conn *c)
 	answer_init(&c->answer);
 	c->down_begun = false;
 	c->down_done = true;
-	/* an answer before the request was all there: nobody knows where the next one would
-	 * begin */
+	/* an answer before the request was complete: it is unknown where the next one would begin
+	 */
 	if (c->up != UP_DONE && c->up != UP_TUNNEL)
 		c->finishing = true;
 }

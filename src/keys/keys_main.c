@@ -1,7 +1,7 @@
 /*
  * ward-keys: holds the secrets of one sandbox and puts them into requests. Started by ward-secrets,
  * which hands them over; linked to front, which hands it connected sockets. It opens nothing,
- * executes nothing and connects to nothing (tables/procs.def), nobody can dump or trace it, and
+ * executes nothing and connects to nothing (tables/procs.def), no process can dump or trace it, and
  * what it holds lies in locked memory. When ward-secrets ends, so does it, and with it every
  * connection that a secret could go through. It is a role of the program ward-gateway-tls, so that
  * what both use of OpenSSL is in memory once.

@@ -2,9 +2,9 @@
  * Programs started inside. In: execve and execveat that wait at the seccomp listener (audit.level:
  * exec). Out: one event each. Runs in the supervisor with the user's rights.
  *
- * Nothing is decided here: the filter allows both calls in every set, and whoever asked is told to
- * go on whatever was seen. What stands behind the caller's pointers can be changed by another of
- * its threads between our look and the kernel's: the event says "observed". The caller is hostile:
+ * Nothing is decided here: the filter allows both calls in every set, and the caller is told to go
+ * on whatever was seen. What stands behind the caller's pointers can be changed by another of its
+ * threads between our look and the kernel's: the event says "observed". The caller is hostile:
  * every length is bounded, every pointer may be wrong, and what it is called is its own choice; the
  * event's writer escapes it.
  *
@@ -176,7 +176,7 @@ static size_t read_link(int proc_fd, const char *name, char out[PATH_SHOWN])
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Whether a program is there to be started, as the caller would find it; true where nobody can
+/* Whether a program is there to be started, as the caller would find it; true where that cannot
  * tell. */
 static bool is_there(int root_fd, const char *path)
 {
@@ -392,7 +392,7 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 		else
 			look_at_init(w, proc_fd);
 	}
-	/* its number may be somebody else's by now: then all of this was */
+	/* its pid may be another process's by now: then all of this was */
 	if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) < 0)
 		w->seen = false;
 }

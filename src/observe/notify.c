@@ -4,9 +4,9 @@
  * In: the listener that came with the sandbox's filter. Out: an answer for every call that waits
  * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
  * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there
- * is nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here
- * only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only on the
- * Landlock level some calls are made on behalf of the sandbox (syscall_broker.c).
+ * is nothing to race. Only execve is answered with CONTINUE, which every set allows and which comes
+ * here only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only
+ * on the Landlock level some calls are made on behalf of the sandbox (syscall_broker.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
  * is spent, callers wait in the kernel and the supervisor sleeps. What a caller is called (its
@@ -68,7 +68,7 @@ struct notify {
 	int fd;
 	const struct plan *plan;
 	struct syscall_broker *broker; /* NULL: not on the Landlock level */
-	struct exec_watch *execs;      /* NULL: nobody wants to know */
+	struct exec_watch *execs;      /* NULL: not wanted */
 	struct missing *missing;       /* likewise */
 	struct unreached unreached;
 	struct observation *seen;      /* the last call that was shown; NULL: none is */
@@ -396,7 +396,7 @@ static void handle_one(struct notify *n, struct result *r)
 	answer(n, error);
 }
 
-/* Denials beyond those that are told one by one: how many, in one event. */
+/* Denials beyond those that are reported one by one: their number, in one event. */
 static void report_more(struct notify *n, struct result *r)
 {
 	struct ward_event v;

@@ -2,8 +2,8 @@
  * Which files have really changed, and telling it. In: what provenance.c has learned. Out:
  * file.change, one for each file and process: path, what was done, pid, program and words as
  * observed, when, and the hosts that it may have read from. A call that was seen may have failed: a
- * file is told about when its change time is not older than the look, or when it is gone. Runs in
- * the supervisor, once a second and at the end.
+ * file is reported when its change time is not older than the look, or when it is gone. Runs in the
+ * supervisor, once a second and at the end.
  */
 #include "observe/provenance_internal.h"
 

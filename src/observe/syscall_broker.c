@@ -13,10 +13,9 @@
  *     directory;
  *   - a path is resolved by the supervisor, beneath the directory of a writable tree (openat2, no
  *     magic links); a relative one starts at the caller's directory, which must lie in such a tree
- *     as
- *     well. A descriptor must be of a file in one;
- *   - the file must belong to the sandbox's user, whoever the supervisor is; set-id bits are never
- *     set (the filter has refused them already); of attributes only those in "user.";
+ *     as well. A descriptor must be of a file in one;
+ *   - the file must belong to the sandbox's user, which is also the supervisor's; set-id bits are
+ *     never set (the filter has refused them already); of attributes only those in "user.";
  *   - nothing is opened for reading or writing (O_PATH), so no device, pipe or lease can make it
  *     wait.
  */
@@ -213,7 +212,7 @@ static int open_in_tree(const struct tree *t, const char *rest, bool nofollow)
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
 	long fd = -1;
 
-	/* EAGAIN: somebody renames while ".." is resolved; the sandbox could do that for ever */
+	/* EAGAIN: a process renames while ".." is resolved; the sandbox could do that for ever */
 	for (int tries = 0; tries < 8; tries++) {
 		fd = syscall(SYS_openat2, t->fd, rest, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)

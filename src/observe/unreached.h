@@ -6,7 +6,7 @@
 #include "observe/observe.h"
 #include "model/result.h"
 
-#define UNREACHED_MAX 32 /* addresses that are told, each once */
+#define UNREACHED_MAX 32 /* addresses that are reported, each once */
 
 struct unreached {
 	uint8_t seen[UNREACHED_MAX][28];

@@ -5,9 +5,9 @@
  * the user's rights, on the start path; changes nothing. etc_make.c makes it, the child mounts it,
  * read-only.
  *
- * Whoever uses it holds a lock on its list, which is removed before the rest and only by somebody
- * who has the whole lock: with the lock on a list that still has a name the directory stays as it
- * is. No sandbox can write to the state directory (store_record.c refuses that).
+ * A process that uses it holds a lock on its list, which is removed before the rest and only by a
+ * process that has the whole lock: with the lock on a list that still has a name the directory
+ * stays as it is. No sandbox can write to the state directory (store_record.c refuses that).
  */
 #include "plan/etc_cache.h"
 
@@ -123,7 +123,7 @@ static bool is_unchanged(const char *list, const struct etc_head *head)
 	return etc >= 0;
 }
 
-/* The directory of the newest one, which nobody else can change. */
+/* The directory of the newest one, which no other process can change. */
 static int open_newest(const char *state)
 {
 	char path[4096];

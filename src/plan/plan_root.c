@@ -1,8 +1,8 @@
 /*
  * The mounts of a plan. In: tables/root.def, the policy, a look at the host. Out: plan_mount rows
  * in the order in which the engine makes them. Runs in the supervisor with the user's rights;
- * changes nothing. What everybody may not read does not get into the sandbox's /etc, whoever runs
- * ward.
+ * changes nothing. What everybody may not read does not get into the sandbox's /etc, the process
+ * that runs ward.
  */
 #include "plan/plan_root.h"
 
@@ -471,8 +471,8 @@ int plan_add_policy_bind(struct plan *p, const char *source, const char *target,
 }
 
 /* The directory was judged by its path. What is mounted is what has that number: it must be there
- * under that very path, through no link, and the workspace's owner must own it, or somebody has put
- * another one in its place. */
+ * under that very path, through no link, and the workspace's owner must own it, or the operator has
+ * put another one in its place. */
 static int check_git_dir(const struct plan *p, const struct plan_mount *m, const char *dir,
 			 struct ward_err *e)
 {

@@ -33,7 +33,7 @@ struct source {
 	char *name; /* for messages */
 	char *path; /* absolute */
 	struct buf bytes;
-	bool found; /* in the workspace, nobody named it */
+	bool found; /* in the workspace, not named by the operator */
 };
 
 static void source_clear(struct source *s)

@@ -168,7 +168,7 @@ static bool ports_fine(const struct rules *r, const struct rule *rule)
 	return rule->n_ports || rule->deny;
 }
 
-/* Whether its conditions lie in the text; what they say is for whoever asks them. */
+/* Whether its conditions lie in the text; what they say is for the caller. */
 static bool http_fine(const struct rules *r, const struct rule *rule)
 {
 	if (!rule->http_len)

@@ -110,8 +110,7 @@ static bool decides_by_body(const struct policy_rule *from)
 	return has_condition(from, kinds, sizeof(kinds));
 }
 
-/* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is
- * none. */
+/* What needs HTTP knowledge ends TLS, unless the rule or the port says that there is none. */
 static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from,
 		       struct ward_err *e)
 {

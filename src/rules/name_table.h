@@ -1,6 +1,6 @@
 /*
  * Synthetic addresses. Every name that the resolver answers gets an address of 198.18.0.0/15 that
- * stands for it from then on: which name a connection is for is told by its destination. An address
+ * stands for it from then on: the destination of a connection says which name it is for. An address
  * is never given to a second name in a sandbox's life. Bounded: the names that rules list as such
  * always find room; those under wildcards share NAME_TABLE_WILD, so that a flood of them closes
  * nothing but its own door. One allocation at the start, untouched memory costs nothing. Only the

@@ -87,8 +87,9 @@ static int begin_review(struct box *b, struct ward_err *e)
 	return 0;
 }
 
-/* Looks come in time though the sandbox keeps every processor busy: who asks for short slices
- * (Linux 6.12 and later) is scheduled sooner after it has slept, and gets no more than before. */
+/* Looks come in time though the sandbox keeps every processor busy: a thread that asks for short
+ * slices (Linux 6.12 and later) is scheduled sooner after it has slept, and gets no more than
+ * before. */
 static void ask_for_short_slices(void)
 {
 	struct {
@@ -109,7 +110,7 @@ static void ask_for_short_slices(void)
 static int add_tree(struct box *b, int fd, bool own, struct ward_err *e)
 {
 	if (fd < 0)
-		return 0; /* a file, whose size is limited by itself */
+		return 0; /* a file, whose size has its own limit */
 	if (b->disk_count == BOX_DISK_ROOTS_MAX) {
 		close(fd);
 		ward_fail(e, E2BIG,

@@ -55,7 +55,7 @@ void box_reap(struct box *b)
 		cgroup_usage(b->run.cgroup, u);
 	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
 		 (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
-	if (u->cpu_ms < cpu_ms) /* who counted last counted most */
+	if (u->cpu_ms < cpu_ms) /* the last count is the largest */
 		u->cpu_ms = cpu_ms;
 	if (u->memory_peak_bytes < (uint64_t)used.ru_maxrss * 1024)
 		u->memory_peak_bytes = (uint64_t)used.ru_maxrss * 1024;

@@ -63,7 +63,7 @@ void box_stop_all(struct box *b, bool stop)
 		(void)!cgroup_freeze(b->run.cgroup, false);
 	if (stop)
 		b->stopped_by_init = !frozen;
-	/* who stopped them lets them go on, whatever the freezer can do by then */
+	/* resumed the same way as they were stopped, whatever the freezer can do by then */
 	if (b->stopped_by_init)
 		box_tell_stop(b, stop);
 }
@@ -78,9 +78,9 @@ void box_tell_stop(struct box *b, bool stop)
 	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_runner_holds(b));
 }
 
-/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
- * there is no message when that holds. Where the disk fills, the runner holds it all the same:
- * the less is written meanwhile. */
+/* For a close look. What an inner runtime's runner holds is frozen or goes on: the look comes
+ * often, and there is no message when that holds. Where the disk fills, the runner holds it all the
+ * same: the less is written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
 	if (!box_runner_holds(b) && watch_is_urgent(b->watch, &b->result->usage)) {
@@ -140,9 +140,9 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
-/* How many are behind a wall, as its runner says. Its kernel admits one more than the limit, by
- * which a clone too many is known, and refuses the rest; those of ward exec, and who got round
- * that, come on top. */
+/* How many are in the inner runtime, as its runner reports. Its kernel admits one more than the
+ * limit, by which a clone too many is known, and refuses the rest; those of ward exec, and what got
+ * round that, come on top. */
 static void note_pids(struct box *b, int32_t count)
 {
 	struct usage *u = &b->result->usage;

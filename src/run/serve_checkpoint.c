@@ -2,9 +2,9 @@
  * A checkpoint of the sandbox, as the supervisor sees it. In: a client's wish. Out: the words that
  * make one inside, and the part of its record that only the supervisor knows: what sandbox it is
  * and what another one must be to go on from it. The bytes themselves go from the sandbox to the
- * client, who keeps them; this process never has them. Refused is what cannot come back: a sandbox
- * with a network (gVisor has the host's sockets then), with a terminal, under review, or in which a
- * command of ward exec runs.
+ * client, which keeps them; this process never has them. Refused is what cannot come back: a
+ * sandbox with a network (gVisor has the host's sockets then), with a terminal, under review, or in
+ * which a command of ward exec runs.
  */
 #include <errno.h>
 #include <string.h>

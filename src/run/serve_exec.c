@@ -2,7 +2,7 @@
  * Commands in a sandbox that runs. In: an EXEC of a client (checked). Out: a word to ward-init with
  * the inner ends of three pipes, an answer to the client with the outer ends; later how it ended.
  * ward-init starts the command, so that every layer of the sandbox holds for it by inheritance.
- * What ward-init says is untrusted: a tag that no client has is nobody's, and a status is a number
+ * What ward-init says is untrusted: a tag that no client has is ignored, and a status is a number
  * that is passed on.
  */
 #include <errno.h>
@@ -77,7 +77,7 @@ static int tell_init(struct serve *s, const void *bytes, size_t n, const int fds
 		       : -errno;
 }
 
-/* Behind a wall it is the wall's client that ward-init starts. */
+/* With an inner runtime ward-init starts the runtime's client. */
 static int hand_over(struct serve *s, const struct strv *words, char *bytes, size_t n,
 		     const int fds[3])
 {

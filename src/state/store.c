@@ -4,7 +4,7 @@
  * calls when all is there already.
  *
  *	STATE/live/N		the record of a run that has not ended; locked while its supervisor
- *				lives, empty if nobody uses it
+ *				lives, empty if no process uses it
  *	STATE/quarantine/ID/	what was moved out of its trees: index, and 0/ 1/ ... for each tree
  *	STATE/trusted/		see trust.c
  *	STATE/caches/, homes/	see volume.c

@@ -195,7 +195,7 @@ static void on_front(struct replay *p)
 	ssize_t n = io_recv_fds(GATE_FD_CONTROL, requests, sizeof(requests), fds, ARRAY_LEN(fds),
 				&count);
 
-	for (size_t i = 0; i < count; i++) /* nobody is connected to, inside either */
+	for (size_t i = 0; i < count; i++) /* no connection is made, inside either */
 		close(fds[i]);
 	p->gone |= n <= 0 || (size_t)n % sizeof(requests[0]);
 	for (size_t i = 0; !p->gone && i < (size_t)n / sizeof(requests[0]); i++)

@@ -62,7 +62,7 @@ static void add_machine(struct strv *v, const struct vm_config *c)
 	strv_add(v, "-accel");
 	strv_add(v, kvm ? "kvm" : "tcg,thread=multi,tb-size=64");
 	strv_add(v, "-cpu");
-	/* emulated, an instruction that moves a page moves each byte by itself: slower than any
+	/* emulated, an instruction that moves a page moves each byte separately: slower than any
 	 * loop */
 	strv_add(v, kvm ? kvm_cpu_model() : "max,-erms,-fsrm");
 	strv_add(v, "-smp");
@@ -127,7 +127,7 @@ static void add_devices(struct strv *v, const struct vm_config *c, const struct 
 		strv_add(v, "none");
 }
 
-/* The kernel and what it is told, or that a state will come. */
+/* The kernel and its command line, or that a saved state will come. */
 static void add_begin(struct strv *v, const struct vm_config *c)
 {
 	auto_buf words = { 0 };
@@ -158,7 +158,7 @@ static void add_begin(struct strv *v, const struct vm_config *c)
 	v->failed |= words.failed;
 }
 
-/* A table of descriptors that grows while threads share it makes the one who asked wait until no
+/* A table of descriptors that grows while threads share it makes the calling thread wait until no
  * processor can be looking at the old one: ten milliseconds of QEMU's start. One that grows now,
  * with a single thread, does not, and stays as large. */
 static void widen_fd_table(int fd)

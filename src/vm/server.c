@@ -73,7 +73,7 @@ static int write_serial(struct server *v, struct ward_err *e)
 	}
 }
 
-/* ---- who waits for what ---- */
+/* ---- what is polled ---- */
 
 struct waiting {
 	struct pollfd fds[SERVER_FDS];
@@ -139,8 +139,8 @@ static void act(struct server *v, const struct waiting *w)
 		server_read_early(v);
 }
 
-/* Commands that have ended, and whose output is out. The first one's end is told when its files are
- * back. */
+/* Commands that have ended, and whose output is out. The first one's end is reported when its files
+ * are back. */
 static void settle(struct server *v)
 {
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {

@@ -63,8 +63,8 @@ static int read_both(const int fds[2], struct buf *out, size_t max, struct buf *
 	return 0;
 }
 
-/* In the child. It ends with whoever started it, and so does a sandbox, whose guardian ends the
- * rest: what a stranger's image has broken does not go on alone. */
+/* In the child. It ends with the process that started it, and so does a sandbox, whose guardian
+ * ends the rest: what a stranger's image has broken does not go on alone. */
 static _Noreturn void become(const char *path, char *const *argv, char *const *envp,
 			     const char *cwd, const int fds[2], pid_t parent)
 {

@@ -6,7 +6,7 @@ control: root without a sandbox reads some of it
 """
 CONTROL = "root"
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def attack(a):

@@ -5,7 +5,7 @@ layer: masked proc
 control: root without a sandbox may open one of them for writing
 """
 ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "root"
 
 

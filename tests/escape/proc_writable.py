@@ -4,7 +4,7 @@ layer: masked proc
 control: root without a sandbox finds many
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "root"
 
 

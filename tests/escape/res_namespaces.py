@@ -5,7 +5,7 @@ layer: user namespace
 control: without a sandbox it gets as many as it asks for
 """
 ENGINES = ("native",)
-ENGINES_WHY = "namespaces inside are the wall's own, or there is no nesting"
+ENGINES_WHY = "namespaces inside are the inner runtime's own, or there is no nesting"
 OPTIONS = ["--set", "process.nesting=true"]
 C = r"""
 #define _GNU_SOURCE

@@ -7,7 +7,7 @@ control: without a sandbox a filter of 4,096 instructions hangs on each socket
 from harness.kernel_memory import PRELUDE
 
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 C = PRELUDE + r"""
 #include <linux/filter.h>
 #include <sys/socket.h>

@@ -4,7 +4,7 @@ layer: devpts
 control: without a sandbox it opens hundreds
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 OPTIONS = ["--set", "resources.open_files=2000"]
 
 

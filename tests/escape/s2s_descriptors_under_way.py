@@ -9,7 +9,7 @@ import os
 import resource
 
 ENGINES = ("native",)
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 SERIAL = True
 ONLY = "user"
 SEND = """

@@ -5,7 +5,7 @@ layer: seccomp
 control: the same user without a sandbox takes one on the very file
 """
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def scene(s):

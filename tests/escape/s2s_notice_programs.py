@@ -9,7 +9,7 @@ import os
 from harness import escape
 
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 OPTIONS = ["--set", "process.syscalls=strict"]
 
 

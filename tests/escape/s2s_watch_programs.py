@@ -7,7 +7,7 @@ control: without a sandbox it sees them
 import os
 
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 OPTIONS = ["--set", "process.syscalls=strict"]
 
 

@@ -6,7 +6,7 @@ control: without a sandbox the kernel answers (with ENOSYS where it has no x32);
 must be killed
 """
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 C = r"""
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@ control: without a sandbox the call reaches the terminal's driver (which has no 
 says so)
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def scene(s):

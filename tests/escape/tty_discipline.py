@@ -5,7 +5,7 @@ layer: seccomp
 control: without a sandbox the call reaches the kernel
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def scene(s):

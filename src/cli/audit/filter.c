@@ -32,7 +32,7 @@ static bool in_list(const char *list, const char *word, bool group)
 	return false;
 }
 
-/* Whether every entry of a list is known to somebody: count of names, each by name(i). */
+/* Whether every entry of a list is a known name: count of names, each by name(i). */
 static int check_list(const char *list, const char *option, unsigned count,
 		      const char *(*name)(unsigned i), bool group, struct ward_err *e)
 {

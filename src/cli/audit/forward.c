@@ -180,7 +180,7 @@ static void tell_ward(const struct forwarding *f, const struct feed *feed, enum 
 static void lose_journal(struct feed *feed)
 {
 	snprintf(feed->shared->why, sizeof(feed->shared->why), "its journal is gone");
-	feed->shared->dropped++; /* how many they were nobody knows any more */
+	feed->shared->dropped++; /* how many events that were is not known any more */
 	feed->done = true;
 }
 
@@ -194,7 +194,7 @@ static uint64_t settle(struct forwarding *f, struct feed *feed)
 	if (record == RECORD_GONE)
 		lose_journal(feed); /* its process had no time to say so */
 	left = feed->done ? 0 : sink_state_left(f->audit_fd, feed->run, feed->shared->confirmed);
-	/* who ends the journal of a killed run adds events to it */
+	/* the recovery of a killed run adds events to its journal */
 	if (!left && record != RECORD_LIVE)
 		sink_state_remove(f->audit_fd, feed->name);
 	if (left || feed->shared->dropped) {

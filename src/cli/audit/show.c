@@ -20,9 +20,9 @@
 struct show {
 	struct audit_filter filter;
 	bool json, colour;
-	uint64_t from_us; /* times are told since then */
+	uint64_t from_us; /* times are shown relative to it */
 	struct buf out;
-	bool failed; /* nobody reads any more */
+	bool failed; /* the reader is gone */
 };
 
 static const char *colour_of(const struct show *s, const struct ward_event *v)

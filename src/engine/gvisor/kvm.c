@@ -28,7 +28,7 @@
 #define IDENTITY_MAX 256
 #define LINE_MAX_BYTES 1024
 
-/* As root, where not everybody may open it: a node of somebody else's can be made and used. */
+/* As root, if not every user may open it: a device node of another owner can be made and used. */
 static int try_node(const struct stat *st, struct ward_err *e)
 {
 	auto_fd place = -1, node = -1;

@@ -1,6 +1,6 @@
 /*
  * Compiling a module ahead of time. In: a private copy of the module. Out: an entry of the store.
- * The compiler is LLVM and its input is anybody's, so it runs in a native sandbox: `ward run` with
+ * The compiler is LLVM and its input is untrusted, so it runs in a native sandbox: `ward run` with
  * an empty read-only workspace, no network, the module as standard input, a new file of the store
  * as standard output, bounded in time, memory and output. Runs in the supervisor with the user's
  * rights, before the sandbox of the module itself is built; a signal that ends ward ends this, too.
@@ -38,7 +38,7 @@ static int make_words(const struct compile_job *job, struct strv *out, struct wa
 		return ward_fail_errno(e, "cannot make %s/" EMPTY, job->code->dir);
 	strv_add(out, "ward");
 	strv_add(out, "run");
-	/* no policy file of anybody's lies there */
+	/* no policy file lies there */
 	strv_addf(out, "--workspace=%s/" EMPTY, job->code->dir);
 	strv_add(out, "--isolation=native");
 	strv_addf(out, "--ro=%s", job->at->runner);
@@ -69,7 +69,7 @@ static int become_ward(void *argument)
 {
 	struct starting *s = argument;
 
-	/* whoever kills ward ends this, too */
+	/* killing ward ends this, too */
 	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
 	for (int i = 0; i < 3; i++)

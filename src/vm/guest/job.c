@@ -119,7 +119,7 @@ int job_make_pipe(unsigned stream, int *ret_inner, int *ret_outer)
 
 void job_prepare(struct agent *a)
 {
-	spare_make(a); /* where it cannot be made, whoever needs it will say so */
+	spare_make(a); /* if it cannot be made, its user will report it */
 	if (!a->spare_words)
 		a->spare_words = calloc(1, JOB_SPARE_BYTES);
 }
@@ -288,7 +288,7 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
 	int disk_fd = tree && a->disk_fd >= 0 ? DISK_FD : -1;
 
-	/* not every child executes something, and a pipe that somebody has open does not end */
+	/* not every child executes something, and a pipe that a process has open does not end */
 	if (!take_ends(ends, CHILD_FDS, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1) ||
 	    syscall(SYS_close_range, CHILD_FDS, ~0u, 0) < 0)
 		_exit(JOB_NOT_STARTED);

@@ -18,7 +18,7 @@
 #define BUFFER_BYTES 4096 /* of the port's driver: one page */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
-/* Reaps one, who may be an orphan. Returns what waitpid() does. */
+/* Reaps one process, perhaps an orphan. Returns what waitpid() does. */
 static pid_t reap_one(struct agent *a)
 {
 	int status;
@@ -36,7 +36,7 @@ static pid_t reap_one(struct agent *a)
 	return pid;
 }
 
-/* The others, and the signals that told of them: when what there was to say has been said. */
+/* The others, and the signals that announced them: after all reports were sent. */
 static void reap(struct agent *a)
 {
 	struct signalfd_siginfo info[8];
@@ -49,7 +49,7 @@ static void reap(struct agent *a)
 		;
 	a->childless |= pid < 0 && errno == ECHILD;
 	if (a->quiescing && !a->childless)
-		kill(-1, SIGKILL); /* who was born meanwhile */
+		kill(-1, SIGKILL); /* what was forked meanwhile */
 }
 
 /* The port gives one buffer of the driver's at a time. One that is not full was the last, or poll()
@@ -122,7 +122,7 @@ static nfds_t gather(struct agent *a, struct pollfd *fds, bool more)
 	return n;
 }
 
-/* A leader of a session is gone, and with it who tells of stops. */
+/* A session leader is gone, which reported stops. */
 static void look_at_stopped(struct agent *a, const struct pollfd *fds, nfds_t n)
 {
 	for (unsigned i = 1; i < a->channels; i++)
