@@ -31,8 +31,8 @@
 
 #include "audit/index.h"
 #include "base/io.h"
-#include "state/store.h"
 #include "event/event.h"
+#include "state/store.h"
 
 #define BUFFER (5 * EVENT_LINE_MAX)
 /* beyond it there is room for an event and the gap that is reported before it */

@@ -23,10 +23,10 @@
 #include "base/find.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "plan/plan_reach.h"
-#include "host/program.h"
-#include "policy/policy_sink.h"
 #include "event/event.h"
+#include "host/program.h"
+#include "plan/plan_reach.h"
+#include "policy/policy_sink.h"
 
 #define MORE_MS 2000 /* beyond what the sinks themselves wait */
 

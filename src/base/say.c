@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/err_text.h"
+#include "base/io.h"
 
 void say_err(const struct buf *out)
 {

@@ -7,13 +7,13 @@
 
 #include <errno.h>
 
+#include "base/progress.h"
 #include "base/text.h"
 #include "cli/image.h"
-#include "base/progress.h"
 #include "engine/engines.h"
-#include "state/checkpoint.h"
 #include "plan/plan.h"
 #include "plan/spec.h"
+#include "state/checkpoint.h"
 
 void ask_print_errors(const struct policy_errors *errors)
 {

@@ -2,8 +2,8 @@
 #ifndef WARD_CLI_BOXES_H
 #define WARD_CLI_BOXES_H
 
-#include "cli/cli.h"
 #include "base/json.h"
+#include "cli/cli.h"
 #include "control/boxes_json.h"
 #include "control/client.h"
 

@@ -17,13 +17,13 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "rules/waf.h"
 #include "plan/plan_net.h"
 #include "plan/plan_tape.h"
+#include "plan/spec.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
-#include "plan/spec.h"
+#include "rules/waf.h"
 
 struct findings {
 	const char *file;

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include "cli/hand_over.h"
-#include "state/images.h"
 #include "host/program.h"
+#include "state/images.h"
 
 int verb_image(struct options *o)
 {

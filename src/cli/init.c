@@ -15,8 +15,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "state/trust.h"
 #include "model/event.h"
+#include "state/trust.h"
 
 #define POLICY_NAME "ward.yaml"
 #define TEMPORARY ".ward.yaml.new"

@@ -33,9 +33,9 @@
 #include "cli/learn_ways.h"
 #include "observe/learn_path.h"
 #include "plan/plan_root.h"
-#include "state/trust.h"
-#include "policy/units.h"
 #include "plan/spec.h"
+#include "policy/units.h"
+#include "state/trust.h"
 
 #define ROUNDS_MAX 12
 #define LEAVE_OUT_MAX 8 /* files and directories that are tried one by one */

@@ -14,9 +14,9 @@
 
 #include "base/io.h"
 #include "base/terminal.h"
+#include "policy/units.h"
 #include "run/console.h"
 #include "state/log.h"
-#include "policy/units.h"
 
 #define LOOK_MS 500 /* whether it has ended */
 

@@ -4,8 +4,8 @@
  * it. A name that is not a verb is looked for as ward-NAME beside this program and in its libexec
  * directory, never in PATH, where another program could have put one.
  */
-#include "cli/cli.h"
 #include "cli/box_program.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

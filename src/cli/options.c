@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "plan/spec_mount.h"
 #include "model/event.h"
+#include "plan/spec_mount.h"
 
 enum kind {
 	KIND_FLAG,

@@ -20,14 +20,14 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/diff.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "base/diff.h"
+#include "event/event.h"
 #include "observe/learn_path.h"
 #include "policy/policy_edit.h"
-#include "event/event.h"
 
 #define FILE_MAX (1024 * 1024)
 

@@ -7,12 +7,12 @@
 #include "audit/journal.h"
 #include "cli/ask.h"
 #include "control/client.h"
-#include "review/apply.h"
-#include "plan/etc_cache.h"
 #include "gitview/git_run.h"
+#include "plan/etc_cache.h"
+#include "recover/recover.h"
+#include "review/apply.h"
 #include "state/runs.h"
 #include "state/store.h"
-#include "recover/recover.h"
 
 static void mark_boxes(void)
 {

@@ -15,11 +15,11 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "rules/http_rule.h"
-#include "observe/explain.h"
-#include "policy/policy_grant.h"
 #include "event/event.h"
 #include "event/table_names.h"
+#include "observe/explain.h"
+#include "policy/policy_grant.h"
+#include "rules/http_rule.h"
 
 static char *text_of(const struct ward_event *v, enum event_field f)
 {

@@ -13,9 +13,9 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "recover/recover.h"
 #include "review/apply.h"
 #include "state/store.h"
-#include "recover/recover.h"
 
 static int add_path(struct review_asked *a, const char *word, const char *here,
 		    const char *workspace, struct ward_err *e)

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/diff.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "base/diff.h"
 
 struct patch {
 	struct buf *out; /* NULL: only counts */

@@ -6,17 +6,17 @@
  */
 #include "audit/index.h"
 #include "audit/journal.h"
-#include "cli/ask.h"
-#include "cli/program.h"
+#include "audit/mask.h"
+#include "audit/sinks_run.h"
 #include "base/err_text.h"
 #include "base/progress.h"
+#include "cli/ask.h"
+#include "cli/program.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/run.h"
 #include "cli/run_detached.h"
-#include "audit/mask.h"
 #include "cli/run_restore.h"
-#include "audit/sinks_run.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
@@ -30,13 +30,13 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "egress/creds_start.h"
 #include "event/event.h"
 #include "event/result.h"
 #include "plan/plan.h"
 #include "plan/spec.h"
-#include "run/box.h"
 #include "recover/recover.h"
-#include "egress/creds_start.h"
+#include "run/box.h"
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to
  * the process that waits for it. */

@@ -3,8 +3,8 @@
 #ifndef WARD_CONTROL_CLIENT_H
 #define WARD_CONTROL_CLIENT_H
 
-#include "state/boxes.h"
 #include "control/control.h"
+#include "state/boxes.h"
 
 #define CLIENT_ANSWER_MS 5000 /* a supervisor that does not answer for so long is stuck */
 

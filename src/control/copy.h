@@ -4,9 +4,9 @@
 
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/progress.h"
 #include "protocol/guest.h"
-#include "base/buf.h"
 
 #define COPY_ERRORS_KEPT 100
 

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "confine/confine.h"
 #include "creds/keeper.h"
-#include "base/trim_memory.h"
 
 /* messages that are kept while a source is asked; the others stay in the socket */
 #define LATER_MAX 32

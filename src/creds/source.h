@@ -2,10 +2,10 @@
 #ifndef WARD_CREDS_SOURCE_H
 #define WARD_CREDS_SOURCE_H
 
-#include "protocol/secrets.h"
 #include "creds/run.h"
 #include "creds/safe.h"
 #include "policy/policy_grant.h"
+#include "protocol/secrets.h"
 
 /* The values of one grant: one, or ID, secret and perhaps a token. They lie in the safe. */
 struct secret {

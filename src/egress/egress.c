@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "rules/remedy.h"
 #include "egress/egress_internal.h"
 #include "event/result.h"
+#include "rules/remedy.h"
 
 #define END_MS 1000 /* what the gateway may take to say its totals */
 #define EVENTS_AT_ONCE 64

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/flow_report.h"
+#include "event/event.h"
 #include "observe/provenance.h"
 #include "policy/units.h"
-#include "event/event.h"
+#include "rules/flow_report.h"
 
 static const char *how_name(const struct flow_report *t)
 {

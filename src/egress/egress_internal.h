@@ -5,8 +5,8 @@
 
 #include <sys/stat.h>
 
-#include "protocol/gateway.h"
 #include "egress/egress.h"
+#include "protocol/gateway.h"
 
 #define EGRESS_TEMPORARY_MAX 256
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rules/tape.h"
 #include "egress/egress_internal.h"
-#include "plan/plan_tape.h"
 #include "event/event.h"
+#include "plan/plan_tape.h"
+#include "rules/tape.h"
 
 static void emit(const struct plan_tape *t, uint64_t exchanges, uint64_t bytes, const uint8_t *hash,
 		 const char *why, struct result *r)

@@ -17,8 +17,8 @@
 
 #include "base/io.h"
 #include "event/event.h"
-#include "host/program.h"
 #include "event/result.h"
+#include "host/program.h"
 
 #define FETCH_MS 90000 /* all sources together */
 #define EVENTS_AT_ONCE 64

@@ -4,8 +4,8 @@
 #define WARD_EGRESS_SECRETS_H
 
 #include "base/buf.h"
-#include "protocol/secrets.h"
 #include "policy/policy.h"
+#include "protocol/secrets.h"
 
 struct plan;
 struct result;

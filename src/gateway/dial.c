@@ -26,9 +26,9 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "gateway/config.h"
 #include "gateway/proc.h"
-#include "base/trim_memory.h"
 
 /* -- the supervisor */
 

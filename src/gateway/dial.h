@@ -5,10 +5,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "gateway/published.h"
 #include "gateway/lookup.h"
-#include "protocol/gateway.h"
 #include "gateway/proxy_talk.h"
+#include "gateway/published.h"
+#include "protocol/gateway.h"
 
 #define DIAL_MAX 1024 /* a power of two */
 #define TRIES 3       /* at one time */

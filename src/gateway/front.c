@@ -19,11 +19,11 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "gateway/config.h"
 #include "gateway/flow.h"
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
-#include "base/trim_memory.h"
 
 #define FLOWS_MAX 30000
 #define SPARE_FDS 160 /* listening sockets, pipes, our own */

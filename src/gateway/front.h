@@ -2,11 +2,11 @@
 #ifndef WARD_GATEWAY_FRONT_H
 #define WARD_GATEWAY_FRONT_H
 
+#include "protocol/gateway.h"
 #include "rules/budget.h"
 #include "rules/dns.h"
-#include "rules/sniff.h"
-#include "protocol/gateway.h"
 #include "rules/ratelimit.h"
+#include "rules/sniff.h"
 
 enum side { CLIENT, SERVER, SIDES };
 enum direction { UP, DOWN, DIRECTIONS }; /* client to server, server to client */

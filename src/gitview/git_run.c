@@ -21,12 +21,12 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/remove.h"
 #include "gitview/git_view.h"
 #include "guard/guard_internal.h"
 #include "guard/guard_move.h"
 #include "guard/guard_sweep.h"
 #include "host/program.h"
-#include "base/remove.h"
 #include "state/review_place.h"
 #include "state/store_internal.h"
 

@@ -12,8 +12,8 @@
 #include <sys/ioctl.h>
 
 #include "base/raw.h"
-#include "protocol/guest.h"
 #include "guest/session.h"
+#include "protocol/guest.h"
 
 #define SOCKET_FD 3
 #define TERMINAL_FD 4

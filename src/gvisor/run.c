@@ -30,8 +30,8 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "protocol/guest.h"
 #include "gvisor/gvisor.h"
+#include "protocol/guest.h"
 
 #define BINDS_MAX 64
 #define WORDS_MAX 20

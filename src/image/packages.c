@@ -13,9 +13,9 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "host/program.h"
 #include "image/sources.h"
 #include "image/step.h"
-#include "host/program.h"
 
 #define PRETEND "/.ward-pretend.so" /* inside */
 #define SOURCES_BYTES_MAX (256 * 1024)

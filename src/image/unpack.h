@@ -3,8 +3,8 @@
 #define WARD_IMAGE_UNPACK_H
 
 #include "base/progress.h"
-#include "image/tree.h"
 #include "image/manifest.h"
+#include "image/tree.h"
 
 #define UNPACK_BYTES_MAX (UINT64_C(16) << 30)
 #define UNPACK_ENTRIES_MAX 1000000

@@ -13,9 +13,9 @@
 
 #include "base/io.h"
 #include "gateway/inspect_main.h"
-#include "transport/java_store.h"
 #include "tape/record.h"
 #include "tape/replay.h"
+#include "transport/java_store.h"
 #include "transport/tls_roots.h"
 
 /* The names that the authority is for: those of the rules that end TLS, each once. All of them

@@ -18,11 +18,11 @@
 #define WARD_INSPECT_INSPECT_H
 
 #include "gateway/flow.h"
+#include "inspect/body_inspect.h"
 #include "rules/http_body.h"
 #include "rules/http_rule.h"
-#include "inspect/body_inspect.h"
-#include "tape/record.h"
 #include "rules/waf.h"
+#include "tape/record.h"
 #include "transport/wire.h"
 
 #define KNOWN_SERVERS 64

@@ -19,8 +19,8 @@
 
 #include "base/io.h"
 #include "base/json.h"
-#include "rules/http_alias.h"
 #include "policy/units.h"
+#include "rules/http_alias.h"
 
 #define BYTES_A_TOKEN 3 /* of a text whose tokens were not counted: few */
 #define TOKENS_MOST UINT64_C(1000000000)

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "protocol/secrets.h"
 #include "inspect/inspect.h"
+#include "protocol/secrets.h"
 
 #define IDLE_MAX 32
 

@@ -2,13 +2,13 @@
 #ifndef WARD_KEYS_KEYS_H
 #define WARD_KEYS_KEYS_H
 
-#include "protocol/secrets.h"
 #include "creds/safe.h"
-#include "rules/http_body.h"
 #include "keys/inject.h"
 #include "keys/scan.h"
-#include "transport/tls_up.h"
 #include "keys/unzip.h"
+#include "protocol/secrets.h"
+#include "rules/http_body.h"
+#include "transport/tls_up.h"
 
 #define KEYS_COMPOSE (HTTP1_HEAD_MAX + 8 * SECRET_MOST) /* a head with its secrets */
 #define KEYS_LEAK_FIELD "x-ward-leak"

@@ -7,8 +7,8 @@
 #ifndef WARD_KEYS_KEYS_H2_H
 #define WARD_KEYS_KEYS_H2_H
 
-#include "transport/h2_session.h"
 #include "keys/keys_conn.h"
+#include "transport/h2_session.h"
 
 #define KEYS_H2_FIELDS_BYTES HTTP1_HEAD_MAX /* of one head */
 #define KEYS_H2_STREAMS 128                 /* at one time */

@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "keys/keys.h"
-#include "gateway/proc.h"
 #include "base/trim_memory.h"
+#include "gateway/proc.h"
+#include "keys/keys.h"
 
 #define TICK_MS 30000
 #define IDLE_MS 5000

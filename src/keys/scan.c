@@ -22,8 +22,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "protocol/secrets.h"
 #include "keys/unwrap.h"
+#include "protocol/secrets.h"
 
 #define READING_BYTES 32768 /* of another reading, beside what two texts need */
 /* Bytes that are held back because of line breaks in them: less than any window of HTTP/2. */

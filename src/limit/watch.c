@@ -33,8 +33,8 @@
 #include <sys/sysinfo.h>
 
 #include "base/io.h"
-#include "model/inner.h"
 #include "limit/watch_parts.h"
+#include "model/inner.h"
 
 #define MAX_TMPFS 16
 #define FILL_RATE (8u << 20) /* bytes that one processor can fill in a millisecond, generously */

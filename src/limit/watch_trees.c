@@ -14,8 +14,8 @@
 #include <errno.h>
 
 #include "base/io.h"
-#include "model/inner.h"
 #include "limit/watch_parts.h"
+#include "model/inner.h"
 
 #define LOOK_SECONDS 10
 #define LOOK_PAUSE_MS 1000 /* most that an acquittal delays the next close look */

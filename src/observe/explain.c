@@ -17,11 +17,11 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "observe/learn_path.h"
-#include "model/plan.h"
-#include "policy/policy_edit.h"
 #include "event/event.h"
 #include "event/table_names.h"
+#include "model/plan.h"
+#include "observe/learn_path.h"
+#include "policy/policy_edit.h"
 
 enum how {
 	HOW_NONE,

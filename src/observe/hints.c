@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "event/event.h"
 #include "observe/explain.h"
 #include "observe/missing.h"
-#include "event/event.h"
 
 #define HINTS_MAX 10
 #define MISSING_MAX 4

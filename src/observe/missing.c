@@ -21,10 +21,10 @@
 #include <sys/syscall.h>
 
 #include "base/path.h"
+#include "event/event.h"
 #include "observe/learn_path.h"
 #include "observe/walk_names.h"
 #include "policy/quote.h"
-#include "event/event.h"
 
 #define PATHS_MAX 40000
 #define SLOTS (1u << 17) /* of hashes; never more than a third is used */

@@ -3,8 +3,8 @@
 #ifndef WARD_OBSERVE_MISSING_H
 #define WARD_OBSERVE_MISSING_H
 
-#include "observe/observe.h"
 #include "model/result.h"
+#include "observe/observe.h"
 
 struct missing;
 

@@ -29,14 +29,14 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "observe/syscall_broker.h"
+#include "event/event.h"
+#include "event/result.h"
 #include "observe/exec_watch.h"
 #include "observe/missing.h"
 #include "observe/observe.h"
 #include "observe/provenance.h"
+#include "observe/syscall_broker.h"
 #include "observe/unreached.h"
-#include "event/event.h"
-#include "event/result.h"
 
 enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 

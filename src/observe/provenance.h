@@ -6,8 +6,8 @@
 #ifndef WARD_OBSERVE_PROVENANCE_H
 #define WARD_OBSERVE_PROVENANCE_H
 
-#include "observe/observe.h"
 #include "model/result.h"
+#include "observe/observe.h"
 
 struct provenance;
 

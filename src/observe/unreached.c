@@ -9,9 +9,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "rules/remedy.h"
-#include "policy/hostname.h"
 #include "event/event.h"
+#include "policy/hostname.h"
+#include "rules/remedy.h"
 
 #define RESOLVER 53
 

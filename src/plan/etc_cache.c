@@ -23,8 +23,8 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "state/store.h"
 #include "root-table.h"
+#include "state/store.h"
 
 static uint64_t moment(const struct timespec *t)
 {

@@ -25,12 +25,12 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "base/remove.h"
 #include "plan/certs.h"
 #include "plan/etc_cache.h"
 #include "plan/plan.h"
-#include "base/remove.h"
-#include "state/store.h"
 #include "root-table.h"
+#include "state/store.h"
 
 #define MAKING "make-" /* in front of the id of one that is not complete */
 #define LOCK "lock"

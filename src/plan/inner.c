@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "protocol/guest.h"
 #include "plan/plan_root.h"
+#include "protocol/guest.h"
 
 int inner_add_mounts(struct plan *p, struct ward_err *e)
 {

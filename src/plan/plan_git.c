@@ -15,9 +15,9 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "policy/gitconfig.h"
 #include "plan/etc_cache.h"
 #include "plan/plan.h"
+#include "policy/gitconfig.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024)
 #define VALUE_MAX 256

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "policy/units.h"
 #include "host/gpus.h"
+#include "policy/units.h"
 
 #define TEXT_MAX (64 * 1024)
 #define LIBRARIES "/.ward/gpu"

@@ -16,9 +16,9 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "host/idmap.h"
-#include "plan/plan_reach.h"
 #include "plan/inner.h"
 #include "plan/plan.h"
+#include "plan/plan_reach.h"
 #include "state/images.h"
 
 #define USERS_BYTES_MAX 65536

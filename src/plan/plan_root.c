@@ -14,11 +14,11 @@
 #include <time.h>
 
 #include "base/path.h"
-#include "plan/plan_reach.h"
-#include "plan/inner.h"
 #include "guard/guard.h"
 #include "plan/etc_cache.h"
+#include "plan/inner.h"
 #include "plan/plan.h"
+#include "plan/plan_reach.h"
 
 enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
 

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "rules/tape.h"
 #include "plan/plan_reach.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
+#include "rules/tape.h"
 
 #define FIRST_FD 16 /* above all that the gateway's descriptors are put on */
 

@@ -19,8 +19,8 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "state/images.h"
 #include "plan/profile.h"
+#include "state/images.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)

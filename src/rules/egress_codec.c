@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rules/egress_index.h"
 #include "policy/policy_rule.h"
+#include "rules/egress_index.h"
 
 #define MAGIC 0x334c5257u /* "WRL3" */
 #define LIMITS_BYTES 56

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/address.h"
-#include "rules/egress_index.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/units.h"
+#include "rules/address.h"
+#include "rules/egress_index.h"
 
 /* Rules in the making: ports and hosts go into pools, which grow. */
 struct making {

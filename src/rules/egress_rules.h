@@ -20,9 +20,9 @@
 #define WARD_RULES_EGRESS_RULES_H
 
 #include "base/buf.h"
-#include "rules/tokens.h"
 #include "policy/hostname.h"
 #include "policy/policy.h"
+#include "rules/tokens.h"
 
 #define RULES_MAX 4096
 #define RULES_SERVICES_MAX 256

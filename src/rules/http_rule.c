@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "rules/http_alias.h"
 #include "policy/policy_rule.h"
+#include "rules/http_alias.h"
 
 /* The order in which conditions are asked, and the reason when one is not met. */
 enum {

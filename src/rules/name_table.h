@@ -9,8 +9,8 @@
 #ifndef WARD_RULES_NAME_TABLE_H
 #define WARD_RULES_NAME_TABLE_H
 
-#include "rules/net.h"
 #include "policy/hostname.h"
+#include "rules/net.h"
 
 #define NAME_TABLE_WILD 57000 /* names under wildcards and in mode open */
 /* names that stand in rules, services included, over all generations */

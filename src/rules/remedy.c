@@ -10,11 +10,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "rules/http_path.h"
 #include "policy/policy_http.h"
 #include "policy/policy_rule.h"
 #include "policy/quote.h"
 #include "policy/units.h"
+#include "rules/http_path.h"
 
 #define SIBLINGS_MAX 8    /* rules that are repeated: more is nothing to read */
 #define REMEDY_BYTES 2000 /* a longer one is described in words */

@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "rules/port_classes.h"
 #include "rules/dns.h"
+#include "rules/port_classes.h"
 
 static bool ends_with(const struct host *h, const char *suffix)
 {

@@ -24,8 +24,8 @@
 #define WARD_RULES_SNIFF_H
 
 #include "rules/decide.h"
-#include "rules/tls_hello.h"
 #include "rules/http1.h"
+#include "rules/tls_hello.h"
 
 #define SNIFF_HELD_MAX (80 * 1024)
 

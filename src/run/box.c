@@ -21,14 +21,14 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "run/detach.h"
-#include "observe/provenance.h"
-#include "run/serve.h"
-#include "plan/inner.h"
 #include "event/event.h"
 #include "limit/limits.h"
+#include "observe/provenance.h"
+#include "plan/inner.h"
 #include "plan/plan.h"
 #include "run/box.h"
+#include "run/detach.h"
+#include "run/serve.h"
 
 #define SLICE_NS 100000
 

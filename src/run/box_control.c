@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "limit/limits.h"
 #include "run/box_internal.h"
 #include "run/serve.h"
-#include "limit/limits.h"
 
 #define TICK_QUIET_MS 100
 

@@ -14,16 +14,16 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "run/box.h"
-#include "run/detach.h"
-#include "gitview/git_run.h"
-#include "state/runs.h"
-#include "run/serve.h"
-#include "observe/provenance.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "gitview/git_run.h"
 #include "limit/limits.h"
+#include "observe/provenance.h"
 #include "plan/plan.h"
+#include "run/box.h"
+#include "run/detach.h"
+#include "run/serve.h"
+#include "state/runs.h"
 
 #define DRAIN_MS 2000
 

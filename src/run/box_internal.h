@@ -3,15 +3,15 @@
 #ifndef WARD_RUN_BOX_INTERNAL_H
 #define WARD_RUN_BOX_INTERNAL_H
 
-#include "protocol/guest.h"
-#include "state/boxes.h"
 #include "egress/egress.h"
 #include "model/running.h"
-#include "run/guardian.h"
 #include "observe/notify.h"
+#include "protocol/guest.h"
 #include "review/review.h"
-#include "state/store.h"
+#include "run/guardian.h"
 #include "run/streams.h"
+#include "state/boxes.h"
+#include "state/store.h"
 
 #define BOX_DISK_ROOTS_MAX 64
 

@@ -4,8 +4,8 @@
  * outside every namespace of the sandbox; what ward-init says is untrusted and only ever becomes a
  * mark.
  */
-#include "run/box_internal.h"
 #include "plan/inner.h"
+#include "run/box_internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,13 +16,13 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
-#include "confine/confine.h"
-#include "gitview/git_run.h"
-#include "state/runs.h"
-#include "egress/secrets.h"
-#include "run/serve_internal.h"
 #include "base/trim_memory.h"
+#include "confine/confine.h"
+#include "egress/secrets.h"
+#include "gitview/git_run.h"
 #include "plan/plan.h"
+#include "run/serve_internal.h"
+#include "state/runs.h"
 
 #define GRACE_MS 5000       /* between a forwarded signal and the end by force */
 #define TRIM_AFTER_MS 1000  /* quiet for so long: a detached sandbox gives memory back */

@@ -23,8 +23,8 @@
 
 #include "base/io.h"
 #include "base/terminal.h"
-#include "protocol/guest.h"
 #include "host/sidecar.h"
+#include "protocol/guest.h"
 
 #define CHUNK_BYTES 4096
 #define REST_ROUNDS 64

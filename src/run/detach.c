@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "run/serve.h"
 #include "event/result.h"
+#include "run/serve.h"
 
 void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds,
 		 size_t count)

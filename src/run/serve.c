@@ -23,9 +23,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "egress/secrets.h"
 #include "run/box_internal.h"
 #include "run/detach.h"
-#include "egress/secrets.h"
 #include "run/serve_internal.h"
 
 #define SILENT_MS 5000 /* a client that asks nothing */

@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "event/event.h"
 #include "run/box_internal.h"
-#include "state/checkpoint.h"
 #include "run/detach.h"
 #include "run/serve_internal.h"
-#include "event/event.h"
+#include "state/checkpoint.h"
 
 #define SLACK_MIB 128 /* of gVisor's kernel itself */
 

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "plan/inner.h"
 #include "run/box_internal.h"
 #include "run/serve_internal.h"
-#include "plan/inner.h"
 
 struct exec_fds {
 	int inside[3], outside[4];

@@ -4,8 +4,8 @@
 
 #include "base/terminal.h"
 #include "control/control.h"
-#include "state/log.h"
 #include "run/serve.h"
+#include "state/log.h"
 
 struct serve_client {
 	int fd;

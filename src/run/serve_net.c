@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "event/event.h"
 #include "protocol/gateway.h"
 #include "run/box_internal.h"
-#include "event/event.h"
 #include "run/serve_internal.h"
 
 static struct control_net_limits limits_of(const struct rule_limits *l)

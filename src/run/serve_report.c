@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "event/event.h"
 #include "run/box_internal.h"
 #include "run/serve_internal.h"
-#include "event/event.h"
 
 static const char *name_of(const struct control_message *m)
 {

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "run/box_internal.h"
 #include "egress/secrets.h"
-#include "run/serve_internal.h"
 #include "policy/policy_grant.h"
+#include "run/box_internal.h"
+#include "run/serve_internal.h"
 
 /* A grant while the sandbox runs is for hosts whose connections go through ward-keys already. */
 static int check_line(const struct policy *p, const char *line, struct ward_err *e)

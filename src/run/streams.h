@@ -6,8 +6,8 @@
 #include <poll.h>
 
 #include "base/terminal.h"
-#include "run/console.h"
 #include "model/plan.h"
+#include "run/console.h"
 
 #define STREAMS_POLLS (3 + CONSOLE_POLLS)
 

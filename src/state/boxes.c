@@ -24,11 +24,11 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "state/boxes_internal.h"
 #include "guard/guard_internal.h"
+#include "model/plan.h"
+#include "state/boxes_internal.h"
 #include "state/runtime.h"
 #include "state/store_internal.h"
-#include "model/plan.h"
 
 #define COMMAND_KEPT 2048   /* bytes of the command line */
 #define WRITABLE_KEPT 16384 /* bytes of what tells the directories that can be written */

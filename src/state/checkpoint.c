@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "state/boxes.h"
+#include "event/table_names.h"
 #include "model/inner.h"
 #include "policy/units.h"
-#include "event/table_names.h"
+#include "state/boxes.h"
 
 #define VALUE_SHOWN 200
 #define FIRST_LINE "ward checkpoint 1\n"

@@ -12,9 +12,9 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/remove.h"
+#include "host/vm_kvm.h"
 #include "policy/units.h"
 #include "vmtool/tool.h"
-#include "host/vm_kvm.h"
 
 struct making {
 	const struct tool_options *o;

@@ -3,8 +3,8 @@
 #define WARD_VMTOOL_TOOL_H
 
 #include "base/progress.h"
-#include "host/program.h"
 #include "base/say.h"
+#include "host/program.h"
 #include "state/vm.h"
 
 struct tool_options {

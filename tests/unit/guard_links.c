@@ -3,9 +3,9 @@
 
 #include <limits.h>
 
+#include "guard/guard.h"
 #include "guard/guard_trail.h"
 #include "policy/command.h"
-#include "guard/guard.h"
 
 struct trail {
 	struct buf text;

@@ -21,11 +21,11 @@
 
 #include "base/io.h"
 #include "engine/landlock/landlock_engine.h"
-#include "protocol/guest.h"
-#include "observe/notify.h"
-#include "plan/level.h"
 #include "event/result.h"
 #include "host/facts.h"
+#include "observe/notify.h"
+#include "plan/level.h"
+#include "protocol/guest.h"
 
 static char top[] = "/tmp/ward-level-XXXXXX"; /* ws/ the workspace, outside/ beside it */
 static char ws[64], outside[64];

@@ -25,8 +25,8 @@
 
 #include "base/io.h"
 #include "engine/native/seccomp.h"
-#include "observe/notify.h"
 #include "event/result.h"
+#include "observe/notify.h"
 
 #define EXPECT(condition)                                                                          \
 	do {                                                                                       \

@@ -11,9 +11,9 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "state/store.h"
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
+#include "state/store.h"
 
 /* Whether word, of len bytes, is one of a list with commas; group: or what stands before its dot
  * is. */

@@ -16,8 +16,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
 
 #define RULE "retention"
 

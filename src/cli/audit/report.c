@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "cli/audit/parts.h"
-#include "observe/explain.h"
 #include "event/event.h"
+#include "observe/explain.h"
 
 /* A value as text that is owned: lists joined by spaces, no NUL within. */
 static char *text_of(struct run_report *r, const struct ward_event *v, enum event_field f)

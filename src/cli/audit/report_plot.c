@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
 
 #define WIDTH 640
 #define LEFT 84

@@ -20,9 +20,9 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/gvisor/gvisor.h"
+#include "host/program.h"
 #include "limit/limits.h"
 #include "plan/plan_root.h"
-#include "host/program.h"
 
 #define OWN_BYTES (64ULL * 1024 * 1024)
 #define OWN_INODES 4096

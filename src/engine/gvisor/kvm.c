@@ -19,10 +19,10 @@
 
 #include "base/io.h"
 #include "engine/gvisor/gvisor.h"
+#include "host/vm_kvm.h"
 #include "plan/plan_root.h"
 #include "state/store.h"
 #include "state/vm.h"
-#include "host/vm_kvm.h"
 
 #define CACHE "gvisor-kvm"
 #define IDENTITY_MAX 256

@@ -12,8 +12,8 @@
 
 #include "base/path.h"
 #include "engine/gvisor/gvisor.h"
-#include "state/checkpoint.h"
 #include "plan/plan_root.h"
+#include "state/checkpoint.h"
 
 #define TREES_MAX 32
 

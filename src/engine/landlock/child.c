@@ -19,8 +19,8 @@
 #include "base/fd_message.h"
 #include "base/raw.h"
 #include "engine/landlock/landlock_engine.h"
-#include "protocol/guest.h"
 #include "observe/observe.h"
+#include "protocol/guest.h"
 
 static long join_cgroup(struct level_child *c)
 {

@@ -27,14 +27,14 @@
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/remove.h"
 #include "engine/landlock/leftovers.h"
-#include "protocol/guest.h"
-#include "observe/observe.h"
+#include "event/result.h"
 #include "host/init_image.h"
 #include "host/probe.h"
-#include "base/remove.h"
+#include "observe/observe.h"
 #include "plan/level.h"
-#include "event/result.h"
+#include "protocol/guest.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
 struct level_memory {

@@ -15,8 +15,8 @@
 
 #include "engine/vm/vm.h"
 #include "host/program.h"
-#include "state/vm.h"
 #include "host/vm_kvm.h"
+#include "state/vm.h"
 
 #define TCG "--set vm.accel=tcg: emulation, slow and no hardware isolation"
 

@@ -15,11 +15,11 @@
 
 #include "base/path.h"
 #include "engine/vm/vm.h"
-#include "plan/plan_root.h"
 #include "host/program.h"
+#include "plan/certs.h"
+#include "plan/plan_root.h"
 #include "state/vm.h"
 #include "vm/disk.h"
-#include "plan/certs.h"
 
 #define IO_BYTES (64 * 1024 + DISK_BYTES)
 #define IO_INODES 16

@@ -13,8 +13,8 @@
 
 #include "base/path.h"
 #include "engine/wasm/wasm.h"
-#include "plan/plan_root.h"
 #include "host/program.h"
+#include "plan/plan_root.h"
 #include "state/images.h"
 
 #define RUNNER "/.ward/ward-wasm"
