@@ -3,11 +3,13 @@
 #
 # Each stage prints what it likes and ends with a line "N passed, N failed[, N skipped]"; a stage
 # that exits non-zero without such a line, or claims success while it exits non-zero, counts as one
-# failure more. The last line is the sum of all stages. ONLY="PATTERN..." in the environment: of the
-# run and escape tests those that match, and nothing that needs a second build. FULL=1: with the
-# sanitizers' build, too, every test as root and as a user. Otherwise one of them runs it there, by
-# turns: TURN=N chooses the turn, which is the number of the commit unless said, so that a commit
-# always has the same tests.
+# failure more. The last line is the sum of all stages.
+#
+# ONLY="PATTERN...": of the run and escape tests those that match, and no sanitizers.
+# TURN=N: which attacks run sanitized as root and which as a user, and which third of the other
+#   tests does (CONTRIBUTING.md). Unless set it is the number of the commit, so that a commit always
+#   runs the same tests.
+# FULL=1: every test runs sanitized as root and as a user.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$1 build_asan=$2

@@ -69,18 +69,19 @@ class World:
         return process.pid
 
     def _cable(self):
+        """Few processes, for most tests of the network have a world of their own."""
         ip = shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin:/bin")
-        root = lambda *argv: self.t.run(*argv, root=True, check=True)
-        root(ip, "link", "add", f"h{self.home}", "type", "veth", "peer", "name", f"w{self.home}")
-        root(ip, "link", "set", f"h{self.home}", "netns", str(self.home))
-        root(ip, "link", "set", f"w{self.home}", "netns", str(self.world))
-        script = f"{ip} link set lo up; {ip} addr add {HOME}/24 dev h{self.home}; {ip} link set h{self.home} up; " \
-                 f"{ip} route add default via 192.0.2.254"
-        root("nsenter", "-t", str(self.home), "-n", "sh", "-ec", script)
-        script = f"{ip} link set lo up; {ip} link set w{self.home} up"
-        for address in ("192.0.2.254", DNS, WEB, OTHER, THIRD, PRIVATE, METADATA):
-            script += f"; {ip} addr add {address}/24 dev w{self.home}"
-        root("nsenter", "-t", str(self.world), "-n", "sh", "-ec", script)
+        home, world = f"h{self.home}", f"w{self.home}"
+        self.t.run(ip, "link", "add", home, "netns", str(self.home), "type", "veth", "peer", "name",
+                   world, "netns", str(self.world), root=True, check=True)
+        addresses = ("192.0.2.254", DNS, WEB, OTHER, THIRD, PRIVATE, METADATA)
+        for pid, lines in ((self.home, ["link set lo up", f"addr add {HOME}/24 dev {home}",
+                                        f"link set {home} up",
+                                        "route add default via 192.0.2.254"]),
+                           (self.world, ["link set lo up", f"link set {world} up",
+                                         *(f"addr add {a}/24 dev {world}" for a in addresses)])):
+            self.t.run("nsenter", "-t", str(pid), "-n", ip, "-batch", "-", root=True, check=True,
+                       input="".join(f"{line}\n" for line in lines))
 
     def _settings(self, names, resolvers):
         self.t.write(self.dir,
@@ -88,10 +89,10 @@ class World:
                       "resolv.conf": f"nameserver {DNS}\n" * resolvers,
                       "hosts": f"127.0.0.1 localhost\n{OTHER} hosted.test\n", "log": ""})
         for name in ("resolv.conf", "hosts"):
-            path = os.path.join(self.dir, name)
-            os.chmod(path, 0o644)
-            self.t.run("nsenter", "-t", str(self.home), "-m", "mount", "--bind", path,
-                       f"/etc/{name}", root=True, check=True)
+            os.chmod(os.path.join(self.dir, name), 0o644)
+        self.t.run("nsenter", "-t", str(self.home), "-m", "sh", "-ec",
+                   "for n in resolv.conf hosts; do mount --bind \"$0/$n\" \"/etc/$n\"; done",
+                   self.dir, root=True, check=True)
 
     # -- use
 
