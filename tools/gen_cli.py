@@ -85,7 +85,6 @@ def version():
 
 
 # --- man pages
-# ------------------------------------------------------------------------------------------------------
 
 def roff(text):
     """Text for a man page: nothing in it is a request, hyphens of options stay hyphens."""
@@ -212,7 +211,6 @@ def man_ward(verbs):
 
 
 # --- completions
-# ----------------------------------------------------------------------------------------------------
 
 def words_of(verb):
     return ' '.join([f'--{o.name}' for o in verb.options]

@@ -18,9 +18,11 @@ HEAD = '''# Events
 
 Made from `tables/events.def`; do not edit.
 
-Everything that ward decides, and everything that happens to a sandbox from outside, is one event: one JSON object on one line. Keys come in one order, a
-key that does not apply is left out, and there is one spelling of each event only. What a sandbox chose (names, paths, arguments) is escaped:
-control characters and characters that turn or hide text are `\\u` escapes, bytes that are not UTF-8 become U+FFFD, and what is too long is cut and marked.
+Everything that ward decides, and everything that happens to a sandbox from outside, is one event:
+one JSON object on one line. Keys come in one order, a key that does not apply is left out, and
+there is one spelling of each event only. What a sandbox chose (names, paths, arguments) is escaped:
+control characters and characters that turn or hide text are `\\u` escapes, bytes that are not UTF-8
+become U+FFFD, and what is too long is cut and marked.
 
 | key | what |
 | --- | --- |
@@ -43,8 +45,11 @@ LEVELS = '''## Levels
 | `exec` | also every program start, with arguments, parent and directory, as observed | fork and exec of `true` in a loop: 1.08 to 1.24 of `basic` |
 | `full` | also every file that is changed | not yet supported |
 
-Connections are reported as they open and close; repeated lookups of a name within a second are one event. Denied system calls are reported one by one up to 100 of each, programs up to 3,000 per second; the rest is one event with a `count`. The
-writer handles more than 100,000 events per second, from one or from 50 sandboxes; `ward audit verify` reads more than 500,000 per second (`bench/audit.py`).
+Connections are reported as they open and close; repeated lookups of a name within a second are one
+event. Denied system calls are reported one by one up to 100 of each, programs up to 3,000 per
+second; the rest is one event with a `count`. The writer handles more than 100,000 events per
+second, from one or from 50 sandboxes; `ward audit verify` reads more than 500,000 per second
+(`bench/audit.py`).
 
 '''
 

@@ -77,7 +77,6 @@ def amount(text, kind):
 
 
 # --- JSON schema
-# ----------------------------------------------------------------------------------------------------
 
 def number_schema(kind, values):
     low, high = re.match(r'([^.|]*(?:\.\d+)?)\.\.([^|]*)', values).groups()
@@ -178,7 +177,6 @@ def json_schema(table):
 
 
 # --- man page
-# -------------------------------------------------------------------------------------------------------
 
 TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 'SIZE': 'size',
              'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount',
@@ -286,24 +284,26 @@ def man_item(item):
 
 INTRO = """\
 .SH DESCRIPTION
-One document says what an agent may read, write, execute, reach and spend. It is YAML; one that begins with {
-and is not named .yaml is read as JSON.
-A field that is left out has its default; an unknown field, a wrong type and an impossible value are refused before
-anything starts, all at once, each with line, column and the nearest known name.
+One document says what an agent may read, write, execute, reach and spend. It is YAML; one that
+begins with { and is not named .yaml is read as JSON. A field that is left out has its default; an
+unknown field, a wrong type and an impossible value are refused before anything starts, all at
+once, each with line, column and the nearest known name.
 .PP
-Built\\-in defaults are overridden by the file, the file by options of the command line. On top of a file options can
-only narrow, unless \\fB\\-\\-widen\\fR is given. A ward.yaml or ward.json that is found in the workspace and allows more than the
-defaults is refused until
+Built\\-in defaults are overridden by the file, the file by options of the command line. On top of
+a file options can only narrow, unless \\fB\\-\\-widen\\fR is given. A ward.yaml or ward.json that
+is found in the workspace and allows more than the defaults is refused until
 .BR ward\\-trust (1)
-accepts that content; a file named with \\fB\\-p\\fR needs no trust. Paths in the file are relative to its directory, and ~/ is
-the home directory.
+accepts that content; a file named with \\fB\\-p\\fR needs no trust. Paths in the file are
+relative to its directory, and ~/ is the home directory.
 .PP
-YAML anchors, aliases, tags, merge keys, double keys and several documents are refused, as are files of more than 1 MiB.
-Values that begin with *, & or ! stand in quotes. Booleans are true and false only.
+YAML anchors, aliases, tags, merge keys, double keys and several documents are refused, as are
+files of more than 1 MiB. Values that begin with *, & or ! stand in quotes. Booleans are true and
+false only.
 .SH VALUES
 .TP
 .I size
-Bytes, or a number with a unit: k, M, G, T, P count in thousands, Ki, Mi, Gi, Ti, Pi in 1024s; 1.5G, 4Gi, 10MB.
+Bytes, or a number with a unit: k, M, G, T, P count in thousands, Ki, Mi, Gi, Ti, Pi in 1024s;
+1.5G, 4Gi, 10MB.
 .TP
 .I share
 A percentage of the machine's memory: 50%.
@@ -318,8 +318,8 @@ Seconds, or parts with a unit: 300, 0.5, 5m, 1h30m, 250ms.
 No limit; null and ~ mean the same.
 .TP
 .I host
-A name, *.suffix, an IP address or a CIDR block. As text a rule is host[:port]; without a port it is 443.
-An IPv6 address with a port stands in brackets."""
+A name, *.suffix, an IP address or a CIDR block. As text a rule is host[:port]; without a port it
+is 443. An IPv6 address with a port stands in brackets."""
 
 EXAMPLE = """\
 .SH EXAMPLES

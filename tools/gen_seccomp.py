@@ -46,7 +46,6 @@ class TableError(Exception):
 
 
 # ---- nodes: tuples, so that equal ones are one
-# -------------------------------------------------------------------
 
 def ret(value, tag=""):
     return ("ret", value, tag)
@@ -172,7 +171,6 @@ def choose(values, otherwise):
 
 
 # ---- argument rules: each returns the node to go to when the call is in the set
-# ----------------------------------
 
 SET_ID = 0o6000
 O_CREAT, O_TMPFILE = 0o100, 0o20000000
@@ -366,7 +364,6 @@ def no_set_id_at_once(arg):
 
 
 # ---- the table
-# ---------------------------------------------------------------------------------------------------
 
 class Env:
     """What a rule may ask about the program it is part of."""
@@ -505,7 +502,6 @@ class Table:
 
 
 # ---- programs
-# ----------------------------------------------------------------------------------------------------
 
 def program_node(table, set_index, variant):
     fate = {table.numbers[name]: table.node(name, set_index, variant) for name in table.calls}
@@ -572,7 +568,6 @@ def assemble(table, set_index, variant):
 
 
 # ---- output
-# ------------------------------------------------------------------------------------------------------
 
 NOTE = "/* Made by tools/gen_seccomp.py from tables/syscalls.def: change those. */\n"
 
