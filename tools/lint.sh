@@ -25,9 +25,12 @@ tidy() {
 rows = [r for r in json.load(open(sys.argv[1])) if "musl-gcc.specs" not in r["command"]]	# what glibc compiles, too
 print(json.dumps(rows).replace(" -fno-tree-loop-distribute-patterns", ""))' "$build/compile_commands.json" \
 		>"$build/tidy/compile_commands.json" || return 1
-	git ls-files 'src/*.c' ':!src/guest' | xargs -r -P "$jobs" -n 4 clang-tidy --quiet -p "$build/tidy" --extra-arg-before=-include \
-		--extra-arg-before="$PWD/tools/analyzer.h" --extra-arg=-I"$PWD/src" 2> >(grep -v 'warnings generated' >&2) &&
-		clang-tidy --quiet -p "$build/tidy" src/guest/*.c 2> >(grep -v 'warnings generated' >&2)
+	git ls-files 'src/*.c' ':!src/guest' | xargs -r -P "$jobs" -n 4 clang-tidy --quiet \
+		-p "$build/tidy" --extra-arg-before=-include \
+		--extra-arg-before="$PWD/tools/analyzer.h" --extra-arg=-I"$PWD/src" \
+		2> >(grep -v 'warnings generated' >&2) &&
+		clang-tidy --quiet -p "$build/tidy" src/guest/*.c \
+			2> >(grep -v 'warnings generated' >&2)
 }
 
 # style and unusedFunction are left out: the compiler's own warnings cover the one, the other needs

@@ -34,7 +34,8 @@ stage() {
 		f=1
 	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-	printf -- '-- %s: %d passed, %d failed, %d skipped (%d s)\n' "$name" "$p" "$f" "$s" $((SECONDS - start))
+	printf -- '-- %s: %d passed, %d failed, %d skipped (%d s)\n' "$name" "$p" "$f" "$s" \
+		$((SECONDS - start))
 	[ "$f" = 0 ] || bad="$bad $name;"
 }
 

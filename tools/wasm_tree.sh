@@ -18,7 +18,8 @@ fi
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e $keys ] || { echo "wasm_tree: needs the package debian-archive-keyring" >&2; exit 1; }
 # shellcheck disable=SC2016 # it is apt that expands it
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -v security | grep -m 1 '/debian/*$' || true)
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+	grep -v security | grep -m 1 '/debian/*$' || true)
 mirror=${mirror:-http://deb.debian.org/debian}
 
 mkdir -p "$(dirname "$tree")"
@@ -43,7 +44,8 @@ cat >"$work/apt.conf" <<-CONF
 	Debug::NoLocking "1";
 CONF
 export APT_CONFIG="$work/apt.conf"
-if ! { apt-get update -q && apt-get install -y -q -d --no-install-recommends wasmedge libwasmedge0; } >"$work/log" 2>&1; then
+if ! { apt-get update -q &&
+	apt-get install -y -q -d --no-install-recommends wasmedge libwasmedge0; } >"$work/log" 2>&1; then
 	tail -n 5 "$work/log" >&2
 	echo "wasm_tree: cannot download WasmEdge from $mirror" >&2
 	exit 1

@@ -38,7 +38,8 @@ case_run() {
 	if [ "$user" = root ]; then
 		(cd "$ws" && REPORT=$REPORT HOME=/root sh -c "$3") >/tmp/out 2>&1 </dev/null
 	else
-		(su -s /bin/sh "$user" -c "cd $ws; export REPORT=$REPORT; $3") >/tmp/out 2>&1 </dev/null
+		(su -s /bin/sh "$user" -c "cd $ws; export REPORT=$REPORT; $3") >/tmp/out 2>&1 \
+			</dev/null
 	fi
 	echo "@@exit $name $?"
 	echo "@@output $name $(head -c 6000 /tmp/out | base64 -w 0)"
