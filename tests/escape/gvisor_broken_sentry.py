@@ -62,7 +62,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (int i = 1; i < argc; i++)
-		if (strncmp(argv[i], "--proc-mount-sync-fd=", 21) == 0 && write(atoi(argv[i] + 21), "x", 1) == 1)
+		if (strncmp(argv[i], "--proc-mount-sync-fd=", 21) == 0 &&
+		    write(atoi(argv[i] + 21), "x", 1) == 1)
 			wait(&status);
 	dprintf(2, "BEGAN %s\n", access("/proc/self", F_OK) == 0 ? "with a /proc" : "as a kernel");
 	usleep(300000);		/* the gofer is there by now */

@@ -20,7 +20,10 @@ int main(void)
 			break;
 		unlink("lock");
 		for (int i = LOCKS; i > 0 && more; i--) {
-			struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 2 * i, .l_len = 1 };
+			struct flock l = { .l_type = F_RDLCK,
+					   .l_whence = SEEK_SET,
+					   .l_start = 2 * i,
+					   .l_len = 1 };
 
 			if (fcntl(fd, F_OFD_SETLK, &l) < 0)
 				return done();

@@ -17,14 +17,17 @@ int main(void)
 	int more = 1;
 
 	began();
-	*head = (struct nlmsghdr){ .nlmsg_len = sizeof(bad), .nlmsg_type = 0xfff0, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK };
+	*head = (struct nlmsghdr){ .nlmsg_len = sizeof(bad),
+				   .nlmsg_type = 0xfff0,
+				   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK };
 	while (more) {
 		int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 
 		if (fd < 0)
 			break;
 		for (int i = 0; i < 3 && more; i++) {	/* each comes back with the error */
-			if (sendto(fd, bad, sizeof(bad), MSG_DONTWAIT, (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+			if (sendto(fd, bad, sizeof(bad), MSG_DONTWAIT, (struct sockaddr *)&kernel,
+				   sizeof(kernel)) < 0)
 				break;
 			more = held(sizeof(bad));
 		}

@@ -15,7 +15,8 @@ int main(void)
 	began();
 	while (more) {
 		unsigned long long handled[2] = { 0, 3 };
-		long fd = syscall(444, handled, sizeof(handled), 0);	/* landlock_create_ruleset: network rules only */
+		long fd = syscall(444, handled, sizeof(handled),
+				  0); /* landlock_create_ruleset: network rules only */
 
 		for (unsigned long long port = 0; more && port < 65536; port++) {
 			unsigned long long rule[2] = { 1, port };

@@ -18,7 +18,8 @@ int main(void)
 	began();
 	for (int i = 0; i < 32; i++) {
 		int fd = i % 2 ? open("/dev/zero", O_RDWR) : -1;
-		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
 
 		if (p == MAP_FAILED)
 			break;

@@ -24,7 +24,8 @@ int main(void)
 		if (pipe(ends) < 0)
 			break;
 		for (int k = 0; k < 14; k++) {
-			char *p = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			char *p = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			char *at = (char *)(((uintptr_t)p + HUGE - 1) & ~(HUGE - 1));
 			struct iovec page = { at, 4096 };
 			struct rusage before, after;
@@ -34,7 +35,8 @@ int main(void)
 			for (size_t o = 0; o < HUGE; o += 4096)
 				at[o] = 1;
 			getrusage(RUSAGE_SELF, &after);
-			if (vmsplice(ends[1], &page, 1, SPLICE_F_NONBLOCK) == 4096 && after.ru_minflt - before.ru_minflt < 8)
+			if (vmsplice(ends[1], &page, 1, SPLICE_F_NONBLOCK) == 4096 &&
+			    after.ru_minflt - before.ru_minflt < 8)
 				held(HUGE);
 			munmap(p, 2 * HUGE);
 		}

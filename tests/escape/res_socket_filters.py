@@ -20,12 +20,14 @@ int main(void)
 
 	began();
 	for (int i = 0; i < 4096; i++)
-		code[i] = (struct sock_filter)BPF_STMT(i < 4095 ? BPF_ALU | BPF_ADD | BPF_K : BPF_RET | BPF_K, 0x12345678);
+		code[i] = (struct sock_filter)BPF_STMT(
+			i < 4095 ? BPF_ALU | BPF_ADD | BPF_K : BPF_RET | BPF_K, 0x12345678);
 	for (int i = 0; i < 200; i++) {
 		int fd = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
 
 		setsockopt(fd, SOL_SOCKET, 15, &one, sizeof(one));	/* SO_REUSEPORT */
-		attached += setsockopt(fd, SOL_SOCKET, names[i % 2], &program, sizeof(program)) == 0;
+		attached +=
+			setsockopt(fd, SOL_SOCKET, names[i % 2], &program, sizeof(program)) == 0;
 	}
 	printf("attached: %d\n", attached);
 	return 0;

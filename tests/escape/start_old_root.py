@@ -14,8 +14,18 @@ KINDS = ([], ["--set", "process.syscalls=strict"], ["--set", "process.syscalls=b
 ATTACK = r"""
 static void attack(long argc, char **argv)
 {
-	static const char *const ways[] = { "/..", "/../..", "/proc/self/root/..", "/proc/self/cwd/../../../../../../../..", "/proc/1/root", "/proc/1/root/..",
-					    "/proc/1/cwd", "/proc/2/root", "/proc/2/cwd", "/proc/3/root", "../../../../../../../../..", "/proc/thread-self/root/.." };
+	static const char *const ways[] = { "/..",
+					    "/../..",
+					    "/proc/self/root/..",
+					    "/proc/self/cwd/../../../../../../../..",
+					    "/proc/1/root",
+					    "/proc/1/root/..",
+					    "/proc/1/cwd",
+					    "/proc/2/root",
+					    "/proc/2/cwd",
+					    "/proc/3/root",
+					    "../../../../../../../../..",
+					    "/proc/thread-self/root/.." };
 	char path[4096];
 
 	for (int turn = 0; turn < 20; turn++) {

@@ -47,8 +47,13 @@ static void spoil(const char *what, const char *path)
 
 int main(int argc, char **argv)
 {
-	static const char *const parts[] = { "/.ward/vm/vmlinux", "/.ward/vm/initrd", "/.ward/vm/root", "/.ward/vm/ram", "/.ward/vm/state", "/.ward/vm/ward-vm-ram.so", "/.ward/ward-vm" };
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	static const char *const parts[] = { "/.ward/vm/vmlinux", "/.ward/vm/initrd",
+					     "/.ward/vm/root",    "/.ward/vm/ram",
+					     "/.ward/vm/state",   "/.ward/vm/ward-vm-ram.so",
+					     "/.ward/ward-vm" };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(PORT),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	char bytes[100];
 	int fd;
 
@@ -65,14 +70,16 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {	/* whatever it was given, by name */
 		const char *path = strchr(argv[i], '/');
 
-		if (path && strncmp(path, "/.ward/vm-io/", 13) != 0)	/* the machine's own disk is its own */
+		if (path &&
+		    strncmp(path, "/.ward/vm-io/", 13) != 0) /* the machine's own disk is its own */
 			spoil("GIVEN", path);
 	}
 	spoil("KERNEL", STATE "/kernel-like");
 	if (kill(VICTIM, 0) == 0)
 		dprintf(out, "SIGNAL\n");
 	fd = socket(AF_INET, SOCK_STREAM, 0);
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && read(fd, bytes, sizeof(bytes)) > 0)
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+	    read(fd, bytes, sizeof(bytes)) > 0)
 		dprintf(out, "NETWORK\n");
 	dprintf(out, "ENDED\n");
 	return 0;

@@ -560,7 +560,8 @@ HOSTILE = r"""
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-	char *many[301] = { 0 }, *big = malloc(100001), *end = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *many[301] = { 0 }, *big = malloc(100001),
+	     *end = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *none[] = { NULL };
 	memset(big, 'B', 100000); big[100000] = 0;
 	munmap(end + 4096, 4096);
@@ -573,7 +574,8 @@ int main(int argc, char **argv)
 	int status; wait(&status); if (status) return 5;
 	if (argc == 1) {
 		char *words[] = { argv[0], (char *)"by-descriptor", NULL };
-		syscall(322, open(argv[0], O_PATH), "", words, none, 0x1000);	/* execveat, AT_EMPTY_PATH */
+		syscall(322, open(argv[0], O_PATH), "", words, none,
+			0x1000); /* execveat, AT_EMPTY_PATH */
 		return 6;
 	}
 	execl("/bin/echo", "echo", "DONE-AT-LAST", NULL);

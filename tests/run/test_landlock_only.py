@@ -22,14 +22,19 @@ int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
 		LOAD(nr),
-		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 }, RET(SECCOMP_RET_ERRNO | ENOSYS),
-		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone }, { BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
-		LOAD(args[0]), { BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 }, RET(SECCOMP_RET_ERRNO | EPERM),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 },
+		RET(SECCOMP_RET_ERRNO | ENOSYS),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
+		LOAD(args[0]),
+		{ BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 },
+		RET(SECCOMP_RET_ERRNO | EPERM),
 		RET(SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		return 99;
 	execv(argv[1], argv + 1);
 	return 98;

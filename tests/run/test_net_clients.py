@@ -58,7 +58,9 @@ int main(int argc, char **argv)
 		perror("connect");
 		return 1;
 	}
-	n = snprintf(text, sizeof(text), "GET /hello HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n", argv[1], argv[2]);
+	n = snprintf(text, sizeof(text),
+		     "GET /hello HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n", argv[1],
+		     argv[2]);
 	write(s, text, n);
 	while ((n = read(s, text, sizeof(text))) > 0)
 		fwrite(text, 1, n, stdout);

@@ -99,7 +99,14 @@ SANITIZED = r"""
 #include <pthread.h>
 #include <stdlib.h>
 static void *run(void *p) { return p; }
-int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); free(malloc(1)); return 0; }
+int main(void)
+{
+	pthread_t t;
+	pthread_create(&t, 0, run, 0);
+	pthread_join(t, 0);
+	free(malloc(1));
+	return 0;
+}
 """
 
 FILES = {"t.py": PYTHON, "t.js": NODE, "A.java": JAVA, "s.c": SANITIZED,

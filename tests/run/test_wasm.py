@@ -1,8 +1,8 @@
 """isolation: wasm: WASI modules on a runtime inside a native sandbox. Each group of tests runs once
 by WasmEdge's library and once by node, which every Debian has.
 
-What every engine does alike is in test_conformance.py; here is what is the inner runtime's own: directories,
-limits, messages, the store of compiled code.
+What every engine does alike is in test_conformance.py; here is what this engine alone has:
+directories, limits, messages, the store of compiled code.
 """
 import errno
 import hashlib

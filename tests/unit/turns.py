@@ -30,7 +30,8 @@ def main():
             wrong += [f"{name}: {ran} in turns {start} to {start + 2}, not once as {who}"
                       for name, ran in turns(NAMES, who, three).items() if sorted(ran) != [*who]]
         wrong += [f"{name}: {ran} in turns {start} and {start + 1}"
-                  for name, ran in turns(ATTACKS, BOTH, three[:2]).items() if sorted(ran) != [*BOTH]]
+                  for name, ran in turns(ATTACKS, BOTH, three[:2]).items()
+                  if sorted(ran) != [*BOTH]]
         wrong += [f"{name}: left out for the user alone" for name, ran in
                   turns(ATTACKS, ("user",), three[:1]).items() if ran != ["user"]]
         share = sum(map(len, turns(NAMES, BOTH, three[:1]).values())) / (2 * len(NAMES))
