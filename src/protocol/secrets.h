@@ -2,9 +2,9 @@
  * What supervisor, ward-secrets and ward-keys say to each other. Processes of one build and one
  * user; the reader of a message believes no length in it.
  *
- *   supervisor <-> ward-secrets SOCK_SEQPACKET, struct secrets_message and what follows it. No secret
- *   goes this way, except as a descriptor that one can be read from (SECRETS_GRANT of `ward secret
- *   grant`).
+ *   supervisor <-> ward-secrets SOCK_SEQPACKET, struct secrets_message and what follows it. No
+ *   secret goes this way, except as a descriptor that one can be read from (SECRETS_GRANT of `ward
+ *   secret grant`).
  *   ward-secrets <-> ward-keys SOCK_STREAM, struct keys_frame and what follows it: secrets, and
  *   back how often they were used and where they were found.
  *   front <-> ward-keys SOCK_SEQPACKET, struct keys_open with two descriptors: a socket that is
