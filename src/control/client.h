@@ -1,5 +1,5 @@
-/* Talking to a detached sandbox: find it, connect, ask. Never prints, never waits longer than it is
- * told to. */
+/* Talking to a detached sandbox: find it, connect, ask. Never prints, never waits longer than its
+ * caller allows. */
 #ifndef WARD_CONTROL_CLIENT_H
 #define WARD_CONTROL_CLIENT_H
 

@@ -120,7 +120,7 @@ struct front {
 	bool record_failed, record_cut; /* cut: what was under way has been ended */
 	uint32_t record_count;
 	uint64_t record_began_ms;
-	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
+	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: none */
 	struct rules *rules;
 	struct name_table *names;
 	struct gate_config config;

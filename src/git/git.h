@@ -45,7 +45,7 @@ struct take {
 	/* ids that reflogs of the sandbox's name and the host does not have, sorted */
 	struct strv lost;
 	struct strv blocked; /* refs that must not move: their index is not taken over */
-	struct buf *out;     /* what the supervisor is told */
+	struct buf *out;     /* reports to the supervisor */
 	/* the sandbox runs: the host's news go into the view, and refusals wait */
 	bool live;
 	bool shows; /* nothing is changed, and nothing said but notes */
@@ -81,7 +81,7 @@ must_check int file_read(int dir_fd, const char *path, size_t max, struct buf *b
  * by that; NULL: not at all. 0 or -errno. */
 must_check int file_write(int dir_fd, const char *path, const void *bytes, size_t n, int *wait_ms);
 
-/* ---- say.c: what the supervisor is told ---- */
+/* ---- say.c: reports to the supervisor ---- */
 
 void say(struct take *t, const char *kind, const char *path, const char *text);
 void say_note(struct take *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

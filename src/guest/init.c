@@ -9,9 +9,8 @@
  * kills everything else in the pid namespace. It is not dumpable: the command, which has the same
  * uid, can neither trace it nor reach its descriptors. At the supervisor's word it starts further
  * commands, whose descriptors come with that word (exec.c); they live under everything that the
- * first one does. Without a command it is an idle sandbox that ends when it is told to. As
- * "ward-begun" it does all that, but for its own command, which is its child already
- * (engine/native/begin.c).
+ * first one does. Without a command it is an idle sandbox that ends on request. As "ward-begun" it
+ * does all that, but for its own command, which is its child already (engine/native/begin.c).
  *
  * As "ward-landlock" it does the same where there is no pid namespace (the Landlock level). It is
  * not pid 1 there, so the kernel would not kill what it leaves behind; but its Landlock domain

@@ -1,11 +1,11 @@
 /*
  * The first process of a command inside the inner runtime. In: a file in a directory that both
  * sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side,
- * without capabilities (the first has CAP_CHOWN until /dev is nobody's). It makes a user namespace
- * of gVisor's in which that id has the agent's number, so that whoami, stat and files look as in
- * every sandbox; there is no way to a second id. Then it starts the command in a process group,
- * passes signals to that group (or to the terminal's foreground group), collects orphans, and tells
- * how the command ended.
+ * without capabilities (the first has CAP_CHOWN until /dev belongs to no user). It makes a user
+ * namespace of gVisor's in which that id has the agent's number, so that whoami, stat and files
+ * look as in every sandbox; there is no way to a second id. Then it starts the command in a process
+ * group, passes signals to that group (or to the terminal's foreground group), collects orphans,
+ * and tells how the command ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +26,9 @@
 #define START_MAX (16 * 1024 * 1024)
 #define NOBODY 65534
 
-/* What is in gVisor's /dev is nobody's: it has no limit of names, and read-only it would be so for
- * writes to devices, too. The first command's enter has the one capability for it, and no other
- * process comes before. */
+/* What is in gVisor's /dev belongs to no user: it has no limit of names, and read-only it would be
+ * so for writes to devices, too. The first command's enter has the one capability for it, and no
+ * other process comes before. */
 static int close_dev(void)
 {
 	static const char *const dirs[] = { "/dev/net", "/dev" };

@@ -84,7 +84,7 @@ static const struct piece {
 	  0x50 },
 };
 
-/* What the vCPU is told that it is. */
+/* What CPUID reports to the guest. */
 struct features {
 	uint32_t nent, padding; /* as in struct kvm_cpuid2 */
 	struct kvm_cpuid_entry2 entries[CPUID_MAX];

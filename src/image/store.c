@@ -95,7 +95,7 @@ static void remove_leftovers(int images_fd)
 
 	while (dir && (entry = readdir(dir)))
 		if (strncmp(entry->d_name, IMAGES_WORK, strlen(IMAGES_WORK)) == 0)
-			/* somebody's, or for the next time */
+			/* of a running process, or for the next time */
 			(void)!remove_idle(images_fd, entry->d_name);
 }
 

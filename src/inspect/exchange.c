@@ -294,7 +294,7 @@ static void write_body(struct front *f, const struct exchange *ex, enum verdict_
 	buf_puts(out, "\n");
 }
 
-/* Tells it, and writes what the program is told. */
+/* Reports it, and writes the answer for the program. */
 static struct refusal say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason,
 				  struct buf *body)
 {
@@ -303,7 +303,7 @@ static struct refusal say_refused(struct front *f, struct exchange *ex, enum ver
 	struct refusal said;
 
 	verdict_refuse(&w->verdict, reason);
-	/* told already */
+	/* reported already */
 	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE &&
 	    reason != REASON_UNRESOLVED)
 		front_refused(f, &w->want, &w->verdict, ex->what, ex->more);

@@ -274,8 +274,8 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 	return ex->down_body.state != BODY_BAD;
 }
 
-/* The budget is spent in the middle of an answer: a program that reads events is told so, any other
- * sees the connection break. */
+/* The budget is spent in the middle of an answer: a program that reads events gets an error event,
+ * any other sees the connection break. */
 static void cut_short(struct front *f, struct exchange *ex)
 {
 	auto_buf words = { 0 }, body = { 0 };

@@ -2,7 +2,7 @@
  * Requests of a program whose connection is looked into. In: its bytes, plain. Out: a head that was
  * decided about and written anew, and a body whose framing is ours. A head is held until it is
  * whole. A body in chunks is held, too, until it is whole, large, or the program pauses: so a
- * request that turns out to be malformed has told the server nothing. Runs in front.
+ * request that turns out to be malformed has reached the server with nothing. Runs in front.
  */
 #include <stdio.h>
 #include <string.h>

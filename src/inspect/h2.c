@@ -108,7 +108,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 	return 0;
 }
 
-/* A request that has gone is told of once, whatever became of it. One that was taken back while it
+/* A request that was sent is reported once, whatever became of it. One that was taken back while it
  * waited has not; the server's stream is there as soon as it does not wait. */
 static void tell(const struct h2 *h, struct h2_stream *s)
 {

@@ -26,7 +26,7 @@
 #include "transport/wire.h"
 
 #define KNOWN_SERVERS 64
-/* of a request as it is told; a longer one ends with EXCHANGE_CUT */
+/* of a request as it is reported; a longer one ends with EXCHANGE_CUT */
 #define EXCHANGE_WHAT 384
 #define EXCHANGE_CUT "..."
 
@@ -115,7 +115,7 @@ struct exchange {
 	/* "POST /v1/files", for events; with "KEY=ENTRY" behind where a rule is about what is asked
 	 * for */
 	char what[EXCHANGE_WHAT];
-	uint16_t status;           /* of the answer; 0: there is none, or it was told */
+	uint16_t status;           /* of the answer; 0: there is none, or it was reported */
 	bool git;                  /* refusals are for git's eyes */
 	struct body_inspect *look; /* owned; NULL: nothing is looked into */
 	uint8_t body_inspect_say;  /* enum body_inspect_say */

@@ -423,7 +423,7 @@ void meter_end(struct front *f, struct meter *m, enum meter_way how)
 	free(m);
 }
 
-/* -- what the program is told */
+/* -- answers to the program */
 
 bool meter_is_about(const struct exchange *ex, enum verdict_reason reason)
 {

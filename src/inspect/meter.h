@@ -36,7 +36,8 @@ must_check bool meter_answer(struct front *f, struct exchange *ex, struct meter 
 /* A line for the answer's head, "83% of the budget is spent"; NULL: none. */
 const char *meter_note(const struct front *f, struct meter *m);
 must_check bool meter_data(struct front *f, struct meter *m, const uint8_t *bytes, size_t n);
-/* What a program is told in the middle of an answer of server-sent events; false: it is not one. */
+/* What a program receives in the middle of an answer of server-sent events; false: it is not one.
+ */
 must_check bool meter_cut_off(struct front *f, struct exchange *ex, const struct meter *m,
 			      struct buf *out);
 /* How it ended: the server never had it, the answer was broken off (or never came), or it was

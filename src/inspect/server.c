@@ -131,7 +131,7 @@ void server_put(struct front *f, struct exchange *ex, bool reuse)
 	if (!s)
 		return;
 	s->user = NULL;
-	/* its end was told once, and is not told again */
+	/* its end was reported once, and is not reported again */
 	if (reuse && s->state == SERVER_OPEN && !s->flow->has_ended[SERVER])
 		enter_pool(f, s);
 	else

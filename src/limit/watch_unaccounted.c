@@ -2,9 +2,9 @@
  * What the kernel holds for a sandbox that no cgroup counts. In: its processes, and the machine's
  * /proc/meminfo. Out: bytes, and suspicion. Runs in the supervisor; reads only.
  *
- * Two things are on nobody's account, whatever holds the memory limit: what waits unread in netlink
- * sockets (the kernel's own answers, up to 400 KiB and more in each), and locks of files, of which
- * one descriptor can have millions. The former are listed with their sizes in
+ * Two things are accounted to no process, whatever holds the memory limit: what waits unread in
+ * netlink sockets (the kernel's own answers, up to 400 KiB and more in each), and locks of files,
+ * of which one descriptor can have millions. The former are listed with their sizes in
  * /proc/PID/net/netlink, the latter in /proc/PID/fdinfo. Where the watch holds the limit, so is
  * what a cgroup would count: entries of epoll sets, one for each pair of descriptors, and mappings,
  * 65,530 for each process. The kernel does not report how many rules a Landlock ruleset has, and no
