@@ -159,20 +159,10 @@ static bool is_short(const struct plan *p, const struct running *run)
 	return c->parallel && !c->bundle && !p->review && !run->asked;
 }
 
-/* Whether the reaper may enter the sandbox's namespaces: a filter around us may refuse what
- * that takes; and where the kernel counts the processes of a user namespace it is one of them for a
- * while, which a small limit would not have. */
-static bool may_enter(const struct plan *p)
-{
-	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT ||
-				    p->limits[LIMIT_PIDS].value >= FEW_PIDS);
-}
-
 int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run,
 		 struct ward_err *e)
 {
 	struct native_memory *m = run->child;
-	bool has_reaper;
 	int r;
 
 	/* the numbers: which of them come */
@@ -189,17 +179,11 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	m->child.has_layer = run->layer_fd >= 0;
 	if (is_short(p, run) && !native_keeps_any(p))
 		native_pin_mounts(run);
-	has_reaper = TRICK_OUTSIDE_UNMOUNT && run->mounts_fd >= 0 && may_enter(p);
-	if (!has_reaper)
-		sync_set(&m->child.sync.old_root_owner, OLD_ROOT_BUILDER);
 	r = native_prepare(m, p, e);
 	if (r == 0)
 		r = send_plan(p, &m->child, run, stdio_fds, e);
 	if (r == 0 && m->child.parallel && !sync_get(&m->child.sync.helper_go))
-		native_yield_to_helper(&m->child);
-	/* not before: the child waits for the plan, and for the reaper only at the end */
-	if (r == 0 && has_reaper)
-		native_start_reaper(run);
+		native_allow_helper(&m->child);
 	return r;
 }
 
@@ -268,8 +252,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	int status;
 
 	native_allow_exec(run);
-	if (sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER)
-		native_start_reaper(run);
+	native_start_reaper(run);
 	status = native_receive_ready(run, e);
 	if (status < 0)
 		return status;
