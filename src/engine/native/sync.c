@@ -45,7 +45,8 @@ static const struct sync_rule {
 #define SYNC_WORD(...)
 #define SYNC_CLAIM(...)
 #define SYNC_WAIT(name, word, waiter, spins, yields, slice, peer, death)                           \
-	[SYNC_##name] = { offsetof(struct native_sync, word), PENDING_##word, spins, yields, slice },
+	[SYNC_##name] = { offsetof(struct native_sync, word), PENDING_##word, spins, yields,       \
+			  slice },
 #define SYNC_LOOK(name, what, waiter, spins, yields, slice, peer, death)                           \
 	[SYNC_##name] = { NO_WORD, 0, spins, yields, slice },
 #include "start_sync.def"
