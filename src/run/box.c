@@ -313,8 +313,8 @@ void box_abandon(struct box_early *early)
 	*early = (struct box_early){ .signal_fd = -1 };
 }
 
-/* The plan wants another engine than the one that has begun, or another cgroup: then the child goes,
- * and its cgroup. */
+/* The plan wants another engine than the one that has begun, or another cgroup: then the child and
+ * its cgroup go. */
 static void drop_unsuitable(struct box_early *early, const struct engine *engine,
 			    const struct plan *p)
 {

@@ -90,7 +90,8 @@ def cgroup2_cases(user):
          'ward run --memory 64M -- sh -c "sleep 100 & sleep 100" & P=$!; sleep 3; kill -9 $P; sleep 3; '
          'ps -o comm | grep -x sleep && exit 9; ' + LEFT,
          lambda r: r.code == 0 and 'ward-' not in r.out),
-        (f'nesting-{user}', user, 'ward run --set process.nesting=true --memory 64M --report $REPORT -- sh -c "cat /proc/self/cgroup"',
+        (f'nesting-{user}', user, 'ward run --set process.nesting=true --memory 64M '
+         '--report $REPORT -- sh -c "cat /proc/self/cgroup"',
          lambda r: r.code == 0 and '0::/\n' in r.out and held_by(r, 'memory', 'cgroup2')),
         (f'nothing-left-{user}', user, LEFT, lambda r: r.out == ''),
     ]
@@ -99,17 +100,20 @@ def cgroup2_cases(user):
 def early_cases(user):
     """A start makes its cgroup before it has a plan."""
     return [
-        # the cgroup was made before the plan, and has the plan's limits when the command runs; another ward leaves it alone
+        # it has the plan's limits when the command runs, and another ward leaves it alone
         (f'early-{user}', user,
-         'ward run --pids 77 -- sleep 6 & sleep 3; ward recover; cat /sys/fs/cgroup/user/ward-early-*/pids.max; '
-         'cat /sys/fs/cgroup/user/ward-early-*/memory.oom.group; wait; echo ended $?; ' + LEFT,
+         'ward run --pids 77 -- sleep 6 & sleep 3; ward recover; cd /sys/fs/cgroup/user; '
+         'cat ward-early-*/pids.max ward-early-*/memory.oom.group; wait; echo ended $?; ' + LEFT,
          lambda r: '77\n1\nended 0\n' in r.out and 'ward-' not in r.out),
         # ward was killed between making it and being on record
-        (f'early-killed-{user}', user, 'mkdir /sys/fs/cgroup/user/ward-early-1-2-3 && ward recover; ' + LEFT,
+        (f'early-killed-{user}', user,
+         'mkdir /sys/fs/cgroup/user/ward-early-1-2-3 && ward recover; ' + LEFT,
          lambda r: 'cleaned up 1 ' in r.out and 'ward-' not in r.out),
         (f'early-killed-anywhere-{user}', user,
-         'for i in $(seq 25); do ward run -- true & P=$!; usleep ${i}5000; kill -9 $P; wait $P; done 2>/dev/null; '
-         'sleep 1; echo orphans: $(ls -d /sys/fs/cgroup/user/ward-early-* 2>/dev/null | wc -l); ward recover >/dev/null; ' + LEFT,
+         'for i in $(seq 25); do ward run -- true & P=$!; usleep ${i}5000; kill -9 $P; wait $P; '
+         'done 2>/dev/null; sleep 1; '
+         'echo orphans: $(ls -d /sys/fs/cgroup/user/ward-early-* 2>/dev/null | wc -l); '
+         'ward recover >/dev/null; ' + LEFT,
          lambda r: 'ward-' not in r.out),
     ]
 
