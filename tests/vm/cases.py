@@ -102,7 +102,8 @@ def early_cases(user):
     return [
         # it has the plan's limits when the command runs, and another ward leaves it alone
         (f'early-{user}', user,
-         'ward run --pids 77 -- sleep 6 & sleep 3; ward recover; cd /sys/fs/cgroup/user; '
+         'rm -f began; ward run --pids 77 -- sh -c "touch began; sleep 5" & '
+         'until [ -e began ]; do usleep 100000; done; ward recover; cd /sys/fs/cgroup/user; '
          'cat ward-early-*/pids.max ward-early-*/memory.oom.group; wait; echo ended $?; ' + LEFT,
          lambda r: '77\n1\nended 0\n' in r.out and 'ward-' not in r.out),
         # ward was killed between making it and being on record
