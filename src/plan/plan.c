@@ -377,7 +377,9 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 		p->facts = system->facts;
 	else
 		facts_read(&p->facts);
-	if (any_limit(&s->policy))
+	if (!any_limit(&s->policy))
+		p->facts.cgroup = CGROUP_NONE;
+	else if (p->facts.cgroup == CGROUP_NONE) /* else the run has begun in one */
 		p->facts.cgroup = cgroup_probe();
 	for (size_t i = 0; i < s->notes.len; i++)
 		strv_add(&p->notes, s->notes.items[i]);
