@@ -15,8 +15,8 @@
 # names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused
 # then.
-# Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped. WasmEdge
-# itself is not in Debian 12: tools/wasm_tree.sh.
+# Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped.
+# WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer
 # then.
 # Probes, not package names, decide, so that `check` is right on other distributions too.
