@@ -2,8 +2,7 @@
 """Makes the man pages and shell completions from tables/verbs.def and tables/options.def.
 
 gen_cli.py          writes docs/man/*.1, docs/man/meson.build and completions/*
-gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would
-write
+gen_cli.py --check  writes nothing; exits 1 with the name of each file that is stale
 """
 import pathlib
 import re

@@ -2,8 +2,7 @@
 """Makes the JSON schema and the man page of ward.yaml from tables/policy.def.
 
 gen_policy.py          writes docs/ward.schema.json and docs/man/ward.yaml.5
-gen_policy.py --check  writes nothing; exits 1 with the name of each file that is not what it would
-write
+gen_policy.py --check  writes nothing; exits 1 with the name of each file that is stale
 """
 import collections
 import json
