@@ -40,7 +40,7 @@ struct program {
 
 #include "seccomp-programs.h"
 
-enum { VARIANT_PLAIN, VARIANT_NESTING, VARIANT_RUNG };
+enum { VARIANT_PLAIN, VARIANT_NESTING, VARIANT_LANDLOCK };
 
 static void replace(struct sock_filter *code, const uint16_t *at, size_t count, uint32_t value)
 {
@@ -230,7 +230,7 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 		    size_t *ret_len)
 {
 	unsigned variant = flags & SECCOMP_NESTING    ? VARIANT_NESTING
-			   : flags & SECCOMP_LANDLOCK ? VARIANT_RUNG
+			   : flags & SECCOMP_LANDLOCK ? VARIANT_LANDLOCK
 						      : VARIANT_PLAIN;
 
 	if (set >= ARRAY_LEN(programs[0]) ||

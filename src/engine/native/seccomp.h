@@ -13,7 +13,7 @@
 
 enum {
 	SECCOMP_NESTING = 1 << 0,  /* process.nesting: namespaces and mounts */
-	SECCOMP_LANDLOCK = 1 << 1, /* the Landlock rung; not together with nesting */
+	SECCOMP_LANDLOCK = 1 << 1, /* the Landlock level; not together with nesting */
 	SECCOMP_NO_LISTENER =
 		1 << 2, /* denied calls are EPERM at once: no listener (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
@@ -27,7 +27,7 @@ enum {
 	/* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
 	SECCOMP_CLOSE_ALLOCATION = 1 << 8,
 	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of
-	 * observe/observe.h, shifted. On the Landlock rung only programs are. */
+	 * observe/observe.h, shifted. On the Landlock level only programs are. */
 	SECCOMP_WATCH_SHIFT = 9,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
