@@ -27,7 +27,7 @@ static bool is_interrupted(void *ctx)
 static const char *outcome_name(enum apply_outcome o)
 {
 	static const char *const names[] = { "left", "applied", "conflict", "protected",
-					     "refused" };
+					     "refused", "marked", "part" };
 
 	return names[o];
 }

@@ -98,6 +98,7 @@ struct git_call {
 	int input_fd;      /* instead of input; 0: none */
 	int output_fd;     /* instead of output; 0: none */
 	const char *store; /* where it keeps objects; NULL: in the repository */
+	const char *borrowed; /* another store that it reads objects from; NULL: none */
 	/* ended then, if that is sooner than a call may take; 0: no such time */
 	int64_t until_ms;
 };
