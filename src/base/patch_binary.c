@@ -109,8 +109,19 @@ void patch_binary_end(struct patch_binary *p)
 
 /* ---- names ---- */
 
+/* A blank at which git could take the first name of "diff --git a/NAME b/NAME" for ended. */
+static bool is_ambiguous(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n && (name[0] == ' ' || name[n - 1] == ' ' || strstr(name, " /") ||
+		     strstr(name, "/ ") || strstr(name, " a/") || strstr(name, " b/"));
+}
+
 static bool needs_quotes(const char *name)
 {
+	if (is_ambiguous(name))
+		return true;
 	for (const unsigned char *s = (const unsigned char *)name; *s;) {
 		unsigned point;
 		size_t n = text_utf8(s, &point);

@@ -15,8 +15,6 @@
 #include "base/progress.h"
 #include "review/apply.h"
 
-#define RENAME_BUDGET (4ull << 30) /* bytes that are read to find renames */
-
 static int list_reviews(const struct options *o)
 {
 	struct review_items items;
@@ -114,6 +112,17 @@ static void show_names(const struct showing *s, struct buf *out)
 	}
 }
 
+/* A change that no patch can hold: named on standard error, and the exit status says it. */
+static void tell_too_large(const char *path, const struct ward_err *e)
+{
+	auto_buf note = { 0 };
+
+	buf_puts(&note, "ward: not in the patch: ");
+	text_escape(&note, path);
+	buf_printf(&note, ": %s; ward apply copies it\n", e->why);
+	say_err(&note);
+}
+
 /* What a patch does not hold, on standard error: the patch itself must stay one. */
 static void tell_left_out(const struct showing *s, size_t refused)
 {
@@ -144,10 +153,12 @@ static void tell_left_out(const struct showing *s, size_t refused)
 static int show_patch(struct showing *s, struct ward_err *e)
 {
 	size_t added = 0, removed = 0, refused = 0;
+	int code = EXIT_FINE;
 
 	for (size_t i = 0; i < s->all->len; i++) {
 		const struct change *c = &s->all->items[i];
 		auto_buf out = { 0 };
+		int status;
 
 		if (!is_shown(s, i))
 			continue;
@@ -155,14 +166,21 @@ static int show_patch(struct showing *s, struct ward_err *e)
 			refused++;
 			continue;
 		}
-		if (review_patch(s->review, s->all, c, s->pager.terminal, s->pager.colour, &out,
-				 &added, &removed, e) < 0)
+		status = review_patch(s->review, s->all, c, s->pager.terminal, s->pager.colour,
+				      &out, &added, &removed, e);
+		if (status == -EFBIG) {
+			tell_too_large(c->path, e);
+			*e = (struct ward_err){ 0 };
+			code = EXIT_FINDINGS;
+			continue;
+		}
+		if (status < 0)
 			return say_error(e, false, EXIT_REFUSED);
 		if (pager_out(&s->pager, &out) != EXIT_FINE)
 			return EXIT_REFUSED;
 	}
 	tell_left_out(s, refused);
-	return EXIT_FINE;
+	return code;
 }
 
 static int show_stat(struct showing *s, struct progress *progress, struct ward_err *e)
@@ -257,7 +275,7 @@ static int show(const struct options *o, const struct review *r, const struct re
 	if (o->json)
 		code = show_json(&s, o->who ? &who : NULL);
 	else if (o->web)
-		code = review_web(o, r, all, &s.folds, e);
+		code = review_web(o, r, asked, all, &s.folds, e);
 	else if (o->who || o->trailer)
 		code = show_who(&s, &who, o->trailer);
 	else if (o->patch)
@@ -289,7 +307,7 @@ int verb_diff(struct options *o)
 	if (changes_read(&r, &all, progress, &e) < 0 ||
 	    review_check_paths(&r, &all, &asked.paths, &e) < 0 || changes_judge(&r, &all, &e) < 0 ||
 	    changes_find_news(&r, &all, &e) < 0 || changes_settle(&r, &all, &e) < 0 ||
-	    changes_find_renames(&r, &all, RENAME_BUDGET, &e) < 0) {
+	    changes_find_renames(&r, &all, REVIEW_RENAME_BUDGET, &e) < 0) {
 		progress_end(progress);
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {

@@ -126,11 +126,8 @@ int review_put_binary(const struct review *r, struct patch_side *a, struct patch
 	bool long_names = changes_has_sha256(r->record.workspace);
 	int status;
 
-	if (a->size > SIDE_MAX || b->size > SIDE_MAX) {
-		ward_fail(e, EFBIG, "a file of more than %llu MiB does not fit into a patch",
-			  SIDE_MAX >> 20);
-		return ward_remedy(e, "ward apply copies it; ward diff -p PATH... shows the rest");
-	}
+	if (a->size > SIDE_MAX || b->size > SIDE_MAX)
+		return ward_fail(e, EFBIG, "too large, git apply reads %llu MiB", SIDE_MAX >> 20);
 	buf_puts(out, "index ");
 	status = put_object_name(a, long_names, out);
 	buf_puts(out, "..");

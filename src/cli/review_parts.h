@@ -4,6 +4,8 @@
 
 #include "cli/review.h"
 
+#define REVIEW_RENAME_BUDGET (4ull << 30) /* bytes that are read to find renames */
+
 /* One side of a change. */
 struct patch_side {
 	struct buf bytes;
@@ -24,6 +26,9 @@ must_check int review_sides(const struct review *r, const struct changes *all,
 			    const struct change *c, struct patch_side *ret_old,
 			    struct patch_side *ret_new);
 void review_side_clear(struct patch_side *c);
+/* Appends one line of a unified text. */
+void review_put_line(struct buf *out, char sign, const char *text, size_t n, bool whole,
+		     bool terminal, bool colour);
 /* Whether git apply takes the change's paths. */
 bool review_git_takes(const struct changes *all, const struct change *c);
 

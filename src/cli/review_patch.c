@@ -114,20 +114,26 @@ static void put_harmless(struct buf *out, const char *text, size_t n)
 	}
 }
 
+void review_put_line(struct buf *out, char sign, const char *text, size_t n, bool whole,
+		     bool terminal, bool colour)
+{
+	if (colour && sign != ' ')
+		buf_puts(out, sign == '+' ? "\033[32m" : "\033[31m");
+	buf_add(out, &sign, 1);
+	if (terminal)
+		put_harmless(out, text, n);
+	else
+		buf_add(out, text, n);
+	buf_puts(out, colour && sign != ' ' ? "\033[0m\n" : "\n");
+	if (!whole)
+		buf_puts(out, "\\ No newline at end of file\n");
+}
+
 static int put_line(void *ctx, char sign, const char *text, size_t n, bool whole)
 {
 	struct patch *p = ctx;
 
-	if (p->colour && sign != ' ')
-		buf_puts(p->out, sign == '+' ? "\033[32m" : "\033[31m");
-	buf_add(p->out, &sign, 1);
-	if (p->terminal)
-		put_harmless(p->out, text, n);
-	else
-		buf_add(p->out, text, n);
-	buf_puts(p->out, p->colour && sign != ' ' ? "\033[0m\n" : "\n");
-	if (!whole)
-		buf_puts(p->out, "\\ No newline at end of file\n");
+	review_put_line(p->out, sign, text, n, whole, p->terminal, p->colour);
 	return 0;
 }
 

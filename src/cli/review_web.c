@@ -32,11 +32,20 @@ static char letter_of(const struct change *c)
 	return c->twin != CHANGE_NONE ? 'R' : letters[c->kind];
 }
 
-static bool is_shown(const struct changes *all, const struct folds *folds, size_t i)
-{
-	const struct change *c = &all->items[i];
+/* What the page is about. */
+struct web {
+	const struct review *review;
+	const struct review_asked *asked;
+	const struct changes *all;
+	const struct folds *folds;
+};
 
-	return !c->implied && !(c->twin != CHANGE_NONE && c->kind == CHANGE_DELETED) &&
+static bool is_shown(const struct web *w, size_t i)
+{
+	const struct change *c = &w->all->items[i];
+	const struct folds *folds = w->folds;
+
+	return apply_is_selected(&w->asked->paths, c->path) && !c->implied && !(c->twin != CHANGE_NONE && c->kind == CHANGE_DELETED) &&
 	       (!folds->of || folds->of[i] == FOLD_NONE);
 }
 
@@ -61,8 +70,10 @@ static void put_dirs(struct buf *out, const char *before, const char *path)
 	}
 }
 
-static void put_tree(struct buf *out, const struct changes *all, const struct folds *folds)
+static void put_tree(struct buf *out, const struct web *w)
 {
+	const struct changes *all = w->all;
+	const struct folds *folds = w->folds;
 	const char *before = "";
 
 	buf_puts(out, "<nav aria-label=\"Changed files\"><ul>\n");
@@ -70,7 +81,7 @@ static void put_tree(struct buf *out, const struct changes *all, const struct fo
 		const struct change *c = &all->items[i];
 		const char *slash = strrchr(c->path, '/');
 
-		if (!is_shown(all, folds, i))
+		if (!is_shown(w, i))
 			continue;
 		put_dirs(out, before, c->path);
 		before = c->path;
@@ -104,14 +115,15 @@ static bool put_finding(struct buf *out, size_t i, const struct change *c, const
 	return true;
 }
 
-static void put_findings(struct buf *out, const struct changes *all)
+static void put_findings(struct buf *out, const struct web *w)
 {
+	const struct changes *all = w->all;
 	auto_buf list = { 0 };
 
 	for (size_t i = 0; i < all->len; i++) {
 		const struct change *c = &all->items[i];
 
-		if (c->implied)
+		if (c->implied || !apply_is_selected(&w->asked->paths, c->path))
 			continue;
 		if (c->refused)
 			put_finding(&list, i, c, "never applied: ", c->refused);
@@ -237,9 +249,10 @@ static int put_file(struct buf *out, const struct review *r, const struct change
 	return status;
 }
 
-static int make_page(const struct review *r, const struct changes *all, const struct folds *folds,
-		     struct buf *out)
+static int make_page(const struct web *w, struct buf *out)
 {
+	const struct review *r = w->review;
+	const struct changes *all = w->all;
 	auto_buf counts = { 0 };
 	int status = 0;
 
@@ -252,12 +265,12 @@ static int make_page(const struct review *r, const struct changes *all, const st
 	buf_puts(out, "</span> &middot; ");
 	put_string(out, buf_text(&counts));
 	buf_puts(out, "</p></header>\n<div class=\"page\">\n");
-	put_tree(out, all, folds);
+	put_tree(out, w);
 	buf_puts(out, "<main>\n");
-	put_findings(out, all);
+	put_findings(out, w);
 	put_git(out, all);
 	for (size_t i = 0; i < all->len && status == 0; i++)
-		if (is_shown(all, folds, i))
+		if (is_shown(w, i))
 			status = put_file(out, r, all, i);
 	buf_puts(out, "</main>\n</div>\n");
 	web_put_tail(out);
@@ -306,13 +319,14 @@ static void open_browser(const char *path)
 	}
 }
 
-int review_web(const struct options *o, const struct review *r, const struct changes *all,
-	       const struct folds *folds, struct ward_err *e)
+int review_web(const struct options *o, const struct review *r, const struct review_asked *asked,
+	       const struct changes *all, const struct folds *folds, struct ward_err *e)
 {
+	const struct web w = { r, asked, all, folds };
 	auto_buf page = { 0 }, line = { 0 };
 	char path[PATH_MAX];
 	auto_fd fd = -1;
-	int status = make_page(r, all, folds, &page);
+	int status = make_page(&w, &page);
 
 	if (status < 0) {
 		ward_fail(e, -status, "cannot make the page: %s", strerror(-status));

@@ -6,8 +6,8 @@
 
 /* Writes the page where the options say, prints its path, and opens it where there is a desktop.
  * Returns the exit code. */
-int review_web(const struct options *o, const struct review *r, const struct changes *all,
-	       const struct folds *folds, struct ward_err *e);
+int review_web(const struct options *o, const struct review *r, const struct review_asked *asked,
+	       const struct changes *all, const struct folds *folds, struct ward_err *e);
 
 /* Appends bytes as text of a page: nothing in them is markup, acts or hides; tabs stay. A pure
  * function. */
