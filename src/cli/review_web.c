@@ -17,6 +17,7 @@
 #include "host/program.h"
 #include "policy/units.h"
 
+#define SHUT_LINES 40
 #define FILE_ROWS 4000
 #define PAGE_BYTES (24u << 20) /* behind that, files are named only */
 
@@ -204,11 +205,13 @@ static void put_title(struct buf *out, const struct changes *all, const struct c
 		      const struct diff_counts *counts)
 {
 	mode_t mode = c->new_mode ? c->new_mode : c->old_mode;
+	/* a long file that goes is named; who wants to read it opens it */
+	bool shut = c->kind == CHANGE_DELETED && counts->removed > SHUT_LINES;
 
-	buf_printf(out, "<details class=\"file\" id=\"f%zu\" open><summary>"
+	buf_printf(out, "<details class=\"file\" id=\"f%zu\"%s><summary>"
 			"<a class=\"top\" href=\"#top\">top</a><span class=\"l l%c\">%c</span>"
 			"<span class=\"path\">",
-		   i, letter_of(c), letter_of(c));
+		   i, shut ? "" : " open", letter_of(c), letter_of(c));
 	if (c->twin != CHANGE_NONE) {
 		put_string(out, all->items[c->twin].path);
 		buf_puts(out, " &rarr; ");

@@ -91,7 +91,7 @@ void web_put_head(struct buf *out, const char *title)
 		 "nav{border-right:1px solid var(--line);padding:12px;position:sticky;top:0;"
 		 "align-self:start;max-height:100vh;overflow:auto}\n"
 		 "nav ul{list-style:none;margin:0;padding-left:14px}nav>ul{padding-left:0}\n"
-		 "nav li{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}\n"
+		 "nav{font-size:13px}nav li{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}\n"
 		 "nav summary{cursor:pointer;color:var(--dim)}\n"
 		 "main{padding:12px 20px;min-width:0}\n"
 		 ".find{border:1px solid var(--line);border-radius:6px;background:var(--warnbg);"
@@ -148,12 +148,15 @@ struct sides {
 	size_t old_line, new_line;
 	size_t rows, most_rows;
 	bool cut;
+	bool one; /* the other side is empty: no room for it */
 };
 
 static void put_cells(struct sides *s, const struct line *l, char kind, bool is_old)
 {
 	const char *side = is_old ? " o" : "";
 
+	if (!l && s->one)
+		return;
 	if (!l) {
 		buf_printf(s->out, "<td class=\"n e%s\"></td><td class=\"e%s\"></td>", side, side);
 		return;
@@ -208,8 +211,8 @@ static int see_hunk(void *ctx, size_t old_line, size_t old_count, size_t new_lin
 	s->new_line = new_count ? new_line : new_line + 1;
 	if (has_room(s))
 		buf_printf(s->out,
-			   "<tr><td class=\"h\" colspan=\"4\">@@ -%zu,%zu +%zu,%zu @@</td></tr>\n",
-			   old_line, old_count, new_line, new_count);
+			   "<tr><td class=\"h\" colspan=\"%d\">@@ -%zu,%zu +%zu,%zu @@</td></tr>\n",
+			   s->one ? 2 : 4, old_line, old_count, new_line, new_count);
 	return 0;
 }
 
@@ -244,12 +247,14 @@ int web_put_sides(struct buf *out, const struct buf *old_text, const struct buf 
 		  size_t most_rows, bool *ret_cut)
 {
 	static const struct diff_ops ops = { see_hunk, see_line };
-	struct sides s = { .out = out, .most_rows = most_rows };
+	struct sides s = { .out = out,
+			   .most_rows = most_rows,
+			   .one = !old_text->len || !new_text->len };
 	struct diff_counts counts;
 	int status;
 
-	buf_puts(out, "<table><colgroup><col class=\"n\"><col><col class=\"n\"><col></colgroup>"
-		      "<tbody>\n");
+	buf_printf(out, "<table><colgroup><col class=\"n\"><col>%s</colgroup><tbody>\n",
+		   s.one ? "" : "<col class=\"n\"><col>");
 	status = diff_texts(buf_text(old_text), old_text->len, buf_text(new_text), new_text->len,
 			    &ops, &s, &counts);
 	flush(&s);
