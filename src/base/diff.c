@@ -321,8 +321,8 @@ static int tell_all(const struct side *a, const struct side *b, const struct dif
 }
 
 /* Both sides split, numbered and compared; side_free() in any case. */
-static int compare_texts(const char *old_text, size_t old_len, const char *new_text,
-			 size_t new_len, struct side *a, struct side *b)
+static int compare_texts(const char *old_text, size_t old_len, const char *new_text, size_t new_len,
+			 struct side *a, struct side *b)
 {
 	int status = split(a, old_text, old_len);
 

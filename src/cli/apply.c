@@ -27,8 +27,8 @@ static bool is_interrupted(void *ctx)
 
 static const char *outcome_name(enum apply_outcome o)
 {
-	static const char *const names[] = { "left", "applied", "conflict", "protected",
-					     "refused", "marked", "part" };
+	static const char *const names[] = { "left",    "applied", "conflict", "protected",
+					     "refused", "marked",  "part" };
 
 	return names[o];
 }
@@ -77,8 +77,11 @@ static bool has_markable(const struct apply_report *report)
 
 void review_put_left(const struct apply_report *report, struct buf *out)
 {
-	static const char *const why[] = { NULL, NULL, "changed outside since the run began",
-					   "protected", NULL, "both versions are in it, between markers", NULL };
+	static const char *const why[] = {
+		NULL,        NULL, "changed outside since the run began",
+		"protected", NULL, "both versions are in it, between markers",
+		NULL
+	};
 
 	for (size_t i = 0; i < report->changes.len; i++) {
 		const struct change *c = &report->changes.items[i];
@@ -86,8 +89,8 @@ void review_put_left(const struct apply_report *report, struct buf *out)
 
 		if (c->implied || o == APPLY_LEFT || o == APPLY_DONE || o == APPLY_PART)
 			continue;
-		buf_printf(out, "%s: ",
-			   o == APPLY_CONFLICT || o == APPLY_MARKED ? "conflict" : "left");
+		buf_printf(out,
+			   "%s: ", o == APPLY_CONFLICT || o == APPLY_MARKED ? "conflict" : "left");
 		text_escape(out, c->path);
 		buf_printf(out, ": %s\n", o == APPLY_REFUSED ? c->refused : why[o]);
 	}
@@ -95,8 +98,8 @@ void review_put_left(const struct apply_report *report, struct buf *out)
 		buf_puts(out,
 			 "  to apply the agent's version of a conflict: ward apply --force PATH\n");
 	if (has_markable(report))
-		buf_puts(out,
-			 "  to get both versions with conflict markers: ward apply --markers PATH\n");
+		buf_puts(out, "  to get both versions with conflict markers: ward apply --markers "
+			      "PATH\n");
 	if (report->counts[APPLY_PROTECTED])
 		buf_puts(out,
 			 "  to apply protected paths after review: ward apply --protected PATH\n");

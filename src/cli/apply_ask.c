@@ -116,8 +116,8 @@ static enum answer ask(struct asking *s, const struct buf *shown, const char *qu
 
 		if (!again)
 			buf_add(&out, buf_text(shown), shown->len);
-		buf_printf(&out, "%s%s [y,n,q,a,d%s,?]? %s", s->colour ? "\033[1;34m" : "", question,
-			   splits ? ",s" : "", s->colour ? "\033[0m" : "");
+		buf_printf(&out, "%s%s [y,n,q,a,d%s,?]? %s", s->colour ? "\033[1;34m" : "",
+			   question, splits ? ",s" : "", s->colour ? "\033[0m" : "");
 		if (say_out(&out, EXIT_FINE) != EXIT_FINE || !read_answer(word, sizeof(word))) {
 			s->over = true;
 			return ANSWER_QUIT;
@@ -158,8 +158,8 @@ static void put_hunk(struct asking *s, struct buf *out, const struct diff_region
 {
 	const struct diff_region *first = &d->items[h->from], *last = &d->items[h->to - 1];
 	size_t before = first->old_from < DIFF_CONTEXT ? first->old_from : DIFF_CONTEXT,
-	       left = d->old_count - last->old_to, after = left < DIFF_CONTEXT ? left : DIFF_CONTEXT,
-	       at = first->old_from - before;
+	       left = d->old_count - last->old_to,
+	       after = left < DIFF_CONTEXT ? left : DIFF_CONTEXT, at = first->old_from - before;
 
 	buf_printf(out, "%s@@ -%zu,%zu +%zu,%zu @@%s\n", s->colour ? "\033[36m" : "", at + 1,
 		   last->old_to + after - at, first->new_from - before + 1,
@@ -349,7 +349,8 @@ static void ask_git(struct asking *s)
 		buf_puts(&shown, "\n");
 	}
 	got = ask(s, &shown, "Apply what the run did with git", false);
-	strv_add(&s->answers->paths, got == ANSWER_YES || got == ANSWER_ALL ? ".git" : ".ward-none");
+	strv_add(&s->answers->paths,
+		 got == ANSWER_YES || got == ANSWER_ALL ? ".git" : ".ward-none");
 }
 
 static int by_path(const void *a, const void *b)

@@ -70,8 +70,7 @@ static bool is_wanted(const struct showing *s, const struct change *c)
 /* And is not in a directory that has one line for all. */
 static bool is_shown(const struct showing *s, size_t i)
 {
-	return is_wanted(s, &s->all->items[i]) &&
-	       (!s->folds.of || s->folds.of[i] == FOLD_NONE);
+	return is_wanted(s, &s->all->items[i]) && (!s->folds.of || s->folds.of[i] == FOLD_NONE);
 }
 
 static int show_json(const struct showing *s, const struct who *who)
@@ -137,9 +136,8 @@ static void tell_left_out(const struct showing *s, size_t refused)
 			   folds_why(f), f->why == FOLD_GIT ? "" : "; --all includes it");
 	}
 	if (refused)
-		buf_printf(&notes,
-			   "ward: not in the patch: %zu path%s that git does not accept\n", refused,
-			   refused == 1 ? "" : "s");
+		buf_printf(&notes, "ward: not in the patch: %zu path%s that git does not accept\n",
+			   refused, refused == 1 ? "" : "s");
 	for (size_t i = 0; i < s->all->git.len; i++) {
 		buf_puts(&notes, "ward: not in the patch: ");
 		text_escape(&notes, s->all->git.items[i]);

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 struct pager {
-	pid_t pid; /* 0: there is none */
+	pid_t pid;     /* 0: there is none */
 	bool terminal; /* a person reads it */
 	bool colour;
 	bool left; /* that person has seen enough */

@@ -1,7 +1,8 @@
 /*
  * ward ps: the sandboxes of this user, detached and in the foreground. In: the register. Out: a
- * table of 80 columns (more where the terminal has them) or JSON. Asks no sandbox: one that is stuck
- * does not keep the others from being listed. What a killed supervisor left is finished on the way.
+ * table of 80 columns (more where the terminal has them) or JSON. Asks no sandbox: one that is
+ * stuck does not keep the others from being listed. What a killed supervisor left is finished on
+ * the way.
  */
 #include "cli/boxes.h"
 #include "cli/ps.h"
@@ -66,8 +67,11 @@ void ps_put_command(const struct box_info *i, size_t width, bool last, struct bu
 		buf_puts(&line, k ? " " : "");
 		buf_puts(&line, i->command.items[k]);
 	}
-	put_cell(out, i->command.len ? buf_text(&line) : i->foreground ? "" : "(idle)", width,
-		 false, last);
+	put_cell(out,
+		 i->command.len  ? buf_text(&line)
+		 : i->foreground ? ""
+				 : "(idle)",
+		 width, false, last);
 }
 
 /* 22 10 11 4 14, and the command has the rest of the line: 14 of 80 columns. */

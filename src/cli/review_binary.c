@@ -17,7 +17,7 @@
 #include "rules/git_name.h"
 
 #define PIECE_BYTES (256u << 10)
-#define HELD_BYTES (4u << 20) /* of text before it is written */
+#define HELD_BYTES (4u << 20)    /* of text before it is written */
 #define SIDE_MAX (1000ull << 20) /* git apply reads no longer patch */
 
 /* Gets the content piece by piece. */

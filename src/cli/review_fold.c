@@ -208,8 +208,8 @@ static int by_text(const void *a, const void *b)
 
 static bool is_tracked(const struct folding *f, const char *path)
 {
-	return f->tracked.len && bsearch(&path, f->tracked.items, f->tracked.len,
-					 sizeof(*f->tracked.items), by_text);
+	return f->tracked.len &&
+	       bsearch(&path, f->tracked.items, f->tracked.len, sizeof(*f->tracked.items), by_text);
 }
 
 /* A person must see it. */
@@ -303,9 +303,7 @@ void folds_put(const struct fold *f, bool colour, struct buf *out)
 	char letter = f->added == n ? 'A' : f->deleted == n ? 'D' : 'M';
 
 	if (colour)
-		buf_puts(out, letter == 'A'   ? "\033[32m"
-			      : letter == 'D' ? "\033[31m"
-					      : "\033[33m");
+		buf_puts(out, letter == 'A' ? "\033[32m" : letter == 'D' ? "\033[31m" : "\033[33m");
 	buf_printf(out, "%c%s  ", letter, colour ? "\033[0m" : "");
 	text_escape(out, f->path);
 	buf_printf(out, "/  (%zu file%s, %s)\n", n, n == 1 ? "" : "s", folds_why(f));

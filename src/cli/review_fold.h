@@ -21,8 +21,8 @@ struct folds {
 #define FOLD_NONE UINT32_MAX
 
 /* Finds the directories that git's data or ignored files are in. What a person must see (protected,
- * refused, in conflict, of effect on tools) is never folded, nor what lies at or beneath a path that
- * was asked for. */
+ * refused, in conflict, of effect on tools) is never folded, nor what lies at or beneath a path
+ * that was asked for. */
 must_check int folds_find(const struct review *r, const struct review_asked *asked,
 			  const struct changes *all, struct folds *ret, struct ward_err *e);
 void folds_clear(struct folds *f);

@@ -18,10 +18,10 @@ struct patch_side {
 
 /* Appends the index line and git's binary form of both sides; writes to standard output meanwhile
  * where that is long. */
-must_check int review_put_binary(const struct review *r, struct patch_side *a,
-				 struct patch_side *b, struct buf *out, struct ward_err *e);
-/* Both sides of a change; the new one is the merged one where they merge. The caller clears both, also
- * on failure. -ENOMEM only. */
+must_check int review_put_binary(const struct review *r, struct patch_side *a, struct patch_side *b,
+				 struct buf *out, struct ward_err *e);
+/* Both sides of a change; the new one is the merged one where they merge. The caller clears both,
+ * also on failure. -ENOMEM only. */
 must_check int review_sides(const struct review *r, const struct changes *all,
 			    const struct change *c, struct patch_side *ret_old,
 			    struct patch_side *ret_new);

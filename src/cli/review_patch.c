@@ -231,8 +231,7 @@ static bool says_something(const struct patching *x)
 	return x->a.there != x->b.there || strcmp(x->old_path, x->new_path) != 0 ||
 	       git_mode(x->old_mode) != git_mode(x->new_mode) || !x->a.held || !x->b.held ||
 	       x->a.bytes.len != x->b.bytes.len ||
-	       (x->a.bytes.len &&
-		memcmp(x->a.bytes.data, x->b.bytes.data, x->a.bytes.len) != 0);
+	       (x->a.bytes.len && memcmp(x->a.bytes.data, x->b.bytes.data, x->a.bytes.len) != 0);
 }
 
 /* What both sides' edits come to, where they merge: that is what an apply makes. */

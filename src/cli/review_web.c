@@ -46,7 +46,8 @@ static bool is_shown(const struct web *w, size_t i)
 	const struct change *c = &w->all->items[i];
 	const struct folds *folds = w->folds;
 
-	return apply_is_selected(&w->asked->paths, c->path) && !c->implied && !(c->twin != CHANGE_NONE && c->kind == CHANGE_DELETED) &&
+	return apply_is_selected(&w->asked->paths, c->path) && !c->implied &&
+	       !(c->twin != CHANGE_NONE && c->kind == CHANGE_DELETED) &&
 	       (!folds->of || folds->of[i] == FOLD_NONE);
 }
 
@@ -86,7 +87,8 @@ static void put_tree(struct buf *out, const struct web *w)
 			continue;
 		put_dirs(out, before, c->path);
 		before = c->path;
-		buf_printf(out, "<li><span class=\"l l%c\">%c</span><a class=\"path\" href=\"#f%zu\">",
+		buf_printf(out,
+			   "<li><span class=\"l l%c\">%c</span><a class=\"path\" href=\"#f%zu\">",
 			   letter_of(c), letter_of(c), i);
 		put_string(out, slash ? slash + 1 : c->path);
 		buf_puts(out, "</a></li>\n");
@@ -208,9 +210,10 @@ static void put_title(struct buf *out, const struct changes *all, const struct c
 	/* a long file that goes is named; who wants to read it opens it */
 	bool shut = c->kind == CHANGE_DELETED && counts->removed > SHUT_LINES;
 
-	buf_printf(out, "<details class=\"file\" id=\"f%zu\"%s><summary>"
-			"<a class=\"top\" href=\"#top\">top</a><span class=\"l l%c\">%c</span>"
-			"<span class=\"path\">",
+	buf_printf(out,
+		   "<details class=\"file\" id=\"f%zu\"%s><summary>"
+		   "<a class=\"top\" href=\"#top\">top</a><span class=\"l l%c\">%c</span>"
+		   "<span class=\"path\">",
 		   i, shut ? "" : " open", letter_of(c), letter_of(c));
 	if (c->twin != CHANGE_NONE) {
 		put_string(out, all->items[c->twin].path);
@@ -219,7 +222,8 @@ static void put_title(struct buf *out, const struct changes *all, const struct c
 	put_string(out, c->path);
 	buf_puts(out, S_ISDIR(mode) ? "/</span>" : "</span>");
 	if (counts->added || counts->removed)
-		buf_printf(out, " <span class=\"plus\">+%zu</span> <span class=\"minus\">-%zu</span>",
+		buf_printf(out,
+			   " <span class=\"plus\">+%zu</span> <span class=\"minus\">-%zu</span>",
 			   counts->added, counts->removed);
 	if (c->old_mode && c->new_mode && (c->old_mode & 07777) != (c->new_mode & 07777))
 		buf_printf(out, " <span class=\"note\">mode %04o &rarr; %04o</span>",

@@ -17,7 +17,7 @@ void web_put_head(struct buf *out, const char *title);
 void web_put_tail(struct buf *out);
 /* Appends the difference of two texts side by side; at most so many rows. Returns 0 or -ENOMEM;
  * *ret_cut says that there are more. */
-must_check int web_put_sides(struct buf *out, const struct buf *old_text, const struct buf *new_text,
-			     size_t most_rows, bool *ret_cut);
+must_check int web_put_sides(struct buf *out, const struct buf *old_text,
+			     const struct buf *new_text, size_t most_rows, bool *ret_cut);
 
 #endif

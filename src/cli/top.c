@@ -1,8 +1,8 @@
 /*
- * ward top: what sandboxes use now. In: the register, and what each supervisor answers. Out: a table
- * of 80 columns that is drawn anew each second until q, or one table (--once, or standard output is
- * no terminal), or JSON. All are asked before any answer is waited for, and one that does not
- * answer costs the others nothing but its own row. Commands are a sandbox's choice: escaped.
+ * ward top: what sandboxes use now. In: the register, and what each supervisor answers. Out: a
+ * table of 80 columns that is drawn anew each second until q, or one table (--once, or standard
+ * output is no terminal), or JSON. All are asked before any answer is waited for, and one that does
+ * not answer costs the others nothing but its own row. Commands are a sandbox's choice: escaped.
  */
 #include "cli/boxes.h"
 #include "cli/ps.h"
@@ -170,7 +170,8 @@ static uint64_t denials_of(const struct row *r)
 static void put_row(const struct row *r, uint64_t now_ms, size_t columns, struct buf *out)
 {
 	const char *tail = strrchr(r->info.id, '-');
-	char age[24], memory[16] = "-", in[16] = "-", sent[16] = "-", cpu[16] = "-", denied[24] = "-";
+	char age[24], memory[16] = "-", in[16] = "-", sent[16] = "-", cpu[16] = "-",
+		      denied[24] = "-";
 
 	ps_format_age(r->info.started_ms, now_ms, age, sizeof(age));
 	if (r->known) {
@@ -183,8 +184,8 @@ static void put_row(const struct row *r, uint64_t now_ms, size_t columns, struct
 	}
 	if (r->known && r->cpu >= 0)
 		snprintf(cpu, sizeof(cpu), "%.1f", r->cpu);
-	buf_printf(out, "%-7.7s %-12.12s %-8s %4s %6s %6s %6s %6s %5s  ", tail ? tail + 1 : r->info.id,
-		   r->info.name[0] ? r->info.name : "-",
+	buf_printf(out, "%-7.7s %-12.12s %-8s %4s %6s %6s %6s %6s %5s  ",
+		   tail ? tail + 1 : r->info.id, r->info.name[0] ? r->info.name : "-",
 		   r->info.foreground ? "foregr." : box_state_name(r->info.state), age, cpu, memory,
 		   in, sent, denied);
 	ps_put_command(&r->info, columns - 70, true, out);

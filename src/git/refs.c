@@ -277,8 +277,8 @@ static bool is_again(const struct strv *names, size_t i)
 static bool count_commits(struct take *t, const char *prefix, const char *old_id,
 			  const char *new_id, unsigned long *ret_new, unsigned long *ret_gone)
 {
-	const char *const moved[] = { "rev-list", "--count", "--left-right", "--end-of-options",
-				      NULL, NULL },
+	const char *const moved[] = { "rev-list",         "--count", "--left-right",
+				      "--end-of-options", NULL,      NULL },
 			  *const made[] = { "rev-list", "--count", NULL, "--not", "--all", NULL };
 	const struct file *lent = files_find(&t->base, "objects/info/alternates"),
 			  *seen = files_find(&t->view, "objects/info/alternates");

@@ -48,7 +48,7 @@
 #define BEYOND_MS 200
 #define ROUND_MS 2000
 #define LOOK_MS 100 /* a look that is not older is new enough */
-#define STEP_MS 10 /* of a look at the processes each tick */
+#define STEP_MS 10  /* of a look at the processes each tick */
 #define CONFIRM_MS 5000
 #define MAX_SLOTS 65536  /* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250 /* of 2 ms */

@@ -30,8 +30,8 @@ struct apply_request {
 	/* relative to the workspace, with all beneath them; none: everything. Borrowed */
 	const struct strv *paths;
 	bool with_protected;
-	bool force;                /* conflicts are no obstacle */
-	bool markers;              /* write both versions of a conflict where they are text */
+	bool force;   /* conflicts are no obstacle */
+	bool markers; /* write both versions of a conflict where they are text */
 	/* picked: these alone, whatever lies beneath them; sorted by path */
 	bool picked;
 	const struct apply_pick *picks;

@@ -191,8 +191,7 @@ static int put_bytes(struct applying *a, const struct change *c, const struct pl
 	char temp[APPLY_NAME_MAX];
 	int status = to < 0 ? to : io_write_all(to, buf_text(bytes), bytes->len);
 
-	if (status == 0 &&
-	    (own_fd(a, p, to) < 0 || fchmod(to, mode_for(p, to, mode & 0777)) < 0))
+	if (status == 0 && (own_fd(a, p, to) < 0 || fchmod(to, mode_for(p, to, mode & 0777)) < 0))
 		status = -errno;
 	if (status == 0 && !is_as_judged(p, c))
 		status = -ESTALE;
@@ -213,8 +212,8 @@ static int put_merged(struct applying *a, const struct change *c, const struct p
 	auto_buf bytes = { 0 };
 	size_t conflicts = 0;
 	mode_t mode = 0;
-	int status = ours < 0 ? -ESTALE
-			      : changes_merge(a->review, c, ours, &bytes, &mode, &conflicts);
+	int status =
+		ours < 0 ? -ESTALE : changes_merge(a->review, c, ours, &bytes, &mode, &conflicts);
 
 	if (status == -ENOENT || status == -EINVAL || (status == 0 && conflicts && !markers))
 		return -ESTALE;

@@ -31,7 +31,7 @@ struct change {
 	bool implied;
 	/* it lies in a directory that was made anew: what the workspace has there is out of view */
 	bool opaque;
-	bool conflict;       /* somebody else has changed it since the run began */
+	bool conflict; /* somebody else has changed it since the run began */
 	/* changes_settle(): so it is, and the edits of both sides go together */
 	bool merged;
 	/* and: they do not, but both are text: markers can show them */

@@ -36,10 +36,10 @@
 #include "rules/git_index.h"
 #include "rules/git_link.h"
 
-#define TRACKED_MAX 20000            /* files that are looked at when a run begins */
-#define EARLY_BYTES (1u << 20)       /* of one file that is copied then */
-#define EARLY_ALL_BYTES (16u << 20)  /* and of all */
-#define LATE_ALL_BYTES (128u << 20)  /* of all that are copied when it ends */
+#define TRACKED_MAX 20000           /* files that are looked at when a run begins */
+#define EARLY_BYTES (1u << 20)      /* of one file that is copied then */
+#define EARLY_ALL_BYTES (16u << 20) /* and of all */
+#define LATE_ALL_BYTES (128u << 20) /* of all that are copied when it ends */
 #define LATE_FILES 5000
 #define INDEX_MAX (64u << 20)
 #define LIST_MAX (64u << 20)
@@ -263,8 +263,8 @@ void changes_bases_begin(int review_fd, const char *workspace)
 		list.len = 0;
 		buf_puts(&list, HEADER);
 		buf_add(&list, git_dir, strlen(git_dir) + 1);
-		if (git_index_read((const uint8_t *)buf_text(&index), index.len, n.hash,
-				   note_entry, &n, &info, &why) == 0 &&
+		if (git_index_read((const uint8_t *)buf_text(&index), index.len, n.hash, note_entry,
+				   &n, &info, &why) == 0 &&
 		    !info.split)
 			break;
 		if (i || n.seen > TRACKED_MAX)
@@ -336,10 +336,13 @@ int changes_list_tracked(const struct review *r, struct strv *ret)
 static void become_git(const char *program, const struct tracked *t, int out_fd)
 {
 	char dir[PATH_MAX + 16];
-	char *words[] = { (char[]){ "git" },      (char[]){ "-c" },
+	char *words[] = { (char[]){ "git" },
+			  (char[]){ "-c" },
 			  (char[]){ "core.hooksPath=/dev/null" },
-			  (char[]){ "cat-file" }, (char[]){ "blob" },
-			  (char *)(uintptr_t)t->id, NULL };
+			  (char[]){ "cat-file" },
+			  (char[]){ "blob" },
+			  (char *)(uintptr_t)t->id,
+			  NULL };
 	char *env[] = { dir,
 			(char[]){ "GIT_CONFIG_GLOBAL=/dev/null" },
 			(char[]){ "GIT_CONFIG_NOSYSTEM=1" },
@@ -354,8 +357,9 @@ static void become_git(const char *program, const struct tracked *t, int out_fd)
 	snprintf(dir, sizeof(dir), "GIT_DIR=%s", t->git_dir);
 	if (null_fd < 0 || stat(t->git_dir, &st) < 0)
 		_exit(1);
-	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
-			       setresuid(st.st_uid, st.st_uid, st.st_uid) < 0))
+	if (geteuid() == 0 &&
+	    (setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
+	     setresuid(st.st_uid, st.st_uid, st.st_uid) < 0))
 		_exit(1);
 	if (dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(null_fd, 2) < 0)
 		_exit(1);
@@ -420,8 +424,8 @@ static int read_copy(int bases_fd, const char *path, bool early, struct buf *ret
 }
 
 /* What was noted when the first run began; a later one may have begun with another content. */
-static int read_early(const struct review *r, int bases_fd, const char *path,
-		      struct buf *ret_bytes, mode_t *ret_mode)
+static int read_early(const struct review *r, int bases_fd, const char *path, struct buf *ret_bytes,
+		      mode_t *ret_mode)
 {
 	int status = r->record.start_count == 1
 			     ? read_copy(bases_fd, path, true, ret_bytes, ret_mode)
@@ -466,8 +470,8 @@ static void keep_early(const struct review *r, int bases_fd, const char *path)
 	    read_early(r, bases_fd, path, &bytes, &mode) < 0)
 		return;
 	to = openat(bases_fd, stored, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (to >= 0 && (io_write_all(to, buf_text(&bytes), bytes.len) < 0 ||
-			fchmod(to, mode | 0600) < 0))
+	if (to >= 0 &&
+	    (io_write_all(to, buf_text(&bytes), bytes.len) < 0 || fchmod(to, mode | 0600) < 0))
 		unlinkat(bases_fd, stored, 0);
 }
 
@@ -490,7 +494,7 @@ void changes_bases_keep(const struct review *r, const struct changes *all)
 		if (c->conflict)
 			keep_early(r, bases, c->path);
 		else
-			copy_file(r->workspace_fd, bases, c->path, c->ctime_ns + 1,
-					DIFF_BYTES_MAX, &left);
+			copy_file(r->workspace_fd, bases, c->path, c->ctime_ns + 1, DIFF_BYTES_MAX,
+				  &left);
 	}
 }

@@ -1,7 +1,7 @@
 /*
  * Conflicts, looked at closely. In: changes of a review whose files somebody else touched since the
- * run began. Out: which of them are none (only a time changed), which merge, which stay. Runs in the
- * verbs with the user's rights; all three sides are read through no link and up to a bound.
+ * run began. Out: which of them are none (only a time changed), which merge, which stay. Runs in
+ * the verbs with the user's rights; all three sides are read through no link and up to a bound.
  */
 #include "review/changes.h"
 
@@ -20,9 +20,10 @@ static int read_ours(const struct review *r, const char *path, int fd, struct bu
 
 	if (fd < 0) {
 		dir = changes_open_parent(r->workspace_fd, path, &name);
-		fd = own = dir < 0 ? dir
-				   : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-							       O_NOCTTY | O_CLOEXEC);
+		fd = own =
+			dir < 0 ? dir
+				: openat(dir, name,
+					 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	}
 	return fd < 0 ? -ENOENT : io_read_all(fd, DIFF_BYTES_MAX, ret);
 }

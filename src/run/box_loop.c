@@ -246,7 +246,9 @@ static void listen_for_net(struct box *b)
 	if ((runs_enter(b->plan, &b->net_entry, &e) < 0 ||
 	     serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0) &&
 	    b->egress)
-		strv_addf(&b->result->notes, "ward ps does not list this run, and ward net cannot reach it: %s", e.why);
+		strv_addf(&b->result->notes,
+			  "ward ps does not list this run, and ward net cannot reach it: %s",
+			  e.why);
 }
 
 static void start_follower(struct box *b)

@@ -1,9 +1,9 @@
 /*
  * Runs in the foreground with a control socket. In: the runtime directory. Out:
- * RUNTIME/runs/ID with a socket and what ward ps shows, for as long as the run lives; nothing of it is in the state directory,
- * and nothing stays. Who lives is who answers: a socket that nobody listens to any more is what a
- * killed ward left, and is removed by whoever looks next. The directory belongs to the user alone
- * (runtime.c), and the socket asks who is there (serve.c).
+ * RUNTIME/runs/ID with a socket and what ward ps shows, for as long as the run lives; nothing of
+ * it is in the state directory, and nothing stays. Who lives is who answers: a socket that nobody
+ * listens to any more is what a killed ward left, and is removed by whoever looks next. The
+ * directory belongs to the user alone (runtime.c), and the socket asks who is there (serve.c).
  */
 #include "state/runs.h"
 
@@ -34,8 +34,8 @@ int runs_open(struct ward_err *e)
 /* What ward ps shows of it; without it only the id is known. */
 static void write_info(const struct plan *p, int dir_fd)
 {
-	auto_fd fd = openat(dir_fd, "info", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-			    0600);
+	auto_fd fd =
+		openat(dir_fd, "info", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	auto_buf text = { 0 };
 
 	boxes_write_info(p, NULL, &text);

@@ -1,17 +1,18 @@
-"""ward diff --patch with git as the judge: whatever a run does, `git apply` makes the sandbox's tree of the workspace."""
+"""ward diff --patch with git as the judge: whatever a run does, `git apply` makes the sandbox's
+tree of the workspace."""
+
 import os
 import random
 import stat
-
-
-
 
 INSIDE = r"""
 import os, random, shutil, sys
 
 rng = random.Random(int(sys.argv[1]))
-NAMES = ["a", "b.txt", "with space", "tab\there", "new\nline", 'quo"te', "back\\slash", "\u00fcml\u00e4ut", b"\xff\xfe".decode("utf-8", "surrogateescape"),
-         " lead", "trail ", "-dash", "d", "e", "a b c", "\u202eturned", "x" * 200, "\x1b[31mred", "CR\r", "sub", "$(id)", ".gitignored", "..."]
+NAMES = ["a", "b.txt", "with space", "tab\there", "new\nline", 'quo"te', "back\\slash",
+         "\u00fcml\u00e4ut", b"\xff\xfe".decode("utf-8", "surrogateescape"), " lead", "trail ",
+         "-dash", "d", "e", "a b c", "\u202eturned", "x" * 200, "\x1b[31mred", "CR\r", "sub", "$(id)",
+         ".gitignored", "..."]
 
 
 def paths(kind):
@@ -44,7 +45,8 @@ def content():
     if kind == 2:
         return b""
     if kind == 3:
-        return rng.choice([b"\n", b"\n\n", b"x", b"\\ No newline at end of file\n", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n", b"\xff\xfe text \x1b[2J\n"])
+        return rng.choice([b"\n", b"\n\n", b"x", b"\\ No newline at end of file\n",
+                           b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n", b"\xff\xfe text \x1b[2J\n"])
     return lines()
 
 
@@ -115,7 +117,7 @@ for _ in range(int(sys.argv[2])):
 
 
 def tree(directory):
-    """What git knows of a tree: path -> (kind, content); directories count only by what is in them."""
+    """What git knows of a tree: path -> (kind, content)."""
     found = {}
     for top, dirs, files in os.walk(os.fsencode(directory)):
         if b".git" in dirs:
@@ -133,7 +135,18 @@ def tree(directory):
 
 
 def git(t, *words, cwd, data=None):
-    r = t.run("git", "-c", "init.defaultBranch=main", "-c", "user.name=t", "-c", "user.email=t@t", *words, cwd=cwd, input=data)
+    r = t.run(
+        "git",
+        "-c",
+        "init.defaultBranch=main",
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@t",
+        *words,
+        cwd=cwd,
+        input=data,
+    )
     t.equal(r.rc, 0, f"git {words[0]}: {r.err}")
     return r.out
 
