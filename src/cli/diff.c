@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "review/apply.h"
 
 static int list_reviews(const struct options *o)

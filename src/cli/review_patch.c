@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/diff.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "base/diff.h"
 #include "base/patch_binary.h"
 #include "cli/review_parts.h"
 #include "rules/git_name.h"
@@ -316,7 +316,7 @@ int review_patch(const struct review *r, const struct changes *all, const struct
 	int status;
 
 	if (renamed && c->kind == CHANGE_DELETED)
-		return 0;             /* told with the other end */
+		return 0;             /* reported with the other end */
 	if (c->kind == CHANGE_TYPE) { /* one goes, another comes */
 		struct patching gone = x;
 

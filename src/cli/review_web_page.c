@@ -118,6 +118,13 @@ static const char style[] =
 
 void web_put_head(struct buf *out, const char *title)
 {
+	buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		      "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+		      "<meta name=\"referrer\" content=\"no-referrer\">\n"
+		      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+		      "<title>");
+	web_put_text(out, title, strlen(title));
 	buf_printf(out, "</title>\n<style>\n%s</style>\n</head>\n<body id=\"top\">\n", style);
 }
 

@@ -13,8 +13,8 @@
 #include "control/client.h"
 #include "state/boxes_internal.h"
 #include "state/runs.h"
-#include "state/store.h"
 #include "recover/recover.h"
+#include "state/store.h"
 
 #define DYING_MS 10000
 

@@ -236,8 +236,8 @@ static void json_rule(struct json *j, const struct control_net_rule *r)
 	json_uint(j, "bytes_in", r->bytes_in);
 	json_uint(j, "bytes_out", r->bytes_out);
 	json_budget(j, &r->limits, r->requests, r->spent, r->held);
-	if (r->lasts_ms)
-		json_uint(j, "lasts_ms", r->lasts_ms);
+	if (r->remaining_ms)
+		json_uint(j, "lasts_ms", r->remaining_ms);
 	json_limits(j, &r->limits);
 	json_end_object(j);
 }

@@ -40,8 +40,8 @@ def settle(ws):
 
 
 def test_commits_arrive_as_commits(t):
-    """One line in ward diff; after the apply branch, index and reflog agree, whatever the host's git
-    did meanwhile."""
+    """One line in ward diff; after the apply branch, index and reflog agree, whatever the
+    host's git did meanwhile."""
     ws = named(t, t.git_repo({"a": "a\n", "b": "b\n"}))
     review(
         t,
@@ -89,8 +89,8 @@ def test_linked_worktree(t):
 
 
 def test_commit_in_a_linked_worktree_is_said(t):
-    """The git directory of a linked work tree is not in the workspace: whatever a run does, it is not
-    harmed."""
+    """The git directory of a linked work tree is not in the workspace: whatever a run does, it is
+    not harmed."""
     main = named(t, t.git_repo({"a": TEN}))
     ws = os.path.join(t.fresh_dir(), "tree")
     git(t, "worktree", "add", "-q", "-b", "side", ws, cwd=main)

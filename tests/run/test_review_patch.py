@@ -11,8 +11,8 @@ import os, random, shutil, sys
 rng = random.Random(int(sys.argv[1]))
 NAMES = ["a", "b.txt", "with space", "tab\there", "new\nline", 'quo"te', "back\\slash",
          "\u00fcml\u00e4ut", b"\xff\xfe".decode("utf-8", "surrogateescape"), " lead", "trail ",
-         "-dash", "d", "e", "a b c", "\u202eturned", "x" * 200, "\x1b[31mred", "CR\r", "sub", "$(id)",
-         ".gitignored", "..."]
+         "-dash", "d", "e", "a b c", "\u202eturned", "x" * 200, "\x1b[31mred", "CR\r", "sub",
+         "$(id)", ".gitignored", "..."]
 
 
 def paths(kind):
