@@ -73,6 +73,13 @@ int client_find(const char *word, struct box_info *ret_info, struct ward_err *e)
 		return r;
 	r = boxes_find_in(&all, word, ret_info, e);
 	boxes_clear(&all);
+	if (r == 0 && ret_info->foreground) { /* it has no log and leaves no entry */
+		ward_fail(e, ENOTSUP, "%s runs in the foreground", ret_info->id);
+		box_info_clear(ret_info);
+		return ward_remedy(e,
+				   "ward ps, top, stop, kill, pause, resume, net and secret work "
+				   "with it; the others need a sandbox of ward run -d");
+	}
 	if (r == 0)
 		client_recover(&one);
 	return r;
