@@ -112,18 +112,19 @@ def merged(t, ws, ours, theirs, during=False):
     t.write(ws, {"theirs": theirs})
     settle(ws)
     if during:
+        mark = "started-" + os.path.basename(ws)
         p = t.ward_start(
             "run",
             "--review",
             "--",
             *SHELL,
-            "touch started; read x; cat theirs > a",
+            f"touch {mark}; read x; cat theirs > a",
             cwd=ws,
             stdin=subprocess.PIPE,
         )
         state = os.path.join(t.state_dir, "review")
         end = time.time() + 20
-        while time.time() < end and not any("started" in files for _, _, files in os.walk(state)):
+        while time.time() < end and not any(mark in files for _, _, files in os.walk(state)):
             time.sleep(0.05)
         t.write(ws, {"a": ours})
         r = t.finish(p, p.args, b"go\n", 30)
