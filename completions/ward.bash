@@ -33,13 +33,13 @@ _ward_options() {
 		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
 		;;
 	diff)
-		options="--patch --stat --who --trailer --list --exit-code --json --help -p -l -h"
+		options="--patch --stat --web --all --no-pager --who --trailer --list --exit-code --json --help -p -l -h"
 		file=""
 		directory=""
 		other=""
 		;;
 	apply)
-		options="--protected --force --dry-run --json --help -f -n -h"
+		options="--protected --force --patch --markers --dry-run --json --help -f -p -n -h"
 		file=""
 		directory=""
 		other=""
@@ -52,6 +52,12 @@ _ward_options() {
 		;;
 	ps)
 		options="--all --quiet --json --help -a -q -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	top)
+		options="--once --json --help -h"
 		file=""
 		directory=""
 		other=""
@@ -257,7 +263,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -325,7 +331,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show restore" -- "$word")
 	elif [[ $verb == secret ]] && ((COMP_CWORD == 2)); then

@@ -78,6 +78,8 @@ def read_tables():
             option = Option(a[0], a[1], a[2], '', a[4], '')
         elif macro == 'TEXT':
             option = Option(a[0], a[1], a[2], a[3], a[5], '')
+        elif macro == 'MAYBE':
+            option = Option(a[0], a[1], a[2], '', a[5], '')
         elif macro == 'FIELD':
             option = Option(a[0], a[1], a[2], a[3], a[6], a[5])
         elif macro == 'SETS':

@@ -39,7 +39,10 @@ struct options {
 		*output;
 	const char *merge, *expect; /* learn */
 	bool allow_public, keep_changes;
-	bool who, trailer; /* diff */
+	bool who, trailer, no_pager; /* diff */
+	const char *web;             /* and: "" for a place of its own */
+	bool markers;                /* apply */
+	bool once;                   /* top */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, replay;
 	/* a bit for each row of tables/options.def that was used */

@@ -212,6 +212,8 @@ static void look_at_changes(const struct options *o, struct result *result,
 		status = changes_read(&r, &report.changes, progress, &e);
 		if (status == 0)
 			status = changes_find_news(&r, &report.changes, &e);
+		if (status == 0)
+			changes_bases_keep(&r, &report.changes);
 	}
 	if (status == 0)
 		status = changes_tell_news(&report.changes, &result->news, &e);

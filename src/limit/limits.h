@@ -140,6 +140,8 @@ uint64_t watch_wait_ms(const struct watch *w, const struct usage *u);
 /* After a tick that found something: whether the disk fills so fast that the processes must be
  * stopped by what is quickest, though they may notice. */
 bool watch_is_urgent(const struct watch *w, const struct usage *u);
+/* Counts processor time, memory and processes now, for somebody who looks. */
+void watch_look(struct watch *w, struct usage *u);
 /* One look (each 20 ms, or as watch_wait_ms() says): updates *u. Returns true when a limit seems to
  * be passed: then stop every process, call watch_confirm(), and kill the sandbox if limits_stop()
  * says so, else let it go on. */

@@ -235,17 +235,20 @@ static void confine(struct box *b)
 			 "the supervisor could not drop rights that it does not need");
 }
 
-/* A run in the foreground with a network: its rules can be changed meanwhile. Not before it has
- * lasted a little. */
+/* A run in the foreground: ward ps and ward top list it, ward stop ends it, and the rules of its
+ * network can be changed meanwhile. Not before it has lasted a little. */
 static void listen_for_net(struct box *b)
 {
 	struct ward_err e = { 0 };
 
-	if (b->detached || !b->egress)
+	if (b->detached)
 		return;
-	if (runs_enter(b->plan, &b->net_entry, &e) < 0 ||
-	    serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0)
-		strv_addf(&b->result->notes, "ward net could not reach this run: %s", e.why);
+	if ((runs_enter(b->plan, &b->net_entry, &e) < 0 ||
+	     serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0) &&
+	    b->egress)
+		strv_addf(&b->result->notes,
+			  "ward ps does not list this run, and ward net cannot reach it: %s",
+			  e.why);
 }
 
 static void start_follower(struct box *b)
