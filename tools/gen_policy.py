@@ -31,7 +31,10 @@ SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$', 's
 SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-~]*$', 'parameter': '^[^= &#][^ &#]*$', 'condition': "^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[ -~]*$",
               'media': '^[^ ;,]+$', 'graphql': r'^(persisted|(query|mutation|subscription)(:[A-Za-z0-9_*]+)?)$', 'json_rpc': '^[!-9;-~]+(:[!-~]+)?$',
               'git': '^(fetch|push|force|delete|options)$', 'repository': '^([/*][!-~]+|[*])$', 'ref': '^(refs/[!-~]*|[*])$'})
-SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
+PRESETS = [a[0] for macro, a, _ in def_reader.read(ROOT / 'tables/toolchains.def') if macro == 'PRESET']
+CACHE_NAMES = list(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
+SHAPE['toolchain'] = '^(auto|%s)$' % '|'.join(PRESETS)
+SHAPE['cache'] = '^(%s)$' % '|'.join(CACHE_NAMES)
 
 
 class Table:
@@ -112,6 +115,8 @@ def value_schema(kind, values):
         return {'type': 'boolean'}
     if kind == 'INGRESS':
         return {'anyOf': [{'const': 'deny_all'}, list_schema(number_schema('UINTS', '1..65535'))]}
+    if kind == 'TOOLCHAINS':
+        return {'anyOf': [enum_schema('auto|none'), list_schema(string_schema(values))]}
     if kind == 'GPUS':
         return {'anyOf': [enum_schema('none|all'), list_schema(number_schema('UINTS', '0..63'))]}
     reference = {'$ref': f'#/$defs/{OBJECT_OF[kind]}'}
@@ -134,7 +139,7 @@ def default_of(field):
         return []
     if field.type == 'COMMANDS':
         return {}
-    if field.type in ('STRINGS', 'ENUMS'):
+    if field.type in ('STRINGS', 'ENUMS', 'TOOLCHAINS'):
         return [w.strip() for w in field.default[1:-1].split(',')]
     if field.type == 'BOOL':
         return field.default == 'true'
@@ -164,12 +169,14 @@ def json_schema(table):
 
 TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 'SIZE': 'size',
              'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount', 'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
-             'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
+             'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',  'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
-STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
+STRINGS_TEXT = {'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts', 'method': 'list of methods', 'path': 'list of paths', 'parameter': 'list of NAME or NAME=PATTERN',
                 'condition': 'list of NAME: PATTERN', 'media': 'list of media types', 'graphql': 'list of OPERATION or OPERATION:FIELD', 'json_rpc': 'list of METHOD or METHOD:NAME',
                 'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths', 'ref': 'list of refs'}
+STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
+TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)
 STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable', 'header': 'NAME: TEXT with {}', 'source': 'source'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries', 'MORE': 'more entries'}
 
