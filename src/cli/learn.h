@@ -37,6 +37,8 @@ struct learn_policy {
 	struct learn_mount *mounts; /* owned */
 	size_t mount_count;
 	struct strv programs; /* filesystem.programs */
+	/* presets: given beside auto while it learns, then all that were used */
+	struct strv toolchains;
 	struct strv rules;    /* of the egress list, as a document has them */
 	bool build;           /* process.syscalls: build */
 	bool writes;          /* the workspace was changed */
