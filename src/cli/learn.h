@@ -39,9 +39,9 @@ struct learn_policy {
 	struct strv programs; /* filesystem.programs */
 	/* presets: given beside auto while it learns, then all that were used */
 	struct strv toolchains;
-	struct strv rules;    /* of the egress list, as a document has them */
-	bool build;           /* process.syscalls: build */
-	bool writes;          /* the workspace was changed */
+	struct strv rules; /* of the egress list, as a document has them */
+	bool build;        /* process.syscalls: build */
+	bool writes;       /* the workspace was changed */
 };
 
 void learn_policy_clear(struct learn_policy *p);

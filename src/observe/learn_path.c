@@ -237,10 +237,12 @@ enum learn_verdict learn_generalise(const char *path, const char *home, const ch
 		return LEARN_SECRET;
 	if (!real || stat(real, &st) < 0)
 		return LEARN_GONE;
-	if (!secret_within(real, home) && !(st.st_mode & S_IROTH)) /* its owner shows it to nobody */
+	if (!secret_within(real, home) &&
+	    !(st.st_mode & S_IROTH)) /* its owner shows it to nobody */
 		return LEARN_SECRET;
 	package = find_package(path);
-	if (package && !secret_is_path(package, home) && may_be_given(package, true, home, workspace)) {
+	if (package && !secret_is_path(package, home) &&
+	    may_be_given(package, true, home, workspace)) {
 		*ret_path = take_ptr(package);
 		return is_settings(path, home) ? LEARN_SETTINGS : LEARN_GIVE;
 	}

@@ -1,14 +1,15 @@
 /*
  * The toolchains of a plan. In: the policy's presets, the project's directory, the command, the
- * caller's PATH and environment. Out: read-only binds of what the presets show (toolchains.c), links
- * where the host has links, directories for PATH, variables. Runs in the supervisor with the user's
- * rights, only where a policy names presets, a project has a marker, or the command lies outside of
- * the system's directories.
+ * caller's PATH and environment. Out: read-only binds of what the presets show (toolchains.c),
+ * links where the host has links, directories for PATH, variables. Runs in the supervisor with the
+ * user's rights, only where a policy names presets, a project has a marker, or the command lies
+ * outside of the system's directories.
  *
- * The workspace chooses by its files, and an agent may have written those. So a preset must be safe
- * to show to any sandbox: it has programs, no settings and no credentials (tables/toolchains.def),
- * and it is never taken from a place that a sandbox can write to, nor through a link in one. Nothing
- * that the workspace says names a path. What cannot be shown is left out with a note.
+ * The workspace chooses by its files, and an agent may have written those. So a preset must be
+ * safe to show to any sandbox: it has programs, no settings and no credentials
+ * (tables/toolchains.def), and it is never taken from a place that a sandbox can write to, nor
+ * through a link in one. Nothing that the workspace says names a path. What cannot be shown is
+ * left out with a note.
  */
 #include "plan/plan_root.h"
 
@@ -24,10 +25,10 @@
 #include "plan/plan_reach.h"
 #include "plan/toolchains.h"
 
-#define BINDS_MAX 120   /* of all presets; PLAN_MOUNTS_MAX has room for others */
-#define LOOK_DEPTH 4    /* directories below a mount that are looked through for credentials */
-#define LOOK_MAX 20000  /* names that are looked at there */
-#define LINKS_MAX 1024  /* names of a directory of PATH that are looked at */
+#define BINDS_MAX 120  /* of all presets; PLAN_MOUNTS_MAX has room for others */
+#define LOOK_DEPTH 4   /* directories below a mount that are looked through for credentials */
+#define LOOK_MAX 20000 /* names that are looked at there */
+#define LINKS_MAX 1024 /* names of a directory of PATH that are looked at */
 
 static bool is_auto(const struct plan *p)
 {
@@ -147,7 +148,8 @@ static void take_words(struct plan *p, const char *preset, const struct toolchai
 		/* a directory whose parts are mounted is not in view itself */
 		for (size_t k = 0; real && k < p->mount_count; k++)
 			if (plan_is_in_view(p, real) ||
-			    (p->mounts[k].toolchain && path_is_beneath(p->mounts[k].source, real))) {
+			    (p->mounts[k].toolchain &&
+			     path_is_beneath(p->mounts[k].source, real))) {
 				strv_addf(&p->tool_env, "%s=%s", name, value);
 				break;
 			}
@@ -189,9 +191,8 @@ static bool is_chosen(const struct plan *p, const char *preset, const struct too
 {
 	if (strv_has(&p->spec->policy.toolchains, preset))
 		return true;
-	return is_auto(p) &&
-	       (has_program(p, t) || toolchain_has_marker(p->workspace, preset) ||
-		(p->spec->cwd && toolchain_has_marker(p->spec->cwd, preset)));
+	return is_auto(p) && (has_program(p, t) || toolchain_has_marker(p->workspace, preset) ||
+			      (p->spec->cwd && toolchain_has_marker(p->spec->cwd, preset)));
 }
 
 /* Programs of toolchains that are links elsewhere: pipx and uv put them into ~/.local/bin, beside
@@ -290,8 +291,7 @@ static int look_at(struct look *l, int dir_fd, const char *path, const struct di
 	/* what a link leads to is judged by its own name, where it lies */
 	if ((d->d_type != DT_LNK && toolchain_hides(d->d_name)) || d->d_type == DT_SOCK ||
 	    d->d_type == DT_FIFO)
-		return guard_add_step(l->g, GUARD_HIDE, buf_text(&full), d->d_type == DT_DIR,
-				      l->e);
+		return guard_add_step(l->g, GUARD_HIDE, buf_text(&full), d->d_type == DT_DIR, l->e);
 	if (d->d_type != DT_DIR || !depth)
 		return 0;
 	fd = openat(dir_fd, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

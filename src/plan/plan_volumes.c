@@ -159,8 +159,8 @@ int plan_add_volumes(struct plan *p, struct ward_err *e)
 		if (r == 0 && !added)
 			r = refuse_home(p, e);
 	}
-	for (size_t i = 0; r == 0 && (policy->fs_caches.len || p->toolchains.len) &&
-			   i < ARRAY_LEN(cache_rows);
+	for (size_t i = 0;
+	     r == 0 && (policy->fs_caches.len || p->toolchains.len) && i < ARRAY_LEN(cache_rows);
 	     i++)
 		if (strv_has(&policy->fs_caches, cache_rows[i].name))
 			r = add_cache(p, &cache_rows[i], true, e);

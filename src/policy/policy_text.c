@@ -104,7 +104,8 @@ static void list_field_text(const struct schema_row *row, const struct strv *lis
 	else if (row->type == TYPE_GPUS && (!list->len || strv_has(list, "all")))
 		buf_puts(out, list->len ? "all" : "none");
 	else
-		list_text(list, row->type != TYPE_STRINGS && row->type != TYPE_ENUMS &&
+		list_text(list,
+			  row->type != TYPE_STRINGS && row->type != TYPE_ENUMS &&
 				  row->type != TYPE_TOOLCHAINS,
 			  out);
 }

@@ -1,7 +1,7 @@
 /*
- * Where secrets lie, by name. In: an absolute path that was cleaned, the home directory. Out: whether
- * tables/learn.def knows it as a place of secrets. `ward learn`, advice and toolchains ask before
- * they show anything of the host. Pure functions, no rights: no file is looked at.
+ * Where secrets lie, by name. In: an absolute path that was cleaned, the home directory. Out:
+ * whether tables/learn.def knows it as a place of secrets. `ward learn`, advice and toolchains ask
+ * before they show anything of the host. Pure functions, no rights: no file is looked at.
  */
 #include "policy/secret_path.h"
 

@@ -1,8 +1,10 @@
-"""toolchains: compilers and interpreters of the user's own, shown read-only without their credentials, chosen by the project or by the command.
+"""toolchains: compilers and interpreters of the user's own, shown read-only without credentials.
 
-The programs are real: the host's node, Python, Go, JDK, Maven and rustup, in the layout of the managers that would have installed them. Where they are large they are
-mounted there (root), else copied; one that the host does not have is the only reason to skip.
+The programs are real: the host's node, Python, Go, JDK, Maven and rustup, in the layout of the
+managers that would have installed them. Where they are large root mounts them there, else they are
+copied; one that the host does not have is the only reason to skip.
 """
+
 import glob
 import json
 import os
@@ -42,7 +44,7 @@ def person(t, files=None):
 def copy_program(t, source, target):
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with t.root():
-        source = open(os.path.realpath(source), "rb")	# the copy is the test's user's
+        source = open(os.path.realpath(source), "rb")  # the copy is the test's user's
     with source, open(target, "wb") as f:
         shutil.copyfileobj(source, f)
     os.chmod(target, 0o755)
@@ -72,18 +74,45 @@ def inside(t, ws, env, text, *options, rc=0, **more):
 
 # -- real toolchains
 
+
 @timeout(120)
 def test_node_of_nvm(t):
-    """The version of the caller's PATH runs, by its name and in scripts; npm's cache is the project's own; what is beside it stays outside."""
+    """The version of the caller's PATH runs, npm's cache is kept, the rest stays outside."""
     node = find(t, "/usr/bin/node", "/usr/local/bin/node")
-    home, env = person(t, {".nvm/.npmrc": SECRET, ".npmrc": SECRET, ".nvm/versions/node/v20.1.0/etc/npmrc": SECRET,
-                           ".nvm/alias/default": "v20.1.0\n", ".nvm/.cache/x": "x"})
+    home, env = person(
+        t,
+        {
+            ".nvm/.npmrc": SECRET,
+            ".npmrc": SECRET,
+            ".nvm/versions/node/v20.1.0/etc/npmrc": SECRET,
+            ".nvm/alias/default": "v20.1.0\n",
+            ".nvm/.cache/x": "x",
+        },
+    )
     copy_program(t, node, f"{home}/.nvm/versions/node/v20.1.0/bin/node")
     env["PATH"] = f"{home}/.nvm/versions/node/v20.1.0/bin:{SYSTEM}"
     ws = t.workspace({"package.json": "{}", "a.js": "console.log(process.execPath)"})
-    t.equal(t.ward("run", "--", "node", "a.js", cwd=ws, env=env).out, f"{home}/.nvm/versions/node/v20.1.0/bin/node\n", "by its name")
-    t.equal(inside(t, ws, env, "node a.js"), f"{home}/.nvm/versions/node/v20.1.0/bin/node\n", "in a script")
-    t.equal(inside(t, ws, env, f"cat {home}/.npmrc {home}/.nvm/.npmrc {home}/.nvm/versions/node/v20.1.0/etc/npmrc; find {home} -name .cache; true"), "", "credentials")
+    t.equal(
+        t.ward("run", "--", "node", "a.js", cwd=ws, env=env).out,
+        f"{home}/.nvm/versions/node/v20.1.0/bin/node\n",
+        "by its name",
+    )
+    t.equal(
+        inside(t, ws, env, "node a.js"),
+        f"{home}/.nvm/versions/node/v20.1.0/bin/node\n",
+        "in a script",
+    )
+    t.equal(
+        inside(
+            t,
+            ws,
+            env,
+            f"cd {home}; cat .npmrc .nvm/.npmrc .nvm/versions/node/v20.1.0/etc/npmrc;"
+            "find . -name .cache; true",
+        ),
+        "",
+        "credentials",
+    )
     t.equal(inside(t, ws, env, f"touch {home}/.nvm/versions/node/x", rc=1), "", "it is read-only")
     t.equal(inside(t, ws, env, "echo kept > ~/.npm/x; echo $NVM_DIR"), f"{home}/.nvm\n")
     t.equal(inside(t, ws, env, "cat ~/.npm/x"), "kept\n", "the cache")
@@ -98,14 +127,27 @@ def test_node_of_nvm(t):
     env["PATH"] = f"{home}/.nvm/versions/node/v20.1.0/bin:{SYSTEM}"
     t.equal(plan(t, other, env, "--", "node")["toolchains"], ["node"])
     t.equal(plan(t, other, env, "--", "sh")["toolchains"], [])
-    t.equal(inside(t, other, env, "command -v node"), "/usr/bin/node\n" if node.startswith("/usr/bin") else f"{node}\n")
+    t.equal(
+        inside(t, other, env, "command -v node"),
+        "/usr/bin/node\n" if node.startswith("/usr/bin") else f"{node}\n",
+    )
     # fnm: the directory on PATH is a link to another place
     os.makedirs(f"{home}/.local/share/fnm/node-versions/v20.1.0")
-    os.rename(f"{home}/.nvm/versions/node/v20.1.0", f"{home}/.local/share/fnm/node-versions/v20.1.0/installation")
+    os.rename(
+        f"{home}/.nvm/versions/node/v20.1.0",
+        f"{home}/.local/share/fnm/node-versions/v20.1.0/installation",
+    )
     os.makedirs(f"{home}/.local/state/fnm_multishells")
-    os.symlink(f"{home}/.local/share/fnm/node-versions/v20.1.0/installation", f"{home}/.local/state/fnm_multishells/1_2")
+    os.symlink(
+        f"{home}/.local/share/fnm/node-versions/v20.1.0/installation",
+        f"{home}/.local/state/fnm_multishells/1_2",
+    )
     env["PATH"] = f"{home}/.local/state/fnm_multishells/1_2/bin:{SYSTEM}"
-    t.equal(t.ward("run", "--", "node", "a.js", cwd=ws, env=env).out, f"{home}/.local/share/fnm/node-versions/v20.1.0/installation/bin/node\n", "fnm")
+    t.equal(
+        t.ward("run", "--", "node", "a.js", cwd=ws, env=env).out,
+        f"{home}/.local/share/fnm/node-versions/v20.1.0/installation/bin/node\n",
+        "fnm",
+    )
 
 
 @timeout(120)
@@ -122,20 +164,62 @@ def test_python_of_pyenv_and_conda(t):
         for name in os.listdir(library):
             if name not in ("site-packages", "dist-packages", "__pycache__"):
                 os.symlink(os.path.join(library, name), f"{prefix}/lib/{version}/{name}")
-        t.write(prefix, {"lib/python3/dist-packages/own/__init__.py": "value = 5\n", "pip.conf": SECRET, ".condarc": SECRET, "conda-meta/history": ""})
-        ws = t.workspace({"pyproject.toml": "", "a.py": "import sys, own\nprint(sys.prefix, own.value)\n"})
+        t.write(
+            prefix,
+            {
+                "lib/python3/dist-packages/own/__init__.py": "value = 5\n",
+                "pip.conf": SECRET,
+                ".condarc": SECRET,
+                "conda-meta/history": "",
+            },
+        )
+        ws = t.workspace(
+            {"pyproject.toml": "", "a.py": "import sys, own\nprint(sys.prefix, own.value)\n"}
+        )
         env["PATH"] = f"{prefix}/bin:{SYSTEM}"
         t.equal(t.ward("run", "--", "python3", "a.py", cwd=ws, env=env).out, f"{prefix} 5\n")
-        t.equal(inside(t, ws, env, f"cat {prefix}/pip.conf {prefix}/.condarc; true"), "", "credentials")
-        t.run(f"{prefix}/bin/python3", "-m", "venv", "--without-pip", ".venv", cwd=ws, env=env, check=True)
-        t.equal(inside(t, ws, env, ".venv/bin/python -c 'import sys; print(sys.base_prefix)'"), f"{prefix}\n")
+        t.equal(
+            inside(t, ws, env, f"cat {prefix}/pip.conf {prefix}/.condarc; true"), "", "credentials"
+        )
+        t.run(
+            f"{prefix}/bin/python3",
+            "-m",
+            "venv",
+            "--without-pip",
+            ".venv",
+            cwd=ws,
+            env=env,
+            check=True,
+        )
+        t.equal(
+            inside(t, ws, env, ".venv/bin/python -c 'import sys; print(sys.base_prefix)'"),
+            f"{prefix}\n",
+        )
     # an environment elsewhere, the active one: it alone
     os.makedirs(f"{home}/.virtualenvs")
     for name in ("one", "two"):
-        t.run(f"{home}/miniconda3/bin/python3", "-m", "venv", "--without-pip", f"{home}/.virtualenvs/{name}", env=env, check=True)
+        t.run(
+            f"{home}/miniconda3/bin/python3",
+            "-m",
+            "venv",
+            "--without-pip",
+            f"{home}/.virtualenvs/{name}",
+            env=env,
+            check=True,
+        )
     env.update(PATH=f"{home}/.virtualenvs/one/bin:{SYSTEM}", VIRTUAL_ENV=f"{home}/.virtualenvs/one")
-    t.equal(t.ward("run", "--", "python3", "-c", "import sys, os; print(sys.prefix, os.environ['VIRTUAL_ENV'])", cwd=t.workspace(), env=env).out,
-            f"{home}/.virtualenvs/one {home}/.virtualenvs/one\n")
+    t.equal(
+        t.ward(
+            "run",
+            "--",
+            "python3",
+            "-c",
+            "import sys, os; print(sys.prefix, os.environ['VIRTUAL_ENV'])",
+            cwd=t.workspace(),
+            env=env,
+        ).out,
+        f"{home}/.virtualenvs/one {home}/.virtualenvs/one\n",
+    )
     t.equal(inside(t, ws, env, f"ls {home}/.virtualenvs"), "one\n")
 
 
@@ -143,12 +227,16 @@ def test_python_of_pyenv_and_conda(t):
 @timeout(120)
 def test_pyenv_itself(t):
     """Shims, which ask pyenv for the version that the project wants."""
-    root = find(t, "/root/.pyenv/bin/pyenv").removesuffix("/bin/pyenv").removesuffix("/libexec/pyenv")
+    root = (
+        find(t, "/root/.pyenv/bin/pyenv").removesuffix("/bin/pyenv").removesuffix("/libexec/pyenv")
+    )
     versions = sorted(os.listdir(f"{root}/versions"))
     home, env = person(t)
     env.update(HOME=os.path.dirname(root), PATH=f"{root}/shims:{root}/bin:{SYSTEM}")
     ws = t.workspace({".python-version": f"{versions[0]}\n"})
-    r = t.ward("run", "--", "python", "-c", "import sys; print(sys.prefix)", cwd=ws, env=env, timeout=60)
+    r = t.ward(
+        "run", "--", "python", "-c", "import sys; print(sys.prefix)", cwd=ws, env=env, timeout=60
+    )
     t.equal(r.out, f"{root}/versions/{versions[0]}\n", r.err)
 
 
@@ -157,8 +245,17 @@ def rustup(t):
     toolchain = find(t, "/root/.rustup/toolchains/stable-*/bin/cargo").removesuffix("/bin/cargo")
     proxy = find(t, "/root/.cargo/bin/rustup")
     name = os.path.basename(toolchain)
-    home, env = person(t, {".rustup/settings.toml": f'version = "12"\ndefault_toolchain = "{name}"\nprofile = "default"\n', ".rustup/update-hashes/x": "",
-                           ".cargo/credentials.toml": SECRET, ".cargo/config.toml": SECRET, ".cargo/bin/credentials.toml": SECRET, ".cargo/registry/x": SECRET})
+    home, env = person(
+        t,
+        {
+            ".rustup/settings.toml": f'version = "12"\ndefault_toolchain = "{name}"\n',
+            ".rustup/update-hashes/x": "",
+            ".cargo/credentials.toml": SECRET,
+            ".cargo/config.toml": SECRET,
+            ".cargo/bin/credentials.toml": SECRET,
+            ".cargo/registry/x": SECRET,
+        },
+    )
     lay(t, toolchain, f"{home}/.rustup/toolchains/{name}")
     copy_program(t, proxy, f"{home}/.cargo/bin/rustup")
     for program in ("cargo", "rustc"):
@@ -167,19 +264,41 @@ def rustup(t):
     return home, env
 
 
-CRATE = {"Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n', "src/main.rs": 'fn main() { println!("hi"); }\n'}
+CRATE = {
+    "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',
+    "src/main.rs": 'fn main() { println!("hi"); }\n',
+}
 
 
 @needs("admin")
 @timeout(300)
 def test_rustup(t):
-    """cargo through rustup's proxy builds, with a registry that is the project's own; tokens stay outside, the one in bin, too."""
+    """cargo through rustup's proxy builds; tokens stay outside, the one in bin, too."""
     home, env = rustup(t)
     ws = t.workspace(CRATE)
     r = t.ward("run", "--", "cargo", "run", "-q", cwd=ws, env=env, timeout=240)
     t.equal((r.rc, r.out), (0, "hi\n"), r.err)
-    t.equal(inside(t, ws, env, f"cat {home}/.cargo/credentials.toml {home}/.cargo/config.toml {home}/.cargo/bin/credentials.toml {home}/.cargo/registry/x; true"), "", "credentials")
-    t.equal(inside(t, ws, env, f"ls -A {home}/.cargo; cargo metadata --format-version 1 --offline > /dev/null; echo x > ~/.cargo/registry/kept"), "bin\n")
+    t.equal(
+        inside(
+            t,
+            ws,
+            env,
+            f"cd {home}/.cargo;"
+            "cat credentials.toml config.toml bin/credentials.toml registry/x; true",
+        ),
+        "",
+        "credentials",
+    )
+    t.equal(
+        inside(
+            t,
+            ws,
+            env,
+            f"ls -A {home}/.cargo; cargo metadata --format-version 1 --offline > /dev/null;"
+            "echo x > ~/.cargo/registry/kept",
+        ),
+        "bin\n",
+    )
     t.equal(inside(t, ws, env, "ls ~/.cargo/registry"), "kept\n")
     t.equal(plan(t, ws, env)["toolchains"], ["rust"])
 
@@ -187,22 +306,35 @@ def test_rustup(t):
 @needs("admin")
 @timeout(300)
 def test_learn_names_the_preset(t):
-    """The policy names the toolchain, and holds when its directory gets another name, as after an update."""
+    """The policy names the toolchain, and holds when its directory gets another name."""
     home, env = rustup(t)
     ws = t.workspace({**CRATE, "package.json": "{}"})
     copy_program(t, "/bin/true", f"{home}/.nvm/versions/node/v1.0.0/bin/node")
     path = os.path.join(t.fresh_dir("learned"), "ward.yaml")
-    r = t.ward("learn", "-o", path, "--", "cargo", "build", "-q", "--offline", cwd=ws, env=env, timeout=280)
+    r = t.ward(
+        "learn", "-o", path, "--", "cargo", "build", "-q", "--offline", cwd=ws, env=env, timeout=280
+    )
     t.equal(r.rc, 0, r.err)
     text = t.read(path)
     t.contains(text, "\ntoolchains: [rust]\n")
-    t.check("stable" not in text.split("\nversion", 1)[1] and "host_mounts" not in text and "programs:" not in text.split("\nversion", 1)[1], text)
+    t.check(
+        "stable" not in text.split("\nversion", 1)[1]
+        and "host_mounts" not in text
+        and "programs:" not in text.split("\nversion", 1)[1],
+        text,
+    )
     old = glob.glob(f"{home}/.rustup/toolchains/*")[0]
     t.run("umount", old, root=True, check=True)
     os.rename(old, f"{home}/.rustup/toolchains/1.99.0-new")
-    lay(t, find(t, "/root/.rustup/toolchains/stable-*/bin/cargo").removesuffix("/bin/cargo"), f"{home}/.rustup/toolchains/1.99.0-new")
+    lay(
+        t,
+        find(t, "/root/.rustup/toolchains/stable-*/bin/cargo").removesuffix("/bin/cargo"),
+        f"{home}/.rustup/toolchains/1.99.0-new",
+    )
     t.write(home, {".rustup/settings.toml": 'version = "12"\ndefault_toolchain = "1.99.0-new"\n'})
-    r = t.ward("run", "-p", path, "--", "cargo", "build", "-q", "--offline", cwd=ws, env=env, timeout=200)
+    r = t.ward(
+        "run", "-p", path, "--", "cargo", "build", "-q", "--offline", cwd=ws, env=env, timeout=200
+    )
     t.equal(r.rc, 0, r.err)
     r = t.ward("learn", "--", "true", cwd=ws, env=env)
     t.contains(r.out, "\ntoolchains: none\n")
@@ -214,7 +346,12 @@ def go_sdk(t):
     home, env = person(t)
     for name in ("go1.1.1", "go1.2.2"):
         lay(t, root, f"{home}/sdk/{name}")
-    ws = t.workspace({"go.mod": "module x\n\ngo 1.19\n", "main.go": 'package main\n\nfunc main() { println("hi") }\n'})
+    ws = t.workspace(
+        {
+            "go.mod": "module x\n\ngo 1.19\n",
+            "main.go": 'package main\n\nfunc main() { println("hi") }\n',
+        }
+    )
     env["PATH"] = f"{home}/sdk/go1.1.1/bin:/usr/bin:/bin"
     return home, env, ws
 
@@ -224,8 +361,15 @@ def go_sdk(t):
 def test_go(t):
     """Two versions in ~/sdk: the one of PATH; GOROOT is found, caches are the project's."""
     home, env, ws = go_sdk(t)
-    t.equal(t.ward("run", "--", "go", "env", "GOROOT", cwd=ws, env=env).out, f"{home}/sdk/go1.1.1\n")
-    t.equal(inside(t, ws, env, "go list -f '{{.Name}}' .; touch ~/go/pkg/mod/kept ~/.cache/go-build/kept"), "main\n")
+    t.equal(
+        t.ward("run", "--", "go", "env", "GOROOT", cwd=ws, env=env).out, f"{home}/sdk/go1.1.1\n"
+    )
+    t.equal(
+        inside(
+            t, ws, env, "go list -f '{{.Name}}' .; touch ~/go/pkg/mod/kept ~/.cache/go-build/kept"
+        ),
+        "main\n",
+    )
     t.equal(inside(t, ws, env, "ls ~/go/pkg/mod; ls ~/.cache/go-build | grep kept"), "kept\nkept\n")
 
 
@@ -242,7 +386,7 @@ def test_go_builds(t):
 @needs("admin")
 @timeout(200)
 def test_jdk_and_maven(t):
-    """JAVA_HOME and Maven outside of /usr; its settings.xml, where passwords of servers are, stays outside."""
+    """JAVA_HOME and Maven outside of /usr; settings.xml with its passwords is not there."""
     jdk = find(t, "/usr/lib/jvm/*/bin/java").removesuffix("/bin/java")
     maven = find(t, "/usr/share/maven/bin/mvn").removesuffix("/bin/mvn")
     home, env = person(t, {".m2/settings.xml": SECRET, "maven/conf/settings.xml": SECRET})
@@ -250,13 +394,31 @@ def test_jdk_and_maven(t):
     for name in ("bin", "boot", "lib", "conf/logging"):
         shutil.copytree(f"{maven}/{name}", f"{home}/maven/{name}")
     ws = t.workspace({"pom.xml": "<project/>"})
-    env.update(JAVA_HOME=f"{home}/jdk", MAVEN_HOME=f"{home}/maven", PATH=f"{home}/jdk/bin:{home}/maven/bin:{SYSTEM}")
-    t.contains(t.ward("run", "--", "java", "-XshowSettings:properties", "-version", cwd=ws, env=env, timeout=90).err, f"java.home = {home}/jdk\n")
+    env.update(
+        JAVA_HOME=f"{home}/jdk",
+        MAVEN_HOME=f"{home}/maven",
+        PATH=f"{home}/jdk/bin:{home}/maven/bin:{SYSTEM}",
+    )
+    t.contains(
+        t.ward(
+            "run",
+            "--",
+            "java",
+            "-XshowSettings:properties",
+            "-version",
+            cwd=ws,
+            env=env,
+            timeout=90,
+        ).err,
+        f"java.home = {home}/jdk\n",
+    )
     r = t.ward("run", "--", "mvn", "-version", cwd=ws, env=env, timeout=90)
     t.equal(r.rc, 0, r.err)
     t.contains(r.out, f"Maven home: {home}/maven")
     t.contains(r.out, f"runtime: {home}/jdk")
-    t.equal(inside(t, ws, env, f"cat {home}/maven/conf/settings.xml {home}/.m2/settings.xml; true"), "")
+    t.equal(
+        inside(t, ws, env, f"cat {home}/maven/conf/settings.xml {home}/.m2/settings.xml; true"), ""
+    )
     t.equal(inside(t, ws, env, "touch ~/.m2/repository/x && echo $JAVA_HOME"), f"{home}/jdk\n")
 
 
@@ -275,10 +437,14 @@ def test_programs_of_pipx_in_local_bin(t):
     script(f"{home}/.local/bin/private")
     env["PATH"] = f"{home}/.local/bin:{SYSTEM}"
     t.equal(t.ward("run", "--", "tool", cwd=t.workspace(), env=env).out, f"{venv}\n")
-    t.equal(inside(t, t.workspace({"pyproject.toml": ""}), env, f"tool; ls {home}/.local/bin"), f"{venv}\ntool\n")
+    t.equal(
+        inside(t, t.workspace({"pyproject.toml": ""}), env, f"tool; ls {home}/.local/bin"),
+        f"{venv}\ntool\n",
+    )
 
 
 # -- what is chosen
+
 
 def test_auto_none_and_names(t):
     home, env = person(t)
@@ -303,13 +469,21 @@ def test_auto_none_and_names(t):
     t.write(ws, {"web/deno.json": "{}"})
     t.equal(plan(t, ws, env, "-C", "web")["toolchains"], ["rust", "deno"])
     # not chosen: the error names it
-    r = t.ward("run", "--set", "toolchains=none", "--", "cargo", cwd=ws, env={**env, "PATH": f"{home}/.cargo/bin:{SYSTEM}"})
+    r = t.ward(
+        "run",
+        "--set",
+        "toolchains=none",
+        "--",
+        "cargo",
+        cwd=ws,
+        env={**env, "PATH": f"{home}/.cargo/bin:{SYSTEM}"},
+    )
     t.equal(r.rc, 127)
     t.contains(r.err, "--set toolchains=rust")
 
 
 def test_which_program_runs(t):
-    """One that is no toolchain's and not shown: the summary says which other ran, and how to have that one."""
+    """Where a program is not shown, the summary says which other ran."""
     home, env = person(t)
     script(f"{home}/tools/uname")
     env["PATH"] = f"{home}/tools:{SYSTEM}"
@@ -323,20 +497,28 @@ def test_which_program_runs(t):
     t.check("as on your PATH" not in r.err, r.err)
     env["PATH"] = f"{SYSTEM}:{home}/tools"
     t.equal(t.ward("run", "--", "uname", cwd=ws, env=env).err, "", "the system's comes first")
-    t.equal(t.ward("run", "--", "/bin/uname", cwd=ws, env={**env, "PATH": f"{home}/tools"}).err, "", "named by its path")
+    t.equal(
+        t.ward("run", "--", "/bin/uname", cwd=ws, env={**env, "PATH": f"{home}/tools"}).err,
+        "",
+        "named by its path",
+    )
 
 
 def test_the_callers_path_keeps_its_order(t):
     """Also for directories of the system: what comes first outside comes first inside."""
     home, env = person(t)
     env["PATH"] = "/usr/games:/bin:/usr/bin:/usr/local/bin:/nonexistent"
-    t.equal(inside(t, t.workspace(), env, "echo $PATH"), "/usr/games:/bin:/usr/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin\n")
+    t.equal(
+        inside(t, t.workspace(), env, "echo $PATH"),
+        "/usr/games:/bin:/usr/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin\n",
+    )
 
 
 # -- what an attacker would do
 
+
 def test_a_found_policy_cannot_name_presets(t):
-    """A hostile repository sees no more than its files would choose; the user's own word is needed for names."""
+    """A hostile repository sees no more than its files would choose."""
     home, env = person(t)
     script(f"{home}/.deno/bin/deno")
     ws = t.workspace({"ward.yaml": "version: 1\ntoolchains: [deno]\n"})
@@ -348,12 +530,23 @@ def test_a_found_policy_cannot_name_presets(t):
         t.write(ws, {"ward.yaml": f"version: 1\ntoolchains: {narrower}\n"})
         t.equal(t.ward("run", "--", "true", cwd=ws, env=env).rc, 0, narrower)
     t.write(ws, {"ward.yaml": "version: 1\ntoolchains: none\n"})
-    t.contains(t.ward("run", "--set", "toolchains=deno", "--", "true", cwd=ws, env=env).err, "can only narrow")
+    t.contains(
+        t.ward("run", "--set", "toolchains=deno", "--", "true", cwd=ws, env=env).err,
+        "can only narrow",
+    )
 
 
 def test_links_into_secrets(t):
-    """A directory of a preset that is a link to ~/.ssh, the whole manager that is one, and a link in what is shown."""
-    home, env = person(t, {".ssh/bin/id_rsa": SECRET, ".ssh/id_rsa": SECRET, ".aws/bin/deno": SECRET, "documents/bin/letter": SECRET})
+    """A directory that is a link to ~/.ssh, a manager that is one, a link in what is shown."""
+    home, env = person(
+        t,
+        {
+            ".ssh/bin/id_rsa": SECRET,
+            ".ssh/id_rsa": SECRET,
+            ".aws/bin/deno": SECRET,
+            "documents/bin/letter": SECRET,
+        },
+    )
     os.makedirs(f"{home}/.cargo")
     os.symlink(f"{home}/.ssh", f"{home}/.cargo/bin")
     os.symlink(".aws", f"{home}/.deno")
@@ -362,28 +555,59 @@ def test_links_into_secrets(t):
     ws = t.workspace({"Cargo.toml": "", "deno.json": "", "bun.lock": ""})
     out = plan(t, ws, env)
     t.equal(out["toolchains"], ["bun"])
-    t.contains(" ".join(out["notes"]), f"{home}/.cargo/bin is not mounted: it is a place of secrets")
+    t.contains(
+        " ".join(out["notes"]), f"{home}/.cargo/bin is not mounted: it is a place of secrets"
+    )
     t.contains(" ".join(out["notes"]), f"{home}/.deno/bin is not mounted: it is a place of secrets")
-    t.equal(inside(t, ws, env, f"cat {home}/.cargo/bin/id_rsa {home}/.deno/bin/deno {home}/.bun/bin/key {home}/.ssh/id_rsa; true"), "")
+    t.equal(
+        inside(
+            t,
+            ws,
+            env,
+            f"cd {home};"
+            "cat .cargo/bin/id_rsa .deno/bin/deno .bun/bin/key .ssh/id_rsa; true",
+        ),
+        "",
+    )
     # by a variable of the caller's environment: nothing without the manager's own files
-    env.update(CARGO_HOME=home, JAVA_HOME=home, RUSTUP_HOME=f"{home}/.ssh", VIRTUAL_ENV=f"{home}/documents")
+    env.update(
+        CARGO_HOME=home, JAVA_HOME=home, RUSTUP_HOME=f"{home}/.ssh", VIRTUAL_ENV=f"{home}/documents"
+    )
     t.write(ws, {"pom.xml": "", "pyproject.toml": ""})
     t.equal(plan(t, ws, env)["toolchains"], ["bun"])
 
 
 def test_credentials_between_programs(t):
-    """Files and directories that hold tokens, sockets too, are hidden wherever they lie near programs."""
+    """Files and directories that hold tokens, and pipes, are hidden between programs."""
     home, env = person(t)
     script(f"{home}/.nvm/versions/node/v1.0.0/bin/node")
     base = f"{home}/.nvm/versions/node/v1.0.0"
-    names = (".npmrc", "etc/npmrc", "bin/.netrc", "lib/credentials.json", "bin/id_ed25519", ".ssh/config", "share/.config/gh/hosts.yml", "bin/.NPMRC", "lib/pkg/.env")
+    names = (
+        ".npmrc",
+        "etc/npmrc",
+        "bin/.netrc",
+        "lib/credentials.json",
+        "bin/id_ed25519",
+        ".ssh/config",
+        "share/.config/gh/hosts.yml",
+        "bin/.NPMRC",
+        "lib/pkg/.env",
+    )
     t.write(base, {name: SECRET for name in names})
     t.write(base, {"lib/node_modules/npm/index.js": "public\n"})
     os.mkfifo(f"{base}/bin/pipe")
     ws = t.workspace({"package.json": "{}"})
     t.equal(inside(t, ws, env, f"cd {base}; cat {' '.join(names)}; true"), "")
     t.equal(inside(t, ws, env, f"grep -rl TOKEN-MARKER {home}; true"), "")
-    t.equal(inside(t, ws, env, f"cat {base}/lib/node_modules/npm/index.js; [ ! -p {base}/bin/pipe ] && echo hidden"), "public\nhidden\n")
+    t.equal(
+        inside(
+            t,
+            ws,
+            env,
+            f"cat {base}/lib/node_modules/npm/index.js; [ ! -p {base}/bin/pipe ] && echo hidden",
+        ),
+        "public\nhidden\n",
+    )
 
 
 def test_only_what_others_cannot_write(t):
@@ -414,13 +638,15 @@ def test_only_what_others_cannot_write(t):
 
 
 def test_never_from_a_place_of_the_sandbox(t):
-    """A home in the workspace, a link through it, a directory that holds it: an agent chose what lies there."""
+    """In the workspace, through a link there, around it: an agent chose what lies there."""
     home, env = person(t, {"private": SECRET})
     ws = t.workspace({"Cargo.toml": "", "deno.json": "", "bun.lock": ""})
     script(f"{ws}/fake/bin/cargo")
     os.symlink(home, f"{ws}/fake/deno")
     script(f"{home}/bin/deno")
-    env.update(CARGO_HOME=f"{ws}/fake", DENO_INSTALL=f"{ws}/fake/deno", PATH=f"{ws}/fake/bin:{SYSTEM}")
+    env.update(
+        CARGO_HOME=f"{ws}/fake", DENO_INSTALL=f"{ws}/fake/deno", PATH=f"{ws}/fake/bin:{SYSTEM}"
+    )
     out = plan(t, ws, env, "--", "cargo")
     t.equal([m["target"] for m in out["mounts"] if m.get("toolchain")], [])
     t.contains(" ".join(out["notes"]), "a link that a sandbox could have made")
@@ -429,11 +655,14 @@ def test_never_from_a_place_of_the_sandbox(t):
     t.write(home, {".bun/bin/project/bun.lock": ""})
     t.equal(plan(t, f"{home}/.bun/bin/project", env)["toolchains"], [])
     t.contains(" ".join(plan(t, f"{home}/.bun/bin/project", env)["notes"]), "it contains")
-    t.equal(inside(t, f"{home}/.bun/bin/project", env, f"cat {home}/private; ls {home}/.bun/bin; true"), "project\n")
+    t.equal(
+        inside(t, f"{home}/.bun/bin/project", env, f"cat {home}/private; ls {home}/.bun/bin; true"),
+        "project\n",
+    )
 
 
 def test_a_marker_is_only_a_name(t):
-    """What the workspace puts there is not opened: a pipe, a link to nowhere, a huge directory; and no name in it becomes a path."""
+    """It is not opened: a pipe is one, among many other names."""
     home, env = person(t)
     script(f"{home}/.cargo/bin/cargo")
     ws = t.workspace()
@@ -444,13 +673,27 @@ def test_a_marker_is_only_a_name(t):
 
 
 def test_start_path(t):
-    """A plain run in a plain directory: no directory of the home is looked at, and the project's is listed once more."""
+    """A plain run in a plain directory looks at no directory of the home."""
     if not shutil.which("strace"):
         t.skip("strace is not installed")
     home, env = person(t)
     script(f"{home}/.cargo/bin/cargo")
     ws = t.workspace({"README": ""})
-    r = t.run("strace", "-f", "-o", f"{home}/trace", "-e", "trace=%file", *t.ward_argv("run", "--", "true"), cwd=ws, env=env)
+    r = t.run(
+        "strace",
+        "-f",
+        "-o",
+        f"{home}/trace",
+        "-e",
+        "trace=%file",
+        *t.ward_argv("run", "--", "true"),
+        cwd=ws,
+        env=env,
+    )
     t.equal(r.rc, 0, r.err)
-    seen = [line for line in t.read(home, "trace").splitlines() if re.search(r"\.(cargo|rustup|nvm|pyenv)|package\.json|Cargo\.toml", line)]
+    seen = [
+        line
+        for line in t.read(home, "trace").splitlines()
+        if re.search(r"\.(cargo|rustup|nvm|pyenv)|package\.json|Cargo\.toml", line)
+    ]
     t.equal(seen, [], "what a plain run looked at")
