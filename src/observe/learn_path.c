@@ -238,7 +238,7 @@ enum learn_verdict learn_generalise(const char *path, const char *home, const ch
 	if (!real || stat(real, &st) < 0)
 		return LEARN_GONE;
 	if (!secret_within(real, home) &&
-	    !(st.st_mode & S_IROTH)) /* its owner shows it to nobody */
+	    !(st.st_mode & S_IROTH)) /* its owner shows it to no other user */
 		return LEARN_SECRET;
 	package = find_package(path);
 	if (package && !secret_is_path(package, home) &&
