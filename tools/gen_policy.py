@@ -151,7 +151,7 @@ def default_of(field):
         return []
     if field.type == 'COMMANDS':
         return {}
-    if field.type in ('STRINGS', 'ENUMS', 'TOOLCHAINS'):
+    if field.type in ('STRINGS', 'ENUMS'):
         return [w.strip() for w in field.default[1:-1].split(',')]
     if field.type == 'BOOL':
         return field.default == 'true'

@@ -68,8 +68,11 @@ static bool list_has(const char *list, const char *dir, size_t n)
 /* The system's directories that the caller's PATH did not have, and those of toolchains. */
 static void add_rest(const struct plan *p, struct buf *out)
 {
-	const char *rest = image_path(p), *own = strchr(buf_text(out), '=') + 1;
+	const char *rest = image_path(p), *own;
 
+	if (out->failed)
+		return;
+	own = strchr(buf_text(out), '=') + 1;
 	while (*rest) {
 		size_t n = strcspn(rest, ":");
 

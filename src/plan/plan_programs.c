@@ -25,6 +25,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "model/inner.h"
 #include "plan/toolchains.h"
 
 /* The host's program of that name, as PATH has it; NULL: none. The caller frees. */
@@ -268,8 +269,13 @@ int plan_add_toolchains(struct plan *p, struct ward_err *e)
 	const struct strv *wanted = &p->spec->policy.toolchains;
 	const char *cwd = p->spec->cwd;
 
-	if (p->image.root || p->level == LEVEL_LANDLOCK)
+	if (p->image.root || p->level == LEVEL_LANDLOCK ||
+	    (p->spec->inner && !p->spec->inner->own_view)) {
+		if (wanted->len && p->spec->policy.origin[POLICY_F_toolchains].source)
+			strv_add(&p->notes, "toolchains are not shown here: only beside the host's "
+					    "own /usr, with isolation native, oci or gvisor");
 		return 0;
+	}
 	if (p->spec->argv && p->spec->argv[0])
 		p->own_program = own_program(p->spec->argv[0]);
 	if (!wanted->len)
