@@ -10,6 +10,7 @@
 #include "audit/sinks_run.h"
 #include "base/err_text.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "cli/ask.h"
 #include "cli/program.h"
 #include "cli/report.h"
@@ -65,6 +66,11 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	auto_buf out = { 0 };
 
 	result_stopped_text(r, p, &out);
+	for (size_t i = 0; i < p->loud.len && !o->json; i++) {
+		buf_puts(&out, "ward: ");
+		text_escape(&out, p->loud.items[i]);
+		buf_puts(&out, "\n");
+	}
 	if (o->verbose || (watched && !o->json))
 		result_text(r, p, o->verbose, watched && !getenv("NO_COLOR"), &out);
 	else if (!o->json)
