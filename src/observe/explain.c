@@ -246,6 +246,8 @@ static void explain_way(struct explanation *x, const struct ward_event *v,
 
 	if (reason && reason->len == 10 && memcmp(reason->text, "no_network", 10) == 0)
 		x->layer = "net namespace: no network except a loopback of its own";
+	else if (v->kind == EVENT_CONNECT && !reason)
+		x->layer = "namespaces: services of the host are not in the sandbox";
 	use_remedy(x, v);
 	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
 		add_change(x, "network.mode", "restricted");

@@ -220,6 +220,7 @@ void box_finish(struct box *b)
 	egress_end(b->egress, b->result);
 	for (size_t i = 0; i < b->run.net_count; i++) /* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
+	names_destroy(b->names);
 	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
 	provenance_tell(b->result->provenance, b->result, true);

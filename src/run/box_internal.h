@@ -8,6 +8,7 @@
 #include "egress/egress.h"
 #include "model/running.h"
 #include "run/guardian.h"
+#include "observe/names.h"
 #include "observe/notify.h"
 #include "review/review.h"
 #include "state/store.h"
@@ -25,6 +26,7 @@ struct box {
 	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
+	struct names *names; /* lookups without a network; NULL: none */
 	struct egress *egress; /* NULL: no network */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
