@@ -251,7 +251,7 @@ static void explain_way(struct explanation *x, const struct ward_event *v,
 	use_remedy(x, v);
 	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
 		add_change(x, "network.mode", "restricted");
-	if (!x->advice.len && *advice)
+	if (!x->advice.len && *advice && !x->change_count)
 		buf_puts(&x->advice, advice);
 }
 

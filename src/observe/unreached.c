@@ -94,7 +94,8 @@ static bool listens(const char *line, uint16_t port)
 	unsigned at, state;
 
 	/* "  0: 0100007F:1538 00000000:0000 0A ..." */
-	return local && sscanf(local + 1, " %*32[0-9A-F]:%4x %*32[0-9A-F]:%*4x %2x", &at, &state) == 2 &&
+	return local &&
+	       sscanf(local + 1, " %*32[0-9A-F]:%4x %*32[0-9A-F]:%*4x %2x", &at, &state) == 2 &&
 	       at == port && state == STATE_LISTEN;
 }
 

@@ -389,8 +389,10 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		r->refused = true;
 		r->exit_code = 125;
 	}
-	if (!r->refused)
+	if (!r->refused) {
 		box_judge(&b);
+		box_explain_called(&b);
+	}
 	if (b.detached && !b.detached->started) /* no caller has its id */
 		r->refused = true;
 	box_finish(&b);

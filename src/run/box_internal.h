@@ -26,7 +26,7 @@ struct box {
 	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
-	struct names *names; /* lookups without a network; NULL: none */
+	struct names *names;   /* lookups without a network; NULL: none */
 	struct egress *egress; /* NULL: no network */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
@@ -121,6 +121,8 @@ void box_keep_record(struct box *b);
 void box_reap(struct box *b);
 /* its exit code decided, */
 void box_judge(struct box *b);
+/* a program that a script called and only the host has is named (box_called.c), */
+void box_explain_called(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
 
