@@ -392,6 +392,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	if (!r->refused) {
 		box_judge(&b);
 		box_explain_called(&b);
+		box_guess(&b);
 	}
 	if (b.detached && !b.detached->started) /* no caller has its id */
 		r->refused = true;

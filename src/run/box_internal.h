@@ -123,6 +123,8 @@ void box_reap(struct box *b);
 void box_judge(struct box *b);
 /* a program that a script called and only the host has is named (box_called.c), */
 void box_explain_called(struct box *b);
+/* what else the words of a command that failed tell (box_guess.c), */
+void box_guess(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
 

@@ -130,7 +130,7 @@ def test_limit_is_named(t):
     r = t.ward("run", "--timeout", "0.3", "--", "/bin/sleep", "20", cwd=t.workspace(), report=True)
     t.equal(r.rc, 124, "exit code")
     t.contains(r.err, "ward: stopped: the sandbox ran longer than allowed (limit 300 ms, held by ", "standard error")
-    t.contains(r.err, "remedy: --timeout SECONDS", "standard error")
+    t.contains(r.err, "remedy: --timeout 0.6\n", "standard error")
     t.check(r.report["limits"]["timeout"]["hit"], "not in the report")
 
 

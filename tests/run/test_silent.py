@@ -51,7 +51,7 @@ def test_names_without_a_network(t):
     ws = t.workspace({"package.json": PACKAGE})
     commands = {"curl": ("curl", "-sS", "https://curl.invalid/"),
                 "git": ("git", "clone", "https://git.invalid/a/b"),
-                "python3": python("import urllib.request as u; u.urlopen('https://python3.invalid')"),
+                "python3": python("import socket; socket.getaddrinfo('python3.invalid', 443)"),
                 "getent": ("getent", "hosts", "getent.invalid")}
     for name, argv in commands.items():
         need(t, name)
@@ -120,8 +120,8 @@ def test_services_of_the_host(t):
     server = socket.create_server(("127.0.0.1", 0))
     t.defer(server.close)
     port = server.getsockname()[1]
-    r = t.ward("run", "--", *python(f"import socket; socket.create_connection(('127.0.0.1', {port}))"),
-               cwd=ws)
+    code = f"import socket; socket.create_connection(('127.0.0.1', {port}))"
+    r = t.ward("run", "--", *python(code), cwd=ws)
     t.check(r.rc != 0, r)
     t.contains(r.err, f"--add network.host_services=svc{port}=127.0.0.1:{port}")
     d = t.fresh_dir("sockets")
@@ -296,7 +296,7 @@ def test_doctor_has_a_verdict(t):
 
 
 def test_replay_is_about_this_workspace(t):
-    """And a policy loses nothing of its own run: programs, files, limits that ended it, a profile."""
+    """And a policy loses nothing of its own run: programs, files, a limit that ended it."""
     text = "version: 1\nresources: {timeout_seconds: 1}\naudit: {level: full}\n"
     ws, other = t.workspace({"ward.yaml": text}), t.workspace({"ward.yaml": text})
     t.equal(t.ward("trust", cwd=ws).rc, 0)
