@@ -619,6 +619,10 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	text_changes(r, out);
 	if (!verbose) {
 		text_notes(&r->loud, NULL, out);
+		if (r->exit_code && !r->exit_signal && !r->denial_count && !r->loud.len &&
+		    !r->error.code)
+			buf_puts(out, "  nothing that ward watches was refused; ward run --hints "
+				      "also watches for files that are missing inside\n");
 		return;
 	}
 	buf_printf(out, "  run: %s, engine: %s\n", r->run_id, r->engine ? r->engine : "none");

@@ -85,22 +85,32 @@ static bool is_list(const char *field)
 	return false;
 }
 
+/* The value as the option itself takes it. False: it needs --set or --add. */
+static bool read_own(const struct option *o, const char *value, struct buf *ret)
+{
+	if (!o || *value == '-')
+		return false;
+	if (o->kind == KIND_MOUNT_RO)
+		return read_mount(value, ret);
+	/* a map, and what begins as a list does: "[::1]:80" */
+	if (o->kind != KIND_ONE && (o->kind != KIND_MANY || *value == '{' || *value == '['))
+		return false;
+	buf_puts(ret, value);
+	return true;
+}
+
 static void put_change(const struct explain_change *c, struct buf *out)
 {
 	const struct option *o = find_option(c->field);
 	auto_buf word = { 0 };
-	bool own = o && *c->value != '-' &&
-		   (o->kind == KIND_ONE || (o->kind == KIND_MANY && *c->value != '{') ||
-		    (o->kind == KIND_MOUNT_RO && read_mount(c->value, &word)));
 
-	if (own && !word.len)
-		buf_puts(&word, c->value);
-	if (!own) {
-		word.len = 0;
-		buf_printf(&word, "%s=%s", c->field, c->value);
+	if (read_own(o, c->value, &word)) {
+		buf_printf(out, "--%s ", o->name);
+		put_word(out, buf_text(&word));
+		return;
 	}
-	buf_printf(out, "--%s ", own ? o->name : is_list(c->field) ? "add" : "set");
-	put_word(out, buf_text(&word));
+	buf_printf(out, "--%s %s=", is_list(c->field) ? "add" : "set", c->field);
+	put_word(out, c->value);
 }
 
 /* --allow gives the run a network by itself. */

@@ -187,7 +187,7 @@ static char *one_entry(const char *value)
 	if (n < 3 || *value != '[' || value[n - 1] != ']')
 		return strdup(value);
 	n -= 2;
-	if (*inner == '"' && n > 2 && inner[n - 1] == '"' && !memchr(inner + 1, '"', n - 2) &&
+	if (*inner == '"' && n > 2 && inner[1] != '[' && inner[n - 1] == '"' && !memchr(inner + 1, '"', n - 2) &&
 	    !memchr(inner, '\\', n))
 		return strndup(inner + 1, n - 2);
 	if (n > 11 && strncmp(inner, "{path: \"", 8) == 0 &&

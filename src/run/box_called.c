@@ -103,12 +103,14 @@ static char *find_on_host(const struct path_view *view, const char *name)
 		size_t n = strcspn(dirs, ":");
 		auto_free char *dir = *dirs == '/' ? strndup(dirs, n) : NULL;
 		auto_free char *file = dir ? path_join(dir, name) : NULL;
+		enum path_view_access access;
 		struct stat st;
 
 		dirs += n;
 		if (!file || stat(file, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
 			continue;
-		if (path_view_find(view, file, NULL) != PATH_VIEW_ABSENT) {
+		access = path_view_find(view, file, NULL);
+		if (access != PATH_VIEW_ABSENT && access != PATH_VIEW_PRIVATE) {
 			free(found);
 			return NULL; /* it was found inside */
 		}

@@ -33,6 +33,15 @@ static bool is_on_host(const char *path)
 	return root >= 0 && walk_names(root, path, false, ignored) == WALK_THERE;
 }
 
+/* It was seen: no guess is needed. */
+static bool is_told(const struct result *r, const char *path)
+{
+	for (size_t i = 0; i < r->denial_count; i++)
+		if (r->denials[i].what && strstr(r->denials[i].what, path))
+			return true;
+	return false;
+}
+
 static void tell_missing(struct result *r, const char *path)
 {
 	static const char why[] = "the host has it, the sandbox does not";
@@ -80,10 +89,10 @@ static void look_at_path(struct look *l, const char *word)
 	auto_free char *path = path_clean(word);
 	enum path_view_access access;
 
-	if (!path || strcmp(path, "/") == 0 || l->told == TOLD_MAX)
+	if (!path || strcmp(path, "/") == 0 || l->told == TOLD_MAX || is_told(l->b->result, path))
 		return;
 	access = path_view_find(&l->view, path, NULL);
-	if (access == PATH_VIEW_ABSENT && is_on_host(path)) {
+	if ((access == PATH_VIEW_ABSENT || access == PATH_VIEW_PRIVATE) && is_on_host(path)) {
 		tell_missing(l->b->result, path);
 		l->told++;
 	} else if (access == PATH_VIEW_READ && l->writes && !l->noted &&

@@ -86,7 +86,8 @@ def test_connects_without_a_network(t):
     r = t.ward("run", "--", "python3", "-c", code % ("192.0.2.7", 8443), cwd=ws)
     check_host(t, r, ws, "192.0.2.7:8443")
     r = t.ward("run", "--", "python3", "-c", code % ("2001:db8::7", 443), cwd=ws)
-    t.check(r.rc != 0 and "[2001:db8::7]:443" in r.err and "--allow" in r.err, r)
+    t.check(r.rc != 0, r)
+    t.contains(r.err, "remedy: --add network.egress_allowlist='[\"[2001:db8::7]:443\"]'")
     # what stays inside is nobody's business
     r = t.ward("run", "--", "python3", "-c", """
 import socket, threading
@@ -311,3 +312,25 @@ def test_replay_is_about_this_workspace(t):
     t.equal(json.loads(t.ward("check", "--replay", "--json", "--all", cwd=ws).out)["runs"], 3)
     empty = t.workspace({"ward.yaml": "version: 1\n"})
     t.contains(t.ward("check", "--replay", cwd=empty).out, "no run of this workspace")
+
+
+def test_the_words_of_a_failed_command(t):
+    """Files are not watched in an ordinary run: what the command names leads to the next step."""
+    ws, other = t.workspace(), t.fresh_dir("other")
+    t.write(other, {"table.csv": "1\n", ".ssh/id_ed25519": "KEY\n"})
+    wanted = os.path.join(other, "table.csv")
+    for argv in (("cat", wanted), (*SHELL, f"cat < {wanted}")):
+        r = t.ward("run", "--", *argv, cwd=ws)
+        t.check(r.rc != 0, r)
+        t.contains(r.err, f"remedy: --ro {wanted} (policy: ")
+    t.equal(t.ward("run", "--ro", wanted, "--", "cat", wanted, cwd=ws).rc, 0)
+    r = t.ward("run", "--", "cat", os.path.join(other, ".ssh/id_ed25519"), cwd=ws)
+    t.contains(r.err, "may contain credentials")
+    t.check(f"--ro {other}" not in r.err, r.err)
+    r = t.ward("run", "--", "touch", "/etc/motd", cwd=ws)
+    t.contains(r.err, "/etc/motd is read-only inside")
+    for argv in (("systemctl", "start", "x"), (*SHELL, "cd /; crontab -l"), ("apt-get", "update")):
+        r = t.ward("run", "--", *argv, cwd=ws)
+        t.check(r.rc == 0 or any("outside" in x or "host" in x for x in said(r)), (argv, r))
+    r = t.ward("run", "--", "cat", "/nonexistent/file", cwd=ws)
+    t.equal((r.rc, said(r)), (1, []))

@@ -256,8 +256,10 @@ static void test_options(void **state)
 	} rows[] = {
 		{ "network.egress_allowlist: [\"a.example\"]", "--allow a.example" },
 		{ "network.egress_allowlist: [\"10.0.0.1:80\"]", "--allow 10.0.0.1:80" },
+		{ "network.egress_allowlist: [\"[2001:db8::7]:443\"]",
+		  "--add network.egress_allowlist='[\"[2001:db8::7]:443\"]'" },
 		{ "network.egress_allowlist: [{host: a.example, private: true}]",
-		  "--add 'network.egress_allowlist={host: a.example, private: true}'" },
+		  "--add network.egress_allowlist='{host: a.example, private: true}'" },
 		{ "filesystem.host_mounts: [{path: \"/opt/x\"}]", "--ro /opt/x" },
 		{ "filesystem.host_mounts: [{path: \"/opt/x\", at: \"/y\"}]", "--ro /opt/x:/y" },
 		{ "filesystem.host_mounts: [{path: \"/opt/it's\"}]", "--ro '/opt/it'\\''s'" },
