@@ -73,7 +73,8 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	if (o->verbose || (watched && !o->json && !o->quiet)) {
 		result_text(r, p, o->verbose, watched && !getenv("NO_COLOR"), &out);
 	} else if (!o->json && !o->quiet) {
-		result_denials_text(r, &out);
+		if (!o->hints) /* which has said it */
+			result_denials_text(r, &out);
 		result_quarantine_text(r, &out);
 		result_notes_text(r, &out);
 	}

@@ -96,7 +96,7 @@ static bool is_worth_recording(const struct dns_query *q)
 
 static void record(const struct host *h, struct result *r)
 {
-	static const char why[] = "the run has no network, so names do not resolve";
+	static const char why[] = "the policy grants no network, so names do not resolve";
 	struct ward_event v;
 	auto_buf what = { 0 }, remedy = { 0 };
 

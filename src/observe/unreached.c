@@ -163,7 +163,7 @@ static void tell_outside(const struct observation *o, const struct ip *ip, uint1
 	event_text(&v, FIELD_HOST, host);
 	event_number(&v, FIELD_PORT, port);
 	event_text(&v, FIELD_REASON, "no_network");
-	tell(o, &v, buf_text(&object), "the run has no network", buf_text(&remedy), r);
+	tell(o, &v, buf_text(&object), "the policy grants no network", buf_text(&remedy), r);
 }
 
 static void tell_service(const struct observation *o, const struct ip *ip, uint16_t port,

@@ -84,6 +84,17 @@ static bool is_writer(const char *word)
 	return strchr(word, '>') != NULL;
 }
 
+/* Directories of the system: no sandbox can write there, whether the file exists inside or not. */
+static bool is_systems(const char *path)
+{
+	static const char *const dirs[] = { "/etc", "/usr", "/opt", "/var", "/lib", "/srv" };
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (path_is_beneath(path, dirs[i]))
+			return true;
+	return false;
+}
+
 static void look_at_path(struct look *l, const char *word)
 {
 	auto_free char *path = path_clean(word);
@@ -92,19 +103,20 @@ static void look_at_path(struct look *l, const char *word)
 	if (!path || strcmp(path, "/") == 0 || l->told == TOLD_MAX || is_told(l->b->result, path))
 		return;
 	access = path_view_find(&l->view, path, NULL);
-	if ((access == PATH_VIEW_ABSENT || access == PATH_VIEW_PRIVATE) && is_on_host(path)) {
-		tell_missing(l->b->result, path);
-		l->told++;
-	} else if (access == PATH_VIEW_READ && l->writes && !l->noted &&
-		   !path_is_beneath(path, "/usr/bin") && !path_is_beneath(path, "/bin")) {
+	if (l->writes && is_systems(path) && access < PATH_VIEW_PRIVATE) {
 		auto_buf shown = { 0 };
 
 		text_escape(&shown, path);
-		strv_addf(&l->b->result->loud,
-			  "%s is read-only inside; write to the workspace, /tmp or ~, or mount its "
-			  "directory writable: --rw DIR",
-			  buf_text(&shown));
+		if (!l->noted)
+			strv_addf(&l->b->result->loud,
+				  "%s cannot be written inside; write to the workspace, /tmp or ~, "
+				  "or mount its directory writable: --rw DIR",
+				  buf_text(&shown));
 		l->noted = true;
+	} else if ((access == PATH_VIEW_ABSENT || access == PATH_VIEW_PRIVATE) &&
+		   is_on_host(path)) {
+		tell_missing(l->b->result, path);
+		l->told++;
 	}
 }
 

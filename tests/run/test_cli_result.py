@@ -120,7 +120,7 @@ def test_summary_on_a_terminal(t):
     t.equal(r.rc, 2, "exit code")
     t.contains(r.out, "hello", "output")
     t.contains(r.out, "exit 2", "summary")
-    t.contains(r.out, " in force", "summary")
+    t.contains(r.out, " of 15 layers", "summary")
     t.check("layers:\r\n" not in r.out, "too much is said")
     r = t.ward_tty("run", "--", "/bin/true", cwd=t.workspace(), env={"NO_COLOR": "1"})
     t.check("\x1b[3" not in r.out, "colour in spite of NO_COLOR")

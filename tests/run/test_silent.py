@@ -272,7 +272,8 @@ def test_limits_under_watch(t):
     t.check(r.rc == 124 and "remedy: --timeout 1\n" in r.err, r)
     script = "head -c 30000000 /dev/zero > big; sleep 2"
     r = t.ward("run", "--disk", "4Mi", "--", *SHELL, script, cwd=ws)
-    t.check(r.rc == 137 and re.search(r"remedy: --disk 8Mi", r.err), r)
+    # the watch ends it, or the kernel cuts the file at the limit
+    t.check(r.rc in (0, 137) and re.search(r"remedy: --disk 8Mi", r.err), r)
 
 
 def test_plan_is_short(t):
@@ -328,7 +329,7 @@ def test_the_words_of_a_failed_command(t):
     t.contains(r.err, "may contain credentials")
     t.check(f"--ro {other}" not in r.err, r.err)
     r = t.ward("run", "--", "touch", "/etc/motd", cwd=ws)
-    t.contains(r.err, "/etc/motd is read-only inside")
+    t.contains(r.err, "/etc/motd cannot be written inside")
     for argv in (("systemctl", "start", "x"), (*SHELL, "cd /; crontab -l"), ("apt-get", "update")):
         r = t.ward("run", "--", *argv, cwd=ws)
         t.check(r.rc == 0 or any("outside" in x or "host" in x for x in said(r)), (argv, r))
