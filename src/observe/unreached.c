@@ -21,11 +21,11 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "observe/walk_names.h"
-#include "rules/remedy.h"
-#include "policy/hostname.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "observe/walk_names.h"
+#include "policy/hostname.h"
+#include "rules/remedy.h"
 
 #define RESOLVER 53
 #define LISTENERS_MAX (1024 * 1024) /* of /proc/net/tcp that are read */

@@ -3,8 +3,8 @@
 #ifndef WARD_OBSERVE_UNREACHED_H
 #define WARD_OBSERVE_UNREACHED_H
 
-#include "observe/observe.h"
 #include "model/result.h"
+#include "observe/observe.h"
 
 #define UNREACHED_MAX 64 /* addresses that are looked at, each once */
 
