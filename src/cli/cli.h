@@ -29,6 +29,7 @@ struct options {
 		*grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory,
 		*vm_cpus, *vm_accel;
 	bool image_command; /* a run without CMD: the image's own */
+	bool full;          /* plan: everything */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet,
 		exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;

@@ -50,6 +50,7 @@ struct spec {
 	char *const *argv;          /* borrowed */
 	struct progress *progress;  /* the request's */
 	struct strv notes;          /* for the plan's */
+	struct strv said;           /* the same, for everybody to read */
 	bool tty;
 	unsigned observe;   /* the request's */
 	bool image_command; /* the request's */

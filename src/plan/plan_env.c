@@ -188,6 +188,21 @@ static const char *known_terminal(struct plan *p, const char *term)
 	return term;
 }
 
+/* Without a network what fails once fails always: clients that would ask again for a minute do not.
+ * The policy's own words for them come later and count. */
+static void add_offline(struct plan *p)
+{
+	static const char *const variables[] = { "npm_config_fetch_retries=0", "PIP_RETRIES=0",
+						 "CARGO_NET_RETRY=0", "UV_HTTP_RETRIES=0",
+						 "BUNDLE_RETRY=0" };
+
+	if (p->spec->policy.net_mode != NET_MODE_NONE || p->spec->policy.net_ingress.len)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+		plan_set_env(p, variables[i], strcspn(variables[i], "="),
+			     strchr(variables[i], '=') + 1);
+}
+
 int plan_make_env(struct plan *p, struct ward_err *e)
 {
 	const struct strv *wanted = &p->spec->policy.proc_env;
@@ -195,6 +210,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
 		strv_add(&p->env, fixed_env[i]);
 	add_image_env(p);
+	add_offline(p);
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
 	if (p->spec->tty)

@@ -147,6 +147,15 @@ static int open_trees(struct box *b, struct ward_err *e)
 	return r;
 }
 
+/* Without a network the one socket is for lookups. Without memory they are not answered. */
+static void take_names(struct box *b)
+{
+	if (b->egress || b->run.net_count != 1)
+		return;
+	b->run.net_count = 0;
+	b->names = names_create(b->run.net_fds[0].fd);
+}
+
 static int begin_watching(struct box *b, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -168,6 +177,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 		if (!b->result->provenance)
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
+	take_names(b);
 	/* until there is a listener, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);

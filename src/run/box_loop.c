@@ -477,7 +477,8 @@ static int next_timeout(const struct box *b, uint64_t now)
 		b->trim_at_ms,
 		b->detached ? 0
 			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
-		egress_due_ms(b->egress)
+		egress_due_ms(b->egress),
+		names_due_ms(b->names)
 	};
 	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
@@ -509,6 +510,7 @@ enum {
 	POLL_EGRESS,
 	POLL_ORDERS,
 	POLL_SECRETS,
+	POLL_NAMES,
 	POLL_STDIO
 };
 
@@ -561,6 +563,7 @@ void box_watch_once(struct box *b)
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
 		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->live->secrets), .events = POLLIN },
+		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -574,6 +577,8 @@ void box_watch_once(struct box *b)
 	on_notify(b, polled[POLL_NOTIFY].revents, now);
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
+	if (polled[POLL_NAMES].revents || (names_due_ms(b->names) && now >= names_due_ms(b->names)))
+		names_handle(b->names, now, b->result);
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->live->secrets, b->result,
 			       server ? serve_secret_answered : NULL, server);

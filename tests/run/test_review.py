@@ -378,7 +378,7 @@ def test_policy_file(t):
     r = t.ward("run", "--", *SHELL, "echo x > x", cwd=ws)
     t.equal(r.rc, 0, r.err)
     t.equal((t.read(ws, "x"), diff(t, ws)), (None, {"x": "added"}))
-    t.contains(t.ward("plan", cwd=ws).out, "review")
+    t.contains(t.ward("plan", "--full", cwd=ws).out, "review")
 
 
 def test_other_mounts_stay_direct(t):

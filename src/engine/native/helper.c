@@ -217,7 +217,7 @@ long native_net_enter(struct native_child *c)
 	if (c->net_fd < 0)
 		return c->net_fd;
 	c->layers[LAYER_NET] = LAYER_IN_FORCE;
-	return 0;
+	return native_net_names(c);
 }
 
 long native_enter_root(struct native_child *c)

@@ -286,6 +286,8 @@ long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
 long native_net_enter(struct native_child *c);
+/* Without a network: the socket that name lookups go to, for the supervisor, which refuses them. */
+long native_net_names(struct native_child *c);
 long native_net_open(struct native_child *c);
 
 /* The helper, and what it shares with the child. */

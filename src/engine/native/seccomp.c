@@ -104,7 +104,7 @@ static void put_watched(struct writer *w, const struct watched *c, unsigned grou
 		put(w, BPF_JMP | BPF_JSET | BPF_K, SET_ID, 0, 1);
 		put(w, BPF_JMP | BPF_JA, ONWARDS, 0, 0);
 	}
-	put(w, BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0);
+	put(w, BPF_RET | BPF_K, SECCOMP_RET_SHOWN, 0, 0);
 	w->code[begin].jf = (uint8_t)(w->len - begin - 1);
 }
 

@@ -33,6 +33,9 @@ enum {
 };
 
 /* The flags for what a run wants to see. */
+/* What the filter returns for a call that is only shown: a notification. The kernel ignores the low
+ * half; it tells such a call from one that is denied. */
+#define SECCOMP_RET_SHOWN (SECCOMP_RET_USER_NOTIF | 1)
 #define SECCOMP_WATCH(observe) ((unsigned)(observe) << SECCOMP_WATCH_SHIFT)
 
 /* Writes the program of a set (SYSCALLS_STRICT and so on, policy.h) into out[cap]. Touches nothing
