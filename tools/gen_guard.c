@@ -1,7 +1,7 @@
 /*
- * Compiles the built-in names of tables/protect.def, steers.def and versions.def when ward is built: at
- * each start that would take longer than everything else that the guard of a small workspace does.
- * Out, on standard output: a header with the lists as guard_builtin.c wants them.
+ * Compiles the built-in names of tables/protect.def, steers.def and versions.def when ward is
+ * built: at each start that would take longer than all else that the guard of a small workspace
+ * does. Out, on standard output: a header with the lists as guard_builtin.c wants them.
  */
 #include <stdio.h>
 

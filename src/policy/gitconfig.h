@@ -23,5 +23,4 @@ must_check int gitconfig_read(const char *text, size_t n, gitconfig_fn *fn, void
 /* The path in the text of a .git file ("gitdir: PATH"), NULL if it is none; the caller frees. */
 must_check char *gitconfig_gitdir(const char *text, size_t n);
 
-
 #endif

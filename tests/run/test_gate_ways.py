@@ -229,7 +229,8 @@ def test_checkpoint(t):
 def test_image_build(t):
     """What the commands of a recipe make lies in ward's store alone: nothing comes beside the recipe or into the workspace, and what a run takes out of its image is swept."""
     made, mark, top = t.fresh_dir("made"), marker(t), t.fresh_dir("recipe")
-    planted(t, t.run(*PYTHON, input=plan(mark, fewer()), cwd=made, check=True, timeout=SLOW), fewer())
+    r = t.run(*PYTHON, input=plan(mark, fewer()), cwd=made, check=True, timeout=SLOW)
+    planted(t, r, fewer())
     t.run("sh", "-c", "chmod -R u+rwx .; tar --exclude=socket -cf ../all.tar . 2>/dev/null; true", cwd=made, check=True)
     os.rename(os.path.join(made, "../all.tar"), f"{top}/all.tar")
     imported(t, put(t, "base.tar", tar(*images.busybox_root())), "--name", "base")

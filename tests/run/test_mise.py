@@ -16,15 +16,26 @@ TOML = ["mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".rtx.
         "mise/conf.d/a.toml", "mise/conf.d/b/mise.local.toml"]
 RC = [".miserc.toml", ".miserc.local.toml", ".config/miserc.toml", ".config/miserc.local.toml"]
 TASKS = [".mise/tasks/t", "mise-tasks/t", ".mise-tasks/t", "mise/tasks/t", ".config/mise/tasks/t"]
-# version files of other tools, which mise reads where it is told to (idiomatic_version_file_enable_tools)
-IDIOMATIC = {name: "path:../agents-bin" for name in (".nvmrc", ".node-version", ".python-version", ".python-versions", ".ruby-version", ".java-version", ".go-version",
-             ".terraform-version", ".bun-version", ".deno-version", ".yvmrc", ".zig-version", ".crystal-version", ".swift-version", ".exenv-version", ".packer-version",
-             ".opentofu-version")}
-IDIOMATIC |= {"two words/.nvmrc": "18 path:../agents-bin", "two lines/.python-version": "3.11\\npath:../agents-bin", "prefix/.ruby-version": "ruby-path:../agents-bin",
-              "v/.nvmrc": "vpath:../agents-bin", "runtime/package.json": '{"devEngines":{"runtime":{"name":"node","version":"path:../agents-bin"}}}',
-              "list/package.json": '{"devEngines":{"runtime":[{"name":"node","version":"path:../agents-bin"}]}}', "manager/package.json": '{"packageManager":"pnpm@path:../agents-bin"}',
-              "escaped/package.json": '{"packageManager":"pnpm@\\\\u0070ath:../agents-bin"}', "rust-toolchain.toml": '[toolchain]\\nchannel = "path:../agents-bin"\\n'}
-TOOLS = ["node", "python", "ruby", "java", "go", "terraform", "bun", "deno", "yarn", "pnpm", "zig", "crystal", "swift", "elixir", "packer", "opentofu", "rust"]
+# version files of other tools, which mise reads where idiomatic_version_file_enable_tools says so
+IDIOMATIC = {name: "path:../agents-bin" for name in (
+    ".nvmrc", ".node-version", ".python-version", ".python-versions", ".ruby-version",
+    ".java-version", ".go-version", ".terraform-version", ".bun-version", ".deno-version", ".yvmrc",
+    ".zig-version", ".crystal-version", ".swift-version", ".exenv-version", ".packer-version",
+    ".opentofu-version")}
+IDIOMATIC |= {
+    "two words/.nvmrc": "18 path:../agents-bin",
+    "two lines/.python-version": r"3.11\npath:../agents-bin",
+    "prefix/.ruby-version": "ruby-path:../agents-bin", "v/.nvmrc": "vpath:../agents-bin",
+    "runtime/package.json":
+        '{"devEngines":{"runtime":{"name":"node","version":"path:../agents-bin"}}}',
+    "list/package.json":
+        '{"devEngines":{"runtime":[{"name":"node","version":"path:../agents-bin"}]}}',
+    "manager/package.json": '{"packageManager":"pnpm@path:../agents-bin"}',
+    "escaped/package.json": r'{"packageManager":"pnpm@\\u0070ath:../agents-bin"}',
+    "rust-toolchain.toml": r'[toolchain]\nchannel = "path:../agents-bin"\n',
+}
+TOOLS = ["node", "python", "ruby", "java", "go", "terraform", "bun", "deno", "yarn", "pnpm", "zig",
+         "crystal", "swift", "elixir", "packer", "opentofu", "rust"]
 # what a file that the person trusts names: its own text, the file that the agent would like to fill, and what it fills it with
 CALLERS = {
     "source": ("mise.toml", "[env]\n_.source = \"env.sh\"\n", "env.sh", "sh"), "source in a list": ("mise.toml", "[env]\n_.source = [\"scripts/a.sh\", \"scripts/b.sh\"]\n", "scripts/b.sh", "sh"),
@@ -166,12 +177,15 @@ def test_after_cp(t):
 
 
 def idiomatic(t, go):
-    """What mise finds of the agent's where the person has told it to read version files of other tools."""
+    """What mise finds of the agent's where the person has told it to read version files of other
+    tools."""
     ws, marker = t.workspace({"README": "x\n"}), os.path.join(t.fresh_dir("mark"), "ran")
-    t.write(t.home, {".config/mise/config.toml": f"[settings]\nidiomatic_version_file_enable_tools = {TOOLS}\n".replace("'", '"')})
-    lines = [plant_script(marker).splitlines()[0], f"put agents-bin/bin/git '#!/bin/sh\\ntouch {marker}\\n'"]
-    lines += [f"put i{i}/{os.path.basename(name)} '{text}'" for i, (name, text) in enumerate(IDIOMATIC.items())]
-    for i, _ in enumerate(IDIOMATIC):
+    settings = f"[settings]\nidiomatic_version_file_enable_tools = {TOOLS}\n".replace("'", '"')
+    t.write(t.home, {".config/mise/config.toml": settings})
+    lines = [plant_script(marker).splitlines()[0],
+             f"put agents-bin/bin/git '#!/bin/sh\\ntouch {marker}\\n'"]
+    for i, (name, text) in enumerate(IDIOMATIC.items()):
+        lines.append(f"put i{i}/{os.path.basename(name)} '{text}'")
         t.write(ws, {f"i{i}/keep": "x\n"})
     go(ws, "\n".join(lines) + "\ntrue")
     found = enter(t, [os.path.join(ws, f"i{i}") for i, _ in enumerate(IDIOMATIC)], marker)
@@ -183,10 +197,11 @@ def idiomatic(t, go):
 def test_idiomatic_control(t):
     """Outside of a sandbox mise takes a directory out of every one of these files."""
     find(t)
-    t.equal(set(IDIOMATIC) - idiomatic(t, lambda ws, script: t.run("bash", "-c", script, cwd=ws, check=True)), set(), "files that are no attack")
+    found = idiomatic(t, lambda ws, script: t.run("bash", "-c", script, cwd=ws, check=True))
+    t.equal(set(IDIOMATIC) - found, set(), "files that are no attack")
 
 
-@timeout(240)
+@timeout(400)
 def test_idiomatic(t):
     """After a run, after a review and out of a copy it finds none."""
     find(t)
@@ -195,7 +210,8 @@ def test_idiomatic(t):
         t.equal(t.ward("run", "-w", ws, "--", "bash", "-c", script, cwd=ws).rc, 0)
 
     def reviewed(ws, script):
-        t.equal(t.ward("run", "--review", "-w", ws, "--", "bash", "-c", script, cwd=ws).rc, 0)
+        r = t.ward("run", "--review", "-w", ws, "--", "bash", "-c", script, cwd=ws)
+        t.equal(r.rc, 0, r.err)
         t.ward("apply", cwd=ws)
 
     def copied(ws, script):

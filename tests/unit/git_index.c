@@ -1,5 +1,5 @@
-/* The strict reader of the index (src/rules/git_index.c): what git writes passes, and what git would
- * act on outside of its work tree does not. */
+/* The strict reader of the index (src/rules/git_index.c): what git writes passes, and what git
+ * would act on outside of its work tree does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

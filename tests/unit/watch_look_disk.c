@@ -1,6 +1,6 @@
 /*
- * The watch on real files: what a family of this program (watch_family.h) leaves on a disk, and what
- * others leave there. Each test has a guilty and an innocent case.
+ * The watch on real files: what a family of this program (watch_family.h) leaves on a disk, and
+ * what others leave there. Each test has a guilty and an innocent case.
  */
 #include "watch_family.h"
 
