@@ -1,9 +1,9 @@
 /* Git's directories outside the workspace, and the judgement over git configuration. */
 #include "guard_help.h"
 
+#include "guard/guard.h"
 #include "policy/gitconfig.h"
 #include "rules/git_state.h"
-#include "guard/guard.h"
 
 static void put_repo(struct tree *t, const char *dir)
 {
