@@ -111,7 +111,9 @@ def value_schema(kind, values):
     if kind == 'BOOL':
         return {'type': 'boolean'}
     if kind == 'INGRESS':
-        return {'anyOf': [{'const': 'deny_all'}, list_schema(number_schema('UINTS', '1..65535'))]}
+        port = number_schema('UINTS', '1..65535')
+        port['anyOf'].append({'type': 'string', 'pattern': '^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$'})
+        return {'anyOf': [{'const': 'deny_all'}, list_schema(port)]}
     if kind == 'GPUS':
         return {'anyOf': [enum_schema('none|all'), list_schema(number_schema('UINTS', '0..63'))]}
     reference = {'$ref': f'#/$defs/{OBJECT_OF[kind]}'}

@@ -14,6 +14,7 @@ struct spec_option {
 	const char *value;
 	const char *option; /* as the user wrote it, for messages */
 	bool append;
+	bool reach; /* a grant: its hosts are allowed, too, where nothing allows them yet */
 };
 
 struct spec_request {

@@ -164,7 +164,7 @@ static void json_roots(struct json *j, const struct plan *p)
 
 static void json_policy(struct json *j, const struct policy *policy)
 {
-	static const char *const sources[] = { "default", "profile", "file", "command line" };
+	static const char *const sources[] = { "default", "user", "profile", "file", "command line" };
 
 	json_begin_object(j, "policy");
 	for (enum policy_field f = 0; f < POLICY_FIELDS; f++) {
@@ -485,6 +485,9 @@ static void text_network(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
 		buf_printf(out, "  %-32s of this host\n",
 			   p->spec->policy.net_host_services.items[i]);
+	for (size_t i = 0; i < p->net.published_count; i++)
+		buf_printf(out, "  published: port %u of this host's loopback leads to %u inside\n",
+			   p->net.published[i].host, p->net.published[i].inside);
 	if (p->live->tape) {
 		buf_puts(out, p->live->tape->replay ? "  answers from the recording "
 						    : "  records requests to ");

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "state/images.h"
 #include "plan/profile.h"
+#include "plan/spec_imply.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -352,11 +353,7 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 		if (policy_set(p, o->field, o->value, o->append, POLICY_CLI, e) < 0)
 			return ward_wrap(e, "%s", o->option);
 	}
-	/* a host on the command line is a word for a network, too */
-	if (p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_egress].source == POLICY_CLI &&
-	    p->net_egress.len && p->origin[POLICY_F_net_mode].source != POLICY_CLI)
-		return policy_set(p, "network.mode", "restricted", false, POLICY_CLI, e);
-	return 0;
+	return spec_imply_reach(r, p, e);
 }
 
 static int apply_options(const struct spec_request *r, struct spec *s, const char *here,
@@ -506,6 +503,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 		result = load_file(r, s, here, errors, e);
 	if (result == 0)
 		result = apply_options(r, s, here, e);
+	if (result == 0)
+		result = spec_count_costs(s, e);
 	if (result == 0)
 		result = check_supported(&s->policy, e);
 	if (result == 0)

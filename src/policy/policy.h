@@ -52,7 +52,7 @@ enum policy_field {
 };
 
 /* Who said a value; later ones override earlier ones. */
-enum policy_source { POLICY_DEFAULT, POLICY_PROFILE, POLICY_FILE, POLICY_CLI };
+enum policy_source { POLICY_DEFAULT, POLICY_USER, POLICY_PROFILE, POLICY_FILE, POLICY_CLI };
 
 struct policy_origin {
 	enum policy_source source;

@@ -130,9 +130,9 @@ static void test_sha256_ways(void **state)
 
 static void test_no_file(void **state)
 {
-	const struct spec_option options[] = { { "resources.pids_limit", "none", "--pids", false },
+	const struct spec_option options[] = { { "resources.pids_limit", "none", "--pids", false, false },
 					       { "filesystem.host_mounts", "../home", "--ro",
-						 true } };
+						 true, false } };
 	struct spec_request r = { .options = options, .option_count = 2 };
 	auto_free char *here = getcwd(NULL, 0);
 	struct outcome o;
@@ -223,9 +223,9 @@ static void test_trust(void **state)
 static void test_narrowing(void **state)
 {
 	const struct spec_option options[] = {
-		{ "resources.pids_limit", "65", "--pids", false },
-		{ "resources.memory_limit", "5Mi", "--memory", false },
-		{ "process.env", "SECRET", "--env", true },
+		{ "resources.pids_limit", "65", "--pids", false, false },
+		{ "resources.memory_limit", "5Mi", "--memory", false, false },
+		{ "process.env", "SECRET", "--env", true, false },
 	};
 	struct spec_request r = { .policy_file = "p.yaml", .options = options, .option_count = 3 };
 	struct outcome o;
@@ -249,7 +249,7 @@ static void test_narrowing(void **state)
 
 static void test_bad_option(void **state)
 {
-	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false } };
+	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false, false } };
 	struct spec_request r = { .options = options, .option_count = 1 };
 	struct outcome o;
 
