@@ -102,6 +102,8 @@ def value_schema(kind, values):
         return {'anyOf': [port, list_schema(port, minItems=1)]}
     if kind == 'STRING':
         return string_schema(values)
+    if kind == 'STRINGS' and values == 'layer':
+        return {'anyOf': [string_schema(values), list_schema(string_schema(values))]}
     if kind == 'STRINGS':
         return list_schema(string_schema(values))
     if kind == 'ENUM':
@@ -168,7 +170,7 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount', 'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
-STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
+STRINGS_TEXT = {'layer': 'path or name, or list of them', 'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts', 'method': 'list of methods', 'path': 'list of paths', 'parameter': 'list of NAME or NAME=PATTERN',
                 'condition': 'list of NAME: PATTERN', 'media': 'list of media types', 'graphql': 'list of OPERATION or OPERATION:FIELD', 'json_rpc': 'list of METHOD or METHOD:NAME',
                 'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths', 'ref': 'list of refs'}

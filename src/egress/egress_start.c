@@ -259,11 +259,13 @@ static int publish(struct egress *g, const struct plan_port *at, bool v6, struct
 			e, "network.ingress: cannot publish port %u on this host's loopback", port);
 		return ward_remedy(
 			e, "%s",
-			errno == EACCES ? "use a port of at least 1024"
-					: "stop the process that uses it, or choose another port, as "
-					  "in --publish 8081:8080");
+			errno == EACCES
+				? "use a port of at least 1024"
+				: "stop the process that uses it, or choose another port, as "
+				  "in --publish 8081:8080");
 	}
-	g->sockets[g->count++] = (struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED, .inside = at->inside };
+	g->sockets[g->count++] =
+		(struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED, .inside = at->inside };
 	return 0;
 }
 

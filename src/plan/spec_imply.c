@@ -121,8 +121,8 @@ static void add_rule(struct counting *c, const char *line, const struct policy_r
 		bool same = strcmp(rule->host, llm_hosts[i]) == 0;
 
 		c->own[i] |= same && has_port(rule, 443);
-		c->wide[i] |= !same && has_port(rule, 443) &&
-			      grant_host_covers(rule->host, llm_hosts[i]);
+		c->wide[i] |=
+			!same && has_port(rule, 443) && grant_host_covers(rule->host, llm_hosts[i]);
 	}
 	c->counted += rule->llm;
 	if (!known || rule->llm) {
@@ -210,8 +210,9 @@ static int check_counted(struct spec *s, const struct counting *c, struct ward_e
 		s->policy.net_spend = POLICY_NONE;
 		return 0;
 	}
-	ward_fail(e, EINVAL, "network.spend_limit: no rule counts costs: no host in "
-			     "network.egress_allowlist is known for language models");
+	ward_fail(e, EINVAL,
+		  "network.spend_limit: no rule counts costs: no host in "
+		  "network.egress_allowlist is known for language models");
 	return ward_remedy(e, "--allow api.openai.com, or for another: --add "
 			      "network.egress_allowlist='{host: llm.example.com, llm: true}'");
 }

@@ -154,6 +154,8 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 		read_numbers(c, row, numbers, n, &list);
 	else if (row->type == TYPE_ENUMS)
 		value_enums(c->r, path, row->row.values, n, &list);
+	else if (strcmp(row->row.values, "layer") == 0)
+		value_words(c->r, path, row->row.values, n, &list);
 	else
 		value_strings(c->r, path, row->row.values, n, &list);
 	if (c->r->count == before)
@@ -205,7 +207,7 @@ static void set_field(struct context *c, enum policy_field field, const struct n
 		break;
 	}
 	c->p->origin[field] = (struct policy_origin){ c->source, c->r->errors ? n->line : 0,
-						      c->r->errors ? n->column : 0 };
+						      c->r->errors ? n->column : 0, c->p->file };
 }
 
 /* The name of a field within its group. */

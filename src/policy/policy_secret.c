@@ -78,8 +78,8 @@ static int split_name(struct parts *p, const char *text, size_t n, struct ward_e
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!is_variable(p->name)) {
 		text_escape(&shown, p->name);
-		ward_fail(e, EINVAL, "%.80s: expected the name of a variable before @ or =",
-			  buf_text(&shown));
+		ward_fail(e, EINVAL,
+			  "%.80s: expected the name of a variable before @ or =", buf_text(&shown));
 		return ward_remedy(e, "letters, digits and _, for instance " EXAMPLE);
 	}
 	if (!p->source || grant_source_is_sound(p->source, &expected, &hint))

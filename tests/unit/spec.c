@@ -130,9 +130,10 @@ static void test_sha256_ways(void **state)
 
 static void test_no_file(void **state)
 {
-	const struct spec_option options[] = { { "resources.pids_limit", "none", "--pids", false, false },
-					       { "filesystem.host_mounts", "../home", "--ro",
-						 true, false } };
+	const struct spec_option options[] = {
+		{ "resources.pids_limit", "none", "--pids", false, false },
+		{ "filesystem.host_mounts", "../home", "--ro", true, false }
+	};
 	struct spec_request r = { .options = options, .option_count = 2 };
 	auto_free char *here = getcwd(NULL, 0);
 	struct outcome o;
@@ -249,7 +250,8 @@ static void test_narrowing(void **state)
 
 static void test_bad_option(void **state)
 {
-	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false, false } };
+	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false,
+						 false } };
 	struct spec_request r = { .options = options, .option_count = 1 };
 	struct outcome o;
 
