@@ -3,16 +3,16 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	init)
 		options="--force --json --help -f -h"
@@ -21,16 +21,16 @@ _ward_options() {
 		other=""
 		;;
 	learn)
-		options="--workspace --chdir --ro --rw --allow --env --timeout --memory --set --add --output --merge --yes --force --expect --allow-public --keep --json --help -w -C -o -y -f -h"
+		options="--workspace --chdir --ro --rw --allow --secret --service --publish --hide --cache --env --timeout --memory --set --add --output --merge --yes --force --expect --allow-public --keep --json --help -w -C -o -y -f -h"
 		file="--ro --rw --output -o --merge"
 		directory="--workspace -w --chdir -C"
-		other="--allow --env --timeout --memory --set --add --expect"
+		other="--allow --secret --service --publish --hide --cache --env --timeout --memory --set --add --expect"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --json --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --json --help -p -w -C -v -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
-		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
+		other="--profile --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
 		;;
 	diff)
 		options="--patch --stat --who --trailer --list --exit-code --json --help -p -l -h"
@@ -165,7 +165,7 @@ _ward_options() {
 		other=""
 		;;
 	trust)
-		options="--json --help -h"
+		options="--yes --json --help -y -h"
 		file=""
 		directory=""
 		other=""
@@ -305,7 +305,7 @@ _ward() {
 	elif [[ $verb == profile ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
 	elif [[ $verb == policy ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "add" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "add show" -- "$word")
 	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then

@@ -1,5 +1,5 @@
-/* Fuzzes --secret: whatever is typed becomes a grant in JSON that the policy reads or refuses, or an
- * error that does not repeat what stands where a source should. */
+/* Fuzzes --secret: whatever is typed becomes a grant in JSON that the policy reads or refuses, or
+ * an error that does not repeat what stands where a source should. */
 #include <assert.h>
 #include <string.h>
 

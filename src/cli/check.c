@@ -1,9 +1,9 @@
 /*
  * ward check: validates a policy file. In: a path. Out: every error with its place, and notes: what
  * this build refuses at start, what widens the defaults and so needs ward trust when it lies in a
- * workspace, which egress rules let more out than they seem to. Reads the file, what it extends and,
- * for wildcards, the system's public suffix list; it touches nothing else; paths that the policy names are not
- * looked at.
+ * workspace, which egress rules let more out than they seem to. Reads the file, what it extends
+ * and, for wildcards, the system's public suffix list; it touches nothing else; paths that the
+ * policy names are not looked at.
  */
 #include "cli/ask.h"
 

@@ -29,8 +29,8 @@ struct spec_request {
 	const struct spec_option *options;
 	size_t option_count;
 	bool widen;
-	/* policy_file is not the command line's, but of the environment: it may lie in the workspace
-	 * only if its content was accepted */
+	/* policy_file is not the command line's, but of the environment: it may lie in the
+	 * workspace only if its content was accepted */
 	bool policy_unnamed;
 	const char *isolation; /* of the environment, below the options; NULL: none */
 	/* of the plan and the sweep; borrowed, NULL: nobody looks */

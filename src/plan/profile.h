@@ -6,8 +6,8 @@
 #include "guard/guard.h"
 #include "model/spec.h"
 
-/* The directory of the user's own settings: $XDG_CONFIG_HOME/ward, ~/.config/ward; NULL: there is no
- * home. The caller frees. */
+/* The directory of the user's own settings: $XDG_CONFIG_HOME/ward, ~/.config/ward; NULL: there is
+ * no home. The caller frees. */
 must_check char *profile_own_root(void);
 /* The text of a profile. *ret_where is the file's path, NULL for a built-in one; the caller frees.
  * An unknown name is -ENOENT with the nearest. */

@@ -1,12 +1,12 @@
 /*
  * The spec. In: a request from the command line. Out: one policy with the origin of each value, the
- * workspace and the directory to start in, or a refusal. The order is that of build(): defaults, the
- * user's own (user_config.c), profile, what the file extends (spec_layers.c), file, trust, options,
- * what this build does not do, workspace. A policy file is opened once, read once, and the same
- * bytes are hashed and parsed; a file that was only found in the workspace may have been written by
- * an agent, and so may any file there that another one extends: if they widen the defaults, they
- * need `ward trust`. On top of any file an option can only narrow unless --widen is given. Runs in
- * `ward` with the user's rights.
+ * workspace and the directory to start in, or a refusal. The order is that of build(): defaults,
+ * the user's own (user_config.c), profile, what the file extends (spec_layers.c), file, trust,
+ * options, what this build does not do, workspace. A policy file is opened once, read once, and the
+ * same bytes are hashed and parsed; a file that was only found in the workspace may have been
+ * written by an agent, and so may any file there that another one extends: if they widen the
+ * defaults, they need `ward trust`. On top of any file an option can only narrow unless --widen is
+ * given. Runs in `ward` with the user's rights.
  */
 #include "plan/spec.h"
 

@@ -22,8 +22,8 @@ must_check int spec_read_policy(const char *path, struct policy *p, struct polic
  * content was accepted. */
 must_check int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors,
 				  struct ward_err *e);
-/* The same as spec_read_policy(); appends to *files (NULL: not wanted) the names that the origins in
- * *p count from 1. */
+/* The same as spec_read_policy(); appends to *files (NULL: not wanted) the names that the origins
+ * in *p count from 1. */
 must_check int spec_read_files(const char *path, struct policy *p, struct strv *files,
 			       struct policy_errors *errors, struct ward_err *e);
 

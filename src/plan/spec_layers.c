@@ -1,11 +1,11 @@
 /*
- * What a policy file builds on. In: the bytes of a policy file. Out: those of every file and profile
- * that it extends, in the order in which they are read over each other, the profile that they name,
- * and one digest for the trust in all of it. A found file may have been written by an agent, and so
- * may what it extends: each is opened once and read once, and the bytes that are hashed are the
- * bytes that are parsed. Refuses a file that extends itself, more than LAYERS_MAX documents, and
- * profiles that build on anything. Runs in `ward` with the user's rights, only where a file says
- * profile or extends.
+ * What a policy file builds on. In: the bytes of a policy file. Out: those of every file and
+ * profile that it extends, in the order in which they are read over each other, the profile that
+ * they name, and one digest for the trust in all of it. A found file may have been written by an
+ * agent, and so may what it extends: each is opened once and read once, and the bytes that are
+ * hashed are the bytes that are parsed. Refuses a file that extends itself, more than LAYERS_MAX
+ * documents, and profiles that build on anything. Runs in `ward` with the user's rights, only where
+ * a file says profile or extends.
  */
 #include "plan/spec_layers.h"
 

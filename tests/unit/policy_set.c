@@ -73,9 +73,12 @@ static const struct {
 	{ "filesystem.host_mounts", "{path: /a, mod: b}",
 	  "filesystem.host_mounts[0].mod: unknown key", "did you mean \"mode\"?" },
 	{ "process.commands", "git", "process.commands: expected a map", "" },
-	{ "network.ingress", "8080:", "expected a port from 1 to 65535, or HOST:SANDBOX", "" },
-	{ "network.ingress", "1:2:3", "expected a port from 1 to 65535, or HOST:SANDBOX", "" },
-	{ "network.ingress", "1:65536", "expected a port from 1 to 65535, or HOST:SANDBOX", "" },
+	{ "network.ingress",
+	  "8080:", "network.ingress[0]: expected a port from 1 to 65535, or HOST:SANDBOX", "" },
+	{ "network.ingress", "1:2:3",
+	  "network.ingress[0]: expected a port from 1 to 65535, or HOST:SANDBOX", "" },
+	{ "network.ingress", "1:65536",
+	  "network.ingress[0]: expected a port from 1 to 65535, or HOST:SANDBOX", "" },
 };
 
 static void test_set(void **state)
@@ -129,6 +132,8 @@ static const struct {
 	const char *old, *narrower, *wider; /* NULL: there is none */
 } directions[] = {
 	{ POLICY_F_version, "1", "1", NULL },
+	{ POLICY_F_profile, "null", "claude", NULL },
+	{ POLICY_F_extends, "[]", "[a.yaml]", NULL },
 	{ POLICY_F_isolation, "[native]", "[vm]", NULL },
 	{ POLICY_F_oci_runtime, "runc", "crun", NULL },
 	{ POLICY_F_wasm_runtime, "auto", "node", NULL },
