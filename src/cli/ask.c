@@ -51,9 +51,9 @@ static int check_plan(const struct plan *p, struct ward_err *e)
 
 /* What the environment says where the command line does not: never a project's word, for ward reads
  * it of its own environment only. */
-static const char *from_env(const struct options *o, const char *name)
+static const char *from_env(const char *name)
 {
-	const char *value = o->verb == VERB_LEARN ? NULL : secure_getenv(name);
+	const char *value = secure_getenv(name);
 
 	return value && *value ? value : NULL;
 }
@@ -79,10 +79,10 @@ static int build_spec(const struct options *o, struct spec *ret_spec, struct pro
 {
 	const struct spec_request request = {
 		.profile = o->profile,
-		.default_profile = from_env(o, "WARD_PROFILE"),
-		.policy_file = o->policy_file ? o->policy_file : from_env(o, "WARD_POLICY"),
-		.policy_unnamed = !o->policy_file && from_env(o, "WARD_POLICY"),
-		.isolation = from_env(o, "WARD_ISOLATION"),
+		.default_profile = from_env("WARD_PROFILE"),
+		.policy_file = o->policy_file ? o->policy_file : from_env("WARD_POLICY"),
+		.policy_unnamed = !o->policy_file && from_env("WARD_POLICY"),
+		.isolation = from_env("WARD_ISOLATION"),
 		.workspace = o->workspace,
 		.cwd = o->cwd,
 		.options = o->fields,

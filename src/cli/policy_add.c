@@ -423,7 +423,7 @@ static int was_accepted(const struct target *t, const char *path, struct ward_er
 	return r;
 }
 
-/* Accepts the content that was written, as ward trust would. False: it was not accepted before. */
+/* Accepts the content that was written, as ward trust would. */
 static bool keep_trust(const struct target *t, const char *path, struct ward_err *e)
 {
 	struct spec_content new = { 0 };
@@ -432,6 +432,12 @@ static bool keep_trust(const struct target *t, const char *path, struct ward_err
 
 	if (r == 0 && new.wider.len)
 		r = spec_content_accept(&new, e);
+	if (r == 0 && new.wider.len) {
+		struct ward_event v = event_make(EVENT_POLICY_TRUST, ACTION_ALLOW, path);
+
+		event_text(&v, FIELD_DIGEST, new.hex);
+		tell_done(&v);
+	}
 	spec_content_clear(&new);
 	strv_free(&errors.lines);
 	return r == 0;

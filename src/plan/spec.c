@@ -516,13 +516,19 @@ static int apply_default_profile(const char *name, struct spec *s, struct policy
 	return name ? profile_apply(copy, s, errors, e) : 0;
 }
 
+/* Whether it may: a word in a comment costs no more than a second look. */
+static bool builds_on_others(const struct source *file)
+{
+	return mentions(&file->bytes, "profile") || mentions(&file->bytes, "extends");
+}
+
 /* Reads the file, and what it builds on, over the defaults and the profile; *base (the caller
- * clears) is what the policy was without it. Paths in the file itself stay relative. profile: the
+ * clears; NULL: not wanted) is what the policy was without it. Paths in the file itself stay relative. profile: the
  * user's default one, NULL: none but that of s->policy. */
 static int read_over(const struct source *file, const char *profile, bool widen, struct spec *s,
 		     struct policy *base, struct policy_errors *errors, struct ward_err *e)
 {
-	bool alone = !mentions(&file->bytes, "profile") && !mentions(&file->bytes, "extends");
+	bool alone = !builds_on_others(file);
 	auto_layers l = { 0 };
 	int r = 0;
 
@@ -532,7 +538,7 @@ static int read_over(const struct source *file, const char *profile, bool widen,
 		r = check_profiles(s, &l, widen, e);
 	if (r == 0 && !l.profile_said)
 		r = apply_default_profile(profile, s, errors, e);
-	if (r == 0)
+	if (r == 0 && base)
 		r = policy_copy(base, &s->policy, e);
 	if (r == 0 && l.profile && !s->profile)
 		r = profile_apply(l.profile, s, errors, e);
@@ -559,13 +565,16 @@ static int load_file(const struct spec_request *r, struct spec *s, const char *h
 	auto_source file = { 0 };
 	auto_free char *dir = NULL;
 	struct policy base = { 0 };
+	bool compared;
 	int result = open_file(r, s, here, &file, e);
 
 	if (result < 0)
 		return result;
 	if (!file.path)
 		return apply_default_profile(r->default_profile, s, errors, e);
-	result = read_over(&file, r->default_profile, r->widen, s, &base, errors, e);
+	compared = file.found || r->policy_unnamed || builds_on_others(&file);
+	result = read_over(&file, r->default_profile, r->widen, s, compared ? &base : NULL, errors,
+			   e);
 	if (result == 0 && r->policy_unnamed)
 		strv_add(&s->unnamed_files, file.path);
 	if (result == 0 && (file.found || s->unnamed_files.len))
