@@ -2,7 +2,7 @@
  * ward init: a commented starter policy. In: a directory. Out: ward.yaml in it. The kind of project
  * is read off marker files; comments and defaults are those of tables/policy.def, so that what is
  * written is what this build understands. Fields that suit the project are set, the others stand
- * there as comments with their defaults. Never follows a link, never replaces a file unless told
+ * there as comments with their defaults. Never follows a link, never replaces a file unless asked
  * to; what was written is then accepted as by ward trust.
  */
 #include "cli/cli.h"
@@ -15,8 +15,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "state/trust.h"
 #include "model/event.h"
+#include "state/trust.h"
 
 #define POLICY_NAME "ward.yaml"
 #define TEMPORARY ".ward.yaml.new"

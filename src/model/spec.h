@@ -33,7 +33,7 @@ struct spec_request {
 	 * workspace only if its content was accepted */
 	bool policy_unnamed;
 	const char *isolation; /* of the environment, below the options; NULL: none */
-	/* of the plan and the sweep; borrowed, NULL: nobody looks */
+	/* of the plan and the sweep; borrowed, NULL: not shown */
 	struct progress *progress;
 	bool starts; /* it will be run: volumes that it names are made */
 	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */

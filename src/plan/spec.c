@@ -20,11 +20,11 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "state/images.h"
 #include "plan/profile.h"
 #include "plan/spec_imply.h"
 #include "plan/spec_layers.h"
 #include "plan/spec_source.h"
+#include "state/images.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -37,7 +37,7 @@ struct source {
 	char *name; /* for messages */
 	char *path; /* absolute */
 	struct buf bytes;
-	bool found; /* in the workspace, nobody named it */
+	bool found; /* in the workspace, not named by the operator */
 };
 
 static void source_clear(struct source *s)
