@@ -24,7 +24,6 @@
 #include "plan/spec_imply.h"
 #include "plan/spec_layers.h"
 #include "plan/spec_source.h"
-#include "state/images.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -225,85 +224,6 @@ static int check_trust(const struct spec *s, const char *path, const char *how, 
 	return ward_remedy(e, "review it, then: ward trust %s", buf_text(&shown));
 }
 
-char *spec_absolute(const char *base, const char *path)
-{
-	const char *home = getenv("HOME");
-
-	if (strncmp(path, "~/", 2) == 0 && home && *home == '/')
-		return path_join(home, path + 2);
-	return path_join(base, path);
-}
-
-int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
-{
-	for (size_t i = 0; i < p->fs_host_mounts.len; i++) {
-		struct policy_mount *m = &p->fs_host_mounts.items[i];
-		char *path;
-
-		if (*m->path == '/')
-			continue;
-		path = spec_absolute(base, m->path);
-		if (!path)
-			return ward_fail(e, ENOMEM, "out of memory");
-		free(m->path);
-		m->path = path;
-	}
-	return 0;
-}
-
-static char *directory_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
-static int resolve_one(char **path, const char *base, struct ward_err *e)
-{
-	char *full;
-
-	if (!*path || **path == '/')
-		return 0;
-	full = spec_absolute(base, *path);
-	if (!full)
-		return ward_fail(e, ENOMEM, "out of memory");
-	free(*path);
-	*path = full;
-	return 0;
-}
-
-/* An image that is named by its path, and the files of recordings. */
-static int resolve_single_paths(struct policy *p, enum policy_source source, const char *base,
-				struct ward_err *e)
-{
-	int r = 0;
-
-	if (p->origin[POLICY_F_image].source == source && image_is_path(p->image))
-		r = resolve_one(&p->image, base, e);
-	if (r == 0 && p->origin[POLICY_F_net_record].source == source)
-		r = resolve_one(&p->net_record, base, e);
-	if (r == 0 && p->origin[POLICY_F_net_replay].source == source)
-		r = resolve_one(&p->net_replay, base, e);
-	return r;
-}
-
-int spec_resolve_paths(struct policy *p, enum policy_source source, const char *dir,
-		       struct ward_err *e)
-{
-	auto_free char *workspace = NULL;
-
-	if (p->origin[POLICY_F_fs_workspace].source == source) {
-		workspace = spec_absolute(dir, p->fs_workspace);
-		if (!workspace)
-			return ward_fail(e, ENOMEM, "out of memory");
-		free(p->fs_workspace);
-		p->fs_workspace = take_ptr(workspace);
-	}
-	if (resolve_single_paths(p, source, dir, e) < 0)
-		return -e->code;
-	return spec_resolve_mounts(p, dir, e);
-}
-
 /* The names of the options that set this field, " (--memory)". */
 static void name_options(const struct spec_request *r, const char *field, struct buf *out)
 {
@@ -386,7 +306,7 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 	if (result == 0 && here)
 		result = spec_resolve_mounts(&s->policy, here, e);
 	if (result == 0 && here)
-		result = resolve_single_paths(&s->policy, POLICY_CLI, here, e);
+		result = spec_resolve_single(&s->policy, POLICY_CLI, here, e);
 	if (result == 0 && checked)
 		result = check_narrowing(r, &base, &s->policy, e);
 	policy_clear(&base);
@@ -523,8 +443,8 @@ static bool builds_on_others(const struct source *file)
 }
 
 /* Reads the file, and what it builds on, over the defaults and the profile; *base (the caller
- * clears; NULL: not wanted) is what the policy was without it. Paths in the file itself stay relative. profile: the
- * user's default one, NULL: none but that of s->policy. */
+ * clears; NULL: not wanted) is what the policy was without it. Paths in the file itself stay
+ * relative. profile: the user's default one, NULL: none but that of s->policy. */
 static int read_over(const struct source *file, const char *profile, bool widen, struct spec *s,
 		     struct policy *base, struct policy_errors *errors, struct ward_err *e)
 {
@@ -581,7 +501,7 @@ static int load_file(const struct spec_request *r, struct spec *s, const char *h
 		result = find_wider(&base, s, e);
 	if (result == 0 && file.found)
 		result = check_trust(s, file.path, "was found, not named with -p, and widens", e);
-	dir = result == 0 ? directory_of(file.path) : NULL;
+	dir = result == 0 ? spec_directory_of(file.path) : NULL;
 	if (result == 0)
 		result = dir ? spec_resolve_paths(&s->policy, POLICY_FILE, dir, e)
 			     : ward_fail(e, ENOMEM, "out of memory");

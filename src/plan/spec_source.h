@@ -14,7 +14,13 @@ must_check int spec_parse(struct policy *p, const char *name, const struct buf *
 			  struct ward_err *e);
 /* base/path; "~/" is the home directory. The caller frees; NULL: out of memory. */
 must_check char *spec_absolute(const char *base, const char *path);
-/* Makes paths absolute that this source has set: those in the directory dir. */
+/* The directory of an absolute path. The caller frees; NULL: out of memory. */
+must_check char *spec_directory_of(const char *path);
+/* Makes absolute what this source has set of an image that is named by its path, and of the files
+ * of recordings. */
+must_check int spec_resolve_single(struct policy *p, enum policy_source source, const char *base,
+				   struct ward_err *e);
+/* Makes all paths absolute that this source has set: they are below the directory dir. */
 must_check int spec_resolve_paths(struct policy *p, enum policy_source source, const char *dir,
 				  struct ward_err *e);
 
