@@ -285,10 +285,42 @@ _ward() {
 	esac
 	case " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac
 	case " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;; esac
-	if [[ $before == --restore || ($verb == checkpoint && ${COMP_WORDS[2]} == rm && $COMP_CWORD -gt 2 && $word != -*) ]]; then
+	if [[ $verb == checkpoint && ${COMP_WORDS[2]} == rm && $COMP_CWORD -gt 2 && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward checkpoint ls -q 2>/dev/null)" -- "$word")
 		return
 	fi
+	case $before in
+	--add)
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= approvals.mode= approvals.timeout_seconds= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
+		return
+		;;
+	--cache)
+		mapfile -t COMPREPLY < <(compgen -W "pip uv npm yarn pnpm cargo go ccache" -- "$word")
+		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
+		return
+		;;
+	--isolation)
+		mapfile -t COMPREPLY < <(compgen -W "native oci gvisor vm wasm" -- "$word")
+		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
+		return
+		;;
+	--profile)
+		mapfile -t COMPREPLY < <(compgen -W "$(ward profile ls 2>/dev/null | cut -d ' ' -f 1)" -- "$word")
+		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
+		return
+		;;
+	--restore)
+		mapfile -t COMPREPLY < <(compgen -W "$(ward checkpoint ls -q 2>/dev/null)" -- "$word")
+		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
+		return
+		;;
+	--set)
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= approvals.mode= approvals.timeout_seconds= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
+		return
+		;;
+	esac
 	case " $other " in *" $before "*) return ;; esac
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

@@ -117,6 +117,18 @@ rows() {
 	vm     cpio              cmd:cpio
 	vm     zstd              cmd:zstd
 	vm     xz-utils          cmd:xz
+	package debhelper        cmd:dh
+	package dpkg-dev         cmd:dpkg-buildpackage
+	package fakeroot         cmd:fakeroot
+	package lintian          cmd:lintian
+	package g++              cmd:g++
+	package musl-tools       cmd:musl-gcc
+	package libacl1-dev      file:/usr/lib/x86_64-linux-gnu/libacl.a
+	package libbz2-dev       file:/usr/lib/x86_64-linux-gnu/libbz2.a
+	package liblz4-dev       file:/usr/lib/x86_64-linux-gnu/liblz4.a
+	package liblzma-dev      file:/usr/lib/x86_64-linux-gnu/liblzma.a
+	package libzstd-dev      file:/usr/lib/x86_64-linux-gnu/libzstd.a
+	package nettle-dev       file:/usr/lib/x86_64-linux-gnu/libnettle.a
 	fresh  debootstrap       cmd:debootstrap
 	fresh  podman            cmd:podman
 	fresh  crun              cmd:crun
