@@ -220,6 +220,16 @@ def man_ward(verbs):
               '.TP', '.IR $XDG_RUNTIME_DIR/ward ", " /run/ward ", " /tmp/ward\\-UID',
               'Sockets of detached sandboxes. Only you can access it.',
               '.SH ENVIRONMENT',
+              '.TP', '.B WARD_PROFILE',
+              'Profile for runs where neither \\-\\-profile nor the policy file names one.',
+              '.TP', '.B WARD_POLICY',
+              'Policy file for runs without \\-p. In the workspace it must be '
+              'accepted (ward trust) if it widens the defaults.',
+              '.TP', '.B WARD_ISOLATION',
+              'Engine for runs without \\-\\-isolation, over the policy.',
+              '.TP', '.B XDG_CONFIG_HOME',
+              'Directory of ward/config.yaml (your own defaults) and '
+              'ward/profiles; default: ~/.config.',
               '.TP', '.B WARD_STATE_DIR', 'Use this directory for state instead.',
               '.TP', '.B WARD_RUNTIME_DIR', 'Use this directory for run-time files instead.',
               '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: '

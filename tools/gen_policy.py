@@ -115,6 +115,8 @@ def value_schema(kind, values):
         return {'anyOf': [port, list_schema(port, minItems=1)]}
     if kind == 'STRING':
         return string_schema(values)
+    if kind == 'STRINGS' and values == 'layer':
+        return {'anyOf': [string_schema(values), list_schema(string_schema(values))]}
     if kind == 'STRINGS':
         return list_schema(string_schema(values))
     if kind == 'ENUM':
@@ -125,7 +127,9 @@ def value_schema(kind, values):
     if kind == 'BOOL':
         return {'type': 'boolean'}
     if kind == 'INGRESS':
-        return {'anyOf': [{'const': 'deny_all'}, list_schema(number_schema('UINTS', '1..65535'))]}
+        port = number_schema('UINTS', '1..65535')
+        port['anyOf'].append({'type': 'string', 'pattern': '^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$'})
+        return {'anyOf': [{'const': 'deny_all'}, list_schema(port)]}
     if kind == 'TOOLCHAINS':
         return {'anyOf': [enum_schema('auto|none'), list_schema(string_schema(values))]}
     if kind == 'GPUS':
@@ -187,7 +191,8 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',
              'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
-STRINGS_TEXT = {'program': 'list of names', '': 'list of text',
+STRINGS_TEXT = {'layer': 'path or name, or list of them',
+                'program': 'list of names', '': 'list of text',
                 'env': 'list of NAME, PREFIX* or NAME=VALUE',
                 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts',

@@ -65,6 +65,9 @@ struct options {
  * argv. */
 must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
 void options_clear(struct options *o);
+/* Adds what --secret VALUE means; option is its name for messages. */
+must_check int options_add_secret(struct options *o, const char *value, const char *option,
+				  struct ward_err *e);
 /* Whose options a verb takes, as a set: shell is run with a command of its own. */
 uint64_t options_of(enum verb verb);
 

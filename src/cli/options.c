@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "model/event.h"
 #include "plan/spec_mount.h"
+#include "policy/policy_secret.h"
 
 enum kind {
 	KIND_FLAG,
@@ -25,6 +26,7 @@ enum kind {
 	KIND_MOUNT_RW,
 	KIND_PAIR,
 	KIND_ENTRY,
+	KIND_SECRET,
 	KIND_SETS,
 	KIND_LATER
 };
@@ -169,6 +171,22 @@ static int add_mount(struct options *o, const struct option_row *row, const char
 	return add_field(o, row->field, kept, option, true, e);
 }
 
+int options_add_secret(struct options *o, const char *value, const char *option, struct ward_err *e)
+{
+	auto_buf grant = { 0 };
+	const char *kept;
+
+	if (secret_option_read(value, &grant, e) < 0)
+		return ward_wrap(e, "%s", option);
+	kept = keep(o, buf_take(&grant));
+	if (!kept)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (add_field(o, "credentials.grants", kept, option, true, e) < 0)
+		return -e->code;
+	o->fields[o->field_count - 1].reach = true;
+	return add_field(o, "credentials.mode", "just_in_time", option, false, e);
+}
+
 static int add_pair(struct options *o, const char *value, const char *option, bool append,
 		    struct ward_err *e)
 {
@@ -217,6 +235,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	case KIND_PAIR:
 	case KIND_ENTRY:
 		return add_pair(o, value, option, row->kind == KIND_ENTRY, e);
+	case KIND_SECRET:
+		return options_add_secret(o, value, option, e);
 	case KIND_LATER:
 		break;
 	}

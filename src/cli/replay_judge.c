@@ -125,7 +125,13 @@ static bool is_published(const struct replay *r, const struct ward_event *v)
 	char port[8];
 
 	snprintf(port, sizeof(port), "%u", (unsigned)(number_of(v, FIELD_PORT, 0) & 0xffff));
-	return strv_has(&r->policy->net_ingress, port);
+	for (size_t i = 0; i < r->policy->net_ingress.len; i++) {
+		const char *entry = r->policy->net_ingress.items[i], *colon = strchr(entry, ':');
+
+		if (strcmp(colon ? colon + 1 : entry, port) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* The path of "https://host:port/path". */

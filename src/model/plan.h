@@ -28,8 +28,10 @@ struct plan_net {
 	uint16_t ports[NET_PORTS_MAX];
 	size_t port_count;
 	bool ports_left_out;
-	/* ports inside, on the same port of the host's loopback */
-	uint16_t published[NET_PUBLISHED_MAX];
+	/* ports inside, and where each is on the host's loopback */
+	struct plan_port {
+		uint16_t host, inside;
+	} published[NET_PUBLISHED_MAX];
 	size_t published_count;
 };
 

@@ -13,7 +13,7 @@
 #include "model/plan.h"
 #include "policy/policy.h"
 
-enum kind { KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY };
+enum kind { KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY, KIND_SECRET };
 
 static const struct option {
 	const char *name, *field;
@@ -23,10 +23,11 @@ static const struct option {
 #include "options.def"
 };
 
+/* --secret has a form of its own, which no change of a policy is turned into. */
 static const struct option *find_option(const char *field)
 {
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		if (strcmp(options[i].field, field) == 0)
+		if (options[i].kind != KIND_SECRET && strcmp(options[i].field, field) == 0)
 			return &options[i];
 	return NULL;
 }

@@ -175,7 +175,7 @@ static bool copy_field(struct policy *dst, const struct policy *src, const struc
 
 int policy_copy(struct policy *dst, const struct policy *src, struct ward_err *e)
 {
-	*dst = (struct policy){ 0 };
+	*dst = (struct policy){ .file = src->file };
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
 		dst->origin[i] = src->origin[i];
 		if (!copy_field(dst, src, schema_row((enum policy_field)i))) {

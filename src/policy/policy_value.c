@@ -295,6 +295,10 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 			"letters, digits and . _ - +, at most 64, the first a letter, digit or _";
 		return is_name(text);
 	}
+	if (strcmp(kind, "layer") == 0) {
+		*ret_expected = "the path of a policy file, or the name of a profile";
+		return !strchr(text, '\n');
+	}
 	if (strcmp(kind, "variable") == 0) {
 		*ret_expected = "the name of a variable";
 		return is_env(text) && !strpbrk(text, "=*");
@@ -307,6 +311,17 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		return !*ret_expected;
 	}
 	return http_shape(kind, text, ret_expected, ret_hint);
+}
+
+void value_words(struct reader *r, const char *path, const char *kind, const struct node *n,
+		 struct strv *ret)
+{
+	const char *text;
+
+	if (n->kind == NODE_LIST)
+		value_strings(r, path, kind, n, ret);
+	else if (value_string(r, path, kind, n, &text) && text)
+		strv_add(ret, text);
 }
 
 void value_strings(struct reader *r, const char *path, const char *kind, const struct node *n,

@@ -290,7 +290,7 @@ def test_planted_names(t):
         take(t, ws, next(d["command"] for d in denials if d["what"].endswith("/" + wanted)
                          and d["what"].endswith(os.path.join(ws, wanted))
                          or d["what"] == f"leaving {wanted}"))
-        t.equal(t.ward("trust", cwd=ws).rc, 0)
+        t.equal(t.ward("trust", "--yes", cwd=ws).rc, 0)
         t.equal(t.ward("run", "--", "/bin/sh", "-c", plant, cwd=ws).rc, 0)
         left = [f for f in (".envrc", "sub/.envrc", "sub/deep/.envrc", ".bashrc")
                 if os.path.exists(os.path.join(ws, f))]

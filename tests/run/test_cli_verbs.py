@@ -121,7 +121,7 @@ def test_trust(t):
     r = t.ward("run", "--", "/bin/true", cwd=workspace)
     t.equal(r.rc, 125, "exit code before")
     t.contains(r.err, "ward trust", "remedy")
-    r = t.ward("trust", cwd=workspace)
+    r = t.ward("trust", "--yes", cwd=workspace)
     t.equal(r.rc, 0, "exit code of trust")
     t.contains(r.out, "widens process.syscalls", "answer")
     t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 0, "exit code after")
@@ -133,7 +133,7 @@ def test_trust(t):
 
 def test_trust_of_nonsense(t):
     workspace = t.workspace({"ward.yaml": BROKEN})
-    r = t.ward("trust", cwd=workspace)
+    r = t.ward("trust", "--yes", cwd=workspace)
     t.equal(r.rc, 125, "exit code")
     t.contains(r.err, "ward.yaml:3:3", "errors")
 
