@@ -253,7 +253,7 @@ static void test_options(void **state)
 {
 	static const struct {
 		const char *line, *option;
-	} rows[] = {
+	} lines[] = {
 		{ "network.egress_allowlist: [\"a.example\"]", "--allow a.example" },
 		{ "network.egress_allowlist: [\"10.0.0.1:80\"]", "--allow 10.0.0.1:80" },
 		{ "network.egress_allowlist: [\"[2001:db8::7]:443\"]",
@@ -269,13 +269,13 @@ static void test_options(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		struct explain_change c;
 		auto_buf out = { 0 }, wide = { 0 };
 
-		assert_true(explain_read_line(rows[i].line, &c));
+		assert_true(explain_read_line(lines[i].line, &c));
 		advice_option(&c, 1, false, &out);
-		assert_string_equal(buf_text(&out), rows[i].option);
+		assert_string_equal(buf_text(&out), lines[i].option);
 		advice_option(&c, 1, true, &wide);
 		assert_int_equal(wide.len, out.len + strlen(" --widen"));
 		free(c.value);
