@@ -495,7 +495,8 @@ static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_fi
 		d.newline = "\r\n";
 	root = d.json ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
 	if (policy_is_list(row) && !find_field(root, row->row.path) &&
-	    (strlen(row->row.fallback) > 2 && *row->row.fallback == '['))
+	    (row->type == TYPE_TOOLCHAINS ||
+	     (strlen(row->row.fallback) > 2 && *row->row.fallback == '[')))
 		value = whole; /* a file's value takes the place of the default */
 	entry = policy_value_tree(&r, row, value);
 	if (r.count || !entry || (entry->kind == NODE_LIST && !entry->first))

@@ -482,6 +482,21 @@ def test_auto_none_and_names(t):
     t.contains(r.err, "--set toolchains=rust")
 
 
+def test_policy_add(t):
+    """A name joins what is there; where nothing is, the default."""
+    for before, after in (
+        ("", "[auto, node]"),
+        ("toolchains: auto\n", "[auto, node]"),
+        ("toolchains: none\n", "[node]"),
+        ("toolchains: [rust]\n", "[rust, node]"),
+    ):
+        ws = t.workspace({"p.yaml": f"version: 1\n{before}"})
+        r = t.ward("policy", "add", "-p", "p.yaml", "--yes", "toolchains", "node", cwd=ws)
+        t.equal(r.rc, 0, r.err)
+        out = plan(t, ws, {}, "-p", "p.yaml")
+        t.equal(out["policy"]["toolchains"]["value"], after, before)
+
+
 def test_which_program_runs(t):
     """Where a program is not shown, the summary says which other ran."""
     home, env = person(t)
