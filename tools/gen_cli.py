@@ -59,7 +59,8 @@ def read_tables():
             continue
         wanted = {w.strip() for w in option.verbs.split('|')}
         if 'V_RUN' in wanted:
-            wanted.add('V_SHELL')	# shell is run with a command of its own: see options_of() in src/cli/options.c
+            # run with a command of their own: see options_of() in src/cli/options.c
+            wanted |= {'V_SHELL', 'V_AGENT'}
         for verb in verbs:
             if 'V_ALL' in wanted or 'V_' + verb.id in wanted:
                 verb.options.append(option)
@@ -126,7 +127,7 @@ EXIT_STATUS = {
 
 def man_exit(name):
     lines = ['.SH EXIT STATUS']
-    for code, text in EXIT_STATUS.get('run' if name == 'shell' else name, EXIT_STATUS['']):
+    for code, text in EXIT_STATUS.get('run' if name in ('shell', 'agent') else name, EXIT_STATUS['']):
         lines += ['.TP', f'.B {roff(code)}', roff(text[0].upper() + text[1:]) + '.']
     return lines
 

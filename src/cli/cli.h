@@ -41,7 +41,7 @@ struct options {
 	bool allow_public, keep_changes;
 	bool who, trailer; /* diff */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
-	bool yes, secrets, hints, replay;
+	bool yes, secrets, hints, replay, full;
 	/* a bit for each row of tables/options.def that was used */
 	uint64_t given[OPTIONS_MAX / 64];
 	struct spec_option *fields; /* owned */
@@ -61,7 +61,7 @@ struct options {
  * argv. */
 must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
 void options_clear(struct options *o);
-/* Whose options a verb takes, as a set: shell is run with a command of its own. */
+/* Whose options a verb takes, as a set: shell and agent are run with a command of their own. */
 uint64_t options_of(enum verb verb);
 
 /* Whether the root may be an image, which has a command and a shell of its own. */

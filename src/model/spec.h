@@ -14,6 +14,7 @@ struct spec_option {
 	const char *value;
 	const char *option; /* as the user wrote it, for messages */
 	bool append;
+	bool below; /* a policy file goes over it, as over a profile */
 };
 
 struct spec_request {
@@ -50,6 +51,7 @@ struct spec {
 	char *const *argv;          /* borrowed */
 	struct progress *progress;  /* the request's */
 	struct strv notes;          /* for the plan's */
+	struct strv metered;        /* hosts whose requests a profile's spend limit counts */
 	bool tty;
 	unsigned observe;   /* the request's */
 	bool image_command; /* the request's */

@@ -1,7 +1,7 @@
 /*
  * The spec. In: a request from the command line. Out: one policy with the origin of each value, the
  * workspace and the directory to start in, or a refusal. The order is that of spec_build():
- * defaults, profile, file, trust, options, what this build does not do, workspace. A policy file is
+ * defaults, profile and --default, file, trust, options, what this build does not do, workspace. A policy file is
  * opened once, read once, and the same bytes are hashed and parsed; a file that was only found in
  * the workspace may have been written by an agent, so if it widens the defaults it needs `ward
  * trust`, and on top of any file an option can only narrow unless --widen is given. Runs in `ward`
@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "state/images.h"
 #include "plan/profile.h"
+#include "plan/wishes.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -349,6 +350,8 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 	for (size_t i = 0; i < r->option_count; i++) {
 		const struct spec_option *o = &r->options[i];
 
+		if (o->below)
+			continue;
 		if (policy_set(p, o->field, o->value, o->append, POLICY_CLI, e) < 0)
 			return ward_wrap(e, "%s", o->option);
 	}
@@ -357,6 +360,26 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 	    p->net_egress.len && p->origin[POLICY_F_net_mode].source != POLICY_CLI)
 		return policy_set(p, "network.mode", "restricted", false, POLICY_CLI, e);
 	return 0;
+}
+
+/* --default: what the caller puts beside the profile. */
+static int set_below(const struct spec_request *r, struct spec *s, const char *here,
+		     struct ward_err *e)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->option_count; i++) {
+		const struct spec_option *o = &r->options[i];
+
+		if (!o->below)
+			continue;
+		any = true;
+		if (policy_set(&s->policy, o->field, o->value, false, POLICY_PROFILE, e) < 0)
+			return ward_wrap(e, "%s", o->option);
+	}
+	if (any && wishes_note_metered(s, e) < 0)
+		return -e->code;
+	return any && here ? spec_resolve_mounts(&s->policy, here, e) : 0;
 }
 
 static int apply_options(const struct spec_request *r, struct spec *s, const char *here,
@@ -503,9 +526,13 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 	if (result == 0 && r->profile)
 		result = profile_apply(r->profile, s, errors, e);
 	if (result == 0)
+		result = set_below(r, s, here, e);
+	if (result == 0)
 		result = load_file(r, s, here, errors, e);
 	if (result == 0)
 		result = apply_options(r, s, here, e);
+	if (result == 0)
+		result = wishes_settle(s, e);
 	if (result == 0)
 		result = check_supported(&s->policy, e);
 	if (result == 0)
@@ -545,6 +572,7 @@ void spec_clear(struct spec *s)
 	free(s->workspace);
 	free(s->cwd);
 	strv_free(&s->notes);
+	strv_free(&s->metered);
 	*s = (struct spec){ 0 };
 }
 
