@@ -263,7 +263,11 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		return
+	fi
+	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "ls set aider amp claude codex copilot cursor-agent gemini goose opencode" -- "$word")
 		return
 	fi
 	_ward_options "$verb"

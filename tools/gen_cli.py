@@ -71,6 +71,12 @@ def read_tables():
     return verbs
 
 
+def agents():
+    """The agents that are verbs, with nothing of their own but a name."""
+    rows = def_reader.read(ROOT / 'tables/agents.def')
+    return [a[0] for macro, a, _ in rows if macro == 'AGENT']
+
+
 def version():
     return re.search(r"version: '([^']+)'", (ROOT / 'meson.build').read_text()).group(1)
 
@@ -237,7 +243,10 @@ def bash(verbs):
               '\tlocal options file directory other at',
               '\tCOMPREPLY=()',
               '\tif ((COMP_CWORD == 1)); then',
-              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)} --help --version" -- "$word")',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join([v.name for v in verbs] + agents())} --help --version" -- "$word")',
+              '\t\treturn', '\tfi',
+              '\tif [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "ls set {" ".join(agents())}" -- "$word")',
               '\t\treturn', '\tfi',
               '\t_ward_options "$verb"',
               '\tcase $verb in',
@@ -298,6 +307,8 @@ def zsh_option(option):
 
 
 def zsh_rest(verb):
+    if verb.name == 'agent':
+        return [f"'(-)1:agent:(ls set {' '.join(agents())})'", "'*::argument: _files'"]
     if verb.name == 'exec':
         return ["'(-)1:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*::argument: _normal'"]
     if verb.words == 'COMMAND':
@@ -319,6 +330,7 @@ def zsh(verbs):
     lines = ['#compdef ward', '# Made by tools/gen_cli.py; do not edit. Completions of ward for zsh.', '',
              '_ward_verbs() {', '\tlocal -a verbs', '\tverbs=(']
     lines += [f"\t\t'{v.name}:{zsh_quote(v.help)}'" for v in verbs]
+    lines += [f"\t\t'{name}:start this agent, see ward agent'" for name in agents()]
     lines += ['\t)', "\t_describe verb verbs", '}', '', '_ward() {', '\tlocal curcontext=$curcontext state line',
               "\t_arguments -C '1:verb:_ward_verbs' '*::argument:->arguments' && return", '\tcase $line[1] in']
     for verb in verbs:
@@ -326,6 +338,7 @@ def zsh(verbs):
         lines.append(f'\t{verb.name})')
         lines.append('\t\t_arguments -S \\')
         lines += [f'\t\t\t{part} \\' for part in parts[:-1]] + [f'\t\t\t{parts[-1]}', '\t\t;;']
+    lines += [f"\t{'|'.join(agents())})", "\t\t_arguments '*::argument: _files'", '\t\t;;']
     return lines + ['\tesac', '}', '', '_ward "$@"']
 
 
@@ -334,13 +347,16 @@ def fish_quote(text):
 
 
 def fish(verbs):
-    names = ' '.join(v.name for v in verbs)
+    names = ' '.join([v.name for v in verbs] + agents())
     lines = ['# Made by tools/gen_cli.py; do not edit. Completions of ward for fish.', '',
              'complete -c ward -f',
              f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -l version -d 'print the version'"]
     for verb in verbs:
         lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a {verb.name} "
                      f"-d '{fish_quote(verb.help)}'")
+    for name in agents():
+        lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a {name} "
+                     "-d 'start this agent, see ward agent'")
     for verb in verbs:
         seen = f"-n '__fish_seen_subcommand_from {verb.name}'"
         for option in verb.options:
@@ -350,7 +366,9 @@ def fish(verbs):
             if option.name == 'restore':
                 takes = f" -x -a '({CHECKPOINTS})'"
             lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d '{fish_quote(option.help)}'")
-        if verb.words == 'COMMAND':
+        if verb.name == 'agent':
+            lines.append(f"complete -c ward {seen} -x -a 'ls set {' '.join(agents())}'")
+        elif verb.words == 'COMMAND':
             lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand --fcs-skip=2)'")
         elif verb.takes_boxes():
             lines.append(f"complete -c ward {seen} -x -a '(ward ps -aq 2>/dev/null)'")

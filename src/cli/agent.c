@@ -4,9 +4,9 @@
  * the way to get the program where PATH does not have it.
  *
  * Everything is put together as one command line of ward run, which is then read and carried out
- * like any other: the profile, what agent_ask.c puts beside it (--default, below a policy file), .env
- * hidden (--add, which only narrows), the caller's options, the program. So ward agent has whatever
- * ward run has, detached sandboxes too, whose ward-box reads that line again.
+ * like any other: the profile, what agent_ask.c puts beside it (--default, below a policy file),
+ * .env hidden (--add, which only narrows), the caller's options, the program. So ward agent has
+ * whatever ward run has, detached sandboxes too, whose ward-box reads that line again.
  */
 #include "cli/agent.h"
 

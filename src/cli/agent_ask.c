@@ -3,12 +3,12 @@
  * words for a command line of ward run. Two things:
  *
  *	a key	of the agent's own service that the caller's environment holds (KEY in
- *		tables/agents.def). It never goes inside: it becomes a grant, so that the sandbox has
- *		a placeholder and the gateway puts the key into requests to that one host. On a
- *		terminal the user is asked first; elsewhere it is used, as the agent itself would
- *		use it, and that is said.
- *	a limit	of what a run may cost, where the gateway can count it (METERED): asked for once on a
- *		terminal, elsewhere there is none.
+ *		tables/agents.def). It never goes inside: it becomes a grant, so that the sandbox
+ *		has a placeholder and the gateway puts the key into requests to that one host.
+ *		On a terminal the user is asked first; elsewhere it is used, as the agent itself
+ *		would use it, and that is said.
+ *	a limit	of what a run may cost, where the gateway can count it (METERED): asked for once
+ *		on a terminal, elsewhere there is none.
  *
  * Answers are kept (state/answers.c); `ward agent set` changes them. All of it is --default: what a
  * policy file says counts more.

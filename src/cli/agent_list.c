@@ -1,6 +1,6 @@
 /*
- * ward agent ls: which agents there are. In: the profiles, the caller's PATH. Out: each profile that
- * names a program, with where the program is or how to get it. Only reads.
+ * ward agent ls: which agents there are. In: the profiles, the caller's PATH. Out: each profile
+ * that names a program, with where the program is or how to get it. Only reads.
  */
 #include "cli/agent.h"
 

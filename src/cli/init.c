@@ -2,13 +2,13 @@
  * ward init: a starter policy. In: a directory, and on a terminal the answers to three questions.
  * Out: ward.yaml in it, at most 15 lines that say only what differs from the defaults; with --full
  * the commented reference (init_full.c). The kind of project is read off the presence of marker
- * files (tables/projects.def); not a byte of them is read, no link is followed, and an existing file
- * is not replaced unless told to: an agent may have written all of it. What was written is then
- * accepted as by ward trust.
+ * files (tables/projects.def); not a byte of them is read, no link is followed, and an existing
+ * file is not replaced unless told to: an agent may have written all of it. What was written is
+ * then accepted as by ward trust.
  *
  * A policy file goes over a profile. So nothing is said about the network unless the user wants
- * packages to be downloaded, and then the agent's own hosts are named beside the registries: a list
- * without them would cut the agent off from its service.
+ * packages to be downloaded, and then the agent's own hosts are named beside the registries: a
+ * list without them would cut the agent off from its service.
  */
 #include "cli/init.h"
 

@@ -426,6 +426,5 @@ void options_clear(struct options *o)
 
 int say_usage(const struct ward_err *e, const struct options *o)
 {
-	return say_error(e, o->json,
-			 options_of(o->verb) == V_RUN ? EXIT_REFUSED : EXIT_USAGE);
+	return say_error(e, o->json, options_of(o->verb) == V_RUN ? EXIT_REFUSED : EXIT_USAGE);
 }

@@ -1,6 +1,6 @@
 /*
- * Questions on the terminal. In: the text. Out: what a person typed, one line. Nothing is asked of a
- * pipe: the caller checks question_possible() first and has an answer of its own for that case.
+ * Questions on the terminal. In: the text. Out: what a person typed, one line. Nothing is asked of
+ * a pipe: the caller checks question_possible() first and has an answer of its own for that case.
  */
 #include "cli/question.h"
 

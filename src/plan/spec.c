@@ -1,11 +1,11 @@
 /*
- * The spec. In: a request from the command line. Out: one policy with the origin of each value, the
- * workspace and the directory to start in, or a refusal. The order is that of spec_build():
- * defaults, profile and --default, file, trust, options, what this build does not do, workspace. A policy file is
- * opened once, read once, and the same bytes are hashed and parsed; a file that was only found in
- * the workspace may have been written by an agent, so if it widens the defaults it needs `ward
- * trust`, and on top of any file an option can only narrow unless --widen is given. Runs in `ward`
- * with the user's rights.
+ * The spec. In: a request from the command line. Out: one policy with the origin of each value,
+ * the workspace and the directory to start in, or a refusal. The order is that of spec_build():
+ * defaults, profile and --default, file, trust, options, what this build does not do, workspace. A
+ * policy file is opened once, read once, and the same bytes are hashed and parsed; a file that was
+ * only found in the workspace may have been written by an agent, so if it widens the defaults it
+ * needs `ward trust`, and on top of any file an option can only narrow unless --widen is given.
+ * Runs in `ward` with the user's rights.
  */
 #include "plan/spec.h"
 

@@ -108,8 +108,8 @@ static int count_rules(const struct spec *s, struct buf *out, bool *ret_any, str
 	return out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
-/* A spend limit beside the profile holds whichever list names the host: a file's, or options'. Where
- * none does, nothing costs money. */
+/* A spend limit beside the profile holds whichever list names the host: a file's, or options'.
+ * Where none does, nothing costs money. */
 static int settle_limit(struct spec *s, struct ward_err *e)
 {
 	struct policy *p = &s->policy;
