@@ -1,5 +1,5 @@
-"""Agents by name: ward agent, ward claude and the like. The programs here are scripts that stand for agents; the real ones, on a
-terminal, are in test_agent_programs.py."""
+"""Agents by name: ward agent, ward claude and the like. The programs here are scripts that stand
+for agents; the real ones, on a terminal, are in test_agent_programs.py."""
 import json
 import os
 import socket
@@ -97,8 +97,9 @@ def test_arguments(t):
 def test_what_a_run_has(t):
     """The kept home, the report, the exit code, a limit, a detached sandbox: all of ward run's."""
     ws, env = t.workspace(), agents(t, "claude", text="#!/bin/sh\nls -A ~; touch ~/x; exit $1\n")
-    r = t.ward("agent", "claude", "--report", f"{t.directory}/report.json", "--", "7", cwd=ws, env=env)
-    report = json.loads(t.read(f"{t.directory}/report.json"))
+    path = f"{t.directory}/report.json"
+    r = t.ward("agent", "claude", "--report", path, "--", "7", cwd=ws, env=env)
+    report = json.loads(t.read(path))
     t.equal((r.rc, report["exit"]["code"]), (7, 7), r.err)
     t.check("x" not in r.out.split(), "the home was not new")
     t.check("x" in t.ward("claude", "0", cwd=ws, env=env).out.split(), "the home was not kept")
@@ -126,27 +127,31 @@ def test_env_files_are_hidden(t):
 
 
 def test_a_key_is_a_grant(t):
-    """Inside is a placeholder; the server of the agent's own service gets the key, no other does."""
+    """Inside is a placeholder; the server of the agent's service gets the key, no other does."""
     certified = ("api.anthropic.com", "claude.ai")
     world = trusted_world(t, names={n: [WEB] for n in certified}, certified=certified)
     script = """#!/bin/sh
 env | grep -c REAL-KEY
-curl -sS -o /dev/null -w '%{http_code} ' -H "x-api-key: $ANTHROPIC_API_KEY" https://api.anthropic.com/v1/models
-curl -sS -o /dev/null -w '%{http_code} ' -H "x-api-key: $ANTHROPIC_API_KEY" https://claude.ai/x
+for url in api.anthropic.com/v1/models claude.ai/x; do
+    curl -sS -o /dev/null -w '%{http_code} ' -H "x-api-key: $ANTHROPIC_API_KEY" https://$url
+done
 """
-    env = {**agents(t, "claude", text=script), "ANTHROPIC_API_KEY": KEY, "GEMINI_API_KEY": "other-key-REAL-KEY"}
+    env = {**agents(t, "claude", text=script), "ANTHROPIC_API_KEY": KEY,
+           "GEMINI_API_KEY": "other-key-REAL-KEY"}
     ws = t.workspace()
     r = world.ward("claude", cwd=ws, env=env, timeout=60)
     t.equal(r.out.split()[:2], ["0", "200"], r.err)
-    t.contains(r.err, "may use ANTHROPIC_API_KEY for api.anthropic.com", "without a terminal it is said")
+    t.contains(r.err, "may use ANTHROPIC_API_KEY for api.anthropic.com", "said, without a terminal")
     keys = [line for line in world.log() if line.startswith("key api.anthropic.com")]
     t.equal(keys, [f"key api.anthropic.com {KEY}"], "what the service got")
-    t.check(not any(KEY in line and "claude.ai" in line for line in world.log()), "the key went elsewhere")
+    elsewhere = [line for line in world.log() if KEY in line and "claude.ai" in line]
+    t.equal(elsewhere, [], "the key went elsewhere")
     # a no that was given once counts
     t.equal(world.ward("agent", "set", "claude", "key=no", cwd=ws, env=env).rc, 0)
     r = world.ward("claude", cwd=ws, env=env, timeout=60)
     t.equal((r.out.split()[0], "may use" in r.err), ("0", False))
-    t.equal(len([line for line in world.log() if KEY in line]), 1, "the key was used against the answer")
+    used = [line for line in world.log() if KEY in line]
+    t.equal(len(used), 1, "the key was used against the answer")
 
 
 def test_a_key_without_a_use(t):
@@ -179,8 +184,8 @@ def test_questions_are_asked_once(t):
     t.check(KEY not in r.out, "the key is inside")
     r = t.ward_tty("claude", cwd=ws, env=env, timeout=60)
     t.check("may cost" not in r.out and "is set" not in r.out, f"asked again: {r.out}")
-    kept = {w: t.read(t.state_dir, f"agents/claude/{w}") for w in ("spend", "key.ANTHROPIC_API_KEY")}
-    t.equal(kept, {"spend": "2.50\n", "key.ANTHROPIC_API_KEY": "yes\n"})
+    kept = [t.read(t.state_dir, f"agents/claude/{w}") for w in ("spend", "key.ANTHROPIC_API_KEY")]
+    t.equal(kept, ["2.50\n", "yes\n"])
     t.equal(t.ward("agent", "set", "claude", "key=ask", "spend=ask", env=env).rc, 0)
     r = asked(t, ws, env, "n", "")
     t.contains(r.out, "args:0")
@@ -188,7 +193,7 @@ def test_questions_are_asked_once(t):
     t.equal(t.read(t.state_dir, "agents/claude/spend"), "none\n")
     r = t.ward("agent", "set", "claude", "spend=-1", env=env)
     t.equal((r.rc, "expected an amount" in r.err), (2, True))
-    t.equal(t.ward("agent", "set", "gemini", "spend=5", env=env).rc, 2, "gemini's cost cannot be counted")
+    t.equal(t.ward("agent", "set", "gemini", "spend=5", env=env).rc, 2, "cannot be counted")
 
 
 def rules(t, ws, env, *options):
@@ -202,7 +207,8 @@ def rules(t, ws, env, *options):
 
 
 def test_the_limit_holds_whoever_names_the_host(t):
-    """A spend limit counts the requests to the service, also where a policy file has its own list; a list that goes around it is refused."""
+    """A spend limit counts the requests to the service, also where a policy file has its own list;
+    a list that goes around it is refused."""
     env = agents(t, "claude", text="#!/bin/sh\nexec sleep 60\n")
     t.check('"left"' not in rules(t, t.workspace(), env), "counted without a limit")
     t.equal(t.ward("agent", "set", "claude", "spend=2.50", env=env).rc, 0)
@@ -220,11 +226,12 @@ def test_the_limit_holds_whoever_names_the_host(t):
 
 
 def test_the_limit_stops_requests(t):
-    """A request that may cost more than the limit is refused, with the profile's list and with a file's."""
+    """A request that may cost more than the limit is refused, with either list of hosts."""
     certified = ("api.anthropic.com",)
     world = trusted_world(t, names={n: [WEB] for n in certified}, certified=certified)
     script = """#!/bin/sh
-curl -sS -o /dev/null -w '%{http_code}' -H 'content-type: application/json' https://api.anthropic.com/v1/messages \\
+curl -sS -o /dev/null -w '%{http_code}' -H 'content-type: application/json' \\
+    https://api.anthropic.com/v1/messages \\
     -d '{"model": "claude-opus-9", "max_tokens": 1000, "messages": []}'
 """
     env = agents(t, "claude", text=script)
@@ -253,8 +260,9 @@ def test_defaults_are_below_the_file(t):
 
 
 def test_the_login_port(t):
-    """codex's callback is published; where another process has the port, the run goes on without."""
-    listen = "import http.server\nhttp.server.HTTPServer(('127.0.0.1', 1455), http.server.SimpleHTTPRequestHandler).handle_request()\n"
+    """codex's callback is published; where another run has the port, this one goes on without."""
+    listen = ("from http.server import HTTPServer, SimpleHTTPRequestHandler as H\n"
+              "HTTPServer(('127.0.0.1', 1455), H).handle_request()\n")
     env = agents(t, "codex", text="#!/bin/sh\necho started\n")
     world = trusted_world(t)	# a loopback of its own
     ws = t.workspace({"marker": "from inside\n", "listen.py": listen})
@@ -265,7 +273,8 @@ def test_the_login_port(t):
     second = world.ward("agent", "codex", "-v", cwd=ws, env=env)
     t.equal((second.rc, "started" in second.out), (0, True), second.err)
     t.contains(second.err, "port 1455 of the profile was in use on this host")
-    got = world.run("curl", "-sS", "--retry", "20", "--retry-all-errors", "--retry-delay", "1", "http://localhost:1455/marker", cwd=ws, timeout=60)
+    got = world.run("curl", "-sS", "--retry", "20", "--retry-all-errors", "--retry-delay", "1",
+                    "http://localhost:1455/marker", cwd=ws, timeout=60)
     t.equal(got.out, "from inside\n", got.err)
 
 
@@ -274,5 +283,6 @@ def test_a_port_that_an_option_asks_for_is_no_wish(t):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        r = t.ward("run", "--set", f"network.ingress=[{s.getsockname()[1]}]", "--", "true", cwd=t.workspace())
+        port = s.getsockname()[1]
+        r = t.ward("run", "--set", f"network.ingress=[{port}]", "--", "true", cwd=t.workspace())
         t.equal((r.rc, "cannot publish port" in r.err), (125, True))

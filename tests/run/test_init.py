@@ -1,4 +1,4 @@
-"""ward init: what it finds, what it asks, what it writes, and that a hostile project steers none of it."""
+"""ward init: what it finds, asks and writes, and that a hostile project steers none of it."""
 import json
 import os
 import stat
@@ -49,7 +49,7 @@ def test_a_profile_keeps_its_network(t):
         ws = t.workspace({"package.json": "{}"})
         t.equal(t.ward("init", *options, cwd=ws).rc, 0)
         plan = json.loads(t.ward("plan", "--json", "--profile", "claude", cwd=ws).out)
-        t.contains(json.dumps(plan["network"]), "api.anthropic.com", f"network after init {options}")
+        t.contains(json.dumps(plan["network"]), "api.anthropic.com", f"after init {options}")
         r = t.ward("run", "--profile", "claude", "--", "true", cwd=ws, report=True)
         t.equal((r.rc, "network" in r.report), (0, True), f"run after init {options}")
 
@@ -77,7 +77,8 @@ def test_the_questions(t):
         t.contains(text, "\n  mode: review\n")
         t.contains(text, f"\n  egress_allowlist: [{', '.join(hosts)}]\n")
         plan = json.loads(t.ward("plan", "--json", cwd=s.ws).out)
-        t.equal([r["rule"].split(":")[0] for r in plan["network"]], hosts, "hosts, without ward trust")
+        named = [r["rule"].split(":")[0] for r in plan["network"]]
+        t.equal(named, hosts, "hosts, without ward trust")
 
 
 def test_other_answers(t):

@@ -133,7 +133,8 @@ def test_a_version_of_an_installer_is_shown_as_a_whole(t):
     """.../NAME/versions/VERSION/NAME brings what lies beside it; other versions stay outside."""
     ws, top = t.workspace(), t.fresh_dir("prefix")
     share = f"{top}/share/agent"
-    program(t, f"{share}/versions/2/agent", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/data"\n')
+    program(t, f"{share}/versions/2/agent",
+            '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/data"\n')
     program(t, f"{share}/versions/1/agent")
     program(t, f"{share}/odd/2/agent")
     t.write(share, {"versions/2/data": "data\n", "versions/1/secret": "x\n", "settings": "x\n",
