@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What the journal costs: a start with and without it, a fork and exec loop at level exec, events written and verified a second.
+"""What the journal costs: a start with and without it, a fork and exec loop at level exec, events
+written and verified a second.
 
-Runs interleaved and prints medians, minima and their ratios. Exits 1 where something misses what is promised: basic within 1.10 of none on the start,
-exec within 1.25 of basic, 20,000 events a second from 50 writers, 300,000 a second verified. On a busy machine look at the minima.
+Runs interleaved and prints medians, minima and their ratios. Exits 1 where something misses what is
+promised: basic within 1.10 of none on the start, exec within 1.25 of basic, 20,000 events a second
+from 50 writers, 300,000 a second verified. On a busy machine look at the minima.
 """
 import os
 import pathlib
@@ -12,10 +14,12 @@ import sys
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("WARD_BUILD", pathlib.Path(__file__).resolve().parent.parent / "build"))
+BUILD = pathlib.Path(os.environ.get("WARD_BUILD",
+                                    pathlib.Path(__file__).resolve().parent.parent / "build"))
 WARD, LOAD, TRUE = BUILD / "src/cli/ward", BUILD / "bench/journal-load", "/bin/true"
 RUNS, LOOPS, FORKS, WRITERS, EACH, MANY = 200, 7, 300, 50, 2000, 1000000
-LOOP = f"import os\nfor _ in range({FORKS}):\n p = os.fork()\n if not p:\n  os.execv('/bin/true', ['true'])\n os.waitpid(p, 0)\n"
+LOOP = (f"import os\nfor _ in range({FORKS}):\n p = os.fork()\n if not p:\n  os.execv('/bin/true', "
+        "['true'])\n os.waitpid(p, 0)\n")
 
 
 def took(*argv):
@@ -46,18 +50,26 @@ def main():
         os.environ["WARD_STATE_DIR"] = state
         os.chdir(ws)
         run = [WARD, "run", "--set"]
-        good = compare("start, basic beside none", [*run, "audit.journal=none", "--", TRUE], [*run, "audit.journal=default", "--", TRUE], RUNS, 1.10)
-        good &= compare("fork and exec, exec beside basic", [*run, "audit.level=basic", "--", "/usr/bin/python3", "-c", LOOP],
-                        [*run, "audit.level=exec", "--", "/usr/bin/python3", "-c", LOOP], LOOPS, 1.25)
-        good &= compare("fork and exec, full beside basic", [*run, "audit.level=basic", "--", "/usr/bin/python3", "-c", LOOP],
-                        [*run, "audit.level=full", "--", "/usr/bin/python3", "-c", LOOP], LOOPS, 1.6)
+        good = compare("start, basic beside none", [*run, "audit.journal=none", "--", TRUE],
+                       [*run, "audit.journal=default", "--", TRUE], RUNS, 1.10)
+        good &= compare("fork and exec, exec beside basic",
+                        [*run, "audit.level=basic", "--", "/usr/bin/python3", "-c", LOOP],
+                        [*run, "audit.level=exec", "--", "/usr/bin/python3", "-c", LOOP],
+                        LOOPS, 1.25)
+        good &= compare("fork and exec, full beside basic",
+                        [*run, "audit.level=basic", "--", "/usr/bin/python3", "-c", LOOP],
+                        [*run, "audit.level=full", "--", "/usr/bin/python3", "-c", LOOP],
+                        LOOPS, 1.6)
         began = time.perf_counter()
-        writers = [subprocess.Popen([LOAD, f"20200101-000000-w{i}", str(EACH)]) for i in range(WRITERS)]
+        writers = [subprocess.Popen([LOAD, f"20200101-000000-w{i}", str(EACH)])
+                   for i in range(WRITERS)]
         if any([w.wait() for w in writers]):
             return 1
-        good &= rate(f"written by {WRITERS} at once", WRITERS * EACH, time.perf_counter() - began, 20000)
+        good &= rate(f"written by {WRITERS} at once", WRITERS * EACH,
+                     time.perf_counter() - began, 20000)
         took(LOAD, "20200101-000000-many", MANY)
-        good &= rate("verified", MANY, took(WARD, "audit", "verify", "20200101-000000-many"), 300000)
+        good &= rate("verified", MANY, took(WARD, "audit", "verify", "20200101-000000-many"),
+                     300000)
     return 0 if good else 1
 
 

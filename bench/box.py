@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""bench/box.py: what detached sandboxes cost: memory of an idle one, ward exec beside runc exec, ps and kill --all of many.
+"""bench/box.py: what detached sandboxes cost: memory of an idle one, ward exec beside runc exec, ps
+and kill --all of many.
 
-In: the build directory (WARD_BUILD, or build/). Out: a table with the bar of each figure, and build/bench/box.json; exit status 1
-when a bar is missed. As root it measures root's sandboxes and, for the memory and ps, an ordinary user's too. Everything
-happens below one directory that is removed at the end.
+In: the build directory (WARD_BUILD, or build/). Out: a table with the bar of each figure, and
+build/bench/box.json; exit status 1 when a bar is missed. As root it measures root's sandboxes and,
+for the memory and ps, an ordinary user's too. Everything happens below one directory that is
+removed at the end.
 """
 import argparse
 import json
@@ -37,10 +39,12 @@ class Ward:
             subprocess.run(['chown', '-R', user, self.home], check=True)
         self.prefix = ['setpriv', '--reuid', user, '--regid', user, '--init-groups'] if user else []
         self.env = {'PATH': '/usr/bin:/bin:/usr/sbin:/sbin', 'HOME': str(self.home),
-                    'WARD_STATE_DIR': str(self.home / 'state'), 'WARD_RUNTIME_DIR': str(self.home / 'run')}
+                    'WARD_STATE_DIR': str(self.home / 'state'),
+                    'WARD_RUNTIME_DIR': str(self.home / 'run')}
 
     def __call__(self, *args, check=True):
-        return subprocess.run([*self.prefix, self.ward, *args], env=self.env, cwd=self.ws, check=check, capture_output=True,
+        return subprocess.run([*self.prefix, self.ward, *args], env=self.env, cwd=self.ws,
+                              check=check, capture_output=True,
                               text=True).stdout
 
     def pids(self):
@@ -60,7 +64,8 @@ def pss_kib(pid):
 
 
 def timed(rounds, *commands):
-    """Medians of the commands in milliseconds, each in turn, so that a noisy moment hits everybody."""
+    """Medians of the commands in milliseconds, each in turn, so that a noisy moment hits
+    everybody."""
     taken = [[] for _ in commands]
     for i in range(rounds + 2):
         for k, command in enumerate(commands):
@@ -94,14 +99,17 @@ def measure_exec(w, base, rounds):
             (bundle / 'rootfs' / name).symlink_to(f'usr/{name}')
         (bundle / 'config.json').write_text(json.dumps(config))
         root = ['--root', str(base / 'runc')]
-        subprocess.run([runc, *root, 'run', '-d', '--bundle', str(bundle), 'ward-bench-exec'], check=True,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([runc, *root, 'run', '-d', '--bundle', str(bundle), 'ward-bench-exec'],
+                       check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
         commands.append(spawner([runc, *root, 'exec', 'ward-bench-exec', true], w.env))
     try:
         found = timed(rounds, *commands)
     finally:
         if len(commands) > 1:
-            subprocess.run([runc, *root, 'delete', '--force', 'ward-bench-exec'], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([runc, *root, 'delete', '--force', 'ward-bench-exec'], check=True,
+                           stdout=subprocess.DEVNULL)
         w('rm', '--force', 'exec')
     return found
 
@@ -110,7 +118,8 @@ def rows_of(w, base, args, who):
     rows = []
     w('run', '-d', '--name', 'idle')
     time.sleep(0.5)
-    rows.append((f'{who}: idle sandbox, PSS over all its processes', 'KiB', pss_kib(w.pids()[0]), 400))
+    rows.append((f'{who}: idle sandbox, PSS over all its processes', 'KiB', pss_kib(w.pids()[0]),
+                 400))
     w('exec', 'idle', str(w.ws / 'true'))
     time.sleep(1.5)
     rows.append((f'{who}: the same a second after an exec', 'KiB', pss_kib(w.pids()[0]), 400))
@@ -118,10 +127,12 @@ def rows_of(w, base, args, who):
     for _ in range(args.many):
         w('run', '-d')
     rows.append((f'{who}: ps of {args.many}', 'ms', timed(10, lambda: w('ps'))[0], 50))
-    rows.append((f'{who}: each of {args.many}, PSS', 'KiB', round(sum(map(pss_kib, w.pids())) / args.many), 400))
+    rows.append((f'{who}: each of {args.many}, PSS', 'KiB',
+                 round(sum(map(pss_kib, w.pids())) / args.many), 400))
     began = time.monotonic()
     w('kill', '--all')
-    rows.append((f'{who}: kill --all of {args.many} idle ones', 'ms', (time.monotonic() - began) * 1000, None))
+    rows.append((f'{who}: kill --all of {args.many} idle ones', 'ms',
+                 (time.monotonic() - began) * 1000, None))
     w('rm', '--all')
     return rows
 
@@ -137,7 +148,8 @@ def inner_pidfds(w):
 
 
 def measure_kill(w, count):
-    """kill --all of sandboxes with five processes each: until all are dead, and until the verb is through (swept, on record)."""
+    """kill --all of sandboxes with five processes each: until all are dead, and until the verb is
+    through (swept, on record)."""
     for _ in range(count):
         w('run', '-d', '--', 'sh', '-c', 'sleep 900 & sleep 900 & sleep 900 & sleep 900')
     poll = select.poll()
@@ -176,7 +188,8 @@ def measure(base, build, args):
                     rows.append((f'{who}: runc exec true', 'ms', found[1], None))
                     rows.append((f'{who}: ward exec / runc exec', '', found[0] / found[1], 0.5))
                 dead, through = measure_kill(w, args.kill)
-                rows.append((f'{who}: kill --all of {args.kill} with 5 processes each: dead', 'ms', dead, None))
+                rows.append((f'{who}: kill --all of {args.kill} with 5 processes each: dead', 'ms',
+                             dead, None))
                 rows.append((f'{who}: the same, until the verb is through', 'ms', through, None))
         finally:
             w('rm', '--force', '--all', check=False)
@@ -186,11 +199,13 @@ def measure(base, build, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('--many', type=int, default=500, help='sandboxes for ps')
-    parser.add_argument('--kill', type=int, default=50, help='sandboxes with five processes for kill --all')
+    parser.add_argument('--kill', type=int, default=50,
+                        help='sandboxes with five processes for kill --all')
     parser.add_argument('--rounds', type=int, default=100)
     args = parser.parse_args()
     build = pathlib.Path(os.environ.get('WARD_BUILD', run.TOP / 'build'))
-    base = pathlib.Path(tempfile.mkdtemp(prefix='ward-bench-', dir='/srv' if os.geteuid() == 0 else pathlib.Path.home()))
+    base = pathlib.Path(tempfile.mkdtemp(prefix='ward-bench-', dir='/srv' if os.geteuid() == 0
+                                         else pathlib.Path.home()))
     base.chmod(0o755)
     try:
         rows = measure(base, build, args)
@@ -200,7 +215,8 @@ def main():
     (build / 'bench' / 'box.json').write_text(json.dumps(
         [{'what': r[0], 'unit': r[1], 'value': r[2], 'bar': r[3]} for r in rows], indent=1) + '\n')
     for what, unit, value, bar in rows:
-        verdict = '' if bar is None else f'   bar {bar:g} {unit}' + ('   MISSED' if value > bar else '')
+        verdict = '' if bar is None else f'   bar {bar:g} {unit}' + ('   MISSED' if value > bar
+                                                                     else '')
         print(f'{what:58} {value:9.2f} {unit:4}{verdict}')
     return 1 if missed else 0
 

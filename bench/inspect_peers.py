@@ -1,10 +1,11 @@
 """The ways from a client to a TLS server that inspection's bench compares, and the server itself.
 
-A way is a context manager over a Place and yields (argv, env, relays): argv(word, count) is the command line of one measurement, env what
-it needs to trust the right authority, relays(client) the processes whose time and memory count as the relay's. WAYS is the table.
+A way is a context manager over a Place and yields (argv, env, relays): argv(word, count) is the
+command line of one measurement, env what it needs to trust the right authority, relays(client) the
+processes whose time and memory count as the relay's. WAYS is the table.
 
-enter_namespaces() moves this process into namespaces of its own: network (one end of a cable, the other is nginx's) and mounts (an
-/etc/hosts that knows the server). Everything in them ends with it.
+enter_namespaces() moves this process into namespaces of its own: network (one end of a cable, the
+other is nginx's) and mounts (an /etc/hosts that knows the server). Everything in them ends with it.
 """
 import contextlib
 import ctypes
@@ -36,7 +37,8 @@ def run(*argv, **more):
 def pem_pair(base, name, subject, more, signed_by=None):
     """A key and a certificate (P-256)."""
     key, cert = base / f"{name}.key", base / f"{name}.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", subject,
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+            "-nodes", "-days", "2", "-subj", subject,
             "-keyout", key, "-out", cert]
     for extension in more:
         argv += ["-addext", extension]
@@ -59,10 +61,13 @@ class Place:
         self.work.mkdir()
         shutil.copy(self.load, self.work)
         ca = pem_pair(self.base, "ca", "/CN=bench root", ["basicConstraints=critical,CA:TRUE"])
-        self.key, self.cert = pem_pair(self.base, "server", f"/CN={NAME}", [f"subjectAltName=DNS:{NAME}", "basicConstraints=critical,CA:FALSE"], ca)
+        self.key, self.cert = pem_pair(self.base, "server", f"/CN={NAME}",
+                                       [f"subjectAltName=DNS:{NAME}",
+                                        "basicConstraints=critical,CA:FALSE"], ca)
         host_roots = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
         self.roots = self.base / "roots.pem"
-        self.roots.write_text((host_roots.read_text() if host_roots.exists() else "") + ca[1].read_text())
+        self.roots.write_text((host_roots.read_text() if host_roots.exists() else "")
+                              + ca[1].read_text())
         self.start_server()
         return self
 
@@ -74,12 +79,15 @@ class Place:
         sleeper = subprocess.Popen(["unshare", "-n", "sleep", "100000"])
         self.stack.callback(end, sleeper)
         mine = os.readlink("/proc/self/ns/net")
-        while os.readlink(f"/proc/{sleeper.pid}/ns/net") == mine or pathlib.Path(f"/proc/{sleeper.pid}/comm").read_text() != "sleep\n":
+        while os.readlink(f"/proc/{sleeper.pid}/ns/net") == mine or pathlib.Path(
+            f"/proc/{sleeper.pid}/comm").read_text() != "sleep\n":
             time.sleep(0.01)
-        run("ip", "link", "add", "bench0", "type", "veth", "peer", "name", "bench1", "netns", sleeper.pid)
+        run("ip", "link", "add", "bench0", "type", "veth", "peer", "name", "bench1", "netns",
+            sleeper.pid)
         run("ip", "addr", "add", f"{HERE}/24", "dev", "bench0")
         run("ip", "link", "set", "bench0", "up")
-        run("nsenter", "-t", sleeper.pid, "-n", "sh", "-ec", f"ip link set lo up; ip addr add {SERVER}/24 dev bench1; ip link set bench1 up")
+        run("nsenter", "-t", sleeper.pid, "-n", "sh", "-ec",
+            f"ip link set lo up; ip addr add {SERVER}/24 dev bench1; ip link set bench1 up")
         hosts = self.base / "hosts"
         hosts.write_text(f"127.0.0.1 localhost\n{SERVER} {NAME}\n")
         run("mount", "--bind", hosts, "/etc/hosts")
@@ -87,7 +95,8 @@ class Place:
         (self.base / "www/small").write_bytes(os.urandom(1024))
         (self.base / "www/large").write_bytes(os.urandom(16 << 20))
         config = self.base / "nginx.conf"
-        config.write_text(f"""daemon off; worker_processes 1; pid {self.base}/nginx.pid; error_log {self.base}/nginx.log;
+        config.write_text(
+            f"""daemon off; worker_processes 1; pid {self.base}/nginx.pid; error_log {self.base}/nginx.log;
 events {{ worker_connections 1024; }}
 http {{
   access_log off; client_body_temp_path {self.base}/body; proxy_temp_path {self.base}/proxy; fastcgi_temp_path {self.base}/f; uwsgi_temp_path {self.base}/u; scgi_temp_path {self.base}/s;
@@ -100,7 +109,8 @@ http {{
   server {{ listen 127.0.0.1:8081; location / {{ return 200 "taken"; }} }}
 }}
 """)
-        nginx = subprocess.Popen(["nsenter", "-t", str(sleeper.pid), "-n", which("nginx"), "-c", str(config)], stderr=subprocess.DEVNULL)
+        nginx = subprocess.Popen(["nsenter", "-t", str(sleeper.pid), "-n", which("nginx"), "-c",
+                                  str(config)], stderr=subprocess.DEVNULL)
         self.stack.callback(end, nginx)
         for _ in range(200):
             if (self.base / "nginx.pid").exists():
@@ -113,17 +123,21 @@ http {{
 
 @contextlib.contextmanager
 def direct(place):
-    yield lambda word, count: [place.load, word, NAME, 443, count], {"SSL_CERT_FILE": str(place.roots)}, lambda client: []
+    yield lambda word, count: [place.load, word, NAME, 443,
+                               count], {"SSL_CERT_FILE": str(place.roots)}, lambda client: []
 
 
 def of_ward(client):
-    return [pid for pid, name in tree(client.pid).items() if name in ("ward-gateway", "ward-dial", "ward-keys", "ward-secrets")]
+    return [pid for pid, name in tree(client.pid).items()
+            if name in ("ward-gateway", "ward-dial", "ward-keys", "ward-secrets")]
 
 
 def ward_policy(place, name, more):
     policy = place.base / f"{name}.yaml"
-    policy.write_text(f"version: 1\nnetwork: {{mode: restricted, egress_allowlist: [{{host: {NAME}, mode: inspect, methods: [GET, POST], paths: ['/*']}}]}}\n{more}")
-    return lambda word, count: [place.ward, "run", "-p", policy, "--", "./inspect-load", word, NAME, 443, count]
+    policy.write_text(f"version: 1\nnetwork: {{mode: restricted, egress_allowlist: [{{host: "
+                      f"{NAME}, mode: inspect, methods: [GET, POST], paths: ['/*']}}]}}\n{more}")
+    return lambda word, count: [place.ward, "run", "-p", policy, "--", "./inspect-load", word, NAME,
+                                443, count]
 
 
 @contextlib.contextmanager
@@ -136,16 +150,19 @@ def ward_secret(place):
     secret = place.base / "secret"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)
-    grants = f"credentials: {{mode: just_in_time, grants: [{{name: bench, source: 'file:{secret}', hosts: [{NAME}], as: BENCH_KEY}}]}}\n"
+    grants = (f"credentials: {{mode: just_in_time, grants: [{{name: bench, source: "
+              f"'file:{secret}', hosts: [{NAME}], as: BENCH_KEY}}]}}\n")
     yield ward_policy(place, "secret", grants), {"SSL_CERT_FILE": str(place.roots)}, of_ward
 
 
 @contextlib.contextmanager
 def mitmproxy(place):
     port, home = free_port(), place.base / "mitmproxy"
-    argv = [which("mitmdump"), "-q", "--listen-host", "127.0.0.1", "-p", port, "--set", f"confdir={home}", "--set", f"ssl_verify_upstream_trusted_ca={place.roots}"]
+    argv = [which("mitmdump"), "-q", "--listen-host", "127.0.0.1", "-p", port, "--set",
+            f"confdir={home}", "--set", f"ssl_verify_upstream_trusted_ca={place.roots}"]
     with daemon(argv, port, env={**os.environ, "HOME": str(place.base)}) as process:
-        yield (lambda word, count: [place.load, word, NAME, 443, count, port], {"SSL_CERT_FILE": str(home / "mitmproxy-ca-cert.pem")},
+        yield (lambda word, count: [place.load, word, NAME, 443, count, port],
+               {"SSL_CERT_FILE": str(home / "mitmproxy-ca-cert.pem")},
                lambda client: list(tree(process.pid)))
 
 
@@ -153,11 +170,13 @@ def mitmproxy(place):
 def squid(place):
     port, home = free_port(), place.base / "squid"
     home.mkdir()
-    key, cert = pem_pair(home, "bump", "/CN=squid bench", ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"])
+    key, cert = pem_pair(home, "bump", "/CN=squid bench",
+                         ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"])
     certgen = "/usr/lib/squid/security_file_certgen"
     run(certgen, "-c", "-s", home / "db", "-M", "4MB")
     config = home / "squid.conf"
-    config.write_text(f"""http_port 127.0.0.1:{port} ssl-bump generate-host-certificates=on dynamic_cert_mem_cache_size=4MB tls-cert={cert} tls-key={key}
+    config.write_text(
+        f"""http_port 127.0.0.1:{port} ssl-bump generate-host-certificates=on dynamic_cert_mem_cache_size=4MB tls-cert={cert} tls-key={key}
 sslcrtd_program {certgen} -s {home}/db -M 4MB
 sslcrtd_children 2
 acl step1 at_step SslBump1
@@ -180,13 +199,17 @@ server_persistent_connections on
 """)
     run("chown", "-R", "proxy:", home)
     with daemon([which("squid"), "-N", "-f", config], port) as process:
-        yield (lambda word, count: [place.load, word, NAME, 443, count, port], {"SSL_CERT_FILE": str(cert)}, lambda client: list(tree(process.pid)))
+        yield (lambda word, count: [place.load, word, NAME, 443, count, port],
+               {"SSL_CERT_FILE": str(cert)}, lambda client: list(tree(process.pid)))
 
 
-WAYS = [    # name, what it is, {program: Debian package} it needs, how it starts, how much of the load it gets
+# name, what it is, {program: Debian package} it needs, how it starts, how much of the load it gets
+WAYS = [
     ("direct", "to the server, nothing between", {}, direct, 1),
     ("ward", "a sandbox, requests parsed, decided about and written anew", {}, ward, 1),
-    ("ward, with a secret", "the same, and all that leaves looked through for a secret", {}, ward_secret, 1),
+    ("ward, with a secret", "the same, and all that leaves looked through for a secret", {},
+     ward_secret, 1),
     ("mitmproxy", "mitmdump, no script", {"mitmdump": "mitmproxy"}, mitmproxy, 0.25),
-    ("squid", "ssl-bump, no cache, no log", {"/usr/lib/squid/security_file_certgen": "squid-openssl"}, squid, 0.5),
+    ("squid", "ssl-bump, no cache, no log",
+     {"/usr/lib/squid/security_file_certgen": "squid-openssl"}, squid, 0.5),
 ]

@@ -1,13 +1,17 @@
 #!/usr/bin/python3
-"""make bench-inspect: what it costs to look into HTTPS requests, beside mitmproxy and squid, in turns.
+"""make bench-inspect: what it costs to look into HTTPS requests, beside mitmproxy and squid, in
+turns.
 
-In: the build directory (WARD_BUILD, or build/); root, for network namespaces. Out: a table on standard output, build/bench/inspect.json
-and, with --doc, docs/bench-inspect.md. Two namespaces with a cable: in the one a real nginx with TLS, in the other everything else, so
-that what is measured crosses no other network. inspect-load (C) is the client for all of them; inspect_peers.py starts the relays.
-In each round every way gets its turn; what is printed are medians over the rounds, and their ratios.
+In: the build directory (WARD_BUILD, or build/); root, for network namespaces. Out: a table on
+standard output, build/bench/inspect.json and, with --doc, docs/bench-inspect.md. Two namespaces
+with a cable: in the one a real nginx with TLS, in the other everything else, so that what is
+measured crosses no other network. inspect-load (C) is the client for all of them; inspect_peers.py
+starts the relays. In each round every way gets its turn; what is printed are medians over the
+rounds, and their ratios.
 
-"ward" ends TLS, reads, decides about and writes anew each request and answer. "ward, with a secret" has a grant for the host: each request
-goes through ward-keys, which looks through all of it for every form of the secret. All ways verify the server's certificate.
+"ward" ends TLS, reads, decides about and writes anew each request and answer. "ward, with a secret"
+has a grant for the host: each request goes through ward-keys, which looks through all of it for
+every form of the secret. All ways verify the server's certificate.
 """
 import argparse
 import contextlib
@@ -29,9 +33,12 @@ from wrap_markdown import wrap  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LIMIT_S = 90
-WORDS = {"wait": 400, "rate": 4000, "fresh": 800, "down": 256, "up": 256}    # what inspect-load measures, and how much of it
-COLUMNS = [("rate", "requests", "/s", "{:.0f}"), ("cpu_us", "relay CPU", "µs/request", "{:.0f}"), ("wait", "answer p50", "µs", "{:.0f}"),
-           ("fresh", "connections", "/s", "{:.0f}"), ("down", "download", "MiB/s", "{:.0f}"), ("up", "upload", "MiB/s", "{:.0f}"),
+# what inspect-load measures, and how much of it
+WORDS = {"wait": 400, "rate": 4000, "fresh": 800, "down": 256, "up": 256}
+COLUMNS = [("rate", "requests", "/s", "{:.0f}"), ("cpu_us", "relay CPU", "µs/request", "{:.0f}"),
+           ("wait", "answer p50", "µs", "{:.0f}"),
+           ("fresh", "connections", "/s", "{:.0f}"), ("down", "download", "MiB/s", "{:.0f}"),
+           ("up", "upload", "MiB/s", "{:.0f}"),
            ("pss_mb", "memory", "MB PSS", "{:.1f}"), ("idle_mb", "idle", "MB PSS", "{:.1f}")]
 IDLE_S = 7    # ward gives memory back when nothing has happened for five
 
@@ -40,12 +47,14 @@ def pss_mb(pids):
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            total += int(re.search(r"^Pss:\s+(\d+)", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1])
+            total += int(re.search(r"^Pss:\s+(\d+)",
+                                   pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1])
     return total / 1024
 
 
 def one_turn(place, way, word, count, idle):
-    """The number, the relay's processor seconds, its memory at the end, and after a rest (None: not looked at)."""
+    """The number, the relay's processor seconds, its memory at the end, and after a rest (None: not
+    looked at)."""
     argv, env, relays = way
     with turns.client(argv(word, count), place, LIMIT_S, env) as process:
         pids = relays(process)
@@ -59,18 +68,21 @@ def one_turn(place, way, word, count, idle):
 
 
 def measure(place, rounds, only):
-    """{name: {note, word: [numbers], cpu_us: [], pss_mb: [], failed: [why]}} and {name: how to get it}."""
+    """{name: {note, word: [numbers], cpu_us: [], pss_mb: [], failed: [why]}} and {name: how to get
+    it}."""
     results = {}
     with contextlib.ExitStack() as stack:
         ways, missing = turns.begin(stack, inspect_peers.WAYS, place, only)
         for name, note, _, _ in ways:
-            results[name] = {"note": note, "cpu_us": [], "pss_mb": [], "idle_mb": [], "failed": [], **{word: [] for word in WORDS}}
+            results[name] = {"note": note, "cpu_us": [], "pss_mb": [], "idle_mb": [], "failed": [],
+                             **{word: [] for word in WORDS}}
         for at in range(rounds):
             for word, all_of_it in WORDS.items():
                 for name, _, way, share in ways:
                     count = max(int(all_of_it * share) // 16 * 16, 16)
                     try:
-                        number, cpu, pss, idle = one_turn(place, way, word, count, word == "rate" and name != "direct" and at == 0)
+                        number, cpu, pss, idle = one_turn(place, way, word, count, word == "rate"
+                                                          and name != "direct" and at == 0)
                     except (OSError, RuntimeError, ValueError) as e:
                         results[name]["failed"].append(f"round {at + 1}, {word}: {e}")
                         continue
@@ -95,7 +107,8 @@ def summarise(results, missing, conditions):
 
 
 def bars(ways):
-    """What the bars say, where both sides were measured: of the medians, and of the best of each."""
+    """What the bars say, where both sides were measured: of the medians, and of the best of
+    each."""
     def of(what, unit, number, bar, more):
         values = []
         for suffix in ("", "_best"):
@@ -103,15 +116,21 @@ def bars(ways):
                 values.append(number(lambda name, key, s=suffix: ways[name][key + s]))
         if not values:
             return []
-        return [{"what": what, "unit": unit, "number": values[0], "of_best": values[-1], "bar": bar, "more": more,
+        return [{"what": what, "unit": unit, "number": values[0], "of_best": values[-1], "bar": bar,
+                 "more": more,
                  "holds": values[0] >= bar if more else values[0] <= bar}]
 
     secret = "ward, with a secret"
-    return (of("requests a second, of mitmproxy's", "x", lambda w: w("ward", "rate") / w("mitmproxy", "rate"), 2.5, True) +
-            of("CPU a request, of mitmproxy's", "x", lambda w: w("ward", "cpu_us") / w("mitmproxy", "cpu_us"), 0.5, False) +
-            of("added to an answer, warm server, p50", "ms", lambda w: (w("ward", "wait") - w("direct", "wait")) / 1000, 0.6, False) +
-            of("upload with a secret, of that without", "x", lambda w: w(secret, "up") / w("ward", "up"), 0.9, True) +
-            of("download with a secret, of that without", "x", lambda w: w(secret, "down") / w("ward", "down"), 0.9, True) +
+    return (of("requests a second, of mitmproxy's", "x",
+               lambda w: w("ward", "rate") / w("mitmproxy", "rate"), 2.5, True) +
+            of("CPU a request, of mitmproxy's", "x",
+               lambda w: w("ward", "cpu_us") / w("mitmproxy", "cpu_us"), 0.5, False) +
+            of("added to an answer, warm server, p50", "ms",
+               lambda w: (w("ward", "wait") - w("direct", "wait")) / 1000, 0.6, False) +
+            of("upload with a secret, of that without", "x",
+               lambda w: w(secret, "up") / w("ward", "up"), 0.9, True) +
+            of("download with a secret, of that without", "x",
+               lambda w: w(secret, "down") / w("ward", "down"), 0.9, True) +
             of("memory, busy", "MB", lambda w: w("ward", "pss_mb"), 10, False) +
             of("memory, with a secret, idle", "MB", lambda w: w(secret, "idle_mb"), 10, False) +
             of("memory, with a secret, busy", "MB", lambda w: w(secret, "pss_mb"), 10, False))
@@ -119,15 +138,21 @@ def bars(ways):
 
 def text(summary):
     c = summary["conditions"]
-    lines = [f"looking into HTTPS: medians of {c['rounds']} rounds, interleaved; {c['processors']} processors ({c['processor']}) shared by client, server and "
-             f"relay; Linux {c['kernel']}; load before: {c['load_before']:.1f}{'; ' + c['note'] if c['note'] else ''}",
-             "  " + " " * 20 + "".join(f"{heading + ' ' + unit:>22}" for _, heading, unit, _ in COLUMNS)]
+    lines = [f"looking into HTTPS: medians of {c['rounds']} rounds, interleaved; {c['processors']} "
+             f"processors ({c['processor']}) shared by client, server and "
+             f"relay; Linux {c['kernel']}; load before: "
+             f"{c['load_before']:.1f}{'; ' + c['note'] if c['note'] else ''}",
+             "  " + " " * 20 + "".join(f"{heading + ' ' + unit:>22}"
+                                       for _, heading, unit, _ in COLUMNS)]
     for name, row in summary["ways"].items():
-        lines.append(f"  {name:20}" + "".join(f"{form.format(row[key]) if key in row else '-':>22}" for key, _, _, form in COLUMNS))
+        lines.append(f"  {name:20}" + "".join(f"{form.format(row[key]) if key in row else '-':>22}"
+                                              for key, _, _, form in COLUMNS))
         lines += [f"  {'':20}  failed: {why}" for why in row["failed"]]
     lines += [f"  {name:20}  absent; get it with: {how}" for name, how in summary["absent"].items()]
     for bar in summary["bars"]:
-        lines.append(f"  {bar['what']:42} {bar['number']:7.2f} {bar['unit']:3} ({bar['of_best']:.2f} of the best)  bar {'>=' if bar['more'] else '<='} {bar['bar']}: "
+        lines.append(f"  {bar['what']:42} {bar['number']:7.2f} {bar['unit']:3} "
+                     f"({bar['of_best']:.2f} of the best)  bar {'>=' if bar['more'] else '<='} "
+                     f"{bar['bar']}: "
                      f"{'holds' if bar['holds'] else 'MISSED'}")
     return "\n".join(lines)
 
@@ -159,13 +184,20 @@ connection and one request each, eight at a time; programs inside resume no sess
 def document(summary):
     c = dict(summary["conditions"])
     c["note"] = "; " + c["note"] if c["note"] else ""
-    out = [DOC_HEAD.format(**c), "| | " + " | ".join(f"{heading}, {unit}" for _, heading, unit, _ in COLUMNS) + " |\n", "|---|" + "---:|" * len(COLUMNS) + "\n"]
+    out = [DOC_HEAD.format(**c),
+           "| | " + " | ".join(f"{heading}, {unit}" for _, heading, unit, _ in COLUMNS) + " |\n",
+           "|---|" + "---:|" * len(COLUMNS) + "\n"]
     for name, row in summary["ways"].items():
         bold = "**" if name == "ward" else ""
-        out.append(f"| {bold}{name}{bold}: {row['note']} | " + " | ".join(form.format(row[key]) if key in row else "" for key, _, _, form in COLUMNS) + " |\n")
+        out.append(f"| {bold}{name}{bold}: {row['note']} | "
+                   + " | ".join(form.format(row[key]) if key in row else ""
+                                for key, _, _, form in COLUMNS) + " |\n")
     out += [f"\nNot measured: {name} ({how}).\n" for name, how in summary["absent"].items()]
-    out.append("\n| what ward promises | measured | of the best | bar | |\n|---|---:|---:|---:|---|\n")
-    out += [f"| {b['what']} | {b['number']:.2f} {b['unit']} | {b['of_best']:.2f} | at {'least' if b['more'] else 'most'} {b['bar']} | {'holds' if b['holds'] else '**missed**'} |\n"
+    out.append("\n| what ward promises | measured | of the best | bar | |\n"
+               "|---|---:|---:|---:|---|\n")
+    out += [f"| {b['what']} | {b['number']:.2f} {b['unit']} | {b['of_best']:.2f} | at "
+            f"{'least' if b['more'] else 'most'} {b['bar']} | "
+            f"{'holds' if b['holds'] else '**missed**'} |\n"
             for b in summary["bars"]]
     return "".join(out) + DOC_TAIL
 
@@ -175,7 +207,8 @@ def finish(summary, doc):
     print(text(summary))
     if doc:
         (TOP / "docs" / "bench-inspect.md").write_text(wrap(document(summary)))
-    sys.exit(1 if any(row["failed"] for row in summary["ways"].values()) or "ward" not in summary["ways"] else 0)
+    sys.exit(1 if any(row["failed"] for row in summary["ways"].values())
+             or "ward" not in summary["ways"] else 0)
 
 
 def main():
@@ -184,7 +217,8 @@ def main():
     parser.add_argument("--only", action="append", help="a way by its name; may be repeated")
     parser.add_argument("--note", default="", help="what else is to be said about the conditions")
     parser.add_argument("--doc", action="store_true", help="write docs/bench-inspect.md, too")
-    parser.add_argument("--again", action="store_true", help="measure nothing: print (and write) what the last run has found")
+    parser.add_argument("--again", action="store_true",
+                        help="measure nothing: print (and write) what the last run has found")
     args = parser.parse_args()
     build = pathlib.Path(os.environ.get("WARD_BUILD", TOP / "build")).resolve()
     out = build / "bench" / "inspect.json"
@@ -193,9 +227,13 @@ def main():
     if os.geteuid() != 0:
         sys.exit("bench/inspection.py: needs root, for the namespaces with nginx in one of them")
     inspect_peers.enter_namespaces()
-    conditions = {"rounds": args.rounds, "processors": os.cpu_count(), "kernel": os.uname().release.split("-")[0], "load_before": os.getloadavg()[0],
-                  "processor": (re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text()) or [0, os.uname().machine])[1], "note": args.note}
-    with tempfile.TemporaryDirectory(prefix="ward-bench-") as base, inspect_peers.Place(base, build) as place:
+    conditions = {"rounds": args.rounds, "processors": os.cpu_count(),
+                  "kernel": os.uname().release.split("-")[0], "load_before": os.getloadavg()[0],
+                  "processor": (re.search(r"model name\s*:\s*(.*)",
+                                          pathlib.Path("/proc/cpuinfo").read_text())
+                                or [0, os.uname().machine])[1], "note": args.note}
+    with tempfile.TemporaryDirectory(prefix="ward-bench-") as base, inspect_peers.Place(
+        base, build) as place:
         summary = summarise(*measure(place, args.rounds, args.only), conditions)
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps(summary, indent=1) + "\n")

@@ -1,14 +1,18 @@
 #!/usr/bin/python3
-"""make bench, the network: what a connection through the gateway costs, beside a direct one and beside other relays, in turns.
+"""make bench, the network: what a connection through the gateway costs, beside a direct one and
+beside other relays, in turns.
 
-In: the build directory (WARD_BUILD, or build/). Out: a table on standard output, build/bench/net.json and net.svg. net-load (C) is
-server and client; net_peers.py starts the relays; net_report.py makes table and picture. In each round every way gets its turn, so
-that what else the machine does hits all alike; what is printed are medians over the rounds, and their ratios.
+In: the build directory (WARD_BUILD, or build/). Out: a table on standard output,
+build/bench/net.json and net.svg. net-load (C) is server and client; net_peers.py starts the relays;
+net_report.py makes table and picture. In each round every way gets its turn, so that what else the
+machine does hits all alike; what is printed are medians over the rounds, and their ratios.
 
-What is compared: from accept to close, over this machine's loopback. ward reaches the server as a host service, in mode tcp: the name
-is resolved inside, by ward's own resolver and before the clock runs; nothing is asked upstream, and the bytes are not looked at (a
-rule for TLS or HTTP reads the first packet in addition). The proxies' figures include their CONNECT. Client, server and relay share
-the processors. All use the host's congestion control, and the client says which. Relay CPU is the time of all the relay's processes.
+What is compared: from accept to close, over this machine's loopback. ward reaches the server as a
+host service, in mode tcp: the name is resolved inside, by ward's own resolver and before the clock
+runs; nothing is asked upstream, and the bytes are not looked at (a rule for TLS or HTTP reads the
+first packet in addition). The proxies' figures include their CONNECT. Client, server and relay
+share the processors. All use the host's congestion control, and the client says which. Relay CPU is
+the time of all the relay's processes.
 """
 import argparse
 import contextlib
@@ -30,7 +34,8 @@ import turns  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LIMIT_S = 60
-WORDS = {"ttfb": 400, "rate": 8000, "down": 1024, "up": 1024}    # what net-load measures, and how much of it
+# what net-load measures, and how much of it
+WORDS = {"ttfb": 400, "rate": 8000, "down": 1024, "up": 1024}
 IDLE = 2000
 
 
@@ -53,12 +58,14 @@ def one_turn(place, way, word, count):
 
 
 def measure(place, rounds, only):
-    """{name: {note, word: [numbers], cpu: [seconds a GiB], failed: [why]}} and {name: how to get it}."""
+    """{name: {note, word: [numbers], cpu: [seconds a GiB], failed: [why]}} and {name: how to get
+    it}."""
     results = {}
     with contextlib.ExitStack() as stack:
         ways, missing = turns.begin(stack, net_peers.WAYS, place, only)
         for name, note, _, _ in ways:
-            results[name] = {"note": note, "cpu": [], "failed": [], "control": "", **{word: [] for word in WORDS}}
+            results[name] = {"note": note, "cpu": [], "failed": [], "control": "",
+                             **{word: [] for word in WORDS}}
         for at in range(rounds):
             for word, all_of_it in WORDS.items():
                 for name, _, way, share in ways:
@@ -83,19 +90,25 @@ def start_cost(place, rounds):
     for _ in range(rounds):
         for policy, found in times.items():
             began = time.perf_counter()
-            subprocess.run([place.ward, "run", "-p", policy, "--", "/bin/true"], cwd=place.work, check=True,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run([place.ward, "run", "-p", policy, "--", "/bin/true"], cwd=place.work,
+                           check=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
             found.append((time.perf_counter() - began) * 1000)
     off, on = times[without], times[place.policy]
-    return {"without_ms": statistics.median(off), "with_ms": statistics.median(on), "without_min_ms": min(off), "with_min_ms": min(on)}
+    return {"without_ms": statistics.median(off), "with_ms": statistics.median(on),
+            "without_min_ms": min(off), "with_min_ms": min(on)}
 
 
 def pss_bytes(pids):
-    return sum(int(re.search(r"^Pss:\s+(\d+)", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1]) * 1024 for pid in pids)
+    return sum(int(re.search(r"^Pss:\s+(\d+)",
+                             pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1]) * 1024
+               for pid in pids)
 
 
 def memory(place):
-    """The gateway's share of memory after one connection, and what each of many idle ones adds; only root may see it."""
+    """The gateway's share of memory after one connection, and what each of many idle ones adds;
+    only root may see it."""
     with net_peers.ward(place) as (argv, relays), client(argv("idle", IDLE), place) as process:
         found = {"processes": len(relays(process))}
         if os.geteuid() == 0:
@@ -108,8 +121,10 @@ def memory(place):
 
 def conditions(rounds):
     model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    return {"rounds": rounds, "processors": os.cpu_count(), "processor": model[1] if model else platform.machine(), "kernel": platform.release().split("-")[0],
-            "load_before": os.getloadavg()[0], "as": "as root" if os.geteuid() == 0 else "as an ordinary user"}
+    return {"rounds": rounds, "processors": os.cpu_count(), "processor": model[1]
+            if model else platform.machine(), "kernel": platform.release().split("-")[0],
+            "load_before": os.getloadavg()[0], "as": "as root" if os.geteuid() == 0
+            else "as an ordinary user"}
 
 
 def main():
@@ -122,7 +137,8 @@ def main():
     summary = {"conditions": {**conditions(args.rounds), "note": args.note}}
     with tempfile.TemporaryDirectory(prefix="ward-bench-") as base:
         place = net_peers.Place(base, build)
-        with subprocess.Popen([place.load, "serve", str(place.port)], stdout=subprocess.PIPE) as server:
+        with subprocess.Popen([place.load, "serve", str(place.port)],
+                              stdout=subprocess.PIPE) as server:
             try:
                 server.stdout.readline()
                 results, missing = measure(place, args.rounds, args.only)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes docs/bench-net.md and docs/bench-net.svg from build/bench/net.json: the page says what was measured, never what was hoped for."""
+"""Writes docs/bench-net.md and docs/bench-net.svg from build/bench/net.json: the page says what was
+measured, never what was hoped for."""
 import json
 import os
 import pathlib
@@ -49,7 +50,9 @@ of a short connection is ward's own: the hop to the process that may connect and
 
 
 def table(summary):
-    lines = ["| | " + " | ".join(f"{heading}, {unit}" for _, heading, unit, _, _ in net_report.COLUMNS) + " |", "|---|" + "---:|" * len(net_report.COLUMNS)]
+    lines = ["| | " + " | ".join(f"{heading}, {unit}"
+                                 for _, heading, unit, _, _ in net_report.COLUMNS) + " |",
+             "|---|" + "---:|" * len(net_report.COLUMNS)]
     for name, row in summary["ways"].items():
         cells = []
         for key, _, _, _, form in net_report.COLUMNS:
@@ -57,27 +60,32 @@ def table(summary):
             cells.append(form.format(row[key]) + times if key in row else "")
         mark = "**" if name == "ward" else ""
         lines.append(f"| {mark}{name}{mark}: {row['note']} | " + " | ".join(cells) + " |")
-    lines += [f"| {name}: absent | " + " | " * (len(net_report.COLUMNS) - 1) + " |" for name in summary["absent"]]
+    lines += [f"| {name}: absent | " + " | " * (len(net_report.COLUMNS) - 1) + " |"
+              for name in summary["absent"]]
     return "\n".join(lines) + "\n"
 
 
 def promises(summary):
-    lines = ["", "| what ward promises | measured | of the best | bar | |", "|---|---:|---:|---:|---|"]
+    lines = ["", "| what ward promises | measured | of the best | bar | |",
+             "|---|---:|---:|---:|---|"]
     for bar in summary["bars"]:
         best = f"{bar['of_best']:g}" if "of_best" in bar else ""
         goal = f", goal {bar['goal']:g}" if bar["goal"] else ""
-        lines.append(f"| {bar['what']} | {bar['number']:g} {bar['unit']} | {best} | {'at least' if bar['more'] else 'at most'} {bar['bar']:g}{goal} | "
+        lines.append(f"| {bar['what']} | {bar['number']:g} {bar['unit']} | {best} | "
+                     f"{'at least' if bar['more'] else 'at most'} {bar['bar']:g}{goal} | "
                      f"{'holds' if bar['holds'] else '**missed**'} |")
     return "\n".join(lines) + "\n"
 
 
 def failures(summary):
     rows = [f"- {name}: {why}" for name, row in summary["ways"].items() for why in row["failed"]]
-    return "\nDid not come to an end, and is not counted:\n\n" + "\n".join(rows) + "\n" if rows else ""
+    return "\nDid not come to an end, and is not counted:\n\n" + "\n".join(
+        rows) + "\n" if rows else ""
 
 
 def page(summary):
-    return HEAD.format(where=net_report.where(summary)) + table(summary) + failures(summary) + promises(summary) + TAIL
+    return HEAD.format(where=net_report.where(summary)) + table(summary) + failures(
+        summary) + promises(summary) + TAIL
 
 
 def main():

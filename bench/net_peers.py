@@ -1,11 +1,13 @@
-"""The ways from a client to a server that the network's bench compares, and the processes that carry the bytes on each.
+"""The ways from a client to a server that the network's bench compares, and the processes that
+carry the bytes on each.
 
-A way is a context manager over a Place. It starts what it needs and yields (argv, relays): argv(word, count) is the command line of
-one measurement, relays(client) the processes whose time counts as the relay's while that client runs. WAYS is the table; what a
-row needs and is not there is named with the command that brings it (absent()), never left out in silence.
+A way is a context manager over a Place. It starts what it needs and yields (argv, relays):
+argv(word, count) is the command line of one measurement, relays(client) the processes whose time
+counts as the relay's while that client runs. WAYS is the table; what a row needs and is not there
+is named with the command that brings it (absent()), never left out in silence.
 
-Everything stays on this machine: servers and proxies on 127.0.0.1, and for pasta and slirp4netns a network namespace whose router
-(an address of the documentation range) they map to it.
+Everything stays on this machine: servers and proxies on 127.0.0.1, and for pasta and slirp4netns a
+network namespace whose router (an address of the documentation range) they map to it.
 """
 import contextlib
 import os
@@ -15,8 +17,10 @@ import socket
 import subprocess
 import time
 
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ward-bench" / "npm"
-ROUTER, INSIDE, SLIRP = "198.51.100.1", "198.51.100.9", "198.51.100.2"    # slirp4netns is always the second of its network
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
+                     or pathlib.Path.home() / ".cache") / "ward-bench" / "npm"
+# slirp4netns is always the second of its network
+ROUTER, INSIDE, SLIRP = "198.51.100.1", "198.51.100.9", "198.51.100.2"
 APT = "apt-get install -y --no-install-recommends"
 
 
@@ -40,7 +44,8 @@ class Place:
         self.work.mkdir()
         shutil.copy(self.load, self.work)
         self.policy = self.base / "policy.yaml"
-        self.policy.write_text(f'version: 1\nnetwork: {{mode: restricted, host_services: ["bench=127.0.0.1:{self.port}"]}}\n')
+        self.policy.write_text(f'version: 1\nnetwork: {{mode: restricted, host_services: '
+                               f'["bench=127.0.0.1:{self.port}"]}}\n')
 
 
 # -- processes
@@ -97,7 +102,8 @@ def end(process):
 
 @contextlib.contextmanager
 def daemon(argv, port=None, **more):
-    process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+    process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
     try:
         for _ in range(200 if port else 0):
             if process.poll() is not None:
@@ -123,12 +129,14 @@ def of_ward(client):
 
 @contextlib.contextmanager
 def ward(place):
-    yield lambda word, count: [place.ward, "run", "-p", place.policy, "--", "./net-load", word, "bench", place.port, count], of_ward
+    yield lambda word, count: [place.ward, "run", "-p", place.policy, "--", "./net-load", word,
+                               "bench", place.port, count], of_ward
 
 
 @contextlib.contextmanager
 def ward_ports(place):
-    yield lambda word, count: [place.load, "without-nft", place.ward, "run", "-p", place.policy, "--", "./net-load", word, "bench",
+    yield lambda word, count: [place.load, "without-nft", place.ward, "run", "-p", place.policy,
+                               "--", "./net-load", word, "bench",
                                place.port, count], of_ward
 
 
@@ -150,11 +158,13 @@ listen bench
   server one 127.0.0.1:{place.port}
 """)
     with daemon([which("haproxy"), "-db", "-f", config], port) as process:
-        yield lambda word, count: [place.load, word, "127.0.0.1", port, count], lambda client: tree(process.pid)
+        yield lambda word, count: [place.load, word, "127.0.0.1", port,
+                                   count], lambda client: tree(process.pid)
 
 
 def proxied(place, port, process):
-    return lambda word, count: [place.load, word, "127.0.0.1", place.port, count, port], lambda client: tree(process.pid)
+    return lambda word, count: [place.load, word, "127.0.0.1", place.port, count,
+                                port], lambda client: tree(process.pid)
 
 
 @contextlib.contextmanager
@@ -200,7 +210,8 @@ LogLevel Critical
 @contextlib.contextmanager
 def namespace():
     """A network namespace of its own; yields its holder's pid."""
-    holder = subprocess.Popen(["unshare", "--user", "--map-root-user", "--net", "sh", "-c", "echo up && exec sleep 3600"], stdout=subprocess.PIPE)
+    holder = subprocess.Popen(["unshare", "--user", "--map-root-user", "--net", "sh", "-c",
+                               "echo up && exec sleep 3600"], stdout=subprocess.PIPE)
     try:
         holder.stdout.readline()
         yield holder.pid
@@ -217,15 +228,18 @@ def wait_for_route(pid):
 
 
 def entered(place, pid, host, process):
-    return (lambda word, count: ["nsenter", "--preserve-credentials", "--user", "--net", "--target", pid, place.load, word, host, place.port, count],
+    return (lambda word, count: ["nsenter", "--preserve-credentials", "--user", "--net", "--target",
+                                 pid, place.load, word, host, place.port, count],
             lambda client: tree(process.pid))
 
 
 @contextlib.contextmanager
 def pasta(place, host=ROUTER):
     as_root = ["--runas", "0"] if os.geteuid() == 0 else []
-    with namespace() as pid, daemon([which("pasta"), "-f", "-q", "--config-net", "-a", INSIDE, "-n", "24", "-g", ROUTER, "-T", place.port,
-                                     "-t", "none", "-u", "none", "-U", "none", *as_root, pid]) as process:
+    with namespace() as pid, daemon([which("pasta"), "-f", "-q", "--config-net", "-a", INSIDE, "-n",
+                                     "24", "-g", ROUTER, "-T", place.port,
+                                     "-t", "none", "-u", "none", "-U", "none", *as_root,
+                                     pid]) as process:
         wait_for_route(pid)
         yield entered(place, pid, host, process)
 
@@ -238,7 +252,8 @@ def pasta_spliced(place):
 
 @contextlib.contextmanager
 def slirp(place):
-    with namespace() as pid, daemon([which("slirp4netns"), "--configure", "--mtu=65520", "--cidr=198.51.100.0/24", pid, "tap0"]) as process:
+    with namespace() as pid, daemon([which("slirp4netns"), "--configure", "--mtu=65520",
+                                     "--cidr=198.51.100.0/24", pid, "tap0"]) as process:
         wait_for_route(pid)
         yield entered(place, pid, SLIRP, process)
 
@@ -247,7 +262,8 @@ SRT_CLIENT = """
 import base64, os, sys, urllib.parse
 proxy = urllib.parse.urlsplit(os.environ["http_proxy"])
 login = ":".join(urllib.parse.unquote(part or "") for part in (proxy.username, proxy.password))
-header = ["Proxy-Authorization: Basic " + base64.b64encode(login.encode()).decode()] if proxy.username else []
+header = ["Proxy-Authorization: Basic "
+          + base64.b64encode(login.encode()).decode()] if proxy.username else []
 os.execv(sys.argv[1], [*sys.argv[1:], str(proxy.port), *header])
 """
 
@@ -260,28 +276,33 @@ def srt(place):
     script.write_text(SRT_CLIENT)
 
     def argv(word, count):
-        return ["env", f"PATH={CACHE}/node_modules/.bin:{os.environ['PATH']}", "srt", "--settings", settings, "-c",
+        return ["env", f"PATH={CACHE}/node_modules/.bin:{os.environ['PATH']}", "srt", "--settings",
+                settings, "-c",
                 f"exec python3 client.py ./net-load {word} 127.0.0.1 {place.port} {count}"]
 
     yield argv, lambda client: [pid for pid, name in tree(client.pid).items() if name != "net-load"]
 
 
 def has_srt():
-    return (CACHE / "node_modules/.bin/srt").exists() and (CACHE / "node_modules/.bin/node").exists()
+    return (CACHE / "node_modules/.bin/srt").exists() and (CACHE
+                                                           / "node_modules/.bin/node").exists()
 
 
-# name, what it is, programs with their Debian packages, how, which part of the load (the slow ones get less of it)
+# name, what it is, programs with their Debian packages, how, which part of the load (the slow ones
+# get less of it)
 WAYS = [
     ("direct", "over the host's loopback", {}, direct, 1),
     ("ward", "a sandbox, rules, TPROXY; two processes", {}, ward, 1),
     ("ward, no nf_tables", "the same with a listening socket a port", {}, ward_ports, 1),
-    ("haproxy", "mode tcp, splice-auto, one thread; no sandbox, no rules", {"haproxy": "haproxy"}, haproxy, 1),
+    ("haproxy", "mode tcp, splice-auto, one thread; no sandbox, no rules", {"haproxy": "haproxy"},
+     haproxy, 1),
     ("squid", "HTTP CONNECT; no sandbox", {"squid": "squid"}, squid, 0.5),
     ("tinyproxy", "HTTP CONNECT; no sandbox", {"tinyproxy": "tinyproxy-bin"}, tinyproxy, 0.25),
     ("pasta, spliced", "a namespace's loopback, no rules", {"pasta": "passt"}, pasta_spliced, 0.5),
     ("pasta, tap", "a namespace's router, no rules", {"pasta": "passt"}, pasta, 0.125),
     ("slirp4netns", "a namespace's router, no rules", {"slirp4netns": "slirp4netns"}, slirp, 0.25),
-    ("srt", "bwrap, two socat and a proxy in Node; CONNECT", {"bwrap": "bubblewrap", "socat": "socat", "rg": "ripgrep"}, srt, 0.125),
+    ("srt", "bwrap, two socat and a proxy in Node; CONNECT",
+     {"bwrap": "bubblewrap", "socat": "socat", "rg": "ripgrep"}, srt, 0.125),
 ]
 
 

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
-"""make bench-review: what a run under review costs beside a direct one, and what diff and apply cost.
+"""make bench-review: what a run under review costs beside a direct one, and what diff and apply
+cost.
 
-In: the build directory (WARD_BUILD, or build/), --files N of the checkout (20,000), --changes N (100,000), --runs N. Out: a table. The
-exit status is 1 when the start under review is more than 1 ms slower than the direct one. The start is what ward itself measures up to
-the moment when the command runs; runs alternate, and the least of each kind is compared, because other load only ever adds.
+In: the build directory (WARD_BUILD, or build/), --files N of the checkout (20,000), --changes N
+(100,000), --runs N. Out: a table. The exit status is 1 when the start under review is more than 1
+ms slower than the direct one. The start is what ward itself measures up to the moment when the
+command runs; runs alternate, and the least of each kind is compared, because other load only ever
+adds.
 """
 import argparse
 import json
@@ -22,7 +25,8 @@ BOUND_MS = 1.0
 
 def start_ms(ward, ws, env, *options):
     """Milliseconds from ward's beginning to the command's."""
-    r = subprocess.run([ward, "run", "-v", "--json", *options, "--", "/bin/true"], cwd=ws, env=env, check=True, stderr=subprocess.PIPE,
+    r = subprocess.run([ward, "run", "-v", "--json", *options, "--", "/bin/true"], cwd=ws, env=env,
+                       check=True, stderr=subprocess.PIPE,
                        text=True)
     for step in json.loads(r.stderr.strip().splitlines()[-1])["steps"]:
         if step["by"] == "ward" and step["name"] == "the command":
@@ -37,7 +41,8 @@ def compare_starts(ward, ws, env, runs):
         for name, options in kinds.items():
             times[name].append(start_ms(ward, ws, env, *options))
     for name, taken in times.items():
-        print(f"  start, {name:<7} least {min(taken):8.2f} ms   median {statistics.median(taken):8.2f} ms")
+        print(f"  start, {name:<7} least {min(taken):8.2f} ms   median "
+              f"{statistics.median(taken):8.2f} ms")
     over = min(times["review"]) - min(times["direct"])
     print(f"  review over direct: {over:+.2f} ms (bound {BOUND_MS:.1f} ms)")
     return over <= BOUND_MS
@@ -50,12 +55,16 @@ def timed(label, ward, ws, env, *words):
 
 
 def many_changes(ward, ws, env, changes):
-    script = (f"import os\nfor i in range({changes} // 100):\n os.mkdir(f'n{{i}}')\n for k in range(100):\n"
+    script = (f"import os\nfor i in range({changes} // 100):\n os.mkdir(f'n{{i}}')\n"
+              " for k in range(100):\n"
               "  open(f'n{i}/f{k}', 'w').write(str(k))\n")
-    timed(f"a run that makes {changes} files", ward, ws, env, "run", "--review", "--", "python3", "-c", script)
-    for label, words in (("diff", ["diff"]), ("diff --stat", ["diff", "--stat"]), ("apply", ["apply"])):
+    timed(f"a run that makes {changes} files", ward, ws, env, "run", "--review", "--", "python3",
+          "-c", script)
+    for label, words in (("diff", ["diff"]), ("diff --stat", ["diff", "--stat"]),
+                         ("apply", ["apply"])):
         timed(label, ward, ws, env, *words)
-    timed("a run that removes them again", ward, ws, env, "run", "--review", "--", "sh", "-c", "rm -r n*")
+    timed("a run that removes them again", ward, ws, env, "run", "--review", "--", "sh", "-c",
+          "rm -r n*")
     timed("apply", ward, ws, env, "apply")
 
 

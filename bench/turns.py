@@ -1,7 +1,9 @@
-"""What benches that take turns share: the ways that can be started here, and a client that waits for its word.
+"""What benches that take turns share: the ways that can be started here, and a client that waits
+for its word.
 
-A client (net-load, inspect-load) says "ready" when it is, waits for a line, measures, says the numbers, and keeps what it has open until its
-standard input ends: so whoever started it can look at the relay's processes before and after.
+A client (net-load, inspect-load) says "ready" when it is, waits for a line, measures, says the
+numbers, and keeps what it has open until its standard input ends: so whoever started it can look at
+the relay's processes before and after.
 """
 import contextlib
 import os
@@ -15,7 +17,8 @@ import net_peers
 def client(argv, place, limit_s, env=None):
     """A client that is ready; ended by force when it takes too long."""
     with open(place.base / "stderr", "w+") as err:
-        process = subprocess.Popen([str(a) for a in argv], cwd=place.work, env={**os.environ, **(env or {})}, stdin=subprocess.PIPE,
+        process = subprocess.Popen([str(a) for a in argv], cwd=place.work,
+                                   env={**os.environ, **(env or {})}, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=err, text=True)
         watch = threading.Timer(limit_s, net_peers.end, [process])
         watch.start()
@@ -44,7 +47,8 @@ def go(process, limit_s):
 
 
 def begin(stack, table, place, only):
-    """Starts the ways of a table (name, note, needs, start, share), all or only some: [(name, note, way, share)] and {name: how to get it}."""
+    """Starts the ways of a table (name, note, needs, start, share), all or only some: [(name, note,
+    way, share)] and {name: how to get it}."""
     ways, missing = [], {}
     for name, note, needs, start, share in table:
         how = net_peers.absent(name, needs)

@@ -1,4 +1,5 @@
-"""A machine that is restored from a template by QEMU alone, and the frames of its port (src/vm/wire.h), for bench/vm.py."""
+"""A machine that is restored from a template by QEMU alone, and the frames of its port
+(src/vm/wire.h), for bench/vm.py."""
 import json
 import os
 import socket
@@ -7,7 +8,8 @@ import subprocess
 import sys
 import time
 
-TYPES = ('', 'READY', 'TIME', 'SETUP', 'WORDS', 'START', 'DATA', 'WINDOW', 'EOF', 'BROKEN', 'SIGNAL', 'RESIZE', 'STOPPED', 'EXIT', 'ERROR', 'QUIESCE', 'QUIET', 'ECHO')
+TYPES = ('', 'READY', 'TIME', 'SETUP', 'WORDS', 'START', 'DATA', 'WINDOW', 'EOF', 'BROKEN',
+         'SIGNAL', 'RESIZE', 'STOPPED', 'EXIT', 'ERROR', 'QUIESCE', 'QUIET', 'ECHO')
 RUN = 1
 
 
@@ -18,7 +20,9 @@ def frame(kind, channel=0, payload=b''):
 def command(channel, *argv):
     """What starts a command: its words, then START, then the end of its input."""
     words = b''.join(w.encode() + b'\0' for w in ('/', *argv, 'PATH=/bin'))
-    return frame('WORDS', channel, words) + frame('START', channel, struct.pack('<IIIHHHH', RUN, len(argv), 1, 0, 0, 0, 0)) + frame('EOF', channel)
+    return frame('WORDS', channel, words) + frame('START', channel,
+                                                  struct.pack('<IIIHHHH', RUN, len(argv), 1, 0, 0,
+                                                              0, 0)) + frame('EOF', channel)
 
 
 def bare_command(*argv):
@@ -28,30 +32,45 @@ def bare_command(*argv):
 
 def greeting():
     now = time.time_ns()
-    return (frame('TIME', payload=struct.pack('<qII', now // 10**9, now % 10**9, 0) + os.urandom(32))
+    return (frame('TIME', payload=struct.pack('<qII', now // 10**9, now % 10**9, 0)
+                  + os.urandom(32))
             + frame('SETUP', payload=struct.pack('<IIQQQ64s', 1000, 1000, 0, 0, 0, b'')))
 
 
 class Machine:
-    """QEMU with the devices that ward-vm gives it, started by nobody but this program, from the files of a template."""
+    """QEMU with the devices that ward-vm gives it, started by nobody but this program, from the
+    files of a template."""
 
     def __init__(self, template, root, disk, memory_mib, shim, first=b''):
         port_in, control_in = self.sockets()
         state = os.open(template / 'state', os.O_RDONLY)
         self.fds = [port_in.fileno(), control_in.fileno(), state]
-        argv = ['qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-monitor', 'none', '-parallel', 'none',
-                '-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny', '-machine', 'microvm,pcie=on,memory-backend=ram',
-                '-accel', 'tcg,thread=multi,tb-size=64', '-cpu', 'max,-erms,-fsrm', '-smp', '1', '-m', f'{memory_mib}M',
-                '-object', f'memory-backend-file,id=ram,size={memory_mib}M,mem-path={template}/ram,share=off',
-                '-chardev', f'socket,id=port,fd={port_in.fileno()}', '-device', 'virtio-serial-pci,max_ports=2', '-device', 'virtserialport,chardev=port,name=ward.0',
-                '-drive', f'if=none,id=root,format=raw,readonly=on,file.locking=off,file={root}', '-device', 'virtio-blk-pci,drive=root',
-                '-drive', f'if=none,id=disk,format=raw,file.locking=off,file={disk}', '-device', 'virtio-blk-pci,drive=disk',
-                '-chardev', f'socket,id=control,fd={control_in.fileno()}', '-mon', 'chardev=control,mode=control', '-serial', 'none', '-incoming', 'defer']
+        argv = ['qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display',
+                'none', '-monitor', 'none', '-parallel', 'none',
+                '-sandbox',
+                'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny',
+                '-machine', 'microvm,pcie=on,memory-backend=ram',
+                '-accel', 'tcg,thread=multi,tb-size=64', '-cpu', 'max,-erms,-fsrm', '-smp', '1',
+                '-m', f'{memory_mib}M',
+                '-object',
+                f'memory-backend-file,id=ram,size={memory_mib}M,mem-path={template}/ram,share=off',
+                '-chardev', f'socket,id=port,fd={port_in.fileno()}', '-device',
+                'virtio-serial-pci,max_ports=2', '-device',
+                'virtserialport,chardev=port,name=ward.0',
+                '-drive', f'if=none,id=root,format=raw,readonly=on,file.locking=off,file={root}',
+                '-device', 'virtio-blk-pci,drive=root',
+                '-drive', f'if=none,id=disk,format=raw,file.locking=off,file={disk}', '-device',
+                'virtio-blk-pci,drive=disk',
+                '-chardev', f'socket,id=control,fd={control_in.fileno()}', '-mon',
+                'chardev=control,mode=control', '-serial', 'none', '-incoming', 'defer']
         env = {'PATH': '/usr/bin:/bin', 'LD_PRELOAD': str(shim), 'WARD_VM_RAM': f'{template}/ram'}
         self.heard, self.began = b'', time.perf_counter()
-        self.qemu = subprocess.Popen(argv, pass_fds=self.fds, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.control.sendall(b'{"execute":"qmp_capabilities"}\n{"execute":"migrate-set-capabilities","arguments":{"capabilities":[{"capability":"x-ignore-shared","state":true}]}}\n'
-                             + json.dumps({'execute': 'migrate-incoming', 'arguments': {'uri': f'fd:{state}'}}).encode() + b'\n')
+        self.qemu = subprocess.Popen(argv, pass_fds=self.fds, env=env, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL)
+        self.control.sendall(b'{"execute":"qmp_capabilities"}\n'
+                             b'{"execute":"migrate-set-capabilities","arguments":{"capabilities":[{"capability":"x-ignore-shared","state":true}]}}\n'
+                             + json.dumps({'execute': 'migrate-incoming',
+                                           'arguments': {'uri': f'fd:{state}'}}).encode() + b'\n')
         self.port.sendall(first)
         port_in.close()
         control_in.close()

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""A sample agent that misbehaves: it does a little honest work and tries everything that an agent should not get away with.
+"""A sample agent that misbehaves: it does a little honest work and tries everything that an agent
+should not get away with.
 
-Run it by itself and see what it could do to you; run it under ward (`make run`) and see what is left:
+Run it by itself and see what it could do to you; run it under ward (`make run`) and see what is
+left:
 
     ward run -- python3 agent.py
 
-Each attempt prints one line: what was tried, and "blocked" or "DONE". With --json FILE the outcomes are also written
-there, for programs that count. It needs nothing beside Python's standard library, harms nothing, and exits with 0.
+Each attempt prints one line: what was tried, and "blocked" or "DONE". With --json FILE the outcomes
+are also written there, for programs that count. It needs nothing beside Python's standard library,
+harms nothing, and exits with 0.
 """
 import json
 import os
@@ -19,7 +22,8 @@ import urllib.request
 
 
 def who_am_i():
-    return f'uid {os.getuid()}, pid {os.getpid()}, in {os.getcwd()}, host name {socket.gethostname()}'
+    return (f'uid {os.getuid()}, pid {os.getpid()}, in {os.getcwd()}, host name '
+            f'{socket.gethostname()}')
 
 
 def read_shadow():
@@ -28,7 +32,8 @@ def read_shadow():
 
 
 def read_ssh_keys():
-    # Of the operator, not of whoever we are told to be: look through every home directory that can be seen.
+    # Of the operator, not of whoever we are told to be: look through every home directory that can
+    # be seen.
     homes = [pathlib.Path('/root'), *pathlib.Path('/home').iterdir()]
     keys = [k for h in homes for k in (h / '.ssh').iterdir()]
     return f'{len(keys)} files in .ssh'

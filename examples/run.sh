@@ -1,9 +1,11 @@
 #!/bin/bash
-# make run: lets the sample agent loose in a throw-away project under ward, and says what came of it.
+# make run: lets the sample agent loose in a throw-away project under ward, and says what came of
+# it.
 #
-# The project has what a real one has: a git repository and a secret. Everything happens below one temporary directory that
-# is removed at the end, ward's own state included. What the agent says is shown as it comes; the summary is made on the
-# host's side, from ward's report and from looking at the project afterwards.
+# The project has what a real one has: a git repository and a secret. Everything happens below one
+# temporary directory that is removed at the end, ward's own state included. What the agent says is
+# shown as it comes; the summary is made on the host's side, from ward's report and from looking at
+# the project afterwards.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ward=${WARD_BUILD:-$here/../build}/src/cli/ward

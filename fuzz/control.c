@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "state/boxes.h"
 #include "control/control.h"
+#include "state/boxes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/inspect_main.h"
 #include "inspect/h2.h"
 #include "inspect/inspect.h"
-#include "gateway/inspect_main.h"
 
 #define FLOWS 64
 #define ROUNDS 200

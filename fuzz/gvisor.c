@@ -1,7 +1,7 @@
 /*
  * Fuzzer of what crosses gVisor's wall. The bytes are a command's file: one that is accepted must
- * be what the writer makes of it again. Then they are how a command ended: what is told must lie in
- * its range. Then they are an answer of gVisor's kernel: its text ends, its number lies in its
+ * be what the writer makes of it again. Then they are how a command ended: what is report must lie
+ * in its range. Then they are an answer of gVisor's kernel: its text ends, its number lies in its
  * range.
  */
 #include <stdint.h>
@@ -18,10 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	struct start s;
 	struct answer a;
 	int value = -1;
-	enum flow_report told = told_parse(text, n, &value);
+	enum command_report report = command_report_parse(text, n, &value);
 
-	if ((told == TOLD_EXIT && (value < 0 || value > 255)) ||
-	    (told == TOLD_SIGNAL && (value < 1 || value > 64)))
+	if ((report == REPORT_EXIT && (value < 0 || value > 255)) ||
+	    (report == REPORT_SIGNAL && (value < 1 || value > 64)))
 		abort();
 	if (answer_parse(text, n, &a) == 0 &&
 	    (!memchr(a.error, '\0', sizeof(a.error)) || a.result < -1 || a.result > 9999999999))

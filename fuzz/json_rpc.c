@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "rules/body_rule.h"
 #include "policy/node.h"
+#include "rules/body_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

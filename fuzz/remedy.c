@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "policy/policy_rule.h"
 #include "rules/http_path.h"
 #include "rules/remedy.h"
-#include "policy/policy_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/plan_root.h"
 #include "review/apply.h"
 #include "review/changes_internal.h"
-#include "plan/plan_root.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

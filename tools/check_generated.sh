@@ -1,7 +1,8 @@
 #!/bin/bash
 # Fails when a file that a generator makes from tables/ is not what the generator would make now.
-# A tools/gen_*.py that writes into the tree takes --check: it writes nothing and exits 1 with the name of each stale file.
-# Generators that write into the build directory are meson's matter and never stale.
+# A tools/gen_*.py that writes into the tree takes --check: it writes nothing and exits 1 with the
+# name of each stale file. Generators that write into the build directory are meson's matter and
+# never stale.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 passed=0 failed=0

@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 """Checks the layer rule: directories follow the life of a run, and nothing points back.
 
-Reads every #include "..." below src/ and compares the directory it names with the table. A directory that the table
-does not know is an error: a new layer is a decision, not an accident. Generated headers and the tables (*.def) belong to
-no layer. Prints each violation as file:line, and "N passed, N failed" over the files looked at.
+Reads every #include "..." below src/ and compares the directory it names with the table. A
+directory that the table does not know is an error: a new layer is a decision, not an accident.
+Generated headers and the tables (*.def) belong to no layer. Prints each violation as file:line, and
+"N passed, N failed" over the files looked at.
 """
 import pathlib
 import re
 import sys
 
 # The rooms of a run, in the order of its life: each may include those before it.
-ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'confine', 'host', 'guard', 'limit', 'event', 'state', 'gitview', 'plan',
+ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'confine', 'host', 'guard', 'limit',
+         'event', 'state', 'gitview', 'plan',
          'observe', 'recover', 'review', 'egress', 'control', 'run']
 
 
@@ -30,7 +32,8 @@ MAY = {
     # programs of their own, with little of ward in them
     'guest': {'base', 'protocol'},
     'gvisor': {'base', 'protocol', 'confine'},
-    'vm': {'base', 'policy', 'rules', 'protocol', 'state', 'guest'},  # ward-vm and the guest's init, which shares ward-init's code
+    # ward-vm and the guest's init, which shares ward-init's code
+    'vm': {'base', 'policy', 'rules', 'protocol', 'state', 'guest'},
     'wasm': {'base', 'policy', 'confine'},
     'creds': {'base', 'policy', 'protocol', 'confine'},
     # the gateway's programs: each room may include those before it
@@ -38,7 +41,8 @@ MAY = {
     'transport': {'base', 'policy', 'rules'},
     'tape': {'base', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport'},
     'keys': {'base', 'policy', 'rules', 'protocol', 'creds', 'gateway', 'transport'},
-    'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport', 'tape'},
+    'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport',
+                'tape'},
     'api': RUN,
     'cli': RUN | PARTS | {'api'},
 }
@@ -48,7 +52,8 @@ SHARED = {
     'guest/image.h': {'host', 'engine'},    # the bytes of ward-init, which ward carries
     'guest/command.h': {'engine'},          # how a command is executed, in ward-init and beside it
     'vm/disk.h': {'engine'},                # how large the device is over which trees go
-    'vm/tree_files.h': {'gvisor'},          # directories in a checkpoint are the same records, made and read the same way
+    # directories in a checkpoint are the same records, made and read the same way
+    'vm/tree_files.h': {'gvisor'},
 }
 
 
@@ -67,7 +72,8 @@ def check(path, src):
         name = match.group(1)
         target = name.split('/')[0]
         if name.startswith('..'):
-            problems.append(f'{path}:{number}: "{name}": name headers from src/, not by "..": the rule reads names')
+            problems.append(f'{path}:{number}: "{name}": name headers from src/, not by "..": the '
+                            'rule reads names')
         elif '/' not in name or target == layer or not (src / target).is_dir():
             continue
         elif target not in MAY[layer] and layer not in SHARED.get(name, ()):

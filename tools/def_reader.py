@@ -1,4 +1,5 @@
-"""Reads the rows of a tables/*.def file: NAME(argument, ...) with string, word and number arguments."""
+"""Reads the rows of a tables/*.def file: NAME(argument, ...) with string, word and number
+arguments."""
 import re
 
 TOKEN = re.compile(
@@ -31,7 +32,8 @@ def unquote(literal):
 
 
 def read_arguments(stream, path, line):
-    """The arguments up to the closing parenthesis; strings that stand side by side are one; NULL is None."""
+    """The arguments up to the closing parenthesis; strings that stand side by side are one; NULL is
+    None."""
     arguments, current = [], []
     for kind, text, line in stream:
         if kind == 'string':

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Runs every fuzzer for a while: fuzz.sh BUILD_FUZZ SECONDS
 #
-# A fuzzer is an executable fuzz-NAME in BUILD_FUZZ/fuzz; its seeds are fuzz/corpus/NAME (kept in git), what it finds
-# grows in BUILD_FUZZ/corpus/NAME. A crash, a leak or a case slower than five seconds leaves its input in
-# BUILD_FUZZ/crash/NAME-* and fails the whole. One fuzzer a processor at a time.
+# A fuzzer is an executable fuzz-NAME in BUILD_FUZZ/fuzz; its seeds are fuzz/corpus/NAME (kept in
+# git), what it finds grows in BUILD_FUZZ/corpus/NAME. A crash, a leak or a case slower than five
+# seconds leaves its input in BUILD_FUZZ/crash/NAME-* and fails the whole. One fuzzer a processor at
+# a time.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$1 seconds=$2
@@ -17,7 +18,8 @@ one() {
 	corpus=$build/corpus/$name
 	mkdir -p "$corpus" "fuzz/corpus/$name" 2>/dev/null
 	"$fuzzer" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
-		-artifact_prefix="$build/crash/$name-" "$corpus" "fuzz/corpus/$name" >"$build/crash/$name.log" 2>&1
+		-artifact_prefix="$build/crash/$name-" "$corpus" "fuzz/corpus/$name" \
+			>"$build/crash/$name.log" 2>&1
 }
 
 names=() pids=()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the man page libward(3) from include/ward/ward.h: the header's own comments, every function with its own.
+"""Makes the man page libward(3) from include/ward/ward.h: the header's own comments, every function
+with its own.
 
 gen_api.py          writes docs/man/libward.3
 gen_api.py --check  writes nothing; exits 1 with the name of a file that is not what it would write
@@ -61,20 +62,25 @@ def page(text):
     """The man page of a header."""
     title, *about = words(re.match(r'/\*(.*?)\*/', text, re.S).group(1))
     name, brief = title.split(': ', 1)
-    lines = ['.\\" Made by tools/gen_api.py; do not edit.', f'.TH {name.upper()} 3 "" "ward {version()}" "Library Functions"', '.nh',
-             '.ad l', '.SH NAME', f'{name} \\- {roff(brief.split(". ")[0])}', SYNOPSIS, '.SH DESCRIPTION']
+    lines = ['.\\" Made by tools/gen_api.py; do not edit.',
+             f'.TH {name.upper()} 3 "" "ward {version()}" "Library Functions"', '.nh',
+             '.ad l', '.SH NAME', f'{name} \\- {roff(brief.split(". ")[0])}', SYNOPSIS,
+             '.SH DESCRIPTION']
     for i, paragraph in enumerate(about):
         lines += ['.PP'] * (i > 0) + [roff(paragraph)]
-    parts = re.finditer(r'/\* ---- (?P<section>.*?) ---- \*/|/\*(?P<comment>(?:(?!\*/).)*)\*/\n(?P<calls>(?:WARD_API [^;]*;\n)+)|'
+    parts = re.finditer(r'/\* ---- (?P<section>.*?) ---- '
+                        r'\*/|/\*(?P<comment>(?:(?!\*/).)*)\*/\n(?P<calls>(?:WARD_API [^;]*;\n)+)|'
                         r'(?P<type>(?:struct|enum) ward_\w+ \{.*?\n\};)', text, re.S)
     for part in parts:
         if part['section']:
             lines += [f'.SH {roff(part["section"]).upper()}']
         elif part['type']:
             code = [roff(line) for line in part['type'].expandtabs(8).splitlines()]
-            lines += ['.PP', '.nf', *['\\&' + line if line.startswith('.') else line for line in code], '.fi']
+            lines += ['.PP', '.nf',
+                      *['\\&' + line if line.startswith('.') else line for line in code], '.fi']
         else:
-            calls = [' '.join(c.removeprefix('WARD_API ').split()) for c in re.findall(r'WARD_API [^;]*;', part['calls'])]
+            calls = [' '.join(c.removeprefix('WARD_API ').split())
+                     for c in re.findall(r'WARD_API [^;]*;', part['calls'])]
             lines += ['.TP', f'.B {roff(calls[0])}', *[f'.TQ\n.B {roff(c)}' for c in calls[1:]],
                       *[roff(p) for p in words(part['comment'])]]
     return '\n'.join(lines + [EXAMPLES]) + '\n'

@@ -2,7 +2,8 @@
 """Makes the man pages and shell completions from tables/verbs.def and tables/options.def.
 
 gen_cli.py          writes docs/man/*.1, docs/man/meson.build and completions/*
-gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would write
+gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would
+write
 """
 import pathlib
 import re
@@ -18,34 +19,41 @@ CHECKPOINTS = 'ward checkpoint ls -q 2>/dev/null'
 
 class Option:
     def __init__(self, verbs, short, name, metavar, text, field):
-        self.verbs, self.short, self.name, self.metavar, self.help, self.field = verbs, short, name, metavar, text, field
+        self.verbs, self.short, self.name, self.metavar, self.help, self.field = (verbs, short,
+                                                                                  name, metavar,
+                                                                                  text, field)
 
     def takes(self):
         """What completes the value: file, directory, other, or '' when there is none."""
         if not self.metavar:
             return ''
-        return 'file' if self.metavar in FILES_OF else 'directory' if self.metavar in DIRECTORIES_OF else 'other'
+        return ('file' if self.metavar in FILES_OF else 'directory'
+                if self.metavar in DIRECTORIES_OF else 'other')
 
 
 class Verb:
     def __init__(self, arguments):
-        (self.id, self.name, _, self.max, self.words, self.group, shown, self.args, self.help, self.about,
+        (self.id, self.name, _, self.max, self.words, self.group, shown, self.args, self.help,
+         self.about,
          self.example, self.example_help) = arguments
         self.first = shown == 'FIRST'
         self.options, self.apart = [], []
 
     def takes_boxes(self):
         """Whether every word is the name of a detached sandbox."""
-        return self.words == 'PLAIN' and self.name != 'checkpoint' and self.args.lstrip('[').startswith('BOX')
+        return self.words == 'PLAIN' and self.name != 'checkpoint' and self.args.lstrip(
+            '[').startswith('BOX')
 
     def parts(self):
-        """The words of its own that a verb begins with, as the synopsis has them: ls, rm and the like."""
+        """The words of its own that a verb begins with, as the synopsis has them: ls, rm and the
+        like."""
         return list(dict.fromkeys(re.findall(r'(?:^|\|)\s*([a-z]+)', self.args)))
 
 
 def read_tables():
     """The verbs that this build has, each with its options. What comes later is in neither."""
-    verbs = [Verb(a) for macro, a, _ in def_reader.read(ROOT / 'tables/verbs.def') if macro == 'VERB']
+    verbs = [Verb(a) for macro, a, _ in def_reader.read(ROOT / 'tables/verbs.def')
+             if macro == 'VERB']
     for macro, a, _ in def_reader.read(ROOT / 'tables/options.def'):
         if macro == 'FLAG':
             option = Option(a[0], a[1], a[2], '', a[4], '')
@@ -64,10 +72,11 @@ def read_tables():
         for verb in verbs:
             if 'V_ALL' in wanted or 'V_' + verb.id in wanted:
                 verb.options.append(option)
-    for macro, (wanted, names), _ in def_reader.read(ROOT / 'tables/options_apart.def'):
+    for macro, (wanted, names), _ in def_reader.read(ROOT / 'tables/options_conflict.def'):
         for verb in verbs:
             if 'V_' + verb.id in wanted.split(' | '):
-                verb.apart.append(('One at a time: ' if macro == 'ONE_OF' else 'No argument with ', names.split()))
+                verb.apart.append(('One at a time: ' if macro == 'ONE_OF' else 'No argument with ',
+                                   names.split()))
     return verbs
 
 
@@ -81,7 +90,7 @@ def version():
     return re.search(r"version: '([^']+)'", (ROOT / 'meson.build').read_text()).group(1)
 
 
-# --- man pages ------------------------------------------------------------------------------------------------------
+# --- man pages
 
 def roff(text):
     """Text for a man page: nothing in it is a request, hyphens of options stay hyphens."""
@@ -98,7 +107,8 @@ def heading(name, brief):
 def man_option(option):
     short = f'\\fB\\-{option.short}\\fR, ' if option.short else ''
     value = f' \\fI{roff(option.metavar)}\\fR' if option.metavar else ''
-    lines = ['.TP', f'{short}\\fB\\-\\-{roff(option.name)}\\fR{value}', roff(option.help[0].upper() + option.help[1:]) + '.']
+    lines = ['.TP', f'{short}\\fB\\-\\-{roff(option.name)}\\fR{value}',
+             roff(option.help[0].upper() + option.help[1:]) + '.']
     if option.field:
         lines.append(f'Sets \\fB{roff(option.field)}\\fR of the policy.')
     return lines
@@ -123,10 +133,16 @@ EXIT_STATUS = {
             ('127', 'the command was not found inside'),
             ('128+N', 'signal N killed the command'),
             ('137', 'the command hit a limit; standard error names it')],
-    'check': [('0', 'the file is valid'), ('1', 'the file has errors'), ('2', 'wrong usage'), ('125', 'the file could not be read')],
-    'learn': [('0', 'the command succeeded under the policy'), ('1', 'the command did not succeed with everything that may be granted'), ('2', 'wrong usage'), ('125', 'it failed'), ('128+N', 'signal N, or a key such as ctrl-C, ended it; nothing was written')],
-    'checkpoint': [('0', 'success'), ('1', 'ls: a checkpoint is damaged'), ('2', 'wrong usage'), ('125', 'it failed')],
-    'doctor': [('0', 'a run under the default policy works here'), ('1', 'it would be refused'), ('2', 'wrong usage')],
+    'check': [('0', 'the file is valid'), ('1', 'the file has errors'), ('2', 'wrong usage'),
+              ('125', 'the file could not be read')],
+    'learn': [('0', 'the command succeeded under the policy'),
+              ('1', 'the command did not succeed with everything that may be granted'),
+              ('2', 'wrong usage'), ('125', 'it failed'),
+              ('128+N', 'signal N, or a key such as ctrl-C, ended it; nothing was written')],
+    'checkpoint': [('0', 'success'), ('1', 'ls: a checkpoint is damaged'), ('2', 'wrong usage'),
+                   ('125', 'it failed')],
+    'doctor': [('0', 'a run under the default policy works here'), ('1', 'it would be refused'),
+               ('2', 'wrong usage')],
     '': [('0', 'success'), ('2', 'wrong usage'), ('125', 'it failed')],
 }
 
@@ -148,50 +164,63 @@ def man_verb(verb, verbs):
     for rule, names in verb.apart:
         lines += ['.PP', rule + ', '.join(f'\\fB{roff(n)}\\fR' for n in names) + '.']
     lines += man_exit(verb.name)
-    lines += ['.SH EXAMPLES', '.TP', f'.B {roff(verb.example)}', roff(verb.example_help[0].upper() + verb.example_help[1:]) + '.']
-    others = [f'.BR ward\\-{v.name} (1),' for v in verbs if v is not verb and v.name in ('run', 'plan', 'check', 'doctor')]
+    lines += ['.SH EXAMPLES', '.TP', f'.B {roff(verb.example)}',
+              roff(verb.example_help[0].upper() + verb.example_help[1:]) + '.']
+    others = [f'.BR ward\\-{v.name} (1),' for v in verbs if v is not verb
+              and v.name in ('run', 'plan', 'check', 'doctor')]
     return lines + ['.SH SEE ALSO', '.BR ward (1),'] + others + ['.BR ward.yaml (5)']
 
 
 def man_group(title, verbs):
     lines = [f'.SS {roff(title)}'] if verbs else []
     for verb in verbs:
-        lines += ['.TP', f'.BR ward\\-{verb.name} (1)', roff(verb.help[0].upper() + verb.help[1:]) + '.']
+        lines += ['.TP', f'.BR ward\\-{verb.name} (1)', roff(verb.help[0].upper() + verb.help[1:])
+                  + '.']
     return lines
 
 
 def man_ward(verbs):
     lines = heading('ward', 'run AI agents, and the code they write, in sandboxes')
-    lines += ['.SH SYNOPSIS', '\\fBward\\fR \\fIVERB\\fR [\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]', '.SH DESCRIPTION',
-              'One policy file says what an agent may read, write, execute and spend; the kernel enforces it.',
-              'What the policy does not grant does not exist inside: no mount, no route, no capability.',
-              'If the policy requires a layer that the host does not support, ward refuses the run and names the remedy.',
+    lines += ['.SH SYNOPSIS', '\\fBward\\fR \\fIVERB\\fR [\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]',
+              '.SH DESCRIPTION',
+              'One policy file says what an agent may read, write, execute and spend; the kernel '
+              'enforces it.',
+              'What the policy does not grant does not exist inside: no mount, no route, no '
+              'capability.',
+              'If the policy requires a layer that the host does not support, ward refuses the run '
+              'and names the remedy.',
               '.SH VERBS']
     lines += man_group('Start here', [v for v in verbs if v.first])
     for macro, (group, title), _ in def_reader.read(ROOT / 'tables/verb_groups.def'):
-        lines += man_group(title[0].upper() + title[1:], [v for v in verbs if v.group == group and not v.first])
+        lines += man_group(title[0].upper() + title[1:],
+                           [v for v in verbs if v.group == group and not v.first])
     lines += man_exit('run')
-    lines += ['.PP', 'Verbs other than \\fBrun\\fR: 0 success, 1 findings, 2 wrong usage, 125 failure.', '.SH FILES',
+    lines += ['.PP', 'Verbs other than \\fBrun\\fR: 0 success, 1 findings, 2 wrong usage, 125 '
+              'failure.', '.SH FILES',
               '.TP', '.I ward.yaml', 'The policy file; ward looks for it in the workspace.',
               '.TP', '.I .aiignore', 'More files to hide from the sandbox, in gitignore syntax.',
               '.TP', '.IR $XDG_STATE_HOME/ward ", " /var/lib/ward',
-              'State: accepted policies, records of runs, the quarantine, results and logs of detached sandboxes.',
+              'State: accepted policies, records of runs, the quarantine, results and logs of '
+              'detached sandboxes.',
               '.TP', '.IR $XDG_RUNTIME_DIR/ward ", " /run/ward ", " /tmp/ward\\-UID',
               'Sockets of detached sandboxes. Only you can access it.',
               '.SH ENVIRONMENT',
               '.TP', '.B WARD_STATE_DIR', 'Use this directory for state instead.',
               '.TP', '.B WARD_RUNTIME_DIR', 'Use this directory for run-time files instead.',
-              '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: gvisor\\fR uses instead of the installed one.',
+              '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: '
+              'gvisor\\fR uses instead of the installed one.',
               '.TP', '.B NO_COLOR', 'Print the summary without colours.',
               '.SH EXAMPLES', '.TP', '.B ward run \\-\\- python3 agent.py',
-              "The agent sees this directory and the system's programs, nothing else.", '.SH SEE ALSO']
+              "The agent sees this directory and the system's programs, nothing else.",
+              '.SH SEE ALSO']
     return lines + [f'.BR ward\\-{v.name} (1),' for v in verbs] + ['.BR ward.yaml (5)']
 
 
-# --- completions ----------------------------------------------------------------------------------------------------
+# --- completions
 
 def words_of(verb):
-    return ' '.join([f'--{o.name}' for o in verb.options] + [f'-{o.short}' for o in verb.options if o.short])
+    return ' '.join([f'--{o.name}' for o in verb.options]
+                    + [f'-{o.short}' for o in verb.options if o.short])
 
 
 def values_of(verb, kind):
@@ -217,7 +246,8 @@ def bash_parts(verbs):
     for verb in verbs:
         if verb.parts() and verb.name != 'checkpoint':
             lines += [f'\telif [[ $verb == {verb.name} ]] && ((COMP_CWORD == 2)); then',
-                      f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(verb.parts())}" -- "$word")']
+                      f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(verb.parts())}" -- '
+                      '"$word")']
     return lines
 
 
@@ -239,11 +269,13 @@ def bash(verbs):
               '\t\t-* | =) ;;',
               '\t\t*) echo "$i" && return ;;', '\t\tesac', '\tdone', '\techo 0', '}', '',
               '_ward() {',
-              '\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}',
+              '\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} '
+              'verb=${COMP_WORDS[1]}',
               '\tlocal options file directory other at',
               '\tCOMPREPLY=()',
               '\tif ((COMP_CWORD == 1)); then',
-              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join([v.name for v in verbs] + agents())} --help --version" -- "$word")',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "'
+              f'{" ".join([v.name for v in verbs] + agents())} --help --version" -- "$word")',
               '\t\treturn', '\tfi',
               '\tif [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then',
               f'\t\tmapfile -t COMPREPLY < <(compgen -W "ls set {" ".join(agents())}" -- "$word")',
@@ -252,7 +284,8 @@ def bash(verbs):
               '\tcase $verb in',
               f'\t{command})', '\t\tat=$(_ward_command_at)',
               '\t\tif [[ $verb == exec ]]; then\t# the first word is a sandbox',
-              '\t\t\tif ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then',
+              '\t\t\tif ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* '
+              ']]; then',
               '\t\t\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")',
               '\t\t\t\treturn', '\t\t\tfi', '\t\t\t((at > 0)) && ((at++))', '\t\tfi',
               '\t\tif ((at > 0)); then',
@@ -263,21 +296,26 @@ def bash(verbs):
               '\t\t\telse',
               '\t\t\t\tmapfile -t COMPREPLY < <(compgen -f -- "$word")',
               '\t\t\tfi', '\t\t\treturn', '\t\tfi', '\t\t;;', '\tesac',
-              '\tcase " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac',
-              '\tcase " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;; esac',
-              '\tif [[ $before == --restore || ($verb == checkpoint && ${COMP_WORDS[2]} == rm && $COMP_CWORD -gt 2 && $word != -*) ]]; then',
+              '\tcase " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") '
+              '&& return ;; esac',
+              '\tcase " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- '
+              '"$word") && return ;; esac',
+              '\tif [[ $before == --restore || ($verb == checkpoint && ${COMP_WORDS[2]} == rm && '
+              '$COMP_CWORD -gt 2 && $word != -*) ]]; then',
               f'\t\tmapfile -t COMPREPLY < <(compgen -W "$({CHECKPOINTS})" -- "$word")',
               '\t\treturn', '\tfi',
               '\tcase " $other " in *" $before "*) return ;; esac',
               '\tif [[ $word == -* ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")',
               '\telif [[ $verb == help ]]; then',
-              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)}" -- "$word")',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)}" -- '
+              '"$word")',
               *bash_parts(verbs),
               '\telif [[ $verb == net ]] && ((COMP_CWORD == 3)); then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")',
               '\telif [[ $verb == checkpoint ]]; then',
-              '\t\t((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")',
+              '\t\t((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q '
+              '2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({boxes}) ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({command}) ]]; then',
@@ -318,21 +356,26 @@ def zsh_rest(verb):
     if verb.takes_boxes():
         return ["'*:sandbox:( ${(f)\"$(ward ps -aq 2>/dev/null)\"} )'"]
     if verb.name == 'net':
-        return ["'1:what:(show allow deny)'", "'2:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*:host:_hosts'"]
+        return ["'1:what:(show allow deny)'", "'2:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'",
+                "'*:host:_hosts'"]
     if verb.name == 'checkpoint':
-        return ["'1:sandbox:( ls rm ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", f"'*:checkpoint:( ${{(f)\"$({CHECKPOINTS})\"}} )'"]
+        return ["'1:sandbox:( ls rm ${(f)\"$(ward ps -q 2>/dev/null)\"} )'",
+                f"'*:checkpoint:( ${{(f)\"$({CHECKPOINTS})\"}} )'"]
     if verb.parts():
         return [f"'1:what:({' '.join(verb.parts())})'", "'*:argument:_files'"]
     return ["'1:file:_files'"] if int(verb.max) else []
 
 
 def zsh(verbs):
-    lines = ['#compdef ward', '# Made by tools/gen_cli.py; do not edit. Completions of ward for zsh.', '',
+    lines = ['#compdef ward',
+             '# Made by tools/gen_cli.py; do not edit. Completions of ward for zsh.', '',
              '_ward_verbs() {', '\tlocal -a verbs', '\tverbs=(']
     lines += [f"\t\t'{v.name}:{zsh_quote(v.help)}'" for v in verbs]
     lines += [f"\t\t'{name}:start this agent, see ward agent'" for name in agents()]
-    lines += ['\t)', "\t_describe verb verbs", '}', '', '_ward() {', '\tlocal curcontext=$curcontext state line',
-              "\t_arguments -C '1:verb:_ward_verbs' '*::argument:->arguments' && return", '\tcase $line[1] in']
+    lines += ['\t)', "\t_describe verb verbs", '}', '', '_ward() {',
+              '\tlocal curcontext=$curcontext state line',
+              "\t_arguments -C '1:verb:_ward_verbs' '*::argument:->arguments' && return",
+              '\tcase $line[1] in']
     for verb in verbs:
         parts = [p for o in verb.options for p in zsh_option(o)] + zsh_rest(verb)
         lines.append(f'\t{verb.name})')
@@ -350,9 +393,11 @@ def fish(verbs):
     names = ' '.join([v.name for v in verbs] + agents())
     lines = ['# Made by tools/gen_cli.py; do not edit. Completions of ward for fish.', '',
              'complete -c ward -f',
-             f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -l version -d 'print the version'"]
+             f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -l version -d 'print "
+             "the version'"]
     for verb in verbs:
-        lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a {verb.name} "
+        lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a "
+                     f"{verb.name} "
                      f"-d '{fish_quote(verb.help)}'")
     for name in agents():
         lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a {name} "
@@ -361,23 +406,28 @@ def fish(verbs):
         seen = f"-n '__fish_seen_subcommand_from {verb.name}'"
         for option in verb.options:
             short = f' -s {option.short}' if option.short else ''
-            takes = {'': '', 'file': ' -r -F', 'directory': " -x -a '(__fish_complete_directories)'",
+            takes = {'': '', 'file': ' -r -F',
+                     'directory': " -x -a '(__fish_complete_directories)'",
                      'other': ' -x'}[option.takes()]
             if option.name == 'restore':
                 takes = f" -x -a '({CHECKPOINTS})'"
-            lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d '{fish_quote(option.help)}'")
+            lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d "
+                         f"'{fish_quote(option.help)}'")
         if verb.name == 'agent':
             lines.append(f"complete -c ward {seen} -x -a 'ls set {' '.join(agents())}'")
         elif verb.words == 'COMMAND':
-            lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand --fcs-skip=2)'")
+            lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand "
+                         "--fcs-skip=2)'")
         elif verb.takes_boxes():
             lines.append(f"complete -c ward {seen} -x -a '(ward ps -aq 2>/dev/null)'")
         elif verb.name == 'help':
             lines.append(f"complete -c ward {seen} -x -a '{names}'")
         elif verb.name == 'net':
-            lines.append(f"complete -c ward {seen} -x -a 'show allow deny (ward ps -q 2>/dev/null)'")
+            lines.append(f"complete -c ward {seen} -x -a 'show allow deny (ward ps -q "
+                         "2>/dev/null)'")
         elif verb.name == 'checkpoint':
-            lines.append(f"complete -c ward {seen} -x -a 'ls rm (ward ps -q 2>/dev/null) ({CHECKPOINTS})'")
+            lines.append(f"complete -c ward {seen} -x -a 'ls rm (ward ps -q 2>/dev/null) "
+                         f"({CHECKPOINTS})'")
         elif verb.parts():
             lines.append(f"complete -c ward {seen} -F -a '{' '.join(verb.parts())}'")
         elif int(verb.max):

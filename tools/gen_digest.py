@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""gen_digest.py NAME INPUT... OUTPUT: a header in which NAME is the digest of files: what was made of another version of them is not believed."""
+"""gen_digest.py NAME INPUT... OUTPUT: a header in which NAME is the digest of files: what was made
+of another version of them is not believed."""
 import hashlib
 import sys
 

@@ -2,7 +2,8 @@
 """Makes docs/events.md from tables/events.def.
 
 gen_events.py          writes it
-gen_events.py --check  writes nothing; exits 1 with the name of the file if it is not what it would write
+gen_events.py --check  writes nothing; exits 1 with the name of the file if it is not what it would
+write
 """
 import pathlib
 import sys
@@ -17,9 +18,11 @@ HEAD = '''# Events
 
 Made from `tables/events.def`; do not edit.
 
-Everything that ward decides, and everything that happens to a sandbox from outside, is one event: one JSON object on one line. Keys come in one order, a
-key that does not apply is left out, and there is one spelling of each event only. What a sandbox chose (names, paths, arguments) is escaped:
-control characters and characters that turn or hide text are `\\u` escapes, bytes that are not UTF-8 become U+FFFD, and what is too long is cut and marked.
+Everything that ward decides, and everything that happens to a sandbox from outside, is one event:
+one JSON object on one line. Keys come in one order, a key that does not apply is left out, and
+there is one spelling of each event only. What a sandbox chose (names, paths, arguments) is escaped:
+control characters and characters that turn or hide text are `\\u` escapes, bytes that are not UTF-8
+become U+FFFD, and what is too long is cut and marked.
 
 | key | what |
 | --- | --- |
@@ -42,18 +45,23 @@ LEVELS = '''## Levels
 | `exec` | also every program start, with arguments, parent and directory, as observed | fork and exec of `true` in a loop: 1.08 to 1.24 of `basic` |
 | `full` | also every file that is changed | not yet supported |
 
-Connections are reported as they open and close; repeated lookups of a name within a second are one event. Denied system calls are reported one by one up to 100 of each, programs up to 3,000 per second; the rest is one event with a `count`. The
-writer handles more than 100,000 events per second, from one or from 50 sandboxes; `ward audit verify` reads more than 500,000 per second (`bench/audit.py`).
+Connections are reported as they open and close; repeated lookups of a name within a second are one
+event. Denied system calls are reported one by one up to 100 of each, programs up to 3,000 per
+second; the rest is one event with a `count`. The writer handles more than 100,000 events per
+second, from one or from 50 sandboxes; `ward audit verify` reads more than 500,000 per second
+(`bench/audit.py`).
 
 '''
 
 
 def page(rows):
-    out = [HEAD, LEVELS, '## Kinds\n\n| kind | what | severity | when denied | OCSF class, activity |\n| --- | --- | --- | --- | --- |\n']
+    out = [HEAD, LEVELS, '## Kinds\n\n| kind | what | severity | when denied | OCSF class, '
+           'activity |\n| --- | --- | --- | --- | --- |\n']
     for macro, a, line in rows:
         if macro == 'KIND':
             _, name, plain, denied, number, activity, text = a
-            out.append(f'| `{name}` | {text} | {plain.lower()} | {denied.lower()} | {number}, {activity} |\n')
+            out.append(f'| `{name}` | {text} | {plain.lower()} | {denied.lower()} | {number}, '
+                       f'{activity} |\n')
         elif macro != 'FIELD':
             raise def_reader.DefError(f'tables/events.def:{line}: {macro} is no row of this table')
     out.append('\n## Fields\n\n| field | type | what |\n| --- | --- | --- |\n')

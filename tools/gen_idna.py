@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the characters that ward takes in an internationalised host name as C: gen_idna.py OUT
 
-Those that IDNA 2008 permits (RFC 5892: PVALID) and that need nothing done to them: no mapping (lower case, compatibility), no
-normalisation whatever their neighbours are, no rule about their context. A name of them has exactly one A-label.
+Those that IDNA 2008 permits (RFC 5892: PVALID) and that need nothing done to them: no mapping
+(lower case, compatibility), no normalisation whatever their neighbours are, no rule about their
+context. A name of them has exactly one A-label.
 """
 import sys
 import unicodedata
@@ -11,8 +12,10 @@ PERMITTED = {0xdf, 0x3c2, 0x6fd, 0x6fe, 0xf0b, 0x3007}
 CONTEXT = {0xb7, 0x375, 0x5f3, 0x5f4, 0x30fb, *range(0x660, 0x66a), *range(0x6f0, 0x6fa)}
 FORBIDDEN = {0x640, 0x7fa, 0x302e, 0x302f, *range(0x3031, 0x3036), 0x303b}
 # ignorable ones and blocks, old Hangul
-IGNORED = {0x34f, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180f, *range(0x1100, 0x1200), *range(0xa960, 0xa980), *range(0xd7b0, 0xd800),
-           *range(0x20d0, 0x2100), *range(0xfe00, 0xfe10), *range(0x1d100, 0x1d250), *range(0xe0000, 0xe1000)}
+IGNORED = {0x34f, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180f, *range(0x1100, 0x1200),
+           *range(0xa960, 0xa980), *range(0xd7b0, 0xd800),
+           *range(0x20d0, 0x2100), *range(0xfe00, 0xfe10), *range(0x1d100, 0x1d250),
+           *range(0xe0000, 0xe1000)}
 LETTERS = {'Ll', 'Lu', 'Lo', 'Nd', 'Lm', 'Mn', 'Mc'}
 
 
@@ -33,7 +36,8 @@ def stable(char):
 
 def taken(point, melting):
     char = chr(point)
-    if point in CONTEXT or point in FORBIDDEN or point in IGNORED or point in melting or unicodedata.combining(char):
+    if (point in CONTEXT or point in FORBIDDEN or point in IGNORED or point in melting
+        or unicodedata.combining(char)):
         return False
     if unicodedata.category(char) not in LETTERS:
         return False

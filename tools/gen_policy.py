@@ -2,7 +2,8 @@
 """Makes the JSON schema and the man page of ward.yaml from tables/policy.def.
 
 gen_policy.py          writes docs/ward.schema.json and docs/man/ward.yaml.5
-gen_policy.py --check  writes nothing; exits 1 with the name of each file that is not what it would write
+gen_policy.py --check  writes nothing; exits 1 with the name of each file that is not what it would
+write
 """
 import collections
 import json
@@ -15,23 +16,34 @@ import def_reader
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 Field = collections.namedtuple('Field', 'path member type values default narrow later help')
 Item = collections.namedtuple('Item', 'object name type values default help')
-OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SINKS': 'sink', 'COMMANDS': 'commands', 'PRICES': 'price'}
+OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SINKS': 'sink',
+             'COMMANDS': 'commands', 'PRICES': 'price'}
 SIZE = {'': 1, 'Ki': 1 << 10, 'Mi': 1 << 20, 'Gi': 1 << 30}
 
 DIGITS = r'(0|[1-9][0-9]*)'
 DECIMAL = DIGITS + r'(\.[0-9]+)?'
 SIZE_TEXT = f'{DIGITS}|{DECIMAL}[kKmMgGtTpP][iI]?[bB]?|{DIGITS}[bB]'
-TEXT = {'UINT': DIGITS, 'UINTS': DIGITS, 'SIZE': SIZE_TEXT, 'MEMORY': f'{SIZE_TEXT}|([1-9][0-9]?|100)%',
-        'MONEY': DECIMAL, 'CPUS': f'{DECIMAL}|{DIGITS}m', 'SECONDS': f'{DECIMAL}|([0-9]+(\\.[0-9]+)?(d|h|m|s|ms))+'}
-SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$', 'service': r'^[a-z0-9-]{1,63}=.+:[0-9]+$',
+TEXT = {'UINT': DIGITS, 'UINTS': DIGITS, 'SIZE': SIZE_TEXT,
+        'MEMORY': f'{SIZE_TEXT}|([1-9][0-9]?|100)%',
+        'MONEY': DECIMAL, 'CPUS': f'{DECIMAL}|{DIGITS}m',
+        'SECONDS': f'{DECIMAL}|([0-9]+(\\.[0-9]+)?(d|h|m|s|ms))+'}
+SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$',
+         'service': r'^[a-z0-9-]{1,63}=.+:[0-9]+$',
          'host': r'^[^\s/@#?]+(/[0-9]+)?$', 'name': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
-         'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$', 'label': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
+         'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
+         'label': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
          'variable': '^[A-Za-z_][A-Za-z0-9_]*$', 'header': r'^[A-Za-z0-9-]+: [^\r\n]*\{\}[^\r\n]*$',
          'source': '^(env:[A-Za-z_][A-Za-z0-9_,]*|file:(/|~/).+|cmd:.+|keyring:.+|(http:)?https?://.+)$'}
-SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-~]*$', 'parameter': '^[^= &#][^ &#]*$', 'condition': "^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[ -~]*$",
-              'media': '^[^ ;,]+$', 'graphql': r'^(persisted|(query|mutation|subscription)(:[A-Za-z0-9_*]+)?)$', 'json_rpc': '^[!-9;-~]+(:[!-~]+)?$',
-              'git': '^(fetch|push|force|delete|options)$', 'repository': '^([/*][!-~]+|[*])$', 'ref': '^(refs/[!-~]*|[*])$'})
-SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
+SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-~]*$',
+              'parameter': '^[^= &#][^ &#]*$', 'condition': "^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[ -~]*$",
+              'media': '^[^ ;,]+$',
+              'graphql': r'^(persisted|(query|mutation|subscription)(:[A-Za-z0-9_*]+)?)$',
+              'json_rpc': '^[!-9;-~]+(:[!-~]+)?$',
+              'git': '^(fetch|push|force|delete|options)$', 'repository': '^([/*][!-~]+|[*])$',
+              'ref': '^(refs/[!-~]*|[*])$'})
+SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0]
+                                                   for _, a, _ in def_reader.read(
+                                                       ROOT / 'tables/caches.def')))
 
 
 class Table:
@@ -64,7 +76,7 @@ def amount(text, kind):
     return float(text) if '.' in text else int(text)
 
 
-# --- JSON schema ----------------------------------------------------------------------------------------------------
+# --- JSON schema
 
 def number_schema(kind, values):
     low, high = re.match(r'([^.|]*(?:\.\d+)?)\.\.([^|]*)', values).groups()
@@ -107,7 +119,8 @@ def value_schema(kind, values):
     if kind == 'ENUM':
         return enum_schema(values)
     if kind == 'ENUMS':
-        return {'anyOf': [enum_schema(values), list_schema(enum_schema(values), minItems=1, uniqueItems=True)]}
+        return {'anyOf': [enum_schema(values),
+                          list_schema(enum_schema(values), minItems=1, uniqueItems=True)]}
     if kind == 'BOOL':
         return {'type': 'boolean'}
     if kind == 'INGRESS':
@@ -144,14 +157,17 @@ def default_of(field):
 
 
 def field_schema(field):
-    return {**value_schema(field.type, field.values), 'description': field.help, 'default': default_of(field)}
+    return {**value_schema(field.type, field.values), 'description': field.help,
+            'default': default_of(field)}
 
 
 def json_schema(table):
     properties = {name(f): field_schema(f) for f in table.at_top()}
     for group, text in table.groups.items():
-        properties[group] = {'type': ['object', 'null'], 'description': text, 'additionalProperties': False,
-                             'properties': {name(f): field_schema(f) for f in table.in_group(group)}}
+        properties[group] = {'type': ['object', 'null'], 'description': text,
+                             'additionalProperties': False,
+                             'properties': {name(f): field_schema(f)
+                                            for f in table.in_group(group)}}
     schema = {'$schema': 'https://json-schema.org/draft/2020-12/schema', 'title': 'ward.yaml',
               'description': 'What a sandboxed agent may read, write, execute, reach and spend. '
                              'Made by tools/gen_policy.py; do not edit.',
@@ -160,18 +176,29 @@ def json_schema(table):
     return json.dumps(schema, indent=2) + '\n'
 
 
-# --- man page -------------------------------------------------------------------------------------------------------
+# --- man page
 
 TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 'SIZE': 'size',
-             'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount', 'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
-             'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
+             'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount',
+             'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
+             'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',
+             'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
-STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
-                'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts', 'method': 'list of methods', 'path': 'list of paths', 'parameter': 'list of NAME or NAME=PATTERN',
-                'condition': 'list of NAME: PATTERN', 'media': 'list of media types', 'graphql': 'list of OPERATION or OPERATION:FIELD', 'json_rpc': 'list of METHOD or METHOD:NAME',
-                'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths', 'ref': 'list of refs'}
-STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable', 'header': 'NAME: TEXT with {}', 'source': 'source'}
-NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries', 'MORE': 'more entries'}
+STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text',
+                'env': 'list of NAME, PREFIX* or NAME=VALUE',
+                'pattern': 'list of gitignore patterns',
+                'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts',
+                'method': 'list of methods', 'path': 'list of paths',
+                'parameter': 'list of NAME or NAME=PATTERN',
+                'condition': 'list of NAME: PATTERN', 'media': 'list of media types',
+                'graphql': 'list of OPERATION or OPERATION:FIELD',
+                'json_rpc': 'list of METHOD or METHOD:NAME',
+                'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths',
+                'ref': 'list of refs'}
+STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable',
+               'header': 'NAME: TEXT with {}', 'source': 'source'}
+NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries',
+               'MORE': 'more entries'}
 
 
 def roff(text):
@@ -222,8 +249,10 @@ def narrow_text(field):
         return [roff(f'From the narrowest to the widest: {", ".join(words)}.')]
     if field.type == 'COMMANDS':
         return ['A deny or ask less, and an allow more on top of an allow\\-list, count as wider.']
-    lines = [f'{NARROW_TEXT[field.narrow].capitalize()} is narrower.'.replace('entries is', 'entries are')]
-    return lines + ['An entry that begins with ! removes a pattern and counts as wider.'] * (field.values == 'pattern')
+    lines = [f'{NARROW_TEXT[field.narrow].capitalize()} is narrower.'.replace('entries is',
+                                                                              'entries are')]
+    return lines + ['An entry that begins with ! removes a pattern and counts as wider.'] * (
+        field.values == 'pattern')
 
 
 def later_text(field):
@@ -231,17 +260,21 @@ def later_text(field):
         return []
     if field.later == '*':
         return ['Not yet supported by this build: anything but the default is refused at start.']
-    return [roff(f'Not yet supported by this build, refused at start: {field.later.replace("|", ", ")}.')]
+    return [roff('Not yet supported by this build, refused at start: '
+                 f'{field.later.replace("|", ", ")}.')]
 
 
 def man_field(field):
-    lines = ['.TP', f'\\fB{roff(name(field))}\\fR: \\fI{roff(type_text(field.type, field.values))}\\fR', sentence(field.help)]
+    lines = ['.TP',
+             f'\\fB{roff(name(field))}\\fR: \\fI{roff(type_text(field.type, field.values))}\\fR',
+             sentence(field.help)]
     lines.append(f'Default: \\fB{roff(field.default)}\\fR.')
     return lines + narrow_text(field) + later_text(field)
 
 
 def man_item(item):
-    lines = ['.TP', f'\\fB{roff(item.name)}\\fR: \\fI{roff(type_text(item.type, item.values))}\\fR', sentence(item.help)]
+    lines = ['.TP', f'\\fB{roff(item.name)}\\fR: \\fI{roff(type_text(item.type, item.values))}\\fR',
+             sentence(item.help)]
     if item.default == 'REQUIRED':
         lines.append('Required.')
     elif item.default != 'OPTIONAL':
@@ -251,24 +284,26 @@ def man_item(item):
 
 INTRO = """\
 .SH DESCRIPTION
-One document says what an agent may read, write, execute, reach and spend. It is YAML; one that begins with {
-and is not named .yaml is read as JSON.
-A field that is left out has its default; an unknown field, a wrong type and an impossible value are refused before
-anything starts, all at once, each with line, column and the nearest known name.
+One document says what an agent may read, write, execute, reach and spend. It is YAML; one that
+begins with { and is not named .yaml is read as JSON. A field that is left out has its default; an
+unknown field, a wrong type and an impossible value are refused before anything starts, all at
+once, each with line, column and the nearest known name.
 .PP
-Built\\-in defaults are overridden by the file, the file by options of the command line. On top of a file options can
-only narrow, unless \\fB\\-\\-widen\\fR is given. A ward.yaml or ward.json that is found in the workspace and allows more than the
-defaults is refused until
+Built\\-in defaults are overridden by the file, the file by options of the command line. On top of
+a file options can only narrow, unless \\fB\\-\\-widen\\fR is given. A ward.yaml or ward.json that
+is found in the workspace and allows more than the defaults is refused until
 .BR ward\\-trust (1)
-accepts that content; a file named with \\fB\\-p\\fR needs no trust. Paths in the file are relative to its directory, and ~/ is
-the home directory.
+accepts that content; a file named with \\fB\\-p\\fR needs no trust. Paths in the file are
+relative to its directory, and ~/ is the home directory.
 .PP
-YAML anchors, aliases, tags, merge keys, double keys and several documents are refused, as are files of more than 1 MiB.
-Values that begin with *, & or ! stand in quotes. Booleans are true and false only.
+YAML anchors, aliases, tags, merge keys, double keys and several documents are refused, as are
+files of more than 1 MiB. Values that begin with *, & or ! stand in quotes. Booleans are true and
+false only.
 .SH VALUES
 .TP
 .I size
-Bytes, or a number with a unit: k, M, G, T, P count in thousands, Ki, Mi, Gi, Ti, Pi in 1024s; 1.5G, 4Gi, 10MB.
+Bytes, or a number with a unit: k, M, G, T, P count in thousands, Ki, Mi, Gi, Ti, Pi in 1024s;
+1.5G, 4Gi, 10MB.
 .TP
 .I share
 A percentage of the machine's memory: 50%.
@@ -283,8 +318,8 @@ Seconds, or parts with a unit: 300, 0.5, 5m, 1h30m, 250ms.
 No limit; null and ~ mean the same.
 .TP
 .I host
-A name, *.suffix, an IP address or a CIDR block. As text a rule is host[:port]; without a port it is 443.
-An IPv6 address with a port stands in brackets."""
+A name, *.suffix, an IP address or a CIDR block. As text a rule is host[:port]; without a port it
+is 443. An IPv6 address with a port stands in brackets."""
 
 EXAMPLE = """\
 .SH EXAMPLES
@@ -304,7 +339,8 @@ resources: { memory_limit: 4Gi, cpu_limit: 2, timeout_seconds: 30m }
 
 def man_page(table):
     version = re.search(r"version: '([^']+)'", (ROOT / 'meson.build').read_text()).group(1)
-    lines = ['.\\" Made by tools/gen_policy.py; do not edit.', f'.TH WARD.YAML 5 "" "ward {version}" "File Formats"',
+    lines = ['.\\" Made by tools/gen_policy.py; do not edit.',
+             f'.TH WARD.YAML 5 "" "ward {version}" "File Formats"',
              '.nh', '.ad l', '.SH NAME', 'ward.yaml \\- policy of a sandbox', INTRO, '.SH FIELDS']
     for field in table.at_top():
         lines += man_field(field)
@@ -317,7 +353,8 @@ def man_page(table):
         lines += [f'.SS {key}']
         for item in items:
             lines += man_item(item)
-    lines += [EXAMPLE, '.SH SEE ALSO', '.BR ward\\-run (1),', '.BR ward\\-check (1),', '.BR ward\\-plan (1),',
+    lines += [EXAMPLE, '.SH SEE ALSO', '.BR ward\\-run (1),', '.BR ward\\-check (1),',
+              '.BR ward\\-plan (1),',
               '.BR ward\\-trust (1)']
     return '\n'.join(lines) + '\n'
 
@@ -326,7 +363,8 @@ def main():
     check = sys.argv[1:] == ['--check']
     table = Table(ROOT / 'tables/policy.def')
     stale = 0
-    for path, text in (('docs/ward.schema.json', json_schema(table)), ('docs/man/ward.yaml.5', man_page(table))):
+    for path, text in (('docs/ward.schema.json', json_schema(table)),
+                       ('docs/man/ward.yaml.5', man_page(table))):
         file = ROOT / path
         if file.exists() and file.read_text(encoding='utf-8') == text:
             continue

@@ -2,7 +2,8 @@
 """Makes docs/security/processes.md from tables/procs.def.
 
 gen_procs.py          writes it
-gen_procs.py --check  writes nothing; exits 1 with the name of the file if it is not what it would write
+gen_procs.py --check  writes nothing; exits 1 with the name of the file if it is not what it would
+write
 """
 import pathlib
 import sys
@@ -55,7 +56,7 @@ class Table:
             if macro == 'PROC':
                 self.procs[a[0]] = a[1:]
                 groups[a[0]] = {a[0]}
-            elif macro == 'PROC_APART':
+            elif macro == 'PROC_UNCONFINED':
                 self.apart.append(a)
             elif macro == 'GROUP':
                 groups[a[0]] = set().union(*(groups[name] for name in words(a[1])))
@@ -72,7 +73,8 @@ class Table:
 
 def call_texts(table, proc):
     texts = [f'`{a[0]}`' for a in table.of(proc, 'CALL')]
-    texts += [f'`{a[0]}` (argument {a[1]}: {" or ".join(a[2:])})' for a in table.of(proc, 'CALL_IF')]
+    texts += [f'`{a[0]}` (argument {a[1]}: {" or ".join(a[2:])})'
+              for a in table.of(proc, 'CALL_IF')]
     texts += [f'`{a[0]}` (argument {a[1]} without {a[2]})' for a in table.of(proc, 'CALL_NOT')]
     return sorted(texts)
 
@@ -81,7 +83,8 @@ def files_text(table, proc, landlock):
     if 'FILES' not in landlock:
         return 'as its user'
     trees = {}
-    rows = [(rights, f'`{path}`') for rights, path in table.of(proc, 'TREE')] + table.of(proc, 'OWN_TREE')
+    rows = [(rights, f'`{path}`')
+            for rights, path in table.of(proc, 'TREE')] + table.of(proc, 'OWN_TREE')
     for rights, what in rows:
         trees.setdefault(' and '.join(RIGHTS[word] for word in words(rights)), []).append(what)
     texts = [f'{rights}: {", ".join(paths)}' for rights, paths in trees.items()]
@@ -94,14 +97,16 @@ def network_text(table, proc, landlock):
         texts.append('binds no TCP port')
     if 'CONNECT' in landlock:
         ports = [a[0] for a in table.of(proc, 'PORT') + table.of(proc, 'OWN_PORT')]
-        texts.append('connects to ' + (f'TCP port {" and ".join(ports)} only' if ports else 'no TCP port'))
+        texts.append('connects to ' + (f'TCP port {" and ".join(ports)} only'
+                                       if ports else 'no TCP port'))
     if 'SCOPE' in landlock:
         texts.append('no abstract socket or signal outside of itself')
     return '; '.join(texts) or 'not restricted by Landlock'
 
 
 def bullet(name, text):
-    return textwrap.fill(f'- {name}: {text}', 100, subsequent_indent='  ', break_on_hyphens=False, break_long_words=False) + '\n'
+    return textwrap.fill(f'- {name}: {text}', 100, subsequent_indent='  ', break_on_hyphens=False,
+                         break_long_words=False) + '\n'
 
 
 def section(table, proc):
@@ -111,7 +116,8 @@ def section(table, proc):
     did = [STEPS[step] for step in words(steps)]
     kept = [f'`CAP_{a[0]}`' for a in table.of(proc, 'KEEP')]
     if kept:
-        did = [f'{text} but {", ".join(kept)}' if text == STEPS['NO_CAPS'] else text for text in did]
+        did = [f'{text} but {", ".join(kept)}' if text == STEPS['NO_CAPS'] else text
+               for text in did]
     out.append(bullet('gives up', '; '.join(did) or 'nothing more'))
     limits = [f'{a[0]} {a[1]}{UNITS[a[2]]}' for a in table.of(proc, 'LIMIT')]
     if limits:
@@ -123,7 +129,9 @@ def section(table, proc):
     if filtered == 'ALLOW_LIST':
         out.append(bullet('system calls', 'only ' + ', '.join(call_texts(table, proc))))
     elif filtered == 'DENY_LIST':
-        out.append(bullet('system calls', 'all but ' + ', '.join(sorted(f'`{a[0]}`' for a in table.of(proc, 'DENY')))))
+        out.append(bullet('system calls',
+                          'all but '
+                          + ', '.join(sorted(f'`{a[0]}`' for a in table.of(proc, 'DENY')))))
     else:
         out.append(bullet('system calls', 'no filter of its own'))
     return ''.join(out) + '\n'
@@ -134,7 +142,8 @@ def page(table):
     for proc, (name, program, _, landlock, filtered, _) in table.procs.items():
         locks = [word.lower() for word in words(landlock) if word not in ('NO_LANDLOCK', 'MUST')]
         must = ', required' if 'MUST' in words(landlock) else ''
-        out.append(f'| [{name}](#{name}) | `{program}` | {FILTERS[filtered]} | {", ".join(locks) or "-"}{must} |\n')
+        out.append(f'| [{name}](#{name}) | `{program}` | {FILTERS[filtered]} | '
+                   f'{", ".join(locks) or "-"}{must} |\n')
     out.append('\n## Row by row\n\n')
     out += [section(table, proc) for proc in table.procs]
     out.append('## Processes that src/confine does not lock up\n\n')

@@ -21,7 +21,8 @@ def main():
     for name in sorted(sys.argv[2:]):
         file = pathlib.Path(name)
         rows.append(f'{{ "{file.stem}",\n{literal(file.read_bytes())} }},')
-    pathlib.Path(sys.argv[1]).write_text('/* Made by tools/gen_profiles.py. */\n' + '\n'.join(rows) + '\n', encoding='ascii')
+    pathlib.Path(sys.argv[1]).write_text('/* Made by tools/gen_profiles.py. */\n' + '\n'.join(rows)
+                                         + '\n', encoding='ascii')
 
 
 if __name__ == '__main__':

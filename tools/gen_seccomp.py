@@ -1,37 +1,42 @@
 #!/usr/bin/env python3
 """Makes the seccomp programs of ward from tables/syscalls.def.
 
-In: the table, and the C library's asm/unistd_64.h (as the preprocessor prints it with -dM) for the numbers. Out: a C
-header with one BPF program for each set (strict, default, build) and variant (plain, nesting, landlock rung), each
-with the positions of the RET instructions that engine/native/seccomp.c changes at run time; and a header with one row
-per call for observe/notify.c. The same input gives the same bytes.
+In: the table, and the C library's asm/unistd_64.h (as the preprocessor prints it with -dM) for the
+numbers. Out: a C header with one BPF program for each set (strict, default, build) and variant
+(plain, nesting, landlock level), each with the positions of the RET instructions that
+engine/native/seccomp.c changes at run time; and a header with one row per call for
+observe/notify.c. The same input gives the same bytes.
 
-A program is built as a graph of shared nodes and written from its end backwards, so that every jump is a forward one:
+A program is built as a graph of shared nodes and written from its end backwards, so that every jump
+is a forward one:
 
-  architecture -> number -> tree over intervals of numbers -> RET, or the block of an argument rule -> RET
+  architecture -> number -> tree over intervals of numbers -> RET, or the block of an argument rule
+  -> RET
 
-The tree is the cheapest one for the weights of its leaves: the kernel runs the program once for each number when it is
-installed (so short paths for all make a cheap start), and later only for calls that are decided by their arguments (so
-those marked HOT stand higher). Neighbouring numbers with the same fate are one leaf.
+The tree is the cheapest one for the weights of its leaves: the kernel runs the program once for
+each number when it is installed (so short paths for all make a cheap start), and later only for
+calls that are decided by their arguments (so those marked HOT stand higher). Neighbouring numbers
+with the same fate are one leaf.
 """
 import re
 import subprocess
 import sys
 
 SETS = ("strict", "default", "build")
-VARIANTS = ("plain", "nesting", "rung")
+VARIANTS = ("plain", "nesting", "landlock")
 
 # linux/seccomp.h, linux/audit.h, errno
 KILL, NOTIFY, ALLOW = 0x80000000, 0x7FC00000, 0x7FFF0000
-EPERM, EINVAL, ENOTTY, ENOMEM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 22, 25, 12, 38, 93, 95, 97
+EPERM, EINVAL, ENOTTY, ENOMEM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = (1, 22, 25, 12,
+                                                                                    38, 93, 95, 97)
 ARCH_X86_64, X32_BIT = 0xC000003E, 0x40000000
 OFFSET_NR, OFFSET_ARCH = 0, 4
 
 # linux/bpf_common.h
 LD_W_ABS, RET_K, JA, JEQ, JGE, JSET, AND = 0x20, 0x06, 0x05, 0x15, 0x35, 0x45, 0x54
 
-# What a program costs is paid at the start: an instruction takes as long to translate as this many steps of running it
-# (0.11 us and 2.1 ns, measured), and it is run once for each number.
+# What a program costs is paid at the start: an instruction takes as long to translate as this many
+# steps of running it (0.11 us and 2.1 ns, measured), and it is run once for each number.
 INSTRUCTION_WEIGHT = 52
 HOT_WEIGHT = 60
 
@@ -40,7 +45,7 @@ class TableError(Exception):
     pass
 
 
-# ---- nodes: tuples, so that equal ones are one -------------------------------------------------------------------
+# ---- nodes: tuples, so that equal ones are one
 
 def ret(value, tag=""):
     return ("ret", value, tag)
@@ -82,13 +87,14 @@ def any_bit(bits, yes, no):
 ALLOWED, DENIED = ret(ALLOW), ret(NOTIFY)
 CLOSABLE = ret(ALLOW, "closable")
 ALLOCATES = ret(ALLOW, "allocates")
-FATE = {"DENY": DENIED, "ENOSYS": errno(ENOSYS), "EPERM": errno(EPERM), "EOPNOTSUPP": errno(EOPNOTSUPP), "ALLOW": ALLOWED}
+FATE = {"DENY": DENIED, "ENOSYS": errno(ENOSYS), "EPERM": errno(EPERM),
+        "EOPNOTSUPP": errno(EOPNOTSUPP), "ALLOW": ALLOWED}
 
 
 class Tree:
-    """The cheapest decision over [(first value, node, weight)] with increasing first values, which cover everything
-    from 0 on. A range of leaves is decided either by one >= and two smaller ranges, or, where all but single values
-    have the same fate, by one == for each of those."""
+    """The cheapest decision over [(first value, node, weight)] with increasing first values, which
+    cover everything from 0 on. A range of leaves is decided either by one >= and two smaller
+    ranges, or, where all but single values have the same fate, by one == for each of those."""
 
     def __init__(self, leaves):
         self.leaf = []
@@ -114,7 +120,8 @@ class Tree:
         return k + 1 < self.n and self.leaf[k + 1][0] == self.leaf[k][0] + 1
 
     def chain(self, i, j):
-        """(cost, parity) of a chain: leaves of one parity are singles, the others all have the same fate."""
+        """(cost, parity) of a chain: leaves of one parity are singles, the others all have the same
+        fate."""
         for parity in (0, 1):
             singles = range(i + parity, j + 1, 2)
             rest = {self.leaf[k][1] for k in range(i + 1 - parity, j + 1, 2)}
@@ -163,14 +170,16 @@ def choose(values, otherwise):
     return tree(leaves)
 
 
-# ---- argument rules: each returns the node to go to when the call is in the set ----------------------------------
+# ---- argument rules: each returns the node to go to when the call is in the set
 
 SET_ID = 0o6000
 O_CREAT, O_TMPFILE = 0o100, 0o20000000
 S_IFMT, S_IFREG, S_IFIFO, S_IFSOCK = 0o170000, 0o100000, 0o010000, 0o140000
-# NEWNS CGROUP UTS IPC USER PID NET; bit 7 is NEWTIME to unshare and part of the exit signal to clone
+# NEWNS CGROUP UTS IPC USER PID NET; bit 7 is NEWTIME to unshare and part of the exit signal to
+# clone
 NEW_NAMESPACE, NEWTIME = 0x7E020000, 0x80
-AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_XDP = 1, 2, 10, 16, 17, 38, 40, 44
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_XDP = (1, 2, 10, 16, 17, 38,
+                                                                               40, 44)
 STREAM, DGRAM, RAW, SEQPACKET = 1, 2, 3, 5
 SOCK_TYPE = 0xF
 HUGETLB_MMAP, HUGETLB_MEMFD, HUGETLB_SHM = 0x40000, 0x4, 0o4000
@@ -180,8 +189,10 @@ PAGE = 4096
 F_SETLEASE, F_NOTIFY, F_SETDELEG = 1024, 1026, 1040
 IN_LOOKED_AT = 0x31	# IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
 RLIMIT_CORE = 4
-PUNCH_HOLE = 0x3	# with FALLOC_FL_KEEP_SIZE: the mode of fallocate that programs free blocks by
-SOL_SOCKET, SO_FILTERS = 1, (26, 50, 51, 52)	# SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, _EBPF
+# with FALLOC_FL_KEEP_SIZE: the mode of fallocate that programs free blocks by
+PUNCH_HOLE = 0x3
+# SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, _EBPF
+SOL_SOCKET, SO_FILTERS = 1, (26, 50, 51, 52)
 
 
 def no_set_id(arg, after):
@@ -251,8 +262,8 @@ def rule_unshare(env):
 
 
 def small_segment(env):
-    """A page or less is given even where memory is closed: a namespace has at most 4096 segments. With nesting there
-    could be any number of namespaces."""
+    """A page or less is given even where memory is closed: a namespace has at most 4096 segments.
+    With nesting there could be any number of namespaces."""
     if env.nesting:
         return CLOSABLE
     return low(1, jump("ge", PAGE + 1, CLOSABLE, high(1, equal(0, ALLOWED, CLOSABLE))))
@@ -264,13 +275,14 @@ def scheduler():
 
 
 def core_limit(resource, changed):
-    """A limit on core files stays as it is, and whoever lowers it is told that it was done: at 1 the kernel starts no crash
-    handler of the host's, at 0 it does."""
+    """A limit on core files stays as it is, and whoever lowers it is told that it was done: at 1
+    the kernel starts no crash handler of the host's, at 0 it does."""
     return low(resource, equal(RLIMIT_CORE, changed, ALLOWED))
 
 
 def not_init(arg, after):
-    """ward-init has the agent's own id: whoever may change its limits or its place in the queue ends what it does for the operator."""
+    """ward-init has the agent's own id: whoever may change its limits or its place in the queue
+    ends what it does for the operator."""
     return low(arg, equal(1, errno(EPERM), after))
 
 
@@ -292,37 +304,51 @@ RULES = {
     "mode2": lambda env: no_set_id(2, ALLOWED),
     "mknod1": lambda env: mknod(1),
     "mknod2": lambda env: mknod(2),
-    "clone": lambda env: ALLOWED if env.nesting else low(0, any_bit(NEW_NAMESPACE, DENIED, ALLOWED)),
+    "clone": lambda env: ALLOWED if env.nesting
+    else low(0, any_bit(NEW_NAMESPACE, DENIED, ALLOWED)),
     "unshare": rule_unshare,
     "socket": rule_socket,
     "socketpair": lambda env: rule_socketpair((STREAM, DGRAM, SEQPACKET)),
-    "setsockopt": lambda env: low(1, equal(SOL_SOCKET, low(2, choose({n: DENIED for n in SO_FILTERS}, ALLOWED)), ALLOWED)),
+    "setsockopt": lambda env: low(1,
+                                  equal(SOL_SOCKET,
+                                        low(2, choose({n: DENIED for n in SO_FILTERS}, ALLOWED)),
+                                        ALLOWED)),
     # many libraries that wait for changes ask for these, too
-    "inotify": lambda env: low(2, any_bit(IN_LOOKED_AT, DENIED, ALLOWED)) if env.set == 0 else ALLOWED,
+    "inotify": lambda env: low(2, any_bit(IN_LOOKED_AT, DENIED, ALLOWED)) if env.set == 0
+    else ALLOWED,
     "ioctl": rule_values(1, errno(ENOTTY)),
     "prctl": rule_values(0, errno(EINVAL)),
-    # F_NOTIFY is inotify's forerunner, and tells what strict and the rung refuse there; nobody asks for it any more
-    "fcntl": lambda env: low(1, choose({F_SETLEASE: DENIED, F_SETDELEG: DENIED, F_NOTIFY: errno(EINVAL)}, ALLOWED)),
+    # F_NOTIFY is inotify's forerunner, and tells what strict and the Landlock level refuse there;
+    # nobody asks for it any more
+    "fcntl": lambda env: low(1,
+                             choose({F_SETLEASE: DENIED, F_SETDELEG: DENIED,
+                                     F_NOTIFY: errno(EINVAL)}, ALLOWED)),
     "personality": rule_values(0, DENIED),
     "scheduler": lambda env: not_init(0, scheduler()),
     "seccomp": rule_seccomp,
     "mmap": lambda env: low(3, any_bit(HUGETLB_MMAP, errno(ENOMEM), ALLOWED)),
     # all bits at once is how browsers ask whether the call is there: the kernel says EINVAL
-    "memfd": lambda env: low(1, equal(0xffffffff, CLOSABLE, any_bit(HUGETLB_MEMFD, errno(ENOMEM), CLOSABLE))),
+    "memfd": lambda env: low(1,
+                             equal(0xffffffff, CLOSABLE,
+                                   any_bit(HUGETLB_MEMFD, errno(ENOMEM), CLOSABLE))),
     "shmget": lambda env: low(2, any_bit(HUGETLB_SHM, errno(ENOMEM), small_segment(env))),
     "closable": lambda env: CLOSABLE,
     "fallocate": lambda env: low(1, equal(PUNCH_HOLE, ALLOWED, ALLOCATES)),
     # a datagram pair could be sent on to any address: of pairs, only connected kinds
-    "socket_rung": lambda env: low(0, choose({AF_INET: DENIED, AF_INET6: DENIED, AF_PACKET: DENIED, AF_ALG: DENIED,
-                                              AF_VSOCK: DENIED, AF_XDP: DENIED}, errno(EAFNOSUPPORT))),
-    "socketpair_rung": lambda env: rule_socketpair((STREAM, SEQPACKET)),
-    "sendto_rung": lambda env: zero(4, ALLOWED, DENIED),
+    "socket_landlock": lambda env: low(0,
+                                       choose({AF_INET: DENIED, AF_INET6: DENIED, AF_PACKET: DENIED,
+                                               AF_ALG: DENIED,
+                                           AF_VSOCK: DENIED, AF_XDP: DENIED}, errno(EAFNOSUPPORT))),
+    "socketpair_landlock": lambda env: rule_socketpair((STREAM, SEQPACKET)),
+    "sendto_landlock": lambda env: zero(4, ALLOWED, DENIED),
     # set-id bits are EPERM at once; the rest goes to the supervisor, which does it or does not
     "chmod1": lambda env: no_set_id_at_once(1),
     "chmod2": lambda env: no_set_id_at_once(2),
     "setrlimit": lambda env: core_limit(0, errno(0)),
     "prlimit": lambda env: prlimit(),
-    "prlimit_own": lambda env: zero(2, ALLOWED, low(0, equal(0, low(1, equal(RLIMIT_CORE, errno(0), ALLOWED)), DENIED))),
+    "prlimit_own": lambda env: zero(2, ALLOWED,
+                                    low(0, equal(0, low(1, equal(RLIMIT_CORE, errno(0), ALLOWED)),
+                                                 DENIED))),
     "not_init": lambda env: not_init(0, ALLOWED),
     # who is a user stands for all of the sandbox's processes
     "priority": lambda env: low(0, equal(2, errno(EPERM), not_init(1, ALLOWED))),
@@ -337,7 +363,7 @@ def no_set_id_at_once(arg):
     return low(arg, any_bit(SET_ID, errno(EPERM), DENIED))
 
 
-# ---- the table ---------------------------------------------------------------------------------------------------
+# ---- the table
 
 class Env:
     """What a rule may ask about the program it is part of."""
@@ -350,15 +376,13 @@ class Env:
 class Table:
     """The rows of syscalls.def."""
 
-    ROW = re.compile(r'^(NUMBER|CALL|RULE|VALUE|RANGE|HOT|RUNG|NEST)\((.*)\)$')
+    ROW = re.compile(r'^(NUMBER|CALL|RULE|VALUE|RANGE|HOT|LANDLOCK|NEST)\((.*)\)$')
 
     def __init__(self, text):
         self.numbers, self.calls, self.rules = {}, {}, {}
-        self.values, self.hot, self.rung, self.nest = {}, [], {}, {}
+        self.values, self.hot, self.landlock, self.nest = {}, [], {}, {}
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-        for line in filter(None, (line.strip() for line in text.split("\n"))):
-            if line.startswith("#"):
-                continue	# the table defines and undefines its own macros
+        for line in self.join(line.strip() for line in text.split("\n")):
             row = self.ROW.match(line)
             if not row:
                 raise TableError("not a row: " + line)
@@ -366,8 +390,24 @@ class Table:
         self.check()
 
     @staticmethod
+    def join(lines):
+        """Rows, each as one line: a row may go on in the next lines, to its parenthesis."""
+        row = ""
+        for line in lines:
+            if not line or line.startswith("#"):
+                continue	# the table defines and undefines its own macros
+            row = (row + " " + line).strip()
+            if line.endswith(")"):
+                yield row
+                row = ""
+        if row:
+            raise TableError("the last row has no end: " + row)
+
+    @staticmethod
     def split(text):
-        return [part.strip().strip('"') for part in re.findall(r'\s*("[^"]*"|[^,"]+)', text) if part.strip()]
+        text = re.sub(r'"\s+"', "", text)	# two literals side by side are one
+        return [part.strip().strip('"') for part in re.findall(r'\s*("[^"]*"|[^,"]+)', text)
+                if part.strip()]
 
     def row_number(self, name, number):
         self.numbers[name] = int(number)
@@ -386,32 +426,49 @@ class Table:
     def row_range(self, rule, _names, value, last, first):
         if first not in ("NESTING", "NEVER"):
             self.level(first)  # must be a set
-        self.values.setdefault(rule, {})[(int(value, 0), int(last, 0))] = first
+        low, high = int(value, 0), int(last, 0)
+        if low > high:
+            raise TableError("%s: the range from %#x to %#x is empty" % (rule, low, high))
+        rows = self.values.setdefault(rule, {})
+        for other_low, other_high in rows:
+            if low <= other_high and other_low <= high:
+                raise TableError("%s: %s and %s overlap: split the RANGE, so that each value has "
+                                 "one row"
+                                 % (rule, self.span(other_low, other_high), self.span(low, high)))
+        rows[(low, high)] = first
+
+    @staticmethod
+    def span(low, high):
+        return "%#x" % low if low == high else "%#x to %#x" % (low, high)
 
     def row_hot(self, name):
         self.hot.append(name)
 
-    def row_rung(self, name, action, rule):
-        self.rung[name] = (action, rule)
+    def row_landlock(self, name, action, rule):
+        self.landlock[name] = (action, rule)
 
     def row_nest(self, name, action, rule):
         self.nest[name] = (action, rule)
 
     @staticmethod
     def level(name):
-        return [s.upper() for s in SETS].index(name)
+        if name.lower() not in SETS:
+            raise TableError("no such set: " + name)
+        return SETS.index(name.lower())
 
     def check(self):
         for name, (first, otherwise, rule, why) in self.calls.items():
-            if first not in ("STRICT", "DEFAULT", "BUILD", "NESTING", "NEVER") or otherwise not in ("DENY", "ENOSYS"):
+            if first not in ("STRICT", "DEFAULT", "BUILD", "NESTING",
+                             "NEVER") or otherwise not in ("DENY", "ENOSYS"):
                 raise TableError("bad row for " + name)
             if rule not in self.rules or rule not in RULES:
                 raise TableError("unknown rule %s of %s" % (rule, name))
             if first == "NEVER" and not why:
                 raise TableError("no reason given for " + name)
-        for name, (action, rule) in [*self.rung.items(), *self.nest.items()]:
-            if name not in self.calls or action not in FATE or rule not in RULES or rule not in self.rules:
-                raise TableError("bad RUNG or NEST row for " + name)
+        for name, (action, rule) in [*self.landlock.items(), *self.nest.items()]:
+            if (name not in self.calls or action not in FATE or rule not in RULES
+                or rule not in self.rules):
+                raise TableError("bad LANDLOCK or NEST row for " + name)
         for name in self.hot:
             if name not in self.calls:
                 raise TableError("HOT names an unknown call: " + name)
@@ -424,7 +481,8 @@ class Table:
                 raise TableError("%s is %d here, not %d" % (name, known[name], number))
         missing = [name for name in self.calls if name not in known]
         newest = max(known[name] for name in self.calls if name in known)
-        unlisted = [name for name, number in known.items() if name not in self.calls and number <= newest]
+        unlisted = [name for name, number in known.items() if name not in self.calls
+                    and number <= newest]
         if missing or unlisted:
             raise TableError("no number for: %s; no row for: %s" % (missing, unlisted))
         self.numbers = {name: known[name] for name in self.calls}
@@ -435,7 +493,7 @@ class Table:
         given = first in ("STRICT", "DEFAULT", "BUILD") and self.level(first) <= set_index
         if not given and not (first == "NESTING" and variant == "nesting"):
             return FATE[otherwise]
-        changed = {"rung": self.rung, "nesting": self.nest}.get(variant, {})
+        changed = {"landlock": self.landlock, "nesting": self.nest}.get(variant, {})
         if name in changed:
             action, rule = changed[name]
             if action != "ALLOW":
@@ -443,12 +501,13 @@ class Table:
         return RULES[rule](Env(self, rule, set_index, variant))
 
 
-# ---- programs ----------------------------------------------------------------------------------------------------
+# ---- programs
 
 def program_node(table, set_index, variant):
     fate = {table.numbers[name]: table.node(name, set_index, variant) for name in table.calls}
     weight = {table.numbers[name]: HOT_WEIGHT // (1 + i) for i, name in enumerate(table.hot)}
-    leaves = [(nr, fate.get(nr, FATE["ENOSYS"]), 1 + weight.get(nr, 0)) for nr in range(max(fate) + 2)]
+    leaves = [(nr, fate.get(nr, FATE["ENOSYS"]), 1 + weight.get(nr, 0))
+              for nr in range(max(fate) + 2)]
     # a tracer skips a call by making its number -1: that is no x32 call
     leaves += [(X32_BIT, ret(KILL), 0), (0xFFFFFFFF, FATE["ENOSYS"], 0)]
     return load(OFFSET_ARCH, equal(ARCH_X86_64, load(OFFSET_NR, tree(leaves)), ret(KILL)))
@@ -472,10 +531,12 @@ class Writer:
         return len(self.backwards) - 1 - self.place[node]
 
     def bring_near(self, node, reserve):
-        """Makes sure that an 8-bit jump reaches the node: a RET is repeated, anything else gets a JA."""
+        """Makes sure that an 8-bit jump reaches the node: a RET is repeated, anything else gets a
+        JA."""
         if self.distance(node) + reserve <= 255:
             return
-        self.place[node] = self.push_ret(node) if node[0] == "ret" else self.push(JA, self.distance(node))
+        self.place[node] = self.push_ret(node) if node[0] == "ret" else self.push(
+            JA, self.distance(node))
 
     def write(self, node):
         if node in self.place:
@@ -506,7 +567,7 @@ def assemble(table, set_index, variant):
     return writer.backwards[::-1]
 
 
-# ---- output ------------------------------------------------------------------------------------------------------
+# ---- output
 
 NOTE = "/* Made by tools/gen_seccomp.py from tables/syscalls.def: change those. */\n"
 
@@ -530,7 +591,8 @@ def print_programs(table, out):
                 out.write("\t{ 0x%02x, %d, %d, 0x%x },\n" % (code, jt, jf, k))
             out.write("};\n")
             for tag in TAGS:
-                out.write("static const uint16_t %s_%s[] = { %s };\n" % (tag, symbol, positions(program, tag)[1]))
+                out.write("static const uint16_t %s_%s[] = { %s };\n"
+                          % (tag, symbol, positions(program, tag)[1]))
     out.write("static const struct program programs[][%d] = {\n" % len(SETS))
     for variant in VARIANTS:
         out.write("\t{\n")
@@ -564,14 +626,16 @@ def print_calls(table, out):
     rows = []
     for name in sorted(table.calls, key=table.numbers.get):
         first, _, rule, why = table.calls[name]
-        action, rung_rule = table.rung.get(name, ("", "any"))
+        action, landlock_rule = table.landlock.get(name, ("", "any"))
         remedy, rule_why = table.rules[rule]
         rows.append("\t[%d] = { %d, %d, %d, %d, %d, FROM_%s, %d },\n" % (
-            table.numbers[name], strings.add(name), strings.add(why), strings.add(rule_why), strings.add(remedy),
-            strings.add(table.rules[rung_rule][1]), first, 1 if action else 0))
+            table.numbers[name], strings.add(name), strings.add(why), strings.add(rule_why),
+            strings.add(remedy),
+            strings.add(table.rules[landlock_rule][1]), first, 1 if action else 0))
     out.write(NOTE)
     out.write("static const struct call calls[] = {\n%s};\n" % "".join(rows))
-    out.write("static const char texts[] =\n%s\t;\n" % "".join('\t"%s\\0"\n' % part for part in strings.parts))
+    out.write("static const char texts[] =\n%s\t;\n" % "".join('\t"%s\\0"\n' % part
+                                                               for part in strings.parts))
 
 
 def print_numbers(table, out):
@@ -582,8 +646,9 @@ def print_numbers(table, out):
 
 
 def print_oci(table, out):
-    """{ "name", the smallest set that has it }, a line: what an OCI runtime lets through to the exact filter behind it. Calls that are denied with an
-    event are among them: the answer of the outer filter would count, and nobody would be told."""
+    """{ "name", the smallest set that has it }, a line: what an OCI runtime lets through to the
+    exact filter behind it. Calls that are denied with an event are among them: the answer of the
+    outer filter would count, and nobody would be told."""
     out.write(NOTE)
     out.write("static const struct {\n\tchar name[27];\n\tunsigned char from;\n} oci_calls[] = {\n")
     for name in sorted(table.calls, key=table.numbers.get):
@@ -598,15 +663,18 @@ def print_oci(table, out):
     out.write("};\n")
 
 
-OUTPUTS = {"oci": print_oci, "programs": print_programs, "calls": print_calls, "numbers": print_numbers}
+OUTPUTS = {"oci": print_oci, "programs": print_programs, "calls": print_calls,
+           "numbers": print_numbers}
 
 
 def main(argv):
     if len(argv) < 5 or argv[1] not in OUTPUTS:
-        raise SystemExit("usage: gen_seccomp.py programs|calls|numbers|oci syscalls.def OUT.h CC [ARG...]")
+        raise SystemExit("usage: gen_seccomp.py programs|calls|numbers|oci syscalls.def OUT.h CC "
+                         "[ARG...]")
     with open(argv[2], encoding="utf-8") as f:
         table = Table(f.read())
-    header = subprocess.run(argv[4:] + ["-E", "-dM", "-x", "c", "-"], input="#include <asm/unistd_64.h>\n",
+    header = subprocess.run(argv[4:] + ["-E", "-dM", "-x", "c", "-"],
+                            input="#include <asm/unistd_64.h>\n",
                             capture_output=True, check=True, text=True)
     table.take_numbers(header.stdout)
     with open(argv[3], "w", encoding="utf-8") as out:

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs runsc, which `isolation: gvisor` starts. On Debian 12 that is the build of bookworm-backports: bookworm's own, of 2022, refuses what
-# ls and stat of the same release ask, and returns too early from reads of sockets. Where there are no backports, bookworm's.
+# Installs runsc, which `isolation: gvisor` starts. On Debian 12 that is the build of
+# bookworm-backports: bookworm's own, of 2022, refuses what ls and stat of the same release ask, and
+# returns too early from reads of sockets. Where there are no backports, bookworm's.
 set -u
 
 good() {
@@ -17,7 +18,8 @@ as_root() {
 }
 
 install() {
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 "$@" </dev/null
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+		-o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 
 good && exit 0
@@ -33,7 +35,8 @@ mirror=$(apt-cache policy | awk '$3 == "bookworm/main" { print $2; exit }')
 list=/etc/apt/sources.list.d/ward-backports.list
 if [ -n "$mirror" ]; then
 	echo "deb $mirror bookworm-backports main" | as_root tee "$list" >/dev/null
-	as_root apt-get update -q -o Dpkg::Use-Pty=0 -o Dir::Etc::sourcelist="$list" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 >/dev/null
+	as_root apt-get update -q -o Dpkg::Use-Pty=0 -o Dir::Etc::sourcelist="$list" \
+		-o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 >/dev/null
 	install -t bookworm-backports runsc
 	as_root rm -f "$list"
 fi

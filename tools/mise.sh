@@ -1,5 +1,6 @@
 #!/bin/bash
-# Fetches mise for tests/run/test_mise.py: mise.sh [DIR]. It is in no Debian release; npm's registry has the program as a package.
+# Fetches mise for tests/run/test_mise.py: mise.sh [DIR]. It is in no Debian release; npm's registry
+# has the program as a package.
 set -eu
 cd "$(dirname "$0")/.."
 version=2026.9.15

@@ -1,12 +1,15 @@
 #!/bin/bash
 # Runs every test of the tree and sums them: test.sh BUILD BUILD_ASAN
 #
-# Each stage prints what it likes and ends with a line "N passed, N failed[, N skipped]"; a stage that exits non-zero without such a
-# line, or claims success while it exits non-zero, counts as one failure more. The last line is the sum of all stages.
-# ONLY="PATTERN..." in the environment: of the run and escape tests those that match, and nothing that needs a second build.
-# FULL=1: with the sanitizers' build, too, every test as root and as a user. Otherwise one of them
-# runs it there, by turns: TURN=N chooses the turn, which is the number of the commit unless said, so
-# that a commit always has the same tests.
+# Each stage prints what it likes and ends with a line "N passed, N failed[, N skipped]"; a stage
+# that exits non-zero without such a line, or claims success while it exits non-zero, counts as one
+# failure more. The last line is the sum of all stages.
+#
+# ONLY="PATTERN...": of the run and escape tests those that match, and no sanitizers.
+# TURN=N: which attacks run sanitized as root and which as a user, and which third of the other
+#   tests does (CONTRIBUTING.md). Unless set it is the number of the commit, so that a commit always
+#   runs the same tests.
+# FULL=1: every test runs sanitized as root and as a user.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$1 build_asan=$2
@@ -31,7 +34,8 @@ stage() {
 		f=1
 	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-	printf -- '-- %s: %d passed, %d failed, %d skipped (%d s)\n' "$name" "$p" "$f" "$s" $((SECONDS - start))
+	printf -- '-- %s: %d passed, %d failed, %d skipped (%d s)\n' "$name" "$p" "$f" "$s" \
+		$((SECONDS - start))
 	[ "$f" = 0 ] || bad="$bad $name;"
 }
 
@@ -54,7 +58,8 @@ if [ -z "${ONLY:-}" ]; then
 	stage "kills at random moments" env WARD_BUILD="$PWD/$build" tests/fault/run.py --points 15
 	stage "threads of libward (TSan)" tools/tsan.sh "$build" build-tsan
 	stage "unit tests (ASan+UBSan)" tools/unit_tests.py "$build_asan"
-	# that an attack works without a sandbox has been seen above, and is nothing that another build of ward changes
+	# that an attack works without a sandbox has been seen above, and is nothing that another
+	# build of ward changes
 	stage "run and escape tests (ASan+UBSan)" tests/run-tests --again --no-controls \
 		--turn "$turn" "${alternate[@]}" --build "$PWD/$build_asan"
 fi

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Real programs and agents in a sandbox: test_programs.sh BUILD. What is heavy and needs packages from outside, apart from `make test`.
-# Beside them what takes long for other reasons: thousands of connections, answers that come late.
-# The agents come from npm's configured registry, each time anew; without it their tests are skipped and say so.
+# Real programs and agents in a sandbox: test_programs.sh BUILD. What is heavy and needs packages
+# from outside, apart from `make test`. Beside them what takes long for other reasons: thousands of
+# connections, answers that come late. The agents come from npm's configured registry, each time
+# anew; without it their tests are skipped and say so.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$1

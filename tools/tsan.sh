@@ -1,6 +1,7 @@
 #!/bin/bash
 # Looks for data races in libward: tsan.sh BUILD BUILD_TSAN
-# The library and the host program are built with ThreadSanitizer, ward is BUILD's. Ends with "N passed, N failed".
+# The library and the host program are built with ThreadSanitizer, ward is BUILD's. Ends with "N
+# passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$1 build_tsan=$2

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Runs the unit tests of one build directory and counts their cases: unit_tests.py BUILD
 
-meson runs the programs; each is a cmocka program that names every case on its standard error. A program that fails
-without naming a failed case (a crash, a sanitizer's report) is one failure. Cases that this host cannot show
-are named and counted. Ends with "N passed, N failed[, N skipped]".
+meson runs the programs; each is a cmocka program that names every case on its standard error. A
+program that fails without naming a failed case (a crash, a sanitizer's report) is one failure.
+Cases that this host cannot show are named and counted. Ends with "N passed, N failed[, N skipped]".
 """
 import json
 import pathlib
@@ -46,7 +46,8 @@ def main():
         # some measure time: once more, alone
         again, content = run(build, unhappy)
         better = {t['name'] for t in again if t['result'] in ('OK', 'SKIP')}
-        print('\n'.join(f'unsteady: {name}: failed beside others, passed alone' for name in sorted(better)))
+        print('\n'.join(f'unsteady: {name}: failed beside others, passed alone'
+                        for name in sorted(better)))
         tests = [t for t in tests if t['result'] in ('OK', 'SKIP')] + again
     passed = failed = skipped = 0
     for test in tests:

@@ -1,8 +1,11 @@
 #!/bin/bash
-# Makes a small root directory with WasmEdge of Debian 13, for the tests and measurements of `isolation: wasm` on a system that has none: wasm_tree.sh DIR
+# Makes a small root directory with WasmEdge of Debian 13, for the tests and measurements of
+# `isolation: wasm` on a system that has none: wasm_tree.sh DIR
 #
-# apt with a configuration of its own downloads the packages and verifies them; they are unpacked, not installed: no script of theirs runs, and nothing of this system changes. About 45 MB to download, 180 MB on disk, half a minute;
-# nothing to do where DIR is complete. The mirror is the one that this system uses.
+# apt with a configuration of its own downloads the packages and verifies them; they are unpacked,
+# not installed: no script of theirs runs, and nothing of this system changes. About 45 MB to
+# download, 180 MB on disk, half a minute; nothing to do where DIR is complete. The mirror is the
+# one that this system uses.
 set -eu
 [ $# = 1 ] || { echo "usage: wasm_tree.sh DIR" >&2; exit 2; }
 tree=$(realpath -m "$1")
@@ -15,7 +18,8 @@ fi
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e $keys ] || { echo "wasm_tree: needs the package debian-archive-keyring" >&2; exit 1; }
 # shellcheck disable=SC2016 # it is apt that expands it
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -v security | grep -m 1 '/debian/*$' || true)
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+	grep -v security | grep -m 1 '/debian/*$' || true)
 mirror=${mirror:-http://deb.debian.org/debian}
 
 mkdir -p "$(dirname "$tree")"
@@ -40,7 +44,8 @@ cat >"$work/apt.conf" <<-CONF
 	Debug::NoLocking "1";
 CONF
 export APT_CONFIG="$work/apt.conf"
-if ! { apt-get update -q && apt-get install -y -q -d --no-install-recommends wasmedge libwasmedge0; } >"$work/log" 2>&1; then
+if ! { apt-get update -q &&
+	apt-get install -y -q -d --no-install-recommends wasmedge libwasmedge0; } >"$work/log" 2>&1; then
 	tail -n 5 "$work/log" >&2
 	echo "wasm_tree: cannot download WasmEdge from $mirror" >&2
 	exit 1

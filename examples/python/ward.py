@@ -2,8 +2,8 @@
 
     import ward
 
-    done = ward.run(["python3", "agent.py"], workspace=".", fields={"resources.memory_limit": "2Gi"})
-    print(done.code, done.out, done.report["duration_ms"])
+    done = ward.run(["python3", "agent.py"], workspace=".", fields={"resources.memory_limit":
+    "2Gi"}) print(done.code, done.out, done.report["duration_ms"])
 
     with ward.Box(workspace=".") as box:                # an idle sandbox; it ends with the block
         print(box.exec(["make", "test"]).communicate())
@@ -13,7 +13,8 @@
             print(line)
         print(process.wait())
 
-Calls that wait let other threads run. Every error is a ward.Error with code (errno), what, why and remedy.
+Calls that wait let other threads run. Every error is a ward.Error with code (errno), what, why and
+remedy.
 """
 import contextlib
 import ctypes
@@ -32,37 +33,52 @@ class _Error(ctypes.Structure):
 
 
 class _Command(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("argv", POINTER(c_char_p)), ("env", POINTER(c_char_p)), ("directory", c_char_p),
+    _fields_ = [("size", c_size_t), ("argv", POINTER(c_char_p)), ("env", POINTER(c_char_p)),
+                ("directory", c_char_p),
                 ("rows", c_uint), ("columns", c_uint)]
 
 
-# name -> what it takes before the error, and whether it takes one. Everything but _PLAIN returns 0 or more, or -errno.
+# name -> what it takes before the error, and whether it takes one. Everything but _PLAIN returns 0
+# or more, or -errno.
 _CALLS = {
-    "spec_program": (c_void_p, c_char_p), "spec_policy": (c_void_p, c_char_p), "spec_profile": (c_void_p, c_char_p),
-    "spec_workspace": (c_void_p, c_char_p), "spec_directory": (c_void_p, c_char_p), "spec_name": (c_void_p, c_char_p),
+    "spec_program": (c_void_p, c_char_p), "spec_policy": (c_void_p, c_char_p),
+    "spec_profile": (c_void_p, c_char_p),
+    "spec_workspace": (c_void_p, c_char_p), "spec_directory": (c_void_p, c_char_p),
+    "spec_name": (c_void_p, c_char_p),
     "spec_set": (c_void_p, c_char_p, c_char_p), "spec_add": (c_void_p, c_char_p, c_char_p),
-    "spec_mount": (c_void_p, c_char_p, c_char_p, c_int), "spec_command": (c_void_p, POINTER(c_char_p)),
+    "spec_mount": (c_void_p, c_char_p, c_char_p, c_int),
+    "spec_command": (c_void_p, POINTER(c_char_p)),
     "spec_terminal": (c_void_p, c_uint, c_uint), "plan": (c_void_p, POINTER(c_void_p)),
     "start": (c_void_p, c_uint, POINTER(c_void_p)), "open": (c_char_p, POINTER(c_void_p)),
-    "box_stream": (c_void_p, c_int), "box_fd": (c_void_p,), "wait": (c_void_p, c_int, POINTER(c_int)),
-    "result": (c_void_p, POINTER(c_void_p)), "stats": (c_void_p, POINTER(c_void_p)), "signal": (c_void_p, c_int),
-    "resize": (c_void_p, c_uint, c_uint), "pause": (c_void_p,), "resume": (c_void_p,), "stop": (c_void_p, c_uint),
-    "kill": (c_void_p,), "log": (c_void_p, POINTER(c_void_p), POINTER(c_size_t)), "remove": (c_void_p,), "list": (POINTER(c_void_p),),
+    "box_stream": (c_void_p, c_int), "box_fd": (c_void_p,),
+    "wait": (c_void_p, c_int, POINTER(c_int)),
+    "result": (c_void_p, POINTER(c_void_p)), "stats": (c_void_p, POINTER(c_void_p)),
+    "signal": (c_void_p, c_int),
+    "resize": (c_void_p, c_uint, c_uint), "pause": (c_void_p,), "resume": (c_void_p,),
+    "stop": (c_void_p, c_uint),
+    "kill": (c_void_p,), "log": (c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
+    "remove": (c_void_p,), "list": (POINTER(c_void_p),),
     "exec": (c_void_p, POINTER(_Command), POINTER(c_void_p)), "process_stream": (c_void_p, c_int),
     "process_wait": (c_void_p, c_int, POINTER(c_int)), "process_signal": (c_void_p, c_int),
     "process_resize": (c_void_p, c_uint, c_uint),
 }
 _PLAIN = {
-    "version": (c_char_p, ()), "free": (None, (c_void_p,)), "spec_new": (c_void_p, ()), "spec_free": (None, (c_void_p,)),
-    "spec_widen": (c_int, (c_void_p, c_int)), "box_free": (None, (c_void_p,)), "box_id": (c_char_p, (c_void_p,)),
-    "box_name": (c_char_p, (c_void_p,)), "process_fd": (c_int, (c_void_p,)), "process_free": (None, (c_void_p,)),
+    "version": (c_char_p, ()), "free": (None, (c_void_p,)), "spec_new": (c_void_p, ()),
+    "spec_free": (None, (c_void_p,)),
+    "spec_widen": (c_int, (c_void_p, c_int)), "box_free": (None, (c_void_p,)),
+    "box_id": (c_char_p, (c_void_p,)),
+    "box_name": (c_char_p, (c_void_p,)), "process_fd": (c_int, (c_void_p,)),
+    "process_free": (None, (c_void_p,)),
 }
 
 
 def _load():
-    """The library: LIBWARD, lib/ of the tree that this file was installed into, or wherever the system looks."""
-    tree = glob.escape(os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../../..")))
-    beside = [*glob.glob(f"{tree}/lib*/libward.so.1"), *glob.glob(f"{tree}/lib*/*-linux-*/libward.so.1")]
+    """The library: LIBWARD, lib/ of the tree that this file was installed into, or wherever the
+    system looks."""
+    tree = glob.escape(os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(__file__)),
+                                                     "../../../../..")))
+    beside = [*glob.glob(f"{tree}/lib*/libward.so.1"),
+              *glob.glob(f"{tree}/lib*/*-linux-*/libward.so.1")]
     library = ctypes.CDLL(os.environ.get("LIBWARD") or (beside or ["libward.so.1"])[0])
     for name, arguments in _CALLS.items():
         function = getattr(library, "ward_" + name)
@@ -82,8 +98,10 @@ class Error(Exception):
 
     def __init__(self, e):
         self.code = e.code
-        self.what, self.why, self.remedy = (t.decode("utf-8", "replace") for t in (e.what, e.why, e.remedy))
-        super().__init__(": ".join(filter(None, (self.what, self.why))) + (f" ({self.remedy})" if self.remedy else ""))
+        self.what, self.why, self.remedy = (t.decode("utf-8", "replace")
+                                            for t in (e.what, e.why, e.remedy))
+        super().__init__(": ".join(filter(None, (self.what, self.why)))
+                         + (f" ({self.remedy})" if self.remedy else ""))
 
 
 def _call(name, *arguments):
@@ -123,21 +141,24 @@ def version():
 
 
 @contextlib.contextmanager
-def _spec(argv=None, *, workspace=None, policy=None, profile=None, directory=None, name=None, fields=None, env=None,
+def _spec(argv=None, *, workspace=None, policy=None, profile=None, directory=None, name=None,
+          fields=None, env=None,
           mounts=(), widen=False, terminal=None, program=None):
-    """What shall run. fields: {"resources.memory_limit": "2Gi"}, a list appends each; env: {NAME: value}; mounts:
-    (path, writable) or (path, writable, at); terminal: (rows, columns)."""
+    """What shall run. fields: {"resources.memory_limit": "2Gi"}, a list appends each; env: {NAME:
+    value}; mounts: (path, writable) or (path, writable, at); terminal: (rows, columns)."""
     spec = _LIB.ward_spec_new()
     if not spec:
         raise MemoryError
     try:
-        for call, value in (("program", program), ("policy", policy), ("profile", profile), ("workspace", workspace),
+        for call, value in (("program", program), ("policy", policy), ("profile", profile),
+                            ("workspace", workspace),
                             ("directory", directory), ("name", name)):
             if value is not None:
                 _call("spec_" + call, spec, _bytes(value))
         for field, value in (fields or {}).items():
             for one in value if isinstance(value, (list, tuple)) else [value]:
-                _call("spec_add" if one is not value else "spec_set", spec, field.encode(), str(one).encode())
+                _call("spec_add" if one is not value else "spec_set", spec, field.encode(),
+                      str(one).encode())
         for key, value in (env or {}).items():
             _call("spec_add", spec, b"process.env", f"{key}={value}".encode())
         for path, writable, *at in mounts:
@@ -164,15 +185,17 @@ def boxes():
 
 
 class _Running:
-    """A command with streams. stdin, stdout and stderr are files; on a terminal stdin and stdout are that terminal."""
+    """A command with streams. stdin, stdout and stderr are files; on a terminal stdin and stdout
+    are that terminal."""
     _kind = None
 
     def _open_streams(self):
         self.stdin = self.stdout = self.stderr = None
         for which, name, mode in ((0, "stdin", "wb"), (1, "stdout", "rb"), (2, "stderr", "rb")):
             with contextlib.suppress(Error):	# there may be none
-                setattr(self, name, os.fdopen(_call(self._kind + "_stream", self._handle, which), mode,
-                                              0 if mode == "wb" else -1))
+                setattr(self, name,
+                        os.fdopen(_call(self._kind + "_stream", self._handle, which), mode,
+                                  0 if mode == "wb" else -1))
 
     def _close_streams(self):
         for stream in (self.stdin, self.stdout, self.stderr):
@@ -186,7 +209,8 @@ class _Running:
 
         def take(name):
             read[name] = getattr(self, name).read()
-        threads = [threading.Thread(target=take, args=(n,), daemon=True) for n in read if getattr(self, n)]
+        threads = [threading.Thread(target=take, args=(n,), daemon=True) for n in read
+                   if getattr(self, n)]
         for thread in threads:
             thread.start()
         if self.stdin:
@@ -220,7 +244,8 @@ class Process(_Running):
     def wait(self, timeout=None):
         """The exit code, or None when the time is up."""
         code = c_int()
-        return code.value if _call("process_wait", self._handle, _milliseconds(timeout), byref(code)) else None
+        return code.value if _call("process_wait", self._handle, _milliseconds(timeout),
+                                   byref(code)) else None
 
     def fileno(self):
         """For select and poll: readable when the command has ended."""
@@ -243,8 +268,8 @@ class Process(_Running):
 
 
 class Box(_Running):
-    """A sandbox: Box(argv, workspace=...) starts one (see run() for what it takes), Box.open(name) finds one. It ends when it
-    is closed, unless it was started with detached=True."""
+    """A sandbox: Box(argv, workspace=...) starts one (see run() for what it takes), Box.open(name)
+    finds one. It ends when it is closed, unless it was started with detached=True."""
     _kind = "box"
 
     def __init__(self, argv=None, *, detached=False, **spec):
@@ -280,14 +305,16 @@ class Box(_Running):
         handle = c_void_p()
         rows, columns = terminal or (0, 0)
         command = _Command(ctypes.sizeof(_Command), _array(argv),
-                           _array(f"{k}={v}" for k, v in env.items()) if env else None, _bytes(directory), rows, columns)
+                           _array(f"{k}={v}" for k, v in env.items()) if env else None,
+                           _bytes(directory), rows, columns)
         _call("exec", self._handle, byref(command), byref(handle))
         return Process(handle)
 
     def wait(self, timeout=None):
         """What `ward run` would have exited with, or None when the time is up."""
         code = c_int()
-        return code.value if _call("wait", self._handle, _milliseconds(timeout), byref(code)) else None
+        return code.value if _call("wait", self._handle, _milliseconds(timeout),
+                                   byref(code)) else None
 
     def fileno(self):
         """For select and poll: readable when the box has ended."""
@@ -354,7 +381,8 @@ class Done:
 
 
 def run(argv, input=b"", timeout=None, **spec):
-    """Runs one command in a sandbox of its own to its end. timeout: seconds after which it is killed; the rest as _spec()."""
+    """Runs one command in a sandbox of its own to its end. timeout: seconds after which it is
+    killed; the rest as _spec()."""
     with Box(argv, **spec) as box:
         timer = threading.Timer(timeout, box.kill) if timeout is not None else None
         if timer:

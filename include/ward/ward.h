@@ -143,9 +143,9 @@ WARD_API int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *
  * with ward_free(). */
 WARD_API int ward_net_show(struct ward_box *b, char **ret_json, struct ward_error *e);
 /* Changes what the box may reach while it runs. rules: NULL-terminated, each as in
- * network.egress_allowlist; all take effect together, or none. seconds: they expire after this time;
- * 0: never. When it returns, they are in force, and connections that they do not allow are closed.
- * ward_net_deny() overrides every rule that allows. */
+ * network.egress_allowlist; all take effect together, or none. seconds: they expire after this
+ * time; 0: never. When it returns, they are in force, and connections that they do not allow are
+ * closed. ward_net_deny() overrides every rule that allows. */
 WARD_API int ward_net_allow(struct ward_box *b, const char *const rules[], unsigned seconds,
 			    struct ward_error *e);
 WARD_API int ward_net_deny(struct ward_box *b, const char *const rules[], unsigned seconds,

@@ -1,6 +1,6 @@
 /*
  * What stands beside the handles: version, memory, errors. Every error of the inside (struct
- * ward_err) leaves through api_fail(), so that a caller who does not want it costs nothing.
+ * ward_err) leaves through api_fail(), so that it costs nothing if the caller does not want it.
  */
 #include "api/api.h"
 

@@ -17,7 +17,7 @@ struct ward_spec {
 	bool widen;
 	unsigned rows, columns; /* of the terminal; 0: none */
 };
-/* Appends the spec as `ward run` (or `ward plan`) would be told. */
+/* Appends the spec as arguments of `ward run` (or `ward plan`). */
 void spec_words(const struct ward_spec *s, uint32_t flags, struct strv *out);
 
 /* Starts a box with what a command line of `ward run` says. */

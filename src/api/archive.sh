@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the static library: archive.sh OUTPUT WORK API.a LIB.a RULES.a POLICY.a BASE.a -- CC...
-# All of the API and what it needs of the others becomes one object in which only the public names are global.
+# All of the API and what it needs of the others becomes one object in which only the public names
+# are global.
 set -eu
 output=$1 work=$2 api=$3 lib=$4 rules=$5 policy=$6 base=$7
 shift 8

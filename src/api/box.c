@@ -31,8 +31,8 @@ struct ward_box *box_new(const char *id, const char *name)
 	return b;
 }
 
-/* Lets an attached box go and waits until all of it has gone: whoever frees the handle may remove
- * the workspace next. */
+/* Lets an attached box go and waits until all of it has gone: a caller that frees the handle may
+ * remove the workspace next. */
 static void end_attached(struct ward_box *b)
 {
 	struct ward_err ignored = { 0 };

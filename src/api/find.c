@@ -48,7 +48,7 @@ static char *beside(void)
 	if (!slash)
 		return NULL;
 	*slash = '\0';
-	return asprintf(&path, "%s/%s", own, WARD_PROGRAM_BESIDE) < 0 ? NULL : path;
+	return asprintf(&path, "%s/%s", own, WARD_PROGRAM_NEXT) < 0 ? NULL : path;
 }
 
 static char *in_path(void)
@@ -92,6 +92,6 @@ int launch_find(const char *program, char **ret_path, struct ward_err *e)
 	}
 	ward_fail(e, ENOENT,
 		  "the program `ward` was found neither next to the library (%s) nor in PATH",
-		  WARD_PROGRAM_BESIDE);
+		  WARD_PROGRAM_NEXT);
 	return ward_remedy(e, "install it there, or set its path with ward_spec_program()");
 }

@@ -3,9 +3,9 @@
  * may have any number of threads, handlers, descriptors and a SIGCHLD disposition of its own, so
  * nothing of it may go on in the child: the calling thread blocks its signals, makes a child that
  * shares its memory and does raw system calls only, and that one makes a second one which becomes
- * `ward` and dies with the first: the program is nobody's child and leaves no zombie, the first is
- * ours, has no exit signal, and is reaped here. ward-box gets a session of its own, default
- * signals, /dev/null as 0-2, its socket as 3, and nothing else.
+ * `ward` and dies with the first: the program is not the caller's child and leaves no zombie, the
+ * first is ours, has no exit signal, and is reaped here. ward-box gets a session of its own,
+ * default signals, /dev/null as 0-2, its socket as 3, and nothing else.
  */
 #include "api/launch.h"
 

@@ -11,7 +11,7 @@
 enum request_flags {
 	/* compile the plan, answer with it and end; without it: start the sandbox */
 	REQUEST_PLAN = 1,
-	REQUEST_DETACHED = 2, /* the sandbox outlives whoever asks */
+	REQUEST_DETACHED = 2, /* the sandbox outlives the process that asks */
 };
 #define REQUEST_FLAGS (REQUEST_PLAN | REQUEST_DETACHED)
 

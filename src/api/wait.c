@@ -1,7 +1,7 @@
 /*
  * The end of a box. In: a handle. Out: whether it has ended, and how. Who waits holds no lock while
- * waiting, so other threads can stop the box meanwhile; what came is taken under the lock, by
- * whoever comes first.
+ * waiting, so other threads can stop the box meanwhile; what came is taken under the lock, by the
+ * first one that comes.
  */
 #include "api/box.h"
 

@@ -1,10 +1,10 @@
 /*
- * The chain. In: events, or lines that anybody may have changed. Out: lines, or the first thing
- * that is wrong with one. Pure; run by the writer in the supervisor and by `ward audit verify`.
+ * The chain. In: events, or lines that may have been changed. Out: lines, or the first thing that
+ * is wrong with one. Pure; run by the writer in the supervisor and by `ward audit verify`.
  *
  * A line is BODY `,"hash":"` 64 digits `"}` newline; the hash is SHA-256(hash of the line before,
- * BODY). Whoever changes, removes or swaps a line must write every hash after it anew, and the last
- * one stands in the index (index.c).
+ * BODY). To change, remove or swap a line, an attacker must write every hash after it anew, and the
+ * last one stands in the index (index.c).
  */
 #include "audit/chain.h"
 #include "event/event.h"

@@ -24,8 +24,8 @@ enum chain_fault {
 size_t chain_add(struct chain *c, struct ward_event *v, char out[EVENT_LINE_MAX]);
 /* Whether a line (n bytes, its newline the last) is the next one. Moves on if it is. */
 enum chain_fault chain_check(struct chain *c, const char *line, size_t n);
-/* Takes the word of a line (which was checked elsewhere, or cannot be) for where the chain stands.
- * False: it is none. */
+/* Trusts a line (which was checked elsewhere, or cannot be) about where the chain stands. False: it
+ * is none. */
 bool chain_trust(struct chain *c, const char *line, size_t n);
 
 void chain_hex(const uint8_t digest[CHAIN_BYTES], char ret[2 * CHAIN_BYTES + 1]);

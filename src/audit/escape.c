@@ -3,7 +3,7 @@
  * Out: text that stays in its place. Pure functions over (pointer, length), fuzzed (fuzz/export.c):
  * one walk over the characters for all, a row of special characters for each format. Characters
  * that act (control characters, marks that turn or hide text) never come out as they are, whatever
- * the format allows: who reads a log does so in a terminal or a browser.
+ * the format allows: logs are read in a terminal or a browser.
  */
 #include "audit/escape.h"
 

@@ -38,7 +38,7 @@ void export_otlp_end(struct buf *out);
 
 /* "deny net.connect api.example.com:443: why", any bytes in it. */
 void export_message(const struct ward_event *v, struct buf *out);
-/* "RUN:SEQ": the same event sent twice can be told by it. Events of no run: "index:SEQ". */
+/* "RUN:SEQ": the same event sent twice can be recognized by it. Events of no run: "index:SEQ". */
 void export_uid(const struct ward_event *v, char ret[96]);
 
 /* Each format. */

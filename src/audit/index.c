@@ -2,8 +2,8 @@
  * Writing the index. In: events. Out: lines of STATE/audit/index.jsonl, one chain for all of a
  * user's runs and verbs. Run with the user's rights by the supervisor (twice a run) and by the
  * verbs. Several write at once: each holds the file's lock while it reads the last line and appends
- * after it, in one write; whoever finds half a line removes it (its writer is dead, or its disk was
- * full) and says so in the chain.
+ * after it, in one write; the process that finds half a line removes it (its writer is dead, or its
+ * disk was full) and says so in the chain.
  *
  * Who opened the file before another one renamed it away (a new segment) sees that it has another
  * name now, and opens anew.
@@ -141,7 +141,7 @@ static int tell_loss(struct index *x, struct ward_err *e)
 	event_number(&v, FIELD_LOST, mark.seq > x->end.chain.seq ? mark.seq - x->end.chain.seq : 1);
 	if (write_event(x, &v, e) < 0)
 		return -e->code;
-	mark_put(x->audit_fd, &x->end.chain); /* it is told once */
+	mark_put(x->audit_fd, &x->end.chain); /* it is reported once */
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 #define INDEX_SEGMENT_MAX (64 << 20) /* then it goes on in a new file */
 
 /* Appends events under the index's lock. Their time is now where they have none. What a killed
- * writer left half written is removed first, and told. 0 or -errno. */
+ * writer left half written is removed first, and reported. 0 or -errno. */
 must_check int index_append(int audit_fd, struct ward_event *events, size_t count,
 			    struct ward_err *e);
 

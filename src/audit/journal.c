@@ -1,7 +1,8 @@
 /*
  * The journal's writer. In: events of one run. Out: lines of STATE/audit/live/ID.jsonl, which
  * becomes runs/ID.jsonl at the end; begin, heads and end go to the index. Runs in the supervisor
- * with the user's rights; nobody else writes the file, and its lock says that its writer lives.
+ * with the user's rights; no other process writes the file, and its lock says that its writer
+ * lives.
  *
  * Events are gathered and written together, once for each turn of the supervisor's loop. A write
  * that fails is undone as a whole: the chain goes back to the last line that is in the file, the
@@ -14,7 +15,7 @@
  * has filled its first file leaves the last of the disk to others, and counts as one that cannot be
  * written until there is more.
  *
- * Times come from the wall's clock; when that was set (it moves differently from the clock since
+ * Times come from the wall clock; when that was set (it moves differently from the clock since
  * boot), a line says so.
  */
 #include "audit/journal.h"
@@ -30,16 +31,16 @@
 
 #include "audit/index.h"
 #include "base/io.h"
-#include "state/store.h"
 #include "event/event.h"
+#include "state/store.h"
 
 #define BUFFER (5 * EVENT_LINE_MAX)
-/* beyond it there is room for an event and what is told before it */
+/* beyond it there is room for an event and the gap that is reported before it */
 #define FULL (2 * EVENT_LINE_MAX)
 #define JUMP_US 1000000
 /* bytes of a disk, or a twentieth of it, that a long journal leaves to others */
 #define LEFT_MOST (1ULL << 30)
-#define MARK_EVENTS 10000          /* so often the index hears how far a journal is, */
+#define MARK_EVENTS 10000          /* so often a journal's position goes into the index, */
 #define MARK_US (300 * 1000000ULL) /* or so often if something was written */
 
 struct journal {
@@ -47,14 +48,14 @@ struct journal {
 	char run[48];
 	int audit_fd, fd;
 	bool go_on;
-	bool ending; /* the run is over: nobody makes more events */
+	bool ending; /* the run is over: no more events come */
 	unsigned segment;
-	struct chain chain, written;            /* with what is in the buffer, without it */
-	uint64_t bytes;                         /* of the file */
-	uint64_t lost, lost_told, lost_telling; /* all, on record, in the buffer */
-	int error;                              /* errno of the last failure, 0: none */
-	uint64_t wall_us, boot_us;              /* when the last event was taken, by both clocks */
-	uint64_t marked_seq, marked_us;         /* what the index knows */
+	struct chain chain, written;                /* with what is in the buffer, without it */
+	uint64_t bytes;                             /* of the file */
+	uint64_t lost, lost_recorded, lost_pending; /* all, on record, in the buffer */
+	int error;                                  /* errno of the last failure, 0: none */
+	uint64_t wall_us, boot_us;      /* when the last event was taken, by both clocks */
+	uint64_t marked_seq, marked_us; /* what the index knows */
 	/* events (without what the journal itself tells) and bytes in the buffer */
 	size_t gathered, len;
 	char buffer[BUFFER];
@@ -85,7 +86,7 @@ static int fail(struct journal *j, int code, struct ward_err *e)
 static void drop_buffer(struct journal *j)
 {
 	j->lost += j->gathered;
-	j->lost_telling = j->lost_told;
+	j->lost_pending = j->lost_recorded;
 	j->chain = j->written;
 	j->gathered = j->len = 0;
 }
@@ -117,7 +118,7 @@ static int write_buffer(struct journal *j)
 	if (fstat(j->fd, &st) < 0 || st.st_nlink == 0)
 		return -ENOENT; /* removed: what is written now goes nowhere */
 	if ((uint64_t)st.st_size != j->bytes)
-		return -EBADMSG; /* somebody else has written, or taken away */
+		return -EBADMSG; /* another process has written, or taken away */
 	if (is_tight(j))
 		return -ENOSPC;
 	r = io_write_all(j->fd, j->buffer, j->len);
@@ -127,7 +128,7 @@ static int write_buffer(struct journal *j)
 	}
 	j->bytes += j->len;
 	j->written = j->chain;
-	j->lost_told = j->lost_telling;
+	j->lost_recorded = j->lost_pending;
 	j->gathered = j->len = 0;
 	j->error = 0;
 	return 0;
@@ -139,15 +140,15 @@ static void add(struct journal *j, struct ward_event *v)
 	j->len += chain_add(&j->chain, v, j->buffer + j->len);
 }
 
-/* What is missing is told by the first line that can be written again. */
+/* Missing events are reported by the first line that can be written again. */
 static void add_gap(struct journal *j)
 {
 	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "journal");
 
 	v.time_us = event_now_us();
 	event_text(&v, FIELD_WHY, strerror(j->error));
-	event_number(&v, FIELD_LOST, j->lost - j->lost_telling);
-	j->lost_telling = j->lost;
+	event_number(&v, FIELD_LOST, j->lost - j->lost_pending);
+	j->lost_pending = j->lost;
 	add(j, &v);
 }
 
@@ -175,8 +176,8 @@ static int make_file(struct journal *j)
 	return place_lock(j->fd);
 }
 
-/* Until the file is locked, whoever ends the journals of killed runs could take it for one of
- * those. */
+/* Until the file is locked, the process that ends the journals of killed runs could take it for one
+ * of those. */
 static int open_file(struct journal *j)
 {
 	int r = place_share(j->audit_fd);
@@ -202,8 +203,8 @@ static int tell_index(struct journal *j, enum event_kind kind, struct ward_err *
 		event_number(&v, FIELD_BYTES, j->bytes);
 		event_number(&v, FIELD_EVENTS, j->written.seq);
 		event_text(&v, FIELD_HEAD, head);
-		if (j->lost > j->lost_told)
-			event_number(&v, FIELD_LOST, j->lost - j->lost_told);
+		if (j->lost > j->lost_recorded)
+			event_number(&v, FIELD_LOST, j->lost - j->lost_recorded);
 	}
 	j->marked_seq = j->written.seq;
 	j->marked_us = boot_us();
@@ -327,7 +328,7 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 {
 	struct journal *j = (struct journal *)(void *)s;
 	struct ward_event v;
-	struct ward_err later = { 0 }; /* an error is kept in j, and told by the next flush */
+	struct ward_err later = { 0 }; /* an error is kept in j, and reported by the next flush */
 	uint64_t boot = boot_us(), inner = event_now_us(),
 		 expected = j->wall_us + (boot - j->boot_us);
 
@@ -338,7 +339,7 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 		j->lost++;
 		return;
 	}
-	if (j->lost_telling < j->lost)
+	if (j->lost_pending < j->lost)
 		add_gap(j);
 	if (j->wall_us && (inner > expected + JUMP_US || inner + JUMP_US < expected))
 		add_jump(j, inner, boot);
@@ -356,7 +357,8 @@ static void take(struct event_sink *s, const struct ward_event *taken)
  * every processor, in the last moment of a run. */
 static struct journal *left;
 
-#ifdef __SANITIZE_ADDRESS__ /* which tells of what is used after it was freed, not of what is kept */
+/* finds what is used after it was freed, not what is kept */
+#ifdef __SANITIZE_ADDRESS__
 #define KEEP false
 #else
 #define KEEP true

@@ -9,7 +9,8 @@
 struct journal;
 
 /* A journal that nothing is written to before event_begin() of its sink. go_on: what cannot be
- * written is counted and told, the run goes on (audit.on_full: continue). NULL: out of memory. */
+ * written is counted and reported, the run goes on (audit.on_full: continue). NULL: out of memory.
+ */
 must_check struct journal *journal_create(bool go_on);
 struct event_sink *journal_sink(struct journal *j);
 /* STATE/audit, borrowed; how many events are on record. Both once the sink has begun. */

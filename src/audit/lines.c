@@ -1,7 +1,7 @@
 /*
- * Reading journals. In: STATE/audit, whose files anybody with the user's rights may have changed.
- * Out: lines, names. Run by ward-audit. Files are read, never mapped: one that is cut while it is
- * read must not end the reader.
+ * Reading journals. In: STATE/audit, whose files any process with the user's rights may have
+ * changed. Out: lines, names. Run by ward-audit. Files are read, never mapped: one that is cut
+ * while it is read must not end the reader.
  */
 #include "audit/lines.h"
 

@@ -1,10 +1,11 @@
 /*
  * The mark. In: the head of the index. Out: STATE/trusted-head, one line "ENTRY:HASH". Run with the
- * user's rights by whoever writes the index, under its lock, and read by `ward audit verify`. The
- * index holds at least what its mark says; if entry ENTRY is missing or has another hash, the index
- * was cut, removed or replaced, which nothing in an index that begins anew could show. The file
- * lies beside the directory audit, so that removing that directory leaves it. Whoever has the
- * user's rights can change the mark as well (SECURITY.md says what helps against that).
+ * user's rights by the process that writes the index, under its lock, and read by `ward audit
+ * verify`. The index holds at least what its mark says; if entry ENTRY is missing or has another
+ * hash, the index was cut, removed or replaced, which nothing in an index that begins anew could
+ * show. The file lies beside the directory audit, so that removing that directory leaves it. A
+ * process that has the user's rights can change the mark as well (SECURITY.md says what helps
+ * against that).
  */
 #include "audit/mark.h"
 

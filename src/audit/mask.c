@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "policy/policy_grant.h"
 #include "event/event.h"
+#include "policy/policy_grant.h"
 
 #define SHORTEST 8
 

@@ -104,7 +104,7 @@ static int lock(int fd, int operation)
 		if (!until)
 			until = now + PLACE_WAIT_MS;
 		if (now >= until)
-			/* somebody stopped while he had it: nobody hangs for that */
+			/* a process was stopped while it held the lock: do not wait for it */
 			return -ETIMEDOUT;
 		nanosleep(&moment, NULL);
 	}

@@ -23,7 +23,7 @@ must_check int place_move(int audit_fd, const char *from, const char *to);
 bool place_is_id(const char *run);
 /* Locks a file against other writers; waits at most PLACE_WAIT_MS. 0 or -errno. */
 must_check int place_lock(int fd);
-/* The same, beside others who share it. */
+/* The same, shared with others. */
 must_check int place_share(int fd);
 
 /* What stands at the end of a journal's file. */

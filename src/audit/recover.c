@@ -1,8 +1,8 @@
 /*
- * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where nobody holds
- * the lock of a journal whose writer is dead. Out: the same journals with a last line that says so,
- * among those of ended runs, their heads in the index. Run with the user's rights by `ward recover`
- * (which a run's guardian becomes), by the next run, and by `ward audit`.
+ * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where no process
+ * holds the lock of a journal whose writer is dead. Out: the same journals with a last line that
+ * says so, among those of ended runs, their heads in the index. Run with the user's rights by `ward
+ * recover` (which a run's guardian becomes), by the next run, and by `ward audit`.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define SEAL_BYTES (16 << 10)
 #define SEAL_SECONDS 600
 
-static void last_words(const char *run, const struct place_end *end, struct ward_event *ret)
+static void recover_event(const char *run, const struct place_end *end, struct ward_event *ret)
 {
 	*ret = event_make(EVENT_JOURNAL_RECOVER, ACTION_LOG, run);
 	ret->run = run;
@@ -59,7 +59,7 @@ static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *
 	if (r == 0 && end.torn && ftruncate(fd, (off_t)end.bytes) < 0)
 		r = -errno;
 	if (r == 0) {
-		last_words(run, &end, &v);
+		recover_event(run, &end, &v);
 		n = chain_add(&end.chain, &v, line);
 		r = io_write_all(fd, line, n);
 		end.bytes += n;

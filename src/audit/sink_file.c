@@ -18,7 +18,7 @@
 #include "audit/sink.h"
 #include "base/io.h"
 
-/* for a command to end; whoever started this process ends it earlier */
+/* for a command to end; the parent of this process may end it earlier */
 #define GOODBYE_MS 60000
 
 static int fail_path(const struct sink *s, int code, struct ward_err *e)
@@ -137,7 +137,7 @@ static int command_open(struct sink *s, struct ward_err *e)
 	const char *program = s->policy->place ? s->policy->place : s->policy->words.items[0];
 	int ends[2];
 
-	/* kept by an older ward; whoever wrote what is found now is not known */
+	/* kept by an older ward; its present writer is not known */
 	if (*program != '/')
 		return ward_fail(e, EINVAL,
 				 "%s: the program needs an absolute path; to drop the undelivered "

@@ -154,8 +154,8 @@ static int64_t stream_unread(struct sink *s)
 	return ioctl(s->fd, SIOCOUTQ, &n) < 0 ? -1 : n;
 }
 
-/* We close; who has read everything closes, too, and who had not resets. One that does neither has
- * at least got it. */
+/* We close; a collector that has read everything closes, too, and one that has not resets. One that
+ * does neither has at least got it. */
 static int stream_finish(struct sink *s, struct ward_err *e)
 {
 	uint64_t until = io_now_ms() + GOODBYE_MS;

@@ -10,7 +10,7 @@
 
 /* Opens and locks the record of a run's sink; one that is there with the same line is gone on with,
  * else it begins behind the event from. line NULL: one that must be there, *ret_line (the caller
- * frees) is its sink. -EWOULDBLOCK: somebody is delivering it. */
+ * frees) is its sink. -EWOULDBLOCK: another process is delivering it. */
 must_check int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t from,
 			       int *ret_fd, uint64_t *ret_seq, char **ret_line, struct ward_err *e);
 void sink_state_remove(int audit_fd, const char *name);
@@ -18,7 +18,7 @@ void sink_state_remove(int audit_fd, const char *name);
 void sink_state_list(int audit_fd, struct strv *ret);
 /* "RUN.N" -> "RUN". False: it is no such name. */
 bool sink_state_run(const char *name, char ret[48]);
-/* The journal of a run: removed; still open, or its run was killed and nobody has ended it yet;
+/* The journal of a run: removed; still open, or its run was killed and no process has ended it yet;
  * complete. */
 enum sink_record { RECORD_GONE, RECORD_LIVE, RECORD_COMPLETE };
 enum sink_record sink_state_journal(int audit_fd, const char *run);

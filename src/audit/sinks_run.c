@@ -23,10 +23,10 @@
 #include "base/find.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "plan/plan_reach.h"
-#include "host/program.h"
-#include "policy/policy_sink.h"
 #include "event/event.h"
+#include "host/program.h"
+#include "plan/plan_reach.h"
+#include "policy/policy_sink.h"
 
 #define MORE_MS 2000 /* beyond what the sinks themselves wait */
 
@@ -47,7 +47,7 @@ struct sinks {
 
 /* -- the program */
 
-/* What a command, a name's lookup and certificates need; the rest of the environment is nobody's
+/* What a command, a name's lookup and certificates need; the rest of the environment is not passed:
  * business. */
 static bool is_passed(const struct sinks *s, const char *entry)
 {
@@ -331,7 +331,7 @@ static void note_left(struct result *r, const struct forward_message *m)
 }
 
 /* Until it has said what is left, or does not answer. */
-static void hear_end(struct sinks *s, struct result *r)
+static void wait_for_end(struct sinks *s, struct result *r)
 {
 	const struct forward_message end = { .op = FORWARD_END };
 	uint64_t until = io_now_ms() + s->wait_ms + MORE_MS;
@@ -370,7 +370,7 @@ void sinks_end(struct sinks *s, struct result *r)
 	if (!s)
 		return;
 	if (s->pid > 0) {
-		hear_end(s, r);
+		wait_for_end(s, r);
 		own_close_fd(&s->socket_fd);
 		s->socket_fd = -1;
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)

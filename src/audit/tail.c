@@ -68,12 +68,12 @@ static bool writer_lives(const struct tail *t)
 {
 	if (flock(t->lines.fd, LOCK_SH | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK;
-	/* at once: who ends journals of killed runs looks at it, too */
+	/* at once: the recovery of killed runs reads it, too */
 	flock(t->lines.fd, LOCK_UN);
 	return false;
 }
 
-/* The end of a file that nobody writes: the next segment's turn, or the end. */
+/* The end of a file that no process writes: the next segment's turn, or the end. */
 static enum tail_state after_file(struct tail *t)
 {
 	char complete[PLACE_NAME], last[PLACE_NAME];

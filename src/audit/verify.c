@@ -1,6 +1,6 @@
 /*
- * Verifying. In: STATE/audit, as somebody may have left it. Out: what is wrong with it, each with
- * its file and line. Run by ward-audit; changes nothing.
+ * Verifying. In: STATE/audit, which may have been tampered with. Out: what is wrong with it, each
+ * with its file and line. Run by ward-audit; changes nothing.
  *
  * The index is read first: its own chain, its signatures, and from it what is known about each
  * journal (begun, how far at a time, ended, removed). Then the journals: the chain of each, from
@@ -8,7 +8,7 @@
  * a changed, missing, swapped or added line is found in its file; a tail that was cut off or a
  * chain that was written anew is found by the index; an index that was written anew by its
  * signatures. That the index goes on as far as it ever did is known from its mark (mark.h), from
- * the file that tells of a signature, and from an entry that somebody has noted elsewhere; that
+ * the file that tells of a signature, and from an entry that the operator has noted elsewhere; that
  * something is not there is a fault.
  */
 #include "audit/verify.h"
@@ -102,7 +102,7 @@ static void fault_of(struct walk *w, const struct lines *l, const char *line, si
 			  w->chain.seq + 1);
 }
 
-/* One file. False: the chain is broken, what follows cannot be told. */
+/* One file. False: the chain is broken, what follows cannot be judged. */
 static bool walk_file(struct walk *w, const char *name, bool live)
 {
 	struct lines l;
@@ -249,7 +249,7 @@ struct seal {
 	bool sealed, public, private;
 };
 
-/* Looks while nobody signs: the checkpoint and what tells of it are written under one lock. */
+/* Reads while no process signs: the checkpoint and what tells of it are written under one lock. */
 static struct seal look_at_seal(int audit_fd)
 {
 	auto_fd fd = openat(audit_fd, PLACE_INDEX, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -368,7 +368,7 @@ static bool is_of(const struct verify *v, size_t i, const char *run)
 }
 
 /* Past the words of the index that are about what was read already. */
-static void skip_told(struct walk *w)
+static void skip_reported(struct walk *w)
 {
 	const struct verify *v = w->v;
 
@@ -382,9 +382,9 @@ static void see_run(struct walk *w, const struct lines *l, unused_arg const char
 {
 	struct verify *v = w->v;
 
-	for (skip_told(w);
+	for (skip_reported(w);
 	     is_of(v, w->entry, w->run) && v->entries[w->entry].events == w->chain.seq;
-	     w->entry++, skip_told(w))
+	     w->entry++, skip_reported(w))
 		if (memcmp(v->entries[w->entry].head, w->chain.head, CHAIN_BYTES) != 0) {
 			add_fault(v, l->name, l->number,
 				  "event %" PRIu64 " has a different hash than in the index: the "

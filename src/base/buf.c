@@ -1,7 +1,7 @@
 /*
  * Growing buffers. In: bytes. Out: one allocation. An allocation that fails marks the buffer, later
- * additions are dropped, and whoever takes the result sees NULL (or checks `failed`): callers add
- * freely and check once.
+ * additions are dropped, and the caller that takes the result sees NULL (or checks `failed`):
+ * callers add freely and check once.
  */
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 /*
  * Myers' difference in linear space. In: two texts. Out: hunks with three lines of context. Pure
- * functions; the texts are an agent's or anybody's, so memory is linear in their size and time is
- * bounded: a piece that needs more than COST_MAX edits is taken as replaced.
+ * functions; the texts are untrusted, so memory is linear in their size and time is bounded: a
+ * piece that needs more than COST_MAX edits is taken as replaced.
  *
  * Lines become numbers first (equal lines, equal numbers). What is equal at the beginning and end
  * of a piece is cut off; the middle is split where a search from both ends meets, and each half is

@@ -11,7 +11,7 @@
 #define DIFF_CONTEXT 3
 #define DIFF_BYTES_MAX (8u << 20) /* of one side that is still compared by lines */
 
-/* Who is told. Each returns a negative number to stop. */
+/* The callbacks. Each returns a negative number to stop. */
 struct diff_ops {
 	/* A hunk begins: first line (from 1, or the line before if there is none) and number of
 	 * lines on each side. */
@@ -30,7 +30,7 @@ struct diff_counts {
 bool diff_is_text(const char *bytes, size_t n);
 /* Tells the hunks of the difference between two texts (ops NULL: only counts). 0, -ENOMEM, or what
  * a callback returned. The time is bounded: where the texts have too little in common, the rest is
- * told as replaced. */
+ * reported as replaced. */
 must_check int diff_texts(const char *old_text, size_t old_len, const char *new_text,
 			  size_t new_len, const struct diff_ops *ops, void *ctx,
 			  struct diff_counts *ret_counts);

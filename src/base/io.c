@@ -1,6 +1,6 @@
 /*
  * Descriptor helpers. In: descriptors that the caller owns. Out: bytes. Runs in every process;
- * opens only what it is told to, always close-on-exec.
+ * opens only what its caller names, always close-on-exec.
  */
 #include "base/fd_message.h"
 #include "base/io.h"
@@ -228,7 +228,7 @@ static bool take_turn(int sock_fd)
 	return false;
 }
 
-/* A socket that is under way in a message to itself, and nowhere else, is nobody's: a thread of the
+/* A socket whose only reference is a message queued on itself has no owner: a thread of the
  * kernel's (since Linux 6.10) looks for such ones when a socket is closed, and closes what is in
  * them, the first descriptor first. */
 void io_close_later(int fd)

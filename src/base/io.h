@@ -41,10 +41,10 @@ ssize_t io_sendmsg_fds(int sock_fd, const void *bytes, size_t n, const int *fds,
 /* Sends one message with count descriptors, which stay the caller's. No SIGPIPE. Returns 0 or
  * -errno. */
 must_check int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count);
-/* Closes what takes long to close, and lets the kernel do it: the last who closes an inotify
- * descriptor waits for every processor, some 20 ms. The kernel does that one by one, and till then
- * it counts as the user's, who may have few: there are at most 16 of each user's at once. Waits
- * itself where that cannot be had. -1: nothing. */
+/* Closes what takes long to close, and lets the kernel do it: the last process that closes an
+ * inotify descriptor waits for every processor, some 20 ms. The kernel does that one by one, and
+ * till then it counts as the user's, who may have few: there are at most 16 of each user's at once.
+ * Waits itself where that cannot be had. -1: nothing. */
 void io_close_later(int fd);
 /* Milliseconds of the monotonic clock. */
 uint64_t io_now_ms(void);

@@ -1,4 +1,4 @@
-/* Ownership by scope: whoever opens it closes it when the block ends, a move is written take_fd()
+/* Ownership by scope: what a block opens is closed when the block ends, a move is written take_fd()
  * or take_ptr(). */
 #ifndef WARD_BASE_OWN_H
 #define WARD_BASE_OWN_H

@@ -1,7 +1,8 @@
 /*
- * Progress of long work: the clock is read every 256 steps, and whoever shows it is called a few
- * times a second, from the first second on. On a terminal that is one line of standard error, taken
- * away at the end, so that nothing of it stays in a log or between a command's own lines.
+ * Progress of long work: the clock is read every 256 steps, and the callback that shows it is
+ * called a few times a second, from the first second on. On a terminal that is one line of standard
+ * error, taken away at the end, so that nothing of it stays in a log or between a command's own
+ * lines.
  */
 #include "base/progress.h"
 
@@ -55,7 +56,7 @@ static void show_line(struct progress *p unused_arg, const char *what, uint64_t 
 	if (what && total)
 		buf_printf(&out, " of %" PRIu64 " (%" PRIu64 "%%)", total,
 			   done >= total ? 100 : done * 100 / total);
-	/* nobody is there to be told */
+	/* there is no reader */
 	(void)!io_write_all(STDERR_FILENO, buf_text(&out), out.len);
 }
 

@@ -1,12 +1,12 @@
-/* How far a long piece of work has come, for whoever shows it. The work only counts; it neither
- * prints nor knows who looks. */
+/* How far a long piece of work has come, for display. The work only counts; it prints nothing and
+ * does not know its display. */
 #ifndef WARD_BASE_PROGRESS_H
 #define WARD_BASE_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROGRESS_QUIET_MS 1000 /* what is done by then needs no word */
+#define PROGRESS_QUIET_MS 1000 /* work that is done by then is not shown */
 #define PROGRESS_EACH_MS 200
 
 struct progress {
@@ -18,8 +18,8 @@ struct progress {
 	bool shown;      /* something is to be seen, and to be taken away at the end */
 };
 
-/* Begins a piece of work of `total` steps (0: not known). p may be NULL here and everywhere: nobody
- * looks. */
+/* Begins a piece of work of `total` steps (0: not known). p may be NULL here and everywhere:
+ * nothing is shown. */
 void progress_begin(struct progress *p, uint64_t total);
 /* The work is over, or goes on unseen. */
 void progress_end(struct progress *p);
@@ -33,8 +33,8 @@ static inline void progress_step(struct progress *p, const char *what)
 		progress_look(p, what);
 }
 
-/* For a person who watches standard error: one line that is written over, and gone at the end. NULL
- * where nobody does, or wanted is false. */
+/* For a terminal: one line that is written over, and gone at the end. NULL where no process does,
+ * or wanted is false. */
 struct progress *progress_for_terminal(struct progress *p, bool wanted);
 
 #endif

@@ -1,4 +1,4 @@
-/* Removes a tree whose names and depth somebody else has chosen. */
+/* Removes a tree whose names and depth are untrusted. */
 #ifndef WARD_BASE_REMOVE_H
 #define WARD_BASE_REMOVE_H
 

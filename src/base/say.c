@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/err_text.h"
+#include "base/io.h"
 
 void say_err(const struct buf *out)
 {
 	if (out->data && io_write_all(STDERR_FILENO, out->data, out->len) < 0)
-		return; /* nobody is there to be told */
+		return; /* there is no reader */
 }
 
 int say_error(const struct ward_err *e, bool json, int code)

@@ -163,7 +163,7 @@ static void add_answer(struct terminal *t, const char *text)
 	size_t n = strlen(text);
 
 	if (t->answer_len + n > sizeof(t->answer))
-		return; /* who asks that often does not wait for every answer */
+		return; /* a program that asks that often does not wait for every answer */
 	memcpy(t->answer + t->answer_len, text, n);
 	t->answer_len += n;
 }

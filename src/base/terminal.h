@@ -28,7 +28,7 @@ struct terminal_cursor {
 
 struct terminal {
 	/* for the caller to set */
-	/* nobody reads what the terminal types: modes that change it do not pass */
+	/* no program reads what the terminal sends: modes that change it do not pass */
 	bool no_input;
 	/* it may not know UTF-8: characters with a byte of 0x80-0x9f become "?" */
 	bool bytes_only;
@@ -53,7 +53,7 @@ void terminal_filter(struct terminal *t, const char *bytes, size_t n, struct buf
 void terminal_undo(const struct terminal *t, bool sure, struct buf *out);
 /* Appends what brings the modes in force back after terminal_undo(). */
 void terminal_redo(const struct terminal *t, struct buf *out);
-/* Whether the terminal may type by itself: mouse and focus reports. */
+/* Whether the terminal sends input unasked: mouse and focus reports. */
 bool terminal_types(const struct terminal *t);
 /* What is in force, without what changes with every frame. */
 uint32_t terminal_lasting(const struct terminal *t);

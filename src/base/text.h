@@ -26,8 +26,8 @@ void text_escape(struct buf *out, const char *s);
  * whole. A pure function. */
 void text_wrap(struct buf *out, const char *s, size_t indent);
 
-/* The same as text_escape() for the n bytes of a text of many lines, NUL bytes among them: line ends and tabs stay.
- * text[n] must be readable and NUL. A pure function. */
+/* The same as text_escape() for the n bytes of a text of many lines, NUL bytes among them: line
+ * ends and tabs stay. text[n] must be readable and NUL. A pure function. */
 void text_escape_lines(struct buf *out, const char *text, size_t n);
 
 /* Whether s means itself to a shell, quoted or not, and in a policy. A pure function. */

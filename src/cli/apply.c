@@ -11,10 +11,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/progress.h"
-#include "review/apply.h"
+#include "base/text.h"
 #include "event/event.h"
+#include "review/apply.h"
 
 static bool is_interrupted(void *ctx)
 {

@@ -7,13 +7,13 @@
 
 #include <errno.h>
 
+#include "base/progress.h"
 #include "base/text.h"
 #include "cli/image.h"
-#include "base/progress.h"
 #include "engine/engines.h"
-#include "state/checkpoint.h"
 #include "plan/plan.h"
 #include "plan/spec.h"
+#include "state/checkpoint.h"
 
 void ask_print_errors(const struct policy_errors *errors)
 {
@@ -31,7 +31,7 @@ static int fail_policy(const struct policy_errors *errors, bool json, struct war
 	size_t n = errors->lines.len;
 
 	ask_print_errors(errors);
-	if (json) /* who reads only the object must learn it too */
+	if (json) /* a program that reads only the object must see it, too */
 		ward_fail(e, EINVAL, "%zu error%s: %.600s", n, n == 1 ? "" : "s, the first",
 			  errors->lines.items[0]);
 	else

@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 #include "model/plan.h"
 
-/* Builds the spec and compiles its plan; progress (NULL: nobody looks) is borrowed by both. The
- * caller frees both: plan_free(), then spec_clear(). */
+/* Builds the spec and compiles its plan; progress (NULL: not shown) is borrowed by both. The caller
+ * frees both: plan_free(), then spec_clear(). */
 must_check int ask_plan(const struct options *o, const struct plan_system *system,
 			struct spec *ret_spec, struct plan **ret_plan, struct progress *progress,
 			struct ward_err *e);

@@ -1,5 +1,5 @@
 /*
- * ward attach: joins the command of a detached sandbox, beside whoever is there. In: its name. Out:
+ * ward attach: joins the command of a detached sandbox, beside other clients. In: its name. Out:
  * what the command writes from now on, and what is typed goes to it if it has a terminal. ctrl-p
  * ctrl-q leaves; the command stays. The operator's terminal is run/console.c's business: it sits at
  * one end of a pair of sockets as if that were the sandbox's terminal, and this file moves bytes
@@ -235,7 +235,7 @@ static int join(const struct options *o, const struct box_info *box, struct atta
 	return 0;
 }
 
-/* In words for a person who watches. */
+/* As text for the operator. */
 static void say_joined(const struct options *o, const struct attached *a)
 {
 	auto_buf out = { 0 };

@@ -61,9 +61,9 @@ static int make_plan(const struct options *o, int asker_fd, struct ward_err *e)
 	return fd < 0 ? fd : 0;
 }
 
-/* Does what the words say; what is wrong before anything was started is in *e, unless it was told
- * already. */
-static int obey(const struct request *r, int *asker_fd, struct ward_err *e)
+/* Does what the words say; what is wrong before anything was started is in *e, unless it was
+ * reported already. */
+static int dispatch(const struct request *r, int *asker_fd, struct ward_err *e)
 {
 	bool plans = r->flags & REQUEST_PLAN;
 	struct detached d = { .asker_fd = *asker_fd,
@@ -122,7 +122,7 @@ int box_program(void)
 	if (r == 0)
 		r = request_read(bytes.data, bytes.len, &request, &refusal.error);
 	if (r == 0) {
-		r = obey(&request, &asker_fd, &refusal.error);
+		r = dispatch(&request, &asker_fd, &refusal.error);
 		request_clear(&request);
 	}
 	if (r < 0 && refusal.error.code)

@@ -1,7 +1,7 @@
 /*
- * What the verbs about detached sandboxes share: from words to sandboxes, and how several of them
- * are told. In: the options. Out: entries, with an error for each word that names none; one that is
- * wrong does not keep the others from being done.
+ * What the verbs about detached sandboxes share: from arguments to sandboxes, and how several of
+ * them are reported. In: the options. Out: entries, with an error for each word that names none;
+ * one that is wrong does not keep the others from being done.
  */
 #include "cli/boxes.h"
 

@@ -2,12 +2,12 @@
 #ifndef WARD_CLI_BOXES_H
 #define WARD_CLI_BOXES_H
 
-#include "cli/cli.h"
 #include "base/json.h"
+#include "cli/cli.h"
 #include "control/boxes_json.h"
 #include "control/client.h"
 
-/* Sandboxes that a verb was told of, each with a connection where one was made. */
+/* Sandboxes that a verb was given, each with a connection where one was made. */
 struct chosen {
 	struct box_info *infos;
 	struct client *clients;
@@ -20,8 +20,8 @@ enum choose_flag {
 	CHOOSE_ALL = 2    /* o->all: every one, the living ones with CHOOSE_ALIVE */
 };
 
-/* The sandboxes that the words name (or all of them); what is wrong with one is said, and counted
- * in *ret_code. */
+/* The sandboxes that the words name (or all of them); errors are reported, and counted in
+ * *ret_code. */
 void boxes_choose(const struct options *o, unsigned flags, struct chosen *ret_chosen,
 		  int *ret_code);
 void chosen_clear(struct chosen *c);

@@ -17,13 +17,13 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "rules/waf.h"
 #include "plan/plan_net.h"
 #include "plan/plan_tape.h"
+#include "plan/spec.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
-#include "plan/spec.h"
+#include "rules/waf.h"
 
 struct findings {
 	const char *file;
@@ -103,7 +103,7 @@ static void warn_about_order(const struct policy *p, const struct policy_rule *r
 	}
 }
 
-/* Wildcards under which anybody can have a name, and blocks of every address. */
+/* Wildcards under which anyone can register a name, and blocks of every address. */
 static void warn_about_rules(const struct policy *p, struct findings *f)
 {
 	auto_buf list = { 0 };

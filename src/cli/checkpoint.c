@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/tell.h"
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
 
 static void tell(const char *name, const char *change, uint64_t bytes, const char *box)
 {

@@ -2,8 +2,8 @@
  * Making a checkpoint. In: a sandbox that runs, a name. Out: a checkpoint in the store, and the
  * sandbox going on, or ended at the very moment that was kept. Runs with the user's rights.
  * ward-box has the sandbox stand still and hands over pipes; the bytes that come are the sandbox's,
- * so they are counted, summed and written, and nobody here looks at them. While this process holds
- * its end of the pipes everything inside stands still; when it is killed the sandbox goes on, and
+ * so they are counted, summed and written, and never interpreted here. While this process holds its
+ * end of the pipes everything inside stands still; when it is killed the sandbox goes on, and
  * nothing is left (state/checkpoint_store.c).
  */
 #include "cli/checkpoint.h"
@@ -65,7 +65,7 @@ static int ask(struct making *m, struct checkpoint *c, struct ward_err *e)
 	return 0;
 }
 
-static void hear(struct making *m)
+static void read_errors(struct making *m)
 {
 	char bytes[512];
 	ssize_t n = read(m->err_fd, bytes, sizeof(bytes));
@@ -104,7 +104,7 @@ static int take_bytes(struct making *m, struct ward_err *e)
 		if (r < 0)
 			continue;
 		if (p[1].revents)
-			hear(m);
+			read_errors(m);
 		if (!p[0].revents)
 			continue;
 		n = read(m->out_fd, bytes, 65536);
@@ -123,7 +123,7 @@ static int take_bytes(struct making *m, struct ward_err *e)
 	}
 }
 
-/* What was said inside is why, where there is something. */
+/* The reason is what the command printed inside, if anything. */
 static int explain(struct making *m, struct ward_err *e)
 {
 	static const char prefix[] = "ward: gvisor: ";
@@ -138,7 +138,7 @@ static int explain(struct making *m, struct ward_err *e)
 
 		if (now >= until || poll(&p, 1, (int)(until - now)) <= 0)
 			break;
-		hear(m);
+		read_errors(m);
 	}
 	m->said[m->said_len] = '\0';
 	if (e->code != EPROTO || !m->said_len)
@@ -153,7 +153,7 @@ static int explain(struct making *m, struct ward_err *e)
 }
 
 /* It goes on; how what made the checkpoint ended does not matter any more. */
-static void let_go_on(struct making *m)
+static void resume(struct making *m)
 {
 	struct client_answer a;
 	struct ward_err ignored = { 0 };
@@ -171,7 +171,7 @@ static int end_box(struct making *m, const struct box_info *box, struct ward_err
 
 	if (r == 0)
 		r = client_ask(&c, CONTROL_WAIT, 0, 0, 0, e);
-	/* from whoever has the checkpoint made it is its end, too */
+	/* for the process that has the checkpoint made it is the end, too */
 	if (r == 0 && client_ask(&m->client, CONTROL_KILL, 0, 0, 0, &ignored) < 0)
 		r = client_ask(&c, CONTROL_KILL, 0, 0, 0, e);
 	if (r == 0)
@@ -196,7 +196,7 @@ static int make(struct making *m, const struct box_info *box, bool stop, struct 
 	if (r == 0)
 		r = checkpoint_keep(&m->file, c, e);
 	if (r < 0) {
-		/* nobody takes more: whoever still writes learns so */
+		/* no more is read: a process that still writes gets an error */
 		own_close_fd(&m->out_fd);
 		own_close_fd(&m->in_fd);
 		m->out_fd = m->in_fd = -1;
@@ -204,7 +204,7 @@ static int make(struct making *m, const struct box_info *box, bool stop, struct 
 	}
 	if (stop)
 		return end_box(m, box, e);
-	let_go_on(m);
+	resume(m);
 	return 0;
 }
 

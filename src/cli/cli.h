@@ -46,7 +46,7 @@ struct options {
 	uint64_t given[OPTIONS_MAX / 64];
 	struct spec_option *fields; /* owned */
 	size_t field_count, field_cap;
-	struct run_outcome *outcome; /* run: what it came to; borrowed, NULL: nobody asks */
+	struct run_outcome *outcome; /* run: what it came to; borrowed, NULL: not wanted */
 	unsigned observe; /* what the verb itself wants to see of the sandbox, OBSERVE_* */
 	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
 	const char *const *own_env;

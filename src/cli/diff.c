@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "review/apply.h"
 
 #define RENAME_BUDGET (4ull << 30) /* bytes that are read to find renames */

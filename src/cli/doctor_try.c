@@ -20,11 +20,11 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/remove.h"
 #include "engine/gvisor/gvisor.h"
 #include "engine/oci/oci.h"
 #include "engine/wasm/wasm.h"
 #include "host/program.h"
-#include "base/remove.h"
 #include "state/vm.h"
 
 #define TRIAL_MS 20000

@@ -3,8 +3,7 @@
  * exit code. The sandbox makes the pipes and hands over their outer ends; this process moves the
  * bytes, so nothing that it has open goes inside, and what goes to a terminal passes the filter.
  * With -t the command has a terminal of the sandbox's own, and run/console.c stands between that
- * and the operator's. Signals go to the command. When this process goes, the command is told as by
- * a hang-up.
+ * and the operator's. Signals go to the command. When this process ends, the command gets a hangup.
  */
 #include "cli/boxes.h"
 
@@ -172,7 +171,7 @@ static void drain(struct session *s)
 {
 	for (size_t i = 0; i < s->streams.relay_count; i++)
 		if (!s->streams.relays[i].own_from)
-			s->streams.relays[i].from_fd = -1; /* input has nobody to go to */
+			s->streams.relays[i].from_fd = -1; /* no process reads the input */
 	while (s->asked < IMPATIENT && has_more(&s->streams)) {
 		struct pollfd polled[STREAMS_POLLS + 1];
 		size_t relays = streams_poll(&s->streams, polled);

@@ -3,7 +3,7 @@
  * policy add), and what a new policy would do to past runs (ward check --replay). In: the command
  * line of ward, its verb first. Out: text, JSON, an exit code. A program of its own because it
  * reads and verifies journals, which the start of a sandbox must not pay for. Runs with the user's
- * rights; what it reads of journals may have been changed by anybody who has them.
+ * rights; what it reads of journals may have been changed by any process that has them.
  */
 #include "cli/explain_parts.h"
 

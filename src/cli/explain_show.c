@@ -12,11 +12,11 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/units.h"
 #include "event/event.h"
 #include "plan/spec.h"
+#include "policy/units.h"
 
-#define GROUPS_MAX 256 /* different refusals that are told one by one */
+#define GROUPS_MAX 256 /* different refusals that are shown one by one */
 
 /* The same thing, refused once or often. */
 struct group {

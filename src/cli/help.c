@@ -122,7 +122,7 @@ static void option_lines(enum verb v, struct buf *out)
 #define ALONE(verbs, name)                                                                         \
 	if ((verbs)&bit)                                                                           \
 		buf_puts(out, "  no argument with " name "\n");
-#include "options_apart.def"
+#include "options_conflict.def"
 }
 
 static void help_verb(enum verb v, struct buf *out)

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include "cli/hand_over.h"
-#include "state/images.h"
 #include "host/program.h"
+#include "state/images.h"
 
 int verb_image(struct options *o)
 {
@@ -56,6 +56,6 @@ int image_prepare(const struct spec *s, struct ward_err *e)
 	if (r == 0)
 		image_clear(&image);
 	if (r != -ENOENT || access(s->policy.image, F_OK) < 0)
-		return 0; /* whatever is wrong is said by the plan */
+		return 0; /* the plan reports whatever is wrong */
 	return run_import(s->policy.image, e);
 }

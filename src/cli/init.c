@@ -3,7 +3,7 @@
  * Out: ward.yaml in it, at most 15 lines that say only what differs from the defaults; with --full
  * the commented reference (init_full.c). The kind of project is read off the presence of marker
  * files (tables/projects.def); not a byte of them is read, no link is followed, and an existing
- * file is not replaced unless told to: an agent may have written all of it. What was written is
+ * file is not replaced unless asked to: an agent may have written all of it. What was written is
  * then accepted as by ward trust.
  *
  * A policy file goes over a profile. So nothing is said about the network unless the user wants

@@ -33,9 +33,9 @@
 #include "cli/learn_ways.h"
 #include "observe/learn_path.h"
 #include "plan/plan_root.h"
-#include "state/trust.h"
-#include "policy/units.h"
 #include "plan/spec.h"
+#include "policy/units.h"
+#include "state/trust.h"
 
 #define ROUNDS_MAX 12
 #define LEAVE_OUT_MAX 8 /* files and directories that are tried one by one */
@@ -119,8 +119,8 @@ static bool give_path(struct learn *l, const char *inside, const char *host, boo
 	return true;
 }
 
-/* Programs ask for the directories above what they want, too: whoever has the one needs not all of
- * the other. */
+/* Programs ask for the directories above what they want, too: a program that has the one does not
+ * need all of the other. */
 static bool is_above_another(const struct strv *paths, size_t which)
 {
 	for (size_t i = 0; i < paths->len; i++)
@@ -141,7 +141,7 @@ static bool give_files(struct learn *l, bool settings)
 	return more;
 }
 
-/* Secrets that were asked for are told, whether they were needed or not. */
+/* Reports secrets that were asked for, whether they were needed or not. */
 static void note_secrets(struct learn *l)
 {
 	for (size_t i = 0; i < l->needs.hosts_path.len; i++)
@@ -199,8 +199,7 @@ static bool give_calls(struct learn *l)
 
 /* ---- rounds ---- */
 
-/* Whether somebody wants it to end: a signal came, or the command was interrupted on its
- * terminal. */
+/* Whether it was asked to end: a signal came, or the command was interrupted on its terminal. */
 static bool is_stopped(struct learn *l)
 {
 	(void)learn_stop_asked(&l->stop);
@@ -361,7 +360,7 @@ static int settle(struct learn *l, struct buf *text, struct ward_err *e)
 	return status;
 }
 
-/* ---- what is said at the end ---- */
+/* ---- the summary at the end ---- */
 
 static void put_lines(const struct learn *l, const char *title, const struct strv *lines)
 {
@@ -473,7 +472,7 @@ static int finish(struct learn *l, const struct buf *text, bool suffices, struct
 	return say_out(&out, code);
 }
 
-/* The policy that is added to. Rounds run under it before anybody has looked at it, so one that
+/* The policy that is added to. Rounds run under it before the operator has seen it, so one that
  * widens the defaults must have been accepted. */
 static int read_merge(struct learn *l, struct ward_err *e)
 {

@@ -2,8 +2,8 @@
 #ifndef WARD_CLI_LEARN_BASE_H
 #define WARD_CLI_LEARN_BASE_H
 
-#include "base/own.h"
 #include "base/buf.h"
+#include "base/own.h"
 #include "cli/cli.h"
 
 struct learn_base {

@@ -1,7 +1,7 @@
 /*
  * What was learned, into a policy that is there already. In: the additions. Out: `ward policy add`
  * with all of them at once, which changes nothing else in the file, shows the difference and asks.
- * It is started as a program of its own, as the user would; it is told that nothing here is a
+ * It is started as a program of its own, as the user would; it is passed that nothing here is a
  * secret, because ward learn has judged every path already.
  */
 #include "cli/learn.h"

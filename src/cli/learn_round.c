@@ -145,8 +145,8 @@ static _Noreturn void run_child(const struct learn_round *r, const struct option
 	exit(code);
 }
 
-/* Waits for the round. What the terminal says is said to both processes; what is sent to ward learn
- * alone is passed on. */
+/* Waits for the round. Signals of the terminal reach both processes; those sent to ward learn alone
+ * are passed on. */
 static int wait_child(pid_t pid, struct learn_stop *stop)
 {
 	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -232,7 +232,7 @@ static bool was_reached(const struct learn_needs *n, const char *host)
 	return false;
 }
 
-/* A name that a program asked for, and connected to without a word, or not at all: nobody knows
+/* A name that a program asked for, and connected to without naming it, or not at all: it is unknown
  * which port it meant. */
 static void keep_name(const struct learn_ways *w, const char *host, const struct strv *tried,
 		      struct strv *ret_rules)

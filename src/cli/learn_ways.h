@@ -7,7 +7,7 @@
 struct learn_ways {
 	const struct options *o;   /* the user's --allow rules; borrowed */
 	const struct policy *base; /* that is added to; borrowed, NULL: none */
-	int stop_fd;               /* readable: nobody is asked any more; -1: never */
+	int stop_fd;               /* readable: no question is asked any more; -1: never */
 	struct strv answered;      /* what the user was asked, so that it is asked once */
 	struct strv private_hosts; /* that the user has said yes to */
 	struct strv refused;       /* "HOST:PORT: why", for the report */

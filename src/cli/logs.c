@@ -14,9 +14,9 @@
 
 #include "base/io.h"
 #include "base/terminal.h"
+#include "policy/units.h"
 #include "run/console.h"
 #include "state/log.h"
-#include "policy/units.h"
 
 #define LOOK_MS 500 /* whether it has ended */
 
@@ -25,7 +25,7 @@ struct reader {
 	int fd; /* the present file; -1: none yet */
 	bool filtered;
 	struct terminal terminal;
-	bool closed; /* nobody reads our output any more */
+	bool closed; /* the reader of our output is gone */
 };
 
 static void put(struct reader *r, const char *bytes, size_t n)

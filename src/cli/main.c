@@ -2,12 +2,12 @@
  * ward: the command line. In: argv. Out: an exit code. Runs with the user's rights and refuses to
  * have more (set-uid). In order: make descriptors 0-2 exist, find the verb, read its options, run
  * it. The name of an agent is one, too: tables/agents.def. Any other is looked for as ward-NAME
- * beside this program and in its libexec directory, never in PATH, where anybody could have put
- * one.
+ * beside this program and in its libexec directory, never in PATH, where another program could have
+ * put one.
  */
-#include "cli/cli.h"
 #include "cli/agent.h"
 #include "cli/box_program.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

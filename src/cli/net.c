@@ -98,8 +98,8 @@ static void put_rule(struct buf *out, const struct control_net_rule *r)
 		buf_puts(out, "  private");
 	if (r->added)
 		buf_puts(out, "  live");
-	if (r->lasts_ms)
-		buf_printf(out, "  for %" PRIu64 " s", (r->lasts_ms + 999) / 1000);
+	if (r->remaining_ms)
+		buf_printf(out, "  for %" PRIu64 " s", (r->remaining_ms + 999) / 1000);
 	buf_puts(out, "\n");
 	put_limits(out, &r->limits, r->open, r->bytes_in, r->bytes_out);
 	put_budget(out, &r->limits, r->requests, r->spent, r->held);

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "plan/spec_mount.h"
 #include "model/event.h"
+#include "plan/spec_mount.h"
 
 enum kind {
 	KIND_FLAG,
@@ -54,25 +54,25 @@ static const struct option_row rows[] = {
 static const struct {
 	uint64_t verbs;
 	char names[48];
-} apart[] = {
+} conflicts[] = {
 #define ONE_OF(v, names) { v, names },
-#include "options_apart.def"
+#include "options_conflict.def"
 };
 
-/* Options with which no word is given. */
+/* Options that take no argument beside them. */
 static const struct {
 	uint64_t verbs;
 	char name[12];
 } alone[] = {
 #define ALONE(v, name) { v, name },
-#include "options_apart.def"
+#include "options_conflict.def"
 };
 
 /* The verbs that have such options: the others, `ward run` among them, do not touch the tables. */
-static const uint64_t verbs_apart = 0
+static const uint64_t conflicting = 0
 #define ONE_OF(v, names) | (v)
 #define ALONE(v, name) | (v)
-#include "options_apart.def"
+#include "options_conflict.def"
 	;
 
 _Static_assert(ARRAY_LEN(rows) <= OPTIONS_MAX, "struct options has a bit for each row");
@@ -301,14 +301,14 @@ static bool is_given(const struct options *o, const struct option_row *row)
 }
 
 /* Two options that exclude each other; one of them would be ignored. */
-static int check_apart(const struct options *o, struct ward_err *e)
+static int check_conflicts(const struct options *o, struct ward_err *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(apart); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(conflicts); i++) {
 		const char *first = NULL;
 
-		if (!(apart[i].verbs & options_of(o->verb)))
+		if (!(conflicts[i].verbs & options_of(o->verb)))
 			continue;
-		for (const char *at = apart[i].names; *at;
+		for (const char *at = conflicts[i].names; *at;
 		     at += strcspn(at, " "), at += *at == ' ') {
 			const struct option_row *row = find_long(o->verb, at, strcspn(at, " "));
 
@@ -317,7 +317,7 @@ static int check_apart(const struct options *o, struct ward_err *e)
 			if (first) {
 				ward_fail(e, EINVAL, "%s and %s exclude each other", first,
 					  row->name);
-				return ward_remedy(e, "give only one of %s", apart[i].names);
+				return ward_remedy(e, "give only one of %s", conflicts[i].names);
 			}
 			first = row->name;
 		}
@@ -411,8 +411,8 @@ int options_read(enum verb verb, char **argv, struct options *o, struct ward_err
 		*out = NULL;
 		o->word_count = (size_t)(out - argv);
 	}
-	if (!o->help && verbs_apart & options_of(verb) &&
-	    (check_apart(o, e) < 0 || check_alone(o, e) < 0))
+	if (!o->help && conflicting & options_of(verb) &&
+	    (check_conflicts(o, e) < 0 || check_alone(o, e) < 0))
 		return -EINVAL;
 	return count_words(o, e);
 }

@@ -3,8 +3,8 @@
  * engine's stages, as text or JSON. Nothing is started and nothing on the host is changed; what
  * ward run would refuse is refused here in the same words.
  */
-#include "cli/ask.h"
 #include "base/progress.h"
+#include "cli/ask.h"
 #include "engine/engines.h"
 #include "model/running.h"
 #include "plan/plan.h"

@@ -1,8 +1,8 @@
 /*
  * ward policy add: one value more in a policy file. In: fields and values, or an event of a run
  * whose explanation has them; a policy file. Out: that file with the smallest change of its text
- * (policy_edit.c), after the difference was shown and somebody said yes. Run by ward-explain with
- * the user's rights.
+ * (policy_edit.c), after the difference was shown and the operator said yes. Run by ward-explain
+ * with the user's rights.
  *
  * The file is read through a descriptor of its directory and no link, written beside under a fresh
  * name and renamed over the old one, which is still the one that was read: a reader sees the old or
@@ -20,14 +20,14 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/diff.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "base/diff.h"
+#include "event/event.h"
 #include "observe/learn_path.h"
 #include "policy/policy_edit.h"
-#include "event/event.h"
 
 #define FILE_MAX (1024 * 1024)
 
@@ -40,7 +40,7 @@ struct target {
 	struct buf old, new;
 	/* what was added is about a network that the file says there is none of */
 	bool off;
-	bool secrets;     /* it may hold some: nobody else reads a new file */
+	bool secrets;     /* it may hold some: a new file is readable by its owner only */
 	struct strv done; /* "FIELD: VALUE" for the journal, without secrets */
 };
 
@@ -160,8 +160,8 @@ static int read_policy(const char *name, const struct buf *bytes, struct policy 
 	return r;
 }
 
-/* Where nothing is said about the network there is none: a rule alone would open nothing. What was
- * said stays. */
+/* A policy that does not mention the network has none: a rule alone would open nothing. Existing
+ * settings stay. */
 static int add_mode(struct target *t, struct ward_err *e)
 {
 	struct policy p = { 0 };
@@ -339,7 +339,7 @@ static int put_difference(const struct target *t, struct buf *out)
 			  NULL);
 }
 
-/* Asks on the terminal; somebody must be there. */
+/* Asks on the terminal; there must be one. */
 static int ask_person(struct ward_err *e)
 {
 	static const char question[] = "write it? [y/N] ";
@@ -441,7 +441,7 @@ static void put_json(const struct target *t, const struct strv *wider, const str
 	buf_puts(out, "\n");
 }
 
-/* The difference is shown, then somebody says yes, then it is written. */
+/* Shows the difference, asks the operator, then writes. */
 static int finish(const struct options *o, struct target *t, const struct strv *wider,
 		  struct ward_err *e)
 {

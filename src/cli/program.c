@@ -1,7 +1,7 @@
 /*
  * Starting ward's other programs. In: argv, whose first word is the program's name. Out: its exit
- * status. It is looked for beside ward and in ../libexec/ward, never in PATH, where anybody could
- * have put one.
+ * status. It is looked for beside ward and in ../libexec/ward, never in PATH, where any process
+ * could have put one.
  */
 #include "cli/program.h"
 

@@ -14,8 +14,8 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "state/store.h"
 #include "event/event.h"
+#include "state/store.h"
 
 static void json_item(struct json *j, const struct store_item *i)
 {

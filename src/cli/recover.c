@@ -1,18 +1,18 @@
 /*
  * ward recover: finishes the runs whose supervisor was killed. In: the records in the state
- * directory that nobody holds. Out: how many were finished. Detached sandboxes among them are
+ * directory that no process holds. Out: how many were finished. Detached sandboxes among them are
  * marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints
  * nothing when there was nothing to do.
  */
 #include "audit/journal.h"
 #include "cli/ask.h"
 #include "control/client.h"
-#include "review/apply.h"
-#include "plan/etc_cache.h"
 #include "gitview/git_run.h"
+#include "plan/etc_cache.h"
+#include "recover/recover.h"
+#include "review/apply.h"
 #include "state/runs.h"
 #include "state/store.h"
-#include "recover/recover.h"
 
 static void mark_boxes(void)
 {

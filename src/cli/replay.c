@@ -6,7 +6,7 @@
  *
  * The policy is compiled for each run's own workspace by the functions that compile it for a run:
  * rules, and the plan with its mounts and guards. Where that cannot be (the workspace is elsewhere,
- * as in CI), files and limits are not judged, which is said. replay_judge.c compares.
+ * as in CI), files and limits are not judged, which the output says. replay_judge.c compares.
  */
 #include "cli/explain_parts.h"
 #include "cli/replay_judge.h"

@@ -3,10 +3,10 @@
  * enforced: its compiled rules, its plan's view of files, its limits. Out: whether what was done
  * would be refused, or what was refused be allowed. Decisions are made by the functions that
  * enforce them: decide_name() and decide_address() of the gateway, http_decide(),
- * grant_is_for_host(), path_view_find(), the comparison of limits; nothing is decided here a second way.
- * What the record does not hold (headers, bodies, names behind links) is said to be unsure. Events
- * may have been written by anybody who had the user's rights: every text is bounded and escaped.
- * Pure, fuzzed (fuzz/replay.c).
+ * grant_is_for_host(), path_view_find(), the comparison of limits; nothing is decided here a second
+ * way. What the record does not hold (headers, bodies, names behind links) is reported as unsure.
+ * Events may have been written by any process with the user's rights: every text is bounded and
+ * escaped. Pure, fuzzed (fuzz/replay.c).
  */
 #include "cli/replay_judge.h"
 
@@ -15,11 +15,11 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "rules/http_rule.h"
-#include "observe/explain.h"
-#include "policy/policy_grant.h"
 #include "event/event.h"
 #include "event/table_names.h"
+#include "observe/explain.h"
+#include "policy/policy_grant.h"
+#include "rules/http_rule.h"
 
 static char *text_of(const struct ward_event *v, enum event_field f)
 {

@@ -2,9 +2,9 @@
 #ifndef WARD_CLI_REPLAY_JUDGE_H
 #define WARD_CLI_REPLAY_JUDGE_H
 
-#include "rules/decide.h"
 #include "model/event.h"
 #include "plan/path_view.h"
+#include "rules/decide.h"
 
 /* The policy that is tried. */
 struct replay {

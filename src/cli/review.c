@@ -13,9 +13,9 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "recover/recover.h"
 #include "review/apply.h"
 #include "state/store.h"
-#include "recover/recover.h"
 
 static int add_path(struct review_asked *a, const char *word, const char *here,
 		    const char *workspace, struct ward_err *e)
@@ -80,7 +80,7 @@ void review_finish_killed(void)
 {
 	struct ward_err e = { 0 };
 
-	/* a run's processes must be dead before anybody touches its changes */
+	/* a run's processes must be dead before any process touches its changes */
 	if (recover_runs(&e) < 0)
 		say_error(&e, false, 0);
 	review_tidy();

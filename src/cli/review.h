@@ -30,7 +30,7 @@ void review_finish_killed(void);
 /* One line of a change for a person: letter, name, what is to be known about it. */
 void review_put_change(const struct changes *all, const struct change *c, bool colour,
 		       struct buf *out);
-/* The same as an object of an array; who (NULL: nobody asks): with who made it. */
+/* The same as an object of an array; who (NULL: not wanted): with who made it. */
 void review_json_change(const struct changes *all, const struct change *c, const struct who *who,
 			struct json *j);
 /* "12 files changed: 3 added, ..." */

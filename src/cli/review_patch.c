@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/diff.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "base/diff.h"
 
 struct patch {
 	struct buf *out; /* NULL: only counts */
@@ -246,7 +246,7 @@ int review_patch(const struct review *r, const struct changes *all, const struct
 	int status;
 
 	if (renamed && c->kind == CHANGE_DELETED)
-		return 0;             /* told with the other end */
+		return 0;             /* reported with the other end */
 	if (c->kind == CHANGE_TYPE) { /* one goes, another comes */
 		status = patch_between(r, c->path, c, old_mode, 0, &p, added, removed);
 		if (status == 0)

@@ -1,7 +1,7 @@
 /*
  * Who made the changes of a review. In: the journal of its run (file.change, audit.level: full).
  * Out: lines, JSON, or trailers for a commit. All names in it were chosen by a sandbox: they are
- * escaped, each stays on its line, and a trailer's value cannot begin another one. What is said was
+ * escaped, each stays on its line, and a trailer's value cannot begin another one. The answers were
  * observed, not proven.
  */
 #include "cli/review_who.h"

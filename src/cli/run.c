@@ -6,17 +6,17 @@
  */
 #include "audit/index.h"
 #include "audit/journal.h"
-#include "cli/ask.h"
-#include "cli/program.h"
+#include "audit/mask.h"
+#include "audit/sinks_run.h"
 #include "base/err_text.h"
 #include "base/progress.h"
+#include "cli/ask.h"
+#include "cli/program.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/run.h"
 #include "cli/run_detached.h"
-#include "audit/mask.h"
 #include "cli/run_restore.h"
-#include "audit/sinks_run.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
@@ -30,13 +30,13 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "egress/creds_start.h"
 #include "event/event.h"
 #include "event/result.h"
 #include "plan/plan.h"
 #include "plan/spec.h"
-#include "run/box.h"
 #include "recover/recover.h"
-#include "egress/creds_start.h"
+#include "run/box.h"
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to
  * the process that waits for it. */
@@ -56,8 +56,8 @@ static int refuse(const struct options *o, const struct report *report, struct d
 	return say_error(why, o->json, code);
 }
 
-/* The summary is for a person who watches; the lines about a limit and about the quarantine are for
- * everybody. */
+/* The summary is for the operator at a terminal; the lines about a limit and about the quarantine
+ * are for everybody. */
 static void print_result(const struct options *o, const struct plan *p, const struct result *r,
 			 const struct buf *json)
 {
@@ -243,8 +243,8 @@ static void look_at_changes(const struct options *o, struct result *result,
 	review_close(&r);
 }
 
-/* What events go through: what masks secrets, what feeds the sinks, the journal. All NULL: nobody
- * listens, because the policy says so. */
+/* What events go through: what masks secrets, what feeds the sinks, the journal. All NULL: no
+ * process listens, because the policy says so. */
 struct record {
 	struct mask *mask;
 	struct sinks *sinks;
@@ -288,7 +288,7 @@ static void drop_record(struct record *r)
 	sinks_end(r->sinks, &unused);
 }
 
-/* What is not on record is said, in the report too. */
+/* Reports what is not on record, in the report file too. */
 static void close_record(struct record *record, struct result *r)
 {
 	static char program[] = "ward-audit", word[] = "seal";
@@ -351,7 +351,7 @@ static const struct engine *likely_engine(const struct options *o)
 	return &engine_native;
 }
 
-/* Whether the options take away every limit that a run has in a cgroup unless somebody says
+/* Whether the options take away every limit that a run has in a cgroup unless the policy says
  * otherwise. A policy may still set one: then what has begun is thrown away. */
 static bool is_unlimited(const struct options *o)
 {
@@ -380,8 +380,8 @@ static void tell_outcome(const struct result *r, struct run_outcome *ret)
 	memcpy(ret->run_id, r->run_id, sizeof(ret->run_id));
 }
 
-/* With --hints whoever reads standard error is told, too. While the command has the terminal
- * nothing is written there; ward-box has nobody to tell. */
+/* With --hints denials are also shown on standard error. While the command has the terminal nothing
+ * is written there; ward-box has no standard error to write to. */
 static struct hints *listen_for_hints(const struct options *o, const struct detached *d,
 				      const struct plan *p, struct result *r)
 {
@@ -416,11 +416,12 @@ static int carry_out(struct options *o, struct detached *d, struct report *repor
 	progress_end(progress);
 	if (o->outcome)
 		tell_outcome(&result, o->outcome);
-	plan_release(plan); /* who waits for the end may remove what it used */
+	plan_release(plan); /* a process that waits for the end may remove what the run used */
 	close_record(record, &result);
 	hints_finish(hints, result.exit_code != 0);
 	code = finish(o, report, d, plan, &result);
-	if (d && detach_end(d, plan, &result, &e) < 0) /* last: whoever waits finds all of it */
+	if (d && detach_end(d, plan, &result, &e) <
+			 0) /* last: a waiting process finds everything in place */
 		code = say_error(&e, false, EXIT_REFUSED);
 	hints_destroy(hints);
 	result_clear(&result);
@@ -434,8 +435,8 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct record record = { 0 };
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
-	/* these two are not freed behind a run: the kernel takes all of it back at once, and
-	 * somebody waits for that */
+	/* these two are not freed behind a run: the kernel takes all of it back at once, and a
+	 * process waits for that */
 	static struct plan *plan;
 	static struct spec spec;
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);

@@ -13,8 +13,8 @@ struct run_outcome {
 	size_t changes; /* of the workspace, under review */
 };
 
-/* Runs the command of the options. d: what ward-box holds of a process that asked, which then hears
- * all that there is to say; NULL: ward run itself. Returns the exit code. */
+/* Runs the command of the options. d: what ward-box holds of a process that asked, which then gets
+ * all messages; NULL: ward run itself. Returns the exit code. */
 int run_sandbox(struct options *o, struct detached *d);
 
 #endif

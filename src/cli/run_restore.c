@@ -2,7 +2,7 @@
  * ward run --restore: a run that goes on from a checkpoint. In: its name. Out: options with the
  * command that it was (for listings and events: nothing is started by these words) and its
  * workspace. Whether the policy is the same is seen when there is a plan (state/checkpoint.c). The
- * image is compared with its digest here, and read by nobody but gVisor, in the sandbox.
+ * image is compared with its digest here, and read only by gVisor, in the sandbox.
  */
 #include "cli/run_restore.h"
 

@@ -57,8 +57,8 @@ struct request {
 	int32_t argument;
 };
 
-/* Says everything to everybody, then takes the answers. force: who does not answer loses its
- * supervisor. */
+/* Sends all requests, then takes the answers. force: a supervisor that does not answer is killed.
+ */
 static void ask_all(const struct options *o, struct chosen *c, const struct request *requests,
 		    size_t count, bool force, int *code)
 {

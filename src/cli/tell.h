@@ -4,7 +4,7 @@
 
 #include "model/event.h"
 
-/* Adds who did it, and writes it into the index of the journals. That it cannot be written is said,
+/* Adds who did it, and writes it into the index of the journals. A failure to write it is reported,
  * and changes nothing else: it has happened. */
 void tell_done(struct ward_event *v);
 

@@ -1,7 +1,7 @@
 /*
  * ward trust: the user's word for a policy file. In: a path. Out: what the file widens, and the
- * SHA-256 of the content that is accepted from now on; both come from one reading, so nobody can
- * slip in another content between them. A file with errors is not accepted: nobody could say what
+ * SHA-256 of the content that is accepted from now on; both come from one reading, so no other
+ * content can be slipped in between them. A file with errors is not accepted: no one could say what
  * it means.
  */
 #include "cli/ask.h"

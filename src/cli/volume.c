@@ -10,8 +10,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "state/volume.h"
 #include "policy/units.h"
+#include "state/volume.h"
 
 static void text_item(const struct volume_item *i, struct buf *out)
 {

@@ -46,8 +46,8 @@ const char *confine_name(enum proc p);
 
 struct sock_filter;
 #define CONFINE_FILTER_MAX 256
-/* The filter alone, for tests: at most CONFINE_FILTER_MAX instructions. Returns their number, 0 where
- * the row has no filter, or -E2BIG. */
+/* The filter alone, for tests: at most CONFINE_FILTER_MAX instructions. Returns their number, 0
+ * where the row has no filter, or -E2BIG. */
 must_check int confine_filter(enum proc p, struct sock_filter *code);
 
 #endif

@@ -3,8 +3,8 @@
 #define WARD_CONTROL_BOXES_JSON_H
 
 #include "base/json.h"
-#include "state/boxes.h"
 #include "control/control.h"
+#include "state/boxes.h"
 
 /* One of them as members of an object that has begun. */
 void boxes_json(struct json *j, const struct box_info *i);

@@ -1,8 +1,8 @@
 /*
  * The verbs' side of the control socket. In: a sandbox of the user's own. Out: answers, checked
  * (control.h). Runs with the user's rights outside of every sandbox. ward-box may be dead, killed
- * or stopped at any moment: every wait has an end, and what a killed one left is finished by
- * whoever notices first.
+ * or stopped at any moment: every wait has an end, and what a killed one left is finished by the
+ * process that notices first.
  */
 #include "control/client.h"
 
@@ -179,7 +179,8 @@ int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, 
 	return r;
 }
 
-/* One try: 0: connected; 1: it has ended; -EAGAIN: it ends, and hears nobody any more. */
+/* One try: 0: connected; 1: it has ended; -EAGAIN: it is ending and accepts no requests any more.
+ */
 static int try_connect_end(const char *id, struct client *ret_client, struct ward_err *e)
 {
 	struct box_info info = { 0 };

@@ -1,10 +1,10 @@
-/* Talking to a detached sandbox: find it, connect, ask. Never prints, never waits longer than it is
- * told to. */
+/* Talking to a detached sandbox: find it, connect, ask. Never prints, never waits longer than its
+ * caller allows. */
 #ifndef WARD_CONTROL_CLIENT_H
 #define WARD_CONTROL_CLIENT_H
 
-#include "state/boxes.h"
 #include "control/control.h"
+#include "state/boxes.h"
 
 #define CLIENT_ANSWER_MS 5000 /* a supervisor that does not answer for so long is stuck */
 
@@ -51,8 +51,8 @@ must_check int client_receive(struct client *c, struct client_answer *ret_answer
 must_check int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a,
 			  int32_t b, struct ward_err *e);
 /* A connection that ends when the sandbox has ended and its result is kept. 1: it has ended
- * already, there is none. One that is ending hears nobody any more: it is waited for, -ETIMEDOUT
- * after timeout_ms (-1: as long as an end may take). */
+ * already, there is none. One that is ending accepts no requests any more: its end is awaited,
+ * -ETIMEDOUT after timeout_ms (-1: as long as an end may take). */
 must_check int client_connect_end(const char *id, int timeout_ms, struct client *ret_client,
 				  struct ward_err *e);
 /* After that, or CONTROL_WAIT: until the sandbox has ended and its result is kept. -ETIMEDOUT after
@@ -60,8 +60,8 @@ must_check int client_connect_end(const char *id, int timeout_ms, struct client 
 must_check int client_wait_end(struct client *c, int timeout_ms, struct ward_err *e);
 /* Whether the sandbox was dead already and only its end took so long: waits for that. */
 bool client_is_ending(const char *id);
-/* The supervisor does not do what it is told: kills it, and with it the sandbox, and finishes the
- * run. One that is busy with the end of the sandbox is waited for instead. */
+/* The supervisor does not respond: kills it, and with it the sandbox, and finishes the run. One
+ * that is busy with the end of the sandbox is waited for instead. */
 must_check int client_kill_supervisor(const struct box_info *i, struct ward_err *e);
 
 #endif

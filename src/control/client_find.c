@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 
 #include "control/client.h"
-#include "state/store.h"
 #include "recover/recover.h"
+#include "state/store.h"
 
 #define DYING_MS 10000
 

@@ -28,8 +28,7 @@ int client_net_find(const char *word, struct box_info *ret_info, struct ward_err
 	struct boxes runs;
 	int r = runs_list(&runs, &none);
 
-	/* a run in the foreground, then a detached sandbox; what is wrong is said about the
-	 * latter */
+	/* a run in the foreground, then a detached sandbox; errors are reported about the latter */
 	if (r == 0) {
 		r = boxes_find_in(&runs, word, ret_info, &none);
 		boxes_clear(&runs);
@@ -250,8 +249,8 @@ static void json_rule(struct json *j, const struct control_net_rule *r)
 	json_uint(j, "bytes_in", r->bytes_in);
 	json_uint(j, "bytes_out", r->bytes_out);
 	json_budget(j, &r->limits, r->requests, r->spent, r->held);
-	if (r->lasts_ms)
-		json_uint(j, "lasts_ms", r->lasts_ms);
+	if (r->remaining_ms)
+		json_uint(j, "lasts_ms", r->remaining_ms);
 	json_limits(j, &r->limits);
 	json_end_object(j);
 }

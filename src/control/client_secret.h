@@ -2,8 +2,8 @@
 #ifndef WARD_CONTROL_CLIENT_SECRET_H
 #define WARD_CONTROL_CLIENT_SECRET_H
 
-#include "protocol/secrets.h"
 #include "control/client.h"
+#include "protocol/secrets.h"
 
 /* What the sandbox has; rows are the caller's to free. */
 must_check int client_secret_list(struct client *c, struct secrets_row **ret, size_t *ret_count,

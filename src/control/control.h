@@ -53,7 +53,7 @@ enum control_op {
 	CONTROL_FAILED,  /* it could not be executed; a: errno, b: 125, 126 or 127 */
 	CONTROL_USAGE,   /* behind it struct control_usage */
 	CONTROL_STOPPED, /* the command of this connection was stopped on its terminal */
-	/* to who is attached: a 1: your input counts; 0: somebody else has taken it over */
+	/* to an attached client: a 1: its input counts; 0: another client has taken over */
 	CONTROL_TURN,
 	/* a: enum control_net_what, b: the row to ask for next or 0; behind it struct control_net,
 	 * then the rows */
@@ -82,7 +82,7 @@ enum control_flag {
 	/* EXEC: no command, files are copied: words "get" PATH, or "put" PATH NAME */
 	CONTROL_COPY = 16,
 	CONTROL_READ_ONLY = 4, /* ATTACH: look only */
-	CONTROL_EXCLUSIVE = 8  /* ATTACH: nobody else's input counts until this one leaves */
+	CONTROL_EXCLUSIVE = 8  /* ATTACH: no other client's input counts until this one leaves */
 };
 
 struct control_message {
@@ -122,7 +122,7 @@ struct control_net_rule {
 	uint8_t deny, added, private, mode; /* mode: enum rule_mode + 1; 0: by port */
 	/* one of network.host_services, behind the rules; deny: by a rule */
 	uint8_t service, unused[7];
-	uint64_t hits, open, bytes_in, bytes_out, lasts_ms, requests, spent, held;
+	uint64_t hits, open, bytes_in, bytes_out, remaining_ms, requests, spent, held;
 	struct control_net_limits limits;
 };
 

@@ -2,9 +2,9 @@
  * What a sandbox says when files are copied out of it, and where on the host they may go. In:
  * records (protocol/guest.h) that hostile code may have chosen. Out: files beneath one place. Runs
  * with the user's rights. A name is checked before it is used, its parents are opened beneath the
- * place (copy_place.c) through no link, and the file itself is made new: whoever can write there
- * meanwhile (a place in the workspace) gains nothing by turning names around. Links are made only
- * if they stay within the copied tree.
+ * place (copy_place.c) through no link, and the file itself is made new: the process that can write
+ * there meanwhile (a place in the workspace) gains nothing by turning names around. Links are made
+ * only if they stay within the copied tree.
  */
 #include "control/copy.h"
 

@@ -4,9 +4,9 @@
 
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/progress.h"
 #include "protocol/guest.h"
-#include "base/buf.h"
 
 #define COPY_ERRORS_KEPT 100
 
@@ -15,7 +15,7 @@ struct copy_report {
 	uint64_t files, bytes;
 	struct strv errors; /* "path: reason", the first ones */
 	uint64_t error_count;
-	struct progress *progress; /* borrowed; NULL: nobody looks */
+	struct progress *progress; /* borrowed; NULL: not shown */
 };
 
 void copy_report_clear(struct copy_report *r);

@@ -7,8 +7,8 @@
  * has its name before it was judged. The sweep runs over it there; then each name is asked for
  * before it moves to its place, also those in a directory that moves as a whole. Where a directory
  * of that name is there already the two are joined, name by name; whatever else is there is
- * replaced, never followed. Whoever can write the place meanwhile (the sandbox itself, in its
- * workspace) can write the directory beside it too, and gains nothing.
+ * replaced, never followed. A process that can write the place meanwhile (the sandbox itself, in
+ * its workspace) can write the directory beside it too, and gains nothing.
  */
 #include "control/copy.h"
 

@@ -23,7 +23,7 @@ struct place_walk {
 	struct ward_err *e;
 };
 
-/* Whether the sandbox can make names in this directory. What cannot be told counts as if. */
+/* Whether the sandbox can make names in this directory. If that is unknown, yes. */
 static bool is_writable(const struct place_walk *w)
 {
 	char link[32], path[4096];

@@ -52,7 +52,8 @@ static int put_file(struct sender *v, int fd, const struct stat *st)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) { /* it became shorter, or cannot be read: zeros, and it is said */
+		/* it became shorter, or cannot be read: sends zeros, and reports it */
+		if (n <= 0) {
 			if (size == (uint64_t)st->st_size || n < 0)
 				note(v, n < 0 ? strerror(errno) : "it shrank during the copy");
 			n = (ssize_t)want;

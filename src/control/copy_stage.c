@@ -38,7 +38,7 @@ static bool is_stage_name(const char *name)
 	       strspn(name + sizeof(PREFIX) - 1, "0123456789abcdef") == DIGITS;
 }
 
-/* Whether nobody holds the stage any more. */
+/* Whether no process holds the stage any more. */
 static bool is_left(int dir_fd, const char *name)
 {
 	auto_fd fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

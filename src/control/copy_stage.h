@@ -11,7 +11,7 @@
 struct copy_stage {
 	int new_fd;     /* the copy is received here */
 	int refused_fd; /* what is taken out of it goes here */
-	int life_fd;    /* as long as somebody has it open, the directory stays */
+	int life_fd;    /* as long as a process has it open, the directory stays */
 	pid_t cleaner;  /* the process that removes it; 0: none */
 };
 #define NO_COPY_STAGE                                                                              \

@@ -16,8 +16,8 @@
 #include "confine/confine.h"
 #include "creds/forms.h"
 
-/* characters: who knows all but the last can try that one out, so they are more than is ever seen
- * of a secret otherwise (SCAN_SEEN_MAX) */
+/* characters: an attacker who knows all but the last can try that one out, so they are more than is
+ * ever seen of a secret otherwise (SCAN_SEEN_MAX) */
 #define BEGUN_LEAST 16
 #define BEGUN_MOST 64 /* enough of a long one, and patterns stay small */
 
@@ -205,7 +205,7 @@ static int read_result(struct keeper *k, int fd, uint8_t **ret, size_t *ret_n)
 		safe_give(&k->safe, all);
 		return -ENOMEM;
 	}
-	/* else giving it back would touch pages that nobody needs */
+	/* else giving it back would touch pages that are not needed */
 	safe_shrink(&k->safe, all, n);
 	*ret = all;
 	*ret_n = n;

@@ -69,7 +69,7 @@ static void set_times(struct kept *g, uint64_t now)
 	early = ttl / 5 < 60000 ? ttl / 5 : 60000;
 	g->expires_at_ms = now + ttl;
 	g->renew_at_ms = g->grant.from == GRANT_HANDED ? 0 : now + ttl - early;
-	g->told = false;
+	g->reported = false;
 }
 
 /* Whether a new grant and one that there is go together. */
@@ -154,9 +154,9 @@ static void tell_failure(struct keeper *k, struct kept *g, const struct ward_err
 {
 	struct keys_event event = { .kind = KEYS_EVENT_REFUSED };
 
-	if (g->told)
+	if (g->reported)
 		return;
-	g->told = true;
+	g->reported = true;
 	snprintf(event.grant, sizeof(event.grant), "%s", g->grant.name);
 	snprintf(event.detail, sizeof(event.detail), "could not be renewed: %.90s", why->why);
 	control_event(k, &event);
@@ -246,7 +246,7 @@ static void renew_one(struct keeper *k, size_t number, uint64_t now)
 		secret_forget(&k->safe, &g->secret);
 		g->secret = fresh;
 	} else if (change_value(k, g, &fresh, &e) < 0) {
-		g->told = false;
+		g->reported = false;
 		tell_failure(k, g, &e);
 		/* its source would only make more values that cannot be looked for */
 		g->renew_at_ms = 0;

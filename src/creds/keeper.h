@@ -20,7 +20,7 @@ struct kept {
 	size_t shown_bytes[GRANT_VALUES];
 	enum secret_state state;
 	uint64_t uses, expires_at_ms, renew_at_ms;
-	bool told; /* that it could not be renewed */
+	bool reported; /* that it could not be renewed */
 };
 
 struct keeper {
@@ -32,9 +32,9 @@ struct keeper {
 	int control_fd, keys_fd; /* keys_fd -1: it does not run */
 	int program_dir_fd;
 	pid_t keys_pid;
-	struct buf heard;                 /* of keys, not yet a whole frame */
+	struct buf received;              /* of keys, not yet a whole frame */
 	struct run_meanwhile meanwhile;   /* a revocation waits for no source */
-	struct later *later, *later_last; /* what was heard meanwhile and can wait (main.c) */
+	struct later *later, *later_last; /* what was received meanwhile and can wait (main.c) */
 	unsigned later_count;
 	/* events that the supervisor had no room for, and does not know of */
 	uint32_t lost;
@@ -42,7 +42,7 @@ struct keeper {
 
 /* keeper.c. Adds a grant; its value is fetched, or read from fd where that is not -1 (borrowed). */
 must_check int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e);
-/* Takes back the grant that was added last; nobody has its value yet. */
+/* Takes back the grant that was added last; its value was not passed on yet. */
 void keeper_undo(struct keeper *k);
 must_check int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e);
 /* Fetches again what is due. When that is next, of io_now_ms(); 0: never. */
@@ -53,7 +53,7 @@ must_check int keeper_check_words(const struct keeper *k, struct ward_err *e);
 enum secret_state keeper_state(const struct kept *g, uint64_t now);
 void keeper_row(const struct kept *g, uint64_t now, struct secrets_row *ret);
 
-/* keys_link.c: ward-keys, started and told. */
+/* keys_link.c: starts ward-keys and sends it grants. */
 must_check int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e);
 void keys_tell_grant(struct keeper *k, size_t number);
 void keys_tell_revoked(struct keeper *k, size_t number);
@@ -61,7 +61,7 @@ void keys_tell_revoked(struct keeper *k, size_t number);
  * has: the caller takes back what the new one was for. */
 must_check int keys_tell_scanner(struct keeper *k, struct ward_err *e);
 /* What it says; false: it is gone. */
-bool keys_hear(struct keeper *k);
+bool keys_read(struct keeper *k);
 
 /* compile.c: the database of all forms of all secrets and placeholders, serialised, in the safe. */
 typedef bool scanner_emit(void *to, const void *bytes, size_t n);
@@ -72,10 +72,10 @@ must_check int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, s
 /* main.c */
 void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes,
 		 size_t n);
-/* A grant was given or taken back: told by who did it, when it is done. */
+/* A grant was given or revoked: reported when it is done, by the process that did it. */
 void control_change(struct keeper *k, uint32_t kind, const char *name);
-/* An event, for the report and the journal. Never waits: what cannot be told is counted, and the
- * count is told later. */
+/* An event, for the report and the journal. Never waits: events that cannot be sent are counted,
+ * and the count is reported later. */
 void control_event(struct keeper *k, const struct keys_event *event);
 
 #endif

@@ -19,7 +19,7 @@ static void lost(struct keeper *k)
 {
 	own_close_fd(&k->keys_fd);
 	k->keys_fd = -1;
-	buf_free(&k->heard);
+	buf_free(&k->received);
 }
 
 static bool send_all(struct keeper *k, const void *bytes, size_t n)
@@ -188,7 +188,7 @@ int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e)
 	return k->keys_fd < 0 ? ward_fail(e, EIO, "cannot pass the secrets to ward-keys") : 0;
 }
 
-/* One whole frame of what was heard. */
+/* One whole frame of what was received. */
 static void take_frame(struct keeper *k, const struct keys_frame *f, const char *bytes)
 {
 	uint64_t number = f->number >> 32;
@@ -203,7 +203,7 @@ static void take_frame(struct keeper *k, const struct keys_frame *f, const char 
 	}
 }
 
-bool keys_hear(struct keeper *k)
+bool keys_read(struct keeper *k)
 {
 	char bytes[8192];
 	struct keys_frame f;
@@ -216,19 +216,19 @@ bool keys_hear(struct keeper *k)
 		lost(k);
 		return false;
 	}
-	buf_add(&k->heard, bytes, (size_t)n);
-	while (!k->heard.failed && k->heard.len - at >= sizeof(f)) {
-		memcpy(&f, k->heard.data + at, sizeof(f));
+	buf_add(&k->received, bytes, (size_t)n);
+	while (!k->received.failed && k->received.len - at >= sizeof(f)) {
+		memcpy(&f, k->received.data + at, sizeof(f));
 		if (f.bytes > sizeof(struct keys_event)) {
 			lost(k);
 			return false;
 		}
-		if (k->heard.len - at - sizeof(f) < f.bytes)
+		if (k->received.len - at - sizeof(f) < f.bytes)
 			break;
-		take_frame(k, &f, k->heard.data + at + sizeof(f));
+		take_frame(k, &f, k->received.data + at + sizeof(f));
 		at += sizeof(f) + f.bytes;
 	}
-	memmove(k->heard.data, k->heard.data + at, k->heard.len - at);
-	k->heard.len -= at;
+	memmove(k->received.data, k->received.data + at, k->received.len - at);
+	k->received.len -= at;
 	return true;
 }

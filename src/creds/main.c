@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "confine/confine.h"
 #include "creds/keeper.h"
-#include "base/trim_memory.h"
 
 /* messages that are kept while a source is asked; the others stay in the socket */
 #define LATER_MAX 32
@@ -114,7 +114,7 @@ static void list(struct keeper *k, uint64_t tag)
 	while (k->keys_fd >= 0) { /* its last counts */
 		struct pollfd ready = { .fd = k->keys_fd, .events = POLLIN };
 
-		if (poll(&ready, 1, 0) <= 0 || !keys_hear(k))
+		if (poll(&ready, 1, 0) <= 0 || !keys_read(k))
 			break;
 	}
 	for (size_t i = 0; i < k->count; i++)
@@ -157,8 +157,8 @@ static void say_not_started(struct keeper *k, const struct ward_err *why)
 	control_event(k, &event);
 }
 
-static void obey(struct keeper *k, const struct secrets_message *m, const char *text, size_t n,
-		 const int *fds, size_t fd_count)
+static void dispatch(struct keeper *k, const struct secrets_message *m, const char *text, size_t n,
+		     const int *fds, size_t fd_count)
 {
 	struct ward_err e = { 0 };
 
@@ -237,15 +237,15 @@ static struct later *receive(struct keeper *k, bool *gone)
 
 static void done_with(struct keeper *k, struct later *l)
 {
-	obey(k, &l->m, l->text, l->n, l->fds, l->fd_count);
+	dispatch(k, &l->m, l->text, l->n, l->fds, l->fd_count);
 	for (size_t i = 0; i < l->fd_count; i++)
 		close(l->fds[i]);
 	free(l);
 }
 
-/* A source is being asked, which may take half a minute: a revocation is obeyed at once, the rest
- * in its order afterwards. */
-static void hear_meanwhile(void *whose)
+/* A source is being asked, which may take half a minute: a revocation is carried out at once, the
+ * rest in its order afterwards. */
+static void read_meanwhile(void *whose)
 {
 	struct keeper *k = whose;
 	bool gone;
@@ -262,8 +262,8 @@ static void hear_meanwhile(void *whose)
 		k->meanwhile.fd = -1;
 }
 
-/* What was heard before, or one message. False: the supervisor is gone. */
-static bool hear(struct keeper *k)
+/* What was received before, or one message. False: the supervisor is gone. */
+static bool read_message(struct keeper *k)
 {
 	struct later *l = k->later;
 	bool gone = false;
@@ -322,7 +322,7 @@ int main(void)
 		return 2;
 	}
 	fcntl(SECRETS_FD_CONTROL, F_SETFD, FD_CLOEXEC);
-	k.meanwhile = (struct run_meanwhile){ SECRETS_FD_CONTROL, hear_meanwhile, &k };
+	k.meanwhile = (struct run_meanwhile){ SECRETS_FD_CONTROL, read_meanwhile, &k };
 	signal(SIGPIPE, SIG_IGN);
 	if (prepare(&k, &e) < 0) {
 		say_error(&k, 0, &e);
@@ -335,8 +335,8 @@ int main(void)
 		if (poll(polled, 2, timeout(&k, io_now_ms())) < 0)
 			continue;
 		if (polled[1].revents && k.keys_fd >= 0)
-			keys_hear(&k);
-		if ((polled[0].revents || k.later) && !hear(&k))
+			keys_read(&k);
+		if ((polled[0].revents || k.later) && !read_message(&k))
 			break;
 		tell_lost(&k);
 		keeper_renew(&k, io_now_ms());

@@ -3,8 +3,8 @@
  * nothing of them. Runs in ward-secrets with the rights and the environment of the user, at the
  * start and whenever a value has to be renewed.
  *
- * env: a variable that ward was started with file: a regular file of the user's (or root's) that
- * nobody else can read, and that does not exist inside: links are resolved first cmd: what a
+ * env: a variable that ward was started with file: a regular file of the user's (or root's) that no
+ * other process can read, and that does not exist inside: links are resolved first cmd: what a
  * program writes, without a shell; not one that the sandbox can see keyring: a key of type "user"
  * in the kernel's session or user keyring (keyctl(1)). Desktop keyrings: cmd:secret-tool lookup ...
  * http: what a Vault-style server answers, over TLS, by the program ward-secret-http

@@ -2,17 +2,17 @@
 #ifndef WARD_CREDS_SOURCE_H
 #define WARD_CREDS_SOURCE_H
 
-#include "protocol/secrets.h"
 #include "creds/run.h"
 #include "creds/safe.h"
 #include "policy/policy_grant.h"
+#include "protocol/secrets.h"
 
 /* The values of one grant: one, or ID, secret and perhaps a token. They lie in the safe. */
 struct secret {
 	uint8_t *values[GRANT_VALUES];
 	size_t bytes[GRANT_VALUES];
 	size_t count;
-	uint64_t lease_ms; /* that its source gave it for; 0: nothing was said */
+	uint64_t lease_ms; /* for which its source granted it; 0: not known */
 };
 
 struct source_place {
@@ -25,7 +25,7 @@ struct source_place {
 /* Fetches the values of a grant. Whatever goes wrong, no part of a value stands in *e. */
 must_check int source_fetch(const struct source_place *p, const struct policy_grant *g,
 			    struct secret *ret, struct ward_err *e);
-/* The same from a descriptor that somebody handed over; borrowed. */
+/* The same from a descriptor that the caller passed; borrowed. */
 must_check int source_read(const struct source_place *p, const struct policy_grant *g, int fd,
 			   struct secret *ret, struct ward_err *e);
 void secret_forget(struct safe *s, struct secret *x);

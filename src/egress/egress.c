@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "rules/remedy.h"
 #include "egress/egress_internal.h"
 #include "event/result.h"
+#include "rules/remedy.h"
 
 #define END_MS 1000 /* what the gateway may take to say its totals */
 #define EVENTS_AT_ONCE 64
@@ -42,7 +42,7 @@ static int explain_end(struct egress *g, struct ward_err *e)
 	return ward_fail(e, EPIPE, "the gateway exited before the sandbox was built");
 }
 
-/* Nobody else has them from here on. */
+/* No other process has them from here on. */
 static void close_sockets(struct egress *g)
 {
 	for (size_t i = 0; i < g->count; i++)
@@ -200,12 +200,12 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 }
 
 /* One event. False: there is none now. */
-static bool hear(struct egress *g, struct result *r)
+static bool read_message(struct egress *g, struct result *r)
 {
 	union {
 		struct gate_event event;
 		struct gate_shown shown;
-		uint8_t told[FLOW_REPORT_PACKET];
+		uint8_t report[FLOW_REPORT_PACKET];
 		uint32_t kind;
 	} said;
 	ssize_t n = recv(g->fd, &said, sizeof(said), MSG_DONTWAIT);
@@ -218,8 +218,9 @@ static bool hear(struct egress *g, struct result *r)
 			g->shown(g->shown_context, &said.shown);
 		return true;
 	}
-	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_TOLD &&
-	    egress_on_told(g, said.told + sizeof(said.kind), (size_t)n - sizeof(said.kind), r)) {
+	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_FLOW_REPORT &&
+	    egress_on_flow_report(g, said.report + sizeof(said.kind), (size_t)n - sizeof(said.kind),
+				  r)) {
 		if (!g->taken_by_ms)
 			g->rest_ms = io_now_ms() + REST_MS;
 		return true;
@@ -237,7 +238,7 @@ static bool hear(struct egress *g, struct result *r)
 		strv_addf(&r->notes, "the gateway could not start: %.*s", (int)sizeof(event.text),
 			  event.text);
 	if (event.kind == GATE_TOTALS) {
-		g->told = true;
+		g->reported = true;
 		r->network.connections = event.totals.connections;
 		r->network.bytes_in = event.totals.bytes_in;
 		r->network.bytes_out = event.totals.bytes_out;
@@ -257,15 +258,15 @@ static bool hear(struct egress *g, struct result *r)
 
 void egress_handle(struct egress *g, struct result *r)
 {
-	int heard;
+	int count;
 
 	if (g->waiting_fd >= 0) {
 		begin(g, r);
 		return;
 	}
-	for (heard = 0; heard < EVENTS_AT_ONCE && g->fd >= 0 && hear(g, r); heard++)
+	for (count = 0; count < EVENTS_AT_ONCE && g->fd >= 0 && read_message(g, r); count++)
 		;
-	if (heard == EVENTS_AT_ONCE)
+	if (count == EVENTS_AT_ONCE)
 		g->rest_ms = 0; /* there is more */
 	if (g->fd < 0 && !g->ending)
 		strv_add(&r->notes, "the gateway exited before the command: from then on the "
@@ -281,7 +282,7 @@ void egress_end(struct egress *g, struct result *r)
 	if (!g)
 		return;
 	if (g->fd >= 0 && g->waiting_fd < 0)
-		egress_handle(g, r); /* it may have ended while nobody listened to it */
+		egress_handle(g, r); /* it may have ended while it was not polled */
 	g->ending = true;
 	r->network.generation = g->rules->generation;
 	if (g->unpublished)
@@ -289,14 +290,14 @@ void egress_end(struct egress *g, struct result *r)
 			  "port %u of the profile was in use on this host, so it was not published",
 			  g->unpublished);
 	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)
-		begin(g, r); /* something was tried at the very end: it shall be told */
+		begin(g, r); /* something was tried at the very end: it must be reported */
 	close_sockets(g);
 	if (g->fd >= 0)
 		shutdown(g->fd, SHUT_WR);
 	while (g->fd >= 0 && (now = io_now_ms()) < until) {
 		struct pollfd ready = { .fd = g->fd, .events = POLLIN };
 
-		if (hear(g, r))
+		if (read_message(g, r))
 			continue;
 		if (g->fd >= 0 && poll(&ready, 1, (int)(until - now)) < 0 && errno != EINTR)
 			break;

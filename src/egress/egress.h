@@ -1,5 +1,5 @@
-/* The gateway as the supervisor sees it: started with the rules, given the sandbox's sockets,
- * heard, ended. */
+/* The gateway as the supervisor sees it: started with the rules, given the sandbox's sockets, read
+ * from, ended. */
 #ifndef WARD_EGRESS_EGRESS_H
 #define WARD_EGRESS_EGRESS_H
 
@@ -18,15 +18,15 @@ int egress_fd(const struct egress *g);
 int egress_orders_fd(const struct egress *g);
 /* Whether the gateway has yet to be started. NULL is fine. */
 bool egress_is_waiting(const struct egress *g);
-/* Starts the gateway and hands it the sockets (nobody else has them from then on), or takes what it
- * says. */
+/* Starts the gateway and hands it the sockets (no other process has them from then on), or takes
+ * what it says. */
 void egress_handle(struct egress *g, struct result *r);
 /* The same for the second descriptor. */
 void egress_handle_orders(struct egress *g);
 
 /* ---- while it runs (egress_live.c) ---- */
 
-/* nobody has wanted anything yet; it serves; no network any more */
+/* not asked for anything yet; serves; the network is gone */
 enum egress_state { EGRESS_WAITING, EGRESS_RUNNING, EGRESS_ENDED };
 enum egress_state egress_state(const struct egress *g);
 /* Rules on top of those in force, as egress_allowlist has them (rules/egress_rules.h:
@@ -38,12 +38,12 @@ uint64_t egress_generation(const struct egress *g);
 /* The rules in force or on their way. */
 const struct rules *egress_rules(const struct egress *g);
 /* How long a rule still lasts; 0: for good. */
-uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule);
+uint64_t egress_remaining_ms(const struct egress *g, uint32_t rule);
 /* Flows that the last change closed. */
 uint32_t egress_closed(const struct egress *g);
 /* Whether the kernel has no nf_tables: one socket a port. */
 bool egress_by_port(const struct egress *g);
-/* Asks the gateway; what it answers is told to the function, once. -ENOTCONN: there is none. */
+/* Asks the gateway; its answer is passed to the function, once. -ENOTCONN: there is none. */
 struct gate_shown;
 typedef void (*egress_shown)(void *context, const struct gate_shown *shown);
 void egress_on_shown(struct egress *g, egress_shown shown, void *context);

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/flow_report.h"
+#include "event/event.h"
 #include "observe/provenance.h"
 #include "policy/units.h"
-#include "event/event.h"
+#include "rules/flow_report.h"
 
 static const char *how_name(const struct flow_report *t)
 {
@@ -243,7 +243,7 @@ static void emit_http(struct egress *g, const struct flow_report *t, struct resu
 	event_emit(r->events, &v);
 }
 
-bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r)
+bool egress_on_flow_report(struct egress *g, const uint8_t *bytes, size_t n, struct result *r)
 {
 	struct flow_report t;
 	size_t len;

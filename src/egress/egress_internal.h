@@ -5,12 +5,12 @@
 
 #include <sys/stat.h>
 
-#include "protocol/gateway.h"
 #include "egress/egress.h"
+#include "protocol/gateway.h"
 
 #define EGRESS_TEMPORARY_MAX 256
 
-/* A rule that ends by itself. */
+/* A rule that expires. */
 struct egress_until {
 	uint32_t rule;
 	uint64_t at_ms;
@@ -44,10 +44,10 @@ struct egress {
 	int rules_fd;
 	pid_t pid, waf_pid; /* waf_pid 0: there is none */
 	int fd;             /* -1: it is not there (any more) */
-	/* until then nothing is heard of it: what passed is told in batches; 0: now */
+	/* not read before then: flow reports come in batches; 0: now */
 	uint64_t rest_ms;
 	int orders_fd; /* to dial; -1: as above */
-	bool told;     /* its totals have come */
+	bool reported; /* its totals have come */
 	bool ending;
 	/* rules in force, or on their way: */
 	const struct rules *rules; /* the plan's, or own */
@@ -69,7 +69,7 @@ must_check int egress_start(struct egress *g, struct ward_err *e);
 /* The configuration as it is now: a sealed memory file. */
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
 /* Events (egress_flows.c). False: not such a packet. */
-bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
+bool egress_on_flow_report(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
 void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v,
 			  uint8_t protocol, const char *remedy, const char *request,
 			  struct result *r);

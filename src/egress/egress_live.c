@@ -67,8 +67,8 @@ static int compile(const struct rules *old, char *const *lines, size_t count, bo
 	return 0;
 }
 
-/* Whom the sandbox trusts was said when it was built: a rule for another name cannot have its TLS
- * ended now. */
+/* The certificates that the sandbox trusts were fixed when it was built: a rule for another name
+ * cannot have its TLS ended now. */
 static int check_inspect(const struct rules *first, const struct rules *new, struct ward_err *e)
 {
 	for (uint32_t i = 0; i < new->n_items; i++) {
@@ -137,7 +137,7 @@ static void note_temporary(struct egress *g, const struct rules *old, uint64_t s
 				(struct egress_until){ i, io_now_ms() + seconds * 1000 };
 }
 
-uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule)
+uint64_t egress_remaining_ms(const struct egress *g, uint32_t rule)
 {
 	uint64_t now = io_now_ms();
 

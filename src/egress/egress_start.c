@@ -20,13 +20,13 @@
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/raw.h"
-#include "rules/waf.h"
 #include "egress/egress_internal.h"
-#include "plan/plan_tape.h"
-#include "host/program.h"
 #include "egress/secrets.h"
-#include "policy/policy_grant.h"
+#include "host/program.h"
 #include "plan/certs.h"
+#include "plan/plan_tape.h"
+#include "policy/policy_grant.h"
+#include "rules/waf.h"
 
 #define BEGIN_MS 10000 /* what it may take to begin, where that is waited for */
 

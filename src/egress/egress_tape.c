@@ -1,17 +1,17 @@
 /*
  * What became of a recording, for the report and the journal. In: the file, when the gateway has
- * ended. Out: one event with the hash of its last frame, which stands for all of it: whoever has
- * the journal can tell whether a recording was changed since. Runs in the supervisor.
+ * ended. Out: one event with the hash of its last frame, which stands for all of it: the process
+ * that has the journal can tell whether a recording was changed since. Runs in the supervisor.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rules/tape.h"
 #include "egress/egress_internal.h"
-#include "plan/plan_tape.h"
 #include "event/event.h"
+#include "plan/plan_tape.h"
+#include "rules/tape.h"
 
 static void emit(const struct plan_tape *t, uint64_t exchanges, uint64_t bytes, const uint8_t *hash,
 		 const char *why, struct result *r)
@@ -41,7 +41,7 @@ void egress_report_tape(const struct egress *g, struct result *r)
 		emit(t, t->exchanges, t->bytes, t->hash, NULL, r);
 		return;
 	}
-	/* nobody wanted anything, so there is no gateway */
+	/* no connection was wanted, so there is no gateway */
 	if (fstat(t->fd, &st) < 0 || st.st_size == 0) {
 		unlink(t->path);
 		strv_addf(&r->notes,

@@ -17,8 +17,8 @@
 
 #include "base/io.h"
 #include "event/event.h"
-#include "host/program.h"
 #include "event/result.h"
+#include "host/program.h"
 
 #define FETCH_MS 90000 /* all sources together */
 #define EVENTS_AT_ONCE 64
@@ -171,8 +171,8 @@ int secrets_fd(const struct secrets *s)
 
 /* -- what it says */
 
-/* Whoever is inside can make the same happen as often as it likes: a note is told once, and there
- * is a number of them. */
+/* A program inside can cause the same as often as it likes: a note is reported once, and there is a
+ * number of them. */
 static void note(struct result *r, const struct buf *text)
 {
 	size_t ours = 0;
@@ -232,7 +232,7 @@ static void emit(const struct keys_event *said, struct result *r)
 	event_emit(r->events, &v);
 }
 
-/* Somebody gave or took a grant over the control socket, and it is done. */
+/* A process gave or took a grant over the control socket, and it is done. */
 static void emit_change(const struct keys_event *said, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_CREDENTIAL_CHANGE, ACTION_LOG, said->grant);
@@ -242,8 +242,8 @@ static void emit_change(const struct keys_event *said, struct result *r)
 	event_emit(r->events, &v);
 }
 
-/* What is missing is told: nobody inside can make so much happen that something of it was never
- * there. */
+/* What is missing is reported: no process inside can make so much happen that something of it was
+ * never there. */
 static void emit_lost(const struct keys_event *said, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "credentials");

@@ -4,8 +4,8 @@
 #define WARD_EGRESS_SECRETS_H
 
 #include "base/buf.h"
-#include "protocol/secrets.h"
 #include "policy/policy.h"
+#include "protocol/secrets.h"
 
 struct plan;
 struct result;
@@ -26,8 +26,8 @@ int secrets_fd(const struct secrets *s);
 /* An answer to a request that was sent with this tag. text is borrowed. */
 typedef void secrets_answered(void *whose, const struct secrets_message *m, const char *text,
 			      size_t n);
-/* Hears what ward-secrets says: events go into the result, answers to answered (NULL: nobody
- * asks). */
+/* Hears what ward-secrets says: events go into the result, answers to answered (NULL: not wanted).
+ */
 void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answered, void *whose);
 /* Asks: SECRETS_LIST, SECRETS_REVOKE with a name, SECRETS_GRANT with a line and perhaps a
  * descriptor (borrowed; -1: none). */

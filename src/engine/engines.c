@@ -2,8 +2,9 @@
  * The engines: one row for each name that a policy can have in `isolation`, with how strong it is.
  * In: a policy, or a plan. Out: the engine. The first of the policy's list that this build has,
  * whose probe passes and that is at least as strong as require.isolation, is taken; where there is
- * none, the refusal says of each why. Some are walls inside a native sandbox (plan/inner.h): their
- * engine is native. A plan has been decided already: engine_choose() only finds.
+ * none, the refusal says of each why. Some are inner runtimes inside a native sandbox
+ * (plan/inner.h): their engine is native. A plan has been decided already: engine_choose() only
+ * finds.
  */
 #include "engine/engines.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #include "engine/gvisor/gvisor.h"
-#include "engine/landlock/rung.h"
+#include "engine/landlock/landlock_engine.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
 #include "engine/vm/vm.h"

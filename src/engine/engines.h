@@ -4,7 +4,7 @@
 
 #include "model/running.h"
 
-/* The engine of the plan's name and rung; never NULL for a plan that plan_compile() made. Static.
+/* The engine of the plan's name and level; never NULL for a plan that plan_compile() made. Static.
  */
 const struct engine *engine_choose(const struct plan *p);
 

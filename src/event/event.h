@@ -17,7 +17,7 @@ void event_flag(struct ward_event *v, enum event_field f);
 /* The value of a field; NULL: it has none. */
 const struct event_value *event_get(const struct ward_event *v, enum event_field f);
 
-/* Reports it. A sink of NULL: nobody listens, and nothing is done. */
+/* Reports it. A sink of NULL: nothing is done. */
 static inline void event_emit(struct event_sink *s, const struct ward_event *v)
 {
 	if (s)
@@ -53,7 +53,7 @@ unsigned event_ocsf_activity(enum event_kind k);
 void event_time_text(uint64_t time_us, char ret[EVENT_TIME_TEXT]);
 /* Reads that form, and no other, from n bytes. Pure. */
 bool event_time_read(const char *text, size_t n, uint64_t *ret_us);
-/* Now, by the clock of the wall. */
+/* Now, by the wall clock. */
 uint64_t event_now_us(void);
 
 /* One line of JSON with its newline, always less than EVENT_LINE_MAX: whatever bytes the texts

@@ -1,6 +1,6 @@
 /*
  * An event as a line, and a line as an event. In: struct ward_event with texts of any bytes, or
- * bytes of a journal that anybody may have changed. Out: one line of JSON in one spelling only, or
+ * bytes of a journal that may have been changed. Out: one line of JSON in one spelling only, or
  * struct ward_event. Pure functions, no allocation.
  *
  * The line: {"seq":N,"time":"...","run":"...","kind":"...","action":"...", then the fields in the

@@ -1,5 +1,5 @@
 /*
- * A line of a journal as an event. In: bytes that anybody may have changed. Out: struct ward_event
+ * A line of a journal as an event. In: bytes that may have been changed. Out: struct ward_event
  * whose texts lie in the caller's scratch, or a no. Pure, no allocation. One spelling is taken, the
  * encoder's (event_line.c): keys in their order, each once, no spaces, escapes only where they are
  * needed. So two lines that differ are two events that differ, and what was read can be written

@@ -13,9 +13,9 @@
 #include "base/err_text.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/units.h"
 #include "event/table_names.h"
 #include "guard/guard_sweep.h"
+#include "policy/units.h"
 
 #define DENIALS_KEPT 1000
 

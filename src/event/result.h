@@ -11,7 +11,7 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 void result_explain(struct result *r, const char *what, const char *why, const char *remedy);
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note);
 void result_clear(struct result *r);
-/* One line about what was moved to the quarantine, for a standard error that nobody watches;
+/* One line about what was moved to the quarantine, for a standard error that no person watches;
  * nothing if there is none. */
 void result_quarantine_text(const struct result *r, struct buf *out);
 

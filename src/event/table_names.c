@@ -1,7 +1,7 @@
 /* Names of limits, layers and mechanisms, from the tables: what reports, plans and messages call
  * them. Static text. */
-#include "model/plan.h"
 #include "event/table_names.h"
+#include "model/plan.h"
 
 const char *limit_option(enum limit l)
 {

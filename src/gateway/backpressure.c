@@ -3,9 +3,9 @@
  * sandbox decides how many connections it opens, what it begins to say on each, and whether it
  * reads; none of that may take the gateway's memory, or the host's, from the next one that has an
  * honest request. So each flow has a small block for the asking; what is larger comes out of one
- * purse for all, and who finds it empty has to do with small pieces, or is refused if a piece
- * cannot be small. Sockets are treated alike: the first few have buffers that the kernel fits to
- * the line, those beside many others have small ones, since what waits in them is the host's
+ * budget for all, and a flow that finds it empty has to do with small pieces, or is refused if a
+ * piece cannot be small. Sockets are treated alike: the first few have buffers that the kernel fits
+ * to the line, those beside many others have small ones, since what waits in them is the host's
  * memory. Runs in front.
  */
 #include <netinet/in.h>

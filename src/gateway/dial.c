@@ -1,8 +1,8 @@
 /*
  * dial: the process that connects. In: typed requests of front, DNS answers, the host's table of
  * names. Out: connected sockets, handed to front. It never sees a byte of what flows, and front
- * cannot connect: who takes over front still reaches only what the rules allow, for dial has its
- * own copy of them and decides again.
+ * cannot connect: an attacker who takes over front still reaches only what the rules allow, for
+ * dial has its own copy of them and decides again.
  *
  * A request is for a name (looked up here and now) or for an address; dial_begin.c begins with it,
  * dial_try.c connects, dial_to_front.c answers. What a name resolves to later, or differently, does
@@ -26,9 +26,9 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "gateway/config.h"
 #include "gateway/proc.h"
-#include "base/trim_memory.h"
 
 /* -- the supervisor */
 

@@ -5,10 +5,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "gateway/published.h"
 #include "gateway/lookup.h"
-#include "protocol/gateway.h"
 #include "gateway/proxy_talk.h"
+#include "gateway/published.h"
+#include "protocol/gateway.h"
 
 #define DIAL_MAX 1024 /* a power of two */
 #define TRIES 3       /* at one time */
@@ -17,7 +17,7 @@ enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY, TAG_ORDERS };
 
 struct attempt {
 	bool used;
-	/* its own in lookups: an answer for who was here before is not for this one */
+	/* its own in lookups: a late answer for the slot's previous flow is not for this one */
 	uint32_t question;
 	uint64_t id; /* front's */
 	struct verdict verdict;

@@ -98,7 +98,7 @@ static void begin_by_proxy(struct dial *d, struct attempt *a)
 		dial_found(d, a->question, &d->proxy.host.ip, 1);
 }
 
-/* Into the sandbox: whoever listens there, on either loopback. */
+/* Into the sandbox: to the program that listens there, on either loopback. */
 static void begin_inward(struct dial *d, struct attempt *a, uint16_t port)
 {
 	bool done = false;

@@ -2,7 +2,7 @@
  * The host's own addresses. In: an address that dial is about to connect to. Out: whether it leads
  * back to this machine. The kernel is asked each time, since addresses come and go: its table of
  * routes says what it would do with a packet, and that is the truth for every address of an
- * interface, the second and third of a network too (from which nobody would talk to it: the kernel
+ * interface, the second and third of a network too (from which no host would talk to it: the kernel
  * talks to those from the first), and for whole networks that are routed to the machine itself.
  * Where there is no such socket, the source that the kernel would choose decides alone. The socket
  * is opened before dial is locked up. Runs in dial.
@@ -52,7 +52,7 @@ static bool leads_here(int routes_fd, const struct ip *ip)
 	ssize_t n;
 
 	while (recv(routes_fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0)
-		; /* nobody else's */
+		; /* no other process's */
 	n = ask(routes_fd, ip) ? recv(routes_fd, &answer, sizeof(answer), MSG_DONTWAIT) : -1;
 	if (n < (ssize_t)sizeof(answer.head))
 		return true;

@@ -113,7 +113,7 @@ static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 
 	if (fd < 0)
 		return -errno;
-	/* whoever is on this machine does not vanish without a word */
+	/* a peer on this machine does not vanish silently */
 	if (address_classify(ip) != ADDRESS_LOOPBACK)
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	/* on this machine the second call finds it done; elsewhere it is still under way */

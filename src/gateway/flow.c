@@ -8,8 +8,8 @@
  *
  * In mode tcp, and behind CONNECT and SOCKS, dial comes first: the server may speak first, and a
  * proxy's client waits for its answer. Nothing of the client's reaches the server before the gate
- * has released it, either way. What is refused is reset and told. flow_life.c has its beginning and
- * end, flow_proxy.c the heads, flow_gate.c the looking.
+ * has released it, either way. What is refused is reset and reported. flow_life.c has its beginning
+ * and end, flow_proxy.c the heads, flow_gate.c the looking.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -70,7 +70,7 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 	if (!w || w->id != said->id || w->state != FLOW_DIAL)
 		return; /* its client has gone away */
 	if ((server < 0 || said->error) && w->inward) {
-		flow_close(f, w, true); /* nobody listens inside */
+		flow_close(f, w, true); /* no process listens inside */
 		return;
 	}
 	if (server < 0 || said->error) {
@@ -155,7 +155,7 @@ static bool destination(int fd, struct ip *ret_ip, uint16_t *ret_port)
 	return here.any.sa_family == AF_INET6;
 }
 
-/* No room for one more: told, and refused at once. */
+/* No room for one more: reported, and refused at once. */
 static void turn_away(struct front *f, int fd, enum net_socket kind)
 {
 	struct want want = { .how = WANT_CONNECT };
@@ -218,13 +218,13 @@ static bool run_open(struct front *f, struct flow *w)
 	if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->lanes[DOWN].shut)
 		flow_close(f, w, false);
 	else if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->gone[CLIENT])
-		/* nobody is left for what the server may still say */
+		/* no program is left to read what the server may still send */
 		flow_close(f, w, true);
 	else if (w->state == FLOW_OPEN &&
 		 !flow_watch(f, w, CLIENT,
 			     WATCH_READ)) /* not before: what was there would wake us once more */
 		flow_close(f, w, true);
-	/* who has gone for good looks like who only has nothing more to say */
+	/* a client that is gone looks like one that only has nothing more to send */
 	else if (w->state == FLOW_OPEN && w->lanes[UP].shut != w->lanes[DOWN].shut &&
 		 (moved || w->timed != FLOW_WAIT_HALF))
 		flow_time_out(f, w, FLOW_WAIT_HALF);

@@ -19,8 +19,8 @@ void flow_untime(struct front *f, struct flow *w);
 void flow_time_out(struct front *f, struct flow *w, enum flow_wait what);
 /* From here on it wakes us up, for what or more. False: it cannot. */
 must_check bool flow_watch(struct front *f, struct flow *w, enum side s, enum flow_watch what);
-/* The program says nothing more. Whether it still listens nobody tells: asks now and then. When
- * nobody is there any more, that is an event. */
+/* The program says nothing more. Whether it still listens is not reported: asks now and then. When
+ * no process is there any more, that is an event. */
 void flow_probe(int fd);
 /* Closing it will be seen as an error by the other side. */
 void flow_reset_socket(int fd);

@@ -1,8 +1,8 @@
 /*
  * The life of a flow: made with its socket, in lists, closed, freed. In: sockets, ends. Out: a
- * struct with a number, watched by epoll. Whoever says nothing for HEAD_MS is gone, and so is a
- * flow of which one half has ended when the other is silent for HALF_MS; one that waits for nothing
- * but data costs its struct alone. Runs in front.
+ * struct with a number, watched by epoll. A client that is silent for HEAD_MS is dropped, and so is
+ * a flow of which one half has ended when the other is silent for HALF_MS; one that waits for
+ * nothing but data costs its struct alone. Runs in front.
  *
  * A wake-up costs more than most of what it is for, so a socket is watched for no more than its
  * flow waits for: one whose server dial connects to only when that takes longer than DIAL_MS (the
@@ -110,7 +110,7 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	uint32_t number;
 
 	if (f->flow_count >= f->flow_max && f->timed[FLOW_WAIT_HEAD].first)
-		/* who has said least for longest gives way */
+		/* the flow that has been silent longest gives way */
 		flow_close(f, f->timed[FLOW_WAIT_HEAD].first, true);
 	if (f->flow_count >= f->flow_max)
 		return NULL;

@@ -12,7 +12,7 @@
 #include "gateway/flow.h"
 #include "rules/socks.h"
 
-/* -- what a proxy's client is told */
+/* -- answers to a proxy's client */
 
 static unsigned proxy_status(const struct verdict *v)
 {
@@ -78,7 +78,8 @@ static void bad_head(struct front *f, struct flow *w)
 	flow_refuse_by_verdict(f, w, EINVAL);
 }
 
-/* What a proxy's client wants; who has looked a name up itself asks for its synthetic address. */
+/* What a proxy's client wants; a client that has looked a name up itself asks for its synthetic
+ * address. */
 static void want_proxied(struct front *f, struct flow *w, enum want_how how,
 			 const struct host *host, uint16_t port)
 {

@@ -5,7 +5,7 @@
  * busy flow gives way to the others and is not forgotten.
  *
  * It cannot open a file, connect or execute anything (tables/procs.def): connected sockets come
- * from dial. When it ends, for whatever reason, nobody else has the listening sockets, and the
+ * from dial. When it ends, for whatever reason, no other process has the listening sockets, and the
  * sandbox has no network.
  */
 #include <errno.h>
@@ -19,16 +19,16 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "gateway/config.h"
 #include "gateway/flow.h"
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
-#include "base/trim_memory.h"
 
 #define FLOWS_MAX 30000
 #define SPARE_FDS 160 /* listening sockets, pipes, our own */
 #define ACCEPT_AT_ONCE 64
-#define TELL_MS 20   /* when the supervisor is slow to hear */
+#define TELL_MS 20   /* when the supervisor is slow to read */
 #define PAUSE_MS 100 /* when nothing more can be accepted */
 #define IDLE_MS 5000 /* after that it gives memory back */
 #define LAST_MS 200  /* what a connection that is being made may take at the end */
@@ -43,7 +43,7 @@ static int watch(struct front *f, int fd, uint32_t events, uint64_t data)
 /* -- accepting */
 
 /* Messages come from it, not connections. */
-static bool is_told(enum net_socket kind)
+static bool is_reported(enum net_socket kind)
 {
 	return kind == NET_DNS_UDP || kind == NET_LOG || kind == NET_PACKETS;
 }
@@ -51,7 +51,7 @@ static bool is_told(enum net_socket kind)
 static void listen_all(struct front *f, bool on)
 {
 	for (size_t i = 0; i < f->listening_count; i++) {
-		if (is_told(f->kinds[i]))
+		if (is_reported(f->kinds[i]))
 			continue;
 		if (on)
 			(void)watch(f, f->listening[i], EPOLLIN, EVENT_LISTENING + i);
@@ -133,7 +133,7 @@ static void on_control(struct front *f)
 	size_t count = 0;
 	ssize_t n = io_recv_fds(f->control_fd, &order, sizeof(order), fds, NET_FDS_MAX, &count);
 
-	if (f->told.len) /* what passed before is told before the answer */
+	if (f->report.len) /* flows that passed before are reported before the answer */
 		front_flow_report_send(f, false);
 	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
 		take_sockets(f, &order, fds, count);
@@ -192,8 +192,8 @@ static int wait_ms(const struct front *f, uint64_t now)
 
 	if (f->wake_at_ms && (!end || f->wake_at_ms < end))
 		end = f->wake_at_ms;
-	if (f->told.len && (!end || f->told.due_ms < end))
-		end = f->told.due_ms;
+	if (f->report.len && (!end || f->report.due_ms < end))
+		end = f->report.due_ms;
 	if (f->ready.first)
 		return 0;
 	if (f->later_count && (!end || end > now + TELL_MS))
@@ -228,7 +228,7 @@ static void serve_once(struct front *f)
 	struct epoll_event events[256];
 	bool paused = f->paused;
 	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events),
-			   wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len ||
+			   wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->report.len ||
 						      f->later_count || f->fat
 					      ? io_now_ms()
 					      : 0));
@@ -239,11 +239,11 @@ static void serve_once(struct front *f)
 		if (data == EVENT_CONTROL)
 			on_control(f);
 		else if (data == EVENT_DIAL)
-			front_hear_dial(f);
+			front_read_dial(f);
 		else if (data < EVENT_LISTENING + NET_FDS_MAX)
 			on_listening(f, (size_t)(data - EVENT_LISTENING));
 		else if (data == EVENT_WAF)
-			f->inspect->heard(f);
+			f->inspect->waf_ready(f);
 		else
 			on_flow(f, &events[i]);
 	}
@@ -256,7 +256,8 @@ static void serve_once(struct front *f)
 		flow_expire(f, io_now_ms());
 	front_ask(f);
 	flow_free_dead(f);
-	if (f->later_count || (f->told.len && (!f->told.due_ms || io_now_ms() >= f->told.due_ms)))
+	if (f->later_count ||
+	    (f->report.len && (!f->report.due_ms || io_now_ms() >= f->report.due_ms)))
 		front_flow_report_send(f, false);
 	if (paused) /* for a round at least */
 		listen_all(f, true);
@@ -272,7 +273,7 @@ static bool is_dialling(const struct front *f)
 }
 
 /* What dial is at work on may have reached a server though its program is gone. */
-static void hear_dial(struct front *f)
+static void wait_for_dial(struct front *f)
 {
 	struct timeval most = { .tv_usec = LAST_MS * 1000 };
 	uint64_t until = io_now_ms() + LAST_MS;
@@ -281,22 +282,22 @@ static void hear_dial(struct front *f)
 	front_ask(f);
 	setsockopt(f->dial_fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 	while (is_dialling(f) && io_now_ms() < until && recv(f->dial_fd, &byte, 1, MSG_PEEK) > 0)
-		front_hear_dial(f);
+		front_read_dial(f);
 }
 
-/* What was tried before the end shall be told. */
+/* Reports what was tried before the end. */
 static void finish(struct front *f)
 {
-	hear_dial(f);
+	wait_for_dial(f);
 	close(f->dial_fd); /* it ends, too */
 	for (size_t i = 0; i < f->listening_count; i++)
-		if (is_told(f->kinds[i]))
+		if (is_reported(f->kinds[i]))
 			on_listening(f, i);
 	for (uint32_t i = 0; i < f->flow_max; i++) {
 		struct flow *w = f->flows[i];
 
 		if (w && w->inspect && !w->server)
-			flow_close(f, w, true); /* requests that are under way are told then */
+			flow_close(f, w, true); /* requests that are under way are reported then */
 		else if (w && !w->server && w->fds[SERVER] >= 0)
 			front_flow_report_flow(f, w, FLOW_REPORT_CLOSED);
 	}
@@ -304,7 +305,7 @@ static void finish(struct front *f)
 	front_totals(f);
 	if (f->inspect)
 		f->inspect->recorded(f);
-	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR) /* nobody else would */
+	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR) /* no other process would */
 		;
 }
 
@@ -359,7 +360,7 @@ static int prepare(struct front *f, struct ward_err *e)
 
 	f->has_trust = fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC) == 0; /* not for dial */
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
-	/* its number is somebody else's soon, where there is none */
+	/* its descriptor number is soon used for something else */
 	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);

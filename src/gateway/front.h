@@ -2,11 +2,11 @@
 #ifndef WARD_GATEWAY_FRONT_H
 #define WARD_GATEWAY_FRONT_H
 
+#include "protocol/gateway.h"
 #include "rules/budget.h"
 #include "rules/dns.h"
-#include "rules/sniff.h"
-#include "protocol/gateway.h"
 #include "rules/ratelimit.h"
+#include "rules/sniff.h"
 
 enum side { CLIENT, SERVER, SIDES };
 enum direction { UP, DOWN, DIRECTIONS }; /* client to server, server to client */
@@ -93,14 +93,14 @@ struct flow_list {
 	struct flow *first, *last;
 };
 
-/* What is still to be told of what passed (front_flow_report.c). */
+/* Records that are still to be sent (front_flow_report.c). */
 struct front_flow_report {
 	uint8_t *bytes; /* owned; NULL: nothing was yet */
 	size_t len;
 	uint64_t lost; /* there was no room for so many */
 	/* not before then, unless there is much of it; 0: at once */
 	uint64_t due_ms;
-	char name[HOST_TEXT]; /* the last name, and when it was told */
+	char name[HOST_TEXT]; /* the last name, and when it was reported */
 	uint64_t name_ms;
 	bool name_address; /* its address was, too */
 };
@@ -109,18 +109,18 @@ struct front_flow_report {
 enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING, EVENT_WAF = EVENT_LISTENING + NET_FDS_MAX };
 
 struct front {
-	struct front_flow_report told;
+	struct front_flow_report report;
 	const struct inspect_ops *inspect; /* NULL: this program has none */
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
 	int waf_fd; /* to ward-waf; -1: there is none */
-	/* GATE_FD_TRUST was given: else that number is somebody else's */
+	/* GATE_FD_TRUST was passed: else that descriptor is something else */
 	bool has_trust;
 	int record_fd;                  /* a recording (record.h); 0: none */
 	bool record_failed, record_cut; /* cut: what was under way has been ended */
 	uint32_t record_count;
 	uint64_t record_began_ms;
-	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
+	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: none */
 	struct rules *rules;
 	struct name_table *names;
 	struct gate_config config;
@@ -168,7 +168,7 @@ void flow_free_dead(struct front *f);
 
 /* front_to_dial.c: sends what waits for dial; takes what dial has answered. */
 void front_ask(struct front *f);
-void front_hear_dial(struct front *f);
+void front_read_dial(struct front *f);
 
 /* pump.c: bytes. Each returns whether something moved; a broken flow is closed. */
 bool pump_blind(struct front *f, struct flow *w, enum direction d);
@@ -184,7 +184,8 @@ void pump_drop_kept(struct front *f, struct lane *l);
 /* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */
 ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n);
 
-/* front_ratelimit.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. */
+/* front_ratelimit.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it.
+ */
 must_check bool flow_admit(struct front *f, struct flow *w);
 void flow_leave(struct front *f, struct flow *w);
 /* Takes up to want bytes from the limits, before they are read. 0: the flow sleeps; or *ret_spent:
@@ -198,8 +199,8 @@ void flow_refuse_spent(struct front *f, struct flow *w, enum direction d);
 void flow_wake(struct front *f);
 void flow_sleep(struct front *f, struct flow *w, uint64_t wait_us);
 
-/* backpressure.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much
- * may be read at once. */
+/* backpressure.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How
+ * much may be read at once. */
 must_check bool room_grow(struct front *f, uint32_t from, uint32_t to);
 void room_give_back(struct front *f, uint32_t bytes);
 must_check size_t room_for_reading(const struct front *f);
@@ -214,7 +215,8 @@ void front_audit(struct front *f, int fd, enum net_socket kind);
 void front_refused(struct front *f, const struct want *w, const struct verdict *v,
 		   const char *request, const char *more);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
-/* front_flow_report.c: what passed. Kept until front_flow_report_send(), which waits only if it shall. */
+/* front_flow_report.c: what passed. Kept until front_flow_report_send(), which waits only if it
+ * shall. */
 void front_flow_report_name(struct front *f, const struct want *w, const struct verdict *v,
 			    const struct ip *given);
 void front_flow_report_flow(struct front *f, const struct flow *w, enum flow_report_kind kind);

@@ -1,12 +1,12 @@
 /*
- * Telling the supervisor what passed. In: names and flows of front. Out: packets of records
- * (flow_report.h) over the control socket, at the end of a turn of front's loop. What comes within
- * GATHER_MS of the last packet waits for the next one, since a program that connects often would
- * wake the supervisor for every end and every beginning of a connection; what the supervisor needs
- * to know who spoke to whom does not wait. Never waits itself: while the supervisor is slow records
- * are kept, and when QUEUE is full they are counted; the count is told as soon as there is room. So
- * nothing is lost silently, and nothing that runs inside can make front wait for the journal. Runs
- * in front.
+ * Flow reports: what passed, for the supervisor. In: the names and flows of front. Out: packets of
+ * records (flow_report.h) over the control socket, sent at the end of a turn of front's loop.
+ * Records that come within GATHER_MS of the last packet wait for the next one: otherwise a program
+ * that connects often would wake the supervisor for each beginning and end of a connection. Records
+ * that connect a process to a host do not wait. Sending never blocks: while the supervisor is slow,
+ * records are queued; when QUEUE is full they are counted, and the count is reported as soon as
+ * there is room. So nothing is lost silently, and no program inside can make front wait for the
+ * journal. Runs in front.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@
 
 #define QUEUE (256 * 1024)
 #define GATHER_MS 10
-/* the same name again within that time is not told: every connection asks twice */
+/* the same name is not reported again within that time: most programs look a name up twice */
 #define SAME_NAME_MS 1000
 
 static void keep(struct front *f, const struct flow_report *t)
 {
-	struct front_flow_report *q = &f->told;
+	struct front_flow_report *q = &f->report;
 	size_t n;
 
 	if (!q->bytes)
@@ -68,14 +68,15 @@ void front_flow_report_name(struct front *f, const struct want *w, const struct 
 		return;
 	put_host(&t, &w->host);
 	memcpy(t.address, given->bytes, sizeof(t.address));
-	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS) {
-		if (f->told.name_address || !given->family)
+	if (strcmp(t.host, f->report.name) == 0 && now - f->report.name_ms < SAME_NAME_MS) {
+		if (f->report.name_address || !given->family)
 			return;
-		t.number = 1; /* it was asked for in another way before */
+		/* the name was reported before without this address */
+		t.number = 1;
 	}
-	f->told.name_address = given->family != 0;
-	memcpy(f->told.name, t.host, sizeof(f->told.name));
-	f->told.name_ms = now;
+	f->report.name_address = given->family != 0;
+	memcpy(f->report.name, t.host, sizeof(f->report.name));
+	f->report.name_ms = now;
 	keep(f, &t);
 }
 
@@ -115,7 +116,8 @@ void front_flow_report_spent(struct front *f, int32_t rule, const char *model, u
 
 	if (!f->config.tell)
 		return;
-	for (; *model && t.host_len < TOKENS_MODEL; model++) /* a server or a program says it */
+	for (; *model && t.host_len < TOKENS_MODEL;
+	     model++) /* a server or a program chose this text */
 		t.host[t.host_len++] = (char)(*model <= ' ' || *model > '~' ? '?' : *model);
 	keep(f, &t);
 }
@@ -147,7 +149,7 @@ void front_flow_report_budget(struct front *f, int32_t rule, uint64_t spent, uin
 				 .bytes_out = limit,
 				 .number = spent };
 
-	keep(f, &t); /* also where nobody keeps a journal: the summary says it */
+	keep(f, &t); /* also without a journal: the summary shows it */
 }
 
 void front_flow_report_http(struct front *f, const struct flow *w, int32_t rule, const char *what,
@@ -175,9 +177,9 @@ void front_flow_report_http(struct front *f, const struct flow *w, int32_t rule,
 
 void front_flow_report_send(struct front *f, bool wait)
 {
-	struct front_flow_report *q = &f->told;
+	struct front_flow_report *q = &f->report;
 	uint8_t packet[FLOW_REPORT_PACKET];
-	const uint32_t kind = GATE_TOLD;
+	const uint32_t kind = GATE_FLOW_REPORT;
 	size_t at = 0;
 
 	q->due_ms = io_now_ms() + GATHER_MS;
@@ -193,7 +195,7 @@ void front_flow_report_send(struct front *f, bool wait)
 			memcpy(packet + n, q->bytes + at, len);
 		if (send(f->control_fd, packet, n, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
 			continue;
-		at -= n - sizeof(kind); /* later */
+		at -= n - sizeof(kind); /* the rest is sent later */
 		break;
 	}
 	if (at)

@@ -1,9 +1,9 @@
 /*
  * What front tells the supervisor. In: decisions, and packets that the kernel refused (seen by the
  * audit socket). Out: one fixed-size event each, at most SAID_MAX a second; the rest is counted.
- * Never waits: who floods the gateway with attempts loses events, not service. While the supervisor
- * is slow up to LATER of them are kept and go before anything else: what is allowed cannot be done
- * so often that what is not goes unsaid. Runs in front.
+ * Never waits: a program that floods the gateway with attempts loses events, not service. While the
+ * supervisor is slow up to LATER of them are kept and go before anything else: what is allowed
+ * cannot be done so often that what is not goes unsaid. Runs in front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void say(struct front *f, const struct gate_event *event)
 		f->unsaid++;
 		return;
 	}
-	if (f->told.len) /* that was before */
+	if (f->report.len) /* that was before */
 		front_flow_report_send(f, false);
 	if (!f->later_count &&
 	    send(f->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
@@ -99,7 +99,7 @@ void front_failed(const struct ward_err *e)
 	(void)!send(GATE_FD_CONTROL, &event, sizeof(event), MSG_NOSIGNAL);
 }
 
-/* Whether the kernel brings it to a listening socket, where it is decided about and told. */
+/* Whether the kernel brings it to a listening socket, where it is decided about and reported. */
 static bool is_brought(const struct front *f, const struct packet *p)
 {
 	for (size_t i = 0; i < f->config.match_count && p->protocol == IPPROTO_TCP; i++) {

@@ -2,7 +2,7 @@
  * Other rules while flows are open. In: a configuration of the supervisor's (the same form as at
  * the start). Out: every decision from here on is by the new rules, and every open flow was decided
  * about again: what they no longer allow, or look at more closely than it was looked at, is reset
- * and told; the rest goes on and counts for the rule that allows it now. A configuration that
+ * and reported; the rest goes on and counts for the rule that allows it now. A configuration that
  * cannot be read ends the gateway: then there is no network. Runs in front.
  */
 #include <netinet/in.h>

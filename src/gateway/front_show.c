@@ -1,7 +1,7 @@
 /*
  * What the operator sees of the network. In: a request for some rows. Out: one message with at most
- * GATE_ROWS of them and where to go on; nothing is kept between two requests, and nobody is waited
- * for. Runs in front.
+ * GATE_ROWS of them and where to go on; nothing is kept between two requests, and no process is
+ * waited for. Runs in front.
  */
 #include <stddef.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 void flow_ask_dial(struct front *f, struct flow *w)
 {
 	w->state = FLOW_DIAL;
-	flow_untime(f, w); /* dial gives up by itself */
+	flow_untime(f, w); /* dial times out itself */
 	if (!w->server && w->watched[CLIENT] == WATCH_NOT)
 		flow_time_out(f, w, FLOW_WAIT_DIAL);
 	w->asked = true;
@@ -108,7 +108,7 @@ static void take(struct front *f, const struct mmsghdr *m, const struct dial_ans
 }
 
 /* Of dial's messages at most so many; how many it were. */
-static unsigned hear(struct front *f)
+static unsigned read_messages(struct front *f)
 {
 	FD_MESSAGE_CONTROL(DIAL_AT_ONCE) control[MESSAGES];
 	struct dial_answer said[MESSAGES][DIAL_AT_ONCE];
@@ -135,9 +135,9 @@ static unsigned hear(struct front *f)
 	return (unsigned)n;
 }
 
-void front_hear_dial(struct front *f)
+void front_read_dial(struct front *f)
 {
-	while (hear(f) == MESSAGES && !f->finish)
+	while (read_messages(f) == MESSAGES && !f->finish)
 		; /* fewer: that was all, and what comes from now on is an event */
 	if (f->dial_full)
 		front_ask(f);

@@ -24,8 +24,8 @@ struct inspect_ops {
 	/* the processes record and replay */
 	int (*record_main)(void);
 	int (*replay_main)(void);
-	/* ward-waf has said something, or could */
-	void (*heard)(struct front *f);
+	/* ward-waf has answered, or can be written to */
+	void (*waf_ready)(struct front *f);
 };
 
 /* Of this program; NULL: it has none. */

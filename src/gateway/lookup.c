@@ -1,9 +1,9 @@
 /*
  * From a name to its addresses. In: a canonical name that the rules allow. Out: addresses,
- * unchecked: whoever connects checks each (decide_address). Runs in dial. The order is the host's
- * usual one: its table (read again when it changes, by the descriptor that dial was given), then
- * DNS by c-ares, whose answers are kept for as long as they say, at most five minutes. No search
- * list and no aliases of the environment: the name is whole.
+ * unchecked: dial checks each when it connects (decide_address). Runs in dial. The order is the
+ * host's usual one: its table (read again when it changes, by the descriptor that dial was given),
+ * then DNS by c-ares, whose answers are kept for as long as they say, at most five minutes. No
+ * search list and no aliases of the environment: the name is whole.
  */
 #include "gateway/lookup.h"
 

@@ -10,7 +10,7 @@
 
 struct lookup;
 
-/* Told once for each lookup_find(), at once or later; no addresses: there are none, or nobody
+/* Called once for each lookup_find(), at once or later; no addresses: there are none, or no server
  * answered. */
 typedef void (*lookup_found)(void *context, uint32_t id, const struct ip *ips, size_t count);
 

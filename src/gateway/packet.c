@@ -1,6 +1,6 @@
 /*
  * Where a packet was meant to go. In: the first bytes of an IP packet that a program inside sent.
- * Out: protocol, destination and port. It is only ever told, never decided upon: the kernel has
+ * Out: protocol, destination and port. It is only ever reported, never decided upon: the kernel has
  * refused the packet already. A pure function.
  */
 #include "gateway/packet.h"

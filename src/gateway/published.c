@@ -2,11 +2,11 @@
  * Sockets of a namespace that one is not in. In: two sockets that were made inside, a seed and a
  * listening one. Out: any number of fresh ones. What a listening socket accepts belongs to its
  * namespace; a connection of the seed to it is accepted, both ends are disconnected (connect to
- * AF_UNSPEC), and the accepted one is as good as new. So nobody has to enter the sandbox's
+ * AF_UNSPEC), and the accepted one is as good as new. So no process has to enter the sandbox's
  * namespaces, which would take rights that no process here has.
  *
  * A program inside may connect to the listening socket too: it is reset, and a socket is a socket,
- * whoever brought it.
+ * the process that brought it.
  */
 #include "gateway/published.h"
 

@@ -14,7 +14,7 @@ void published_init(struct published *w);
 /* Takes one of the sockets that came. */
 void published_take(struct published *w, enum net_socket kind, int fd);
 /* Begins a connection to a port of the sandbox's own loopback. The caller owns the descriptor;
- * *ret_done: it is connected. -errno: nobody listens, or there are no sockets. */
+ * *ret_done: it is connected. -errno: no process listens, or there are no sockets. */
 int published_connect(const struct published *w, bool v6, uint16_t port, bool *ret_done);
 
 #endif

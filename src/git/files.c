@@ -273,7 +273,7 @@ int file_write(int dir_fd, const char *path, const void *bytes, size_t n, int *w
 		return -ENOMEM;
 	sigemptyset(&end);
 	sigaddset(&end, SIGTERM);
-	sigprocmask(SIG_BLOCK, &end, &old); /* who is told to end leaves no lock */
+	sigprocmask(SIG_BLOCK, &end, &old); /* a process that is asked to end leaves no lock */
 	fd = open_lock(parent, lock.data, wait_ms);
 	status = fd < 0 ? fd : replace(parent, name, lock.data, fd, bytes, n);
 	sigprocmask(SIG_SETMASK, &old, NULL);

@@ -29,7 +29,7 @@ struct files {
 
 /* One view and the repository that it is a copy of. */
 struct take {
-	size_t number;   /* of the view, for what is said about it */
+	size_t number;   /* of the view, for messages about it */
 	const char *dir; /* borrowed */
 	struct git_view_record record;
 	int dir_fd;           /* borrowed */
@@ -45,7 +45,7 @@ struct take {
 	/* ids that reflogs of the sandbox's name and the host does not have, sorted */
 	struct strv lost;
 	struct strv blocked; /* refs that must not move: their index is not taken over */
-	struct buf *out;     /* what the supervisor is told */
+	struct buf *out;     /* reports to the supervisor */
 	/* the sandbox runs: the host's news go into the view, and refusals wait */
 	bool live;
 	bool shows; /* nothing is changed, and nothing said but notes */
@@ -81,7 +81,7 @@ must_check int file_read(int dir_fd, const char *path, size_t max, struct buf *b
  * by that; NULL: not at all. 0 or -errno. */
 must_check int file_write(int dir_fd, const char *path, const void *bytes, size_t n, int *wait_ms);
 
-/* ---- say.c: what the supervisor is told ---- */
+/* ---- say.c: reports to the supervisor ---- */
 
 void say(struct take *t, const char *kind, const char *path, const char *text);
 void say_note(struct take *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -152,7 +152,7 @@ bool read_host(struct take *t, const char *path, struct buf *bytes, struct file 
 must_check int agree(struct take *t, const char *path, const struct file *f);
 /* The host's file (NULL: it is gone) goes into the view while the sandbox runs. */
 must_check int pull(struct take *t, const char *path, const struct file *theirs);
-/* Replaces or removes (NULL) it on the host. 1: that failed and was said. */
+/* Replaces or removes (NULL) it on the host. 1: that failed and was reported. */
 must_check int write_host(struct take *t, const char *path, const struct file *f);
 /* Every path of both sides, once: reflogs, or all else. */
 must_check int for_each_path(struct take *t, int (*fn)(struct take *t, const char *path),
@@ -177,7 +177,8 @@ must_check int list_repositories(struct take *t);
 
 /* ---- take.c ---- */
 
-/* What failed in the repository of a submodule is said and does not stop the rest: status, or 0. */
+/* A failure in the repository of a submodule is reported and does not stop the rest: status, or 0.
+ */
 must_check int go_on(struct take *t, const char *prefix, int status);
 /* Takes over one view; dir_fd is its directory, borrowed. */
 /* show: only says what would be taken over. */

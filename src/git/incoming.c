@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/remove.h"
 #include "git/pack.h"
 #include "guard/guard_internal.h"
-#include "base/remove.h"
 
 #define STORE "incoming"
 #define IDS_MAX 200000

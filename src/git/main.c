@@ -185,7 +185,7 @@ static int read_child(int fd, enum take_how how, int64_t until, struct buf *out)
 	}
 }
 
-/* Ends the child and every git of its: they remove their locks when they are told to end. */
+/* Ends the child and every git of its: they remove their locks when they get SIGTERM. */
 static void end_group(pid_t pid, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -27,7 +27,7 @@
 #define WORDS_MAX 48
 #define HOLD_FD 9      /* above what the file actions use */
 #define CALL_MS 120000 /* for one call */
-#define GRACE_MS 3000  /* to remove its lock files once it is told to end */
+#define GRACE_MS 3000  /* to remove its lock files after SIGTERM */
 
 extern char **environ;
 
@@ -167,7 +167,7 @@ static int feed(const struct git_call *c, int to, int from, struct buf *output)
 	return status;
 }
 
-/* git removes its locks and temporary files when it is told to end. */
+/* git removes its locks and temporary files on SIGTERM. */
 static int end_it(pid_t pid, int from)
 {
 	struct pollfd p = { .fd = from, .events = POLLIN };

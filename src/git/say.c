@@ -1,5 +1,4 @@
-/* What the supervisor is told about a view: lines "VIEW\tKIND\tPATH\tTEXT\n", each field
- * escaped. */
+/* Reports to the supervisor about a view: lines "VIEW\tKIND\tPATH\tTEXT\n", each field escaped. */
 #include "git/git.h"
 
 #include <stdarg.h>
@@ -7,7 +6,7 @@
 
 #include "guard/guard_internal.h"
 
-/* of one view; what is refused behind them goes with the view, and its number is said */
+/* of one view; what is refused behind them goes with the view, and its number is reported */
 #define REFUSED_MAX 200
 #define NOTES_MAX 50
 

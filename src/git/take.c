@@ -1,6 +1,6 @@
 /*
  * Taking over one view. In: its directory in ward's state. Out: the host's repository has what the
- * sandbox did, as far as it is of an ordinary form; the supervisor is told the rest. Runs in
+ * sandbox did, as far as it is of an ordinary form; the rest is reported to the supervisor. Runs in
  * ward-git with the rights of the repository's owner.
  *
  * In this order: what the sandbox has, its objects, its refs, then HEAD, index and state, then

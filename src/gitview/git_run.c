@@ -4,9 +4,9 @@
  * an ordinary form; everything else is in the quarantine. Runs in the supervisor, which only starts
  * ward-git (src/git) and believes what that says.
  *
- * ward-git is told to finish by one byte. Where its end of the socket closes without one, the
- * supervisor was killed: ward-git ends, and `ward recover`, which finishes the run, starts another
- * one. It answers with lines "VIEW\tKIND\tPATH\tTEXT\n".
+ * One byte makes ward-git finish. Where its end of the socket closes without one, the supervisor
+ * was killed: ward-git ends, and `ward recover`, which finishes the run, starts another one. It
+ * answers with lines "VIEW\tKIND\tPATH\tTEXT\n".
  */
 #include "gitview/git_run.h"
 
@@ -21,12 +21,12 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/remove.h"
 #include "gitview/git_view.h"
 #include "guard/guard_internal.h"
 #include "guard/guard_move.h"
 #include "guard/guard_sweep.h"
 #include "host/program.h"
-#include "base/remove.h"
 #include "state/review_place.h"
 #include "state/store_internal.h"
 
@@ -38,7 +38,7 @@ struct git_run {
 	int socket_fd;
 };
 
-/* Where the views of one run are, and what is told about them. */
+/* Where the views of one run are, and what is reported about them. */
 struct taking {
 	const char *run_id, *workspace;
 	const struct strv *dirs;

@@ -327,9 +327,9 @@ static int copy_dir(struct copying *c, int from_fd, int to_fd, unsigned depth)
 	return status;
 }
 
-/* When something in the directory was changed last, by the clock that stamps files; UINT64_MAX
- * where that cannot be told. Looks no further than to one that is later than enough. Looking at a
- * file makes the kernel give its next change another time. */
+/* When something in the directory was changed last, by the clock that stamps files; UINT64_MAX if
+ * that is unknown. Looks no further than to one that is later than enough. Looking at a file makes
+ * the kernel give its next change another time. */
 static uint64_t newest_change(int dir_fd, uint64_t enough, unsigned depth)
 {
 	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

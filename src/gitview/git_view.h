@@ -49,7 +49,7 @@ bool git_view_changed(const char *dir);
 
 /* Whether the view belongs to that user. */
 bool git_view_is_owned(const char *dir, uid_t uid);
-/* As root: gives the view with all that is in it to somebody else. */
+/* As root: gives the view with all that is in it to another user. */
 must_check int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e);
 
 /* What the record of a view says. */

@@ -9,14 +9,13 @@
  * kills everything else in the pid namespace. It is not dumpable: the command, which has the same
  * uid, can neither trace it nor reach its descriptors. At the supervisor's word it starts further
  * commands, whose descriptors come with that word (exec.c); they live under everything that the
- * first one does. Without a command it is an idle sandbox that ends when it is told to. As
- * "ward-begun" it does all that, but for its own command, which is its child already
- * (engine/native/begin.c).
+ * first one does. Without a command it is an idle sandbox that ends on request. As "ward-begun" it
+ * does all that, but for its own command, which is its child already (engine/native/begin.c).
  *
- * As "ward-rung" it does the same where there is no pid namespace (the Landlock rung). It is no pid
- * 1 there, so the kernel would not kill what it leaves behind; but its Landlock domain scopes
- * signals, and kill(-1) reaches exactly the processes of that domain. The command gets a domain of
- * its own inside, from which ward-init is out of reach.
+ * As "ward-landlock" it does the same where there is no pid namespace (the Landlock level). It is
+ * not pid 1 there, so the kernel would not kill what it leaves behind; but its Landlock domain
+ * scopes signals, and kill(-1) reaches exactly the processes of that domain. The command gets a
+ * domain of its own inside, from which ward-init is out of reach.
  *
  * As "ward-guardian" it sits outside, beside the supervisor, in a session of its own: descriptor 3
  * is one end of a socket pair that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary.
@@ -159,9 +158,9 @@ __attribute__((noinline)) static long start_at_once(const struct guest *g,
 						    struct guest_start *start)
 {
 	/* what this function and the one that it calls use of the stack, and more */
-	enum { APART = 1024 };
+	enum { DISTANCE = 1024 };
 	struct first_command first = { g, start };
-	char *below = (char *)__builtin_frame_address(0) - APART;
+	char *below = (char *)__builtin_frame_address(0) - DISTANCE;
 
 	if (has_terminal())
 		return start_command(g, start);
@@ -245,7 +244,7 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 	guest_say(GUEST_READY, (int32_t)pid, 0, m->tag);
 }
 
-/* Every process stops or goes on, or a wall's runner is told to see to it. */
+/* Every process stops or goes on, or an inner runtime's runner is asked to do it. */
 static void hold(const struct guest *g, bool stop, bool by_runner)
 {
 	siginfo_t info;
@@ -275,14 +274,14 @@ static void take_signals(const struct guest *g)
 {
 	struct signalfd_siginfo taken[4];
 	long n = raw_call(SYS_read, g->signal_fd, taken, sizeof(taken));
-	int32_t told = -1;
+	int32_t pids = -1;
 
 	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(taken[0]); i++)
 		if (taken[i].ssi_signo == GUEST_TELL && taken[i].ssi_code == SI_QUEUE &&
 		    (long)taken[i].ssi_pid == g->command)
-			told = taken[i].ssi_int;
-	if (told >= 0)
-		guest_say(GUEST_PIDS, told, 0, 0);
+			pids = taken[i].ssi_int;
+	if (pids >= 0)
+		guest_say(GUEST_PIDS, pids, 0, 0);
 }
 
 /* Carries out one message of the supervisor; false when it is gone. */
@@ -312,7 +311,7 @@ static bool dispatch(struct guest *g)
 	return m->op != GUEST_END;
 }
 
-/* The end of everything: as pid 1 by leaving, on the rung by hand. */
+/* The end of everything: as pid 1 by leaving, on the Landlock level by hand. */
 static _Noreturn void end_all(bool level)
 {
 	long r = 0;
@@ -359,7 +358,7 @@ static void start_first(struct guest *g, char **argv, size_t argc)
 
 static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 {
-	const bool level = role == 'r', begun = role == 'b' && argc == 1;
+	const bool level = role == 'l', begun = role == 'b' && argc == 1;
 	unsigned long all = ~0UL;
 	long supervisor = raw_call(SYS_getppid);
 	struct guest g;
@@ -413,8 +412,8 @@ static _Noreturn void run_guardian(char **argv, char **envp)
 	while (n == -EINTR);
 	if (n == 1)
 		guest_exit(0);
-	/* ward-init lost its supervisor too and ends by itself, on the rung with all the others: a
-	 * second is plenty */
+	/* ward-init lost its supervisor too and ends by itself, on the Landlock level with all the
+	 * others: a second is plenty */
 	raw_call(SYS_poll, &dead, 1, 1000);
 	raw_call(SYS_pidfd_send_signal, 4, SIGKILL, 0, 0);
 	/* what is frozen does not die: `ward recover` knows its cgroup */
@@ -435,7 +434,7 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-begun", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer",
+	/* "ward-init", "ward-begun", "ward-landlock", "ward-guardian", "ward-keeper", "ward-outer",
 	 * "ward-settle" or, started by its path, "/.ward/init": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 

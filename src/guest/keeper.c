@@ -2,8 +2,8 @@
  * The keeper of the operator's terminal. In: descriptor 3, a socket to the process that has put the
  * terminal into raw mode (run/console.c), and descriptor 4, that terminal. Out: nothing, unless
  * that ends without a word: then that process was killed, and the terminal gets back the modes and
- * the screen that it was told of last. Runs in a session of its own with the caller's rights; it
- * reads nothing but the socket.
+ * the screen that it was last sent. Runs in a session of its own with the caller's rights; it reads
+ * nothing but the socket.
  *
  * A word is a struct guest_terminal; one with keep 0 means that there is nothing to put back now.
  */
@@ -12,8 +12,8 @@
 #include <sys/ioctl.h>
 
 #include "base/raw.h"
-#include "protocol/guest.h"
 #include "guest/session.h"
+#include "protocol/guest.h"
 
 #define SOCKET_FD 3
 #define TERMINAL_FD 4

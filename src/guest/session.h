@@ -7,7 +7,7 @@
 /* In the process that becomes a command, with its 0-2 in place and every signal blocked: a session
  * of its own. On a terminal it returns in a child, in the foreground of that terminal, and the
  * caller stays behind as the session's leader until the command ends. tag is the command's, for
- * what is said about it. */
+ * messages about it. */
 void guest_session(uint32_t tag);
 
 /* The keeper of the operator's terminal. */

@@ -1,7 +1,7 @@
 /*
  * What gVisor's kernel answers over its control socket. In: bytes of a stream, as far as they have
- * come. Out: one answer. A pure function: no I/O. Whoever broke out of the kernel chooses these
- * bytes: a length is bounded, a number lies in its range, and a text is only ever printed.
+ * come. Out: one answer. A pure function: no I/O. An attacker who took over the kernel chooses
+ * these bytes: a length is bounded, a number lies in its range, and a text is only ever printed.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
  *							end
  *
  * Everything stands still from before the first directory is read until a byte comes on standard
- * input or that ends: whoever keeps the bytes can end the sandbox at the very moment that was kept.
- * Whatever becomes of this process, a second one lets the sandbox go on.
+ * input or that ends: the process that keeps the bytes can end the sandbox at the very moment that
+ * was kept. Whatever becomes of this process, a second one lets the sandbox go on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +55,8 @@ static void say_refused(struct answer *a)
 		gvisor_say("gVisor refuses: %s", a->error);
 }
 
-/* Has the kernel stand still, says on `say` how that went (0, -errno), and lets it go on when
- * nobody holds the other end of `wait` any more. Nothing of what it does is cut short when the one
+/* Has the kernel stand still, says on `say` how that went (0, -errno), and lets it go on when no
+ * process holds the other end of `wait` any more. Nothing of what it does is cut short when the one
  * that started it is killed. */
 static _Noreturn void watch(int say, int wait)
 {
@@ -115,7 +115,7 @@ static void end_watcher(struct watcher *w)
 		;
 }
 
-/* Looks behind the wall for what could not come back, which says so by itself. */
+/* Looks inside gVisor for what could not be restored; the search reports it. */
 static int check_streams(void)
 {
 	auto_fd nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -152,7 +152,7 @@ static int write_all(char *const *trees, size_t count)
 	return r;
 }
 
-/* Whether one came: whoever goes away without it has kept nothing. */
+/* Whether one came: one that goes away without it has kept nothing. */
 static bool wait_for_word(void)
 {
 	ssize_t n;
@@ -179,7 +179,7 @@ int gvisor_checkpoint(int argc, char **argv)
 		gvisor_say("usage: ward-gvisor checkpoint TREE... -- WORD");
 		return 125;
 	}
-	sigfillset(&all); /* who goes away takes the pipes along, which is sign enough */
+	sigfillset(&all); /* a peer that goes away closes the pipes, which is sign enough */
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	r = gvisor_wait_for_kernel();

@@ -2,7 +2,7 @@
  * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors
  * beside them. In: a command for `exec`, a signal, that the first command shall begin, that all
  * shall stand still, or a checkpoint. Out: its answer (answer.c). Runs in the runner. The socket
- * lies where the command behind the wall has no file.
+ * lies where the command inside the inner runtime has no file.
  */
 #include <errno.h>
 #include <poll.h>
@@ -241,7 +241,7 @@ int control_restore(int fd, int device_fd, struct answer *ret_answer)
 	return finish_call(&j, fds, device_fd >= 0 ? 2 : 1, ret_answer);
 }
 
-/* Our own program behind the wall, as its uid 0 without a capability. */
+/* Our own program inside the inner runtime, as its uid 0 without a capability. */
 static void exec_request(struct json *j, const char *role, const char *name, bool terminal)
 {
 	static const char *const no_caps[] = { "PermittedCaps", "InheritableCaps", "EffectiveCaps",

@@ -242,8 +242,8 @@ static int be_gofer(const struct direct *d)
 	return become(d, &w);
 }
 
-/* Each is the first process of a pid namespace of its own: the kernel may trace, and there nobody
- * is whom it has not started. */
+/* Each is the first process of a pid namespace of its own: the kernel may trace, and there no
+ * process is whom it has not started. */
 static pid_t start_one(const struct direct *d, int (*be)(const struct direct *d), const char *name)
 {
 	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
@@ -340,11 +340,11 @@ static int begin(const struct gvisor_way *way, struct answer *a)
 	r = open_device(way, &device);
 	if (r == 0)
 		r = control_restore(way->image_fd, device, a);
-	return r < 0 ? r : io_write_all(way->told_fd, "b", 1);
+	return r < 0 ? r : io_write_all(way->report_fd, "b", 1);
 }
 
-/* The kernel says that it is up; then the first command begins. What has ended instead says so by
- * itself. */
+/* The kernel says that it is up; then the first command begins. A process that has ended instead
+ * has reported why. */
 static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kernel)
 {
 	struct answer a;

@@ -1,11 +1,11 @@
 /*
- * The first process of a command behind the wall. In: a file in a directory that both sides see.
- * Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without
- * capabilities (the first has CAP_CHOWN until /dev is nobody's). It makes a user namespace of
- * gVisor's in which that id has the agent's number, so that whoami, stat and files look as in every
- * sandbox; there is no way to a second id. Then it starts the command in a process group, passes
- * signals to that group (or to the terminal's foreground group), collects orphans, and tells how
- * the command ended.
+ * The first process of a command inside the inner runtime. In: a file in a directory that both
+ * sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side,
+ * without capabilities (the first has CAP_CHOWN until /dev belongs to no user). It makes a user
+ * namespace of gVisor's in which that id has the agent's number, so that whoami, stat and files
+ * look as in every sandbox; there is no way to a second id. Then it starts the command in a process
+ * group, passes signals to that group (or to the terminal's foreground group), collects orphans,
+ * and tells how the command ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +26,9 @@
 #define START_MAX (16 * 1024 * 1024)
 #define NOBODY 65534
 
-/* What is in gVisor's /dev is nobody's: it has no limit of names, and read-only it would be so for
- * writes to devices, too. The first command's enter has the one capability for it, and nobody else
- * comes before. */
+/* What is in gVisor's /dev belongs to no user: it has no limit of names, and read-only it would be
+ * so for writes to devices, too. The first command's enter has the one capability for it, and no
+ * other process comes before. */
 static int close_dev(void)
 {
 	static const char *const dirs[] = { "/dev/net", "/dev" };
@@ -173,7 +173,7 @@ static int tell(int fd, int status)
 	return killed ? 128 + value : value;
 }
 
-static int start_command(const struct start *s, int told)
+static int start_command(const struct start *s, int report_fd)
 {
 	bool terminal = isatty(0) == 1;
 	sigset_t all;
@@ -187,7 +187,7 @@ static int start_command(const struct start *s, int told)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	/* where there is no such file, or no room in it, runsc's status has to do */
-	dprintf(told, "b");
+	dprintf(report_fd, "b");
 	/* in gVisor a copy of an address space costs as much as a program's start; the child only
 	 * calls the kernel */
 	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
@@ -196,17 +196,17 @@ static int start_command(const struct start *s, int told)
 		be_command(s, terminal);
 	if (pid < 0) {
 		dprintf(2, "ward: cannot start %s: %s\n", s->argv[0], strerror(errno));
-		return tell(told, 126 << 8);
+		return tell(report_fd, 126 << 8);
 	}
 	setpgid(pid, pid);
-	return tell(told, supervise(pid, terminal));
+	return tell(report_fd, supervise(pid, terminal));
 }
 
 int gvisor_enter(int argc, char **argv)
 {
 	char path[96];
 	auto_buf bytes = { 0 };
-	auto_fd told = -1;
+	auto_fd report_fd = -1;
 	struct start s = { 0 };
 	int r;
 
@@ -214,7 +214,7 @@ int gvisor_enter(int argc, char **argv)
 		return 125;
 	snprintf(path, sizeof(path), GVISOR_IO "/%s", argv[0]);
 	/* another command may have put anything there */
-	told = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	report_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (strcmp(argv[0], "run") != 0)
 		/* a checkpoint has this one open by its name; there are none while another command
 		 * runs */
@@ -231,7 +231,7 @@ int gvisor_enter(int argc, char **argv)
 		gvisor_say("cannot take the command: %s", strerror(-r));
 		return 125;
 	}
-	r = start_command(&s, told);
+	r = start_command(&s, report_fd);
 	start_free(&s);
 	return r;
 }

@@ -10,7 +10,7 @@
 
 /* In the native sandbox. */
 #define GVISOR_RUNSC "/.ward/runsc"
-#define GVISOR_SELF "/.ward/ward-gvisor" /* behind the wall too */
+#define GVISOR_SELF "/.ward/ward-gvisor" /* inside the inner runtime too */
 #define GVISOR_DIR "/.ward/gvisor"       /* a tmpfs of the runner's own */
 #define GVISOR_STATE GVISOR_DIR "/state" /* runsc's */
 #define GVISOR_BUNDLE GVISOR_DIR "/bundle"
@@ -27,7 +27,7 @@
 #define GVISOR_UP GVISOR_DIR "/up"     /* is there once the first command has begun */
 #define GVISOR_START GVISOR_DIR "/start"
 #define GVISOR_IMAGE "/.ward/image" /* the checkpoint that a sandbox goes on from */
-/* On both sides of the wall. */
+/* Inside and outside of gVisor. */
 #define GVISOR_START_INSIDE "/.ward/start" /* read-only */
 #define GVISOR_IO "/.ward/io"              /* a small tmpfs that the command may fill */
 #define GVISOR_SHM "/dev/shm"
@@ -53,9 +53,9 @@ void start_free(struct start *s);
 
 /* How a command ended, as `enter` tells it: what of the two is meant by WIFSIGNALED is lost in an
  * exit status. */
-enum flow_report { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
+enum command_report { REPORT_NOTHING, REPORT_BEGUN, REPORT_EXIT, REPORT_SIGNAL };
 /* A pure function. *ret_value: the status or the signal. */
-enum flow_report told_parse(const char *bytes, size_t n, int *ret_value);
+enum command_report command_report_parse(const char *bytes, size_t n, int *ret_value);
 
 #define CHECKPOINT_DONE "warddone" /* the end of a checkpoint that is whole; state/checkpoint.h */
 
@@ -63,7 +63,7 @@ enum flow_report told_parse(const char *bytes, size_t n, int *ret_value);
 int gvisor_run(int argc, char **argv);
 int gvisor_exec(int argc, char **argv);
 int gvisor_enter(int argc, char **argv);
-/* Behind the wall: waits until it is ended, for a sandbox without a command of its own. */
+/* Inside the inner runtime: waits until it is ended, for a sandbox without a command of its own. */
 int gvisor_idle(int argc, char **argv);
 int gvisor_checkpoint(int argc, char **argv);
 int gvisor_restore(int argc, char **argv);
@@ -76,18 +76,18 @@ must_check int gvisor_wait_for_kernel(void);
 /* Which runsc it is and what it shall do. */
 struct gvisor_way {
 	const char *platform, *option; /* its name; one more option of this version */
-	/* by `runsc run`: nobody knows the inside of this version */
+	/* by `runsc run`: the inside of this version is not known */
 	bool whole;
 	/* without a network: gVisor's own, which has its loopback and nothing else, so that
 	 * checkpoints are possible */
 	bool alone;
 	/* alone: goes on from this checkpoint instead of starting a command; -1: none */
 	int image_fd;
-	/* with a checkpoint: where its command told long ago, under the same name, that it had
+	/* with a checkpoint: where its command reported long ago, under the same name, that it had
 	 * begun */
-	int told_fd;
+	int report_fd;
 	uint64_t file_bytes; /* the longest file that may be written; 0: any */
-	uint64_t pids;       /* the most processes and threads behind the wall; 0: any */
+	uint64_t pids;       /* the most processes and threads inside the inner runtime; 0: any */
 	/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
 	uint64_t shm_bytes;
 };
@@ -112,7 +112,8 @@ must_check int jail_gofer(void);
  * *ret_pid: the kernel's. -errno, said on standard error. */
 must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
 /* The kernel waits without end for a gofer that is killed while the two connect (seen with
- * 20240729). Whether the gofer has ended, and whether so long ago that the kernel will not notice. */
+ * 20240729). Whether the gofer has ended, and whether so long ago that the kernel will not notice.
+ */
 bool direct_gofer_is_dead(void);
 bool direct_is_broken(void);
 /* Until fd can be read. -EPIPE: nothing will come, as direct_is_broken() says. */
@@ -135,7 +136,8 @@ uint64_t answer_count_threads(const char *bytes, size_t n);
 /* Calls of the kernel: -errno; -EREMOTEIO: it refused, the answer says why. */
 must_check int control_listen(void);
 must_check int control_start(struct answer *ret_answer);
-/* Starts a role, `enter` with a name or another, behind the wall with these 0-2: its pid there. */
+/* Starts a role, `enter` with a name or another, inside the inner runtime with these 0-2: its pid
+ * there. */
 must_check int control_exec(const char *role, const char *name, const int stdio[3],
 			    struct answer *ret_answer);
 /* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which
@@ -158,16 +160,16 @@ must_check int control_restore(int fd, int device_fd, struct answer *ret_answer)
 must_check int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes);
 must_check int trees_take(int in_fd, char *const *paths, size_t count);
 
-/* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd:
- * the file in which it will be told how it ended, -1: there is none. -errno, said on standard
- * error. */
-must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);
-/* What the command told, as far as it has come. */
-enum flow_report gvisor_told(int fd, int *ret_value);
+/* Puts the command into GVISOR_START under a name that no other process has; name gets it.
+ * *ret_report_fd: the file in which it will report how it ended, -1: there is none. -errno, printed
+ * on standard error. */
+must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_report_fd);
+/* What the command has reported, as far as it has come. */
+enum command_report gvisor_report(int fd, int *ret_value);
 /* Removes the command's file, and what may be left of the other. */
 void gvisor_forget(const char *name);
 /* Ends this process as the command ended. */
-int gvisor_end_like(enum flow_report told, int value);
+int gvisor_end_like(enum command_report report, int value);
 
 /* Where 0, 1 or 2 is a regular file: a pipe in its place and a process that moves the bytes,
  * because gVisor writes to such a file from its beginning, whatever was written before. */

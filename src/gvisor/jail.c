@@ -7,8 +7,8 @@
  *
  *	gofer	a root that has the sandbox's tree in /root, which it enters by itself; capabilities
  *		over the files of the agent's one id
- *	kernel	nothing in its root, nobody else in its pid namespace (direct.c); may trace where
- *		that is how it runs programs, and has no capability where KVM runs them
+ *	kernel	nothing in its root, no other process in its pid namespace (direct.c); may trace
+ *		where that is how it runs programs, and has no capability where KVM runs them
  */
 #include <errno.h>
 #include <sched.h>
@@ -25,7 +25,7 @@
 
 #define FDS_MAX 256 /* more than the runner has */
 
-/* An empty root that nobody else has, with the /proc of the sandbox. */
+/* An empty root that no other process has, with the /proc of the sandbox. */
 static int make_root(void)
 {
 	if (mount("ward", GVISOR_JAIL, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,

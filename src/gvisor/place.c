@@ -82,8 +82,8 @@ static int cover(const char *path, const char *with)
 	return 0;
 }
 
-/* /.ward as it is behind the wall: this program, and the directories for what both sides tell each
- * other. */
+/* /.ward as it is inside the inner runtime: this program, and the directories for what both sides
+ * tell each other. */
 static int make_own(void)
 {
 	static const char own[] = GVISOR_ROOT "/.ward", self[] = GVISOR_ROOT GVISOR_SELF,

@@ -59,7 +59,7 @@ static int pump(struct pumps *p, int fd)
 		close(theirs);
 		for (int i = 0; i < 3; i++)
 			if (i != fd)
-				close(i); /* nobody else's end of a pipe is kept open */
+				close(i); /* no other process's end of a pipe is kept open */
 		move_bytes(fd == 0 ? 0 : mine, fd == 0 ? mine : fd);
 	}
 	p->pids[p->count++] = pid;

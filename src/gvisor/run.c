@@ -3,31 +3,19 @@
  * by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as
  * the command ends. In:
  *
- *	ward-gvisor run PLATFORM OPTION WAY BYTES SHM PIDS COUNT DIR... CMD...	makes the place
- *										(place.c); WAY:
- *										`direct` starts
- *										gVisor in it
- *										(direct.c), `alone`
- *										does so without a
- *										network, `whole`
- *										leaves that to
- *										`runsc run`; BYTES:
- *										the longest file
- *										that may be written,
- *										SHM: the size of a
- *										/dev/shm of gVisor's
- *										own, PIDS: the most
- *										processes and
- *										threads, each 0: any
- *										or none
- *	ward-gvisor exec CMD...						asks gVisor's kernel
- *									(control.c), or starts
- *									`runsc exec`
+ *	ward-gvisor run PLATFORM OPTION WAY BYTES SHM PIDS COUNT DIR... CMD...
+ *	ward-gvisor exec CMD...
  *
- * Both start this program behind the wall in its role `enter`, which becomes the agent and executes
- * CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the
- * container's first process, and for a command of exec `runsc kill` does. runsc and its gofer are
- * in a session of their own, where no such signal reaches them, and die with the runner.
+ * `run` makes the directories (place.c) and starts gVisor. WAY: `direct` starts its parts one by
+ * one (direct.c), `alone` does so without a network, `whole` leaves it to `runsc run`. BYTES: the
+ * longest file that may be written; SHM: the size of gVisor's own /dev/shm; PIDS: the most
+ * processes and threads; each 0: no limit, or none. `exec` asks gVisor's kernel to start the
+ * command (control.c), or starts `runsc exec`.
+ *
+ * Both start this program inside gVisor in its role `enter`, which becomes the agent and executes
+ * CMD. Signals to the runner are meant for the command: runsc-sandbox passes them to the
+ * container's first process, and for a command of exec `runsc kill` does. runsc and its gofer have
+ * a session of their own, so that such signals do not reach them, and die with the runner.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +30,8 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "protocol/guest.h"
 #include "gvisor/gvisor.h"
+#include "protocol/guest.h"
 
 #define BINDS_MAX 64
 #define WORDS_MAX 20
@@ -51,7 +39,7 @@
 #define MOMENT_NS (5 * 1000 * 1000)
 #define GONE_TRIES 40
 #define COUNT_NS (25 * 1000 * 1000)
-#define IDLE_NS 500000   /* of processor time: too little for a thread to be started */
+#define IDLE_NS 500000   /* of processor time: less than it takes to start a thread */
 #define RUNSC_FAILED 128 /* runsc's own status when its kernel is gone */
 #ifndef W_EXITCODE
 #define W_EXITCODE(code, sig) ((code) << 8 | (sig))
@@ -85,7 +73,7 @@ static void add_common(struct words *w)
 		add_word(w, common[i]);
 }
 
-/* Starts runsc away from the runner's group; it dies with the runner. */
+/* Starts runsc outside the runner's process group; it dies with the runner. */
 static pid_t start_runsc(const struct words *w)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -158,8 +146,8 @@ static void pass_signal(const char *pid_file, bool inside, int sig)
 		kill(pid, sig);
 }
 
-/* Has gVisor's kernel hold every program behind the wall, or let it go on. One that says no to it
- * is on its way to its end. */
+/* Makes gVisor's kernel pause or resume every program in it. A kernel that refuses is about to end.
+ */
 static void hold(bool stop)
 {
 	struct words w = { 0 };
@@ -179,13 +167,13 @@ static void hold(bool stop)
 		;
 }
 
-/* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be
- * asked for others. */
-static bool has_begun(int told_fd)
+/* Whether the first command has begun. Then its start file is no longer needed, and further
+ * commands are accepted. */
+static bool has_begun(int report_fd)
 {
 	int value, fd;
 
-	if (gvisor_told(told_fd, &value) == TOLD_NOTHING)
+	if (gvisor_report(report_fd, &value) == REPORT_NOTHING)
 		return false;
 	unlink(GVISOR_START "/run");
 	fd = open(GVISOR_UP, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -193,11 +181,11 @@ static bool has_begun(int told_fd)
 	return true;
 }
 
-/* How many processes and threads are behind the wall, told to ward-init when it has changed. Asked
- * only when gVisor's kernel has done something since: nobody starts a thread without it. */
+/* Reports the number of processes and threads in gVisor to ward-init when it has changed. Asks only
+ * if gVisor's kernel has used processor time since: no thread starts without it. */
 struct count {
-	uint64_t limit; /* 0: nobody wants to know */
-	uint64_t told, used_ns;
+	uint64_t limit; /* 0: they are not counted */
+	uint64_t written, used_ns;
 };
 
 static uint64_t used_ns(pid_t pid)
@@ -220,18 +208,19 @@ static void count_inside(struct count *c, pid_t kernel)
 	c->used_ns = used;
 	r = control_count(&now);
 	if (r == -EINVAL)
-		now = INT32_MAX; /* more than an answer holds */
+		now = INT32_MAX; /* more than fits into an answer */
 	else if (r < 0)
 		return; /* it is about to end */
 	if (now > INT32_MAX)
 		now = INT32_MAX;
-	if (now != c->told &&
+	if (now != c->written &&
 	    sigqueue(getppid(), GUEST_TELL, (union sigval){ .sival_int = (int)now }) == 0)
-		c->told = now;
+		c->written = now;
 }
 
-/* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1:
- * this is another one. pids: the limit of processes; 0: they are not counted. */
+/* Waits for the end of runsc and returns its status. begun_fd: where the first command reports that
+ * it has begun; -1: this is another command. pids: the limit of processes; 0: they are not counted.
+ */
 static int wait_for(pid_t runsc, const char *pid_file, int begun_fd, uint64_t pids)
 {
 	const struct timespec moment = { 0, MOMENT_NS }, while_counting = { 0, COUNT_NS };
@@ -256,7 +245,7 @@ static int wait_for(pid_t runsc, const char *pid_file, int begun_fd, uint64_t pi
 			begun = has_begun(begun_fd);
 		if (!inside && sig == GUEST_HOLD && info.si_code == SI_QUEUE)
 			hold_wanted = info.si_value.sival_int == 1;
-		/* gVisor's kernel counts, and a resume too many is its end */
+		/* gVisor's kernel counts pauses, and one resume too many makes it panic */
 		if (begun && hold_wanted != held) {
 			held = hold_wanted;
 			hold(held);
@@ -285,8 +274,8 @@ static void take_signals(void)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
-/* Whether the end of gVisor's kernel ended an exec. A killed one is there until its parent has
- * taken note. */
+/* Whether an exec ended because gVisor's kernel ended. A killed kernel is a zombie until its parent
+ * has reaped it. */
 static bool kernel_is_gone(int code)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
@@ -300,37 +289,39 @@ static bool kernel_is_gone(int code)
 	return gone;
 }
 
-/* What is told may be another command's: it counts where runsc's status is the same. Else that is
- * the command's, if it has begun and gVisor's kernel did not end before it. */
-static enum flow_report check_told(enum flow_report told, int status, bool first, bool begun,
-				   int *value)
+/* The report may be forged by another command, so it counts only if runsc's status agrees.
+ * Otherwise runsc's status is taken, if the command has begun and gVisor's kernel outlived it. */
+static enum command_report check_report(enum command_report report, int status, bool first,
+					bool begun, int *value)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
 	if (!begun)
-		return TOLD_NOTHING;
-	if ((told == TOLD_EXIT && *value == code) || (told == TOLD_SIGNAL && 128 + *value == code))
-		return told;
-	if (code < 0 || (first ? code == RUNSC_FAILED || told == TOLD_BEGUN : kernel_is_gone(code)))
-		return TOLD_BEGUN;
+		return REPORT_NOTHING;
+	if ((report == REPORT_EXIT && *value == code) ||
+	    (report == REPORT_SIGNAL && 128 + *value == code))
+		return report;
+	if (code < 0 ||
+	    (first ? code == RUNSC_FAILED || report == REPORT_BEGUN : kernel_is_gone(code)))
+		return REPORT_BEGUN;
 	*value = code;
-	return TOLD_EXIT;
+	return REPORT_EXIT;
 }
 
 /* How the command ended, or what became of it. */
-static int settle(enum flow_report told, int value, int status)
+static int settle(enum command_report report, int value, int status)
 {
-	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
-		return gvisor_end_like(told, value);
-	if (told == TOLD_BEGUN) {
+	if (report == REPORT_EXIT || report == REPORT_SIGNAL)
+		return gvisor_end_like(report, value);
+	if (report == REPORT_BEGUN) {
 		gvisor_say("gVisor's kernel or its gofer exited while the command ran: killed, or "
 			   "limited by resources.pids_limit or open_files");
-		return gvisor_end_like(TOLD_SIGNAL, SIGKILL);
+		return gvisor_end_like(REPORT_SIGNAL, SIGKILL);
 	}
 	if (WIFSIGNALED(status)) {
 		gvisor_say("runsc was killed by signal %d before the command began",
 			   WTERMSIG(status));
-		return gvisor_end_like(TOLD_SIGNAL, WTERMSIG(status));
+		return gvisor_end_like(REPORT_SIGNAL, WTERMSIG(status));
 	}
 	gvisor_say("gVisor could not start the command");
 	return 125;
@@ -373,11 +364,11 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 {
 	long count = argc > 7 ? strtol(argv[6], NULL, 10) : -1;
 	char name[16] = "run";
-	auto_fd told = -1;
+	auto_fd report_fd = -1;
 	struct pumps pumps = { 0 };
 	struct gvisor_way way;
 	pid_t runsc;
-	enum flow_report how;
+	enum command_report how;
 	int status, value = 0;
 
 	if (count < 0 || count > BINDS_MAX || count + 7 >= argc) {
@@ -395,29 +386,29 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 				   .pids = strtoull(argv[5], NULL, 10) };
 	take_signals();
 	if (gvisor_make_dirs() < 0 ||
-	    gvisor_tell(argv + 7 + count, name, sizeof(name), &told) < 0 ||
+	    gvisor_tell(argv + 7 + count, name, sizeof(name), &report_fd) < 0 ||
 	    gvisor_place(&way, argv + 7, (size_t)count, isatty(0) == 1) < 0 || chdir("/") < 0 ||
 	    pumps_start(&pumps) < 0)
 		return 125;
-	way.told_fd = told;
+	way.report_fd = report_fd;
 	runsc = start_gvisor(&way, (size_t)count);
 	if (runsc < 0)
 		return 125;
-	status = wait_for(runsc, GVISOR_PID, told, way.whole ? 0 : way.pids);
+	status = wait_for(runsc, GVISOR_PID, report_fd, way.whole ? 0 : way.pids);
 	if (pumps.count)
 		pumps_end(&pumps);
-	how = gvisor_told(told, &value);
-	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0,
-			 &value);
-	if (how == TOLD_NOTHING && strcmp(way.platform, "kvm") == 0)
+	how = gvisor_report(report_fd, &value);
+	how = check_report(how, status, true, how != REPORT_NOTHING || access(GVISOR_UP, F_OK) == 0,
+			   &value);
+	if (how == REPORT_NOTHING && strcmp(way.platform, "kvm") == 0)
 		gvisor_say("gVisor did not start on this host's KVM; gvisor.platform: systrap does "
 			   "not need it");
 	return settle(how, value, status);
 }
 
-/* The runner of an exec may be killed with its group: then the command behind the wall shall end,
- * too. Returns a descriptor that takes a byte when all is well (its closing alone comes before a
- * dead parent is gone), -1: nobody watches. */
+/* The runner of an exec may be killed with its process group: then a watcher ends the command
+ * inside gVisor, too. Returns a descriptor to which a byte is written if all went well (it closes
+ * before a dead parent is gone, so its closing alone proves nothing); -1: there is no watcher. */
 static int watch_runner(const char *name, const char *pid_file)
 {
 	ssize_t n;
@@ -448,8 +439,8 @@ static int watch_runner(const char *name, const char *pid_file)
 	return ends[1];
 }
 
-/* The sandbox may be asked for a command before gVisor is up: until its first command has begun,
- * there is nothing to ask. What has ended meanwhile ends us, too. */
+/* A command may be requested before gVisor is up: waits until the first command has begun, and ends
+ * if gVisor ends meanwhile. */
 int gvisor_wait_for_kernel(void)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
@@ -511,25 +502,25 @@ static int exec_direct(const char *name, const char *pid_file)
 int gvisor_exec(int argc, char **argv)
 {
 	char name[32] = "", pid_file[64];
-	enum flow_report how;
+	enum command_report how;
 	int status, watch_fd, value = 0;
-	auto_fd told = -1;
+	auto_fd report_fd = -1;
 
 	if (argc < 1) {
 		gvisor_say("usage: ward-gvisor exec CMD...");
 		return 125;
 	}
 	take_signals();
-	if (gvisor_wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
+	if (gvisor_wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &report_fd) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
-	unlink(pid_file); /* of a runner that was killed with its watcher */
+	unlink(pid_file); /* left by a runner that was killed together with its watcher */
 	watch_fd = watch_runner(name, pid_file);
 	status = is_direct() ? exec_direct(name, pid_file) : exec_whole(name, pid_file);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
 		gvisor_say("no process supervises this command");
-	how = gvisor_told(told, &value);
-	how = check_told(how, status, false, read_pid(pid_file) > 0, &value);
+	how = gvisor_report(report_fd, &value);
+	how = check_report(how, status, false, read_pid(pid_file) > 0, &value);
 	unlink(pid_file);
 	gvisor_forget(name);
 	return settle(how, value, status);

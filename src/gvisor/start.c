@@ -1,8 +1,8 @@
 /*
- * The two files that runner and `enter` exchange across the wall. In: bytes, which a command behind
- * the wall may have written. Out: a command, or how one ended. Pure functions: no I/O. Whoever
- * writes them behind the wall can but change what runs behind the wall, with the rights that it has
- * itself.
+ * The two files that runner and `enter` exchange across gVisor's boundary. In: bytes, which a
+ * command inside the inner runtime may have written. Out: a command, or how one ended. Pure
+ * functions: no I/O. A process that writes them inside the inner runtime can but change what runs
+ * inside the inner runtime, with the rights that it has itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static char **read_texts(const char **at, const char *end, uint32_t count)
 			free(list);
 			return NULL;
 		}
-		/* execve() wants them writable, nobody writes */
+		/* execve()'s prototype wants them writable; they are not written */
 		memcpy(&list[i], &text, sizeof(text));
 	}
 	return list;
@@ -86,21 +86,21 @@ void start_free(struct start *s)
 	s->argv = s->envp = NULL;
 }
 
-enum flow_report told_parse(const char *bytes, size_t n, int *ret_value)
+enum command_report command_report_parse(const char *bytes, size_t n, int *ret_value)
 {
 	int value = 0;
 
 	if (n == 0 || bytes[0] != 'b')
-		return TOLD_NOTHING;
+		return REPORT_NOTHING;
 	if (n < 3 || n > 5 || (bytes[1] != 'e' && bytes[1] != 's'))
-		return TOLD_BEGUN;
+		return REPORT_BEGUN;
 	for (size_t i = 2; i < n; i++) {
 		if (bytes[i] < '0' || bytes[i] > '9')
-			return TOLD_BEGUN;
+			return REPORT_BEGUN;
 		value = 10 * value + (bytes[i] - '0');
 	}
 	if (value > (bytes[1] == 's' ? 64 : 255) || (bytes[1] == 's' && value == 0))
-		return TOLD_BEGUN;
+		return REPORT_BEGUN;
 	*ret_value = value;
-	return bytes[1] == 's' ? TOLD_SIGNAL : TOLD_EXIT;
+	return bytes[1] == 's' ? REPORT_SIGNAL : REPORT_EXIT;
 }

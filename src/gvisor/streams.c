@@ -1,9 +1,9 @@
 /*
- * Whether something behind the wall has streams that nobody could give back to it: a program that
+ * Whether something inside the inner runtime has streams that could not be restored: a program that
  * `ward exec` started and left behind holds the pipes of that command, and a kernel that goes on
- * from a checkpoint gets only those of the sandbox's own. Runs behind the wall as gVisor's uid 0,
- * with no rights over anything but files of the same id. In: /proc. Out: 1 and a line on standard
- * error where there is such a program, else 0. What runs there can hide from it: then the
+ * from a checkpoint gets only those of the sandbox's own. Runs inside the inner runtime as gVisor's
+ * uid 0, with no rights over anything but files of the same id. In: /proc. Out: 1 and a line on
+ * standard error where there is such a program, else 0. What runs there can hide from it: then the
  * checkpoint does not go on, and says so.
  */
 #include <dirent.h>

@@ -1,11 +1,11 @@
 /*
- * What runner and command tell each other across the wall. The command goes in as a file in a
- * directory that is read-only behind the wall. How it ended comes back in a file of a directory
- * that anybody behind the wall can write and fill: the runner opens it before the command starts
- * and looks at no name again, `enter` removes the name, names are never followed, and what is read
- * is parsed. Others behind the wall can still write it (gVisor opens what is in another's
- * /proc/PID/fd) or fill the directory: what is told only counts where it fits runsc's own status,
- * which nobody can forge, and it may be missing.
+ * What runner and command send each other across gVisor's boundary. The command goes in as a file
+ * in a directory that is read-only inside the inner runtime. How it ended comes back in a file of a
+ * directory that every process in gVisor can write and fill: the runner opens it before the command
+ * starts and looks at no name again, `enter` removes the name, names are never followed, and what
+ * is read is parsed. Others inside the inner runtime can still write it (gVisor opens what is in
+ * another's /proc/PID/fd) or fill the directory: a report only counts if it agrees with runsc's own
+ * status, which no process can forge, and it may be missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int create_named(const char *wanted, char *name, size_t n, int *ret_fd)
 	return r < 0 ? r : 0;
 }
 
-int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
+int gvisor_tell(char **argv, char *name, size_t n, int *ret_report_fd)
 {
 	auto_free char *cwd = getcwd(NULL, 0);
 	struct start s = { .uid = getuid(),
@@ -85,28 +85,28 @@ int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
 	auto_buf bytes = { 0 };
 	auto_fd file = -1;
 	bool first = *name;
-	int r, told = -1;
+	int r, report_fd = -1;
 
 	start_write(&s, &bytes);
 	r = bytes.failed ? -ENOMEM : create_named(first ? "run" : NULL, name, n, &file);
 	if (r == 0)
 		r = io_write_all(file, bytes.data, bytes.len);
 	if (r == 0)
-		told = create(GVISOR_IO, name);
-	if (r == 0 && first && told < 0)
-		r = told;
+		report_fd = create(GVISOR_IO, name);
+	if (r == 0 && first && report_fd < 0)
+		r = report_fd;
 	if (r < 0)
 		gvisor_say("cannot pass the command on: %s", strerror(-r));
-	*ret_told_fd = told < 0 ? -1 : told;
+	*ret_report_fd = report_fd < 0 ? -1 : report_fd;
 	return r < 0 ? r : 0;
 }
 
-enum flow_report gvisor_told(int fd, int *ret_value)
+enum command_report gvisor_report(int fd, int *ret_value)
 {
 	char bytes[16];
 	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
 
-	return n < 0 ? TOLD_NOTHING : told_parse(bytes, (size_t)n, ret_value);
+	return n < 0 ? REPORT_NOTHING : command_report_parse(bytes, (size_t)n, ret_value);
 }
 
 void gvisor_forget(const char *name)
@@ -120,12 +120,12 @@ void gvisor_forget(const char *name)
 	}
 }
 
-int gvisor_end_like(enum flow_report told, int value)
+int gvisor_end_like(enum command_report report, int value)
 {
 	const struct rlimit none = { 0, 0 };
 	sigset_t all;
 
-	if (told != TOLD_SIGNAL)
+	if (report != REPORT_SIGNAL)
 		return value;
 	setrlimit(RLIMIT_CORE, &none);
 	signal(value, SIG_DFL);

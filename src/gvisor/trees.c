@@ -3,10 +3,10 @@
  * a checkpoint and back. In: their paths, the same and in the same order at both ends. Out: records
  * (vm/tree.h) in frames, each a length and so many bytes, an empty one at the end; or the
  * directories filled again. Runs in the sandbox with the agent's rights (and, in a user namespace
- * of the process's own, over every file of that id), so that what is read here, whoever wrote it,
- * can but become files of the sandbox. No link is followed, no other file system is entered, and
- * one file that cannot be had is the end. Sockets and pipes are left out, set-id bits too, and
- * names of one file become files of their own.
+ * of the process's own, over every file of that id), so that what is read here, the process that
+ * wrote it, can but become files of the sandbox. No link is followed, no other file system is
+ * entered, and one file that cannot be had is the end. Sockets and pipes are left out, set-id bits
+ * too, and names of one file become files of their own.
  */
 #include <errno.h>
 #include <fcntl.h>

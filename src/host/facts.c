@@ -1,7 +1,7 @@
 /*
  * Facts about the host. In: a few system calls that answer at once. Out: struct facts. Nothing is
  * changed and nothing is tried that could fail the run later; what can only be known by trying
- * (user namespaces, idmapped mounts) is found out by whoever needs it.
+ * (user namespaces, idmapped mounts) is probed where it is needed.
  */
 #include "host/facts.h"
 
@@ -36,7 +36,7 @@ static void read_ids(struct facts *f)
 			return;
 		}
 		if (inside + count > 60000 && count > 4096 && f->id_count == 0) {
-			/* not nobody, the last one */
+			/* not none: the last one */
 			f->id_first = inside + count - 2048 - 2;
 			f->id_count = 2048;
 		}

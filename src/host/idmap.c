@@ -64,8 +64,8 @@ static int write_map(long pid, const char *file, unsigned inside, unsigned outsi
 }
 
 /* A user namespace that maps owner (on disk) to host (as seen through the mount). It exists as soon
- * as its process does; that one has nothing to do, so nobody waits for it: it ends by itself and is
- * collected by idmap_collect(). */
+ * as its process does; that one has nothing to do, so no process waits for it: it ends by itself
+ * and is collected by idmap_collect(). */
 static int make_user_ns(uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid)
 {
 	static char stack[1024] __attribute__((aligned(16)));

@@ -1,7 +1,7 @@
 /*
  * ward-init as an open file. In: the bytes that ward carries. Out: a descriptor for execveat. Runs
  * in the supervisor with the user's rights. Nothing with a name stays: a memory file has none, and
- * the file that stands in for it loses its own before anybody else is told of it. That one is made
+ * the file that stands in for it loses its own before anything else learns of it. That one is made
  * new and through no link, so a directory that others write to (with the sticky bit, as /tmp has
  * it) will do.
  */
@@ -22,7 +22,7 @@ static int write_image(int fd)
 	return io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin));
 }
 
-/* Nobody executes what is open for writing, so it is opened once more. */
+/* The kernel executes nothing that is open for writing, so it is opened once more. */
 static int open_file(const char *dir)
 {
 	unsigned long long unique = 0;

@@ -33,7 +33,7 @@
 #include "host/program.h"
 
 #define SPACES_FLAGS (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
-#define LANDLOCK_RUNG_ABI 6
+#define LANDLOCK_LEVEL_ABI 6
 #define NOBODY 65534
 
 static void found(struct probe *p, const char *why, ...) __attribute__((format(printf, 2, 3)));
@@ -439,7 +439,7 @@ static void probe_landlock(struct probe *p)
 
 	if (abi > 0) {
 		found(p, "ABI %ld%s", abi,
-		      abi < LANDLOCK_RUNG_ABI
+		      abi < LANDLOCK_LEVEL_ABI
 			      ? "; isolation level landlock needs ABI 6 (Linux 6.12)"
 			      : "");
 	} else if (errno == EOPNOTSUPP) {
@@ -600,6 +600,6 @@ bool probe_landlock_level(const struct probe *probes)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
-	return abi >= LANDLOCK_RUNG_ABI && probes[PROBE_ID_SECCOMP].state == PROBE_PRESENT &&
+	return abi >= LANDLOCK_LEVEL_ABI && probes[PROBE_ID_SECCOMP].state == PROBE_PRESENT &&
 	       probes[PROBE_ID_KERNEL].state == PROBE_PRESENT;
 }

@@ -7,7 +7,7 @@
 #include "model/facts.h"
 
 enum probe_need {
-	PROBE_MUST, /* no run on the namespaces rung without it */
+	PROBE_MUST, /* no run on the namespaces level without it */
 	PROBE_USED, /* used when there, reported when not */
 	PROBE_LATER /* nothing in this build uses it yet */
 };
@@ -40,7 +40,7 @@ const char *probe_step_remedy(int err);
 const char *probe_name(enum probe_id id);
 const char *probe_help(enum probe_id id);
 enum probe_need probe_need(enum probe_id id);
-/* Whether a run could take the rung now. */
+/* Whether a run could use the Landlock level now. */
 bool probe_namespaces_level(const struct probe *probes);
 bool probe_landlock_level(const struct probe *probes);
 

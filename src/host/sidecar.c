@@ -18,7 +18,7 @@
 #include "base/raw.h"
 #include "host/init_image.h"
 
-struct aside_child {
+struct sidecar_child {
 	int fds[SIDECAR_FDS]; /* become 3, 4, ... */
 	size_t count;
 	int image_fd;
@@ -28,9 +28,9 @@ struct aside_child {
 	bool failed;
 };
 
-static int aside_main(void *argument)
+static int sidecar_main(void *argument)
 {
-	struct aside_child *c = argument;
+	struct sidecar_child *c = argument;
 
 	raw_call(SYS_setsid);
 	c->failed = true;
@@ -52,13 +52,13 @@ static int copy_up(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
-static int start(struct sidecar *a, struct aside_child *c, int writing)
+static int start(struct sidecar *a, struct sidecar_child *c, int writing)
 {
 	char stack[8192] __attribute__((aligned(16)));
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK,
 				     .stack = stack,
 				     .stack_bytes = sizeof(stack),
-				     .main = aside_main,
+				     .main = sidecar_main,
 				     .argument = c };
 	long pid = clone_start(&child);
 
@@ -75,7 +75,7 @@ static int start(struct sidecar *a, struct aside_child *c, int writing)
 int sidecar_start(struct sidecar *a, const char *const *argv, const int *fds, size_t count)
 {
 	auto_fd image = init_image_open(argv[0], "/tmp");
-	struct aside_child c = {
+	struct sidecar_child c = {
 		.argv = argv, .envp = environ, .image_fd = image, .count = count + 1
 	};
 	auto_fd reading = -1, writing = -1;

@@ -15,8 +15,8 @@ struct sidecar {
 };
 
 /* Starts ward-init in the role that argv[0] names, in a session of its own. Its descriptor 3 is one
- * end of a socket pair whose other end is a->end_fd; fds (borrowed, at most SIDECAR_FDS - 1) become 4
- * and up. Returns 0 or -errno. */
+ * end of a socket pair whose other end is a->end_fd; fds (borrowed, at most SIDECAR_FDS - 1) become
+ * 4 and up. Returns 0 or -errno. */
 must_check int sidecar_start(struct sidecar *a, const char *const *argv, const int *fds,
 			     size_t count);
 /* All is well: ends and reaps it. */

@@ -6,7 +6,7 @@
  * privileged 64-bit mode and then executes what kernels do and emulators lack, as far as KVM says
  * that guests have it; the time that takes decides, and what it left in its memory. The loop ends
  * by itself, so the time is bound: a tenth of a second or two where every instruction is emulated.
- * Runs in the supervisor with the user's rights, only where somebody wants a virtual machine.
+ * Runs in the supervisor with the user's rights, only where a virtual machine is wanted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static const struct piece {
 	  0x50 },
 };
 
-/* What the vCPU is told that it is. */
+/* What CPUID reports to the guest. */
 struct features {
 	uint32_t nent, padding; /* as in struct kvm_cpuid2 */
 	struct kvm_cpuid_entry2 entries[CPUID_MAX];

@@ -134,12 +134,12 @@ static int open_root(struct build *b, struct ward_err *e)
 static int make_workspace(struct build *b, struct ward_err *e)
 {
 	auto_free char *beside = path_join(b->root, "../workspace");
-	char aside[WORK_ASIDE_MAX];
+	char outside[WORK_OUTSIDE_MAX];
 
 	if (!beside)
 		return ward_fail(e, ENOMEM, "out of memory");
-	work_aside(b->work.name, aside);
-	b->workspace = strdup(step_covers(b->root_fd, beside) ? aside : beside);
+	work_outside(b->work.name, outside);
+	b->workspace = strdup(step_covers(b->root_fd, beside) ? outside : beside);
 	if (!b->workspace)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (mkdir(b->workspace, 0755) < 0) {
@@ -151,8 +151,8 @@ static int make_workspace(struct build *b, struct ward_err *e)
 	return 0;
 }
 
-/* Whatever modes the steps left: an image keeps none, and its tree is read by whoever builds it,
- * who need not be root. */
+/* Whatever modes the steps left: an image keeps none, and its tree is read by the process that
+ * builds it, who need not be root. */
 static int open_up(unused_arg void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	unsigned needed = entry->type == DT_DIR ? 0700 : 0400;
@@ -188,8 +188,8 @@ static int add_file(struct build *b, struct tree *t, const struct recipe_file *f
 	return r < 0 ? ward_wrap(e, "files: %s", f->from) : 0;
 }
 
-/* Before packages are installed only what tells the package manager where from: nobody who answers
- * there shall see the user's own files. */
+/* Before packages are installed only what tells the package manager where from: no process that
+ * answers there shall see the user's own files. */
 static bool is_for_packages(const struct recipe_file *f)
 {
 	return path_is_beneath(f->to, "etc/apt") || path_is_beneath(f->to, "usr/share/keyrings");

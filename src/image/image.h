@@ -2,9 +2,9 @@
 #ifndef WARD_IMAGE_IMAGE_H
 #define WARD_IMAGE_IMAGE_H
 
+#include "base/say.h"
 #include "image/unpack.h"
 #include "state/images.h"
-#include "base/say.h"
 
 struct image_options {
 	bool json, quiet; /* quiet: only errors */

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "image/image.h"
 #include "base/tool.h"
+#include "image/image.h"
 #include "policy/units.h"
 
 static const struct {

@@ -1,9 +1,9 @@
 /*
- * The JSON of images. In: bytes that somebody else has written. Out: the few members that ward
- * uses, checked. Runs in the confined worker. Everything else is left alone, as the specification
- * wants it; a member of the wrong type, a digest that is no SHA-256, a number out of range, and
- * more layers or variables than any image has are refused. Nothing that is read here is a path yet:
- * digests name blobs, docker's names are cleaned by entry.c.
+ * The JSON of images. In: untrusted bytes. Out: the few members that ward uses, checked. Runs in
+ * the confined worker. Everything else is left alone, as the specification wants it; a member of
+ * the wrong type, a digest that is no SHA-256, a number out of range, and more layers or variables
+ * than any image has are refused. Nothing that is read here is a path yet: digests name blobs,
+ * docker's names are cleaned by entry.c.
  */
 #include "image/manifest.h"
 

@@ -1,8 +1,9 @@
 /*
  * Packages of a recipe. In: names, a tree of Debian or one of its kind. Out: the tree with the
  * packages, installed by its own apt-get in a sandbox that reaches the hosts of the tree's own
- * lists of sources and nothing else, and sees none of the user's files. Nobody is root in there: a
- * shared object (pretend.c) lets chown succeed and drops set-id bits, which no image keeps anyhow.
+ * lists of sources and nothing else, and sees none of the user's files. No process is root in
+ * there: a shared object (pretend.c) lets chown succeed and drops set-id bits, which no image keeps
+ * anyhow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +13,9 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "host/program.h"
 #include "image/sources.h"
 #include "image/step.h"
-#include "host/program.h"
 
 #define PRETEND "/.ward-pretend.so" /* inside */
 #define SOURCES_BYTES_MAX (256 * 1024)

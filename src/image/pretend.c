@@ -1,8 +1,8 @@
 /*
- * What package managers are told while they fill an image: that they are root. Loaded in front of a
- * libc (LD_PRELOAD) in the sandbox of `packages:`, any libc: it uses none. Nobody gets rights by
- * it. Owners are not kept by images, so chown has nothing to do, and set-id bits are dropped from
- * every image, so chmod leaves them out.
+ * Makes package managers believe that they are root while they fill an image. Loaded in front of a
+ * libc (LD_PRELOAD) in the sandbox of `packages:`, any libc: it uses none. No process gets rights
+ * by it. Owners are not kept by images, so chown has nothing to do, and set-id bits are dropped
+ * from every image, so chmod leaves them out.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "host/program.h"
 #include "image/image.h"
 #include "image/store.h"
-#include "host/program.h"
 #include "state/store.h"
 
 static const char *const transports[] = { "docker://",       "oci:", "oci-archive:",

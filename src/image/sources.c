@@ -19,8 +19,8 @@ static bool is_host(char c)
 }
 
 /* A name, and no address in any spelling: its last label begins with a letter, and is no
- * hexadecimal number. An address could be a private one, which the gateway gives to whoever names
- * it. */
+ * hexadecimal number. An address could be a private one, which the gateway gives to the process
+ * that names it. */
 static bool is_name(const char *host, size_t n)
 {
 	size_t last;
@@ -46,8 +46,8 @@ static void add_once(struct strv *out, const char *host, size_t n, unsigned port
 		strv_add(out, text);
 }
 
-/* What stands behind "//": [USER@]HOST[:PORT][/...]. Whoever is logged in with a name is left out:
- * it is no mirror. */
+/* What stands behind "//": [USER@]HOST[:PORT][/...]. A client that is logged in with a name is left
+ * out: it is no mirror. */
 static void read_host(const char *at, const char *end, unsigned port, struct strv *out)
 {
 	const char *host = at;

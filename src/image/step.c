@@ -108,7 +108,7 @@ int step_run(const struct step *s, const struct strv *options, const struct strv
 	strv_add(&argv, "ward");
 	strv_add(&argv, "run");
 	strv_addf(&argv, "--image=%s", s->root);
-	/* no policy file of anybody's lies there */
+	/* no policy file lies there */
 	strv_addf(&argv, "--workspace=%s", s->workspace);
 	if (s->dir) {
 		strv_addf(&argv, "--ro=%s:" STEP_RECIPE, s->dir);

@@ -5,9 +5,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define STEP_RECIPE                                                                                \
-	"/.ward-recipe" /* inside: the recipe's directory. A place of its own: the new tree's directories cover
-					 * the places where a recipe may lie outside. */
+/* inside: the recipe's directory. A place of its own: the new tree's directories cover the places
+ * where a recipe may lie outside. */
+#define STEP_RECIPE "/.ward-recipe"
 
 struct step {
 	const char *root; /* of the new tree, absolute */

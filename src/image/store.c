@@ -61,21 +61,21 @@ static int write_file(int dir_fd, const char *name, const char *bytes, size_t n,
 
 /* -- work in progress */
 
-void work_aside(const char *name, char ret_path[WORK_ASIDE_MAX])
+void work_outside(const char *name, char ret_path[WORK_OUTSIDE_MAX])
 {
-	snprintf(ret_path, WORK_ASIDE_MAX, "/tmp/ward-%s", name);
+	snprintf(ret_path, WORK_OUTSIDE_MAX, "/tmp/ward-%s", name);
 }
 
 static int remove_work(int images_fd, const char *name)
 {
-	char aside[WORK_ASIDE_MAX];
+	char outside[WORK_OUTSIDE_MAX];
 
-	work_aside(name, aside);
-	(void)!rmdir(aside); /* most have none */
+	work_outside(name, outside);
+	(void)!rmdir(outside); /* most have none */
 	return tree_remove(images_fd, name);
 }
 
-/* Removes a directory that nobody works in. */
+/* Removes a directory that no process works in. */
 static int remove_idle(int images_fd, const char *name)
 {
 	auto_fd fd = openat(images_fd, name, DIR_FLAGS);
@@ -95,7 +95,7 @@ static void remove_leftovers(int images_fd)
 
 	while (dir && (entry = readdir(dir)))
 		if (strncmp(entry->d_name, IMAGES_WORK, strlen(IMAGES_WORK)) == 0)
-			/* somebody's, or for the next time */
+			/* of a running process, or for the next time */
 			(void)!remove_idle(images_fd, entry->d_name);
 }
 

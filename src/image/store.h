@@ -7,7 +7,8 @@
 
 #include "state/images.h"
 
-/* A directory in which something is made; nobody else takes it for a leftover while it is open. */
+/* A directory in which something is made; no other process takes it for a leftover while it is
+ * open. */
 struct work {
 	int images_fd; /* owned */
 	int fd;        /* of the directory, locked; owned */
@@ -27,11 +28,11 @@ struct store_images {
 	size_t len;
 };
 
-#define WORK_ASIDE_MAX 288
+#define WORK_OUTSIDE_MAX 288
 
-/* Where a work of that name may have an empty directory outside of the store. Whoever removes the
- * work removes that, too. */
-void work_aside(const char *name, char ret_path[WORK_ASIDE_MAX]);
+/* Where a work of that name may have an empty directory outside of the store. A process that
+ * removes the work removes that, too. */
+void work_outside(const char *name, char ret_path[WORK_OUTSIDE_MAX]);
 /* Begins: makes an empty directory. What a killed process left of its own is removed first. */
 must_check int work_begin(struct work *w, struct ward_err *e);
 /* Turns the directory into the image of that digest, if there is none yet. */

@@ -1,6 +1,6 @@
 /*
  * The tree that an image is unpacked into. In: clean paths of entry.c in the order of the archive.
- * Out: files beneath one directory. Runs in the confined worker; nobody else writes there
+ * Out: files beneath one directory. Runs in the confined worker; no other process writes there
  * meanwhile.
  *
  * The directory of an entry is opened with the tree's root as the root of the lookup (openat2,
@@ -134,7 +134,7 @@ int tree_open(int root_fd, const char *path, int flags)
 		path = ".";
 	do
 		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	/* somebody mounts or renames, anywhere, while ".." is resolved */
+	/* a process mounts or renames, anywhere, while ".." is resolved */
 	while (fd < 0 && (errno == EAGAIN || errno == EINTR));
 	if (fd >= 0)
 		return (int)fd;

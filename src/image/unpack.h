@@ -3,8 +3,8 @@
 #define WARD_IMAGE_UNPACK_H
 
 #include "base/progress.h"
-#include "image/tree.h"
 #include "image/manifest.h"
+#include "image/tree.h"
 
 #define UNPACK_BYTES_MAX (UINT64_C(16) << 30)
 #define UNPACK_ENTRIES_MAX 1000000
@@ -25,7 +25,7 @@ struct unpack_job {
 	const struct image_wish *wish;
 	int target_fd; /* an empty directory; borrowed */
 	uint64_t max_bytes, max_entries;
-	struct progress *progress; /* NULL: nobody looks */
+	struct progress *progress; /* NULL: not shown */
 };
 
 /* In memory that the worker shares with us: what is in here was written by a process that read

@@ -294,7 +294,7 @@ static void write_body(struct front *f, const struct exchange *ex, enum verdict_
 	buf_puts(out, "\n");
 }
 
-/* Tells it, and writes what the program is told. */
+/* Reports it, and writes the answer for the program. */
 static struct refusal say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason,
 				  struct buf *body)
 {
@@ -303,7 +303,7 @@ static struct refusal say_refused(struct front *f, struct exchange *ex, enum ver
 	struct refusal said;
 
 	verdict_refuse(&w->verdict, reason);
-	/* told already */
+	/* reported already */
 	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE &&
 	    reason != REASON_UNRESOLVED)
 		front_refused(f, &w->want, &w->verdict, ex->what, ex->more);
@@ -334,7 +334,7 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 		exchange_break(f, ex);
 		return;
 	}
-	/* what may follow a request that nobody understood is not understood either */
+	/* what may follow a request that was not understood is not understood either */
 	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE ||
 	    ex->up_body.state != BODY_NONE)
 		ex->close = true;
@@ -479,7 +479,7 @@ static bool run_tunnel(struct front *f, struct exchange *ex)
 	moved = tunnel(f, ex, UP);
 	if (w->state == FLOW_INSPECT)
 		moved |= tunnel(f, ex, DOWN);
-	/* a websocket has no half: whoever has ended hears nothing more */
+	/* a websocket has no half-close: a side that has closed receives nothing more */
 	if (w->state == FLOW_INSPECT &&
 	    (w->gone[CLIENT] || (w->lanes[UP].ended && !queue_size(&ex->up)) ||
 	     (w->lanes[DOWN].ended && !queue_size(&ex->down)))) {
@@ -491,7 +491,8 @@ static bool run_tunnel(struct front *f, struct exchange *ex)
 
 /* -- the loop */
 
-/* The program is gone: its end has come, and in TLS nobody hears more behind his own. */
+/* The program is gone: its end has come, and in TLS a side that has closed receives nothing more.
+ */
 static bool is_hung_up(const struct exchange *ex)
 {
 	return ex->flow->gone[CLIENT] || (ex->flow->has_ended[CLIENT] && ex->wire.down);

@@ -2,7 +2,7 @@
  * Responses of servers to requests that passed. In: the server's bytes, plain. Out: the response
  * for the program, its head written anew and its body framed by us, as it comes. A server that goes
  * away before it has answered is asked again over another connection where that cannot do the same
- * thing twice; one that goes away in the middle breaks the program's connection, so that nobody
+ * thing twice; one that goes away in the middle breaks the program's connection, so that no process
  * takes half for the whole. Runs in front.
  */
 #include <stdio.h>
@@ -41,11 +41,11 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 
 void exchange_tell(struct front *f, struct exchange *ex)
 {
-	if (ex->status || ex->untold)
+	if (ex->status || ex->unreported)
 		front_flow_report_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status,
 				       ex->up_bytes, ex->down_bytes);
 	ex->status = 0;
-	ex->untold = false;
+	ex->unreported = false;
 }
 
 static void finish(struct front *f, struct exchange *ex)
@@ -274,13 +274,13 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 	return ex->down_body.state != BODY_BAD;
 }
 
-/* The budget is spent in the middle of an answer: a program that reads events is told so, any other
- * sees the connection break. */
+/* The budget is spent in the middle of an answer: a program that reads events gets an error event,
+ * any other sees the connection break. */
 static void cut_short(struct front *f, struct exchange *ex)
 {
 	auto_buf words = { 0 }, body = { 0 };
 
-	if (!ex->down_chunked || ex->done || !meter_last_words(f, ex, ex->meter, &words)) {
+	if (!ex->down_chunked || ex->done || !meter_cut_off(f, ex, ex->meter, &words)) {
 		exchange_refuse(f, ex, REASON_SPENT);
 		return;
 	}

@@ -2,7 +2,7 @@
  * Requests of a program whose connection is looked into. In: its bytes, plain. Out: a head that was
  * decided about and written anew, and a body whose framing is ours. A head is held until it is
  * whole. A body in chunks is held, too, until it is whole, large, or the program pauses: so a
- * request that turns out to be malformed has told the server nothing. Runs in front.
+ * request that turns out to be malformed has reached the server with nothing. Runs in front.
  */
 #include <stdio.h>
 #include <string.h>
@@ -239,7 +239,7 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 	if (ex->look) {
 		ex->body_inspect_say =
 			(uint8_t)body_inspect_take(ex->look, f->rules, bytes, n, false);
-		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) { /* nobody wants it */
+		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) { /* it is not wanted */
 			ex->up_bytes += n;
 			return;
 		}
@@ -336,7 +336,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 		if (w->state != FLOW_INSPECT)
 			return false;
 		moved = n > 0;
-		ex->untold |= n && !ex->answered;
+		ex->unreported |= n && !ex->answered;
 		ex->sent |= n && ex->up_bytes;
 		ex->gone |= n > 0;
 		if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE && !ex->answered) {

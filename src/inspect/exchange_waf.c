@@ -43,7 +43,7 @@ int waf_open(struct front *f, struct ward_err *e)
 	return 0;
 }
 
-/* It is gone: whoever waits for an answer shall see that. */
+/* It is gone: a flow that waits for an answer must see that. */
 static void lose(struct front *f, struct waf_link *link)
 {
 	close(link->wire.fd);
@@ -73,7 +73,7 @@ static void take_answer(struct front *f, const struct waf_said *said)
 	flow_mark_ready(f, w);
 }
 
-void waf_hear(struct front *f)
+void waf_read(struct front *f)
 {
 	struct waf_link *link = &inspector_of(f)->waf;
 	enum tls_say say = TLS_DONE;
@@ -175,7 +175,7 @@ static bool ask(struct front *f, struct waf_hold *h)
 		return false;
 	}
 	h->state = WAF_ASKED;
-	waf_hear(f); /* what can go, goes */
+	waf_read(f); /* what can go, goes */
 	return link->wire.fd >= 0;
 }
 

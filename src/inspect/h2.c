@@ -85,7 +85,7 @@ static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const u
 	enum direction d = session == h->down ? UP : DOWN;
 
 	(void)flags;
-	if (!s || s->own || s->refused) { /* nobody wants it */
+	if (!s || s->own || s->refused) { /* no process wants it */
 		nghttp2_session_consume(session, id, n);
 		return 0;
 	}
@@ -108,7 +108,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 	return 0;
 }
 
-/* A request that has gone is told of once, whatever became of it. One that was taken back while it
+/* A request that was sent is reported once, whatever became of it. One that was taken back while it
  * waited has not; the server's stream is there as soon as it does not wait. */
 static void tell(const struct h2 *h, struct h2_stream *s)
 {
@@ -135,7 +135,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 		return 0;
 	}
 	tell(h, s);
-	/* nobody waits for what is left of it; give() must not find it any more */
+	/* what is left of it is not wanted; give() must not find it any more */
 	if (s->up_open) {
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);

@@ -8,8 +8,8 @@
 #ifndef WARD_INSPECT_H2_H
 #define WARD_INSPECT_H2_H
 
-#include "transport/h2_session.h"
 #include "inspect/inspect.h"
+#include "transport/h2_session.h"
 
 #define H2_FIELDS_BYTES (32 * 1024) /* of one head */
 #define H2_STREAMS 128              /* at one time */

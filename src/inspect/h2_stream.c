@@ -182,7 +182,7 @@ static void cut_short(struct h2 *h, struct h2_stream *s)
 	auto_buf words = { 0 }, body = { 0 };
 
 	snprintf(h->ex->what, sizeof(h->ex->what), "%s", s->what);
-	if (!meter_last_words(h->f, h->ex, s->meter, &words)) {
+	if (!meter_cut_off(h->f, h->ex, s->meter, &words)) {
 		h2_refuse(h, s, REASON_SPENT);
 		return;
 	}

@@ -13,9 +13,9 @@
 
 #include "base/io.h"
 #include "gateway/inspect_main.h"
-#include "transport/java_store.h"
 #include "tape/record.h"
 #include "tape/replay.h"
+#include "transport/java_store.h"
 #include "transport/tls_roots.h"
 
 /* The names that the authority is for: those of the rules that end TLS, each once. All of them
@@ -139,5 +139,5 @@ static void closed(struct front *f, struct flow *w)
 
 static const struct inspect_ops ops = { prepare,     begin,        run,         server_dialled,
 					closed,      record_start, record_stop, record_cut,
-					record_main, replay_main,  waf_hear };
+					record_main, replay_main,  waf_read };
 const struct inspect_ops *const inspect_here = &ops;

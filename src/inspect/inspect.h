@@ -18,15 +18,15 @@
 #define WARD_INSPECT_INSPECT_H
 
 #include "gateway/flow.h"
+#include "inspect/body_inspect.h"
 #include "rules/http_body.h"
 #include "rules/http_rule.h"
-#include "inspect/body_inspect.h"
-#include "tape/record.h"
 #include "rules/waf.h"
+#include "tape/record.h"
 #include "transport/wire.h"
 
 #define KNOWN_SERVERS 64
-/* of a request as it is told; a longer one ends with EXCHANGE_CUT */
+/* of a request as it is reported; a longer one ends with EXCHANGE_CUT */
 #define EXCHANGE_WHAT 384
 #define EXCHANGE_CUT "..."
 
@@ -98,8 +98,8 @@ struct exchange {
 	/* some of the request's body has gone: it cannot be said again */
 	bool sent;
 	bool gone; /* some of the request has gone, if only of its head */
-	/* some of the request has gone, and nobody was told of it yet */
-	bool untold;
+	/* a part of the request was sent, which was not reported yet */
+	bool unreported;
 	bool answered, done; /* the response has begun, is complete */
 	bool up_chunked, down_chunked;
 	struct queue in; /* of the program, not yet understood */
@@ -115,7 +115,7 @@ struct exchange {
 	/* "POST /v1/files", for events; with "KEY=ENTRY" behind where a rule is about what is asked
 	 * for */
 	char what[EXCHANGE_WHAT];
-	uint16_t status;           /* of the answer; 0: there is none, or it was told */
+	uint16_t status;           /* of the answer; 0: there is none, or it was reported */
 	bool git;                  /* refusals are for git's eyes */
 	struct body_inspect *look; /* owned; NULL: nothing is looked into */
 	uint8_t body_inspect_say;  /* enum body_inspect_say */
@@ -148,7 +148,7 @@ bool server_run(struct front *f, struct flow *w);
 void server_closed(struct front *f, struct flow *w);
 /* Whether its server is behind ward-keys. */
 bool server_is_for_keys(const struct front *f, const struct host *host);
-/* What the server speaks; 0: nobody knows yet. */
+/* What the server speaks; 0: not known yet. */
 unsigned server_known(const struct inspector *i, const struct host *host, uint16_t port);
 
 /* exchange.c */
@@ -181,7 +181,7 @@ must_check enum verdict_reason exchange_judge(struct front *f, struct exchange *
 					      const struct http_request *r,
 					      struct http_verdict *ret);
 /* Whether the request's body is held back on its way, so that the server cannot say that it wants
- * it: takes Expect: 100-continue out of r, and whoever has read r says it instead. */
+ * it: takes Expect: 100-continue out of r, and the reader of r answers it instead. */
 must_check bool exchange_must_continue(const struct front *f, const struct exchange *ex,
 				       struct http_request *r, const struct http_verdict *v);
 /* Takes Expect out of r. True: it was 100-continue, and there is a body. */
@@ -198,7 +198,7 @@ bool exchange_again(struct front *f, struct exchange *ex);
 
 /* exchange_waf.c */
 must_check int waf_open(struct front *f, struct ward_err *e);
-void waf_hear(struct front *f);
+void waf_read(struct front *f);
 /* True: the rule has a firewall, which sees to it from here on. */
 must_check bool exchange_begin_waf(struct front *f, struct exchange *ex,
 				   const struct http_request *r, const struct http_verdict *v);

@@ -19,10 +19,10 @@
 
 #include "base/io.h"
 #include "base/json.h"
-#include "rules/http_alias.h"
 #include "policy/units.h"
+#include "rules/http_alias.h"
 
-#define BYTES_A_TOKEN 3 /* of a text that nobody has counted: few */
+#define BYTES_A_TOKEN 3 /* of a text whose tokens were not counted: few */
 #define TOKENS_MOST UINT64_C(1000000000)
 
 enum path_kind { PATH_OTHER, PATH_FREE, PATH_PAID, PATH_EMBEDDING };
@@ -359,7 +359,7 @@ bool meter_data(struct front *f, struct meter *m, const uint8_t *bytes, size_t n
 	return true;
 }
 
-bool meter_last_words(struct front *f, struct exchange *ex, const struct meter *m, struct buf *out)
+bool meter_cut_off(struct front *f, struct exchange *ex, const struct meter *m, struct buf *out)
 {
 	auto_buf rule = { 0 };
 
@@ -423,7 +423,7 @@ void meter_end(struct front *f, struct meter *m, enum meter_way how)
 	free(m);
 }
 
-/* -- what the program is told */
+/* -- answers to the program */
 
 bool meter_is_about(const struct exchange *ex, enum verdict_reason reason)
 {

@@ -10,7 +10,7 @@
  *   there that a server needs to begin
  *                    (the JSON document, or the body) the most that it may cost is held back
  *   meter_answer()   the head of the final answer; meter_data() its bytes, false: break it off
- *   meter_end() it is over, whatever came of it: what it has cost is spent. Where nobody knows,
+ *   meter_end() it is over, whatever came of it: what it has cost is spent. If that is unknown,
  *   that
  *                    is what it may have cost: a program that resets its request stops neither the
  *                    model nor the bill.
@@ -36,9 +36,10 @@ must_check bool meter_answer(struct front *f, struct exchange *ex, struct meter 
 /* A line for the answer's head, "83% of the budget is spent"; NULL: none. */
 const char *meter_note(const struct front *f, struct meter *m);
 must_check bool meter_data(struct front *f, struct meter *m, const uint8_t *bytes, size_t n);
-/* What a program is told in the middle of an answer of server-sent events; false: it is not one. */
-must_check bool meter_last_words(struct front *f, struct exchange *ex, const struct meter *m,
-				 struct buf *out);
+/* What a program receives in the middle of an answer of server-sent events; false: it is not one.
+ */
+must_check bool meter_cut_off(struct front *f, struct exchange *ex, const struct meter *m,
+			      struct buf *out);
 /* How it ended: the server never had it, the answer was broken off (or never came), or it was
  * whole. Frees it; NULL is fine. */
 enum meter_way { METER_UNSENT, METER_CUT, METER_WHOLE };

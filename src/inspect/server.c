@@ -2,7 +2,7 @@
  * Connections to servers. In: exchanges that need one. Out: a connection that dial has made to a
  * checked address and over which the server has proved its name; first of all one that was used
  * before. A connection belongs to one exchange at a time; between two it waits in a small pool, and
- * what a server says there that nobody asked for closes it. Runs in front.
+ * what a server sends there unasked closes it. Runs in front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "protocol/secrets.h"
 #include "inspect/inspect.h"
+#include "protocol/secrets.h"
 
 #define IDLE_MAX 32
 
@@ -131,7 +131,7 @@ void server_put(struct front *f, struct exchange *ex, bool reuse)
 	if (!s)
 		return;
 	s->user = NULL;
-	/* its end was told once, and is not told again */
+	/* its end was reported once, and is not reported again */
 	if (reuse && s->state == SERVER_OPEN && !s->flow->has_ended[SERVER])
 		enter_pool(f, s);
 	else

@@ -22,8 +22,8 @@
 
 #include "base/io.h"
 #include "confine/confine.h"
-#include "rules/waf.h"
 #include "inspect/waf_match.h"
+#include "rules/waf.h"
 
 /* What the rule set expects of its surroundings (modsecurity.conf-recommended), with what programs
  * say to APIs added to what it lets pass. */

@@ -1,7 +1,7 @@
 /*
  * Messages of gRPC in a body: a flag, four bytes of length, the message. Where one ends is where
- * whoever looks through the body need not wait for more: no text that is looked for goes on behind
- * a flag, and what has no flag there is refused. A pure function over (pointer, length), fuzzed
+ * the scanner of the body need not wait for more: no text that is looked for goes on behind a flag,
+ * and what has no flag there is refused. A pure function over (pointer, length), fuzzed
  * (fuzz/grpc.c).
  */
 #ifndef WARD_KEYS_GRPC_H

@@ -43,7 +43,7 @@ static bool is_of_grant(const struct policy_grant *g, const char *path, size_t n
 }
 
 /* Whether every reading of the request's path is one of the grant's. A path that can be read in
- * ways that nobody knows is none of them, and neither is one that stands in a header. */
+ * unknown ways is none of them, and neither is one that stands in a header. */
 static bool path_fits(const struct policy_grant *g, const struct http_request *request,
 		      struct http_path *normal)
 {

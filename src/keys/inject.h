@@ -9,10 +9,10 @@
 #define WARD_KEYS_INJECT_H
 
 #include "base/buf.h"
-#include "rules/http_message.h"
-#include "rules/http_path.h"
 #include "keys/sigv4.h"
 #include "policy/policy_grant.h"
+#include "rules/http_message.h"
+#include "rules/http_path.h"
 
 /* The request line of a head that http1_head() has accepted; pointers into it. */
 struct inject_line {

@@ -2,13 +2,13 @@
 #ifndef WARD_KEYS_KEYS_H
 #define WARD_KEYS_KEYS_H
 
-#include "protocol/secrets.h"
 #include "creds/safe.h"
-#include "rules/http_body.h"
 #include "keys/inject.h"
 #include "keys/scan.h"
-#include "transport/tls_up.h"
 #include "keys/unzip.h"
+#include "protocol/secrets.h"
+#include "rules/http_body.h"
+#include "transport/tls_up.h"
 
 #define KEYS_COMPOSE (HTTP1_HEAD_MAX + 8 * SECRET_MOST) /* a head with its secrets */
 #define KEYS_LEAK_FIELD "x-ward-leak"
@@ -18,7 +18,7 @@
 
 struct key_grant {
 	bool there, revoked;
-	bool passed_over; /* told: a request to its host was not one of its */
+	bool passed_over; /* reported: a request to its host was not one of its */
 	struct policy_grant grant;
 	uint8_t *values[GRANT_VALUES]; /* in the safe */
 	/* placeholders; in the safe, too: one kind of memory */
@@ -45,7 +45,7 @@ struct keys {
 	uint8_t *compose;            /* in the safe: where heads are put together */
 	size_t compose_bytes;        /* KEYS_COMPOSE, or what there is */
 	struct buf said;             /* for ward-secrets, not yet sent */
-	/* events that there was no room for, not told yet */
+	/* events that there was no room for, not reported yet */
 	uint32_t lost;
 	struct conn *conns, *dead;
 	unsigned conn_count;
@@ -59,8 +59,8 @@ struct keys {
 };
 
 /* keys_store.c: what ward-secrets hands over. False: it is gone, or speaks nonsense. */
-must_check bool store_hear(struct keys *k);
-/* False: there is no room, nobody listens. */
+must_check bool store_read(struct keys *k);
+/* False: there is no room, or no reader. */
 bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
 void store_flush(struct keys *k);
 void store_event(struct keys *k, const struct keys_event *event);
@@ -72,7 +72,7 @@ size_t store_find(struct keys *k, const char *host, const struct http_request *r
 /* Why a grant may not be used now; NULL: it may. */
 const char *store_why_not(const struct key_grant *g, uint64_t now);
 void store_used(struct keys *k, struct key_grant *g, const char *host);
-/* One more text was found: told once a request. */
+/* One more text was found: reported once a request. */
 void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f,
 		 const char *host, const char *where);
 

@@ -351,9 +351,9 @@ bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool 
 	if (a->grpc && !ended && !k->odd_texts && grpc_is_within(&a->messages, ASK_WHOLE_MAX))
 		*ret_clean = a->boundary;
 	a->boundary = 0;
-	if (!a->found.count || a->told)
+	if (!a->found.count || a->reported)
 		return true;
-	a->told = true;
+	a->reported = true;
 	if (!sent || k->leaks != LEAKS_BLOCK)
 		return may_pass(k, a, &a->found, "the body");
 	/* its head has gone: the request stays incomplete */

@@ -30,7 +30,7 @@ struct ask {
 	/* a message ends there in the data that is looked through next */
 	size_t boundary;
 	struct scan_for found;
-	bool told; /* that something was found */
+	bool reported; /* that something was found */
 	/* the same, for front: its recording must not have the request */
 	bool leaked;
 	size_t collected; /* bytes, of ward-keys' purse */

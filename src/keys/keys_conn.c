@@ -254,13 +254,13 @@ static bool has_failed(const struct conn *c)
 	       c->down_data.failed;
 }
 
-/* Nothing is left to be said, and nobody will say more. */
+/* Nothing is left to be sent, and nothing more will come. */
 static bool is_over(const struct conn *c)
 {
 	if (c->h2)
 		return c->client_ended || (!queue_len(&c->back) && keys_h2_is_done(c->h2));
 	if (c->client_ended && !queue_len(&c->out) && !(queue_len(&c->in) && c->up != UP_DONE))
-		return true; /* front is gone: nobody waits for an answer */
+		return true; /* front is gone: the answer is not wanted */
 	if (queue_len(&c->back))
 		return false;
 	if (c->finishing)
@@ -343,7 +343,7 @@ void conn_expire(struct keys *k, uint64_t now)
 	for (struct conn *c = k->conns; c; c = next) {
 		next = c->next;
 		if (look)
-			k->waiting |= c->h2 ? keys_h2_let_go(k, c, now) : down_let_go(k, c, now);
+			k->waiting |= c->h2 ? keys_h2_release(k, c, now) : down_release(k, c, now);
 		if (c->dead)
 			continue;
 		/* streams may be silent for as long as front has them open */

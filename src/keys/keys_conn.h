@@ -102,10 +102,10 @@ bool down_step(struct keys *k, struct conn *c);
 #define CONN_SILENCE_MS 1000
 #define CONN_OLD_MS 5000
 /* What is held back of an answer goes if its server has been silent for a second, or it is old, and
- * not because its program has not said all or does not listen: nobody else waits for ever, and how
+ * not because its program has not said all or does not listen: no one else waits for ever, and how
  * long one waits tells nothing. An end that is too much of a secret goes overwritten. True: some is
  * still held. */
-bool down_let_go(struct keys *k, struct conn *c, uint64_t now);
+bool down_release(struct keys *k, struct conn *c, uint64_t now);
 /* Of len bytes that were held, new ones among them, some go on, clean. Returns how many of those
  * front has got already. */
 size_t hold_pass(struct hold *h, size_t clean, size_t len, uint64_t now);

@@ -210,7 +210,7 @@ void hold_show(struct hold *h, const struct keys *k, const struct buf *held, str
 	h->ahead = held->len;
 }
 
-bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
+bool down_release(struct keys *k, struct conn *c, uint64_t now)
 {
 	auto_buf shown = { 0 };
 
@@ -243,8 +243,8 @@ static void end_answer(struct keys *k, struct conn *c)
 	answer_init(&c->answer);
 	c->down_begun = false;
 	c->down_done = true;
-	/* an answer before the request was all there: nobody knows where the next one would
-	 * begin */
+	/* an answer before the request was complete: it is unknown where the next one would begin
+	 */
 	if (c->up != UP_DONE && c->up != UP_TUNNEL)
 		c->finishing = true;
 }

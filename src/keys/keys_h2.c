@@ -116,7 +116,7 @@ static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way,
 	if (some)
 		buf_add(&s->data[way].bytes, data->data + at + from, some);
 	rest = rest < s->owed[way] ? rest : s->owed[way];
-	if (rest) { /* nobody will ask for those */
+	if (rest) { /* those will not be asked for */
 		s->owed[way] -= rest;
 		nghttp2_session_consume(h->up, s->up_id, rest);
 	}
@@ -299,7 +299,7 @@ static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const u
 	struct keys_stream *s = stream_of(session, id);
 
 	(void)flags;
-	if (!s || s->own || (session == h->down && s->refused)) /* nobody wants it */
+	if (!s || s->own || (session == h->down && s->refused)) /* no process wants it */
 		nghttp2_session_consume(session, id, n);
 	else if (session == h->down)
 		keys_h2_sent(h, s, bytes, n);
@@ -325,7 +325,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 		s->refused = true;
 		return 0;
 	}
-	/* nobody waits for what is left of it; give() must not find it any more */
+	/* no process waits for what is left of it; give() must not find it any more */
 	if (s->up_open) {
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);
@@ -478,7 +478,7 @@ static void show_held(struct keys_h2 *h, struct keys_stream *s)
 	nghttp2_session_resume_data(h->down, s->down_id);
 }
 
-bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now)
+bool keys_h2_release(struct keys *k, struct conn *c, uint64_t now)
 {
 	bool due;
 
@@ -523,7 +523,7 @@ static bool push(struct keys_h2 *h, nghttp2_session *session, struct queue *q)
 	return moved;
 }
 
-static bool hear_front(struct keys_h2 *h, struct conn *c)
+static bool read_front(struct keys_h2 *h, struct conn *c)
 {
 	size_t n = queue_len(&c->in);
 
@@ -535,7 +535,7 @@ static bool hear_front(struct keys_h2 *h, struct conn *c)
 	return true;
 }
 
-static bool hear_server(struct keys_h2 *h, struct conn *c)
+static bool read_server(struct keys_h2 *h, struct conn *c)
 {
 	uint8_t bytes[CONN_PIECE];
 	enum tls_say say;
@@ -582,8 +582,8 @@ bool keys_h2_step(struct keys *k, struct conn *c)
 		conn_kill(c);
 		return false;
 	}
-	moved = hear_front(h, c);
-	moved |= hear_server(h, c);
+	moved = read_front(h, c);
+	moved |= read_server(h, c);
 	if (!c->server_ended && !nghttp2_session_want_read(h->up) &&
 	    !nghttp2_session_want_write(h->up))
 		c->server_ended = true;

@@ -7,8 +7,8 @@
 #ifndef WARD_KEYS_KEYS_H2_H
 #define WARD_KEYS_KEYS_H2_H
 
-#include "transport/h2_session.h"
 #include "keys/keys_conn.h"
+#include "transport/h2_session.h"
 
 #define KEYS_H2_FIELDS_BYTES HTTP1_HEAD_MAX /* of one head */
 #define KEYS_H2_STREAMS 128                 /* at one time */
@@ -60,8 +60,8 @@ must_check struct keys_h2 *keys_h2_new(struct keys *k, struct conn *c);
 void keys_h2_free(struct keys *k, struct keys_h2 *h);
 /* Does what can be done now; true: something happened. */
 bool keys_h2_step(struct keys *k, struct conn *c);
-/* down_let_go() for each of its streams. */
-bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now);
+/* down_release() for each of its streams. */
+bool keys_h2_release(struct keys *k, struct conn *c, uint64_t now);
 /* All is said. */
 bool keys_h2_is_done(const struct keys_h2 *h);
 /* Answers the request with words of ours, or breaks it off where an answer is under way. */

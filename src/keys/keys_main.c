@@ -1,7 +1,7 @@
 /*
  * ward-keys: holds the secrets of one sandbox and puts them into requests. Started by ward-secrets,
  * which hands them over; linked to front, which hands it connected sockets. It opens nothing,
- * executes nothing and connects to nothing (tables/procs.def), nobody can dump or trace it, and
+ * executes nothing and connects to nothing (tables/procs.def), no process can dump or trace it, and
  * what it holds lies in locked memory. When ward-secrets ends, so does it, and with it every
  * connection that a secret could go through. It is a role of the program ward-gateway-tls, so that
  * what both use of OpenSSL is in memory once.
@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "keys/keys.h"
-#include "gateway/proc.h"
 #include "base/trim_memory.h"
+#include "gateway/proc.h"
+#include "keys/keys.h"
 
 #define TICK_MS 30000
 #define IDLE_MS 5000
@@ -87,7 +87,7 @@ static void serve_once(struct keys *k)
 	/* a revocation comes before any request that came with it */
 	for (int i = 0; i < n && !k->ending; i++)
 		if (events[i].data.ptr == &k->secrets_fd)
-			k->ending |= !store_hear(k);
+			k->ending |= !store_read(k);
 	if (k->ready && !k->begun) {
 		k->begun = true;
 		k->ending |= watch(k, k->link_fd, &k->link_fd) < 0;

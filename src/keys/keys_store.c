@@ -34,7 +34,7 @@ bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *byt
 	struct keys_frame f = { .op = op, .bytes = (uint32_t)n, .number = number };
 
 	if (k->said.len + sizeof(f) + n > SAID_MAX)
-		return false; /* nobody listens: what is counted stays counted */
+		return false; /* there is no reader: what is counted stays counted */
 	buf_add(&k->said, &f, sizeof(f));
 	buf_add(&k->said, bytes, n);
 	send_said(k);
@@ -227,7 +227,7 @@ static bool take_scanner(struct keys *k, const uint8_t *bytes, size_t n)
 	return k->db && scan_new(bytes, db_bytes, k->db, k->texts, count, &k->scan, &e) == 0;
 }
 
-bool store_hear(struct keys *k)
+bool store_read(struct keys *k)
 {
 	static const struct keys_event no_scanner = {
 		.kind = KEYS_EVENT_REFUSED,
@@ -284,7 +284,7 @@ const char *store_why_not(const struct key_grant *g, uint64_t now)
 	return now >= g->expires_at_ms ? "it has expired and could not be renewed" : NULL;
 }
 
-/* The request goes without: told once of each grant, or nobody would know why. */
+/* The request goes without: reported once for each grant, or the reason would stay unknown. */
 static void tell_passed_over(struct keys *k, struct key_grant *g)
 {
 	struct keys_event event = {

@@ -69,7 +69,7 @@ static bool take(struct text *t, const char *word)
 
 /* -- what is asked for */
 
-/* "bytes=1-2", "bytes=1-" or "bytes=-2"; anything else is left to nobody. */
+/* "bytes=1-2", "bytes=1-" or "bytes=-2"; anything else is refused. */
 static bool read_range(struct text value, struct part *ret)
 {
 	struct part p = { .kind = PART_FROM };

@@ -1,10 +1,10 @@
 /*
- * Parts of something larger (Range, 206) over a connection that is looked through. Whoever may say
- * where a part begins and ends can have a secret cut in two, and see each half. So more is asked
- * for on either side than a secret is long, all of it is looked through, and only what was asked
- * for goes on. Several parts at once are not asked for: a server may always answer with the whole.
- * Only reading is asked for otherwise: what is written goes where it was meant to, and no part
- * comes back. Other units than bytes are none of ours. Pure; fuzzed (fuzz/part.c).
+ * Parts of something larger (Range, 206) over a connection that is looked through. A process that
+ * may say where a part begins and ends can have a secret cut in two, and see each half. So more is
+ * asked for on either side than a secret is long, all of it is looked through, and only what was
+ * asked for goes on. Several parts at once are not asked for: a server may always answer with the
+ * whole. Only reading is asked for otherwise: what is written goes where it was meant to, and no
+ * part comes back. Other units than bytes are none of ours. Pure; fuzzed (fuzz/part.c).
  */
 #ifndef WARD_KEYS_PART_H
 #define WARD_KEYS_PART_H

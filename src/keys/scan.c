@@ -22,8 +22,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "protocol/secrets.h"
 #include "keys/unwrap.h"
+#include "protocol/secrets.h"
 
 #define READING_BYTES 32768 /* of another reading, beside what two texts need */
 /* Bytes that are held back because of line breaks in them: less than any window of HTTP/2. */
@@ -187,7 +187,7 @@ static size_t begun(const struct looking *l, const struct scan_text *t, size_t f
 	return len;
 }
 
-/* All of a text is there: it was told for its beginning, and other forms of it begin alike. */
+/* All of a text is there: it was reported for its beginning, and other forms of it begin alike. */
 static void drop_begun(struct looking *l, size_t from)
 {
 	for (uint32_t i = 0; i < l->span_count; i++)
@@ -379,7 +379,7 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 		return n;
 	}
 	/* an end that is held back is looked at again with what follows: matches in it are whole
-	 * only then, or were told before */
+	 * only then, or were reported before */
 	held = final ? 0 : held_of(s, bytes, n, f->prompt ? open_end : last_bytes, NULL);
 	l.open = n - held;
 	if (!look(&l, bytes, NULL) ||

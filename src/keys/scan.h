@@ -1,7 +1,7 @@
 /*
  * Looking for secrets in a stream of bytes. All forms of all secrets and placeholders are looked
  * for at once (vectorscan); the last bytes of a piece are held back, as many as a secret could
- * begin in (or does, where nobody can see it), so nothing is missed between two pieces.
+ * begin in (or does, where it cannot be seen), so nothing is missed between two pieces.
  */
 #ifndef WARD_KEYS_SCAN_H
 #define WARD_KEYS_SCAN_H
@@ -48,8 +48,8 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
  * whatever their case. */
 void scan_head(const struct scan *s, uint8_t *bytes, size_t n, struct scan_for *f);
 
-/* How many bytes at the end of those are the beginning of a secret, and more of it than anybody may
- * see who waits: SCAN_SEEN_MAX behind what its placeholder begins with, too. Counted in *f. */
+/* How many bytes at the end of those are the beginning of a secret, and more of it than any process
+ * may see who waits: SCAN_SEEN_MAX behind what its placeholder begins with, too. Counted in *f. */
 #define SCAN_SEEN_MAX 8
 size_t scan_begun(const struct scan *s, const uint8_t *bytes, size_t n, struct scan_for *f);
 

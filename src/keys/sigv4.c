@@ -173,7 +173,7 @@ static void hash_hex(const void *bytes, size_t n, char *out)
 	uint8_t digest[32];
 
 	if (EVP_Digest(bytes, n, digest, NULL, EVP_sha256(), NULL) != 1)
-		memset(digest, 0, sizeof(digest)); /* a signature that nobody accepts */
+		memset(digest, 0, sizeof(digest)); /* a signature that no verifier accepts */
 	form_hex(digest, sizeof(digest), out);
 }
 

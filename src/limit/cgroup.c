@@ -1,7 +1,7 @@
 /*
  * Limits held by the kernel for a whole sandbox. In: a plan whose limits are HELD_CGROUP*. Out:
  * directories named ward-<run id> below the caller's own cgroups, with the limits written, and
- * processes put into them. Runs in the supervisor with the user's rights, and in whoever
+ * processes put into them. Runs in the supervisor with the user's rights, and in the process that
  * finishes what a killed supervisor left.
  *
  * This file is the table of kinds and what they share; cgroup1.c and cgroup2.c are the kinds.

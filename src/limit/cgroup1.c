@@ -6,7 +6,7 @@
  * Putting a process in from outside (cgroup.procs) takes a lock that waits for every processor:
  * 7-14 ms after idling. A thread that writes "0" to tasks moves itself and needs no such lock:
  * 10-30 us. So the descriptors of tasks are opened here, with our rights, and the child between
- * clone and exec does the writing; the kernel checks the rights of whoever opened them.
+ * clone and exec does the writing; the kernel checks the rights of the process that opened them.
  *
  * memory.memsw is set beside memory.limit where the kernel accounts swap, or swapping would be
  * a way out. An OOM kill takes one process only: the eventfd on memory.oom_control tells the

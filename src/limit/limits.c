@@ -13,7 +13,7 @@
  * must be held.
  *
  * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch. The
- * kernel tells nobody of a fork that it refused, and exactly as many processes as allowed are no
+ * kernel does not report a fork that it refused, and exactly as many processes as allowed are no
  * offence. So RLIMIT_NPROC is one more than the limit: that one in the list is the fork too many.
  * The limit counts ward-init, the command itself never has more than the limit. RLIMIT_DATA stops
  * the one process that takes too much with ENOMEM before the watch has to kill; the `build` set

@@ -5,7 +5,7 @@
 #include "model/plan.h"
 
 /* Decides what holds each limit of the plan: fills p->limits and p->watch from p's spec, facts,
- * ids and rung. A limit that nothing can hold here is an error where the policy names it or
+ * ids and level. A limit that nothing can hold here is an error where the policy names it or
  * require.limits asks for it, else a note. */
 must_check int limits_assign(struct plan *p, struct ward_err *e);
 /* What limits_assign() asks the host beyond the facts, apart so that the decision can be tested. */
@@ -29,8 +29,8 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
  * pass that before it looks. 0: any. */
 uint64_t limits_file_bytes(const struct plan *p);
 
-/* The most processes and threads that the host's kernel lets the sandbox have: behind a wall that
- * holds the limit itself, its own come on top. */
+/* The most processes and threads that the host's kernel lets the sandbox have: in an inner runtime
+ * that holds the limit itself, its own come on top. */
 uint64_t limits_host_pids(const struct plan *p);
 
 /* How far beyond the disk limit a sandbox may come before it is stopped: a look finds what was

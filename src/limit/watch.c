@@ -16,12 +16,12 @@
  * acquittal the next close look waits, a tenth of the time is spent on them at most. What
  * sockets and pipes hold is on no process's account: see watch_kernel.c.
  *
- * Processes: RLIMIT_NPROC holds them at one more than the limit and tells nobody (limits.c); the
+ * Processes: RLIMIT_NPROC holds them at one more than the limit and reports nothing (limits.c); the
  * limit found passed is a hit, and for seconds on end a fork bomb. Where it does not bind (uid 0 of
  * the host) more processes than allowed are the end.
  *
  * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the
- * processes are to stand still until it is positive again. Time of children that nobody waited
+ * processes are to stand still until it is positive again. Time of children that no process waited
  * for is lost to the counters: while new processes appear, those seen running count as well.
  *
  * Disk: see watch_trees.c.
@@ -33,8 +33,8 @@
 #include <sys/sysinfo.h>
 
 #include "base/io.h"
-#include "model/inner.h"
 #include "limit/watch_parts.h"
+#include "model/inner.h"
 
 #define MAX_TMPFS 16
 #define FILL_RATE (8u << 20) /* bytes that one processor can fill in a millisecond, generously */
@@ -408,8 +408,8 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
 }
 
-/* File systems in memory and a wall's memory files: the sandbox's own, each counted once. More than
- * the limit there needs no other proof. */
+/* File systems in memory and an inner runtime's memory files: the sandbox's own, each counted once.
+ * More than the limit there needs no other proof. */
 static bool tick_files(struct watch *w, struct usage *u)
 {
 	uint64_t bytes = watched(w, LIMIT_MEMORY) ? tmpfs_bytes(w) : 0;
@@ -439,7 +439,8 @@ bool watch_tick(struct watch *w, struct usage *u)
 		return true;
 	if (tick_files(w, u))
 		return true;
-	/* a wall's memory was counted just now: its many processes can wait while the disk fills */
+	/* an inner runtime's memory was counted just now: its many processes can wait while the
+	 * disk fills */
 	if (w->memfds.on && watch_is_urgent(w, u) && now < w->scan_ms + SCAN_LATE_MS)
 		return w->trees.suspect;
 	if (now >= w->scan_ms)
@@ -522,7 +523,7 @@ static void confirm_memory(struct watch *w, struct usage *u)
 	w->scan_ms = 0; /* again at the next tick */
 }
 
-/* Locks and the like. What could not be looked through in time ends nobody. */
+/* Locks and the like. What could not be looked through in time is no reason to end anything. */
 static void confirm_beyond(struct watch *w, struct usage *u)
 {
 	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY);

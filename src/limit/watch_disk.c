@@ -17,20 +17,20 @@
  * in a message    descriptors waiting in a unix socket cannot be looked at, only that there are
  * some. Memory files (memfd_create) are on no disk: they count as memory
  *
- * If these add up to more than the limit, the sandbox did it. If they do not and there is no
- * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
- * long), somebody else did, and the difference is forgiven. If there is a hiding place, the
- * growth is put down to the sandbox: who hides things has no claim to the doubt. Processes that
- * cannot be stopped (see struct inner) move while they are looked at: what is gone or on its way is
- * no hiding place then, nothing is forgiven, and the looks go on as long as the growth is there.
+ * If these add up to more than the limit, the sandbox did it. If they do not and there is no hiding
+ * place (no directory closed to us, no descriptors in sockets, no walk that took too long), another
+ * process did, and the difference is forgiven. If there is a hiding place, the growth is put down
+ * to the sandbox: who hides things has no claim to the doubt. Processes that cannot be stopped (see
+ * struct inner) move while they are looked at: what is gone or on its way is no hiding place then,
+ * nothing is forgiven, and the looks go on as long as the growth is there.
  *
  * Others also remove files, and what the sandbox fills would not show. So every rise from one
  * tick to the next is added up beside it, and when that sum has grown by what the sandbox has
  * left, there is a look as well; then only what is found counts.
  *
- * A process that is in the middle of a large write does not stand still before that ends, whoever
- * stops it; only its death interrupts it. So whoever looks is asked now and then whether it goes
- * on growing meanwhile (enough()), and the look may end early.
+ * A process that is in the middle of a large write does not stand still before that ends, the
+ * process that stops it; only its death interrupts it. So the process that looks is asked now and
+ * then whether it goes on growing meanwhile (enough()), and the look may end early.
  */
 #include "limit/watch_parts.h"
 
@@ -364,7 +364,7 @@ static void look_at_maps(struct disk_look *k, struct seen *s, int base_fd, bool 
 }
 
 /* Those of a process's threads: one table is looked at once, as far as the kernel tells (else each
- * thread's: a wall has dozens, with thousands of descriptors). */
+ * thread's: an inner runtime has dozens, with thousands of descriptors). */
 static void look_at_threads(struct disk_look *k, struct seen *s, int proc_fd, pid_t pid,
 			    bool closed)
 {

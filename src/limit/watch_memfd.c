@@ -1,12 +1,12 @@
 /*
- * The watch: what memory files hold. In: the processes of a sandbox whose wall keeps its command's
- * memory in such files (gVisor). Out: the bytes behind them. Runs in the supervisor with the user's
- * rights, which hold over the user namespaces inside. A page of a memory file need not be mapped by
- * anybody, so what processes have mapped is no measure: the file is asked.
+ * The watch: what memory files hold. In: the processes of a sandbox whose inner runtime keeps its
+ * command's memory in such files (gVisor). Out: the bytes behind them. Runs in the supervisor with
+ * the user's rights, which hold over the user namespaces inside. A page of a memory file need not
+ * be mapped by any process, so what processes have mapped is no measure: the file is asked.
  *
  * What is in the known ones is asked each time. Which descriptors are such files is looked at now
- * and then, in steps: a wall has thousands of descriptors in hundreds of processes, the sandbox
- * says how many, and whatever is looked at, its disk fills meanwhile.
+ * and then, in steps: an inner runtime has thousands of descriptors in hundreds of processes, the
+ * sandbox says how many, and whatever is looked at, its disk fills meanwhile.
  */
 #include "limit/watch_parts.h"
 

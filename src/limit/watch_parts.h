@@ -56,8 +56,8 @@ uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t
 			   uint64_t *ret_slots);
 /* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are counted
  * elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit is passed.
- * only_files: the processes share nothing but those (a wall's memory files), so that what is mapped
- * adds nothing. */
+ * only_files: the processes share nothing but those (an inner runtime's memory files), so that what
+ * is mapped adds nothing. */
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
 			   uint64_t limit, bool only_files);
@@ -101,12 +101,14 @@ bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
 	uint64_t start_bytes, last_bytes; /* 0: not begun */
 	uint64_t start_file_bytes, last_file_bytes, start_locked_bytes, start_lost_bytes;
-	/* shared memory that nobody has mapped, and lost pages, count, too: no cgroup does it */
+	/* shared memory that no process has mapped, and lost pages, count, too: no cgroup does it
+	 */
 	bool files;
 	uint64_t rise_bytes; /* every rise since the last acquittal */
 };
 /* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is
- * at stake). nesting: it may have file systems that nobody sees. A pure function. */
+ * at stake). nesting: it may have file systems that cannot be seen from outside. A pure function.
+ */
 enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now,
 			       uint64_t limit, bool nesting);
 bool beyond_machine(struct beyond_machine *ret_machine);
@@ -156,7 +158,7 @@ uint64_t beyond_parse_shared(const char *line, dev_t dev, uint64_t *ret_inode,
 must_check bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms);
 void beyond_end(struct beyond_look *k);
 
-/* ---- memory files, where a wall has some: watch_memfd.c ---- */
+/* ---- memory files, where an inner runtime has some: watch_memfd.c ---- */
 
 #define MEMFDS_MAX 64
 

@@ -7,15 +7,15 @@
  * the last ")" of a stat line, and only ever see a cut copy. A process that goes away while it
  * is read counts as nothing.
  *
- * Memory is counted in steps that get dearer. An upper bound from stat alone (resident pages of
- * any kind, and page tables as large as the address space allows) mostly ends the matter.
- * proc_memory_upper() reads status: anonymous, shared and swapped pages and page tables
- * (reading a sparse mapping of zeroes costs no page but its tables), but not pages of files,
- * which can be dropped. It counts a page once per process: a forked family that shares its
- * memory counts many times. So before anybody is killed proc_memory_exact() divides pages by
- * their users (smaps_rollup). Shared pages of the sandbox's tmpfs mounts are counted there
- * already; how many of the mapped ones these are is read from smaps by device, only when the
- * answer hangs on it. What cannot be read counts in full.
+ * Memory is counted in steps that get dearer. An upper bound from stat alone (resident pages of any
+ * kind, and page tables as large as the address space allows) mostly ends the matter.
+ * proc_memory_upper() reads status: anonymous, shared and swapped pages and page tables (reading a
+ * sparse mapping of zeroes costs no page but its tables), but not pages of files, which can be
+ * dropped. It counts a page once per process: a forked family that shares its memory counts many
+ * times. So before any process is killed proc_memory_exact() divides pages by their users
+ * (smaps_rollup). Shared pages of the sandbox's tmpfs mounts are counted there already; how many of
+ * the mapped ones these are is read from smaps by device, only when the answer hangs on it. What
+ * cannot be read counts in full.
  */
 #include "limit/watch_parts.h"
 

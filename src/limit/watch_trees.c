@@ -14,8 +14,8 @@
 #include <errno.h>
 
 #include "base/io.h"
-#include "model/inner.h"
 #include "limit/watch_parts.h"
+#include "model/inner.h"
 
 #define LOOK_SECONDS 10
 #define LOOK_PAUSE_MS 1000 /* most that an acquittal delays the next close look */
@@ -27,8 +27,8 @@
 /* who writes a quarter of the margin in that time is too fast for a look */
 #define BURST_MS 10
 #define PUT_OFF_MS 100 /* most that a look waits for the end of a burst */
-/* in a row: while processes move, one may be closed for a moment; and a wall's own hand each other
- * descriptors */
+/* in a row: while processes move, one may be closed for a moment; and an inner runtime's own hand
+ * each other descriptors */
 #define HIDDEN_LOOKS 3
 
 static bool watched(const struct tree_watch *t, enum limit l)
@@ -73,7 +73,7 @@ static void note_start(struct tree_watch *t)
 	t->start_offset.tv_sec = t->start.tv_sec - mono.tv_sec;
 }
 
-/* The same, moved with the clock if somebody has set it back since. */
+/* The same, moved with the clock if it was set back since. */
 static struct timespec start_now(const struct tree_watch *t)
 {
 	struct timespec mono, real, start = t->start;

@@ -2,27 +2,27 @@
  * What the kernel holds for a sandbox that no cgroup counts. In: its processes, and the machine's
  * /proc/meminfo. Out: bytes, and suspicion. Runs in the supervisor; reads only.
  *
- * Two things are on nobody's account, whatever holds the memory limit: what waits unread in netlink
- * sockets (the kernel's own answers, up to 400 KiB and more in each), and locks of files, of which
- * one descriptor can have millions. The former are listed with their sizes in
+ * Two things are accounted to no process, whatever holds the memory limit: what waits unread in
+ * netlink sockets (the kernel's own answers, up to 400 KiB and more in each), and locks of files,
+ * of which one descriptor can have millions. The former are listed with their sizes in
  * /proc/PID/net/netlink, the latter in /proc/PID/fdinfo. Where the watch holds the limit, so is
  * what a cgroup would count: entries of epoll sets, one for each pair of descriptors, and mappings,
- * 65,530 for each process. How many rules a set of Landlock's has nobody tells, and no program has
- * many such sets: many count as full. Shared memory without a name (MAP_SHARED and MAP_ANONYMOUS,
- * /dev/zero) stays when its pages are unmapped, and then no process's size shows it: what is mapped
- * of it counts as full, as far as the machine's shared memory has grown at all.
+ * 65,530 for each process. The kernel does not report how many rules a Landlock ruleset has, and no
+ * program has many such sets: many count as full. Shared memory without a name (MAP_SHARED and
+ * MAP_ANONYMOUS, /dev/zero) stays when its pages are unmapped, and then no process's size shows it:
+ * what is mapped of it counts as full, as far as the machine's shared memory has grown at all.
  *
  * Locks, sets and mappings are looked for when the kernel's own memory on this machine has risen by
  * half of the limit since the run began or the last acquittal (every rise from one moment to the
  * next counts), and, because what others free at the same time hides a slow rise, now and then, a
  * fiftieth of the time. The look goes on a few milliseconds each tick while the processes move;
- * only what it finds stops them, for a second look that leaves out whoever had nothing. Each open
- * file counts once, however many threads and processes have it. Descriptors that are under way in a
- * socket are in no table, and so are their locks; with process.nesting a sandbox has file systems
- * in memory that nobody outside can see; pages of files stay in memory when the file is cut off
- * while a pipe or a socket has one of a large block (splice, sendfile). What stays unexplained ends
- * the sandbox when it has grown by more than the limit and half of the machine, and the machine is
- * short of memory.
+ * only what it finds stops them, for a second look that leaves out the process that had nothing.
+ * Each open file counts once, however many threads and processes have it. Descriptors that are
+ * under way in a socket are in no table, and so are their locks; with process.nesting a sandbox has
+ * file systems in memory that no process outside can see; pages of files stay in memory when the
+ * file is cut off while a pipe or a socket has one of a large block (splice, sendfile). What stays
+ * unexplained ends the sandbox when it has grown by more than the limit and half of the machine,
+ * and the machine is short of memory.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -120,7 +120,7 @@ enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_mach
 	grown = growth(now->kernel_bytes, g->start_bytes);
 	files = growth(now->file_bytes, g->start_file_bytes);
 	locked = growth(now->locked_bytes, g->start_locked_bytes); /* may be the same pages */
-	if (nesting || g->files) /* else it can have none that nobody sees */
+	if (nesting || g->files) /* else it can have none that no process sees */
 		grown += files > locked ? files : locked;
 	if (g->files)
 		grown += growth(now->lost_bytes, g->start_lost_bytes);
@@ -313,7 +313,7 @@ static int compare_shared(const void *a, const void *b)
 	return x->inode != y->inode ? order(x->inode, y->inode) : order(x->offset, y->offset);
 }
 
-/* Shared memory that a process has mapped, whoever else has. */
+/* Shared memory that a process has mapped, the process that else has. */
 static void add_shared(struct beyond_look *k, struct shared_place place, uint64_t bytes)
 {
 	struct shared_place *copy = malloc(sizeof(*copy));
@@ -406,7 +406,7 @@ static bool look_at_table(struct beyond_look *k, int proc_fd, pid_t pid, pid_t t
 	return true;
 }
 
-/* Whether the thread has a table that was not looked at just now; where nobody tells, only the
+/* Whether the thread has a table that was not looked at just now; where no process tells, only the
  * first thread's counts. */
 static bool has_own_table(pid_t tid, pid_t leader, pid_t last)
 {

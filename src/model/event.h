@@ -33,7 +33,7 @@ enum event_field {
 };
 
 enum event_type { EVENT_TEXT, EVENT_LIST, EVENT_NUMBER, EVENT_FLAG };
-/* LOG: nobody decided, it has happened. */
+/* LOG: no process decided, it has happened. */
 enum event_action {
 	ACTION_LOG,
 	ACTION_ALLOW,
@@ -67,7 +67,7 @@ struct ward_event {
 	uint8_t kind;   /* enum event_kind */
 	uint8_t action; /* enum event_action */
 	uint8_t count;
-	uint64_t seq, time_us; /* given by whoever writes it down; time since 1970, UTC */
+	uint64_t seq, time_us; /* given by the process that writes it down; time since 1970, UTC */
 	const char *run;       /* likewise; NULL: it is no run's */
 	struct event_value values[EVENT_VALUES_MAX]; /* in the order of the table */
 };

@@ -62,7 +62,7 @@ struct guard_root {
 	struct strv beyond;
 	/* protected names that came while another run was under way: never put back */
 	struct strv tainted;
-	/* protected names that somebody outside took away since: what stands there is new */
+	/* protected names that a process outside took away since: what stands there is new */
 	struct strv lost;
 	/* protected names whose NAME.lock came and went: git tried to write them, in vain */
 	struct strv refused;
@@ -71,7 +71,7 @@ struct guard_root {
 	struct guard_dirs *dirs;
 	/* what each step stood for when the plan was made; NULL: mounts cannot be left behind */
 	struct guard_held *held;
-	struct progress *progress; /* borrowed; NULL: nobody looks */
+	struct progress *progress; /* borrowed; NULL: not shown */
 	size_t file_count;         /* regular files that the scan saw */
 };
 

@@ -1,7 +1,7 @@
-/* An inner runtime: a second wall (gVisor, a virtual machine, a WASI runtime) that stands inside a
- * native sandbox. The plan is native's; what ward-init starts in it is the inner runtime's runner,
- * which starts the command behind it. The runner's environment, directory and 0-2 are the
- * command's, signals to its group are for the command, and its exit status is the command's. */
+/* An inner runtime (gVisor, a virtual machine, a WASI runtime) that runs inside a native sandbox.
+ * The plan is native's; what ward-init starts in it is the inner runtime's runner, which starts the
+ * command behind it. The runner's environment, directory and 0-2 are the command's, signals to its
+ * group are for the command, and its exit status is the command's. */
 #ifndef WARD_MODEL_INNER_H
 #define WARD_MODEL_INNER_H
 
@@ -46,7 +46,7 @@ struct inner {
 	/* what is behind it has memory of its own (vm.memory): the runner ends by GUEST_SPENT where
 	 * that was used up */
 	bool own_memory;
-	/* an image is behind the wall: the native sandbox around it has the host's root */
+	/* an image is inside the inner runtime: the native sandbox around it has the host's root */
 	bool own_root;
 	/* Words that do nothing behind it, for a sandbox without a command, NULL-terminated. NULL:
 	 * it stands only where a command is started. */

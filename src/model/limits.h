@@ -29,7 +29,7 @@ struct plan_limit {
 struct usage {
 	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t cpu_ms, cpu_throttled_ms;
-	uint64_t inside_pids;        /* behind a wall that counts them; 0: none does */
+	uint64_t inside_pids;        /* in an inner runtime that counts them; 0: none does */
 	uint64_t pids, pids_refused; /* refused: forks, where the kernel counts them */
 	bool pids_storm;             /* it goes on and on */
 	uint64_t disk_bytes, inodes; /* growth of the writable trees, 0 where they shrank */
@@ -37,7 +37,7 @@ struct usage {
 	uint64_t disk_left_bytes;
 	uint64_t disk_removed_bytes; /* and what of it was removed, in trees of ward's own */
 	size_t disk_removed_files;
-	/* the memory limit that was reached is the one behind the wall, vm.memory */
+	/* the memory limit that was reached is the one inside the inner runtime, vm.memory */
 	bool guest_spent;
 	/* the memory limit counts as reached because the machine has none left */
 	bool machine_short;

@@ -47,12 +47,12 @@ struct etc_cache {
 	bool refused; /* root may not make that copy: one could never be used */
 };
 
-#define ETC_KEPT_NONE                                                                              \
+#define ETC_CACHE_NONE                                                                             \
 	{                                                                                          \
 		.lock_fd = -1, .dir_fd = -1, .tree_fd = -1                                         \
 	}
 
-/* An image that is held: nobody removes it until image_clear(). */
+/* An image that is held: no process removes it until image_clear(). */
 struct image {
 	char digest[SHA256_HEX]; /* "": a directory that is used where it is */
 	char *root;              /* the tree, absolute, links resolved */
@@ -227,21 +227,21 @@ struct plan {
 	struct image image; /* root NULL: the host's own directories */
 	/* the command: the spec's, or the image's own; NULL: none */
 	char *const *argv;
-	struct strv inner_run;  /* with a wall: its words in front of the command's */
+	struct strv inner_run;  /* with an inner runtime: its words in front of the command's */
 	struct strv inner_exec; /* ... in front of those of one more command */
 	/* ... in front of those of a copy; empty: ward-init copies by itself */
 	struct strv inner_copy;
 	/* ... "key: value" of what its checkpoints depend on; empty: it makes none */
 	struct strv inner_same;
-	/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not
-	 * its own */
+	/* with an inner runtime: all that ward-init starts, NULL-terminated; NULL: argv. The words
+	 * are not its own */
 	char **started;
 	struct strv env;              /* NAME=VALUE, complete */
 	char *cwd;                    /* inside */
 	char *workspace;              /* absolute, cleaned, resolved */
 	struct strv strings;          /* what the mounts' texts live in */
 	struct plan_gpus *gpus;       /* NULL: none; owned */
-	struct plan_devices *devices; /* of those, or of the wall; NULL: none; owned */
+	struct plan_devices *devices; /* of those, or of the inner runtime; NULL: none; owned */
 	/* what the user should know: groups that stay, weaker choices */
 	struct strv notes;
 	bool watch;  /* some limit is held by the watch */

@@ -50,11 +50,11 @@ struct result {
 		bool apply;
 	} changes;
 	struct result_network network;
-	/* borrowed; where everything that happens is reported; NULL: nobody listens */
+	/* borrowed; where everything that happens is reported; NULL: nowhere */
 	struct event_sink *events;
-	/* borrowed; who changes files, at audit.level: full; NULL: nobody asked */
+	/* borrowed; who changes files, at audit.level: full; NULL: not wanted */
 	struct provenance *provenance;
-	struct timing *timing; /* borrowed; NULL or off: nobody asked */
+	struct timing *timing; /* borrowed; NULL or off: not wanted */
 	bool refused;          /* nothing was started; see error */
 	struct ward_err error;
 };

@@ -23,7 +23,7 @@ struct running {
 	pid_t init_pid;
 	/* ward-init, where init_pid is a process around it; 0: init_pid is */
 	pid_t inside_pid;
-	/* of init_pid: ward-init (or of the command on the Landlock rung) */
+	/* of init_pid: ward-init (or of the command on the Landlock level) */
 	int pid_fd;
 	/* SOCK_SEQPACKET to ward-init: protocol/guest.h; closing it ends the sandbox */
 	int control_fd;
@@ -52,7 +52,7 @@ struct running {
 	bool asked; /* ward-init will be asked whether the command could be started */
 	/* a child has got the kept /etc that the plan opened: another one needs its own */
 	bool etc_given;
-	/* as far as can be told before there is a plan: no cgroup will be made */
+	/* as far as is known before there is a plan: no cgroup will be made */
 	bool unlimited;
 	sigset_t caller_mask;  /* blocked signals as the command shall have them */
 	struct timing *timing; /* borrowed; NULL: not timed */
@@ -107,7 +107,7 @@ struct engine {
 	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */
 	const char *const *(*stages)(void);
-	/* why it makes no checkpoints where no wall stands in it (plan/inner.h), and "\n" and the
+	/* why it makes no checkpoints without an inner runtime (plan/inner.h), and "\n" and the
 	 * remedy */
 	const char *no_snapshot;
 };

@@ -26,7 +26,7 @@ struct spec_request {
 	const struct spec_option *options;
 	size_t option_count;
 	bool widen;
-	/* of the plan and the sweep; borrowed, NULL: nobody looks */
+	/* of the plan and the sweep; borrowed, NULL: not shown */
 	struct progress *progress;
 	bool starts; /* it will be run: volumes that it names are made */
 	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */

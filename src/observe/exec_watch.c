@@ -2,9 +2,9 @@
  * Programs started inside. In: execve and execveat that wait at the seccomp listener (audit.level:
  * exec). Out: one event each. Runs in the supervisor with the user's rights.
  *
- * Nothing is decided here: the filter allows both calls in every set, and whoever asked is told to
- * go on whatever was seen. What stands behind the caller's pointers can be changed by another of
- * its threads between our look and the kernel's: the event says "observed". The caller is hostile:
+ * Nothing is decided here: the filter allows both calls in every set, and the caller is told to go
+ * on whatever was seen. What stands behind the caller's pointers can be changed by another of its
+ * threads between our look and the kernel's: the event says "observed". The caller is hostile:
  * every length is bounded, every pointer may be wrong, and what it is called is its own choice; the
  * event's writer escapes it.
  *
@@ -45,7 +45,7 @@ struct exec_watch {
 	struct expected {
 		uint32_t tag; /* 0: free */
 		int pid;      /* inside; 0: not known yet */
-		bool told;
+		bool reported;
 		char *text; /* owned: words and variables, each ended by a NUL */
 		size_t words_len, len;
 	} expected[GUEST_EXECS_MAX];
@@ -176,7 +176,7 @@ static size_t read_link(int proc_fd, const char *name, char out[PATH_SHOWN])
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Whether a program is there to be started, as the caller would find it; true where nobody can
+/* Whether a program is there to be started, as the caller would find it; true where that cannot
  * tell. */
 static bool is_there(int root_fd, const char *path)
 {
@@ -271,12 +271,12 @@ static void take_expected(struct exec_watch *w, int root_fd, struct expected *x)
 {
 	const char *dirs = NULL;
 
-	if (x->told) {
+	if (x->reported) {
 		w->seen = false;
 		return;
 	}
 	x->pid = w->pid;
-	x->told = true;
+	x->reported = true;
 	for (size_t at = x->words_len; at < x->len; at += strlen(x->text + at) + 1)
 		if (strncmp(x->text + at, "PATH=", 5) == 0 && !dirs)
 			dirs = x->text + at + 5;
@@ -392,7 +392,7 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 		else
 			look_at_init(w, proc_fd);
 	}
-	/* its number may be somebody else's by now: then all of this was */
+	/* its pid may be another process's by now: then all of this was */
 	if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) < 0)
 		w->seen = false;
 }

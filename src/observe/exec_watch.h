@@ -4,9 +4,9 @@
 
 #include <linux/seccomp.h>
 
-#include "protocol/guest.h"
 #include "model/plan.h"
 #include "model/result.h"
+#include "protocol/guest.h"
 
 struct exec_watch;
 

@@ -7,7 +7,7 @@
  * functions; run by ward-explain, and by the supervisor for --hints.
  *
  * The change is the smallest one that is known: a host with its port, a method with its path, a
- * file and not its directory; a limit is doubled, because nobody knows how much more it would have
+ * file and not its directory; a limit is doubled, because it is unknown how much more it would have
  * been.
  */
 #include "observe/explain.h"
@@ -17,11 +17,11 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "observe/learn_path.h"
-#include "model/plan.h"
-#include "policy/policy_edit.h"
 #include "event/event.h"
 #include "event/table_names.h"
+#include "model/plan.h"
+#include "observe/learn_path.h"
+#include "policy/policy_edit.h"
 
 enum how {
 	HOW_NONE,
@@ -425,8 +425,8 @@ static void explain_grant(struct explanation *x, const struct ward_event *v)
 	buf_puts(&x->advice, " in credentials.grants");
 }
 
-/* Where a secret may go is never widened by a ready command: whoever does that shall read the
- * grant. */
+/* Where a secret may go is never widened by a ready command: an operator who does that must read
+ * the grant. */
 static void explain_leak(struct explanation *x, const struct ward_event *v)
 {
 	auto_free char *name = copy(v, FIELD_GRANT), *host = copy(v, FIELD_HOST);

@@ -1,15 +1,15 @@
 /*
  * Hints. In: every event of a run, on its way to the journal. Out: a few lines on standard error
- * for whoever reads there, often an agent: what was refused, why, and the command with which a
- * person could allow it. Runs in the supervisor, and only with --hints.
+ * for its reader, often an agent: what was refused, why, and the command with which the operator
+ * could allow it. Runs in the supervisor, and only with --hints.
  *
- * The sandbox writes to the same place and can write the same lines: a hint is a help, no evidence.
- * Each line begins with the same words, tells nothing that acts on a terminal, and the first one
- * names the command that shows what is on record, where nobody inside can write. There are at most
- * HINTS_MAX of them, of LINE_BYTES a line, whatever happens inside; each thing is told once. Nobody
- * waits for whoever does not read: what finds no room at once is kept for the end.
+ * The sandbox can write the same lines to standard error: a hint helps, but proves nothing. Each
+ * line begins with the same words and holds no terminal control sequences; the first hint names the
+ * command that shows the journal, which no process inside can write. There are at most HINTS_MAX
+ * hints of LINE_BYTES a line, whatever happens inside, and each denial is reported once. Writing
+ * never blocks: what does not fit at once is kept for the end.
  *
- * Programs look for many files that they can do without, so missing files are told only when the
+ * Programs look for many files that they can do without, so missing files are reported only if the
  * command has failed: the last ones it looked for.
  */
 #include "observe/hints.h"
@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "event/event.h"
 #include "observe/explain.h"
 #include "observe/missing.h"
-#include "event/event.h"
 
 #define HINTS_MAX 10
 #define MISSING_MAX 4
@@ -28,14 +28,14 @@
 #define KNOWN_MAX 64
 
 struct hints {
-	struct event_sink sink; /* first: this is what events are given to */
+	struct event_sink sink; /* first member: the sink that receives events */
 	struct event_sink *next;
 	struct explain_run about;
 	char run[32];
 	bool held;
 	unsigned type; /* of standard error, as in st_mode */
-	unsigned told;
-	uint64_t more; /* that were not told */
+	unsigned reported;
+	uint64_t more; /* denials beyond HINTS_MAX */
 	uint64_t known[KNOWN_MAX];
 	size_t known_count;
 	struct buf kept;                 /* lines that wait for the end */
@@ -68,14 +68,14 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 	} else if (x.advice.len) {
 		buf_puts(&second, buf_text(&x.advice));
 	}
-	h->told++;
-	if (h->told == 1)
+	h->reported++;
+	if (h->reported == 1)
 		buf_printf(out,
 			   "ward: hint: lines with \"ward: hint\" are advice; the program inside "
 			   "can write such lines, too, so rely on `ward explain %s`\n",
 			   h->run);
-	put_line(out, h->told, buf_text(&first));
-	if (second.len > LINE_BYTES && x.change_count) { /* half of a command does harm */
+	put_line(out, h->reported, buf_text(&first));
+	if (second.len > LINE_BYTES && x.change_count) { /* a truncated command could do harm */
 		second.len = 0;
 		buf_printf(&second,
 			   "a person can allow it with a command that is too long for this line: "
@@ -83,10 +83,10 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 			   h->run);
 	}
 	if (second.len)
-		put_line(out, h->told, buf_text(&second));
+		put_line(out, h->reported, buf_text(&second));
 }
 
-/* What finds room goes at once, whole; the rest waits. */
+/* Writes whole lines as far as they fit without blocking; the rest waits. */
 static void tell(struct hints *h, struct buf *lines)
 {
 	ssize_t n = 0;
@@ -99,7 +99,7 @@ static void tell(struct hints *h, struct buf *lines)
 		buf_add(&h->kept, lines->data + n, lines->len - (size_t)n);
 }
 
-/* FNV-1a over what makes two denials the same thing. */
+/* FNV-1a over the fields that make two denials equal. */
 static uint64_t key_of(const struct ward_event *v)
 {
 	static const uint8_t fields[] = { FIELD_OBJECT, FIELD_REASON, FIELD_WHY };
@@ -126,7 +126,7 @@ static bool is_known(struct hints *h, const struct ward_event *v)
 	return false;
 }
 
-/* The command's own words for it are remembered until its end; only the last few. */
+/* Keeps the last few missing files until the command's end. */
 static void keep_missing(struct hints *h, const struct ward_event *v)
 {
 	struct buf *place = &h->missing[h->missing_count++ % MISSING_MAX];
@@ -143,7 +143,7 @@ static bool is_noise(const struct ward_event *v)
 	return object && missing_is_noise(object->text);
 }
 
-static void hear(struct hints *h, const struct ward_event *v)
+static void take_event(struct hints *h, const struct ward_event *v)
 {
 	auto_buf lines = { 0 };
 
@@ -156,7 +156,7 @@ static void hear(struct hints *h, const struct ward_event *v)
 	}
 	if (is_known(h, v))
 		return;
-	if (h->told == HINTS_MAX) {
+	if (h->reported == HINTS_MAX) {
 		h->more++;
 		return;
 	}
@@ -174,7 +174,7 @@ static int on_begin(struct event_sink *s, const char *run, struct ward_err *e)
 static void on_take(struct event_sink *s, const struct ward_event *v)
 {
 	event_emit(of(s)->next, v);
-	hear(of(s), v);
+	take_event(of(s), v);
 }
 
 static int on_flush(struct event_sink *s, struct ward_err *e)
@@ -234,7 +234,7 @@ void hints_finish(struct hints *h, bool failed)
 		buf_printf(&h->kept, "ward: hint: more was refused: ward explain %s\n", h->run);
 	if (h->kept.len && !h->kept.failed &&
 	    io_write_all(STDERR_FILENO, h->kept.data, h->kept.len) < 0)
-		h->more = 0; /* nobody is there to be told */
+		h->more = 0; /* standard error is closed */
 	h->kept.len = 0;
 	h->more = h->missing_count = 0;
 }

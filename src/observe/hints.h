@@ -7,8 +7,8 @@
 
 struct hints;
 
-/* A sink that tells denials and hands everything on to next (borrowed, NULL: nobody). held: nothing
- * is told before hints_finish(), because somebody else owns the terminal meanwhile. */
+/* A sink that shows denials and passes everything on to next (borrowed, NULL: none). held: nothing
+ * is shown before hints_finish(), because another process owns the terminal meanwhile. */
 must_check struct hints *hints_create(const struct plan *p, struct event_sink *next, bool held);
 struct event_sink *hints_sink(struct hints *h);
 /* The command has ended: tells what was kept back; files that were missing only if it failed. NULL

@@ -304,7 +304,8 @@ enum learn_verdict learn_generalise(const char *path, const char *home, const ch
 		return LEARN_SECRET;
 	if (!real || stat(real, &st) < 0)
 		return LEARN_GONE;
-	if (!within(real, home) && !(st.st_mode & S_IROTH)) /* its owner shows it to nobody */
+	if (!within(real, home) &&
+	    !(st.st_mode & S_IROTH)) /* its owner shows it to no other user */
 		return LEARN_SECRET;
 	package = find_package(path);
 	if (package && !is_secret(package, home) && may_be_given(package, true, home, workspace)) {

@@ -6,7 +6,7 @@
  * The sandbox chooses the names, and every one of them that it does not have is looked up on the
  * host, as walk_names.c does it: no automount is started and nothing of the kernel's own (/proc,
  * /sys, /dev) is looked at. Links are followed by the sandbox's own view alone: what is looked up
- * and told is a name that the sandbox could have spelled itself, never where a link of the host
+ * and reported is a name that the sandbox could have spelled itself, never where a link of the host
  * leads. The answer goes into the journal after the call went on, and the inside is looked at
  * first, so that the time it takes says little; a sandbox that measures it, or that can read the
  * hints, may still learn that a name exists. Each path counts once; beyond PATHS_MAX they are only
@@ -21,10 +21,10 @@
 #include <sys/syscall.h>
 
 #include "base/path.h"
+#include "event/event.h"
 #include "observe/learn_path.h"
 #include "observe/walk_names.h"
 #include "policy/quote.h"
-#include "event/event.h"
 
 #define PATHS_MAX 40000
 #define SLOTS (1u << 17) /* of hashes; never more than a third is used */

@@ -3,8 +3,8 @@
 #ifndef WARD_OBSERVE_MISSING_H
 #define WARD_OBSERVE_MISSING_H
 
-#include "observe/observe.h"
 #include "model/result.h"
+#include "observe/observe.h"
 
 struct missing;
 
@@ -17,7 +17,7 @@ void missing_look(struct missing *m, const struct observation *o);
 void missing_report(struct missing *m, struct result *r);
 /* Reports how many were not looked at because there were too many. */
 void missing_finish(struct missing *m, struct result *r);
-/* Whether the path is one that the C library asks for in every program and nobody needs. A pure
+/* Whether the path is one that the C library asks for in every program and no process needs. A pure
  * function. */
 bool missing_is_noise(const char *path);
 

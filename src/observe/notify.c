@@ -4,9 +4,9 @@
  * In: the listener that came with the sandbox's filter. Out: an answer for every call that waits
  * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
  * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there
- * is nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here
- * only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only on the
- * Landlock rung some calls are made on behalf of the sandbox (syscall_broker.c).
+ * is nothing to race. Only execve is answered with CONTINUE, which every set allows and which comes
+ * here only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only
+ * on the Landlock level some calls are made on behalf of the sandbox (syscall_broker.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
  * is spent, callers wait in the kernel and the supervisor sleeps. What a caller is called (its
@@ -29,14 +29,14 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "observe/syscall_broker.h"
+#include "event/event.h"
+#include "event/result.h"
 #include "observe/exec_watch.h"
 #include "observe/missing.h"
 #include "observe/observe.h"
 #include "observe/provenance.h"
+#include "observe/syscall_broker.h"
 #include "observe/unreached.h"
-#include "event/event.h"
-#include "event/result.h"
 
 enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 
@@ -44,7 +44,7 @@ enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 struct call {
 	uint16_t name, why, rule_why, rule_remedy, level_why;
 	uint8_t from;  /* enum from */
-	uint8_t level; /* closed or changed on the Landlock rung */
+	uint8_t level; /* closed or changed on the Landlock level */
 };
 
 #include "seccomp-calls.h"
@@ -54,10 +54,10 @@ struct call {
 #define NOTIF_SYNC_WAKE_UP 1UL
 
 #define WINDOW_MS 100
-/* of costs: 1,000 denials, 10,000 calls on behalf or 50,000 that are only seen a second */
+/* of costs: 1,000 denials, 10,000 brokered calls or 50,000 that are only seen a second */
 #define WINDOW_BUDGET 5000
 #define COST_DENIAL 50
-#define COST_BEHALF 5
+#define COST_BROKERED 5
 #define COST_EXEC 5
 #define COST_SEEN 1
 #define RECORDED_EACH 100
@@ -67,8 +67,8 @@ struct call {
 struct notify {
 	int fd;
 	const struct plan *plan;
-	struct syscall_broker *behalf; /* NULL: not on the Landlock rung */
-	struct exec_watch *execs;      /* NULL: nobody wants to know */
+	struct syscall_broker *broker; /* NULL: not on the Landlock level */
+	struct exec_watch *execs;      /* NULL: not wanted */
 	struct missing *missing;       /* likewise */
 	struct unreached unreached;
 	struct observation *seen;      /* the last call that was shown; NULL: none is */
@@ -129,7 +129,7 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 	n->plan = p;
 	r = allocate(n, e);
 	if (r == 0 && p->level == LEVEL_LANDLOCK)
-		r = syscall_broker_create(p, &n->behalf, e);
+		r = syscall_broker_create(p, &n->broker, e);
 	if (r == 0)
 		r = begin_observing(n, observe_wanted(p), e);
 	if (r < 0) {
@@ -150,7 +150,7 @@ void notify_destroy(struct notify *n)
 	if (!n)
 		return;
 	close(n->fd);
-	syscall_broker_destroy(n->behalf);
+	syscall_broker_destroy(n->broker);
 	exec_watch_destroy(n->execs);
 	missing_destroy(n->missing);
 	free(n->seen);
@@ -236,7 +236,7 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 
 	*remedy = wider[c->from];
 	if (is_given(n, c)) {
-		if (n->behalf && c->level) {
+		if (n->broker && c->level) {
 			*remedy =
 				"it needs user namespaces; `ward doctor` shows how to enable them";
 			snprintf(why, why_len, "%s",
@@ -384,9 +384,9 @@ static void handle_one(struct notify *n, struct result *r)
 		pass_shown(n, n->execs && exec_watch_knows(q->data.nr), r);
 		return;
 	}
-	if (n->behalf && syscall_broker_serves(q->data.nr)) {
-		n->window_spent += COST_BEHALF;
-		error = syscall_broker_call(n->behalf, n->fd, q);
+	if (n->broker && syscall_broker_serves(q->data.nr)) {
+		n->window_spent += COST_BROKERED;
+		error = syscall_broker_call(n->broker, n->fd, q);
 	}
 	if (error == -EPERM) {
 		n->window_spent += COST_DENIAL;
@@ -396,7 +396,7 @@ static void handle_one(struct notify *n, struct result *r)
 	answer(n, error);
 }
 
-/* Denials beyond those that are told one by one: how many, in one event. */
+/* Denials beyond those that are reported one by one: their number, in one event. */
 static void report_more(struct notify *n, struct result *r)
 {
 	struct ward_event v;
@@ -450,7 +450,7 @@ unsigned notify_handle(struct notify *n, struct result *r)
 		if (got == 0)
 			handle_one(n, r);
 		else if (got == -ENOENT || got == -EINTR)
-			n->window_spent += COST_BEHALF;
+			n->window_spent += COST_BROKERED;
 		else
 			return 0;
 	}

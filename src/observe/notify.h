@@ -8,11 +8,11 @@
 struct notify;
 struct guest_message;
 
-/* Takes fd, the listener; borrows the plan, whose set and rung are the reasons given. */
+/* Takes fd, the listener; borrows the plan, whose set and level are the reasons given. */
 must_check int notify_create(int fd, const struct plan *p, struct notify **ret_notify,
 			     struct ward_err *e);
 int notify_fd(const struct notify *n);
-/* Answers what waits: each call gets EPERM (on the Landlock rung, changes of modes, times and
+/* Answers what waits: each call gets EPERM (on the Landlock level, changes of modes, times and
  * attributes in the workspace are made on the sandbox's behalf). At most 1,000 a second; the first
  * 100 per call are recorded in *r, the rest counted. Returns the milliseconds to wait before the
  * next call when the rate is used up, 0 otherwise. Never blocks. */

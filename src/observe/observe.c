@@ -2,7 +2,7 @@
  * Reading the calls of tables/watched.def while they wait at the seccomp listener. In: a
  * notification, whose caller is hostile: each pointer may be wrong, each text endless, the caller
  * gone. Out: one struct observation with absolute paths as the sandbox has them. Runs in the
- * supervisor with the user's rights; never on the start path, and only where somebody asked.
+ * supervisor with the user's rights; never on the start path, and only on request.
  *
  * Why the listener and not fanotify: without CAP_SYS_ADMIN fanotify reports no process and marks
  * single inodes only, so an ordinary user would learn neither who opened a file nor that one was
@@ -77,8 +77,8 @@ bool observe_denied(const struct seccomp_notif *q)
 	return q->data.args[w->mode] & SET_ID;
 }
 
-/* Reads what can be read of n bytes; a supervisor that is locked up (tables/procs.def: BOX) has only the
- * file. */
+/* Reads what can be read of n bytes; a supervisor that is locked up (tables/procs.def: BOX) has
+ * only the file. */
 static size_t read_memory(pid_t pid, uint64_t at, void *out, size_t n)
 {
 	size_t first = 4096 - at % 4096;
@@ -184,7 +184,7 @@ bool observe_look(int listener_fd, const struct seccomp_notif *q, struct observa
 		resolve(pid, q, w->from_dir, w->from, ret->from);
 	if (w->act == ACT_CONNECT)
 		read_address(pid, q, ret);
-	/* its number may be somebody else's by now: then all of this was */
+	/* its pid may be another process's by now: then all of this was */
 	return (ret->path[0] || ret->address_len) &&
 	       ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) == 0;
 }

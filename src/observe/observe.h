@@ -25,8 +25,8 @@ enum {
 	OBSERVE_WRITES = 1 << 1,
 	/* files that are opened at all; only together with WRITES */
 	OBSERVE_READS = 1 << 2,
-	/* files that somebody asks about; what the host has and the sandbox lacks becomes an
-	 * event */
+	/* files that were asked about; what the host has and the sandbox lacks becomes an event /
+	 */
 	OBSERVE_LOOKS = 1 << 3,
 	OBSERVE_NET = 1 << 4, /* connections, with the process that asks for them */
 };
@@ -62,7 +62,7 @@ unsigned observe_wanted(const struct plan *p);
 /* Whether the call is one of the table's. */
 bool observe_knows(int nr);
 /* Whether the call is one that the filter refuses instead of showing it: with set-id bits in its
- * mode. By its registers alone, which nobody can change. */
+ * mode. By its registers alone, which no process can change. */
 bool observe_denied(const struct seccomp_notif *q);
 /* Looks at a call that waits at the listener. False: there is nothing to see, or its caller is
  * gone. */

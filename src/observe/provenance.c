@@ -3,14 +3,15 @@
  * (observe.h) in their order, names and their addresses inside from the gateway. Out: for each path
  * the processes that opened it for writing, made, renamed or removed it, and for each process the
  * hosts whose answers may have reached it. Runs in the supervisor at audit.level: full; tables are
- * bounded, what is beyond is counted.
+ * bounded, and what does not fit is counted.
  *
- * What may have been read goes along: from a parent to the processes that it forks; through a pipe
- * from a program's standard output to whoever has it as standard input, and to its parent (which
- * collects it); from a file to who opens or executes it after somebody who had read from the
- * network opened it for writing. Whose parent is gone has read whatever anybody had. Not followed:
- * Unix sockets, shared memory, descriptors that are handed over, pipes at other numbers than 0 and
- * 1, signals and times.
+ * Hosts are passed on: from a parent to the processes that it forks; through a pipe from a
+ * program's standard output to every process that has the pipe as standard input, and to the
+ * program's parent (which may collect the output); through a file from a process that opened it for
+ * writing, after it had read from the network, to every process that later opens or executes the
+ * file. A process whose parent is gone is taken to have read from every host. Not followed: Unix
+ * sockets, shared memory, descriptors passed over sockets, pipes at descriptors other than 0 and 1,
+ * signals, timing.
  */
 #include "observe/provenance_internal.h"
 
@@ -26,9 +27,10 @@
 #include "base/text.h"
 #include "event/event.h"
 
-#define CHECK_MS 1000 /* a number that was not seen for so long may be another process's */
+#define CHECK_MS 1000 /* a pid not seen for so long may belong to another process by now */
 #define WORDS_KEPT 1024
-#define PARENTS_MAX 64 /* that are looked up at once; who has more may have read anything */
+#define PARENTS_MAX                                                                                \
+	64 /* pipes that are looked up at once; a process with more may have read from any host */
 
 struct provenance *provenance_create(const struct plan *p, int upper_fd)
 {
@@ -38,7 +40,7 @@ struct provenance *provenance_create(const struct plan *p, int upper_fd)
 		return NULL;
 	v->plan = p;
 	v->upper_fd = upper_fd;
-	/* what is not used is not touched */
+	/* unused entries are never touched, so they cost no memory */
 	v->processes = calloc(PROCESSES_MAX + 1, sizeof(*v->processes));
 	v->process_slots = calloc(PROCESS_SLOTS, sizeof(*v->process_slots));
 	v->pipes = calloc(PIPES_MAX, sizeof(*v->pipes));
@@ -83,7 +85,7 @@ struct status {
 	int inner; /* 0: it is not inside */
 };
 
-/* 0: it has none there. */
+/* 0: the pipe has no such process. */
 static long number_after(const char *text, const char *key, unsigned place)
 {
 	long number;
@@ -124,7 +126,7 @@ static uint64_t all_hosts(const struct provenance *v)
 	return v->host_count == HOSTS_MAX ? UINT64_MAX : (UINT64_C(1) << v->host_count) - 1;
 }
 
-/* What a descriptor of the process's is called. False: nothing. */
+/* The name of a descriptor of the process (/proc/PID/fd). False: it has none. */
 static bool read_descriptor(pid_t tid, int fd, char out[PATH_MAX])
 {
 	char path[40];
@@ -138,8 +140,8 @@ static bool read_descriptor(pid_t tid, int fd, char out[PATH_MAX])
 	return true;
 }
 
-/* Hosts that a process may have read from go on to whoever reads what it writes. Sets only grow, so
- * in all its life a pipe's readers are walked at most once for each host. */
+/* Passes the hosts of a process on to every process that reads what it writes. Sets only grow, so
+ * the readers of a pipe are walked at most once for each host. */
 static void add_hosts(struct provenance *v, uint32_t at, uint64_t hosts)
 {
 	uint32_t waiting = 0;
@@ -170,7 +172,7 @@ static void add_hosts(struct provenance *v, uint32_t at, uint64_t hosts)
 	}
 }
 
-/* Index + 1 of the pipe that a descriptor is; 0: none. */
+/* Index + 1 of the pipe behind a descriptor; 0: it is not a pipe. */
 static uint32_t read_pipe(struct provenance *v, pid_t tid, int fd)
 {
 	unsigned long long inode = 0;
@@ -201,7 +203,7 @@ static void leave_pipe(struct provenance *v, struct process *p)
 	p->in_pipe = p->next_reader = p->previous_reader = 0;
 }
 
-/* The process has these pipes from now on. */
+/* Records the pipes that the process has from now on. */
 static void set_pipes(struct provenance *v, uint32_t at, uint32_t in_pipe, uint32_t out_pipe)
 {
 	struct process *p = &v->processes[at];
@@ -218,12 +220,12 @@ static void set_pipes(struct provenance *v, uint32_t at, uint32_t in_pipe, uint3
 		pipe->first_reader = at + 1;
 	}
 	p->out_pipe = out_pipe;
-	p->hosts = 0; /* so that all of it goes into the new pipe */
+	p->hosts = 0; /* so that all hosts are passed into the new pipe */
 	add_hosts(v, at, hosts);
 }
 
-/* Whether there is room for so many bytes more of what the sandbox chooses; what is refused is
- * counted. */
+/* Whether so many more bytes of text that the sandbox chose may be kept; refused text is counted.
+ */
 static bool take_room(struct provenance *v, size_t bytes)
 {
 	if (bytes > TEXT_MAX - v->text_bytes) {
@@ -260,7 +262,7 @@ static void set_program(struct provenance *v, struct process *p, const char *exe
 	}
 }
 
-/* A program whose start was not seen: the first of each command is ward-init's doing. */
+/* A program whose start was not seen: ward-init starts the first program of each command. */
 static void read_program(struct provenance *v, uint32_t at)
 {
 	struct process *p = &v->processes[at];
@@ -296,7 +298,7 @@ static uint32_t add_row(struct provenance *v, const struct status *s)
 	return at;
 }
 
-/* A process that was not seen before: it has what its parent has. */
+/* A process that was not seen before inherits the hosts of its parent. */
 static uint32_t add_process(struct provenance *v, const struct status *s, unsigned depth)
 {
 	struct status parent;
@@ -311,7 +313,7 @@ static uint32_t add_process(struct provenance *v, const struct status *s, unsign
 	p = &v->processes[at];
 	if (read_status(s->parent, &parent))
 		p->parent_inner = parent.inner;
-	/* one that only forks and waits is seen first through its children */
+	/* a process that only forks and waits is first seen through its children */
 	if (p->parent == NOBODY && p->parent_inner > 1 && depth)
 		p->parent = add_process(v, &parent, depth - 1);
 	if (p->parent == ANYBODY)
@@ -327,7 +329,7 @@ static uint32_t add_process(struct provenance *v, const struct status *s, unsign
 	} else {
 		read_program(v, at);
 		if (at)
-			/* its parent is gone, and may have been anybody */
+			/* its parent is gone and may have been any process */
 			add_hosts(v, at, all_hosts(v));
 	}
 	return at;
@@ -386,7 +388,7 @@ static struct file *find_file(struct provenance *v, const char *path, bool make)
 	for (; v->slots[at]; at = (at + 1) % SLOTS)
 		if (strcmp(v->files[v->slots[at] - 1].path, path) == 0)
 			return &v->files[v->slots[at] - 1];
-	/* what goes to /dev/null never comes back */
+	/* what is written to /dev/null is never read again */
 	if (!make || path_is_beneath(path, "/dev") || path_is_beneath(path, "/proc"))
 		return NULL;
 	if (v->file_count == FILES_MAX) {
@@ -417,20 +419,20 @@ static void add_writer(struct provenance *v, const char *path, uint32_t process,
 	for (uint8_t i = 0; i < f->writer_count; i++)
 		if (f->writers[i].process == process) {
 			if (f->writers[i].change != w.change)
-				f->writers[i].told = false;
+				f->writers[i].reported = false;
 			f->writers[i].change = w.change;
 			f->writers[i].seen_us = w.seen_us;
 			return;
 		}
-	if (f->writer_count == WRITERS_MAX) { /* the first stays, and the last ones do */
+	if (f->writer_count == WRITERS_MAX) { /* keep the first writer and the latest ones */
 		memmove(&f->writers[1], &f->writers[2], sizeof(f->writers[0]) * (WRITERS_MAX - 2));
 		f->writer_count--;
 	}
 	f->writers[f->writer_count++] = w;
 }
 
-/* Whether the call cannot change anything: no file has that name. Where somebody moved it, or a
- * directory above, it may have it again by the time that the kernel looks. */
+/* Whether the call cannot change anything because no file has that name. If a process renamed the
+ * file or a directory above it, the name may exist again when the kernel looks it up. */
 static bool is_idle(struct provenance *v, const char *path)
 {
 	const struct file *f = find_file(v, path, false);
@@ -458,8 +460,7 @@ static void read_file(struct provenance *v, const char *path, uint32_t at)
 		add_hosts(v, at, v->processes[f->writers[i].process].hosts);
 }
 
-/* A program begins. What its descriptors 0 to 2 are was often opened by the shell that started
- * it. */
+/* A program begins. Its descriptors 0 to 2 were often opened by the shell that started it. */
 static void begin_program(struct provenance *v, uint32_t at, const struct observation *o,
 			  const char *words, size_t len)
 {
@@ -470,7 +471,7 @@ static void begin_program(struct provenance *v, uint32_t at, const struct observ
 		return;
 	set_program(v, p, o->path, words, len);
 	set_pipes(v, at, read_pipe(v, o->pid, 0), read_pipe(v, o->pid, 1));
-	p->stale = true; /* what it really has become is read when it does something */
+	p->stale = true; /* the program it really executed is read at its next call */
 	if (!p->in_pipe && read_descriptor(o->pid, 0, link))
 		read_file(v, link, at);
 	for (int fd = 1; fd <= 2; fd++)
@@ -479,7 +480,7 @@ static void begin_program(struct provenance *v, uint32_t at, const struct observ
 	read_file(v, o->path, at);
 }
 
-/* What was written under the old name is now to be found under the new one. */
+/* What was written under the old name is found under the new one from now on. */
 static void rename_file(struct provenance *v, const struct observation *o, uint32_t process)
 {
 	const struct file *old = *o->from ? find_file(v, o->from, false) : NULL;
@@ -575,7 +576,7 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 	       family == AF_INET ? 4 : 16);
 	if (family == AF_INET ? address[0] == 127 : IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr)) {
 		if (ntohs(family == AF_INET ? in.sin_port : in6.sin6_port) == 53)
-			return; /* the resolver tells nothing but addresses */
+			return; /* the resolver's answers hold nothing but addresses */
 		v->processes[process].proxy = true;
 		add_hosts(v, process, v->proxied);
 		return;
@@ -585,7 +586,7 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 			add_hosts(v, process, UINT64_C(1) << v->names[i].host);
 			return;
 		}
-	/* it stands for a name that we are about to hear of */
+	/* it stands for a name that the gateway is about to report */
 	if (family == AF_INET && address[0] == 198 && (address[1] & 0xfe) == 18) {
 		struct waiting *w = &v->waiting[v->waiting_at++ % ARRAY_LEN(v->waiting)];
 
@@ -604,7 +605,7 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	uint32_t at = process_of(v, o->pid);
 
 	if (at == NOBODY) {
-		return; /* gone by now, or ward-init: it changes nothing of the host's */
+		return; /* gone by now, or ward-init, which changes no file of the host */
 	}
 	if (at == ANYBODY)
 		add_hosts(v, at, all_hosts(v));
@@ -616,7 +617,7 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 		break;
 	case ACT_OPEN:
 		if (o->writes)
-			/* whether it was there before, nobody knows */
+			/* it is unknown whether the file existed before */
 			add_writer(v, o->path, at, ACT_WRITE);
 		read_file(v, o->path, at);
 		break;
@@ -641,11 +642,11 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	}
 }
 
-/* Where nobody was seen to have the pipe as input by now, and it is not the output that the parent
- * has itself, the parent collects it. */
+/* If no process has been seen with this pipe as its input, and it is not the parent's own output,
+ * then the parent is taken to collect it. */
 static bool spread_one(struct provenance *v, const struct process *from)
 {
-	bool crowded = from->out_pipe == PIPES_MAX; /* which may be any pipe */
+	bool crowded = from->out_pipe == PIPES_MAX; /* it may be any pipe */
 	uint64_t had;
 
 	if (!from->out_pipe || from->parent == NOBODY ||
@@ -662,7 +663,7 @@ void provenance_spread(struct provenance *v)
 {
 	bool more = v->host_count > 0;
 
-	/* children most often stand behind their parents */
+	/* children usually come after their parents in the table */
 	for (unsigned turn = 0; more && turn < 8; turn++) {
 		more = false;
 		for (uint32_t i = v->process_count; i-- > 0;)

@@ -1,13 +1,13 @@
 /*
  * Who changed a file, and what it had read from the network before (audit.level: full). Observed,
- * not proven; what is said about the network is what may have been read: it is rather too much than
- * too little, within the limits that SECURITY.md names.
+ * not proven; the hosts are those that may have been read from: it is rather too much than too
+ * little, within the limits that SECURITY.md names.
  */
 #ifndef WARD_OBSERVE_PROVENANCE_H
 #define WARD_OBSERVE_PROVENANCE_H
 
-#include "observe/observe.h"
 #include "model/result.h"
+#include "observe/observe.h"
 
 struct provenance;
 
@@ -24,8 +24,8 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 void provenance_began(struct provenance *v, pid_t pid);
 /* A name has an address inside (4 or 16 bytes), which stands for nothing else. */
 void provenance_name(struct provenance *v, const char *host, const uint8_t *address, size_t n);
-/* A connection to that host was opened through a proxy: whoever has spoken to one may have asked
- * for it. */
+/* A connection to that host was opened through a proxy: a process that has spoken to one may have
+ * asked for it. */
 void provenance_proxied(struct provenance *v, const char *host);
 
 /* Reports which files have changed since, and by whom, as file.change; now and then, and at the

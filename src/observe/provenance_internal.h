@@ -30,31 +30,32 @@ struct process {
 	char *exe, *words;  /* owned; of its last program, its parent's where it began none */
 	size_t words_len;
 	bool stale; /* it has begun another program since that was read */
-	bool proxy; /* it has spoken to one, or to somebody else on loopback */
+	bool proxy; /* it has spoken to one, or to another process on loopback */
 	bool queued;
 };
 
 struct pipe {
 	uint64_t inode;
-	uint64_t hosts;        /* that whoever wrote to it may have read from */
-	uint32_t first_reader; /* index + 1 of a process; 0: nobody was seen to have it as input */
+	uint64_t hosts; /* that its writers may have read from */
+	/* index + 1 of a process; 0: no process was seen to have it as input */
+	uint32_t first_reader;
 };
 
 struct writer {
 	uint32_t process;
 	uint8_t change; /* enum observe_act */
 	uint64_t seen_us;
-	bool told;
-	uint64_t told_hosts;
+	bool reported;
+	uint64_t reported_hosts;
 };
 
 struct file {
 	char *path; /* owned */
 	struct writer writers[WRITERS_MAX];
 	uint8_t writer_count;
-	bool moved;   /* somebody asked to rename or to remove it */
-	bool within;  /* a tree of the host's that may be written: it is told about */
-	bool pending; /* something is to be told yet, or to be looked at again */
+	bool moved;   /* a process asked to rename or to remove it */
+	bool within;  /* a writable tree of the host's: changes in it are reported */
+	bool pending; /* something is still to be reported, or to be looked at again */
 };
 
 struct known_thread {
@@ -90,7 +91,7 @@ struct provenance {
 	} waiting[64];
 	unsigned waiting_at;
 	uint64_t proxied; /* hosts that were reached through a proxy */
-	uint64_t told_ms;
+	uint64_t reported_ms;
 	uint64_t lost;     /* files, processes and names that there was no room for */
 	size_t text_bytes; /* of paths, programs and their words */
 	uint32_t tell_at;  /* the file to go on with */
@@ -99,7 +100,7 @@ struct provenance {
 /* Whether the path is one that the host can look up: beneath a tree of its own that may be
  * written. */
 bool provenance_within(const struct provenance *v, const char *path);
-/* Whether nothing has that name now; false where nobody can tell. */
+/* Whether nothing has that name now; false if that is unknown. */
 bool provenance_is_missing(const struct provenance *v, const char *path);
 /* Lets what children wrote go to the parent that collects it. */
 void provenance_spread(struct provenance *v);

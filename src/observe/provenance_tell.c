@@ -2,8 +2,8 @@
  * Which files have really changed, and telling it. In: what provenance.c has learned. Out:
  * file.change, one for each file and process: path, what was done, pid, program and words as
  * observed, when, and the hosts that it may have read from. A call that was seen may have failed: a
- * file is told about when its change time is not older than the look, or when it is gone. Runs in
- * the supervisor, once a second and at the end.
+ * file is reported when its change time is not older than the look, or when it is gone. Runs in the
+ * supervisor, once a second and at the end.
  */
 #include "observe/provenance_internal.h"
 
@@ -140,11 +140,11 @@ static void tell_file(struct provenance *v, struct file *f, bool end, struct res
 
 		if (state < 0 && w->change != ACT_DELETE)
 			continue;
-		if (w->told && (w->told_hosts == v->processes[w->process].hosts || !end))
+		if (w->reported && (w->reported_hosts == v->processes[w->process].hosts || !end))
 			continue;
 		tell(v, f, w, state < 0, r);
-		w->told = true;
-		w->told_hosts = v->processes[w->process].hosts;
+		w->reported = true;
+		w->reported_hosts = v->processes[w->process].hosts;
 	}
 	f->pending = !end; /* what it has read by the end may be more */
 }
@@ -159,7 +159,7 @@ static bool tell_files(struct provenance *v, struct result *r, bool end)
 		bool fresh = false;
 
 		for (uint8_t k = 0; k < f->writer_count; k++)
-			fresh |= !f->writers[k].told;
+			fresh |= !f->writers[k].reported;
 		if (!f->pending || (!fresh && !end))
 			continue;
 		if (!end && looked++ == TELL_FILES)
@@ -173,7 +173,7 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 {
 	uint64_t now = io_now_ms();
 
-	if (!v || (!end && now - v->told_ms < TELL_MS))
+	if (!v || (!end && now - v->reported_ms < TELL_MS))
 		return;
 	if (end || !v->tell_at)
 		provenance_spread(v);
@@ -182,7 +182,7 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 	if (!tell_files(v, r, end))
 		return;
 	v->tell_at = 0;
-	v->told_ms = now;
+	v->reported_ms = now;
 	if (end && v->lost) {
 		struct ward_event e = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "files");
 

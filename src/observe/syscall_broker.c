@@ -1,5 +1,5 @@
 /*
- * Calls on behalf of the sandbox, on the Landlock rung.
+ * Calls on behalf of the sandbox, on the Landlock level.
  *
  * Landlock confines what is opened, made, renamed and removed, but not modes, times and attributes:
  * chmod of any file of the user would go through. So the filter sends those calls here. In: a
@@ -13,10 +13,9 @@
  *     directory;
  *   - a path is resolved by the supervisor, beneath the directory of a writable tree (openat2, no
  *     magic links); a relative one starts at the caller's directory, which must lie in such a tree
- *     as
- *     well. A descriptor must be of a file in one;
- *   - the file must belong to the sandbox's user, whoever the supervisor is; set-id bits are never
- *     set (the filter has refused them already); of attributes only those in "user.";
+ *     as well. A descriptor must be of a file in one;
+ *   - the file must belong to the sandbox's user, which is also the supervisor's; set-id bits are
+ *     never set (the filter has refused them already); of attributes only those in "user.";
  *   - nothing is opened for reading or writing (O_PATH), so no device, pipe or lease can make it
  *     wait.
  */
@@ -116,7 +115,7 @@ static int add_tree(struct syscall_broker *b, const char *path, struct ward_err 
 	return 0;
 }
 
-int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_behalf,
+int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_broker,
 			  struct ward_err *e)
 {
 	struct syscall_broker *b = calloc(1, sizeof(*b));
@@ -140,7 +139,7 @@ int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_beha
 		syscall_broker_destroy(b);
 		return r;
 	}
-	*ret_behalf = b;
+	*ret_broker = b;
 	return 0;
 }
 
@@ -213,7 +212,7 @@ static int open_in_tree(const struct tree *t, const char *rest, bool nofollow)
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
 	long fd = -1;
 
-	/* EAGAIN: somebody renames while ".." is resolved; the sandbox could do that for ever */
+	/* EAGAIN: a process renames while ".." is resolved; the sandbox could do that for ever */
 	for (int tries = 0; tries < 8; tries++) {
 		fd = syscall(SYS_openat2, t->fd, rest, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)

@@ -10,7 +10,7 @@
 struct syscall_broker;
 
 /* Opens the plan's writable trees; borrows the plan. */
-must_check int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_behalf,
+must_check int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_broker,
 				     struct ward_err *e);
 void syscall_broker_destroy(struct syscall_broker *b); /* NULL is fine */
 /* Whether a call of this number is one that is made on behalf. */

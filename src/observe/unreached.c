@@ -1,17 +1,17 @@
 /*
- * A sandbox without a network refuses connections in the kernel, where nobody sees it. In:
- * observations of connect (observe.h), where somebody asked for them. Out: an event for each
- * address outside the sandbox that was asked for, once. The address was seen in the caller's
- * memory: observed, not proven, and nothing is decided by it. Runs in the supervisor.
+ * A sandbox without a network refuses connections in the kernel, unseen by ward. In: observations
+ * of connect (observe.h), if they were asked for. Out: an event for each address outside the
+ * sandbox that was asked for, once. The address was seen in the caller's memory: observed, not
+ * proven, and nothing is decided by it. Runs in the supervisor.
  */
 #include "observe/unreached.h"
 
 #include <netinet/in.h>
 #include <string.h>
 
-#include "rules/remedy.h"
-#include "policy/hostname.h"
 #include "event/event.h"
+#include "policy/hostname.h"
+#include "rules/remedy.h"
 
 #define RESOLVER 53
 

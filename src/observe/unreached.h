@@ -3,10 +3,10 @@
 #ifndef WARD_OBSERVE_UNREACHED_H
 #define WARD_OBSERVE_UNREACHED_H
 
-#include "observe/observe.h"
 #include "model/result.h"
+#include "observe/observe.h"
 
-#define UNREACHED_MAX 32 /* addresses that are told, each once */
+#define UNREACHED_MAX 32 /* addresses that are reported, each once */
 
 struct unreached {
 	uint8_t seen[UNREACHED_MAX][28];

@@ -5,9 +5,9 @@
  * the user's rights, on the start path; changes nothing. etc_make.c makes it, the child mounts it,
  * read-only.
  *
- * Whoever uses it holds a lock on its list, which is removed before the rest and only by somebody
- * who has the whole lock: with the lock on a list that still has a name the directory stays as it
- * is. No sandbox can write to the state directory (store_record.c refuses that).
+ * A process that uses it holds a lock on its list, which is removed before the rest and only by a
+ * process that has the whole lock: with the lock on a list that still has a name the directory
+ * stays as it is. No sandbox can write to the state directory (store_record.c refuses that).
  */
 #include "plan/etc_cache.h"
 
@@ -23,8 +23,8 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "state/store.h"
 #include "root-table.h"
+#include "state/store.h"
 
 static uint64_t moment(const struct timespec *t)
 {
@@ -123,7 +123,7 @@ static bool is_unchanged(const char *list, const struct etc_head *head)
 	return etc >= 0;
 }
 
-/* The directory of the newest one, which nobody else can change. */
+/* The directory of the newest one, which no other process can change. */
 static int open_newest(const char *state)
 {
 	char path[4096];
@@ -180,7 +180,7 @@ static bool take_place(const char *state, const char *id, bool as_root, struct e
 
 bool etc_cache_find(bool as_root, struct etc_cache *ret_kept)
 {
-	struct etc_cache k = ETC_KEPT_NONE;
+	struct etc_cache k = ETC_CACHE_NONE;
 	const struct etc_head *head = NULL;
 	auto_free char *state = NULL;
 	struct ward_err ignored = { 0 };
@@ -213,5 +213,5 @@ void etc_cache_release(struct etc_cache *k)
 		close(k->dir_fd);
 	if (k->tree_fd >= 0)
 		close(k->tree_fd);
-	*k = (struct etc_cache)ETC_KEPT_NONE;
+	*k = (struct etc_cache)ETC_CACHE_NONE;
 }

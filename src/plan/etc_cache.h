@@ -14,11 +14,11 @@
 
 #define ETC_CACHE_DIR "kept-etc" /* in the state directory */
 #define ETC_CACHE_NOW "now"      /* a link to the newest one */
-#define ETC_CACHE_LIST                                                                             \
-	"list" /* in each: what it was made of; whoever uses it holds a shared lock */
+/* in each: what it was made of; the process that uses it holds a shared lock */
+#define ETC_CACHE_LIST "list"
 #define ETC_CACHE_ROOT "root" /* in each: the directory itself */
-#define ETC_CACHE_GIT                                                                              \
-	"/.ward/gitconfig" /* where /etc/gitconfig leads, which differs from run to run */
+/* where /etc/gitconfig leads, which differs from run to run */
+#define ETC_CACHE_GIT "/.ward/gitconfig"
 #define ETC_CACHE_ID_BYTES 24
 #define ETC_CACHE_LIST_MAX 65536
 #define ETC_CACHE_MAGIC "ward-etc 2"
@@ -68,7 +68,7 @@ void etc_cache_release(struct etc_cache *k);
  * only noted, because many ask just once. */
 void etc_cache_make(const struct plan_mount *rows, size_t count, const struct stat *stamp,
 		    time_t read);
-/* Removes what somebody who was killed has half made. */
+/* Removes what a killed process left half made. */
 void etc_cache_tidy(void);
 
 #endif

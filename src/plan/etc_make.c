@@ -6,10 +6,10 @@
  * rights, when the sandbox has started; a failure of any kind leaves nothing but the way without
  * it.
  *
- * One process makes at a time, under a name that nobody uses, and the last thing that it does is to
- * turn the link. What a killed one left, and directories that are neither the newest nor in use, go
- * when the next is made. What has changed in the last two seconds could change again without a new
- * time: it is not kept yet.
+ * One process makes at a time, under a name that no process uses, and the last thing that it does
+ * is to turn the link. What a killed one left, and directories that are neither the newest nor in
+ * use, go when the next is made. What has changed in the last two seconds could change again
+ * without a new time: it is not kept yet.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,12 +25,12 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "base/remove.h"
 #include "plan/certs.h"
 #include "plan/etc_cache.h"
 #include "plan/plan.h"
-#include "base/remove.h"
-#include "state/store.h"
 #include "root-table.h"
+#include "state/store.h"
 
 #define MAKING "make-" /* in front of the id of one that is not complete */
 #define LOCK "lock"
@@ -221,8 +221,7 @@ static int make_parents(struct maker *m, const char *path)
 	return 0;
 }
 
-/* A place to mount it at: whether it is still there is told by the directory above it, which is
- * looked at. */
+/* A place to mount it at: whether it is still there is checked in the directory above it. */
 static int make_place(const struct maker *m, const struct plan_mount *row, const char *path)
 {
 	return (row->is_file ? mknodat(m->root_fd, path, S_IFREG | 0444, 0)
@@ -375,7 +374,7 @@ static int make(struct maker *m, const struct plan_mount *rows, size_t count,
 	return r < 0 ? r : turn_link(m, making);
 }
 
-/* Whether nobody uses it: then it can be used by nobody any more, and goes. */
+/* Whether no process uses it: then it is taken out of use, and removed. */
 static bool drop(const struct maker *m, const char *name)
 {
 	auto_fd own = openat(m->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -413,7 +412,7 @@ static unsigned sweep(const struct maker *m, bool all)
 	return dir ? stay : KEPT_MAX;
 }
 
-/* Whether it is there, and so somebody has asked before. */
+/* Whether it is there, so that it was asked for before. */
 static bool open_place(struct maker *m)
 {
 	struct ward_err ignored = { 0 };
@@ -449,7 +448,7 @@ static void make_alone(struct maker *m, const struct plan_mount *rows, size_t co
 
 	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || failed_lately(lock))
 		return;
-	if (etc_cache_find(false, &found)) { /* somebody was faster */
+	if (etc_cache_find(false, &found)) { /* a process was faster */
 		etc_cache_release(&found);
 		return;
 	}

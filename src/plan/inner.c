@@ -1,16 +1,16 @@
 /*
- * Walls inside a native sandbox, as planner and supervisor see them. In: the wall that the policy's
- * `isolation` picked. Out: mounts and words in the plan; packets for ward-init in which a command
- * of `ward exec` stands behind the words of the wall's own client. Runs in the supervisor. What a
- * wall is made of is the business of src/engine.
+ * Walls inside a native sandbox, as planner and supervisor see them. In: the inner runtime that the
+ * policy's `isolation` picked. Out: mounts and words in the plan; packets for ward-init in which a
+ * command of `ward exec` stands behind the words of the inner runtime's own client. Runs in the
+ * supervisor. What an inner runtime is made of is the business of src/engine.
  */
 #include "plan/inner.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "protocol/guest.h"
 #include "plan/plan_root.h"
+#include "protocol/guest.h"
 
 int inner_add_mounts(struct plan *p, struct ward_err *e)
 {
@@ -30,7 +30,7 @@ int inner_add_devices(struct plan *p, struct ward_err *e)
 	return r > 0 ? ward_fail(e, ENODEV, "%s: there is no /dev/kvm", fields[kvm]) : r;
 }
 
-/* What ward-init starts: the wall's words, then the command's. */
+/* What ward-init starts: the inner runtime's words, then the command's. */
 static int join_words(struct plan *p, const char *const *command, struct ward_err *e)
 {
 	size_t own = 0;

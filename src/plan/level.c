@@ -1,6 +1,6 @@
 /*
- * The Landlock rung: for hosts that give no user namespaces. In: the policy. Out: which of its
- * wishes cannot be met, which the planner turns into a refusal, and what a run on this rung goes
+ * The Landlock level: for hosts that give no user namespaces. In: the policy. Out: which of its
+ * wishes cannot be met, which the planner turns into a refusal, and what a run on this level goes
  * without, which the result tells. What the policy leaves at its default is reported as absent;
  * what it sets itself is refused, never ignored. Pure functions.
  */

@@ -25,7 +25,7 @@ enum path_view_access {
 
 struct path_view path_view_of(const struct plan *p);
 /* Whether path (absolute, cleaned, as the sandbox has it) is there if the host has it, and what may
- * be done with it. *ret_noexec (NULL: nobody asks): nothing there can be executed. Links that the
+ * be done with it. *ret_noexec (NULL: not wanted): nothing there can be executed. Links that the
  * plan itself makes are followed; others are the file system's business. Pure. */
 enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec);
 /* "it does not exist inside" and the like. Static text. */

@@ -1,7 +1,7 @@
 /*
  * The planner. In: a spec and the host's facts. Out: one struct plan, const from then on, that an
  * engine carries out and `ward plan` prints. Runs in the supervisor with the user's rights. It
- * opens and looks, it changes nothing, and whatever is impossible is said here, before anything
+ * opens and looks, it changes nothing, and whatever is impossible is reported here, before anything
  * starts.
  */
 #include "plan/plan.h"
@@ -22,19 +22,19 @@
 #include "gitview/git_run.h"
 #include "guard/guard_follow.h"
 #include "guard/guard_internal.h"
+#include "host/facts.h"
 #include "host/idmap.h"
-#include "state/images.h"
+#include "host/program.h"
 #include "limit/limits.h"
+#include "plan/certs.h"
+#include "plan/inner.h"
+#include "plan/level.h"
+#include "plan/plan_net.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
 #include "plan/profile.h"
-#include "host/program.h"
-#include "plan/level.h"
+#include "state/images.h"
 #include "state/store.h"
-#include "plan/inner.h"
-#include "host/facts.h"
-#include "plan/certs.h"
-#include "plan/plan_net.h"
 
 #define LOOKS_MAX 4 /* at the trees, where other runs come and go meanwhile */
 
@@ -72,7 +72,7 @@ static void choose_level(struct plan *p)
 		p->level = LEVEL_LANDLOCK;
 }
 
-/* Whoever insists on Landlock gets it, with its rules for files. */
+/* A policy that insists on Landlock gets it, with its rules for files. */
 static int check_landlock(const struct plan *p, struct ward_err *e)
 {
 	if (!p->spec->policy.req_landlock)
@@ -211,7 +211,7 @@ static int join_guards(struct plan *p, struct ward_err *e)
 }
 
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what
- * is hidden still is, and sockets: a read-only mount does not keep anybody from connecting. */
+ * is hidden still is, and sockets: a read-only mount does not keep a program from connecting. */
 static int scan_trees(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;

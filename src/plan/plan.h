@@ -35,8 +35,8 @@ must_check int plan_compile(const struct spec *s, const struct plan_system *syst
 void plan_built(const struct plan *p);
 /* The run is over: its volumes and its image are in use no longer. */
 void plan_release(struct plan *p);
-/* The same, and what the kernel does not do when this process ends: nobody who worked for it is
- * left behind, and no recording that stayed empty. */
+/* The same, and what the kernel does not do when this process ends: no process that worked for it
+ * is left behind, and no recording that stayed empty. */
 void plan_end(struct plan *p);
 void plan_free(struct plan *p);
 /* The plan as text or JSON, with the stages of its engine ("name" and "help" pairs,

@@ -170,7 +170,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 			plan_set_env(p, name, n, value);
 	}
 	plan_gpus_env(p);
-	/* whatever else was said of them: these name what the sandbox trusts */
+	/* whatever else sets them: these name what the sandbox trusts */
 	for (const char *const *line = certs_env; p->live->certs && *line; line++)
 		plan_set_env(p, *line, strcspn(*line, "="), strchr(*line, '=') + 1);
 	return p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;

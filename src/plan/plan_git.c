@@ -3,7 +3,7 @@
  * user.name and user.email and nothing else of it: no credential helper, no signing key, no alias,
  * no include is followed. It is the system's configuration to git, so a repository's own identity
  * goes over it. safe.directory is set because the workspace's files may belong to a uid that the
- * sandbox knows as nobody; whatever a repository makes git run stays in the sandbox. Runs in the
+ * sandbox does not know; whatever a repository makes git run stays in the sandbox. Runs in the
  * supervisor with the user's rights; a file that cannot be read or is broken gives no identity.
  */
 #include "plan/plan_root.h"
@@ -15,9 +15,9 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "policy/gitconfig.h"
 #include "plan/etc_cache.h"
 #include "plan/plan.h"
+#include "policy/gitconfig.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024)
 #define VALUE_MAX 256

@@ -18,12 +18,12 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/remove.h"
 #include "gitview/git_view.h"
 #include "guard/guard_internal.h"
 #include "host/idmap.h"
-#include "plan/plan_root.h"
 #include "host/program.h"
-#include "base/remove.h"
+#include "plan/plan_root.h"
 #include "state/store.h"
 
 /* of those that a sandbox can have: for the policy's own, and for repositories that are

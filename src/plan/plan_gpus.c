@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "policy/units.h"
 #include "host/gpus.h"
+#include "policy/units.h"
 
 #define TEXT_MAX (64 * 1024)
 #define LIBRARIES "/.ward/gpu"
@@ -88,7 +88,7 @@ static int add_text(struct plan *p, const char *path, const char *text, struct w
 	return 0;
 }
 
-/* What the driver says of itself. Programs are told not to make nodes: they could not. */
+/* The driver's own parameters. They ask programs not to make device nodes, which would fail. */
 static int add_driver_texts(struct plan *p, struct ward_err *e)
 {
 	static const char *const names[] = { "params", "version" };

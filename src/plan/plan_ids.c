@@ -3,7 +3,7 @@
  * it nothing else. Root's agent gets an unprivileged uid that no other running sandbox has (the
  * supervisor's pid makes it unique), and sees the policy's trees through id-mapped mounts, so that
  * files keep their owner. Where a file system refuses that: the workspace's owner if that is not
- * root, else uid 0 without any capability, which is said in the plan's notes.
+ * root, else uid 0 without any capability, which the plan's notes say.
  */
 #include "plan/plan_root.h"
 

@@ -16,9 +16,9 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "host/idmap.h"
-#include "plan/plan_reach.h"
 #include "plan/inner.h"
 #include "plan/plan.h"
+#include "plan/plan_reach.h"
 #include "state/images.h"
 
 #define USERS_BYTES_MAX 65536
@@ -77,7 +77,7 @@ static int add_users(struct plan_system *system, int root_fd)
 			fd = path_open_nolink(root_fd, rows[k].path,
 					      O_RDONLY | O_NONBLOCK | O_NOCTTY, &unused);
 			if (fd < 0 || io_read_all(fd, USERS_BYTES_MAX, &text) < 0)
-				/* a root without users, or with more than anybody needs */
+				/* a root without users, or with more than a sandbox needs */
 				continue;
 			strv_take(&system->strings, merge_users(system->mounts[i].source,
 								buf_text(&text), rows[k].fields));
@@ -168,7 +168,7 @@ int plan_place_image(struct plan *p, struct ward_err *e)
 	}
 	if (image->tree_fd < 0)
 		return image->tree_fd;
-	/* whoever may not be mapped sees the same files as somebody else's: everybody may read
+	/* a user that may not be mapped sees the same files as another user's: every user may read
 	 * them */
 	image->mapped = p->ids.mode == IDS_MAPPED && can_map() &&
 			idmap_apply(image->tree_fd, 0, 0, p->ids.host_uid, p->ids.host_gid) == 0;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/port_classes.h"
 #include "policy/units.h"
+#include "rules/port_classes.h"
 
 static void add_match(struct plan_net *n, const struct net_match *m)
 {

@@ -12,11 +12,11 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "state/checkpoint.h"
+#include "event/table_names.h"
 #include "plan/inner.h"
 #include "policy/policy_rule.h"
 #include "policy/units.h"
-#include "event/table_names.h"
+#include "state/checkpoint.h"
 
 static const char *level_name(enum level r)
 {

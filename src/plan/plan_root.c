@@ -1,8 +1,8 @@
 /*
  * The mounts of a plan. In: tables/root.def, the policy, a look at the host. Out: plan_mount rows
  * in the order in which the engine makes them. Runs in the supervisor with the user's rights;
- * changes nothing. What everybody may not read does not get into the sandbox's /etc, whoever runs
- * ward.
+ * changes nothing. What everybody may not read does not get into the sandbox's /etc, the process
+ * that runs ward.
  */
 #include "plan/plan_root.h"
 
@@ -14,11 +14,11 @@
 #include <time.h>
 
 #include "base/path.h"
-#include "plan/plan_reach.h"
-#include "plan/inner.h"
 #include "guard/guard.h"
 #include "plan/etc_cache.h"
+#include "plan/inner.h"
 #include "plan/plan.h"
+#include "plan/plan_reach.h"
 
 enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
 
@@ -333,7 +333,7 @@ static int read_system(bool bare, bool kept, const struct facts *facts,
 	if (!system)
 		return ward_fail(e, ENOMEM, "out of memory");
 	system->facts = *facts;
-	system->etc = (struct etc_cache)ETC_KEPT_NONE;
+	system->etc = (struct etc_cache)ETC_CACHE_NONE;
 	system->etc_wanted =
 		kept && !etc_cache_find(facts->uid == 0, &system->etc) && !system->etc.refused;
 	system->etc_read = system->etc_wanted ? time(NULL) : 0;
@@ -471,8 +471,8 @@ int plan_add_policy_bind(struct plan *p, const char *source, const char *target,
 }
 
 /* The directory was judged by its path. What is mounted is what has that number: it must be there
- * under that very path, through no link, and the workspace's owner must own it, or somebody has put
- * another one in its place. */
+ * under that very path, through no link, and the workspace's owner must own it, or the operator has
+ * put another one in its place. */
 static int check_git_dir(const struct plan *p, const struct plan_mount *m, const char *dir,
 			 struct ward_err *e)
 {

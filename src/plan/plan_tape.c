@@ -2,8 +2,8 @@
  * Recordings in a plan (network.record, network.replay). In: a path of the policy. Out: an open
  * descriptor that the gateway gets, or a refusal. A recording is a new file: it never replaces one,
  * is made through no link at its place, and lies where nothing inside can reach it. One to replay
- * is read here once, so that a bad one is told before anything starts. Runs in the supervisor as
- * the user; only a spec that starts makes a file.
+ * is read here once, so that a bad one is reported before anything starts. Runs in the supervisor
+ * as the user; only a spec that starts makes a file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "rules/tape.h"
 #include "plan/plan_reach.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
+#include "rules/tape.h"
 
 #define FIRST_FD 16 /* above all that the gateway's descriptors are put on */
 

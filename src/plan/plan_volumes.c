@@ -3,7 +3,7 @@
  * directories in ward's state, locked while the plan lives. Runs in the supervisor with the user's
  * rights, only where a policy names a volume. Volumes follow the ids that the workspace got and
  * never weaken them: where root's agent is id-mapped and the state directory's file system refuses
- * that, a cache is left out with a note, and a home, which somebody counts on, is a refusal. An
+ * that, a cache is left out with a note, and a home, which the operator counts on, is a refusal. An
  * agent has written what lies in a home: mount points are made there through no link.
  */
 #include "plan/plan_root.h"

@@ -20,7 +20,7 @@ void profile_about(const struct buf *text, struct buf *ret_about);
  * own directory. */
 must_check int profile_apply(const char *name, struct spec *s, struct policy_errors *errors,
 			     struct ward_err *e);
-/* Refuses a profile that lies in the workspace: anybody there could have written it. */
+/* Refuses a profile that lies in the workspace: the agent could have written it. */
 must_check int profile_check_place(const struct spec *s, struct ward_err *e);
 /* What a sandbox writes today must not be what ward believes tomorrow: protects in the tree g the
  * directory of the user's own profiles, and every link on the way to it; a tree in that directory

@@ -19,9 +19,9 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "state/images.h"
 #include "plan/profile.h"
 #include "plan/wishes.h"
+#include "state/images.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -34,7 +34,7 @@ struct source {
 	char *name; /* for messages */
 	char *path; /* absolute */
 	struct buf bytes;
-	bool found; /* in the workspace, nobody named it */
+	bool found; /* in the workspace, not named by the operator */
 };
 
 static void source_clear(struct source *s)

@@ -6,7 +6,7 @@
  *
  * The grammar is git's own reader's: section names and keys in either case, "[a.b]" and '[a "b"]',
  * comments, quotes, escapes, continued lines, CRLF. Where git would stop with an error so does
- * this, and so it does at a NUL byte: nobody writes one by accident, and what stands behind it
+ * this, and so it does at a NUL byte: one is never written by accident, and what stands behind it
  * would be read by some and not by others.
  */
 #include "policy/gitconfig.h"

@@ -74,7 +74,7 @@ bool ip_within(const struct ip *a, const struct ip *block, unsigned prefix)
 	return !rest || ((a->bytes[whole] ^ block->bytes[whole]) >> (8 - rest)) == 0;
 }
 
-/* Every connection is told with its address: printf would be half of what that costs. */
+/* Every connection is reported with its address: printf would be half of what that costs. */
 static const char *ip4_text(const uint8_t bytes[4], char *out)
 {
 	char *at = out;

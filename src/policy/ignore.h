@@ -24,7 +24,7 @@ void ignore_free(struct ignore *ig);
 /* What the list (NULL: an empty one) says about path (relative, no leading "/"). Parents are the
  * caller's business: walk from the top and do not descend into a directory that matched. */
 enum ignore_verdict ignore_decide(const struct ignore *ig, const char *path, bool is_dir);
-/* The same for a caller who knows the length of path and where its last component begins. */
+/* The same for a caller that knows the length of path and where its last component begins. */
 enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, size_t path_len,
 				     size_t name_at, bool is_dir);
 /* Whether the last pattern that matches path excludes it. */

@@ -1,8 +1,8 @@
 /*
- * JSON into a tree. In: bytes that anybody may have written. Out: nodes with positions, or errors.
- * RFC 8259 and nothing beside it: no comments, no trailing commas, no NaN, valid UTF-8 only; double
- * keys, NUL characters, depth beyond 32 are refused. Our own reader because a policy's errors need
- * line and column. A pure function, fuzzed (fuzz/policy.c).
+ * JSON into a tree. In: untrusted bytes. Out: nodes with positions, or errors. RFC 8259 and nothing
+ * beside it: no comments, no trailing commas, no NaN, valid UTF-8 only; double keys, NUL
+ * characters, depth beyond 32 are refused. Our own reader because a policy's errors need line and
+ * column. A pure function, fuzzed (fuzz/policy.c).
  */
 #include <string.h>
 

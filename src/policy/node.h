@@ -27,8 +27,9 @@ struct node {
 	char *key;             /* in a map; owned */
 	unsigned key_line, key_column;
 	/* For the editor (policy_edit.c): where it and its key begin, and where it ends, in
-	 * characters from the start (a document has at most NODE_BYTES_MAX). The end of a list or map is that of its closing bracket; one
-	 * that has none (flow is false) ends with its last child. */
+	 * characters from the start (a document has at most NODE_BYTES_MAX). The end of a list or
+	 * map is that of its closing bracket; one that has none (flow is false) ends with its last
+	 * child. */
 	unsigned key_from, from, to;
 	bool flow;                 /* a list or map in brackets */
 	bool block;                /* a text of several lines behind | or > */

@@ -6,10 +6,10 @@
  *
  * What is put in goes where a person would write it: behind the last entry of its list, behind the
  * last key of its map, in the style that is there (brackets, or a line with its indentation). A
- * field or group that is missing is made. A policy can be laid out in ways nobody thought of, so
- * the result is believed only after it was read: it must be valid, and say what the old one said
- * and this value, field by field. Otherwise it is refused, and nothing is lost but the comfort.
- * Pure functions, fuzzed (fuzz/edit.c).
+ * field or group that is missing is made. A policy can be laid out in unforeseen ways, so the
+ * result is believed only after it was read: it must be valid, and say what the old one said and
+ * this value, field by field. Otherwise it is refused, and nothing is lost but the comfort. Pure
+ * functions, fuzzed (fuzz/edit.c).
  */
 #include "policy/policy_edit.h"
 
@@ -495,7 +495,7 @@ static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_fi
 	root = d.json ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
 	if (policy_is_list(row) && !find_field(root, row->row.path) &&
 	    (strlen(row->row.fallback) > 2 && *row->row.fallback == '['))
-		value = whole; /* what is said in a file takes the place of the default */
+		value = whole; /* a file's value takes the place of the default */
 	entry = policy_value_tree(&r, row, value);
 	if (r.count || !entry || (entry->kind == NODE_LIST && !entry->first))
 		return ward_fail(e, EINVAL, "%s: the value is empty", row->row.path);

@@ -2,8 +2,8 @@
  * The grants of a policy beside each other. In: two grants, or all of them. Out: whether they go
  * together. A request carries every grant that is for it, each in its own place; two grants that
  * could be put into one place of one request are an error, since which of the secrets a server gets
- * must not depend on an order that nobody sees. Pure functions, no rights; run by the supervisor,
- * by `ward check` and by ward-secrets.
+ * must not depend on an order that is not visible. Pure functions, no rights; run by the
+ * supervisor, by `ward check` and by ward-secrets.
  */
 #include <ctype.h>
 #include <errno.h>

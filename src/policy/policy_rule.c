@@ -64,7 +64,7 @@ static int read_limits(const struct node *map, struct policy_rule *ret, struct w
 	return 0;
 }
 
-/* -- what is said about HTTP */
+/* -- conditions on HTTP */
 
 static const struct {
 	const char *name, *shape;

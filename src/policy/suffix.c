@@ -42,7 +42,7 @@ bool suffix_is_public(const char *list, size_t n, const char *name)
 		if (rule[0] == '!' && strcmp(ascii, name) == 0)
 			return false;
 		found |= strcmp(ascii, name) == 0;
-		/* whoever gives away names one deeper gives away these too */
+		/* a registry that gives away names one deeper gives away these, too */
 		if (strncmp(ascii, "*.", 2) == 0)
 			found |= is_child(name, ascii + 2) || strcmp(ascii + 2, name) == 0;
 	}

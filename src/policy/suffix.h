@@ -1,4 +1,4 @@
-/* The public suffix list: under which names anybody can get one. */
+/* The public suffix list: under which names anyone can register one. */
 #ifndef WARD_POLICY_SUFFIX_H
 #define WARD_POLICY_SUFFIX_H
 

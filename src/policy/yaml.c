@@ -1,9 +1,9 @@
 /*
- * YAML into a tree. In: bytes that anybody may have written. Out: nodes with positions, or errors.
- * libyaml splits the text; what makes YAML dangerous or ambiguous is refused here: anchors, aliases
- * and merge keys (one line would stand for many), tags, several documents, double keys, depth
- * beyond 32, more than 1 MiB, NUL characters. Words are null, true and false as the YAML core
- * schema has them; yes, no, on and off are words. A pure function, fuzzed (fuzz/policy.c).
+ * YAML into a tree. In: untrusted bytes. Out: nodes with positions, or errors. libyaml splits the
+ * text; what makes YAML dangerous or ambiguous is refused here: anchors, aliases and merge keys
+ * (one line would stand for many), tags, several documents, double keys, depth beyond 32, more than
+ * 1 MiB, NUL characters. Words are null, true and false as the YAML core schema has them; yes, no,
+ * on and off are words. A pure function, fuzzed (fuzz/policy.c).
  */
 #include <string.h>
 #include <yaml.h>

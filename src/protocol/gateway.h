@@ -1,7 +1,6 @@
 /*
- * What the gateway's processes are told and what they tell. All messages are fixed-size structs
- * over SOCK_SEQPACKET pairs between processes of one build; whoever reads one believes no length,
- * index or text in it.
+ * The messages of the gateway's processes. All messages are fixed-size structs over SOCK_SEQPACKET
+ * pairs between processes of one build; a reader believes no length, index or text in it.
  *
  *   supervisor -> front the configuration (a sealed memory file, by descriptor at exec), then
  *   GATE_SOCKETS with the
@@ -11,8 +10,7 @@
  *                         same.
  *   front -> supervisor   struct gate_event; struct gate_shown as the answer to GATE_SHOW
  *   supervisor -> dial struct dial_order, over a socket that front passes on unread and does not
- *   keep: who takes over front
- *                         cannot give dial other rules
+ *   keep: an attacker who takes over front cannot give dial other rules
  *   dial -> supervisor    struct dial_word
  *   front -> dial         up to DIAL_AT_ONCE of struct dial_request
  *   dial -> front up to DIAL_AT_ONCE of struct dial_answer; with a connected socket for each that
@@ -52,7 +50,7 @@ struct gate_config {
 	uint32_t magic;
 	uint32_t rules_bytes, proxy_bytes, keys_bytes;
 	uint32_t match_count;
-	/* what passes is told, too (flow_report.h): somebody keeps a journal */
+	/* flows are reported, too (flow_report.h): a journal is kept */
 	uint32_t tell;
 	uint32_t tape; /* enum gate_tape: what GATE_FD_TAPE is for */
 	/* what the kernel brings; all else it has refused */
@@ -80,7 +78,7 @@ enum gate_event_kind {
 	GATE_FAILED,
 	GATE_TAKEN,
 	GATE_SHOWN,
-	GATE_TOLD,
+	GATE_FLOW_REPORT,
 	GATE_TRUST
 };
 

@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-/* a real-time signal, from a wall's runner to ward-init: its value is how many processes and
- * threads are behind the wall */
+/* a real-time signal, from an inner runtime's runner to ward-init: its value is how many processes
+ * and threads are inside the inner runtime */
 #define GUEST_TELL 61
-/* a signal by which a wall's runner ends: what is behind the wall was killed, because the memory
- * that it has was used up */
+/* a signal by which an inner runtime's runner ends: what it ran was killed because its memory was
+ * used up */
 #define GUEST_SPENT 63
 /* a real-time signal: those of one number come in the order in which they were queued */
 #define GUEST_HOLD 62
@@ -22,15 +22,16 @@ enum guest_op {
 	GUEST_FAILED,
 	GUEST_EXITED,  /* a = wait status of the command */
 	GUEST_STOPPED, /* the command on a terminal was stopped; a = the signal */
-	/* before GUEST_EXITED, in a container, where nobody outside waits for ward-init: a =
+	/* before GUEST_EXITED, in a container, where no process outside waits for ward-init: a =
 	 * milliseconds of processors, b = KiB at most */
 	GUEST_USED,
-	/* after GUEST_COUNT: a = what the command, a wall's runner, has told with GUEST_TELL */
+	/* after GUEST_COUNT: a = what the command, an inner runtime's runner, has sent with
+	 * GUEST_TELL */
 	GUEST_PIDS,
 	/* supervisor -> init: send signal a to the command's process group */
 	GUEST_SIGNAL = 64,
-	/* stop every process; a = 1: have the command, a wall's runner, hold what is behind it:
-	 * GUEST_HOLD with the value 1 is queued for it */
+	/* stop every process; a = 1: have the command, an inner runtime's runner, hold what is
+	 * behind it: GUEST_HOLD with the value 1 is queued for it */
 	GUEST_STOP,
 	GUEST_CONTINUE, /* let them go on; a = 1: the same with the value 0 */
 	GUEST_END,      /* kill every process and end */
@@ -53,8 +54,8 @@ struct guest_message {
 	uint32_t tag;
 };
 
-/* What ward-init in a container of a runtime gets before all other words. First who it shall be;
- * with it, by SCM_RIGHTS, descriptors through which it enters its cgroups. */
+/* What ward-init in a container of a runtime gets before all other words. First its ids; with it,
+ * by SCM_RIGHTS, descriptors through which it enters its cgroups. */
 struct guest_join {
 	uint32_t uid, gid;     /* inside */
 	uint32_t cgroup_count; /* descriptors */
@@ -109,7 +110,7 @@ struct guest_copy {
 #define GUEST_COPY_NAME_MAX 4095
 #define GUEST_COPY_DEEP 200 /* directories within each other */
 
-/* What the keeper is told of the operator's terminal: how it must be when the one who tells is
+/* The keeper's messages about the operator's terminal: how it must be restored when the sender is
  * gone. One byte alone: all is well. */
 struct guest_terminal {
 	uint32_t keep; /* 0: nothing is to be put back */

@@ -1,19 +1,15 @@
 /*
  * What supervisor, ward-secrets and ward-keys say to each other. Processes of one build and one
- * user; whoever reads a message believes no length in it.
+ * user; the reader of a message believes no length in it.
  *
- *   supervisor <-> ward-secrets SOCK_SEQPACKET, struct secrets_message and what stands behind it.
- *   No secret goes this way, except
- *                                 as a descriptor that one can be read from (SECRETS_GRANT of `ward
- *                                 secret grant`).
- *   ward-secrets <-> ward-keys SOCK_STREAM, struct keys_frame and what stands behind it: secrets,
- *   and back how often they were
- *                                 used and where they were found.
+ *   supervisor <-> ward-secrets SOCK_SEQPACKET, struct secrets_message and what follows it. No
+ *   secret goes this way, except as a descriptor that one can be read from (SECRETS_GRANT of `ward
+ *   secret grant`).
+ *   ward-secrets <-> ward-keys SOCK_STREAM, struct keys_frame and what follows it: secrets, and
+ *   back how often they were used and where they were found.
  *   front <-> ward-keys SOCK_SEQPACKET, struct keys_open with two descriptors: a socket that is
- *   connected to the server,
- *                                 and one end of a stream over which front says requests and hears
- *                                 answers, HTTP/1.1 or HTTP/2 in
- *                                 the clear, whichever the server chose of what is offered.
+ *   connected to the server, and one end of a stream over which front sends requests and receives
+ *   answers, HTTP/1.1 or HTTP/2 in the clear, whichever the server chose of what is offered.
  */
 #ifndef WARD_PROTOCOL_SECRETS_H
 #define WARD_PROTOCOL_SECRETS_H
@@ -84,7 +80,7 @@ enum keys_op {
 	/* uint64_t length, the database that all values and placeholders are looked for with, their
 	 * texts */
 	KEYS_SCANNER,
-	/* all of the policy's grants are there: front is heard from now on */
+	/* all of the policy's grants are there: front is served from now on */
 	KEYS_READY,
 	/* from ward-keys */
 	KEYS_USED = 128, /* number: requests that it was put into, in all */
@@ -118,7 +114,7 @@ struct keys_grant {
 /* behind the grant's values: those that it had before */
 #define PATTERN_VALUE(id) ((id) >> 8 & 255)
 #define PATTERN_SHOWN(id) ((id) >> 7 & 1) /* the placeholder's, not the secret's */
-/* not all of it: more of its beginning than anybody may see */
+/* not all of it: more of its beginning than may be seen */
 #define PATTERN_BEGUN 64
 #define PATTERN_IS_BEGUN(id) (((id)&PATTERN_BEGUN) != 0)
 /* enum form, or behind those a writer of what Basic sends */
@@ -129,7 +125,7 @@ enum keys_event_kind {
 	KEYS_EVENT_LEAK,
 	KEYS_EVENT_SCRUB,
 	KEYS_EVENT_REFUSED,
-	KEYS_EVENT_LOST /* count: events that nobody could be told */,
+	KEYS_EVENT_LOST /* count: events that could not be sent */,
 	KEYS_EVENT_GRANTED,
 	KEYS_EVENT_REVOKED
 };
@@ -153,8 +149,8 @@ struct keys_open {
 };
 #define KEYS_OPEN_MAGIC 0x776b6f32
 
-/* The first byte that front hears on the stream; behind the last one stands why, and nothing
- * follows. */
+/* The first byte that front receives on the stream; after the last kind the reason follows, and
+ * nothing else. */
 #define KEYS_SPEAKS_HTTP1 "1"
 #define KEYS_SPEAKS_HTTP2 "2"
 #define KEYS_SPEAKS_NOTHING "!"

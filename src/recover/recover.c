@@ -61,7 +61,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	if (status < 0)
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
-	/* only a run on the Landlock rung has one; what is not ours there stays */
+	/* only a run on the Landlock level has one; what is not ours there stays */
 	(void)!level_tmp_remove(id);
 	if (!review_exists(id))
 		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, &notes, e);
@@ -82,8 +82,8 @@ static bool is_free_slot(int live_fd, const char *name)
 	       st.st_size == 0;
 }
 
-/* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to
- * finish. */
+/* Finishes the run of one record if no process holds its lock. Returns 1 when there was something
+ * to finish. */
 static int recover_one(int state_fd, int live_fd, const char *name, struct ward_err *e)
 {
 	auto_fd fd = -1;
@@ -104,7 +104,7 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 				  : 0;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
-		return 0; /* alive, or finished by somebody else just now */
+		return 0; /* alive, or finished by another process just now */
 	if (st.st_size == 0 && store_is_slot(name))
 		return store_leave_slot(live_fd, fd, name) < 0 && errno != ENOENT
 			       ? ward_fail_errno(e, "cannot remove the record %s", name)

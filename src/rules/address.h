@@ -1,8 +1,8 @@
 /*
  * What kind of address it is. Only PUBLIC ones are reached without more being said; see decide.h
- * for who may reach the others. The documentation ranges (192.0.2/24, 198.51.100/24, 203.0.113/24,
- * 2001:db8::/32) count as public: tests use them. A pure function over a table, longest prefix
- * first.
+ * for the rules that may reach the others. The documentation ranges (192.0.2/24, 198.51.100/24,
+ * 203.0.113/24, 2001:db8::/32) count as public: tests use them. A pure function over a table,
+ * longest prefix first.
  */
 #ifndef WARD_RULES_ADDRESS_H
 #define WARD_RULES_ADDRESS_H
@@ -28,8 +28,8 @@ enum address_class {
 
 enum address_class address_classify(const struct ip *a);
 
-/* The host's own addresses, which no rule opens: whoever connects to them reaches the host's
- * services. */
+/* The host's own addresses, which no rule opens: a connection to them reaches the host's services.
+ */
 struct address_own {
 	const struct ip *items;
 	size_t len;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "rules/http_alias.h"
 #include "policy/policy_rule.h"
+#include "rules/http_alias.h"
 
 bool body_inspect_has(const char *conditions, size_t len, char sort, const char *text)
 {

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
+#include "policy/policy_rule.h"
 #include "rules/http_path.h"
 #include "rules/json_in.h"
-#include "policy/policy_rule.h"
 
 void asked_add(struct asked *a, const char *text, size_t n)
 {

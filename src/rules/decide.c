@@ -133,7 +133,7 @@ void decide_address(const struct verdict *named, const struct ip *ip, const stru
 	ret->ip = *ip;
 	if (!named->allow)
 		return;
-	if (bound || !ip->family) { /* nobody asked for this one */
+	if (bound || !ip->family) { /* this one was not asked for */
 		verdict_refuse(ret, REASON_RESERVED);
 		return;
 	}

@@ -252,7 +252,7 @@ size_t dns_write(const uint8_t *bytes, const struct dns_query *q, uint16_t rcode
 		put_record(&w, 0xc000 | HEADER, DNS_PTR, TTL, (size_t)name->len + 2);
 		put_name(&w, name);
 	}
-	if (negative) { /* SOA of the root: who keeps negative answers learns for how long */
+	if (negative) { /* SOA of the root: it says how long negative answers may be cached */
 		put_record(&w, 0, DNS_SOA, TTL_NEGATIVE, 22);
 		put16(&w, 0);
 		put32(&w, 1);

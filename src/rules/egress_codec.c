@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rules/egress_index.h"
 #include "policy/policy_rule.h"
+#include "rules/egress_index.h"
 
 #define MAGIC 0x334c5257u /* "WRL3" */
 #define LIMITS_BYTES 56
@@ -168,7 +168,7 @@ static bool ports_fine(const struct rules *r, const struct rule *rule)
 	return rule->n_ports || rule->deny;
 }
 
-/* Whether its conditions lie in the text; what they say is for whoever asks them. */
+/* Whether its conditions lie in the text; what they say is for the caller. */
 static bool http_fine(const struct rules *r, const struct rule *rule)
 {
 	if (!rule->http_len)

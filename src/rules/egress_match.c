@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/egress_index.h"
 #include "policy/policy_rule.h"
+#include "rules/egress_index.h"
 
 static uint32_t hash_text(const char *s, size_t n)
 {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/address.h"
-#include "rules/egress_index.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/units.h"
+#include "rules/address.h"
+#include "rules/egress_index.h"
 
 /* Rules in the making: ports and hosts go into pools, which grow. */
 struct making {
@@ -110,8 +110,7 @@ static bool decides_by_body(const struct policy_rule *from)
 	return has_condition(from, kinds, sizeof(kinds));
 }
 
-/* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is
- * none. */
+/* What needs HTTP knowledge ends TLS, unless the rule or the port says that there is none. */
 static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from,
 		       struct ward_err *e)
 {

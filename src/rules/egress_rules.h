@@ -20,9 +20,9 @@
 #define WARD_RULES_EGRESS_RULES_H
 
 #include "base/buf.h"
-#include "rules/tokens.h"
 #include "policy/hostname.h"
 #include "policy/policy.h"
+#include "rules/tokens.h"
 
 #define RULES_MAX 4096
 #define RULES_SERVICES_MAX 256
@@ -65,7 +65,7 @@ struct rule {
 	bool private;        /* private addresses count too */
 	bool llm;            /* what its requests cost is counted */
 	uint8_t waf;         /* enum policy_waf */
-	bool moded;          /* mode is said; else it goes by port */
+	bool moded;          /* the rule names a mode; else it goes by port */
 	uint8_t mode;        /* enum rule_mode */
 	uint8_t prefix;      /* BLOCK: its bits */
 	uint8_t len;         /* of host */

@@ -1,7 +1,7 @@
 /*
- * Records of what passed. In: struct flow_report, or bytes of a packet, which the reader believes no
- * further than it can check. Out: bytes, or struct told. Pure; written by front, read by the
- * supervisor. A record is struct flow_report without what its host does not need.
+ * Records of what passed. In: struct flow_report, or bytes of a packet, which the reader believes
+ * no further than it can check. Out: bytes, or struct flow_report. Pure; written by front, read by
+ * the supervisor. A record is struct flow_report without what its host does not need.
  */
 #include "rules/flow_report.h"
 

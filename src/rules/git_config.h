@@ -15,7 +15,7 @@ must_check int git_config_read(const char *text, size_t n, gitconfig_fn *fn, voi
 			       const char **ret_why, size_t *ret_line);
 
 enum git_config_verdict {
-	GIT_CONFIG_PLAIN,    /* starts nothing, reads nothing else, contacts nobody */
+	GIT_CONFIG_PLAIN,    /* starts nothing, reads nothing else, contacts no process */
 	GIT_CONFIG_URL,      /* an address: where it is new or changed, the user must confirm it */
 	GIT_CONFIG_WORKTREE, /* core.worktree of a submodule: the caller checks that the place
 				points back */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of an object id, which every reader of git data is told: the same bytes mean something else
+/* Bytes of an object id, which every reader of git data gets: the same bytes mean something else
  * with the other size. */
 #define GIT_SHA1 20u
 #define GIT_SHA256 32u

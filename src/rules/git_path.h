@@ -18,9 +18,10 @@ enum git_form {
 };
 
 enum git_treat {
-	GIT_TREAT_ADMIT,   /* it may stay if its form is right */
-	GIT_TREAT_REPORT,  /* the same, and the user should hear of it: it changes what the next git
-			     command does */
+	GIT_TREAT_ADMIT, /* it may stay if its form is right */
+	/* the same, and it is reported: it changes what the next git
+	 * command does */
+	GIT_TREAT_REPORT,
 	GIT_TREAT_MERGE,   /* configuration and excludes: key by key, line by line */
 	GIT_TREAT_DERIVED, /* git makes it from other files, and believes it: remove it, make it
 			      again from its source */

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "policy/policy_rule.h"
 #include "rules/body_rule.h"
 #include "rules/graphql.h"
 #include "rules/http_path.h"
 #include "rules/json_in.h"
-#include "policy/policy_rule.h"
 
 #define NOT_JSON "not strict JSON, or a duplicate key"
 

@@ -1,6 +1,6 @@
 /*
  * HTTP/1 request heads. In: the bytes of a connection that begin with a request. Out: what matters
- * of its head, or what is wrong with it. Strict on purpose: whoever is behind must not be able to
+ * of its head, or what is wrong with it. Strict on purpose: the server behind must not be able to
  * read another head out of the same bytes, so a head is lines that end in CRLF, each "name: value"
  * with a token directly in front of the colon, each header that frames a message at most once.
  * Pure, no allocation, nothing kept; run by the gateway's parsing process. Fuzzed (fuzz/http1.c).
@@ -249,7 +249,8 @@ static enum http_wrong read_head(const char *bytes, size_t n, struct http_head *
 	return wrong == HTTP_FINE && !fits_together(&m) ? HTTP_BAD : wrong;
 }
 
-/* Whether the bytes so far can be the beginning of a request; other protocols are told at once. */
+/* Whether the bytes so far can be the beginning of a request; other protocols are recognized at
+ * once. */
 static bool begins_well(const char *bytes, size_t n)
 {
 	size_t at = 0;
@@ -278,7 +279,7 @@ int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head
 			break;
 		}
 		*scanned = (size_t)(end - s);
-		/* a line that ends otherwise ends elsewhere for somebody */
+		/* some servers see the end of such a line elsewhere */
 		if (!*scanned || end[-1] != '\r') {
 			*ret_wrong = HTTP_BAD;
 			return -1;

@@ -3,7 +3,7 @@
  * find every request the gate follows the framing of both directions, and to follow it safely it
  * refuses what any two servers might read differently: Content-Length beside Transfer-Encoding,
  * either twice, any coding but chunked, folded lines, bare LF or CR, space before the colon, NUL, a
- * second Host, an absolute target for somebody else, Host in Connection. Websocket upgrades pass
+ * second Host, an absolute target for another host, Host in Connection. Websocket upgrades pass
  * (blind after 101), others only if the server declines them; CONNECT is refused.
  */
 #ifndef WARD_RULES_HTTP1_H
@@ -13,7 +13,7 @@
 
 #define HTTP1_HEAD_MAX (32 * 1024)
 #define HTTP1_HEADERS_MAX 200
-/* bytes, of HTTP/2 too: what is told of a request begins with it */
+/* bytes, of HTTP/2 too: the report of a request begins with it */
 #define HTTP_METHOD_MAX 32
 #define HTTP1_PIPELINE 64 /* requests that may wait for their answers */
 
@@ -66,7 +66,7 @@ struct http_sniff {
 	bool waiting;
 	/* the last http_sniff_client() left bytes held until answers come */
 	bool stalled;
-	bool lost; /* the answers can no longer be told apart */
+	bool lost; /* the answers can no longer be matched to requests */
 	size_t scanned;
 	struct http_body up;   /* the request body */
 	struct http_body down; /* the response body */

@@ -82,7 +82,7 @@ bool http_parameter_like(const char *name, size_t n, const char *word)
 			continue;
 		begun = true;
 		if (i == want)
-			/* a list of them; the end for who counts to a NUL */
+			/* a list of them; the end for a reader that stops at a NUL */
 			return c == '[' || c == '\0';
 		if (plain(c) != plain(word[i++]))
 			return false;

@@ -9,15 +9,15 @@
 
 #include "rules/http_message.h"
 
-/* Whether a field's name is, for somebody, this one: whatever the case, "_" for "-". */
+/* Whether some server takes a field's name for this one: whatever the case, "_" for "-". */
 bool http_name_like(const char *name, size_t n, const char *word);
 
-/* The only field that is so called by anybody; .s is NULL: none, several, or one of another
- * spelling (*ret_count: how many). */
+/* The only field that any server would take for this one; .s is NULL: none, several, or one of
+ * another spelling (*ret_count: how many). */
 struct http_text http_field_only(const struct http_fields *f, const char *name,
 				 unsigned *ret_count);
 
-/* Whether a parameter's name is, for somebody, this one: without escapes, whatever the case. */
+/* Whether some server takes a parameter's name for this one: without escapes, whatever the case. */
 bool http_parameter_like(const char *name, size_t n, const char *word);
 
 /* Whether some header or parameter says another method, and which: 0, 1, 2 ... until .s is NULL. */

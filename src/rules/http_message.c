@@ -1,7 +1,7 @@
 /*
  * HTTP messages taken apart and written anew (http_message.h). In: bytes of both sides. Out:
  * fields, and heads in which nothing stands that was not read before. Fields about one connection
- * stay on it; how a body is framed is said by whoever writes the head. Run by front. Pure.
+ * stay on it; how a body is framed is up to the writer of the head. Run by front. Pure.
  */
 #include "rules/http_message.h"
 

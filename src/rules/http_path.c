@@ -34,7 +34,7 @@ static bool is_overlong(uint8_t before, uint8_t c)
 	       (before == 0xf0 && c < 0x90);
 }
 
-/* "%25" is the sign itself: whoever decodes twice would see what stands behind it. */
+/* "%25" is the sign itself: a server that decodes twice would see what stands behind it. */
 static bool hides_an_escape(const char *s, size_t n)
 {
 	static const char *const hidden[] = { "2e", "2f", "5c", "00", "25" };

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "rules/http_alias.h"
 #include "policy/policy_rule.h"
+#include "rules/http_alias.h"
 
-/* The order in which conditions are asked, and what is said when one is not met. */
+/* The order in which conditions are asked, and the reason when one is not met. */
 enum {
 	ASK_METHOD,
 	ASK_PATH,
@@ -115,7 +115,7 @@ static bool query_fits(const char *conditions, size_t len, struct http_text quer
 	return true;
 }
 
-/* "name:pattern": there is such a field, and all that anybody would call so match. */
+/* "name:pattern": there is such a field, and all that any server would take for it match. */
 static bool header_fits(const struct http_fields *f, const char *condition)
 {
 	const char *colon = strchr(condition, ':');
@@ -242,7 +242,7 @@ static void ask(struct asking *a, const char *conditions, size_t len, const char
 	case POLICY_HTTP_REPOSITORY:
 	case POLICY_HTTP_REF:
 		return;
-	default: /* nobody knows what was meant: nothing passes */
+	default: /* the meaning is unknown: nothing passes */
 		what = ASK_METHOD;
 		break;
 	}

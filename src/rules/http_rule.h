@@ -6,10 +6,10 @@
 #ifndef WARD_RULES_HTTP_RULE_H
 #define WARD_RULES_HTTP_RULE_H
 
+#include "rules/body_head.h"
 #include "rules/decide.h"
 #include "rules/http_message.h"
 #include "rules/http_path.h"
-#include "rules/body_head.h"
 
 #define HTTP_LOOKS 16
 

@@ -1,10 +1,10 @@
 /*
- * The gate of a connection in mode http. In: the client's bytes that nobody has sent on yet, and
- * the server's as they pass. Out: how many of the client's may go. A head is held until it is whole
- * and for the right host; a body passes as it comes; then the next head. Answers are followed to
- * know which request they belong to: after a websocket was asked for, nothing of the client passes
- * until it is answered, and only that answer opens a tunnel. Any other upgrade (h2c) is ignored, as
- * a server may do: the field gets another name before the head goes on, so that no server can agree
+ * The gate of a connection in mode http. In: the client's bytes that were not sent on yet, and the
+ * server's as they pass. Out: how many of the client's may go. A head is held until it is whole and
+ * for the right host; a body passes as it comes; then the next head. Answers are followed to know
+ * which request they belong to: after a websocket was asked for, nothing of the client passes until
+ * it is answered, and only that answer opens a tunnel. Any other upgrade (h2c) is ignored, as a
+ * server may do: the field gets another name before the head goes on, so that no server can agree
  * to it. Run by the gateway's parsing process. Fuzzed (fuzz/http1.c).
  */
 #include <string.h>
@@ -105,7 +105,7 @@ size_t http_sniff_client(struct http_sniff *g, uint8_t *held, size_t n)
 	return g->wrong ? 0 : release;
 }
 
-/* The answers can no longer be told apart: they pass, but no upgrade does any more. */
+/* The answers can no longer be matched to requests: they pass, but no upgrade does any more. */
 static void lose(struct http_sniff *g)
 {
 	g->lost = true;
@@ -150,7 +150,8 @@ bool http_sniff_server(struct http_sniff *g, const uint8_t *bytes, size_t n)
 		if (g->down.state != BODY_NONE) {
 			used += body_take(&g->down, bytes + used, n - used, false);
 		} else if (
-			!g->count) { /* an answer that nobody asked for: 408 on an idle connection */
+			/* an unasked answer: 408 on an idle connection */
+			!g->count) {
 			lose(g);
 		} else {
 			used += answer_take(&g->answer, bytes + used, n - used);

@@ -1,16 +1,16 @@
 /*
  * Synthetic addresses. Every name that the resolver answers gets an address of 198.18.0.0/15 that
- * stands for it from then on: which name a connection is for is told by its destination. An address
+ * stands for it from then on: the destination of a connection says which name it is for. An address
  * is never given to a second name in a sandbox's life. Bounded: the names that rules list as such
- * always find room; those under wildcards share NAME_TABLE_WILD, so that a flood of them closes nothing
- * but its own door. One allocation at the start, untouched memory costs nothing. Only the hash is
- * keyed: the names are the sandbox's choice.
+ * always find room; those under wildcards share NAME_TABLE_WILD, so that a flood of them closes
+ * nothing but its own door. One allocation at the start, untouched memory costs nothing. Only the
+ * hash is keyed: the names are the sandbox's choice.
  */
 #ifndef WARD_RULES_NAME_TABLE_H
 #define WARD_RULES_NAME_TABLE_H
 
-#include "rules/net.h"
 #include "policy/hostname.h"
+#include "rules/net.h"
 
 #define NAME_TABLE_WILD 57000 /* names under wildcards and in mode open */
 /* names that stand in rules, services included, over all generations */

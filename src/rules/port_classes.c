@@ -4,8 +4,8 @@
  * matches it: so one sample for each rule finds every set there can be. Pure; run by the
  * supervisor, which makes the kernel's rules of them, and by front, which gives addresses.
  */
-#include "rules/port_classes.h"
 #include "rules/net.h"
+#include "rules/port_classes.h"
 
 #include <string.h>
 

@@ -10,14 +10,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "rules/http_path.h"
 #include "policy/policy_http.h"
 #include "policy/policy_rule.h"
 #include "policy/quote.h"
 #include "policy/units.h"
+#include "rules/http_path.h"
 
 #define SIBLINGS_MAX 8    /* rules that are repeated: more is nothing to read */
-#define REMEDY_BYTES 2000 /* a longer one is told in words */
+#define REMEDY_BYTES 2000 /* a longer one is described in words */
 
 enum remedy {
 	REMEDY_NONE,
@@ -78,7 +78,7 @@ struct instead {
 	struct buf lists[128]; /* by kind of condition: what is between the brackets; owned */
 	bool private;
 	const char *mode; /* NULL: as it was */
-	bool requests;    /* it says something about requests, which is a mode by itself */
+	bool requests;    /* it has conditions on requests, which imply a mode */
 };
 
 static void instead_clear(struct instead *i)
@@ -532,7 +532,7 @@ static bool replace_git(struct instead *i, const struct said *s)
 	return fetch || (s->ref && put_shaped(&i->lists[POLICY_HTTP_REF], "ref", s->ref, s->ref_n));
 }
 
-/* A push whose ref nobody knows yet: the line is for a person, who names it. */
+/* A push whose ref is not known yet: the line is for a person, who names it. */
 static bool put_template(struct buf *out, const struct want *w, const struct said *s)
 {
 	auto_buf repository = { 0 };

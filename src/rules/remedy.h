@@ -20,7 +20,7 @@ void remedy_write(const struct rules *r, const struct want *w, const struct verd
 		  const char *request, const char *more, struct buf *out);
 
 /* Whether a remedy may be shown to the program that was refused: it holds nothing that this program
- * has to know by itself (headers). */
+ * has to add itself (headers). */
 bool remedy_is_open(const struct rules *r, const struct verdict *v);
 
 /* Whether a rule for this very host would be of any use, and of no harm: not for addresses that are

@@ -1,14 +1,14 @@
 /*
  * The resolver inside the sandbox. In: one DNS message, the rules, the table of names. Out: the
  * answer and what became of the question. Nothing is ever asked upstream here: whether a name
- * exists outside is found out at connect, and a name that the rules do not have tells nobody
+ * exists outside is found out at connect, and a name that the rules do not have is never sent
  * anything. Pure but for the table of names; run by the gateway's parsing process. Fuzzed
  * (fuzz/dns.c).
  */
 #include <string.h>
 
-#include "rules/port_classes.h"
 #include "rules/dns.h"
+#include "rules/port_classes.h"
 
 static bool ends_with(const struct host *h, const char *suffix)
 {

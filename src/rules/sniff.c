@@ -40,7 +40,7 @@ static enum sniff_say say(struct sniff *g)
 	else if (g->mode == RULE_HTTP)
 		g->reason = http_reasons[g->http.wrong];
 	else if (g->mode != RULE_TCP)
-		g->reason = REASON_DENIED; /* a mode that nobody knows lets nothing pass */
+		g->reason = REASON_DENIED; /* an unknown mode lets nothing pass */
 	if (g->reason != REASON_ALLOWED)
 		return SNIFF_REFUSE;
 	if (g->mode == RULE_SPLICE)

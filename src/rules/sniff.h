@@ -7,19 +7,15 @@
  *   sniff_init(&g, mode, host, port)     host: what was connected to, canonical (want.host)
  *   SNIFF_BLIND from the start for tcp.
  *
- *   client bytes: append them to the held buffer, call sniff_client(&g, held, n, &release), send the
- *   first `release` bytes to the
- *   server, keep the rest held. Nothing is ever released before it was checked; of what is released
- *   some may have been changed
- *   (http: a field that asks for another protocol). Again with more bytes, and after each
- *   sniff_server() that returned SNIFF_AGAIN (a pipelined request may have waited for an answer).
- *   server bytes: sniff_server(&g, bytes, n), each byte once, in order, before it is sent to the
- *   client; it may be sent whatever
- *   the answer but SNIFF_REFUSE.
- *   SNIFF_BLIND: send what is held, then move bytes both ways without looking (splice).
- *   SNIFF_REFUSE: nothing more may pass; g.reason says why. Reset both sides. For http sniff_reply()
- *   is a small answer for the
- *   client in front of the close.
+ *   client bytes: append them to the held buffer, call sniff_client(&g, held, n, &release), send
+ *   the first `release` bytes to the server, keep the rest held. Nothing is ever released before it
+ *   was checked; of what is released some may have been changed (http: a field that asks for
+ *   another protocol). Again with more bytes, and after each sniff_server() that returned
+ *   SNIFF_AGAIN (a pipelined request may have waited for an answer). server bytes: sniff_server(&g,
+ *   bytes, n), each byte once, in order, before it is sent to the client; it may be sent whatever
+ *   the answer but SNIFF_REFUSE. SNIFF_BLIND: send what is held, then move bytes both ways without
+ *   looking (splice). SNIFF_REFUSE: nothing more may pass; g.reason says why. Reset both sides. For
+ *   http sniff_reply() is a small answer for the client in front of the close.
  *
  * If the client half-closes while bytes are held: they are dropped and the connection is closed (it
  * was never complete).
@@ -28,8 +24,8 @@
 #define WARD_RULES_SNIFF_H
 
 #include "rules/decide.h"
-#include "rules/tls_hello.h"
 #include "rules/http1.h"
+#include "rules/tls_hello.h"
 
 #define SNIFF_HELD_MAX (80 * 1024)
 

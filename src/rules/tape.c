@@ -1,6 +1,6 @@
 /*
- * Reading a recording (tape.h). In: the bytes of a file that somebody may have changed, cut or made
- * up. Out: where each exchange begins and what it is found by. Everything is checked once, when the
+ * Reading a recording (tape.h). In: the bytes of a file that may have been changed, cut or made up.
+ * Out: where each exchange begins and what it is found by. Everything is checked once, when the
  * file is opened: hashes, kinds, lengths, and that the texts in heads can be said again without
  * becoming something else (no CR, LF or NUL). Pure. Runs in ward-gateway's process replay, and in
  * the supervisor for the last hash.

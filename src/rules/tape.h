@@ -18,8 +18,8 @@
 #define WARD_RULES_TAPE_H
 
 #include "base/buf.h"
-#include "rules/http_message.h"
 #include "base/sha256.h"
+#include "rules/http_message.h"
 
 #define TAPE_VERSION 1
 #define TAPE_START 16 /* bytes before the first frame */

@@ -11,7 +11,7 @@
 
 #define REDACTED "redacted"
 
-/* Fields of requests whose values say nothing of who asks. */
+/* Fields of requests whose values do not identify the client. */
 static const char *const harmless[] = { "accept",
 					"accept-charset",
 					"accept-encoding",

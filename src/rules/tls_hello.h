@@ -4,7 +4,7 @@
  * host that was connected to, hides no other (ECH) and is whole.
  *
  * After it the client is not trusted yet: a server may ask for a second ClientHello
- * (HelloRetryRequest), and that one may name somebody else. So until the server has sent a
+ * (HelloRetryRequest), and that one may name another host. So until the server has sent a
  * ServerHello that is no retry, every handshake record of the client must be a ClientHello with the
  * same name; early data, alerts and change-cipher-spec pass. Then the rest is encrypted: blind.
  *

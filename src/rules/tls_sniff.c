@@ -1,6 +1,6 @@
 /*
- * The gate of a connection in mode splice. In: the client's bytes that nobody has sent on yet, and
- * the server's as they pass. Out: how many of the client's may go, and when both directions are
+ * The gate of a connection in mode splice. In: the client's bytes that no process has sent on yet,
+ * and the server's as they pass. Out: how many of the client's may go, and when both directions are
  * encrypted and need no more looking at. Handshake records of the client are held until the
  * ClientHello in them is whole and names the right host; what is no handshake passes once a first
  * one did. The server's ServerHello (not a HelloRetryRequest) ends it. Run by the gateway's parsing
@@ -164,7 +164,7 @@ static void take_server_header(struct tls_sniff *g, uint8_t byte)
 void tls_sniff_server(struct tls_sniff *g, const uint8_t *bytes, size_t n)
 {
 	if (n && !g->greeted)
-		/* whoever speaks first on this port does not speak TLS */
+		/* a client that speaks first on this port does not speak TLS */
 		refuse(g, TLS_HELLO_NOT_TLS);
 	for (size_t i = 0; i < n && !g->wrong && !g->blind; i++) {
 		if (g->server_header_len < 5) {

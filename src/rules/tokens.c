@@ -141,8 +141,8 @@ static void begin_wish(struct tokens *t, char c)
 	t->odd |= t->known >= KNOWN_LIMITS && !(c >= '0' && c <= '9') && c != 'n';
 }
 
-/* A number at the top of a request: the largest that is said. One with an exponent is not the same
- * to everybody. */
+/* A number at the top of a request: the largest one counts. Servers disagree about one with an
+ * exponent. */
 static void end_wish(struct tokens *t)
 {
 	static const char *const most[TOKENS_LIMITS] = TOKENS_LIMIT_KEYS;
@@ -287,7 +287,7 @@ static void take_text(struct tokens *t, char c)
 		t->escape = 0;
 		c = '?'; /* no name that matters has an escape */
 		t->odd |= t->depth == 1 && (key || key_is(t, "model"));
-		t->refers |= key || key_is(t, "type"); /* who knows what it says */
+		t->refers |= key || key_is(t, "type"); /* its meaning is unknown */
 	} else if (c == '\\') {
 		t->escape = 1;
 		return;

@@ -30,7 +30,7 @@ struct tokens {
 	/* by a usage that is final: not that of an answer that begins */
 	bool said;
 	/* what the model has written so far, and in how many events: an estimate until usage is
-	 * said */
+	 * reported */
 	uint64_t text_bytes, events_seen;
 
 	/* of a request */

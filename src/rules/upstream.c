@@ -240,7 +240,7 @@ static enum upstream_say take_method(struct upstream_talk *t, const struct upstr
 		return UPSTREAM_SEND;
 	}
 	if (bytes[1] != METHOD_PASSWORD || !u->user_len)
-		return refused(t, 1255); /* it wants to know who asks */
+		return refused(t, 1255); /* it wants authentication */
 	put(t, (const uint8_t[]){ LOGIN_VERSION, u->user_len }, 2);
 	put(t, u->user, u->user_len);
 	put(t, &u->password_len, 1);

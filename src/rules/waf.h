@@ -20,7 +20,7 @@
 #define WAF_MAGIC 0x77776166
 #define WAF_FD 3                  /* of ward-waf */
 #define WAF_TEXT_MAX (160 * 1024) /* of one request's head */
-/* a larger body is refused: nobody would have looked at it */
+/* a larger body is refused: it would not be inspected */
 #define WAF_BODY_MAX (128 * 1024)
 #define WAF_MATCHES 8
 #define WAF_RULES "/usr/share/modsecurity-crs/rules"
@@ -39,7 +39,7 @@ struct waf_match {
 struct waf_said {
 	uint32_t magic;
 	uint8_t deny;  /* by the rule set's own threshold */
-	uint8_t count; /* of matches; further ones are not told */
+	uint8_t count; /* of matches; further ones are not reported */
 	uint64_t id;
 	struct waf_match matches[WAF_MATCHES];
 };

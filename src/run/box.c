@@ -21,14 +21,14 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "run/detach.h"
-#include "observe/provenance.h"
-#include "run/serve.h"
-#include "plan/inner.h"
 #include "event/event.h"
 #include "limit/limits.h"
+#include "observe/provenance.h"
+#include "plan/inner.h"
 #include "plan/plan.h"
 #include "run/box.h"
+#include "run/detach.h"
+#include "run/serve.h"
 
 #define SLICE_NS 100000
 
@@ -50,8 +50,8 @@ static void block_signals(struct box_early *early)
 
 /* On record before anything is made for it that outlives us: whatever happens, the run can be
  * finished. Where all of it ends with us (no cgroup, no layer of a review, no directory of the
- * Landlock rung), it is enough that the record is there before the command runs, and the sandbox is
- * built meanwhile. */
+ * Landlock level), it is enough that the record is there before the command runs, and the sandbox
+ * is built meanwhile. */
 static int put_on_record(struct box *b, bool built, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -87,8 +87,9 @@ static int begin_review(struct box *b, struct ward_err *e)
 	return 0;
 }
 
-/* Looks come in time though the sandbox keeps every processor busy: who asks for short slices
- * (Linux 6.12 and later) is scheduled sooner after it has slept, and gets no more than before. */
+/* Looks come in time though the sandbox keeps every processor busy: a thread that asks for short
+ * slices (Linux 6.12 and later) is scheduled sooner after it has slept, and gets no more than
+ * before. */
 static void ask_for_short_slices(void)
 {
 	struct {
@@ -109,7 +110,7 @@ static void ask_for_short_slices(void)
 static int add_tree(struct box *b, int fd, bool own, struct ward_err *e)
 {
 	if (fd < 0)
-		return 0; /* a file, whose size is limited by itself */
+		return 0; /* a file, whose size has its own limit */
 	if (b->disk_count == BOX_DISK_ROOTS_MAX) {
 		close(fd);
 		ward_fail(e, E2BIG,

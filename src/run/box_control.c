@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "limit/limits.h"
 #include "run/box_internal.h"
 #include "run/serve.h"
-#include "limit/limits.h"
 
 #define TICK_QUIET_MS 100
 
@@ -56,7 +56,7 @@ void box_ended_one(struct box *b)
 
 void box_stop(struct box *b, uint64_t grace_ms)
 {
-	box_hold(b, false, false); /* who stands still cannot end */
+	box_hold(b, false, false); /* a frozen process cannot end */
 	b->ending = true;
 	b->forwarded = SIGTERM;
 	b->kill_at_ms = io_now_ms() + grace_ms;

@@ -14,16 +14,16 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "run/box.h"
-#include "run/detach.h"
-#include "gitview/git_run.h"
-#include "state/runs.h"
-#include "run/serve.h"
-#include "observe/provenance.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "gitview/git_run.h"
 #include "limit/limits.h"
+#include "observe/provenance.h"
 #include "plan/plan.h"
+#include "run/box.h"
+#include "run/detach.h"
+#include "run/serve.h"
+#include "state/runs.h"
 
 #define DRAIN_MS 2000
 
@@ -55,7 +55,7 @@ void box_reap(struct box *b)
 		cgroup_usage(b->run.cgroup, u);
 	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
 		 (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
-	if (u->cpu_ms < cpu_ms) /* who counted last counted most */
+	if (u->cpu_ms < cpu_ms) /* the last count is the largest */
 		u->cpu_ms = cpu_ms;
 	if (u->memory_peak_bytes < (uint64_t)used.ru_maxrss * 1024)
 		u->memory_peak_bytes = (uint64_t)used.ru_maxrss * 1024;

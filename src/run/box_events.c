@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "state/checkpoint.h"
-#include "run/detach.h"
 #include "event/event.h"
 #include "event/table_names.h"
 #include "limit/limits.h"
+#include "run/detach.h"
+#include "state/checkpoint.h"
 
 /* The words of a command, each ended by a NUL; cut where an event would be. */
 static void add_words(struct buf *out, char *const *words)

@@ -3,15 +3,15 @@
 #ifndef WARD_RUN_BOX_INTERNAL_H
 #define WARD_RUN_BOX_INTERNAL_H
 
-#include "protocol/guest.h"
-#include "state/boxes.h"
 #include "egress/egress.h"
 #include "model/running.h"
-#include "run/guardian.h"
 #include "observe/notify.h"
+#include "protocol/guest.h"
 #include "review/review.h"
-#include "state/store.h"
+#include "run/guardian.h"
 #include "run/streams.h"
+#include "state/boxes.h"
+#include "state/store.h"
 
 #define BOX_DISK_ROOTS_MAX 64
 
@@ -42,14 +42,14 @@ struct box {
 	bool answered;
 	bool paused;          /* by the cpu limit */
 	bool stopped_by_init; /* box_stop_all() had to ask ward-init */
-	bool asked_count;     /* ward-init passes on how many are behind a wall */
-	bool held_to_look;    /* by a wall's runner, until the look is over */
+	bool asked_count;     /* ward-init passes on how many are in the inner runtime */
+	bool held_to_look;    /* by an inner runtime's runner, until the look is over */
 	bool stopped;         /* the command was, on its terminal */
 	bool held;            /* by the operator */
 	bool frozen;          /* by the cgroup, for that */
 	bool ending;          /* it was asked to */
 	bool confined;        /* it has given up what it does not need */
-	bool slim;            /* nothing will happen for long: sleep with little memory */
+	bool trim;            /* nothing will happen for long: sleep with little memory */
 	/* what was read of /etc is to be kept, when there is nothing else to do */
 	bool keeps_etc;
 	/* takes over what the sandbox does with git; NULL: none yet */
@@ -76,7 +76,8 @@ void box_tell_init(struct box *b, enum guest_op op, int argument);
 void box_kill(struct box *b);
 /* Stops or continues every process. */
 void box_stop_all(struct box *b, bool stop);
-/* Whether a wall's runner stops what is behind it, so that no process is stopped by signals. */
+/* Whether an inner runtime's runner stops what is behind it, so that no process is stopped by
+ * signals. */
 bool box_runner_holds(const struct box *b);
 /* Asks ward-init to stop or continue them. */
 void box_tell_stop(struct box *b, bool stop);

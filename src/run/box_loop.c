@@ -4,8 +4,8 @@
  * outside every namespace of the sandbox; what ward-init says is untrusted and only ever becomes a
  * mark.
  */
-#include "run/box_internal.h"
 #include "plan/inner.h"
+#include "run/box_internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,13 +16,13 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
-#include "confine/confine.h"
-#include "gitview/git_run.h"
-#include "state/runs.h"
-#include "egress/secrets.h"
-#include "run/serve_internal.h"
 #include "base/trim_memory.h"
+#include "confine/confine.h"
+#include "egress/secrets.h"
+#include "gitview/git_run.h"
 #include "plan/plan.h"
+#include "run/serve_internal.h"
+#include "state/runs.h"
 
 #define GRACE_MS 5000       /* between a forwarded signal and the end by force */
 #define TRIM_AFTER_MS 1000  /* quiet for so long: a detached sandbox gives memory back */
@@ -63,7 +63,7 @@ void box_stop_all(struct box *b, bool stop)
 		(void)!cgroup_freeze(b->run.cgroup, false);
 	if (stop)
 		b->stopped_by_init = !frozen;
-	/* who stopped them lets them go on, whatever the freezer can do by then */
+	/* resumed the same way as they were stopped, whatever the freezer can do by then */
 	if (b->stopped_by_init)
 		box_tell_stop(b, stop);
 }
@@ -78,9 +78,9 @@ void box_tell_stop(struct box *b, bool stop)
 	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_runner_holds(b));
 }
 
-/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and
- * there is no message when that holds. Where the disk fills, the runner holds it all the same:
- * the less is written meanwhile. */
+/* For a close look. What an inner runtime's runner holds is frozen or goes on: the look comes
+ * often, and there is no message when that holds. Where the disk fills, the runner holds it all the
+ * same: the less is written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
 	if (!box_runner_holds(b) && watch_is_urgent(b->watch, &b->result->usage)) {
@@ -140,9 +140,9 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
-/* How many are behind a wall, as its runner says. Its kernel admits one more than the limit, by
- * which a clone too many is known, and refuses the rest; those of ward exec, and who got round
- * that, come on top. */
+/* How many are in the inner runtime, as its runner reports. Its kernel admits one more than the
+ * limit, by which a clone too many is known, and refuses the rest; those of ward exec, and what got
+ * round that, come on top. */
 static void note_pids(struct box *b, int32_t count)
 {
 	struct usage *u = &b->result->usage;
@@ -452,7 +452,7 @@ static void on_time(struct box *b, uint64_t now)
 	egress_on_time(b->egress, now, b->result);
 	if (b->trim_at_ms && now >= b->trim_at_ms) {
 		b->trim_at_ms = 0;
-		b->slim = true;
+		b->trim = true;
 	}
 }
 
@@ -528,10 +528,10 @@ static void on_notify(struct box *b, short revents, uint64_t now)
 
 static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uint64_t now)
 {
-	int n = b->slim ? trim_memory_poll(polled, count, next_timeout(b, now))
+	int n = b->trim ? trim_memory_poll(polled, count, next_timeout(b, now))
 			: poll(polled, count, next_timeout(b, now));
 
-	b->slim = false;
+	b->trim = false;
 	if (n < 0)
 		memset(polled, 0, count * sizeof(*polled)); /* EINTR: nothing is known */
 	if (n == 0 && b->keeps_etc) {                       /* no process waits for us */

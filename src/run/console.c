@@ -1,14 +1,14 @@
 /*
- * The operator's side of a terminal inside. In: the two ends of a pseudo terminal in the sandbox's
- * devpts, and our own 0-2. Out: bytes in both directions; what goes to a terminal passes the filter
- * of base/terminal.c. Runs in ward with the user's rights; the operator's terminal never goes
- * inside, the sandbox has only the inner end of its own.
+ * The operator's side of a terminal inside a sandbox. In: the two ends of a pseudo terminal in the
+ * sandbox's devpts, and our own 0-2. Out: bytes in both directions; what goes to a terminal passes
+ * the filter of base/terminal.c. Runs in ward with the user's rights; the operator's terminal is
+ * never passed into the sandbox, which has only the inner end of its own pseudo terminal.
  *
  * While we are in the foreground the operator's terminal is raw, so that Ctrl-C, Ctrl-Z and Ctrl-D
- * are bytes for the line discipline inside. In the background it is not touched and not read;
- * output is shown, as it is of any job. A keeper (guest/keeper.c) puts it back if we are killed. We
- * hold the inner end, too: without it the outer one would be at its end whenever nobody inside has
- * the terminal open, until somebody opens it again.
+ * are bytes for the line discipline inside. In the background it is neither changed nor read;
+ * output is shown, as with any job. A keeper (guest/keeper.c) restores it if we are killed. We keep
+ * the inner end open, too: without it the outer end would report a hangup whenever no process
+ * inside has the terminal open.
  */
 #include "run/console.h"
 
@@ -23,8 +23,8 @@
 
 #include "base/io.h"
 #include "base/terminal.h"
-#include "protocol/guest.h"
 #include "host/sidecar.h"
+#include "protocol/guest.h"
 
 #define CHUNK_BYTES 4096
 #define REST_ROUNDS 64
@@ -33,17 +33,17 @@ struct console {
 	int tty_fd;        /* the operator's terminal; -1: none */
 	int in_fd, out_fd; /* where typed bytes come from and shown ones go to; -1: ended */
 	bool own_tty;
-	/* standard output goes elsewhere, perhaps to a program that uses the terminal, too */
+	/* standard output is not the terminal; perhaps a pager that uses the terminal, too */
 	bool shared;
 	mode_t out_type; /* of out_fd: S_IFIFO, ... */
 	int master_fd, slave_fd;
-	struct termios saved;           /* how the operator had the terminal */
+	struct termios saved;           /* the operator's terminal modes */
 	unsigned char kernel_modes[60]; /* the same, as the kernel has it */
-	uint32_t told;                  /* what of the filter's state the keeper knows */
-	bool raw, ending, hung_up, told_hung_up, unfiltered;
+	uint32_t known;                 /* what of the filter's state the keeper knows */
+	bool raw, ending, hung_up, reported_hung_up, unfiltered;
 	char last_typed;
 	struct terminal filter;
-	/* taken and not yet given, but for the first in_done, out_done bytes */
+	/* read and not yet written, except for the first in_done, out_done bytes */
 	struct buf in, out;
 	size_t in_done, out_done;
 	uint64_t out_bytes;
@@ -69,8 +69,8 @@ static bool is_same_terminal(int a, int b)
 	       first == second;
 }
 
-/* A description of our own, so that it can be non-blocking: one that is stopped must not stop
- * us. */
+/* An open file description of our own, so that it can be non-blocking: a stopped terminal must not
+ * block us. */
 static int open_own(int fd)
 {
 	int flags = O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -99,8 +99,8 @@ void console_look(struct console_shape *shape)
 	*shape = (struct console_shape){ .size = { 24, 80 } };
 	if (!mask)
 		return;
-	/* in the background they are those of whoever is in the foreground, an editor or a shell's
-	 * line editor */
+	/* in the background the modes belong to the foreground job: an editor, or a shell's line
+	 * editor */
 	shape->has_modes = console_is_foreground(fd) && ioctl(fd, TCGETS, shape->modes) == 0;
 	(void)ioctl(fd, TIOCGWINSZ, shape->size);
 }
@@ -120,7 +120,7 @@ static void find_operator(struct console *c)
 	c->tty_fd = open_own(fd);
 	c->own_tty = c->tty_fd >= 0;
 	if (!c->own_tty)
-		c->tty_fd = fd; /* somebody else's terminal, after su */
+		c->tty_fd = fd; /* another user's terminal, after su */
 	c->in_fd = c->out_fd = c->tty_fd;
 	c->shared = !(mask & 2);
 }
@@ -137,7 +137,7 @@ static void tell_keeper(struct console *c, bool keep)
 	struct guest_terminal word = { .keep = keep };
 	auto_buf undo = { 0 };
 
-	c->told = terminal_lasting(&c->filter);
+	c->known = terminal_lasting(&c->filter);
 	if (c->keeper.pid <= 0)
 		return;
 	if (keep) {
@@ -149,8 +149,7 @@ static void tell_keeper(struct console *c, bool keep)
 	(void)!send(c->keeper.end_fd, &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* A few bytes of our own for the operator's terminal; one that takes nothing at the moment is left
- * alone. */
+/* Writes a few bytes of ward's own to the operator's terminal, unless it would block. */
 static void show(struct console *c, const struct buf *text)
 {
 	if (text->len)
@@ -179,20 +178,20 @@ static void take_terminal(struct console *c)
 		return;
 	raw = c->saved;
 	cfmakeraw(&raw);
-	if (c->shared) /* whoever reads our output shows lines there */
+	if (c->shared) /* the program that reads our output writes to the terminal */
 		raw.c_oflag = c->saved.c_oflag;
 	tell_keeper(c, true);
 	if (tcsetattr(c->tty_fd, TCSANOW, &raw) < 0)
 		return;
 	c->raw = true;
 	c->filter.no_input = false;
-	/* of a program that began in the background, or that was stopped */
+	/* for a program that began in the background or was stopped */
 	terminal_redo(&c->filter, &redo);
 	show(c, &redo);
 	console_resize(c);
 }
 
-/* Gives it back as it was. */
+/* Restores the operator's terminal. */
 static void give_terminal(struct console *c)
 {
 	auto_buf undo = { 0 };
@@ -205,7 +204,7 @@ static void give_terminal(struct console *c)
 	}
 	if (c->raw) {
 		if (terminal_types(&c->filter))
-			/* reports that came too late are no words for a shell */
+			/* late answers of the terminal must not become input of the shell */
 			(void)tcflush(c->tty_fd, TCIFLUSH);
 		(void)tcsetattr(c->tty_fd, TCSANOW, &c->saved);
 	}
@@ -219,14 +218,14 @@ void console_resume(struct console *c)
 	struct termios now;
 
 	if (c->raw && tcgetattr(c->tty_fd, &now) == 0 && now.c_lflag & (ICANON | ECHO))
-		/* a shell had the terminal meanwhile: the modes are the operator's again */
+		/* the shell had the terminal meanwhile: take the operator's modes anew */
 		c->raw = false;
 	take_terminal(c);
 }
 
 /* ---- bytes ---- */
 
-/* Typing has ended: says so the way a person would, twice where a line is open. */
+/* The input has ended: types Ctrl-D, twice if a line is incomplete. */
 static void end_input(struct console *c)
 {
 	struct termios inside;
@@ -249,7 +248,7 @@ static void read_input(struct console *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0 && c->tty_fd >= 0 && !console_in_front(c)) {
-		c->raw = false; /* somebody took the terminal from us: its modes are his */
+		c->raw = false; /* another process took the terminal: the modes are its own */
 		c->filter.no_input = true;
 		tell_keeper(c, false);
 		return;
@@ -272,7 +271,7 @@ static void write_input(struct console *c)
 		c->in.len = c->in_done = 0;
 }
 
-/* Answers to queries are typed, but only as long as somebody reads. */
+/* Answers to queries are typed into the sandbox, but only while a program reads them. */
 static void type_answers(struct console *c)
 {
 	if (c->in.len - c->in_done < CHUNK_BYTES)
@@ -295,7 +294,7 @@ static void read_output(struct console *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		if (c->ending && errno == EAGAIN)
-			/* the kernel has brought all that was written before it says so */
+			/* the kernel reports the hangup only after all output */
 			end_output(c);
 		return;
 	}
@@ -306,17 +305,17 @@ static void read_output(struct console *c)
 	c->out_bytes += (size_t)n;
 	c->out.len = c->out_done = 0;
 	if (c->unfiltered) {
-		/* to know what must be undone */
+		/* the filter knows what must be undone */
 		terminal_filter(&c->filter, data, (size_t)n, &seen);
 		buf_add(&c->out, data, (size_t)n);
 	} else {
 		terminal_filter(&c->filter, data, (size_t)n, &c->out);
 	}
 	type_answers(c);
-	if (c->raw && terminal_lasting(&c->filter) != c->told)
+	if (c->raw && terminal_lasting(&c->filter) != c->known)
 		tell_keeper(c, true);
 	if (c->out.failed || c->out_fd < 0)
-		c->out.len = 0; /* nobody looks any more */
+		c->out.len = 0; /* the terminal is gone */
 }
 
 static void write_output(struct console *c)
@@ -367,8 +366,8 @@ void console_move(struct console *c, const struct pollfd *polled)
 	}
 }
 
-/* Shows what the sandbox has written already, as far as that goes without waiting: it belongs
- * before the shell's prompt. */
+/* Shows what the sandbox has written so far, without blocking: it belongs before the shell's
+ * prompt. */
 static void show_rest(struct console *c)
 {
 	for (int i = 0; i < REST_ROUNDS && c->master_fd >= 0; i++) {
@@ -393,7 +392,8 @@ void console_suspend(struct console *c, int signal, bool group)
 	sigemptyset(&one);
 	sigaddset(&one, signal);
 	(void)kill(group ? 0 : getpid(), signal);
-	sigprocmask(SIG_UNBLOCK, &one, &old); /* stopped here, unless nobody could continue us */
+	/* we are stopped here, unless no job-control shell could continue us */
+	sigprocmask(SIG_UNBLOCK, &one, &old);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (c)
 		take_terminal(c);
@@ -411,9 +411,9 @@ uint64_t console_out_bytes(const struct console *c)
 
 bool console_hung_up(struct console *c)
 {
-	bool now = c->hung_up && !c->told_hung_up;
+	bool now = c->hung_up && !c->reported_hung_up;
 
-	c->told_hung_up |= now;
+	c->reported_hung_up |= now;
 	return now;
 }
 
@@ -439,7 +439,7 @@ static void start_keeper(struct console *c)
 {
 	static const char *const argv[] = { "ward-keeper", NULL };
 
-	/* without one only a kill leaves the terminal as it is */
+	/* without a keeper the terminal stays raw only if we are killed */
 	(void)!sidecar_start(&c->keeper, argv, &c->tty_fd, 1);
 }
 

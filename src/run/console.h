@@ -17,7 +17,7 @@ struct console_config {
 	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
 	int master_fd, slave_fd;
 	bool unfiltered; /* process.terminal: raw */
-	bool no_answers; /* somebody else answers the queries of programs inside */
+	bool no_answers; /* another process answers the queries of programs inside */
 };
 
 /* Which of 0-2 are the operator's terminal: bit 0 for standard input, and so on. 0 where neither of
@@ -41,7 +41,7 @@ must_check int console_create(const struct console_config *config, struct consol
 /* Fills CONSOLE_POLLS poll entries (a closed one has -1), and moves bytes for what poll said. */
 void console_poll(struct console *c, struct pollfd *polled);
 void console_move(struct console *c, const struct pollfd *polled);
-/* How long a poll may wait: -1 for ever, else milliseconds (in the background nobody tells us of
+/* How long a poll may wait: -1 for ever, else milliseconds (in the background nothing tells us of
  * the foreground). */
 int console_wait_ms(const struct console *c);
 /* Bytes that the sandbox has written. */
@@ -59,7 +59,7 @@ void console_resume(struct console *c);
 void console_suspend(struct console *c, int signal, bool group);
 /* The same question about any descriptor; true for one that is not our controlling terminal. */
 bool console_is_foreground(int tty_fd);
-/* in the background nobody tells us of the foreground: how often to look */
+/* in the background nothing tells us of the foreground: how often to look */
 #define CONSOLE_LOOK_MS 300
 /* Whether this process owns the operator's terminal at the moment, so that stopping makes sense. */
 bool console_in_front(const struct console *c);

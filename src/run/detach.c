@@ -1,6 +1,6 @@
 /*
  * ward-box's words to the process that asked for it (src/api/launch.c is that side). In: what
- * became of the sandbox. Out: one message each, over a socket that nobody else has. A detached
+ * became of the sandbox. Out: one message each, over a socket that no other process has. A detached
  * sandbox needs it no longer when it runs; an attached one lives as long as the other end is open
  * (serve.c looks), and its result goes over it instead of into the register.
  */
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "run/serve.h"
 #include "event/result.h"
+#include "run/serve.h"
 
 void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds,
 		 size_t count)
@@ -53,7 +53,7 @@ void detach_refuse(struct detached *d, const struct ward_err *why, int code)
 {
 	struct detach_answer a = { .error = *why, .code = code };
 
-	discard(d); /* first: whoever hears of it finds nothing */
+	discard(d); /* first: a process that learns of it finds nothing */
 	detach_tell(d->asker_fd, DETACH_REFUSED, &a, NULL, 0);
 }
 
@@ -116,7 +116,7 @@ int detach_end(struct detached *d, const struct plan *p, const struct result *r,
 			status = hand_over(d, r, &report, e);
 		} else {
 			status = boxes_ended(&d->entry, r, &report, e);
-			box_entry_close(&d->entry); /* first: who waited may remove it */
+			box_entry_close(&d->entry); /* first: a waiting client may remove it */
 			serve_destroy(d->serve);
 			boxes_prune();
 		}

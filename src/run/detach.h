@@ -9,7 +9,7 @@ struct serve;
 /* What ward-box holds beside the run itself. */
 struct detached {
 	const char *name; /* of the sandbox, borrowed; NULL: none */
-	/* socket to the process that asked; -1: it has gone, or has heard all */
+	/* socket to the process that asked; -1: it is gone, or has got all messages */
 	int asker_fd;
 	/* that process stays: its end is the sandbox's, the streams are its own, and nothing is
 	 * kept */
@@ -18,7 +18,7 @@ struct detached {
 	/* attached: its ends of the command's streams, until it has them; -1: none */
 	int outer_fds[3];
 	struct box_entry entry;
-	/* outlives box_run(): who waits for the end shall find the result */
+	/* outlives box_run(): a client that waits for the end must find the result */
 	struct serve *serve;
 };
 #define NO_OUTER                                                                                   \
@@ -26,7 +26,7 @@ struct detached {
 		-1, -1, -1                                                                         \
 	}
 
-/* What that process is told, each in one message. */
+/* Messages to that process. */
 enum detach_kind {
 	DETACH_REFUSED = 1, /* nothing was started: error, and the exit code for it */
 	DETACH_PLAN,        /* with a descriptor: the plan's JSON */
@@ -46,7 +46,7 @@ struct detach_answer {
 	struct ward_err error;
 };
 
-/* Tells it something; fds stay the caller's. Whoever does not listen any more is not an error. */
+/* Tells it something; fds stay the caller's. A peer that does not read any more is not an error. */
 void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds,
 		 size_t count);
 /* A text as a descriptor to read it from. */
@@ -59,7 +59,7 @@ void detach_leave(void);
 void detach_ready(struct detached *d);
 /* Nothing was started, which makes this exit code. */
 void detach_refuse(struct detached *d, const struct ward_err *why, int code);
-/* The run is over: keeps its result, or hands it over, then lets go of those who wait for it. */
+/* The run is over: keeps its result, or hands it over, then releases the waiting clients. */
 must_check int detach_end(struct detached *d, const struct plan *p, const struct result *r,
 			  struct ward_err *e);
 

@@ -23,9 +23,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "egress/secrets.h"
 #include "run/box_internal.h"
 #include "run/detach.h"
-#include "egress/secrets.h"
 #include "run/serve_internal.h"
 
 #define SILENT_MS 5000 /* a client that asks nothing */
@@ -123,7 +123,7 @@ static void do_kill(struct serve *s, struct serve_client *c)
 {
 	if (c->tag && c->tag == s->checkpoint_tag) { /* it was kept and is not to go on */
 		s->checkpoint_tag = 0;
-		serve_checkpoint_told(s, true);
+		serve_checkpoint_answer(s, true);
 	}
 	serve_answer(c, CONTROL_OK, 0, 0);
 	box_kill(s->box);
@@ -135,7 +135,7 @@ static bool is_for_foreground(uint32_t op)
 	return op >= CONTROL_NET_SHOW && op <= CONTROL_SECRET_REVOKE;
 }
 
-static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
+static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
 {
 	struct control_message m;
 	struct ward_err e = { 0 };
@@ -219,7 +219,7 @@ static void read_request(struct serve *s, struct serve_client *c)
 		return;
 	}
 	c->deadline_ms = io_now_ms() + SILENT_MS;
-	obey(s, c, at, (size_t)n, fd);
+	dispatch(s, c, at, (size_t)n, fd);
 }
 
 /* ---- clients ---- */
@@ -232,7 +232,7 @@ static bool has_our_user_namespace(int fd, pid_t pid, bool *ret_known)
 	socklen_t len = sizeof(pidfd);
 	bool same;
 
-	/* as long as we hold it, the number is this process's and nobody else's */
+	/* as long as we hold it, the pid is this process's and no other's */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0)
 		pidfd = -1;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
@@ -283,8 +283,8 @@ static void take_client(struct serve *s, uint64_t now)
 	s->clients[s->client_count++] = c;
 }
 
-/* Whose command still runs: it learns that nobody is there any more, as from a terminal that was
- * closed. */
+/* Whose command still runs: it learns that its client is gone, as from a terminal that was closed.
+ */
 static void drop_client(struct serve *s, size_t i)
 {
 	struct serve_client *c = &s->clients[i];
@@ -300,7 +300,7 @@ static void drop_client(struct serve *s, size_t i)
 }
 
 /* Whether it may be silent. A source of secrets may take its time. */
-static bool lasts(const struct serve *s, const struct serve_client *c)
+static bool may_be_silent(const struct serve *s, const struct serve_client *c)
 {
 	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 ||
 	       (c->asks_secret && secrets_fd(s->box->plan->live->secrets) >= 0);
@@ -311,7 +311,7 @@ static void drop_gone(struct serve *s, uint64_t now)
 	for (size_t i = s->client_count; i-- > 0;) {
 		struct serve_client *c = &s->clients[i];
 
-		if (c->gone || (!lasts(s, c) && now >= c->deadline_ms))
+		if (c->gone || (!may_be_silent(s, c) && now >= c->deadline_ms))
 			drop_client(s, i);
 	}
 }
@@ -323,7 +323,7 @@ uint64_t serve_due_ms(const struct serve *s)
 	for (size_t i = 0; i < s->client_count; i++) {
 		const struct serve_client *c = &s->clients[i];
 
-		if (!lasts(s, c) && (!due || c->deadline_ms < due))
+		if (!may_be_silent(s, c) && (!due || c->deadline_ms < due))
 			due = c->deadline_ms;
 	}
 	return due;
@@ -378,14 +378,14 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 	if (polled[1].revents & ~POLLOUT)
 		take_output(s);
 	if (polled[2].revents) {
-		/* whoever it was started for has gone, or speaks where nothing is to be said */
+		/* the process it was started for has gone, or speaks where nothing is to be said */
 		s->life_fd = -1;
 		box_kill(s->box);
 	}
 	for (size_t i = 0; 2 * i + 3 < count; i++) {
 		if (polled[3 + 2 * i].revents)
 			read_request(s, &s->clients[i]);
-		/* first: who had the input to itself and leaves gives it back */
+		/* first: a client with exclusive input gives it back when it leaves */
 		if (s->clients[i].gone)
 			serve_detach(s, &s->clients[i]);
 	}
@@ -459,7 +459,7 @@ void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
 	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
 	(void)ioctl(master_fd, TIOCSWINSZ, &size);
-	/* its outer end is for whoever it was started for */
+	/* its outer end is for the process it was started for */
 	if (s->box->detached->attached) {
 		s->box->detached->outer_fds[0] = master_fd;
 		own_close_fd(&slave_fd);
@@ -473,7 +473,7 @@ void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
 	(void)fcntl(master_fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Attached: three pipes, whose outer ends go to whoever it was started for; nothing for an idle
+/* Attached: three pipes, whose outer ends go to the process it was started for; nothing for an idle
  * one. */
 static int make_streams(struct serve *s, int inside_fds[3], struct ward_err *e)
 {
@@ -547,8 +547,7 @@ int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_
 	s->net_only = true;
 	s->output_fd = s->slave_fd = s->log.fd = s->life_fd = -1;
 	s->listen_fd = listen_in(entry->run_fd, "control.new", e);
-	/* by its name it is there only when somebody listens: one that nobody listens to is a dead
-	 * one's */
+	/* it gets its name only when it listens: a socket without a listener is a dead one's */
 	if (s->listen_fd >= 0 &&
 	    renameat(entry->run_fd, "control.new", entry->run_fd, "control") < 0)
 		ward_fail_errno(e, "cannot make the run's control socket");

@@ -31,7 +31,7 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 uint64_t serve_due_ms(const struct serve *s);
 /* What ward-init said about a command that was started through the socket. Untrusted. */
 void serve_guest(struct serve *s, const struct guest_message *m);
-/* The gateway has said something, or is gone: whoever waits for that is answered. */
+/* The gateway has said something, or is gone: the client that waits for it is answered. */
 void serve_net_look(struct serve *s);
 /* Whether commands that clients started are running. */
 bool serve_is_busy(const struct serve *s);

@@ -2,9 +2,9 @@
  * Joining the command of a detached sandbox. In: an ATTACH of a client. Out: a stream socket of its
  * own, out of which comes all that the command writes from then on, and into which goes what is
  * typed, if the command has a terminal. Every attached client sees the same. Whose input counts:
- * everybody's, or, after somebody has taken it over (CONTROL_EXCLUSIVE), that one's alone, until it
- * leaves or another one takes over; what the others type is read and forgotten. A client that does
- * not read loses output, and never holds the command up.
+ * shared by all clients, or, after one has taken it over (CONTROL_EXCLUSIVE), that one's alone,
+ * until it leaves or another one takes over; what the others type is read and forgotten. A client
+ * that does not read loses output, and never holds the command up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,9 +91,9 @@ void serve_show(struct serve *s, const char *bytes, size_t n)
 			(void)!send(s->clients[i].stream_fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Programs ask their terminal what it is and where the cursor stands. Nobody may be attached, or
- * several: so the answer comes from here, and from nobody else. One that the terminal does not take
- * at once is forgotten. */
+/* Programs ask their terminal what it is and where the cursor stands. No client may be attached, or
+ * several: so the answer comes from here, and from nowhere else. One that the terminal does not
+ * take at once is forgotten. */
 void serve_answer_queries(struct serve *s, const char *bytes, size_t n)
 {
 	auto_buf unseen = { 0 };
@@ -145,7 +145,8 @@ void serve_size(struct serve *s, struct serve_client *c, int rows, int cols)
 	    (s->owner && s->owner != c->number))
 		return;
 	other.ws_row = (unsigned short)(rows > 1 ? rows - 1 : rows + 1);
-	/* who has just come sees nothing yet: a program that fills the screen draws it again */
+	/* a client that has just attached sees nothing yet: a program that fills the screen draws
+	 * it again */
 	if (!c->sized)
 		(void)ioctl(s->output_fd, TIOCSWINSZ, &other);
 	c->sized = true;

@@ -2,18 +2,18 @@
  * A checkpoint of the sandbox, as the supervisor sees it. In: a client's wish. Out: the words that
  * make one inside, and the part of its record that only the supervisor knows: what sandbox it is
  * and what another one must be to go on from it. The bytes themselves go from the sandbox to the
- * client, who keeps them; this process never has them. Refused is what cannot come back: a sandbox
- * with a network (gVisor has the host's sockets then), with a terminal, under review, or in which a
- * command of ward exec runs.
+ * client, which keeps them; this process never has them. Refused is what cannot come back: a
+ * sandbox with a network (gVisor has the host's sockets then), with a terminal, under review, or in
+ * which a command of ward exec runs.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "event/event.h"
 #include "run/box_internal.h"
-#include "state/checkpoint.h"
 #include "run/detach.h"
 #include "run/serve_internal.h"
-#include "event/event.h"
+#include "state/checkpoint.h"
 
 #define SLACK_MIB 128 /* of gVisor's kernel itself */
 
@@ -59,7 +59,7 @@ int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, st
 	return memory > 1 << 29 ? 0 : memory ? (int)(memory + memory / 8 + SLACK_MIB) : 0;
 }
 
-void serve_checkpoint_told(struct serve *s, bool good)
+void serve_checkpoint_answer(struct serve *s, bool good)
 {
 	struct ward_event v =
 		event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);

@@ -2,7 +2,7 @@
  * Commands in a sandbox that runs. In: an EXEC of a client (checked). Out: a word to ward-init with
  * the inner ends of three pipes, an answer to the client with the outer ends; later how it ended.
  * ward-init starts the command, so that every layer of the sandbox holds for it by inheritance.
- * What ward-init says is untrusted: a tag that no client has is nobody's, and a status is a number
+ * What ward-init says is untrusted: a tag that no client has is ignored, and a status is a number
  * that is passed on.
  */
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "plan/inner.h"
 #include "run/box_internal.h"
 #include "run/serve_internal.h"
-#include "plan/inner.h"
 
 struct exec_fds {
 	int inside[3], outside[4];
@@ -77,7 +77,7 @@ static int tell_init(struct serve *s, const void *bytes, size_t n, const int fds
 		       : -errno;
 }
 
-/* Behind a wall it is the wall's client that ward-init starts. */
+/* With an inner runtime ward-init starts the runtime's client. */
 static int hand_over(struct serve *s, const struct strv *words, char *bytes, size_t n,
 		     const int fds[3])
 {
@@ -202,7 +202,7 @@ void serve_guest(struct serve *s, const struct guest_message *m)
 	if (m->tag && m->tag == s->checkpoint_tag &&
 	    (m->op == GUEST_EXITED || m->op == GUEST_FAILED)) {
 		s->checkpoint_tag = 0;
-		serve_checkpoint_told(s, m->op == GUEST_EXITED && m->a == 0);
+		serve_checkpoint_answer(s, m->op == GUEST_EXITED && m->a == 0);
 	}
 	for (size_t i = 0; i < s->client_count; i++) {
 		struct serve_client *c = &s->clients[i];

@@ -4,8 +4,8 @@
 
 #include "base/terminal.h"
 #include "control/control.h"
-#include "state/log.h"
 #include "run/serve.h"
+#include "state/log.h"
 
 struct serve_client {
 	int fd;
@@ -14,7 +14,7 @@ struct serve_client {
 	uint64_t number;      /* in the order of coming, from 1 */
 	int stream_fd;        /* of one that is attached; -1: it is not */
 	bool types;           /* its input is for the command */
-	bool sized;           /* it has told the size of its terminal */
+	bool sized;           /* it has sent the size of its terminal */
 	bool waits;           /* for the end of the sandbox */
 	bool asks_secret;     /* and waits for ward-secrets */
 	bool gone;            /* to be dropped */
@@ -43,7 +43,7 @@ struct serve {
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	size_t client_count;
 	uint32_t last_tag;
-	uint32_t checkpoint_tag; /* of what makes a checkpoint now; 0: nobody does */
+	uint32_t checkpoint_tag; /* of the command that makes a checkpoint now; 0: none */
 };
 
 /* Sends an answer with descriptors, which stay the caller's. A client that does not take it is
@@ -76,7 +76,7 @@ void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
 must_check int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd,
 				struct ward_err *e);
 /* It was asked for, or has ended so. */
-void serve_checkpoint_told(struct serve *s, bool good);
+void serve_checkpoint_answer(struct serve *s, bool good);
 
 /* How many commands of clients run. */
 size_t serve_running(const struct serve *s);

@@ -1,16 +1,16 @@
 /*
  * The network of a sandbox, through the control socket. In: rules that the operator wants changed,
  * questions about what there is. Out: answers when the gateway has given its own; nothing here
- * waits. Only whoever serve.c lets in can ask: the same user or root, outside of every sandbox.
- * What the gateway says is shown as text and believed no further.
+ * waits. Only a client that serve.c lets in can ask: the same user or root, outside of every
+ * sandbox. What the gateway says is shown as text and believed no further.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "event/event.h"
 #include "protocol/gateway.h"
 #include "run/box_internal.h"
-#include "event/event.h"
 #include "run/serve_internal.h"
 
 static struct control_net_limits limits_of(const struct rule_limits *l)
@@ -60,7 +60,7 @@ static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter
 					.added = rule->added,
 					.private = rule->private,
 					.mode = rule->moded ? (uint8_t)(rule->mode + 1) : 0,
-					.lasts_ms = egress_lasts_ms(g, i),
+					.remaining_ms = egress_remaining_ms(g, i),
 					.limits = limits_of(&rule->limits) };
 	auto_buf text = { 0 };
 
@@ -188,7 +188,7 @@ static void ask(struct serve *s, struct serve_client *c)
 		answer(s, c, NULL);
 }
 
-/* Each rule is an event: who reads the journal sees what was in force when. */
+/* Each rule is an event: the journal shows which rules were in force when. */
 static void report(const struct serve *s, const struct serve_client *c,
 		   const struct control_message *m, char *const *lines, size_t count)
 {

@@ -1,15 +1,15 @@
 /*
- * What somebody outside asked of a sandbox, as events. In: a request that was checked, its
- * connection. Out: one api.call with who asked. Runs in ward-box before the request is obeyed, so
- * that it is on record whatever becomes of it. Looking (stats, wait) is not worth an event; rules
- * and secrets have events of their own.
+ * What a client outside asked of a sandbox, as events. In: a request that was checked, its
+ * connection. Out: one api.call with who asked. Runs in ward-box before the request is carried out,
+ * so that it is on record whatever becomes of it. Looking (stats, wait) is not worth an event;
+ * rules and secrets have events of their own.
  */
 #include <string.h>
 #include <sys/socket.h>
 
+#include "event/event.h"
 #include "run/box_internal.h"
 #include "run/serve_internal.h"
-#include "event/event.h"
 
 static const char *name_of(const struct control_message *m)
 {

@@ -1,16 +1,16 @@
 /*
  * The secrets of a sandbox, through the control socket. In: questions and changes of the operator.
  * Out: what ward-secrets answers, when it does; nothing here waits. A secret comes as a descriptor
- * that it can be read from and is passed on unread. Only whoever serve.c lets in can ask: the same
- * user or root, outside of every sandbox.
+ * that it can be read from and is passed on unread. Only the process that serve.c lets in can ask:
+ * the same user or root, outside of every sandbox.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "run/box_internal.h"
 #include "egress/secrets.h"
-#include "run/serve_internal.h"
 #include "policy/policy_grant.h"
+#include "run/box_internal.h"
+#include "run/serve_internal.h"
 
 /* A grant while the sandbox runs is for hosts whose connections go through ward-keys already. */
 static int check_line(const struct policy *p, const char *line, struct ward_err *e)
@@ -51,7 +51,7 @@ void serve_secret(struct serve *s, struct serve_client *c, const struct control_
 		serve_refuse(c, &e);
 		return;
 	}
-	c->asks_secret = true; /* what is done is told by ward-secrets, which does it */
+	c->asks_secret = true; /* ward-secrets, which does it, reports it */
 }
 
 void serve_secret_answered(void *whose, const struct secrets_message *said, const char *text,

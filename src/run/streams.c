@@ -2,19 +2,20 @@
  * The three descriptors of the command. In: the caller's 0-2. Out: descriptors that may go inside,
  * or a relay.
  *
- * /dev/null goes inside as it is. Nothing else does: whoever holds a file or a pipe could open it
- * again through /proc with another mode: write what others read from it, read what others wrote
- * into it, truncate it, change its mode and times. A socket belongs to the host's network: it could
- * be connected to somewhere else, or accepted from. The supervisor moves their bytes through a pipe
- * of its own (of a file the kernel does the copying) and leaves the caller's offset where the
- * command's reading or writing ended. That pipe is the agent's, so that /dev/stdin and /dev/stdout
- * can be opened inside. Out of a pipe, which cannot be given back to, it takes only what the
- * command has read: tee(2) shows the command one page, and the page is taken out when it is read.
- * Into a pipe it writes only what there is room for: a reader that does not read must not keep the
- * supervisor from its limits. A terminal never goes inside either: the command gets one of the
- * sandbox's own (run/console.c), or pipes; what goes to the operator's passes the terminal filter.
- * A directory is a way out (`< /`) and a device is a device: both are refused before anything
- * starts. Runs in the supervisor; ward itself never reads standard input but to pass it on.
+ * /dev/null goes inside as it is. Nothing else does: a sandbox that holds a file or a pipe could
+ * open it again through /proc with another mode: write what others read from it, read what others
+ * wrote into it, truncate it, change its mode and times. A socket belongs to the host's network: it
+ * could be connected to somewhere else, or accepted from. The supervisor moves their bytes through
+ * a pipe of its own (of a file the kernel does the copying) and leaves the caller's offset where
+ * the command's reading or writing ended. That pipe is the agent's, so that /dev/stdin and
+ * /dev/stdout can be opened inside. Out of a pipe, which cannot be given back to, it takes only
+ * what the command has read: tee(2) shows the command one page, and the page is taken out when it
+ * is read. Into a pipe it writes only what there is room for: a reader that does not read must not
+ * keep the supervisor from its limits. A terminal never goes inside either: the command gets one of
+ * the sandbox's own (run/console.c), or pipes; what goes to the operator's passes the terminal
+ * filter. A directory is a way out (`< /`) and a device is a device: both are refused before
+ * anything starts. Runs in the supervisor; ward itself never reads standard input but to pass it
+ * on.
  */
 #include "run/streams.h"
 
@@ -92,7 +93,7 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 	r->from_terminal = input && S_ISCHR(st->st_mode);
 	if (!input && S_ISCHR(st->st_mode)) {
 		r->clean = p->spec->policy.proc_terminal != TERMINAL_RAW;
-		r->terminal.no_input = true; /* what it types goes to whoever reads it next */
+		r->terminal.no_input = true; /* what it sends goes to the next reader */
 		r->terminal.bytes_only = !console_knows_utf8(i);
 		use_own_terminal(r, i);
 	}
@@ -297,8 +298,8 @@ static bool relay_splice(struct streams *s, struct relay *r)
 	return true;
 }
 
-/* Takes n bytes out of the pipe that the command has read; they are there unless somebody else took
- * them. */
+/* Takes n bytes out of the pipe that the command has read; they are there unless another process
+ * took them. */
 static void take_out(int fd, size_t n)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -372,7 +373,7 @@ static void relay_write(struct relay *r)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		close_relay(r); /* nobody reads any more: the command gets its SIGPIPE */
+		close_relay(r); /* the reader is gone: the command gets its SIGPIPE */
 	else
 		r->done += (size_t)n;
 }
@@ -431,7 +432,7 @@ int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd)
 
 		for (size_t i = 0; i < count; i++) {
 			if (i < s->relay_count && !s->relays[i].own_from)
-				polled[i].fd = -1; /* input has nobody to go to */
+				polled[i].fd = -1; /* no process reads the input */
 			open += polled[i].fd >= 0;
 		}
 		if (open == 0 || now >= until_ms)

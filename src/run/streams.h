@@ -6,8 +6,8 @@
 #include <poll.h>
 
 #include "base/terminal.h"
-#include "run/console.h"
 #include "model/plan.h"
+#include "run/console.h"
 
 #define STREAMS_POLLS (3 + CONSOLE_POLLS)
 
@@ -51,8 +51,8 @@ must_check int streams_prepare(struct streams *s, const struct plan *p, bool ter
 /* The terminal inside is there: takes both ends. */
 must_check int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd,
 				     int slave_fd, struct ward_err *e);
-/* *outer_fd is the reading end of the command's output, and somebody else's business: what comes
- * out of it is relayed, and counted, into another pipe, which takes its place. */
+/* *outer_fd is the reading end of the command's output, which another process reads: what comes out
+ * of it is relayed, and counted, into another pipe, which takes its place. */
 must_check int streams_count_output(struct streams *s, int *outer_fd, struct ward_err *e);
 /* The sandbox has its copies: closes ours. */
 void streams_started(struct streams *s);

@@ -7,10 +7,10 @@
  *	STATE/boxes/ID/result.json	the report, once it has ended
  *	RUNTIME/boxes/ID/control	the socket (serve.c)
  *
- * ward-box makes the entry under another name, locks it and only then gives it its own: whoever
- * finds an entry without a lock finds one whose ward-box is dead. The state is one byte at a fixed
- * place, so it can change without a new file. A listing opens, tries the lock and reads one small
- * file a sandbox, and asks nobody. All of it belongs to the user alone.
+ * ward-box makes the entry under another name, locks it and only then gives it its own: the process
+ * that finds an entry without a lock finds one whose ward-box is dead. The state is one byte at a
+ * fixed place, so it can change without a new file. A listing opens, tries the lock and reads one
+ * small file a sandbox, and asks no daemon. All of it belongs to the user alone.
  */
 #include "state/boxes.h"
 
@@ -24,11 +24,11 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "state/boxes_internal.h"
 #include "guard/guard_internal.h"
+#include "model/plan.h"
+#include "state/boxes_internal.h"
 #include "state/runtime.h"
 #include "state/store_internal.h"
-#include "model/plan.h"
 
 #define COMMAND_KEPT 2048   /* bytes of the command line */
 #define WRITABLE_KEPT 16384 /* bytes of what tells the directories that can be written */

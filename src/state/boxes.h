@@ -1,4 +1,4 @@
-/* The register of detached sandboxes: who is there, under which name, how it ended. */
+/* The register of detached sandboxes: which exist, their names, how they ended. */
 #ifndef WARD_STATE_BOXES_H
 #define WARD_STATE_BOXES_H
 
@@ -25,7 +25,7 @@ struct box_info {
 	enum box_state state;        /* BOX_DEAD: its supervisor was killed */
 	bool alive;                  /* its supervisor lives */
 	bool recovered;              /* BOX_DEAD: what it left was cleaned up */
-	/* a ward run that somebody waits for (runs.h); only the id is known */
+	/* a ward run in the foreground (runs.h); only the id is known */
 	bool foreground;
 	pid_t pid; /* of ward-box */
 	/* and when that was started, which no other process of this number has */

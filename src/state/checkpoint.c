@@ -5,9 +5,9 @@
  * ended by a NUL), and what must be the same.
  *
  * That is everything of the policy but variables (what runs has its own), the places and sizes of
- * what is mounted, ids and limits, and what the wall adds (its own version). What the host gives
- * every sandbox (/usr, /etc) is not compared: a program whose libraries were replaced meanwhile is
- * told so by its own crash, inside.
+ * what is mounted, ids and limits, and what the inner runtime adds (its own version). What the host
+ * gives every sandbox (/usr, /etc) is not compared: a program whose libraries were replaced
+ * meanwhile will crash inside.
  */
 #include "state/checkpoint.h"
 
@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "state/boxes.h"
+#include "event/table_names.h"
 #include "model/inner.h"
 #include "policy/units.h"
-#include "event/table_names.h"
+#include "state/boxes.h"
 
 #define VALUE_SHOWN 200
 #define FIRST_LINE "ward checkpoint 1\n"

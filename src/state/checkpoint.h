@@ -30,7 +30,7 @@ struct checkpoint {
 	char *workspace;         /* of that sandbox */
 	/* what must be the same for a restore: lines of "key: value" */
 	char *same;
-	char *path; /* of the image, absolute; NULL: nobody asked */
+	char *path; /* of the image, absolute; NULL: not wanted */
 };
 
 void checkpoint_clear(struct checkpoint *c);
@@ -41,10 +41,10 @@ must_check int checkpoint_parse(const char *bytes, size_t n, struct checkpoint *
 /* Appends it. */
 void checkpoint_write(const struct checkpoint *c, struct buf *out);
 
-/* What of a plan a checkpoint depends on: lines of "key: value", the wall's own last. */
+/* What of a plan a checkpoint depends on: lines of "key: value", the inner runtime's own last. */
 void checkpoint_same(const struct plan *p, struct buf *out);
 /* Whether a checkpoint of a sandbox with this plan can be made: the words that make one inside
- * (plan/inner.h); or why not, where no wall says it no_snapshot, its engine's. */
+ * (plan/inner.h); or why not, without an inner runtime no_snapshot, its engine's. */
 must_check int checkpoint_possible(const struct plan *p, const char *no_snapshot,
 				   struct strv *words, struct ward_err *e);
 /* Whether the plan is the one that its spec's checkpoint was made under; else the first

@@ -4,7 +4,7 @@
  * untrusted bytes. Nothing here looks into them. In: a stream of them. Out: an image and, last of
  * all and in one step, its record: without that there is no checkpoint. An image has no name until
  * it is whole (where the file system can do that), is locked while it is being made, and goes with
- * the next verb where nobody is there to finish it. Runs with the user's rights, in the verb.
+ * the next verb if no process is left to finish it. Runs with the user's rights, in the verb.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static int list_files(int dir_fd, const char *ending, struct strv *names, struct
 	return names->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
-/* Nobody else gives or takes a name while the descriptor is open. */
+/* No other process gives or takes a name while the descriptor is open. */
 static int lock_names(int dir_fd, struct ward_err *e)
 {
 	auto_fd fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -116,8 +116,8 @@ static int list_used(int dir_fd, struct strv *used, bool *ret_all, struct ward_e
 	return r == 0 && used->failed ? ward_fail(e, ENOMEM, "out of memory") : r;
 }
 
-/* Files that no record names, and that nobody is making; none where a record cannot be read, which
- * may name any. The caller holds lock_names(). */
+/* Files that no record names, and that no process is making; none where a record cannot be read,
+ * which may name any. The caller holds lock_names(). */
 static int sweep(int dir_fd, struct ward_err *e)
 {
 	auto_strv images = { 0 }, used = { 0 };
@@ -198,7 +198,7 @@ static int fail_taken(const char *name, struct ward_err *e)
 int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret,
 		     struct ward_err *e)
 {
-	/* a file with a name is locked before anybody can sweep it */
+	/* a file with a name is locked before any process can sweep it */
 	auto_fd dir = -1, lock = -1, fd = -1;
 	char record[CHECKPOINT_NAME_MAX + 16];
 	int r;
@@ -277,7 +277,7 @@ static int give_name(const struct checkpoint_file *f, int fd, const char *tempor
 	return linkat(AT_FDCWD, path, f->dir_fd, name, AT_SYMLINK_FOLLOW);
 }
 
-/* One step: whoever is killed before it leaves an image that the next verb removes. */
+/* One step: a process that is killed before it leaves an image that the next verb removes. */
 static int keep_record(const struct checkpoint_file *f, const struct checkpoint *c,
 		       struct ward_err *e)
 {
@@ -330,8 +330,8 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 	lock = lock_names(f->dir_fd, e);
 	if (lock < 0)
 		return lock;
-	/* as root the agent is somebody else, who must be able to read it in a sandbox; the
-	 * directory lets nobody through */
+	/* as root the agent is another user, who must be able to read it in a sandbox; the
+	 * directory is closed to all other users */
 	if ((geteuid() == 0 && fchmod(f->fd, 0444) < 0) ||
 	    give_name(f, f->fd, f->temporary, c->image) < 0)
 		return ward_fail_errno(e, "cannot save the checkpoint");
@@ -428,7 +428,7 @@ int checkpoint_verify(const struct checkpoint *c, bool whole, struct ward_err *e
 	return ward_remedy(e, "ward checkpoint rm %s, and make it again", c->name);
 }
 
-/* Also one that somebody has locked: a sandbox that has it mounted can do that, and keeps it until
+/* Also one that a process has locked: a sandbox that has it mounted can do that, and keeps it until
  * its end. */
 static int remove_image(int dir_fd, const char *image, struct ward_err *e)
 {

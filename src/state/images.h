@@ -13,7 +13,8 @@
 #define IMAGES_DIR "images"      /* HEX/ for each image: root/, config, owners, info */
 #define IMAGES_NAMES "names"     /* in there: NAME with "/" as "%" -> HEX */
 #define IMAGES_SOURCES "sources" /* in there: what a file was when it was imported -> HEX */
-#define IMAGES_WORK "work-" /* in there: work-ID/, what is being made; locked while somebody does */
+/* in there: work-ID/, what is being made; locked while a process does */
+#define IMAGES_WORK "work-"
 #define IMAGES_ROOT "root"
 #define IMAGES_CONFIG "config"
 #define IMAGES_INFO "info"

@@ -1,9 +1,9 @@
 /*
  * Runs in the foreground with a control socket. In: the runtime directory. Out:
  * RUNTIME/runs/ID/control, for as long as the run lives; nothing of it is in the state directory,
- * and nothing stays. Who lives is who answers: a socket that nobody listens to any more is what a
- * killed ward left, and is removed by whoever looks next. The directory belongs to the user alone
- * (runtime.c), and the socket asks who is there (serve.c).
+ * and nothing stays. A run that answers is alive: a socket without a listener was left by a killed
+ * ward, and is removed by the next process that looks. The directory belongs to the user alone
+ * (runtime.c), and the socket checks its peer (serve.c).
  */
 #include "state/runs.h"
 
@@ -66,7 +66,7 @@ void runs_leave(struct box_entry *entry)
 	box_entry_close(entry);
 }
 
-/* 1: somebody listens; 0: nobody any more; -1: that cannot be said now. */
+/* 1: a process listens; 0: none any more; -1: that is unknown now. */
 static int is_alive(int runs_fd, const char *id)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -100,7 +100,7 @@ int runs_list(struct boxes *ret_runs, struct ward_err *e)
 
 	if (runtime < 0)
 		return runtime;
-	if (fd < 0 && errno == ENOENT) { /* who only looks makes nothing */
+	if (fd < 0 && errno == ENOENT) { /* a reader creates nothing */
 		*ret_runs = v;
 		return 0;
 	}

@@ -1,9 +1,9 @@
 /*
- * The runtime directory. In: the environment. Out: an open directory that nobody but the caller's
- * user can look into: who can reach a control socket in it could drive a sandbox, so the directory
- * is the first of two walls (the socket asks for the peer's uid, too). The last fallback lies in
- * /tmp, where others make names as well: the directory is opened through no link and its owner and
- * mode are checked on the descriptor.
+ * The runtime directory. In: the environment. Out: an open directory that no process but the
+ * caller's user can look into: a user who can reach a control socket in it could control a sandbox,
+ * so the directory is the first of two barriers (the socket asks for the peer's uid, too). The last
+ * fallback lies in /tmp, where others make names as well: the directory is opened through no link
+ * and its owner and mode are checked on the descriptor.
  */
 #include "state/runtime.h"
 

@@ -4,7 +4,7 @@
  * calls when all is there already.
  *
  *	STATE/live/N		the record of a run that has not ended; locked while its supervisor
- *				lives, empty if nobody uses it
+ *				lives, empty if no process uses it
  *	STATE/quarantine/ID/	what was moved out of its trees: index, and 0/ 1/ ... for each tree
  *	STATE/trusted/		see trust.c
  *	STATE/caches/, homes/	see volume.c
@@ -61,7 +61,7 @@ static int check_owner(int fd, const char *path, struct ward_err *e)
 	return 0;
 }
 
-/* A link may stand for the directory if nobody else can turn it elsewhere. */
+/* A link may stand for the directory if no other user can redirect it. */
 static bool is_own_link(const char *path)
 {
 	struct stat st;
@@ -71,9 +71,9 @@ static bool is_own_link(const char *path)
 }
 
 /* ext4 passes over the inode of every file that was removed within the last minutes nearby, one by
- * one, when it makes a file. Each run makes one, so what is kept here shall not lie beside what
+ * one, when it makes a file. Each run makes one, so what is kept here must not lie near what
  * others make and remove: directories in this one are spread. */
-static void lie_apart(int fd)
+static void spread_directories(int fd)
 {
 	unsigned flags;
 
@@ -99,7 +99,7 @@ int store_open(struct ward_err *e)
 			return status;
 		fd = open(path, flags | O_NOFOLLOW);
 		if (fd >= 0)
-			lie_apart(fd);
+			spread_directories(fd);
 	}
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR) && is_own_link(path))
 		fd = open(path, flags);

@@ -29,8 +29,8 @@ must_check int store_begin(const char *run_id, const char *workspace,
 			   const struct guard_root *roots, size_t root_count,
 			   const struct strv *files, const struct strv *cgroup_dirs,
 			   struct store_run **ret_run, struct ward_err *e);
-/* Adds the sandbox's first process to the record, so that whoever finishes a killed run can be sure
- * that it is dead. */
+/* Adds the sandbox's first process to the record, so that the process that finishes a killed run
+ * can be sure that it is dead. */
 must_check int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_err *e);
 /* Adds what the roots have lost since to the record, as far as it is not there yet. */
 must_check int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count);

@@ -337,7 +337,7 @@ static void prune(int all_fd, const char *run)
 		return;
 }
 
-/* A thing may come back as what it was quarantined for, because somebody asks for just that; at
+/* A thing may come back as what it was quarantined for, because the operator asks for just that; at
  * another place it must not become something else: a hook, a part of a repository, an editor's
  * task. */
 static int check_new_place(const struct store_item *item, int base_fd, int from_fd,

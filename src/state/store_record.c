@@ -1,17 +1,17 @@
 /*
  * Records of runs. In: what a run may leave behind (trees with their baselines, cgroup directories,
- * its first process). Out: one text file that is locked as long as the supervisor lives. Whoever
- * finds it unlocked finishes the run: the guardian that survives a killed supervisor, or the next
- * start after a crash of the machine.
+ * its first process). Out: one text file that is locked as long as the supervisor lives. A process
+ * that finds it unlocked finishes the run: the guardian that survives a killed supervisor, or the
+ * next start after a crash of the machine.
  *
  * The record is complete before the sandbox starts; one without its last line belongs to a run that
  * never began. It is not synced: after a power failure the kernel may have lost it together with
  * what the run wrote last.
  *
- * The files stay: whoever begins takes the first that is empty and not locked, and empties it again
- * in the end. A file of its own for each run, made and removed, gets dearer with every run: ext4
- * gives nobody the inode of a file that was removed within the last minutes, and looks through all
- * of them each time.
+ * The files stay: the process that begins takes the first that is empty and not locked, and empties
+ * it again in the end. A file of its own for each run, made and removed, gets dearer with every
+ * run: ext4 does not reuse the inode of a file that was removed within the last minutes, and looks
+ * through all of them each time.
  */
 #include "state/store_internal.h"
 
@@ -145,8 +145,8 @@ static bool is_empty(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink > 0 && st.st_size == 0;
 }
 
-/* 1: nobody used the file, and it is ours now. One with a record is not even locked: somebody may
- * be about to finish its run. */
+/* 1: no process used the file, and it is ours now. One with a record is not even locked: a process
+ * may be about to finish its run. */
 static int take_slot(int fd)
 {
 	if (!is_empty(fd))
@@ -445,8 +445,8 @@ int store_read_record(int fd, struct dead_run *d)
 	return status;
 }
 
-/* Whether the record of that name is the run's, as far as anybody can tell: one that cannot be read
- * may be. */
+/* Whether the record of that name is the run's, as far as any process can tell: one that cannot be
+ * read may be. */
 static bool is_record_of(int live_fd, const char *name, const char *run_id)
 {
 	char text[128], wanted[80];

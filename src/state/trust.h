@@ -2,8 +2,8 @@
 #ifndef WARD_STATE_TRUST_H
 #define WARD_STATE_TRUST_H
 
-#include "base/sha256.h"
 #include "base/err.h"
+#include "base/sha256.h"
 
 /* 1 if this content was accepted, 0 if not, or -errno with *e. */
 must_check int trust_has(const char hex[SHA256_HEX], struct ward_err *e);

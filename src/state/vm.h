@@ -8,16 +8,16 @@
 #include "state/images.h"
 
 #define VM_DIR "vm"
-#define VM_BOOT                                                                                    \
-	"boot" /* names the kernel in use: HEX of a directory boot-HEX with vmlinux, initrd and info */
+/* names the kernel in use: HEX of a directory boot-HEX with vmlinux, initrd and info */
+#define VM_BOOT "boot"
 #define VM_BOOT_PREFIX "boot-"
 #define VM_ROOTS "roots"         /* HEX.erofs for each root */
 #define VM_TEMPLATES "templates" /* HEX/ with ram, state and info */
-#define VM_WORK "work-"          /* what is being made; locked while somebody does */
+#define VM_WORK "work-"          /* what is being made; locked while a process does */
 
 #define VM_WORDS_ROOT "ward.root=/dev/vda ward.disk=/dev/vdb"
-#define VM_WORDS_NET                                                                               \
-	"ward.net=10.0.2.15/24,10.0.2.2,10.0.2.3" /* what the monitor plays: address, way out, names */
+/* what the monitor plays: address, way out, names */
+#define VM_WORDS_NET "ward.net=10.0.2.15/24,10.0.2.2,10.0.2.3"
 
 #define VM_MEMORY_DEFAULT (UINT64_C(512) << 20)
 /* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
@@ -65,7 +65,8 @@ uint64_t vm_upper_bytes(uint64_t memory, unsigned cpus);
 
 /* Finds QEMU beneath /usr, where every sandbox sees it; the caller frees. */
 must_check int vm_find_qemu(char **ret_path, struct ward_err *e);
-#define VM_TEMPLATE_PROGRAM                                                                        \
-	"ward-vm-template" /* what ward is called in whose sandbox a template is made: its command is ward-vm itself, and has /dev/kvm (engine/vm/inner.c) */
+/* what ward is called in whose sandbox a template is made: its command is ward-vm itself, and has
+ * /dev/kvm (engine/vm/inner.c) */
+#define VM_TEMPLATE_PROGRAM "ward-vm-template"
 
 #endif

@@ -14,7 +14,7 @@
  * owner, that uid's volumes are apart ("PROJECT@UID"): owners never mix.
  *
  * Sandboxes that use a volume hold a shared lock on the directory above it, which an agent cannot
- * reach; `ward volume rm` takes the exclusive one. A killed ward loses its lock by itself.
+ * reach; `ward volume rm` takes the exclusive one. The kernel drops the lock of a killed ward.
  */
 #include "state/volume.h"
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "base/walk.h"
 #include "base/remove.h"
+#include "base/walk.h"
 #include "state/store.h"
 #include "state/volume_internal.h"
 

@@ -1,7 +1,7 @@
 /*
  * Recording, as front does it. In: requests that were decided about, responses as they come. Out:
- * frames over a pipe to the process record, which has the file. An exchange is told of when its
- * answer begins: until then nobody knows whether ward-keys found a secret in the request, and one
+ * frames over a pipe to the process record, which has the file. An exchange is recorded when its
+ * answer begins: until then it is unknown whether ward-keys found a secret in the request, and one
  * in which it did leaves nothing but its method and host. If the file cannot be written any more,
  * requests are refused: a recording that is asked for is whole, or says where it ends. Runs in
  * front.

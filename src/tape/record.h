@@ -1,5 +1,5 @@
-/* front's side of a recording (tape.h): what is looked into is told to the process that has the
- * file. Each function is fine with a NULL exchange: nothing is recorded. */
+/* front's side of a recording (tape.h): what is inspected is sent to the process that has the file.
+ * Each function is fine with a NULL exchange: nothing is recorded. */
 #ifndef WARD_TAPE_RECORD_H
 #define WARD_TAPE_RECORD_H
 
@@ -9,7 +9,7 @@
 /* One exchange in the making. */
 struct record {
 	struct front *front;
-	uint32_t number; /* 0: it was not answered yet, nothing is told */
+	uint32_t number; /* 0: it was not answered yet, nothing is recorded */
 	bool sent_all;   /* the request is complete */
 	struct buf ask;  /* until it is answered */
 	struct sha256 sent;

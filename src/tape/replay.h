@@ -16,8 +16,8 @@
 #include "rules/tape.h"
 #include "transport/wire.h"
 
-#define REPLAY_WHY                                                                                 \
-	"x-ward-replay" /* the field of an answer that means: the recording has none; its value says why */
+/* the field of an answer that means: the recording has none; its value says why */
+#define REPLAY_WHY "x-ward-replay"
 #define REPLAY_WHY_MAX 180
 #define REPLAY_MISS 599u
 #define REPLAY_OUT (64 * 1024)
@@ -51,14 +51,14 @@ struct seat {
 	struct host host;
 	uint16_t port;
 	bool more;            /* it was only interrupted */
-	bool dead, finishing; /* finishing: what is said goes out, then it ends */
+	bool dead, finishing; /* finishing: pending output is sent, then it ends */
 	struct queue in, out;
-	struct seat_h2 *h2; /* owned; NULL: HTTP/1, or nothing was said yet */
+	struct seat_h2 *h2; /* owned; NULL: HTTP/1, or nothing was received yet */
 	bool begun;
 	/* HTTP/1: */
 	size_t scanned;
 	bool asked, is_head, answered, chunked, bodiless;
-	uint64_t length; /* that is still owed, where it was said */
+	uint64_t length; /* that is still owed, if its length is known */
 	struct http_body body;
 	struct played_request request;
 	struct play play;

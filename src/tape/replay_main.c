@@ -67,7 +67,7 @@ static void free_dead(struct replay *p)
 }
 
 /* What front says. False: nothing now. */
-static bool hear(struct seat *s)
+static bool read_front(struct seat *s)
 {
 	uint8_t bytes[16384];
 	ssize_t n;
@@ -104,7 +104,7 @@ static void run(struct replay *p, struct seat *s)
 	for (int i = 0; moved && i < ROUNDS_MAX && !s->dead; i++) {
 		enum tls_say say;
 
-		moved = hear(s);
+		moved = read_front(s);
 		moved |= !s->dead && !s->finishing && step(s);
 		say = queue_flush(&s->out, &wire, &went);
 		moved |= went > 0;
@@ -195,7 +195,7 @@ static void on_front(struct replay *p)
 	ssize_t n = io_recv_fds(GATE_FD_CONTROL, requests, sizeof(requests), fds, ARRAY_LEN(fds),
 				&count);
 
-	for (size_t i = 0; i < count; i++) /* nobody is connected to, inside either */
+	for (size_t i = 0; i < count; i++) /* no connection is made, inside either */
 		close(fds[i]);
 	p->gone |= n <= 0 || (size_t)n % sizeof(requests[0]);
 	for (size_t i = 0; !p->gone && i < (size_t)n / sizeof(requests[0]); i++)

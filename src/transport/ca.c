@@ -233,7 +233,7 @@ static X509 *leaf_for(struct ca *c, const struct host *host)
 		return leaf->certificate;
 	X509_free(leaf->certificate);
 	leaf->certificate = make_leaf(c, host->name);
-	leaf->until = now + DAY / 2; /* whoever has begun with it has half a day */
+	leaf->until = now + DAY / 2; /* a connection that began with it has half a day */
 	snprintf(leaf->name, sizeof(leaf->name), "%s", host->name);
 	return leaf->certificate;
 }

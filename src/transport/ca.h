@@ -1,5 +1,5 @@
 /*
- * The authority of one sandbox: a key that nobody but front has, a certificate that nobody but this
+ * The authority of one sandbox: a key that only front has, a certificate that no one but this
  * sandbox trusts, and the certificates that are shown to programs inside in the name of the servers
  * that inspect rules name. The certificate is constrained to those names, may sign no other
  * authority and lives for a week; what it signs lives for a day.

@@ -1,8 +1,8 @@
 /*
- * Sessions of nghttp2 with the bounds that front and ward-keys share. In: the calls of whoever has
- * the connection. Out: a server's session (down: who asks) and a client's (up: who answers). A
- * window opens again only when its bytes have gone on, so windows bound what is held; nothing may
- * be pushed. Runs in front and in ward-keys.
+ * Sessions of nghttp2 with the bounds that front and ward-keys share. In: the calls of the process
+ * that has the connection. Out: a server's session (down: towards the client) and a client's (up:
+ * towards the server). A window opens again only when its bytes have gone on, so windows bound what
+ * is held; nothing may be pushed. Runs in front and in ward-keys.
  */
 #include "transport/h2_session.h"
 

@@ -8,7 +8,7 @@
 #include "transport/tls_roots.h"
 
 #define JAVA_STORE_PASSWORD                                                                        \
-	"changeit" /* Java's own; it guards against mistakes, not against anybody */
+	"changeit" /* Java's own; it guards against mistakes, not against attackers */
 
 /* Appends the store: the roots and the authority. False: out of memory. */
 must_check bool java_store_write(const struct tls_roots *roots, const struct ca *ca,

@@ -7,8 +7,8 @@
 #ifndef WARD_TRANSPORT_TLS_DOWN_H
 #define WARD_TRANSPORT_TLS_DOWN_H
 
-#include "transport/ca.h"
 #include "rules/tls_hello.h"
+#include "transport/ca.h"
 #include "transport/tls_up.h"
 
 struct tls_server; /* what all connections of a sandbox share */

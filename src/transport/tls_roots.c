@@ -19,7 +19,7 @@
 struct root {
 	uint32_t at, n;   /* in der */
 	uint32_t subject; /* where its name begins */
-	/* of its subject, as OpenSSL compares names; 0 until somebody asks */
+	/* of its subject, as OpenSSL compares names; 0 until it is needed */
 	unsigned long hash;
 };
 
@@ -170,7 +170,8 @@ static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509
 		    X509_STORE_add_cert(X509_LOOKUP_get_store(lookup), x) && !found &&
 		    X509_OBJECT_set1_X509(ret, x)) {
 			found = 1;
-			X509_free(x); /* the store keeps it; who asked counts for himself */
+			/* the store keeps it; the caller has a reference of its own */
+			X509_free(x);
 		}
 		X509_free(x);
 	}

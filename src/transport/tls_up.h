@@ -4,7 +4,7 @@
  *
  *   tls_trust_new(fd, ...) once, before the process is confined: fd is the trust store, PEM
  *   certificates in one file
- *   tls_trust_ready() once, before the first connection: what takes long and nobody waits for
+ *   tls_trust_ready() once, before the first connection: what takes long, while no flow waits
  *   tls_up_new(trust, fd, ...) a connection; the caller keeps the descriptor, polls it and closes
  *   it
  *   tls_up_handshake()           until TLS_DONE; then tls_up_alpn(), tls_up_read(), tls_up_write()

@@ -1,7 +1,7 @@
 /*
  * Connections as bytes (wire.h). In: a descriptor, perhaps with TLS over it. Out: reads and writes
  * that never block and say what they wait for. Runs in front, over sockets that epoll watches by
- * edges: whoever gets TLS_READ waits for the next event.
+ * edges: a caller that gets TLS_READ waits for the next event.
  */
 #include "transport/wire.h"
 

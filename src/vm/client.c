@@ -1,8 +1,8 @@
 /*
  * The command as others see it: ward-vm, or `ward-vm exec`. It has the terminal and gets the
- * signals, and passes both on; the server moves the bytes. In: what the server says, which has
- * itself heard it from the guest: a number for an end, one for a stop, an error to be shown. The
- * terminal is put back whatever happens but a SIGKILL (ward's keeper puts it back then).
+ * signals, and passes both on; the server moves the bytes. In: what the server says, which has it
+ * from the guest: a number for an end, one for a stop, an error to be shown. The terminal is put
+ * back whatever happens but a SIGKILL (ward's keeper puts it back then).
  */
 #include "vm/client.h"
 

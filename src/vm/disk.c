@@ -2,10 +2,10 @@
  * Pieces of a tree between ward-vm and the guest, both sides' code. The channel's stream, over
  * virtio-serial, announces them; what is large lies in a slot of a block device of one MiB, because
  * the port moves a byte at many times the price. In: on the host's side, announcements and a device
- * that a hostile guest wrote. A piece is copied out of its slot before anybody looks at it, so that
- * what was looked at is what is used; the device never grows, and whoever does not take pieces
- * stops the other side and costs nothing. Nothing is parsed here but the announcements:
- * disk_read(), a pure function.
+ * that a hostile guest wrote. A piece is copied out of its slot before it is read, so that what was
+ * looked at is what is used; the device never grows, and a receiver that does not take pieces stops
+ * the other side and costs nothing. Nothing is parsed here but the announcements: disk_read(), a
+ * pure function.
  */
 #include "vm/disk.h"
 

@@ -18,8 +18,8 @@
 /* of whatever the guest reads and writes there, past its own cache */
 #define DISK_ALIGN 4096u
 
-/* Eight bytes in the stream. Slots are used one after the other, in a circle; whoever has taken a
- * piece out of one answers with a byte, and no slot is filled again before. */
+/* Eight bytes in the stream. Slots are used one after the other, in a circle; a receiver that has
+ * taken a piece out of one answers with a byte, and no slot is filled again before. */
 struct disk_piece {
 	uint32_t place; /* the slot's number, or DISK_INLINE: its bytes follow */
 	uint32_t len;   /* 1 to DISK_SLOT_BYTES, or DISK_INLINE_MAX */
@@ -32,8 +32,8 @@ struct disk_reader {
 	bool has_slots; /* false: there is no device, pieces in slots are lies */
 	/* Bytes of the stream that was cut into pieces. 0 or -errno, which ends it. */
 	int (*take)(void *ctx, const void *bytes, size_t n);
-	/* A piece lies in the slot: the callee gets it, hands it to whoever wants it, and answers.
-	 * 0 or -errno. */
+	/* A piece lies in the slot: the callee gets it, hands it to its consumer, and answers. 0 or
+	 * -errno. */
 	int (*load)(void *ctx, uint32_t slot, uint32_t len);
 	void *ctx;
 	struct disk_piece piece;

@@ -25,8 +25,8 @@
 #include "vm/serve.h"
 
 #define READY_MS 300000 /* an emulated machine on a busy host takes long */
-/* what a kernel still does when it has booted; else each clone does it, before it hears its first
- * word */
+/* what a kernel still does when it has booted; else each clone does it, before it reads its first
+ * message */
 #define SETTLE_MS 500
 #define SOCKET "/.ward/vm-io/socket" /* the directory: engine/vm/vm.h */
 
@@ -37,7 +37,7 @@ static int say(const struct ward_err *e, int code)
 	buf_printf(&out, "ward-vm: %s%s%s%s%s\n", e->what, *e->what ? ": " : "", e->why,
 		   *e->remedy ? "; " : "", e->remedy);
 	if (out.data && io_write_all(STDERR_FILENO, out.data, out.len) < 0)
-		return code; /* nobody is there to be told */
+		return code; /* there is no reader */
 	return code;
 }
 

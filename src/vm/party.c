@@ -184,9 +184,9 @@ void party_end(struct party *p, const struct party_message *last, const struct w
 
 	parts[0] = (struct iovec){ .iov_base = &copy, .iov_len = sizeof(copy) };
 	if (error) {
-		struct ward_err told = *error;
+		struct ward_err sent = *error;
 
-		parts[1] = (struct iovec){ .iov_base = &told, .iov_len = sizeof(told) };
+		parts[1] = (struct iovec){ .iov_base = &sent, .iov_len = sizeof(sent) };
 		m.msg_iovlen = 2;
 		if (p->sock_fd >= 0)
 			(void)!sendmsg(p->sock_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -33,10 +33,10 @@ struct party {
 	unsigned channel; /* 0: this one is free */
 	int fds[VM_STREAMS];
 	unsigned types[VM_STREAMS]; /* of file, as in st_mode */
-	int sock_fd;                /* -1: nobody listens (a copy of a tree) */
+	int sock_fd;                /* -1: no client (a copy of a tree) */
 	bool readable;              /* poll() said so of fds[0] */
 	bool typed_ahead;           /* fds[0] is a terminal that nothing was read from yet */
-	bool gone;                  /* nobody is at the other end of sock_fd */
+	bool gone;                  /* the other end of sock_fd is closed */
 };
 
 /* Puts a command's directory, words and variables behind each other; the caller frees. NULL: out of
@@ -57,7 +57,7 @@ bool party_flushed(const struct vm_channel *c);
 int party_out_fd(const struct party *p, const struct vm_channel *c, unsigned stream);
 /* Says how it ended, closes everything. */
 void party_end(struct party *p, const struct party_message *last, const struct ward_err *error);
-/* Sends a message; false: nobody is there any more. */
+/* Sends a message; false: the peer is gone. */
 bool party_say(int sock_fd, enum party_op op, int a);
 
 #endif

@@ -62,7 +62,7 @@ static void add_machine(struct strv *v, const struct vm_config *c)
 	strv_add(v, "-accel");
 	strv_add(v, kvm ? "kvm" : "tcg,thread=multi,tb-size=64");
 	strv_add(v, "-cpu");
-	/* emulated, an instruction that moves a page moves each byte by itself: slower than any
+	/* emulated, an instruction that moves a page moves each byte separately: slower than any
 	 * loop */
 	strv_add(v, kvm ? kvm_cpu_model() : "max,-erms,-fsrm");
 	strv_add(v, "-smp");
@@ -127,7 +127,7 @@ static void add_devices(struct strv *v, const struct vm_config *c, const struct 
 		strv_add(v, "none");
 }
 
-/* The kernel and what it is told, or that a state will come. */
+/* The kernel and its command line, or that a saved state will come. */
 static void add_begin(struct strv *v, const struct vm_config *c)
 {
 	auto_buf words = { 0 };
@@ -158,7 +158,7 @@ static void add_begin(struct strv *v, const struct vm_config *c)
 	v->failed |= words.failed;
 }
 
-/* A table of descriptors that grows while threads share it makes the one who asked wait until no
+/* A table of descriptors that grows while threads share it makes the calling thread wait until no
  * processor can be looking at the old one: ten milliseconds of QEMU's start. One that grows now,
  * with a single thread, does not, and stays as large. */
 static void widen_fd_table(int fd)
@@ -284,7 +284,7 @@ static int wait_for_migration(struct vm *v, struct ward_err *e)
 
 	for (uint64_t until_ms = io_now_ms() + ANSWER_MS; io_now_ms() < until_ms;
 	     nanosleep(&pause, NULL)) {
-		int r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"query-migrate\"}", -1,
+		int r = qmp_call(v->control_fd, &v->received, "{\"execute\":\"query-migrate\"}", -1,
 				 ANSWER_MS, &line, e);
 
 		if (r < 0)
@@ -302,22 +302,22 @@ static int wait_for_migration(struct vm *v, struct ward_err *e)
 static int qemu_snapshot(struct vm *v, int state_fd, struct ward_err *e)
 {
 	struct qmp_line line;
-	int r = qmp_greet(v->control_fd, &v->heard, ANSWER_MS, e);
+	int r = qmp_greet(v->control_fd, &v->received, ANSWER_MS, e);
 
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, IGNORE_SHARED, -1, ANSWER_MS, &line, e);
+		r = qmp_call(v->control_fd, &v->received, IGNORE_SHARED, -1, ANSWER_MS, &line, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard,
+		r = qmp_call(v->control_fd, &v->received,
 			     "{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"state\"}}",
 			     state_fd, ANSWER_MS, &line, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard,
+		r = qmp_call(v->control_fd, &v->received,
 			     "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}", -1,
 			     ANSWER_MS, &line, e);
 	if (r == 0)
 		r = wait_for_migration(v, e);
 	if (r == 0)
-		r = qmp_call(v->control_fd, &v->heard, "{\"execute\":\"quit\"}", -1, ANSWER_MS,
+		r = qmp_call(v->control_fd, &v->received, "{\"execute\":\"quit\"}", -1, ANSWER_MS,
 			     &line, e);
 	return r;
 }

@@ -10,23 +10,23 @@
 
 #include "base/io.h"
 
-/* Takes the first line off *heard. False: there is none yet. */
-static bool take_line(struct buf *heard, struct qmp_line *ret, bool *ret_bad)
+/* Takes the first line off *received. False: there is none yet. */
+static bool take_line(struct buf *received, struct qmp_line *ret, bool *ret_bad)
 {
-	const char *end = heard->len ? memchr(heard->data, '\n', heard->len) : NULL;
+	const char *end = received->len ? memchr(received->data, '\n', received->len) : NULL;
 	size_t n;
 
 	if (!end)
 		return false;
-	n = (size_t)(end - heard->data);
-	*ret_bad = !qmp_read((const uint8_t *)heard->data,
-			     n && heard->data[n - 1] == '\r' ? n - 1 : n, ret);
-	memmove(heard->data, end + 1, heard->len - n - 1);
-	heard->len -= n + 1;
+	n = (size_t)(end - received->data);
+	*ret_bad = !qmp_read((const uint8_t *)received->data,
+			     n && received->data[n - 1] == '\r' ? n - 1 : n, ret);
+	memmove(received->data, end + 1, received->len - n - 1);
+	received->len -= n + 1;
 	return true;
 }
 
-static int hear(int fd, struct buf *heard, uint64_t until_ms, struct ward_err *e)
+static int receive(int fd, struct buf *received, uint64_t until_ms, struct ward_err *e)
 {
 	uint64_t now = io_now_ms();
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -42,14 +42,15 @@ static int hear(int fd, struct buf *heard, uint64_t until_ms, struct ward_err *e
 			       : ward_fail_errno(e, "cannot read from QEMU");
 	if (n == 0)
 		return ward_fail(e, EPIPE, "QEMU exited");
-	buf_add(heard, bytes, (size_t)n);
-	if (heard->failed || heard->len > QMP_LINE_MAX)
+	buf_add(received, bytes, (size_t)n);
+	if (received->failed || received->len > QMP_LINE_MAX)
 		return ward_fail(e, EMSGSIZE, "QEMU sent too much data");
 	return 0;
 }
 
 /* The next line that is no event. */
-static int next(int fd, struct buf *heard, int timeout_ms, struct qmp_line *ret, struct ward_err *e)
+static int next(int fd, struct buf *received, int timeout_ms, struct qmp_line *ret,
+		struct ward_err *e)
 {
 	uint64_t until_ms = io_now_ms() + (uint64_t)timeout_ms;
 	int r = 0;
@@ -57,8 +58,8 @@ static int next(int fd, struct buf *heard, int timeout_ms, struct qmp_line *ret,
 	while (r == 0) {
 		bool bad = false;
 
-		if (!take_line(heard, ret, &bad))
-			r = hear(fd, heard, until_ms, e);
+		if (!take_line(received, ret, &bad))
+			r = receive(fd, received, until_ms, e);
 		else if (bad)
 			r = ward_fail(e, EPROTO, "QEMU's answer cannot be read");
 		else if (ret->kind != QMP_EVENT)
@@ -67,7 +68,7 @@ static int next(int fd, struct buf *heard, int timeout_ms, struct qmp_line *ret,
 	return r;
 }
 
-int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int timeout_ms,
+int qmp_call(int fd, struct buf *received, const char *command, int pass_fd, int timeout_ms,
 	     struct qmp_line *ret, struct ward_err *e)
 {
 	auto_buf line = { 0 };
@@ -79,7 +80,7 @@ int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int ti
 	r = io_send_fds(fd, line.data, line.len, &pass_fd, pass_fd >= 0);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot talk to QEMU: %s", strerror(-r));
-	r = next(fd, heard, timeout_ms, ret, e);
+	r = next(fd, received, timeout_ms, ret, e);
 	if (r < 0)
 		return r;
 	if (ret->kind != QMP_RETURN)
@@ -88,14 +89,15 @@ int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int ti
 	return 0;
 }
 
-int qmp_greet(int fd, struct buf *heard, int timeout_ms, struct ward_err *e)
+int qmp_greet(int fd, struct buf *received, int timeout_ms, struct ward_err *e)
 {
 	struct qmp_line line = { 0 };
-	int r = next(fd, heard, timeout_ms, &line, e);
+	int r = next(fd, received, timeout_ms, &line, e);
 
 	if (r < 0)
 		return r;
 	if (line.kind != QMP_GREETING)
 		return ward_fail(e, EPROTO, "QEMU sent no greeting");
-	return qmp_call(fd, heard, "{\"execute\":\"qmp_capabilities\"}", -1, timeout_ms, &line, e);
+	return qmp_call(fd, received, "{\"execute\":\"qmp_capabilities\"}", -1, timeout_ms, &line,
+			e);
 }

@@ -20,10 +20,10 @@ struct qmp_line {
 must_check bool qmp_read(const uint8_t *bytes, size_t n, struct qmp_line *ret);
 
 /* Sends a command (a whole JSON object) with a descriptor (-1: none) and waits for its answer.
- * *heard keeps what comes behind it. */
-must_check int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int timeout_ms,
-			struct qmp_line *ret, struct ward_err *e);
+ * *received keeps what comes behind it. */
+must_check int qmp_call(int fd, struct buf *received, const char *command, int pass_fd,
+			int timeout_ms, struct qmp_line *ret, struct ward_err *e);
 /* Waits for the greeting and answers it. */
-must_check int qmp_greet(int fd, struct buf *heard, int timeout_ms, struct ward_err *e);
+must_check int qmp_greet(int fd, struct buf *received, int timeout_ms, struct ward_err *e);
 
 #endif

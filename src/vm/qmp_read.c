@@ -1,7 +1,7 @@
 /*
  * One line of QMP. In: bytes of QEMU's, which a guest may have taken over. Out: what kind of
- * message it is, and the two texts that anybody here looks at, cut to their size. Nothing else of
- * it is kept. A pure function.
+ * message it is, and the two texts that are used here, cut to their size. Nothing else of it is
+ * kept. A pure function.
  */
 #include <string.h>
 

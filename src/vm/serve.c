@@ -1,9 +1,9 @@
 /*
  * A command in the guest, from start to end. Two processes: the caller of vm_serve() is the command
- * as far as anybody outside can see (client.c: signals, terminal, exit status); its child, the
+ * as far as any process outside can see (client.c: signals, terminal, exit status); its child, the
  * server, has the guest's port and a session of its own, so that a command that is stopped with
- * Ctrl-Z stops nobody else's. The server goes through the phases below. Both run inside the native
- * sandbox with its rights. An error goes to the caller as it is.
+ * Ctrl-Z stops no other client's command. The server goes through the phases below. Both run inside
+ * the native sandbox with its rights. An error goes to the caller as it is.
  */
 #include "vm/serve.h"
 
@@ -68,8 +68,8 @@ static void tell_time(const struct server *v, const char *what)
 			now.tv_nsec / 1000);
 }
 
-/* Where somebody measures: the first answer of the guest, before it is asked for anything that
- * takes time. */
+/* For measurements: the first answer of the guest, before it is asked for anything that takes time.
+ */
 static int wait_for_echo(struct server *v, struct ward_err *e)
 {
 	int r = 0;
@@ -138,7 +138,7 @@ static int run_first(struct server *v, int *ret_status, struct ward_err *e)
 }
 
 /* Nothing inside goes on once the command has ended: what others asked for until now is started and
- * ended with the rest, and one of them who does not read loses what it has not taken. */
+ * ended with the rest, and one of them that does not read loses what it has not taken. */
 static int quiesce(struct server *v, struct ward_err *e)
 {
 	int r = 0;

@@ -73,12 +73,12 @@ static int write_serial(struct server *v, struct ward_err *e)
 	}
 }
 
-/* ---- who waits for what ---- */
+/* ---- what is polled ---- */
 
 struct waiting {
 	struct pollfd fds[SERVER_FDS];
 	int *pending[SERVER_FDS]; /* one of the three, for each descriptor */
-	struct party *hears[SERVER_FDS];
+	struct party *messages[SERVER_FDS];
 	struct party *reads[SERVER_FDS];
 	nfds_t count;
 };
@@ -88,7 +88,7 @@ static nfds_t add(struct waiting *w, int fd, int events)
 	if (w->count == SERVER_FDS)
 		abort(); /* never: SERVER_FDS counts them all */
 	w->pending[w->count] = NULL;
-	w->hears[w->count] = w->reads[w->count] = NULL;
+	w->messages[w->count] = w->reads[w->count] = NULL;
 	w->fds[w->count] = (struct pollfd){ .fd = fd, .events = (short)events };
 	return w->count++;
 }
@@ -98,7 +98,7 @@ static void gather_party(struct server *v, struct waiting *w, struct party *p)
 	const struct vm_channel *c = &v->session.channels[p->channel];
 
 	if (p->sock_fd >= 0 && !p->gone)
-		w->hears[add(w, p->sock_fd, POLLIN)] = p;
+		w->messages[add(w, p->sock_fd, POLLIN)] = p;
 	if (session_wants_input(c) && p->fds[0] >= 0 && !p->readable)
 		w->reads[add(w, p->fds[0], POLLIN)] = p;
 	for (unsigned i = 0; i < VM_STREAMS; i++)
@@ -128,19 +128,19 @@ static void act(struct server *v, const struct waiting *w)
 			continue;
 		if (w->reads[i])
 			w->reads[i]->readable = true;
-		if (w->hears[i])
-			server_hear(v, w->hears[i]);
+		if (w->messages[i])
+			server_read(v, w->messages[i]);
 		if (w->pending[i])
 			server_meet(v, w->pending[i]);
 	}
 	if (w->fds[2].revents)
 		server_accept(v);
 	if (w->fds[3].revents)
-		server_hear_early(v);
+		server_read_early(v);
 }
 
-/* Commands that have ended, and whose output is out. The first one's end is told when its files are
- * back. */
+/* Commands that have ended, and whose output is out. The first one's end is reported when its files
+ * are back. */
 static void settle(struct server *v)
 {
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {

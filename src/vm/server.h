@@ -16,8 +16,8 @@ struct server {
 	struct vm_session session;
 	struct party parties[VM_CHANNELS]; /* [1] is the sandbox's own command's */
 	int pending[PARTY_PENDING];        /* connections; -1: none */
-	bool first_gone; /* whoever waits for the first command does not any more */
-	int lost;        /* trees of which something did not come back */
+	bool first_gone;                   /* the client of the first command is gone */
+	int lost;                          /* trees of which something did not come back */
 	size_t in_len, out_at, out_len;
 	uint8_t in[VM_FRAME_MAX], out[VM_FRAME_MAX];
 };
@@ -33,12 +33,12 @@ void server_accept(struct server *v);
 /* One more message of a connection that has not started anything yet. */
 void server_meet(struct server *v, int *sock_fd);
 /* What the process behind a command says; it may be gone. */
-void server_hear(struct server *v, struct party *p);
+void server_read(struct server *v, struct party *p);
 /* The same of the first, before its command was started. */
-void server_hear_early(struct server *v);
+void server_read_early(struct server *v);
 /* A free party, or NULL. One is kept for copies of trees. */
 struct party *server_party(struct server *v, bool copy);
-/* The machine ends: no more commands, and nobody who does not read is waited for. */
+/* The machine ends: no more commands; clients that do not read are not waited for. */
 void server_turn_away(struct server *v);
 void server_drop_slow(struct server *v);
 /* ---- server_trees.c ---- */
@@ -60,7 +60,7 @@ struct tree_way {
 must_check int tree_send(const struct tree_way *way, char *const *paths, size_t count,
 			 struct ward_err *e);
 /* Makes files of the records that come, which a hostile guest wrote. *ret_lost counts what did not
- * come back; each is said on standard error. Returns 0, or -errno: the stream was none. */
+ * come back; each is reported on standard error. Returns 0, or -errno: the stream was none. */
 must_check int tree_take(const struct tree_way *way, char *const *paths, size_t count,
 			 uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
 

@@ -1,8 +1,8 @@
 /*
- * Those who want one more command in the guest: they connect to a socket in a directory that only
- * this sandbox has, hand over their 0-2 and the words, and pass their signals on. They run inside
- * the same native sandbox as this server and have no more rights than it; what they say is checked
- * all the same, and one that says something else is cut off.
+ * Clients that want one more command in the guest: they connect to a socket in a directory that
+ * only this sandbox has, hand over their 0-2 and the words, and pass their signals on. They run
+ * inside the same native sandbox as this server and have no more rights than it; what they say is
+ * checked all the same, and one that says something else is cut off.
  */
 #include "vm/server.h"
 
@@ -46,7 +46,7 @@ void server_accept(struct server *v)
 				accept4(v->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 			return;
 		}
-	own_close_fd(&v->pending[0]); /* whoever has said nothing for so long */
+	own_close_fd(&v->pending[0]); /* the client that has been silent longest */
 	v->pending[0] = -1;
 }
 
@@ -160,7 +160,7 @@ static bool server_gives_up(int number)
 	return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
 
-void server_hear_early(struct server *v)
+void server_read_early(struct server *v)
 {
 	struct party_message m;
 	char bytes[sizeof(m)];
@@ -173,7 +173,7 @@ void server_hear_early(struct server *v)
 		v->first_gone = true;
 }
 
-void server_hear(struct server *v, struct party *p)
+void server_read(struct server *v, struct party *p)
 {
 	struct vm_channel *c = &v->session.channels[p->channel];
 	struct party_message m;

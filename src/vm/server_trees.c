@@ -2,8 +2,8 @@
  * Trees between the native sandbox and the guest. All that go one way go through one channel, whose
  * party is a child of this process: it reads the files and writes records, or takes records and
  * writes the files, and may wait for either while this process goes on. The records are on the
- * machine's block device (disk.c), what is said about them goes through two pipes. It has the
- * rights of the native sandbox: what that protects stays as it is, whatever the guest says.
+ * machine's block device (disk.c), messages about them go through two pipes. It has the rights of
+ * the native sandbox: what that protects stays as it is, whatever the guest says.
  */
 #include "vm/server.h"
 

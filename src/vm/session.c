@@ -4,7 +4,7 @@
  * window, whatever comes; frames made one at a time, when there is room for one. Nothing is queued:
  * signals are bits, sizes and credit are numbers, so a guest that does not read costs nothing. What
  * contradicts itself (data without credit or behind its end, a channel that is not open, an end
- * told twice, credit for more than a window) ends the session. No I/O, no clock.
+ * sent twice, credit for more than a window) ends the session. No I/O, no clock.
  */
 #include "vm/session.h"
 
@@ -145,9 +145,9 @@ static int take_credit(struct vm_channel *c, const struct vm_frame *f, struct wa
 	return 0;
 }
 
-/* Whether a signal ends a process that does nothing about it. What another one would do to whoever
- * ends like the command (be stopped, go on, say that a limit was reached) is not the guest's to
- * choose. */
+/* Whether a signal ends a process that does nothing about it. What another one would do to the
+ * process that ends like the command (be stopped, go on, say that a limit was reached) is not the
+ * guest's to choose. */
 static bool signal_ends(int number)
 {
 	static const uint64_t others = 1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGSTOP |
@@ -230,7 +230,7 @@ int session_take(struct vm_session *s, const struct vm_frame *f, struct ward_err
 	return 0;
 }
 
-/* ---- what the guest is told ---- */
+/* ---- messages to the guest ---- */
 
 static size_t tell_words(struct vm_channel *c, unsigned channel, uint8_t *out)
 {
@@ -289,9 +289,9 @@ static size_t tell_input(struct vm_channel *c, unsigned channel, uint8_t *out)
 		}
 		c->input_ended = n != -EAGAIN;
 	}
-	if (!c->input_ended || c->input_end_told || c->input_broken)
+	if (!c->input_ended || c->input_end_sent || c->input_broken)
 		return 0;
-	c->input_end_told = true;
+	c->input_end_sent = true;
 	return wire_put(out, VM_EOF, channel, 0, NULL, 0);
 }
 

@@ -1,19 +1,19 @@
-/* The host's side of what is said over virtio-serial: channels, streams, credit. No I/O of its
- * own. */
+/* The host's side of the protocol over virtio-serial: channels, streams, credit. No I/O of its own.
+ */
 #ifndef WARD_VM_SESSION_H
 #define WARD_VM_SESSION_H
 
 #include "base/err.h"
 #include "vm/wire.h"
 
-/* Bytes that came and wait for whoever they are for; at most a window. */
+/* Bytes that came and wait for their reader; at most a window. */
 struct vm_inbox {
 	uint8_t *bytes; /* owned; NULL until something came */
 	size_t at, len;
 	uint32_t credit; /* what the guest may still send */
-	uint32_t owed;   /* what was taken since it was last told */
+	uint32_t owed;   /* what was taken since the last credit */
 	bool ended;      /* the guest said so */
-	bool broken;     /* nobody wants it: what comes is thrown away */
+	bool broken;     /* not wanted: what comes is thrown away */
 	bool tell_broken;
 };
 
@@ -26,15 +26,16 @@ struct vm_channel {
 	size_t words_len, words_at;
 	struct vm_inbox in[VM_STREAMS];
 	uint32_t credit; /* bytes of standard input that the guest takes */
-	bool input_ended, input_end_told;
-	bool input_broken; /* nobody inside reads standard input */
+	bool input_ended, input_end_sent;
+	bool input_broken; /* no process inside reads standard input */
 	uint64_t signals;  /* bits: to be sent */
 	struct vm_resize size;
 	bool tell_size;
-	uint32_t stop_signal; /* the command was stopped by it; whoever reads it sets it to 0 */
-	int status;           /* VM_ENDED: wait status */
-	bool spent;           /* VM_ENDED: because the machine had no memory left */
-	int error;            /* errno that the guest gave for it, 0: none */
+	/* the command was stopped by it; its reader sets it to 0 */
+	uint32_t stop_signal;
+	int status; /* VM_ENDED: wait status */
+	bool spent; /* VM_ENDED: because the machine had no memory left */
+	int error;  /* errno that the guest gave for it, 0: none */
 	/* More of standard input, up to n bytes: their count, 0 at the end, -EAGAIN: not now. NULL:
 	 * there is none. */
 	ssize_t (*fill)(void *ctx, uint8_t *bytes, size_t n);
@@ -68,7 +69,7 @@ must_check size_t session_next(struct vm_session *s, uint8_t *out);
 bool session_wants_input(const struct vm_channel *c);
 /* What waits in a stream; n bytes of it were taken. */
 void session_taken(struct vm_inbox *in, size_t n);
-/* Nobody wants the stream any more: the command finds that out by writing to it. */
+/* The stream is not wanted any more: the command finds that out by writing to it. */
 void session_break(struct vm_inbox *in);
 
 #endif

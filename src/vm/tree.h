@@ -19,7 +19,7 @@ enum tree_type {
 	TREE_DIR_END, /* all of it was sent: its mode and time */
 	TREE_FILE,    /* chunks follow, the last is empty */
 	TREE_LINK,    /* size bytes of target follow */
-	TREE_CLOSED,  /* into the guest: a file that nobody may read stands there */
+	TREE_CLOSED,  /* into the guest: a file that no process may read stands there */
 	TREE_GONE,    /* out of the guest: it was removed there */
 	TREE_ERROR,   /* it could not be read: code */
 	TREE_END,     /* that was all of this tree */

@@ -26,7 +26,7 @@ struct tree_walk_how {
 	uint16_t mode; /* the permission bits that are kept */
 	/* records say where writing begins to be possible, or ends to be: enum tree_mount */
 	bool mounts;
-	/* what nobody here may read, and a device, stands there as TREE_CLOSED */
+	/* what no process here may read, and a device, stands there as TREE_CLOSED */
 	bool closed;
 	/* Bytes on their way. 0, or -errno: the walk ends. */
 	int (*put)(void *ctx, const void *bytes, size_t n);

@@ -1,10 +1,10 @@
 /*
- * Files of records. In: records that somebody hostile wrote (a guest, or a kernel that was taken
- * over and then kept in a checkpoint), checked by tree.c. Out: files beneath the paths of the
- * trees. Runs with the rights of the process that asks for it, in the native sandbox: what that
- * protects refuses, and is lost. Parents are opened beneath the tree through no link, a file is
- * made new without a name, or where that cannot be under one of its own, and then put in its place,
- * so it is old or new and never half.
+ * Files of records. In: hostile records (a guest, or a kernel that was taken over and then kept in
+ * a checkpoint), checked by tree.c. Out: files beneath the paths of the trees. Runs with the rights
+ * of the process that asks for it, in the native sandbox: what that protects refuses, and is lost.
+ * Parents are opened beneath the tree through no link, a file is made new without a name, or where
+ * that cannot be under one of its own, and then put in its place, so it is old or new and never
+ * half.
  */
 #include "vm/tree_files.h"
 
@@ -106,8 +106,8 @@ static int open_nameless(int dir)
 	return openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
-/* A file that nobody sees, and of which nothing is left if we are killed. Not every file system has
- * such, and whether it can get a name later is tried once. */
+/* A file that no process sees, and of which nothing is left if we are killed. Not every file system
+ * has such, and whether it can get a name later is tried once. */
 static int make_file(struct tree_maker *m, int dir)
 {
 	if (!m->probed) {

@@ -2,8 +2,8 @@
  * A tree on its way into the guest. In: a path as the native sandbox shows it. Out: records
  * (tree.h). Runs as a process of ward-vm's own inside that sandbox: what is hidden there cannot be
  * read, and stands in the guest as a file that cannot be read either. A directory that is a tree of
- * its own is empty in the one around it. What cannot be read for another reason is said and left
- * out.
+ * its own is empty in the one around it. What cannot be read for another reason is reported and
+ * left out.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * What changed in a tree, on its way back from the guest. In: records that a hostile guest wrote.
  * Out: files beneath one path (tree_make.c). Runs as a process of ward-vm's own inside the native
  * sandbox, with the rights that a command would have there: what the sandbox protects refuses, and
- * that is said, a line for each, and counted.
+ * that is reported, a line for each, and counted.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -122,7 +122,7 @@ static void put_link(struct tree_walk *w, int dir_fd, const char *name)
 
 static void put_any(struct tree_walk *w, int fd, unsigned deep);
 
-/* It could not be opened. What nobody here may read is there all the same. */
+/* It could not be opened. What no process here may read is there all the same. */
 static void put_closed(struct tree_walk *w, int dir_fd, const char *name, int error)
 {
 	struct stat st;

@@ -29,7 +29,7 @@ void vm_close(struct vm *v)
 		own_close_fd(fds[i]);
 		*fds[i] = -1;
 	}
-	buf_free(&v->heard);
+	buf_free(&v->received);
 }
 
 int vm_fail_with_words(const struct vm *v, const char *what, struct ward_err *e)

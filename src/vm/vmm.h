@@ -35,10 +35,10 @@ struct vm_config {
 struct vm {
 	pid_t pid;
 	int pid_fd;
-	int port_fd;      /* the guest's port: a stream */
-	int control_fd;   /* -1: none */
-	int words_fd;     /* what the monitor says on standard error, not blocking */
-	struct buf heard; /* of the control channel, not yet read */
+	int port_fd;         /* the guest's port: a stream */
+	int control_fd;      /* -1: none */
+	int words_fd;        /* what the monitor says on standard error, not blocking */
+	struct buf received; /* of the control channel, not yet read */
 };
 
 struct vmm {

@@ -28,7 +28,7 @@
 enum vm_type {
 	VM_READY = 1, /* guest: it has booted and listens. struct vm_ready */
 	VM_TIME,      /* host: the time, and randomness of this guest's own. struct vm_time */
-	VM_SETUP,     /* host: who commands are, and what they may use. struct vm_setup_frame */
+	VM_SETUP,     /* host: the ids of commands, and what they may use. struct vm_setup_frame */
 	/* host: a piece of the directory, words and variables of the channel's command, each ended
 	 * by NUL */
 	VM_WORDS,
@@ -37,7 +37,7 @@ enum vm_type {
 	/* both: that many bytes more may be sent in the other direction's stream. u32 */
 	VM_WINDOW,
 	VM_EOF,     /* both: no more bytes in this stream */
-	VM_BROKEN,  /* both: nobody reads the stream any more */
+	VM_BROKEN,  /* both: the stream has no reader any more */
 	VM_SIGNAL,  /* host: to the command's process group. u32 */
 	VM_RESIZE,  /* host: its terminal. struct vm_resize */
 	VM_STOPPED, /* guest: the command on a terminal was stopped. u32: the signal */

@@ -1,7 +1,7 @@
 /*
  * Packed files and the guest's first archive, by libarchive. In: bytes of a kernel package; paths.
  * Out: the bytes unpacked; an archive of the format newc that the kernel unpacks by itself. Its
- * files belong to root, whoever makes it.
+ * files belong to root, whichever user makes it.
  */
 #include <archive.h>
 #include <archive_entry.h>

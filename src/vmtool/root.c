@@ -1,9 +1,9 @@
 /*
  * ward vm root: the root of guests as one file, an erofs image. In: an image of the store, or host.
  * Out: STATE/vm/roots/KEY.erofs. Both are read from inside a native sandbox: an image's tree
- * because whoever reads it may be broken by it, the host's own directories so that exactly what a
- * sandbox shows gets in. Everything in it belongs to root, as in the image's tree nothing has an
- * owner of its own.
+ * because its reader may be broken by it, the host's own directories so that exactly what a sandbox
+ * shows gets in. Everything in it belongs to root, as in the image's tree nothing has an owner of
+ * its own.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -38,7 +38,7 @@ static void fill_environment(bool ward, struct strv *envp)
 }
 
 /* Reads both pipes to their ends. */
-static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
+static int read_both(const int fds[2], struct buf *out, size_t max, struct buf *said)
 {
 	struct pollfd p[2] = { { .fd = fds[0], .events = POLLIN },
 			       { .fd = fds[1], .events = POLLIN } };
@@ -63,8 +63,8 @@ static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
 	return 0;
 }
 
-/* In the child. It ends with whoever started it, and so does a sandbox, whose guardian ends the
- * rest: what a stranger's image has broken does not go on alone. */
+/* In the child. It ends with the process that started it, and so does a sandbox, whose guardian
+ * ends the rest: what a stranger's image has broken does not go on alone. */
 static _Noreturn void become(const char *path, char *const *argv, char *const *envp,
 			     const char *cwd, const int fds[2], pid_t parent)
 {
@@ -137,7 +137,7 @@ static int run_read(const char *program, const char *name, char *const *argv, co
 	own_close_fd(&a[1]);
 	own_close_fd(&b[1]);
 	if (r == 0) {
-		r = hear((const int[]){ a[0], b[0] }, out, max, &said);
+		r = read_both((const int[]){ a[0], b[0] }, out, max, &said);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		r = r < 0 ? ward_fail(e, -r, "cannot read from %s", name)

@@ -79,7 +79,7 @@ static int make_boot(const struct tool_options *o, const struct tool_work *w, co
 	return r;
 }
 
-/* Everything of kernels that nobody names any more. What runs keeps what it has open. */
+/* Everything of kernels that are not named any more. What runs keeps what it has open. */
 static void drop_others(const char *vm_dir, const char *id)
 {
 	auto_free char *templates = path_join(vm_dir, VM_TEMPLATES);

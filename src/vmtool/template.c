@@ -2,8 +2,7 @@
  * ward vm template build|ls|rm. build boots a machine once, in a native sandbox of its own (`ward
  * run`), waits until its guest is ready for a command and writes it down: the memory as a file, the
  * rest as a state. A template is named by the digest of everything that a machine is made of
- * (state/vm.h), so a run finds the one that fits by itself, and one that does not fit is never
- * taken.
+ * (state/vm.h), so a run finds the one that fits, and one that does not fit is never taken.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,9 +12,9 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/remove.h"
+#include "host/vm_kvm.h"
 #include "policy/units.h"
 #include "vmtool/tool.h"
-#include "host/vm_kvm.h"
 
 struct making {
 	const struct tool_options *o;
@@ -72,7 +71,7 @@ static void add_words(const struct making *m, struct strv *v)
 	strv_addf(v, "%s/state", m->work.path);
 }
 
-/* First of all: who has no KVM need not get a kernel to hear it. */
+/* First of all: without KVM the user need not fetch a kernel to learn that. */
 static int check_accel(const struct tool_options *o, struct ward_err *e)
 {
 	char remedy[sizeof(e->remedy)];
@@ -196,7 +195,7 @@ static int build(const struct tool_options *o)
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }
 
-/* Removes every template whose name begins with the word ("": all of them). */
+/* Removes every template whose name begins with that text ("": all of them). */
 static int remove_named(const char *dir, const char *word, size_t *ret_count)
 {
 	auto_dir d = opendir(dir);

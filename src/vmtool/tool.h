@@ -3,8 +3,8 @@
 #define WARD_VMTOOL_TOOL_H
 
 #include "base/progress.h"
-#include "host/program.h"
 #include "base/say.h"
+#include "host/program.h"
 #include "state/vm.h"
 
 struct tool_options {
@@ -16,7 +16,7 @@ struct tool_options {
 	uint64_t memory_bytes, cpus;
 	char **words; /* behind the verb, NULL-terminated */
 	size_t count;
-	struct progress *progress; /* NULL: nobody looks */
+	struct progress *progress; /* NULL: not shown */
 };
 
 int tool_setup(const struct tool_options *o);
@@ -28,8 +28,8 @@ int tool_list(const struct tool_options *o);
 void tool_tell(const struct tool_options *o, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A directory STATE/vm/work-ID in which something is made; nobody takes it for a leftover while it
- * is open. */
+/* A directory STATE/vm/work-ID in which something is made; no process takes it for a leftover while
+ * it is open. */
 struct tool_work {
 	char *path; /* absolute, owned */
 	int lock_fd;

@@ -49,7 +49,7 @@ static void sweep(const char *dir)
 	}
 }
 
-/* A new directory, locked. 0: somebody swept it away before it was. */
+/* A new directory, locked. 0: another process swept it away before that. */
 static int make_locked(const char *dir, struct tool_work *w, struct ward_err *e)
 {
 	struct stat held, there;

@@ -2,7 +2,8 @@
  * Compiling ahead of time. In: a module's bytes, from standard input. Out: at standard output a
  * shared object for this processor and this version of the library, which ward puts into its store;
  * nothing of a module that cannot be compiled. It runs in a native sandbox of its own, which sees
- * neither workspace nor network: the compiler is a large program, and what it reads is anybody's.
+ * neither workspace nor network: the compiler is a large program, and what it reads is any
+ * process's.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -82,7 +82,7 @@ static struct edge_bytes bytes_of(const struct wasm_module *m)
 }
 
 /* Only a machine that gets ward's own code executes native code. The configuration stays as it is
- * for those who read the module's bytes: none of them takes code that came with it. */
+ * for readers of the module's bytes: none of them takes code that came with it. */
 static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *configure,
 		     bool has_code)
 {

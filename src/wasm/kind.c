@@ -1,5 +1,5 @@
 /*
- * What a file is, by its first bytes and the names of its sections. In: bytes of anybody's. Out:
+ * What a file is, by its first bytes and the names of its sections. In: untrusted bytes. Out:
  * whether a runtime shall read the rest. A pure function. WasmEdge executes native code that a
  * module brings in a custom section of the name below ("universal" WebAssembly): such a module is
  * none for ward, and neither is one whose sections cannot be walked through, because what another

@@ -1,10 +1,10 @@
 /*
  * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message
  * and the exit code that a shell would give. The first eight bytes are looked at before the rest is
- * read, then its sections (kind.c); what is in them is the runtime's to read. The file belongs to
- * whoever writes in the workspace: it is opened once, without waiting, and what was read is what is
- * hashed and run; a runtime that is a program of its own gets it as a descriptor of a file that has
- * no name.
+ * read, then its sections (kind.c); what is in them is the runtime's to read. The file belongs to a
+ * program that writes in the workspace: it is opened once, without waiting, and what was read is
+ * what is hashed and run; a runtime that is a program of its own gets it as a descriptor of a file
+ * that has no name.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
  * Runtimes that are programs of their own: wasmedge, wasmtime, iwasm, node. In: the job. Out: the
  * runtime in place of this process, with the words that it has for directories, variables and
  * limits, and an environment of its own (the module's variables are among its words: they are
- * nothing that a runtime should obey). What a runtime cannot be told (wasmtime: that a directory is
- * read-only) the sandbox holds anyway. The module comes as a descriptor of what was looked at, not
- * by its path, where it may have changed: but for node the module sees that in its first argument.
- * Exit codes of traps are the runtime's own. node adds no wall of its own: its WASI is meant for
- * trusted code, says its manual; here it is one more program in a native sandbox.
+ * nothing that a runtime should follow). What a runtime has no option for (wasmtime: that a
+ * directory is read-only) the sandbox holds anyway. The module comes as a descriptor of what was
+ * looked at, not by its path, where it may have changed: but for node the module sees that in its
+ * first argument. Exit codes of traps are the runtime's own. node adds no isolation of its own: its
+ * WASI is meant for trusted code, says its manual; here it is one more program in a native sandbox.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* ward-wasm: the runner of the wasm wall, inside a native sandbox. What its parts say to each
- * other. */
+/* ward-wasm: the runner of WASI modules, inside a native sandbox. What its parts say to each other.
+ */
 #ifndef WARD_WASM_WASM_H
 #define WARD_WASM_WASM_H
 
@@ -80,9 +80,9 @@ struct wasm_module {
 /* Reads the module at a path (NULL: standard input), or says why not and gives the exit code. */
 int module_read(const char *path, struct wasm_module *ret);
 #define WASM_FD_PATH 32
-/* A private copy for another program: a file without a name that nobody can write, at a descriptor
- * that stays open when this process executes; ret_path leads to it. Or says why not and gives the
- * exit code. */
+/* A private copy for another program: a file without a name that no process can write, at a
+ * descriptor that stays open when this process executes; ret_path leads to it. Or says why not and
+ * gives the exit code. */
 int module_hand_over(const struct wasm_module *m, const char *name, char ret_path[WASM_FD_PATH]);
 /* Whether its SHA-256 is these 64 digits. */
 bool module_is(const struct wasm_module *m, const char *digest);

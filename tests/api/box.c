@@ -1,4 +1,5 @@
-/* A box from start to end: streams, exec, signals, pause, stats, wait with and without time, result, list, open, remove. */
+/* A box from start to end: streams, exec, signals, pause, stats, wait with and without time,
+ * result, list, open, remove. */
 #include "check.h"
 
 #include <poll.h>
@@ -253,7 +254,8 @@ static void terminals(void)
 	ward_box_free(b);
 }
 
-/* What the command may write at most is counted here too, and what it had written until then arrives. */
+/* What the command may write at most is counted here too, and what it had written until then
+ * arrives. */
 static void limited(void)
 {
 	const char *const argv[] = { "sh", "-c", "cat /dev/zero; sleep 1000", NULL };
@@ -369,7 +371,7 @@ static void network(void)
 	REFUSED(ward_net_deny(b, NULL, 0, &e), EINVAL, "no rule");
 	FINE(ward_net_show(b, &json, &e));
 	CHECK(strstr(json, "\"generation\":3,") && strstr(json, "api.example:8443") &&
-	      strstr(json, "\"lasts_ms\":"));
+	      strstr(json, "\"remaining_ms\":"));
 	CHECK(!strstr(json, "a.example\""));
 	ward_free(json);
 	ward_box_free(b);

@@ -1,4 +1,5 @@
-/* For programs that try libward as a host program would: the public header alone, and checks that end the program. */
+/* For programs that try libward as a host program would: the public header alone, and checks that
+ * end the program. */
 #ifndef WARD_TESTS_API_CHECK_H
 #define WARD_TESTS_API_CHECK_H
 

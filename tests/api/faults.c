@@ -1,4 +1,5 @@
-/* A host program in trouble: few descriptors, many signals, supervisors that are killed. Nothing leaks, nothing hangs. */
+/* A host program in trouble: few descriptors, many signals, supervisors that are killed. Nothing
+ * leaks, nothing hangs. */
 #include "check.h"
 
 #include <dirent.h>

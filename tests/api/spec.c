@@ -1,4 +1,5 @@
-/* Specs and plans: what is accepted, what is refused with which words, and that the host program notices nothing of it. */
+/* Specs and plans: what is accepted, what is refused with which words, and that the host program
+ * notices nothing of it. */
 #include "check.h"
 
 #include <fcntl.h>
@@ -100,7 +101,8 @@ static void unnoticed(const char *dir)
 	signal(SIGPIPE, SIG_DFL);
 }
 
-/* Without 0-2 every descriptor that the library opens is one of those that it has to put in their places. */
+/* Without 0-2 every descriptor that the library opens is one of those that it has to put in their
+ * places. */
 static void bare(const char *dir)
 {
 	pid_t child = fork();

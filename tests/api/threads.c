@@ -1,4 +1,5 @@
-/* Many threads at once: boxes of their own, one box for all, and one process that several wait for and signal. */
+/* Many threads at once: boxes of their own, one box for all, and one process that several wait for
+ * and signal. */
 #include "check.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* What the conformance suite has done inside: one word and its arguments. Builds for Linux, and for WASI, where some of it does not exist. */
+/* What the conformance suite has done inside: one word and its arguments. Builds for Linux, and for
+ * WASI, where some of it does not exist. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

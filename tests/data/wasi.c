@@ -1,4 +1,5 @@
-/* What the tests of isolation wasm have a module do beside what conform.c does: one word and its arguments. */
+/* What the tests of isolation wasm have a module do beside what conform.c does: one word and its
+ * arguments. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@ static int show(const char *path)
 	return 0;
 }
 
-/* By every name that could lead there: as it is, with dots in front, by links that are made here. */
+/* By every name that could lead there: as it is, with dots in front, by links that are made here.
+ */
 static int do_reach(char **a)
 {
 	char path[4200];

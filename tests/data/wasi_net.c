@@ -1,4 +1,5 @@
-/* A WASI module that speaks with an echo server through WasmEdge's own sockets: four numbers of an address, or a name; a port. */
+/* A WASI module that speaks with an echo server through WasmEdge's own sockets: four numbers of an
+ * address, or a name; a port. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-"""Has a tree copied out in which each link seems to stay within it, but one leads out over another that leads up.
+"""Has a tree copied out in which each link seems to stay within it, but one leads out over another
+that leads up.
 
 layer: ward cp makes no link that goes up behind a name
 control: without a sandbox cp makes both links, and the file outside is read through them
@@ -9,7 +10,8 @@ import os
 def run(s):
     from harness.boxes import box, clean
     s.secret()
-    make = f"mkdir -p x/p/q && cd x && ln -s ../.. p/q/top && ln -s p/q/top/../{os.path.basename(s.outside)}/secret.txt key"
+    make = ("mkdir -p x/p/q && cd x && ln -s ../.. p/q/top && ln -s "
+            f"p/q/top/../{os.path.basename(s.outside)}/secret.txt key")
     back = s.t.fresh_dir("back")
     place = os.path.dirname(s.outside)	# "x" lies beside "outside" then
     name = os.path.join(place, "x")

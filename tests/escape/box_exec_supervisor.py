@@ -1,4 +1,5 @@
-"""A command of ward exec looks for what its supervisor holds: descriptors, the control socket of ward-init, the init process itself.
+"""A command of ward exec looks for what its supervisor holds: descriptors, the control socket of
+ward-init, the init process itself.
 
 layer: pid namespace, PR_SET_DUMPABLE, close-on-exec
 control: without a sandbox a process of the same user reads another one's descriptors
@@ -12,7 +13,9 @@ def attack(a):
         if os.path.lexists(f"/proc/self/fd/{n}"):
             print("inherited", os.readlink(f"/proc/self/fd/{n}"))
     for pid in (1, os.getppid()) if inside() else (a["victim"]["pid"],):
-        attempt(lambda: print("fds", [os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")]))
+        attempt(lambda: print("fds",
+                              [os.readlink(f"/proc/{pid}/fd/{n}")
+                               for n in os.listdir(f"/proc/{pid}/fd")]))
         for n in range(8) if inside() else (a["victim"]["fd"],):
             attempt(lambda: print(open(f"/proc/{pid}/fd/{n}").read(100)))
         fd = attempt(lambda: syscall("pidfd_open", pid, 0))
@@ -31,7 +34,8 @@ def run(s):
     r = s.t.ward("exec", b, *s.program())
     clean(s.t)
     s.t.check("[attack began]" in r.err + r.out, "the attack never ran")
-    return any(line.startswith(("fds [", "stolen", "traced", "inherited")) for line in r.out.splitlines())
+    return any(line.startswith(("fds [", "stolen", "traced", "inherited"))
+               for line in r.out.splitlines())
 
 
 def test(t):

@@ -1,4 +1,5 @@
-"""Drives another sandbox of the same user over its control socket, which was made after this one had started, in a directory that it was given read-only.
+"""Drives another sandbox of the same user over its control socket, which was made after this one
+had started, in a directory that it was given read-only.
 
 layer: mount namespace; the socket asks for the peer's user namespace, too
 control: the same user without a sandbox is obeyed

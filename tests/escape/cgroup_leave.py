@@ -17,7 +17,8 @@ def scene(s):
             os.mkdir(s.group)
         s.t.defer(os.rmdir, s.group)
         s.args = {"group": s.group}
-        s.prepare = lambda: open(s.group + "/cgroup.procs", "w").write("0") if not os.seteuid(0) else None
+        s.prepare = lambda: open(s.group + "/cgroup.procs",
+                                 "w").write("0") if not os.seteuid(0) else None
 
 
 def attack(a):
@@ -28,7 +29,8 @@ def attack(a):
         return
     tops = ["/sys/fs/cgroup"]
     try:
-        tops += [line.split()[4] for line in slurp("/proc/self/mountinfo").splitlines() if " - cgroup" in line]
+        tops += [line.split()[4] for line in slurp("/proc/self/mountinfo").splitlines()
+                 if " - cgroup" in line]
     except OSError as error:
         print(error)
     for top in tops:
@@ -41,4 +43,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    return "moved:" in r.out and (not s.control or s.group.rsplit("/", 1)[1] in r.out.split("moved:")[0])
+    return "moved:" in r.out and (not s.control
+                                  or s.group.rsplit("/", 1)[1] in r.out.split("moved:")[0])

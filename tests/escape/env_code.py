@@ -1,4 +1,5 @@
-"""Has the sandbox run code that the caller's environment names: BASH_ENV, LD_PRELOAD, PYTHONSTARTUP, GIT_SSH_COMMAND.
+"""Has the sandbox run code that the caller's environment names: BASH_ENV, LD_PRELOAD,
+PYTHONSTARTUP, GIT_SSH_COMMAND.
 
 layer: environment
 control: without a sandbox the shell runs it

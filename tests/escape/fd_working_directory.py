@@ -1,4 +1,5 @@
-"""Starts in a directory outside the workspace (`ward run -w WS` called elsewhere) and reads what lies there.
+"""Starts in a directory outside the workspace (`ward run -w WS` called elsewhere) and reads what
+lies there.
 
 layer: mount namespace
 control: without a sandbox the working directory is simply there

@@ -1,4 +1,5 @@
-"""Leaves a root directory by the old chroot trick: keep a descriptor outside, chroot below, walk up.
+"""Leaves a root directory by the old chroot trick: keep a descriptor outside, chroot below, walk
+up.
 
 layer: no capabilities
 control: in a throw-away user namespace, out of a chroot

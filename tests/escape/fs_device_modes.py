@@ -1,4 +1,5 @@
-"""Changes the modes of the host's devices, by name and through standard input, where the agent is the host's uid 0.
+"""Changes the modes of the host's devices, by name and through standard input, where the agent is
+the host's uid 0.
 
 layer: mounts
 control: without a sandbox root does
@@ -30,6 +31,7 @@ def attack(a):
 def escaped(s, r):
     s.stdin.close()
     if not s.control:
-        s.t.check(" 0 " in r.out, "the agent is not the host's uid 0, so nothing was shown: " + r.out)
+        s.t.check(" 0 " in r.out, "the agent is not the host's uid 0, so nothing was shown: "
+                  + r.out)
         return times() != s.before
     return all(a != b for a, b in zip(times(), s.before))

@@ -4,14 +4,16 @@ layer: mount namespace
 control: root without a sandbox opens some
 """
 ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "root"
 
 
 def attack(a):
-    allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout",
+    allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",
+               "stdin", "stdout",
                "stderr", "core", "console", "mqueue"}
-    for top, dirs, files in os.walk("/dev") if inside() else [("/dev", [], ["kmsg", "fuse", "loop-control"])]:
+    for top, dirs, files in os.walk("/dev") if inside() else [("/dev", [],
+                                                               ["kmsg", "fuse", "loop-control"])]:
         for name in files:
             if top == "/dev" and name in allowed or top in ("/dev/pts", "/dev/shm"):
                 continue

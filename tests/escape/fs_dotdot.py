@@ -1,4 +1,5 @@
-"""Walks up from the workspace with "..", by path, by descriptor and by chdir, to a directory beside it.
+"""Walks up from the workspace with "..", by path, by descriptor and by chdir, to a directory beside
+it.
 
 layer: mount namespace
 control: the same user without a sandbox gets there

@@ -1,4 +1,5 @@
-"""Gives a program in the workspace file capabilities, which would work when anybody runs it on the host.
+"""Gives a program in the workspace file capabilities, which would work when anybody runs it on the
+host.
 
 layer: no capabilities
 control: root without a sandbox sets them

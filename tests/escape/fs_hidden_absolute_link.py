@@ -1,4 +1,5 @@
-"""Reads a hidden file by its other name: what .aiignore names is a link, by an absolute path, to a file of the same tree.
+"""Reads a hidden file by its other name: what .aiignore names is a link, by an absolute path, to a
+file of the same tree.
 
 layer: mount namespace
 control: the same user without a sandbox reads it

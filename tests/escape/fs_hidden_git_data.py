@@ -1,4 +1,5 @@
-"""Makes a directory look like git's (HEAD, objects, refs), in one run, so that in the next the hidden files below its "objects" are passed over as git's data.
+"""Makes a directory look like git's (HEAD, objects, refs), in one run, so that in the next the
+hidden files below its "objects" are passed over as git's data.
 
 layer: mount namespace
 control: without a sandbox the file is simply read
@@ -17,7 +18,8 @@ def attack(a):
 
 
 def run(s):
-    s.t.write(s.ws, {"app/objects/.env": s.token, "app/objects/deep/a.key": s.token, "app/logs/.env": s.token,
+    s.t.write(s.ws, {"app/objects/.env": s.token, "app/objects/deep/a.key": s.token,
+                     "app/logs/.env": s.token,
                      "app/refs/.env": s.token})
     began = []
     for first in (True, False):

@@ -1,4 +1,5 @@
-"""Reads a file that .aiignore names without read(2): mmap, sendfile, copy_file_range, splice, execution.
+"""Reads a file that .aiignore names without read(2): mmap, sendfile, copy_file_range, splice,
+execution.
 
 layer: mount namespace
 control: the same user without a sandbox does it

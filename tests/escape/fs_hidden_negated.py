@@ -1,4 +1,5 @@
-"""Plants a nested .aiignore that takes the hiding back, in one run, to read the file in the next one; and tries to take back what the policy hides.
+"""Plants a nested .aiignore that takes the hiding back, in one run, to read the file in the next
+one; and tries to take back what the policy hides.
 
 layer: sweep
 control: without a sandbox the planted file stays, and the hidden file is simply read
@@ -18,7 +19,8 @@ def attack(a):
 
 
 def run(s):
-    s.t.write(s.ws, {".aiignore": ".env\n", "sub/.env": s.token, "sub/deep/.env": s.token, "sub/a.key": s.token})
+    s.t.write(s.ws, {".aiignore": ".env\n", "sub/.env": s.token, "sub/deep/.env": s.token,
+                     "sub/a.key": s.token})
     s.args = {"first": True}
     first = s.run()
     s.t.check("[attack began]" in first.err, "the first run never began")

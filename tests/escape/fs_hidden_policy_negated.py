@@ -7,7 +7,8 @@ OPTIONS = ["--set", 'filesystem.hide=["*.key", ".env"]']
 
 
 def scene(s):
-    s.t.write(s.ws, {".aiignore": "!*.key\n!.env\n", "sub/.aiignore": "!*.key\n!.env\n", "sub/a.key": s.token,
+    s.t.write(s.ws, {".aiignore": "!*.key\n!.env\n", "sub/.aiignore": "!*.key\n!.env\n",
+                     "sub/a.key": s.token,
                      "a.key": s.token, "sub/.env": s.token})
 
 

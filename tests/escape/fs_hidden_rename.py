@@ -1,4 +1,5 @@
-"""Moves a file that .aiignore names, or its parent, or its parent's parent, and reads it under the new name.
+"""Moves a file that .aiignore names, or its parent, or its parent's parent, and reads it under the
+new name.
 
 layer: mount namespace
 control: the same user without a sandbox does it

@@ -1,4 +1,5 @@
-"""Deletes or overwrites a file that is hidden, or the .aiignore that hides it, so that the next run shows it.
+"""Deletes or overwrites a file that is hidden, or the .aiignore that hides it, so that the next run
+shows it.
 
 layer: mount namespace
 control: the same user without a sandbox does it

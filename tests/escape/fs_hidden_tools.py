@@ -12,8 +12,10 @@ def scene(s):
 
 def attack(a):
     import subprocess
-    for command in ("tar cf - . | tr -d '\\000'", "cp .env copy; cat copy", "cat < .env", "grep -r TOKEN .",
+    for command in ("tar cf - . | tr -d '\\000'", "cp .env copy; cat copy", "cat < .env",
+                    "grep -r TOKEN .",
                     "git init -q /tmp/g && git --git-dir /tmp/g/.git --work-tree . add -A && "
                     "git --git-dir /tmp/g/.git show :.env", "sh .env", "ln -s .env l; cat l"):
-        done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         print(done.stdout.decode(errors="replace"))

@@ -1,4 +1,5 @@
-"""Reads the keys and tokens in the user's home directory: ~/.ssh, ~/.aws, ~/.netrc, the shell's history.
+"""Reads the keys and tokens in the user's home directory: ~/.ssh, ~/.aws, ~/.netrc, the shell's
+history.
 
 layer: mount namespace
 control: the same user without a sandbox reads them

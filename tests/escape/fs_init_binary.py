@@ -1,7 +1,9 @@
-"""Overwrites the program that runs as pid 1, through /proc/1/exe, so that the next sandbox starts the attacker's code (CVE-2019-5736).
+"""Overwrites the program that runs as pid 1, through /proc/1/exe, so that the next sandbox starts
+the attacker's code (CVE-2019-5736).
 
 layer: pid namespace
-control: a process of the same user runs a program that the user may write; it is overwritten when that ends
+control: a process of the same user runs a program that the user may write; it is overwritten when
+that ends
 """
 import hashlib
 import os
@@ -22,7 +24,8 @@ def scene(s):
         s.t.wait_until(lambda: os.readlink(f"/proc/{process.pid}/exe") == s.path)
     else:
         build = os.path.dirname(os.path.dirname(s.t.ward_path))
-        found = [os.path.join(top, n) for top, _, names in os.walk(build) for n in names if n == "ward-init"]
+        found = [os.path.join(top, n) for top, _, names in os.walk(build) for n in names
+                 if n == "ward-init"]
         s.path = found[0] if found else s.t.ward_path
         s.args = {"pid": 1}
     s.before = digest(s.path)
@@ -55,4 +58,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    return digest(s.path) != s.before or (s.ward_before is not None and digest(s.t.ward_path) != s.ward_before)
+    return digest(s.path) != s.before or (s.ward_before is not None
+                                          and digest(s.t.ward_path) != s.ward_before)

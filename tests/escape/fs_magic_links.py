@@ -1,4 +1,5 @@
-"""Goes through the magic links of every process that /proc shows: root, cwd, and each open descriptor.
+"""Goes through the magic links of every process that /proc shows: root, cwd, and each open
+descriptor.
 
 layer: pid namespace
 control: the same user without a sandbox finds the victim process and reads what it holds

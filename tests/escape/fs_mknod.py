@@ -24,5 +24,6 @@ def attack(a):
 
 def escaped(s, r):
     return "of a device" in r.out or any(
-        stat.S_ISCHR(e.stat(follow_symlinks=False).st_mode) or stat.S_ISBLK(e.stat(follow_symlinks=False).st_mode)
+        stat.S_ISCHR(e.stat(follow_symlinks=False).st_mode)
+        or stat.S_ISBLK(e.stat(follow_symlinks=False).st_mode)
         for e in os.scandir(s.ws))

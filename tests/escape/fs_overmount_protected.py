@@ -1,4 +1,5 @@
-"""Mounts a writable tree of its own over a protected directory by the new mount interface (open_tree, move_mount).
+"""Mounts a writable tree of its own over a protected directory by the new mount interface
+(open_tree, move_mount).
 
 layer: no capabilities
 control: in a throw-away user and mount namespace

@@ -10,5 +10,6 @@ def scene(s):
 
 
 def attack(a):
-    for base in ("/proc/self/root", "/proc/thread-self/root", "/proc/self/root/../..", "/proc/1/root", "/.."):
+    for base in ("/proc/self/root", "/proc/thread-self/root", "/proc/self/root/../..",
+                 "/proc/1/root", "/.."):
         attempt(lambda: print(slurp(base + a["path"])))

@@ -1,5 +1,5 @@
-"""Rewrites what a program of the user's PATH is made of, a pyvenv.cfg in the workspace, so that the next run under filesystem.programs shows the
-operator's keys as the Python that it needs.
+"""Rewrites what a program of the user's PATH is made of, a pyvenv.cfg in the workspace, so that the
+next run under filesystem.programs shows the operator's keys as the Python that it needs.
 
 layer: supervisor
 control: who follows pyvenv.cfg without asking whose it is copies the keys' directory into view
@@ -33,7 +33,8 @@ def run(s):
         r = s.run()
         s.t.check("[attack began]" in r.err, "the attack never ran")
         if first and s.control:
-            s.t.run("sh", "-c", "chmod 600 $1/../id; cp -r $1/.. shown", "sh", f"{keys}/bin", cwd=s.ws)
+            s.t.run("sh", "-c", "chmod 600 $1/../id; cp -r $1/.. shown", "sh", f"{keys}/bin",
+                    cwd=s.ws)
         s.options = ["--set", "filesystem.programs=[tool]"]
     return s.token in r.out
 

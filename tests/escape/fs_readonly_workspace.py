@@ -27,7 +27,8 @@ def attack(a):
 
 
 def state(s):
-    return [(top, sorted(dirs), sorted(files), [os.stat(os.path.join(top, f)).st_mode for f in sorted(files)],
+    return [(top, sorted(dirs), sorted(files),
+             [os.stat(os.path.join(top, f)).st_mode for f in sorted(files)],
              [s.t.read(top, f) for f in sorted(files)]) for top, dirs, files in os.walk(s.ws)]
 
 

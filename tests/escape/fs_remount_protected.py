@@ -6,7 +6,8 @@ control: in a throw-away user and mount namespace that has it read-only the same
 import os
 
 CONTROL = "unshare -Urm"
-CONTROL_SHELL = 'mount --bind .git/hooks .git/hooks && mount -o remount,bind,ro .git/hooks && exec "$@"'
+CONTROL_SHELL = ('mount --bind .git/hooks .git/hooks && mount -o remount,bind,ro .git/hooks && '
+                 'exec "$@"')
 
 
 def scene(s):

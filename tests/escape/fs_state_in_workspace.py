@@ -25,4 +25,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    return s.t.read(s.state, "trust/x") != "clean\n" or os.path.exists(os.path.join(s.state, "trust/y"))
+    return s.t.read(s.state,
+                    "trust/x") != "clean\n" or os.path.exists(os.path.join(s.state, "trust/y"))

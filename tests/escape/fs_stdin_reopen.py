@@ -1,4 +1,5 @@
-"""Writes to the file that it was only given to read, `ward run -- ... < ~/.bashrc`, by opening /proc/self/fd/0 again.
+"""Writes to the file that it was only given to read, `ward run -- ... < ~/.bashrc`, by opening
+/proc/self/fd/0 again.
 
 layer: stdio
 control: the same user without a sandbox writes it

@@ -1,4 +1,5 @@
-"""Follows a symbolic link in the workspace that points at a secret outside: one planted before the start, one made inside.
+"""Follows a symbolic link in the workspace that points at a secret outside: one planted before the
+start, one made inside.
 
 layer: mount namespace
 control: the same user without a sandbox follows it

@@ -1,4 +1,5 @@
-"""Connects to addresses that the allow-list does not name, on every port that it does, and a server there.
+"""Connects to addresses that the allow-list does not name, on every port that it does, and a server
+there.
 
 layer: gateway
 control: at home, without the sandbox, those addresses answer
@@ -18,7 +19,8 @@ def escaped(s, _):
 
 def attack(a):
     for port in (5432, 80, 443, 7, 8080, 22):
-        for host in ("203.0.113.5", "evil.test", "::ffff:203.0.113.5", "3405803781", "0xcb.0.0x71.5"):
+        for host in ("203.0.113.5", "evil.test", "::ffff:203.0.113.5", "3405803781",
+                     "0xcb.0.0x71.5"):
             def call():
                 with socket.create_connection((host, port), timeout=3) as c:
                     c.sendall(b"GET / HTTP/1.0\r\nHost: web.test\r\n\r\n")

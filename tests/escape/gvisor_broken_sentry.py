@@ -1,8 +1,11 @@
-"""Stands for a command that has taken over gVisor's kernel: in runsc's place a program attacks with native code where the kernel stands, with its capabilities. When the kernel's /proc is gone, as it is before any command begins, it wants the processes around it: the runner, which has the sandbox's files and
-the socket that gVisor is told things by, and the gofer, which has the mounts.
+"""Stands for a command that has taken over gVisor's kernel: in runsc's place a program attacks with
+native code where the kernel stands, with its capabilities. When the kernel's /proc is gone, as it
+is before any command begins, it wants the processes around it: the runner, which has the sandbox's
+files and the socket that gVisor is told things by, and the gofer, which has the mounts.
 
 layer: the kernel's own pid namespace
-control: the same program as the same user without a sandbox takes a process over by ptrace, by its memory and by its descriptors
+control: the same program as the same user without a sandbox takes a process over by ptrace, by its
+memory and by its descriptors
 """
 NEEDS = ["cc"]
 ENGINES = ("gvisor",)
@@ -59,7 +62,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (int i = 1; i < argc; i++)
-		if (strncmp(argv[i], "--proc-mount-sync-fd=", 21) == 0 && write(atoi(argv[i] + 21), "x", 1) == 1)
+		if (strncmp(argv[i], "--proc-mount-sync-fd=", 21) == 0 &&
+		    write(atoi(argv[i] + 21), "x", 1) == 1)
 			wait(&status);
 	dprintf(2, "BEGAN %s\n", access("/proc/self", F_OK) == 0 ? "with a /proc" : "as a kernel");
 	usleep(300000);		/* the gofer is there by now */
@@ -75,9 +79,11 @@ def run(s):
     evil = s.t.compile(SOURCE)
     if s.control:
         told = s.t.run(evil, "control", str(s.victim()["pid"]), cwd=s.ws).err
-        s.t.check(all(word in told for word in ("TOOK-PTRACE", "TOOK-MEMORY", "TOOK-DESCRIPTOR")), f"everything is there without a sandbox: {told}")
+        s.t.check(all(word in told for word in ("TOOK-PTRACE", "TOOK-MEMORY", "TOOK-DESCRIPTOR")),
+                  f"everything is there without a sandbox: {told}")
         return True
-    told = s.t.ward("run", "--isolation", "gvisor", "--set", "gvisor.platform=systrap", "--", "true", cwd=s.ws, env={"WARD_RUNSC": evil}).err
+    told = s.t.ward("run", "--isolation", "gvisor", "--set", "gvisor.platform=systrap", "--",
+                    "true", cwd=s.ws, env={"WARD_RUNSC": evil}).err
     s.t.check("BEGAN as a kernel" in told and "ENDED" in told, f"it did not run to its end: {told}")
     return "TOOK" in told or "SEEN" in told
 

@@ -1,4 +1,5 @@
-"""Connects to a service of the host by the path of its socket, as to docker.sock, an ssh agent or the session bus.
+"""Connects to a service of the host by the path of its socket, as to docker.sock, an ssh agent or
+the session bus.
 
 layer: mount namespace
 control: the same user without a sandbox is served

@@ -1,4 +1,5 @@
-"""Connects to a socket that a step of `ward image build` has made meanwhile, from a sandbox that was given the store of images read-only.
+"""Connects to a socket that a step of `ward image build` has made meanwhile, from a sandbox that
+was given the store of images read-only.
 
 layer: mount namespace
 control: the same user without a sandbox is served

@@ -16,7 +16,8 @@ def scene(s):
     number = host.syscall(248, b"user", s.token[:16].encode(), data, len(data), -4)
     s.t.check(number > 0, f"add_key outside: {number}")
     host.syscall(250, 5, number, 0x3f3f0000)	# everything for possessor and user
-    s.t.defer(host.syscall, 250, 21, number)	# gone at once: a revoked one counts against the user's quota
+    # gone at once: a revoked one counts against the user's quota
+    s.t.defer(host.syscall, 250, 21, number)
     s.args = {"name": s.token[:16], "number": number}
 
 
@@ -34,4 +35,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    return s.token in r.out or (not s.control and s.token[:16] in r.out.split("/proc/keys")[-1] and "user " in r.out)
+    return s.token in r.out or (not s.control and s.token[:16] in r.out.split("/proc/keys")[-1]
+                                and "user " in r.out)

@@ -1,4 +1,5 @@
-"""Attaches shared memory of System V that a process of the same user made outside, by key and by number.
+"""Attaches shared memory of System V that a process of the same user made outside, by key and by
+number.
 
 layer: ipc namespace
 control: the same user without a sandbox reads the token

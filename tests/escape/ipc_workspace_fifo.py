@@ -1,4 +1,6 @@
-"""Writes into a named pipe that lies in the workspace, or in a directory that is given read-only, and that a program of the host's takes its orders from; takes from another what is meant for that program.
+"""Writes into a named pipe that lies in the workspace, or in a directory that is given read-only,
+and that a program of the host's takes its orders from; takes from another what is meant for that
+program.
 
 layer: mount namespace
 control: the same user without a sandbox is heard, and hears

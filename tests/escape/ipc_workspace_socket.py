@@ -1,4 +1,5 @@
-"""Connects to a service of the host whose socket lies in the workspace (an editor's, an agent's, a database's).
+"""Connects to a service of the host whose socket lies in the workspace (an editor's, an agent's, a
+database's).
 
 layer: mount namespace
 control: the same user without a sandbox is served

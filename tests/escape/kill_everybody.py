@@ -4,7 +4,8 @@ layer: pid namespace
 control: in a throw-away pid namespace that holds a victim
 """
 CONTROL = "unshare -Urpf --mount-proc"
-CONTROL_SHELL = 'sleep 60 & v=$!; setsid "$@"; sleep 0.05; kill -0 $v 2>/dev/null || echo victim dead'
+CONTROL_SHELL = ('sleep 60 & v=$!; setsid "$@"; sleep 0.05; kill -0 $v 2>/dev/null || echo '
+                 'victim dead')
 
 
 def scene(s):

@@ -1,4 +1,5 @@
-"""Kills a process of the same user outside, by its number: kill, tgkill, a pidfd, and a signal on input.
+"""Kills a process of the same user outside, by its number: kill, tgkill, a pidfd, and a signal on
+input.
 
 layer: pid namespace
 control: the same user without a sandbox kills it

@@ -1,4 +1,5 @@
-"""Has the kernel send SIGKILL to a process outside: F_SETOWN and F_SETSIG on a socket that becomes readable.
+"""Has the kernel send SIGKILL to a process outside: F_SETOWN and F_SETSIG on a socket that becomes
+readable.
 
 layer: pid namespace
 control: the same user without a sandbox kills it that way

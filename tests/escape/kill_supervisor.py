@@ -1,4 +1,5 @@
-"""Kills what watches over it: its parent, pid 1, its process group and session; the exit code must stay its own.
+"""Kills what watches over it: its parent, pid 1, its process group and session; the exit code must
+stay its own.
 
 layer: pid namespace
 control: without a sandbox the parent, a shell that would have reported, dies

@@ -1,4 +1,5 @@
-"""Joins the host's network through namespace files and sockets that it can find, or makes its own devices.
+"""Joins the host's network through namespace files and sockets that it can find, or makes its own
+devices.
 
 layer: seccomp
 control: root in a throw-away net namespace goes back to the namespace that it came from
@@ -12,7 +13,9 @@ def attack(a):
     before = os.readlink("/proc/self/ns/net")
     candidates = ["/proc/self/fd/9"]
     if inside():
-        candidates += ["/proc/1/ns/net", "/proc/self/ns/net"] + glob.glob("/run/netns/*") + glob.glob("/var/run/netns/*")
+        candidates += ["/proc/1/ns/net",
+                       "/proc/self/ns/net"] + glob.glob("/run/netns/*") + glob.glob(
+                           "/var/run/netns/*")
     for path in candidates:
         def join():
             syscall("setns", os.open(path, os.O_RDONLY), 0x40000000)

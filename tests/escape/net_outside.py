@@ -25,7 +25,8 @@ while True:
 def scene(s):
     up = os.path.join(s.outside, "up")
     s.t.write(s.outside, {"server.py": SERVER})
-    setup = " && ".join(["ip link set lo up"] + [f"ip addr add {a}/{128 if ':' in a else 32} dev lo" for a in ADDRESSES])
+    setup = " && ".join(["ip link set lo up"] + [f"ip addr add {a}/{128 if ':' in a else 32} dev lo"
+                                                 for a in ADDRESSES])
     s.wrap = ["unshare", "-n", "sh", "-c", f"""{setup} || exit 99
 /usr/bin/python3 {s.outside}/server.py {s.token} {up} & v=$!
 while ! test -e {up}; do sleep 0.02; done

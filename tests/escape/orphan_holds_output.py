@@ -8,7 +8,8 @@ from harness import engines
 
 
 def scene(s):
-    s.seconds = 1.5 * (1 if s.control else engines.patience() ** 2)	# longer than any start takes
+    # longer than any start takes
+    s.seconds = 1.5 * (1 if s.control else engines.patience() ** 2)
     s.args = {"seconds": s.seconds}
 
 

@@ -1,13 +1,17 @@
-"""Plants agent settings that did not exist when the run began (.claude/settings.json, CVE-2026-25725), for every known agent.
+"""Plants agent settings that did not exist when the run began (.claude/settings.json,
+CVE-2026-25725), for every known agent.
 
 layer: sweep
 control: without a sandbox they are there afterwards
 """
 import os
 
-NAMES = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".cursor/mcp.json", ".codex/config.toml",
-         ".gemini/settings.json", ".vscode/tasks.json", ".vscode/settings.json", ".idea/workspace.xml", ".envrc",
-         ".bashrc", ".profile", ".zshrc", "ward.yaml", "tools.yaml", "sub/.claude/settings.json", "sub/dir/.envrc",
+NAMES = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".cursor/mcp.json",
+         ".codex/config.toml",
+         ".gemini/settings.json", ".vscode/tasks.json", ".vscode/settings.json",
+         ".idea/workspace.xml", ".envrc",
+         ".bashrc", ".profile", ".zshrc", "ward.yaml", "tools.yaml", "sub/.claude/settings.json",
+         "sub/dir/.envrc",
          "sub/.vscode/tasks.json"]
 
 

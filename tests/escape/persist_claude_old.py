@@ -1,16 +1,19 @@
-"""Changes agent and editor settings that are there, adds files beside them, and moves their directories.
+"""Changes agent and editor settings that are there, adds files beside them, and moves their
+directories.
 
 layer: protect
 control: without a sandbox they are changed
 """
 import os
 
-NAMES = [".claude/settings.json", ".mcp.json", ".vscode/tasks.json", ".envrc", "ward.yaml", ".aiignore",
+NAMES = [".claude/settings.json", ".mcp.json", ".vscode/tasks.json", ".envrc", "ward.yaml",
+         ".aiignore",
          "sub/.claude/settings.json", "sub/.envrc", ".bashrc"]
 
 
 def scene(s):
-    s.t.write(s.ws, {n: "version: 1\n" if n == "ward.yaml" else "\n" if n == ".aiignore" else "{}\n" for n in NAMES})
+    s.t.write(s.ws, {n: "version: 1\n" if n == "ward.yaml" else "\n" if n == ".aiignore" else "{}\n"
+                     for n in NAMES})
     s.before = state(s)
     s.args = {"names": NAMES}
 

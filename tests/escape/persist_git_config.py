@@ -1,4 +1,5 @@
-"""Makes the operator's next git command run a program: core.fsmonitor in .git/config, by editing, by replacing, by git itself.
+"""Makes the operator's next git command run a program: core.fsmonitor in .git/config, by editing,
+by replacing, by git itself.
 
 layer: protect
 control: without a sandbox the operator's `git status` runs it

@@ -1,11 +1,13 @@
-"""Makes a directory look like git's (HEAD, objects, refs), so that what it plants below its "objects" and "logs" is passed over as git's data.
+"""Makes a directory look like git's (HEAD, objects, refs), so that what it plants below its
+"objects" and "logs" is passed over as git's data.
 
 layer: sweep
 control: without a sandbox it is there afterwards
 """
 import os
 
-NAMES = ["app/objects/.envrc", "app/objects/.vscode/tasks.json", "app/logs/.envrc", "app/refs/x/.envrc",
+NAMES = ["app/objects/.envrc", "app/objects/.vscode/tasks.json", "app/logs/.envrc",
+         "app/refs/x/.envrc",
          "app/objects/repo/.git/hooks/pre-commit"]
 
 

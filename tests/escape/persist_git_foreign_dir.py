@@ -1,4 +1,5 @@
-"""Comes with a `.git` file that names a repository of the user's elsewhere, so that ward would mount it.
+"""Comes with a `.git` file that names a repository of the user's elsewhere, so that ward would
+mount it.
 
 layer: protect
 control: without a sandbox the foreign repository is read and gets a hook

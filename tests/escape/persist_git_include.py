@@ -17,7 +17,8 @@ def attack(a):
     import subprocess
     put("evil.sh", f"#!/bin/sh\ntouch {a['proof']}\n")
     os.chmod("evil.sh", 0o755)
-    text = {"inc": "[InCLuDe]\n\tpAtH = ../../extra\n", "odd": f"[CORE] FsMonitor = {a['ws']}/ev\\\nil.sh\n",
+    text = {"inc": "[InCLuDe]\n\tpAtH = ../../extra\n",
+            "odd": f"[CORE] FsMonitor = {a['ws']}/ev\\\nil.sh\n",
             "incif": "[includeIf \"gitdir:**\"]\n\tpath = ../../extra\n"}
     put("extra", f"[core]\n\tfsmonitor = {a['ws']}/evil.sh\n")
     for name in ("inc", "odd", "incif"):

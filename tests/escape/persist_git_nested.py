@@ -1,4 +1,5 @@
-"""Moves the parent of a nested repository away, so that a copy with other hooks stands in its place.
+"""Moves the parent of a nested repository away, so that a copy with other hooks stands in its
+place.
 
 layer: protect
 control: without a sandbox the copy stands there afterwards

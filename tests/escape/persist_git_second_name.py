@@ -1,7 +1,9 @@
-"""Leaves a harmless new repository whose configuration has a second name, and changes it through that in the next run.
+"""Leaves a harmless new repository whose configuration has a second name, and changes it through
+that in the next run.
 
 layer: sweep
-control: without a sandbox the operator's `git status` runs the program that the second run has named
+control: without a sandbox the operator's `git status` runs the program that the second run has
+named
 """
 import os
 

@@ -1,4 +1,5 @@
-"""Makes a repository whose configuration runs programs by settings that do not look like it: the format of the list of a rebase, aliases without "!", the hook of the garbage collector.
+"""Makes a repository whose configuration runs programs by settings that do not look like it: the
+format of the list of a rebase, aliases without "!", the hook of the garbage collector.
 
 layer: sweep
 control: without a sandbox the operator's `git rebase` runs what the format writes into its list
@@ -26,7 +27,8 @@ def attack(a):
     os.chmod("evil.sh", 0o755)
 
     def git(*words):
-        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-C", "base", *words], check=True)
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-C", "base",
+                        *words], check=True)
     os.mkdir("base")
     git("init", "-q", "-b", "main")
     put("base/x", "x\n")
@@ -38,11 +40,13 @@ def attack(a):
     git("commit", "-q", "--allow-empty", "-m", "third")
     for name, text in a["settings"].items():
         shutil.copytree("base", name)
-        put(f"{name}/.git/config", text.replace("{proof}", a["proof"]).replace("{evil}", a["ws"] + "/evil.sh"), "a")
+        put(f"{name}/.git/config",
+            text.replace("{proof}", a["proof"]).replace("{evil}", a["ws"] + "/evil.sh"), "a")
 
 
 def escaped(s, r):
-    s.t.run("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "rebase", "main", cwd=os.path.join(s.ws, "one"))
+    s.t.run("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "rebase", "main",
+            cwd=os.path.join(s.ws, "one"))
     s.t.run("git", "st", cwd=os.path.join(s.ws, "two"))
     left = [name for name in SETTINGS if os.path.exists(os.path.join(s.ws, name, ".git/config"))]
     s.t.say(f"configurations left: {left}")

@@ -1,5 +1,5 @@
-"""Leaves a rebase, a cherry-pick and a series of patches under way in the user's repositories: their strategy is a program of the worktree, their
-options name a file to write.
+"""Leaves a rebase, a cherry-pick and a series of patches under way in the user's repositories:
+their strategy is a program of the worktree, their options name a file to write.
 
 layer: sweep
 control: without a sandbox the program runs, and the file is written
@@ -8,7 +8,8 @@ import os
 
 NEEDS = ["git"]
 GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@example.com")
-WAYS = {"rebase": ("rebase", "--continue"), "pick": ("cherry-pick", "--continue"), "patch": ("am", "--skip")}
+WAYS = {"rebase": ("rebase", "--continue"), "pick": ("cherry-pick", "--continue"),
+        "patch": ("am", "--skip")}
 
 
 def scene(s):
@@ -36,12 +37,19 @@ def attack(a):
         state = way + "/.git/" + ("rebase-merge" if way == "rebase" else "sequencer")
         os.mkdir(state)
         picks = f"pick {second} two\npick {third} three\n"
-        for name, text in {"rebase": (("head-name", "refs/heads/main\n"), ("onto", first + "\n"), ("orig-head", third + "\n"), ("interactive", ""), ("end", "1\n"), ("msgnum", "0\n"),
-                                      ("done", ""), ("git-rebase-todo", f"pick {third} three\n"), ("strategy", "x/y\n")),
-                           "pick": (("todo", picks), ("head", first + "\n"), ("abort-safety", first + "\n"), ("opts", "[options]\n\tstrategy = x/y\n"))}[way]:
+        for name, text in {"rebase": (("head-name", "refs/heads/main\n"), ("onto", first + "\n"),
+                                      ("orig-head", third + "\n"), ("interactive", ""),
+                                      ("end", "1\n"), ("msgnum", "0\n"),
+                                      ("done", ""), ("git-rebase-todo", f"pick {third} three\n"),
+                                      ("strategy", "x/y\n")),
+                           "pick": (("todo", picks), ("head", first + "\n"),
+                                    ("abort-safety", first + "\n"),
+                                    ("opts", "[options]\n\tstrategy = x/y\n"))}[way]:
             put(state + "/" + name, text)
     put("patch/file", "other\n")
-    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "am"], cwd="patch", input=a["patches"].encode(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "am"],
+                   cwd="patch", input=a["patches"].encode(), stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=False)
     put("patch/file", "one\n")
     put("patch/.git/rebase-apply/apply-opt", f" '--build-fake-ancestor={a['proof']}.patch'\n")
 

@@ -11,7 +11,8 @@ NEEDS = ["git"]
 def scene(s):
     s.ws = s.cwd = s.t.git_repo()
     other = s.t.git_repo({"lib.c": "int x;\n"})
-    s.t.run("git", "-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "lib", cwd=s.ws, check=True)
+    s.t.run("git", "-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "lib",
+            cwd=s.ws, check=True)
     s.config = s.t.read(s.ws, ".git/modules/lib/config")
 
 

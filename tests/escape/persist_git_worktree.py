@@ -1,4 +1,5 @@
-"""In a linked worktree: plants hooks and configuration in the main repository, which lies outside the workspace.
+"""In a linked worktree: plants hooks and configuration in the main repository, which lies outside
+the workspace.
 
 layer: protect
 control: without a sandbox they are there afterwards

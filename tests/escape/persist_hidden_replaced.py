@@ -1,4 +1,5 @@
-"""Polls a hidden file while somebody outside replaces it by rename, as every editor does; the new one must be hidden too.
+"""Polls a hidden file while somebody outside replaces it by rename, as every editor does; the new
+one must be hidden too.
 
 layer: protect
 control: without a sandbox the new content is read
@@ -25,7 +26,7 @@ def attack(a):
     end = time.monotonic() + 5
     while not os.path.exists("replaced") and time.monotonic() < end:
         time.sleep(0.005)
-    # the moment in which the host's rename has happened and the cover is not back is known and stated; what must not
-    # be is that the file stays readable
+    # the moment in which the host's rename has happened and the cover is not back is known and
+    # stated; what must not be is that the file stays readable
     time.sleep(0.7)
     print("now:", slurp(".env"))

@@ -1,4 +1,5 @@
-"""Plants links in a home that is kept, so that ward makes the mount points of the next run's caches outside of it.
+"""Plants links in a home that is kept, so that ward makes the mount points of the next run's caches
+outside of it.
 
 layer: supervisor
 control: a shell that makes those directories by their paths makes them outside
@@ -25,9 +26,11 @@ def run(s):
     r = s.run()
     s.t.check("[attack began]" in r.err, "the attack never ran")
     if s.control:
-        s.t.run("mkdir", "-p", f"{home}/.cache/pip", f"{home}/go/pkg/mod", f"{home}/.cargo/registry/x")
+        s.t.run("mkdir", "-p", f"{home}/.cache/pip", f"{home}/go/pkg/mod",
+                f"{home}/.cargo/registry/x")
     for cache in ("pip", "npm", "go", "cargo") if not s.control else ():
-        s.t.ward("run", *OPTIONS, "--set", f"filesystem.caches=[{cache}]", "--", "sh", "-c", "touch ~/.npm/x ~/.cache/x", cwd=s.ws)
+        s.t.ward("run", *OPTIONS, "--set", f"filesystem.caches=[{cache}]", "--", "sh", "-c",
+                 "touch ~/.npm/x ~/.cache/x", cwd=s.ws)
     return bool(os.listdir(s.outside))
 
 

@@ -1,4 +1,5 @@
-"""Puts protected names into git's data and makes a link in the project that leads there: directly, by a chain, by an absolute path, dangling for a second run.
+"""Puts protected names into git's data and makes a link in the project that leads there: directly,
+by a chain, by an absolute path, dangling for a second run.
 
 layer: sweep
 control: without a sandbox whoever enters the link's name finds them
@@ -29,6 +30,7 @@ def attack(a):
 def escaped(s, r):
     if s.control:
         os.makedirs(os.path.join(s.ws, ".git/later"))
-    found = [n for n in LINKS if os.path.exists(os.path.join(s.ws, n, ".envrc")) or (n == "later" and os.path.lexists(os.path.join(s.ws, n)))]
+    found = [n for n in LINKS if os.path.exists(os.path.join(s.ws, n, ".envrc"))
+             or (n == "later" and os.path.lexists(os.path.join(s.ws, n)))]
     s.t.say(f"found behind links: {found}")
     return bool(found)

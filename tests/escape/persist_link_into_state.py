@@ -1,4 +1,6 @@
-"""Makes a repository with a hook in a home that is kept, and links in the project that lead there, into the quarantine and into a process: whoever enters the link's name stands in what nothing has judged.
+"""Makes a repository with a hook in a home that is kept, and links in the project that lead there,
+into the quarantine and into a process: whoever enters the link's name stands in what nothing has
+judged.
 
 layer: sweep
 control: without a sandbox git runs the hook behind the link
@@ -15,14 +17,16 @@ def scene(s):
     s.through = os.path.join(s.ws, "through")
     os.symlink(os.path.dirname(s.state), s.through)	# the person's own link
     s.kept = s.outside if s.control else os.path.join(s.state, "volumes/home/kept")
-    s.args = {"marker": s.marker, "state": s.state, "kept": s.kept, "home": s.outside if s.control else "/home/agent"}
+    s.args = {"marker": s.marker, "state": s.state, "kept": s.kept, "home": s.outside if s.control
+              else "/home/agent"}
 
 
 def attack(a):
     import subprocess
     at = a["home"] + "/repo"
     subprocess.run(["git", "init", "-q", at], check=True)
-    subprocess.run(["git", "-C", at, "config", "core.fsmonitor", "touch " + a["marker"] + "; false"], check=True)
+    subprocess.run(["git", "-C", at, "config", "core.fsmonitor",
+                    "touch " + a["marker"] + "; false"], check=True)
     os.symlink(a["kept"] + "/repo", "docs")
     os.symlink("docs", "chain")
     os.symlink("through/" + os.path.basename(a["state"]) + "/volumes/home/kept/repo", "by")
@@ -33,6 +37,7 @@ def attack(a):
 def escaped(s, r):
     for name in ("docs", "chain", "by"):
         s.t.run("git", "-C", os.path.join(s.ws, name), "status")
-    left = [n for n in ("docs", "chain", "by", "old", "process") if os.path.lexists(os.path.join(s.ws, n))]
+    left = [n for n in ("docs", "chain", "by", "old", "process")
+            if os.path.lexists(os.path.join(s.ws, n))]
     s.t.say(f"links that are left: {left}, git ran it: {os.path.exists(s.marker)}")
     return os.path.exists(s.marker) if s.control else bool(left) or os.path.exists(s.marker)

@@ -1,4 +1,5 @@
-"""Leaves the mounts of protect behind in a mount namespace of its own and moves .git and its hooks away, for others of its own.
+"""Leaves the mounts of protect behind in a mount namespace of its own and moves .git and its hooks
+away, for others of its own.
 
 The real .git is put into the false one, its hooks deep into directories that nobody may enter.
 
@@ -16,7 +17,8 @@ ENGINES_WHY = "other engines do not let the command into the host's namespaces"
 
 def scene(s):
     s.ws = s.cwd = s.t.git_repo()
-    s.t.write(s.ws, {".git/hooks/mine": "mine\n", ".vscode/tasks.json": "{}\n", ".secret/key": "key\n", ".aiignore": "/.secret/\n"})
+    s.t.write(s.ws, {".git/hooks/mine": "mine\n", ".vscode/tasks.json": "{}\n",
+                     ".secret/key": "key\n", ".aiignore": "/.secret/\n"})
     s.config = s.t.read(s.ws, ".git/config")
     s.inode = os.stat(os.path.join(s.ws, ".git")).st_ino
     s.proof = os.path.join(s.outside, "proof")
@@ -50,7 +52,8 @@ def attack(a):
     for name in (".git", ".git/objects", ".git/refs", ".git/hooks", ".vscode"):
         attempt(lambda: os.mkdir(name, dir_fd=ws))
     attempt(new, ".git/HEAD", "ref: refs/heads/main\n")
-    attempt(new, ".git/config", f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {a['proof']}; false\n")
+    attempt(new, ".git/config",
+            f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {a['proof']}; false\n")
     attempt(new, ".git/hooks/pre-commit", f"#!/bin/sh\ntouch {a['proof']}\n")
     attempt(new, ".vscode/tasks.json", '{"evil": 1}\n')
     attempt(lambda: os.rename("away", ".git/away", src_dir_fd=ws, dst_dir_fd=ws))
@@ -62,11 +65,14 @@ def escaped(s, r):
     s.t.run("git", "status", cwd=s.ws)
     if s.control:
         return os.path.exists(s.proof)
-    s.t.equal(sorted(n for n in os.listdir(s.ws) if "ward" in n or n in ("public", "code", "away")), [], "left over")
-    s.t.check(any(q.startswith(".git: replaced") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
+    s.t.equal(sorted(n for n in os.listdir(s.ws) if "ward" in n or n in ("public", "code", "away")),
+              [], "left over")
+    s.t.check(any(q.startswith(".git: replaced") for q in r.report["quarantine"]),
+              f"it is told: {r.report['quarantine']}")
     s.t.equal(os.stat(os.path.join(s.ws, ".git")).st_ino, s.inode, "the directory itself is back")
     s.t.equal(s.t.read(s.ws, ".secret/key"), "key\n")
     s.t.equal(s.t.read(s.ws, ".vscode/tasks.json"), "{}\n")
     hooks = os.listdir(os.path.join(s.ws, ".git/hooks"))
-    return (os.path.exists(s.proof) or s.t.read(s.ws, ".git/config") != s.config or "mine" not in hooks or
+    return (os.path.exists(s.proof) or s.t.read(s.ws, ".git/config") != s.config
+            or "mine" not in hooks or
             "pre-commit" in hooks)

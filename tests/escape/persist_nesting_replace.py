@@ -1,6 +1,8 @@
-"""Leaves the mounts of protect behind in a mount namespace of its own and renames files of its own over protected ones.
+"""Leaves the mounts of protect behind in a mount namespace of its own and renames files of its own
+over protected ones.
 
-What is reached through a descriptor is no mount point in that namespace once the old root is gone from it.
+What is reached through a descriptor is no mount point in that namespace once the old root is gone
+from it.
 
 layer: sweep
 control: without a sandbox they stay, and the operator's `git status` runs the attacker's program
@@ -34,7 +36,8 @@ def attack(a):
         os.write(f, text.encode())
         os.close(f)
         os.rename("evil", name, src_dir_fd=fd, dst_dir_fd=fd)
-    attempt(over, git, "config", f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {a['proof']}; false\n")
+    attempt(over, git, "config",
+            f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {a['proof']}; false\n")
     attempt(over, claude, "settings.json", '{"evil": 1}\n')
     attempt(lambda: os.unlink(".envrc", dir_fd=ws))
     attempt(over, ws, ".env", "evil\n")
@@ -47,7 +50,9 @@ def escaped(s, r):
     if s.control:
         return os.path.exists(s.proof)
     for name in (".git/config", ".claude/settings.json", ".env"):
-        s.t.check(any(q.startswith(name + ": replaced") for q in r.report["quarantine"]), f"{name} is told: {r.report['quarantine']}")
-    s.t.check(any(q.startswith(".envrc: ") and "restored" in q for q in r.report["quarantine"]), ".envrc is told")
+        s.t.check(any(q.startswith(name + ": replaced") for q in r.report["quarantine"]),
+                  f"{name} is told: {r.report['quarantine']}")
+    s.t.check(any(q.startswith(".envrc: ") and "restored" in q for q in r.report["quarantine"]),
+              ".envrc is told")
     s.t.equal(os.stat(os.path.join(s.ws, ".envrc")).st_mode & 0o777, 0o640)
     return os.path.exists(s.proof) or any(s.t.read(s.ws, n) != text for n, text in s.old.items())

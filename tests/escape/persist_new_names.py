@@ -1,11 +1,13 @@
-"""Plants protected names under odd circumstances: names with newlines and control bytes in the path, unreadable directories, a directory where a file is expected.
+"""Plants protected names under odd circumstances: names with newlines and control bytes in the
+path, unreadable directories, a directory where a file is expected.
 
 layer: sweep
 control: without a sandbox they are there afterwards
 """
 import os
 
-PATHS = ["a\nb/.envrc", "\x1b[2J/.envrc", "locked/.envrc", "locked/deep/.vscode/tasks.json", " /.envrc", "\udcff/.envrc"]
+PATHS = ["a\nb/.envrc", "\x1b[2J/.envrc", "locked/.envrc", "locked/deep/.vscode/tasks.json",
+         " /.envrc", "\udcff/.envrc"]
 
 
 def scene(s):

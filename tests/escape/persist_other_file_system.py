@@ -1,4 +1,5 @@
-"""Plants protected names in a workspace that lies on another file system than ward's records, so that they cannot simply be renamed away.
+"""Plants protected names in a workspace that lies on another file system than ward's records, so
+that they cannot simply be renamed away.
 
 layer: sweep
 control: without a sandbox they are there afterwards

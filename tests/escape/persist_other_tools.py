@@ -1,12 +1,16 @@
-"""Plants what other tools run by themselves: configuration of version control beside git (also by way of another directory), project files of editors, start files of debuggers and interpreters, skills of agents.
+"""Plants what other tools run by themselves: configuration of version control beside git (also by
+way of another directory), project files of editors, start files of debuggers and interpreters,
+skills of agents.
 
 layer: sweep
 control: without a sandbox they are there afterwards
 """
 import os
 
-PATHS = [".hg/sharedpath", ".hg/hgrc-not-shared", "_darcs/prefs/defaults", ".repo/repo/main.py", ".helix/languages.toml", "a/.run/x.run.xml",
-         ".lite_project.lua", "src/.pdbrc", "src/.Rprofile", ".iex.exs", ".agents/skills/x/SKILL.md", ".factory/hooks.json", ".openhands/setup.sh"]
+PATHS = [".hg/sharedpath", ".hg/hgrc-not-shared", "_darcs/prefs/defaults", ".repo/repo/main.py",
+         ".helix/languages.toml", "a/.run/x.run.xml",
+         ".lite_project.lua", "src/.pdbrc", "src/.Rprofile", ".iex.exs",
+         ".agents/skills/x/SKILL.md", ".factory/hooks.json", ".openhands/setup.sh"]
 FREE = ["src/main.R", ".agents/notes.md", "a/.run/server.pid"]
 
 

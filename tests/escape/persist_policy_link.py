@@ -1,4 +1,5 @@
-"""Removes the links under which the project has its policy and its list of hidden names, so that the next run hides nothing.
+"""Removes the links under which the project has its policy and its list of hidden names, so that
+the next run hides nothing.
 
 layer: protected names; links are put back by the sweep
 control: without a sandbox they stay removed, and the next run reads what was hidden
@@ -9,7 +10,8 @@ import os
 def run(s):
     found = False
     for detached in (False, True):
-        ws = s.t.workspace({"conf/ignore": "secret.txt\n", "conf/ward.yaml": "version: 1\nfilesystem:\n  hide: [other.txt]\n",
+        ws = s.t.workspace({"conf/ignore": "secret.txt\n",
+                            "conf/ward.yaml": "version: 1\nfilesystem:\n  hide: [other.txt]\n",
                             "secret.txt": s.token, "other.txt": s.token})
         for name, target in ((".aiignore", "conf/ignore"), ("ward.yaml", "conf/ward.yaml")):
             s.t.run("ln", "-s", target, f"{ws}/{name}", check=True)
@@ -26,7 +28,8 @@ def run(s):
         r = s.t.ward("run", "--", "sh", "-c", "cat secret.txt; cat other.txt", cwd=ws)
         s.t.check(r.rc != 125, f"the next run was refused: {r.err}")
         found |= s.token in r.out
-        s.t.check(s.control or os.readlink(ws + "/.aiignore") == "conf/ignore", "the link is not as it was")
+        s.t.check(s.control or os.readlink(ws + "/.aiignore") == "conf/ignore",
+                  "the link is not as it was")
     return found
 
 

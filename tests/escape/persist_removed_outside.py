@@ -1,4 +1,5 @@
-"""Waits until somebody outside removes a protected file that was there, and puts one of its own in the same place at once.
+"""Waits until somebody outside removes a protected file that was there, and puts one of its own in
+the same place at once.
 
 layer: sweep
 control: without a sandbox it stays

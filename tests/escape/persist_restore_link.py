@@ -1,4 +1,5 @@
-"""Has the operator's `ward quarantine restore` write outside: the directory that the file came from is a link by then.
+"""Has the operator's `ward quarantine restore` write outside: the directory that the file came from
+is a link by then.
 
 layer: supervisor
 control: a shell that moves the file back by its path writes outside

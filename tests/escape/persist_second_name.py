@@ -1,4 +1,5 @@
-"""Writes to protected files through other names that they have in the workspace, one of them among git's objects.
+"""Writes to protected files through other names that they have in the workspace, one of them among
+git's objects.
 
 layer: mounts
 control: without a sandbox the write goes through

@@ -1,4 +1,5 @@
-"""Replaces a link of the workspace that leads to ward's state directory by a directory of its own, in which a policy is already trusted.
+"""Replaces a link of the workspace that leads to ward's state directory by a directory of its own,
+in which a policy is already trusted.
 
 layer: protected names, by where ward's state is
 control: without a sandbox the next run trusts the policy
@@ -7,7 +8,8 @@ import hashlib
 import os
 
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "a state directory that the attack makes has no kernel for machines: the next run starts none"
+ENGINES_WHY = ("a state directory that the attack makes has no kernel for machines: the next run "
+               "starts none")
 POLICY = "version: 1\nfilesystem:\n  host_mounts: [%s]\n"
 
 
@@ -19,7 +21,8 @@ def run(s):
     s.t.run("chown", "-hR", s.t.person.pw_name + ":", top, root=True, check=True)
     s.t.write(victim, {"ward.yaml": POLICY % s.outside})
     trusted = hashlib.sha256((POLICY % s.outside).encode()).hexdigest()
-    words = ["sh", "-c", f"rm -rf state; mkdir -p state/ward/trusted; chmod 700 state/ward; echo > state/ward/trusted/{trusted}"]
+    words = ["sh", "-c", "rm -rf state; mkdir -p state/ward/trusted; chmod 700 state/ward; echo > "
+             f"state/ward/trusted/{trusted}"]
     env = {"WARD_STATE_DIR": top + "/project/state/ward"}
     read = ["run", "--", "cat", s.outside + "/secret.txt"]
     s.t.equal(s.t.ward(*read, cwd=victim, env=env).rc, 125, "before: a policy that nobody trusts")

@@ -1,4 +1,5 @@
-"""Swaps a protected directory for a symbolic link to one that the attacker fills, and plants protected names as links.
+"""Swaps a protected directory for a symbolic link to one that the attacker fills, and plants
+protected names as links.
 
 layer: protect
 control: without a sandbox the links are there afterwards
@@ -22,4 +23,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    return any(os.path.islink(os.path.join(s.ws, n)) for n in (".vscode", ".claude", ".mcp.json", ".envrc"))
+    return any(os.path.islink(os.path.join(s.ws, n))
+               for n in (".vscode", ".claude", ".mcp.json", ".envrc"))

@@ -1,4 +1,5 @@
-"""Plants a protected name again and again until the very end, from many processes, so that the sweep might come too early.
+"""Plants a protected name again and again until the very end, from many processes, so that the
+sweep might come too early.
 
 layer: sweep
 control: without a sandbox it is there afterwards

@@ -1,4 +1,5 @@
-"""Where ward is installed in a tree that the sandbox may write, overwrites ward, its gateway, which is only started when the network is first used, and ward-image, which the next `ward image` starts.
+"""Where ward is installed in a tree that the sandbox may write, overwrites ward, its gateway, which
+is only started when the network is first used, and ward-image, which the next `ward image` starts.
 
 layer: protected names, by where ward's own programs are
 control: without a sandbox the user's own files are overwritten
@@ -21,7 +22,9 @@ def run(s):
     built = os.path.dirname(s.t.ward_path)
     installed = {"bin/ward": s.t.ward_path}
     for name, part in (("ward-gateway", "gateway"), ("ward-image", "image")):
-        installed[f"libexec/ward/{name}"] = next(p for p in (f"{built}/../libexec/ward/{name}", f"{built}/../{part}/{name}") if os.path.exists(p))
+        installed[f"libexec/ward/{name}"] = next(p for p in (f"{built}/../libexec/ward/{name}",
+                                                             f"{built}/../{part}/{name}")
+                                                 if os.path.exists(p))
     with s.t.root():
         for name, source in installed.items():
             os.makedirs(os.path.dirname(f"{s.ws}/inst/{name}"), exist_ok=True)
@@ -37,8 +40,10 @@ def run(s):
             s.t.equal(r.rc, 0, f"ward run: {r.err}")
         s.t.run(f"{s.ws}/inst/bin/ward", "apply", cwd=s.ws)
     with s.t.root():
-        same = all(open(f"{s.ws}/inst/{name}", "rb").read() == open(source, "rb").read() for name, source in installed.items())
-    return not same or any(os.path.exists(f"{s.ws}/inst/bin/{name}") for name in ("ward-gateway", "ward-vm-tool"))
+        same = all(open(f"{s.ws}/inst/{name}", "rb").read() == open(source, "rb").read()
+                   for name, source in installed.items())
+    return not same or any(os.path.exists(f"{s.ws}/inst/bin/{name}")
+                           for name in ("ward-gateway", "ward-vm-tool"))
 
 
 def test(t):

@@ -1,4 +1,5 @@
-"""Waits until the operator renames the project's directory while the run goes on, and plants files that the sweep would take away.
+"""Waits until the operator renames the project's directory while the run goes on, and plants files
+that the sweep would take away.
 
 layer: sweep
 control: without a sandbox they stay

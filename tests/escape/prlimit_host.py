@@ -9,7 +9,8 @@ import os
 def scene(s):
     s.pid = s.victim()["pid"]
     s.args = {"pid": s.pid}
-    s.priority = os.getpriority(os.PRIO_PROCESS, s.pid)	# the tests themselves may have been started with less
+    # the tests themselves may have been started with less
+    s.priority = os.getpriority(os.PRIO_PROCESS, s.pid)
 
 
 def attack(a):
@@ -19,5 +20,6 @@ def attack(a):
 
 
 def escaped(s, r):
-    limits = [line for line in s.t.read(f"/proc/{s.pid}/limits").splitlines() if line.startswith("Max open files")]
+    limits = [line for line in s.t.read(f"/proc/{s.pid}/limits").splitlines()
+              if line.startswith("Max open files")]
     return limits[0].split()[3] == "3" or os.getpriority(os.PRIO_PROCESS, s.pid) != s.priority

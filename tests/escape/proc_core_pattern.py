@@ -1,4 +1,5 @@
-"""Names a program of its own in /proc/sys/kernel/core_pattern, which the kernel would start as root. (It only opens it for writing.)
+"""Names a program of its own in /proc/sys/kernel/core_pattern, which the kernel would start as
+root. (It only opens it for writing.)
 
 layer: masked proc
 control: root without a sandbox may write it

@@ -1,4 +1,5 @@
-"""Reads the caller's secrets from the environment and command line of pid 1 and of every other process.
+"""Reads the caller's secrets from the environment and command line of pid 1 and of every other
+process.
 
 layer: pid namespace
 control: the same user without a sandbox reads them of the shell that started it

@@ -4,7 +4,7 @@ layer: no capabilities
 control: in a throw-away user and uts namespace
 """
 ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "unshare -Uru"
 
 

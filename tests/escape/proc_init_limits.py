@@ -1,4 +1,5 @@
-"""Takes from pid 1 of its sandbox what it needs to serve the operator (ward exec, cp, pause): its limits, its processor, its place in the queue. It has the agent's own id.
+"""Takes from pid 1 of its sandbox what it needs to serve the operator (ward exec, cp, pause): its
+limits, its processor, its place in the queue. It has the agent's own id.
 
 layer: seccomp
 control: in a throw-away pid namespace, where pid 1 belongs to the same user
@@ -28,9 +29,11 @@ def attack(a):
     def processor():
         os.sched_setaffinity(1, {min(os.sched_getaffinity(0))})
         print("took: processor")
-    for number in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_DATA, resource.RLIMIT_SIGPENDING):
+    for number in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_DATA,
+                   resource.RLIMIT_SIGPENDING):
         attempt(limit, number)
-    for which, who in ((os.PRIO_PROCESS, 1), (os.PRIO_PGRP, 1), (os.PRIO_USER, 0), (os.PRIO_USER, os.getuid())):
+    for which, who in ((os.PRIO_PROCESS, 1), (os.PRIO_PGRP, 1), (os.PRIO_USER, 0),
+                       (os.PRIO_USER, os.getuid())):
         attempt(priority, which, who)
     attempt(processor)
     attempt(queue)

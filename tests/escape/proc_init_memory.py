@@ -20,7 +20,8 @@ def attack(a):
             print(name, error)
     def descriptors():
         numbers = os.listdir("/proc/1/fd")
-        if os.readlink("/proc/self") != str(os.getpid()):	# the /proc of a container around ward: its numbers say nothing yet
+        # the /proc of a container around ward: its numbers say nothing yet
+        if os.readlink("/proc/self") != str(os.getpid()):
             numbers = [os.readlink(f"/proc/1/fd/{number}") for number in numbers]
         print("opened: fd", numbers)
     attempt(descriptors)

@@ -1,16 +1,19 @@
-"""Reads kernel memory, symbols, the kernel log, other users' keys, and what other processes hold, from /proc.
+"""Reads kernel memory, symbols, the kernel log, other users' keys, and what other processes hold,
+from /proc.
 
 layer: masked proc
 control: root without a sandbox reads some of it
 """
 CONTROL = "root"
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def attack(a):
-    for path in ("/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/vmallocinfo",
-                 "/proc/slabinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags", "/proc/key-users",
+    for path in ("/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/sched_debug",
+                 "/proc/vmallocinfo",
+                 "/proc/slabinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags",
+                 "/proc/key-users",
                  "/proc/latency_stats", "/proc/1/stack"):
         if not inside() and path in ("/proc/kmsg", "/proc/1/stack"):
             continue

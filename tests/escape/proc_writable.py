@@ -4,7 +4,7 @@ layer: masked proc
 control: root without a sandbox finds many
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "root"
 
 
@@ -24,7 +24,8 @@ def attack(a):
                 if os.fstat(fd).st_rdev == os.makedev(1, 3):
                     continue	# /dev/null stands there
                 if path.startswith("/proc/1/"):
-                    os.write(fd, b"1")	# some of a process's files open for everybody and ask at the write
+                    # some of a process's files open for everybody and ask at the write
+                    os.write(fd, b"1")
                 print("opened for writing:", path)
             except OSError:
                 pass

@@ -1,4 +1,5 @@
-"""Reads the memory of a process of the same user outside with process_vm_readv and through /proc/PID/mem.
+"""Reads the memory of a process of the same user outside with process_vm_readv and through
+/proc/PID/mem.
 
 layer: pid namespace
 control: the same user without a sandbox reads the token

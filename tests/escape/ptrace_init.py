@@ -1,4 +1,5 @@
-"""Takes over pid 1 of its sandbox, which holds the supervisor's control socket: ptrace, process_vm_readv, pidfd_getfd.
+"""Takes over pid 1 of its sandbox, which holds the supervisor's control socket: ptrace,
+process_vm_readv, pidfd_getfd.
 
 layer: seccomp
 control: in a throw-away pid namespace, where pid 1 belongs to the same user

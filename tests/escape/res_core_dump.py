@@ -1,4 +1,5 @@
-"""Crashes on purpose to leave a core file, and has the kernel start the host's crash handler with it.
+"""Crashes on purpose to leave a core file, and has the kernel start the host's crash handler with
+it.
 
 layer: rlimits
 control: without a sandbox a core file is left
@@ -10,7 +11,8 @@ import resource
 def scene(s):
     if s.t.read("/proc/sys/kernel/core_pattern").startswith("|"):
         s.t.skip("the host pipes core files to a program: no file can show it")
-    s.prepare = lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    s.prepare = lambda: resource.setrlimit(resource.RLIMIT_CORE,
+                                           (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def attack(a):

@@ -1,4 +1,6 @@
-"""Crashes on purpose where the host pipes core dumps to a program: the kernel starts that one as root, outside, with what the crashed process likes to hand over, whatever the limit on core files is (but 1).
+"""Crashes on purpose where the host pipes core dumps to a program: the kernel starts that one as
+root, outside, with what the crashed process likes to hand over, whatever the limit on core files is
+(but 1).
 
 layer: rlimits, seccomp
 control: without a sandbox the handler is started, though the limit is 0
@@ -17,8 +19,10 @@ def scene(s):
     s.log = place + "/log"
     script = f'#!/bin/sh\n[ "$1" != wardcrash ] || echo "$1 $2 $(id -u)" >>{s.log}\n'
     old = s.t.read(PATTERN)
-    s.t.defer(lambda: s.t.run("sh", "-c", f'printf %s "$1" >{PATTERN}; rm -rf {place}', "sh", old, root=True))
-    s.t.run("sh", "-c", f'mkdir -m 755 {place}; printf %s "$1" >{place}/handler; chmod 755 {place}/handler; echo "|{place}/handler %e %c" >{PATTERN}', "sh", script, root=True)
+    s.t.defer(lambda: s.t.run("sh", "-c", f'printf %s "$1" >{PATTERN}; rm -rf {place}', "sh", old,
+                              root=True))
+    s.t.run("sh", "-c", f'mkdir -m 755 {place}; printf %s "$1" >{place}/handler; chmod 755 '
+            f'{place}/handler; echo "|{place}/handler %e %c" >{PATTERN}', "sh", script, root=True)
 
 
 def attack(a):

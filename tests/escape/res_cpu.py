@@ -5,7 +5,8 @@ control: without a sandbox it takes what there is
 """
 from harness import engines
 
-CPUS = 0.2 if engines.asked() == "gvisor" else 0.05	# its start alone takes half a second of a processor
+# its start alone takes half a second of a processor
+CPUS = 0.2 if engines.asked() == "gvisor" else 0.05
 OPTIONS = ["--cpus", str(CPUS)]
 SERIAL = True
 

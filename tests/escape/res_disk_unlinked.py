@@ -5,7 +5,8 @@ control: without a sandbox it holds them
 """
 OPTIONS = ["--disk", "16M"]
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "a machine's files lie in its own memory until they come back, and one without a name never does"
+ENGINES_WHY = ("a machine's files lie in its own memory until they come back, and one without a "
+               "name never does")
 
 
 def attack(a):

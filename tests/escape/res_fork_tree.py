@@ -1,4 +1,5 @@
-"""Starts processes in a tree whose parents end at once, as a fork bomb does; counts those alive at one time.
+"""Starts processes in a tree whose parents end at once, as a fork bomb does; counts those alive at
+one time.
 
 layer: limits
 control: without a sandbox the tree grows to its full size
@@ -7,11 +8,13 @@ import os
 
 from harness import engines
 
-OPTIONS = ["--pids", "96" if engines.asked() == "gvisor" else "48", "--timeout", "10"]	# gVisor itself takes more than forty
+# gVisor itself takes more than forty
+OPTIONS = ["--pids", "96" if engines.asked() == "gvisor" else "48", "--timeout", "10"]
 
 
 def scene(s):
-    s.args = {"seconds": 1.0 * (1 if s.control else engines.patience())}	# all of them live at one time
+    # all of them live at one time
+    s.args = {"seconds": 1.0 * (1 if s.control else engines.patience())}
 
 
 def attack(a):

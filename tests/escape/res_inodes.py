@@ -10,7 +10,8 @@ OPTIONS = ["--set", "resources.inode_limit=500"]
 
 
 def scene(s):
-    s.args = {"dirs": [s.ws] if s.control else ["/tmp", "/dev/shm", "/dev", "/dev/net", "/home/agent", "/run", "/var/tmp", s.ws]}
+    s.args = {"dirs": [s.ws] if s.control else ["/tmp", "/dev/shm", "/dev", "/dev/net",
+                                                "/home/agent", "/run", "/var/tmp", s.ws]}
 
 
 def attack(a):
@@ -30,4 +31,5 @@ def attack(a):
 def escaped(s, r):
     left = sum(1 for n in os.listdir(s.ws) if n.startswith("n"))
     made = json.loads(s.t.read(s.ws, "count") or "{}")
-    return left > 1200 or any(count > (1200 if directory == s.ws else 500) for directory, count in made.items())
+    return left > 1200 or any(count > (1200 if directory == s.ws else 500)
+                              for directory, count in made.items())

@@ -1,12 +1,11 @@
-"""Hides memory from its limit in extended attributes of a file on a tmpfs, which take none of its blocks.
+"""Hides memory from its limit in extended attributes of a file on a tmpfs, which take none of its
+blocks.
 
 layer: limits
 control: without a sandbox it gets it
 """
-from harness.kernel_memory import ENOUGH_MIB, OPTIONS, PRELUDE, escaped
+from harness.kernel_memory import ENGINES, ENGINES_WHY, OPTIONS, PRELUDE, escaped
 
-ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 C = PRELUDE + r"""
 #include <sys/xattr.h>
 int main(void)
@@ -27,4 +26,4 @@ int main(void)
 	return done();
 }
 """
-__all__ = ["ENOUGH_MIB", "OPTIONS", "escaped"]
+__all__ = ["ENGINES", "ENGINES_WHY", "OPTIONS", "escaped"]

@@ -1,12 +1,11 @@
-"""Hides memory from its limit in epoll sets: each pair of a set and a descriptor is an entry in the kernel.
+"""Hides memory from its limit in epoll sets: each pair of a set and a descriptor is an entry in the
+kernel.
 
 layer: limits
 control: without a sandbox it gets it
 """
-from harness.kernel_memory import ENOUGH_MIB, OPTIONS, PRELUDE, escaped
+from harness.kernel_memory import ENGINES, ENGINES_WHY, OPTIONS, PRELUDE, escaped
 
-ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 C = PRELUDE + r"""
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -32,4 +31,4 @@ int main(void)
 	return done();
 }
 """
-__all__ = ["ENOUGH_MIB", "OPTIONS", "escaped"]
+__all__ = ["ENGINES", "ENGINES_WHY", "OPTIONS", "escaped"]

@@ -1,12 +1,11 @@
-"""Hides memory from its limit in locks of files: one descriptor can have any number of them, and no cgroup counts one.
+"""Hides memory from its limit in locks of files: one descriptor can have any number of them, and no
+cgroup counts one.
 
 layer: limits (watch)
 control: without a sandbox it gets it
 """
-from harness.kernel_memory import ENOUGH_MIB, OPTIONS, PRELUDE, escaped
+from harness.kernel_memory import ENGINES, ENGINES_WHY, OPTIONS, PRELUDE, escaped
 
-ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 C = PRELUDE + r"""
 #define LOCKS 500
 int main(void)
@@ -21,7 +20,10 @@ int main(void)
 			break;
 		unlink("lock");
 		for (int i = LOCKS; i > 0 && more; i--) {
-			struct flock l = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 2 * i, .l_len = 1 };
+			struct flock l = { .l_type = F_RDLCK,
+					   .l_whence = SEEK_SET,
+					   .l_start = 2 * i,
+					   .l_len = 1 };
 
 			if (fcntl(fd, F_OFD_SETLK, &l) < 0)
 				return done();
@@ -31,4 +33,4 @@ int main(void)
 	return done();
 }
 """
-__all__ = ["ENOUGH_MIB", "OPTIONS", "escaped"]
+__all__ = ["ENGINES", "ENGINES_WHY", "OPTIONS", "escaped"]

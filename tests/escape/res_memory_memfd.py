@@ -3,6 +3,8 @@
 layer: limits
 control: without a sandbox it gets it
 """
+from harness.kernel_memory import holds
+
 OPTIONS = ["--memory", "96M"]
 
 
@@ -16,5 +18,4 @@ def attack(a):
     print("held: 256 MiB")
 
 
-def escaped(s, r):
-    return "held: 256" in r.out
+escaped = holds(256)

@@ -1,8 +1,11 @@
-"""Takes more memory than allowed in one process: anonymous, shared, and mapped from a file without a name.
+"""Takes more memory than allowed in one process: anonymous, shared, and mapped from a file without
+a name.
 
 layer: limits
 control: without a sandbox it gets it
 """
+from harness.kernel_memory import holds
+
 OPTIONS = ["--memory", "96M"]
 
 
@@ -18,5 +21,4 @@ def attack(a):
     print("held: 256 MiB")
 
 
-def escaped(s, r):
-    return "held: 256" in r.out
+escaped = holds(256)

@@ -1,12 +1,11 @@
-"""Hides memory from its limit in Landlock rules: a set of them is one descriptor, and may have any number.
+"""Hides memory from its limit in Landlock rules: a set of them is one descriptor, and may have any
+number.
 
 layer: limits
 control: without a sandbox it gets it
 """
-from harness.kernel_memory import ENOUGH_MIB, OPTIONS, PRELUDE, escaped
+from harness.kernel_memory import ENGINES, ENGINES_WHY, OPTIONS, PRELUDE, escaped
 
-ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 C = PRELUDE + r"""
 #include <sys/syscall.h>
 int main(void)
@@ -16,7 +15,8 @@ int main(void)
 	began();
 	while (more) {
 		unsigned long long handled[2] = { 0, 3 };
-		long fd = syscall(444, handled, sizeof(handled), 0);	/* landlock_create_ruleset: network rules only */
+		long fd = syscall(444, handled, sizeof(handled),
+				  0); /* landlock_create_ruleset: network rules only */
 
 		for (unsigned long long port = 0; more && port < 65536; port++) {
 			unsigned long long rule[2] = { 1, port };
@@ -29,4 +29,4 @@ int main(void)
 	return done();
 }
 """
-__all__ = ["ENOUGH_MIB", "OPTIONS", "escaped"]
+__all__ = ["ENGINES", "ENGINES_WHY", "OPTIONS", "escaped"]

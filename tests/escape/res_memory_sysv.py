@@ -6,6 +6,8 @@ control: without a sandbox it gets it
 import ctypes
 import re
 
+from harness.kernel_memory import held_mib
+
 OPTIONS = ["--memory", "96M"]
 LIBC = ctypes.CDLL(None)
 
@@ -31,4 +33,4 @@ def escaped(s, r):
     if s.control:
         for number in re.findall(r"segment: (\d+)", r.out):
             LIBC.shmctl(int(number), 0, None)
-    return "held: 256" in r.out
+    return held_mib(r) >= 256

@@ -1,9 +1,12 @@
-"""Hides memory from its limit in the private file systems that live in memory: /tmp, /dev/shm, /home/agent, /run, /dev.
+"""Hides memory from its limit in the private file systems that live in memory: /tmp, /dev/shm,
+/home/agent, /run, /dev.
 
 layer: limits
 control: without a sandbox it gets it (in a tmpfs of a throw-away namespace)
 """
 import os
+
+from harness.kernel_memory import holds
 
 OPTIONS = ["--memory", "96M"]
 CONTROL = "unshare -Urm"
@@ -34,5 +37,4 @@ def attack(a):
     print("held:", held, "MiB")
 
 
-def escaped(s, r):
-    return "held:" in r.out and int(r.out.split("held:")[1].split()[0]) > 160
+escaped = holds(161)

@@ -1,10 +1,11 @@
-"""With process.nesting: makes namespaces and keeps them by descriptors, until the host gives the user no more of them, so that no other sandbox of the user can start.
+"""With process.nesting: makes namespaces and keeps them by descriptors, until the host gives the
+user no more of them, so that no other sandbox of the user can start.
 
 layer: user namespace
 control: without a sandbox it gets as many as it asks for
 """
 ENGINES = ("native",)
-ENGINES_WHY = "namespaces inside are the wall's own, or there is no nesting"
+ENGINES_WHY = "namespaces inside are the inner runtime's own, or there is no nesting"
 OPTIONS = ["--set", "process.nesting=true"]
 C = r"""
 #define _GNU_SOURCE

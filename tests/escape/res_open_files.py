@@ -4,7 +4,7 @@ layer: rlimits
 control: without a sandbox it opens five hundred
 """
 ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "so few descriptors are not enough for the wall itself: it refuses to start"
+ENGINES_WHY = "so few descriptors are not enough for the inner runtime itself: it refuses to start"
 OPTIONS = ["--set", "resources.open_files=64"]
 
 

@@ -1,4 +1,5 @@
-"""Queues signals to itself until the user has no room for one more, so that no timer can be made outside.
+"""Queues signals to itself until the user has no room for one more, so that no timer can be made
+outside.
 
 layer: rlimits
 control: without a sandbox no room is left
@@ -8,7 +9,7 @@ import time
 
 ONLY = "user"
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 SERIAL = True
 TIMEOUT = 240
 QUEUE = """
@@ -39,7 +40,8 @@ def run(s):
     argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, "--", *s.program())
     process = s.t.popen(argv, cwd=s.ws)
     try:
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 100, "the attack is ready")
+        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 100,
+                       "the attack is ready")
         r = s.t.run("/usr/bin/python3", "-I", "-S", "-c", QUEUE + "print(queue())", cwd=s.ws)
     finally:
         process.terminate()

@@ -4,13 +4,14 @@ layer: devpts
 control: without a sandbox it opens hundreds
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 OPTIONS = ["--set", "resources.open_files=2000"]
 
 
 def attack(a):
     import resource
-    attempt(resource.setrlimit, resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    attempt(resource.setrlimit, resource.RLIMIT_NOFILE,
+            (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     opened = 0
     try:
         for _ in range(600):

@@ -1,4 +1,7 @@
-"""Under review: hands a file that is open for writing to another sandbox with the same kept home, and ends. That one changes the file when the operator has read the difference, before it is applied. Once from mounts of its own, which a nested one can make. (It cannot be taken back, so it must be told.)
+"""Under review: hands a file that is open for writing to another sandbox with the same kept home,
+and ends. That one changes the file when the operator has read the difference, before it is applied.
+Once from mounts of its own, which a nested one can make. (It cannot be taken back, so it must be
+told.)
 
 layer: supervisor
 control: without a sandbox nobody is told
@@ -7,7 +10,8 @@ import contextlib
 import os
 
 ENGINES = ("native",)
-ENGINES_WHY = "elsewhere a descriptor stays inside a kernel or among mounts that the container does not own"
+ENGINES_WHY = ("elsewhere a descriptor stays inside a kernel or among mounts that the container "
+               "does not own")
 TIMEOUT = 60
 HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")
 
@@ -49,15 +53,18 @@ def passed(s, turn):
     if s.control:
         said = s.t.run(*s.program(), cwd=ours, timeout=25).err
     else:
-        said = s.t.ward("run", "--review", "-w", ours, *HOME, "--", *s.program(), cwd=ours, timeout=s.timeout).err
+        said = s.t.ward("run", "--review", "-w", ours, *HOME, "--", *s.program(), cwd=ours,
+                        timeout=s.timeout).err
         s.t.contains(s.t.ward("diff", "-p", cwd=ours).out, "good", "the difference")
     s.t.write(s.ws, {"read": ""})
-    s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "done")), 10, "the other one has tried")
+    s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "done")), 10,
+                   "the other one has tried")
     if not s.control:
         s.t.equal(s.t.ward("apply", cwd=ours).rc, 0, "ward apply")
     other.terminate()
     other.wait()
-    evil = [name for name in ("file", "more") if os.path.exists(os.path.join(ours, name)) and "evil" in s.t.read(os.path.join(ours, name))]
+    evil = [name for name in ("file", "more") if os.path.exists(os.path.join(ours, name))
+            and "evil" in s.t.read(os.path.join(ours, name))]
     return bool(evil) and "can still write to it" not in said
 
 

@@ -1,4 +1,5 @@
-"""Forges the overlay's own attributes and marks in the review, so that the operator's `ward apply` deletes the workspace's files.
+"""Forges the overlay's own attributes and marks in the review, so that the operator's `ward apply`
+deletes the workspace's files.
 
 layer: review
 control: the same marks, made from outside in the review's own directory, do have that effect
@@ -7,7 +8,8 @@ import glob
 import os
 
 OPTIONS = ["--review"]
-ATTRIBUTES = {"opaque": b"y", "redirect": b"/kept", "metacopy": b"", "whiteout": b"y", "origin": b"", "impure": b"y", "xwhiteouts": b"y"}
+ATTRIBUTES = {"opaque": b"y", "redirect": b"/kept", "metacopy": b"", "whiteout": b"y",
+              "origin": b"", "impure": b"y", "xwhiteouts": b"y"}
 
 
 def scene(s):

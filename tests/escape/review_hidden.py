@@ -1,4 +1,5 @@
-"""Reads what is hidden under review: over the layers, by renaming and replacing what lies above it, with a changed .aiignore in a continued run.
+"""Reads what is hidden under review: over the layers, by renaming and replacing what lies above it,
+with a changed .aiignore in a continued run.
 
 layer: review
 control: the same user without a sandbox reads it
@@ -9,7 +10,8 @@ import os
 
 def attack(a):
     import shutil
-    for path in (".env", "conf/deep/key", "listed", "second", "/.ward/lower/.env", "/.ward/layer/lower/.env"):
+    for path in (".env", "conf/deep/key", "listed", "second", "/.ward/lower/.env",
+                 "/.ward/layer/lower/.env"):
         attempt(lambda p=path: print(slurp(p)))
     attempt(os.rename, "conf", "conf2")
     attempt(lambda: print(slurp("conf2/deep/key")))
@@ -23,13 +25,15 @@ def attack(a):
 
 
 def run(s):
-    s.t.write(s.ws, {".env": s.token, "conf/deep/key": s.token, "conf/.aiignore": "key\n", "listed": s.token, ".aiignore": "/listed\n"})
+    s.t.write(s.ws, {".env": s.token, "conf/deep/key": s.token, "conf/.aiignore": "key\n",
+                     "listed": s.token, ".aiignore": "/listed\n"})
     os.link(os.path.join(s.ws, ".env"), os.path.join(s.ws, "second"))
     s.options = ["--review", "--set", "filesystem.hide=['.env']"]
     r = s.run()
     seen = r.out
     if not s.control:
-        run_id = json.loads(s.t.ward("diff", "--list", "--json", cwd=s.ws).out)["reviews"][-1]["run"]
+        run_id = json.loads(s.t.ward("diff", "--list", "--json",
+                                     cwd=s.ws).out)["reviews"][-1]["run"]
         s.options = ["--continue", run_id, "--set", "filesystem.hide=['.env']"]
         seen += s.run().out
         for words in ((), ("--patch",), ("--json",), ("--stat",)):

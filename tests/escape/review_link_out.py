@@ -1,4 +1,5 @@
-"""Makes `ward apply` write outside the workspace: links in place of directories, old links with a directory in their place, chains of links.
+"""Makes `ward apply` write outside the workspace: links in place of directories, old links with a
+directory in their place, chains of links.
 
 layer: apply
 control: the same user without a sandbox writes and links there

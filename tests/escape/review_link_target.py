@@ -1,19 +1,28 @@
-"""Rewrites, under review, what protected links lead to: a git hook that is a link to a script of the project (a common arrangement), a chain of links, a link through "..", an absolute one, editor and agent settings behind links inside protected directories, a directory that holds a link.
+"""Rewrites, under review, what protected links lead to: a git hook that is a link to a script of
+the project (a common arrangement), a chain of links, a link through "..", an absolute one, editor
+and agent settings behind links inside protected directories, a directory that holds a link.
 
 layer: apply
-control: without a sandbox the operator's next commit runs the script, and the settings are the attacker's
+control: without a sandbox the operator's next commit runs the script, and the settings are the
+attacker's
 """
 import os
 
 NEEDS = ["git"]
 OPTIONS = ["--review"]
-FILES = {"scripts/pre-commit": "#!/bin/sh\nexit 0\n", "conf/tasks.json": "old", "conf/hook.sh": "old", "deep/er/msg": "#!/bin/sh\nexit 0\n",
-         "shared/skills/a/run.sh": "old", "far/run.sh": "old", "conf/late": "old", "husky/_/pre-push": "old", "up/x/here": "old", "up/mcp": "old"}
-LINKS = {".git/hooks/pre-commit": "../../scripts/pre-commit", ".git/hooks/commit-msg": "../../chain/one", "chain/one": "../chain/two",
-         "chain/two": "{ws}/deep/er/msg", ".vscode/tasks.json": "../conf/tasks.json", ".claude/hooks/a.sh": "../../conf/hook.sh",
-         ".claude/skills": "../shared/skills", "shared/skills/a/link.sh": "../../../far/run.sh", ".husky/_": "../husky/_",
+FILES = {"scripts/pre-commit": "#!/bin/sh\nexit 0\n", "conf/tasks.json": "old",
+         "conf/hook.sh": "old", "deep/er/msg": "#!/bin/sh\nexit 0\n",
+         "shared/skills/a/run.sh": "old", "far/run.sh": "old", "conf/late": "old",
+         "husky/_/pre-push": "old", "up/x/here": "old", "up/mcp": "old"}
+LINKS = {".git/hooks/pre-commit": "../../scripts/pre-commit",
+         ".git/hooks/commit-msg": "../../chain/one", "chain/one": "../chain/two",
+         "chain/two": "{ws}/deep/er/msg", ".vscode/tasks.json": "../conf/tasks.json",
+         ".claude/hooks/a.sh": "../../conf/hook.sh",
+         ".claude/skills": "../shared/skills", "shared/skills/a/link.sh": "../../../far/run.sh",
+         ".husky/_": "../husky/_",
          ".mcp.json": "into/../mcp", "into": "up/x", ".envrc": "gone/envrc"}
-READ = (".vscode/tasks.json", ".claude/hooks/a.sh", ".claude/skills/a/run.sh", ".claude/skills/a/link.sh", ".husky/_/pre-push", ".mcp.json", ".envrc",
+READ = (".vscode/tasks.json", ".claude/hooks/a.sh", ".claude/skills/a/run.sh",
+        ".claude/skills/a/link.sh", ".husky/_/pre-push", ".mcp.json", ".envrc",
         ".git/hooks/pre-commit", ".git/hooks/commit-msg")
 
 
@@ -25,7 +34,8 @@ def scene(s):
     for name, target in LINKS.items():
         s.t.run("mkdir", "-p", os.path.dirname(os.path.join(s.ws, name)), check=True)
         s.t.run("ln", "-sfn", target.format(ws=s.ws), os.path.join(s.ws, name), check=True)
-    s.args = {"files": list(FILES), "links": [n for n in LINKS if not n.startswith(".")], "proof": s.proof}
+    s.args = {"files": list(FILES), "links": [n for n in LINKS if not n.startswith(".")],
+              "proof": s.proof}
 
 
 def attack(a):
@@ -54,7 +64,9 @@ def escaped(s, r):
     for name in (".git/hooks/pre-commit", ".git/hooks/commit-msg"):
         if s.control and os.path.exists(os.path.join(s.ws, name)):
             os.chmod(os.path.realpath(os.path.join(s.ws, name)), 0o755)
-    s.t.run("git", "-c", "user.name=o", "-c", "user.email=o@example.com", "commit", "--allow-empty", "-qm", "x", cwd=s.ws)
-    planted = [n for n in READ if "PLANTED" in (s.t.read(os.path.join(s.ws, n)) if os.path.exists(os.path.join(s.ws, n)) else "")]
+    s.t.run("git", "-c", "user.name=o", "-c", "user.email=o@example.com", "commit", "--allow-empty",
+            "-qm", "x", cwd=s.ws)
+    planted = [n for n in READ if "PLANTED" in (s.t.read(os.path.join(s.ws, n))
+                                                if os.path.exists(os.path.join(s.ws, n)) else "")]
     s.t.say(f"planted: {planted}")
     return os.path.exists(s.proof) or bool(planted)

@@ -1,4 +1,5 @@
-"""Prepares attributes in the workspace in a direct run, so that the overlay of a later run under review shows what is hidden there.
+"""Prepares attributes in the workspace in a direct run, so that the overlay of a later run under
+review shows what is hidden there.
 
 layer: review
 control: the same user without a sandbox reads it
@@ -11,9 +12,11 @@ def attack(a):
         os.mkdir("visible")
         put("visible/f", "f\n")
         put("empty", "")
-        for name, value in (("redirect", b"/secret"), ("opaque", b"x"), ("metacopy", b""), ("origin", b"")):
+        for name, value in (("redirect", b"/secret"), ("opaque", b"x"), ("metacopy", b""),
+                            ("origin", b"")):
             attempt(os.setxattr, "visible", "user.overlay." + name, value)
-            attempt(os.setxattr, "empty", "user.overlay." + name, b"/secret/key" if name == "redirect" else value)
+            attempt(os.setxattr, "empty", "user.overlay." + name, b"/secret/key"
+                    if name == "redirect" else value)
         return
     for top in (".", "visible"):
         attempt(lambda t=top: print(os.listdir(t)))

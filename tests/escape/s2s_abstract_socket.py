@@ -1,4 +1,5 @@
-"""From one sandbox: connects to an abstract unix socket and to a TCP port on the loopback of another sandbox of the same user.
+"""From one sandbox: connects to an abstract unix socket and to a TCP port on the loopback of
+another sandbox of the same user.
 
 layer: net namespace
 control: two plain processes of the same user

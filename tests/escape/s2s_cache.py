@@ -1,4 +1,5 @@
-"""Looks for the cache and the home of another project's sandbox, and for the way into ward's state from its own.
+"""Looks for the cache and the home of another project's sandbox, and for the way into ward's state
+from its own.
 
 layer: mount namespace
 control: without a sandbox everything of the user's can be read
@@ -11,7 +12,8 @@ OPTIONS = ["--set", "filesystem.caches=[npm, pip]", "--set", "filesystem.home=mi
 def scene(s):
     other = s.t.workspace()
     for option in ("filesystem.caches=[npm]", "filesystem.home=theirs"):
-        r = s.t.ward("run", "--set", option, "--", "sh", "-c", f"echo {s.token} > ~/.npm/token || echo {s.token} > ~/token", cwd=other)
+        r = s.t.ward("run", "--set", option, "--", "sh", "-c",
+                     f"echo {s.token} > ~/.npm/token || echo {s.token} > ~/token", cwd=other)
         s.t.equal(r.rc, 0, "the other project's run")
     s.args = {"state": s.t.state_dir}
 
@@ -20,7 +22,8 @@ def attack(a):
     home = os.path.expanduser("~")
     tops = [a["state"]]
     if inside():
-        tops += ["/", home, home + "/..", home + "/.npm/..", home + "/.npm/../../..", "/proc/self/cwd/..", "/proc/1/root/home", "/proc/1/cwd"]
+        tops += ["/", home, home + "/..", home + "/.npm/..", home + "/.npm/../../..",
+                 "/proc/self/cwd/..", "/proc/1/root/home", "/proc/1/cwd"]
     for top in tops:
         for directory, dirs, files in os.walk(top):
             dirs[:] = [d for d in dirs if d not in ("usr", "proc", "dev")]

@@ -1,4 +1,6 @@
-"""Fills sockets with descriptors that nobody takes out. The kernel counts them for all processes of the user, and refuses whoever may have fewer open: no other sandbox of the user could be handed its own.
+"""Fills sockets with descriptors that nobody takes out. The kernel counts them for all processes of
+the user, and refuses whoever may have fewer open: no other sandbox of the user could be handed its
+own.
 
 layer: supervisor
 control: without a sandbox another program of the user cannot send a descriptor
@@ -7,7 +9,7 @@ import os
 import resource
 
 ENGINES = ("native",)
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 SERIAL = True
 ONLY = "user"
 SEND = """
@@ -48,11 +50,14 @@ def run(s):
     argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, *few, "--", *s.program())
     process = s.t.popen(argv, cwd=s.ws)
     try:
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 10, "the attack is ready")
+        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 10,
+                       "the attack is ready")
         if s.control:
-            r = s.t.run("/usr/bin/python3", "-I", "-S", "-c", SEND + "send(1)", cwd=s.ws, prepare=few_files)
+            r = s.t.run("/usr/bin/python3", "-I", "-S", "-c", SEND + "send(1)", cwd=s.ws,
+                        prepare=few_files)
             return "Too many references" in r.err
-        r = s.t.ward("run", "-w", s.t.workspace(), "--set", "resources.open_files=128", "--", "sh", "-c", "ulimit -Hn", cwd=s.ws, prepare=few_files)
+        r = s.t.ward("run", "-w", s.t.workspace(), "--set", "resources.open_files=128", "--", "sh",
+                     "-c", "ulimit -Hn", cwd=s.ws, prepare=few_files)
         return r.rc != 0 or r.out.strip() != "128"
     finally:
         process.terminate()

@@ -1,4 +1,6 @@
-"""Hands a descriptor of its workspace to a sandbox of another one that has the same kept home, and ends: what that one plants then nobody would sweep. Once alone, once with a file that is open for writing, which must be told.
+"""Hands a descriptor of its workspace to a sandbox of another one that has the same kept home, and
+ends: what that one plants then nobody would sweep. Once alone, once with a file that is open for
+writing, which must be told.
 
 layer: mounts
 control: a process without a sandbox plants it by the descriptor that it was given
@@ -8,9 +10,11 @@ import os
 from harness import engines
 
 ENGINES = ("native",)
-ENGINES_WHY = "elsewhere a descriptor stays inside a kernel or among mounts that the container does not own"
+ENGINES_WHY = ("elsewhere a descriptor stays inside a kernel or among mounts that the container "
+               "does not own")
 TIMEOUT = 60
-HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")	# nested ones have no second wall
+# nested ones have no second wall
+HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")
 
 
 def take(a):
@@ -20,7 +24,8 @@ def take(a):
         fds = take_over(f"{place}/{turn}")
         while not os.path.exists(turn + ".over"):
             time.sleep(0.01)
-        attempt(lambda: os.write(os.open(".envrc", os.O_WRONLY | os.O_CREAT, dir_fd=fds[0]), b"evil\n"))
+        attempt(lambda: os.write(os.open(".envrc", os.O_WRONLY | os.O_CREAT, dir_fd=fds[0]),
+                                 b"evil\n"))
         for fd in fds:
             os.close(fd)
         put(turn + ".done", "")
@@ -45,9 +50,11 @@ def run(s):
         if s.control:
             said = s.t.run(*s.program(), cwd=ours, timeout=25).err
         else:
-            said = s.t.ward("run", "-w", ours, *HOME, "--", *s.program(), cwd=ours, timeout=25 * engines.patience()).err
+            said = s.t.ward("run", "-w", ours, *HOME, "--", *s.program(), cwd=ours,
+                            timeout=25 * engines.patience()).err
         s.t.write(s.ws, {turn + ".over": ""})
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10, "the other one has tried")
+        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10,
+                       "the other one has tried")
         planted = os.path.join(ours, ".envrc")
         done = done or (os.path.exists(planted) and "can still write to it" not in said)
     other.wait(10)	# else it is still ending when the test looks for what is left

@@ -1,4 +1,6 @@
-"""Hands a descriptor of the workspace to a second sandbox in the same one, and ends: with the first one's mounts its guards would go, and the descriptor would lead to what is hidden and protected. Once it ends at once, once later.
+"""Hands a descriptor of the workspace to a second sandbox in the same one, and ends: with the first
+one's mounts its guards would go, and the descriptor would lead to what is hidden and protected.
+Once it ends at once, once later.
 
 layer: mounts
 control: a process without a sandbox reads and writes by the descriptor that it was given
@@ -41,8 +43,11 @@ def attack(a):
 
 def run(s):
     turns = {"soon": 0, "late": 1.5, "detached": 0}
-    s.t.write(s.ws, {".aiignore": "/secret.key\n/kept/\n", "secret.key": s.token, "kept/secret.key": s.token, ".envrc": "old\n"})
-    for name, mode in {"": 0o755, "kept": 0o755, "secret.key": 0o644, "kept/secret.key": 0o644}.items():	# root's sandboxes have ids of their own
+    s.t.write(s.ws, {".aiignore": "/secret.key\n/kept/\n", "secret.key": s.token,
+                     "kept/secret.key": s.token, ".envrc": "old\n"})
+    # root's sandboxes have ids of their own
+    for name, mode in {"": 0o755, "kept": 0o755, "secret.key": 0o644,
+                       "kept/secret.key": 0o644}.items():
         os.chmod(os.path.join(s.ws, name), mode)
     other = s.companion(take, turns=list(turns))
     s.t.write(s.ws, {"go": ""})
@@ -55,12 +60,15 @@ def run(s):
             s.t.ward("wait", r.out.strip(), cwd=s.ws, timeout=25)
             s.t.ward("rm", r.out.strip(), cwd=s.ws)
         else:
-            s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws, timeout=25 * engines.patience())
+            s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws,
+                     timeout=25 * engines.patience())
         s.t.write(s.ws, {turn + ".over": ""})
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10, "the other one has tried")
+        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10,
+                       "the other one has tried")
     other.wait(10)
     loot = os.path.join(s.ws, "loot")
-    return "evil" in s.t.read(os.path.join(s.ws, ".envrc")) or (os.path.exists(loot) and s.token in s.t.read(loot))
+    return "evil" in s.t.read(os.path.join(s.ws, ".envrc")) or (os.path.exists(loot)
+                                                                and s.token in s.t.read(loot))
 
 
 def test(t):

@@ -1,4 +1,5 @@
-"""From one sandbox: reads what another of the same user keeps in /tmp, /dev/shm, /home/agent, /run and in System V memory.
+"""From one sandbox: reads what another of the same user keeps in /tmp, /dev/shm, /home/agent, /run
+and in System V memory.
 
 layer: mount namespace
 control: two plain processes of the same user
@@ -15,7 +16,8 @@ def keep(a):
 
 def scene(s):
     name = "ward-test-" + s.token[:12]
-    dirs = ["/tmp", "/dev/shm"] if s.control else ["/tmp", "/dev/shm", "/home/agent", "/run", "/var/tmp"]
+    dirs = ["/tmp", "/dev/shm"] if s.control else ["/tmp", "/dev/shm", "/home/agent", "/run",
+                                                   "/var/tmp"]
     s.companion(keep, dirs=dirs, name=name, token=s.token)
     if s.control:
         for directory in dirs:

@@ -1,4 +1,5 @@
-"""From one sandbox: kills, traces and reads the processes of another sandbox of the same user, by their numbers outside.
+"""From one sandbox: kills, traces and reads the processes of another sandbox of the same user, by
+their numbers outside.
 
 layer: pid namespace
 control: two plain processes of the same user

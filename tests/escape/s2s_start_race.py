@@ -1,4 +1,5 @@
-"""From one sandbox: swaps protected paths for links to a secret while fifty other sandboxes start in the same workspace.
+"""From one sandbox: swaps protected paths for links to a secret while fifty other sandboxes start
+in the same workspace.
 
 layer: supervisor
 control: a copy that follows names, made again and again, catches the link
@@ -55,7 +56,8 @@ def attack(a):
 
 def run(s):
     path = s.secret()
-    # the companion's own start must not protect what it is to swap: the names appear after it has started
+    # the companion's own start must not protect what it is to swap: the names appear after it has
+    # started
     s.companion(swap, dir=s.outside, file=path)
     caught, refused = False, 0
     if s.control:

@@ -1,4 +1,5 @@
-"""From one sandbox: swaps directories for links to the operator's files while another sandbox in the same workspace ends, so that its sweep moves those files away or follows the link.
+"""From one sandbox: swaps directories for links to the operator's files while another sandbox in
+the same workspace ends, so that its sweep moves those files away or follows the link.
 
 layer: supervisor
 control: a cleanup by path, made again and again, removes the operator's file
@@ -39,7 +40,8 @@ def attack(a):
 
 
 def state(s):
-    return sorted((top, sorted(dirs), sorted(files)) for top, dirs, files in os.walk(os.path.join(s.outside, "mine")))
+    return sorted((top, sorted(dirs), sorted(files))
+                  for top, dirs, files in os.walk(os.path.join(s.outside, "mine")))
 
 
 def run(s):
@@ -49,7 +51,8 @@ def run(s):
     s.companion(swap, dir=mine)
     if s.control:
         for _ in range(400):
-            subprocess.run(["rm", "-rf", "victim/.envrc", "victim/.vscode"], cwd=s.ws, stderr=subprocess.DEVNULL)
+            subprocess.run(["rm", "-rf", "victim/.envrc", "victim/.vscode"], cwd=s.ws,
+                           stderr=subprocess.DEVNULL)
             if state(s) != before:
                 break
     else:

@@ -1,4 +1,5 @@
-"""Watches the system's directories, which are the host's own, to see by name which programs the host and other sandboxes start. (Only the strict set of system calls stops it.)
+"""Watches the system's directories, which are the host's own, to see by name which programs the
+host and other sandboxes start. (Only the strict set of system calls stops it.)
 
 layer: seccomp
 control: without a sandbox it sees them
@@ -6,7 +7,7 @@ control: without a sandbox it sees them
 import os
 
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 OPTIONS = ["--set", "process.syscalls=strict"]
 
 
@@ -24,12 +25,14 @@ def attack(a):
 
 
 def run(s):
-    argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, *OPTIONS, "--", *s.program())
+    argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, *OPTIONS, "--",
+                                                       *s.program())
     log = os.path.join(s.outside, "log")
     with open(log, "w") as out:
         process = s.t.popen(argv, cwd=s.ws, stdout=out, stderr=out)
         try:
-            s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 10, "the attack watches")
+            s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 10,
+                           "the attack watches")
             s.t.run("/usr/bin/tac", "/dev/null")
             s.t.wait_until(lambda: process.poll() is not None, 15, "the attack has ended")
         finally:

@@ -1,4 +1,5 @@
-"""Leaves a set-uid program in a cache, where the sweep does not look, for somebody on the host to run.
+"""Leaves a set-uid program in a cache, where the sweep does not look, for somebody on the host to
+run.
 
 layer: seccomp
 control: without a sandbox the bit is set
@@ -14,7 +15,8 @@ def attack(a):
         os.makedirs(directory, exist_ok=True)
         path = os.path.join(directory, "suid")
         put(path, "#!/bin/sh\n")
-        for how in (lambda: os.chmod(path, 0o6755), lambda: os.close(os.open(path + "2", os.O_CREAT | os.O_WRONLY, 0o6755)),
+        for how in (lambda: os.chmod(path, 0o6755),
+                    lambda: os.close(os.open(path + "2", os.O_CREAT | os.O_WRONLY, 0o6755)),
                     lambda: os.mknod(path + "3", 0o106755), lambda: os.mkdir(path + "4", 0o2755)):
             try:
                 how()

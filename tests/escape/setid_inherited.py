@@ -1,4 +1,5 @@
-"""Keeps set-id bits alive that the workspace had: copies with tar and cp -p, renames, links, set-gid directories.
+"""Keeps set-id bits alive that the workspace had: copies with tar and cp -p, renames, links,
+set-gid directories.
 
 layer: seccomp
 control: without a sandbox a copy keeps the bits
@@ -13,9 +14,11 @@ def scene(s):
 
 def attack(a):
     import subprocess
-    for command in ("cp -p old copied", "tar cf t old && mkdir d && tar xpf t -C d", "install -m 4755 old installed",
+    for command in ("cp -p old copied", "tar cf t old && mkdir d && tar xpf t -C d",
+                    "install -m 4755 old installed",
                     "mkdir -m 2777 setgid"):
-        done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         print(command, done.returncode, done.stdout.decode())
 
 

@@ -1,7 +1,9 @@
-"""Gives a program in the workspace file capabilities from a user namespace of its own, where process.nesting allows one.
+"""Gives a program in the workspace file capabilities from a user namespace of its own, where
+process.nesting allows one.
 
-The kernel writes them for that namespace's root. Through an id-mapped mount this is the owner of the workspace on the
-disk; where that is root, they would work when anybody runs the program on the host.
+The kernel writes them for that namespace's root. Through an id-mapped mount this is the owner of
+the workspace on the disk; where that is root, they would work when anybody runs the program on the
+host.
 
 layer: seccomp
 control: in a user namespace without a sandbox they can be set

@@ -1,4 +1,5 @@
-"""Runs a program that is set-uid to another user, given read-only by the policy; it must give no rights.
+"""Runs a program that is set-uid to another user, given read-only by the policy; it must give no
+rights.
 
 layer: no_new_privs
 control: without a sandbox it runs with the other user's rights

@@ -1,4 +1,5 @@
-"""Leaves a set-uid program in the workspace by way of a file without a name: O_TMPFILE, set-id bits, linkat.
+"""Leaves a set-uid program in the workspace by way of a file without a name: O_TMPFILE, set-id
+bits, linkat.
 
 layer: seccomp
 control: without a sandbox the bits stay

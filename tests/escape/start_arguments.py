@@ -1,7 +1,8 @@
-"""From its first instruction on: reads the arguments of every process, while somebody outside keeps ward's memory locked.
+"""From its first instruction on: reads the arguments of every process, while somebody outside keeps
+ward's memory locked.
 
-Pid 1 has ward's memory, and with it ward's arguments, until it is ward-init. The kernel takes a lock on that memory
-on the way there: whoever has it makes that moment long.
+Pid 1 has ward's memory, and with it ward's arguments, until it is ward-init. The kernel takes a
+lock on that memory on the way there: whoever has it makes that moment long.
 
 layer: pid namespace
 control: without a sandbox the arguments of a process of the same user are read
@@ -71,7 +72,8 @@ def run(s):
         return s.token in s.t.run(inside, str(pid)).out
     rounds = engines.rounds(ROUNDS)
     # an argument of ward's that nothing inside is told
-    argv = s.t.ward_argv("run", "-w", s.ws, "--report", f"{s.outside}/{s.token}", "--", inside, *map(str, range(1, 9)))
+    argv = s.t.ward_argv("run", "-w", s.ws, "--report", f"{s.outside}/{s.token}", "--", inside,
+                         *map(str, range(1, 9)))
     r = s.t.run(s.t.compile(LOCK), str(rounds), *argv, cwd=s.ws, timeout=240)
     s.t.contains(r.out, f"{rounds} began", "the attack's starts")
     return s.token in r.out

@@ -1,4 +1,5 @@
-"""From its first instruction on: looks for the host's tree, which lay over the new root until just before.
+"""From its first instruction on: looks for the host's tree, which lay over the new root until just
+before.
 
 layer: mount namespace
 control: the same user without a sandbox reads the file in the same ways
@@ -8,12 +9,23 @@ from harness import engines, first
 NEEDS = ("cc",)
 ROUNDS = 100
 # by processors, sets of system calls, network
-KINDS = ([], ["--set", "process.syscalls=strict"], ["--set", "process.syscalls=build"], ["--set", "process.nesting=true"], ["--allow", "example.com"])
+KINDS = ([], ["--set", "process.syscalls=strict"], ["--set", "process.syscalls=build"],
+         ["--set", "process.nesting=true"], ["--allow", "example.com"])
 ATTACK = r"""
 static void attack(long argc, char **argv)
 {
-	static const char *const ways[] = { "/..", "/../..", "/proc/self/root/..", "/proc/self/cwd/../../../../../../../..", "/proc/1/root", "/proc/1/root/..",
-					    "/proc/1/cwd", "/proc/2/root", "/proc/2/cwd", "/proc/3/root", "../../../../../../../../..", "/proc/thread-self/root/.." };
+	static const char *const ways[] = { "/..",
+					    "/../..",
+					    "/proc/self/root/..",
+					    "/proc/self/cwd/../../../../../../../..",
+					    "/proc/1/root",
+					    "/proc/1/root/..",
+					    "/proc/1/cwd",
+					    "/proc/2/root",
+					    "/proc/2/cwd",
+					    "/proc/3/root",
+					    "../../../../../../../../..",
+					    "/proc/thread-self/root/.." };
 	char path[4096];
 
 	for (int turn = 0; turn < 20; turn++) {
@@ -42,7 +54,8 @@ def run(s):
     kinds = KINDS if not engines.asked() else KINDS[:1]
     for options in kinds:
         for _ in range(engines.rounds(ROUNDS) // len(kinds)):
-            r = s.t.ward("run", "-w", s.ws, *options, "--", inside, path, cwd=s.ws, timeout=s.timeout)
+            r = s.t.ward("run", "-w", s.ws, *options, "--", inside, path, cwd=s.ws,
+                         timeout=s.timeout)
             s.t.contains(r.err, "[attack began]", "what was said")
             if s.token in r.out:
                 return True

@@ -1,4 +1,5 @@
-"""Changes mode and times of a named pipe outside that is its standard input, and opens it for writing.
+"""Changes mode and times of a named pipe outside that is its standard input, and opens it for
+writing.
 
 layer: stdio
 control: without a sandbox they are changed

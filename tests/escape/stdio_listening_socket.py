@@ -1,4 +1,5 @@
-"""Gets a listening socket of the host's network as its standard input, and accepts the host's connections.
+"""Gets a listening socket of the host's network as its standard input, and accepts the host's
+connections.
 
 layer: stdio
 control: without a sandbox it serves the host

@@ -1,4 +1,5 @@
-"""Writes into the pipe that it was given to read from, `producer | sh -s` with ward called inside, so that whoever reads next takes it for the producer's words.
+"""Writes into the pipe that it was given to read from, `producer | sh -s` with ward called inside,
+so that whoever reads next takes it for the producer's words.
 
 layer: stdio
 control: without a sandbox the next reader of the pipe gets the text

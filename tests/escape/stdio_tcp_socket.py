@@ -1,4 +1,5 @@
-"""Gets a TCP connection of the host's network as its standard input (inetd, socat), and connects it to somewhere else.
+"""Gets a TCP connection of the host's network as its standard input (inetd, socat), and connects it
+to somewhere else.
 
 layer: stdio
 control: without a sandbox the socket connects to another service of the host

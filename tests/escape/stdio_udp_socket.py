@@ -1,4 +1,5 @@
-"""Gets a UDP socket of the host's network as its standard input, and sends datagrams anywhere with it.
+"""Gets a UDP socket of the host's network as its standard input, and sends datagrams anywhere with
+it.
 
 layer: stdio
 control: without a sandbox a service of the host hears it

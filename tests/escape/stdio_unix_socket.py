@@ -1,4 +1,5 @@
-"""Gets a unix datagram socket made outside as its standard input, and sends to services of the host by path and by abstract name.
+"""Gets a unix datagram socket made outside as its standard input, and sends to services of the host
+by path and by abstract name.
 
 layer: stdio
 control: without a sandbox a service of the host hears it

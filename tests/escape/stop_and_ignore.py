@@ -5,7 +5,8 @@ control: `timeout` without a sandbox sends SIGTERM and gives up
 """
 from harness import engines
 
-OPTIONS = ["--timeout", "3" if engines.asked() == "gvisor" else "0.5"]	# so that it begins, on a busy machine too
+# so that it begins, on a busy machine too
+OPTIONS = ["--timeout", "3" if engines.asked() == "gvisor" else "0.5"]
 
 
 def scene(s):

@@ -1,4 +1,5 @@
-"""Has ward itself print escape sequences: in the name of a command that does not exist and in paths of its errors.
+"""Has ward itself print escape sequences: in the name of a command that does not exist and in paths
+of its errors.
 
 layer: supervisor
 control: a shell's `echo` of the same name sends them to the terminal
@@ -11,8 +12,10 @@ def run(s):
         r = s.t.tty("/bin/echo", EVIL)
         return b"\x1b]0;evil" in r.out_bytes
     shown = b""
-    for argv in (["run", "-w", s.ws, "--", f"/bin/{EVIL}"], ["run", "-w", s.ws + EVIL, "--", "true"],
-                 ["run", "-p", s.ws + EVIL, "--", "true"], ["run", "--set", f"{EVIL}=1", "--", "true"],
+    for argv in (["run", "-w", s.ws, "--", f"/bin/{EVIL}"],
+                 ["run", "-w", s.ws + EVIL, "--", "true"],
+                 ["run", "-p", s.ws + EVIL, "--", "true"],
+                 ["run", "--set", f"{EVIL}=1", "--", "true"],
                  ["run", "--ro", s.ws + EVIL, "--", "true"], [f"{EVIL}"], ["run", f"--{EVIL}"]):
         r = s.t.ward_tty(*argv, cwd=s.ws)
         s.t.check(r.rc != 0, "the bad name was accepted")

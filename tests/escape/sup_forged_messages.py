@@ -1,10 +1,12 @@
-"""Forges messages of the supervisor's control channel on every descriptor, to have another exit code reported.
+"""Forges messages of the supervisor's control channel on every descriptor, to have another exit
+code reported.
 
 layer: descriptors
 control: a supervisor that left its socket open at descriptor 3 hears the forged message
 """
 ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "ward-init's socket does not exist behind it; the runner's own files are tried in tests/run/test_gvisor.py"
+ENGINES_WHY = ("ward-init's socket does not exist behind it; the runner's own files are tried in "
+               "tests/run/test_gvisor.py")
 import socket
 
 
@@ -18,7 +20,8 @@ def scene(s):
 def attack(a):
     message = struct.pack("=Iii", 3, 0, 0)
     for fd in range(3, 256):
-        for send in (lambda: os.write(fd, message), lambda: socket.socket(fileno=os.dup(fd)).send(message)):
+        for send in (lambda: os.write(fd, message),
+                     lambda: socket.socket(fileno=os.dup(fd)).send(message)):
             try:
                 send()
             except OSError:

@@ -10,7 +10,9 @@ REFUSED = True
 
 def run(s):
     path = s.secret()
-    s.t.write(s.ws, {"ward.yaml": f"version: 1\nfilesystem:\n  host_mounts:\n    - {{path: \"{s.outside}\", mode: read_write}}\n"})
+    s.t.write(s.ws,
+              {"ward.yaml": "version: 1\nfilesystem:\n  host_mounts:\n"
+               f"    - {{path: \"{s.outside}\", mode: read_write}}\n"})
     s.args = {"path": path}
     if s.control and os.environ.get("WARD_TEST_CONTROLS"):
         return True

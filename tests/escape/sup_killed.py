@@ -29,7 +29,8 @@ def run(s):
         process = s.t.ward_start("run", "-w", s.ws, *s.options, "--", *s.program(), cwd=s.ws)
     s.wait_begun(beat, process)
     if os.path.exists(beat):
-        s.t.wait_until(lambda: (s.t.read(beat) or "0") not in ("", "0"), 10, "the attack did not begin")
+        s.t.wait_until(lambda: (s.t.read(beat) or "0") not in ("", "0"), 10,
+                       "the attack did not begin")
     process.send_signal(signal.SIGKILL)
     process.wait()
     time.sleep(0.3)

@@ -1,4 +1,5 @@
-"""Makes refused system calls as fast as it can, so that the supervisor burns its processor and forgets the deadline.
+"""Makes refused system calls as fast as it can, so that the supervisor burns its processor and
+forgets the deadline.
 
 layer: supervisor
 control: without a sandbox nothing slows the calls down
@@ -40,5 +41,6 @@ def escaped(s, r):
         return int(count) > 5000
     # late, wrongly reported, or a supervisor that spends more than half a processor on it
     spent = os.times()
-    s.t.say(f"processor time of all children so far: {spent.children_user + spent.children_system:.2f} s")
+    s.t.say("processor time of all children so far: "
+            f"{spent.children_user + spent.children_system:.2f} s")
     return r.rc != 124 or r.seconds > engines.time_limit(1) + 2 * engines.patience()

@@ -1,4 +1,5 @@
-"""Comes with directory names that hold newlines, so that ward's record of what was there before lists names that were not; then has ward killed.
+"""Comes with directory names that hold newlines, so that ward's record of what was there before
+lists names that were not; then has ward killed.
 
 layer: supervisor
 control: a list of names separated by newlines, read again, holds the forged one
@@ -18,10 +19,12 @@ def attack(a):
 
 
 def run(s):
-    for name in ("q\n.envrc\nz", "q\n.vscode/\nz", "q\n.vscode/tasks.json\nz".replace("/", "\u2215")):
+    for name in ("q\n.envrc\nz", "q\n.vscode/\nz",
+                 "q\n.vscode/tasks.json\nz".replace("/", "\u2215")):
         s.t.write(s.ws, {name + "/.envrc": "old\n"})
     if s.control:
-        found = subprocess.run(["find", ".", "-name", ".envrc", "-printf", "%P\n"], cwd=s.ws, stdout=subprocess.PIPE)
+        found = subprocess.run(["find", ".", "-name", ".envrc", "-printf", "%P\n"], cwd=s.ws,
+                               stdout=subprocess.PIPE)
         return ".envrc" in found.stdout.decode().split("\n")
     process = s.t.ward_start("run", "-w", s.ws, "--", *s.program(), cwd=s.ws)
     s.wait_begun(os.path.join(s.ws, "done"), process)

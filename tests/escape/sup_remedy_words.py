@@ -1,4 +1,5 @@
-"""Works in a directory whose name is a piece of shell, so that a remedy that ward prints does something else when the operator copies it to a shell.
+"""Works in a directory whose name is a piece of shell, so that a remedy that ward prints does
+something else when the operator copies it to a shell.
 
 layer: supervisor
 control: a message that quotes the name by hand runs it
@@ -27,7 +28,8 @@ def run(s):
         said = r.err + s.t.ward("explain", cwd=s.ws).out
         s.t.contains(said, "core.pager", "what ward says")
     for words in re.findall(r"(?:--set|ward policy add) .*", said):
-        subprocess.run(["sh", "-c", "true " + words], cwd=s.outside, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["sh", "-c", "true " + words], cwd=s.outside, stderr=subprocess.DEVNULL,
+                       check=False)
     return os.path.exists(os.path.join(s.outside, "PWNED"))
 
 

@@ -1,4 +1,5 @@
-"""Replaces the report file, which lies in the workspace, by a link to a file of the operator's, which ward then overwrites.
+"""Replaces the report file, which lies in the workspace, by a link to a file of the operator's,
+which ward then overwrites.
 
 layer: supervisor
 control: a shell that writes its report at the end overwrites the file

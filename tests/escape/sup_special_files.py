@@ -1,4 +1,5 @@
-"""Comes with special files where ward reads: .aiignore, ward.yaml, .git and .gitignore as FIFOs, loops and links to secrets, so that ward hangs or tells.
+"""Comes with special files where ward reads: .aiignore, ward.yaml, .git and .gitignore as FIFOs,
+loops and links to secrets, so that ward hangs or tells.
 
 layer: supervisor
 control: a program that opens the FIFO hangs
@@ -27,7 +28,8 @@ def run(s):
             if kind == "fifo":
                 os.mkfifo(path)
             else:
-                os.symlink({"loop": os.path.basename(name), "secret": os.path.join(s.outside, "secret.txt"),
+                os.symlink({"loop": os.path.basename(name),
+                            "secret": os.path.join(s.outside, "secret.txt"),
                             "zero": "/dev/zero"}[kind], path)
             r = s.t.ward("run", "-w", ws, "--", "/bin/true", cwd=ws, timeout=5 * engines.patience())
             s.t.check(r.rc in (0, 125), f"{name} as {kind}: exit {r.rc}")

@@ -1,4 +1,5 @@
-"""Mounts file systems that lead to the kernel: sysfs, cgroup, debugfs, tracefs, bpf, binfmt_misc, devtmpfs.
+"""Mounts file systems that lead to the kernel: sysfs, cgroup, debugfs, tracefs, bpf, binfmt_misc,
+devtmpfs.
 
 layer: no capabilities
 control: root in a throw-away mount namespace mounts them
@@ -9,7 +10,8 @@ CONTROL_SHELL = 'exec unshare -m "$@"'
 
 def attack(a):
     os.mkdir("m")
-    for kind in ("sysfs", "cgroup2", "debugfs", "tracefs", "bpf", "binfmt_misc", "devtmpfs", "proc"):
+    for kind in ("sysfs", "cgroup2", "debugfs", "tracefs", "bpf", "binfmt_misc", "devtmpfs",
+                 "proc"):
         try:
             syscall("mount", b"none", "m", kind.encode(), 0, None)
             print("mounted:", kind, len(os.listdir("m")))

@@ -4,11 +4,12 @@ layer: mount namespace
 control: the same user without a sandbox sees it
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def attack(a):
-    for path in ("/sys/kernel/notes", "/sys/class/net", "/sys/block", "/sys/fs/cgroup", "/sys/devices/system/cpu"):
+    for path in ("/sys/kernel/notes", "/sys/class/net", "/sys/block", "/sys/fs/cgroup",
+                 "/sys/devices/system/cpu"):
         try:
             print("seen:", path, os.listdir(path) if os.path.isdir(path) else slurp(path)[:40])
         except OSError as error:

@@ -4,7 +4,7 @@ layer: seccomp
 control: root without a sandbox makes the watch
 """
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "root"
 
 

@@ -4,7 +4,7 @@ layer: seccomp
 control: without a sandbox the ring is made
 """
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def attack(a):

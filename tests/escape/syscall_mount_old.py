@@ -1,4 +1,5 @@
-"""Mounts with mount(2): a fresh tmpfs, a bind of what it knows, proc without masks; and pivots its root.
+"""Mounts with mount(2): a fresh tmpfs, a bind of what it knows, proc without masks; and pivots its
+root.
 
 layer: seccomp
 control: in a throw-away user, mount and pid namespace
@@ -8,7 +9,8 @@ CONTROL = "unshare -Urmpf"
 
 def attack(a):
     os.mkdir("m")
-    for source, kind, flags in ((b"none", b"tmpfs", 0), (b"/usr", None, 0x1000), (b"proc", b"proc", 0)):
+    for source, kind, flags in ((b"none", b"tmpfs", 0), (b"/usr", None, 0x1000),
+                                (b"proc", b"proc", 0)):
         try:
             syscall("mount", source, "m", kind, flags, None)
             print("mounted:", source, kind)

@@ -1,4 +1,5 @@
-"""Joins namespaces of others: those of pid 1, its own again, and by pidfd those of a process outside.
+"""Joins namespaces of others: those of pid 1, its own again, and by pidfd those of a process
+outside.
 
 layer: seccomp
 control: in a throw-away user namespace it joins namespaces
@@ -15,7 +16,8 @@ def attack(a):
                 print("joined:", pid, name)
             except OSError as error:
                 print(pid, name, error)
-    attempt(lambda: print("joined:", syscall("setns", syscall("pidfd_open", 1, 0), 0x20000)) if inside() else None)
+    attempt(lambda: print("joined:", syscall("setns", syscall("pidfd_open", 1, 0), 0x20000))
+            if inside() else None)
 
 
 def escaped(s, r):

@@ -1,10 +1,11 @@
-"""Makes a user namespace, and with it has every capability over the rest of the kernel: unshare, clone, clone3.
+"""Makes a user namespace, and with it has every capability over the rest of the kernel: unshare,
+clone, clone3.
 
 layer: seccomp
 control: without a sandbox it is made
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 CONTROL = "plain"
 NEEDS = ["userns"]
 
@@ -28,7 +29,8 @@ def attack(a):
         if pid == 0:
             os._exit(42)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    for flags in (0x10000000, 0x10020000, 0x00020000, 0x40000000, 0x20000000, 0x04000000, 0x08000000, 0x02000000):
+    for flags in (0x10000000, 0x10020000, 0x00020000, 0x40000000, 0x20000000, 0x04000000,
+                  0x08000000, 0x02000000):
         for way in (clone3, clone):
             if attempt(way, flags) == 42:
                 print("namespace made:", way.__name__, hex(flags))

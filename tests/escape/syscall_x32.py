@@ -1,10 +1,12 @@
-"""Makes system calls with the x32 bit, whose numbers a filter that looks for equal numbers does not know.
+"""Makes system calls with the x32 bit, whose numbers a filter that looks for equal numbers does not
+know.
 
 layer: seccomp
-control: without a sandbox the kernel answers (with ENOSYS where it has no x32); inside the process must be killed
+control: without a sandbox the kernel answers (with ENOSYS where it has no x32); inside the process
+must be killed
 """
 ENGINES = ("native", "oci", "gvisor")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 C = r"""
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 """Pastes and reads the screen with TIOCLINUX, and takes the console's output with TIOCCONS.
 
 layer: seccomp
-control: without a sandbox the call reaches the terminal's driver (which has no such thing here and says so)
+control: without a sandbox the call reaches the terminal's driver (which has no such thing here and
+says so)
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def scene(s):

@@ -1,10 +1,11 @@
-"""Changes the line discipline of its own terminal and of a new one: a large and old part of the kernel that ordinary programs never need.
+"""Changes the line discipline of its own terminal and of a new one: a large and old part of the
+kernel that ordinary programs never need.
 
 layer: seccomp
 control: without a sandbox the call reaches the kernel
 """
 ENGINES = ("native", "oci")
-ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
+ENGINES_WHY = "what it reaches is the inner runtime's own kernel, not the host's"
 
 
 def scene(s):
@@ -16,7 +17,8 @@ def attack(a):
     import pty
     new = pty.openpty()
     for fd in (0, 1, 2, *new):
-        for number in (0,) if fd not in new else (0, 1, 2, 3, 13, 15, 21, 27):	# 0: the one that it has
+        # 0: the one that it has
+        for number in (0,) if fd not in new else (0, 1, 2, 3, 13, 15, 21, 27):
             try:
                 fcntl.ioctl(fd, 0x5423, struct.pack("i", number))
                 print("reached:", fd, number)

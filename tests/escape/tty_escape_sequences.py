@@ -1,9 +1,11 @@
-"""Sends the operator's terminal sequences that do more than colour: clipboard (OSC 52), title, device queries, keyboard modes.
+"""Sends the operator's terminal sequences that do more than colour: clipboard (OSC 52), title,
+device queries, keyboard modes.
 
 layer: stdio
 control: without a sandbox they reach the terminal
 """
-EVIL = [b"\x1b]52;c;ZXZpbA==\x07", b"\x1b]0;evil\x07", b"\x1b[6n", b"\x1bP$q\"p\x1b\\", b"\x1b[21t", b"\x1b]52;c;x\x1b\\"]
+EVIL = [b"\x1b]52;c;ZXZpbA==\x07", b"\x1b]0;evil\x07", b"\x1b[6n", b"\x1bP$q\"p\x1b\\", b"\x1b[21t",
+        b"\x1b]52;c;x\x1b\\"]
 
 
 def scene(s):

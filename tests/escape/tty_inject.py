@@ -1,7 +1,8 @@
 """Types commands into the operator's terminal with TIOCSTI, by every descriptor and by /dev/tty.
 
 layer: stdio
-control: without a sandbox the next reader of the terminal gets the text (where the kernel still has TIOCSTI: root always)
+control: without a sandbox the next reader of the terminal gets the text (where the kernel still has
+TIOCSTI: root always)
 """
 CONTROL = "root"
 

@@ -1,4 +1,5 @@
-"""Leaves a process behind that keeps the terminal open and writes into whatever the operator does next.
+"""Leaves a process behind that keeps the terminal open and writes into whatever the operator does
+next.
 
 layer: pid namespace
 control: without a sandbox it writes after the command has ended
@@ -24,4 +25,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    return b"late words" in r.out_bytes.split(b"ward:")[-1]	# behind ward's last words it is over
+    # behind ward's last words it is over
+    return b"late words" in r.out_bytes.split(b"ward:")[-1]

@@ -1,4 +1,5 @@
-"""Takes over the leader of its terminal's session, which holds the supervisor's control socket as pid 1 does.
+"""Takes over the leader of its terminal's session, which holds the supervisor's control socket as
+pid 1 does.
 
 layer: seccomp
 control: without a sandbox the session's leader belongs to the same user

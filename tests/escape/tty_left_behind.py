@@ -1,10 +1,13 @@
-"""Leaves the operator's terminal in a state of its choice: alternate screen, mouse reports that are typed into the shell, no cursor, line drawing.
+"""Leaves the operator's terminal in a state of its choice: alternate screen, mouse reports that are
+typed into the shell, no cursor, line drawing.
 
 layer: terminal filter
 control: without a sandbox the terminal stays so
 """
-STATES = {b"\x1b[?1049h": b"\x1b[?1049l", b"\x1b[?1003h": b"\x1b[?1003l", b"\x1b[?1004h": b"\x1b[?1004l", b"\x1b[?2004h": b"\x1b[?2004l",
-          b"\x1b[?1h": b"\x1b[?1l", b"\x1b[?25l": b"\x1b[?25h", b"\x1b[?7l": b"\x1b[?7h", b"\x1b(0": b"\x1b(B", b"\x1b[3;4r": b"\x1b[r", b"\x1b[8m": b"\x1b[m",
+STATES = {b"\x1b[?1049h": b"\x1b[?1049l", b"\x1b[?1003h": b"\x1b[?1003l",
+          b"\x1b[?1004h": b"\x1b[?1004l", b"\x1b[?2004h": b"\x1b[?2004l",
+          b"\x1b[?1h": b"\x1b[?1l", b"\x1b[?25l": b"\x1b[?25h", b"\x1b[?7l": b"\x1b[?7h",
+          b"\x1b(0": b"\x1b(B", b"\x1b[3;4r": b"\x1b[r", b"\x1b[8m": b"\x1b[m",
           b"\x1b[4h": b"\x1b[4l", b"\x1b=": b"\x1b>"}
 
 

@@ -1,4 +1,5 @@
-"""Changes the modes of the operator's terminal (no echo, raw) or stuffs its input, and leaves it so.
+"""Changes the modes of the operator's terminal (no echo, raw) or stuffs its input, and leaves it
+so.
 
 layer: stdio
 control: without a sandbox the terminal stays changed

@@ -1,4 +1,5 @@
-"""Opens a terminal of the same user outside by its name, by its device number and by /proc, and writes to it.
+"""Opens a terminal of the same user outside by its name, by its device number and by /proc, and
+writes to it.
 
 layer: mounts
 control: without a sandbox the user's other terminal shows it

@@ -1,10 +1,12 @@
-"""Stops itself, so that ward stops with it, while a process of its own goes on with nobody who watches the limits.
+"""Stops itself, so that ward stops with it, while a process of its own goes on with nobody who
+watches the limits.
 
 layer: supervisor
 control: without a sandbox the other process goes on
 """
 ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "a stopped job behind it is brought back at once: there is no shell outside that could"
+ENGINES_WHY = ("a stopped job behind it is brought back at once: there is no shell outside "
+               "that could")
 import os
 import shlex
 import sys
@@ -31,7 +33,8 @@ def run(s):
         s.t.skip("a machine's files come back at its end: outside nobody sees whether it goes on")
     with screen.Screen(s.t) as shell:
         argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, "--", *s.program())
-        s.t.write(s.ws, {"attack.sh": f"cd {s.ws}\nexec " + " ".join(map(shlex.quote, argv)) + "\n"})
+        s.t.write(s.ws,
+                  {"attack.sh": f"cd {s.ws}\nexec " + " ".join(map(shlex.quote, argv)) + "\n"})
         shell.line(f"sh {s.ws}/attack.sh; jobs")
         shell.see("Stopped")
         beat = os.path.join(s.ws, "beat")

@@ -1,4 +1,6 @@
-"""Stands for a guest that has broken its monitor: in QEMU's place a program attacks with native code, in the sandbox in which QEMU stands. It wants the user's files, what is protected and hidden in the workspace, the kernel and the roots of all other machines, the host's network and processes.
+"""Stands for a guest that has broken its monitor: in QEMU's place a program attacks with native
+code, in the sandbox in which QEMU stands. It wants the user's files, what is protected and hidden
+in the workspace, the kernel and the roots of all other machines, the host's network and processes.
 
 layer: the native sandbox around QEMU
 control: the same program as the same user without a sandbox has all of that
@@ -45,8 +47,13 @@ static void spoil(const char *what, const char *path)
 
 int main(int argc, char **argv)
 {
-	static const char *const parts[] = { "/.ward/vm/vmlinux", "/.ward/vm/initrd", "/.ward/vm/root", "/.ward/vm/ram", "/.ward/vm/state", "/.ward/vm/ward-vm-ram.so", "/.ward/ward-vm" };
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	static const char *const parts[] = { "/.ward/vm/vmlinux", "/.ward/vm/initrd",
+					     "/.ward/vm/root",    "/.ward/vm/ram",
+					     "/.ward/vm/state",   "/.ward/vm/ward-vm-ram.so",
+					     "/.ward/ward-vm" };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(PORT),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	char bytes[100];
 	int fd;
 
@@ -63,14 +70,16 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {	/* whatever it was given, by name */
 		const char *path = strchr(argv[i], '/');
 
-		if (path && strncmp(path, "/.ward/vm-io/", 13) != 0)	/* the machine's own disk is its own */
+		if (path &&
+		    strncmp(path, "/.ward/vm-io/", 13) != 0) /* the machine's own disk is its own */
 			spoil("GIVEN", path);
 	}
 	spoil("KERNEL", STATE "/kernel-like");
 	if (kill(VICTIM, 0) == 0)
 		dprintf(out, "SIGNAL\n");
 	fd = socket(AF_INET, SOCK_STREAM, 0);
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && read(fd, bytes, sizeof(bytes)) > 0)
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+	    read(fd, bytes, sizeof(bytes)) > 0)
 		dprintf(out, "NETWORK\n");
 	dprintf(out, "ENDED\n");
 	return 0;
@@ -87,21 +96,26 @@ def run(s):
     s.serve(listener)
     s.t.write(s.ws, {"hidden.txt": s.token, "result.txt": ""})
     s.t.write(s.t.state_dir, {"quarantine/kernel-like": ""})
-    facts = {"PORT": port, "VICTIM": victim["pid"], "WS": f'"{s.ws}"', "SECRET": f'"{secret}"', "STATE": f'"{s.t.state_dir}/quarantine"'}
+    facts = {"PORT": port, "VICTIM": victim["pid"], "WS": f'"{s.ws}"', "SECRET": f'"{secret}"',
+             "STATE": f'"{s.t.state_dir}/quarantine"'}
     evil = s.t.compile("".join(f"#define {k} {v}\n" for k, v in facts.items()) + SOURCE)
     if s.control:
         s.t.run(evil, cwd=s.ws)
     else:
         place = ["unshare", "-m", "sh", "-c", f'mount --bind {evil} {QEMU} && exec "$@"', "sh"]
-        r = s.t.ward("run", "-w", s.ws, "--set", 'filesystem.hide=["hidden.txt"]', "--", "true", cwd=s.ws, wrap=place, timeout=s.timeout)
+        r = s.t.ward("run", "-w", s.ws, "--set", 'filesystem.hide=["hidden.txt"]', "--", "true",
+                     cwd=s.ws, wrap=place, timeout=s.timeout)
         s.t.check(r.rc == 125, f"a monitor that ends at once: {r}")
     told = s.t.read(s.ws, "result.txt")
     s.t.say(told)
     s.t.check("BEGAN" in told and "ENDED" in told, f"it ran to its end: {told}")
-    found = s.token in told or any(word in told for word in ("WROTE", "MODE", "HOOK", "SIGNAL", "NETWORK"))
+    found = s.token in told or any(word in told
+                                   for word in ("WROTE", "MODE", "HOOK", "SIGNAL", "NETWORK"))
     hook = os.path.exists(os.path.join(s.ws, ".git/hooks/pre-commit"))
     if s.control:
-        s.t.check(all(word in told for word in (s.token, "WROTE-SECRET", "HOOK", "SIGNAL", "NETWORK")), f"everything is there without a sandbox: {told}")
+        s.t.check(all(word in told for word in (s.token, "WROTE-SECRET", "HOOK", "SIGNAL",
+                                                "NETWORK")),
+                  f"everything is there without a sandbox: {told}")
     return found or hook
 
 

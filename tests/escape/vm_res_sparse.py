@@ -1,4 +1,5 @@
-"""Leaves files that are far larger than what they hold: what comes back from the machine would fill the host's disk, or take for ever.
+"""Leaves files that are far larger than what they hold: what comes back from the machine would fill
+the host's disk, or take for ever.
 
 layer: limits
 control: without a sandbox they are there, and a copy that reads them writes all of it

@@ -1,4 +1,5 @@
-"""Reaches services of the host's loopback through what QEMU's own network plays for the guest: its router, its name server, its services, and every address that it would take for itself.
+"""Reaches services of the host's loopback through what QEMU's own network plays for the guest: its
+router, its name server, its services, and every address that it would take for itself.
 
 layer: QEMU's network ends in the sandbox's network namespace, whose only way out is the gateway
 control: at home, without the sandbox, they answer
@@ -15,7 +16,8 @@ def scene(s):
 
 
 def attack(a):
-    for host in ("10.0.2.2", "10.0.2.3", "10.0.2.4", "10.0.2.15", "10.0.2.255", "127.0.0.1", "0.0.0.0", "192.0.2.1"):
+    for host in ("10.0.2.2", "10.0.2.3", "10.0.2.4", "10.0.2.15", "10.0.2.255", "127.0.0.1",
+                 "0.0.0.0", "192.0.2.1"):
         for port in (5432, 53, 69, 139, 445):
             def call():
                 with socket.create_connection((host, port), timeout=1.5) as c:

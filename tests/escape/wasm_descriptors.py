@@ -1,4 +1,5 @@
-"""A module uses descriptors that are not its own: those that the caller of ward left open, by number, and its own directories moved onto other numbers.
+"""A module uses descriptors that are not its own: those that the caller of ward left open, by
+number, and its own directories moved onto other numbers.
 
 layer: the runtime's own table of descriptors, descriptors closed at the start
 control: the same C as a program without a sandbox inherits them
@@ -34,7 +35,8 @@ int main(int argc, char **argv)
 	try(-100);
 	try(0x7fffffff);
 #ifdef __wasi__
-	for (unsigned fd = 3; fd < 8; fd++)	/* a directory becomes standard input, and what was standard input a directory */
+	for (unsigned fd = 3; fd < 8;
+	     fd++) /* a directory becomes standard input, and what was standard input a directory */
 		if (__wasi_fd_renumber(fd, 0) == 0)
 			try(0);
 	for (int i = 0; i < 64; i++)

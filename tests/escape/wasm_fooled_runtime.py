@@ -1,4 +1,6 @@
-"""Stands for a module that has broken its runtime: the runtime's library itself attacks, in the process that runs the module, with native code. It wants files beside the module's directories, another program, another process, a signal, a socket.
+"""Stands for a module that has broken its runtime: the runtime's library itself attacks, in the
+process that runs the module, with native code. It wants files beside the module's directories,
+another program, another process, a signal, a socket.
 
 layer: ward-wasm gives up files (Landlock) and system calls (seccomp) before it reads the module
 control: the same code as a program of a native sandbox has all of that
@@ -56,18 +58,22 @@ LIBRARY = "/usr/lib/x86_64-linux-gnu"
 
 
 def library_source(api):
-    """A library with every name of WasmEdge's that ward-wasm looks for; running the module is the attack."""
+    """A library with every name of WasmEdge's that ward-wasm looks for; running the module is the
+    attack."""
     lines = [ATTACK]
     for name in re.findall(r"^EDGE\([^,]+, (\w+),", api, re.M):
-        body = "attack(); return 0;" if name == "VMExecute" else "static long some[8]; return (long)some;" if name.endswith(("Create", "Context", "Type")) else "return 0;"
+        body = ("attack(); return 0;" if name == "VMExecute" else "static long some[8]; return "
+                "(long)some;" if name.endswith(("Create", "Context", "Type")) else "return 0;")
         lines.append(f"long WasmEdge_{name}(void) {{ {body} }}")
     return "\n".join(lines)
 
 
 def image(s, library, program, other):
-    """A root with a C library, the attack as a library and as a program, and something beside the module's directories."""
+    """A root with a C library, the attack as a library and as a program, and something beside the
+    module's directories."""
     root = s.t.fresh_dir("root")
-    s.t.write(root, {"opt/beside": s.token, f"{LIBRARY[1:]}/x": "", "usr/lib64/x": "", "etc/x": "", "tmp/x": ""})
+    s.t.write(root, {"opt/beside": s.token, f"{LIBRARY[1:]}/x": "", "usr/lib64/x": "", "etc/x": "",
+                     "tmp/x": ""})
     shutil.copy(f"{LIBRARY}/libc.so.6", root + LIBRARY)
     shutil.copy("/lib64/ld-linux-x86-64.so.2", root + "/usr/lib64")
     shutil.copy(library, f"{root}{LIBRARY}/libwasmedge.so.0")
@@ -85,9 +91,12 @@ def run(s):
     program = s.t.compile(ATTACK + "int main(void) { attack(); return 0; }", flags=("-O1",))
     root = image(s, library, program, s.t.compile(PROGRAM))
     s.t.write(s.ws, {"m.wasm": b"\0asm\1\0\0\0"})
-    words = ("--isolation", "native", "--image", root, "--", "/opt/attack") if s.control else ("--isolation", "wasm", "--set", "wasm.compile=false", "--image", root, "--", "m.wasm")
+    words = ("--isolation", "native", "--image", root, "--",
+             "/opt/attack") if s.control else ("--isolation", "wasm", "--set", "wasm.compile=false",
+                                               "--image", root, "--", "m.wasm")
     r = s.t.ward("run", *words, cwd=s.ws)
-    s.t.check("BEGAN" in r.out and "OWN-DIRECTORY" in r.out, f"it has not begun, or has not even its own directory: {r}")
+    s.t.check("BEGAN" in r.out and "OWN-DIRECTORY" in r.out,
+              f"it has not begun, or has not even its own directory: {r}")
     found = set(re.findall(r"GOT-\w+", r.out)) | ({"FILE"} if s.token in r.out else set())
     wanted = {"FILE", "GOT-PROC", "GOT-ROOT", "GOT-UNIX", "GOT-SIGNAL", "GOT-FORK", "GOT-EXEC"}
     s.t.say(f"got {sorted(found)}")

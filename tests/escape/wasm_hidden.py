@@ -1,4 +1,5 @@
-"""A module reads a file that the policy hides, by links, by renaming what is around it, and by listing.
+"""A module reads a file that the policy hides, by links, by renaming what is around it, and by
+listing.
 
 layer: hide
 control: the same C as a program without a sandbox

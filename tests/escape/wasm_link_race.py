@@ -1,4 +1,6 @@
-"""Somebody who may write in the workspace swaps a directory for a link to the outside, again and again, while a module opens a file in it: a runtime that follows paths by itself looks first and opens later.
+"""Somebody who may write in the workspace swaps a directory for a link to the outside, again and
+again, while a module opens a file in it: a runtime that follows paths by itself looks first and
+opens later.
 
 layer: Landlock, mount namespace
 control: the same C as a program without a sandbox

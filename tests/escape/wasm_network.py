@@ -15,7 +15,9 @@ struct part { void *bytes; uint32_t n; };
 WASI("sock_open") int32_t edge_open(int32_t family, int32_t type, int32_t *fd);
 WASI("sock_bind") int32_t edge_bind(int32_t fd, struct address *address, int32_t port);
 WASI("sock_connect") int32_t edge_connect(int32_t fd, struct address *address, int32_t port);
-WASI("sock_recv") int32_t edge_recv(int32_t fd, struct part *parts, int32_t n, int32_t flags, uint32_t *done, uint32_t *out_flags);
+WASI("sock_recv")
+int32_t edge_recv(int32_t fd, struct part *parts, int32_t n, int32_t flags, uint32_t *done,
+		  uint32_t *out_flags);
 
 static int call(int port, char *answer, int room)
 {
@@ -24,7 +26,8 @@ static int call(int port, char *answer, int room)
 	struct part in = { answer, (uint32_t)room };
 	uint32_t done = 0, flags = 0;
 
-	for (int32_t fd = -1, i = 0; i < 16; i++) {	/* a descriptor that it has is no socket either */
+	for (int32_t fd = -1, i = 0; i < 16;
+	     i++) { /* a descriptor that it has is no socket either */
 		if (i == 0 && edge_open(1, 2, &fd))
 			puts("no socket");
 		if (edge_connect(i ? i : fd, &address, port) == 0)
@@ -37,10 +40,13 @@ static int call(int port, char *answer, int room)
 #include <sys/socket.h>
 static int call(int port, char *answer, int room)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	return connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && read(fd, answer, (size_t)room) > 0;
+	return connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+	       read(fd, answer, (size_t)room) > 0;
 }
 #endif
 

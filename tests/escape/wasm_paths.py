@@ -1,4 +1,5 @@
-"""A module reads a file outside by every path that could lead there: absolute, with dots, by links that it makes, through a file as a directory, renamed or linked into its own directory.
+"""A module reads a file outside by every path that could lead there: absolute, with dots, by links
+that it makes, through a file as a directory, renamed or linked into its own directory.
 
 layer: directories that the runtime opens beforehand, Landlock, mount namespace
 control: the same C as a program without a sandbox

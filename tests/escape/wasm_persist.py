@@ -1,4 +1,5 @@
-"""A module plants what the operator would run later: hooks of git, settings of git, .envrc, an editor's tasks.
+"""A module plants what the operator would run later: hooks of git, settings of git, .envrc, an
+editor's tasks.
 
 layer: protect
 control: the same C as a program without a sandbox
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
 	return 0;
 }
 """
-PLANTED = (".git/hooks/pre-commit", ".git/hooks/post-checkout", ".git/config", ".envrc", ".vscode/tasks.json")
+PLANTED = (".git/hooks/pre-commit", ".git/hooks/post-checkout", ".git/config", ".envrc",
+           ".vscode/tasks.json")
 
 
 def scene(s):
@@ -44,4 +46,5 @@ def scene(s):
 
 
 def escaped(s, r):
-    return any("EVIL" in (s.t.read(s.ws, path) or "") for path in PLANTED) or not os.path.isdir(os.path.join(s.ws, ".git/hooks"))
+    return any("EVIL" in (s.t.read(s.ws, path) or "")
+               for path in PLANTED) or not os.path.isdir(os.path.join(s.ws, ".git/hooks"))

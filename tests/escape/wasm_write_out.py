@@ -1,4 +1,5 @@
-"""A module changes what lies outside: writes, truncates, replaces, removes, makes files and directories there, by paths and by links.
+"""A module changes what lies outside: writes, truncates, replaces, removes, makes files and
+directories there, by paths and by links.
 
 layer: directories that the runtime opens beforehand, Landlock, mount namespace
 control: the same C as a program without a sandbox
@@ -63,4 +64,5 @@ def scene(s):
 
 
 def escaped(s, r):
-    return sorted(os.listdir(s.victim_dir)) != list("abcd") or any(s.t.read(s.victim_dir, n) != "AS-IT-WAS" for n in "abcd")
+    return sorted(os.listdir(s.victim_dir)) != list("abcd") or any(s.t.read(s.victim_dir, n)
+                                                                   != "AS-IT-WAS" for n in "abcd")

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""make fault: kills ward, ward-box, ward-init and OCI runtimes with SIGKILL at random moments of start, run, exec, apply and stop.
+"""make fault: kills ward, ward-box, ward-init and OCI runtimes with SIGKILL at random moments of
+start, run, exec, apply and stop.
 
-In: the build directory (WARD_BUILD, or build/), --points N (100) moments per person, --seed to see one again. After each kill:
-the next commands work, no process, mount, control group or socket is left, every file of the workspace is the old or the new
-one and nothing else lies there, and a review that was being applied can be completed. Each moment is one line on failure; the
-last line is "N passed, N failed[, N skipped]".
+In: the build directory (WARD_BUILD, or build/), --points N (100) moments per person, --seed to see
+one again. After each kill: the next commands work, no process, mount, control group or socket is
+left, every file of the workspace is the old or the new one and nothing else lies there, and a
+review that was being applied can be completed. Each moment is one line on failure; the last line is
+"N passed, N failed[, N skipped]".
 """
 import argparse
 import contextlib
@@ -40,7 +42,8 @@ def comm(pid):
 
 
 def kill_one(names):
-    """Kills one process below this one that has one of the names; returns its name, None if there is none."""
+    """Kills one process below this one that has one of the names; returns its name, None if there
+    is none."""
     found = [(pid, comm(pid)) for pid in leaks.descendants(os.getpid())]
     found = [(pid, name) for pid, name in found if name in names]
     if not found:
@@ -52,8 +55,8 @@ def kill_one(names):
 
 
 def killed_at(scene, words, targets, longest_s):
-    """Starts ward and kills one of the targets a random time later; the time is spread so that early moments are as likely as
-    late ones. Returns (what was killed, when, exit code)."""
+    """Starts ward and kills one of the targets a random time later; the time is spread so that
+    early moments are as likely as late ones. Returns (what was killed, when, exit code)."""
     wait_s = longest_s * random.random() ** 2
     process = scene.start(*words)
     time.sleep(wait_s)
@@ -74,8 +77,10 @@ def new_content(i):
 
 
 def during_run(scene):
-    script = "i=0; while [ $i -lt 200 ]; do echo $i > made; mv made kept; i=$((i+1)); done; sleep 0.02"
-    got = killed_at(scene, ["run", "--", "/bin/sh", "-c", script], ("ward", "init", "ward-guardian"), 0.06)
+    script = ("i=0; while [ $i -lt 200 ]; do echo $i > made; mv made kept; i=$((i+1)); done; "
+              "sleep 0.02")
+    got = killed_at(scene, ["run", "--", "/bin/sh", "-c", script],
+                    ("ward", "init", "ward-guardian"), 0.06)
     for name in os.listdir(scene.directory / "ws"):
         if name not in ("made", "kept"):
             raise Broken(f"{name} in the workspace")
@@ -83,11 +88,13 @@ def during_run(scene):
 
 
 def during_start_of_a_box(scene):
-    return killed_at(scene, ["run", "-d", "--name", "box", "--", "/bin/sleep", "600"], ("ward", "ward-box", "init"), 0.05)
+    return killed_at(scene, ["run", "-d", "--name", "box", "--", "/bin/sleep", "600"],
+                     ("ward", "ward-box", "init"), 0.05)
 
 
 def with_a_box(scene, words, longest_s):
-    scene.ward("run", "-d", "--name", "box", "--", "/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done")
+    scene.ward("run", "-d", "--name", "box", "--", "/bin/sh", "-c",
+               "trap 'exit 0' TERM; while :; do sleep 0.05; done")
     return killed_at(scene, words, ("ward", "ward-box", "init"), longest_s)
 
 
@@ -108,13 +115,17 @@ def during_oci(scene):
     """The runtime, its own children, and what is around and inside the container."""
     runtime = random.choice(runtimes())
     options = ["--isolation", "oci", "--set", f"oci.runtime={runtime}"]
-    script = "i=0; while [ $i -lt 200 ]; do echo $i > made; mv made kept; i=$((i+1)); done; sleep 0.02"
-    return killed_at(scene, ["run", *random.choice((options, [*options, "-d", "--name", "box"])), "--", "/bin/sh", "-c", script],
-                     ("ward", "ward-box", "init", "ward-guardian", "runc", "runc:[1:CHILD]", "runc:[2:INIT]", "exe", "crun"), 0.15)
+    script = ("i=0; while [ $i -lt 200 ]; do echo $i > made; mv made kept; i=$((i+1)); done; "
+              "sleep 0.02")
+    return killed_at(scene, ["run", *random.choice((options, [*options, "-d", "--name", "box"])),
+                             "--", "/bin/sh", "-c", script],
+                     ("ward", "ward-box", "init", "ward-guardian", "runc", "runc:[1:CHILD]",
+                      "runc:[2:INIT]", "exe", "crun"), 0.15)
 
 
 def prepare_review(scene):
-    """A run whose changes wait: some files changed, some made, some removed. Returns what may be there after it, by name."""
+    """A run whose changes wait: some files changed, some made, some removed. Returns what may be
+    there after it, by name."""
     ws = scene.directory / "ws"
     may_be = {}
     for i in range(CHANGED):
@@ -125,7 +136,8 @@ def prepare_review(scene):
         may_be[f"made{i}"] = {None, new_content(i)}
     for path in ws.iterdir():
         os.chown(path, scene.person.pw_uid, scene.person.pw_gid)
-    script = "\n".join(f"rm removed{i}; i=0; {{ while [ $i -lt 200 ]; do echo new {i}; i=$((i+1)); done; }} > made{i}; cat made{i} > changed{i}"
+    script = "\n".join(f"rm removed{i}; i=0; {{ while [ $i -lt 200 ]; do echo new {i}; i=$((i+1)); "
+                       f"done; }} > made{i}; cat made{i} > changed{i}"
                        for i in range(CHANGED))
     scene.ward("run", "--review", "--", "/bin/sh", "-c", script)
     return may_be
@@ -141,7 +153,8 @@ def look_at_files(scene, may_be, only_new=False):
         if content not in contents or (only_new and content == "old\n"):
             raise Broken(f"{name} is {'absent' if content is None else repr(content[:40])}")
     for name in os.listdir(ws):
-        if name not in may_be and (only_new or not name.startswith(".ward-apply-")):	# that one goes with the next command
+        # that one goes with the next command
+        if name not in may_be and (only_new or not name.startswith(".ward-apply-")):
             raise Broken(f"{name} in the workspace")
 
 
@@ -168,7 +181,8 @@ def tidy(scene, before):
     if rc:
         raise Broken(f"ward ps: exit {rc} {err}")
     for box in json.loads(out)["sandboxes"]:
-        if box["state"] not in ("running", "starting", "ending", "dead", "paused") and not box["state"].startswith("ended"):
+        if box["state"] not in ("running", "starting", "ending", "dead",
+                                "paused") and not box["state"].startswith("ended"):
             raise Broken(f"a sandbox is {box['state']}")
     rc, _, err = scene.call("rm", "--all", "--force")
     if rc:
@@ -181,11 +195,14 @@ def tidy(scene, before):
             os.unlink(scene.directory / "ws" / name)
     after = scene.settle(before)
     if any(after[name] > before[name] for name in before):
-        scene.call("recover")	# what is half made may be being made for ten seconds: only a later command takes it away
+        # what is half made may be being made for ten seconds: only a later command takes it away
+        scene.call("recover")
         after = scene.settle(before)
-    left = [f"{name}: {before[name]} -> {after[name]}" for name in before if after[name] > before[name]]
+    left = [f"{name}: {before[name]} -> {after[name]}" for name in before
+            if after[name] > before[name]]
     if left:
-        lying = [os.path.relpath(os.path.join(top, name), scene.directory) for place in ("state", "runtime")
+        lying = [os.path.relpath(os.path.join(top, name), scene.directory)
+                 for place in ("state", "runtime")
                  for top, dirs, names in os.walk(scene.directory / place) for name in dirs + names]
         below = [leaks.describe(pid) for pid in leaks.descendants(os.getpid())]
         raise Broken(f"left behind: {', '.join(left)}; {below} {lying}")
@@ -193,7 +210,8 @@ def tidy(scene, before):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--points", type=int, default=int(os.environ.get("POINTS", 100)), help="kills per person")
+    parser.add_argument("--points", type=int, default=int(os.environ.get("POINTS", 100)),
+                        help="kills per person")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", choices=("root", "user"), help="as one of them only")
     parser.add_argument("--moment", help="only moments whose name contains this")
@@ -228,7 +246,8 @@ def main():
                     passed += 1
                 except Broken as error:
                     failed += 1
-                    print(f"FAIL {scene.who}: {moment.__name__}, {name} killed after {when * 1000:.1f} ms: {error}", flush=True)
+                    print(f"FAIL {scene.who}: {moment.__name__}, {name} killed after "
+                          f"{when * 1000:.1f} ms: {error}", flush=True)
                     before = scene.count()
                 counts[(moment.__name__, name)] = counts.get((moment.__name__, name), 0) + 1
     for (moment, name), n in sorted(counts.items()):

@@ -1,8 +1,8 @@
 """What a test imports: `from harness import native_only, needs, serial, slow, timeout`, and so on.
 
-A test is a function `test_xxx(t)` in tests/run/test_*.py; `t` is harness.context.Test. Each runs in a process of its
-own, once as root and once as the ordinary user, with its own state directory and temporary directory. When it is over
-nothing may be left: see harness.leaks.
+A test is a function `test_xxx(t)` in tests/run/test_*.py; `t` is harness.context.Test. Each runs in
+a process of its own, once as root and once as the ordinary user, with its own state directory and
+temporary directory. When it is over nothing may be left: see harness.leaks.
 """
 
 
@@ -19,7 +19,8 @@ def only_user(function):
 
 
 def needs(*facts):
-    """The test needs something of the host: names of harness.host.FACTS. It is skipped, with the reason, without."""
+    """The test needs something of the host: names of harness.host.FACTS. It is skipped, with the
+    reason, without."""
     def mark(function):
         function.needs = getattr(function, "needs", ()) + facts
         return function

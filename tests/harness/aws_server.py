@@ -1,7 +1,9 @@
-"""Servers of Amazon's manners behind TLS: aws_server.py CERTIFICATES PORT LOG ID SECRET TOKEN. Objects (S3) and a table (DynamoDB).
+"""Servers of Amazon's manners behind TLS: aws_server.py CERTIFICATES PORT LOG ID SECRET TOKEN.
+Objects (S3) and a table (DynamoDB).
 
-Each request is judged by botocore itself: the signature is computed again from what arrived, with the true key. Logs a line of
-JSON for each: method, path, "fine" or what is wrong with it, the body's size, and whether it came with Expect.
+Each request is judged by botocore itself: the signature is computed again from what arrived, with
+the true key. Logs a line of JSON for each: method, path, "fine" or what is wrong with it, the
+body's size, and whether it came with Expect.
 """
 import hashlib
 import json
@@ -20,7 +22,8 @@ LOCK, OBJECTS = threading.Lock(), {}
 
 def judge(handler, body):
     """What is wrong with the signature of a request; None where nothing is."""
-    words = dict(w.strip().split("=", 1) for w in handler.headers.get("Authorization", "").partition(" ")[2].split(","))
+    words = dict(w.strip().split("=", 1)
+                 for w in handler.headers.get("Authorization", "").partition(" ")[2].split(","))
     who, _, region, service, _ = words["Credential"].split("/")
     if who != ID:
         return f"signed by {who}"
@@ -35,10 +38,12 @@ def judge(handler, body):
     hashed = handler.headers.get("X-Amz-Content-SHA256")
     if hashed and len(hashed) == 64 and hashed != hashlib.sha256(body).hexdigest():
         return "another body"
-    request = AWSRequest(handler.command, f"https://{handler.headers['Host']}{handler.path}", headers, body)
+    request = AWSRequest(handler.command, f"https://{handler.headers['Host']}{handler.path}",
+                         headers, body)
     request.context["timestamp"] = handler.headers["X-Amz-Date"]
     wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
-    return None if wanted == words["Signature"] else f"signature {words['Signature']}, wanted {wanted}"
+    return None if wanted == words[
+        "Signature"] else f"signature {words['Signature']}, wanted {wanted}"
 
 
 def plain_body(headers, body):
@@ -71,7 +76,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status, body=b"", kind="application/xml", **headers):
         self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)),
+                            **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -84,9 +90,11 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as error:
             wrong = f"{type(error).__name__}: {error}"
         with LOCK, open(LOG, "a") as f:
-            f.write(json.dumps([self.command, self.path, wrong or "fine", len(body), "Expect" in self.headers]) + "\n")
+            f.write(json.dumps([self.command, self.path, wrong or "fine", len(body),
+                                "Expect" in self.headers]) + "\n")
         if wrong:
-            self.answer(403, b"<Error><Code>SignatureDoesNotMatch</Code><Message>" + wrong.encode() + b"</Message></Error>")
+            self.answer(403, b"<Error><Code>SignatureDoesNotMatch</Code><Message>" + wrong.encode()
+                        + b"</Message></Error>")
         elif "X-Amz-Target" in self.headers:
             self.answer(200, b"{}", "application/x-amz-json-1.0")
         elif self.command == "PUT":
@@ -96,7 +104,8 @@ class Handler(BaseHTTPRequestHandler):
             OBJECTS.pop(self.path, None)
             self.answer(204)
         elif "list-type" in self.path:
-            self.answer(200, b"<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><Contents><Key>k</Key></Contents></ListBucketResult>")
+            self.answer(200,
+                        b"<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><Contents><Key>k</Key></Contents></ListBucketResult>")
         elif self.path in OBJECTS:
             self.answer(200, OBJECTS[self.path], "application/octet-stream")
         else:

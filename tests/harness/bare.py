@@ -2,7 +2,8 @@
 
 # root, in a mount namespace where no cgroup file system is mounted
 NO_CGROUPS = ("unshare", "-m", "--propagation", "private", "/bin/sh", "-c",
-              "umount -l /sys/fs/cgroup 2>/dev/null; while umount -l /sys/fs/cgroup 2>/dev/null; do :; done; exec \"$@\"", "sh")
+              "umount -l /sys/fs/cgroup 2>/dev/null; while umount -l /sys/fs/cgroup 2>/dev/null; "
+              "do :; done; exec \"$@\"", "sh")
 
 
 def bare(t):

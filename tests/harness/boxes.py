@@ -13,7 +13,8 @@ from . import users
 
 
 def box(t, *args, **options):
-    """Starts a detached sandbox and returns its id; it is removed at the end of the test, whatever happens."""
+    """Starts a detached sandbox and returns its id; it is removed at the end of the test, whatever
+    happens."""
     t.defer(clean, t)
     r = t.ward("run", "-d", *args, **options)
     t.equal(r.rc, 0, f"run -d ({r.err})")
@@ -22,7 +23,8 @@ def box(t, *args, **options):
 
 def clean(t):
     """Ends and removes every detached sandbox of the test."""
-    subprocess.run(t.ward_argv("rm", "--force", "--all"), env=t.environment(), stdout=subprocess.DEVNULL,
+    subprocess.run(t.ward_argv("rm", "--force", "--all"), env=t.environment(),
+                   stdout=subprocess.DEVNULL,
                    preexec_fn=lambda: users.drop(t.person))
 
 

@@ -1,7 +1,7 @@
 """What a test is handed: `t`.
 
-It starts ward as the right user with an environment of its own, keeps a transcript of what happened for the case that
-the test fails, and cleans up.
+It starts ward as the right user with an environment of its own, keeps a transcript of what happened
+for the case that the test fails, and cleans up.
 """
 import contextlib
 import fcntl
@@ -31,7 +31,8 @@ class Skipped(Exception):
 
 
 class Result:
-    """What a program came to: rc (negative: killed by that signal), out and err as text, the report where asked for."""
+    """What a program came to: rc (negative: killed by that signal), out and err as text, the report
+    where asked for."""
 
     def __init__(self, rc, out, err, seconds, report=None):
         self.rc = rc
@@ -42,7 +43,8 @@ class Result:
         self.report = report
 
     def __repr__(self):
-        return f"<rc {self.rc}, {self.seconds:.2f} s, out {self.out[:200]!r}, err {self.err[:300]!r}>"
+        return (f"<rc {self.rc}, {self.seconds:.2f} s, out {self.out[:200]!r}, err "
+                f"{self.err[:300]!r}>")
 
 
 class Test:
@@ -108,7 +110,8 @@ class Test:
         """A workspace that is a git repository with one commit."""
         path = self.workspace(files or {"README": "hello\n"})
         for command in (["git", "init", "-q", "-b", "main"], ["git", "add", "-A"],
-                        ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", "first"]):
+                        ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit",
+                         "-qm", "first"]):
             self.run(*command, cwd=path, check=True)
         return path
 
@@ -116,7 +119,8 @@ class Test:
 
     def environment(self, env=None):
         """The environment that programs get; a value of None takes a variable away."""
-        result = {"PATH": PATH, "HOME": self.home, "USER": self.person.pw_name, "LANG": "C.UTF-8", "TERM": "dumb",
+        result = {"PATH": PATH, "HOME": self.home, "USER": self.person.pw_name, "LANG": "C.UTF-8",
+                  "TERM": "dumb",
                   "WARD_STATE_DIR": self.state_dir, "WARD_RUNTIME_DIR": self.runtime_dir,
                   "GIT_CONFIG_NOSYSTEM": "1"}
         for key, value in (env or {}).items():
@@ -126,7 +130,8 @@ class Test:
                 result[key] = value
         return result
 
-    def popen(self, argv, env=None, cwd=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    def popen(self, argv, env=None, cwd=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE,
               root=False, pass_fds=(), prepare=None, clean_env=False):
         """Starts a program as the test's user (or as root); it is killed at the end of the test.
         prepare() is called in the child before exec."""
@@ -149,7 +154,8 @@ class Test:
         if refusal:
             raise Skipped(f"{argv[0]}: {refusal}")
         process = subprocess.Popen([os.fspath(a) for a in argv], cwd=cwd or self.directory,
-                                   env=env if clean_env else self.environment(env), stdin=stdin, stdout=stdout,
+                                   env=env if clean_env else self.environment(env), stdin=stdin,
+                                   stdout=stdout,
                                    stderr=stderr, preexec_fn=child, pass_fds=pass_fds)
         self._running.append(process)
         return process
@@ -171,7 +177,8 @@ class Test:
         self.note(argv, result.rc, result.out_bytes, result.err_bytes, result.seconds)
         return result
 
-    def run(self, *argv, input=None, env=None, cwd=None, timeout=30, root=False, check=False, stdin=None, pass_fds=(),
+    def run(self, *argv, input=None, env=None, cwd=None, timeout=30, root=False, check=False,
+            stdin=None, pass_fds=(),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, prepare=None):
         """Runs a program outside of any sandbox as the test's user (or as root)."""
         started = time.monotonic()
@@ -179,7 +186,8 @@ class Test:
             input = input.encode()
         if stdin is None:
             stdin = subprocess.PIPE if input is not None else subprocess.DEVNULL
-        process = self.popen(argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, root=root,
+        process = self.popen(argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr,
+                             root=root,
                              pass_fds=pass_fds, prepare=prepare)
         result = self.finish(process, argv, input, timeout, started)
         if check and result.rc != 0:
@@ -194,17 +202,21 @@ class Test:
             raise Skipped(reason)
         return [*wrap, *users.setpriv(self.person), *argv] if wrap else argv
 
-    def ward(self, *args, input=None, env=None, cwd=None, timeout=30, report=False, wrap=(), stdin=None, pass_fds=(),
+    def ward(self, *args, input=None, env=None, cwd=None, timeout=30, report=False, wrap=(),
+             stdin=None, pass_fds=(),
              stdout=subprocess.PIPE, stderr=subprocess.PIPE, prepare=None):
-        """Runs ward and waits. report=True adds --report to `ward run` and parses it into .report."""
+        """Runs ward and waits. report=True adds --report to `ward run` and parses it into
+        .report."""
         args = list(args)
         report_path = None
         if report:
             self._made += 1
             report_path = os.path.join(self.directory, f"report{self._made}.json")
             args[1:1] = ["--report", report_path]
-        result = self.run(*self.ward_argv(*args, wrap=wrap), input=input, env=env, cwd=cwd, timeout=timeout,
-                          root=bool(wrap), stdin=stdin, pass_fds=pass_fds, stdout=stdout, stderr=stderr,
+        result = self.run(*self.ward_argv(*args, wrap=wrap), input=input, env=env, cwd=cwd,
+                          timeout=timeout,
+                          root=bool(wrap), stdin=stdin, pass_fds=pass_fds, stdout=stdout,
+                          stderr=stderr,
                           prepare=prepare)
         if report_path:
             text = self.read(report_path)
@@ -226,10 +238,12 @@ class Test:
         """Waits for a process of ward_start()."""
         return self.finish(process, process.args, None, timeout)
 
-    def tty(self, *argv, input=b"", after=b"", env=None, cwd=None, timeout=30, root=False, size=None):
-        """Runs a program on a new terminal of its own (controlling terminal, 0-2). input is typed once the terminal has
-        shown `after`. size: (rows, columns). Returns a Result whose out is all that the terminal showed; .typed is what a program that reads
-        this terminal next would be given, .modes_before and .modes_after are its modes."""
+    def tty(self, *argv, input=b"", after=b"", env=None, cwd=None, timeout=30, root=False,
+            size=None):
+        """Runs a program on a new terminal of its own (controlling terminal, 0-2). input is typed
+        once the terminal has shown `after`. size: (rows, columns). Returns a Result whose out is
+        all that the terminal showed; .typed is what a program that reads this terminal next would
+        be given, .modes_before and .modes_after are its modes."""
         main, line = os.openpty()
         if size:
             fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
@@ -242,7 +256,8 @@ class Test:
         def prepare():
             os.setsid()
             fcntl.ioctl(line, termios.TIOCSCTTY, 1)
-        process = self.popen(argv, env=env, cwd=cwd, stdin=line, stdout=line, stderr=line, root=root, prepare=prepare)
+        process = self.popen(argv, env=env, cwd=cwd, stdin=line, stdout=line, stderr=line,
+                             root=root, prepare=prepare)
         os.set_blocking(main, False)
         shown = bytearray()
         deadline = started + timeout
@@ -283,7 +298,8 @@ class Test:
         return self.tty(*self.ward_argv(*args), **options)
 
     def background(self, function, *args):
-        """Calls function(*args) in a child process as the test's user; it is killed at the end. Returns its pid."""
+        """Calls function(*args) in a child process as the test's user; it is killed at the end.
+        Returns its pid."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -317,9 +333,12 @@ class Test:
                 with tempfile.TemporaryDirectory(dir=self.cache) as work:
                     with open(os.path.join(work, "a.c"), "w") as f:
                         f.write(source)
-                    made = subprocess.run([compiler, "-D_GNU_SOURCE", "-w", *flags, "-o", f"{work}/a", f"{work}/a.c"],
-                                          capture_output=True, text=True,	# a compiler that is a script drops an effective id alone
-                                          preexec_fn=(lambda: os.setresuid(0, 0, 0)) if users.IS_ROOT else None)
+                    made = subprocess.run([compiler, "-D_GNU_SOURCE", "-w", *flags, "-o",
+                                           f"{work}/a", f"{work}/a.c"],
+                                          # a compiler that is a script drops an effective id alone
+                                          capture_output=True, text=True,
+                                          preexec_fn=(lambda: os.setresuid(0, 0, 0))
+                                          if users.IS_ROOT else None)
                     if made.returncode != 0:
                         raise Failed(f"the attack does not compile:\n{made.stderr}")
                     os.chmod(f"{work}/a", 0o755)
@@ -328,8 +347,8 @@ class Test:
 
     @contextlib.contextmanager
     def root(self):
-        """`with t.root():` gives root's rights for a look at the host. Where the tests have none, and
-        the look needs them, the test is skipped."""
+        """`with t.root():` gives root's rights for a look at the host. Where the tests have none,
+        and the look needs them, the test is skipped."""
         if users.IS_ROOT:
             with users.as_root():
                 yield
@@ -392,13 +411,15 @@ class Test:
         self.log.append(f"  $ {self._short(argv)}")
         for label, data in (("out", out), ("err", err)):
             for line in data[:SHOWN].decode("utf-8", "backslashreplace").splitlines():
-                self.log.append(f"    {label}: {line!r}" if not line.isprintable() else f"    {label}: {line}")
+                self.log.append(f"    {label}: {line!r}" if not line.isprintable()
+                                else f"    {label}: {line}")
         self.log.append(f"    -> {'no end' if rc is None else f'exit {rc}'} after {seconds:.2f} s")
 
     # -- the end
 
     def close(self):
-        """Ends what still runs, looks for leaks, removes the directory. Returns what was left behind."""
+        """Ends what still runs, looks for leaks, removes the directory. Returns what was left
+        behind."""
         problems = []
         for process in self._running:
             if process.poll() is None:
@@ -415,9 +436,11 @@ class Test:
                 leaks.with_rights(function, *args)
             except Skipped:
                 pass	# what takes root's rights was never done
-            except Exception as error:	# a cleanup that fails is a finding, and the others still have to run
+            # a cleanup that fails is a finding, and the others still have to run
+            except Exception as error:
                 problems.append(f"cleanup: {error!r}")
-        problems += leaks.with_rights(leaks.find, self.directory, (self.state_dir, self.runtime_dir), self._cgroups,
+        problems += leaks.with_rights(leaks.find, self.directory,
+                                      (self.state_dir, self.runtime_dir), self._cgroups,
                                       os.getpid(), self.person.pw_uid)
         os.chdir("/")
         problems += leaks.with_rights(self._remove)

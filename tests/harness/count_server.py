@@ -1,8 +1,9 @@
 """A server that counts what reaches it: count_server.py CERTIFICATES PORT LOG [MODE].
 
-TLS with HTTP/1.1, or plain HTTP with MODE plain. Each line of LOG is a number of bytes that came, after TLS was taken off; their
-sum is all that ever left. /slow/... is read only after half a second, a request with Upgrade: websocket becomes a websocket that
-reads on, anything else is read whole and answered with 200. /big is answered with a megabyte.
+TLS with HTTP/1.1, or plain HTTP with MODE plain. Each line of LOG is a number of bytes that came,
+after TLS was taken off; their sum is all that ever left. /slow/... is read only after half a
+second, a request with Upgrade: websocket becomes a websocket that reads on, anything else is read
+whole and answered with 200. /big is answered with a megabyte.
 """
 import socket
 import ssl
@@ -47,7 +48,8 @@ class Connection:
             if b"/slow/" in head.split(b"\r\n")[0]:
                 time.sleep(0.5)
             if b"upgrade: websocket" in head:
-                self.sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+                self.sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                                  b"Connection: Upgrade\r\n\r\n")
                 while True:
                     self.more()
                     self.bytes = b""
@@ -58,7 +60,8 @@ class Connection:
             elif b"content-length:" in head:
                 self.take(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
             body = b"b" * (1 << 20 if b"/big" in head.split(b"\r\n")[0] else 0)
-            self.sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            self.sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
+                              % (len(body), body))
 
 
 def handle(sock):

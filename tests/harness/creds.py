@@ -19,7 +19,8 @@ def has(pid, text):
             for line in maps:
                 area, rights = line.split()[:2]
                 first, last = (int(x, 16) for x in area.split("-"))
-                if "r" not in rights or "[v" in line or last - first > 1 << 28:      # a sanitizer's shadow is as large as that
+                # a sanitizer's shadow is as large as that
+                if "r" not in rights or "[v" in line or last - first > 1 << 28:
                     continue
                 try:
                     memory.seek(first)
@@ -35,7 +36,8 @@ def has(pid, text):
 def processes():
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            yield int(pid), open(f"/proc/{pid}/comm").read().strip(), int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+            yield int(pid), open(f"/proc/{pid}/comm").read().strip(), int(
+                open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
         except OSError:
             pass
 

@@ -1,4 +1,5 @@
-"""The engines that a policy can name, as the tests use them: what each is asked for with, and whether this machine has it."""
+"""The engines that a policy can name, as the tests use them: what each is asked for with, and
+whether this machine has it."""
 import json
 import os
 import shutil
@@ -11,7 +12,9 @@ OPTIONS = {
     "native": (),
     "oci": ("--isolation", "oci"),
     "gvisor": ("--isolation", "gvisor"),
-    "vm": ("--widen", "--isolation", "vm", "--set", "vm.accel=tcg", "--set", "vm.memory=256Mi", "--image", "attacks"),	# see vm_attacks.py
+    # see vm_attacks.py
+    "vm": ("--widen", "--isolation", "vm", "--set", "vm.accel=tcg", "--set", "vm.memory=256Mi",
+           "--image", "attacks"),
     "wasm": ("--isolation", "wasm"),
 }
 
@@ -55,7 +58,8 @@ def other_state(t, directory):
 
 
 def rounds(count):
-    """How often an attack that is tried again and again is tried: less often where each takes seconds."""
+    """How often an attack that is tried again and again is tried: less often where each takes
+    seconds."""
     return max(6, count // patience())
 
 
@@ -68,11 +72,13 @@ def prepare(t, engine, options):
         from . import vm_engine
         options[:] = vm_engine.OPTIONS
         for more in ((), ("--network",)):	# what fits is cloned instead of booted
-            t.ward("vm", "template", "build", "--quiet", "--accel", "tcg", "--memory", "256Mi", "--image", "small", *more, timeout=200)
+            t.ward("vm", "template", "build", "--quiet", "--accel", "tcg", "--memory", "256Mi",
+                   "--image", "small", *more, timeout=200)
 
 
 def linux_tool(t, source):
-    """A C program that needs nothing of the root that it runs in, names of the network included: those need musl."""
+    """A C program that needs nothing of the root that it runs in, names of the network included:
+    those need musl."""
     return t.compile(source, compiler="musl-gcc" if shutil.which("musl-gcc") else "cc")
 
 
@@ -94,7 +100,8 @@ def why_not(t, engine):
     if engine == "vm":
         from . import vm_engine
         vm_engine.prepare(t)
-    r = subprocess.run([t.ward_path, "doctor", "--json"], env=t.environment(), capture_output=True, check=False,
+    r = subprocess.run([t.ward_path, "doctor", "--json"], env=t.environment(), capture_output=True,
+                       check=False,
                        preexec_fn=lambda: users.drop(t.person))
     rows = {row["name"]: row for row in json.loads(r.stdout)["engines"]}
     return None if rows[engine]["usable"] else rows[engine]["why"]

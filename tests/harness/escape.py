@@ -1,24 +1,29 @@
 """One file per attack: what it is made of, and how it is judged.
 
-The file's docstring says what the attack is, and has two lines: `layer:` (what stops it) and `control:` (how it is seen
-to succeed without the sandbox). The module defines
+The file's docstring says what the attack is, and has two lines: `layer:` (what stops it) and
+`control:` (how it is seen to succeed without the sandbox). The module defines
 
-  scene(s)       optional: prepares the outside; s is a Scene; puts what the attack must know into s.args
-  attack(a)      runs inside, with harness/inside.py in front of it; a is s.args. Or C: the source of a program, or WASM: the source of
-                 a module, with harness/wasm.py's PRELUDE in front of it, which the control run has as a program; s.argv are its arguments
-  escaped(s, r)  optional: whether the attack reached its aim, judged from outside; unless given: whether s.token, a
+  scene(s)       optional: prepares the outside; s is a Scene; puts what the attack must know into
+  s.args attack(a)      runs inside, with harness/inside.py in front of it; a is s.args. Or C: the
+  source of a program, or WASM: the source of
+                 a module, with harness/wasm.py's PRELUDE in front of it, which the control run has
+                 as a program; s.argv are its arguments
+  escaped(s, r)  optional: whether the attack reached its aim, judged from outside; unless given:
+  whether s.token, a
                  secret that only the outside knows, stands in what the attack printed
 
-and, where they differ from the usual: OPTIONS (of ward run), CONTROL ("plain": the same user, no sandbox; "root": root,
-no sandbox; "unshare FLAGS": in a throw-away namespace), CONTROL_SHELL (run in front of the control, with "$@" for it),
-REFUSED (ward may refuse to start: exit 125), ENGINES and ENGINES_WHY (under which engines it makes sense, and why not under others), NEEDS, ONLY, SERIAL, SLOW, TIMEOUT. A module that fits none of this defines
-test(t) and does both runs itself.
+and, where they differ from the usual: OPTIONS (of ward run), CONTROL ("plain": the same user, no
+sandbox; "root": root, no sandbox; "unshare FLAGS": in a throw-away namespace), CONTROL_SHELL (run
+in front of the control, with "$@" for it), REFUSED (ward may refuse to start: exit 125), ENGINES
+and ENGINES_WHY (under which engines it makes sense, and why not under others), NEEDS, ONLY, SERIAL,
+SLOW, TIMEOUT. A module that fits none of this defines test(t) and does both runs itself.
 
-A control run does what the attack does to things of its own scene, never to the machine at large: inside() and processes()
-of harness/inside.py tell the attack which run it is in.
+A control run does what the attack does to things of its own scene, never to the machine at large:
+inside() and processes() of harness/inside.py tell the attack which run it is in.
 
-Every attack runs twice, each time with a fresh scene: the control run must succeed, or the attack proves nothing; the
-sandboxed one must have begun (or been refused, where REFUSED says so), and must fail.
+Every attack runs twice, each time with a fresh scene: the control run must succeed, or the attack
+proves nothing; the sandboxed one must have begun (or been refused, where REFUSED says so), and must
+fail.
 """
 import contextlib
 import ctypes
@@ -79,8 +84,8 @@ class Scene:
         return path
 
     def victim(self):
-        """A process of the same user outside, with the token in its memory and in an open, unlinked file.
-        Returns {pid, address, length, fd}."""
+        """A process of the same user outside, with the token in its memory and in an open, unlinked
+        file. Returns {pid, address, length, fd}."""
         data = ctypes.create_string_buffer(self.token.encode())
         self._kept.append(data)
         path = os.path.join(self.outside, f"held{len(self._kept)}")
@@ -105,10 +110,12 @@ class Scene:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
 
     def serve(self, listener):
-        """Accepts on a bound socket outside and hands everybody the token; what it hears goes into heard()."""
+        """Accepts on a bound socket outside and hands everybody the token; what it hears goes into
+        heard()."""
         log = os.path.join(self.outside, f"heard{len(self._kept)}")
         self._kept.append(log)
-        if listener.type & socket.SOCK_STREAM == socket.SOCK_STREAM and listener.type != socket.SOCK_DGRAM:
+        if (listener.type & socket.SOCK_STREAM == socket.SOCK_STREAM
+            and listener.type != socket.SOCK_DGRAM):
             listener.listen(64)
 
         def loop():
@@ -134,20 +141,23 @@ class Scene:
         return self.t.read(self._log) or ""
 
     def companion(self, function, options=(), **args):
-        """A second program of the same user, in a sandbox of its own in the same workspace (plainly in a control run).
-        It is ready when it has made the file "ready" in the workspace. Returns the process."""
+        """A second program of the same user, in a sandbox of its own in the same workspace (plainly
+        in a control run). It is ready when it has made the file "ready" in the workspace. Returns
+        the process."""
         facts = self.facts([])
         source = f"{PRELUDE}\n{inspect.getsource(function)}\nmain({function.__name__})\n"
         argv = [*PYTHON, source, json.dumps({**args, "scene": facts})]
         if not self.control:
-            # a second machine would bring its files back at its end; the neighbour that can do something is a native one
+            # a second machine would bring its files back at its end; the neighbour that can do
+            # something is a native one
             other = ("--isolation", "native") if engines.asked() == "vm" else ()
             argv = self.t.ward_argv("run", *other, "-w", self.ws, *options, "--", *argv)
         log = open(os.path.join(self.outside, "companion.log"), "w+")
         process = self.t.popen(argv, cwd=self.ws, stdout=log, stderr=log)
         ready = os.path.join(self.ws, "ready")
         try:
-            self.t.wait_until(lambda: os.path.exists(ready) or process.poll() is not None, 10, "the companion is ready")
+            self.t.wait_until(lambda: os.path.exists(ready) or process.poll() is not None, 10,
+                              "the companion is ready")
         finally:
             self.t.say("companion: " + self.t.read(log.name))
             log.close()
@@ -155,7 +165,9 @@ class Scene:
         return process
 
     def wait_begun(self, path, process=None):
-        """Waits until the attack has made this file in the workspace. Of a machine nothing comes back before its end: there it has said that it began (process, of ward_start()), or is given some seconds."""
+        """Waits until the attack has made this file in the workspace. Of a machine nothing comes
+        back before its end: there it has said that it began (process, of ward_start()), or is given
+        some seconds."""
         if engines.asked() == "vm" and not self.control:
             said = b""
             while process and BEGAN.encode() not in said:
@@ -184,7 +196,9 @@ class Scene:
 
     def facts(self, pids):
         """What the prelude knows about the outside."""
-        return {"inside": not self.control, "pids": pids, "pid_ns": os.readlink("/proc/self/ns/pid"), "boot_id": self.t.read("/proc/sys/kernel/random/boot_id")}
+        return {"inside": not self.control, "pids": pids,
+                "pid_ns": os.readlink("/proc/self/ns/pid"),
+                "boot_id": self.t.read("/proc/sys/kernel/random/boot_id")}
 
     def run(self):
         """The attack, without or within the sandbox."""
@@ -193,8 +207,10 @@ class Scene:
     def _start(self, argv, root=False):
         if self.tty:
             return self.t.tty(*argv, env=self.env, cwd=self.cwd, timeout=self.timeout, root=root)
-        return self.t.run(*argv, env=self.env, cwd=self.cwd, timeout=self.timeout, root=root, stdin=self.stdin,
-                          stdout=self.stdout, pass_fds=self.pass_fds, input=self.input, prepare=self.prepare)
+        return self.t.run(*argv, env=self.env, cwd=self.cwd, timeout=self.timeout, root=root,
+                          stdin=self.stdin,
+                          stdout=self.stdout, pass_fds=self.pass_fds, input=self.input,
+                          prepare=self.prepare)
 
     def run_control(self):
         """Without ward: as CONTROL says."""
@@ -214,10 +230,13 @@ class Scene:
         if "WARD_STATE_DIR" in self.env:
             engines.other_state(self.t, self.env["WARD_STATE_DIR"])
         if self.tty:
-            return self.t.ward_tty("run", "-w", self.ws, *self.options, "--", *self.program(), env=self.env,
+            return self.t.ward_tty("run", "-w", self.ws, *self.options, "--", *self.program(),
+                                   env=self.env,
                                    cwd=self.cwd, timeout=self.timeout)
-        return self.t.ward("run", "-w", self.ws, *self.options, "--", *self.program(), env=self.env, cwd=self.cwd,
-                           timeout=self.timeout, stdin=self.stdin, stdout=self.stdout, pass_fds=self.pass_fds,
+        return self.t.ward("run", "-w", self.ws, *self.options, "--", *self.program(), env=self.env,
+                           cwd=self.cwd,
+                           timeout=self.timeout, stdin=self.stdin, stdout=self.stdout,
+                           pass_fds=self.pass_fds,
                            input=self.input, prepare=self.prepare, wrap=self.wrap, report=True)
 
 
@@ -246,17 +265,22 @@ def judge(t, module, control):
     if control:
         proved(t, done)
         return
-    if not began and engines.asked() and r.rc == 125 and re.search(r"(this build|engine) cannot do that|engine does not support it|not possible behind|for root", r.err):
+    if not began and engines.asked() and r.rc == 125 and re.search(r"(this build|engine) cannot do "
+                                                                   r"that|engine does not support "
+                                                                   r"it|not possible "
+                                                                   r"behind|for root", r.err):
         t.skip("refused: " + r.err.strip().splitlines()[0])
     if not began:
         refused = r.rc == 125 and getattr(module, "REFUSED", False)
         t.check(refused, f"the attack never ran inside (exit {r.rc}), so nothing was shown")
-    t.check(NOT_CONTAINED not in (r.err + r.out).splitlines(), "NOT CONTAINED: the attack ran in the host's own pid namespace")
+    t.check(NOT_CONTAINED not in (r.err + r.out).splitlines(),
+            "NOT CONTAINED: the attack ran in the host's own pid namespace")
     t.check(not done, breach(module))
 
 
 def proved(t, done):
-    """The control run has to succeed; where this host refuses root what attacks need, that is noted instead."""
+    """The control run has to succeed; where this host refuses root what attacks need, that is noted
+    instead."""
     if not done and host.is_confined():
         t.unproved = "held inside; without a sandbox it fails here, too"
         return
@@ -264,7 +288,8 @@ def proved(t, done):
 
 
 def both(t, run):
-    """run(control) for each of the two runs. A control run that this host refuses leaves the other one to be judged."""
+    """run(control) for each of the two runs. A control run that this host refuses leaves the other
+    one to be judged."""
     t.unproved = None
     for control in runs():
         try:
@@ -278,8 +303,10 @@ def both(t, run):
 
 
 def breach(module):
-    """What is said of an attack that reached its aim; one on a resource has taken more than its limit."""
-    word = "OVER ITS LIMIT" if os.path.basename(module.__file__).startswith(("res_", "wasm_res_", "vm_res_")) else "ESCAPED"
+    """What is said of an attack that reached its aim; one on a resource has taken more than its
+    limit."""
+    word = "OVER ITS LIMIT" if os.path.basename(module.__file__).startswith(
+        ("res_", "wasm_res_", "vm_res_")) else "ESCAPED"
     return f"{word}: {first_sentence(module)} (meant to be stopped by: {header(module)})"
 
 
@@ -289,7 +316,8 @@ def first_sentence(module):
 
 
 def runs():
-    """The control run, then the sandboxed one; only the former under --controls, only the latter under --no-controls."""
+    """The control run, then the sandboxed one; only the former under --controls, only the latter
+    under --no-controls."""
     if os.environ.get("WARD_TEST_CONTROLS"):
         return (True,)
     return (False,) if os.environ.get("WARD_TEST_NO_CONTROLS") else (True, False)
@@ -306,7 +334,8 @@ def make_test(module):
         if engines.asked() not in (None, "wasm") and kind == "wasm":
             t.skip("does not apply: the attack is a module, which runs under wasm alone")
         if engines.asked() != "vm" and kind == "vm":
-            t.skip("does not apply: the attack is on a virtual machine's own parts (run-tests --engine vm)")
+            t.skip("does not apply: the attack is on a virtual machine's own parts (run-tests "
+                   "--engine vm)")
         if engines.asked() not in (None, *getattr(module, "ENGINES", engines.OPTIONS)):
             t.skip("does not apply: " + module.ENGINES_WHY)
         if hasattr(module, "test"):
@@ -328,7 +357,8 @@ def make_test(module):
 
 
 def run_both(t, module, run):
-    """For a module with its own test(t): run(s) -> whether it escaped, for the control and for the sandboxed run."""
+    """For a module with its own test(t): run(s) -> whether it escaped, for the control and for the
+    sandboxed run."""
     def one(control):
         s = Scene(t, module, control)
         t.say("control run, without the sandbox" if control else "inside the sandbox")

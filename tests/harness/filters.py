@@ -1,4 +1,5 @@
-"""Runs a program under a system call filter that takes calls away, as the filters of containers do."""
+"""Runs a program under a system call filter that takes calls away, as the filters of containers
+do."""
 
 WITHOUT = r"""
 #include <errno.h>
@@ -56,14 +57,18 @@ int main(int argc, char **argv)
 }
 """
 NEW_USER, NF_TABLES = -1, -2
-NUMBERS = {"clone3": 435, "openat2": 437, "open_tree": 428, "move_mount": 429, "mount_setattr": 442, "close_range": 436,
-           "pidfd_open": 434, "pidfd_send_signal": 424, "mount": 165, "umount2": 166, "pivot_root": 155, "unshare": 272,
+NUMBERS = {"clone3": 435, "openat2": 437, "open_tree": 428, "move_mount": 429, "mount_setattr": 442,
+           "close_range": 436,
+           "pidfd_open": 434, "pidfd_send_signal": 424, "mount": 165, "umount2": 166,
+           "pivot_root": 155, "unshare": 272,
            "setns": 308, "seccomp": 317, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
-           "landlock_restrict_self": 446, "memfd_create": 319, "execveat": 322, "sethostname": 170, "prlimit64": 302,
+           "landlock_restrict_self": 446, "memfd_create": 319, "execveat": 322, "sethostname": 170,
+           "prlimit64": 302,
            "capset": 126, "statx": 332, "kcmp": 312, "inotify_init1": 294, "NEW_USER": NEW_USER,
            "NF_TABLES": NF_TABLES}
 
 
 def without(t, error, *names):
-    """The beginning of a command line: what follows runs without these calls, which answer error."""
+    """The beginning of a command line: what follows runs without these calls, which answer
+    error."""
     return [t.compile(WITHOUT), str(error), ",".join(str(NUMBERS[n]) for n in names)]

@@ -1,4 +1,5 @@
-"""git over HTTPS for tests: git_server.py CERTIFICATES PORT ROOT. Runs git's own http-backend for each request; each is a line of ROOT/requests."""
+"""git over HTTPS for tests: git_server.py CERTIFICATES PORT ROOT. Runs git's own http-backend for
+each request; each is a line of ROOT/requests."""
 import http.server
 import os
 import ssl
@@ -25,13 +26,21 @@ class Git(http.server.BaseHTTPRequestHandler):
         with open(os.path.join(ROOT, "requests"), "a") as log:
             log.write(f"{self.command} {self.path}\n")
         path, _, query = self.path.partition("?")
-        environment = {"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": ROOT, "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "tests", "HOME": ROOT, "PATH_INFO": path,
-                       "QUERY_STRING": query, "REQUEST_METHOD": self.command, "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-                       "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""), "GIT_PROTOCOL": self.headers.get("Git-Protocol", "")}
-        git = ["git", "-c", "safe.directory=*", "-c", "http.receivepack=true", "-c", "receive.advertisePushOptions=true", "-c", "receive.denyDeleteCurrent=ignore", "http-backend"]
-        done = subprocess.run(git, input=self.body(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        environment = {"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": ROOT,
+                       "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "tests", "HOME": ROOT,
+                       "PATH_INFO": path,
+                       "QUERY_STRING": query, "REQUEST_METHOD": self.command,
+                       "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+                       "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+                       "GIT_PROTOCOL": self.headers.get("Git-Protocol", "")}
+        git = ["git", "-c", "safe.directory=*", "-c", "http.receivepack=true", "-c",
+               "receive.advertisePushOptions=true", "-c", "receive.denyDeleteCurrent=ignore",
+               "http-backend"]
+        done = subprocess.run(git, input=self.body(), env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False)
         head, _, answer = done.stdout.partition(b"\r\n\r\n")
-        fields = [line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line]
+        fields = [line.split(": ", 1) for line in head.decode("latin-1").split("\r\n")
+                  if ": " in line]
         status = [value for name, value in fields if name == "Status"]
         self.send_response(int(status[0].split()[0]) if status else 200)
         for name, value in fields:
@@ -49,6 +58,7 @@ class Git(http.server.BaseHTTPRequestHandler):
 
 server = http.server.ThreadingHTTPServer(("0.0.0.0", int(PORT)), Git)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
+context.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"),
+                        os.path.join(CERTIFICATES, "server.key"))
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 server.serve_forever()

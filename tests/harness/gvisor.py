@@ -13,7 +13,8 @@ def usable(t):
         with open(path, encoding="utf-8") as f:
             engine = json.load(f)
     except OSError:	# the doctor tries every runtime: once is enough
-        engine = next(e for e in json.loads(t.ward("doctor", "--json", timeout=60).out)["engines"] if e["name"] == "gvisor")
+        engine = next(e for e in json.loads(t.ward("doctor", "--json", timeout=60).out)["engines"]
+                      if e["name"] == "gvisor")
         with t.root() if users.IS_ROOT else contextlib.nullcontext():
             with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as f:
                 json.dump(engine, f)
@@ -31,7 +32,8 @@ def other_version(t, date="20240728"):
         if not os.path.exists(path):
             part = f"{path}.{os.getpid()}"
             with open(part, "w") as f:
-                f.write(f"#!/bin/sh\n[ \"$1\" != --version ] || {{ echo runsc version 0.0~{date}.0; exit; }}\nexec /usr/bin/runsc \"$@\"\n")
+                f.write(f"#!/bin/sh\n[ \"$1\" != --version ] || {{ echo runsc version "
+                        f"0.0~{date}.0; exit; }}\nexec /usr/bin/runsc \"$@\"\n")
             os.chmod(part, 0o755)
             os.rename(part, path)
     return {"WARD_RUNSC": path}

@@ -1,4 +1,5 @@
-"""What the kernel of the test host can show: the reasons for which a test may be skipped, and no others."""
+"""What the kernel of the test host can show: the reasons for which a test may be skipped, and no
+others."""
 import ctypes
 import functools
 import os
@@ -10,14 +11,16 @@ from . import users
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 WARD = None	# the program under test, set by the runner
-THOROUGH = False	# --slow, or tests that were named: generated cases all, and not a part of them
+# --slow, or tests that were named: generated cases all, and not a part of them
+THOROUGH = False
 TURN = 0	# of the runs: which part of generated cases it is, and who runs what is run once
 BUILD = None	# the build directory that it comes from
 
 
 def syscall(number, *args):
     """A raw system call: its result, or -errno."""
-    result = LIBC.syscall(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
+    result = LIBC.syscall(ctypes.c_long(number),
+                          *[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
     return -ctypes.get_errno() if result == -1 else result
 
 
@@ -95,7 +98,8 @@ def _suffixes():
 
 
 def _emulator():
-    return shutil.which("qemu-system-x86_64") and shutil.which("mkfs.erofs") and shutil.which("cpio") and shutil.which("busybox")
+    return shutil.which("qemu-system-x86_64") and shutil.which("mkfs.erofs") and shutil.which(
+        "cpio") and shutil.which("busybox")
 
 
 def _plain():
@@ -132,7 +136,8 @@ FACTS = {
     "suffixes": (_suffixes, "the package publicsuffix is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
     "unsanitized": (_plain, "what runs behind this wall has no sanitizer in either build"),
-    "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
+    "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system "
+              "calls away"),
 }
 
 
@@ -147,7 +152,8 @@ ADMIN_TOOLS = ("unshare", "mount", "umount", "nsenter")
 
 
 def refuses(argv, as_root):
-    """Why a program cannot work here: root of a container is refused namespaces and mounts. None where it can."""
+    """Why a program cannot work here: root of a container is refused namespaces and mounts. None
+    where it can."""
     name = os.path.basename(os.fspath(argv[0]))
     own_users = any(w == "--user" or re.fullmatch(r"-\w*[Ur]\w*", w) for w in map(str, argv[1:4]))
     if as_root and users.IS_ROOT and name in ADMIN_TOOLS and not own_users:
@@ -156,21 +162,26 @@ def refuses(argv, as_root):
 
 
 def no_runtime(args):
-    """Why a command line of ward that asks for OCI alone cannot work here; None where it can, or asks for something else."""
+    """Why a command line of ward that asks for OCI alone cannot work here; None where it can, or
+    asks for something else."""
     words = [str(a) for a in args]
     asked = any(a == "--isolation" and b == "oci" for a, b in zip(words, words[1:]))
     return missing("cgroups") if asked or "isolation=oci" in words else None
 
 
 def is_confined():
-    """Whether root runs the tests and has less than root has: attacks may fail without a sandbox, too."""
+    """Whether root runs the tests and has less than root has: attacks may fail without a sandbox,
+    too."""
     return users.IS_ROOT and missing("admin") is not None
 
 
 @functools.lru_cache(maxsize=None)
 def absent():
-    """What the tests use and this host has not: the word by which a test names it -> Debian's package (tools/deps.sh)."""
-    script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tools/deps.sh")
+    """What the tests use and this host has not: the word by which a test names it -> Debian's
+    package (tools/deps.sh)."""
+    script = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+        "tools/deps.sh")
     done = subprocess.run([script, "absent", "test"], capture_output=True, text=True)
     found = {}
     for package, probe in (line.split(None, 1) for line in done.stdout.splitlines()):
@@ -181,8 +192,9 @@ def absent():
 
 
 def absent_in(*texts):
-    """The reason for which a test that failed is skipped: a package that this host lacks and that the texts name. None
-    where every package is installed, so that nothing is ever excused on a complete host."""
+    """The reason for which a test that failed is skipped: a package that this host lacks and that
+    the texts name. None where every package is installed, so that nothing is ever excused on a
+    complete host."""
     for word, package in absent().items():
         if any(re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", text) for text in texts):
             return f"failed without {word}, which is not installed: apt-get install {package}"

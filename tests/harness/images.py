@@ -1,4 +1,5 @@
-"""Images for tests: tar archives entry by entry, OCI layouts and docker archives around them, honest ones and crafted ones."""
+"""Images for tests: tar archives entry by entry, OCI layouts and docker archives around them,
+honest ones and crafted ones."""
 import gzip
 import hashlib
 import io
@@ -10,12 +11,14 @@ import tarfile
 from harness import context
 
 BUSYBOX = shutil.which("busybox")
-DIR, LINK, HARD, CHAR, BLOCK, FIFO = (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE,
+DIR, LINK, HARD, CHAR, BLOCK, FIFO = (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE,
+                                      tarfile.CHRTYPE, tarfile.BLKTYPE,
                                       tarfile.FIFOTYPE)
 
 
 def tar(*entries, format=tarfile.PAX_FORMAT):
-    """An archive. An entry: a name (an empty file), or (name, content) or (name, {members of TarInfo, "data": bytes})."""
+    """An archive. An entry: a name (an empty file), or (name, content) or (name, {members of
+    TarInfo, "data": bytes})."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=format) as archive:
         for entry in entries:
@@ -63,7 +66,8 @@ def config(layers, wish=None, **more):
 class Layout:
     """An OCI layout being made; each part may be spoilt before write()."""
 
-    def __init__(self, layers, wish=None, packed=gzip.compress, media="application/vnd.oci.image.layer.v1.tar+gzip"):
+    def __init__(self, layers, wish=None, packed=gzip.compress,
+                 media="application/vnd.oci.image.layer.v1.tar+gzip"):
         self.blobs = {}
         self.config = config(layers, wish)
         self.layers = [self.blob(packed(layer), media) for layer in layers]
@@ -77,13 +81,18 @@ class Layout:
     def manifest(self):
         """The manifest's descriptor."""
         text = self.config if isinstance(self.config, bytes) else json.dumps(self.config).encode()
-        parts = {"schemaVersion": 2, "config": self.blob(text, "application/vnd.oci.image.config.v1+json"), "layers": self.layers, **self.extra}
+        parts = {"schemaVersion": 2,
+                 "config": self.blob(text, "application/vnd.oci.image.config.v1+json"),
+                 "layers": self.layers, **self.extra}
         return self.blob(json.dumps(parts).encode(), "application/vnd.oci.image.manifest.v1+json")
 
     def write(self, path, name=None, index=None):
         """Writes it below path."""
-        entry = index or [{**self.manifest(), **({"annotations": {"org.opencontainers.image.ref.name": name}} if name else {})}]
-        files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": json.dumps({"schemaVersion": 2, "manifests": entry}).encode()}
+        entry = index or [{**self.manifest(),
+                           **({"annotations": {"org.opencontainers.image.ref.name": name}}
+                              if name else {})}]
+        files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
+                 "index.json": json.dumps({"schemaVersion": 2, "manifests": entry}).encode()}
         for key, data in self.blobs.items():
             files["blobs/sha256/" + key.split(":", 1)[1]] = data
         for file, data in files.items():
@@ -99,7 +108,8 @@ def docker(layers, tags=("made:1",), wish=None, entries=(), manifest=None):
     name = hashlib.sha256(text).hexdigest() + ".json"
     parts = [(f"{i:064x}/layer.tar", layer) for i, layer in enumerate(layers)]
     listed = [{"Config": name, "RepoTags": list(tags), "Layers": [p[0] for p in parts]}]
-    return tar(*parts, (name, text), *entries, ("manifest.json", json.dumps(manifest(listed) if manifest else listed)))
+    return tar(*parts, (name, text), *entries,
+               ("manifest.json", json.dumps(manifest(listed) if manifest else listed)))
 
 
 def busybox_root():
@@ -108,10 +118,14 @@ def busybox_root():
         raise context.Skipped("busybox-static is not installed")
     with open(BUSYBOX, "rb") as f:
         program = f.read()
-    names = ("sh", "ls", "cat", "id", "echo", "env", "pwd", "true", "touch", "mkdir", "grep", "head", "readlink", "stat", "find", "mount", "wc", "sleep")
-    return [("bin", directory()), ("bin/busybox", {"data": program, "mode": 0o755}), *((f"bin/{n}", hard("bin/busybox")) for n in names),
-            ("etc", directory()), ("etc/image-name", "MADE-OF-BUSYBOX\n"), ("tmp", directory(0o1777)), ("usr", directory()),
-            ("usr/bin", link("../bin")), ("var", directory()), ("root", directory(0o700)), ("root/secret", {"data": "INSIDE-THE-IMAGE\n", "mode": 0o600})]
+    names = ("sh", "ls", "cat", "id", "echo", "env", "pwd", "true", "touch", "mkdir", "grep",
+             "head", "readlink", "stat", "find", "mount", "wc", "sleep")
+    return [("bin", directory()), ("bin/busybox", {"data": program, "mode": 0o755}),
+            *((f"bin/{n}", hard("bin/busybox")) for n in names),
+            ("etc", directory()), ("etc/image-name", "MADE-OF-BUSYBOX\n"),
+            ("tmp", directory(0o1777)), ("usr", directory()),
+            ("usr/bin", link("../bin")), ("var", directory()), ("root", directory(0o700)),
+            ("root/secret", {"data": "INSIDE-THE-IMAGE\n", "mode": 0o600})]
 
 
 def put(t, name, data):

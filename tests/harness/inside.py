@@ -1,4 +1,5 @@
-# What every attack written in Python has at hand; sent along with it, so it needs nothing but the standard library.
+# What every attack written in Python has at hand; sent along with it, so it needs nothing but the
+# standard library.
 import ctypes
 import errno
 import json
@@ -11,18 +12,28 @@ import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYSCALL = {
-    "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "msgget": 68, "msgrcv": 70, "chmod": 90, "fchmod": 91,
-    "ptrace": 101, "syslog": 103, "mknod": 133, "personality": 135, "modify_ldt": 154, "pivot_root": 155,
-    "chroot": 161, "acct": 163, "mount": 165, "umount2": 166, "swapoff": 168, "reboot": 169, "sethostname": 170,
-    "iopl": 172, "init_module": 175, "mq_open": 240, "mq_timedreceive": 243, "kexec_load": 246, "add_key": 248,
-    "request_key": 249, "keyctl": 250, "openat": 257, "mknodat": 259, "linkat": 265, "fchmodat": 268, "unshare": 272, "splice": 275,
+    "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "msgget": 68, "msgrcv": 70, "chmod": 90,
+    "fchmod": 91,
+    "ptrace": 101, "syslog": 103, "mknod": 133, "personality": 135, "modify_ldt": 154,
+    "pivot_root": 155,
+    "chroot": 161, "acct": 163, "mount": 165, "umount2": 166, "swapoff": 168, "reboot": 169,
+    "sethostname": 170,
+    "iopl": 172, "init_module": 175, "mq_open": 240, "mq_timedreceive": 243, "kexec_load": 246,
+    "add_key": 248,
+    "request_key": 249, "keyctl": 250, "openat": 257, "mknodat": 259, "linkat": 265,
+    "fchmodat": 268, "unshare": 272, "splice": 275,
     "perf_event_open": 298, "fanotify_init": 300, "prlimit64": 302, "name_to_handle_at": 303,
-    "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "finit_module": 313, "seccomp": 317,
-    "memfd_create": 319, "bpf": 321, "userfaultfd": 323, "copy_file_range": 326, "io_uring_setup": 425,
-    "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "pidfd_open": 434,
+    "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "finit_module": 313,
+    "seccomp": 317,
+    "memfd_create": 319, "bpf": 321, "userfaultfd": 323, "copy_file_range": 326,
+    "io_uring_setup": 425,
+    "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
+    "pidfd_open": 434,
     "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443, "fchmodat2": 452,
-    "pidfd_send_signal": 424, "open_tree_attr": 467, "clone": 56, "creat": 85, "open": 2, "mkdir": 83, "vmsplice": 278,
-    "setuid": 105, "setgroups": 116, "kcmp": 312, "landlock_create_ruleset": 444, "memfd_secret": 447, "statmount": 457,
+    "pidfd_send_signal": 424, "open_tree_attr": 467, "clone": 56, "creat": 85, "open": 2,
+    "mkdir": 83, "vmsplice": 278,
+    "setuid": 105, "setgroups": 116, "kcmp": 312, "landlock_create_ruleset": 444,
+    "memfd_secret": 447, "statmount": 457,
 }
 
 
@@ -70,7 +81,8 @@ def put(path, text, mode="w"):
 
 
 def hand_over(meeting, fds):
-    """Gives descriptors to whoever comes to take_over() there, in a socket that is made when both have begun."""
+    """Gives descriptors to whoever comes to take_over() there, in a socket that is made when both
+    have begun."""
     put(meeting + ".waits", "")
     end = time.monotonic() + 20
     with socket.socket(socket.AF_UNIX) as giver:
@@ -111,7 +123,8 @@ def processes():
 
 
 def leave_mounts():
-    """With process.nesting: a user and mount namespace whose root is an empty file system; what descriptors lead to has no mounts on it there."""
+    """With process.nesting: a user and mount namespace whose root is an empty file system; what
+    descriptors lead to has no mounts on it there."""
     uid, gid = os.getuid(), os.getgid()
     syscall("unshare", 0x10000000 | 0x20000)
     put("/proc/self/setgroups", "deny")
@@ -127,7 +140,8 @@ def leave_mounts():
 
 
 def same_kernel():
-    """Whether this is the host's kernel, as far as anybody can tell: the first namespaces of two kernels have the same numbers."""
+    """Whether this is the host's kernel, as far as anybody can tell: the first namespaces of two
+    kernels have the same numbers."""
     try:
         return slurp("/proc/sys/kernel/random/boot_id") == SCENE["boot_id"]
     except OSError:

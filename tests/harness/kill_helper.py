@@ -1,10 +1,12 @@
-"""Runs ward and kills the process that helps to build the sandbox, when it is about to make one call.
+"""Runs ward and kills the process that helps to build the sandbox, when it is about to make one
+call.
 
-usage: kill_helper.py [--reaper] [--slow MS] CALL WARD ARGS...   (CALL: a number, or -1: its first one)
-Prints one line of JSON: the exit code of ward, whether there was a helper, whether it was killed. ptrace(2) tells of every process that
-ward makes: the helper is the one that the sandbox's first process clones before it clones the command, which begins with setsid.
---reaper: the same for the mount reaper, which ward itself clones and which begins with prctl. --slow: it is not
-killed, but waits in front of the call.
+usage: kill_helper.py [--reaper] [--slow MS] CALL WARD ARGS...   (CALL: a number, or -1: its first
+one) Prints one line of JSON: the exit code of ward, whether there was a helper, whether it was
+killed. ptrace(2) tells of every process that ward makes: the helper is the one that the sandbox's
+first process clones before it clones the command, which begins with setsid. --reaper: the same for
+the mount reaper, which ward itself clones and which begins with prctl. --slow: it is not killed,
+but waits in front of the call.
 """
 import ctypes
 import json
@@ -13,8 +15,10 @@ import signal
 import sys
 import time
 
-TRACEME, CONT, KILL_EXIT, SYSCALL, GETREGS, SETOPTIONS, GETEVENTMSG = 0, 7, 0x100000, 24, 12, 0x4200, 0x4201
-OPTIONS = 1 | 2 | 4 | 8 | KILL_EXIT		# marked stops at calls; fork, vfork, clone; all end with us
+TRACEME, CONT, KILL_EXIT, SYSCALL, GETREGS, SETOPTIONS, GETEVENTMSG = (0, 7, 0x100000, 24, 12,
+                                                                       0x4200, 0x4201)
+# marked stops at calls; fork, vfork, clone; all end with us
+OPTIONS = 1 | 2 | 4 | 8 | KILL_EXIT
 WALL = 0x40000000
 NR_SETSID, NR_PRCTL = 112, 157
 AHEAD_S = 0.05
@@ -58,7 +62,8 @@ class Trace:
         new = ctypes.c_ulong()
         ptrace(GETEVENTMSG, pid, ctypes.addressof(new))
         self.parents[new.value] = pid
-        if self.reaper and self.parents.get(pid) == self.ward and not self.waits:	# there is no reaper for a sandbox that has not come far
+        # there is no reaper for a sandbox that has not come far
+        if self.reaper and self.parents.get(pid) == self.ward and not self.waits:
             os.kill(self.ward, signal.SIGSTOP)
             self.waits[self.ward] = time.monotonic() + AHEAD_S
         if new.value in self.early:

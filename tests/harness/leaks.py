@@ -1,10 +1,12 @@
 """Nothing is left behind: looked for after every test, and a failure of that test.
 
-Processes: the test's process is a child subreaper, so whatever outlives its parent is a descendant of the test, whoever
-made it and in whatever namespace it lives. Mounts: a line of the host's mount table that names the test's directory.
-Control groups: a directory "ward-*" that was not there before and has no process; those of sandboxes that run beside
-this test have some. Where root runs the tests they have control groups of their own (own_cgroups), below which ward makes
-its, so that other users of the machine are not taken for leaks. Files: what is still in the state and runtime directories.
+Processes: the test's process is a child subreaper, so whatever outlives its parent is a descendant
+of the test, whoever made it and in whatever namespace it lives. Mounts: a line of the host's mount
+table that names the test's directory. Control groups: a directory "ward-*" that was not there
+before and has no process; those of sandboxes that run beside this test have some. Where root runs
+the tests they have control groups of their own (own_cgroups), below which ward makes its, so that
+other users of the machine are not taken for leaks. Files: what is still in the state and runtime
+directories.
 """
 import os
 import signal
@@ -13,9 +15,10 @@ import time
 from . import users
 
 GRACE_S = 4.0
-# What may stay in the state directory after a run: what the user asked ward to keep, which runsc there is, and the sandboxes' /etc.
-KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm", "gvisor-runtime",
-        "vm", "now", "agents")
+# What may stay in the state directory after a run: what the user asked ward to keep, which runsc
+# there is, and the sandboxes' /etc.
+KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm",
+        "gvisor-runtime", "vm", "now", "agents")
 
 
 def _parents():
@@ -82,7 +85,8 @@ def _remove_stale(directory):
 
 
 def own_cgroups():
-    """Moves this process into control groups of its own, one per hierarchy of version 1. Undone by leave_cgroups()."""
+    """Moves this process into control groups of its own, one per hierarchy of version 1. Undone by
+    leave_cgroups()."""
     with open("/proc/self/cgroup") as f:
         lines = [line.strip().split(":", 2) for line in f]
     for _, controllers, path in lines:
@@ -161,7 +165,8 @@ def _leaked_processes(pid):
 
 
 def _is_open(path):
-    """Whether somebody has the directory open: the supervisor of a run that another test started, as long as that is setting up."""
+    """Whether somebody has the directory open: the supervisor of a run that another test started,
+    as long as that is setting up."""
     for number in os.listdir("/proc"):
         try:
             names = os.listdir(f"/proc/{number}/fd") if number.isdigit() else ()
@@ -196,7 +201,8 @@ def _leaked_mounts(directory):
 def is_free_record(path):
     """Whether it is a file for the record of a run that nobody uses; few of them stay."""
     top, name = os.path.split(path)
-    return (os.path.basename(top) == "live" and os.path.basename(os.path.dirname(top)) != "audit" and name in "01234567"
+    return (os.path.basename(top) == "live" and os.path.basename(os.path.dirname(top)) != "audit"
+            and name in "01234567"
             and os.path.getsize(path) == 0)
 
 
@@ -205,24 +211,32 @@ def _leaked_state(directories):
     for directory in directories:
         for top, dirs, files in os.walk(directory):
             dirs[:] = [d for d in dirs if d not in KEPT]
-            if os.path.basename(top) == "audit":	# journals are kept; those of runs that go on (live) are not
+            # journals are kept; those of runs that go on (live) are not
+            if os.path.basename(top) == "audit":
                 dirs[:] = [d for d in dirs if d != "runs"]
-                files = [name for name in files if not name.startswith(("index.", "key", "sealed", "retention"))]
-            if os.path.basename(top) == "review":	# what waits for its user is kept; what is half made or half removed is not
+                files = [name for name in files
+                         if not name.startswith(("index.", "key", "sealed", "retention"))]
+            # what waits for its user is kept; what is half made or half removed is not
+            if os.path.basename(top) == "review":
                 dirs[:] = [d for d in dirs if d.startswith(".")]
                 messages += [f"directory left behind: {os.path.join(top, d)}" for d in dirs]
-            if top == os.path.join(directory, "git"):	# the private git directories of a review that waits are a part of it
-                dirs[:] = [d for d in dirs if not os.path.isdir(os.path.join(directory, "review", d))]
+            # the private git directories of a review that waits are a part of it
+            if top == os.path.join(directory, "git"):
+                dirs[:] = [d for d in dirs
+                           if not os.path.isdir(os.path.join(directory, "review", d))]
             if os.path.basename(top) == "kept-etc":	# what is half made is not kept
-                messages += [f"left behind: {os.path.join(top, name)}" for name in dirs + files if name.startswith("make-")]
+                messages += [f"left behind: {os.path.join(top, name)}" for name in dirs + files
+                             if name.startswith("make-")]
                 dirs[:] = []
             messages += [f"file left behind: {os.path.join(top, name)}" for name in files
-                         if not name.startswith(KEPT) and not is_free_record(os.path.join(top, name))]
+                         if not name.startswith(KEPT)
+                         and not is_free_record(os.path.join(top, name))]
     return messages
 
 
 def find(directory, state_dirs, cgroups_before, pid, uid):
-    """All that the test of user uid in directory left; the processes and control groups among it are ended."""
+    """All that the test of user uid in directory left; the processes and control groups among it
+    are ended."""
     messages = _leaked_processes(pid)
     messages += _leaked_cgroups(cgroups_before, uid)
     messages += _leaked_mounts(directory)

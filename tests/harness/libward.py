@@ -1,6 +1,8 @@
-"""libward as a program gets it: installed into a tree, found by pkg-config, linked shared or static.
+"""libward as a program gets it: installed into a tree, found by pkg-config, linked shared or
+static.
 
-The tree and the programs are made once for all tests, by whoever runs the tests, where the ordinary user can read them.
+The tree and the programs are made once for all tests, by whoever runs the tests, where the ordinary
+user can read them.
 """
 import contextlib
 import fcntl
@@ -28,17 +30,20 @@ def _making(t, name):
 def _run(t, *argv, env=None):
     done = subprocess.run(argv, capture_output=True, text=True, env=env)
     if done.returncode != 0:
-        t.fail(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        t.fail(f"{' '.join(argv)}: exit {done.returncode}\n"
+               f"{done.stdout[-3000:]}{done.stderr[-3000:]}")
     return done.stdout
 
 
 def tree(t):
-    """The installed tree, moved after it was installed: nothing in it may depend on where it was."""
+    """The installed tree, moved after it was installed: nothing in it may depend on where it
+    was."""
     place = os.path.join(t.cache, "moved tree")
     with _making(t, "tree"):
         if not os.path.exists(place):
             first = os.path.join(t.cache, "installed")
-            _run(t, "meson", "install", "-C", host.BUILD, "--no-rebuild", "--quiet", "--destdir", first)
+            _run(t, "meson", "install", "-C", host.BUILD, "--no-rebuild", "--quiet",
+                 "--destdir", first)
             program = glob.glob(f"{first}/**/bin/ward", recursive=True)[0]
             os.rename(os.path.dirname(os.path.dirname(program)), place)
     return place
@@ -58,7 +63,8 @@ def pkg_config(t, *words):
 
 def sanitizers(t):
     """Flags for a program that links a library with sanitizers."""
-    return ["-fsanitize=address,undefined"] if "__asan_init" in _run(t, "nm", "-D", library(t)) else []
+    return ["-fsanitize=address,undefined"] if "__asan_init" in _run(t, "nm", "-D",
+                                                                     library(t)) else []
 
 
 def program(t, source, static=False):
@@ -73,7 +79,8 @@ def program(t, source, static=False):
             flags = shlex.split(pkg_config(t, "--cflags"))
             link = ([os.path.join(place, "libward.a"), "-pthread"] if static
                     else [*shlex.split(pkg_config(t, "--libs")), f"-Wl,-rpath,{place}", "-pthread"])
-            _run(t, "cc", "-D_GNU_SOURCE", "-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", *sanitizers(t),
+            _run(t, "cc", "-D_GNU_SOURCE", "-std=gnu11", "-Wall", "-Wextra", "-Wpedantic",
+                 "-Werror", "-g", *sanitizers(t),
                  *flags, "-o", target + ".new", path, *link)
             os.chmod(target + ".new", 0o755)
             os.rename(target + ".new", target)

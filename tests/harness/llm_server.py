@@ -1,8 +1,11 @@
-"""A language model for tests: llm_server.py CERTIFICATES PORT LOG. Answers in the forms of OpenAI and Anthropic, plain and streamed.
+"""A language model for tests: llm_server.py CERTIFICATES PORT LOG. Answers in the forms of OpenAI
+and Anthropic, plain and streamed.
 
-A request says in "metadata" how it is answered: in, out (tokens of usage), usage (false: none is said), events (how many), text and times (how
-often) of the answer; wait: not before somebody has asked for /go; gzip: compressed; die: the connection breaks. /early/... answers as soon as the JSON
-is whole, without waiting for the body's end. Logs "llm PATH MODEL accept-encoding" for every request that came whole.
+A request says in "metadata" how it is answered: in, out (tokens of usage), usage (false: none is
+said), events (how many), text and times (how often) of the answer; wait: not before somebody has
+asked for /go; gzip: compressed; die: the connection breaks. /early/... answers as soon as the JSON
+is whole, without waiting for the body's end. Logs "llm PATH MODEL accept-encoding" for every
+request that came whole.
 """
 import gzip
 import http.server
@@ -61,7 +64,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         except ValueError:
             asked = {}
         how = asked.get("metadata", {})
-        log(f"llm {self.path} {asked.get('model')} {self.headers.get('Accept-Encoding')} {self.headers.get('Authorization')}")
+        log(f"llm {self.path} {asked.get('model')} {self.headers.get('Accept-Encoding')} "
+            f"{self.headers.get('Authorization')}")
         if how.get("wait"):
             GO.wait(30)
         if how.get("status"):
@@ -72,10 +76,13 @@ class Model(http.server.BaseHTTPRequestHandler):
         if asked.get("stream"):
             return self.stream(asked, how)
         anthropic = self.path.endswith("/messages")
-        usage = {("input_tokens" if anthropic else "prompt_tokens"): how.get("in", 1000), ("output_tokens" if anthropic else "completion_tokens"): how.get("out", 1000)}
+        usage = {("input_tokens" if anthropic else "prompt_tokens"): how.get("in", 1000),
+                 ("output_tokens" if anthropic else "completion_tokens"): how.get("out", 1000)}
         text = how.get("text", "hello") * how.get("times", 1)
-        answer = {"id": "1", "model": how.get("model", asked.get("model")), "content" if anthropic else "choices":
-                  [{"type": "text", "text": text}] if anthropic else [{"message": {"role": "assistant", "content": text}}]}
+        answer = {"id": "1", "model": how.get("model", asked.get("model")),
+                  "content" if anthropic else "choices":
+                  [{"type": "text", "text": text}] if anthropic
+                  else [{"message": {"role": "assistant", "content": text}}]}
         if how.get("usage", True):
             answer["usage"] = usage
         return self.answer(json.dumps(answer).encode(), packed=how.get("gzip", False))
@@ -89,16 +96,23 @@ class Model(http.server.BaseHTTPRequestHandler):
         said = 0
         try:
             if anthropic:
-                self.event({"type": "message_start", "message": {"model": asked["model"], "usage": {"input_tokens": how.get("in", 1000), "output_tokens": 1}}})
+                self.event({"type": "message_start",
+                            "message": {"model": asked["model"],
+                                        "usage": {"input_tokens": how.get("in", 1000),
+                                                  "output_tokens": 1}}})
             for said in range(how.get("events", 10)):
-                self.event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "word"}} if anthropic else
+                self.event({"type": "content_block_delta",
+                            "delta": {"type": "text_delta", "text": "word"}} if anthropic else
                            {"model": asked["model"], "choices": [{"delta": {"content": "word"}}]})
             if how.get("wait_at_end"):
                 GO.wait(30)
             if anthropic:
-                self.event({"type": "message_delta", "usage": {"output_tokens": how.get("out", 1000)}})
+                self.event({"type": "message_delta",
+                            "usage": {"output_tokens": how.get("out", 1000)}})
             elif how.get("usage", True):
-                self.event({"model": asked["model"], "choices": [], "usage": {"prompt_tokens": how.get("in", 1000), "completion_tokens": how.get("out", 1000)}})
+                self.event({"model": asked["model"], "choices": [],
+                            "usage": {"prompt_tokens": how.get("in", 1000),
+                                      "completion_tokens": how.get("out", 1000)}})
             self.wfile.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
         except OSError:
             log(f"llm broken off after {'few' if said < how.get('events', 10) - 1 else 'all'}")

@@ -1,4 +1,5 @@
-"""A server of bad manners: odd_server.py CERTIFICATES PORT LOG [plain]. TLS, or in the clear. By the path of a request:
+"""A server of bad manners: odd_server.py CERTIFICATES PORT LOG [plain]. TLS, or in the clear. By
+the path of a request:
 
 /whole     a body that ends with the connection, which is ended as TLS wants it
 /cut       the same, and the connection just stops: in TLS no close_notify, in the clear a reset
@@ -6,7 +7,8 @@
 /stream    an answer that begins and goes on when the other side hangs up, or after 20 s
 /put       the body is read; with Expect it says 100 first, and logs whether it was asked to
 /ws        a websocket that says nothing
-Logs "PATH came" for each request and "PATH left SECONDS" when its connection was ended by the other side.
+Logs "PATH came" for each request and "PATH left SECONDS" when its connection was ended by the other
+side.
 """
 import socket
 import ssl
@@ -59,7 +61,8 @@ def answer(sock, raw, head):
         sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nput")
         return True
     if path == "/ws":
-        sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                     b"Connection: Upgrade\r\n\r\n")
     elif path == "/stream":
         sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
     wait_for_end(sock, path)

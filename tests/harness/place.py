@@ -22,7 +22,8 @@ TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PLACED = "WARD_TESTS_PLACED"
 MODES = ("auto", "bind", "copy")
 # of a build directory: objects, archives and what meson keeps for itself
-NOT_READ = ("*.p", "*.o", "*.a", "meson-logs", "meson-private", "meson-info", ".ninja*", "compile_commands.json")
+NOT_READ = ("*.p", "*.o", "*.a", "meson-logs", "meson-private", "meson-info", ".ninja*",
+            "compile_commands.json")
 
 
 def _prune(names):
@@ -34,10 +35,13 @@ def _prune(names):
 
 def hidden(person, tree, build):
     """The first thing in tree or build that person cannot read, None if there is none."""
-    unreadable = ["(", "!", "-readable", "-o", "-type", "d", "!", "-executable", ")", "-print", "-quit"]
-    for top, ignored in ((tree, (".git", "build*", "__pycache__")), (build, (*NOT_READ, "wasm-tree", "vm-rig"))):
+    unreadable = ["(", "!", "-readable", "-o", "-type", "d", "!", "-executable", ")", "-print",
+                  "-quit"]
+    for top, ignored in ((tree, (".git", "build*", "__pycache__")),
+                         (build, (*NOT_READ, "wasm-tree", "vm-rig"))):
         find = ["find", top, "-mindepth", "1", *_prune(ignored), "!", "-type", "l", *unreadable]
-        done = subprocess.run([*users.setpriv(person), *find], cwd="/", capture_output=True, text=True)
+        done = subprocess.run([*users.setpriv(person), *find], cwd="/", capture_output=True,
+                              text=True)
         if done.returncode or done.stdout.strip():
             return done.stdout.strip() or top
     return None
@@ -48,7 +52,8 @@ def _within(path, top):
 
 
 def _targets(base, tree, build):
-    """Where tree and build are seen below base. A build directory within the tree stays within it."""
+    """Where tree and build are seen below base. A build directory within the tree stays within
+    it."""
     new_tree = os.path.join(base, "ward")
     if _within(build, tree):
         return new_tree, os.path.join(new_tree, os.path.relpath(build, tree))
@@ -56,7 +61,8 @@ def _targets(base, tree, build):
 
 
 def _bind(base, tree, build):
-    """In a child: a mount namespace in which both are seen below base. Returns whether that worked."""
+    """In a child: a mount namespace in which both are seen below base. Returns whether that
+    worked."""
     new_tree, new_build = _targets(base, tree, build)
     os.makedirs(new_tree, exist_ok=True)
     pairs = [(tree, new_tree)]
@@ -66,7 +72,8 @@ def _bind(base, tree, build):
     clone_newns = 0x20000
     if users.LIBC.unshare(clone_newns) != 0:
         return False
-    commands = [["mount", "--make-rprivate", "/"]] + [["mount", "--bind", old, new] for old, new in pairs]
+    commands = [["mount", "--make-rprivate", "/"]] + [["mount", "--bind", old, new]
+                                                      for old, new in pairs]
     return all(subprocess.run(c, stderr=subprocess.DEVNULL).returncode == 0 for c in commands)
 
 
@@ -79,7 +86,8 @@ def _copy(base, tree, build):
     """Copies what the tests need."""
     new_tree, new_build = _targets(base, tree, build)
     shutil.copytree(tree, new_tree, symlinks=True,
-                    ignore=lambda top, names: shutil.ignore_patterns(".git", "__pycache__", "*.o")(top, names)
+                    ignore=lambda top, names: shutil.ignore_patterns(".git", "__pycache__",
+                                                                     "*.o")(top, names)
                     | ({n for n in names if n.startswith("build")} if top == tree else set()))
     skipped = shutil.ignore_patterns("*.p", "*.o", "meson-logs", "vm-rig")
     shutil.copytree(build, new_build, symlinks=True, ignore=skipped)
@@ -87,7 +95,8 @@ def _copy(base, tree, build):
 
 
 def _arguments(argv, new_build):
-    """The command line for the second start: the same, and the build directory where it is seen now."""
+    """The command line for the second start: the same, and the build directory where it is seen
+    now."""
     kept, words = [], iter(argv)
     for word in words:
         name, _, value = word.partition("=")
@@ -101,7 +110,8 @@ def _arguments(argv, new_build):
 
 
 def _start(base, tree, build, how):
-    """In a child: starts the tests below base. Exits 77 where binding is not possible or does not help."""
+    """In a child: starts the tests below base. Exits 77 where binding is not possible or does not
+    help."""
     person = users.ensure()
     new_tree, new_build = _targets(base, tree, build)
     arguments = _arguments(sys.argv[1:], new_build)
@@ -111,7 +121,8 @@ def _start(base, tree, build, how):
     else:
         _copy(base, tree, build)
     here = os.getcwd()
-    os.chdir(os.path.join(new_tree, os.path.relpath(here, tree)) if _within(here, tree) else new_tree)
+    os.chdir(os.path.join(new_tree, os.path.relpath(here, tree)) if _within(here, tree)
+             else new_tree)
     os.environ[PLACED] = how
     program = os.path.join(new_tree, "tests/run-tests")
     os.execv(sys.executable, [sys.executable, program, *arguments])
@@ -130,7 +141,8 @@ def _wait(pid):
 
 
 def _again(tree, build, how):
-    """Starts the tests a second time, from elsewhere; their exit status, 77 if that was not possible."""
+    """Starts the tests a second time, from elsewhere; their exit status, 77 if that was not
+    possible."""
     base = tempfile.mkdtemp(prefix="ward-place-")
     os.chmod(base, 0o755)
     sys.stdout.flush()
@@ -155,7 +167,8 @@ def _again(tree, build, how):
 
 
 def settle(build, mode="auto"):
-    """Returns None where the tests can run from here, else the exit status of those that ran elsewhere."""
+    """Returns None where the tests can run from here, else the exit status of those that ran
+    elsewhere."""
     if not users.IS_ROOT or os.environ.get(PLACED):
         return None
     problem = hidden(users.ensure(), TREE, build) if mode == "auto" else "asked for"
@@ -167,4 +180,5 @@ def settle(build, mode="auto"):
         status = _again(TREE, build, how)
         if status != 77:
             return status
-    sys.exit("run-tests: the tree can be shown to the ordinary user neither by a mount nor by a copy")
+    sys.exit("run-tests: the tree can be shown to the ordinary user neither by a mount nor "
+             "by a copy")

@@ -1,6 +1,8 @@
-"""Finds the tests, runs each in a process of its own as root and as the ordinary user, prints what came of it.
+"""Finds the tests, runs each in a process of its own as root and as the ordinary user, prints what
+came of it.
 
-tests/run/test_*.py: every function test_xxx(t). tests/escape/*.py: one attack each, judged by harness.escape.
+tests/run/test_*.py: every function test_xxx(t). tests/escape/*.py: one attack each, judged by
+harness.escape.
 """
 import argparse
 import contextlib
@@ -48,7 +50,8 @@ class Case:
 
 
 def load(path, package):
-    """Imports a test file by its path. Its text is kept: a test may become a user who cannot read it."""
+    """Imports a test file by its path. Its text is kept: a test may become a user who cannot read
+    it."""
     name = f"{package}.{os.path.basename(path)[:-3]}"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
@@ -77,13 +80,17 @@ def functions_of(path):
 
 
 def in_turn(name, who):
-    """Of root and the user one: the next turn has the other."""
-    return who[(zlib.crc32(name.encode()) + host.TURN) % len(who):][:1]
+    """Who runs a test in this turn. An attack: root or the user, the other in the next turn. Any
+    other test: root, then the user, then neither, so that three turns run each once as both."""
+    number = zlib.crc32(name.encode()) + host.TURN
+    if name.startswith("escape/"):
+        return who[number % len(who):][:1]
+    return [as_user for as_user in who if as_user == ("root", "user", None)[number % 3]]
 
 
 def discover(only, who, slow, alternate=False):
-    """All cases that match, in order; slow ones where asked for or named. alternate: a test that
-    root and the user can run is run by one of them."""
+    """All cases that match, in order; slow ones where asked for or named. alternate: only those
+    whose turn it is."""
     paths = []
     for kind, pattern in (("run", "test_*.py"), ("escape", "*.py")):
         directory = os.path.join(TESTS, kind)
@@ -95,10 +102,11 @@ def discover(only, who, slow, alternate=False):
         for name, function in functions_of(path):
             if only and not any(o in name or fnmatch.fnmatch(name, o) for o in only):
                 continue
-            if getattr(function, "slow", False) and not slow and not any(o in name.split("::")[-1] for o in only or ()):
+            if getattr(function, "slow", False) and not slow and not any(o in name.split("::")[-1]
+                                                                         for o in only or ()):
                 continue
             able = [as_user for as_user in who if getattr(function, "only", as_user) == as_user]
-            if alternate and able:
+            if alternate:
                 able = in_turn(name, able)
             cases += [Case(name, function, as_user) for as_user in able]
     return cases
@@ -130,7 +138,8 @@ def run_case(case, ward, top, cache, number):
     except context.Failed as failed:
         frame = traceback.extract_tb(failed.__traceback__)
         place = next((f for f in reversed(frame) if "/harness/" not in f.filename), None)
-        where = f"\n  at {os.path.basename(place.filename)}:{place.lineno}: {place.line}" if place else ""
+        where = (f"\n  at {os.path.basename(place.filename)}:{place.lineno}: {place.line}"
+                 if place else "")
         verdict, message = "fail", f"{failed}{where}"
     except Exception:
         verdict, message = "fail", traceback.format_exc()
@@ -203,7 +212,8 @@ class Job:
 
 
 class Width:
-    """How many cases run at a time: so many always, and more up to a bound while processors are idle, for most wait more than they work."""
+    """How many cases run at a time: so many always, and more up to a bound while processors are
+    idle, for most wait more than they work."""
 
     def __init__(self, always, most):
         self.always, self.most = always, most
@@ -228,12 +238,14 @@ LOOK_AGAIN_S = 0.05	# for room; what has just begun is at work by then
 
 
 def run_all(cases, ward, top, cache, width, show, number=0):
-    """Runs the cases, as many at a time as there is room for; serial ones at the end, alone. Calls show(case, seconds, result)."""
+    """Runs the cases, as many at a time as there is room for; serial ones at the end, alone. Calls
+    show(case, seconds, result)."""
     queue = [c for c in cases if not c.serial] + [c for c in cases if c.serial]
     selector = selectors.DefaultSelector()
     running = {}
     while queue or running:
-        while queue and width.has_room(len(running)) and not any(j.case.serial for j in running.values()):
+        while queue and width.has_room(len(running)) and not any(j.case.serial
+                                                                 for j in running.values()):
             if queue[0].serial and running:
                 break
             number += 1
@@ -242,7 +254,8 @@ def run_all(cases, ward, top, cache, width, show, number=0):
             selector.register(job.read_fd, selectors.EVENT_READ)
             if len(running) > width.always:
                 break
-        for key, _ in selector.select(LOOK_AGAIN_S if queue and width.always <= len(running) < width.most else 1.0):
+        for key, _ in selector.select(LOOK_AGAIN_S if queue
+                                      and width.always <= len(running) < width.most else 1.0):
             job = running[key.fd]
             chunk = os.read(key.fd, 1 << 20)
             job.data += chunk
@@ -261,19 +274,23 @@ def run_all(cases, ward, top, cache, width, show, number=0):
 # -- the whole
 
 def stage(build, top, person):
-    """The ward to test: the one in the build tree where the ordinary user can run it there, else an installed copy."""
+    """The ward to test: the one in the build tree where the ordinary user can run it there, else an
+    installed copy."""
     ward = os.path.join(build, "src/cli/ward")
     if os.environ.get("WARD_TEST_CONTROLS"):
         return ward
     if not os.path.exists(ward):
-        sys.exit(f"{ward}: not built yet: run `make` first, or name the build directory with --build")
+        sys.exit(f"{ward}: not built yet: run `make` first, or name the build directory with "
+                 "--build")
     if not users.IS_ROOT or person is None:
         return ward
-    reachable = subprocess.run([*users.setpriv(person), "test", "-x", ward], stderr=subprocess.DEVNULL)
+    reachable = subprocess.run([*users.setpriv(person), "test", "-x", ward],
+                               stderr=subprocess.DEVNULL)
     if reachable.returncode == 0:
         return ward
     target = os.path.join(top, "stage")
-    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", target], check=True)
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir",
+                    target], check=True)
     for directory, _, files in os.walk(target):
         if "ward" in files and os.path.basename(directory) == "bin":
             return os.path.join(directory, "ward")
@@ -293,16 +310,20 @@ class Report:
         self.rows.append((case, seconds, result))
         if self.keep:
             with open(self.keep, "a") as f:	# a row that comes later counts
-                f.write(json.dumps({"engine": self.engine, "as": case.as_user, "name": case.name, "verdict": verdict, "message": message, "first": first, "seconds": round(seconds, 2)}) + "\n")
+                f.write(json.dumps({"engine": self.engine, "as": case.as_user, "name": case.name,
+                                    "verdict": verdict, "message": message, "first": first,
+                                    "seconds": round(seconds, 2)}) + "\n")
         word = {"pass": "ok  ", "fail": "FAIL", "skip": "skip"}[verdict]
-        print(f"{word} {case.title} {seconds:.2f}s" + (f": {message}" if verdict == "skip" else ""), flush=True)
+        print(f"{word} {case.title} {seconds:.2f}s" + (f": {message}" if verdict == "skip" else ""),
+              flush=True)
         if verdict == "fail":
             for line in result["log"] + message.splitlines():
                 print(f"    {line}")
             sys.stdout.flush()
 
     def to_repeat(self):
-        """What failed and may have failed because the machine was busy, limits included. An escape is an escape, however seldom."""
+        """What failed and may have failed because the machine was busy, limits included. An escape
+        is an escape, however seldom."""
         return [case for case, _, r in self.rows
                 if r["verdict"] == "fail" and not any(w in r["message"] for w in ESCAPES)]
 
@@ -317,7 +338,8 @@ class Report:
     def slowest(self, most):
         """Where the time goes: seconds, and of these on a processor."""
         rows = sorted(self.rows, key=lambda row: -row[1])
-        print(f"{sum(r[1] for r in rows):.0f} s of tests, {sum(r[2]['cpu'] for r in rows):.0f} s of processors in all; the slowest:")
+        print(f"{sum(r[1] for r in rows):.0f} s of tests, {sum(r[2]['cpu'] for r in rows):.0f} s "
+              "of processors in all; the slowest:")
         for case, seconds, result in rows[:most]:
             print(f"{seconds:8.2f} s {result['cpu']:7.2f} s {case.title}")
 
@@ -326,7 +348,8 @@ class Report:
         reasons = {}
         for case, _, result in self.rows:
             if result["verdict"] == "skip":
-                reasons.setdefault((result["message"].strip() or "?").splitlines()[0], []).append(case.title)
+                reasons.setdefault((result["message"].strip() or "?").splitlines()[0],
+                                   []).append(case.title)
         for reason, titles in sorted(reasons.items()):
             print(f"skipped: {reason}: {', '.join(sorted(titles))}")
 
@@ -337,7 +360,8 @@ class Report:
     def junit(self, path):
         """The same for machines."""
         with open(path, "w") as f:
-            f.write(f'<testsuite name="ward" tests="{len(self.rows)}" failures="{self.count("fail")}" '
+            f.write(f'<testsuite name="ward" tests="{len(self.rows)}" '
+                    f'failures="{self.count("fail")}" '
                     f'skipped="{self.count("skip")}">\n')
             for case, seconds, result in self.rows:
                 f.write(f"<testcase name={xml_attribute(case.title)} time=\"{seconds:.3f}\">")
@@ -353,32 +377,46 @@ class Report:
 
 def arguments():
     """The command line."""
-    parser = argparse.ArgumentParser(prog="run-tests", description="Runs ward's tests as root and as a user.")
-    parser.add_argument("--build", default=os.path.join(os.path.dirname(TESTS), "build"), metavar="DIR")
-    parser.add_argument("--only", action="append", metavar="PATTERN", help="part of a name, or a glob; may be repeated")
+    parser = argparse.ArgumentParser(prog="run-tests",
+                                     description="Runs ward's tests as root and as a user.")
+    parser.add_argument("--build", default=os.path.join(os.path.dirname(TESTS), "build"),
+                        metavar="DIR")
+    parser.add_argument("--only", action="append", metavar="PATTERN",
+                        help="part of a name, or a glob; may be repeated")
     parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both")
-    parser.add_argument("-j", dest="width", type=int, metavar="N", help="so many at a time; otherwise as many as keep the processors at work")
-    parser.add_argument("--again", action="store_true", help="what fails runs once more, alone; escapes do not")
-    parser.add_argument("--engine", choices=sorted(engines.OPTIONS), help="every `ward run` of the tests under this engine")
+    parser.add_argument("-j", dest="width", type=int, metavar="N",
+                        help="so many at a time; otherwise as many as keep the processors at work")
+    parser.add_argument("--again", action="store_true",
+                        help="what fails runs once more, alone; escapes do not")
+    parser.add_argument("--engine", choices=sorted(engines.OPTIONS),
+                        help="every `ward run` of the tests under this engine")
     parser.add_argument("--junit", metavar="FILE")
-    parser.add_argument("--keep", metavar="FILE", help="adds each result to a file as it comes, a line of JSON each")
-    parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
-    parser.add_argument("--no-controls", action="store_true", help="of each attack only the run in the sandbox: for a second build of the same ward")
+    parser.add_argument("--keep", metavar="FILE",
+                        help="adds each result to a file as it comes, a line of JSON each")
+    parser.add_argument("--controls", action="store_true",
+                        help="of each attack only the run without the sandbox")
+    parser.add_argument("--no-controls", action="store_true",
+                        help="of each attack only the run in the sandbox: for a second build of "
+                        "the same ward")
     parser.add_argument("--alternate", action="store_true",
-                        help="what root and the user can run is run by one of them, by turns")
+                        help="attacks as root or as the user, of the other tests a third, by turns")
     parser.add_argument("--turn", type=int, default=0, metavar="N",
                         help="of generated attacks the Nth part; see --alternate")
-    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="at the end, the N tests that took longest")
-    parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
+    parser.add_argument("--slowest", type=int, default=0, metavar="N",
+                        help="at the end, the N tests that took longest")
+    parser.add_argument("--slow", action="store_true",
+                        help="also what takes long: databases, Java, npm, debuggers")
     parser.add_argument("--place", choices=place.MODES, default="auto",
-                        help="where the ordinary user cannot read the tree: how it is shown to that user")
+                        help="where the ordinary user cannot read the tree: how it is shown to "
+                        "that user")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     return parser.parse_args()
 
 
 @contextlib.contextmanager
 def own_directory():
-    """A directory for everything that the tests make; its name has digits only, so that no test meets its own words in a path."""
+    """A directory for everything that the tests make; its name has digits only, so that no test
+    meets its own words in a path."""
     top = os.path.join(tempfile.gettempdir(), f"ward-tests.{secrets.randbelow(10 ** 8):08d}")
     os.mkdir(top, 0o755)
     try:
@@ -390,7 +428,8 @@ def own_directory():
 def main():
     """The runner."""
     args = arguments()
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):      # a shell's background jobs ignore them, and whatever they start
+    # a shell's background jobs ignore them, and whatever they start
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     if users.IS_ROOT:
@@ -427,7 +466,8 @@ def main():
         host.THOROUGH = bool(args.slow or args.only)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
         host.missing("admin")	# asked once, for all test processes
-        width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 6 * processors)
+        width = Width(max(1, args.width),
+                      args.width) if args.width else Width(min(4, processors + 1), 6 * processors)
         run_all(cases, ward, top, cache, width, report.show)
         again = report.to_repeat() if args.again else []
         if 0 < len(again) <= MOST_REPEATED:
@@ -447,5 +487,6 @@ def main():
         if result["verdict"] == "fail":
             print(f"failed: {case.title}: {(result['message'].strip() or '?').splitlines()[0]}")
     report.skips()
-    print(f"{report.count('pass')} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    print(f"{report.count('pass')} passed, {failed} failed"
+          + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0

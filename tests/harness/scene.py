@@ -1,4 +1,5 @@
-"""A person with a workspace and ward's directories, for the commands that count or kill: make soak, make fault."""
+"""A person with a workspace and ward's directories, for the commands that count or kill: make soak,
+make fault."""
 import contextlib
 import ctypes
 import os
@@ -29,11 +30,13 @@ class Scene:
 
     def start(self, *words, **options):
         """Starts ward as that person."""
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                   "stderr": subprocess.PIPE, **options}
         return subprocess.Popen([self.ward_path, *words], cwd=self.directory / "ws", text=True,
                                 preexec_fn=lambda: users.drop(self.person), **options, env={
                                     "PATH": "/usr/bin:/bin", "HOME": str(self.directory / "home"),
-                                    "WARD_STATE_DIR": str(self.directory / "state"), "TMPDIR": str(self.directory / "tmp"),
+                                    "WARD_STATE_DIR": str(self.directory / "state"),
+                                    "TMPDIR": str(self.directory / "tmp"),
                                     "WARD_RUNTIME_DIR": str(self.directory / "runtime")})
 
     def call(self, *words, timeout=60):
@@ -99,10 +102,14 @@ def mounts(directory):
 
 
 def files(directory):
-    """Files and directories below directory, but for what is kept: the journals of runs that have ended, the sandboxes' /etc."""
-    return sum(len([n for n in names if not leaks.is_free_record(os.path.join(top, n))]) + len([n for n in dirs if n != "kept-etc"])
+    """Files and directories below directory, but for what is kept: the journals of runs that have
+    ended, the sandboxes' /etc."""
+    return sum(len([n for n in names if not leaks.is_free_record(os.path.join(top, n))])
+               + len([n for n in dirs if n != "kept-etc"])
                for top, dirs, names in os.walk(directory)
-               if "kept-etc" not in top.split("/") and os.path.basename(top) != "audit" and os.path.basename(os.path.dirname(top)) != "audit" or os.path.basename(top) == "live")
+               if "kept-etc" not in top.split("/") and os.path.basename(top) != "audit"
+               and os.path.basename(os.path.dirname(top)) != "audit"
+               or os.path.basename(top) == "live")
 
 
 def unix_sockets(directory):
@@ -119,7 +126,8 @@ def shared_memory(uid):
 
 @contextlib.contextmanager
 def scenes(build, only=None):
-    """Gives a function that makes the scene of each person there is, in a directory that is removed at the end."""
+    """Gives a function that makes the scene of each person there is, in a directory that is removed
+    at the end."""
     ctypes.CDLL(None).prctl(users.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if users.IS_ROOT:
         users.ensure()

@@ -1,7 +1,8 @@
-"""A person at a terminal, played by tmux: `with Screen(t) as s:` is a shell on a terminal of its own.
+"""A person at a terminal, played by tmux: `with Screen(t) as s:` is a shell on a terminal of its
+own.
 
-tmux is the terminal: what it shows is what a person would see, sequences that it does not obey are not shown, and what it
-answers by itself is typed as a terminal would type it.
+tmux is the terminal: what it shows is what a person would see, sequences that it does not obey are
+not shown, and what it answers by itself is typed as a terminal would type it.
 """
 import os
 import shlex
@@ -21,7 +22,8 @@ class Screen:
         self.socket = os.path.join(t.fresh_dir("tmux"), "s")
         self.env = {"TERM": "xterm-256color", **(env or {})}
         t.write(os.path.dirname(self.socket), {"rc": f"PS1='{PROMPT}'\n"})
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), "-c", self.ws,
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(cols), "-y", str(rows), "-c",
+                   self.ws,
                    f"exec bash --noprofile --rcfile {self.socket[:-1]}rc")
         self._tmux("set", "-g", "remain-on-exit", "on")
         self.t.defer(self._end)
@@ -76,7 +78,8 @@ class Screen:
         return self._tmux("capture-pane", "-p", "-e").rstrip("\n")
 
     def ask(self, what):
-        """One of tmux's variables of this terminal: alternate_on, cursor_flag, mouse_any_flag, pane_title."""
+        """One of tmux's variables of this terminal: alternate_on, cursor_flag, mouse_any_flag,
+        pane_title."""
         return self._tmux("display-message", "-p", "#{" + what + "}").strip()
 
     def resize(self, cols, rows):
@@ -108,8 +111,8 @@ class Screen:
         return self.wait(text, repr(text))
 
     def prompt(self):
-        """Waits until the last line is the shell's prompt. What a job in the background shows may stand behind it: Enter
-        brings another one."""
+        """Waits until the last line is the shell's prompt. What a job in the background shows may
+        stand behind it: Enter brings another one."""
         began = time.monotonic()
 
         def there(shown):
@@ -122,7 +125,8 @@ class Screen:
         return self.wait(there, "prompt of the outer shell")
 
     def front(self):
-        """Has the shell bring its job to the front. It must have read the line before anything else is typed: a ^C would take it out of the terminal's queue, unread."""
+        """Has the shell bring its job to the front. It must have read the line before anything else
+        is typed: a ^C would take it out of the terminal's queue, unread."""
         self.prompt()
         self.line("fg")
         self.wait(lambda shown: "fg\n" in shown, "the job in front")

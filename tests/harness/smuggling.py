@@ -1,14 +1,16 @@
-"""Requests that different servers read differently. Each row: what it is, the bytes, whether it may reach a server.
+"""Requests that different servers read differently. Each row: what it is, the bytes, whether it may
+reach a server.
 
-@ stands for the number of the row: a server that sees /open/@ has seen the request, one that sees /hidden/@ has been smuggled
-something. None of them may ever make a server see /hidden/."""
+@ stands for the number of the row: a server that sees /open/@ has seen the request, one that sees
+/hidden/@ has been smuggled something. None of them may ever make a server see /hidden/."""
 
 HIDDEN = b"GET /hidden/@ HTTP/1.1\r\nHost: web.test\r\n\r\n"
 HOST = b"Host: web.test\r\n"
 
 
 def post(*headers, body=b""):
-    return b"POST /open/@ HTTP/1.1\r\n" + HOST + b"".join(h + b"\r\n" for h in headers) + b"\r\n" + body
+    return b"POST /open/@ HTTP/1.1\r\n" + HOST + b"".join(h + b"\r\n"
+                                                          for h in headers) + b"\r\n" + body
 
 
 def get(*headers, line=b"GET /open/@ HTTP/1.1", host=HOST):
@@ -49,17 +51,23 @@ ROWS = [
     # Transfer-Encoding in disguise
     ("TE twice", post(TE, TE, body=b"0\r\n\r\n" + HIDDEN), False),
     ("TE identity", post(b"Transfer-Encoding: identity", CL % 3, body=b"abc"), False),
-    ("TE chunked, identity", post(b"Transfer-Encoding: chunked, identity", body=b"0\r\n\r\n" + HIDDEN), False),
-    ("TE identity, chunked", post(b"Transfer-Encoding: identity, chunked", body=b"0\r\n\r\n" + HIDDEN), False),
-    ("TE gzip, chunked", post(b"Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n" + HIDDEN), False),
-    ("TE chunked chunked", post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n" + HIDDEN), False),
+    ("TE chunked, identity",
+     post(b"Transfer-Encoding: chunked, identity", body=b"0\r\n\r\n" + HIDDEN), False),
+    ("TE identity, chunked",
+     post(b"Transfer-Encoding: identity, chunked", body=b"0\r\n\r\n" + HIDDEN), False),
+    ("TE gzip, chunked", post(b"Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n" + HIDDEN),
+     False),
+    ("TE chunked chunked", post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n" + HIDDEN),
+     False),
     ("TE xchunked", post(b"Transfer-Encoding: xchunked", CL % 3, body=b"abc"), False),
     ("TE chunkedx", post(b"Transfer-Encoding: chunkedx", CL % 3, body=b"abc"), False),
     ("TE empty", post(b"Transfer-Encoding: ", CL % 3, body=b"abc"), False),
     ("TE comma", post(b"Transfer-Encoding: chunked,", body=b"0\r\n\r\n" + HIDDEN), False),
     ("TE quoted", post(b'Transfer-Encoding: "chunked"', body=b"0\r\n\r\n" + HIDDEN), False),
-    ("TE space before colon", post(b"Transfer-Encoding : chunked", CL % (5 + len(HIDDEN)), body=b"0\r\n\r\n" + HIDDEN), False),
-    ("TE tab before colon", post(b"Transfer-Encoding\t: chunked", CL % (5 + len(HIDDEN)), body=b"0\r\n\r\n" + HIDDEN), False),
+    ("TE space before colon", post(b"Transfer-Encoding : chunked", CL % (5 + len(HIDDEN)),
+                                   body=b"0\r\n\r\n" + HIDDEN), False),
+    ("TE tab before colon", post(b"Transfer-Encoding\t: chunked", CL % (5 + len(HIDDEN)),
+                                 body=b"0\r\n\r\n" + HIDDEN), False),
     ("TE VT value", post(b"Transfer-Encoding: \x0bchunked", body=b"0\r\n\r\n" + HIDDEN), False),
     ("TE NUL name", post(b"Transfer-Encoding\x00: chunked", body=b"0\r\n\r\n" + HIDDEN), False),
     ("TE NUL value", post(b"Transfer-Encoding: chunked\x00", body=b"0\r\n\r\n" + HIDDEN), False),
@@ -69,10 +77,12 @@ ROWS = [
     ("TE folded by tab", post(b"X: y\r\n\tTransfer-Encoding: chunked", CL % 3, body=b"abc"), False),
     ("TE bare LF in value", post(b"X: y\nTransfer-Encoding: chunked", CL % 3, body=b"abc"), False),
     ("TE bare CR in value", post(b"X: y\rTransfer-Encoding: chunked", CL % 3, body=b"abc"), False),
-    ("TE in Connection", post(b"Connection: Transfer-Encoding", TE, body=b"0\r\n\r\n" + HIDDEN), False),
+    ("TE in Connection", post(b"Connection: Transfer-Encoding", TE, body=b"0\r\n\r\n" + HIDDEN),
+     False),
     ("CL in Connection", post(b"Connection: close, Content-Length", CL % 3, body=b"abc"), False),
     ("Host in Connection", get(b"Connection: Host"), False),
-    ("TE in HTTP/1.0", b"POST /open/@ HTTP/1.0\r\n" + HOST + TE + b"\r\n\r\n0\r\n\r\n" + HIDDEN, False),
+    ("TE in HTTP/1.0", b"POST /open/@ HTTP/1.0\r\n" + HOST + TE + b"\r\n\r\n0\r\n\r\n" + HIDDEN,
+     False),
     ("TE case", post(b"tRaNsFeR-eNcOdInG: ChUnKeD", body=b"3\r\nabc\r\n0\r\n\r\n"), True),
     # chunks
     ("chunk size signed", chunks(b"+3\r\nabc\r\n0\r\n\r\n"), False),
@@ -130,12 +140,15 @@ ROWS = [
     ("field with CR", get(b"X: a\rb"), False),
     ("field with space in name", get(b"X Y: a"), False),
     ("field of UTF-8", get("Ä: a".encode()), False),
-    ("upgrade h2c", get(b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"), True),
-    ("body of GET", b"GET /open/@ HTTP/1.1\r\n" + HOST + (CL % len(HIDDEN)) + b"\r\n\r\n" + HIDDEN, True),
+    ("upgrade h2c", get(b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c",
+                        b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"), True),
+    ("body of GET", b"GET /open/@ HTTP/1.1\r\n" + HOST + (CL % len(HIDDEN)) + b"\r\n\r\n" + HIDDEN,
+     True),
     ("pipelined", get() + get(line=b"GET /open/@-second HTTP/1.1"), True),
 ]
 
 
 def rows():
     """(name, bytes with its number, whether it may pass) of each."""
-    return [(name, data.replace(b"@", b"%d" % i), passes) for i, (name, data, passes) in enumerate(ROWS)]
+    return [(name, data.replace(b"@", b"%d" % i), passes)
+            for i, (name, data, passes) in enumerate(ROWS)]

@@ -1,7 +1,8 @@
 """Who runs what: root, or the ordinary user that the tests make once.
 
-A test process started by root acts as the test's user (real and effective id) and keeps 0 as its saved id, so that
-`with as_root():` can look at the host; what it starts has lost that for good (see drop()).
+A test process started by root acts as the test's user (real and effective id) and keeps 0 as its
+saved id, so that `with as_root():` can look at the host; what it starts has lost that for good (see
+drop()).
 """
 import contextlib
 import ctypes
@@ -19,11 +20,13 @@ IS_ROOT = os.geteuid() == 0
 
 
 def ensure():
-    """Makes the ordinary user when root runs the tests and it is missing; returns its passwd entry."""
+    """Makes the ordinary user when root runs the tests and it is missing; returns its passwd
+    entry."""
     try:
         return pwd.getpwnam(NAME)
     except KeyError:
-        subprocess.run(["useradd", "-m", "-s", "/bin/bash", NAME], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["useradd", "-m", "-s", "/bin/bash", NAME], check=True,
+                       stdout=subprocess.DEVNULL)
         return pwd.getpwnam(NAME)
 
 
@@ -56,7 +59,8 @@ def drop(person):
 def as_root():
     """Root's rights for a look at the host. Only where root runs the tests."""
     if not IS_ROOT:
-        raise RuntimeError("root's rights are needed: run the tests as root, or mark the test needs(\"root\")")
+        raise RuntimeError("root's rights are needed: run the tests as root, or mark the test "
+                           "needs(\"root\")")
     uid, gid = os.geteuid(), os.getegid()
     os.seteuid(0)
     os.setegid(0)
@@ -71,4 +75,5 @@ def setpriv(person):
     """Command prefix that becomes person for good from a shell of root."""
     if not IS_ROOT or person.pw_uid == 0:
         return []
-    return ["setpriv", "--reuid", str(person.pw_uid), "--regid", str(person.pw_gid), "--init-groups"]
+    return ["setpriv", "--reuid", str(person.pw_uid), "--regid", str(person.pw_gid),
+            "--init-groups"]

@@ -1,4 +1,5 @@
-"""The vm engine's two ends for tests: a guest that is no machine but this program, and a real one under emulation."""
+"""The vm engine's two ends for tests: a guest that is no machine but this program, and a real one
+under emulation."""
 import fcntl
 import os
 import shutil
@@ -9,7 +10,8 @@ import time
 
 from . import host, users
 
-TYPES = ("", "READY", "TIME", "SETUP", "WORDS", "START", "DATA", "WINDOW", "EOF", "BROKEN", "SIGNAL", "RESIZE", "STOPPED", "EXIT", "ERROR",
+TYPES = ("", "READY", "TIME", "SETUP", "WORDS", "START", "DATA", "WINDOW", "EOF", "BROKEN",
+         "SIGNAL", "RESIZE", "STOPPED", "EXIT", "ERROR",
          "QUIESCE", "QUIET", "ECHO")
 WINDOW = 131072
 RUN, COPY, TREE_IN, TREE_OUT = 1, 2, 3, 4
@@ -32,7 +34,8 @@ def driver(t):
 def record(kind, name, size=0, mode=0o644, more=b"", code=0):
     """One record of a tree, as the guest sends it back."""
     name = name.encode()
-    return struct.pack("<IHHIIQqII", 0x31747677, kind, mode, len(name), code, size, 1600000000, 5, 0) + name + more
+    return struct.pack("<IHHIIQqII", 0x31747677, kind, mode, len(name), code, size, 1600000000, 5,
+                       0) + name + more
 
 
 def file_record(name, content, mode=0o644):
@@ -46,7 +49,8 @@ SLOT_BYTES, SLOTS, INLINE = 262144, 4, 0xffffffff
 
 def pieces(data):
     """A tree's records as a guest without a device announces them."""
-    return b"".join(struct.pack("<II", INLINE, len(data[at:at + 32768])) + data[at:at + 32768] for at in range(0, len(data), 32768))
+    return b"".join(struct.pack("<II", INLINE, len(data[at:at + 32768])) + data[at:at + 32768]
+                    for at in range(0, len(data), 32768))
 
 
 def frame(kind, channel=0, stream=0, payload=b""):
@@ -72,7 +76,8 @@ def take_frame(sock, heard):
 class FakeGuest:
     """Sits where a hostile guest would sit; vm-drive connects to it."""
 
-    def __init__(self, t, *options, command=("true",), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE):
+    def __init__(self, t, *options, command=("true",), stdin=subprocess.DEVNULL,
+                 stdout=subprocess.PIPE):
         self.path = os.path.join(t.directory, f"port{len(t.started())}")
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.path)
@@ -119,7 +124,8 @@ class FakeGuest:
         return struct.unpack("<I", payload[:4])[0], channel
 
     def take_tree(self, disk=None):
-        """Takes a tree as the real guest does; returns its bytes. disk: a file that the other side has as the device."""
+        """Takes a tree as the real guest does; returns its bytes. disk: a file that the other side
+        has as the device."""
         kind, channel = self.started()
         self.t.equal(kind, TREE_IN, "a tree comes first")
         data, stream, owed = b"", b"", 0
@@ -190,7 +196,8 @@ def private_kib(pid):
 
 
 class RealGuest:
-    """A Debian kernel under emulation with ward-vm-init and busybox as its root; one boot, many commands."""
+    """A Debian kernel under emulation with ward-vm-init and busybox as its root; one boot, many
+    commands."""
 
     def __init__(self, t):
         work = os.path.join(t.cache, "vm-rig")
@@ -211,7 +218,8 @@ class RealGuest:
         self.disk = f"{rig}/disk"
         with open(self.disk, "wb") as f:
             f.truncate(SLOTS * SLOT_BYTES)
-        t.popen([os.path.join(t.cache, "vm_boot.sh"), init, self.port, image, self.disk], stdout=self.console, stderr=self.console,
+        t.popen([os.path.join(t.cache, "vm_boot.sh"), init, self.port, image, self.disk],
+                stdout=self.console, stderr=self.console,
                 env={"WARD_VM_WORK": rig, "WARD_VM_WORDS": "ward.root=/dev/vda ward.disk=/dev/vdb"})
         for _ in range(300):
             if os.path.exists(self.port):
@@ -221,10 +229,12 @@ class RealGuest:
     def argv(self, *options, command):
         more = () if self.first else ("--restored",)
         self.first = False
-        return [driver(self.t), self.port, *more, "--uid", "1000", "--disk", self.disk, *options, "--", *command]
+        return [driver(self.t), self.port, *more, "--uid", "1000", "--disk", self.disk, *options,
+                "--", *command]
 
     def run(self, *options, command, **more):
-        return self.t.run(*self.argv(*options, command=command), timeout=60, env={"PATH": "/bin"}, cwd="/", **more)
+        return self.t.run(*self.argv(*options, command=command), timeout=60, env={"PATH": "/bin"},
+                          cwd="/", **more)
 
 
 def prepare_rig(work):
@@ -236,13 +246,16 @@ def prepare_rig(work):
     part = work + ".part"
     os.makedirs(kept, exist_ok=True)
     if not os.path.exists(f"{kept}/vmlinux"):
-        subprocess.run([f"{TOP}/tools/vm_boot.sh", "--fetch"], env={**os.environ, "WARD_VM_WORK": kept}, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([f"{TOP}/tools/vm_boot.sh", "--fetch"],
+                       env={**os.environ, "WARD_VM_WORK": kept}, check=True,
+                       stdout=subprocess.DEVNULL)
     os.makedirs(part, exist_ok=True)
     shutil.copy(f"{kept}/vmlinux", part)
     shutil.copytree(f"{kept}/root/modules", f"{part}/modules", dirs_exist_ok=True)
     shutil.copy(f"{TOP}/tools/vm_boot.sh", cache)
     shutil.copy(os.path.join(host.BUILD, "src/vm/ward-vm-init"), f"{cache}/vm-init")
-    subprocess.run(["chmod", "-R", "a+rX", part, f"{cache}/vm_boot.sh", f"{cache}/vm-init"], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", part, f"{cache}/vm_boot.sh", f"{cache}/vm-init"],
+                   check=True)
     os.rename(part, work)
 
 
@@ -254,12 +267,14 @@ def make_image(image):
         os.makedirs(f"{tree}/{name}")
     busybox = shutil.which("busybox")
     shutil.copy(busybox, f"{tree}/bin/busybox")
-    for applet in subprocess.run([busybox, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split():
+    for applet in subprocess.run([busybox, "--list"], stdout=subprocess.PIPE, text=True,
+                                 check=True).stdout.split():
         if applet != "busybox":
             os.symlink("busybox", f"{tree}/bin/{applet}")
     with open(f"{tree}/etc/passwd", "w") as f:
         f.write("root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n")
-    subprocess.run(["mkfs.erofs", "--quiet", "-zlz4hc", image + ".part", tree], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["mkfs.erofs", "--quiet", "-zlz4hc", image + ".part", tree], check=True,
+                   stdout=subprocess.DEVNULL)
     os.chmod(image + ".part", 0o644)
     os.rename(image + ".part", image)
     shutil.rmtree(tree)

@@ -1,6 +1,9 @@
-"""Attacks inside virtual machines (run-tests --engine vm): a kernel, a root with what attacks start, and templates, made once for root and once for the user.
+"""Attacks inside virtual machines (run-tests --engine vm): a kernel, a root with what attacks
+start, and templates, made once for root and once for the user.
 
-They are made in a state directory of their own in the tests' cache, with ward itself, and each test gets them into its own by hard links: what ward changes there it replaces, and what runs inside sees none of these files.
+They are made in a state directory of their own in the tests' cache, with ward itself, and each test
+gets them into its own by hard links: what ward changes there it replaces, and what runs inside sees
+none of these files.
 """
 import fcntl
 import os
@@ -13,9 +16,12 @@ from . import users, vm_engine
 NAME = "attacks"
 MEMORY = "256Mi"
 # whose files attacks need, and what of them they never do
-PACKAGES = ("base-files", "libc-bin", "dash", "bash", "coreutils", "findutils", "grep", "sed", "tar", "util-linux", "procps", "git",
-            "python3-minimal", "python3.11-minimal", "python3.11", "libpython3.11-minimal", "libpython3.11-stdlib")
-LEFT_OUT = re.compile(r"/usr/(share/(doc|man|locale|info|lintian|bash-completion|gitweb|git-core/contrib)|lib/git-core/git-(http|remote|imap|daemon|sh-i18n)|lib/python3/dist-packages)|/test(s)?/|/(idlelib|ensurepip|tkinter|lib2to3|pydoc_data)/")
+PACKAGES = ("base-files", "libc-bin", "dash", "bash", "coreutils", "findutils", "grep", "sed",
+            "tar", "util-linux", "procps", "git",
+            "python3-minimal", "python3.11-minimal", "python3.11", "libpython3.11-minimal",
+            "libpython3.11-stdlib")
+LEFT_OUT = re.compile(
+    r"/usr/(share/(doc|man|locale|info|lintian|bash-completion|gitweb|git-core/contrib)|lib/git-core/git-(http|remote|imap|daemon|sh-i18n)|lib/python3/dist-packages)|/test(s)?/|/(idlelib|ensurepip|tkinter|lib2to3|pydoc_data)/")
 SHARED = ("vm", "images")
 UNITS = {"": 1, "M": 10 ** 6, "Mi": 1 << 20, "G": 10 ** 9, "Gi": 1 << 30}
 MONITOR = 512 << 20	# what QEMU itself may take beside the machine's memory
@@ -24,7 +30,8 @@ SLOWER = 30		# emulated: what a time limit leaves for starting and for the attac
 
 def _files():
     """Every file of the packages, by the name that its place really has (/bin is a link here)."""
-    out = subprocess.run(["dpkg", "-L", *PACKAGES], capture_output=True, text=True, check=False).stdout
+    out = subprocess.run(["dpkg", "-L", *PACKAGES], capture_output=True, text=True,
+                         check=False).stdout
     for path in sorted(set(out.split("\n"))):
         if path.startswith("/") and not LEFT_OUT.search(path) and os.path.lexists(path):
             yield os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
@@ -34,7 +41,8 @@ def _libraries(programs):
     """What the dynamic linker loads for them."""
     found = set()
     for i in range(0, len(programs), 200):
-        out = subprocess.run(["ldd", *programs[i:i + 200]], capture_output=True, text=True, check=False).stdout
+        out = subprocess.run(["ldd", *programs[i:i + 200]], capture_output=True, text=True,
+                             check=False).stdout
         found |= set(re.findall(r"(?:=> |^\s+)(/\S+) \(0x", out, re.M))
     return found
 
@@ -84,7 +92,8 @@ def _make(t, state):
     _ward(t, state, "image", "import", tree, "--name", NAME)
     shutil.rmtree(tree)
     for more in ((), ("--network",)):
-        _ward(t, state, "vm", "template", "build", "--quiet", "--accel", "tcg", "--memory", MEMORY, "--image", NAME, *more)
+        _ward(t, state, "vm", "template", "build", "--quiet", "--accel", "tcg", "--memory", MEMORY,
+              "--image", NAME, *more)
 
 
 def _base(t):
@@ -99,7 +108,8 @@ def _base(t):
         fcntl.flock(lock, fcntl.LOCK_EX)
         state, done = os.path.join(place, "state"), os.path.join(place, "done")
         if not os.path.exists(done):
-            t.check(not os.path.exists(state), "making the machines for the attacks failed in another test")
+            t.check(not os.path.exists(state),
+                    "making the machines for the attacks failed in another test")
             _make(t, state)
             t.write(place, {"done": ""})
     return state
@@ -109,11 +119,13 @@ def _memory(value):
     """A limit of memory that fits into the machine is its own; QEMU comes on top of it."""
     number, unit = re.fullmatch(r"(\d+)(\w*)", value).groups()
     inside = int(number) * UNITS[unit]
-    return ["--memory", str(inside + MONITOR), *(["--set", f"vm.memory={max(inside >> 20, 96)}Mi"] if inside < 200 << 20 else [])]
+    return ["--memory", str(inside + MONITOR),
+            *(["--set", f"vm.memory={max(inside >> 20, 96)}Mi"] if inside < 200 << 20 else [])]
 
 
 def words(args):
-    """A command line of an attack, with what it says about memory and time said for a machine, and with a command where a machine needs one."""
+    """A command line of an attack, with what it says about memory and time said for a machine, and
+    with a command where a machine needs one."""
     end = args.index("--") if "--" in args else len(args)
     head, i = [], 0
     while i < end:
@@ -125,11 +137,13 @@ def words(args):
             head.append(args[i])
             i -= 1
         i += 2
-    return head + (args[end:] if end < len(args) or "-d" not in head else ["--", "sleep", "infinity"])
+    return head + (args[end:] if end < len(args) or "-d" not in head
+                   else ["--", "sleep", "infinity"])
 
 
 def share(t, directory=None):
-    """The state directory of this test, or another one, has the kernel, the image and the templates. Once a test."""
+    """The state directory of this test, or another one, has the kernel, the image and the
+    templates. Once a test."""
     directory = directory or t.state_dir
     if os.path.exists(os.path.join(directory, "vm")):
         return

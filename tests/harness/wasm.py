@@ -44,7 +44,8 @@ def on_host():
 
 def image():
     """The options that show the tree, where it is needed and there."""
-    return () if on_host() or not os.path.exists(os.path.join(TREE, ".complete")) else ("--image", TREE)
+    return () if on_host() or not os.path.exists(os.path.join(TREE, ".complete")) else (
+        "--image", TREE)
 
 
 def edge(t):
@@ -62,7 +63,8 @@ def node(t):
 
 
 def interpreted(t, runtime=None):
-    """The options that have a module run here, without waiting for its compilation; RUNTIME: by that one only."""
+    """The options that have a module run here, without waiting for its compilation; RUNTIME: by
+    that one only."""
     if runtime == "wasmedge" or on_host() or image():
         return (*edge(t), "--set", "wasm.compile=false")
     return node(t)

@@ -1,8 +1,9 @@
 """A small internet for tests of the network: two namespaces with a cable between them.
 
-`World(t)` makes a *home* namespace, in which ward runs (its only way out is the cable, its resolver is the world's), and a
-*world* namespace with the servers of world_servers.py: DNS, TLS and plain HTTP, echo. Addresses are of the documentation
-ranges, which count as public. `world.ward(...)` is t.ward() at home. Everything dies with the test.
+`World(t)` makes a *home* namespace, in which ward runs (its only way out is the cable, its resolver
+is the world's), and a *world* namespace with the servers of world_servers.py: DNS, TLS and plain
+HTTP, echo. Addresses are of the documentation ranges, which count as public. `world.ward(...)` is
+t.ward() at home. Everything dies with the test.
 """
 import contextlib
 import json
@@ -21,22 +22,26 @@ DNS = "192.0.2.53"
 WEB, OTHER, THIRD = "192.0.2.10", "198.51.100.10", "203.0.113.5"
 PRIVATE, METADATA = "10.99.0.5", "169.254.169.254"
 NAMES = {
-    "web.test": [WEB], "www.web.test": [WEB], "other.test": [OTHER], "db.test": [OTHER], "evil.test": [THIRD],
+    "web.test": [WEB], "www.web.test": [WEB], "other.test": [OTHER], "db.test": [OTHER],
+    "evil.test": [THIRD],
     "dead-first.test": ["198.51.100.99", WEB],	# the first address answers nobody
-    "private.test": [PRIVATE], "loop.test": ["127.0.0.1"], "home.test": [HOME], "metadata.test": [METADATA],
+    "private.test": [PRIVATE], "loop.test": ["127.0.0.1"], "home.test": [HOME],
+    "metadata.test": [METADATA],
     "mixed.test": [PRIVATE, WEB],
     "xn--mnchen-3ya.test": [WEB],
 }
 
 
-RULES = ["web.test", "web.test:80", "*.web.test", "db.test:5432", "db.test:22", f"{OTHER}:7", "dead-first.test:5432",
-         "private.test:5432", "loop.test:5432", "home.test:5432", "metadata.test:5432", "mixed.test:5432", "hosted.test:5432",
+RULES = ["web.test", "web.test:80", "*.web.test", "db.test:5432", "db.test:22", f"{OTHER}:7",
+         "dead-first.test:5432",
+         "private.test:5432", "loop.test:5432", "home.test:5432", "metadata.test:5432",
+         "mixed.test:5432", "hosted.test:5432",
          "nowhere.test:5432"]
 
 
 class World:
-    """The two namespaces of one test. names: name -> list of addresses, over NAMES; certified: those
-    of them that the servers' certificate is for as well."""
+    """The two namespaces of one test. names: name -> list of addresses, over NAMES; certified:
+    those of them that the servers' certificate is for as well."""
 
     def __init__(self, t, names=None, resolvers=1, certified=()):
         if not users.IS_ROOT:
@@ -50,8 +55,10 @@ class World:
         self.certificates = certificates(t, certified)
         self._settings({**NAMES, **(names or {})}, resolvers)
         self.server = t.popen(["nsenter", "-t", str(self.world), "-n", sys.executable,
-                               os.path.join(HERE, "world_servers.py"), self.dir, self.certificates], root=True)
-        t.wait_until(lambda: os.path.exists(os.path.join(self.dir, "ready")), 20, "the world's servers do not start")
+                               os.path.join(HERE, "world_servers.py"), self.dir, self.certificates],
+                              root=True)
+        t.wait_until(lambda: os.path.exists(os.path.join(self.dir, "ready")), 20,
+                     "the world's servers do not start")
 
     def _namespace(self):
         process = self.t.popen(["unshare", "-n", "-m", "sleep", "1000"], root=True)
@@ -62,32 +69,38 @@ class World:
         return process.pid
 
     def _cable(self):
+        """Few processes, for most tests of the network have a world of their own."""
         ip = shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin:/bin")
-        root = lambda *argv: self.t.run(*argv, root=True, check=True)
-        root(ip, "link", "add", f"h{self.home}", "type", "veth", "peer", "name", f"w{self.home}")
-        root(ip, "link", "set", f"h{self.home}", "netns", str(self.home))
-        root(ip, "link", "set", f"w{self.home}", "netns", str(self.world))
-        script = f"{ip} link set lo up; {ip} addr add {HOME}/24 dev h{self.home}; {ip} link set h{self.home} up; " \
-                 f"{ip} route add default via 192.0.2.254"
-        root("nsenter", "-t", str(self.home), "-n", "sh", "-ec", script)
-        script = f"{ip} link set lo up; {ip} link set w{self.home} up"
-        for address in ("192.0.2.254", DNS, WEB, OTHER, THIRD, PRIVATE, METADATA):
-            script += f"; {ip} addr add {address}/24 dev w{self.home}"
-        root("nsenter", "-t", str(self.world), "-n", "sh", "-ec", script)
+        home, world = f"h{self.home}", f"w{self.home}"
+        self.t.run(ip, "link", "add", home, "netns", str(self.home), "type", "veth", "peer", "name",
+                   world, "netns", str(self.world), root=True, check=True)
+        addresses = ("192.0.2.254", DNS, WEB, OTHER, THIRD, PRIVATE, METADATA)
+        for pid, lines in ((self.home, ["link set lo up", f"addr add {HOME}/24 dev {home}",
+                                        f"link set {home} up",
+                                        "route add default via 192.0.2.254"]),
+                           (self.world, ["link set lo up", f"link set {world} up",
+                                         *(f"addr add {a}/24 dev {world}" for a in addresses)])):
+            self.t.run("nsenter", "-t", str(pid), "-n", ip, "-batch", "-", root=True, check=True,
+                       input="".join(f"{line}\n" for line in lines))
 
     def _settings(self, names, resolvers):
-        self.t.write(self.dir, {"names.json": json.dumps(names), "resolv.conf": f"nameserver {DNS}\n" * resolvers,
-                                "hosts": f"127.0.0.1 localhost\n{OTHER} hosted.test\n", "log": ""})
+        self.t.write(self.dir,
+                     {"names.json": json.dumps(names),
+                      "resolv.conf": f"nameserver {DNS}\n" * resolvers,
+                      "hosts": f"127.0.0.1 localhost\n{OTHER} hosted.test\n", "log": ""})
         for name in ("resolv.conf", "hosts"):
-            path = os.path.join(self.dir, name)
-            os.chmod(path, 0o644)
-            self.t.run("nsenter", "-t", str(self.home), "-m", "mount", "--bind", path, f"/etc/{name}", root=True, check=True)
+            os.chmod(os.path.join(self.dir, name), 0o644)
+        self.t.run("nsenter", "-t", str(self.home), "-m", "sh", "-ec",
+                   "for n in resolv.conf hosts; do mount --bind \"$0/$n\" \"/etc/$n\"; done",
+                   self.dir, root=True, check=True)
 
     # -- use
 
     def wrap(self, cwd):
-        """The beginning of a command line that runs at home in cwd (as root: ward_argv() drops rights behind it)."""
-        return ["nsenter", "-t", str(self.home), "-n", "-m", "sh", "-c", 'cd "$0" && exec "$@"', cwd]
+        """The beginning of a command line that runs at home in cwd (as root: ward_argv() drops
+        rights behind it)."""
+        return ["nsenter", "-t", str(self.home), "-n", "-m", "sh", "-c",
+                'cd "$0" && exec "$@"', cwd]
 
     def ward(self, *args, cwd, **options):
         """t.ward() at home."""
@@ -95,10 +108,12 @@ class World:
 
     def run(self, *argv, cwd, **options):
         """A program at home, outside of any sandbox."""
-        return self.t.run(*self.wrap(cwd), *users.setpriv(self.t.person), *argv, root=True, **options)
+        return self.t.run(*self.wrap(cwd), *users.setpriv(self.t.person), *argv, root=True,
+                          **options)
 
     def log(self):
-        """What the servers saw, a list of lines: "dns NAME TYPE", "tcp ADDRESS PORT", "tls NAME", "http HOST PATH"."""
+        """What the servers saw, a list of lines: "dns NAME TYPE", "tcp ADDRESS PORT", "tls NAME",
+        "http HOST PATH"."""
         return (self.t.read(self.log_path) or "").splitlines()
 
 
@@ -117,7 +132,8 @@ def serve(t, world, argv, port, root=True):
     if not root:
         wrap += ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
     process = t.popen([*wrap, *argv], root=True)
-    probe = ["nsenter", "-t", str(world.world), "-n", "sh", "-c", f"ss -Htln 'sport = :{port}' | grep -q ."]
+    probe = ["nsenter", "-t", str(world.world), "-n", "sh", "-c",
+             f"ss -Htln 'sport = :{port}' | grep -q ."]
     for _ in range(200):
         if t.run(*probe, root=True).rc == 0:
             return process
@@ -128,7 +144,8 @@ def serve(t, world, argv, port, root=True):
 
 
 def certificates(t, more=()):
-    """A CA and a server's certificate for NAMES and more, made once for all tests; returns the directory."""
+    """A CA and a server's certificate for NAMES and more, made once for all tests; returns the
+    directory."""
     path = os.path.join(t.cache, "-".join(["certificates", *more]))
     if os.path.exists(path):
         return path
@@ -136,13 +153,17 @@ def certificates(t, more=()):
     with users.as_root() if users.IS_ROOT else contextlib.nullcontext():
         os.mkdir(work, 0o755)
         names = "subjectAltName=" + ",".join(f"DNS:{name}" for name in [*NAMES, *more])
-        run = lambda *argv: subprocess.run(["openssl", *argv], cwd=work, check=True, capture_output=True)
+        run = lambda *argv: subprocess.run(["openssl", *argv], cwd=work, check=True,
+                                           capture_output=True)
         ec = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        run("req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-days", "30", "-subj", "/CN=ward tests")
-        run("req", *ec, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=web.test", "-addext", names)
+        run("req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-days", "30", "-subj",
+            "/CN=ward tests")
+        run("req", *ec, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=web.test",
+            "-addext", names)
         with open(os.path.join(work, "ext"), "w") as f:
             f.write(names + "\n")
-        run("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "30",
+        run("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-CAcreateserial", "-days", "30",
             "-out", "server.pem", "-extfile", "ext")
         with contextlib.suppress(OSError):
             os.rename(work, path)
@@ -152,11 +173,13 @@ def certificates(t, more=()):
 def trusted_world(t, **options):
     """A world whose certificates the host trusts."""
     world = World(t, **options)
-    with open("/etc/ssl/certs/ca-certificates.crt") as store, open(os.path.join(world.certificates, "ca.pem")) as ca:
+    with open("/etc/ssl/certs/ca-certificates.crt") as store, open(
+        os.path.join(world.certificates, "ca.pem")) as ca:
         t.write(world.dir, {"bundle.pem": store.read() + ca.read()})
     bundle = os.path.join(world.dir, "bundle.pem")
     os.chmod(bundle, 0o644)
-    t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", bundle, "/etc/ssl/certs/ca-certificates.crt", root=True,
+    t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", bundle,
+          "/etc/ssl/certs/ca-certificates.crt", root=True,
           check=True)
     return world
 
@@ -164,7 +187,8 @@ def trusted_world(t, **options):
 def policy(t, rules=None, **network):
     """Writes a policy outside of every workspace; returns its path."""
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
-    document = {"version": 1, "network": {"mode": "restricted", "egress_allowlist": RULES if rules is None else rules,
+    document = {"version": 1, "network": {"mode": "restricted", "egress_allowlist": RULES
+                                          if rules is None else rules,
                                           **network}}
     with open(path, "w") as f:
         f.write(json.dumps(document))
@@ -192,7 +216,8 @@ def attempt(host, port, kind=socket.SOCK_STREAM):
             got = s.recv(100)
             return ("got " + got.decode()) if got else "end"
     except socket.gaierror as error:
-        return {socket.EAI_NONAME: "EAI_NONAME", socket.EAI_AGAIN: "EAI_AGAIN"}.get(error.errno, str(error))
+        return {socket.EAI_NONAME: "EAI_NONAME",
+                socket.EAI_AGAIN: "EAI_AGAIN"}.get(error.errno, str(error))
     except OSError as error:
         return errno.errorcode.get(error.errno, repr(error))
     finally:
@@ -200,7 +225,8 @@ def attempt(host, port, kind=socket.SOCK_STREAM):
             print("slow:", host, port, time.monotonic() - began)
 for line in sys.argv[1:]:
     host, port, *kind = line.split()
-    print(line, "->", attempt(host, int(port), socket.SOCK_DGRAM if kind else socket.SOCK_STREAM), flush=True)
+    print(line, "->", attempt(host, int(port), socket.SOCK_DGRAM if kind else socket.SOCK_STREAM),
+          flush=True)
 """
 
 
@@ -208,10 +234,12 @@ def attempts(t, world, *lines, rules=None, wrap=(), **network):
     """Tries each "host port [udp]" inside; returns {line: what came of it} and the report."""
     ws = t.workspace({"try.py": TRY})
     if wrap:
-        r = t.ward("run", "-p", policy(t, rules, **network), "--", "/usr/bin/python3", "try.py", *lines, cwd=ws,
+        r = t.ward("run", "-p", policy(t, rules, **network), "--", "/usr/bin/python3", "try.py",
+                   *lines, cwd=ws,
                    report=True, timeout=60, wrap=[*world.wrap(ws), *wrap])
     else:
-        r = world.ward("run", "-p", policy(t, rules, **network), "--", "/usr/bin/python3", "try.py", *lines, cwd=ws,
+        r = world.ward("run", "-p", policy(t, rules, **network), "--", "/usr/bin/python3", "try.py",
+                       *lines, cwd=ws,
                        report=True, timeout=60)
     t.equal(r.rc, 0, "exit code")
     t.check("slow:" not in r.out, f"an attempt took long: {r.out}")
@@ -233,7 +261,8 @@ while True:
 
 
 def scene(s, rules=None, names=None, resolvers=1, **network):
-    """Puts the two runs of an attack into a world: plainly at home, and there in a sandbox with these rules."""
+    """Puts the two runs of an attack into a world: plainly at home, and there in a sandbox with
+    these rules."""
     s.world = World(s.t, names, resolvers)
     s.wrap = s.world.wrap(s.ws)
     s.options += ["-p", policy(s.t, rules, **network)]
@@ -241,6 +270,8 @@ def scene(s, rules=None, names=None, resolvers=1, **network):
 
 
 def serve_at_home(s):
-    """Something that answers on every address of the scene's home, at port 5432, and writes down who came."""
-    server = s.t.popen(["nsenter", "-t", str(s.world.home), "-n", "/usr/bin/python3", "-c", HOME_SERVER, s.world.log_path], root=True)
+    """Something that answers on every address of the scene's home, at port 5432, and writes down
+    who came."""
+    server = s.t.popen(["nsenter", "-t", str(s.world.home), "-n", "/usr/bin/python3", "-c",
+                        HOME_SERVER, s.world.log_path], root=True)
     server.stdout.readline()

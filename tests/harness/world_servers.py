@@ -1,9 +1,11 @@
-"""The servers of harness/world.py: world_servers.py DIRECTORY CERTIFICATES, run in the world's namespace.
+"""The servers of harness/world.py: world_servers.py DIRECTORY CERTIFICATES, run in the world's
+namespace.
 
-DNS over UDP and TCP on 192.0.2.53; on every address: TLS with HTTP/1.1 on 443 and 8443, plain HTTP on 80 and 8080, echo on 7
-and 5432 (a first line "SIZE n" is answered with n bytes), a greeting first on 22;
-UDP on 443 and 5432; proxies for user "agent" with password "s3:cret", HTTP on 3128 and SOCKS5 on 1080 (8443 makes every TLS
-client send a second greeting). All that happens goes to DIRECTORY/log.
+DNS over UDP and TCP on 192.0.2.53; on every address: TLS with HTTP/1.1 on 443 and 8443, plain HTTP
+on 80 and 8080, echo on 7 and 5432 (a first line "SIZE n" is answered with n bytes), a greeting
+first on 22; UDP on 443 and 5432; proxies for user "agent" with password "s3:cret", HTTP on 3128 and
+SOCKS5 on 1080 (8443 makes every TLS client send a second greeting). All that happens goes to
+DIRECTORY/log.
 """
 import base64
 import hashlib
@@ -29,7 +31,8 @@ def log(line):
 
 
 def answer(message):
-    """One DNS answer. A name with a list of lists is answered with the next list each time; one with [seconds, addresses] so much later."""
+    """One DNS answer. A name with a list of lists is answered with the next list each time; one
+    with [seconds, addresses] so much later."""
     at, labels = 12, []
     while message[at]:
         labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
@@ -49,9 +52,11 @@ def answer(message):
         return message[:2] + b"\x81\x83\0\1\0\0\0\0\0\0" + question
     family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(kind)
     mine = [a for a in addresses if family and (":" in a) == (kind == 28)]
-    records = b"".join(struct.pack(">HHHIH", 0xc00c, kind, 1, 0, 4 if kind == 1 else 16) + socket.inet_pton(family, a)
+    records = b"".join(struct.pack(">HHHIH", 0xc00c, kind, 1, 0, 4 if kind == 1 else 16)
+                       + socket.inet_pton(family, a)
                        for a in mine)
-    return message[:2] + b"\x81\x80\0\1" + struct.pack(">H", len(mine)) + b"\0\0\0\0" + question + records
+    return message[:2] + b"\x81\x80\0\1" + struct.pack(">H",
+                                                       len(mine)) + b"\0\0\0\0" + question + records
 
 
 class Dns(socketserver.BaseRequestHandler):
@@ -81,7 +86,8 @@ class Echo(socketserver.BaseRequestHandler):
 
 
 class Proxy(socketserver.BaseRequestHandler):
-    """HTTP CONNECT and SOCKS5; says in one piece with its answer what the server says first, if that is soon."""
+    """HTTP CONNECT and SOCKS5; says in one piece with its answer what the server says first, if
+    that is soon."""
     LOGIN = ("agent", "s3:cret")
 
     def handle(self):
@@ -96,7 +102,8 @@ class Proxy(socketserver.BaseRequestHandler):
         try:
             server = socket.create_connection((addresses[0], port), 10)
         except OSError:
-            self.request.sendall(b"\5\4\0\1\0\0\0\0\0\0" if first == b"\x05" else b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            self.request.sendall(b"\5\4\0\1\0\0\0\0\0\0" if first == b"\x05"
+                                 else b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             return
         server.settimeout(0.2)
         try:
@@ -104,7 +111,8 @@ class Proxy(socketserver.BaseRequestHandler):
         except TimeoutError:
             early = b""
         server.settimeout(None)
-        self.request.sendall((b"\5\0\0\1\0\0\0\0\0\0" if first == b"\x05" else b"HTTP/1.1 200 Yes\r\nVia: proxy\r\n\r\n") + early)
+        self.request.sendall((b"\5\0\0\1\0\0\0\0\0\0" if first == b"\x05"
+                              else b"HTTP/1.1 200 Yes\r\nVia: proxy\r\n\r\n") + early)
         back = threading.Thread(target=self.copy, args=(server, self.request), daemon=True)
         back.start()
         self.copy(self.request, server)
@@ -136,7 +144,8 @@ class Proxy(socketserver.BaseRequestHandler):
             return None
         kind = self.file.read(4)[3]
         name = self.file.read(self.file.read(1)[0]).decode() if kind == 3 else socket.inet_ntop(
-            socket.AF_INET if kind == 1 else socket.AF_INET6, self.file.read(4 if kind == 1 else 16))
+            socket.AF_INET if kind == 1 else socket.AF_INET6,
+            self.file.read(4 if kind == 1 else 16))
         return name, struct.unpack(">H", self.file.read(2))[0]
 
     @staticmethod
@@ -176,10 +185,12 @@ class Web(http.server.SimpleHTTPRequestHandler):
 
     def do_POST(self):
         body = b""
-        while self.headers.get("Transfer-Encoding") == "chunked" and (size := int(self.rfile.readline(), 16)):
+        while self.headers.get("Transfer-Encoding") == "chunked" and (
+            size := int(self.rfile.readline(), 16)):
             body += self.rfile.read(size)
             self.rfile.readline()
-        body += self.rfile.read(int(self.headers["Content-Length"])) if self.headers["Content-Length"] else self.rfile.readline()
+        body += self.rfile.read(int(self.headers["Content-Length"])) if self.headers[
+            "Content-Length"] else self.rfile.readline()
         log(f"http {self.headers.get('Host')} {self.path}")
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -217,16 +228,20 @@ def serve(server):
 def main():
     os.chdir(HERE)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
+    tls.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"),
+                        os.path.join(CERTIFICATES, "server.key"))
     tls.sni_callback = lambda _s, name, _c: log(f"tls {name}")
-    retry = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)	# no client's first key is of this curve: it is asked for another one
-    retry.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
+    # no client's first key is of this curve: it is asked for another one
+    retry = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    retry.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"),
+                          os.path.join(CERTIFICATES, "server.key"))
     retry.set_ecdh_curve("secp521r1")
     retry.sni_callback = tls.sni_callback
     serve(socketserver.ThreadingUDPServer(("192.0.2.53", 53), Dns))
     for port in (443, 5432):
         serve(socketserver.ThreadingUDPServer(("0.0.0.0", port), Sink))
-    for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web), (8443, Web), (3128, Proxy), (1080, Proxy)):
+    for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web),
+                          (8443, Web), (3128, Proxy), (1080, Proxy)):
         server = Server(("0.0.0.0", port), handler)
         if port in (443, 8443):
             server.tls = tls if port == 443 else retry

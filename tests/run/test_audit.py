@@ -1,4 +1,5 @@
-"""The journal: what is on record, that nothing inside can forge it, that every change of it is found, what happens when it cannot be written."""
+"""The journal: what is on record, that nothing inside can forge it, that every change of it is
+found, what happens when it cannot be written."""
 import json
 import os
 import re
@@ -31,7 +32,8 @@ def test_a_run_is_on_record(t):
     t.equal(t.ward("run", "--", "/bin/sh", "-c", "exit 7", cwd=ws).rc, 7)
     events = journal(t)
     t.equal(kinds(events), ["run.start", "run.end"])
-    t.equal((events[0]["workspace"], events[0]["argv"], events[-1]["exit"]), (ws, ["/bin/sh", "-c", "exit 7"], 7))
+    t.equal((events[0]["workspace"], events[0]["argv"], events[-1]["exit"]),
+            (ws, ["/bin/sh", "-c", "exit 7"], 7))
     t.check("seccomp" in events[0]["layers"], events[0])
     t.equal([e["seq"] for e in events], list(range(1, len(events) + 1)))
     t.contains(good(t), "good: 1 journal")
@@ -39,18 +41,22 @@ def test_a_run_is_on_record(t):
     t.contains(shown, "run.end")
     t.contains(shown, "exit=7")
     t.equal(len(json.loads(t.ward("audit", "ls", "--json").out)), 1)
-    t.equal(kinds([json.loads(s) for s in t.ward("audit", "show", "--json", "--kind", "run.end", cwd=ws).out.splitlines()]), ["run.end"])
+    t.equal(kinds([json.loads(s) for s in t.ward("audit", "show", "--json", "--kind", "run.end",
+                                                 cwd=ws).out.splitlines()]), ["run.end"])
 
 
 def test_limits_denials_and_the_quarantine(t):
     ws = t.workspace()
-    t.ward("run", "--timeout", "0.2", "--", "/bin/sh", "-c", "echo evil > .envrc; unshare -U true; sleep 5", cwd=ws)
+    t.ward("run", "--timeout", "0.2", "--", "/bin/sh", "-c",
+           "echo evil > .envrc; unshare -U true; sleep 5", cwd=ws)
     events = journal(t)
     by_kind = {e["kind"]: e for e in events}
     t.equal(by_kind["limit.hit"]["object"], "timeout")
     t.equal(by_kind["limit.hit"]["remedy"], "--timeout")
-    t.equal((by_kind["file.quarantine"]["action"], os.path.basename(by_kind["file.quarantine"]["object"])), ("deny", ".envrc"))
-    t.equal((by_kind["exec.syscall"]["object"], by_kind["exec.syscall"]["action"]), ("unshare", "deny"))
+    t.equal((by_kind["file.quarantine"]["action"],
+             os.path.basename(by_kind["file.quarantine"]["object"])), ("deny", ".envrc"))
+    t.equal((by_kind["exec.syscall"]["object"], by_kind["exec.syscall"]["action"]),
+            ("unshare", "deny"))
     t.contains(by_kind["exec.syscall"]["exe"], "unshare")
     t.equal(by_kind["run.end"]["exit"], 124)
     shown = t.ward("audit", "show", "--action", "deny", cwd=ws).out
@@ -66,7 +72,8 @@ def test_a_refused_run_is_on_record(t):
 
 
 def test_names_forge_nothing(t):
-    """What a sandbox names and runs goes into the journal; none of it can make a line or act on a terminal."""
+    """What a sandbox names and runs goes into the journal; none of it can make a line or act on a
+    terminal."""
     name = 'x\n{"seq":9,"kind":"run.end"}\x1b]0;owned\x07"}\u202e'
     ws = t.workspace()
     r = t.ward("run", "--", "/bin/sh", "-c", 'printf evil > .envrc; exit 3', name, cwd=ws)
@@ -125,8 +132,10 @@ def rewrite(lines, key):
 
 
 CHANGES = [(flip, ":3: event 3 was changed"), (flip_hash, ":2: event 2 was changed"),
-           (delete, ":2: expected event 2 here, found event 3: lines were removed"), (swap, ":2: expected event 2 here, found event 3"),
-           (truncate, "its tail was cut off"), (cut_in_a_line, ":4: the last line is truncated"), (forge, ":3: expected event 3 here, found event 2"),
+           (delete, ":2: expected event 2 here, found event 3: lines were removed"),
+           (swap, ":2: expected event 2 here, found event 3"),
+           (truncate, "its tail was cut off"), (cut_in_a_line, ":4: the last line is truncated"),
+           (forge, ":3: expected event 3 here, found event 2"),
            (append, ":5: event 5 was changed"), (rewrite, "was rewritten")]
 
 
@@ -158,7 +167,8 @@ def test_every_change_is_found(t):
         f.writelines(whole)
     good(t)
     shutil.copy(name, os.path.join(directory, "20260101-000000-foreign.jsonl"))
-    t.contains(t.ward("audit", "verify").out, "20260101-000000-foreign.jsonl: the index does not list this journal")
+    t.contains(t.ward("audit", "verify").out,
+               "20260101-000000-foreign.jsonl: the index does not list this journal")
 
 
 def test_the_index_and_the_key(t):
@@ -182,7 +192,10 @@ def test_the_index_and_the_key(t):
     # a signature that was made with the same key over something else
     lines = index.splitlines(True)
     signature = json.loads(lines[2])["signature"]
-    t.write(audit, {"index.jsonl": index.replace(signature, signature[:-2] + ("00" if signature[-2:] != "00" else "11"))})
+    t.write(audit,
+            {"index.jsonl": index.replace(signature,
+                                          signature[:-2]
+                                          + ("00" if signature[-2:] != "00" else "11"))})
     t.contains(t.ward("audit", "verify").out, "index.jsonl:3")
     t.write(audit, {"index.jsonl": index})
     # another key signs from here on
@@ -217,7 +230,8 @@ def empty(*names):
 
 
 def cut_index(lines, *more):
-    """The index loses its last lines, and whatever tells of them in the same directory goes as well."""
+    """The index loses its last lines, and whatever tells of them in the same directory goes as
+    well."""
     def act(audit):
         path = os.path.join(audit, "index.jsonl")
         with open(path, encoding="utf-8") as f:
@@ -239,7 +253,8 @@ def moved(audit):
 
 
 def test_what_is_gone_is_found(t):
-    """A journal, the index, a signature, or all of it: removed, emptied or moved away, before and after the next run."""
+    """A journal, the index, a signature, or all of it: removed, emptied or moved away, before and
+    after the next run."""
     ws = t.workspace()
     audit = os.path.join(t.state_dir, "audit")
     first = t.ward("run", "--", "true", cwd=ws, report=True).report["run"]
@@ -247,17 +262,22 @@ def test_what_is_gone_is_found(t):
     t.equal(t.ward("audit", "seal").rc, 0)
     good(t)
     journals = [f"runs/{run}.jsonl" for run in (first, last)]
-    cases = [forget(journals[0]), forget(journals[1]), forget(*journals), forget("runs"), forget("index.jsonl"), forget("index.jsonl", *journals),
-             forget("index.jsonl", "key", "key.pub", "sealed", *journals), forget("sealed"), forget("key.pub"), forget("../trusted-head"),
-             empty(journals[0]), empty(journals[1]), empty("index.jsonl"), empty("index.jsonl", *journals), empty("../trusted-head"),
-             cut_index(1), cut_index(1, "sealed"), cut_index(1, "sealed", "key", "key.pub"), cut_index(3, "sealed", "key", "key.pub", journals[1]),
+    cases = [forget(journals[0]), forget(journals[1]), forget(*journals), forget("runs"),
+             forget("index.jsonl"), forget("index.jsonl", *journals),
+             forget("index.jsonl", "key", "key.pub", "sealed", *journals), forget("sealed"),
+             forget("key.pub"), forget("../trusted-head"),
+             empty(journals[0]), empty(journals[1]), empty("index.jsonl"),
+             empty("index.jsonl", *journals), empty("../trusted-head"),
+             cut_index(1), cut_index(1, "sealed"), cut_index(1, "sealed", "key", "key.pub"),
+             cut_index(3, "sealed", "key", "key.pub", journals[1]),
              cut_index(1, "key", "key.pub"), everything, moved]
     for act in cases:
         shutil.copytree(t.state_dir, t.state_dir + ".kept", symlinks=True)
         act(audit)
         r = t.ward("audit", "verify")
         t.check(r.rc != 0, f"{act.__name__}: {r.out}{r.err}")
-        if act.__name__ not in ("without sealed", "without key.pub", "without ../trusted-head", "emptied ../trusted-head"):
+        if act.__name__ not in ("without sealed", "without key.pub", "without ../trusted-head",
+                                "emptied ../trusted-head"):
             # what tells of it stays when ward goes on writing
             t.equal(t.ward("run", "--", "true", cwd=ws).rc, 0, act.__name__)
             r = t.ward("audit", "verify")
@@ -268,7 +288,8 @@ def test_what_is_gone_is_found(t):
 
 
 def test_an_entry_that_was_noted_elsewhere(t):
-    """--head finds what this user can hide: a history that was cut everywhere at once, or begun anew and signed with the same key."""
+    """--head finds what this user can hide: a history that was cut everywhere at once, or begun
+    anew and signed with the same key."""
     ws = t.workspace()
     audit = os.path.join(t.state_dir, "audit")
     t.ward("run", "--", "true", cwd=ws)
@@ -281,7 +302,8 @@ def test_an_entry_that_was_noted_elsewhere(t):
         good(t, "--head", head)
     for head in ("1:" + early.split(":")[1], "99:" + "0" * 64):
         t.equal(t.ward("audit", "verify", "--head", head).rc, 1, head)
-    for head in ("", "x", "1", "1:", ":" + "0" * 64, "0:" + "0" * 64, "1:" + "0" * 63, "1:" + "0" * 64 + "0", "-1:" + "0" * 64):
+    for head in ("", "x", "1", "1:", ":" + "0" * 64, "0:" + "0" * 64, "1:" + "0" * 63,
+                 "1:" + "0" * 64 + "0", "-1:" + "0" * 64):
         t.equal(t.ward("audit", "verify", "--head", head).rc, 2, head)
     # all that this user can do: a new history, with the old key and a mark of its own
     for name in ("index.jsonl", "runs", "sealed", "../trusted-head"):
@@ -340,7 +362,8 @@ def test_no_place_for_the_journal(t):
     r = t.ward("run", "--", "/bin/echo", "STARTED-ANYWAY", cwd=ws)
     t.equal((r.rc, "STARTED-ANYWAY" in r.out), (125, False), r.err)
     t.contains(r.err, "audit.on_full=continue")
-    r = t.ward("run", "--verbose", "--set", "audit.on_full=continue", "--", "/bin/echo", "STARTED-ANYWAY", cwd=ws)
+    r = t.ward("run", "--verbose", "--set", "audit.on_full=continue", "--", "/bin/echo",
+               "STARTED-ANYWAY", cwd=ws)
     t.equal((r.rc, "STARTED-ANYWAY" in r.out), (0, True), r.err)
     t.contains(r.err, "events are missing in the journal")
 
@@ -348,14 +371,17 @@ def test_no_place_for_the_journal(t):
 def test_journal_removed_while_it_runs(t):
     ws = t.workspace()
     for how, code in (("stop", 125), ("continue", 0)):
-        process = t.ward_start("run", "--verbose", "--set", f"audit.on_full={how}", "--", "/bin/sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.05; done; unshare -U true; sleep 1",
+        process = t.ward_start("run", "--verbose", "--set", f"audit.on_full={how}", "--", "/bin/sh",
+                               "-c", "touch up; while [ ! -e go ]; do sleep 0.05; done; unshare -U "
+                               "true; sleep 1",
                                cwd=ws)
         t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 10)
         shutil.rmtree(os.path.join(t.state_dir, "audit/live"))
         t.write(ws, {"go": ""})
         r = t.finish_ward(process)
         t.equal(r.rc, code, how + r.err)
-        t.contains(r.err, "cannot write the journal" if how == "stop" else "events are missing in the journal")
+        t.contains(r.err, "cannot write the journal" if how == "stop"
+                   else "events are missing in the journal")
         for name in ("up", "go"):
             os.unlink(os.path.join(ws, name))
 
@@ -368,7 +394,8 @@ def test_no_journal(t):
     t.equal(r.rc, 125)
     t.contains(r.err, "there is no journal yet")
     t.write(ws, {"ward.yaml": "version: 1\naudit: {journal: none}\n"})
-    t.equal(t.ward("run", "--", "true", cwd=ws).rc, 125)	# a workspace cannot switch it off by itself
+    # a workspace cannot switch it off by itself
+    t.equal(t.ward("run", "--", "true", cwd=ws).rc, 125)
 
 
 def test_killed_supervisor(t):
@@ -377,7 +404,8 @@ def test_killed_supervisor(t):
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 10)
     process.kill()
     t.finish_ward(process)
-    t.wait_until(lambda: not os.listdir(os.path.join(t.state_dir, "audit/live")), 10, "nobody ended the journal")
+    t.wait_until(lambda: not os.listdir(os.path.join(t.state_dir, "audit/live")), 10,
+                 "nobody ended the journal")
     events = journal(t)
     t.equal((events[0]["kind"], events[-1]["kind"]), ("run.start", "journal.recover"))
     good(t)
@@ -385,7 +413,8 @@ def test_killed_supervisor(t):
 
 def test_follow(t):
     ws = t.workspace()
-    process = t.ward_start("run", "--", "/bin/sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.05; done; exit 9", cwd=ws)
+    process = t.ward_start("run", "--", "/bin/sh", "-c",
+                           "touch up; while [ ! -e go ]; do sleep 0.05; done; exit 9", cwd=ws)
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 10)
     t.contains(good(t), "still being written")
     follower = t.ward_start("audit", "show", "-f", "--json", cwd=ws)
@@ -423,7 +452,9 @@ def test_prune(t):
 def test_usage(t):
     ws = t.workspace()
     t.ward("run", "--", "true", cwd=ws)
-    for words in ([], ["foo"], ["ls", "x"], ["show", "--kind", "nett"], ["show", "--since", "yesterday"], ["show", "--action", "denied"], ["verify", "--key", "x"]):
+    for words in ([], ["foo"], ["ls", "x"], ["show", "--kind", "nett"],
+                  ["show", "--since", "yesterday"], ["show", "--action", "denied"],
+                  ["verify", "--key", "x"]):
         r = t.ward("audit", *words, cwd=ws)
         t.equal(r.rc, 2, str(words) + r.out)
         t.contains(r.err, "remedy:")
@@ -434,7 +465,8 @@ def test_usage(t):
 def test_network(t):
     """Every name, connection and refusal, with the rule that decided; the ends with their bytes."""
     world = World(t)
-    got, report = attempts(t, world, "db.test 5432", f"{OTHER} 7", "evil.test 443", f"{WEB} 443", "8.8.8.8 53 udp")
+    got, report = attempts(t, world, "db.test 5432", f"{OTHER} 7", "evil.test 443", f"{WEB} 443",
+                           "8.8.8.8 53 udp")
     t.equal((got["db.test 5432"], got["evil.test 443"]), ("got hello", "EAI_NONAME"))
     events = [e for e in journal(t) if e["kind"].startswith("net.")]
     opened = [e for e in events if (e["kind"], e["action"]) == ("net.connect", "allow")]
@@ -442,11 +474,13 @@ def test_network(t):
     t.equal(sorted(e["object"] for e in opened), sorted(["db.test:5432", f"{OTHER}:7"]))
     t.equal(sorted(closed), sorted(e["flow"] for e in opened))
     first = next(e for e in opened if e["host"] == "db.test")
-    t.equal((first["rule"], first["mode"], first["protocol"], first["how"]), ("db.test:5432", "tcp", "tcp", "transparent"))
+    t.equal((first["rule"], first["mode"], first["protocol"], first["how"]),
+            ("db.test:5432", "tcp", "tcp", "transparent"))
     t.check(first["address"] and first["generation"] >= 0, first)
     t.equal(sum(e["bytes_in"] for e in closed.values()), report["network"]["bytes_in"])
     t.equal(sum(e["bytes_out"] for e in closed.values()), report["network"]["bytes_out"])
-    t.check(any((e["kind"], e["action"], e["host"]) == ("net.dns", "allow", "db.test") for e in events), events)
+    t.check(any((e["kind"], e["action"], e["host"]) == ("net.dns", "allow", "db.test")
+                for e in events), events)
     denied = {e["object"]: e for e in events if e["action"] == "deny"}
     t.equal((denied["evil.test"]["kind"], denied["evil.test"]["reason"]), ("net.dns", "not_listed"))
     t.equal(denied["evil.test"]["remedy"], 'network.egress_allowlist: ["evil.test"]')
@@ -461,29 +495,37 @@ EXEC = ("run", "--set", "audit.level=exec", "--")
 
 
 def test_exec_level(t):
-    """Every program that is started, with its words, parent and directory; a shell's own words are not programs."""
+    """Every program that is started, with its words, parent and directory; a shell's own words are
+    not programs."""
     ws = t.workspace()
-    r = t.ward(*EXEC, "/bin/sh", "-c", "/bin/echo 'UNMISTAKABLE WORD' two; cd /tmp; /bin/true; /nowhere/at-all", cwd=ws)
+    r = t.ward(*EXEC, "/bin/sh", "-c",
+               "/bin/echo 'UNMISTAKABLE WORD' two; cd /tmp; /bin/true; /nowhere/at-all", cwd=ws)
     t.equal(r.rc, 127, r.err)
     events = [e for e in journal(t) if e["kind"] == "exec.start"]
     t.equal([e["object"] for e in events[1:]], ["/bin/echo", "/bin/true", "/nowhere/at-all"])
     t.equal((events[0]["object"], events[0]["argv"][:2]), ("/bin/sh", ["/bin/sh", "-c"]))
     t.equal(events[1]["argv"], ["/bin/echo", "UNMISTAKABLE WORD", "two"])
-    t.equal((events[1]["ppid"], events[1]["observed"], events[1]["cwd"]), (events[0]["pid"], True, ws))
+    t.equal((events[1]["ppid"], events[1]["observed"], events[1]["cwd"]),
+            (events[0]["pid"], True, ws))
     t.equal(events[2]["cwd"], "/tmp")
     t.check(os.path.basename(events[1]["exe"]) in ("sh", "dash", "bash"), events[1])
     good(t)
 
 
 def test_exec_level_by_name(t):
-    """The command of the run is one event with its place and words, whoever runs ward; places of PATH where it is not are none."""
+    """The command of the run is one event with its place and words, whoever runs ward; places of
+    PATH where it is not are none."""
     ws = t.workspace({"own": "#!/bin/sh\n"})
     os.chmod(os.path.join(ws, "own"), 0o755)
-    for command, found, rc in (["true", "a  b"], "/usr/bin/true", 0), (["./own", "x"], "./own", 0), (["no-such-program"], None, 127), (["/no/such"], None, 127):
+    for command, found, rc in (["true", "a  b"], "/usr/bin/true",
+                               0), (["./own", "x"], "./own", 0), (["no-such-program"], None,
+                                                                  127), (["/no/such"], None, 127):
         r = t.ward(*EXEC, *command, cwd=ws, report=True)
         t.equal(r.rc, rc, r.err)
-        events = [e for e in journal(t, r.report["run"]) if e["kind"] == "exec.start" and e["action"] == "log"]
-        t.equal([(e["object"], e["argv"], e["ppid"]) for e in events], [(found, command, 1)] if found else [], command)
+        events = [e for e in journal(t, r.report["run"]) if e["kind"] == "exec.start"
+                  and e["action"] == "log"]
+        t.equal([(e["object"], e["argv"], e["ppid"]) for e in events], [(found, command, 1)]
+                if found else [], command)
 
 
 def test_exec_level_later_commands(t):
@@ -496,7 +538,8 @@ def test_exec_level_later_commands(t):
         t.ward("exec", "later", *command, cwd=ws)
     t.equal(t.ward("stop", "later", cwd=ws).rc, 0)
     events = [e for e in journal(t) if e["kind"] == "exec.start" and e["action"] == "log"]
-    t.equal([(e.get("object"), e.get("argv")) for e in events], [("/usr/bin/echo", commands[0]), ("/bin/echo", commands[2])])
+    t.equal([(e.get("object"), e.get("argv")) for e in events],
+            [("/usr/bin/echo", commands[0]), ("/bin/echo", commands[2])])
     t.ward("rm", "later", cwd=ws)
 
 
@@ -517,7 +560,8 @@ HOSTILE = r"""
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-	char *many[301] = { 0 }, *big = malloc(100001), *end = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *many[301] = { 0 }, *big = malloc(100001),
+	     *end = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *none[] = { NULL };
 	memset(big, 'B', 100000); big[100000] = 0;
 	munmap(end + 4096, 4096);
@@ -530,7 +574,8 @@ int main(int argc, char **argv)
 	int status; wait(&status); if (status) return 5;
 	if (argc == 1) {
 		char *words[] = { argv[0], (char *)"by-descriptor", NULL };
-		syscall(322, open(argv[0], O_PATH), "", words, none, 0x1000);	/* execveat, AT_EMPTY_PATH */
+		syscall(322, open(argv[0], O_PATH), "", words, none,
+			0x1000); /* execveat, AT_EMPTY_PATH */
 		return 6;
 	}
 	execl("/bin/echo", "echo", "DONE-AT-LAST", NULL);
@@ -540,14 +585,16 @@ int main(int argc, char **argv)
 
 
 def test_exec_level_hostile(t):
-    """Bad pointers, words without end, a program by its descriptor: the callers get what they would get anyway, and the journal stays whole."""
+    """Bad pointers, words without end, a program by its descriptor: the callers get what they would
+    get anyway, and the journal stays whole."""
     ws = t.workspace()
     shutil.copy(t.compile(HOSTILE), os.path.join(ws, "hostile"))
     os.chmod(os.path.join(ws, "hostile"), 0o755)
     r = t.ward(*EXEC, "./hostile", cwd=ws, timeout=60)
     t.equal((r.rc, r.out), (0, "DONE-AT-LAST\n"), r.err)
     events = [e for e in journal(t) if e["kind"] == "exec.start"]
-    t.equal([e["object"] for e in events if "BBBB" in "".join(e.get("argv", []))], ["/bin/true"] * 2)
+    t.equal([e["object"] for e in events if "BBBB" in "".join(e.get("argv", []))],
+            ["/bin/true"] * 2)
     t.check(all(e.get("cut") for e in events if "BBBB" in "".join(e.get("argv", []))), events)
     t.check(any(e.get("argv") == ["./hostile", "by-descriptor"] for e in events), events)
     t.equal(events[-1]["argv"], ["echo", "DONE-AT-LAST"])
@@ -555,10 +602,13 @@ def test_exec_level_hostile(t):
 
 
 def test_exec_level_first_of_its_own(t):
-    """The first process of a pid namespace made inside is called 1 there, as ward-init is in the sandbox's: it is on record all the same."""
+    """The first process of a pid namespace made inside is called 1 there, as ward-init is in the
+    sandbox's: it is on record all the same."""
     ws = t.workspace()
-    script = "unshare -Urpf /bin/echo FIRST-OF-ITS-OWN; unshare -Urpf /bin/sh -c 'exec /bin/echo AND-ITS-SUCCESSOR'"
-    r = t.ward("run", "--set", "audit.level=exec", "--set", "process.nesting=true", "--", "/bin/sh", "-c", script, cwd=ws)
+    script = ("unshare -Urpf /bin/echo FIRST-OF-ITS-OWN; unshare -Urpf /bin/sh -c 'exec /bin/echo "
+              "AND-ITS-SUCCESSOR'")
+    r = t.ward("run", "--set", "audit.level=exec", "--set", "process.nesting=true", "--", "/bin/sh",
+               "-c", script, cwd=ws)
     t.equal((r.rc, r.out), (0, "FIRST-OF-ITS-OWN\nAND-ITS-SUCCESSOR\n"), r.err)
     events = [e for e in journal(t) if e["kind"] == "exec.start"]
     words = [e.get("argv", [None])[-1] for e in events if e.get("object") == "/bin/echo"]
@@ -591,7 +641,8 @@ int main(void)
     r = t.ward(*EXEC, "./storm", cwd=ws, timeout=60)
     t.equal(r.rc, 0, r.err)
     events = [e for e in journal(t) if e["kind"] == "exec.start"]
-    t.equal(sum(e.get("count", 1) for e in events if e.get("object") not in (None, "./storm")), 2000)
+    t.equal(sum(e.get("count", 1) for e in events if e.get("object") not in (None, "./storm")),
+            2000)
     good(t)
 
 
@@ -599,8 +650,10 @@ int main(void)
 def test_exec_level_needs_a_listener(t):
     """Inside another ward nobody can watch: refused, never silently less."""
     ws = t.workspace()
-    inner = "env WARD_STATE_DIR=/tmp/s WARD_RUNTIME_DIR=/tmp/r /opt/ward run --set audit.level=%s -- /bin/true"
-    outer = ["run", "--set", "process.nesting=true", "--ro", f"{t.ward_path}:/opt/ward", "--", "/bin/sh", "-c"]
+    inner = ("env WARD_STATE_DIR=/tmp/s WARD_RUNTIME_DIR=/tmp/r /opt/ward run --set audit.level=%s "
+             "-- /bin/true")
+    outer = ["run", "--set", "process.nesting=true", "--ro", f"{t.ward_path}:/opt/ward", "--",
+             "/bin/sh", "-c"]
     r = t.ward(*outer, inner % "basic", cwd=ws)
     t.equal(r.rc, 0, r.err)
     r = t.ward(*outer, inner % "exec", cwd=ws)
@@ -619,22 +672,26 @@ def test_what_others_asked_for(t):
     t.ward("rm", box)
     calls = [e for e in journal(t) if e["kind"] == "api.call"]
     t.equal([e["object"] for e in calls], ["exec", "pause", "resume", "stop"])
-    t.equal((calls[0]["argv"], calls[0]["uid"], calls[0]["via"]), (["/bin/echo", "UNMISTAKABLE"], t.person.pw_uid, "control"))
+    t.equal((calls[0]["argv"], calls[0]["uid"], calls[0]["via"]),
+            (["/bin/echo", "UNMISTAKABLE"], t.person.pw_uid, "control"))
     good(t)
 
 
 def test_what_the_user_did_afterwards(t):
-    """Reviews that are applied or dropped, things that come back from the quarantine, files that are trusted: in the user's own chain."""
+    """Reviews that are applied or dropped, things that come back from the quarantine, files that
+    are trusted: in the user's own chain."""
     ws = t.workspace({"ward.yaml": "version: 1\nresources: {memory_limit: none}\n"})
     t.equal(t.ward("trust", cwd=ws).rc, 0)
-    t.equal(t.ward("run", "--review", "--", "/bin/sh", "-c", "echo a > a; echo b > b", cwd=ws).rc, 0)
+    t.equal(t.ward("run", "--review", "--", "/bin/sh", "-c", "echo a > a; echo b > b",
+                   cwd=ws).rc, 0)
     t.equal(t.ward("apply", "a", cwd=ws).rc, 0)
     t.equal(t.ward("discard", cwd=ws).rc, 0)
     t.equal(t.ward("run", "--", "/bin/sh", "-c", "echo > .envrc", cwd=ws).rc, 0)
     t.equal(t.ward("quarantine", "restore", cwd=ws).rc, 0)
     index = [json.loads(line) for line in t.read(t.state_dir, "audit/index.jsonl").splitlines()]
     by_kind = {e["kind"]: e for e in index}
-    t.equal((by_kind["policy.trust"]["object"], len(by_kind["policy.trust"]["digest"])), (os.path.join(ws, "ward.yaml"), 64))
+    t.equal((by_kind["policy.trust"]["object"], len(by_kind["policy.trust"]["digest"])),
+            (os.path.join(ws, "ward.yaml"), 64))
     t.equal((by_kind["file.apply"]["object"], by_kind["file.apply"]["applied"]), (ws, 1))
     t.equal((by_kind["file.discard"]["count"], by_kind["file.restore"]["object"]), (1, ".envrc"))
     shown = t.ward("audit", "show", by_kind["file.apply"]["run"], cwd=ws).out

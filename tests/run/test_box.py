@@ -1,4 +1,5 @@
-"""Detached sandboxes: they start, are found, run commands, end and leave nothing; nothing that is dead or stuck blocks."""
+"""Detached sandboxes: they start, are found, run commands, end and leave nothing; nothing that is
+dead or stuck blocks."""
 import json
 import os
 import signal
@@ -32,7 +33,8 @@ def test_life(t):
 
 def test_command(t):
     ws = t.workspace()
-    b = box(t, "--", "sh", "-c", "echo out; echo err >&2; while [ ! -e go ]; do sleep 0.05; done; exit 7", cwd=ws)
+    b = box(t, "--", "sh", "-c",
+            "echo out; echo err >&2; while [ ! -e go ]; do sleep 0.05; done; exit 7", cwd=ws)
     t.equal(listed(t)[b]["command"][0], "sh", "command")
     t.write(ws, {"go": ""})
     r = t.ward("wait", b)
@@ -43,7 +45,8 @@ def test_command(t):
 
 
 def test_not_found(t):
-    """Who leaves a sandbox running learns at once that there is no such command; nothing of it is left."""
+    """Who leaves a sandbox running learns at once that there is no such command; nothing of it is
+    left."""
     ws = t.workspace({"script": "#!/no/such/shell\n", "text": "no program\n"})
     os.chmod(os.path.join(ws, "script"), 0o755)
     for command, code in (("no-such-program", 127), ("./script", 127), ("./text", 126)):
@@ -51,7 +54,8 @@ def test_not_found(t):
         t.equal((r.rc, r.out), (code, ""), f"run -d of {command}")
         t.contains(r.err, f"running {command} inside", command)
     t.contains(t.ward("run", "-d", "--", "no-such-program", cwd=ws).err, "--ro DIR")
-    t.equal(json.loads(t.ward("run", "-d", "--json", "--", "no-such-program", cwd=ws).err)["refused"]["what"], "running no-such-program inside")
+    t.equal(json.loads(t.ward("run", "-d", "--json", "--", "no-such-program",
+                              cwd=ws).err)["refused"]["what"], "running no-such-program inside")
     t.equal(listed(t, "-a"), {}, "ps -a")
     for code in (0, 3):
         b = box(t, "--", "sh", "-c", f"exit {code}", cwd=ws)
@@ -59,12 +63,14 @@ def test_not_found(t):
 
 
 def test_all_last_words_are_heard(t):
-    """Ends of several commands that its supervisor reads all at once, the sandbox's own behind them."""
+    """Ends of several commands that its supervisor reads all at once, the sandbox's own behind
+    them."""
     ws = t.workspace()
     wait = "touch ready.$1; until [ -e go ]; do sleep 0.02; done; "
     b = box(t, "--", "sh", "-c", wait + "sleep 0.5; exit 7", "sh", "0", cwd=ws)
     others = [t.ward_start("exec", b, "--", "sh", "-c", wait, "sh", str(i)) for i in range(1, 5)]
-    t.wait_until(lambda: all(os.path.exists(f"{ws}/ready.{i}") for i in range(5)), 20, "all of them run")
+    t.wait_until(lambda: all(os.path.exists(f"{ws}/ready.{i}") for i in range(5)), 20,
+                 "all of them run")
     pid = supervisor(t, b)
     inside = int(look(t, f"/proc/{pid}/task/{pid}/children").split()[0])
     with t.root():
@@ -72,7 +78,9 @@ def test_all_last_words_are_heard(t):
     t.write(ws, {"go": ""})
 
     def is_over():
-        return not os.path.exists(f"/proc/{inside}") or look(t, f"/proc/{inside}/stat").rpartition(")")[2].split()[0] == "Z"
+        return not os.path.exists(f"/proc/{inside}") or look(t,
+                                                             f"/proc/{inside}/stat").rpartition(
+                                                                 ")")[2].split()[0] == "Z"
     t.wait_until(is_over, 20, "the sandbox ends")
     with t.root():
         os.kill(pid, signal.SIGCONT)
@@ -100,12 +108,14 @@ def test_exec_exit_and_streams(t):
     t.contains(r.err, "/no/such", "no such directory")
     t.equal(t.ward("exec", "-C", "/tmp", b, "pwd").out, "/tmp\n", "-C")
     t.equal(t.ward("exec", b, "pwd").out, ws + "\n", "the directory")
-    r = t.ward("exec", "--env", "A=b c", "--env", "PASSED", "--env", "HOME=/x", b, "sh", "-c", "echo $A,$PASSED,$HOME",
+    r = t.ward("exec", "--env", "A=b c", "--env", "PASSED", "--env", "HOME=/x", b, "sh", "-c",
+               "echo $A,$PASSED,$HOME",
                env={"PASSED": "on"})
     t.equal(r.out, "b c,on,/x\n", "--env")
     r = t.ward("exec", "--env", "NOT_THERE", b, "true")
     t.equal(r.rc, 125, "--env without a value")
-    t.equal(t.ward("exec", b, "sh", "-c", "sleep 60 & echo done").out, "done\n", "what is left behind does not block")
+    t.equal(t.ward("exec", b, "sh", "-c", "sleep 60 & echo done").out, "done\n",
+            "what is left behind does not block")
     r = t.ward("exec", b, "sh", "-c", "echo " + "x" * 100000)
     t.equal(len(r.out), 100001, "a long command line")
     r = t.ward("exec", b, "sh", "-c", ": " + "x" * 60000, "y" * 60000, "z" * 60000)
@@ -117,7 +127,8 @@ def test_exec_exit_and_streams(t):
 def test_exec_signals(t):
     ws = t.workspace()
     b = box(t, cwd=ws)
-    p = t.ward_start("exec", b, "sh", "-c", "trap 'echo got; exit 5' TERM; touch ready; while :; do sleep 0.05; done",
+    p = t.ward_start("exec", b, "sh", "-c",
+                     "trap 'echo got; exit 5' TERM; touch ready; while :; do sleep 0.05; done",
                      cwd=ws)
     t.wait_until(lambda: os.path.exists(f"{ws}/ready"), 20, "the command did not start")
     with t.root():
@@ -126,7 +137,8 @@ def test_exec_signals(t):
     t.equal((r.rc, r.out), (5, "got\n"), "SIGTERM to ward exec")
     # who goes away hangs up
     p = t.ward_start("exec", b, "sh", "-c",
-                     "exec 2>/dev/null; trap 'touch hup; exit' HUP; touch two; while :; do sleep 0.05; done", cwd=ws)
+                     "exec 2>/dev/null; trap 'touch hup; exit' HUP; touch two; while :; do sleep "
+                     "0.05; done", cwd=ws)
     t.wait_until(lambda: os.path.exists(f"{ws}/two"), 20, "the command did not start")
     with t.root():
         p.kill()
@@ -184,9 +196,12 @@ def test_report_file(t):
 
 def test_stop_and_kill(t):
     ws = t.workspace()
-    obeys = box(t, "--", "sh", "-c", "trap 'exit 4' TERM; touch a; while :; do sleep 0.05; done", cwd=ws)
-    stubborn = box(t, "--", "sh", "-c", "trap '' TERM; touch b; while :; do sleep 0.05; done", cwd=ws)
-    usr1 = box(t, "--", "sh", "-c", "trap 'echo yes > usr1; exit 6' USR1; touch c; while :; do sleep 0.05; done", cwd=ws)
+    obeys = box(t, "--", "sh", "-c", "trap 'exit 4' TERM; touch a; while :; do sleep 0.05; done",
+                cwd=ws)
+    stubborn = box(t, "--", "sh", "-c", "trap '' TERM; touch b; while :; do sleep 0.05; done",
+                   cwd=ws)
+    usr1 = box(t, "--", "sh", "-c", "trap 'echo yes > usr1; exit 6' USR1; touch c; while :; do "
+               "sleep 0.05; done", cwd=ws)
     t.wait_until(lambda: all(os.path.exists(f"{ws}/{n}") for n in "abc"), 20, "they did not start")
     t.equal(t.ward("stop", obeys).rc, 0, "stop")
     t.equal(t.ward("wait", obeys).out, "4\n", "a command that cleans up")
@@ -200,11 +215,14 @@ def test_stop_and_kill(t):
 
 def test_kill_all(t):
     ws = t.workspace()
-    ids = [box(t, "--", "sh", "-c", f"sleep 100 & sleep 100 & touch r{i}; wait", cwd=ws) for i in range(4)]
-    t.wait_until(lambda: all(os.path.exists(f"{ws}/r{i}") for i in range(4)), 20, "they did not start")
+    ids = [box(t, "--", "sh", "-c", f"sleep 100 & sleep 100 & touch r{i}; wait", cwd=ws)
+           for i in range(4)]
+    t.wait_until(lambda: all(os.path.exists(f"{ws}/r{i}") for i in range(4)), 20,
+                 "they did not start")
     r = t.ward("kill", "--all", "--json")
     t.equal(r.rc, 0, "kill --all")
-    t.equal({s["id"]: s["state"] for s in json.loads(r.out)["sandboxes"]}, {i: "ended" for i in ids}, "all have ended")
+    t.equal({s["id"]: s["state"] for s in json.loads(r.out)["sandboxes"]},
+            {i: "ended" for i in ids}, "all have ended")
     t.equal(t.ward("rm", "--all").rc, 0, "rm --all")
     t.equal(listed(t, "-a"), {}, "ps -a")
 
@@ -238,12 +256,14 @@ def still(count):
 
 def test_killed_supervisor(t):
     ws = t.git_repo()
-    b = box(t, "--", "sh", "-c", "mkdir -p sub/.git/hooks; echo evil > .envrc; touch ready; sleep 100", cwd=ws)
+    b = box(t, "--", "sh", "-c",
+            "mkdir -p sub/.git/hooks; echo evil > .envrc; touch ready; sleep 100", cwd=ws)
     t.wait_until(lambda: os.path.exists(f"{ws}/ready"), 20, "it did not start")
     pid = supervisor(t, b)
     with t.root():
         os.kill(pid, signal.SIGKILL)
-    t.wait_until(lambda: listed(t).get(b, {}).get("state") == "dead", 20, "ps does not show it as dead")
+    t.wait_until(lambda: listed(t).get(b, {}).get("state") == "dead", 20,
+                 "ps does not show it as dead")
     t.wait_until(lambda: not os.path.exists(f"{ws}/.envrc"), 20, "it was not swept")
     r = t.ward("exec", b, "true")
     t.equal(r.rc, 125, "exec in a dead one")
@@ -254,7 +274,8 @@ def test_killed_supervisor(t):
 
 
 def test_half_made_entries(t):
-    """What a ward-box that was killed while it was starting left in the register is not in the way, and goes."""
+    """What a ward-box that was killed while it was starting left in the register is not in the way,
+    and goes."""
     b = box(t, cwd=t.workspace())
     old = "20200101-000000-aaaaaa"
     for top in (t.state_dir, t.runtime_dir):
@@ -264,11 +285,13 @@ def test_half_made_entries(t):
     t.equal(set(listed(t, "-a")), {b}, "ps")
     # an entry that is being made just now is left alone: only age tells
     t.equal(t.ward("recover").rc, 0, "recover")
-    t.check(os.path.isdir(os.path.join(t.state_dir, "boxes", old)), "one that is being made was removed")
+    t.check(os.path.isdir(os.path.join(t.state_dir, "boxes", old)),
+            "one that is being made was removed")
 
     def gone():
         t.ward("recover")
-        return not any(os.path.isdir(os.path.join(top, "boxes", old)) for top in (t.state_dir, t.runtime_dir))
+        return not any(os.path.isdir(os.path.join(top, "boxes", old))
+                       for top in (t.state_dir, t.runtime_dir))
     t.wait_until(gone, 30, "it stays")
     t.equal(t.ward("exec", b, "true").rc, 0, "the living one")
 
@@ -333,7 +356,8 @@ def test_idle_is_cheap(t):
 
 
 def test_supervisor_is_confined(t):
-    """It gives up what it does not need, and can still do what it must: mount again, sweep, remove its cgroups."""
+    """It gives up what it does not need, and can still do what it must: mount again, sweep, remove
+    its cgroups."""
     ws = t.git_repo({".envrc": "old\n"})
     b = box(t, "--", "sleep", "100", cwd=ws)
     pid = supervisor(t, b)
@@ -355,11 +379,13 @@ def test_supervisor_is_confined(t):
         r = t.ward("exec", b, "sh", "-c", "cat .envrc; echo evil >> .envrc")
         return "saved" in r.out and r.rc != 0
     t.wait_until(protected, 20, "the file is not protected again")
-    t.ward("exec", b, "sh", "-c", "echo evil > .autoenv; git commit -q --allow-empty -m from-inside")
+    t.ward("exec", b, "sh", "-c",
+           "echo evil > .autoenv; git commit -q --allow-empty -m from-inside")
     t.equal(t.ward("stop", "--timeout", "1", b).rc, 0, "stop")
     t.check(not os.path.exists(f"{ws}/.autoenv"), "it was not swept")
     report = json.loads(t.ward("wait", "--json", b).out)
-    t.check(any(".autoenv" in line for line in report["quarantine"]), "the report names what was moved")
+    t.check(any(".autoenv" in line for line in report["quarantine"]),
+            "the report names what was moved")
 
 
 ASK = """
@@ -429,7 +455,8 @@ for bad in (b"x", b"", head(99, 0), head(2, 2**31 - 1), head(2, 1) + b"\\0sh", o
 def test_silent_and_broken_clients(t):
     """Who says nothing, or nonsense, or comes in numbers, keeps nobody else from being answered."""
     b = box(t, cwd=t.workspace())
-    r = t.run("python3", "-c", CROWD, os.path.join(t.runtime_dir, "boxes", b), *t.ward_argv("exec", b, "true"), check=True)
+    r = t.run("python3", "-c", CROWD, os.path.join(t.runtime_dir, "boxes", b),
+              *t.ward_argv("exec", b, "true"), check=True)
     t.check("answered" not in r.out, r.out)
     t.equal(len(r.out.splitlines()), 6, "cases")
     t.equal(t.ward("exec", b, "echo", "fine").out, "fine\n", "after all that")
@@ -459,4 +486,5 @@ def test_limits_hold(t):
     t.check(report["limits"]["timeout"]["hit"], "the report says so")
     b = box(t, "--memory", "64M", cwd=t.workspace())
     r = t.ward("exec", b, "python3", "-c", "x = bytearray(400 << 20); print(len(x))")
-    t.check(r.rc != 0 and "419430400" not in r.out, f"a command of exec got more memory than the sandbox has: {r}")
+    t.check(r.rc != 0 and "419430400" not in r.out,
+            f"a command of exec got more memory than the sandbox has: {r}")

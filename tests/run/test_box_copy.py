@@ -18,13 +18,15 @@ def tree(t, path):
                 status = os.lstat(whole)
                 content = os.readlink(whole) if stat.S_ISLNK(status.st_mode) else \
                     open(whole, "rb").read() if stat.S_ISREG(status.st_mode) else None
-                found[os.path.relpath(whole, path)] = (stat.S_IFMT(status.st_mode), status.st_mode & 0o7777, content)
+                found[os.path.relpath(whole, path)] = (stat.S_IFMT(status.st_mode),
+                                                       status.st_mode & 0o7777, content)
     return found
 
 
 def make_tree(t):
     path = t.fresh_dir("src")
-    t.write(path, {"a": "text\n", "empty": "", "sub/deep/er/b": "x" * 200000, "dir": None, "sp ace\tü": "odd\n"})
+    t.write(path, {"a": "text\n", "empty": "", "sub/deep/er/b": "x" * 200000, "dir": None,
+                   "sp ace\tü": "odd\n"})
     os.chmod(f"{path}/a", 0o755)
     os.symlink("a", f"{path}/link")
     os.symlink("../../../a", f"{path}/sub/deep/er/up")
@@ -40,7 +42,9 @@ def test_there_and_back(t):
     t.equal(t.ward("cp", src, f"{b}:/tmp/new").rc, 0, "a directory under a new name")
     t.equal(t.ward("cp", src, f"{b}:/tmp").rc, 0, "a directory into a directory")
     for name in ("new", os.path.basename(src)):
-        r = t.ward("exec", b, "sh", "-c", f"cd /tmp/{name} && cat a link && readlink link && stat -c %a a && wc -c < sub/deep/er/b")
+        r = t.ward("exec", b, "sh", "-c",
+                   f"cd /tmp/{name} && cat a link && readlink link && stat -c %a a && wc -c < "
+                   "sub/deep/er/b")
         t.equal(r.out, "text\ntext\na\n755\n200000\n", name)
     back = t.fresh_dir("back")
     t.equal(t.ward("cp", f"{b}:/tmp/new", f"{back}/x").rc, 0, "back under a new name")
@@ -82,7 +86,8 @@ def test_refusals(t):
 
 def test_what_may_not_come_out(t):
     b = box(t, cwd=t.workspace())
-    t.ward("exec", b, "sh", "-c", "mkdir -p /tmp/x/d; cd /tmp/x; ln -s /etc/passwd out; ln -s ../../.. up; ln -s d in; "
+    t.ward("exec", b, "sh", "-c",
+           "mkdir -p /tmp/x/d; cd /tmp/x; ln -s /etc/passwd out; ln -s ../../.. up; ln -s d in; "
                                   "mkfifo pipe; echo fine > d/f; ln -s /etc d/etc")
     back = t.fresh_dir("back")
     r = t.ward("cp", f"{b}:/tmp/x", back)
@@ -97,7 +102,8 @@ def test_links_in_the_workspace_are_not_followed(t):
     t.write(os.path.dirname(secret), {"secret": "key"})
     ws = t.workspace()
     b = box(t, cwd=ws)
-    t.equal(t.ward("exec", b, "sh", "-c", f"ln -s {secret} link; ln -s {os.path.dirname(secret)} dir").rc, 0, "links")
+    t.equal(t.ward("exec", b, "sh", "-c",
+                   f"ln -s {secret} link; ln -s {os.path.dirname(secret)} dir").rc, 0, "links")
     for name in ("link", "dir/secret"):
         r = t.ward("cp", name, f"{b}:/tmp/stolen", cwd=ws)
         t.equal(r.rc, 125, f"{name} was followed")
@@ -115,12 +121,14 @@ def test_race_for_a_place_in_the_workspace(t):
     outside = t.fresh_dir("outside")
     ws = t.workspace()
     b = box(t, cwd=ws)
-    t.ward("exec", b, "sh", "-c", "mkdir -p /tmp/x/s; for i in $(seq 60); do echo $i > /tmp/x/s/$i; done")
+    t.ward("exec", b, "sh", "-c",
+           "mkdir -p /tmp/x/s; for i in $(seq 60); do echo $i > /tmp/x/s/$i; done")
     racer = t.ward_start("exec", b, "python3", "-c",
                          f"import os\nos.makedirs('to/x/s', exist_ok=True)\nopen('ready','w')\n"
                          f"while True:\n"
                          f"  try:\n"
-                         f"    os.rename('to/x/s', 'to/x/away'); os.symlink('{outside}', 'to/x/s')\n"
+                         f"    os.rename('to/x/s', 'to/x/away'); os.symlink('{outside}', "
+                         "'to/x/s')\n"
                          f"    os.unlink('to/x/s'); os.rename('to/x/away', 'to/x/s')\n"
                          f"  except OSError: pass\n", cwd=ws)
     t.wait_until(lambda: os.path.exists(f"{ws}/ready"), 20, "the racer did not start")

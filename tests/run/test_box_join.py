@@ -37,8 +37,10 @@ def test_exec_on_a_terminal(t):
 
 def test_terminal_is_put_back(t):
     b = box(t, cwd=t.workspace())
-    s = Screen(t, ["/bin/sh", "-c", f"stty -a > a; {t.ward_path} exec -t {b} sh -c 'stty raw; echo up; sleep 100'; "
-                                    "stty -a > b; echo after"])
+    s = Screen(t,
+               ["/bin/sh", "-c",
+                f"stty -a > a; {t.ward_path} exec -t {b} sh -c 'stty raw; echo up; sleep 100'; "
+                                 "stty -a > b; echo after"])
     s.wait_for(b"up")
     t.equal(t.ward("kill", b).rc, 0, "kill")
     s.wait_for(b"after")
@@ -138,7 +140,9 @@ def test_attach_without_a_terminal(t):
 
 def test_stuck_client_blocks_nobody(t):
     ws = t.workspace()
-    b = box(t, "-t", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; head -c 3000000 /dev/zero | tr '\\0' x; exit 4",
+    b = box(t, "-t", "--", "sh", "-c",
+            "while [ ! -e go ]; do sleep 0.05; done; head -c 3000000 /dev/zero | tr '\\0' "
+            "x; exit 4",
             cwd=ws)
     s = screen(t, "attach", b)
     s.wait_for(b"leaves")
@@ -150,7 +154,8 @@ def test_stuck_client_blocks_nobody(t):
 
 def test_logs(t):
     ws = t.workspace()
-    b = box(t, "--", "sh", "-c", "printf 'one\\ntwo\\nthree\\n'; while [ ! -e go ]; do sleep 0.05; done; "
+    b = box(t, "--", "sh", "-c",
+            "printf 'one\\ntwo\\nthree\\n'; while [ ! -e go ]; do sleep 0.05; done; "
                                  "printf '\\033]0;title\\007\\033]52;c;x\\007four\\n'", cwd=ws)
     t.wait_until(lambda: t.ward("logs", b).out == "one\ntwo\nthree\n", 20, "no log")
     t.equal(t.ward("logs", "--tail", "2", b).out, "two\nthree\n", "--tail")
@@ -167,11 +172,13 @@ def test_logs(t):
 
 
 def test_log_is_bounded(t):
-    b = box(t, "--", "sh", "-c", "head -c 11000000 /dev/zero | tr '\\0' 'a'; echo; echo last", cwd=t.workspace())
+    b = box(t, "--", "sh", "-c", "head -c 11000000 /dev/zero | tr '\\0' 'a'; echo; echo last",
+            cwd=t.workspace())
     t.equal(t.ward("wait", b).rc, 0, "exit code")
     path = os.path.join(t.state_dir, "boxes", b)
     with t.root():
-        size = sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path) if name.startswith("log"))
+        size = sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path)
+                   if name.startswith("log"))
     t.check(4 << 20 <= size <= 8 << 20, f"the log has {size} bytes")
     t.equal(t.ward("logs", "--tail", "1", b).out, "last\n", "the end of it")
 
@@ -183,6 +190,7 @@ def test_stats(t):
     def numbers(*names):
         return {s["id"]: s for s in json.loads(t.ward("stats", "--json", *names).out)["sandboxes"]}
     t.equal(set(numbers()), {b, other}, "all of them")
-    t.wait_until(lambda: numbers(b)[b]["memory_bytes"] > 0 and numbers(b)[b]["pids"] >= 3, 20, "nothing is counted")
+    t.wait_until(lambda: numbers(b)[b]["memory_bytes"] > 0 and numbers(b)[b]["pids"] >= 3, 20,
+                 "nothing is counted")
     t.contains(t.ward("stats", "--no-stream", b).out, b, "the table")
     t.equal(t.ward("stats", "nobody").rc, 125, "of none")

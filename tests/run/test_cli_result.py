@@ -4,7 +4,8 @@ import os
 import re
 import stat
 
-KEYS = ["run", "engine", "wall", "exit", "duration_ms", "memory_peak_bytes", "cpu_ms", "limits", "layers", "denials", "changes",
+KEYS = ["run", "engine", "wall", "exit", "duration_ms", "memory_peak_bytes", "cpu_ms", "limits",
+        "layers", "denials", "changes",
         "quarantine", "steers", "links_out", "notes"]
 LIMITS = ["memory", "cpu", "pids", "disk", "inodes", "open_files", "output", "timeout"]
 HELD_BY = ["none", "cgroup1", "cgroup2", "rlimit", "tmpfs", "watch"]
@@ -22,7 +23,8 @@ def check_report(t, report, code):
 
 
 def test_report(t):
-    r = t.ward("run", "--timeout", "20", "--", "/bin/sh", "-c", "exit 5", cwd=t.workspace(), report=True)
+    r = t.ward("run", "--timeout", "20", "--", "/bin/sh", "-c", "exit 5", cwd=t.workspace(),
+               report=True)
     t.equal(r.rc, 5, "exit code")
     t.equal(r.err, "", "standard error")
     check_report(t, r.report, 5)
@@ -49,7 +51,8 @@ def test_report_that_cannot_be(t):
     place = t.fresh_dir()
     os.symlink("/etc/passwd", os.path.join(place, "link"))
     os.mkfifo(os.path.join(place, "fifo"))
-    for path in ("/nonexistent/dir/r.json", place, place + "/", "/dev/null", os.path.join(place, "link"),
+    for path in ("/nonexistent/dir/r.json", place, place + "/", "/dev/null",
+                 os.path.join(place, "link"),
                  os.path.join(place, "fifo"), "/proc/r.json"):
         r = t.ward("run", "--report", path, "--", "/bin/touch", "ran", cwd=workspace)
         t.equal(r.rc, 125, f"exit code with {path}")
@@ -60,7 +63,8 @@ def test_report_that_cannot_be(t):
 def test_report_in_the_workspace_replaces_a_link(t):
     workspace, outside = t.workspace(), t.fresh_dir()
     t.write(outside, {"victim": "untouched"})
-    r = t.ward("run", "--report", "r.json", "--", "/bin/ln", "-s", os.path.join(outside, "victim"), "r.json",
+    r = t.ward("run", "--report", "r.json", "--", "/bin/ln", "-s", os.path.join(outside, "victim"),
+               "r.json",
                cwd=workspace)
     t.equal(r.rc, 0, "exit code")
     t.equal(t.read(outside, "victim"), "untouched", "the file behind the link")
@@ -84,7 +88,8 @@ def test_report_of_a_refusal(t):
 
 
 def test_json(t):
-    r = t.ward("run", "--json", "--", "/bin/sh", "-c", "echo out; printf open >&2; exit 3", cwd=t.workspace())
+    r = t.ward("run", "--json", "--", "/bin/sh", "-c", "echo out; printf open >&2; exit 3",
+               cwd=t.workspace())
     t.equal(r.rc, 3, "exit code")
     t.equal(r.out, "out\n", "standard output")
     check_report(t, json.loads(r.err.splitlines()[-1]), 3)
@@ -100,18 +105,23 @@ def test_verbose(t):
     for text in ("ward: exit 0", "layers:", "seccomp", "in force", "limits:", "held by"):
         t.contains(r.err, text, "summary")
     t.check("\x1b" not in r.err, "colour where nobody looks")
-    for step in ("ward .* policy and plan", "in the sandbox .* mounts", "in the sandbox .* seccomp", "ward .* the command"):
+    for step in ("ward .* policy and plan", "in the sandbox .* mounts", "in the sandbox .* seccomp",
+                 "ward .* the command"):
         t.check(re.search(rf"^ +{step}$", r.err, re.M), f"no time of step {step!r} in {r.err!r}")
 
 
 def test_steps_in_the_report(t):
-    report = json.loads(t.ward("run", "-v", "--json", "--", "/bin/sleep", "0.5", cwd=t.workspace()).err.splitlines()[-1])
+    report = json.loads(t.ward("run", "-v", "--json", "--", "/bin/sleep", "0.5",
+                               cwd=t.workspace()).err.splitlines()[-1])
     steps = {s["name"]: s for s in report["steps"]}
-    t.check(10000 <= steps["the command"]["took_us"] < 60000000, f"the command took {steps['the command']}")
-    t.check(steps["mounts"]["by"] == "sandbox" and steps["policy and plan"]["by"] == "ward", f"who did what: {steps}")
+    t.check(10000 <= steps["the command"]["took_us"] < 60000000,
+            f"the command took {steps['the command']}")
+    t.check(steps["mounts"]["by"] == "sandbox" and steps["policy and plan"]["by"] == "ward",
+            f"who did what: {steps}")
     begins = [s["at_us"] for s in report["steps"]]
     t.equal(begins, sorted(begins), "the order of the steps")
-    report = json.loads(t.ward("run", "--json", "--", "/bin/true", cwd=t.workspace()).err.splitlines()[-1])
+    report = json.loads(t.ward("run", "--json", "--", "/bin/true",
+                               cwd=t.workspace()).err.splitlines()[-1])
     t.check("steps" not in report, "steps that nobody asked for")
 
 
@@ -129,7 +139,8 @@ def test_summary_on_a_terminal(t):
 def test_limit_is_named(t):
     r = t.ward("run", "--timeout", "0.3", "--", "/bin/sleep", "20", cwd=t.workspace(), report=True)
     t.equal(r.rc, 124, "exit code")
-    t.contains(r.err, "ward: stopped: the sandbox ran longer than allowed (limit 300 ms, held by ", "standard error")
+    t.contains(r.err, "ward: stopped: the sandbox ran longer than allowed (limit 300 ms, held by ",
+               "standard error")
     t.contains(r.err, "remedy: --timeout SECONDS", "standard error")
     t.check(r.report["limits"]["timeout"]["hit"], "not in the report")
 

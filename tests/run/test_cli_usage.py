@@ -6,7 +6,8 @@ import subprocess
 
 from harness import libward, native_only
 
-VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach", "logs", "stats", "cp", "wait",
+VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps",
+         "attach", "logs", "stats", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["prove", "serve", "render"]
 LATER_OPTIONS = [["--set", "process.commands={allow: [ls]}"]]
@@ -18,8 +19,10 @@ def test_help(t):
     for verb in VERBS:
         t.equal(r.out.count(f"\n  {verb} "), 1, f"{verb} in the help")
     groups = re.findall(r"(?m)^([a-z ]+):$", r.out)
-    t.equal(groups, ["start here", "run", "review", "network and secrets", "look and explain", "policy", "images and engines", "housekeeping", "example"])
-    t.equal(len(r.out.split("start here:\n")[1].split("\n\n")[0].splitlines()), 10, "verbs to start with")
+    t.equal(groups, ["start here", "run", "review", "network and secrets", "look and explain",
+                     "policy", "images and engines", "housekeeping", "example"])
+    t.equal(len(r.out.split("start here:\n")[1].split("\n\n")[0].splitlines()), 10,
+            "verbs to start with")
     t.check(all(len(line) < 80 for line in r.out.splitlines()), "the help is wider than 80 columns")
     for words in (["--help"], ["-h"]):
         t.equal(t.ward(*words).out, r.out, "help")
@@ -30,7 +33,8 @@ def test_help(t):
         t.contains(one.out, f"usage: ward {verb}", "help")
         t.contains(one.out, "example:", "help")
         t.equal(t.ward("help", verb).out, one.out, "help")
-        t.check(all(len(line) < 80 for line in one.out.splitlines()), f"help of {verb} is wider than 80 columns")
+        t.check(all(len(line) < 80 for line in one.out.splitlines()),
+                f"help of {verb} is wider than 80 columns")
 
 
 def test_help_of_run_wins(t):
@@ -130,8 +134,10 @@ def test_wrong_options(t):
 
 def test_errors_cannot_act_on_the_terminal(t):
     workspace = t.workspace()
-    for words in (["run", "--\x1b[31mred\nward: forged"], ["check", "\x1b]0;title\x07.yaml"], ["\x1b[2J"],
-                  ["run", "-w", "/no\n\x1b[1m", "--", "true"], ["run", "--set", "a\x1bb=c", "--", "true"]):
+    for words in (["run", "--\x1b[31mred\nward: forged"], ["check", "\x1b]0;title\x07.yaml"],
+                  ["\x1b[2J"],
+                  ["run", "-w", "/no\n\x1b[1m", "--", "true"],
+                  ["run", "--set", "a\x1bb=c", "--", "true"]):
         r = t.ward(*words, cwd=workspace)
         t.check(r.rc in (2, 125), f"exit code {r.rc}")
         t.check("\x1b" not in r.err and "\x07" not in r.err, "an escape got through")
@@ -160,7 +166,8 @@ def test_argv_of_a_megabyte(t):
     r = t.ward("run", "--", "/bin/sh", "-c", "echo $#", "sh", *words, cwd=t.workspace())
     t.equal(r.rc, 0, "exit code")
     t.equal(r.out, "1000\n", "standard output")
-    r = t.ward("run", *[w for i in range(3000) for w in ("--env", f"V{i}=1")], "--", "/bin/sh", "-c", "echo $V2999",
+    r = t.ward("run", *[w for i in range(3000) for w in ("--env", f"V{i}=1")], "--", "/bin/sh",
+               "-c", "echo $V2999",
                cwd=t.workspace())
     t.equal(r.rc, 0, "exit code")
     t.equal(r.out, "1\n", "standard output")
@@ -168,8 +175,10 @@ def test_argv_of_a_megabyte(t):
 
 def test_empty_argv(t):
     program = t.compile("#include <unistd.h>\n#include <sys/wait.h>\n"
-                        "int main(int c, char **v) { char *none[] = { 0 }; if (!fork()) { execve(v[1], none, none);"
-                        " _exit(9); } int s; wait(&s); return WIFEXITED(s) ? WEXITSTATUS(s) : 99; }")
+                        "int main(int c, char **v) { char *none[] = { 0 }; if (!fork()) { "
+                        "execve(v[1], none, none);"
+                        " _exit(9); } int s; wait(&s); return WIFEXITED(s) ? WEXITSTATUS(s) "
+                        ": 99; }")
     r = t.run(program, t.ward_path)
     t.equal(r.rc, 2, "exit code")
 
@@ -180,7 +189,8 @@ def test_closed_stdio(t):
         def prepare(which=closed):
             for fd in which:
                 os.close(fd)
-        r = t.run(t.ward_path, "run", "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3", cwd=workspace,
+        r = t.run(t.ward_path, "run", "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3",
+                  cwd=workspace,
                   prepare=prepare)
         t.equal(r.rc, 3, f"exit code with {closed} closed")
         t.equal(r.out, "" if 1 in closed else "out\n", "standard output")
@@ -189,7 +199,8 @@ def test_closed_stdio(t):
 def test_reader_that_goes_away(t):
     r = t.run("/bin/bash", "-c", f"{t.ward_path} help | head -n 1; echo ${{PIPESTATUS[0]}}")
     t.contains(r.out, "usage:", "standard output")
-    process = t.popen([t.ward_path, "run", "--", "/bin/sh", "-c", "exit 4"], cwd=t.workspace(), stdout=subprocess.PIPE)
+    process = t.popen([t.ward_path, "run", "--", "/bin/sh", "-c", "exit 4"], cwd=t.workspace(),
+                      stdout=subprocess.PIPE)
     process.stdout.close()
     process.stdout = None
     t.equal(process.wait(20), 4, "exit code")
@@ -212,17 +223,20 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 @native_only("the time is man's")
 def test_manual_pages_render(t):
-    """A line that begins with a dot is a request, and an unknown one is left out of what is read."""
+    """A line that begins with a dot is a request, and an unknown one is left out of what is
+    read."""
     if not shutil.which("man") or not shutil.which("groff"):
         t.skip("there is no man or no groff here")
     pages = os.path.join(TOP, "docs/man")
     for page in sorted(os.listdir(pages)):
-        r = t.run("man", "--warnings", "-l", os.path.join(pages, page), env={"LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
+        r = t.run("man", "--warnings", "-l", os.path.join(pages, page),
+                  env={"LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
         t.equal((r.rc, r.err), (0, ""), page)
 
 
 def test_every_verb_has_an_installed_manual_page(t):
-    """`make install` gives the page of each verb that `ward help` lists, and each page that another one refers to."""
+    """`make install` gives the page of each verb that `ward help` lists, and each page that another
+    one refers to."""
     tree = libward.tree(t)
     pages = {name for _, _, names in os.walk(os.path.join(tree, "share/man")) for name in names}
     pages = {name.removesuffix(".gz") for name in pages}
@@ -232,13 +246,18 @@ def test_every_verb_has_an_installed_manual_page(t):
     t.equal([verb for verb in verbs if f"ward-{verb}.1" not in pages], [], "verbs without a page")
     references = set()
     for page in os.listdir(os.path.join(TOP, "docs/man")):
-        text = t.read(TOP, "docs/man", page).replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+        text = t.read(TOP, "docs/man", page).replace("\\-",
+                                                     "-").replace("\\fB", "").replace("\\fR", "")
         references |= set(re.findall(r"\b((?:ward|libward)[a-z.-]*)\s?\(([135])\)", text))
-    missing = sorted(f"{name}({section})" for name, section in references if f"{name}.{section}" not in pages)
+    missing = sorted(f"{name}({section})" for name, section in references
+                     if f"{name}.{section}" not in pages)
     t.equal(missing, [], "pages that are referred to and not installed")
 
 
 def test_completions_of_words_within_a_verb(t):
-    script = f". {TOP}/completions/ward.bash; COMP_WORDS=(ward \"$@\"); COMP_CWORD=$#; _ward; echo \"${{COMPREPLY[@]}}\""
-    for words, said in ((["ru"], "run"), (["image", ""], "import pull build ls rm gc"), (["audit", "ver"], "verify"), (["volume", ""], "ls rm"), (["run", "--isol"], "--isolation")):
+    script = (f". {TOP}/completions/ward.bash; COMP_WORDS=(ward \"$@\"); COMP_CWORD=$#; _ward; "
+              f"echo \"${{COMPREPLY[@]}}\"")
+    for words, said in ((["ru"], "run"), (["image", ""], "import pull build ls rm gc"),
+                        (["audit", "ver"], "verify"), (["volume", ""], "ls rm"),
+                        (["run", "--isol"], "--isolation")):
         t.equal(t.run("bash", "-c", script, "bash", *words).out.strip(), said, " ".join(words))

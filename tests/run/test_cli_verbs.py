@@ -15,7 +15,8 @@ nonsense: 1
 
 
 def test_check(t):
-    directory = t.workspace({"good.yaml": "version: 1\n", "bad.yaml": BROKEN, "later.yaml": "approvals: {mode: ask}\n"})
+    directory = t.workspace({"good.yaml": "version: 1\n", "bad.yaml": BROKEN,
+                             "later.yaml": "approvals: {mode: ask}\n"})
     r = t.ward("check", "good.yaml", cwd=directory)
     t.equal(r.rc, 0, "exit code")
     r = t.ward("check", "bad.yaml", cwd=directory)
@@ -59,7 +60,8 @@ def test_trust(t):
     t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 0, "exit code after")
     t.write(workspace, {"ward.yaml": "process: {syscalls: build}\nresources: {pids_limit: 9999}\n"})
     t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 125, "exit code after a change")
-    t.equal(t.ward("run", "-p", "ward.yaml", "--", "/bin/true", cwd=workspace).rc, 0, "exit code with -p")
+    t.equal(t.ward("run", "-p", "ward.yaml", "--", "/bin/true", cwd=workspace).rc, 0,
+            "exit code with -p")
 
 
 def test_trust_of_nonsense(t):
@@ -71,10 +73,12 @@ def test_trust_of_nonsense(t):
 
 def test_plan(t):
     workspace = t.workspace({".env": "SECRET=1\n"})
-    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env", "TOKEN=topsecret", "--", "make",
+    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env",
+               "TOKEN=topsecret", "--", "make",
                "test", cwd=workspace)
     t.equal(r.rc, 0, "exit code")
-    for text in ("engine     native", "isolation  namespaces", "64 MiB", "hidden       .env", "stages", "seccomp", "TOKEN",
+    for text in ("engine     native", "isolation  namespaces", "64 MiB", "hidden       .env",
+                 "stages", "seccomp", "TOKEN",
                  "command    make test", workspace):
         t.contains(r.out, text, "plan")
     t.check("topsecret" not in r.out, "the value of a variable is shown")
@@ -90,8 +94,10 @@ def test_plan_json(t):
     t.equal(plan["workspace"], os.path.realpath(workspace), "workspace")
     t.equal(plan["limits"]["pids"]["value"], 77, "pids")
     t.equal(plan["command"], [], "command")
-    t.equal(plan["policy"]["resources.pids_limit"], {"value": "77", "from": "command line"}, "policy")
-    t.check(any(m["target"] == "/opt/name" and not m["writable"] for m in plan["mounts"]), "the mount is not there")
+    t.equal(plan["policy"]["resources.pids_limit"], {"value": "77", "from": "command line"},
+            "policy")
+    t.check(any(m["target"] == "/opt/name" and not m["writable"] for m in plan["mounts"]),
+            "the mount is not there")
     t.check(len(plan["stages"]) > 5, "stages are missing")
 
 
@@ -109,14 +115,16 @@ def test_plan_refuses_as_run_does(t):
 def test_doctor(t):
     r = t.ward("doctor")
     t.check(r.rc in (0, 1), f"exit code {r.rc}")
-    for name in ("user namespace", "landlock", "cgroup", "seccomp", "idmapped mounts", "overlayfs", "nf_tables",
+    for name in ("user namespace", "landlock", "cgroup", "seccomp", "idmapped mounts", "overlayfs",
+                 "nf_tables",
                  "isolation levels", "\n  namespaces ", "\n  landlock "):
         t.contains(r.out, name, "answer")
     found = json.loads(t.ward("doctor", "--json").out)
     t.equal(found["usable"], r.rc == 0, "usable")
     for layer in found["layers"]:
         t.check(layer["state"] in ("present", "absent", "not needed"), layer)
-        t.check(layer["state"] != "absent" or layer["remedy"] or "already" in layer["why"], f"no remedy: {layer}")
+        t.check(layer["state"] != "absent" or layer["remedy"] or "already" in layer["why"],
+                f"no remedy: {layer}")
     works = t.ward("run", "--", "/bin/true", cwd=t.workspace())
     t.equal(works.rc, 0 if r.rc == 0 else 125, "what a run does")
 
@@ -135,15 +143,18 @@ def test_doctor_runs_runsc(t):
     gvisor.usable(t)
     runtimes, engines = doctor(t)
     t.check(runtimes["runsc"]["state"] == "works" and engines["gvisor"]["usable"], str(runtimes))
-    cases = (("exit 0", "report its version"), ("echo runsc version 0.0~20240729.0; [ $1 = --version ] || exit 3", "exit status"),
+    cases = (("exit 0", "report its version"),
+             ("echo runsc version 0.0~20240729.0; [ $1 = --version ] || exit 3", "exit status"),
              ("[ $1 = --version ] && echo runsc version 0.0~20990101.0 || kill -SEGV $$", ""))
     for script, why in cases:
         broken = os.path.join(t.fresh_dir("bin"), "runsc")
         t.write(os.path.dirname(broken), {"runsc": f"#!/bin/sh\n{script}\n"})
         os.chmod(broken, 0o755)
         runtimes, engines = doctor(t, env={"WARD_RUNSC": broken})
-        t.equal((runtimes["runsc"]["state"], runtimes["runsc"]["path"], engines["gvisor"]["usable"]), ("fails", broken, False), script)
-        t.check(why in runtimes["runsc"]["why"] and engines["gvisor"]["why"], f"{script}: {runtimes['runsc']} {engines['gvisor']}")
+        t.equal((runtimes["runsc"]["state"], runtimes["runsc"]["path"],
+                 engines["gvisor"]["usable"]), ("fails", broken, False), script)
+        t.check(why in runtimes["runsc"]["why"] and engines["gvisor"]["why"],
+                f"{script}: {runtimes['runsc']} {engines['gvisor']}")
 
 
 @only_root
@@ -151,21 +162,28 @@ def test_doctor_runs_runsc(t):
 @native_only("it starts every engine that is installed")
 @timeout(180)
 def test_doctor_runs_what_is_installed(t):
-    """A file of the right name that is no program, does nothing, fails or hangs is told from one that works."""
-    scripts = {"runc": "#!/bin/sh\nexit 0\n", "crun": "#!/bin/sh\nexec sleep 1000\n", "qemu-system-x86_64": "#!/bin/sh\necho WHY-NOT >&2; exit 3\n",
+    """A file of the right name that is no program, does nothing, fails or hangs is told from one
+    that works."""
+    scripts = {"runc": "#!/bin/sh\nexit 0\n", "crun": "#!/bin/sh\nexec sleep 1000\n",
+               "qemu-system-x86_64": "#!/bin/sh\necho WHY-NOT >&2; exit 3\n",
                "skopeo": "no program\n", "node": "#!/bin/sh\nkill -SEGV $$\n"}
-    places = {name: shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/bin") for name in scripts}
+    places = {name: shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/bin")
+              for name in scripts}
     if not all(places.values()):
         t.skip(f"not all are installed: {places}")
     top = t.fresh_dir("bin")
     t.write(top, scripts)
     for name in scripts:
         os.chmod(os.path.join(top, name), 0o755)
-    mounts = " && ".join(f"mount --bind {top}/{name} {os.path.realpath(path)}" for name, path in places.items())
-    runtimes, engines = doctor(t, wrap=("unshare", "-m", "sh", "-c", f'{mounts} && exec "$@"', "sh"))
-    t.equal({n: runtimes[n]["state"] for n in ("runc", "crun", "qemu", "skopeo", "node")}, dict.fromkeys(("runc", "crun", "qemu", "skopeo", "node"), "fails"))
+    mounts = " && ".join(f"mount --bind {top}/{name} {os.path.realpath(path)}"
+                         for name, path in places.items())
+    runtimes, engines = doctor(t, wrap=("unshare", "-m", "sh", "-c", f'{mounts} && exec "$@"',
+                                        "sh"))
+    t.equal({n: runtimes[n]["state"] for n in ("runc", "crun", "qemu", "skopeo", "node")},
+            dict.fromkeys(("runc", "crun", "qemu", "skopeo", "node"), "fails"))
     t.equal(runtimes["qemu"]["why"], "exit status 3: WHY-NOT")
-    t.check("runc" in engines["oci"]["why"] and not engines["oci"]["usable"] and not engines["wasm"]["usable"], str(engines))
+    t.check("runc" in engines["oci"]["why"] and not engines["oci"]["usable"]
+            and not engines["wasm"]["usable"], str(engines))
 
 
 def test_doctor_agrees_with_run_without_capabilities(t):
@@ -184,7 +202,8 @@ test_doctor_agrees_with_run_without_capabilities.only = "root"	# a user has none
 
 def test_doctor_without_user_namespaces(t):
     wrap = ["unshare", "--user", "--map-root-user", "sh", "-c",
-            'echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"', "sh"]
+            'echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all '
+            '--inh-caps=-all "$@"', "sh"]
     r = t.run(*wrap, t.ward_path, "doctor")
     t.equal(r.rc, 1, "exit code")
     t.contains(r.out, "user.max_user_namespaces is 0", "why")
@@ -192,11 +211,13 @@ def test_doctor_without_user_namespaces(t):
     t.contains(r.out, "  namespaces        not usable", "isolation level")
 
 
-test_doctor_without_user_namespaces.only = "user"	# root has the right to make them all the same
+# root has the right to make them all the same
+test_doctor_without_user_namespaces.only = "user"
 
 
 def test_plan_says_how_it_was_made(t):
-    """ward plan --verbose prints the planner's steps in the order of tables/plan_steps.def; without it, it does not."""
+    """ward plan --verbose prints the planner's steps in the order of tables/plan_steps.def; without
+    it, it does not."""
     ws = t.workspace()
     long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["--verbose"], []))
     t.equal((long.rc, short.rc), (0, 0))

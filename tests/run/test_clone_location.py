@@ -1,4 +1,5 @@
-"""Where the clone lies does not matter: tests/run-tests shows the tree to the ordinary user wherever root keeps it."""
+"""Where the clone lies does not matter: tests/run-tests shows the tree to the ordinary user
+wherever root keeps it."""
 import os
 import subprocess
 import sys
@@ -13,9 +14,11 @@ BIND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
 
 def test_tree_is_read(t):
-    """What [user] tests do: read the tests' own data and profiles, run ward out of the build directory."""
+    """What [user] tests do: read the tests' own data and profiles, run ward out of the build
+    directory."""
     for name in ("tests/data/sample.yaml", "profiles/generic.yaml", "examples/run.sh"):
-        t.check(t.run("cat", os.path.join(place.TREE, name)).out, f"{name} cannot be read by {t.person.pw_name}")
+        t.check(t.run("cat", os.path.join(place.TREE, name)).out,
+                f"{name} cannot be read by {t.person.pw_name}")
     t.equal(t.ward("run", "--", "/bin/echo", "ran", cwd=t.workspace()).out, "ran\n", "ward")
 
 
@@ -28,8 +31,10 @@ def _below_a_closed_directory(t, *words):
     build = host.BUILD
     within = build.startswith(place.TREE + "/")
     build = os.path.join(seen, os.path.relpath(build, place.TREE)) if within else build
-    return t.run("unshare", "-m", "--propagation", "private", "sh", "-c", BIND, "sh", place.TREE, seen, sys.executable,
-                 f"{seen}/tests/run-tests", "--build", build, "--only", PROBE, *words, cwd="/", timeout=280,
+    return t.run("unshare", "-m", "--propagation", "private", "sh", "-c", BIND, "sh", place.TREE,
+                 seen, sys.executable,
+                 f"{seen}/tests/run-tests", "--build", build, "--only", PROBE, *words, cwd="/",
+                 timeout=280,
                  env={place.PLACED: None})
 
 
@@ -37,13 +42,15 @@ def _below_a_closed_directory(t, *words):
 @needs("admin")
 @timeout(300)
 def test_below_a_closed_directory(t):
-    """Root's clone below a directory that nobody else may enter: both halves pass, by a bind mount."""
+    """Root's clone below a directory that nobody else may enter: both halves pass, by a bind
+    mount."""
     before = os.listdir(t.directory)
     r = _below_a_closed_directory(t)
     t.contains(r.out, "bind mount", "output")
     t.contains(r.out, "2 passed, 0 failed", "output")
     t.equal(r.rc, 0, "exit code")
-    t.check(set(os.listdir(t.directory)) - set(before) == {"closed1"}, f"left: {os.listdir(t.directory)}")
+    t.check(set(os.listdir(t.directory)) - set(before) == {"closed1"},
+            f"left: {os.listdir(t.directory)}")
 
 
 @only_root
@@ -59,7 +66,8 @@ def test_below_a_closed_directory_by_copy(t):
 
 @only_root
 def test_hidden_is_found(t):
-    """One unreadable file or directory is found, links that lead nowhere and what git and meson keep are not looked at."""
+    """One unreadable file or directory is found, links that lead nowhere and what git and meson
+    keep are not looked at."""
     person = users.ensure()
     tree, build = t.fresh_dir("tree"), t.fresh_dir("build")
     for directory in (tree, build):
@@ -80,14 +88,17 @@ def test_hidden_is_found(t):
 
 
 def test_what_is_not_installed_is_named(t):
-    """A test that fails is excused by a package only where that package is missing and the test names it."""
+    """A test that fails is excused by a package only where that package is missing and the test
+    names it."""
     old = host.absent
     try:
         host.absent = lambda: {}
         t.equal(host.absent_in("nginx: not found"), None, "a complete host")
         host.absent = lambda: {"nginx": "nginx-light", "ip": "iproute2"}
-        t.contains(host.absent_in("def test_x(t):", "t.run('nginx')") or "", "apt-get install nginx-light", "the reason")
-        t.equal(host.absent_in("the script has an ip-address, a zip and nginx-like words"), None, "parts of words")
+        t.contains(host.absent_in("def test_x(t):", "t.run('nginx')") or "",
+                   "apt-get install nginx-light", "the reason")
+        t.equal(host.absent_in("the script has an ip-address, a zip and nginx-like words"), None,
+                "parts of words")
     finally:
         host.absent = old
 
@@ -97,13 +108,15 @@ def test_copy_opens_modes(t):
     """A clone made under umask 077 is readable in its copy, and programs stay programs."""
     tree = t.fresh_dir("tree")
     build = os.path.join(tree, "build")
-    t.write(tree, {"tests/run-tests": "x", "profiles/a.yaml": "x", ".git/config": "x", "build-asan/big": "x"})
+    t.write(tree, {"tests/run-tests": "x", "profiles/a.yaml": "x", ".git/config": "x",
+                   "build-asan/big": "x"})
     t.write(build, {"src/cli/ward": "x", "src/cli/ward.p/main.c.o": "x"})
     subprocess.run(["chmod", "-R", "go-rwx", tree], check=True)
     os.chmod(f"{build}/src/cli/ward", 0o700)
     base = t.fresh_dir("base")
     os.chmod(base, 0o755)
     place._copy(base, tree, build)
-    t.equal(place.hidden(users.ensure(), *place._targets(base, tree, build)), None, "the copy can be read")
+    t.equal(place.hidden(users.ensure(), *place._targets(base, tree, build)), None,
+            "the copy can be read")
     t.equal(os.stat(f"{base}/ward/build/src/cli/ward").st_mode & 0o777, 0o755, "mode of a program")
     t.equal(sorted(os.listdir(f"{base}/ward")), ["build", "profiles", "tests"], "what is copied")

@@ -1,6 +1,9 @@
-"""One policy, every engine: the same list of features is tried under each engine that this machine has. What an engine cannot do it must refuse before anything starts, and it stands in REFUSES; everything else must come out alike.
+"""One policy, every engine: the same list of features is tried under each engine that this machine
+has. What an engine cannot do it must refuse before anything starts, and it stands in REFUSES;
+everything else must come out alike.
 
-One test for each engine, so that what an engine needs once (a kernel, a template, a compiled module) is made once; every feature that fails is named.
+One test for each engine, so that what an engine needs once (a kernel, a template, a compiled
+module) is made once; every feature that fails is named.
 """
 import contextlib
 import os
@@ -35,12 +38,14 @@ class Conform:
         self.options = list(OPTIONS[engine])
         with open(os.path.join(DATA, "conform.c")) as f:
             source = f.read()
-        self.tool = engines.wasm_tool(t, source) if engine == "wasm" else engines.linux_tool(t, source)
+        self.tool = engines.wasm_tool(t,
+                                      source) if engine == "wasm" else engines.linux_tool(t, source)
         self.name = "tool.wasm" if engine == "wasm" else "tool"
         engines.prepare(t, engine, self.options)
 
     def workspace(self, files=None):
-        """A fresh workspace with the tool in it; as root it is an ordinary user's where the engine wants that."""
+        """A fresh workspace with the tool in it; as root it is an ordinary user's where the engine
+        wants that."""
         ws = self.t.workspace(files)
         target = os.path.join(ws, self.name)
         with open(self.tool, "rb") as a, open(target, "wb") as b:
@@ -56,7 +61,8 @@ class Conform:
         """Runs the tool inside; checks the exit code."""
         more.setdefault("timeout", 30 * self.slow)
         call = ward or self.t.ward
-        r = call("run", *self.options, *options, "--", *self.argv(*words), cwd=ws, report=True, **more)
+        r = call("run", *self.options, *options, "--", *self.argv(*words), cwd=ws, report=True,
+                 **more)
         if rc is not None:
             self.t.equal(r.rc, rc, f"{words}: {r.err}")
         return r
@@ -86,13 +92,15 @@ def feature_stdio(c):
 def feature_environment(c):
     """The allow-list of variables, and where the command starts."""
     ws = c.workspace({"sub/x": "x"})
-    c.t.equal(c.run(ws, "env", "SECRET_OF_THE_HOST", env={"SECRET_OF_THE_HOST": "s"}).out, "(none)\n")
+    c.t.equal(c.run(ws, "env", "SECRET_OF_THE_HOST", env={"SECRET_OF_THE_HOST": "s"}).out,
+              "(none)\n")
     c.t.equal(c.run(ws, "env", "GIVEN_HERE", options=("--env", "GIVEN_HERE=a b")).out, "a b\n")
     c.t.equal(c.run(ws, "where").out, ws + "\n")
 
 
 def feature_files(c):
-    """What is written is there afterwards; what is removed is gone; nothing else of the host exists."""
+    """What is written is there afterwards; what is removed is gone; nothing else of the host
+    exists."""
     outside = os.path.join(c.t.fresh_dir("outside"), "secret")
     c.t.write("/", {outside.lstrip("/"): "OUTSIDE-SECRET"})
     ws = c.workspace({"old": "old content\n", "gone": "x"})
@@ -117,11 +125,13 @@ def feature_hidden(c):
 
 def feature_protected(c):
     """What ward protects by itself: hooks and configuration of git."""
-    files = {".git/hooks/pre-commit": "#!/bin/sh\n", ".git/config": "[core]\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/refs/x": ""}
+    files = {".git/hooks/pre-commit": "#!/bin/sh\n", ".git/config": "[core]\n",
+             ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/refs/x": ""}
     ws = c.workspace(files)
     for name in (".git/hooks/pre-commit", ".git/config", ".git/hooks/post-checkout"):
         c.run(ws, "write", name, "#!/bin/sh\ntouch /tmp/owned\n", rc=None)
-    c.t.equal((c.t.read(ws, ".git/hooks/pre-commit"), c.t.read(ws, ".git/config"), c.t.read(ws, ".git/hooks/post-checkout")),
+    c.t.equal((c.t.read(ws, ".git/hooks/pre-commit"), c.t.read(ws, ".git/config"),
+               c.t.read(ws, ".git/hooks/post-checkout")),
               ("#!/bin/sh\n", "[core]\n", None))
 
 
@@ -130,7 +140,8 @@ def feature_read_only(c):
     extra = c.t.fresh_dir("extra")
     c.t.write(extra, {"data": "given\n"})
     ws = c.workspace({"a": "a"})
-    c.t.equal(c.run(ws, "write", "a", "changed", options=("--set", "filesystem.mode=read_only"), rc=None).rc != 0 or c.t.read(ws, "a") == "a", True)
+    c.t.equal(c.run(ws, "write", "a", "changed", options=("--set", "filesystem.mode=read_only"),
+                    rc=None).rc != 0 or c.t.read(ws, "a") == "a", True)
     c.t.equal(c.t.read(ws, "a"), "a")
     c.t.equal(c.run(ws, "read", f"{extra}/data", options=("--ro", extra)).out, "given\n")
     c.run(ws, "write", f"{extra}/data", "changed", options=("--ro", extra), rc=None)
@@ -160,7 +171,8 @@ def feature_time(c):
 def feature_memory(c):
     """--memory: a little fits, too much does not, and the machine is fine."""
     ws = c.workspace()
-    limit = ("--memory", "512Mi" if c.engine == "vm" else "256Mi")	# a machine needs room of its own beside what it gives the command
+    # a machine needs room of its own beside what it gives the command
+    limit = ("--memory", "512Mi" if c.engine == "vm" else "256Mi")
     c.run(ws, "alloc", 8, options=limit)
     r = c.run(ws, "alloc", 1500, options=limit, rc=None)
     c.t.check(r.rc != 0, f"1500 MiB fit into {limit[1]}")
@@ -170,7 +182,8 @@ def feature_output(c):
     """The output limit ends a flood."""
     ws = c.workspace()
     r = c.run(ws, "flood", 200 << 20, options=("--set", "resources.output_limit=1Mi"), rc=None)
-    c.t.check(r.rc == 137 and r.report["limits"]["output"]["hit"] and len(r.out_bytes) < 4 << 20, (r.rc, len(r.out_bytes)))
+    c.t.check(r.rc == 137 and r.report["limits"]["output"]["hit"] and len(r.out_bytes) < 4 << 20,
+              (r.rc, len(r.out_bytes)))
 
 
 def feature_processes(c):
@@ -223,25 +236,29 @@ def feature_network(c):
 
 
 def feature_left_running(c):
-    """run -d, exec, cp, logs, pause, resume, checkpoint (which gvisor makes and the others refuse), stop."""
+    """run -d, exec, cp, logs, pause, resume, checkpoint (which gvisor makes and the others refuse),
+    stop."""
     ws = c.workspace({"a": "from outside\n"})
     name = box(c.t, *c.options, "--", *c.argv("sleep", 1000), cwd=ws, timeout=60 * c.slow)
     r = c.t.ward("exec", name, "--", *c.argv("read", "a"), timeout=30 * c.slow)
     c.t.equal((r.rc, r.out), (0, "from outside\n"), r.err)
     c.t.equal(c.t.ward("exec", name, "--", *c.argv("exit", 5), timeout=30 * c.slow).rc, 5)
-    c.t.equal(c.t.ward("exec", name, "--", *c.argv("write", "by-exec", "e"), timeout=30 * c.slow).rc, 0)
+    c.t.equal(c.t.ward("exec", name, "--", *c.argv("write", "by-exec", "e"),
+                       timeout=30 * c.slow).rc, 0)
     copied = os.path.join(c.t.directory, f"copied-{c.engine}")
     r = c.t.ward("cp", f"{name}:{ws}/by-exec", copied, timeout=30 * c.slow)
     c.t.equal((r.rc, c.t.read(copied)), (0, "e"), r.err)
     c.t.equal(c.t.ward("pause", name, timeout=30).rc, 0)
     c.t.equal(c.t.ward("resume", name, timeout=30).rc, 0)
-    c.t.equal(c.t.ward("exec", name, "--", *c.argv("args", "again"), timeout=30 * c.slow).out, "[again]\n")
+    c.t.equal(c.t.ward("exec", name, "--", *c.argv("args", "again"), timeout=30 * c.slow).out,
+              "[again]\n")
     c.t.contains(c.t.ward("logs", name).out, "up", "logs")
     r = c.t.ward("checkpoint", name, "kept", timeout=30)
     if c.engine == "gvisor":
         c.t.equal((r.rc, c.t.ward("checkpoint", "rm", "kept").rc), (0, 0), r.err)
     else:
-        c.t.check(r.rc == 125 and f"isolation: {c.engine} does not support checkpoints" in r.err and "remedy: " in r.err, r)
+        c.t.check(r.rc == 125 and f"isolation: {c.engine} does not support checkpoints" in r.err
+                  and "remedy: " in r.err, r)
     r = c.t.ward("stop", "--timeout", "1", name, timeout=30 * c.slow)
     c.t.equal(r.rc, 0, r.err)
     c.t.equal(c.t.read(ws, "by-exec"), "e", "what it wrote is there afterwards")
@@ -250,7 +267,8 @@ def feature_left_running(c):
 
 def feature_a_terminal(c):
     """-t: a terminal inside."""
-    r = c.t.ward("run", *c.options, "-t", "--", *c.argv("tty"), cwd=c.workspace(), timeout=30 * c.slow)
+    r = c.t.ward("run", *c.options, "-t", "--", *c.argv("tty"), cwd=c.workspace(),
+                 timeout=30 * c.slow)
     c.t.equal((r.rc, r.out.split()), (0, ["1", "1", "1"]), r.err)
 
 
@@ -264,7 +282,8 @@ def feature_record(c):
 
 def feature_killed(c):
     """kill -9 of ward: nothing is left (looked for after the test), and the next run is fine."""
-    process = c.t.ward_start("run", *c.options, "--", *c.argv("sleep", 1000), cwd=c.workspace(), stderr=subprocess.DEVNULL)
+    process = c.t.ward_start("run", *c.options, "--", *c.argv("sleep", 1000), cwd=c.workspace(),
+                             stderr=subprocess.DEVNULL)
     c.t.equal(process.stdout.readline(), b"up\n")
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -282,7 +301,8 @@ def below(t, process):
 
 
 def feature_any_process_killed(c):
-    """kill -9 of any process behind ward: the run ends with an error or goes on and can be ended, and nothing is left (looked for after the test)."""
+    """kill -9 of any process behind ward: the run ends with an error or goes on and can be ended,
+    and nothing is left (looked for after the test)."""
     left, tried = {None}, set()
     while left:
         process = c.t.ward_start("run", *c.options, "--", *c.argv("sleep", 1000), cwd=c.workspace())
@@ -300,19 +320,23 @@ def feature_any_process_killed(c):
         if alone:
             process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20 * c.slow)
-        c.t.check(process.returncode != 0, f"{name} was killed, and ward says that all is well: {err}")
+        c.t.check(process.returncode != 0,
+                  f"{name} was killed, and ward says that all is well: {err}")
         c.t.say(f"{name}: exit {process.returncode}" + (", when asked to end" if alone else ""))
         left.discard(name)
 
 
-FEATURES = {name[len("feature_"):]: function for name, function in list(globals().items()) if name.startswith("feature_")}
+FEATURES = {name[len("feature_"):]: function for name, function in list(globals().items())
+            if name.startswith("feature_")}
 
 
 def refused(c, name, word):
     """An engine that cannot do it says so before anything starts."""
-    options = {"network": ("--allow", "db.test:5432"), "an_image": ("--image", "/usr"), "a_terminal": ("-t",), "review": ("--review",)}[name]
+    options = {"network": ("--allow", "db.test:5432"), "an_image": ("--image", "/usr"),
+               "a_terminal": ("-t",), "review": ("--review",)}[name]
     r = c.t.ward("run", *c.options, *options, "--", *c.argv("args", "STARTED"), cwd=c.workspace())
-    c.t.check(r.rc == 125 and word in r.err and "STARTED" not in r.out, f"{name} must be refused: {r}")
+    c.t.check(r.rc == 125 and word in r.err and "STARTED" not in r.out,
+              f"{name} must be refused: {r}")
 
 
 def conform(t, engine):
@@ -335,7 +359,8 @@ def conform(t, engine):
             failed.append(f"{name}: {error}")
         except (OSError, subprocess.SubprocessError, KeyError, ValueError, IndexError):
             failed.append(f"{name}: {traceback.format_exc()}")
-    t.check(not failed, f"{engine}: {len(failed)} of {len(FEATURES)} features failed:\n" + "\n".join(failed))
+    t.check(not failed, f"{engine}: {len(failed)} of {len(FEATURES)} features failed:\n"
+            + "\n".join(failed))
 
 
 @timeout(120)

@@ -1,5 +1,5 @@
-"""ward inside runc and podman containers: it works with every layer that the container leaves it, says which are missing,
-or refuses with the option of the container that would let it."""
+"""ward inside runc and podman containers: it works with every layer that the container leaves it,
+says which are missing, or refuses with the option of the container that would let it."""
 import contextlib
 import glob
 import os
@@ -8,9 +8,11 @@ from harness import needs, only_root, timeout
 from harness.containers import ADMIN_CAPS, DEFAULT_CAPS, RUNC_CAPS, Container, default_filter
 
 FILES = {"a": "hello\n", "secret.key": "secret", ".aiignore": "*.key\n", ".envrc": "old\n"}
-SCRIPT = "cat a; id -un; cat secret.key; echo evil > .envrc; echo new > b; cat /etc/shadow; hostname"
-RUNG = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
-MUST = ["user namespace", "mount namespace", "pid namespace", "net namespace", "ipc namespace", "uts namespace", "rlimits",
+SCRIPT = ("cat a; id -un; cat secret.key; echo evil > .envrc; echo new > b; cat /etc/shadow; "
+          "hostname")
+LANDLOCK = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
+MUST = ["user namespace", "mount namespace", "pid namespace", "net namespace", "ipc namespace",
+        "uts namespace", "rlimits",
         "no capabilities", "no_new_privs", "landlock", "seccomp"]
 
 
@@ -29,11 +31,13 @@ def works(t, container, absent=(), notes=()):
     r = container.ward("run", "--verbose", "--", "/bin/sh", "-c", SCRIPT)
     t.equal(r.out.split()[:2], ["hello", "agent"], f"the command inside\n{r.err}")
     t.check("secret" not in r.out and "root:" not in r.out, f"read what is hidden: {r.out}")
-    changed = t.read(container.bundle, "upper/project/.envrc") or t.read(container.root, "project/.envrc")
+    changed = t.read(container.bundle,
+                     "upper/project/.envrc") or t.read(container.root, "project/.envrc")
     t.equal(changed, "old\n", "protected file")
     layers = layers_of(r.err)
     t.equal([name for name in MUST if not layers[name][0]], [], "layers that must be there")
-    t.equal(sorted(n for n, (there, _) in layers.items() if not there), sorted(absent), "absent layers")
+    t.equal(sorted(n for n, (there, _) in layers.items() if not there), sorted(absent),
+            "absent layers")
     for name, note in notes:
         t.contains(layers[name][1], note, f"the note of {name}")
     return r
@@ -77,7 +81,8 @@ def test_privileged_container(t):
 def test_overlay_root(t):
     """An overlay refuses id-mapped mounts; no capability helps."""
     for caps in (DEFAULT_CAPS, ADMIN_CAPS):
-        r = works(t, Container(t, caps=caps, overlay=True, files=FILES), ["cgroup", "idmap"], [MASKED])
+        r = works(t, Container(t, caps=caps, overlay=True, files=FILES), ["cgroup", "idmap"],
+                  [MASKED])
         t.contains(r.err, "no id-mapped mounts here")
 
 
@@ -96,15 +101,18 @@ def test_require_idmap_is_refused_where_there_is_none(t):
 
 @needs("runc", "cgroups")
 def test_filter_that_takes_namespaces_away(t):
-    """As Docker's: refused, with the container's option and the weaker rung named."""
+    """As Docker's: refused, with the container's option and the weaker level named."""
     kinds = [{"caps": DEFAULT_CAPS}] + ([{"uid": 1000}] if t.as_user == "root" else [])
     for kind in kinds:
         container = Container(t, seccomp=default_filter(), files={"a": "hello\n"}, **kind)
-        refuses(t, container, "user namespace", "--security-opt seccomp=unconfined", "require: {isolation: landlock")
-        r = container.ward("run", *RUNG, "--verbose", "--", "/bin/sh", "-c", "cat a; cat /etc/shadow; echo b > b; echo c > /tmp/c")
+        refuses(t, container, "user namespace", "--security-opt seccomp=unconfined",
+                "require: {isolation: landlock")
+        r = container.ward("run", *LANDLOCK, "--verbose", "--", "/bin/sh", "-c",
+                           "cat a; cat /etc/shadow; echo b > b; echo c > /tmp/c")
         t.equal(r.out, "hello\n", r.err)
         there = sorted(n for n, (there, _) in layers_of(r.err).items() if there)
-        t.equal(there, ["landlock", "no capabilities", "no_new_privs", "rlimits", "seccomp"], "layers in force")
+        t.equal(there, ["landlock", "no capabilities", "no_new_privs", "rlimits", "seccomp"],
+                "layers in force")
 
 
 @needs("runc", "cgroups")
@@ -112,7 +120,7 @@ def test_root_that_cannot_be_mapped(t):
     """The three capabilities of `runc spec`: no CAP_SETFCAP, so no user namespace for root."""
     container = Container(t, caps=RUNC_CAPS, files={"a": "hello\n"})
     refuses(t, container, "CAP_SETFCAP", "--cap-add SETFCAP", "ordinary user")
-    r = container.ward("run", *RUNG, "--", "/bin/sh", "-c", "cat a; cat /etc/shadow")
+    r = container.ward("run", *LANDLOCK, "--", "/bin/sh", "-c", "cat a; cat /etc/shadow")
     t.equal(r.out, "hello\n", r.err)
 
 
@@ -121,7 +129,8 @@ def test_limits_hold_in_a_container(t):
     container = Container(t, caps=DEFAULT_CAPS, files=FILES)
     r = container.ward("run", "--timeout", "1", "--", "/bin/sleep", "30")
     t.equal(r.rc, 124, r.err)
-    r = container.ward("run", "--memory", "100Mi", "--", "/usr/bin/python3", "-c", "a = 'x' * 400000000; print(len(a))")
+    r = container.ward("run", "--memory", "100Mi", "--", "/usr/bin/python3", "-c",
+                       "a = 'x' * 400000000; print(len(a))")
     t.check(r.rc != 0 and "400000000" not in r.out, f"the memory limit is not held: {r}")
 
 
@@ -143,7 +152,8 @@ cd "$0" && exec podman --root "$0/storage" --runroot "$0/runroot" --cgroup-manag
 
 def podman(t, container, options, *command):
     """One container of podman's over the same root."""
-    argv = ["unshare", "-m", "/bin/sh", "-c", PODMAN, container.bundle, *options, "--rootfs", container.root, *command]
+    argv = ["unshare", "-m", "/bin/sh", "-c", PODMAN, container.bundle, *options, "--rootfs",
+            container.root, *command]
     return t.run(*argv, timeout=60)
 
 
@@ -163,8 +173,10 @@ def test_podman(t):
     """Podman's own filter leaves user namespaces: ward works in a container without any option."""
     t.defer(remove_parents)
     container = Container(t, caps=DEFAULT_CAPS, files=FILES)
-    for options in ([], ["--security-opt", "seccomp=unconfined"], ["--cap-add", "SYS_ADMIN"], ["--privileged"]):
-        r = podman(t, container, options, "/opt/ward", "run", "--verbose", "--", "/bin/sh", "-c", SCRIPT)
+    for options in ([], ["--security-opt", "seccomp=unconfined"], ["--cap-add", "SYS_ADMIN"],
+                    ["--privileged"]):
+        r = podman(t, container, options, "/opt/ward", "run", "--verbose", "--", "/bin/sh", "-c",
+                   SCRIPT)
         t.equal(r.out.split()[:2], ["hello", "agent"], f"podman {options}\n{r.err}")
         t.check("secret" not in r.out, "read what is hidden")
         layers = layers_of(r.err)

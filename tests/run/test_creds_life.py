@@ -1,4 +1,5 @@
-"""Secrets through their whole life: a value that was granted once is known until the run ends, on connections that are open, too; and several grants of one request."""
+"""Secrets through their whole life: a value that was granted once is known until the run ends, on
+connections that are open, too; and several grants of one request."""
 import base64
 import json
 import os
@@ -26,13 +27,16 @@ class Server(http.server.BaseHTTPRequestHandler):
         pass
     def frame(self, first, bytes):
         n = len(bytes)
-        self.wfile.write(bytearray([first, n]) + bytes if n < 126 else bytearray([first, 126, n >> 8, n & 255]) + bytes)
+        self.wfile.write(bytearray([first, n]) + bytes
+                         if n < 126 else bytearray([first, 126, n >> 8, n & 255]) + bytes)
         self.wfile.flush()
     def talk(self):
         "A websocket: for ? everything that it knows, in two frames of one message; else what it got."
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         self.send_response(101)
-        for field in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())):
+        for field in (("Upgrade", "websocket"), ("Connection", "Upgrade"),
+                      ("Sec-WebSocket-Accept",
+                       base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())):
             self.send_header(*field)
         self.end_headers()
         while head := self.rfile.read(2):
@@ -76,7 +80,9 @@ class Server(http.server.BaseHTTPRequestHandler):
             return self.stream("text/event-stream")
         reason, kind, text = "OK", "text/plain", " ".join(known)
         if "/lines" in self.path:
-            text = "".join(lines(known[-1], width, "\r\n") + "\r\n.\r\n" + json.dumps({"key": lines("xx" + known[-1], width, "\n")}) + "\n" for width in (4, 19, 64, 76))
+            text = "".join(lines(known[-1], width, "\r\n") + "\r\n.\r\n"
+                           + json.dumps({"key": lines("xx" + known[-1], width, "\n")}) + "\n"
+                           for width in (4, 19, 64, 76))
         if "/reason" in self.path:
             reason, text = known[-1], ""
         data = text.encode()
@@ -99,10 +105,13 @@ import base64, json, os, socket, ssl, sys, time
 def say(name, value):
     print(json.dumps([name, value]), flush=True)
 def connect():
-    return ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9449), 20), server_hostname="web.test")
+    return ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9449),
+                                                                             20),
+                                                    server_hostname="web.test")
 def begin(c, target, fields=(), body=None):
-    c.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9449\r\n%s%s\r\n" % ("GET" if body is None else "POST", target, "".join(f + "\r\n" for f in fields),
-              "" if body is None else "Content-Length: %d\r\n" % len(body))).encode() + (body or b""))
+    c.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9449\r\n%s%s\r\n"
+               % ("GET" if body is None else "POST", target, "".join(f + "\r\n" for f in fields),
+"" if body is None else "Content-Length: %d\r\n" % len(body))).encode() + (body or b""))
     return c.makefile("rb")
 def read_head(stream):
     lines = []
@@ -113,14 +122,17 @@ def ask(target, fields=(), body=None):
     c = connect()
     stream = begin(c, target, fields, body)
     head = read_head(stream)
-    length = [int(line.split(":")[1]) for line in head if line.lower().startswith("content-length:")]
+    length = [int(line.split(":")[1]) for line in head
+              if line.lower().startswith("content-length:")]
     text = stream.read(length[0] if length else 0).decode("latin-1")
     c.close()
     return [head[0] if head else "", head[1:], text]
 class Socket:
     def __init__(self, target):
         self.c = connect()
-        self.stream = begin(self.c, target, ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"))
+        self.stream = begin(self.c, target, ("Connection: Upgrade", "Upgrade: websocket",
+                                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                                             "Sec-WebSocket-Version: 13"))
         self.status = read_head(self.stream)[0].split()[1]
     def frame(self, first, text, mask=b"\x11\x22\x33\x44"):
         n = len(text)
@@ -150,17 +162,20 @@ def wait(name):
 def start(t):
     world = trusted_world(t)
     t.write(world.dir, {"server.py": SERVER, "seen": ""})
-    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.dir, world.certificates], PORT)
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.dir,
+                     world.certificates], PORT)
     return world
 
 
 def seen(t, world):
-    return [json.loads(line) for line in (t.read(os.path.join(world.dir, "seen")) or "").splitlines()]
+    return [json.loads(line)
+            for line in (t.read(os.path.join(world.dir, "seen")) or "").splitlines()]
 
 
 def policy(t, grants, port=PORT, **credentials):
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
-    rules = [{"host": name, "ports": [port], "mode": "inspect", "websocket": True} for name in ("web.test", "other.test")]
+    rules = [{"host": name, "ports": [port], "mode": "inspect", "websocket": True}
+             for name in ("web.test", "other.test")]
     with open(path, "w") as f:
         json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": rules},
                    "credentials": {"mode": "just_in_time", "grants": grants, **credentials}}, f)
@@ -170,17 +185,22 @@ def policy(t, grants, port=PORT, **credentials):
 def run(t, world, path, script, ws=None, **options):
     ws = ws or t.workspace({})
     t.write(ws, {"client.py": CLIENT + script})
-    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True, timeout=100, **options)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True,
+                   timeout=100, **options)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     return {line[0]: line[1] for line in map(json.loads, r.out.splitlines())}, r
 
 
 def rotating(t, value="ROTATED{n}xSECRETxVALUExOFxTHISxGRANTx{n}{n}{n}", stop=10 ** 6):
-    """A program that gives another value each time once there is a file "advance", up to a number of them; and the file with that number."""
+    """A program that gives another value each time once there is a file "advance", up to a number
+    of them; and the file with that number."""
     place = t.fresh_dir("secrets")
-    t.write(place, {"count": "0", "give": f"#!/usr/bin/python3\nimport os\nplace = {place!r}\nn = int(open(place + '/count').read())\n"
-                    f"n = min(n + 1, {stop}) if not n or os.path.exists(place + '/advance') else n\n"
-                    f"open(place + '/count', 'w').write(str(n))\nprint({value!r}.replace('{{n}}', str(n)))\n"})
+    t.write(place,
+            {"count": "0", "give": f"#!/usr/bin/python3\nimport os\nplace = {place!r}\n"
+             "n = int(open(place + '/count').read())\n"
+             f"n = min(n + 1, {stop}) if not n or os.path.exists(place + '/advance') else n\n"
+             f"open(place + '/count', 'w').write(str(n))\nprint({value!r}.replace('{{n}}', "
+             "str(n)))\n"})
     os.chmod(place + "/give", 0o755)
     return place
 
@@ -209,7 +229,8 @@ while not came.endswith(b"0\r\n\r\n") and (piece := events.readline()):
 say("stream", came.decode("latin-1"))
 say("answer", ask("/b/all")[2])
 old = "ROTATED" + "1" + "xSECRETxVALUExOFxTHISxGRANTx" + "111"
-say("old", [ask("/b/x", (), old.encode())[0].split()[1], ask("/b/x?k=" + old)[0].split()[1], ask("/b/x", ("X-%s: y" % old.lower(),))[0].split()[1],
+say("old", [ask("/b/x", (), old.encode())[0].split()[1], ask("/b/x?k=" + old)[0].split()[1],
+            ask("/b/x", ("X-%s: y" % old.lower(),))[0].split()[1],
             ask("/b/x", (), base64.encodebytes(b"y" + old.encode() * 3))[0].split()[1]])
 talk.frame(0x81, old)
 say("sent", talk.hear())
@@ -217,16 +238,21 @@ say("sent", talk.hear())
 
 
 def test_a_value_stays_secret(t):
-    """A source that gives another value every second: each one that was granted is overwritten and stopped, on a websocket and a stream that were open before, too."""
+    """A source that gives another value every second: each one that was granted is overwritten and
+    stopped, on a websocket and a stream that were open before, too."""
     world = start(t)
     place = rotating(t, stop=5)
-    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"], "ttl_seconds": 2}
+    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"],
+             "ttl_seconds": 2}
     ws = t.workspace({"client.py": CLIENT + LIFE})
-    process = t.popen(t.ward_argv("run", "-p", policy(t, [grant]), "--", "/usr/bin/python3", "client.py", wrap=world.wrap(ws)), cwd=ws, root=True)
-    t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")) or process.poll() is not None, 60, "the connections are not open")
+    process = t.popen(t.ward_argv("run", "-p", policy(t, [grant]), "--", "/usr/bin/python3",
+                                  "client.py", wrap=world.wrap(ws)), cwd=ws, root=True)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")) or process.poll() is not None,
+                 60, "the connections are not open")
     with t.root():
         t.write(place, {"advance": ""})
-    t.wait_until(lambda: int(t.read(place, "count") or 0) >= 5 or process.poll() is not None, 60, "the value does not change")
+    t.wait_until(lambda: int(t.read(place, "count") or 0) >= 5 or process.poll() is not None, 60,
+                 "the value does not change")
     t.check(process.poll() is None, "it ended before the last value came")
     with open(os.path.join(ws, "go"), "w"):
         pass
@@ -235,14 +261,21 @@ def test_a_value_stays_secret(t):
     out, err = (text.decode() for text in process.communicate(timeout=100))
     t.equal(process.returncode, 0, f"exit code ({out} {err})")
     got = {line[0]: line[1] for line in map(json.loads, out.splitlines())}
-    t.check("ROTATED" not in json.dumps({k: v for k, v in got.items()}), f"a value came back: {got}")
+    t.check("ROTATED" not in json.dumps({k: v for k, v in got.items()}),
+            f"a value came back: {got}")
     for name in ("websocket", "stream", "answer"):
-        t.check(got[name] and re.search("x{30}", got[name]), f"{name}: what came back is overwritten: {got[name]}")
-    t.equal(got["old"], ["403"] * 4, "the first value in body, query, name of a header and base64 in lines")
+        t.check(got[name] and re.search("x{30}", got[name]),
+                f"{name}: what came back is overwritten: {got[name]}")
+    t.equal(got["old"], ["403"] * 4,
+            "the first value in body, query, name of a header and base64 in lines")
     t.equal(got["sent"], None, "and in a message: the websocket is cut")
-    requests = [line for line in seen(t, world) if line[0] in ("POST", "message") or "/b/x" in line[1]]
-    t.check("ROTATED1x" not in json.dumps(requests) and "rotated1x" not in json.dumps(requests), f"the server got it from the program: {requests}")
-    values = {value for line in seen(t, world) for name, value in (line[2] if isinstance(line[2], list) else []) if name == "Authorization"}
+    requests = [line for line in seen(t, world) if line[0] in ("POST", "message")
+                or "/b/x" in line[1]]
+    t.check("ROTATED1x" not in json.dumps(requests) and "rotated1x" not in json.dumps(requests),
+            f"the server got it from the program: {requests}")
+    values = {value for line in seen(t, world)
+              for name, value in (line[2] if isinstance(line[2], list) else [])
+              if name == "Authorization"}
     t.check(len(values) >= 2, f"several values were used: {values}")
 
 
@@ -259,7 +292,8 @@ say("large", len(try_message((0x81, "z" * 40000)) or ""))
 say("pieces", try_message((0x01, "one "), (0x89, "ping"), (0x80, "two")))
 say("token", try_message((0x81, "my key is " + token)))
 say("base64", try_message((0x81, base64.b64encode(token.encode()).decode())))
-say("split", try_message((0x01, "my key is " + token[:20]), (0x00, token[20:30]), (0x80, token[30:])))
+say("split", try_message((0x01, "my key is " + token[:20]), (0x00, token[20:30]),
+                         (0x80, token[30:])))
 say("ping", try_message((0x89, token), (0x81, "hello")))
 say("binary", try_message((0x82, token)))
 say("bits", try_message((0xc1, "hello")))
@@ -268,22 +302,28 @@ say("back", try_message((0x81, "?")))
 
 
 def test_messages_of_a_program(t):
-    """What a program says on a websocket is looked through without its mask, whatever its frames: a placeholder cuts the connection, other messages arrive as they were."""
+    """What a program says on a websocket is looked through without its mask, whatever its frames: a
+    placeholder cuts the connection, other messages arrive as they were."""
     world = start(t)
-    grant = {"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY"}
+    grant = {"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+             "as": "API_KEY"}
     got, r = run(t, world, policy(t, [grant]), MESSAGES)
-    t.equal([got[k] for k in ("status", "hello", "pieces")], ["101", "hello", "one two"], "messages")
+    t.equal([got[k] for k in ("status", "hello", "pieces")], ["101", "hello", "one two"],
+            "messages")
     t.equal(got["large"], 40000, "a large one")
     t.equal({k: got[k] for k in ("token", "base64", "split", "ping", "binary", "bits")},
-            dict.fromkeys(("token", "base64", "split", "ping", "binary", "bits")), "a placeholder, and what cannot be looked through")
+            dict.fromkeys(("token", "base64", "split", "ping", "binary", "bits")),
+            "a placeholder, and what cannot be looked through")
     t.equal(got["back"], "x" * len(SECRET), "a secret in two frames of one message")
     t.check(SECRET not in r.out, "the secret came back")
     messages = json.dumps([line for line in seen(t, world) if line[0] == "message"])
     t.check("sk-proj-WARD" not in messages, f"the server got a placeholder: {messages[:300]}")
-    t.check(any("websocket" in d["why"] for d in r.report["denials"]), f"the report: {r.report['denials']}")
+    t.check(any("websocket" in d["why"] for d in r.report["denials"]),
+            f"the report: {r.report['denials']}")
     got, r = run(t, world, policy(t, [grant], leaks="strip"), MESSAGES)
     t.check(got["token"] and re.fullmatch("my key is x+", got["token"]), f"strip: {got['token']}")
-    t.check(got["split"] and re.fullmatch("my key is x+", got["split"]), f"strip, in frames: {got['split']}")
+    t.check(got["split"] and re.fullmatch("my key is x+", got["split"]),
+            f"strip, in frames: {got['split']}")
 
 
 FORMS = r"""
@@ -313,14 +353,18 @@ say("fine", [ask("/a/x", ("X-Other: y",), b"aGVs\nbG8=\n" * 50)[0].split()[1], a
 
 
 def test_places_and_lines(t):
-    """Base64 in lines of any width and with any break, names of headers in any case, reason phrases, paths, parts, extensions and trailers: there, too."""
+    """Base64 in lines of any width and with any break, names of headers in any case, reason
+    phrases, paths, parts, extensions and trailers: there, too."""
     world = start(t)
-    grant = {"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY"}
+    grant = {"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+             "as": "API_KEY"}
     got, r = run(t, world, policy(t, [grant]), FORMS)
     joined = re.sub(r"\\n|\s|\\r", "", got["lines"])
     pieces = [base64.b64encode(b"x" * n + SECRET.encode())[4 + n:-4].decode() for n in range(3)]
-    t.check(not any(piece[at:at + 24] in joined for piece in pieces for at in range(0, len(piece) - 24, 4)), f"lines came back: {got['lines']}")
-    t.check("\r\n.\r\n" in got["lines"] and '{"key": "' in got["lines"], f"the rest is there: {got['lines']}")
+    t.check(not any(piece[at:at + 24] in joined for piece in pieces
+                    for at in range(0, len(piece) - 24, 4)), f"lines came back: {got['lines']}")
+    t.check("\r\n.\r\n" in got["lines"] and '{"key": "' in got["lines"],
+            f"the rest is there: {got['lines']}")
     everything = r.out.lower()
     t.check(SECRET.lower() not in everything, f"the secret came back: {got}")
     t.check(any("x" * 40 in field for field in got["names"]), f"a header's name: {got['names']}")
@@ -329,9 +373,12 @@ def test_places_and_lines(t):
     t.equal(got["sent-lines"], ["403"] * 15, "lines")
     t.equal(got["sent-path"], ["403"] * 4, "paths and queries")
     t.equal(got["sent-parts"], "403", "a part's name")
-    t.check("200" not in (got["sent-extension"], got["sent-trailer"]), f"{got['sent-extension']} {got['sent-trailer']}")
+    t.check("200" not in (got["sent-extension"], got["sent-trailer"]),
+            f"{got['sent-extension']} {got['sent-trailer']}")
     t.equal(got["fine"], ["200", "200"], "what is no secret")
-    t.check("sk-proj-ward" not in json.dumps([line for line in seen(t, world) if "/x" in line[1]]).lower(), "the server got a placeholder")
+    t.check("sk-proj-ward" not in json.dumps([line for line in seen(t, world)
+                                              if "/x" in line[1]]).lower(),
+            "the server got a placeholder")
 
 
 BOUND = r"""
@@ -349,17 +396,21 @@ say("all", [known[0].split()[1], len(known[2]), known[2].replace("x", "").replac
 
 
 def test_more_values_than_are_remembered(t):
-    """Where no more values can be looked for the grant is not renewed and refuses requests, with the reason; those that it had are still overwritten."""
+    """Where no more values can be looked for the grant is not renewed and refuses requests, with
+    the reason; those that it had are still overwritten."""
     world = start(t)
     place = rotating(t, "V{n}v" + "kY7/pQ2+vW9=" * 330)
     t.write(place, {"advance": ""})
-    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"], "ttl_seconds": 1}
+    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"],
+             "ttl_seconds": 1}
     got, r = run(t, world, policy(t, [grant]), BOUND)
     t.contains(got["status"][0], "403", "the grant")
     t.contains(got["status"][1], "could not be renewed", "why")
-    t.check(any("could not be renewed" in n and "too many or too long" in n for n in r.report["notes"]), f"the report: {r.report['notes']}")
+    t.check(any("could not be renewed" in n and "too many or too long" in n
+                for n in r.report["notes"]), f"the report: {r.report['notes']}")
     status, length, rest = got["all"]
-    t.check(status == "200" and length > 3600 * 2 and not rest, f"what it had: {status} {length} {rest[:100]}")
+    t.check(status == "200" and length > 3600 * 2 and not rest,
+            f"what it had: {status} {length} {rest[:100]}")
 
 
 SEVERAL = r"""
@@ -370,22 +421,33 @@ say("wrong", ask("/pair", ("X-Other: " + os.environ["SECOND"],))[0].split()[1])
 
 
 def test_several_grants_of_one_request(t):
-    """A key pair in two headers and a third secret in the query: the server gets all of them, in their places; each is counted; one that is used up refuses the request."""
+    """A key pair in two headers and a third secret in the query: the server gets all of them, in
+    their places; each is counted; one that is used up refuses the request."""
     world = start(t)
     place = t.fresh_dir("secrets")
-    values = {"FIRST": "FIRSTxIDENTIFIERx0123456789", "SECOND": "SECONDxSECRETxOFxTHExPAIRx42", "THIRD": "THIRD/SECRET+INxTHExQUERY"}
+    values = {"FIRST": "FIRSTxIDENTIFIERx0123456789", "SECOND": "SECONDxSECRETxOFxTHExPAIRx42",
+              "THIRD": "THIRD/SECRET+INxTHExQUERY"}
     t.write(place, {name: value + "\n" for name, value in values.items()})
     for name in values:
         os.chmod(os.path.join(place, name), 0o600)
-    one = lambda name, **more: {"name": name.lower(), "source": f"file:{place}/{name}", "hosts": ["web.test"], "as": name, "paths": ["/pair"], **more}
-    grants = [one("FIRST", header="X-Id: {}"), one("SECOND", header="X-Secret: {}"), one("THIRD", query="key", max_uses=2)]
-    got, r = run(t, world, policy(t, grants), SEVERAL + "say('spent', [ask('/pair')[0].split()[1], ask('/pair')[0].split()[1]])\n")
-    t.equal(got, {"get": "200", "other": "200", "wrong": "403", "spent": ["200", "403"]}, f"{r.report['denials']}")
+    one = lambda name, **more: {"name": name.lower(), "source": f"file:{place}/{name}",
+                                "hosts": ["web.test"], "as": name, "paths": ["/pair"], **more}
+    grants = [one("FIRST", header="X-Id: {}"), one("SECOND", header="X-Secret: {}"),
+              one("THIRD", query="key", max_uses=2)]
+    got, r = run(t, world, policy(t, grants),
+                 SEVERAL + "say('spent', [ask('/pair')[0].split()[1], "
+                 "ask('/pair')[0].split()[1]])\n")
+    t.equal(got, {"get": "200", "other": "200", "wrong": "403", "spent": ["200", "403"]},
+            f"{r.report['denials']}")
     first, other = seen(t, world)[:2]
     fields = dict(first[2])
-    t.equal((first[1], fields["X-Id"], fields["X-Secret"]), ("/pair?a=1&key=THIRD%2FSECRET%2BINxTHExQUERY", values["FIRST"], values["SECOND"]), "what the server got")
-    t.check("SECRET" not in json.dumps(other) and other[1] == "/else", f"a request that none is for: {other}")
-    t.check(not any(value in r.out + json.dumps(r.report) for value in values.values()), "nothing of it is inside")
+    t.equal((first[1], fields["X-Id"], fields["X-Secret"]),
+            ("/pair?a=1&key=THIRD%2FSECRET%2BINxTHExQUERY", values["FIRST"], values["SECOND"]),
+            "what the server got")
+    t.check("SECRET" not in json.dumps(other) and other[1] == "/else",
+            f"a request that none is for: {other}")
+    t.check(not any(value in r.out + json.dumps(r.report) for value in values.values()),
+            "nothing of it is inside")
 
 
 H2 = r"""
@@ -409,27 +471,36 @@ const ask = headers => new Promise(resolve => {
 
 
 def test_several_grants_in_http2(t):
-    """The same in HTTP/2: each field is there once and never indexed; a placeholder as the name of a field, where all letters are small, is stopped."""
+    """The same in HTTP/2: each field is there once and never indexed; a placeholder as the name of
+    a field, where all letters are small, is stopped."""
     node = shutil.which("node")
     if not node:
         t.skip("no node")
     world = trusted_world(t)
     t.write(world.dir, {"seen": ""})
-    serve(t, world, [node, os.path.join(HERE, "keys_h2_server.js"), world.certificates, str(H2_PORT), os.path.join(world.dir, "seen")], H2_PORT)
+    serve(t, world, [node, os.path.join(HERE, "keys_h2_server.js"), world.certificates,
+                     str(H2_PORT), os.path.join(world.dir, "seen")], H2_PORT)
     place = t.fresh_dir("secrets")
-    values = {"FIRST": "FIRSTxIDENTIFIERx0123456789", "SECOND": "SECONDxSECRETxOFxTHExPAIRx42", "THIRD": "THIRD/SECRET+INxTHExQUERY"}
+    values = {"FIRST": "FIRSTxIDENTIFIERx0123456789", "SECOND": "SECONDxSECRETxOFxTHExPAIRx42",
+              "THIRD": "THIRD/SECRET+INxTHExQUERY"}
     t.write(place, {name: value + "\n" for name, value in values.items()})
     for name in values:
         os.chmod(os.path.join(place, name), 0o600)
-    one = lambda name, **more: {"name": name.lower(), "source": f"file:{place}/{name}", "hosts": ["web.test"], "as": name, "paths": ["/pair"], **more}
-    grants = [one("FIRST", header="X-Id: {}"), one("SECOND", header="X-Secret: {}"), one("THIRD", query="key")]
+    one = lambda name, **more: {"name": name.lower(), "source": f"file:{place}/{name}",
+                                "hosts": ["web.test"], "as": name, "paths": ["/pair"], **more}
+    grants = [one("FIRST", header="X-Id: {}"), one("SECOND", header="X-Secret: {}"),
+              one("THIRD", query="key")]
     ws = t.workspace({"client.js": H2})
-    r = world.ward("run", "-p", policy(t, grants, port=H2_PORT), "--", "node", "client.js", cwd=ws, report=True, timeout=100)
+    r = world.ward("run", "-p", policy(t, grants, port=H2_PORT), "--", "node", "client.js", cwd=ws,
+                   report=True, timeout=100)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
-    t.equal({line[0]: line[1] for line in map(json.loads, r.out.splitlines())}, {"pair": 200, "name": 403}, f"{r.report['denials']}")
+    t.equal({line[0]: line[1] for line in map(json.loads, r.out.splitlines())},
+            {"pair": 200, "name": 403}, f"{r.report['denials']}")
     requests = seen(t, world)
     path, headers = requests[0][:2]
-    t.equal((len(requests), path, headers["x-id"], headers["x-secret"]), (1, "/pair?key=THIRD%2FSECRET%2BINxTHExQUERY", values["FIRST"], values["SECOND"]), "the server")
+    t.equal((len(requests), path, headers["x-id"], headers["x-secret"]),
+            (1, "/pair?key=THIRD%2FSECRET%2BINxTHExQUERY", values["FIRST"], values["SECOND"]),
+            "the server")
 
 
 OPEN = r"""
@@ -467,22 +538,27 @@ const ask = (headers, begun) => new Promise(resolve => {
 
 
 def test_a_stream_that_was_open_before(t):
-    """A stream of HTTP/2 that was open before several values came: none of them comes back, in its body and its trailers."""
+    """A stream of HTTP/2 that was open before several values came: none of them comes back, in its
+    body and its trailers."""
     node = shutil.which("node")
     if not node:
         t.skip("no node")
     world = trusted_world(t)
     t.write(world.dir, {"seen": ""})
-    serve(t, world, [node, os.path.join(HERE, "keys_h2_server.js"), world.certificates, str(H2_PORT), os.path.join(world.dir, "seen")], H2_PORT)
+    serve(t, world, [node, os.path.join(HERE, "keys_h2_server.js"), world.certificates,
+                     str(H2_PORT), os.path.join(world.dir, "seen")], H2_PORT)
     place = rotating(t, stop=5)
-    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"], "ttl_seconds": 2}
+    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"],
+             "ttl_seconds": 2}
     ws = t.workspace({"client.js": OPEN})
-    process = t.popen(t.ward_argv("run", "-p", policy(t, [grant], port=H2_PORT), "--", "node", "client.js", wrap=world.wrap(ws)), cwd=ws, root=True)
+    process = t.popen(t.ward_argv("run", "-p", policy(t, [grant], port=H2_PORT), "--", "node",
+                                  "client.js", wrap=world.wrap(ws)), cwd=ws, root=True)
     waits = lambda name: os.path.exists(os.path.join(ws, name)) or process.poll() is not None
     t.wait_until(lambda: waits("ready"), 60, "the stream is not open")
     with t.root():
         t.write(place, {"advance": ""})
-    t.wait_until(lambda: int(t.read(place, "count") or 0) >= 5 or process.poll() is not None, 60, "the value does not change")
+    t.wait_until(lambda: int(t.read(place, "count") or 0) >= 5 or process.poll() is not None, 60,
+                 "the value does not change")
     t.write(ws, {"go": ""})
     t.wait_until(lambda: waits("done"), 60, "the last value is not used")
     with t.root():
@@ -497,12 +573,15 @@ def test_a_stream_that_was_open_before(t):
 
 
 def test_grants_that_overlap(t):
-    """Two grants that could be put into one place of one request: an error of ward check with its place, of ward run, and of ward secret grant; others go together."""
+    """Two grants that could be put into one place of one request: an error of ward check with its
+    place, of ward run, and of ward secret grant; others go together."""
     one = {"name": "one", "source": f"file:{secret_file(t)}", "hosts": ["web.test"]}
     two = {**one, "name": "two"}
     ws = t.workspace({})
-    for other, wrong in ((two, True), ({**two, "header": "authorization: Token {}"}, True), ({**two, "basic": "joe"}, True), ({**two, "hosts": ["*.test"]}, True),
-                         ({**two, "header": "X-Key: {}"}, False), ({**two, "hosts": ["other.test"]}, False)):
+    for other, wrong in ((two, True), ({**two, "header": "authorization: Token {}"}, True),
+                         ({**two, "basic": "joe"}, True), ({**two, "hosts": ["*.test"]}, True),
+                         ({**two, "header": "X-Key: {}"}, False),
+                         ({**two, "hosts": ["other.test"]}, False)):
         path = policy(t, [one, other])
         r = t.ward("check", path, cwd=ws)
         t.equal(r.rc != 0, wrong, f"ward check of {other}: {r.out} {r.err}")
@@ -516,17 +595,23 @@ def test_grants_that_overlap(t):
     ward = lambda *args, **options: world.ward(*args, cwd=ws, timeout=60, **options)
     box = ward("run", "-d", "-p", policy(t, [one]), "--", "sleep", "1000").out.strip()
     try:
-        late = "{name: late, source: 'env:LATE', hosts: [web.test], header: 'authorization: {}', paths: ['/a']}"
+        late = ("{name: late, source: 'env:LATE', hosts: [web.test], header: 'authorization: {}', "
+                "paths: ['/a']}")
         r = ward("secret", "grant", box, late, env={"LATE": "LATExSECRETxLATExSECRET"})
         t.equal(r.rc, 125, f"one more for the same place: {r.out} {r.err}")
         t.contains(r.err, "overlap", "why")
         t.equal(ward("secret", "revoke", box, "one").rc, 0, "revoke")
-        t.equal(ward("secret", "grant", box, late, env={"LATE": "LATExSECRETxLATExSECRET"}).rc, 0, "it takes the place of one that was revoked")
+        t.equal(ward("secret", "grant", box, late, env={"LATE": "LATExSECRETxLATExSECRET"}).rc, 0,
+                "it takes the place of one that was revoked")
         client = os.path.join(ws, "client.py")
-        t.write(ws, {"client.py": CLIENT + "say('a', [ask('/a')[0].split()[1], ask('/other')[0].split()[1]])\n"})
+        t.write(ws,
+                {"client.py": CLIENT + "say('a', [ask('/a')[0].split()[1], "
+                 "ask('/other')[0].split()[1]])\n"})
         r = ward("exec", box, "/usr/bin/python3", client)
-        t.equal(json.loads(r.out)[1], ["200", "403"], f"where the new one is for, and where only the revoked one is ({r.err})")
-        t.equal(dict(seen(t, world)[0][2]).get("authorization"), "LATExSECRETxLATExSECRET", "which secret")
+        t.equal(json.loads(r.out)[1], ["200", "403"],
+                f"where the new one is for, and where only the revoked one is ({r.err})")
+        t.equal(dict(seen(t, world)[0][2]).get("authorization"), "LATExSECRETxLATExSECRET",
+                "which secret")
     finally:
         ward("kill", box)
         ward("rm", "-f", box)

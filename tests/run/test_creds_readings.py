@@ -1,4 +1,5 @@
-"""What a server may read otherwise than ward: paths, methods and places of a grant; a secret that comes back, or leaves, in pieces of which none is one."""
+"""What a server may read otherwise than ward: paths, methods and places of a grant; a secret that
+comes back, or leaves, in pieces of which none is one."""
 import json
 import os
 
@@ -36,7 +37,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         "A websocket that sends back what it gets; for ? its secret."
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         self.send_response(101)
-        for field in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())):
+        for field in (("Upgrade", "websocket"), ("Connection", "Upgrade"),
+                      ("Sec-WebSocket-Accept",
+                       base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())):
             self.send_header(*field)
         self.end_headers()
         while head := self.rfile.read(2):
@@ -71,10 +74,12 @@ class Server(http.server.BaseHTTPRequestHandler):
                 message = head + struct.pack(">I", zlib.crc32(head)) + now
                 if 48 <= zlib.crc32(message) & 255 <= 57:
                     return message + struct.pack(">I", zlib.crc32(message))
-        return {0: self.headers["Authorization"][:47], 7: self.headers["Authorization"][47:] + "."}.get(i, "").encode()
+        return {0: self.headers["Authorization"][:47], 7: self.headers["Authorization"][47:]
+                + "."}.get(i, "").encode()
     def drip(self, kind):
         self.send_response(200)
-        self.send_header("Content-Type", "application/vnd.amazon.eventstream" if kind == "events" else "text/plain")
+        self.send_header("Content-Type", "application/vnd.amazon.eventstream" if kind == "events"
+                         else "text/plain")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for i in range(24 if kind == "dots" else 8):
@@ -91,7 +96,8 @@ class Server(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             body = inflate(body)
         with open(sys.argv[1] + "/seen", "a") as f:
-            f.write(json.dumps([self.command, self.path, list(self.headers.items()), body.decode("latin-1")]) + "\n")
+            f.write(json.dumps([self.command, self.path, list(self.headers.items()),
+                                body.decode("latin-1")]) + "\n")
         if self.path == "/a/ws":
             return self.talk()
         if self.path.startswith("/slow"):	# what it is asked for, and never the rest
@@ -103,14 +109,18 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.rfile.read(1)	# until the program has gone
             self.close_connection = True
             return
-        if self.path in ("/a/rows", "/a/lies"):	# a part that is not counted in bytes; one that is shorter than it says
+        # a part that is not counted in bytes; one that is shorter than it says
+        if self.path in ("/a/rows", "/a/lies"):
             self.send_response(206)
-            self.send_header("Content-Range", "0-24/99" if self.path == "/a/rows" else "bytes 0-999/2000")
+            self.send_header("Content-Range", "0-24/99" if self.path == "/a/rows"
+                             else "bytes 0-999/2000")
             self.send_header("Content-Length", "5")
             self.end_headers()
             self.wfile.write(b"parts")
             return
-        text, part = (FILE, self.headers.get("Range")) if self.path.startswith("/a/file") else (b"fine", None)
+        text, part = (FILE,
+                      self.headers.get("Range")) if self.path.startswith("/a/file") else (
+                          b"fine", None)
         ends = [int(x) for x in re.findall(r"\d+", part or "")]
         kind = "text/plain"
         placed = None
@@ -122,7 +132,10 @@ class Server(http.server.BaseHTTPRequestHandler):
             placed = "bytes %d-%d/%d" % (first, len(text) - 1, len(text))
             text = text[first:]
         elif ends:
-            text, kind = b"--B\r\n\r\n" + b"\r\n--B\r\n\r\n".join(text[a:b + 1] for a, b in zip(ends[::2], ends[1::2])) + b"\r\n--B--", "multipart/byteranges; boundary=B"
+            text, kind = b"--B\r\n\r\n" + b"\r\n--B\r\n\r\n".join(text[a:b + 1]
+                                                                  for a, b in zip(ends[::2],
+                                                                                  ends[
+                                                                                      1::2])) + b"\r\n--B--", "multipart/byteranges; boundary=B"
         self.send_response(206 if ends else 200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(text)))
@@ -147,9 +160,11 @@ connection = None
 def raw(method, target, fields=(), body=b""):
     "A request whose bytes nobody cleans up; a body that is a list goes in pieces."
     global connection
-    connection = connection or ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
+    connection = connection or ssl.create_default_context().wrap_socket(
+        socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
     head = "".join("%s: %s\r\n" % f for f in fields)
-    connection.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9447\r\n%s\r\n" % (method, target, head)).encode())
+    connection.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9447\r\n%s\r\n"
+                        % (method, target, head)).encode())
     for piece in body if isinstance(body, list) else [body]:
         connection.sendall(piece)
         if isinstance(body, list):
@@ -169,17 +184,22 @@ def say(name, value):
 def start(t):
     world = trusted_world(t)
     t.write(world.dir, {"server.py": SERVER, "seen": ""})
-    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.dir, world.certificates, FILE], PORT)
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.dir,
+                     world.certificates, FILE], PORT)
     return world
 
 
 def run(t, world, grants, script, words=(), notes=None, env=None, **rule):
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
     with open(path, "w") as f:
-        json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect", **rule}]},
+        json.dump({"version": 1,
+                   "network": {"mode": "restricted",
+                               "egress_allowlist": [{"host": "web.test", "ports": [PORT],
+                                                     "mode": "inspect", **rule}]},
                    "credentials": {"mode": "just_in_time", "grants": grants}}, f)
     ws = t.workspace({"client.py": CLIENT + script})
-    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", *words, cwd=ws, report=True, env=env, timeout=60)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", *words, cwd=ws,
+                   report=True, env=env, timeout=60)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     t.check(SECRET not in r.out + r.err, "the secret came back")
     if notes is not None:
@@ -188,16 +208,20 @@ def run(t, world, grants, script, words=(), notes=None, env=None, **rule):
 
 
 def seen(t, world):
-    return [json.loads(line) for line in (t.read(os.path.join(world.dir, "seen")) or "").splitlines()]
+    return [json.loads(line)
+            for line in (t.read(os.path.join(world.dir, "seen")) or "").splitlines()]
 
 
 def test_paths_and_methods(t):
-    """A path that leads elsewhere, another method in a header: whatever the server makes of it, the secret is not with it. Honest ones have it."""
+    """A path that leads elsewhere, another method in a header: whatever the server makes of it, the
+    secret is not with it. Honest ones have it."""
     world = start(t)
-    run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"], "methods": ["GET", "POST"]}], r"""
+    run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+                    "as": "API_KEY", "paths": ["/a/*"], "methods": ["GET", "POST"]}], r"""
 for path in ("/a/1", "/a/@scope%2fname?x=..%2f..", "/a/b%7ec"):
     say(path, raw("GET", path))
-for path in ("/a/../evil", "/a/%2e%2e/evil", "/a/..%2fevil", "/a/%252e%252e/evil", "/a/..;/evil", "/a//../../evil"):
+for path in ("/a/../evil", "/a/%2e%2e/evil", "/a/..%2fevil", "/a/%252e%252e/evil", "/a/..;/evil",
+             "/a//../../evil"):
     say(path, raw("GET", path))
 for field in ("X-HTTP-Method-Override", "X_HTTP_Method_Override", "X-Method-Override"):
     say(field, raw("GET", "/a/override", [(field, "DELETE")]))
@@ -209,28 +233,37 @@ say("connection", raw("GET", "/a/2", [("Connection", "authorization, keep-alive"
     t.check(len(got) >= 9, f"they came: {[g[1] for g in got]}")
     for method, path, fields, _ in got:
         has = SECRET in json.dumps(fields)
-        t.equal(has, path in ("/a/1", "/a/@scope%2fname?x=..%2f..", "/a/b%7ec", "/a/override-fine", "/a/2"), f"the secret is with {path} ({fields})")
+        t.equal(has, path in ("/a/1", "/a/@scope%2fname?x=..%2f..", "/a/b%7ec", "/a/override-fine",
+                              "/a/2"), f"the secret is with {path} ({fields})")
 
 
 def test_places(t):
-    """The place of a secret in another spelling: what the program wrote there is gone, whichever the server would have taken."""
+    """The place of a secret in another spelling: what the program wrote there is gone, whichever
+    the server would have taken."""
     world = start(t)
-    run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "query": "api_key", "paths": ["/q"]},
-                   {"name": "two", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "header": "X-Api-Key: {}", "paths": ["/h"]}], r"""
+    run(t, world,
+        [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY",
+          "query": "api_key", "paths": ["/q"]},
+         {"name": "two", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+          "header": "X-Api-Key: {}", "paths": ["/h"]}], r"""
 say("q", raw("GET", "/q?api%5fkey=ATTACKERS&x=1&Api_Key=ATTACKERS;y=2;api_key=ATTACKERS"))
 say("h", raw("GET", "/h", [("X_Api_Key", "ATTACKERS"), ("x-api-key", "ATTACKERS")]))
 """)
     got = seen(t, world)
     t.equal([g[1] for g in got], [f"/q?x=1&y=2&api_key={SECRET}", "/h"], "targets")
     t.check("ATTACKERS" not in json.dumps(got), f"what the program wrote: {got}")
-    t.equal([v for k, v in got[1][2] if k.lower().replace("_", "-") == "x-api-key"], [SECRET], "the header")
+    t.equal([v for k, v in got[1][2] if k.lower().replace("_", "-") == "x-api-key"], [SECRET],
+            "the header")
 
 
 def test_pieces(t):
-    """A file that has the secret, in parts; a body of several gzip members, each with half of the placeholder."""
+    """A file that has the secret, in parts; a body of several gzip members, each with half of the
+    placeholder."""
     world = start(t)
     at = FILE.index(SECRET)
-    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], r"""
+    got = run(t, world,
+              [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+                "as": "API_KEY", "paths": ["/a/*"]}], r"""
 at, end = %d, %d
 def part(a, b, field="Range"):
     return raw("GET", "/a/file", [(field, "bytes=%%s-%%s" %% (a, b))])
@@ -261,18 +294,23 @@ say("members", raw("POST", "/b", [("Content-Encoding", "gzip"), ("Transfer-Encod
     t.equal(got["before"], [206, FILE[:at]], "an honest part")
     t.equal(got["behind"], [206, FILE[at + len(SECRET):at + len(SECRET) + 21]], "another")
     t.equal(got["several"][0], 200, "several parts are asked for as the whole")
-    t.equal((got["one"], got["from"], got["tail"]), ([206, FILE[4]], [206, FILE[at + len(SECRET) + 4:]], [206, FILE[-9:]]), "more of them")
+    t.equal((got["one"], got["from"], got["tail"]),
+            ([206, FILE[4]], [206, FILE[at + len(SECRET) + 4:]], [206, FILE[-9:]]), "more of them")
     t.equal((got["first"][1], got["middle"][1]), (FILE[:at] + "x" * 11, "x" * 16), "parts of it")
-    t.equal((got["beyond"], got["again"][0]), (416, 200), "one that is not there, and what comes after it")
+    t.equal((got["beyond"], got["again"][0]), (416, 200),
+            "one that is not there, and what comes after it")
     t.contains(got["last"][1], "and the end of a file", "the rest of a part")
     t.equal(got["members"], 403, "a placeholder in two members")
 
 
 def test_other_ranges(t):
-    """What is written goes where it was meant to, and no part of a secret comes back by it; other units than bytes pass; a length that cannot be is an error."""
+    """What is written goes where it was meant to, and no part of a secret comes back by it; other
+    units than bytes pass; a length that cannot be is an error."""
     world = start(t)
     at = FILE.index(SECRET)
-    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], r"""
+    got = run(t, world,
+              [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+                "as": "API_KEY", "paths": ["/a/*"]}], r"""
 say("clear", raw("PUT", "/a/f?comp=range", [("x-ms-range", "bytes=512-1023"), ("x-ms-write", "clear"), ("Content-Length", "0")])[0])
 say("heroku", raw("GET", "/a/apps", [("Range", "id ]abc..; max=10")])[0])
 say("rows", raw("GET", "/a/rows", [("Range-Unit", "items"), ("Range", "0-24")]))
@@ -282,7 +320,8 @@ say("post", raw("POST", "/a/file", [cut, ("Content-Length", "0")]))
 say("override", raw("GET", "/a/file", [cut, ("X-HTTP-Method-Override", "PUT")]))
 """ % (at, at + 9))
     sent = {g[1]: dict(g[2]) for g in seen(t, world)}
-    t.equal((got["clear"], sent["/a/f?comp=range"]["x-ms-range"]), (200, "bytes=512-1023"), "what is written")
+    t.equal((got["clear"], sent["/a/f?comp=range"]["x-ms-range"]), (200, "bytes=512-1023"),
+            "what is written")
     t.equal((got["heroku"], sent["/a/apps"]["Range"]), (200, "id ]abc..; max=10"), "another unit")
     t.equal((got["rows"], sent["/a/rows"]["Range"]), ([206, "parts"], "0-24"), "none said")
     t.equal((got["lies"], got["post"][0], got["override"][0]), (502, 502, 502), "what is refused")
@@ -292,7 +331,9 @@ say("override", raw("GET", "/a/file", [cut, ("X-HTTP-Method-Override", "PUT")]))
 def test_a_signed_range(t):
     """Several parts at once are asked for as the whole, and what is signed is what is sent."""
     world = start(t)
-    got = run(t, world, [{"name": "aws", "source": "env:AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY", "hosts": ["web.test"], "sigv4": "eu-west-1/*"}], r"""
+    got = run(t, world,
+              [{"name": "aws", "source": "env:AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY",
+                "hosts": ["web.test"], "sigv4": "eu-west-1/*"}], r"""
 names = "host;range;x-amz-content-sha256;x-amz-date"
 signed = [("X-Amz-Date", "20260102T030405Z"), ("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"),
           ("Authorization", "AWS4-HMAC-SHA256 Credential=%s/20260102/eu-west-1/s3/aws4_request, SignedHeaders=%s, Signature=00" % (os.environ["AWS_ACCESS_KEY_ID"], names))]
@@ -301,29 +342,36 @@ say("one", raw("GET", "/one", signed + [("Range", "bytes=0-1")])[0])
 """, env={"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET})
     t.equal(got, {"several": 200, "one": 200}, "answers")
     sent = {g[1]: dict(g[2]) for g in seen(t, world)}
-    t.contains(sent["/several"]["Authorization"], "SignedHeaders=host;x-amz-content-sha256;x-amz-date,", "without the range")
-    t.contains(sent["/one"]["Authorization"], "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,", "with it")
+    t.contains(sent["/several"]["Authorization"],
+               "SignedHeaders=host;x-amz-content-sha256;x-amz-date,", "without the range")
+    t.contains(sent["/one"]["Authorization"],
+               "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,", "with it")
 
 
 def test_paths_with_slashes(t):
-    """A path with %2F has the secret where the grant names both of its readings; where one is missing, somebody is told."""
+    """A path with %2F has the secret where the grant names both of its readings; where one is
+    missing, somebody is told."""
     world = start(t)
-    grants = [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/p/g%2Fr/*", "/p/g/r/*", "/one%2fonly"]}]
+    grants = [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+               "as": "API_KEY", "paths": ["/p/g%2Fr/*", "/p/g/r/*", "/one%2fonly"]}]
     notes = []
     run(t, world, grants, r"""
 for path in ("/p/g%2Fr/1", "/p/g%2fr/2", "/p/g/r/3", "/one%2Fonly", "/one%2Fonly?again"):
     say(path, raw("GET", path)[0])
 say("moved", raw("GET", "/p/g/r/4", [("X-Original-URL", "/evil")])[0])
 """, notes=notes)
-    t.equal([g[1] for g in seen(t, world) if SECRET in json.dumps(g[2])], ["/p/g%2Fr/1", "/p/g%2fr/2", "/p/g/r/3"], "the secret is with them")
+    t.equal([g[1] for g in seen(t, world) if SECRET in json.dumps(g[2])],
+            ["/p/g%2Fr/1", "/p/g%2fr/2", "/p/g/r/3"], "the secret is with them")
     t.equal(len(seen(t, world)), 6, "all came")
-    t.equal(len([n for n in notes if n.startswith("credentials: api was not injected into")]), 1, f"told once: {notes}")
+    t.equal(len([n for n in notes if n.startswith("credentials: api was not injected into")]), 1,
+            f"told once: {notes}")
 
 
 WAITS = r"""
 import sys
 def begin(guess):
-    c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
+    c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20),
+                                                 server_hostname="web.test")
     c.sendall(("GET /slow%s HTTP/1.1\r\nHost: web.test:9447\r\n\r\n" % guess).encode())
     return c
 def come(c, seconds, got):
@@ -340,28 +388,36 @@ first = [come(connections[0], 0.3, b"")]
 for guess in sys.argv[2:]:	# each is looked at soon after it was asked for
     connections.append(begin(guess))
     first.append(come(connections[-1], 0.3, b""))
-later = [come(c, 0.3 if i else 2, got) for i, (c, (got, _)) in enumerate(zip(reversed(connections), reversed(first)))][::-1]
+later = [come(c, 0.3 if i else 2, got)
+         for i, (c, (got, _)) in enumerate(zip(reversed(connections), reversed(first)))][::-1]
 for guess, (_, soon), (_, late) in zip(sys.argv[1:], first, later):
     say(guess, [soon, late])
 """
 
 
 def test_what_waits(t):
-    """A server that sends guesses and pauses: how many bytes of them come, and when, says nothing about the secret. Whole lines do not wait unless they end like one of base64, and the rest not for ever."""
+    """A server that sends guesses and pauses: how many bytes of them come, and when, says nothing
+    about the secret. Whole lines do not wait unless they end like one of base64, and the rest not
+    for ever."""
     world = start(t)
     guesses = [SECRET[:12], "Z" * 12, SECRET.encode().hex()[:12], "line-with.LINE", "line-withLINE"]
-    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], WAITS, words=guesses)
-    t.equal({tuple(got[g]) for g in guesses[:3]}, {(got[guesses[1]][0], 202)}, f"bytes that came: {got}")
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+                          "as": "API_KEY", "paths": ["/a/*"]}], WAITS, words=guesses)
+    t.equal({tuple(got[g]) for g in guesses[:3]}, {(got[guesses[1]][0], 202)},
+            f"bytes that came: {got}")
     t.check(got[guesses[1]][0] < 190, f"they wait: {got}")
     t.equal(got[guesses[3]], [201, 201], f"a whole line: {got}")
-    t.check(got[guesses[4]][0] < 190 and got[guesses[4]][1] == 200, f"a line that base64 may go on behind: {got}")
+    t.check(got[guesses[4]][0] < 190 and got[guesses[4]][1] == 200,
+            f"a line that base64 may go on behind: {got}")
 
 
 SILENCE = r"""
 import re, threading
 def begin(method, target, fields=""):
-    c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
-    c.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9447\r\n%s\r\n" % (method, target, fields)).encode())
+    c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20),
+                                                 server_hostname="web.test")
+    c.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9447\r\n%s\r\n"
+               % (method, target, fields)).encode())
     return c
 def drip(kind):
     r = http.client.HTTPResponse(begin("GET", "/a/drip/" + kind))
@@ -369,7 +425,8 @@ def drip(kind):
     started, all, came = time.time(), b"", []
     while piece := r.read1(4000):
         all += piece
-        came.append([time.time() - started, *(time.time() - float(x) for x in re.findall(rb"\d{9,}\.\d+", piece))])
+        came.append([time.time() - started,
+                     *(time.time() - float(x) for x in re.findall(rb"\d{9,}\.\d+", piece))])
     say(kind, [all.decode("latin-1"), came])
 def early():
     target = "/a/early" + "p" * (4096 - len("query=/a/early\nauth=Bearer ") - len(token) + 1)
@@ -387,7 +444,8 @@ def early():
     while not got.endswith(b"\r\n0\r\n\r\n"):
         got += c.recv(9000)
     say("rest", got[-200:].decode())
-threads = [threading.Thread(target=drip, args=(kind,)) for kind in ("dots", "beyond", "events", "cut")] + [threading.Thread(target=early)]
+threads = [threading.Thread(target=drip, args=(kind,))
+           for kind in ("dots", "beyond", "events", "cut")] + [threading.Thread(target=early)]
 for thread in threads:
     thread.start()
 for thread in threads:
@@ -396,10 +454,14 @@ for thread in threads:
 
 
 def test_silence(t):
-    """A server that stops in the middle of the secret, because its program made it or by itself: not more than its first few letters come. What comes slowly comes all the same."""
+    """A server that stops in the middle of the secret, because its program made it or by itself:
+    not more than its first few letters come. What comes slowly comes all the same."""
     world = start(t)
-    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], SILENCE)
-    t.check(SECRET[:9] not in got["early"][0] and got["early"][1] > 3000, f"the request is not complete: {got['early']}")
+    got = run(t, world,
+              [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+                "as": "API_KEY", "paths": ["/a/*"]}], SILENCE)
+    t.check(SECRET[:9] not in got["early"][0] and got["early"][1] > 3000,
+            f"the request is not complete: {got['early']}")
     t.check(SECRET[:9] not in got["rest"] and "x" * 30 in got["rest"], f"then it is: {got['rest']}")
     text, came = got["cut"]
     t.equal(text, "Bearer " + "x" * len(SECRET) + ".", "a server that pauses")
@@ -430,9 +492,12 @@ for text in %r:
 
 
 def test_a_websocket(t):
-    """Each message comes when it is whole, whatever it ends in; what has the secret comes without; nothing is compressed."""
+    """Each message comes when it is whole, whatever it ends in; what has the secret comes without;
+    nothing is compressed."""
     world = start(t)
     texts = ["hello", "?", SECRET[:12], "again"]
-    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], SOCKET % texts, websocket=True)
-    t.equal(got, {"status": "101", "hello": "hello", "?": "Bearer " + "x" * len(SECRET), SECRET[:12]: SECRET[:12], "again": "again"}, "messages")
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+                          "as": "API_KEY", "paths": ["/a/*"]}], SOCKET % texts, websocket=True)
+    t.equal(got, {"status": "101", "hello": "hello", "?": "Bearer " + "x" * len(SECRET),
+                  SECRET[:12]: SECRET[:12], "again": "again"}, "messages")
     t.check("deflate" not in json.dumps(seen(t, world)), "compression was asked for")

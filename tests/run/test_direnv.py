@@ -1,4 +1,5 @@
-"""A real direnv on the host: after a run, entering any directory of the workspace runs nothing that the agent wrote, whatever the person has allowed before."""
+"""A real direnv on the host: after a run, entering any directory of the workspace runs nothing that
+the agent wrote, whatever the person has allowed before."""
 import os
 
 from harness import native_only
@@ -6,17 +7,27 @@ from harness.boxes import box
 
 # what the person allowed; {} stands for a name that the agent would like to fill
 CALLERS = {
-    "source_env": ("source_env {}\n", "env.rc"), "source_env of a directory": ("source_env other\n", "other/.envrc"), "source_env_if_exists": ("source_env_if_exists {}\n", ".envrc.local"),
-    "source": ("source {}\n", "scripts/env"), "a dot": (". ./{}\n", "vars"), "quoted": ("source_env \"{}\"\n", "a b/env"), "expanded": ("source_env \"$PWD/{}\"\n", "etc/env"),
-    "conditional": ("if [ -f {0} ]; then\n  source_env {0}\nfi\n", ".envrc.private"), "one line": ("[[ -e {0} ]] && source {0}\n", "mine.env"), "a script": ("eval \"$(./{})\"\n", "bin/env"),
-    "an interpreter": ("eval \"$(bash {})\"\n", "tools/env"), "of its own": ("export A=1; source_env_if_exists {}; export B=2\n", "b.env"), "source_up": ("source_up\n", "../.envrc"),
-    "dotenv": ("dotenv\n", ".env"), "dotenv_if_exists": ("dotenv_if_exists {}\n", "conf/.env.dev"), "nix": ("use nix\n", "shell.nix"), "flake": ("use flake\n", "flake.nix"),
+    "source_env": ("source_env {}\n", "env.rc"),
+    "source_env of a directory": ("source_env other\n", "other/.envrc"),
+    "source_env_if_exists": ("source_env_if_exists {}\n", ".envrc.local"),
+    "source": ("source {}\n", "scripts/env"), "a dot": (". ./{}\n", "vars"),
+    "quoted": ("source_env \"{}\"\n", "a b/env"),
+    "expanded": ("source_env \"$PWD/{}\"\n", "etc/env"),
+    "conditional": ("if [ -f {0} ]; then\n  source_env {0}\nfi\n", ".envrc.private"),
+    "one line": ("[[ -e {0} ]] && source {0}\n", "mine.env"),
+    "a script": ("eval \"$(./{})\"\n", "bin/env"),
+    "an interpreter": ("eval \"$(bash {})\"\n", "tools/env"),
+    "of its own": ("export A=1; source_env_if_exists {}; export B=2\n", "b.env"),
+    "source_up": ("source_up\n", "../.envrc"),
+    "dotenv": ("dotenv\n", ".env"), "dotenv_if_exists": ("dotenv_if_exists {}\n", "conf/.env.dev"),
+    "nix": ("use nix\n", "shell.nix"), "flake": ("use flake\n", "flake.nix"),
     "direnv_load": ("direnv_load ./{}\n", "load"),
 }
 
 
 def enter(t, path, marker):
-    """Somebody goes there: whether direnv ran what the agent wrote, or took a variable of its from a file."""
+    """Somebody goes there: whether direnv ran what the agent wrote, or took a variable of its from
+    a file."""
     ran = []
     for words in (["export", "bash"], ["exec", path, "true"]):
         r = t.run("direnv", *words, cwd=path)
@@ -29,11 +40,13 @@ def enter(t, path, marker):
 
 
 def evil(marker):
-    return f"touch {marker} 2>/dev/null; echo 'AGENT_WAS_HERE=1' >/dev/null\nexport AGENT_WAS_HERE=1\n"
+    return (f"touch {marker} 2>/dev/null; echo 'AGENT_WAS_HERE=1' >/dev/null\n"
+            "export AGENT_WAS_HERE=1\n")
 
 
 def evil_for(name, marker):
-    return "AGENT_WAS_HERE=1\n" if name in (".env", "conf/.env.dev") else "#!/bin/bash\n" + evil(marker)
+    return "AGENT_WAS_HERE=1\n" if name in (".env",
+                                            "conf/.env.dev") else "#!/bin/bash\n" + evil(marker)
 
 
 def people(t, ws, callers):
@@ -45,7 +58,8 @@ def people(t, ws, callers):
 
 def plant(callers, marker):
     """The agent's script: fills every name that it can, in the directory and in those above."""
-    lines = ["put() { mkdir -p \"$(dirname \"$1\")\" && printf '%s' \"$2\" > \"$1\" && chmod 755 \"$1\"; } 2>/dev/null"]
+    lines = ["put() { mkdir -p \"$(dirname \"$1\")\" && printf '%s' \"$2\" > \"$1\" && chmod 755 "
+             "\"$1\"; } 2>/dev/null"]
     for i, (_, name) in enumerate(callers):
         lines.append(f"put 'p{i}/x/{name}' '{evil_for(name, marker).replace(chr(39), chr(34))}'")
     return "\n".join(lines) + "\ntrue"
@@ -59,7 +73,8 @@ def rounds(t, go):
         people(t, ws, callers)
         if there:
             for i, (_, name) in enumerate(callers):
-                t.write(ws, {f"p{i}/x/{name}": "#!/bin/sh\nexport HOST=1\n" if ".env" not in name else "HOST=1\n"})
+                t.write(ws, {f"p{i}/x/{name}": "#!/bin/sh\nexport HOST=1\n" if ".env" not in name
+                             else "HOST=1\n"})
                 os.chmod(f"{ws}/p{i}/x/{name}", 0o755)
                 t.run("direnv", "allow", f"{ws}/p{i}/x", check=True)
         go(ws, plant(callers, marker))
@@ -72,15 +87,18 @@ def test_control(t):
     """Outside of a sandbox direnv runs what is planted."""
     for there, ran in rounds(t, lambda ws, script: t.run("sh", "-c", script, cwd=ws, check=True)):
         # there is no nix here
-        t.equal(sorted(set(CALLERS) - set(ran)), ["flake", "nix"], f"what direnv does not run (there: {there})")
+        t.equal(sorted(set(CALLERS) - set(ran)), ["flake", "nix"],
+                f"what direnv does not run (there: {there})")
 
 
 def test_what_an_allowed_file_loads(t):
-    """An .envrc that the person allowed stays theirs, with all that it loads: files that are there, and those that are not."""
+    """An .envrc that the person allowed stays theirs, with all that it loads: files that are there,
+    and those that are not."""
     def go(ws, script):
         r = t.ward("run", "-w", ws, "--", "sh", "-c", script, cwd=ws)
         t.equal(r.rc, 0, r.err)
-        for name in ("shell.nix", "flake.nix"):	# no nix here: what it would evaluate must not be the agent's
+        # no nix here: what it would evaluate must not be the agent's
+        for name in ("shell.nix", "flake.nix"):
             i = [n for _, n in CALLERS.values()].index(name)
             t.check("AGENT" not in (t.read(ws, f"p{i}/x/{name}") or ""), name)
     for there, ran in rounds(t, go):
@@ -111,16 +129,23 @@ def test_after_cp(t):
 
 @native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_its_own_files(t):
-    """.envrc files: new, changed, replaced by a link, in directories that are allowed as a whole (whitelist.prefix), by renaming their directory."""
+    """.envrc files: new, changed, replaced by a link, in directories that are allowed as a whole
+    (whitelist.prefix), by renaming their directory."""
     for allow in ("file", "prefix"):
-        ws, marker = t.workspace({".envrc": "export A=1\n", "sub/.envrc": "export B=1\n", "old/.envrc": "export C=1\n", "x/y": "y\n"}), os.path.join(t.fresh_dir("mark"), "ran")
+        ws, marker = t.workspace({".envrc": "export A=1\n", "sub/.envrc": "export B=1\n",
+                                  "old/.envrc": "export C=1\n",
+                                  "x/y": "y\n"}), os.path.join(t.fresh_dir("mark"), "ran")
         for where in ("", "sub", "old"):
             t.run("direnv", "allow", os.path.join(ws, where), check=True)
         if allow == "prefix":
             t.write(t.home, {".config/direnv/direnv.toml": f"[whitelist]\nprefix = [\"{ws}\"]\n"})
         script = evil(marker).replace("'", '"')
-        lines = [f"printf '%s' '{script}' > evil", "cp evil .envrc", "ln -sf ../evil sub/.envrc", "mkdir -p new/deep; cp evil new/deep/.envrc", "ln -s ../evil x/.envrc",
-                 "mv old older; mkdir old; cp evil old/.envrc", "mkdir plain; cp evil plain/.envrc; mv plain renamed", "mkdir e; printf x > e/.env; ln evil e/.envrc", "mv sub sub2; mkdir sub; cp evil sub/.envrc"]
+        lines = [f"printf '%s' '{script}' > evil", "cp evil .envrc", "ln -sf ../evil sub/.envrc",
+                 "mkdir -p new/deep; cp evil new/deep/.envrc", "ln -s ../evil x/.envrc",
+                 "mv old older; mkdir old; cp evil old/.envrc",
+                 "mkdir plain; cp evil plain/.envrc; mv plain renamed",
+                 "mkdir e; printf x > e/.env; ln evil e/.envrc",
+                 "mv sub sub2; mkdir sub; cp evil sub/.envrc"]
         t.ward("run", "-w", ws, "--", "sh", "-c", "\n".join(lines), cwd=ws)
         ran = {top: enter(t, top, marker) for top, _, _ in os.walk(ws)}
         t.equal({k: r for k, r in ran.items() if r}, {}, allow)

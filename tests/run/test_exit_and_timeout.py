@@ -15,10 +15,12 @@ def test_exit_code_is_the_commands(t):
 def test_not_found_and_not_executable(t):
     ws = t.workspace({"data": "x"})
     os.chmod(os.path.join(ws, "data"), 0o644)
-    for argv, code in ((["no-such-command"], 127), (["/no/such/file"], 127), (["./data"], 126), (["/usr"], 126),
+    for argv, code in ((["no-such-command"], 127), (["/no/such/file"], 127), (["./data"], 126),
+                       (["/usr"], 126),
                        (["./data/x"], 127)):
         r = t.ward("run", "--", *argv, cwd=ws)
-        t.check(r.rc == code or (argv == ["./data/x"] and r.rc == 126), f"{argv}: exit {r.rc}, wanted {code}")
+        t.check(r.rc == code or (argv == ["./data/x"] and r.rc == 126),
+                f"{argv}: exit {r.rc}, wanted {code}")
         t.contains(r.err, argv[0], "the message")
 
 
@@ -46,8 +48,10 @@ for _ in range(10):
 
 
 def test_nobody_is_left_behind(t):
-    """Whoever waited for ward has waited for every process of it: what takes the mounts apart beside it, too."""
-    r = t.run("python3", "-c", ALONE, host.WARD, "run", "-w", t.workspace(), "--", "/bin/true", check=True)
+    """Whoever waited for ward has waited for every process of it: what takes the mounts apart
+    beside it, too."""
+    r = t.run("python3", "-c", ALONE, host.WARD, "run", "-w", t.workspace(), "--", "/bin/true",
+              check=True)
     t.equal(r.out.split("\n")[:-1], ["alone"] * 10, "after each run")
 
 
@@ -64,7 +68,8 @@ def test_timeout(t):
 @timeout(120)
 def test_twenty_at_once_in_one_directory(t):
     ws = t.workspace({"a.txt": "x"})
-    running = [t.ward_start("run", "--", "/bin/sh", "-c", f"echo {i} > out{i}; cat a.txt", cwd=ws) for i in range(20)]
+    running = [t.ward_start("run", "--", "/bin/sh", "-c", f"echo {i} > out{i}; cat a.txt", cwd=ws)
+               for i in range(20)]
     for i, process in enumerate(running):
         r = t.finish_ward(process, 60)
         t.equal((r.rc, r.out), (0, "x"), f"run {i}")
@@ -75,9 +80,11 @@ def test_twenty_at_once_in_one_directory(t):
 def test_nothing_of_wards_own_in_the_workspace(t):
     ws = t.workspace({"a.txt": "x", ".env": "secret", ".envrc": "x", ".vscode/tasks.json": "{}"})
     before = sorted(os.path.join(top, n) for top, d, f in os.walk(ws) for n in d + f)
-    during = t.ward("run", "--set", 'filesystem.hide=[".env", "missing"]', "--", "/usr/bin/find", ".", cwd=ws).out
+    during = t.ward("run", "--set", 'filesystem.hide=[".env", "missing"]', "--", "/usr/bin/find",
+                    ".", cwd=ws).out
     t.equal(sorted(os.path.join(top, n) for top, d, f in os.walk(ws) for n in d + f), before)
-    t.equal(sorted(os.path.normpath(os.path.join(ws, line)) for line in during.split("\n") if line not in ("", ".")), before,
+    t.equal(sorted(os.path.normpath(os.path.join(ws, line)) for line in during.split("\n")
+                   if line not in ("", ".")), before,
             "seen inside")
 
 
@@ -86,7 +93,8 @@ def test_what_a_crash_left_is_swept_at_the_next_start(t):
     import signal
     from harness import leaks
     ws = t.workspace()
-    process = t.ward_start("run", "--", "/bin/sh", "-c", "echo evil > .envrc; touch ready; sleep 60", cwd=ws)
+    process = t.ward_start("run", "--", "/bin/sh", "-c",
+                           "echo evil > .envrc; touch ready; sleep 60", cwd=ws)
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")), 10)
     time.sleep(0.2)
     everything = leaks.with_rights(leaks.descendants, process.pid) | {process.pid}
@@ -109,16 +117,19 @@ def test_what_a_crash_left_is_swept_at_the_next_start(t):
 
 def test_report_has_the_documented_keys(t):
     r = t.ward("run", "--", "/bin/true", cwd=t.workspace(), report=True)
-    for key in ("run", "exit", "duration_ms", "memory_peak_bytes", "cpu_ms", "limits", "layers", "denials", "changes",
+    for key in ("run", "exit", "duration_ms", "memory_peak_bytes", "cpu_ms", "limits", "layers",
+                "denials", "changes",
                 "quarantine", "engine"):
         t.check(key in r.report, f"no {key} in {json.dumps(r.report)[:500]}")
     for name, limit in r.report["limits"].items():
-        t.check(limit["held_by"] in ("cgroup1", "cgroup2", "rlimit", "tmpfs", "watch", "none"), f"{name}: {limit}")
+        t.check(limit["held_by"] in ("cgroup1", "cgroup2", "rlimit", "tmpfs", "watch", "none"),
+                f"{name}: {limit}")
 
 
 def test_denials_are_reported(t):
     """What the filter refused stands in the report with what, why and remedy."""
-    r = t.ward("run", "--", "/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL(None).unshare(0x10000000)",
+    r = t.ward("run", "--", "/usr/bin/python3", "-c",
+               "import ctypes; ctypes.CDLL(None).unshare(0x10000000)",
                cwd=t.workspace(), report=True)
     t.check(r.report["denials"], "no denial was reported")
     for denial in r.report["denials"]:
@@ -128,6 +139,7 @@ def test_denials_are_reported(t):
 @needs("root")
 def test_moved_name_of_the_machine(t):
     """The machine's name and the user's name do not go inside."""
-    r = t.ward("run", "--", "/bin/sh", "-c", "uname -n; id -un; echo $HOME $USER", cwd=t.workspace())
+    r = t.ward("run", "--", "/bin/sh", "-c", "uname -n; id -un; echo $HOME $USER",
+               cwd=t.workspace())
     t.check(os.uname().nodename not in r.out.split(), f"the host's name is inside: {r.out}")
     t.contains(r.out, "agent")

@@ -17,12 +17,14 @@ def test_sample_agent_is_contained(t):
     outcomes = {o["what"]: o for o in json.loads(t.read(ws, "outcomes.json"))}
     t.check(len(outcomes) >= 8, "the agent tried less than it should")
     for what, outcome in outcomes.items():
-        if what not in ("plant a shell start file", "plant a git hook"):	# these are moved away afterwards
+        # these are moved away afterwards
+        if what not in ("plant a shell start file", "plant a git hook"):
             t.check(outcome["blocked"], f"{what}: {outcome['outcome']}")
     t.check(not os.path.exists(f"{ws}/.git/hooks/pre-commit"), "the hook is in the repository")
     t.check(not os.path.exists(f"{ws}/.envrc"), "the start file is still in the project")
     for name in (".envrc", ".git/hooks/pre-commit"):
-        t.check(any(name in q for q in r.report["quarantine"]), f"the report does not say that {name} was moved")
+        t.check(any(name in q for q in r.report["quarantine"]),
+                f"the report does not say that {name} was moved")
     t.check(t.read(ws, "report.txt"), "the agent's honest work is missing")
 
 
@@ -30,7 +32,8 @@ def test_sample_agent_succeeds_without_ward(t):
     ws = t.git_repo({"agent.py": AGENT})
     t.run("python3", "agent.py", "--json", "outcomes.json", cwd=ws, timeout=60, check=True)
     done = [o["what"] for o in json.loads(t.read(ws, "outcomes.json")) if not o["blocked"]]
-    t.check("plant a git hook" in done and "look at other processes" in done, f"outside it only did: {done}")
+    t.check("plant a git hook" in done and "look at other processes" in done,
+            f"outside it only did: {done}")
 
 
 def test_example_policies_are_valid(t):

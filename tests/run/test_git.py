@@ -1,5 +1,5 @@
-"""git inside, wherever its directory lies: the daily work succeeds, what would run later with the user's rights does not
-change."""
+"""git inside, wherever its directory lies: the daily work succeeds, what would run later with the
+user's rights does not change."""
 import os
 
 from harness import needs, timeout
@@ -29,7 +29,8 @@ true
 
 def git(t, *args, cwd, **options):
     """git outside, as the test's user."""
-    return t.run("git", "-c", "protocol.file.allow=always", *args, cwd=cwd, env=WHO, check=True, **options)
+    return t.run("git", "-c", "protocol.file.allow=always", *args, cwd=cwd, env=WHO, check=True,
+                 **options)
 
 
 def repository(t, directory, files=None):
@@ -50,7 +51,8 @@ def check(t, workspace, git_dir, options=()):
     before = t.read(git_dir, "config"), sorted(os.listdir(os.path.join(git_dir, "hooks")))
     r = t.ward("run", *PASSED, *options, "--", "bash", "-c", PLANT, cwd=workspace, env=WHO)
     t.equal(r.rc, 0, "exit of what plants; it has a git directory of its own")
-    t.equal((t.read(git_dir, "config"), sorted(os.listdir(os.path.join(git_dir, "hooks")))), before, "configuration, hooks")
+    t.equal((t.read(git_dir, "config"), sorted(os.listdir(os.path.join(git_dir, "hooks")))), before,
+            "configuration, hooks")
 
 
 @needs("git")
@@ -69,7 +71,8 @@ def test_odd_names(t):
 
 @needs("git")
 def test_linked_worktree(t):
-    """Its git directory lies in another place, which points back; the main work tree beside it is not to be seen."""
+    """Its git directory lies in another place, which points back; the main work tree beside it is
+    not to be seen."""
     main = repository(t, t.workspace({"secret": "of the main work tree\n"}))
     linked = os.path.join(t.fresh_dir("linked"), "tree")
     git(t, "worktree", "add", "-q", linked, cwd=main)
@@ -118,13 +121,15 @@ def test_bare_repository(t):
 
 @needs("git")
 def test_part_of_a_repository(t):
-    """A directory of a repository as workspace: git is not there, and the note says how to give it."""
+    """A directory of a repository as workspace: git is not there, and the note says how to give
+    it."""
     ws = repository(t, t.workspace(), {"dir/file": "x\n"})
     part = os.path.join(ws, "dir")
     r = t.ward("run", "--", "git", "status", cwd=part, report=True)
     t.check(r.rc != 0, "the repository above is in view")
     t.contains(" ".join(r.report["notes"]), f"--workspace {ws}")
-    r = t.ward("run", *PASSED, "--workspace", ws, "--chdir", part, "--", "bash", "-c", WORK, cwd=part, env=WHO)
+    r = t.ward("run", *PASSED, "--workspace", ws, "--chdir", part, "--", "bash", "-c", WORK,
+               cwd=part, env=WHO)
     t.equal(r.rc, 0, "with the repository as workspace")
     notes = t.ward("run", "--", "true", cwd=ws, report=True).report["notes"]
     t.check(not any("git" in n for n in notes), f"a note without a reason: {notes}")
@@ -134,7 +139,8 @@ def test_part_of_a_repository(t):
 @timeout(120)
 def test_a_thousand_files_in_one_commit(t):
     ws = repository(t, t.workspace())
-    r = t.ward("run", *PASSED, "--", "bash", "-c", """set -e; mkdir d; cd d; for i in $(seq 1000); do echo $i > f$i; done
+    r = t.ward("run", *PASSED, "--", "bash", "-c",
+               """set -e; mkdir d; cd d; for i in $(seq 1000); do echo $i > f$i; done
                git add .; git commit -qm many; git mv f1 g1; git commit -qm moved; git status --short""", cwd=ws, env=WHO)
     t.equal((r.rc, r.out), (0, ""))
     t.equal(len(git(t, "ls-files", cwd=ws).out.splitlines()), 1001, "files")

@@ -1,5 +1,6 @@
-"""The private git directory: ordinary work inside arrives in the host's repository as if it had been done there, both sides can
-commit at the same time, and nothing that would run on the host arrives."""
+"""The private git directory: ordinary work inside arrives in the host's repository as if it had
+been done there, both sides can commit at the same time, and nothing that would run on the host
+arrives."""
 import os
 import re
 
@@ -11,12 +12,14 @@ WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITT
 PASSED = [word for name in WHO for word in ("--env", name)]
 FREE = ("-c", "protocol.file.allow=always")
 
-# each is done in a repository with the commits one, two on main and three on side; f differs on both
+# each is done in a repository with the commits one, two on main and three on side; f differs on
+# both
 SCENARIOS = {
     "commit": "echo x >> f; git add f; git commit -qm new",
     "staged": "echo x >> f; git add f; echo y > g; git add g; echo z >> f",
     "amend": "echo x >> f; git commit -qa --amend -m other",
-    "branch": "git checkout -qb deep/er/branch; echo x >> f; git commit -qam new; git branch -D side",
+    "branch": "git checkout -qb deep/er/branch; echo x >> f; git commit -qam new; git branch "
+    "-D side",
     "detached": "git checkout -q --detach HEAD~1",
     "tags": "git tag light; git tag -a -m text heavy; git tag -d old",
     "merge": "git merge -q -m merged -X ours side",
@@ -32,14 +35,19 @@ SCENARIOS = {
     "notes": "git notes add -m text",
     "reset": "git reset -q --hard HEAD~1",
     "file and directory": "git branch a/b; git branch -D a/b; git branch a; git branch -m a a/c",
-    "worktree": "git worktree add -q tree -b tree; cd tree; echo x > t; git add t; git commit -qm in-tree",
+    "worktree": "git worktree add -q tree -b tree; cd tree; echo x > t; git add t; git commit -qm "
+    "in-tree",
     "sparse": "git sparse-checkout set --no-cone /f",
-    "config": "git config branch.main.remote .; git config branch.main.merge refs/heads/side; git config user.name somebody",
-    "moved": "git mv f moved; git commit -qm moved; mkdir d; echo 1 > d/e; git add d; git commit -qm d",
+    "config": "git config branch.main.remote .; git config branch.main.merge refs/heads/side; git "
+    "config user.name somebody",
+    "moved": "git mv f moved; git commit -qm moved; mkdir d; echo 1 > d/e; git add d; git "
+    "commit -qm d",
 }
 
-QUESTIONS = ("status --porcelain=v2 --branch", "log --all --format=%H%d%s --graph", "reflog", "stash list", "branch -avv", "tag -n",
-             "diff", "diff --cached", "fsck --no-progress --no-dangling", "ls-files -s", "worktree list", "show-ref", "for-each-ref",
+QUESTIONS = ("status --porcelain=v2 --branch", "log --all --format=%H%d%s --graph", "reflog",
+             "stash list", "branch -avv", "tag -n",
+             "diff", "diff --cached", "fsck --no-progress --no-dangling", "ls-files -s",
+             "worktree list", "show-ref", "for-each-ref",
              "config --list --local")
 
 
@@ -97,7 +105,8 @@ def test_ordinary_work(t):
 def test_continues_outside(t):
     """What was begun inside goes on outside."""
     for begin, end, subject in (("git merge -q side || true", "commit -qam merged", "merged"),
-                                ("git checkout -q side; git rebase -q main || true", "rebase --continue", "three"),
+                                ("git checkout -q side; git rebase -q main || true",
+                                 "rebase --continue", "three"),
                                 ("git cherry-pick side || true", "cherry-pick --continue", "three"),
                                 ("git merge -q side || true", "merge --abort", "two")):
         ws = repository(t)
@@ -113,7 +122,8 @@ def test_continues_outside(t):
 @needs("git")
 @timeout(90)
 def test_both_commit(t):
-    """The host's commits come in, the sandbox's come out, while it runs; where both moved a branch, none is lost."""
+    """The host's commits come in, the sandbox's come out, while it runs; where both moved a branch,
+    none is lost."""
     ws = repository(t)
     script = """
     git checkout -q side; echo inside > inside; git add inside; git commit -qm from-inside; touch committed
@@ -121,7 +131,8 @@ def test_both_commit(t):
     """
     p = t.ward_start("run", *PASSED, "--", "bash", "-c", script, cwd=ws, env=WHO)
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "committed")), 20)
-    t.wait_until(lambda: "from-inside" in git(t, "log", "--all", "--format=%s", cwd=ws).out, 20, "the commit did not come out")
+    t.wait_until(lambda: "from-inside" in git(t, "log", "--all", "--format=%s", cwd=ws).out, 20,
+                 "the commit did not come out")
     tree = git(t, "write-tree", cwd=ws).out.strip()
     new = git(t, "commit-tree", "-p", "main", "-m", "from-outside", tree, cwd=ws).out.strip()
     git(t, "update-ref", "refs/heads/main", new, cwd=ws)
@@ -134,7 +145,8 @@ def test_both_commit(t):
 
 @needs("git")
 def test_conflict_is_kept(t):
-    """The same branch on both sides: the host's stays, the sandbox's is under refs/ward/conflict."""
+    """The same branch on both sides: the host's stays, the sandbox's is under
+    refs/ward/conflict."""
     ws = repository(t)
     script = "git commit -q --allow-empty -m inside; touch done1; while [ ! -e go ]; do sleep 0.05; done; " \
              "git commit -q --allow-empty -m inside2"
@@ -163,10 +175,12 @@ def test_hooks_and_settings_stay_outside(t):
     echo x >> f; git -c core.fsmonitor=false -c core.hooksPath=/dev/null commit -qam harmless
     """
     r = t.ward("run", *PASSED, "--", "bash", "-c", script, cwd=ws, env=WHO, report=True)
-    for words in ("status", "checkout -q side", "checkout -q main", "log -1", "commit --allow-empty -qm x"):
+    for words in ("status", "checkout -q side", "checkout -q main", "log -1",
+                  "commit --allow-empty -qm x"):
         t.run("git", *words.split(), cwd=ws, env=WHO)
     t.check(not os.path.exists(marker), "something of the sandbox's ran on the host")
-    t.equal([n for n in os.listdir(os.path.join(ws, ".git/hooks")) if not n.endswith(".sample")], [], "hooks")
+    t.equal([n for n in os.listdir(os.path.join(ws, ".git/hooks")) if not n.endswith(".sample")],
+            [], "hooks")
     config = t.read(ws, ".git/config")
     t.check("fsmonitor" not in config and "pager" not in config and "ext::" not in config, config)
     t.check(not os.path.exists(os.path.join(ws, ".git/commondir")), "commondir")
@@ -243,14 +257,16 @@ def test_submodule(t):
 def test_killed_run_is_finished(t):
     """ward is killed: the commits that were made come with the next start."""
     ws = repository(t)
-    p = t.ward_start("run", *PASSED, "--", "bash", "-c", "echo x >> f; git commit -qam killed; touch done1; sleep 60", cwd=ws, env=WHO)
+    p = t.ward_start("run", *PASSED, "--", "bash", "-c",
+                     "echo x >> f; git commit -qam killed; touch done1; sleep 60", cwd=ws, env=WHO)
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "done1")), 20)
     p.kill()
     p.wait()
     t.wait_until(lambda: "killed" in git(t, "log", "--all", "--format=%s", cwd=ws).out or
                  t.ward("recover").rc != 0, 20, "the commit is lost")
     state = os.path.join(t.environment()["WARD_STATE_DIR"], "git")
-    t.wait_until(lambda: t.ward("recover").rc == 0 and not os.listdir(state), 20, "the private git directory stays")
+    t.wait_until(lambda: t.ward("recover").rc == 0 and not os.listdir(state), 20,
+                 "the private git directory stays")
     git(t, "fsck", "--strict", cwd=ws)
 
 
@@ -272,15 +288,18 @@ def test_nothing_is_left(t):
     run(t, ws, "true")
     state = os.path.join(t.environment()["WARD_STATE_DIR"], "git")
     t.equal(os.listdir(state) if os.path.isdir(state) else [], [], "private git directories")
-    t.check(not re.search(r"ward", " ".join(os.listdir(os.path.join(ws, ".git")))), "something of ward's in .git")
+    t.check(not re.search(r"ward", " ".join(os.listdir(os.path.join(ws, ".git")))),
+            "something of ward's in .git")
 
 
 @needs("git")
 def test_too_deep_to_copy(t):
-    """A git directory that cannot be copied does not stop the run: git reads it inside, and a note says why it is read-only."""
+    """A git directory that cannot be copied does not stop the run: git reads it inside, and a note
+    says why it is read-only."""
     ws = t.git_repo()
     deep = os.path.join(ws, ".git/refs/heads", *("d" * 80))
     t.run("mkdir", "-p", deep, check=True)
-    r = t.ward("run", "--verbose", "--", "sh", "-c", "git log --format=%s; touch .git/x || echo closed", cwd=ws)
+    r = t.ward("run", "--verbose", "--", "sh", "-c",
+               "git log --format=%s; touch .git/x || echo closed", cwd=ws)
     t.equal((r.rc, r.out), (0, "first\nclosed\n"), r.err)
     t.contains(r.err, "too deep")

@@ -1,4 +1,5 @@
-"""The store of images: every kind of source becomes the same tree, names and digests hold, nothing half-made is ever an image."""
+"""The store of images: every kind of source becomes the same tree, names and digests hold, nothing
+half-made is ever an image."""
 import gzip
 import json
 import lzma
@@ -30,33 +31,45 @@ def tree(path):
     return found
 
 
-BASE = tar(("bin", directory()), ("bin/tool", {"data": "one\n", "mode": 0o4711}), ("bin/same", hard("bin/tool")), ("lib", link("usr/lib")),
-           ("usr/lib/a", "a\n"), ("etc/conf", {"data": "old\n", "mode": 0o600, "uid": 33, "gid": 44}), ("old/x", "x\n"), ("old/y", "y\n"), ("gone", "g\n"))
-NEXT = tar(("etc/conf", "new\n"), (".wh.gone", b""), ("old/.wh..wh..opq", b""), ("old/z", "z\n"), ("lib/b", "b\n"))
-WHOLE = {"bin": "dir", "bin/tool": b"one\n", "bin/same": b"one\n", "lib": "-> usr/lib", "usr": "dir", "usr/lib": "dir", "usr/lib/a": b"a\n",
+BASE = tar(("bin", directory()), ("bin/tool", {"data": "one\n", "mode": 0o4711}),
+           ("bin/same", hard("bin/tool")), ("lib", link("usr/lib")),
+           ("usr/lib/a", "a\n"),
+           ("etc/conf", {"data": "old\n", "mode": 0o600, "uid": 33, "gid": 44}), ("old/x", "x\n"),
+           ("old/y", "y\n"), ("gone", "g\n"))
+NEXT = tar(("etc/conf", "new\n"), (".wh.gone", b""), ("old/.wh..wh..opq", b""), ("old/z", "z\n"),
+           ("lib/b", "b\n"))
+WHOLE = {"bin": "dir", "bin/tool": b"one\n", "bin/same": b"one\n", "lib": "-> usr/lib",
+         "usr": "dir", "usr/lib": "dir", "usr/lib/a": b"a\n",
          "usr/lib/b": b"b\n", "etc": "dir", "etc/conf": b"new\n", "old": "dir", "old/z": b"z\n"}
 
 
 def test_every_kind_of_source_gives_its_tree(t):
-    """Layers one over the other, whiteouts and opaque directories applied, a link of an older layer followed within."""
-    layout = Layout([BASE, NEXT], {"Env": ["A=b"]}).write(t.fresh_dir("layout"), name="from-layout:1")
-    plain = Layout([BASE, NEXT], packed=lambda d: d, media="application/vnd.oci.image.layer.v1.tar").write(t.fresh_dir("layout"))
+    """Layers one over the other, whiteouts and opaque directories applied, a link of an older layer
+    followed within."""
+    layout = Layout([BASE, NEXT], {"Env": ["A=b"]}).write(t.fresh_dir("layout"),
+                                                          name="from-layout:1")
+    plain = Layout([BASE, NEXT], packed=lambda d: d,
+                   media="application/vnd.oci.image.layer.v1.tar").write(t.fresh_dir("layout"))
     archive = put(t, "layout.tar", b"")
     t.run("tar", "-C", layout, "-cf", archive, ".", check=True)
     saved = put(t, "docker.tar", docker([BASE, NEXT], tags=["from-docker:1"]))
-    for source, name in ((layout, "from-layout:1"), (plain, None), (archive, "from-layout:1"), (saved, "from-docker:1"), (put(t, "docker.tar.gz", gzip.compress(docker([BASE, NEXT]))), "made:1")):
+    for source, name in ((layout, "from-layout:1"), (plain, None), (archive, "from-layout:1"),
+                         (saved, "from-docker:1"),
+                         (put(t, "docker.tar.gz", gzip.compress(docker([BASE, NEXT]))), "made:1")):
         made = imported(t, source)
         t.equal(made["name"], name, source)
         t.equal(tree(root_of(t, made)), WHOLE, source)
-    t.equal(len({row["digest"] for row in listed(t).values()}), 3, "one of the two layouts (compression is part of a manifest), one configuration")
+    t.equal(len({row["digest"] for row in listed(t).values()}), 3,
+            "one of the two layouts (compression is part of a manifest), one configuration")
 
 
 def test_a_tar_archive_is_a_root_however_it_is_packed(t):
     small = tar(("a/b", "content\n"), ("l", link("a")))
     zst = put(t, "r.tar", small) + ".zst"
     t.run("zstd", "-q", put(t, "r.tar", small), "-o", zst, check=True)
-    digests = {imported(t, source)["digest"] for source in (put(t, "r.tar", small), put(t, "r.tar.gz", gzip.compress(small)),
-                                                           put(t, "r.tar.xz", lzma.compress(small)), zst)}
+    digests = {imported(t, source)["digest"]
+               for source in (put(t, "r.tar", small), put(t, "r.tar.gz", gzip.compress(small)),
+                             put(t, "r.tar.xz", lzma.compress(small)), zst)}
     t.equal(len(digests), 1, "digests of one content")
     r = t.ward("image", "import", "-", "--json", input=small)
     t.equal(json.loads(r.out)["digest"], digests.pop(), "from standard input")
@@ -72,7 +85,8 @@ def test_a_directory_is_copied_with_its_links_and_names(t):
     made = imported(t, top, "--name", "mine")
     t.equal((made["skipped"], made["set_id_dropped"]), (1, 1))
     root = root_of(t, made)
-    t.equal(tree(root), {"a": "dir", "empty": "dir", "a/file": b"text\n", "a/other": b"text\n", "a/link": "-> /etc/passwd"})
+    t.equal(tree(root), {"a": "dir", "empty": "dir", "a/file": b"text\n", "a/other": b"text\n",
+                         "a/link": "-> /etc/passwd"})
     t.equal(os.stat(os.path.join(root, "a/file")).st_nlink, 2, "names of one file")
     t.equal(imported(t, top)["digest"], made["digest"], "the same again")
     with open(os.path.join(top, "a/file"), "a") as f:
@@ -97,11 +111,13 @@ def test_files_are_the_users_and_have_no_rights_of_their_own(t):
 
 
 def test_names_move_and_the_last_one_takes_the_image_along(t):
-    one, two = put(t, "one.tar", tar(("a", "1"))), put(t, "two.tar", docker([tar(("a", "2"))], tags=["tool:1"]))
+    one, two = put(t, "one.tar", tar(("a", "1"))), put(t, "two.tar",
+                                                       docker([tar(("a", "2"))], tags=["tool:1"]))
     imported(t, one, "--name", "tool:1")
     taken = imported(t, two)
     t.equal(taken["name"], None, "an archive cannot take a name")
-    t.check("tool:1, which is the name of another image" in t.ward("image", "import", two).out, "said")
+    t.check("tool:1, which is the name of another image" in t.ward("image", "import", two).out,
+            "said")
     first = listed(t)["tool:1"]["digest"]
     t.equal(imported(t, two, "--name", "tool:1")["name"], "tool:1")
     t.check(listed(t)["tool:1"]["digest"] != first, "the user can")
@@ -113,8 +129,11 @@ def test_names_move_and_the_last_one_takes_the_image_along(t):
     t.equal(listed(t), {})
     t.equal(t.ward("image", "rm", "tool:1").rc, 125, "it is gone")
     for bad in ("../x", "/abs", "a b", "-x", "host", "x/", "a//b", "\x1b[2Jx"):
-        r = t.ward("image", "import", one, "--name", bad) if not bad.startswith("-") else t.ward("image", "import", one, f"--name={bad}")
-        t.check(r.rc == 125 and "cannot be the name" in r.err and "\x1b" not in r.err, f"{bad!r}: {r}")
+        r = t.ward("image", "import", one, "--name",
+                   bad) if not bad.startswith("-") else t.ward("image", "import", one,
+                                                               f"--name={bad}")
+        t.check(r.rc == 125 and "cannot be the name" in r.err and "\x1b" not in r.err,
+                f"{bad!r}: {r}")
 
 
 def test_pull_goes_through_skopeo(t):
@@ -131,14 +150,18 @@ def test_pull_goes_through_skopeo(t):
     planted = t.fresh_dir("planted")
     t.write(planted, {"skopeo": f"#!/bin/sh\necho RAN >> {planted}/ran\n"})
     os.chmod(os.path.join(planted, "skopeo"), 0o755)
-    r = t.ward("image", "pull", f"oci:{layout}:x", "--name", "pulled", env={**os.environ, "PATH": f"{planted}:{os.environ['PATH']}"})
-    t.check(r.rc == 0 and not os.path.exists(f"{planted}/ran"), f"what stands in PATH was started: {r}")
+    r = t.ward("image", "pull", f"oci:{layout}:x", "--name", "pulled",
+               env={**os.environ, "PATH": f"{planted}:{os.environ['PATH']}"})
+    t.check(r.rc == 0 and not os.path.exists(f"{planted}/ran"),
+            f"what stands in PATH was started: {r}")
     t.equal(t.ward("image", "pull", "--", "--help").rc, 2, "an option is not a name")
-    t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")], [], "left behind")
+    t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")],
+            [], "left behind")
 
 
 def test_bad_words_are_usage_errors(t):
-    for words in (["import"], ["import", "a", "b"], ["pull"], ["pull", "a b"], ["ls", "x"], ["gc", "x"], ["rm"], ["frobnicate"], ["import", "x", "--max-size", "much"],
+    for words in (["import"], ["import", "a", "b"], ["pull"], ["pull", "a b"], ["ls", "x"],
+                  ["gc", "x"], ["rm"], ["frobnicate"], ["import", "x", "--max-size", "much"],
                   ["import", "x", "--max-files", "-1"]):
         t.equal(t.ward("image", *words).rc, 2, words)
     r = t.ward("image", "import", "/nonexistent-source", "--json")
@@ -148,7 +171,8 @@ def test_bad_words_are_usage_errors(t):
 
 @timeout(120)
 def test_a_kill_leaves_an_image_or_none(t):
-    """Kills at random moments of an import, fifty as root and user together: whatever has a digest is complete, and the next command clears the rest away."""
+    """Kills at random moments of an import, fifty as root and user together: whatever has a digest
+    is complete, and the next command clears the rest away."""
     source = put(t, "many.tar", tar(*((f"d{i % 20}/f{i}", os.urandom(300)) for i in range(250))))
     started = time.monotonic()
     whole = imported(t, source, "--name", "whole")
@@ -171,7 +195,8 @@ def test_a_kill_leaves_an_image_or_none(t):
     t.check(finished < 25, "no kill came in time")
     deadline = time.monotonic() + 10
     left = None
-    while left != [] and time.monotonic() < deadline:	# a worker notices its parent's death at once, but not before
+    # a worker notices its parent's death at once, but not before
+    while left != [] and time.monotonic() < deadline:
         t.equal(t.ward("image", "gc").rc, 0)
         left = [n for n in os.listdir(store) if n.startswith("work-")]
         time.sleep(0 if left == [] else 0.05)
@@ -191,9 +216,12 @@ while os.getppid() != 1:
 @timeout(240)
 def test_others_mount_meanwhile(t):
     """The kernel gives up on ".." while anybody mounts something, as every other sandbox does."""
-    entries = [("a/b", directory()), ("l", link("a/b/../../a/b/../../a"))] + [(f"l/{'' if i % 2 else 'd/'}{i}", "x") for i in range(5000)]
+    entries = [("a/b", directory()),
+               ("l", link("a/b/../../a/b/../../a"))] + [(f"l/{'' if i % 2 else 'd/'}{i}", "x")
+                                                        for i in range(5000)]
     path = put(t, "links.tar", tar(*entries))
     other = t.popen(["unshare", "-rm", "/usr/bin/python3", "-c", MOUNTS, t.fresh_dir("mounted")])
     t.equal(other.stdout.readline().strip(), b"began")
-    r = t.ward("image", "import", path, timeout=200)	# others mount all the time, and the machine may be busy
+    # others mount all the time, and the machine may be busy
+    r = t.ward("image", "import", path, timeout=200)
     t.equal(r.rc, 0, r.err)

@@ -1,4 +1,5 @@
-"""Programs that mean harm to what looks into requests: each flood is held while a plain request beside it is answered, and the gateway's memory stays bounded."""
+"""Programs that mean harm to what looks into requests: each flood is held while a plain request
+beside it is answered, and the gateway's memory stays bounded."""
 import json
 import os
 import shutil
@@ -20,11 +21,15 @@ def context():
     return c
 h2 = context()
 def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+    return struct.pack(">I",
+                       len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I",
+                                                                              stream) + payload
 def literal(name, value):
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 def head(path=b"/sum", post=False):
-    return (b"\x83" if post else b"\x82") + b"\x87" + literal(b":path", path) + literal(b":authority", b"web.test:9445")
+    return (b"\x83" if post else b"\x82") + b"\x87" + literal(b":path",
+                                                              path) + literal(b":authority",
+                                                                              b"web.test:9445")
 def connect(c=h2):
     s = c.wrap_socket(socket.create_connection(("web.test", PORT), 20), server_hostname="web.test")
     s.settimeout(20)
@@ -64,15 +69,19 @@ def many(n, make):
 
 # streams that are opened and taken back at once
 sockets = many(4 * SCALE, connect)
-over = [push(s, (frame(1, 5, 2 * i + 1, head(b"/open/x")) + frame(3, 0, 2 * i + 1, b"\0\0\0\x08") for i in range(3000))) or ended(s) for s in sockets]
+over = [push(s, (frame(1, 5, 2 * i + 1, head(b"/open/x")) + frame(3, 0, 2 * i + 1, b"\0\0\0\x08")
+                 for i in range(3000))) or ended(s) for s in sockets]
 say("rapid reset", all(over))
 # a head that never ends
 sockets = many(4 * SCALE, connect)
-over = [push(s, (frame(1, 1, 1, head()) if i == 0 else frame(9, 0, 1, literal(b"x%d" % i, b"y" * 100)) for i in range(5000))) or ended(s) for s in sockets]
+over = [push(s,
+             (frame(1, 1, 1, head()) if i == 0 else frame(9, 0, 1, literal(b"x%d" % i, b"y" * 100))
+              for i in range(5000))) or ended(s) for s in sockets]
 say("continuation", all(over))
 # empty frames of a head
 sockets = many(2, connect)
-over = [push(s, [frame(1, 1, 1, head())] + [frame(9, 0, 1) * 1000] * 20) or ended(s) for s in sockets]
+over = [push(s, [frame(1, 1, 1, head())] + [frame(9, 0, 1) * 1000] * 20) or ended(s)
+        for s in sockets]
 say("empty continuation", all(over))
 # one byte that means four thousand
 bomb = b"\x40\x04bomb\x7f\x81\x1e" + b"b" * 4000
@@ -82,7 +91,8 @@ for s in sockets:
 say("bomb", len(sockets))
 # settings and pings that want an answer each, unread
 sockets = many(2, connect)
-over = [push(s, (frame(6, 0, 0, b"12345678") * 500 + frame(4, 0, 0) * 500 for _ in range(100))) for s in sockets]
+over = [push(s, (frame(6, 0, 0, b"12345678") * 500 + frame(4, 0, 0) * 500 for _ in range(100)))
+        for s in sockets]
 say("pings", len(sockets))
 # a thousand streams on one connection, whatever the other side says it takes
 s = connect()
@@ -96,7 +106,9 @@ try:
             break
         got += more
         while len(got) >= 9 and len(got) >= 9 + int.from_bytes(got[:3], "big"):
-            n, kind, flags, stream = int.from_bytes(got[:3], "big"), got[3], got[4], int.from_bytes(got[5:9], "big")
+            n, kind, flags, stream = int.from_bytes(got[:3],
+                                                    "big"), got[3], got[4], int.from_bytes(
+                                                        got[5:9], "big")
             if kind == 3:
                 want["refused"].add(stream)
             elif kind == 0 and flags & 1:
@@ -109,21 +121,26 @@ except OSError as error:
 say("thousand streams", [len(want["answers"]) >= 100, len(want["answers"]) + len(want["refused"])])
 # streams beyond what is taken: each refusal is a frame, and nobody reads them
 s = connect()
-over = push(s, (b"".join(frame(1, 5, 2 * i + 1, b"\x82") for i in range(k, k + 1000)) for k in range(0, 1000000, 1000)))
+over = push(s, (b"".join(frame(1, 5, 2 * i + 1, b"\x82") for i in range(k, k + 1000))
+                for k in range(0, 1000000, 1000)))
 say("refused, unread", over)
 # streams whose answers nobody reads: windows are never opened
 sockets = many(5 * SCALE, connect)
 for s in sockets:
-    push(s, [frame(8, 0, 0, struct.pack(">I", 1 << 30)) + b"".join(frame(1, 5, 2 * i + 1, head(b"/size?n=10000000")) for i in range(100))])
+    push(s,
+         [frame(8, 0, 0, struct.pack(">I", 1 << 30))
+          + b"".join(frame(1, 5, 2 * i + 1, head(b"/size?n=10000000")) for i in range(100))])
 time.sleep(0.5)
 say("unread", len(sockets))
 # bodies that take for ever, in both versions
 sockets += many(20 * SCALE, lambda: connect(plain))
 for s in sockets[5 * SCALE:]:
-    push(s, [b"POST /sum HTTP/1.1\r\nHost: web.test:9445\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1000])
+    push(s, [b"POST /sum HTTP/1.1\r\nHost: web.test:9445\r\nContent-Length: 1000000\r\n\r\n"
+             + b"x" * 1000])
 slow = many(2 * SCALE, connect)
 for s in slow:
-    push(s, [b"".join(frame(1, 4, 2 * i + 1, head(post=True)) + frame(0, 0, 2 * i + 1, b"x" * 500) for i in range(100))])
+    push(s, [b"".join(frame(1, 4, 2 * i + 1, head(post=True)) + frame(0, 0, 2 * i + 1, b"x" * 500)
+                      for i in range(100))])
 say("slow bodies", len(sockets) + len(slow))
 # TLS that begins and does not go on
 def half():
@@ -134,7 +151,8 @@ loris = many(50 * SCALE, half)
 say("half a greeting", len(loris))
 # chunks of one byte
 s = connect(plain)
-push(s, [b"POST /sum HTTP/1.1\r\nHost: web.test:9445\r\nTransfer-Encoding: chunked\r\n\r\n"] + [b"1\r\nx\r\n" * 1000] * 100)
+push(s, [b"POST /sum HTTP/1.1\r\nHost: web.test:9445\r\nTransfer-Encoding: chunked\r\n\r\n"]
+     + [b"1\r\nx\r\n" * 1000] * 100)
 push(s, [b"0\r\n\r\n"])
 got = b""
 while b"100000 " not in got:
@@ -144,13 +162,17 @@ say("small chunks", True)
 
 
 def watch(process, peaks, stop):
-    """Notes the memory (PSS) of each of the gateway's processes that read what comes from inside."""
+    """Notes the memory (PSS) of each of the gateway's processes that read what comes from
+    inside."""
     while not stop.is_set():
         for pid, name in below(process.pid):
             if name in ("ward-gateway", "ward-keys"):
                 try:
                     with open(f"/proc/{pid}/smaps_rollup") as rollup:
-                        peaks.setdefault(name, []).append(next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")))
+                        peaks.setdefault(name,
+                                         []).append(next(int(line.split()[1]) * 1024
+                                                         for line in rollup
+                                                         if line.startswith("Pss:")))
                 except (OSError, StopIteration):
                     pass
         time.sleep(0.1)
@@ -161,7 +183,8 @@ def flood(t, scale, most, grants=()):
     if not node:
         t.skip("no node")
     world = trusted_world(t)
-    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445",
+                     "h2"], 9445)
     ws = t.workspace({"flood.py": FLOOD})
     rules = [{"host": "web.test", "ports": [9445], "methods": ["GET", "POST"]}]
     path = policy(t, rules)
@@ -170,7 +193,8 @@ def flood(t, scale, most, grants=()):
         document["credentials"] = {"mode": "just_in_time", "grants": list(grants)}
     with open(path, "w") as f:
         json.dump(document, f)
-    argv = t.ward_argv("run", "-p", path, "--", "/usr/bin/python3", "flood.py", str(scale), wrap=world.wrap(ws))
+    argv = t.ward_argv("run", "-p", path, "--", "/usr/bin/python3", "flood.py", str(scale),
+                       wrap=world.wrap(ws))
     process = t.popen(argv, root=True)
     peaks, stop = {}, threading.Event()
     with t.root():
@@ -182,26 +206,34 @@ def flood(t, scale, most, grants=()):
     t.equal(process.returncode, 0, f"exit code ({out} {err})")
     lines = [json.loads(line) for line in out.decode().splitlines()]
     got = {name: what for name, what, _ in lines}
-    for name, value in {"rapid reset": True, "continuation": True, "empty continuation": True, "thousand streams": [True, 1000], "refused, unread": True, "small chunks": True}.items():
+    for name, value in {"rapid reset": True, "continuation": True, "empty continuation": True,
+                        "thousand streams": [True, 1000], "refused, unread": True,
+                        "small chunks": True}.items():
         t.equal(got.get(name), value, f"{name} ({out} {err})")
     t.equal(len(lines), 11, f"floods ({out})")
     t.check(all(seconds < 10 for _, _, seconds in lines), f"a request beside them: {lines}")
-    t.equal(set(peaks), {"ward-gateway", "ward-keys"} if grants else {"ward-gateway"}, "who was seen")
+    t.equal(set(peaks), {"ward-gateway", "ward-keys"} if grants else {"ward-gateway"},
+            "who was seen")
     for name, sizes in peaks.items():
         t.say(f"{name}: at most {max(sizes) >> 10} KiB in {len(sizes)} looks; {lines}")
-        t.check(max(sizes) < most or "asan" in t.ward_path, f"{name} has grown to {max(sizes) >> 20} MiB")
+        t.check(max(sizes) < most or "asan" in t.ward_path,
+                f"{name} has grown to {max(sizes) >> 20} MiB")
 
 
 @timeout(120)
 def test_floods(t):
-    """Rapid reset, heads without end, bombs, a thousand streams, answers that nobody reads, bodies and greetings that never end."""
+    """Rapid reset, heads without end, bombs, a thousand streams, answers that nobody reads, bodies
+    and greetings that never end."""
     flood(t, 1, 64 << 20)
 
 
 @timeout(120)
 def test_floods_with_a_grant(t):
-    """The same at a host that a secret goes to: ward-keys reads all that is let through, and stays as small."""
-    flood(t, 1, 64 << 20, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY"}])
+    """The same at a host that a secret goes to: ward-keys reads all that is let through, and stays
+    as small."""
+    flood(t, 1, 64 << 20,
+          [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+            "as": "API_KEY"}])
 
 
 @slow

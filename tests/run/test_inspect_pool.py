@@ -1,4 +1,5 @@
-"""Connections to servers that are kept for the next request, and servers that end them without a word."""
+"""Connections to servers that are kept for the next request, and servers that end them without a
+word."""
 import json
 import os
 
@@ -6,7 +7,8 @@ from harness.world import policy, serve, trusted_world
 
 PORT = 9445
 
-# Says that the connection stays, and ends it: at once with the answer, or a moment later, when it lies in the pool or has the next request.
+# Says that the connection stays, and ends it: at once with the answer, or a moment later, when it
+# lies in the pool or has the next request.
 SERVER = r"""
 import socket, ssl, sys, threading, time
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,19 +57,24 @@ print(json.dumps(failed))
 
 
 def test_server_ends_silently(t):
-    """No request waits for a connection that has ended, and none that can be repeated is lost with it."""
+    """No request waits for a connection that has ended, and none that can be repeated is lost with
+    it."""
     world = trusted_world(t)
     t.write(world.dir, {"silent.py": SERVER})
-    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "silent.py"), world.certificates], PORT)
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "silent.py"),
+                     world.certificates], PORT)
     ws = t.workspace({"client.py": CLIENT})
-    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]), "--", "/usr/bin/python3", "client.py", cwd=ws, timeout=60)
+    r = world.ward("run", "-p",
+                   policy(t, [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]), "--",
+                   "/usr/bin/python3", "client.py", cwd=ws, timeout=60)
     t.equal(r.rc, 0, f"exit code: {r.err}")
     t.equal(json.loads(r.out), [], "requests that failed")
 
 
 PROXIED = r"""
 import socket, sys
-head = b"CONNECT web.test:9445 HTTP/1.1\r\nHost: web.test:9445\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 1000) for i in range(28)) + b"\r\n"
+head = b"CONNECT web.test:9445 HTTP/1.1\r\nHost: web.test:9445\r\n" + b"".join(
+    b"X-%d: %s\r\n" % (i, b"y" * 1000) for i in range(28)) + b"\r\n"
 answers = []
 for i in range(1300):
     s = socket.create_connection(("127.0.0.1", 3128), 20)
@@ -82,11 +89,16 @@ print(sorted(set(answers)))
 
 
 def test_large_heads_for_the_proxy(t):
-    """What a proxy's client said to get through is given back when its requests are looked into, however many there were."""
+    """What a proxy's client said to get through is given back when its requests are looked into,
+    however many there were."""
     world = trusted_world(t)
     t.write(world.dir, {"silent.py": SERVER})
-    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "silent.py"), world.certificates], PORT)
-    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]), "--", "/usr/bin/python3", "client.py",
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "silent.py"),
+                     world.certificates], PORT)
+    r = world.ward("run", "-p",
+                   policy(t, [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]), "--",
+                   "/usr/bin/python3", "client.py",
                    cwd=t.workspace({"client.py": PROXIED}), report=True, timeout=60)
-    t.equal((r.rc, r.out.strip()), (0, "['HTTP/1.1 200 Connection established']"), f"answers ({r.err})")
+    t.equal((r.rc, r.out.strip()), (0, "['HTTP/1.1 200 Connection established']"),
+            f"answers ({r.err})")
     t.equal(r.report["denials"], [], "denials")

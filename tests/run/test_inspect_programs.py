@@ -1,5 +1,6 @@
-"""Real programs and large bodies through rules that look into requests: gRPC and a websocket chat with packages of npm, gigabytes both ways. `make test-programs`
-installs the packages and runs these."""
+"""Real programs and large bodies through rules that look into requests: gRPC and a websocket chat
+with packages of npm, gigabytes both ways. `make test-programs` installs the packages and runs
+these."""
 import json
 import os
 import re
@@ -199,15 +200,21 @@ def said(t, r):
 @slow
 @timeout(200)
 def test_grpc(t):
-    """gRPC: unary, both kinds of streams and both at once, trailers, an error's status, many calls at a time; a service that no rule has is refused."""
+    """gRPC: unary, both kinds of streams and both at once, trailers, an error's status, many calls
+    at a time; a service that no rule has is refused."""
     node, = need(t, "node")
     path = modules(t)
     world = trusted_world(t)
     t.write(world.dir, {"server.js": GRPC_SERVER, "talk.proto": PROTO})
-    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node, os.path.join(world.dir, "server.js"), world.certificates, os.path.join(world.dir, "talk.proto"), "9447"], 9447)
-    rules = [{"host": "web.test", "ports": [9447], "methods": ["POST"], "paths": ["/ward.Talk/*"], "content_types": ["application/grpc"]}]
-    got = said(t, run_inside(t, world, rules, {"client.js": GRPC_CLIENT, "talk.proto": PROTO}, path, [node, "client.js"]))
-    wanted = {"echo": ["hello", 7, 0, "5"], "large": [5000000, "5000000"], "count": [5000], "sum": [500500], "chat": [[20, "WORD20"]],
+    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node,
+                     os.path.join(world.dir, "server.js"), world.certificates,
+                     os.path.join(world.dir, "talk.proto"), "9447"], 9447)
+    rules = [{"host": "web.test", "ports": [9447], "methods": ["POST"], "paths": ["/ward.Talk/*"],
+              "content_types": ["application/grpc"]}]
+    got = said(t, run_inside(t, world, rules, {"client.js": GRPC_CLIENT, "talk.proto": PROTO}, path,
+                             [node, "client.js"]))
+    wanted = {"echo": ["hello", 7, 0, "5"], "large": [5000000, "5000000"], "count": [5000],
+              "sum": [500500], "chat": [[20, "WORD20"]],
               "fail": [7, "not for you", "asked for"], "many": [200], "refused": [7]}
     for name, value in wanted.items():
         t.equal(got.get(name), value, name)
@@ -280,21 +287,29 @@ main().catch(e => { console.error(e); process.exit(1); });
 @slow
 @timeout(200)
 def test_grpc_with_a_credential(t):
-    """The credential of a gRPC client is a placeholder: the server gets the secret with each call, messages, metadata and trailers that bring it back have none of it, and a
-    message with it is stopped, compressed or not."""
+    """The credential of a gRPC client is a placeholder: the server gets the secret with each call,
+    messages, metadata and trailers that bring it back have none of it, and a message with it is
+    stopped, compressed or not."""
     node, = need(t, "node")
     path = modules(t)
     world = trusted_world(t)
     t.write(world.dir, {"server.js": GRPC_SERVER, "talk.proto": PROTO, "seen": ""})
-    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node, os.path.join(world.dir, "server.js"), world.certificates, os.path.join(world.dir, "talk.proto"), "9447",
+    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node,
+                     os.path.join(world.dir, "server.js"), world.certificates,
+                     os.path.join(world.dir, "talk.proto"), "9447",
                      os.path.join(world.dir, "seen")], 9447)
-    rules = [{"host": "web.test", "ports": [9447], "methods": ["POST"], "paths": ["/ward.Talk/*"], "content_types": ["application/grpc"]}]
-    grants = [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/ward.Talk/*"]}]
-    r = run_inside(t, world, rules, {"client.js": GRPC_CREDENTIAL, "talk.proto": PROTO}, path, [node, "client.js"], credentials={"mode": "just_in_time", "grants": grants})
+    rules = [{"host": "web.test", "ports": [9447], "methods": ["POST"], "paths": ["/ward.Talk/*"],
+              "content_types": ["application/grpc"]}]
+    grants = [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+               "as": "API_KEY", "paths": ["/ward.Talk/*"]}]
+    r = run_inside(t, world, rules, {"client.js": GRPC_CREDENTIAL, "talk.proto": PROTO}, path,
+                   [node, "client.js"], credentials={"mode": "just_in_time", "grants": grants})
     got = said(t, r)
     masked = "Bearer " + "x" * len(SECRET)
-    wanted = {"who": ["you are " + masked, 0, masked, masked], "large": [5000000, 0], "count": [100, [masked]], "sum": [500500], "chat": [20],
-              "packed": [7000, 0], "leak": [7, True], "packed leak": [7, True], "late leak": [[["FINE"], True]], "many": [200]}
+    wanted = {"who": ["you are " + masked, 0, masked, masked], "large": [5000000, 0],
+              "count": [100, [masked]], "sum": [500500], "chat": [20],
+              "packed": [7000, 0], "leak": [7, True], "packed leak": [7, True],
+              "late leak": [[["FINE"], True]], "many": [200]}
     for name, value in wanted.items():
         t.equal(got.get(name), value, name)
     seen = set(t.read(os.path.join(world.dir, "seen")).splitlines())
@@ -305,15 +320,18 @@ def test_grpc_with_a_credential(t):
 @slow
 @timeout(200)
 def test_websocket_chat(t):
-    """Two programs chat over websockets with compression, megabytes, ping and a close code; another path is refused."""
+    """Two programs chat over websockets with compression, megabytes, ping and a close code; another
+    path is refused."""
     node, = need(t, "node")
     path = modules(t)
     world = trusted_world(t)
     t.write(world.dir, {"server.js": WS_SERVER})
-    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node, os.path.join(world.dir, "server.js"), world.certificates, "9448"], 9448)
+    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node,
+                     os.path.join(world.dir, "server.js"), world.certificates, "9448"], 9448)
     rules = [{"host": "web.test", "ports": [9448], "paths": ["/room"], "websocket": True}]
     got = said(t, run_inside(t, world, rules, {"client.js": WS_CLIENT}, path, [node, "client.js"]))
-    t.equal(got, {"chat": [50, 50], "large": [True, 0], "pong": ["are you there"], "close": [[4001, "as you wish"]], "other path": [403]}, "what was said")
+    t.equal(got, {"chat": [50, 50], "large": [True, 0], "pong": ["are you there"],
+                  "close": [[4001, "as you wish"]], "other path": [403]}, "what was said")
 
 
 def watch_front(t, process, peaks, stop):
@@ -324,7 +342,8 @@ def watch_front(t, process, peaks, stop):
                 for pid in f.read().split():
                     if open(f"/proc/{pid}/comm").read().strip() == "ward-gateway":
                         with open(f"/proc/{pid}/smaps_rollup") as rollup:
-                            peaks.append(next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")))
+                            peaks.append(next(int(line.split()[1]) * 1024 for line in rollup
+                                              if line.startswith("Pss:")))
         except (OSError, StopIteration):
             pass
         time.sleep(0.1)
@@ -334,17 +353,20 @@ def watch_front(t, process, peaks, stop):
 @serial
 @timeout(400)
 def test_gigabytes(t):
-    """2 GiB up and down, over HTTP/1.1 and HTTP/2, arrive whole, and the gateway holds next to nothing of them."""
+    """2 GiB up and down, over HTTP/1.1 and HTTP/2, arrive whole, and the gateway holds next to
+    nothing of them."""
     node, = need(t, "node")
     need(t, "curl")
     world = trusted_world(t)
-    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445",
+                     "h2"], 9445)
     size = 2 << 30
     ws = t.workspace({})
     script = f"for v in 1.1 2; do head -c {size} /dev/zero | curl -sS --http$v -T - https://web.test:9445/sum; echo; " \
              f"curl -sS --http$v https://web.test:9445/size?n={size} | wc -c; done"
     rules = [{"host": "web.test", "ports": [9445], "mode": "inspect"}]
-    process = t.popen(t.ward_argv("run", "-p", policy(t, rules), "--", "/bin/sh", "-c", script, wrap=world.wrap(ws)), root=True)
+    process = t.popen(t.ward_argv("run", "-p", policy(t, rules), "--", "/bin/sh", "-c", script,
+                                  wrap=world.wrap(ws)), root=True)
     peaks, stop = [], threading.Event()
     with t.root():
         watcher = threading.Thread(target=watch_front, args=(t, process, peaks, stop))
@@ -355,8 +377,11 @@ def test_gigabytes(t):
     lines = (out.decode() if isinstance(out, bytes) else out).split("\n")
     t.equal(process.returncode, 0, f"exit code ({err})")
     digest = "a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51"	# of 2 GiB of zeros
-    t.equal([line.split(" ")[:2] for line in lines if " " in line], [[str(size), digest]] * 2, f"what was uploaded ({out} {err})")
-    t.equal([line for line in lines if re.fullmatch(r"\d+", line)], [str(size)] * 2, "what was downloaded")
+    t.equal([line.split(" ")[:2] for line in lines if " " in line], [[str(size), digest]] * 2,
+            f"what was uploaded ({out} {err})")
+    t.equal([line for line in lines if re.fullmatch(r"\d+", line)], [str(size)] * 2,
+            "what was downloaded")
     t.check(len(peaks) > 10, f"the gateway was seen {len(peaks)} times")
     t.say(f"front: at most {max(peaks) >> 10} KiB")
-    t.check(max(peaks) < (24 << 20) or "asan" in t.ward_path, f"the gateway has grown to {max(peaks) >> 20} MiB")
+    t.check(max(peaks) < (24 << 20) or "asan" in t.ward_path,
+            f"the gateway has grown to {max(peaks) >> 20} MiB")

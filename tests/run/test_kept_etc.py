@@ -1,4 +1,5 @@
-"""The sandboxes' /etc is made once and shown to all of them: the same as one that is made for each, whatever happens while it is made."""
+"""The sandboxes' /etc is made once and shown to all of them: the same as one that is made for each,
+whatever happens while it is made."""
 import json
 import os
 import subprocess
@@ -13,7 +14,9 @@ rows = {}
 for top, dirs, names in os.walk("/etc"):
     for path in [top] + [os.path.join(top, n) for n in names + dirs]:
         s = os.lstat(path)
-        what = os.readlink(path) if stat.S_ISLNK(s.st_mode) else hashlib.sha256(open(path, "rb").read()).hexdigest() if stat.S_ISREG(s.st_mode) and os.access(path, os.R_OK) else ""
+        what = os.readlink(path) if stat.S_ISLNK(s.st_mode) else hashlib.sha256(
+            open(path, "rb").read()).hexdigest() if stat.S_ISREG(s.st_mode) and os.access(
+                path, os.R_OK) else ""
         rows[path] = [oct(s.st_mode), what]
 with open("/proc/self/mountinfo") as f:
     points = [line.split()[4] for line in f]
@@ -30,7 +33,8 @@ def look(t, ws, *options, **more):
 
 def settle():
     """What has changed just now is not kept."""
-    changed = max(max(os.stat(p).st_ctime, os.stat(p).st_mtime) for p in ("/etc", "/etc/ssl", "/etc/ld.so.cache"))
+    changed = max(max(os.stat(p).st_ctime, os.stat(p).st_mtime)
+                  for p in ("/etc", "/etc/ssl", "/etc/ld.so.cache"))
     time.sleep(max(0, min(SETTLED_S, changed + SETTLED_S - time.time())))
 
 
@@ -44,7 +48,8 @@ def keep(t, ws):
 
 def kept(t):
     """The directories of kept ones."""
-    return sorted(n for n in os.listdir(os.path.join(t.state_dir, "kept-etc")) if n not in ("lock", "now"))
+    return sorted(n for n in os.listdir(os.path.join(t.state_dir, "kept-etc"))
+                  if n not in ("lock", "now"))
 
 
 def make_stale(place):
@@ -63,11 +68,13 @@ def test_is_the_same(t):
     keep(t, ws)
     after, is_kept, mounted = look(t, ws)
     t.check(is_kept, "it is used")
-    t.check("/etc/gitconfig" in before or after.pop("/etc/gitconfig")[1] == "/.ward/gitconfig", "a place for git's settings")
+    t.check("/etc/gitconfig" in before or after.pop("/etc/gitconfig")[1] == "/.ward/gitconfig",
+            "a place for git's settings")
     t.equal(after, before)
     t.check(len(mounted) < 8, f"few things are mounted in it: {mounted}")
     plan = json.loads(t.ward("plan", "--json", "-w", ws).out)
-    t.check({"/etc/passwd", "/etc/ld.so.cache", "/etc/mtab"} <= {m["target"] for m in plan["mounts"]}, "the plan still names each")
+    t.check({"/etc/passwd", "/etc/ld.so.cache", "/etc/mtab"}
+            <= {m["target"] for m in plan["mounts"]}, "the plan still names each")
 
 
 def test_git_and_mounts_in_it(t):
@@ -79,8 +86,11 @@ def test_git_and_mounts_in_it(t):
     t.write(os.path.dirname(given), {"INSIDE_THE_KEPT_ETC": "given\n"})
     policy = os.path.join(t.fresh_dir("p"), "policy.json")
     with open(policy, "w", encoding="utf-8") as f:
-        json.dump({"version": 1, "filesystem": {"host_mounts": [{"path": given, "at": "/etc/INSIDE_THE_KEPT_ETC"}]}}, f)
-    r = t.ward("run", "-p", policy, "-w", ws, "--", "/bin/cat", "/etc/INSIDE_THE_KEPT_ETC", "/etc/hostname")
+        json.dump({"version": 1,
+                   "filesystem": {"host_mounts": [{"path": given,
+                                                   "at": "/etc/INSIDE_THE_KEPT_ETC"}]}}, f)
+    r = t.ward("run", "-p", policy, "-w", ws, "--", "/bin/cat", "/etc/INSIDE_THE_KEPT_ETC",
+               "/etc/hostname")
     t.equal((r.rc, r.out), (0, "given\nward\n"), r.err)
 
 
@@ -106,7 +116,8 @@ def test_the_host_changes(t):
     ws = t.workspace()
     etc = t.fresh_dir("etc")
     os.chmod(etc, 0o755)
-    subprocess.run(["cp", "-a", "/etc/ssl", "/etc/perl", "/etc/ld.so.cache", "/etc/timezone", etc], check=True)
+    subprocess.run(["cp", "-a", "/etc/ssl", "/etc/perl", "/etc/ld.so.cache", "/etc/timezone", etc],
+                   check=True)
     script = f"""mount --bind {etc} /etc; echo one > /etc/timezone; sleep {SETTLED_S}
 look() {{ {host.WARD} run -w {ws} -- /bin/sh -c 'cat /etc/timezone /etc/perl/FRESH_IN_PERL /etc/node.FRESH_IN_ETC 2>/dev/null; grep -c " /etc " /proc/self/mountinfo' | tr '\\n' ' '; echo; }}
 look; look; look
@@ -116,7 +127,8 @@ echo four > /etc/node.FRESH_IN_ETC; look
 chmod 600 /etc/timezone; look"""
     r = t.run("unshare", "-m", "--propagation", "private", "sh", "-ec", script, timeout=60)
     t.equal(r.rc, 0, r.err)
-    t.equal(r.out.splitlines(), ["one 0 ", "one 0 ", "one 1 ", "two 0 ", "two three 0 ", "two three four 0 ", "three four 0 "])
+    t.equal(r.out.splitlines(), ["one 0 ", "one 0 ", "one 1 ", "two 0 ", "two three 0 ",
+                                 "two three four 0 ", "three four 0 "])
 
 
 @timeout(90)
@@ -124,7 +136,8 @@ def test_many_at_once(t):
     ws = t.workspace()
     settle()
     for _ in range(2):
-        runs = [t.ward_start("run", "-w", ws, "--", "/bin/cat", "/etc/hostname", "/etc/debian_version") for _ in range(20)]
+        runs = [t.ward_start("run", "-w", ws, "--", "/bin/cat", "/etc/hostname",
+                             "/etc/debian_version") for _ in range(20)]
         for r in [t.finish_ward(p, timeout=60) for p in runs]:
             t.equal(r.rc, 0, r.err)
             t.check(r.out.startswith("ward\n") and len(r.out) > 6, r.out)
@@ -153,7 +166,9 @@ def test_recover_takes_halves_away(t):
     place = keep(t, ws)
     os.makedirs(os.path.join(t.state_dir, "kept-etc", "make-HALF", "root"))
     t.equal(t.ward("recover").rc, 0)
-    t.check(os.path.isdir(place) and not os.path.exists(os.path.join(t.state_dir, "kept-etc", "make-HALF")), f"{os.listdir(os.path.dirname(place))}")
+    t.check(os.path.isdir(place)
+            and not os.path.exists(os.path.join(t.state_dir, "kept-etc", "make-HALF")),
+            f"{os.listdir(os.path.dirname(place))}")
     t.check(look(t, ws)[1], "it is still used")
 
 
@@ -164,7 +179,8 @@ def test_in_use_stays(t):
     running = []
     for i in range(5):
         running.append(t.ward_start("run", "-w", ws, "--", "/bin/sh", "-c",
-                                    f"echo > up{i}; while ! test -e go; do sleep 0.05; done; cat /etc/hostname; ls /etc | wc -l"))
+                                    f"echo > up{i}; while ! test -e go; do sleep 0.05; done; cat "
+                                    "/etc/hostname; ls /etc | wc -l"))
         t.wait_until(lambda i=i: os.path.exists(os.path.join(ws, f"up{i}")), 10)
         make_stale(place)
         t.equal(t.ward("run", "-w", ws, "--", "/bin/true").rc, 0)	# makes a new one
@@ -172,7 +188,8 @@ def test_in_use_stays(t):
     t.write(ws, {"go": ""})
     for r in [t.finish_ward(p) for p in running]:
         t.equal(r.rc, 0, r.err)
-        t.check(r.out.startswith("ward\n") and int(r.out.split()[1]) > 10, f"/etc is still there: {r.out}")
+        t.check(r.out.startswith("ward\n") and int(r.out.split()[1]) > 10,
+                f"/etc is still there: {r.out}")
 
 
 def test_no_room(t):
@@ -189,7 +206,8 @@ for i in 1 2 3; do {host.WARD} run -w {ws} -- /bin/cat /etc/hostname; done; ls -
 
 
 def test_out_of_reach(t):
-    """Nothing inside can change it, neither through /etc nor by asking for the directory above it."""
+    """Nothing inside can change it, neither through /etc nor by asking for the directory above
+    it."""
     ws = t.workspace()
     place = keep(t, ws)
     attack = """for f in /etc/passwd /etc/OWN_IN_ETC /etc/ssl/OWN_IN_ETC /etc/perl/OWN_IN_ETC; do (echo OWNED_BY_SANDBOX > $f) 2>/dev/null && echo wrote $f; done
@@ -197,28 +215,34 @@ chmod 666 /etc/passwd 2>/dev/null && echo chmod; rm -f /etc/passwd 2>/dev/null &
     r = t.ward("run", "-w", ws, "--", "/bin/sh", "-c", attack)
     t.equal((r.rc, r.out), (0, ""), r.err)
     for above in (t.state_dir, os.path.dirname(t.state_dir), place):
-        r = t.ward("run", "-w", ws, "--rw", above, "--", "/bin/sh", "-c", f"echo OWNED_BY_SANDBOX > {place}/now/root/passwd")
+        r = t.ward("run", "-w", ws, "--rw", above, "--", "/bin/sh", "-c",
+                   f"echo OWNED_BY_SANDBOX > {place}/now/root/passwd")
         t.check(r.rc != 0, f"--rw {above}: {r.err}")
-        t.check("OWNED_BY_SANDBOX" not in t.read(place, "now", "root", "passwd"), f"--rw {above}: it was written")
+        t.check("OWNED_BY_SANDBOX" not in t.read(place, "now", "root", "passwd"),
+                f"--rw {above}: it was written")
 
 
 @timeout(90)
 def test_the_early_child_is_thrown_away(t):
-    """What began before the plan was there has mounted it, perhaps; whoever comes next mounts it, too."""
+    """What began before the plan was there has mounted it, perhaps; whoever comes next mounts it,
+    too."""
     if t.as_user != "root":
         return
     ws = t.workspace()
     keep(t, ws)
     slow = t.fresh_dir("ramfs")
-    t.run("mount", "-t", "ramfs", "ramfs", slow, root=True, check=True)	# no id-mapped mounts there: another id than expected
+    # no id-mapped mounts there: another id than expected
+    t.run("mount", "-t", "ramfs", "ramfs", slow, root=True, check=True)
     t.defer(t.run, "umount", slow)
     for owner in (12345, 0):
         os.chown(slow, owner, owner)
         for _ in range(12):
-            r = t.ward("run", "-w", slow, "--", "/bin/sh", "-c", "cat /etc/hostname; grep -c ' /etc ' /proc/self/mountinfo")
+            r = t.ward("run", "-w", slow, "--", "/bin/sh", "-c",
+                       "cat /etc/hostname; grep -c ' /etc ' /proc/self/mountinfo")
             t.equal((r.rc, r.out), (0, "ward\n1\n"), f"as {owner}: {r.err}")
     options = ("--memory", "none", "--pids", "none", "--cpus", "0.5")
-    for more in (options, (*options, "--pids", "64"), ("--memory", "none", "--pids", "none", "--memory", "256M")):
+    for more in (options, (*options, "--pids", "64"),
+                 ("--memory", "none", "--pids", "none", "--memory", "256M")):
         r = t.ward("run", "-w", slow, *more, "--", "/bin/cat", "/etc/hostname")
         t.equal((r.rc, r.out), (0, "ward\n"), f"{more}: {r.err}")
 
@@ -226,16 +250,19 @@ def test_the_early_child_is_thrown_away(t):
 @needs("root")
 @timeout(60)
 def test_no_part_of_the_state_is_given(t):
-    """Neither a directory nor a single file of ward's state can be given for writing, by whatever path."""
+    """Neither a directory nor a single file of ward's state can be given for writing, by whatever
+    path."""
     ws = t.workspace()
     place = keep(t, ws)
     linked = os.path.join(t.fresh_dir("linked"), "state")
     os.symlink(t.state_dir, linked)
     passwd = os.path.join(place, "now", "root", "passwd")
-    for name in ("live", "quarantine", "trusted", "audit", "applying", "boxes", "review", "vm", "wasm", "images", "homes", "UNKNOWN_PART"):
+    for name in ("live", "quarantine", "trusted", "audit", "applying", "boxes", "review", "vm",
+                 "wasm", "images", "homes", "UNKNOWN_PART"):
         os.makedirs(os.path.join(t.state_dir, name, "DIR_IN_STATE"), exist_ok=True)
         t.write(os.path.join(t.state_dir, name), {"FILE_IN_STATE": "own\n"})
-        t.run("chown", "-R", f"{os.stat(t.state_dir).st_uid}:{os.stat(t.state_dir).st_gid}", os.path.join(t.state_dir, name), root=True)
+        t.run("chown", "-R", f"{os.stat(t.state_dir).st_uid}:{os.stat(t.state_dir).st_gid}",
+              os.path.join(t.state_dir, name), root=True)
         for way in ("DIR_IN_STATE", "FILE_IN_STATE"):
             path = os.path.join(t.state_dir, name, way)
             r = t.ward("run", "-w", ws, "--rw", path, "--", "/bin/true")
@@ -245,17 +272,20 @@ def test_no_part_of_the_state_is_given(t):
         os.rmdir(os.path.join(t.state_dir, name, "DIR_IN_STATE"))
     for path in (passwd, os.path.join(linked, "kept-etc", "now", "root", "passwd")):
         for env in ({}, {"WARD_STATE_DIR": linked}):
-            r = t.ward("run", "-w", ws, "--rw", f"{path}:/mnt/f", "--", "/bin/sh", "-c", "echo OWNED_BY_SANDBOX > /mnt/f", env=env)
+            r = t.ward("run", "-w", ws, "--rw", f"{path}:/mnt/f", "--", "/bin/sh", "-c",
+                       "echo OWNED_BY_SANDBOX > /mnt/f", env=env)
             t.equal(r.rc, 125, f"--rw {path} {env}: {r.err}")
             t.contains(r.err, "which the sandbox may write")
     t.check("OWNED_BY_SANDBOX" not in t.read(place, "now", "root", "passwd"), "it was written")
     given = os.path.join(t.fresh_dir("given"), "f")
     t.write(os.path.dirname(given), {"f": ""})
-    t.equal(t.ward("run", "-w", ws, "--rw", given, "--", "/bin/sh", "-c", f"echo x > {given}").rc, 0, "a file elsewhere")
+    t.equal(t.ward("run", "-w", ws, "--rw", given, "--", "/bin/sh", "-c", f"echo x > {given}").rc,
+            0, "a file elsewhere")
 
 
 def test_a_time_to_come(t):
-    """As root, in a mount namespace of the test's own: a file whose own time is in the future is kept like any other."""
+    """As root, in a mount namespace of the test's own: a file whose own time is in the future is
+    kept like any other."""
     if t.as_user != "root":
         return
     ws = t.workspace()
@@ -269,7 +299,8 @@ for i in 1 2 3; do {host.WARD} run -w {ws} -- /bin/sh -c 'grep -c " /etc " /proc
 
 
 def test_where_nothing_can_be_executed(t):
-    """As root: programs of /etc stay programs where the state directory's file system executes nothing."""
+    """As root: programs of /etc stay programs where the state directory's file system executes
+    nothing."""
     if t.as_user != "root":
         return
     ws = t.workspace()
@@ -281,4 +312,5 @@ def test_where_nothing_can_be_executed(t):
 printf '#!/bin/sh\\necho RAN_IN_ETC\\n' > /etc/perl/x; chmod 755 /etc/perl/x; sleep {SETTLED_S}
 for i in 1 2 3; do {host.WARD} run -w {ws} -- /bin/sh -c '/etc/perl/x; grep -c " /etc " /proc/self/mountinfo || true'; done"""
     r = t.run("unshare", "-m", "--propagation", "private", "sh", "-ec", script, timeout=60)
-    t.equal((r.rc, r.out.split()), (0, ["RAN_IN_ETC", "0", "RAN_IN_ETC", "0", "RAN_IN_ETC", "1"]), r.err)
+    t.equal((r.rc, r.out.split()), (0, ["RAN_IN_ETC", "0", "RAN_IN_ETC", "0", "RAN_IN_ETC", "1"]),
+            r.err)

@@ -1,4 +1,5 @@
-"""The Landlock rung: user namespaces are taken away, and what is left must hold, or be refused, and say so."""
+"""The Landlock level: user namespaces are taken away, and what is left must hold, or be refused,
+and say so."""
 import json
 import os
 import signal
@@ -21,14 +22,19 @@ int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
 		LOAD(nr),
-		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 }, RET(SECCOMP_RET_ERRNO | ENOSYS),
-		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone }, { BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
-		LOAD(args[0]), { BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 }, RET(SECCOMP_RET_ERRNO | EPERM),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 },
+		RET(SECCOMP_RET_ERRNO | ENOSYS),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
+		LOAD(args[0]),
+		{ BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 },
+		RET(SECCOMP_RET_ERRNO | EPERM),
 		RET(SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		return 99;
 	execv(argv[1], argv + 1);
 	return 98;
@@ -40,7 +46,8 @@ ACCEPT = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
 def ward(t, ws, *args, accept=ACCEPT, **options):
     """ward run on a host without user namespaces; .report is the report."""
     report = os.path.join(t.fresh_dir("report"), "r.json")
-    r = t.run(t.compile(WITHOUT), t.ward_path, "run", "--report", report, "-w", ws, *accept, *args, cwd=ws, **options)
+    r = t.run(t.compile(WITHOUT), t.ward_path, "run", "--report", report, "-w", ws, *accept, *args,
+              cwd=ws, **options)
     text = t.read(report)
     r.report = json.loads(text) if text else None
     return r
@@ -60,14 +67,16 @@ def test_refused_unless_accepted(t):
 @needs("landlock")
 def test_the_least_of_open_files(t):
     """Limits come last: Landlock's rules and seccomp's listener are descriptors, too."""
-    r = shell(t, t.workspace(), "ulimit -n; ls . > /dev/null && echo FINE", "--set", "resources.open_files=16")
+    r = shell(t, t.workspace(), "ulimit -n; ls . > /dev/null && echo FINE", "--set",
+              "resources.open_files=16")
     t.equal((r.rc, r.out), (0, "16\nFINE\n"), r.err)
 
 
 @needs("landlock")
 def test_work_goes_on(t):
     ws = t.workspace({"a": "x\n"})
-    r = shell(t, ws, "cat a; mkdir -p d/e && mv a d/e/b && ln -s d/e/b l && cat l; chmod 750 d; touch -d @1000 d/e/b;"
+    r = shell(t, ws, "cat a; mkdir -p d/e && mv a d/e/b && ln -s d/e/b l && cat l; chmod 750 d; "
+              "touch -d @1000 d/e/b;"
                      " echo t > $TMPDIR/t && cat $HOME/t; exit 7")
     t.equal((r.rc, r.out), (7, "x\nx\nt\n"), r.err)
     t.equal(os.stat(os.path.join(ws, "d")).st_mode & 0o7777, 0o750)
@@ -80,12 +89,14 @@ def test_files_outside(t):
     ws, outside = t.workspace(), t.fresh_dir("outside")
     t.write(outside, {"secret": "secret\n"})
     before = os.stat(os.path.join(outside, "secret"))
-    r = shell(t, ws, f"""cat {outside}/secret; ls {outside}; ln {outside}/secret l; ln -s {outside}/secret s; cat s
+    r = shell(t, ws,
+              f"""cat {outside}/secret; ls {outside}; ln {outside}/secret l; ln -s {outside}/secret s; cat s
         echo x > s; echo x > {outside}/new; rm {outside}/secret; mv {outside}/secret .; truncate -s 0 {outside}/secret
         chmod 600 {outside}/secret; chmod 600 s; touch {outside}/secret; touch s; cat /etc/shadow; ls -A""")
     t.equal(r.out, "s\n")
     after = os.stat(os.path.join(outside, "secret"))
-    t.equal((after.st_mode, after.st_mtime_ns, after.st_ctime_ns), (before.st_mode, before.st_mtime_ns, before.st_ctime_ns))
+    t.equal((after.st_mode, after.st_mtime_ns, after.st_ctime_ns),
+            (before.st_mode, before.st_mtime_ns, before.st_ctime_ns))
     t.equal(sorted(os.listdir(outside)), ["secret"])
     t.contains(str(r.report["denials"]), "system call")
 
@@ -93,7 +104,8 @@ def test_files_outside(t):
 @needs("landlock")
 def test_read_only_workspace(t):
     ws = t.workspace({"a": "x"})
-    r = shell(t, ws, "cat a; echo y > a; echo y > b; chmod 600 a; touch a; rm a", "--set", "filesystem.mode=read_only")
+    r = shell(t, ws, "cat a; echo y > a; echo y > b; chmod 600 a; touch a; rm a", "--set",
+              "filesystem.mode=read_only")
     t.equal(r.out, "x")
     t.equal(t.read(ws, "a"), "x")
     t.equal(os.listdir(ws), ["a"])
@@ -117,7 +129,8 @@ a.send(b"pair"); print(b.recv(4).decode())"""
 @needs("landlock")
 def test_other_processes(t):
     victim = t.background(time.sleep, 60)
-    r = shell(t, t.workspace(), f"""kill -0 {victim} && echo reached; kill -9 {victim} && echo killed; kill -9 -1
+    r = shell(t, t.workspace(),
+              f"""kill -0 {victim} && echo reached; kill -9 {victim} && echo killed; kill -9 -1
         kill -0 {os.getpid()} && echo reached; cat /proc/{victim}/cmdline; prlimit --pid {victim} --cpu=1:1 && echo limited
         renice -n 19 -p {victim} && echo reniced; echo end""")
     t.equal(r.out, "end\n")
@@ -140,7 +153,8 @@ def sleepers(mark):
 @needs("landlock")
 def test_daemons_end_with_the_command(t):
     mark = 20000 + os.getpid()
-    r = shell(t, t.workspace(), f"setsid sleep {mark} & (setsid sh -c 'trap \"\" TERM; sleep {mark}' &); sleep 0.3; exit 3")
+    r = shell(t, t.workspace(), f"setsid sleep {mark} & (setsid sh -c 'trap \"\" TERM; sleep "
+              f"{mark}' &); sleep 0.3; exit 3")
     t.equal(r.rc, 3)
     t.equal(sleepers(mark), [])
 
@@ -148,7 +162,8 @@ def test_daemons_end_with_the_command(t):
 @needs("landlock")
 def test_deadline(t):
     mark = 3020000 + os.getpid()
-    r = shell(t, t.workspace(), f"setsid sleep {mark} & trap '' TERM; sleep {mark}", "--timeout", "0.5")
+    r = shell(t, t.workspace(), f"setsid sleep {mark} & trap '' TERM; sleep {mark}",
+              "--timeout", "0.5")
     t.equal(r.rc, 124)
     t.equal(sleepers(mark), [])
 
@@ -157,8 +172,10 @@ def test_deadline(t):
 def test_killed_supervisor(t):
     """No process stays, and no file: the guardian or the next run finishes it."""
     mark, ws = 6020000 + os.getpid(), t.workspace()
-    process = t.popen([t.compile(WITHOUT), t.ward_path, "run", "-w", ws, *ACCEPT, "--", "/bin/sh", "-c",
-                       f"echo $TMPDIR > tmp; mkdir -p $TMPDIR/a/b; chmod 0 $TMPDIR/a; setsid sleep {mark} & sleep {mark}"], cwd=ws)
+    process = t.popen([t.compile(WITHOUT), t.ward_path, "run", "-w", ws, *ACCEPT, "--",
+                       "/bin/sh", "-c",
+                       "echo $TMPDIR > tmp; mkdir -p $TMPDIR/a/b; chmod 0 $TMPDIR/a; setsid sleep "
+                       f"{mark} & sleep {mark}"], cwd=ws)
     t.wait_until(lambda: len(sleepers(mark)) == 2, 10, "the sandbox runs")
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -171,7 +188,8 @@ def test_killed_supervisor(t):
 
 @needs("landlock")
 def test_wishes_are_refused(t):
-    """What the rung does not have is refused where the policy asks for it, never ignored."""
+    """What the Landlock level does not have is refused where the policy asks for it, never
+    ignored."""
     for files, options, word in (
             ({}, ["--set", "filesystem.hide=[.env]"], "filesystem.hide"),
             ({}, ["--set", "filesystem.protect=[x]"], "filesystem.protect"),
@@ -189,15 +207,18 @@ def test_wishes_are_refused(t):
 
 @needs("landlock")
 def test_no_terminal_inside(t):
-    """There is no devpts of its own: pipes, what goes to the operator's terminal is filtered, and -t is refused."""
+    """There is no devpts of its own: pipes, what goes to the operator's terminal is filtered, and
+    -t is refused."""
     ws = t.workspace()
     r = ward(t, ws, "-t", "--", "/bin/echo", "ran")
     t.equal((r.rc, r.out), (125, ""))
     t.contains(r.err, "-t: there are no terminals inside")
     t.contains(r.err, "remedy")
     report = os.path.join(t.fresh_dir("report"), "r.json")
-    r = t.tty(t.compile(WITHOUT), t.ward_path, "run", "--report", report, *ACCEPT, "--", "/bin/sh", "-c",
-              r"test -t 0 || test -t 1 || echo pip''es; read x; echo got $x; printf '\033[6n\033[31mred\033[?25l'", cwd=ws, input=b"typed\n")
+    r = t.tty(t.compile(WITHOUT), t.ward_path, "run", "--report", report, *ACCEPT, "--",
+              "/bin/sh", "-c",
+              r"test -t 0 || test -t 1 || echo pip''es; read x; echo got $x; printf "
+              r"'\033[6n\033[31mred\033[?25l'", cwd=ws, input=b"typed\n")
     for part in ("pipes", "got typed", "\x1b[31mred", "\x1b[?25h"):
         t.contains(r.out, part)
     t.check("\x1b[6n" not in r.out, "a query reached the terminal")
@@ -222,12 +243,13 @@ def test_root_becomes_the_owner(t):
     os.chmod(os.path.dirname(ws), 0o755)
     r = shell(t, ws, "id -u; id -G; grep -c . /etc/shadow; echo x > a; chmod 700 a")
     t.equal(r.out, "12345\n12345\n", r.err)
-    t.equal((os.stat(os.path.join(ws, "a")).st_uid, os.stat(os.path.join(ws, "a")).st_mode & 0o777), (12345, 0o700))
+    t.equal((os.stat(os.path.join(ws, "a")).st_uid, os.stat(os.path.join(ws, "a")).st_mode & 0o777),
+            (12345, 0o700))
 
 
 @needs("landlock")
 def test_detached(t):
-    """Detached sandboxes on this rung: the same verbs, without terminals."""
+    """Detached sandboxes on this level: the same verbs, without terminals."""
     from harness import boxes
     ws = t.workspace({"f": "inside\n"})
     t.defer(boxes.clean, t)
@@ -239,7 +261,8 @@ def test_detached(t):
     t.equal(r.rc, 0, f"run -d ({r.err})")
     r = call("exec", "-i", "low", "sh", "-c", "cat f -; exit 3", input="typed\n")
     t.equal((r.rc, r.out), (3, "inside\ntyped\n"), "exec")
-    r = call("exec", "low", "sh", "-c", f"cat {t.home}/../state/boxes/*/info; cat /proc/1/environ; kill -9 -1; echo still here")
+    r = call("exec", "low", "sh", "-c", f"cat {t.home}/../state/boxes/*/info; cat /proc/1/environ; "
+             "kill -9 -1; echo still here")
     t.check("ward-box" not in r.out, "the state is out of reach")
     r = call("exec", "-t", "low", "true")
     t.equal(r.rc, 125, "a terminal")

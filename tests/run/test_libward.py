@@ -19,7 +19,8 @@ def test_symbols(t):
     t.check(len(names) > 10 and len(names) == len(set(names)), names)
     out = t.run("nm", "-D", "--defined-only", libward.library(t), check=True).out
     found = sorted(line.split()[-1] for line in out.splitlines() if " A " not in line)
-    t.equal(found, [f"{name}@@WARD_1.{1 if name.startswith('ward_net_') else 0}" for name in names], "exported by libward.so")
+    t.equal(found, [f"{name}@@WARD_1.{1 if name.startswith('ward_net_') else 0}" for name in names],
+            "exported by libward.so")
     archive = os.path.join(os.path.dirname(libward.library(t)), "libward.a")
     out = t.run("nm", "-g", "--defined-only", archive, check=True).out
     t.equal(sorted(re.findall(r"^[0-9a-f]+ \w (\S+)$", out, re.M)), names, "global in libward.a")
@@ -32,11 +33,14 @@ def test_symbols(t):
 def test_header_in_cxx(t):
     """The header is C++ too."""
     source = os.path.join(t.directory, "a.cc")
-    t.write(t.directory, {"a.cc": "#include <ward/ward.h>\nint main() { return ward_version() == nullptr; }\n"})
-    compiler = next((c for c in ("c++", "clang++") if subprocess.run(["which", c], capture_output=True).returncode == 0), None)
+    t.write(t.directory,
+            {"a.cc": "#include <ward/ward.h>\nint main() { return ward_version() == nullptr; }\n"})
+    compiler = next((c for c in ("c++", "clang++")
+                     if subprocess.run(["which", c], capture_output=True).returncode == 0), None)
     if not compiler:
         t.skip("no C++ compiler")
-    t.run(compiler, "-Wall", "-Werror", "-fsyntax-only", f"-I{libward.TOP}/include", source, check=True)
+    t.run(compiler, "-Wall", "-Werror", "-fsyntax-only", f"-I{libward.TOP}/include", source,
+          check=True)
 
 
 def plan_with(t, static):
@@ -47,18 +51,21 @@ def plan_with(t, static):
     t.equal(r.rc, 0, "exit code")
     t.equal(r.err, "", "printed")
     ours = json.loads(r.out)
-    r = t.ward("plan", "--json", "-w", workspace, "--pids", "77", "--env", "FRUIT=pear", "--ro", "/usr/share/man:/mnt/system", "--",
+    r = t.ward("plan", "--json", "-w", workspace, "--pids", "77", "--env", "FRUIT=pear", "--ro",
+               "/usr/share/man:/mnt/system", "--",
                "echo", "two words", "", cwd=workspace)
     theirs = json.loads(r.out)
     for plan in (ours, theirs):	# root's sandboxes have an id of their own each
-        plan["ids"] = {key: value for key, value in plan["ids"].items() if not key.startswith("host_")}
+        plan["ids"] = {key: value for key, value in plan["ids"].items()
+                       if not key.startswith("host_")}
     t.equal(ours.keys(), theirs.keys(), "parts of the plan")
     for part in ours:
         t.equal(ours[part], theirs[part], part)
 
 
 def test_plan(t):
-    """A plan through the library is the plan of the command line; the library is found, and finds ward, in a tree that was moved."""
+    """A plan through the library is the plan of the command line; the library is found, and finds
+    ward, in a tree that was moved."""
     plan_with(t, static=False)
 
 
@@ -70,30 +77,37 @@ def test_plan_static(t):
 def test_add_option(t):
     """--add, which the library says entries of lists with."""
     workspace = t.workspace()
-    plan = json.loads(t.ward("plan", "--json", "--add", "process.env=FRUIT=pear", cwd=workspace).out)
+    plan = json.loads(t.ward("plan", "--json", "--add", "process.env=FRUIT=pear",
+                             cwd=workspace).out)
     t.check("FRUIT" in plan["env"], plan["env"])
-    for value, text in (("process.syscalls=build", "is not a list"), ("proces.env=x", "no such field"), ("process.env", "FIELD=VALUE")):
+    for value, text in (("process.syscalls=build", "is not a list"),
+                        ("proces.env=x", "no such field"), ("process.env", "FIELD=VALUE")):
         r = t.ward("plan", "--add", value, cwd=workspace)
         t.check(r.rc != 0, value)
         t.contains(r.err, text, value)
 
 
 def test_box_program_by_hand(t):
-    """Whoever starts ward under the name that the library uses, without its socket, gets an end and no harm."""
+    """Whoever starts ward under the name that the library uses, without its socket, gets an end and
+    no harm."""
     for stdin in ("closed", "open"):
-        r = t.run("bash", "-c", f'exec -a ward-box "$1" {"3<&-" if stdin == "closed" else "3</dev/null"}', "bash", t.ward_path)
+        r = t.run("bash", "-c",
+                  f'exec -a ward-box "$1" {"3<&-" if stdin == "closed" else "3</dev/null"}', "bash",
+                  t.ward_path)
         t.equal((r.rc, r.out, r.err), (125, "", ""), stdin)
 
 
 def run_program(t, source, *words, static=False, input=None, timeout=60):
-    """A program of tests/api or examples/c with a fresh workspace; ward is found beside the library, or in PATH."""
+    """A program of tests/api or examples/c with a fresh workspace; ward is found beside the
+    library, or in PATH."""
     program = libward.program(t, source, static)
     env = {"PATH": f"{libward.tree(t)}/bin:{t.environment()['PATH']}"} if static else {}
     return t.run(program, t.workspace(), *words, env=env, input=input, timeout=timeout)
 
 
 def test_box(t):
-    """Everything that can be done with a box and its commands; nothing is printed and nothing is left."""
+    """Everything that can be done with a box and its commands; nothing is printed and nothing is
+    left."""
     r = run_program(t, "tests/api/box.c")
     t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
 
@@ -119,7 +133,8 @@ def test_threads(t):
 def test_examples(t):
     """The examples do what they say, shared and static."""
     for static in (False, True):
-        r = run_program(t, "examples/c/run.c", "sh", "-c", "echo out; echo err >&2; exit 4", static=static)
+        r = run_program(t, "examples/c/run.c", "sh", "-c", "echo out; echo err >&2; exit 4",
+                        static=static)
         t.equal((r.rc, r.out), (4, "out\n"), "run")
         err, report = r.err.splitlines()
         t.equal((err, json.loads(report)["exit"]["code"]), ("err", 4), "run")
@@ -196,7 +211,8 @@ def test_python(t):
     t.check(os.path.exists(os.path.join(module, "ward.py")), "ward.py is not installed")
     env = {"PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}
     if libward.sanitizers(t):	# the program is not built with them
-        env.update(LD_PRELOAD=t.run("cc", "-print-file-name=libasan.so", check=True).out.strip(), ASAN_OPTIONS="detect_leaks=0")
+        env.update(LD_PRELOAD=t.run("cc", "-print-file-name=libasan.so", check=True).out.strip(),
+                   ASAN_OPTIONS="detect_leaks=0")
     r = t.run("python3", "-c", PYTHON, t.workspace(), env=env, timeout=60)
     t.equal((r.rc, r.err), (0, ""), "the program")
     t.contains(r.out, "fine 0.", "the program")

@@ -1,5 +1,5 @@
-"""Limits: who holds them, what ends at them, and who must not suffer from them. Root has cgroups, the ordinary user
-has the watch; `bare` takes the cgroups away from root too."""
+"""Limits: who holds them, what ends at them, and who must not suffer from them. Root has cgroups,
+the ordinary user has the watch; `bare` takes the cgroups away from root too."""
 import os
 import time
 
@@ -69,7 +69,8 @@ def test_memory_of_many_processes(t):
 
 
 def test_shared_memory_counts(t):
-    r = t.ward("run", "--memory", "128Mi", "--", *python(SHARED_HOG), cwd=t.workspace(), report=True)
+    r = t.ward("run", "--memory", "128Mi", "--", *python(SHARED_HOG), cwd=t.workspace(),
+               report=True)
     stopped_by(t, r, "memory")
 
 
@@ -79,15 +80,19 @@ def test_page_tables_count(t):
 
 
 def test_tmpfs_counts_as_memory(t):
-    """Private mounts of limited size: together with the processes no more than the memory limit, in either order."""
-    program = "for d in /tmp /dev/shm /home/agent; do head -c 100M /dev/zero > $d/big; done; sleep 20"
-    r = t.ward("run", "--memory", "128Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(), report=True)
+    """Private mounts of limited size: together with the processes no more than the memory limit, in
+    either order."""
+    program = ("for d in /tmp /dev/shm /home/agent; do head -c 100M /dev/zero > $d/big; done; "
+               "sleep 20")
+    r = t.ward("run", "--memory", "128Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(),
+               report=True)
     stopped_by(t, r, "memory")
 
 
 def test_one_process_is_told(t):
     """As far as the kernel can tell it: an allocation that fails is better than a kill."""
-    program = "b = bytearray(64 << 20)\ntry:\n    c = bytearray(512 << 20)\nexcept MemoryError:\n    print('told')"
+    program = ("b = bytearray(64 << 20)\ntry:\n    c = bytearray(512 << 20)\nexcept MemoryError:\n"
+               "    print('told')")
     r = t.ward("run", "--memory", "256Mi", "--", *python(program), cwd=t.workspace(), report=True)
     if limit(r, "memory")["held_by"] == "watch":
         t.equal((r.rc, r.out), (0, "told\n"), "what the program saw")
@@ -141,7 +146,8 @@ ctypes.CDLL(None).syscall(444, (ctypes.c_uint64 * 2)(1, 0), ctypes.c_size_t(16),
 
 
 def test_threads_share_descriptors(t):
-    """Many threads and many descriptors make a close look long, unless it sees that they have one table; nobody stands still for it."""
+    """Many threads and many descriptors make a close look long, unless it sees that they have one
+    table; nobody stands still for it."""
     program = """
 import os, time
 events = [os.eventfd(0) for i in range(4000)]
@@ -201,7 +207,8 @@ for i in range(600):
             x.send(b'x' * 65536)
     except BlockingIOError:
         pass
-    a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [x.fileno(), y.fileno()]))])
+    a.sendmsg([b'x'],
+              [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [x.fileno(), y.fileno()]))])
     x.close()
     y.close()
 time.sleep(20)
@@ -238,7 +245,8 @@ time.sleep(20)
 def test_pipes_of_a_shell_are_fine(t):
     """Many small processes with pipes and full tables are no crime."""
     program = "for i in $(seq 40); do (sleep 1 | sleep 1 | sleep 1) & done; wait"
-    r = t.ward("run", "--memory", "128Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(), report=True)
+    r = t.ward("run", "--memory", "128Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(),
+               report=True)
     not_stopped(t, r)
 
 
@@ -246,13 +254,15 @@ FORK_BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSE
 
 
 def test_fork_bomb(t):
-    r = t.ward("run", "--pids", "32", "--", *python(FORK_BOMB), cwd=t.workspace(), report=True, timeout=40)
+    r = t.ward("run", "--pids", "32", "--", *python(FORK_BOMB), cwd=t.workspace(), report=True,
+               timeout=40)
     stopped_by(t, r, "pids")
 
 
 def test_shell_bomb(t):
     """bash waits between its tries."""
-    r = t.ward("run", "--pids", "32", "--", "/bin/bash", "-c", "bomb() { bomb | bomb & }; bomb; sleep 50", cwd=t.workspace(),
+    r = t.ward("run", "--pids", "32", "--", "/bin/bash", "-c",
+               "bomb() { bomb | bomb & }; bomb; sleep 50", cwd=t.workspace(),
                report=True, timeout=40)
     stopped_by(t, r, "pids")
 
@@ -267,7 +277,8 @@ while True:
     except RuntimeError:
         pass
 """
-    r = t.ward("run", "--pids", "32", "--", *python(program), cwd=t.workspace(), report=True, timeout=40)
+    r = t.ward("run", "--pids", "32", "--", *python(program), cwd=t.workspace(), report=True,
+               timeout=40)
     stopped_by(t, r, "pids")
 
 
@@ -308,10 +319,12 @@ os._exit(0)
 @native_only("it waits for longer than a fork bomb may last; escape res_fork_bomb has the count")
 @timeout(60)
 def test_all_that_is_allowed_is_no_hit(t):
-    """Exactly as many as allowed, for longer than a fork bomb may last, are no offence; one more is, and ends nothing by itself where the kernel refuses it. ward-init is one of them."""
+    """Exactly as many as allowed, for longer than a fork bomb may last, are no offence; one more
+    is, and ends nothing by itself where the kernel refuses it. ward-init is one of them."""
     for wrap in {(), bare(t)}:
         for more, seconds, hit in ((0, 7, False), (5, 3, True)):
-            r = t.ward("run", "--pids", "32", "--", *python(ALL_ALLOWED), str(30 + more), str(seconds), cwd=t.workspace(), report=True, wrap=wrap, timeout=40)
+            r = t.ward("run", "--pids", "32", "--", *python(ALL_ALLOWED), str(30 + more),
+                       str(seconds), cwd=t.workspace(), report=True, wrap=wrap, timeout=40)
             held = limit(r, "pids")["held_by"]
             t.equal(limit(r, "pids")["hit"], hit, f"{more} too many, held by {held}: {r}")
             if not hit:
@@ -321,7 +334,8 @@ def test_all_that_is_allowed_is_no_hit(t):
 
 
 def test_a_few_processes_are_enough(t):
-    """What builds the sandbox beside the first process does not count when there is no room for it."""
+    """What builds the sandbox beside the first process does not count when there is no room for
+    it."""
     for _ in range(20):
         r = t.ward("run", "--pids", "2", "--", "/bin/true", cwd=t.workspace(), report=True)
         t.equal(r.rc, 0, f"a run with two processes: {r.err}")
@@ -334,19 +348,23 @@ BURN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end:
 def test_cpu(t):
     r = t.ward("run", "--cpus", "0.1", "--", *python(BURN), cwd=t.workspace(), report=True)
     t.equal(r.rc, 0, "exit code")
-    t.check(r.report["cpu_ms"] < 600, f"{r.report['cpu_ms']} ms of processor time in {r.seconds:.1f} s")
+    t.check(r.report["cpu_ms"] < 600,
+            f"{r.report['cpu_ms']} ms of processor time in {r.seconds:.1f} s")
     t.check(limit(r, "cpu")["held_by"] != "none", "nothing holds the limit")
 
 
 def test_disk_by_one_file(t):
     where = t.workspace()
-    r = t.ward("run", "--disk", "16Mi", "--", "/bin/sh", "-c", "head -c 100M /dev/zero > big; sleep 20", cwd=where, report=True)
+    r = t.ward("run", "--disk", "16Mi", "--", "/bin/sh", "-c",
+               "head -c 100M /dev/zero > big; sleep 20", cwd=where, report=True)
     stopped_by(t, r, "disk")
-    t.check(os.path.getsize(os.path.join(where, "big")) < 20 << 20, "more was written than the limit allows")
+    t.check(os.path.getsize(os.path.join(where, "big")) < 20 << 20,
+            "more was written than the limit allows")
 
 
 def test_disk_by_many_files(t):
-    program = "import time\nfor i in range(100000):\n    open(f'f{i}', 'w').write('x' * 65536)\ntime.sleep(20)"
+    program = ("import time\nfor i in range(100000):\n    open(f'f{i}', 'w').write('x' * 65536)\n"
+               "time.sleep(20)")
     where = t.workspace()
     r = t.ward("run", "--disk", "16Mi", "--", *python(program), cwd=where, report=True)
     stopped_by(t, r, "disk")
@@ -354,19 +372,22 @@ def test_disk_by_many_files(t):
 
 def test_disk_by_allocation(t):
     """fallocate writes nothing, and no process counts it."""
-    program = "import os, time\nfor i in range(64):\n    os.posix_fallocate(os.open(f'f{i}', os.O_CREAT | os.O_RDWR), 0, 4 << 20)\ntime.sleep(20)"
+    program = ("import os, time\nfor i in range(64):\n    os.posix_fallocate(os.open(f'f{i}', "
+               "os.O_CREAT | os.O_RDWR), 0, 4 << 20)\ntime.sleep(20)")
     r = t.ward("run", "--disk", "64Mi", "--", *python(program), cwd=t.workspace(), report=True)
     stopped_by(t, r, "disk")
 
 
 def alone_on_disk(t):
-    """A workspace on a file system of its own, and the prefix that shows it: what hides from every look is known only by
-    the free space, which others change by what they remove meanwhile. Without root: the common one."""
+    """A workspace on a file system of its own, and the prefix that shows it: what hides from every
+    look is known only by the free space, which others change by what they remove meanwhile. Without
+    root: the common one."""
     where = t.workspace()
     if not users.IS_ROOT:
         return where, ()
     owner = f"uid={t.person.pw_uid},gid={t.person.pw_gid},mode=0700,size=256m"
-    return where, ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o {owner} none {where} && exec "$@"', "sh")
+    return where, ("unshare", "--mount", "sh", "-c",
+                   f'mount -t tmpfs -o {owner} none {where} && exec "$@"', "sh")
 
 
 def test_disk_hidden_in_a_socket(t):
@@ -407,14 +428,16 @@ time.sleep(20)
 def test_inodes(t):
     program = "import time\nfor i in range(100000):\n    open(f'f{i}', 'w').close()\ntime.sleep(20)"
     where = t.workspace()
-    r = t.ward("run", "--set", "resources.inode_limit=500", "--", *python(program), cwd=where, report=True)
+    r = t.ward("run", "--set", "resources.inode_limit=500", "--", *python(program), cwd=where,
+               report=True)
     stopped_by(t, r, "inodes")
 
 
 def test_written_and_removed_is_fine(t):
     """The limit is on what lies there, not on what passed through."""
     program = "for i in $(seq 20); do head -c 8M /dev/zero > f; rm f; done; sleep 0.3"
-    r = t.ward("run", "--disk", "32Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(), report=True)
+    r = t.ward("run", "--disk", "32Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(),
+               report=True)
     not_stopped(t, r)
 
 
@@ -426,16 +449,20 @@ def fill_elsewhere(directory):
 
 
 def test_others_fill_the_disk(t):
-    """Somebody outside fills the same file system: the sandbox goes on, also with memory files, which are on no disk (there are none where the watch holds memory)."""
+    """Somebody outside fills the same file system: the sandbox goes on, also with memory files,
+    which are on no disk (there are none where the watch holds memory)."""
     elsewhere = t.fresh_dir()
     t.background(fill_elsewhere, elsewhere)
-    program = "import os, time\ntry:\n    for _ in range(3): os.write(os.memfd_create('memory'), bytes(12 << 20))\nexcept OSError as e:\n    assert e.errno == 38\nfor i in range(30):\n    open('mine', 'a').write('x' * 65536)\n    time.sleep(0.1)"
+    program = ("import os, time\ntry:\n    for _ in range(3): os.write(os.memfd_create('memory'), "
+               "bytes(12 << 20))\nexcept OSError as e:\n    assert e.errno == 38\n"
+               "for i in range(30):\n    open('mine', 'a').write('x' * 65536)\n    time.sleep(0.1)")
     r = t.ward("run", "--disk", "16Mi", "--", *python(program), cwd=t.workspace(), report=True)
     not_stopped(t, r)
 
 
 def test_output_flood(t):
-    r = t.ward("run", "--set", "resources.output_limit=1Mi", "--", "/bin/sh", "-c", "yes", cwd=t.workspace(), report=True)
+    r = t.ward("run", "--set", "resources.output_limit=1Mi", "--", "/bin/sh", "-c", "yes",
+               cwd=t.workspace(), report=True)
     t.equal(r.rc, 137, "exit code")
     t.check(limit(r, "output")["hit"], "not reported")
     t.equal(len(r.out_bytes), 1 << 20, "bytes that were passed on")
@@ -450,20 +477,25 @@ def test_time(t):
 
 
 def test_open_files(t):
-    program = "import os\nn = 0\ntry:\n    while True:\n        os.dup(0)\n        n += 1\nexcept OSError:\n    print(n < 64)"
-    r = t.ward("run", "--set", "resources.open_files=64", "--", *python(program), cwd=t.workspace(), report=True)
+    program = ("import os\nn = 0\ntry:\n    while True:\n        os.dup(0)\n        n += 1\n"
+               "except OSError:\n    print(n < 64)")
+    r = t.ward("run", "--set", "resources.open_files=64", "--", *python(program), cwd=t.workspace(),
+               report=True)
     t.equal((r.rc, r.out), (0, "True\n"), "what the program saw")
 
 
 def test_the_least_of_open_files(t):
-    """As few as the policy can say, with many mounts, a network and more descriptors inherited than the sandbox may have: building it takes none of its own."""
+    """As few as the policy can say, with many mounts, a network and more descriptors inherited than
+    the sandbox may have: building it takes none of its own."""
     ws = t.workspace()
     for i in range(50):
         os.mkdir(os.path.join(ws, f"m{i}"))
     few = ("--set", "resources.open_files=16")
     mounts = [word for i in range(50) for word in ("--ro", f"{ws}/m{i}:/srv/m{i}")]
     limits = ("--", "/bin/sh", "-c", "ulimit -n; ulimit -Hn; ls / > /dev/null && echo FINE")
-    r = t.ward("run", *few, *limits, cwd=ws, wrap=["/bin/bash", "-c", 'for i in {1..80}; do exec {fd}< /dev/null; done; exec "$@"', "sh"])
+    r = t.ward("run", *few, *limits, cwd=ws,
+               wrap=["/bin/bash", "-c",
+                     'for i in {1..80}; do exec {fd}< /dev/null; done; exec "$@"', "sh"])
     t.equal((r.rc, r.out), (0, "16\n16\nFINE\n"), r.err)
     r = t.ward("run", *few, *mounts, "--allow", "web.test", "--hints", *limits, cwd=ws)
     t.equal((r.rc, r.out), (0, "16\n16\nFINE\n"), r.err)
@@ -474,7 +506,8 @@ def test_the_least_of_open_files(t):
     r = t.ward("exec", box, *limits)
     t.equal((r.rc, r.out), (0, "16\n16\nFINE\n"), r.err)
     r = t.ward("run", "--set", "resources.open_files=15", "--", "true", cwd=ws)
-    t.check(r.rc == 125 and "resources.open_files: expected a whole number, from 16 to 1048576" in r.err, r.err)
+    t.check(r.rc == 125 and "resources.open_files: expected a whole number, from 16 to 1048576"
+            in r.err, r.err)
 
 
 def test_result_names_the_holders(t):
@@ -494,16 +527,20 @@ def test_without_cgroups(t):
     """Root in a container that shows no cgroup: every limit is held all the same."""
     rows = (("memory", ("--memory", "128Mi"), MANY_HOGS), ("pids", ("--pids", "32"), FORK_BOMB))
     for name, options, program in rows:
-        r = t.ward("run", *options, "--", *python(program), cwd=t.workspace(), report=True, wrap=bare(t), timeout=40)
+        r = t.ward("run", *options, "--", *python(program), cwd=t.workspace(), report=True,
+                   wrap=bare(t), timeout=40)
         t.check(not limit(r, name)["held_by"].startswith("cgroup"), "there is a cgroup")
         stopped_by(t, r, name)
-    r = t.ward("run", "--cpus", "0.1", "--", *python(BURN), cwd=t.workspace(), report=True, wrap=bare(t))
+    r = t.ward("run", "--cpus", "0.1", "--", *python(BURN), cwd=t.workspace(), report=True,
+               wrap=bare(t))
     t.equal((r.rc, limit(r, "cpu")["held_by"]), (0, "watch"), "exit code and holder")
-    t.check(r.report["cpu_ms"] < 600, f"{r.report['cpu_ms']} ms of processor time in {r.seconds:.1f} s")
+    t.check(r.report["cpu_ms"] < 600,
+            f"{r.report['cpu_ms']} ms of processor time in {r.seconds:.1f} s")
 
 
 def test_required_cgroup_is_refused(t):
-    r = t.ward("run", "--set", "require.limits=cgroup", "--", "/bin/true", cwd=t.workspace(), wrap=bare(t))
+    r = t.ward("run", "--set", "require.limits=cgroup", "--", "/bin/true", cwd=t.workspace(),
+               wrap=bare(t))
     t.equal(r.rc, 125, "exit code")
     t.contains(r.err, "require.limits", "the refusal")
     t.contains(r.err, "remedy", "the refusal")
@@ -521,10 +558,12 @@ def test_limits_off(t):
 def test_no_cgroup_is_left(t):
     """After the end, however it came, no directory of the run remains (the harness looks too)."""
     for program in ("exit 0", "kill -9 $$", "sleep 60 & exit 3"):
-        r = t.ward("run", "--memory", "64Mi", "--pids", "16", "--cpus", "1", "--", "/bin/sh", "-c", program,
+        r = t.ward("run", "--memory", "64Mi", "--pids", "16", "--cpus", "1", "--", "/bin/sh", "-c",
+                   program,
                    cwd=t.workspace(), report=True)
         run = r.report["run"]
-        found = [path for path, dirs, files in os.walk("/sys/fs/cgroup") if run in os.path.basename(path)]
+        found = [path for path, dirs, files in os.walk("/sys/fs/cgroup")
+                 if run in os.path.basename(path)]
         t.equal(found, [], "directories")
 
 

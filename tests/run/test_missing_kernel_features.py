@@ -1,5 +1,6 @@
-"""Where the kernel, or a filter around ward, does not give everything: a fallback that is as good, the weaker rung if the
-policy accepts it, or a refusal that names the remedy. Never a run that silently goes without a layer."""
+"""Where the kernel, or a filter around ward, does not give everything: a fallback that is as good,
+the weaker level if the policy accepts it, or a refusal that names the remedy. Never a run that
+silently goes without a layer."""
 import errno
 import json
 import os
@@ -7,16 +8,21 @@ import os
 from harness import needs, timeout
 from harness.filters import without
 
-RUNG = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
-FILES = {"a": "hello\n", "secret.key": "secret", "deep/secrets/real": "secret", ".env": None, ".aiignore": "*.key\n/link\n",
+LANDLOCK = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
+FILES = {"a": "hello\n", "secret.key": "secret", "deep/secrets/real": "secret", ".env": None,
+         ".aiignore": "*.key\n/link\n",
          ".envrc": "old\n", "sub/.envrc": "old\n"}
-SCRIPT = "cat a; cat secret.key link deep/secrets/real; echo evil > .envrc; echo evil > sub/.envrc; sleep 0.02"
-RUNG_LAYERS = ["landlock", "no capabilities", "no_new_privs", "rlimits", "seccomp"]
+SCRIPT = ("cat a; cat secret.key link deep/secrets/real; echo evil > .envrc; echo evil > "
+          "sub/.envrc; sleep 0.02")
+LANDLOCK_LAYERS = ["landlock", "no capabilities", "no_new_privs", "rlimits", "seccomp"]
 
-# taken away one by one: what comes of it with ENOSYS and with EPERM, "works" with every layer, or the stage that says no
-FALLBACKS = ["clone3", "openat2", "pidfd_open", "pidfd_send_signal", "statx", "kcmp", "memfd_create", "execveat",
+# taken away one by one: what comes of it with ENOSYS and with EPERM, "works" with every layer, or
+# the stage that says no
+FALLBACKS = ["clone3", "openat2", "pidfd_open", "pidfd_send_signal", "statx", "kcmp",
+             "memfd_create", "execveat",
              "sethostname"]
-REFUSALS = ["open_tree", "move_mount", "mount_setattr", "close_range", "mount", "umount2", "pivot_root", "unshare",
+REFUSALS = ["open_tree", "move_mount", "mount_setattr", "close_range", "mount", "umount2",
+            "pivot_root", "unshare",
             "seccomp", "landlock_add_rule", "landlock_restrict_self", "prlimit64", "capset"]
 
 
@@ -76,28 +82,34 @@ def test_without_landlock(t):
 
 @needs("cc")
 def test_time_limit_without_pidfd_signals(t):
-    r = run_without(t, t.workspace(), errno.ENOSYS, "pidfd_send_signal", "--timeout", "1", "--", "/bin/sleep", "30")
+    r = run_without(t, t.workspace(), errno.ENOSYS, "pidfd_send_signal", "--timeout", "1", "--",
+                    "/bin/sleep", "30")
     t.equal(r.rc, 124, r.err)
 
 
-def on_the_rung(t, ws, prefix):
-    """Refused by default, the weaker rung where the policy accepts it, explicit wishes refused there."""
+def on_the_landlock_level(t, ws, prefix):
+    """Refused by default, the weaker level where the policy accepts it, explicit wishes refused
+    there."""
     def ward(*args):
         return t.run(*prefix, *t.ward_argv("run", *args), cwd=ws)
     r = ward("--", "/bin/echo", "ran")
     t.equal((r.rc, r.out), (125, ""), r.err)
     t.contains(r.err, "remedy")
     t.contains(r.err, "require: {isolation: landlock, limits: none}")
-    t.equal(ward("--set", "require.isolation=landlock", "--", "/bin/echo", "ran").rc, 125, "limits are still required")
-    r = ward(*RUNG, "--verbose", "--", "/bin/sh", "-c", "cat a; cat ../outside; echo b > b; echo c > ../made; cat /etc/passwd")
+    t.equal(ward("--set", "require.isolation=landlock", "--", "/bin/echo", "ran").rc, 125,
+            "limits are still required")
+    r = ward(*LANDLOCK, "--verbose", "--", "/bin/sh", "-c",
+             "cat a; cat ../outside; echo b > b; echo c > ../made; cat /etc/passwd")
     t.equal(r.out.splitlines()[0], "hello", r.err)
-    t.check("secret" not in r.out and t.read(ws, "../made") is None, "the rung does not confine files")
-    for layer in RUNG_LAYERS:
-        t.check(any(line.strip().startswith(layer) and "in force" in line for line in r.err.splitlines()), f"{layer}: {r.err}")
+    t.check("secret" not in r.out and t.read(ws, "../made") is None,
+            "the Landlock level does not confine files")
+    for layer in LANDLOCK_LAYERS:
+        t.check(any(line.strip().startswith(layer) and "in force" in line
+                    for line in r.err.splitlines()), f"{layer}: {r.err}")
     t.contains(r.err, "absent: isolation level landlock has none")
     for wish in ("filesystem.hide=*.key", "filesystem.protect=a", "process.nesting=true"):
-        r = ward(*RUNG, "--set", wish, "--", "/bin/echo", "ran")
-        t.equal((r.rc, r.out), (125, ""), f"{wish} on the rung: {r.err}")
+        r = ward(*LANDLOCK, "--set", wish, "--", "/bin/echo", "ran")
+        t.equal((r.rc, r.out), (125, ""), f"{wish} on the Landlock level: {r.err}")
         t.contains(r.err, wish.partition("=")[0], "the refusal")
     return ward
 
@@ -106,7 +118,7 @@ def on_the_rung(t, ws, prefix):
 def test_filter_against_user_namespaces(t):
     ws = t.workspace({"a": "hello\n"})
     t.write(t.directory, {"outside": "secret"})
-    ward = on_the_rung(t, ws, without(t, errno.EPERM, "NEW_USER"))
+    ward = on_the_landlock_level(t, ws, without(t, errno.EPERM, "NEW_USER"))
     t.contains(ward("--", "/bin/true").err, "filter")
 
 
@@ -115,22 +127,24 @@ def test_no_user_namespaces_by_setting(t):
     """user.max_user_namespaces is counted per user namespace: in one of ours it can be 0."""
     ws = t.workspace({"a": "hello\n"})
     t.write(t.directory, {"outside": "secret"})
-    prefix = ["unshare", "-Ur", "/bin/sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"]
-    ward = on_the_rung(t, ws, prefix)
+    prefix = ["unshare", "-Ur", "/bin/sh", "-c",
+              'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"]
+    ward = on_the_landlock_level(t, ws, prefix)
     t.contains(ward("--", "/bin/true").err, "sysctl -w user.max_user_namespaces")
 
 
 @needs("cc", "landlock")
-def test_files_to_hide_on_the_rung(t):
+def test_files_to_hide_on_the_landlock_level(t):
     """.aiignore is a wish too."""
     ws = t.workspace({".aiignore": "*.key\n"})
-    r = t.run(*without(t, errno.EPERM, "NEW_USER"), *t.ward_argv("run", *RUNG, "--", "/bin/echo", "ran"), cwd=ws)
+    r = t.run(*without(t, errno.EPERM, "NEW_USER"),
+              *t.ward_argv("run", *LANDLOCK, "--", "/bin/echo", "ran"), cwd=ws)
     t.equal((r.rc, r.out), (125, ""), r.err)
     t.contains(r.err, ".aiignore")
 
 
 @needs("cc")
-def test_doctor_knows_the_rung(t):
+def test_doctor_knows_the_landlock_level(t):
     r = t.run(*without(t, errno.EPERM, "NEW_USER"), *t.ward_argv("doctor"))
     t.contains(r.out, "seccomp=unconfined")
     t.check("A run uses isolation level namespaces" not in r.out, r.out)

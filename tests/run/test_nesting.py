@@ -1,4 +1,5 @@
-"""ward inside ward, and other sandboxes inside ward: by default the weaker rung or a refusal, with process.nesting more."""
+"""ward inside ward, and other sandboxes inside ward: by default the weaker level or a refusal, with
+process.nesting more."""
 import json
 import os
 import shutil
@@ -26,16 +27,18 @@ def test_inner_ward_says_what_it_needs(t):
 
 
 @needs("plain")
-def test_inner_ward_takes_the_landlock_rung(t):
-    """Without nesting, where the inner policy accepts the weaker rung."""
+def test_inner_ward_takes_the_landlock_level(t):
+    """Without nesting, where the inner policy accepts the weaker level."""
     ws = inner(t)
     t.write(ws, {"task/a": "x", "other": "secret",
                  "inner.yaml": "version: 1\nrequire: {isolation: landlock, limits: none}\n"})
     script = "cat a; echo y > b; cat ../other; echo z > ../made; ls -A"
-    r = t.ward("run", "--", "./ward", "run", "-p", "inner.yaml", "-w", "task", "--", "/bin/sh", "-c", script, cwd=ws)
+    r = t.ward("run", "--", "./ward", "run", "-p", "inner.yaml", "-w", "task", "--", "/bin/sh",
+               "-c", script, cwd=ws)
     t.contains(r.out, "x", r.err)
     t.check("secret" not in r.out, "the inner sandbox reads outside its workspace")
-    t.check(not os.path.exists(os.path.join(ws, "made")), "the inner sandbox writes outside its workspace")
+    t.check(not os.path.exists(os.path.join(ws, "made")),
+            "the inner sandbox writes outside its workspace")
     t.equal(t.read(ws, "task/b"), "y\n", "its own work")
 
 
@@ -58,7 +61,8 @@ def test_nesting_is_shown_as_weaker(t):
 
 @needs("bwrap")
 def test_bubblewrap_inside(t):
-    command = ["/usr/bin/bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-user", "--unshare-pid", "/bin/echo", "inside"]
+    command = ["/usr/bin/bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-user",
+               "--unshare-pid", "/bin/echo", "inside"]
     r = t.ward("run", *NEST, "--", *command, cwd=t.workspace())
     t.equal((r.rc, r.out), (0, "inside\n"), r.err)
     r = t.ward("run", "--", *command, cwd=t.workspace())
@@ -67,7 +71,8 @@ def test_bubblewrap_inside(t):
 
 def test_nesting_still_contains(t):
     """More is allowed inside; the outside stays out of reach."""
-    ws, outside = t.workspace({".envrc": "old\n", ".env": "secret", ".aiignore": ".env\n"}), t.fresh_dir()
+    ws, outside = t.workspace({".envrc": "old\n", ".env": "secret",
+                               ".aiignore": ".env\n"}), t.fresh_dir()
     t.write(outside, {"secret": "secret"})
     script = f"""unshare -Urm sh -c '
         umount .env; umount -l .env; mount -o remount,bind,rw .envrc; umount .envrc; umount -R "$PWD"
@@ -83,7 +88,8 @@ def test_inside_a_plain_container(t):
     """A mount, pid and net namespace around ward, as a container has them."""
     ws = t.workspace({"a": "x"})
     r = t.ward("run", "-w", ws, "--", "/bin/cat", "a", cwd=ws,
-               wrap=["unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--mount-proc"])
+               wrap=["unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts",
+                     "--mount-proc"])
     t.equal((r.rc, r.out), (0, "x"), r.err)
 
 
@@ -92,7 +98,8 @@ def test_twice_nested(t):
     ws = inner(t)
     t.write(ws, {"one/two/a": "deep"})
     shutil.copy(t.ward_path, os.path.join(ws, "one/ward"))
-    r = t.ward("run", *NEST, "--", "./ward", "run", *NEST, "-w", "one", "--", "./ward", "run", "-w", "two", "--", "/bin/cat", "a",
+    r = t.ward("run", *NEST, "--", "./ward", "run", *NEST, "-w", "one", "--", "./ward", "run", "-w",
+               "two", "--", "/bin/cat", "a",
                cwd=ws)
     t.equal((r.rc, r.out), (0, "deep"), r.err)
 
@@ -102,7 +109,8 @@ def test_inner_ward_by_a_mount(t):
     """Not in the workspace: shown by --ro."""
     tools = t.fresh_dir("tools")
     shutil.copy(t.ward_path, os.path.join(tools, "ward"))
-    r = t.ward("run", *NEST, "--ro", tools, "--", f"{tools}/ward", "run", "--", "/bin/echo", "inner", cwd=t.workspace())
+    r = t.ward("run", *NEST, "--ro", tools, "--", f"{tools}/ward", "run", "--", "/bin/echo",
+               "inner", cwd=t.workspace())
     t.equal((r.rc, r.out), (0, "inner\n"), r.err)
 
 
@@ -110,7 +118,8 @@ def test_inner_ward_by_a_mount(t):
 def test_inner_report_is_honest(t):
     """Every layer is there in the inner one too; what is weaker is said; the guardian runs."""
     ws = inner(t)
-    r = t.ward("run", *NEST, "--", "./ward", "run", "--report", "r.json", "--", "/bin/sleep", "0.05", cwd=ws)
+    r = t.ward("run", *NEST, "--", "./ward", "run", "--report", "r.json", "--", "/bin/sleep",
+               "0.05", cwd=ws)
     t.equal(r.rc, 0, r.err)
     report = json.loads(t.read(ws, "r.json"))
     absent = sorted(name for name, layer in report["layers"].items() if not layer["in_force"])
@@ -122,12 +131,14 @@ def test_inner_report_is_honest(t):
 
 @needs("plain")
 def test_outer_processes_stay_out_of_reach(t):
-    """The inner sandbox may have to show the outer /proc: nothing in it can be changed, no other process be read."""
+    """The inner sandbox may have to show the outer /proc: nothing in it can be changed, no other
+    process be read."""
     script = """for p in /proc/[0-9]*; do
         cat $p/environ; ls -l $p/root $p/cwd $p/fd; echo 1000 > $p/oom_score_adj && echo changed
         kill -9 ${p#/proc/}; done; echo 1000 > /proc/self/oom_score_adj && echo changed"""
     ws = inner(t)
-    r = t.ward("run", *NEST, "--env", "OUTER=topsecret", "--", "./ward", "run", "--", "/bin/sh", "-c", script, cwd=ws)
+    r = t.ward("run", *NEST, "--env", "OUTER=topsecret", "--", "./ward", "run", "--", "/bin/sh",
+               "-c", script, cwd=ws)
     t.check("changed" not in r.out and "topsecret" not in r.out, r.out)
     r = t.ward("run", *NEST, "--env", "OUTER=topsecret", "--", "/bin/sh", "-c",
                "./ward run -- /bin/sh -c 'kill -9 -1'; echo alive", cwd=ws)
@@ -145,16 +156,18 @@ def test_inner_limits_and_guards(t):
     t.check("secret" not in r.out, r.out)
     t.equal(t.read(ws, "task/.envrc"), "old\n", "protected file")
     t.equal(t.ward(*run, "--timeout", "1", "--", "/bin/sleep", "30", cwd=ws).rc, 124, "time")
-    r = t.ward(*run, "--memory", "100Mi", "--", "/usr/bin/python3", "-c", "a = 'x' * 400000000; print(len(a))", cwd=ws)
+    r = t.ward(*run, "--memory", "100Mi", "--", "/usr/bin/python3", "-c",
+               "a = 'x' * 400000000; print(len(a))", cwd=ws)
     t.check(r.rc != 0 and "400000000" not in r.out, f"memory: {r}")
 
 
 @needs("plain")
-def test_inner_rung_in_the_rung(t):
-    """On the Landlock rung there is nothing to nest: a clear refusal, or the rung again."""
-    rung = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
+def test_inner_landlock_level_in_the_same(t):
+    """On the Landlock level there is nothing to nest: a clear refusal, or the same level again."""
+    landlock = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
     ws = inner(t)
-    r = t.ward("run", "--", "./ward", "run", *rung, "--", "./ward", "run", "--", "/bin/echo", "ran", cwd=ws)
+    r = t.ward("run", "--", "./ward", "run", *landlock, "--", "./ward", "run", "--", "/bin/echo",
+               "ran", cwd=ws)
     t.equal((r.rc, r.out), (125, ""), r.err)
     t.contains(r.err, "ward: ")
 

@@ -1,10 +1,12 @@
-"""Ways around the names that a policy allows, each tried from inside against real servers: none of them gets there."""
+"""Ways around the names that a policy allows, each tried from inside against real servers: none of
+them gets there."""
 import os
 import shutil
 
 from harness.world import World, policy
 
-RULES = ["web.test", "web.test:80", {"host": "web.test", "ports": [8443], "mode": "splice"}, "*.web.test", "m\u00fcnchen.test:5432"]
+RULES = ["web.test", "web.test:80", {"host": "web.test", "ports": [8443], "mode": "splice"},
+         "*.web.test", "m\u00fcnchen.test:5432"]
 
 SCRIPT = r"""
 import socket, ssl, struct, sys
@@ -25,7 +27,9 @@ def with_extension(message, kind, body):
     at += 1 + message[at]
     extensions = message[at + 2:] + struct.pack(">HH", kind, len(body)) + body
     inner = message[9:at] + struct.pack(">H", len(extensions)) + extensions
-    return message[:3] + struct.pack(">H", len(inner) + 4) + b"\x01" + struct.pack(">I", len(inner))[1:] + inner
+    return message[:3] + struct.pack(">H",
+                                     len(inner) + 4) + b"\x01" + struct.pack(">I", len(inner))[
+                                         1:] + inner
 def open_to(host, port, before=b""):
     s = socket.create_connection((host, port), 20)
     if before:
@@ -58,7 +62,11 @@ def whole_answer(s, question):
     return got
 def record(r):
     "What kind of TLS record an answer is: 2 for a ServerHello."
-    return "hello" if isinstance(r, bytes) and r[:1] == b"\x16" and r[5] == 2 else "alert" if isinstance(r, bytes) and r[:1] == b"\x15" else r
+    return "hello" if isinstance(r,
+                                 bytes) and r[:1] == b"\x16" and r[
+                                     5] == 2 else "alert" if isinstance(r,
+                                                                        bytes) and r[
+                                                                            :1] == b"\x15" else r
 def whole(port, name, **more):
     context = ssl.create_default_context(cafile="ca.pem")
     context.check_hostname = False
@@ -66,7 +74,8 @@ def whole(port, name, **more):
         s.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
         return "got" if s.recv(100) else "end"
 def show(name, r):
-    print("%s|%s" % (name, r if isinstance(r, str) else r.split(b"\r\n")[0].decode(errors="replace")), flush=True)
+    print("%s|%s" % (name, r if isinstance(r, str)
+                     else r.split(b"\r\n")[0].decode(errors="replace")), flush=True)
 """
 PASSED = ("hello", "got")
 
@@ -74,9 +83,14 @@ PASSED = ("hello", "got")
 def inside(t, world, script):
     ws = t.workspace({"script.py": SCRIPT + script})
     shutil.copy(os.path.join(world.certificates, "ca.pem"), ws)
-    r = world.ward("run", "-p", policy(t, RULES), "--", "/usr/bin/python3", "script.py", cwd=ws, report=True, timeout=60)
+    r = world.ward("run", "-p", policy(t, RULES), "--", "/usr/bin/python3", "script.py", cwd=ws,
+                   report=True, timeout=60)
     t.equal(r.rc, 0, "exit code")
-    return dict(line.split("|", 1) for line in r.out.splitlines()), " ".join(d["why"] for d in r.report["denials"]), " ".join(d["remedy"] or "" for d in r.report["denials"])
+    return dict(line.split("|", 1)
+                for line in r.out.splitlines()), " ".join(d["why"]
+                                                          for d in r.report["denials"]), " ".join(
+                                                              d["remedy"] or ""
+                                                              for d in r.report["denials"])
 
 
 def test_tls(t):
@@ -100,16 +114,20 @@ show("proxy-evil", record(talk(open_to("127.0.0.1", 3128, connect), hello("evil.
 show("proxy-ssh", record(talk(open_to("127.0.0.1", 3128, connect), b"SSH-2.0-x\r\n")))
 """)
     for name in ("retry-right", "retry-same", "plain", "other", "proxy-right"):
-        t.check(got[name] in PASSED or (name == "retry-same" and got[name] == "alert"), f"{name}: {got[name]}")
+        t.check(got[name] in PASSED or (name == "retry-same" and got[name] == "alert"),
+                f"{name}: {got[name]}")
     t.check("200" not in got["wide-host"], f"a host that no server knows: {got['wide-host']}")
     for name in ("retry-evil", "retry-none", "ech", "proxy-evil", "proxy-ssh", "wide"):
         t.check("Reset" in got[name] or got[name] == "end", f"{name}: {got[name]}")
     # the first of the two may have been answered before the second was looked at
     t.check(got["retry-early"] != "alert", f"retry-early: {got['retry-early']}")
-    t.equal([line for line in world.log() if line.startswith("tls evil")], [], "names that came out")
-    for part in ("names a different server", "has no server name", "encrypts its server name", "not TLS"):
+    t.equal([line for line in world.log() if line.startswith("tls evil")], [],
+            "names that came out")
+    for part in ("names a different server", "has no server name", "encrypts its server name",
+                 "not TLS"):
         t.contains(why, part, "reasons")
-    t.contains(remedies, "turn ECH off in the program, or set mode: inspect in the rule for web.test:443", "the way out for a hidden name")
+    t.contains(remedies, "turn ECH off in the program, or set mode: inspect in the rule for "
+               "web.test:443", "the way out for a hidden name")
 
 
 def test_proxy_spellings(t):
@@ -122,8 +140,10 @@ def ask(target):
         return "open"
     except OSError as error:
         return str(error)
-for target in (b"WEB.test.:443", b"web.test:443", b"web.test.evil.test:443", b"evil.test:443", b"0xc0.0.2.10:443", b"3221225994:443",
-               b"192.0.2.10:443", b"web.test@evil.test:443", b"evil.test@web.test:443", b"[::ffff:127.0.0.1]:443", b"w\xd0\xb5b.test:443",
+for target in (b"WEB.test.:443", b"web.test:443", b"web.test.evil.test:443", b"evil.test:443",
+               b"0xc0.0.2.10:443", b"3221225994:443",
+               b"192.0.2.10:443", b"web.test@evil.test:443", b"evil.test@web.test:443",
+               b"[::ffff:127.0.0.1]:443", b"w\xd0\xb5b.test:443",
                b"web.test:444", b"www.web.test:443", b"web.test"):
     show(target.decode(), ask(target))
 def socks(name, command=1):
@@ -149,7 +169,8 @@ show("socks-evil", socks(b"evil.test"))
 
 
 def test_http_tunnels(t):
-    """A websocket may begin; what is no HTTP any more otherwise may not; names in other scripts are the same names."""
+    """A websocket may begin; what is no HTTP any more otherwise may not; names in other scripts are
+    the same names."""
     world = World(t)
     got, why, _ = inside(t, world, r"""
 upgrade = lambda to: b"GET / HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n" % to
@@ -163,4 +184,5 @@ show("idn", talk(open_to("xn--mnchen-3ya.test", 5432), b"hello"))
     t.check("200" not in got["preface"] and "200" not in got["connect"], f"{got}")
     t.equal(got["idn"], "hello", "a name in another script")
     t.contains(why, "not HTTP/1", "reasons")
-    t.check(not any("evil" in line for line in world.log()), f"another host came out: {world.log()}")
+    t.check(not any("evil" in line for line in world.log()),
+            f"another host came out: {world.log()}")

@@ -1,5 +1,6 @@
-"""Floods from inside: connections that idle, that begin a greeting and never end it, that do not read. The gateway stays small and goes on
-serving; who asks for more than there is gets refused, and what was open stays open.
+"""Floods from inside: connections that idle, that begin a greeting and never end it, that do not
+read. The gateway stays small and goes on serving; who asks for more than there is gets refused, and
+what was open stays open.
 
 `make test` has a small dose of each; the full one runs with --slow.
 """
@@ -65,15 +66,18 @@ def echo(host="db.test", port=5432):
     return time.monotonic() - began
 def hello(n):
     "The beginning of a ClientHello that never ends, of n bytes."
-    body = b"\x01\x00\xf0\x00\x03\x03" + bytes(32) + b"\0" + b"\0\x02\x13\x01\x01\0" + b"\xef\xd5\x33\x33\xef\xd1" + bytes(n)
+    body = b"\x01\x00\xf0\x00\x03\x03" + bytes(
+        32) + b"\0" + b"\0\x02\x13\x01\x01\0" + b"\xef\xd5\x33\x33\xef\xd1" + bytes(n)
     out = b""
     while body:
         out += b"\x16\x03\x01" + len(body[:16000]).to_bytes(2, "big") + body[:16000]
         body = body[16000:]
     return out[:n]
-FIRST = {"idle": lambda n: b"x", "hello": hello, "head": lambda n: b"GET / HTTP/1.1\r\nHost: web.test\r\n" + (b"X-Y: " + b"y" * 500 + b"\r\n") * (n // 507),
+FIRST = {"idle": lambda n: b"x", "hello": hello, "head": lambda n: b"GET / HTTP/1.1\r\n"
+         b"Host: web.test\r\n" + (b"X-Y: " + b"y" * 500 + b"\r\n") * (n // 507),
          "silent": lambda n: b"", "mute": lambda n: b"FLOOD"}
-WHERE = {"idle": ("db.test", 9000), "mute": ("db.test", 9000), "hello": ("web.test", 443), "head": ("web.test", 80), "silent": ("web.test", 80)}
+WHERE = {"idle": ("db.test", 9000), "mute": ("db.test", 9000), "hello": ("web.test", 443),
+         "head": ("web.test", 80), "silent": ("web.test", 80)}
 def hold(kind, count, size, out):
     held, open_now = [], 0
     for i in range(count):
@@ -151,7 +155,8 @@ class Flood:
         serve(t, self.world, [sys.executable, "-c", SERVER], 9000)
         ws = t.workspace({"inside.py": INSIDE})
         limit = ["prlimit", f"--nofile={hard_limit}:{hard_limit}"] if hard_limit else []
-        argv = [*self.world.wrap(ws), *limit, *users.setpriv(t.person), t.ward_path, "run", "-p", policy(t, rules, **network), "--report",
+        argv = [*self.world.wrap(ws), *limit, *users.setpriv(t.person), t.ward_path, "run", "-p",
+                policy(t, rules, **network), "--report",
                 os.path.join(ws, "report.json"), "--", "/usr/bin/python3", "inside.py"]
         self.process = t.popen(argv, root=True, stdin=subprocess.PIPE)
         t.check(self.say("probe").replace(".", "").isdigit(), "the first request")
@@ -169,11 +174,13 @@ class Flood:
     def served(self, what, seconds=5):
         """A new request is answered, promptly."""
         answer = self.say("probe")
-        self.t.check(answer.replace(".", "").isdigit() and float(answer) < seconds, f"a new request beside {what}: {answer}")
+        self.t.check(answer.replace(".", "").isdigit() and float(answer) < seconds,
+                     f"a new request beside {what}: {answer}")
 
     def gateway(self):
         with self.t.root(), open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
-            return next(int(p) for p in f.read().split() if open(f"/proc/{p}/comm").read().strip() == "ward-gateway")
+            return next(int(p) for p in f.read().split()
+                        if open(f"/proc/{p}/comm").read().strip() == "ward-gateway")
 
     def memory(self):
         """Of front, in bytes."""
@@ -189,7 +196,8 @@ class Flood:
 
 
     def waiting(self):
-        """Bytes of the host's kernel that hold what came from servers and was not read yet; the first few may have more."""
+        """Bytes of the host's kernel that hold what came from servers and was not read yet; the
+        first few may have more."""
         text = self.t.run("nsenter", "-t", str(self.world.home), "-n", "ss", "-tmnH", root=True).out
         return sum(sorted(int(n) for n in re.findall(r"skmem:\(r(\d+)", text))[:-20])
 
@@ -243,20 +251,24 @@ def test_slow_loris(t):
 @serial
 @timeout(300)
 def test_slow_loris_3000(t):
-    """9,000 connections, most of which begin with up to 60 KB each: more than the gateway's memory."""
+    """9,000 connections, most of which begin with up to 60 KB each: more than the gateway's
+    memory."""
     loris(t, 4300, 60000, 100 << 20, 500)
 
 
 def mute(t, count):
-    """Clients that do not read while the server sends: what waits for them is bounded, others are served."""
+    """Clients that do not read while the server sends: what waits for them is bounded, others are
+    served."""
     flood = Flood(t)
     t.equal(flood.say(f"mute {count} 0"), str(count), "connections")
     flood.served(f"{count} that do not read")
     used = flood.memory()
     waiting = flood.waiting()
     t.say(f"{used >> 10} KiB, {used // count} bytes each; {waiting >> 20} MiB wait in the kernel")
-    t.check(used < (4 << 20) + (8 << 10) * count + (32 << 20) or "asan" in t.ward_path, f"the gateway has grown to {used >> 20} MiB")
-    t.check(waiting < (400 << 10) * count, f"{waiting >> 20} MiB of the host's memory wait to be read")
+    t.check(used < (4 << 20) + (8 << 10) * count + (32 << 20) or "asan" in t.ward_path,
+            f"the gateway has grown to {used >> 20} MiB")
+    t.check(waiting < (400 << 10) * count,
+            f"{waiting >> 20} MiB of the host's memory wait to be read")
     flood.end()
 
 
@@ -274,7 +286,8 @@ def test_mute_5000(t):
 
 @timeout(120)
 def test_out_of_descriptors(t):
-    """There are as many connections as descriptors: a new one is refused at once, the old ones live, and there is room again later."""
+    """There are as many connections as descriptors: a new one is refused at once, the old ones
+    live, and there is room again later."""
     flood = Flood(t, hard_limit=1000)
     opened = int(flood.say("idle 600 0"))
     t.check(300 <= opened < 500, f"{opened} connections with 1,000 descriptors")

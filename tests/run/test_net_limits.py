@@ -1,4 +1,5 @@
-"""What a sandbox may spend on the network: connections, connections a second, bytes, bandwidth; of a rule and of the whole."""
+"""What a sandbox may spend on the network: connections, connections a second, bytes, bandwidth; of
+a rule and of the whole."""
 from harness.world import World, policy
 
 SCRIPT = r"""
@@ -51,9 +52,11 @@ def send(n):
 
 def inside(t, world, script, rules, **network):
     ws = t.workspace({"script.py": SCRIPT + script})
-    r = world.ward("run", "-p", policy(t, rules, **network), "--", "/usr/bin/python3", "script.py", cwd=ws, report=True, timeout=60)
+    r = world.ward("run", "-p", policy(t, rules, **network), "--", "/usr/bin/python3", "script.py",
+                   cwd=ws, report=True, timeout=60)
     t.equal(r.rc, 0, "exit code")
-    return [eval(line, {}) for line in r.out.splitlines()], r.report	# numbers and words that the script printed
+    # numbers and words that the script printed
+    return [eval(line, {}) for line in r.out.splitlines()], r.report
 
 
 def limited(**limits):
@@ -67,12 +70,14 @@ def refusals(report):
 def test_bytes_received(t):
     """All of what the limit allows comes, nothing more; a transfer of just that much ends well."""
     world = World(t)
-    got, report = inside(t, world, "print(fetch(60000)); print(fetch(40000)); print(fetch(1)); print(fetch(5000000, 'web.test'))",
+    got, report = inside(t, world, "print(fetch(60000)); print(fetch(40000)); print(fetch(1)); "
+                         "print(fetch(5000000, 'web.test'))",
                          limited(receive_limit=100000))
     t.equal(got[:2], [(60000, "end"), (40000, "end")], "within the limit")
     t.check(got[2][0] == 0 and got[2][1] != "end", f"behind the limit: {got[2]}")
     t.equal(got[3], (5000000, "end"), "another rule")
-    t.check(any("received bytes is used up" in why for why in refusals(report)), f"the refusals: {report['denials']}")
+    t.check(any("received bytes is used up" in why for why in refusals(report)),
+            f"the refusals: {report['denials']}")
     got, report = inside(t, world, "print(fetch(9000000))", limited(), receive_limit="1Mi")
     t.check(got[0][0] <= 1 << 20 and got[0][1] != "end", f"the whole's limit: {got[0]}")
     t.check(any("network.receive_limit" in d["remedy"] for d in report["denials"]), "the remedy")
@@ -80,11 +85,13 @@ def test_bytes_received(t):
 
 def test_bytes_sent(t):
     world = World(t)
-    got, report = inside(t, world, "print(send(50001)); print(send(80000)); print(may_open())", limited(send_limit=100000))
+    got, report = inside(t, world, "print(send(50001)); print(send(80000)); print(may_open())",
+                         limited(send_limit=100000))
     t.equal(got[0], (50001, "end"), "within the limit")
     t.check(got[1][0] <= 49999 and got[1][1] != "end", f"behind the limit: {got[1]}")
     t.equal(got[2], False, "a connection that could send nothing")
-    t.check(any("sent bytes is used up" in why for why in refusals(report)), f"the refusals: {report['denials']}")
+    t.check(any("sent bytes is used up" in why for why in refusals(report)),
+            f"the refusals: {report['denials']}")
 
 
 def test_connections(t):
@@ -102,8 +109,10 @@ while not may_open() and time.monotonic() < end:
 print(time.monotonic() < end)
 """, limited(connection_limit=2))
     t.equal(got, [False, False, True, True], "third, other port, other rule, room again")
-    t.check(any("open connections" in why for why in refusals(report)), f"the refusals: {report['denials']}")
-    got, _ = inside(t, world, "a = open_one('web.test'); print(may_open())", limited(), connection_limit=1)
+    t.check(any("open connections" in why for why in refusals(report)),
+            f"the refusals: {report['denials']}")
+    got, _ = inside(t, world, "a = open_one('web.test'); print(may_open())", limited(),
+                    connection_limit=1)
     t.equal(got, [False], "the whole's limit")
 
 
@@ -120,7 +129,8 @@ print(may_open())
     t.check(5 <= opened <= 5 + 5 * (seconds + 1), f"{opened} connections in {seconds:.2f} s")
     t.equal(got[1], True, "a second later")
     if opened < 40:
-        t.check(any("connections per second" in why for why in refusals(report)), f"the refusals: {report['denials']}")
+        t.check(any("connections per second" in why for why in refusals(report)),
+                f"the refusals: {report['denials']}")
 
 
 def test_bandwidth(t):
@@ -137,5 +147,6 @@ print(time.monotonic() - began)
 for r in results: print(r)
 """, limited(bandwidth_limit="1Mi"))
     t.equal(got[1:], [(600000, "end")] * 4, "what came")
-    t.check(got[0] >= (2400000 - (1 << 17)) / (1 << 20) * 0.95, f"2.4 MB in {got[0]:.2f} s at 1 MiB/s")
+    t.check(got[0] >= (2400000 - (1 << 17)) / (1 << 20) * 0.95,
+            f"2.4 MB in {got[0]:.2f} s at 1 MiB/s")
     t.equal(report["denials"], [], "denials")

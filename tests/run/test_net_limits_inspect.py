@@ -1,5 +1,6 @@
-"""Limits on bytes where requests are looked into: what a server of the test has received in all is never more than send_limit, and what
-a program has received never more than receive_limit, however many connections, streams and held bodies there are."""
+"""Limits on bytes where requests are looked into: what a server of the test has received in all is
+never more than send_limit, and what a program has received never more than receive_limit, however
+many connections, streams and held bodies there are."""
 import json
 import os
 import shutil
@@ -47,17 +48,25 @@ def many(n, what):
 
 # name: (script, fields of the rule, port)
 CASES = {
-    "parallel": ("many(100, lambda: push(head('/slow/x', 'Content-Length: 60000'), b'x' * 60000))", {}),
+    "parallel": ("many(100, lambda: push(head('/slow/x', 'Content-Length: 60000'), b'x' * 60000))",
+                 {}),
     "one body": ("push(head('/slow/x', 'Content-Length: 6000000'), b'x' * 6000000)", {}),
-    "chunks": ("many(60, lambda: push(head('/x', 'Transfer-Encoding: chunked'), b'3a98\\r\\n' + b'x' * 15000 + b'\\r\\n0\\r\\n\\r\\n'))", {}),
-    "heads": ("many(40, lambda: push(head('/x', 'Content-Length: 0', 'X-Much: ' + 'x' * 7000)))", {}),
-    "keep-alive": ("for _ in range(60): push(*[head('/x', 'Content-Length: 9000') + b'x' * 9000] * 3)", {}),
-    "held": ("many(60, lambda: push(head('/graphql', 'Content-Type: application/json', 'Content-Length: 30000'), "
+    "chunks": ("many(60, lambda: push(head('/x', 'Transfer-Encoding: chunked'), b'3a98\\r\\n' + "
+               "b'x' * 15000 + b'\\r\\n0\\r\\n\\r\\n'))", {}),
+    "heads": ("many(40, lambda: push(head('/x', 'Content-Length: 0', 'X-Much: ' + 'x' * 7000)))",
+              {}),
+    "keep-alive": ("for _ in range(60): push(*[head('/x', 'Content-Length: 9000') + b'x' * "
+                   "9000] * 3)", {}),
+    "held": ("many(60, lambda: push(head('/graphql', 'Content-Type: application/json', "
+             "'Content-Length: 30000'), "
              "json.dumps({'query': '{a}', 'variables': {'x': 'y' * 29958}}).encode()))",
              {"graphql": ["query"], "paths": ["/graphql"]}),
-    "websockets": ("many(40, lambda: push(head('/w', 'Upgrade: websocket', 'Connection: Upgrade', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', "
-                   "'Sec-WebSocket-Version: 13').replace(b'POST', b'GET'), b'\\x82\\xfe\\x80\\x00mask' + b'z' * 32768))", {"websocket": True}),
-    "plain": ("many(60, lambda: push(head('/slow/x', 'Content-Length: 60000', port=PLAIN), b'x' * 60000, port=PLAIN))", {"mode": "http", "ports": [PLAIN]}),
+    "websockets": ("many(40, lambda: push(head('/w', 'Upgrade: websocket', 'Connection: Upgrade', "
+                   "'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', "
+                   "'Sec-WebSocket-Version: 13').replace(b'POST', b'GET'), "
+                   "b'\\x82\\xfe\\x80\\x00mask' + b'z' * 32768))", {"websocket": True}),
+    "plain": ("many(60, lambda: push(head('/slow/x', 'Content-Length: 60000', port=PLAIN), b'x' * "
+              "60000, port=PLAIN))", {"mode": "http", "ports": [PLAIN]}),
 }
 
 
@@ -81,36 +90,42 @@ def world_of(t):
     logs = {}
     for port, mode in ((TLS, []), (PLAIN, ["plain"])):
         logs[port] = os.path.join(world.dir, f"count{port}")
-        serve(t, world, [sys.executable, os.path.join(HERE, "count_server.py"), world.certificates, str(port), logs[port], *mode], port)
+        serve(t, world, [sys.executable, os.path.join(HERE, "count_server.py"), world.certificates,
+                         str(port), logs[port], *mode], port)
     return world, logs
 
 
 def inside(t, world, script, *rules, grants=None, env=None, **network):
     ws = t.workspace({"client.py": CLIENT + script})
-    path = policy(t, [{"host": "web.test", "ports": [TLS], "mode": "inspect", **rule} for rule in rules], **network)
+    path = policy(t, [{"host": "web.test", "ports": [TLS], "mode": "inspect", **rule}
+                      for rule in rules], **network)
     if grants:
         document = json.load(open(path))
         document["credentials"] = {"mode": "just_in_time", "grants": grants}
         t.write(os.path.dirname(path), {"ward.yaml": json.dumps(document)})
-    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True, timeout=120, env=env or {})
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True,
+                   timeout=120, env=env or {})
     t.equal(r.rc, 0, f"exit code ({r.err}, {r.out})")
     return r
 
 
 def check_sent(t, name, came, report):
     t.check(came <= LIMIT, f"{name}: {came} bytes left, and the limit is {LIMIT}")
-    t.check(any("sent bytes is used up" in d["why"] for d in report["denials"]), f"{name}: the refusals: {report['denials']}")
+    t.check(any("sent bytes is used up" in d["why"] for d in report["denials"]),
+            f"{name}: the refusals: {report['denials']}")
 
 
 @timeout(240)
 def test_send_limit(t):
-    """HTTP/1: many connections, held bodies, chunks, heads, requests one after the other, websockets, without TLS; by the rule's limit and by the whole's."""
+    """HTTP/1: many connections, held bodies, chunks, heads, requests one after the other,
+    websockets, without TLS; by the rule's limit and by the whole's."""
     world, logs = world_of(t)
     after = 0
     for number, (name, (script, rule)) in enumerate(CASES.items()):
         before = after
         more = {"send_limit": "40Ki"}
-        r = inside(t, world, script, {**rule, **({} if number % 2 else more)}, **(more if number % 2 else {}))
+        r = inside(t, world, script, {**rule, **({} if number % 2 else more)},
+                   **(more if number % 2 else {}))
         after = received(t, *logs.values())
         check_sent(t, name, after - before, r.report)
 
@@ -118,13 +133,16 @@ def test_send_limit(t):
 def test_send_limit_with_a_secret(t):
     """The same where requests go through ward-keys."""
     world, logs = world_of(t)
-    grants = [{"name": "key", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "header": "Authorization: Bearer {}"}]
+    grants = [{"name": "key", "source": f"file:{secret_file(t)}", "hosts": ["web.test"],
+               "header": "Authorization: Bearer {}"}]
     script = "many(60, lambda: push(head('/slow/x', 'Content-Length: 60000'), b'x' * 60000))"
     r = inside(t, world, script, {"send_limit": "40Ki"}, grants=grants)
     came = received(t, logs[TLS])
-    secrets = 60 * (len("Authorization: Bearer \r\n") + len(SECRET) + 40)	# what ward itself puts in
+    # what ward itself puts in
+    secrets = 60 * (len("Authorization: Bearer \r\n") + len(SECRET) + 40)
     t.check(came <= LIMIT + secrets, f"{came} bytes left, and the limit is {LIMIT}")
-    t.check(any("sent bytes is used up" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
+    t.check(any("sent bytes is used up" in d["why"] for d in r.report["denials"]),
+            f"the refusals: {r.report['denials']}")
 
 
 def test_two_rules_for_one_host(t):
@@ -136,7 +154,8 @@ def test_two_rules_for_one_host(t):
 
 
 def test_within_the_limit(t):
-    """What fits passes whole, the end of a connection at the limit is no refusal, and the next byte is one."""
+    """What fits passes whole, the end of a connection at the limit is no refusal, and the next byte
+    is one."""
     world, logs = world_of(t)
     r = inside(t, world, r"""
 first = head('/x', 'Content-Length: 30000')
@@ -169,7 +188,8 @@ many(40, one)
 print(total[0])
 """, {}, receive_limit="200Ki")
     t.check(0 < int(r.out) <= 200 * 1024, f"{r.out} bytes came, and the limit is {200 * 1024}")
-    t.check(any("received bytes is used up" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
+    t.check(any("received bytes is used up" in d["why"] for d in r.report["denials"]),
+            f"the refusals: {r.report['denials']}")
 
 
 H2_CLIENT = r"""
@@ -217,9 +237,14 @@ def test_send_limit_http2(t):
     world = trusted_world(t)
     log = os.path.join(world.dir, "h2")
     t.write(world.dir, {"server.js": H2_SERVER})
-    serve(t, world, [node, os.path.join(world.dir, "server.js"), world.certificates, str(H2), log], H2)
+    serve(t, world, [node, os.path.join(world.dir, "server.js"), world.certificates, str(H2),
+                     log], H2)
     ws = t.workspace({"client.js": H2_CLIENT})
-    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [H2], "graphql": ["query"], "paths": ["/graphql"], "send_limit": "40Ki"}]), "--",
-                   "/usr/bin/env", "node", "client.js", f"https://web.test:{H2}", cwd=ws, report=True, timeout=90)
+    r = world.ward("run", "-p",
+                   policy(t,
+                          [{"host": "web.test", "ports": [H2], "graphql": ["query"],
+                            "paths": ["/graphql"], "send_limit": "40Ki"}]), "--",
+                   "/usr/bin/env", "node", "client.js", f"https://web.test:{H2}", cwd=ws,
+                   report=True, timeout=90)
     t.equal(r.rc, 0, f"exit code ({r.err})")
     check_sent(t, "streams", received(t, log), r.report)

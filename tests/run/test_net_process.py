@@ -1,4 +1,5 @@
-"""The gateway's processes: how few, how small, how locked up, and what happens when they are gone."""
+"""The gateway's processes: how few, how small, how locked up, and what happens when they are
+gone."""
 import errno
 import os
 import shutil
@@ -30,9 +31,11 @@ def is_gone(pid):
 
 
 def start(t, world, script, **network):
-    """Starts a run that prints "up" and then does what it is told by lines; returns (ward's process, pids of front and dial)."""
+    """Starts a run that prints "up" and then does what it is told by lines; returns (ward's
+    process, pids of front and dial)."""
     ws = t.workspace({"inside.py": script})
-    argv = [*world.wrap(ws), *users.setpriv(t.person), t.ward_path, "run", "-p", policy(t, **network), "--report",
+    argv = [*world.wrap(ws), *users.setpriv(t.person), t.ward_path, "run", "-p",
+            policy(t, **network), "--report",
             os.path.join(ws, "report.json"), "--", "/usr/bin/python3", "inside.py"]
     import subprocess
     process = t.popen(argv, root=True, stdin=subprocess.PIPE)
@@ -79,7 +82,8 @@ def killed(t, which):
     r = t.finish(process, ["ward run"])
     t.equal(r.rc, 0, "exit code")
     lines = dict(line.split(" ", 1) for line in r.out.splitlines())
-    t.check(lines["old"] in ("b''", "ConnectionResetError", "BrokenPipeError"), f"the open connection: {lines['old']}")
+    t.check(lines["old"] in ("b''", "ConnectionResetError", "BrokenPipeError"),
+            f"the open connection: {lines['old']}")
     t.equal(lines["new"], "ConnectionRefusedError", "a new connection")
     t.equal(lines["name"], "gaierror", "a name")
     t.contains(t.read(ws, "report.json"), "the gateway exited before the command", "report")
@@ -123,7 +127,8 @@ def test_rights(t):
         held = [os.readlink(f"/proc/{dial}/fd/{fd}") for fd in os.listdir(f"/proc/{dial}/fd")]
         t.check(not any("ward-tests" in name for name in held), f"dial holds {held}")
         listening = [pid for pid in (process.pid, dial) for fd in os.listdir(f"/proc/{pid}/fd")
-                     if os.path.exists(f"/proc/{pid}/fd/{fd}") and "packet" in os.readlink(f"/proc/{pid}/fd/{fd}")]
+                     if os.path.exists(f"/proc/{pid}/fd/{fd}")
+                     and "packet" in os.readlink(f"/proc/{pid}/fd/{fd}")]
         t.equal(listening, [], "others that hold the sandbox's sockets")
     t.check(pss < 4096 or "asan" in t.ward_path, f"{pss} KiB")
     process.stdin.close()
@@ -132,7 +137,8 @@ def test_rights(t):
 
 
 def test_without_gateway(t):
-    """Where ward-gateway is missing a network is refused before anything starts; without one all is as ever."""
+    """Where ward-gateway is missing a network is refused before anything starts; without one all is
+    as ever."""
     ws, place = t.workspace(), t.fresh_dir("place")
     ward = shutil.copy(t.ward_path, place)
     r = t.run(ward, "run", "-p", policy(t, ["web.test"]), "--", "/bin/echo", "started", cwd=ws)
@@ -146,10 +152,12 @@ def test_without_nf_tables(t):
     """A kernel without nf_tables: a socket for each port, and the same answers."""
     world = World(t)
     wrap = filters.without(t, errno.EPROTONOSUPPORT, "NF_TABLES")
-    names = ("db.test 5432", "198.51.100.10 7", "evil.test 443", "192.0.2.10 443", "192.0.2.10 2000", "8.8.8.8 53 udp",
+    names = ("db.test 5432", "198.51.100.10 7", "evil.test 443", "192.0.2.10 443",
+             "192.0.2.10 2000", "8.8.8.8 53 udp",
              "private.test 5432")
     got, report = attempts(t, world, *names, wrap=wrap)
-    t.equal([got[n] for n in names], ["got hello", "got hello", "EAI_NONAME", "ECONNRESET", "ECONNREFUSED", "ECONNREFUSED",
+    t.equal([got[n] for n in names], ["got hello", "got hello", "EAI_NONAME", "ECONNRESET",
+                                      "ECONNREFUSED", "ECONNREFUSED",
                                       "ECONNRESET"], "answers")
     t.contains(report["layers"]["net namespace"]["note"] or "", "no nf_tables", "note")
     denial(t, report, "connection to 192.0.2.10:2000")
@@ -160,14 +168,16 @@ def test_allow_option(t):
     """--allow alone gives a network; on top of a file it widens."""
     world = World(t)
     ws = t.workspace()
-    fetch = ("--", "/usr/bin/python3", "-c", "import socket; s = socket.create_connection(('db.test', 5432), 10); "
+    fetch = ("--", "/usr/bin/python3", "-c",
+             "import socket; s = socket.create_connection(('db.test', 5432), 10); "
              "s.sendall(b'hi'); print(s.recv(9))")
     r = world.ward("run", "--allow", "db.test:5432", "--allow", "web.test", *fetch, cwd=ws)
     t.equal(r.out, "b'hi'\n", "answer")
     r = world.ward("run", "-p", policy(t, ["web.test"]), "--allow", "db.test:5432", *fetch, cwd=ws)
     t.equal(r.rc, 125, "on top of a file")
     t.contains(r.err, "--widen", "remedy")
-    r = world.ward("run", "-p", policy(t, ["web.test"]), "--widen", "--allow", "db.test:5432", *fetch, cwd=ws)
+    r = world.ward("run", "-p", policy(t, ["web.test"]), "--widen", "--allow", "db.test:5432",
+                   *fetch, cwd=ws)
     t.equal(r.out, "b'hi'\n", "with --widen")
     r = t.ward("run", "--allow", "http://db.test", *fetch, cwd=ws)
     t.equal(r.rc, 125, "not a host")

@@ -1,5 +1,5 @@
-"""Real servers on the other side: nginx, sshd, Redis, PostgreSQL, each with its own client inside. A server or client that the
-host does not have is the only reason to skip."""
+"""Real servers on the other side: nginx, sshd, Redis, PostgreSQL, each with its own client inside.
+A server or client that the host does not have is the only reason to skip."""
 import hashlib
 import os
 import shutil
@@ -11,7 +11,8 @@ from harness.world import SBIN, World, need, policy, serve
 def inside(t, world, script, rules, files=None):
     ws = t.workspace(files)
     shutil.copy(os.path.join(world.certificates, "ca.pem"), ws)
-    r = world.ward("run", "-p", policy(t, rules), "--", "/bin/sh", "-ec", script, cwd=ws, timeout=60, report=True)
+    r = world.ward("run", "-p", policy(t, rules), "--", "/bin/sh", "-ec", script, cwd=ws,
+                   timeout=60, report=True)
     t.equal(r.rc, 0, "exit code")
     return r
 
@@ -52,7 +53,8 @@ def test_sshd(t):
     sshd, _, keygen, git = need(t, "sshd", "ssh", "ssh-keygen", "git")
     world = World(t)
     for name in ("host", "user"):
-        t.run(keygen, "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(world.dir, name), root=True, check=True)
+        t.run(keygen, "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(world.dir, name),
+              root=True, check=True)
     with t.root():
         with open(os.path.join(world.dir, "user")) as f:
             key = f.read()
@@ -64,10 +66,15 @@ def test_sshd(t):
               '*) exec echo it was "$SSH_ORIGINAL_COMMAND";; esac'
     t.write(world.dir, {"force.sh": command + "\n"})
     # its directory in /run is the world's own
-    serve(t, world, ["sh", "-c", 'mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"', "sh", sshd, "-D", "-e", "-f", "/dev/null", "-p", "2222", "-h", os.path.join(world.dir, "host"), "-o",
-                     "PermitRootLogin=yes", "-o", f"AuthorizedKeysFile={world.dir}/user.pub", "-o", "StrictModes=no", "-o",
-                     "UsePAM=no", "-o", f"ForceCommand=/bin/sh {world.dir}/force.sh", "-o", "PidFile=none"], 2222)
-    ssh = "ssh -p 2222 -i key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o IdentitiesOnly=yes"
+    serve(t, world, ["sh", "-c", 'mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"', "sh",
+                     sshd, "-D", "-e", "-f", "/dev/null", "-p", "2222", "-h",
+                     os.path.join(world.dir, "host"), "-o",
+                     "PermitRootLogin=yes", "-o", f"AuthorizedKeysFile={world.dir}/user.pub", "-o",
+                     "StrictModes=no", "-o",
+                     "UsePAM=no", "-o", f"ForceCommand=/bin/sh {world.dir}/force.sh", "-o",
+                     "PidFile=none"], 2222)
+    ssh = ("ssh -p 2222 -i key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o "
+           "LogLevel=ERROR -o IdentitiesOnly=yes")
     r = inside(t, world, f"""
 chmod 600 key
 {ssh} root@db.test hello there
@@ -86,7 +93,8 @@ def test_redis(t):
     """redis-cli."""
     server, client = need(t, "redis-server", "redis-cli")
     world = World(t)
-    serve(t, world, [server, "--port", "6379", "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--dir", "/tmp"], 6379,
+    serve(t, world, [server, "--port", "6379", "--bind", "0.0.0.0", "--protected-mode", "no",
+                     "--save", "", "--dir", "/tmp"], 6379,
           root=False)
     r = inside(t, world, f"""
 {client} -h db.test set greeting hello
@@ -114,11 +122,13 @@ def test_postgresql(t):
         os.chmod(world.dir, 0o755)
     programs = os.path.join(base, versions[-1], "bin")
     as_nobody = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
-    t.run(*as_nobody, f"{programs}/initdb", "-D", data, "-A", "trust", "-U", "agent", "-N", root=True, check=True, timeout=60)
+    t.run(*as_nobody, f"{programs}/initdb", "-D", data, "-A", "trust", "-U", "agent", "-N",
+          root=True, check=True, timeout=60)
     with t.root():
         with open(os.path.join(data, "pg_hba.conf"), "a") as f:
             f.write("host all all all trust\n")
-    serve(t, world, [f"{programs}/postgres", "-D", data, "-c", "listen_addresses=*", "-p", "5433", "-k", data], 5433, root=False)
+    serve(t, world, [f"{programs}/postgres", "-D", data, "-c", "listen_addresses=*", "-p", "5433",
+                     "-k", data], 5433, root=False)
     psql = "psql -p 5433 -U agent -d postgres"
     r = inside(t, world, f"""
 {psql} -h db.test -Atc "select 'hello', sum(i) from generate_series(1, 100000) i"

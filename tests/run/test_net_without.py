@@ -1,4 +1,5 @@
-"""The attacks on the gateway once more, on a kernel without nf_tables: one listening socket a port, and no other rule."""
+"""The attacks on the gateway once more, on a kernel without nf_tables: one listening socket a port,
+and no other rule."""
 import errno
 import glob
 import importlib.util

@@ -1,4 +1,5 @@
-"""Which run is the last one of a workspace: runs are ordered by when they began, however many begin in one second."""
+"""Which run is the last one of a workspace: runs are ordered by when they began, however many begin
+in one second."""
 import json
 import threading
 
@@ -11,9 +12,11 @@ def last_of(t, ws):
     """What each verb takes for the last run here."""
     explain = t.ward("explain", "--json", cwd=ws)
     return {"diff": json.loads(t.ward("diff", "--json", cwd=ws).out)["run"],
-            "list": json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][-1]["run"],
+            "list": json.loads(t.ward("diff", "--list", "--json",
+                                      cwd=ws).out)["reviews"][-1]["run"],
             "explain": json.loads(explain.out)["run"],
-            "export": json.loads(t.ward("audit", "export", "--format", "json", cwd=ws).out.splitlines()[0])["run"]}
+            "export": json.loads(t.ward("audit", "export", "--format", "json",
+                                        cwd=ws).out.splitlines()[0])["run"]}
 
 
 def test_the_last_of_many_reviews_of_one_second(t):
@@ -33,7 +36,9 @@ def test_runs_that_begin_side_by_side(t):
     ws = t.workspace({"a": "old\n"})
     runs, threads = [], []
     for i in range(MANY):
-        threads.append(threading.Thread(target=lambda i=i: runs.append(review(t, ws, f"echo {i} > a{i}").report["run"])))
+        threads.append(
+            threading.Thread(
+                target=lambda i=i: runs.append(review(t, ws, f"echo {i} > a{i}").report["run"])))
     for thread in threads:
         thread.start()
     for thread in threads:

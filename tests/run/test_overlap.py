@@ -1,4 +1,5 @@
-"""Runs that overlap in one workspace: what one of them plants is never taken for the host's by another, in whatever order they begin and end."""
+"""Runs that overlap in one workspace: what one of them plants is never taken for the host's by
+another, in whatever order they begin and end."""
 import os
 import signal
 
@@ -7,7 +8,8 @@ PLANTS = {
     "file": "echo evil > .envrc",
     "directory": "mkdir .vscode && echo evil > .vscode/tasks.json",
     "link": "echo evil > evil.sh && ln -s evil.sh .envrc && ln -s evil.d .vscode",
-    "repository": "git init -q sub && printf '" + HOOK + "' > sub/.git/hooks/post-checkout && chmod +x sub/.git/hooks/post-checkout && "
+    "repository": "git init -q sub && printf '" + HOOK + "' > sub/.git/hooks/post-checkout && "
+    "chmod +x sub/.git/hooks/post-checkout && "
                   "git -C sub config core.fsmonitor 'touch MARK'",
 }
 
@@ -17,7 +19,9 @@ class Run:
 
     def __init__(self, t, ws, *options, at=None):
         self.t, self.dir = t, ws
-        self.process = t.ward_start("run", *options, "-w", at or ws, "--", "sh", "-c", "echo ready; while read line; do eval \"$line\"; echo done; done",
+        self.process = t.ward_start("run", *options, "-w", at or ws, "--", "sh", "-c",
+                                    "echo ready; while read line; do eval \"$line\"; echo "
+                                    "done; done",
                                     cwd=at or ws, stdin=-1)
         self.wait("ready")
 
@@ -43,7 +47,8 @@ class Run:
 def planted(t, ws, marker, sub="."):
     """What is found at a protected name, and whether the host's git ran anything."""
     at = os.path.join(ws, sub)
-    found = [n for n in (".envrc", ".vscode", "sub/.git/hooks/post-checkout") if os.path.lexists(os.path.join(at, n))]
+    found = [n for n in (".envrc", ".vscode", "sub/.git/hooks/post-checkout")
+             if os.path.lexists(os.path.join(at, n))]
     if os.path.isdir(os.path.join(at, "sub")):
         t.run("git", "-C", os.path.join(at, "sub"), "status")
         t.run("git", "-C", os.path.join(at, "sub"), "checkout", "-q", "-b", "x")
@@ -105,7 +110,8 @@ def test_planted_while_both_run(t):
 
 
 def test_killed_runs(t):
-    """A plants and is killed while B begins, or B is killed; whoever finishes them puts nothing back."""
+    """A plants and is killed while B begins, or B is killed; whoever finishes them puts nothing
+    back."""
     for who in (0, 1):
         def order(ws, script, who=who):
             a = Run(t, ws)
@@ -114,13 +120,15 @@ def test_killed_runs(t):
             runs.pop(who).kill()
             runs.pop().end()
             t.ward("run", "-w", t.fresh_dir("other"), "--", "true")
-            t.wait_until(lambda: not any(os.path.getsize(os.path.join(t.state_dir, "live", n)) for n in os.listdir(os.path.join(t.state_dir, "live"))),
+            t.wait_until(lambda: not any(os.path.getsize(os.path.join(t.state_dir, "live", n))
+                                         for n in os.listdir(os.path.join(t.state_dir, "live"))),
                          20, "the killed run was not finished")
         cases(t, order, plants={k: PLANTS[k] for k in ("file", "link", "repository")})
 
 
 def test_three_runs(t):
-    """A plants, B begins, A ends and is swept while B plants the same again for C, which begins then."""
+    """A plants, B begins, A ends and is swept while B plants the same again for C, which begins
+    then."""
     def order(ws, script):
         a = Run(t, ws)
         a.do(script)
@@ -145,12 +153,15 @@ def test_workspaces_within_each_other(t):
             b = Run(t, ws, "--set", "process.nesting=true", at=f"{ws}/in" if outer_plants else ws)
             a.end()
             b.end()
-            t.equal(planted(t, ws, marker, "in"), [], f"{kind}, planted by the {'outer' if outer_plants else 'inner'} one")
+            t.equal(planted(t, ws, marker, "in"), [],
+                    f"{kind}, planted by the {'outer' if outer_plants else 'inner'} one")
 
 
 def test_what_was_there_stays(t):
-    """What the host had before all of them stays as it was, through every order; links that a run removes are put back."""
-    files = {".envrc": "host\n", ".vscode/tasks.json": "host\n", ".claude/settings.json": "{}\n", "real": "x\n"}
+    """What the host had before all of them stays as it was, through every order; links that a run
+    removes are put back."""
+    files = {".envrc": "host\n", ".vscode/tasks.json": "host\n", ".claude/settings.json": "{}\n",
+             "real": "x\n"}
     ws = t.git_repo(files)
     t.write(ws, {".git/hooks/pre-commit": "#!/bin/sh\nexit 0\n"})
     t.run("ln", "-s", "real", f"{ws}/mise.toml", check=True)

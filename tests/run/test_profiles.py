@@ -1,4 +1,5 @@
-"""--profile: where profiles come from, what goes over what, the programs they show, and ward shell."""
+"""--profile: where profiles come from, what goes over what, the programs they show, and ward
+shell."""
 import json
 import os
 import stat
@@ -25,8 +26,10 @@ def test_the_built_in_ones(t):
     ws = t.workspace()
     for name in BUILT_IN:
         t.equal(t.ward("profile", "show", name).out, t.read(SOURCE, f"{name}.yaml"), name)
-        t.equal(json.loads(t.ward("plan", "--json", "--profile", name, cwd=ws).out)["profile"], name)
-        r = t.ward("run", "--profile", name, "--", "sh", "-c", "echo $HOME; touch ~/x ~/.npm/x ~/.cache/pip/x", cwd=ws, report=True)
+        t.equal(json.loads(t.ward("plan", "--json", "--profile", name, cwd=ws).out)["profile"],
+                name)
+        r = t.ward("run", "--profile", name, "--", "sh", "-c",
+                   "echo $HOME; touch ~/x ~/.npm/x ~/.cache/pip/x", cwd=ws, report=True)
         t.equal((r.rc, r.out), (0, "/home/agent\n"), name)
         note = [n for n in r.report["notes"] if n.startswith("no network: ")]
         t.equal(note, [], f"notes of {name}")
@@ -40,7 +43,8 @@ def test_an_unknown_one(t):
     for name in ("claud", "../claude", "", "no/such", "-x"):
         r = t.ward("run", f"--profile={name}", "--", "true", cwd=ws)
         t.equal(r.rc, 125, name)
-    t.contains(t.ward("run", "--profile", "claud", "--", "true", cwd=ws).err, "did you mean claude?")
+    t.contains(t.ward("run", "--profile", "claud", "--", "true", cwd=ws).err,
+               "did you mean claude?")
     t.equal(t.ward("profile", "show", "claud").rc, 125)
     t.equal(t.ward("profile").rc, 2)
     t.equal(t.ward("profile", "show").rc, 2)
@@ -54,7 +58,8 @@ def test_ones_own_goes_first(t):
         plan = json.loads(t.ward("plan", "--json", "--profile", name, cwd=ws).out)
         t.equal(plan["limits"]["pids"]["value"], pids, name)
     listed = {p["name"]: p for p in json.loads(t.ward("profile", "ls", "--json").out)["profiles"]}
-    t.equal((listed["claude"]["about"], listed["team"]["file"]), ("Mine.", f"{t.home}/.config/ward/profiles/team.yaml"))
+    t.equal((listed["claude"]["about"], listed["team"]["file"]),
+            ("Mine.", f"{t.home}/.config/ward/profiles/team.yaml"))
     moved = t.fresh_dir("config")
     t.write(moved, {"ward/profiles/moved.yaml": "version: 1\n"})
     t.equal(t.ward("plan", "--profile", "moved", cwd=ws, env={"XDG_CONFIG_HOME": moved}).rc, 0)
@@ -66,13 +71,16 @@ def test_ones_own_goes_first(t):
 
 
 def test_precedence(t):
-    """Defaults < profile < file < options; a profile widens without trust, a found file on top of it does not."""
-    own_profile(t, "p", "version: 1\nprocess: {syscalls: build}\nresources: {pids_limit: 2000, timeout_seconds: 100}\n")
+    """Defaults < profile < file < options; a profile widens without trust, a found file on top of
+    it does not."""
+    own_profile(t, "p", "version: 1\nprocess: {syscalls: build}\nresources: {pids_limit: 2000, "
+                "timeout_seconds: 100}\n")
     ws = t.workspace({"ward.yaml": "version: 1\nresources: {timeout_seconds: 50}\n"})
 
     def planned(*options, **more):
         r = t.ward("plan", "--json", *options, cwd=ws, **more)
-        return [json.loads(r.out)["limits"][k]["value"] for k in ("pids", "timeout")] if r.rc == 0 else r.err
+        return [json.loads(r.out)["limits"][k]["value"]
+                for k in ("pids", "timeout")] if r.rc == 0 else r.err
     t.equal(planned(), [1024, 50000])
     t.equal(planned("--profile", "p"), [2000, 50000])
     t.equal(planned("--profile", "p", "--pids", "7"), [7, 50000])
@@ -93,21 +101,26 @@ def test_what_this_build_cannot_do_is_refused(t):
 
 
 def test_programs_are_shown_with_their_packages_only(t):
-    """npm's layout, a virtual environment, a single file: each runs, and nothing beside it is in view."""
+    """npm's layout, a virtual environment, a single file: each runs, and nothing beside it is in
+    view."""
     ws, top = t.workspace(), t.fresh_dir("prefix")
     modules = os.path.join(top, "npm/lib/node_modules")
-    program(t, f"{modules}/@scope/agent/bin/run", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../data"\n')
+    program(t, f"{modules}/@scope/agent/bin/run",
+            '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../data"\n')
     program(t, f"{modules}/plain/cli")
     program(t, f"{modules}/other/secret")
-    t.write(top, {"npm/lib/node_modules/@scope/agent/data": "data\n", "venv/pyvenv.cfg": f"home = {top}/base/bin\nversion = 3\n",
+    t.write(top, {"npm/lib/node_modules/@scope/agent/data": "data\n",
+                  "venv/pyvenv.cfg": f"home = {top}/base/bin\nversion = 3\n",
                   "venv/lib/module": "module\n", "base/lib/x": "base\n", "other": "secret\n"})
     program(t, f"{top}/base/bin/python", '#!/bin/sh\nexec sh "$@"\n')
-    program(t, f"{top}/venv/bin/tool", f"#!{top}/base/bin/python\ncat {top}/venv/lib/module {top}/base/lib/x\n")
+    program(t, f"{top}/venv/bin/tool",
+            f"#!{top}/base/bin/python\ncat {top}/venv/lib/module {top}/base/lib/x\n")
     program(t, f"{top}/native/versions/1.0/agent")
     program(t, f"{top}/native/versions/1.0/beside")
     os.makedirs(f"{top}/npm/bin")
     os.makedirs(f"{top}/bin")
-    for link, to in ((f"{top}/npm/bin/agent", "../lib/node_modules/@scope/agent/bin/run"), (f"{top}/npm/bin/plain", "../lib/node_modules/plain/cli"),
+    for link, to in ((f"{top}/npm/bin/agent", "../lib/node_modules/@scope/agent/bin/run"),
+                     (f"{top}/npm/bin/plain", "../lib/node_modules/plain/cli"),
                      (f"{top}/bin/native", f"{top}/native/versions/1.0/agent")):
         os.symlink(to, link)
     env = path_with(f"{top}/npm/bin", f"{top}/venv/bin", f"{top}/bin")
@@ -118,15 +131,20 @@ def test_programs_are_shown_with_their_packages_only(t):
     t.equal(inside("agent; tool").out, "data\nmodule\nbase\n")
     t.contains(inside("plain a").out, "ran /.ward/bin/plain a")
     t.contains(inside("native b").out, "ran /.ward/bin/native b")
-    t.equal(inside("command -v ls").out.strip() in ("/usr/bin/ls", "/bin/ls"), True, "what /usr has stays")
+    t.equal(inside("command -v ls").out.strip() in ("/usr/bin/ls", "/bin/ls"), True,
+            "what /usr has stays")
     r = inside(f"cd {top}; find . -type f | sort; touch {modules}/plain/x {top}/x 2>&1")
     t.equal([line for line in r.out.splitlines() if line.startswith("./")],
-            ["./base/bin/python", "./base/lib/x", "./native/versions/1.0/agent", "./npm/lib/node_modules/@scope/agent/bin/run",
-             "./npm/lib/node_modules/@scope/agent/data", "./npm/lib/node_modules/plain/cli", "./venv/bin/tool", "./venv/lib/module",
+            ["./base/bin/python", "./base/lib/x", "./native/versions/1.0/agent",
+             "./npm/lib/node_modules/@scope/agent/bin/run",
+             "./npm/lib/node_modules/@scope/agent/data", "./npm/lib/node_modules/plain/cli",
+             "./venv/bin/tool", "./venv/lib/module",
              "./venv/pyvenv.cfg"], "files in view")
-    t.check(r.rc != 0 and not os.path.exists(f"{top}/x"), "the programs' directories can be written")
+    t.check(r.rc != 0 and not os.path.exists(f"{top}/x"),
+            "the programs' directories can be written")
     t.equal(inside("missing").rc, 127)
-    t.equal(t.ward("run", *options, "--", "agent", cwd=ws, env=env).out, "data\n", "as the command itself")
+    t.equal(t.ward("run", *options, "--", "agent", cwd=ws, env=env).out, "data\n",
+            "as the command itself")
 
 
 def test_a_version_of_an_installer_is_shown_as_a_whole(t):
@@ -153,13 +171,15 @@ def test_programs_never_show_a_home(t):
     ws = t.workspace()
     t.write(t.home, {"pyvenv.cfg": "home = /usr/bin\n", ".netrc": "secret\n"})
     program(t, f"{t.home}/bin/tool")
-    r = t.ward("run", "--set", "filesystem.programs=[tool]", "--", "cat", f"{t.home}/.netrc", cwd=ws, env=path_with(f"{t.home}/bin"))
+    r = t.ward("run", "--set", "filesystem.programs=[tool]", "--", "cat", f"{t.home}/.netrc",
+               cwd=ws, env=path_with(f"{t.home}/bin"))
     t.equal((r.rc, r.out), (125, ""))
     t.contains(r.err, "contains the home directory")
 
 
 def test_what_the_agent_wrote_shows_nothing(t):
-    """A program in the workspace, or one that a link leads to through it: the agent may have made it point at anything."""
+    """A program in the workspace, or one that a link leads to through it: the agent may have made
+    it point at anything."""
     ws, top = t.workspace({"venv/pyvenv.cfg": ""}), t.fresh_dir("top")
     program(t, f"{top}/secret/bin/python3")
     program(t, f"{top}/secret/bin/tool3")
@@ -174,7 +194,8 @@ def test_what_the_agent_wrote_shows_nothing(t):
     os.symlink(ws, f"{top}/ws")
     os.symlink(f"{top}/ws/dir/tool3", f"{top}/bin/tool4")
     env = path_with(f"{ws}/venv/bin", f"{ws}/bin", f"{top}/bin")
-    r = t.ward("run", "--set", "filesystem.programs=[tool, tool2, tool3, tool4]", "--", "sh", "-c", f"find {top}/secret; tool; ls /.ward/bin", cwd=ws, env=env)
+    r = t.ward("run", "--set", "filesystem.programs=[tool, tool2, tool3, tool4]", "--", "sh", "-c",
+               f"find {top}/secret; tool; ls /.ward/bin", cwd=ws, env=env)
     t.equal(r.out, f"ran {ws}/venv/bin/tool\n", "what is in view")
 
 
@@ -186,8 +207,10 @@ def test_a_profile_in_the_workspace_is_refused(t):
     t.contains(r.err, "-p ")
     config = t.fresh_dir("config")
     os.symlink(f"{ws}/ward", f"{config}/ward")
-    t.equal(t.ward("run", "--profile", "mine", "--", "true", cwd=ws, env={"XDG_CONFIG_HOME": config}).rc, 125, "through a link")
-    t.equal(t.ward("run", "--profile", "mine", "--", "true", cwd=t.workspace(), env={"XDG_CONFIG_HOME": config}).rc, 0, "elsewhere")
+    t.equal(t.ward("run", "--profile", "mine", "--", "true", cwd=ws,
+                   env={"XDG_CONFIG_HOME": config}).rc, 125, "through a link")
+    t.equal(t.ward("run", "--profile", "mine", "--", "true", cwd=t.workspace(),
+                   env={"XDG_CONFIG_HOME": config}).rc, 0, "elsewhere")
 
 
 def test_a_found_policy_that_names_programs_needs_trust(t):
@@ -200,18 +223,24 @@ def test_a_found_policy_that_names_programs_needs_trust(t):
 def test_an_agents_keys_stay_outside(t):
     """A profile passes no credential of the host's: not by variable, not by file."""
     ws = t.workspace()
-    keys = {"ANTHROPIC_API_KEY": "KEY-ONE", "OPENAI_API_KEY": "KEY-TWO", "GEMINI_API_KEY": "KEY-THREE", "GOOGLE_API_KEY": "KEY-FOUR"}
-    t.write(t.home, {".claude/.credentials.json": "KEY-FIVE", ".codex/auth.json": "KEY-SIX", ".gemini/oauth_creds.json": "KEY-SEVEN"})
+    keys = {"ANTHROPIC_API_KEY": "KEY-ONE", "OPENAI_API_KEY": "KEY-TWO",
+            "GEMINI_API_KEY": "KEY-THREE", "GOOGLE_API_KEY": "KEY-FOUR"}
+    t.write(t.home, {".claude/.credentials.json": "KEY-FIVE", ".codex/auth.json": "KEY-SIX",
+                     ".gemini/oauth_creds.json": "KEY-SEVEN"})
     for name in BUILT_IN:
-        r = t.ward("run", "--profile", name, "--", "sh", "-c", f"env; ls -A ~; cat ~/.claude/* ~/.codex/* ~/.gemini/* {t.home}/.c*/*", cwd=ws, env=keys)
+        r = t.ward("run", "--profile", name, "--", "sh", "-c",
+                   f"env; ls -A ~; cat ~/.claude/* ~/.codex/* ~/.gemini/* {t.home}/.c*/*", cwd=ws,
+                   env=keys)
         t.check(not any(k in r.out for k in ("KEY-", "API_KEY")), f"{name}: {r.out}")
-    r = t.ward("run", "--profile", "claude", "--env", "ANTHROPIC_API_KEY", "--", "sh", "-c", "echo $ANTHROPIC_API_KEY", cwd=ws, env=keys)
+    r = t.ward("run", "--profile", "claude", "--env", "ANTHROPIC_API_KEY", "--", "sh", "-c",
+               "echo $ANTHROPIC_API_KEY", cwd=ws, env=keys)
     t.equal(r.out, "KEY-ONE\n", "asked for")
 
 
 def test_shell(t):
     ws = t.workspace({"ward.yaml": "version: 1\n"})
-    r = t.ward("shell", "--timeout", "20", "--", "-c", 'echo "$SHELL" "$0" "$#"; [ -d "$HOME" ]; exit 7', cwd=ws)
+    r = t.ward("shell", "--timeout", "20", "--", "-c",
+               'echo "$SHELL" "$0" "$#"; [ -d "$HOME" ]; exit 7', cwd=ws)
     t.equal(r.rc, 7)
     t.contains(r.out, "/bin/bash" if os.path.exists("/usr/bin/bash") else "/bin/sh")
     r = t.ward("shell", cwd=ws, input="pwd\necho $WARD\nexit 3\n")
@@ -223,7 +252,8 @@ def test_shell(t):
 def test_shell_on_a_terminal(t):
     """A prompt that says where one is, a terminal inside, and the shell's own exit code."""
     ws = t.workspace()
-    r = t.ward_tty("shell", cwd=ws, env={"TERM": "xterm"}, input=b"tty; echo sum $((40 + 2)); exit 5\n", after=b"(ward)")
+    r = t.ward_tty("shell", cwd=ws, env={"TERM": "xterm"},
+                   input=b"tty; echo sum $((40 + 2)); exit 5\n", after=b"(ward)")
     t.equal(r.rc, 5, "exit")
     t.contains(r.out, "sum 42")
     t.contains(r.out, "/dev/pts/")
@@ -233,8 +263,11 @@ def test_shell_on_a_terminal(t):
 def test_git_works_under_every_profile(t):
     for name in BUILT_IN:
         ws = t.git_repo()
-        r = t.ward("run", "--profile", name, "--env", "GIT_AUTHOR_NAME=a", "--env", "GIT_AUTHOR_EMAIL=a@b", "--env", "GIT_COMMITTER_NAME=a", "--env",
-                   "GIT_COMMITTER_EMAIL=a@b", "--", "sh", "-ec", "echo x > x; git add x; git commit -qm inside; git log --oneline | wc -l", cwd=ws)
+        r = t.ward("run", "--profile", name, "--env", "GIT_AUTHOR_NAME=a", "--env",
+                   "GIT_AUTHOR_EMAIL=a@b", "--env", "GIT_COMMITTER_NAME=a", "--env",
+                   "GIT_COMMITTER_EMAIL=a@b", "--", "sh", "-ec",
+                   "echo x > x; git add x; git commit -qm inside; git log --oneline | wc -l",
+                   cwd=ws)
         t.equal((r.rc, r.out.strip()), (0, "2"), name)
         t.equal(stat.S_IMODE(os.stat(f"{t.state_dir}/caches").st_mode), 0o700)
 
@@ -249,4 +282,5 @@ def test_the_hint_for_a_missing_program_works(t):
     r = t.ward("run", "--", "agent", cwd=ws, env=env)
     t.equal(r.rc, 127)
     t.contains(r.err, "--set 'filesystem.programs=[agent]'")
-    t.contains(t.ward("run", "--set", "filesystem.programs=[agent]", "--", "agent", cwd=ws, env=env).out, "ran ")
+    t.contains(t.ward("run", "--set", "filesystem.programs=[agent]", "--", "agent", cwd=ws,
+                      env=env).out, "ran ")

@@ -1,8 +1,10 @@
-"""Real programs inside: what people and agents run all day must work, or the sandbox gets switched off.
+"""Real programs inside: what people and agents run all day must work, or the sandbox gets switched
+off.
 
-A row of PROGRAMS is one test: a shell script (set -e) that prints "good" at its end. It is run with each named set of
-system calls and must come through without a single denied call. A program that the host does not have is the only
-reason to skip. What takes long runs with `tests/run-tests --slow`.
+A row of PROGRAMS is one test: a shell script (set -e) that prints "good" at its end. It is run with
+each named set of system calls and must come through without a single denied call. A program that
+the host does not have is the only reason to skip. What takes long runs with `tests/run-tests
+--slow`.
 """
 import os
 import shutil
@@ -97,14 +99,23 @@ SANITIZED = r"""
 #include <pthread.h>
 #include <stdlib.h>
 static void *run(void *p) { return p; }
-int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); free(malloc(1)); return 0; }
+int main(void)
+{
+	pthread_t t;
+	pthread_create(&t, 0, run, 0);
+	pthread_join(t, 0);
+	free(malloc(1));
+	return 0;
+}
 """
 
 FILES = {"t.py": PYTHON, "t.js": NODE, "A.java": JAVA, "s.c": SANITIZED,
          "a.c": '#include <stdio.h>\nint main(void) { puts("hi"); return 0; }\n',
-         "b.cc": '#include <iostream>\n#include <thread>\nint main() { std::thread t([] { std::cout << 1; }); t.join(); }\n',
+         "b.cc": '#include <iostream>\n#include <thread>\nint main() { std::thread t([] { '
+         'std::cout << 1; }); t.join(); }\n',
          "Makefile": "all: a b\n\nb: b.cc\n\tg++ -pthread -o $@ $<\n",
-         "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(x C)\nadd_executable(x a.c)\n",
+         "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(x C)\n"
+         "add_executable(x a.c)\n",
          "meson.build": "project('x', 'c')\ntest('x', executable('x', 'a.c'))\n",
          "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',
          "src/main.rs": 'fn main() { std::thread::spawn(|| println!("hi")).join().unwrap(); }\n'}
@@ -123,13 +134,17 @@ PROGRAMS = (
     ("identity", (), EVERY, False, """
         [ "$(whoami)" = agent ]; [ "$(id -u)" = 1000 ]; getent passwd agent; getent hosts localhost; [ "$(uname -n)" = ward ]
         [ $HOME = /home/agent ]; cd; touch x; nproc; kill -0 $$; mount > /dev/null; id; groups"""),
-    ("processes", ("ps",), USUAL, False, "ps aux | grep ps; free; top -bn1 | grep top; uptime; pgrep -x bash; vmstat"),
+    ("processes", ("ps",), USUAL, False,
+     "ps aux | grep ps; free; top -bn1 | grep top; uptime; pgrep -x bash; vmstat"),
     ("system_files", (), USUAL, False, """
         awk 'BEGIN { exit 0 }'; ldconfig -p > /dev/null || [ ! -e /etc/ld.so.cache ]; TZ=Europe/Berlin date; LC_ALL=C.UTF-8 date"""),
     ("python", ("/usr/bin/python3",), EVERY, False, "/usr/bin/python3 t.py fork"),
-    ("python_spawn", ("/usr/bin/python3",), USUAL, False, "/usr/bin/python3 t.py spawn; /usr/bin/python3 t.py forkserver"),
-    ("python_pty", ("/usr/bin/python3",), USUAL, False, """/usr/bin/python3 -c 'import pty; assert pty.spawn(["tty"]) == 0'"""),
-    ("perl", ("perl",), EVERY, False, """perl -MPOSIX -e 'fork; wait; getpwnam("agent") or die; system("true") and die'"""),
+    ("python_spawn", ("/usr/bin/python3",), USUAL, False,
+     "/usr/bin/python3 t.py spawn; /usr/bin/python3 t.py forkserver"),
+    ("python_pty", ("/usr/bin/python3",), USUAL, False,
+     """/usr/bin/python3 -c 'import pty; assert pty.spawn(["tty"]) == 0'"""),
+    ("perl", ("perl",), EVERY, False,
+     """perl -MPOSIX -e 'fork; wait; getpwnam("agent") or die; system("true") and die'"""),
     ("compilers", ("gcc", "g++", "make"), EVERY, False, """
         make -j4; ./a; ./b; gcc -flto -O2 -pipe a.c -o c; ./c; ar rc x.a /dev/null; strip c"""),
     ("static_and_clang", ("clang",), USUAL, True, "clang a.c -o c; ./c; gcc -static a.c -o d; ./d"),
@@ -139,25 +154,30 @@ PROGRAMS = (
         git worktree add -q ../wt; git clone -q . ../cl; git clone -q --bare . ../b; echo x >> f1; git stash -q; git stash pop -q
         git checkout -q -- .; git rebase -q HEAD~1 --exec true; git fsck; git push -q ../b HEAD:x; git tag v; git grep -n 1
         git -c protocol.file.allow=always submodule --quiet add ../cl sub; git commit -qm sub; git archive HEAD | tar t"""),
-    ("ninja_and_meson", ("meson", "ninja"), USUAL, True, "meson setup build; ninja -C build; meson test -C build"),
+    ("ninja_and_meson", ("meson", "ninja"), USUAL, True,
+     "meson setup build; ninja -C build; meson test -C build"),
     ("cmake", ("cmake",), USUAL, True, "cmake -B build; make -C build; build/x"),
     ("node", ("node",), USUAL, False, "node t.js"),
     ("npm", ("npm",), USUAL, True, """
         mkdir p q; cd p; echo '{"name":"p","version":"1.0.0","main":"i.js"}' > package.json; echo 'module.exports=1' > i.js
         npm pack; cd ../q; npm init -y; npm install --offline --no-audit ../p/p-1.0.0.tgz; node -e 'require("p")'"""),
-    ("venv", ("/usr/bin/python3", "/usr/lib/python3/dist-packages/pip/__init__.py"), USUAL, True, """
+    ("venv", ("/usr/bin/python3", "/usr/lib/python3/dist-packages/pip/__init__.py"), USUAL,
+     True, """
         /usr/bin/python3 -m venv --without-pip v; v/bin/python -c 'import sys; assert sys.prefix != sys.base_prefix'"""),
-    ("java", ("java", "javac"), EVERY, True, "javac A.java; java A; java -Xmx64m -XX:+UseSerialGC A"),
+    ("java", ("java", "javac"), EVERY, True,
+     "javac A.java; java A; java -Xmx64m -XX:+UseSerialGC A"),
     ("cargo", ("/usr/bin/cargo",), USUAL, True, "cargo build --offline; target/debug/x"),
     ("postgresql", ("psql", "/usr/lib/postgresql"), USUAL, True, """
         PATH=$PATH:$(echo /usr/lib/postgresql/*/bin); initdb -D d -U agent > /dev/null; trap 'cat l' ERR
         pg_ctl -D d -w -l l -o "-k /tmp" start > /dev/null
         psql -h /tmp postgres -c 'create table t(a int)' -c 'insert into t select generate_series(1, 1000)'
         psql -h localhost postgres -tc 'select sum(a) from t' | grep 500500; pg_ctl -D d -m fast stop"""),
-    ("sqlite", ("sqlite3",), EVERY, False, "sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values (1)'"),
+    ("sqlite", ("sqlite3",), EVERY, False,
+     "sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values (1)'"),
     ("archives", ("zip", "unzip", "xz", "bzip2"), EVERY, False, """
         mkdir x; seq 1000 > x/a; tar czf a.tgz x; tar cJf a.txz x; zip -qr a.zip x; unzip -oq a.zip; gzip -k x/a; bzip2 -k x/a"""),
-    ("manuals", ("man", "less"), USUAL, False, "man -w ls || [ ! -e /usr/share/man/man1/ls.1.gz ]; echo hi | less -F"),
+    ("manuals", ("man", "less"), USUAL, False,
+     "man -w ls || [ ! -e /usr/share/man/man1/ls.1.gz ]; echo hi | less -F"),
     ("editors", ("vim",), EVERY, False, "echo hi > a; vim -es -c '%s/hi/ho/' -c wq a; grep ho a"),
     ("terminals", ("tmux", "script"), USUAL, False, """
         tmux -L x new-session -d 'sleep 5'; tmux -L x ls; tmux -L x kill-server; script -qec tty /dev/null | grep pts"""),
@@ -168,7 +188,8 @@ PROGRAMS = (
         openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out crt -subj /CN=localhost -days 1
         openssl s_server -accept 4433 -key key -cert crt -www -quiet > /dev/null 2>&1 & sleep 0.5
         curl -sf --cacert crt https://localhost:4433/ > /dev/null; kill %1"""),
-    ("valgrind", ("valgrind", "gcc"), USUAL, True, "gcc -g s.c -o s; valgrind -q --error-exitcode=3 ./s"),
+    ("valgrind", ("valgrind", "gcc"), USUAL, True,
+     "gcc -g s.c -o s; valgrind -q --error-exitcode=3 ./s"),
     ("sanitizers", ("gcc",), BUILD, False, "gcc -g -fsanitize=address,undefined s.c -o s; ./s"),
     ("thread_sanitizer", ("gcc", "clang"), BUILD, True, "clang -g -fsanitize=thread s.c -o s; ./s"),
     ("debuggers", ("strace", "gdb"), BUILD, True, """
@@ -180,11 +201,13 @@ def make_test(name, programs, sets, script):
     """The test of one row."""
     def test(t):
         for program in programs:
-            if not shutil.which(program) and not (program.startswith("/") and os.path.exists(program)):
+            if not shutil.which(program) and not (program.startswith("/")
+                                                  and os.path.exists(program)):
                 t.skip(f"there is no {program} here")
         for calls in sets:
             ws = t.workspace(FILES)
-            r = t.ward("run", "--set", f"process.syscalls={calls}", "--", "bash", "-e", "-c", f"{script}\necho good",
+            r = t.ward("run", "--set", f"process.syscalls={calls}", "--", "bash", "-e", "-c",
+                       f"{script}\necho good",
                        cwd=ws, report=True, timeout=120)
             t.equal(r.rc, 0, f"exit with {calls}")
             t.equal(r.out.splitlines()[-1:], ["good"], f"the last line with {calls}")
@@ -200,18 +223,22 @@ for _name, _programs, _sets, _slow, _script in PROGRAMS:
 
 def test_a_debugger_is_refused_with_the_way_on(t):
     """In the default set ptrace is denied, and the report says what would allow it."""
-    program = t.compile("#include <sys/ptrace.h>\nint main(void) { return ptrace(PTRACE_TRACEME, 0, 0, 0) == 0; }\n")
+    program = t.compile("#include <sys/ptrace.h>\nint main(void) { return ptrace(PTRACE_TRACEME, "
+                        "0, 0, 0) == 0; }\n")
     ws = t.workspace()
     shutil.copy(program, f"{ws}/p")
     r = t.ward("run", "--", "./p", cwd=ws, report=True)
     t.equal(r.rc, 0)
     t.contains(r.report["denials"][0]["remedy"], "process.syscalls: build")
-    t.equal(t.ward("run", "--set", "process.syscalls=build", "--", "./p", cwd=ws).rc, 1, "ptrace in the build set")
+    t.equal(t.ward("run", "--set", "process.syscalls=build", "--", "./p", cwd=ws).rc, 1,
+            "ptrace in the build set")
 
 
 def test_no_link_of_the_system_dangles(t):
-    """Programs that are links into /etc/alternatives are there; what dangles inside dangles outside too."""
-    look = 'find /usr/bin /usr/sbin -maxdepth 1 -type l | while read -r l; do [ -e "$l" ] || echo "$l"; done'
+    """Programs that are links into /etc/alternatives are there; what dangles inside dangles outside
+    too."""
+    look = ('find /usr/bin /usr/sbin -maxdepth 1 -type l | while read -r l; do [ -e "$l" ] || echo '
+            '"$l"; done')
     outside = t.run("/bin/sh", "-c", look).out.splitlines()
     inside = t.ward("run", "--", "/bin/sh", "-c", look, cwd=t.workspace()).out.splitlines()
     t.equal(sorted(set(inside) - set(outside)), [], "links that lead nowhere only inside")

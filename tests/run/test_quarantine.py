@@ -1,4 +1,5 @@
-"""ward quarantine: what was moved, in text and JSON; reading one thing; bringing things back, nowhere over anything."""
+"""ward quarantine: what was moved, in text and JSON; reading one thing; bringing things back,
+nowhere over anything."""
 import base64
 import json
 import os
@@ -13,7 +14,8 @@ def plant(t, command):
 
 def test_empty(t):
     t.equal(t.ward("quarantine", "ls", cwd=t.workspace()).out, "the quarantine is empty\n")
-    t.equal(json.loads(t.ward("quarantine", "ls", "--json", cwd=t.workspace()).out), {"quarantine": []})
+    t.equal(json.loads(t.ward("quarantine", "ls", "--json", cwd=t.workspace()).out),
+            {"quarantine": []})
 
 
 def test_list_names_run_place_and_reason(t):
@@ -52,8 +54,10 @@ def test_restore_overwrites_nothing(t):
 
 def test_usage(t):
     ws = t.workspace()
-    for words in (["purge"], ["ls", "a", "b"], ["ls", "--to", "/tmp"], ["ls", "--all", "run"], ["restore", "--all"], ["show"],
-                  ["show", "run"], ["show", "run", "a", "b"], ["show", "--all", "run", "a"], ["show", "--to", "/tmp", "run", "a"]):
+    for words in (["purge"], ["ls", "a", "b"], ["ls", "--to", "/tmp"], ["ls", "--all", "run"],
+                  ["restore", "--all"], ["show"],
+                  ["show", "run"], ["show", "run", "a", "b"], ["show", "--all", "run", "a"],
+                  ["show", "--to", "/tmp", "run", "a"]):
         t.equal(t.ward("quarantine", *words, cwd=ws).rc, 2, str(words))
     r = t.ward("quarantine", "restore", cwd=ws)
     t.equal(r.rc, 125)
@@ -66,11 +70,14 @@ def run_of(t, ws):
 
 
 def test_list_of_the_workspace(t):
-    """ls answers for the workspace that it is asked in, from any directory of it; --all and a named run answer for all."""
+    """ls answers for the workspace that it is asked in, from any directory of it; --all and a named
+    run answer for all."""
     one, two = plant(t, "mkdir -p deep/er; echo one > .envrc"), plant(t, "echo two > .bashrc")
 
     def paths(*words, cwd):
-        return sorted(i["path"] for i in json.loads(t.ward("quarantine", "ls", "--json", *words, cwd=cwd).out)["quarantine"])
+        return sorted(i["path"]
+                      for i in json.loads(t.ward("quarantine", "ls", "--json", *words,
+                                                 cwd=cwd).out)["quarantine"])
 
     t.equal((paths(cwd=one), paths(cwd=two)), ([".envrc"], [".bashrc"]))
     t.equal(paths(cwd=os.path.join(one, "deep/er")), [".envrc"])
@@ -79,7 +86,8 @@ def test_list_of_the_workspace(t):
     out = t.ward("quarantine", "ls", cwd=one).out
     t.check(".envrc" in out and ".bashrc" not in out, out)
     out = t.ward("quarantine", "ls", cwd=t.workspace()).out
-    t.check("other directories have 2 entries" in out and "--all" in out and "the quarantine is empty\n" not in out, out)
+    t.check("other directories have 2 entries" in out and "--all" in out
+            and "the quarantine is empty\n" not in out, out)
     beside = one + "-beside"	# its name begins with the workspace's
     os.mkdir(beside)
     t.equal(paths(cwd=beside), [])
@@ -99,16 +107,20 @@ ln -s /etc/passwd .vscode/link; mkfifo .vscode/fifo; ln -s /etc/passwd .mcp.json
         return out if rc == 0 else err
 
     t.equal(show(run, ".envrc"), b"a\0\377\033[31m")
-    t.equal((show(run, "./.bashrc"), show(run, ws + "/.bashrc"), show(run, "sub/.envrc")), (b"plain\n", b"plain\n", b"deep\n"))
+    t.equal((show(run, "./.bashrc"), show(run, ws + "/.bashrc"), show(run, "sub/.envrc")),
+            (b"plain\n", b"plain\n", b"deep\n"))
     t.equal((show(run, ".zshrc"), show(run, ".vscode/tasks.json")), (b"", b"tasks\n"))
     t.equal(show(run, ".vscode"), b"fifo\nlink\ntasks.json\n")
-    t.equal((show(run, ".mcp.json"), show(run, ".vscode/link")), (b"a link to /etc/passwd\n", b"a link to /etc/passwd\n"))
+    t.equal((show(run, ".mcp.json"), show(run, ".vscode/link")),
+            (b"a link to /etc/passwd\n", b"a link to /etc/passwd\n"))
     t.equal(show(run, ".vscode/fifo"), b"a fifo\n")
-    for path in (".vscode/link/x", ".vscode/../../index", ".vscode/..", "a", "nothing", "/etc/passwd", "../index", ".vscod", ""):
+    for path in (".vscode/link/x", ".vscode/../../index", ".vscode/..", "a", "nothing",
+                 "/etc/passwd", "../index", ".vscod", ""):
         t.contains(show(run, path, rc=125).decode(), "ward: ", path)
     t.contains(show("no-run", ".envrc", rc=125).decode(), "ward quarantine ls")
     shown = json.loads(show("--json", run, ".envrc"))
-    t.equal((base64.b64decode(shown["base64"]), shown["type"], shown["size"], shown["root"]), (b"a\0\377\033[31m", "file", 8, ws))
+    t.equal((base64.b64decode(shown["base64"]), shown["type"], shown["size"], shown["root"]),
+            (b"a\0\377\033[31m", "file", 8, ws))
     t.check(shown["why"], shown)
     t.equal(json.loads(show("--json", run, ".bashrc"))["text"], "plain\n")
     t.equal(json.loads(show("--json", run, ".mcp.json"))["target"], "/etc/passwd")
@@ -125,7 +137,9 @@ mkdir .vscode; : > .vscode/"$(printf 'a\033[2Jb')"; ln -s "$(printf '/x\033[2J')
     run = run_of(t, ws)
     r = t.ward_tty("quarantine", "show", run, ".envrc", cwd=ws)
     t.equal(r.rc, 0, str(r))
-    t.equal(r.out.replace("\r\n", "\n"), "one\ttwo\n\\x1b]52;c;eA==\\x07\\x1b[2J\\r\\x08\\u{009b}3m\\u{202e}evil\\xff\\x00\nlast\n")
+    t.equal(
+        r.out.replace("\r\n", "\n"),
+        "one\ttwo\n\\x1b]52;c;eA==\\x07\\x1b[2J\\r\\x08\\u{009b}3m\\u{202e}evil\\xff\\x00\nlast\n")
     for path, want in ((".vscode", "a\\x1b[2Jb"), (".mcp.json", "a link to /x\\x1b[2J")):
         r = t.ward_tty("quarantine", "show", run, path, cwd=ws)
         t.equal(r.out.replace("\r\n", "\n"), want + "\n", path)
@@ -145,7 +159,8 @@ def test_show_what_ls_prints(t):
 def test_show_of_two_trees(t):
     """The same name in two trees must be said apart."""
     other, ws = t.fresh_dir("other"), t.workspace()
-    r = t.ward("run", "--rw", other, "--", "/bin/sh", "-c", f"echo one > .envrc; echo two > {other}/.envrc", cwd=ws)
+    r = t.ward("run", "--rw", other, "--", "/bin/sh", "-c",
+               f"echo one > .envrc; echo two > {other}/.envrc", cwd=ws)
     t.equal(r.rc, 0, r.err)
     run = run_of(t, ws)
     r = t.ward("quarantine", "show", run, ".envrc", cwd=ws)
@@ -155,12 +170,14 @@ def test_show_of_two_trees(t):
 
 
 def test_too_much_for_the_quarantine(t):
-    """What is planted must not stay because it is too big to be moved: it loses its name at least."""
+    """What is planted must not stay because it is too big to be moved: it loses its name at
+    least."""
     ws = t.workspace()
     state = os.path.join(t.fresh_dir(), "in the way")
     os.mkdir(state, 0o700)
     with open(os.path.join(state, "quarantine"), "w", encoding="ascii"):
         pass
-    r = t.ward("run", "--", "/bin/sh", "-c", "echo evil > .envrc", cwd=ws, env={"WARD_STATE_DIR": state})
+    r = t.ward("run", "--", "/bin/sh", "-c", "echo evil > .envrc", cwd=ws,
+               env={"WARD_STATE_DIR": state})
     t.equal(r.rc, 0, r.err)
     t.equal(os.listdir(ws), [".envrc.quarantined"])

@@ -1,4 +1,5 @@
-"""network.record and network.replay: exchanges of inspect rules are stored without secrets and answered without a network."""
+"""network.record and network.replay: exchanges of inspect rules are stored without secrets and
+answered without a network."""
 import json
 import os
 import resource
@@ -14,7 +15,8 @@ context = ssl.create_default_context()
 def say(*what):
     print(json.dumps(what), flush=True)
 def connect():
-    s = context.wrap_socket(socket.create_connection(("web.test", 9444), 20), server_hostname="web.test")
+    s = context.wrap_socket(socket.create_connection(("web.test", 9444), 20),
+                            server_hostname="web.test")
     s.settimeout(20)
     return s
 H = b" HTTP/1.1\r\nHost: web.test:9444\r\n"
@@ -24,7 +26,9 @@ def ask(method, path, body=None, headers={}):
     r = c.getresponse()
     data = r.read()
     say(method, path, r.status, r.getheader("X-Ward"), len(data), data[:300].decode("latin-1"))
-ask("GET", "/size?n=70000&length=1", headers={"Authorization": "Bearer UNMISTAKABLESECRETONE", "Cookie": "a=UNMISTAKABLESECRETTWO", "X-Own": "UNMISTAKABLESECRETTHREE"})
+ask("GET", "/size?n=70000&length=1", headers={"Authorization": "Bearer UNMISTAKABLESECRETONE",
+                                              "Cookie": "a=UNMISTAKABLESECRETTWO",
+                                              "X-Own": "UNMISTAKABLESECRETTHREE"})
 ask("GET", "/size?n=5000000")
 ask("POST", "/sum", b"UNMISTAKABLEBODY one")
 ask("POST", "/sum", b"two")
@@ -97,7 +101,8 @@ main().catch(e => { console.error(e); process.exit(1); });
 
 def play(t, world, rules, which, path, *argv, files, **network):
     ws = t.workspace(files)
-    return world.ward("run", "-p", policy(t, rules, **{which: path}, **network), "--", *argv, cwd=ws, report=True, timeout=100)
+    return world.ward("run", "-p", policy(t, rules, **{which: path}, **network), "--", *argv,
+                      cwd=ws, report=True, timeout=100)
 
 
 def frames(data):
@@ -112,12 +117,14 @@ def frames(data):
 
 @timeout(120)
 def test_record_and_replay(t):
-    """What a program heard with a network it hears again without one; no secret of its requests is in the file."""
+    """What a program heard with a network it hears again without one; no secret of its requests is
+    in the file."""
     node = shutil.which("node")
     if not node:
         t.skip("no node")
     world = trusted_world(t)
-    server = serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9444"], 9444)
+    server = serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates,
+                              "9444"], 9444)
     rules = [{"host": "web.test", "ports": [9444], "mode": "inspect"}, "db.test:5432"]
     tape = os.path.join(t.fresh_dir("tape"), "a.tape")
     files = {"client.py": CLIENT}
@@ -127,41 +134,54 @@ def test_record_and_replay(t):
         data = open(tape, "rb").read()
         t.equal(oct(os.stat(tape).st_mode & 0o777), "0o600", "mode")
         t.equal(os.stat(tape).st_uid, t.person.pw_uid, "owner")
-    for secret in (b"UNMISTAKABLESECRETONE", b"UNMISTAKABLESECRETTWO", b"UNMISTAKABLESECRETTHREE", b"UNMISTAKABLESECRETFOUR", b"UNMISTAKABLEBODY",
+    for secret in (b"UNMISTAKABLESECRETONE", b"UNMISTAKABLESECRETTWO", b"UNMISTAKABLESECRETTHREE",
+                   b"UNMISTAKABLESECRETFOUR", b"UNMISTAKABLEBODY",
                    b"UNMISTAKABLECOOKIE"):
         t.check(secret not in data, f"{secret} is in the recording")
     kinds = [kind for kind, _, _ in frames(data)]
-    t.equal([kinds.count(1), kinds.count(5), kinds[-1]], [11, 11, 6], "exchanges, their ends, the end")
-    event = [json.loads(line) for line in t.run("sh", "-c", f"cat {t.state_dir}/audit/*/*.jsonl", root=True).out.splitlines() if '"net.recording"' in line][-1]
-    t.equal((event["object"], event["change"], event["count"], event["digest"]), (tape, "record", 11, data[-16:].hex()), "the journal has its last hash")
+    t.equal([kinds.count(1), kinds.count(5), kinds[-1]], [11, 11, 6],
+            "exchanges, their ends, the end")
+    event = [json.loads(line) for line in t.run("sh", "-c", f"cat {t.state_dir}/audit/*/*.jsonl",
+                                                root=True).out.splitlines()
+             if '"net.recording"' in line][-1]
+    t.equal((event["object"], event["change"], event["count"], event["digest"]),
+            (tape, "record", 11, data[-16:].hex()), "the journal has its last hash")
     with t.root():
         server.kill()
     server.wait()
-    r = play(t, world, rules, "replay", tape, "/bin/sh", "-c", "python3 client.py more; curl -sS --max-time 5 telnet://db.test:5432 </dev/null; echo $?", files=files)
+    r = play(t, world, rules, "replay", tape, "/bin/sh", "-c",
+             "python3 client.py more; curl -sS --max-time 5 telnet://db.test:5432 </dev/null; "
+             "echo $?", files=files)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     wanted, got = first.out.splitlines(), r.out.splitlines()
     for a, b in zip(wanted, got):
         t.equal(b, a, "the same answer")
     t.equal(len(got), len(wanted) + 3, f"lines ({got[len(wanted):]} {r.err})")
-    for line, why in ((got[-3], "GET /NEVERASKED is not in the recording, which has of this host GET /size?n=&length="),
-                      (got[-2], "POST /sum is in the recording 3 times, but not with this body, or not this often")):
+    for line, why in ((got[-3], "GET /NEVERASKED is not in the recording, which has of this host "
+                       "GET /size?n=&length="),
+                      (got[-2], "POST /sum is in the recording 3 times, but not with this body, or "
+                       "not this often")):
         t.equal(json.loads(line)[2:4], [502, "refused"], "what is not in it")
         t.contains(json.loads(line)[5], why, "what it says")
     t.check(got[-1] != "0", "what is not looked into has no way out")
-    t.contains(denial(t, r.report, "GET /NEVERASKED to web.test:9444")["why"], "not in the recording", "denial")
-    t.contains(denial(t, r.report, "connection to db.test:5432")["why"], "not in the recording", "denial")
+    t.contains(denial(t, r.report, "GET /NEVERASKED to web.test:9444")["why"],
+               "not in the recording", "denial")
+    t.contains(denial(t, r.report, "connection to db.test:5432")["why"], "not in the recording",
+               "denial")
     log = world.log()
     t.check(not [line for line in log if "5432" in line], f"a connection was made: {log}")
 
 
 @timeout(120)
 def test_http2_and_breaks(t):
-    """HTTP/2 is replayed as HTTP/2; a file that breaks off is replayed up to there; one that was changed is refused from there on."""
+    """HTTP/2 is replayed as HTTP/2; a file that breaks off is replayed up to there; one that was
+    changed is refused from there on."""
     node = shutil.which("node")
     if not node:
         t.skip("no node")
     world = trusted_world(t)
-    server = serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    server = serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates,
+                              "9445", "h2"], 9445)
     rules = [{"host": "web.test", "ports": [9445], "mode": "inspect"}]
     tape = os.path.join(t.fresh_dir("tape"), "b.tape")
     first = play(t, world, rules, "record", tape, node, "client.js", files={"client.js": H2})
@@ -169,13 +189,17 @@ def test_http2_and_breaks(t):
     with t.root():
         server.kill()
     server.wait()
-    r = play(t, world, rules, "replay", tape, "/bin/sh", "-c", "node client.js more; curl -sS --http1.1 -o /dev/null -w '%{http_code} %{http_version}\\n' https://web.test:9445/trailers",
+    r = play(t, world, rules, "replay", tape, "/bin/sh", "-c",
+             "node client.js more; curl -sS --http1.1 -o /dev/null -w '%{http_code} "
+             "%{http_version}\\n' https://web.test:9445/trailers",
              files={"client.js": H2})
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     t.equal(r.out, first.out + '["miss",502,"not_recorded"]\n502 1.1\n', f"what is heard ({r.err})")
     with t.root():
         data = open(tape, "rb").read()
-        for name, bytes_ in (("cut", data[:len(data) - 100]), ("changed", data[:2000] + b"X" + data[2001:]), ("nothing", b"not a recording at all")):
+        for name, bytes_ in (("cut", data[:len(data) - 100]),
+                             ("changed", data[:2000] + b"X" + data[2001:]),
+                             ("nothing", b"not a recording at all")):
             path = os.path.join(os.path.dirname(tape), name)
             with open(path, "wb") as f:
                 f.write(bytes_)
@@ -184,14 +208,16 @@ def test_http2_and_breaks(t):
     script = "curl -sS --http1.1 https://web.test:9445/trailers"
     r = play(t, world, rules, "replay", os.path.join(at, "cut"), "/bin/sh", "-c", script, files={})
     t.equal([r.rc, r.out], [0, "one two"], f"up to the break ({r.err})")
-    t.check(any("breaks off after" in n for n in r.report["notes"]), f"it is told: {r.report['notes']}")
+    t.check(any("breaks off after" in n for n in r.report["notes"]),
+            f"it is told: {r.report['notes']}")
     r = play(t, world, rules, "replay", os.path.join(at, "nothing"), "true", files={})
     t.equal(r.rc, 125, "no recording")
     t.contains(r.err, "not a ward recording", "why")
 
 
 def test_refused(t):
-    """Where nothing can be recorded, or the file is the sandbox's, or exists, the run is refused before anything starts."""
+    """Where nothing can be recorded, or the file is the sandbox's, or exists, the run is refused
+    before anything starts."""
     ws = t.workspace({"x": ""})
     outside = t.fresh_dir("tape")
     there = os.path.join(outside, "there")
@@ -200,13 +226,19 @@ def test_refused(t):
     os.symlink(os.path.join(outside, "elsewhere"), link)
     inspect = [{"host": "web.test", "mode": "inspect"}]
     for rules, network, why in ((inspect, {"record": os.path.join(ws, "in.tape")}, "in.tape is in"),
-                                (inspect, {"record": there}, "exists"), (inspect, {"record": link}, "exists"),
-                                (inspect, {"record": os.path.join(outside, "no/where")}, "directory"),
-                                (["web.test"], {"record": os.path.join(outside, "a")}, "mode: inspect"),
+                                (inspect, {"record": there}, "exists"),
+                                (inspect, {"record": link}, "exists"),
+                                (inspect, {"record": os.path.join(outside, "no/where")},
+                                 "directory"),
+                                (["web.test"], {"record": os.path.join(outside, "a")},
+                                 "mode: inspect"),
                                 (["web.test"], {"replay": there}, "mode: inspect"),
-                                (inspect, {"replay": there}, "not a ward recording"), (inspect, {"replay": link}, "cannot open"),
-                                (inspect, {"replay": there, "record": os.path.join(outside, "a")}, "exclude each other"),
-                                (inspect, {"mode": "none", "record": os.path.join(outside, "a")}, "network.mode")):
+                                (inspect, {"replay": there}, "not a ward recording"),
+                                (inspect, {"replay": link}, "cannot open"),
+                                (inspect, {"replay": there, "record": os.path.join(outside, "a")},
+                                 "exclude each other"),
+                                (inspect, {"mode": "none", "record": os.path.join(outside, "a")},
+                                 "network.mode")):
         r = t.ward("run", "-p", policy(t, rules, **network), "--", "true", cwd=ws)
         t.equal(r.rc, 125, f"{network}: exit code ({r.err})")
         t.contains(r.err, why, str(network))
@@ -215,12 +247,15 @@ def test_refused(t):
     r = t.ward("plan", "-p", policy(t, inspect, record=os.path.join(outside, "a")), "true", cwd=ws)
     t.equal(r.rc, 0, f"a plan ({r.err})")
     t.contains(r.out, os.path.join(outside, "a"), "the plan says where")
-    r = t.ward("check", policy(t, ["web.test", *inspect], record=os.path.join(outside, "a")), cwd=ws)
+    r = t.ward("check", policy(t, ["web.test", *inspect], record=os.path.join(outside, "a")),
+               cwd=ws)
     t.equal(r.out.count("are not inspected, so they are not recorded"), 1, f"ward check ({r.out})")
     t.equal(sorted(os.listdir(outside)), ["link", "there"], "a plan makes nothing")
     grant = {"name": "api", "source": "env:NOT_SET_ANYWHERE", "hosts": ["web.test"]}
-    t.write(ws, {"late.json": json.dumps({"network": {"mode": "restricted", "egress_allowlist": inspect, "record": os.path.join(outside, "a")},
-                                          "credentials": {"mode": "just_in_time", "grants": [grant]}})})
+    t.write(ws,
+            {"late.json": json.dumps({"network": {"mode": "restricted", "egress_allowlist": inspect,
+                                                  "record": os.path.join(outside, "a")},
+                                      "credentials": {"mode": "just_in_time", "grants": [grant]}})})
     for _ in range(2):	# refused behind the making of the file, twice for the same reason
         r = t.ward("run", "-p", "late.json", "--", "true", cwd=ws)
         t.equal(r.rc, 125, r.err)
@@ -230,18 +265,22 @@ def test_refused(t):
 
 @timeout(60)
 def test_full_disk(t):
-    """What cannot be recorded does not pass: the answer under way breaks off, the next request is refused and says why, the report says it, too."""
+    """What cannot be recorded does not pass: the answer under way breaks off, the next request is
+    refused and says why, the report says it, too."""
     node = shutil.which("node")
     if not node:
         t.skip("no node")
     world = trusted_world(t)
-    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9444"], 9444)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates,
+                     "9444"], 9444)
     place = t.fresh_dir("full")
-    t.run("nsenter", "-t", str(world.home), "-m", "mount", "-t", "tmpfs", "-o", f"size=300k,uid={t.person.pw_uid},mode=700", "tmpfs", place, root=True, check=True)
+    t.run("nsenter", "-t", str(world.home), "-m", "mount", "-t", "tmpfs", "-o",
+          f"size=300k,uid={t.person.pw_uid},mode=700", "tmpfs", place, root=True, check=True)
     rules = [{"host": "web.test", "ports": [9444], "mode": "inspect"}]
     script = "curl -sS https://web.test:9444/small -o /dev/null && echo fine; curl -sS -o /dev/null 'https://web.test:9444/size?n=50000000'; echo $?; " \
              "curl -sS -o answer -w '%{http_code}\n' https://web.test:9444/small; cat answer"
-    r = play(t, world, rules, "record", os.path.join(place, "tape"), "/bin/sh", "-c", script, files={})
+    r = play(t, world, rules, "record", os.path.join(place, "tape"), "/bin/sh", "-c", script,
+             files={})
     lines = r.out.splitlines()
     t.equal(r.rc, 0, f"exit code ({r.err})")
     t.check(lines[0] == "fine" and lines[1] != "0" and lines[2] == "507", f"{lines} {r.err}")
@@ -253,7 +292,8 @@ def test_a_run_that_is_refused_leaves_no_recording(t):
     """It would be in the way of the next one."""
     ws = t.workspace()
     tape = os.path.join(t.fresh_dir("tape"), "tape")
-    words = ("run", "--set", 'network.egress_allowlist=[{"host":"web.test","mode":"inspect"}]', "--set", f"network.record={tape}", "--", "/bin/true")
+    words = ("run", "--set", 'network.egress_allowlist=[{"host":"web.test","mode":"inspect"}]',
+             "--set", f"network.record={tape}", "--", "/bin/true")
     r = t.ward(*words, cwd=ws, prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)))
     t.equal(r.rc, 125, r.err)
     t.contains(r.err, "too few file descriptors", "the message")

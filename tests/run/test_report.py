@@ -1,4 +1,5 @@
-"""The page of a run, looked at in a real browser; numbers for Prometheus, judged by promtool; and secrets, which are nowhere."""
+"""The page of a run, looked at in a real browser; numbers for Prometheus, judged by promtool; and
+secrets, which are nowhere."""
 import html.parser
 import json
 import os
@@ -7,14 +8,19 @@ import re
 from harness import native_only
 from harness.world import OTHER, World, attempts
 
-HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x.png onerror=alert(2)>\'&amp;<svg/onload=alert(3)>\u202e'
+HOSTILE = ('"><script>alert(1)</script><img src=http://evil.example/x.png '
+           'onerror=alert(2)>\'&amp;<svg/onload=alert(3)>\u202e')
 
 
 class Page(html.parser.HTMLParser):
     """What the page is made of: tags and attributes, each of which must be one of ours."""
-    TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "pre", "code", "div", "b", "small", "table", "tr", "th", "td", "svg", "circle", "text", "line", "polyline", "figure",
+    TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "pre", "code", "div",
+            "b", "small", "table", "tr", "th", "td", "svg", "circle", "text", "line", "polyline",
+            "figure",
             "figcaption", "details", "summary", "br"}
-    ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "viewbox", "role", "aria-label", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "points", "text-anchor"}
+    ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "viewbox", "role",
+                  "aria-label", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "points",
+                  "text-anchor"}
 
     def __init__(self, text):
         super().__init__()
@@ -54,17 +60,23 @@ def page_of(t, text):
 
 def test_a_page_that_nothing_breaks_out_of(t):
     ws = t.workspace()
-    t.ward("run", "--set", "audit.level=exec", "--", "/bin/sh", "-c", "echo x > .envrc; unshare -U true; /bin/true \"$0\"; exit 3", HOSTILE, cwd=ws)
+    t.ward("run", "--set", "audit.level=exec", "--", "/bin/sh", "-c",
+           "echo x > .envrc; unshare -U true; /bin/true \"$0\"; exit 3", HOSTILE, cwd=ws)
     text = report(t, ws)
     p = page_of(t, text)
     words = "".join(p.text)
-    t.check("<script>alert(1)</script>" in words and "<script" not in text.lower() and "onerror=alert(2)>" not in text, "the name is shown as text")
+    t.check("<script>alert(1)</script>" in words and "<script" not in text.lower()
+            and "onerror=alert(2)>" not in text, "the name is shown as text")
     t.check("\u202e" not in text, "text that turns around")
-    for part in ("exit 3", "exec.syscall", "new namespaces are not given", "ward policy add process.nesting true", ".envrc", "run.end", "seccomp", "Timeline"):
+    for part in ("exit 3", "exec.syscall", "new namespaces are not given",
+                 "ward policy add process.nesting true", ".envrc", "run.end", "seccomp",
+                 "Timeline"):
         t.contains(words, part)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
-    t.check(policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy, policy)
-    t.check(not re.search(r"url\(|@import", re.search("<style>(.*)</style>", text).group(1)), "nothing from elsewhere")
+    t.check(policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy,
+            policy)
+    t.check(not re.search(r"url\(|@import", re.search("<style>(.*)</style>", text).group(1)),
+            "nothing from elsewhere")
     file = os.path.join(t.fresh_dir(), "report.html")
     t.equal(t.ward("audit", "report", "--html", "-o", file, cwd=ws).rc, 0)
     t.equal(t.read(file), text)
@@ -72,12 +84,18 @@ def test_a_page_that_nothing_breaks_out_of(t):
 
 def chromium(t, *words):
     home = t.fresh_dir("chrome")
-    apart = ["unshare", "-n"] if t.as_user == "root" else ["unshare", "-rn"]	# a browser asks its maker for news whatever one says
-    return t.run(*apart, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
-                 "--disable-sync", "--disable-default-apps", "--hide-scrollbars", "--force-device-scale-factor=1", f"--user-data-dir={home}", *words, env={"HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home}, timeout=120)
+    # a browser asks its maker for news whatever one says
+    apart = ["unshare", "-n"] if t.as_user == "root" else ["unshare", "-rn"]
+    return t.run(*apart, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
+                 "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+                 "--disable-background-networking", "--disable-component-update",
+                 "--disable-sync", "--disable-default-apps", "--hide-scrollbars",
+                 "--force-device-scale-factor=1", f"--user-data-dir={home}", *words,
+                 env={"HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home}, timeout=120)
 
 
-# a page of the test's own that holds the report in a frame as wide as a phone and writes down what it measures
+# a page of the test's own that holds the report in a frame as wide as a phone and writes down what
+# it measures
 FRAME = """<!DOCTYPE html><body style="margin:0"><iframe id=f width=360 height=4000 style="border:0"></iframe><pre id=o>waiting</pre><img src="http://control.example/x.png"><script>
 const f = document.getElementById('f'), o = document.getElementById('o');
 f.onload = () => {
@@ -93,40 +111,53 @@ f.src = 'report.html';
 
 @native_only("the time is Chromium's")
 def test_chromium_shows_it(t):
-    """A run of some seconds, with samples: no message on the console, no request, nothing wider than a phone, both colour schemes."""
+    """A run of some seconds, with samples: no message on the console, no request, nothing wider
+    than a phone, both colour schemes."""
     ws = t.workspace()
     long_name = "LONGNAMELONGNAME" * 40
-    r = t.ward("run", "--", "/bin/sh", "-c", "unshare -U true; echo x > .envrc; sleep 2.3; exit 0", HOSTILE + long_name, cwd=ws)
+    r = t.ward("run", "--", "/bin/sh", "-c", "unshare -U true; echo x > .envrc; sleep 2.3; exit 0",
+               HOSTILE + long_name, cwd=ws)
     t.equal(r.rc, 0, r.err)
     d = t.fresh_dir("page")
     t.equal(t.ward("audit", "report", "-o", os.path.join(d, "report.html"), cwd=ws).rc, 0)
     t.write(d, {"frame.html": FRAME})
     log = os.path.join(d, "net.json")
-    r = chromium(t, "--allow-file-access-from-files", "--enable-logging=stderr", "--log-level=0", "--virtual-time-budget=5000", f"--log-net-log={log}", "--dump-dom", f"file://{d}/frame.html")
+    r = chromium(t, "--allow-file-access-from-files", "--enable-logging=stderr", "--log-level=0",
+                 "--virtual-time-budget=5000", f"--log-net-log={log}", "--dump-dom",
+                 f"file://{d}/frame.html")
     t.equal(r.rc, 0, r.err)
     found = re.search(r"MEASURED(.*?)END", r.out)
     t.check(found, r.out[-2000:])
     m = json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     t.check(m["scroll"] <= m["client"] <= 360 and m["wide"] == [], m)
-    t.check(m["scripts"] == 0 and m["requests"] == 0 and m["circles"] >= 3 and m["lines"] == 3 and m["styled"] != "none", m)
-    t.equal([line for line in r.err.splitlines() if "CONSOLE" in line and "source: chrome://" not in line], [])
+    t.check(m["scripts"] == 0 and m["requests"] == 0 and m["circles"] >= 3 and m["lines"] == 3
+            and m["styled"] != "none", m)
+    t.equal([line for line in r.err.splitlines() if "CONSOLE" in line
+             and "source: chrome://" not in line], [])
     asked = set(re.findall(r'"url":"(?:https?|wss?|ftp)://([^/":]*)', t.read(log) or ""))
-    asked = {host for host in asked if not re.search(r"(^|\.)(google|googleapis|gvt1)\.com$", host)}	# the browser's own
-    t.equal(asked, {"control.example"})	# the frame's, which shows that the log has what is asked for
-    dark = chromium(t, "--allow-file-access-from-files", "--blink-settings=preferredColorScheme=0", "--virtual-time-budget=5000", "--dump-dom", f"file://{d}/frame.html")
+    # the browser's own
+    asked = {host for host in asked if not re.search(r"(^|\.)(google|googleapis|gvt1)\.com$", host)}
+    # the frame's, which shows that the log has what is asked for
+    t.equal(asked, {"control.example"})
+    dark = chromium(t, "--allow-file-access-from-files", "--blink-settings=preferredColorScheme=0",
+                    "--virtual-time-budget=5000", "--dump-dom", f"file://{d}/frame.html")
     colours = [re.search(r'"background":"(.*?)"', text).group(1) for text in (r.out, dark.out)]
     t.equal(colours, ["rgb(255, 255, 255)", "rgb(13, 17, 23)"])
 
 
 def test_samples_are_on_record(t):
     ws = t.workspace()
-    t.ward("run", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 2.2", cwd=ws)
+    t.ward("run", "--", "/bin/sh", "-c",
+           "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 2.2", cwd=ws)
     events = [json.loads(s) for s in t.ward("audit", "show", "--json", cwd=ws).out.splitlines()]
     samples = [e for e in events if e["kind"] == "run.sample"]
-    t.check(len(samples) >= 2 and all(s["memory_bytes"] > 0 and s["duration_ms"] >= 1000 for s in samples), samples)
-    t.check(samples[-1]["cpu_ms"] > 0 and "run.sample" not in t.ward("audit", "show", cwd=ws).out, samples)
+    t.check(len(samples) >= 2 and all(s["memory_bytes"] > 0 and s["duration_ms"] >= 1000
+                                      for s in samples), samples)
+    t.check(samples[-1]["cpu_ms"] > 0 and "run.sample" not in t.ward("audit", "show", cwd=ws).out,
+            samples)
     t.ward("run", "--", "true", cwd=ws)
-    t.check("run.sample" not in t.ward("audit", "show", "--json", cwd=ws).out, "a short run has none")
+    t.check("run.sample" not in t.ward("audit", "show", "--json", cwd=ws).out,
+            "a short run has none")
 
 
 def test_metrics(t):
@@ -144,8 +175,11 @@ def test_metrics(t):
         judged = t.run("promtool", "check", "metrics", input=text.encode())
         t.equal((judged.rc, judged.out + judged.err), (0, ""))
     values = dict(line.rsplit(" ", 1) for line in r.out.splitlines() if not line.startswith("#"))
-    wanted = {'ward_runs_total{outcome="ok"}': "1", 'ward_runs_total{outcome="failed"}': "1", 'ward_runs_total{outcome="limit"}': "1", 'ward_runs_total{outcome="refused"}': "1",
-              'ward_denials_total{kind="exec.syscall"}': "1", 'ward_limits_hit_total{limit="timeout"}': "1", "ward_run_duration_seconds_count": "3", "ward_journals": "3", "ward_runs_live": "0"}
+    wanted = {'ward_runs_total{outcome="ok"}': "1", 'ward_runs_total{outcome="failed"}': "1",
+              'ward_runs_total{outcome="limit"}': "1", 'ward_runs_total{outcome="refused"}': "1",
+              'ward_denials_total{kind="exec.syscall"}': "1",
+              'ward_limits_hit_total{limit="timeout"}': "1", "ward_run_duration_seconds_count": "3",
+              "ward_journals": "3", "ward_runs_live": "0"}
     t.equal({k: values.get(k) for k in wanted}, wanted)
     t.check(float(values["ward_journal_signed_timestamp_seconds"]) > 1e9, values)
     file = os.path.join(t.fresh_dir(), "ward.prom")
@@ -154,20 +188,32 @@ def test_metrics(t):
 
 
 def test_secrets_are_nowhere(t):
-    """The value of a grant that a program inside knows from elsewhere and has in its words: not in the journal, nor in anything that is made of it."""
+    """The value of a grant that a program inside knows from elsewhere and has in its words: not in
+    the journal, nor in anything that is made of it."""
     secret = "SECRETVALUESECRETVALUE77"
     ws = t.workspace({"key.txt": secret})
     out = os.path.join(t.fresh_dir("out"), "events")
-    grant = json.dumps([{"name": "service", "source": "env:SERVICE_KEY", "hosts": ["api.example.com"]}])
-    r = t.ward("run", "--set", "audit.level=exec", "--set", "network.mode=restricted", "--set", "credentials.mode=just_in_time", "--set", f"credentials.grants={grant}",
-               "--set", "audit.sinks=" + json.dumps([{"type": "file", "to": out, "format": "cef"}]), "--", "/bin/sh", "-c", "/bin/echo \"--key=$(cat key.txt)\"; /bin/echo \"$SERVICE_KEY\"; unshare -U true; exit 0",
+    grant = json.dumps([{"name": "service", "source": "env:SERVICE_KEY",
+                         "hosts": ["api.example.com"]}])
+    r = t.ward("run", "--set", "audit.level=exec", "--set", "network.mode=restricted", "--set",
+               "credentials.mode=just_in_time", "--set", f"credentials.grants={grant}",
+               "--set", "audit.sinks=" + json.dumps([{"type": "file", "to": out, "format": "cef"}]),
+               "--", "/bin/sh", "-c",
+               "/bin/echo \"--key=$(cat key.txt)\"; /bin/echo \"$SERVICE_KEY\"; unshare -U "
+               "true; exit 0",
                cwd=ws, env={"SERVICE_KEY": secret})
     t.equal(r.rc, 0, r.err)
     t.check(r.out.count(secret) == 1, "a placeholder in the variable, and what the file has")
-    everything = [t.read(out)] + [t.read(top, name) for top, _, names in os.walk(t.state_dir) for name in names]
-    everything += [t.ward("audit", "export", "--format", f, cwd=ws).out for f in ("ocsf", "cef", "syslog", "otlp", "json")] + [report(t, ws), t.ward("audit", "show", cwd=ws).out]
-    t.check(all(secret not in (text or "") for text in everything), [text for text in everything if text and secret in text])
-    t.check("[secret service]" in everything[0] and "--key=[secret service]" in t.ward("audit", "show", cwd=ws).out, everything[0])
+    everything = [t.read(out)] + [t.read(top, name) for top, _, names in os.walk(t.state_dir)
+                                  for name in names]
+    everything += [t.ward("audit", "export", "--format", f, cwd=ws).out
+                   for f in ("ocsf", "cef", "syslog", "otlp", "json")] + [report(t, ws),
+                                                                          t.ward("audit", "show",
+                                                                                 cwd=ws).out]
+    t.check(all(secret not in (text or "") for text in everything),
+            [text for text in everything if text and secret in text])
+    t.check("[secret service]" in everything[0]
+            and "--key=[secret service]" in t.ward("audit", "show", cwd=ws).out, everything[0])
 
 
 def test_the_network_in_every_form(t):
@@ -177,18 +223,27 @@ def test_the_network_in_every_form(t):
     run = json.loads(t.ward("audit", "ls", "--json").out)[-1]["run"]
     text = t.ward("audit", "report", run).out
     page_of(t, text)
-    rows = {m[0]: m[1:] for m in re.findall(r'<tr><td>([^<]*)</td><td class="n">(\d+)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n[^"]*">(\d+)</td>', text)}
+    rows = {m[0]: m[1:]
+            for m in re.findall(r'<tr><td>([^<]*)</td><td class="n">(\d+)</td><td '
+                                r'class="n">([^<]*)</td><td class="n">([^<]*)</td><td '
+                                r'class="n[^"]*">(\d+)</td>', text)}
     t.equal((rows["db.test"][0], rows["db.test"][3], rows["evil.test"][0]), ("1", "0", "0"))
-    t.check(int(rows["evil.test"][3]) >= 1 and re.fullmatch(r"[1-9]\d* B", rows["db.test"][2]), rows)
-    numbers = dict(line.rsplit(" ", 1) for line in t.ward("audit", "metrics").out.splitlines() if not line.startswith("#"))
-    t.equal((numbers["ward_ingress_bytes_total"], numbers["ward_egress_bytes_total"]), (str(result["network"]["bytes_in"]), str(result["network"]["bytes_out"])))
-    events = [json.loads(s) for s in t.ward("audit", "export", run, "--format", "ocsf", "--kind", "net").out.splitlines()]
+    t.check(int(rows["evil.test"][3]) >= 1
+            and re.fullmatch(r"[1-9]\d* B", rows["db.test"][2]), rows)
+    numbers = dict(line.rsplit(" ", 1) for line in t.ward("audit", "metrics").out.splitlines()
+                   if not line.startswith("#"))
+    t.equal((numbers["ward_ingress_bytes_total"], numbers["ward_egress_bytes_total"]),
+            (str(result["network"]["bytes_in"]), str(result["network"]["bytes_out"])))
+    events = [json.loads(s) for s in t.ward("audit", "export", run, "--format", "ocsf", "--kind",
+                                            "net").out.splitlines()]
     t.check({e["class_uid"] for e in events} >= {4001, 4003}, events)
     for e in events:
-        t.check(e["type_uid"] == e["class_uid"] * 100 + e["activity_id"] and e["category_uid"] == 4 and ("dst_endpoint" in e or "src_endpoint" in e), e)
+        t.check(e["type_uid"] == e["class_uid"] * 100 + e["activity_id"] and e["category_uid"] == 4
+                and ("dst_endpoint" in e or "src_endpoint" in e), e)
         t.check(e["class_uid"] != 4003 or e["query"]["hostname"], e)
     refused = [e for e in events if e["class_uid"] == 4001 and e.get("action_id") == 2]
-    t.check(all(e["activity_id"] in (4, 5, 99) and e["disposition_id"] == 2 for e in refused), refused)
+    t.check(all(e["activity_id"] in (4, 5, 99) and e["disposition_id"] == 2 for e in refused),
+            refused)
 
 
 ASK = """
@@ -207,8 +262,10 @@ if %d:
 
 
 def test_a_question_is_no_denial(t):
-    """Libraries ask the kernel which flags of seccomp() it knows, with no filter: nothing was wanted, and nothing denied."""
+    """Libraries ask the kernel which flags of seccomp() it knows, with no filter: nothing was
+    wanted, and nothing denied."""
     for wanted in (0, 1):
         r = t.ward("run", "--", "python3", "-c", ASK % wanted, cwd=t.workspace(), report=True)
         t.equal(r.rc, 0, r.err)
-        t.equal([d["count"] for d in r.report["denials"] if "seccomp" in d["what"]], [1] * wanted, f"{r.report['denials']}")
+        t.equal([d["count"] for d in r.report["denials"] if "seccomp" in d["what"]], [1] * wanted,
+                f"{r.report['denials']}")

@@ -1,4 +1,5 @@
-"""Review mode: changes stay aside, ward diff shows them, ward apply and ward discard decide; nothing else happens to the workspace."""
+"""Review mode: changes stay aside, ward diff shows them, ward apply and ward discard decide;
+nothing else happens to the workspace."""
 import grp
 import json
 import os
@@ -23,7 +24,8 @@ def diff(t, ws, *words):
     """path -> (change, flags) of the last review."""
     r = t.ward("diff", "--json", *words, cwd=ws)
     t.equal(r.rc, 0, r.err)
-    return {c["path"]: c["change"] + ("!" if c["conflict"] else "") + ("#" if c["protected"] else "") +
+    return {c["path"]: c["change"] + ("!" if c["conflict"] else "")
+            + ("#" if c["protected"] else "") +
             ("-" if c["refused"] else "") for c in json.loads(r.out)["changes"]}
 
 
@@ -57,8 +59,10 @@ def clean(t):
         t.equal(os.listdir(path) if os.path.exists(path) else [], [], f"left in {name}")
 
 
-FILES = {"a": "one\ntwo\nthree\n", "d/x": "x\n", "d/y": "y\n", "script": "#!/bin/sh\n", "mv": "some content\n", "sub/deep/f": "f\n"}
-CHANGE = ("printf 'one\\n2\\nthree\\n' > a; rm -r d; echo new > new; chmod 755 script; mv mv moved; mkdir empty; "
+FILES = {"a": "one\ntwo\nthree\n", "d/x": "x\n", "d/y": "y\n", "script": "#!/bin/sh\n",
+         "mv": "some content\n", "sub/deep/f": "f\n"}
+CHANGE = ("printf 'one\\n2\\nthree\\n' > a; rm -r d; echo new > new; chmod 755 script; mv mv "
+          "moved; mkdir empty; "
           "mkdir -p n/e; echo w > n/e/w; ln -s a link; rm -r sub; echo file > sub")
 
 
@@ -77,10 +81,13 @@ def test_workspace_stays_as_it_is(t):
 def test_diff_names_every_change(t):
     ws = t.workspace(FILES)
     review(t, ws, CHANGE)
-    t.equal(diff(t, ws), {"a": "content", "d/x": "deleted", "d/y": "deleted", "new": "added", "script": "mode", "moved": "renamed",
-                          "empty": "added", "n/e/w": "added", "link": "added", "sub": "type", "sub/deep/f": "deleted"})
+    t.equal(diff(t, ws), {"a": "content", "d/x": "deleted", "d/y": "deleted", "new": "added",
+                          "script": "mode", "moved": "renamed",
+                          "empty": "added", "n/e/w": "added", "link": "added", "sub": "type",
+                          "sub/deep/f": "deleted"})
     r = t.ward("diff", cwd=ws)
-    for line in ("M  a\n", "D  d/x\n", "A  new\n", "X  script  (mode 0644 -> 0755)\n", "R  mv -> moved\n", "A  empty/\n",
+    for line in ("M  a\n", "D  d/x\n", "A  new\n", "X  script  (mode 0644 -> 0755)\n",
+                 "R  mv -> moved\n", "A  empty/\n",
                  "A  link  (link)\n", "T  sub  (directory -> file)\n"):
         t.contains(r.out, line)
     t.equal(t.ward("diff", "--exit-code", cwd=ws).rc, 1)
@@ -89,11 +96,15 @@ def test_diff_names_every_change(t):
 
 
 def test_modes_of_diff_exclude_each_other(t):
-    """One of two would be ignored: it is refused with both names, and those that do go together still do."""
+    """One of two would be ignored: it is refused with both names, and those that do go together
+    still do."""
     ws = t.workspace(FILES)
     review(t, ws, CHANGE)
     modes = ("--patch", "--stat", "--who", "--trailer", "--list")
-    pairs = [(a, b) for i, a in enumerate(modes) for b in modes[i + 1:]] + [(m, "--json") for m in ("--patch", "--stat", "--trailer")] + [("--list", "--exit-code")]
+    pairs = [(a, b) for i, a in enumerate(modes)
+             for b in modes[i + 1:]] + [(m, "--json")
+                                        for m in ("--patch", "--stat",
+                                                  "--trailer")] + [("--list", "--exit-code")]
     for a, b in pairs:
         for words in ((a, b), (b, a)):
             r = t.ward("diff", *words, cwd=ws)
@@ -105,8 +116,11 @@ def test_modes_of_diff_exclude_each_other(t):
     for words in (("--list", "--json"), ("--patch", "--patch"), ("--stat", "a")):
         t.equal(t.ward("diff", *words, cwd=ws).rc, 0, words)
     t.equal(t.ward("diff", "--patch", "--exit-code", cwd=ws).rc, 1)
-    for words in (("ps", "-q", "--json"), ("attach", "--exclusive", "--read-only", "box"), ("learn", "--merge", "x", "-o", "y", "--", "true"),
-                  ("diff", "--list", "a"), ("kill", "--all", "web"), ("stop", "web", "--all"), ("pause", "--all", "web"), ("resume", "--all", "web"), ("rm", "--all", "-f", "web")):
+    for words in (("ps", "-q", "--json"), ("attach", "--exclusive", "--read-only", "box"),
+                  ("learn", "--merge", "x", "-o", "y", "--", "true"),
+                  ("diff", "--list", "a"), ("kill", "--all", "web"), ("stop", "web", "--all"),
+                  ("pause", "--all", "web"), ("resume", "--all", "web"),
+                  ("rm", "--all", "-f", "web")):
         r = t.ward(*words, cwd=ws)
         t.check(r.rc == 2 and "exclude each other" in r.err, f"{words}: {r.rc} {r.err}")
 
@@ -116,7 +130,8 @@ def test_apply_makes_the_workspace_what_the_run_saw(t):
     r = review(t, ws, CHANGE)
     apply(t, ws)
     seen = snapshot(ws)
-    t.equal(sorted(seen), ["a", "empty", "link", "moved", "n", "n/e", "n/e/w", "new", "script", "sub"])
+    t.equal(sorted(seen), ["a", "empty", "link", "moved", "n", "n/e", "n/e/w", "new", "script",
+                           "sub"])
     t.equal(t.read(ws, "a"), "one\n2\nthree\n")
     t.equal(t.read(ws, "sub"), "file\n")
     t.equal(os.readlink(os.path.join(ws, "link")), "a")
@@ -148,7 +163,8 @@ def test_parts(t):
     t.check(not os.path.exists(os.path.join(ws, "new")), "more was applied than was asked for")
     r = t.ward("discard", "new", "sub", cwd=ws)
     t.equal(r.rc, 0, r.err)
-    t.equal(diff(t, ws), {"d/y": "deleted", "script": "mode", "moved": "renamed", "empty": "added", "link": "added"})
+    t.equal(diff(t, ws), {"d/y": "deleted", "script": "mode", "moved": "renamed", "empty": "added",
+                          "link": "added"})
     r = t.ward("discard", "d/y", cwd=ws)
     t.equal(r.rc, 125)
     t.contains(r.err, "discard d")
@@ -187,17 +203,21 @@ def test_dry_run_does_nothing(t):
 
 
 def test_conflicts(t):
-    """An outside edit, a new file in the way, an edit in a directory that the run deleted, and a removed original."""
+    """An outside edit, a new file in the way, an edit in a directory that the run deleted, and a
+    removed original."""
     ws = t.workspace({**FILES, "gone": "gone\n"})
-    review(t, ws, "echo mine > a; echo mine > new; rm -r d; echo mine > sub/deep/f; echo mine > gone")
+    review(t, ws, "echo mine > a; echo mine > new; rm -r d; echo mine > sub/deep/f; echo "
+           "mine > gone")
     time.sleep(0.02)
     t.write(ws, {"a": "theirs\n", "new": "theirs\n", "d/z": "theirs\n"})
     os.unlink(os.path.join(ws, "gone"))
-    t.equal(diff(t, ws), {"a": "content!", "new": "content!", "d/x": "deleted", "d/y": "deleted", "d/z": "deleted!",
+    t.equal(diff(t, ws), {"a": "content!", "new": "content!", "d/x": "deleted", "d/y": "deleted",
+                          "d/z": "deleted!",
                           "sub/deep/f": "content", "gone": "added"})
     r = apply(t, ws, rc=1)
     t.contains(r.out, "conflict: a: changed outside")
-    t.equal((t.read(ws, "a"), t.read(ws, "new"), t.read(ws, "sub/deep/f")), ("theirs\n", "theirs\n", "mine\n"))
+    t.equal((t.read(ws, "a"), t.read(ws, "new"), t.read(ws, "sub/deep/f")),
+            ("theirs\n", "theirs\n", "mine\n"))
     t.equal(os.listdir(os.path.join(ws, "d")), ["z"])
     apply(t, ws, "--force", "a", "d")
     t.equal((t.read(ws, "a"), os.path.exists(os.path.join(ws, "d"))), ("mine\n", False))
@@ -226,19 +246,22 @@ def test_same_edit_outside_is_no_conflict(t):
 
 def test_protected_needs_a_word(t):
     ws = t.git_repo()
-    review(t, ws, "git config user.name me; echo 'echo evil' > .git/hooks/pre-commit; mkdir .vscode; echo {} > .vscode/tasks.json; "
+    review(t, ws, "git config user.name me; echo 'echo evil' > .git/hooks/pre-commit; mkdir "
+           ".vscode; echo {} > .vscode/tasks.json; "
                   "echo fine > fine; echo x > .envrc")
     t.equal(diff(t, ws), {".vscode/tasks.json": "added#", "fine": "added", ".envrc": "added#"})
     t.contains(t.ward("diff", cwd=ws).out, "git: ", "what was done with git")
     apply(t, ws, rc=1)
-    t.equal((t.read(ws, "fine"), t.read(ws, ".envrc"), t.read(ws, ".git/hooks/pre-commit"), os.path.exists(ws + "/.vscode")),
+    t.equal((t.read(ws, "fine"), t.read(ws, ".envrc"), t.read(ws, ".git/hooks/pre-commit"),
+             os.path.exists(ws + "/.vscode")),
             ("fine\n", None, None, False))
     t.contains(t.read(ws, ".git/config"), "name = me")
     t.equal(diff(t, ws), {".vscode/tasks.json": "added#", ".envrc": "added#"})
 
 
 def test_git_hooks_path_is_protected(t):
-    """What the workspace's own git configuration leads to runs with the operator's rights, whatever it is called."""
+    """What the workspace's own git configuration leads to runs with the operator's rights, whatever
+    it is called."""
     ws = t.git_repo({"README": "r\n", "tools/hooks/README": "x\n"})
     t.run("git", "config", "core.hooksPath", "tools/hooks", cwd=ws, check=True)
     review(t, ws, "echo evil > tools/hooks/pre-commit; echo fine > tools/fine")
@@ -247,9 +270,12 @@ def test_git_hooks_path_is_protected(t):
 
 def test_git_works_inside(t):
     ws = t.git_repo()
-    commands = ("git config user.name a; git config user.email a@example.com; echo more >> README; git commit -qam second; git checkout -q -b topic; "
-                "echo t > t; git add t; git commit -qm third; git checkout -q main; git merge -q topic; git init -q fresh; cd fresh; "
-                "git config user.name a; git config user.email a@example.com; echo f > f; git add f; git commit -qm first; git log --oneline | wc -l")
+    commands = ("git config user.name a; git config user.email a@example.com; echo more >> README; "
+                "git commit -qam second; git checkout -q -b topic; "
+                "echo t > t; git add t; git commit -qm third; git checkout -q main; git merge -q "
+                "topic; git init -q fresh; cd fresh; "
+                "git config user.name a; git config user.email a@example.com; echo f > f; git add "
+                "f; git commit -qm first; git log --oneline | wc -l")
     r = review(t, ws, commands)
     t.equal(r.out.strip(), "1")
     t.equal(t.run("git", "log", "--oneline", cwd=ws).out.count("\n"), 1, "commits outside")
@@ -257,23 +283,30 @@ def test_git_works_inside(t):
     r = t.ward("apply", cwd=ws)
     t.equal(r.rc, 0, r.out + r.err)
     t.equal(t.run("git", "config", "user.name", cwd=ws).out, "a\n", "a harmless setting")
-    t.equal(t.run("git", "log", "--oneline", cwd=ws, check=True).out.count("\n"), 3, "commits after the apply")
+    t.equal(t.run("git", "log", "--oneline", cwd=ws, check=True).out.count("\n"), 3,
+            "commits after the apply")
     t.equal(t.run("git", "status", "--porcelain", cwd=ws, check=True).out.split(), ["??", "fresh/"])
-    t.equal(t.run("git", "-C", "fresh", "log", "--oneline", cwd=ws, check=True).out.count("\n"), 1, "a new repository")
+    t.equal(t.run("git", "-C", "fresh", "log", "--oneline", cwd=ws, check=True).out.count("\n"), 1,
+            "a new repository")
 
 
 def test_hidden_stays_hidden(t):
-    ws = t.workspace({".env": "SECRET=1\n", "conf/key.pem": "PRIVATE\n", "conf/plain": "p\n", "sub/.aiignore": "local\n", "sub/local": "L\n"})
-    r = review(t, ws, "cat .env conf/key.pem sub/local; echo x > other.pem; echo y > sub/new; mkdir late; echo z > late/.env; echo ok > conf/plain; "
-               "rm -rf conf; rm -f .env; mv sub sub2; true", "--set", "filesystem.hide=['.env', '*.pem']")
+    ws = t.workspace({".env": "SECRET=1\n", "conf/key.pem": "PRIVATE\n", "conf/plain": "p\n",
+                      "sub/.aiignore": "local\n", "sub/local": "L\n"})
+    r = review(t, ws, "cat .env conf/key.pem sub/local; echo x > other.pem; echo y > sub/new; "
+               "mkdir late; echo z > late/.env; echo ok > conf/plain; "
+               "rm -rf conf; rm -f .env; mv sub sub2; true", "--set",
+               "filesystem.hide=['.env', '*.pem']")
     t.check("SECRET" not in r.out and "PRIVATE" not in r.out and "L\n" not in r.out, r.out)
     shown = t.ward("diff", cwd=ws)
     t.contains(shown.err, "hidden files")
     t.check(".env" not in shown.out and ".pem" not in shown.out, shown.out)
     t.check("SECRET" not in t.ward("diff", "-p", cwd=ws).out, "the text shows a hidden file")
     t.ward("apply", cwd=ws)
-    t.equal((t.read(ws, ".env"), t.read(ws, "conf/key.pem"), t.read(ws, "sub/local")), ("SECRET=1\n", "PRIVATE\n", "L\n"))
-    t.check(not os.path.exists(ws + "/other.pem") and not os.path.exists(ws + "/late/.env"), "a hidden name was applied")
+    t.equal((t.read(ws, ".env"), t.read(ws, "conf/key.pem"), t.read(ws, "sub/local")),
+            ("SECRET=1\n", "PRIVATE\n", "L\n"))
+    t.check(not os.path.exists(ws + "/other.pem") and not os.path.exists(ws + "/late/.env"),
+            "a hidden name was applied")
 
 
 def test_continue(t):
@@ -281,7 +314,8 @@ def test_continue(t):
     run = review(t, ws, "echo first > new; rm -r d").report["run"]
     time.sleep(0.02)
     t.write(ws, {"a": "edited between\n"})
-    r = t.ward("run", "--continue", run, "--", *SHELL, "cat new a; ls d; echo second >> new; echo more >> a", cwd="/", report=True)
+    r = t.ward("run", "--continue", run, "--", *SHELL,
+               "cat new a; ls d; echo second >> new; echo more >> a", cwd="/", report=True)
     t.contains(r.out, "first\nedited between\n")
     t.equal(r.report["run"], run)
     t.equal(diff(t, ws), {"new": "added", "a": "content", "d/x": "deleted", "d/y": "deleted"})
@@ -295,7 +329,8 @@ def test_continue(t):
 def test_continue_is_refused_meanwhile(t):
     ws = t.workspace({"a": "a\n"})
     go_on = os.path.join(t.fresh_dir(), "go-on")
-    going = t.ward_start("run", "--review", "--ro", os.path.dirname(go_on), "--", *SHELL, f"echo x > x; until [ -e {go_on} ]; do sleep 0.05; done", cwd=ws)
+    going = t.ward_start("run", "--review", "--ro", os.path.dirname(go_on), "--", *SHELL,
+                         f"echo x > x; until [ -e {go_on} ]; do sleep 0.05; done", cwd=ws)
     t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
     run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
     for words in (("run", "--continue", run, "--", "true"), ("apply",), ("discard",)):
@@ -348,18 +383,21 @@ def test_policy_file(t):
 
 def test_other_mounts_stay_direct(t):
     ws, other = t.workspace(FILES), t.fresh_dir()
-    review(t, ws, f"echo direct > {other}/f; echo aside > f; echo evil > {other}/.envrc", "--rw", other)
+    review(t, ws, f"echo direct > {other}/f; echo aside > f; echo evil > {other}/.envrc",
+           "--rw", other)
     t.equal((t.read(other, "f"), t.read(ws, "f")), ("direct\n", None))
     t.equal(os.listdir(other), ["f"], "the sweep of a direct mount")
 
 
 def test_limits_hold(t):
     ws = t.workspace()
-    r = t.ward("run", "--review", "--disk", "8M", "--", *SHELL, "dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 5", cwd=ws, report=True)
+    r = t.ward("run", "--review", "--disk", "8M", "--", *SHELL,
+               "dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 5", cwd=ws, report=True)
     t.check(r.rc in (137, 153), f"exit {r.rc}: {r.err}")
     t.check(r.report["limits"]["disk"]["hit"], str(r.report["limits"]["disk"]))
     r = t.ward("run", "--review", "--set", "resources.inode_limit=200", "--", *SHELL,
-               "i=0; while [ $i -lt 5000 ]; do echo > f$i; i=$((i+1)); done; sleep 5", cwd=ws, report=True)
+               "i=0; while [ $i -lt 5000 ]; do echo > f$i; i=$((i+1)); done; sleep 5", cwd=ws,
+               report=True)
     t.equal(r.rc, 137, r.err)
     t.check(r.report["limits"]["inodes"]["hit"], str(r.report["limits"]["inodes"]))
     t.equal(os.listdir(ws), [])
@@ -368,7 +406,8 @@ def test_limits_hold(t):
 def test_strange_names(t):
     ws = t.workspace({"-dash": "d\n"})
     name = "new\nline\tand \x1b[31mred\x1b[0m \\ \"q\""
-    review(t, ws, 'printf x > "$N"; echo u > "päth ☃"; mkdir "di r"; echo i > "di r/a,b:c"; echo d >> ./-dash', "--env", "N=" + name)
+    review(t, ws, 'printf x > "$N"; echo u > "päth ☃"; mkdir "di r"; echo i > "di r/a,b:c"; echo d '
+           '>> ./-dash', "--env", "N=" + name)
     shown = t.ward("diff", cwd=ws)
     t.check("\x1b" not in shown.out and len(shown.out.splitlines()) == 4, repr(shown.out))
     t.check("\x1b" not in t.ward("diff", "--patch", cwd=ws).out, "a name acts in the text")
@@ -387,9 +426,11 @@ def test_workspace_with_strange_path(t):
 
 
 def test_patch_is_what_git_reads(t):
-    ws = t.git_repo({"a": "".join(f"line {i}\n" for i in range(200)), "gone": "x\n", "mv": "content that moves\n", "bin": "b\n", "e": "no newline"})
+    ws = t.git_repo({"a": "".join(f"line {i}\n" for i in range(200)), "gone": "x\n",
+                     "mv": "content that moves\n", "bin": "b\n", "e": "no newline"})
     t.run("cp", "-a", ws, ws + ".copy", check=True)
-    review(t, ws, "sed -i -e 5d -e 's/^line 100$/hundred/' a; echo end >> a; rm gone; mv mv moved; ln -s a link; chmod +x e; echo new > new; "
+    review(t, ws, "sed -i -e 5d -e 's/^line 100$/hundred/' a; echo end >> a; rm gone; mv mv moved; "
+           "ln -s a link; chmod +x e; echo new > new; "
            "printf 'a\\0b' > bin")
     patch = t.ward("diff", "-p", cwd=ws).out
     t.contains(patch, "Binary files a/bin and b/bin differ")
@@ -415,7 +456,8 @@ def test_terminal_shows_nothing_that_acts(t):
 def test_big_and_sparse_files(t):
     """Files of gigabytes: compared, shown and applied without reading holes or filling the disk."""
     ws = t.workspace({"a": "a\n"})
-    review(t, ws, "truncate -s 8G sparse; printf end | dd of=sparse bs=1 seek=8589934000 conv=notrunc 2>/dev/null; echo b >> a")
+    review(t, ws, "truncate -s 8G sparse; printf end | dd of=sparse bs=1 seek=8589934000 "
+           "conv=notrunc 2>/dev/null; echo b >> a")
     r = t.ward("diff", "--patch", cwd=ws, timeout=20)
     t.contains(r.out, "too large to show")
     apply(t, ws)
@@ -429,12 +471,15 @@ def test_big_and_sparse_files(t):
 
 
 def test_full_disk(t):
-    """No half-applied file when there is no room: the old content, and the review for another try."""
+    """No half-applied file when there is no room: the old content, and the review for another
+    try."""
     small = t.fresh_dir()
-    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,uid={t.person.pw_uid},gid={t.person.pw_gid}", "tmpfs", small, root=True, check=True)
+    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,uid={t.person.pw_uid},gid={t.person.pw_gid}",
+          "tmpfs", small, root=True, check=True)
     t.defer(lambda: t.run("umount", small, root=True))
     t.write(small, {"keep": "old\n", "b": "b\n"})
-    r = t.ward("run", "--review", "--", *SHELL, "head -c 3000000 /dev/zero > keep; echo c > c", cwd=small)
+    r = t.ward("run", "--review", "--", *SHELL, "head -c 3000000 /dev/zero > keep; echo c > c",
+               cwd=small)
     t.equal(r.rc, 0, r.err)
     r = t.ward("apply", cwd=small)
     t.equal(r.rc, 125, r.out)
@@ -471,9 +516,12 @@ def test_state_in_the_workspace_is_refused(t):
 
 def test_set_id_and_special_files(t):
     ws = t.workspace({"a": "a\n"})
-    review(t, ws, "mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'; chmod 1777 a; ln -s /etc/passwd abs; ln -s ../out up; "
+    review(t, ws,
+           "mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'; "
+           "chmod 1777 a; ln -s /etc/passwd abs; ln -s ../out up; "
            "mkdir d; ln -s ../a d/in; ln -s d/../../x sneaky")
-    t.equal(diff(t, ws), {"pipe": "added-", "sock": "added-", "a": "mode", "abs": "added-", "up": "added-", "d/in": "added", "sneaky": "added-"})
+    t.equal(diff(t, ws), {"pipe": "added-", "sock": "added-", "a": "mode", "abs": "added-",
+                          "up": "added-", "d/in": "added", "sneaky": "added-"})
     apply(t, ws, rc=1)
     t.equal(sorted(os.listdir(ws)), ["a", "d"])
     t.equal(stat.S_IMODE(os.stat(ws + "/a").st_mode), 0o777)
@@ -481,9 +529,11 @@ def test_set_id_and_special_files(t):
 
 
 def test_unreadable_things_of_the_agent(t):
-    """Modes that shut out their own owner are the agent's to set; they neither hide nor stop anything."""
+    """Modes that shut out their own owner are the agent's to set; they neither hide nor stop
+    anything."""
     ws = t.workspace({"a": "a\n", "d/f": "f\n"})
-    review(t, ws, "echo s > s; chmod 000 s; mkdir z; echo in > z/in; chmod 000 z; echo g > d/g; chmod 555 d; chmod 0 a")
+    review(t, ws, "echo s > s; chmod 000 s; mkdir z; echo in > z/in; chmod 000 z; echo g > d/g; "
+           "chmod 555 d; chmod 0 a")
     t.equal(diff(t, ws), {"s": "added", "z/in": "added", "d": "mode", "d/g": "added", "a": "mode"})
     apply(t, ws)
     t.equal(stat.S_IMODE(os.stat(ws + "/z").st_mode), 0)
@@ -496,7 +546,8 @@ def test_unreadable_things_of_the_agent(t):
 
 def test_deep_tree(t):
     ws = t.workspace({"a": "a\n"})
-    review(t, ws, 'python3 -c "import os\nfor i in range(500): os.mkdir(\'ddddddddd\'); os.chdir(\'ddddddddd\')\nopen(\'leaf\', \'w\').write(\'x\')"')
+    review(t, ws, 'python3 -c "import os\nfor i in range(500): os.mkdir(\'ddddddddd\'); '
+           'os.chdir(\'ddddddddd\')\nopen(\'leaf\', \'w\').write(\'x\')"')
     apply(t, ws)
     clean(t)
     for _ in range(500):
@@ -507,7 +558,8 @@ def test_deep_tree(t):
 
 
 def overlay(t, levels=1):
-    """A directory on an overlay on a tmpfs, as the root of a container is; levels: overlays upon overlays. Gone after the test."""
+    """A directory on an overlay on a tmpfs, as the root of a container is; levels: overlays upon
+    overlays. Gone after the test."""
     base = t.fresh_dir()
     t.run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", base, root=True, check=True)
     t.defer(lambda: t.run("umount", "-R", base, root=True))
@@ -516,7 +568,8 @@ def overlay(t, levels=1):
         for i in range(levels):
             for name in ("low", "up", "work", "at"):
                 os.mkdir(f"{base}/{name}{i}")
-            t.run("mount", "-t", "overlay", "-o", f"lowerdir={lower if i else base + '/low0'},upperdir={base}/up{i},workdir={base}/work{i}", "overlay",
+            t.run("mount", "-t", "overlay", "-o",
+                  f"lowerdir={lower if i else base + '/low0'},upperdir={base}/up{i},workdir={base}/work{i}", "overlay",
                   f"{base}/at{i}", root=True, check=True)
             lower = f"{base}/at{i}"
         os.mkdir(lower + "/home")
@@ -556,10 +609,13 @@ test_workspace_on_an_overlay.needs = ("root",)
 
 
 def test_no_overlay_to_be_had(t):
-    """Overlays can be stacked twice, not three times: the run works on a copy, says so, and leaves none."""
+    """Overlays can be stacked twice, not three times: the run works on a copy, says so, and leaves
+    none."""
     ws = overlay(t, 2) + "/ws"
     os.mkdir(ws)
-    t.write(ws, dict(FILES, **{"script": "#!/bin/sh\necho ran\n", "deep/er/file": "deep\n", "closed": "CLOSED-TO-ALL\n"}))
+    t.write(ws,
+            dict(FILES, **{"script": "#!/bin/sh\necho ran\n", "deep/er/file": "deep\n",
+                           "closed": "CLOSED-TO-ALL\n"}))
     os.chmod(ws + "/script", 0o755)
     os.chmod(ws + "/closed", 0)
     os.symlink("deep/er", ws + "/way")
@@ -571,10 +627,12 @@ def test_no_overlay_to_be_had(t):
     t.contains(" ".join(r.report["notes"]), "works on a copy")
     t.check(not os.path.exists(ws + "/new"), "the workspace was changed")
     with t.root():
-        kept = subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"], capture_output=True, text=True).stdout
+        kept = subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"],
+                              capture_output=True, text=True).stdout
     t.equal(kept, "", "the copy is left")
     t.write(ws, {"meanwhile": "outside\n"})
-    r = t.ward("run", "--continue", r.report["run"], "--", "sh", "-c", "cat meanwhile new; ls deep/er", cwd=ws)
+    r = t.ward("run", "--continue", r.report["run"], "--", "sh", "-c",
+               "cat meanwhile new; ls deep/er", cwd=ws)
     t.equal((r.rc, r.out), (0, "outside\nnew\n"), r.err)
     t.contains(t.ward("diff", cwd=ws).out, "D  deep/er/file")
     apply(t, ws)
@@ -586,7 +644,8 @@ test_no_overlay_to_be_had.needs = ("root",)
 
 
 def test_a_killed_run_leaves_no_copy(t):
-    """ward is killed: whoever finishes the run removes the copy of the workspace and keeps what was changed."""
+    """ward is killed: whoever finishes the run removes the copy of the workspace and keeps what was
+    changed."""
     ws = overlay(t, 2) + "/ws"
     os.mkdir(ws)
     t.write(ws, FILES)
@@ -598,7 +657,8 @@ def test_a_killed_run_leaves_no_copy(t):
     def copy():
         t.ward("recover", cwd=ws)
         with t.root():
-            return subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"], capture_output=True, text=True).stdout
+            return subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"],
+                                  capture_output=True, text=True).stdout
     t.wait_until(lambda: copy() == "", message="the copy is left")
     t.equal(diff(t, ws), {"x": "added", "y": "added"})
     run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
@@ -616,21 +676,25 @@ def test_a_copy_that_finds_no_room(t):
     os.mkdir(ws)
     t.write(ws, {"big": "x" * (3 << 20)})
     state = t.fresh_dir()
-    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,mode=700,uid={t.person.pw_uid}", "tmpfs", state, root=True, check=True)
+    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,mode=700,uid={t.person.pw_uid}", "tmpfs", state,
+          root=True, check=True)
     t.defer(lambda: t.run("umount", state, root=True))
-    r = t.ward("run", "--review", "--", "echo", "RAN-ALL-THE-SAME", cwd=ws, env={"WARD_STATE_DIR": state})
+    r = t.ward("run", "--review", "--", "echo", "RAN-ALL-THE-SAME", cwd=ws,
+               env={"WARD_STATE_DIR": state})
     t.equal((r.rc, r.out), (125, ""), r.err)
     t.contains(r.err, "cannot copy big of the workspace: No space left on device")
     t.contains(r.err, "read_only or read_write")
     with t.root():
-        t.equal(os.listdir(state + "/review") if os.path.exists(state + "/review") else [], [], "left")
+        t.equal(os.listdir(state + "/review") if os.path.exists(state + "/review") else [], [],
+                "left")
 
 
 test_a_copy_that_finds_no_room.needs = ("root",)
 
 
 def test_fuse(t):
-    """A file system in user space can be reviewed like any other. Nobody but its user may enter it, not even root's saved id."""
+    """A file system in user space can be reviewed like any other. Nobody but its user may enter it,
+    not even root's saved id."""
     source, ws = t.workspace(FILES), t.fresh_dir()
     if t.run("sh", "-c", "command -v bindfs").rc != 0:
         t.skip("there is no bindfs here")
@@ -649,7 +713,8 @@ def test_fuse(t):
 
 
 def test_killed_run_leaves_a_review(t):
-    """ward itself is killed: what the run did until then can be looked at, applied and continued."""
+    """ward itself is killed: what the run did until then can be looked at, applied and
+    continued."""
     ws = t.workspace(FILES)
     going = t.ward_start("run", "--review", "--", *SHELL, "echo x > x; sleep 100", cwd=ws)
     t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
@@ -685,9 +750,11 @@ def test_detached(t):
 
 
 def test_endless_depth(t):
-    """A chain of directories whose paths would fill the memory: shown as one thing that cannot be applied."""
+    """A chain of directories whose paths would fill the memory: shown as one thing that cannot be
+    applied."""
     ws = t.workspace({"a": "a\n"})
-    review(t, ws, 'python3 -c "import os\nfor i in range(250):\n os.mkdir(100 * \'d\')\n os.chdir(100 * \'d\')"')
+    review(t, ws, 'python3 -c "import os\nfor i in range(250):\n os.mkdir(100 * \'d\')\n'
+           ' os.chdir(100 * \'d\')"')
     found = diff(t, ws)
     t.equal(list(found.values()), ["added-"])
     t.check(16000 < len(list(found)[0]) < 16400, str(len(list(found)[0])))
@@ -698,7 +765,8 @@ def test_endless_depth(t):
 
 
 def test_root_in_somebody_elses_workspace(t):
-    """Root reviews a directory that an ordinary user owns, id-mapped and where that cannot be: what is applied is the owner's."""
+    """Root reviews a directory that an ordinary user owns, id-mapped and where that cannot be: what
+    is applied is the owner's."""
     owner = pwd.getpwnam("nobody")
     for ws in (t.fresh_dir(), overlay(t) + "/ws"):
         os.makedirs(ws, exist_ok=True)
@@ -707,7 +775,8 @@ def test_root_in_somebody_elses_workspace(t):
         os.chmod(os.path.dirname(ws), 0o755)
         review(t, ws, CHANGE + "; id -u")
         apply(t, ws)
-        t.equal({(s[1], s[2]) for s in snapshot(ws).values()}, {(owner.pw_uid, owner.pw_gid)}, "owners")
+        t.equal({(s[1], s[2]) for s in snapshot(ws).values()}, {(owner.pw_uid, owner.pw_gid)},
+                "owners")
         t.equal(t.read(ws, "a"), "one\n2\nthree\n")
         clean(t)
 
@@ -722,12 +791,15 @@ echo more >> shared/f; rm gone; sed -i s/a/b/ roots; echo more >> deep/shared/f;
 
 @needs("root")
 def test_files_of_other_groups_and_users(t):
-    """An overlay cannot take over what belongs to ids that the sandbox has not: the run works on a copy then."""
-    names = ("own", "theirs", "moded", "moving", "gone", "roots", "dir/f", "shared/f", "deep/shared/f", "gone.d/f", "secret", "secret.d/f")
+    """An overlay cannot take over what belongs to ids that the sandbox has not: the run works on a
+    copy then."""
+    names = ("own", "theirs", "moded", "moving", "gone", "roots", "dir/f", "shared/f",
+             "deep/shared/f", "gone.d/f", "secret", "secret.d/f")
     ws = t.workspace({name: f"a {name}\n" for name in names})
     other, own = grp.getgrnam("games").gr_gid, os.stat(ws)
     with t.root():
-        for name in ("theirs", "moded", "moving", "gone", "dir", "dir/f", "shared", "shared/f", "deep/shared", "deep/shared/f", "gone.d"):
+        for name in ("theirs", "moded", "moving", "gone", "dir", "dir/f", "shared", "shared/f",
+                     "deep/shared", "deep/shared/f", "gone.d"):
             os.chown(os.path.join(ws, name), -1, other)
         for name in ("shared", "deep/shared"):
             os.chmod(os.path.join(ws, name), 0o2775)
@@ -739,24 +811,31 @@ def test_files_of_other_groups_and_users(t):
         before = snapshot(ws)
     r = review(t, ws, FOREIGN)
     lines = [line for line in r.err.split("\n") if "ward:" not in line and line.strip()]
-    t.check(len([line for line in lines if "ermission denied" in line]) == 2 and "secret" not in r.out, f"only the secrets are closed: {r}")
-    t.check(any("belongs to another user or group" in note and "copy" in note for note in r.report["notes"]), r.report["notes"])
+    t.check(len([line for line in lines if "ermission denied" in line]) == 2
+            and "secret" not in r.out, f"only the secrets are closed: {r}")
+    t.check(any("belongs to another user or group" in note and "copy" in note
+                for note in r.report["notes"]), r.report["notes"])
     with t.root():
         t.equal(snapshot(ws), before, "the workspace itself")
-    t.equal(diff(t, ws), {"own": "content", "theirs": "content", "moded": "mode", "moved": "renamed", "renamed/f": "renamed", "shared/new": "added",
-                          "shared/f": "content", "gone": "deleted", "roots": "content", "deep/shared/f": "content", "gone.d/f": "deleted", "link": "added"})
+    t.equal(diff(t, ws), {"own": "content", "theirs": "content", "moded": "mode",
+                          "moved": "renamed", "renamed/f": "renamed", "shared/new": "added",
+                          "shared/f": "content", "gone": "deleted", "roots": "content",
+                          "deep/shared/f": "content", "gone.d/f": "deleted", "link": "added"})
     apply(t, ws)
     with t.root():
         after = snapshot(ws)
-        want = {"own": "a own\nmore\n", "theirs": "a theirs\nmore\n", "shared/new": "new\n", "shared/f": "a shared/f\nmore\n", "roots": "b roots\n",
-                "deep/shared/f": "a deep/shared/f\nmore\n", "renamed/f": "a dir/f\n", "moved": "a moving\n", "secret": "a secret\n", "secret.d/f": "a secret.d/f\n"}
+        want = {"own": "a own\nmore\n", "theirs": "a theirs\nmore\n", "shared/new": "new\n",
+                "shared/f": "a shared/f\nmore\n", "roots": "b roots\n",
+                "deep/shared/f": "a deep/shared/f\nmore\n", "renamed/f": "a dir/f\n",
+                "moved": "a moving\n", "secret": "a secret\n", "secret.d/f": "a secret.d/f\n"}
         t.equal({n: after[n][3].decode() for n in want}, want)
         t.check(not {"gone", "gone.d/f", "dir/f", "moving"} & set(after), sorted(after))
         t.equal(after["moded"][0] & 0o777, 0o600)
         t.equal((after["secret"], after["secret.d"]), (before["secret"], before["secret.d"]))
         mode, _, gid, _ = after["theirs"]
         kept = gid == other
-        t.check(kept or mode & 0o070 == 0, f"another group gets no more than everybody: {oct(mode)}, group {gid}")
+        t.check(kept or mode & 0o070 == 0,
+                f"another group gets no more than everybody: {oct(mode)}, group {gid}")
         t.check(kept or own.st_uid, "root keeps the group")
     clean(t)
 
@@ -770,7 +849,8 @@ def test_a_group_of_ones_own_is_kept(t):
         os.chown(os.path.join(ws, "f"), -1, group)
         os.chmod(os.path.join(ws, "f"), 0o664)
     review(t, ws, "echo b >> f")
-    member = ("setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}", f"--groups={group}")
+    member = ("setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}",
+              f"--groups={group}")
     r = t.run(*member, *t.ward_argv("apply"), root=True, cwd=ws)
     t.equal(r.rc, 0, r.err)
     st = os.stat(os.path.join(ws, "f"))
@@ -778,22 +858,26 @@ def test_a_group_of_ones_own_is_kept(t):
 
 
 def test_hard_links(t):
-    """Names of one file inside are files of their own outside; a second name of the workspace's keeps the old content."""
+    """Names of one file inside are files of their own outside; a second name of the workspace's
+    keeps the old content."""
     ws = t.workspace({"a": "a\n"})
     os.link(ws + "/a", ws + "/also")
     review(t, ws, "echo more >> a; ln a third; echo n > n; ln n n2")
     t.equal(diff(t, ws), {"a": "content", "third": "added", "n": "added", "n2": "added"})
     apply(t, ws)
-    t.equal([t.read(ws, n) for n in ("a", "third", "also", "n", "n2")], ["a\nmore\n", "a\nmore\n", "a\n", "n\n", "n\n"])
+    t.equal([t.read(ws, n) for n in ("a", "third", "also", "n", "n2")],
+            ["a\nmore\n", "a\nmore\n", "a\n", "n\n", "n\n"])
     clean(t)
 
 
 def test_linked_worktree(t):
-    """Its files are reviewed like any others; its git directory lies outside the workspace and is read-only, which is said."""
+    """Its files are reviewed like any others; its git directory lies outside the workspace and is
+    read-only, which is said."""
     repo = t.git_repo()
     ws = os.path.join(t.fresh_dir(), "wt")
     t.run("git", "worktree", "add", "-q", ws, cwd=repo, check=True)
-    r = review(t, ws, "echo more >> README; git status --short; git -c user.name=a -c user.email=a@example.com commit -qam x && echo committed; true")
+    r = review(t, ws, "echo more >> README; git status --short; git -c user.name=a -c "
+               "user.email=a@example.com commit -qam x && echo committed; true")
     t.contains(r.out, "M README")
     t.check("committed" not in r.out, "a commit went to the real repository")
     t.contains(" ".join(r.report["notes"]), "under review it is read-only")

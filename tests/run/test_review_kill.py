@@ -1,9 +1,11 @@
-"""ward apply killed at any system call: each path is the old or the new one, the next command completes it, nothing is left."""
+"""ward apply killed at any system call: each path is the old or the new one, the next command
+completes it, nothing is left."""
 import os
 import random
 import stat
 
-# Runs a program and kills it at its Nth stop at a system call (entries and exits both count); prints how many stops there were.
+# Runs a program and kills it at its Nth stop at a system call (entries and exits both count);
+# prints how many stops there were.
 KILL_AT = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -45,11 +47,14 @@ int main(int argc, char **argv)
 """
 
 TRACED = {"LSAN_OPTIONS": "detect_leaks=0"}	# it does not work under a tracer
-FILES = {"a": "old a\n", "b": "old b\n", "c": "old c\n", "gone": "gone\n", "dir/x": "x\n", "dir/y": "y\n", "todir": "file\n", "tofile/f": "f\n",
+FILES = {"a": "old a\n", "b": "old b\n", "c": "old c\n", "gone": "gone\n", "dir/x": "x\n",
+         "dir/y": "y\n", "todir": "file\n", "tofile/f": "f\n",
          "tofile/g": "g\n", "mode": "m\n", "mv": "content that moves\n"}
-CHANGE = ("echo new a > a; echo new b > b; rm gone; rm -r dir; rm todir; mkdir todir; echo in > todir/in; rm -r tofile; echo now > tofile; chmod 755 mode; "
+CHANGE = ("echo new a > a; echo new b > b; rm gone; rm -r dir; rm todir; mkdir todir; echo in > "
+          "todir/in; rm -r tofile; echo now > tofile; chmod 755 mode; "
           "mv mv moved; mkdir -p n/e; echo w > n/e/w; ln -s a link; echo new > new; chmod 700 n")
-WANTED = {"a": "new a\n", "b": "new b\n", "c": "old c\n", "todir/in": "in\n", "tofile": "now\n", "mode": "m\n", "moved": "content that moves\n",
+WANTED = {"a": "new a\n", "b": "new b\n", "c": "old c\n", "todir/in": "in\n", "tofile": "now\n",
+          "mode": "m\n", "moved": "content that moves\n",
           "n/e/w": "w\n", "link": "-> a", "new": "new\n"}
 
 
@@ -59,8 +64,11 @@ def content(directory):
     for top, dirs, files in os.walk(directory):
         for name in files + [d for d in dirs if os.path.islink(os.path.join(top, d))]:
             path = os.path.join(top, name)
-            with open(path, encoding="utf-8") if not os.path.islink(path) else open(os.devnull, encoding="ascii") as f:
-                found[os.path.relpath(path, directory)] = "-> " + os.readlink(path) if os.path.islink(path) else f.read()
+            with open(path,
+                      encoding="utf-8") if not os.path.islink(path) else open(os.devnull,
+                                                                              encoding="ascii") as f:
+                found[os.path.relpath(path, directory)] = "-> " + os.readlink(
+                    path) if os.path.islink(path) else f.read()
     return found
 
 
@@ -76,7 +84,8 @@ def one_point(t, program, point):
     r = t.run(program, str(point), t.ward_path, "apply", cwd=ws, env=TRACED)
     for path, text in content(ws).items():
         name = os.path.basename(path)
-        t.check(name.startswith(".ward-apply-") or text in (FILES.get(path), WANTED.get(path)), f"at {point}: {path} is {text!r}")
+        t.check(name.startswith(".ward-apply-") or text in (FILES.get(path), WANTED.get(path)),
+                f"at {point}: {path} is {text!r}")
     after = t.ward("diff", cwd=ws)
     t.check(after.rc in (0, 125), after.err)
     if after.rc == 0 and after.out:	# it was killed before it had begun
@@ -131,7 +140,8 @@ def left(t):
 
 
 def test_killed_run(t):
-    """ward run --review killed at any system call: a review that can be read, or none; nothing half made stays."""
+    """ward run --review killed at any system call: a review that can be read, or none; nothing half
+    made stays."""
     program = t.compile(KILL_AT)
     words = ("run", "--review", "--", "/bin/sh", "-c", "echo new > new; rm b")
     ws = t.workspace(FILES)
@@ -144,7 +154,8 @@ def test_killed_run(t):
         t.equal(content(ws), FILES, f"at {point}: the workspace")
         after = t.ward("diff", "--json", cwd=ws)
         t.check(after.rc in (0, 125), f"at {point}: {after.err}")
-        t.equal(t.ward("run", "--review", "--", "/bin/true", cwd=ws).rc, 0, f"at {point}: the next run")
+        t.equal(t.ward("run", "--review", "--", "/bin/true", cwd=ws).rc, 0,
+                f"at {point}: the next run")
         if after.rc == 0:
             t.equal(t.ward("discard", cwd=ws).rc, 0, f"at {point}: discard")
         t.equal(left(t), [], f"at {point}: left behind")

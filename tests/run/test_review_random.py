@@ -1,4 +1,5 @@
-"""Random work under review: after ward apply the workspace is what the run saw, and a partial apply changes nothing of what a run sees."""
+"""Random work under review: after ward apply the workspace is what the run saw, and a partial apply
+changes nothing of what a run sees."""
 import json
 import os
 import random
@@ -76,8 +77,10 @@ for top, dirs, files in os.walk("."):
         path = os.path.join(top, name)
         st = os.lstat(path)
         link = stat.S_ISLNK(st.st_mode)
-        text = os.readlink(path) if link else open(path).read() if stat.S_ISREG(st.st_mode) else None
-        view[os.path.normpath(path)] = [stat.S_IFMT(st.st_mode), 0 if link else st.st_mode & 0o777, text]
+        text = os.readlink(path) if link else open(path).read() if stat.S_ISREG(
+            st.st_mode) else None
+        view[os.path.normpath(path)] = [stat.S_IFMT(st.st_mode),
+                                        0 if link else st.st_mode & 0o777, text]
 print(json.dumps(view))
 """
 
@@ -113,7 +116,8 @@ def one(t, seed):
             r = t.ward("apply", *[os.path.join(ws, p) for p in chosen], cwd=ws)
             t.check(r.rc in (0, 1), f"seed {seed}: {r.err}")
         if t.ward("diff", cwd=ws).rc == 0:
-            same(t, work(t, ws, 0, 0, "--continue", run), view, f"seed {seed}: the view after applying {chosen}")
+            same(t, work(t, ws, 0, 0, "--continue", run), view,
+                 f"seed {seed}: the view after applying {chosen}")
     if changes.rc == 0 and t.ward("diff", cwd=ws).rc == 0:
         if rng.random() < 0.5:
             run = json.loads(t.ward("diff", "--json", cwd=ws).out)["run"]
@@ -128,7 +132,8 @@ def one(t, seed):
 
 
 def test_random_work_that_failed_once(t):
-    """Applied in part; the run that goes on deletes it in a directory made anew, or moves an older file over it: no conflict."""
+    """Applied in part; the run that goes on deletes it in a directory made anew, or moves an older
+    file over it: no conflict."""
     for seed in (314986734, 1000072):
         one(t, seed)
 

@@ -38,7 +38,8 @@ def test_a_command_that_kills_itself(t):
 
 def test_a_caller_that_ignores_its_children(t):
     """That is inherited through exec, and its children vanish without being waited for."""
-    r = t.ward("run", "--", "/bin/sh", "-c", "true; /bin/true; exit 3", cwd=t.workspace(), timeout=20,
+    r = t.ward("run", "--", "/bin/sh", "-c", "true; /bin/true; exit 3", cwd=t.workspace(),
+               timeout=20,
                wrap=("/bin/bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"))
     t.equal(r.rc, 3, "exit code")
 
@@ -62,8 +63,8 @@ def test_kill_9_leaves_nothing(t):
 
 
 def test_kill_9_at_any_moment(t):
-    """Killed while it starts, before it has a guardian: at twelve moments from the first millisecond on. The processes
-    are gone at once; the next run removes the rest."""
+    """Killed while it starts, before it has a guardian: at twelve moments from the first
+    millisecond on. The processes are gone at once; the next run removes the rest."""
     for number in range(12):
         process = t.ward_start("run", "--", "/bin/sleep", "60", cwd=t.workspace())
         time.sleep(number * 0.0015)
@@ -82,13 +83,15 @@ def test_term_at_any_moment(t):
 
 
 def test_daemons_die_with_the_command(t):
-    r = t.ward("run", "--", "/bin/sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & (sleep 60 &) ; exit 4",
+    r = t.ward("run", "--", "/bin/sh", "-c",
+               "setsid sleep 60 >/dev/null 2>&1 & (sleep 60 &) ; exit 4",
                cwd=t.workspace(), timeout=10)
     t.equal(r.rc, 4)
 
 
 def test_ctrl_c_on_a_terminal(t):
-    r = t.ward_tty("run", "--", "/bin/sh", "-c", "trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.05; done",
+    r = t.ward_tty("run", "--", "/bin/sh", "-c",
+                   "trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.05; done",
                    input=b"\x03", after=b"ready", cwd=t.workspace(), timeout=20)
     t.equal(r.rc, 5, "exit")
     t.contains(r.out, "got it")

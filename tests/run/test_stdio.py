@@ -1,4 +1,5 @@
-"""Standard input, output and error: what goes in comes out, whatever kind of file it is, and nothing else."""
+"""Standard input, output and error: what goes in comes out, whatever kind of file it is, and
+nothing else."""
 import os
 import socket
 import subprocess
@@ -62,14 +63,16 @@ def test_input_is_left_for_the_next(t):
 
 
 def test_input_of_a_pipe_is_left_for_the_next(t):
-    script = 'printf "one\\ntwo\\n" | { "$1" run -w "$2" -- /bin/sh -c "read x; echo got \\$x"; cat; }'
+    script = ('printf "one\\ntwo\\n" | { "$1" run -w "$2" -- /bin/sh -c "read x; echo got '
+              '\\$x"; cat; }')
     r = t.run("sh", "-c", script, "sh", t.ward_path, t.workspace(), check=True)
     t.equal(r.out, "got one\ntwo\n")
 
 
 def test_same_pipe_keeps_the_order(t):
     """2>&1 into one pipe: the lines come in the order in which they were written."""
-    r = t.ward("run", "--", "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo o$i; echo e$i >&2; done",
+    r = t.ward("run", "--", "/bin/sh", "-c",
+               "for i in 1 2 3 4 5 6 7 8; do echo o$i; echo e$i >&2; done",
                stderr=subprocess.STDOUT, cwd=t.workspace())
     t.equal(r.out, "".join(f"o{i}\ne{i}\n" for i in range(1, 9)))
 
@@ -77,14 +80,16 @@ def test_same_pipe_keeps_the_order(t):
 def test_same_file_keeps_the_order(t):
     path = files_of(t)
     with open(path, "wb") as stdout:
-        t.ward("run", "--", "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo o$i; echo e$i >&2; done",
+        t.ward("run", "--", "/bin/sh", "-c",
+               "for i in 1 2 3 4 5 6 7 8; do echo o$i; echo e$i >&2; done",
                stdout=stdout, stderr=stdout, cwd=t.workspace())
     t.equal(t.read(path), "".join(f"o{i}\ne{i}\n" for i in range(1, 9)))
 
 
 def test_socket_is_relayed(t):
     mine, theirs = socket.socketpair()
-    process = t.ward_start("run", "--", "/bin/sh", "-c", "read x; echo got $x", stdin=theirs, stdout=theirs,
+    process = t.ward_start("run", "--", "/bin/sh", "-c", "read x; echo got $x", stdin=theirs,
+                           stdout=theirs,
                            cwd=t.workspace())
     theirs.close()
     mine.sendall(b"hello\n")
@@ -124,24 +129,30 @@ def test_command_ends_while_input_is_open(t):
 
 
 def test_terminal_in_and_out(t):
-    r = t.ward_tty("run", "--", "/bin/sh", "-c", "read x; echo got $x", input=b"hello\n", cwd=t.workspace())
+    r = t.ward_tty("run", "--", "/bin/sh", "-c", "read x; echo got $x", input=b"hello\n",
+                   cwd=t.workspace())
     t.equal(r.rc, 0)
     t.contains(r.out, "got hello")
 
 
 def test_terminal_of_the_caller_is_not_inside(t):
-    """The command has a terminal of the sandbox's own, on a devpts of its own, and it is the controlling one."""
-    r = t.ward_tty("run", "--", "/bin/sh", "-c", "ls /dev/pts; stat -Lc 'on %d' /dev/stdin /dev/stdout /dev/stderr; echo shown >/dev/tty",
+    """The command has a terminal of the sandbox's own, on a devpts of its own, and it is the
+    controlling one."""
+    r = t.ward_tty("run", "--", "/bin/sh", "-c",
+                   "ls /dev/pts; stat -Lc 'on %d' /dev/stdin /dev/stdout /dev/stderr; echo shown "
+                   ">/dev/tty",
                    cwd=t.workspace())
     t.equal(r.rc, 0)
     t.equal(r.out.split("on")[0].split(), ["0", "ptmx"], "terminals in view")
     t.contains(r.out, "shown")
-    t.check(f"on {os.stat('/dev/pts').st_dev}" not in r.out, f"the caller's terminal is inside: {r.out}")
+    t.check(f"on {os.stat('/dev/pts').st_dev}" not in r.out,
+            f"the caller's terminal is inside: {r.out}")
 
 
 def test_output_after_the_end_is_complete(t):
     """A megabyte written just before the end arrives, through a slow reader too."""
-    process = t.ward_start("run", "--", "/usr/bin/head", "-c", "1000000", "/dev/zero", cwd=t.workspace())
+    process = t.ward_start("run", "--", "/usr/bin/head", "-c", "1000000", "/dev/zero",
+                           cwd=t.workspace())
     total = 0
     while True:
         part = process.stdout.read(50000)

@@ -1,4 +1,5 @@
-"""Streams as programs really use them: by their names in /dev, in pipelines, with slow readers, by the megabyte."""
+"""Streams as programs really use them: by their names in /dev, in pipelines, with slow readers, by
+the megabyte."""
 import hashlib
 import os
 import signal
@@ -18,23 +19,29 @@ def shell(t, script, cwd, **options):
 def test_names_in_dev(t):
     """echo > /dev/stderr, tee /dev/stdout, cat /dev/stdin: in a pipe, in a file, at /dev/null."""
     ws = t.workspace({"in": "input\n"})
-    r = shell(t, """echo piped | $WARD run -- sh -c 'cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr;
+    r = shell(t,
+              """echo piped | $WARD run -- sh -c 'cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr;
                     echo three | tee /dev/fd/1 /proc/self/fd/2'""", ws)
     t.equal(r.out, "piped\nout\nthree\nthree\n", "output")
     t.equal(r.err, "err\nthree\n", "error")
-    r = shell(t, "$WARD run -- sh -c 'cat /dev/stdin; echo a > /dev/stdout; echo b > /dev/stderr' < in > out 2>&1", ws)
+    r = shell(t, "$WARD run -- sh -c 'cat /dev/stdin; echo a > /dev/stdout; echo b > /dev/stderr' "
+              "< in > out 2>&1", ws)
     t.equal((r.rc, t.read(ws, "out")), (0, "input\na\nb\n"), "files")
-    r = shell(t, "$WARD run -- sh -c 'cat /dev/stdin; echo x > /dev/stdout' < /dev/null > /dev/null", ws)
+    r = shell(t, "$WARD run -- sh -c 'cat /dev/stdin; echo x > /dev/stdout' < /dev/null > "
+              "/dev/null", ws)
     t.equal((r.rc, r.err), (0, ""), "/dev/null")
 
 
 def test_a_name_in_dev_gives_no_other_right(t):
-    """The input of the next program in the pipeline cannot be read back, nor written into that of the one before."""
+    """The input of the next program in the pipeline cannot be read back, nor written into that of
+    the one before."""
     ws = t.workspace()
-    r = shell(t, """$WARD run -- sh -c 'echo one; (timeout 0.3 cat < /proc/self/fd/1) >&2; sleep 0.2; echo two' |
+    r = shell(t,
+              """$WARD run -- sh -c 'echo one; (timeout 0.3 cat < /proc/self/fd/1) >&2; sleep 0.2; echo two' |
                     (sleep 0.1; cat)""", ws)
     t.equal(r.out.splitlines()[-1], "two")
-    r = shell(t, "(echo given; sleep 0.3) | (IFS= read -r x; $WARD run -- sh -c 'echo planted > /dev/stdin' ; cat; echo end)",
+    r = shell(t, "(echo given; sleep 0.3) | (IFS= read -r x; $WARD run -- sh -c 'echo planted > "
+              "/dev/stdin' ; cat; echo end)",
               ws)
     t.equal(r.out, "end\n", "what was left in the pipe")
 
@@ -42,7 +49,8 @@ def test_a_name_in_dev_gives_no_other_right(t):
 def test_written_into_its_own_input(t):
     """The agent can fill its own input; the caller's offset does not go back behind what it was."""
     ws = t.workspace({"in": "first line\n" + "x" * 100 + "\nlast\n"})
-    r = shell(t, """(read -r line; $WARD run -- sh -c 'cat > /dev/null; head -c 30000 /dev/zero > /dev/stdin'; cat) < in""",
+    r = shell(t,
+              """(read -r line; $WARD run -- sh -c 'cat > /dev/null; head -c 30000 /dev/zero > /dev/stdin'; cat) < in""",
               ws)
     t.check("first" not in r.out, f"the offset went back: {r.out[:80]!r}")
 
@@ -65,7 +73,8 @@ def test_megabytes(t):
 
 def test_a_thousand_files(t):
     ws = t.workspace()
-    r = t.ward("run", "--", "sh", "-c", "i=0; while [ $i -lt 1000 ]; do echo $i > f$i; i=$((i+1)); done", cwd=ws)
+    r = t.ward("run", "--", "sh", "-c",
+               "i=0; while [ $i -lt 1000 ]; do echo $i > f$i; i=$((i+1)); done", cwd=ws)
     t.equal(r.rc, 0)
     t.equal(len(os.listdir(ws)), 1000, "files")
     t.equal(t.read(ws, "f999"), "999\n")
@@ -80,14 +89,16 @@ def test_head_ends_the_command(t):
 def test_closed_streams(t):
     ws = t.workspace()
     for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
-        r = shell(t, f"$WARD run -- sh -c 'echo o; echo e >&2; cat; echo end > file' {closed}; echo $?", ws)
+        r = shell(t, f"$WARD run -- sh -c 'echo o; echo e >&2; cat; echo end > file' {closed}; "
+                  "echo $?", ws)
         t.equal(r.out.splitlines()[-1], "0", closed)
         t.equal(t.read(ws, "file"), "end\n", closed)
         os.unlink(os.path.join(ws, "file"))
 
 
 def test_jobs_in_the_background(t):
-    """The command's end is the end, whoever still holds its output; a background job that it waits for is heard."""
+    """The command's end is the end, whoever still holds its output; a background job that it waits
+    for is heard."""
     ws = t.workspace()
     r = shell(t, "$WARD run -- sh -c 'sleep 30 & echo done' | cat", ws)
     t.equal(r.out, "done\n")
@@ -128,6 +139,7 @@ def test_limits_hold_while_nobody_reads(t):
 
 def test_terminal_is_relayed(t):
     """A terminal's lines reach the command; the terminal itself does not."""
-    r = t.ward_tty("run", "--", "sh", "-c", "read x; echo got $x; tty", input=b"typed\n", cwd=t.workspace())
+    r = t.ward_tty("run", "--", "sh", "-c", "read x; echo got $x; tty", input=b"typed\n",
+                   cwd=t.workspace())
     t.contains(r.out, "got typed")
     t.contains(r.out, "/dev/pts/0")

@@ -1,4 +1,5 @@
-"""A person at a terminal: programs that want one, jobs, windows, and the terminal afterwards. Each test drives tmux."""
+"""A person at a terminal: programs that want one, jobs, windows, and the terminal afterwards. Each
+test drives tmux."""
 import contextlib
 import os
 import signal
@@ -13,10 +14,12 @@ def children(pid):
 
 
 def named(pids, word):
-    """Those of the processes whose program or words have this in them; what ends meanwhile is none."""
+    """Those of the processes whose program or words have this in them; what ends meanwhile is
+    none."""
     found = []
     for pid in pids:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/cmdline", "rb") as f:
+        with contextlib.suppress(FileNotFoundError,
+                                 ProcessLookupError), open(f"/proc/{pid}/cmdline", "rb") as f:
             if word in f.read():
                 found.append(pid)
     return found
@@ -37,7 +40,8 @@ def test_job_control(t):
     """bash inside: ^Z, jobs, bg, fg, ^C, and no complaint at its start."""
     with screen.Screen(t) as s:
         s.ward("run", "--env", "PS1=in> ", "--", "bash", "--norc", "--noprofile")
-        t.check("job control" not in s.wait(lambda x: x.endswith("in>"), "inner prompt"), "bash complains")
+        t.check("job control" not in s.wait(lambda x: x.endswith("in>"), "inner prompt"),
+                "bash complains")
         s.line("sleep 300 & sleep 200")
         s.see("[1]")
         s.press("C-z", "Stopped")
@@ -110,7 +114,9 @@ def test_pager_top_and_python(t):
 def test_resize(t):
     """The window's size goes inside, at the start and later, with the signal."""
     with screen.Screen(t, cols=91, rows=33) as s:
-        s.ward("run", "--", "bash", "-c", "trap 'echo now $(stty size)' WINCH; echo size $(stty size); while :; do sleep 0.1; done")
+        s.ward("run", "--", "bash", "-c",
+               "trap 'echo now $(stty size)' WINCH; echo size $(stty size); while :; do sleep "
+               "0.1; done")
         s.see("size 33 91")
         s.resize(70, 20)
         s.see("now 20 70")
@@ -119,7 +125,8 @@ def test_resize(t):
 
 
 def test_suspend(t):
-    """^Z stops a command without a shell around it, and ward with it; fg brings both back; the shell has its terminal between."""
+    """^Z stops a command without a shell around it, and ward with it; fg brings both back; the
+    shell has its terminal between."""
     with screen.Screen(t, files={"a.txt": "one\n"}) as s:
         before = s.modes()
         s.ward("run", "--", "vim", "-u", "NONE", "a.txt")
@@ -138,7 +145,8 @@ def test_suspend(t):
 def test_suspend_twice_and_background(t):
     """bg lets a stopped command go on without the terminal; fg gives it back, and ^C reaches it."""
     with screen.Screen(t) as s:
-        s.ward("run", "--", "sh", "-c", "echo be''gun; while ! test -e go; do sleep 0.1; done; echo gone o''n; sleep 300")
+        s.ward("run", "--", "sh", "-c",
+               "echo be''gun; while ! test -e go; do sleep 0.1; done; echo gone o''n; sleep 300")
         s.see("begun")
         s.keys("C-z")
         s.see("Stopped")
@@ -153,10 +161,13 @@ def test_suspend_twice_and_background(t):
 
 
 def test_started_in_the_background(t):
-    """A job in the background shows its output, takes no input, and leaves the terminal as it is."""
+    """A job in the background shows its output, takes no input, and leaves the terminal as it
+    is."""
     with screen.Screen(t) as s:
         before = s.modes()
-        s.line(" ".join(t.ward_argv("run", "--", "sh", "-c", "'while ! test -e go; do sleep 0.1; done; echo sho\"\"wn; read x; echo got $x'")) + " &")
+        s.line(" ".join(t.ward_argv("run", "--", "sh", "-c",
+                                    "'while ! test -e go; do sleep 0.1; done; echo sho\"\"wn; read "
+                                    "x; echo got $x'")) + " &")
         s.prompt()
         s.line("echo mine; touch go")
         s.see("\nmine")
@@ -186,10 +197,13 @@ def test_ended_by_a_limit(t):
     """A limit ends a program in the middle of its screen: the terminal is put back."""
     with screen.Screen(t) as s:
         before = s.modes()
-        s.ward("run", "--timeout", "1", "--", "sh", "-c", r"stty raw -echo; printf '\033[?1049h\033[?25l\033[?1003h\033[?2004h\033[31m\033(0screen'; sleep 60")
+        s.ward("run", "--timeout", "1", "--", "sh", "-c",
+               r"stty raw -echo; printf "
+               r"'\033[?1049h\033[?25l\033[?1003h\033[?2004h\033[31m\033(0screen'; sleep 60")
         s.see("exit 124")
         s.prompt()
-        t.equal([s.ask(f) for f in ("alternate_on", "cursor_flag", "mouse_any_flag")], ["0", "1", "0"], "the screen's state")
+        t.equal([s.ask(f) for f in ("alternate_on", "cursor_flag", "mouse_any_flag")],
+                ["0", "1", "0"], "the screen's state")
         t.equal(s.modes(), before, "modes")
 
 
@@ -203,7 +217,8 @@ def test_end_of_input_and_paste(t):
         s.keys("C-d")
         s.see("exit 0,")
         s.fresh()
-        s.ward("run", "--", "sh", "-c", r"stty raw -echo; printf '\033[?2004hready\r\n'; dd bs=1 count=17 2>/dev/null | cat -v; printf '\033[?2004l'; stty sane")
+        s.ward("run", "--", "sh", "-c", r"stty raw -echo; printf '\033[?2004hready\r\n'; dd bs=1 "
+               r"count=17 2>/dev/null | cat -v; printf '\033[?2004l'; stty sane")
         s.see("\nready")
         s.paste("words")
         s.see("^[[200~words^[[201~"[:17])
@@ -212,7 +227,8 @@ def test_end_of_input_and_paste(t):
 def test_the_terminal_hangs_up(t):
     """The window is closed: the command gets SIGHUP, and nothing stays."""
     s = screen.Screen(t)
-    s.ward("run", "--", "sh", "-c", "trap 'touch hung; exit' HUP; echo ready; while :; do sleep 0.1; done")
+    s.ward("run", "--", "sh", "-c",
+           "trap 'touch hung; exit' HUP; echo ready; while :; do sleep 0.1; done")
     s.see("\nready")
     pid = ward_of(s)
     s._run("kill-server")
@@ -226,10 +242,13 @@ def test_the_terminal_hangs_up(t):
 
 
 def test_suspend_without_a_terminal_inside(t):
-    """Output goes to a file, so the command has pipes; ^Z stops it all the same, and nothing inside goes on meanwhile."""
+    """Output goes to a file, so the command has pipes; ^Z stops it all the same, and nothing inside
+    goes on meanwhile."""
     with screen.Screen(t) as s:
         beat = os.path.join(s.ws, "beat")
-        s.line(" ".join(t.ward_argv("run", "--", "sh", "-c", "'i=0; while :; do i=$((i+1)); echo $i >new; mv new beat; sleep 0.02; done'")) + " >log")
+        s.line(" ".join(t.ward_argv("run", "--", "sh", "-c",
+                                    "'i=0; while :; do i=$((i+1)); echo $i >new; mv new beat; "
+                                    "sleep 0.02; done'")) + " >log")
         t.wait_until(lambda: os.path.exists(beat), 10, "the command did not start")
         s.keys("C-z")
         s.see("Stopped")
@@ -244,9 +263,11 @@ def test_suspend_without_a_terminal_inside(t):
 
 
 def test_tmux_inside(t):
-    """A terminal multiplexer, which asks the terminal many things at its start, in a terminal of its own."""
+    """A terminal multiplexer, which asks the terminal many things at its start, in a terminal of
+    its own."""
     with screen.Screen(t) as s:
-        s.ward("run", "--", "tmux", "-f", "/dev/null", "new-session", "echo in''ner $(tput cols); exec cat")
+        s.ward("run", "--", "tmux", "-f", "/dev/null", "new-session",
+               "echo in''ner $(tput cols); exec cat")
         s.see("inner 80")
         t.check("[0]" in s.see("0:"), "no status line")
         s.line("echoed")
@@ -257,7 +278,8 @@ def test_tmux_inside(t):
 
 
 def test_the_keeper_dies(t):
-    """The process that would put the terminal back is killed: the run goes on, and ward itself puts it back."""
+    """The process that would put the terminal back is killed: the run goes on, and ward itself puts
+    it back."""
     with screen.Screen(t, files={"long": "line\n" * 300}) as s:
         before = s.modes()
         s.ward("run", "--", "less", "long")

@@ -1,4 +1,5 @@
-"""ward-vm's side of the guest's port beside guests that lie, flood, stall and send back what they must not."""
+"""ward-vm's side of the guest's port beside guests that lie, flood, stall and send back what they
+must not."""
 import os
 import struct
 import time
@@ -7,13 +8,15 @@ from harness import host, vm
 
 
 def check_memory(t, g):
-    """No more than a window for each stream and what a program takes anyhow; AddressSanitizer takes more."""
+    """No more than a window for each stream and what a program takes anyhow; AddressSanitizer takes
+    more."""
     kib = g.memory()
     t.check(kib < (100000 if host.missing("plain") else 3000), f"{kib} KiB")
 
 
 def lie(t, words, speak, command=("sleep", "1000")):
-    """speak(guest, channel) once the command was started: the session ends with an error that has these words."""
+    """speak(guest, channel) once the command was started: the session ends with an error that has
+    these words."""
     g = vm.FakeGuest(t, command=command)
     kind, channel = g.started()
     t.equal(kind, vm.RUN, "what is started")
@@ -72,7 +75,8 @@ def test_nobody_reads_outside(t):
                 credit += struct.unpack("<I", payload)[0]
     except TimeoutError:
         pass
-    t.check(vm.WINDOW <= sent <= vm.WINDOW + 65536 + 32768, f"{sent} bytes went out though nobody reads")
+    t.check(vm.WINDOW <= sent <= vm.WINDOW + 65536 + 32768,
+            f"{sent} bytes went out though nobody reads")
     check_memory(t, g)
     g.sock.settimeout(30)
     got = 0
@@ -89,7 +93,8 @@ def test_nobody_reads_outside(t):
 
 
 def with_a_full_pipe(t):
-    """A machine with a tree and two commands, of which the second writes more into a pipe than anybody reads."""
+    """A machine with a tree and two commands, of which the second writes more into a pipe than
+    anybody reads."""
     ws = t.workspace({"file": "ORIGINAL\n"})
     socket_path = os.path.join(t.fresh_dir("sock"), "s")
     g = vm.FakeGuest(t, "--tree", ws, "--exec-socket", socket_path)
@@ -106,7 +111,8 @@ def with_a_full_pipe(t):
 
 
 def test_another_does_not_read(t):
-    """One more command whose output nobody reads does not keep the machine from ending, nor files from coming back."""
+    """One more command whose output nobody reads does not keep the machine from ending, nor files
+    from coming back."""
     ws, g, first, channel, ask, other, read_fd = with_a_full_pipe(t)
     _, seen, _, payload = g.until("WINDOW")	# the pipe is full
     g.send("DATA", channel, 1, b"y" * min(32768, struct.unpack("<I", payload)[0]))
@@ -130,13 +136,16 @@ def pending(pid, number):
 
 
 def test_hang_up_of_another(t):
-    """A hang-up for one more command that has just ended, with output that waits, is not one for the machine: it goes on, and its files come back."""
+    """A hang-up for one more command that has just ended, with output that waits, is not one for
+    the machine: it goes on, and its files come back."""
     ws, g, first, channel, ask, other, read_fd = with_a_full_pipe(t)
     g.until("WINDOW")	# the pipe is full, and more waits
     g.number("EXIT", channel, 0)
     for number in (1, 15):
         other.send_signal(number)
-        t.wait_until(lambda: other.poll() is not None or not pending(other.pid, number), 10, "the signal is passed on")	# noqa: B023
+        # noqa: B023
+        t.wait_until(lambda: other.poll() is not None or not pending(other.pid, number), 10,
+                     "the signal is passed on")
     third = t.popen([*ask[:-1], "true"])
     _, seen = g.started()	# what came before is heard by now
     g.number("EXIT", seen, 3 << 8)
@@ -159,12 +168,16 @@ def test_socket_of_another(t):
     with open(socket_path, "w") as f:
         f.write("ANOTHER'S\n")
     r = vm.FakeGuest(t, "--exec-socket", socket_path).finish()
-    t.check(r.rc == 125 and "making the socket" in r.err and t.read(socket_path) == "ANOTHER'S\n", f"{r}")
+    t.check(r.rc == 125 and "making the socket" in r.err and t.read(socket_path) == "ANOTHER'S\n",
+            f"{r}")
 
 
 def test_signals_of_the_end(t):
-    """The guest says which signal ended the command, or what is no end at all; none of them stops whoever ends like it."""
-    for number, expected in ((15, -15), (11, -11), (19, 147), (20, 148), (17, 145), (28, 156), (125 << 8, 125), (0x137f, 255), (0xffff, 255), (0xffffffff, 255), (64, -64), (0x80 | 11, -11)):
+    """The guest says which signal ended the command, or what is no end at all; none of them stops
+    whoever ends like it."""
+    for number, expected in ((15, -15), (11, -11), (19, 147), (20, 148), (17, 145), (28, 156),
+                             (125 << 8, 125), (0x137f, 255), (0xffff, 255), (0xffffffff, 255),
+                             (64, -64), (0x80 | 11, -11)):
         g = vm.FakeGuest(t)
         g.end_command(number)
         t.equal(g.finish().rc, expected, f"signal {number}")
@@ -203,14 +216,18 @@ def back(t, records, status=0):
 
 
 def test_files_come_back(t):
-    r, ws = back(t, lambda ws: [vm.record(vm.GONE, "dir/inner"), vm.record(vm.GONE, "dir"), vm.file_record("file", b"CHANGED\n", 0o6755),
-                                vm.record(vm.DIR, "new", mode=0o555), vm.file_record("new/deep", b"n" * 100000), vm.record(vm.DIR_END, "new", mode=0o555),
+    r, ws = back(t, lambda ws: [vm.record(vm.GONE, "dir/inner"), vm.record(vm.GONE, "dir"),
+                                vm.file_record("file", b"CHANGED\n", 0o6755),
+                                vm.record(vm.DIR, "new", mode=0o555),
+                                vm.file_record("new/deep", b"n" * 100000),
+                                vm.record(vm.DIR_END, "new", mode=0o555),
                                 vm.record(vm.LINK, "link", 3, more=b"new")])
     t.equal((r.rc, r.err), (0, ""), "a copy back")
     t.equal(t.read(ws, "file"), "CHANGED\n", "a file")
     t.equal(os.stat(f"{ws}/file").st_mode & 0o7777, 0o755, "its mode: permissions and no more")
     t.equal(os.stat(f"{ws}/file").st_mtime_ns, 1600000000000000005, "its time")
-    t.equal((t.read(ws, "new/deep"), os.stat(f"{ws}/new").st_mode & 0o777), ("n" * 100000, 0o555), "a new directory")
+    t.equal((t.read(ws, "new/deep"), os.stat(f"{ws}/new").st_mode & 0o777), ("n" * 100000, 0o555),
+            "a new directory")
     t.equal(os.readlink(f"{ws}/link"), "new", "a link")
     t.check(not os.path.exists(f"{ws}/dir"), "what is gone")
     t.equal(sorted(os.listdir(ws)), ["file", "link", "new"], "and nothing else")
@@ -218,7 +235,8 @@ def test_files_come_back(t):
 
 
 def with_disk(t, announce, content=b"", answers=0):
-    """A workspace whose guest announces these pieces, with this on the device; (result, workspace)."""
+    """A workspace whose guest announces these pieces, with this on the device; (result,
+    workspace)."""
     ws = t.workspace({"file": "ORIGINAL\n", "large": "L" * 1500000})
     path = os.path.join(t.fresh_dir("disk"), "disk")
     with open(path, "wb") as f:
@@ -239,15 +257,18 @@ def with_disk(t, announce, content=b"", answers=0):
 def test_over_the_device(t):
     """Trees over the block device, both ways; and what a guest may not announce."""
     records = vm.file_record("file", b"C" * 1000000) + vm.record(vm.END, "")
-    whole = [(i % vm.SLOTS, min(vm.SLOT_BYTES, len(records) - i * vm.SLOT_BYTES)) for i in range(-(-len(records) // vm.SLOT_BYTES))]
+    whole = [(i % vm.SLOTS, min(vm.SLOT_BYTES, len(records) - i * vm.SLOT_BYTES))
+             for i in range(-(-len(records) // vm.SLOT_BYTES))]
     r, ws = with_disk(t, whole, records, answers=len(whole))
     t.check((r.rc, r.err) == (0, "") and t.read(ws, "file") == "C" * 1000000, f"{r}")
-    lies = [[(1, 10)], [(0, 10), (0, 10)], [(vm.SLOTS, 10)], [(0xfffffffe, 10)], [(0, 0)], [(0, vm.SLOT_BYTES + 1)], [(0, 0xffffffff)], [(vm.INLINE, 32769)], [(vm.INLINE, 0)]]
+    lies = [[(1, 10)], [(0, 10), (0, 10)], [(vm.SLOTS, 10)], [(0xfffffffe, 10)], [(0, 0)],
+            [(0, vm.SLOT_BYTES + 1)], [(0, 0xffffffff)], [(vm.INLINE, 32769)], [(vm.INLINE, 0)]]
     for lie in lies:
         r, ws = with_disk(t, lie, records)
         t.check(r.rc == 125 and t.read(ws, "file") == "ORIGINAL\n", f"{lie}: {r}")
     r, ws = with_disk(t, whole[:2], records, answers=2)
-    t.check(r.rc == 125 and "stopped during the copy" in r.err and t.read(ws, "file") == "ORIGINAL\n", f"cut off: {r}")
+    t.check(r.rc == 125 and "stopped during the copy" in r.err
+            and t.read(ws, "file") == "ORIGINAL\n", f"cut off: {r}")
     ws = t.workspace({"file": "ORIGINAL\n"})
     g = vm.FakeGuest(t, "--tree", ws)
     g.take_tree()
@@ -294,12 +315,17 @@ def test_nothing_leaves_the_tree(t):
         r, ws = back(t, lambda ws, name=name: [vm.file_record(name, b"EVIL\n")])
         t.equal(r.rc, 125, f"{name}: {r}")
         t.check("malformed data" in r.err, f"{name}: {r}")
-    r, ws = back(t, lambda ws: [vm.record(vm.LINK, "way", len(outside), more=outside.encode()), vm.file_record("way/victim", b"EVIL\n"),
-                                vm.record(vm.GONE, "way/victim"), vm.record(vm.DIR_END, "way", mode=0o777), vm.record(vm.DIR, "way/sub"),
-                                vm.record(vm.LINK, "way/link", 1, more=b"x"), vm.file_record("fine", b"FINE\n")])
+    r, ws = back(t, lambda ws: [vm.record(vm.LINK, "way", len(outside), more=outside.encode()),
+                                vm.file_record("way/victim", b"EVIL\n"),
+                                vm.record(vm.GONE, "way/victim"),
+                                vm.record(vm.DIR_END, "way", mode=0o777),
+                                vm.record(vm.DIR, "way/sub"),
+                                vm.record(vm.LINK, "way/link", 1, more=b"x"),
+                                vm.file_record("fine", b"FINE\n")])
     t.equal(r.rc, 125, f"files that not copied back, and a command that went well: {r}")
     t.equal(r.err.count("not copied back"), 5, f"a line for each: {r}")
-    t.equal((t.read(outside, "victim"), os.listdir(outside)), ("SAFE\n", ["victim"]), "what is outside")
+    t.equal((t.read(outside, "victim"), os.listdir(outside)), ("SAFE\n", ["victim"]),
+            "what is outside")
     t.equal(t.read(ws, "fine"), "FINE\n", "the rest came back")
     r, ws = back(t, lambda ws: [vm.file_record("way/x", b"x")], status=7 << 8)
     t.equal(r.rc, 7, f"the command's own failure stays: {r}")
@@ -322,15 +348,19 @@ def has_nameless(directory):
 def test_tree_that_is_gone(t):
     """One tree was removed outside meanwhile: that is said, and the others come back."""
     trees = [t.workspace({"file": "ORIGINAL\n"}) for _ in range(3)]
-    for gone, expected in enumerate([["ORIGINAL\n", "NEW0\n", "NEW0\n"], ["NEW1\n", "NEW0\n", "NEW1\n"]]):
+    for gone, expected in enumerate([["ORIGINAL\n", "NEW0\n", "NEW0\n"],
+                                     ["NEW1\n", "NEW0\n", "NEW1\n"]]):
         g = vm.FakeGuest(t, *(word for tree in trees for word in ("--tree", tree)))
         g.take_tree()
         os.rename(trees[gone], trees[gone] + ".away")
         g.end_command()
-        g.give_tree(b"".join(vm.file_record("file", b"NEW%d\n" % gone) + vm.record(vm.DIR_END, "", mode=0o755) + vm.record(vm.END, "") for _ in trees))
+        g.give_tree(b"".join(vm.file_record("file", b"NEW%d\n" % gone)
+                             + vm.record(vm.DIR_END, "", mode=0o755) + vm.record(vm.END, "")
+                             for _ in trees))
         r = g.finish()
         os.rename(trees[gone] + ".away", trees[gone])
-        t.check(r.rc == 125 and f"{trees[gone]}/file: No such file" in r.err and "malformed data" not in r.err, f"{r}")
+        t.check(r.rc == 125 and f"{trees[gone]}/file: No such file" in r.err
+                and "malformed data" not in r.err, f"{r}")
         t.equal([t.read(tree, "file") for tree in trees], expected, f"{r}")
 
 
@@ -347,7 +377,8 @@ def test_cut_off_in_the_middle(t):
     g.sock.close()
     r = g.finish()
     t.equal(r.rc, 125, f"{r}")
-    t.equal((t.read(ws, "file"), os.listdir(ws)), ("ORIGINAL\n", ["file"]), "an old file or a new one, never half")
+    t.equal((t.read(ws, "file"), os.listdir(ws)), ("ORIGINAL\n", ["file"]),
+            "an old file or a new one, never half")
 
 
 def test_protected_places(t):
@@ -361,7 +392,8 @@ def test_protected_places(t):
     g = vm.FakeGuest(t, "--tree", ws)
     g.take_tree()
     g.end_command()
-    g.give_tree(vm.file_record("closed/file", b"EVIL\n") + vm.file_record("open", b"OPEN\n") + vm.record(vm.END, ""))
+    g.give_tree(vm.file_record("closed/file", b"EVIL\n") + vm.file_record("open", b"OPEN\n")
+                + vm.record(vm.END, ""))
     r = g.finish()
     t.equal(r.rc, 125, f"{r}")
     t.check("closed/file: it is protected" in r.err, f"it is said: {r}")

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""make soak: many runs and many detached sandboxes in a row must leave nothing behind; prints a table of what was counted.
+"""make soak: many runs and many detached sandboxes in a row must leave nothing behind; prints a
+table of what was counted.
 
-In: the build directory (WARD_BUILD, or build/), RUNS (2000) and CYCLES (500). As root everything is done twice, as root and
-as the ordinary user of the tests. The counts: processes that descend from this one, mounts, control groups, namespaces that
-any process or mount holds, files in ward's directories and in the workspace, unix sockets, shared memory, and the descriptors
-of a ward-box and its ward-init that serve as many execs. Counts of what other users of the machine do (mounts, control
-groups, namespaces) are taken only of what can be ward's. Exit 1 when something grew.
+In: the build directory (WARD_BUILD, or build/), RUNS (2000) and CYCLES (500). As root everything is
+done twice, as root and as the ordinary user of the tests. The counts: processes that descend from
+this one, mounts, control groups, namespaces that any process or mount holds, files in ward's
+directories and in the workspace, unix sockets, shared memory, and the descriptors of a ward-box and
+its ward-init that serve as many execs. Counts of what other users of the machine do (mounts,
+control groups, namespaces) are taken only of what can be ward's. Exit 1 when something grew.
 """
 import argparse
 import os
@@ -68,14 +70,16 @@ def table(title, seconds, before, after):
 
 def soak_runs(scene, total):
     def one(i):
-        scene.ward("run", "--", "/bin/sh", "-c", "sleep 60 & setsid sleep 60 & echo x > /tmp/x" if i % 10 == 0 else ":")
+        scene.ward("run", "--", "/bin/sh", "-c", "sleep 60 & setsid sleep 60 & echo x > /tmp/x"
+                   if i % 10 == 0 else ":")
     one(0)	# the state directory is made once
     before, spaces = scene.count(), kernel_net_namespaces()
     seconds = repeat(f"{scene.who}: runs", total, one)
     after = scene.settle(before)
     fine = table(f"{scene.who}: {total} runs", seconds, before, after)
     if spaces is not None:
-        print(f"  {'net namespaces (kernel)':<28}{spaces:>8}{kernel_net_namespaces():>8}   for information: others make some too")
+        print(f"  {'net namespaces (kernel)':<28}{spaces:>8}{kernel_net_namespaces():>8}   for "
+              "information: others make some too")
     return fine
 
 
@@ -91,21 +95,25 @@ def soak_cycles(scene, total):
     one(0)
     before = scene.count()
     seconds = repeat(f"{scene.who}: detached sandboxes", total, one)
-    return table(f"{scene.who}: {total} detached sandboxes: create, exec, kill, remove", seconds, before,
+    return table(f"{scene.who}: {total} detached sandboxes: create, exec, kill, remove", seconds,
+                 before,
                  scene.settle(before))
 
 
 def soak_execs(scene, total):
-    """One sandbox that serves many execs: its supervisor and its first process keep no descriptor and no child."""
+    """One sandbox that serves many execs: its supervisor and its first process keep no descriptor
+    and no child."""
     clean = scene.count()
     scene.ward("run", "-d", "--name", "long", "--", "/bin/sleep", "6000")
     scene.ward("exec", "long", "/bin/true")
 
     def count():
-        return {**scene.count(), "descriptors of its processes": descriptors(leaks.descendants(os.getpid()))}
+        return {**scene.count(),
+                "descriptors of its processes": descriptors(leaks.descendants(os.getpid()))}
     time.sleep(1)	# its guardian comes a moment later
     before = count()
-    seconds = repeat(f"{scene.who}: execs", total, lambda i: scene.ward("exec", "long", "/bin/true"))
+    seconds = repeat(f"{scene.who}: execs", total,
+                     lambda i: scene.ward("exec", "long", "/bin/true"))
     after = scene.settle(before, count)
     fine = table(f"{scene.who}: {total} execs in one sandbox", seconds, before, after)
     scene.ward("kill", "long")
@@ -123,7 +131,8 @@ def main():
     fine = True
     with scenes(os.environ.get("WARD_BUILD", TOP / "build"), args.only) as people:
         for scene in people:
-            for function, total in ((soak_runs, args.runs), (soak_cycles, args.cycles), (soak_execs, args.cycles)):
+            for function, total in ((soak_runs, args.runs), (soak_cycles, args.cycles),
+                                    (soak_execs, args.cycles)):
                 if total:
                     fine = function(scene, total) and fine
     print("\nnothing was left behind" if fine else "\nsomething was left behind")

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Runs a unit test as an ordinary user: as_user.py PROGRAM. Root becomes nobody; the program is copied to where nobody can read it."""
+"""Runs a unit test as an ordinary user: as_user.py PROGRAM. Root becomes nobody; the program is
+copied to where nobody can read it."""
 import os
 import shutil
 import subprocess

@@ -6,39 +6,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-#include "base/io.h"
-#include "limit/cgroup_kind.h"
-
-static struct spec spec;
-static struct cgroup *current; /* removed also when a test fails */
+#include "cgroup_help.h"
 
 static struct cgroup *make(bool nesting)
 {
-	static unsigned serial;
-	struct plan p = { .spec = &spec, .facts = { .cgroup = CGROUP_V2 } };
+	struct plan p = plan_without_limits(CGROUP_V2);
 	struct ward_err e = { 0 };
 	struct cgroup_map map;
-	struct cgroup *c = NULL;
 	bool usable;
 
 	spec.policy.proc_nesting = nesting;
-	snprintf(p.run_id, sizeof(p.run_id), "ut%d-%u", getpid(), serial++);
-	for (unsigned i = 0; i < LIMITS; i++)
-		p.limits[i].value = POLICY_NONE;
 	assert_int_equal(cgroup_map_read(&map, &e), 0);
 	usable = map.dir[CG_UNIFIED] && cgroup_may_create(map.dir[CG_UNIFIED]);
 	cgroup_map_clear(&map);
@@ -46,20 +29,7 @@ static struct cgroup *make(bool nesting)
 		print_message("no cgroup v2 directory that this user may write\n");
 		skip();
 	}
-	if (cgroup_create(&p, &c, &e) < 0)
-		fail_msg("%s: %s", e.what, e.why);
-	current = c;
-	return c;
-}
-
-static int clean_up(void **state)
-{
-	(void)state;
-	if (current && cgroup_kill(current) < 0)
-		print_message("processes are left\n");
-	cgroup_destroy(current);
-	current = NULL;
-	return 0;
+	return create(&p);
 }
 
 static pid_t clone_into(int fd)
@@ -78,62 +48,22 @@ static pid_t clone_into(int fd)
 	return pid;
 }
 
-static void end(struct cgroup *c)
-{
-	auto_strv dirs = { 0 };
-	struct stat st;
-
-	cgroup_dirs(c, &dirs);
-	assert_true(dirs.len > 0);
-	current = NULL;
-	cgroup_destroy(c);
-	for (size_t i = 0; i < dirs.len; i++)
-		assert_int_equal(stat(dirs.items[i], &st), -1);
-}
-
-static uint64_t cpu_of(pid_t pid)
-{
-	clockid_t clock;
-	struct timespec t;
-
-	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
-	assert_int_equal(clock_gettime(clock, &t), 0);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* On a busy machine its turn may take a while. */
-static void runs_again(pid_t pid, uint64_t before)
-{
-	struct timespec some = { .tv_nsec = 10000000 };
-
-	for (int i = 0; i < 1000 && cpu_of(pid) == before; i++)
-		nanosleep(&some, NULL);
-	assert_true(cpu_of(pid) > before);
-}
-
 static void test_freeze_and_kill(void **state)
 {
 	struct timespec some = { .tv_nsec = 50000000 };
 	struct cgroup *c = make(false);
 	struct usage u = { 0 };
-	int fds[4], status;
-	uint64_t before;
+	int fds[4];
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(cgroup_self_fds(c, fds, 4), 0);
 	pid = clone_into(cgroup_clone_fd(c));
 	nanosleep(&some, NULL);
-	assert_int_equal(cgroup_freeze(c, true), 0);
-	before = cpu_of(pid);
-	nanosleep(&some, NULL);
-	assert_int_equal(cpu_of(pid), before);
-	assert_int_equal(cgroup_freeze(c, false), 0);
-	runs_again(pid, before);
+	check_freeze(c, pid);
 	assert_int_equal(cgroup_freeze(c, true), 0);
 	assert_int_equal(cgroup_kill(c), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_int_equal(WTERMSIG(status_of(pid)), SIGKILL);
 	cgroup_usage(c, &u);
 	assert_true(u.cpu_ms > 0);
 	assert_false(u.hit[LIMIT_MEMORY]);
@@ -146,7 +76,6 @@ static void test_nesting(void **state)
 	struct cgroup *c = make(true);
 	auto_buf text = { 0 };
 	char path[64];
-	int status;
 	pid_t pid;
 
 	(void)state;
@@ -156,7 +85,7 @@ static void test_nesting(void **state)
 	assert_non_null(strstr(buf_text(&text), "/box\n"));
 	assert_int_equal(cgroup_freeze(c, true), 0);
 	assert_int_equal(cgroup_kill(c), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	status_of(pid);
 	end(c);
 }
 
@@ -164,8 +93,6 @@ static void test_leftovers(void **state)
 {
 	struct cgroup *c = make(true);
 	auto_strv dirs = { 0 };
-	struct stat st;
-	int status;
 	pid_t pid;
 
 	(void)state;
@@ -173,12 +100,7 @@ static void test_leftovers(void **state)
 	assert_int_equal(cgroup_freeze(c, true), 0);
 	cgroup_dirs(c, &dirs);
 	assert_int_equal(dirs.len, 2);
-	cgroup_remove_dirs(&dirs);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	for (size_t i = 0; i < dirs.len; i++)
-		assert_int_equal(stat(dirs.items[i], &st), -1);
-	current = NULL;
-	cgroup_destroy(c);
+	check_leftovers(c, &dirs, pid);
 }
 
 /* Without controllers v2 cannot hold limits, and says so. */

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "state/boxes.h"
 #include "control/control.h"
 #include "control/copy.h"
+#include "state/boxes.h"
 
 static int check(uint32_t op, int32_t a, int32_t b, const char *rest, size_t n)
 {

@@ -174,20 +174,20 @@ static void test_names(void **state)
 	assert_int_equal(event_action_find("deny", 4), ACTION_DENY);
 }
 
-struct heard {
+struct taken {
 	struct event_sink sink;
 	unsigned count;
 };
 
-static void hear(struct event_sink *s, const struct ward_event *v)
+static void take_event(struct event_sink *s, const struct ward_event *v)
 {
 	(void)v;
-	((struct heard *)(void *)s)->count++;
+	((struct taken *)(void *)s)->count++;
 }
 
 static void test_emit(void **state)
 {
-	struct heard h = { .sink = { .take = hear } };
+	struct taken h = { .sink = { .take = take_event } };
 	struct ward_event v = event_make(EVENT_RUN_START, ACTION_LOG, "true");
 
 	(void)state;

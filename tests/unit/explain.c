@@ -7,11 +7,11 @@
 
 #include <cmocka.h>
 
-#include "observe/explain.h"
-#include "model/plan.h"
-#include "policy/policy_edit.h"
 #include "event/event.h"
 #include "event/table_names.h"
+#include "model/plan.h"
+#include "observe/explain.h"
+#include "policy/policy_edit.h"
 
 static const struct explain_run run = { .workspace = "/srv",
 					.policy_file = "/srv/ward.yaml",

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/io.h"
-#include "inspect/git_pack.h"
-#include "inspect/body_inspect.h"
 #include "gateway_help.h"
+#include "inspect/body_inspect.h"
+#include "inspect/git_pack.h"
 
 #define HEAD "POST %s HTTP/1.1\r\nHost: a.example\r\nContent-Type: %s\r\nContent-Length: 9\r\n\r\n"
 

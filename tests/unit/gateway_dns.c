@@ -1,10 +1,10 @@
 /* The resolver inside: what it answers, what it refuses, and the table of synthetic addresses. */
 #include <errno.h>
 
-#include "rules/port_classes.h"
+#include "gateway_help.h"
 #include "rules/dns.h"
 #include "rules/net.h"
-#include "gateway_help.h"
+#include "rules/port_classes.h"
 
 static const uint8_t seed[16] = { 1, 2, 3 };
 

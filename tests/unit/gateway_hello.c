@@ -1,6 +1,6 @@
 /* The gate of mode splice: which TLS greetings pass, cut anywhere, and when it goes blind. */
-#include "rules/sniff.h"
 #include "gateway_help.h"
+#include "rules/sniff.h"
 
 #define NAME "api.example.com"
 

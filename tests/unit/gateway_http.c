@@ -1,8 +1,8 @@
 /* The gate of mode http, the proxy heads and SOCKS: which requests pass, cut anywhere, and what is
  * refused. */
+#include "gateway_help.h"
 #include "rules/sniff.h"
 #include "rules/socks.h"
-#include "gateway_help.h"
 
 #define HOST "Host: a.example\r\n"
 #define GET "GET / HTTP/1.1\r\n" HOST "\r\n"

@@ -2,8 +2,8 @@
  * whole. */
 #include <inttypes.h>
 
-#include "rules/ratelimit.h"
 #include "gateway_help.h"
+#include "rules/ratelimit.h"
 
 #define SECOND UINT64_C(1000000)
 

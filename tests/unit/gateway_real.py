@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """The gates beside real programs: gateway_real.py GATE_FILTER
 
-A relay on the loopback interface asks the gate (gate_filter.c) about every byte, as the gateway does. Through it go a TLS client and
-server (OpenSSL, by way of Python: TLS 1.3, 1.2, a HelloRetryRequest, another name), and HTTP clients with keep-alive,
-pipelining, bodies, 100-continue and a websocket. What must pass arrives whole; of what must not, the server sees no byte.
+A relay on the loopback interface asks the gate (gate_filter.c) about every byte, as the gateway
+does. Through it go a TLS client and server (OpenSSL, by way of Python: TLS 1.3, 1.2, a
+HelloRetryRequest, another name), and HTTP clients with keep-alive, pipelining, bodies, 100-continue
+and a websocket. What must pass arrives whole; of what must not, the server sees no byte.
 """
 import http.client
 import http.server
@@ -23,7 +24,8 @@ NAME = 'a.example'
 
 class Gate:
     def __init__(self, mode, port):
-        self.p = subprocess.Popen([FILTER, mode, NAME, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.p = subprocess.Popen([FILTER, mode, NAME, str(port)], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE)
 
     def ask(self, side, data):
         self.p.stdin.write(side + struct.pack('=I', len(data)) + data)
@@ -41,7 +43,8 @@ class Gate:
 
 
 class Relay:
-    """One connection, in pieces of `piece` bytes; remembers what the server was sent and how it ended."""
+    """One connection, in pieces of `piece` bytes; remembers what the server was sent and how it
+    ended."""
 
     def __init__(self, mode, upstream, piece):
         self.mode, self.upstream, self.piece = mode, upstream, piece
@@ -110,8 +113,10 @@ def serve(handle):
 
 def certificate(directory):
     path = os.path.join(directory, 'pem')
-    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', path + '.key',
-                    '-out', path, '-days', '1', '-subj', '/CN=' + NAME], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt',
+                    'ec_paramgen_curve:P-256', '-nodes', '-keyout', path + '.key',
+                    '-out', path, '-days', '1', '-subj', '/CN=' + NAME], check=True,
+                   stderr=subprocess.DEVNULL)
     return path, path + '.key'
 
 
@@ -131,7 +136,8 @@ def tls(pem, name, version, curve, piece):
     client.minimum_version = client.maximum_version = version
     answer, got = b'', None
     try:
-        with socket.create_connection(('127.0.0.1', relay.port)) as raw, client.wrap_socket(raw, server_hostname=name) as s:
+        with socket.create_connection(('127.0.0.1', relay.port)) as raw, client.wrap_socket(
+            raw, server_hostname=name) as s:
             s.sendall(b'hello')
             while len(answer) < 5:
                 got = s.recv(5)
@@ -151,7 +157,8 @@ def test_tls():
         for piece in (1, 7, 100000):
             for version, curve in ((new, None), (old, None), (new, 'secp521r1')):
                 relay, answer = tls(pem, NAME, version, curve, piece)
-                assert answer == b'olleh' and relay.end == 'blind', (version, curve, piece, answer, relay.end)
+                assert answer == b'olleh' and relay.end == 'blind', (version, curve, piece, answer,
+                                                                     relay.end)
                 # after a HelloRetryRequest there are two greetings with the name
                 assert relay.sent.count(NAME.encode()) == (2 if curve else 1), (curve, relay.sent)
             for name, end in (('evil.test', 'wrong_sni'), (None, 'no_sni')):
@@ -167,7 +174,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def reply(self, body, chunked=False):
         self.send_response(200)
-        self.send_header(*(('Transfer-Encoding', 'chunked') if chunked else ('Content-Length', str(len(body)))))
+        self.send_header(*(('Transfer-Encoding', 'chunked')
+                           if chunked else ('Content-Length', str(len(body)))))
         self.end_headers()
         if self.command != 'HEAD':
             self.wfile.write(b'%x\r\n%s\r\n0\r\n\r\n' % (len(body), body) if chunked else body)
@@ -211,7 +219,8 @@ def test_http():
     for piece in (1, 11, 100000):
         relay, client, sock = connection(piece)
         for method, path in (('GET', '/x'), ('HEAD', '/h'), ('GET', '/chunked'), ('GET', '/y')):
-            client.request(method, path, headers={'Upgrade': 'h2c', 'Connection': 'Upgrade'} if path == '/x' else {})
+            client.request(method, path, headers={'Upgrade': 'h2c', 'Connection': 'Upgrade'}
+                           if path == '/x' else {})
             body = client.getresponse().read()
             assert method == 'HEAD' or body.endswith(path.encode()), body
         client.request('POST', '/', body=b'some body', headers={'Expect': '100-continue'})

@@ -1,7 +1,7 @@
 /* Requests that are looked into: normal paths, heads written anew, what rules say about them. */
+#include "gateway_help.h"
 #include "rules/http_message.h"
 #include "rules/http_rule.h"
-#include "gateway_help.h"
 
 static void test_paths(void **state)
 {

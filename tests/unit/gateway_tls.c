@@ -11,10 +11,10 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "gateway_help.h"
 #include "transport/ca.h"
 #include "transport/tls_roots.h"
 #include "transport/tls_up.h"
-#include "gateway_help.h"
 
 struct world {
 	struct ca *ca;

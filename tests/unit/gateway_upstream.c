@@ -1,8 +1,8 @@
 /* The upstream proxy: its URL, and the talk with it, cut anywhere. */
 #include <errno.h>
 
-#include "rules/upstream.h"
 #include "gateway_help.h"
+#include "rules/upstream.h"
 
 static struct upstream proxy_of(const char *url)
 {

@@ -1,8 +1,8 @@
 /* Git's directories outside the workspace, and the judgement over git configuration. */
 #include "guard_help.h"
 
-#include "policy/gitconfig.h"
 #include "guard/guard.h"
+#include "policy/gitconfig.h"
 
 static void put_repo(struct tree *t, const char *dir)
 {

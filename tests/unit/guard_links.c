@@ -3,37 +3,37 @@
 
 #include <limits.h>
 
+#include "guard/guard.h"
 #include "guard/guard_trail.h"
 #include "policy/command.h"
-#include "guard/guard.h"
 
-struct flow_report {
+struct trail {
 	struct buf text;
 	size_t skip; /* of each path: the root */
 };
 
 static int tell(void *ctx, const struct trail_place *place)
 {
-	struct flow_report *told = ctx;
+	struct trail *trail = ctx;
 
-	buf_printf(&told->text, "%c%s", "LBEM"[place->kind],
-		   strlen(place->path) > told -> skip ? place -> path + told -> skip : "/");
+	buf_printf(&trail->text, "%c%s", "LBEM"[place->kind],
+		   strlen(place->path) > trail -> skip ? place -> path + trail -> skip : "/");
 	if (*place->text)
-		buf_printf(&told->text, ">%s", place->text);
-	buf_puts(&told->text, " ");
+		buf_printf(&trail->text, ">%s", place->text);
+	buf_puts(&trail->text, " ");
 	return 0;
 }
 
 static void assert_trail(struct tree *t, const char *from, const char *path, const char *wanted)
 {
-	struct flow_report told = { .skip = strlen(t->path) };
+	struct trail trail = { .skip = strlen(t->path) };
 	struct trail_root root = trail_root_at(t->path, t->fd);
 	char dir[512];
 
 	snprintf(dir, sizeof(dir), "%s%s%s", t->path, *from ? "/" : "", from);
-	assert_int_equal(trail_follow(dir, path, &root, tell, &told), 0);
-	assert_string_equal(buf_text(&told.text), wanted);
-	buf_free(&told.text);
+	assert_int_equal(trail_follow(dir, path, &root, tell, &trail), 0);
+	assert_string_equal(buf_text(&trail.text), wanted);
+	buf_free(&trail.text);
 }
 
 static void paths_are_followed_as_the_kernel_does(void **state unused_arg)

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "state/store.h"
 #include "recover/recover.h"
+#include "state/store.h"
 
 struct place {
 	struct tree state, work;

@@ -54,28 +54,28 @@ static void test_known(void **state)
 				 rows[i].known);
 }
 
-static void test_told(void **state)
+static void test_report(void **state)
 {
 	static const struct {
 		const char *text;
-		enum flow_report told;
+		enum command_report report;
 		int value;
 	} rows[] = {
-		{ "", TOLD_NOTHING, -1 },    { "e1", TOLD_NOTHING, -1 },
-		{ "b", TOLD_BEGUN, -1 },     { "be0", TOLD_EXIT, 0 },
-		{ "be255", TOLD_EXIT, 255 }, { "be256", TOLD_BEGUN, -1 },
-		{ "bs9", TOLD_SIGNAL, 9 },   { "bs0", TOLD_BEGUN, -1 },
-		{ "bs65", TOLD_BEGUN, -1 },  { "be", TOLD_BEGUN, -1 },
-		{ "be1x", TOLD_BEGUN, -1 },  { "be0001", TOLD_BEGUN, -1 },
-		{ "bb", TOLD_BEGUN, -1 },
+		{ "", REPORT_NOTHING, -1 },    { "e1", REPORT_NOTHING, -1 },
+		{ "b", REPORT_BEGUN, -1 },     { "be0", REPORT_EXIT, 0 },
+		{ "be255", REPORT_EXIT, 255 }, { "be256", REPORT_BEGUN, -1 },
+		{ "bs9", REPORT_SIGNAL, 9 },   { "bs0", REPORT_BEGUN, -1 },
+		{ "bs65", REPORT_BEGUN, -1 },  { "be", REPORT_BEGUN, -1 },
+		{ "be1x", REPORT_BEGUN, -1 },  { "be0001", REPORT_BEGUN, -1 },
+		{ "bb", REPORT_BEGUN, -1 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		int value = -1;
 
-		assert_int_equal(told_parse(rows[i].text, strlen(rows[i].text), &value),
-				 rows[i].told);
+		assert_int_equal(command_report_parse(rows[i].text, strlen(rows[i].text), &value),
+				 rows[i].report);
 		assert_int_equal(value, rows[i].value);
 	}
 }
@@ -181,7 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version), cmocka_unit_test(test_known),
-		cmocka_unit_test(test_told),    cmocka_unit_test(test_start),
+		cmocka_unit_test(test_report),  cmocka_unit_test(test_start),
 		cmocka_unit_test(test_answer),  cmocka_unit_test(test_threads)
 	};
 

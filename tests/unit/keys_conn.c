@@ -81,7 +81,7 @@ void tls_up_free(struct tls_up *u)
 	(void)u;
 }
 
-bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
+bool down_release(struct keys *k, struct conn *c, uint64_t now)
 {
 	(void)k;
 	(void)c;
@@ -89,7 +89,7 @@ bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
 	return false;
 }
 
-bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now)
+bool keys_h2_release(struct keys *k, struct conn *c, uint64_t now)
 {
 	(void)k;
 	(void)c;

@@ -131,7 +131,7 @@ static void test_require(void **state)
 	assert_int_equal(plan.limits[LIMIT_CPU].held_by, HELD_WATCH);
 }
 
-static void test_landlock_rung(void **state)
+static void test_landlock_level(void **state)
 {
 	(void)state;
 	start(CGROUP_NONE, IDS_OWN);
@@ -260,7 +260,7 @@ int main(void)
 		cmocka_unit_test(test_by_host),
 		cmocka_unit_test(test_watch_runs_only_when_needed),
 		cmocka_unit_test(test_require),
-		cmocka_unit_test(test_landlock_rung),
+		cmocka_unit_test(test_landlock_level),
 		cmocka_unit_test(test_no_inodes),
 		cmocka_unit_test(test_rlimits),
 		cmocka_unit_test(test_stop),

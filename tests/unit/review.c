@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rename.h"
+#include "plan/plan_root.h"
 #include "review/apply.h"
 #include "review/changes_internal.h"
-#include "plan/plan_root.h"
-#include "base/rename.h"
 
 #define ID "20261115-121257-xvsdp3"
 

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "creds/forms.h"
-#include "protocol/secrets.h"
 #include "keys/scan.h"
+#include "protocol/secrets.h"
 
 #define SECRET "kY7-pQ2vW9zR4mN8tB3hJ6cX1fL5dS0gA7uE2iO9qK"
 #define SHOWN "kY7-WARDabcdefghijklmnopqrstuvwxyz01234567"

@@ -167,7 +167,7 @@ static void test_set_id_modes(void **state)
 		for (size_t c = 0; c < ARRAY_LEN(calls); c++) {
 			bool is_chmod = calls[c].nr == SYS_chmod || calls[c].nr == SYS_fchmod ||
 					calls[c].nr == SYS_fchmodat || calls[c].nr == NR_fchmodat2;
-			bool behalf = is_chmod && flags & SECCOMP_LANDLOCK;
+			bool brokered = is_chmod && flags & SECCOMP_LANDLOCK;
 
 			for (size_t k = 0; k < (calls[c].flags == 9 ? 1 : ARRAY_LEN(creating));
 			     k++) {
@@ -178,11 +178,11 @@ static void test_set_id_modes(void **state)
 				for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 					assert_int_equal(
 						by_int(calls[c].nr, calls[c].mode, bad[i], args),
-						behalf ? ERRNO(EPERM) : deny);
+						brokered ? ERRNO(EPERM) : deny);
 				for (size_t i = 0; i < ARRAY_LEN(good); i++)
 					assert_int_equal(
 						by_int(calls[c].nr, calls[c].mode, good[i], args),
-						behalf ? deny : ALLOW);
+						brokered ? deny : ALLOW);
 			}
 		}
 		/* without creation the mode is not looked at by anybody */
@@ -511,7 +511,7 @@ static void test_scheduling(void **state)
 	assert_int_equal(by_int(SYS_sched_setscheduler, 1, 0x80000000, NULL), NOTIFY);
 }
 
-static void test_rung(void **state)
+static void test_landlock_level(void **state)
 {
 	static const uint64_t to[6] = { 3, 0, 0, 0, 0x7f0000001000, 16 },
 			      high_to[6] = { 3, 0, 0, 0, 1ULL << 32, 16 };
@@ -561,14 +561,14 @@ static void test_rung(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gpu_requests), cmocka_unit_test(test_interface_requests),
-		cmocka_unit_test(test_kvm_requests), cmocka_unit_test(test_kvm_sentry_requests),
-		cmocka_unit_test(test_set_id_modes), cmocka_unit_test(test_device_nodes),
-		cmocka_unit_test(test_namespaces),   cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_ioctl),        cmocka_unit_test(test_prctl_and_personality),
-		cmocka_unit_test(test_own_filters),  cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_allocation),   cmocka_unit_test(test_scheduling),
-		cmocka_unit_test(test_rung),
+		cmocka_unit_test(test_gpu_requests),   cmocka_unit_test(test_interface_requests),
+		cmocka_unit_test(test_kvm_requests),   cmocka_unit_test(test_kvm_sentry_requests),
+		cmocka_unit_test(test_set_id_modes),   cmocka_unit_test(test_device_nodes),
+		cmocka_unit_test(test_namespaces),     cmocka_unit_test(test_sockets),
+		cmocka_unit_test(test_ioctl),          cmocka_unit_test(test_prctl_and_personality),
+		cmocka_unit_test(test_own_filters),    cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_allocation),     cmocka_unit_test(test_scheduling),
+		cmocka_unit_test(test_landlock_level),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

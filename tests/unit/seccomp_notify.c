@@ -1,5 +1,5 @@
 /*
- * Denied calls as events, with a real filter and listener in a child; and on the Landlock rung the
+ * Denied calls as events, with a real filter and listener in a child; and on the Landlock level the
  * calls that the supervisor makes on its behalf, each also in a form that must be refused.
  */
 #include <errno.h>
@@ -25,8 +25,8 @@
 
 #include "base/io.h"
 #include "engine/native/seccomp.h"
-#include "observe/notify.h"
 #include "event/result.h"
+#include "observe/notify.h"
 
 #define EXPECT(condition)                                                                          \
 	do {                                                                                       \
@@ -272,13 +272,13 @@ static void test_hostile_name(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* ---- on behalf ---- */
+/* ---- brokered calls ---- */
 
 static void make_workspace(struct box *b)
 {
 	char path[128];
 
-	strcpy(b->dir, "/tmp/ward-behalf-XXXXXX");
+	strcpy(b->dir, "/tmp/ward-broker-XXXXXX");
 	assert_non_null(mkdtemp(b->dir));
 	assert_int_equal(chdir(b->dir), 0);
 	assert_int_equal(mkdir("ws", 0755), 0);
@@ -425,7 +425,7 @@ static void attributes(struct box *b)
 	EXPECT_ERRNO(chown("file", getuid(), getgid()), EPERM);
 }
 
-static void check_behalf(void (*body)(struct box *), uid_t uid, int expected)
+static void check_brokered(void (*body)(struct box *), uid_t uid, int expected)
 {
 	struct box b = { 0 };
 
@@ -454,13 +454,13 @@ static void others_file(struct box *b)
 	EXPECT_ERRNO(setxattr("file", "user.a", "1", 1, 0), EPERM);
 }
 
-static void test_on_behalf(void **state)
+static void test_brokered(void **state)
 {
 	(void)state;
-	check_behalf(modes, getuid(), 0);
-	check_behalf(times, getuid(), 0);
-	check_behalf(attributes, getuid(), 0);
-	check_behalf(others_file, getuid() + 1, 0);
+	check_brokered(modes, getuid(), 0);
+	check_brokered(times, getuid(), 0);
+	check_brokered(attributes, getuid(), 0);
+	check_brokered(others_file, getuid() + 1, 0);
 }
 
 int main(int argc, char **argv)
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_denials),      cmocka_unit_test(test_storm),
 		cmocka_unit_test(test_dying_caller), cmocka_unit_test(test_hostile_name),
-		cmocka_unit_test(test_on_behalf),
+		cmocka_unit_test(test_brokered),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "call") == 0)

@@ -36,7 +36,7 @@ static const struct row rows[] = {
 static const struct level_row {
 	const char *name, *action;
 } level_rows[] = {
-#define RUNG(call, act, rule) { #call, #act },
+#define LANDLOCK(call, act, rule) { #call, #act },
 #include "syscalls.def"
 }, nest_rows[] = {
 #define NEST(call, act, rule) { #call, #act },

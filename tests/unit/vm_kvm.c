@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "state/vm.h"
 #include "host/vm_kvm.h"
+#include "state/vm.h"
 
 static bool is_pvm(void)
 {

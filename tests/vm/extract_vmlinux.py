@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Takes the uncompressed kernel out of a bzImage: extract_vmlinux.py BZIMAGE OUT
 
-QEMU boots an ELF kernel directly (PVH), which spares the guest the unpacking: seconds under emulation. The boot header says
-where the payload lies; its magic says how it is packed. Exit 1 where the packing is one we have no tool for.
+QEMU boots an ELF kernel directly (PVH), which spares the guest the unpacking: seconds under
+emulation. The boot header says where the payload lies; its magic says how it is packed. Exit 1
+where the packing is one we have no tool for.
 """
 import gzip
 import lzma
@@ -12,7 +13,8 @@ import sys
 
 
 def lz4(data):
-    """The legacy LZ4 frame that the kernel's build uses: blocks of at most 8 MiB, each with its packed size in front."""
+    """The legacy LZ4 frame that the kernel's build uses: blocks of at most 8 MiB, each with its
+    packed size in front."""
     out, pos = bytearray(), 4
     while pos + 4 <= len(data):
         size = struct.unpack_from('<I', data, pos)[0]
@@ -55,7 +57,8 @@ def lz4_block(block):
 
 def unpack(payload):
     if payload.startswith(b'\x28\xb5\x2f\xfd'):
-        return subprocess.run(['zstd', '-dcq'], input=payload, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        return subprocess.run(['zstd', '-dcq'], input=payload, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL).stdout
     if payload.startswith(b'\xfd7zXZ'):
         return lzma.LZMADecompressor().decompress(payload)
     if payload.startswith(b'\x1f\x8b'):
@@ -72,7 +75,8 @@ def main():
     start = setup * 512 + offset
     kernel = unpack(image[start:start + size])
     if not kernel.startswith(b'\x7fELF'):
-        print(f'{sys.argv[1]}: the kernel is packed in a way that is not known here', file=sys.stderr)
+        print(f'{sys.argv[1]}: the kernel is packed in a way that is not known here',
+              file=sys.stderr)
         return 1
     open(sys.argv[2], 'wb').write(kernel)
     return 0

@@ -1,10 +1,11 @@
 #!/bin/busybox sh
 # shellcheck shell=dash disable=SC3043,SC1091
-# pid 1 of the guest: lays out a small Debian-like system in memory, runs the cases of /cases.sh, powers off.
-# What it says goes to the serial line; run.py reads the lines that start with "@@".
+# pid 1 of the guest: lays out a small Debian-like system in memory, runs the cases of /cases.sh,
+# powers off. What it says goes to the serial line; run.py reads the lines that start with "@@".
 export PATH=/usr/bin:/usr/sbin:/bin
 if [ ! -e /switched ]; then
-	# The first root of a kernel cannot be left by pivot_root, which ward must do: move to a tmpfs, as distributions do.
+	# The first root of a kernel cannot be left by pivot_root, which ward must do: move to a
+	# tmpfs, as distributions do.
 	/bin/busybox mkdir -p /proc /root2
 	/bin/busybox mount -t tmpfs -o mode=755 none /root2
 	cd / && /bin/busybox cp -a bin etc home init lib* opt sbin usr cases.sh /root2/
@@ -25,7 +26,8 @@ chmod 640 /etc/shadow
 chown -R 1000:1000 /home/user
 ip link set lo up
 
-# case_run NAME USER COMMAND: runs it in a shell as that user in a fresh workspace, with the report in $REPORT
+# case_run NAME USER COMMAND: runs it in a shell as that user in a fresh workspace, with the report
+# in $REPORT
 case_run() {
 	local name=$1 user=$2
 	local ws=/home/$user/ws REPORT=/tmp/report.$name
@@ -36,7 +38,8 @@ case_run() {
 	if [ "$user" = root ]; then
 		(cd "$ws" && REPORT=$REPORT HOME=/root sh -c "$3") >/tmp/out 2>&1 </dev/null
 	else
-		(su -s /bin/sh "$user" -c "cd $ws; export REPORT=$REPORT; $3") >/tmp/out 2>&1 </dev/null
+		(su -s /bin/sh "$user" -c "cd $ws; export REPORT=$REPORT; $3") >/tmp/out 2>&1 \
+			</dev/null
 	fi
 	echo "@@exit $name $?"
 	echo "@@output $name $(head -c 6000 /tmp/out | base64 -w 0)"

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
-"""make test-gvisor-kvm: gVisor's platform kvm, on whatever machine: QEMU emulates a processor with AMD's virtualization, so a guest that boots there has a /dev/kvm that runs machines of its own, and ward starts gVisor
-on it.
+"""make test-gvisor-kvm: gVisor's platform kvm, on whatever machine: QEMU emulates a processor with
+AMD's virtualization, so a guest that boots there has a /dev/kvm that runs machines of its own, and
+ward starts gVisor on it.
 
-In: the build directory (WARD_BUILD, or build/), QEMU, runsc, Debian's newest cloud kernel, which is downloaded once and never installed. The processor has no XSAVE: QEMU 7.2 does not tell
-KVM of a guest's xsetbv, so that XCR0 is another one after the next exit, and gVisor's kernel ends with a general protection fault at xrstor (`runsc --platform=kvm do true` alone, too). The probe refuses such a
-processor. Ends with "N passed, N failed".
+In: the build directory (WARD_BUILD, or build/), QEMU, runsc, Debian's newest cloud kernel, which is
+downloaded once and never installed. The processor has no XSAVE: QEMU 7.2 does not tell KVM of a
+guest's xsetbv, so that XCR0 is another one after the next exit, and gVisor's kernel ends with a
+general protection fault at xrstor (`runsc --platform=kvm do true` alone, too). The probe refuses
+such a processor. Ends with "N passed, N failed".
 """
 import os
 import pathlib
@@ -34,9 +37,11 @@ def main():
     packages = build / 'vm' / 'kvm'
     packages.mkdir(exist_ok=True)
     kvm.add_modules(root, work, kvm.kernel_package(packages))
-    todo = [case for case in gvisor_kvm_cases.CASES if not sys.argv[1:] or any(word in case[0] for word in sys.argv[1:])]
+    todo = [case for case in gvisor_kvm_cases.CASES if not sys.argv[1:]
+            or any(word in case[0] for word in sys.argv[1:])]
     cpio = run.initramfs(root, work, 'gvisor-kvm', gvisor_kvm_cases.PREPARE, todo)
-    log = run.boot(run.kernel('new', work.parent), cpio, cpu=PROCESSOR, memory=3072, seconds=SECONDS)
+    log = run.boot(run.kernel('new', work.parent), cpio, cpu=PROCESSOR, memory=3072,
+                   seconds=SECONDS)
     (work / 'gvisor-kvm.log').write_text(log)
     cpio.unlink()
     bad = run.show('gvisor-kvm', todo, log)

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
-"""make test-vm-kvm: the vm engine with KVM, on whatever machine: QEMU emulates a processor with AMD's virtualization, so a guest that boots there has a /dev/kvm that runs
-machines of its own, and ward starts some.
+"""make test-vm-kvm: the vm engine with KVM, on whatever machine: QEMU emulates a processor with
+AMD's virtualization, so a guest that boots there has a /dev/kvm that runs machines of its own, and
+ward starts some.
 
-In: the build directory (WARD_BUILD, or build/), QEMU, Debian's newest cloud kernel, which is downloaded once and never installed. What the inner machines start from (kernel, image, root) is made here, by the ward
-that goes into the guest; what is tested is made there. Minutes, because all is emulated. Ends with "N passed, N failed".
+In: the build directory (WARD_BUILD, or build/), QEMU, Debian's newest cloud kernel, which is
+downloaded once and never installed. What the inner machines start from (kernel, image, root) is
+made here, by the ward that goes into the guest; what is tested is made there. Minutes, because all
+is emulated. Ends with "N passed, N failed".
 """
 import os
 import pathlib
@@ -18,7 +21,9 @@ import kvm_cases  # noqa: E402
 import run  # noqa: E402
 
 SECONDS = 1500
-PROCESSOR = 'max,-xsave'  # QEMU 7.2 lets a guest set XCR0 behind KVM's back, and has another one after the next exit: the probe refuses that
+# QEMU 7.2 lets a guest set XCR0 behind KVM's back, and has another one after the next exit: the
+# probe refuses that
+PROCESSOR = 'max,-xsave'
 MODULES = ('virt/lib/irqbypass', 'arch/x86/kvm/kvm', 'arch/x86/kvm/kvm-amd')
 FIRMWARE = ('bios-microvm.bin', 'pvh.bin', 'linuxboot_dma.bin', 'kvmvapic.bin')
 APPLETS = ('sh', 'cat', 'ls', 'id', 'uname', 'sleep', 'true', 'grep')
@@ -67,7 +72,9 @@ def add_state(root, work, package):
     state.mkdir(mode=0o700)
     ward = [root / 'usr/bin/ward']
     env = {**os.environ, 'WARD_STATE_DIR': str(state)}
-    for words in (['vm', 'setup', '--quiet', '--from', package], ['image', 'import', '--quiet', small, '--name', 'small'], ['vm', 'root', '--quiet', 'small']):
+    for words in (['vm', 'setup', '--quiet', '--from', package],
+                  ['image', 'import', '--quiet', small, '--name', 'small'],
+                  ['vm', 'root', '--quiet', 'small']):
         subprocess.run(ward + words, env=env, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -80,9 +87,11 @@ def main():
     add_qemu(root)
     add_modules(root, work, package)
     add_state(root, work, package)
-    todo = [case for case in kvm_cases.CASES if not sys.argv[1:] or any(word in case[0] for word in sys.argv[1:])]
+    todo = [case for case in kvm_cases.CASES if not sys.argv[1:]
+            or any(word in case[0] for word in sys.argv[1:])]
     cpio = run.initramfs(root, work, 'kvm', kvm_cases.PREPARE, todo)
-    log = run.boot(run.kernel('new', work.parent), cpio, cpu=PROCESSOR, memory=3072, seconds=SECONDS)
+    log = run.boot(run.kernel('new', work.parent), cpio, cpu=PROCESSOR, memory=3072,
+                   seconds=SECONDS)
     (work / 'kvm.log').write_text(log)
     cpio.unlink()
     bad = run.show('kvm', todo, log)

@@ -1,6 +1,6 @@
 /*
- * Going through events. In: a run, or none for the index. Out: each event in order, to whoever
- * asked. Run by ward-audit. What is no event is left out: ward audit verify tells of it.
+ * Going through events. In: a run, or none for the index. Out: each event in order, to the process
+ * that asked. Run by ward-audit. What is no event is left out: ward audit verify tells of it.
  */
 #include "cli/audit/parts.h"
 

@@ -11,9 +11,9 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "state/store.h"
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
+#include "state/store.h"
 
 /* Whether word, of len bytes, is one of a list with commas; group: or what stands before its dot
  * is. */
@@ -32,7 +32,7 @@ static bool in_list(const char *list, const char *word, bool group)
 	return false;
 }
 
-/* Whether every entry of a list is known to somebody: count of names, each by name(i). */
+/* Whether every entry of a list is a known name: count of names, each by name(i). */
 static int check_list(const char *list, const char *option, unsigned count,
 		      const char *(*name)(unsigned i), bool group, struct ward_err *e)
 {

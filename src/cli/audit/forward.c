@@ -37,7 +37,7 @@ struct feed {
 	int state_fd, wake_fd; /* wake: closed at the end of the run */
 	pid_t pid;             /* 0: it has ended */
 	uint64_t again_ms;
-	bool own, done, told; /* own: of this run */
+	bool own, done, reported; /* own: of this run */
 };
 
 struct forwarding {
@@ -180,7 +180,7 @@ static void tell_ward(const struct forwarding *f, const struct feed *feed, enum 
 static void lose_journal(struct feed *feed)
 {
 	snprintf(feed->shared->why, sizeof(feed->shared->why), "its journal is gone");
-	feed->shared->dropped++; /* how many they were nobody knows any more */
+	feed->shared->dropped++; /* how many events that were is not known any more */
 	feed->done = true;
 }
 
@@ -194,7 +194,7 @@ static uint64_t settle(struct forwarding *f, struct feed *feed)
 	if (record == RECORD_GONE)
 		lose_journal(feed); /* its process had no time to say so */
 	left = feed->done ? 0 : sink_state_left(f->audit_fd, feed->run, feed->shared->confirmed);
-	/* who ends the journal of a killed run adds events to it */
+	/* the recovery of a killed run adds events to its journal */
 	if (!left && record != RECORD_LIVE)
 		sink_state_remove(f->audit_fd, feed->name);
 	if (left || feed->shared->dropped) {
@@ -208,7 +208,7 @@ static uint64_t settle(struct forwarding *f, struct feed *feed)
 }
 
 /* A sink's process has ended. */
-static void bury(struct forwarding *f, pid_t pid, int status)
+static void reap(struct forwarding *f, pid_t pid, int status)
 {
 	for (size_t i = 0; i < f->count; i++) {
 		struct feed *feed = &f->feeds[i];
@@ -233,15 +233,15 @@ static void look_at_children(struct forwarding *f)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		bury(f, pid, status);
+		reap(f, pid, status);
 	for (size_t i = 0; i < f->count; i++) {
 		struct feed *feed = &f->feeds[i];
 
 		if (!feed->pid && !feed->done && now >= feed->again_ms)
 			start(f, feed);
-		if (feed->own && feed->policy.stop && !feed->told && feed->shared->stuck_ms &&
+		if (feed->own && feed->policy.stop && !feed->reported && feed->shared->stuck_ms &&
 		    now - feed->shared->stuck_ms > feed->policy.wait_ms) {
-			feed->told = true;
+			feed->reported = true;
 			tell_ward(f, feed, FORWARD_STOP, 0);
 		}
 	}

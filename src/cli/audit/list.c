@@ -1,8 +1,8 @@
 /*
  * ward audit ls and prune: which journals there are, and which go. In: the journals; rules of age,
  * size and number. Out: a list; files that are removed, each of which the index tells first, so
- * that verify knows that nobody else did it. Journals of runs that go on are never removed. Run by
- * ward-audit.
+ * that verify knows that no other process did it. Journals of runs that go on are never removed.
+ * Run by ward-audit.
  */
 #include "cli/audit/parts.h"
 
@@ -16,8 +16,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
 
 #define RULE "retention"
 

@@ -1,8 +1,8 @@
 /*
  * ward-audit: reading, verifying, signing and pruning journals. In: the words of `ward audit`. Out:
  * text, JSON, an exit code. A program of its own because it links OpenSSL, which the start of a
- * sandbox must not pay for. Runs with the user's rights; what it reads may have been changed by
- * anybody who has them.
+ * sandbox must not pay for. Runs with the user's rights; what it reads may have been changed by any
+ * program with the user's rights.
  */
 #include "cli/audit/parts.h"
 

@@ -257,7 +257,7 @@ int audit_metrics(struct options *o, int audit_fd)
 		free(m);
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
-	file.shared = true; /* numbers only, for a collector that is somebody else */
+	file.shared = true; /* numbers only, for a collector that runs as another user */
 	for (size_t i = 0; i < runs.len; i++)
 		count_run(m, audit_fd, runs.items[i]);
 	audit_each(audit_fd, NULL, see, m);

@@ -67,7 +67,7 @@ int audit_out_close(struct audit_out *o, struct ward_err *e)
 		o->error = errno;
 	free(o->temporary);
 	o->temporary = NULL;
-	if (!o->error || (to_stdout && o->error == EPIPE)) /* who reads has enough */
+	if (!o->error || (to_stdout && o->error == EPIPE)) /* the reader has enough */
 		return 0;
 	errno = o->error;
 	return ward_fail_errno(e, "cannot write %.300s", to_stdout ? "standard output" : o->path);

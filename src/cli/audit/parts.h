@@ -41,7 +41,7 @@ struct audit_out {
  * output. */
 must_check int audit_out_open(struct audit_out *o, const char *path, bool directly,
 			      struct ward_err *e);
-/* Writes and empties bytes. False: nobody can be written to any more. */
+/* Writes and empties bytes. False: output is closed. */
 bool audit_out_write(struct audit_out *o, struct buf *bytes);
 /* Puts the file into its place, or takes it away where something failed. */
 must_check int audit_out_close(struct audit_out *o, struct ward_err *e);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "cli/audit/parts.h"
-#include "observe/explain.h"
 #include "event/event.h"
+#include "observe/explain.h"
 
 /* A value as text that is owned: lists joined by spaces, no NUL within. */
 static char *text_of(struct run_report *r, const struct ward_event *v, enum event_field f)
@@ -181,7 +181,7 @@ static void see_net(struct run_report *r, const struct ward_event *v)
 	row.texts[0] = text_of(r, v, FIELD_HOST);
 	if (!row.texts[0])
 		row.texts[0] = text_of(r, v, FIELD_OBJECT);
-	row.kind = EVENT_CONNECT; /* one row for a host, whatever is said of it */
+	row.kind = EVENT_CONNECT; /* one row for a host, whatever kinds of events name it */
 	row.count = v->kind == EVENT_CONNECT && v->action != ACTION_DENY ? row.count : 0;
 	row.numbers[0] = v->kind == EVENT_CLOSE ? number_of(v, FIELD_BYTES_OUT, 0) : 0;
 	row.numbers[1] = v->kind == EVENT_CLOSE ? number_of(v, FIELD_BYTES_IN, 0) : 0;

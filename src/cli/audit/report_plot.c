@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "policy/units.h"
 #include "event/event.h"
+#include "policy/units.h"
 
 #define WIDTH 640
 #define LEFT 84
@@ -129,7 +129,7 @@ static void put_plot(const struct run_report *r, const char *title, enum what wh
 	for (size_t i = 0; i < r->sample_count; i++)
 		most = value_at(r, i, what) > most ? value_at(r, i, what) : most;
 	if (most >= UINT64_MAX >> 10)
-		return; /* nobody has that much: somebody else wrote this journal */
+		return; /* no run has that much: the journal is forged */
 	buf_printf(out, "<figure><figcaption>%s, at most ", title);
 	put_amount(out, what, most);
 	buf_printf(out,

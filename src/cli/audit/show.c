@@ -20,9 +20,9 @@
 struct show {
 	struct audit_filter filter;
 	bool json, colour;
-	uint64_t from_us; /* times are told since then */
+	uint64_t from_us; /* times are shown relative to it */
 	struct buf out;
-	bool failed; /* nobody reads any more */
+	bool failed; /* the reader is gone */
 };
 
 static const char *colour_of(const struct show *s, const struct ward_event *v)
@@ -62,8 +62,8 @@ static void put_value(struct buf *out, const struct event_value *value)
 		put_text(out, value);
 }
 
-/* What the line has said already, or says below, or nobody wants to read. */
-static bool is_apart(const struct event_value *value)
+/* Whether the line leaves it out: it shows it elsewhere, or it is of no use to a reader. */
+static bool is_left_out(const struct event_value *value)
 {
 	enum event_field f = (enum event_field)value->field;
 
@@ -88,7 +88,7 @@ static void put_event(struct show *s, const struct ward_event *v)
 	if (object)
 		put_text(&s->out, object);
 	for (size_t i = 0; i < v->count; i++)
-		if (!is_apart(&v->values[i]))
+		if (!is_left_out(&v->values[i]))
 			put_value(&s->out, &v->values[i]);
 	if (why) {
 		buf_puts(&s->out, ": ");

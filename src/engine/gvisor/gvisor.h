@@ -1,5 +1,5 @@
-/* gVisor as a wall inside a native sandbox: runsc, found and asked once, and started there by
- * ward-gvisor (src/gvisor). */
+/* gVisor as the inner runtime of a native sandbox: runsc, found and asked once, and started there
+ * by ward-gvisor (src/gvisor). */
 #ifndef WARD_ENGINE_GVISOR_GVISOR_H
 #define WARD_ENGINE_GVISOR_GVISOR_H
 
@@ -11,7 +11,7 @@ extern const struct inner inner_gvisor;
 struct gvisor_runtime {
 	const char *path; /* static, or the environment's */
 	uint32_t date;    /* of its version, 20240729 */
-	/* ward-gvisor can start its kernel and gofer by itself; else `runsc run` does */
+	/* ward-gvisor can start kernel and gofer without `runsc run` */
 	bool known;
 };
 
@@ -32,12 +32,12 @@ void gvisor_keep(int dir_fd, const char *name, const char *line);
  * a remedy. Measured once for each boot and /dev/kvm, and kept in the state directory. */
 must_check int gvisor_probe_kvm(const struct gvisor_runtime *r, struct ward_err *e);
 
-/* Whether /dev/shm behind the wall is the native sandbox's: gVisor's own has no limit of names, but
- * a checkpoint can keep deleted files in it. */
+/* Whether /dev/shm inside the inner runtime is the native sandbox's: gVisor's own has no limit of
+ * names, but a checkpoint can keep deleted files in it. */
 bool gvisor_shares_shm(const struct plan *p);
 
-/* Checkpoints (snapshot.c): the wall's row; "key: value" of what they depend on, into p->inner_same;
- * how many trees and which, for `ward-gvisor restore`, and the image. */
+/* Checkpoints (snapshot.c): the inner runtime's row; "key: value" of what they depend on, into
+ * p->inner_same; how many trees and which, for `ward-gvisor restore`, and the image. */
 must_check int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e);
 void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char *platform);
 must_check int gvisor_add_image(struct plan *p, struct ward_err *e);

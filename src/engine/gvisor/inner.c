@@ -1,6 +1,7 @@
 /*
- * The gvisor wall. In: a spec that picked it, then its plan. Out: what the native sandbox around it
- * must have, and the words that ward-init starts. Runs in the supervisor as the user.
+ * gVisor as an inner runtime. In: a spec that picked it, then its plan. Out: what the native
+ * sandbox around it must have, and the words that ward-init starts. Runs in the supervisor as the
+ * user.
  *
  * Around runsc stands a native sandbox that is wider than others in one way: it may make user
  * namespaces and mounts, and trace its children (process.nesting, the set `build`), because runsc
@@ -19,9 +20,9 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/gvisor/gvisor.h"
+#include "host/program.h"
 #include "limit/limits.h"
 #include "plan/plan_root.h"
-#include "host/program.h"
 
 #define OWN_BYTES (64ULL * 1024 * 1024)
 #define OWN_INODES 4096
@@ -194,7 +195,7 @@ static int want(struct spec *s, struct ward_err *e)
 	return 0;
 }
 
-/* Where ward's own program for this wall lies. */
+/* Where ward's own program for this inner runtime lies. */
 static int find_runner(char path[PATH_MAX], struct ward_err *e)
 {
 	auto_fd fd = program_open("ward-gvisor", e);

@@ -19,16 +19,16 @@
 
 #include "base/io.h"
 #include "engine/gvisor/gvisor.h"
+#include "host/vm_kvm.h"
 #include "plan/plan_root.h"
 #include "state/store.h"
 #include "state/vm.h"
-#include "host/vm_kvm.h"
 
 #define CACHE "gvisor-kvm"
 #define IDENTITY_MAX 256
 #define LINE_MAX_BYTES 1024
 
-/* As root, where not everybody may open it: a node of somebody else's can be made and used. */
+/* As root, if not every user may open it: a device node of another owner can be made and used. */
 static int try_node(const struct stat *st, struct ward_err *e)
 {
 	auto_fd place = -1, node = -1;

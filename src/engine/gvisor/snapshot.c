@@ -2,8 +2,8 @@
  * Checkpoints behind gVisor: what they depend on, and the words that make one and go on from one
  * (src/gvisor/checkpoint.c). In: a plan. Out: lines and words of it. Runs in the supervisor.
  * gVisor's kernel is kept by itself; the private directories of the sandbox are file systems of the
- * host's kernel and go beside it. What belongs to somebody else (the workspace, mounts, volumes) is
- * not in a checkpoint: programs find it again as it is then, by its names.
+ * host's kernel and go beside it. What belongs to others (the workspace, mounts, volumes) is not in
+ * a checkpoint: programs find it again as it is then, by its names.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 
 #include "base/path.h"
 #include "engine/gvisor/gvisor.h"
-#include "state/checkpoint.h"
 #include "plan/plan_root.h"
+#include "state/checkpoint.h"
 
 #define TREES_MAX 32
 

@@ -1,10 +1,10 @@
 /*
- * The Landlock rung, inside: the stages of the child in order. It begins as a copy of the
+ * The Landlock level, inside: the stages of the child in order. It begins as a copy of the
  * supervisor that shares its memory, with all its rights, and ends as ward-init with none but to
  * the plan's paths. Raw system calls only; an error is a value that the supervisor reads.
  *
  * There are no namespaces. What the mounts, the pid, net and ipc namespaces do in the native engine
- * is done by Landlock (files, TCP, signals, abstract sockets, tracing) and by the filter's rung
+ * is done by Landlock (files, TCP, signals, abstract sockets, tracing) and by the filter's Landlock
  * variant (sockets, System V IPC, other processes' limits and priorities; modes, times and
  * attributes go to the supervisor).
  */
@@ -18,9 +18,9 @@
 
 #include "base/fd_message.h"
 #include "base/raw.h"
-#include "engine/landlock/rung.h"
-#include "protocol/guest.h"
+#include "engine/landlock/landlock_engine.h"
 #include "observe/observe.h"
+#include "protocol/guest.h"
 
 static long join_cgroup(struct level_child *c)
 {

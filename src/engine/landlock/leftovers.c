@@ -1,9 +1,9 @@
 /*
- * Leftovers of the Landlock rung. Runs in the supervisor, with its rights, after the sandbox's init
- * is dead. ward-init kills its whole Landlock domain, so there is something to do only if it was
- * itself killed from outside (the kernel's OOM killer). Its children are the supervisor's
- * then. They are known by their filters: inherited, never fewer, and the supervisor's other child
- * (the guardian) does not have them.
+ * Leftovers of the Landlock level. Runs in the supervisor, with its rights, after the sandbox's
+ * init is dead. ward-init kills its whole Landlock domain, so there is something to do only if it
+ * was itself killed from outside (the kernel's OOM killer). Its children are the supervisor's then.
+ * They are known by their filters: inherited, never fewer, and the supervisor's other child (the
+ * guardian) does not have them.
  */
 #include "engine/landlock/leftovers.h"
 

@@ -1,4 +1,4 @@
-/* Processes that a run on the Landlock rung could leave behind, ended by hand. */
+/* Processes that a run on the Landlock level could leave behind, ended by hand. */
 #ifndef WARD_ENGINE_LANDLOCK_LEFTOVERS_H
 #define WARD_ENGINE_LANDLOCK_LEFTOVERS_H
 

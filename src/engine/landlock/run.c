@@ -1,5 +1,5 @@
 /*
- * The Landlock rung, outside. In: a const plan for a host that gives no user namespaces. Out: a
+ * The Landlock level, outside. In: a const plan for a host that gives no user namespaces. Out: a
  * running sandbox, as far as one can be had: files, network, system calls, signals and tracing are
  * confined; the rest is absent, said in the result, and refused where the policy asks for it
  * (plan/level.c). Runs in the supervisor with the user's rights. The order of everything is
@@ -9,7 +9,7 @@
  * is told to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a
  * message, not by a signal to ward-init.
  */
-#include "engine/landlock/rung.h"
+#include "engine/landlock/landlock_engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,14 +27,14 @@
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/remove.h"
 #include "engine/landlock/leftovers.h"
-#include "protocol/guest.h"
-#include "observe/observe.h"
+#include "event/result.h"
 #include "host/init_image.h"
 #include "host/probe.h"
-#include "base/remove.h"
+#include "observe/observe.h"
 #include "plan/level.h"
-#include "event/result.h"
+#include "protocol/guest.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
 struct level_memory {
@@ -47,8 +47,8 @@ static const struct {
 	const char *path;
 	unsigned rights;
 } fixed_paths[] = {
-#define RUNG_PATH(path, rights) { path, rights },
-#include "rung.def"
+#define LANDLOCK_PATH(path, rights) { path, rights },
+#include "landlock_paths.def"
 };
 
 /* ---- what must not be tried ---- */
@@ -140,7 +140,7 @@ static int check_plan(const struct plan *p, const int stdio_fds[3], struct ward_
 
 static void add_path(struct level_child *c, const char *path, unsigned rights)
 {
-	if (c->path_count < RUNG_PATHS_MAX)
+	if (c->path_count < LANDLOCK_PATHS_MAX)
 		c->paths[c->path_count] = (struct landlock_path){ .path = path, .rights = rights };
 	c->path_count++;
 }
@@ -162,9 +162,9 @@ static int prepare_paths(struct level_child *c, const struct plan *p, struct war
 	for (size_t i = 0; i < ARRAY_LEN(fixed_paths); i++)
 		add_path(c, fixed_paths[i].path, fixed_paths[i].rights);
 	add_path(c, c->tmp_path, LANDLOCK_FULL);
-	if (c->path_count > RUNG_PATHS_MAX)
+	if (c->path_count > LANDLOCK_PATHS_MAX)
 		return ward_fail(e, E2BIG, "too many paths for one sandbox: %zu, at most %d",
-				 c->path_count, RUNG_PATHS_MAX);
+				 c->path_count, LANDLOCK_PATHS_MAX);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static int prepare_argv(struct level_memory *m, const struct plan *p, struct war
 	while (p->argv[argc])
 		argc++;
 	m->argv = calloc(argc + 2, sizeof(*m->argv));
-	strv_add(&m->texts, "ward-rung");
+	strv_add(&m->texts, "ward-landlock");
 	if (!m->argv || m->texts.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	m->argv[0] = m->texts.items[m->texts.len - 1];
@@ -245,7 +245,7 @@ static int prepare(struct level_memory *m, const struct plan *p, const int stdio
 	memcpy(&c->signal_mask, &run->caller_mask, sizeof(c->signal_mask));
 	memcpy(c->stdio_fds, stdio_fds, sizeof(c->stdio_fds));
 	if (run->cgroup)
-		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, RUNG_CGROUPS_MAX);
+		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, LANDLOCK_CGROUPS_MAX);
 	c->rlimit_count = limits_rlimits(p, c->rlimits, LIMITS_RLIMITS);
 	r = seccomp_program(p->spec->policy.proc_syscalls,
 			    SECCOMP_LANDLOCK | SECCOMP_WATCH(observe_wanted(p)), c->filter,

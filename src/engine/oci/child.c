@@ -2,8 +2,8 @@
  * The child of the oci engine, in order: the native engine's stages as far as they build the root,
  * /dev, the network and the terminal, in a user, pid and mount namespace of ward's own; then a
  * bundle of that, and ward-outer, which runs the runtime (guest/outer.c). Only the agent's own id
- * exists here, and it is root: the rights that a runtime wants, over nothing of the host, whoever
- * called ward.
+ * exists here, and it is root: the rights that a runtime wants, over nothing of the host, the
+ * process that called ward.
  *
  * What is mounted here belongs to this namespace. The container's mount namespace is a copy that
  * belongs to another one, so nothing in it, whatever it becomes, can unmount what ward mounted.

@@ -4,7 +4,7 @@
  * masked and read-only, namespaces, one id, one capability that ward-init gives away first of all,
  * the names of system calls. A pure function of the plan. Arguments of system calls are not in it:
  * the exact filter is the native engine's, and ward-init puts it on before the command starts, so
- * that denials are told as ever; rlimits are put on there, too, because they are not for the
+ * that denials are reported as usual; rlimits are put on there, too, because they are not for the
  * runtime. No hooks.
  */
 #include <errno.h>
@@ -88,7 +88,7 @@ static void put_process(struct json *j)
 	json_uint(j, "gid", 0);
 	json_end_object(j);
 	json_begin_array(j, "args");
-	/* the command comes over the control socket: JSON has no words for every byte */
+	/* the command comes over the control socket: JSON cannot hold every byte */
 	json_string(j, NULL, OCI_INIT);
 	json_end_array(j);
 	text_list(j, "env", NULL);

@@ -26,9 +26,9 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "engine/oci/oci.h"
-#include "protocol/guest.h"
-#include "limit/limits.h"
 #include "event/result.h"
+#include "limit/limits.h"
+#include "protocol/guest.h"
 
 #define START_MS 60000
 #define LOG_SHOWN 300

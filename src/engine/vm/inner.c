@@ -1,14 +1,14 @@
 /*
- * The vm engine as a wall inside a native sandbox. In: the policy. Out: refusals, mounts, words;
- * what runs behind it is ward-vm (src/vm), which starts QEMU in the sandbox and the command in the
- * machine. The machine's memory and processors are QEMU's, so the native sandbox's limits hold
- * them; its connections are made by QEMU in the sandbox's network namespace, so the gateway decides
- * about them; its files are copied from and to what the sandbox shows, so hide, protect and review
- * hold. A break-out of the machine lands in the sandbox that every other command has.
+ * The vm engine as the inner runtime of a native sandbox. In: the policy. Out: refusals, mounts,
+ * words; what runs behind it is ward-vm (src/vm), which starts QEMU in the sandbox and the command
+ * in the machine. The machine's memory and processors are QEMU's, so the native sandbox's limits
+ * hold them; its connections are made by QEMU in the sandbox's network namespace, so the gateway
+ * decides about them; its files are copied from and to what the sandbox shows, so hide, protect and
+ * review hold. A break-out of the machine lands in the sandbox that every other command has.
  *
  * kvm is taken only where a guest was seen to run at the processor's own speed, and /dev/kvm is in
  * the sandbox only then; tcg, which isolates by nothing but its own correctness, only where the
- * policy says so, and then it is said wherever the run is shown.
+ * policy says so, and then it is shown wherever the run is shown.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,14 +16,14 @@
 #include "engine/vm/vm.h"
 #include "plan/wishes.h"
 #include "host/program.h"
-#include "state/vm.h"
 #include "host/vm_kvm.h"
+#include "state/vm.h"
 
 #define TCG "--set vm.accel=tcg: emulation, slow and no hardware isolation"
 
 static const struct inner emulated, template;
 
-/* Whoever is sent to get a kernel is told in the same breath that it will not do for KVM. */
+/* An operator who is asked to get a kernel must learn at once that it will not do for KVM. */
 static int no_kernel(struct ward_err *e)
 {
 	const struct ward_err inner = *e;
@@ -172,7 +172,7 @@ static const struct inner emulated =
 	WALL("an emulated machine (tcg) in a native sandbox: no hardware isolation", false);
 
 /* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool
- * calls ward by that name; it is no "vm" to anybody. */
+ * calls ward by that name; no other program calls it "vm". */
 static const struct inner template = { .name = "vm-template",
 				       .help = "a virtual machine that becomes a template",
 				       .probe = probe,

@@ -15,11 +15,11 @@
 
 #include "base/path.h"
 #include "engine/vm/vm.h"
-#include "plan/plan_root.h"
 #include "host/program.h"
+#include "plan/certs.h"
+#include "plan/plan_root.h"
 #include "state/vm.h"
 #include "vm/disk.h"
-#include "plan/certs.h"
 
 #define IO_BYTES (64 * 1024 + DISK_BYTES)
 #define IO_INODES 16
@@ -74,7 +74,7 @@ static int pack_root(const struct plan *p, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	pid = fork();
 	if (pid == 0) {
-		/* nobody would wait for it */
+		/* it would not be waited for */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
 			execv(tool, (char *[]){ tool, verb, quiet, end, name, NULL });
 		_exit(125);

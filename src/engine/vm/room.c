@@ -73,7 +73,7 @@ static int count_tree(struct room *r, const struct plan_mount *m, struct ward_er
 	struct stat st;
 
 	if (top < 0 || fstat(top, &st) < 0)
-		return 0; /* whoever copies it says why it cannot be */
+		return 0; /* the copy reports why it fails */
 	r->tree = m;
 	r->bytes += cost(&st);
 	if (!S_ISDIR(st.st_mode))

@@ -13,8 +13,8 @@ extern const struct inner inner_vm;
 #define VM_IN_ROOT "/.ward/vm/root"
 #define VM_IN_RAM "/.ward/vm/ram"
 #define VM_IN_STATE "/.ward/vm/state"
-#define VM_IN_IO                                                                                   \
-	"/.ward/vm-io" /* a tmpfs of this sandbox's own, in which ward-vm makes its socket (vm/main.c) */
+/* a tmpfs of this sandbox's own, in which ward-vm makes its socket (vm/main.c) */
+#define VM_IN_IO "/.ward/vm-io"
 #define VM_IN_DISK VM_IN_IO "/disk"
 #define VM_IN_SHIM "/.ward/vm/ward-vm-ram.so"
 

@@ -3,11 +3,11 @@
  * (store.c) that holds native code of exactly these bytes, or none. Runs in the supervisor with the
  * user's rights: it reads the module to make its digest and parses nothing.
  *
- * Native code is run as it is, so nobody but ward may bring it: it is made by compile.c of a
- * private copy whose digest is in its name, in a sandbox that sees nothing else, and lies in the
- * state directory, which no sandbox sees. ward-wasm makes the digest of what it reads again inside
- * and takes the code only if both agree: a module that changes in between is interpreted. What the
- * name of an entry covers is in key.c.
+ * Native code is run as it is, so only ward may provide it: it is made by compile.c of a private
+ * copy whose digest is in its name, in a sandbox that sees nothing else, and lies in the state
+ * directory, which no sandbox sees. ward-wasm makes the digest of what it reads again inside and
+ * takes the code only if both agree: a module that changes in between is interpreted. What the name
+ * of an entry covers is in key.c.
  */
 #include <errno.h>
 #include <fcntl.h>

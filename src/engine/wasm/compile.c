@@ -1,6 +1,6 @@
 /*
  * Compiling a module ahead of time. In: a private copy of the module. Out: an entry of the store.
- * The compiler is LLVM and its input is anybody's, so it runs in a native sandbox: `ward run` with
+ * The compiler is LLVM and its input is untrusted, so it runs in a native sandbox: `ward run` with
  * an empty read-only workspace, no network, the module as standard input, a new file of the store
  * as standard output, bounded in time, memory and output. Runs in the supervisor with the user's
  * rights, before the sandbox of the module itself is built; a signal that ends ward ends this, too.
@@ -38,7 +38,7 @@ static int make_words(const struct compile_job *job, struct strv *out, struct wa
 		return ward_fail_errno(e, "cannot make %s/" EMPTY, job->code->dir);
 	strv_add(out, "ward");
 	strv_add(out, "run");
-	/* no policy file of anybody's lies there */
+	/* no policy file lies there */
 	strv_addf(out, "--workspace=%s/" EMPTY, job->code->dir);
 	strv_add(out, "--isolation=native");
 	strv_addf(out, "--ro=%s", job->at->runner);
@@ -69,7 +69,7 @@ static int become_ward(void *argument)
 {
 	struct starting *s = argument;
 
-	/* whoever kills ward ends this, too */
+	/* killing ward ends this, too */
 	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
 	for (int i = 0; i < 3; i++)
@@ -122,7 +122,7 @@ static bool asked_to_end(void)
 static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 {
 	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	bool told = false;
+	bool asked = false;
 
 	progress_begin(progress, 0);
 	for (;;) {
@@ -130,9 +130,9 @@ static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 
 		if (pid_fd < 0 || poll(&ready, 1, TURN_MS) > 0)
 			break;
-		if (!told && asked_to_end()) {
+		if (!asked && asked_to_end()) {
 			kill(pid, SIGTERM);
-			told = true;
+			asked = true;
 		}
 		progress_look(progress, "compiling the module");
 	}
@@ -140,7 +140,7 @@ static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 	while (waitpid(pid, ret_status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return told ? -EINTR : 0;
+	return asked ? -EINTR : 0;
 }
 
 /* Why there is no code. What was a matter of the moment is tried again at the next start. */

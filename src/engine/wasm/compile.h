@@ -14,7 +14,7 @@ struct compile_job {
 };
 
 /* 0: the entry is in the store. -ENOTSUP: there is none, and *e says why; what will be so again is
- * in the store, too. -EINTR: somebody asked ward to end. */
+ * in the store, too. -EINTR: ward was asked to end. */
 must_check int compile_module(const struct compile_job *job, struct ward_err *e);
 
 /* Names of entries: key.c. */

@@ -1,10 +1,10 @@
 /*
- * The wasm wall. In: a spec whose command is a WASI module. Out: a native plan in which ward-init
- * starts ward-wasm (src/wasm), which shows the module the plan's directories and nothing else: the
- * workspace, host mounts, volumes, /tmp and /home/agent, each as writable as its mount is. Runs in
- * the supervisor, which reads of a module no more than its digest needs. What no runtime here can
- * hold is refused: fuel where it does not count, a network where it has no sockets that end at the
- * gateway.
+ * WASI as an inner runtime. In: a spec whose command is a WASI module. Out: a native plan in which
+ * ward-init starts ward-wasm (src/wasm), which shows the module the plan's directories and nothing
+ * else: the workspace, host mounts, volumes, /tmp and /home/agent, each as writable as its mount
+ * is. Runs in the supervisor, which reads of a module no more than its digest needs. What no
+ * runtime here can hold is refused: fuel where it does not count, a network where it has no sockets
+ * that end at the gateway.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 
 #include "base/path.h"
 #include "engine/wasm/wasm.h"
-#include "plan/plan_root.h"
 #include "host/program.h"
+#include "plan/plan_root.h"
 #include "state/images.h"
 
 #define RUNNER "/.ward/ward-wasm"

@@ -33,7 +33,7 @@ static void add_cpu(struct buf *key)
 	buf_puts(key, "\n");
 }
 
-/* A file by its number and times: nobody can give another one the same change time. */
+/* A file by its number and times: no program can give another file the same change time. */
 static int add_file(struct buf *key, const char *what, const char *path)
 {
 	struct stat st;

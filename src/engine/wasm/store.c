@@ -150,7 +150,7 @@ static void make_room(int dir_fd)
 			return;
 }
 
-/* Without a name where the file system can do that: nothing is left of it then, whoever is
+/* Without a name where the file system can do that: nothing is left of it then, the process that is
  * killed. */
 int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_err *e)
 {
@@ -180,7 +180,7 @@ static int give_name(const struct wasm_code *c, int fd, const char *name)
 		if (errno != EEXIST)
 			return -1;
 		if (wasm_store_look(c) != 0)
-			/* somebody else was faster, with the same code */
+			/* another process was faster, with the same code */
 			return 0;
 		unlinkat(c->dir_fd, c->name, 0); /* it is not whole */
 	}
@@ -209,7 +209,7 @@ int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, const c
 {
 	int r = seal_file(fd, origin, good);
 
-	/* readable by everybody: as root the agent is somebody else; the directory lets nobody
+	/* readable by everybody: as root the agent is another user; the directory lets no process
 	 * through */
 	if (r == 0 && (fchmod(fd, 0444) < 0 || fdatasync(fd) < 0 || give_name(c, fd, name) < 0))
 		r = -errno;

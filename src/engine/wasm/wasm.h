@@ -1,4 +1,4 @@
-/* The wasm wall: WASI modules on a runtime inside a native sandbox. */
+/* WASI as an inner runtime: WASI modules on a runtime inside a native sandbox. */
 #ifndef WARD_ENGINE_WASM_WASM_H
 #define WARD_ENGINE_WASM_WASM_H
 

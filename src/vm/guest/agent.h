@@ -18,7 +18,7 @@ struct job {
 	pid_t pid;
 	int status;
 	/* where the leader of a terminal's session says that its command was stopped */
-	int told_fd;
+	int stopped_fd;
 	int in_fd;               /* where its standard input's bytes go; -1: closed */
 	int out_fds[VM_STREAMS]; /* what it writes: [0] its terminal, [1], [2] */
 	char *words;
@@ -27,14 +27,14 @@ struct job {
 	size_t pending_at, pending_len;
 	uint32_t owed;    /* bytes of standard input that the host may be given credit for */
 	bool in_eof;      /* the host has no more */
-	bool tell_broken; /* nobody reads standard input: to be told */
+	bool tell_broken; /* standard input has no reader: to be reported */
 	uint32_t credit[VM_STREAMS];
 };
 
 /* The inner ends of a command's streams. */
 struct ends {
 	int inner[VM_STREAMS]; /* the child's 0-2 */
-	int told[2];           /* where the session's leader says that its command was stopped */
+	int stopped[2];        /* where the session's leader says that its command was stopped */
 };
 
 #define SPARE_FEW 256 /* words and variables that need no memory of their own */
@@ -62,17 +62,17 @@ struct agent {
 	int disk_fd;     /* over which trees go; -1: there is none */
 	struct vm_setup_frame setup;
 	struct job jobs[VM_CHANNELS]; /* [0]: rehearse.c */
-	unsigned channels;            /* those from this one on are free: nobody looks at them */
+	unsigned channels;            /* those from this one on are free and not polled */
 	char *spare_words; /* JOB_SPARE_BYTES for the words of a command; NULL: one has them */
 	struct spare spare;
 	unsigned next; /* which channel was served last */
-	/* at their end, and closed when that has been told: a pipe takes longer to go than the rest
-	 * of it */
+	/* at their end, and closed when that has been reported: a pipe takes longer to go than the
+	 * rest of it */
 	int spent_fds[2 * VM_STREAMS];
 	unsigned spent;
-	bool quiescing, ending; /* ending: it was told to quiesce */
+	bool quiescing, ending; /* ending: it was asked to quiesce */
 	bool childless;         /* no process of a user's is left */
-	bool signalled;         /* somebody has ended: not all of them may be reaped */
+	bool signalled;         /* a child has ended: not all of them may be reaped */
 	bool greeted, used;     /* VM_SETUP has come; a command has been started */
 	struct rehearsal {
 		unsigned times, vain; /* in all; how many rounds in a row were no faster */
@@ -97,7 +97,7 @@ struct agent {
 /* ---- boot.c: everything until READY ---- */
 
 /* Modules, root, devices, network; *a is ready to serve. Does not return where that fails: there is
- * nobody to go on. */
+ * no process to go on. */
 void boot_all(struct agent *a);
 /* Says why the guest cannot go on, on the console, and turns it off. */
 _Noreturn void boot_die(const char *what);

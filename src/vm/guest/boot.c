@@ -2,8 +2,8 @@
  * From the kernel's hand to READY: modules, the root, what every program expects, the port, the
  * network. In: the initramfs (/modules, loaded in the order of their names) and the kernel's
  * command line (vm/serve.h has its words). Out: a root that is an erofs image under a tmpfs,
- * without any device of the machine's in /dev: pid 1 has the port open and nobody else can. Runs as
- * the guest's root. What fails is said on the console, and the guest turns itself off.
+ * without any device of the machine's in /dev: pid 1 has the port open and no other process can.
+ * Runs as the guest's root. Failures are printed on the console, and the guest turns itself off.
  */
 #include <dirent.h>
 #include <errno.h>

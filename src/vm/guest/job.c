@@ -80,9 +80,9 @@ void job_clear(struct agent *a, unsigned channel)
 	for (int i = 0; i < VM_STREAMS; i++)
 		if (j->out_fds[i] >= 0)
 			close(j->out_fds[i]);
-	if (j->told_fd >= 0)
-		close(j->told_fd);
-	*j = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+	if (j->stopped_fd >= 0)
+		close(j->stopped_fd);
+	*j = (struct job){ .in_fd = -1, .stopped_fd = -1, .out_fds = { -1, -1, -1 } };
 	while (a->channels > 1 && !a->jobs[a->channels - 1].active &&
 	       !a->jobs[a->channels - 1].words)
 		a->channels--;
@@ -119,7 +119,7 @@ int job_make_pipe(unsigned stream, int *ret_inner, int *ret_outer)
 
 void job_prepare(struct agent *a)
 {
-	spare_make(a); /* where it cannot be made, whoever needs it will say so */
+	spare_make(a); /* if it cannot be made, its user will report it */
 	if (!a->spare_words)
 		a->spare_words = calloc(1, JOB_SPARE_BYTES);
 }
@@ -140,11 +140,11 @@ static int make_terminal(struct agent *a, struct job *j, const struct vm_start *
 		return -errno;
 	ioctl(slave, TIOCSWINSZ, &size);
 	if (fchown(slave, a->setup.uid, a->setup.gid) < 0 ||
-	    pipe2(ends->told, O_CLOEXEC | O_NONBLOCK) < 0) {
+	    pipe2(ends->stopped, O_CLOEXEC | O_NONBLOCK) < 0) {
 		close(slave);
 		return -errno;
 	}
-	j->told_fd = ends->told[0];
+	j->stopped_fd = ends->stopped[0];
 	for (int i = 0; i < VM_STREAMS; i++)
 		if (s->terminals & 1u << i)
 			ends->inner[i] = fcntl(slave, F_DUPFD_CLOEXEC, 10);
@@ -172,7 +172,7 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 static bool take_ends(const struct ends *ends, int count, int manifest_fd, int disk_fd)
 {
 	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2],
-			       ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
+			       ends->stopped[1] < 0 ? manifest_fd : ends->stopped[1], disk_fd };
 
 	for (int i = 0; i < count; i++) /* out of the way of each other first */
 		if (fds[i] >= 0 && fds[i] < count) {
@@ -288,7 +288,7 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
 	int disk_fd = tree && a->disk_fd >= 0 ? DISK_FD : -1;
 
-	/* not every child executes something, and a pipe that somebody has open does not end */
+	/* not every child executes something, and a pipe that a process has open does not end */
 	if (!take_ends(ends, CHILD_FDS, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1) ||
 	    syscall(SYS_close_range, CHILD_FDS, ~0u, 0) < 0)
 		_exit(JOB_NOT_STARTED);
@@ -321,7 +321,7 @@ static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *
 /* What is not started by spare.c. Returns its pid or -errno. */
 static pid_t start_with_ends(struct agent *a, struct job *j, const struct vm_start *s)
 {
-	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
+	struct ends ends = { .inner = { -1, -1, -1 }, .stopped = { -1, -1 } };
 	pid_t r = make_ends(a, j, s, &ends);
 
 	if (r == 0)
@@ -329,8 +329,8 @@ static pid_t start_with_ends(struct agent *a, struct job *j, const struct vm_sta
 	for (int i = 0; i < VM_STREAMS; i++)
 		if (ends.inner[i] >= 0)
 			close(ends.inner[i]);
-	if (ends.told[1] >= 0)
-		close(ends.told[1]);
+	if (ends.stopped[1] >= 0)
+		close(ends.stopped[1]);
 	return r;
 }
 

@@ -1,8 +1,8 @@
 /*
- * What commands in the guest may use and who they are: one cgroup for all of them, on a mount of
+ * What commands in the guest may use, and their ids: one cgroup for all of them, on a mount of
  * cgroup2 that has no place in the tree; resource limits; the user that VM_SETUP names; no
- * capability, and none to be had. The wall is the machine: this is so that a command meets the same
- * limits as behind any other wall, and that pid 1 outlives them.
+ * capability, and none to be had. The machine is the barrier: this is so that a command meets the
+ * same limits as in any other inner runtime, and that pid 1 outlives them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +133,7 @@ long limits_enter(const struct agent *a)
 		r = raw_call(SYS_setresgid, gid, gid, gid);
 	if (r == 0)
 		r = raw_call(SYS_setresuid, uid, uid, uid);
-	if (r == 0 && !uid) /* who is root no longer has no capability any more */
+	if (r == 0 && !uid) /* a process that is no longer root has no capabilities */
 		r = raw_call(SYS_capset, &head, none);
 	return r;
 }

@@ -18,7 +18,7 @@
 #define BUFFER_BYTES 4096 /* of the port's driver: one page */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
-/* Reaps one, who may be an orphan. Returns what waitpid() does. */
+/* Reaps one process, perhaps an orphan. Returns what waitpid() does. */
 static pid_t reap_one(struct agent *a)
 {
 	int status;
@@ -36,7 +36,7 @@ static pid_t reap_one(struct agent *a)
 	return pid;
 }
 
-/* The others, and the signals that told of them: when what there was to say has been said. */
+/* The others, and the signals that announced them: after all reports were sent. */
 static void reap(struct agent *a)
 {
 	struct signalfd_siginfo info[8];
@@ -49,7 +49,7 @@ static void reap(struct agent *a)
 		;
 	a->childless |= pid < 0 && errno == ECHILD;
 	if (a->quiescing && !a->childless)
-		kill(-1, SIGKILL); /* who was born meanwhile */
+		kill(-1, SIGKILL); /* what was forked meanwhile */
 }
 
 /* The port gives one buffer of the driver's at a time. One that is not full was the last, or poll()
@@ -117,20 +117,20 @@ static nfds_t gather(struct agent *a, struct pollfd *fds, bool more)
 			if (j->credit[s])
 				n = add(fds, n, j->out_fds[s], POLLIN);
 		if (!more)
-			n = add(fds, n, j->told_fd, POLLIN);
+			n = add(fds, n, j->stopped_fd, POLLIN);
 	}
 	return n;
 }
 
-/* A leader of a session is gone, and with it who tells of stops. */
-static void look_at_told(struct agent *a, const struct pollfd *fds, nfds_t n)
+/* A session leader is gone, which reported stops. */
+static void look_at_stopped(struct agent *a, const struct pollfd *fds, nfds_t n)
 {
 	for (unsigned i = 1; i < a->channels; i++)
 		for (nfds_t k = 2; k < n; k++)
-			if (a->jobs[i].told_fd >= 0 && fds[k].fd == a->jobs[i].told_fd &&
+			if (a->jobs[i].stopped_fd >= 0 && fds[k].fd == a->jobs[i].stopped_fd &&
 			    fds[k].revents == POLLHUP) {
-				close(a->jobs[i].told_fd);
-				a->jobs[i].told_fd = -1;
+				close(a->jobs[i].stopped_fd);
+				a->jobs[i].stopped_fd = -1;
 			}
 }
 
@@ -166,7 +166,7 @@ static _Noreturn void serve(struct agent *a)
 		for (unsigned i = 1; i < a->channels; i++)
 			if (a->jobs[i].pending_len)
 				streams_feed(&a->jobs[i]);
-		look_at_told(a, fds, n);
+		look_at_stopped(a, fds, n);
 	}
 }
 
@@ -178,7 +178,8 @@ int main(int argc, char **argv)
 	if (getpid() != 1)
 		return rehearse_main(argc > 1 ? argv[1] : NULL);
 	for (unsigned i = 0; i < VM_CHANNELS; i++)
-		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+		a.jobs[i] =
+			(struct job){ .in_fd = -1, .stopped_fd = -1, .out_fds = { -1, -1, -1 } };
 	a.spare = (struct spare){ .ends = { { -1, -1, -1 }, { -1, -1 } }, .outer = { -1, -1, -1 } };
 	a.childless = true;
 	a.channels = 1;

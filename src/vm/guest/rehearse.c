@@ -5,12 +5,12 @@
  * getting faster, in rounds of three: this very program, which is rehearse_main() where it is not
  * pid 1; another one that has it for its loader; and one that is stopped, as a command that comes
  * meanwhile does it. It goes through every step of a command (job.c, streams.c), in channel 0,
- * about which nobody is told anything. After that it does so now and then for some seconds, because
+ * about which nothing is reported. After that it does so now and then for some seconds, because
  * some of what a kernel does it does once in a second or two, and a first command meets it. In: a
- * guest that nobody asks for anything. Out: the same guest, with a few pages of the root in memory.
- * No program of the root is run; the beginning of the shell, or of another file each time, is
- * looked up, read from the device and mapped, because that is how every command begins. A command
- * that comes meanwhile ends it and goes on with what is translated by then.
+ * idle guest. Out: the same guest, with a few pages of the root in memory. No program of the root
+ * is run; the beginning of the shell, or of another file each time, is looked up, read from the
+ * device and mapped, because that is how every command begins. A command that comes meanwhile ends
+ * it and goes on with what is translated by then.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -36,7 +36,7 @@
 #define FIRST_PAUSE_MS 32 /* then each pause is twice the last */
 #define LAST_PAUSE_MS 4096
 #define TEMPLATE_TIMES 4
-#define TEMPLATE_USER 65534 /* nobody's: who commands will be is not known there */
+#define TEMPLATE_USER 65534 /* the user "nobody": the commands' user is not known there */
 #define PAGE 4096
 #define PROGRAM_AT 0x400000
 #define FILE_AT 0x800000
@@ -231,7 +231,7 @@ static int open_file(int n)
 }
 
 /* What a loader and a libc do first: a file of the root is opened and mapped where programs lie,
- * its pages are read and written, and something is said. */
+ * its pages are read and written, and something is sent. */
 int rehearse_main(const char *which)
 {
 	int fd = open_file(which ? atoi(which) : -1);
@@ -240,7 +240,7 @@ int rehearse_main(const char *which)
 	size_t bytes = PAGE;
 	struct stat st;
 
-	/* what nobody has looked for in the layer above the root: a directory of a command's PATH
+	/* what was not looked up yet in the layer above the root: a directory of a command's PATH
 	 * may not be there */
 	snprintf(head, sizeof(head), "/.%d", getpid());
 	if (access(head, X_OK) == 0)

@@ -1,9 +1,9 @@
 /*
- * A process that waits for a command, made while nobody waits for one. It was born in the cgroup of
+ * A process that waits for a command, made while none is requested. It was born in the cgroup of
  * commands, in pid 1's memory (so nothing is copied), leads a session of its own, has pipes for its
  * 0-2 and is still root. A command without a terminal is given to it: it takes the limits and ids
- * of commands and executes. So it is never one process more than there are commands, and it is
- * there only while no process of a user's is: nobody sees it, and nobody can stop it.
+ * of commands and executes. So it is never one process more than there are commands, and it exists
+ * only while no user process does: none can see or stop it.
  *
  * Its life is one word: BORN, then PARKED, which it says itself, and GONE, which the kernel writes
  * when it has left pid 1's memory, by an exec or by its end. pid 1 waits while it is BORN. From
@@ -149,7 +149,7 @@ pid_t spare_start(struct agent *a, struct job *j, const struct vm_start *s)
 	pid_t pid;
 	int r;
 
-	if (sp->pid && sp->state != PARKED) /* somebody ended it: the kernel, for its memory */
+	if (sp->pid && sp->state != PARKED) /* it was ended: by the kernel, for its memory */
 		spare_drop(a);
 	r = spare_make(a);
 	if (r < 0)

@@ -23,7 +23,7 @@ void streams_feed(struct job *j)
 
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0) { /* nobody reads it any more */
+		if (n < 0) { /* its reader is gone */
 			close(j->in_fd);
 			j->in_fd = -1;
 			j->tell_broken = true;
@@ -89,8 +89,8 @@ static void take_words(struct agent *a, const struct vm_frame *f)
 	j->words_len += f->len;
 }
 
-/* The leader of a terminal's session passes signals on; what cannot be passed on goes to who is in
- * the terminal's foreground. */
+/* The leader of a terminal's session passes signals on; what cannot be passed on goes to the
+ * processes in the terminal's foreground. */
 static void take_signal(struct job *j, uint32_t number)
 {
 	int group = 0;
@@ -232,7 +232,7 @@ static bool say_output(struct agent *a, unsigned channel, unsigned stream)
 	if (want)
 		n = read(fd, wire_payload(a->out + a->out_len), want);
 	else if (j->exited && ioctl(fd, FIONREAD, &left) == 0 && left)
-		return false; /* it has ended, but this must be told first */
+		return false; /* it has ended, but this must be reported first */
 	if (n > 0) {
 		j->credit[stream] -= (uint32_t)n;
 		return say(a, VM_DATA, channel, stream, wire_payload(a->out + a->out_len),
@@ -252,7 +252,7 @@ static bool say_stopped(struct agent *a, unsigned channel)
 	struct job *j = &a->jobs[channel];
 	struct guest_message m;
 
-	return j->told_fd >= 0 && read(j->told_fd, &m, sizeof(m)) == sizeof(m) &&
+	return j->stopped_fd >= 0 && read(j->stopped_fd, &m, sizeof(m)) == sizeof(m) &&
 	       say_number(a, VM_STOPPED, channel, (uint32_t)m.a);
 }
 
@@ -314,7 +314,7 @@ bool streams_next(struct agent *a)
 			a->next = channel;
 			if (channel)
 				return true;
-			a->out_len = before; /* to nobody */
+			a->out_len = before; /* to no process */
 			rehearse_heard(a);
 		}
 		busy |= a->jobs[channel].active;

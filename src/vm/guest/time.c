@@ -1,7 +1,7 @@
 /*
  * The clock and the random numbers of a guest that was cloned: its memory is a copy of another's,
- * so both are somebody else's until the host says otherwise, which it does before anything else.
- * Runs as the guest's root.
+ * so both are those of another machine until the host sets them, which it does before anything
+ * else. Runs as the guest's root.
  */
 #include <fcntl.h>
 #include <linux/random.h>

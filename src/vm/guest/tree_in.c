@@ -5,8 +5,8 @@
  * manifest; the first failure ends it, because a command must not see half a tree.
  *
  * Where the native sandbox has a mount that is read-only, or hides a file, there is a mount here,
- * too, so that a command is told the same as everywhere: EROFS when it writes, EBUSY when it takes
- * the name away. They are made last, the outer ones before the inner ones.
+ * too, so that a command gets the same errors as everywhere: EROFS when it writes, EBUSY when it
+ * takes the name away. They are made last, the outer ones before the inner ones.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -31,7 +31,7 @@ static void put(struct teller *t, const void *bytes, size_t n)
 {
 	disk_put(&t->out, bytes, n);
 	if (t->out.error)
-		_exit(1); /* nobody reads it */
+		_exit(1); /* it has no reader */
 }
 
 static void put_head(struct teller *t, const char *name, size_t name_len, struct tree_head *h)

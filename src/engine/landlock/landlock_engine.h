@@ -1,6 +1,6 @@
-/* The engine of the Landlock rung: for hosts without user namespaces. */
-#ifndef WARD_ENGINE_LANDLOCK_RUNG_H
-#define WARD_ENGINE_LANDLOCK_RUNG_H
+/* The engine of the Landlock level: for hosts without user namespaces. */
+#ifndef WARD_ENGINE_LANDLOCK_ENGINE_H
+#define WARD_ENGINE_LANDLOCK_ENGINE_H
 
 #include <linux/filter.h>
 
@@ -10,9 +10,9 @@
 
 extern const struct engine engine_landlock;
 
-#define RUNG_STACK_BYTES (32 * 1024)
-#define RUNG_PATHS_MAX 256
-#define RUNG_CGROUPS_MAX 4
+#define LANDLOCK_STACK_BYTES (32 * 1024)
+#define LANDLOCK_PATHS_MAX 256
+#define LANDLOCK_CGROUPS_MAX 4
 
 /* What the supervisor prepares and the child uses; as in the native engine the child shares the
  * memory and has no libc. */
@@ -23,11 +23,11 @@ struct level_child {
 	int stdio_fds[3];
 	uint64_t signal_mask;
 	char **argv, **envp;
-	int cgroup_fds[RUNG_CGROUPS_MAX];
+	int cgroup_fds[LANDLOCK_CGROUPS_MAX];
 	size_t cgroup_count;
 	struct limits_rlimit rlimits[LIMITS_RLIMITS];
 	size_t rlimit_count;
-	struct landlock_path paths[RUNG_PATHS_MAX];
+	struct landlock_path paths[LANDLOCK_PATHS_MAX];
 	size_t path_count;
 	struct sock_filter filter[SECCOMP_PROGRAM_MAX];
 	size_t filter_len;
@@ -40,7 +40,7 @@ struct level_child {
 	/* the supervisor's */
 	bool released;
 	char tmp_path[64]; /* "": none was made */
-	char stack[RUNG_STACK_BYTES] __attribute__((aligned(16)));
+	char stack[LANDLOCK_STACK_BYTES] __attribute__((aligned(16)));
 };
 
 struct level_stage {

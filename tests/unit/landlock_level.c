@@ -1,5 +1,5 @@
 /*
- * The Landlock rung as a whole: a plan made by hand, the real engine, shell commands inside. What
+ * The Landlock level as a whole: a plan made by hand, the real engine, shell commands inside. What
  * each command may not do it is seen to do outside first, where that does no harm.
  */
 #include <errno.h>
@@ -20,14 +20,14 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "engine/landlock/rung.h"
-#include "protocol/guest.h"
-#include "observe/notify.h"
-#include "plan/level.h"
+#include "engine/landlock/landlock_engine.h"
 #include "event/result.h"
 #include "host/facts.h"
+#include "observe/notify.h"
+#include "plan/level.h"
+#include "protocol/guest.h"
 
-static char top[] = "/tmp/ward-rung-XXXXXX"; /* ws/ the workspace, outside/ beside it */
+static char top[] = "/tmp/ward-level-XXXXXX"; /* ws/ the workspace, outside/ beside it */
 static char ws[64], outside[64];
 
 struct run {
@@ -494,8 +494,9 @@ int main(void)
 
 	facts_read(&f);
 	if (f.landlock_abi < LEVEL_LANDLOCK_ABI) {
-		print_message("skipped: the rung needs Landlock ABI %d, this kernel has %d\n",
-			      LEVEL_LANDLOCK_ABI, f.landlock_abi);
+		print_message(
+			"skipped: the Landlock level needs Landlock ABI %d, this kernel has %d\n",
+			LEVEL_LANDLOCK_ABI, f.landlock_abi);
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, set_up, tear_down);
