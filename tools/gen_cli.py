@@ -149,7 +149,8 @@ EXIT_STATUS = {
 
 def man_exit(name):
     lines = ['.SH EXIT STATUS']
-    for code, text in EXIT_STATUS.get('run' if name in ('shell', 'agent') else name, EXIT_STATUS['']):
+    like = 'run' if name in ('shell', 'agent') else name
+    for code, text in EXIT_STATUS.get(like, EXIT_STATUS['']):
         lines += ['.TP', f'.B {roff(code)}', roff(text[0].upper() + text[1:]) + '.']
     return lines
 

@@ -53,6 +53,7 @@ struct spec {
 	struct strv notes;          /* for the plan's */
 	struct strv metered;        /* hosts whose requests a profile's spend limit counts */
 	bool tty;
+	bool below;         /* an option is below the policy file */
 	unsigned observe;   /* the request's */
 	bool image_command; /* the request's */
 	const char *engine; /* chosen by the policy's isolation, static; NULL: native */

@@ -366,20 +366,18 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 static int set_below(const struct spec_request *r, struct spec *s, const char *here,
 		     struct ward_err *e)
 {
-	bool any = false;
-
 	for (size_t i = 0; i < r->option_count; i++) {
 		const struct spec_option *o = &r->options[i];
 
 		if (!o->below)
 			continue;
-		any = true;
+		s->below = true;
 		if (policy_set(&s->policy, o->field, o->value, false, POLICY_PROFILE, e) < 0)
 			return ward_wrap(e, "%s", o->option);
 	}
-	if (any && wishes_note_metered(s, e) < 0)
+	if (s->below && wishes_note_metered(s, e) < 0)
 		return -e->code;
-	return any && here ? spec_resolve_mounts(&s->policy, here, e) : 0;
+	return s->below && here ? spec_resolve_mounts(&s->policy, here, e) : 0;
 }
 
 static int apply_options(const struct spec_request *r, struct spec *s, const char *here,
@@ -531,7 +529,7 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 		result = load_file(r, s, here, errors, e);
 	if (result == 0)
 		result = apply_options(r, s, here, e);
-	if (result == 0)
+	if (result == 0 && (r->profile || s->below))
 		result = wishes_settle(s, e);
 	if (result == 0)
 		result = check_supported(&s->policy, e);

@@ -114,6 +114,24 @@ def test_what_a_run_has(t):
     t.equal(t.ward("stop", "--timeout", "1", "box").rc, 0)
 
 
+def test_a_program_below_the_home(t):
+    """nvm's layout: the package and node are in view, read-only, and nothing else of the home."""
+    node = f"{t.home}/.nvm/versions/node/v22"
+    package = f"{node}/lib/node_modules/@anthropic-ai/claude-code"
+    program(t, f"{package}/cli.js", "#!/usr/bin/env node\n")
+    program(t, f"{node}/bin/node", f"""#!/bin/sh
+find {t.home} -type f | sort
+touch {package}/x 2>&1
+""")
+    t.write(t.home, {".npmrc": "token\n", ".nvm/alias/default": "22\n", ".claude.json": "mine\n",
+                     f"{node}/lib/node_modules/other/index.js": "x\n"})
+    os.symlink("../lib/node_modules/@anthropic-ai/claude-code/cli.js", f"{node}/bin/claude")
+    env = {"PATH": f"{node}/bin:/usr/local/bin:/usr/bin:/bin"}
+    r = t.ward("claude", cwd=t.workspace(), env=env)
+    t.equal(r.out.splitlines()[:-1], [f"{node}/bin/node", f"{package}/cli.js"], r.err)
+    t.contains(r.out, "Read-only file system")
+
+
 def test_env_files_are_hidden(t):
     files = {".env": "TOKEN=abc\n", "a/.env.local": "TOKEN=abc\n", ".env.example": "TOKEN=\n"}
     env = agents(t, "claude", text="#!/bin/sh\ncat .env a/.env.local .env.example 2>&1\n")
@@ -276,6 +294,15 @@ def test_the_login_port(t):
     got = world.run("curl", "-sS", "--retry", "20", "--retry-all-errors", "--retry-delay", "1",
                     "http://localhost:1455/marker", cwd=ws, timeout=60)
     t.equal(got.out, "from inside\n", got.err)
+
+
+def test_an_engine_without_ports(t):
+    """A profile's port is no reason to refuse an engine that cannot publish any; an option's is."""
+    ws = t.workspace()
+    vm = ("plan", "--isolation", "vm", "--set", "vm.accel=tcg", "--profile")
+    t.check("network.ingress" not in t.ward(*vm, "codex", cwd=ws).err, "the profile's port")
+    r = t.ward(*vm, "codex", "--set", "network.ingress=[1455]", cwd=ws)
+    t.equal((r.rc, "network.ingress" in r.err), (125, True), r.err)
 
 
 def test_a_port_that_an_option_asks_for_is_no_wish(t):
