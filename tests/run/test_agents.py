@@ -296,15 +296,6 @@ def test_the_login_port(t):
     t.equal(got.out, "from inside\n", got.err)
 
 
-def test_an_engine_without_ports(t):
-    """A profile's port is no reason to refuse an engine that cannot publish any; an option's is."""
-    ws = t.workspace()
-    vm = ("plan", "--isolation", "vm", "--set", "vm.accel=tcg", "--profile")
-    t.check("network.ingress" not in t.ward(*vm, "codex", cwd=ws).err, "the profile's port")
-    r = t.ward(*vm, "codex", "--set", "network.ingress=[1455]", cwd=ws)
-    t.equal((r.rc, "network.ingress" in r.err), (125, True), r.err)
-
-
 def test_a_port_that_an_option_asks_for_is_no_wish(t):
     """Only a profile's port may be missing: an option's is an error."""
     with socket.socket() as s:
