@@ -9,6 +9,7 @@
 #   make test               install what is missing, build, pass every test [ONLY=PATTERN: some of them;
 #                           FULL=1: those with sanitizers as root and as a user; TURN=N: see CONTRIBUTING]
 #   make install PREFIX=DIR a relocatable tree, no root needed
+#   make package            a tarball and Debian packages in build-package/ | test-package: try them
 #   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | fuzz-git [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
@@ -21,7 +22,7 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all ward unit check format asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh soak fault clean help
+.PHONY: all ward unit check format asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh package test-package soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -75,7 +76,8 @@ deps:
 
 run:
 	@tools/deps.sh install build -- start || { [ $$? = 3 ] && tools/deps.sh check build 2>/dev/null; }
-	@$(MAKE) --no-print-directory all
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
+	@ninja -C $(BUILD) $(RUN_PROGRAMS)
 	@examples/run.sh
 
 # Where nobody may install (exit status 3), what the build needs must be there, and the tests go on without the rest.
@@ -86,6 +88,19 @@ test:
 	@$(MAKE) --no-print-directory all $(if $(ONLY),,asan)
 	@tools/wasm_tree.sh $(BUILD)/wasm-tree || true
 	@ONLY="$(ONLY)" FULL="$(FULL)" TURN="$(TURN)" tools/test.sh $(BUILD) $(BUILD_ASAN)
+
+# What the sample needs, and no more.
+RUN_PROGRAMS := src/cli/ward src/git/ward-git
+
+PACKAGES := build-package
+package:
+	@tools/deps.sh install build package
+	@tools/package.sh $(PACKAGES)
+	@lintian --fail-on error,warning $(PACKAGES)/*.deb
+
+test-package: package
+	@tools/deps.sh install fresh
+	@tests/package $(PACKAGES)
 
 test-fresh:
 	@tools/deps.sh install fresh || true
@@ -201,7 +216,7 @@ fault:
 	@tests/fault/run.py
 
 clean:
-	rm -rf $(BUILD) $(BUILD_ASAN) $(BUILD_FUZZ) $(BUILD_TSAN) build-analyzer
+	rm -rf $(BUILD) $(BUILD_ASAN) $(BUILD_FUZZ) $(BUILD_TSAN) $(PACKAGES) build-analyzer
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile

@@ -2,21 +2,24 @@
 # What ward needs from the system, as one table, and how to get it on Debian and Ubuntu.
 #
 #   deps.sh check ROLE...     say what is missing and exit 1; installs nothing
-#   deps.sh install ROLE... [-- ROLE...]   install what is missing with apt (through sudo where not
-#   root);
-#                             roles behind -- are optional: what apt cannot install of them is left
-#                             out
+#   deps.sh install ROLE... [-- ROLE...]
+#                             install what is missing with apt (through sudo where not root);
+#                             roles behind -- are optional: what apt cannot install is left out
 #   deps.sh absent ROLE...    a line "PACKAGE PROBE" for each row that is missing, for programs
 #
-# Exit status 3 of install: nobody here may install (not root, and no sudo); the line for root was
-# printed. A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH
-# (or sbin), file:PATTERN. A package A|B is B where the release has no A. Roles "peers" and "relays"
-# are what the network and inspection are measured beside; the bench names those that are absent.
+# Exit status 3 of install: this user may not install (not root, and no sudo); the line for root was
+# printed.
+# A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or
+# sbin), file:PATTERN. A package A|B is B where the release has no A.
+# Roles "peers" and "relays" are what the network and inspection are measured beside; the bench
+# names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused
-# then. Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped.
-# WasmEdge itself is not in Debian 12: tools/wasm_tree.sh. Role "start" is what ward can be built
-# without: its start takes a quarter of a millisecond longer then. Probes, not package names,
-# decide, so that `check` is right on other distributions too.
+# then.
+# Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped.
+# WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
+# Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer
+# then.
+# Probes, not package names, decide, so that `check` is right on other distributions too.
 set -u
 
 rows() {
@@ -117,6 +120,18 @@ rows() {
 	vm     cpio              cmd:cpio
 	vm     zstd              cmd:zstd
 	vm     xz-utils          cmd:xz
+	package debhelper        cmd:dh
+	package dpkg-dev         cmd:dpkg-buildpackage
+	package fakeroot         cmd:fakeroot
+	package lintian          cmd:lintian
+	package g++              cmd:g++
+	package musl-tools       cmd:musl-gcc
+	package libacl1-dev      file:/usr/lib/x86_64-linux-gnu/libacl.a
+	package libbz2-dev       file:/usr/lib/x86_64-linux-gnu/libbz2.a
+	package liblz4-dev       file:/usr/lib/x86_64-linux-gnu/liblz4.a
+	package liblzma-dev      file:/usr/lib/x86_64-linux-gnu/liblzma.a
+	package libzstd-dev      file:/usr/lib/x86_64-linux-gnu/libzstd.a
+	package nettle-dev       file:/usr/lib/x86_64-linux-gnu/libnettle.a
 	fresh  debootstrap       cmd:debootstrap
 	fresh  podman            cmd:podman
 	fresh  crun              cmd:crun

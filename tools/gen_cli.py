@@ -2,8 +2,7 @@
 """Makes the man pages and shell completions from tables/verbs.def and tables/options.def.
 
 gen_cli.py          writes docs/man/*.1, docs/man/meson.build and completions/*
-gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would
-write
+gen_cli.py --check  writes nothing; exits 1 with the name of each file that is stale
 """
 import pathlib
 import re
@@ -15,6 +14,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILES_OF = {'POLICY', 'FILE', 'PATH[:AT]'}
 DIRECTORIES_OF = {'WORKSPACE', 'DIR'}
 CHECKPOINTS = 'ward checkpoint ls -q 2>/dev/null'
+# What completes the value of an option, by its name: words, and a command that prints more of them.
+PROFILES = "ward profile ls 2>/dev/null | cut -d ' ' -f 1"
+
+
+def rows(table, macro, column=0):
+    """One column of a table's rows."""
+    found = def_reader.read(ROOT / "tables" / table)
+    return list(dict.fromkeys(a[column] for m, a, _ in found if m == macro))
+
+
+def values():
+    """{option: (words, command)}: what is known when completions are made, and what only later."""
+    fields = [f'{name}=' for name in rows('policy.def', 'FIELD')]
+    return {'profile': ([], PROFILES), 'set': (fields, ''), 'add': (fields, ''),
+            'cache': (rows('caches.def', 'CACHE'), ''), 'restore': ([], CHECKPOINTS),
+            'isolation': (['native', 'oci', 'gvisor', 'vm', 'wasm'], '')}
+
+
+VALUES = {}     # values(), once read_tables() has read them
 
 
 class Option:
@@ -52,6 +70,7 @@ class Verb:
 
 def read_tables():
     """The verbs that this build has, each with its options. What comes later is in neither."""
+    VALUES.update(values())
     verbs = [Verb(a) for macro, a, _ in def_reader.read(ROOT / 'tables/verbs.def')
              if macro == 'VERB']
     for macro, a, _ in def_reader.read(ROOT / 'tables/options.def'):
@@ -59,6 +78,8 @@ def read_tables():
             option = Option(a[0], a[1], a[2], '', a[4], '')
         elif macro == 'TEXT':
             option = Option(a[0], a[1], a[2], a[3], a[5], '')
+        elif macro == 'MAYBE':
+            option = Option(a[0], a[1], a[2], '', a[5], '')
         elif macro == 'FIELD':
             option = Option(a[0], a[1], a[2], a[3], a[6], a[5])
         elif macro == 'SETS':
@@ -252,6 +273,18 @@ def bash_parts(verbs):
     return lines
 
 
+def bash_values():
+    """A case for each option whose values are known; behind a value that ends with = no blank."""
+    lines = ['\tcase $before in']
+    for name, (words, command) in sorted(VALUES.items()):
+        words = ' '.join(words + ([f'$({command})'] if command else []))
+        lines += [f'\t--{name})',
+                  f'\t\tmapfile -t COMPREPLY < <(compgen -W "{words}" -- "$word")',
+                  "\t\t[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace",
+                  '\t\treturn', '\t\t;;']
+    return lines + ['\tesac']
+
+
 def bash(verbs):
     command = '|'.join(v.name for v in verbs if v.words == 'COMMAND')
     boxes = '|'.join(v.name for v in verbs if v.takes_boxes())
@@ -301,10 +334,11 @@ def bash(verbs):
               '&& return ;; esac',
               '\tcase " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- '
               '"$word") && return ;; esac',
-              '\tif [[ $before == --restore || ($verb == checkpoint && ${COMP_WORDS[2]} == rm && '
-              '$COMP_CWORD -gt 2 && $word != -*) ]]; then',
+              '\tif [[ $verb == checkpoint && ${COMP_WORDS[2]} == rm && $COMP_CWORD -gt 2 && '
+              '$word != -* ]]; then',
               f'\t\tmapfile -t COMPREPLY < <(compgen -W "$({CHECKPOINTS})" -- "$word")',
               '\t\treturn', '\tfi',
+              *bash_values(),
               '\tcase " $other " in *" $before "*) return ;; esac',
               '\tif [[ $word == -* ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")',
@@ -335,8 +369,10 @@ def zsh_option(option):
     value = ''
     if option.metavar:
         action = {'file': '_files', 'directory': '_files -/', 'other': ' '}[option.takes()]
-        if option.name == 'restore':
-            action = f'( ${{(f)"$({CHECKPOINTS})"}} )'
+        if option.name in VALUES and not option.takes() in ('file', 'directory'):
+            words, command = VALUES[option.name]
+            shown = words + ([f'${{(f)"$({command})"}}'.replace("'", "'\\''")] if command else [])
+            action = f'( {" ".join(shown)} )'
         value = f':{zsh_quote(option.metavar)}:{action}'
     repeated = '*' if option.field else ''
     lines = [f"'{repeated}--{option.name}{'=' if value else ''}[{zsh_quote(option.help)}]{value}'"]
@@ -410,8 +446,10 @@ def fish(verbs):
             takes = {'': '', 'file': ' -r -F',
                      'directory': " -x -a '(__fish_complete_directories)'",
                      'other': ' -x'}[option.takes()]
-            if option.name == 'restore':
-                takes = f" -x -a '({CHECKPOINTS})'"
+            if option.name in VALUES and option.takes() == 'other':
+                words, command = VALUES[option.name]
+                shown = ' '.join(words + ([f'({command})'] if command else []))
+                takes = f" -x -a '{fish_quote(shown)}'"
             lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d "
                          f"'{fish_quote(option.help)}'")
         if verb.name == 'agent':

@@ -29,6 +29,7 @@ struct options {
 		*grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory,
 		*vm_cpus, *vm_accel;
 	bool image_command; /* a run without CMD: the image's own */
+	bool full;          /* plan: everything; init: the reference */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet,
 		exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;
@@ -39,9 +40,12 @@ struct options {
 		*output;
 	const char *merge, *expect; /* learn */
 	bool allow_public, keep_changes;
-	bool who, trailer; /* diff */
+	bool who, trailer, no_pager; /* diff */
+	const char *web;             /* and: "" for a place of its own */
+	bool markers;                /* apply */
+	bool once;                   /* top */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
-	bool yes, secrets, hints, replay, full;
+	bool yes, secrets, hints, replay;
 	/* a bit for each row of tables/options.def that was used */
 	uint64_t given[OPTIONS_MAX / 64];
 	struct spec_option *fields; /* owned */

@@ -18,6 +18,7 @@
 enum kind {
 	KIND_FLAG,
 	KIND_TEXT,
+	KIND_MAYBE,
 	KIND_ONE,
 	KIND_MANY,
 	KIND_MOUNT_RO,
@@ -44,6 +45,7 @@ struct option_row {
 static const struct option_row rows[] = {
 #define FLAG(v, s, n, member, h) { v, KIND_FLAG, AT(member), s, "--" n, "", "" },
 #define TEXT(v, s, n, m, member, h) { v, KIND_TEXT, AT(member), s, "--" n, m, "" },
+#define MAYBE(v, s, n, m, member, h) { v, KIND_MAYBE, AT(member), s, "--" n, m, "" },
 #define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
 #define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
 #define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
@@ -211,6 +213,9 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 			return ward_fail(e, EINVAL, "%s: the value is empty", option);
 		*(const char **)(void *)member = value;
 		return 0;
+	case KIND_MAYBE:
+		*(const char **)(void *)member = value;
+		return 0;
 	case KIND_ONE:
 	case KIND_MANY:
 		return add_field(o, row->field, value, option, row->kind == KIND_MANY, e);
@@ -242,7 +247,7 @@ static int read_letters(struct options *o, const char *word, const struct option
 
 		if (!row)
 			return fail_unknown(o->verb, word, e);
-		if (row->metavar[0] || !letter[1]) {
+		if ((row->metavar[0] && row->kind != KIND_MAYBE) || !letter[1]) {
 			*ret_row = row;
 			*ret_value = letter[1] ? letter + 1 : NULL;
 			return 0;
@@ -273,6 +278,8 @@ static int read_one(struct options *o, char ***at, struct ward_err *e)
 	}
 	if (!row)
 		return fail_unknown(o->verb, word, e);
+	if (row->kind == KIND_MAYBE)
+		return apply(o, row, row->name, value ? value : "", e);
 	if (!row->metavar[0] && value)
 		return ward_fail(e, EINVAL, "%s takes no value", row->name);
 	if (row->metavar[0] && !value && row->kind != KIND_LATER) {

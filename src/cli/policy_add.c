@@ -27,6 +27,8 @@
 #include "base/text.h"
 #include "event/event.h"
 #include "observe/learn_path.h"
+#include "plan/project.h"
+#include "plan/spec.h"
 #include "policy/policy_edit.h"
 
 #define FILE_MAX (1024 * 1024)
@@ -61,11 +63,21 @@ static int find_file(const char *named, struct target *t, struct ward_err *e)
 	static const char *const names[] = { "ward.yaml", "ward.json" };
 	auto_free char *real = named ? realpath(named, NULL) : NULL;
 	const char *path = real ? real : named ? named : names[0], *slash;
-	auto_free char *dir = NULL;
+	auto_free char *dir = NULL, *here = NULL, *project = NULL, *above = NULL;
 
 	for (size_t i = 0; !named && i < ARRAY_LEN(names); i++)
 		if (faccessat(AT_FDCWD, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			path = names[i];
+	/* further up, as a run finds it */
+	if (!named && workspace_here(&here, e) == 0 && project_find(here, &project, NULL, e) == 0 &&
+	    project && strcmp(project, here) != 0) {
+		above = path_join(project, names[0]);
+		if (above && access(above, F_OK) != 0) {
+			free(above);
+			above = path_join(project, names[1]);
+		}
+		path = above ? above : path;
+	}
 	slash = strrchr(path, '/');
 	dir = slash == path ? strdup("/")
 	      : slash       ? strndup(path, (size_t)(slash - path))

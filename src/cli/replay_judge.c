@@ -327,6 +327,8 @@ static enum replay_verdict judge_end(const struct replay *r, const struct ward_e
 {
 	bool over = false;
 
+	if (v->action == ACTION_DENY) /* a limit ended it: nothing that it had is lost */
+		return REPLAY_SAME;
 	if (r->limits) {
 		over |= is_over(v, FIELD_MEMORY_PEAK, r->limits[LIMIT_MEMORY], "bytes of memory",
 				why);

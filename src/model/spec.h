@@ -52,6 +52,7 @@ struct spec {
 	struct progress *progress;  /* the request's */
 	struct strv notes;          /* for the plan's */
 	struct strv metered;        /* hosts whose requests a profile's spend limit counts */
+	struct strv said;           /* the same, for everybody to read */
 	bool tty;
 	bool below;         /* an option is below the policy file */
 	unsigned observe;   /* the request's */

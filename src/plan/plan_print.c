@@ -135,6 +135,8 @@ static void json_mounts(struct json *j, const struct plan *p)
 		if (m->kind == MOUNT_TMPFS)
 			json_uint(j, "bytes", m->bytes);
 		json_bool(j, "writable", m->writable);
+		if (m->toolchain)
+			json_bool(j, "toolchain", true);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -309,6 +311,8 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	for (size_t i = 0; p->devices && i < p->devices->len; i++)
 		json_string(&j, NULL, p->devices->items[i].path);
 	json_end_array(&j);
+	json_strings(&j, "toolchains", p->toolchains.items);
+	json_strings(&j, "toolchain_paths", p->tool_rows.items);
 	json_mounts(&j, p);
 	json_roots(&j, p);
 	json_env(&j, p);
@@ -344,6 +348,18 @@ static void text_variables(const struct plan *p, struct buf *out)
 	text_line(out, "variables", buf_text(&names));
 }
 
+static void text_toolchains(const struct plan *p, struct buf *out)
+{
+	auto_buf names = { 0 };
+
+	for (size_t i = 0; i < p->toolchains.len; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", p->toolchains.items[i]);
+	for (size_t i = 0; i < p->tool_rows.len; i++)
+		buf_printf(&names, "%s%s", i ? ", " : ": ", p->tool_rows.items[i]);
+	if (names.len)
+		text_line(out, "toolchains", buf_text(&names));
+}
+
 static void text_head(const struct plan *p, struct buf *out)
 {
 	text_line(out, "engine", plan_isolation(p));
@@ -358,6 +374,7 @@ static void text_head(const struct plan *p, struct buf *out)
 		text_line(out, "profile", p->spec->profile);
 	text_line(out, "policy",
 		  p->spec->policy_file ? p->spec->policy_file : "none (defaults and options)");
+	text_toolchains(p, out);
 	if (p->argv) {
 		auto_buf words = { 0 };
 

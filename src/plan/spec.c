@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "plan/profile.h"
+#include "plan/project.h"
 #include "plan/wishes.h"
 #include "state/images.h"
 #include "state/trust.h"
@@ -436,16 +437,19 @@ static int check_workspace(const struct spec_request *r, const struct spec *s, s
 	return ward_remedy(e, "change the file, or add --widen");
 }
 
-/* What the workspace is without a word of the policy: -w, or where the caller stands. */
-static int default_workspace(const struct spec_request *r, const char *here, char **ret_path,
-			     struct ward_err *e)
+/* What the workspace is without a word of the policy: -w, or the project where the caller stands,
+ * or that directory itself. said: NULL where a policy file was named: none is looked for. */
+static int default_workspace(const struct spec_request *r, const char *here, struct strv *said,
+			     char **ret_path, struct ward_err *e)
 {
 	int result;
 
 	if (r->workspace)
 		return workspace_resolve(r->workspace, ret_path, e);
 	result = workspace_check(here, e); /* the kernel's word needs no resolving */
-	if (result < 0)
+	if (result == 0 && said)
+		result = project_find(here, ret_path, said, e);
+	if (result < 0 || *ret_path)
 		return result;
 	*ret_path = strdup(here);
 	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
@@ -465,11 +469,42 @@ static int find_workspace(const struct spec_request *r, struct spec *s, const ch
 		result = path ? workspace_resolve(path, &s->workspace, e)
 			      : ward_fail(e, ENOMEM, "out of memory");
 	} else if (!s->workspace) {
-		result = default_workspace(r, here, &s->workspace, e);
+		result = default_workspace(r, here, NULL, &s->workspace, e);
 	}
 	if (result == 0)
 		result = check_workspace(r, s, e);
 	return result < 0 ? result : workspace_cwd(s->workspace, here, r->cwd, &s->cwd, e);
+}
+
+/* What the profile asks for and the file does not give, in one line: an agent that finds no network
+ * does not say why. */
+static int note_overridden(const struct source *file, struct spec *s, const struct policy *profile,
+			   struct ward_err *e)
+{
+	auto_buf fields = { 0 }, note = { 0 };
+	uint64_t memory = machine_memory();
+	const char *off = "";
+
+	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
+		enum policy_field f = (enum policy_field)i;
+
+		if (profile->origin[i].source != POLICY_PROFILE ||
+		    s->policy.origin[i].source != POLICY_FILE ||
+		    !policy_field_widens(&s->policy, profile, f, memory))
+			continue;
+		buf_printf(&fields, "%s%s", fields.len ? ", " : "", policy_row(f)->path);
+		if (f == POLICY_F_net_mode && s->policy.net_mode == NET_MODE_NONE)
+			off = ", so it has no network";
+	}
+	if (!fields.len)
+		return 0;
+	text_escape(&note, file->name);
+	buf_printf(&note,
+		   " gives less than the profile %s asks for (%s)%s; remove those lines from the "
+		   "file, or run with -p FILE",
+		   s->profile, buf_text(&fields), off);
+	strv_add(&s->said, buf_text(&note));
+	return s->said.failed || note.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
 /* Reads the file over the defaults and the profile. */
@@ -477,12 +512,14 @@ static int read_over(const struct source *file, struct spec *s, struct policy_er
 		     struct ward_err *e)
 {
 	struct policy base = { 0 };
-	int result = file->found ? policy_copy(&base, &s->policy, e) : 0;
+	int result = file->found || s->profile ? policy_copy(&base, &s->policy, e) : 0;
 
 	if (result == 0)
 		result = source_parse(file, &s->policy, errors, e);
 	if (result == 0 && file->found)
 		result = check_trust(file, &base, &s->policy, e);
+	if (result == 0 && s->profile)
+		result = note_overridden(file, s, &base, e);
 	policy_clear(&base);
 	return result;
 }
@@ -497,9 +534,13 @@ static int load_file(const struct spec_request *r, struct spec *s, const char *h
 	if (r->policy_file) {
 		result = source_open(r->policy_file, &file, e);
 	} else {
-		result = default_workspace(r, here, &s->workspace, e);
+		result = default_workspace(r, here, &s->said, &s->workspace, e);
 		if (result == 0)
-			result = source_find(s->workspace, r->workspace, &file, e);
+			result = source_find(s->workspace,
+					     r->workspace                      ? r->workspace
+					     : strcmp(s->workspace, here) != 0 ? s->workspace
+									       : NULL,
+					     &file, e);
 	}
 	if (result < 0 || !file.path)
 		return result;
@@ -571,6 +612,7 @@ void spec_clear(struct spec *s)
 	free(s->cwd);
 	strv_free(&s->notes);
 	strv_free(&s->metered);
+	strv_free(&s->said);
 	*s = (struct spec){ 0 };
 }
 

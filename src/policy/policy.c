@@ -50,7 +50,10 @@ static bool set_default(struct policy *p, const struct schema_row *row)
 	case HELD_NUMBER:
 		return schema_number(row->type, row->row.values, text, member) == 0;
 	case HELD_LIST:
-		split_list(text, member);
+		if (row->type == TYPE_TOOLCHAINS)
+			strv_add(member, text);
+		else
+			split_list(text, member);
 		return !((struct strv *)member)->failed;
 	case HELD_MOUNTS:
 		break; /* none by default */

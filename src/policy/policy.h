@@ -36,8 +36,9 @@ struct policy_mounts {
 #define POLICY_C_STRINGS struct strv
 #define POLICY_C_ENUMS struct strv
 #define POLICY_C_MOUNTS struct policy_mounts
-#define POLICY_C_INGRESS struct strv /* empty: deny_all */
-#define POLICY_C_GPUS struct strv    /* empty: none; "all", or numbers */
+#define POLICY_C_INGRESS struct strv    /* empty: deny_all */
+#define POLICY_C_GPUS struct strv       /* empty: none; "all", or numbers */
+#define POLICY_C_TOOLCHAINS struct strv /* empty: none; "auto", names of presets */
 /* each rule as one line of canonical JSON; likewise below */
 #define POLICY_C_RULES struct strv
 #define POLICY_C_GRANTS struct strv

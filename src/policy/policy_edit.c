@@ -293,7 +293,8 @@ static void change_field(struct edit *d, const struct schema_row *row, const str
 	if (from == to)
 		buf_puts(out, " "); /* nothing stood behind the colon */
 	/* one word, which becomes the first of a list */
-	if (row->type == TYPE_ENUMS && n->kind != NODE_NULL) {
+	if (n->kind != NODE_NULL && (row->type == TYPE_ENUMS || (row->type == TYPE_TOOLCHAINS &&
+								 strcmp(n->text, "none") != 0))) {
 		buf_printf(out, "[%.*s, ", (int)(to - from), d->bytes + from);
 		put_entries(d, row, value, ", ", out);
 		buf_puts(out, "]");

@@ -107,6 +107,26 @@ static void read_numbers(struct context *c, const struct schema_row *row,
 	}
 }
 
+/* auto, none, or a list of names, of which auto may be one. */
+static void read_toolchains(struct context *c, const struct schema_row *row, const struct node *n,
+			    struct strv *list)
+{
+	if (n->kind == NODE_LIST)
+		value_strings(c->r, row->row.path, row->row.values, n, list);
+	else if (n->text && strcmp(n->text, "auto") == 0)
+		strv_add(list, n->text);
+	else if (!n->text || strcmp(n->text, "none") != 0)
+		value_error(c->r, row->row.path, n, "auto, none or a list of names",
+			    "put it in [ ]");
+}
+
+/* The words that stand for a whole list of toolchains. */
+static bool is_toolchains_word(const struct schema_row *row, const struct node *n)
+{
+	return row->type == TYPE_TOOLCHAINS && n->text &&
+	       (strcmp(n->text, "auto") == 0 || strcmp(n->text, "none") == 0);
+}
+
 static void set_list(struct context *c, const struct schema_row *row, const struct node *n)
 {
 	static const char *const objects[SCHEMA_TYPES] = {
@@ -126,6 +146,8 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 		item_commands(c->r, path, n, &list);
 	else if (numbers)
 		read_numbers(c, row, numbers, n, &list);
+	else if (row->type == TYPE_TOOLCHAINS)
+		read_toolchains(c, row, n, &list);
 	else if (row->type == TYPE_ENUMS)
 		value_enums(c->r, path, row->row.values, n, &list);
 	else
@@ -375,7 +397,8 @@ static struct node *wrap_entry(struct reader *r, const struct schema_row *row, s
 {
 	const struct numbers_type *numbers = numbers_type(row->type);
 	bool whole = n->kind == NODE_LIST || row->type == TYPE_ENUMS ||
-		     row->type == TYPE_COMMANDS || (numbers && is_numbers_word(numbers, n));
+		     row->type == TYPE_COMMANDS || is_toolchains_word(row, n) ||
+		     (numbers && is_numbers_word(numbers, n));
 	struct node *list;
 
 	if (!policy_is_list(row) || whole)

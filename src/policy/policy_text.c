@@ -98,10 +98,16 @@ static void list_field_text(const struct schema_row *row, const struct strv *lis
 		commands_text(list, out);
 	else if (row->type == TYPE_INGRESS && !list->len)
 		buf_puts(out, "deny_all");
+	else if (row->type == TYPE_TOOLCHAINS && list->len < 2 &&
+		 (!list->len || strv_has(list, "auto")))
+		buf_puts(out, list->len ? "auto" : "none");
 	else if (row->type == TYPE_GPUS && (!list->len || strv_has(list, "all")))
 		buf_puts(out, list->len ? "all" : "none");
 	else
-		list_text(list, row->type != TYPE_STRINGS && row->type != TYPE_ENUMS, out);
+		list_text(list,
+			  row->type != TYPE_STRINGS && row->type != TYPE_ENUMS &&
+				  row->type != TYPE_TOOLCHAINS,
+			  out);
 }
 
 /* A URL without the password that it may have: what is shown ends up in logs. */

@@ -236,6 +236,20 @@ static bool is_cache(const char *text)
 	return false;
 }
 
+static bool is_toolchain(const char *text)
+{
+	static const char names[][8] = {
+		"auto",
+#define PRESET(name, help) name,
+#include "toolchains.def"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(text, names[i]) == 0)
+			return true;
+	return false;
+}
+
 bool value_has_shape(const char *kind, const char *text, const char **ret_expected,
 		     const char **ret_hint)
 {
@@ -260,8 +274,14 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		return is_service(text);
 	}
 	if (strcmp(kind, "cache") == 0) {
-		*ret_expected = "one of pip, uv, npm, yarn, pnpm, cargo, go and ccache";
+		*ret_expected = "one of pip, uv, npm, yarn, pnpm, cargo, go, ccache, maven, "
+				"gradle, bundle, deno and bun";
 		return is_cache(text);
+	}
+	if (strcmp(kind, "toolchain") == 0) {
+		*ret_expected = "auto or one of go, java, node, python, ruby, rust, bun, deno, "
+				"mise and nix";
+		return is_toolchain(text);
 	}
 	if (strcmp(kind, "name") == 0 || strcmp(kind, "program") == 0) {
 		*ret_expected = *kind == 'n' ? "private or a name" : "the name of a program";

@@ -7,7 +7,7 @@ import subprocess
 from harness import libward, native_only
 
 VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps",
-         "attach", "logs", "stats", "cp", "wait",
+         "attach", "logs", "stats", "top", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["prove", "serve", "render"]
 LATER_OPTIONS = [["--set", "process.commands={allow: [ls]}"]]
@@ -261,3 +261,15 @@ def test_completions_of_words_within_a_verb(t):
                         (["audit", "ver"], "verify"), (["volume", ""], "ls rm"),
                         (["run", "--isol"], "--isolation")):
         t.equal(t.run("bash", "-c", script, "bash", *words).out.strip(), said, " ".join(words))
+
+
+def test_completions_of_values(t):
+    """Values of options: profiles by asking ward, policy fields and engines from the tables."""
+    script = (f'. {TOP}/completions/ward.bash; ward() {{ "$WARD" "$@"; }}; compopt() {{ :; }}; '
+              'COMP_WORDS=(ward "$@"); COMP_CWORD=$#; _ward; echo "${COMPREPLY[@]}"')
+    for words, said in ((["run", "--profile", "cl"], "claude"),
+                        (["plan", "--set", "process.sys"], "process.syscalls="),
+                        (["run", "--isolation", "gv"], "gvisor"),
+                        (["run", "--profile", "no-such"], "")):
+        done = t.run("bash", "-c", script, "bash", *words, env={"WARD": t.ward_path})
+        t.equal(done.out.strip(), said, " ".join(words))

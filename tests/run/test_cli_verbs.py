@@ -73,7 +73,7 @@ def test_trust_of_nonsense(t):
 
 def test_plan(t):
     workspace = t.workspace({".env": "SECRET=1\n"})
-    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env",
+    r = t.ward("plan", "--full", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env",
                "TOKEN=topsecret", "--", "make",
                "test", cwd=workspace)
     t.equal(r.rc, 0, "exit code")
@@ -105,7 +105,7 @@ def test_plan_refuses_as_run_does(t):
     workspace = t.workspace()
     for words in (["-w", "/nonexistent"], ["--set", "network.record=r"], ["-p", "missing.yaml"],
                   ["--ro", "/nonexistent/path"]):
-        plan = t.ward("plan", *words, cwd=workspace)
+        plan = t.ward("plan", "--full", *words, cwd=workspace)
         run = t.ward("run", *words, "--", "/bin/true", cwd=workspace)
         t.equal(plan.rc, 125, f"exit code of plan {words}")
         t.equal(run.rc, 125, f"exit code of run {words}")
@@ -219,7 +219,7 @@ def test_plan_says_how_it_was_made(t):
     """ward plan --verbose prints the planner's steps in the order of tables/plan_steps.def; without
     it, it does not."""
     ws = t.workspace()
-    long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["--verbose"], []))
+    long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["-v"], ["--full"]))
     t.equal((long.rc, short.rc), (0, 0))
     steps = [line.split()[1] for line in long.out.split("steps of the planner\n")[1].splitlines()]
     t.equal((steps[0], steps[-1], len(steps)), ("mounts", "words", 23))

@@ -32,8 +32,8 @@ from harness import host, libward
 from harness.world import OTHER, WEB, trusted_world
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-NAMES = ("policy", "review", "network", "credentials", "budgets", "engines", "images", "audit",
-         "libward", "containers", "agents")
+NAMES = ("policy", "toolchains", "review", "network", "credentials", "budgets", "engines", "images",
+         "audit", "libward", "containers", "install", "agents")
 PAGES = {"README.md": TOP / "README.md",
          "docs/README.md": TOP / "docs/README.md",
          **{f"docs/{n}.md": TOP / "docs" / f"{n}.md" for n in NAMES}}
@@ -46,7 +46,7 @@ JOINTS = ("&&", "||", "|", ";", "&")
 LANGUAGES = ("sh", "text", "yaml", "c", "python")
 HOSTS = {"api.example.com": [WEB], "files.example.com": [OTHER]}
 # programs in blocks that are only checked
-OTHERS = {"git", "cd", "apt-get", "clang", "podman", "docker", "export", "grep"}
+OTHERS = {"git", "cd", "tar", "source", "apt-get", "clang", "podman", "docker", "export", "grep"}
 COLUMNS = 100
 README_LINES = 150
 
