@@ -74,8 +74,7 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	for (size_t i = 0; i < p->loud.len && !o->json && !o->quiet; i++) {
 		buf_puts(&out, "ward: ");
 		text_escape(&out, p->loud.items[i]);
-		buf_puts(&out, "
-");
+		buf_puts(&out, "\n");
 	}
 	if (o->verbose || (watched && !o->json && !o->quiet)) {
 		result_text(r, p, o->verbose, watched && !getenv("NO_COLOR"), &out);
