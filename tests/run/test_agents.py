@@ -127,7 +127,7 @@ touch {package}/x 2>&1
                      f"{node}/lib/node_modules/other/index.js": "x\n"})
     os.symlink("../lib/node_modules/@anthropic-ai/claude-code/cli.js", f"{node}/bin/claude")
     env = {"PATH": f"{node}/bin:/usr/local/bin:/usr/bin:/bin"}
-    r = t.ward("claude", cwd=t.workspace(), env=env)
+    r = t.ward("claude", "--set", "toolchains=none", "--", cwd=t.workspace(), env=env)
     t.equal(r.out.splitlines()[:-1], [f"{node}/bin/node", f"{package}/cli.js"], r.err)
     t.contains(r.out, "Read-only file system")
 
