@@ -3,19 +3,25 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
+		;;
+	agent)
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		file="--policy -p --ro --rw --report"
+		directory="--workspace -w --chdir -C"
+		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	init)
-		options="--force --json --help -f -h"
+		options="--yes --full --force --json --help -y -f -h"
 		file=""
 		directory=""
 		other=""
@@ -27,10 +33,10 @@ _ward_options() {
 		other="--allow --secret --service --publish --hide --cache --env --timeout --memory --set --add --expect"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --full --json --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --hints --verbose --full --json --help -p -w -C -v -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
-		other="--profile --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
+		other="--profile --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default"
 		;;
 	diff)
 		options="--patch --stat --web --all --no-pager --who --trailer --list --exit-code --json --help -p -l -h"
@@ -263,12 +269,16 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		return
+	fi
+	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "ls set aider amp claude codex copilot cursor-agent gemini goose opencode" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
 	case $verb in
-	run|shell|learn|plan|exec)
+	run|agent|shell|learn|plan|exec)
 		at=$(_ward_command_at)
 		if [[ $verb == exec ]]; then	# the first word is a sandbox
 			if ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then
@@ -331,7 +341,9 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show restore" -- "$word")
 	elif [[ $verb == secret ]] && ((COMP_CWORD == 2)); then
@@ -358,7 +370,7 @@ _ward() {
 		((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(attach|wait|pause|resume|stop|kill|logs|stats|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(run|shell|learn|plan|exec) ]]; then
+	elif [[ $verb == @(run|agent|shell|learn|plan|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

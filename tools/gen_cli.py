@@ -88,8 +88,8 @@ def read_tables():
             continue
         wanted = {w.strip() for w in option.verbs.split('|')}
         if 'V_RUN' in wanted:
-            # shell is run with a command of its own: see options_of() in src/cli/options.c
-            wanted.add('V_SHELL')
+            # run with a command of their own: see options_of() in src/cli/options.c
+            wanted |= {'V_SHELL', 'V_AGENT'}
         for verb in verbs:
             if 'V_ALL' in wanted or 'V_' + verb.id in wanted:
                 verb.options.append(option)
@@ -99,6 +99,12 @@ def read_tables():
                 verb.apart.append(('One at a time: ' if macro == 'ONE_OF' else 'No argument with ',
                                    names.split()))
     return verbs
+
+
+def agents():
+    """The agents that are verbs, with nothing of their own but a name."""
+    rows = def_reader.read(ROOT / 'tables/agents.def')
+    return [a[0] for macro, a, _ in rows if macro == 'AGENT']
 
 
 def version():
@@ -164,7 +170,8 @@ EXIT_STATUS = {
 
 def man_exit(name):
     lines = ['.SH EXIT STATUS']
-    for code, text in EXIT_STATUS.get('run' if name == 'shell' else name, EXIT_STATUS['']):
+    like = 'run' if name in ('shell', 'agent') else name
+    for code, text in EXIT_STATUS.get(like, EXIT_STATUS['']):
         lines += ['.TP', f'.B {roff(code)}', roff(text[0].upper() + text[1:]) + '.']
     return lines
 
@@ -311,8 +318,11 @@ def bash(verbs):
               '\tlocal options file directory other at',
               '\tCOMPREPLY=()',
               '\tif ((COMP_CWORD == 1)); then',
-              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)} --help '
-              '--version" -- "$word")',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "'
+              f'{" ".join([v.name for v in verbs] + agents())} --help --version" -- "$word")',
+              '\t\treturn', '\tfi',
+              '\tif [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "ls set {" ".join(agents())}" -- "$word")',
               '\t\treturn', '\tfi',
               '\t_ward_options "$verb"',
               '\tcase $verb in',
@@ -382,6 +392,8 @@ def zsh_option(option):
 
 
 def zsh_rest(verb):
+    if verb.name == 'agent':
+        return [f"'(-)1:agent:(ls set {' '.join(agents())})'", "'*::argument: _files'"]
     if verb.name == 'exec':
         return ["'(-)1:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*::argument: _normal'"]
     if verb.words == 'COMMAND':
@@ -406,6 +418,7 @@ def zsh(verbs):
              '# Made by tools/gen_cli.py; do not edit. Completions of ward for zsh.', '',
              '_ward_verbs() {', '\tlocal -a verbs', '\tverbs=(']
     lines += [f"\t\t'{v.name}:{zsh_quote(v.help)}'" for v in verbs]
+    lines += [f"\t\t'{name}:start this agent, see ward agent'" for name in agents()]
     lines += ['\t)', "\t_describe verb verbs", '}', '', '_ward() {',
               '\tlocal curcontext=$curcontext state line',
               "\t_arguments -C '1:verb:_ward_verbs' '*::argument:->arguments' && return",
@@ -415,6 +428,7 @@ def zsh(verbs):
         lines.append(f'\t{verb.name})')
         lines.append('\t\t_arguments -S \\')
         lines += [f'\t\t\t{part} \\' for part in parts[:-1]] + [f'\t\t\t{parts[-1]}', '\t\t;;']
+    lines += [f"\t{'|'.join(agents())})", "\t\t_arguments '*::argument: _files'", '\t\t;;']
     return lines + ['\tesac', '}', '', '_ward "$@"']
 
 
@@ -423,7 +437,7 @@ def fish_quote(text):
 
 
 def fish(verbs):
-    names = ' '.join(v.name for v in verbs)
+    names = ' '.join([v.name for v in verbs] + agents())
     lines = ['# Made by tools/gen_cli.py; do not edit. Completions of ward for fish.', '',
              'complete -c ward -f',
              f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -l version -d 'print "
@@ -432,6 +446,9 @@ def fish(verbs):
         lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a "
                      f"{verb.name} "
                      f"-d '{fish_quote(verb.help)}'")
+    for name in agents():
+        lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a {name} "
+                     "-d 'start this agent, see ward agent'")
     for verb in verbs:
         seen = f"-n '__fish_seen_subcommand_from {verb.name}'"
         for option in verb.options:
@@ -445,7 +462,9 @@ def fish(verbs):
                 takes = f" -x -a '{fish_quote(shown)}'"
             lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d "
                          f"'{fish_quote(option.help)}'")
-        if verb.words == 'COMMAND':
+        if verb.name == 'agent':
+            lines.append(f"complete -c ward {seen} -x -a 'ls set {' '.join(agents())}'")
+        elif verb.words == 'COMMAND':
             lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand "
                          "--fcs-skip=2)'")
         elif verb.takes_boxes():

@@ -17,5 +17,5 @@ mkdir -p "$node"
 npm install --prefix "$node" --no-audit --no-fund --loglevel error @grpc/grpc-js @grpc/proto-loader ws </dev/null ||
 	echo "test-programs: npm could not install gRPC and ws: their tests are skipped" >&2
 chmod -R a+rX "$agents" "$node"
-WARD_TEST_AGENTS=$agents WARD_TEST_NODE=$node exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_developer_tools --only test_net_clients --only test_net_servers \
+WARD_TEST_AGENTS=$agents WARD_TEST_NODE=$node exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_agent_programs --only test_developer_tools --only test_net_clients --only test_net_servers \
 	--only test_net_flood --only test_inspect_programs --only test_inspect_flood --only test_learn --only gate_late_answer

@@ -29,7 +29,7 @@ struct options {
 		*grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory,
 		*vm_cpus, *vm_accel;
 	bool image_command; /* a run without CMD: the image's own */
-	bool full;          /* plan: everything */
+	bool full;          /* plan: everything; init: the reference */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet,
 		exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;
@@ -68,7 +68,7 @@ void options_clear(struct options *o);
 /* Adds what --secret VALUE means; option is its name for messages. */
 must_check int options_add_secret(struct options *o, const char *value, const char *option,
 				  struct ward_err *e);
-/* Whose options a verb takes, as a set: shell is run with a command of its own. */
+/* Whose options a verb takes, as a set: shell and agent are run with a command of their own. */
 uint64_t options_of(enum verb verb);
 
 /* Whether the root may be an image, which has a command and a shell of its own. */

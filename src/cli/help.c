@@ -3,7 +3,7 @@
  * Off the start path of `ward run`; the text is reached through switches, not through tables of
  * pointers, which a position-independent program would have to relocate at every start.
  */
-#include "cli/cli.h"
+#include "cli/agent.h"
 #include "model/event.h"
 
 #include <errno.h>
@@ -194,6 +194,8 @@ int verb_help(struct options *o)
 	int v = o->word_count ? verb_find(o->words[0]) : VERBS;
 	struct ward_err e = { 0 };
 
+	if (v < 0 && agent_is_known(o->words[0]))
+		v = VERB_AGENT;
 	if (v < 0) {
 		ward_fail(&e, EINVAL, "unknown verb: %.200s", o->words[0]);
 		ward_remedy(&e, "ward help lists the verbs");

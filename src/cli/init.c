@@ -1,175 +1,283 @@
 /*
- * ward init: a commented starter policy. In: a directory. Out: ward.yaml in it. The kind of project
- * is read off marker files; comments and defaults are those of tables/policy.def, so that what is
- * written is what this build understands. Fields that suit the project are set, the others stand
- * there as comments with their defaults. Never follows a link, never replaces a file unless asked
- * to; what was written is then accepted as by ward trust.
+ * ward init: a starter policy. In: a directory, and on a terminal the answers to three questions.
+ * Out: ward.yaml in it, at most 15 lines that say only what differs from the defaults; with --full
+ * the commented reference (init_full.c). The kind of project is read off the presence of marker
+ * files (tables/projects.def); not a byte of them is read, no link is followed, and an existing
+ * file is not replaced unless asked to: an agent may have written all of it. What was written is
+ * then accepted as by ward trust.
+ *
+ * A policy file goes over a profile. So nothing is said about the network unless the user wants
+ * packages to be downloaded, and then the agent's own hosts are named beside the registries: a
+ * list without them would cut the agent off from its service.
  */
-#include "cli/cli.h"
+#include "cli/init.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/agent.h"
+#include "cli/question.h"
 #include "model/event.h"
+#include "plan/profile.h"
+#include "policy/policy_rule.h"
 #include "state/trust.h"
 
 #define POLICY_NAME "ward.yaml"
 #define TEMPORARY ".ward.yaml.new"
-#define COLUMNS 90
 
-struct kind {
-	char name[12];
-	char markers[8][20];
-	bool compiles; /* compilers, linkers and test suites run: the wider set of system calls */
-	char caches[20];
-};
-
-/* What was found out about a project. */
-struct project {
-	struct buf names;  /* "Python and C"; "" when no marker is there */
-	struct buf caches; /* "[pip, uv]" */
+static const struct kind {
+	char name[8];
+	char markers[80]; /* separated by spaces */
 	bool compiles;
+	char caches[20], hosts[48];
+} kinds[] = {
+#define PROJECT(name, markers, compiles, caches, hosts) { name, markers, compiles, caches, hosts },
+#include "projects.def"
 };
 
-static const struct kind kinds[] = {
-	{ "Python",
-	  { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini" },
-	  false,
-	  "pip, uv" },
-	{ "Node", { "package.json", "deno.json", "tsconfig.json" }, false, "npm, yarn, pnpm" },
-	{ "Rust", { "Cargo.toml" }, true, "cargo" },
-	{ "Go", { "go.mod", "go.work" }, true, "go" },
-	{ "C",
-	  { "meson.build", "CMakeLists.txt", "configure.ac", "configure", "Makefile", "makefile",
-	    "GNUmakefile" },
-	  true,
-	  "ccache" },
+static const struct {
+	char name[20], hint[80];
+} markers[] = {
+#define MARKER(name, hint) { name, hint },
+#include "projects.def"
 };
 
-static void find_kinds(int dir_fd, struct project *p)
+static void project_clear(struct project *p)
+{
+	buf_free(&p->names);
+	buf_free(&p->caches);
+	buf_free(&p->hosts);
+	strv_free(&p->hints);
+}
+
+/* -- looking */
+
+static bool has_marker(int dir_fd, const char *names)
+{
+	struct stat st;
+	char name[32];
+
+	for (; *names; names += strcspn(names, " "), names += strspn(names, " ")) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(names, " "), names);
+		if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			return true;
+	}
+	return false;
+}
+
+static void look(int dir_fd, struct project *p)
 {
 	struct stat st;
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		for (size_t m = 0; m < ARRAY_LEN(kinds[i].markers) && kinds[i].markers[m][0]; m++) {
-			if (fstatat(dir_fd, kinds[i].markers[m], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			    !S_ISREG(st.st_mode))
-				continue;
-			buf_printf(&p->names, "%s%s", p->names.len ? " and " : "", kinds[i].name);
-			buf_printf(&p->caches, "%s%s", p->caches.len ? ", " : "[", kinds[i].caches);
-			p->compiles |= kinds[i].compiles;
-			break;
-		}
+		const struct kind *k = &kinds[i];
+
+		if (!has_marker(dir_fd, k->markers))
+			continue;
+		buf_printf(&p->names, "%s%s", p->names.len ? " and " : "", k->name);
+		if (*k->caches)
+			buf_printf(&p->caches, "%s%s", p->caches.len ? ", " : "[", k->caches);
+		if (*k->hosts)
+			buf_printf(&p->hosts, "%s%s", p->hosts.len ? ", " : "", k->hosts);
+		p->compiles |= k->compiles;
 	}
 	if (p->caches.len)
 		buf_puts(&p->caches, "]");
+	for (size_t i = 0; i < ARRAY_LEN(markers); i++)
+		if (fstatat(dir_fd, markers[i].name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			strv_add(&p->hints, markers[i].hint);
 }
 
-/* Appends help as comment lines at an indent. */
-static void comment(struct buf *out, const char *indent, const char *help)
+/* -- asking */
+
+/* The built-in agents that are installed, "claude, codex"; the first is what Enter means. */
+static int list_installed(struct buf *out, struct ward_err *e)
 {
-	size_t column = 0;
+	auto_strv names = { 0 };
+	int r = profile_names(&names, e);
 
-	while (*help) {
-		size_t n = strcspn(help, " ");
+	for (size_t i = 0; i < names.len && r == 0; i++) {
+		struct agent a;
 
-		if (!column || column + 1 + n > COLUMNS) {
-			buf_printf(out, "%s%s# ", column ? "\n" : "", indent);
-			column = strlen(indent) + 2;
-		} else {
-			buf_puts(out, " ");
-			column++;
-		}
-		buf_add(out, help, n);
-		column += n;
-		help += n + (help[n] == ' ');
+		if (!agent_is_known(names.items[i]))
+			continue;
+		r = agent_open(names.items[i], &a, e);
+		if (r < 0)
+			break;
+		if (a.file)
+			buf_printf(out, "%s%s", out->len ? ", " : "", a.name);
+		agent_close(&a);
 	}
-	buf_puts(out, "\n");
+	return r;
 }
 
-/* The value that a starter policy sets; NULL: the default, as a comment. */
-static const char *starter_value(const char *path, const char *fallback, const struct project *p)
+static int ask_agent(struct project *p, struct ward_err *e)
 {
-	if (strcmp(path, "version") == 0 || strcmp(path, "filesystem.workspace") == 0 ||
-	    strcmp(path, "filesystem.mode") == 0 || strcmp(path, "network.mode") == 0)
-		return fallback;
-	if (strcmp(path, "filesystem.hide") == 0)
-		return "[\".env\", \"*.key\"]";
-	if (strcmp(path, "filesystem.caches") == 0)
-		return p->caches.len ? buf_text(&p->caches) : NULL;
-	if (strcmp(path, "process.syscalls") == 0)
-		return p->compiles ? "build" : fallback;
-	return NULL;
-}
+	auto_buf installed = { 0 }, question = { 0 };
+	char answer[sizeof(p->agent)];
+	int r = list_installed(&installed, e);
+	size_t first = strcspn(buf_text(&installed), ",");
 
-/* Whether a starter policy shows the group, and whether it sets anything in it: a group of comments
- * alone would be an empty map, so its name is a comment too. */
-static bool is_shown(const char *path, bool *ret_set)
-{
-	static const struct {
-		char name[12];
-		bool set;
-	} groups[] = { { "filesystem", true },
-		       { "network", true },
-		       { "process", true },
-		       { "resources", false },
-		       { "require", false } };
-	size_t n = strcspn(path, ".");
+	if (r < 0)
+		return r;
+	buf_printf(&question, "1. Which agent works here? (%s%sEnter: %.*s) ",
+		   installed.len ? buf_text(&installed) : "", installed.len ? ", none; " : "",
+		   installed.len ? (int)first : 4, installed.len ? buf_text(&installed) : "none");
+	for (int i = 0; i < QUESTION_TRIES; i++) {
+		auto_buf text = { 0 };
+		auto_free char *where = NULL;
 
-	*ret_set = true;
-	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
-		if (strncmp(groups[i].name, path, n) == 0 && !groups[i].name[n]) {
-			*ret_set = groups[i].set;
-			return true;
+		r = question_line(buf_text(&question), answer, sizeof(answer), e);
+		if (r < 0)
+			return r;
+		if (!*answer && installed.len)
+			snprintf(answer, sizeof(answer), "%.*s", (int)first, buf_text(&installed));
+		if (!*answer || strcmp(answer, "none") == 0)
+			return 0;
+		r = profile_read(answer, &text, &where, e);
+		if (r == 0) {
+			memcpy(p->agent, answer, sizeof(p->agent));
+			return 0;
 		}
-	return strcmp(path, "version") == 0 || strcmp(path, "isolation") == 0;
+		say_error(e, false, 0);
+		*e = (struct ward_err){ 0 };
+	}
+	return question_fail(e);
 }
 
-static void add_group(struct buf *out, const char *name, const char *help)
+/* Hosts as a person lists them, as entries of a list in a policy; or what is wrong with one. */
+static int read_hosts(const char *text, struct buf *ret, struct ward_err *e)
 {
-	bool set;
+	struct policy p = { 0 };
+	int r = policy_defaults(&p, e);
 
-	if (!is_shown(name, &set))
-		return;
-	buf_puts(out, "\n");
-	comment(out, "", help);
-	buf_printf(out, "%s%s:\n", set ? "" : "#", name);
+	for (text += strspn(text, ", "); *text && r == 0; text += strspn(text, ", ")) {
+		size_t n = strcspn(text, ", ");
+		auto_free char *host = strndup(text, n);
+
+		if (!host)
+			r = ward_fail(e, ENOMEM, "out of memory");
+		else
+			r = policy_set(&p, "network.egress_allowlist", host, true, POLICY_CLI, e);
+		buf_printf(ret, "%s\"%s\"", ret->len ? ", " : "", host ? host : "");
+		text += n;
+	}
+	policy_clear(&p);
+	return r;
 }
 
-static void add_field(struct buf *out, const struct project *p, const char *path,
-		      const char *fallback, const char *later, const char *help)
+static bool is_word(const char *answer, const char *letter, const char *word)
 {
-	const char *dot = strchr(path, '.'), *indent = dot ? "  " : "";
-	const char *value = starter_value(path, fallback, p);
-	bool set;
-
-	if (!is_shown(path, &set) || *later == '*')
-		return;
-	if (!set)
-		indent = "#  ";
-	comment(out, indent, help);
-	buf_printf(out, "%s%s%s: %s\n", indent, value || !set ? "" : "#", dot ? dot + 1 : path,
-		   value ? value : fallback);
+	return strcasecmp(answer, letter) == 0 || strcasecmp(answer, word) == 0;
 }
 
-static void make_policy(struct buf *out, const struct project *p)
+static int ask_hosts(struct project *p, struct ward_err *e)
+{
+	auto_buf question = { 0 };
+	char answer[400];
+
+	buf_puts(&question, "2. Which hosts may it reach besides its own service? (");
+	if (p->hosts.len)
+		buf_printf(&question, "y: %s; ", buf_text(&p->hosts));
+	buf_puts(&question, "or a list; Enter: none) ");
+	for (int i = 0; i < QUESTION_TRIES; i++) {
+		auto_buf hosts = { 0 };
+		int r = question_line(buf_text(&question), answer, sizeof(answer), e);
+
+		if (r < 0)
+			return r;
+		if (!*answer || is_word(answer, "n", "no") || is_word(answer, "none", "none"))
+			return 0;
+		p->packages = true;
+		if (p->hosts.len && is_word(answer, "y", "yes"))
+			return 0;
+		if (read_hosts(answer, &hosts, e) == 0) {
+			buf_free(&p->hosts);
+			p->hosts = hosts;
+			hosts = (struct buf){ 0 };
+			return 0;
+		}
+		say_error(e, false, 0);
+		*e = (struct ward_err){ 0 };
+	}
+	return question_fail(e);
+}
+
+static int ask_all(struct project *p, struct ward_err *e)
+{
+	int r = ask_agent(p, e);
+
+	if (r == 0)
+		r = ask_hosts(p, e);
+	if (r < 0)
+		return r;
+	return question_yes("3. Hold its changes back until you review them (ward diff, ward "
+			    "apply)? [y/N] ",
+			    false, &p->review, e);
+}
+
+/* -- writing */
+
+/* One rule of the agent's profile: its host where that is all it says. */
+static int put_rule(const char *line, struct buf *out, struct ward_err *e)
+{
+	struct policy_rule rule;
+	auto_buf plain = { 0 };
+	int r = policy_rule_read(line, &rule, e);
+
+	if (r < 0)
+		return r;
+	buf_printf(&plain, "{\"host\":\"%s\",\"ports\":[443]}", rule.host);
+	if (strcmp(buf_text(&plain), line) != 0)
+		buf_puts(out, line);
+	else
+		buf_printf(out, *rule.host == '*' ? "\"%s\"" : "%s", rule.host);
+	return 0;
+}
+
+static int put_network(const struct project *p, struct buf *out, struct ward_err *e)
+{
+	struct agent a = { 0 };
+	int r = *p->agent ? agent_open(p->agent, &a, e) : 0;
+
+	if (r < 0)
+		return r;
+	buf_printf(out, "network:\n  mode: restricted\n");
+	if (a.name && a.profile.net_egress.len)
+		buf_printf(out, "  # the hosts of %s, and those of this project\n", a.name);
+	buf_puts(out, "  egress_allowlist: [");
+	for (size_t i = 0; a.name && i < a.profile.net_egress.len && r == 0; i++) {
+		r = put_rule(a.profile.net_egress.items[i], out, e);
+		buf_puts(out, i + 1 < a.profile.net_egress.len || p->hosts.len ? ", " : "");
+	}
+	buf_printf(out, "%s]\n", buf_text(&p->hosts));
+	agent_close(&a);
+	return r;
+}
+
+static int make_short(const struct project *p, struct buf *out, struct ward_err *e)
 {
 	const char *names = buf_text(&p->names);
 
 	buf_printf(out,
-		   "# What an agent may do in this %s%sproject. ward check validates this file, "
-		   "ward plan\n# shows its effect, ward trust accepts a change that grants more "
-		   "than the defaults.\n\n",
+		   "# What differs from ward's defaults for this %s%sproject. ward plan shows the "
+		   "effect,\n# man ward.yaml every field, and ward init --full writes them all.\n"
+		   "version: 1\nfilesystem:\n",
 		   names, *names ? " " : "");
-#define GROUP(name, help) add_group(out, name, help);
-#define FIELD(path, member, type, values, fallback, narrow, later, help)                           \
-	add_field(out, p, path, fallback, later, help);
-#include "policy.def"
+	if (p->review)
+		buf_puts(out, "  mode: review\n");
+	buf_puts(out, "  hide: " INIT_HIDDEN "\n");
+	if (p->caches.len)
+		buf_printf(out, "  caches: %s\n", buf_text(&p->caches));
+	if (p->compiles)
+		buf_puts(out, "process:\n  syscalls: build\n");
+	return p->packages ? put_network(p, out, e) : 0;
 }
 
 /* Makes the file new, or in place of the old one when force is set. */
@@ -199,30 +307,72 @@ static int write_policy(int dir_fd, const struct buf *text, bool force, struct w
 	return ward_fail_errno(e, "cannot write %s", POLICY_NAME);
 }
 
-static int init_directory(const char *dir, bool force, struct project *p, struct ward_err *e)
+/* Nobody shall answer three questions for nothing. */
+static int check_absent(int dir_fd, bool force, struct ward_err *e)
 {
-	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_free char *path = NULL;
-	auto_buf text = { 0 };
-	char hex[SHA256_HEX];
-	int r;
+	struct stat st;
 
-	if (dir_fd < 0)
-		return ward_fail_errno(e, "cannot open the directory %.300s", dir);
-	find_kinds(dir_fd, p);
-	make_policy(&text, p);
-	r = write_policy(dir_fd, &text, force, e);
-	if (r < 0)
-		return r;
-	if (!p->compiles && !p->caches.len)
+	if (force || fstatat(dir_fd, POLICY_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	ward_fail(e, EEXIST, POLICY_NAME " already exists");
+	return ward_remedy(e, "ward init --force overwrites it");
+}
+
+static int accept(const struct project *p, const char *dir, const struct buf *text,
+		  struct ward_err *e)
+{
+	auto_free char *path = NULL;
+	char hex[SHA256_HEX];
+
+	if (!p->compiles && !p->caches.len && !p->packages)
 		return 0; /* nothing in it is wider than the defaults */
 	if (asprintf(&path, "%s/" POLICY_NAME, dir) < 0) {
 		path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
 	/* of what was made here, not of what may lie there by now */
-	sha256_hex(text.data, text.len, hex);
+	sha256_hex(text->data, text->len, hex);
 	return trust_add(hex, path, e);
+}
+
+static int init_directory(const struct options *o, const char *dir, struct project *p,
+			  struct ward_err *e)
+{
+	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_buf text = { 0 };
+	int r;
+
+	if (dir_fd < 0)
+		return ward_fail_errno(e, "cannot open the directory %.300s", dir);
+	r = check_absent(dir_fd, o->force, e);
+	if (r < 0)
+		return r;
+	look(dir_fd, p);
+	if (o->full)
+		init_full(p, &text);
+	else if (!o->yes && !o->json && question_possible())
+		r = ask_all(p, e);
+	if (r == 0 && !o->full)
+		r = make_short(p, &text, e);
+	if (r == 0)
+		r = write_policy(dir_fd, &text, o->force, e);
+	return r < 0 ? r : accept(p, dir, &text, e);
+}
+
+static void put_done(const struct project *p, const char *dir, struct buf *out)
+{
+	buf_puts(out, "wrote ");
+	text_escape(out, dir);
+	buf_printf(out, "/" POLICY_NAME " for a %s%sproject; next: ", buf_text(&p->names),
+		   p->names.len ? " " : "");
+	if (agent_is_known(p->agent))
+		buf_printf(out, "ward %s\n", p->agent);
+	else if (*p->agent)
+		buf_printf(out, "ward agent %s\n", p->agent);
+	else
+		buf_puts(out, "ward run -- CMD\n");
+	for (size_t i = 0; i < p->hints.len; i++)
+		buf_printf(out, "note: %s\n", p->hints.items[i]);
 }
 
 int verb_init(struct options *o)
@@ -230,26 +380,20 @@ int verb_init(struct options *o)
 	const char *dir = o->word_count ? o->words[0] : ".";
 	struct ward_err e = { 0 };
 	struct project p = { 0 };
-	auto_buf names = { 0 }, out = { 0 };
+	auto_buf out = { 0 };
 	struct json j = { .out = &out };
-	int r = init_directory(dir, o->force, &p, &e);
+	int r = init_directory(o, dir, &p, &e);
 
-	names = p.names;
-	buf_free(&p.caches);
-	if (r < 0)
-		return say_error(&e, o->json, EXIT_REFUSED);
-	if (o->json) {
+	if (r == 0 && o->json) {
 		json_begin_object(&j, NULL);
 		json_string(&j, "file", POLICY_NAME);
 		json_string(&j, "directory", dir);
-		json_string(&j, "project", names.len ? names.data : NULL);
+		json_string(&j, "project", p.names.len ? p.names.data : NULL);
 		json_end_object(&j);
-	} else {
-		buf_puts(&out, "wrote ");
-		text_escape(&out, dir);
-		buf_printf(&out, "/" POLICY_NAME " for a %s%sproject; next: ward run -- CMD",
-			   buf_text(&names), names.len ? " " : "");
+		buf_puts(&out, "\n");
+	} else if (r == 0) {
+		put_done(&p, dir, &out);
 	}
-	buf_puts(&out, "\n");
-	return say_out(&out, EXIT_FINE);
+	project_clear(&p);
+	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }

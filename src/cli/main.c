@@ -1,9 +1,11 @@
 /*
  * ward: the command line. In: argv. Out: an exit code. Runs with the user's rights and refuses to
  * have more (set-uid). In order: make descriptors 0-2 exist, find the verb, read its options, run
- * it. A name that is not a verb is looked for as ward-NAME beside this program and in its libexec
- * directory, never in PATH, where another program could have put one.
+ * it. The name of an agent is one, too: tables/agents.def. Any other is looked for as ward-NAME
+ * beside this program and in its libexec directory, never in PATH, where another program could have
+ * put one.
  */
+#include "cli/agent.h"
 #include "cli/box_program.h"
 #include "cli/cli.h"
 
@@ -81,6 +83,18 @@ static int start_verb(enum verb verb, char **argv)
 	}
 	options_clear(&o);
 	return code;
+}
+
+/* ward claude ARGS... */
+static int start_agent(char **argv)
+{
+	auto_free char **words = agent_words(argv);
+	struct ward_err e = { 0 };
+
+	if (words)
+		return start_verb(VERB_AGENT, words);
+	ward_fail(&e, ENOMEM, "out of memory");
+	return say_error(&e, false, EXIT_REFUSED);
 }
 
 /* Whether the name is one that a program of ours could have: no slash, no dot, nothing to
@@ -170,6 +184,8 @@ int main(int argc, char **argv)
 		return start_verb(VERB_HELP, nothing);
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		return start_verb(VERB_VERSION, nothing);
+	if (agent_is_known(argv[1]))
+		return start_agent(argv + 1);
 	try_program(argv[1], argv + 1);
 	return unknown_verb(argv[1]);
 }

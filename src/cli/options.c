@@ -27,6 +27,7 @@ enum kind {
 	KIND_PAIR,
 	KIND_ENTRY,
 	KIND_SECRET,
+	KIND_BELOW,
 	KIND_SETS,
 	KIND_LATER
 };
@@ -82,7 +83,7 @@ _Static_assert(ARRAY_LEN(rows) <= OPTIONS_MAX, "struct options has a bit for eac
 
 uint64_t options_of(enum verb verb)
 {
-	return verb == VERB_SHELL ? V_RUN : 1ull << verb;
+	return verb == VERB_SHELL || verb == VERB_AGENT ? V_RUN : 1ull << verb;
 }
 
 static const struct option_row *find_long(enum verb verb, const char *name, size_t n)
@@ -204,6 +205,16 @@ static int add_pair(struct options *o, const char *value, const char *option, bo
 	return add_field(o, field, value + n + 1, option, append, e);
 }
 
+/* FIELD=VALUE that a policy file goes over. */
+static int add_below(struct options *o, const char *value, const char *option, struct ward_err *e)
+{
+	int r = add_pair(o, value, option, false, e);
+
+	if (r == 0)
+		o->fields[o->field_count - 1].below = true;
+	return r;
+}
+
 static int apply(struct options *o, const struct option_row *row, const char *option,
 		 const char *value, struct ward_err *e)
 {
@@ -237,6 +248,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 		return add_pair(o, value, option, row->kind == KIND_ENTRY, e);
 	case KIND_SECRET:
 		return options_add_secret(o, value, option, e);
+	case KIND_BELOW:
+		return add_below(o, value, option, e);
 	case KIND_LATER:
 		break;
 	}
@@ -440,6 +453,5 @@ void options_clear(struct options *o)
 
 int say_usage(const struct ward_err *e, const struct options *o)
 {
-	return say_error(e, o->json,
-			 o->verb == VERB_RUN || o->verb == VERB_SHELL ? EXIT_REFUSED : EXIT_USAGE);
+	return say_error(e, o->json, options_of(o->verb) == V_RUN ? EXIT_REFUSED : EXIT_USAGE);
 }

@@ -286,6 +286,10 @@ void egress_end(struct egress *g, struct result *r)
 		egress_handle(g, r); /* it may have ended while it was not polled */
 	g->ending = true;
 	r->network.generation = g->rules->generation;
+	if (g->unpublished)
+		strv_addf(&r->notes,
+			  "port %u of the profile was in use on this host, so it was not published",
+			  g->unpublished);
 	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)
 		begin(g, r); /* something was tried at the very end: it must be reported */
 	close_sockets(g);

@@ -36,7 +36,8 @@ struct egress {
 	const struct engine *engine;
 	struct net_fd sockets[NET_FDS_MAX]; /* until it is started */
 	size_t count;
-	bool ports; /* one socket a port */
+	uint16_t unpublished; /* a port of the profile's that was taken already; 0: none */
+	bool ports;           /* one socket a port */
 	int program_fd, waf_program_fd;
 	int waiting_fd; /* epoll over the sockets; -1: it was started */
 	/* netlink of the sandbox's namespace, never given inside; -1: none */

@@ -235,6 +235,17 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	return s.failed ? ward_fail(e, EIO, "the gateway could not be executed") : 0;
 }
 
+/* A port that only a profile asked for, for a login, and another run of the agent has: no reason to
+ * refuse this one. */
+static bool is_busy_wish(struct egress *g, int error, uint16_t port)
+{
+	if (error != EADDRINUSE ||
+	    g->plan->spec->policy.origin[POLICY_F_net_ingress].source != POLICY_PROFILE)
+		return false;
+	g->unpublished = port;
+	return true;
+}
+
 /* A port of the host's loopback; the other family's is taken where it can be had. */
 static int publish(struct egress *g, const struct plan_port *at, bool v6, struct ward_err *e)
 {
@@ -253,7 +264,7 @@ static int publish(struct egress *g, const struct plan_port *at, bool v6, struct
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (fd < 0 || bind(fd, address, v6 ? sizeof(a6) : sizeof(a4)) < 0 || listen(fd, 128) < 0) {
-		if (v6)
+		if (v6 || is_busy_wish(g, errno, port))
 			return 0;
 		ward_fail_errno(
 			e, "network.ingress: cannot publish port %u on this host's loopback", port);

@@ -16,6 +16,7 @@ struct spec_option {
 	const char *option; /* as the user wrote it, for messages */
 	bool append;
 	bool reach; /* a grant: its hosts are allowed, too, where nothing allows them yet */
+	bool below; /* a policy file goes over it, as over a profile */
 };
 
 struct spec_request {
@@ -66,8 +67,10 @@ struct spec {
 	char *const *argv;          /* borrowed */
 	struct progress *progress;  /* the request's */
 	struct strv notes;          /* for the plan's */
+	struct strv metered;        /* hosts whose requests a profile's spend limit counts */
 	struct strv said;           /* the same, for everybody to read */
 	bool tty;
+	bool below;         /* an option is below the policy file */
 	unsigned observe;   /* the request's */
 	bool image_command; /* the request's */
 	const char *engine; /* chosen by the policy's isolation, static; NULL: native */

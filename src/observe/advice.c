@@ -13,7 +13,16 @@
 #include "model/plan.h"
 #include "policy/policy.h"
 
-enum kind { KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY, KIND_SECRET };
+enum kind {
+	KIND_ONE,
+	KIND_MANY,
+	KIND_MOUNT_RO,
+	KIND_MOUNT_RW,
+	KIND_PAIR,
+	KIND_ENTRY,
+	KIND_SECRET,
+	KIND_BELOW
+};
 
 static const struct option {
 	const char *name, *field;

@@ -20,6 +20,9 @@ bool plan_keeps_etc(const struct plan_system *system, const char *path);
 /* The directories in /etc that tables/root.def looks into, relative to it. */
 void plan_etc_parents(struct strv *dirs);
 
+/* The host's program of that name, as PATH has it; NULL: none. The caller frees. */
+must_check char *plan_find_program(const char *name);
+
 /* Whom the agent is on the host unless a policy or file system has it otherwise. */
 void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids);
 

@@ -9,6 +9,8 @@
  *				there
  *	a virtual environment	the directory with pyvenv.cfg (venv, pipx, uv), and the Python that
  *				it was made of
+ *	an installer's version	.../NAME/versions/VERSION with NAME in it, as a whole: the program
+ *				and what it brings
  *	anything else		the file itself: native installers, node
  *
  * What is below /usr is there already. A name that PATH does not have is no error: the command says
@@ -26,10 +28,10 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "model/inner.h"
+#include "plan/plan.h"
 #include "plan/toolchains.h"
 
-/* The host's program of that name, as PATH has it; NULL: none. The caller frees. */
-static char *find_program(const char *name)
+char *plan_find_program(const char *name)
 {
 	const char *path = getenv("PATH");
 
@@ -105,11 +107,26 @@ static void add_environment(const char *file, struct strv *trees)
 		strv_add(trees, python);
 }
 
+/* .../NAME/versions/VERSION of .../NAME/versions/VERSION/NAME; NULL: it is none. */
+static char *version_tree(const char *real, const char *name)
+{
+	auto_free char *version = parent(real), *versions = version ? parent(version) : NULL,
+		       *top = versions ? parent(versions) : NULL;
+	const char *file = strrchr(real, '/') + 1, *slash = top ? strrchr(top, '/') : NULL;
+
+	if (!slash || strcmp(file, name) != 0 || strcmp(slash + 1, name) != 0 ||
+	    strcmp(strrchr(versions, '/') + 1, "versions") != 0)
+		return NULL;
+	return take_ptr(version);
+}
+
 /* What has to be in view for the program to run. */
-static void list_trees(const char *real, struct strv *trees)
+static void list_trees(const char *real, const char *name, struct strv *trees)
 {
 	auto_free char *package = node_package(real);
 
+	if (!package)
+		package = version_tree(real, name);
 	if (package)
 		strv_add(trees, package);
 	else
@@ -191,7 +208,7 @@ static bool is_the_agents(const struct plan *p, const char *file)
 
 static int add_program(struct plan *p, const char *name, struct ward_err *e)
 {
-	auto_free char *file = find_program(name), *real = file ? realpath(file, NULL) : NULL;
+	auto_free char *file = plan_find_program(name), *real = file ? realpath(file, NULL) : NULL;
 	auto_strv trees = { 0 };
 	char link[96];
 	int r = 0;
@@ -199,7 +216,7 @@ static int add_program(struct plan *p, const char *name, struct ward_err *e)
 	if (!real || (path_is_beneath(file, "/usr") && path_is_beneath(real, "/usr")) ||
 	    is_the_agents(p, file))
 		return 0;
-	list_trees(real, &trees);
+	list_trees(real, name, &trees);
 	if (trees.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < trees.len && r == 0; i++)

@@ -1,12 +1,12 @@
 /*
  * The spec. In: a request from the command line. Out: one policy with the origin of each value, the
  * workspace and the directory to start in, or a refusal. The order is that of build(): defaults,
- * the user's own (user_config.c), profile, what the file extends (spec_layers.c), file, trust,
- * options, what this build does not do, workspace. A policy file is opened once, read once, and the
- * same bytes are hashed and parsed; a file that was only found in the workspace may have been
- * written by an agent, and so may any file there that another one extends: if they widen the
- * defaults, they need `ward trust`. On top of any file an option can only narrow unless --widen is
- * given. Runs in `ward` with the user's rights.
+ * the user's own (user_config.c), profile and --default, what the file extends (spec_layers.c),
+ * file, trust, options, what this build does not do, workspace. A policy file is opened once, read
+ * once, and the same bytes are hashed and parsed; a file that was only found in the workspace may
+ * have been written by an agent, and so may any file there that another one extends: if they widen
+ * the defaults, they need `ward trust`. On top of any file an option can only narrow unless --widen
+ * is given. Runs in `ward` with the user's rights.
  */
 #include "plan/spec.h"
 
@@ -25,6 +25,7 @@
 #include "plan/spec_imply.h"
 #include "plan/spec_layers.h"
 #include "plan/spec_source.h"
+#include "plan/wishes.h"
 #include "state/images.h"
 #include "state/trust.h"
 
@@ -274,6 +275,15 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 	return ward_remedy(e, "change the file, or add --widen");
 }
 
+/* Some fields are for policy files only. */
+static int check_for_options(const struct spec_option *o, struct ward_err *e)
+{
+	if (strcmp(o->field, "profile") != 0 && strcmp(o->field, "extends") != 0)
+		return 0;
+	ward_fail(e, EINVAL, "%s %s: this field is for policy files", o->option, o->field);
+	return ward_remedy(e, "--profile NAME, or -p FILE with a file that has it");
+}
+
 static int set_options(const struct spec_request *r, struct policy *p, struct ward_err *e)
 {
 	if (r->isolation && policy_set(p, "isolation", r->isolation, false, POLICY_CLI, e) < 0)
@@ -281,15 +291,34 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 	for (size_t i = 0; i < r->option_count; i++) {
 		const struct spec_option *o = &r->options[i];
 
-		if (strcmp(o->field, "profile") == 0 || strcmp(o->field, "extends") == 0) {
-			ward_fail(e, EINVAL, "%s %s: this field is for policy files", o->option,
-				  o->field);
-			return ward_remedy(e, "--profile NAME, or -p FILE with a file that has it");
-		}
+		if (o->below)
+			continue;
+		if (check_for_options(o, e) < 0)
+			return -e->code;
 		if (policy_set(p, o->field, o->value, o->append, POLICY_CLI, e) < 0)
 			return ward_wrap(e, "%s", o->option);
 	}
 	return spec_imply_reach(r, p, e);
+}
+
+/* --default: what the caller puts beside the profile. */
+static int set_below(const struct spec_request *r, struct spec *s, const char *here,
+		     struct ward_err *e)
+{
+	for (size_t i = 0; i < r->option_count; i++) {
+		const struct spec_option *o = &r->options[i];
+
+		if (!o->below)
+			continue;
+		s->below = true;
+		if (check_for_options(o, e) < 0)
+			return -e->code;
+		if (policy_set(&s->policy, o->field, o->value, false, POLICY_PROFILE, e) < 0)
+			return ward_wrap(e, "%s", o->option);
+	}
+	if (s->below && wishes_note_metered(s, e) < 0)
+		return -e->code;
+	return s->below && here ? spec_resolve_mounts(&s->policy, here, e) : 0;
 }
 
 static int apply_options(const struct spec_request *r, struct spec *s, const char *here,
@@ -385,37 +414,6 @@ static int find_workspace(const struct spec_request *r, struct spec *s, const ch
 	if (result == 0)
 		result = check_workspace(r, s, e);
 	return result < 0 ? result : workspace_cwd(s->workspace, here, r->cwd, &s->cwd, e);
-}
-
-/* What the profile asks for and the file does not give, in one line: an agent that finds no network
- * does not say why. */
-static int note_overridden(const struct source *file, struct spec *s, const struct policy *profile,
-			   struct ward_err *e)
-{
-	auto_buf fields = { 0 }, note = { 0 };
-	uint64_t memory = machine_memory();
-	const char *off = "";
-
-	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
-		enum policy_field f = (enum policy_field)i;
-
-		if (profile->origin[i].source != POLICY_PROFILE ||
-		    s->policy.origin[i].source != POLICY_FILE ||
-		    !policy_field_widens(&s->policy, profile, f, memory))
-			continue;
-		buf_printf(&fields, "%s%s", fields.len ? ", " : "", policy_row(f)->path);
-		if (f == POLICY_F_net_mode && s->policy.net_mode == NET_MODE_NONE)
-			off = ", so it has no network";
-	}
-	if (!fields.len)
-		return 0;
-	text_escape(&note, file->name);
-	buf_printf(&note,
-		   " gives less than the profile %s asks for (%s)%s; remove those lines from the "
-		   "file, or run with -p FILE",
-		   s->profile, buf_text(&fields), off);
-	strv_add(&s->said, buf_text(&note));
-	return s->said.failed || note.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
 /* -- reading the file over the rest */
@@ -539,7 +537,7 @@ static int load_file(const struct spec_request *r, struct spec *s, const char *h
 	result = read_over(&file, r->default_profile, r->widen, s, compared ? &base : NULL, errors,
 			   e);
 	if (result == 0 && s->profile && compared)
-		result = note_overridden(&file, s, &base, e);
+		result = wishes_note_overridden(s, file.name, &base, machine_memory(), e);
 	if (result == 0 && r->policy_unnamed)
 		strv_add(&s->unnamed_files, file.path);
 	if (result == 0 && (file.found || s->unnamed_files.len))
@@ -592,9 +590,13 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 	if (result == 0 && r->profile)
 		result = profile_apply(r->profile, s, errors, e);
 	if (result == 0)
+		result = set_below(r, s, here, e);
+	if (result == 0)
 		result = load_file(r, s, here, errors, e);
 	if (result == 0)
 		result = apply_options(r, s, here, e);
+	if (result == 0 && (s->profile || s->below))
+		result = wishes_settle(s, e);
 	if (result == 0)
 		result = spec_count_costs(s, e);
 	if (result == 0)
@@ -634,6 +636,7 @@ void spec_clear(struct spec *s)
 	free(s->workspace);
 	free(s->cwd);
 	strv_free(&s->notes);
+	strv_free(&s->metered);
 	strv_free(&s->said);
 	strv_free(&s->files);
 	strv_free(&s->own_files);

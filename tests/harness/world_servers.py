@@ -170,6 +170,8 @@ class Web(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self):
         log(f"http {self.headers.get('Host')} {self.path}")
+        if self.headers.get("X-Api-Key"):
+            log(f"key {self.headers.get('Host')} {self.headers.get('X-Api-Key')}")
         if self.path.startswith("/repo.git/"):
             super().do_GET()
             return

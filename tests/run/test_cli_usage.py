@@ -6,8 +6,8 @@ import subprocess
 
 from harness import libward, native_only
 
-VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach",
-         "logs", "stats", "top", "cp", "wait",
+VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps",
+         "attach", "logs", "stats", "top", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["prove", "serve", "render"]
 LATER_OPTIONS = [["--set", "process.commands={allow: [ls]}"]]

@@ -1,8 +1,7 @@
-"""check, init, trust, plan and doctor."""
+"""check, trust, plan and doctor."""
 import json
 import os
 import shutil
-import stat
 
 from harness import gvisor, native_only, needs, only_root, timeout
 
@@ -48,72 +47,6 @@ def test_check_default_and_missing(t):
     t.contains(r.err, "missing.yaml", "standard error")
     r = t.ward("check", directory, cwd=directory)
     t.equal(r.rc, 125, "exit code of a directory")
-
-
-PROJECTS = {
-    "Python": ("pyproject.toml", "default"),
-    "Node": ("package.json", "default"),
-    "Rust": ("Cargo.toml", "build"),
-    "Go": ("go.mod", "build"),
-    "C": ("meson.build", "build"),
-    "": (None, "default"),
-}
-
-
-def test_init(t):
-    for kind, (marker, syscalls) in PROJECTS.items():
-        workspace = t.workspace({marker: ""} if marker else {})
-        r = t.ward("init", cwd=workspace)
-        t.equal(r.rc, 0, "exit code")
-        t.contains(r.out, f"{kind} project".strip(), "answer")
-        text = t.read(workspace, "ward.yaml")
-        t.contains(text, f"\n  syscalls: {syscalls}\n", "policy")
-        t.contains(text, '\n  hide: [".env", "*.key"]\n', "policy")
-        wanted = {"Python": "pip, uv", "Node": "npm, yarn, pnpm", "Rust": "cargo", "Go": "go",
-                  "C": "ccache"}.get(kind)
-        t.contains(text, f"\n  caches: [{wanted}]\n" if wanted else "\n  #caches: []\n", "policy")
-        t.equal(stat.S_IMODE(os.stat(os.path.join(workspace, "ward.yaml")).st_mode), 0o644, "mode")
-        checked = t.ward("check", cwd=workspace)
-        t.equal(checked.rc, 0, "exit code of check")
-        t.check("refused at start" not in checked.out, checked.out)
-        r = t.ward("run", "--", "/bin/true", cwd=workspace)
-        t.equal(r.rc, 0, f"exit code of the run: {r.err}")
-
-
-def test_init_comments_are_valid(t):
-    """Every line that is commented out is right when it is not."""
-    workspace = t.workspace()
-    t.equal(t.ward("init", cwd=workspace).rc, 0, "exit code")
-    lines = []
-    for line in t.read(workspace, "ward.yaml").splitlines():
-        at = line.find("#")
-        commented = at >= 0 and line[at + 1:at + 2] != " " or line.startswith("#  ")
-        lines.append(line.replace("#", "", 1) if commented else line)
-    t.write(workspace, {"all.yaml": "\n".join(lines) + "\n"})
-    t.say("\n".join(lines))
-    r = t.ward("check", "all.yaml", cwd=workspace)
-    t.equal(r.rc, 0, f"exit code: {r.out}")
-    t.check("widens" not in r.out, "a default widens")
-
-
-def test_init_keeps_what_is_there(t):
-    workspace = t.workspace({"ward.yaml": "mine\n"})
-    r = t.ward("init", cwd=workspace)
-    t.equal(r.rc, 125, "exit code")
-    t.contains(r.err, "--force", "remedy")
-    t.equal(t.read(workspace, "ward.yaml"), "mine\n", "file")
-    t.equal(t.ward("init", "--force", cwd=workspace).rc, 0, "exit code")
-    t.contains(t.read(workspace, "ward.yaml"), "version: 1", "file")
-
-
-def test_init_follows_no_link(t):
-    outside = t.fresh_dir()
-    workspace = t.workspace()
-    os.symlink(os.path.join(outside, "target"), os.path.join(workspace, "ward.yaml"))
-    t.equal(t.ward("init", cwd=workspace).rc, 125, "exit code")
-    t.equal(t.ward("init", "--force", cwd=workspace).rc, 0, "exit code")
-    t.check(not os.path.exists(os.path.join(outside, "target")), "the link was followed")
-    t.check(not os.path.islink(os.path.join(workspace, "ward.yaml")), "the link is still there")
 
 
 def test_trust(t):

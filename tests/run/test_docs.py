@@ -33,7 +33,7 @@ from harness.world import OTHER, WEB, trusted_world
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 NAMES = ("policy", "toolchains", "review", "network", "credentials", "budgets", "engines", "images",
-         "audit", "libward", "containers", "install")
+         "audit", "libward", "containers", "install", "agents")
 PAGES = {"README.md": TOP / "README.md",
          "docs/README.md": TOP / "docs/README.md",
          **{f"docs/{n}.md": TOP / "docs" / f"{n}.md" for n in NAMES}}
@@ -41,6 +41,7 @@ PAGES = {"README.md": TOP / "README.md",
 TEXTS = {name: path.read_text() for name, path in PAGES.items()}
 AGENT = (TOP / "examples/agent.py").read_text()
 MAKEFILE = (TOP / "Makefile").read_text()
+AGENTS = re.findall(r'^AGENT\("([^"]+)"', (TOP / "tables/agents.def").read_text(), re.M)
 JOINTS = ("&&", "||", "|", ";", "&")
 LANGUAGES = ("sh", "text", "yaml", "c", "python")
 HOSTS = {"api.example.com": [WEB], "files.example.com": [OTHER]}
@@ -97,6 +98,10 @@ def check_ward(t, words):
     verb = words[1] if len(words) > 1 else "--help"
     if verb.startswith("-"):
         return
+    if verb in AGENTS:
+        if "--" not in words:
+            return	# all of it is the agent's
+        verb = "agent"
     r = t.ward(verb, "--help")
     t.equal(r.rc, 0, f"ward {verb} --help")
     for word in words[2:]:

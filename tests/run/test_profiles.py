@@ -5,23 +5,11 @@ import os
 import stat
 
 from harness import needs
+from harness.agents import own_profile, program
 
-BUILT_IN = ["claude", "codex", "gemini", "generic", "python"]
+BUILT_IN = ["aider", "amp", "claude", "codex", "copilot", "cursor-agent", "gemini", "generic",
+            "goose", "opencode", "python"]
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../profiles")
-
-
-def own_profile(t, name, text):
-    """Puts a profile into the user's own directory."""
-    t.write(t.home, {f".config/ward/profiles/{name}.yaml": text})
-
-
-def program(t, path, text="#!/bin/sh\necho ran $0 \"$@\"\n"):
-    """Makes an executable script."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as f:
-        f.write(text)
-    os.chmod(path, 0o755)
-    return path
 
 
 def path_with(*dirs):
@@ -157,6 +145,25 @@ def test_programs_are_shown_with_their_packages_only(t):
     t.equal(inside("missing").rc, 127)
     t.equal(t.ward("run", *options, "--", "agent", cwd=ws, env=env).out, "data\n",
             "as the command itself")
+
+
+def test_a_version_of_an_installer_is_shown_as_a_whole(t):
+    """.../NAME/versions/VERSION/NAME brings what lies beside it; other versions stay outside."""
+    ws, top = t.workspace(), t.fresh_dir("prefix")
+    share = f"{top}/share/agent"
+    program(t, f"{share}/versions/2/agent",
+            '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/data"\n')
+    program(t, f"{share}/versions/1/agent")
+    program(t, f"{share}/odd/2/agent")
+    t.write(share, {"versions/2/data": "data\n", "versions/1/secret": "x\n", "settings": "x\n",
+                    "odd/2/secret": "x\n"})
+    os.makedirs(f"{top}/bin")
+    os.symlink(f"{share}/versions/2/agent", f"{top}/bin/agent")
+    os.symlink(f"{share}/odd/2/agent", f"{top}/bin/odd")
+    r = t.ward("run", "--set", "filesystem.programs=[agent, odd]", "--", "sh", "-c",
+               f"agent; cd {top}; find . -type f | sort", cwd=ws, env=path_with(f"{top}/bin"))
+    t.equal(r.out.splitlines(), ["data", "./share/agent/odd/2/agent",
+                                 "./share/agent/versions/2/agent", "./share/agent/versions/2/data"])
 
 
 def test_programs_never_show_a_home(t):

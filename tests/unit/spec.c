@@ -131,8 +131,8 @@ static void test_sha256_ways(void **state)
 static void test_no_file(void **state)
 {
 	const struct spec_option options[] = {
-		{ "resources.pids_limit", "none", "--pids", false, false },
-		{ "filesystem.host_mounts", "../home", "--ro", true, false }
+		{ "resources.pids_limit", "none", "--pids", false, false, false },
+		{ "filesystem.host_mounts", "../home", "--ro", true, false, false }
 	};
 	struct spec_request r = { .options = options, .option_count = 2 };
 	auto_free char *here = getcwd(NULL, 0);
@@ -273,9 +273,9 @@ static void test_trust_of_several(void **state)
 static void test_narrowing(void **state)
 {
 	const struct spec_option options[] = {
-		{ "resources.pids_limit", "65", "--pids", false, false },
-		{ "resources.memory_limit", "5Mi", "--memory", false, false },
-		{ "process.env", "SECRET", "--env", true, false },
+		{ "resources.pids_limit", "65", "--pids", false, false, false },
+		{ "resources.memory_limit", "5Mi", "--memory", false, false, false },
+		{ "process.env", "SECRET", "--env", true, false, false },
 	};
 	struct spec_request r = { .policy_file = "p.yaml", .options = options, .option_count = 3 };
 	struct outcome o;
@@ -300,7 +300,7 @@ static void test_narrowing(void **state)
 static void test_bad_option(void **state)
 {
 	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false,
-						 false } };
+						 false, false } };
 	struct spec_request r = { .options = options, .option_count = 1 };
 	struct outcome o;
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/vm/vm.h"
+#include "plan/wishes.h"
 #include "host/program.h"
 #include "host/vm_kvm.h"
 #include "state/vm.h"
@@ -105,7 +106,7 @@ static int want(struct spec *s, struct ward_err *e)
 	if (p->res_gpus.len)
 		return refuse(e, "resources.gpus", "GPUs are not supported",
 			      "use isolation: native or oci");
-	if (p->net_ingress.len)
+	if (p->net_ingress.len && !wishes_drop_ingress(s, "isolation: vm"))
 		return refuse(e, "network.ingress", "publishing ports is not supported",
 			      "use isolation: native");
 	if (p->net_host_services.len)
