@@ -1,9 +1,9 @@
 /*
  * ward recover: finishes the runs whose supervisor was killed. In: the records in the state
- * directory that no process holds, and the cgroups of starts that were killed before they had a record.
- * Out: how many were finished. Detached sandboxes among them are marked as dead. The guardian
- * becomes this program when it finds its supervisor dead; it prints nothing when there was nothing
- * to do.
+ * directory that no process holds, and the cgroups of starts that were killed before they had a
+ * record. Out: how many were finished. Detached sandboxes among them are marked as dead. The
+ * guardian becomes this program when it finds its supervisor dead; it prints nothing when there was
+ * nothing to do.
  */
 #include "audit/journal.h"
 #include "cli/ask.h"

@@ -146,7 +146,8 @@ static void test_copy(void **state)
 	(void)state;
 	assert_int_equal(policy_defaults(&p, &e), 0);
 	strv_add(&p.fs_hide, "*.key");
-	p.origin[POLICY_F_fs_hide] = (struct policy_origin){ .source = POLICY_FILE, .line = 3, .column = 4 };
+	p.origin[POLICY_F_fs_hide] =
+		(struct policy_origin){ .source = POLICY_FILE, .line = 3, .column = 4 };
 	assert_int_equal(policy_copy(&copy, &p, &e), 0);
 	policy_clear(&p);
 	assert_string_equal(copy.fs_hide.items[0], "*.key");
