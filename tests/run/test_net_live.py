@@ -337,7 +337,7 @@ def test_foreground(t):
             "what is shown")
     t.contains(net(t, "show", run["id"][-6:]).out, ws, "by a part of its id")
     net(t, "allow", run["id"], "db.test:5432")
-    t.check(t.ward("stop", run["id"]).rc == 125, "other verbs know detached sandboxes only")
+    t.check(t.ward("logs", run["id"]).rc == 125, "other verbs know detached ones only")
     t.write(ws, {"go": ""})
     out, err = process.communicate(timeout=30)
     t.equal((out, process.returncode), (b"b'x'\n", 0), f"the command ({err})")

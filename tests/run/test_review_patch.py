@@ -104,7 +104,8 @@ def step():
     elif what == 9:
         path = place()
         remove(path)
-        os.symlink(rng.choice(["a", "b.txt", "d", "no where", "two\nlines"]), path)
+        # git apply cannot replace a link that leads to itself by a directory: none of these does
+        os.symlink(rng.choice(["no where", "two\nlines", "x/y", "gone"]), path)
     elif what == 10 and paths("dir"):
         path = rng.choice(paths("dir"))
         shutil.rmtree(path)
@@ -159,6 +160,9 @@ def judge(t, seed, sha256=False):
     for where in (ws, copy):
         git(t, "init", "-q", *kind, ".", cwd=where)
         t.run("python3", "-c", INSIDE, str(seed), "40", cwd=where, check=True)
+        # git does not know empty directories, and cannot put a file in the place of one
+        t.run("find", ".", "-type", "d", "-empty", "-not", "-path", "./.git*", "-delete",
+              cwd=where, check=True)
     t.equal(tree(ws), tree(copy), "the same beginning")
     r = t.ward("run", "--review", "--", "python3", "-c", INSIDE, str(seed + 1), "25", cwd=ws)
     t.equal(r.rc, 0, r.err)
