@@ -3,13 +3,13 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --notify --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --notify --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
@@ -27,7 +27,7 @@ _ward_options() {
 		other="--allow --env --timeout --memory --set --add --expect"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --verbose --json --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --notify --verbose --json --help -p -w -C -v -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
 		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"

@@ -74,6 +74,8 @@ rows() {
 	test   rsyslog-openssl   file:/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_ossl.so
 	test   prometheus        cmd:promtool
 	test   chromium          cmd:chromium
+	test   libnotify-bin     cmd:notify-send
+	test   dbus-daemon       cmd:dbus-run-session
 	wasm   clang             cmd:clang
 	wasm   lld               cmd:wasm-ld
 	wasm   wasi-libc         file:/usr/include/wasm32-wasi/stdio.h
