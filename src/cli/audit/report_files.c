@@ -85,15 +85,20 @@ void report_clear_paths(struct run_report *r)
 	free(r->paths.rows);
 }
 
+static void put_tags(unsigned what, struct buf *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
+		if (what & tags[i].bit)
+			buf_printf(out, " <span class=\"tag %s\">%s</span>", tags[i].colour,
+				   tags[i].name);
+}
+
 static void put_file(const struct report_path *f, const char *name, struct buf *out)
 {
 	buf_puts(out, "<li><code>");
 	report_put(out, name);
 	buf_puts(out, "</code>");
-	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
-		if (f->what & tags[i].bit)
-			buf_printf(out, " <span class=\"tag %s\">%s</span>", tags[i].colour,
-				   tags[i].name);
+	put_tags(f->what, out);
 	if (f->exe && f->what & ~(unsigned)PATH_READ) {
 		buf_puts(out, " <small>by ");
 		report_put(out, f->exe);
@@ -154,12 +159,23 @@ static size_t extend(const struct report_path *rows, size_t count, size_t len)
 	}
 }
 
+/* Whether the second path lies directly or deeper beneath the first, which is shown with it. */
+static bool is_above(const struct report_path *a, const struct report_path *b)
+{
+	size_t n = strlen(a->path);
+
+	return n > 1 && strncmp(b->path, a->path, n) == 0 && b->path[n] == '/';
+}
+
 /* The rows, which share the directory that is their first len bytes. */
 static void put_level(const struct report_path *rows, size_t count, size_t len, unsigned depth,
 		      struct buf *out)
 {
 	buf_puts(out, "<ul>");
 	for (size_t i = 0; i < count;) {
+		/* a directory that was made itself stands before what is in it */
+		bool made = i + 1 < count && is_above(&rows[i], &rows[i + 1]);
+		unsigned own = made && depth < REPORT_DEPTH ? rows[i++].what : 0;
 		const char *name = rows[i].path + len + 1, *slash = strchr(name, '/');
 		size_t end = slash ? (size_t)(slash - rows[i].path) : 0, n;
 
@@ -168,11 +184,12 @@ static void put_level(const struct report_path *rows, size_t count, size_t len, 
 			continue;
 		}
 		n = beneath(rows + i, count - i, end);
-		end = extend(rows + i, n, end);
+		end = own ? end : extend(rows + i, n, end);
 		buf_printf(out, "<li><details%s><summary><code>",
 			   n <= OPEN_UP_TO && depth < 4 ? " open" : "");
 		report_put_some(out, name, (size_t)(rows[i].path + end - name));
 		buf_puts(out, "/</code>");
+		put_tags(own, out);
 		put_summary(rows + i, n, out);
 		buf_puts(out, "</summary>");
 		put_level(rows + i, n, end, depth + 1, out);

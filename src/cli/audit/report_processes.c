@@ -66,7 +66,9 @@ void report_add_exec(struct run_report *r, uint64_t pid, uint64_t ppid, char *ex
 	uint32_t at = find(&r->processes, pid);
 	struct report_process *p = at == NONE ? NULL : &r->processes.rows[at];
 
-	if (p && p->ppid == ppid && p->words) {
+	if (p && p->ppid == ppid && p->words && words && strcmp(p->words, words) == 0) {
+		free(p->words); /* it tries the next directory of PATH */
+	} else if (p && p->ppid == ppid && p->words) {
 		p = add(r, pid, ppid, at); /* it has become another program */
 		if (p)
 			p->became = true;
