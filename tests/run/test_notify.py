@@ -2,6 +2,7 @@
 one that the sandbox could have written, and never so that the run waits for it."""
 import json
 import os
+import signal
 import time
 
 STAND_IN = """#!/usr/bin/python3
@@ -91,11 +92,17 @@ def test_names_are_made_plain(t):
 
 
 def test_one_that_hangs_holds_nothing_up(t):
-    directory, _ = stand_in(t, "#!/bin/sh\nexec sleep 47\n")
-    began = time.monotonic()
-    r = t.ward("run", "--notify", "--", "true", cwd=t.workspace(), env=environment(directory))
+    pid_file = os.path.join(t.fresh_dir("pid"), "pid")
+    directory, _ = stand_in(t, f"#!/bin/sh\necho $$ > {pid_file}\nexec sleep 300\n")
+    r = t.ward("run", "--notify", "--", "true", cwd=t.workspace(), env=environment(directory),
+               timeout=120)
     t.equal(r.rc, 0, r.err)
-    t.check(time.monotonic() - began < 40, "ward waited for it")
+    deadline = time.monotonic() + 60
+    while not (t.read(pid_file) or "").strip() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    pid = int(t.read(pid_file))
+    os.kill(pid, 0)			# it hangs still, and ward has ended
+    os.kill(pid, signal.SIGKILL)
 
 
 def test_none_that_the_sandbox_can_write(t):
@@ -113,31 +120,46 @@ def test_none_that_the_sandbox_can_write(t):
     t.equal(t.read(log), None, "it was started")
 
 
+# a notification server on the session's bus, and the command once it is there
 SERVER = """
 import subprocess, sys
-monitor = subprocess.Popen(["dbus-monitor", "--session",
-    "interface='org.freedesktop.Notifications',member='Notify'"], stdout=subprocess.PIPE, text=True)
-for line in monitor.stdout:
-    if "NameAcquired" in line or "NameLost" in line or "signal" in line:
-        break
-r = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL)
-found = []
-for line in monitor.stdout:
-    if 'string "' in line:
-        found.append(line.strip())
-        if "exit 0 after" in line:
-            break
-monitor.kill()
-print("FOUND", found)
-sys.exit(r.returncode)
+import dbus, dbus.mainloop.glib, dbus.service
+from gi.repository import GLib
+
+NAME = "org.freedesktop.Notifications"
+
+class Server(dbus.service.Object):
+    @dbus.service.method(NAME, in_signature="", out_signature="ssss")
+    def GetServerInformation(self):
+        return ("test", "ward", "1", "1.2")
+
+    @dbus.service.method(NAME, in_signature="", out_signature="as")
+    def GetCapabilities(self):
+        return ["body"]
+
+    @dbus.service.method(NAME, in_signature="susssasa{sv}i", out_signature="u")
+    def Notify(self, app, replaces, icon, title, body, actions, hints, timeout):
+        print("SHOWN", app, "|", title, "|", body, "|", int(hints["urgency"]), flush=True)
+        GLib.timeout_add(100, loop.quit)
+        return 1
+
+dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
+bus = dbus.SessionBus()
+name = dbus.service.BusName(NAME, bus)
+server = Server(bus, "/org/freedesktop/Notifications")
+loop = GLib.MainLoop()
+GLib.timeout_add_seconds(50, loop.quit)
+command = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+loop.run()
+sys.exit(command.wait())
 """
 
 
 def test_the_real_one(t):
-    """notify-send of libnotify on a bus of its own asks for a notification with these words."""
+    """notify-send of libnotify on a bus of its own has its server show these words."""
     ws = t.workspace()
     env = {"PATH": "/usr/bin:/bin:/usr/sbin"}
-    r = t.run("dbus-run-session", "--", "python3", "-c", SERVER,
+    r = t.run("dbus-run-session", "--", "/usr/bin/python3", "-c", SERVER,
               *t.ward_argv("run", "--notify", "--", "true"), cwd=ws, env=env, timeout=90)
     t.equal(r.rc, 0, r.err)
-    t.check("ward: run finished" in r.out and "true: exit 0 after" in r.out, r.out + r.err)
+    t.check("SHOWN ward | ward: run finished | true: exit 0 after" in r.out, r.out + r.err)

@@ -14,7 +14,8 @@
 #include "observe/explain.h"
 #include "policy/units.h"
 
-/* A value as text that is owned: lists joined by spaces, no NUL within. */
+/* A value as text that is owned: words of a command joined by spaces, other lists by commas, no
+ * NUL within. */
 static char *text_of(struct run_report *r, const struct ward_event *v, enum event_field f)
 {
 	const struct event_value *value = event_get(v, f);
@@ -28,7 +29,9 @@ static char *text_of(struct run_report *r, const struct ward_event *v, enum even
 		size_t n = strnlen(value->text + at, value->len - at);
 
 		if (at)
-			buf_puts(&out, event_field_type(f) == EVENT_LIST ? " " : "\xef\xbf\xbd");
+			buf_puts(&out, event_field_type(f) != EVENT_LIST ? "\xef\xbf\xbd"
+				       : f == FIELD_ARGV		 ? " "
+									 : ", ");
 		buf_add(&out, value->text + at, n);
 		at += n + 1;
 	}

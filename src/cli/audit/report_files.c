@@ -180,13 +180,16 @@ static void put_level(const struct report_path *rows, size_t count, size_t len, 
 		size_t end = slash ? (size_t)(slash - rows[i].path) : 0, n;
 
 		if (!slash || depth == REPORT_DEPTH) {
-			put_file(&rows[i++], name, out);
+			put_file(&rows[i], depth ? name : rows[i].path, out);
+			i++;
 			continue;
 		}
 		n = beneath(rows + i, count - i, end);
 		end = own ? end : extend(rows + i, n, end);
 		buf_printf(out, "<li><details%s><summary><code>",
-			   n <= OPEN_UP_TO && depth < 4 ? " open" : "");
+			   !depth || n <= OPEN_UP_TO ? " open" : "");
+		if (!depth)
+			name = rows[i].path; /* with its slash */
 		report_put_some(out, name, (size_t)(rows[i].path + end - name));
 		buf_puts(out, "/</code>");
 		put_tags(own, out);

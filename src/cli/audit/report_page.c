@@ -51,7 +51,10 @@ static const char style[] =
 	".4rem;white-space:nowrap}"
 	".fix{background:var(--card);border:1px solid "
 	"var(--line);border-radius:6px;padding:.3rem .6rem;margin:.3rem 0;user-select:all}"
-	"@media(max-width:40rem){.tree ul{padding-left:.6rem}}";
+	".k{white-space:nowrap}@media(max-width:40rem){.tree ul ul{padding-left:.6rem}svg "
+	"text{font-size:16px}.sums tr{display:grid;grid-template-columns:repeat(4,1fr);border-"
+	"bottom:1px solid var(--line)}.sums td,.sums th{border:0}.sums td:first-child,.sums "
+	"th:first-child{grid-column:1/-1}}";
 
 void report_put_some(struct buf *out, const char *text, size_t n)
 {
@@ -226,7 +229,7 @@ static void put_hosts(const struct run_report *r, struct buf *out)
 {
 	if (!r->hosts.len)
 		return;
-	buf_puts(out, "<h2>Hosts</h2><div class=\"wide\"><table><tr><th>host</th><th "
+	buf_puts(out, "<h2>Hosts</h2><div class=\"wide\"><table class=\"sums\"><tr><th>host</th><th "
 		      "class=\"n\">connections</th><th class=\"n\">sent</th><th "
 		      "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
 	for (size_t i = 0; i < r->hosts.len; i++) {
@@ -250,7 +253,7 @@ static void put_spends(const struct run_report *r, struct buf *out)
 {
 	if (!r->spends.len)
 		return;
-	buf_puts(out, "<h2>Spend</h2><div class=\"wide\"><table><tr><th>model</th><th "
+	buf_puts(out, "<h2>Spend</h2><div class=\"wide\"><table class=\"sums\"><tr><th>model</th><th "
 		      "class=\"n\">requests</th><th class=\"n\">tokens in</th><th "
 		      "class=\"n\">tokens out</th><th class=\"n\">cost</th></tr>\n");
 	for (size_t i = 0; i < r->spends.len; i++) {
@@ -283,8 +286,8 @@ static void put_table(const struct report_table *t, const char *title, const cha
 	for (size_t i = 0; i < t->len; i++) {
 		const struct report_row *row = &t->rows[i];
 
-		buf_printf(out, "<tr><td%s>%s</td><td>",
-			   row->action == ACTION_DENY ? " class=\"bad\"" : "",
+		buf_printf(out, "<tr><td class=\"k%s\">%s</td><td>",
+			   row->action == ACTION_DENY ? " bad" : "",
 			   event_kind_name((enum event_kind)row->kind));
 		report_put(out, row->texts[0]);
 		buf_puts(out, "</td><td>");
@@ -305,9 +308,9 @@ static void put_list(const struct run_report *r, struct buf *out)
 
 		buf_puts(out, "<tr><td class=\"n\">");
 		report_put_ms(out, row->first_us > r->began_us ? (row->first_us - r->began_us) / 1000 : 0);
-		buf_printf(out, "</td><td>%s</td><td%s>%s</td><td>",
+		buf_printf(out, "</td><td class=\"k\">%s</td><td class=\"k%s\">%s</td><td>",
 			   event_kind_name((enum event_kind)row->kind),
-			   row->action == ACTION_DENY ? " class=\"bad\"" : "",
+			   row->action == ACTION_DENY ? " bad" : "",
 			   event_action_name((enum event_action)row->action));
 		report_put(out, row->texts[0]);
 		if (row->texts[1]) {

@@ -175,6 +175,8 @@ static void put_line(const struct run_report *r, const struct report_process *p,
 		buf_puts(out, p->pid && times == 1 ? " at " : "at ");
 		report_put_ms(out, (p->first_us - r->began_us) / 1000);
 	}
+	if (p->parent == NONE && p->ppid > 1)
+		buf_printf(out, ", child of pid %" PRIu64 ", which started no program", p->ppid);
 	buf_puts(out, "</small>");
 	put_acts(p, out);
 }
