@@ -134,6 +134,8 @@ def test_trees(t):
     tags = {name: re.findall(r">([a-z ]+)</span>", row) for name, row in rows.items()}
     t.equal((tags["input.txt"], tags["lib.txt"]), (["read"], ["read"]))
     t.check("deleted" in tags["made2"] and ({"created", "written"} & set(tags["made0"])), tags)
+    t.check(re.search(r'deep/</code> <span class="tag good">created', files)
+            and "src/</code> <span" not in files, "only a directory that was made says so")
     t.check("unread.txt" not in files and "er/</code>" in files, files)
 
 

@@ -174,7 +174,8 @@ static void put_level(const struct report_path *rows, size_t count, size_t len, 
 	buf_puts(out, "<ul>");
 	for (size_t i = 0; i < count;) {
 		/* a directory that was made itself stands before what is in it */
-		bool made = i + 1 < count && is_above(&rows[i], &rows[i + 1]);
+		bool made = i + 1 < count && !strchr(rows[i].path + len + 1, '/') &&
+			    is_above(&rows[i], &rows[i + 1]);
 		unsigned own = made && depth < REPORT_DEPTH ? rows[i++].what : 0;
 		const char *name = rows[i].path + len + 1, *slash = strchr(name, '/');
 		size_t end = slash ? (size_t)(slash - rows[i].path) : 0, n;
