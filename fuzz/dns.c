@@ -67,6 +67,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		check_answer(data, &o, out, len);
 	if (o.ip.family && o.ip.bytes[0] != 127)
 		assert(name_table_find(names, &o.ip, &back) && host_equal(&back, &o.query.host));
+	len = resolver_refuse(data, n, out, sizeof(out), &o.query);
+	o.ip = (struct ip){ 0 };
+	if (len)
+		check_answer(data, &o, out, len);
 	(void)!dns_frame(data, n);
 	return 0;
 }

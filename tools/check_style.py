@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The rules of form that a program can check: check_style.py [--update | --format] [FILE...]
 
-  format    C is as .clang-format writes it; skipped by name where clang-format is not installed
+  format    C is as clang-format 14 writes it (Debian 12's; others break lines elsewhere); skipped
+            by name where that is not installed
   columns   no line of C, .def, .py, .sh and .md is wider than 100 columns, a tab counting 8; a row
             of a table of Markdown cannot be wrapped, and is excepted
   length    a function of C has at most 60 lines between its braces; excepted are tests, and a
@@ -22,6 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KNOWN = ROOT / 'tools/style.known'
 COLUMNS, LINES = 100, 60
+FORMATTER = 14	# the major version of clang-format whose form is kept
 C = ('.c', '.h')
 WRAPPED = C + ('.def', '.py', '.sh', '.md')
 # made by generators, from sources that are wrapped, or copied from elsewhere
@@ -74,10 +76,22 @@ def known():
     return {path: int(count) for count, path in (line.split(None, 1) for line in lines)}
 
 
-def unformatted(paths):
+def formatter():
+    """The clang-format of the version whose form is kept; None: it is not here."""
+    for name in (f'clang-format-{FORMATTER}', 'clang-format'):
+        if not shutil.which(name):
+            continue
+        done = subprocess.run([name, '--version'], capture_output=True, text=True)
+        version = re.search(r'version (\d+)', done.stdout)
+        if version and int(version[1]) == FORMATTER:
+            return name
+    return None
+
+
+def unformatted(program, paths):
     """Those that clang-format would write otherwise."""
     done = subprocess.run(['xargs', '-0', '-r', '-P', str(os.cpu_count()), '-n', '40',
-                           'clang-format', '--dry-run'],
+                           program, '--dry-run'],
                           input='\0'.join(paths), cwd=ROOT, capture_output=True, text=True)
     found = re.findall(r'^([^:\n]+):\d+:\d+: warning: code should be', done.stderr, re.M)
     return sorted(set(found))
@@ -102,11 +116,14 @@ def update(wide, old):
 
 
 def main():
-    words = sys.argv[1:]
+    words, program = sys.argv[1:], formatter()
+    missing = f'no clang-format of version {FORMATTER} (tools/deps.sh install format)'
     if words[:1] == ['--format']:
         files = changed()
+        if files and not program:
+            sys.exit(f'check_style.py: {missing}')
         if files:
-            subprocess.run(['clang-format', '-i', *files], cwd=ROOT, check=True)
+            subprocess.run([program, '-i', *files], cwd=ROOT, check=True)
         print('\n'.join(files) or 'no C file has changed')
         return 0
     paths = [p for p in listed([w for w in words if w != '--update']) if not EXCEPT.search(p)]
@@ -126,10 +143,11 @@ def main():
         update(wide, allowed)
         return 0
     c_files = [p for p in paths if p.endswith(C)]
-    if shutil.which('clang-format'):
-        wrong += [f'{p}: not as .clang-format writes it: make format' for p in unformatted(c_files)]
+    if program:
+        wrong += [f'{p}: not as .clang-format writes it: make format'
+                  for p in unformatted(program, c_files)]
     else:
-        print('skipped: the form of C: no clang-format (tools/deps.sh install format)')
+        print(f'skipped: the form of C: {missing}')
     print(''.join(f'{line}\n' for line in wrong), end='')
     bad = len({line.split(':')[0] for line in wrong})
     print(f'{len(paths) - bad} passed, {bad} failed')

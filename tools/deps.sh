@@ -2,21 +2,24 @@
 # What ward needs from the system, as one table, and how to get it on Debian and Ubuntu.
 #
 #   deps.sh check ROLE...     say what is missing and exit 1; installs nothing
-#   deps.sh install ROLE... [-- ROLE...]   install what is missing with apt (through sudo where not
-#   root);
-#                             roles behind -- are optional: what apt cannot install of them is left
-#                             out
+#   deps.sh install ROLE... [-- ROLE...]
+#                             install what is missing with apt (through sudo where not root);
+#                             roles behind -- are optional: what apt cannot install is left out
 #   deps.sh absent ROLE...    a line "PACKAGE PROBE" for each row that is missing, for programs
 #
-# Exit status 3 of install: nobody here may install (not root, and no sudo); the line for root was
-# printed. A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH
-# (or sbin), file:PATTERN. A package A|B is B where the release has no A. Roles "peers" and "relays"
-# are what the network and inspection are measured beside; the bench names those that are absent.
+# Exit status 3 of install: this user may not install (not root, and no sudo); the line for root was
+# printed.
+# A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or
+# sbin), file:PATTERN. A package A|B is B where the release has no A.
+# Roles "peers" and "relays" are what the network and inspection are measured beside; the bench
+# names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused
-# then. Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped.
-# WasmEdge itself is not in Debian 12: tools/wasm_tree.sh. Role "start" is what ward can be built
-# without: its start takes a quarter of a millisecond longer then. Probes, not package names,
-# decide, so that `check` is right on other distributions too.
+# then.
+# Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped.
+# WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
+# Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer
+# then.
+# Probes, not package names, decide, so that `check` is right on other distributions too.
 set -u
 
 rows() {

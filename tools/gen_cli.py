@@ -2,8 +2,7 @@
 """Makes the man pages and shell completions from tables/verbs.def and tables/options.def.
 
 gen_cli.py          writes docs/man/*.1, docs/man/meson.build and completions/*
-gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would
-write
+gen_cli.py --check  writes nothing; exits 1 with the name of each file that is stale
 """
 import pathlib
 import re
@@ -79,6 +78,8 @@ def read_tables():
             option = Option(a[0], a[1], a[2], '', a[4], '')
         elif macro == 'TEXT':
             option = Option(a[0], a[1], a[2], a[3], a[5], '')
+        elif macro == 'MAYBE':
+            option = Option(a[0], a[1], a[2], '', a[5], '')
         elif macro == 'FIELD':
             option = Option(a[0], a[1], a[2], a[3], a[6], a[5])
         elif macro == 'SETS':
@@ -219,6 +220,16 @@ def man_ward(verbs):
               '.TP', '.IR $XDG_RUNTIME_DIR/ward ", " /run/ward ", " /tmp/ward\\-UID',
               'Sockets of detached sandboxes. Only you can access it.',
               '.SH ENVIRONMENT',
+              '.TP', '.B WARD_PROFILE',
+              'Profile for runs where neither \\-\\-profile nor the policy file names one.',
+              '.TP', '.B WARD_POLICY',
+              'Policy file for runs without \\-p. In the workspace it must be '
+              'accepted (ward trust) if it widens the defaults.',
+              '.TP', '.B WARD_ISOLATION',
+              'Engine for runs without \\-\\-isolation, over the policy.',
+              '.TP', '.B XDG_CONFIG_HOME',
+              'Directory of ward/config.yaml (your own defaults) and '
+              'ward/profiles; default: ~/.config.',
               '.TP', '.B WARD_STATE_DIR', 'Use this directory for state instead.',
               '.TP', '.B WARD_RUNTIME_DIR', 'Use this directory for run-time files instead.',
               '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: '

@@ -2,8 +2,7 @@
 """Makes docs/events.md from tables/events.def.
 
 gen_events.py          writes it
-gen_events.py --check  writes nothing; exits 1 with the name of the file if it is not what it would
-write
+gen_events.py --check  writes nothing; exits 1 with the name of the file if it is stale
 """
 import pathlib
 import sys

@@ -1,7 +1,7 @@
 /*
- * Compiles the built-in names of tables/protect.def and tables/steers.def when ward is built: at
- * each start that would take longer than everything else that the guard of a small workspace does.
- * Out, on standard output: a header with the lists as guard_builtin.c wants them.
+ * Compiles the built-in names of tables/protect.def, steers.def and versions.def when ward is
+ * built: at each start that would take longer than all else that the guard of a small workspace
+ * does. Out, on standard output: a header with the lists as guard_builtin.c wants them.
  */
 #include <stdio.h>
 
@@ -16,6 +16,8 @@ static const char builtin[] =
 static const char steering[] =
 #define STEER(pattern, why, source, checked) pattern "\n"
 #include "steers.def"
+#define VERSION_FILE(name, form, source, checked) name "\n"
+#include "versions.def"
 	;
 
 static void print_list(const char *name, const struct ignore *ig)

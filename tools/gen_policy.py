@@ -2,8 +2,7 @@
 """Makes the JSON schema and the man page of ward.yaml from tables/policy.def.
 
 gen_policy.py          writes docs/ward.schema.json and docs/man/ward.yaml.5
-gen_policy.py --check  writes nothing; exits 1 with the name of each file that is not what it would
-write
+gen_policy.py --check  writes nothing; exits 1 with the name of each file that is stale
 """
 import collections
 import json
@@ -41,9 +40,11 @@ SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-
               'json_rpc': '^[!-9;-~]+(:[!-~]+)?$',
               'git': '^(fetch|push|force|delete|options)$', 'repository': '^([/*][!-~]+|[*])$',
               'ref': '^(refs/[!-~]*|[*])$'})
-SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0]
-                                                   for _, a, _ in def_reader.read(
-                                                       ROOT / 'tables/caches.def')))
+PRESETS = [a[0] for macro, a, _ in def_reader.read(ROOT / 'tables/toolchains.def')
+           if macro == 'PRESET']
+CACHE_NAMES = list(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
+SHAPE['toolchain'] = '^(auto|%s)$' % '|'.join(PRESETS)
+SHAPE['cache'] = '^(%s)$' % '|'.join(CACHE_NAMES)
 
 
 class Table:
@@ -114,6 +115,8 @@ def value_schema(kind, values):
         return {'anyOf': [port, list_schema(port, minItems=1)]}
     if kind == 'STRING':
         return string_schema(values)
+    if kind == 'STRINGS' and values == 'layer':
+        return {'anyOf': [string_schema(values), list_schema(string_schema(values))]}
     if kind == 'STRINGS':
         return list_schema(string_schema(values))
     if kind == 'ENUM':
@@ -124,7 +127,11 @@ def value_schema(kind, values):
     if kind == 'BOOL':
         return {'type': 'boolean'}
     if kind == 'INGRESS':
-        return {'anyOf': [{'const': 'deny_all'}, list_schema(number_schema('UINTS', '1..65535'))]}
+        port = number_schema('UINTS', '1..65535')
+        port['anyOf'].append({'type': 'string', 'pattern': '^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$'})
+        return {'anyOf': [{'const': 'deny_all'}, list_schema(port)]}
+    if kind == 'TOOLCHAINS':
+        return {'anyOf': [enum_schema('auto|none'), list_schema(string_schema(values))]}
     if kind == 'GPUS':
         return {'anyOf': [enum_schema('none|all'), list_schema(number_schema('UINTS', '0..63'))]}
     reference = {'$ref': f'#/$defs/{OBJECT_OF[kind]}'}
@@ -184,7 +191,8 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',
              'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
-STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text',
+STRINGS_TEXT = {'layer': 'path or name, or list of them',
+                'program': 'list of names', '': 'list of text',
                 'env': 'list of NAME, PREFIX* or NAME=VALUE',
                 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts',
@@ -195,6 +203,8 @@ STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list 
                 'json_rpc': 'list of METHOD or METHOD:NAME',
                 'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths',
                 'ref': 'list of refs'}
+STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
+TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)
 STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable',
                'header': 'NAME: TEXT with {}', 'source': 'source'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries',

@@ -2,8 +2,7 @@
 """Makes docs/security/processes.md from tables/procs.def.
 
 gen_procs.py          writes it
-gen_procs.py --check  writes nothing; exits 1 with the name of the file if it is not what it would
-write
+gen_procs.py --check  writes nothing; exits 1 with the name of the file if it is stale
 """
 import pathlib
 import sys

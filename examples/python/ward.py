@@ -2,8 +2,9 @@
 
     import ward
 
-    done = ward.run(["python3", "agent.py"], workspace=".", fields={"resources.memory_limit":
-    "2Gi"}) print(done.code, done.out, done.report["duration_ms"])
+    done = ward.run(["python3", "agent.py"], workspace=".",
+                    fields={"resources.memory_limit": "2Gi"})
+    print(done.code, done.out, done.report["duration_ms"])
 
     with ward.Box(workspace=".") as box:                # an idle sandbox; it ends with the block
         print(box.exec(["make", "test"]).communicate())

@@ -320,18 +320,25 @@ static int tell_all(const struct side *a, const struct side *b, const struct dif
 	return status;
 }
 
+/* Both sides split, numbered and compared; side_free() in any case. */
+static int compare_texts(const char *old_text, size_t old_len, const char *new_text, size_t new_len,
+			 struct side *a, struct side *b)
+{
+	int status = split(a, old_text, old_len);
+
+	if (status == 0)
+		status = split(b, new_text, new_len);
+	if (status == 0)
+		status = number_both(a, b);
+	return status == 0 ? compare_sides(a, b) : status;
+}
+
 int diff_texts(const char *old_text, size_t old_len, const char *new_text, size_t new_len,
 	       const struct diff_ops *ops, void *ctx, struct diff_counts *ret_counts)
 {
 	struct side a = { 0 }, b = { 0 };
-	int status = split(&a, old_text, old_len);
+	int status = compare_texts(old_text, old_len, new_text, new_len, &a, &b);
 
-	if (status == 0)
-		status = split(&b, new_text, new_len);
-	if (status == 0)
-		status = number_both(&a, &b);
-	if (status == 0)
-		status = compare_sides(&a, &b);
 	if (status == 0 && ret_counts) {
 		*ret_counts = (struct diff_counts){ 0 };
 		for (size_t i = 0; i < a.count; i++)
@@ -344,4 +351,69 @@ int diff_texts(const char *old_text, size_t old_len, const char *new_text, size_
 	side_free(&a);
 	side_free(&b);
 	return status < 0 ? status : 0;
+}
+
+/* ---- regions ---- */
+
+static int collect(const struct side *a, const struct side *b, struct diff_regions *r)
+{
+	size_t cap = 0, i = 0, j = 0;
+
+	while (i < a->count || j < b->count) {
+		struct diff_region one = { .old_from = i, .new_from = j };
+
+		while (i < a->count && a->changed[i])
+			i++;
+		while (j < b->count && b->changed[j])
+			j++;
+		if (i == one.old_from && j == one.new_from) {
+			i++;
+			j++;
+			continue;
+		}
+		one.old_to = i;
+		one.new_to = j;
+		if (r->len == cap) {
+			struct diff_region *grown;
+
+			cap = cap ? cap * 2 : 16;
+			grown = reallocarray(r->items, cap, sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			r->items = grown;
+		}
+		r->items[r->len++] = one;
+	}
+	return 0;
+}
+
+int diff_find_regions(const char *old_text, size_t old_len, const char *new_text, size_t new_len,
+		      struct diff_regions *ret)
+{
+	struct side a = { 0 }, b = { 0 };
+	struct diff_regions r = { 0 };
+	int status = compare_texts(old_text, old_len, new_text, new_len, &a, &b);
+
+	if (status == 0)
+		status = collect(&a, &b, &r);
+	if (status == 0) {
+		r.old_starts = take_ptr(a.starts);
+		r.new_starts = take_ptr(b.starts);
+		r.old_count = a.count;
+		r.new_count = b.count;
+		*ret = r;
+	} else {
+		free(r.items);
+	}
+	side_free(&a);
+	side_free(&b);
+	return status;
+}
+
+void diff_regions_clear(struct diff_regions *r)
+{
+	free(r->items);
+	free(r->old_starts);
+	free(r->new_starts);
+	*r = (struct diff_regions){ 0 };
 }

@@ -35,4 +35,23 @@ must_check int diff_texts(const char *old_text, size_t old_len, const char *new_
 			  size_t new_len, const struct diff_ops *ops, void *ctx,
 			  struct diff_counts *ret_counts);
 
+/* One place where two texts differ: lines [old_from, old_to) became [new_from, new_to); one of both
+ * may be empty. */
+struct diff_region {
+	size_t old_from, old_to, new_from, new_to;
+};
+
+/* All of them in order, and where each line begins: starts[count] is the length of the text. */
+struct diff_regions {
+	struct diff_region *items;
+	size_t len;
+	size_t *old_starts, *new_starts;
+	size_t old_count, new_count;
+};
+
+/* Finds the places. 0 or -ENOMEM. The caller frees with diff_regions_clear(). */
+must_check int diff_find_regions(const char *old_text, size_t old_len, const char *new_text,
+				 size_t new_len, struct diff_regions *ret);
+void diff_regions_clear(struct diff_regions *r);
+
 #endif

@@ -4,6 +4,7 @@
  * left, and why. Runs with the user's rights. Signals wait until the path that is being worked on
  * is whole, then the work ends cleanly.
  */
+#include "cli/apply_ask.h"
 #include "cli/review.h"
 #include "cli/tell.h"
 
@@ -26,8 +27,8 @@ static bool is_interrupted(void *ctx)
 
 static const char *outcome_name(enum apply_outcome o)
 {
-	static const char *const names[] = { "left", "applied", "conflict", "protected",
-					     "refused" };
+	static const char *const names[] = { "left",    "applied", "conflict", "protected",
+					     "refused", "marked",  "part" };
 
 	return names[o];
 }
@@ -50,6 +51,7 @@ static void json_report(const struct review *r, const struct apply_report *repor
 		json_string(j, "change", review_kind_name(c));
 		json_string(j, "outcome", outcome_name(report->outcomes[i]));
 		json_string(j, "why", report->outcomes[i] == APPLY_REFUSED ? c->refused : NULL);
+		json_bool(j, "merged", c->merged);
 		json_string(j, "steers", c->steers);
 		json_end_object(j);
 	}
@@ -64,24 +66,40 @@ static void json_report(const struct review *r, const struct apply_report *repor
 	json_end_object(j);
 }
 
+/* Whether markers could show one of the conflicts that are left. */
+static bool has_markable(const struct apply_report *report)
+{
+	for (size_t i = 0; i < report->changes.len; i++)
+		if (report->outcomes[i] == APPLY_CONFLICT && report->changes.items[i].markable)
+			return true;
+	return false;
+}
+
 void review_put_left(const struct apply_report *report, struct buf *out)
 {
-	static const char *const why[] = { NULL, NULL, "changed outside since the run began",
-					   "protected", NULL };
+	static const char *const why[] = {
+		NULL,        NULL, "changed outside since the run began",
+		"protected", NULL, "both versions are in it, between markers",
+		NULL
+	};
 
 	for (size_t i = 0; i < report->changes.len; i++) {
 		const struct change *c = &report->changes.items[i];
 		enum apply_outcome o = report->outcomes[i];
 
-		if (c->implied || o == APPLY_LEFT || o == APPLY_DONE)
+		if (c->implied || o == APPLY_LEFT || o == APPLY_DONE || o == APPLY_PART)
 			continue;
-		buf_printf(out, "%s: ", o == APPLY_CONFLICT ? "conflict" : "left");
+		buf_printf(out,
+			   "%s: ", o == APPLY_CONFLICT || o == APPLY_MARKED ? "conflict" : "left");
 		text_escape(out, c->path);
 		buf_printf(out, ": %s\n", o == APPLY_REFUSED ? c->refused : why[o]);
 	}
 	if (report->counts[APPLY_CONFLICT])
 		buf_puts(out,
 			 "  to apply the agent's version of a conflict: ward apply --force PATH\n");
+	if (has_markable(report))
+		buf_puts(out, "  to get both versions with conflict markers: ward apply --markers "
+			      "PATH\n");
 	if (report->counts[APPLY_PROTECTED])
 		buf_puts(out,
 			 "  to apply protected paths after review: ward apply --protected PATH\n");
@@ -103,13 +121,19 @@ static void put_steers(const struct apply_report *report, struct buf *out)
 static void put_report(const struct review *r, const struct apply_report *report, bool dry_run,
 		       struct buf *out)
 {
-	size_t rest = 0;
+	size_t rest = 0, merged = 0;
 
+	for (size_t i = 0; i < report->changes.len; i++)
+		merged += report->changes.items[i].merged && report->outcomes[i] == APPLY_DONE;
 	review_put_left(report, out);
 	for (size_t i = 0; i < APPLY_OUTCOMES; i++)
-		rest += i == APPLY_DONE ? 0 : report->counts[i];
+		rest += i == APPLY_DONE || i == APPLY_MARKED ? 0 : report->counts[i];
 	buf_printf(out, "%s%zu change%s", dry_run ? "would apply " : "applied ",
 		   report->counts[APPLY_DONE], report->counts[APPLY_DONE] == 1 ? "" : "s");
+	if (report->counts[APPLY_PART])
+		buf_printf(out, ", and a part of %zu", report->counts[APPLY_PART]);
+	if (merged)
+		buf_printf(out, "; %zu merged with edits of your own", merged);
 	if (rest)
 		buf_printf(out, "; %zu left in the review of %s", rest, r->id);
 	buf_puts(out, "\n");
@@ -156,7 +180,7 @@ static int finish_apply(const struct options *o, const struct review *r,
 			const struct apply_report *report, int status, const struct ward_err *e)
 {
 	int code = report->counts[APPLY_CONFLICT] || report->counts[APPLY_PROTECTED] ||
-				   report->counts[APPLY_REFUSED]
+				   report->counts[APPLY_REFUSED] || report->counts[APPLY_MARKED]
 			   ? EXIT_FINDINGS
 			   : EXIT_FINE;
 	auto_buf out = { 0 };
@@ -186,9 +210,39 @@ static void tell_apply(const struct review *r, const struct apply_report *report
 	tell_done(&v);
 }
 
+/* Asks first where that is wanted, then does it. */
+static int do_apply(struct options *o, struct review *r, const struct review_asked *asked,
+		    sigset_t *waited, struct progress *progress, struct apply_report *report,
+		    struct ward_err *e)
+{
+	struct apply_answers answers = { 0 };
+	struct apply_request q = { .paths = &asked->paths,
+				   .with_protected = o->with_protected,
+				   .force = o->force,
+				   .markers = o->markers,
+				   .dry_run = o->dry_run,
+				   .progress = progress,
+				   .stop = is_interrupted,
+				   .ctx = waited };
+	int status = o->patch ? apply_ask(o, r, asked, &answers, e) : 0;
+
+	if (o->patch) {
+		q.paths = &answers.paths;
+		q.picked = true;
+		q.picks = answers.picks;
+		q.pick_count = answers.len;
+	}
+	if (status == 0) {
+		sigprocmask(SIG_BLOCK, waited, NULL);
+		status = apply_run(r, &q, report, e);
+	}
+	apply_answers_clear(&answers);
+	return status;
+}
+
 int verb_apply(struct options *o)
 {
-	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
+	struct progress shown, *progress = progress_for_terminal(&shown, !o->json && !o->patch);
 	struct apply_report report = { 0 };
 	struct review_asked asked;
 	struct ward_err e = { 0 };
@@ -203,20 +257,10 @@ int verb_apply(struct options *o)
 	if (review_ask(o, REVIEW_WRITE, &asked, &r, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	status = check_paths(&r, &asked.paths, &e);
-	if (status == 0) {
-		struct apply_request q = { .paths = &asked.paths,
-					   .with_protected = o->with_protected,
-					   .force = o->force,
-					   .dry_run = o->dry_run,
-					   .progress = progress,
-					   .stop = is_interrupted,
-					   .ctx = &waited };
-
-		sigprocmask(SIG_BLOCK, &waited, NULL);
-		status = apply_run(&r, &q, &report, &e);
-	}
+	if (status == 0)
+		status = do_apply(o, &r, &asked, &waited, progress, &report, &e);
 	progress_end(progress);
-	if (!o->dry_run && report.counts[APPLY_DONE])
+	if (!o->dry_run && report.counts[APPLY_DONE] + report.counts[APPLY_PART])
 		tell_apply(&r, &report);
 	code = finish_apply(o, &r, &report, status, &e);
 	apply_report_clear(&report);

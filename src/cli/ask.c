@@ -6,6 +6,7 @@
 #include "cli/ask.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/progress.h"
 #include "base/text.h"
@@ -48,25 +49,55 @@ static int check_plan(const struct plan *p, struct ward_err *e)
 	return r == 0 && p->spec->restore ? checkpoint_match(p, e) : r;
 }
 
-int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec,
-	     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
+/* What the environment says where the command line does not: never a project's word, for ward reads
+ * it of its own environment only. */
+static const char *from_env(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+int ask_person(const char *question, const char *otherwise, struct ward_err *e)
+{
+	char answer[16] = "";
+	ssize_t n;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		ward_fail(e, EACCES, "no terminal to ask on; nothing was %s", otherwise);
+		return -EACCES;
+	}
+	(void)!write(STDERR_FILENO, question, strlen(question));
+	n = read(STDIN_FILENO, answer, sizeof(answer) - 1);
+	if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
+		return 0;
+	return ward_fail(e, ECANCELED, "nothing was %s", otherwise);
+}
+
+static int build_spec(const struct options *o, struct spec *ret_spec, struct progress *progress,
+		      struct ward_err *e)
 {
 	const struct spec_request request = {
 		.profile = o->profile,
-		.policy_file = o->policy_file,
+		.default_profile = from_env("WARD_PROFILE"),
+		.policy_file = o->policy_file ? o->policy_file : from_env("WARD_POLICY"),
+		.policy_unnamed = !o->policy_file && from_env("WARD_POLICY"),
+		.isolation = from_env("WARD_ISOLATION"),
 		.workspace = o->workspace,
 		.cwd = o->cwd,
 		.options = o->fields,
 		.option_count = o->field_count,
 		.widen = o->widen,
 		.progress = progress,
-		.starts = o->verb != VERB_PLAN,
+		.starts = o->verb != VERB_PLAN && o->verb != VERB_POLICY,
 		.own_env = o->own_env,
 		.tty = o->tty,
 		.observe = o->observe,
 		.image_command = o->image_command,
 		.restore = o->restored,
-		.argv = o->word_count || o->verb != VERB_PLAN ? o->words : NULL,
+		.argv = o->verb == VERB_POLICY                  ? NULL
+			: o->word_count || o->verb != VERB_PLAN ? o->words
+								: NULL,
 	};
 	struct policy_errors errors = { 0 };
 	int r = spec_build(&request, ret_spec, &errors, e);
@@ -74,6 +105,19 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 	if (r < 0 && errors.lines.len)
 		r = fail_policy(&errors, o->json || o->report_file, e);
 	strv_free(&errors.lines);
+	return r;
+}
+
+int ask_spec(const struct options *o, struct spec *ret_spec, struct ward_err *e)
+{
+	return build_spec(o, ret_spec, NULL, e);
+}
+
+int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec,
+	     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
+{
+	int r = build_spec(o, ret_spec, progress, e);
+
 	if (r < 0)
 		return r;
 	r = image_prepare(ret_spec, e);

@@ -10,6 +10,11 @@
 must_check int ask_plan(const struct options *o, const struct plan_system *system,
 			struct spec *ret_spec, struct plan **ret_plan, struct progress *progress,
 			struct ward_err *e);
+/* The spec alone: what the policy would be. The caller frees with spec_clear(). */
+must_check int ask_spec(const struct options *o, struct spec *ret_spec, struct ward_err *e);
+/* Asks a person a question that yes answers. -EACCES without a terminal, -ECANCELED for anything
+ * but yes; both say that nothing was `otherwise` (written, accepted). */
+must_check int ask_person(const char *question, const char *otherwise, struct ward_err *e);
 /* Prints the errors of a policy file on standard error, one a line. */
 void ask_print_errors(const struct policy_errors *errors);
 

@@ -1,9 +1,9 @@
 /*
  * ward check: validates a policy file. In: a path. Out: every error with its place, and notes: what
  * this build refuses at start, what widens the defaults and so needs ward trust when it lies in a
- * workspace, which egress rules let more out than they seem to. Reads the file and, for wildcards,
- * the system's public suffix list; it touches nothing else; paths that the policy names are not
- * looked at.
+ * workspace, which egress rules let more out than they seem to. Reads the file, what it extends
+ * and, for wildcards, the system's public suffix list; it touches nothing else; paths that the
+ * policy names are not looked at.
  */
 #include "cli/ask.h"
 
@@ -20,6 +20,7 @@
 #include "plan/plan_net.h"
 #include "plan/plan_tape.h"
 #include "plan/spec.h"
+#include "plan/spec_origin.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
@@ -31,6 +32,7 @@ struct findings {
 	struct strv refused;  /* values that this build does not have yet */
 	struct strv wider;    /* fields that allow more than the defaults */
 	struct strv warnings; /* rules that let more out than they seem to */
+	struct strv files;    /* that the policy was read from */
 };
 
 static void findings_clear(struct findings *f)
@@ -39,6 +41,7 @@ static void findings_clear(struct findings *f)
 	strv_free(&f->refused);
 	strv_free(&f->wider);
 	strv_free(&f->warnings);
+	strv_free(&f->files);
 }
 
 /* What a rule that counts or looks does not do here. */
@@ -163,8 +166,11 @@ static void add_refusal(const struct policy *p, const struct ward_err *why, stru
 		}
 	}
 	if (at < POLICY_FIELDS && p->origin[at].line)
-		strv_addf(&f->errors.lines, "%s:%u:%u: %s", f->file, p->origin[at].line,
-			  p->origin[at].column, buf_text(&text));
+		strv_addf(&f->errors.lines, "%s:%u:%u: %s",
+			  p->origin[at].file && p->origin[at].file <= f->files.len
+				  ? f->files.items[p->origin[at].file - 1]
+				  : f->file,
+			  p->origin[at].line, p->origin[at].column, buf_text(&text));
 	else
 		strv_addf(&f->errors.lines, "%s: %s", f->file, buf_text(&text));
 }
@@ -202,6 +208,33 @@ static void look_at_grants(const struct policy *p, struct findings *f)
 	grants_free(grants, count);
 }
 
+/* Where several files make the policy: which of them widens. */
+static void name_places(const struct policy *p, struct findings *f)
+{
+	struct strv named = { 0 };
+
+	for (size_t i = 0; f->files.len > 1 && i < f->wider.len; i++) {
+		const char *line = f->wider.items[i];
+		auto_buf text = { 0 };
+
+		buf_puts(&text, line);
+		for (enum policy_field k = 0; k < POLICY_FIELDS; k++) {
+			size_t n = strlen(policy_row(k)->path);
+
+			if (strncmp(line, policy_row(k)->path, n) != 0 || line[n] != ':')
+				continue;
+			buf_puts(&text, " (");
+			spec_put_origin(p, &f->files, k, &text);
+			buf_puts(&text, ")");
+		}
+		strv_add(&named, buf_text(&text));
+	}
+	if (!named.len)
+		return;
+	strv_free(&f->wider);
+	f->wider = named;
+}
+
 static int look(struct findings *f, struct ward_err *e)
 {
 	struct policy base = { 0 }, p = { 0 };
@@ -212,7 +245,7 @@ static int look(struct findings *f, struct ward_err *e)
 	if (r == 0)
 		r = policy_defaults(&p, e);
 	if (r == 0)
-		r = spec_read_policy(f->file, &p, &f->errors, e);
+		r = spec_read_files(f->file, &p, &f->files, &f->errors, e);
 	if (r == 0) {
 		warn_about_rules(&p, f);
 		look_at_network(&p, f);
@@ -222,6 +255,7 @@ static int look(struct findings *f, struct ward_err *e)
 			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);
 		if (r < 0)
 			r = ward_fail(e, -r, "cannot compare with the defaults");
+		name_places(&p, f);
 	}
 	policy_clear(&p);
 	policy_clear(&base);

@@ -29,6 +29,7 @@ struct options {
 		*grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory,
 		*vm_cpus, *vm_accel;
 	bool image_command; /* a run without CMD: the image's own */
+	bool full;          /* plan: everything */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet,
 		exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;
@@ -39,7 +40,10 @@ struct options {
 		*output;
 	const char *merge, *expect; /* learn */
 	bool allow_public, keep_changes;
-	bool who, trailer; /* diff */
+	bool who, trailer, no_pager; /* diff */
+	const char *web;             /* and: "" for a place of its own */
+	bool markers;                /* apply */
+	bool once;                   /* top */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */
@@ -61,6 +65,9 @@ struct options {
  * argv. */
 must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
 void options_clear(struct options *o);
+/* Adds what --secret VALUE means; option is its name for messages. */
+must_check int options_add_secret(struct options *o, const char *value, const char *option,
+				  struct ward_err *e);
 /* Whose options a verb takes, as a set: shell is run with a command of its own. */
 uint64_t options_of(enum verb verb);
 

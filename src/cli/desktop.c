@@ -111,12 +111,10 @@ static void become(const char *program, char *const *argv)
 
 static void send(const struct desktop *d, bool urgent, const char *title, const struct buf *body)
 {
-	const char *const words[] = { PROGRAM,
-				      "--app-name=ward",
-				      urgent ? "--urgency=critical" : "--urgency=normal",
-				      title,
-				      buf_text(body),
-				      NULL };
+	const char *const words[] = {
+		PROGRAM, "--app-name=ward", urgent ? "--urgency=critical" : "--urgency=normal",
+		title,   buf_text(body),    NULL
+	};
 	char *argv[ARRAY_LEN(words)];
 	pid_t pid;
 
@@ -200,8 +198,7 @@ static void on_take(struct event_sink *s, const struct ward_event *v)
 	event_emit(of(s)->next, v);
 	if (v->kind == EVENT_LIMIT || v->kind == EVENT_NET_LIMIT)
 		take_limit(of(s), v);
-	else if (v->kind != EVENT_FILE_MISSING && v->kind != EVENT_RUN_END &&
-		 explain_is_denial(v))
+	else if (v->kind != EVENT_FILE_MISSING && v->kind != EVENT_RUN_END && explain_is_denial(v))
 		take_denial(of(s), v);
 }
 

@@ -187,6 +187,57 @@ static void gpus_json(struct json *j)
 	gpus_clear(&found);
 }
 
+/* The absent layer that matters most and that a command brings; PROBES: none. */
+static enum probe_id worst(const struct probe *probes)
+{
+	enum probe_id found = PROBES;
+
+	for (enum probe_id i = 0; i < PROBES; i++)
+		if (probes[i].state == PROBE_ABSENT && probes[i].remedy[0] &&
+		    probe_need(i) <= PROBE_USED &&
+		    (found == PROBES || probe_need(i) < probe_need(found)))
+			found = i;
+	return found;
+}
+
+static void put_verdict(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
+{
+	auto_buf absent = { 0 };
+
+	for (enum probe_id i = 0; i < PROBES; i++)
+		if (probes[i].state == PROBE_ABSENT && probe_need(i) <= PROBE_USED)
+			buf_printf(&absent, "%s%s", absent.len ? ", " : "", probe_name(i));
+	if (namespaces && !absent.len)
+		buf_puts(out, "ready: ward enforces everything on this machine");
+	else if (namespaces)
+		buf_printf(out, "ready, but without: %s", buf_text(&absent));
+	else
+		buf_printf(out, "%s; missing: %s",
+			   landlock ? "not ready: a run is refused unless its policy accepts the "
+				      "landlock level"
+				    : "not ready: every run is refused",
+			   absent.len ? buf_text(&absent) : "namespaces");
+}
+
+/* Last, so that nobody has to look for it. */
+static void verdict_text(const struct probe *probes, bool namespaces, bool landlock,
+			 struct buf *out)
+{
+	enum probe_id i = worst(probes);
+	auto_buf words = { 0 };
+
+	put_verdict(probes, namespaces, landlock, &words);
+	buf_puts(out, "\nverdict: ");
+	text_wrap(out, buf_text(&words), 9);
+	buf_puts(out, "\nnext:    ");
+	text_wrap(out,
+		  i < PROBES   ? probes[i].remedy
+		  : namespaces ? "cd to a project, then: ward run -- COMMAND"
+			       : "use a machine, or a container, that allows user namespaces",
+		  9);
+	buf_puts(out, "\n");
+}
+
 static void print_text(const struct probe *probes, const struct doctor_trial *trials,
 		       bool namespaces, bool landlock, struct buf *out)
 {
@@ -216,12 +267,14 @@ static void print_text(const struct probe *probes, const struct doctor_trial *tr
 			      "that, and is\nrefused otherwise.\n");
 	else
 		buf_puts(out, "\nA run is refused now.\n");
+	verdict_text(probes, namespaces, landlock, out);
 }
 
 static void print_json(const struct probe *probes, const struct doctor_trial *trials,
 		       bool namespaces, bool landlock, struct buf *out)
 {
 	struct json j = { .out = out };
+	auto_buf words = { 0 };
 
 	json_begin_object(&j, NULL);
 	json_begin_array(&j, "layers");
@@ -245,6 +298,9 @@ static void print_json(const struct probe *probes, const struct doctor_trial *tr
 	json_end_object(&j);
 	json_string(&j, "takes", namespaces ? "namespaces" : landlock ? "landlock" : NULL);
 	json_bool(&j, "usable", namespaces);
+	put_verdict(probes, namespaces, landlock, &words);
+	json_string(&j, "verdict", buf_text(&words));
+	json_string(&j, "next", worst(probes) < PROBES ? probes[worst(probes)].remedy : NULL);
 	json_end_object(&j);
 	buf_puts(out, "\n");
 }

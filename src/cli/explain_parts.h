@@ -27,6 +27,7 @@ must_check int explain_number(int audit_fd, const struct explain_source *s, cons
 
 int explain_show(struct options *o);
 int policy_add(struct options *o);
+int policy_show(struct options *o);
 int check_replay(struct options *o);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "observe/advice.h"
 #include "base/text.h"
 #include "event/event.h"
 #include "plan/spec.h"
@@ -23,8 +24,15 @@ struct group {
 	uint64_t seq, count;
 	uint8_t kind;
 	struct explanation x;
-	struct buf command;
+	struct buf command, option;
 };
+
+/* What would allow it, as a change of the policy and as options. */
+static void add_ways(struct group *g, const struct explain_source *s)
+{
+	explain_command(&g->x, &s->about, &g->command);
+	advice_option(g->x.changes, g->x.change_count, s->policy_file, &g->option);
+}
 
 struct collected {
 	const struct explain_source *source;
@@ -146,7 +154,7 @@ static bool collect(void *ctx, const struct ward_event *v)
 	}
 	g = &c->groups[c->len++];
 	*g = (struct group){ .seq = v->seq, .count = count_of(v), .kind = v->kind, .x = x };
-	explain_command(&g->x, &c->source->about, &g->command);
+	add_ways(g, c->source);
 	return true;
 }
 
@@ -160,6 +168,8 @@ static void put_group(struct buf *out, const struct group *g)
 	buf_printf(out, "\n    refused:  %s\n    by:       %s%s%s%s\n", buf_text(&g->x.why), rule,
 		   *rule ? " (" : "", g->x.layer, *rule ? ")" : "");
 	if (g->x.change_count) {
+		if (g->option.len)
+			buf_printf(out, "    for one run: ward run %s ...\n", buf_text(&g->option));
 		buf_printf(out, "    to allow it: %s\n    which adds:\n", buf_text(&g->command));
 		explain_yaml(&g->x, 14, out);
 	}
@@ -190,6 +200,7 @@ static void put_group_json(struct json *j, const struct group *g)
 	json_end_array(j);
 	explain_yaml(&g->x, 0, &yaml);
 	json_string(j, "yaml", yaml.len ? buf_text(&yaml) : NULL);
+	json_string(j, "option", g->option.len ? buf_text(&g->option) : NULL);
 	json_string(j, "command", g->command.len ? buf_text(&g->command) : NULL);
 	json_string(j, "advice", g->x.advice.len ? buf_text(&g->x.advice) : NULL);
 	json_end_object(j);
@@ -291,7 +302,7 @@ static int show(struct options *o, int audit_fd, const struct explain_source *s,
 
 		g->count = 1;
 		r = find_number(audit_fd, s, event, &g->x, &g->seq, &g->kind, &e);
-		explain_command(&g->x, &s->about, &g->command);
+		add_ways(g, s);
 		c.len = 1;
 	} else if (r == 0) {
 		explain_events(audit_fd, s->run, collect, &c);
@@ -301,6 +312,7 @@ static int show(struct options *o, int audit_fd, const struct explain_source *s,
 	for (size_t i = 0; i < c.len; i++) {
 		explain_clear(&c.groups[i].x);
 		buf_free(&c.groups[i].command);
+		buf_free(&c.groups[i].option);
 	}
 	free(c.groups);
 	return r < 0 ? say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED)

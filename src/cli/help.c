@@ -110,6 +110,7 @@ static void option_lines(enum verb v, struct buf *out)
 		option_line(out, s, name, metavar, help);
 #define FLAG(verbs, s, name, member, help) ROW(verbs, s, name, "", help)
 #define TEXT(verbs, s, name, metavar, member, help) ROW(verbs, s, name, metavar, help)
+#define MAYBE(verbs, s, name, metavar, member, help) ROW(verbs, s, name, "", help)
 #define FIELD(verbs, s, name, metavar, kind, field, help) ROW(verbs, s, name, metavar, help)
 #define SETS(verbs, s, name, field, value, help) ROW(verbs, s, name, "", help)
 #include "options.def"

@@ -34,6 +34,7 @@
 #include "observe/learn_path.h"
 #include "plan/plan_root.h"
 #include "plan/spec.h"
+#include "plan/toolchains.h"
 #include "policy/units.h"
 #include "state/trust.h"
 
@@ -93,13 +94,29 @@ static void withhold(struct learn *l, const char *path, enum learn_verdict why)
 		strv_add(&l->withheld, buf_text(&line));
 }
 
+/* Gives the toolchain that the path is part of: directories with a version or a hash in their name
+ * are gone after the next update. True: it is a new one. */
+static bool give_toolchain(struct learn *l, const char *path)
+{
+	const char *preset = toolchain_of(path);
+
+	if (!preset || strv_has(&l->learned.toolchains, preset))
+		return false;
+	strv_add(&l->learned.toolchains, preset);
+	say(l, "grants the toolchain %s, for %s", preset, path);
+	return true;
+}
+
 /* Gives one path of the host. settings: also what is only a program's settings. True: it is a new
  * one. */
 static bool give_path(struct learn *l, const char *inside, const char *host, bool settings)
 {
 	auto_free char *path = NULL, *at = NULL;
-	enum learn_verdict verdict = learn_generalise(host, l->home, l->workspace, &path);
+	enum learn_verdict verdict;
 
+	if (give_toolchain(l, host))
+		return true;
+	verdict = learn_generalise(host, l->home, l->workspace, &path);
 	if (verdict != LEARN_GIVE && verdict != LEARN_SETTINGS) {
 		withhold(l, host, verdict);
 		return false;
@@ -173,7 +190,7 @@ static void give_command(struct learn *l)
 		if (!file || access(file, X_OK) < 0 || stat(file, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		if (!path_is_beneath(file, "/usr") && !path_is_beneath(file, "/bin") &&
-		    !path_is_beneath(file, "/sbin")) {
+		    !path_is_beneath(file, "/sbin") && !give_toolchain(l, file)) {
 			strv_add(&l->learned.programs, name);
 			say(l, "grants the program %s", file);
 		}
@@ -333,6 +350,24 @@ static int verify(struct learn *l, const struct buf *text, struct ward_err *e)
 	return l->last.exit_code == l->expect && l->needs.calls.len <= calls;
 }
 
+/* Of the toolchains, those that a program was started from: the project's files may have chosen
+ * others. A policy that is merged keeps its own, and what was given is added. */
+static void keep_used_toolchains(struct learn *l)
+{
+	struct strv used = { 0 };
+
+	if (l->has_base)
+		return;
+	for (size_t i = 0; i < l->needs.programs.len; i++) {
+		const char *preset = toolchain_of(l->needs.programs.items[i]);
+
+		if (preset && !strv_has(&used, preset))
+			strv_add(&used, preset);
+	}
+	strv_free(&l->learned.toolchains);
+	l->learned.toolchains = used;
+}
+
 /* From what the last round used to a policy that was seen to suffice. 1: *text holds it. */
 static int settle(struct learn *l, struct buf *text, struct ward_err *e)
 {
@@ -342,6 +377,7 @@ static int settle(struct learn *l, struct buf *text, struct ward_err *e)
 
 	for (size_t i = 0; i < l->needs.programs.len; i++)
 		strv_add(&programs, l->needs.programs.items[i]);
+	keep_used_toolchains(l);
 	learn_ways_used(&l->ways, &l->needs, &l->learned.rules, &used);
 	strv_free(&l->learned.rules);
 	l->learned.rules = used;

@@ -37,9 +37,11 @@ struct learn_policy {
 	struct learn_mount *mounts; /* owned */
 	size_t mount_count;
 	struct strv programs; /* filesystem.programs */
-	struct strv rules;    /* of the egress list, as a document has them */
-	bool build;           /* process.syscalls: build */
-	bool writes;          /* the workspace was changed */
+	/* presets: given beside auto while it learns, then all that were used */
+	struct strv toolchains;
+	struct strv rules; /* of the egress list, as a document has them */
+	bool build;        /* process.syscalls: build */
+	bool writes;       /* the workspace was changed */
 };
 
 void learn_policy_clear(struct learn_policy *p);

@@ -38,6 +38,9 @@ static void put_additions(const struct learn_policy *p, const struct policy *bas
 		if (learn_mount_text(&p->mounts[i], &text))
 			add(argv, "filesystem.host_mounts", buf_text(&text));
 	}
+	for (size_t i = 0; i < p->toolchains.len; i++)
+		if (!strv_has(&base->toolchains, p->toolchains.items[i]))
+			add(argv, "toolchains", p->toolchains.items[i]);
 	for (size_t i = 0; i < p->programs.len; i++)
 		add(argv, "filesystem.programs", p->programs.items[i]);
 	if (p->writes && base->fs_mode == FS_MODE_READ_ONLY)

@@ -22,6 +22,7 @@ void learn_policy_clear(struct learn_policy *p)
 	}
 	free(p->mounts);
 	strv_free(&p->programs);
+	strv_free(&p->toolchains);
 	strv_free(&p->rules);
 	*p = (struct learn_policy){ 0 };
 }
@@ -186,6 +187,17 @@ static void put_mounts(struct made *m, const char *path)
 	put_list(m, path, &items);
 }
 
+/* Presets by name: they stay the same when a version in a directory's name does not. */
+static void put_toolchains(struct made *m, const char *path)
+{
+	auto_buf text = { 0 };
+
+	for (size_t i = 0; i < m->learned->toolchains.len; i++)
+		buf_printf(&text, "%s%s", i ? ", " : "[", m->learned->toolchains.items[i]);
+	buf_puts(&text, text.len ? "]" : "none");
+	put_field(m, path, buf_text(&text));
+}
+
 /* What is learned stands in place of the user's own, or with it. True: it has written the field. */
 static bool put_learned(struct made *m, enum policy_field f, const char *path)
 {
@@ -194,6 +206,11 @@ static bool put_learned(struct made *m, enum policy_field f, const char *path)
 	switch ((unsigned)f) {
 	case POLICY_F_version:
 		put_field(m, path, "1");
+		return true;
+	case POLICY_F_toolchains:
+		if (m->user->origin[f].source != POLICY_DEFAULT)
+			return false;
+		put_toolchains(m, path);
 		return true;
 	case POLICY_F_fs_mode:
 		if (m->user->origin[f].source != POLICY_DEFAULT)

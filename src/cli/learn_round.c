@@ -89,6 +89,8 @@ static void add_learned(struct options *o, const struct learn_round *r)
 		if (learn_mount_text(&r->learned->mounts[i], &text))
 			add_field(o, "filesystem.host_mounts", buf_take(&text), true);
 	}
+	for (size_t i = 0; i < r->learned->toolchains.len; i++)
+		add_field(o, "toolchains", r->learned->toolchains.items[i], true);
 	for (size_t i = 0; i < r->learned->programs.len; i++)
 		add_field(o, "filesystem.programs", r->learned->programs.items[i], true);
 	for (size_t i = 0; i < r->learned->rules.len; i++)

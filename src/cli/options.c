@@ -14,16 +14,19 @@
 #include "base/text.h"
 #include "model/event.h"
 #include "plan/spec_mount.h"
+#include "policy/policy_secret.h"
 
 enum kind {
 	KIND_FLAG,
 	KIND_TEXT,
+	KIND_MAYBE,
 	KIND_ONE,
 	KIND_MANY,
 	KIND_MOUNT_RO,
 	KIND_MOUNT_RW,
 	KIND_PAIR,
 	KIND_ENTRY,
+	KIND_SECRET,
 	KIND_SETS,
 	KIND_LATER
 };
@@ -43,6 +46,7 @@ struct option_row {
 static const struct option_row rows[] = {
 #define FLAG(v, s, n, member, h) { v, KIND_FLAG, AT(member), s, "--" n, "", "" },
 #define TEXT(v, s, n, m, member, h) { v, KIND_TEXT, AT(member), s, "--" n, m, "" },
+#define MAYBE(v, s, n, m, member, h) { v, KIND_MAYBE, AT(member), s, "--" n, m, "" },
 #define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
 #define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
 #define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
@@ -167,6 +171,22 @@ static int add_mount(struct options *o, const struct option_row *row, const char
 	return add_field(o, row->field, kept, option, true, e);
 }
 
+int options_add_secret(struct options *o, const char *value, const char *option, struct ward_err *e)
+{
+	auto_buf grant = { 0 };
+	const char *kept;
+
+	if (secret_option_read(value, &grant, e) < 0)
+		return ward_wrap(e, "%s", option);
+	kept = keep(o, buf_take(&grant));
+	if (!kept)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (add_field(o, "credentials.grants", kept, option, true, e) < 0)
+		return -e->code;
+	o->fields[o->field_count - 1].reach = true;
+	return add_field(o, "credentials.mode", "just_in_time", option, false, e);
+}
+
 static int add_pair(struct options *o, const char *value, const char *option, bool append,
 		    struct ward_err *e)
 {
@@ -200,6 +220,9 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 			return ward_fail(e, EINVAL, "%s: the value is empty", option);
 		*(const char **)(void *)member = value;
 		return 0;
+	case KIND_MAYBE:
+		*(const char **)(void *)member = value;
+		return 0;
 	case KIND_ONE:
 	case KIND_MANY:
 		return add_field(o, row->field, value, option, row->kind == KIND_MANY, e);
@@ -212,6 +235,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	case KIND_PAIR:
 	case KIND_ENTRY:
 		return add_pair(o, value, option, row->kind == KIND_ENTRY, e);
+	case KIND_SECRET:
+		return options_add_secret(o, value, option, e);
 	case KIND_LATER:
 		break;
 	}
@@ -229,7 +254,7 @@ static int read_letters(struct options *o, const char *word, const struct option
 
 		if (!row)
 			return fail_unknown(o->verb, word, e);
-		if (row->metavar[0] || !letter[1]) {
+		if ((row->metavar[0] && row->kind != KIND_MAYBE) || !letter[1]) {
 			*ret_row = row;
 			*ret_value = letter[1] ? letter + 1 : NULL;
 			return 0;
@@ -260,6 +285,8 @@ static int read_one(struct options *o, char ***at, struct ward_err *e)
 	}
 	if (!row)
 		return fail_unknown(o->verb, word, e);
+	if (row->kind == KIND_MAYBE)
+		return apply(o, row, row->name, value ? value : "", e);
 	if (!row->metavar[0] && value)
 		return ward_fail(e, EINVAL, "%s takes no value", row->name);
 	if (row->metavar[0] && !value && row->kind != KIND_LATER) {

@@ -1,6 +1,7 @@
 /*
- * ward plan: what a run would do. In: the options of ward run. Out: the compiled plan and the
- * engine's stages, as text or JSON. Nothing is started and nothing on the host is changed; what
+ * ward plan: what a run would do. In: the options of ward run. Out: a dozen lines; with --full or
+ * --verbose the compiled plan and the engine's stages; with --json the same for programs.
+ * Nothing is started and nothing on the host is changed; what
  * ward run would refuse is refused here in the same words.
  */
 #include "base/progress.h"
@@ -20,7 +21,10 @@ int verb_plan(struct options *o)
 
 	if (ask_plan(o, NULL, &spec, &plan, progress_for_terminal(&progress, true), &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
-	plan_print(plan, engine_choose(plan)->stages(), o->json, &out);
+	if (o->json || o->full || o->verbose)
+		plan_print(plan, engine_choose(plan)->stages(), o->json, &out);
+	else
+		plan_print_brief(plan, &out);
 	if (o->verbose && !o->json)
 		plan_print_steps(&out);
 	plan_free(plan);

@@ -7,10 +7,11 @@
  * The file is read through a descriptor of its directory and no link, written beside under a fresh
  * name and renamed over the old one, which is still the one that was read: a reader sees the old or
  * the new file. What lets secrets go further is not done without --secrets: a ready command must
- * not do it by the way. A file that lies in a workspace is not trusted by this: its new content
- * needs ward trust as any other would.
+ * not do it by the way. What was trusted stays so: whoever said yes to the difference has accepted
+ * the new content. A file that widens the defaults and was not trusted is not by this, either.
  */
 #include "cli/ask.h"
+#include "cli/difference.h"
 #include "cli/explain_parts.h"
 #include "cli/tell.h"
 
@@ -20,14 +21,16 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "base/diff.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "event/event.h"
 #include "observe/learn_path.h"
+#include "plan/project.h"
+#include "plan/spec.h"
 #include "policy/policy_edit.h"
+#include "state/trust.h"
 
 #define FILE_MAX (1024 * 1024)
 
@@ -61,11 +64,21 @@ static int find_file(const char *named, struct target *t, struct ward_err *e)
 	static const char *const names[] = { "ward.yaml", "ward.json" };
 	auto_free char *real = named ? realpath(named, NULL) : NULL;
 	const char *path = real ? real : named ? named : names[0], *slash;
-	auto_free char *dir = NULL;
+	auto_free char *dir = NULL, *here = NULL, *project = NULL, *above = NULL;
 
 	for (size_t i = 0; !named && i < ARRAY_LEN(names); i++)
 		if (faccessat(AT_FDCWD, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			path = names[i];
+	/* further up, as a run finds it */
+	if (!named && workspace_here(&here, e) == 0 && project_find(here, &project, NULL, e) == 0 &&
+	    project && strcmp(project, here) != 0) {
+		above = path_join(project, names[0]);
+		if (above && access(above, F_OK) != 0) {
+			free(above);
+			above = path_join(project, names[1]);
+		}
+		path = above ? above : path;
+	}
 	slash = strrchr(path, '/');
 	dir = slash == path ? strdup("/")
 	      : slash       ? strndup(path, (size_t)(slash - path))
@@ -310,52 +323,14 @@ static int check_secrets(const struct target *t, bool allowed, struct strv *wide
 
 /* -- showing, asking, writing */
 
-static int put_hunk(void *ctx, size_t old_line, size_t old_count, size_t new_line, size_t new_count)
+/* Asks on the terminal; somebody must be there. */
+static int ask_to_write(struct ward_err *e)
 {
-	buf_printf(ctx, "@@ -%zu,%zu +%zu,%zu @@\n", old_line, old_count, new_line, new_count);
-	return 0;
-}
+	int r = ask_person("write it? [y/N] ", "written", e);
 
-static int put_line(void *ctx, char sign, const char *text, size_t n, unused_arg bool whole)
-{
-	auto_free char *line = strndup(text, n);
-
-	buf_add(ctx, &sign, 1);
-	text_escape(ctx, line ? line : "");
-	buf_puts(ctx, "\n");
-	return 0;
-}
-
-static int put_difference(const struct target *t, struct buf *out)
-{
-	static const struct diff_ops ops = { put_hunk, put_line };
-
-	buf_puts(out, "--- ");
-	text_escape(out, t->there ? t->path : "/dev/null");
-	buf_puts(out, "\n+++ ");
-	text_escape(out, t->path);
-	buf_puts(out, "\n");
-	return diff_texts(buf_text(&t->old), t->old.len, buf_text(&t->new), t->new.len, &ops, out,
-			  NULL);
-}
-
-/* Asks on the terminal; there must be one. */
-static int ask_person(struct ward_err *e)
-{
-	static const char question[] = "write it? [y/N] ";
-	char answer[16] = "";
-	ssize_t n;
-
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-		ward_fail(e, EACCES, "no terminal to ask on; nothing was written");
-		return ward_remedy(e,
-				   "--yes writes without asking, --dry-run only shows the change");
-	}
-	(void)!write(STDERR_FILENO, question, sizeof(question) - 1);
-	n = read(STDIN_FILENO, answer, sizeof(answer) - 1);
-	if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
-		return 0;
-	return ward_fail(e, ECANCELED, "nothing was written");
+	return r == -EACCES ? ward_remedy(e, "--yes writes without asking, --dry-run only shows "
+					     "the change")
+			    : r;
 }
 
 static bool is_unchanged(const struct target *t)
@@ -424,7 +399,7 @@ static void tell(const struct target *t)
 }
 
 static void put_json(const struct target *t, const struct strv *wider, const struct buf *difference,
-		     bool written, struct buf *out)
+		     bool written, bool trusted, struct buf *out)
 {
 	struct json j = { .out = out };
 
@@ -432,6 +407,7 @@ static void put_json(const struct target *t, const struct strv *wider, const str
 	json_string(&j, "file", t->path);
 	json_bool(&j, "changed", t->done.len > 0);
 	json_bool(&j, "written", written);
+	json_bool(&j, "trusted", trusted);
 	json_string(&j, "diff", t->done.len ? buf_text(difference) : "");
 	json_begin_array(&j, "widens");
 	for (size_t i = 0; i < wider->len; i++)
@@ -441,28 +417,82 @@ static void put_json(const struct target *t, const struct strv *wider, const str
 	buf_puts(out, "\n");
 }
 
-/* Shows the difference, asks the operator, then writes. */
+/* Whether the file needed no ward trust or had it: then all of the new content is accepted once the
+ * difference is. */
+static int was_accepted(const struct target *t, const char *path, struct ward_err *e)
+{
+	struct spec_content old = { 0 };
+	struct policy_errors errors = { 0 };
+	int r = 1;
+
+	if (t->there) {
+		r = spec_content_read(path, &t->old, &old, &errors, e);
+		r = r < 0 ? 0 : !old.wider.len ? 1 : trust_has(old.hex, e);
+	}
+	spec_content_clear(&old);
+	strv_free(&errors.lines);
+	return r;
+}
+
+/* Accepts the content that was written, as ward trust would. */
+static bool keep_trust(const struct target *t, const char *path, struct ward_err *e)
+{
+	struct spec_content new = { 0 };
+	struct policy_errors errors = { 0 };
+	int r = spec_content_read(path, &t->new, &new, &errors, e);
+
+	if (r == 0 && new.wider.len)
+		r = spec_content_accept(&new, e);
+	if (r == 0 && new.wider.len) {
+		struct ward_event v = event_make(EVENT_POLICY_TRUST, ACTION_ALLOW, path);
+
+		event_text(&v, FIELD_DIGEST, new.hex);
+		tell_done(&v);
+	}
+	spec_content_clear(&new);
+	strv_free(&errors.lines);
+	return r == 0;
+}
+
+/* The file's own path, links resolved, whether it is there yet or not. */
+static char *real_path(const struct target *t)
+{
+	char proc[32];
+	auto_free char *dir = NULL;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", t->dir_fd);
+	dir = realpath(proc, NULL);
+	return dir ? path_join(dir, t->name) : NULL;
+}
+
+/* The difference is shown, then somebody says yes, then it is written. */
 static int finish(const struct options *o, struct target *t, const struct strv *wider,
 		  struct ward_err *e)
 {
-	bool write = t->done.len && !o->dry_run;
+	bool write = t->done.len && !o->dry_run, trusted = false;
+	auto_free char *path = real_path(t);
 	auto_buf difference = { 0 }, out = { 0 };
-	int r = put_difference(t, &difference);
+	int r = difference_put(t->there ? t->path : "/dev/null", &t->old, t->path, &t->new,
+			       &difference);
 
-	if (r < 0 || difference.failed)
+	if (r < 0 || difference.failed || !path)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!o->json && t->done.len)
 		r = say_out(&difference, 0);
 	if (r == 0 && write && !o->yes)
-		r = ask_person(e);
-	if (r == 0 && write)
-		r = write_file(t, e);
+		r = ask_to_write(e);
+	if (r == 0 && write) {
+		r = was_accepted(t, path, e);
+		trusted = r > 0;
+		r = r < 0 ? r : write_file(t, e);
+	}
 	if (r < 0)
 		return r;
+	trusted = trusted && keep_trust(t, path, e);
 	if (write)
 		tell(t);
 	if (o->json)
-		put_json(t, wider, &difference, write, &out);
+		put_json(t, wider, &difference, write, trusted, &out);
 	else if (!t->done.len)
 		buf_printf(&out, "%s already has it\n", t->path);
 	if (!o->json && write && t->off)
@@ -474,7 +504,9 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 			   : text_is_plain(t->path) ? t->path
 						    : "FILE",
 			   o->policy_file ? " " : "");
-	if (!o->json && write && wider->len)
+	if (!o->json && write && trusted && wider->len)
+		buf_puts(&out, "written and accepted, as by ward trust\n");
+	else if (!o->json && write && wider->len)
 		buf_printf(&out,
 			   "written; to use it in a workspace without -p, accept it first: ward "
 			   "trust %s\n",
@@ -489,9 +521,11 @@ int policy_add(struct options *o)
 	auto_strv wider = { 0 };
 	int r, code = EXIT_REFUSED;
 
+	if (strcmp(o->words[0], "show") == 0 && o->word_count == 1)
+		return policy_show(o);
 	if (strcmp(o->words[0], "add") != 0) {
 		ward_fail(&e, EINVAL, "unknown command: ward policy %.60s", o->words[0]);
-		ward_remedy(&e, "ward policy add FIELD VALUE");
+		ward_remedy(&e, "ward policy add FIELD VALUE, or ward policy show");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (o->from_event && o->word_count > 1) {

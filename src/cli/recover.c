@@ -1,13 +1,15 @@
 /*
  * ward recover: finishes the runs whose supervisor was killed. In: the records in the state
- * directory that no process holds. Out: how many were finished. Detached sandboxes among them are
- * marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints
- * nothing when there was nothing to do.
+ * directory that no process holds, and the cgroups of starts that were killed before they had a record.
+ * Out: how many were finished. Detached sandboxes among them are marked as dead. The guardian
+ * becomes this program when it finds its supervisor dead; it prints nothing when there was nothing
+ * to do.
  */
 #include "audit/journal.h"
 #include "cli/ask.h"
 #include "control/client.h"
 #include "gitview/git_run.h"
+#include "limit/limits.h"
 #include "plan/etc_cache.h"
 #include "recover/recover.h"
 #include "review/apply.h"
@@ -33,7 +35,10 @@ int verb_recover(struct options *o)
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	int finished = recover_runs(&e);
+	unsigned orphans = cgroup_remove_orphans();
 
+	if (finished >= 0)
+		finished += (int)orphans;
 	mark_boxes();
 	review_tidy();
 	git_views_tidy();

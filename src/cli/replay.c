@@ -22,6 +22,7 @@
 #include "cli/ask.h"
 #include "event/event.h"
 #include "plan/plan.h"
+#include "plan/project.h"
 #include "plan/spec.h"
 
 #define GROUPS_MAX 1000
@@ -43,7 +44,8 @@ struct work {
 	struct strv notes;
 	/* of the run at hand */
 	const char *run;
-	char *workspace; /* that spec and plan are for; owned */
+	char *workspace, *profile; /* that spec and plan are for; owned */
+	struct rules *own_rules;   /* with that profile; NULL: there is none */
 	bool planned;
 	struct spec spec;
 	struct plan *plan;
@@ -59,12 +61,15 @@ static void forget_plan(struct work *w)
 	}
 	w->planned = false;
 	w->plan = NULL;
+	rules_free(w->own_rules);
+	w->own_rules = NULL;
 }
 
 static void work_clear(struct work *w)
 {
 	forget_plan(w);
 	free(w->workspace);
+	free(w->profile);
 	for (size_t i = 0; w->found && i < w->found_count; i++) {
 		free(w->found[i].run);
 		free(w->found[i].what);
@@ -77,17 +82,26 @@ static void work_clear(struct work *w)
 }
 
 /* The new policy as it would be carried out in a workspace. */
-static void make_plan(struct work *w, const char *workspace)
+static void make_plan(struct work *w, const char *workspace, const char *profile)
 {
-	struct options o = { .verb = VERB_PLAN, .policy_file = w->file, .workspace = workspace };
+	struct options o = { .verb = VERB_PLAN,
+			     .policy_file = w->file,
+			     .workspace = workspace,
+			     .profile = profile };
 	struct ward_err e = { 0 };
 
-	if (w->workspace && strcmp(w->workspace, workspace) == 0)
+	if (w->workspace && strcmp(w->workspace, workspace) == 0 &&
+	    strcmp(w->profile ? w->profile : "", profile ? profile : "") == 0)
 		return;
 	forget_plan(w);
 	free(w->workspace);
+	free(w->profile);
 	w->workspace = strdup(workspace);
+	w->profile = profile ? strdup(profile) : NULL;
 	w->planned = ask_plan(&o, NULL, &w->spec, &w->plan, NULL, &e) == 0;
+	/* what the profile gives is there as it was */
+	if (w->planned && profile && rules_compile(&w->spec.policy, 1, &w->own_rules, &e) < 0)
+		forget_plan(w);
 	if (!w->planned) {
 		auto_buf note = { 0 };
 
@@ -150,9 +164,17 @@ static bool see(void *ctx, const struct ward_event *v)
 					       ? strndup(workspace->text, workspace->len)
 					       : NULL;
 
+		const struct event_value *given = event_get(v, FIELD_PROFILE);
+		auto_free char *profile =
+			given && given->len ? strndup(given->text, given->len) : NULL;
+
 		if (path)
-			make_plan(w, path);
+			make_plan(w, path, profile);
 		return true;
+	}
+	if (w->own_rules) {
+		r.policy = &w->spec.policy;
+		r.rules = w->own_rules;
 	}
 	if (w->planned) {
 		r.view = &w->view;
@@ -250,14 +272,36 @@ static int replay_word(struct work *w, int audit_fd, const char *word, struct wa
 	return r < 0 ? r : replay_run(w, audit_fd, run, e);
 }
 
+/* Whether a run was in this workspace. */
+static bool is_here(int audit_fd, const char *run, const char *here)
+{
+	static char scratch[EVENT_LINE_MAX];
+	struct ward_event v = event_make(EVENT_RUN_NOTE, ACTION_LOG, NULL);
+	const struct event_value *workspace =
+		audit_first(audit_fd, run, scratch, &v) ? event_get(&v, FIELD_WORKSPACE) : NULL;
+
+	return workspace && strlen(here) == workspace->len &&
+	       memcmp(here, workspace->text, workspace->len) == 0;
+}
+
+/* Every run of this workspace; with --all of every one. */
 static int replay_all(struct work *w, int audit_fd, struct ward_err *e)
 {
+	auto_free char *here = NULL, *project = NULL;
 	auto_strv runs = { 0 };
 	int r = audit_fd < 0 ? ward_fail(e, ENOENT, "there is no journal yet")
 			     : lines_runs(audit_fd, &runs, e);
 
+	if (r == 0 && !w->o->all)
+		r = workspace_here(&here, e);
+	if (r == 0 && here)
+		r = project_find(here, &project, NULL, e);
 	for (size_t i = 0; i < runs.len && r == 0; i++)
-		r = replay_run(w, audit_fd, runs.items[i], e);
+		if (!here || is_here(audit_fd, runs.items[i], project ? project : here))
+			r = replay_run(w, audit_fd, runs.items[i], e);
+	if (r == 0 && here && !w->runs)
+		strv_add(&w->notes, "no run of this workspace is on record; --all compares with "
+				    "the runs of every workspace");
 	return r;
 }
 

@@ -125,7 +125,13 @@ static bool is_published(const struct replay *r, const struct ward_event *v)
 	char port[8];
 
 	snprintf(port, sizeof(port), "%u", (unsigned)(number_of(v, FIELD_PORT, 0) & 0xffff));
-	return strv_has(&r->policy->net_ingress, port);
+	for (size_t i = 0; i < r->policy->net_ingress.len; i++) {
+		const char *entry = r->policy->net_ingress.items[i], *colon = strchr(entry, ':');
+
+		if (strcmp(colon ? colon + 1 : entry, port) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* The path of "https://host:port/path". */
@@ -327,6 +333,8 @@ static enum replay_verdict judge_end(const struct replay *r, const struct ward_e
 {
 	bool over = false;
 
+	if (v->action == ACTION_DENY) /* a limit ended it: nothing that it had is lost */
+		return REPLAY_SAME;
 	if (r->limits) {
 		over |= is_over(v, FIELD_MEMORY_PEAK, r->limits[LIMIT_MEMORY], "bytes of memory",
 				why);

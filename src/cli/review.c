@@ -143,6 +143,8 @@ static void put_notes(const struct change *c, struct buf *out)
 		put_note(out, "protected", &before);
 	if (c->conflict)
 		put_note(out, "changed outside since", &before);
+	if (c->merged)
+		put_note(out, "changed outside since; both edits merge", &before);
 	if (c->refused)
 		put_note(out, c->refused, &before);
 	if (c->steers) {
@@ -199,6 +201,7 @@ void review_json_change(const struct changes *all, const struct change *c, const
 	json_uint(j, "old_size", c->old_size);
 	json_uint(j, "new_size", c->new_size);
 	json_bool(j, "conflict", c->conflict);
+	json_bool(j, "merges", c->merged);
 	json_bool(j, "protected", c->is_protected);
 	json_string(j, "refused", c->refused);
 	json_string(j, "steers", c->steers);

@@ -10,6 +10,7 @@
 #include "audit/sinks_run.h"
 #include "base/err_text.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "cli/ask.h"
 #include "cli/desktop.h"
 #include "cli/program.h"
@@ -22,6 +23,7 @@
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
 #include "model/running.h"
+#include "observe/advice.h"
 #include "observe/hints.h"
 #include "observe/observe.h"
 #include "state/store.h"
@@ -29,11 +31,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "egress/creds_start.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "plan/path_view.h"
 #include "plan/plan.h"
 #include "plan/spec.h"
 #include "recover/recover.h"
@@ -57,19 +62,29 @@ static int refuse(const struct options *o, const struct report *report, struct d
 	return say_error(why, o->json, code);
 }
 
-/* The summary is for the operator at a terminal; the lines about a limit and about the quarantine
- * are for everybody. */
+/* The summary is for a person who watches; what was refused, limits, notes and the quarantine are
+ * for everybody, a line each, unless --quiet. */
 static void print_result(const struct options *o, const struct plan *p, const struct result *r,
 			 const struct buf *json)
 {
 	bool watched = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
 	auto_buf out = { 0 };
 
-	result_stopped_text(r, p, &out);
-	if (o->verbose || (watched && !o->json))
+	if (!o->quiet)
+		result_stopped_text(r, p, &out);
+	for (size_t i = 0; i < p->loud.len && !o->json && !o->quiet; i++) {
+		buf_puts(&out, "ward: ");
+		text_escape(&out, p->loud.items[i]);
+		buf_puts(&out, "\n");
+	}
+	if (o->verbose || (watched && !o->json && !o->quiet)) {
 		result_text(r, p, o->verbose, watched && !getenv("NO_COLOR"), &out);
-	else if (!o->json)
+	} else if (!o->json && !o->quiet) {
+		if (!o->hints) /* which has said it */
+			result_denials_text(r, &out);
 		result_quarantine_text(r, &out);
+		result_notes_text(r, &out);
+	}
 	if (o->json) {
 		buf_puts(&out, "\n"); /* the command may have left a line open */
 		buf_add(&out, buf_text(json), json->len);
@@ -79,7 +94,7 @@ static void print_result(const struct options *o, const struct plan *p, const st
 }
 
 static int finish(const struct options *o, const struct report *report, struct detached *d,
-		  const struct plan *p, const struct result *r)
+		  const struct plan *p, struct result *r)
 {
 	auto_buf json = { 0 };
 	struct ward_err e = { 0 };
@@ -89,6 +104,7 @@ static int finish(const struct options *o, const struct report *report, struct d
 		return refuse(o, report, d, &r->error, code);
 	if (r->error.code)
 		say_error(&r->error, false, 0);
+	advice_fill(r, p);
 	if (o->json || report->dir_fd >= 0)
 		result_json(r, p, &json);
 	if (report_write(report, &json, &e) < 0)
@@ -213,6 +229,8 @@ static void look_at_changes(const struct options *o, struct result *result,
 		status = changes_read(&r, &report.changes, progress, &e);
 		if (status == 0)
 			status = changes_find_news(&r, &report.changes, &e);
+		if (status == 0)
+			changes_bases_keep(&r, &report.changes);
 	}
 	if (status == 0)
 		status = changes_tell_news(&report.changes, &result->news, &e);
@@ -398,6 +416,46 @@ static struct hints *listen_for_hints(const struct options *o, const struct deta
 	return h;
 }
 
+/* A file of secrets that the agent could read. */
+static void note_env_files(const struct plan *p, struct result *r)
+{
+	static const char names[][16] = { ".env", ".env.local", ".env.production" };
+	auto_buf found = { 0 };
+	const char *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		auto_free char *path = path_join(p->workspace, names[i]);
+		struct path_view view;
+		struct stat st;
+
+		if (!path || lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || !st.st_size)
+			continue;
+		view = path_view_of(p);
+		if (path_view_find(&view, path, NULL) < PATH_VIEW_READ)
+			continue;
+		buf_printf(&found, "%s%s", count++ ? ", " : "", names[i]);
+		first = first ? first : names[i];
+	}
+	if (!count || found.failed)
+		return;
+	strv_addf(&r->loud,
+		  "%s could be read inside; to keep %s out: --hide %s (policy: "
+		  "filesystem.hide: [%s])",
+		  buf_text(&found), count == 1 ? "it" : "them", count == 1 ? first : "'.env*'",
+		  count == 1 ? first : "\".env*\"");
+	strv_addf(&r->notes, "%s could be read inside", buf_text(&found));
+}
+
+/* What everybody shall read: it is a note of the report, and a line of its own. */
+static void note_for_all(const struct plan *p, struct result *r)
+{
+	for (size_t i = 0; i < p->spec->said.len; i++) {
+		strv_add(&r->loud, p->spec->said.items[i]);
+		strv_add(&r->notes, p->spec->said.items[i]);
+	}
+}
+
 /* From a plan that is on record to what became of it: runs it and tells everybody. */
 static int carry_out(struct options *o, struct detached *d, struct report *report,
 		     struct plan *plan, struct box_early *early, struct record *record)
@@ -413,6 +471,8 @@ static int carry_out(struct options *o, struct detached *d, struct report *repor
 		progress_end(progress);
 	hints = listen_for_hints(o, d, plan, &result);
 	desktop = o->notify ? desktop_create(plan, &result) : NULL;
+	note_for_all(plan, &result);
+	note_env_files(plan, &result);
 	box_run(engine_choose(plan), plan, early, &result);
 	if (plan->review && !result.refused)
 		look_at_changes(o, &result, progress);

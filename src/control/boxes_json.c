@@ -12,6 +12,7 @@ void boxes_json(struct json *j, const struct box_info *i)
 		json_string(j, NULL, i->command.items[k]);
 	json_end_array(j);
 	json_string(j, "workspace", i->workspace);
+	json_bool(j, "foreground", i->foreground);
 	json_int(j, "pid", i->pid);
 	json_uint(j, "started_ms", i->started_ms);
 	if (i->state == BOX_ENDED) {
@@ -29,4 +30,5 @@ void boxes_usage_json(struct json *j, const struct control_usage *u)
 	json_uint(j, "disk_bytes", u->disk_bytes);
 	json_uint(j, "output_bytes", u->output_bytes);
 	json_uint(j, "uptime_ms", u->uptime_ms);
+	json_uint(j, "denials", u->denials);
 }

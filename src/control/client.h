@@ -23,6 +23,8 @@ struct client_answer {
 	size_t fd_count;
 };
 
+/* Every sandbox of this user, oldest first: detached ones and runs in the foreground. */
+must_check int client_list(struct boxes *ret_boxes, struct ward_err *e);
 /* Finds a sandbox by name, id or short id and finishes what it left if its supervisor was killed.
  * The caller clears. */
 must_check int client_find(const char *word, struct box_info *ret_info, struct ward_err *e);

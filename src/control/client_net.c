@@ -24,35 +24,15 @@
 
 int client_net_find(const char *word, struct box_info *ret_info, struct ward_err *e)
 {
-	struct ward_err none = { 0 };
-	struct boxes runs;
-	int r = runs_list(&runs, &none);
-
-	/* a run in the foreground, then a detached sandbox; errors are reported about the latter */
-	if (r == 0) {
-		r = boxes_find_in(&runs, word, ret_info, &none);
-		boxes_clear(&runs);
-	}
-	return r == 0 ? 0 : client_find_alive(word, ret_info, e);
+	return client_find_alive(word, ret_info, e);
 }
 
 int client_net_list(struct boxes *ret_boxes, struct ward_err *e)
 {
-	struct boxes runs = { 0 };
-	size_t cap = 0;
-	int r = boxes_list(ret_boxes, e);
+	int r = client_list(ret_boxes, e);
 
-	if (r < 0)
-		return r;
-	client_recover(ret_boxes);
-	cap = ret_boxes->len;
-	r = runs_list(&runs, e);
-	for (size_t i = 0; i < runs.len && r == 0; i++) /* it owns nothing but its id */
-		if (boxes_add(ret_boxes, &cap, &runs.items[i]) < 0)
-			r = ward_fail(e, ENOMEM, "out of memory");
-	free(runs.items);
-	if (r < 0)
-		boxes_clear(ret_boxes);
+	if (r == 0)
+		client_recover(ret_boxes);
 	return r;
 }
 
@@ -138,6 +118,13 @@ int client_net_show(struct client *c, struct client_net *ret, struct ward_err *e
 		memcpy(n.rules, rules.data, rules.len);
 	*ret = n;
 	return 0;
+}
+
+int client_net_show_now(struct client *c, struct control_net *ret, struct ward_err *e)
+{
+	auto_buf rows = { 0 };
+
+	return gather(c, CONTROL_NET_SUMMARY, sizeof(struct control_net_rule), ret, &rows, e);
 }
 
 void client_net_clear(struct client_net *n)

@@ -19,6 +19,8 @@ must_check int client_net_find(const char *word, struct box_info *ret_info, stru
 must_check int client_net_list(struct boxes *ret_boxes, struct ward_err *e);
 
 must_check int client_net_show(struct client *c, struct client_net *ret, struct ward_err *e);
+/* The totals alone. */
+must_check int client_net_show_now(struct client *c, struct control_net *ret, struct ward_err *e);
 void client_net_clear(struct client_net *n);
 /* Changes the rules, all lines or none, and waits until they are in force. seconds 0: for good.
  * *ret is how it is then. */

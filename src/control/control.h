@@ -94,6 +94,7 @@ struct control_message {
 struct control_usage {
 	uint64_t memory_bytes, memory_peak_bytes, cpu_ms, pids, disk_bytes, uptime_ms, output_bytes,
 		clients;
+	uint64_t denials; /* what the sandbox was refused so far */
 };
 
 struct control_net_limits { /* UINT64_MAX: none */

@@ -63,6 +63,7 @@ static int give_sockets(struct egress *g, struct ward_err *e)
 	for (size_t i = 0; i < g->count; i++) {
 		fds[i] = g->sockets[i].fd;
 		order.kinds[i] = (uint8_t)g->sockets[i].kind;
+		order.inside[i] = g->sockets[i].inside;
 	}
 	return io_send_fds(g->fd, &order, sizeof(order), fds, g->count) < 0 ? explain_end(g, e) : 0;
 }

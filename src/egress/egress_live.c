@@ -178,9 +178,9 @@ static int bring(struct egress *g, const struct rules *new, struct plan_net *ret
 			 memcmp(ret->matches, g->bring.matches,
 				ret->match_count * sizeof(ret->matches[0])) == 0))
 		return 0;
-	if (g->rules_fd < 0 || !g->engine->net_bring)
+	if (g->rules_fd < 0 || !g->engine->tproxy)
 		return ward_fail(e, EOPNOTSUPP, "this sandbox cannot get another port");
-	return g->engine->net_bring(g->rules_fd, ret->matches, ret->match_count, e);
+	return g->engine->tproxy(g->rules_fd, ret->matches, ret->match_count, e);
 }
 
 static int give(const struct egress *g, int fd, const void *order, size_t n, struct ward_err *e)

@@ -236,8 +236,9 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 }
 
 /* A port of the host's loopback; the other family's is taken where it can be had. */
-static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
+static int publish(struct egress *g, const struct plan_port *at, bool v6, struct ward_err *e)
 {
+	uint16_t port = at->host;
 	struct sockaddr_in a4 = { .sin_family = AF_INET,
 				  .sin_port = htons(port),
 				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -258,10 +259,13 @@ static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
 			e, "network.ingress: cannot publish port %u on this host's loopback", port);
 		return ward_remedy(
 			e, "%s",
-			errno == EACCES ? "use a port of at least 1024"
-					: "stop the process that uses it, or choose another port");
+			errno == EACCES
+				? "use a port of at least 1024"
+				: "stop the process that uses it, or choose another port, as "
+				  "in --publish 8081:8080");
 	}
-	g->sockets[g->count++] = (struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED };
+	g->sockets[g->count++] =
+		(struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED, .inside = at->inside };
 	return 0;
 }
 
@@ -345,9 +349,9 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	if (rules_waf(p->net.rules, -1, 0))
 		r = g->waf_program_fd = open_waf(e);
 	for (size_t i = 0; i < p->net.published_count && r >= 0; i++) {
-		r = publish(g, p->net.published[i], false, e);
+		r = publish(g, &p->net.published[i], false, e);
 		if (r == 0)
-			r = publish(g, p->net.published[i], true, e);
+			r = publish(g, &p->net.published[i], true, e);
 	}
 	if (r >= 0 && p->live->certs)
 		r = start_early(g, e);

@@ -81,6 +81,7 @@ void result_clear(struct result *r)
 		free(r->denials[i].what);
 		free(r->denials[i].why);
 		free(r->denials[i].remedy);
+		free(r->denials[i].option);
 	}
 	free(r->denials);
 	for (size_t i = 0; i < LAYERS; i++)
@@ -133,6 +134,7 @@ static void json_denials(struct json *j, const struct result *r)
 		json_string(j, "what", r->denials[i].what);
 		json_string(j, "why", r->denials[i].why);
 		json_string(j, "remedy", r->denials[i].remedy);
+		json_string(j, "option", r->denials[i].option);
 		json_uint(j, "count", r->denials[i].count);
 		json_end_object(j);
 	}
@@ -262,14 +264,21 @@ static void format_value(const char *unit, uint64_t value, char *out, size_t n)
 		snprintf(out, n, "%" PRIu64, value);
 }
 
-/* "--memory SIZE": the option that moves the limit, with what it takes. */
-static void remedy_option(const struct limit_text *t, struct buf *out)
+/* "--memory 2048Mi": the option that moves the limit, with twice its value. */
+static void remedy_option(const struct limit_text *t, uint64_t value, struct buf *out)
 {
-	buf_puts(out, t->option);
-	if (!strchr(t->option, '='))
-		buf_puts(out, strcmp(t->unit, "bytes") == 0 ? " SIZE"
-			      : strcmp(t->unit, "ms") == 0  ? " SECONDS"
-							    : " N");
+	size_t name = strcspn(t->option, "=");
+	uint64_t twice = value > UINT64_MAX / 4 ? value : value * 2;
+
+	buf_printf(out, "%.*s%s", (int)name, t->option, t->option[name] ? "=" : " ");
+	if (value == POLICY_NONE)
+		buf_puts(out, "none");
+	else if (strcmp(t->unit, "bytes") == 0 && twice >= 1 << 20)
+		buf_printf(out, "%" PRIu64 "Mi", (twice + (1 << 20) - 1) >> 20);
+	else if (strcmp(t->unit, "ms") == 0 || strcmp(t->unit, "millicpus") == 0)
+		buf_printf(out, "%g", (double)twice / 1000);
+	else
+		buf_printf(out, "%" PRIu64, twice);
 }
 
 /* ": 70 MiB are left, 6 MiB more than allowed" and what was removed again. */
@@ -288,6 +297,20 @@ static void add_left(const struct usage *u, uint64_t limit, struct buf *out)
 		buf_printf(out, ", the %zu file%s written last (%s) %s removed",
 			   u->disk_removed_files, u->disk_removed_files == 1 ? "" : "s", removed,
 			   u->disk_removed_files == 1 ? "was" : "were");
+}
+
+/* "; remedy: --allow a.example (policy: network.egress_allowlist: [...])" */
+static void text_remedy(const struct denial *d, struct buf *out)
+{
+	if (!d->remedy || !*d->remedy)
+		return;
+	buf_puts(out, "; remedy: ");
+	text_escape(out, d->option ? d->option : d->remedy);
+	if (!d->option)
+		return;
+	buf_puts(out, " (policy: ");
+	text_escape(out, d->remedy);
+	buf_puts(out, ")");
 }
 
 void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out)
@@ -325,7 +348,7 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 		if (l == LIMIT_DISK && p && p->limits[l].held_by == HELD_WATCH)
 			add_left(&r->usage, p->limits[l].value, out);
 		buf_puts(out, "; remedy: ");
-		remedy_option(&t, out);
+		remedy_option(&t, p ? p->limits[l].value : POLICY_NONE, out);
 		buf_puts(out, "\n");
 	}
 	for (size_t i = 0; i < r->denial_count; i++) {
@@ -335,8 +358,8 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 			continue;
 		buf_puts(out, "ward: ");
 		text_escape(out, d->what);
-		buf_printf(out, ": %s\n  remedy: ", d->why);
-		text_escape(out, d->remedy);
+		buf_printf(out, ": %s", d->why);
+		text_remedy(d, out);
 		buf_puts(out, "\n");
 	}
 }
@@ -355,21 +378,21 @@ static void text_layers(const struct result *r, struct buf *out)
 	}
 }
 
-/* "layers: 14 of 15 in force; absent: cgroup" */
+/* ", 14 of 15 layers (not cgroup)" */
 static void text_layers_brief(const struct result *r, struct buf *out)
 {
-	const char *before = "; absent: ";
+	const char *before = " (not ";
 	unsigned count = 0;
 
 	for (enum layer l = 0; l < LAYERS; l++)
 		count += r->layers[l] == LAYER_IN_FORCE;
-	buf_printf(out, "  layers: %u of %d in force", count, LAYERS);
+	buf_printf(out, ", %u of %d layers", count, LAYERS);
 	for (enum layer l = 0; l < LAYERS; l++)
 		if (r->layers[l] != LAYER_IN_FORCE) {
 			buf_printf(out, "%s%s", before, layer_name(l));
 			before = ", ";
 		}
-	buf_puts(out, "\n");
+	buf_puts(out, count < LAYERS ? ")" : "");
 }
 
 /* Two columns of times: the sandbox builds itself while ward does something else. */
@@ -414,12 +437,22 @@ static void text_notes(const struct strv *notes, const struct strv *but, struct 
 	}
 }
 
-static void text_denials(const struct result *r, struct buf *out)
+#define DENIALS_SHOWN 12 /* lines; ward explain has all of them */
+
+static void text_denials(const struct result *r, const char *before, struct buf *out)
 {
+	size_t shown = 0, left = 0;
+
 	for (size_t i = 0; i < r->denial_count; i++) {
 		const struct denial *d = &r->denials[i];
 
-		buf_puts(out, "  denied: ");
+		if (d->explains) /* said already */
+			continue;
+		if (shown++ >= DENIALS_SHOWN) {
+			left++;
+			continue;
+		}
+		buf_printf(out, "%sdenied: ", before);
 		text_escape(out, d->what ? d->what : "?");
 		if (d->count > 1)
 			buf_printf(out, " (%" PRIu64 " times)", d->count);
@@ -427,12 +460,63 @@ static void text_denials(const struct result *r, struct buf *out)
 			buf_puts(out, ": ");
 			text_escape(out, d->why);
 		}
+		text_remedy(d, out);
 		buf_puts(out, "\n");
-		if (d->remedy && *d->remedy) {
-			buf_puts(out, "    remedy: ");
-			text_escape(out, d->remedy);
-			buf_puts(out, "\n");
+	}
+	if (left)
+		buf_printf(out, "%sdenied: %zu more, see ward explain %s\n", before, left,
+			   r->run_id);
+}
+
+#define DENIALS_IN_LINE 3
+
+/* The same of a command that succeeded, in one line: "name a.example (--allow a.example)". */
+static void text_denials_brief(const struct result *r, struct buf *out)
+{
+	size_t shown = 0, left = 0;
+
+	for (size_t i = 0; i < r->denial_count; i++) {
+		const struct denial *d = &r->denials[i];
+
+		if (d->explains)
+			continue;
+		if (shown >= DENIALS_IN_LINE) {
+			left++;
+			continue;
 		}
+		buf_puts(out, shown++ ? ", " : "denied: ");
+		text_escape(out, d->what ? d->what : "?");
+		if (d->option) {
+			buf_puts(out, " (");
+			text_escape(out, d->option);
+			buf_puts(out, ")");
+		}
+	}
+	if (left)
+		buf_printf(out, ", %zu more", left);
+	if (shown)
+		buf_printf(out, "; ward explain %s", r->run_id);
+}
+
+void result_denials_text(const struct result *r, struct buf *out)
+{
+	auto_buf brief = { 0 };
+
+	if (r->exit_code != 0) {
+		text_denials(r, "ward: ", out);
+		return;
+	}
+	text_denials_brief(r, &brief);
+	if (brief.len)
+		buf_printf(out, "ward: %s\n", buf_text(&brief));
+}
+
+void result_notes_text(const struct result *r, struct buf *out)
+{
+	for (size_t i = 0; i < r->loud.len; i++) {
+		buf_puts(out, "ward: note: ");
+		text_escape(out, r->loud.items[i]);
+		buf_puts(out, "\n");
 	}
 }
 
@@ -455,7 +539,8 @@ static void text_changes(const struct result *r, struct buf *out)
 	buf_puts(out, "\n");
 }
 
-static void text_head(const struct result *r, bool colour, struct buf *out)
+/* On success it is all there is: what was refused is in it. */
+static void text_head(const struct result *r, bool verbose, bool colour, struct buf *out)
 {
 	char duration[48], memory[48], cpu[48];
 	bool fine = r->exit_code == 0;
@@ -475,7 +560,15 @@ static void text_head(const struct result *r, bool colour, struct buf *out)
 	buf_printf(out, ", %s", duration);
 	if (r->usage.memory_peak_bytes)
 		buf_printf(out, ", peak memory %s", memory);
-	buf_printf(out, ", cpu %s\n", cpu);
+	buf_printf(out, ", cpu %s", cpu);
+	text_layers_brief(r, out);
+	if (!verbose && r->exit_code == 0 && r->denial_count) {
+		auto_buf brief = { 0 };
+
+		text_denials_brief(r, &brief);
+		buf_printf(out, "%s%s", brief.len ? "; " : "", buf_text(&brief));
+	}
+	buf_puts(out, "\n");
 }
 
 #define QUARANTINE_NAMED 4 /* in the one line */
@@ -511,8 +604,9 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 {
 	if (r->refused)
 		return; /* an error, which the caller prints */
-	text_head(r, colour, out);
-	text_denials(r, out);
+	text_head(r, verbose, colour, out);
+	if (verbose || r->exit_code != 0)
+		text_denials(r, "  ", out);
 	for (size_t i = 0; i < r->quarantine.len; i++) {
 		buf_puts(out, "  quarantined: ");
 		text_escape(out, r->quarantine.items[i]);
@@ -525,7 +619,10 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	text_changes(r, out);
 	if (!verbose) {
 		text_notes(&r->loud, NULL, out);
-		text_layers_brief(r, out);
+		if (r->exit_code && !r->exit_signal && !r->denial_count && !r->loud.len &&
+		    !r->error.code)
+			buf_puts(out, "  nothing that ward watches was refused; ward run --hints "
+				      "also watches for files that are missing inside\n");
 		return;
 	}
 	buf_printf(out, "  run: %s, engine: %s\n", r->run_id, r->engine ? r->engine : "none");

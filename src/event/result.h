@@ -11,7 +11,12 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 void result_explain(struct result *r, const char *what, const char *why, const char *remedy);
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note);
 void result_clear(struct result *r);
-/* One line about what was moved to the quarantine, for a standard error that no person watches;
+/* What was refused, for a standard error that nobody watches: a line each, or one for all where the
+ * command succeeded; nothing if there is none. */
+void result_denials_text(const struct result *r, struct buf *out);
+/* The notes that everybody shall read, likewise. */
+void result_notes_text(const struct result *r, struct buf *out);
+/* One line about what was moved to the quarantine, for a standard error that nobody watches;
  * nothing if there is none. */
 void result_quarantine_text(const struct result *r, struct buf *out);
 

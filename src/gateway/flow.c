@@ -173,7 +173,7 @@ static void turn_away(struct front *f, int fd, enum net_socket kind)
 	close(fd);
 }
 
-void flow_accepted(struct front *f, int fd, enum net_socket kind)
+void flow_accepted(struct front *f, int fd, enum net_socket kind, uint16_t inside)
 {
 	struct flow *w = flow_new(f, fd, kind == NET_DNS_TCP ? FLOW_NAMES : FLOW_HEAD);
 	struct ip ip;
@@ -193,14 +193,14 @@ void flow_accepted(struct front *f, int fd, enum net_socket kind)
 			refuse_for_room(f, w);
 		return;
 	}
-	if (!destination(fd, &ip, &port)) {
-		flow_close(f, w, true);
-		return;
-	}
 	if (kind == NET_PUBLISHED) {
 		w->inward = true;
-		w->want.port = port;
+		w->want.port = inside;
 		flow_ask_dial(f, w);
+		return;
+	}
+	if (!destination(fd, &ip, &port)) {
+		flow_close(f, w, true);
 		return;
 	}
 	want_destination(&w->want, f->names, &ip, port);

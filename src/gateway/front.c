@@ -81,7 +81,7 @@ static void on_listening(struct front *f, size_t i)
 				listen_all(f, false); /* they wait in the backlog */
 			return;
 		}
-		flow_accepted(f, fd, f->kinds[i]);
+		flow_accepted(f, fd, f->kinds[i], f->inside[i]);
 	}
 }
 
@@ -120,6 +120,7 @@ static void take_sockets(struct front *f, const struct gate_order *order, const 
 			continue;
 		}
 		f->kinds[f->listening_count] = (enum net_socket)order->kinds[i];
+		f->inside[f->listening_count] = order->inside[i];
 		f->listening[f->listening_count] = fds[i];
 		(void)watch(f, fds[i], EPOLLIN, EVENT_LISTENING + f->listening_count);
 		f->listening_count++;

@@ -126,6 +126,7 @@ struct front {
 	struct gate_config config;
 	int listening[NET_FDS_MAX];
 	enum net_socket kinds[NET_FDS_MAX];
+	uint16_t inside[NET_FDS_MAX]; /* published ones: the port that each leads to */
 	size_t listening_count;
 	bool ports;  /* a listening socket a port, no TPROXY */
 	bool paused; /* nothing is accepted */
@@ -155,7 +156,7 @@ struct front {
 };
 
 /* flow.c: the life of a connection. */
-void flow_accepted(struct front *f, int fd, enum net_socket kind);
+void flow_accepted(struct front *f, int fd, enum net_socket kind, uint16_t inside);
 void flow_run(struct front *f, struct flow *w);
 void flow_dialled(struct front *f, const struct dial_answer *said, int fd);
 void flow_mark_ready(struct front *f, struct flow *w);

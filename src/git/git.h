@@ -95,9 +95,10 @@ struct git_call {
 	const char *const *words; /* NULL-terminated, without "git" */
 	const char *input;        /* NULL: none */
 	size_t input_n;
-	int input_fd;      /* instead of input; 0: none */
-	int output_fd;     /* instead of output; 0: none */
-	const char *store; /* where it keeps objects; NULL: in the repository */
+	int input_fd;         /* instead of input; 0: none */
+	int output_fd;        /* instead of output; 0: none */
+	const char *store;    /* where it keeps objects; NULL: in the repository */
+	const char *borrowed; /* another store that it reads objects from; NULL: none */
 	/* ended then, if that is sooner than a call may take; 0: no such time */
 	int64_t until_ms;
 };

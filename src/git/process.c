@@ -24,7 +24,7 @@
 #include "host/program.h"
 
 #define OUTPUT_MAX (256u << 20)
-#define WORDS_MAX 48
+#define WORDS_MAX 50
 #define HOLD_FD 9      /* above what the file actions use */
 #define CALL_MS 120000 /* for one call */
 #define GRACE_MS 3000  /* to remove its lock files after SIGTERM */
@@ -38,6 +38,7 @@ static const char *const front[] = {
 	"-c", "gc.auto=0",
 	"-c", "maintenance.auto=false",
 	"-c", "core.commitGraph=false",
+	"-c", "core.multiPackIndex=false",
 	"-c", "protocol.allow=never",
 	"-c", "core.alternateRefsCommand=",
 };
@@ -46,7 +47,8 @@ static const char *const front[] = {
  * is that. */
 static int start(const struct git_call *c, int in, int out, int hold, pid_t *ret_pid)
 {
-	char program[PATH_MAX], git_dir[PATH_MAX + 16], store[PATH_MAX + 32];
+	char program[PATH_MAX], git_dir[PATH_MAX + 16], store[PATH_MAX + 32],
+		borrowed[PATH_MAX + 48];
 	const char *words[WORDS_MAX] = { "git" };
 	char *env[16] = { (char[]){ "GIT_TERMINAL_PROMPT=0" },
 			  (char[]){ "GIT_OPTIONAL_LOCKS=0" },
@@ -68,6 +70,11 @@ static int start(const struct git_call *c, int in, int out, int hold, pid_t *ret
 	if (c->store) {
 		snprintf(store, sizeof(store), "GIT_OBJECT_DIRECTORY=%s", c->store);
 		env[k++] = store;
+	}
+	if (c->borrowed) {
+		snprintf(borrowed, sizeof(borrowed), "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s",
+			 c->borrowed);
+		env[k++] = borrowed;
 	}
 	for (char **v = environ; *v && k < ARRAY_LEN(env) - 1; v++)
 		if (strncmp(*v, "GIT_", 4) != 0 && strncmp(*v, "HOME=", 5) != 0 &&

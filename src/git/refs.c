@@ -13,9 +13,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gitview/git_view.h"
 #include "rules/git_ref.h"
 
 #define CONFLICT "refs/ward/conflict/"
+#define BRANCHES "refs/heads/"
+#define COUNT_MS 5000 /* for the count of a branch's commits */
 
 /* Names and values ("ID", or "ref: NAME"), as files of an imaginary directory. */
 struct refs {
@@ -269,6 +272,79 @@ static bool is_again(const struct strv *names, size_t i)
 	return i > 0 && strcmp(names->items[i], names->items[i - 1]) == 0;
 }
 
+/* How many commits a ref gains and loses; false: that cannot be said. git counts them on the host's
+ * side, with the view's objects beside the host's: it parses commits and nothing else of them. */
+static bool count_commits(struct take *t, const char *prefix, const char *old_id,
+			  const char *new_id, unsigned long *ret_new, unsigned long *ret_gone)
+{
+	const char *const moved[] = { "rev-list",         "--count", "--left-right",
+				      "--end-of-options", NULL,      NULL },
+			  *const made[] = { "rev-list", "--count", NULL, "--not", "--all", NULL };
+	const struct file *lent = files_find(&t->base, "objects/info/alternates"),
+			  *seen = files_find(&t->view, "objects/info/alternates");
+	auto_buf git_dir = { 0 }, store = { 0 }, range = { 0 }, out = { 0 };
+	const char *words[ARRAY_LEN(moved)];
+	struct git_call call = { .words = words, .until_ms = now_ms() + COUNT_MS };
+	char *end;
+
+	/* objects that lie elsewhere are not the view's */
+	if (!files_equal(lent, seen) || !git_is_id(new_id, strlen(new_id), t->hash))
+		return false;
+	buf_printf(&git_dir, "%s/%s", t->record.git_dir, prefix);
+	buf_printf(&store, "%s/" GIT_VIEW_DIR "/%sobjects", t->dir, prefix);
+	buf_printf(&range, "%s...%s", old_id ? old_id : "", new_id);
+	if (git_dir.failed || store.failed || range.failed || strchr(store.data, ':'))
+		return false;
+	call.git_dir = git_dir.data;
+	call.borrowed = store.data;
+	memcpy(words, old_id ? moved : made, sizeof(words));
+	if (old_id)
+		words[4] = range.data;
+	else
+		words[2] = new_id;
+	if (git_call(&call, &out) != 0)
+		return false;
+	*ret_gone = old_id ? strtoul(buf_text(&out), &end, 10) : 0;
+	*ret_new = strtoul(old_id ? end : buf_text(&out), NULL, 10);
+	return true;
+}
+
+/* One line for a branch: what a person would say of it. */
+static bool show_branch(struct take *t, const char *prefix, const char *name, const struct file *b,
+			const struct file *m)
+{
+	const char *branch = name + strlen(BRANCHES);
+	unsigned long made, gone;
+	char ids[64] = "", lost[64] = "";
+
+	if (strncmp(name, BRANCHES, strlen(BRANCHES)) != 0 || !m || is_symbolic(b) ||
+	    is_symbolic(m) ||
+	    !count_commits(t, prefix, b ? b->bytes : NULL, m->bytes, &made, &gone))
+		return false;
+	if (b)
+		snprintf(ids, sizeof(ids), " (%.9s..%.9s)", b->bytes, m->bytes);
+	else
+		snprintf(ids, sizeof(ids), ", which is new (%.9s)", m->bytes);
+	if (gone)
+		snprintf(lost, sizeof(lost), "; %lu earlier one%s no longer on it", gone,
+			 gone == 1 ? " is" : "s are");
+	say_note(t, "git: %lu commit%s on branch %s%s%s%s%s", made, made == 1 ? "" : "s", branch,
+		 *prefix ? " of " : "", prefix, ids, lost);
+	return true;
+}
+
+static void show_ref(struct take *t, const char *prefix, const char *name, const struct file *b,
+		     const struct file *m)
+{
+	if (show_branch(t, prefix, name, b, m))
+		return;
+	say_note(t, "git: %s%s %s %.12s%s%.12s", prefix, name,
+		 !m   ? "deleted"
+		 : !b ? "new"
+		      : "moved",
+		 b ? b->bytes : "", b && m ? ".." : "", m ? m->bytes : "");
+}
+
 int show_refs(struct take *t, const char *prefix)
 {
 	struct refs base = { 0 }, mine = { 0 };
@@ -289,11 +365,7 @@ int show_refs(struct take *t, const char *prefix)
 				  *m = files_find(&mine.files, names.items[i]);
 
 		if (!is_again(&names, i) && !files_equal(b, m))
-			say_note(t, "git: %s%s %s %.12s%s%.12s", prefix, names.items[i],
-				 !m   ? "deleted"
-				 : !b ? "new"
-				      : "moved",
-				 b ? b->bytes : "", b && m ? ".." : "", m ? m->bytes : "");
+			show_ref(t, prefix, names.items[i], b, m);
 	}
 	files_clear(&base.files);
 	files_clear(&mine.files);

@@ -72,7 +72,22 @@ static int write_base(struct take *t)
 			  : 0;
 }
 
-/* Refs by name, everything else in one line. */
+/* Where HEAD leads now, if that changed. */
+static void show_head(struct take *t)
+{
+	const struct file *b = files_find(&t->base, "HEAD"), *m = files_find(&t->view, "HEAD");
+
+	if (!m || files_equal(b, m))
+		return;
+	if (strncmp(m->bytes, "ref: refs/heads/", 16) == 0)
+		say_note(t, "git: branch %.*s is checked out now",
+			 (int)strcspn(m->bytes + 16, "\n"), m->bytes + 16);
+	else
+		say_note(t, "git: commit %.9s is checked out now", m->bytes);
+}
+
+/* Refs by name and HEAD; what goes with them (the index, reflogs) only where nothing else is to be
+ * said. */
 static int show_all(struct take *t)
 {
 	int status = open_take(t);
@@ -84,7 +99,9 @@ static int show_all(struct take *t)
 		status = list_repositories(t);
 	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
 		status = show_refs(t, t->repositories.items[i]);
-	for (size_t i = 0; i < t->view.len && !rest; i++) {
+	if (status >= 0)
+		show_head(t);
+	for (size_t i = 0; i < t->view.len && !rest && !t->noted; i++) {
 		struct git_place place =
 			git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
 
@@ -93,7 +110,7 @@ static int show_all(struct take *t)
 		       !files_equal(&t->view.items[i], files_find(&t->base, t->view.items[i].path));
 	}
 	if (rest && status >= 0)
-		say_note(t, "git: index, HEAD or state changed");
+		say_note(t, "git: the index or other state changed, no commits");
 	return status < 0 ? status : 0;
 }
 

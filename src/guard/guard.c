@@ -214,6 +214,12 @@ bool guard_is_released(const struct guard_root *g, const char *path, bool is_dir
 	       ignore_decide(guard_builtin_protect(), path, is_dir) != IGNORE_INCLUDED;
 }
 
+bool guard_is_gitlink(const struct guard_root *g, const struct walk_entry *entry)
+{
+	return (entry->type == DT_REG || entry->type == DT_LNK) &&
+	       strcmp(entry->name, ".git") == 0 && !guard_is_released(g, entry->path, false);
+}
+
 const char *guard_reason(const struct guard_root *g, const struct walk_entry *entry)
 {
 	bool as_dir = entry->type == DT_LNK || entry->type == DT_DIR;

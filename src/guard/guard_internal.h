@@ -59,6 +59,16 @@ must_check int guard_steer_new(const struct guard_root *g, const struct walk_dir
 must_check int guard_steer_changed(const struct guard_root *g, int root_fd, struct strv *list,
 				   struct ward_err *e);
 
+/* Whether the last name of a path is a version file's (tables/versions.def). */
+bool guard_is_version_file(const char *path);
+/* Judges an entry of dir_fd that a run made or changed, if it is a version file. 0: it may stay; 1:
+ * it may not, and why is appended; -ENOMEM. */
+must_check int guard_judge_version(int dir_fd, const struct walk_entry *entry, struct buf *why);
+/* The same for a link that was there before the run: what it leads to counts, if that lies in the
+ * tree. */
+must_check int guard_judge_old_link(const struct guard_root *g, int dir_fd,
+				    const struct walk_entry *entry, struct buf *why);
+
 /* Files that are known by their number, because they have more names than one. */
 struct guard_hardlink {
 	dev_t device;
@@ -82,6 +92,8 @@ must_check int guard_hardlink_steps(struct guard_root *g, int root_fd, struct gu
 bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry);
 /* Whether the policy took this path out of protection ("!NAME"). */
 bool guard_is_released(const struct guard_root *g, const char *path, bool is_dir);
+/* Whether an entry is a .git file or link, which leads git to another directory. */
+bool guard_is_gitlink(const struct guard_root *g, const struct walk_entry *entry);
 /* Why an entry is protected; static text. */
 const char *guard_reason(const struct guard_root *g, const struct walk_entry *entry);
 
@@ -95,7 +107,7 @@ must_check int guard_add_rooted(struct guard_root *g, const char *pattern, struc
 must_check int guard_restore_rules(struct guard_root *g, struct ward_err *e);
 /* The built-in names; ignore_free() leaves them. */
 struct ignore *guard_builtin_protect(void);
-struct ignore *guard_builtin_steers(void); /* tables/steers.def */
+struct ignore *guard_builtin_steers(void); /* tables/steers.def, versions.def */
 /* the directories that lead to them, asked for links */
 struct ignore *guard_builtin_links(void);
 /* Adds a literal path as a rule of the root. */
@@ -153,6 +165,9 @@ struct guard_taker {
 	int (*take)(void *ctx, int dir_fd, const char *name, const char *path, const char *why);
 	void *ctx;
 };
+/* Takes away every version file that was there before the run and holds more than versions now. */
+must_check int guard_steer_judge(const struct guard_root *g, int root_fd,
+				 const struct guard_taker *taker, struct ward_err *e);
 /* Once the sandbox is dead: puts back what is held and not where it was. Appends "path: what" to
  * *told; the first failure is returned when the rest is done. */
 must_check int guard_put_back(const struct guard_root *g, int root_fd,

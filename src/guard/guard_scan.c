@@ -195,13 +195,6 @@ static int scan_readonly(struct scan *s, const struct walk_dir *d, const struct 
 	return status < 0 ? status : 1;
 }
 
-/* A .git file or link leads git to another directory. */
-static bool is_git_link(const struct guard_root *g, const struct walk_entry *entry)
-{
-	return (entry->type == DT_REG || entry->type == DT_LNK) &&
-	       strcmp(entry->name, ".git") == 0 && !guard_is_released(g, entry->path, false);
-}
-
 static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct scan *s = ctx;
@@ -223,7 +216,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	status = guard_note_tasks(s->g, d, entry, s->e);
 	if (status >= 0 && (entry->type == DT_REG || entry->type == DT_LNK) && s->g->writable)
 		status = guard_steer_note(s->g, d, entry, s->e);
-	if (status < 0 || (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry)))
+	if (status < 0 || (!guard_is_gitlink(s->g, entry) && !guard_is_protected(s->g, entry)))
 		return status < 0 ? status : 1;
 	if (entry->type == DT_REG && strcmp(entry->name, ".git") == 0)
 		strv_add(&s->git_files, entry->path);

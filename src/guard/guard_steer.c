@@ -6,13 +6,15 @@
  *
  * A file is another one when its inode, size or change time is; no call sets a change time back.
  * What lies in node_modules was brought by a package manager and steers nothing. A package.json
- * counts if it has a script that an installation runs, a list of versions if one is a directory.
+ * counts if it has a script that an installation runs.
+ *
+ * Version files are noted here, too, so that the sweep finds those that were changed in place
+ * (guard_version.c judges them). There is no bound on their number: one more would not be judged.
  */
 #include "guard/guard_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,14 +33,14 @@ static const struct {
 #include "steers.def"
 };
 
-static bool is_steer(const struct walk_entry *entry)
+/* Whether the name is one of tables/steers.def or tables/versions.def, which are one list. */
+static bool is_listed(const struct walk_entry *entry)
 {
 	return ignore_decide_at(guard_builtin_steers(), entry->path, entry->path_len,
-				entry->name_at, false) == IGNORE_EXCLUDED &&
-	       strncmp(entry->path, "node_modules/", 13) != 0 &&
-	       !strstr(entry->path, "/node_modules/");
+				entry->name_at, false) == IGNORE_EXCLUDED;
 }
 
+/* The reason of tables/steers.def; NULL: the name is a version file's alone. */
 static const char *reason_of(const char *path)
 {
 	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
@@ -51,43 +53,32 @@ static const char *reason_of(const char *path)
 		if (match)
 			return reasons[i].why;
 	}
-	return "affects tools";
+	return NULL;
 }
 
-/* What names versions, and nothing else that counts here. */
-static bool names_versions(const char *name)
+static bool is_steer(const struct walk_entry *entry)
 {
-	static const char *const names[] = { ".*-version", ".*-versions", ".nvmrc", ".yvmrc",
-					     ".sdkmanrc" };
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (fnmatch(names[i], name, 0) == 0)
-			return true;
-	return false;
+	return is_listed(entry) && strncmp(entry->path, "node_modules/", 13) != 0 &&
+	       !strstr(entry->path, "/node_modules/") && reason_of(entry->path);
 }
 
-/* A package.json without a script that installing runs is like any other file, and so is a list of
- * versions in which none is a directory. */
+/* A package.json without a script that installing runs is like any other file. */
 static bool is_harmless(int dir_fd, const char *name)
 {
-	static const char *const scripts[] = {
-		"\"path:",        "@path:",          "\"preinstall\"",
-		"\"install\"",    "\"postinstall\"", "\"prepare\"",
-		"\"prepublish\"", "\"preprepare\"",  "\"postprepare\""
-	};
+	static const char *const scripts[] = { "\"preinstall\"",  "\"install\"",
+					       "\"postinstall\"", "\"prepare\"",
+					       "\"prepublish\"",  "\"preprepare\"",
+					       "\"postprepare\"" };
 	auto_fd fd = -1;
 	auto_buf text = { 0 };
-	bool versions = names_versions(name);
 	struct stat st;
 
-	if (!versions && strcmp(name, "package.json") != 0)
+	if (strcmp(name, "package.json") != 0)
 		return false;
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    io_read_all(fd, TEXT_MAX, &text) < 0 || memchr(buf_text(&text), '\\', text.len))
 		return false;
-	if (versions)
-		return !memmem(buf_text(&text), text.len, "path:", 5);
 	for (size_t i = 0; i < ARRAY_LEN(scripts); i++)
 		if (memmem(buf_text(&text), text.len, scripts[i], strlen(scripts[i])))
 			return false;
@@ -110,9 +101,13 @@ int guard_steer_note(struct guard_root *g, const struct walk_dir *d, const struc
 		     struct ward_err *e)
 {
 	auto_buf text = { 0 };
+	bool version;
 	struct stat st;
 
-	if (!is_steer(entry) || g->steers.len >= STEERS_MAX ||
+	if (!is_listed(entry))
+		return 0;
+	version = guard_is_version_file(entry->path);
+	if ((!version && (g->steers.len >= STEERS_MAX || !is_steer(entry))) ||
 	    fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	put_state(&text, entry->path, &st);
@@ -168,32 +163,83 @@ int guard_steer_new(const struct guard_root *g, const struct walk_dir *d,
 	return report(list, entry->path, "new", e);
 }
 
+/* Opens the directory of a line's path, which is written to *ret_path for the caller to free; -1:
+ * it is gone. */
+static int open_dir_of(int root_fd, const char *line, char **ret_path, const char **ret_name)
+{
+	const char *end = strchr(line, '\n');
+	char *path = *ret_path = strndup(line, (size_t)(end - line));
+	auto_free char *dir = NULL;
+	struct ward_err gone;
+	const char *slash;
+
+	if (!path)
+		return -ENOMEM;
+	guard_unescape(path);
+	slash = strrchr(path, '/');
+	*ret_name = slash ? slash + 1 : path;
+	dir = strndup(path, slash ? (size_t)(slash - path) : 0);
+	return dir ? path_open_nolink(root_fd, *dir ? dir : ".", O_PATH | O_DIRECTORY, &gone)
+		   : -ENOMEM;
+}
+
 int guard_steer_changed(const struct guard_root *g, int root_fd, struct strv *list,
 			struct ward_err *e)
 {
 	int status = 0;
 
 	for (size_t i = 0; i < g->steers.len && status >= 0; i++) {
-		const char *line = g->steers.items[i], *end = strchr(line, '\n'), *slash, *name;
-		auto_free char *path = strndup(line, (size_t)(end - line)), *dir = NULL;
+		auto_free char *path = NULL;
+		const char *name = NULL;
+		auto_fd fd = open_dir_of(root_fd, g->steers.items[i], &path, &name);
 		auto_buf now = { 0 };
-		auto_fd fd = -1;
-		struct ward_err gone;
 		struct stat st;
 
-		if (!path)
+		if (fd == -ENOMEM)
 			return ward_fail(e, ENOMEM, "out of memory");
-		guard_unescape(path);
-		slash = strrchr(path, '/');
-		name = slash ? slash + 1 : path;
-		dir = strndup(path, slash ? (size_t)(slash - path) : 0);
-		fd = dir ? path_open_nolink(root_fd, *dir ? dir : ".", O_PATH | O_DIRECTORY, &gone)
-			 : -1;
 		if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue; /* removed */
 		put_state(&now, path, &st);
-		if (strcmp(buf_text(&now), line) != 0 && !is_harmless(fd, name))
+		if (strcmp(buf_text(&now), g->steers.items[i]) != 0 && reason_of(path) &&
+		    !is_harmless(fd, name))
 			status = report(list, path, "changed", e);
 	}
 	return status;
+}
+
+/* Judges one version file that was there before the run: changed, or a link whose target may have
+ * changed. */
+static int judge_known(const struct guard_root *g, int root_fd, const char *line,
+		       const struct guard_taker *taker, struct ward_err *e)
+{
+	auto_free char *path = NULL;
+	const char *name = NULL;
+	auto_fd fd = open_dir_of(root_fd, line, &path, &name);
+	struct walk_entry entry = { .name = name, .path = path };
+	auto_buf now = { 0 }, why = { 0 };
+	struct stat st;
+	int status = 0;
+
+	if (fd < 0 || !guard_is_version_file(path) || guard_is_released(g, path, false) ||
+	    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fd == -ENOMEM ? ward_fail(e, ENOMEM, "out of memory") : 0;
+	put_state(&now, path, &st);
+	entry.type = (unsigned char)IFTODT(st.st_mode);
+	if (strcmp(buf_text(&now), line) != 0)
+		status = guard_judge_version(fd, &entry, &why);
+	else if (entry.type == DT_LNK)
+		status = guard_judge_old_link(g, fd, &entry, &why);
+	if (status < 0)
+		return ward_fail(e, ENOMEM, "out of memory");
+	return status ? taker->take(taker->ctx, fd, name, path, why.data) : 0;
+}
+
+int guard_steer_judge(const struct guard_root *g, int root_fd, const struct guard_taker *taker,
+		      struct ward_err *e)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < g->steers.len && status >= 0; i++)
+		status = judge_known(g, root_fd, g->steers.items[i], taker, e);
+	return status < 0 ? status : 0;
 }

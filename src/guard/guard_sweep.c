@@ -30,12 +30,11 @@
 #include <time.h>
 
 #include "base/path.h"
+#include "guard/guard_arrival.h"
 #include "guard/guard_dirs.h"
 #include "guard/guard_internal.h"
-#include "guard/guard_judge.h"
 #include "guard/guard_move.h"
 #include "guard/guard_repository.h"
-#include "guard/guard_trail.h"
 
 enum { IN_DATA = 1, GIT_DIR = 2, CHANGED = 4 };
 
@@ -189,139 +188,62 @@ static int sweep_set_id(struct sweep *s, const struct walk_dir *d, const struct 
 	return quarantine_entry(s, d, entry, why);
 }
 
-/* The directory of d as text of its own: d->path goes on behind its length. */
-static char *dir_path(const struct walk_dir *d)
+/* Judges an entry; 1: it was taken away. */
+static int sweep_arrival(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
-	return strndup(d->path, d->path_len);
-}
-
-/* A file of git's that was judged stays as it was judged: one with a second name could be changed
- * later through that. */
-static int settle(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
-		  const char *why)
-{
-	if (!why && guard_has_twin(d->fd, entry->name))
-		why = "a git file with a second hard link, through which it could be changed later";
-	return why ? quarantine_entry(s, d, entry, why) : 0;
-}
-
-static int sweep_judged(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
-			bool gitlink)
-{
-	auto_free char *dir = dir_path(d);
+	struct guard_arrival a = {
+		.g = s->g, .root_fd = s->root_fd, .d = d, .entry = entry, .since_ns = s->since_ns
+	};
+	struct guard_news *news = s->sink->news;
 	auto_buf why = { 0 };
-	int status;
+	int status = guard_judge_arrival(&a, &why, s->e);
 
-	if (!dir)
-		return out_of_memory(s);
-	if (gitlink)
-		status = judge_gitlink(s->g, s->root_fd, d->fd, dir, entry->name, &why);
-	else
-		status = judge_modules(s->g, d->fd, dir, entry->name, &why);
-	if (status < 0)
-		return out_of_memory(s);
-	return settle(s, d, entry, status ? buf_text(&why) : NULL);
+	if (status == 1)
+		status = quarantine_entry(s, d, entry, why.data) < 0 ? out_of_memory(s) : 1;
+	if (status != 0 || !news)
+		return status;
+	if (a.leaves) {
+		char target[PATH_MAX];
+		ssize_t n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
+
+		target[n < 0 ? 0 : n] = '\0';
+		strv_addf(&news->leaving, "%s -> %s", entry->path, target);
+		if (news->leaving.failed)
+			return out_of_memory(s);
+	}
+	return entry->type == DT_REG || entry->type == DT_LNK
+		       ? guard_steer_new(s->g, d, entry, &news->steers, s->e)
+		       : 0;
 }
 
-/* What git would go on with: only what was there before the run may run anything. */
-static int sweep_tasks(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+/* In git's data names do not count, but what git would go on with does. */
+static int sweep_data(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
-	auto_strv tasks = { 0 };
-	int status = guard_git_tasks(d, entry, &tasks, s->e);
+	auto_buf why = { 0 };
+	int status = guard_judge_task(s->g, d, entry, &why, s->e);
 
-	for (size_t i = 0; i < tasks.len && status == 0; i++)
-		status =
-			!guard_list_has(&s->g->tasks, tasks.items[i], strlen(tasks.items[i]), '\0');
-	return status == 1 ? quarantine_entry(
-				     s, d, entry,
-				     "would run commands when git continues a rebase or the like")
-			   : status;
-}
-
-struct link_way {
-	const struct guard_root *g;
-	bool leaves, enters_git, enters_own;
-};
-
-static int see_way(void *ctx, const struct trail_place *place)
-{
-	struct link_way *w = ctx;
-
-	w->enters_git |= guard_is_in_git(place->path, strlen(place->path));
-	if (path_is_beneath(place->path, w->g->path))
-		return 0;
-	w->leaves = true;
-	w->enters_own |= guard_is_own(w->g->path, place->path);
-	return 0;
-}
-
-/* A link that the run has made. Names behind one that leads into git's data would be found by
- * programs, and the sweep does not look at names there. */
-static int sweep_new_link(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
-{
-	struct link_way way = { .g = s->g };
-	struct trail_root root = trail_root_at(s->g->path, s->root_fd);
-	auto_free char *dir = dir_path(d),
-		       *full = dir ? path_join(s->g->path, *dir ? dir : ".") : NULL;
-	char target[PATH_MAX];
-	ssize_t n;
-	struct stat st;
-
-	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    guard_ctime_ns(&st) < s->since_ns)
-		return 0;
-	n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
-	if (!full)
-		return out_of_memory(s);
-	if (n < 0)
-		return 0;
-	target[n] = '\0';
-	if (guard_is_in_git(full, strlen(full)))
-		return 0; /* git's own */
-	if (trail_follow(full, target, &root, see_way, &way) < 0)
-		return out_of_memory(s);
-	if (way.enters_git || guard_is_in_git(target, (size_t)n))
-		return quarantine_entry(s, d, entry,
-					"a link into a git directory, where names are not checked");
-	if (way.enters_own)
-		return quarantine_entry(
-			s, d, entry, "a link into ward's state directory or into another process");
-	if (way.leaves && s->sink->news)
-		strv_addf(&s->sink->news->leaving, "%s -> %s", entry->path, target);
-	return s->sink->news && s->sink->news->leaving.failed ? out_of_memory(s) : 0;
+	if (status == 1)
+		status = quarantine_entry(s, d, entry, why.data) < 0 ? out_of_memory(s) : 1;
+	return status;
 }
 
 static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct sweep *s = ctx;
-	int status = 0;
+	int status;
 
 	progress_step(s->g->progress, "looking for planted files");
 	guard_git_note(&s->git, entry);
-	if (!(d->mark & IN_DATA)) {
-		bool git = strcmp(entry->name, ".git") == 0 &&
-			   (entry->type == DT_REG || entry->type == DT_LNK) &&
-			   !guard_is_released(s->g, entry->path, false);
-		bool is_protected = git || guard_is_protected(s->g, entry);
-
-		if (is_protected && is_old(s, d, entry))
+	if (d->mark & IN_DATA) {
+		status = sweep_data(s, d, entry);
+	} else {
+		if ((guard_is_gitlink(s->g, entry) || guard_is_protected(s->g, entry)) &&
+		    is_old(s, d, entry))
 			return 0; /* nothing new, and nothing beneath it */
-		if (git || ((entry->type == DT_REG || entry->type == DT_LNK) &&
-			    strcmp(entry->name, ".gitmodules") == 0 &&
-			    !guard_steer_known(s->g, entry->path)))
-			status = sweep_judged(s, d, entry, git);
-		else if (is_protected)
-			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
+		status = sweep_arrival(s, d, entry);
 	}
-	if (status >= 0)
-		status = sweep_tasks(s, d, entry);
-	if (status >= 0 && entry->type == DT_LNK && !(d->mark & IN_DATA))
-		status = sweep_new_link(s, d, entry);
-	if (status >= 0 && (entry->type == DT_REG || entry->type == DT_LNK) &&
-	    !(d->mark & IN_DATA) && s->sink->news)
-		status = guard_steer_new(s->g, d, entry, &s->sink->news->steers, s->e);
-	if (status < 0)
-		return status;
+	if (status != 0)
+		return status < 0 ? status : 0;
 	if (entry->type == DT_REG)
 		return sweep_set_id(s, d, entry);
 	return entry->type != DT_DIR || s->known == GUARD_NO_DIR || d->path_len != s->known_len ||
@@ -583,6 +505,9 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 		status = sweep_shared(&s);
 	if (status < 0)
 		return ward_wrap(e, "looking for planted files in %s", g->path);
+	status = guard_steer_judge(g, root_fd, &s.taker, e);
+	if (status < 0)
+		return ward_wrap(e, "judging the version files of %s", g->path);
 	for (size_t i = 0; i < g->links.len && !s.failure; i++)
 		s.failure = restore_link(&s, g->links.items[i]);
 	if (!s.failure && sink->news)

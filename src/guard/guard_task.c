@@ -7,7 +7,8 @@
  * A rebase runs the commands of its list. A merge strategy is a program, "git-merge-NAME": one with
  * a slash in its name lies in the worktree; "index" runs what its options name, and "resolve" and
  * "octopus" hand theirs on to what writes files. The options of a series of patches can name a file
- * to write. Each task is one text, so that those from before the run are known again.
+ * to write. The strict readers of src/rules say what has the form that git writes; what has not is
+ * a task. Each task is one text, so that those from before the run are known again.
  */
 #include "guard/guard_internal.h"
 
@@ -18,6 +19,7 @@
 
 #include "base/io.h"
 #include "policy/gitconfig.h"
+#include "rules/git_state.h"
 
 #define FILE_MAX (16u << 20)
 #define KEPT_MAX 1024u /* tasks of a root that are kept */
@@ -35,62 +37,51 @@ static void add_task(const struct tasks *t, const char *what, const char *text, 
 	strv_addf(t->list, "%s\n%s %.*s", t->path, what, (int)n, text);
 }
 
+/* Each line that git would not write by itself in ordinary work. */
 static int read_list(const struct tasks *t, const char *text, size_t n)
 {
-	const char *command;
+	const char *line;
 	size_t at = 0, len;
 
-	while ((command = gitconfig_todo_next(text, n, &at, &len)))
-		add_task(t, "exec", command, len);
+	while ((line = git_todo_next_refused((const uint8_t *)text, n, &at, &len)))
+		add_task(t, "exec", line, len);
 	return 0;
 }
 
-static int read_strategy(const struct tasks *t, const char *text, size_t n)
+static int ignore_setting(void *ctx unused_arg, const struct gitconfig_entry *entry unused_arg)
 {
-	static const char *const harmless[] = { "", "ort", "ours", "recursive", "subtree" };
-
-	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-		n--;
-	for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
-		if (strlen(harmless[i]) == n && memcmp(harmless[i], text, n) == 0)
-			return 0;
-	add_task(t, "strategy", text, n);
 	return 0;
 }
 
-static int see_option(void *ctx, const struct gitconfig_entry *entry)
+/* The options of a cherry-pick; where they are no configuration, git refuses them, too. */
+static bool is_configuration(const char *text, size_t n)
 {
-	if (strcmp(entry->section, "options") != 0 || strcmp(entry->key, "strategy") != 0 ||
-	    !entry->value)
-		return 0;
-	return read_strategy(ctx, entry->value, strlen(entry->value));
-}
-
-static int read_options(const struct tasks *t, const char *text, size_t n)
-{
-	struct tasks copy = *t;
-	int status = gitconfig_read(text, n, see_option, &copy);
-
-	return status == -EINVAL ? 0 : status; /* git refuses it, too */
-}
-
-/* --build-fake-ancestor=FILE, however it is shortened. */
-static int read_apply(const struct tasks *t, const char *text, size_t n)
-{
-	if (memmem(text, n, "--b", 3))
-		add_task(t, "apply", text, n);
-	return 0;
+	return gitconfig_read(text, n, ignore_setting, NULL) == 0;
 }
 
 static const struct {
 	const char *dir, *name; /* dir NULL: any */
-	int (*read)(const struct tasks *t, const char *text, size_t n);
+	enum git_form form;
 } files[] = {
-	{ NULL, "git-rebase-todo", read_list },
-	{ "rebase-merge", "strategy", read_strategy },
-	{ "sequencer", "opts", read_options },
-	{ "rebase-apply", "apply-opt", read_apply },
+	{ NULL, "git-rebase-todo", GIT_FORM_TODO },
+	{ "rebase-merge", "strategy", GIT_FORM_STRATEGY },
+	{ "rebase-merge", "strategy_opts", GIT_FORM_STRATEGY_OPTS },
+	{ "sequencer", "opts", GIT_FORM_SEQUENCER_OPTS },
+	{ "rebase-apply", "apply-opt", GIT_FORM_APPLY_OPTS },
 };
+
+static int read_text(const struct tasks *t, size_t which, const char *text, size_t n)
+{
+	enum git_form form = files[which].form;
+
+	if (form == GIT_FORM_TODO)
+		return read_list(t, text, n);
+	if (form == GIT_FORM_SEQUENCER_OPTS && !is_configuration(text, n))
+		return 0;
+	if (n && git_state_refused(form, (const uint8_t *)text, n, GIT_SHA1))
+		add_task(t, files[which].name, text, n);
+	return 0;
+}
 
 bool guard_is_state_dir(const char *name)
 {
@@ -132,7 +123,7 @@ static int read_file(const struct walk_dir *d, const struct walk_entry *entry, s
 		return 1;
 	guard_escape(&path, entry->path);
 	t.path = buf_text(&path);
-	if (path.failed || files[which].read(&t, buf_text(&text), text.len) < 0 || list->failed)
+	if (path.failed || read_text(&t, which, buf_text(&text), text.len) < 0 || list->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	return 0;
 }

@@ -15,12 +15,14 @@
  */
 #include "limit/cgroup_kind.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -30,6 +32,7 @@
 #include "base/path.h"
 
 #define NAME_PREFIX "ward-"
+#define DEPTH_MAX 32      /* of directories that are looked through */
 #define KILL_TRIES 200    /* of 5 ms */
 #define REMOVE_TRIES 1000 /* of 2 ms: exiting processes linger where the machine is busy */
 
@@ -133,6 +136,39 @@ int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_
 	}
 	*ret_cgroup = c;
 	return 0;
+}
+
+struct cgroup *cgroup_begin(void)
+{
+	struct ward_err ignored = { 0 };
+	struct cgroup_map map;
+	struct cgroup *c;
+	struct statfs fs;
+
+	/* elsewhere v2 is not what holds limits; the child of a v1 host joins its cgroups later */
+	if (statfs("/sys/fs/cgroup", &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC ||
+	    cgroup_map_read(&map, &ignored) < 0)
+		return NULL;
+	c = cgroup_new(&cgroup2_ops);
+	if (c && cgroup2_begin(c, &map, CGROUP2_LIMITS) < 0) {
+		cgroup_destroy(c);
+		c = NULL;
+	}
+	cgroup_map_clear(&map);
+	return c;
+}
+
+bool cgroup_suits(const struct cgroup *c, const struct plan *p)
+{
+	return p->facts.cgroup == CGROUP_V2 && cgroup2_suits(c, p);
+}
+
+int cgroup_limit(struct cgroup *c, const struct plan *p, struct ward_err *e)
+{
+	int r = cgroup2_limit(c, p, e);
+
+	c->pids_limit = limits_host_pids(p);
+	return r < 0 ? ward_wrap(e, "setting up the cgroup") : 0;
 }
 
 int cgroup_clone_fd(const struct cgroup *c)
@@ -276,11 +312,17 @@ uint64_t cgroup_read_number(int dir_fd, const char *file)
 uint64_t cgroup_read_key(int dir_fd, const char *file, const char *key)
 {
 	auto_buf text = { 0 };
+
+	return io_read_file(dir_fd, file, 1u << 16, &text) < 0
+		       ? 0
+		       : cgroup_text_key(buf_text(&text), key);
+}
+
+uint64_t cgroup_text_key(const char *text, const char *key)
+{
 	size_t n = strlen(key);
 
-	if (io_read_file(dir_fd, file, 1u << 16, &text) < 0)
-		return 0;
-	for (const char *at = buf_text(&text); at; at = strchr(at, '\n')) {
+	for (const char *at = text; at; at = strchr(at, '\n')) {
 		at += *at == '\n';
 		if (strncmp(at, key, n) == 0 && at[n] == ' ')
 			return strtoull(at + n + 1, NULL, 10);
@@ -483,4 +525,73 @@ void cgroup_remove_dirs(const struct strv *dirs)
 			continue;
 		remove_dir(path, fd);
 	}
+}
+
+/* ---- what a start that was killed before its record has left ---- */
+
+/* Nobody else's, and its maker is dead: a live one has the lock. A start that has made it but not
+ * locked it yet finds it gone, and goes on without an early child. */
+static bool is_orphan(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static bool begins_with(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Takes dir_fd, which is `path`. Other sandboxes' directories are not entered: what is called how
+ * in there is their processes' choice. */
+static unsigned remove_orphans_in(int dir_fd, const char *path, unsigned depth)
+{
+	auto_dir list = fdopendir(dir_fd);
+	unsigned removed = 0;
+
+	if (!list)
+		close(dir_fd);
+	for (struct dirent *d = list ? readdir(list) : NULL; d; d = readdir(list)) {
+		bool early = begins_with(d->d_name, CGROUP_EARLY);
+		auto_free char *below = NULL;
+		int fd;
+
+		if (d->d_type != DT_DIR || d->d_name[0] == '.' ||
+		    (!early && begins_with(d->d_name, NAME_PREFIX)) ||
+		    asprintf(&below, "%s/%s", path, d->d_name) < 0)
+			continue;
+		fd = openat(dirfd(list), d->d_name,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!early && depth < DEPTH_MAX) {
+			removed += remove_orphans_in(fd, below, depth + 1);
+			continue;
+		}
+		if (early && is_orphan(fd)) {
+			empty_dir(fd);
+			remove_dir(below, fd);
+			removed++;
+		}
+		close(fd);
+	}
+	return removed;
+}
+
+unsigned cgroup_remove_orphans(void)
+{
+	struct ward_err ignored = { 0 };
+	struct cgroup_map map;
+	unsigned removed = 0;
+	int fd;
+
+	if (cgroup_map_read(&map, &ignored) < 0)
+		return 0;
+	fd = map.mount[CG_UNIFIED] ? open(map.mount[CG_UNIFIED], O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+				   : -1;
+	if (fd >= 0)
+		removed = remove_orphans_in(fd, map.mount[CG_UNIFIED], 0);
+	cgroup_map_clear(&map);
+	return removed;
 }

@@ -11,6 +11,12 @@
  * whole tree. If the only process is we ourselves (ward started in a delegated scope of its
  * own), we move to a leaf ward-<run id>-self, and back at the end.
  *
+ * A start does not wait for the plan where a directory is all that it needs: cgroup2_begin() makes
+ * one before the policy is read, the child is born in it and builds, and cgroup2_limit() writes the
+ * limits once the plan is there; the exec is allowed after that. Until the run is on record, what
+ * shows that the directory is in use is its maker's lock on it: `ward recover` removes those that
+ * are not locked (cgroup_remove_orphans()).
+ *
  * memory.oom.group makes one OOM kill end the whole sandbox; swap is not a way out. With
  * process.nesting the processes are put one level deeper ("box"): they may mount a cgroup file
  * system there and own what they see, and must not see the limits.
@@ -20,6 +26,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +41,8 @@
 #define LEAF_PIDS 64
 
 enum { CAN_MEMORY = 1, CAN_PIDS = 2, CAN_CPU = 4, CAN_LIMIT = CAN_MEMORY | CAN_PIDS };
+
+_Static_assert(CGROUP2_LIMITS == CAN_LIMIT, "the controllers of a start without a plan");
 
 static const struct {
 	const char *name;
@@ -292,13 +301,19 @@ static int make_dirs(struct cgroup *c, const struct place *place, const struct p
 	return cgroup_dir_make(&c->inner, e);
 }
 
-/* A container's filter may hide clone3 (older ones do), and with it the way to clone into a cgroup:
- * then the child writes itself there. */
+/* A container's filter may hide clone3 (older ones do), and with it the way to clone into a
+ * cgroup. */
+static bool has_clone3(void)
+{
+	return syscall(SYS_clone3, NULL, 0) < 0 && errno == EINVAL;
+}
+
+/* Without clone3 the child writes itself there. */
 static int open_way_in(struct cgroup *c, struct ward_err *e)
 {
 	struct cgroup_dir *d = &c->dirs[CG_UNIFIED];
 
-	if (syscall(SYS_clone3, NULL, 0) < 0 && errno == EINVAL)
+	if (has_clone3())
 		return 0;
 	d->join_fd = openat(c->inner.fd >= 0 ? c->inner.fd : d->fd, "cgroup.procs",
 			    O_WRONLY | O_CLOEXEC);
@@ -325,6 +340,42 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 		r = open_way_in(c, e);
 	free(place.dir);
 	return r;
+}
+
+int cgroup2_begin(struct cgroup *c, const struct cgroup_map *m, unsigned wanted)
+{
+	struct cgroup_dir *d = &c->dirs[CG_UNIFIED];
+	struct ward_err ignored = { 0 }; /* what is wrong is said by create() */
+	struct place place = { 0 };
+	struct timespec now = { 0 };
+	int r = -ENOTSUP;
+
+	if (!m->dir[CG_UNIFIED] || !has_clone3() || !find_place(m, wanted, &place))
+		return r;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if ((place.enabled & wanted) == wanted &&
+	    asprintf(&d->path, "%s/" CGROUP_EARLY "%d-%llx-%lx", place.dir, getpid(),
+		     (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec) < 0)
+		d->path = NULL;
+	if (d->path)
+		r = cgroup_dir_make(d, &ignored);
+	if (r == 0 && flock(d->fd, LOCK_EX | LOCK_NB) < 0)
+		r = -errno;
+	c->enabled = place.enabled;
+	free(place.dir);
+	return r;
+}
+
+bool cgroup2_suits(const struct cgroup *c, const struct plan *p)
+{
+	unsigned wanted = wanted_controllers(p);
+
+	return wanted && (c->enabled & wanted) == wanted && !p->spec->policy.proc_nesting;
+}
+
+int cgroup2_limit(const struct cgroup *c, const struct plan *p, struct ward_err *e)
+{
+	return write_limits(&c->dirs[CG_UNIFIED], p, e);
 }
 
 int cgroup_leave_leaf(int leaf_fd)
@@ -403,6 +454,7 @@ static int kill_all(struct cgroup *c)
 static void usage(struct cgroup *c, struct usage *u)
 {
 	int fd = c->dirs[CG_UNIFIED].fd;
+	auto_buf cpu = { 0 };
 	uint64_t number;
 
 	u->memory_bytes = cgroup_read_number(fd, "memory.current");
@@ -417,10 +469,12 @@ static void usage(struct cgroup *c, struct usage *u)
 	if (number)
 		u->pids = number;
 	u->pids_refused = cgroup_read_key(fd, "pids.events", "max");
-	number = cgroup_read_key(fd, "cpu.stat", "usage_usec") / 1000;
+	if (io_read_file(fd, "cpu.stat", 1u << 16, &cpu) < 0)
+		return;
+	number = cgroup_text_key(buf_text(&cpu), "usage_usec") / 1000;
 	if (number > u->cpu_ms)
 		u->cpu_ms = number;
-	u->cpu_throttled_ms = cgroup_read_key(fd, "cpu.stat", "throttled_usec") / 1000;
+	u->cpu_throttled_ms = cgroup_text_key(buf_text(&cpu), "throttled_usec") / 1000;
 }
 
 static int event_open(struct cgroup *c)

@@ -21,6 +21,7 @@ struct cgroup {
 	struct cgroup_dir own;   /* v2: where ward itself moved to, to make room */
 	int event_fd;
 	bool frozen;
+	unsigned enabled; /* v2, made before the plan: its controllers, as cgroup2.c numbers them */
 	uint64_t pids_limit; /* POLICY_NONE: none */
 	struct pids_storm storm;
 };
@@ -44,6 +45,16 @@ struct cgroup_ops {
 
 extern const struct cgroup_ops cgroup1_ops, cgroup2_ops;
 
+/* v2: the name of a directory that is made before there is a plan begins so. Its maker keeps it
+ * locked (flock) for as long as it lives. */
+#define CGROUP_EARLY "ward-early-"
+/* Makes and locks such a directory where the wanted controllers are enabled already (production:
+ * CGROUP2_LIMITS) and nothing but the directory itself has to be made. -errno: not here. */
+#define CGROUP2_LIMITS 3u /* memory and pids */
+must_check int cgroup2_begin(struct cgroup *c, const struct cgroup_map *m, unsigned wanted);
+bool cgroup2_suits(const struct cgroup *c, const struct plan *p);
+must_check int cgroup2_limit(const struct cgroup *c, const struct plan *p, struct ward_err *e);
+
 /* Makes d->path and opens it. */
 must_check int cgroup_dir_make(struct cgroup_dir *d, struct ward_err *e);
 /* Removes the directory, killing what is left inside, and frees d's parts. */
@@ -52,6 +63,8 @@ void cgroup_dir_drop(struct cgroup_dir *d);
 uint64_t cgroup_read_number(int dir_fd, const char *file);
 /* The number behind "key " at the start of a line in a file of dir_fd, 0 when there is none. */
 uint64_t cgroup_read_key(int dir_fd, const char *file, const char *key);
+/* The same in the file's text. Pure. */
+uint64_t cgroup_text_key(const char *text, const char *key);
 /* Reads the pids in dir_fd's cgroup.procs; returns how many (at most cap are written) or -errno. */
 must_check ssize_t cgroup_read_pids(int dir_fd, pid_t *pids, size_t cap);
 /* Sends SIGKILL to every process in the directory, never to the caller, until none is left or a

@@ -68,6 +68,14 @@ enum cgroup_kind cgroup_probe(void);
 void cgroup_probe_info(struct cgroup_info *info);
 /* Makes the run's directories and writes the plan's limits that are HELD_CGROUP*. */
 must_check int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_err *e);
+/* v2, before there is a plan: makes a directory without limits that a child can be cloned into at
+ * once, where that takes no more than the directory. NULL: not here. `ward recover` finds it if the
+ * caller is killed. */
+struct cgroup *cgroup_begin(void);
+/* Whether it can be the plan's. If so, cgroup_limit() writes the limits, which must be done before
+ * anything of the sandbox's is executed. */
+bool cgroup_suits(const struct cgroup *c, const struct plan *p);
+must_check int cgroup_limit(struct cgroup *c, const struct plan *p, struct ward_err *e);
 /* v2: directory for CLONE_INTO_CGROUP, borrowed; v1, and v2 where clone3 cannot be called: -1, use
  * cgroup_self_fds() or cgroup_attach(), and unshare the cgroup namespace after that: its root is
  * where its maker is (CLONE_INTO_CGROUP takes care of that by itself). */
@@ -102,6 +110,9 @@ void cgroup_destroy(struct cgroup *c);
 /* Removes directories by path after checking that they are ward's own names in a cgroup file
  * system; kills what is left inside first. */
 void cgroup_remove_dirs(const struct strv *dirs);
+/* Removes the caller's directories that cgroup_begin() made for a start that was killed before it
+ * was on record. Returns how many there were. */
+unsigned cgroup_remove_orphans(void);
 
 struct watch; /* the looking kind */
 
@@ -129,6 +140,8 @@ uint64_t watch_wait_ms(const struct watch *w, const struct usage *u);
 /* After a tick that found something: whether the disk fills so fast that the processes must be
  * stopped by what is quickest, though they may notice. */
 bool watch_is_urgent(const struct watch *w, const struct usage *u);
+/* Counts processor time, memory and processes now, for somebody who looks. */
+void watch_look(struct watch *w, struct usage *u);
 /* One look (each 20 ms, or as watch_wait_ms() says): updates *u. Returns true when a limit seems to
  * be passed: then stop every process, call watch_confirm(), and kill the sandbox if limits_stop()
  * says so, else let it go on. */

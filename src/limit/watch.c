@@ -47,7 +47,8 @@
 #define TMPFS_INODE 1024
 #define BEYOND_MS 200
 #define ROUND_MS 2000
-#define STEP_MS 10 /* of a look at the processes each tick */
+#define LOOK_MS 100 /* a look that is not older is new enough */
+#define STEP_MS 10  /* of a look at the processes each tick */
 #define CONFIRM_MS 5000
 #define MAX_SLOTS 65536  /* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250 /* of 2 ms */
@@ -406,6 +407,14 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	w->at_pids_limit = u->pids >= limits_host_pids(w->plan);
 	scan_cpu(w, u, elapsed);
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
+}
+
+void watch_look(struct watch *w, struct usage *u)
+{
+	uint64_t now = io_now_ms();
+
+	if (now >= w->last_ms + LOOK_MS)
+		scan(w, u, now);
 }
 
 /* File systems in memory and an inner runtime's memory files: the sandbox's own, each counted once.

@@ -28,8 +28,10 @@ struct plan_net {
 	uint16_t ports[NET_PORTS_MAX];
 	size_t port_count;
 	bool ports_left_out;
-	/* ports inside, on the same port of the host's loopback */
-	uint16_t published[NET_PUBLISHED_MAX];
+	/* ports inside, and where each is on the host's loopback */
+	struct plan_port {
+		uint16_t host, inside;
+	} published[NET_PUBLISHED_MAX];
 	size_t published_count;
 };
 
@@ -113,6 +115,8 @@ struct plan_mount {
 	bool system; /* the same for every policy: ward's own root */
 	/* from_policy, of ward's own state: a cache or a home; neither guarded nor swept */
 	bool volume;
+	/* from_policy, read-only: part of a toolchain; only credentials in it are hidden */
+	bool toolchain;
 	bool kept; /* it is there already, in the kept /etc: nothing is made */
 	/* its target lies in another bind: it must exist there, nothing is created */
 	bool in_bind;
@@ -242,6 +246,14 @@ struct plan {
 	struct strv strings;          /* what the mounts' texts live in */
 	struct plan_gpus *gpus;       /* NULL: none; owned */
 	struct plan_devices *devices; /* of those, or of the inner runtime; NULL: none; owned */
+	struct strv toolchains;       /* presets in force */
+	struct strv tool_rows;        /* what they show, for a reader: paths with stars */
+	struct strv tool_bins;        /* their directories for PATH, behind the system's */
+	struct strv tool_env;         /* NAME=VALUE, for them */
+	/* the command as the caller's PATH has it, outside of /usr; owned; NULL: not so */
+	char *own_program;
+	/* lines for everybody who runs it, also without a terminal; in the notes, too */
+	struct strv loud;
 	/* what the user should know: groups that stay, weaker choices */
 	struct strv notes;
 	bool watch;  /* some limit is held by the watch */

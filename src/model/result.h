@@ -12,6 +12,8 @@ struct provenance;
 
 struct denial {
 	char *what, *why, *remedy; /* owned */
+	/* the remedy as options of ward run, to be pasted; owned, NULL: none */
+	char *option;
 	uint64_t count;
 	/* something that a program complained of: said whatever standard error is */
 	bool explains;

@@ -88,7 +88,7 @@ struct engine {
 		       const size_t *steps, size_t count, struct ward_err *e);
 	/* Lets the kernel bring other connections to the gateway of a sandbox that runs, by the
 	 * socket NET_RULES; all at once or not at all. NULL: cannot. */
-	int (*net_bring)(int rules_fd, const struct net_match *matches, size_t count,
+	int (*tproxy)(int rules_fd, const struct net_match *matches, size_t count,
 			 struct ward_err *e);
 	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does
 	 * it. */

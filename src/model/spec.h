@@ -3,6 +3,7 @@
 #define WARD_MODEL_SPEC_H
 
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "policy/policy.h"
 
 struct inner;
@@ -14,10 +15,13 @@ struct spec_option {
 	const char *value;
 	const char *option; /* as the user wrote it, for messages */
 	bool append;
+	bool reach; /* a grant: its hosts are allowed, too, where nothing allows them yet */
 };
 
 struct spec_request {
-	const char *profile;     /* --profile, NULL: none */
+	const char *profile; /* --profile, NULL: none */
+	/* of the environment: where neither --profile nor the policy file names one; NULL: none */
+	const char *default_profile;
 	const char *policy_file; /* -p, NULL: look for ward.yaml in the workspace */
 	const char *workspace;   /* -w, NULL: the policy's, or the current directory */
 	/* -C, NULL: the workspace, or where the caller stands inside it */
@@ -25,6 +29,10 @@ struct spec_request {
 	const struct spec_option *options;
 	size_t option_count;
 	bool widen;
+	/* policy_file is not the command line's, but of the environment: it may lie in the
+	 * workspace only if its content was accepted */
+	bool policy_unnamed;
+	const char *isolation; /* of the environment, below the options; NULL: none */
 	/* of the plan and the sweep; borrowed, NULL: not shown */
 	struct progress *progress;
 	bool starts; /* it will be run: volumes that it names are made */
@@ -43,13 +51,22 @@ struct spec {
 	char *policy_file;    /* absolute; NULL: none in force */
 	char *profile;        /* its name; NULL: none */
 	char *profile_file;   /* absolute, links resolved; NULL: built in */
-	char *workspace;      /* absolute, links resolved */
-	char *cwd;            /* absolute */
+	/* names of what the policy was read from, as origins count them; the first is nobody's */
+	struct strv files;
+	/* of them, absolute: the user's own, which must not lie in the workspace */
+	struct strv own_files;
+	/* and those that nobody named, which count there only if the whole was accepted */
+	struct strv unnamed_files;
+	struct strv wider;       /* what the policy file and they allow beyond the rest */
+	char digest[SHA256_HEX]; /* of that file and of what it extends; "": there is none */
+	char *workspace;         /* absolute, links resolved */
+	char *cwd;               /* absolute */
 	bool starts;
 	const char *const *own_env; /* the request's */
 	char *const *argv;          /* borrowed */
 	struct progress *progress;  /* the request's */
 	struct strv notes;          /* for the plan's */
+	struct strv said;           /* the same, for everybody to read */
 	bool tty;
 	unsigned observe;   /* the request's */
 	bool image_command; /* the request's */

@@ -11,8 +11,9 @@
  * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user:
  * for the command of the run the plan has the words and PATH, for others what was handed to
  * ward-init (where two begin at one moment, neither). Of the places where ward-init looks for a
- * program only those that are there are told. What others try in vain is: whether it is there when
- * the kernel looks is theirs to choose.
+ * program only those that are there are told. So it is with what others look for along PATH: a
+ * file that is not there starts nothing. One that appears between our look and the kernel's is
+ * missed, as one is whose name is changed in that moment.
  *
  * A storm is bounded: LOOKS in a window are looked at, the rest is counted, and the count is an
  * event of its own. Reading goes through /proc/PID/mem, because a confined supervisor has no
@@ -323,6 +324,25 @@ void exec_watch_guest(struct exec_watch *w, const struct guest_message *m)
 	}
 }
 
+/* An absolute path at which nothing is: one of those that are tried along PATH. */
+static bool is_tried_in_vain(const struct exec_watch *w, int proc_fd)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	auto_fd root_fd = -1, fd = -1;
+	char path[PATH_SHOWN];
+
+	if (!w->readable || !w->path_len || w->path_len >= PATH_SHOWN || w->path[0] != '/')
+		return false;
+	memcpy(path, w->path, w->path_len);
+	path[w->path_len] = '\0';
+	root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return false;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 /* A program that ward-init starts. */
 static void look_at_init(struct exec_watch *w, int proc_fd)
 {
@@ -391,6 +411,8 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 			w->seen = false; /* ward-init itself */
 		else
 			look_at_init(w, proc_fd);
+		if (w->seen && is_tried_in_vain(w, proc_fd))
+			w->seen = false;
 	}
 	/* its pid may be another process's by now: then all of this was */
 	if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) < 0)

@@ -187,8 +187,8 @@ static char *one_entry(const char *value)
 	if (n < 3 || *value != '[' || value[n - 1] != ']')
 		return strdup(value);
 	n -= 2;
-	if (*inner == '"' && n > 2 && inner[n - 1] == '"' && !memchr(inner + 1, '"', n - 2) &&
-	    !memchr(inner, '\\', n))
+	if (*inner == '"' && n > 2 && inner[1] != '[' && inner[n - 1] == '"' &&
+	    !memchr(inner + 1, '"', n - 2) && !memchr(inner, '\\', n))
 		return strndup(inner + 1, n - 2);
 	if (n > 11 && strncmp(inner, "{path: \"", 8) == 0 &&
 	    strncmp(inner + n - 2, "\"}", 2) == 0 && !memchr(inner + 8, '"', n - 10) &&
@@ -246,10 +246,12 @@ static void explain_way(struct explanation *x, const struct ward_event *v,
 
 	if (reason && reason->len == 10 && memcmp(reason->text, "no_network", 10) == 0)
 		x->layer = "net namespace: no network except a loopback of its own";
+	else if (v->kind == EVENT_CONNECT && !reason)
+		x->layer = "namespaces: services of the host are not in the sandbox";
 	use_remedy(x, v);
 	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
 		add_change(x, "network.mode", "restricted");
-	if (!x->advice.len && *advice)
+	if (!x->advice.len && *advice && !x->change_count)
 		buf_puts(&x->advice, advice);
 }
 

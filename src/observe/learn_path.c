@@ -14,7 +14,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,24 +22,13 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "policy/secret_path.h"
 
 #define LOOK_ENTRIES 20000 /* of a directory: more is too broad */
 #define LOOK_DEPTH 16
 /* the same for what is only advised, by a supervisor that has other things to do */
 #define ADVICE_ENTRIES 2000
 
-static const char *const secret_home[] = {
-#define SECRET_HOME(pattern, source) pattern,
-#include "learn.def"
-};
-static const char *const secret_name[] = {
-#define SECRET_NAME(pattern) pattern,
-#include "learn.def"
-};
-static const char *const secret_path[] = {
-#define SECRET_PATH(path) path,
-#include "learn.def"
-};
 static const char *const broad_home[] = {
 #define BROAD_HOME(path) path,
 #include "learn.def"
@@ -50,64 +38,9 @@ static const char *const install[] = {
 #include "learn.def"
 };
 
-/* What of path lies beneath home, NULL: it does not. "" is the home itself. */
-static const char *within(const char *path, const char *home)
-{
-	size_t n = home ? strlen(home) : 0;
-
-	if (n < 2 || !path_is_beneath(path, home))
-		return NULL;
-	return path[n] ? path + n + 1 : "";
-}
-
-/* Whether a pattern fits the path, or one of the directories that it lies in. */
-static bool fits(const char *pattern, const char *path)
-{
-	return fnmatch(pattern, path, FNM_PATHNAME | FNM_LEADING_DIR) == 0;
-}
-
-static bool is_secret_name(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(secret_name); i++)
-		if (fnmatch(secret_name[i], name, 0) == 0)
-			return true;
-	return false;
-}
-
-static bool is_secret(const char *path, const char *home)
-{
-	const char *rest = within(path, home), *at = path;
-
-	for (size_t i = 0; i < ARRAY_LEN(secret_path); i++)
-		if (path_is_beneath(path, secret_path[i]))
-			return true;
-	for (size_t i = 0; rest && i < ARRAY_LEN(secret_home); i++)
-		if (fits(secret_home[i], rest))
-			return true;
-	/* another user's home */
-	if (!rest &&
-	    (path_is_beneath(path, "/root") ||
-	     (path_is_beneath(path, "/home") && path[strlen("/home")])) &&
-	    !(home && path_is_beneath(home, path)))
-		return true;
-	/* each component: a directory can be called like that, too */
-	while ((at = strchr(at, '/'))) {
-		char name[256];
-		size_t n = strcspn(++at, "/");
-
-		if (n >= sizeof(name))
-			return true; /* no file system has that */
-		memcpy(name, at, n);
-		name[n] = '\0';
-		if (is_secret_name(name))
-			return true;
-	}
-	return false;
-}
-
 static bool is_broad(const char *path, const char *home)
 {
-	const char *rest = within(path, home);
+	const char *rest = secret_within(path, home);
 
 	if (!path[1] || !strchr(path + 1, '/')) /* a directory of the root */
 		return true;
@@ -121,7 +54,7 @@ static bool is_broad(const char *path, const char *home)
 
 static bool is_settings(const char *path, const char *home)
 {
-	const char *rest = within(path, home);
+	const char *rest = secret_within(path, home);
 	size_t n = rest ? strcspn(rest, "/") : 0;
 
 	if (path_is_beneath(path, "/etc"))
@@ -136,7 +69,7 @@ static bool is_settings(const char *path, const char *home)
 
 enum learn_verdict learn_judge(const char *path, const char *home)
 {
-	if (is_secret(path, home))
+	if (secret_is_path(path, home))
 		return LEARN_SECRET;
 	if (is_broad(path, home))
 		return LEARN_BROAD;
@@ -198,7 +131,7 @@ static bool is_harmless(int dir_fd, unsigned depth, unsigned *entries)
 	while (fine && (errno = 0, d = readdir(dir))) {
 		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 			continue;
-		fine = ++*entries <= LOOK_ENTRIES && !is_secret_name(d->d_name) &&
+		fine = ++*entries <= LOOK_ENTRIES && !secret_is_name(d->d_name) &&
 		       !is_secret_entry(d->d_name);
 		if (fine && d->d_type == DT_DIR)
 			fine = depth &&
@@ -215,8 +148,8 @@ static bool is_harmless(int dir_fd, unsigned depth, unsigned *entries)
 /* Whether a secret of the home's list lies beneath dir. */
 static bool holds_secret(const char *dir, const char *home)
 {
-	for (size_t i = 0; home && i < ARRAY_LEN(secret_home); i++) {
-		auto_free char *path = path_join(home, secret_home[i]);
+	for (size_t i = 0; home && secret_home_row(i); i++) {
+		auto_free char *path = path_join(home, secret_home_row(i));
 
 		if (!path ||
 		    (path_is_beneath(path, dir) && (strpbrk(path, "*") || access(path, F_OK) == 0)))
@@ -251,7 +184,7 @@ bool learn_holds_secrets(const char *path, const char *home)
 
 		if (!p)
 			continue;
-		if (is_secret(p, home) || (home && path_is_beneath(home, p)))
+		if (secret_is_path(p, home) || (home && path_is_beneath(home, p)))
 			return true;
 		if (stat(p, &st) == 0 && S_ISDIR(st.st_mode) &&
 		    (holds_secret(p, home) || holds_home(p)))
@@ -269,7 +202,7 @@ bool learn_may_advise(const char *path, const char *home, bool own)
 	if (!real || learn_holds_secrets(path, home) || learn_holds_secrets(real, home) ||
 	    is_broad(path, home) || is_broad(real, home))
 		return false;
-	if (stat(real, &st) < 0 || (!own && !within(real, home) && !(st.st_mode & S_IROTH)))
+	if (stat(real, &st) < 0 || (!own && !secret_within(real, home) && !(st.st_mode & S_IROTH)))
 		return false;
 	if (S_ISREG(st.st_mode))
 		return true;
@@ -300,15 +233,16 @@ enum learn_verdict learn_generalise(const char *path, const char *home, const ch
 	enum learn_verdict verdict = learn_judge(path, home);
 	struct stat st;
 
-	if (is_secret(path, home) || (real && is_secret(real, home)))
+	if (secret_is_path(path, home) || (real && secret_is_path(real, home)))
 		return LEARN_SECRET;
 	if (!real || stat(real, &st) < 0)
 		return LEARN_GONE;
-	if (!within(real, home) &&
+	if (!secret_within(real, home) &&
 	    !(st.st_mode & S_IROTH)) /* its owner shows it to no other user */
 		return LEARN_SECRET;
 	package = find_package(path);
-	if (package && !is_secret(package, home) && may_be_given(package, true, home, workspace)) {
+	if (package && !secret_is_path(package, home) &&
+	    may_be_given(package, true, home, workspace)) {
 		*ret_path = take_ptr(package);
 		return is_settings(path, home) ? LEARN_SETTINGS : LEARN_GIVE;
 	}

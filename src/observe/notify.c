@@ -71,7 +71,8 @@ struct notify {
 	struct exec_watch *execs;      /* NULL: not wanted */
 	struct missing *missing;       /* likewise */
 	struct unreached unreached;
-	struct observation *seen;      /* the last call that was shown; NULL: none is */
+	struct observation *seen;      /* the last call that was shown; NULL: none was yet */
+	unsigned shown;                /* OBSERVE_*: what is shown */
 	struct seccomp_notif *request; /* as long as the kernel's */
 	struct seccomp_notif_resp *answer;
 	size_t request_len, answer_len;
@@ -105,11 +106,8 @@ static int begin_observing(struct notify *n, unsigned wanted, struct ward_err *e
 	if (!wanted)
 		return 0;
 	n->execs = wanted & OBSERVE_EXEC ? exec_watch_create(n->plan) : NULL;
-	n->seen = wanted & ~(unsigned)OBSERVE_EXEC ? calloc(1, sizeof(*n->seen)) : NULL;
 	n->missing = wanted & OBSERVE_LOOKS ? missing_create() : NULL;
-	if ((wanted & OBSERVE_EXEC && !n->execs) ||
-	    (wanted & ~(unsigned)OBSERVE_EXEC && !n->seen) ||
-	    (wanted & OBSERVE_LOOKS && !n->missing))
+	if ((wanted & OBSERVE_EXEC && !n->execs) || (wanted & OBSERVE_LOOKS && !n->missing))
 		return ward_fail(e, ENOMEM, "out of memory");
 	/* since 6.6: the answer comes sooner */
 	(void)ioctl(n->fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);
@@ -127,6 +125,7 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 	}
 	n->fd = fd;
 	n->plan = p;
+	n->shown = observe_shown(p);
 	r = allocate(n, e);
 	if (r == 0 && p->level == LEVEL_LANDLOCK)
 		r = syscall_broker_create(p, &n->broker, e);
@@ -329,8 +328,14 @@ static void answer(struct notify *n, int error)
  * where its set allows it. */
 static void pass_shown(struct notify *n, bool starts, struct result *r)
 {
-	bool seen = n->seen && observe_look(n->fd, n->request, n->seen);
+	bool seen = false;
 
+	if (n->shown & ~(unsigned)OBSERVE_EXEC) {
+		/* not at the start: many runs never show anything. Without memory it is not seen */
+		if (!n->seen)
+			n->seen = calloc(1, sizeof(*n->seen));
+		seen = n->seen && observe_look(n->fd, n->request, n->seen);
+	}
 	n->window_spent += starts ? COST_EXEC : COST_SEEN;
 	if (starts)
 		exec_watch_look(n->execs, n->fd, n->request);
@@ -364,7 +369,7 @@ static bool is_shown(const struct notify *n, const struct seccomp_notif *q)
 		return false;
 	if (exec_watch_knows(q->data.nr))
 		return n->execs;
-	return n->seen && observe_knows(q->data.nr) && !observe_denied(q);
+	return observe_knows(q->data.nr, n->shown) && !observe_denied(q);
 }
 
 /* libseccomp asks which flags the kernel knows with a filter that is not there (QEMU does at every

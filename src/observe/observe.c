@@ -32,11 +32,12 @@
 
 static const struct watched {
 	int nr;
+	unsigned group;
 	enum observe_act act;
 	int8_t dir, path, flags, mode, from_dir, from;
 } watched[] = {
 #define WATCH(call, group, act, dir, path, flags, mode, from_dir, from)                            \
-	{ SYS_##call, ACT_##act, dir, path, flags, mode, from_dir, from },
+	{ SYS_##call, OBSERVE_##group, ACT_##act, dir, path, flags, mode, from_dir, from },
 #include "watched.def"
 };
 
@@ -53,6 +54,13 @@ unsigned observe_wanted(const struct plan *p)
 	return p->level == LEVEL_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;
 }
 
+unsigned observe_shown(const struct plan *p)
+{
+	bool quiet = p->net.on || p->level == LEVEL_LANDLOCK || p->spec->inner;
+
+	return observe_wanted(p) | (quiet ? 0 : OBSERVE_NET);
+}
+
 static const struct watched *find(int nr)
 {
 	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
@@ -61,9 +69,11 @@ static const struct watched *find(int nr)
 	return NULL;
 }
 
-bool observe_knows(int nr)
+bool observe_knows(int nr, unsigned groups)
 {
-	return find(nr) != NULL;
+	const struct watched *w = find(nr);
+
+	return w && (w->group & groups);
 }
 
 bool observe_denied(const struct seccomp_notif *q)
@@ -151,14 +161,16 @@ static void resolve(pid_t pid, const struct seccomp_notif *q, int dir, int path,
 static void read_address(pid_t pid, const struct seccomp_notif *q, struct observation *o)
 {
 	sa_family_t family = 0;
-	size_t n =
-		q->data.args[2] < sizeof(o->address) ? (size_t)q->data.args[2] : sizeof(o->address);
+	size_t most = sizeof(o->address) - 1,
+	       n = q->data.args[2] < most ? (size_t)q->data.args[2] : most;
 
+	memset(o->address, 0, sizeof(o->address));
 	n = read_memory(pid, q->data.args[1], o->address, n);
 	if (n >= sizeof(family))
 		memcpy(&family, o->address, sizeof(family));
 	o->address_len = (family == AF_INET && n >= sizeof(struct sockaddr_in)) ||
-					 (family == AF_INET6 && n >= sizeof(struct sockaddr_in6))
+					 (family == AF_INET6 && n >= sizeof(struct sockaddr_in6)) ||
+					 (family == AF_UNIX && n > sizeof(family))
 				 ? n
 				 : 0;
 }

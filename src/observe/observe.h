@@ -52,15 +52,19 @@ struct observation {
 	bool creates;        /* OPEN: with O_CREAT */
 	char path[PATH_MAX]; /* "": not a path, or it could not be read */
 	char from[PATH_MAX]; /* RENAME, LINK: the other one */
-	uint8_t address[28]; /* CONNECT: struct sockaddr_in or sockaddr_in6 */
+	/* CONNECT: struct sockaddr_in, sockaddr_in6 or sockaddr_un, ended by a NUL */
+	uint8_t address[112];
 	size_t address_len;
 };
 
 /* What a run asks to be shown: by its audit.level, and what its spec wants besides. */
 unsigned observe_wanted(const struct plan *p);
+/* The same, and what is shown where that can be had, and else is not: connections of a sandbox
+ * without a network. */
+unsigned observe_shown(const struct plan *p);
 
-/* Whether the call is one of the table's. */
-bool observe_knows(int nr);
+/* Whether the call is one of the table's, of one of these groups. */
+bool observe_knows(int nr, unsigned groups);
 /* Whether the call is one that the filter refuses instead of showing it: with set-id bits in its
  * mode. By its registers alone, which no process can change. */
 bool observe_denied(const struct seccomp_notif *q);

@@ -564,6 +564,8 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 	sa_family_t family;
 
 	memcpy(&family, o->address, sizeof(family));
+	if (family != AF_INET && family != AF_INET6)
+		return;
 	memcpy(family == AF_INET ? (void *)&in : (void *)&in6, o->address,
 	       family == AF_INET ? sizeof(in) : sizeof(in6));
 	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {

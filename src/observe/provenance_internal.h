@@ -93,9 +93,9 @@ struct provenance {
 	unsigned waiting_at;
 	uint64_t proxied; /* hosts that were reached through a proxy */
 	uint64_t reported_ms;
-	uint64_t lost;     /* files, processes and names that there was no room for */
-	size_t text_bytes; /* of paths, programs and their words */
-	uint32_t tell_at;  /* the file to go on with */
+	uint64_t lost;       /* files, processes and names that there was no room for */
+	size_t text_bytes;   /* of paths, programs and their words */
+	uint32_t tell_at;    /* the file to go on with */
 	struct reads *reads; /* provenance_reads.c; NULL: none yet; owned */
 };
 

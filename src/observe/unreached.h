@@ -1,20 +1,20 @@
-/* Connections that a sandbox without a network asks for: what `ward run --hints` and `ward explain`
- * go by. */
+/* Connections that a sandbox without a network asks for: what the summary and `ward explain` go
+ * by. */
 #ifndef WARD_OBSERVE_UNREACHED_H
 #define WARD_OBSERVE_UNREACHED_H
 
 #include "model/result.h"
 #include "observe/observe.h"
 
-#define UNREACHED_MAX 32 /* addresses that are reported, each once */
+#define UNREACHED_MAX 64 /* addresses that are looked at, each once */
 
 struct unreached {
-	uint8_t seen[UNREACHED_MAX][28];
+	uint64_t seen[UNREACHED_MAX]; /* hashes */
 	size_t count;
 };
 
-/* Reports a connection that was seen, if it leads out: one event, net.connect. The sandbox has no
- * network. */
+/* Reports a connection that was seen, if it leads out or to something of the host's: one event,
+ * net.connect, and one denial. The sandbox has no network. */
 void unreached_report(struct unreached *u, const struct observation *o, struct result *r);
 
 #endif

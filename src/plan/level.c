@@ -45,6 +45,9 @@ size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 		  "an image needs a mount namespace" },
 		{ p->fs_programs.len > 0, POLICY_F_fs_programs,
 		  "filesystem.programs needs a mount namespace" },
+		{ is_set(p, POLICY_F_toolchains) && p->toolchains.len &&
+			  !strv_has(&p->toolchains, "auto"),
+		  POLICY_F_toolchains, "toolchains need a mount namespace" },
 		{ strcmp(p->fs_home, "private") != 0, POLICY_F_fs_home,
 		  "a home needs a mount namespace" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,

@@ -229,6 +229,12 @@ static int scan_trees(struct plan *p, struct ward_err *e)
 		if (!m->from_policy || m->is_file || m->volume ||
 		    (!workspace && is_stored_image(m)))
 			continue;
+		if (m->toolchain) { /* too much to look through, and made by package managers */
+			r = plan_hide_in_toolchain(p, m, e);
+			if (r < 0)
+				return r;
+			continue;
+		}
 		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 && errno == EACCES && !m->writable && !workspace)
 			continue; /* what we cannot list is given all the same */
@@ -377,7 +383,9 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 		p->facts = system->facts;
 	else
 		facts_read(&p->facts);
-	if (any_limit(&s->policy))
+	if (!any_limit(&s->policy))
+		p->facts.cgroup = CGROUP_NONE;
+	else if (p->facts.cgroup == CGROUP_NONE) /* else the run has begun in one */
 		p->facts.cgroup = cgroup_probe();
 	for (size_t i = 0; i < s->notes.len; i++)
 		strv_add(&p->notes, s->notes.items[i]);
@@ -462,6 +470,12 @@ void plan_free(struct plan *p)
 	free(p->started);
 	strv_free(&p->env);
 	strv_free(&p->strings);
+	strv_free(&p->toolchains);
+	strv_free(&p->tool_rows);
+	strv_free(&p->tool_bins);
+	strv_free(&p->tool_env);
+	free(p->own_program);
+	strv_free(&p->loud);
 	strv_free(&p->notes);
 	free(p->live);
 	free(p);

@@ -41,6 +41,8 @@ void plan_free(struct plan *p);
 void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);
 
 /* The steps by which plan_compile() makes a plan, as text. */
+/* The same in a dozen lines: what the run may do, and what is weaker than the defaults. */
+void plan_print_brief(const struct plan *p, struct buf *out);
 void plan_print_steps(struct buf *out);
 
 /* The words that ward-init starts. */

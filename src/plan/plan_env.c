@@ -52,6 +52,52 @@ static void add_image_env(struct plan *p)
 			strv_add(&p->env, p->image.env.items[i]);
 }
 
+/* Whether a list as PATH has this entry. */
+static bool list_has(const char *list, const char *dir, size_t n)
+{
+	while (*list) {
+		size_t len = strcspn(list, ":");
+
+		if (len == n && strncmp(list, dir, n) == 0)
+			return true;
+		list += len + (list[len] == ':');
+	}
+	return false;
+}
+
+/* The system's directories that the caller's PATH did not have, and those of toolchains. */
+static void add_rest(const struct plan *p, struct buf *out)
+{
+	const char *rest = image_path(p), *own;
+
+	if (out->failed)
+		return;
+	own = strchr(buf_text(out), '=') + 1;
+	while (*rest) {
+		size_t n = strcspn(rest, ":");
+
+		if (p->image.root || !list_has(own, rest, n)) {
+			buf_printf(out, "%.*s:", (int)n, rest);
+			own = strchr(buf_text(out), '=') + 1;
+		}
+		rest += n + (rest[n] == ':');
+	}
+	for (size_t i = 0; i < p->tool_bins.len; i++)
+		if (!list_has(own, p->tool_bins.items[i], strlen(p->tool_bins.items[i]))) {
+			buf_printf(out, "%s:", p->tool_bins.items[i]);
+			own = strchr(buf_text(out), '=') + 1;
+		}
+	if (out->len && out->data[out->len - 1] == ':')
+		out->data[--out->len] = '\0';
+}
+
+/* Below the host's own /usr, which has the same names inside. */
+static bool is_hosts(const struct plan *p, const char *dir)
+{
+	return !p->image.root && (path_is_beneath(dir, "/usr") || strcmp(dir, "/bin") == 0 ||
+				  strcmp(dir, "/sbin") == 0);
+}
+
 static void add_path(struct plan *p)
 {
 	const char *path = getenv("PATH");
@@ -63,11 +109,16 @@ static void add_path(struct plan *p)
 		auto_free char *entry = strndup(path, n);
 		auto_free char *dir = entry && *entry == '/' ? path_clean(entry) : NULL;
 
-		if (dir && path_is_visible(p, dir))
+		if (dir && (is_hosts(p, dir) || path_is_visible(p, dir))) {
 			buf_printf(&out, "%s:", dir);
+		} else if (dir && p->toolchains.len) {
+			auto_free char *seen = plan_toolchain_path(p, dir);
+
+			buf_printf(&out, "%s%s", seen ? seen : "", seen ? ":" : "");
+		}
 		path += n + (path[n] == ':');
 	}
-	buf_puts(&out, image_path(p));
+	add_rest(p, &out);
 	strv_take(&p->env, buf_take(&out));
 }
 
@@ -137,6 +188,21 @@ static const char *known_terminal(struct plan *p, const char *term)
 	return term;
 }
 
+/* Without a network what fails once fails always: clients that would ask again for a minute do not.
+ * The policy's own words for them come later and count. */
+static void add_offline(struct plan *p)
+{
+	static const char *const variables[] = { "npm_config_fetch_retries=0", "PIP_RETRIES=0",
+						 "CARGO_NET_RETRY=0", "UV_HTTP_RETRIES=0",
+						 "BUNDLE_RETRY=0" };
+
+	if (p->spec->policy.net_mode != NET_MODE_NONE || p->spec->policy.net_ingress.len)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+		plan_set_env(p, variables[i], strcspn(variables[i], "="),
+			     strchr(variables[i], '=') + 1);
+}
+
 int plan_make_env(struct plan *p, struct ward_err *e)
 {
 	const struct strv *wanted = &p->spec->policy.proc_env;
@@ -144,11 +210,14 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
 		strv_add(&p->env, fixed_env[i]);
 	add_image_env(p);
+	add_offline(p);
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
 	if (p->spec->tty)
 		/* unless the caller's says better */
 		strv_add(&p->env, "TERM=xterm-256color");
+	for (size_t i = 0; i < p->tool_env.len; i++)
+		strv_add(&p->env, p->tool_env.items[i]);
 	for (const char *const *own = p->spec->own_env; own && *own; own++)
 		plan_set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
 	for (size_t i = 0; i < wanted->len; i++) {
@@ -173,5 +242,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 	/* whatever else sets them: these name what the sandbox trusts */
 	for (const char *const *line = certs_env; p->live->certs && *line; line++)
 		plan_set_env(p, *line, strcspn(*line, "="), strchr(*line, '=') + 1);
+	if (p->own_program)
+		plan_note_program(p);
 	return p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }

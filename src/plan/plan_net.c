@@ -150,19 +150,41 @@ static int read_proxy(const struct policy *p, struct plan_net *n, struct ward_er
 	return r < 0 ? ward_wrap(e, "network.upstream_proxy") : 0;
 }
 
+/* "3000", or "8080:3000". */
+static bool read_ports(const char *text, struct plan_port *ret)
+{
+	const char *colon = strchr(text, ':');
+	auto_free char *host = strndup(text, strcspn(text, ":"));
+	uint64_t a = 0, b = 0;
+
+	if (!host || units_parse_uint(host, &a) < 0 ||
+	    units_parse_uint(colon ? colon + 1 : host, &b) < 0)
+		return false;
+	*ret = (struct plan_port){ (uint16_t)a, (uint16_t)b };
+	return a >= 1 && a <= 65535 && b >= 1 && b <= 65535;
+}
+
 static int add_published(const struct policy *p, struct plan_net *n, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->net_ingress.len; i++) {
-		uint64_t port;
+		struct plan_port port;
 
-		if (units_parse_uint(p->net_ingress.items[i], &port) < 0 || port < 1 ||
-		    port > 65535)
+		if (!read_ports(p->net_ingress.items[i], &port))
 			return ward_fail(e, EINVAL, "network.ingress: %s is not a port",
 					 p->net_ingress.items[i]);
 		if (n->published_count >= NET_PUBLISHED_MAX)
 			return ward_fail(e, E2BIG, "network.ingress: at most %d ports",
 					 NET_PUBLISHED_MAX);
-		n->published[n->published_count++] = (uint16_t)port;
+		for (size_t k = 0; k < n->published_count; k++)
+			if (n->published[k].host == port.host) {
+				ward_fail(e, EINVAL,
+					  "network.ingress: port %u of this host is given twice",
+					  port.host);
+				return ward_remedy(e, "give one of them another port: %u:%u",
+						   port.host < 65535 ? port.host + 1u : 1024u,
+						   port.inside);
+			}
+		n->published[n->published_count++] = port;
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
  * in logs.
  */
 #include "plan/plan.h"
+#include "plan/spec_origin.h"
 #include "plan/plan_tape.h"
 
 #include <inttypes.h>
@@ -135,6 +136,8 @@ static void json_mounts(struct json *j, const struct plan *p)
 		if (m->kind == MOUNT_TMPFS)
 			json_uint(j, "bytes", m->bytes);
 		json_bool(j, "writable", m->writable);
+		if (m->toolchain)
+			json_bool(j, "toolchain", true);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -160,24 +163,6 @@ static void json_roots(struct json *j, const struct plan *p)
 		json_end_object(j);
 	}
 	json_end_array(j);
-}
-
-static void json_policy(struct json *j, const struct policy *policy)
-{
-	static const char *const sources[] = { "default", "profile", "file", "command line" };
-
-	json_begin_object(j, "policy");
-	for (enum policy_field f = 0; f < POLICY_FIELDS; f++) {
-		auto_free char *value = policy_text(policy, f);
-
-		json_begin_object(j, policy_row(f)->path);
-		json_string(j, "value", value);
-		json_string(j, "from", sources[policy->origin[f].source]);
-		if (policy->origin[f].line)
-			json_uint(j, "line", policy->origin[f].line);
-		json_end_object(j);
-	}
-	json_end_object(j);
 }
 
 /* Only the names: see above. */
@@ -309,10 +294,12 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	for (size_t i = 0; p->devices && i < p->devices->len; i++)
 		json_string(&j, NULL, p->devices->items[i].path);
 	json_end_array(&j);
+	json_strings(&j, "toolchains", p->toolchains.items);
+	json_strings(&j, "toolchain_paths", p->tool_rows.items);
 	json_mounts(&j, p);
 	json_roots(&j, p);
 	json_env(&j, p);
-	json_policy(&j, &p->spec->policy);
+	spec_json_policy(p->spec, &j);
 	json_begin_array(&j, "stages");
 	json_stages(&j, stages);
 	json_stages(&j, inner_stages(p));
@@ -344,6 +331,18 @@ static void text_variables(const struct plan *p, struct buf *out)
 	text_line(out, "variables", buf_text(&names));
 }
 
+static void text_toolchains(const struct plan *p, struct buf *out)
+{
+	auto_buf names = { 0 };
+
+	for (size_t i = 0; i < p->toolchains.len; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", p->toolchains.items[i]);
+	for (size_t i = 0; i < p->tool_rows.len; i++)
+		buf_printf(&names, "%s%s", i ? ", " : ": ", p->tool_rows.items[i]);
+	if (names.len)
+		text_line(out, "toolchains", buf_text(&names));
+}
+
 static void text_head(const struct plan *p, struct buf *out)
 {
 	text_line(out, "engine", plan_isolation(p));
@@ -358,6 +357,7 @@ static void text_head(const struct plan *p, struct buf *out)
 		text_line(out, "profile", p->spec->profile);
 	text_line(out, "policy",
 		  p->spec->policy_file ? p->spec->policy_file : "none (defaults and options)");
+	text_toolchains(p, out);
 	if (p->argv) {
 		auto_buf words = { 0 };
 
@@ -485,6 +485,9 @@ static void text_network(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
 		buf_printf(out, "  %-32s of this host\n",
 			   p->spec->policy.net_host_services.items[i]);
+	for (size_t i = 0; i < p->net.published_count; i++)
+		buf_printf(out, "  published: port %u of this host's loopback leads to %u inside\n",
+			   p->net.published[i].host, p->net.published[i].inside);
 	if (p->live->tape) {
 		buf_puts(out, p->live->tape->replay ? "  answers from the recording "
 						    : "  records requests to ");
@@ -523,6 +526,10 @@ static void print_text(const struct plan *p, const char *const *stages, struct b
 	size_t count;
 
 	text_head(p, out);
+	if (p->spec->policy_file || p->spec->files.len) {
+		buf_puts(out, "\npolicy\n");
+		spec_print_policy(p->spec, out);
+	}
 	text_limits(p, out);
 	text_network(p, out);
 	text_devices(p, out);

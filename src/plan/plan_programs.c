@@ -25,6 +25,8 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "model/inner.h"
+#include "plan/toolchains.h"
 
 /* The host's program of that name, as PATH has it; NULL: none. The caller frees. */
 static char *find_program(const char *name)
@@ -116,7 +118,7 @@ static void list_trees(const char *real, struct strv *trees)
 		strv_add(trees, real);
 }
 
-static bool is_in_view(const struct plan *p, const char *path)
+bool plan_is_in_view(const struct plan *p, const char *path)
 {
 	if (path_is_beneath(path, "/usr"))
 		return true;
@@ -132,7 +134,7 @@ static int add_tree(struct plan *p, const char *name, const char *tree, struct w
 {
 	const char *home = getenv("HOME");
 
-	if (is_in_view(p, tree))
+	if (plan_is_in_view(p, tree))
 		return 0;
 	if (home && *home == '/' && path_is_beneath(home, tree)) {
 		ward_fail(e, EINVAL,
@@ -206,6 +208,83 @@ static int add_program(struct plan *p, const char *name, struct ward_err *e)
 	if (r == 0 && plan_add_link(p, real, link) < 0)
 		r = ward_fail(e, ENOMEM, "out of memory");
 	return r;
+}
+
+static bool is_system_dir(const char *dir, size_t n)
+{
+	return (n >= 4 && strncmp(dir, "/usr", 4) == 0 && (n == 4 || dir[4] == '/')) ||
+	       (n >= 4 && strncmp(dir, "/bin", 4) == 0) ||
+	       (n >= 5 && strncmp(dir, "/sbin", 5) == 0);
+}
+
+static bool is_program(const char *file)
+{
+	struct stat st;
+
+	return access(file, X_OK) == 0 && stat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Whether a directory of the system comes before that point of PATH and has the program. */
+static bool system_has(const char *path, const char *end, const char *name)
+{
+	while (path < end) {
+		size_t n = strcspn(path, ":");
+		auto_free char *dir = is_system_dir(path, n) ? strndup(path, n) : NULL,
+			       *file = dir ? path_join(dir, name) : NULL;
+
+		if (file && is_program(file))
+			return true;
+		path += n + (path[n] == ':');
+	}
+	return false;
+}
+
+/* The command as the caller means it, if that lies outside of the system's directories. Of PATH
+ * only those are asked for it: a plain run with a plain PATH asks nothing. The caller frees. */
+static char *own_program(const char *name)
+{
+	const char *start = getenv("PATH"), *path = start;
+
+	if (*name == '/' && !is_system_dir(name, strlen(name)))
+		return is_program(name) ? path_clean(name) : NULL;
+	if (strchr(name, '/'))
+		return NULL;
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		auto_free char *dir = *path == '/' && !is_system_dir(path, n) ? strndup(path, n)
+									      : NULL,
+			       *file = dir ? path_join(dir, name) : NULL;
+
+		if (file && is_program(file))
+			return system_has(start, path, name) ? NULL : take_ptr(file);
+		path += n + (path[n] == ':');
+	}
+	return NULL;
+}
+
+/* Decides whether there is anything to do: most runs are over here, after one look into the
+ * project's directory. */
+int plan_add_toolchains(struct plan *p, struct ward_err *e)
+{
+	const struct strv *wanted = &p->spec->policy.toolchains;
+	const char *cwd = p->spec->cwd;
+
+	if (p->image.root || p->level == LEVEL_LANDLOCK ||
+	    (p->spec->inner && !p->spec->inner->own_view)) {
+		if (wanted->len && p->spec->policy.origin[POLICY_F_toolchains].source)
+			strv_add(&p->notes, "toolchains are not shown here: only beside the host's "
+					    "own /usr, with isolation native, oci or gvisor");
+		return 0;
+	}
+	if (p->spec->argv && p->spec->argv[0])
+		p->own_program = own_program(p->spec->argv[0]);
+	if (!wanted->len)
+		return 0;
+	if (!p->own_program && wanted->len == 1 && strcmp(wanted->items[0], "auto") == 0 &&
+	    !toolchain_has_marker(p->workspace, NULL) &&
+	    (!cwd || strcmp(cwd, p->workspace) == 0 || !toolchain_has_marker(cwd, NULL)))
+		return 0;
+	return plan_show_toolchains(p, e);
 }
 
 int plan_add_programs(struct plan *p, struct ward_err *e)

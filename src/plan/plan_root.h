@@ -31,6 +31,21 @@ must_check struct plan_mount *plan_add_tmpfs(struct plan *p, const char *target,
 must_check int plan_add_proc(struct plan *p, const char *target);
 /* Adds what the policy's programs are made of. */
 must_check int plan_add_programs(struct plan *p, struct ward_err *e);
+/* Adds the toolchains that the policy names, or that the project or the command needs. */
+must_check int plan_add_toolchains(struct plan *p, struct ward_err *e);
+/* The same, where there may be some; plan_toolchains.c. */
+must_check int plan_show_toolchains(struct plan *p, struct ward_err *e);
+/* Hides credentials in a toolchain's mount. */
+must_check int plan_hide_in_toolchain(struct plan *p, const struct plan_mount *m,
+				      struct ward_err *e);
+/* What an entry of the caller's PATH is inside because of a toolchain; NULL: nothing. The caller
+ * frees. */
+char *plan_toolchain_path(const struct plan *p, const char *dir);
+/* Says which other program of the command's name runs inside, if the one of the caller's PATH is
+ * not there. */
+void plan_note_program(struct plan *p);
+/* Whether the path is seen inside as the host has it: of /usr, or of a mount at its own place. */
+bool plan_is_in_view(const struct plan *p, const char *path);
 /* Opens the image that the policy names, and makes the system of it; nothing to do for host. */
 must_check int plan_open_image(struct plan *p, struct ward_err *e);
 /* As root: the image's tree with root's eyes, for whom the agent is. */

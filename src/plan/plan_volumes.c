@@ -15,6 +15,7 @@
 
 #include "base/path.h"
 #include "host/idmap.h"
+#include "plan/toolchains.h"
 #include "state/volume.h"
 
 struct cache_row {
@@ -114,7 +115,8 @@ static int add_volume(struct plan *p, const struct volume_key *key, const char *
 	return r;
 }
 
-static int add_cache(struct plan *p, const struct cache_row *row, struct ward_err *e)
+/* asked: the policy names it, and not only a toolchain that it belongs to. */
+static int add_cache(struct plan *p, const struct cache_row *row, bool asked, struct ward_err *e)
 {
 	struct volume_key key = { .kind = VOLUME_CACHE,
 				  .workspace = p->workspace,
@@ -127,13 +129,21 @@ static int add_cache(struct plan *p, const struct cache_row *row, struct ward_er
 	set_owner(p, &key);
 	snprintf(target, sizeof(target), PLAN_HOME "/%s", row->path);
 	r = add_volume(p, &key, target, &added, e);
-	if (r == 0 && !added)
+	if (r == 0 && !added && asked)
 		strv_addf(&p->notes,
 			  "the cache %s does not persist: the file system of ward's state "
 			  "directory does not allow id-mapped mounts (set WARD_STATE_DIR to a "
 			  "directory on ext4, xfs, btrfs or tmpfs)",
 			  row->name);
 	return r;
+}
+
+static bool is_of_toolchain(const struct plan *p, const char *cache)
+{
+	for (size_t i = 0; i < p->toolchains.len; i++)
+		if (toolchain_has_cache(p->toolchains.items[i], cache, p->workspace))
+			return true;
+	return false;
 }
 
 int plan_add_volumes(struct plan *p, struct ward_err *e)
@@ -149,9 +159,13 @@ int plan_add_volumes(struct plan *p, struct ward_err *e)
 		if (r == 0 && !added)
 			r = refuse_home(p, e);
 	}
-	for (size_t i = 0; r == 0 && policy->fs_caches.len && i < ARRAY_LEN(cache_rows); i++)
+	for (size_t i = 0;
+	     r == 0 && (policy->fs_caches.len || p->toolchains.len) && i < ARRAY_LEN(cache_rows);
+	     i++)
 		if (strv_has(&policy->fs_caches, cache_rows[i].name))
-			r = add_cache(p, &cache_rows[i], e);
+			r = add_cache(p, &cache_rows[i], true, e);
+		else if (is_of_toolchain(p, cache_rows[i].name))
+			r = add_cache(p, &cache_rows[i], false, e);
 	return r;
 }
 

@@ -1,9 +1,10 @@
 /*
  * Profiles. In: a name. Out: a policy between the defaults and the policy file. The built-in ones
  * are those of profiles/, carried by ward itself; NAME.yaml in $XDG_CONFIG_HOME/ward/profiles
- * (~/.config/ward/profiles) goes before them. That directory is the user's own and never seen
- * inside, so what lies there is the user's word; where a writable tree holds it, it is protected
- * there; one that turns out to lie in the workspace is refused. Runs in `ward` with the user's
+ * (~/.config/ward/profiles) goes before them. The directory above, which has the user's defaults
+ * too (user_config.c), is the user's own and never seen inside, so what lies there is the user's
+ * word; where a writable tree holds it, it is protected there; a profile that turns out to lie in
+ * the workspace is refused. Runs in `ward` with the user's
  * rights, only where a profile was asked for.
  */
 #include "plan/profile.h"
@@ -29,13 +30,20 @@ static const struct {
 #include "profiles-made.h"
 };
 
-static char *own_directory(void)
+char *profile_own_root(void)
 {
 	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
 	if (xdg && *xdg == '/')
-		return path_join(xdg, "ward/profiles");
-	return home && *home == '/' ? path_join(home, ".config/ward/profiles") : NULL;
+		return path_join(xdg, "ward");
+	return home && *home == '/' ? path_join(home, ".config/ward") : NULL;
+}
+
+static char *own_directory(void)
+{
+	auto_free char *root = profile_own_root();
+
+	return root ? path_join(root, "profiles") : NULL;
 }
 
 static bool is_name(const char *name)
@@ -167,6 +175,16 @@ int profile_check_place(const struct spec *s, struct ward_err *e)
 	return ward_remedy(e, "review it, then use it as the policy: -p %.300s", s->profile_file);
 }
 
+/* It builds on nothing else. */
+static int check_alone(const struct policy *p, const char *name, struct ward_err *e)
+{
+	if (p->origin[POLICY_F_profile].source != POLICY_PROFILE &&
+	    p->origin[POLICY_F_extends].source != POLICY_PROFILE)
+		return 0;
+	ward_fail(e, EINVAL, "the profile %s: a profile cannot have profile or extends", name);
+	return ward_remedy(e, "name both in the policy file: extends: [ONE, OTHER]");
+}
+
 int profile_apply(const char *name, struct spec *s, struct policy_errors *errors,
 		  struct ward_err *e)
 {
@@ -179,6 +197,8 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 	buf_printf(&label, "%s", where ? where : "profile ");
 	if (!where)
 		buf_puts(&label, name);
+	strv_add(&s->files, buf_text(&label));
+	s->policy.file = (unsigned)s->files.len;
 	r = policy_read(&s->policy, buf_text(&label), (const uint8_t *)buf_text(&text), text.len,
 			POLICY_PROFILE, errors);
 	if (r == -EINVAL)
@@ -186,18 +206,21 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 				 errors->lines.len);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot read the profile %s: %s", name, strerror(-r));
-	r = resolve_paths(&s->policy, where, e);
+	r = check_alone(&s->policy, name, e);
+	if (r == 0)
+		r = resolve_paths(&s->policy, where, e);
 	if (r < 0)
 		return r;
 	s->profile = strdup(name);
 	s->profile_file = where ? realpath(where, NULL) : NULL;
-	return s->profile && (!where || s->profile_file) ? 0
-							 : ward_fail(e, ENOMEM, "out of memory");
+	return s->profile && (!where || s->profile_file) && !s->files.failed
+		       ? 0
+		       : ward_fail(e, ENOMEM, "out of memory");
 }
 
 int profile_protect(struct guard_root *g, struct ward_err *e)
 {
-	auto_free char *dir = own_directory(), *real = NULL;
+	auto_free char *dir = profile_own_root(), *real = NULL;
 	int r = dir ? guard_protect_way(g, dir, &real, e) : 0;
 
 	if (!dir || r < 0)
@@ -205,8 +228,8 @@ int profile_protect(struct guard_root *g, struct ward_err *e)
 	if (!path_is_beneath(g->path, real))
 		return guard_protect_place(g, real, true, e);
 	ward_fail(e, EACCES,
-		  "%.300s is in the directory of ward's own profiles, which the sandbox could then "
-		  "write to",
+		  "%.300s is in the directory of your own settings of ward, which the sandbox "
+		  "could then write to",
 		  g->path);
 	return ward_remedy(e, "work on a copy elsewhere");
 }

@@ -6,6 +6,9 @@
 #include "guard/guard.h"
 #include "model/spec.h"
 
+/* The directory of the user's own settings: $XDG_CONFIG_HOME/ward, ~/.config/ward; NULL: there is
+ * no home. The caller frees. */
+must_check char *profile_own_root(void);
 /* The text of a profile. *ret_where is the file's path, NULL for a built-in one; the caller frees.
  * An unknown name is -ENOENT with the nearest. */
 must_check int profile_read(const char *name, struct buf *ret_text, char **ret_where,
@@ -23,7 +26,7 @@ must_check int profile_apply(const char *name, struct spec *s, struct policy_err
 /* Refuses a profile that lies in the workspace: the agent could have written it. */
 must_check int profile_check_place(const struct spec *s, struct ward_err *e);
 /* What a sandbox writes today must not be what ward believes tomorrow: protects in the tree g the
- * directory of the user's own profiles, and every link on the way to it; a tree in that directory
+ * directory of the user's own settings, and every link on the way to it; a tree in that directory
  * is refused. */
 must_check int profile_protect(struct guard_root *g, struct ward_err *e);
 

@@ -1,11 +1,12 @@
 /*
  * The spec. In: a request from the command line. Out: one policy with the origin of each value, the
- * workspace and the directory to start in, or a refusal. The order is that of spec_build():
- * defaults, profile, file, trust, options, what this build does not do, workspace. A policy file is
- * opened once, read once, and the same bytes are hashed and parsed; a file that was only found in
- * the workspace may have been written by an agent, so if it widens the defaults it needs `ward
- * trust`, and on top of any file an option can only narrow unless --widen is given. Runs in `ward`
- * with the user's rights.
+ * workspace and the directory to start in, or a refusal. The order is that of build(): defaults,
+ * the user's own (user_config.c), profile, what the file extends (spec_layers.c), file, trust,
+ * options, what this build does not do, workspace. A policy file is opened once, read once, and the
+ * same bytes are hashed and parsed; a file that was only found in the workspace may have been
+ * written by an agent, and so may any file there that another one extends: if they widen the
+ * defaults, they need `ward trust`. On top of any file an option can only narrow unless --widen is
+ * given. Runs in `ward` with the user's rights.
  */
 #include "plan/spec.h"
 
@@ -20,6 +21,10 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "plan/profile.h"
+#include "plan/project.h"
+#include "plan/spec_imply.h"
+#include "plan/spec_layers.h"
+#include "plan/spec_source.h"
 #include "state/images.h"
 #include "state/trust.h"
 
@@ -159,11 +164,23 @@ static int source_find(const char *dir, const char *given_dir, struct source *s,
 	return 0;
 }
 
-static int source_parse(const struct source *s, struct policy *p, struct policy_errors *errors,
-			struct ward_err *e)
+int spec_open_policy(const char *path, struct buf *bytes, char **ret_real, struct ward_err *e)
 {
-	int r = policy_read(p, s->name, (const uint8_t *)buf_text(&s->bytes), s->bytes.len,
-			    POLICY_FILE, errors);
+	auto_source file = { 0 };
+	int r = source_open(path, &file, e);
+
+	if (r < 0)
+		return r;
+	*bytes = file.bytes;
+	file.bytes = (struct buf){ 0 };
+	*ret_real = take_ptr(file.path);
+	return 0;
+}
+
+int spec_parse(struct policy *p, const char *name, const struct buf *bytes,
+	       enum policy_source source, struct policy_errors *errors, struct ward_err *e)
+{
+	int r = policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len, source, errors);
 
 	if (r == -EINVAL)
 		return ward_fail(e, EINVAL, "the policy file has %zu errors", errors->lines.len);
@@ -185,115 +202,28 @@ static void join_lines(const struct strv *lines, struct buf *out)
 	}
 }
 
-/* A found file that allows more than the defaults and the profile, which is base, counts only if
- * the user accepted that content. */
-static int check_trust(const struct source *s, const struct policy *base, const struct policy *p,
-		       struct ward_err *e)
+/* What the files allow beyond base: the defaults, the user's own, and the profile that the user
+ * named. */
+static int find_wider(const struct policy *base, struct spec *s, struct ward_err *e)
 {
-	auto_strv wider = { 0 };
+	int r = policy_compare_on(base, &s->policy, machine_memory(), &s->wider);
+
+	return r < 0 ? ward_fail(e, -r, "cannot compare the policy with the defaults") : 0;
+}
+
+/* Files that allow more than the user said elsewhere count only if the user accepted that
+ * content. */
+static int check_trust(const struct spec *s, const char *path, const char *how, struct ward_err *e)
+{
 	auto_buf list = { 0 }, shown = { 0 };
-	char hex[SHA256_HEX];
-	int r = policy_compare_on(base, p, machine_memory(), &wider);
+	int r = s->wider.len ? trust_has(s->digest, e) : 1;
 
-	if (r < 0)
-		return ward_fail(e, -r, "cannot compare the policy with the defaults");
-	if (r == 0)
-		return 0;
-	sha256_hex(buf_text(&s->bytes), s->bytes.len, hex);
-	r = trust_has(hex, e);
-	if (r < 0)
-		return r;
-	if (r > 0)
-		return 0;
-	join_lines(&wider, &list);
-	text_escape(&shown, s->path);
-	ward_fail(e, EACCES, "%.200s %s the defaults: %s", buf_text(&shown),
-		  s->found ? "was found, not named with -p, and widens"
-			   : "is not accepted and widens",
-		  buf_text(&list));
+	if (r != 0)
+		return r < 0 ? r : 0;
+	join_lines(&s->wider, &list);
+	text_escape(&shown, path);
+	ward_fail(e, EACCES, "%.200s %s the defaults: %s", buf_text(&shown), how, buf_text(&list));
 	return ward_remedy(e, "review it, then: ward trust %s", buf_text(&shown));
-}
-
-/* base/rest for what a file or an option names; "~/" is the home directory. */
-static char *absolute(const char *base, const char *path)
-{
-	const char *home = getenv("HOME");
-
-	if (strncmp(path, "~/", 2) == 0 && home && *home == '/')
-		return path_join(home, path + 2);
-	return path_join(base, path);
-}
-
-int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
-{
-	for (size_t i = 0; i < p->fs_host_mounts.len; i++) {
-		struct policy_mount *m = &p->fs_host_mounts.items[i];
-		char *path;
-
-		if (*m->path == '/')
-			continue;
-		path = absolute(base, m->path);
-		if (!path)
-			return ward_fail(e, ENOMEM, "out of memory");
-		free(m->path);
-		m->path = path;
-	}
-	return 0;
-}
-
-static char *directory_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
-static int resolve_one(char **path, const char *base, struct ward_err *e)
-{
-	char *full;
-
-	if (!*path || **path == '/')
-		return 0;
-	full = absolute(base, *path);
-	if (!full)
-		return ward_fail(e, ENOMEM, "out of memory");
-	free(*path);
-	*path = full;
-	return 0;
-}
-
-/* An image that is named by its path, and the files of recordings. */
-static int resolve_single_paths(struct policy *p, enum policy_source source, const char *base,
-				struct ward_err *e)
-{
-	int r = 0;
-
-	if (p->origin[POLICY_F_image].source == source && image_is_path(p->image))
-		r = resolve_one(&p->image, base, e);
-	if (r == 0 && p->origin[POLICY_F_net_record].source == source)
-		r = resolve_one(&p->net_record, base, e);
-	if (r == 0 && p->origin[POLICY_F_net_replay].source == source)
-		r = resolve_one(&p->net_replay, base, e);
-	return r;
-}
-
-/* What paths in the policy file are relative to. */
-static int resolve_file_paths(struct policy *p, const char *file, struct ward_err *e)
-{
-	auto_free char *dir = directory_of(file), *workspace = NULL;
-
-	if (!dir)
-		return ward_fail(e, ENOMEM, "out of memory");
-	if (p->origin[POLICY_F_fs_workspace].source == POLICY_FILE) {
-		workspace = absolute(dir, p->fs_workspace);
-		if (!workspace)
-			return ward_fail(e, ENOMEM, "out of memory");
-		free(p->fs_workspace);
-		p->fs_workspace = take_ptr(workspace);
-	}
-	if (resolve_single_paths(p, POLICY_FILE, dir, e) < 0)
-		return -e->code;
-	return spec_resolve_mounts(p, dir, e);
 }
 
 /* The names of the options that set this field, " (--memory)". */
@@ -346,17 +276,20 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 
 static int set_options(const struct spec_request *r, struct policy *p, struct ward_err *e)
 {
+	if (r->isolation && policy_set(p, "isolation", r->isolation, false, POLICY_CLI, e) < 0)
+		return ward_wrap(e, "WARD_ISOLATION");
 	for (size_t i = 0; i < r->option_count; i++) {
 		const struct spec_option *o = &r->options[i];
 
+		if (strcmp(o->field, "profile") == 0 || strcmp(o->field, "extends") == 0) {
+			ward_fail(e, EINVAL, "%s %s: this field is for policy files", o->option,
+				  o->field);
+			return ward_remedy(e, "--profile NAME, or -p FILE with a file that has it");
+		}
 		if (policy_set(p, o->field, o->value, o->append, POLICY_CLI, e) < 0)
 			return ward_wrap(e, "%s", o->option);
 	}
-	/* a host on the command line is a word for a network, too */
-	if (p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_egress].source == POLICY_CLI &&
-	    p->net_egress.len && p->origin[POLICY_F_net_mode].source != POLICY_CLI)
-		return policy_set(p, "network.mode", "restricted", false, POLICY_CLI, e);
-	return 0;
+	return spec_imply_reach(r, p, e);
 }
 
 static int apply_options(const struct spec_request *r, struct spec *s, const char *here,
@@ -366,7 +299,7 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 	struct policy base = { 0 };
 	int result = 0;
 
-	if (!r->option_count)
+	if (!r->option_count && !r->isolation)
 		return 0;
 	if (checked)
 		result = policy_copy(&base, &s->policy, e);
@@ -375,7 +308,7 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 	if (result == 0 && here)
 		result = spec_resolve_mounts(&s->policy, here, e);
 	if (result == 0 && here)
-		result = resolve_single_paths(&s->policy, POLICY_CLI, here, e);
+		result = spec_resolve_single(&s->policy, POLICY_CLI, here, e);
 	if (result == 0 && checked)
 		result = check_narrowing(r, &base, &s->policy, e);
 	policy_clear(&base);
@@ -415,16 +348,19 @@ static int check_workspace(const struct spec_request *r, const struct spec *s, s
 	return ward_remedy(e, "change the file, or add --widen");
 }
 
-/* What the workspace is without a word of the policy: -w, or where the caller stands. */
-static int default_workspace(const struct spec_request *r, const char *here, char **ret_path,
-			     struct ward_err *e)
+/* What the workspace is without a word of the policy: -w, or the project where the caller stands,
+ * or that directory itself. said: NULL where a policy file was named: none is looked for. */
+static int default_workspace(const struct spec_request *r, const char *here, struct strv *said,
+			     char **ret_path, struct ward_err *e)
 {
 	int result;
 
 	if (r->workspace)
 		return workspace_resolve(r->workspace, ret_path, e);
 	result = workspace_check(here, e); /* the kernel's word needs no resolving */
-	if (result < 0)
+	if (result == 0 && said)
+		result = project_find(here, ret_path, said, e);
+	if (result < 0 || *ret_path)
 		return result;
 	*ret_path = strdup(here);
 	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
@@ -440,54 +376,205 @@ static int find_workspace(const struct spec_request *r, struct spec *s, const ch
 
 	if (named) {
 		free(take_ptr(s->workspace));
-		path = absolute(here, s->policy.fs_workspace);
+		path = spec_absolute(here, s->policy.fs_workspace);
 		result = path ? workspace_resolve(path, &s->workspace, e)
 			      : ward_fail(e, ENOMEM, "out of memory");
 	} else if (!s->workspace) {
-		result = default_workspace(r, here, &s->workspace, e);
+		result = default_workspace(r, here, NULL, &s->workspace, e);
 	}
 	if (result == 0)
 		result = check_workspace(r, s, e);
 	return result < 0 ? result : workspace_cwd(s->workspace, here, r->cwd, &s->cwd, e);
 }
 
-/* Reads the file over the defaults and the profile. */
-static int read_over(const struct source *file, struct spec *s, struct policy_errors *errors,
-		     struct ward_err *e)
+/* What the profile asks for and the file does not give, in one line: an agent that finds no network
+ * does not say why. */
+static int note_overridden(const struct source *file, struct spec *s, const struct policy *profile,
+			   struct ward_err *e)
 {
-	struct policy base = { 0 };
-	int result = file->found ? policy_copy(&base, &s->policy, e) : 0;
+	auto_buf fields = { 0 }, note = { 0 };
+	uint64_t memory = machine_memory();
+	const char *off = "";
 
-	if (result == 0)
-		result = source_parse(file, &s->policy, errors, e);
-	if (result == 0 && file->found)
-		result = check_trust(file, &base, &s->policy, e);
-	policy_clear(&base);
-	return result;
+	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
+		enum policy_field f = (enum policy_field)i;
+
+		if (profile->origin[i].source != POLICY_PROFILE ||
+		    s->policy.origin[i].source != POLICY_FILE ||
+		    !policy_field_widens(&s->policy, profile, f, memory))
+			continue;
+		buf_printf(&fields, "%s%s", fields.len ? ", " : "", policy_row(f)->path);
+		if (f == POLICY_F_net_mode && s->policy.net_mode == NET_MODE_NONE)
+			off = ", so it has no network";
+	}
+	if (!fields.len)
+		return 0;
+	text_escape(&note, file->name);
+	buf_printf(&note,
+		   " gives less than the profile %s asks for (%s)%s; remove those lines from the "
+		   "file, or run with -p FILE",
+		   s->profile, buf_text(&fields), off);
+	strv_add(&s->said, buf_text(&note));
+	return s->said.failed || note.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+/* -- reading the file over the rest */
+
+static bool mentions(const struct buf *bytes, const char *word)
+{
+	return memmem(buf_text(bytes), bytes->len, word, strlen(word)) != NULL;
+}
+
+/* A file that builds on nothing else, read without looking twice. */
+static int read_alone(const struct source *file, struct spec *s, struct policy_errors *errors,
+		      struct ward_err *e)
+{
+	int r;
+
+	strv_add(&s->files, file->name);
+	if (s->files.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	s->policy.file = (unsigned)s->files.len;
+	r = spec_parse(&s->policy, file->name, &file->bytes, POLICY_FILE, errors, e);
+	if (r == 0 && (s->policy.origin[POLICY_F_profile].source == POLICY_FILE ||
+		       s->policy.origin[POLICY_F_extends].source == POLICY_FILE))
+		r = ward_fail(e, EINVAL, "%.300s: write profile and extends without escapes",
+			      file->name);
+	if (r == 0)
+		sha256_hex(buf_text(&file->bytes), file->bytes.len, s->digest);
+	return r;
+}
+
+/* --profile beside a file that names another one. */
+static int check_profiles(const struct spec *s, const struct layers *l, bool widen,
+			  struct ward_err *e)
+{
+	if (widen || !s->profile || !l->profile || strcmp(l->profile, s->profile) == 0)
+		return 0;
+	ward_fail(e, EACCES, "the policy file builds on the profile %.64s, --profile names %.64s",
+		  l->profile, s->profile);
+	return ward_remedy(e, "leave --profile out, or add --widen to replace the file's");
+}
+
+/* What the user would have without a word of the file: the default profile. */
+static int apply_default_profile(const char *name, struct spec *s, struct policy_errors *errors,
+				 struct ward_err *e)
+{
+	auto_free char *copy = NULL;
+
+	if (s->profile)
+		return 0; /* --profile */
+	if (!name)
+		name = s->policy.profile;
+	copy = name ? strdup(name) : NULL;
+	if (name && !copy)
+		return ward_fail(e, ENOMEM, "out of memory");
+	return name ? profile_apply(copy, s, errors, e) : 0;
+}
+
+/* Whether it may: a word in a comment costs no more than a second look. */
+static bool builds_on_others(const struct source *file)
+{
+	return mentions(&file->bytes, "profile") || mentions(&file->bytes, "extends");
+}
+
+/* Reads the file, and what it builds on, over the defaults and the profile; *base (the caller
+ * clears; NULL: not wanted) is what the policy was without it. Paths in the file itself stay
+ * relative. profile: the user's default one, NULL: none but that of s->policy. */
+static int read_over(const struct source *file, const char *profile, bool widen, struct spec *s,
+		     struct policy *base, struct policy_errors *errors, struct ward_err *e)
+{
+	bool alone = !builds_on_others(file);
+	auto_layers l = { 0 };
+	int r = 0;
+
+	if (!alone)
+		r = layers_gather(&l, file->name, file->path, &file->bytes, errors, e);
+	if (r == 0)
+		r = check_profiles(s, &l, widen, e);
+	if (r == 0 && !l.profile_said)
+		r = apply_default_profile(profile, s, errors, e);
+	if (r == 0 && base)
+		r = policy_copy(base, &s->policy, e);
+	if (r == 0 && l.profile && !s->profile)
+		r = profile_apply(l.profile, s, errors, e);
+	if (r < 0)
+		return r;
+	return alone ? read_alone(file, s, errors, e) : layers_apply(&l, s, errors, e);
 }
 
 /* The policy file: the one named, or the one found where the workspace would be. */
+static int open_file(const struct spec_request *r, struct spec *s, const char *here,
+		     struct source *file, struct ward_err *e)
+{
+	int result;
+
+	if (r->policy_file)
+		return source_open(r->policy_file, file, e);
+	result = default_workspace(r, here, &s->said, &s->workspace, e);
+	if (result < 0)
+		return result;
+	return source_find(s->workspace,
+			   r->workspace                      ? r->workspace
+			   : strcmp(s->workspace, here) != 0 ? s->workspace
+							     : NULL,
+			   file, e);
+}
+
 static int load_file(const struct spec_request *r, struct spec *s, const char *here,
 		     struct policy_errors *errors, struct ward_err *e)
 {
 	auto_source file = { 0 };
-	int result;
+	auto_free char *dir = NULL;
+	struct policy base = { 0 };
+	bool compared;
+	int result = open_file(r, s, here, &file, e);
 
-	if (r->policy_file) {
-		result = source_open(r->policy_file, &file, e);
-	} else {
-		result = default_workspace(r, here, &s->workspace, e);
-		if (result == 0)
-			result = source_find(s->workspace, r->workspace, &file, e);
-	}
-	if (result < 0 || !file.path)
+	if (result < 0)
 		return result;
-	result = read_over(&file, s, errors, e);
+	if (!file.path)
+		return apply_default_profile(r->default_profile, s, errors, e);
+	compared = file.found || r->policy_unnamed || s->profile || r->default_profile ||
+		   s->policy.profile || builds_on_others(&file);
+	result = read_over(&file, r->default_profile, r->widen, s, compared ? &base : NULL, errors,
+			   e);
+	if (result == 0 && s->profile && compared)
+		result = note_overridden(&file, s, &base, e);
+	if (result == 0 && r->policy_unnamed)
+		strv_add(&s->unnamed_files, file.path);
+	if (result == 0 && (file.found || s->unnamed_files.len))
+		result = find_wider(&base, s, e);
+	if (result == 0 && file.found)
+		result = check_trust(s, file.path, "was found, not named with -p, and widens", e);
+	dir = result == 0 ? spec_directory_of(file.path) : NULL;
 	if (result == 0)
-		result = resolve_file_paths(&s->policy, file.path, e);
+		result = dir ? spec_resolve_paths(&s->policy, POLICY_FILE, dir, e)
+			     : ward_fail(e, ENOMEM, "out of memory");
 	if (result == 0)
 		s->policy_file = take_ptr(file.path);
+	policy_clear(&base);
 	return result;
+}
+
+/* What an agent could have written counts neither as the user's own word nor, unless it was
+ * accepted, as part of a file that was named. */
+static int check_places(const struct spec *s, struct ward_err *e)
+{
+	for (size_t i = 0; i < s->own_files.len; i++) {
+		if (!path_is_beneath(s->own_files.items[i], s->workspace))
+			continue;
+		ward_fail(e, EACCES,
+			  "%.300s is in the workspace, where an agent may have written it",
+			  s->own_files.items[i]);
+		return ward_remedy(e, "work on a copy elsewhere, or set XDG_CONFIG_HOME");
+	}
+	for (size_t i = 0; i < s->unnamed_files.len; i++)
+		if (path_is_beneath(s->unnamed_files.items[i], s->workspace))
+			return check_trust(s, s->policy_file,
+					   "uses a file in the workspace that was not named with "
+					   "-p, and widens",
+					   e);
+	return s->profile_file ? profile_check_place(s, e) : 0;
 }
 
 static int build(const struct spec_request *r, struct spec *s, struct policy_errors *errors,
@@ -500,6 +587,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 	if (result < 0 && !(r->workspace && *r->workspace == '/'))
 		return result;
 	result = policy_defaults(&s->policy, e);
+	if (result == 0)
+		result = user_config_apply(s, errors, e);
 	if (result == 0 && r->profile)
 		result = profile_apply(r->profile, s, errors, e);
 	if (result == 0)
@@ -507,12 +596,12 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 	if (result == 0)
 		result = apply_options(r, s, here, e);
 	if (result == 0)
+		result = spec_count_costs(s, e);
+	if (result == 0)
 		result = check_supported(&s->policy, e);
 	if (result == 0)
 		result = find_workspace(r, s, here, e);
-	if (result == 0 && s->profile_file)
-		result = profile_check_place(s, e);
-	return result;
+	return result < 0 ? result : check_places(s, e);
 }
 
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors,
@@ -545,16 +634,49 @@ void spec_clear(struct spec *s)
 	free(s->workspace);
 	free(s->cwd);
 	strv_free(&s->notes);
+	strv_free(&s->said);
+	strv_free(&s->files);
+	strv_free(&s->own_files);
+	strv_free(&s->unnamed_files);
+	strv_free(&s->wider);
 	*s = (struct spec){ 0 };
+}
+
+/* -- a policy file alone, without a run */
+
+/* Reads it over *p, which may be anything; *base is what *p was, with the default profile. */
+static int read_file(const char *path, struct spec *s, struct policy *p, struct source *file,
+		     struct policy *base, struct policy_errors *errors, struct ward_err *e)
+{
+	int r = file->path ? 0 : source_open(path, file, e);
+
+	s->policy = *p;
+	if (r == 0)
+		r = read_over(file, NULL, false, s, base, errors, e);
+	*p = s->policy;
+	s->policy = (struct policy){ 0 };
+	return r;
+}
+
+int spec_read_files(const char *path, struct policy *p, struct strv *files,
+		    struct policy_errors *errors, struct ward_err *e)
+{
+	auto_source file = { 0 };
+	struct policy base = { 0 };
+	struct spec s = { 0 };
+	int r = read_file(path, &s, p, &file, &base, errors, e);
+
+	for (size_t i = 0; r == 0 && files && i < s.files.len; i++)
+		strv_add(files, s.files.items[i]);
+	policy_clear(&base);
+	spec_clear(&s);
+	return r == 0 && files && files->failed ? ward_fail(e, ENOMEM, "out of memory") : r;
 }
 
 int spec_read_policy(const char *path, struct policy *p, struct policy_errors *errors,
 		     struct ward_err *e)
 {
-	auto_source file = { 0 };
-	int r = source_open(path, &file, e);
-
-	return r < 0 ? r : source_parse(&file, p, errors, e);
+	return spec_read_files(path, p, NULL, errors, e);
 }
 
 int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors,
@@ -562,39 +684,86 @@ int spec_read_accepted(const char *path, struct policy *p, struct policy_errors 
 {
 	auto_source file = { 0 };
 	struct policy base = { 0 };
-	int r = source_open(path, &file, e);
+	struct spec s = { 0 };
+	int r = read_file(path, &s, p, &file, &base, errors, e);
 
+	if (r == 0) {
+		s.policy = *p;
+		r = find_wider(&base, &s, e);
+		s.policy = (struct policy){ 0 };
+	}
 	if (r == 0)
-		r = source_parse(&file, p, errors, e);
-	if (r == 0)
-		r = policy_defaults(&base, e);
-	if (r == 0)
-		r = check_trust(&file, &base, p, e);
+		r = check_trust(&s, file.path, "is not accepted and widens", e);
 	policy_clear(&base);
+	spec_clear(&s);
 	return r;
 }
 
-int spec_trust_content(const char *path, struct strv *wider, struct policy_errors *errors,
-		       char *ret_hex, struct ward_err *e)
+void spec_content_clear(struct spec_content *c)
 {
-	auto_source file = { 0 };
+	free(c->path);
+	buf_free(&c->text);
+	strv_free(&c->wider);
+	*c = (struct spec_content){ 0 };
+}
+
+static int read_content(struct source *file, struct spec_content *ret, struct policy_errors *errors,
+			struct ward_err *e)
+{
 	struct policy base = { 0 }, p = { 0 };
-	int r = source_open(path, &file, e);
+	auto_layers l = { 0 };
+	struct spec s = { 0 };
+	int r = policy_defaults(&p, e);
 
 	if (r == 0)
-		r = policy_defaults(&base, e);
+		r = read_file(NULL, &s, &p, file, &base, errors, e);
 	if (r == 0)
-		r = policy_defaults(&p, e);
-	if (r == 0)
-		r = source_parse(&file, &p, errors, e);
+		r = layers_gather(&l, file->name, file->path, &file->bytes, errors, e);
 	if (r == 0) {
-		r = policy_compare_on(&base, &p, machine_memory(), wider);
+		r = policy_compare_on(&base, &p, machine_memory(), &ret->wider);
 		r = r < 0 ? ward_fail(e, -r, "cannot compare the policy with the defaults") : 0;
+	}
+	if (r == 0) {
+		/* of what was gathered last, so that digest and text are of the same bytes */
+		layers_digest(&l, ret->hex);
+		layers_text(&l, &ret->text);
+		if (strcmp(ret->hex, s.digest) != 0)
+			r = ward_fail(e, EAGAIN,
+				      "%.300s, or a file that it extends, was changed "
+				      "meanwhile; try again",
+				      file->name);
 	}
 	policy_clear(&base);
 	policy_clear(&p);
+	spec_clear(&s);
+	return r == 0 && ret->text.failed ? ward_fail(e, ENOMEM, "out of memory") : r;
+}
+
+int spec_content_read(const char *path, const struct buf *bytes, struct spec_content *ret,
+		      struct policy_errors *errors, struct ward_err *e)
+{
+	auto_source file = { 0 };
+	int r = 0;
+
+	if (bytes) {
+		file.name = strdup(path);
+		file.path = strdup(path);
+		buf_add(&file.bytes, buf_text(bytes), bytes->len);
+		if (!file.name || !file.path || file.bytes.failed)
+			r = ward_fail(e, ENOMEM, "out of memory");
+	} else {
+		r = source_open(path, &file, e);
+	}
+	if (r == 0)
+		r = read_content(&file, ret, errors, e);
+	if (r == 0)
+		ret->path = take_ptr(file.path);
 	if (r < 0)
-		return r;
-	sha256_hex(buf_text(&file.bytes), file.bytes.len, ret_hex);
-	return trust_add(ret_hex, file.path, e);
+		spec_content_clear(ret);
+	return r;
+}
+
+int spec_content_accept(const struct spec_content *c, struct ward_err *e)
+{
+	return trust_keep(c->hex, c->path, &c->text, e);
 }

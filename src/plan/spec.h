@@ -22,11 +22,26 @@ must_check int spec_read_policy(const char *path, struct policy *p, struct polic
  * content was accepted. */
 must_check int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors,
 				  struct ward_err *e);
-/* Accepts the present content of a policy file (ward trust): writes its SHA-256 to ret_hex[65] and
- * appends to *wider what that very content widens (the file is read once). A file with errors is
- * not accepted: -EINVAL, see *errors. */
-must_check int spec_trust_content(const char *path, struct strv *wider,
-				  struct policy_errors *errors, char *ret_hex, struct ward_err *e);
+/* The same as spec_read_policy(); appends to *files (NULL: not wanted) the names that the origins
+ * in *p count from 1. */
+must_check int spec_read_files(const char *path, struct policy *p, struct strv *files,
+			       struct policy_errors *errors, struct ward_err *e);
+
+/* What ward trust accepts: the content of a policy file and of the files that it extends. */
+struct spec_content {
+	char *path; /* of the file, absolute */
+	char hex[SHA256_HEX];
+	struct buf text;   /* of all of them */
+	struct strv wider; /* what they allow beyond the defaults */
+};
+/* Reads it; bytes: those of the file at the absolute path, NULL: as it is there. A file with errors
+ * is not read: -EINVAL, see *errors. */
+must_check int spec_content_read(const char *path, const struct buf *bytes,
+				 struct spec_content *ret, struct policy_errors *errors,
+				 struct ward_err *e);
+void spec_content_clear(struct spec_content *c);
+/* Accepts exactly that content from now on. */
+must_check int spec_content_accept(const struct spec_content *c, struct ward_err *e);
 
 /* Resolves a directory that shall be the workspace and checks it. The caller frees *ret_path. */
 must_check int workspace_resolve(const char *path, char **ret_path, struct ward_err *e);

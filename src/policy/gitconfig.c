@@ -247,30 +247,3 @@ char *gitconfig_gitdir(const char *text, size_t n)
 		n--;
 	return n > skip ? strndup(text + skip, n - skip) : NULL;
 }
-
-const char *gitconfig_todo_next(const char *text, size_t n, size_t *at, size_t *ret_len)
-{
-	while (*at < n) {
-		const char *line = text + *at, *stop = memchr(line, '\n', n - *at);
-		size_t skip;
-
-		if (!stop)
-			stop = text + n;
-		*at = (size_t)(stop - text) + (stop < text + n);
-		while (line < stop && (*line == ' ' || *line == '\t'))
-			line++;
-		skip = stop - line >= 4 && memcmp(line, "exec", 4) == 0
-			       ? 4
-			       : line < stop && *line == 'x';
-		if (!skip || (line + skip < stop && line[skip] && !is_space(line[skip])))
-			continue;
-		line += skip;
-		while (line < stop && (*line == ' ' || *line == '\t'))
-			line++;
-		if (line < stop && stop[-1] == '\r')
-			stop--;
-		*ret_len = (size_t)(stop - line);
-		return line;
-	}
-	return NULL;
-}

@@ -23,9 +23,4 @@ must_check int gitconfig_read(const char *text, size_t n, gitconfig_fn *fn, void
 /* The path in the text of a .git file ("gitdir: PATH"), NULL if it is none; the caller frees. */
 must_check char *gitconfig_gitdir(const char *text, size_t n);
 
-/* The next command that a list of git rebase (git-rebase-todo) runs, a line "exec COMMAND" or "x
- * COMMAND", from *at on, which it moves behind that line; its length is *ret_len. NULL: there is
- * none. A pure function. */
-const char *gitconfig_todo_next(const char *text, size_t n, size_t *at, size_t *ret_len);
-
 #endif

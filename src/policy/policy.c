@@ -50,7 +50,10 @@ static bool set_default(struct policy *p, const struct schema_row *row)
 	case HELD_NUMBER:
 		return schema_number(row->type, row->row.values, text, member) == 0;
 	case HELD_LIST:
-		split_list(text, member);
+		if (row->type == TYPE_TOOLCHAINS)
+			strv_add(member, text);
+		else
+			split_list(text, member);
 		return !((struct strv *)member)->failed;
 	case HELD_MOUNTS:
 		break; /* none by default */
@@ -172,7 +175,7 @@ static bool copy_field(struct policy *dst, const struct policy *src, const struc
 
 int policy_copy(struct policy *dst, const struct policy *src, struct ward_err *e)
 {
-	*dst = (struct policy){ 0 };
+	*dst = (struct policy){ .file = src->file };
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
 		dst->origin[i] = src->origin[i];
 		if (!copy_field(dst, src, schema_row((enum policy_field)i))) {

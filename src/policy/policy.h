@@ -36,8 +36,9 @@ struct policy_mounts {
 #define POLICY_C_STRINGS struct strv
 #define POLICY_C_ENUMS struct strv
 #define POLICY_C_MOUNTS struct policy_mounts
-#define POLICY_C_INGRESS struct strv /* empty: deny_all */
-#define POLICY_C_GPUS struct strv    /* empty: none; "all", or numbers */
+#define POLICY_C_INGRESS struct strv    /* empty: deny_all */
+#define POLICY_C_GPUS struct strv       /* empty: none; "all", or numbers */
+#define POLICY_C_TOOLCHAINS struct strv /* empty: none; "auto", names of presets */
 /* each rule as one line of canonical JSON; likewise below */
 #define POLICY_C_RULES struct strv
 #define POLICY_C_GRANTS struct strv
@@ -52,17 +53,19 @@ enum policy_field {
 };
 
 /* Who said a value; later ones override earlier ones. */
-enum policy_source { POLICY_DEFAULT, POLICY_PROFILE, POLICY_FILE, POLICY_CLI };
+enum policy_source { POLICY_DEFAULT, POLICY_USER, POLICY_PROFILE, POLICY_FILE, POLICY_CLI };
 
 struct policy_origin {
 	enum policy_source source;
 	unsigned line, column; /* in the file, 0 elsewhere */
+	unsigned file;         /* the policy's `file` when it was read: which of several it is */
 };
 
 struct policy {
 #define FIELD(path, member, type, ...) POLICY_C_##type member;
 #include "policy.def"
 	struct policy_origin origin[POLICY_FIELDS];
+	unsigned file; /* what policy_read() notes in the origin of what it sets; the caller's */
 };
 
 /* Values of ENUM rows that code asks for, in the order of the table. */

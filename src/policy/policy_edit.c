@@ -293,7 +293,8 @@ static void change_field(struct edit *d, const struct schema_row *row, const str
 	if (from == to)
 		buf_puts(out, " "); /* nothing stood behind the colon */
 	/* one word, which becomes the first of a list */
-	if (row->type == TYPE_ENUMS && n->kind != NODE_NULL) {
+	if (n->kind != NODE_NULL && (row->type == TYPE_ENUMS || (row->type == TYPE_TOOLCHAINS &&
+								 strcmp(n->text, "none") != 0))) {
 		buf_printf(out, "[%.*s, ", (int)(to - from), d->bytes + from);
 		put_entries(d, row, value, ", ", out);
 		buf_puts(out, "]");
@@ -494,7 +495,8 @@ static int make(const char *name, const uint8_t *bytes, size_t n, enum policy_fi
 		d.newline = "\r\n";
 	root = d.json ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
 	if (policy_is_list(row) && !find_field(root, row->row.path) &&
-	    (strlen(row->row.fallback) > 2 && *row->row.fallback == '['))
+	    (row->type == TYPE_TOOLCHAINS ||
+	     (strlen(row->row.fallback) > 2 && *row->row.fallback == '[')))
 		value = whole; /* a file's value takes the place of the default */
 	entry = policy_value_tree(&r, row, value);
 	if (r.count || !entry || (entry->kind == NODE_LIST && !entry->first))

@@ -562,8 +562,7 @@ bool grant_is_for_host(const struct policy_grant *g, const char *host)
 	return false;
 }
 
-/* Whether pattern a (a name or *.suffix) stands for everything that b does. */
-static bool covers(const char *a, const char *b)
+bool grant_host_covers(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
 
@@ -593,12 +592,12 @@ static bool any_grant(const struct policy *p, const char *host,
 
 bool policy_grants_have(const struct policy *p, const char *host)
 {
-	return any_grant(p, host, covers);
+	return any_grant(p, host, grant_host_covers);
 }
 
 bool grant_hosts_touch(const char *a, const char *b)
 {
-	return covers(a, b) || covers(b, a);
+	return grant_host_covers(a, b) || grant_host_covers(b, a);
 }
 
 bool policy_grants_touch(const struct policy *p, const char *rule_host)

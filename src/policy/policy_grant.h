@@ -57,6 +57,8 @@ bool policy_grants_touch(const struct policy *p, const char *rule_host);
 /* "*" matches any characters. A pure function, linear in practice: one place to come back to. */
 bool grant_path_matches(const char *pattern, const char *path, size_t n);
 
+/* Whether host a (a name, *.suffix or *) stands for everything that b does. Pure. */
+bool grant_host_covers(const char *a, const char *b);
 /* Whether some name is meant by both hosts (canonical, *.suffix too). Pure. */
 bool grant_hosts_touch(const char *a, const char *b);
 

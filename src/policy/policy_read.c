@@ -56,9 +56,10 @@ static const struct numbers_type {
 	enum schema_type type;
 	const char *none, *all; /* all is kept as an entry; NULL: there is no such word */
 	const char *range, *expected;
+	bool pairs; /* an entry may be two numbers with a colon between them */
 } numbers_types[] = {
-	{ TYPE_INGRESS, "deny_all", NULL, "1..65535", "deny_all or a list of ports" },
-	{ TYPE_GPUS, "none", "all", "0..63", "none, all or a list of numbers" },
+	{ TYPE_INGRESS, "deny_all", NULL, "1..65535", "deny_all or a list of ports", true },
+	{ TYPE_GPUS, "none", "all", "0..63", "none, all or a list of numbers", false },
 };
 
 static const struct numbers_type *numbers_type(enum schema_type type)
@@ -83,6 +84,28 @@ static bool is_other_word(const struct numbers_type *t, const struct node *only)
 	       strspn(only->text, "-0123456789") != strlen(only->text);
 }
 
+/* "8080:3000"; two equal numbers are one. */
+static void read_pair(struct context *c, const char *path, const struct numbers_type *t,
+		      const struct node *n, struct strv *list)
+{
+	const char *colon = strchr(n->text, ':');
+	auto_free char *first = strndup(n->text, (size_t)(colon - n->text));
+	uint64_t a, b;
+
+	if (!first)
+		reader_out_of_memory(c->r);
+	else if (schema_number(TYPE_UINTS, t->range, first, &a) < 0 ||
+		 schema_number(TYPE_UINTS, t->range, colon + 1, &b) < 0)
+		value_error(c->r, path, n,
+			    "a port from 1 to 65535, or HOST:SANDBOX, two of them with a colon",
+			    "for instance 8080:3000: port 8080 of this host's loopback leads to "
+			    "3000 inside");
+	else if (a == b)
+		strv_addf(list, "%llu", (unsigned long long)a);
+	else
+		strv_addf(list, "%llu:%llu", (unsigned long long)a, (unsigned long long)b);
+}
+
 static void read_numbers(struct context *c, const struct schema_row *row,
 			 const struct numbers_type *t, const struct node *n, struct strv *list)
 {
@@ -102,9 +125,32 @@ static void read_numbers(struct context *c, const struct schema_row *row,
 	}
 	for (const struct node *child = n->first; child; child = child->next) {
 		value_index_path(here, row->row.path, i++);
-		if (value_number(c->r, here, TYPE_UINTS, t->range, child, &number))
+		if (t->pairs && (child->kind == NODE_WORD || child->kind == NODE_STRING) &&
+		    child->text && strchr(child->text, ':'))
+			read_pair(c, here, t, child, list);
+		else if (value_number(c->r, here, TYPE_UINTS, t->range, child, &number))
 			strv_addf(list, "%llu", (unsigned long long)number);
 	}
+}
+
+/* auto, none, or a list of names, of which auto may be one. */
+static void read_toolchains(struct context *c, const struct schema_row *row, const struct node *n,
+			    struct strv *list)
+{
+	if (n->kind == NODE_LIST)
+		value_strings(c->r, row->row.path, row->row.values, n, list);
+	else if (n->text && strcmp(n->text, "auto") == 0)
+		strv_add(list, n->text);
+	else if (!n->text || strcmp(n->text, "none") != 0)
+		value_error(c->r, row->row.path, n, "auto, none or a list of names",
+			    "put it in [ ]");
+}
+
+/* The words that stand for a whole list of toolchains. */
+static bool is_toolchains_word(const struct schema_row *row, const struct node *n)
+{
+	return row->type == TYPE_TOOLCHAINS && n->text &&
+	       (strcmp(n->text, "auto") == 0 || strcmp(n->text, "none") == 0);
 }
 
 static void set_list(struct context *c, const struct schema_row *row, const struct node *n)
@@ -126,8 +172,12 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 		item_commands(c->r, path, n, &list);
 	else if (numbers)
 		read_numbers(c, row, numbers, n, &list);
+	else if (row->type == TYPE_TOOLCHAINS)
+		read_toolchains(c, row, n, &list);
 	else if (row->type == TYPE_ENUMS)
 		value_enums(c->r, path, row->row.values, n, &list);
+	else if (strcmp(row->row.values, "layer") == 0)
+		value_words(c->r, path, row->row.values, n, &list);
 	else
 		value_strings(c->r, path, row->row.values, n, &list);
 	if (c->r->count == before)
@@ -179,7 +229,7 @@ static void set_field(struct context *c, enum policy_field field, const struct n
 		break;
 	}
 	c->p->origin[field] = (struct policy_origin){ c->source, c->r->errors ? n->line : 0,
-						      c->r->errors ? n->column : 0 };
+						      c->r->errors ? n->column : 0, c->p->file };
 }
 
 /* The name of a field within its group. */
@@ -375,7 +425,8 @@ static struct node *wrap_entry(struct reader *r, const struct schema_row *row, s
 {
 	const struct numbers_type *numbers = numbers_type(row->type);
 	bool whole = n->kind == NODE_LIST || row->type == TYPE_ENUMS ||
-		     row->type == TYPE_COMMANDS || (numbers && is_numbers_word(numbers, n));
+		     row->type == TYPE_COMMANDS || is_toolchains_word(row, n) ||
+		     (numbers && is_numbers_word(numbers, n));
 	struct node *list;
 
 	if (!policy_is_list(row) || whole)

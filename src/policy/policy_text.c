@@ -92,16 +92,35 @@ static void commands_text(const struct strv *list, struct buf *out)
 	buf_puts(out, "}");
 }
 
+/* A pair of ports is quoted: some readers of YAML take it for a number to the base 60. */
+static void ports_text(const struct strv *list, struct buf *out)
+{
+	for (size_t i = 0; i < list->len; i++) {
+		buf_puts(out, i ? ", " : "[");
+		if (strchr(list->items[i], ':'))
+			json_quote(out, list->items[i]);
+		else
+			buf_puts(out, list->items[i]);
+	}
+	buf_puts(out, list->len ? "]" : "deny_all");
+}
+
 static void list_field_text(const struct schema_row *row, const struct strv *list, struct buf *out)
 {
 	if (row->type == TYPE_COMMANDS)
 		commands_text(list, out);
-	else if (row->type == TYPE_INGRESS && !list->len)
-		buf_puts(out, "deny_all");
+	else if (row->type == TYPE_INGRESS)
+		ports_text(list, out);
+	else if (row->type == TYPE_TOOLCHAINS && list->len < 2 &&
+		 (!list->len || strv_has(list, "auto")))
+		buf_puts(out, list->len ? "auto" : "none");
 	else if (row->type == TYPE_GPUS && (!list->len || strv_has(list, "all")))
 		buf_puts(out, list->len ? "all" : "none");
 	else
-		list_text(list, row->type != TYPE_STRINGS && row->type != TYPE_ENUMS, out);
+		list_text(list,
+			  row->type != TYPE_STRINGS && row->type != TYPE_ENUMS &&
+				  row->type != TYPE_TOOLCHAINS,
+			  out);
 }
 
 /* A URL without the password that it may have: what is shown ends up in logs. */

@@ -236,6 +236,20 @@ static bool is_cache(const char *text)
 	return false;
 }
 
+static bool is_toolchain(const char *text)
+{
+	static const char names[][8] = {
+		"auto",
+#define PRESET(name, help) name,
+#include "toolchains.def"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(text, names[i]) == 0)
+			return true;
+	return false;
+}
+
 bool value_has_shape(const char *kind, const char *text, const char **ret_expected,
 		     const char **ret_hint)
 {
@@ -260,8 +274,14 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		return is_service(text);
 	}
 	if (strcmp(kind, "cache") == 0) {
-		*ret_expected = "one of pip, uv, npm, yarn, pnpm, cargo, go and ccache";
+		*ret_expected = "one of pip, uv, npm, yarn, pnpm, cargo, go, ccache, maven, "
+				"gradle, bundle, deno and bun";
 		return is_cache(text);
+	}
+	if (strcmp(kind, "toolchain") == 0) {
+		*ret_expected = "auto or one of go, java, node, python, ruby, rust, bun, deno, "
+				"mise and nix";
+		return is_toolchain(text);
 	}
 	if (strcmp(kind, "name") == 0 || strcmp(kind, "program") == 0) {
 		*ret_expected = *kind == 'n' ? "private or a name" : "the name of a program";
@@ -275,6 +295,10 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 			"letters, digits and . _ - +, at most 64, the first a letter, digit or _";
 		return is_name(text);
 	}
+	if (strcmp(kind, "layer") == 0) {
+		*ret_expected = "the path of a policy file, or the name of a profile";
+		return !strchr(text, '\n');
+	}
 	if (strcmp(kind, "variable") == 0) {
 		*ret_expected = "the name of a variable";
 		return is_env(text) && !strpbrk(text, "=*");
@@ -287,6 +311,17 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		return !*ret_expected;
 	}
 	return http_shape(kind, text, ret_expected, ret_hint);
+}
+
+void value_words(struct reader *r, const char *path, const char *kind, const struct node *n,
+		 struct strv *ret)
+{
+	const char *text;
+
+	if (n->kind == NODE_LIST)
+		value_strings(r, path, kind, n, ret);
+	else if (value_string(r, path, kind, n, &text) && text)
+		strv_add(ret, text);
 }
 
 void value_strings(struct reader *r, const char *path, const char *kind, const struct node *n,

@@ -32,6 +32,9 @@ bool value_number(struct reader *r, const char *path, enum schema_type type, con
  * "host". */
 void value_strings(struct reader *r, const char *path, const char *kind, const struct node *n,
 		   struct strv *ret);
+/* The same, where one string needs no brackets. */
+void value_words(struct reader *r, const char *path, const char *kind, const struct node *n,
+		 struct strv *ret);
 /* One word or a list of words of values. */
 void value_enums(struct reader *r, const char *path, const char *values, const struct node *n,
 		 struct strv *ret);

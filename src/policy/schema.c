@@ -60,7 +60,7 @@ static const unsigned char held[SCHEMA_TYPES] = {
 	[TYPE_ENUMS] = HELD_LIST,    [TYPE_MOUNTS] = HELD_MOUNTS,  [TYPE_INGRESS] = HELD_LIST,
 	[TYPE_GPUS] = HELD_LIST,     [TYPE_RULES] = HELD_LIST,     [TYPE_GRANTS] = HELD_LIST,
 	[TYPE_COMMANDS] = HELD_LIST, [TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,
-	[TYPE_PRICES] = HELD_LIST,   [TYPE_MONEY] = HELD_NUMBER,
+	[TYPE_PRICES] = HELD_LIST,   [TYPE_MONEY] = HELD_NUMBER,   [TYPE_TOOLCHAINS] = HELD_LIST,
 };
 
 const struct schema_row *schema_row(enum policy_field field)

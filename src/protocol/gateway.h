@@ -65,7 +65,8 @@ enum gate_what { SHOW_METERS = 1, SHOW_FLOWS };
 struct gate_order {
 	uint32_t word;
 	uint32_t count;
-	uint8_t kinds[NET_FDS_MAX]; /* enum net_socket */
+	uint8_t kinds[NET_FDS_MAX];   /* enum net_socket */
+	uint16_t inside[NET_FDS_MAX]; /* of PUBLISHED ones: the port that each leads to */
 	/* listening sockets are one a port: the kernel has no nf_tables */
 	bool ports;
 	uint8_t what;       /* SHOW: enum gate_what */

@@ -56,17 +56,69 @@ static bool is_needed(const struct strv *paths, const struct change *c)
 	return false;
 }
 
+const struct apply_pick *apply_find_pick(const struct apply_request *q, const char *path)
+{
+	size_t low = 0, high = q->pick_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(q->picks[middle].path, path);
+
+		if (order == 0)
+			return &q->picks[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+/* Directories come with what was picked in them, and go when nothing is left in them. */
+static bool has_pick_below(const struct apply_request *q, const struct change *c)
+{
+	size_t n = strlen(c->path);
+
+	for (size_t i = 0; i < q->pick_count; i++)
+		if (strncmp(q->picks[i].path, c->path, n) == 0 && q->picks[i].path[n] == '/')
+			return true;
+	return false;
+}
+
+static enum apply_outcome decide_picked(const struct applying *a, const struct change *c)
+{
+	const struct apply_pick *pick = apply_find_pick(a->request, c->path);
+
+	if (!pick)
+		return c->implied && has_pick_below(a->request, c) ? APPLY_DONE : APPLY_LEFT;
+	if (c->refused)
+		return APPLY_REFUSED;
+	if (c->inode != pick->inode || c->ctime_ns != pick->ctime_ns)
+		return APPLY_CONFLICT;
+	return pick->content ? APPLY_PART : APPLY_DONE;
+}
+
 static enum apply_outcome decide(const struct applying *a, const struct change *c)
 {
 	const struct apply_request *q = a->request;
 
+	if (q->picked)
+		return decide_picked(a, c);
 	if (!is_needed(q->paths, c))
 		return APPLY_LEFT;
 	if (c->refused)
 		return APPLY_REFUSED;
 	if (c->is_protected && !q->with_protected)
 		return APPLY_PROTECTED;
-	return c->conflict && !q->force ? APPLY_CONFLICT : APPLY_DONE;
+	if (!c->conflict || q->force)
+		return APPLY_DONE;
+	return q->markers && c->markable ? APPLY_MARKED : APPLY_CONFLICT;
+}
+
+/* Whether the workspace gets something of it. */
+static bool is_written(enum apply_outcome o)
+{
+	return o == APPLY_DONE || o == APPLY_MARKED || o == APPLY_PART;
 }
 
 /* ---- doing it ---- */
@@ -83,7 +135,7 @@ static enum pass pass_of(const struct changes *c, const bool *way, size_t i)
 /* A change that is in the workspace now leaves the review; that it is ward's own is noted, or a run
  * that goes on and moves something there would find it changed by somebody else. In a directory
  * that was made anew it must stay, or it would look deleted there. */
-static int leave_review(struct applying *a, const struct change *c)
+static int leave_review(struct applying *a, const struct change *c, bool whole)
 {
 	auto_buf line = { 0 };
 	struct timespec now;
@@ -96,8 +148,10 @@ static int leave_review(struct applying *a, const struct change *c)
 	if (status < 0)
 		return ward_fail(a->e, -status, "cannot record what was applied: %s",
 				 strerror(-status));
-	if (!c->opaque || c->kind == CHANGE_DELETED)
+	if (whole && (!c->opaque || c->kind == CHANGE_DELETED)) {
 		apply_drop(a->review, c);
+		changes_base_drop(a->review, c->path);
+	}
 	return 0;
 }
 
@@ -108,13 +162,14 @@ static int do_one(struct applying *a, size_t i)
 
 	if (status < 0)
 		return status;
-	status = c->kind == CHANGE_DELETED ? apply_delete(a, c) : apply_put(a, c);
+	status = c->kind == CHANGE_DELETED ? apply_delete(a, c)
+					   : apply_put(a, c, a->report->outcomes[i]);
 	if (status < 0)
 		return status;
 	if (status == 1)
 		a->report->outcomes[i] = APPLY_CONFLICT;
 	else if (!S_ISDIR(c->new_mode))
-		status = leave_review(a, c);
+		status = leave_review(a, c, a->report->outcomes[i] != APPLY_PART);
 	if (status < 0)
 		return status;
 	progress_step(a->request->progress, "paths applied");
@@ -134,7 +189,7 @@ static int do_pass(struct applying *a, enum pass pass, const bool *way)
 	for (size_t k = 0; k < c->len && status == 0; k++) {
 		size_t i = pass == PASS_PUT ? k : c->len - 1 - k;
 
-		if (a->report->outcomes[i] == APPLY_DONE && pass_of(c, way, i) == pass)
+		if (is_written(a->report->outcomes[i]) && pass_of(c, way, i) == pass)
 			status = do_one(a, i);
 	}
 	return status;
@@ -234,7 +289,7 @@ static int do_all(struct applying *a)
 static bool is_spent(const struct apply_report *r)
 {
 	for (size_t i = 0; i < r->changes.len; i++)
-		if (r->outcomes[i] != APPLY_DONE)
+		if (r->outcomes[i] != APPLY_DONE && r->outcomes[i] != APPLY_MARKED)
 			return false;
 	return true;
 }
@@ -255,6 +310,8 @@ static int read_and_decide(struct applying *a)
 		status = changes_judge(a->review, &report->changes, a->e);
 	if (status == 0)
 		status = changes_find_news(a->review, &report->changes, a->e);
+	if (status == 0 && !a->request->force)
+		status = changes_settle(a->review, &report->changes, a->e);
 	if (status < 0)
 		return status;
 	report->outcomes = calloc(report->changes.len + 1, sizeof(*report->outcomes));
@@ -413,8 +470,13 @@ int apply_discard(struct review *r, const struct strv *paths, size_t *ret_count,
 	int status = r->workspace_fd < 0 && whole ? 0 : changes_read(r, &all, NULL, e);
 
 	*ret_count = 0;
-	for (size_t i = 0; i < all.len; i++)
-		*ret_count += !all.items[i].implied && apply_is_selected(paths, all.items[i].path);
+	for (size_t i = 0; i < all.len; i++) {
+		bool selected = apply_is_selected(paths, all.items[i].path);
+
+		*ret_count += !all.items[i].implied && selected;
+		if (selected)
+			changes_base_drop(r, all.items[i].path);
+	}
 	changes_clear(&all);
 	for (size_t i = 0; i < paths->len; i++)
 		whole |= paths->items[i][0] == '\0';
@@ -472,8 +534,10 @@ static int complete(int logs, struct review *r, struct ward_err *e)
 	q.with_protected = intent.with_protected;
 	q.force = intent.force;
 	settle(r, &intent);
-	status = apply_run(r, &q, &report, e);
-	apply_report_clear(&report);
+	/* what was answered hunk by hunk is asked again */
+	status = intent.picked ? 0 : apply_run(r, &q, &report, e);
+	if (!intent.picked)
+		apply_report_clear(&report);
 	apply_intent_clear(&intent);
 	return status;
 }

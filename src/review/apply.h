@@ -13,14 +13,29 @@ enum apply_outcome {
 	APPLY_CONFLICT,  /* somebody else has changed it since the run began */
 	APPLY_PROTECTED, /* it was not said that protected paths may change */
 	APPLY_REFUSED,   /* it never can be: see the change's refused */
+	APPLY_MARKED,    /* both versions stand in the workspace's file, between markers */
+	APPLY_PART,      /* the hunks that were picked; the rest is still in the review */
 	APPLY_OUTCOMES
+};
+
+/* One path that was picked after a look at it. Texts are borrowed. */
+struct apply_pick {
+	const char *path;
+	/* what the workspace had there when it was looked at; 0: nothing */
+	uint64_t inode, ctime_ns;
+	const struct buf *content; /* what it becomes; NULL: the change as a whole */
 };
 
 struct apply_request {
 	/* relative to the workspace, with all beneath them; none: everything. Borrowed */
 	const struct strv *paths;
 	bool with_protected;
-	bool force;                /* conflicts are no obstacle */
+	bool force;   /* conflicts are no obstacle */
+	bool markers; /* write both versions of a conflict where they are text */
+	/* picked: these alone, whatever lies beneath them; sorted by path */
+	bool picked;
+	const struct apply_pick *picks;
+	size_t pick_count;
 	bool dry_run;              /* say what would happen */
 	struct progress *progress; /* may be NULL */
 	/* Asked between two paths: true ends the work cleanly with -EINTR. May be NULL. */
@@ -58,6 +73,7 @@ struct apply_intent {
 	char id[REVIEW_ID_MAX];
 	char token[APPLY_TOKEN_MAX]; /* of its temporary name */
 	bool with_protected, force;
+	bool picked; /* some hunks only: what was not done is not done later */
 	struct strv paths;
 	char *at; /* the last path that it began with; NULL: none */
 };

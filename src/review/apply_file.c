@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/content.h"
+#include "base/io.h"
 
 /* What stands at a path of the workspace now. */
 struct place {
@@ -170,6 +171,55 @@ static int put_file(struct applying *a, const struct change *c, const struct pla
 	return status;
 }
 
+/* Whether the file is still the one that was judged: what was made of it is based on that. */
+static bool is_as_judged(const struct place *p, const struct change *c)
+{
+	struct stat st;
+
+	return fstatat(p->dir_fd, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_ino == c->inode &&
+	       (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec ==
+		       c->ctime_ns;
+}
+
+/* Content that was put together here. */
+static int put_bytes(struct applying *a, const struct change *c, const struct place *p,
+		     const struct buf *bytes, mode_t mode)
+{
+	bool has_temp;
+	auto_fd to = open_copy(a, p, &has_temp);
+	char temp[APPLY_NAME_MAX];
+	int status = to < 0 ? to : io_write_all(to, buf_text(bytes), bytes->len);
+
+	if (status == 0 && (own_fd(a, p, to) < 0 || fchmod(to, mode_for(p, to, mode & 0777)) < 0))
+		status = -errno;
+	if (status == 0 && !is_as_judged(p, c))
+		status = -ESTALE;
+	if (status == 0)
+		status = name_file(a, p, to, has_temp);
+	temp_name(a, temp);
+	if (status < 0)
+		unlinkat(p->dir_fd, temp, 0);
+	return status;
+}
+
+/* Both sides' edits; with markers where that was decided. */
+static int put_merged(struct applying *a, const struct change *c, const struct place *p,
+		      bool markers)
+{
+	auto_fd ours = openat(p->dir_fd, p->name,
+			      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_buf bytes = { 0 };
+	size_t conflicts = 0;
+	mode_t mode = 0;
+	int status =
+		ours < 0 ? -ESTALE : changes_merge(a->review, c, ours, &bytes, &mode, &conflicts);
+
+	if (status == -ENOENT || status == -EINVAL || (status == 0 && conflicts && !markers))
+		return -ESTALE;
+	return status < 0 ? status : put_bytes(a, c, p, &bytes, mode);
+}
+
 static int put_link(struct applying *a, const struct change *c, const struct place *p)
 {
 	const char *name;
@@ -234,12 +284,18 @@ static bool is_race(int status)
 	       status == -EISDIR || status == -ENOTDIR;
 }
 
-int apply_put(struct applying *a, const struct change *c)
+int apply_put(struct applying *a, const struct change *c, enum apply_outcome how)
 {
+	const struct apply_pick *pick =
+		how == APPLY_PART ? apply_find_pick(a->request, c->path) : NULL;
 	struct place p;
 	int status = open_place(a, c, &p);
 
-	if (status == 0 && c->kind == CHANGE_MODE)
+	if (status == 0 && pick)
+		status = put_bytes(a, c, &p, pick->content, p.st.st_mode);
+	else if (status == 0 && (c->merged || how == APPLY_MARKED))
+		status = put_merged(a, c, &p, how == APPLY_MARKED);
+	else if (status == 0 && c->kind == CHANGE_MODE)
 		/* until what is in it is done */
 		status = put_mode(c, &p, S_ISDIR(c->new_mode) ? 0700 : 0);
 	else if (status == 0 && S_ISREG(c->new_mode))

@@ -60,6 +60,8 @@ static int read_line(struct apply_intent *i, const char *key, char *value, bool 
 		i->with_protected = true;
 	} else if (strcmp(key, "with") == 0 && strcmp(value, "force") == 0) {
 		i->force = true;
+	} else if (strcmp(key, "with") == 0 && strcmp(value, "picks") == 0) {
+		i->picked = true;
 	} else if (strcmp(key, "path") == 0 && is_inside(value)) {
 		strv_add(&i->paths, value);
 		return i->paths.failed ? -ENOMEM : 0;
@@ -163,6 +165,8 @@ int apply_log_begin(struct applying *a)
 		put_line(&text, "with", "protected");
 	if (q->force)
 		put_line(&text, "with", "force");
+	if (q->picked)
+		put_line(&text, "with", "picks");
 	for (size_t i = 0; i < q->paths->len; i++)
 		put_line(&text, "path", q->paths->items[i]);
 	buf_puts(&text, "complete\n");

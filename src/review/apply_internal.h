@@ -28,7 +28,9 @@ must_check int apply_open_logs(bool make, struct ward_err *e);
 
 /* Puts one new or changed thing into the workspace. 0; 1: the workspace is not as it was when it
  * was looked at; -errno with *e. */
-must_check int apply_put(struct applying *a, const struct change *c);
+must_check int apply_put(struct applying *a, const struct change *c, enum apply_outcome how);
+/* The pick of a path, NULL: it was not picked. */
+const struct apply_pick *apply_find_pick(const struct apply_request *q, const char *path);
 /* Removes one thing from the workspace; the same answers. */
 must_check int apply_delete(struct applying *a, const struct change *c);
 /* Gives a directory the mode that it has in the review; the same answers. */

@@ -31,7 +31,11 @@ struct change {
 	bool implied;
 	/* it lies in a directory that was made anew: what the workspace has there is out of view */
 	bool opaque;
-	bool conflict;       /* somebody else has changed it since the run began */
+	bool conflict; /* somebody else has changed it since the run began */
+	/* changes_settle(): so it is, and the edits of both sides go together */
+	bool merged;
+	/* and: they do not, but both are text: markers can show them */
+	bool markable;
 	bool is_protected;   /* changes_judge() */
 	const char *refused; /* why it can never be applied, static text; NULL: it can */
 	/* changes_find_news(): how it steers tools that a person starts, static text; NULL: it does
@@ -69,6 +73,35 @@ must_check int changes_find_news(const struct review *r, struct changes *c, stru
 struct guard_news;
 must_check int changes_tell_news(const struct changes *c, struct guard_news *news,
 				 struct ward_err *e);
+/* Looks closer at conflicts: where the content from before is known, those that are none any more,
+ * or that merge, are marked so. */
+must_check int changes_settle(const struct review *r, struct changes *c, struct ward_err *e);
+/* Puts both sides' edits of a file together; with conflicts between markers. The workspace's side
+ * is read from ours_fd, or from its place (-1). *ret_mode is the merged mode. Fails with -ENOENT
+ * where the content from before is not known, -EINVAL where one side is no text. */
+must_check int changes_merge(const struct review *r, const struct change *c, int ours_fd,
+			     struct buf *ret_bytes, mode_t *ret_mode, size_t *ret_conflicts);
+
+/* Whether the workspace lies in a repository whose objects have names of SHA-256. */
+bool changes_has_sha256(const char *workspace);
+
+/* What files of the workspace are when a run begins: notes what can be found again later. */
+void changes_bases_begin(int review_fd, const char *workspace);
+/* A run has ended: keeps what the files were that it changed. */
+void changes_bases_keep(const struct review *r, const struct changes *all);
+/* The content of a file when the run began; -ENOENT: that is not known. */
+must_check int changes_base_read(const struct review *r, const char *path, struct buf *ret_bytes,
+				 mode_t *ret_mode);
+void changes_base_drop(const struct review *r, const char *path);
+/* Finds a path in the list of tracked files: "HEADER\nGIT_DIR\0" and "ID X PATH\0" each. A pure
+ * function. */
+bool changes_tracked_find(const char *text, size_t n, const char *path, const char **ret_git_dir,
+			  char ret_id[65], bool *ret_program);
+
+/* Appends the paths that the workspace's repository tracked when the run began, sorted. -ENOMEM
+ * only. */
+must_check int changes_list_tracked(const struct review *r, struct strv *ret);
+
 /* The workspace of a review as it is now, with the lists that its record has: filled for
  * guard_sweep(). The caller frees with guard_clear(). */
 struct guard_root;

@@ -1,9 +1,10 @@
 /*
  * What of a review is protected, and what can never be applied. In: the list of changes, the
  * record's rules, the workspace as it is. Out: marks. Runs in the verbs with the user's rights. In
- * review mode nothing inside is read-only, so this is where protection holds: the same lists, what
- * the workspace's git configuration leads to, links that stand for protected directories, and the
- * parts of every directory that git would take for a repository once the changes are there.
+ * review mode nothing inside is read-only, so this is where protection holds: each changed thing is
+ * judged as everywhere (guard/guard_arrival.c); what a review adds is that a path lies in what is
+ * protected or leads to it, and that the parts of every directory count that git would take for a
+ * repository once the changes are there. What was applied passes the sweep in addition (apply.c).
  *
  * What makes a repository of a directory that has hooks or a configuration from an earlier review
  * is protected like these. A repository that the run made itself is judged as the sweep does:
@@ -17,9 +18,8 @@
 
 #include "base/path.h"
 #include "review/apply_internal.h"
-#include "guard/guard_internal.h"
+#include "guard/guard_arrival.h"
 #include "guard/guard_judge.h"
-#include "guard/guard_trail.h"
 
 struct judging {
 	const struct review *review;
@@ -27,7 +27,8 @@ struct judging {
 	struct ward_err *e;
 	char *dir; /* the directory that is_git is about; owned */
 	bool is_git;
-	char *clean; /* a directory that is not protected, nor any above it; owned */
+	char *clean;   /* a directory that is not protected, nor any above it; owned */
+	bool bad_link; /* the change is a link that leads where none may, whoever asks for it */
 };
 
 int changes_load_guard(const struct review *r, struct guard_root *ret_root, struct ward_err *e)
@@ -160,27 +161,43 @@ static bool completes_git_dir(struct judging *j, const struct change *c, size_t 
 	return false;
 }
 
-/* A .git file or link leads git to another directory. */
-static bool is_git_link(const struct judging *j, const struct change *c, size_t at)
+/* A .git file that goes, or becomes something else. */
+static bool is_old_gitlink(const struct judging *j, const struct change *c, size_t at)
 {
-	mode_t mode = c->new_mode ? c->new_mode : c->old_mode;
+	struct walk_entry old = { .name = c->path + at,
+				  .path = c->path,
+				  .type = (unsigned char)IFTODT(c->old_mode) };
 
-	return strcmp(c->path + at, ".git") == 0 && !guard_is_released(&j->root, c->path, false) &&
-	       (!S_ISDIR(mode) || (c->old_mode && !S_ISDIR(c->old_mode)));
+	return c->old_mode && guard_is_gitlink(&j->root, &old);
 }
 
-/* A new .gitmodules is judged as the sweep does. */
-static bool is_bad_modules(struct judging *j, const struct change *c, size_t at)
+/* The thing itself, by the judge of all that arrives. */
+static bool is_refused(struct judging *j, const struct change *c, size_t at)
 {
 	const char *name;
-	auto_fd dir = -1;
+	auto_fd dir = changes_open_parent(j->review->upper_fd, c->path, &name);
+	struct walk_entry entry = { .name = c->path + at,
+				    .path = c->path,
+				    .path_len = strlen(c->path),
+				    .name_at = at,
+				    .type = (unsigned char)IFTODT(c->new_mode) };
+	struct walk_dir d = { .fd = dir, .path = c->path, .path_len = at ? at - 1 : 0 };
+	struct guard_arrival a = {
+		.g = &j->root, .root_fd = j->review->workspace_fd, .d = &d, .entry = &entry
+	};
 	auto_buf why = { 0 };
-	auto_free char *above = strndup(c->path, at ? at - 1 : 0);
 
-	if (strcmp(c->path + at, ".gitmodules") != 0 || c->kind != CHANGE_ADDED)
+	int status;
+
+	if (c->kind == CHANGE_DELETED || (c->kind == CHANGE_MODE && !S_ISDIR(c->new_mode)))
 		return false;
-	dir = changes_open_parent(j->review->upper_fd, c->path, &name);
-	return dir < 0 || !above || judge_modules(&j->root, dir, above, name, &why) != 0;
+	if (dir < 0) /* closed by its owner: by the names whose content would count */
+		return guard_is_gitlink(&j->root, &entry) || guard_is_version_file(c->path) ||
+		       strcmp(entry.name, ".gitmodules") == 0 || S_ISLNK(c->new_mode);
+	status = guard_judge_arrival(&a, &why, j->e);
+	j->bad_link = status == 1 && S_ISLNK(c->new_mode) && !guard_is_gitlink(&j->root, &entry) &&
+		      !guard_is_protected(&j->root, &entry) && !guard_is_version_file(c->path);
+	return status != 0;
 }
 
 /* Whether a component has the name of a part of git's, wherever it stands. */
@@ -242,7 +259,7 @@ static bool is_protected(struct judging *j, const struct change *c)
 				return true;
 		}
 		if (is_git_part(j, c, at, end) || completes_git_dir(j, c, at, end) ||
-		    (end == n && (is_git_link(j, c, at) || is_bad_modules(j, c, at))))
+		    (end == n && (is_old_gitlink(j, c, at) || is_refused(j, c, at))))
 			return true;
 		still = still && end < n && !has_part_name(c->path + at, end - at);
 		clean = still ? end + 1 : clean;
@@ -280,34 +297,7 @@ bool changes_link_leaves(const char *workspace, const char *path, const char *ta
 	return false;
 }
 
-struct way {
-	bool enters_git;
-};
-
-static int see_way(void *ctx, const struct trail_place *place)
-{
-	struct way *w = ctx;
-
-	w->enters_git |= guard_is_in_git(place->path, strlen(place->path));
-	return 0;
-}
-
-/* Names behind a link into git's data would be found by programs, and nothing looks at names
- * there. */
-static bool enters_git(const struct review *r, const struct change *c, const char *target)
-{
-	const char *slash = strrchr(c->path, '/');
-	auto_free char *dir = strndup(c->path, slash ? (size_t)(slash - c->path) : 0);
-	auto_free char *full = dir ? path_join(r->record.workspace, *dir ? dir : ".") : NULL;
-	struct way w = { false };
-
-	if (guard_is_in_git(c->path, strlen(c->path)))
-		return false; /* git's own */
-	return guard_is_in_git(target, strlen(target)) || !full ||
-	       trail_follow(full, target, NULL, see_way, &w) < 0 || w.enters_git;
-}
-
-static void judge_link(const struct review *r, struct change *c)
+static void judge_link(const struct judging *j, const struct review *r, struct change *c)
 {
 	const char *name;
 	auto_fd dir = -1;
@@ -325,8 +315,8 @@ static void judge_link(const struct review *r, struct change *c)
 	target[n] = '\0';
 	if (changes_link_leaves(r->record.workspace, c->path, target))
 		c->refused = "a link that leads out of the workspace";
-	else if (enters_git(r, c, target))
-		c->refused = "a link into a git directory, where names are not checked";
+	else if (j->bad_link)
+		c->refused = "a link into a git directory, or to ward's own state";
 }
 
 static void judge_name(struct change *c)
@@ -343,8 +333,9 @@ int changes_judge(const struct review *r, struct changes *c, struct ward_err *e)
 	int status = changes_load_guard(r, &j.root, e);
 
 	for (size_t i = 0; status >= 0 && i < c->len; i++) {
+		j.bad_link = false;
 		c->items[i].is_protected = is_protected(&j, &c->items[i]);
-		judge_link(r, &c->items[i]);
+		judge_link(&j, r, &c->items[i]);
 		judge_name(&c->items[i]);
 	}
 	free(j.dir);

@@ -7,6 +7,8 @@
 
 #define REVIEW_RECORD "record"
 #define REVIEW_APPLIED "applied"   /* there once something was applied; see changes_applied.c */
+#define REVIEW_BASE "base"         /* what files were when the run began; see changes_base.c */
+#define REVIEW_TRACKED "tracked"   /* which of them the repository has */
 #define REVIEW_LAYER "layer"       /* what the sandbox's overlay is made of: */
 #define REVIEW_UPPER "layer/upper" /* the changes */
 #define REVIEW_WORK "layer/work"   /* the kernel's own */

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/path.h"
+#include "review/changes.h"
 #include "host/idmap.h"
 #include "limit/limits.h"
 #include "base/remove.h"
@@ -341,6 +342,8 @@ int review_begin(const struct plan *p, struct review_run **ret_run, struct strv 
 		status = choose_place(r, notes, e);
 		if (status == 0)
 			status = make_review(r, e);
+		if (status == 0)
+			changes_bases_begin(r->dir_fd, p->workspace);
 	}
 	if (status == 0)
 		status = copy_workspace(r, notes, progress, e);

@@ -81,6 +81,11 @@ must_check size_t resolver_answer(const struct rules *rules, struct name_table *
 				  const uint8_t *bytes, size_t n, uint8_t *out, size_t cap,
 				  struct dns_outcome *ret);
 
+/* The same where there is no network at all: localhost has its address, every other name is
+ * NXDOMAIN at once. *ret: the question, for the event. 0: send nothing. */
+must_check size_t resolver_refuse(const uint8_t *bytes, size_t n, uint8_t *out, size_t cap,
+				  struct dns_query *ret);
+
 /* TCP: the length of the first whole message in (bytes, n) behind its two bytes of length; 0: more
  * is needed; -EMSGSIZE: end the connection. */
 must_check int dns_frame(const uint8_t *bytes, size_t n);

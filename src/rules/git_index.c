@@ -206,6 +206,11 @@ static bool read_entry(struct reading *r, bool first, struct git_index_entry *en
 		return refuse(r, "it is truncated");
 	entry->mode = read32(r->bytes + r->at + MODE_AT);
 	entry->id = r->bytes + r->at + STAT_BYTES;
+	entry->ctime_s = read32(r->bytes + r->at);
+	entry->ctime_ns = read32(r->bytes + r->at + 4);
+	entry->mtime_s = read32(r->bytes + r->at + 8);
+	entry->mtime_ns = read32(r->bytes + r->at + 12);
+	entry->size = read32(r->bytes + r->at + STAT_BYTES - 4);
 	r->at += STAT_BYTES + r->hash;
 	flags = (unsigned)r->bytes[r->at] << 8 | r->bytes[r->at + 1];
 	r->at += 2;

@@ -19,6 +19,8 @@ struct git_index_entry {
 	const char *path; /* NUL-terminated; "" where a split index replaces an entry of its shared
 			     one */
 	size_t path_n;
+	/* of the file when the entry was made, the low 32 bits of each */
+	uint32_t ctime_s, ctime_ns, mtime_s, mtime_ns, size;
 };
 
 /* What an index says beside its entries. */

@@ -197,16 +197,25 @@ static const char *todo_line(const char *s, size_t n)
 		       : "a todo list with a command that ward does not know";
 }
 
+const char *git_todo_next_refused(const uint8_t *bytes, size_t n, size_t *at, size_t *ret_len)
+{
+	struct text t = { .at = (const char *)bytes + *at, .end = (const char *)bytes + n };
+	const char *line;
+
+	while ((line = next_line(&t, ret_len)))
+		if (todo_line(line, *ret_len))
+			break;
+	*at = (size_t)(t.at - (const char *)bytes);
+	return line;
+}
+
 const char *git_todo_refused(const uint8_t *bytes, size_t n, unsigned hash)
 {
-	struct text t = { .at = (const char *)bytes, .end = (const char *)bytes + n };
-	const char *line, *why = NULL;
-	size_t len;
+	size_t at = 0, len = 0;
+	const char *line = git_todo_next_refused(bytes, n, &at, &len);
 
 	(void)hash; /* ids may be abbreviated */
-	while (!why && (line = next_line(&t, &len)))
-		why = todo_line(line, len);
-	return why;
+	return line ? todo_line(line, len) : NULL;
 }
 
 /* "NAME='TEXT'", where a quote in TEXT is written '\'' and an exclamation mark may be '\!'. */

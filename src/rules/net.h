@@ -80,6 +80,7 @@ enum net_socket {
 struct net_fd {
 	int fd; /* -1: none */
 	enum net_socket kind;
+	uint16_t inside; /* PUBLISHED: the port that it leads to */
 };
 
 /* Connections that are brought to the gateway, which then decides; all others are refused at once

@@ -107,6 +107,22 @@ size_t resolver_answer(const struct rules *rules, struct name_table *names, cons
 			 out, cap);
 }
 
+size_t resolver_refuse(const uint8_t *bytes, size_t n, uint8_t *out, size_t cap,
+		       struct dns_query *ret)
+{
+	const struct ip loopback = ip_from_4((const uint8_t[]){ 127, 0, 0, 1 });
+	bool own;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!dns_read(bytes, n, ret))
+		return 0;
+	if (ret->rcode != DNS_NOERROR)
+		return dns_write(bytes, ret, ret->rcode, NULL, NULL, out, cap);
+	own = is_localhost(&ret->host);
+	return dns_write(bytes, ret, own ? DNS_NOERROR : DNS_NXDOMAIN,
+			 own && ret->type == DNS_A ? &loopback : NULL, NULL, out, cap);
+}
+
 void want_destination(struct want *ret, const struct name_table *names, const struct ip *ip,
 		      uint16_t port)
 {

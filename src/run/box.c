@@ -51,7 +51,8 @@ static void block_signals(struct box_early *early)
 /* On record before anything is made for it that outlives us: whatever happens, the run can be
  * finished. Where all of it ends with us (no cgroup, no layer of a review, no directory of the
  * Landlock level), it is enough that the record is there before the command runs, and the sandbox
- * is built meanwhile. */
+ * is built meanwhile; so it is with a cgroup that was made before the plan, which `ward recover`
+ * finds without a record. */
 static int put_on_record(struct box *b, bool built, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -59,15 +60,18 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 
 	if (b->engine->add_dirs)
 		b->engine->add_dirs(b->plan, &dirs);
-	cgroup_planned_dirs(b->plan, &dirs);
+	if (b->run.cgroup)
+		cgroup_dirs(b->run.cgroup, &dirs);
+	else
+		cgroup_planned_dirs(b->plan, &dirs);
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].from_policy && p->mounts[i].writable && p->mounts[i].is_file &&
 		    !p->mounts[i].volume)
 			strv_add(&files, p->mounts[i].source);
 	if (files.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (b->record ||
-	    (!built && dirs.len == 0 && !p->review && !p->net.on && p->level != LEVEL_LANDLOCK))
+	if (b->record || (!built && (dirs.len == 0 || b->run.cgroup) && !p->review && !p->net.on &&
+			  p->level != LEVEL_LANDLOCK))
 		return 0;
 	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;
@@ -143,6 +147,15 @@ static int open_trees(struct box *b, struct ward_err *e)
 	return r;
 }
 
+/* Without a network the one socket is for lookups. Without memory they are not answered. */
+static void take_names(struct box *b)
+{
+	if (b->egress || b->run.net_count != 1)
+		return;
+	b->run.net_count = 0;
+	b->names = names_create(b->run.net_fds[0].fd);
+}
+
 static int begin_watching(struct box *b, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -164,6 +177,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 		if (!b->result->provenance)
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
+	take_names(b);
 	/* until there is a listener, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
@@ -304,16 +318,26 @@ void box_abandon(struct box_early *early)
 		;
 	if (early->engine && early->engine->finish)
 		early->engine->finish(&early->run);
+	cgroup_destroy(early->run.cgroup);
 	plan_system_free(early->system);
 	own_close_fd(&early->signal_fd);
 	*early = (struct box_early){ .signal_fd = -1 };
 }
 
-/* The plan wants another engine than the one that has begun. */
-static void change_engine(struct box_early *early, const struct engine *engine)
+/* The plan wants another engine than the one that has begun, or another cgroup: then the child and
+ * its cgroup go. */
+static void drop_unsuitable(struct box_early *early, const struct engine *engine,
+			    const struct plan *p)
 {
-	if (early->engine && early->engine != engine && early->engine->finish)
-		early->engine->finish(&early->run);
+	struct running *run = &early->run;
+	bool same = early->engine == engine && (!run->cgroup || cgroup_suits(run->cgroup, p));
+
+	if (early->engine && !same && early->engine->finish)
+		early->engine->finish(run);
+	if (!same) {
+		cgroup_destroy(run->cgroup);
+		run->cgroup = NULL;
+	}
 	early->engine = NULL;
 }
 
@@ -347,7 +371,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	struct ward_err e = { 0 };
 	uint64_t began;
 
-	change_engine(early, engine);
+	drop_unsuitable(early, engine, p);
 	b.run = early->run; /* it is ours from here on */
 	b.run.asked = b.detached != NULL;
 	memcpy(r->run_id, p->run_id, sizeof(r->run_id));

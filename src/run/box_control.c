@@ -76,8 +76,10 @@ void box_look_now(struct box *b)
 {
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, &b->result->usage);
-	if (b->watch && !b->held)
+	if (b->watch && !b->held) {
+		watch_look(b->watch, &b->result->usage);
 		b->tick_at_ms = io_now_ms();
+	}
 }
 
 /* Hundreds of detached sandboxes wait for something most of the time: where the kernel itself holds

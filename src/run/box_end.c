@@ -84,6 +84,18 @@ static void explain_failed_exec(struct box *b)
 			   b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error));
 }
 
+/* A file that is as long as the limit was cut by the kernel (RLIMIT_FSIZE), which the watch never
+ * sees as too much. */
+static void note_full_disk(struct box *b)
+{
+	const struct plan_limit *limit = &b->plan->limits[LIMIT_DISK];
+	struct usage *u = &b->result->usage;
+
+	if (limit->value != POLICY_NONE && limit->held_by == HELD_WATCH &&
+	    u->disk_bytes >= limit->value)
+		u->hit[LIMIT_DISK] = true;
+}
+
 void box_judge(struct box *b)
 {
 	struct result *r = b->result;
@@ -100,6 +112,7 @@ void box_judge(struct box *b)
 		b->limited = true;
 		b->limit = l;
 	}
+	note_full_disk(b);
 	if (b->unrecorded) {
 		r->exit_code = 125;
 	} else if (b->limited) {
@@ -114,6 +127,8 @@ void box_judge(struct box *b)
 		r->exit_signal = b->forwarded ? b->forwarded : SIGKILL;
 		r->exit_code = 128 + r->exit_signal;
 	}
+	box_explain_called(b);
+	box_guess(b);
 }
 
 static void sweep(struct box *b)
@@ -220,6 +235,7 @@ void box_finish(struct box *b)
 	egress_end(b->egress, b->result);
 	for (size_t i = 0; i < b->run.net_count; i++) /* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
+	names_destroy(b->names);
 	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
 	provenance_tell(b->result->provenance, b->result, true);

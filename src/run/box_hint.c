@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "observe/learn_path.h"
+#include "plan/toolchains.h"
 
 /* "--ro DIR" for a directory that may be named: nothing in it looks like a secret. False: it may
  * not. */
@@ -72,7 +73,15 @@ bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 		auto_free char *file = dir && *dir == '/' ? path_join(dir, name) : NULL;
 
 		if (file && access(file, X_OK) == 0) {
-			suggest_dir(dir, name, e);
+			const char *preset = toolchain_of(file);
+
+			if (preset && !strv_has(&p->toolchains, preset))
+				ward_remedy(e,
+					    "the host has it in %s, part of the toolchain %s: use "
+					    "--set toolchains=%s",
+					    dir, preset, preset);
+			else
+				suggest_dir(dir, name, e);
 			return true;
 		}
 		path += n + (path[n] == ':');

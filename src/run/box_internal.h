@@ -5,6 +5,7 @@
 
 #include "egress/egress.h"
 #include "model/running.h"
+#include "observe/names.h"
 #include "observe/notify.h"
 #include "protocol/guest.h"
 #include "review/review.h"
@@ -25,6 +26,7 @@ struct box {
 	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
+	struct names *names;   /* lookups without a network; NULL: none */
 	struct egress *egress; /* NULL: no network */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
@@ -120,6 +122,10 @@ void box_keep_record(struct box *b);
 void box_reap(struct box *b);
 /* its exit code decided, */
 void box_judge(struct box *b);
+/* a program that a script called and only the host has is named (box_called.c), */
+void box_explain_called(struct box *b);
+/* what else the words of a command that failed tell (box_guess.c), */
+void box_guess(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
 

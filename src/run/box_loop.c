@@ -235,17 +235,20 @@ static void confine(struct box *b)
 			 "the supervisor could not drop rights that it does not need");
 }
 
-/* A run in the foreground with a network: its rules can be changed meanwhile. Not before it has
- * lasted a little. */
+/* A run in the foreground: ward ps and ward top list it, ward stop ends it, and the rules of its
+ * network can be changed meanwhile. Not before it has lasted a little. */
 static void listen_for_net(struct box *b)
 {
 	struct ward_err e = { 0 };
 
-	if (b->detached || !b->egress)
+	if (b->detached)
 		return;
-	if (runs_enter(b->plan, &b->net_entry, &e) < 0 ||
-	    serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0)
-		strv_addf(&b->result->notes, "ward net could not reach this run: %s", e.why);
+	if ((runs_enter(b->plan, &b->net_entry, &e) < 0 ||
+	     serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0) &&
+	    b->egress)
+		strv_addf(&b->result->notes,
+			  "ward ps does not list this run, and ward net cannot reach it: %s",
+			  e.why);
 }
 
 static void start_follower(struct box *b)
@@ -474,7 +477,8 @@ static int next_timeout(const struct box *b, uint64_t now)
 		b->trim_at_ms,
 		b->detached ? 0
 			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
-		egress_due_ms(b->egress)
+		egress_due_ms(b->egress),
+		names_due_ms(b->names)
 	};
 	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
@@ -506,6 +510,7 @@ enum {
 	POLL_EGRESS,
 	POLL_ORDERS,
 	POLL_SECRETS,
+	POLL_NAMES,
 	POLL_STDIO
 };
 
@@ -558,6 +563,7 @@ void box_watch_once(struct box *b)
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
 		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->live->secrets), .events = POLLIN },
+		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -571,6 +577,8 @@ void box_watch_once(struct box *b)
 	on_notify(b, polled[POLL_NOTIFY].revents, now);
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
+	if (polled[POLL_NAMES].revents || (names_due_ms(b->names) && now >= names_due_ms(b->names)))
+		names_handle(b->names, now, b->result);
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->live->secrets, b->result,
 			       server ? serve_secret_answered : NULL, server);

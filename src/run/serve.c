@@ -86,6 +86,8 @@ static void answer_usage(struct serve *s, struct serve_client *c)
 		.output_bytes = b->streams.out_bytes,
 		.clients = s->client_count,
 	};
+	for (size_t i = 0; i < b->result->denial_count; i++)
+		answer.u.denials += b->result->denials[i].count;
 	serve_send(c, &answer, sizeof(answer), NULL, 0);
 }
 
@@ -129,10 +131,11 @@ static void do_kill(struct serve *s, struct serve_client *c)
 	box_kill(s->box);
 }
 
-/* A run in the foreground has a socket for its network and its secrets alone. */
+/* A run in the foreground belongs to somebody's terminal: it can be looked at, stopped and ended,
+ * and its network and secrets changed; nobody joins it. */
 static bool is_for_foreground(uint32_t op)
 {
-	return op >= CONTROL_NET_SHOW && op <= CONTROL_SECRET_REVOKE;
+	return op != CONTROL_EXEC && op != CONTROL_ATTACH && op != CONTROL_SIZE;
 }
 
 static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
@@ -143,8 +146,9 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 	memcpy(&m, bytes, sizeof(m));
 	if (s->net_only && !is_for_foreground(m.op)) {
 		ward_fail(&e, ENOTSUP,
-			  "%s runs in the foreground: only its network and secrets can be changed",
+			  "%s runs in the foreground: no command can join it, and nobody attach",
 			  s->entry->id);
+		ward_remedy(&e, "start it with ward run -d for that");
 		serve_refuse(c, &e);
 		return;
 	}

@@ -32,7 +32,7 @@ struct serve {
 	int slave_fd; /* of the terminal, so that it lasts; -1: none */
 	int life_fd;  /* attached: its end is the sandbox's; borrowed; -1: none */
 	bool terminal;
-	bool net_only;    /* a run in the foreground: its network, and nothing else */
+	bool net_only;    /* a run in the foreground: no command joins it */
 	uint64_t owner;   /* number of the client whose input alone counts; 0: none */
 	char typed[1024]; /* on its way to the terminal */
 	size_t typed_len, typed_done;

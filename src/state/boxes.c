@@ -92,7 +92,7 @@ static void put_protect(const struct plan *p, struct buf *text)
 		buf_add(text, lines.len ? lines.data : "", lines.len);
 }
 
-static void write_info(const struct plan *p, const char *name, struct buf *text)
+void boxes_write_info(const struct plan *p, const char *name, struct buf *text)
 {
 	size_t room = COMMAND_KEPT;
 
@@ -169,7 +169,7 @@ static int make_info(const struct plan *p, const char *name, struct box_entry *e
 				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (entry->info_fd < 0 || flock(entry->info_fd, LOCK_EX | LOCK_NB) < 0)
 		return ward_fail_errno(e, "cannot make the sandbox's entry");
-	write_info(p, name, &text);
+	boxes_write_info(p, name, &text);
 	r = text.failed ? -ENOMEM : io_write_all(entry->info_fd, text.data, text.len);
 	if (r == 0 && renameat(entry->dir_fd, "info.new", entry->dir_fd, "info") < 0)
 		r = -errno;

@@ -19,4 +19,7 @@ must_check int boxes_add(struct boxes *v, size_t *cap, struct box_info *i);
 /* Removes the entry's directory in the runtime, with the socket. */
 void boxes_remove_runtime(const char *id);
 
+/* Appends the text of an entry; name NULL: it has none. */
+void boxes_write_info(const struct plan *p, const char *name, struct buf *text);
+
 #endif

@@ -17,6 +17,7 @@
 #include "guard/guard_internal.h"
 
 #define INFO_MAX 65536
+#define CANDIDATES 5   /* that an error names */
 #define MAKING_S 10    /* an entry is made in less */
 #define ENDED_KEPT 100 /* entries of sandboxes that have ended */
 #define ENDED_KEPT_MS (14ull * 86400 * 1000)
@@ -223,10 +224,27 @@ static int match(const struct box_info *i, const char *word)
 		return 4;
 	if (strcmp(i->name, word) == 0)
 		return i->alive ? 3 : 2;
-	if (n >= 2 &&
-	    ((tail && strncmp(tail + 1, word, n) == 0) || (n > 8 && strncmp(i->id, word, n) == 0)))
+	if (n >= 2 && ((tail && strncmp(tail + 1, word, n) == 0) || strncmp(i->id, word, n) == 0))
 		return 1;
 	return 0;
+}
+
+/* Which ones a beginning of an id could mean, as many as fit. */
+static int fail_ambiguous(const struct boxes *all, const char *word, size_t same,
+			  struct ward_err *e)
+{
+	auto_buf names = { 0 };
+	size_t shown = 0;
+
+	for (size_t i = 0; i < all->len && shown < CANDIDATES; i++)
+		if (match(&all->items[i], word) == 1) {
+			buf_printf(&names, "%s%s", shown++ ? ", " : "", all->items[i].id);
+			if (all->items[i].name[0])
+				buf_printf(&names, " (%s)", all->items[i].name);
+		}
+	ward_fail(e, EINVAL, "%.80s is ambiguous: it matches %zu sandboxes: %s%s", word, same,
+		  buf_text(&names), same > shown ? ", ..." : "");
+	return ward_remedy(e, "give more of the id, or the name");
 }
 
 int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info,
@@ -249,9 +267,7 @@ int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info
 		*ret_info = *best;
 		*best = (struct box_info){ 0 };
 	} else if (best) {
-		r = ward_fail(e, EINVAL, "%.80s is ambiguous: it matches %zu sandboxes", word,
-			      same);
-		ward_remedy(e, "give more of its id: ward ps -a");
+		r = fail_ambiguous(all, word, same, e);
 	} else {
 		r = ward_fail(e, ENOENT, "there is no sandbox %.80s", word);
 		ward_remedy(e, "ward ps -a lists them");

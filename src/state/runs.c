@@ -1,9 +1,9 @@
 /*
  * Runs in the foreground with a control socket. In: the runtime directory. Out:
- * RUNTIME/runs/ID/control, for as long as the run lives; nothing of it is in the state directory,
- * and nothing stays. A run that answers is alive: a socket without a listener was left by a killed
- * ward, and is removed by the next process that looks. The directory belongs to the user alone
- * (runtime.c), and the socket checks its peer (serve.c).
+ * RUNTIME/runs/ID with a socket and what ward ps shows, for as long as the run lives; nothing of
+ * it is in the state directory, and nothing stays. A run that answers is alive: a socket without a
+ * listener was left by a killed ward, and is removed by the next process that looks. The directory
+ * belongs to the user alone (runtime.c), and the socket checks its peer (serve.c).
  */
 #include "state/runs.h"
 
@@ -15,11 +15,13 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "state/boxes_internal.h"
 #include "state/runtime.h"
 #include "state/store_internal.h"
 
 #define RUNS_DIR "runs"
+#define INFO_MAX 65536
 #define MAKING_S 2 /* a run makes its socket in less */
 
 int runs_open(struct ward_err *e)
@@ -27,6 +29,33 @@ int runs_open(struct ward_err *e)
 	auto_fd runtime = runtime_open(e);
 
 	return runtime < 0 ? runtime : store_open_dir(runtime, RUNS_DIR, e);
+}
+
+/* What ward ps shows of it; without it only the id is known. */
+static void write_info(const struct plan *p, int dir_fd)
+{
+	auto_fd fd =
+		openat(dir_fd, "info", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_buf text = { 0 };
+
+	boxes_write_info(p, NULL, &text);
+	if (fd >= 0 && (text.failed || io_write_all(fd, text.data, text.len) < 0))
+		unlinkat(dir_fd, "info", 0);
+}
+
+static void read_info(int runs_fd, const char *id, struct box_info *i)
+{
+	struct box_info read = { 0 };
+	auto_buf text = { 0 };
+	char path[64];
+
+	snprintf(path, sizeof(path), "%.23s/info", id);
+	if (io_read_file(runs_fd, path, INFO_MAX, &text) == 0 &&
+	    boxes_parse(buf_text(&text), text.len, &read) == 0)
+		*i = read;
+	i->state = BOX_RUNNING;
+	i->alive = i->foreground = true;
+	snprintf(i->id, sizeof(i->id), "%.23s", id);
 }
 
 int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_err *e)
@@ -41,6 +70,7 @@ int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_er
 	entry.run_fd = store_open_dir(runs, entry.id, e);
 	if (entry.run_fd < 0)
 		return entry.run_fd;
+	write_info(p, entry.run_fd);
 	*ret_entry = entry;
 	return 0;
 }
@@ -50,6 +80,8 @@ static void drop(int runs_fd, const char *id)
 	char path[64];
 
 	snprintf(path, sizeof(path), "%.23s/control", id);
+	unlinkat(runs_fd, path, 0);
+	snprintf(path, sizeof(path), "%.23s/info", id);
 	unlinkat(runs_fd, path, 0);
 	snprintf(path, sizeof(path), "%.23s/control.new", id);
 	unlinkat(runs_fd, path, 0);
@@ -111,7 +143,7 @@ int runs_list(struct boxes *ret_runs, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
 	for (struct dirent *entry = readdir(list); entry && r == 0; entry = readdir(list)) {
-		struct box_info i = { .state = BOX_RUNNING, .alive = true, .foreground = true };
+		struct box_info i = { 0 };
 		int alive;
 
 		if (!boxes_is_id(entry->d_name))
@@ -121,8 +153,10 @@ int runs_list(struct boxes *ret_runs, struct ward_err *e)
 			drop(dirfd(list), entry->d_name);
 		if (alive != 1)
 			continue;
-		snprintf(i.id, sizeof(i.id), "%.23s", entry->d_name);
+		read_info(dirfd(list), entry->d_name, &i);
 		r = boxes_add(&v, &cap, &i);
+		if (r < 0)
+			box_info_clear(&i);
 	}
 	if (r < 0) {
 		boxes_clear(&v);

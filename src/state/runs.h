@@ -1,4 +1,4 @@
-/* Runs in the foreground that can be spoken to while they run: those with a network. */
+/* Runs in the foreground that can be spoken to while they run: all that last a moment. */
 #ifndef WARD_STATE_RUNS_H
 #define WARD_STATE_RUNS_H
 

@@ -36,6 +36,12 @@ int trust_has(const char hex[SHA256_HEX], struct ward_err *e)
 
 int trust_add(const char hex[SHA256_HEX], const char *path, struct ward_err *e)
 {
+	return trust_keep(hex, path, NULL, e);
+}
+
+int trust_keep(const char hex[SHA256_HEX], const char *path, const struct buf *text,
+	       struct ward_err *e)
+{
 	auto_fd state_fd = store_open(e);
 	auto_buf note = { 0 };
 	int r;
@@ -55,6 +61,60 @@ int trust_add(const char hex[SHA256_HEX], const char *path, struct ward_err *e)
 		return ward_fail_errno(e, "cannot record the trusted policy");
 	text_escape(&note, path);
 	buf_puts(&note, "\n");
+	if (text)
+		buf_add(&note, buf_text(text), text->len);
 	r = note.failed ? -ENOMEM : io_write_all(fd, note.data, note.len);
 	return r < 0 ? ward_fail(e, -r, "cannot record the trusted policy: %s", strerror(-r)) : 0;
+}
+
+#define RECORD_MAX (64 * 1024 * 1024) /* as many files as one policy can have, each of a mebibyte */
+
+/* Whether a record is of this file and has its content; *ret_at is where that begins. */
+static bool is_of(const struct buf *record, const struct buf *path, size_t *ret_at)
+{
+	*ret_at = path->len + 1;
+	return record->len > *ret_at && memcmp(record->data, buf_text(path), path->len) == 0 &&
+	       record->data[path->len] == '\n';
+}
+
+static bool is_later(const struct stat *a, const struct timespec *b)
+{
+	return a->st_mtim.tv_sec > b->tv_sec ||
+	       (a->st_mtim.tv_sec == b->tv_sec && a->st_mtim.tv_nsec >= b->tv_nsec);
+}
+
+int trust_last(const char *path, struct buf *ret_text, struct ward_err *e)
+{
+	auto_fd state_fd = store_open(e);
+	auto_fd fd = state_fd < 0
+			     ? -1
+			     : openat(state_fd, TRUSTED_DIR, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
+	struct timespec newest = { 0 };
+	auto_buf shown = { 0 };
+	struct dirent *entry;
+	bool any = false;
+
+	if (state_fd < 0)
+		return state_fd;
+	if (dir)
+		(void)take_fd(&fd);
+	text_escape(&shown, path);
+	while (dir && (entry = readdir(dir))) {
+		auto_fd record_fd = openat(dirfd(dir), entry->d_name,
+					   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		auto_buf record = { 0 };
+		struct stat st;
+		size_t at;
+
+		if (record_fd < 0 || fstat(record_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+		    st.st_uid != geteuid() || (any && !is_later(&st, &newest)) ||
+		    io_read_all(record_fd, RECORD_MAX, &record) < 0 || !is_of(&record, &shown, &at))
+			continue;
+		any = true;
+		newest = st.st_mtim;
+		ret_text->len = 0;
+		buf_add(ret_text, record.data + at, record.len - at);
+	}
+	return shown.failed || ret_text->failed ? ward_fail(e, ENOMEM, "out of memory") : any;
 }

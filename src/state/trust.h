@@ -2,11 +2,18 @@
 #ifndef WARD_STATE_TRUST_H
 #define WARD_STATE_TRUST_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 
 /* 1 if this content was accepted, 0 if not, or -errno with *e. */
 must_check int trust_has(const char hex[SHA256_HEX], struct ward_err *e);
+/* The same, and keeps the text, so that trust_last() can show what has changed since. */
+must_check int trust_keep(const char hex[SHA256_HEX], const char *path, const struct buf *text,
+			  struct ward_err *e);
+/* The text that was accepted last for a file at this path. 1: there is one, 0: none, or -errno with
+ * *e. */
+must_check int trust_last(const char *path, struct buf *ret_text, struct ward_err *e);
 /* Accepts the content; path is noted for the reader of the state directory. */
 must_check int trust_add(const char hex[SHA256_HEX], const char *path, struct ward_err *e);
 

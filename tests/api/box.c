@@ -371,7 +371,7 @@ static void network(void)
 	REFUSED(ward_net_deny(b, NULL, 0, &e), EINVAL, "no rule");
 	FINE(ward_net_show(b, &json, &e));
 	CHECK(strstr(json, "\"generation\":3,") && strstr(json, "api.example:8443") &&
-	      strstr(json, "\"remaining_ms\":"));
+	      strstr(json, "\"lasts_ms\":"));
 	CHECK(!strstr(json, "a.example\""));
 	ward_free(json);
 	ward_box_free(b);

@@ -4,13 +4,13 @@ The file's docstring says what the attack is, and has two lines: `layer:` (what 
 `control:` (how it is seen to succeed without the sandbox). The module defines
 
   scene(s)       optional: prepares the outside; s is a Scene; puts what the attack must know into
-  s.args attack(a)      runs inside, with harness/inside.py in front of it; a is s.args. Or C: the
-  source of a program, or WASM: the source of
-                 a module, with harness/wasm.py's PRELUDE in front of it, which the control run has
-                 as a program; s.argv are its arguments
+                 s.args
+  attack(a)      runs inside, with harness/inside.py in front of it; a is s.args. Or C: the source
+                 of a program, or WASM: the source of a module, with harness/wasm.py's PRELUDE in
+                 front of it, which the control run has as a program; s.argv are its arguments
   escaped(s, r)  optional: whether the attack reached its aim, judged from outside; unless given:
-  whether s.token, a
-                 secret that only the outside knows, stands in what the attack printed
+                 whether s.token, a secret that only the outside knows, stands in what the attack
+                 printed
 
 and, where they differ from the usual: OPTIONS (of ward run), CONTROL ("plain": the same user, no
 sandbox; "root": root, no sandbox; "unshare FLAGS": in a throw-away namespace), CONTROL_SHELL (run
@@ -240,6 +240,11 @@ class Scene:
                            input=self.input, prepare=self.prepare, wrap=self.wrap, report=True)
 
 
+# how ward says that an engine has no such thing
+REFUSES = re.compile(r"(this build|engine) cannot do that|engine does not support it|"
+                     r"not possible behind|for root")
+
+
 def header(module):
     """Checks that the file says what it must; returns the layer."""
     text = module.__doc__ or ""
@@ -265,10 +270,7 @@ def judge(t, module, control):
     if control:
         proved(t, done)
         return
-    if not began and engines.asked() and r.rc == 125 and re.search(r"(this build|engine) cannot do "
-                                                                   r"that|engine does not support "
-                                                                   r"it|not possible "
-                                                                   r"behind|for root", r.err):
+    if not began and engines.asked() and r.rc == 125 and REFUSES.search(r.err):
         t.skip("refused: " + r.err.strip().splitlines()[0])
     if not began:
         refused = r.rc == 125 and getattr(module, "REFUSED", False)

@@ -1,12 +1,13 @@
 """Runs ward and kills the process that helps to build the sandbox, when it is about to make one
 call.
 
-usage: kill_helper.py [--reaper] [--slow MS] CALL WARD ARGS...   (CALL: a number, or -1: its first
-one) Prints one line of JSON: the exit code of ward, whether there was a helper, whether it was
-killed. ptrace(2) tells of every process that ward makes: the helper is the one that the sandbox's
-first process clones before it clones the command, which begins with setsid. --reaper: the same for
-the mount reaper, which ward itself clones and which begins with prctl. --slow: it is not killed,
-but waits in front of the call.
+usage: kill_helper.py [--reaper] [--slow MS] CALL WARD ARGS...
+
+CALL: a number, or -1: its first one. Prints one line of JSON: the exit code of ward, whether there
+was a helper, whether it was killed. ptrace(2) tells of every process that ward makes: the helper is
+the one that the sandbox's first process clones before it clones the command, which begins with
+setsid. --reaper: the same for the mount reaper, which ward itself clones and which begins with
+prctl. --slow: it is not killed, but waits in front of the call.
 """
 import ctypes
 import json

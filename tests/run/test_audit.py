@@ -681,7 +681,7 @@ def test_what_the_user_did_afterwards(t):
     """Reviews that are applied or dropped, things that come back from the quarantine, files that
     are trusted: in the user's own chain."""
     ws = t.workspace({"ward.yaml": "version: 1\nresources: {memory_limit: none}\n"})
-    t.equal(t.ward("trust", cwd=ws).rc, 0)
+    t.equal(t.ward("trust", "--yes", cwd=ws).rc, 0)
     t.equal(t.ward("run", "--review", "--", "/bin/sh", "-c", "echo a > a; echo b > b",
                    cwd=ws).rc, 0)
     t.equal(t.ward("apply", "a", cwd=ws).rc, 0)

@@ -12,6 +12,7 @@ SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
                       "kill_helper.py")
 CALLS = {"its first call": -1, "mount": 165, "pivot_root": 155, "umount2": 166, "ioctl": 16,
          "unshare": 272, "exit_group": 231}
+POLL = 7
 TRIES = 20
 OWED = ("mount", "pivot_root", "umount2")	# what no other process can do in its place any more
 
@@ -58,26 +59,20 @@ def test_killed_helper(t):
 
 @timeout(120)
 def test_reaper_is_slow_or_killed(t):
-    """A start that takes longer than short commands do does not end the reaper that it waits for;
-    if the reaper is killed, the start does not wait long."""
+    """A start neither waits for the reaper nor needs it: whatever happens to it, the command runs,
+    and ward ends soon."""
     ws = t.workspace()
     found = 0
-    for call in (-1, CALLS["umount2"]):
+    for call in (-1, POLL):
         for how in (("--reaper", "--slow", "60"), ("--reaper",)):
             # there is none where the child is not far enough when the supervisor is
             for _ in range(TRIES):
                 began = time.monotonic()
                 outcome, ran, err = start_and_kill(t, ws, call, how=how)
                 took = time.monotonic() - began
-                t.check(ran == (outcome["rc"] == 0),
-                        f"{how}: exit {outcome['rc']}, but the command "
-                        f"{'ran' if ran else 'did not run'}: {err}")
+                t.equal(outcome["rc"], 0, f"{how}: {err}")
+                t.check(ran, f"{how}: the command did not run: {err}")
                 t.check(took < 10, f"{how}: it took {took:.1f} s")
-                if "--slow" in how:
-                    t.equal(outcome["rc"], 0, f"{how}: {err}")
-                elif outcome["rc"]:
-                    t.check(outcome["rc"] == 125 and outcome["killed"], f"{how}: {outcome}: {err}")
-                    t.contains(err, "was killed", f"{how}: the message")
                 if outcome["helper"]:
                     found += 1
                     break

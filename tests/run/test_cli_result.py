@@ -130,7 +130,7 @@ def test_summary_on_a_terminal(t):
     t.equal(r.rc, 2, "exit code")
     t.contains(r.out, "hello", "output")
     t.contains(r.out, "exit 2", "summary")
-    t.contains(r.out, " in force", "summary")
+    t.contains(r.out, " of 15 layers", "summary")
     t.check("layers:\r\n" not in r.out, "too much is said")
     r = t.ward_tty("run", "--", "/bin/true", cwd=t.workspace(), env={"NO_COLOR": "1"})
     t.check("\x1b[3" not in r.out, "colour in spite of NO_COLOR")
@@ -141,7 +141,7 @@ def test_limit_is_named(t):
     t.equal(r.rc, 124, "exit code")
     t.contains(r.err, "ward: stopped: the sandbox ran longer than allowed (limit 300 ms, held by ",
                "standard error")
-    t.contains(r.err, "remedy: --timeout SECONDS", "standard error")
+    t.contains(r.err, "remedy: --timeout 0.6\n", "standard error")
     t.check(r.report["limits"]["timeout"]["hit"], "not in the report")
 
 

@@ -7,7 +7,7 @@ import subprocess
 from harness import libward, native_only
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach",
-         "logs", "stats", "cp", "wait",
+         "logs", "stats", "top", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["prove", "serve", "render"]
 LATER_OPTIONS = [["--set", "process.commands={allow: [ls]}"]]

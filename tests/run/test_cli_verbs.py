@@ -121,7 +121,7 @@ def test_trust(t):
     r = t.ward("run", "--", "/bin/true", cwd=workspace)
     t.equal(r.rc, 125, "exit code before")
     t.contains(r.err, "ward trust", "remedy")
-    r = t.ward("trust", cwd=workspace)
+    r = t.ward("trust", "--yes", cwd=workspace)
     t.equal(r.rc, 0, "exit code of trust")
     t.contains(r.out, "widens process.syscalls", "answer")
     t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 0, "exit code after")
@@ -133,14 +133,14 @@ def test_trust(t):
 
 def test_trust_of_nonsense(t):
     workspace = t.workspace({"ward.yaml": BROKEN})
-    r = t.ward("trust", cwd=workspace)
+    r = t.ward("trust", "--yes", cwd=workspace)
     t.equal(r.rc, 125, "exit code")
     t.contains(r.err, "ward.yaml:3:3", "errors")
 
 
 def test_plan(t):
     workspace = t.workspace({".env": "SECRET=1\n"})
-    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env",
+    r = t.ward("plan", "--full", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env",
                "TOKEN=topsecret", "--", "make",
                "test", cwd=workspace)
     t.equal(r.rc, 0, "exit code")
@@ -172,7 +172,7 @@ def test_plan_refuses_as_run_does(t):
     workspace = t.workspace()
     for words in (["-w", "/nonexistent"], ["--set", "network.record=r"], ["-p", "missing.yaml"],
                   ["--ro", "/nonexistent/path"]):
-        plan = t.ward("plan", *words, cwd=workspace)
+        plan = t.ward("plan", "--full", *words, cwd=workspace)
         run = t.ward("run", *words, "--", "/bin/true", cwd=workspace)
         t.equal(plan.rc, 125, f"exit code of plan {words}")
         t.equal(run.rc, 125, f"exit code of run {words}")
@@ -286,7 +286,7 @@ def test_plan_says_how_it_was_made(t):
     """ward plan --verbose prints the planner's steps in the order of tables/plan_steps.def; without
     it, it does not."""
     ws = t.workspace()
-    long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["--verbose"], []))
+    long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["-v"], ["--full"]))
     t.equal((long.rc, short.rc), (0, 0))
     steps = [line.split()[1] for line in long.out.split("steps of the planner\n")[1].splitlines()]
     t.equal((steps[0], steps[-1], len(steps)), ("mounts", "words", 23))

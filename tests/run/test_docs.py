@@ -32,8 +32,8 @@ from harness import host, libward
 from harness.world import OTHER, WEB, trusted_world
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-NAMES = ("policy", "review", "network", "credentials", "budgets", "engines", "images", "audit",
-         "libward", "containers", "install")
+NAMES = ("policy", "toolchains", "review", "network", "credentials", "budgets", "engines", "images",
+         "audit", "libward", "containers", "install")
 PAGES = {"README.md": TOP / "README.md",
          "docs/README.md": TOP / "docs/README.md",
          **{f"docs/{n}.md": TOP / "docs" / f"{n}.md" for n in NAMES}}

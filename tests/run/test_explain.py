@@ -25,7 +25,7 @@ def apply_command(t, ws, denial):
 def test_each_thing_is_explained_and_its_command_allows_it(t):
     """A system call, a planted name, a limit: refused, explained, allowed by the ready command."""
     ws = t.workspace({"ward.yaml": "# mine\nversion: 1\nresources:\n  output_limit: 1Ki  # few\n"})
-    t.equal(t.ward("trust", cwd=ws).rc, 0)
+    t.equal(t.ward("trust", "--yes", cwd=ws).rc, 0)
     script = ("unshare -U true && echo NAMESPACE; echo x > .envrc; head -c 4000 /dev/zero | tr "
               "'\\0' x")
     r = t.ward("run", "--", "/bin/sh", "-c", script, cwd=ws)
@@ -48,8 +48,7 @@ def test_each_thing_is_explained_and_its_command_allows_it(t):
     for part in ("# mine\nversion: 1\n", "output_limit: \"1Mi\"  # few\n",
                  "protect:\n    - \"!/.envrc\"\n", "nesting: true\n"):
         t.contains(after, part)
-    t.equal(t.ward("run", "--", "true", cwd=ws).rc, 125)	# trusted was the content before
-    t.equal(t.ward("trust", cwd=ws).rc, 0)
+    t.equal(t.ward("run", "--", "true", cwd=ws).rc, 0)	# what was approved stays trusted
     r = t.ward("run", "--", "/bin/sh", "-c", script, cwd=ws)
     t.contains(r.out, "NAMESPACE")
     t.equal(r.rc, 0, r.err)

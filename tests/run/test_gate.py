@@ -186,7 +186,7 @@ def test_cp_policy_names(t):
     they begin with a slash, and so do its releases."""
     ws = t.workspace({"ward.yaml": "version: 1\nfilesystem:\n  protect: [deploy.sh, /ops/run, "
                       "keys/, '!.envrc']\n", "ops/old": "x\n"})
-    t.ward("trust", cwd=ws)
+    t.ward("trust", "--yes", cwd=ws)
     b = box(t, cwd=ws)
     plant(t, b, "mkdir -p d/sub/keys d/ops; for i in d/deploy.sh d/sub/deploy.sh d/sub/keys/k "
           "d/ops/run d/.envrc d/fine; do echo x > $i; done")

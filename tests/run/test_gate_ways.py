@@ -45,11 +45,12 @@ def check(t, at, mark, way, every=1):
 
 
 @native_only("nothing of ward runs: the attacks are tried without a sandbox")
+@timeout(SLOW)
 def test_attacks(t):
     """The attacks are some: outside of a sandbox all of them are found, and git runs what they
     say."""
     at, mark = t.fresh_dir("at"), marker(t)
-    planted(t, t.run(*PYTHON, input=plan(mark), cwd=at, check=True))
+    planted(t, t.run(*PYTHON, input=plan(mark), cwd=at, check=True, timeout=SLOW))
     t.check(count() >= 1500 and len({c[1] for c in CASES}) >= 150, f"{count()} attacks")
     left = found(t, at, mark)
     missing = {"{}/{} ({})".format(*c[:3]) for c in CASES} - set(left)
@@ -249,7 +250,8 @@ def test_image_build(t):
     """What the commands of a recipe make lies in ward's store alone: nothing comes beside the
     recipe or into the workspace, and what a run takes out of its image is swept."""
     made, mark, top = t.fresh_dir("made"), marker(t), t.fresh_dir("recipe")
-    planted(t, t.run(*PYTHON, input=plan(mark, fewer()), cwd=made, check=True), fewer())
+    r = t.run(*PYTHON, input=plan(mark, fewer()), cwd=made, check=True, timeout=SLOW)
+    planted(t, r, fewer())
     t.run("sh", "-c", "chmod -R u+rwx .; tar --exclude=socket -cf ../all.tar . 2>/dev/null; true",
           cwd=made, check=True)
     os.rename(os.path.join(made, "../all.tar"), f"{top}/all.tar")

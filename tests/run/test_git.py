@@ -141,6 +141,7 @@ def test_a_thousand_files_in_one_commit(t):
     ws = repository(t, t.workspace())
     r = t.ward("run", *PASSED, "--", "bash", "-c",
                """set -e; mkdir d; cd d; for i in $(seq 1000); do echo $i > f$i; done
-               git add .; git commit -qm many; git mv f1 g1; git commit -qm moved; git status --short""", cwd=ws, env=WHO)
+               git add .; git commit -qm many; git mv f1 g1; git commit -qm moved; git status --short""",
+               cwd=ws, env=WHO, timeout=100)
     t.equal((r.rc, r.out), (0, ""))
     t.equal(len(git(t, "ls-files", cwd=ws).out.splitlines()), 1001, "files")

@@ -42,17 +42,77 @@ def test_steers_in_a_large_tree(t):
     t.equal(r.report["links_out"], ["d6/out -> /etc/passwd"])
 
 
+VERSIONS = {
+    ".nvmrc": "22\n", ".python-version": "3.12\n3.11\n", "a/.ruby-version": "ruby-3.3.1\n",
+    "a/.terraform-version": "latest:^1.2\n", "a/.java-version": "temurin-21\n",
+    ".sdkmanrc": "# versions\njava=21.0.3-tem\n",
+    "package.json": '{"packageManager":"yarn@4.1.0"}\n',
+    "rust-toolchain.toml": '[toolchain]\nchannel = "1.80"\n',
+}
+PATHS = {
+    ".nvmrc": "path:./x\n", ".python-version": "3.12\npath:./x\n",
+    "a/.ruby-version": "ruby-path:../x\n", "a/.terraform-version": "../x\n",
+    "a/.java-version": "21 path:./x\n", ".sdkmanrc": "java=path:x\n",
+    "package.json": r'{"packageManager":"yarn@\u0070ath:./x"}' + "\n",
+    "rust-toolchain.toml": '[toolchain]\nchannel = "path:x"\n',
+}
+
+
+def writes(files):
+    """A script that writes them."""
+    puts = [f"cat > {name} <<'END'\n{text}END" for name, text in files.items()]
+    return "\n".join(["mkdir -p a", *puts])
+
+
+def quarantined(r):
+    """The paths that a run's report names."""
+    return sorted(line.split(": ")[0] for line in r.report["quarantine"])
+
+
 def test_versions(t):
-    """A list of versions is named where one of them is a directory, whose programs mise would put
-    into PATH; others are not."""
-    ws = t.workspace({".python-version": "3.12\n", "a/.ruby-version": "3.3\n"})
-    r = t.ward("run", "-w", ws, "--", "sh", "-c",
-               "echo path:./x > .python-version; echo 3.4 > a/.ruby-version; echo 22 > .nvmrc; "
-               "echo path:x > a/.node-version; "
-               "echo '{\"packageManager\":\"yarn@path:./x\"}' > a/package.json; echo "
-               "'{\"packageManager\":\"yarn@4\"}' > package.json", cwd=ws, report=True)
-    t.equal(sorted(line.split(",")[0] for line in r.report["steers"]),
-            [".python-version: changed", "a/.node-version: new", "a/package.json: new"])
+    """A file that names versions is the agent's to write, whether it was there before or not; one
+    that names a directory, whose programs mise would put into PATH, goes to the quarantine."""
+    plain = {name: "1\n" for name in VERSIONS}
+    for old in ({}, plain, plain | {f"d{i}/f{k}": "" for i in range(25) for k in range(50)}):
+        ws = t.workspace(old)
+        run = ("run", "-w", ws, "--", "sh", "-c")
+        r = t.ward(*run, writes(VERSIONS), cwd=ws, report=True)
+        t.equal((r.rc, quarantined(r)), (0, []), r.err)
+        r = t.ward(*run, writes(PATHS), cwd=ws, report=True)
+        t.equal(quarantined(r), sorted(PATHS), f"with {len(old)} files")
+        left = [name for name in PATHS if os.path.exists(os.path.join(ws, name))]
+        t.equal(left, [], "they are gone")
+
+
+def test_versions_by_link(t):
+    """Nor behind a link: a new one leads only to another version file; one of the person's is
+    judged by what it leads to in the workspace."""
+    ws = t.workspace({"conf/node": "20\n", ".ruby-version": "3.3\n"})
+    t.run("ln", "-s", "conf/node", os.path.join(ws, ".nvmrc"), check=True)
+    t.run("ln", "-s", "/etc/hostname", os.path.join(ws, ".java-version"), check=True)
+    run = ("run", "-w", ws, "--", "sh", "-c")
+    r = t.ward(*run, "echo 22 > conf/node; mkdir sub; ln -s ../.ruby-version sub/.ruby-version; "
+               "ln -s ../conf/node sub/.node-version", cwd=ws, report=True)
+    t.equal(quarantined(r), ["sub/.node-version"])
+    r = t.ward(*run, "echo path:x > conf/node; echo path:x > .ruby-version", cwd=ws, report=True)
+    t.equal(quarantined(r), [".nvmrc", ".ruby-version"])
+    t.check(os.path.islink(os.path.join(ws, ".java-version")), "what leads outside stays")
+
+
+def test_versions_reviewed(t):
+    """The same by way of a review: the file that was there stays as it was. A policy can release a
+    name."""
+    ws = t.workspace({".nvmrc": "20\n", ".ruby-version": "3.2\n"})
+    r = t.ward("run", "--review", "-w", ws, "--", "sh", "-c", "echo path:x > .nvmrc; "
+               "echo 3.3 > .ruby-version; echo path:x > .node-version", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.equal(t.ward("apply", cwd=ws).rc, 1)
+    t.equal((t.read(ws, ".nvmrc"), t.read(ws, ".ruby-version")), ("20\n", "3.3\n"))
+    t.check(not os.path.exists(os.path.join(ws, ".node-version")), "a new one does not arrive")
+    other = t.workspace()
+    r = t.ward("run", "-w", other, "--set", 'filesystem.protect=["!.nvmrc"]', "--", "sh", "-c",
+               "echo path:x > .nvmrc", cwd=other, report=True)
+    t.equal((quarantined(r), t.read(other, ".nvmrc")), ([], "path:x\n"))
 
 
 def test_mise_names_files(t):

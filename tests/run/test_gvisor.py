@@ -89,12 +89,12 @@ def test_platform_kvm_only_where_it_is_seen_to_work(t):
                env={"WARD_RUNSC": os.path.join(ws, "runsc")})
     t.check(r.rc == 125 and "gvisor.platform: kvm: ward does not know which KVM calls " in r.err
             and "gvisor.platform: auto" in r.err, f"an unknown runsc: {r}")
-    r = t.ward("plan", *GVISOR, "--set", "gvisor.platform=systrap", "--", "true", cwd=ws)
+    r = t.ward("plan", "--full", *GVISOR, "--set", "gvisor.platform=systrap", "--", "true", cwd=ws)
     t.check(r.rc == 0 and "/dev/kvm" not in r.out, f"another platform has no device: {r}")
     if ", platform kvm" in about:
         return
     t.contains(about, "; not kvm: ")
-    r = t.ward("plan", *GVISOR, "--", "true", cwd=ws)
+    r = t.ward("plan", "--full", *GVISOR, "--", "true", cwd=ws)
     t.check(r.rc == 0 and "/dev/kvm" not in r.out and "platform systrap" in r.out,
             f"taken by itself: {r}")
     r = t.ward("run", *GVISOR, "--set", "gvisor.platform=kvm", "--", "true", cwd=ws)

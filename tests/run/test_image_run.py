@@ -111,7 +111,7 @@ def test_a_found_policy_cannot_choose_the_root(t):
     ws = t.workspace({"ward.yaml": "version: 1\nimage: base\n"})
     r = t.ward("run", "--", "true", cwd=ws)
     t.check(r.rc == 125 and "ward trust" in r.err, r)
-    t.equal(t.ward("trust", cwd=ws).rc, 0)
+    t.equal(t.ward("trust", "--yes", cwd=ws).rc, 0)
     t.equal(t.ward("run", "--", "cat", "/etc/image-name", cwd=ws).out, "MADE-OF-BUSYBOX\n")
     os.rename(os.path.join(ws, "ward.yaml"), os.path.join(t.directory, "p.yaml"))
     r = t.ward("run", "-p", os.path.join(t.directory, "p.yaml"), "--image", "host", "--", "true",

@@ -428,7 +428,7 @@ def test_plan_shows_conditions(t):
                   rules=[{"host": "api.test", "methods": ["GET", "POST"],
                           "graphql": ["query", "mutation:add*"]},
                          {"host": "w.test", "waf": "block"}, "plain.test"])
-    text = t.ward("plan", "-p", path, "--", "true", cwd=t.workspace()).out
+    text = t.ward("plan", "--full", "-p", path, "--", "true", cwd=t.workspace()).out
     for line in ("    methods: GET, POST\n", "    graphql: query, mutation:add*\n",
                  "    waf: block\n"):
         t.contains(text, line, "the plan")

@@ -203,7 +203,7 @@ def test_merge(t):
     old = ("# mine\nversion: 1\nfilesystem:\n  mode: read_write   # stays\n  host_mounts:\n"
            f"    - {data}/one.csv\nprocess:\n  env: [TERM]\n")
     t.write(ws, {"own.yaml": old})
-    t.equal(t.ward("trust", "own.yaml", cwd=ws).rc, 0)
+    t.equal(t.ward("trust", "--yes", "own.yaml", cwd=ws).rc, 0)
     r = t.ward("learn", "--merge", "own.yaml", "--", "sh", "job.sh", cwd=ws)
     t.check(r.rc == 125 and "two.csv" in r.out and t.read(ws, "own.yaml") == old,
             f"nobody was asked: {r.out} {r.err}")
@@ -232,7 +232,7 @@ def test_merge_of_a_policy_that_nobody_accepted(t):
         t.check(r.rc == 125 and f"ward trust {ws}/{name}" in r.err and "STARTED" not in r.err,
                 r.err)
     t.check(not os.path.exists(proof), "its command ran")
-    t.equal(t.ward("trust", "mounts.yaml", cwd=ws).rc, 0)
+    t.equal(t.ward("trust", "--yes", "mounts.yaml", cwd=ws).rc, 0)
     r = t.ward("learn", "--merge", "mounts.yaml", "--yes", "--", "ls", place, cwd=ws)
     t.equal(r.rc, 0, r.err)
 

@@ -21,6 +21,26 @@ TOML = ["mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".rtx.
         "mise/conf.d/a.toml", "mise/conf.d/b/mise.local.toml"]
 RC = [".miserc.toml", ".miserc.local.toml", ".config/miserc.toml", ".config/miserc.local.toml"]
 TASKS = [".mise/tasks/t", "mise-tasks/t", ".mise-tasks/t", "mise/tasks/t", ".config/mise/tasks/t"]
+# version files of other tools, which mise reads where idiomatic_version_file_enable_tools says so
+IDIOMATIC = {name: "path:../agents-bin" for name in (
+    ".nvmrc", ".node-version", ".python-version", ".python-versions", ".ruby-version",
+    ".java-version", ".go-version", ".terraform-version", ".bun-version", ".deno-version", ".yvmrc",
+    ".zig-version", ".crystal-version", ".swift-version", ".exenv-version", ".packer-version",
+    ".opentofu-version")}
+IDIOMATIC |= {
+    "two words/.nvmrc": "18 path:../agents-bin",
+    "two lines/.python-version": r"3.11\npath:../agents-bin",
+    "prefix/.ruby-version": "ruby-path:../agents-bin", "v/.nvmrc": "vpath:../agents-bin",
+    "runtime/package.json":
+        '{"devEngines":{"runtime":{"name":"node","version":"path:../agents-bin"}}}',
+    "list/package.json":
+        '{"devEngines":{"runtime":[{"name":"node","version":"path:../agents-bin"}]}}',
+    "manager/package.json": '{"packageManager":"pnpm@path:../agents-bin"}',
+    "escaped/package.json": r'{"packageManager":"pnpm@\\u0070ath:../agents-bin"}',
+    "rust-toolchain.toml": r'[toolchain]\nchannel = "path:../agents-bin"\n',
+}
+TOOLS = ["node", "python", "ruby", "java", "go", "terraform", "bun", "deno", "yarn", "pnpm", "zig",
+         "crystal", "swift", "elixir", "packer", "opentofu", "rust"]
 # what a file that the person trusts names: its own text, the file that the agent would like to
 # fill, and what it fills it with
 CALLERS = {
@@ -192,3 +212,52 @@ def test_after_cp(t):
             t.ward("cp", f"{b}:/tmp/w/{name}", ws)
     for trusted, ran in rounds(t, go):
         t.equal(sorted(ran), [], f"mise ran what the agent wrote (trusted: {trusted})")
+
+
+def idiomatic(t, go):
+    """What mise finds of the agent's where the person has told it to read version files of other
+    tools."""
+    ws, marker = t.workspace({"README": "x\n"}), os.path.join(t.fresh_dir("mark"), "ran")
+    settings = f"[settings]\nidiomatic_version_file_enable_tools = {TOOLS}\n".replace("'", '"')
+    t.write(t.home, {".config/mise/config.toml": settings})
+    lines = [plant_script(marker).splitlines()[0],
+             f"put agents-bin/bin/git '#!/bin/sh\\ntouch {marker}\\n'"]
+    for i, (name, text) in enumerate(IDIOMATIC.items()):
+        lines.append(f"put i{i}/{os.path.basename(name)} '{text}'")
+        t.write(ws, {f"i{i}/keep": "x\n"})
+    go(ws, "\n".join(lines) + "\ntrue")
+    found = enter(t, [os.path.join(ws, f"i{i}") for i, _ in enumerate(IDIOMATIC)], marker)
+    return {list(IDIOMATIC)[int(os.path.basename(place)[1:])] for place in found}
+
+
+@native_only("the time is that of mise; test_guard_news runs the same C code sanitized")
+@timeout(240)
+def test_idiomatic_control(t):
+    """Outside of a sandbox mise takes a directory out of every one of these files."""
+    find(t)
+    found = idiomatic(t, lambda ws, script: t.run("bash", "-c", script, cwd=ws, check=True))
+    t.equal(set(IDIOMATIC) - found, set(), "files that are no attack")
+
+
+@timeout(400)
+def test_idiomatic(t):
+    """After a run, after a review and out of a copy it finds none."""
+    find(t)
+
+    def direct(ws, script):
+        t.equal(t.ward("run", "-w", ws, "--", "bash", "-c", script, cwd=ws).rc, 0)
+
+    def reviewed(ws, script):
+        r = t.ward("run", "--review", "-w", ws, "--", "bash", "-c", script, cwd=ws)
+        t.equal(r.rc, 0, r.err)
+        t.ward("apply", cwd=ws)
+
+    def copied(ws, script):
+        b = box(t, "-w", ws, cwd=ws)
+        t.equal(t.ward("exec", b, "bash", "-c", f"mkdir /tmp/w; cd /tmp/w; {script}").rc, 0)
+        for name in t.ward("exec", b, "ls", "/tmp/w").out.split():
+            t.ward("cp", f"{b}:/tmp/w/{name}", ws)
+            for inner in t.ward("exec", b, "ls", "-A", f"/tmp/w/{name}").out.split():
+                t.ward("cp", f"{b}:/tmp/w/{name}/{inner}", os.path.join(ws, name))
+    for way in (direct, reviewed, copied):
+        t.equal(idiomatic(t, way), set(), f"mise finds the agent's programs ({way.__name__})")

@@ -108,7 +108,7 @@ def test_found_policy_that_widens_needs_trust(t):
     refused(t, r, "resources.pids_limit: 1024 -> 2048", "ward trust")
     t.equal(t.ward("run", "-p", "ward.yaml", "--", "/bin/true", cwd=workspace).rc, 0,
             "exit code with -p")
-    t.equal(t.ward("trust", "ward.yaml", cwd=workspace).rc, 0, "exit code of trust")
+    t.equal(t.ward("trust", "--yes", "ward.yaml", cwd=workspace).rc, 0, "exit code of trust")
     t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 0, "exit code when trusted")
     t.write(workspace, {"ward.yaml": "resources: {pids_limit: 2049}\n"})
     refused(t, t.ward("run", "--", "/bin/true", cwd=workspace), "1024 -> 2049")

@@ -9,6 +9,7 @@ from harness.world import World, attempts
 
 
 def replay(t, policy, *journals, cwd=None, rc=None):
+    journals = journals or ("--all",)
     r = t.ward("check", "--replay", "--json", *journals, policy, cwd=cwd)
     if rc is not None:
         t.equal(r.rc, rc, r.err or r.out)
@@ -47,7 +48,7 @@ def test_names_and_connections(t):
     t.equal(whats(found["lost"]), ["connection to db.test:5432", "connection to private.test:5432"])
     t.contains(next(f["why"] for f in found["lost"] if "private" in f["what"]), "private")
     t.equal(whats(found["gained"]), ["name evil.test"])
-    text = t.ward("check", "--replay", other)
+    text = t.ward("check", "--replay", "--all", other)
     t.equal(text.rc, 1)
     for part in ("would be refused:\n  connection to ", "would be newly allowed:\n  name evil.test",
                  " lost, "):

@@ -279,7 +279,7 @@ def test_git_works_inside(t):
     r = review(t, ws, commands)
     t.equal(r.out.strip(), "1")
     t.equal(t.run("git", "log", "--oneline", cwd=ws).out.count("\n"), 1, "commits outside")
-    t.contains(t.ward("diff", cwd=ws).out, "git: refs/heads/main moved")
+    t.contains(t.ward("diff", cwd=ws).out, "git: 2 commits on branch main (")
     r = t.ward("apply", cwd=ws)
     t.equal(r.rc, 0, r.out + r.err)
     t.equal(t.run("git", "config", "user.name", cwd=ws).out, "a\n", "a harmless setting")
@@ -378,7 +378,7 @@ def test_policy_file(t):
     r = t.ward("run", "--", *SHELL, "echo x > x", cwd=ws)
     t.equal(r.rc, 0, r.err)
     t.equal((t.read(ws, "x"), diff(t, ws)), (None, {"x": "added"}))
-    t.contains(t.ward("plan", cwd=ws).out, "review")
+    t.contains(t.ward("plan", "--full", cwd=ws).out, "review")
 
 
 def test_other_mounts_stay_direct(t):
@@ -433,13 +433,11 @@ def test_patch_is_what_git_reads(t):
            "ln -s a link; chmod +x e; echo new > new; "
            "printf 'a\\0b' > bin")
     patch = t.ward("diff", "-p", cwd=ws).out
-    t.contains(patch, "Binary files a/bin and b/bin differ")
-    start = patch.index("diff --git a/bin")
-    patch = patch[:start] + patch[patch.index("diff --git", start + 1):]
+    t.contains(patch, "GIT binary patch\nliteral 3\n")
     r = t.run("git", "apply", "-", input=patch, cwd=ws + ".copy")
     t.equal(r.rc, 0, r.err + patch)
     t.ward("apply", cwd=ws)
-    for name in ("a", "moved", "link", "e", "new"):
+    for name in ("a", "moved", "link", "e", "new", "bin"):
         t.equal(t.read(ws + ".copy", name), t.read(ws, name), name)
 
 
@@ -459,7 +457,7 @@ def test_big_and_sparse_files(t):
     review(t, ws, "truncate -s 8G sparse; printf end | dd of=sparse bs=1 seek=8589934000 "
            "conv=notrunc 2>/dev/null; echo b >> a")
     r = t.ward("diff", "--patch", cwd=ws, timeout=20)
-    t.contains(r.out, "too large to show")
+    t.check(r.rc == 1 and "not in the patch: sparse: too large" in r.err and "+b" in r.out, r.err)
     apply(t, ws)
     st = os.stat(os.path.join(ws, "sparse"))
     t.equal(st.st_size, 8 << 30)

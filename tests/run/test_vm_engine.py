@@ -238,13 +238,13 @@ def test_memory_of_the_machine(t):
     t.check(r.rc == 125 and "vm.memory" in r.err and "--set vm.memory=" in r.err
             and r.seconds < 20, r)
     more = re.search(r"vm.memory=(\d+)Mi", r.err).group(1)
-    r = t.ward("plan", *OPTIONS, "--set", f"vm.memory={more}Mi", "--", "true", cwd=ws)
+    r = t.ward("plan", "--full", *OPTIONS, "--set", f"vm.memory={more}Mi", "--", "true", cwd=ws)
     t.equal(r.rc, 0, f"the remedy: {r.err}")
-    r = t.ward("plan", *OPTIONS, "--set", "filesystem.hide=[big]", "--", "true", cwd=ws)
+    r = t.ward("plan", "--full", *OPTIONS, "--set", "filesystem.hide=[big]", "--", "true", cwd=ws)
     t.equal(r.rc, 0, f"what is hidden takes no room: {r.err}")
     os.truncate(os.path.join(ws, "big"), 0)
     os.truncate(os.path.join(ws, "big"), 8 << 30)	# a hole takes none either
-    t.equal(t.ward("plan", *OPTIONS, "--", "true", cwd=ws).rc, 0)
+    t.equal(t.ward("plan", "--full", *OPTIONS, "--", "true", cwd=ws).rc, 0)
     os.unlink(os.path.join(ws, "big"))
     r = t.ward("run", *OPTIONS, "--", "sh", "-c",
                "echo BEGAN; for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=100M & done; "

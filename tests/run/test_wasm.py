@@ -271,7 +271,7 @@ def test_compiled_once_and_never_brought(t):
     ws, other = tiny(t), tiny(t, "other.wasm",
                               "\nint more = 5;\n__attribute__((export_name(\"more\"))) int "
                               "*give(void) { return &more; }\n")
-    t.contains(t.ward("plan", *options, "--", "tiny.wasm", cwd=ws).out,
+    t.contains(t.ward("plan", "--full", *options, "--", "tiny.wasm", cwd=ws).out,
                "a start compiles the module first", "plan")
     t.equal(stored(t), {})
     t.equal(run(t, ws, options, "tiny.wasm", "say", "ONE").out, "ONE\n")
@@ -419,7 +419,7 @@ def test_a_compile_that_was_killed_is_not_remembered(t):
     t.check(any("more memory than" in n for n in json.loads(t.read(report))["notes"]),
             t.read(report))
     t.equal(stored(t), {}, "nothing is remembered")
-    t.contains(t.ward("plan", *options, "--", "conform.wasm", cwd=ws).out,
+    t.contains(t.ward("plan", "--full", *options, "--", "conform.wasm", cwd=ws).out,
                "a start compiles the module first", "plan")
 
 
@@ -488,7 +488,7 @@ def test_a_module_that_cannot_be_compiled(t):
     for _ in range(2):
         t.contains(run(t, ws, options, "bad.wasm", rc=126).err, "bad.wasm: is not valid", "why")
         t.equal(list(stored(t).values()), [0], "it is known from then on")
-    t.contains(t.ward("plan", *options, "--", "bad.wasm", cwd=ws).out,
+    t.contains(t.ward("plan", "--full", *options, "--", "bad.wasm", cwd=ws).out,
                "an earlier attempt to compile the module failed", "plan")
 
 
@@ -572,7 +572,7 @@ def test_node_is_named_as_no_wall(t):
     word = "node adds no isolation"
     t.contains(run(t, ws, options, "conform.wasm", "args", report=True).report["wall"], word,
                "result")
-    plan = t.ward("plan", *options, "--", "conform.wasm", cwd=ws).out
+    plan = t.ward("plan", "--full", *options, "--", "conform.wasm", cwd=ws).out
     t.contains(" ".join(plan.split()), word, "plan")
     engines = {e["name"]: e for e in json.loads(t.ward("doctor", "--json").out)["engines"]}
     t.check(engines["wasm"]["usable"] and ("WasmEdge" in engines["wasm"]["wall"]
@@ -620,7 +620,7 @@ def test_another_runtime_elsewhere(t):
         t.contains(r.out, word, "its words")
     t.check(re.search(r"</proc/self/fd/\d+><x>", r.out), r.out)
     t.equal(r.out.splitlines()[-1][-1], "0", "the module's variables are not the runtime's")
-    r = t.ward("plan", "--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--",
+    r = t.ward("plan", "--full", "--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--",
                "conform.wasm", cwd=ws, env={"PATH": f"{place}:{path}"})
     t.contains(r.out, "wasmtime (untested)", "what is not known is said")
 

@@ -10,6 +10,7 @@
 #include "event/event.h"
 #include "event/table_names.h"
 #include "model/plan.h"
+#include "observe/advice.h"
 #include "observe/explain.h"
 #include "policy/policy_edit.h"
 
@@ -247,12 +248,47 @@ static void test_system_call(void **state)
 	explain_clear(&x);
 }
 
+/* A line of the policy as an option: quoted for a shell, --allow alone where it is enough. */
+static void test_options(void **state)
+{
+	static const struct {
+		const char *line, *option;
+	} lines[] = {
+		{ "network.egress_allowlist: [\"a.example\"]", "--allow a.example" },
+		{ "network.egress_allowlist: [\"10.0.0.1:80\"]", "--allow 10.0.0.1:80" },
+		{ "network.egress_allowlist: [\"[2001:db8::7]:443\"]",
+		  "--add network.egress_allowlist='[\"[2001:db8::7]:443\"]'" },
+		{ "network.egress_allowlist: [{host: a.example, private: true}]",
+		  "--add network.egress_allowlist='{host: a.example, private: true}'" },
+		{ "filesystem.host_mounts: [{path: \"/opt/x\"}]", "--ro /opt/x" },
+		{ "filesystem.host_mounts: [{path: \"/opt/x\", at: \"/y\"}]", "--ro /opt/x:/y" },
+		{ "filesystem.host_mounts: [{path: \"/opt/it's\"}]", "--ro '/opt/it'\\''s'" },
+		{ "filesystem.programs: [\"tool\"]", "--add filesystem.programs=tool" },
+		{ "process.syscalls: build", "--set process.syscalls=build" },
+		{ "resources.memory_limit: 4Gi", "--memory 4Gi" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		struct explain_change c;
+		auto_buf out = { 0 }, wide = { 0 };
+
+		assert_true(explain_read_line(lines[i].line, &c));
+		advice_option(&c, 1, false, &out);
+		assert_string_equal(buf_text(&out), lines[i].option);
+		advice_option(&c, 1, true, &wide);
+		assert_int_equal(wide.len, out.len + strlen(" --widen"));
+		free(c.value);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_every_reason),
 		cmocka_unit_test(test_every_limit), cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_the_run),     cmocka_unit_test(test_system_call)
+		cmocka_unit_test(test_the_run),     cmocka_unit_test(test_system_call),
+		cmocka_unit_test(test_options)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,8 +31,6 @@ static pid_t begin(struct running *run)
 				 .pid_fd = pidfd_open(pid, 0),
 				 .mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) };
 	assert_non_null(run->child);
-	/* there is no old root here */
-	memory_of(run)->child.sync.old_root_owner = OLD_ROOT_BUILDER;
 	native_start_reaper(run);
 	assert_true(run->reaper_pid > 0);
 	return pid;

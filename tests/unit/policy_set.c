@@ -41,6 +41,10 @@ static const struct {
 	{ "isolation", "[vm, native]", false, "[vm, native]" },
 	{ "network.ingress", "8080", true, "[8080]" },
 	{ "network.ingress", "deny_all", false, "deny_all" },
+	{ "network.ingress", "8080:3000", true, "[\"8080:3000\"]" },
+	{ "network.ingress", "80,8080:3000", true, "[80, \"8080:3000\"]" },
+	{ "network.ingress", "[\"3000:3000\", 1]", false, "[3000, 1]" },
+	{ "extends", "base.yaml", false, "[base.yaml]" },
 	{ "network.egress_allowlist", "a.example:80", true,
 	  "[{\"host\":\"a.example\",\"ports\":[80]}]" },
 	{ "network.upstream_proxy", "null", false, "null" },
@@ -69,6 +73,12 @@ static const struct {
 	{ "filesystem.host_mounts", "{path: /a, mod: b}",
 	  "filesystem.host_mounts[0].mod: unknown key", "did you mean \"mode\"?" },
 	{ "process.commands", "git", "process.commands: expected a map", "" },
+	{ "network.ingress",
+	  "8080:", "network.ingress[0]: expected a port from 1 to 65535, or HOST:SANDBOX", "" },
+	{ "network.ingress", "1:2:3",
+	  "network.ingress[0]: expected a port from 1 to 65535, or HOST:SANDBOX", "" },
+	{ "network.ingress", "1:65536",
+	  "network.ingress[0]: expected a port from 1 to 65535, or HOST:SANDBOX", "" },
 };
 
 static void test_set(void **state)
@@ -122,6 +132,8 @@ static const struct {
 	const char *old, *narrower, *wider; /* NULL: there is none */
 } directions[] = {
 	{ POLICY_F_version, "1", "1", NULL },
+	{ POLICY_F_profile, "null", "claude", NULL },
+	{ POLICY_F_extends, "[]", "[a.yaml]", NULL },
 	{ POLICY_F_isolation, "[native]", "[vm]", NULL },
 	{ POLICY_F_oci_runtime, "runc", "crun", NULL },
 	{ POLICY_F_wasm_runtime, "auto", "node", NULL },
@@ -130,6 +142,9 @@ static const struct {
 	{ POLICY_F_vm_accel, "tcg", "kvm", NULL },
 	{ POLICY_F_vm_memory, "1Gi", "2Gi", NULL },
 	{ POLICY_F_vm_cpus, "2", "4", NULL },
+	{ POLICY_F_toolchains, "auto", "none", "[rust]" },
+	{ POLICY_F_toolchains, "auto", "[auto]", "[auto, node]" },
+	{ POLICY_F_toolchains, "[rust, node]", "node", "auto" },
 	{ POLICY_F_image, "host", "host", "other" },
 	{ POLICY_F_fs_workspace, ".", ".", "sub" },
 	{ POLICY_F_fs_mode, "review", "read_only", "read_write" },

@@ -58,7 +58,8 @@ static void test_json(unused_arg void **state)
 	check_has(&out, "\"seccomp\":{\"in_force\":true,\"note\":null}");
 	check_has(&out, "\"landlock\":{\"in_force\":false,\"note\":\"the kernel has none\"}");
 	check_has(&out, "\"denials\":[{\"what\":\"open "
-			"\\\"x\\\"\",\"why\":\"hidden\",\"remedy\":\"unhide it\",\"count\":2}]");
+			"\\\"x\\\"\",\"why\":\"hidden\",\"remedy\":\"unhide it\",\"option\":null,"
+			"\"count\":2}]");
 	check_has(&out, "\"changes\":[],\"quarantine\":[\".git/hooks/pre-commit: "
 			"planted\"],\"steers\":[],\"links_out\":[],\"notes\":[\"one\",\"two\"]}");
 	strv_free(&p.notes);
@@ -87,18 +88,19 @@ static void test_text(unused_arg void **state)
 
 	fill(&r, &p);
 	result_text(&r, &p, true, false, &out);
-	check_has(&out, "ward: exit 137 (signal SIGKILL), 1.5 s, peak memory 64 MiB, cpu 20 ms\n");
+	check_has(&out, "ward: exit 137 (signal SIGKILL), 1.5 s, peak memory 64 MiB, cpu 20 ms, "
+			"1 of 15 layers (not cgroup, user namespace");
 	check_has(&out, "seccomp           in force\n");
 	check_has(&out, "landlock          absent: the kernel has none\n");
 	check_has(&out, "memory            64 MiB, held by cgroup1, reached\n");
 	result_text(&r, &p, false, false, &brief);
-	check_has(&brief, "  layers: 1 of 15 in force; absent: cgroup, user namespace");
+	check_has(&brief, ", 1 of 15 layers (not cgroup, user namespace");
 	assert_null(strstr(brief.data, "layers:\n"));
 	result_stopped_text(&r, &p, &stopped);
 	assert_string_equal(
 		stopped.data,
 		"ward: stopped: the sandbox used more memory than allowed (limit 64 MiB, "
-		"held by cgroup1); remedy: --memory SIZE\n");
+		"held by cgroup1); remedy: --memory 128Mi\n");
 	r.usage.machine_short = true;
 	stopped.len = 0;
 	result_stopped_text(&r, &p, &stopped);
@@ -119,7 +121,7 @@ static void test_reached(unused_arg void **state)
 	assert_string_equal(
 		out.data,
 		"ward: limit reached: the sandbox tried to start more processes than allowed "
-		"(limit 64, held by rlimit); remedy: --pids N\n");
+		"(limit 64, held by rlimit); remedy: --pids 128\n");
 }
 
 static void test_hostile(unused_arg void **state)

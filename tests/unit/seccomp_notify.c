@@ -163,10 +163,29 @@ static void check_denial(const struct result *r, const char *call, const char *w
 	assert_int_equal(d->count, count);
 }
 
+/* A filter of the host's own (a container's) answers calls before ward's listener hears of them:
+ * of two filters the stricter answer counts. */
+static void skip_if_filtered(void)
+{
+	char line[256];
+	bool filtered = false;
+	FILE *status = fopen("/proc/self/status", "re");
+
+	while (status && fgets(line, sizeof(line), status))
+		filtered |= strncmp(line, "Seccomp:\t2", 10) == 0;
+	if (status)
+		fclose(status);
+	if (!filtered)
+		return;
+	print_message("skipped: a system call filter of this container answers first\n");
+	skip();
+}
+
 static void test_denials(void **state)
 {
 	struct box b = { 0 };
 
+	skip_if_filtered();
 	(void)state;
 	start(&b, SYSCALLS_DEFAULT, 0, denied_calls);
 	assert_int_equal(serve(&b), 0);
@@ -195,6 +214,7 @@ static void test_storm(void **state)
 	uint64_t begin = io_now_ms(), total = 0;
 	int status;
 
+	skip_if_filtered();
 	(void)state;
 	start(&b, SYSCALLS_DEFAULT, 0, storm);
 	while (io_now_ms() - begin < 650) {
@@ -257,6 +277,7 @@ static void test_hostile_name(void **state)
 	struct box b = { .dir = "/tmp/ward-notify-XXXXXX" };
 	char command[256];
 
+	skip_if_filtered();
 	(void)state;
 	assert_non_null(mkdtemp(b.dir));
 	snprintf(command, sizeof(command), "cp /proc/%d/exe \"$(printf '%s/a\\n\\033[2Jb')\"",

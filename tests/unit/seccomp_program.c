@@ -155,7 +155,7 @@ static void test_watch_exec(void **state)
 
 				if (starts)
 					assert_int_equal(plain[nr], ALLOW);
-				assert_int_equal(got, starts ? NOTIFY : plain[nr]);
+				assert_int_equal(got, starts ? SECCOMP_RET_SHOWN : plain[nr]);
 			}
 			assert_int_equal(fate(0x40000000 + SYS_execve, 0, 0, 0, 0), KILL);
 		}
@@ -210,7 +210,7 @@ static void test_watch_groups(void **state)
 
 					if (got == plain[nr])
 						continue;
-					assert_int_equal(got, NOTIFY);
+					assert_int_equal(got, SECCOMP_RET_SHOWN);
 					assert_int_equal(plain[nr], ALLOW);
 					shown++;
 				}
@@ -219,7 +219,7 @@ static void test_watch_groups(void **state)
 					    shown_rows[i].flags == NO &&
 					    plain[shown_rows[i].nr] == ALLOW)
 						assert_int_equal(fate(shown_rows[i].nr, x, y, x, y),
-								 NOTIFY);
+								 SECCOMP_RET_SHOWN);
 			}
 	assert_true(shown > 1000);
 	assert_int_equal(seccomp_program(0, SECCOMP_LANDLOCK | SECCOMP_WATCH(OBSERVE_WRITES), code,
@@ -228,9 +228,9 @@ static void test_watch_groups(void **state)
 	take(1, SECCOMP_WATCH(OBSERVE_WRITES));
 	/* it reads: nobody looks, and a mode without O_CREAT is none */
 	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), ALLOW);
-	assert_int_equal(fate(SYS_openat, 0, 0, 0100, 0644), NOTIFY);
+	assert_int_equal(fate(SYS_openat, 0, 0, 0100, 0644), SECCOMP_RET_SHOWN);
 	take(1, SECCOMP_WATCH(OBSERVE_WRITES | OBSERVE_READS));
-	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), NOTIFY);
+	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), SECCOMP_RET_SHOWN);
 }
 
 static void test_other_machines_die(void **state)

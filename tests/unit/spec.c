@@ -130,9 +130,10 @@ static void test_sha256_ways(void **state)
 
 static void test_no_file(void **state)
 {
-	const struct spec_option options[] = { { "resources.pids_limit", "none", "--pids", false },
-					       { "filesystem.host_mounts", "../home", "--ro",
-						 true } };
+	const struct spec_option options[] = {
+		{ "resources.pids_limit", "none", "--pids", false, false },
+		{ "filesystem.host_mounts", "../home", "--ro", true, false }
+	};
 	struct spec_request r = { .options = options, .option_count = 2 };
 	auto_free char *here = getcwd(NULL, 0);
 	struct outcome o;
@@ -187,18 +188,34 @@ static void test_errors(void **state)
 	clear(&o);
 }
 
+/* What ward trust does after a yes. */
+static int trust(const char *path, size_t *ret_wider, char hex[SHA256_HEX])
+{
+	struct policy_errors errors = { 0 };
+	struct spec_content c = { 0 };
+	struct ward_err e = { 0 };
+	int r = spec_content_read(path, NULL, &c, &errors, &e);
+
+	if (r == 0)
+		r = spec_content_accept(&c, &e);
+	*ret_wider = c.wider.len;
+	memcpy(hex, c.hex, SHA256_HEX);
+	spec_content_clear(&c);
+	strv_free(&errors.lines);
+	return r;
+}
+
 static void test_trust(void **state)
 {
 	struct spec_request r = { 0 };
-	char hex[SHA256_HEX], again[SHA256_HEX];
-	struct policy_errors errors = { 0 };
-	auto_strv wider = { 0 };
-	struct ward_err e;
+	char hex[SHA256_HEX], again[SHA256_HEX], content[SHA256_HEX];
+	static const char text[] =
+		"resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home]}\n";
 	struct outcome o;
+	size_t wider;
 
 	(void)state;
-	write_text("ward.yaml",
-		   "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home]}\n");
+	write_text("ward.yaml", text);
 	expect_refused(&r, EACCES, "resources.pids_limit: 1024 -> 4096", "ward trust /");
 	expect_refused(&r, EACCES, "filesystem.host_mounts: [] -> [{path: ", "ward trust /");
 	r.policy_file = "ward.yaml"; /* the user's own word */
@@ -206,26 +223,59 @@ static void test_trust(void **state)
 	assert_non_null(strstr(o.s.policy.fs_host_mounts.items[0].path, "/home"));
 	clear(&o);
 	r.policy_file = NULL;
-	assert_int_equal(spec_trust_content("ward.yaml", &wider, &errors, hex, &e), 0);
-	assert_int_equal(wider.len, 2);
+	assert_int_equal(trust("ward.yaml", &wider, hex), 0);
+	assert_int_equal(wider, 2);
+	sha256_hex(text, strlen(text),
+		   content); /* a file alone: its own digest, as init writes it */
+	assert_string_equal(hex, content);
 	expect_accepted(&r, &o);
 	clear(&o);
-	assert_int_equal(spec_trust_content("ward.yaml", &wider, &errors, again, &e), 0);
+	assert_int_equal(trust("ward.yaml", &wider, again), 0);
 	assert_string_equal(hex, again);
 	write_text("ward.yaml",
 		   "resources: {pids_limit: 4096}\nfilesystem: {host_mounts: [../home ]}\n");
 	expect_refused(&r, EACCES, "widens the defaults", "ward trust"); /* one byte more */
 	write_text("ward.yaml", "nonsense: 1\n");
-	assert_int_equal(spec_trust_content("ward.yaml", &wider, &errors, again, &e), -EINVAL);
-	strv_free(&errors.lines);
+	assert_int_equal(trust("ward.yaml", &wider, again), -EINVAL);
+}
+
+/* Two files that are accepted together; neither counts beside another content of the other. */
+static void test_trust_of_several(void **state)
+{
+	struct spec_request r = { 0 };
+	char hex[SHA256_HEX];
+	struct outcome o;
+	size_t wider;
+
+	(void)state;
+	write_text("ward.yaml", "extends: base.yaml\n");
+	write_text("base.yaml", "resources: {pids_limit: 4096}\n");
+	expect_refused(&r, EACCES, "resources.pids_limit: 1024 -> 4096", "ward trust /");
+	assert_int_equal(trust("base.yaml", &wider, hex), 0); /* alone it is not what was meant */
+	expect_refused(&r, EACCES, "resources.pids_limit", "ward trust /");
+	assert_int_equal(trust("ward.yaml", &wider, hex), 0);
+	assert_int_equal(wider, 1);
+	expect_accepted(&r, &o);
+	assert_int_equal(o.s.policy.res_pids, 4096);
+	assert_int_equal(o.s.policy.origin[POLICY_F_res_pids].file, 1);
+	assert_string_equal(o.s.files.items[0], "base.yaml");
+	assert_string_equal(o.s.digest, hex);
+	clear(&o);
+	write_text("base.yaml", "resources: {pids_limit: 4097}\n");
+	expect_refused(&r, EACCES, "-> 4097", "ward trust /");
+	r.policy_file = "ward.yaml"; /* that names one of the two */
+	expect_refused(&r, EACCES, "a file in the workspace that was not named", "ward trust /");
+	write_text("base.yaml", "resources: {pids_limit: 7}\n");
+	expect_accepted(&r, &o);
+	clear(&o);
 }
 
 static void test_narrowing(void **state)
 {
 	const struct spec_option options[] = {
-		{ "resources.pids_limit", "65", "--pids", false },
-		{ "resources.memory_limit", "5Mi", "--memory", false },
-		{ "process.env", "SECRET", "--env", true },
+		{ "resources.pids_limit", "65", "--pids", false, false },
+		{ "resources.memory_limit", "5Mi", "--memory", false, false },
+		{ "process.env", "SECRET", "--env", true, false },
 	};
 	struct spec_request r = { .policy_file = "p.yaml", .options = options, .option_count = 3 };
 	struct outcome o;
@@ -249,7 +299,8 @@ static void test_narrowing(void **state)
 
 static void test_bad_option(void **state)
 {
-	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false } };
+	const struct spec_option options[] = { { "resources.pids_limit", "-1", "--pids", false,
+						 false } };
 	struct spec_request r = { .options = options, .option_count = 1 };
 	struct outcome o;
 
@@ -414,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup(test_found_file, setup),
 		cmocka_unit_test_setup(test_errors, setup),
 		cmocka_unit_test_setup(test_trust, setup),
+		cmocka_unit_test_setup(test_trust_of_several, setup),
 		cmocka_unit_test_setup(test_narrowing, setup),
 		cmocka_unit_test_setup(test_bad_option, setup),
 		cmocka_unit_test_setup(test_unsupported, setup),

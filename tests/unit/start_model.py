@@ -13,8 +13,8 @@ What holds in every state that can be reached:
 - ward-init and the command are executed only after the plan was sent, the exec was allowed and
   the old root was unmounted, and the command only when the child has left the supervisor's
   memory;
-- where nothing can happen any more, every process has ended: no process waits for ever. Deadlines
-  are left out, so none of that depends on them. No step leads back, so every start ends;
+- where nothing can happen any more, every process has ended: no process waits for ever. No step
+  leads back, so every start ends;
 - where no process was killed, the command was executed.
 
 The waits are taken from the table: whether a waiter sees its peer's death is what its row says. A
@@ -30,15 +30,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'tools'))
 import def_reader  # noqa: E402
 
-UNDECIDED, REAPER, BUILDER = 0, 1, 2    # enum old_root_owner
-DONE, FAILED = 1, -1                    # old_root_result
 PROCESSES = ('supervisor', 'child', 'helper', 'reaper', 'command')
 NONE, DEAD = -1, -2                     # in place of a step: not there yet; ended
 FAIL, INIT = 90, 91                     # the child's way out, ward-init
 # what is seen of a process or of the kernel beside the words
 FACTS = ('system_sent', 'plan_sent', 'go_sent', 'ready_sent', 'helper_pid', 'reaper_pid', 'net_own',
-         'helper_error', 'deathsig', 'gone', 'pivots', 'mounts', 'gathered', 'inits', 'commands',
-         'kills', 'command_ended')
+         'helper_error', 'deathsig', 'gone', 'unmounted', 'pivots', 'mounts', 'gathered', 'inits',
+         'commands', 'kills', 'command_ended')
 
 
 class Broken(Exception):
@@ -57,7 +55,7 @@ class Table:
             else:
                 word = row[1] if macro == 'SYNC_WAIT' else None
                 self.waits[row[0]] = {'word': word, 'waiter': row[2], 'slice': row[5],
-                                      'peer': row[7]}
+                                      'peer': row[6]}
         self.used = set()
 
     def names(self):
@@ -103,17 +101,15 @@ class Model:
         return None if self.get(s, word) else claimed
 
     def wait(self, s, who, name, done=None):
-        """'over', 'dead' (the waiter sees that its peer is), 'late' (it does not sleep), None"""
+        """'over', 'dead' (the waiter sees that its peer is), None"""
         row = self.t.waits.get(name)
         if not row or row['waiter'] != who:
             raise Broken(f'{who} waits for {name}, which the table does not say')
         self.t.used.add(name)
         if done or (row['word'] and self.get(s, row['word']) != self.t.pending[row['word']]):
             return 'over'
-        if row['slice'] == 'NO_SLEEP':
-            return 'late'
-        peer = 'child' if row['peer'] == 'sandbox' else row['peer']
-        return 'dead' if row['slice'] != 'UNTIL_WOKEN' and getattr(s, peer) == DEAD else None
+        dead = getattr(s, row['peer']) == DEAD
+        return 'dead' if row['slice'] != 'UNTIL_WOKEN' and dead else None
 
     # ---- the kernel ----
 
@@ -141,41 +137,24 @@ class Model:
         if at == 0:
             return to(s, me, 1, system_sent=1)
         if at == 1:
-            s = s if self.reaper != 'none' else self.put(s, me, 'old_root_owner', BUILDER)
-            return to(s, me, 2)
+            return to(s, me, 2, plan_sent=s.plan_sent + 1)
         if at == 2:
-            return to(s, me, 3, plan_sent=s.plan_sent + 1)
+            return to(s if self.get(s, 'helper_go') else self.put(s, me, 'helper_go', 1), me, 3)
         if at == 3:
-            return to(s if self.get(s, 'helper_go') else self.put(s, me, 'helper_go', 1), me, 4)
+            return to(self.put(s, me, 'helper_go', 1), me, 4, go_sent=1)
         if at == 4:
-            self.wait(s, me, 'HELPER_STARTED')
-            return to(s, me, 5 if self.reaper != 'none' else 7)
+            return to(s, me, 5, reaper=0 if self.reaper else NONE, reaper_pid=int(self.reaper))
         if at == 5:
-            started = self.reaper == 'started'
-            return to(s, me, 6, reaper=0 if started else NONE, reaper_pid=int(started))
-        if at == 6:
-            owner = REAPER if s.reaper_pid and self.broken != 'two owners' else BUILDER
-            return to(self.put(s, me, 'old_root_owner', owner), me, 7)
+            return to(s, me, 6) if s.ready_sent else to(s, me, 20) if s.child == DEAD else []
+        if at == 6:     # the loop: the sandbox ends, or the run takes longer than a moment
+            return to(s, me, 7) + (to(s, me, 20) if s.child == DEAD else [])
         if at == 7:
-            return to(self.put(s, me, 'helper_go', 1), me, 8, go_sent=1)
-        if at == 8:
-            return to(s, me, 9) if s.ready_sent else to(s, me, 20) if s.child == DEAD else []
-        if at == 9:     # the loop: the sandbox ends, or the run takes longer than a moment
-            return to(s, me, 10) + (to(s, me, 20) if s.child == DEAD else [])
-        if at == 10:
-            if not s.reaper_pid or self.get(s, 'old_root_owner') != REAPER:
-                return to(s, me, 11)
-            how = self.wait(s, me, 'OLD_ROOT_OUTSIDE', done=s.child == DEAD)
-            if how == 'dead':
-                return to(self.put(s, me, 'old_root_result', FAILED), me, 13, reaper_pid=0)
-            return to(s, me, 11) if how else []
-        if at == 11:
             claimed = self.claim(s, me, 'keep_claimed') if s.reaper_pid else None
-            return to(claimed, me, 12) if claimed else to(s, me, 13)
-        if at == 12:
+            return to(claimed, me, 8) if claimed else to(s, me, 9)
+        if at == 8:
             s = self.put(self.end(s, 'reaper'), me, 'keep_claimed', 0)
-            return to(s, me, 13, reaper_pid=0)
-        if at == 13:
+            return to(s, me, 9, reaper_pid=0)
+        if at == 9:
             return to(s, me, 20) if s.child == DEAD else []
         if at == 20:    # every process of the sandbox is dead
             claimed = None if s.reaper_pid else self.claim(s, me, 'keep_claimed')
@@ -207,12 +186,7 @@ class Model:
         me, at, to = 'child', s.child, self.to
         if at == 0:
             there = self.kind != 'none'
-            return [s._replace(child=1, helper=0 if there else NONE, helper_pid=int(there))]
-        if at == 1:     # network ahead
-            if self.kind == 'at once':
-                return to(s, me, 2)
-            how = self.wait(s, me, 'SYSTEM_SENT', done=s.system_sent)
-            return to(s, me, 2) if how == 'over' else self.make_net(s, 2)
+            return [s._replace(child=2, helper=0 if there else NONE, helper_pid=int(there))]
         if at == 2:
             return self.receive(s, s.system_sent, 3)
         if at == 3:
@@ -248,16 +222,11 @@ class Model:
         if at == 12:
             return to(self.put(s, me, 'root_entered', 1), me, 13)
         if at == 13:
-            if s.helper_pid and self.broken != 'child unmounts, too':
-                return to(self.put(s, me, 'helper_go', 1), me, 16)
-            how = self.wait(s, me, 'OWNER_CHILD')
-            if how == 'over':
-                return to(s, me, 14 if self.get(s, 'old_root_owner') == BUILDER else 16)
-            return to(s, me, FAIL) if how else []
+            if not s.helper_pid or self.broken == 'child unmounts, too':
+                return to(s, me, 14, gone=s.gone + 1)
+            return to(self.put(s, me, 'helper_go', 1), me, 15)
         if at == 14:
-            return to(s, me, 15, gone=s.gone + 1)
-        if at == 15:
-            return to(self.put(s, me, 'old_root_result', DONE), me, 16)
+            return to(s, me, 15, unmounted=1)
         return to(s, me, 20) if self.net else self.enter_net(s, 20)
 
     def child_executes(self, s):
@@ -273,10 +242,7 @@ class Model:
         if at == 23:
             return to(s, me, 24) if not s.helper_pid or s.helper == DEAD else []
         if at == 24:
-            if self.get(s, 'old_root_owner') != REAPER:
-                return to(s, me, 25 if self.get(s, 'old_root_result') == DONE else FAIL)
-            how = self.wait(s, me, 'OLD_ROOT_INSIDE', done=s.gone)
-            return to(s, me, 25 if how == 'over' and s.gone else FAIL) if how else []
+            return to(s, me, 25 if s.unmounted or self.broken == 'result not read' else FAIL)
         if at == 25:
             return to(s if s.command == NONE else self.put(s, me, 'command_go', 1), me, 26)
         if at == 26:
@@ -297,9 +263,7 @@ class Model:
     def helper(self, s):
         me, at, to = 'helper', s.helper, self.to
         if at == 0:
-            return to(s, me, 1) if self.wait(s, me, 'HELPER_GO') else []
-        if at == 1:
-            return to(self.put(s, me, 'helper_started', 1), me, 2)
+            return to(s, me, 2) if self.wait(s, me, 'HELPER_GO') else []
         if at == 2:
             claimed = self.claim(s, me, 'net_claimed')
             return to(claimed, me, 3) if claimed else to(s, me, 4)
@@ -322,15 +286,13 @@ class Model:
             return to(self.put(s, me, 'mounts_done', 1), me, 10)
         if at == 10:
             name = 'ROOT_ENTERED_SOON' if self.kind == 'at once' else 'ROOT_ENTERED'
-            return to(s, me, 11) if self.wait(s, me, name) else []
+            entered = self.broken == 'root not entered' or self.wait(s, me, name)
+            return to(s, me, 11) if entered else []
         if at == 11:
-            if self.broken != 'owner not awaited' and not self.wait(s, me, 'OWNER_HELPER'):
-                return []
-            mine = self.get(s, 'old_root_owner') != REAPER
-            return to(s, me, 12) if mine else [self.end(s, me)]
-        if at == 12:
-            return to(s, me, 13, gone=s.gone + 1)
-        return [self.end(self.put(s, me, 'old_root_result', DONE), me)]
+            if not s.pivots:
+                raise Broken('the helper unmounts the root that the host is in')
+            return to(s, me, 12, gone=s.gone + 1)
+        return [self.end(s._replace(unmounted=1), me)]
 
     # ---- the reaper: mount_reaper.c ----
 
@@ -339,18 +301,7 @@ class Model:
         if at == 0:
             return to(s, me, 1, deathsig=1)
         if at == 1:
-            return to(s, me, 2 if self.get(s, 'old_root_owner') != BUILDER else 5)
-        if at == 2:
-            how = self.wait(s, me, 'ROOT_ENTERED_OUTSIDE')
-            if how == 'dead':
-                return to(self.put(s, me, 'old_root_result', FAILED), me, 5)
-            return to(s, me, 3) if how else []
-        if at == 3:
-            return to(s, me, 4, gone=s.gone + 1)
-        if at == 4:
-            return to(self.put(s, me, 'old_root_result', DONE), me, 5)
-        if at == 5:
-            return to(s, me, 6) if s.child == DEAD else []
+            return to(s, me, 2) if s.child == DEAD else []
         claimed = self.claim(s, me, 'keep_claimed')
         return [self.end(claimed._replace(gathered=s.gathered + 1) if claimed else s, me)]
 
@@ -427,9 +378,8 @@ class Model:
 # when the helper begins, whether there is a reaper, whether the command starts beside ward-init,
 # whether there is a network
 KINDS = [(helper, reaper, *rest) for helper, reaper, rest in itertools.product(
-    ('none', 'late', 'at once'), ('none', 'started', 'refused'),
-    ((False, False), (True, False), (True, True)))]
-MOST = [('late', 'started', True, False), ('at once', 'started', True, False)]
+    ('none', 'late', 'at once'), (False, True), ((False, False), (True, False), (True, True)))]
+MOST = [('late', True, True, False), ('at once', True, True, False)]
 
 
 def explore_all(table, broken=None):
@@ -448,7 +398,7 @@ def is_noticed(path, change=None, broken=None):
     return False
 
 
-BREAKS = ('two owners', 'child unmounts, too', 'no go', 'owner not awaited', 'memory not left')
+BREAKS = ('child unmounts, too', 'no go', 'root not entered', 'result not read', 'memory not left')
 
 
 def written_by_none(word):

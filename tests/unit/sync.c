@@ -1,4 +1,5 @@
-/* The one wait of a start: a word that is set, a peer that dies, a deadline, a claim. */
+/* The one wait of a start: a word that is set, a peer that dies, something that is no word, a
+ * claim. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@ struct peer {
 	struct native_sync sync;
 	unsigned looks;  /* how often the waiter looked whether it lives */
 	bool does_last;  /* it sets the word just before it dies */
-	bool happens_at; /* is_done() says yes at the second look */
+	bool happens_at; /* is_done() says yes at the third look */
 };
 
 static bool is_dead(void *argument)
@@ -33,7 +34,7 @@ static bool is_done(void *argument)
 {
 	struct peer *p = argument;
 
-	return p->happens_at && ++p->looks > 1;
+	return p->happens_at && ++p->looks > 2;
 }
 
 static void *set_later(void *argument)
@@ -67,15 +68,17 @@ static void dead_peer_is_seen(unused_arg void **state)
 	assert_int_equal(sync_wait(&p.sync, SYNC_NET_DONE, &peer), 0);
 }
 
-static void wait_without_sleep_ends(unused_arg void **state)
+static void wait_without_word_ends(unused_arg void **state)
 {
-	struct peer p = { 0 };
-	const struct sync_peer peer = { .is_done = is_done, .argument = &p };
+	struct peer p = { .happens_at = true };
+	struct sync_peer peer = { .is_done = is_done, .argument = &p };
 
-	assert_int_equal(sync_wait(&p.sync, SYNC_HELPER_STARTED, NULL), -ETIMEDOUT);
-	assert_int_equal(sync_wait(&p.sync, SYNC_SYSTEM_SENT, &peer), -ETIMEDOUT);
-	p.happens_at = true;
-	assert_int_equal(sync_wait(&p.sync, SYNC_SYSTEM_SENT, &peer), 0);
+	assert_int_equal(sync_wait(&p.sync, SYNC_ARGUMENTS, &peer), 0);
+	assert_int_equal(p.looks, 3);
+	p = (struct peer){ 0 };
+	peer.is_dead = is_dead;
+	assert_int_equal(sync_wait(&p.sync, SYNC_ARGUMENTS, &peer), -ESRCH);
+	assert_int_equal(p.looks, 1);
 }
 
 static void word_may_be_pending_at_one(unused_arg void **state)
@@ -98,7 +101,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(waiter_is_woken),
 					    cmocka_unit_test(dead_peer_is_seen),
-					    cmocka_unit_test(wait_without_sleep_ends),
+					    cmocka_unit_test(wait_without_word_ends),
 					    cmocka_unit_test(word_may_be_pending_at_one),
 					    cmocka_unit_test(duty_is_claimed_once) };
 

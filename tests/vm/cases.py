@@ -103,7 +103,32 @@ def cgroup2_cases(user):
          'sleep 3; '
          'ps -o comm | grep -x sleep && exit 9; ' + LEFT,
          lambda r: r.code == 0 and 'ward-' not in r.out),
+        (f'nesting-{user}', user, 'ward run --set process.nesting=true --memory 64M '
+         '--report $REPORT -- sh -c "cat /proc/self/cgroup"',
+         lambda r: r.code == 0 and '0::/\n' in r.out and held_by(r, 'memory', 'cgroup2')),
         (f'nothing-left-{user}', user, LEFT, lambda r: r.out == ''),
+    ]
+
+
+def early_cases(user):
+    """A start makes its cgroup before it has a plan."""
+    return [
+        # it has the plan's limits when the command runs, and another ward leaves it alone
+        (f'early-{user}', user,
+         'rm -f began; ward run --pids 77 -- sh -c "touch began; sleep 5" & '
+         'until [ -e began ]; do usleep 100000; done; ward recover; cd /sys/fs/cgroup/user; '
+         'cat ward-early-*/pids.max ward-early-*/memory.oom.group; wait; echo ended $?; ' + LEFT,
+         lambda r: '77\n1\nended 0\n' in r.out and 'ward-' not in r.out),
+        # ward was killed between making it and being on record
+        (f'early-killed-{user}', user,
+         'mkdir /sys/fs/cgroup/user/ward-early-1-2-3 && ward recover; ' + LEFT,
+         lambda r: 'cleaned up 1 ' in r.out and 'ward-' not in r.out),
+        (f'early-killed-anywhere-{user}', user,
+         'for i in $(seq 25); do ward run -- true & P=$!; usleep ${i}5000; kill -9 $P; wait $P; '
+         'done 2>/dev/null; sleep 1; '
+         'echo orphans: $(ls -d /sys/fs/cgroup/user/ward-early-* 2>/dev/null | wc -l); '
+         'ward recover >/dev/null; ' + LEFT,
+         lambda r: 'ward-' not in r.out),
     ]
 
 
@@ -206,6 +231,7 @@ SYSCTL_CLONE = ('unprivileged_userns_clone', 'echo 0 > /proc/sys/kernel/unprivil
 
 BOOTS = [
     ('cgroup2-delegated', 'new', DELEGATED, cgroup2_cases('user') + cgroup2_cases('root')),
+    ('cgroup2-early', 'new', DELEGATED, early_cases('user') + early_cases('root')),
     ('cgroup2-oci', 'new', DELEGATED, oci_cases('user') + oci_cases('root')),
     ('cgroup2-scope', 'new', SCOPE, SCOPE_CASES),
     ('cgroup2-not-delegated', 'new', NOT_DELEGATED, [

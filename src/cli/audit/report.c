@@ -30,7 +30,7 @@ static char *text_of(struct run_report *r, const struct ward_event *v, enum even
 
 		if (at)
 			buf_puts(&out, event_field_type(f) != EVENT_LIST ? "\xef\xbf\xbd"
-				       : f == FIELD_ARGV		 ? " "
+				       : f == FIELD_ARGV                 ? " "
 									 : ", ");
 		buf_add(&out, value->text + at, n);
 		at += n + 1;

@@ -17,9 +17,9 @@ static const struct {
 	unsigned bit;
 	const char *name, *colour;
 } tags[] = {
-	{ PATH_REFUSED, "refused", "bad" },         { PATH_QUARANTINED, "quarantined", "bad" },
-	{ PATH_DELETED, "deleted", "warn" },        { PATH_CREATED, "created", "good" },
-	{ PATH_WRITTEN, "written", "good" },        { PATH_RENAMED, "renamed", "good" },
+	{ PATH_REFUSED, "refused", "bad" },           { PATH_QUARANTINED, "quarantined", "bad" },
+	{ PATH_DELETED, "deleted", "warn" },          { PATH_CREATED, "created", "good" },
+	{ PATH_WRITTEN, "written", "good" },          { PATH_RENAMED, "renamed", "good" },
 	{ PATH_MODE, "permissions changed", "warn" }, { PATH_READ, "read", "dim" },
 };
 
@@ -122,8 +122,8 @@ static void put_summary(const struct report_path *rows, size_t count, struct buf
 
 	for (size_t i = 0; i < count; i++) {
 		read += (rows[i].what & PATH_READ) != 0;
-		written += (rows[i].what & (PATH_WRITTEN | PATH_CREATED | PATH_RENAMED |
-					    PATH_MODE)) != 0;
+		written += (rows[i].what &
+			    (PATH_WRITTEN | PATH_CREATED | PATH_RENAMED | PATH_MODE)) != 0;
 		deleted += (rows[i].what & PATH_DELETED) != 0;
 		refused += (rows[i].what & (PATH_REFUSED | PATH_QUARANTINED)) != 0;
 	}
@@ -216,11 +216,13 @@ void report_files(const struct run_report *r, struct buf *out)
 	}
 	report_put_more(out, t->more);
 	if (full)
-		buf_printf(out, "<p class=\"dim\">%sReads of the system's own files are not on "
-				"record; what was read was observed, not proven.</p>\n",
+		buf_printf(out,
+			   "<p class=\"dim\">%sReads of the system's own files are not on "
+			   "record; what was read was observed, not proven.</p>\n",
 			   t->len ? "" : "No file was read or changed. ");
 	else
-		buf_printf(out, "<p class=\"dim\">%sEach file that is read or changed is on record "
-				"with <code>--set audit.level=full</code> only.</p>\n",
+		buf_printf(out,
+			   "<p class=\"dim\">%sEach file that is read or changed is on record "
+			   "with <code>--set audit.level=full</code> only.</p>\n",
 			   t->len ? "" : "No file was protected, quarantined or applied. ");
 }

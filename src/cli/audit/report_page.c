@@ -229,9 +229,10 @@ static void put_hosts(const struct run_report *r, struct buf *out)
 {
 	if (!r->hosts.len)
 		return;
-	buf_puts(out, "<h2>Hosts</h2><div class=\"wide\"><table class=\"sums\"><tr><th>host</th><th "
-		      "class=\"n\">connections</th><th class=\"n\">sent</th><th "
-		      "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
+	buf_puts(out,
+		 "<h2>Hosts</h2><div class=\"wide\"><table class=\"sums\"><tr><th>host</th><th "
+		 "class=\"n\">connections</th><th class=\"n\">sent</th><th "
+		 "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
 	for (size_t i = 0; i < r->hosts.len; i++) {
 		const struct report_row *row = &r->hosts.rows[i];
 
@@ -253,9 +254,10 @@ static void put_spends(const struct run_report *r, struct buf *out)
 {
 	if (!r->spends.len)
 		return;
-	buf_puts(out, "<h2>Spend</h2><div class=\"wide\"><table class=\"sums\"><tr><th>model</th><th "
-		      "class=\"n\">requests</th><th class=\"n\">tokens in</th><th "
-		      "class=\"n\">tokens out</th><th class=\"n\">cost</th></tr>\n");
+	buf_puts(out,
+		 "<h2>Spend</h2><div class=\"wide\"><table class=\"sums\"><tr><th>model</th><th "
+		 "class=\"n\">requests</th><th class=\"n\">tokens in</th><th "
+		 "class=\"n\">tokens out</th><th class=\"n\">cost</th></tr>\n");
 	for (size_t i = 0; i < r->spends.len; i++) {
 		const struct report_row *row = &r->spends.rows[i];
 
@@ -307,7 +309,9 @@ static void put_list(const struct run_report *r, struct buf *out)
 		const struct report_row *row = &r->events_list.rows[i];
 
 		buf_puts(out, "<tr><td class=\"n\">");
-		report_put_ms(out, row->first_us > r->began_us ? (row->first_us - r->began_us) / 1000 : 0);
+		report_put_ms(out, row->first_us > r->began_us
+					   ? (row->first_us - r->began_us) / 1000
+					   : 0);
 		buf_printf(out, "</td><td class=\"k\">%s</td><td class=\"k%s\">%s</td><td>",
 			   event_kind_name((enum event_kind)row->kind),
 			   row->action == ACTION_DENY ? " bad" : "",

@@ -131,8 +131,9 @@ static uint64_t count_equal(const struct report_processes *t, uint32_t at, uint3
 	*ret_last = at;
 	if (!is_quiet(&t->rows[at]))
 		return n;
-	for (uint32_t i = t->rows[at].next; i != NONE && is_quiet(&t->rows[i]) &&
-					    strcmp(text_of(&t->rows[i]), text_of(&t->rows[at])) == 0;
+	for (uint32_t i = t->rows[at].next;
+	     i != NONE && is_quiet(&t->rows[i]) &&
+	     strcmp(text_of(&t->rows[i]), text_of(&t->rows[at])) == 0;
 	     i = t->rows[i].next) {
 		*ret_last = i;
 		n++;

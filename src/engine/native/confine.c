@@ -120,7 +120,9 @@ static void answer_in_filter(struct native_child *c)
 	for (size_t i = 0; i < c->filter_len; i++)
 		if (BPF_CLASS(c->filter[i].code) == BPF_RET &&
 		    (c->filter[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
-			c->filter[i].k = SECCOMP_RET_ERRNO | EPERM;
+			c->filter[i].k = c->filter[i].k == SECCOMP_RET_SHOWN
+						 ? SECCOMP_RET_ALLOW
+						 : SECCOMP_RET_ERRNO | EPERM;
 	c->layer_notes[LAYER_SECCOMP] =
 		"inside another sandbox: denied calls are refused but not recorded";
 }

@@ -7,18 +7,14 @@
  * namespace, which is the kernel's slowest part of a start, and the stages that
  * tables/native_stages.def calls EITHER's: the plan's mounts. The process that is free claims the
  * next one. With three processors the helper begins at once, with the network. With two it waits,
- * on the supervisor's, until the supervisor has sent the plan and yields: then the child is in the
- * midst of the network namespace, and the helper mounts. It stays off the child's processor: the
- * kernel would wake it there at times, behind the network namespace, which is not preempted. If the
- * supervisor takes long (a large workspace is being scanned) the child comes to both first, and if
- * the supervisor is late with the first thing that the child needs of it (the machine is busy with
- * what ran before), the child makes the network namespace meanwhile. Without a helper the child
- * does them in turn.
+ * on the supervisor's, until the supervisor has sent the plan: then the child is in the midst of
+ * the network namespace, and the helper mounts. It stays off the child's processor: the kernel
+ * would wake it there at times, behind the network namespace, which is not preempted. If the
+ * supervisor takes long (a large workspace is being scanned) the child comes to both first. Without
+ * a helper the child does them in turn.
  *
- * One process unmounts the old root, because the kernel makes the caller wait for every processor.
- * sync.old_root_owner says which: the reaper (mount_reaper.c) where there is one, because no
- * process inside waits then; else the helper, while the child puts on its last layers; without a
- * helper the child.
+ * One process unmounts the old root, because the kernel makes the caller wait for every processor:
+ * the helper, while the child puts on its last layers; without a helper the child.
  *
  * A helper that is killed reports nothing: a network namespace that it owed is made by the child,
  * mounts that it had begun, or an old root that it owed, end the start. docs/start.md has the
@@ -27,10 +23,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -65,35 +59,12 @@ static void do_either(struct native_child *c)
 	sync_set(&c->sync.mounts_done, 1);
 }
 
-/* ".." leads from the root to what lies over it. */
-static bool is_old_root_gone(void *argument)
-{
-	struct stat root, over;
-
-	(void)argument;
-	return raw_call(SYS_newfstatat, AT_FDCWD, "/", &root, 0) == 0 &&
-	       raw_call(SYS_newfstatat, AT_FDCWD, "/..", &over, 0) == 0 &&
-	       root.st_dev == over.st_dev && root.st_ino == over.st_ino;
-}
-
-enum { OLD_ROOT_UNMOUNTED = 1 };
-
-/* 0, -errno, or -EINPROGRESS: the owner has not got that far. */
-static long old_root_result(const struct native_child *c)
-{
-	int32_t result = (int32_t)sync_get(&c->sync.old_root_result);
-
-	return result == 0 ? -EINPROGRESS : result == OLD_ROOT_UNMOUNTED ? 0 : result;
-}
-
 /* What lies over the new root is the old one in every process of the namespace: pivot_root moves
  * them all. To be called once: beneath the old root is the new one. */
-long native_unmount_old_root(struct native_child *c, long error)
+static long unmount_old_root(struct native_child *c)
 {
-	long r = error < 0 ? error : raw_call(SYS_umount2, "/", MNT_DETACH);
-
-	sync_set(&c->sync.old_root_result, r < 0 ? (uint32_t)r : OLD_ROOT_UNMOUNTED);
-	return r;
+	c->old_root_error = raw_call(SYS_umount2, "/", MNT_DETACH);
+	return c->old_root_error;
 }
 
 static int help(void *argument)
@@ -101,7 +72,6 @@ static int help(void *argument)
 	struct native_child *c = argument;
 
 	sync_wait(&c->sync, SYNC_HELPER_GO, NULL);
-	sync_set(&c->sync.helper_started, 1);
 	if (sync_claim(&c->sync.net_claimed))
 		make_net(c);
 	sync_wait(&c->sync, SYNC_SYSTEM_DONE, NULL);
@@ -109,9 +79,7 @@ static int help(void *argument)
 		do_either(c);
 	/* without a processor of its own it must not spin: the supervisor waits for that one */
 	sync_wait(&c->sync, c->go_at_once ? SYNC_ROOT_ENTERED_SOON : SYNC_ROOT_ENTERED, NULL);
-	sync_wait(&c->sync, SYNC_OWNER_HELPER, NULL);
-	if (sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER)
-		(void)!native_unmount_old_root(c, 0);
+	unmount_old_root(c);
 	return 0;
 }
 
@@ -181,13 +149,6 @@ void native_allow_helper(struct native_child *c)
 	sync_set(&c->sync.helper_go, 1);
 }
 
-void native_yield_to_helper(struct native_child *c)
-{
-	native_allow_helper(c);
-	if (TRICK_YIELD && __atomic_load_n(&c->helper_pid, __ATOMIC_ACQUIRE) > 0)
-		sync_wait(&c->sync, SYNC_HELPER_STARTED, NULL);
-}
-
 static bool is_helper_dead(void *argument)
 {
 	struct native_child *c = argument;
@@ -209,14 +170,6 @@ static bool wait_for_helper(struct native_child *c, enum sync_wait wait)
 	return sync_wait(&c->sync, wait, &helper) == 0;
 }
 
-static bool is_supervisor_dead(void *argument)
-{
-	const struct native_child *c = argument;
-	struct pollfd supervisor = { .fd = c->control_fd };
-
-	return raw_call(SYS_poll, &supervisor, 1, 0) > 0;
-}
-
 long native_share(struct native_child *c)
 {
 	if (c->helper_pid)
@@ -231,32 +184,6 @@ long native_net_take(struct native_child *c)
 	c->net_own = true;
 	make_net(c);
 	return 0; /* native_net_enter() looks how that went */
-}
-
-static bool has_message(void *argument)
-{
-	const struct native_child *c = argument;
-	struct pollfd message = { .fd = c->control_fd, .events = POLLIN };
-
-	return raw_call(SYS_poll, &message, 1, 0) != 0;
-}
-
-/* The supervisor is about to send it, as a rule; what the helper does later cannot begin before
- * that. */
-static bool is_system_sent(struct native_child *c)
-{
-	const struct sync_peer supervisor = { .is_done = has_message, .argument = c };
-
-	return c->parallel ? sync_wait(&c->sync, SYNC_SYSTEM_SENT, &supervisor) == 0
-			   : has_message(c);
-}
-
-/* With three processors it is the helper's: that is at it already, or will be in a moment. */
-long native_net_ahead(struct native_child *c)
-{
-	if (!TRICK_NET_AHEAD || (c->helper_pid && c->go_at_once) || is_system_sent(c))
-		return 0;
-	return native_net_take(c);
 }
 
 long native_meet(struct native_child *c)
@@ -290,7 +217,7 @@ long native_net_enter(struct native_child *c)
 	if (c->net_fd < 0)
 		return c->net_fd;
 	c->layers[LAYER_NET] = LAYER_IN_FORCE;
-	return 0;
+	return native_net_names(c);
 }
 
 long native_enter_root(struct native_child *c)
@@ -307,32 +234,10 @@ long native_enter_root(struct native_child *c)
 
 long native_leave_old_root(struct native_child *c)
 {
-	const struct sync_peer supervisor = { .is_dead = is_supervisor_dead, .argument = c };
-	long r;
-
-	if (c->helper_pid > 0) {
-		native_allow_helper(c); /* the old root is all that is left for it to do */
-		return 0;
-	}
-	r = sync_wait(&c->sync, SYNC_OWNER_CHILD, &supervisor);
-	if (r < 0)
-		return -ECONNRESET;
-	return sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER ? native_unmount_old_root(c, 0)
-								     : 0;
-}
-
-/* The old root is out of reach before the kernel is done with it, which takes a while. The reaper,
- * which waits for that, is not seen in here and need not be waited for. */
-static long wait_for_reaper(struct native_child *c)
-{
-	const struct sync_peer peer = { .is_done = is_old_root_gone,
-					.is_dead = is_supervisor_dead,
-					.argument = c };
-	long r = sync_wait(&c->sync, SYNC_OLD_ROOT_INSIDE, &peer);
-
-	if (r == -ESRCH)
-		return -ECONNRESET;
-	return is_old_root_gone(NULL) ? 0 : old_root_result(c);
+	if (c->helper_pid <= 0)
+		return unmount_old_root(c);
+	native_allow_helper(c); /* the old root is all that is left for it to do */
+	return 0;
 }
 
 /* As late as can be: its own end takes the helper a while. */
@@ -343,7 +248,5 @@ long native_end_helper(struct native_child *c)
 	do
 		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
-	r = sync_get(&c->sync.old_root_owner) == OLD_ROOT_REAPER ? wait_for_reaper(c)
-								 : old_root_result(c);
-	return r == -EINPROGRESS ? -ECHILD : r; /* its owner was killed */
+	return c->old_root_error;
 }

@@ -9,7 +9,7 @@
  *
  * Everything that this version of Landlock can refuse is handled, so what no rule grants is
  * refused. It does not cover chmod, chown, times, attributes, stat and the like: the mounts do
- * (native), or the filter and the supervisor (the rung without namespaces). Programs started later
+ * (native), or the filter and the supervisor (the level without namespaces). Programs started later
  * are not logged by the kernel's audit: that is the default for what comes after an exec, and an
  * agent must not fill the host's log.
  */

@@ -1,4 +1,4 @@
-/* Landlock: a second wall behind the mounts, or the only one on the rung without namespaces. */
+/* Landlock: a second wall behind the mounts, or the only one on the level without namespaces. */
 #ifndef WARD_ENGINE_NATIVE_LANDLOCK_H
 #define WARD_ENGINE_NATIVE_LANDLOCK_H
 

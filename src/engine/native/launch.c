@@ -165,6 +165,7 @@ static void fill_child(struct native_child *c, const char *base)
 	choose_cpus(c);
 	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd =
 		c->layer_fd = -1;
+	c->old_root_error = -ECHILD;
 }
 
 static void fill_ids(struct native_child *c, const struct plan_ids *ids)

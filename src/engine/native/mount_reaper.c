@@ -7,8 +7,6 @@
  * when the supervisor has nothing to do, and is for short commands: if one runs for long, the
  * reaper is ended.
  *
- * Before that it unmounts the old root: it waits for the kernel where no process inside sees it.
- *
  * The reaper shares the supervisor's memory, but has nothing else of it: every descriptor but those
  * it needs is closed, and it ends with the supervisor. The supervisor waits for it before ward
  * itself ends, so that no mount of the sandbox's keeps a file system busy after that. Where the
@@ -70,26 +68,6 @@ long native_enter_mounts(int ns_fd)
 	return r;
 }
 
-static bool is_sandbox_dead(void *argument)
-{
-	const struct native_reaper *reaper = argument;
-	struct pollfd dead = { .fd = reaper->pid_fd, .events = POLLIN };
-
-	return raw_call(SYS_poll, &dead, 1, 0) > 0;
-}
-
-/* The duty of the old root's owner: see helper.c. */
-static void unmount_old_root(struct native_reaper *reaper)
-{
-	const struct sync_peer sandbox = { .is_dead = is_sandbox_dead, .argument = reaper };
-	struct native_child *c = &reaper->memory->child;
-	long r = sync_wait(&c->sync, SYNC_ROOT_ENTERED_OUTSIDE, &sandbox);
-
-	if (r == 0)
-		r = native_enter_mounts(reaper->ns_fd);
-	(void)!native_unmount_old_root(c, r);
-}
-
 static int reap_mounts(void *argument)
 {
 	struct native_reaper *reaper = argument;
@@ -97,8 +75,6 @@ static int reap_mounts(void *argument)
 
 	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	close_others(reaper);
-	if (sync_get(&reaper->memory->child.sync.old_root_owner) != OLD_ROOT_BUILDER)
-		unmount_old_root(reaper);
 	while (raw_call(SYS_poll, &dead, 1, -1) == -EINTR)
 		;
 	native_keep_together(reaper->memory);
@@ -130,38 +106,12 @@ void native_start_reaper(struct running *run)
 		return;
 	m->reaper = (struct native_reaper){ run->pid_fd, run->mounts_fd, m };
 	pid = clone_start(&child);
-	/* a limit of processes may have no room for it */
-	if (sync_get(&m->child.sync.old_root_owner) == OLD_ROOT_UNDECIDED)
-		sync_set(&m->child.sync.old_root_owner,
-			 pid < 0 ? OLD_ROOT_BUILDER : OLD_ROOT_REAPER);
 	if (m->keep.count == 0) { /* else the supervisor's is for a run that takes long */
 		own_close_fd(&run->mounts_fd);
 		run->mounts_fd = -1;
 	}
+	/* a limit of processes may have no room for it */
 	run->reaper_pid = pid < 0 ? 0 : (pid_t)pid;
-}
-
-/* The reaper, or the sandbox that waits for what the reaper does. */
-static bool is_reaper_or_sandbox_dead(void *argument)
-{
-	struct running *run = argument;
-	struct pollfd sandbox = { .fd = run->pid_fd, .events = POLLIN };
-
-	if (waitpid(run->reaper_pid, NULL, WNOHANG) == run->reaper_pid) {
-		run->reaper_pid = 0;
-		return true;
-	}
-	return poll(&sandbox, 1, 0) > 0;
-}
-
-/* The child waits for the old root, so the reaper must not be ended before. If it was killed, the
- * supervisor answers in its place. */
-static void wait_for_old_root(struct running *run, struct native_child *c)
-{
-	const struct sync_peer peer = { .is_dead = is_reaper_or_sandbox_dead, .argument = run };
-
-	if (sync_wait(&c->sync, SYNC_OLD_ROOT_OUTSIDE, &peer) < 0 && run->reaper_pid == 0)
-		(void)!native_unmount_old_root(c, -ECHILD);
 }
 
 void native_stop_reaper(struct running *run)
@@ -169,8 +119,6 @@ void native_stop_reaper(struct running *run)
 	struct native_memory *m = run->child;
 	struct native_sync *s = &m->child.sync;
 
-	if (run->reaper_pid > 0 && sync_get(&s->old_root_owner) == OLD_ROOT_REAPER)
-		wait_for_old_root(run, &m->child);
 	/* one that is at work must not be stopped halfway: what it has begun would go on in the
 	 * memory that the next one uses */
 	if (run->reaper_pid <= 0 || !sync_claim(&s->keep_claimed))

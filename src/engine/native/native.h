@@ -127,6 +127,8 @@ struct native_child {
 	bool helped;              /* the helper made the plan's mounts */
 	long helper_error;        /* with this result */
 	const char *helper_stage; /* and came as far as this */
+	/* how the old root was unmounted; -ECHILD until then: the helper owed it and was killed */
+	long old_root_error;
 
 	/* the command, if the child starts it */
 	bool command_started;
@@ -217,8 +219,7 @@ void native_keep_end(struct running *run);
 /* In a process of its own: enters a mount namespace of a sandbox's, and the user namespace that
  * owns it. */
 long native_enter_mounts(int ns_fd);
-/* Starts the reaper, which waits for ward-init's end and takes the mounts apart; if the owner of
- * the old root is undecided, this decides. */
+/* Starts the reaper, which waits for ward-init's end and takes the mounts apart. */
 void native_start_reaper(struct running *run);
 /* The run takes long enough: ends the reaper, unless it is at work already. */
 void native_stop_reaper(struct running *run);
@@ -285,6 +286,8 @@ long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
 long native_net_enter(struct native_child *c);
+/* Without a network: the socket that name lookups go to, for the supervisor, which refuses them. */
+long native_net_names(struct native_child *c);
 long native_net_open(struct native_child *c);
 
 /* The helper, and what it shares with the child. */
@@ -301,7 +304,6 @@ void native_put_on(const struct native_child *c, long pid, const cpu_set_t *wher
 void native_move_away(const struct native_child *c, long pid);
 long native_start_helper(struct native_child *c);
 long native_share(struct native_child *c);
-long native_net_ahead(struct native_child *c);
 long native_net_take(struct native_child *c);
 long native_meet(struct native_child *c);
 long native_end_helper(struct native_child *c);
@@ -309,17 +311,11 @@ long native_end_helper(struct native_child *c);
 long native_either(struct native_child *c, const char **ret_stage);
 /* Moves child and helper into the new root; the old one lies over it. */
 long native_enter_root(struct native_child *c);
-/* In the owner of the old root, in the sandbox's mount namespace, after that: unmounts it. error
- * < 0: the owner cannot, and the start fails. */
-long native_unmount_old_root(struct native_child *c, long error);
-/* In the child, after that: sees to it that the owner unmounts the old root, which is so when
+/* In the child, after that: unmounts the old root, or lets the helper do it; it is unmounted when
  * native_end_helper() has come back. */
 long native_leave_old_root(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */
 void native_allow_helper(struct native_child *c);
-/* The same in the supervisor, whose processor the helper uses: what comes next has time until the
- * helper waits for the kernel. */
-void native_yield_to_helper(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
 

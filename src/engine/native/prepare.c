@@ -120,7 +120,7 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 		(p->limits[LIMIT_DISK].held_by == HELD_WATCH ? SECCOMP_CLOSE_ALLOCATION : 0);
 	int r;
 
-	flags |= SECCOMP_WATCH(observe_wanted(p)) |
+	flags |= SECCOMP_WATCH(observe_shown(p)) |
 		 (p->spec->inner && p->spec->inner->interfaces ? SECCOMP_INTERFACES : 0) |
 		 kvm_flags[p->spec->inner ? p->spec->inner->kvm : INNER_KVM_NONE];
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),

@@ -1,9 +1,10 @@
 /*
- * The native engine as the supervisor sees it. native_prelaunch() begins what no policy changes;
- * native_start() looks whether the plan agrees with it (another id, another place to build in, or a
- * cgroup to be born in need a new child), makes the cgroup, prepares the rest and sends the plan,
- * with the descriptors that go inside; native_release() allows the exec and receives the
- * descriptors that come out. What the child does meanwhile is child.c; docs/start.md shows all of
+ * The native engine as the supervisor sees it. native_prelaunch() begins what no policy changes,
+ * with cgroup v2 in a cgroup that has no limits yet; native_start() looks whether the plan agrees
+ * with it (another id, another place to build in, or another cgroup to be born in need a new
+ * child), prepares the rest and sends the plan, with the descriptors that go inside, and sees to it
+ * that the cgroup has its limits; native_release() allows the exec and receives the descriptors
+ * that come out. What the child does meanwhile is child.c; docs/start.md shows all of
  * it together.
  */
 #include <errno.h>
@@ -26,7 +27,7 @@
 #include "plan/plan.h"
 
 /* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it
- * cannot begin early, unless there are none. */
+ * cannot begin early, unless there are none or the cgroup can be made early, too. */
 static bool is_born_in_cgroup(void)
 {
 	struct statfs fs;
@@ -41,15 +42,20 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 	struct ward_err later = { 0 };
 	struct plan_ids ids;
 	struct facts facts = { .uid = geteuid(), .gid = getegid() };
-	int r;
+	int into, r;
 
-	if (!TRICK_EARLY_CHILD || (!run->unlimited && is_born_in_cgroup()))
+	if (!TRICK_EARLY_CHILD)
+		return;
+	run->cgroup = run->unlimited ? NULL : cgroup_begin();
+	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
+	if (into < 0 && !run->unlimited && is_born_in_cgroup())
 		return;
 	plan_expected_ids(&facts, &ids);
-	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), -1, NULL,
+	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), into, NULL,
 			  &later);
 	/* root's ids are among them; the child has other things to do first */
 	facts_read(&facts);
+	facts.cgroup = run->cgroup ? CGROUP_V2 : CGROUP_NONE;
 	if (r == 0)
 		native_recheck_idle(run);
 	plan_expected_ids(&facts, &ids);
@@ -62,6 +68,8 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 		native_send_system(run, *ret_system);
 	} else {
 		native_discard(run);
+		cgroup_destroy(run->cgroup);
+		run->cgroup = NULL;
 	}
 }
 
@@ -132,23 +140,27 @@ enum { FEW_PIDS = 64 };
 static int native_start(const struct plan *p, const int stdio_fds[3], struct running *run,
 			struct ward_err *e)
 {
+	/* the child was born in it, and it has no limits yet */
+	bool early = run->cgroup != NULL;
 	int into, r = 0;
 
-	if (native_uses_cgroup(p))
+	if (!early && native_uses_cgroup(p))
 		r = cgroup_create(p, &run->cgroup, e);
 	if (r < 0)
 		return r;
 	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
 	run->no_helper = into >= 0 && p->limits[LIMIT_PIDS].held_by == HELD_CGROUP2 &&
 			 p->limits[LIMIT_PIDS].value < FEW_PIDS;
-	if (into >= 0 || !fits(run, p)) {
+	if ((into >= 0 && !early) || run->no_helper || !fits(run, p)) {
 		native_discard(run);
 		r = native_launch(run, &p->ids, native_choose_base(p), into, NULL, e);
 		if (r < 0)
 			return r;
 		native_send_system(run, p->system);
 	}
-	return native_begin(p, stdio_fds, run, e);
+	r = native_begin(p, stdio_fds, run, e);
+	/* while the child goes on; native_release() allows the exec, and comes after this */
+	return r == 0 && early ? cgroup_limit(run->cgroup, p, e) : r;
 }
 
 /* Whether the command may be over in a moment, and there are processors for its end. */
@@ -159,20 +171,10 @@ static bool is_short(const struct plan *p, const struct running *run)
 	return c->parallel && !c->bundle && !p->review && !run->asked;
 }
 
-/* Whether the reaper may enter the sandbox's namespaces: a filter around us may refuse what
- * that takes; and where the kernel counts the processes of a user namespace it is one of them for a
- * while, which a small limit would not have. */
-static bool may_enter(const struct plan *p)
-{
-	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT ||
-				    p->limits[LIMIT_PIDS].value >= FEW_PIDS);
-}
-
 int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run,
 		 struct ward_err *e)
 {
 	struct native_memory *m = run->child;
-	bool has_reaper;
 	int r;
 
 	/* the numbers: which of them come */
@@ -189,17 +191,11 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	m->child.has_layer = run->layer_fd >= 0;
 	if (is_short(p, run) && !native_keeps_any(p))
 		native_pin_mounts(run);
-	has_reaper = TRICK_OUTSIDE_UNMOUNT && run->mounts_fd >= 0 && may_enter(p);
-	if (!has_reaper)
-		sync_set(&m->child.sync.old_root_owner, OLD_ROOT_BUILDER);
 	r = native_prepare(m, p, e);
 	if (r == 0)
 		r = send_plan(p, &m->child, run, stdio_fds, e);
 	if (r == 0 && m->child.parallel && !sync_get(&m->child.sync.helper_go))
-		native_yield_to_helper(&m->child);
-	/* not before: the child waits for the plan, and for the reaper only at the end */
-	if (r == 0 && has_reaper)
-		native_start_reaper(run);
+		native_allow_helper(&m->child);
 	return r;
 }
 
@@ -268,8 +264,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	int status;
 
 	native_allow_exec(run);
-	if (sync_get(&c->sync.old_root_owner) == OLD_ROOT_BUILDER)
-		native_start_reaper(run);
+	native_start_reaper(run);
 	status = native_receive_ready(run, e);
 	if (status < 0)
 		return status;
@@ -299,7 +294,7 @@ const struct engine engine_native = {
 	.start = native_start,
 	.release = native_release,
 	.remount = native_remount,
-	.net_bring = native_tproxy,
+	.tproxy = native_tproxy,
 	.on_long_run = native_stop_reaper,
 	.on_reaped = native_keep_end,
 	.start_error = native_start_error,

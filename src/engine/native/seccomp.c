@@ -40,7 +40,7 @@ struct program {
 
 #include "seccomp-programs.h"
 
-enum { VARIANT_PLAIN, VARIANT_NESTING, VARIANT_RUNG };
+enum { VARIANT_PLAIN, VARIANT_NESTING, VARIANT_LANDLOCK };
 
 static void replace(struct sock_filter *code, const uint16_t *at, size_t count, uint32_t value)
 {
@@ -104,7 +104,7 @@ static void put_watched(struct writer *w, const struct watched *c, unsigned grou
 		put(w, BPF_JMP | BPF_JSET | BPF_K, SET_ID, 0, 1);
 		put(w, BPF_JMP | BPF_JA, ONWARDS, 0, 0);
 	}
-	put(w, BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0);
+	put(w, BPF_RET | BPF_K, SECCOMP_RET_SHOWN, 0, 0);
 	w->code[begin].jf = (uint8_t)(w->len - begin - 1);
 }
 
@@ -230,7 +230,7 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 		    size_t *ret_len)
 {
 	unsigned variant = flags & SECCOMP_NESTING    ? VARIANT_NESTING
-			   : flags & SECCOMP_LANDLOCK ? VARIANT_RUNG
+			   : flags & SECCOMP_LANDLOCK ? VARIANT_LANDLOCK
 						      : VARIANT_PLAIN;
 
 	if (set >= ARRAY_LEN(programs[0]) ||

@@ -13,7 +13,7 @@
 
 enum {
 	SECCOMP_NESTING = 1 << 0,  /* process.nesting: namespaces and mounts */
-	SECCOMP_LANDLOCK = 1 << 1, /* the Landlock rung; not together with nesting */
+	SECCOMP_LANDLOCK = 1 << 1, /* the Landlock level; not together with nesting */
 	SECCOMP_NO_LISTENER =
 		1 << 2, /* denied calls are EPERM at once: no listener (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
@@ -27,12 +27,15 @@ enum {
 	/* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
 	SECCOMP_CLOSE_ALLOCATION = 1 << 8,
 	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of
-	 * observe/observe.h, shifted. On the Landlock rung only programs are. */
+	 * observe/observe.h, shifted. On the Landlock level only programs are. */
 	SECCOMP_WATCH_SHIFT = 9,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
 
 /* The flags for what a run wants to see. */
+/* What the filter returns for a call that is only shown: a notification. The kernel ignores the low
+ * half; it tells such a call from one that is denied. */
+#define SECCOMP_RET_SHOWN (SECCOMP_RET_USER_NOTIF | 1)
 #define SECCOMP_WATCH(observe) ((unsigned)(observe) << SECCOMP_WATCH_SHIFT)
 
 /* Writes the program of a set (SYSCALLS_STRICT and so on, policy.h) into out[cap]. Touches nothing

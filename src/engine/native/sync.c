@@ -1,6 +1,6 @@
 /*
  * The one way in which the processes of a start wait for each other. In: a row of
- * tables/start_sync.def. Out: the word has changed, or the peer is dead, or the deadline is past.
+ * tables/start_sync.def. Out: the word has changed, or the peer is dead.
  * Runs in every process of a start, beside the supervisor in its memory: raw system calls only.
  *
  * A wait has three phases, each as long as its row says. Spinning: the peer works on a processor of
@@ -22,7 +22,6 @@
 #include "start_tricks.h"
 
 #define UNTIL_WOKEN 0
-#define NO_SLEEP UINT32_MAX
 #define NO_WORD UINT16_MAX
 
 /* The words' pending values, by name. */
@@ -41,16 +40,15 @@ enum {
 static const struct sync_rule {
 	uint16_t offset; /* of the word; NO_WORD: none */
 	uint16_t pending, spins, yields;
-	uint32_t slice_us, deadline_us;
+	uint32_t slice_us;
 } rules[SYNC_WAITS] = {
 #define SYNC_WORD(...)
 #define SYNC_CLAIM(...)
-#define SYNC_WAIT(name, word, waiter, spins, yields, slice, deadline, peer, death)                 \
-	[SYNC_##name] = {                                                                          \
-		offsetof(struct native_sync, word), PENDING_##word, spins, yields, slice, deadline \
-	},
-#define SYNC_LOOK(name, what, waiter, spins, yields, slice, deadline, peer, death)                 \
-	[SYNC_##name] = { NO_WORD, 0, spins, yields, slice, deadline },
+#define SYNC_WAIT(name, word, waiter, spins, yields, slice, peer, death)                           \
+	[SYNC_##name] = { offsetof(struct native_sync, word), PENDING_##word, spins, yields,       \
+			  slice },
+#define SYNC_LOOK(name, what, waiter, spins, yields, slice, peer, death)                           \
+	[SYNC_##name] = { NO_WORD, 0, spins, yields, slice },
 #include "start_sync.def"
 #undef SYNC_WORD
 #undef SYNC_CLAIM
@@ -63,25 +61,12 @@ struct waiting {
 	const struct sync_rule *rule;
 	uint32_t *word; /* NULL: none */
 	const struct sync_peer *peer;
-	uint64_t until_ns; /* 0: the deadline has not begun */
 };
 
 static bool is_over(const struct waiting *w)
 {
 	return (w->word && sync_get(w->word) != w->rule->pending) ||
 	       (w->peer && w->peer->is_done && w->peer->is_done(w->peer->argument));
-}
-
-static bool is_late(struct waiting *w)
-{
-	uint64_t now;
-
-	if (!w->rule->deadline_us)
-		return w->rule->slice_us == NO_SLEEP;
-	now = native_now();
-	if (!w->until_ns)
-		w->until_ns = now + (uint64_t)w->rule->deadline_us * 1000;
-	return now >= w->until_ns;
 }
 
 /* One slice; whether all of it has passed. */
@@ -108,10 +93,7 @@ long sync_wait(struct native_sync *s, enum sync_wait wait, const struct sync_pee
 			__builtin_ia32_pause();
 		else if (turn < spins + rule->yields)
 			raw_call(SYS_sched_yield);
-		else if (is_late(&w))
-			return -ETIMEDOUT;
-		else if (rule->slice_us != NO_SLEEP && sleep_slice(&w) && peer && peer->is_dead &&
-			 peer->is_dead(peer->argument))
+		else if (sleep_slice(&w) && peer && peer->is_dead && peer->is_dead(peer->argument))
 			return is_over(&w) ? 0 : -ESRCH; /* it may have been its last deed */
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /*
  * What the processes of a start share to wait for each other. tables/start_sync.def is the list:
- * every word, who writes it, who waits, for how long, and what happens if the other side dies.
+ * every word, who writes it, who waits, and what happens if the other side dies.
  * docs/start.md shows the sequence.
  */
 #ifndef WARD_ENGINE_NATIVE_SYNC_H
@@ -35,13 +35,6 @@ enum sync_wait {
 	SYNC_WAITS
 };
 
-/* The process that unmounts the old root. The supervisor alone decides. */
-enum old_root_owner {
-	OLD_ROOT_UNDECIDED, /* a reaper is being started */
-	OLD_ROOT_REAPER,
-	OLD_ROOT_BUILDER, /* the helper if the child has one, else the child */
-};
-
 /* What a waiter knows beside the word. Both may be NULL. */
 struct sync_peer {
 	bool (*is_done)(
@@ -50,8 +43,8 @@ struct sync_peer {
 	void *argument;
 };
 
-/* Waits as the row says; peer NULL: the row needs none. 0, -ESRCH: the peer died before,
- * -ETIMEDOUT: it took longer than the deadline. Raw system calls only. */
+/* Waits as the row says; peer NULL: the row needs none. 0, or -ESRCH: the peer died before. Raw
+ * system calls only. */
 long sync_wait(struct native_sync *s, enum sync_wait wait, const struct sync_peer *peer);
 /* Gives a word its value and wakes every process that waits for it. */
 void sync_set(uint32_t *word, uint32_t value);

@@ -1,0 +1,189 @@
+/*
+ * A command that failed without a refusal that ward has seen. In: its words, and what `sh -c` in
+ * them says. Out: a denial for each path in them that the host has and the sandbox does not, a note
+ * for one that is read-only inside and that a program writes to, and a note for a program that no
+ * sandbox lets do its work (tables/known.def). Opens of files are not watched in an ordinary run,
+ * because that costs every program time: this is a guess from what the user typed, and --hints is
+ * the way to know. Looks at names alone (walk_names.h); runs in the supervisor after the sandbox is
+ * dead.
+ */
+#include "run/box_internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "event/event.h"
+#include "event/result.h"
+#include "observe/learn_path.h"
+#include "observe/walk_names.h"
+#include "plan/path_view.h"
+
+#define TOLD_MAX 3
+#define WORD_MAX 1024
+#define WORDS_MAX 500
+
+static bool is_on_host(const char *path)
+{
+	auto_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char ignored[PATH_MAX];
+
+	return root >= 0 && walk_names(root, path, false, ignored) == WALK_THERE;
+}
+
+/* It was seen: no guess is needed. */
+static bool is_told(const struct result *r, const char *path)
+{
+	for (size_t i = 0; i < r->denial_count; i++)
+		if (r->denials[i].what && strstr(r->denials[i].what, path))
+			return true;
+	return false;
+}
+
+static void tell_missing(struct result *r, const char *path)
+{
+	static const char why[] = "the host has it, the sandbox does not";
+	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_DENY, path);
+	auto_buf what = { 0 }, remedy = { 0 };
+
+	buf_puts(&what, "file ");
+	text_escape(&what, path);
+	if (text_is_plain(path) && learn_may_advise(path, getenv("HOME"), false))
+		buf_printf(&remedy, "filesystem.host_mounts: [{path: \"%s\"}]", path);
+	else
+		buf_puts(&remedy, "it may contain credentials, or too much, so ward suggests no "
+				  "option; mount a copy without them: --ro DIR");
+	if (what.failed || remedy.failed)
+		return;
+	event_text(&v, FIELD_RULE, "filesystem.host_mounts");
+	event_text(&v, FIELD_WHY, why);
+	event_text(&v, FIELD_REMEDY, buf_text(&remedy));
+	event_flag(&v, FIELD_OBSERVED);
+	event_emit(r->events, &v);
+	result_deny(r, buf_text(&what), why, buf_text(&remedy));
+}
+
+struct look {
+	struct box *b;
+	struct path_view view;
+	bool writes; /* one of the words so far is a program that writes, or a redirection */
+	bool noted;  /* one note is enough */
+	size_t words, told;
+};
+
+static bool is_writer(const char *word)
+{
+	static const char *const writers[] = { "touch", "mkdir", "cp",  "mv",      "rm",   "tee",
+					       "ln",    "dd",    "sed", "install", "chmod" };
+
+	for (size_t i = 0; i < ARRAY_LEN(writers); i++)
+		if (strcmp(word, writers[i]) == 0)
+			return true;
+	return strchr(word, '>') != NULL;
+}
+
+/* Directories of the system: no sandbox can write there, whether the file exists inside or not. */
+static bool is_systems(const char *path)
+{
+	static const char *const dirs[] = { "/etc", "/usr", "/opt", "/var", "/lib", "/srv" };
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (path_is_beneath(path, dirs[i]))
+			return true;
+	return false;
+}
+
+static void look_at_path(struct look *l, const char *word)
+{
+	auto_free char *path = path_clean(word);
+	enum path_view_access access;
+
+	if (!path || strcmp(path, "/") == 0 || l->told == TOLD_MAX || is_told(l->b->result, path))
+		return;
+	access = path_view_find(&l->view, path, NULL);
+	if (l->writes && is_systems(path) && access < PATH_VIEW_PRIVATE) {
+		auto_buf shown = { 0 };
+
+		text_escape(&shown, path);
+		if (!l->noted)
+			strv_addf(&l->b->result->loud,
+				  "%s cannot be written inside; write to the workspace, /tmp or ~, "
+				  "or mount its directory writable: --rw DIR",
+				  buf_text(&shown));
+		l->noted = true;
+	} else if ((access == PATH_VIEW_ABSENT || access == PATH_VIEW_PRIVATE) &&
+		   is_on_host(path)) {
+		tell_missing(l->b->result, path);
+		l->told++;
+	}
+}
+
+static void look_at_program(struct look *l, const char *word)
+{
+	static const struct {
+		const char *program, *advice;
+	} known[] = {
+#define KNOWN(program, advice) { program, advice },
+#include "known.def"
+	};
+	const char *slash = strrchr(word, '/');
+
+	for (size_t i = 0; i < ARRAY_LEN(known) && !l->noted; i++)
+		if (strcmp(slash ? slash + 1 : word, known[i].program) == 0) {
+			strv_addf(&l->b->result->loud, "%s: %s", known[i].program, known[i].advice);
+			l->noted = true;
+		}
+}
+
+/* Each word of a text; where it is a command, the first one and those behind an operator are
+ * programs. */
+static void look_at_text(struct look *l, const char *text, bool command)
+{
+	static const char between[] = " \t\n;|&()'\"`<";
+	bool first = command;
+
+	while (*text && l->words++ < WORDS_MAX) {
+		size_t gap = strspn(text, between), n;
+		char word[WORD_MAX];
+		const char *at = word;
+
+		first |= command && memchr(text, ';', gap);
+		first |= command && (memchr(text, '|', gap) || memchr(text, '&', gap));
+		text += gap;
+		n = strcspn(text, between);
+		if (!n)
+			break;
+		snprintf(word, sizeof(word), "%.*s", (int)n, text);
+		text += n;
+		l->writes |= is_writer(word);
+		at += strspn(at, "0123456789>");
+		if (first)
+			look_at_program(l, at);
+		if (*at == '/')
+			look_at_path(l, at);
+		first = false;
+	}
+}
+
+void box_guess(struct box *b)
+{
+	struct look l = { .b = b };
+	char *const *argv = b->plan->argv;
+
+	if (!b->result->exit_code || b->limited || b->failed || b->forwarded || !argv || !argv[0] ||
+	    b->plan->image.root || b->plan->spec->observe)
+		return;
+	l.view = path_view_of(b->plan);
+	l.writes = is_writer(argv[0]);
+	look_at_program(&l, argv[0]);
+	for (size_t i = 1; argv[i]; i++) {
+		bool script = argv[i - 1][0] == '-' && strchr(argv[i - 1], 'c');
+
+		if (script)
+			look_at_text(&l, argv[i], true);
+		else if (argv[i][0] == '/' && !strpbrk(argv[i], " \n"))
+			look_at_path(&l, argv[i]);
+	}
+}
