@@ -146,7 +146,8 @@ def test_the_depth_of_a_tree_is_bounded(t):
     chain = ("import os, subprocess, sys\nn = int(sys.argv[1])\n"
              "open('d' * 1 + str(n), 'w').close()\nos.makedirs('d', exist_ok=True)\n"
              "os.chdir('d')\n"
-             "n and subprocess.run([sys.executable, '-c', sys.argv[2], str(n - 1), sys.argv[2]])\n")
+             "n and subprocess.run([sys.executable, '-c', sys.argv[2], str(n - 1),\n"
+             "                      sys.argv[2]])\n")
     r = t.ward("run", "--set", "audit.level=full", "--", "/usr/bin/python3", "-c", chain, "24",
                chain, cwd=ws, timeout=120)
     t.equal(r.rc, 0, r.err)
@@ -193,7 +194,9 @@ def test_chromium_shows_it(t):
     than a phone, both colour schemes."""
     ws = t.workspace()
     long_name = "LONGNAMELONGNAME" * 40
-    r = t.ward("run", "--", "/bin/sh", "-c", "unshare -U true; echo x > .envrc; sleep 2.3; exit 0",
+    r = t.ward("run", "--set", "audit.level=full", "--", "/bin/sh", "-c",
+               "unshare -U true; echo x > .envrc; mkdir -p a/b/c/d/e/f/g; "
+               "echo x > a/b/c/d/e/f/g/$(echo $0 | cut -c 100-200 | tr / _); sleep 2.3; exit 0",
                HOSTILE + long_name, cwd=ws)
     t.equal(r.rc, 0, r.err)
     d = t.fresh_dir("page")
