@@ -108,8 +108,8 @@ def test_trees(t):
     names that are HTML and terminal codes as text."""
     ws = t.workspace({"input.txt": "i", "src/lib.txt": "l", ".env": "SECRET=1", "unread.txt": "u"})
     hostile = "</code></li></ul><script>alert(1)<details open>\x1b]0;title\x07"
-    r = t.ward("run", "--set", "filesystem.hide=[.env]", "--set", "audit.level=full", "--", "/usr/bin/python3", "-c",
-               BUSY, hostile.replace("/", "\u2215"), cwd=ws)
+    r = t.ward("run", "--set", "filesystem.hide=[.env]", "--set", "audit.level=full", "--",
+               "/usr/bin/python3", "-c", BUSY, hostile.replace("/", "\u2215"), cwd=ws)
     t.equal(r.rc, 0, r.err)
     events = [json.loads(s) for s in t.ward("audit", "show", "--json", cwd=ws).out.splitlines()]
     reads = {os.path.relpath(e["object"], ws): e for e in events if e["kind"] == "file.read"}
