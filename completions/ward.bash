@@ -3,19 +3,19 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	agent)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
@@ -33,7 +33,7 @@ _ward_options() {
 		other="--allow --secret --service --publish --hide --cache --env --timeout --memory --set --add --expect"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --hints --verbose --full --json --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --hints --notify --verbose --full --json --help -p -w -C -v -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
 		other="--profile --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default"

@@ -77,6 +77,10 @@ rows() {
 	test   rsyslog-openssl   file:/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_ossl.so
 	test   prometheus        cmd:promtool
 	test   chromium          cmd:chromium
+	test   libnotify-bin     cmd:notify-send
+	test   dbus-daemon       cmd:dbus-run-session
+	test   python3-dbus      file:/usr/lib/python3/dist-packages/dbus/__init__.py
+	test   python3-gi        file:/usr/lib/python3/dist-packages/gi/__init__.py
 	wasm   clang             cmd:clang
 	wasm   lld               cmd:wasm-ld
 	wasm   wasi-libc         file:/usr/include/wasm32-wasi/stdio.h

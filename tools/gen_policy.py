@@ -43,6 +43,7 @@ SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-
 PRESETS = [a[0] for macro, a, _ in def_reader.read(ROOT / 'tables/toolchains.def')
            if macro == 'PRESET']
 CACHE_NAMES = list(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
+SHAPE['layer'] = r'^[^\n]*$'
 SHAPE['toolchain'] = '^(auto|%s)$' % '|'.join(PRESETS)
 SHAPE['cache'] = '^(%s)$' % '|'.join(CACHE_NAMES)
 

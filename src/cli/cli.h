@@ -45,7 +45,7 @@ struct options {
 	bool markers;                /* apply */
 	bool once;                   /* top */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
-	bool yes, secrets, hints, replay;
+	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */
 	uint64_t given[OPTIONS_MAX / 64];
 	struct spec_option *fields; /* owned */

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "cli/ask.h"
+#include "cli/desktop.h"
 #include "cli/program.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -462,12 +463,14 @@ static int carry_out(struct options *o, struct detached *d, struct report *repor
 	struct progress *progress = early->progress;
 	struct result result = { .timing = early->run.timing, .events = record_events(record) };
 	struct ward_err e = { 0 };
+	struct desktop *desktop;
 	struct hints *hints;
 	int code;
 
 	if (d)
 		progress_end(progress);
 	hints = listen_for_hints(o, d, plan, &result);
+	desktop = o->notify ? desktop_create(plan, &result) : NULL;
 	note_for_all(plan, &result);
 	note_env_files(plan, &result);
 	box_run(engine_choose(plan), plan, early, &result);
@@ -478,6 +481,8 @@ static int carry_out(struct options *o, struct detached *d, struct report *repor
 		tell_outcome(&result, o->outcome);
 	plan_release(plan); /* a process that waits for the end may remove what the run used */
 	close_record(record, &result);
+	desktop_end(desktop, &result);
+	desktop_destroy(desktop);
 	hints_finish(hints, result.exit_code != 0);
 	code = finish(o, report, d, plan, &result);
 	if (d && detach_end(d, plan, &result, &e) <

@@ -48,9 +48,8 @@ unsigned observe_wanted(const struct plan *p)
 
 	if (level <= AUDIT_EXEC)
 		wanted |= OBSERVE_EXEC;
-	/* what is read matters only where something can come from the network */
 	if (level == AUDIT_FULL)
-		wanted |= OBSERVE_WRITES | (p->net.on ? OBSERVE_READS | OBSERVE_NET : 0);
+		wanted |= OBSERVE_WRITES | OBSERVE_READS | (p->net.on ? OBSERVE_NET : 0);
 	/* full is refused there */
 	return p->level == LEVEL_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;
 }

@@ -75,6 +75,7 @@ void provenance_destroy(struct provenance *v)
 	free(v->files);
 	free(v->slots);
 	free(v->names);
+	provenance_free_reads(v);
 	free(v);
 }
 
@@ -224,9 +225,7 @@ static void set_pipes(struct provenance *v, uint32_t at, uint32_t in_pipe, uint3
 	add_hosts(v, at, hosts);
 }
 
-/* Whether so many more bytes of text that the sandbox chose may be kept; refused text is counted.
- */
-static bool take_room(struct provenance *v, size_t bytes)
+bool provenance_take_room(struct provenance *v, size_t bytes)
 {
 	if (bytes > TEXT_MAX - v->text_bytes) {
 		v->lost++;
@@ -249,11 +248,11 @@ static void set_program(struct provenance *v, struct process *p, const char *exe
 	free(p->words);
 	p->exe = p->words = NULL;
 	p->words_len = 0;
-	if (take_room(v, strlen(exe) + 1)) {
+	if (provenance_take_room(v, strlen(exe) + 1)) {
 		p->exe = strdup(exe);
 		v->text_bytes -= p->exe ? 0 : strlen(exe) + 1;
 	}
-	if (len && take_room(v, len)) {
+	if (len && provenance_take_room(v, len)) {
 		p->words = malloc(len);
 		if (p->words)
 			memcpy(p->words, words, len);
@@ -396,7 +395,7 @@ static struct file *find_file(struct provenance *v, const char *path, bool make)
 		return NULL;
 	}
 	f = &v->files[v->file_count];
-	f->path = take_room(v, strlen(path) + 1) ? strdup(path) : NULL;
+	f->path = provenance_take_room(v, strlen(path) + 1) ? strdup(path) : NULL;
 	if (!f->path)
 		return NULL;
 	f->within = provenance_within(v, path);
@@ -621,6 +620,8 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 		if (o->writes)
 			/* it is unknown whether the file existed before */
 			add_writer(v, o->path, at, ACT_WRITE);
+		else
+			provenance_read(v, o->path, at);
 		read_file(v, o->path, at);
 		break;
 	case ACT_RENAME:

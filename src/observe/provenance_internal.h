@@ -14,6 +14,7 @@
 #define PROCESS_SLOTS 65536
 #define PIPES_MAX 65536      /* those beyond are taken for one */
 #define TEXT_MAX (32u << 20) /* bytes of names and words, which the sandbox chooses */
+#define READS_MAX 4096       /* paths that are told as read */
 #define NOBODY UINT32_MAX
 #define ANYBODY PROCESSES_MAX /* the row of all processes that there was no room for */
 
@@ -92,9 +93,10 @@ struct provenance {
 	unsigned waiting_at;
 	uint64_t proxied; /* hosts that were reached through a proxy */
 	uint64_t reported_ms;
-	uint64_t lost;     /* files, processes and names that there was no room for */
-	size_t text_bytes; /* of paths, programs and their words */
-	uint32_t tell_at;  /* the file to go on with */
+	uint64_t lost;       /* files, processes and names that there was no room for */
+	size_t text_bytes;   /* of paths, programs and their words */
+	uint32_t tell_at;    /* the file to go on with */
+	struct reads *reads; /* provenance_reads.c; NULL: none yet; owned */
 };
 
 /* Whether the path is one that the host can look up: beneath a tree of its own that may be
@@ -102,6 +104,14 @@ struct provenance {
 bool provenance_within(const struct provenance *v, const char *path);
 /* Whether nothing has that name now; false if that is unknown. */
 bool provenance_is_missing(const struct provenance *v, const char *path);
+/* Whether so many more bytes of text that the sandbox chose may be kept; refused text is
+ * counted. */
+bool provenance_take_room(struct provenance *v, size_t bytes);
+/* A path was opened for reading by the process of that index. */
+void provenance_read(struct provenance *v, const char *path, uint32_t process);
+/* Reports the files that were read since the last time. */
+void provenance_tell_reads(struct provenance *v, struct result *r, bool end);
+void provenance_free_reads(struct provenance *v);
 /* Lets what children wrote go to the parent that collects it. */
 void provenance_spread(struct provenance *v);
 

@@ -179,6 +179,7 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 		provenance_spread(v);
 	if (end)
 		v->tell_at = 0;
+	provenance_tell_reads(v, r, end);
 	if (!tell_files(v, r, end))
 		return;
 	v->tell_at = 0;

@@ -141,6 +141,9 @@ say("free", ask("/v1/models", raw="", method="GET")[0], ask("/v1/messages/count_
     t.equal([line.split()[3] for line in log() if "/models" not in line and "count" not in line],
             ["identity"] * 4, "what the server was asked for, and how often")
     t.contains(report["denials"][0]["remedy"], "spend_limit", "remedy")
+    page = t.ward("audit", "report", report["run"]).out
+    t.contains(page, '<b>0.012</b><small>spent</small>', "the page")
+    t.contains(page, '<td>unit-1</td><td class="n">4</td><td class="n">4000</td>', "its table")
 
 
 def test_parallel(t):

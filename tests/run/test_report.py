@@ -17,10 +17,10 @@ class Page(html.parser.HTMLParser):
     TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "pre", "code", "div",
             "b", "small", "table", "tr", "th", "td", "svg", "circle", "text", "line", "polyline",
             "figure",
-            "figcaption", "details", "summary", "br"}
+            "figcaption", "details", "summary", "br", "ul", "li", "span"}
     ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "viewbox", "role",
                   "aria-label", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "points",
-                  "text-anchor"}
+                  "text-anchor", "open"}
 
     def __init__(self, text):
         super().__init__()
@@ -82,6 +82,85 @@ def test_a_page_that_nothing_breaks_out_of(t):
     t.equal(t.read(file), text)
 
 
+BUSY = r"""
+import os, subprocess, sys
+os.makedirs("src/deep/er", exist_ok=True)
+for i in range(3):
+    open(f"src/deep/er/made{i}", "w").write("x")
+open("input.txt").read()
+open("src/lib.txt").read()
+os.remove("src/deep/er/made2")
+subprocess.run(["/bin/sh", "-c", "/bin/cat src/lib.txt > copied; /bin/true; /bin/true"])
+try:
+    open(".env").read()
+except OSError:
+    pass
+hostile = sys.argv[1]
+os.makedirs(hostile + "/" + hostile)
+for n in ("\x1b[2Jone", "<b>two", "\xfe".encode("utf-8", "surrogateescape").decode()):
+    open(hostile + "/" + hostile + "/" + n, "w").write("y")
+subprocess.run(["/bin/true", hostile])
+"""
+
+
+def test_trees(t):
+    """Processes beneath their parents, paths beneath their directories, what was done to each, and
+    names that are HTML and terminal codes as text."""
+    ws = t.workspace({"input.txt": "i", "src/lib.txt": "l", ".env": "SECRET=1", "unread.txt": "u"})
+    hostile = "</code></li></ul><script>alert(1)<details open>\x1b]0;title\x07"
+    r = t.ward("run", "--set", "filesystem.hide=[.env]", "--set", "audit.level=full", "--",
+               "/usr/bin/python3", "-c", BUSY, hostile.replace("/", "\u2215"), cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    events = [json.loads(s) for s in t.ward("audit", "show", "--json", cwd=ws).out.splitlines()]
+    reads = {os.path.relpath(e["object"], ws): e for e in events if e["kind"] == "file.read"}
+    t.equal({"input.txt", "src/lib.txt", ".env", "unread.txt"} & set(reads),
+            {"input.txt", "src/lib.txt"})
+    t.check(all(e["observed"] and e["pid"] and "/python3" in reads["input.txt"]["exe"]
+                and not e["object"].startswith(("/usr", "/etc", "/proc"))
+                for e in reads.values()), reads)
+    text = report(t, ws)
+    p = page_of(t, text)
+    words = "".join(p.text)
+    t.check("\x1b" not in text and "\x07" not in text and "<script" not in text, "raw bytes")
+    t.check(p.tags.count("li") >= 12 and p.tags.count("details") >= 5, p.tags)
+    for part in ("Processes", "Files", "/bin/cat src/lib.txt", "/bin/true \u00d72",
+                 "<script>alert(1)"):
+        t.contains(words, part)
+    tree = text[text.index("<h2>Processes"):text.index("<h2>Files")]
+    shell, cat = tree.index("/bin/sh -c"), tree.index("<code>/bin/cat")
+    t.check(shell < cat and "<ul>" in tree[shell:cat] and "</ul>" not in tree[shell:cat], tree)
+    files = text[text.index("<h2>Files"):text.index("<h2>Timeline")]
+    rows = dict(re.findall(r'<li><code>([^<]*)</code>((?: <span[^>]*>[^<]*</span>)+)', files))
+    tags = {name: re.findall(r">([a-z ]+)</span>", row) for name, row in rows.items()}
+    t.equal((tags["input.txt"], tags["lib.txt"]), (["read"], ["read"]))
+    t.check("deleted" in tags["made2"] and ({"created", "written"} & set(tags["made0"])), tags)
+    t.check(re.search(r'deep/</code> <span class="tag good">created', files)
+            and "src/</code> <span" not in files, "only a directory that was made says so")
+    t.check("unread.txt" not in files and "er/</code>" in files, files)
+
+
+def test_the_depth_of_a_tree_is_bounded(t):
+    """A chain of a hundred processes and a directory as deep: the page nests no further than it
+    says."""
+    ws = t.workspace()
+    chain = ("import os, subprocess, sys\nn = int(sys.argv[1])\n"
+             "open('d' * 1 + str(n), 'w').close()\nos.makedirs('d', exist_ok=True)\n"
+             "os.chdir('d')\n"
+             "n and subprocess.run([sys.executable, '-c', sys.argv[2], str(n - 1),\n"
+             "                      sys.argv[2]])\n")
+    r = t.ward("run", "--set", "audit.level=full", "--", "/usr/bin/python3", "-c", chain, "24",
+               chain, cwd=ws, timeout=120)
+    t.equal(r.rc, 0, r.err)
+    text = report(t, ws)
+    page_of(t, text)
+    depth = most = 0
+    for tag in re.findall(r"</?ul>", text):
+        depth += -1 if "/" in tag else 1
+        most = max(most, depth)
+    t.check(8 <= most <= 14, most)
+    t.contains(text, "processes beneath it")
+
+
 def chromium(t, *words):
     home = t.fresh_dir("chrome")
     # a browser asks its maker for news whatever one says
@@ -115,7 +194,9 @@ def test_chromium_shows_it(t):
     than a phone, both colour schemes."""
     ws = t.workspace()
     long_name = "LONGNAMELONGNAME" * 40
-    r = t.ward("run", "--", "/bin/sh", "-c", "unshare -U true; echo x > .envrc; sleep 2.3; exit 0",
+    r = t.ward("run", "--set", "audit.level=full", "--", "/bin/sh", "-c",
+               "unshare -U true; echo x > .envrc; mkdir -p a/b/c/d/e/f/g; "
+               "echo x > a/b/c/d/e/f/g/$(echo $0 | cut -c 100-200 | tr / _); sleep 2.3; exit 0",
                HOSTILE + long_name, cwd=ws)
     t.equal(r.rc, 0, r.err)
     d = t.fresh_dir("page")

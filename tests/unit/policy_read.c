@@ -99,6 +99,9 @@ static const struct {
 	const char *good, *text, *bad;
 } values[] = {
 	{ POLICY_F_version, "1", NULL, "2" },
+	{ POLICY_F_profile, "claude", NULL, "[claude]" },
+	{ POLICY_F_extends, "base.yaml", "[base.yaml]", "{a: b}" },
+	{ POLICY_F_extends, "[base.yaml, python]", NULL, "[\"a\\nb\"]" },
 	{ POLICY_F_isolation, "gvisor", "[gvisor]", "docker" },
 	{ POLICY_F_isolation, "[vm, native]", NULL, "[]" },
 	{ POLICY_F_isolation, "[wasm]", NULL, "[oci, oci]" },

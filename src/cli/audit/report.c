@@ -12,8 +12,10 @@
 #include "cli/audit/parts.h"
 #include "event/event.h"
 #include "observe/explain.h"
+#include "policy/units.h"
 
-/* A value as text that is owned: lists joined by spaces, no NUL within. */
+/* A value as text that is owned: words of a command joined by spaces, other lists by commas, no
+ * NUL within. */
 static char *text_of(struct run_report *r, const struct ward_event *v, enum event_field f)
 {
 	const struct event_value *value = event_get(v, f);
@@ -27,7 +29,9 @@ static char *text_of(struct run_report *r, const struct ward_event *v, enum even
 		size_t n = strnlen(value->text + at, value->len - at);
 
 		if (at)
-			buf_puts(&out, event_field_type(f) == EVENT_LIST ? " " : "\xef\xbf\xbd");
+			buf_puts(&out, event_field_type(f) != EVENT_LIST ? "\xef\xbf\xbd"
+				       : f == FIELD_ARGV                 ? " "
+									 : ", ");
 		buf_add(&out, value->text + at, n);
 		at += n + 1;
 	}
@@ -154,6 +158,7 @@ static char *remedy_of(struct run_report *r, const struct ward_event *v)
 static void see_denial(struct run_report *r, const struct ward_event *v)
 {
 	struct report_row row = row_of(v);
+	auto_free char *exe = NULL;
 
 	row.texts[0] = text_of(r, v, FIELD_OBJECT);
 	row.texts[1] = text_of(r, v, FIELD_WHY);
@@ -161,17 +166,75 @@ static void see_denial(struct run_report *r, const struct ward_event *v)
 	row.texts[3] = remedy_of(r, v);
 	add_row(r, &r->denials, row, 4);
 	r->denied += number_of(v, FIELD_COUNT, 1);
+	exe = text_of(r, v, FIELD_EXE);
+	report_add_act(r, number_of(v, FIELD_PID, 0), number_of(v, FIELD_PPID, 0), exe, DID_REFUSE,
+		       number_of(v, FIELD_COUNT, 1));
+}
+
+static unsigned what_of(const struct ward_event *v, const char *change)
+{
+	if (v->kind == EVENT_FILE_READ)
+		return PATH_READ;
+	if (v->kind == EVENT_FILE_GUARD)
+		return v->action == ACTION_DENY ? PATH_REFUSED : 0;
+	if (v->kind == EVENT_FILE_QUARANTINE)
+		return PATH_QUARANTINED;
+	if (v->kind != EVENT_FILE_CHANGE || !change)
+		return 0;
+	return strcmp(change, "create") == 0   ? PATH_CREATED
+	       : strcmp(change, "delete") == 0 ? PATH_DELETED
+	       : strcmp(change, "rename") == 0 ? PATH_RENAMED
+	       : strcmp(change, "mode") == 0   ? PATH_MODE
+					       : PATH_WRITTEN;
 }
 
 static void see_file(struct run_report *r, const struct ward_event *v)
 {
+	auto_free char *path = text_of(r, v, FIELD_OBJECT), *change = text_of(r, v, FIELD_CHANGE),
+		       *exe = text_of(r, v, FIELD_EXE);
+	unsigned what = what_of(v, change);
+	auto_buf whole = { 0 };
+
+	if (!path || !*path)
+		return;
+	if (*path != '/' && r->workspace) /* guards name it within the workspace */
+		buf_puts(&whole, r->workspace);
+	if (*path != '/')
+		buf_puts(&whole, "/");
+	buf_puts(&whole, path);
+	r->failed |= whole.failed;
+	if (what && !whole.failed)
+		report_add_path(r, buf_text(&whole), what, exe);
+	if (v->kind == EVENT_FILE_READ || v->kind == EVENT_FILE_CHANGE)
+		report_add_act(r, number_of(v, FIELD_PID, 0), number_of(v, FIELD_PPID, 0), exe,
+			       v->kind == EVENT_FILE_READ ? DID_READ : DID_WRITE, 1);
+}
+
+/* What was done with a review or the quarantine. */
+static void see_review(struct run_report *r, const struct ward_event *v)
+{
 	struct report_row row = row_of(v);
 
 	row.texts[0] = text_of(r, v, FIELD_OBJECT);
-	row.texts[1] = text_of(r, v, FIELD_CHANGE);
-	row.texts[2] = text_of(r, v, FIELD_EXE);
-	row.numbers[0] = number_of(v, FIELD_BYTES, 0);
-	add_row(r, &r->files, row, 3);
+	row.texts[1] = text_of(r, v, FIELD_VIA);
+	add_row(r, &r->reviews, row, 2);
+}
+
+static void see_spend(struct run_report *r, const struct ward_event *v)
+{
+	struct report_row row = row_of(v);
+	auto_free char *cost = text_of(r, v, FIELD_COST);
+	uint64_t millionths = 0;
+
+	if (!cost || units_parse_money(cost, &millionths) < 0)
+		millionths = 0;
+	row.texts[0] = text_of(r, v, FIELD_OBJECT);
+	row.numbers[0] = number_of(v, FIELD_TOKENS_IN, 0);
+	row.numbers[1] = number_of(v, FIELD_TOKENS_OUT, 0);
+	row.numbers[2] = millionths;
+	if (__builtin_add_overflow(r->spent, millionths, &r->spent))
+		r->spent = UINT64_MAX;
+	add_row(r, &r->spends, row, 1);
 }
 
 static void see_net(struct run_report *r, const struct ward_event *v)
@@ -191,11 +254,8 @@ static void see_net(struct run_report *r, const struct ward_event *v)
 
 static void see_program(struct run_report *r, const struct ward_event *v)
 {
-	struct report_row row = row_of(v);
-
-	row.texts[0] = text_of(r, v, FIELD_OBJECT);
-	row.texts[1] = text_of(r, v, FIELD_ARGV);
-	add_row(r, &r->programs, row, 2);
+	report_add_exec(r, number_of(v, FIELD_PID, 0), number_of(v, FIELD_PPID, 0),
+			text_of(r, v, FIELD_OBJECT), text_of(r, v, FIELD_ARGV), v->time_us);
 }
 
 static void see_sample(struct run_report *r, const struct ward_event *v)
@@ -247,10 +307,15 @@ static void see(void *with, const struct ward_event *v)
 		see_sample(r, v);
 	else if (v->action == ACTION_DENY || v->kind == EVENT_LIMIT)
 		see_denial(r, v);
-	if (v->kind == EVENT_EXEC)
+	if (v->kind == EVENT_EXEC && v->action != ACTION_DENY)
 		see_program(r, v);
+	else if (v->kind == EVENT_FILE_APPLY || v->kind == EVENT_FILE_DISCARD ||
+		 v->kind == EVENT_FILE_RESTORE)
+		see_review(r, v);
 	else if (strncmp(kind, "file.", 5) == 0)
 		see_file(r, v);
+	else if (v->kind == EVENT_SPEND)
+		see_spend(r, v);
 	else if (v->kind == EVENT_CONNECT || v->kind == EVENT_CLOSE || v->kind == EVENT_DNS)
 		see_net(r, v);
 	else if (v->kind == EVENT_RUN_NOTE || strncmp(kind, "journal.", 8) == 0) {
@@ -274,13 +339,15 @@ static void clear(struct run_report *r)
 {
 	char *const texts[] = { r->command, r->workspace, r->policy, r->profile, r->engine,
 				r->network, r->level,     r->layers, r->absent,  r->why };
-	struct report_table *const tables[] = { &r->denials,  &r->files, &r->hosts,
-						&r->programs, &r->notes, &r->events_list };
+	struct report_table *const tables[] = { &r->denials, &r->reviews, &r->hosts,
+						&r->spends,  &r->notes,   &r->events_list };
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++)
 		clear_table(tables[i]);
+	report_clear_paths(r);
+	report_clear_processes(r);
 	free(r->points);
 	free(r->samples);
 }

@@ -13,6 +13,7 @@
 #include "audit/escape.h"
 #include "base/sha256.h"
 #include "event/event.h"
+#include "policy/units.h"
 
 static const char style[] =
 	":root{color-scheme:light "
@@ -42,11 +43,27 @@ static const char style[] =
 	"good)}.c1{fill:var(--warn)}.c2{fill:var(--bad)}figure{margin:.8rem "
 	"0}figcaption{color:var(--dim)}"
 	".denial{border-left:3px solid var(--bad);padding:.1rem .7rem;margin:.6rem 0}.denial "
-	"p{margin:.1rem 0}details{margin:.6rem 0}summary{cursor:pointer}";
+	"p{margin:.1rem 0}details{margin:.6rem 0}summary{cursor:pointer}"
+	".tree ul{list-style:none;margin:0;padding:0 0 0 1rem;border-left:1px solid "
+	"var(--line)}.tree>ul{padding:0;border:0}.tree li{padding:.1rem 0}.tree "
+	"details{margin:0}.tree summary{padding:.1rem 0}"
+	".tag{font-size:.75rem;border:1px solid;border-radius:1rem;padding:0 "
+	".4rem;white-space:nowrap}"
+	".fix{background:var(--card);border:1px solid "
+	"var(--line);border-radius:6px;padding:.3rem .6rem;margin:.3rem 0;user-select:all}"
+	".k{white-space:nowrap}@media(max-width:40rem){.tree ul ul{padding-left:.6rem}svg "
+	"text{font-size:16px}.sums tr{display:grid;grid-template-columns:repeat(4,1fr);border-"
+	"bottom:1px solid var(--line)}.sums td,.sums th{border:0}.sums td:first-child,.sums "
+	"th:first-child{grid-column:1/-1}}";
 
-static void put(struct buf *out, const char *text)
+void report_put_some(struct buf *out, const char *text, size_t n)
 {
-	escape_html(out, text ? text : "", text ? strlen(text) : 0);
+	escape_html(out, text, n);
+}
+
+void report_put(struct buf *out, const char *text)
+{
+	report_put_some(out, text ? text : "", text ? strlen(text) : 0);
 }
 
 static void put_bytes(struct buf *out, uint64_t bytes)
@@ -64,18 +81,18 @@ static void put_bytes(struct buf *out, uint64_t bytes)
 		buf_printf(out, "%" PRIu64 " B", bytes);
 }
 
-static void put_ms(struct buf *out, uint64_t ms)
+void report_put_ms(struct buf *out, uint64_t ms)
 {
 	buf_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
 }
 
-static void put_more(struct buf *out, const struct report_table *t)
+void report_put_more(struct buf *out, uint64_t more)
 {
-	if (t->more)
+	if (more)
 		buf_printf(out,
 			   "<p class=\"dim\">and %" PRIu64
 			   " more, which <code>ward audit show</code> has</p>\n",
-			   t->more);
+			   more);
 }
 
 /* -- head */
@@ -98,7 +115,7 @@ static void put_head(const struct run_report *r, struct buf *out)
 		   "initial-scale=1\"><meta name=\"referrer\" content=\"no-referrer\"><title>ward "
 		   "run ",
 		   (const char *)base64);
-	put(out, r->run);
+	report_put(out, r->run);
 	buf_printf(out, "</title><style>%s</style></head>\n<body>\n", style);
 }
 
@@ -124,10 +141,10 @@ static void put_cards(const struct run_report *r, struct buf *out)
 	buf_puts(out, "<div class=\"cards\">");
 	put_outcome(r, out);
 	buf_puts(out, "<div><b>");
-	put_ms(out, r->has_end ? r->duration_ms : (r->ended_us - r->began_us) / 1000);
+	report_put_ms(out, r->has_end ? r->duration_ms : (r->ended_us - r->began_us) / 1000);
 	put_card(out, "duration");
 	buf_puts(out, "<div><b>");
-	put_ms(out, r->cpu_ms);
+	report_put_ms(out, r->cpu_ms);
 	put_card(out, "processor");
 	buf_puts(out, "<div><b>");
 	put_bytes(out, r->memory_peak);
@@ -138,6 +155,11 @@ static void put_cards(const struct run_report *r, struct buf *out)
 	buf_puts(out, "<div><b>");
 	put_bytes(out, r->bytes_in);
 	put_card(out, "received");
+	if (r->spends.len) {
+		buf_puts(out, "<div><b>");
+		units_put_money(r->spent, out);
+		put_card(out, "spent");
+	}
 	buf_printf(out, "<div><b class=\"%s\">%" PRIu64, r->denied ? "bad" : "good", r->denied);
 	put_card(out, "denied");
 	buf_printf(out, "<div><b>%" PRIu64, r->events);
@@ -150,7 +172,7 @@ static void put_fact(struct buf *out, const char *name, const char *text)
 	if (!text || !*text)
 		return;
 	buf_printf(out, "<tr><th>%s</th><td>", name);
-	put(out, text);
+	report_put(out, text);
 	buf_puts(out, "</td></tr>");
 }
 
@@ -181,40 +203,41 @@ static void put_denials(const struct run_report *r, struct buf *out)
 
 		buf_printf(out, "<div class=\"denial\"><p><b>%s</b> <code>",
 			   event_kind_name((enum event_kind)row->kind));
-		put(out, row->texts[0]);
+		report_put(out, row->texts[0]);
 		buf_puts(out, "</code>");
 		if (row->count > 1)
 			buf_printf(out, " <small>%" PRIu64 " times</small>", row->count);
 		buf_puts(out, "</p><p>");
-		put(out, row->texts[1]);
+		report_put(out, row->texts[1]);
 		if (row->texts[2]) {
 			buf_puts(out, " <small>by ");
-			put(out, row->texts[2]);
+			report_put(out, row->texts[2]);
 			buf_puts(out, "</small>");
 		}
 		buf_puts(out, "</p>");
 		if (row->texts[3] && *row->texts[3]) {
-			buf_puts(out, "<p>remedy: <code>");
-			put(out, row->texts[3]);
-			buf_puts(out, "</code></p>");
+			buf_puts(out, "<pre class=\"fix\">");
+			report_put(out, row->texts[3]);
+			buf_puts(out, "</pre>");
 		}
 		buf_puts(out, "</div>\n");
 	}
-	put_more(out, &r->denials);
+	report_put_more(out, r->denials.more);
 }
 
 static void put_hosts(const struct run_report *r, struct buf *out)
 {
 	if (!r->hosts.len)
 		return;
-	buf_puts(out, "<h2>Hosts</h2><div class=\"wide\"><table><tr><th>host</th><th "
-		      "class=\"n\">connections</th><th class=\"n\">sent</th><th "
-		      "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
+	buf_puts(out,
+		 "<h2>Hosts</h2><div class=\"wide\"><table class=\"sums\"><tr><th>host</th><th "
+		 "class=\"n\">connections</th><th class=\"n\">sent</th><th "
+		 "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
 	for (size_t i = 0; i < r->hosts.len; i++) {
 		const struct report_row *row = &r->hosts.rows[i];
 
 		buf_puts(out, "<tr><td>");
-		put(out, row->texts[0]);
+		report_put(out, row->texts[0]);
 		buf_printf(out, "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">",
 			   row->count);
 		put_bytes(out, row->numbers[0]);
@@ -224,7 +247,31 @@ static void put_hosts(const struct run_report *r, struct buf *out)
 			   row->numbers[2] ? " bad" : "", row->numbers[2]);
 	}
 	buf_puts(out, "</table></div>\n");
-	put_more(out, &r->hosts);
+	report_put_more(out, r->hosts.more);
+}
+
+static void put_spends(const struct run_report *r, struct buf *out)
+{
+	if (!r->spends.len)
+		return;
+	buf_puts(out,
+		 "<h2>Spend</h2><div class=\"wide\"><table class=\"sums\"><tr><th>model</th><th "
+		 "class=\"n\">requests</th><th class=\"n\">tokens in</th><th "
+		 "class=\"n\">tokens out</th><th class=\"n\">cost</th></tr>\n");
+	for (size_t i = 0; i < r->spends.len; i++) {
+		const struct report_row *row = &r->spends.rows[i];
+
+		buf_puts(out, "<tr><td>");
+		report_put(out, row->texts[0]);
+		buf_printf(out,
+			   "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">%" PRIu64
+			   "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">",
+			   row->count, row->numbers[0], row->numbers[1]);
+		units_put_money(row->numbers[2], out);
+		buf_puts(out, "</td></tr>\n");
+	}
+	buf_puts(out, "</table></div>\n");
+	report_put_more(out, r->spends.more);
 }
 
 /* Rows of a kind, up to two texts and how often. */
@@ -241,16 +288,16 @@ static void put_table(const struct report_table *t, const char *title, const cha
 	for (size_t i = 0; i < t->len; i++) {
 		const struct report_row *row = &t->rows[i];
 
-		buf_printf(out, "<tr><td%s>%s</td><td>",
-			   row->action == ACTION_DENY ? " class=\"bad\"" : "",
+		buf_printf(out, "<tr><td class=\"k%s\">%s</td><td>",
+			   row->action == ACTION_DENY ? " bad" : "",
 			   event_kind_name((enum event_kind)row->kind));
-		put(out, row->texts[0]);
+		report_put(out, row->texts[0]);
 		buf_puts(out, "</td><td>");
-		put(out, row->texts[1]);
+		report_put(out, row->texts[1]);
 		buf_printf(out, "</td><td class=\"n\">%" PRIu64 "</td></tr>\n", row->count);
 	}
 	buf_puts(out, "</table></div>\n");
-	put_more(out, t);
+	report_put_more(out, t->more);
 }
 
 static void put_list(const struct run_report *r, struct buf *out)
@@ -262,21 +309,23 @@ static void put_list(const struct run_report *r, struct buf *out)
 		const struct report_row *row = &r->events_list.rows[i];
 
 		buf_puts(out, "<tr><td class=\"n\">");
-		put_ms(out, row->first_us > r->began_us ? (row->first_us - r->began_us) / 1000 : 0);
-		buf_printf(out, "</td><td>%s</td><td%s>%s</td><td>",
+		report_put_ms(out, row->first_us > r->began_us
+					   ? (row->first_us - r->began_us) / 1000
+					   : 0);
+		buf_printf(out, "</td><td class=\"k\">%s</td><td class=\"k%s\">%s</td><td>",
 			   event_kind_name((enum event_kind)row->kind),
-			   row->action == ACTION_DENY ? " class=\"bad\"" : "",
+			   row->action == ACTION_DENY ? " bad" : "",
 			   event_action_name((enum event_action)row->action));
-		put(out, row->texts[0]);
+		report_put(out, row->texts[0]);
 		if (row->texts[1]) {
 			buf_puts(out, "<br><small>");
-			put(out, row->texts[1]);
+			report_put(out, row->texts[1]);
 			buf_puts(out, "</small>");
 		}
 		buf_puts(out, "</td></tr>\n");
 	}
 	buf_puts(out, "</table></div>\n");
-	put_more(out, &r->events_list);
+	report_put_more(out, r->events_list.more);
 	buf_puts(out, "</details>\n");
 }
 
@@ -287,26 +336,24 @@ void report_page(const struct run_report *r, struct buf *out)
 	event_time_text(r->began_us, time);
 	put_head(r, out);
 	buf_puts(out, "<h1>ward run <code>");
-	put(out, r->run);
+	report_put(out, r->run);
 	buf_printf(out, "</code></h1><p class=\"dim\">%.19s UTC</p><pre>$ ", time);
-	put(out, r->command ? r->command : "(its first event is missing)");
+	report_put(out, r->command ? r->command : "(its first event is missing)");
 	buf_puts(out, "</pre>\n");
 	put_cards(r, out);
 	put_facts(r, out);
 	put_denials(r, out);
+	report_processes(r, out);
+	report_files(r, out);
+	put_hosts(r, out);
+	put_spends(r, out);
 	buf_puts(out, "<h2>Timeline</h2>\n");
 	report_timeline(r, out);
 	buf_puts(out, "<h2>Resources</h2>\n");
 	if (r->sample_count < 2)
 		buf_puts(out, "<p class=\"dim\">The run was too short for samples.</p>\n");
 	report_plots(r, out);
-	put_hosts(r, out);
-	put_table(&r->programs, "Programs", "program", "as seen", out);
-	put_table(&r->files, "Files", "path", "what", out);
-	if (!r->files.len)
-		buf_puts(out, "<h2>Files</h2><p class=\"dim\">No file was protected, quarantined "
-			      "or applied; each changed file is on record with audit.level: full "
-			      "only.</p>\n");
+	put_table(&r->reviews, "Reviews", "what", "by", out);
 	put_table(&r->notes, "Notes", "what", "why", out);
 	put_list(r, out);
 	buf_puts(out, "<p class=\"dim\">Made by ward " WARD_VERSION
