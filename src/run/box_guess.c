@@ -42,9 +42,8 @@ static bool is_told(const struct result *r, const char *path)
 	return false;
 }
 
-static void tell_missing(struct result *r, const char *path)
+static void tell_missing(struct result *r, const char *path, const char *why)
 {
-	static const char why[] = "the host has it, the sandbox does not";
 	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_DENY, path);
 	auto_buf what = { 0 }, remedy = { 0 };
 
@@ -95,6 +94,17 @@ static bool is_systems(const char *path)
 	return false;
 }
 
+/* Below a directory that the sandbox has for itself, such as /tmp. That directory itself is there,
+ * and what the command may have written there is its own. */
+static bool is_elsewhere(const struct look *l, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	auto_free char *parent = strndup(path, (size_t)(slash - path));
+
+	return !l->writes && parent && *parent &&
+	       path_view_find(&l->view, parent, NULL) == PATH_VIEW_PRIVATE;
+}
+
 static void look_at_path(struct look *l, const char *word)
 {
 	auto_free char *path = path_clean(word);
@@ -113,9 +123,12 @@ static void look_at_path(struct look *l, const char *word)
 				  "or mount its directory writable: --rw DIR",
 				  buf_text(&shown));
 		l->noted = true;
-	} else if ((access == PATH_VIEW_ABSENT || access == PATH_VIEW_PRIVATE) &&
-		   is_on_host(path)) {
-		tell_missing(l->b->result, path);
+	} else if (access == PATH_VIEW_ABSENT && is_on_host(path)) {
+		tell_missing(l->b->result, path, "the host has it, the sandbox does not");
+		l->told++;
+	} else if (access == PATH_VIEW_PRIVATE && is_elsewhere(l, path) && is_on_host(path)) {
+		tell_missing(l->b->result, path,
+			     "the host has it; the sandbox has a directory of its own there");
 		l->told++;
 	}
 }
