@@ -4,7 +4,10 @@
  * and its .git file points back; for a submodule an empty repository is made on the host. Runs in
  * ward-git with the rights of the repository's owner.
  *
- * Paths are followed through no link: what is a directory now must be one on the way, too.
+ * Paths are followed through no link: what is a directory now must be one on the way, too. While
+ * the sandbox runs it can replace a directory by a link right after the look, and `git worktree
+ * repair` on the host would write behind that link: so nothing is taken over before the end, and at
+ * the end a work tree that a new link leads to is forgotten.
  */
 #include "git/git.h"
 
@@ -118,6 +121,62 @@ static int check_worktree(struct take *t, const char *prefix)
 	return why ? refuse_place(t, prefix, why) : 0;
 }
 
+/* When the view was made; 0 where the file system does not tell: then every link is new. */
+static int64_t view_birth(const struct take *t)
+{
+	struct statx x;
+
+	if (statx(t->dir_fd, "", AT_EMPTY_PATH, STATX_BTIME, &x) < 0 || !(x.stx_mask & STATX_BTIME))
+		return 0;
+	return x.stx_btime.tv_sec;
+}
+
+/* Whether the path of a work tree in this tree leads through a link that was made since the view
+ * was. A link that was there before is the user's own. */
+static bool is_behind_new_link(const struct take *t, const char *place)
+{
+	auto_fd root = open(t->record.host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t n = strlen(t->record.root);
+	auto_free char *path = NULL;
+
+	if (root < 0 || !path_is_beneath(place, t->record.root) || !place[n])
+		return false;
+	path = strdup(place + n + 1);
+	if (!path)
+		return true;
+	for (char *slash = path; slash;) {
+		struct stat st;
+
+		slash = strchr(slash, '/');
+		if (slash)
+			*slash = '\0';
+		if (fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return false;
+		if (S_ISLNK(st.st_mode) && st.st_ctim.tv_sec >= view_birth(t))
+			return true;
+		if (slash)
+			*slash++ = '/';
+	}
+	return false;
+}
+
+/* A work tree that both sides know, and whose directory may have become a link. */
+static int check_kept(struct take *t, const struct file *gitdir, const char *dir)
+{
+	auto_free char *place = NULL, *prefix = NULL;
+	const char *at;
+	size_t n;
+
+	if (t->live || !git_worktree_gitdir_read(gitdir->bytes, gitdir->n, &at, &n))
+		return 0;
+	place = strndup(at, n);
+	if (!place || asprintf(&prefix, "%s/", dir) < 0)
+		return out_of_memory(t);
+	return is_behind_new_link(t, place)
+		       ? refuse_place(t, prefix, "belongs to a work tree that is now a link")
+		       : 0;
+}
+
 /* A work tree that the host has and that the sandbox says to have moved: only to a place that
  * points back, or `git worktree repair` and `remove` write and delete there. */
 static int check_moved(struct take *t, const char *path)
@@ -128,8 +187,10 @@ static int check_moved(struct take *t, const char *path)
 
 	if (!dir)
 		return out_of_memory(t);
-	if (!now || files_equal(now, old))
+	if (!now)
 		return 0;
+	if (files_equal(now, old))
+		return check_kept(t, now, dir);
 	why = find_wrong(t, now, dir);
 	if (!why)
 		return 0;
@@ -294,6 +355,10 @@ static int find_born(struct take *t, struct strv *born)
 
 static int check_born(struct take *t, const char *prefix)
 {
+	if (t->live) {
+		drop_all(t, prefix);
+		return 0;
+	}
 	if (strncmp(prefix, "modules/", 8) == 0 && !strstr(prefix, "/worktrees/"))
 		return check_module(t, prefix);
 	return check_worktree(t, prefix);

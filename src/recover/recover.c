@@ -24,6 +24,7 @@
 #include "limit/limits.h"
 #include "plan/level.h"
 #include "state/review_place.h"
+#include "state/runs.h"
 #include "state/store_internal.h"
 
 #define DYING_MS 5000
@@ -61,6 +62,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	if (status < 0)
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
+	runs_forget(id);
 	/* only a run on the Landlock level has one; what is not ours there stays */
 	(void)!level_tmp_remove(id);
 	if (!review_exists(id))

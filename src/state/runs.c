@@ -88,6 +88,15 @@ static void drop(int runs_fd, const char *id)
 	unlinkat(runs_fd, id, AT_REMOVEDIR);
 }
 
+void runs_forget(const char *id)
+{
+	struct ward_err ignored = { 0 };
+	auto_fd runs = runs_open(&ignored);
+
+	if (runs >= 0)
+		drop(runs, id);
+}
+
 void runs_leave(struct box_entry *entry)
 {
 	struct ward_err ignored = { 0 };

@@ -9,6 +9,8 @@
 must_check int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_err *e);
 /* Removes it with the socket. */
 void runs_leave(struct box_entry *entry);
+/* Removes what a run that was killed left there. */
+void runs_forget(const char *id);
 /* All that live; what dead ones left is removed. */
 must_check int runs_list(struct boxes *ret_runs, struct ward_err *e);
 /* The directory of all their sockets. */

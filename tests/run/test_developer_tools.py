@@ -27,7 +27,9 @@ def inside(t, ws, script, *options, profile="generic", rc=0, shell="bash", **mor
     t.equal(r.rc, rc, "exit")
     if rc == 0:
         t.equal(r.out.splitlines()[-1:], ["good"], "the last line")
-        t.equal(r.report["denials"], [], "denials")
+        # npm and others look for news of themselves
+        denied = [d for d in r.report["denials"] if not d["what"].startswith("name ")]
+        t.equal(denied, [], "denials")
     return r
 
 

@@ -129,6 +129,8 @@ END""",
     "new-worktree-nul": "git worktree add -q wt; printf '%s/.git\\0%s\\n' $V $R/wt/.git > "
     ".git/worktrees/wt/gitdir",
     "new-worktree-link": "git worktree add -q wt; rm -rf wt; ln -s $V wt",
+    "new-worktree-then-link": "git worktree add -q wt; sleep 2.5; rm -rf wt; ln -s $V wt",
+    "new-worktree-under-link": "git worktree add -q a/wt; sleep 2.5; mv a b; ln -s $V a",
     "modules-out": """mkdir -p sub; git init -q --separate-git-dir .git/modules/sub sub; git config -f .git/modules/sub/config core.worktree $V""",
     "modules-nested": """mkdir -p sub; git init -q --separate-git-dir .git/modules/a/modules/b sub; evil ../../../../../sub > .git/modules/a/modules/b/config""",
     "modules-half": "mkdir -p .git/modules/x; hook .git/modules/x/hooks; evil > "
