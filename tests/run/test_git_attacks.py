@@ -666,3 +666,22 @@ def test_review(t):
     attack_reviewed(t,
                     {**part(t, VIEW, 0, 6),
                      **{f"born-{n}": s for n, s in part(t, BORN, 0, 4).items()}})
+
+
+def test_link_in_place_of_a_removed_worktree(t):
+    """git still knows a work tree whose directory the user removed; a run puts a link there, at the
+    place itself or above it. `git worktree repair` would write behind the link."""
+    for at, link in (("wt", "wt"), ("above/wt", "above")):
+        victim, ws = t.fresh_dir("victim"), t.workspace()
+        t.write(victim, {"wt/theirs": "x"})
+        before = battery.snapshot(victim)
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+        for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"],
+                      ["worktree", "add", "-q", at]):
+            t.run(*git, *words, cwd=ws, check=True)
+        t.run("rm", "-rf", link, cwd=ws, check=True)
+        r = t.ward("run", "--", "ln", "-s", victim, link, cwd=ws)
+        t.equal(r.rc, 0, r.err)
+        t.contains(r.err, f"quarantined: {link}: a link in place of a git work tree")
+        t.run(*git, "worktree", "repair", cwd=ws)
+        t.equal(battery.snapshot(victim), before, "the directory behind the link")
