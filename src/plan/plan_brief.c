@@ -133,6 +133,25 @@ static void put_files(const struct plan *p, struct buf *out)
 		   hidden, protected);
 }
 
+/* What of the user's own toolchains is shown read-only. */
+static void put_toolchains(const struct plan *p, struct buf *out)
+{
+	auto_buf text = { 0 };
+	size_t count = 0;
+
+	if (!p->toolchains.len)
+		return;
+	for (size_t i = 0; i < p->toolchains.len; i++)
+		buf_printf(&text, "%s%s", i ? ", " : "", p->toolchains.items[i]);
+	buf_puts(&text, ": ");
+	for (size_t i = 0; i < p->tool_rows.len; i++)
+		put_item(&text, &count, p->tool_rows.items[i]);
+	put_rest(&text, count);
+	if (!count)
+		buf_puts(&text, "not found here");
+	put_line(out, "toolchains", &text);
+}
+
 static void put_limits(const struct plan *p, struct buf *out)
 {
 	auto_buf text = { 0 }, off = { 0 };
@@ -192,6 +211,7 @@ void plan_print_brief(const struct plan *p, struct buf *out)
 	put_place(p, out);
 	put_network(p, out);
 	put_files(p, out);
+	put_toolchains(p, out);
 	put_limits(p, out);
 	if (p->spec->policy.cred_grants.len)
 		buf_printf(out, "%-10s %zu, used by the gateway; the agent never holds them\n",

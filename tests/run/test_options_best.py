@@ -269,7 +269,7 @@ def test_publish_at_another_port(t):
     process.stdin = None
     t.equal(t.finish(process, ["ward run"]).rc, 0, "exit code")
     t.contains(
-        t.ward("plan", "--publish", "8081:7100", "--", "true", cwd=ws).out,
+        t.ward("plan", "--full", "--publish", "8081:7100", "--", "true", cwd=ws).out,
         "port 8081 of this host's loopback leads to 7100 inside",
     )
 

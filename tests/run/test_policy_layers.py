@@ -91,7 +91,7 @@ def test_precedence(t):
     t.contains(text, "resources.open_files: 40")
     t.contains(text, "team/more.yaml:2)")
     t.contains(
-        t.ward("plan", "-p", os.path.join(top, "ward.yaml"), "--", "true", cwd=ws).out,
+        t.ward("plan", "--full", "-p", os.path.join(top, "ward.yaml"), "--", "true", cwd=ws).out,
         "team/more.yaml:2)",
     )
 
@@ -188,7 +188,7 @@ def test_trust_covers_what_is_extended(t):
     t.write(ws, {"ward.yaml": "version: 1\nprofile: codex\n"})
     t.contains(
         plan(t, cwd=ws),
-        "process.nesting: false -> true",
+        "network.mode: none -> restricted",
         "a profile that the file chooses is not the user's word",
     )
     t.write(
