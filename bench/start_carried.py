@@ -77,12 +77,15 @@ def rows_of(folder, base, workspace):
 
 def measure(folder, base, rows, options):
     times, until = {row[0]: [] for row in rows}, time.monotonic() + options.seconds
-    for _ in range(0, options.rounds, BATCH):
-        for name, (state, numbers) in run.spawn(folder, base, None, rows, 'latency',
-                                                str(BATCH)).items():
-            if state != 'ok':
-                raise SystemExit(f'{name}: {state}')
-            times[name] += numbers
+    groups, count = ([[row] for row in rows], 1) if options.gap else ([rows], BATCH)
+    for _ in range(0, options.rounds, count):
+        for group in groups:
+            done = run.spawn(folder, base, None, group, 'latency', str(count))
+            for name, (state, numbers) in done.items():
+                if state != 'ok':
+                    raise SystemExit(f'{name}: {state}')
+                times[name] += numbers
+            time.sleep(options.gap)
         if time.monotonic() >= until:
             break
     return times
@@ -107,6 +110,9 @@ def main():
     parser.add_argument('what', choices=['pack', 'run'])
     parser.add_argument('folder', type=pathlib.Path)
     parser.add_argument('--build', type=pathlib.Path, default=run.TOP / 'build')
+    parser.add_argument('--gap', type=float, default=0, metavar='SECONDS',
+                        help='between two starts: a cgroup is taken apart after its removal, and '
+                        'the next start would wait for that')
     parser.add_argument('--ward', action='append', default=[], metavar='NAME=PATH')
     parser.add_argument('--rounds', type=int, default=300)
     parser.add_argument('--seconds', type=float, default=60)
@@ -128,4 +134,5 @@ def main():
     return 0
 
 
-main()
+if __name__ == "__main__":
+    main()
