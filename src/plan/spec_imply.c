@@ -174,7 +174,7 @@ static int give_prices(struct spec *s, struct ward_err *e)
 	buf_puts(&list, "]");
 	if (list.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	strv_add(&s->notes, "costs are counted by ward's own list prices, in US dollars; "
+	strv_add(&s->notes, "costs are counted by ward's own approximate prices, in US dollars; "
 			    "network.prices replaces them");
 	return set_quietly(&s->policy, POLICY_F_net_prices, buf_text(&list), e);
 }
