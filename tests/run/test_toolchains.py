@@ -687,6 +687,7 @@ def test_a_marker_is_only_a_name(t):
     t.equal(plan(t, ws, env)["toolchains"], ["rust"])
 
 
+@needs("plain")
 def test_start_path(t):
     """A plain run in a plain directory looks at no directory of the home."""
     if not shutil.which("strace"):
