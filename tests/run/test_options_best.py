@@ -201,7 +201,7 @@ def test_on_top_of_a_file_they_only_narrow(t):
         (planned["network"][0]["llm"], planned["policy"]["network.spend_limit"]["from"]),
         (True, "command line"),
     )
-    t.check(any("list prices" in n for n in planned["notes"]), planned["notes"])
+    t.check(any("approximate prices" in n for n in planned["notes"]), planned["notes"])
 
 
 def test_hide_and_cache(t):
