@@ -293,7 +293,8 @@ int plan_add_toolchains(struct plan *p, struct ward_err *e)
 					    "own /usr, with isolation native, oci or gvisor");
 		return 0;
 	}
-	if (p->spec->argv && p->spec->argv[0])
+	/* what lies in the workspace is seen inside as it is */
+	if (p->spec->argv && p->spec->argv[0] && !path_is_beneath(p->spec->argv[0], p->workspace))
 		p->own_program = own_program(p->spec->argv[0]);
 	if (!wanted->len)
 		return 0;
