@@ -1,17 +1,16 @@
 /*
- * What files were when a run began, for the merge with what somebody else made of them since. In: a
- * review, the workspace and its repository. Out: a file's content at that time, or nothing where it
- * cannot be known: then a conflict stays one. Runs with the user's rights; the sandbox sees none of
- * it.
+ * The base of a three-way merge: the content of files when a run began. In: a review, the workspace
+ * and its repository. Out: a file's content at that time, or nothing where ward cannot know it; the
+ * conflict then stays. Runs with the user's rights; the sandbox sees none of it.
  *
- * The overlay's lower layer is the workspace itself, so the content from before is gone once
- * somebody edits it there. Three times can still tell it:
+ * The overlay's lower layer is the workspace itself, so an edit on the host overwrites the old
+ * content. ward saves it at three moments:
  *
  *   when the run begins  a tracked file that git's index knows to be unchanged is in the object
  *                        store: its object's name is noted (REVIEW_TRACKED). One that is edited but
  *                        not committed is copied, up to a bound.
- *   when the run ends    what the run changed, and nobody else yet, is copied from the workspace;
- *                        what somebody else changed meanwhile comes from the object store.
+ *   when the run ends    what only the run changed is copied from the workspace; what the host
+ *                        changed meanwhile comes from the object store.
  *   later                these copies are read: REVIEW_BASE/SHA-256 of the path.
  *
  * git runs as the repository's owner, with its configuration and lazy fetching switched off.

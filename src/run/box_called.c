@@ -2,10 +2,10 @@
  * A command that ended with 127: a shell in it did not find a program. In: the words of the
  * command, and the script or makefile that they name in the workspace. Out: one denial for each
  * program that is called there, that the host's PATH has, and that the sandbox does not, with the
- * mount that shows it; or a note how to find out. Shells look for programs without a call that is
- * shown, so this reads what they read: a guess, no evidence. The texts are hostile: at most
- * TEXT_MAX bytes and WORDS_MAX words are looked at, and all that comes of a word is a look whether
- * a program of that name exists. Runs in the supervisor after the sandbox is dead, only then.
+ * mount that shows it; or a note how to find out. Shells look up programs with calls that ward does
+ * not watch, so this file reads what the shell read: a guess, not evidence. The texts are hostile:
+ * ward reads at most TEXT_MAX bytes and WORDS_MAX words, and only checks whether a program of that
+ * name exists. Runs in the supervisor after the sandbox is dead.
  */
 #include "run/box_internal.h"
 
@@ -24,7 +24,7 @@
 #define TEXT_MAX (64 * 1024)
 #define WORDS_MAX 2000
 #define NAME_MAX_LEN 64
-#define TOLD_MAX 3
+#define REPORTED_MAX 3
 #define NOT_FOUND 127
 
 /* What a program that runs others reads when nothing else is named. */
@@ -151,9 +151,9 @@ static size_t tell_words(struct box *b, const char *text)
 {
 	struct path_view view = path_view_of(b->plan);
 	auto_strv seen = { 0 };
-	size_t told = 0;
+	size_t reported = 0;
 
-	for (; *text && seen.len < WORDS_MAX && told < TOLD_MAX;) {
+	for (; *text && seen.len < WORDS_MAX && reported < REPORTED_MAX;) {
 		auto_free char *name = NULL, *dir = NULL;
 		size_t n = 0;
 
@@ -167,10 +167,10 @@ static size_t tell_words(struct box *b, const char *text)
 		dir = find_on_host(&view, name);
 		if (dir) {
 			tell(b->result, name, dir);
-			told++;
+			reported++;
 		}
 	}
-	return told;
+	return reported;
 }
 
 void box_explain_called(struct box *b)

@@ -21,7 +21,7 @@
 #include "observe/walk_names.h"
 #include "plan/path_view.h"
 
-#define TOLD_MAX 3
+#define REPORTED_MAX 3
 #define WORD_MAX 1024
 #define WORDS_MAX 500
 
@@ -34,7 +34,7 @@ static bool is_on_host(const char *path)
 }
 
 /* It was seen: no guess is needed. */
-static bool is_told(const struct result *r, const char *path)
+static bool is_reported(const struct result *r, const char *path)
 {
 	for (size_t i = 0; i < r->denial_count; i++)
 		if (r->denials[i].what && strstr(r->denials[i].what, path))
@@ -42,7 +42,7 @@ static bool is_told(const struct result *r, const char *path)
 	return false;
 }
 
-static void tell_missing(struct result *r, const char *path, const char *why)
+static void report_missing(struct result *r, const char *path, const char *why)
 {
 	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_DENY, path);
 	auto_buf what = { 0 }, remedy = { 0 };
@@ -69,7 +69,7 @@ struct look {
 	struct path_view view;
 	bool writes; /* one of the words so far is a program that writes, or a redirection */
 	bool noted;  /* one note is enough */
-	size_t words, told;
+	size_t words, reported;
 };
 
 static bool is_writer(const char *word)
@@ -110,7 +110,8 @@ static void look_at_path(struct look *l, const char *word)
 	auto_free char *path = path_clean(word);
 	enum path_view_access access;
 
-	if (!path || strcmp(path, "/") == 0 || l->told == TOLD_MAX || is_told(l->b->result, path))
+	if (!path || strcmp(path, "/") == 0 || l->reported == REPORTED_MAX ||
+	    is_reported(l->b->result, path))
 		return;
 	access = path_view_find(&l->view, path, NULL);
 	if (l->writes && is_systems(path) && access < PATH_VIEW_PRIVATE) {
@@ -124,12 +125,12 @@ static void look_at_path(struct look *l, const char *word)
 				  buf_text(&shown));
 		l->noted = true;
 	} else if (access == PATH_VIEW_ABSENT && is_on_host(path)) {
-		tell_missing(l->b->result, path, "the host has it, the sandbox does not");
-		l->told++;
+		report_missing(l->b->result, path, "the host has it, the sandbox does not");
+		l->reported++;
 	} else if (access == PATH_VIEW_PRIVATE && is_elsewhere(l, path) && is_on_host(path)) {
-		tell_missing(l->b->result, path,
-			     "the host has it; the sandbox has a directory of its own there");
-		l->told++;
+		report_missing(l->b->result, path,
+			       "the host has it; the sandbox has a directory of its own there");
+		l->reported++;
 	}
 }
 
