@@ -95,6 +95,7 @@ static int build_spec(const struct options *o, struct spec *ret_spec, struct pro
 		.observe = o->observe,
 		.image_command = o->image_command,
 		.restore = o->restored,
+		.continued = o->continued,
 		.argv = o->verb == VERB_POLICY                  ? NULL
 			: o->word_count || o->verb != VERB_PLAN ? o->words
 								: NULL,

@@ -34,6 +34,7 @@ struct options {
 		exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;
 	const struct checkpoint *restored; /* run --restore: opened; borrowed, NULL: none */
+	const char *continued;             /* run --continue: its id; borrowed, NULL: none */
 	bool stop;                         /* checkpoint */
 	/* audit */
 	const char *kinds, *actions, *host, *since, *until, *key, *head, *older, *keep, *format,

@@ -160,6 +160,7 @@ static int resolve_continue(struct options *o, struct review *r, struct ward_err
 		return ward_fail(e, EINVAL, "--continue %s: that run's workspace is %s, not %.200s",
 				 r->id, r->record.workspace, o->workspace);
 	o->workspace = r->record.workspace;
+	o->continued = r->id;
 	grown = reallocarray(o->fields, o->field_count + 1, sizeof(*grown));
 	if (!grown)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -200,10 +201,6 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 		drop_plan(*ret_plan, spec);
 		ward_fail(e, EINVAL, "--apply-on-exit: the run is not under review");
 		return ward_remedy(e, "add --review");
-	}
-	if (o->continue_run) {
-		memcpy((*ret_plan)->run_id, continued->id, sizeof((*ret_plan)->run_id));
-		(*ret_plan)->continued = true;
 	}
 	return 0;
 }

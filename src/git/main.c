@@ -145,6 +145,9 @@ static noreturn void take_and_exit(size_t number, const char *dir, enum take_how
 		r = take_as_owner(number, dir, how, &said, &e);
 	if (r < 0)
 		buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
+	/* what is shown of the other repositories and of files must not wait for this one */
+	if (r < 0 && how == TAKE_SHOW && !said.failed)
+		r = 0;
 	if (io_write_all(out_fd, buf_text(&said), said.len) < 0)
 		r = -EIO;
 	_exit(r < 0 ? 1 : 0);

@@ -192,45 +192,6 @@ static bool any_changed(const struct strv *dirs)
 	return false;
 }
 
-void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
-{
-	struct git_views *v = p->live->views;
-	struct ward_err e = { 0 };
-	struct taking t = { .run_id = p->run_id,
-			    .workspace = p->workspace,
-			    .dirs = v ? &v->dirs : NULL,
-			    .moved = &r->quarantine,
-			    .notes = &r->notes,
-			    .e = &e };
-	struct git_run now = { 0 };
-	int status = 0;
-
-	if (v && v->kept && !any_changed(&v->dirs))
-		v->kept = false; /* the review has nothing of git's */
-	if (!v || v->kept || v->dirs.len == 0)
-		return;
-	if (!run && any_changed(&v->dirs)) {
-		status = start(&v->dirs, "import", &now, &e);
-		run = status < 0 ? NULL : &now;
-	}
-	if (run)
-		status = take_answer(&t, run);
-	if (run != &now)
-		free(run);
-	if (status >= 0)
-		return;
-	v->kept = true; /* nothing is lost: `ward recover` tries again */
-	strv_addf(&r->notes, "the sandbox's git changes are not imported yet: %s; they are in %s",
-		  e.why, v->path);
-	if (!r->error.code) {
-		r->error = e;
-		ward_wrap(&r->error, "importing the sandbox's git changes");
-		ward_remedy(&r->error,
-			    "`ward recover` tries again; the sandbox's git directory is in %s",
-			    v->path);
-	}
-}
-
 /* The directories of a run's views, sorted by number. */
 static int list_views(const char *run_id, struct strv *dirs, int *ret_lock, struct ward_err *e)
 {
@@ -261,6 +222,54 @@ static int list_views(const char *run_id, struct strv *dirs, int *ret_lock, stru
 	if (ret_lock)
 		*ret_lock = take_fd(&fd);
 	return dirs->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+/* Whether a review has anything of git's: also in the view of a repository that is gone by now. */
+static bool needs_views(const char *run_id)
+{
+	struct ward_err ignored;
+	auto_strv all = { 0 };
+
+	return list_views(run_id, &all, NULL, &ignored) < 0 || any_changed(&all);
+}
+
+void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
+{
+	struct git_views *v = p->live->views;
+	struct ward_err e = { 0 };
+	struct taking t = { .run_id = p->spec->run_id,
+			    .workspace = p->workspace,
+			    .dirs = v ? &v->dirs : NULL,
+			    .moved = &r->quarantine,
+			    .notes = &r->notes,
+			    .e = &e };
+	struct git_run now = { 0 };
+	int status = 0;
+
+	if (v && v->kept && !needs_views(p->spec->run_id))
+		v->kept = false; /* the review has nothing of git's */
+	if (!v || v->kept || v->dirs.len == 0)
+		return;
+	if (!run && any_changed(&v->dirs)) {
+		status = start(&v->dirs, "import", &now, &e);
+		run = status < 0 ? NULL : &now;
+	}
+	if (run)
+		status = take_answer(&t, run);
+	if (run != &now)
+		free(run);
+	if (status >= 0)
+		return;
+	v->failed = true; /* nothing is lost: `ward recover` tries again */
+	strv_addf(&r->notes, "the sandbox's git changes are not imported yet: %s; they are in %s",
+		  e.why, v->path);
+	if (!r->error.code) {
+		r->error = e;
+		ward_wrap(&r->error, "importing the sandbox's git changes");
+		ward_remedy(&r->error,
+			    "`ward recover` tries again; the sandbox's git directory is in %s",
+			    v->path);
+	}
 }
 
 int git_views_remove(const char *run_id, struct ward_err *e)

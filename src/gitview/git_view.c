@@ -423,23 +423,76 @@ int git_view_make(const char *dir, const struct git_view_source *s, struct strv 
 	return status < 0 ? ward_wrap(e, "a private copy of %s", s->git_dir) : 0;
 }
 
-int git_view_lent(const char *dir, struct strv *lent, struct ward_err *e)
+/* Reads the record of the view at dir, which stays open at *ret_fd. */
+static int read_record(const char *dir, int *ret_fd, struct git_view_record *ret_record,
+		       struct ward_err *e)
 {
 	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct git_view_record r = { 0 };
 	auto_buf text = { 0 };
 	int status = at < 0 ? -errno : io_read_file(at, GIT_VIEW_RECORD, 1u << 20, &text);
 
 	if (status == 0)
-		status = git_view_record_read(buf_text(&text), text.len, &r);
+		status = git_view_record_read(buf_text(&text), text.len, ret_record);
+	if (status < 0)
+		return ward_fail(e, -status, "cannot read the private git directory %s: %s", dir,
+				 strerror(-status));
+	*ret_fd = take_fd(&at);
+	return 0;
+}
+
+int git_view_is_of(const char *dir, const struct git_view_source *s, const struct stat *st,
+		   struct ward_err *e)
+{
+	struct git_view_record r = { 0 };
+	auto_fd at = -1;
+	int status = read_record(dir, &at, &r, e);
+
+	if (status == 0)
+		status = strcmp(r.git_dir, s->git_dir) == 0 && strcmp(r.root, s->root) == 0 &&
+			 strcmp(r.host_root, s->host_root) == 0 && r.device == st->st_dev &&
+			 r.inode == st->st_ino;
+	git_view_record_clear(&r);
+	return status;
+}
+
+/* Replaces the record of a view: the old one counts until the new one is complete. */
+static int replace_record(int at, const struct git_view_source *s, const struct git_view_record *r,
+			  struct ward_err *e)
+{
+	struct copying c = { .source = s, .base_fd = -1, .e = e };
+	auto_buf text = { 0 };
+	int status;
+
+	git_view_record_write(r, &text);
+	if (text.failed)
+		return out_of_memory(&c);
+	if (unlinkat(at, GIT_VIEW_RECORD ".new", 0) < 0 && errno != ENOENT)
+		return ward_fail_errno(e, "cannot replace the record of the view");
+	status = write_file(&c, at, GIT_VIEW_RECORD ".new", buf_text(&text), text.len, 0600);
+	if (status == 0 && renameat(at, GIT_VIEW_RECORD ".new", at, GIT_VIEW_RECORD) < 0)
+		status = ward_fail_errno(e, "cannot replace the record of the view");
+	return status;
+}
+
+int git_view_reopen(const char *dir, const struct git_view_source *s, struct strv *lent,
+		    struct ward_err *e)
+{
+	struct git_view_record r = { 0 };
+	auto_fd at = -1;
+	int status = read_record(dir, &at, &r, e);
+
+	if (status == 0 &&
+	    ((r.free_config && !s->free_config) || (r.free_hooks && !s->free_hooks))) {
+		r.free_config &= s->free_config;
+		r.free_hooks &= s->free_hooks;
+		status = replace_record(at, s, &r, e);
+	}
 	for (size_t i = 0; status == 0 && i < r.lent.len; i++)
 		strv_add(lent, r.lent.items[i]);
 	git_view_record_clear(&r);
 	if (status == 0 && lent->failed)
-		status = -ENOMEM;
-	return status < 0 ? ward_fail(e, -status, "cannot read the private git directory %s: %s",
-				      dir, strerror(-status))
-			  : 0;
+		status = ward_fail(e, ENOMEM, "out of memory");
+	return status;
 }
 
 bool git_view_is_owned(const char *dir, uid_t uid)

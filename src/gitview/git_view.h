@@ -10,6 +10,7 @@
 #define WARD_GITVIEW_GIT_VIEW_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -42,8 +43,14 @@ bool git_view_suits(int git_fd);
  * view. */
 must_check int git_view_make(const char *dir, const struct git_view_source *s, struct strv *lent,
 			     struct ward_err *e);
-/* The lines of *lent for a view that exists already. */
-must_check int git_view_lent(const char *dir, struct strv *lent, struct ward_err *e);
+/* Whether the view at dir is of that repository, which st describes, in that tree. -EINVAL: its
+ * record is damaged. */
+must_check int git_view_is_of(const char *dir, const struct git_view_source *s,
+			      const struct stat *st, struct ward_err *e);
+/* Goes on with the view that a former run of a review left: the lines of *lent, as in
+ * git_view_make(). What this run's policy does not release is no longer taken over as it is. */
+must_check int git_view_reopen(const char *dir, const struct git_view_source *s, struct strv *lent,
+			       struct ward_err *e);
 /* Whether the sandbox has changed anything in the view since it was made or taken over last. */
 bool git_view_changed(const char *dir);
 

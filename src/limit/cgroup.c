@@ -252,9 +252,9 @@ void cgroup_dirs(const struct cgroup *c, struct strv *dirs)
 
 static void add_planned(const char *below, size_t n, const struct plan *p, struct strv *dirs)
 {
-	strv_addf(dirs, "%.*s/ward-%s/box", (int)n, below, p->run_id);
-	strv_addf(dirs, "%.*s/ward-%s", (int)n, below, p->run_id);
-	strv_addf(dirs, "%.*s/ward-%s-self", (int)n, below, p->run_id);
+	strv_addf(dirs, "%.*s/ward-%s/box", (int)n, below, p->spec->run_id);
+	strv_addf(dirs, "%.*s/ward-%s", (int)n, below, p->spec->run_id);
+	strv_addf(dirs, "%.*s/ward-%s-self", (int)n, below, p->spec->run_id);
 }
 
 void cgroup_planned_dirs(const struct plan *p, struct strv *dirs)

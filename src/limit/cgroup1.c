@@ -148,7 +148,7 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 		if (l->value == POLICY_NONE || l->held_by != HELD_CGROUP1)
 			continue;
 		if (!c->dirs[place].path)
-			r = make_place(c, m, place, p->run_id, e);
+			r = make_place(c, m, place, p->spec->run_id, e);
 		if (r == 0)
 			r = write_limit(c, i,
 					limit_files[i].limit == LIMIT_PIDS ? limits_host_pids(p)
@@ -156,7 +156,8 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 					e);
 	}
 	if (r == 0 && m->dir[CG_FREEZER] &&
-	    asprintf(&c->dirs[CG_FREEZER].path, "%s/ward-%s", m->dir[CG_FREEZER], p->run_id) < 0) {
+	    asprintf(&c->dirs[CG_FREEZER].path, "%s/ward-%s", m->dir[CG_FREEZER], p->spec->run_id) <
+		    0) {
 		c->dirs[CG_FREEZER].path = NULL;
 		r = ward_fail(e, ENOMEM, "out of memory");
 	}

@@ -284,7 +284,7 @@ static int make_dirs(struct cgroup *c, const struct place *place, const struct p
 	struct cgroup_dir *d = &c->dirs[CG_UNIFIED];
 	int r;
 
-	if (asprintf(&d->path, "%s/ward-%s", place->dir, p->run_id) < 0) {
+	if (asprintf(&d->path, "%s/ward-%s", place->dir, p->spec->run_id) < 0) {
 		d->path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
@@ -331,7 +331,7 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 		return ward_fail(e, ENOTSUP,
 				 "no cgroup v2 directory has the controllers that the plan needs");
 	if (place.move_self)
-		r = make_room(c, &place, p->run_id, e);
+		r = make_room(c, &place, p->spec->run_id, e);
 	if (r == 0)
 		r = enable(&place, wanted, e);
 	if (r == 0)

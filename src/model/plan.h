@@ -77,7 +77,10 @@ struct git_views {
 	/* the path of each git directory in that tree, "" for the tree itself */
 	struct strv names;
 	size_t left; /* repositories behind the bound, which git can only read inside */
-	bool kept;   /* a review needs them after the run */
+	/* on disk: those of this run, and those that former runs of the review left */
+	size_t made;
+	bool kept;   /* the review needs them after the run */
+	bool failed; /* they are not imported yet: `ward recover` tries again */
 };
 
 /* Whom the agent is on the host. */
@@ -217,7 +220,6 @@ struct plan {
 	enum level level;
 	const struct spec *spec; /* borrowed */
 	struct facts facts;
-	char run_id[24];
 	struct plan_ids ids;
 	struct plan_limit limits[LIMITS];
 	const struct plan_system *system; /* borrowed, or own_system */
@@ -258,8 +260,6 @@ struct plan {
 	struct strv notes;
 	bool watch;  /* some limit is held by the watch */
 	bool review; /* changes of the workspace are kept aside */
-	/* ... with those of an earlier run, whose id this one has */
-	bool continued;
 };
 
 #endif

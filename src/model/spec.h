@@ -44,10 +44,14 @@ struct spec_request {
 	unsigned observe;
 	bool image_command;               /* there is no CMD: the image's own is meant */
 	const struct checkpoint *restore; /* that it goes on from; borrowed, NULL: none */
-	char *const *argv;                /* CMD..., NULL for plan and check */
+	/* the id of the run under review that it continues; borrowed, NULL: a new run */
+	const char *continued;
+	char *const *argv; /* CMD..., NULL for plan and check */
 };
 
 struct spec {
+	char run_id[24];      /* a new one, or that of the run that is continued */
+	bool continued;       /* ... which was under review: this one adds to its changes */
 	struct policy policy; /* paths of host mounts are absolute */
 	char *policy_file;    /* absolute; NULL: none in force */
 	char *profile;        /* its name; NULL: none */

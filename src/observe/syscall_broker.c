@@ -132,7 +132,7 @@ int syscall_broker_create(const struct plan *p, struct syscall_broker **ret_brok
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].writable &&
 		    !p->mounts[i].is_file)
 			r = add_tree(b, p->mounts[i].source, e);
-	level_tmp_path(p->run_id, tmp, sizeof(tmp));
+	level_tmp_path(p->spec->run_id, tmp, sizeof(tmp));
 	if (r == 0 && access(tmp, F_OK) == 0)
 		r = add_tree(b, tmp, e);
 	if (r < 0) {

@@ -378,7 +378,6 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	p->spec = s;
 	p->image.lock_fd = -1;
 	p->workspace = strdup(s->workspace);
-	store_new_id(p->run_id, sizeof(p->run_id));
 	if (system)
 		p->facts = system->facts;
 	else

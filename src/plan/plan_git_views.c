@@ -24,6 +24,7 @@
 #include "host/idmap.h"
 #include "host/program.h"
 #include "plan/plan_root.h"
+#include "state/review_place.h"
 #include "state/store.h"
 
 /* of those that a sandbox can have: for the policy's own, and for repositories that are
@@ -67,16 +68,45 @@ static int open_views(struct adding *a)
 
 	if (status < 0)
 		return status;
-	if (asprintf(&v->path, "%s/" GIT_VIEWS "/%s", state_path, a->plan->run_id) < 0) {
+	if (asprintf(&v->path, "%s/" GIT_VIEWS "/%s", state_path, a->plan->spec->run_id) < 0) {
 		v->path = NULL;
 		return out_of_memory(a);
 	}
-	v->lock_fd = store_open_dir(all, a->plan->run_id, a->e);
+	v->lock_fd = store_open_dir(all, a->plan->spec->run_id, a->e);
 	if (v->lock_fd < 0)
 		return v->lock_fd;
 	if (flock(v->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return ward_fail_errno(a->e, "cannot lock the private git directories of the run");
+		return ward_fail(a->e, errno, "the private git directories of %s are in use",
+				 a->plan->spec->run_id);
 	return 0;
+}
+
+/* Where view number n is. */
+static char *view_path(struct adding *a, size_t n)
+{
+	char *dir;
+
+	if (asprintf(&dir, "%s/%zu", a->views->path, n) >= 0)
+		return dir;
+	out_of_memory(a);
+	return NULL;
+}
+
+/* A continued review has the views of its former runs: counts them. */
+static int open_former(struct adding *a)
+{
+	int status = open_views(a);
+
+	for (; status == 0; a->views->made++) {
+		auto_free char *dir = view_path(a, a->views->made);
+		struct stat st;
+
+		if (!dir)
+			return -a->e->code;
+		if (lstat(dir, &st) < 0)
+			return errno == ENOENT ? 0 : ward_fail_errno(a->e, "cannot access %s", dir);
+	}
+	return status;
 }
 
 /* As root: the tree with root's eyes, for whom the agent is. */
@@ -145,42 +175,71 @@ static int add_lent(struct adding *a, const char *git_dir, const char *target,
 	return status;
 }
 
-/* Makes the view, or finds the one that a continued review has. */
-static int make_view(struct adding *a, const struct guard_root *g, const char *name,
-		     const char *git_dir, const char *target, const char *dir,
-		     const struct stat *st)
+/* What a view of the repository is made of. */
+static int fill_source(struct adding *a, const struct guard_root *g, const char *name,
+		       const char *git_dir, const struct stat *st, struct git_view_source *ret)
 {
-	auto_free char *view = NULL;
-	auto_strv lent = { 0 };
 	auto_buf config = { 0 }, hooks = { 0 };
-	struct git_view_source source = { .git_dir = git_dir,
-					  .root = g->target,
-					  .host_root = g->path,
-					  .uid = st->st_uid,
-					  .gid = st->st_gid,
-					  .chown = a->plan->facts.uid == 0 };
-	int status = mkdir(dir, 0700);
-	bool there = status < 0 && errno == EEXIST;
 
+	*ret = (struct git_view_source){ .git_dir = git_dir,
+					 .root = g->target,
+					 .host_root = g->path,
+					 .uid = st->st_uid,
+					 .gid = st->st_gid,
+					 .chown = a->plan->facts.uid == 0 };
 	buf_printf(&config, "%s%sconfig", name, *name ? "/" : "");
 	buf_printf(&hooks, "%s%shooks", name, *name ? "/" : "");
 	if (config.failed || hooks.failed)
 		return out_of_memory(a);
-	source.free_config = guard_is_released(g, config.data, false);
-	source.free_hooks = guard_is_released(g, hooks.data, true);
-	if (status < 0 && !there)
+	ret->free_config = guard_is_released(g, config.data, false);
+	ret->free_hooks = guard_is_released(g, hooks.data, true);
+	return 0;
+}
+
+/* The view of the repository that a former run of the review made; *ret_dir is NULL where there is
+ * none. The number says nothing: the host may have got and lost repositories since. */
+static int find_former(struct adding *a, const struct git_view_source *s, const struct stat *st,
+		       char **ret_dir)
+{
+	size_t former = a->plan->spec->continued ? a->views->made : 0;
+	int found = 0;
+
+	*ret_dir = NULL;
+	for (size_t i = 0; i < former && found == 0; i++) {
+		auto_free char *dir = view_path(a, i);
+
+		found = dir ? git_view_is_of(dir, s, st, a->e) : -a->e->code;
+		if (found > 0)
+			*ret_dir = take_ptr(dir);
+	}
+	return found < 0 ? found : 0;
+}
+
+/* Makes a new view at dir. */
+static int make_view(struct adding *a, const struct git_view_source *s, const char *dir,
+		     struct strv *lent)
+{
+	if (mkdir(dir, 0700) < 0)
 		return ward_fail_errno(a->e, "cannot make the private git directory %s", dir);
-	if (!there && source.chown && chown(dir, st->st_uid, st->st_gid) < 0)
+	if (s->chown && chown(dir, s->uid, s->gid) < 0)
 		return ward_fail_errno(
 			a->e, "cannot change the owner of the private git directory %s", dir);
-	status = there ? git_view_lent(dir, &lent, a->e) : git_view_make(dir, &source, &lent, a->e);
-	if (status == 0 && asprintf(&view, "%s/" GIT_VIEW_DIR, dir) < 0) {
+	return git_view_make(dir, s, lent, a->e);
+}
+
+/* Mounts the view at dir over the repository. */
+static int mount_view(struct adding *a, const char *dir, const char *git_dir, const char *target,
+		      const struct strv *lent, const struct stat *st)
+{
+	auto_free char *view = NULL;
+	int status;
+
+	if (asprintf(&view, "%s/" GIT_VIEW_DIR, dir) < 0) {
 		view = NULL;
-		status = out_of_memory(a);
+		return out_of_memory(a);
 	}
-	if (status == 0)
-		status = add_mount(a, dir, view, target, true, st);
-	return status < 0 ? status : add_lent(a, git_dir, target, &lent, st);
+	status = add_mount(a, dir, view, target, true, st);
+	return status < 0 ? status : add_lent(a, git_dir, target, lent, st);
 }
 
 static int add_read_only(struct adding *a, const char *git_dir, const char *target, const char *why,
@@ -225,7 +284,7 @@ static bool has_room(const struct adding *a)
 	for (size_t i = 0; i < a->plan->mount_count; i++)
 		taken += a->plan->mounts[i].view || a->plan->mounts[i].tree_fd >= 0 ||
 			 a->plan->mounts[i].writable;
-	return a->views->dirs.len < GIT_VIEWS_MAX && taken + MOUNTS_SPARE <= PLAN_MOUNTS_MAX;
+	return a->views->made < GIT_VIEWS_MAX && taken + MOUNTS_SPARE <= PLAN_MOUNTS_MAX;
 }
 
 /* Whether no private copy could be made of any repository now. What lies in one, which an agent may
@@ -240,19 +299,60 @@ static bool is_hosts_fault(int status)
 	return false;
 }
 
+/* A repository without a view yet: makes one, or shows the repository read-only. */
+static int add_new_view(struct adding *a, const struct git_view_source *s, size_t root,
+			const char *name, const char *target, const struct stat *st)
+{
+	auto_free char *dir = NULL;
+	auto_strv lent = { 0 };
+	struct ward_err own;
+	int status;
+
+	if (!has_room(a)) {
+		a->views->left++; /* said in one line: there may be thousands */
+		return add_mount(a, NULL, s->git_dir, target, false, st);
+	}
+	if (!a->plan->spec->starts) {
+		a->views->made++;
+		return note_view(a, root, name, s->git_dir) < 0
+			       ? -a->e->code
+			       : add_mount(a, NULL, s->git_dir, target, true, st);
+	}
+	status = a->views->path ? 0 : open_views(a);
+	if (status == 0)
+		dir = view_path(a, a->views->made);
+	if (!dir)
+		return -a->e->code;
+	status = make_view(a, s, dir, &lent);
+	/* too large, too deep, files of another user */
+	if (status < 0 && !is_hosts_fault(status)) {
+		own = *a->e;
+		*a->e = (struct ward_err){ 0 };
+		return remove_tree(dir) < 0 ? -EIO
+					    : add_read_only(a, s->git_dir, target, own.why, st);
+	}
+	if (status == 0)
+		a->views->made++;
+	if (status == 0)
+		status = mount_view(a, dir, s->git_dir, target, &lent, st);
+	return status < 0 ? status : note_view(a, root, name, dir);
+}
+
 /* One repository: name is its git directory's path in the tree, "" for the tree itself. */
 static int add_view(struct adding *a, size_t root, const char *name)
 {
 	const struct guard_root *g = &a->plan->roots[root];
 	auto_free char *git_dir = *name ? path_join(g->path, name) : strdup(g->path);
 	auto_free char *target = *name ? path_join(g->target, name) : strdup(g->target),
-		       *dir = NULL;
-	struct ward_err gone, own = { 0 };
+		       *former = NULL;
+	struct ward_err gone;
 	auto_fd fd =
 		path_open_nolink(g->held_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &gone);
 	const char *why = a->unsuitable;
+	struct git_view_source source;
+	auto_strv lent = { 0 };
 	struct stat st;
-	int status = 0;
+	int status;
 
 	if (!git_dir || !target)
 		return out_of_memory(a);
@@ -262,32 +362,17 @@ static int add_view(struct adding *a, size_t root, const char *name)
 		why = "its owner, as which ward imports commits, cannot access it";
 	if (!why && !git_view_suits(fd))
 		why = "ward cannot import from its format";
-	if (!why && !has_room(a)) {
-		a->views->left++; /* said in one line: there may be thousands */
-		return add_mount(a, NULL, git_dir, target, false, &st);
-	}
 	if (why)
 		return add_read_only(a, git_dir, target, why, &st);
-	if (!a->plan->spec->starts)
-		return note_view(a, root, name, git_dir) < 0
-			       ? -a->e->code
-			       : add_mount(a, NULL, git_dir, target, true, &st);
-	if (!a->views->path)
-		status = open_views(a);
-	if (status == 0 && asprintf(&dir, "%s/%zu", a->views->path, a->views->dirs.len) < 0) {
-		dir = NULL;
-		status = out_of_memory(a);
-	}
+	status = fill_source(a, g, name, git_dir, &st, &source);
 	if (status == 0)
-		status = make_view(a, g, name, git_dir, target, dir, &st);
-	/* too large, too deep, files of another user */
-	if (status < 0 && !is_hosts_fault(status)) {
-		own = *a->e;
-		*a->e = (struct ward_err){ 0 };
-		return remove_tree(dir) < 0 ? -EIO
-					    : add_read_only(a, git_dir, target, own.why, &st);
-	}
-	return status < 0 ? status : note_view(a, root, name, dir);
+		status = find_former(a, &source, &st, &former);
+	if (status < 0 || !former)
+		return status < 0 ? status : add_new_view(a, &source, root, name, target, &st);
+	status = git_view_reopen(former, &source, &lent, a->e);
+	if (status == 0)
+		status = mount_view(a, former, git_dir, target, &lent, &st);
+	return status < 0 ? status : note_view(a, root, name, former);
 }
 
 int plan_add_views(struct plan *p, struct ward_err *e)
@@ -306,6 +391,8 @@ int plan_add_views(struct plan *p, struct ward_err *e)
 	a.views->lock_fd = -1;
 	a.views->kept = p->review;
 	a.unsuitable = find_obstacle();
+	if (p->spec->continued && !a.unsuitable)
+		status = open_former(&a);
 	for (size_t i = 0; i < p->root_count && status == 0; i++)
 		for (size_t k = 0; k < p->roots[i].views.len && status == 0; k++) {
 			const char *name = p->roots[i].views.items[k];
@@ -317,9 +404,13 @@ int plan_add_views(struct plan *p, struct ward_err *e)
 
 void git_views_free(struct git_views *v)
 {
+	bool needed;
+
 	if (!v)
 		return;
-	if (v->path && !v->kept)
+	/* a run that was refused has no review */
+	needed = v->failed || (v->kept && v->path && review_exists(strrchr(v->path, '/') + 1));
+	if (v->path && !needed)
 		(void)!remove_tree(v->path);
 	own_close_fd(&v->lock_fd);
 	free(v->path);

@@ -27,6 +27,7 @@
 #include "plan/spec_source.h"
 #include "plan/wishes.h"
 #include "state/images.h"
+#include "state/store.h"
 #include "state/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -617,9 +618,14 @@ int spec_build(const struct spec_request *r, struct spec *ret_spec, struct polic
 			  .tty = r->tty,
 			  .observe = r->observe,
 			  .image_command = r->image_command,
-			  .cwd_given = r->cwd != NULL };
+			  .cwd_given = r->cwd != NULL,
+			  .continued = r->continued != NULL };
 	int result = build(r, &s, errors, e);
 
+	if (r->continued)
+		snprintf(s.run_id, sizeof(s.run_id), "%s", r->continued);
+	else
+		store_new_id(s.run_id, sizeof(s.run_id));
 	if (result < 0)
 		spec_clear(&s);
 	else

@@ -153,7 +153,7 @@ static int make_review(struct review_run *r, struct ward_err *e)
 	struct stat st;
 	int status;
 
-	snprintf(name, sizeof(name), ".new-%s", r->plan->run_id);
+	snprintf(name, sizeof(name), ".new-%s", r->plan->spec->run_id);
 	if (stat(r->plan->workspace, &st) < 0)
 		return ward_fail_errno(e, "cannot access the workspace %s", r->plan->workspace);
 	/* until it is locked itself: review_tidy() would take it for one that was left */
@@ -183,7 +183,7 @@ static int make_review(struct review_run *r, struct ward_err *e)
 	if (status == 0)
 		status = review_write_record(r->dir_fd, &r->record, e);
 	if (status == 0 &&
-	    renameat2(r->place_fd, name, r->place_fd, r->plan->run_id, RENAME_NOREPLACE) < 0)
+	    renameat2(r->place_fd, name, r->place_fd, r->plan->spec->run_id, RENAME_NOREPLACE) < 0)
 		status = ward_fail_errno(e, "cannot name the directory of the review");
 	return status;
 }
@@ -192,7 +192,7 @@ static int make_review(struct review_run *r, struct ward_err *e)
 static int continue_review(struct review_run *r, struct ward_err *e)
 {
 	struct review old;
-	int status = review_open(r->plan->run_id, REVIEW_WRITE, &old, e);
+	int status = review_open(r->plan->spec->run_id, REVIEW_WRITE, &old, e);
 	char *slash;
 
 	if (status < 0)
@@ -223,15 +223,15 @@ static int finish_former(const struct review_run *r, struct ward_err *e)
 	const struct timespec pause = { .tv_nsec = FORMER_PAUSE_MS * 1000000L };
 	auto_strv dirs = { 0 };
 
-	for (int i = 0; i < FORMER_TRIES && store_has_record(r->plan->run_id); i++) {
+	for (int i = 0; i < FORMER_TRIES && store_has_record(r->plan->spec->run_id); i++) {
 		if (recover_runs(e) < 0)
 			return -e->code;
 		if (i)
 			nanosleep(&pause, NULL); /* somebody else is at it */
 	}
-	if (store_has_record(r->plan->run_id))
+	if (store_has_record(r->plan->spec->run_id))
 		return ward_fail(e, EBUSY, "the run %s was killed and is not cleaned up yet",
-				 r->plan->run_id);
+				 r->plan->spec->run_id);
 	cgroup_planned_dirs(r->plan, &dirs);
 	cgroup_remove_dirs(&dirs);
 	return 0;
@@ -245,7 +245,7 @@ static int fresh_dir(struct review_run *r, const char *name, struct ward_err *e)
 	auto_buf path = { 0 };
 	int status;
 
-	buf_printf(&path, "%s/%s/%s", r->place_path, r->plan->run_id, name);
+	buf_printf(&path, "%s/%s/%s", r->place_path, r->plan->spec->run_id, name);
 	if (path.failed)
 		return out_of_memory(e);
 	status = remove_tree(path.data);
@@ -300,8 +300,8 @@ static int open_layer(struct review_run *r, struct ward_err *e)
 
 	r->upper_fd =
 		openat(r->dir_fd, REVIEW_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->upper_fd < 0 ||
-	    asprintf(&r->layer_path, "%s/%s/%s", r->place_path, r->plan->run_id, REVIEW_LAYER) < 0)
+	if (r->upper_fd < 0 || asprintf(&r->layer_path, "%s/%s/%s", r->place_path,
+					r->plan->spec->run_id, REVIEW_LAYER) < 0)
 		return ward_fail_errno(e, "cannot open the directory of the review");
 	if (r->plan->facts.uid != 0)
 		return 0;
@@ -330,7 +330,7 @@ int review_begin(const struct plan *p, struct review_run **ret_run, struct strv 
 		return out_of_memory(e);
 	r->plan = p;
 	r->place_fd = r->dir_fd = r->upper_fd = r->layer_fd = -1;
-	if (p->continued) {
+	if (p->spec->continued) {
 		status = continue_review(r, e);
 		if (status == 0)
 			status = finish_former(r, e);
@@ -386,9 +386,10 @@ void review_end(struct review_run *r, bool started)
 	if (r->made && !started) {
 		char name[REVIEW_ID_MAX + 8];
 
-		snprintf(name, sizeof(name), ".new-%s", r->plan->run_id);
+		snprintf(name, sizeof(name), ".new-%s", r->plan->spec->run_id);
 		if (review_remove_dir(r->place_fd, r->place_path, name, &ignored) < 0 ||
-		    review_remove_dir(r->place_fd, r->place_path, r->plan->run_id, &ignored) < 0)
+		    review_remove_dir(r->place_fd, r->place_path, r->plan->spec->run_id, &ignored) <
+			    0)
 			review_tidy();
 	}
 	own_close_fd(&r->layer_fd);

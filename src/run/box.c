@@ -75,7 +75,7 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 		return 0;
 	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;
-	return store_begin(p->run_id, p->workspace, p->roots, p->root_count, &files, &dirs,
+	return store_begin(p->spec->run_id, p->workspace, p->roots, p->root_count, &files, &dirs,
 			   &b->record, e);
 }
 
@@ -261,7 +261,7 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = put_on_record(b, true, e);
 	if (r == 0)
-		r = event_begin(b->result->events, b->plan->run_id, e);
+		r = event_begin(b->result->events, b->plan->spec->run_id, e);
 	if (r == 0 && b->record)
 		r = store_started(b->record, b->run.init_pid, b->run.pid_fd, e);
 	if (r == 0)
@@ -374,7 +374,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	drop_unsuitable(early, engine, p);
 	b.run = early->run; /* it is ours from here on */
 	b.run.asked = b.detached != NULL;
-	memcpy(r->run_id, p->run_id, sizeof(r->run_id));
+	memcpy(r->run_id, p->spec->run_id, sizeof(r->run_id));
 	r->engine = p->spec->inner ? p->spec->inner->name : engine->name;
 	r->inner = p->spec->inner ? p->spec->inner->help : NULL;
 	b.started_ms = b.guardian_from_ms = io_now_ms();

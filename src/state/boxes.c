@@ -213,7 +213,7 @@ static int enter(const struct plan *p, const char *name, int state_fd, struct bo
 		if (r < 0)
 			return r;
 	}
-	entry->dir_fd = store_open_dir(state_fd, p->run_id, e);
+	entry->dir_fd = store_open_dir(state_fd, p->spec->run_id, e);
 	return entry->dir_fd < 0 ? entry->dir_fd : make_info(p, name, entry, e);
 }
 
@@ -231,16 +231,16 @@ int boxes_enter(const struct plan *p, const char *name, struct box_entry *ret_en
 			  name, BOX_NAME_MAX);
 		return ward_remedy(e, "for instance --name build-1");
 	}
-	snprintf(entry.id, sizeof(entry.id), "%s", p->run_id);
+	snprintf(entry.id, sizeof(entry.id), "%s", p->spec->run_id);
 	runtime = boxes_open_runtime(e);
 	if (runtime < 0)
 		return runtime;
 	r = boxes_check_unseen(runtime, p, e);
 	if (r == 0)
-		r = clear_old(p->run_id, e);
+		r = clear_old(p->spec->run_id, e);
 	if (r < 0)
 		return r;
-	r = entry.run_fd = store_open_dir(runtime, p->run_id, e);
+	r = entry.run_fd = store_open_dir(runtime, p->spec->run_id, e);
 	if (r >= 0)
 		r = state = boxes_open_state(e);
 	if (r >= 0)

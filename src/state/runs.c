@@ -66,7 +66,7 @@ int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_er
 
 	if (r < 0)
 		return r;
-	snprintf(entry.id, sizeof(entry.id), "%s", p->run_id);
+	snprintf(entry.id, sizeof(entry.id), "%s", p->spec->run_id);
 	entry.run_fd = store_open_dir(runs, entry.id, e);
 	if (entry.run_fd < 0)
 		return entry.run_fd;

@@ -292,6 +292,103 @@ def test_nothing_is_left(t):
             "something of ward's in .git")
 
 
+def left_in_state(t):
+    """The private git directories in the state directory."""
+    state = os.path.join(t.environment()["WARD_STATE_DIR"], "git")
+    return sorted(os.listdir(state)) if os.path.isdir(state) else []
+
+
+def begin_review(t, ws, script):
+    """A run under review that does this; its id."""
+    r = t.ward("run", *PASSED, "--review", "--", "bash", "-ec", script, cwd=ws, env=WHO,
+               timeout=60, report=True)
+    t.equal(r.rc, 0, r.err)
+    return r.report["run"]
+
+
+@needs("git")
+def test_continued_review(t):
+    """A continued review goes on in the private git directory of its first run: it sees that run's
+    commits and stash, and all of them arrive together."""
+    for end in ("apply", "discard"):
+        ws = repository(t)
+        before = git(t, "rev-parse", "main", cwd=ws).out
+        one = begin_review(t, ws, "echo x >> f; git commit -qam first; echo s >> f; git stash -q; "
+                                  "git branch kept")
+        t.equal(left_in_state(t), [one], "private git directories")
+        r = run(t, ws, "git log --format=%s -2; git stash list; git branch --list kept; "
+                       "echo y >> f; git commit -qam second", "--continue", one)
+        t.contains(r.out, "first\ntwo\nstash@{0}")
+        t.contains(r.out, "kept")
+        r = run(t, ws, "git log --format=%s -3", "--continue", one)
+        t.equal(r.out, "second\nfirst\ntwo\n", "a third run")
+        t.equal(left_in_state(t), [one], "private git directories of the three runs")
+        t.equal(git(t, "rev-parse", "main", cwd=ws).out, before, "main before the end")
+        t.equal(t.ward(end, one, cwd=ws).rc, 0, end)
+        t.equal(left_in_state(t), [], f"private git directories after {end}")
+        t.equal(git(t, "log", "--format=%s", "-3", cwd=ws).out.split(),
+                ["second", "first", "two"] if end == "apply" else ["two", "one"])
+        t.equal(git(t, "stash", "list", cwd=ws).out != "", end == "apply", "the stash")
+        git(t, "fsck", "--strict", cwd=ws)
+
+
+@needs("git")
+def test_continued_review_finds_its_repository(t):
+    """Between two runs of a review the host gets, replaces and loses repositories: each private git
+    directory stays with the repository it was made of."""
+    ws = t.workspace()
+    for name in ("m", "n", "o"):
+        repository(t, os.path.join(ws, name))
+    one = begin_review(t, ws, "for r in m n o; do git -C $r commit -q --allow-empty -m in-$r; done")
+    repository(t, os.path.join(ws, "a"))
+    os.rename(os.path.join(ws, "n"), os.path.join(t.fresh_dir(), "n"))
+    os.rename(os.path.join(ws, "o/.git"), os.path.join(t.fresh_dir(), "o"))
+    repository(t, os.path.join(ws, "o"))
+    r = run(t, ws, "for r in a m o; do git -C $r log --format=$r:%s -1; done; "
+                   "git -C a commit -q --allow-empty -m in-a", "--continue", one)
+    t.equal(r.out, "a:two\nm:in-m\no:two\n", "last commits inside")
+    shown = t.ward("diff", one, cwd=ws)
+    t.equal(shown.rc, 0, shown.err)
+    t.contains(shown.out, "n/.git")
+    r = t.ward("apply", one, cwd=ws)
+    t.equal(r.rc, 125, "two repositories of the review are not there any more")
+    t.equal(left_in_state(t), [one], "nothing that was not imported is lost")
+    got = [git(t, "-C", n, "log", "--format=%s", "-1", cwd=ws).out.strip() for n in ("a", "m", "o")]
+    t.equal(got, ["in-a", "in-m", "two"], "last commits on the host")
+    t.equal(t.ward("discard", one, cwd=ws).rc, 0, "discard")
+    t.equal(left_in_state(t), [], "private git directories after discard")
+
+
+@needs("git")
+def test_continued_review_releases_less(t):
+    """Settings that the first run's policy released are judged again if that of the run that
+    continues does not release them."""
+    ws = repository(t)
+    one = t.ward("run", *PASSED, "--review", "--set", "filesystem.protect=['!.git/config']", "--",
+                 "bash", "-ec",
+                 "echo x >> f; git commit -qam first", cwd=ws, env=WHO, report=True).report["run"]
+    run(t, ws, "git config core.fsmonitor ./evil; git config user.name agent", "--continue", one)
+    t.ward("apply", one, cwd=ws)
+    t.equal(git(t, "log", "--format=%s", "-1", cwd=ws).out, "first\n")
+    t.check("fsmonitor" not in t.read(ws, ".git/config"), t.read(ws, ".git/config"))
+
+
+@needs("git")
+def test_refused_review_leaves_nothing(t):
+    """A run under review that is refused leaves no private git directory; one that continues a
+    review leaves that review's."""
+    ws = repository(t)
+    refused = ("--secret", "none=file:/nowhere@example.org", "--", "true")
+    r = t.ward("run", "--review", *refused, cwd=ws, env=WHO)
+    t.equal(r.rc, 125, r.err)
+    t.equal(left_in_state(t), [], "private git directories")
+    one = begin_review(t, ws, "echo x >> f; git commit -qam first")
+    r = t.ward("run", "--continue", one, *refused, cwd=ws, env=WHO)
+    t.equal(r.rc, 125, r.err)
+    t.equal(left_in_state(t), [one], "private git directories")
+    t.equal(run(t, ws, "git log --format=%s -1", "--continue", one).out, "first\n")
+
+
 @needs("git")
 def test_too_deep_to_copy(t):
     """A git directory that cannot be copied does not stop the run: git reads it inside, and a note

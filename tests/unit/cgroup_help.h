@@ -27,7 +27,7 @@ static struct plan plan_without_limits(enum cgroup_kind kind)
 	static unsigned serial;
 	struct plan p = { .spec = &spec, .facts = { .cgroup = kind } };
 
-	snprintf(p.run_id, sizeof(p.run_id), "ut%d-%u", getpid(), serial++);
+	snprintf(spec.run_id, sizeof(spec.run_id), "ut%d-%u", getpid(), serial++);
 	for (unsigned i = 0; i < LIMITS; i++)
 		p.limits[i].value = POLICY_NONE;
 	return p;

@@ -70,7 +70,7 @@ static void make_plan(struct run *r, const char *command)
 	r->plan.level = LEVEL_LANDLOCK;
 	r->plan.spec = &r->spec;
 	facts_read(&r->plan.facts);
-	snprintf(r->plan.run_id, sizeof(r->plan.run_id), "test-%d", getpid());
+	snprintf(r->spec.run_id, sizeof(r->spec.run_id), "test-%d", getpid());
 	r->plan.ids = (struct plan_ids){ .mode = getuid() ? IDS_OWN : IDS_ROOT,
 					 .host_uid = getuid(),
 					 .host_gid = getgid() };
@@ -355,7 +355,7 @@ static void test_nothing_stays(void **state)
 
 	snprintf(command, sizeof(command), "%s sleep 98765", daemons);
 	make_plan(&r, command);
-	level_tmp_path(r.plan.run_id, tmp, sizeof(tmp));
+	level_tmp_path(r.spec.run_id, tmp, sizeof(tmp));
 	assert_int_equal(start(&r, &e), 0);
 	assert_false(serve(&r, 400));
 	assert_true(sleepers());

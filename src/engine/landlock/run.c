@@ -172,7 +172,7 @@ static int make_tmp(struct level_child *c, const struct plan *p, struct ward_err
 {
 	char path[sizeof(c->tmp_path)];
 
-	level_tmp_path(p->run_id, path, sizeof(path));
+	level_tmp_path(p->spec->run_id, path, sizeof(path));
 	if (mkdir(path, 0700) < 0)
 		return ward_fail_errno(e, "cannot make the run's temporary directory %s", path);
 	memcpy(c->tmp_path, path, sizeof(path));

@@ -82,7 +82,7 @@ static int prepare(const struct plan *p, struct oci_memory *m, struct ward_err *
 		return ward_fail(e, ENOENT, "found no directory to mount the bundle on");
 	snprintf(m->root, sizeof(m->root), "%s/" OCI_ROOT, m->bundle.dir);
 	/* not the name of the run's own cgroup, which the runtime would take for its own */
-	snprintf(id, sizeof(id), "oci-%s", p->run_id);
+	snprintf(id, sizeof(id), "oci-%s", p->spec->run_id);
 	r = oci_runtime_words(&runtime, m->bundle.dir, id, &m->words, e);
 	if (r == 0)
 		r = oci_config(p, m->bundle.dir, &runtime, &m->config, e);
