@@ -93,25 +93,6 @@ static bool is_index(const char *path)
 	return place.form == GIT_FORM_INDEX && strcmp(path + place.inner, "index") == 0;
 }
 
-/* Whether the shared part that a split index is read with may come, too. */
-static bool has_shared_part(const struct take *t, const char *path, const struct file *index)
-{
-	struct git_index_info info = { 0 };
-	auto_buf name = { 0 };
-	const char *why;
-	bool any = false;
-
-	if (git_index_read((const uint8_t *)index->bytes, index->n, t->hash, NULL, NULL, &info,
-			   &why) != 0)
-		return false;
-	buf_printf(&name, "%.*ssharedindex.", (int)(strlen(path) - strlen("index")), path);
-	for (unsigned i = 0; info.split && i < t->hash; i++) {
-		buf_printf(&name, "%02x", info.base[i]);
-		any |= info.base[i] != 0;
-	}
-	return !name.failed && (!any || files_find(&t->view, name.data));
-}
-
 static void id_text(const uint8_t *id, unsigned hash, char *ret_text)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -123,22 +104,52 @@ static void id_text(const uint8_t *id, unsigned hash, char *ret_text)
 	ret_text[2 * hash] = '\0';
 }
 
-/* The ids of an index, as bytes. An index of a large tree has many, and most of another one are the
- * same in the same order. */
-struct known_ids {
+/* What is asked about an index, found in one reading: those of large trees have many entries. */
+struct listing {
 	unsigned hash;
-	struct buf ids; /* in the order of the index */
+	struct git_index_info info;
+	struct buf ids; /* of its files, as bytes, in its order */
+	/* the same, sorted; made when they are looked for out of their order */
 	struct buf sorted;
 	size_t at; /* in ids: where the next one of the other index is, as a rule */
+	/* "MODE ID NAME" of names that git itself reads: they begin with a dot, or are short names
+	 * of such on other systems */
+	struct strv special;
 };
 
-static int know_id(void *ctx, const struct git_index_entry *entry)
+static int list_entry(void *ctx, const struct git_index_entry *entry)
 {
-	struct known_ids *k = ctx;
+	struct listing *l = ctx;
+	const char *name = strrchr(entry->path, '/');
+	char text[GIT_HASH_MAX * 2 + 1];
 
-	if (entry->mode != GIT_MODE_GITLINK && !entry->intent_to_add)
-		buf_add(&k->ids, entry->id, k->hash);
-	return k->ids.failed ? -ENOMEM : 0;
+	if (entry->mode == GIT_MODE_GITLINK || entry->intent_to_add)
+		return 0;
+	buf_add(&l->ids, entry->id, l->hash);
+	name = name ? name + 1 : entry->path;
+	if (entry->mode != GIT_MODE_TREE && (*name == '.' || strchr(name, '~'))) {
+		id_text(entry->id, l->hash, text);
+		strv_addf(&l->special, "%o %s %s", entry->mode, text, name);
+	}
+	return l->ids.failed || l->special.failed ? -ENOMEM : 0;
+}
+
+/* Lists an index; one that is not there (NULL) has nothing. -EINVAL: it is none. */
+static int list_index(const struct take *t, const struct file *index, struct listing *ret)
+{
+	const char *why;
+
+	*ret = (struct listing){ .hash = t->hash };
+	return index ? git_index_read((const uint8_t *)index->bytes, index->n, t->hash, list_entry,
+				      ret, &ret->info, &why)
+		     : 0;
+}
+
+static void listing_clear(struct listing *l)
+{
+	buf_free(&l->ids);
+	buf_free(&l->sorted);
+	strv_free(&l->special);
 }
 
 static int compare_ids(const void *a, const void *b, void *hash)
@@ -146,33 +157,11 @@ static int compare_ids(const void *a, const void *b, void *hash)
 	return memcmp(a, b, *(const unsigned *)hash);
 }
 
-static int know_index(struct known_ids *k, const struct take *t, const struct file *index)
+static bool is_at(struct listing *l, size_t at, const uint8_t *id)
 {
-	struct git_index_info info;
-	const char *why;
-
-	k->hash = t->hash;
-	if (index && git_index_read((const uint8_t *)index->bytes, index->n, t->hash, know_id, k,
-				    &info, &why) == -ENOMEM)
-		return -ENOMEM;
-	buf_add(&k->sorted, buf_text(&k->ids), k->ids.len);
-	if (k->sorted.failed)
-		return -ENOMEM;
-	qsort_r(k->sorted.data, k->sorted.len / k->hash, k->hash, compare_ids, &k->hash);
-	return 0;
-}
-
-static void forget_ids(struct known_ids *k)
-{
-	buf_free(&k->ids);
-	buf_free(&k->sorted);
-}
-
-static bool is_at(struct known_ids *k, size_t at, const uint8_t *id)
-{
-	if (k->ids.len < at + k->hash || memcmp(k->ids.data + at, id, k->hash) != 0)
+	if (l->ids.len < at + l->hash || memcmp(l->ids.data + at, id, l->hash) != 0)
 		return false;
-	k->at = at + k->hash;
+	l->at = at + l->hash;
 	return true;
 }
 
@@ -188,47 +177,61 @@ static int compare_key(const void *key, const void *id)
 	return memcmp(k->id, id, k->hash);
 }
 
-static bool knows_id(struct known_ids *k, const uint8_t *id)
+static bool has_id(struct listing *l, const uint8_t *id)
 {
-	struct id_key key = { id, k->hash };
+	struct id_key key = { id, l->hash };
 
-	return is_at(k, k->at, id) || is_at(k, k->at + k->hash, id) ||
-	       bsearch(&key, k->sorted.data, k->sorted.len / k->hash, k->hash, compare_key);
+	if (is_at(l, l->at, id) || is_at(l, l->at + l->hash, id))
+		return true;
+	if (!l->ids.len)
+		return false;
+	if (!l->sorted.len) {
+		buf_add(&l->sorted, l->ids.data, l->ids.len);
+		if (l->sorted.failed)
+			return false; /* it is looked for in the store, then */
+		qsort_r(l->sorted.data, l->sorted.len / l->hash, l->hash, compare_ids, &l->hash);
+	}
+	return bsearch(&key, l->sorted.data, l->sorted.len / l->hash, l->hash, compare_key);
 }
 
-struct id_list {
-	const struct take *t;
-	struct known_ids *before; /* those are left out; NULL: none */
-	struct strv *ids;
-};
-
-static int add_index_id(void *ctx, const struct git_index_entry *entry)
+/* The ids that the old index does not have, as text. */
+static void add_new_ids(struct listing *old, const struct listing *now, struct strv *ids)
 {
-	struct id_list *l = ctx;
+	const uint8_t *id = (const uint8_t *)buf_text(&now->ids);
 	char text[GIT_HASH_MAX * 2 + 1];
 
-	if (entry->mode == GIT_MODE_GITLINK || entry->intent_to_add ||
-	    (l->before && knows_id(l->before, entry->id)))
-		return 0;
-	id_text(entry->id, l->t->hash, text);
-	strv_add(l->ids, text);
-	return l->ids->failed ? -ENOMEM : 0;
+	for (size_t i = 0; i < now->ids.len; i += now->hash)
+		if (!has_id(old, id + i)) {
+			id_text(id + i, now->hash, text);
+			strv_add(ids, text);
+		}
 }
 
 void index_ids(const struct take *t, const struct file *old, const struct file *index,
 	       struct strv *ids)
 {
-	struct known_ids before = { 0 };
-	struct id_list l = { .t = t, .before = &before, .ids = ids };
-	struct git_index_info info;
-	const char *why;
+	struct listing before, now;
 
-	if (know_index(&before, t, old) < 0)
+	if (list_index(t, old, &before) == -ENOMEM)
 		ids->failed = true;
-	else
-		(void)!git_index_read((const uint8_t *)index->bytes, index->n, t->hash,
-				      add_index_id, &l, &info, &why);
-	forget_ids(&before);
+	(void)!list_index(t, index, &now);
+	add_new_ids(&before, &now, ids);
+	listing_clear(&before);
+	listing_clear(&now);
+}
+
+/* Whether the shared part that a split index is read with may come, too. */
+static bool has_shared_part(const struct take *t, const char *path, const struct listing *index)
+{
+	auto_buf name = { 0 };
+	bool any = false;
+
+	buf_printf(&name, "%.*ssharedindex.", (int)(strlen(path) - strlen("index")), path);
+	for (unsigned i = 0; index->info.split && i < t->hash; i++) {
+		buf_printf(&name, "%02x", index->info.base[i]);
+		any |= index->info.base[i] != 0;
+	}
+	return !name.failed && (!any || files_find(&t->view, name.data));
 }
 
 /* Where the objects of an index or HEAD are. */
@@ -249,63 +252,35 @@ int repository_of(struct take *t, const char *path, char **ret_git_dir)
 	return 0;
 }
 
-struct name_list {
-	unsigned hash;
-	struct strv *lines;
-};
-
-/* Names that git itself reads begin with a dot, or are short names of such on other systems: "MODE
- * ID NAME". */
-static int add_special(void *ctx, const struct git_index_entry *entry)
-{
-	struct name_list *l = ctx;
-	const char *name = strrchr(entry->path, '/');
-	char text[GIT_HASH_MAX * 2 + 1];
-
-	name = name ? name + 1 : entry->path;
-	if (entry->mode == GIT_MODE_GITLINK || entry->mode == GIT_MODE_TREE ||
-	    entry->intent_to_add || (*name != '.' && !strchr(name, '~')))
-		return 0;
-	id_text(entry->id, l->hash, text);
-	strv_addf(l->lines, "%o %s %s", entry->mode, text, name);
-	return l->lines->failed ? -ENOMEM : 0;
-}
-
-static int list_special(const struct take *t, const struct file *index, struct strv *lines)
-{
-	struct name_list l = { .hash = t->hash, .lines = lines };
-	struct git_index_info info;
-	const char *why;
-
-	return git_index_read((const uint8_t *)index->bytes, index->n, t->hash, add_special, &l,
-			      &info, &why);
-}
-
 /* Whether git takes those that the old index does not have under the same name. */
-static bool has_good_names(struct take *t, const char *git_dir, const struct file *old,
-			   const struct file *now)
+static bool has_good_names(struct take *t, const char *git_dir, const struct listing *old,
+			   const struct listing *now)
 {
-	auto_strv before = { 0 }, lines = { 0 }, entries = { 0 };
+	auto_strv before = { 0 }, entries = { 0 };
 
-	if (list_special(t, now, &lines) != 0 || (old && list_special(t, old, &before) == -ENOMEM))
-		return false;
+	for (size_t i = 0; i < old->special.len; i++)
+		strv_add(&before, old->special.items[i]);
 	strv_sort(&before);
-	for (size_t i = 0; i < lines.len; i++)
-		if (!guard_list_has(&before, lines.items[i], strlen(lines.items[i]), '\0'))
-			strv_add(&entries, lines.items[i]);
-	return !entries.failed && (!entries.len || files_are_good(t, git_dir, &entries));
+	for (size_t i = 0; i < now->special.len; i++) {
+		const char *line = now->special.items[i];
+
+		if (!guard_list_has(&before, line, strlen(line), '\0'))
+			strv_add(&entries, line);
+	}
+	return !before.failed && !entries.failed &&
+	       (!entries.len || files_are_good(t, git_dir, &entries));
 }
 
 /* What is wrong with the content of the entries that the old index does not have; NULL: nothing.
  * git fails in a repository whose index leads nowhere. */
-static const char *find_fault(struct take *t, const char *path, const struct file *old,
-			      const struct file *now)
+static const char *find_fault(struct take *t, const char *path, struct listing *old,
+			      const struct listing *now)
 {
 	auto_strv ids = { 0 };
 	auto_free char *git_dir = NULL;
 	auto_buf lines = { 0 }, missing = { 0 };
 
-	index_ids(t, old, now, &ids);
+	add_new_ids(old, now, &ids);
 	for (size_t i = 0; i < ids.len; i++)
 		buf_printf(&lines, "%s\n", ids.items[i]);
 	if (ids.failed || lines.failed || repository_of(t, path, &git_dir) < 0)
@@ -317,19 +292,43 @@ static const char *find_fault(struct take *t, const char *path, const struct fil
 		       : "is an index with a file that git refuses, such as .gitmodules";
 }
 
-/* The same for the index and the shared parts that come with it. */
-static const char *find_any_fault(struct take *t, const char *path, const struct file *old,
-				  const struct file *now)
+/* The same for the shared parts that come with the index. */
+static const char *find_shared_fault(struct take *t, const char *path, struct listing *old)
 {
-	const char *why = find_fault(t, path, old, now);
+	const char *why = NULL;
 	auto_buf shared = { 0 };
 
 	buf_printf(&shared, "%.*ssharedindex.", (int)(strlen(path) - strlen("index")), path);
-	for (size_t i = 0; i < t->view.len && !why && !shared.failed; i++)
-		if (strncmp(t->view.items[i].path, shared.data, shared.len) == 0 &&
-		    !files_find(&t->base, t->view.items[i].path))
-			why = find_fault(t, path, old, &t->view.items[i]);
+	for (size_t i = 0; i < t->view.len && !why && !shared.failed; i++) {
+		struct listing now;
+
+		if (strncmp(t->view.items[i].path, shared.data, shared.len) != 0 ||
+		    files_find(&t->base, t->view.items[i].path))
+			continue;
+		why = list_index(t, &t->view.items[i], &now) == 0 ? find_fault(t, path, old, &now)
+								  : "cannot be read";
+		listing_clear(&now);
+	}
 	return shared.failed ? "cannot be read" : why;
+}
+
+/* Why the sandbox's index must not go to the host; NULL: it may. */
+static const char *refuse_index(struct take *t, const char *path, const struct file *b,
+				const struct file *v)
+{
+	struct listing old, now;
+	bool read = list_index(t, b, &old) != -ENOMEM;
+	const char *why = list_index(t, v, &now) == 0 && read ? NULL : "cannot be read";
+
+	if (!why && !has_shared_part(t, path, &now))
+		why = "is a split index without its shared part";
+	if (!why)
+		why = find_fault(t, path, &old, &now);
+	if (!why)
+		why = find_shared_fault(t, path, &old);
+	listing_clear(&old);
+	listing_clear(&now);
+	return why;
 }
 
 /* 1: the sandbox's index goes to the host. */
@@ -346,12 +345,7 @@ static int decide_index(struct take *t, const char *path)
 		return files_equal(h, b) ? 0 : pull(t, path, h);
 	if (files_equal(h, v))
 		return agree(t, path, v);
-	if (v && !has_shared_part(t, path, v)) {
-		if (!t->live)
-			say(t, "refused", path, "is a split index without its shared part");
-		return block_branch(t, path);
-	}
-	why = v ? find_any_fault(t, path, b, v) : NULL;
+	why = v ? refuse_index(t, path, b, v) : NULL;
 	if (why) {
 		if (!t->live)
 			say(t, "refused", path, why);

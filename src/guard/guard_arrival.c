@@ -11,7 +11,6 @@
  */
 #include "guard/guard_arrival.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,14 +18,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/path.h"
 #include "guard/guard_dirs.h"
 #include "guard/guard_judge.h"
 #include "guard/guard_trail.h"
-#include "rules/git_link.h"
-
-#define GITDIR_MAX 8192
+#include "guard/guard_worktrees.h"
 
 static int out_of_memory(struct ward_err *e)
 {
@@ -105,47 +101,6 @@ static int see_way(void *ctx, const struct trail_place *place)
 	return 0;
 }
 
-/* Whether worktrees/ID of the tree's repository names a work tree at path or below it. */
-static bool is_place_of(int worktrees_fd, const char *id, const char *path)
-{
-	auto_fd dir = openat(worktrees_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_fd fd =
-		dir < 0 ? -1
-			: openat(dir, "gitdir", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	auto_buf bytes = { 0 };
-	auto_free char *place = NULL;
-	const char *at;
-	struct stat st;
-	size_t n;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    io_read_all(fd, GITDIR_MAX, &bytes) < 0 ||
-	    !git_worktree_gitdir_read(bytes.data, bytes.len, &at, &n))
-		return false;
-	place = strndup(at, n);
-	return !place || path_is_beneath(place, path);
-}
-
-/* A link where git believes a work tree to be: `git worktree repair` writes behind it. */
-static bool is_instead_of_worktree(const struct guard_arrival *a, const char *path)
-{
-	auto_fd git = openat(a->root_fd, ".git", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int fd =
-		git < 0 ? -1
-			: openat(git, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
-	bool found = false;
-
-	if (!list) {
-		if (fd >= 0)
-			close(fd);
-		return fd >= 0;
-	}
-	for (struct dirent *i = readdir(list); i && !found; i = readdir(list))
-		found = i->d_name[0] != '.' && is_place_of(dirfd(list), i->d_name, path);
-	return found;
-}
-
 static int judge_link(struct guard_arrival *a, struct buf *why, struct ward_err *e)
 {
 	struct link_way way = { .g = a->g };
@@ -171,10 +126,10 @@ static int judge_link(struct guard_arrival *a, struct buf *why, struct ward_err 
 
 		if (!own)
 			return out_of_memory(e);
-		if (is_instead_of_worktree(a, own))
+		if (guard_is_worktree_place(a->g, a->root_fd, own))
 			return refuse(why,
 				      "a link in place of a git work tree, behind which "
-				      "git worktree repair would write",
+				      "git would write",
 				      e);
 	}
 	a->leaves = way.leaves;

@@ -22,8 +22,7 @@
 #define CONFIG_MAX (1u << 20)
 #define PATH_FILE_MAX 8192u
 
-/* Reads a regular file; false: it is not one, or it cannot be read. */
-static bool read_regular(int dir_fd, const char *name, size_t max, struct buf *b)
+bool judge_read_regular(int dir_fd, const char *name, size_t max, struct buf *b)
 {
 	auto_fd fd =
 		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -73,8 +72,18 @@ static int refuse(struct buf *why, const char *text)
 	return why->failed ? -ENOMEM : 1;
 }
 
+bool judge_is_behind_link(int root_fd, const char *inside)
+{
+	struct ward_err ignored;
+	auto_fd fd =
+		path_open_nolink(root_fd, *inside ? inside : ".", O_PATH | O_DIRECTORY, &ignored);
+
+	return fd == -ELOOP || fd == -ENOTDIR;
+}
+
 struct config {
 	const struct guard_root *g;
+	int root_fd;
 	const char *dir_path;
 	struct buf *why;
 	bool modules;
@@ -90,8 +99,9 @@ static int judge_setting(void *ctx, const struct gitconfig_entry *entry)
 	if (v == GIT_CONFIG_WORKTREE) {
 		auto_free char *inside = judge_resolve(c->g, c->dir_path, entry->value);
 
-		if (inside)
+		if (inside && !judge_is_behind_link(c->root_fd, inside))
 			return 0;
+		why = inside ? "names a work tree behind a link" : why;
 		v = GIT_CONFIG_REFUSED;
 	}
 	if (v != GIT_CONFIG_REFUSED)
@@ -108,7 +118,7 @@ static int judge_settings(struct config *c, int dir_fd, const char *name)
 	size_t line = 0;
 	int status;
 
-	if (!read_regular(dir_fd, name, CONFIG_MAX, &text))
+	if (!judge_read_regular(dir_fd, name, CONFIG_MAX, &text))
 		return refuse(c->why, "git configuration that cannot be read");
 	status = git_config_read(buf_text(&text), text.len, judge_setting, c, &why, &line);
 	if (status != -EINVAL)
@@ -118,10 +128,10 @@ static int judge_settings(struct config *c, int dir_fd, const char *name)
 	return c->why->failed ? -ENOMEM : 1;
 }
 
-int judge_config(const struct guard_root *g, int dir_fd, const char *dir_path, const char *name,
-		 struct buf *why)
+int judge_config(const struct guard_root *g, int root_fd, int dir_fd, const char *dir_path,
+		 const char *name, struct buf *why)
 {
-	struct config c = { .g = g, .dir_path = dir_path, .why = why };
+	struct config c = { .g = g, .root_fd = root_fd, .dir_path = dir_path, .why = why };
 
 	return judge_settings(&c, dir_fd, name);
 }
@@ -129,7 +139,9 @@ int judge_config(const struct guard_root *g, int dir_fd, const char *dir_path, c
 int judge_modules(const struct guard_root *g, int dir_fd, const char *dir_path, const char *name,
 		  struct buf *why)
 {
-	struct config c = { .g = g, .dir_path = dir_path, .why = why, .modules = true };
+	struct config c = {
+		.g = g, .root_fd = -1, .dir_path = dir_path, .why = why, .modules = true
+	};
 
 	return judge_settings(&c, dir_fd, name);
 }
@@ -172,13 +184,15 @@ static bool points_back(const struct guard_root *g, int git_fd, const char *insi
 	const char *at, *why;
 	size_t n;
 
-	if (strstr(inside, "worktrees/") && read_regular(git_fd, "gitdir", PATH_FILE_MAX, &text)) {
+	if (strstr(inside, "worktrees/") &&
+	    judge_read_regular(git_fd, "gitdir", PATH_FILE_MAX, &text)) {
 		if (!git_worktree_gitdir_read(buf_text(&text), text.len, &at, &n))
 			return false;
 		value = strndup(at, n);
 		return value && is_work_tree(g, inside, value, dir_path);
 	}
-	if (!strstr(inside, "modules/") || !read_regular(git_fd, "config", CONFIG_MAX, &text) ||
+	if (!strstr(inside, "modules/") ||
+	    !judge_read_regular(git_fd, "config", CONFIG_MAX, &text) ||
 	    git_config_read(buf_text(&text), text.len, find_worktree, &value, &why, NULL) != 0 ||
 	    !value)
 		return false;
@@ -195,7 +209,7 @@ int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const cha
 	auto_fd fd = -1;
 	size_t n;
 
-	if (!read_regular(dir_fd, name, PATH_FILE_MAX, &text))
+	if (!judge_read_regular(dir_fd, name, PATH_FILE_MAX, &text))
 		return refuse(why, "a .git that is not a regular file");
 	if (!git_link_read(buf_text(&text), text.len, &path, &n))
 		return refuse(why, "a .git file that git does not write like this");

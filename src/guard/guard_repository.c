@@ -29,6 +29,7 @@
 
 struct judging {
 	const struct guard_root *g;
+	int root_fd; /* of the tree */
 	const struct guard_taker *taker;
 	const char *path; /* of the git directory in the tree */
 	uint64_t since_ns;
@@ -151,7 +152,7 @@ static int judge_place(struct judging *j, const struct walk_dir *d, const struct
 	if (!dir)
 		return ward_fail(j->e, ENOMEM, "out of memory");
 	if (form == GIT_FORM_CONFIG) {
-		status = judge_config(j->g, d->fd, dir, entry->name, &why);
+		status = judge_config(j->g, j->root_fd, d->fd, dir, entry->name, &why);
 		if (status < 0)
 			return ward_fail(j->e, -status, "out of memory");
 		return status ? take(j, d, entry, buf_text(&why)) : 0;
@@ -159,7 +160,11 @@ static int judge_place(struct judging *j, const struct walk_dir *d, const struct
 	if (git_worktree_gitdir_read(file->bytes, file->n, &at, &n))
 		place = strndup(at, n);
 	inside = place ? judge_resolve(j->g, dir, place) : NULL;
-	return inside ? 0 : take(j, d, entry, "names a work tree that is not in the workspace");
+	if (!inside)
+		return take(j, d, entry, "names a work tree that is not in the workspace");
+	return judge_is_behind_link(j->root_fd, inside)
+		       ? take(j, d, entry, "names a work tree behind a link")
+		       : 0;
 }
 
 /* Rows that let anything lie in a directory because it is never kept; here it would stay, and be a
@@ -278,11 +283,12 @@ static int break_shape(struct judging *j, int git_fd, const struct walk_ops *ops
 	return status;
 }
 
-int guard_judge_repository(const struct guard_root *g, int git_fd, const char *path,
+int guard_judge_repository(const struct guard_root *g, int root_fd, int git_fd, const char *path,
 			   uint64_t since_ns, const struct guard_taker *taker, struct ward_err *e)
 {
 	static const struct walk_ops ops = { .entry = judge_entry, .force = true };
 	struct judging j = { .g = g,
+			     .root_fd = root_fd,
 			     .taker = taker,
 			     .path = path,
 			     .since_ns = since_ns,

@@ -291,7 +291,7 @@ static int sweep_listed(void *ctx, struct walk_dir *d)
 			   d->path_len ? d->path_len : 1, '\0') &&
 	    !is_lost_dir(s->g, d))
 		return 0; /* judged at the end, by what changed in it */
-	status = guard_judge_repository(s->g, d->fd, d->path, 0, &s->taker, s->e);
+	status = guard_judge_repository(s->g, s->root_fd, d->fd, d->path, 0, &s->taker, s->e);
 	if (status == 1)
 		d->mark &= ~(unsigned)GIT_DIR;
 	return status < 0 ? status : 0;
@@ -466,9 +466,9 @@ static int sweep_shared(struct sweep *s)
 			continue;
 		fd = path_open_nolink(s->root_fd, path, O_RDONLY | O_DIRECTORY, &gone);
 		if (fd >= 0)
-			status =
-				guard_judge_repository(s->g, fd, strcmp(path, ".") == 0 ? "" : path,
-						       s->since_ns, &s->taker, s->e);
+			status = guard_judge_repository(s->g, s->root_fd, fd,
+							strcmp(path, ".") == 0 ? "" : path,
+							s->since_ns, &s->taker, s->e);
 	}
 	return status;
 }

@@ -101,7 +101,7 @@ static bool is_harmless(struct judging *j, const struct change *c, const char *d
 
 	if (dir < 0 || c->kind != CHANGE_ADDED || !S_ISREG(c->new_mode) || part == GIT_commondir)
 		return false;
-	return judge_config(&j->root, dir, dir_path, name, &why) == 0;
+	return judge_config(&j->root, j->review->workspace_fd, dir, dir_path, name, &why) == 0;
 }
 
 static bool is_sample(const char *name)

@@ -42,6 +42,7 @@ struct reading {
 					   one */
 	size_t above_n;
 	uint32_t empty;
+	bool judged; /* the paths were, when they were read before */
 	const char *why;
 };
 
@@ -229,7 +230,8 @@ static bool read_entry(struct reading *r, bool first, struct git_index_entry *en
 	entry->intent_to_add = more & MORE_INTENT;
 	memcpy(r->before, r->path, r->path_n + 1);
 	r->before_n = r->path_n;
-	if (!read_path(r, flags) || !skip_padding(r, start) || !check_path(r, entry->mode, first))
+	if (!read_path(r, flags) || !skip_padding(r, start) ||
+	    (!r->judged && !check_path(r, entry->mode, first)))
 		return false;
 	entry->path = r->path;
 	entry->path_n = r->path_n;
@@ -261,7 +263,8 @@ static void count(struct git_index_info *info, const struct git_index_entry *ent
 	info->gitlinks += entry->mode == GIT_MODE_GITLINK;
 }
 
-/* Reads all entries once. b: what IEOT says, NULL when that is not known yet. */
+/* Reads all entries once. b: what IEOT says, NULL when that is not known yet: then paths are
+ * judged and entries counted. */
 static int read_entries(struct reading *r, struct git_index_info *info, struct blocks *b,
 			git_index_fn *fn, void *ctx, bool *ret_trees)
 {
@@ -279,9 +282,10 @@ static int read_entries(struct reading *r, struct git_index_info *info, struct b
 		if (b && b->at)
 			b->until--;
 		*ret_trees |= entry.mode == GIT_MODE_TREE;
-		if (!b)
+		if (!b) {
+			count(info, &entry);
 			continue;
-		count(info, &entry);
+		}
 		status = fn ? fn(ctx, &entry) : 0;
 		if (status != 0)
 			return status;
@@ -325,9 +329,10 @@ int git_index_read(const uint8_t *bytes, size_t n, unsigned hash, git_index_fn *
 			r.why = "a directory in an index that is not sparse";
 		status = r.why ? -EINVAL : 0;
 	}
-	if (status == 0) {
+	if (status == 0 && (fn || b.at)) {
 		r = begin;
 		r.version = ret->version;
+		r.judged = true;
 		status = read_entries(&r, ret, &b, fn, ctx, &trees);
 		if (status == 0 && b.at && (b.left || b.until)) {
 			r.why = "blocks for threads that do not agree with the entries";

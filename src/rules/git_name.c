@@ -91,8 +91,12 @@ static bool ends_there(const char *s, size_t n)
 static bool part_is_dotgit(const char *part, size_t n)
 {
 	char name[32];
-	size_t len = fold(part, n, name, sizeof(name)), digits = 4;
+	size_t len, digits = 4;
 
+	/* most names are known by their first byte: only bytes beyond ASCII may be ignored */
+	if (n && (uint8_t)*part < 0x80 && *part != '.' && *part != 'g' && *part != 'G')
+		return false;
+	len = fold(part, n, name, sizeof(name));
 	if (len >= 4 && strncasecmp(name, ".git", 4) == 0 && ends_there(name + 4, len - 4))
 		return true;
 	if (len < 5 || strncasecmp(name, "git~", 4) != 0)

@@ -668,20 +668,76 @@ def test_review(t):
                      **{f"born-{n}": s for n, s in part(t, BORN, 0, 4).items()}})
 
 
+def make_places(t, ws):
+    """A workspace whose repositories know work trees that the user removed: path of the directory
+    that is gone -> (where, how) git would write there."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com",
+           "-c", "protocol.file.allow=always"]
+
+    def run(*words, cwd=ws):
+        t.run(*git, *words, cwd=cwd, check=True)
+
+    inner, outer = t.fresh_dir("inner"), t.fresh_dir("outer")
+    for where in (inner, outer, ws, os.path.join(ws, "nested"), os.path.join(ws, "deep/er")):
+        os.makedirs(where, exist_ok=True)
+        run("init", "-q", cwd=where)
+        run("commit", "-q", "--allow-empty", "-m", "x", cwd=where)
+    run("submodule", "--quiet", "add", inner, "lib/inner", cwd=outer)
+    run("commit", "-q", "-m", "inner", cwd=outer)
+    run("submodule", "--quiet", "add", outer, "sub")
+    run("submodule", "--quiet", "update", "--init", "--recursive")
+    run("commit", "-q", "-m", "sub")
+    repair, update = ["worktree", "repair"], ["submodule", "update", "--init", "--force"]
+    places = {"own": (".", "own", repair), "above": (".", "above/wt", repair),
+              "beside": ("nested", "../beside", repair), "nested/in": ("nested", "in", repair),
+              "far": ("deep/er", "../../far/wt", repair), "of-sub": ("sub", "../of-sub", repair),
+              "of-inner": ("sub/lib/inner", "../../../of-inner", repair)}
+    for where, at, _ in places.values():
+        run("worktree", "add", "-q", at, cwd=os.path.join(ws, where))
+    places["sub"] = (".", "sub", update)
+    for link in places:
+        if link != "sub":
+            t.run("rm", "-rf", link, cwd=ws, check=True)
+    return git, places
+
+
+@needs("git")
+@timeout(120)
 def test_link_in_place_of_a_removed_worktree(t):
-    """git still knows a work tree whose directory the user removed; a run puts a link there, at the
-    place itself or above it. `git worktree repair` would write behind the link."""
-    for at, link in (("wt", "wt"), ("above/wt", "above")):
-        victim, ws = t.fresh_dir("victim"), t.workspace()
-        t.write(victim, {"wt/theirs": "x"})
-        before = battery.snapshot(victim)
-        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
-        for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"],
-                      ["worktree", "add", "-q", at]):
-            t.run(*git, *words, cwd=ws, check=True)
-        t.run("rm", "-rf", link, cwd=ws, check=True)
+    """git still knows a work tree whose directory the user removed: of the repository, of a nested
+    one, of a submodule, or a submodule's own. A run puts a link there, at the place itself or above
+    it. git would write behind the link."""
+    victim, ws = t.fresh_dir("victim"), t.workspace()
+    t.write(victim, {"wt/theirs": "x"})
+    before = battery.snapshot(victim)
+    git, places = make_places(t, ws)
+    for link, (where, _, words) in places.items():
+        if link == "sub":
+            t.run("rm", "-rf", link, cwd=ws, check=True)
         r = t.ward("run", "--", "ln", "-s", victim, link, cwd=ws)
         t.equal(r.rc, 0, r.err)
         t.contains(r.err, f"quarantined: {link}: a link in place of a git work tree")
-        t.run(*git, "worktree", "repair", cwd=ws)
-        t.equal(battery.snapshot(victim), before, "the directory behind the link")
+        cwd = os.path.join(ws, where)
+        if os.path.isdir(cwd):
+            t.run(*git, *words, cwd=cwd)
+        t.equal(battery.snapshot(victim), before, f"the directory behind the link {link}")
+
+
+@needs("git")
+def test_born_repository_with_a_worktree_behind_a_link(t):
+    """A repository that the run makes knows a work tree in the workspace, in whose place the run
+    puts a link: git forgets that work tree."""
+    for link, at in (("wt", "../wt"), ("above", "../above/wt")):
+        victim, ws = t.fresh_dir("victim"), t.workspace()
+        t.write(victim, {"wt/theirs": "x", "theirs": "x"})
+        before = battery.snapshot(victim)
+        git = "git -c user.name=a -c user.email=a@example.com"
+        r = t.ward("run", "--", "sh", "-ec",
+                   f"git init -q born; cd born; {git} commit -q --allow-empty -m x; "
+                   f"git worktree add -q {at}; cd ..; rm -rf {link}; ln -s {victim} {link}",
+                   cwd=ws)
+        t.equal(r.rc, 0, r.err)
+        t.contains(r.err, "names a work tree behind a link")
+        t.run("git", "worktree", "repair", cwd=os.path.join(ws, "born"))
+        t.equal(battery.snapshot(victim), before, f"the directory behind the link {link}")
+
