@@ -45,6 +45,7 @@ struct options {
 	const char *web;             /* and: "" for a place of its own */
 	bool markers;                /* apply */
 	bool once;                   /* top */
+	bool clear;                  /* panic */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "base/io.h"
+#include "cli/panic.h"
 #include "policy/units.h"
 
 #define STOP_MS 10000  /* between SIGTERM and force, unless said */
@@ -102,6 +103,7 @@ static void wait_all(const struct options *o, struct chosen *c, int timeout_ms, 
 
 static int say_word(struct options *o, const struct word *w, unsigned flags)
 {
+	const struct request all[] = { { CONTROL_WAIT, 0 }, { w->op, w->argument } };
 	struct chosen c;
 	int code;
 
@@ -114,17 +116,7 @@ static int say_word(struct options *o, const struct word *w, unsigned flags)
 	}
 	boxes_choose(o, flags, &c, &code);
 	connect_all(o, &c, &code);
-	if (o->all && w->op == CONTROL_KILL) {
-		/* nothing gets away while the others die */
-		ask_all(o, &c,
-			(const struct request[]){ { CONTROL_WAIT, 0 }, { CONTROL_PAUSE, 1 } }, 2,
-			true, &code);
-		ask_all(o, &c, &(const struct request){ w->op, w->argument }, 1, true, &code);
-	} else {
-		const struct request all[] = { { CONTROL_WAIT, 0 }, { w->op, w->argument } };
-
-		ask_all(o, &c, all + !w->ends, w->ends ? 2 : 1, w->ends, &code);
-	}
+	ask_all(o, &c, all + !w->ends, w->ends ? 2 : 1, w->ends, &code);
 	if (w->ends)
 		wait_all(o, &c, w->argument + AFTER_MS, &code);
 	code = boxes_report(o, &c, code);
@@ -184,6 +176,8 @@ int verb_kill(struct options *o)
 		if (number != SIGKILL)
 			w = (struct word){ .op = CONTROL_SIGNAL, .argument = number };
 	}
+	if (o->all && w.op == CONTROL_KILL)
+		return panic_kill_all(o); /* without the supervisors, which may hang */
 	return say_word(o, &w, CHOOSE_ALIVE | CHOOSE_ALL);
 }
 

@@ -490,7 +490,7 @@ static bool is_ward_name(const char *path)
 }
 
 /* Where ward itself went to make room, see cgroup2.c: never killed. */
-static bool is_leaf(const char *path)
+bool cgroup_is_leaf(const char *path)
 {
 	size_t n = strlen(path);
 
@@ -505,21 +505,29 @@ static bool is_cgroup_fs(int fd)
 	       (s.f_type == CGROUP_SUPER_MAGIC || s.f_type == CGROUP2_SUPER_MAGIC);
 }
 
+int cgroup_open_named(const char *name)
+{
+	struct ward_err e = { 0 };
+	auto_free char *path = path_clean(name);
+	auto_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+
+	if (root < 0 || !path || strcmp(path, name) != 0 || !is_ward_name(path))
+		return -EINVAL;
+	fd = path_open_nolink(root, path + 1, O_RDONLY | O_DIRECTORY, &e);
+	if (fd < 0)
+		return fd;
+	return is_cgroup_fs(fd) ? take_fd(&fd) : -EINVAL;
+}
+
 void cgroup_remove_dirs(const struct strv *dirs)
 {
 	for (size_t i = 0; i < dirs->len; i++) {
-		struct ward_err e = { 0 };
-		auto_free char *path = path_clean(dirs->items[i]);
-		auto_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		const char *path = dirs->items[i];
+		auto_fd fd = cgroup_open_named(path);
 
-		if (root < 0 || !path || strcmp(path, dirs->items[i]) != 0 || !is_ward_name(path))
+		if (fd < 0)
 			continue;
-
-		auto_fd fd = path_open_nolink(root, path + 1, O_RDONLY | O_DIRECTORY, &e);
-
-		if (fd < 0 || !is_cgroup_fs(fd))
-			continue;
-		if (!is_leaf(path))
+		if (!cgroup_is_leaf(path))
 			empty_dir(fd);
 		else if (cgroup_leave_leaf(fd) < 0)
 			continue;

@@ -110,6 +110,17 @@ void cgroup_destroy(struct cgroup *c);
 /* Removes directories by path after checking that they are ward's own names in a cgroup file
  * system; kills what is left inside first. */
 void cgroup_remove_dirs(const struct strv *dirs);
+/* Opens a directory of a run's record after the same checks. Returns the descriptor or -errno. */
+must_check int cgroup_open_named(const char *path);
+/* Whether the directory is where ward itself went to make room: never stopped, never killed. */
+bool cgroup_is_leaf(const char *path);
+/* The emergency stop, from outside of the supervisor: no process beneath the directory executes
+ * another instruction of its own. v2: by the freezer; v1: each has a SIGKILL pending, and nothing
+ * can be started. The end of the sandbox must follow. Returns how many processes there were, at
+ * least 1 for v2; 0: none; -errno. */
+must_check ssize_t cgroup_halt(int dir_fd);
+/* Kills what is beneath the directory, frozen or not. Does not wait. */
+void cgroup_end(int dir_fd);
 /* Removes the caller's directories that cgroup_begin() made for a start that was killed before it
  * was on record. Returns how many there were. */
 unsigned cgroup_remove_orphans(void);

@@ -73,8 +73,6 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 	if (b->record || (!built && (dirs.len == 0 || b->run.cgroup) && !p->review && !p->net.on &&
 			  p->level != LEVEL_LANDLOCK))
 		return 0;
-	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
-		return 0;
 	return store_begin(p->spec->run_id, p->workspace, p->roots, p->root_count, &files, &dirs,
 			   &b->record, e);
 }
@@ -264,6 +262,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = event_begin(b->result->events, b->plan->spec->run_id, e);
 	if (r == 0 && b->record)
 		r = store_started(b->record, b->run.init_pid, b->run.pid_fd, e);
+	if (r == 0 && b->record)
+		r = store_check_panic(b->record, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)

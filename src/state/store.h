@@ -32,6 +32,10 @@ must_check int store_begin(const char *run_id, const char *workspace,
 /* Adds the sandbox's first process to the record, so that the process that finishes a killed run
  * can be sure that it is dead. */
 must_check int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_err *e);
+/* Refuses the run while `ward panic` is in force (state/panic.h). To be asked when the run is on
+ * record with its first process, and before its command runs: a panic sets its mark first and reads
+ * the records then, so it finds the run, or the run finds the mark. One fstat(). */
+must_check int store_check_panic(const struct store_run *r, struct ward_err *e);
 /* Adds what the roots have lost since to the record, as far as it is not there yet. */
 must_check int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count);
 /* Sweeps the roots into the run's quarantine. Appends to *moved and *news (NULL: not wanted). The

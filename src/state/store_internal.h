@@ -5,6 +5,9 @@
 #include "guard/guard_sweep.h"
 #include "state/store.h"
 
+/* The mark of a panic: a bit of the state directory's mode. It needs no space on a disk, it stays
+ * over a reboot, and one fstat() of a directory that is open anyway finds it. */
+#define STORE_PANIC S_ISVTX
 #define STORE_LIVE "live"             /* one record a run */
 #define STORE_QUARANTINE "quarantine" /* one directory a run: index, and one directory a root */
 
@@ -24,6 +27,9 @@ struct dead_run {
 
 /* Reads the record that is open as fd into *d, which is empty; dead_run_clear() in any case. */
 must_check int store_read_record(int fd, struct dead_run *d);
+/* The same without the trees, which may be large: id, workspace, cgroups, first process (0: not
+ * started yet). -ENODATA: no run uses the file now. */
+must_check int store_read_brief(int fd, struct dead_run *d);
 void dead_run_clear(struct dead_run *d);
 
 /* Records lie in files that are used again: whether a name is one of those, and of those that are

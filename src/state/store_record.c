@@ -38,6 +38,7 @@
 #define PIDFS 0x50494446 /* PID_FS_MAGIC, which headers do not have yet */
 #define SLOTS_KEPT 8     /* files that stay; more are made for more runs at once */
 #define SLOTS_MAX 100000
+#define BRIEF_BYTES 16384 /* read at a time, of a record of any size */
 
 struct store_run {
 	int state_fd, live_fd, record_fd;
@@ -284,6 +285,16 @@ int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_e
 			  : 0;
 }
 
+int store_check_panic(const struct store_run *r, struct ward_err *e)
+{
+	struct stat st;
+
+	if (fstat(r->state_fd, &st) == 0 && !(st.st_mode & STORE_PANIC))
+		return 0;
+	ward_fail(e, EPERM, "ward panic is in force: no sandbox is started");
+	return ward_remedy(e, "find out what happened, then: ward panic --clear");
+}
+
 int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count)
 {
 	auto_buf lines = { 0 };
@@ -443,6 +454,82 @@ int store_read_record(int fd, struct dead_run *d)
 		strv_sort(&d->roots[i].tasks);
 	}
 	return status;
+}
+
+/* The lines in front of the trees, which may be long. */
+static int read_head(int fd, struct dead_run *d)
+{
+	auto_free char *text = malloc(BRIEF_BYTES + 1);
+	ssize_t n = text ? pread(fd, text, BRIEF_BYTES, 0) : 0;
+	char *rest = text, *line;
+	int status = 0;
+
+	if (n <= 0)
+		return !text ? -ENOMEM : n < 0 ? -errno : -ENODATA;
+	text[n] = '\0';
+	line = strsep(&rest, "\n");
+	if (strcmp(line, HEADER) != 0)
+		return -EINVAL;
+	while (status == 0 && (line = strsep(&rest, "\n")) && rest) {
+		char *key = strsep(&line, " ");
+
+		if (strcmp(key, "root") == 0 || strcmp(key, "complete") == 0)
+			break;
+		if (*key)
+			status = read_line(d, key, line ? line : key + strlen(key));
+	}
+	return status;
+}
+
+/* The last line that names the first process, in text that ends with NUL. */
+static char *find_process(char *text)
+{
+	char *found = NULL;
+
+	for (char *at = text; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if ((strncmp(at, "process ", 8) == 0 || strncmp(at, "init ", 5) == 0) &&
+		    strchr(at, '\n'))
+			found = at;
+		if (!*at)
+			break;
+	}
+	return found;
+}
+
+/* It stands behind the trees; what was lost since is behind it. */
+static int read_process(int fd, struct dead_run *d)
+{
+	auto_free char *text = malloc(BRIEF_BYTES + 1);
+	off_t end = lseek(fd, 0, SEEK_END), at = end;
+
+	if (!text)
+		return -ENOMEM;
+	while (at > 0) {
+		/* the parts overlap by more than such a line is long */
+		at = at > BRIEF_BYTES / 2 ? at - BRIEF_BYTES / 2 : 0;
+
+		ssize_t n = pread(fd, text, BRIEF_BYTES, at);
+		char *line;
+
+		if (n < 0)
+			return -errno;
+		text[n] = '\0';
+		line = find_process(text);
+		if (line) {
+			char *rest = line, *value = strsep(&rest, "\n"), *key = strsep(&value, " ");
+
+			return read_line(d, key, value ? value : key + strlen(key));
+		}
+	}
+	return 0;
+}
+
+int store_read_brief(int fd, struct dead_run *d)
+{
+	int status = read_head(fd, d);
+
+	return status < 0 ? status : read_process(fd, d);
 }
 
 /* Whether the record of that name is the run's, as far as any process can tell: one that cannot be
