@@ -40,6 +40,7 @@ MAY = {
     'gateway': {'base', 'policy', 'model', 'rules', 'protocol', 'confine'},
     'transport': {'base', 'policy', 'rules'},
     'tape': {'base', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport'},
+    'ssh': {'base', 'policy', 'rules', 'protocol', 'confine', 'creds'},
     'keys': {'base', 'policy', 'rules', 'protocol', 'creds', 'gateway', 'transport'},
     'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport',
                 'tape'},

@@ -15,7 +15,7 @@ import def_reader
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 Field = collections.namedtuple('Field', 'path member type values default narrow later help')
 Item = collections.namedtuple('Item', 'object name type values default help')
-OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SINKS': 'sink',
+OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SSH': 'ssh', 'SINKS': 'sink',
              'COMMANDS': 'commands', 'PRICES': 'price'}
 SIZE = {'': 1, 'Ki': 1 << 10, 'Mi': 1 << 20, 'Gi': 1 << 30}
 
@@ -43,6 +43,8 @@ SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-
 PRESETS = [a[0] for macro, a, _ in def_reader.read(ROOT / 'tables/toolchains.def')
            if macro == 'PRESET']
 CACHE_NAMES = list(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
+SHAPE['ssh_host'] = r'^([A-Za-z0-9._-]+@)?[^\s/@#?*-][^\s/@#?*]*$'
+SHAPE['ssh_key'] = '^(agent(:SHA256:[A-Za-z0-9+/]{43})?|file:(/|~/).+)$'
 SHAPE['layer'] = r'^[^\n]*$'
 SHAPE['toolchain'] = '^(auto|%s)$' % '|'.join(PRESETS)
 SHAPE['cache'] = '^(%s)$' % '|'.join(CACHE_NAMES)
@@ -151,7 +153,7 @@ def object_schema(items):
 
 
 def default_of(field):
-    if field.type in ('MOUNTS', 'RULES', 'GRANTS', 'SINKS', 'PRICES') or field.default == '[]':
+    if field.type in ('MOUNTS', 'RULES', 'GRANTS', 'SSH', 'SINKS', 'PRICES') or field.default == '[]':
         return []
     if field.type == 'COMMANDS':
         return {}
@@ -190,7 +192,7 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount',
              'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',
-             'RULES': 'list of rules', 'GRANTS': 'list of grants',
+             'RULES': 'list of rules', 'GRANTS': 'list of grants', 'SSH': 'list of keys',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'program': 'list of names', '': 'list of text',
@@ -204,10 +206,11 @@ STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'json_rpc': 'list of METHOD or METHOD:NAME',
                 'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths',
                 'ref': 'list of refs'}
+STRINGS_TEXT['ssh_host'] = 'list of [USER@]HOST[:PORT]'
 STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
 TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)
 STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable',
-               'header': 'NAME: TEXT with {}', 'source': 'source'}
+               'header': 'NAME: TEXT with {}', 'source': 'source', 'ssh_key': 'agent, agent:SHA256:FINGERPRINT or file:PATH'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries',
                'MORE': 'more entries'}
 

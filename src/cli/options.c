@@ -15,6 +15,7 @@
 #include "model/event.h"
 #include "plan/spec_mount.h"
 #include "policy/policy_secret.h"
+#include "policy/policy_ssh.h"
 
 enum kind {
 	KIND_FLAG,
@@ -27,6 +28,7 @@ enum kind {
 	KIND_PAIR,
 	KIND_ENTRY,
 	KIND_SECRET,
+	KIND_SSH,
 	KIND_BELOW,
 	KIND_SETS,
 	KIND_LATER
@@ -188,6 +190,23 @@ int options_add_secret(struct options *o, const char *value, const char *option,
 	return add_field(o, "credentials.mode", "just_in_time", option, false, e);
 }
 
+/* [USER@]HOST[:PORT] -> one entry of credentials.ssh, in force and reachable. */
+static int add_ssh(struct options *o, const char *value, const char *option, struct ward_err *e)
+{
+	auto_buf entry = { 0 };
+	const char *kept;
+
+	if (ssh_option_read(value, &entry, e) < 0)
+		return ward_wrap(e, "%s", option);
+	kept = keep(o, buf_take(&entry));
+	if (!kept)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (add_field(o, "credentials.ssh", kept, option, true, e) < 0)
+		return -e->code;
+	o->fields[o->field_count - 1].reach = true;
+	return add_field(o, "credentials.mode", "just_in_time", option, false, e);
+}
+
 static int add_pair(struct options *o, const char *value, const char *option, bool append,
 		    struct ward_err *e)
 {
@@ -248,6 +267,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 		return add_pair(o, value, option, row->kind == KIND_ENTRY, e);
 	case KIND_SECRET:
 		return options_add_secret(o, value, option, e);
+	case KIND_SSH:
+		return add_ssh(o, value, option, e);
 	case KIND_BELOW:
 		return add_below(o, value, option, e);
 	case KIND_LATER:

@@ -1,14 +1,20 @@
 /*
  * Fetching the secrets of a run. In: a plan that will be started. Out: ward-secrets running with
- * the secrets, and its placeholders in the environment inside; or why a secret cannot be had. Runs
+ * the secrets, and its placeholders in the environment inside; ward-ssh-agent running, its socket
+ * and known_hosts in the plan's mounts; or why a secret or key cannot be had. Runs
  * in the supervisor, after the plan was checked and before the sandbox starts.
  */
 #include "egress/creds_start.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "egress/secrets.h"
+#include "egress/ssh.h"
+#include "plan/etc_cache.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
 
@@ -35,7 +41,71 @@ static bool wants_secrets(const struct plan *p)
 	       !(p->live->tape && p->live->tape->replay);
 }
 
-int creds_start(struct plan *p, struct ward_err *e)
+/* -- ssh */
+
+static struct plan_mount *find_mount(struct plan *p, const char *target)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (strcmp(p->mounts[i].target, target) == 0)
+			return &p->mounts[i];
+	return NULL;
+}
+
+/* Texts of mounts live in the plan. */
+static int set_text(struct plan *p, struct plan_mount *m, const char *text, struct ward_err *e)
+{
+	strv_add(&p->strings, text);
+	if (p->strings.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->source = p->strings.items[p->strings.len - 1];
+	return 0;
+}
+
+/* git signs with that key unless a repository says otherwise. */
+static int sign_commits(struct plan *p, const char *public_key, struct ward_err *e)
+{
+	struct plan_mount *m = find_mount(p, ETC_CACHE_GIT);
+	auto_buf text = { 0 };
+
+	m = m ? m : find_mount(p, "/etc/gitconfig");
+	if (!*public_key || !m || m->kind != MOUNT_FILE)
+		return 0;
+	buf_printf(&text,
+		   "%s[gpg]\n\tformat = ssh\n[user]\n\tsigningKey = \"key::%s\"\n"
+		   "[commit]\n\tgpgSign = true\n[tag]\n\tgpgSign = true\n",
+		   m->source, public_key);
+	return text.failed ? ward_fail(e, ENOMEM, "out of memory")
+			   : set_text(p, m, buf_text(&text), e);
+}
+
+static int start_ssh(struct plan *p, struct ward_err *e)
+{
+	struct plan_mount *socket = find_mount(p, PLAN_SSH_SOCKET),
+			  *hosts = find_mount(p, PLAN_SSH_KNOWN);
+	auto_free char *path = NULL, *known = NULL, *signs = NULL;
+	int r;
+
+	if (!p->spec->starts || !socket || !hosts)
+		return 0;
+	r = ssh_start(&p->spec->policy, &p->live->ssh, &path, &known, &signs, e);
+	if (r == 0)
+		r = set_text(p, socket, path, e);
+	if (r == 0)
+		r = set_text(p, hosts, known, e);
+	if (r == 0)
+		r = sign_commits(p, signs, e);
+	/* as root the child that builds the sandbox has no right to the path */
+	if (r == 0 && p->ids.mode != IDS_OWN) {
+		socket->tree_fd = (int)syscall(SYS_open_tree, AT_FDCWD, path,
+					       AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE |
+						       OPEN_TREE_CLOEXEC);
+		if (socket->tree_fd < 0)
+			return ward_fail_errno(e, "cannot mount the ssh-agent's socket");
+	}
+	return r;
+}
+
+static int start_secrets(struct plan *p, struct ward_err *e)
 {
 	auto_strv seen = { 0 }, words = { 0 }, shown = { 0 };
 	int r;
@@ -53,8 +123,17 @@ int creds_start(struct plan *p, struct ward_err *e)
 	return r < 0 ? r : p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
+int creds_start(struct plan *p, struct ward_err *e)
+{
+	int r = start_ssh(p, e);
+
+	return r < 0 ? r : start_secrets(p, e);
+}
+
 void creds_end(struct plan *p)
 {
 	secrets_end(p->live->secrets);
 	p->live->secrets = NULL;
+	ssh_end(p->live->ssh);
+	p->live->ssh = NULL;
 }

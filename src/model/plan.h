@@ -199,6 +199,7 @@ enum level { LEVEL_LANDLOCK, LEVEL_NAMESPACES };
 struct certs;
 struct plan_tape;
 struct secrets;
+struct ssh_link;
 
 /* What a run of the plan holds open and changes while it lives; everything else is const once
  * the plan is compiled. */
@@ -206,6 +207,7 @@ struct plan_live {
 	struct git_views *views; /* private git directories; owned; NULL: none */
 	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct secrets *secrets;
+	struct ssh_link *ssh;   /* the ssh-agent inside; owned; NULL: none */
 	struct plan_tape *tape; /* a recording; owned; NULL: none */
 	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct certs *certs;

@@ -21,6 +21,7 @@ enum kind {
 	KIND_PAIR,
 	KIND_ENTRY,
 	KIND_SECRET,
+	KIND_SSH,
 	KIND_BELOW
 };
 
@@ -32,11 +33,12 @@ static const struct option {
 #include "options.def"
 };
 
-/* --secret has a form of its own, which no change of a policy is turned into. */
+/* --secret and --ssh have forms of their own, which no change of a policy is turned into. */
 static const struct option *find_option(const char *field)
 {
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		if (options[i].kind != KIND_SECRET && strcmp(options[i].field, field) == 0)
+		if (options[i].kind != KIND_SECRET && options[i].kind != KIND_SSH &&
+		    strcmp(options[i].field, field) == 0)
 			return &options[i];
 	return NULL;
 }
@@ -85,7 +87,7 @@ static bool read_mount(const char *value, struct buf *ret)
 static bool is_list(const char *field)
 {
 	static const char *const lists[] = { "COMMANDS", "ENUMS", "GRANTS", "INGRESS", "MOUNTS",
-					     "PRICES",   "RULES", "SINKS",  "STRINGS" };
+					     "PRICES",   "RULES", "SINKS",  "SSH",     "STRINGS" };
 
 	for (enum policy_field f = 0; f < POLICY_FIELDS; f++)
 		for (size_t i = 0; strcmp(policy_row(f)->path, field) == 0 && i < ARRAY_LEN(lists);

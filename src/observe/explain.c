@@ -497,6 +497,7 @@ static void put_what(struct buf *out, const struct ward_event *v)
 		[EVENT_PACKET] = "packet to ",
 		[EVENT_CREDENTIAL_USE] = "use of grant ",
 		[EVENT_CREDENTIAL_LEAK] = "secret of grant ",
+		[EVENT_CREDENTIAL_SIGN] = "signature by ",
 		[EVENT_LIMIT] = "limit on ",
 		[EVENT_NET_LIMIT] = "limit on ",
 		[EVENT_FILE_GUARD] = "writing ",
@@ -509,8 +510,9 @@ static void put_what(struct buf *out, const struct ward_event *v)
 
 	buf_puts(out, v->kind < ARRAY_LEN(before) ? before[v->kind] : "");
 	put_escaped(out, object ? object : event_kind_name((enum event_kind)v->kind));
-	if (host && (v->kind == EVENT_CREDENTIAL_USE || v->kind == EVENT_CREDENTIAL_LEAK)) {
-		buf_puts(out, " to ");
+	if (host && (v->kind == EVENT_CREDENTIAL_USE || v->kind == EVENT_CREDENTIAL_LEAK ||
+		     v->kind == EVENT_CREDENTIAL_SIGN)) {
+		buf_puts(out, v->kind == EVENT_CREDENTIAL_SIGN ? " for " : " to ");
 		put_escaped(out, host);
 	}
 	if (exe && v->kind == EVENT_SYSCALL) {

@@ -29,6 +29,7 @@
 #include "plan/certs.h"
 #include "plan/etc_cache.h"
 #include "plan/plan.h"
+#include "plan/plan_root.h"
 #include "root-table.h"
 #include "state/store.h"
 
@@ -296,7 +297,8 @@ static int make_root(struct maker *m, const struct plan_mount *rows, size_t coun
 {
 	static const struct {
 		const char *name, *target;
-	} links[] = { { "mtab", "/proc/self/mounts" }, { "gitconfig", ETC_CACHE_GIT } };
+	} links[] = { { "mtab", "/proc/self/mounts" }, { "gitconfig", ETC_CACHE_GIT },
+		      { "ssh", PLAN_SSH } };
 	int r = check_parents(m, stamp);
 
 	for (size_t i = 0; i < count && r == 0; i++)

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "plan/plan.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
 #include "policy/policy_grant.h"
+#include "policy/policy_ssh.h"
 
 #define PLACEHOLDER_TEXT "(a placeholder)"
 #define PLACEHOLDER_REPLAY                                                                         \
@@ -85,6 +87,70 @@ static int add_grants(struct plan *p, const struct policy_grant *grants, size_t 
 	return r;
 }
 
+/* -- ssh */
+
+/* A login to a host that no rule allows cannot happen. */
+static int check_ssh_hosts(struct plan *p, size_t entry, struct ward_err *e)
+{
+	auto_policy_ssh s = { 0 };
+	int r = policy_ssh_read(p->spec->policy.cred_ssh.items[entry], &s, e);
+
+	for (size_t i = 0; r == 0 && i < s.hosts.len; i++) {
+		struct ssh_host at;
+		struct rules_match m;
+		struct host host;
+
+		if (!ssh_host_split(s.hosts.items[i], &at) ||
+		    host_read(at.host, strlen(at.host), &host) != HOST_FINE)
+			continue;
+		if (p->net.on) {
+			m = rules_match(p->net.rules, &host, (uint16_t)at.port);
+			if ((m.rule >= 0 && !m.denied) || p->net.rules->network == RULES_OPEN)
+				continue;
+		}
+		strv_addf(&p->notes,
+			  "credentials.ssh[%zu]: %s:%u is not in network.egress_allowlist, so "
+			  "nothing can log in there",
+			  entry, at.host, at.port);
+	}
+	return r;
+}
+
+/* What is seen of the ssh-agent inside; egress/creds_start.c fills it when the run starts. */
+static int add_ssh(struct plan *p, struct ward_err *e)
+{
+	struct plan_mount *m;
+	int r = 0;
+
+	if (strcmp(p->engine, "native") != 0 || p->level != LEVEL_NAMESPACES) {
+		ward_fail(e, ENOTSUP,
+			  "credentials.ssh: the ssh-agent needs isolation: native with namespaces");
+		return ward_remedy(e, "--isolation native; or git over https: --secret "
+				      "GITHUB_TOKEN@github.com");
+	}
+	for (size_t i = 0; r == 0 && i < p->spec->policy.cred_ssh.len; i++)
+		r = check_ssh_hosts(p, i, e);
+	if (r < 0)
+		return r;
+	m = plan_add_bind(p, "(the ssh-agent's socket)", PLAN_SSH_SOCKET);
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->is_file = true;
+	r = plan_add_file(p, "", PLAN_SSH_KNOWN);
+	/* an image has an /etc/ssh of its own, or none */
+	if (r == 0 && !p->image.root)
+		r = plan_add_link(p, PLAN_SSH, "/etc/ssh");
+	if (r < 0)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (!p->image.root)
+		p->mounts[p->mount_count - 1].kept = plan_keeps_etc(p->system, "/etc/ssh");
+	else
+		plan_set_env(p, "GIT_SSH_COMMAND", strlen("GIT_SSH_COMMAND"),
+			     "ssh -o GlobalKnownHostsFile=" PLAN_SSH_KNOWN);
+	plan_set_env(p, "SSH_AUTH_SOCK", strlen("SSH_AUTH_SOCK"), PLAN_SSH_SOCKET);
+	return 0;
+}
+
 int plan_add_creds(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
@@ -92,6 +158,10 @@ int plan_add_creds(struct plan *p, struct ward_err *e)
 	size_t count = 0;
 	int r;
 
+	if (policy->cred_ssh.len && policy->cred_mode != CRED_MODE_NONE && add_ssh(p, e) < 0)
+		return -e->code;
+	if (policy->cred_ssh.len && policy->cred_mode == CRED_MODE_NONE)
+		strv_add(&p->notes, "credentials.mode is none: credentials.ssh is not in force");
 	if (!policy->cred_grants.len)
 		return 0;
 	if (policy->cred_mode == CRED_MODE_NONE) {

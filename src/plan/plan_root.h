@@ -72,6 +72,10 @@ void plan_gpus_env(struct plan *p);
 /* Adds git's configuration. */
 must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_HOME "/home/agent"
+/* the ssh-agent of the sandbox and its known_hosts; /etc/ssh leads there */
+#define PLAN_SSH "/.ward/ssh"
+#define PLAN_SSH_SOCKET PLAN_SSH "/agent"
+#define PLAN_SSH_KNOWN PLAN_SSH "/ssh_known_hosts"
 #define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
 /* Whether /home/agent is a volume that outlives the run. */
 bool plan_keeps_home(const struct plan *p);

@@ -1,6 +1,6 @@
 /*
  * What options mean beyond their field. In: the policy with the options set. Out: the same with
- * what --secret, --allow, --service and --budget imply. A secret for a host that no rule allows
+ * what --secret, --ssh, --allow, --service and --budget imply. A secret for a host that no rule allows
  * would never be used, so its host is allowed; a host or service on the command line needs a
  * network; a budget that no rule counts towards would limit nothing, so the rules for well-known
  * language models (tables/models.def) begin to count, and a run in which none does is refused where
@@ -14,6 +14,7 @@
 
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
+#include "policy/policy_ssh.h"
 
 /* -- --secret, --allow, --service */
 
@@ -25,8 +26,8 @@ static bool has_port(const struct policy_rule *rule, unsigned port)
 	return false;
 }
 
-/* Whether some rule is for this host (a name or *.suffix) on the port of HTTPS. */
-static int is_allowed(const struct policy *p, const char *host, struct ward_err *e)
+/* Whether some rule is for this host (a name or *.suffix) on the port. */
+static int is_allowed(const struct policy *p, const char *host, unsigned port, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->net_egress.len; i++) {
 		struct policy_rule rule;
@@ -34,10 +35,35 @@ static int is_allowed(const struct policy *p, const char *host, struct ward_err 
 
 		if (r < 0)
 			return r;
-		if (has_port(&rule, 443) && grant_host_covers(rule.host, host))
+		if (has_port(&rule, port) && grant_host_covers(rule.host, host))
 			return 1;
 	}
 	return 0;
+}
+
+/* The hosts of one --ssh, on their ports. */
+static int allow_ssh(struct policy *p, const char *text, struct ward_err *e)
+{
+	auto_policy_ssh s = { 0 };
+	int r = policy_ssh_read(text, &s, e);
+
+	for (size_t i = 0; r == 0 && i < s.hosts.len; i++) {
+		struct ssh_host host;
+		auto_buf rule = { 0 };
+
+		if (!ssh_host_split(s.hosts.items[i], &host))
+			return ward_fail(e, EINVAL, "not a host: %.200s", s.hosts.items[i]);
+		r = is_allowed(p, host.host, host.port, e);
+		if (r == 0) {
+			buf_printf(&rule, strchr(host.host, ':') ? "[%s]:%u" : "%s:%u", host.host,
+				   host.port);
+			r = policy_set(p, "network.egress_allowlist", buf_text(&rule), true,
+				       POLICY_CLI, e);
+		} else if (r > 0) {
+			r = 0;
+		}
+	}
+	return r;
 }
 
 static int allow_hosts(struct policy *p, const char *grant_text, struct ward_err *e)
@@ -46,7 +72,7 @@ static int allow_hosts(struct policy *p, const char *grant_text, struct ward_err
 	int r = policy_grant_parse(grant_text, &g, NULL, e);
 
 	for (size_t i = 0; r == 0 && i < g.hosts.len; i++) {
-		r = is_allowed(p, g.hosts.items[i], e);
+		r = is_allowed(p, g.hosts.items[i], 443, e);
 		if (r == 0)
 			r = policy_set(p, "network.egress_allowlist", g.hosts.items[i], true,
 				       POLICY_CLI, e);
@@ -61,7 +87,10 @@ int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward
 	bool named;
 
 	for (size_t i = 0; i < r->option_count; i++)
-		if (r->options[i].reach && allow_hosts(p, r->options[i].value, e) < 0)
+		if (r->options[i].reach &&
+		    (strcmp(r->options[i].field, "credentials.ssh") == 0
+			     ? allow_ssh(p, r->options[i].value, e)
+			     : allow_hosts(p, r->options[i].value, e)) < 0)
 			return ward_wrap(e, "%s", r->options[i].option);
 	/* a host on the command line is a word for a network, too */
 	named = (p->origin[POLICY_F_net_egress].source == POLICY_CLI && p->net_egress.len) ||

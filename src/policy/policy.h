@@ -42,6 +42,7 @@ struct policy_mounts {
 /* each rule as one line of canonical JSON; likewise below */
 #define POLICY_C_RULES struct strv
 #define POLICY_C_GRANTS struct strv
+#define POLICY_C_SSH struct strv
 #define POLICY_C_COMMANDS struct strv /* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
 #define POLICY_C_SINKS struct strv
 #define POLICY_C_PRICES struct strv

@@ -208,6 +208,8 @@ static void write_map(struct reader *r, const char *path, const char *object,
 		check_rule(r, path, map);
 	if (strcmp(object, "grant") == 0)
 		item_check_grant(r, path, map);
+	if (strcmp(object, "ssh") == 0)
+		item_check_ssh(r, path, map);
 	if (strcmp(object, "sink") == 0)
 		item_check_sink(r, path, map);
 	while ((item = schema_next_item(object, item))) {

@@ -158,6 +158,7 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 	static const char *const objects[SCHEMA_TYPES] = {
 		[TYPE_RULES] = "rule",
 		[TYPE_GRANTS] = "grant",
+		[TYPE_SSH] = "ssh",
 		[TYPE_SINKS] = "sink",
 		[TYPE_PRICES] = "price",
 	};

@@ -19,6 +19,7 @@
 #include "base/trim_memory.h"
 #include "confine/confine.h"
 #include "egress/secrets.h"
+#include "egress/ssh.h"
 #include "gitview/git_run.h"
 #include "plan/plan.h"
 #include "run/serve_internal.h"
@@ -510,6 +511,7 @@ enum {
 	POLL_EGRESS,
 	POLL_ORDERS,
 	POLL_SECRETS,
+	POLL_SSH,
 	POLL_NAMES,
 	POLL_STDIO
 };
@@ -563,6 +565,7 @@ void box_watch_once(struct box *b)
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
 		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->live->secrets), .events = POLLIN },
+		[POLL_SSH] = { .fd = ssh_fd(b->plan->live->ssh), .events = POLLIN },
 		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
@@ -582,6 +585,8 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->live->secrets, b->result,
 			       server ? serve_secret_answered : NULL, server);
+	if (polled[POLL_SSH].revents)
+		ssh_handle(b->plan->live->ssh, b->result);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		on_orders(b, now);
 	if (server && b->egress)
