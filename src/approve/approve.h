@@ -26,7 +26,7 @@ enum approve_end {
 
 struct approve_ops {
 	/* Puts an answer into effect; seconds: of TIME. < 0: it could not, *e says why, and the
-	 * question goes on to wait. A DENY always succeeds. */
+	 * question goes on to wait. A DENY always succeeds, and so does answer 0: time is up. */
 	int (*apply)(void *context, const struct question *q, enum question_answer answer,
 		     uint64_t seconds, struct ward_err *e);
 	/* For the record; who: of ANSWERED and LATE, else NULL. */
@@ -64,8 +64,7 @@ const struct question *approve_find(const struct approve *a, uint64_t id);
 /* Answers. The first answer counts: -EALREADY for one that had ended, -ENOENT for an id that there
  * never was, -EINVAL for an answer that there is not; other errors are apply's. */
 must_check int approve_answer(struct approve *a, uint64_t id, enum question_answer answer,
-			      uint64_t seconds, const struct question_who *who,
-			      struct ward_err *e);
+			      uint64_t seconds, const struct question_who *who, struct ward_err *e);
 /* When the first one times out, 0: none waits. And those that do by now. */
 uint64_t approve_due_ms(const struct approve *a);
 void approve_on_time(struct approve *a, uint64_t now_ms);
