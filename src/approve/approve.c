@@ -111,6 +111,10 @@ int approve_ask(struct approve *a, const struct question *template, uint64_t now
 			continue;
 		if (q->count < UINT32_MAX)
 			q->count++;
+		if (template->serial_first < q->serial_first)
+			q->serial_first = template->serial_first;
+		if (template->serial_first > q->serial_last)
+			q->serial_last = template->serial_first;
 		*ret_id = q->id;
 		tell_changed(a);
 		return 0;
@@ -123,6 +127,7 @@ int approve_ask(struct approve *a, const struct question *template, uint64_t now
 	*q = *template;
 	q->id = ++a->last_id;
 	q->count = 1;
+	q->serial_last = q->serial_first;
 	q->asked_ms = now_ms;
 	q->deadline_ms = now_ms + a->timeout_ms;
 	a->pending[a->count++] = q;
@@ -133,12 +138,13 @@ int approve_ask(struct approve *a, const struct question *template, uint64_t now
 	return 0;
 }
 
-void approve_withdraw(struct approve *a, const char *host, uint16_t port)
+void approve_withdraw(struct approve *a, const char *host, uint16_t port, uint64_t serial)
 {
 	for (size_t i = 0; i < a->count; i++) {
 		struct question *q = a->pending[i];
 
-		if (!is_equal(q, QUESTION_CONNECT, host, port))
+		if (!is_equal(q, QUESTION_CONNECT, host, port) || serial < q->serial_first ||
+		    serial > q->serial_last)
 			continue;
 		if (--q->count == 0)
 			a->ops->ended(a->context, take_out(a, i), APPROVE_WITHDRAWN, QUESTION_DENY,

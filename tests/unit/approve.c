@@ -180,15 +180,16 @@ static void test_withdrawn(void **state)
 
 	(void)state;
 	ask(a, "a.example", 443, 0);
-	approve_withdraw(a, "a.example", 80);
-	approve_withdraw(a, "a.example", 443);
+	approve_withdraw(a, "a.example", 80, 0);
+	approve_withdraw(a, "a.example", 443, 1); /* of another time */
+	approve_withdraw(a, "a.example", 443, 0);
 	assert_int_equal(approve_get(a, 0)->count, 1);
-	approve_withdraw(a, "a.example", 443);
+	approve_withdraw(a, "a.example", 443, 0);
 	assert_int_equal(approve_count(a), 0);
 	assert_int_equal(s.ended[APPROVE_WITHDRAWN], 1);
 	assert_int_equal(approve_answer(a, id, QUESTION_ONCE, 0, &who, &e), -EALREADY);
 	assert_int_equal(s.applied, 0);
-	approve_withdraw(a, "a.example", 443);
+	approve_withdraw(a, "a.example", 443, 0);
 	approve_destroy(a);
 	approve_destroy(NULL);
 }
@@ -214,7 +215,7 @@ static void test_floods(void **state)
 	for (unsigned i = 0; i < 500; i++) { /* 1,000 in a minute */
 		snprintf(host, sizeof(host), "g%u.example", i);
 		ask(a, host, 443, 2000);
-		approve_withdraw(a, host, 443);
+		approve_withdraw(a, host, 443, 0);
 	}
 	assert_int_equal(approve_ask(a, &q, 2000, &id), -ENOBUFS);
 	assert_int_equal(approve_ask(a, &q, 60000, &id), 0);
