@@ -13,7 +13,7 @@ import sys
 # The rooms of a run, in the order of its life: each may include those before it.
 ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'confine', 'host', 'guard', 'limit',
          'event', 'state', 'gitview', 'plan',
-         'observe', 'recover', 'review', 'egress', 'control', 'run']
+         'observe', 'recover', 'review', 'approve', 'egress', 'control', 'run']
 
 
 def before(room, *more):

@@ -89,6 +89,7 @@ void result_clear(struct result *r)
 	strv_free(&r->quarantine);
 	guard_news_clear(&r->news);
 	strv_free(&r->notes);
+	strv_free(&r->approved);
 	strv_free(&r->loud);
 	*r = (struct result){ 0 };
 }

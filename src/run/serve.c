@@ -193,8 +193,12 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 	case CONTROL_SECRET_REVOKE:
 		serve_secret(s, c, &m, bytes + sizeof(m), fd);
 		break;
+	case CONTROL_QUESTION_LIST:
+	case CONTROL_QUESTION_ANSWER:
+		serve_approve(s, c, &m, bytes + sizeof(m));
+		break;
 	/* answers */
-	case CONTROL_OK ... CONTROL_SECRETS:
+	case CONTROL_OK ... CONTROL_QUESTIONS:
 	case CONTROL_REQUESTS:
 		ward_fail(&e, ENOTSUP, "this sandbox does not know the request %u", m.op);
 		serve_refuse(c, &e);

@@ -1,0 +1,53 @@
+/* A question for a person: what a sandbox waits for, and the answers. The types hold no pointer, so
+ * that a question goes over the control socket as it is. Every text was escaped by the supervisor
+ * (approve/show.h) and may be shown as it is; all are ended by NUL. */
+#ifndef WARD_MODEL_QUESTION_H
+#define WARD_MODEL_QUESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define QUESTION_DETAILS_MAX 4
+
+enum question_kind {
+	QUESTION_CONNECT, /* a connection, which is not made before the answer */
+	QUESTION_KINDS
+};
+
+enum question_answer {
+	QUESTION_ONCE = 1, /* what waits now, and nothing that comes later */
+	QUESTION_RUN,      /* and equal requests until the run ends */
+	QUESTION_TIME,     /* and equal requests for some seconds */
+	/* as RUN; who answers has written it into the policy file before */
+	QUESTION_ALWAYS,
+	QUESTION_DENY, /* what waits now; the next equal request is asked about again */
+	QUESTION_ANSWERS
+};
+
+struct question {
+	uint64_t id; /* from 1; never used again in this run */
+	/* of the monotonic clock (io_now_ms()), which all processes of the machine share */
+	uint64_t asked_ms, deadline_ms;
+	/* the requests that wait, numbered by the gateway: for the supervisor */
+	uint64_t serial_first, serial_last;
+	uint32_t count; /* equal requests that wait for this answer */
+	uint16_t port;  /* CONNECT */
+	uint8_t kind;   /* enum question_kind */
+	uint8_t unused;
+	char host[256]; /* CONNECT: the canonical name or address; ASCII */
+	/* "registry.npmjs.org:443"; long text is cut in the middle, with a hash of all of it */
+	char subject[192];
+	char details[QUESTION_DETAILS_MAX][128]; /* "": no more of them; warnings come first */
+	char rule[160];                          /* that asks, as the policy has it */
+	char line[320];    /* what the answer ALWAYS adds to network.egress_allowlist */
+	char process[192]; /* the process and its parents, "curl < make < bash"; "": unknown */
+};
+
+/* Who answers. */
+struct question_who {
+	uint32_t uid;
+	int32_t pid;
+	char via[16]; /* "terminal", "control" */
+};
+
+#endif
