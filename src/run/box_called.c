@@ -81,7 +81,7 @@ static void collect(const struct plan *p, struct buf *out)
 	char *const *argv = p->argv;
 
 	for (size_t i = 0; argv[i] && out->len < TEXT_MAX; i++) {
-		if (i && strncmp(argv[i - 1], "-", 1) == 0 && strchr(argv[i - 1], 'c')) {
+		if (box_is_script(argv, i)) {
 			buf_puts(out, argv[i]);
 			buf_puts(out, "\n");
 		} else if (argv[i][0] != '-' && !is_shell(argv[i])) {

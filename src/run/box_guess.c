@@ -181,6 +181,11 @@ static void look_at_text(struct look *l, const char *text, bool command)
 	}
 }
 
+bool box_is_script(char *const *argv, size_t i)
+{
+	return i && argv[i - 1][0] == '-' && strchr(argv[i - 1], 'c');
+}
+
 void box_guess(struct box *b)
 {
 	struct look l = { .b = b };
@@ -193,9 +198,7 @@ void box_guess(struct box *b)
 	l.writes = is_writer(argv[0]);
 	look_at_program(&l, argv[0]);
 	for (size_t i = 1; argv[i]; i++) {
-		bool script = argv[i - 1][0] == '-' && strchr(argv[i - 1], 'c');
-
-		if (script)
+		if (box_is_script(argv, i))
 			look_at_text(&l, argv[i], true);
 		else if (argv[i][0] == '/' && !strpbrk(argv[i], " \n"))
 			look_at_path(&l, argv[i]);

@@ -137,4 +137,7 @@ void box_guess(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
 
+/* Whether word i of a command is a text that a shell runs: `sh -c TEXT`. A pure function. */
+bool box_is_script(char *const *argv, size_t i);
+
 #endif
