@@ -7,7 +7,8 @@ median of the rounds (they alternate): from the call of the command that stops t
 instruction that any of the processes executed, and to the death of the last one. Exit status 1 when
 ward's are above --bar-last and --bar-dead milliseconds (0: no bar). Every process writes the
 monotonic clock into a slot of one shared file all the time, for a second before the call: the
-youngest value is the last instruction. Needs root: the observer has a real-time priority, or it would be late itself.
+youngest value is the last instruction. Needs root: the observer has a real-time priority, or it
+would be late itself.
 """
 import argparse
 import mmap
