@@ -157,8 +157,11 @@ def test_kill_all_by_the_freezer_of_version_2(t):
     others = look(t, f"{group}/cgroup.procs").split()
     t.equal(len(others) >= 3, True, f"in the cgroup: {others}")
     os.mkdir(f"{t.state_dir}/live", 0o700)
+    trees = "root /nowhere\n" + "".join(f"base f{i}\n" for i in range(5000))
+    lost = "".join(f"lost /nowhere\\nf{i}\n" for i in range(3000))
     t.write(t.state_dir, {"live/0": f"ward-run 1\nid 20200101-000000-aaaaaa\nworkspace /nowhere\n"
-                          f"cgroup {group}\ncomplete\ninit {first} {start} {boot}\n"})
+                          f"cgroup {group}\n{trees}complete\ninit {first} {start} {boot}\n"
+                          f"{lost}"})
     r = t.ward("kill", "--all")
     t.equal(r.rc, 0, f"kill --all ({r.err})")
     t.equal(look(t, f"{group}/cgroup.freeze").strip(), "1", "it was frozen first")
