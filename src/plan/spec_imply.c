@@ -87,10 +87,9 @@ int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward
 	bool named;
 
 	for (size_t i = 0; i < r->option_count; i++)
-		if (r->options[i].reach &&
-		    (strcmp(r->options[i].field, "credentials.ssh") == 0
-			     ? allow_ssh(p, r->options[i].value, e)
-			     : allow_hosts(p, r->options[i].value, e)) < 0)
+		if (r->options[i].reach && (strcmp(r->options[i].field, "credentials.ssh") == 0
+						    ? allow_ssh(p, r->options[i].value, e)
+						    : allow_hosts(p, r->options[i].value, e)) < 0)
 			return ward_wrap(e, "%s", r->options[i].option);
 	/* a host on the command line is a word for a network, too */
 	named = (p->origin[POLICY_F_net_egress].source == POLICY_CLI && p->net_egress.len) ||

@@ -307,10 +307,9 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	if (strcmp(kind, "source") == 0 || strcmp(kind, "header") == 0)
 		return *kind == 's' ? grant_source_is_sound(text, ret_expected, ret_hint)
 				    : grant_header_is_sound(text, ret_expected, ret_hint);
-	if (strcmp(kind, "ssh_host") == 0)
-		return ssh_host_is_sound(text, ret_expected, ret_hint);
-	if (strcmp(kind, "ssh_key") == 0)
-		return ssh_key_is_sound(text, ret_expected, ret_hint);
+	if (strncmp(kind, "ssh_", 4) == 0)
+		return (kind[4] == 'h' ? ssh_host_is_sound : ssh_key_is_sound)(text, ret_expected,
+									       ret_hint);
 	if (strcmp(kind, "host") == 0) {
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;

@@ -28,8 +28,8 @@ struct ssh_said {
 /* One signature, made or refused. */
 struct ssh_event {
 	uint32_t allowed;
-	uint32_t lost; /* events before this one that were not sent */
-	char key[64];  /* SHA256:..., "": no key was named that is known */
+	uint32_t lost;  /* events before this one that were not sent */
+	char key[64];   /* SHA256:..., "": no key was named that is known */
 	char host[340]; /* USER@HOST of a login, "git" for a commit or tag, "": neither */
 	char detail[120];
 };
