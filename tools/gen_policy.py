@@ -153,7 +153,7 @@ def object_schema(items):
 
 
 def default_of(field):
-    if field.type in ('MOUNTS', 'RULES', 'GRANTS', 'SSH', 'SINKS', 'PRICES') or field.default == '[]':
+    if field.type in ('MOUNTS', 'RULES') or field.default == '[]':
         return []
     if field.type == 'COMMANDS':
         return {}

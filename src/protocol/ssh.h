@@ -15,7 +15,7 @@ enum ssh_op {
 	SSH_ENTRY = 1, /* a line of credentials.ssh */
 	SSH_BEGIN,     /* all of them were sent */
 	/* from it */
-	SSH_READY, /* text for the sandbox's known_hosts, NUL, the public key that signs or "", NUL */
+	SSH_READY, /* the sandbox's known_hosts, NUL, the public key that signs or "", NUL */
 	SSH_ERROR, /* code: errno; what, why, remedy, each with a NUL */
 	SSH_EVENT  /* struct ssh_event */
 };
