@@ -153,7 +153,7 @@ def object_schema(items):
 
 
 def default_of(field):
-    if field.type in ('MOUNTS', 'RULES', 'GRANTS', 'SSH', 'SINKS', 'PRICES') or field.default == '[]':
+    if field.type in ('MOUNTS', 'RULES') or field.default == '[]':
         return []
     if field.type == 'COMMANDS':
         return {}
@@ -210,7 +210,8 @@ STRINGS_TEXT['ssh_host'] = 'list of [USER@]HOST[:PORT]'
 STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
 TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)
 STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable',
-               'header': 'NAME: TEXT with {}', 'source': 'source', 'ssh_key': 'agent, agent:SHA256:FINGERPRINT or file:PATH'}
+               'header': 'NAME: TEXT with {}', 'source': 'source',
+               'ssh_key': 'agent, agent:SHA256:FINGERPRINT or file:PATH'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries',
                'MORE': 'more entries'}
 

@@ -96,9 +96,9 @@ static int start_ssh(struct plan *p, struct ward_err *e)
 		r = sign_commits(p, signs, e);
 	/* as root the child that builds the sandbox has no right to the path */
 	if (r == 0 && p->ids.mode != IDS_OWN) {
-		socket->tree_fd = (int)syscall(SYS_open_tree, AT_FDCWD, path,
-					       AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE |
-						       OPEN_TREE_CLOEXEC);
+		socket->tree_fd =
+			(int)syscall(SYS_open_tree, AT_FDCWD, path,
+				     AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 		if (socket->tree_fd < 0)
 			return ward_fail_errno(e, "cannot mount the ssh-agent's socket");
 	}

@@ -297,7 +297,8 @@ static int make_root(struct maker *m, const struct plan_mount *rows, size_t coun
 {
 	static const struct {
 		const char *name, *target;
-	} links[] = { { "mtab", "/proc/self/mounts" }, { "gitconfig", ETC_CACHE_GIT },
+	} links[] = { { "mtab", "/proc/self/mounts" },
+		      { "gitconfig", ETC_CACHE_GIT },
 		      { "ssh", PLAN_SSH } };
 	int r = check_parents(m, stamp);
 

@@ -1,6 +1,6 @@
 /*
  * What options mean beyond their field. In: the policy with the options set. Out: the same with
- * what --secret, --ssh, --allow, --service, --ask and --budget imply. A secret for a host that no
+ * what --secret, --ssh, --allow, --service, --ask and --budget imply. A secret or key for a host that no
  * rule allows would never be used, so its host is allowed; a host or service on the command line
  * needs a network; a budget that no rule counts towards would limit nothing, so the rules for
  * well-known language models (tables/models.def) begin to count, and a run in which none does is
@@ -99,10 +99,9 @@ int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward
 	bool named;
 
 	for (size_t i = 0; i < r->option_count; i++)
-		if (r->options[i].reach &&
-		    (strcmp(r->options[i].field, "credentials.ssh") == 0
-			     ? allow_ssh(p, r->options[i].value, e)
-			     : allow_hosts(p, r->options[i].value, e)) < 0)
+		if (r->options[i].reach && (strcmp(r->options[i].field, "credentials.ssh") == 0
+						    ? allow_ssh(p, r->options[i].value, e)
+						    : allow_hosts(p, r->options[i].value, e)) < 0)
 			return ward_wrap(e, "%s", r->options[i].option);
 	if (ask_about_rest(r, p, e) < 0)
 		return ward_wrap(e, "--ask");

@@ -25,8 +25,8 @@ bool ssh_host_split(const char *text, struct ssh_host *ret)
 	size_t n = at ? (size_t)(at - text) : 0;
 
 	memset(ret, 0, sizeof(*ret));
-	if (at && (!n || n >= sizeof(ret->user) || *text == '-' ||
-		   strspn(text, user_characters) != n))
+	if (at &&
+	    (!n || n >= sizeof(ret->user) || *text == '-' || strspn(text, user_characters) != n))
 		return false;
 	memcpy(ret->user, text, n);
 	/* a word that ssh could take for an option is none */

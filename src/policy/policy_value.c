@@ -251,6 +251,14 @@ static bool is_toolchain(const char *text)
 	return false;
 }
 
+/* A host or a key of credentials.ssh. */
+static bool ssh_has_shape(const char *kind, const char *text, const char **ret_expected,
+			  const char **ret_hint)
+{
+	return kind[4] == 'h' ? ssh_host_is_sound(text, ret_expected, ret_hint)
+			      : ssh_key_is_sound(text, ret_expected, ret_hint);
+}
+
 bool value_has_shape(const char *kind, const char *text, const char **ret_expected,
 		     const char **ret_hint)
 {
@@ -307,15 +315,12 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	if (strcmp(kind, "source") == 0 || strcmp(kind, "header") == 0)
 		return *kind == 's' ? grant_source_is_sound(text, ret_expected, ret_hint)
 				    : grant_header_is_sound(text, ret_expected, ret_hint);
-	if (strcmp(kind, "ssh_host") == 0)
-		return ssh_host_is_sound(text, ret_expected, ret_hint);
-	if (strcmp(kind, "ssh_key") == 0)
-		return ssh_key_is_sound(text, ret_expected, ret_hint);
 	if (strcmp(kind, "host") == 0) {
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;
 	}
-	return http_shape(kind, text, ret_expected, ret_hint);
+	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
+					     : http_shape(kind, text, ret_expected, ret_hint);
 }
 
 void value_words(struct reader *r, const char *path, const char *kind, const struct node *n,

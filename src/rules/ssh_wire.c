@@ -156,8 +156,8 @@ bool ssh_sig_read(struct ssh_span data, const char *name_space)
 
 	if (data.len < sizeof(magic) - 1 || memcmp(data.at, magic, sizeof(magic) - 1) != 0)
 		return false;
-	r = reader_of((struct ssh_span){ data.at + sizeof(magic) - 1,
-					 data.len - (sizeof(magic) - 1) });
+	r = reader_of(
+		(struct ssh_span){ data.at + sizeof(magic) - 1, data.len - (sizeof(magic) - 1) });
 	space = get_name(&r);
 	reserved = get_string(&r);
 	hash = get_name(&r);

@@ -550,6 +550,16 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 	}
 }
 
+/* ward-secrets or ward-ssh-agent has something to report. */
+static void on_creds(struct box *b, const struct pollfd *polled, struct serve *server)
+{
+	if (polled[POLL_SECRETS].revents)
+		secrets_handle(b->plan->live->secrets, b->result,
+			       server ? serve_secret_answered : NULL, server);
+	if (polled[POLL_SSH].revents)
+		ssh_handle(b->plan->live->ssh, b->result);
+}
+
 void box_watch_once(struct box *b)
 {
 	struct pollfd polled[POLL_STDIO + STREAMS_POLLS + SERVE_POLL_MAX] = {
@@ -584,11 +594,7 @@ void box_watch_once(struct box *b)
 		egress_handle(b->egress, b->result);
 	if (polled[POLL_NAMES].revents || (names_due_ms(b->names) && now >= names_due_ms(b->names)))
 		names_handle(b->names, now, b->result);
-	if (polled[POLL_SECRETS].revents)
-		secrets_handle(b->plan->live->secrets, b->result,
-			       server ? serve_secret_answered : NULL, server);
-	if (polled[POLL_SSH].revents)
-		ssh_handle(b->plan->live->ssh, b->result);
+	on_creds(b, polled, server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		on_orders(b, now);
 	if (server && b->egress)

@@ -22,8 +22,8 @@
 static int look_up(const char *name, const char *file, struct buf *ret, struct ward_err *e)
 {
 	char *const argv[] = { (char *)(uintptr_t) "ssh-keygen", (char *)(uintptr_t) "-F",
-			       (char *)(uintptr_t)name, (char *)(uintptr_t) "-f",
-			       (char *)(uintptr_t)file, NULL };
+			       (char *)(uintptr_t)name,          (char *)(uintptr_t) "-f",
+			       (char *)(uintptr_t)file,          NULL };
 	struct ward_err ignored = { 0 };
 	auto_free uint8_t *out = malloc(FOUND_MAX);
 	size_t n = 0;
@@ -35,8 +35,8 @@ static int look_up(const char *name, const char *file, struct buf *ret, struct w
 		return ward_remedy(e, "install OpenSSH's client: apt install openssh-client");
 	}
 	/* 1: not found; an unreadable file has no keys either */
-	if (access(file, R_OK) == 0 && run_program(KEYGEN, argv, NULL, 0, KEYGEN_MS, NULL, out,
-						   FOUND_MAX, &n, &ignored) == 0)
+	if (access(file, R_OK) == 0 &&
+	    run_program(KEYGEN, argv, NULL, 0, KEYGEN_MS, NULL, out, FOUND_MAX, &n, &ignored) == 0)
 		buf_add(ret, out, n);
 	return ret->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
@@ -124,8 +124,7 @@ static int read_lines(struct agent *a, unsigned host, const char *found, bool re
 		if (*line == '#' || !read_line(line, &marker, &type, &key))
 			continue;
 		n = decode(key, blob);
-		if (n <= 0 ||
-		    !ssh_host_key_read((struct ssh_span){ blob, (size_t)n }, &parts))
+		if (n <= 0 || !ssh_host_key_read((struct ssh_span){ blob, (size_t)n }, &parts))
 			continue; /* of a kind that is not verified here */
 		if (revoked && marker && strcmp(marker, "@revoked") == 0)
 			drop_key(a, host, blob, (size_t)n);
@@ -170,8 +169,10 @@ static int find_one(struct agent *a, unsigned host, const char *own_file, struct
 	if (r < 0)
 		return r;
 	if (a->host_key_count <= before) {
-		ward_fail(e, ENOENT, "%s: no key of this host is in %s or "
-			  "/etc/ssh/ssh_known_hosts", buf_text(&name), own_file);
+		ward_fail(e, ENOENT,
+			  "%s: no key of this host is in %s or "
+			  "/etc/ssh/ssh_known_hosts",
+			  buf_text(&name), own_file);
 		return ward_remedy(e, "log in once and compare the fingerprint: ssh -p %u %s%s%s",
 				   h->port, h->user, *h->user ? "@" : "", h->host);
 	}

@@ -2,9 +2,9 @@
  * The keys of a policy. In: its entries. Out: for each key that one names its public part, the
  * agent that has it, and who names it. Keys of the user's are in the user's ssh-agent
  * (SSH_AUTH_SOCK of who started ward); a key file is loaded into an ssh-agent of ward's own, which
- * ends with this process (hold.c). ward itself never reads a private key. Connections are made here,
- * with the user's rights: an agent looks at who connects. Keys that are added to the user's agent
- * later are not offered inside.
+ * ends with this process (hold.c). ward itself never reads a private key. Connections are made
+ * here, with the user's rights: an agent looks at who connects. Keys that are added to the user's
+ * agent later are not offered inside.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +110,8 @@ static int add_key(struct agent *a, size_t entry, int fd, struct ssh_span blob, 
 				 KEYS_MAX);
 	if (!k) {
 		k = &a->keys[a->key_count];
-		*k = (struct agent_key){ .blob = malloc(blob.len), .len = blob.len,
+		*k = (struct agent_key){ .blob = malloc(blob.len),
+					 .len = blob.len,
 					 .agent_fd = fd };
 		if (!k->blob)
 			return ward_fail(e, ENOMEM, "out of memory");
@@ -219,8 +220,7 @@ static int start_agent(struct agent *a, const char *socket_path, const char *key
 static int use_file(struct agent *a, size_t entry, const char *path, struct ward_err *e)
 {
 	const char *home = getenv("HOME");
-	auto_free char *whole = *path == '~' ? path_join(home ? home : "", path + 2)
-					     : strdup(path);
+	auto_free char *whole = *path == '~' ? path_join(home ? home : "", path + 2) : strdup(path);
 	char name[32], socket_path[64];
 	size_t count = 0;
 	int fd = -1, r;
@@ -261,9 +261,8 @@ int agent_find_keys(struct agent *a, struct ward_err *e)
 {
 	for (size_t i = 0; i < a->entry_count; i++) {
 		const char *key = a->entries[i].key;
-		int r = strncmp(key, "file:", 5) == 0
-				? use_file(a, i, key + 5, e)
-				: use_agent(a, i, key[5] ? key + 6 : NULL, e);
+		int r = strncmp(key, "file:", 5) == 0 ? use_file(a, i, key + 5, e)
+						      : use_agent(a, i, key[5] ? key + 6 : NULL, e);
 
 		if (r < 0)
 			return ward_wrap(e, "credentials.ssh[%zu].key", i);

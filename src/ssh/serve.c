@@ -53,8 +53,8 @@ static bool take_token(struct server *s)
 
 	if (more) {
 		s->events_at_ms = now;
-		s->events_left = s->events_left + more > EVENTS_BURST ? EVENTS_BURST
-								      : s->events_left + more;
+		s->events_left =
+			s->events_left + more > EVENTS_BURST ? EVENTS_BURST : s->events_left + more;
 	}
 	if (!s->events_left)
 		return false;
@@ -75,7 +75,8 @@ static bool report(struct server *s, bool allowed, const struct agent_key *key, 
 		snprintf(m.event.key, sizeof(m.event.key), "%s", key->fingerprint);
 	snprintf(m.event.host, sizeof(m.event.host), "%s", host);
 	snprintf(m.event.detail, sizeof(m.event.detail), "%s", detail);
-	if (!take_token(s) || send(SSH_FD_CONTROL, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	if (!take_token(s) ||
+	    send(SSH_FD_CONTROL, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		s->lost++;
 		return false;
 	}
@@ -87,7 +88,8 @@ static bool report(struct server *s, bool allowed, const struct agent_key *key, 
 
 static void put_number(struct buf *b, uint32_t n)
 {
-	uint8_t bytes[4] = { (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
+	uint8_t bytes[4] = { (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+			     (uint8_t)n };
 
 	buf_add(b, bytes, 4);
 }
@@ -203,8 +205,8 @@ static const char *judge_login(const struct agent *a, const struct client *c,
 	const struct ssh_host *host;
 
 	if (!c->host_key.len)
-		return "the client has not proven which host it logs in to; OpenSSH 8.9 or newer "
-		       "does";
+		return "the client has not proven that it logs in to a host of credentials.ssh "
+		       "(OpenSSH 8.9 or newer does)";
 	if (!ssh_span_equal(u->session, (struct ssh_span){ c->session, c->session_len }))
 		return "the login is of another session than the one that was proven";
 	if (!ssh_span_equal(u->key, (struct ssh_span){ key->blob, key->len }) ||
@@ -227,9 +229,8 @@ static bool may_sign_git(const struct agent *a, const struct agent_key *key)
 }
 
 /* Why this is not signed; NULL: it is. */
-static const char *judge(const struct agent *a, const struct client *c,
-			 const struct agent_key *key, const struct ssh_request *q, char *ret_host,
-			 size_t room)
+static const char *judge(const struct agent *a, const struct client *c, const struct agent_key *key,
+			 const struct ssh_request *q, char *ret_host, size_t room)
 {
 	struct ssh_userauth u;
 
@@ -254,9 +255,9 @@ static void sign(struct server *s, struct client *c, const struct ssh_request *q
 	const char *why;
 
 	for (size_t i = 0; i < s->agent->key_count && !key; i++)
-		if (ssh_span_equal((struct ssh_span){ s->agent->keys[i].blob,
-						      s->agent->keys[i].len },
-				   q->key))
+		if (ssh_span_equal(
+			    (struct ssh_span){ s->agent->keys[i].blob, s->agent->keys[i].len },
+			    q->key))
 			key = &s->agent->keys[i];
 	why = judge(s->agent, c, key, q, host, sizeof(host));
 	if (why) {
@@ -366,10 +367,9 @@ void agent_serve(const struct agent *a)
 			polled[i] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
 			full &= s->clients[i].fd >= 0;
 		}
-		polled[CLIENTS_MAX] = (struct pollfd){ .fd = full ? -1 : SSH_FD_LISTEN,
-						       .events = POLLIN };
-		polled[CLIENTS_MAX + 1] =
-			(struct pollfd){ .fd = SSH_FD_CONTROL, .events = POLLIN };
+		polled[CLIENTS_MAX] =
+			(struct pollfd){ .fd = full ? -1 : SSH_FD_LISTEN, .events = POLLIN };
+		polled[CLIENTS_MAX + 1] = (struct pollfd){ .fd = SSH_FD_CONTROL, .events = POLLIN };
 		if (poll(polled, CLIENTS_MAX + 2, -1) < 0)
 			continue;
 		if (polled[CLIENTS_MAX + 1].revents)

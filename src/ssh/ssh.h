@@ -43,9 +43,9 @@ struct agent {
 	size_t host_key_count;
 	struct agent_key keys[KEYS_MAX];
 	size_t key_count;
-	int user_fd;          /* the user's own agent; -1: not asked for */
-	struct buf known;     /* known_hosts of the sandbox */
-	struct buf signs_as;  /* the public key of commits, as in authorized_keys; empty: none */
+	int user_fd;         /* the user's own agent; -1: not asked for */
+	struct buf known;    /* known_hosts of the sandbox */
+	struct buf signs_as; /* the public key of commits, as in authorized_keys; empty: none */
 	int hold_fds[SSH_ENTRIES_MAX]; /* an agent of ward's own lives until this is closed */
 	size_t hold_count;
 };

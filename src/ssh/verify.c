@@ -80,8 +80,7 @@ static bool check(EVP_PKEY *key, const char *digest, const uint8_t *signature, s
 		  struct ssh_span bytes)
 {
 	EVP_MD_CTX *ctx = key ? EVP_MD_CTX_new() : NULL;
-	bool fine = ctx &&
-		    EVP_DigestVerifyInit_ex(ctx, NULL, digest, NULL, NULL, key, NULL) > 0 &&
+	bool fine = ctx && EVP_DigestVerifyInit_ex(ctx, NULL, digest, NULL, NULL, key, NULL) > 0 &&
 		    EVP_DigestVerify(ctx, signature, n, bytes.at, bytes.len) == 1;
 
 	EVP_MD_CTX_free(ctx);

@@ -1,5 +1,5 @@
-"""git over HTTPS for tests: git_server.py CERTIFICATES PORT ROOT. Runs git's own http-backend for
-each request; each is a line of ROOT/requests."""
+"""git over HTTPS for tests: git_server.py CERTIFICATES PORT ROOT [AUTHORIZATION]. Runs git's
+own http-backend for each request (of those with that header); each is a line of ROOT/requests."""
 import http.server
 import os
 import ssl
@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 CERTIFICATES, PORT, ROOT = sys.argv[1:4]
+AUTHORIZATION = sys.argv[4] if len(sys.argv) > 4 else None
 
 
 class Git(http.server.BaseHTTPRequestHandler):
@@ -25,6 +26,13 @@ class Git(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         with open(os.path.join(ROOT, "requests"), "a") as log:
             log.write(f"{self.command} {self.path}\n")
+        if AUTHORIZATION and self.headers.get("Authorization") != AUTHORIZATION:
+            self.body()
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         path, _, query = self.path.partition("?")
         environment = {"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": ROOT,
                        "GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "tests", "HOME": ROOT,
