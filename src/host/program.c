@@ -25,7 +25,7 @@ static const char *const places[] = {
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
 	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "inspect")
 		PROGRAM("ward-waf", "inspect") PROGRAM("ward-secrets", "creds") PROGRAM(
-			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
+			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli") PROGRAM("ward-explain", "cli")
 			PROGRAM("ward-git", "git") PROGRAM("ward-image", "image") PROGRAM(
 				"ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm")
 				PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool")

@@ -84,7 +84,8 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 		event_text(&v, FIELD_UNIT, "seconds");
 	}
 	event_emit(b->result->events, &v);
-	if (yes && !strv_has(&b->result->approved, q->line))
+	/* what was answered with always is in the policy already */
+	if (yes && answer != QUESTION_ALWAYS && !strv_has(&b->result->approved, q->line))
 		strv_add(&b->result->approved, q->line);
 }
 
