@@ -70,7 +70,7 @@ struct flow {
 	bool inward;           /* from the host to a published port */
 	/* inspection: a connection to the outside, without a client's */
 	bool server;
-	bool tunnel;       /* HTTP CONNECT: an answer is due when connected */
+	bool tunnel; /* HTTP CONNECT: an answer is due when connected */
 	/* ASK: the supervisor knows of it; a person has allowed it, though the rule asks */
 	bool said, approved;
 	bool ready, asked; /* in the ready list, in the list for dial */

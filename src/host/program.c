@@ -25,12 +25,13 @@ static const char *const places[] = {
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
 	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "inspect")
 		PROGRAM("ward-waf", "inspect") PROGRAM("ward-secrets", "creds") PROGRAM(
-			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli") PROGRAM("ward-explain", "cli")
-			PROGRAM("ward-git", "git") PROGRAM("ward-image", "image") PROGRAM(
-				"ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm")
-				PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool")
-					PROGRAM("ward-vm", "vm") PROGRAM("ward-vm-init", "vm")
-						PROGRAM("ward-vm-ram.so", "vm")
+			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
+			PROGRAM("ward-explain", "cli") PROGRAM("ward-git", "git") PROGRAM(
+				"ward-image", "image") PROGRAM("ward-pretend.so", "image")
+				PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor")
+					PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
+						PROGRAM("ward-vm-init", "vm")
+							PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
 };
 

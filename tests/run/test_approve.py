@@ -296,10 +296,10 @@ def test_foreground_and_offer(t):
     """ward run --ask: a run in the foreground asks, and at the end offers what the answers made."""
     world = World(t)
     ws = t.workspace({"try.py": TRY, "many.py": MANY})
-    process = t.popen([*world.wrap(ws), *t.ward_argv(
+    process = t.popen(t.ward_argv(
         "run", "--ask", "--", "/bin/sh", "-ec",
         "curl -sko /dev/null https://web.test/; curl -so /dev/null http://web.test/; "
-        "echo through")], cwd=ws, root=True)
+        "echo through", wrap=world.wrap(ws)), cwd=ws, root=True)
     q = asked(t)[0]
     t.equal((q["rule"], q["port"]), ("*:22,80,443,8080,8443", 443), "the rule of --ask")
     t.equal(t.ward("approve", q["id"], "--run").rc, 0, "the answer")
@@ -332,7 +332,7 @@ def test_always(t):
     t.equal((t.read(os.path.join(ws, "ward.yaml")), len(questions(t))), (before, 1), "as before")
     r = t.ward("approve", q["id"], "--always", "--yes")
     t.equal(r.rc, 0, f"always ({r.err})")
-    t.contains(r.out, "+    - db.test:5432", "the difference")
+    t.contains(r.out, "+    - \"db.test:5432\"", "the difference")
     t.contains(t.read(os.path.join(ws, "ward.yaml")), "db.test:5432", "written")
     t.equal(got(t, process), ["db.test hello"], "it goes on")
 
