@@ -186,8 +186,9 @@ static int find(const char *word, struct client_question *ret, struct ward_err *
 	box_info_clear(&info);
 	if (found == 1)
 		return 0;
-	ward_fail(e, ENOENT, found ? "%.80s: several sandboxes have a question of this number"
-				   : "%.80s: no question of this number waits",
+	ward_fail(e, ENOENT,
+		  found ? "%.80s: several sandboxes have a question of this number"
+			: "%.80s: no question of this number waits",
 		  word);
 	return ward_remedy(e, "name it as ward approve lists it: SANDBOX:NUMBER");
 }

@@ -10,7 +10,7 @@ struct client_questions {
 	struct client_question {
 		char box[24]; /* the sandbox's id */
 		struct question q;
-	} *items; /* owned */
+	} * items; /* owned */
 	size_t len;
 };
 

@@ -139,8 +139,7 @@ void dial_begin(struct dial *d, const struct dial_request *request)
 	if (is_sound(&request->want)) {
 		a->target = request->want.host;
 		decide_name(d->rules, &request->want, &a->verdict);
-		if (a->verdict.ask &&
-		    dial_grant_use(d, &request->want.host, request->want.port)) {
+		if (a->verdict.ask && dial_grant_use(d, &request->want.host, request->want.port)) {
 			a->approved = a->verdict.allow = true;
 			a->verdict.ask = false;
 			a->verdict.reason = REASON_ALLOWED;

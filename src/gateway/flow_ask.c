@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -16,18 +17,20 @@
 
 #define WAITING_MAX 4096
 
-static bool say(struct front *f, const struct flow *w, enum gate_event_kind kind)
+static bool say(struct front *f, const struct want *w, const struct verdict *v, uint64_t serial,
+		enum gate_event_kind kind)
 {
-	struct gate_event event = {
-		.kind = kind, .want = w->want, .verdict = w->verdict, .generation = w->id >> 16
-	};
+	struct gate_event event = { .kind = kind, .want = *w, .generation = serial };
+
+	if (v)
+		event.verdict = *v;
 
 	return send(f->control_fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
 static void ask(struct front *f, struct flow *w)
 {
-	w->said = say(f, w, GATE_ASK);
+	w->said = say(f, &w->want, &w->verdict, w->id >> 16, GATE_ASK);
 	f->unasked |= !w->said; /* there is no room for now */
 }
 
@@ -47,17 +50,39 @@ void flow_wait_for_answer(struct front *f, struct flow *w)
 void flow_ask_later(struct front *f)
 {
 	f->unasked = false;
+	while (f->gone_count) {
+		const struct flow_gone *g = &f->gone[f->gone_count - 1];
+		struct want want;
+
+		want_host(&want, WANT_TRANSPARENT, &g->host, g->port);
+		if (!say(f, &want, NULL, g->serial, GATE_UNASK)) {
+			f->unasked = true;
+			return;
+		}
+		f->gone_count--;
+	}
 	for (uint32_t i = 0; i < f->flow_max && !f->unasked; i++)
 		if (f->flows[i] && f->flows[i]->state == FLOW_ASK && !f->flows[i]->said)
 			ask(f, f->flows[i]);
 }
 
+/* Tells the supervisor later. Where there is no room for that either, the question ends at its
+ * deadline. */
+static void keep_gone(struct front *f, const struct flow *w)
+{
+	if (!f->gone)
+		f->gone = calloc(WAITING_MAX, sizeof(*f->gone));
+	if (!f->gone || f->gone_count == WAITING_MAX)
+		return;
+	f->gone[f->gone_count++] = (struct flow_gone){ w->id >> 16, w->want.port, w->want.host };
+	f->unasked = true;
+}
+
 void flow_stop_waiting(struct front *f, struct flow *w)
 {
 	f->waiting--;
-	/* where there is no room for it, the question ends at its deadline */
-	if (w->said)
-		(void)!say(f, w, GATE_UNASK);
+	if (w->said && !say(f, &w->want, NULL, w->id >> 16, GATE_UNASK))
+		keep_gone(f, w);
 	w->said = false;
 	w->state = FLOW_HEAD;
 }

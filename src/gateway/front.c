@@ -232,8 +232,7 @@ static void serve_once(struct front *f)
 	bool paused = f->paused;
 	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events),
 			   wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->report.len ||
-						      f->later_count || f->unasked ||
-						      f->fat
+						      f->later_count || f->unasked || f->fat
 					      ? io_now_ms()
 					      : 0));
 

@@ -70,7 +70,7 @@ struct flow {
 	bool inward;           /* from the host to a published port */
 	/* inspection: a connection to the outside, without a client's */
 	bool server;
-	bool tunnel;       /* HTTP CONNECT: an answer is due when connected */
+	bool tunnel; /* HTTP CONNECT: an answer is due when connected */
 	/* ASK: the supervisor knows of it; a person has allowed it, though the rule asks */
 	bool said, approved;
 	bool ready, asked; /* in the ready list, in the list for dial */
@@ -90,6 +90,13 @@ struct flow {
 	struct lane lanes[DIRECTIONS];
 	struct want want;
 	struct verdict verdict;
+};
+
+/* A flow that waited and does not any more. */
+struct flow_gone {
+	uint64_t serial;
+	uint16_t port;
+	struct host host;
 };
 
 struct flow_list {
@@ -153,7 +160,10 @@ struct front {
 	uint64_t said_second;
 	uint32_t said, unsaid;
 	uint32_t waiting; /* flows in FLOW_ASK */
-	bool unasked;     /* the supervisor had no room for what some of them ask */
+	bool unasked;     /* the supervisor had no room for what some of them say */
+	/* of those that are gone, what it has not been told; owned */
+	struct flow_gone *gone;
+	uint32_t gone_count;
 	struct gate_event *later; /* denials that the supervisor had no room for yet */
 	size_t later_count;
 	uint32_t room_used; /* see backpressure.c */

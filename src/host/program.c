@@ -22,17 +22,27 @@
 #define FIRST_FD 16 /* above all that the child overwrites */
 
 static const char *const places[] = {
+/* clang-format off */
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
-	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "inspect")
-		PROGRAM("ward-waf", "inspect") PROGRAM("ward-secrets", "creds") PROGRAM(
-			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
-			PROGRAM("ward-ssh-agent", "ssh") PROGRAM("ward-git", "git") PROGRAM(
-				"ward-image", "image") PROGRAM("ward-pretend.so", "image")
-				PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor")
-					PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
-						PROGRAM("ward-vm-init", "vm")
-							PROGRAM("ward-vm-ram.so", "vm")
+	PROGRAM("ward-gateway", "gateway")
+	PROGRAM("ward-gateway-tls", "inspect")
+	PROGRAM("ward-waf", "inspect")
+	PROGRAM("ward-secrets", "creds")
+	PROGRAM("ward-secret-http", "creds")
+	PROGRAM("ward-audit", "cli")
+	PROGRAM("ward-explain", "cli")
+	PROGRAM("ward-ssh-agent", "ssh")
+	PROGRAM("ward-git", "git")
+	PROGRAM("ward-image", "image")
+	PROGRAM("ward-pretend.so", "image")
+	PROGRAM("ward-wasm", "wasm")
+	PROGRAM("ward-gvisor", "gvisor")
+	PROGRAM("ward-vm-tool", "vmtool")
+	PROGRAM("ward-vm", "vm")
+	PROGRAM("ward-vm-init", "vm")
+	PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
+/* clang-format on */
 };
 
 /* ward itself, from where its programs lie. */

@@ -167,7 +167,11 @@ struct dial_order {
 	struct host host;
 };
 
-enum dial_word_kind { DIAL_TAKEN = 1, DIAL_LOOK, DIAL_GRANTED }; /* LOOK: have the host's files changed? */
+enum dial_word_kind {
+	DIAL_TAKEN = 1,
+	DIAL_LOOK,
+	DIAL_GRANTED
+}; /* LOOK: have the host's files changed? */
 
 struct dial_word {
 	uint32_t kind;

@@ -63,12 +63,12 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 	struct box *b = context;
 	bool yes = end == APPROVE_ANSWERED && answer != QUESTION_DENY;
 	char id[24];
-	struct ward_event v = event_of(EVENT_APPROVAL_ANSWER,
-				       yes                   ? ACTION_APPROVE
-				       : end == APPROVE_LATE || end == APPROVE_WITHDRAWN
-					       ? ACTION_LOG
-					       : ACTION_DENY,
-				       q, id);
+	struct ward_event v =
+		event_of(EVENT_APPROVAL_ANSWER,
+			 yes                                               ? ACTION_APPROVE
+			 : end == APPROVE_LATE || end == APPROVE_WITHDRAWN ? ACTION_LOG
+									   : ACTION_DENY,
+			 q, id);
 
 	event_text(&v, FIELD_CHANGE, changes[end]);
 	event_text(&v, FIELD_WHY, whys[end]);
@@ -84,7 +84,8 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 		event_text(&v, FIELD_UNIT, "seconds");
 	}
 	event_emit(b->result->events, &v);
-	if (yes && !strv_has(&b->result->approved, q->line))
+	/* what was answered with always is in the policy already */
+	if (yes && answer != QUESTION_ALWAYS && !strv_has(&b->result->approved, q->line))
 		strv_add(&b->result->approved, q->line);
 }
 
