@@ -86,7 +86,7 @@ static bool is_stopped(const struct box_info *i)
 /* Those that ward starts beside a sandbox and that hold its secrets or its connections. */
 static bool serves_a_run(pid_t pid)
 {
-	static const char *const names[] = { "ward-gateway", "ward-secrets", "ward-secret",
+	static const char *const names[] = { "ward-gateway", "ward-dial", "ward-secret",
 					     "ward-keys", "ward-waf" };
 	auto_buf name = { 0 };
 	char path[32];

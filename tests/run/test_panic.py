@@ -233,6 +233,7 @@ def test_panic_ends_the_gateway_of_a_stopped_supervisor(t):
     pid = supervisor(t, b)
     t.wait_until(lambda: gateways(t, pid), 20, "there is no gateway")
     found = gateways(t, pid)
+    found += [int(c) for g in found for c in look(t, f"/proc/{g}/task/{g}/children").split()]
     with t.root():
         os.kill(pid, signal.SIGSTOP)
     t.equal(t.ward("panic").rc, 0, "panic")
