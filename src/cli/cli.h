@@ -44,6 +44,9 @@ struct options {
 	const char *web;             /* and: "" for a place of its own */
 	bool markers;                /* apply */
 	bool once;                   /* top */
+	/* scan */
+	const char *scan_severity, *scan_allow, *scan_baseline, *scan_write;
+	bool scan_pii, scan_redact, scan_sarif;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */
