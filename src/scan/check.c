@@ -1,6 +1,6 @@
 /*
  * The checks of tables/scan.def. In: the bytes of one hit, which anyone may have written. Out: yes
- * or no. Pure functions without I/O, fuzzed by fuzz/detect.c; tests/unit/detect_check.c has an
+ * or no. Pure functions without I/O, fuzzed by fuzz/detect.c; tests/unit/detect.c has an
  * example that passes and one that fails for each.
  */
 #include "scan/check.h"
@@ -84,14 +84,13 @@ static size_t count_steps(struct part p)
 
 bool check_is_placeholder(struct part p)
 {
-	static const char *const words[] = { "example", "xxxx",    "changeme", "change_me",
-					     "change-me", "placeholder", "your_", "your-",
-					     "redacted", "dummy",  "${",       "{{",
-					     "$(",      "%(",      "<",        "****",
-					     "....",    "insert",  "replace",  "12345678",
-					     "abcdefg", "deadbeef", "0000000", "notreal",
-					     "foobar",  "sample",  "not-a-",   "fake_",
-					     "fake-",   "aaaaaa" };
+	static const char *const words[] = {
+		"example", "xxxx",     "changeme", "change_me", "change-me", "placeholder",
+		"your_",   "your-",    "redacted", "dummy",     "${",        "{{",
+		"$(",      "%(",       "<",        "****",      "....",      "insert",
+		"replace", "12345678", "abcdefg",  "deadbeef",  "0000000",   "notreal",
+		"foobar",  "sample",   "not-a-",   "fake_",     "fake-",     "aaaaaa"
+	};
 
 	for (size_t i = 0; i < ARRAY(words); i++)
 		if (has_text(p, words[i]))
@@ -113,8 +112,8 @@ static bool is_name(struct part p)
 
 	for (size_t i = 0; i < p.n; i++) {
 		bool letter = (p.bytes[i] | 32) >= 'a' && (p.bytes[i] | 32) <= 'z';
-		bool goes_on = i && letter &&
-			       (p.bytes[i] >= 'a' || p.bytes[i - 1] < 'a'); /* not aB */
+		bool goes_on =
+			i && letter && (p.bytes[i] >= 'a' || p.bytes[i - 1] < 'a'); /* not aB */
 
 		letters += letter;
 		run = letter ? (goes_on ? run + 1 : 1) : 0;
@@ -165,8 +164,8 @@ static bool is_url_password(struct part p)
 static bool is_passphrase(struct part p, bool quoted)
 {
 	struct classes c = count_classes(p);
-	static const char *const code[] = { "://", "->", "::", "()", "\\", "%s", "%d", "{",
-					    "}",   "=",  "|",  "..", "/" };
+	static const char *const code[] = { "://", "->", "::", "()", "\\", "%s", "%d",
+					    "{",   "}",  "=",  "|",  "..", "/" };
 
 	for (size_t i = 0; i < p.n; i++)
 		if (p.bytes[i] <= ' ' || p.bytes[i] >= 0x7f)
@@ -390,9 +389,10 @@ static bool is_phone(struct part *p)
 
 static bool is_email(struct part *p)
 {
-	static const char *const none[] = { "@example.", ".example", "@localhost", "@test.",
-					    ".invalid", ".local", "noreply", "no-reply", ".png",
-					    "@domain.", "@host.", "@users.noreply" };
+	static const char *const none[] = {
+		"@example.", ".example", "@localhost", "@test.",   ".invalid", ".local",
+		"noreply",   "no-reply", ".png",       "@domain.", "@host.",   "@users.noreply"
+	};
 	const uint8_t *at = memchr(p->bytes, '@', p->n), *dot = NULL;
 	size_t top;
 

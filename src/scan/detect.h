@@ -36,9 +36,9 @@ void detect_rules_free(struct detect_rules *r);
 
 struct detect_hit {
 	size_t rule;
-	uint64_t offset; /* of the secret in the stream */
-	uint64_t line;   /* from 1 */
-	uint64_t column; /* in bytes, from 1; counted at most over the window */
+	uint64_t offset;       /* of the secret in the stream */
+	uint64_t line;         /* from 1 */
+	uint64_t column;       /* in bytes, from 1; counted at most over the window */
 	const uint8_t *secret; /* borrowed, valid during the call only */
 	size_t secret_bytes;
 };

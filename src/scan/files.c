@@ -66,7 +66,8 @@ static int at_entry(void *ctx, struct walk_dir *dir, const struct walk_entry *en
 	if (entry->type != DT_REG)
 		return 0;
 	buf_printf(&path, "%s%s%s", t->top, ends_with(t->top, "/") ? "" : "/", entry->path);
-	fd = openat(dir->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = openat(dir->fd, entry->name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		if (errno != ENOENT) /* gone since the directory was read */
 			report_failure(t->report, buf_text(&path), strerror(errno));

@@ -209,7 +209,5 @@ int main(int argc, char **argv)
 	int verb = tool_read(&tool, argv, &o, &o.words, &o.count, &e);
 
 	(void)argc;
-	return verb < 0 ? say_error(&e, o.json, EXIT_USAGE)
-	       : verb   ? report_rules(o.json)
-			: run(&o);
+	return verb < 0 ? say_error(&e, o.json, EXIT_USAGE) : verb ? report_rules(o.json) : run(&o);
 }

@@ -34,8 +34,8 @@ static bool set_add_named(uint32_t *set, char name)
 		char name;
 		const char *ranges; /* pairs */
 	} named[] = {
-		{ 'a', "azAZ09" }, { 'd', "09" },         { 'h', "09af" },
-		{ 'H', "09afAF" }, { 'U', "AZ09" },       { 'w', "azAZ09__" },
+		{ 'a', "azAZ09" },     { 'd', "09" },         { 'h', "09af" },
+		{ 'H', "09afAF" },     { 'U', "AZ09" },       { 'w', "azAZ09__" },
 		{ 'u', "azAZ09__--" }, { 'b', "azAZ09++//" },
 	};
 
@@ -148,8 +148,7 @@ static size_t skip(const uint8_t *bytes, size_t n, size_t at, size_t most, const
 {
 	size_t count = 0;
 
-	while (count < most && at + count < n && bytes[at + count] &&
-	       strchr(of, bytes[at + count]))
+	while (count < most && at + count < n && bytes[at + count] && strchr(of, bytes[at + count]))
 		count++;
 	return at + count;
 }

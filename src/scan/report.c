@@ -263,7 +263,7 @@ int report_end(struct report *r)
 	buf_puts(&text, "\n");
 	if (!r->options->quiet)
 		say_err(&text);
-	return r->failures || r->failed < 0                      ? EXIT_REFUSED
+	return r->failures || r->failed < 0                 ? EXIT_REFUSED
 	       : r->findings && !r->options->write_baseline ? EXIT_FINDINGS
 							    : EXIT_FINE;
 }
