@@ -182,6 +182,12 @@ _ward_options() {
 		directory=""
 		other="--kind --action --host --since --until --format --key --head --older --max-size --keep"
 		;;
+	scan)
+		options="--rules --pii --severity --allow --baseline --write-baseline --redact --sarif --quiet --json --help -q -h"
+		file="--allow --baseline --write-baseline"
+		directory=""
+		other="--severity"
+		;;
 	check)
 		options="--replay --all --json --help -h"
 		file=""
@@ -281,7 +287,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -353,7 +359,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then

@@ -1,0 +1,41 @@
+/* ward-scan: what its files share. */
+#ifndef WARD_SCAN_SCAN_H
+#define WARD_SCAN_SCAN_H
+
+#include "base/json.h"
+#include "scan/allow.h"
+#include "scan/detect.h"
+
+struct scan_options {
+	bool json, sarif, redact, pii, quiet;
+	const char *severity, *allow, *baseline, *write_baseline;
+	char **words; /* borrowed, NULL-terminated */
+	size_t count;
+};
+
+/* The report, written as it comes. */
+struct report {
+	const struct scan_options *options; /* borrowed */
+	struct allow allow;
+	enum severity least;
+	const char *path; /* of the file that is being read; borrowed */
+	struct buf out, baseline;
+	struct json json;
+	uint64_t files, bytes, findings, allowed, failures;
+	int failed; /* -errno of standard output */
+};
+
+void report_begin(struct report *r);
+/* One hit of a detector whose context is the report. */
+void report_hit(void *ctx, const struct detect_hit *hit);
+/* Something could not be read: the report is not complete. */
+void report_failure(struct report *r, const char *path, const char *why);
+/* Writes the end and the summary; the exit code. */
+int report_end(struct report *r);
+/* The table of rules. */
+int report_rules(bool json);
+
+/* Scans the open files and directories of the words (-1: standard input). */
+must_check int files_scan(struct report *r, struct detector *d, const int *fds, struct ward_err *e);
+
+#endif
