@@ -1,7 +1,7 @@
 /*
  * What options mean beyond their field. In: the policy with the options set. Out: the same with
- * what --secret, --allow, --service, --ask and --budget imply. A secret for a host that no rule allows
- * would never be used, so its host is allowed; a host or service on the command line needs a
+ * what --secret, --allow, --service, --ask and --budget imply. A secret for a host that no rule
+ * allows would never be used, so its host is allowed; a host or service on the command line needs a
  * network; a budget that no rule counts towards would limit nothing, so the rules for well-known
  * language models (tables/models.def) begin to count, and a run in which none does is refused where
  * the rules are compiled. Runs in `ward` with the user's rights.

@@ -138,6 +138,7 @@ static bool is_for_foreground(uint32_t op)
 	return op != CONTROL_EXEC && op != CONTROL_ATTACH && op != CONTROL_SIZE;
 }
 
+/* long: the one switch over all requests */
 static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
 {
 	struct control_message m;
