@@ -1,7 +1,7 @@
 /*
  * Fuzzes how questions are shown: a host as a program inside may send it, then any text. What is
- * shown is ended, holds nothing that acts on a terminal, and is a question that the control socket's
- * reader takes; the rule of an answer is for that host alone.
+ * shown is ended, holds nothing that acts on a terminal, and is a question that the reader of the
+ * control socket takes; the rule of an answer is for that host alone.
  */
 #include <assert.h>
 #include <string.h>

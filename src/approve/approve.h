@@ -48,14 +48,14 @@ void approve_destroy(struct approve *a);
  * NULL: none. It must not answer from within. */
 void approve_on_change(struct approve *a, void (*changed)(void *context), void *context);
 
-/* One request more. template: kind, host, port, serial_first and all texts; id, times and count are made here. An
- * equal one (kind, host and port) that waits already gets a higher count. *ret_id is the
- * question's. -ENOBUFS: too many wait, or too many came in a minute: the request is to be denied.
- */
+/* One request more. template: kind, host, port, serial_first and all texts; id, times and count are
+ * made here. An equal one (kind, host and port) that waits already gets a higher count. *ret_id is
+ * the question's. -ENOBUFS: too many wait, or too many came in a minute: the request is to be
+ * denied. */
 must_check int approve_ask(struct approve *a, const struct question *template, uint64_t now_ms,
 			   uint64_t *ret_id);
-/* One of the requests for it is gone; with the last one goes the question. A request that an earlier
- * question was about is not one of them. */
+/* One of the requests for it is gone; with the last one goes the question. A request that an
+ * earlier question was about is not one of them. */
 void approve_withdraw(struct approve *a, const char *host, uint16_t port, uint64_t serial);
 /* How many wait, and the one at that place, in the order of asking; borrowed until the set changes.
  * NULL: none. */

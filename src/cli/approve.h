@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 #include "control/client_approve.h"
 
-/* Answers one question; ALWAYS writes the policy first, as `ward policy add` does: the difference is
- * shown, and yes said to it. */
+/* Answers one question; ALWAYS writes the policy first, as `ward policy add` does: the difference
+ * is shown, and yes said to it. */
 must_check int approve_send(const struct options *o, const struct client_question *q,
 			    enum question_answer answer, uint64_t seconds, struct ward_err *e);
 /* Appends one question as a person reads it. full: with all that is known. */

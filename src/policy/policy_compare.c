@@ -92,8 +92,8 @@ static bool commands_widen(const struct strv *old, const struct strv *new)
 	return false;
 }
 
-/* The entry without `ask`; NULL: it has none. A key stands between quotation marks of its own, which
- * no text in canonical JSON has. */
+/* The entry without `ask`; NULL: it has none. A key stands between quotation marks of its own,
+ * which no text in canonical JSON has. */
 static char *without_ask(const char *rule)
 {
 	static const char ask[] = ",\"ask\":true";

@@ -152,8 +152,8 @@ struct gate_shown {
 };
 
 /* RULES: with the configuration, as for front. FILES: the answer to LOOK, with those of the host's
- * files that have changed. GRANT: connections to host and port, count of them, that a rule asks about
- * and a person has allowed once. */
+ * files that have changed. GRANT: connections to host and port, count of them, that a rule asks
+ * about and a person has allowed once. */
 enum dial_order_word { DIAL_RULES = 1, DIAL_FILES, DIAL_GRANT };
 enum dial_file { DIAL_HOSTS, DIAL_RESOLVER, DIAL_FILE_COUNT };
 

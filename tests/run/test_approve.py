@@ -282,7 +282,8 @@ def test_latency(t):
     for how in ("--once", "--run"):
         took = []
         for name in ("db.test", "web.test", "other.test", "www.web.test", "evil.test"):
-            process = t.popen(t.ward_argv("exec", box, "/usr/bin/python3", "timed.py", name), cwd=ws)
+            process = t.popen(t.ward_argv("exec", box, "/usr/bin/python3", "timed.py", name),
+                              cwd=ws)
             q = asked(t)[0]
             t.equal(t.ward("approve", q["id"], how).rc, 0, "the answer")
             out, _ = process.communicate(timeout=30)
