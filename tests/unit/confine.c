@@ -240,9 +240,10 @@ enum {
 	EVERY = (1 << PROCS) - 1,
 	NONE = 0,
 	/* no filter, and no Landlock either */
-	FREE = SECRETS | SCANNER | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER | GVISOR_AGENT,
-	LISTED = GATEWAY | UNPACKS | WASMS, /* an allow-list */
-	OPEN = FREE | WASM_RUNTIMES,        /* no filter */
+	FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER |
+	       GVISOR_AGENT,
+	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS, /* an allow-list */
+	OPEN = FREE | WASM_RUNTIMES,                    /* no filter */
 	SINKS_OUT = SINK_UNIX | SINK_NET,
 };
 
@@ -257,7 +258,7 @@ static const struct attempt {
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT, SINK_FILE | UNPACKS | WASMS,
 	  NONE, false },
-	{ "stat", try_stat, 0, EVERY & ~GATEWAY, NONE, NONE, false },
+	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT), NONE, NONE, false },
 	{ "openat2", try_open_proc, 0, OPEN | BOX, SINKS | UNPACKS, NONE, false },
 	{ "create", try_create, 0, FREE | BOX, SINKS | UNPACKS | WASMS | WASM_RUNTIMES, NONE,
 	  false },
@@ -269,16 +270,17 @@ static const struct attempt {
 	{ "unix socket", try_unix, 0, OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
 	{ "netlink socket", try_netlink, 0, OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
 	{ "packet socket", try_packet, 0, NONE, NONE,
-	  SECRETS | SCANNER | GIT | GIT_VIEW | WASM_RUNTIMES | WASM_NET, false },
+	  SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | WASM_RUNTIMES | WASM_NET, false },
 	{ "vsock socket", try_vsock, 0, NONE, NONE, OPEN | SINKS_OUT | WASM_NET, false },
 	{ "connect", try_connect, 0, DIAL | OPEN | WASM_NET, SINKS, NONE, true },
 	{ "connect by sending", try_fast_open, 0, DIAL | OPEN | WASM_NET | BOX, NONE, SINKS, true },
 	{ "connect by a message", try_fast_open_message, 0, DIAL | OPEN | WASM_NET | BOX, NONE,
 	  SINKS, true },
-	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | UNPACKS | WASM), NONE, NONE, true },
+	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM), NONE, NONE,
+	  true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
-	{ "executable memory", try_code, 0, EVERY & ~GATEWAY, NONE, NONE, false },
+	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT), NONE, NONE, false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SINKS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SINKS, NONE, NONE, false },
 	{ "io_uring", try_uring, 0, NONE, NONE, OPEN, false },
@@ -511,11 +513,11 @@ static void test_steps(void **state)
 	static const struct {
 		int procs, steps;
 	} expected[] = {
-		{ GATEWAY, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
+		{ GATEWAY | SSH_AGENT, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ UNPACKS | SINKS | BOX, NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ GOFER | SENTRY | SENTRY_TRACER, NO_CAPS | NO_BOUNDING },
 		{ GVISOR_AGENT, NO_CAPS | NO_BOUNDING | NO_DUMP | NO_NEW_PRIVS },
-		{ SECRETS | SCANNER | GIT, NO_DUMP },
+		{ SECRETS | SCANNER | SSH_KEYS | GIT, NO_DUMP },
 		{ GIT_VIEW | WASMS | WASM_RUNTIMES, 0 },
 	};
 	int seen = 0;
