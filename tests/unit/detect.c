@@ -58,7 +58,7 @@ static void test_checksums(void **state)
 static void test_placeholders(void **state)
 {
 	static const char *const none[] = { "AKIAIOSFODNN7EXAMPLE", "xxxxxxxxxxxx", "changeme123",
-					    "${DB_PASSWORD}", "1234567890", "abcdefghij" };
+					    "${DB_PASSWORD}",       "1234567890",   "abcdefghij" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(none); i++)
@@ -164,8 +164,8 @@ static void test_allow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_checksums),   cmocka_unit_test(test_placeholders),
-		cmocka_unit_test(test_patterns),    cmocka_unit_test(test_window_ends),
+		cmocka_unit_test(test_checksums), cmocka_unit_test(test_placeholders),
+		cmocka_unit_test(test_patterns),  cmocka_unit_test(test_window_ends),
 		cmocka_unit_test(test_allow),
 	};
 
