@@ -35,6 +35,7 @@ static const char *const places[] = {
 	PROGRAM("ward-git", "git")
 	PROGRAM("ward-image", "image")
 	PROGRAM("ward-pretend.so", "image")
+	PROGRAM("ward-scan", "scan")
 	PROGRAM("ward-wasm", "wasm")
 	PROGRAM("ward-gvisor", "gvisor")
 	PROGRAM("ward-vm-tool", "vmtool")
@@ -42,7 +43,7 @@ static const char *const places[] = {
 	PROGRAM("ward-vm-init", "vm")
 	PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
-/* clang-format on */
+	/* clang-format on */
 };
 
 /* ward itself, from where its programs lie. */

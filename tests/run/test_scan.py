@@ -8,8 +8,8 @@ TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
 
 def tree(t):
     ws = pathlib.Path(t.workspace())
-    t.write(ws / "a.env", f"X=1\nGITHUB={TOKEN}\n")
-    t.write(ws / "clean.txt", "key = AKIAIOSFODNN7EXAMPLE\npassword: ${PASSWORD}\n")
+    t.write(ws, {"a.env": f"X=1\nGITHUB={TOKEN}\n"})
+    t.write(ws, {"clean.txt": "key = AKIAIOSFODNN7EXAMPLE\npassword: ${PASSWORD}\n"})
     return ws
 
 
@@ -42,19 +42,19 @@ def test_baseline_and_allow_list(t):
     base = ws / "base"
     t.equal(t.ward("scan", "--write-baseline", base, ws / "a.env").rc, 0, "writing a baseline")
     t.equal(t.ward("scan", "--baseline", base, ws / "a.env").rc, 0, "known findings")
-    t.write(ws / ".wardscan", "path ** nothing counts\n")
+    t.write(ws, {".wardscan": "path ** nothing counts\n"})
     t.equal(t.ward("scan", ws).rc, 1, "a list in the tree allows nothing by itself")
     t.equal(t.ward("scan", "--allow", ws / ".wardscan", ws).rc, 0, "a list that the user names")
-    t.write(ws / "bad", "path **\n")
+    t.write(ws, {"bad": "path **\n"})
     t.equal(t.ward("scan", "--allow", ws / "bad", ws).rc, 125, "a line without a reason")
 
 
 def test_hostile_trees(t):
     ws = pathlib.Path(t.workspace())
-    t.write(ws / "x\x1b[31m\n.txt", TOKEN)
+    t.write(ws, {"x\x1b[31m\n.txt": TOKEN})
     os.symlink("/etc", ws / "link")
     os.mkfifo(ws / "pipe")
-    t.write(ws / "big", "a\n" * 3000000 + TOKEN + "\n")
+    t.write(ws, {"big": "a\n" * 3000000 + TOKEN + "\n"})
     r = t.ward("scan", ws)
     t.equal(r.rc, 1, "findings, and no hang at the pipe")
     t.equal(len(r.out.splitlines()), 2, r.out)
