@@ -1,9 +1,9 @@
 /*
- * ward trust: the user's word for a policy file. In: a path (default: the project's). Out: what the file, with the files
- * file, with the files that it extends, widens, and what has changed since it was accepted last; then, after a yes, the
- * SHA-256 of exactly that content is accepted. All of it comes from one reading, so nobody can slip
- * in another content between what is shown and what is accepted. A file with errors is not
- * accepted: nobody could say what it means.
+ * ward trust: the user's word for a policy file. In: a path (default: the project's). Out: what the
+ * file, with the files that it extends, widens, and what has changed since it was accepted last;
+ * then, after a yes, the SHA-256 of exactly that content is accepted. All of it comes from one
+ * reading, so nobody can slip in another content between what is shown and what is accepted. A file
+ * with errors is not accepted: nobody could say what it means.
  */
 #include "cli/ask.h"
 #include "cli/difference.h"
