@@ -10,7 +10,7 @@
 #                           FULL=1: those with sanitizers as root and as a user; TURN=N: see CONTRIBUTING]
 #   make install PREFIX=DIR a relocatable tree, no root needed
 #   make package            a tarball and Debian packages in build-package/ | test-package: try them
-#   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | fuzz-git [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
+#   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | fuzz-git [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | test-projects | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
 BUILD_ASAN := build-asan
@@ -22,7 +22,7 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all ward unit check format asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh package test-package soak fault clean help
+.PHONY: all ward unit check format asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh test-projects package test-package soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -105,6 +105,11 @@ test-package: package
 test-fresh:
 	@tools/deps.sh install fresh || true
 	@tests/fresh
+
+test-projects:
+	@tools/deps.sh install build test projects
+	@$(MAKE) --no-print-directory ward
+	@tests/projects --build $(BUILD)
 
 install: all
 	@$(MESON) configure $(BUILD) -Dprefix=/ >/dev/null && ninja -C $(BUILD) >/dev/null

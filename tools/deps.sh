@@ -43,6 +43,23 @@ rows() {
 	waf    libmodsecurity-dev file:/usr/include/modsecurity/modsecurity.h
 	waf    g++               cmd:g++
 	waf    modsecurity-crs   file:/usr/share/modsecurity-crs/rules
+	projects autoconf     cmd:autoreconf
+	projects automake     cmd:automake
+	projects libtool      cmd:libtoolize
+	projects cmake        cmd:cmake
+	projects g++          cmd:g++
+	projects debhelper    cmd:dh
+	projects fakeroot     cmd:fakeroot
+	projects golang-go    cmd:go
+	projects maven        cmd:mvn
+	projects npm          cmd:npm
+	projects ruby         cmd:ruby
+	projects ruby-test-unit file:/usr/share/doc/ruby-test-unit
+	projects ruby-minitest file:/usr/share/doc/ruby-minitest
+	projects liblua5.4-dev file:/usr/include/lua5.4/lua.h
+	projects lua5.4       cmd:lua5.4
+	projects postgresql   file:/usr/lib/postgresql/*/bin/initdb
+	projects python3-dev  cmd:python3-config
 	test   git               cmd:git
 	test   git-lfs           cmd:git-lfs
 	test   openssl           cmd:openssl

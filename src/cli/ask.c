@@ -6,13 +6,17 @@
 #include "cli/ask.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/path.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "cli/image.h"
 #include "engine/engines.h"
 #include "plan/plan.h"
+#include "plan/project.h"
 #include "plan/spec.h"
 #include "state/checkpoint.h"
 
@@ -135,4 +139,35 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		spec_clear(ret_spec);
 	progress_end(progress);
 	return r;
+}
+
+int ask_policy_file(char **ret_path, struct ward_err *e)
+{
+	static const char *const names[] = { "ward.yaml", "ward.json" };
+	auto_free char *here = NULL, *project = NULL, *found = NULL;
+	struct strv said = { 0 };
+	auto_buf out = { 0 };
+	int r = workspace_here(&here, e);
+
+	if (r == 0)
+		r = project_find(here, &project, &said, e);
+	for (size_t i = 0; i < said.len; i++) {
+		buf_puts(&out, "ward: ");
+		buf_puts(&out, said.items[i]); /* escaped where it was made */
+		buf_puts(&out, "\n");
+	}
+	strv_free(&said);
+	say_err(&out);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; project && !found && i < ARRAY_LEN(names); i++) {
+		found = strcmp(project, here) == 0 ? strdup(names[i])
+						   : path_join(project, names[i]);
+		if (found && faccessat(AT_FDCWD, found, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+			free(found);
+			found = NULL;
+		}
+	}
+	*ret_path = found ? take_ptr(found) : strdup(names[0]);
+	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }

@@ -12,6 +12,10 @@ must_check int ask_plan(const struct options *o, const struct plan_system *syste
 			struct ward_err *e);
 /* The spec alone: what the policy would be. The caller frees with spec_clear(). */
 must_check int ask_spec(const struct options *o, struct spec *ret_spec, struct ward_err *e);
+/* The policy file of a verb that names none: the project's, here or in a directory above, as ward
+ * run finds it; else "ward.yaml". Says on standard error why one above does not count. The caller
+ * frees *ret_path. */
+must_check int ask_policy_file(char **ret_path, struct ward_err *e);
 /* Asks a person a question that yes answers. -EACCES without a terminal, -ECANCELED for anything
  * but yes; both say that nothing was `otherwise` (written, accepted). */
 must_check int ask_person(const char *question, const char *otherwise, struct ward_err *e);

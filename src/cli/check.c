@@ -348,7 +348,8 @@ static void print_text(const struct findings *f, struct buf *out)
 
 int verb_check(struct options *o)
 {
-	struct findings f = { .file = o->word_count ? o->words[0] : "ward.yaml" };
+	struct findings f = { .file = o->word_count ? o->words[0] : NULL };
+	auto_free char *found = NULL;
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	int code;
@@ -362,6 +363,9 @@ int verb_check(struct options *o)
 			  o->replay ? "" : o->words[1]);
 		return say_error(&e, o->json, o->replay ? EXIT_REFUSED : EXIT_USAGE);
 	}
+	if (!f.file && ask_policy_file(&found, &e) < 0)
+		return say_error(&e, o->json, EXIT_REFUSED);
+	f.file = f.file ? f.file : found;
 	if (look(&f, &e) < 0) {
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {

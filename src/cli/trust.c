@@ -1,9 +1,9 @@
 /*
- * ward trust: the user's word for a policy file. In: a path. Out: what the file, with the files
- * that it extends, widens, and what has changed since it was accepted last; then, after a yes, the
- * SHA-256 of exactly that content is accepted. All of it comes from one reading, so nobody can slip
- * in another content between what is shown and what is accepted. A file with errors is not
- * accepted: nobody could say what it means.
+ * ward trust: the user's word for a policy file. In: a path (default: the project's). Out: what the
+ * file, with the files that it extends, widens, and what has changed since it was accepted last;
+ * then, after a yes, the SHA-256 of exactly that content is accepted. All of it comes from one
+ * reading, so nobody can slip in another content between what is shown and what is accepted. A file
+ * with errors is not accepted: nobody could say what it means.
  */
 #include "cli/ask.h"
 #include "cli/difference.h"
@@ -95,12 +95,16 @@ static int accept(const struct options *o, const char *file, const struct spec_c
 
 int verb_trust(struct options *o)
 {
-	const char *file = o->word_count ? o->words[0] : "ward.yaml";
+	const char *file = o->word_count ? o->words[0] : NULL;
 	struct policy_errors errors = { 0 };
+	auto_free char *found = NULL;
 	struct spec_content c = { 0 };
 	struct ward_err e = { 0 };
-	int r = spec_content_read(file, NULL, &c, &errors, &e);
+	int r = file ? 0 : ask_policy_file(&found, &e);
 
+	file = file ? file : found;
+	if (r == 0)
+		r = spec_content_read(file, NULL, &c, &errors, &e);
 	if (errors.lines.len) {
 		ask_print_errors(&errors);
 		r = ward_fail(&e, EINVAL, "%.300s has errors and is not accepted", file);

@@ -4,7 +4,8 @@
  * for one that is read-only inside and that a program writes to, and a note for a program that no
  * sandbox lets do its work (tables/known.def). Opens of files are not watched in an ordinary run,
  * because that costs every program time: this is a guess from what the user typed, and --hints is
- * the way to know. Looks at names alone (walk_names.h); runs in the supervisor after the sandbox is
+ * the way to know, which a note says where nothing else was found and the command had worked for a
+ * while. Looks at names alone (walk_names.h); runs in the supervisor after the sandbox is
  * dead.
  */
 #include "run/box_internal.h"
@@ -13,6 +14,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "event/event.h"
@@ -24,6 +26,8 @@
 #define REPORTED_MAX 3
 #define WORD_MAX 1024
 #define WORDS_MAX 500
+/* A shorter run that fails is often an answer (grep, test, diff), and nobody misses a file. */
+#define WORK_MS 2000
 
 static bool is_on_host(const char *path)
 {
@@ -186,6 +190,19 @@ bool box_is_script(char *const *argv, size_t i)
 	return i && argv[i - 1][0] == '-' && strchr(argv[i - 1], 'c');
 }
 
+/* A build or a test that misses a file deep inside must not fail in silence. */
+static void name_hints(struct box *b)
+{
+	struct result *r = b->result;
+
+	if (!r->denial_count && !r->loud.len && !r->exit_signal &&
+	    io_now_ms() - b->started_ms >= WORK_MS)
+		strv_add(&r->loud,
+			 "the command failed, and ward saw no refusal, but an ordinary run does "
+			 "not watch for files that do not exist inside; remedy: --hints; it names "
+			 "them");
+}
+
 void box_guess(struct box *b)
 {
 	struct look l = { .b = b };
@@ -203,4 +220,5 @@ void box_guess(struct box *b)
 		else if (argv[i][0] == '/' && !strpbrk(argv[i], " \n"))
 			look_at_path(&l, argv[i]);
 	}
+	name_hints(b);
 }

@@ -335,3 +335,62 @@ def test_the_words_of_a_failed_command(t):
         t.check(r.rc == 0 or any("outside" in x or "host" in x for x in said(r)), (argv, r))
     r = t.ward("run", "--", "cat", "/nonexistent/file", cwd=ws)
     t.equal((r.rc, said(r)), (1, []))
+
+
+def test_work_that_fails_names_hints(t):
+    """A file that is missing deep inside a build: the first run names --hints, which names it. A
+    command that answers at once gets no line."""
+    d = t.fresh_dir("outside")
+    path = os.path.join(d, "data")
+    with open(path, "w") as f:
+        f.write("x")
+    ws = t.workspace({"build.sh": f"sleep 2.2\nread x < {path} || exit 5\n"})
+    r = t.ward("run", "--", "sh", "build.sh", cwd=ws)
+    t.equal(r.rc, 5, r.err)
+    lines = [line for line in said(r) if "remedy: --hints;" in line]
+    t.equal(len(lines), 1, r.err)
+    r = t.ward("run", "--hints", "--", "sh", "build.sh", cwd=ws)
+    t.contains(r.err, path)
+    t.check("remedy: --hints" not in r.err, r.err)
+    r = t.ward("run", "--quiet", "--", "sh", "-c", "sleep 2.2; exit 5", cwd=ws)
+    t.equal((r.rc, r.err), (5, ""))
+    r = t.ward("run", "--", "sh", "-c", "exit 5", cwd=ws)
+    t.equal((r.rc, r.err), (5, ""))
+    r = t.ward("run", "--", "sh", "-c", "sleep 2.2", cwd=ws)
+    t.equal((r.rc, r.err), (0, ""))
+
+
+def test_where_libraries_are_is_inside(t):
+    """dpkg-shlibdeps and others read the configuration of the dynamic linker."""
+    ws = t.workspace()
+    for name in ("ld.so.conf", "ld.so.conf.d", "dpkg"):
+        if not os.path.exists(f"/etc/{name}"):
+            continue
+        r = t.ward("run", "--", "ls", f"/etc/{name}", cwd=ws)
+        t.equal((r.rc, r.err), (0, ""))
+        r = t.ward("run", "--", *SHELL, f"echo x >>/etc/{name} || touch /etc/{name}/x", cwd=ws)
+        t.check(r.rc != 0, r)
+
+
+def test_check_and_trust_find_the_project(t):
+    """As ward run does: the policy of a directory above, and a line about one that does not
+    count."""
+    ws = t.workspace({"ward.yaml": "version: 1\nresources: {pids_limit: 5000}\n", "a/b/x": ""})
+    deep = os.path.join(ws, "a/b")
+    r = t.ward("check", cwd=deep)
+    t.equal(r.rc, 0, r.err)
+    t.contains(r.out, os.path.join(ws, "ward.yaml") + ": valid")
+    r = t.ward("run", "--", "true", cwd=deep)
+    t.check(r.rc == 125, r)
+    r = t.ward("trust", "--yes", cwd=deep)
+    t.equal(r.rc, 0, r.err)
+    r = t.ward("run", "--", "true", cwd=deep)
+    t.equal(r.rc, 0, r.err)
+    r = t.ward("check", cwd=ws)
+    t.equal((r.rc, r.out.splitlines()[-1]), (0, "ward.yaml: valid"), r.err)
+    os.chmod(os.path.join(ws, "ward.yaml"), 0o666)
+    r = t.ward("check", cwd=deep)
+    t.equal(r.rc, 125, r)
+    t.contains(r.err, "is not used: another user could have written it")
+    r = t.ward("trust", "--yes", cwd=deep)
+    t.equal(r.rc, 125, r)
