@@ -1,4 +1,4 @@
-/* The freestanding ward-init, as built beside this file. */
+/* The freestanding ward-init and the stand-in for the dynamic loader, as built beside this file. */
 	.section .rodata
 	.globl guest_init_begin, guest_init_end
 	.hidden guest_init_begin, guest_init_end
@@ -6,5 +6,12 @@
 guest_init_begin:
 	.incbin WARD_INIT
 guest_init_end:
+	.byte 0
+	.globl guest_loader_begin, guest_loader_end
+	.hidden guest_loader_begin, guest_loader_end
+	.balign 4096
+guest_loader_begin:
+	.incbin WARD_LOADER
+guest_loader_end:
 	.byte 0
 	.section .note.GNU-stack, "", @progbits

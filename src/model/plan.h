@@ -194,6 +194,15 @@ struct plan_gpus {
 	bool driver_bound; /* an image got the driver's libraries */
 };
 
+/* Which programs may run: process.commands. Paths are those inside, no link leads there. */
+struct plan_commands {
+	bool listed;        /* there is an allow list: what is not in files cannot be executed */
+	struct strv files;  /* a directory ends in "/" */
+	struct strv denied; /* covered by an empty file */
+	struct strv roles;  /* what the interpreters of the list are, in words */
+	char *loader;       /* of the programs, which is replaced; owned; NULL: none */
+};
+
 enum level { LEVEL_LANDLOCK, LEVEL_NAMESPACES };
 
 struct certs;
@@ -244,16 +253,17 @@ struct plan {
 	/* with an inner runtime: all that ward-init starts, NULL-terminated; NULL: argv. The words
 	 * are not its own */
 	char **started;
-	struct strv env;              /* NAME=VALUE, complete */
-	char *cwd;                    /* inside */
-	char *workspace;              /* absolute, cleaned, resolved */
-	struct strv strings;          /* what the mounts' texts live in */
-	struct plan_gpus *gpus;       /* NULL: none; owned */
-	struct plan_devices *devices; /* of those, or of the inner runtime; NULL: none; owned */
-	struct strv toolchains;       /* presets in force */
-	struct strv tool_rows;        /* what they show, for a reader: paths with stars */
-	struct strv tool_bins;        /* their directories for PATH, behind the system's */
-	struct strv tool_env;         /* NAME=VALUE, for them */
+	struct strv env;                /* NAME=VALUE, complete */
+	char *cwd;                      /* inside */
+	char *workspace;                /* absolute, cleaned, resolved */
+	struct strv strings;            /* what the mounts' texts live in */
+	struct plan_gpus *gpus;         /* NULL: none; owned */
+	struct plan_devices *devices;   /* of those, or of the inner runtime; NULL: none; owned */
+	struct plan_commands *commands; /* NULL: no list; owned */
+	struct strv toolchains;         /* presets in force */
+	struct strv tool_rows;          /* what they show, for a reader: paths with stars */
+	struct strv tool_bins;          /* their directories for PATH, behind the system's */
+	struct strv tool_env;           /* NAME=VALUE, for them */
 	/* the command as the caller's PATH has it, outside of /usr; owned; NULL: not so */
 	char *own_program;
 	/* lines for everybody who runs it, also without a terminal; in the notes, too */

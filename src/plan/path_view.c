@@ -104,13 +104,11 @@ static enum path_view_access ask_guards(const struct path_view *w, const char *p
 	return given;
 }
 
-enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec)
+const struct plan_mount *path_view_mount(const struct path_view *w, const char *path, char **ret_at)
 {
-	auto_free char *at = path_clean(path);
+	char *at = path_clean(path);
 	const struct plan_mount *m = NULL;
 
-	if (ret_noexec)
-		*ret_noexec = false;
 	for (int i = 0; at && i < LINKS_MAX; i++) {
 		char *next;
 
@@ -121,6 +119,17 @@ enum path_view_access path_view_find(const struct path_view *w, const char *path
 		free(at);
 		at = next;
 	}
+	*ret_at = at;
+	return at ? m : NULL;
+}
+
+enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec)
+{
+	auto_free char *at = NULL;
+	const struct plan_mount *m = path_view_mount(w, path, &at);
+
+	if (ret_noexec)
+		*ret_noexec = false;
 	if (!at || !m || m->kind == MOUNT_LINK)
 		return w->image && at ? PATH_VIEW_READ : PATH_VIEW_ABSENT;
 	if (ret_noexec)

@@ -28,6 +28,10 @@ struct path_view path_view_of(const struct plan *p);
  * be done with it. *ret_noexec (NULL: not wanted): nothing there can be executed. Links that the
  * plan itself makes are followed; others are the file system's business. Pure. */
 enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec);
+/* The mount that has the path, and in *ret_at the path when links of the plan's own were followed,
+ * which the caller frees. NULL: none. */
+const struct plan_mount *path_view_mount(const struct path_view *w, const char *path,
+					 char **ret_at);
 /* "it does not exist inside" and the like. Static text. */
 const char *path_view_access_text(enum path_view_access a);
 

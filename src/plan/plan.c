@@ -454,6 +454,7 @@ void plan_free(struct plan *p)
 	free(p->live->lock_fds);
 	plan_system_free(p->own_system);
 	plan_net_clear(&p->net);
+	plan_commands_free(p->commands);
 	plan_gpus_free(p->gpus);
 	plan_devices_free(p->devices);
 	image_clear(&p->image);

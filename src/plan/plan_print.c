@@ -295,6 +295,12 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	for (size_t i = 0; p->devices && i < p->devices->len; i++)
 		json_string(&j, NULL, p->devices->items[i].path);
 	json_end_array(&j);
+	if (p->commands) {
+		json_bool(&j, "commands_listed", p->commands->listed);
+		json_strings(&j, "commands_allowed", p->commands->files.items);
+		json_strings(&j, "commands_denied", p->commands->denied.items);
+		json_strings(&j, "commands_interpreters", p->commands->roles.items);
+	}
 	json_strings(&j, "toolchains", p->toolchains.items);
 	json_strings(&j, "toolchain_paths", p->tool_rows.items);
 	json_mounts(&j, p);
@@ -525,6 +531,32 @@ static size_t text_stages(const char *const *stages, size_t i, struct buf *out)
 	return i;
 }
 
+static void text_commands(const struct plan *p, struct buf *out)
+{
+	const struct plan_commands *c = p->commands;
+
+	if (!c)
+		return;
+	buf_puts(out, "\nprograms\n");
+	for (size_t i = 0; i < c->files.len; i++) {
+		buf_puts(out, "  may run  ");
+		text_escape(out, c->files.items[i]);
+		buf_puts(out, "\n");
+	}
+	buf_puts(out,
+		 c->listed ? "  nothing else is executable; what can be written is noexec\n" : "");
+	for (size_t i = 0; i < c->denied.len; i++) {
+		buf_puts(out, "  denied   ");
+		text_escape(out, c->denied.items[i]);
+		buf_puts(out, "\n");
+	}
+	for (size_t i = 0; i < c->roles.len; i++) {
+		buf_puts(out, "  - ");
+		text_wrap(out, c->roles.items[i], 4);
+		buf_puts(out, "\n");
+	}
+}
+
 static void print_text(const struct plan *p, const char *const *stages, struct buf *out)
 {
 	size_t count;
@@ -537,6 +569,7 @@ static void print_text(const struct plan *p, const char *const *stages, struct b
 	text_limits(p, out);
 	text_network(p, out);
 	text_devices(p, out);
+	text_commands(p, out);
 	text_mounts(p, out);
 	text_roots(p, out);
 	buf_puts(out, "\nstages\n");

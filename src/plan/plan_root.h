@@ -31,6 +31,9 @@ must_check struct plan_mount *plan_add_tmpfs(struct plan *p, const char *target,
 must_check int plan_add_proc(struct plan *p, const char *target);
 /* Adds what the policy's programs are made of. */
 must_check int plan_add_programs(struct plan *p, struct ward_err *e);
+/* Fills the plan's commands: which programs may run (process.commands). */
+must_check int plan_add_commands(struct plan *p, struct ward_err *e);
+void plan_commands_free(struct plan_commands *c);
 /* Adds the toolchains that the policy names, or that the project or the command needs. */
 must_check int plan_add_toolchains(struct plan *p, struct ward_err *e);
 /* The same, where there may be some; plan_toolchains.c. */

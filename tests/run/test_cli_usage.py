@@ -10,7 +10,7 @@ VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine
          "attach", "logs", "stats", "top", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["prove", "serve", "render"]
-LATER_OPTIONS = [["--set", "process.commands={allow: [ls]}"]]
+LATER_OPTIONS = [["--set", "process.commands={ask: [ls]}"]]
 
 
 def test_help(t):

@@ -362,6 +362,12 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 #define NATIVE_EMPTY_FILE ".ward/empty"
 #define NATIVE_EMPTY_DIR ".ward/nothing"
 #define NATIVE_INIT ".ward/init"
+/* with process.commands: the real dynamic loader, and what lies at its place (guest/loader.c) */
+#define NATIVE_LOADER ".ward/loader"
+#define NATIVE_STAND_IN ".ward/stand-in"
+/* Covers denied programs; with an allow list, puts the stand-in over the loader. */
+long native_commands(struct native_child *c);
+long native_create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode);
 #define NATIVE_BEGUN "ward-begun"  /* its name where the command runs already */
 #define NATIVE_NODE ".ward/node"   /* gpus.c */
 #define NATIVE_LAYER ".ward/layer" /* review.c */

@@ -86,22 +86,31 @@ static void add_landlock_path(struct native_child *c, const char *path, unsigned
  * written. */
 static int prepare_landlock(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
-	size_t writable = 0;
+	/* under an allow list only its files may be executed, and the loader's stand-in */
+	const struct plan_commands *list = p->commands && p->commands->listed ? p->commands : NULL;
+	unsigned full = list ? LANDLOCK_FULL & ~(unsigned)LANDLOCK_EXECUTE : LANDLOCK_FULL;
+	size_t writable = 0, extra = list ? list->files.len + 2 : 0;
 
-	add_landlock_path(c, "/", LANDLOCK_READ | LANDLOCK_EXECUTE);
+	add_landlock_path(c, "/", LANDLOCK_READ | (list ? 0U : LANDLOCK_EXECUTE));
+	if (list)
+		add_landlock_path(c, "/" NATIVE_INIT, LANDLOCK_READ | LANDLOCK_EXECUTE);
+	if (list && list->loader)
+		add_landlock_path(c, list->loader, LANDLOCK_READ | LANDLOCK_EXECUTE);
+	for (size_t i = 0; list && i < list->files.len; i++)
+		add_landlock_path(c, list->files.items[i], LANDLOCK_READ | LANDLOCK_EXECUTE);
 	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
 	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
-	add_landlock_path(c, "/dev/shm", LANDLOCK_FULL);
+	add_landlock_path(c, "/dev/shm", full);
 	/* the caller's too, as /dev/stdin */
 	add_landlock_path(c, "/dev/null", LANDLOCK_READ | LANDLOCK_MODIFY);
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].writable) {
 			writable++;
-			add_landlock_path(c, p->mounts[i].target, LANDLOCK_FULL);
+			add_landlock_path(c, p->mounts[i].target, full);
 		}
-	if (writable + 5 > NATIVE_PATHS_MAX)
-		return ward_fail(e, E2BIG, "too many writable mounts: at most %d",
-				 NATIVE_PATHS_MAX - 5);
+	if (writable + extra + 5 > NATIVE_PATHS_MAX)
+		return ward_fail(e, E2BIG, "too many writable mounts: at most %zu",
+				 NATIVE_PATHS_MAX - 5 - extra);
 	return 0;
 }
 
@@ -113,7 +122,8 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 	bool memory_files = p->spec->inner && p->spec->inner->memory_files;
 	unsigned flags =
 		(p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
-		(p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files
+		((p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files) ||
+				 (p->commands && p->commands->listed) /* Landlock sees no memfd */
 			 ? SECCOMP_CLOSE_MEMORY
 			 : 0) |
 		(p->gpus ? SECCOMP_GPUS : 0) |

@@ -60,7 +60,8 @@ long native_attach_review(struct native_child *c, const struct plan_mount *m, lo
 	if (r == 0)
 		r = native_make_point(c->base_fd, target, false);
 	if (r == 0) {
-		r = raw_call(SYS_mount, "ward", target, "overlay", MS_NOSUID | MS_NODEV, options);
+		r = raw_call(SYS_mount, "ward", target, "overlay",
+			     MS_NOSUID | MS_NODEV | (m->noexec ? MS_NOEXEC : 0), options);
 		c->review_refused = r < 0;
 	}
 	if (r == 0)

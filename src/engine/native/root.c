@@ -63,7 +63,7 @@ static long make_link(int dir_fd, const char *target, const char *content)
 	return r < 0 ? r : raw_call(SYS_symlinkat, content, dir_fd, target);
 }
 
-static long create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode)
+long native_create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode)
 {
 	long fd =
 		raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -154,7 +154,8 @@ static long attach_in_bind(int tree_fd, int base_fd, const char *target)
 static long attach_bind(struct native_child *c, const struct plan_mount *m)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-					       (m->writable ? 0 : MOUNT_ATTR_RDONLY) };
+					       (m->writable ? 0 : MOUNT_ATTR_RDONLY) |
+					       (m->noexec ? MOUNT_ATTR_NOEXEC : 0) };
 	const char *target = m->target + 1;
 	long tree = open_source(c, m), r;
 
@@ -195,7 +196,8 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	case MOUNT_LINK:
 		return make_link(c->base_fd, target, m->source);
 	case MOUNT_FILE:
-		return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+		return native_create_file(c->base_fd, target, m->source, raw_strlen(m->source),
+					  m->mode);
 	case MOUNT_TMPFS:
 	case MOUNT_PROC:
 	case MOUNT_DEV:
@@ -223,7 +225,7 @@ long native_make_own(struct native_child *c, const struct plan_mount *m)
 
 	if (m->kind == MOUNT_LINK)
 		return make_link(c->base_fd, target, m->source);
-	return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+	return native_create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
 }
 
 static long make_own_files(struct native_child *c)
@@ -233,7 +235,7 @@ static long make_own_files(struct native_child *c)
 
 	if (r == 0)
 		/* what cannot be read is not dumpable, either */
-		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0111);
+		r = native_create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0111);
 	if (r == 0)
 		r = raw_call(SYS_mknodat, c->base_fd, NATIVE_EMPTY_FILE, S_IFREG, 0);
 	return r < 0 ? r : raw_call(SYS_mkdirat, c->base_fd, NATIVE_EMPTY_DIR, 0);
@@ -369,7 +371,8 @@ static long make_late(struct native_child *c, const struct plan_mount *m, const 
 	if (m->kind == MOUNT_LINK)
 		return make_link(c->base_fd, target, m->source);
 	if (m->kind == MOUNT_FILE)
-		return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+		return native_create_file(c->base_fd, target, m->source, raw_strlen(m->source),
+					  m->mode);
 	r = native_make_point(c->base_fd, target, false);
 	if (m->kind == MOUNT_PROC && r == 0)
 		return raw_call(SYS_mount, "proc", target, "proc",
@@ -396,6 +399,8 @@ long native_late_mounts(struct native_child *c)
 				     : mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
 	if (r == 0)
 		r = native_late_proc(c);
+	if (r == 0 && p->commands)
+		r = native_commands(c);
 	if (r == 0 && c->private_bytes)
 		r = limit_private(c);
 	/* nothing more is made in the root itself */

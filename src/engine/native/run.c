@@ -179,7 +179,7 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 
 	/* the numbers: which of them come */
 	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));
-	m->child.starts_command = p->argv[0] && !run->asked && !observe_wanted(p) &&
+	m->child.starts_command = p->argv[0] && !run->asked && !observe_wanted(p) && !p->commands &&
 				  stdio_fds[0] >= 0 && stdio_fds[1] >= 0 && stdio_fds[2] >= 0;
 	m->child.shape = &run->shape;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
