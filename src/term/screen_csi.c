@@ -1,8 +1,8 @@
 /*
  * The sequences of tables/terminal.def, as the screen model obeys them. In: a sequence, taken
- * apart. Out: cells, cursor, modes. Numbers are unlimited here and are cut to the screen. What the table
- * has and the picture does not depend on (mouse, blinking, frames) is left to the filter, which
- * knows the modes in force. Pure.
+ * apart. Out: cells, cursor, modes. Numbers are unlimited here and are cut to the screen. What the
+ * table has and the picture does not depend on (mouse, blinking, frames) is left to the filter,
+ * which knows the modes in force. Pure.
  */
 #include "term/screen_internal.h"
 
