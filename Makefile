@@ -164,7 +164,7 @@ bench-review:
 	@bench/review.py
 
 fuzz:
-	@tools/deps.sh install build fuzz
+	@tools/deps.sh install build fuzz -- oracle
 	@$(MAKE) --no-print-directory fuzzers
 	@tools/fuzz.sh $(BUILD_FUZZ) $(SECONDS)
 

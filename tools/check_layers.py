@@ -13,7 +13,7 @@ import sys
 # The rooms of a run, in the order of its life: each may include those before it.
 ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'confine', 'host', 'guard', 'limit',
          'event', 'state', 'gitview', 'plan',
-         'observe', 'recover', 'review', 'approve', 'egress', 'control', 'run']
+         'observe', 'recover', 'review', 'approve', 'egress', 'control', 'term', 'run']
 
 
 def before(room, *more):
@@ -29,6 +29,7 @@ MAY = {
     **{room: before(room) for room in ORDER},
     **{part: RUN for part in PARTS},
     'confine': {'base'},  # programs that link little take it
+    'term': {'base', 'model'},  # pure: what it shows and reads comes as arguments
     # programs of their own, with little of ward in them
     'guest': {'base', 'protocol'},
     'gvisor': {'base', 'protocol', 'confine'},

@@ -19,6 +19,7 @@
 # WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer
 # then.
+# Role "oracle" is what fuzzers compare ward with; without it those are not built.
 # Probes, not package names, decide, so that `check` is right on other distributions too.
 set -u
 
@@ -121,6 +122,7 @@ rows() {
 	lint   shellcheck        cmd:shellcheck
 	format clang-format      cmd:clang-format
 	fuzz   clang             cmd:clang
+	oracle libvterm-dev      file:/usr/include/vterm.h
 	bench  bubblewrap        cmd:bwrap
 	bench  firejail          cmd:firejail
 	bench  runc              cmd:runc

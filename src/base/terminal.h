@@ -64,6 +64,8 @@ void terminal_cursor_control(struct terminal_cursor *c, char control);
 void terminal_cursor_escape(struct terminal_cursor *c, char final);
 void terminal_cursor_csi(struct terminal_cursor *c, char final, const unsigned *numbers,
 			 size_t count);
+/* Cells that a character takes: none, one or two. */
+unsigned terminal_char_width(uint32_t code);
 /* Where it is, within the screen. */
 void terminal_cursor_place(const struct terminal_cursor *c, unsigned *ret_row, unsigned *ret_col);
 

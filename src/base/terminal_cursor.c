@@ -35,8 +35,7 @@ static void go(struct terminal_cursor *c, unsigned row, unsigned col)
 	c->col = clamp(col, cols_of(c));
 }
 
-/* Cells that a character takes: none, one or two. */
-static unsigned width_of(uint32_t code)
+unsigned terminal_char_width(uint32_t code)
 {
 	static const struct {
 		uint32_t first, last;
@@ -57,7 +56,7 @@ static unsigned width_of(uint32_t code)
 
 void terminal_cursor_text(struct terminal_cursor *c, uint32_t code)
 {
-	unsigned width = code < 0x300 ? 1 : width_of(code);
+	unsigned width = code < 0x300 ? 1 : terminal_char_width(code);
 
 	settle(c);
 	c->last_width = width;
