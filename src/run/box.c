@@ -225,6 +225,24 @@ static int check_descriptors(struct ward_err *e)
 	return ward_remedy(e, "ulimit -n %d", PLENTY);
 }
 
+/* Allows the exec of a sandbox that is built: its run is on record, and no panic is in force. */
+static int release(struct box *b, struct ward_err *e)
+{
+	int r = put_on_record(b, true, e);
+
+	if (r == 0)
+		r = event_begin(b->result->events, b->plan->spec->run_id, e);
+	if (r == 0 && b->record)
+		r = store_started(b->record, b->run.init_pid, b->run.pid_fd, e);
+	if (r == 0 && b->record)
+		r = store_check_panic(b->record, e);
+	if (r == 0)
+		r = b->engine->release(b->plan, &b->run, b->result, e);
+	if (r == 0 && b->egress)
+		r = egress_take(b->egress, &b->run, e);
+	return r;
+}
+
 static int start(struct box *b, struct ward_err *e)
 {
 	uint64_t began = timing_now(b->run.timing);
@@ -259,17 +277,7 @@ static int start(struct box *b, struct ward_err *e)
 	timing_end(b->run.timing, "prepare and send the plan", began);
 	began = timing_now(b->run.timing);
 	if (r == 0)
-		r = put_on_record(b, true, e);
-	if (r == 0)
-		r = event_begin(b->result->events, b->plan->spec->run_id, e);
-	if (r == 0 && b->record)
-		r = store_started(b->record, b->run.init_pid, b->run.pid_fd, e);
-	if (r == 0 && b->record)
-		r = store_check_panic(b->record, e);
-	if (r == 0)
-		r = b->engine->release(b->plan, &b->run, b->result, e);
-	if (r == 0 && b->egress)
-		r = egress_take(b->egress, &b->run, e);
+		r = release(b, e);
 	timing_end(b->run.timing, "wait until it is built", began);
 	if (b->streams.no_terminal)
 		strv_add(&b->result->notes,
