@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "plan/plan.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
 #include "policy/policy_grant.h"
@@ -148,9 +147,7 @@ static int add_ssh(struct plan *p, struct ward_err *e)
 		r = plan_add_link(p, PLAN_SSH, "/etc/ssh");
 	if (r < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (!p->image.root)
-		p->mounts[p->mount_count - 1].kept = plan_keeps_etc(p->system, "/etc/ssh");
-	else
+	if (p->image.root)
 		plan_set_env(p, "GIT_SSH_COMMAND", strlen("GIT_SSH_COMMAND"),
 			     "ssh -o GlobalKnownHostsFile=" PLAN_SSH_KNOWN);
 	plan_set_env(p, "SSH_AUTH_SOCK", strlen("SSH_AUTH_SOCK"), PLAN_SSH_SOCKET);

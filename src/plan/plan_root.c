@@ -375,6 +375,8 @@ int plan_choose_etc(struct plan *p, struct ward_err *e)
 	bool other = p->spec->inner && (p->spec->inner->own_root || p->spec->inner->own_view);
 	int r;
 
+	/* /etc/ssh leads to its known_hosts */
+	other |= p->spec->policy.cred_ssh.len && p->spec->policy.cred_mode != CRED_MODE_NONE;
 	for (size_t i = 0; i < p->mount_count; i++)
 		/* a place for it has to be made there */
 		other |= path_is_beneath(p->mounts[i].target, "/etc");
