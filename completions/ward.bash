@@ -3,19 +3,19 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	agent)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
@@ -33,7 +33,7 @@ _ward_options() {
 		other="--allow --secret --service --publish --hide --cache --env --timeout --memory --set --add --expect"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --hints --notify --verbose --full --json --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --ask --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --hints --notify --verbose --full --json --help -p -w -C -v -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
 		other="--profile --allow --secret --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default"
@@ -145,6 +145,12 @@ _ward_options() {
 		file=""
 		directory=""
 		other=""
+		;;
+	approve)
+		options="--once --run --for --always --deny --watch --yes --policy --json --help -y -p -h"
+		file="--policy -p"
+		directory=""
+		other="--for"
 		;;
 	net)
 		options="--temporary --json --help -h"
@@ -269,7 +275,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret approve net logs stats audit check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -307,7 +313,7 @@ _ward() {
 	fi
 	case $before in
 	--add)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= approvals.mode= approvals.timeout_seconds= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -332,7 +338,7 @@ _ward() {
 		return
 		;;
 	--set)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= approvals.mode= approvals.timeout_seconds= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -341,7 +347,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill quarantine discard secret approve net logs stats audit check trust profile policy image vm wasm recover volume rm help version" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then

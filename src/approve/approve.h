@@ -26,7 +26,7 @@ enum approve_end {
 
 struct approve_ops {
 	/* Puts an answer into effect; seconds: of TIME. < 0: it could not, *e says why, and the
-	 * question goes on to wait. A DENY always succeeds. */
+	 * question goes on to wait. A DENY always succeeds, and so does answer 0: time is up. */
 	int (*apply)(void *context, const struct question *q, enum question_answer answer,
 		     uint64_t seconds, struct ward_err *e);
 	/* For the record; who: of ANSWERED and LATE, else NULL. */
@@ -48,14 +48,15 @@ void approve_destroy(struct approve *a);
  * NULL: none. It must not answer from within. */
 void approve_on_change(struct approve *a, void (*changed)(void *context), void *context);
 
-/* One request more. template: kind, host, port and all texts; id, times and count are made here. An
- * equal one (kind, host and port) that waits already gets a higher count. *ret_id is the
- * question's. -ENOBUFS: too many wait, or too many came in a minute: the request is to be denied.
- */
+/* One request more. template: kind, host, port, serial_first and all texts; id, times and count are
+ * made here. An equal one (kind, host and port) that waits already gets a higher count. *ret_id is
+ * the question's. -ENOBUFS: too many wait, or too many came in a minute: the request is to be
+ * denied. */
 must_check int approve_ask(struct approve *a, const struct question *template, uint64_t now_ms,
 			   uint64_t *ret_id);
-/* One of the requests for it is gone; with the last one goes the question. */
-void approve_withdraw(struct approve *a, const char *host, uint16_t port);
+/* One of the requests for it is gone; with the last one goes the question. A request that an
+ * earlier question was about is not one of them. */
+void approve_withdraw(struct approve *a, const char *host, uint16_t port, uint64_t serial);
 /* How many wait, and the one at that place, in the order of asking; borrowed until the set changes.
  * NULL: none. */
 size_t approve_count(const struct approve *a);
@@ -64,8 +65,7 @@ const struct question *approve_find(const struct approve *a, uint64_t id);
 /* Answers. The first answer counts: -EALREADY for one that had ended, -ENOENT for an id that there
  * never was, -EINVAL for an answer that there is not; other errors are apply's. */
 must_check int approve_answer(struct approve *a, uint64_t id, enum question_answer answer,
-			      uint64_t seconds, const struct question_who *who,
-			      struct ward_err *e);
+			      uint64_t seconds, const struct question_who *who, struct ward_err *e);
 /* When the first one times out, 0: none waits. And those that do by now. */
 uint64_t approve_due_ms(const struct approve *a);
 void approve_on_time(struct approve *a, uint64_t now_ms);

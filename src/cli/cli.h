@@ -43,7 +43,9 @@ struct options {
 	bool who, trailer, no_pager; /* diff */
 	const char *web;             /* and: "" for a place of its own */
 	bool markers;                /* apply */
-	bool once;                   /* top */
+	bool once;                   /* top, approve */
+	const char *for_time;        /* approve */
+	bool for_run, deny, watch;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

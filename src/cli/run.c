@@ -93,6 +93,22 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	say_err(&out);
 }
 
+/* What a person has allowed during the run, as a command that keeps it. */
+static void offer_policy(const struct options *o, const struct result *r)
+{
+	auto_buf out = { 0 };
+
+	if (!r->approved.len || o->quiet || o->json)
+		return;
+	buf_puts(&out, "ward: your answers allowed what the policy does not; to keep it:\n"
+		       "  ward policy add");
+	for (size_t i = 0; i < r->approved.len; i++) /* canonical: no quotation mark of the shell */
+		buf_printf(&out, "%s network.egress_allowlist '%s'",
+			   r->approved.len > 1 ? " \\\n   " : "", r->approved.items[i]);
+	buf_puts(&out, "\n");
+	say_err(&out);
+}
+
 static int finish(const struct options *o, const struct report *report, struct detached *d,
 		  const struct plan *p, struct result *r)
 {
@@ -110,6 +126,7 @@ static int finish(const struct options *o, const struct report *report, struct d
 	if (report_write(report, &json, &e) < 0)
 		code = say_error(&e, false, EXIT_REFUSED);
 	print_result(o, p, r, &json);
+	offer_policy(o, r);
 	return code;
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "model/question.h"
 #include "protocol/secrets.h"
 
 #define WORDS_MAX 65536
@@ -68,6 +69,10 @@ int control_check_request(const void *bytes, size_t n)
 	if (m.op == CONTROL_SECRET_GRANT || m.op == CONTROL_SECRET_REVOKE)
 		return count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0
 											  : -EINVAL;
+	if (m.op == CONTROL_QUESTION_ANSWER)
+		return n == sizeof(m) + sizeof(struct control_answer) ? 0 : -EINVAL;
+	if (m.op == CONTROL_QUESTION_LIST && m.a < 0)
+		return -EINVAL;
 	if (m.op == CONTROL_SIGNAL && (m.a < 1 || m.a > 64))
 		return -EINVAL;
 	if (m.op == CONTROL_STOP && m.a < 0)
@@ -75,6 +80,17 @@ int control_check_request(const void *bytes, size_t n)
 	if (m.op == CONTROL_SIZE && (m.a < 0 || m.a > 0xffff || m.b < 0 || m.b > 0xffff))
 		return -EINVAL;
 	return n == sizeof(m) ? 0 : -EINVAL;
+}
+
+/* A text of ours: ended, and nothing but what can be shown. */
+static bool is_text(const char *text, size_t size)
+{
+	size_t n = strnlen(text, size);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return false;
+	return n < size;
 }
 
 static size_t net_row(int32_t what)
@@ -113,6 +129,27 @@ size_t control_net_rows(const void *bytes, size_t n)
 	return (n - sizeof(m) - sizeof(struct control_net)) / net_row(m.a);
 }
 
+/* Whole rows, every text in them ended and without a byte that acts on a terminal. */
+static int check_questions(const struct control_message *m, const char *rest, size_t n)
+{
+	struct question q;
+
+	if (m->a < 0 || m->a > CONTROL_QUESTION_ROWS || m->b < 0 || m->b > 1 ||
+	    n != (size_t)m->a * sizeof(q))
+		return -EINVAL;
+	for (; n; rest += sizeof(q), n -= sizeof(q)) {
+		memcpy(&q, rest, sizeof(q));
+		if (!is_text(q.host, sizeof(q.host)) || !is_text(q.subject, sizeof(q.subject)) ||
+		    !is_text(q.rule, sizeof(q.rule)) || !is_text(q.line, sizeof(q.line)) ||
+		    !is_text(q.process, sizeof(q.process)) || q.kind >= QUESTION_KINDS)
+			return -EINVAL;
+		for (size_t i = 0; i < QUESTION_DETAILS_MAX; i++)
+			if (!is_text(q.details[i], sizeof(q.details[i])))
+				return -EINVAL;
+	}
+	return 0;
+}
+
 int control_check_answer(const void *bytes, size_t n)
 {
 	struct control_message m;
@@ -134,6 +171,8 @@ int control_check_answer(const void *bytes, size_t n)
 		return n == sizeof(m) + sizeof(struct control_usage) ? 0 : -EINVAL;
 	case CONTROL_NET:
 		return check_net(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
+	case CONTROL_QUESTIONS:
+		return check_questions(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
 	case CONTROL_SECRETS:
 		if (m.a < 0)
 			return m.a == -1 && count_strings((const char *)bytes + sizeof(m),

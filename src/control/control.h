@@ -42,6 +42,9 @@ enum control_op {
 	 * -> CONTROL_SECRETS */
 	CONTROL_SECRET_GRANT,
 	CONTROL_SECRET_REVOKE, /* behind it a name, ended by NUL -> CONTROL_SECRETS */
+	/* a: only questions with a higher id -> CONTROL_QUESTIONS */
+	CONTROL_QUESTION_LIST,
+	CONTROL_QUESTION_ANSWER, /* behind it struct control_answer -> CONTROL_OK when it counts */
 	CONTROL_REQUESTS,
 	/* from ward-box */
 	CONTROL_OK = 128,
@@ -60,7 +63,9 @@ enum control_op {
 	CONTROL_NET,
 	/* a rows: behind it struct secrets_row (protocol/secrets.h) each; a -1: behind it a
 	 * placeholder or "", ended by NUL */
-	CONTROL_SECRETS
+	CONTROL_SECRETS,
+	/* a rows, b 1: there are more; behind it struct question (model/question.h) each */
+	CONTROL_QUESTIONS
 };
 
 enum control_net_what {
@@ -71,6 +76,13 @@ enum control_net_what {
 };
 #define CONTROL_NET_ROWS 32  /* in one answer */
 #define CONTROL_NET_LINES 64 /* in one change */
+
+#define CONTROL_QUESTION_ROWS 32 /* in one answer */
+
+struct control_answer {
+	uint64_t id, seconds;
+	uint32_t answer, unused; /* enum question_answer */
+};
 
 enum control_flag {
 	CONTROL_INPUT = 1,    /* EXEC: the command's standard input is wanted */

@@ -233,6 +233,8 @@ static bool read_message(struct egress *g, struct result *r)
 	event = said.event;
 	if (event.kind == GATE_TAKEN)
 		egress_on_taken(g, &event);
+	if (event.kind == GATE_ASK || event.kind == GATE_UNASK)
+		egress_on_ask(g, &event);
 	if (event.kind == GATE_DENIED)
 		deny(g, &event, r);
 	if (event.kind == GATE_FAILED)

@@ -48,6 +48,22 @@ struct gate_shown;
 typedef void (*egress_shown)(void *context, const struct gate_shown *shown);
 void egress_on_shown(struct egress *g, egress_shown shown, void *context);
 must_check int egress_ask(struct egress *g, unsigned what, uint32_t from, uint32_t tag);
+/* ---- a person's answers (egress_ask.c) ---- */
+
+/* A connection waits (waits), or has gone away. The want was checked, the verdict is the
+ * supervisor's own. < 0: nobody can be asked, and it is refused. */
+struct want;
+struct verdict;
+typedef int (*egress_asked)(void *context, bool waits, const struct want *w,
+			    const struct verdict *v, uint64_t serial);
+void egress_on_asked(struct egress *g, egress_asked asked, void *context);
+/* Answers for the connections to host and port that wait and are not younger than serial. once:
+ * count of them are made, and no others. The gateway is ended if it does not take a no. */
+must_check int egress_allow_once(struct egress *g, const char *host, uint16_t port, uint64_t serial,
+				 uint32_t count, struct ward_err *e);
+void egress_refuse(struct egress *g, const char *host, uint16_t port, uint64_t serial,
+		   unsigned reason);
+
 /* When something is due, of io_now_ms(); 0: nothing. And what is due. NULL is fine. */
 uint64_t egress_due_ms(const struct egress *g);
 void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r);

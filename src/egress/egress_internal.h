@@ -31,6 +31,16 @@ struct egress_named {
 	struct buf text; /* owned; empty: none yet */
 };
 
+#define EGRESS_GRANTS_MAX 64
+
+/* A yes for once that dial was sent and front not yet. */
+struct egress_grant {
+	uint64_t tag; /* 0: the place is free */
+	uint64_t serial;
+	struct host host;
+	uint16_t port;
+};
+
 struct egress {
 	const struct plan *plan;
 	const struct engine *engine;
@@ -60,6 +70,10 @@ struct egress {
 	size_t until_count;
 	struct egress_file files[DIAL_FILE_COUNT]; /* as dial has them */
 	struct egress_named named;
+	struct egress_grant grants[EGRESS_GRANTS_MAX];
+	uint64_t last_tag;
+	egress_asked asked_now;
+	void *asked_context;
 	egress_shown shown;
 	void *shown_context;
 };
@@ -79,6 +93,9 @@ void egress_report_lost(struct result *r, uint64_t lost, const char *why);
 /* Notes the host's files as they are; *ret_changed has a bit for each that was another one
  * before. */
 void egress_look_at_files(struct egress *g, uint32_t *ret_changed);
+/* A flow waits for a person, or does not any more (egress_ask.c); dial knows of a yes. */
+void egress_on_ask(struct egress *g, const struct gate_event *event);
+void egress_on_granted(struct egress *g, uint64_t tag);
 /* Front has taken rules; dial has said something. */
 void egress_on_taken(struct egress *g, const struct gate_event *event);
 /* Ends the gateway for good, by force. */

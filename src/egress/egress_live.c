@@ -331,6 +331,8 @@ void egress_handle_orders(struct egress *g)
 	}
 	if (said.kind == DIAL_LOOK)
 		give_files(g);
+	if (said.kind == DIAL_GRANTED)
+		egress_on_granted(g, said.generation);
 	if (said.kind == DIAL_TAKEN && said.generation == g->rules->generation &&
 	    said.generation > g->asked && g->fd >= 0 && give_front(g, &e) < 0)
 		egress_cut(g);

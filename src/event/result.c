@@ -89,6 +89,7 @@ void result_clear(struct result *r)
 	strv_free(&r->quarantine);
 	guard_news_clear(&r->news);
 	strv_free(&r->notes);
+	strv_free(&r->approved);
 	strv_free(&r->loud);
 	*r = (struct result){ 0 };
 }
@@ -239,6 +240,8 @@ void result_json(const struct result *r, const struct plan *p, struct buf *out)
 	json_strings(&j, "quarantine", &r->quarantine, NULL);
 	json_strings(&j, "steers", &r->news.steers, NULL);
 	json_strings(&j, "links_out", &r->news.leaving, NULL);
+	if (r->approved.len)
+		json_strings(&j, "approved", &r->approved, NULL);
 	json_strings(&j, "notes", &r->notes, p ? &p->notes : NULL);
 	if (r->timing && r->timing->on)
 		json_steps(&j, r->timing);

@@ -40,6 +40,7 @@ static void decide_again(struct dial *d, struct attempt *a)
 
 	want_host(&want, WANT_CONNECT, &a->target, a->verdict.port);
 	decide_name(d->rules, &want, &v);
+	v.allow |= v.ask && a->approved;
 	if (v.allow && v.service == a->verdict.service && v.reach == a->verdict.reach &&
 	    v.private >= a->verdict.private)
 		return;
@@ -102,6 +103,8 @@ static void on_orders(struct dial *d)
 		take_rules(d, fds[0]);
 	else if (n == (ssize_t)sizeof(order) && order.word == DIAL_FILES)
 		take_files(d, order.files, fds, count);
+	else if (n == (ssize_t)sizeof(order) && order.word == DIAL_GRANT && !count)
+		dial_grant_add(d, &order);
 	else
 		d->gone = true; /* the supervisor is */
 	for (size_t i = 0; i < count; i++)

@@ -35,11 +35,23 @@ struct attempt {
 	bool looking;
 	/* revoked: the rules changed while its name was being looked up */
 	bool inward, revoked;
+	bool approved;              /* by a person, though the rule asks */
 	struct host target;         /* that front asked for */
 	struct upstream_talk *talk; /* owned; on the one socket that is left */
 };
 
+#define DIAL_GRANTS 64
+
+/* What a person has allowed once. */
+struct dial_grant {
+	struct host host;
+	uint16_t port;
+	uint32_t left;     /* connections; 0: the place is free */
+	uint64_t until_ms; /* what was not used by then is over */
+};
+
 struct dial {
+	struct dial_grant grants[DIAL_GRANTS];
 	int epoll_fd, front_fd;
 	int routes_fd; /* the kernel's routes; -1: none */
 	struct lookup *lookup;
@@ -79,6 +91,10 @@ void dial_on_front(struct dial *d);
 void dial_answer(struct dial *d, struct attempt *a, const struct dial_answer *answer, int fd);
 void dial_answer_all(struct dial *d);
 void dial_give_up(struct dial *d, struct attempt *a);
+
+/* dial_grant.c: a person's answer; whether there is one for this connection, which it uses up. */
+void dial_grant_add(struct dial *d, const struct dial_order *order);
+must_check bool dial_grant_use(struct dial *d, const struct host *host, uint16_t port);
 
 /* dial_begin.c: one request; the addresses of a name, or of what is none. */
 void dial_begin(struct dial *d, const struct dial_request *request);

@@ -139,6 +139,11 @@ void dial_begin(struct dial *d, const struct dial_request *request)
 	if (is_sound(&request->want)) {
 		a->target = request->want.host;
 		decide_name(d->rules, &request->want, &a->verdict);
+		if (a->verdict.ask && dial_grant_use(d, &request->want.host, request->want.port)) {
+			a->approved = a->verdict.allow = true;
+			a->verdict.ask = false;
+			a->verdict.reason = REASON_ALLOWED;
+		}
 	}
 	if (!a->verdict.allow) {
 		a->refused = a->verdict;

@@ -2,8 +2,8 @@
  * One connection, from accept to its end. In: a socket of the sandbox's namespace, and the bytes of
  * whatever program made it. Out: a decision, and if it is a yes, bytes both ways. The order:
  *
- *   accept -> which name (the synthetic address, or what a proxy's client says) -> decide -> the
- *   gate looks at the first
+ *   accept -> which name (the synthetic address, or what a proxy's client says) -> decide -> where
+ *   the rule asks, a person (flow_ask.c) -> the gate looks at the first
  *   bytes -> dial -> bytes, through the gate until it goes blind.
  *
  * In mode tcp, and behind CONNECT and SOCKS, dial comes first: the server may speak first, and a
@@ -103,7 +103,16 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 /* The want is known. What was held so far are the first bytes for the server. */
 void flow_decide(struct front *f, struct flow *w)
 {
+	w->approved = false;
 	decide_name(f->rules, &w->want, &w->verdict);
+	if (w->verdict.ask)
+		flow_wait_for_answer(f, w);
+	else
+		flow_go_on(f, w);
+}
+
+void flow_go_on(struct front *f, struct flow *w)
+{
 	if (!w->verdict.allow || !flow_admit(f, w)) {
 		flow_refuse_by_verdict(f, w, EACCES);
 		return;
@@ -258,6 +267,10 @@ void flow_run(struct front *f, struct flow *w)
 			break;
 		case FLOW_INSPECT:
 			moved = f->inspect->run(f, w);
+			break;
+		case FLOW_ASK:
+			flow_run_waiting(f, w);
+			moved = false;
 			break;
 		case FLOW_DIAL:
 			if (!w->server && is_abandoned(w))

@@ -27,6 +27,17 @@ void flow_reset_socket(int fd);
 
 /* flow.c: the want is known; what was held so far are the first bytes for the server. */
 void flow_decide(struct front *f, struct flow *w);
+/* It is decided about, and perhaps answered: on its way, or refused. */
+void flow_go_on(struct front *f, struct flow *w);
+
+/* flow_ask.c: holds it until a person has answered. */
+void flow_wait_for_answer(struct front *f, struct flow *w);
+/* It does not wait any more: the supervisor is told. */
+void flow_stop_waiting(struct front *f, struct flow *w);
+/* Its client is looked at while it waits. */
+void flow_run_waiting(struct front *f, struct flow *w);
+/* The same under other rules. */
+void flow_decide_waiting(struct front *f, struct flow *w);
 
 /* front_to_dial.c: dial is asked for its server at the end of this turn. */
 void flow_ask_dial(struct front *f, struct flow *w);

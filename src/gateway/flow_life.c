@@ -157,6 +157,8 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 		return;
 	flow_untime(f, w);
 	flow_leave(f, w);
+	if (w->state == FLOW_ASK)
+		flow_stop_waiting(f, w);
 	if (w->inspect ? !w->server : w->fds[SERVER] >= 0)
 		front_flow_report_flow(f, w, FLOW_REPORT_CLOSED);
 	if (w->inspect)

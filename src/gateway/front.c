@@ -142,6 +142,8 @@ static void on_control(struct front *f)
 		front_take_rules(f, fds[0]);
 	else if (n == (ssize_t)sizeof(order) && order.word == GATE_SHOW && !count)
 		front_show(f, &order);
+	else if (n == (ssize_t)sizeof(order) && order.word == GATE_ANSWER && !count)
+		flow_answered(f, &order);
 	else
 		f->finish = true; /* asked to, or the supervisor is gone */
 }
@@ -197,7 +199,7 @@ static int wait_ms(const struct front *f, uint64_t now)
 		end = f->report.due_ms;
 	if (f->ready.first)
 		return 0;
-	if (f->later_count && (!end || end > now + TELL_MS))
+	if ((f->later_count || f->unasked) && (!end || end > now + TELL_MS))
 		return TELL_MS;
 	if (f->paused)
 		return PAUSE_MS;
@@ -230,7 +232,7 @@ static void serve_once(struct front *f)
 	bool paused = f->paused;
 	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events),
 			   wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->report.len ||
-						      f->later_count || f->fat
+						      f->later_count || f->unasked || f->fat
 					      ? io_now_ms()
 					      : 0));
 
@@ -255,6 +257,8 @@ static void serve_once(struct front *f)
 		f->inspect->record_failed(f);
 	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
+	if (f->unasked)
+		flow_ask_later(f);
 	front_ask(f);
 	flow_free_dead(f);
 	if (f->later_count ||

@@ -38,6 +38,7 @@ enum flow_state {
 	FLOW_OPEN,
 	FLOW_NAMES,   /* a DNS client over TCP */
 	FLOW_INSPECT, /* it is looked into: inspect.h */
+	FLOW_ASK,     /* it waits for a person's answer; nothing is connected */
 	FLOW_DEAD
 };
 
@@ -69,7 +70,9 @@ struct flow {
 	bool inward;           /* from the host to a published port */
 	/* inspection: a connection to the outside, without a client's */
 	bool server;
-	bool tunnel;       /* HTTP CONNECT: an answer is due when connected */
+	bool tunnel; /* HTTP CONNECT: an answer is due when connected */
+	/* ASK: the supervisor knows of it; a person has allowed it, though the rule asks */
+	bool said, approved;
 	bool ready, asked; /* in the ready list, in the list for dial */
 	uint8_t timed;     /* enum flow_wait: in that list of timeouts */
 	/* counts as open, has a limit on bytes, waits for its share */
@@ -87,6 +90,13 @@ struct flow {
 	struct lane lanes[DIRECTIONS];
 	struct want want;
 	struct verdict verdict;
+};
+
+/* A flow that waited and does not any more. */
+struct flow_gone {
+	uint64_t serial;
+	uint16_t port;
+	struct host host;
 };
 
 struct flow_list {
@@ -149,6 +159,11 @@ struct front {
 	struct gate_totals totals;
 	uint64_t said_second;
 	uint32_t said, unsaid;
+	uint32_t waiting; /* flows in FLOW_ASK */
+	bool unasked;     /* the supervisor had no room for what some of them say */
+	/* of those that are gone, what it has not been told; owned */
+	struct flow_gone *gone;
+	uint32_t gone_count;
 	struct gate_event *later; /* denials that the supervisor had no room for yet */
 	size_t later_count;
 	uint32_t room_used; /* see backpressure.c */
@@ -166,6 +181,10 @@ void flow_expire(struct front *f, uint64_t now);
 /* When the next one ends; 0: none does. */
 uint64_t flow_next_end(const struct front *f);
 void flow_free_dead(struct front *f);
+
+/* flow_ask.c: a person's answer, and flows that could not ask yet. */
+void flow_answered(struct front *f, const struct gate_order *order);
+void flow_ask_later(struct front *f);
 
 /* front_to_dial.c: sends what waits for dial; takes what dial has answered. */
 void front_ask(struct front *f);

@@ -16,7 +16,7 @@ static size_t answer(struct front *f, const uint8_t *question, size_t n, uint8_t
 	struct dns_outcome outcome = { 0 };
 	size_t len = resolver_answer(f->rules, f->names, question, n, out, cap, &outcome);
 
-	if (outcome.decided && !outcome.verdict.allow)
+	if (outcome.decided && !outcome.verdict.allow && !outcome.verdict.ask)
 		front_denied(f, &outcome.want, &outcome.verdict, IPPROTO_UDP);
 	else if (outcome.decided)
 		front_flow_report_name(f, &outcome.want, &outcome.verdict, &outcome.ip);

@@ -126,7 +126,7 @@ static void audit_one(struct front *f, const uint8_t *bytes, size_t n)
 	decide_name(f->rules, &w, &v);
 	if (p.protocol != IPPROTO_TCP)
 		verdict_refuse(&v, REASON_UDP);
-	else if (v.allow)
+	else if (v.allow || v.ask)
 		return;
 	front_denied(f, &w, &v, p.protocol);
 }

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "gateway/config.h"
-#include "gateway/front.h"
+#include "gateway/flow.h"
 
 static bool is_decided(const struct flow *w)
 {
@@ -35,6 +35,7 @@ static bool decide_again(struct front *f, struct flow *w)
 	struct verdict v;
 
 	decide_name(f->rules, &w->want, &v);
+	v.allow |= v.ask && w->approved; /* the answer is still good */
 	if (!covers(&v, &w->verdict)) {
 		verdict_refuse(&v, REASON_CHANGED);
 		front_denied(f, &w->want, &v, IPPROTO_TCP);
@@ -58,6 +59,8 @@ static uint32_t decide_all_again(struct front *f)
 	for (uint32_t i = 0; i < numbers && i < f->flow_max; i++)
 		if (f->flows[i] && is_decided(f->flows[i]))
 			closed += !decide_again(f, f->flows[i]);
+		else if (f->flows[i] && f->flows[i]->state == FLOW_ASK)
+			flow_decide_waiting(f, f->flows[i]);
 	return closed;
 }
 

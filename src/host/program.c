@@ -26,11 +26,12 @@ static const char *const places[] = {
 	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "inspect")
 		PROGRAM("ward-waf", "inspect") PROGRAM("ward-secrets", "creds") PROGRAM(
 			"ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
-			PROGRAM("ward-git", "git") PROGRAM("ward-image", "image") PROGRAM(
-				"ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm")
-				PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool")
-					PROGRAM("ward-vm", "vm") PROGRAM("ward-vm-init", "vm")
-						PROGRAM("ward-vm-ram.so", "vm")
+			PROGRAM("ward-explain", "cli") PROGRAM("ward-git", "git") PROGRAM(
+				"ward-image", "image") PROGRAM("ward-pretend.so", "image")
+				PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor")
+					PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
+						PROGRAM("ward-vm-init", "vm")
+							PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
 };
 

@@ -28,6 +28,8 @@ struct question {
 	uint64_t id; /* from 1; never used again in this run */
 	/* of the monotonic clock (io_now_ms()), which all processes of the machine share */
 	uint64_t asked_ms, deadline_ms;
+	/* the requests that wait, numbered by the gateway: for the supervisor */
+	uint64_t serial_first, serial_last;
 	uint32_t count; /* equal requests that wait for this answer */
 	uint16_t port;  /* CONNECT */
 	uint8_t kind;   /* enum question_kind */

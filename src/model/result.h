@@ -43,7 +43,8 @@ struct result {
 	struct strv quarantine; /* "path: reason" */
 	struct guard_news news; /* what the sweep found and left there */
 	struct strv notes;
-	struct strv loud; /* those of the notes that the short form has, too */
+	struct strv approved; /* rules that a person's answers made */
+	struct strv loud;     /* those of the notes that the short form has, too */
 	struct result_changes {
 		bool reviewed; /* the run was under review: */
 		bool counted;  /* ... and its changes could be counted */

@@ -86,6 +86,8 @@ static void put_network(const struct plan *p, struct buf *out)
 			auto_buf rule = { 0 };
 
 			rules_text(rules, (int32_t)i, &rule);
+			if (rules->items[i].ask)
+				buf_puts(&rule, rules->asks ? " (asks)" : " (asks: denied)");
 			put_item(&text, &count, buf_text(&rule));
 		}
 		for (size_t i = 0; i < policy->net_host_services.len; i++)

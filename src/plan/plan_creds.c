@@ -33,6 +33,12 @@ static int check_host(struct plan *p, size_t grant, const char *text, struct war
 		return 0;
 	}
 	rule = &p->net.rules->items[m.rule];
+	if (rule->ask)
+		strv_addf(
+			&p->notes,
+			"credentials.grants[%zu]: the rule for %s asks and passes TLS uninspected, "
+			"so the secret is never used there",
+			grant, text);
 	if (rule->moded &&
 	    (rule->mode == RULE_SPLICE || rule->mode == RULE_TCP || rule->mode == RULE_HTTP)) {
 		ward_fail(e, EINVAL,

@@ -239,6 +239,7 @@ static void json_network(struct json *j, const struct plan *p)
 			    modes[rules_mode(rules, (int32_t)i,
 					     rules->ports[rules->items[i].first_port])]);
 		json_bool(j, "private", rules->items[i].private);
+		json_bool(j, "ask", rules->items[i].ask);
 		json_conditions(j, rules, &rules->items[i]);
 		json_end_object(j);
 	}
@@ -479,7 +480,10 @@ static void text_network(const struct plan *p, struct buf *out)
 					out, "%s %s", k ? "," : "",
 					rule_modes[rules_mode(rules, (int32_t)i,
 							      rules->ports[rule->first_port + k])]);
-		buf_puts(out, rule->private ? ", also private addresses\n" : "\n");
+		buf_puts(out, rule->private ? ", also private addresses" : "");
+		buf_puts(out, !rule->ask    ? "\n"
+			      : rules->asks ? ", asks first\n"
+					    : ", denied: approvals.mode is deny\n");
 		text_conditions(rules, rule, out);
 	}
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)

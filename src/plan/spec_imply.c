@@ -1,7 +1,7 @@
 /*
  * What options mean beyond their field. In: the policy with the options set. Out: the same with
- * what --secret, --allow, --service and --budget imply. A secret for a host that no rule allows
- * would never be used, so its host is allowed; a host or service on the command line needs a
+ * what --secret, --allow, --service, --ask and --budget imply. A secret for a host that no rule
+ * allows would never be used, so its host is allowed; a host or service on the command line needs a
  * network; a budget that no rule counts towards would limit nothing, so the rules for well-known
  * language models (tables/models.def) begin to count, and a run in which none does is refused where
  * the rules are compiled. Runs in `ward` with the user's rights.
@@ -34,7 +34,7 @@ static int is_allowed(const struct policy *p, const char *host, struct ward_err 
 
 		if (r < 0)
 			return r;
-		if (has_port(&rule, 443) && grant_host_covers(rule.host, host))
+		if (has_port(&rule, 443) && !rule.ask && grant_host_covers(rule.host, host))
 			return 1;
 	}
 	return 0;
@@ -56,6 +56,18 @@ static int allow_hosts(struct policy *p, const char *grant_text, struct ward_err
 	return r;
 }
 
+/* --ask: what no rule names is asked about. Names only: an address is never matched by "*". */
+static int ask_about_rest(const struct spec_request *r, struct policy *p, struct ward_err *e)
+{
+	for (size_t i = 0; i < r->option_count; i++)
+		if (strcmp(r->options[i].option, "--ask") == 0)
+			return policy_set(p, "network.egress_allowlist",
+					  "{host: \"*\", ports: [443, 80, 22, 8080, 8443], "
+					  "ask: true}",
+					  true, POLICY_CLI, e);
+	return 0;
+}
+
 int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward_err *e)
 {
 	bool named;
@@ -63,6 +75,8 @@ int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward
 	for (size_t i = 0; i < r->option_count; i++)
 		if (r->options[i].reach && allow_hosts(p, r->options[i].value, e) < 0)
 			return ward_wrap(e, "%s", r->options[i].option);
+	if (ask_about_rest(r, p, e) < 0)
+		return ward_wrap(e, "--ask");
 	/* a host on the command line is a word for a network, too */
 	named = (p->origin[POLICY_F_net_egress].source == POLICY_CLI && p->net_egress.len) ||
 		(p->origin[POLICY_F_net_host_services].source == POLICY_CLI &&

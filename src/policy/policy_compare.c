@@ -92,11 +92,61 @@ static bool commands_widen(const struct strv *old, const struct strv *new)
 	return false;
 }
 
+/* The entry without `ask`; NULL: it has none. A key stands between quotation marks of its own,
+ * which no text in canonical JSON has. */
+static char *without_ask(const char *rule)
+{
+	static const char ask[] = ",\"ask\":true";
+	const char *at = strstr(rule, ask);
+	char *plain = at ? strdup(rule) : NULL;
+
+	if (plain)
+		memmove(plain + (at - rule), at + strlen(ask), strlen(at + strlen(ask)) + 1);
+	return plain;
+}
+
+/* Whether new is old, or old with `ask` added. */
+static bool is_rule_or_asks(const char *old, const char *new)
+{
+	auto_free char *plain = without_ask(new);
+
+	return strcmp(old, new) == 0 || (plain && strcmp(old, plain) == 0);
+}
+
+/* Rules: deny < ask < allow. A rule that asks may stand before one that allows the same host, so
+ * with one among them order counts, and its end widens. */
+static bool rules_widen(const struct strv *old, const struct strv *new)
+{
+	size_t at = 0;
+	bool asks = false;
+
+	for (size_t i = 0; i < old->len; i++)
+		asks |= strstr(old->items[i], ",\"ask\":true") != NULL;
+	for (size_t i = 0; i < new->len; i++) {
+		size_t k = asks ? at : 0;
+
+		while (k < old->len && !is_rule_or_asks(old->items[k], new->items[i])) {
+			if (asks && strstr(old->items[k], ",\"ask\":true"))
+				return true;
+			k++;
+		}
+		if (k == old->len)
+			return true;
+		at = k + 1;
+	}
+	for (; asks && at < old->len; at++)
+		if (strstr(old->items[at], ",\"ask\":true"))
+			return true;
+	return false;
+}
+
 static bool list_widens(const struct schema_row *row, const struct strv *old,
 			const struct strv *new)
 {
 	if (row->type == TYPE_COMMANDS)
 		return commands_widen(old, new);
+	if (row->type == TYPE_RULES)
+		return rules_widen(old, new);
 	if (row->type == TYPE_GPUS && strv_has(old, "all"))
 		return false;
 	if (row->narrow == NARROW_MORE)

@@ -180,6 +180,7 @@ static int read_any(const char *line, struct policy_rule *ret, struct ward_err *
 	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
 	const struct node *host = map && map->kind == NODE_MAP ? node_get(map, "host") : NULL;
 	const struct node *private = host ? node_get(map, "private") : NULL;
+	const struct node *ask = host ? node_get(map, "ask") : NULL;
 	int r;
 
 	if (reader.count)
@@ -190,6 +191,7 @@ static int read_any(const char *line, struct policy_rule *ret, struct ward_err *
 	if (r < 0)
 		return r;
 	ret->private = private && private->text && strcmp(private->text, "true") == 0;
+	ret->ask = ask && ask->text && strcmp(ask->text, "true") == 0;
 	r = read_mode(node_get(map, "mode"), ret, e);
 	if (r == 0)
 		r = read_http(map, ret, e);

@@ -47,6 +47,7 @@ struct policy_rule {
 	bool llm;     /* what it costs is counted */
 	unsigned waf; /* enum policy_waf */
 	bool private;
+	bool ask; /* a person has to say yes first */
 	/* POLICY_NONE: no limit */
 	uint64_t connections, connection_rate, receive, send, bandwidth, request_rate, spend;
 	unsigned http_len;

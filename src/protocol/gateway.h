@@ -5,7 +5,7 @@
  *   supervisor -> front the configuration (a sealed memory file, by descriptor at exec), then
  *   GATE_SOCKETS with the
  *                         sandbox's sockets; GATE_RULES with another configuration; GATE_SHOW: tell
- *                         what there is;
+ *                         what there is; GATE_ANSWER: for flows that wait for a person's answer;
  *                         GATE_FINISH: say the totals and end. The end of the socket means the
  *                         same.
  *   front -> supervisor   struct gate_event; struct gate_shown as the answer to GATE_SHOW
@@ -58,7 +58,7 @@ struct gate_config {
 	struct net_classes classes; /* which block a name's address is of */
 };
 
-enum gate_word { GATE_SOCKETS = 1, GATE_FINISH, GATE_RULES, GATE_SHOW };
+enum gate_word { GATE_SOCKETS = 1, GATE_FINISH, GATE_RULES, GATE_SHOW, GATE_ANSWER };
 enum gate_what { SHOW_METERS = 1, SHOW_FLOWS };
 
 /* GATE_SOCKETS: the kind of each descriptor that comes with it. */
@@ -71,6 +71,12 @@ struct gate_order {
 	bool ports;
 	uint8_t what;       /* SHOW: enum gate_what */
 	uint32_t from, tag; /* SHOW: the first row; given back in the answer */
+	/* ANSWER: for the flows to host and port that wait, were reported, and are not younger than
+	 * serial. reason: REASON_ALLOWED is a yes, which dial knows of already */
+	uint8_t reason;
+	uint16_t port;
+	uint64_t serial;
+	struct host host;
 };
 
 enum gate_event_kind {
@@ -80,7 +86,9 @@ enum gate_event_kind {
 	GATE_TAKEN,
 	GATE_SHOWN,
 	GATE_FLOW_REPORT,
-	GATE_TRUST
+	GATE_TRUST,
+	GATE_ASK,  /* a flow waits for a person's answer; generation: its serial */
+	GATE_UNASK /* it does not wait any more */
 };
 
 /* GATE_TRUST comes first where a rule ends TLS, with a memory file: this, then the authority's
@@ -144,21 +152,30 @@ struct gate_shown {
 };
 
 /* RULES: with the configuration, as for front. FILES: the answer to LOOK, with those of the host's
- * files that have changed. */
-enum dial_order_word { DIAL_RULES = 1, DIAL_FILES };
+ * files that have changed. GRANT: connections to host and port, count of them, that a rule asks
+ * about and a person has allowed once. */
+enum dial_order_word { DIAL_RULES = 1, DIAL_FILES, DIAL_GRANT };
 enum dial_file { DIAL_HOSTS, DIAL_RESOLVER, DIAL_FILE_COUNT };
 
 struct dial_order {
 	uint32_t word;
 	/* a bit for each enum dial_file; the descriptors come in that order */
 	uint32_t files;
+	uint32_t count;
+	uint16_t port;
+	uint64_t tag; /* GRANT: given back when it holds */
+	struct host host;
 };
 
-enum dial_word_kind { DIAL_TAKEN = 1, DIAL_LOOK }; /* LOOK: have the host's files changed? */
+enum dial_word_kind {
+	DIAL_TAKEN = 1,
+	DIAL_LOOK,
+	DIAL_GRANTED
+}; /* LOOK: have the host's files changed? */
 
 struct dial_word {
 	uint32_t kind;
-	uint64_t generation; /* TAKEN */
+	uint64_t generation; /* TAKEN; GRANTED: the tag */
 };
 
 #define DIAL_AT_ONCE 8 /* in one message */

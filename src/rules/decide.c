@@ -65,6 +65,28 @@ static enum verdict_reason why_not(const struct want *w, const struct rules_matc
 	return w->host.kind == HOST_ADDRESS ? REASON_LITERAL : REASON_NOT_LISTED;
 }
 
+static const uint8_t class_reasons[ADDRESS_CLASSES] = {
+	[ADDRESS_PUBLIC] = REASON_ALLOWED,      [ADDRESS_PRIVATE] = REASON_PRIVATE,
+	[ADDRESS_METADATA] = REASON_METADATA,   [ADDRESS_LOOPBACK] = REASON_LOOPBACK,
+	[ADDRESS_LINK_LOCAL] = REASON_METADATA, [ADDRESS_MULTICAST] = REASON_MULTICAST,
+	[ADDRESS_RESERVED] = REASON_RESERVED,   [ADDRESS_TRANSLATED] = REASON_TRANSLATED,
+};
+
+/* The rule asks. Nobody is asked about an address that no yes would open: an answer becomes a rule
+ * for the address alone, which would reach more than a block does. */
+static void hold_back(const struct rules *r, const struct want *w, struct verdict *v)
+{
+	enum address_class class =
+		w->host.kind == HOST_ADDRESS ? address_classify(&w->host.ip) : ADDRESS_PUBLIC;
+
+	if (class != ADDRESS_PUBLIC && !(class == ADDRESS_PRIVATE && v->private)) {
+		verdict_refuse(v, (enum verdict_reason)class_reasons[class]);
+		return;
+	}
+	v->ask = r->asks;
+	verdict_refuse(v, r->asks ? REASON_ASK : REASON_NOT_ASKED);
+}
+
 void decide_name(const struct rules *r, const struct want *w, struct verdict *ret)
 {
 	struct rules_match m;
@@ -104,14 +126,9 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 	}
 	ret->private = m.rule >= 0 && r->items[m.rule].private;
 	grant(ret, rules_mode(r, m.rule, w->port), reach_of(r, m.rule, &w->host));
+	if (m.rule >= 0 && r->items[m.rule].ask)
+		hold_back(r, w, ret);
 }
-
-static const uint8_t class_reasons[ADDRESS_CLASSES] = {
-	[ADDRESS_PUBLIC] = REASON_ALLOWED,      [ADDRESS_PRIVATE] = REASON_PRIVATE,
-	[ADDRESS_METADATA] = REASON_METADATA,   [ADDRESS_LOOPBACK] = REASON_LOOPBACK,
-	[ADDRESS_LINK_LOCAL] = REASON_METADATA, [ADDRESS_MULTICAST] = REASON_MULTICAST,
-	[ADDRESS_RESERVED] = REASON_RESERVED,   [ADDRESS_TRANSLATED] = REASON_TRANSLATED,
-};
 
 /* Whether this verdict reaches addresses of that class; own addresses have been looked for. */
 static bool reaches(const struct verdict *v, enum address_class class)

@@ -55,6 +55,8 @@ enum verdict_reach { REACH_NAME, REACH_BLOCK, REACH_ADDRESS, REACH_SERVICE };
 
 struct verdict {
 	bool allow;
+	/* not allowed yet: a person is asked; the rest is as it will be with a yes */
+	bool ask;
 	bool private;   /* private addresses count too */
 	uint8_t reason; /* enum verdict_reason */
 	uint8_t mode;   /* enum rule_mode */

@@ -10,9 +10,9 @@
 #include "policy/policy_rule.h"
 #include "rules/egress_index.h"
 
-#define MAGIC 0x334c5257u /* "WRL3" */
+#define MAGIC 0x344c5257u /* "WRL4" */
 #define LIMITS_BYTES 56
-#define HEADER_BYTES (4 + 8 + 3 + LIMITS_BYTES + 4 * 5)
+#define HEADER_BYTES (4 + 8 + 4 + LIMITS_BYTES + 4 * 5)
 #define RULE_BYTES (7 + 2 + 4 + 4 + 4 + 2 + 17 + LIMITS_BYTES)
 #define SERVICE_BYTES (1 + 4 + 2 + 17)
 #define PRICE_BYTES (TOKENS_MODEL + 5 * 8)
@@ -24,7 +24,8 @@ enum {
 	FLAG_PRIVATE = 8,
 	FLAG_MODED = 16,
 	FLAG_LLM = 32,
-	FLAGS = 63
+	FLAG_ASK = 64,
+	FLAGS = 127
 };
 
 struct cursor {
@@ -100,6 +101,7 @@ static bool get_price(struct cursor *c, struct price *p)
 
 int rules_encode(const struct rules *r, struct buf *out)
 {
+	const uint8_t asks = r->asks;
 	const uint32_t magic = MAGIC,
 		       counts[] = { r->n_items, r->n_services, r->n_ports, r->n_text, r->n_prices };
 
@@ -108,6 +110,7 @@ int rules_encode(const struct rules *r, struct buf *out)
 	put(out, &r->network, 1);
 	put(out, &r->unpriced, 1);
 	put(out, &r->spend_warning, 1);
+	put(out, &asks, 1);
 	put_limits(out, &r->limits);
 	put(out, counts, sizeof(counts));
 	for (uint32_t i = 0; i < r->n_items; i++) {
@@ -116,7 +119,8 @@ int rules_encode(const struct rules *r, struct buf *out)
 			(uint8_t)((rule->deny ? FLAG_DENY : 0) | (rule->added ? FLAG_ADDED : 0) |
 				  (rule->dead ? FLAG_DEAD : 0) |
 				  (rule->private ? FLAG_PRIVATE : 0) |
-				  (rule->moded ? FLAG_MODED : 0) | (rule->llm ? FLAG_LLM : 0));
+				  (rule->moded ? FLAG_MODED : 0) | (rule->llm ? FLAG_LLM : 0) |
+				  (rule->ask ? FLAG_ASK : 0));
 		const uint8_t bytes[7] = { rule->kind,   flags,     rule->mode,
 					   rule->prefix, rule->len, rule->waf };
 
@@ -193,6 +197,8 @@ static bool rule_fine(const struct rules *r, const struct rule *rule)
 	if (rule->kind == RULE_BLOCK && rule->moded &&
 	    (rule->mode == RULE_SPLICE || rule->mode == RULE_INSPECT))
 		return false;
+	if (rule->ask && (rule->deny || (rule->moded && rule->mode >= RULE_INSPECT)))
+		return false;
 	return ports_fine(r, rule) && http_fine(r, rule);
 }
 
@@ -210,6 +216,7 @@ static bool get_rule(struct cursor *c, struct rule *rule)
 	rule->private = bytes[1] & FLAG_PRIVATE;
 	rule->moded = bytes[1] & FLAG_MODED;
 	rule->llm = bytes[1] & FLAG_LLM;
+	rule->ask = bytes[1] & FLAG_ASK;
 	rule->waf = bytes[5];
 	rule->mode = bytes[2];
 	rule->prefix = bytes[3];
@@ -255,13 +262,14 @@ int rules_decode(const uint8_t *bytes, size_t n, struct rules **ret)
 	struct rule_limits limits;
 	uint64_t generation;
 	uint32_t magic, counts[5];
-	uint8_t network, unpriced, warning;
+	uint8_t network, unpriced, warning, asks;
 	auto_rules r = NULL;
 
 	if (n > RULES_BYTES_MAX || !get(&c, &magic, 4) || magic != MAGIC ||
 	    !get(&c, &generation, 8) || !get(&c, &network, 1) || network > RULES_OPEN ||
 	    !get(&c, &unpriced, 1) || unpriced > UNPRICED_FREE || !get(&c, &warning, 1) ||
-	    warning > 100 || !get_limits(&c, &limits) || !get(&c, counts, sizeof(counts)))
+	    warning > 100 || !get(&c, &asks, 1) || asks > 1 || !get_limits(&c, &limits) ||
+	    !get(&c, counts, sizeof(counts)))
 		return -EINVAL;
 	/* what the counts promise must be there before anything is allocated for it */
 	if (counts[0] > RULES_MAX || counts[1] > RULES_SERVICES_MAX ||
@@ -281,6 +289,7 @@ int rules_decode(const uint8_t *bytes, size_t n, struct rules **ret)
 	r->spend_warning = warning;
 	r->generation = generation;
 	r->network = network;
+	r->asks = asks;
 	r->limits = limits;
 	if (!get_body(&c, r))
 		return -EINVAL;

@@ -138,6 +138,27 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 	return 0;
 }
 
+/* What is asked about is a connection; what is answered becomes a rule for its host and port. */
+static int check_ask(const struct policy_rule *from, struct ward_err *e)
+{
+	if (!from->ask)
+		return 0;
+	if (from->inspect || from->mode == POLICY_RULE_INSPECT) {
+		ward_fail(e, EINVAL, "%s: ask cannot be combined with mode inspect, or with %s",
+			  from->host, "conditions on requests");
+		return ward_remedy(e, "remove ask, or keep host, ports, private and mode alone");
+	}
+	if (from->connections != POLICY_NONE || from->connection_rate != POLICY_NONE ||
+	    from->receive != POLICY_NONE || from->send != POLICY_NONE ||
+	    from->bandwidth != POLICY_NONE) {
+		ward_fail(e, EINVAL, "%s: ask cannot be combined with limits in one rule",
+			  from->host);
+		return ward_remedy(e, "use the limits of the whole sandbox, such as "
+				      "network.connection_limit");
+	}
+	return 0;
+}
+
 static int set_mode(struct making *m, struct rule *rule, const struct policy_rule *from,
 		    struct ward_err *e)
 {
@@ -224,11 +245,14 @@ static int add_rule(struct making *m, const struct policy_rule *from, bool deny,
 	int r = set_host(m, rule, from->host, e);
 
 	if (r == 0)
+		r = check_ask(from, e);
+	if (r == 0)
 		r = set_mode(m, rule, from, e);
 	if (r < 0)
 		return r;
 	rule->deny = deny;
 	rule->private = from->private;
+	rule->ask = from->ask && !deny;
 	rule->limits =
 		(struct rule_limits){ from->connections, from->connection_rate, from->receive,
 				      from->send,        from->bandwidth,       from->request_rate,
@@ -308,7 +332,8 @@ static int start_making(struct making *m, size_t n_items, size_t n_services, str
  * rule says otherwise. */
 static bool gets_secret(const struct policy *p, const struct policy_rule *rule)
 {
-	for (unsigned i = 0; i < rule->n_ports && rule->mode == POLICY_RULE_BY_PORT; i++)
+	for (unsigned i = 0; i < rule->n_ports && rule->mode == POLICY_RULE_BY_PORT && !rule->ask;
+	     i++)
 		if (rule->ports[i] == 443)
 			return policy_grants_touch(p, rule->host);
 	return false;
@@ -350,6 +375,7 @@ int rules_compile(const struct policy *p, uint64_t generation, struct rules **re
 		return r;
 	(*ret)->generation = generation;
 	(*ret)->network = (uint8_t)p->net_mode;
+	(*ret)->asks = p->appr_mode == APPROVALS_ASK;
 	(*ret)->limits = (struct rule_limits){ p->net_connections, p->net_connection_rate,
 					       p->net_receive,     p->net_send,
 					       p->net_bandwidth,   p->net_request_rate,
@@ -416,8 +442,9 @@ static void settle(struct making *m)
 			return; /* a later one would win over what comes back before it */
 		if (!old->dead || old->deny != new->deny || old->moded != new->moded ||
 		    old->mode != new->mode || old->private != new->private ||
-		    old->llm != new->llm || old->waf != new->waf || !same_host(m, old, new) ||
-		    !same_ports(m, old, new) || !same_http(m, old, new) ||
+		    old->ask != new->ask || old->llm != new->llm || old->waf != new->waf ||
+		    !same_host(m, old, new) || !same_ports(m, old, new) ||
+		    !same_http(m, old, new) ||
 		    memcmp(&old->limits, &new->limits, sizeof(new->limits)) != 0)
 			continue;
 		old->dead = false;
@@ -474,6 +501,7 @@ static int seal_next(struct making *m, const struct rules *old, int r, struct ru
 		return r;
 	(*ret)->generation = old->generation + 1;
 	(*ret)->network = old->network;
+	(*ret)->asks = old->asks;
 	(*ret)->limits = old->limits;
 	(*ret)->unpriced = old->unpriced;
 	(*ret)->spend_warning = old->spend_warning;

@@ -63,6 +63,7 @@ struct rule {
 	bool added;          /* by rules_change() */
 	bool dead;           /* taken back: matches nothing, keeps its index */
 	bool private;        /* private addresses count too */
+	bool ask;            /* a person has to say yes first */
 	bool llm;            /* what its requests cost is counted */
 	uint8_t waf;         /* enum policy_waf */
 	bool moded;          /* the rule names a mode; else it goes by port */
@@ -91,6 +92,7 @@ struct rule_service {
 struct rules {
 	uint64_t generation;             /* rises with every change; stands in every verdict */
 	uint8_t network;                 /* enum rules_network */
+	bool asks;                       /* there is a person to ask; else ask rules deny */
 	struct rule_limits limits;       /* of the whole sandbox */
 	uint8_t unpriced, spend_warning; /* UNPRICED_*; percent, 0: none */
 	uint32_t n_items, n_services, n_ports, n_text, n_prices;

@@ -31,7 +31,8 @@ enum remedy {
 	REMEDY_NAME,
 	REMEDY_SPLICE,
 	REMEDY_HTTP,
-	REMEDY_PRICE
+	REMEDY_PRICE,
+	REMEDY_ASK
 };
 
 static const uint8_t remedies[VERDICT_REASONS] = {
@@ -226,6 +227,8 @@ static bool put_rule(struct buf *out, const struct rules *r, const struct want *
 		buf_printf(out, ", waf: %s", wafs[rule->waf]);
 	if (rule->private || (i && i->private))
 		buf_puts(out, ", private: true");
+	if (rule->ask)
+		buf_puts(out, ", ask: true");
 	put_limits(out, rule);
 	buf_puts(out, "}");
 	return fine;
@@ -287,8 +290,8 @@ static bool is_plain(const struct rule *rule)
 {
 	const struct rule_limits *l = &rule->limits;
 
-	return !rule->moded && !rule->http_len && !rule->private && !rule->llm && !rule->waf &&
-	       l->connections == RULE_NONE && l->connection_rate == RULE_NONE &&
+	return !rule->moded && !rule->http_len && !rule->private && !rule->ask && !rule->llm &&
+	       !rule->waf && l->connections == RULE_NONE && l->connection_rate == RULE_NONE &&
 	       l->receive_bytes == RULE_NONE && l->send_bytes == RULE_NONE &&
 	       l->bandwidth == RULE_NONE && l->request_rate == RULE_NONE && l->spend == RULE_NONE;
 }
@@ -741,6 +744,10 @@ void remedy_write(const struct rules *r, const struct want *w, const struct verd
 					"NAME, input: PRICE, output: PRICE}"
 				      : "send it as plain JSON with a limit on its output, so that "
 					"its cost can be counted");
+		break;
+	case REMEDY_ASK:
+		buf_puts(out, "set approvals.mode: ask, and answer with ward approve; or add a "
+			      "rule without ask");
 		break;
 	case REMEDY_NONE:
 		break;

@@ -66,7 +66,7 @@ static void decide_question(const struct rules *rules, struct name_table *names,
 		o->want.host.kind = HOST_NONE; /* an address is not asked for by name */
 	decide_name(rules, &o->want, &o->verdict);
 	o->want.host = o->query.host;
-	if (!o->verdict.allow) {
+	if (!o->verdict.allow && !o->verdict.ask) { /* a person is asked at connect */
 		o->rcode = DNS_NXDOMAIN;
 	} else if (o->query.type != DNS_A && o->query.type != DNS_ANY) {
 		o->rcode = DNS_NOERROR;

@@ -249,6 +249,8 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
+	if (r == 0 && b->egress)
+		r = box_approve_begin(b, e);
 	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
 		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,

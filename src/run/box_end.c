@@ -233,6 +233,7 @@ void box_finish(struct box *b)
 	runs_leave(&b->net_entry);
 	streams_finish(&b->streams);
 	egress_end(b->egress, b->result);
+	box_approve_end(b);
 	for (size_t i = 0; i < b->run.net_count; i++) /* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
 	names_destroy(b->names);

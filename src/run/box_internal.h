@@ -3,6 +3,7 @@
 #ifndef WARD_RUN_BOX_INTERNAL_H
 #define WARD_RUN_BOX_INTERNAL_H
 
+#include "approve/approve.h"
 #include "egress/egress.h"
 #include "model/running.h"
 #include "observe/names.h"
@@ -28,6 +29,8 @@ struct box {
 	struct notify *notify;
 	struct names *names;   /* lookups without a network; NULL: none */
 	struct egress *egress; /* NULL: no network */
+	/* questions that wait for a person; NULL: nobody is asked */
+	struct approve *approve;
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;
@@ -90,6 +93,11 @@ bool box_ends_run(uint32_t signal);
 bool box_on_control(struct box *b);
 /* Waits for something to happen, and sees to it. */
 void box_watch_once(struct box *b);
+
+/* Questions (box_approve.c): where the policy wants a person to be asked, a queue for them. */
+must_check int box_approve_begin(struct box *b, struct ward_err *e);
+/* The run is over: all end, and what was answered is offered for the policy. */
+void box_approve_end(struct box *b);
 
 /* Detached runs (box_control.c). Whether there is no command of the sandbox's own: */
 bool box_is_idle(const struct box *b);

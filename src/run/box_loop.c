@@ -453,6 +453,7 @@ static void on_time(struct box *b, uint64_t now)
 	if (b->sample_at_ms && now >= b->sample_at_ms)
 		box_report_sample(b, now);
 	egress_on_time(b->egress, now, b->result);
+	approve_on_time(b->approve, now);
 	if (b->trim_at_ms && now >= b->trim_at_ms) {
 		b->trim_at_ms = 0;
 		b->trim = true;
@@ -478,6 +479,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 		b->detached ? 0
 			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
 		egress_due_ms(b->egress),
+		approve_due_ms(b->approve),
 		names_due_ms(b->names)
 	};
 	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);

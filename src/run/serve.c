@@ -138,6 +138,17 @@ static bool is_for_foreground(uint32_t op)
 	return op != CONTROL_EXEC && op != CONTROL_ATTACH && op != CONTROL_SIZE;
 }
 
+static void refuse_to_join(const struct serve *s, struct serve_client *c)
+{
+	struct ward_err e = { 0 };
+
+	ward_fail(&e, ENOTSUP,
+		  "%s runs in the foreground: no command can join it, and nobody attach",
+		  s->entry->id);
+	ward_remedy(&e, "start it with ward run -d for that");
+	serve_refuse(c, &e);
+}
+
 static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
 {
 	struct control_message m;
@@ -145,11 +156,7 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 
 	memcpy(&m, bytes, sizeof(m));
 	if (s->net_only && !is_for_foreground(m.op)) {
-		ward_fail(&e, ENOTSUP,
-			  "%s runs in the foreground: no command can join it, and nobody attach",
-			  s->entry->id);
-		ward_remedy(&e, "start it with ward run -d for that");
-		serve_refuse(c, &e);
+		refuse_to_join(s, c);
 		return;
 	}
 	serve_report(s, c, &m, bytes + sizeof(m), n - sizeof(m));
@@ -193,8 +200,12 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 	case CONTROL_SECRET_REVOKE:
 		serve_secret(s, c, &m, bytes + sizeof(m), fd);
 		break;
+	case CONTROL_QUESTION_LIST:
+	case CONTROL_QUESTION_ANSWER:
+		serve_approve(s, c, &m, bytes + sizeof(m));
+		break;
 	/* answers */
-	case CONTROL_OK ... CONTROL_SECRETS:
+	case CONTROL_OK ... CONTROL_QUESTIONS:
 	case CONTROL_REQUESTS:
 		ward_fail(&e, ENOTSUP, "this sandbox does not know the request %u", m.op);
 		serve_refuse(c, &e);

@@ -78,6 +78,10 @@ must_check int serve_checkpoint(struct serve *s, struct strv *words, int *ret_re
 /* It was asked for, or has ended so. */
 void serve_checkpoint_answer(struct serve *s, bool good);
 
+/* Questions (serve_approve.c): those that wait, and an answer. */
+void serve_approve(struct serve *s, struct serve_client *c, const struct control_message *m,
+		   const char *rest);
+
 /* How many commands of clients run. */
 size_t serve_running(const struct serve *s);
 

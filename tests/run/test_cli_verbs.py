@@ -16,7 +16,7 @@ nonsense: 1
 
 def test_check(t):
     directory = t.workspace({"good.yaml": "version: 1\n", "bad.yaml": BROKEN,
-                             "later.yaml": "approvals: {mode: ask}\n"})
+                             "later.yaml": "tools: tools.yaml\n"})
     r = t.ward("check", "good.yaml", cwd=directory)
     t.equal(r.rc, 0, "exit code")
     r = t.ward("check", "bad.yaml", cwd=directory)

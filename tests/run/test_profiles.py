@@ -94,9 +94,9 @@ def test_precedence(t):
 
 def test_what_this_build_cannot_do_is_refused(t):
     ws = t.workspace()
-    own_profile(t, "ask", "version: 1\napprovals: {mode: ask}\n")
-    t.contains(t.ward("run", "--profile", "ask", "--", "true", cwd=ws).err, "not yet supported")
-    t.write(ws, {"p.yaml": "version: 1\napprovals: {mode: ask}\n"})
+    own_profile(t, "later", "version: 1\ntools: tools.yaml\n")
+    t.contains(t.ward("run", "--profile", "later", "--", "true", cwd=ws).err, "not yet supported")
+    t.write(ws, {"p.yaml": "version: 1\ntools: tools.yaml\n"})
     t.equal(t.ward("run", "-p", "p.yaml", "--", "true", cwd=ws).rc, 125)
 
 

@@ -204,6 +204,7 @@ static const struct {
 	{ POLICY_F_cred_grants, "[]", NULL, "[{name: a}]" },
 	{ POLICY_F_appr_mode, "ask", NULL, "allow" },
 	{ POLICY_F_appr_timeout, "60", NULL, "none" },
+	{ POLICY_F_appr_on_timeout, "deny", NULL, "allow" },
 	{ POLICY_F_audit_level, "full", NULL, "all" },
 	{ POLICY_F_audit_journal, "none", NULL, "/var/log/ward" },
 	{ POLICY_F_audit_on_full, "continue", NULL, "ignore" },

@@ -215,6 +215,17 @@ static const struct {
 	  "[{name: a, source: 'env:B', hosts: [a.example]}]" },
 	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
 	{ POLICY_F_appr_timeout, "100", "10", "200" },
+	{ POLICY_F_appr_on_timeout, "deny", "deny", NULL },
+	/* deny < ask < allow */
+	{ POLICY_F_net_egress, "[a.example, b.example]", "[{host: a.example, ask: true}]",
+	  "[a.example, {host: c.example, ask: true}]" },
+	{ POLICY_F_net_egress, "[{host: a.example, ask: true}, b.example]",
+	  "[{host: a.example, ask: true}]", "[a.example, b.example]" },
+	/* what asked may stand before what allows: without it, or behind that, it asks no more */
+	{ POLICY_F_net_egress, "[{host: a.example, ask: true}, '*']",
+	  "[{host: a.example, ask: true}, {host: '*', ask: true}]", "['*']" },
+	{ POLICY_F_net_egress, "[{host: a.example, ask: true}, a.example]",
+	  "[{host: a.example, ask: true}]", "[a.example, {host: a.example, ask: true}]" },
 	{ POLICY_F_audit_level, "exec", "full", "basic" },
 	{ POLICY_F_audit_journal, "default", "default", "none" },
 	{ POLICY_F_audit_on_full, "stop", "stop", "continue" },
@@ -288,10 +299,8 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] =
-		"isolation: [native]\nprocess: {commands: {deny: [a]}}\n"
-		"filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
-		"tools: null\n";
+	static const char doc[] = "isolation: [native]\nprocess: {commands: {deny: [a]}}\n"
+				  "filesystem: {mode: read_only, hide: [a]}\ntools: t.yaml\n";
 	struct policy_errors errors = { 0 };
 	auto_strv lines = { 0 };
 	struct ward_err e;
@@ -304,8 +313,7 @@ static void test_unsupported(void **state)
 		policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 2);
 	assert_non_null(strstr(lines.items[0], "process.commands: "));
-	assert_string_equal(lines.items[1],
-			    "approvals.mode: ask is not yet supported by this build");
+	assert_string_equal(lines.items[1], "tools: t.yaml is not yet supported by this build");
 	policy_clear(&p);
 }
 

@@ -316,8 +316,8 @@ static void test_unsupported(void **state)
 	struct spec_request r = { .policy_file = "p.yaml" };
 
 	(void)state;
-	write_text("p.yaml", "approvals: {mode: ask}\nfilesystem: {mode: review}\n");
-	expect_refused(&r, ENOTSUP, "approvals.mode: ", "");
+	write_text("p.yaml", "tools: t.yaml\nfilesystem: {mode: review}\n");
+	expect_refused(&r, ENOTSUP, "tools: ", "");
 }
 
 /* Whatever is named ward.yaml: nothing hangs, nothing is followed out. */

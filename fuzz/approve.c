@@ -1,0 +1,75 @@
+/*
+ * Fuzzes how questions are shown: a host as a program inside may send it, then any text. What is
+ * shown is ended, holds nothing that acts on a terminal, and is a question that the reader of the
+ * control socket takes; the rule of an answer is for that host alone.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "approve/show.h"
+#include "control/control.h"
+#include "policy/policy_rule.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static struct rules *make_rules(void)
+{
+	struct policy p = { 0 };
+	struct rules *r = NULL;
+	struct ward_err e = { 0 };
+
+	assert(policy_defaults(&p, &e) == 0);
+	assert(policy_set(&p, "network.mode", "restricted", false, POLICY_CLI, &e) == 0);
+	assert(policy_set(&p, "approvals.mode", "ask", false, POLICY_CLI, &e) == 0);
+	assert(policy_set(&p, "network.egress_allowlist",
+			  "[internal.corp, {host: '*', ask: true}, {host: 10.0.0.0/8, private: "
+			  "true, ask: true}]",
+			  false, POLICY_CLI, &e) == 0);
+	assert(rules_compile(&p, 1, &r, &e) == 0);
+	policy_clear(&p);
+	return r;
+}
+
+static void check_shown(const struct question *q)
+{
+	struct {
+		struct control_message m;
+		struct question q;
+	} packet = { .m = { .magic = CONTROL_MAGIC, .op = CONTROL_QUESTIONS, .a = 1 }, .q = *q };
+	char bytes[sizeof(packet.m) + sizeof(*q)];
+
+	memcpy(bytes, &packet.m, sizeof(packet.m));
+	memcpy(bytes + sizeof(packet.m), q, sizeof(*q));
+	assert(control_check_answer(bytes, sizeof(bytes)) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct rules *rules;
+	char text[512], shown[128];
+	struct want w = { .port = 443 };
+	struct policy_rule rule;
+	struct ward_err e = { 0 };
+	struct verdict v;
+	struct question q;
+	bool port_said;
+
+	if (!rules)
+		rules = make_rules();
+	n = n < sizeof(text) ? n : sizeof(text) - 1;
+	memcpy(text, data, n);
+	text[n] = '\0';
+	show_text(shown, sizeof(shown), text);
+	assert(strlen(shown) < sizeof(shown));
+	for (const char *c = shown; *c; c++)
+		assert((unsigned char)*c >= ' ' && *c != 0x7f);
+	if (host_read(text, strlen(text), &w.host) != HOST_FINE)
+		return 0;
+	decide_name(rules, &w, &v);
+	show_connection(rules, &w, &v, &q);
+	check_shown(&q);
+	assert(policy_rule_parse(q.line, &rule, &port_said, &e) == 0);
+	assert(strcmp(rule.host, q.host) == 0 && rule.n_ports == 1 && rule.ports[0] == 443 &&
+	       !rule.ask);
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* How what a sandbox asks for is shown to a person: nothing in it can look like something else. */
+#ifndef WARD_APPROVE_SHOW_H
+#define WARD_APPROVE_SHOW_H
+
+#include "model/question.h"
+#include "rules/decide.h"
+
+/* Fills the texts of a question about a connection, with the host, the port and the rule of the
+ * verdict. Names that a person could take for others are marked in the details. A pure function. */
+void show_connection(const struct rules *r, const struct want *w, const struct verdict *v,
+		     struct question *ret);
+
+/* Copies text, escaped, into cap bytes; what is too long is cut in the middle and gets a hash of
+ * the whole: two long texts that differ in the middle look different. A pure function. */
+void show_text(char *out, size_t cap, const char *text);
+
+/* The known name that name could be taken for, NULL: none. A pure function. */
+const char *show_looks_like(const char *name, const char *known);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * Questions of a run. In: connections that the gateway holds, answers. Out: orders for the gateway
+ * (egress_ask.c, egress_live.c), events. The queue itself is approve/approve.c. A yes for once is a
+ * grant for the connections that wait; a yes for the run or for a time is a rule for the host and
+ * port, as by `ward net allow`, which the gateway takes and decides again with: what waits goes on.
+ * A no, and no answer in time, refuse what waits. Runs in the supervisor; nothing here waits.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include <errno.h>
+#include "approve/show.h"
+#include "base/io.h"
+#include "event/event.h"
+#include "run/box_internal.h"
+
+static const char *scope_of(enum question_answer answer)
+{
+	static const char *const scopes[QUESTION_ANSWERS] = { [QUESTION_ONCE] = "once",
+							      [QUESTION_RUN] = "sandbox",
+							      [QUESTION_TIME] = "time",
+							      [QUESTION_ALWAYS] = "always" };
+
+	return answer < QUESTION_ANSWERS ? scopes[answer] : NULL;
+}
+
+static struct ward_event event_of(enum event_kind kind, enum event_action action,
+				  const struct question *q, char id[24])
+{
+	struct ward_event v = event_make(kind, action, q->subject);
+
+	snprintf(id, 24, "%" PRIu64, q->id);
+	event_text(&v, FIELD_REQUEST, id);
+	event_text(&v, FIELD_HOST, q->host);
+	event_number(&v, FIELD_PORT, q->port);
+	event_text(&v, FIELD_RULE, q->rule);
+	return v;
+}
+
+static void on_asked(void *context, const struct question *q)
+{
+	struct box *b = context;
+	char id[24];
+	struct ward_event v = event_of(EVENT_APPROVAL_ASK, ACTION_ASK, q, id);
+
+	event_text(&v, FIELD_WHY, *q->details[0] ? q->details[0] : NULL);
+	event_emit(b->result->events, &v);
+}
+
+static void on_ended(void *context, const struct question *q, enum approve_end end,
+		     enum question_answer answer, uint64_t seconds, const struct question_who *who)
+{
+	static const char *const changes[] = { [APPROVE_ANSWERED] = "answer",
+					       [APPROVE_TIMEOUT] = "timeout",
+					       [APPROVE_WITHDRAWN] = "withdrawn",
+					       [APPROVE_LATE] = "late" };
+	static const char *const whys[] = {
+		[APPROVE_ANSWERED] = "a person answered",
+		[APPROVE_TIMEOUT] = "no answer within approvals.timeout_seconds",
+		[APPROVE_WITHDRAWN] = "nothing waits for an answer any more",
+		[APPROVE_LATE] = "the question had ended before, so the answer has no effect"
+	};
+	struct box *b = context;
+	bool yes = end == APPROVE_ANSWERED && answer != QUESTION_DENY;
+	char id[24];
+	struct ward_event v =
+		event_of(EVENT_APPROVAL_ANSWER,
+			 yes                                               ? ACTION_APPROVE
+			 : end == APPROVE_LATE || end == APPROVE_WITHDRAWN ? ACTION_LOG
+									   : ACTION_DENY,
+			 q, id);
+
+	event_text(&v, FIELD_CHANGE, changes[end]);
+	event_text(&v, FIELD_WHY, whys[end]);
+	event_text(&v, FIELD_SCOPE, scope_of(answer));
+	event_number(&v, FIELD_COUNT, q->count);
+	if (who) {
+		event_number(&v, FIELD_UID, who->uid);
+		event_number(&v, FIELD_PID, (uint64_t)who->pid);
+		event_text(&v, FIELD_VIA, who->via);
+	}
+	if (seconds) {
+		event_number(&v, FIELD_VALUE, seconds);
+		event_text(&v, FIELD_UNIT, "seconds");
+	}
+	event_emit(b->result->events, &v);
+	/* what was answered with always is in the policy already */
+	if (yes && answer != QUESTION_ALWAYS && !strv_has(&b->result->approved, q->line))
+		strv_add(&b->result->approved, q->line);
+}
+
+static int apply(void *context, const struct question *q, enum question_answer answer,
+		 uint64_t seconds, struct ward_err *e)
+{
+	struct box *b = context;
+	char line[sizeof(q->line)], *lines[] = { line };
+	uint64_t generation;
+
+	if (answer == QUESTION_ONCE)
+		return egress_allow_once(b->egress, q->host, q->port, q->serial_last, q->count, e);
+	if (answer == QUESTION_RUN || answer == QUESTION_TIME || answer == QUESTION_ALWAYS) {
+		memcpy(line, q->line, sizeof(line));
+		return egress_change(b->egress, lines, 1, false, seconds, &generation, e);
+	}
+	egress_refuse(b->egress, q->host, q->port, q->serial_last,
+		      answer == QUESTION_DENY ? REASON_ANSWERED_NO : REASON_UNANSWERED);
+	return 0;
+}
+
+static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
+			 uint64_t serial)
+{
+	struct box *b = context;
+	struct question q;
+	uint64_t id;
+	char host[HOST_TEXT];
+
+	if (!waits) {
+		approve_withdraw(b->approve, host_text(&w->host, host), w->port, serial);
+		return 0;
+	}
+	show_connection(egress_rules(b->egress), w, v, &q);
+	q.serial_first = serial;
+	return approve_ask(b->approve, &q, io_now_ms(), &id);
+}
+
+int box_approve_begin(struct box *b, struct ward_err *e)
+{
+	static const struct approve_ops ops = { .apply = apply,
+						.asked = on_asked,
+						.ended = on_ended };
+	const struct policy *p = &b->plan->spec->policy;
+
+	if (p->appr_mode != APPROVALS_ASK)
+		return 0;
+	b->approve = approve_create(&ops, b, p->appr_timeout);
+	if (!b->approve)
+		return ward_fail(e, ENOMEM, "out of memory");
+	egress_on_asked(b->egress, on_connection, b);
+	return 0;
+}
+
+void box_approve_end(struct box *b)
+{
+	approve_destroy(b->approve);
+	b->approve = NULL;
+}
