@@ -88,6 +88,7 @@ struct screen {
 	bool *changed;                   /* rows that were changed since the caller cleared this */
 	struct saved_cursor other_saved; /* of the screen that is not shown */
 	uint32_t last;                   /* the last character, for CSI b */
+	unsigned last_col;               /* where it ended */
 	unsigned shown_first;            /* the first row that is shown above the bar */
 	/* stop before a sequence that switches between the screens */
 	bool hold_switch;

@@ -116,7 +116,9 @@ static void add_mark(struct screen *s, uint32_t code)
 	struct cell *line = screen_line(s, s->now.at.row);
 	unsigned col = s->now.at.col;
 
-	if (!s->now.at.wraps) {
+	/* without wrapping, the cursor stays on the character in the last column */
+	if (!s->now.at.wraps &&
+	    (s->now.modes & SCREEN_WRAP || s->last_col != col || !line[col].code)) {
 		if (col == 0)
 			return;
 		col--;
@@ -160,6 +162,7 @@ void screen_put(struct screen *s, uint32_t code)
 	s->last = code;
 	if (!make_room(s, width))
 		return;
+	s->last_col = at->col + width - 1;
 	if (s->now.modes & SCREEN_INSERT)
 		screen_insert_cells(s, at->row, at->col, width);
 	line = screen_line(s, at->row);
