@@ -135,6 +135,22 @@ static void put_files(const struct plan *p, struct buf *out)
 		   hidden, protected);
 }
 
+/* Which programs may run, and which of them no list can hold. */
+static void put_commands(const struct plan *p, struct buf *out)
+{
+	const struct plan_commands *c = p->commands;
+	auto_buf text = { 0 };
+
+	if (!c)
+		return;
+	if (c->listed)
+		buf_printf(&text, "%zu allowed, nothing else is executable; ", c->files.len);
+	buf_printf(&text, "%zu denied", c->denied.len);
+	for (size_t i = 0; i < c->roles.len; i++)
+		buf_printf(&text, "; %s", c->roles.items[i]);
+	put_line(out, "programs", &text);
+}
+
 /* What of the user's own toolchains is shown read-only. */
 static void put_toolchains(const struct plan *p, struct buf *out)
 {
@@ -213,6 +229,7 @@ void plan_print_brief(const struct plan *p, struct buf *out)
 	put_place(p, out);
 	put_network(p, out);
 	put_files(p, out);
+	put_commands(p, out);
 	put_toolchains(p, out);
 	put_limits(p, out);
 	if (p->spec->policy.cred_grants.len)

@@ -6,8 +6,12 @@ SHELL = ["--set", "process.commands={allow: [sh, ls, cp, chmod, ln]}"]
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 
 
+def run(t, *args):
+    return t.ward("run", *args, cwd=t.workspace())
+
+
 def test_allowed_runs_others_do_not(t):
-    r = t.run(*SHELL, "--", "sh", "-c", "ls -d /usr && sh -c 'sh -c \"ls -d /etc\"'; id; echo $?")
+    r = run(t, *SHELL, "--", "sh", "-c", "ls -d /usr && sh -c 'sh -c \"ls -d /etc\"'; id; echo $?")
     t.equal(r.out, "/usr\n/etc\n126\n", "output")
     t.contains(r.err, "id: Permission denied", "error")
 
@@ -29,10 +33,10 @@ def test_no_way_around(t):
     ]
     script = "".join(f"( {w} ) >/dev/null 2>&1 && echo 'ran: way {i}'\n"
                      for i, w in enumerate(ways))
-    r = t.run(*SHELL, "--", "sh", "-c", script + "echo end")
+    r = run(t, *SHELL, "--", "sh", "-c", script + "echo end")
     t.equal(r.out, "end\n", "output")
-    plain = t.run("--", "sh", "-c", script + "echo end")
-    t.equal(plain.out.count("ran: way"), len(ways) - 3, "ways that are open without the list")
+    plain = run(t, "--", "sh", "-c", script + "echo end")
+    t.equal(plain.out.count("ran: way"), len(ways) - 4, "ways that are open without the list")
 
 
 def test_memory_and_libraries(t):
@@ -46,16 +50,16 @@ def test_memory_and_libraries(t):
             "shutil.copy('/lib/x86_64-linux-gnu/libz.so.1', 'lib.so')\n"
             "try:\n    ctypes.CDLL('./lib.so'); print('loaded')\n"
             "except OSError as e: print('not loaded')\n")
-    r = t.run(*ALLOW, "--", "python3", "-c", code)
+    r = run(t, *ALLOW, "--", "python3", "-c", code)
     t.equal(r.out, "Function not implemented\nrefused\n/\n\nnot loaded\n", "output")
 
 
 def test_denied_by_every_name(t):
-    r = t.run("--set", "process.commands={deny: [perl]}", "--", "sh", "-c",
-              "perl -e 1; echo $?; for p in /usr/bin/perl5*; do [ -e $p ] || continue; "
+    r = run(t, "--set", "process.commands={deny: [perl]}", "--", "sh", "-c",
+              "perl -e 1 || echo no; for p in /usr/bin/perl5.*.*; do [ -e $p ] || continue; "
               f"$p -e 1 2>/dev/null && echo ran; done; {LOADER} /usr/bin/perl -e 1 && echo ran; "
               "ls -d /usr")
-    t.equal(r.out, "126\n/usr\n", "output")
+    t.equal(r.out, "no\n/usr\n", "output")
 
 
 def test_refusals(t):
@@ -69,26 +73,26 @@ def test_refusals(t):
             ("{allow: ['true', ./x]}", [], "relative path"),
             ("{allow: ['true']}", ["--set", "process.nesting=true"], "exclude each other"),
             ("{allow: ['true']}", ["--set", "isolation=oci"], "only isolation native")]:
-        r = t.run("--set", "process.commands=" + value, *extra, "--", "true")
+        r = run(t, "--set", "process.commands=" + value, *extra, "--", "true")
         t.equal(r.rc, 125, f"exit code with {value}")
         t.contains(r.err, words, "error")
 
 
 def test_script_needs_its_interpreter(t):
-    tool = os.path.join(t.ws, "..", "tool")
+    tool = os.path.join(t.workspace(), "tool")
     with open(tool, "w", encoding="ascii") as f:
         f.write("#!/usr/bin/env python3\nprint('tool')\n")
     os.chmod(tool, 0o755)
     tool = os.path.realpath(tool)
     both = f"process.commands={{allow: [{tool}, env, python3]}}"
-    r = t.run("--ro", tool, "--set", both, "--", tool)
+    r = run(t, "--ro", tool, "--set", both, "--", tool)
     t.equal(r.out, "tool\n", "output")
-    r = t.run("--ro", tool, "--set", f"process.commands={{allow: [{tool}, env]}}", "--", tool)
+    r = run(t, "--ro", tool, "--set", f"process.commands={{allow: [{tool}, env]}}", "--", tool)
     t.equal(r.rc, 125, "exit code")
     t.contains(r.err, "a script for python3", "error")
 
 
 def test_plan_names_interpreters(t):
-    r = t.ward("plan", *ALLOW, "--", "ls")
+    r = t.ward("plan", *ALLOW, "--", "ls", cwd=t.workspace())
     t.contains(r.out, "nothing else is executable", "plan")
     t.contains(r.out, "machine code of its own making", "plan")

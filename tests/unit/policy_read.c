@@ -202,6 +202,8 @@ static const struct {
 	{ POLICY_F_cred_scanning, "true", NULL, "on" },
 	{ POLICY_F_cred_leaks, "strip", NULL, "true" },
 	{ POLICY_F_cred_grants, "[]", NULL, "[{name: a}]" },
+	{ POLICY_F_cred_ssh, "[{hosts: [git@a.example]}]", "[{\"hosts\":[\"git@a.example\"]}]",
+	  "[{hosts: [\"-o\"]}]" },
 	{ POLICY_F_appr_mode, "ask", NULL, "allow" },
 	{ POLICY_F_appr_timeout, "60", NULL, "none" },
 	{ POLICY_F_appr_on_timeout, "deny", NULL, "allow" },
