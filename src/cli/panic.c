@@ -28,6 +28,7 @@
 #include "state/store.h"
 
 #define ENDING_MS 10000 /* for a supervisor that works */
+#define SERVING_MS 2000 /* for what serves a run, once it is killed */
 #define LOOK_MS 5
 
 /* What is known about one run that was stopped. */
@@ -87,7 +88,7 @@ static bool is_stopped(const struct box_info *i)
 static bool serves_a_run(pid_t pid)
 {
 	static const char *const names[] = { "ward-gateway", "ward-dial", "ward-secret",
-					     "ward-keys", "ward-waf" };
+					     "ward-keys",    "ward-ssh",  "ward-waf" };
 	auto_buf name = { 0 };
 	char path[32];
 
@@ -106,7 +107,7 @@ static void revoke_grants(const struct box_info *i)
 	auto_fd fd = i->pid > 1 ? pidfd_open(i->pid, 0) : -1;
 
 	if (fd >= 0 && store_process_start(i->pid) == i->pid_start)
-		(void)!process_tree_kill(i->pid, fd, serves_a_run);
+		process_tree_end(i->pid, fd, serves_a_run, SERVING_MS);
 }
 
 /* ---- the end of the runs ---- */

@@ -297,9 +297,7 @@ static int make_root(struct maker *m, const struct plan_mount *rows, size_t coun
 {
 	static const struct {
 		const char *name, *target;
-	} links[] = { { "mtab", "/proc/self/mounts" },
-		      { "gitconfig", ETC_CACHE_GIT },
-		      { "ssh", PLAN_SSH } };
+	} links[] = { { "mtab", "/proc/self/mounts" }, { "gitconfig", ETC_CACHE_GIT } };
 	int r = check_parents(m, stamp);
 
 	for (size_t i = 0; i < count && r == 0; i++)

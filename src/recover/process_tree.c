@@ -25,6 +25,7 @@
 
 #define PROCESSES_MAX 65536
 #define TEXT_MAX (1u << 20)
+#define HELD_MAX 64
 
 struct process {
 	pid_t pid, parent;
@@ -96,30 +97,73 @@ static void add_below(struct tree *t, pid_t parent)
 			add_children(t, parent, dirfd(tasks), d->d_name);
 }
 
-/* Whose parent has just died is a child of the top one. */
-static bool kill_one(const struct process *p, pid_t top, process_tree_wanted *wanted)
+static void list_below(struct tree *t, pid_t top)
+{
+	add_below(t, top);
+	for (size_t i = 0; i < t->len; i++)
+		add_below(t, t->items[i].pid);
+}
+
+/* A pidfd of the process that was listed, -1: it is gone. Whose parent has just died is a child of
+ * the top one. */
+static int open_listed(const struct process *p, pid_t top)
 {
 	auto_fd fd = p->pid == getpid() ? -1 : pidfd_open(p->pid, 0);
 	pid_t parent = fd < 0 ? 0 : process_parent(p->pid);
 
-	return parent && (parent == p->parent || parent == top) && (!wanted || wanted(p->pid)) &&
-	       pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0;
+	return parent && (parent == p->parent || parent == top) ? take_fd(&fd) : -1;
 }
 
-unsigned process_tree_kill(pid_t top, int top_fd, process_tree_wanted *wanted)
+unsigned process_tree_kill(pid_t top, int top_fd)
 {
 	struct pollfd dead = { .fd = top_fd, .events = POLLIN };
 	struct tree t = { 0 };
 	unsigned killed = 0;
 
-	add_below(&t, top);
-	for (size_t i = 0; i < t.len; i++)
-		add_below(&t, t.items[i].pid);
+	list_below(&t, top);
 	/* if it lives now, the number was its own while its children were listed */
-	for (size_t i = 0; i < t.len && poll(&dead, 1, 0) == 0; i++)
-		killed += kill_one(&t.items[i], top, wanted);
+	for (size_t i = 0; i < t.len && poll(&dead, 1, 0) == 0; i++) {
+		auto_fd fd = open_listed(&t.items[i], top);
+
+		killed += fd >= 0 && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0;
+	}
 	free(t.items);
 	return killed;
+}
+
+/* Waits until all are dead, which a process that waits for a disk is not at once. */
+static void await_ends(const struct pollfd *held, size_t n, int wait_ms)
+{
+	int64_t end = (int64_t)io_now_ms() + wait_ms;
+
+	for (size_t i = 0; i < n; i++) {
+		struct pollfd one = held[i];
+		int64_t left = end - (int64_t)io_now_ms();
+
+		(void)!poll(&one, 1, left > 0 ? (int)left : 0);
+	}
+}
+
+void process_tree_end(pid_t top, int top_fd, process_tree_wanted *wanted, int wait_ms)
+{
+	struct pollfd dead = { .fd = top_fd, .events = POLLIN }, held[HELD_MAX];
+	struct tree t = { 0 };
+	size_t n = 0;
+
+	list_below(&t, top);
+	/* all are held before the first dies: what it leaves behind gets another parent */
+	for (size_t i = 0; i < t.len && n < HELD_MAX && poll(&dead, 1, 0) == 0; i++) {
+		auto_fd fd = wanted(t.items[i].pid) ? open_listed(&t.items[i], top) : -1;
+
+		if (fd >= 0)
+			held[n++] = (struct pollfd){ .fd = take_fd(&fd), .events = POLLIN };
+	}
+	for (size_t i = 0; i < n; i++)
+		(void)!pidfd_send_signal(held[i].fd, SIGKILL, NULL, 0);
+	await_ends(held, n, wait_ms);
+	for (size_t i = 0; i < n; i++)
+		close(held[i].fd);
+	free(t.items);
 }
 
 bool process_is_namespace_init(pid_t pid)

@@ -91,7 +91,7 @@ static void halt(struct target *t)
 		return;
 	if (t->inside)
 		(void)!pidfd_send_signal(t->pid_fd, SIGKILL, NULL, 0);
-	(void)!process_tree_kill(t->record.init_pid, t->pid_fd, NULL);
+	(void)!process_tree_kill(t->record.init_pid, t->pid_fd);
 }
 
 /* Without a namespace, a first process that dies before the others leaves them to their
@@ -110,7 +110,7 @@ static void end(struct target *t)
 		if (fd >= 0)
 			cgroup_end(fd);
 	}
-	if (process_tree_kill(t->record.init_pid, t->pid_fd, NULL) == 0)
+	if (process_tree_kill(t->record.init_pid, t->pid_fd) == 0)
 		(void)!pidfd_send_signal(t->pid_fd, SIGKILL, NULL, 0);
 }
 
