@@ -3,6 +3,7 @@ that talks to the agent's socket itself."""
 import json
 import os
 import signal
+import socket
 
 from harness import timeout
 from harness.world import World, need, serve
@@ -135,6 +136,12 @@ said("after", ask(connect(), b"\x0b"))
 """
 
 
+def accepts(path):
+    """Whether a server listens there: the socket's name is there before."""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
+
+
 class Scene:
     """An sshd at db.test:2222 that a key of a real ssh-agent logs in to."""
 
@@ -196,7 +203,7 @@ esac
     def start_agent(self, *keys):
         path = os.path.join(self.t.fresh_dir("agent"), "s")
         process = self.t.popen([self.agent, "-D", "-a", path])
-        self.t.wait_until(lambda: os.path.exists(path), 10, "ssh-agent does not start")
+        self.t.wait_until(lambda: accepts(path), 10, "ssh-agent does not start")
         for key in keys:
             self.t.run(self.add, "-q", os.path.join(self.dir, key), env={"SSH_AUTH_SOCK": path},
                        check=True)
