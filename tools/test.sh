@@ -6,7 +6,7 @@
 # failure more. The last line is the sum of all stages.
 #
 # ONLY="PATTERN...": of the run and escape tests those that match, and no sanitizers.
-# TURN=N: which attacks run sanitized as root and which as a user, and which third of the other
+# TURN=N: which attacks run sanitized as root and which as a user, and which sixth of the other
 #   tests does (CONTRIBUTING.md). Unless set it is the number of the commit, so that a commit always
 #   runs the same tests.
 # FULL=1: every test runs sanitized as root and as a user.

@@ -28,6 +28,7 @@ from xml.sax.saxutils import escape as xml_text, quoteattr as xml_attribute
 from . import context, engines, host, leaks, place, users
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TURNS = 6	# of sanitized tests, until each has run as root and as the user
 MOST_REPEATED = 20	# more than that is no accident
 DEFAULT_TIMEOUT_S = 60
 ESCAPES = ("ESCAPED", "NOT CONTAINED")	# never repeated, never excused
@@ -81,11 +82,12 @@ def functions_of(path):
 
 def in_turn(name, who):
     """Who runs a test in this turn. An attack: root or the user, the other in the next turn. Any
-    other test: root, then the user, then neither, so that three turns run each once as both."""
+    other test: root, then the user, then neither four times, so that six turns run each once as
+    both."""
     number = zlib.crc32(name.encode()) + host.TURN
     if name.startswith("escape/"):
         return who[number % len(who):][:1]
-    return [as_user for as_user in who if as_user == ("root", "user", None)[number % 3]]
+    return [as_user for as_user in who if ("root", "user").index(as_user) == number % TURNS]
 
 
 def discover(only, who, slow, alternate=False):
@@ -399,7 +401,7 @@ def arguments():
                         help="of each attack only the run in the sandbox: for a second build of "
                         "the same ward")
     parser.add_argument("--alternate", action="store_true",
-                        help="attacks as root or as the user, of the other tests a third, by turns")
+                        help="attacks as root or as the user, of the other tests a sixth, by turns")
     parser.add_argument("--turn", type=int, default=0, metavar="N",
                         help="of generated attacks the Nth part; see --alternate")
     parser.add_argument("--slowest", type=int, default=0, metavar="N",

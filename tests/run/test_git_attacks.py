@@ -547,10 +547,10 @@ class Field:
 
 
 def part(t, cases, number, of):
-    """Every of-th case; where the test is not named, root gets one half of them and the user the
-    other, and in the next turn the other way round."""
+    """Every of-th case; where the test is not named, root gets a quarter of them and the user
+    another one, so that four turns try each case as both."""
     chosen = list(cases.items())[number::of]
-    return dict(chosen if host.THOROUGH else chosen[(host.TURN + (t.person.pw_uid != 0)) % 2::2])
+    return dict(chosen if host.THOROUGH else chosen[(host.TURN + (t.person.pw_uid != 0)) % 4::4])
 
 
 def attack(t, cases):
