@@ -1,5 +1,5 @@
 /*
- * ward explain and ward policy where ward-explain is missing: main() starts that program
+ * ward explain, ward policy and ward watch where ward-explain is missing: main() starts that program
  * (explain_program.c), and comes here only if there is none.
  */
 #include <errno.h>
@@ -22,6 +22,11 @@ int verb_explain(struct options *o)
 }
 
 int verb_policy(struct options *o)
+{
+	return missing(o);
+}
+
+int verb_watch(struct options *o)
 {
 	return missing(o);
 }

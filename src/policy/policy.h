@@ -46,6 +46,8 @@ struct policy_mounts {
 #define POLICY_C_COMMANDS struct strv /* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
 #define POLICY_C_SINKS struct strv
 #define POLICY_C_PRICES struct strv
+#define POLICY_C_WATCH struct strv
+#define POLICY_C_LABELS struct strv
 
 enum policy_field {
 #define FIELD(path, member, type, ...) POLICY_F_##member,

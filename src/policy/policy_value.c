@@ -15,6 +15,7 @@
 #include "policy/policy_grant.h"
 #include "policy/policy_http.h"
 #include "policy/policy_ssh.h"
+#include "policy/policy_watch.h"
 
 void value_key_path(char out[VALUE_PATH], const char *path, const char *key)
 {
@@ -319,6 +320,8 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;
 	}
+	if (strncmp(kind, "watch_", 6) == 0)
+		return watch_has_shape(kind, text, ret_expected, ret_hint);
 	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
 					     : http_shape(kind, text, ret_expected, ret_hint);
 }

@@ -250,6 +250,8 @@ static void listen_for_net(struct box *b)
 		strv_addf(&b->result->notes,
 			  "ward ps does not list this run, and ward net cannot reach it: %s",
 			  e.why);
+	if (b->held)
+		boxes_set_state(&b->net_entry, BOX_PAUSED);
 }
 
 static void start_follower(struct box *b)
@@ -477,8 +479,9 @@ static int next_timeout(const struct box *b, uint64_t now)
 		follow_from_ms(b),
 		server_of(b) ? serve_due_ms(server_of(b)) : 0,
 		b->trim_at_ms,
-		b->detached ? 0
-			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
+		b->detached && !box_alarm_sample_ms(b)
+			? 0
+			: b->sample_at_ms, /* one that is left behind is not woken up for it */
 		egress_due_ms(b->egress),
 		approve_due_ms(b->approve),
 		names_due_ms(b->names)
@@ -619,5 +622,6 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_PID].revents)
 		b->dead = b->gone = true;
 	on_time(b, now);
+	box_alarm_act(b);
 	box_keep_record(b);
 }
