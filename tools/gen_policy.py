@@ -216,7 +216,8 @@ STRINGS_TEXT['label'] = 'list of names'
 STRINGS_TEXT['watch_except'] = 'list of KIND:PATTERN'
 STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
 TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)
-STRING_TEXT = {'watch_count': ', '.join(METRICS[:-1]) + ' or ' + METRICS[-1], 'host': 'host', 'label': 'name', 'variable': 'name of a variable',
+STRING_TEXT = {'watch_count': ', '.join(METRICS[:-1]) + ' or ' + METRICS[-1],
+               'host': 'host', 'label': 'name', 'variable': 'name of a variable',
                'header': 'NAME: TEXT with {}', 'source': 'source',
                'ssh_key': 'agent, agent:SHA256:FINGERPRINT or file:PATH'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries',

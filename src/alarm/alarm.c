@@ -29,7 +29,7 @@
 
 struct rule {
 	struct policy_watch w;
-	int label; /* that it waits for; -1: none */
+	int label;                      /* that it waits for; -1: none */
 	uint64_t slots[SLOTS], slot_at; /* number of the newest slot since the beginning of time */
 	uint64_t total, peak, fired_ms, silent_until_ms;
 	bool has_fired, waiting; /* waiting: to be taken */
@@ -183,12 +183,11 @@ static bool is_excepted(const struct alarm *a, const struct rule *rule, const st
 				return true;
 		} else if (strncmp(kind, "pa", 2) == 0) {
 			if (is_file_event(v) &&
-			    glob_path(a, pattern,
-				      metric_text(v, FIELD_OBJECT, text, sizeof(text))))
+			    glob_path(a, pattern, metric_text(v, FIELD_OBJECT, text, sizeof(text))))
 				return true;
 		} else if (*kind == 'c') {
-			bool used = v->kind == EVENT_CREDENTIAL_USE ||
-				    v->kind == EVENT_CREDENTIAL_LEAK;
+			bool used =
+				v->kind == EVENT_CREDENTIAL_USE || v->kind == EVENT_CREDENTIAL_LEAK;
 
 			metric_text(v, FIELD_OBJECT, text, sizeof(text));
 			if (used && *text && glob(pattern, text))
@@ -308,8 +307,7 @@ static void note_cause(struct rule *rule, const struct ward_event *v)
 
 	if (n > ALARM_CAUSE_TEXT - 48)
 		n = ALARM_CAUSE_TEXT - 48;
-	snprintf(cause, ALARM_CAUSE_TEXT, "%s %s %.*s",
-		 event_kind_name((enum event_kind)v->kind),
+	snprintf(cause, ALARM_CAUSE_TEXT, "%s %s %.*s", event_kind_name((enum event_kind)v->kind),
 		 event_action_name((enum event_action)v->action), (int)n, n ? object->text : "");
 	rule->cause_next = (rule->cause_next + 1) % ALARM_CAUSES;
 	rule->cause_count += rule->cause_count < ALARM_CAUSES;

@@ -103,10 +103,17 @@ void metric_note(struct metric_state *s, const struct ward_event *v)
 static uint64_t of_DENIALS(unused_arg struct metric_state *s, const struct ward_event *v)
 {
 	/* the other kinds are about the run, not about what it tried */
-	static const uint8_t kinds[] = { EVENT_EXEC,	       EVENT_SYSCALL,	     EVENT_FILE_CHANGE,
-					 EVENT_FILE_GUARD,     EVENT_DNS,	     EVENT_CONNECT,
-					 EVENT_HTTP,	       EVENT_PACKET,	     EVENT_WAF,
-					 EVENT_CREDENTIAL_USE, EVENT_CREDENTIAL_LEAK,
+	static const uint8_t kinds[] = { EVENT_EXEC,
+					 EVENT_SYSCALL,
+					 EVENT_FILE_CHANGE,
+					 EVENT_FILE_GUARD,
+					 EVENT_DNS,
+					 EVENT_CONNECT,
+					 EVENT_HTTP,
+					 EVENT_PACKET,
+					 EVENT_WAF,
+					 EVENT_CREDENTIAL_USE,
+					 EVENT_CREDENTIAL_LEAK,
 					 EVENT_CREDENTIAL_SIGN };
 
 	return v->action == ACTION_DENY && memchr(kinds, v->kind, sizeof(kinds)) ? times(v) : 0;

@@ -15,9 +15,9 @@ struct metric_seen {
 
 /* What the metrics remember about the run. */
 struct metric_state {
-	struct metric_seen *hosts, *names;           /* owned; made when they are needed */
-	uint64_t sent_sampled, sent_closed, sent;    /* bytes: by samples, by ends; what counted */
-	uint64_t cpu_ms, idle_from_ms, traffic;      /* of the last sample */
+	struct metric_seen *hosts, *names;        /* owned; made when they are needed */
+	uint64_t sent_sampled, sent_closed, sent; /* bytes: by samples, by ends; what counted */
+	uint64_t cpu_ms, idle_from_ms, traffic;   /* of the last sample */
 	bool sampled;
 };
 

@@ -1,6 +1,6 @@
 /*
- * ward explain, ward policy and ward watch where ward-explain is missing: main() starts that program
- * (explain_program.c), and comes here only if there is none.
+ * ward explain, ward policy and ward watch where ward-explain is missing: main() starts that
+ * program (explain_program.c), and comes here only if there is none.
  */
 #include <errno.h>
 

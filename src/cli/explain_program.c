@@ -31,8 +31,7 @@ int main(int argc, char **argv)
 	struct ward_err e = { 0 };
 	struct options o;
 
-	if (verb != VERB_EXPLAIN && verb != VERB_POLICY && verb != VERB_CHECK &&
-	    verb != VERB_WATCH)
+	if (verb != VERB_EXPLAIN && verb != VERB_POLICY && verb != VERB_CHECK && verb != VERB_WATCH)
 		return EXIT_USAGE;
 	sigaction(SIGPIPE, &gone, NULL);
 	if (options_read((enum verb)verb, argv + 2, &o, &e) < 0) {

@@ -5,8 +5,9 @@
  * Changes nothing. Run by ward-explain.
  *
  * The policy is compiled for each run's own workspace by the functions that compile it for a run:
- * rules, and the plan with its mounts and guards; watch rules count again (replay_watch.c). Where that cannot be (the workspace is elsewhere,
- * as in CI), files and limits are not judged, which the output says. replay_judge.c compares.
+ * rules, and the plan with its mounts and guards; watch rules count again (replay_watch.c). Where
+ * that cannot be (the workspace is elsewhere, as in CI), files and limits are not judged, which the
+ * output says. replay_judge.c compares.
  */
 #include "cli/explain_parts.h"
 #include "cli/replay_journals.h"
@@ -291,11 +292,9 @@ int check_replay(struct options *o)
 {
 	struct work w = { .o = o,
 			  .file = o->word_count ? o->words[o->word_count - 1] : "ward.yaml" };
-	struct replay_source source = { .begin = begin_run,
-					.see = see,
-					.context = &w,
-					.all = o->all,
-					.notes = &w.notes };
+	struct replay_source source = {
+		.begin = begin_run, .see = see, .context = &w, .all = o->all, .notes = &w.notes
+	};
 	struct ward_err e = { 0 }, journals = { 0 };
 	auto_fd audit = place_open(false, &journals);
 	auto_buf out = { 0 };
@@ -309,8 +308,8 @@ int check_replay(struct options *o)
 	if (r == 0 && !w.found)
 		r = ward_fail(&e, ENOMEM, "out of memory");
 	if (r == 0)
-		r = replay_journals(&source, audit, o->words,
-				    o->word_count ? o->word_count - 1 : 0, &e);
+		r = replay_journals(&source, audit, o->words, o->word_count ? o->word_count - 1 : 0,
+				    &e);
 	w.runs = source.runs;
 	if (r == 0 && o->json)
 		put_json(&w, &out);
@@ -318,7 +317,8 @@ int check_replay(struct options *o)
 		put_text(&w, &out);
 	r = r < 0 ? say_error(&e, o->json, EXIT_REFUSED)
 		  : say_out(&out, w.counts[REPLAY_LOST] || replay_watch_stops(w.watch)
-					  ? EXIT_FINDINGS : EXIT_FINE);
+					  ? EXIT_FINDINGS
+					  : EXIT_FINE);
 	work_clear(&w);
 	return r;
 }

@@ -1,8 +1,8 @@
 /*
  * The journals of past runs, for what tries a policy on them: ward check --replay, ward watch
- * suggest. In: runs, files of journals, or neither: all runs of this workspace. Out: their events in
- * order, after all of a journal was verified; one that was changed is an error, and nothing of it is
- * used. Run by ward-explain with the user's rights.
+ * suggest. In: runs, files of journals, or neither: all runs of this workspace. Out: their events
+ * in order, after all of a journal was verified; one that was changed is an error, and nothing of
+ * it is used. Run by ward-explain with the user's rights.
  */
 #include "cli/replay_journals.h"
 
@@ -132,7 +132,7 @@ static int replay_all(struct replay_source *w, int audit_fd, struct ward_err *e)
 			r = replay_run(w, audit_fd, runs.items[i], e);
 	if (r == 0 && here && !w->runs)
 		strv_add(w->notes, "no run of this workspace is on record; --all compares with "
-				    "the runs of every workspace");
+				   "the runs of every workspace");
 	return r;
 }
 

@@ -43,8 +43,8 @@ int replay_watch_create(const struct policy *p, struct replay_watch **ret, struc
 	w->policy = p;
 	for (; w->rule_count < p->watch_rules.len && w->rule_count < WATCH_RULES_MAX;
 	     w->rule_count++)
-		if (policy_watch_read(p->watch_rules.items[w->rule_count],
-				      &w->rules[w->rule_count], e) < 0) {
+		if (policy_watch_read(p->watch_rules.items[w->rule_count], &w->rules[w->rule_count],
+				      e) < 0) {
 			replay_watch_free(w);
 			return -e->code;
 		}

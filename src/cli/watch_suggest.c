@@ -142,11 +142,9 @@ static void put_json(const struct measuring *w, uint64_t runs, struct buf *out)
 /* Measures all runs that the words name. */
 static int measure(struct options *o, struct measuring *w, uint64_t *ret_runs, struct ward_err *e)
 {
-	struct replay_source source = { .begin = begin_run,
-					.see = see,
-					.context = w,
-					.all = o->all,
-					.notes = &w->notes };
+	struct replay_source source = {
+		.begin = begin_run, .see = see, .context = w, .all = o->all, .notes = &w->notes
+	};
 	auto_fd audit = place_open(false, e);
 	int r = audit < 0 ? audit : make_rules(w, e);
 

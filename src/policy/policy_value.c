@@ -260,6 +260,16 @@ static bool ssh_has_shape(const char *kind, const char *text, const char **ret_e
 			      : ssh_key_is_sound(text, ret_expected, ret_hint);
 }
 
+/* Shapes of items, each known where the item is read. */
+static bool other_shape(const char *kind, const char *text, const char **ret_expected,
+			const char **ret_hint)
+{
+	if (strncmp(kind, "watch_", 6) == 0)
+		return watch_has_shape(kind, text, ret_expected, ret_hint);
+	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
+					     : http_shape(kind, text, ret_expected, ret_hint);
+}
+
 bool value_has_shape(const char *kind, const char *text, const char **ret_expected,
 		     const char **ret_hint)
 {
@@ -320,10 +330,7 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;
 	}
-	if (strncmp(kind, "watch_", 6) == 0)
-		return watch_has_shape(kind, text, ret_expected, ret_hint);
-	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
-					     : http_shape(kind, text, ret_expected, ret_hint);
+	return other_shape(kind, text, ret_expected, ret_hint);
 }
 
 void value_words(struct reader *r, const char *path, const char *kind, const struct node *n,

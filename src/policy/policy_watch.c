@@ -273,8 +273,8 @@ int policy_watch_check(const struct policy *p, struct ward_err *e)
 	int r = 0;
 
 	if (p->watch_rules.len > WATCH_RULES_MAX || p->watch_labels.len > WATCH_LABELS_MAX)
-		return ward_fail(e, E2BIG, "watch: at most %d rules and %d labels",
-				 WATCH_RULES_MAX, WATCH_LABELS_MAX);
+		return ward_fail(e, E2BIG, "watch: at most %d rules and %d labels", WATCH_RULES_MAX,
+				 WATCH_LABELS_MAX);
 	for (size_t i = 0; i < p->watch_labels.len && r == 0; i++) {
 		struct policy_label l;
 

@@ -113,15 +113,16 @@ static uint64_t put_process(int proc_fd, uint64_t pid, struct buf *out)
 
 static void put_chain(const struct box *b, uint64_t pid, struct buf *out)
 {
-	for (unsigned i = 0; pid && b->run.proc_fd >= 0 && i < ALARM_CHAIN_MAX; i++)
+	for (unsigned i = 0; pid > 1 && b->run.proc_fd >= 0 && i < ALARM_CHAIN_MAX; i++)
 		pid = put_process(b->run.proc_fd, pid, out);
 }
 
 /* What lives in the sandbox; ward-init is left out. */
 static void put_running(const struct box *b, struct buf *out)
 {
-	int fd = b->run.proc_fd < 0 ? -1
-				    : openat(b->run.proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = b->run.proc_fd < 0
+			 ? -1
+			 : openat(b->run.proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	unsigned count = 0;
@@ -146,9 +147,11 @@ static void put_running(const struct box *b, struct buf *out)
 
 /* -- what is done */
 
+/* As ward ps shows it; a run in the foreground has no state there. */
 static void set_state(struct box *b, enum box_state state)
 {
-	boxes_set_state(b->detached ? &b->detached->entry : &b->net_entry, state);
+	if (b->detached)
+		boxes_set_state(&b->detached->entry, state);
 }
 
 /* A line for whoever sits there: nothing inside writes any more. */
@@ -179,7 +182,8 @@ static bool ask(struct box *b, const struct alarm_fire *f, const struct buf *cha
 	snprintf(q.host, sizeof(q.host), "%s", f->rule->name);
 	snprintf(line, sizeof(line), "watch rule %s: %.100s", f->rule->name, f->why);
 	show_text(q.subject, sizeof(q.subject), line);
-	snprintf(q.details[0], sizeof(q.details[0]), "the sandbox stands still; no answer kills it");
+	snprintf(q.details[0], sizeof(q.details[0]),
+		 "the sandbox stands still; no answer kills it");
 	for (unsigned i = 1; i < QUESTION_DETAILS_MAX && i <= f->cause_count; i++)
 		show_text(q.details[i], sizeof(q.details[i]), f->causes[f->cause_count - i]);
 	show_text(q.rule, sizeof(q.rule), f->rule->name);

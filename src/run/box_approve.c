@@ -86,7 +86,8 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 	}
 	event_emit(b->result->events, &v);
 	/* what was answered with always is in the policy already */
-	if (yes && *q->line && answer != QUESTION_ALWAYS && !strv_has(&b->result->approved, q->line))
+	if (yes && *q->line && answer != QUESTION_ALWAYS &&
+	    !strv_has(&b->result->approved, q->line))
 		strv_add(&b->result->approved, q->line);
 }
 

@@ -46,8 +46,8 @@ void box_report_sample(struct box *b, uint64_t now)
 
 	if (wanted && b->egress) /* the answer is in the next sample */
 		(void)!egress_ask(b->egress, SHOW_METERS, 0, 0);
-	b->sample_at_ms = now + (wanted                  ? wanted
-				 : between < SAMPLE_MS       ? SAMPLE_MS
+	b->sample_at_ms = now + (wanted                    ? wanted
+				 : between < SAMPLE_MS     ? SAMPLE_MS
 				 : between > SAMPLE_MAX_MS ? SAMPLE_MAX_MS
 							   : between);
 	if (b->dead || b->exited)

@@ -250,8 +250,6 @@ static void listen_for_net(struct box *b)
 		strv_addf(&b->result->notes,
 			  "ward ps does not list this run, and ward net cannot reach it: %s",
 			  e.why);
-	if (b->held)
-		boxes_set_state(&b->net_entry, BOX_PAUSED);
 }
 
 static void start_follower(struct box *b)
