@@ -1,11 +1,12 @@
-/* Fuzzer of watch rules. Lines: those that begin with R are rules and those with L labels, as struct
- * policy holds them, all others events of a journal. What the reader takes has a sound form; rules
+/* Fuzzer of watch rules. Lines: those that begin with R are rules and those with L labels, as
+ * struct policy holds them, all others events of a journal. What the reader takes has a sound form; rules
  * never fire at or below their threshold, and what they fire with is ended text. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alarm/alarm.h"
+#include "alarm/canary.h"
 #include "alarm/entropy.h"
 #include "event/event.h"
 
@@ -71,6 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 			break;
 		if (!a || !event_decode(line, strlen(line), scratch, &v, NULL))
 			continue;
+		(void)canary_is_in(&v, "abcdefghij234567klmn");
+		(void)canary_is_host(&v, "*.evil.test");
 		alarm_see(a, &v, v.time_us / 1000);
 		check_fires(a);
 		alarm_chain(a, v.seq, &chain);

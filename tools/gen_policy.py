@@ -48,6 +48,7 @@ SHAPE['ssh_key'] = '^(agent(:SHA256:[A-Za-z0-9+/]{43})?|file:(/|~/).+)$'
 METRICS = [a[1] for macro, a, _ in def_reader.read(ROOT / 'tables/metrics.def')
            if macro == 'METRIC']
 SHAPE['watch_count'] = '^(%s)$' % '|'.join(METRICS)
+SHAPE['canary_file'] = '^(~/|/).+$'
 SHAPE['watch_except'] = '^(host|path|program|credential):.+$'
 SHAPE['layer'] = r'^[^\n]*$'
 SHAPE['toolchain'] = '^(auto|%s)$' % '|'.join(PRESETS)
@@ -213,6 +214,7 @@ STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'ref': 'list of refs'}
 STRINGS_TEXT['ssh_host'] = 'list of [USER@]HOST[:PORT]'
 STRINGS_TEXT['label'] = 'list of names'
+STRINGS_TEXT['canary_file'] = 'list of paths'
 STRINGS_TEXT['watch_except'] = 'list of KIND:PATTERN'
 STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
 TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)

@@ -1,5 +1,5 @@
 /*
- * ward explain, ward policy and ward watch where ward-explain is missing: main() starts that
+ * ward explain, policy, watch and evidence where ward-explain is missing: main() starts that
  * program (explain_program.c), and comes here only if there is none.
  */
 #include <errno.h>
@@ -27,6 +27,11 @@ int verb_policy(struct options *o)
 }
 
 int verb_watch(struct options *o)
+{
+	return missing(o);
+}
+
+int verb_evidence(struct options *o)
 {
 	return missing(o);
 }

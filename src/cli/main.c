@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 	if (verb == VERB_AUDIT)
 		try_program(argv[1], argv + 1);
 	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || verb == VERB_WATCH ||
-	    (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
+	    verb == VERB_EVIDENCE || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
 		try_program("explain", argv);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);

@@ -264,6 +264,10 @@ static bool ssh_has_shape(const char *kind, const char *text, const char **ret_e
 static bool other_shape(const char *kind, const char *text, const char **ret_expected,
 			const char **ret_hint)
 {
+	if (strcmp(kind, "canary_file") == 0) {
+		*ret_expected = "~/PATH or an absolute path, without . and ..";
+		return watch_is_canary_file(text);
+	}
 	if (strncmp(kind, "watch_", 6) == 0)
 		return watch_has_shape(kind, text, ret_expected, ret_hint);
 	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "policy/policy_value.h"
 #include "policy/units.h"
@@ -79,6 +80,15 @@ bool watch_has_shape(const char *kind, const char *text, const char **ret_expect
 		if (strncmp(text, kinds[i], strlen(kinds[i])) == 0)
 			return text[strlen(kinds[i])] != '\0' && strlen(text) < 1024;
 	return false;
+}
+
+bool watch_is_canary_file(const char *text)
+{
+	const char *rest = strncmp(text, "~/", 2) == 0 ? text + 1 : text;
+	auto_free char *clean = path_clean(rest);
+
+	return *rest == '/' && clean && strcmp(clean, rest) == 0 && rest[1] &&
+	       strlen(rest) < WATCH_CANARY_PATH && !strpbrk(rest, "\r\n");
 }
 
 /* -- what goes together */

@@ -4,9 +4,11 @@
 
 #include "policy/policy.h"
 
-#define WATCH_RULES_MAX 64  /* of one policy */
-#define WATCH_LABELS_MAX 32 /* likewise */
-#define WATCH_NAME_TEXT 72  /* a name and a NUL */
+#define WATCH_RULES_MAX 64    /* of one policy */
+#define WATCH_LABELS_MAX 32   /* likewise */
+#define WATCH_CANARIES_MAX 64 /* files of one policy, and hosts */
+#define WATCH_CANARY_PATH 200
+#define WATCH_NAME_TEXT 72 /* a name and a NUL */
 
 enum metric {
 #define METRIC(id, ...) METRIC_##id,
@@ -60,5 +62,8 @@ bool policy_watch_counts(const struct policy *p, enum metric m);
 /* Whether text is a value of that kind ("watch_count", "watch_except"). Pure. */
 bool watch_has_shape(const char *kind, const char *text, const char **ret_expected,
 		     const char **ret_hint);
+
+/* Whether text can be an entry of canary.files. Pure. */
+bool watch_is_canary_file(const char *text);
 
 #endif

@@ -111,14 +111,14 @@ static uint64_t put_process(int proc_fd, uint64_t pid, struct buf *out)
 	return parent > 0 ? (uint64_t)parent : 0;
 }
 
-static void put_chain(const struct box *b, uint64_t pid, struct buf *out)
+void box_alarm_chain(const struct box *b, uint64_t pid, struct buf *out)
 {
 	for (unsigned i = 0; pid > 1 && b->run.proc_fd >= 0 && i < ALARM_CHAIN_MAX; i++)
 		pid = put_process(b->run.proc_fd, pid, out);
 }
 
 /* What lives in the sandbox; ward-init is left out. */
-static void put_running(const struct box *b, struct buf *out)
+void box_alarm_running(const struct box *b, struct buf *out)
 {
 	int fd = b->run.proc_fd < 0
 			 ? -1
@@ -155,7 +155,7 @@ static void set_state(struct box *b, enum box_state state)
 }
 
 /* A line for whoever sits there: nothing inside writes any more. */
-static void tell_frozen(const struct box *b, const struct alarm_fire *f)
+static void tell_frozen(const struct box *b, const char *what, const char *name, const char *why)
 {
 	auto_buf line = { 0 };
 	struct stat st;
@@ -163,9 +163,9 @@ static void tell_frozen(const struct box *b, const struct alarm_fire *f)
 	if (b->detached)
 		return;
 	buf_printf(&line,
-		   "%sward: watch rule %s: %s: %s is frozen; ward resume, ward kill or ward approve"
+		   "%sward: %s %s: %s: %s is frozen; ward resume, ward kill or ward approve"
 		   "%s\n",
-		   isatty(STDERR_FILENO) ? "\r\n" : "", f->rule->name, f->why, b->result->run_id,
+		   isatty(STDERR_FILENO) ? "\r\n" : "", what, name, why, b->result->run_id,
 		   isatty(STDERR_FILENO) ? "\r" : "");
 	if (!line.failed && fstat(STDERR_FILENO, &st) == 0)
 		(void)!io_write_some(STDERR_FILENO, st.st_mode, line.data, line.len);
@@ -192,17 +192,28 @@ static bool ask(struct box *b, const struct alarm_fire *f, const struct buf *cha
 	return approve_ask(b->approve, &q, io_now_ms(), &id) == 0;
 }
 
-static void end_run(struct box *b, const char *name, const char *why)
+static void end_run(struct box *b, const char *what, const char *name, const char *why)
 {
 	if (!b->result->error.code) {
-		ward_fail(&b->result->error, ECANCELED, "the watch rule %s ended the run: %s", name,
+		ward_fail(&b->result->error, ECANCELED, "the %s %s ended the run: %s", what, name,
 			  why);
 		ward_remedy(&b->result->error,
-			    "ward audit show --kind watch shows what it saw; a false alarm is "
-			    "silenced by except or a higher above in watch.rules");
+			    "ward audit show --kind watch,canary shows what it saw; a false alarm "
+			    "of a rule is silenced by except or a higher above");
 	}
 	b->alarmed = true;
 	box_kill(b);
+}
+
+void box_alarm_stop(struct box *b, enum watch_do done, const char *what, const char *name,
+		    const char *why)
+{
+	if (done == WATCH_KILL)
+		end_run(b, what, name, why);
+	if (done != WATCH_ASK && done != WATCH_FREEZE)
+		return;
+	set_state(b, BOX_PAUSED);
+	tell_frozen(b, what, name, why);
 }
 
 static void report(struct box *b, const struct alarm_fire *f, enum watch_do done,
@@ -244,22 +255,17 @@ static void act(struct box *b, const struct alarm_fire *f)
 	if (done != WATCH_LOG)
 		box_hold(b, true, false);
 	if (f->pid && !b->dead)
-		put_chain(b, f->pid, &chain);
+		box_alarm_chain(b, f->pid, &chain);
 	if (!chain.len && f->pid)
 		alarm_chain(b->alarm->alarm, f->pid, &chain);
 	if (!chain.len && !b->dead)
-		put_running(b, &running);
+		box_alarm_running(b, &running);
 	if (done == WATCH_ASK && !ask(b, f, &chain))
 		done = WATCH_KILL; /* too many questions wait */
 	report(b, f, done, &chain, &running);
 	strv_addf(done == WATCH_LOG ? &b->result->notes : &b->result->loud,
 		  "watch rule %s: %s (%s)", f->rule->name, f->why, watch_do_name(done));
-	if (done == WATCH_KILL)
-		end_run(b, f->rule->name, f->why);
-	if (done != WATCH_ASK && done != WATCH_FREEZE)
-		return;
-	set_state(b, BOX_PAUSED);
-	tell_frozen(b, f);
+	box_alarm_stop(b, done, "watch rule", f->rule->name, f->why);
 }
 
 void box_alarm_act(struct box *b)
@@ -283,7 +289,8 @@ void box_alarm_answer(struct box *b, const struct question *q, enum question_ans
 		set_state(b, BOX_RUNNING);
 		return;
 	}
-	end_run(b, q->host, answer == QUESTION_DENY ? "a person said no" : "nobody answered");
+	end_run(b, "watch rule", q->host,
+		answer == QUESTION_DENY ? "a person said no" : "nobody answered");
 }
 
 void box_alarm_end(struct box *b)

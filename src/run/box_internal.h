@@ -8,6 +8,7 @@
 #include "model/running.h"
 #include "observe/names.h"
 #include "observe/notify.h"
+#include "policy/policy_watch.h"
 #include "protocol/guest.h"
 #include "review/review.h"
 #include "run/guardian.h"
@@ -31,7 +32,8 @@ struct box {
 	struct egress *egress; /* NULL: no network */
 	/* questions that wait for a person; NULL: nobody is asked */
 	struct approve *approve;
-	struct box_alarm *alarm; /* NULL: there are no watch rules */
+	struct box_canary *canary; /* NULL: there are no canaries */
+	struct box_alarm *alarm;   /* NULL: there are no watch rules */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;
@@ -112,6 +114,22 @@ void box_alarm_answer(struct box *b, const struct question *q, enum question_ans
 uint64_t box_alarm_sample_ms(const struct box *b);
 /* The run is over; events go where they went before. */
 void box_alarm_end(struct box *b);
+/* A process inside and its parents, and all that live there, as "PROGRAM (PID)", each ended by a
+ * NUL. */
+void box_alarm_chain(const struct box *b, uint64_t pid, struct buf *out);
+void box_alarm_running(const struct box *b, struct buf *out);
+/* Freezes or kills the sandbox, which stands still already; what and name: "watch rule", its name. */
+void box_alarm_stop(struct box *b, enum watch_do done, const char *what, const char *name,
+		    const char *why);
+
+/* Canaries (box_canary.c): begins to look at events, before anything is reported. */
+must_check int box_canary_begin(struct box *b, struct ward_err *e);
+/* Watches the files; right before the command may run. */
+must_check int box_canary_arm(struct box *b, struct ward_err *e);
+int box_canary_fd(const struct box *b); /* -1: nothing to poll */
+/* Does what canary.do says for those that were touched. */
+void box_canary_act(struct box *b);
+void box_canary_end(struct box *b);
 
 /* Detached runs (box_control.c). Whether there is no command of the sandbox's own: */
 bool box_is_idle(const struct box *b);

@@ -516,6 +516,7 @@ enum {
 	POLL_SECRETS,
 	POLL_SSH,
 	POLL_NAMES,
+	POLL_CANARY,
 	POLL_STDIO
 };
 
@@ -580,6 +581,7 @@ void box_watch_once(struct box *b)
 		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->live->secrets), .events = POLLIN },
 		[POLL_SSH] = { .fd = ssh_fd(b->plan->live->ssh), .events = POLLIN },
 		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
+		[POLL_CANARY] = { .fd = box_canary_fd(b), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -620,6 +622,7 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_PID].revents)
 		b->dead = b->gone = true;
 	on_time(b, now);
+	box_canary_act(b);
 	box_alarm_act(b);
 	box_keep_record(b);
 }

@@ -193,8 +193,8 @@ def test_untrusted_then_push(t):
     r = world.ward("run", "-p", file, "--", "/usr/bin/python3", "talk.py", "db.test", "evil.test",
                    cwd=ws)
     t.equal((r.rc, events(t, cwd=ws)), (0, []), f"nothing came after it ({r.err})")
-    r = world.ward("run", "-p", file, "--", "/usr/bin/python3", "talk.py", "evil.test", "wait=0.5", "db.test",
-                   cwd=ws)
+    r = world.ward("run", "-p", file, "--", "/usr/bin/python3", "talk.py", "evil.test", "wait=0.5",
+                   "db.test", cwd=ws)
     t.equal((r.rc, the_alert(t, cwd=ws)["cause"]), (0, ["net.connect allow db.test:5432"]),
             f"{r.err}")
 
