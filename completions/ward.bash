@@ -104,6 +104,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	evidence)
+		options="--output --json --help -o -h"
+		file="--output -o"
+		directory=""
+		other=""
+		;;
 	resume)
 		options="--all --json --help -h"
 		file=""
@@ -190,6 +196,12 @@ _ward_options() {
 		;;
 	check)
 		options="--replay --all --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	watch)
+		options="--all --json --help -h"
 		file=""
 		directory=""
 		other=""
@@ -287,7 +299,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -325,7 +337,7 @@ _ward() {
 	fi
 	case $before in
 	--add)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -350,7 +362,7 @@ _ward() {
 		return
 		;;
 	--set)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -359,7 +371,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy image vm wasm recover volume rm help version" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
@@ -370,6 +382,8 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")
 	elif [[ $verb == audit ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "show report verify export metrics send ls prune seal key" -- "$word")
+	elif [[ $verb == watch ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "suggest" -- "$word")
 	elif [[ $verb == profile ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
 	elif [[ $verb == policy ]] && ((COMP_CWORD == 2)); then
@@ -386,7 +400,7 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == checkpoint ]]; then
 		((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(attach|wait|pause|resume|stop|kill|logs|stats|rm) ]]; then
+	elif [[ $verb == @(attach|wait|pause|evidence|resume|stop|kill|logs|stats|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(run|agent|shell|learn|plan|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")

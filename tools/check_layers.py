@@ -12,7 +12,7 @@ import sys
 
 # The rooms of a run, in the order of its life: each may include those before it.
 ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'confine', 'host', 'guard', 'limit',
-         'event', 'state', 'gitview', 'plan',
+         'event', 'alarm', 'state', 'gitview', 'plan',
          'observe', 'recover', 'review', 'approve', 'egress', 'control', 'term', 'run']
 
 

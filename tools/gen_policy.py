@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 Field = collections.namedtuple('Field', 'path member type values default narrow later help')
 Item = collections.namedtuple('Item', 'object name type values default help')
 OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SSH': 'ssh', 'SINKS': 'sink',
-             'COMMANDS': 'commands', 'PRICES': 'price'}
+             'COMMANDS': 'commands', 'PRICES': 'price', 'WATCH': 'watch', 'LABELS': 'label'}
 SIZE = {'': 1, 'Ki': 1 << 10, 'Mi': 1 << 20, 'Gi': 1 << 30}
 
 DIGITS = r'(0|[1-9][0-9]*)'
@@ -45,6 +45,11 @@ PRESETS = [a[0] for macro, a, _ in def_reader.read(ROOT / 'tables/toolchains.def
 CACHE_NAMES = list(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
 SHAPE['ssh_host'] = r'^([A-Za-z0-9._-]+@)?[^\s/@#?*-][^\s/@#?*]*$'
 SHAPE['ssh_key'] = '^(agent(:SHA256:[A-Za-z0-9+/]{43})?|file:(/|~/).+)$'
+METRICS = [a[1] for macro, a, _ in def_reader.read(ROOT / 'tables/metrics.def')
+           if macro == 'METRIC']
+SHAPE['watch_count'] = '^(%s)$' % '|'.join(METRICS)
+SHAPE['canary_file'] = '^(~/|/).+$'
+SHAPE['watch_except'] = '^(host|path|program|credential):.+$'
 SHAPE['layer'] = r'^[^\n]*$'
 SHAPE['toolchain'] = '^(auto|%s)$' % '|'.join(PRESETS)
 SHAPE['cache'] = '^(%s)$' % '|'.join(CACHE_NAMES)
@@ -193,7 +198,8 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',
              'RULES': 'list of rules', 'GRANTS': 'list of grants', 'SSH': 'list of keys',
-             'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
+             'COMMANDS': 'map', 'SINKS': 'list of sinks', 'WATCH': 'list of rules',
+             'LABELS': 'list of labels', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'program': 'list of names', '': 'list of text',
                 'env': 'list of NAME, PREFIX* or NAME=VALUE',
@@ -207,9 +213,13 @@ STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths',
                 'ref': 'list of refs'}
 STRINGS_TEXT['ssh_host'] = 'list of [USER@]HOST[:PORT]'
+STRINGS_TEXT['label'] = 'list of names'
+STRINGS_TEXT['canary_file'] = 'list of paths'
+STRINGS_TEXT['watch_except'] = 'list of KIND:PATTERN'
 STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)
 TYPE_TEXT['TOOLCHAINS'] = 'auto, none or list of ' + ', '.join(PRESETS)
-STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable',
+STRING_TEXT = {'watch_count': ', '.join(METRICS[:-1]) + ' or ' + METRICS[-1],
+               'host': 'host', 'label': 'name', 'variable': 'name of a variable',
                'header': 'NAME: TEXT with {}', 'source': 'source',
                'ssh_key': 'agent, agent:SHA256:FINGERPRINT or file:PATH'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries',

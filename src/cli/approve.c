@@ -39,7 +39,8 @@ void approve_put(const struct client_question *q, bool full, struct buf *out)
 	buf_printf(out, "    the rule that asks: %s\n", q->q.rule);
 	if (*q->q.process)
 		buf_printf(out, "    asked by: %s\n", q->q.process);
-	buf_printf(out, "    always adds to network.egress_allowlist: %s\n", q->q.line);
+	if (*q->q.line)
+		buf_printf(out, "    always adds to network.egress_allowlist: %s\n", q->q.line);
 }
 
 static void put_json(const struct client_questions *all, size_t silent, struct buf *out)
@@ -56,7 +57,7 @@ static void put_json(const struct client_questions *all, size_t silent, struct b
 		json_begin_object(&j, NULL);
 		json_string(&j, "id", id);
 		json_string(&j, "sandbox", all->items[i].box);
-		json_string(&j, "kind", "connect");
+		json_string(&j, "kind", q->kind == QUESTION_WATCH ? "watch" : "connect");
 		json_string(&j, "subject", q->subject);
 		json_string(&j, "host", q->host);
 		json_uint(&j, "port", q->port);
@@ -146,6 +147,11 @@ static int write_policy(const struct options *o, const struct client_question *q
 int approve_send(const struct options *o, const struct client_question *q,
 		 enum question_answer answer, uint64_t seconds, struct ward_err *e)
 {
+	if (answer == QUESTION_ALWAYS && q->q.kind == QUESTION_WATCH) {
+		ward_fail(e, EINVAL, "an alert of a watch rule has no --always");
+		return ward_remedy(e, "--once, --run, --for TIME or --deny; a false alarm is "
+				      "silenced in watch.rules");
+	}
 	if (answer == QUESTION_ALWAYS && write_policy(o, q, e) < 0)
 		return -e->code;
 	return client_answer_question(q->box, q->q.id, answer, seconds, e);
@@ -202,7 +208,7 @@ static int answer(const struct options *o, enum question_answer how, uint64_t se
 
 	if (find(o->words[0], &q, &e) < 0)
 		return say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED);
-	if (how == QUESTION_ALWAYS && !*q.q.line) {
+	if (how == QUESTION_ALWAYS && q.q.kind == QUESTION_CONNECT && !*q.q.line) {
 		ward_fail(&e, ENOENT, "%s: this question does not wait any more", o->words[0]);
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}

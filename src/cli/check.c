@@ -23,6 +23,7 @@
 #include "plan/spec_origin.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
+#include "policy/policy_watch.h"
 #include "policy/suffix.h"
 #include "rules/waf.h"
 
@@ -208,6 +209,15 @@ static void look_at_grants(const struct policy *p, struct findings *f)
 	grants_free(grants, count);
 }
 
+/* Watch rules that do not go together. */
+static void look_at_watch(const struct policy *p, struct findings *f)
+{
+	struct ward_err why = { 0 };
+
+	if (policy_watch_check(p, &why) < 0)
+		add_refusal(p, &why, f);
+}
+
 /* Where several files make the policy: which of them widens. */
 static void name_places(const struct policy *p, struct findings *f)
 {
@@ -250,6 +260,7 @@ static int look(struct findings *f, struct ward_err *e)
 		warn_about_rules(&p, f);
 		look_at_network(&p, f);
 		look_at_grants(&p, f);
+		look_at_watch(&p, f);
 		r = policy_unsupported(&p, &f->refused);
 		if (r >= 0)
 			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);

@@ -1,6 +1,6 @@
 /*
- * ward explain and ward policy where ward-explain is missing: main() starts that program
- * (explain_program.c), and comes here only if there is none.
+ * ward explain, policy, watch and evidence where ward-explain is missing: main() starts that
+ * program (explain_program.c), and comes here only if there is none.
  */
 #include <errno.h>
 
@@ -22,6 +22,16 @@ int verb_explain(struct options *o)
 }
 
 int verb_policy(struct options *o)
+{
+	return missing(o);
+}
+
+int verb_watch(struct options *o)
+{
+	return missing(o);
+}
+
+int verb_evidence(struct options *o)
 {
 	return missing(o);
 }

@@ -29,5 +29,7 @@ int explain_show(struct options *o);
 int policy_add(struct options *o);
 int policy_show(struct options *o);
 int check_replay(struct options *o);
+int watch_suggest(struct options *o);
+int evidence_collect(struct options *o);
 
 #endif

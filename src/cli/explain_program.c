@@ -15,6 +15,10 @@ static int run_verb(struct options *o)
 {
 	if (o->verb == VERB_EXPLAIN)
 		return explain_show(o);
+	if (o->verb == VERB_EVIDENCE)
+		return evidence_collect(o);
+	if (o->verb == VERB_WATCH)
+		return watch_suggest(o);
 	return o->verb == VERB_POLICY ? policy_add(o) : check_replay(o);
 }
 
@@ -29,7 +33,8 @@ int main(int argc, char **argv)
 	struct ward_err e = { 0 };
 	struct options o;
 
-	if (verb != VERB_EXPLAIN && verb != VERB_POLICY && verb != VERB_CHECK)
+	if (verb != VERB_EXPLAIN && verb != VERB_POLICY && verb != VERB_CHECK &&
+	    verb != VERB_WATCH && verb != VERB_EVIDENCE)
 		return EXIT_USAGE;
 	sigaction(SIGPIPE, &gone, NULL);
 	if (options_read((enum verb)verb, argv + 2, &o, &e) < 0) {

@@ -175,8 +175,8 @@ int main(int argc, char **argv)
 	/* reads its own words, and comes back only where it is missing */
 	if (verb == VERB_AUDIT)
 		try_program(argv[1], argv + 1);
-	if (verb == VERB_EXPLAIN || verb == VERB_POLICY ||
-	    (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
+	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || verb == VERB_WATCH ||
+	    verb == VERB_EVIDENCE || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
 		try_program("explain", argv);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);

@@ -5,24 +5,24 @@
  * Changes nothing. Run by ward-explain.
  *
  * The policy is compiled for each run's own workspace by the functions that compile it for a run:
- * rules, and the plan with its mounts and guards. Where that cannot be (the workspace is elsewhere,
- * as in CI), files and limits are not judged, which the output says. replay_judge.c compares.
+ * rules, and the plan with its mounts and guards; watch rules count again (replay_watch.c). Where
+ * that cannot be (the workspace is elsewhere, as in CI), files and limits are not judged, which the
+ * output says. replay_judge.c compares.
  */
 #include "cli/explain_parts.h"
+#include "cli/replay_journals.h"
 #include "cli/replay_judge.h"
+#include "cli/replay_watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "audit/verify.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/ask.h"
 #include "event/event.h"
 #include "plan/plan.h"
-#include "plan/project.h"
 #include "plan/spec.h"
 
 #define GROUPS_MAX 1000
@@ -42,6 +42,7 @@ struct work {
 	size_t found_count;
 	uint64_t counts[4], more, runs, events;
 	struct strv notes;
+	struct replay_watch *watch; /* owned; NULL: the policy has no watch rules */
 	/* of the run at hand */
 	const char *run;
 	char *workspace, *profile; /* that spec and plan are for; owned */
@@ -77,6 +78,7 @@ static void work_clear(struct work *w)
 	}
 	free(w->found);
 	rules_free(w->rules);
+	replay_watch_free(w->watch);
 	policy_clear(&w->policy);
 	strv_free(&w->notes);
 }
@@ -150,6 +152,11 @@ static void keep(struct work *w, const struct ward_event *v, enum replay_verdict
 	w->found_count += f->run && f->what && f->why;
 }
 
+static void begin_run(void *ctx, const char *run)
+{
+	((struct work *)ctx)->run = run;
+}
+
 static bool see(void *ctx, const struct ward_event *v)
 {
 	struct work *w = ctx;
@@ -158,6 +165,7 @@ static bool see(void *ctx, const struct ward_event *v)
 	auto_buf why = { 0 };
 
 	w->events++;
+	replay_watch_see(w->watch, w->run, v);
 	if (v->kind == EVENT_RUN_START) {
 		const struct event_value *workspace = event_get(v, FIELD_WORKSPACE);
 		auto_free char *path = workspace && workspace->len
@@ -184,125 +192,6 @@ static bool see(void *ctx, const struct ward_event *v)
 	if (verdict != REPLAY_SAME)
 		keep(w, v, verdict, buf_text(&why));
 	return true;
-}
-
-/* -- journals */
-
-static int fail_changed(const char *name, uint64_t line, const char *what, struct ward_err *e)
-{
-	ward_fail(e, EBADMSG, "the journal %.200s was changed: line %" PRIu64 ": %.200s", name,
-		  line, what);
-	return ward_remedy(e, "ward audit verify shows details; the journal was not used");
-}
-
-static int check_run(int audit_fd, const char *run, struct ward_err *e)
-{
-	struct verify v = { .audit_fd = audit_fd, .began_us = event_now_us() };
-	int r = 0;
-
-	verify_index(&v);
-	verify_run(&v, run);
-	if (v.fault_count)
-		r = fail_changed(v.faults[0].file, v.faults[0].line, v.faults[0].what, e);
-	else if (v.failed)
-		r = ward_fail(e, ENOMEM, "out of memory");
-	verify_clear(&v);
-	return r;
-}
-
-static int replay_run(struct work *w, int audit_fd, const char *run, struct ward_err *e)
-{
-	int r = check_run(audit_fd, run, e);
-
-	if (r < 0)
-		return r;
-	w->run = run;
-	w->runs++;
-	explain_events(audit_fd, run, see, w);
-	return 0;
-}
-
-/* A file by itself: its chain must hold from its first line on. Judged only after all of it was
- * checked. */
-static int replay_file(struct work *w, const char *path, bool judge, struct ward_err *e)
-{
-	static char scratch[EVENT_LINE_MAX];
-	struct chain chain = { 0 };
-	struct ward_event v;
-	struct lines l;
-	const char *line;
-	size_t n;
-	int r = lines_open(&l, AT_FDCWD, path);
-
-	if (r < 0)
-		return ward_fail(e, -r, "cannot open %.300s: %s", path, strerror(-r));
-	w->run = path;
-	while ((r = lines_next(&l, &line, &n)) > 0) {
-		if (!judge && chain_check(&chain, line, n) != CHAIN_FINE) {
-			r = fail_changed(
-				path, l.number,
-				"it does not follow the line before, or is not a journal line", e);
-			break;
-		}
-		if (judge && event_decode(line, n, scratch, &v, NULL))
-			see(w, &v);
-	}
-	if (r == 0 && !judge && l.at < l.len)
-		r = fail_changed(path, l.number + 1, "it is truncated", e);
-	else if (r == -EBADMSG && !e->code)
-		r = fail_changed(path, l.number + 1, "it is too long", e);
-	lines_close(&l);
-	w->runs += judge;
-	return r;
-}
-
-static int replay_word(struct work *w, int audit_fd, const char *word, struct ward_err *e)
-{
-	auto_free char *run = NULL;
-	int r;
-
-	if (strchr(word, '/') || access(word, F_OK) == 0) {
-		r = replay_file(w, word, false, e);
-		return r < 0 ? r : replay_file(w, word, true, e);
-	}
-	if (audit_fd < 0)
-		return ward_fail(e, ENOENT,
-				 "there is neither a journal for run %.60s nor such a file", word);
-	r = audit_find_run(audit_fd, word, &run, e);
-	return r < 0 ? r : replay_run(w, audit_fd, run, e);
-}
-
-/* Whether a run was in this workspace. */
-static bool is_here(int audit_fd, const char *run, const char *here)
-{
-	static char scratch[EVENT_LINE_MAX];
-	struct ward_event v = event_make(EVENT_RUN_NOTE, ACTION_LOG, NULL);
-	const struct event_value *workspace =
-		audit_first(audit_fd, run, scratch, &v) ? event_get(&v, FIELD_WORKSPACE) : NULL;
-
-	return workspace && strlen(here) == workspace->len &&
-	       memcmp(here, workspace->text, workspace->len) == 0;
-}
-
-/* Every run of this workspace; with --all of every one. */
-static int replay_all(struct work *w, int audit_fd, struct ward_err *e)
-{
-	auto_free char *here = NULL, *project = NULL;
-	auto_strv runs = { 0 };
-	int r = audit_fd < 0 ? ward_fail(e, ENOENT, "there is no journal yet")
-			     : lines_runs(audit_fd, &runs, e);
-
-	if (r == 0 && !w->o->all)
-		r = workspace_here(&here, e);
-	if (r == 0 && here)
-		r = project_find(here, &project, NULL, e);
-	for (size_t i = 0; i < runs.len && r == 0; i++)
-		if (!here || is_here(audit_fd, runs.items[i], project ? project : here))
-			r = replay_run(w, audit_fd, runs.items[i], e);
-	if (r == 0 && here && !w->runs)
-		strv_add(&w->notes, "no run of this workspace is on record; --all compares with "
-				    "the runs of every workspace");
-	return r;
 }
 
 /* -- telling */
@@ -332,6 +221,7 @@ static void put_text(const struct work *w, struct buf *out)
 			buf_printf(out, " #%" PRIu64 ")\n", f->seq);
 		}
 	}
+	replay_watch_text(w->watch, out);
 	if (w->more)
 		buf_printf(out, "and %" PRIu64 " more\n", w->more);
 	for (size_t i = 0; i < w->notes.len; i++)
@@ -370,6 +260,7 @@ static void put_json(const struct work *w, struct buf *out)
 		}
 		json_end_array(&j);
 	}
+	replay_watch_json(w->watch, &j);
 	json_uint(&j, "more", w->more);
 	json_begin_array(&j, "notes");
 	for (size_t i = 0; i < w->notes.len; i++)
@@ -390,6 +281,10 @@ static int read_new(struct work *w, struct ward_err *e)
 	if (errors.lines.len)
 		ask_print_errors(&errors);
 	strv_free(&errors.lines);
+	if (r == 0)
+		r = policy_watch_check(&w->policy, e);
+	if (r == 0)
+		r = replay_watch_create(&w->policy, &w->watch, e);
 	return r < 0 ? r : rules_compile(&w->policy, 1, &w->rules, e);
 }
 
@@ -397,6 +292,9 @@ int check_replay(struct options *o)
 {
 	struct work w = { .o = o,
 			  .file = o->word_count ? o->words[o->word_count - 1] : "ward.yaml" };
+	struct replay_source source = {
+		.begin = begin_run, .see = see, .context = &w, .all = o->all, .notes = &w.notes
+	};
 	struct ward_err e = { 0 }, journals = { 0 };
 	auto_fd audit = place_open(false, &journals);
 	auto_buf out = { 0 };
@@ -409,16 +307,18 @@ int check_replay(struct options *o)
 	w.found = r == 0 ? calloc(GROUPS_MAX + 1, sizeof(*w.found)) : NULL;
 	if (r == 0 && !w.found)
 		r = ward_fail(&e, ENOMEM, "out of memory");
-	if (r == 0 && o->word_count <= 1)
-		r = replay_all(&w, audit, &e);
-	for (size_t i = 0; i + 1 < o->word_count && r == 0; i++)
-		r = replay_word(&w, audit, o->words[i], &e);
+	if (r == 0)
+		r = replay_journals(&source, audit, o->words, o->word_count ? o->word_count - 1 : 0,
+				    &e);
+	w.runs = source.runs;
 	if (r == 0 && o->json)
 		put_json(&w, &out);
 	else if (r == 0)
 		put_text(&w, &out);
 	r = r < 0 ? say_error(&e, o->json, EXIT_REFUSED)
-		  : say_out(&out, w.counts[REPLAY_LOST] ? EXIT_FINDINGS : EXIT_FINE);
+		  : say_out(&out, w.counts[REPLAY_LOST] || replay_watch_stops(w.watch)
+					  ? EXIT_FINDINGS
+					  : EXIT_FINE);
 	work_clear(&w);
 	return r;
 }

@@ -36,6 +36,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "egress/creds_start.h"
+#include "plan/plan_canary.h"
 #include "event/event.h"
 #include "event/result.h"
 #include "plan/path_view.h"
@@ -193,6 +194,7 @@ static int resolve_continue(struct options *o, struct review *r, struct ward_err
 static void drop_plan(struct plan *plan, struct spec *spec)
 {
 	creds_end(plan);
+	canary_end(plan);
 	plan_free(plan);
 	spec_clear(spec);
 }
@@ -210,7 +212,7 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 		status = ask_plan(o, early->system, spec, ret_plan, progress, e);
 	if (status < 0)
 		return status;
-	if (creds_start(*ret_plan, e) < 0) {
+	if (creds_start(*ret_plan, e) < 0 || canary_start(*ret_plan, e) < 0) {
 		drop_plan(*ret_plan, spec);
 		return -e->code;
 	}
@@ -545,6 +547,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		timing_end(&timing, "policy and plan", began);
 		code = carry_out(o, d, &report, plan, &early, &record);
 		creds_end(plan);
+		canary_end(plan);
 		plan_end(plan);
 	}
 	review_close(&continued);

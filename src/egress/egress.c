@@ -215,6 +215,8 @@ static bool read_message(struct egress *g, struct result *r)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n == (ssize_t)sizeof(said.shown) && said.shown.kind == GATE_SHOWN) {
+		r->network.bytes_in = said.shown.totals.bytes_in;
+		r->network.bytes_out = said.shown.totals.bytes_out;
 		if (g->shown)
 			g->shown(g->shown_context, &said.shown);
 		return true;

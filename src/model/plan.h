@@ -216,8 +216,9 @@ struct plan_live {
 	struct git_views *views; /* private git directories; owned; NULL: none */
 	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct secrets *secrets;
-	struct ssh_link *ssh;   /* the ssh-agent inside; owned; NULL: none */
-	struct plan_tape *tape; /* a recording; owned; NULL: none */
+	struct ssh_link *ssh;      /* the ssh-agent inside; owned; NULL: none */
+	struct canaries *canaries; /* files of canary.files; owned; NULL: none */
+	struct plan_tape *tape;    /* a recording; owned; NULL: none */
 	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct certs *certs;
 	/* of the volumes: they are in use for as long as the plan is */

@@ -11,6 +11,9 @@
 
 enum question_kind {
 	QUESTION_CONNECT, /* a connection, which is not made before the answer */
+	/* a watch rule has fired, and the sandbox stands still; host: the rule's name, port: its
+	 * number */
+	QUESTION_WATCH,
 	QUESTION_KINDS
 };
 

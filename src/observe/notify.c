@@ -346,6 +346,9 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		const char *words = starts ? exec_watch_words(n->execs, &len) : NULL;
 
 		provenance_saw(r->provenance, n->seen, words, len);
+		/* a rule that waits for a label must know before the caller goes on */
+		if (n->plan->spec->policy.watch_labels.len)
+			provenance_tell_reads(r->provenance, r, false);
 	} else if (starts) {
 		provenance_began(r->provenance, (pid_t)n->request->pid);
 	}

@@ -26,6 +26,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "event/event.h"
+#include "policy/policy_watch.h"
 
 #define CHECK_MS 1000 /* a pid not seen for so long may belong to another process by now */
 #define WORDS_KEPT 1024
@@ -40,6 +41,7 @@ struct provenance *provenance_create(const struct plan *p, int upper_fd)
 		return NULL;
 	v->plan = p;
 	v->upper_fd = upper_fd;
+	v->wants_entropy = policy_watch_counts(&p->spec->policy, METRIC_FILES_ENCRYPTED);
 	/* unused entries are never touched, so they cost no memory */
 	v->processes = calloc(PROCESSES_MAX + 1, sizeof(*v->processes));
 	v->process_slots = calloc(PROCESS_SLOTS, sizeof(*v->process_slots));

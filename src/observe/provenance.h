@@ -31,5 +31,7 @@ void provenance_proxied(struct provenance *v, const char *host);
 /* Reports which files have changed since, and by whom, as file.change; now and then, and at the
  * end. */
 void provenance_tell(struct provenance *v, struct result *r, bool end);
+/* Reports the files that were opened for reading since; end: and how many were lost. */
+void provenance_tell_reads(struct provenance *v, struct result *r, bool end);
 
 #endif

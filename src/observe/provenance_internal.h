@@ -68,6 +68,7 @@ struct known_thread {
 struct provenance {
 	const struct plan *plan;
 	int upper_fd;
+	bool wants_entropy; /* a watch rule counts files that look random */
 	struct process *processes;
 	uint32_t process_count;
 	uint32_t *process_slots; /* of processes by number: index + 1 of the last one */
@@ -110,7 +111,6 @@ bool provenance_take_room(struct provenance *v, size_t bytes);
 /* A path was opened for reading by the process of that index. */
 void provenance_read(struct provenance *v, const char *path, uint32_t process);
 /* Reports the files that were read since the last time. */
-void provenance_tell_reads(struct provenance *v, struct result *r, bool end);
 void provenance_free_reads(struct provenance *v);
 /* Lets what children wrote go to the parent that collects it. */
 void provenance_spread(struct provenance *v);

@@ -9,10 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "alarm/entropy.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "event/event.h"
@@ -96,9 +100,44 @@ static void put_hosts(const struct provenance *v, uint64_t hosts, struct buf *ou
 		buf_add(out, ALL_OTHERS, sizeof(ALL_OTHERS));
 }
 
+/* Opens what the sandbox wrote, to read it: a regular file beneath the workspace or the layer of a
+ * review, through no link. -1: it is none, or is elsewhere. */
+static int open_written(const struct provenance *v, const char *path)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	const char *workspace = v->plan->workspace;
+	auto_fd dir = -1, fd = -1;
+	struct stat st;
+
+	if (!path_is_beneath(path, workspace) || !path[strlen(workspace)])
+		return -1;
+	dir = v->upper_fd >= 0 ? fcntl(v->upper_fd, F_DUPFD_CLOEXEC, 0)
+			       : open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -1;
+	fd = (int)syscall(SYS_openat2, dir, path + strlen(workspace) + 1, &how, sizeof(how));
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? take_fd(&fd) : -1;
+}
+
+/* How random the file looks at its beginning; 0: that is not wanted, or not known. */
+static unsigned look_random(const struct provenance *v, const char *path)
+{
+	uint8_t bytes[ENTROPY_MOST];
+	auto_fd fd = -1;
+	ssize_t n;
+
+	if (!v->wants_entropy)
+		return 0;
+	fd = open_written(v, path);
+	n = fd < 0 ? -1 : pread(fd, bytes, sizeof(bytes), 0);
+	return n > 0 ? entropy_of(bytes, (size_t)n) : 0;
+}
+
 static void tell(const struct provenance *v, const struct file *f, const struct writer *w,
 		 bool gone, struct result *r)
 {
+	unsigned entropy = gone || w->change == ACT_MODE ? 0 : look_random(v, f->path);
 	const struct process *p = &v->processes[w->process];
 	struct ward_event e = event_make(EVENT_FILE_CHANGE, ACTION_LOG, f->path);
 	char seen[EVENT_TIME_TEXT];
@@ -118,6 +157,8 @@ static void tell(const struct provenance *v, const struct file *f, const struct 
 	if (hosts.len)
 		event_list(&e, FIELD_HOSTS, hosts.data, hosts.len);
 	event_text(&e, FIELD_SEEN, seen);
+	if (entropy)
+		event_number(&e, FIELD_ENTROPY, entropy);
 	event_emit(r->events, &e);
 }
 

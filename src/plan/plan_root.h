@@ -102,5 +102,7 @@ void plan_set_env(struct plan *p, const char *name, size_t n, const char *value)
 /* Has the policy's secrets fetched and puts placeholders into the environment; for a plan that is
  * only looked at, words that say so. */
 must_check int plan_add_creds(struct plan *p, struct ward_err *e);
+/* Adds the mounts of canary files, which plan_canary.h fills. */
+must_check int plan_add_canaries(struct plan *p, struct ward_err *e);
 
 #endif

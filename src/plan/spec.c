@@ -23,6 +23,7 @@
 #include "plan/profile.h"
 #include "plan/project.h"
 #include "plan/spec_imply.h"
+#include "plan/spec_watch.h"
 #include "plan/spec_layers.h"
 #include "plan/spec_source.h"
 #include "plan/wishes.h"
@@ -600,6 +601,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 		result = wishes_settle(s, e);
 	if (result == 0)
 		result = spec_count_costs(s, e);
+	if (result == 0)
+		result = spec_watch(s, e);
 	if (result == 0)
 		result = check_supported(&s->policy, e);
 	if (result == 0)

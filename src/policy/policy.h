@@ -46,6 +46,8 @@ struct policy_mounts {
 #define POLICY_C_COMMANDS struct strv /* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
 #define POLICY_C_SINKS struct strv
 #define POLICY_C_PRICES struct strv
+#define POLICY_C_WATCH struct strv
+#define POLICY_C_LABELS struct strv
 
 enum policy_field {
 #define FIELD(path, member, type, ...) POLICY_F_##member,
@@ -73,6 +75,7 @@ struct policy {
 enum { FS_MODE_READ_ONLY, FS_MODE_REVIEW, FS_MODE_READ_WRITE };
 enum { TERMINAL_CLEAN, TERMINAL_RAW };
 enum { NET_MODE_NONE, NET_MODE_RESTRICTED, NET_MODE_OPEN };
+enum { CANARY_LOG, CANARY_FREEZE, CANARY_KILL };
 enum { APPROVALS_DENY, APPROVALS_ASK };
 enum { UNPRICED_REFUSE, UNPRICED_DEAREST, UNPRICED_FREE };
 enum { CRED_MODE_NONE, CRED_MODE_JUST_IN_TIME };

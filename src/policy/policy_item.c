@@ -212,6 +212,10 @@ static void write_map(struct reader *r, const char *path, const char *object,
 		item_check_ssh(r, path, map);
 	if (strcmp(object, "sink") == 0)
 		item_check_sink(r, path, map);
+	if (strcmp(object, "watch") == 0)
+		item_check_watch(r, path, map);
+	if (strcmp(object, "label") == 0)
+		item_check_label(r, path, map);
 	while ((item = schema_next_item(object, item))) {
 		const struct node *n = node_get(map, item->name);
 

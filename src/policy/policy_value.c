@@ -15,6 +15,7 @@
 #include "policy/policy_grant.h"
 #include "policy/policy_http.h"
 #include "policy/policy_ssh.h"
+#include "policy/policy_watch.h"
 
 void value_key_path(char out[VALUE_PATH], const char *path, const char *key)
 {
@@ -259,6 +260,20 @@ static bool ssh_has_shape(const char *kind, const char *text, const char **ret_e
 			      : ssh_key_is_sound(text, ret_expected, ret_hint);
 }
 
+/* Shapes of items, each known where the item is read. */
+static bool other_shape(const char *kind, const char *text, const char **ret_expected,
+			const char **ret_hint)
+{
+	if (strcmp(kind, "canary_file") == 0) {
+		*ret_expected = "~/PATH or an absolute path, without . and ..";
+		return watch_is_canary_file(text);
+	}
+	if (strncmp(kind, "watch_", 6) == 0)
+		return watch_has_shape(kind, text, ret_expected, ret_hint);
+	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
+					     : http_shape(kind, text, ret_expected, ret_hint);
+}
+
 bool value_has_shape(const char *kind, const char *text, const char **ret_expected,
 		     const char **ret_hint)
 {
@@ -319,8 +334,7 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;
 	}
-	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
-					     : http_shape(kind, text, ret_expected, ret_hint);
+	return other_shape(kind, text, ret_expected, ret_hint);
 }
 
 void value_words(struct reader *r, const char *path, const char *kind, const struct node *n,

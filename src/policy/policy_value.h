@@ -64,6 +64,9 @@ void policy_scalar_text(struct buf *out, const char *s);
 /* What of a grant does not go together: see policy_grant.c. */
 /* the same of a sink: policy_sink.c */
 void item_check_sink(struct reader *r, const char *path, const struct node *map);
+/* of a rule of watch.rules, and of a label: policy_watch.c */
+void item_check_watch(struct reader *r, const char *path, const struct node *map);
+void item_check_label(struct reader *r, const char *path, const struct node *map);
 void item_check_ssh(struct reader *r, const char *path, const struct node *map);
 void item_check_grant(struct reader *r, const char *path, const struct node *map);
 

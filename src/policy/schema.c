@@ -61,7 +61,7 @@ static const unsigned char held[SCHEMA_TYPES] = {
 	[TYPE_GPUS] = HELD_LIST,     [TYPE_RULES] = HELD_LIST,     [TYPE_GRANTS] = HELD_LIST,
 	[TYPE_COMMANDS] = HELD_LIST, [TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,
 	[TYPE_PRICES] = HELD_LIST,   [TYPE_MONEY] = HELD_NUMBER,   [TYPE_TOOLCHAINS] = HELD_LIST,
-	[TYPE_SSH] = HELD_LIST,
+	[TYPE_SSH] = HELD_LIST,      [TYPE_WATCH] = HELD_LIST,     [TYPE_LABELS] = HELD_LIST,
 };
 
 const struct schema_row *schema_row(enum policy_field field)

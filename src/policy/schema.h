@@ -27,6 +27,8 @@ enum schema_type {
 	TYPE_COMMANDS,
 	TYPE_SINKS,
 	TYPE_PRICES,
+	TYPE_WATCH,
+	TYPE_LABELS,
 	TYPE_UINTS, /* only inside items */
 	SCHEMA_TYPES
 };

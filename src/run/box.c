@@ -237,6 +237,8 @@ static int release(struct box *b, struct ward_err *e)
 	if (r == 0 && b->record)
 		r = store_check_panic(b->record, e);
 	if (r == 0)
+		r = box_canary_arm(b, e);
+	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)
 		r = egress_take(b->egress, &b->run, e);
@@ -265,7 +267,7 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
-	if (r == 0 && b->egress)
+	if (r == 0 && (b->egress || b->alarm))
 		r = box_approve_begin(b, e);
 	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
@@ -390,7 +392,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	b.started_ms = b.guardian_from_ms = io_now_ms();
 	if (p->limits[LIMIT_TIMEOUT].value != POLICY_NONE)
 		b.deadline_ms = b.started_ms + p->limits[LIMIT_TIMEOUT].value;
-	if (start(&b, &e) < 0) {
+	if (box_alarm_begin(&b, &e) < 0 || box_canary_begin(&b, &e) < 0 || start(&b, &e) < 0) {
 		r->refused = true;
 		r->error = e;
 		r->exit_code = 125;
@@ -425,6 +427,8 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;
 	box_report_end(&b);
+	box_canary_end(&b);
+	box_alarm_end(&b);
 	if (b.keeps_etc) /* it was over so soon, or never idle */
 		plan_system_keep(p->system);
 }

@@ -31,8 +31,9 @@ static struct ward_event event_of(enum event_kind kind, enum event_action action
 
 	snprintf(id, 24, "%" PRIu64, q->id);
 	event_text(&v, FIELD_REQUEST, id);
-	event_text(&v, FIELD_HOST, q->host);
-	event_number(&v, FIELD_PORT, q->port);
+	event_text(&v, FIELD_HOST, q->kind == QUESTION_CONNECT ? q->host : NULL);
+	if (q->kind == QUESTION_CONNECT)
+		event_number(&v, FIELD_PORT, q->port);
 	event_text(&v, FIELD_RULE, q->rule);
 	return v;
 }
@@ -85,7 +86,8 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 	}
 	event_emit(b->result->events, &v);
 	/* what was answered with always is in the policy already */
-	if (yes && answer != QUESTION_ALWAYS && !strv_has(&b->result->approved, q->line))
+	if (yes && *q->line && answer != QUESTION_ALWAYS &&
+	    !strv_has(&b->result->approved, q->line))
 		strv_add(&b->result->approved, q->line);
 }
 
@@ -96,6 +98,15 @@ static int apply(void *context, const struct question *q, enum question_answer a
 	char line[sizeof(q->line)], *lines[] = { line };
 	uint64_t generation;
 
+	if (q->kind == QUESTION_WATCH) {
+		if (answer == QUESTION_ALWAYS) {
+			ward_fail(e, EINVAL, "an alert cannot be answered once and for all");
+			return ward_remedy(e, "--once, --run, --for TIME or --deny; a false alarm "
+					      "is silenced in watch.rules");
+		}
+		box_alarm_answer(b, q, answer, seconds);
+		return 0;
+	}
 	if (answer == QUESTION_ONCE)
 		return egress_allow_once(b->egress, q->host, q->port, q->serial_last, q->count, e);
 	if (answer == QUESTION_RUN || answer == QUESTION_TIME || answer == QUESTION_ALWAYS) {
@@ -136,7 +147,8 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)
 		return ward_fail(e, ENOMEM, "out of memory");
-	egress_on_asked(b->egress, on_connection, b);
+	if (b->egress)
+		egress_on_asked(b->egress, on_connection, b);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "event/event.h"
 #include "event/table_names.h"
 #include "limit/limits.h"
+#include "protocol/gateway.h"
 #include "run/detach.h"
 #include "state/checkpoint.h"
 
@@ -40,10 +41,13 @@ static const char *command(const struct box *b)
 void box_report_sample(struct box *b, uint64_t now)
 {
 	const struct usage *u = &b->result->usage;
-	uint64_t between = (now - b->started_ms) / 10;
+	uint64_t between = (now - b->started_ms) / 10, wanted = box_alarm_sample_ms(b);
 	struct ward_event v = event_make(EVENT_RUN_SAMPLE, ACTION_LOG, NULL);
 
-	b->sample_at_ms = now + (between < SAMPLE_MS       ? SAMPLE_MS
+	if (wanted && b->egress) /* the answer is in the next sample */
+		(void)!egress_ask(b->egress, SHOW_METERS, 0, 0);
+	b->sample_at_ms = now + (wanted                    ? wanted
+				 : between < SAMPLE_MS     ? SAMPLE_MS
 				 : between > SAMPLE_MAX_MS ? SAMPLE_MAX_MS
 							   : between);
 	if (b->dead || b->exited)
@@ -55,6 +59,11 @@ void box_report_sample(struct box *b, uint64_t now)
 	event_number(&v, FIELD_MEMORY, u->memory_bytes);
 	event_number(&v, FIELD_PIDS, u->pids);
 	event_number(&v, FIELD_DISK, u->disk_bytes);
+	if (b->plan->net.on) {
+		event_number(&v, FIELD_BYTES_IN, b->result->network.bytes_in);
+		event_number(&v, FIELD_BYTES_OUT, b->result->network.bytes_out);
+	}
+	event_number(&v, FIELD_OUTPUT, b->streams.out_bytes);
 	event_emit(b->result->events, &v);
 }
 
@@ -185,7 +194,8 @@ void box_report_end(struct box *b)
 	report_limits(b);
 	report_quarantine(b);
 	report_notes(b);
-	v = event_make(EVENT_RUN_END, b->limited ? ACTION_DENY : ACTION_LOG, command(b));
+	v = event_make(EVENT_RUN_END, b->limited || b->alarmed ? ACTION_DENY : ACTION_LOG,
+		       command(b));
 	event_text(&v, FIELD_WHY, r->error.code ? r->error.why : NULL);
 	event_number(&v, FIELD_EXIT, (uint64_t)(r->exit_code < 0 ? 0 : r->exit_code));
 	if (r->exit_signal > 0)

@@ -8,6 +8,7 @@
 #include "model/running.h"
 #include "observe/names.h"
 #include "observe/notify.h"
+#include "policy/policy_watch.h"
 #include "protocol/guest.h"
 #include "review/review.h"
 #include "run/guardian.h"
@@ -31,6 +32,8 @@ struct box {
 	struct egress *egress; /* NULL: no network */
 	/* questions that wait for a person; NULL: nobody is asked */
 	struct approve *approve;
+	struct box_canary *canary; /* NULL: there are no canaries */
+	struct box_alarm *alarm;   /* NULL: there are no watch rules */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;
@@ -72,6 +75,7 @@ struct box {
 	int forwarded;                 /* last signal passed on */
 	bool unrecorded;               /* ended because it could not be put on record */
 	bool limited;                  /* ended by a limit */
+	bool alarmed;                  /* ended by a watch rule */
 	enum limit limit;
 };
 
@@ -98,6 +102,34 @@ void box_watch_once(struct box *b);
 must_check int box_approve_begin(struct box *b, struct ward_err *e);
 /* The run is over: all end, and what was answered is offered for the policy. */
 void box_approve_end(struct box *b);
+
+/* Watch rules (box_alarm.c): begins to count, before anything is reported. */
+must_check int box_alarm_begin(struct box *b, struct ward_err *e);
+/* Does what the rules say that have fired. */
+void box_alarm_act(struct box *b);
+/* An answer to a QUESTION_WATCH; DENY or 0: the run ends. */
+void box_alarm_answer(struct box *b, const struct question *q, enum question_answer answer,
+		      uint64_t seconds);
+/* How often samples are wanted; 0: as usual. */
+uint64_t box_alarm_sample_ms(const struct box *b);
+/* The run is over; events go where they went before. */
+void box_alarm_end(struct box *b);
+/* A process inside and its parents, and all that live there, as "PROGRAM (PID)", each ended by a
+ * NUL. */
+void box_alarm_chain(const struct box *b, uint64_t pid, struct buf *out);
+void box_alarm_running(const struct box *b, struct buf *out);
+/* Freezes or kills the sandbox, which stands still already; what and name: "watch rule", its name. */
+void box_alarm_stop(struct box *b, enum watch_do done, const char *what, const char *name,
+		    const char *why);
+
+/* Canaries (box_canary.c): begins to look at events, before anything is reported. */
+must_check int box_canary_begin(struct box *b, struct ward_err *e);
+/* Watches the files; right before the command may run. */
+must_check int box_canary_arm(struct box *b, struct ward_err *e);
+int box_canary_fd(const struct box *b); /* -1: nothing to poll */
+/* Does what canary.do says for those that were touched. */
+void box_canary_act(struct box *b);
+void box_canary_end(struct box *b);
 
 /* Detached runs (box_control.c). Whether there is no command of the sandbox's own: */
 bool box_is_idle(const struct box *b);

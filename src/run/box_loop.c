@@ -477,8 +477,9 @@ static int next_timeout(const struct box *b, uint64_t now)
 		follow_from_ms(b),
 		server_of(b) ? serve_due_ms(server_of(b)) : 0,
 		b->trim_at_ms,
-		b->detached ? 0
-			    : b->sample_at_ms, /* one that is left behind is not woken up for it */
+		b->detached && !box_alarm_sample_ms(b)
+			? 0
+			: b->sample_at_ms, /* one that is left behind is not woken up for it */
 		egress_due_ms(b->egress),
 		approve_due_ms(b->approve),
 		names_due_ms(b->names)
@@ -515,6 +516,7 @@ enum {
 	POLL_SECRETS,
 	POLL_SSH,
 	POLL_NAMES,
+	POLL_CANARY,
 	POLL_STDIO
 };
 
@@ -579,6 +581,7 @@ void box_watch_once(struct box *b)
 		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->live->secrets), .events = POLLIN },
 		[POLL_SSH] = { .fd = ssh_fd(b->plan->live->ssh), .events = POLLIN },
 		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
+		[POLL_CANARY] = { .fd = box_canary_fd(b), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -619,5 +622,7 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_PID].revents)
 		b->dead = b->gone = true;
 	on_time(b, now);
+	box_canary_act(b);
+	box_alarm_act(b);
 	box_keep_record(b);
 }
