@@ -31,6 +31,7 @@ struct box {
 	struct egress *egress; /* NULL: no network */
 	/* questions that wait for a person; NULL: nobody is asked */
 	struct approve *approve;
+	uint64_t said_question; /* the last one that was said on standard error */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;
@@ -96,6 +97,8 @@ void box_watch_once(struct box *b);
 
 /* Questions (box_approve.c): where the policy wants a person to be asked, a queue for them. */
 must_check int box_approve_begin(struct box *b, struct ward_err *e);
+/* In the foreground they are asked on the terminal (box_prompt.c). */
+must_check int box_prompt_begin(struct box *b, struct ward_err *e);
 /* The run is over: all end, and what was answered is offered for the policy. */
 void box_approve_end(struct box *b);
 
