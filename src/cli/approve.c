@@ -143,12 +143,26 @@ static int write_policy(const struct options *o, const struct client_question *q
 	return ward_remedy(e, "answer with --run, --once, --for TIME or --deny");
 }
 
+const char *approve_from(void)
+{
+	const char *name = NULL;
+
+	for (int i = 0; i < 3 && !name; i++)
+		name = ttyname(i);
+	return name;
+}
+
 int approve_send(const struct options *o, const struct client_question *q,
 		 enum question_answer answer, uint64_t seconds, struct ward_err *e)
 {
+	struct client_said said = { .answer = answer,
+				    .seconds = seconds,
+				    .via = o->watch ? QUESTION_VIA_WATCH : QUESTION_VIA_CONTROL,
+				    .from = approve_from() };
+
 	if (answer == QUESTION_ALWAYS && write_policy(o, q, e) < 0)
 		return -e->code;
-	return client_answer_question(q->box, q->q.id, answer, seconds, e);
+	return client_answer_question(q->box, q->q.id, &said, e);
 }
 
 /* "BOX:N", or "N" where only one sandbox has such a question. */

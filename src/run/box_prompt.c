@@ -26,10 +26,14 @@ static int answer(void *context, const struct question *q, enum question_answer 
 		  uint64_t seconds, struct ward_err *e)
 {
 	struct box *b = context;
-	const struct question_who who = { .uid = geteuid(), .pid = getpid(), .via = "terminal" };
+	struct question_who who = { .uid = geteuid(), .pid = getpid(), .via = "terminal" };
+	const char *name = NULL;
 
 	if (!b->approve)
 		return ward_fail(e, ESRCH, "the run is over");
+	for (int i = 0; i < 3 && !name; i++)
+		name = ttyname(i);
+	snprintf(who.from, sizeof(who.from), "%s", name ? name : "");
 	return approve_answer(b->approve, q->id, answer, seconds, &who, e);
 }
 

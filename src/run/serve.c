@@ -202,6 +202,7 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 		break;
 	case CONTROL_QUESTION_LIST:
 	case CONTROL_QUESTION_ANSWER:
+	case CONTROL_QUESTION_WATCH:
 		serve_approve(s, c, &m, bytes + sizeof(m));
 		break;
 	/* answers */
@@ -317,7 +318,7 @@ static void drop_client(struct serve *s, size_t i)
 /* Whether it may be silent. A source of secrets may take its time. */
 static bool may_be_silent(const struct serve *s, const struct serve_client *c)
 {
-	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 ||
+	return c->tag || c->waits || c->watches || c->net_op || c->stream_fd >= 0 ||
 	       (c->asks_secret && secrets_fd(s->box->plan->live->secrets) >= 0);
 }
 

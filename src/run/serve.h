@@ -42,4 +42,7 @@ void serve_drain(struct serve *s);
 void serve_close(struct serve *s);
 void serve_destroy(struct serve *s);
 
+/* What waits for a person has changed: who watches is told. */
+void serve_questions_changed(struct serve *s);
+
 #endif

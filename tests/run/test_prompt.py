@@ -9,6 +9,7 @@ import signal
 import time
 
 from harness import screen
+from harness.boxes import clean
 from harness.world import World
 
 # connects when the file NAME exists, writes what came of it to NAME.got
@@ -473,3 +474,41 @@ def test_allowed(t):
     answers = [e for e in map(json.loads, r.out.splitlines()) if e["kind"] == "approval.answer"]
     t.equal([(e["scope"], e["via"]) for e in answers], [("once", "terminal"), ("sandbox", "terminal")],
             f"on record {r.err}")
+
+
+def test_attached(t):
+    """ward attach and ward exec -t show the questions of the sandbox they join; the first answer
+    counts, and the others' bars go."""
+    t.defer(clean, t)
+    with screen.Screen(t, files={"ask.py": ASK}) as s, screen.Screen(t) as other:
+        r = t.ward("run", "-d", "-t", "--ask", "--env", "PS1=in> ", "--", "bash", "--norc", cwd=s.ws)
+        t.equal(r.rc, 0, r.err)
+        box = r.out.strip()
+        s.ward("attach", box)
+        s.see("are shown in a bar")
+        other.ward("exec", "-t", box, "bash", "--norc")
+        other.see("are shown in a bar")
+        process = t.popen(t.ward_argv("exec", box, "python3", "ask.py", "go=db.test=443",
+                                      "go2=web.test=443"), cwd=s.ws)
+        go(s)
+        first, second = see_bar(s, "db.test")[0], see_bar(other, "db.test")[0]
+        t.check(first != second, "each has words of its own")
+        answer(other, "d")
+        t.equal(got(s), "ConnectionResetError", "denied")
+        no_bar(s)
+        no_bar(other)
+        go(s, "go2")
+        see_bar(other, "web.test")
+        see_bar(s, "web.test")
+        answer(s, "d")
+        t.equal(got(s, "go2"), "ConnectionResetError", "denied")
+        no_bar(s)
+        no_bar(other)
+        process.wait(10)
+        s.keys("C-p", "C-q")
+        s.prompt()
+        other.line("exit")
+        other.prompt()
+        r = t.ward("audit", "show", box, "--json")
+        answers = [e for e in map(json.loads, r.out.splitlines()) if e["kind"] == "approval.answer"]
+        t.equal([(e["via"], e["from"][:8]) for e in answers], [("terminal", "/dev/pts")] * 2)
