@@ -263,8 +263,7 @@ static bool has_our_user_namespace(int fd, pid_t pid, bool *ret_known)
 	return same;
 }
 
-/* A process of the same user outside of every sandbox, or root. */
-static bool may_ask(int fd)
+bool serve_may_ask(int fd)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof(peer);
@@ -285,7 +284,7 @@ static void take_client(struct serve *s, uint64_t now)
 
 	if (fd < 0)
 		return;
-	if (!may_ask(fd)) {
+	if (!serve_may_ask(fd)) {
 		close(fd);
 		return;
 	}
