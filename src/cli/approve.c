@@ -10,16 +10,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "approve/approve.h"
 #include "approve/group.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "cli/policy_write.h"
 #include "cli/question.h"
 #include "control/client_net.h"
-#include "host/program.h"
 #include "policy/suffix.h"
 #include "policy/units.h"
 
@@ -145,43 +144,23 @@ static int list(const struct options *o)
 
 /* -- answers */
 
-/* The same program and the same checks as ward policy add, in the sandbox's workspace. */
+/* The same checks as ward policy add, in the sandbox's workspace. */
 static int write_policy(const struct options *o, const struct client_question *q,
 			struct ward_err *e)
 {
+	struct policy_write how = { .file = o->policy_file, .yes = o->yes, .silent = o->json };
 	struct box_info info = { 0 };
-	auto_strv argv = { 0 };
-	int status = -1;
-	pid_t pid;
+	auto_strv rules = { 0 };
+	int r = client_find_alive(q->box, &info, e);
 
-	if (client_find_alive(q->box, &info, e) < 0)
-		return -e->code;
-	strv_add(&argv, "ward-explain");
-	strv_add(&argv, "policy");
-	strv_add(&argv, "add");
-	if (o->yes)
-		strv_add(&argv, "--yes");
-	if (o->policy_file) {
-		strv_add(&argv, "--policy");
-		strv_add(&argv, o->policy_file);
-	}
-	strv_add(&argv, "network.egress_allowlist");
-	strv_add(&argv, q->q.line);
-	pid = argv.failed ? -1 : fork();
-	if (pid == 0) {
-		if (o->json) /* our own object is all that a program reads */
-			dup2(STDERR_FILENO, STDOUT_FILENO);
-		if (!o->policy_file && info.workspace && chdir(info.workspace) < 0)
-			_exit(EXIT_REFUSED);
-		(void)!program_become(argv.items, e);
-		(void)say_error(e, o->json, EXIT_REFUSED);
-		_exit(EXIT_REFUSED);
-	}
+	how.dir = info.workspace;
+	strv_add(&rules, q->q.line);
+	if (r == 0)
+		r = rules.failed ? ward_fail(e, ENOMEM, "out of memory")
+				 : policy_write_rules(&how, &rules, e);
 	box_info_clear(&info);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
+	if (r != -ECANCELED)
+		return r;
 	ward_fail(e, ECANCELED, "the policy was not written, and the question not answered");
 	return ward_remedy(e, "answer with --run, --once, --for TIME or --deny");
 }

@@ -512,3 +512,37 @@ def test_attached(t):
         r = t.ward("audit", "show", box, "--json")
         answers = [e for e in map(json.loads, r.out.splitlines()) if e["kind"] == "approval.answer"]
         t.equal([(e["via"], e["from"][:8]) for e in answers], [("terminal", "/dev/pts")] * 2)
+
+
+def test_offered_at_the_end(t):
+    """ward run --ask on a new project: what the answers made is shown as a difference and written
+    on a yes, and the next run needs no answer. A no writes nothing."""
+    world = World(t)
+    with screen.Screen(t, root=True) as s:
+        def run(*options):
+            s.fresh()
+            s.line(" ".join(map(shlex.quote, t.ward_argv(
+                "run", *options, "--", "curl", "-sko", "/dev/null", "-w", "code=%{http_code}\\n",
+                "https://web.test/", wrap=world.wrap(s.ws)))))
+        for reply in ("n", "y"):
+            run("--ask")
+            see_bar(s, "web.test")
+            answer(s, "s")
+            t.contains(s.see("write it? [y/N]"), "web.test", "the difference")
+            s.see("code=200")
+            s.line(reply)
+            s.prompt()
+            t.equal(os.path.exists(os.path.join(s.ws, "ward.yaml")), reply == "y", "written")
+        t.contains(t.read(s.ws, "ward.yaml"), "web.test", "the rule")
+        run()
+        s.see("code=200")
+        s.prompt()
+    process = t.popen(t.ward_argv("run", "--ask", "--widen", "--yes", "--", "curl", "-sko", "/dev/null",
+                                  "https://other.test/", wrap=world.wrap(s.ws)), cwd=s.ws, root=True)
+    t.wait_until(lambda: process.poll() is not None or json.loads(
+        t.ward("approve", "--json").out)["questions"], 20, "nothing is asked")
+    t.check(process.poll() is None, process.poll() is None or process.communicate())
+    q = json.loads(t.ward("approve", "--json").out)["questions"][0]["id"]
+    t.equal(t.ward("approve", q, "--run").rc, 0, "answered")
+    t.equal(process.communicate(timeout=30)[0], b"", "nothing on standard output")
+    t.contains(t.read(s.ws, "ward.yaml"), "other.test", "written with --yes")
