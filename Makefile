@@ -32,7 +32,7 @@ all:
 # What `ward run` starts with the native engine, and what reads its journal.
 PROGRAMS := src/cli/ward src/cli/ward-audit src/cli/ward-explain src/guest/ward-init \
 	src/gateway/ward-gateway src/inspect/ward-gateway-tls src/creds/ward-secrets src/ssh/ward-ssh-agent \
-	src/creds/ward-secret-http src/git/ward-git
+	src/creds/ward-secret-http src/git/ward-git src/hook/ward-webhook
 
 ward:
 	@tools/deps.sh check build

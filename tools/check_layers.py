@@ -37,6 +37,7 @@ MAY = {
     'vm': {'base', 'policy', 'rules', 'protocol', 'state', 'guest'},
     'wasm': {'base', 'policy', 'confine'},
     'scan': {'base', 'confine'},
+    'hook': {'base', 'confine'},
     'creds': {'base', 'policy', 'protocol', 'confine'},
     # the gateway's programs: each room may include those before it
     'gateway': {'base', 'policy', 'model', 'rules', 'protocol', 'confine'},

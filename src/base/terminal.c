@@ -487,6 +487,13 @@ void terminal_redo(const struct terminal *t, struct buf *out)
 		buf_puts(out, "\x1b=");
 }
 
+void terminal_redo_input(const struct terminal *t, struct buf *out)
+{
+	for (size_t i = ARRAY_LEN(mode_rows); i-- > 0;)
+		if (t->in_force & BIT(i) && mode_rows[i].kind == INPUT)
+			add_mode(&mode_rows[i], true, out);
+}
+
 uint32_t terminal_lasting(const struct terminal *t)
 {
 	return t->in_force & ~changing_bits();

@@ -53,6 +53,8 @@ void terminal_filter(struct terminal *t, const char *bytes, size_t n, struct buf
 void terminal_undo(const struct terminal *t, bool sure, struct buf *out);
 /* Appends what brings the modes in force back after terminal_undo(). */
 void terminal_redo(const struct terminal *t, struct buf *out);
+/* Of these only the modes that change what the terminal types. */
+void terminal_redo_input(const struct terminal *t, struct buf *out);
 /* Whether the terminal sends input unasked: mouse and focus reports. */
 bool terminal_types(const struct terminal *t);
 /* What is in force, without what changes with every frame. */

@@ -7,16 +7,41 @@
 #include "cli/approve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "approve/approve.h"
+#include "approve/group.h"
 #include "base/io.h"
 #include "base/json.h"
-#include "host/program.h"
+#include "cli/policy_write.h"
+#include "cli/question.h"
+#include "control/client_net.h"
+#include "policy/suffix.h"
 #include "policy/units.h"
+
+#define APPROVE_TIME_SECONDS 600 /* "for a time", where no other is named */
+
+/* The list of public suffixes, read once. */
+static const struct buf *suffixes(void)
+{
+	static struct buf list;
+	static bool tried;
+	auto_fd fd = tried ? -1 : open(SUFFIX_LIST, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && io_read_all(fd, SUFFIX_LIST_MAX, &list) < 0)
+		buf_free(&list);
+	tried = true;
+	return &list;
+}
+
+bool approve_group(const struct question *q, char *ret, size_t cap)
+{
+	return q->kind == QUESTION_CONNECT &&
+	       group_of(buf_text(suffixes()), suffixes()->len, q->host, ret, cap);
+}
 
 static uint64_t left_ms(const struct question *q)
 {
@@ -43,6 +68,40 @@ void approve_put(const struct client_question *q, bool full, struct buf *out)
 		buf_printf(out, "    always adds to network.egress_allowlist: %s\n", q->q.line);
 }
 
+static void put_one(const struct client_question *c, struct json *j)
+{
+	const struct question *q = &c->q;
+	char id[64], group[sizeof(q->host)];
+
+	snprintf(id, sizeof(id), "%s:%" PRIu64, c->box, q->id);
+	json_string(j, "id", id);
+	json_string(j, "sandbox", c->box);
+	json_string(j, "kind", question_kind_name(q->kind));
+	json_string(j, "subject", q->subject);
+	json_string(j, "host", q->host);
+	json_uint(j, "port", q->port);
+	json_uint(j, "count", q->count);
+	json_uint(j, "left_ms", left_ms(q));
+	json_string(j, "rule", q->rule);
+	json_string(j, "line", q->line);
+	if (approve_group(q, group, sizeof(group)))
+		json_string(j, "group", group);
+	json_begin_array(j, "details");
+	for (size_t k = 0; k < QUESTION_DETAILS_MAX && *q->details[k]; k++)
+		json_string(j, NULL, q->details[k]);
+	json_end_array(j);
+}
+
+void approve_put_json(const struct client_question *q, const char *event, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "event", event);
+	put_one(q, &j);
+	json_end_object(&j);
+}
+
 static void put_json(const struct client_questions *all, size_t silent, struct buf *out)
 {
 	struct json j = { .out = out };
@@ -50,25 +109,8 @@ static void put_json(const struct client_questions *all, size_t silent, struct b
 	json_begin_object(&j, NULL);
 	json_begin_array(&j, "questions");
 	for (size_t i = 0; i < all->len; i++) {
-		const struct question *q = &all->items[i].q;
-		char id[64];
-
-		snprintf(id, sizeof(id), "%s:%" PRIu64, all->items[i].box, q->id);
 		json_begin_object(&j, NULL);
-		json_string(&j, "id", id);
-		json_string(&j, "sandbox", all->items[i].box);
-		json_string(&j, "kind", q->kind == QUESTION_WATCH ? "watch" : "connect");
-		json_string(&j, "subject", q->subject);
-		json_string(&j, "host", q->host);
-		json_uint(&j, "port", q->port);
-		json_uint(&j, "count", q->count);
-		json_uint(&j, "left_ms", left_ms(q));
-		json_string(&j, "rule", q->rule);
-		json_string(&j, "line", q->line);
-		json_begin_array(&j, "details");
-		for (size_t k = 0; k < QUESTION_DETAILS_MAX && *q->details[k]; k++)
-			json_string(&j, NULL, q->details[k]);
-		json_end_array(&j);
+		put_one(&all->items[i], &j);
 		json_end_object(&j);
 	}
 	json_end_array(&j);
@@ -103,62 +145,103 @@ static int list(const struct options *o)
 
 /* -- answers */
 
-/* The same program and the same checks as ward policy add, in the sandbox's workspace. */
+/* The same checks as ward policy add, in the sandbox's workspace. */
 static int write_policy(const struct options *o, const struct client_question *q,
 			struct ward_err *e)
 {
+	struct policy_write how = { .file = o->policy_file, .yes = o->yes, .silent = o->json };
 	struct box_info info = { 0 };
-	auto_strv argv = { 0 };
-	int status = -1;
-	pid_t pid;
+	auto_strv rules = { 0 };
+	int r = client_find_alive(q->box, &info, e);
 
-	if (client_find_alive(q->box, &info, e) < 0)
-		return -e->code;
-	strv_add(&argv, "ward-explain");
-	strv_add(&argv, "policy");
-	strv_add(&argv, "add");
-	if (o->yes)
-		strv_add(&argv, "--yes");
-	if (o->policy_file) {
-		strv_add(&argv, "--policy");
-		strv_add(&argv, o->policy_file);
-	}
-	strv_add(&argv, "network.egress_allowlist");
-	strv_add(&argv, q->q.line);
-	pid = argv.failed ? -1 : fork();
-	if (pid == 0) {
-		if (o->json) /* our own object is all that a program reads */
-			dup2(STDERR_FILENO, STDOUT_FILENO);
-		if (!o->policy_file && info.workspace && chdir(info.workspace) < 0)
-			_exit(EXIT_REFUSED);
-		(void)!program_become(argv.items, e);
-		(void)say_error(e, o->json, EXIT_REFUSED);
-		_exit(EXIT_REFUSED);
-	}
+	how.dir = info.workspace;
+	strv_add(&rules, q->q.line);
+	if (r == 0)
+		r = rules.failed ? ward_fail(e, ENOMEM, "out of memory")
+				 : policy_write_rules(&how, &rules, e);
 	box_info_clear(&info);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
+	if (r != -ECANCELED)
+		return r;
 	ward_fail(e, ECANCELED, "the policy was not written, and the question not answered");
 	return ward_remedy(e, "answer with --run, --once, --for TIME or --deny");
+}
+
+const char *approve_from(void)
+{
+	const char *name = NULL;
+
+	for (int i = 0; i < 3 && !name; i++)
+		name = ttyname(i);
+	return name;
+}
+
+/* The rule of the group, with the ports of the question's own rule. */
+static int group_line(const struct question *q, char *ret, size_t cap, struct ward_err *e)
+{
+	char group[sizeof(q->host)];
+	const char *port = strncmp(q->line, q->host, strlen(q->host)) == 0
+				   ? q->line + strlen(q->host)
+				   : NULL;
+
+	if (!port || !approve_group(q, group, sizeof(group))) {
+		ward_fail(e, ENOENT, "%s belongs to no group", q->subject);
+		return ward_remedy(e, "a group is all that lies below one registered name, by the "
+				      "list of public suffixes (Debian: apt install publicsuffix)");
+	}
+	return (size_t)snprintf(ret, cap, "%s%s", group, port) < cap
+		       ? 0
+		       : ward_fail(e, ENAMETOOLONG, "the name of the group is too long");
+}
+
+/* The group's rule, from now on: the same as `ward net allow`. */
+static int allow_group(const struct client_question *q, const char *line, uint64_t seconds,
+		       struct ward_err *e)
+{
+	char rule[sizeof(q->q.line)], *lines[] = { rule };
+	struct control_net now;
+	struct client c = NO_CLIENT;
+	struct box_info info = { 0 };
+	int r = client_find_alive(q->box, &info, e);
+
+	snprintf(rule, sizeof(rule), "%s", line);
+	if (r == 0)
+		r = client_connect(&info, &c, e);
+	if (r == 0)
+		r = client_net_change(&c, false, lines, 1, (unsigned)seconds, &now, e);
+	client_close(&c);
+	box_info_clear(&info);
+	return r;
 }
 
 int approve_send(const struct options *o, const struct client_question *q,
 		 enum question_answer answer, uint64_t seconds, struct ward_err *e)
 {
+	struct client_said said = { .answer = answer,
+				    .seconds = seconds,
+				    .via = o->webhook          ? QUESTION_VIA_WEBHOOK
+					   : o->approve_socket ? QUESTION_VIA_SOCKET
+					   : o->word_count     ? QUESTION_VIA_CONTROL
+							       : QUESTION_VIA_WATCH,
+				    .from = o->answer_from ? o->answer_from : approve_from() };
+	struct client_question with = *q;
+	int r = o->group ? group_line(&q->q, with.q.line, sizeof(with.q.line), e) : 0;
+
 	if (answer == QUESTION_ALWAYS && q->q.kind == QUESTION_WATCH) {
 		ward_fail(e, EINVAL, "an alert of a watch rule has no --always");
 		return ward_remedy(e, "--once, --run, --for TIME or --deny; a false alarm is "
 				      "silenced in watch.rules");
 	}
-	if (answer == QUESTION_ALWAYS && write_policy(o, q, e) < 0)
-		return -e->code;
-	return client_answer_question(q->box, q->q.id, answer, seconds, e);
+	if (r == 0 && answer == QUESTION_ALWAYS)
+		r = write_policy(o, &with, e);
+	if (r == 0)
+		r = client_answer_question(q->box, q->q.id, &said, e);
+	if (r == 0 && o->group)
+		r = allow_group(q, with.q.line, seconds, e);
+	return r;
 }
 
 /* "BOX:N", or "N" where only one sandbox has such a question. */
-static int find(const char *word, struct client_question *ret, struct ward_err *e)
+int approve_find_question(const char *word, struct client_question *ret, struct ward_err *e)
 {
 	struct client_questions all = { 0 };
 	const char *colon = strrchr(word, ':');
@@ -206,7 +289,7 @@ static int answer(const struct options *o, enum question_answer how, uint64_t se
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
 
-	if (find(o->words[0], &q, &e) < 0)
+	if (approve_find_question(o->words[0], &q, &e) < 0)
 		return say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED);
 	if (how == QUESTION_ALWAYS && q.q.kind == QUESTION_CONNECT && !*q.q.line) {
 		ward_fail(&e, ENOENT, "%s: this question does not wait any more", o->words[0]);
@@ -228,6 +311,26 @@ static int answer(const struct options *o, enum question_answer how, uint64_t se
 	return say_out(&out, EXIT_FINE);
 }
 
+/* What can be asked for together; 0: fine. */
+static int check_words(const struct options *o, enum question_answer how, struct ward_err *e)
+{
+	bool serves = o->approve_socket || o->webhook;
+
+	if (o->word_count && !how)
+		return ward_fail(e, EINVAL, "no answer given");
+	if (!o->word_count && how && !(how == QUESTION_TIME && !o->json && !serves))
+		return ward_fail(e, EINVAL, "no question given");
+	if (o->watch && (o->word_count || o->json || serves))
+		return ward_fail(e, EINVAL, "--watch takes no question and no --json");
+	if (serves && (o->word_count || o->json))
+		return ward_fail(e, EINVAL, "--socket and --webhook take no question and no --json");
+	if (!o->webhook != !o->key)
+		return ward_fail(e, EINVAL, "--webhook and --key go together");
+	if (o->group && how != QUESTION_RUN && how != QUESTION_TIME && how != QUESTION_ALWAYS)
+		return ward_fail(e, EINVAL, "--group goes with --run, --for or --always");
+	return 0;
+}
+
 int verb_approve(struct options *o)
 {
 	struct ward_err e = { 0 };
@@ -243,16 +346,12 @@ int verb_approve(struct options *o)
 			    ms / 1000 > APPROVE_SECONDS_MAX))
 		ward_fail(&e, EINVAL, "--for %.80s: expected a time between a second and a week",
 			  o->for_time);
-	else if (o->word_count && !how)
-		ward_fail(&e, EINVAL, "no answer given");
-	else if (!o->word_count && how)
-		ward_fail(&e, EINVAL, "no question given");
-	else if (o->watch && (o->word_count || o->json))
-		ward_fail(&e, EINVAL, "--watch takes no question and no --json");
-	else
-		return o->watch        ? approve_watch(o)
-		       : o->word_count ? answer(o, how, ms / 1000)
-				       : list(o);
+	else if (check_words(o, how, &e) == 0)
+		return o->approve_socket || o->webhook ? approve_serve(o)
+		       : o->word_count                 ? answer(o, how, ms / 1000)
+		       : o->watch || (!o->json && question_possible())
+			       ? approve_watch(o, ms ? ms / 1000 : APPROVE_TIME_SECONDS)
+			       : list(o);
 	ward_remedy(&e, "ward approve; ward approve --watch; ward approve ID "
 			"--once|--run|--for TIME|--always|--deny");
 	return say_usage(&e, o);

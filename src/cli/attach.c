@@ -5,6 +5,7 @@
  * one end of a pair of sockets as if that were the sandbox's terminal, and this file moves bytes
  * between the other end and the sandbox, looking for the keys that leave.
  */
+#include "cli/box_ask.h"
 #include "cli/boxes.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct flow {
 struct attached {
 	struct client client;
 	struct console *console;
+	struct box_ask ask;
 	struct flow typed, shown;
 	int near_fd;   /* our end of the pair that the console sits at */
 	int stream_fd; /* to the sandbox */
@@ -162,7 +164,7 @@ static void on_answer(struct attached *a)
 
 static void move_all(struct attached *a)
 {
-	enum { CLIENT, SIGNAL, TYPED, SHOWN, CONSOLE, COUNT = CONSOLE + CONSOLE_POLLS };
+	enum { CLIENT, SIGNAL, TYPED, SHOWN, ASK, CONSOLE, COUNT = CONSOLE + CONSOLE_POLLS };
 	struct pollfd polled[COUNT];
 
 	while (!a->left && !(a->shown.ended && a->shown.done == a->shown.len)) {
@@ -170,6 +172,7 @@ static void move_all(struct attached *a)
 		polled[SIGNAL] = (struct pollfd){ .fd = a->signal_fd, .events = POLLIN };
 		polled[TYPED] = flow_poll(&a->typed);
 		polled[SHOWN] = flow_poll(&a->shown);
+		polled[ASK] = (struct pollfd){ .fd = box_ask_fd(&a->ask), .events = POLLIN };
 		console_poll(a->console, polled + CONSOLE);
 		if (poll(polled, COUNT, console_wait_ms(a->console)) < 0)
 			continue;
@@ -178,6 +181,8 @@ static void move_all(struct attached *a)
 		flow_move(a, &a->shown, &polled[SHOWN]);
 		console_move(a->console, polled + CONSOLE);
 		flow_move(a, &a->typed, &polled[TYPED]);
+		if (polled[ASK].revents)
+			box_ask_handle(&a->ask);
 		if (polled[CLIENT].revents)
 			on_answer(a);
 		a->left |= console_hung_up(a->console);
@@ -283,7 +288,7 @@ static int code_of(struct box_info *box)
 int verb_attach(struct options *o)
 {
 	struct attached a = {
-		.client = NO_CLIENT, .near_fd = -1, .stream_fd = -1, .signal_fd = -1
+		.client = NO_CLIENT, .ask.watch = NO_CLIENT, .near_fd = -1, .stream_fd = -1, .signal_fd = -1
 	};
 	struct box_info box = { 0 };
 	struct ward_err e = { 0 };
@@ -294,12 +299,17 @@ int verb_attach(struct options *o)
 	if (r == 0)
 		r = sit_down(o, &a, &e);
 	if (r == 0) {
+		if (a.terminal && !o->read_only)
+			box_ask_begin(&a.ask, box.id, a.console);
 		tell_size(&a);
 		move_all(&a);
 		drain(&a);
 		console_destroy(a.console);
+		a.console = NULL;
 		code = a.left ? EXIT_FINE : code_of(&box);
 	}
+	console_destroy(a.console);
+	box_ask_end(&a.ask);
 	client_close(&a.client);
 	own_close_fd(&a.near_fd);
 	own_close_fd(&a.stream_fd);

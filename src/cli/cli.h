@@ -47,7 +47,9 @@ struct options {
 	bool once;                   /* top, approve */
 	bool clear;                  /* panic */
 	const char *for_time;        /* approve */
-	bool for_run, deny, watch;
+	const char *approve_socket, *webhook;
+	const char *answer_from; /* approve: where an answer came from; NULL: this terminal */
+	bool for_run, deny, watch, group;
 	/* scan */
 	const char *scan_severity, *scan_allow, *scan_baseline, *scan_write;
 	bool scan_pii, scan_redact, scan_sarif;

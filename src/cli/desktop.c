@@ -1,7 +1,8 @@
 /*
  * ward run --notify: desktop notifications. In: every event of a run, on its way to the journal,
- * and the result. Out: notify-send is started at the end of the run, when a limit is reached, and
- * when much is refused in a short time. Runs in the supervisor as its user, and only with --notify.
+ * and the result. Out: notify-send is started at the end of the run, when a limit is reached, when
+ * much is refused in a short time, and when a person has to answer a question. Runs in the
+ * supervisor as its user, and only with --notify.
  *
  * notify-send is looked for once, before the sandbox starts, in the absolute directories of PATH;
  * one that lies in a tree that the sandbox can write is never used, because the sandbox could have
@@ -37,6 +38,7 @@
 #define BURST_MS 10000
 #define QUIET_MS 60000
 #define LIMITS_KNOWN 8
+#define ASKED_QUIET_MS 5000 /* between two about questions */
 
 struct desktop {
 	struct event_sink sink; /* first member: the sink that receives events */
@@ -46,6 +48,7 @@ struct desktop {
 	unsigned sent;
 	uint64_t denied;
 	struct desktop_burst burst;
+	uint64_t asked_ms;
 	char limits[LIMITS_KNOWN][32]; /* that were told */
 	size_t limit_count;
 };
@@ -188,6 +191,24 @@ static void take_denial(struct desktop *d, const struct ward_event *v)
 	send_note(d, "ward: many denials", &body);
 }
 
+/* A person is wanted: not one of NOTES_MAX, but only so often. */
+static void take_question(struct desktop *d, const struct ward_event *v)
+{
+	const struct event_value *object = event_get(v, FIELD_OBJECT);
+	auto_free char *name = object && object->text ? strndup(object->text, object->len) : NULL;
+	auto_buf body = { 0 };
+	uint64_t now = io_now_ms();
+
+	if (d->asked_ms && now < d->asked_ms + ASKED_QUIET_MS)
+		return;
+	d->asked_ms = now;
+	buf_add(&body, buf_text(&d->about), d->about.len);
+	buf_puts(&body, " asks for ");
+	desktop_put_name(&body, name ? name : "something without a name");
+	buf_puts(&body, "; ward approve");
+	send(d, true, "ward: a question waits", &body);
+}
+
 static int on_begin(struct event_sink *s, const char *run, struct ward_err *e)
 {
 	return event_begin(of(s)->next, run, e);
@@ -198,6 +219,8 @@ static void on_take(struct event_sink *s, const struct ward_event *v)
 	event_emit(of(s)->next, v);
 	if (v->kind == EVENT_LIMIT || v->kind == EVENT_NET_LIMIT)
 		take_limit(of(s), v);
+	else if (v->kind == EVENT_APPROVAL_ASK)
+		take_question(of(s), v);
 	else if (v->kind != EVENT_FILE_MISSING && v->kind != EVENT_RUN_END && explain_is_denial(v))
 		take_denial(of(s), v);
 }

@@ -5,6 +5,7 @@
  * With -t the command has a terminal of the sandbox's own, and run/console.c stands between that
  * and the operator's. Signals go to the command. When this process ends, the command gets a hangup.
  */
+#include "cli/box_ask.h"
 #include "cli/boxes.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct session {
 	struct client client;
 	struct streams streams;
 	struct console *console; /* with -t */
+	struct box_ask ask;
 	int signal_fd;
 	unsigned asked; /* times that the end was asked for */
 	bool over;
@@ -125,11 +127,12 @@ static void on_answer(struct session *s, const struct options *o)
 
 static void move_once(struct session *s, const struct options *o)
 {
-	struct pollfd polled[2 + STREAMS_POLLS + CONSOLE_POLLS];
-	size_t relays = streams_poll(&s->streams, polled + 2), count = 2 + relays;
+	struct pollfd polled[3 + STREAMS_POLLS + CONSOLE_POLLS];
+	size_t relays = streams_poll(&s->streams, polled + 3), count = 3 + relays;
 
 	polled[0] = (struct pollfd){ .fd = s->client.fd, .events = POLLIN };
 	polled[1] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	polled[2] = (struct pollfd){ .fd = box_ask_fd(&s->ask), .events = POLLIN };
 	if (s->console) {
 		console_poll(s->console, polled + count);
 		count += CONSOLE_POLLS;
@@ -138,9 +141,11 @@ static void move_once(struct session *s, const struct options *o)
 		return;
 	if (polled[1].revents)
 		on_signal(s);
-	streams_move(&s->streams, polled + 2, relays);
+	if (polled[2].revents)
+		box_ask_handle(&s->ask);
+	streams_move(&s->streams, polled + 3, relays);
 	if (s->console) {
-		console_move(s->console, polled + 2 + relays);
+		console_move(s->console, polled + 3 + relays);
 		if (console_hung_up(s->console)) {
 			s->over = true;
 			s->code = 128 + SIGHUP;
@@ -268,12 +273,20 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 		return r;
 	if (a.message.op != CONTROL_STARTED || a.fd_count != (o->input && !o->tty ? 3 : 2))
 		return ward_fail(e, EPROTO, "the sandbox sent an unexpected answer");
-	return o->tty ? open_console(s, &a, e) : (add_relays(s, &a), 0);
+	if (!o->tty) {
+		add_relays(s, &a);
+		return 0;
+	}
+	r = open_console(s, &a, e);
+	if (r == 0)
+		box_ask_begin(&s->ask, o->words[0], s->console);
+	return r;
 }
 
 int verb_exec(struct options *o)
 {
 	struct session s = { .client = NO_CLIENT,
+			     .ask.watch = NO_CLIENT,
 			     .signal_fd = -1,
 			     .streams = { .inside = { -1, -1, -1 }, .unread_fd = -1 } };
 	struct ward_err e = { 0 };
@@ -301,6 +314,7 @@ int verb_exec(struct options *o)
 			drain_console(&s);
 		streams_finish(&s.streams);
 	}
+	box_ask_end(&s.ask);
 	client_close(&s.client);
 	close(s.signal_fd);
 	return s.code;

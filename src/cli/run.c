@@ -13,7 +13,9 @@
 #include "base/text.h"
 #include "cli/ask.h"
 #include "cli/desktop.h"
+#include "cli/policy_write.h"
 #include "cli/program.h"
+#include "cli/question.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/run.h"
@@ -94,13 +96,27 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	say_err(&out);
 }
 
-/* What a person has allowed during the run, as a command that keeps it. */
-static void offer_policy(const struct options *o, const struct result *r)
+/* What a person has allowed during the run: shown as a difference of the policy file and written on
+ * a yes; where nobody can be asked, as a command that does so. */
+static void offer_policy(const struct options *o, const struct plan *p, const struct result *r)
 {
+	struct policy_write how = { .file = o->policy_file,
+				    .dir = p->workspace,
+				    .yes = o->yes,
+				    .silent = true };
+	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 
-	if (!r->approved.len || o->quiet || o->json)
+	if (!r->approved.len || ((o->quiet || o->json) && !o->yes))
 		return;
+	if (o->yes || (question_possible() && !o->continue_run)) {
+		buf_puts(&out, "ward: your answers allowed what the policy does not\n");
+		say_err(&out);
+		if (policy_write_rules(&how, &r->approved, &e) == 0)
+			return;
+		buf_free(&out);
+		out = (struct buf){ 0 };
+	}
 	buf_puts(&out, "ward: your answers allowed what the policy does not; to keep it:\n"
 		       "  ward policy add");
 	for (size_t i = 0; i < r->approved.len; i++) /* canonical: no quotation mark of the shell */
@@ -127,7 +143,7 @@ static int finish(const struct options *o, const struct report *report, struct d
 	if (report_write(report, &json, &e) < 0)
 		code = say_error(&e, false, EXIT_REFUSED);
 	print_result(o, p, r, &json);
-	offer_policy(o, r);
+	offer_policy(o, p, r);
 	return code;
 }
 

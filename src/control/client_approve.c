@@ -83,6 +83,29 @@ static int by_time(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
+static int take_rows(struct buf *rows, struct client_questions *ret, struct ward_err *e)
+{
+	if (rows->failed) {
+		buf_free(rows);
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	ret->len = rows->len / sizeof(*ret->items);
+	ret->items = (struct client_question *)(void *)rows->data;
+	return 0;
+}
+
+int client_box_questions(const struct box_info *info, struct client_questions *ret,
+			 struct ward_err *e)
+{
+	struct buf rows = { 0 };
+	int r = gather(info, &rows, e);
+
+	if (r == 0)
+		return take_rows(&rows, ret, e);
+	buf_free(&rows);
+	return r;
+}
+
 int client_questions(struct client_questions *ret, size_t *ret_silent, struct ward_err *e)
 {
 	struct buf rows = { 0 };
@@ -100,12 +123,8 @@ int client_questions(struct client_questions *ret, size_t *ret_silent, struct wa
 			++*ret_silent;
 	}
 	boxes_clear(&all);
-	ret->len = rows.len / sizeof(*ret->items);
-	if (rows.failed) {
-		buf_free(&rows);
-		return ward_fail(e, ENOMEM, "out of memory");
-	}
-	ret->items = (struct client_question *)(void *)rows.data;
+	if (take_rows(&rows, ret, e) < 0)
+		return -e->code;
 	if (ret->len)
 		qsort(ret->items, ret->len, sizeof(*ret->items), by_time);
 	return 0;
@@ -117,19 +136,23 @@ void client_questions_clear(struct client_questions *q)
 	*q = (struct client_questions){ 0 };
 }
 
-int client_answer_question(const char *box, uint64_t id, enum question_answer answer,
-			   uint64_t seconds, struct ward_err *e)
+int client_answer_question(const char *box, uint64_t id, const struct client_said *said_so,
+			   struct ward_err *e)
 {
 	struct {
 		struct control_message m;
 		struct control_answer a;
 	} request = { .m = { .magic = CONTROL_MAGIC, .op = CONTROL_QUESTION_ANSWER },
-		      .a = { .id = id, .seconds = seconds, .answer = answer } };
+		      .a = { .id = id,
+			   .seconds = said_so->seconds,
+			   .answer = said_so->answer,
+			   .via = said_so->via } };
 	struct client_answer said = { 0 };
 	struct client c = NO_CLIENT;
 	struct box_info info = { 0 };
 	int r = client_find_alive(box, &info, e);
 
+	snprintf(request.a.from, sizeof(request.a.from), "%s", said_so->from ? said_so->from : "");
 	if (r == 0)
 		r = client_connect(&info, &c, e);
 	if (r == 0)

@@ -47,6 +47,27 @@ static int check_exec(const struct control_message *m, const char *text, size_t 
 	return 0;
 }
 
+/* A text of ours: ended, and nothing but what can be shown. */
+static bool is_text(const char *text, size_t size)
+{
+	size_t n = strnlen(text, size);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return false;
+	return n < size;
+}
+
+static int check_question_answer(const char *rest, size_t n)
+{
+	struct control_answer said;
+
+	if (n != sizeof(said))
+		return -EINVAL;
+	memcpy(&said, rest, sizeof(said));
+	return said.via < QUESTION_VIAS && is_text(said.from, sizeof(said.from)) ? 0 : -EINVAL;
+}
+
 int control_check_request(const void *bytes, size_t n)
 {
 	struct control_message m;
@@ -70,8 +91,8 @@ int control_check_request(const void *bytes, size_t n)
 		return count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0
 											  : -EINVAL;
 	if (m.op == CONTROL_QUESTION_ANSWER)
-		return n == sizeof(m) + sizeof(struct control_answer) ? 0 : -EINVAL;
-	if (m.op == CONTROL_QUESTION_LIST && m.a < 0)
+		return check_question_answer((const char *)bytes + sizeof(m), n - sizeof(m));
+	if ((m.op == CONTROL_QUESTION_LIST || m.op == CONTROL_QUESTION_WATCH) && m.a < 0)
 		return -EINVAL;
 	if (m.op == CONTROL_SIGNAL && (m.a < 1 || m.a > 64))
 		return -EINVAL;
@@ -80,17 +101,6 @@ int control_check_request(const void *bytes, size_t n)
 	if (m.op == CONTROL_SIZE && (m.a < 0 || m.a > 0xffff || m.b < 0 || m.b > 0xffff))
 		return -EINVAL;
 	return n == sizeof(m) ? 0 : -EINVAL;
-}
-
-/* A text of ours: ended, and nothing but what can be shown. */
-static bool is_text(const char *text, size_t size)
-{
-	size_t n = strnlen(text, size);
-
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			return false;
-	return n < size;
 }
 
 static size_t net_row(int32_t what)

@@ -4,6 +4,7 @@
 #define WARD_CONTROL_CONTROL_H
 
 #include "limit/limits.h"
+#include "model/question.h"
 
 #define CONTROL_MAGIC 0x7764 /* "dw": and the protocol's first version */
 #define CONTROL_MAX 131072   /* a message with what stands behind it */
@@ -45,6 +46,9 @@ enum control_op {
 	/* a: only questions with a higher id -> CONTROL_QUESTIONS */
 	CONTROL_QUESTION_LIST,
 	CONTROL_QUESTION_ANSWER, /* behind it struct control_answer -> CONTROL_OK when it counts */
+	/* a: the state of the questions that was seen last, 0: none -> CONTROL_OK once there is
+	 * another one: a is its number; -1: this sandbox asks nothing */
+	CONTROL_QUESTION_WATCH,
 	CONTROL_REQUESTS,
 	/* from ward-box */
 	CONTROL_OK = 128,
@@ -81,7 +85,8 @@ enum control_net_what {
 
 struct control_answer {
 	uint64_t id, seconds;
-	uint32_t answer, unused; /* enum question_answer */
+	uint32_t answer, via; /* enum question_answer, enum question_via */
+	char from[QUESTION_FROM_BYTES]; /* printable; "": not known */
 };
 
 enum control_flag {

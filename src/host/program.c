@@ -29,6 +29,7 @@ static const char *const places[] = {
 	PROGRAM("ward-waf", "inspect")
 	PROGRAM("ward-secrets", "creds")
 	PROGRAM("ward-secret-http", "creds")
+	PROGRAM("ward-webhook", "hook")
 	PROGRAM("ward-audit", "cli")
 	PROGRAM("ward-explain", "cli")
 	PROGRAM("ward-ssh-agent", "ssh")

@@ -46,11 +46,35 @@ struct question {
 	char process[192]; /* the process and its parents, "curl < make < bash"; "": unknown */
 };
 
+/* As --json and events name it. */
+static inline const char *question_kind_name(unsigned kind)
+{
+	static const char *const names[QUESTION_KINDS] = {
+		[QUESTION_CONNECT] = "connect",
+		[QUESTION_WATCH] = "watch",
+	};
+
+	return kind < QUESTION_KINDS ? names[kind] : "unknown";
+}
+
+/* How an answer came, as whoever brings it says. */
+enum question_via {
+	QUESTION_VIA_CONTROL, /* ward approve ID */
+	QUESTION_VIA_TERMINAL,
+	QUESTION_VIA_WATCH,
+	QUESTION_VIA_SOCKET,
+	QUESTION_VIA_WEBHOOK,
+	QUESTION_VIAS
+};
+
+#define QUESTION_FROM_BYTES 80
+
 /* Who answers. */
 struct question_who {
 	uint32_t uid;
 	int32_t pid;
-	char via[16]; /* "terminal", "control" */
+	char via[16];                   /* "terminal", "control", ... */
+	char from[QUESTION_FROM_BYTES]; /* a terminal, an address; "": not known */
 };
 
 #endif

@@ -291,6 +291,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = streams_open_terminal(&b->streams, b->plan, take_fd(&b->run.master_fd),
 					  take_fd(&b->run.slave_fd), e);
 	if (r == 0)
+		r = box_prompt_begin(b, e);
+	if (r == 0)
 		r = begin_watching(b, e);
 	/* a runtime takes longer to build than most commands take; ward-outer sees our end
 	 * meanwhile */

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "event/event.h"
 #include "run/box_internal.h"
+#include "run/serve.h"
 
 static const char *scope_of(enum question_answer answer)
 {
@@ -79,6 +80,7 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 		event_number(&v, FIELD_UID, who->uid);
 		event_number(&v, FIELD_PID, (uint64_t)who->pid);
 		event_text(&v, FIELD_VIA, who->via);
+		event_text(&v, FIELD_FROM, *who->from ? who->from : NULL);
 	}
 	if (seconds) {
 		event_number(&v, FIELD_VALUE, seconds);
@@ -135,11 +137,21 @@ static int on_connection(void *context, bool waits, const struct want *w, const 
 	return approve_ask(b->approve, &q, io_now_ms(), &id);
 }
 
+static void on_changed(void *context)
+{
+	struct box *b = context;
+	struct serve *server = b->serve ? b->serve : b->net_serve;
+
+	if (server)
+		serve_questions_changed(server);
+}
+
 int box_approve_begin(struct box *b, struct ward_err *e)
 {
 	static const struct approve_ops ops = { .apply = apply,
 						.asked = on_asked,
-						.ended = on_ended };
+						.ended = on_ended,
+						.changed = on_changed };
 	const struct policy *p = &b->plan->spec->policy;
 
 	if (p->appr_mode != APPROVALS_ASK)

@@ -34,6 +34,7 @@ struct box {
 	struct approve *approve;
 	struct box_canary *canary; /* NULL: there are no canaries */
 	struct box_alarm *alarm;   /* NULL: there are no watch rules */
+	uint64_t said_question; /* the last one that was said on standard error */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;
@@ -100,6 +101,8 @@ void box_watch_once(struct box *b);
 
 /* Questions (box_approve.c): where the policy wants a person to be asked, a queue for them. */
 must_check int box_approve_begin(struct box *b, struct ward_err *e);
+/* In the foreground they are asked on the terminal (box_prompt.c). */
+must_check int box_prompt_begin(struct box *b, struct ward_err *e);
 /* The run is over: all end, and what was answered is offered for the policy. */
 void box_approve_end(struct box *b);
 

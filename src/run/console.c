@@ -8,7 +8,7 @@
  * are bytes for the line discipline inside. In the background it is neither changed nor read;
  * output is shown, as with any job. A keeper (guest/keeper.c) restores it if we are killed. We keep
  * the inner end open, too: without it the outer end would report a hangup whenever no process
- * inside has the terminal open.
+ * inside has the terminal open. Questions of ward's own come between the two (console_ask.c).
  */
 #include "run/console.h"
 
@@ -25,30 +25,12 @@
 #include "base/terminal.h"
 #include "host/sidecar.h"
 #include "protocol/guest.h"
+#include "run/console_internal.h"
+#include "term/prompt.h"
 
 #define CHUNK_BYTES 4096
 #define REST_ROUNDS 64
-
-struct console {
-	int tty_fd;        /* the operator's terminal; -1: none */
-	int in_fd, out_fd; /* where typed bytes come from and shown ones go to; -1: ended */
-	bool own_tty;
-	/* standard output is not the terminal; perhaps a pager that uses the terminal, too */
-	bool shared;
-	mode_t out_type; /* of out_fd: S_IFIFO, ... */
-	int master_fd, slave_fd;
-	struct termios saved;           /* the operator's terminal modes */
-	unsigned char kernel_modes[60]; /* the same, as the kernel has it */
-	uint32_t known;                 /* what of the filter's state the keeper knows */
-	bool raw, ending, hung_up, reported_hung_up, unfiltered;
-	char last_typed;
-	struct terminal filter;
-	/* read and not yet written, except for the first in_done, out_done bytes */
-	struct buf in, out;
-	size_t in_done, out_done;
-	uint64_t out_bytes;
-	struct sidecar keeper;
-};
+#define TYPED_MAX 65536 /* that wait for a program, while a question is shown */
 
 unsigned console_terminals(void)
 {
@@ -132,7 +114,7 @@ bool console_in_front(const struct console *c)
 
 /* ---- raw and back ---- */
 
-static void tell_keeper(struct console *c, bool keep)
+void console_tell_keeper(struct console *c, bool keep)
 {
 	struct guest_terminal word = { .keep = keep };
 	auto_buf undo = { 0 };
@@ -141,6 +123,7 @@ static void tell_keeper(struct console *c, bool keep)
 	if (c->keeper.pid <= 0)
 		return;
 	if (keep) {
+		console_ask_undo(c, &undo);
 		terminal_undo(&c->filter, true, &undo);
 		memcpy(word.modes, c->kernel_modes, sizeof(word.modes));
 		word.reset_len = (uint32_t)(undo.len < sizeof(word.reset) ? undo.len : 0);
@@ -165,6 +148,9 @@ void console_resize(struct console *c)
 	c->filter.cursor.rows = size.ws_row;
 	c->filter.cursor.cols = size.ws_col;
 	(void)ioctl(c->master_fd, TIOCSWINSZ, &size);
+	if (c->prompt)
+		prompt_resize(c->prompt, size.ws_row ? size.ws_row : 24,
+			      size.ws_col ? size.ws_col : 80);
 }
 
 /* Takes the operator's terminal, if we are in its foreground. */
@@ -180,7 +166,7 @@ static void take_terminal(struct console *c)
 	cfmakeraw(&raw);
 	if (c->shared) /* the program that reads our output writes to the terminal */
 		raw.c_oflag = c->saved.c_oflag;
-	tell_keeper(c, true);
+	console_tell_keeper(c, true);
 	if (tcsetattr(c->tty_fd, TCSANOW, &raw) < 0)
 		return;
 	c->raw = true;
@@ -189,6 +175,7 @@ static void take_terminal(struct console *c)
 	terminal_redo(&c->filter, &redo);
 	show(c, &redo);
 	console_resize(c);
+	console_ask_take(c);
 }
 
 /* Restores the operator's terminal. */
@@ -199,6 +186,7 @@ static void give_terminal(struct console *c)
 	if (c->tty_fd < 0)
 		return;
 	if (c->raw || console_in_front(c)) {
+		console_ask_undo(c, &undo);
 		terminal_undo(&c->filter, false, &undo);
 		show(c, &undo);
 	}
@@ -210,7 +198,7 @@ static void give_terminal(struct console *c)
 	}
 	c->raw = false;
 	c->filter.no_input = true;
-	tell_keeper(c, false);
+	console_tell_keeper(c, false);
 }
 
 void console_resume(struct console *c)
@@ -250,7 +238,8 @@ static void read_input(struct console *c)
 	if (n < 0 && c->tty_fd >= 0 && !console_in_front(c)) {
 		c->raw = false; /* another process took the terminal: the modes are its own */
 		c->filter.no_input = true;
-		tell_keeper(c, false);
+		console_ask_give(c);
+		console_tell_keeper(c, false);
 		return;
 	}
 	if (n <= 0) {
@@ -258,7 +247,10 @@ static void read_input(struct console *c)
 		return;
 	}
 	c->last_typed = data[n - 1];
-	buf_add(&c->in, data, (size_t)n);
+	if (c->prompt)
+		console_ask_keys(c, data, (size_t)n);
+	else
+		buf_add(&c->in, data, (size_t)n);
 }
 
 static void write_input(struct console *c)
@@ -308,12 +300,15 @@ static void read_output(struct console *c)
 		/* the filter knows what must be undone */
 		terminal_filter(&c->filter, data, (size_t)n, &seen);
 		buf_add(&c->out, data, (size_t)n);
+	} else if (c->prompt) {
+		terminal_filter(&c->filter, data, (size_t)n, &seen);
+		prompt_show(c->prompt, buf_text(&seen), seen.len, io_now_ms(), &c->out);
 	} else {
 		terminal_filter(&c->filter, data, (size_t)n, &c->out);
 	}
 	type_answers(c);
 	if (c->raw && terminal_lasting(&c->filter) != c->known)
-		tell_keeper(c, true);
+		console_tell_keeper(c, true);
 	if (c->out.failed || c->out_fd < 0)
 		c->out.len = 0; /* the terminal is gone */
 }
@@ -334,10 +329,13 @@ static void write_output(struct console *c)
 
 void console_poll(struct console *c, struct pollfd *polled)
 {
-	bool typed = c->in_done < c->in.len, shown = c->out_done < c->out.len;
+	bool typed, shown, alternate;
 
 	if (!c->raw && c->tty_fd >= 0)
 		take_terminal(c);
+	console_ask_on_time(c);
+	typed = c->in_done < c->in.len;
+	shown = c->out_done < c->out.len;
 	polled[0] = (struct pollfd){ .fd = typed                     ? c->master_fd
 					   : c->tty_fd < 0 || c->raw ? c->in_fd
 								     : -1,
@@ -346,6 +344,13 @@ void console_poll(struct console *c, struct pollfd *polled)
 		polled[0].fd = -1;
 	polled[1] = (struct pollfd){ .fd = shown ? c->out_fd : c->master_fd,
 				     .events = shown ? POLLOUT : POLLIN };
+	if (!shown && c->prompt && prompt_is_full(c->prompt))
+		polled[1].fd = -1;
+	/* a program that does not read keeps nobody from answering */
+	polled[2] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	if (typed && c->raw && !c->ending && c->prompt &&
+	    prompt_is_shown(c->prompt, &alternate) && c->in.len - c->in_done < TYPED_MAX)
+		polled[2].fd = c->in_fd;
 }
 
 void console_move(struct console *c, const struct pollfd *polled)
@@ -358,6 +363,8 @@ void console_move(struct console *c, const struct pollfd *polled)
 		if (c->in_done < c->in.len && c->master_fd >= 0)
 			write_input(c);
 	}
+	if (polled[2].fd >= 0 && polled[2].revents)
+		read_input(c);
 	if (polled[1].fd >= 0 && polled[1].revents) {
 		if (c->out_done == c->out.len)
 			read_output(c);
@@ -374,7 +381,7 @@ static void show_rest(struct console *c)
 		struct pollfd polled[CONSOLE_POLLS];
 
 		console_poll(c, polled);
-		polled[0].fd = -1;
+		polled[0].fd = polled[2].fd = -1;
 		if (poll(polled, CONSOLE_POLLS, 0) <= 0)
 			return;
 		console_move(c, polled);
@@ -386,6 +393,7 @@ void console_suspend(struct console *c, int signal, bool group)
 	sigset_t one, old;
 
 	if (c) {
+		console_ask_give(c);
 		show_rest(c);
 		give_terminal(c);
 	}
@@ -401,7 +409,10 @@ void console_suspend(struct console *c, int signal, bool group)
 
 int console_wait_ms(const struct console *c)
 {
-	return c->tty_fd >= 0 && !c->raw && !c->ending ? CONSOLE_LOOK_MS : -1;
+	int ask_ms = console_ask_wait_ms(c);
+	bool looks = c->tty_fd >= 0 && !c->raw && !c->ending;
+
+	return !looks ? ask_ms : ask_ms >= 0 && ask_ms < CONSOLE_LOOK_MS ? ask_ms : CONSOLE_LOOK_MS;
 }
 
 uint64_t console_out_bytes(const struct console *c)
@@ -477,6 +488,7 @@ int console_create(const struct console_config *config, struct console **ret_con
 
 void console_end(struct console *c)
 {
+	console_ask_give(c);
 	c->ending = true;
 	own_close_fd(&c->slave_fd);
 	c->slave_fd = -1;
@@ -494,5 +506,6 @@ void console_destroy(struct console *c)
 	own_close_fd(&c->slave_fd);
 	buf_free(&c->in);
 	buf_free(&c->out);
+	prompt_destroy(c->prompt);
 	free(c);
 }

@@ -9,9 +9,10 @@
 #include "base/own.h"
 #include "model/running.h"
 
-#define CONSOLE_POLLS 2
+#define CONSOLE_POLLS 3
 
 struct console;
+struct prompt_ops;
 
 struct console_config {
 	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
@@ -63,6 +64,15 @@ bool console_is_foreground(int tty_fd);
 #define CONSOLE_LOOK_MS 300
 /* Whether this process owns the operator's terminal at the moment, so that stopping makes sense. */
 bool console_in_front(const struct console *c);
+
+/* Lets questions be answered on this terminal from now on (term/prompt.h); ops and context are
+ * borrowed. A terminal that cannot show them is left alone. */
+must_check int console_ask(struct console *c, const struct prompt_ops *ops, void *context,
+			   struct ward_err *e);
+/* What waits may have changed. */
+void console_asked(struct console *c);
+/* Whether somebody sees a question there now. */
+bool console_shows_questions(const struct console *c);
 
 /* The command has ended: from now on only output moves, and when all of it is read and shown, poll
  * entries are -1. */

@@ -202,6 +202,7 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 		break;
 	case CONTROL_QUESTION_LIST:
 	case CONTROL_QUESTION_ANSWER:
+	case CONTROL_QUESTION_WATCH:
 		serve_approve(s, c, &m, bytes + sizeof(m));
 		break;
 	/* answers */
@@ -262,8 +263,7 @@ static bool has_our_user_namespace(int fd, pid_t pid, bool *ret_known)
 	return same;
 }
 
-/* A process of the same user outside of every sandbox, or root. */
-static bool may_ask(int fd)
+bool serve_may_ask(int fd)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof(peer);
@@ -284,7 +284,7 @@ static void take_client(struct serve *s, uint64_t now)
 
 	if (fd < 0)
 		return;
-	if (!may_ask(fd)) {
+	if (!serve_may_ask(fd)) {
 		close(fd);
 		return;
 	}
@@ -317,7 +317,7 @@ static void drop_client(struct serve *s, size_t i)
 /* Whether it may be silent. A source of secrets may take its time. */
 static bool may_be_silent(const struct serve *s, const struct serve_client *c)
 {
-	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 ||
+	return c->tag || c->waits || c->watches || c->net_op || c->stream_fd >= 0 ||
 	       (c->asks_secret && secrets_fd(s->box->plan->live->secrets) >= 0);
 }
 

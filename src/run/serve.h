@@ -42,4 +42,10 @@ void serve_drain(struct serve *s);
 void serve_close(struct serve *s);
 void serve_destroy(struct serve *s);
 
+/* Whether the peer of a Unix socket is a process of the same user outside of every sandbox, or
+ * root. */
+bool serve_may_ask(int fd);
+/* What waits for a person has changed: who watches is told. */
+void serve_questions_changed(struct serve *s);
+
 #endif

@@ -40,8 +40,13 @@ static void list(struct serve *s, struct serve_client *c, uint64_t after)
 
 static void answer(struct serve *s, struct serve_client *c, const struct control_answer *said)
 {
+	static const char vias[QUESTION_VIAS][16] = { [QUESTION_VIA_CONTROL] = "control",
+						      [QUESTION_VIA_TERMINAL] = "terminal",
+						      [QUESTION_VIA_WATCH] = "watch",
+						      [QUESTION_VIA_SOCKET] = "socket",
+						      [QUESTION_VIA_WEBHOOK] = "webhook" };
 	struct ucred peer = { .uid = (uid_t)-1 };
-	struct question_who who = { .via = "control" };
+	struct question_who who = { 0 };
 	socklen_t len = sizeof(peer);
 	struct ward_err e = { 0 };
 
@@ -49,6 +54,8 @@ static void answer(struct serve *s, struct serve_client *c, const struct control
 		c->gone = true; /* an answer of nobody is none */
 		return;
 	}
+	snprintf(who.via, sizeof(who.via), "%s", vias[said->via]);
+	snprintf(who.from, sizeof(who.from), "%s", said->from);
 	who.uid = peer.uid;
 	who.pid = peer.pid;
 	if (!s->box->approve)
@@ -60,6 +67,24 @@ static void answer(struct serve *s, struct serve_client *c, const struct control
 		serve_refuse(c, &e);
 }
 
+/* -- those who wait for a change: each question is answered once, so nobody is flooded */
+
+static void tell(const struct serve *s, struct serve_client *c)
+{
+	if (s->box->approve && c->seen == s->questions)
+		return;
+	c->watches = false;
+	serve_answer(c, CONTROL_OK, s->box->approve ? (int32_t)(s->questions & INT32_MAX) : -1, 0);
+}
+
+void serve_questions_changed(struct serve *s)
+{
+	s->questions = s->questions % INT32_MAX + 1;
+	for (size_t i = 0; i < s->client_count; i++)
+		if (s->clients[i].watches)
+			tell(s, &s->clients[i]);
+}
+
 void serve_approve(struct serve *s, struct serve_client *c, const struct control_message *m,
 		   const char *rest)
 {
@@ -67,6 +92,14 @@ void serve_approve(struct serve *s, struct serve_client *c, const struct control
 
 	if (m->op == CONTROL_QUESTION_LIST) {
 		list(s, c, (uint64_t)m->a);
+		return;
+	}
+	if (m->op == CONTROL_QUESTION_WATCH) {
+		c->watches = true;
+		c->seen = (uint32_t)m->a;
+		if (!s->questions)
+			s->questions = 1;
+		tell(s, c);
 		return;
 	}
 	memcpy(&said, rest, sizeof(said));

@@ -17,6 +17,8 @@ struct serve_client {
 	bool sized;           /* it has sent the size of its terminal */
 	bool waits;           /* for the end of the sandbox */
 	bool asks_secret;     /* and waits for ward-secrets */
+	bool watches;         /* and waits for a change of the questions */
+	uint32_t seen;        /* their state that it knows */
 	bool gone;            /* to be dropped */
 	uint32_t net_op;      /* that it waits for: enum control_op; 0: none */
 	uint32_t net_what, net_from;
@@ -37,6 +39,7 @@ struct serve {
 	char typed[1024]; /* on its way to the terminal */
 	size_t typed_len, typed_done;
 	uint64_t last_number;
+	uint32_t questions; /* number of their state, from 1 */
 	/* looks at what the terminal shows, to answer what programs ask it */
 	struct terminal filter;
 	struct log log;

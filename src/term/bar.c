@@ -159,12 +159,17 @@ void bar_show(struct screen *s, const struct bar *b, struct bar_before *ret_befo
 					   .alternate = s->alternate };
 	if (ret_before->edge.width == 0 && s->now.at.col > 0)
 		ret_before->edge = screen_row(s, s->now.at.row)[s->now.at.col - 1];
-	s->shown_first = first_row(s);
 	buf_puts(out, "\x1b[?2026h");
 	if (!s->alternate)
 		buf_puts(out, "\x1b[?1049h");
-	buf_puts(out,
-		 "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l" PLAIN "\x1b[?7l\x1b[?25l\x1b[m");
+	bar_again(s, b, out);
+}
+
+void bar_again(struct screen *s, const struct bar *b, struct buf *out)
+{
+	s->shown_first = first_row(s);
+	buf_puts(out, "\x1b[?2026h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l" PLAIN
+		      "\x1b[?7l\x1b[?25l\x1b[m");
 	add_frame(s, b, true, out);
 	buf_puts(out, "\x1b[?2026l");
 }

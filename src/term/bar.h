@@ -25,6 +25,8 @@ unsigned bar_rows(const struct screen *s);
 /* Appends what shows the bar; *ret_before is for bar_hide(). */
 void bar_show(struct screen *s, const struct bar *b, struct bar_before *ret_before,
 	      struct buf *out);
+/* Appends all of it once more, for a terminal that another program has used meanwhile. */
+void bar_again(struct screen *s, const struct bar *b, struct buf *out);
 /* Appends the rows that have changed, and the bar. */
 void bar_repaint(struct screen *s, const struct bar *b, struct buf *out);
 /* Appends what gives the screen back, except for the modes that terminal_redo() brings back. On the

@@ -27,6 +27,7 @@ void keys_open(struct keys *k, uint64_t now_ms, const char digits[2])
 {
 	memcpy(k->digits, digits, sizeof(k->digits));
 	k->visible_ms = now_ms;
+	k->more = 0;
 	enter(k, KEYS_NOTICE, now_ms);
 }
 
@@ -51,12 +52,16 @@ static bool take_answer(struct keys *k, char key, uint64_t now_ms)
 	bool yes = k->digits_seen == 2;
 
 	k->since_ms = now_ms;
+	if (key == '?' && !k->digits_seen)
+		return ++k->more > 0;
 	if (key == 'd' || key == 0x1b)
 		k->answer = QUESTION_DENY;
 	else if (yes && key == 'a')
 		k->answer = QUESTION_ONCE;
 	else if (yes && key == 's')
 		k->answer = QUESTION_RUN;
+	else if (yes && key == 't')
+		k->answer = QUESTION_TIME;
 	else if (!yes && key == k->digits[k->digits_seen])
 		return ++k->digits_seen > 0;
 	else

@@ -31,6 +31,7 @@ struct keys {
 	enum keys_state state;
 	char digits[2];       /* before every yes */
 	unsigned digits_seen; /* of them */
+	unsigned more;        /* how often more was asked for */
 	enum question_answer answer;
 	uint64_t visible_ms, last_ms, since_ms;
 	bool pasting, paste_is_ours;

@@ -16,8 +16,9 @@ PROMPT = "out> "
 class Screen:
     """One terminal with a shell (bash --norc) in a new workspace."""
 
-    def __init__(self, t, cols=80, rows=24, files=None, env=None):
+    def __init__(self, t, cols=80, rows=24, files=None, env=None, root=False):
         self.t = t
+        self.root = root
         self.ws = t.workspace(files)
         self.socket = os.path.join(t.fresh_dir("tmux"), "s")
         self.env = {"TERM": "xterm-256color", **(env or {})}
@@ -36,7 +37,8 @@ class Screen:
         self._end()
 
     def _run(self, *args):
-        process = self.t.popen(["tmux", "-S", self.socket, *args], env=self.env, cwd=self.ws)
+        process = self.t.popen(["tmux", "-S", self.socket, *args], env=self.env, cwd=self.ws,
+                               root=self.root)
         out, err = process.communicate(timeout=20)
         return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
