@@ -56,7 +56,7 @@ static void put_json(const struct client_questions *all, size_t silent, struct b
 		json_begin_object(&j, NULL);
 		json_string(&j, "id", id);
 		json_string(&j, "sandbox", all->items[i].box);
-		json_string(&j, "kind", "connect");
+		json_string(&j, "kind", question_kind_name(q->kind));
 		json_string(&j, "subject", q->subject);
 		json_string(&j, "host", q->host);
 		json_uint(&j, "port", q->port);

@@ -11,6 +11,7 @@
 
 enum question_kind {
 	QUESTION_CONNECT, /* a connection, which is not made before the answer */
+	QUESTION_REQUEST, /* a request over a connection that is looked into; nothing of it is sent */
 	QUESTION_KINDS
 };
 
@@ -31,17 +32,33 @@ struct question {
 	/* the requests that wait, numbered by the gateway: for the supervisor */
 	uint64_t serial_first, serial_last;
 	uint32_t count; /* equal requests that wait for this answer */
-	uint16_t port;  /* CONNECT */
+	uint16_t port;  /* CONNECT, REQUEST */
 	uint8_t kind;   /* enum question_kind */
 	uint8_t unused;
-	char host[256]; /* CONNECT: the canonical name or address; ASCII */
+	char host[256]; /* CONNECT, REQUEST: the canonical name or address; ASCII */
+	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question. like:
+	 * of what an answer for the run or for a time covers; all zero: only what waits can be
+	 * allowed */
+	uint8_t exact[32], like[32];
 	/* "registry.npmjs.org:443"; long text is cut in the middle, with a hash of all of it */
 	char subject[192];
 	char details[QUESTION_DETAILS_MAX][128]; /* "": no more of them; warnings come first */
 	char rule[160];                          /* that asks, as the policy has it */
-	char line[320];    /* what the answer ALWAYS adds to network.egress_allowlist */
+	/* what the answer ALWAYS adds to network.egress_allowlist; "": there is no such answer */
+	char line[320];
 	char process[192]; /* the process and its parents, "curl < make < bash"; "": unknown */
 };
+
+/* As --json and events name it. */
+static inline const char *question_kind_name(unsigned kind)
+{
+	static const char *const names[QUESTION_KINDS] = {
+		[QUESTION_CONNECT] = "connect",
+		[QUESTION_REQUEST] = "request",
+	};
+
+	return kind < QUESTION_KINDS ? names[kind] : "unknown";
+}
 
 /* Who answers. */
 struct question_who {
