@@ -4,6 +4,7 @@
  * or for a time that is not over, about what is like it. Every question ends once.
  */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "approve/approve.h"

@@ -166,15 +166,15 @@ static void write_line(const struct rules *r, const struct verdict *v, struct qu
 		v->rule >= 0 && (uint32_t)v->rule < r->n_items ? &r->items[v->rule] : NULL;
 	bool moded = rule && rule->moded && modes[rule->mode], six = strchr(ret->host, ':') != NULL;
 
-	if (moded || (rule && rule->private)) {
+	if (moded || six || (rule && rule->private)) {
 		snprintf(ret->line, sizeof(ret->line), "{host: \"%s\", ports: [%u]%s%s%s}",
 			 ret->host, ret->port, moded ? ", mode: " : "",
-			 moded ? modes[rule->mode] : "", rule->private ? ", private: true" : "");
-	} else if (ret->port == 443 && !six) {
+			 moded ? modes[rule->mode] : "",
+			 rule && rule->private ? ", private: true" : "");
+	} else if (ret->port == 443) {
 		snprintf(ret->line, sizeof(ret->line), "%s", ret->host);
 	} else {
-		snprintf(ret->line, sizeof(ret->line), six ? "[%s]:%u" : "%s:%u", ret->host,
-			 ret->port);
+		snprintf(ret->line, sizeof(ret->line), "%s:%u", ret->host, ret->port);
 	}
 }
 

@@ -39,7 +39,8 @@ void approve_put(const struct client_question *q, bool full, struct buf *out)
 	buf_printf(out, "    the rule that asks: %s\n", q->q.rule);
 	if (*q->q.process)
 		buf_printf(out, "    asked by: %s\n", q->q.process);
-	buf_printf(out, "    always adds to network.egress_allowlist: %s\n", q->q.line);
+	if (*q->q.line)
+		buf_printf(out, "    always adds to network.egress_allowlist: %s\n", q->q.line);
 }
 
 static void put_json(const struct client_questions *all, size_t silent, struct buf *out)
@@ -203,7 +204,12 @@ static int answer(const struct options *o, enum question_answer how, uint64_t se
 	if (find(o->words[0], &q, &e) < 0)
 		return say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED);
 	if (how == QUESTION_ALWAYS && !*q.q.line) {
-		ward_fail(&e, ENOENT, "%s: this question does not wait any more", o->words[0]);
+		ward_fail(&e, ENOENT,
+			  *q.q.subject ? "%s: there is no rule that would allow this always"
+				       : "%s: this question does not wait any more",
+			  o->words[0]);
+		if (*q.q.subject)
+			ward_remedy(&e, "answer with --run, --once, --for TIME or --deny");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
 	if (approve_send(o, &q, how, seconds, &e) < 0)

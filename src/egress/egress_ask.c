@@ -1,10 +1,10 @@
 /*
  * Connections and requests that wait for a person. In: what front says about them, and answers.
- * Out: questions for the run's queue, orders for dial and front. Front parses what comes from inside and may be
- * taken over, so what it asks for is read again, and decided about with the supervisor's own rules;
- * a yes goes to dial first, over a socket that front does not have, and to front when dial has it.
- * A request is held by front alone, as all rules about requests are kept there; its answer names
- * the digest of what is sent. Runs in the supervisor; nothing here waits.
+ * Out: questions for the run's queue, orders for dial and front. Front parses what comes from
+ * inside and may be taken over, so what it asks for is read again, and decided about with the
+ * supervisor's own rules; a yes goes to dial first, over a socket that front does not have, and to
+ * front when dial has it. A request is held by front alone, as all rules about requests are kept
+ * there; its answer names the digest of what is sent. Runs in the supervisor; nothing here waits.
  */
 #include <errno.h>
 #include <string.h>

@@ -10,8 +10,9 @@
 #define QUESTION_DETAILS_MAX 4
 
 enum question_kind {
-	QUESTION_CONNECT, /* a connection, which is not made before the answer */
-	QUESTION_REQUEST, /* a request over a connection that is looked into; nothing of it is sent */
+	QUESTION_CONNECT,    /* a connection, which is not made before the answer */
+	QUESTION_REQUEST,    /* a request; nothing of it is sent before */
+	QUESTION_CREDENTIAL, /* a secret, which is not put into a request before */
 	QUESTION_KINDS
 };
 
@@ -32,13 +33,14 @@ struct question {
 	/* the requests that wait, numbered by the gateway: for the supervisor */
 	uint64_t serial_first, serial_last;
 	uint32_t count; /* equal requests that wait for this answer */
-	uint16_t port;  /* CONNECT, REQUEST */
+	uint16_t port;  /* CONNECT, REQUEST, CREDENTIAL */
 	uint8_t kind;   /* enum question_kind */
 	uint8_t unused;
-	char host[256]; /* CONNECT, REQUEST: the canonical name or address; ASCII */
-	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question. like:
-	 * of what an answer for the run or for a time covers; all zero: only what waits can be
-	 * allowed */
+	/* CONNECT, REQUEST, CREDENTIAL: the canonical name or address; ASCII */
+	char host[256];
+	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question.
+	 * like: of what an answer for the run or for a time covers; all zero: only what waits can
+	 * be allowed */
 	uint8_t exact[32], like[32];
 	/* "registry.npmjs.org:443"; long text is cut in the middle, with a hash of all of it */
 	char subject[192];
@@ -55,6 +57,7 @@ static inline const char *question_kind_name(unsigned kind)
 	static const char *const names[QUESTION_KINDS] = {
 		[QUESTION_CONNECT] = "connect",
 		[QUESTION_REQUEST] = "request",
+		[QUESTION_CREDENTIAL] = "credential",
 	};
 
 	return kind < QUESTION_KINDS ? names[kind] : "unknown";

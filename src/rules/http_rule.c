@@ -1,8 +1,9 @@
 /*
  * Rules asked about requests (http_rule.h). In: the compiled rules, a request as it was read. Out:
  * allowed by which one, with which limits and in which form of its path; or the reason of the rule
- * that came nearest. A rule that asks a person first decides only where no other allows it. Run by front for every request of a connection in mode inspect; the text of a
- * rule's conditions was checked for its bounds when it came (egress_codec.c).
+ * that came nearest. A rule that asks a person first decides only where no other allows it. Run by
+ * front for every request of a connection in mode inspect; the text of a rule's conditions was
+ * checked for its bounds when it came (egress_codec.c).
  */
 #include "rules/http_rule.h"
 
@@ -267,6 +268,10 @@ static unsigned ask_rule(struct asking *a, const struct rules *r, const struct r
 	for (unsigned i = 0; i < ASKS; i++)
 		if (a->wanted[i] && !a->met[i])
 			return i;
+	if (rule->ask && !r->asks) { /* there is nobody to ask */
+		a->reason = REASON_NOT_ASKED;
+		return ASK_BODY;
+	}
 	if (!a->body)
 		return ASKS;
 	a->reason = body_inspect_head(conditions, rule->http_len, a->request, a->room, &a->asked,
@@ -308,6 +313,15 @@ static bool is_before_push(const struct http_request *r, const struct asking *a)
 	return a->body && http_text_is(r->method, "GET") && strcmp(a->asked.text, "git=push") == 0;
 }
 
+static void note_asking(const struct asking *a, int32_t rule, struct http_look *asks,
+			struct asked *asks_for)
+{
+	if (asks->rule >= 0)
+		return;
+	*asks = (struct http_look){ rule, BODY_INSPECT_NONE, a->request_limit, a->response_limit };
+	*asks_for = a->asked;
+}
+
 void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 		 const struct http_request *request, struct http_path *room,
 		 struct http_verdict *ret)
@@ -335,10 +349,6 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 	for (int32_t i = rule; i >= 0 && (uint32_t)i < r->n_items; i = rules_sibling(r, i, port)) {
 		unsigned n = ask_rule(&a, r, &r->items[i]);
 
-		if (n == ASKS && r->items[i].ask && !r->asks) { /* there is nobody to ask */
-			n = ASK_BODY;
-			a.reason = REASON_NOT_ASKED;
-		}
 		if (n == ASKS && a.look != BODY_INSPECT_NONE) {
 			if (ret->n_looks < HTTP_LOOKS)
 				ret->looks[ret->n_looks++] =
@@ -347,11 +357,7 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 			continue;
 		}
 		if (n == ASKS && r->items[i].ask && !is_before_push(request, &a)) {
-			if (asks.rule < 0) {
-				asks = (struct http_look){ i, BODY_INSPECT_NONE, a.request_limit,
-							   a.response_limit };
-				asks_for = a.asked;
-			}
+			note_asking(&a, i, &asks, &asks_for);
 			continue;
 		}
 		if (n < ASKS && (n < best || ret->n_looks))

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include "approve/show.h"
 #include "base/io.h"
+#include "egress/secrets.h"
 #include "event/event.h"
 #include "run/box_internal.h"
 
@@ -127,6 +128,14 @@ static int apply_to_request(struct box *b, const struct question *q, enum questi
 				     reason_of(answer), e);
 }
 
+static int apply_to_credential(struct box *b, const struct question *q, enum question_answer answer,
+			       uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return secrets_answer(b->plan->live->secrets, q->exact, q->serial_last, reason_of(answer),
+			      e);
+}
+
 /* What an answer does about each kind. */
 static const struct {
 	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
@@ -135,6 +144,7 @@ static const struct {
 } kinds[QUESTION_KINDS] = {
 	[QUESTION_CONNECT] = { apply_to_connection, false },
 	[QUESTION_REQUEST] = { apply_to_request, true },
+	[QUESTION_CREDENTIAL] = { apply_to_credential, true },
 };
 
 static int apply(void *context, const struct question *q, enum question_answer answer,
@@ -160,6 +170,24 @@ static int on_request(void *context, bool waits, const struct want *w, const str
 	uint64_t id;
 
 	show_request(egress_rules(b->egress), w, v, said, &q);
+	if (waits)
+		return approve_ask(b->approve, &q, io_now_ms(), &id);
+	approve_withdraw(b->approve, &q);
+	return 0;
+}
+
+static int on_credential(void *context, bool waits, const struct host *host,
+			 const struct keys_asked *said)
+{
+	struct box *b = context;
+	struct question q;
+	struct want w;
+	uint64_t id;
+
+	if (!b->approve)
+		return -EPERM;
+	want_host(&w, WANT_TRANSPARENT, host, said->port);
+	show_credential(egress_rules(b->egress), &w, said, &q);
 	if (waits)
 		return approve_ask(b->approve, &q, io_now_ms(), &id);
 	approve_withdraw(b->approve, &q);
@@ -196,11 +224,13 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	egress_on_asked(b->egress, on_connection, b);
 	egress_on_requested(b->egress, on_request, b);
+	secrets_on_asked(b->plan->live->secrets, on_credential, b);
 	return 0;
 }
 
 void box_approve_end(struct box *b)
 {
+	secrets_on_asked(b->plan->live->secrets, NULL, NULL);
 	approve_destroy(b->approve);
 	b->approve = NULL;
 }

@@ -352,7 +352,7 @@ static void test_lines_of_answers(void **state)
 				  "ask: true}]}",
 				  "2001:db8::1", 443)
 				    .line,
-			    "[2001:db8::1]:443");
+			    "{host: \"2001:db8::1\", ports: [443]}");
 }
 
 #define ASK_POSTS                                                                                  \
