@@ -1,5 +1,5 @@
 /*
- * Fuzzes how questions are shown: a host as a program inside may send it, then any text. What is
+ * Fuzzes how questions are shown: a host or a request as a program inside may send it. What is
  * shown is ended, holds nothing that acts on a terminal, and is a question that the reader of the
  * control socket takes; the rule of an answer is for that host alone.
  */
@@ -9,6 +9,7 @@
 #include "approve/show.h"
 #include "control/control.h"
 #include "policy/policy_rule.h"
+#include "protocol/gateway.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -23,7 +24,9 @@ static struct rules *make_rules(void)
 	assert(policy_set(&p, "approvals.mode", "ask", false, POLICY_CLI, &e) == 0);
 	assert(policy_set(&p, "network.egress_allowlist",
 			  "[internal.corp, {host: '*', ask: true}, {host: 10.0.0.0/8, private: "
-			  "true, ask: true}]",
+			  "true, ask: true}, {host: api.corp, methods: [POST], paths: ['/v1/*'], "
+			  "ask: true}, {host: api.corp, paths: [/mcp], json_rpc: ['tools/call:*'], "
+			  "ask: true}, {host: api.corp, git: [push], ask: true}]",
 			  false, POLICY_CLI, &e) == 0);
 	assert(rules_compile(&p, 1, &r, &e) == 0);
 	policy_clear(&p);
@@ -43,16 +46,48 @@ static void check_shown(const struct question *q)
 	assert(control_check_answer(bytes, sizeof(bytes)) == 0);
 }
 
+/* The rule of an answer is for that host and port alone, and does not ask. */
+static void check_line(const struct question *q)
+{
+	struct policy_rule rule;
+	struct ward_err e = { 0 };
+	bool port_said;
+
+	assert(policy_rule_parse(q->line, &rule, &port_said, &e) == 0);
+	assert(strcmp(rule.host, q->host) == 0 && rule.n_ports == 1 && rule.ports[0] == q->port &&
+	       !rule.ask);
+}
+
+/* The same text as what a request is, asks for and says, in each of its places. */
+static void check_request(const struct rules *rules, const char *text)
+{
+	struct gate_request said = { .kind = GATE_REQUEST_ASK, .like = { 1 } };
+	struct want w = { .port = 443 };
+	struct verdict v;
+	struct question q;
+
+	assert(host_read("api.corp", 8, &w.host) == HOST_FINE);
+	decide_name(rules, &w, &v);
+	snprintf(said.what, sizeof(said.what), "%s", text);
+	snprintf(said.more, sizeof(said.more), "%s", text);
+	snprintf(said.query, sizeof(said.query), "%s", text);
+	snprintf(said.body, sizeof(said.body), "%s", text);
+	for (int32_t i = v.rule; i >= 0; i = rules_sibling(rules, i, 443)) {
+		v.rule = i;
+		show_request(rules, &w, &v, &said, &q);
+		check_shown(&q);
+		if (*q.line)
+			check_line(&q);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static struct rules *rules;
 	char text[512], shown[128];
 	struct want w = { .port = 443 };
-	struct policy_rule rule;
-	struct ward_err e = { 0 };
 	struct verdict v;
 	struct question q;
-	bool port_said;
 
 	if (!rules)
 		rules = make_rules();
@@ -63,13 +98,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	assert(strlen(shown) < sizeof(shown));
 	for (const char *c = shown; *c; c++)
 		assert((unsigned char)*c >= ' ' && *c != 0x7f);
+	check_request(rules, text);
 	if (host_read(text, strlen(text), &w.host) != HOST_FINE)
 		return 0;
 	decide_name(rules, &w, &v);
 	show_connection(rules, &w, &v, &q);
 	check_shown(&q);
-	assert(policy_rule_parse(q.line, &rule, &port_said, &e) == 0);
-	assert(strcmp(rule.host, q.host) == 0 && rule.n_ports == 1 && rule.ports[0] == 443 &&
-	       !rule.ask);
+	check_line(&q);
 	return 0;
 }

@@ -5,7 +5,8 @@
  * all questions end, and the sandbox too.
  *
  * Invariants: a question leaves the queue exactly once, with its first answer, its deadline, or its
- * last request. Nothing but an answer that was put into effect is a yes. Ids are never used twice,
+ * last request. Nothing but an answer that was put into effect is a yes, for what waits and, where
+ * it was for the run or for a time, for what is like it (struct covered). Ids are never used twice,
  * so that an answer cannot hit a question that was not shown. At most APPROVE_PENDING_MAX wait, and
  * at most PER_MINUTE come in a minute: what is beyond is refused, not queued.
  */
@@ -21,6 +22,16 @@
 #define PER_MINUTE 1000
 #define MINUTE_MS 60000
 #define ENDED_MAX 64 /* kept, so that a late answer is told why */
+#define COVERED_MAX 1024
+
+/* An answer for the run or for a time. */
+struct covered {
+	uint8_t kind;
+	uint16_t port;
+	uint64_t until_ms; /* 0: as long as the run */
+	uint8_t like[sizeof(((struct question *)0)->like)];
+	char host[sizeof(((struct question *)0)->host)];
+};
 
 struct approve {
 	const struct approve_ops *ops; /* borrowed */
@@ -33,6 +44,8 @@ struct approve {
 	size_t count, ended_count;
 	struct question *pending[APPROVE_PENDING_MAX]; /* owned; in the order of asking */
 	struct question *ended[ENDED_MAX];             /* owned; a ring */
+	struct covered *covered;                       /* owned; NULL: none */
+	size_t covered_count;
 };
 
 struct approve *approve_create(const struct approve_ops *ops, void *context, uint64_t timeout_ms)
@@ -83,13 +96,112 @@ void approve_destroy(struct approve *a)
 			      NULL);
 	for (size_t i = 0; i < ENDED_MAX; i++)
 		free(a->ended[i]);
+	free(a->covered);
 	free(a);
 }
 
-static bool is_equal(const struct question *q, unsigned kind, const char *host, uint16_t port)
+static bool is_equal(const struct question *q, const struct question *other)
 {
-	return q->kind == kind && q->port == port && strcmp(q->host, host) == 0;
+	return q->kind == other->kind && q->port == other->port &&
+	       strcmp(q->host, other->host) == 0 &&
+	       memcmp(q->exact, other->exact, sizeof(q->exact)) == 0;
 }
+
+/* -- answers that cover what comes later */
+
+static bool has_like(const struct question *q)
+{
+	static const uint8_t none[sizeof(q->like)];
+
+	return memcmp(q->like, none, sizeof(none)) != 0;
+}
+
+static bool is_covered_by(const struct covered *c, const struct question *q)
+{
+	return c->kind == q->kind && c->port == q->port && strcmp(c->host, q->host) == 0 &&
+	       memcmp(c->like, q->like, sizeof(c->like)) == 0;
+}
+
+bool approve_remember(struct approve *a, const struct question *q, uint64_t until_ms)
+{
+	struct covered *c = NULL;
+
+	if (!has_like(q))
+		return false;
+	if (!a->covered)
+		a->covered = calloc(COVERED_MAX, sizeof(*a->covered));
+	if (!a->covered)
+		return false;
+	for (size_t i = 0; i < a->covered_count && !c; i++)
+		if (is_covered_by(&a->covered[i], q))
+			c = &a->covered[i];
+	if (!c && a->covered_count == COVERED_MAX)
+		return false;
+	if (!c)
+		c = &a->covered[a->covered_count++];
+	*c = (struct covered){ .kind = q->kind, .port = q->port, .until_ms = until_ms };
+	memcpy(c->like, q->like, sizeof(c->like));
+	memcpy(c->host, q->host, sizeof(c->host));
+	return true;
+}
+
+/* What has run out is forgotten. */
+static bool is_covered(struct approve *a, const struct question *q, uint64_t now_ms)
+{
+	bool found = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < a->covered_count; i++) {
+		if (a->covered[i].until_ms && now_ms >= a->covered[i].until_ms)
+			continue;
+		found |= has_like(q) && is_covered_by(&a->covered[i], q);
+		a->covered[kept++] = a->covered[i];
+	}
+	a->covered_count = kept;
+	return found;
+}
+
+/* False: it could not be put into effect, and a person is asked. */
+static bool let_through(struct approve *a, const struct question *template, uint64_t now_ms)
+{
+	struct question q = *template;
+	struct ward_err e = { 0 };
+
+	if (!a->covered_count || !is_covered(a, template, now_ms))
+		return false;
+	q.id = ++a->last_id;
+	q.count = 1;
+	q.serial_last = q.serial_first;
+	q.asked_ms = q.deadline_ms = now_ms;
+	if (a->ops->apply(a->context, &q, QUESTION_ONCE, 0, &e) < 0)
+		return false;
+	a->ops->ended(a->context, &q, APPROVE_COVERED, QUESTION_ONCE, 0, NULL);
+	return true;
+}
+
+/* Others like it that wait. */
+static void answer_alike(struct approve *a, const struct question *answered,
+			 enum question_answer answer, uint64_t seconds,
+			 const struct question_who *who)
+{
+	const struct question like = *answered; /* it may go out of the ring */
+	struct ward_err e = { 0 };
+
+	for (size_t i = 0; i < a->count;) {
+		struct question *q = a->pending[i];
+
+		if (q->kind != like.kind || q->port != like.port ||
+		    strcmp(q->host, like.host) != 0 ||
+		    memcmp(q->like, like.like, sizeof(q->like)) != 0 ||
+		    a->ops->apply(a->context, q, QUESTION_ONCE, 0, &e) < 0)
+			i++;
+		else
+			a->ops->ended(a->context, take_out(a, i), APPROVE_ANSWERED, answer, seconds,
+				      who);
+	}
+}
+
+/* -- questions */
 
 static bool is_too_often(struct approve *a, uint64_t now_ms)
 {
@@ -105,9 +217,12 @@ int approve_ask(struct approve *a, const struct question *template, uint64_t now
 {
 	struct question *q;
 
+	*ret_id = 0;
+	if (let_through(a, template, now_ms))
+		return 0;
 	for (size_t i = 0; i < a->count; i++) {
 		q = a->pending[i];
-		if (!is_equal(q, template->kind, template->host, template->port))
+		if (!is_equal(q, template))
 			continue;
 		if (q->count < UINT32_MAX)
 			q->count++;
@@ -138,13 +253,14 @@ int approve_ask(struct approve *a, const struct question *template, uint64_t now
 	return 0;
 }
 
-void approve_withdraw(struct approve *a, const char *host, uint16_t port, uint64_t serial)
+void approve_withdraw(struct approve *a, const struct question *template)
 {
+	uint64_t serial = template->serial_first;
+
 	for (size_t i = 0; i < a->count; i++) {
 		struct question *q = a->pending[i];
 
-		if (!is_equal(q, QUESTION_CONNECT, host, port) || serial < q->serial_first ||
-		    serial > q->serial_last)
+		if (!is_equal(q, template) || serial < q->serial_first || serial > q->serial_last)
 			continue;
 		if (--q->count == 0)
 			a->ops->ended(a->context, take_out(a, i), APPROVE_WITHDRAWN, QUESTION_DENY,
@@ -192,6 +308,7 @@ static int answer_ended(struct approve *a, uint64_t id, enum question_answer ans
 int approve_answer(struct approve *a, uint64_t id, enum question_answer answer, uint64_t seconds,
 		   const struct question_who *who, struct ward_err *e)
 {
+	struct question *q;
 	size_t at = 0;
 	int r;
 
@@ -205,7 +322,10 @@ int approve_answer(struct approve *a, uint64_t id, enum question_answer answer, 
 	r = a->ops->apply(a->context, a->pending[at], answer, seconds, e);
 	if (r < 0 && answer != QUESTION_DENY)
 		return r;
-	a->ops->ended(a->context, take_out(a, at), APPROVE_ANSWERED, answer, seconds, who);
+	q = take_out(a, at);
+	a->ops->ended(a->context, q, APPROVE_ANSWERED, answer, seconds, who);
+	if (answer != QUESTION_ONCE && answer != QUESTION_DENY && has_like(q))
+		answer_alike(a, q, answer, seconds, who);
 	tell_changed(a);
 	return 0;
 }

@@ -21,7 +21,8 @@ enum approve_end {
 	APPROVE_ANSWERED,
 	APPROVE_TIMEOUT,   /* no answer in time: denied */
 	APPROVE_WITHDRAWN, /* whoever asked is gone, or the run has ended */
-	APPROVE_LATE       /* an answer to a question that had ended already: without effect */
+	APPROVE_LATE,      /* an answer to a question that had ended already: without effect */
+	APPROVE_COVERED    /* an answer for the run or for a time covers it: it never waited */
 };
 
 struct approve_ops {
@@ -48,22 +49,27 @@ void approve_destroy(struct approve *a);
  * NULL: none. It must not answer from within. */
 void approve_on_change(struct approve *a, void (*changed)(void *context), void *context);
 
-/* One request more. template: kind, host, port, serial_first and all texts; id, times and count are
- * made here. An equal one (kind, host and port) that waits already gets a higher count. *ret_id is
- * the question's. -ENOBUFS: too many wait, or too many came in a minute: the request is to be
+/* One request more. template: kind, host, port, exact, like, serial_first and all texts; id, times
+ * and count are made here. An equal one (kind, host, port and exact) that waits already gets a
+ * higher count. *ret_id is the question's; 0: an earlier answer covers it (approve_remember()), and
+ * was put into effect. -ENOBUFS: too many wait, or too many came in a minute: the request is to be
  * denied. */
 must_check int approve_ask(struct approve *a, const struct question *template, uint64_t now_ms,
 			   uint64_t *ret_id);
-/* One of the requests for it is gone; with the last one goes the question. A request that an
- * earlier question was about is not one of them. */
-void approve_withdraw(struct approve *a, const char *host, uint16_t port, uint64_t serial);
+/* One of the requests for it is gone; with the last one goes the question. template: as it was
+ * asked. A request that an earlier question was about is not one of them. */
+void approve_withdraw(struct approve *a, const struct question *template);
+/* Later requests like q are let through as if they were answered with ONCE, until then (0: as long
+ * as the run); for apply(). False: q has no `like`, or there are too many. */
+must_check bool approve_remember(struct approve *a, const struct question *q, uint64_t until_ms);
 /* How many wait, and the one at that place, in the order of asking; borrowed until the set changes.
  * NULL: none. */
 size_t approve_count(const struct approve *a);
 const struct question *approve_get(const struct approve *a, size_t at);
 const struct question *approve_find(const struct approve *a, uint64_t id);
 /* Answers. The first answer counts: -EALREADY for one that had ended, -ENOENT for an id that there
- * never was, -EINVAL for an answer that there is not; other errors are apply's. */
+ * never was, -EINVAL for an answer that there is not; other errors are apply's. A yes for more than
+ * once answers the others like it that wait as well. */
 must_check int approve_answer(struct approve *a, uint64_t id, enum question_answer answer,
 			      uint64_t seconds, const struct question_who *who, struct ward_err *e);
 /* When the first one times out, 0: none waits. And those that do by now. */

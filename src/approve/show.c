@@ -124,13 +124,8 @@ static const char *find_alike(const struct rules *r, const char *name)
 	return found;
 }
 
-/* Warnings about the name. */
-static void add_details(const struct rules *r, const struct want *w, const struct verdict *v,
-			struct question *ret)
+size_t show_host_warnings(const struct rules *r, const struct want *w, struct question *ret)
 {
-	static const char *const modes[RULE_MODES] = { [RULE_SPLICE] = "TLS to this name",
-						       [RULE_HTTP] = "plain HTTP to this name",
-						       [RULE_TCP] = "any protocol" };
 	const char *name = w->host.kind == HOST_NAME ? w->host.name : "", *alike;
 	size_t n = 0;
 
@@ -145,6 +140,17 @@ static void add_details(const struct rules *r, const struct want *w, const struc
 	if (w->host.kind == HOST_ADDRESS)
 		snprintf(ret->details[n++], sizeof(ret->details[0]),
 			 "an address, not a name: who is behind it is not known");
+	return n;
+}
+
+static void add_details(const struct rules *r, const struct want *w, const struct verdict *v,
+			struct question *ret)
+{
+	static const char *const modes[RULE_MODES] = { [RULE_SPLICE] = "TLS to this name",
+						       [RULE_HTTP] = "plain HTTP to this name",
+						       [RULE_TCP] = "any protocol" };
+	size_t n = show_host_warnings(r, w, ret);
+
 	if (v->mode < RULE_MODES && modes[v->mode])
 		snprintf(ret->details[n++], sizeof(ret->details[0]), "allows: %s%s", modes[v->mode],
 			 v->private ? ", also at a private address" : "");
@@ -160,15 +166,15 @@ static void write_line(const struct rules *r, const struct verdict *v, struct qu
 		v->rule >= 0 && (uint32_t)v->rule < r->n_items ? &r->items[v->rule] : NULL;
 	bool moded = rule && rule->moded && modes[rule->mode], six = strchr(ret->host, ':') != NULL;
 
-	if (moded || (rule && rule->private)) {
+	if (moded || six || (rule && rule->private)) {
 		snprintf(ret->line, sizeof(ret->line), "{host: \"%s\", ports: [%u]%s%s%s}",
 			 ret->host, ret->port, moded ? ", mode: " : "",
-			 moded ? modes[rule->mode] : "", rule->private ? ", private: true" : "");
-	} else if (ret->port == 443 && !six) {
+			 moded ? modes[rule->mode] : "",
+			 rule && rule->private ? ", private: true" : "");
+	} else if (ret->port == 443) {
 		snprintf(ret->line, sizeof(ret->line), "%s", ret->host);
 	} else {
-		snprintf(ret->line, sizeof(ret->line), six ? "[%s]:%u" : "%s:%u", ret->host,
-			 ret->port);
+		snprintf(ret->line, sizeof(ret->line), "%s:%u", ret->host, ret->port);
 	}
 }
 

@@ -10,6 +10,19 @@
 void show_connection(const struct rules *r, const struct want *w, const struct verdict *v,
 		     struct question *ret);
 
+/* The same about a request, with what front says of it; its texts are ended. */
+struct gate_request;
+void show_request(const struct rules *r, const struct want *w, const struct verdict *v,
+		  const struct gate_request *said, struct question *ret);
+
+/* About a secret for a request to w's host, with what ward-keys says of it; its texts are ended. */
+struct keys_asked;
+void show_credential(const struct rules *r, const struct want *w, const struct keys_asked *said,
+		     struct question *ret);
+
+/* Writes warnings about the host into the details, first of all; how many. A pure function. */
+size_t show_host_warnings(const struct rules *r, const struct want *w, struct question *ret);
+
 /* Copies text, escaped, into cap bytes; what is too long is cut in the middle and gets a hash of
  * the whole: two long texts that differ in the middle look different. A pure function. */
 void show_text(char *out, size_t cap, const char *text);

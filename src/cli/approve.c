@@ -226,10 +226,14 @@ int approve_send(const struct options *o, const struct client_question *q,
 	struct client_question with = *q;
 	int r = o->group ? group_line(&q->q, with.q.line, sizeof(with.q.line), e) : 0;
 
-	if (answer == QUESTION_ALWAYS && q->q.kind == QUESTION_WATCH) {
-		ward_fail(e, EINVAL, "an alert of a watch rule has no --always");
-		return ward_remedy(e, "--once, --run, --for TIME or --deny; a false alarm is "
-				      "silenced in watch.rules");
+	if (r == 0 && answer == QUESTION_ALWAYS && !*with.q.line) {
+		ward_fail(e, ENOENT,
+			  *q->q.subject ? "%s:%" PRIu64 ": there is no rule that would allow this always"
+					: "%s:%" PRIu64 ": this question does not wait any more",
+			  q->box, q->q.id);
+		return *q->q.subject ? ward_remedy(e, "answer with --run, --once, --for TIME or "
+						      "--deny")
+				     : -e->code;
 	}
 	if (r == 0 && answer == QUESTION_ALWAYS)
 		r = write_policy(o, &with, e);
@@ -291,10 +295,6 @@ static int answer(const struct options *o, enum question_answer how, uint64_t se
 
 	if (approve_find_question(o->words[0], &q, &e) < 0)
 		return say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED);
-	if (how == QUESTION_ALWAYS && q.q.kind == QUESTION_CONNECT && !*q.q.line) {
-		ward_fail(&e, ENOENT, "%s: this question does not wait any more", o->words[0]);
-		return say_error(&e, o->json, EXIT_REFUSED);
-	}
 	if (approve_send(o, &q, how, seconds, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (o->json) {

@@ -56,6 +56,8 @@ void keeper_row(const struct kept *g, uint64_t now, struct secrets_row *ret);
 /* keys_link.c: starts ward-keys and sends it grants. */
 must_check int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e);
 void keys_tell_grant(struct keeper *k, size_t number);
+/* A person has answered about a request that waits. */
+void keys_tell_answer(struct keeper *k, const struct keys_answer *answer);
 void keys_tell_revoked(struct keeper *k, size_t number);
 /* Makes the scanner anew and hands it over. Where none can be made, ward-keys keeps the one that it
  * has: the caller takes back what the new one was for. */
@@ -77,5 +79,7 @@ void control_change(struct keeper *k, uint32_t kind, const char *name);
 /* An event, for the report and the journal. Never waits: events that cannot be sent are counted,
  * and the count is reported later. */
 void control_event(struct keeper *k, const struct keys_event *event);
+/* ward-keys has a request that waits for a person, or not any more: to the supervisor. */
+void control_asked(struct keeper *k, bool waits, const struct keys_asked *asked);
 
 #endif

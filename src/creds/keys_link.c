@@ -15,6 +15,8 @@
 
 #include "base/io.h"
 
+_Static_assert(sizeof(struct keys_asked) >= sizeof(struct keys_event), "the largest frame");
+
 static void lost(struct keeper *k)
 {
 	own_close_fd(&k->keys_fd);
@@ -79,6 +81,12 @@ void keys_tell_grant(struct keeper *k, size_t number)
 		for (size_t fill = same; fill < g->secret.bytes[i]; fill++)
 			send_all(k, "x", 1);
 	}
+}
+
+void keys_tell_answer(struct keeper *k, const struct keys_answer *answer)
+{
+	if (send_frame(k, KEYS_ANSWER, 0, sizeof(*answer)))
+		send_all(k, answer, sizeof(*answer));
 }
 
 void keys_tell_revoked(struct keeper *k, size_t number)
@@ -201,6 +209,12 @@ static void take_frame(struct keeper *k, const struct keys_frame *f, const char 
 		memcpy(&event, bytes, sizeof(event));
 		control_event(k, &event);
 	}
+	if ((f->op == KEYS_ASK || f->op == KEYS_UNASK) && f->bytes == sizeof(struct keys_asked)) {
+		struct keys_asked asked;
+
+		memcpy(&asked, bytes, sizeof(asked));
+		control_asked(k, f->op == KEYS_ASK, &asked);
+	}
 }
 
 bool keys_read(struct keeper *k)
@@ -219,7 +233,7 @@ bool keys_read(struct keeper *k)
 	buf_add(&k->received, bytes, (size_t)n);
 	while (!k->received.failed && k->received.len - at >= sizeof(f)) {
 		memcpy(&f, k->received.data + at, sizeof(f));
-		if (f.bytes > sizeof(struct keys_event)) {
+		if (f.bytes > sizeof(struct keys_asked)) {
 			lost(k);
 			return false;
 		}

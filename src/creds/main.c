@@ -64,6 +64,26 @@ void control_event(struct keeper *k, const struct keys_event *event)
 	k->lost += event->kind == KEYS_EVENT_LOST ? event->count : 1;
 }
 
+void control_asked(struct keeper *k, bool waits, const struct keys_asked *asked)
+{
+	struct keys_answer full = { .serial = asked->serial, .reason = KEYS_ASKED_FULL };
+
+	if (send_message(k, SECRETS_ASKED, waits, 0, asked, sizeof(*asked), MSG_DONTWAIT) || !waits)
+		return; /* what could not be taken back ends at its deadline */
+	memcpy(full.exact, asked->exact, sizeof(full.exact));
+	keys_tell_answer(k, &full);
+}
+
+static void answer(struct keeper *k, const char *bytes, size_t n)
+{
+	struct keys_answer said;
+
+	if (n != sizeof(said))
+		return;
+	memcpy(&said, bytes, sizeof(said));
+	keys_tell_answer(k, &said);
+}
+
 void control_change(struct keeper *k, uint32_t kind, const char *name)
 {
 	struct keys_event event = { .kind = kind, .count = 1 };
@@ -193,6 +213,9 @@ static void dispatch(struct keeper *k, const struct secrets_message *m, const ch
 			control_say(k, SECRETS_OK, 0, m->tag, NULL, 0);
 		}
 		break;
+	case SECRETS_ANSWER:
+		answer(k, text, n);
+		break;
 	case SECRETS_OPS:
 	case SECRETS_SHOWN:
 	case SECRETS_READY:
@@ -200,6 +223,7 @@ static void dispatch(struct keeper *k, const struct secrets_message *m, const ch
 	case SECRETS_ERROR:
 	case SECRETS_ROWS:
 	case SECRETS_EVENT:
+	case SECRETS_ASKED:
 		break;
 	}
 }
@@ -243,15 +267,15 @@ static void done_with(struct keeper *k, struct later *l)
 	free(l);
 }
 
-/* A source is being asked, which may take half a minute: a revocation is carried out at once, the
- * rest in its order afterwards. */
+/* A source is being asked, which may take half a minute: a revocation and an answer are carried out
+ * at once, the rest in its order afterwards. */
 static void read_meanwhile(void *whose)
 {
 	struct keeper *k = whose;
 	bool gone;
 	struct later *l = receive(k, &gone);
 
-	if (l && l->m.op == SECRETS_REVOKE) {
+	if (l && (l->m.op == SECRETS_REVOKE || l->m.op == SECRETS_ANSWER)) {
 		done_with(k, l);
 	} else if (l) {
 		*(k->later_last ? &k->later_last->next : &k->later) = l;

@@ -206,6 +206,7 @@ static bool read_message(struct egress *g, struct result *r)
 	union {
 		struct gate_event event;
 		struct gate_shown shown;
+		struct gate_request request;
 		uint8_t report[FLOW_REPORT_PACKET];
 		uint32_t kind;
 	} said;
@@ -219,6 +220,11 @@ static bool read_message(struct egress *g, struct result *r)
 		r->network.bytes_out = said.shown.totals.bytes_out;
 		if (g->shown)
 			g->shown(g->shown_context, &said.shown);
+		return true;
+	}
+	if (n == (ssize_t)sizeof(said.request) &&
+	    (said.kind == GATE_REQUEST_ASK || said.kind == GATE_REQUEST_UNASK)) {
+		egress_on_request(g, &said.request);
 		return true;
 	}
 	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_FLOW_REPORT &&

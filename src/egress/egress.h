@@ -64,6 +64,17 @@ must_check int egress_allow_once(struct egress *g, const char *host, uint16_t po
 void egress_refuse(struct egress *g, const char *host, uint16_t port, uint64_t serial,
 		   unsigned reason);
 
+/* The same for requests. said: as front has it, with its texts ended. < 0: nobody can be asked. */
+struct gate_request;
+typedef int (*egress_requested)(void *context, bool waits, const struct want *w,
+				const struct verdict *v, const struct gate_request *said);
+void egress_on_requested(struct egress *g, egress_requested requested, void *context);
+/* Answers for the requests to host and port with that digest that wait; reason: REASON_ALLOWED is a
+ * yes. */
+must_check int egress_answer_request(struct egress *g, const char *host, uint16_t port,
+				     const uint8_t exact[32], uint64_t serial, unsigned reason,
+				     struct ward_err *e);
+
 /* When something is due, of io_now_ms(); 0: nothing. And what is due. NULL is fine. */
 uint64_t egress_due_ms(const struct egress *g);
 void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r);

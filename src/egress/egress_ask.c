@@ -1,9 +1,10 @@
 /*
- * Connections that wait for a person. In: what front says about them, and answers. Out: questions
- * for the run's queue, orders for dial and front. Front parses what comes from inside and may be
- * taken over, so what it asks for is read again, and decided about with the supervisor's own rules;
- * a yes goes to dial first, over a socket that front does not have, and to front when dial has it.
- * Runs in the supervisor; nothing here waits.
+ * Connections and requests that wait for a person. In: what front says about them, and answers.
+ * Out: questions for the run's queue, orders for dial and front. Front parses what comes from
+ * inside and may be taken over, so what it asks for is read again, and decided about with the
+ * supervisor's own rules; a yes goes to dial first, over a socket that front does not have, and to
+ * front when dial has it. A request is held by front alone, as all rules about requests are kept
+ * there; its answer names the digest of what is sent. Runs in the supervisor; nothing here waits.
  */
 #include <errno.h>
 #include <string.h>
@@ -111,4 +112,82 @@ void egress_on_granted(struct egress *g, uint64_t tag)
 			g->grants[i].tag = 0;
 			tell_front(g, &given.host, given.port, given.serial, REASON_ALLOWED);
 		}
+}
+
+/* -- requests */
+
+void egress_on_requested(struct egress *g, egress_requested requested, void *context)
+{
+	g->requested = requested;
+	g->requested_context = context;
+}
+
+int egress_answer_request(struct egress *g, const char *host, uint16_t port,
+			  const uint8_t exact[32], uint64_t serial, unsigned reason,
+			  struct ward_err *e)
+{
+	struct gate_order order = { .word = GATE_ANSWER_REQUEST,
+				    .port = port,
+				    .serial = serial,
+				    .reason = (uint8_t)reason };
+
+	memcpy(order.exact, exact, sizeof(order.exact));
+	if (host_read(host, strlen(host), &order.host) != HOST_FINE)
+		return ward_fail(e, EINVAL, "%s: not a host", host);
+	if (g->fd < 0)
+		return ward_fail(e, ENOTCONN, "the gateway of this sandbox has exited");
+	if (send(g->fd, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		/* what was answered must not wait for ever */
+		ward_fail_errno(e, "the gateway does not take the answer");
+		egress_cut(g);
+		return -e->code;
+	}
+	return 0;
+}
+
+/* What comes from front is ended, and printable. */
+static void clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *c = text; *c; c++)
+		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
+}
+
+/* Whether the rule that is said to ask is one of this host that does. */
+static bool is_asking(const struct rules *r, const struct want *w, int32_t rule,
+		      struct verdict *ret)
+{
+	decide_name(r, w, ret);
+	if (!ret->allow || ret->mode < RULE_INSPECT)
+		return false;
+	for (int32_t i = ret->rule; i >= 0; i = rules_sibling(r, i, w->port))
+		if (i == rule && r->items[i].ask) {
+			ret->rule = rule;
+			return true;
+		}
+	return false;
+}
+
+void egress_on_request(struct egress *g, const struct gate_request *from)
+{
+	struct gate_request said = *from;
+	struct ward_err e = { 0 };
+	struct verdict v;
+	struct want w;
+	char host[HOST_TEXT];
+	int r = -EPERM;
+
+	if (!g->requested || !read_want(&said.want, &w))
+		return;
+	clean(said.what, sizeof(said.what));
+	clean(said.more, sizeof(said.more));
+	clean(said.query, sizeof(said.query));
+	clean(said.body, sizeof(said.body));
+	if (is_asking(g->rules, &w, said.rule, &v) || said.kind == GATE_REQUEST_UNASK)
+		r = g->requested(g->requested_context, said.kind == GATE_REQUEST_ASK, &w, &v,
+				 &said);
+	if (said.kind == GATE_REQUEST_ASK && r < 0)
+		(void)!egress_answer_request(g, host_text(&w.host, host), w.port, said.exact,
+					     said.serial,
+					     r == -EPERM ? REASON_CHANGED : REASON_ASKED_FULL, &e);
 }

@@ -74,6 +74,8 @@ struct egress {
 	uint64_t last_tag;
 	egress_asked asked_now;
 	void *asked_context;
+	egress_requested requested;
+	void *requested_context;
 	egress_shown shown;
 	void *shown_context;
 };
@@ -95,6 +97,7 @@ void egress_report_lost(struct result *r, uint64_t lost, const char *why);
 void egress_look_at_files(struct egress *g, uint32_t *ret_changed);
 /* A flow waits for a person, or does not any more (egress_ask.c); dial knows of a yes. */
 void egress_on_ask(struct egress *g, const struct gate_event *event);
+void egress_on_request(struct egress *g, const struct gate_request *said);
 void egress_on_granted(struct egress *g, uint64_t tag);
 /* Front has taken rules; dial has said something. */
 void egress_on_taken(struct egress *g, const struct gate_event *event);

@@ -19,6 +19,7 @@
 #include "event/event.h"
 #include "event/result.h"
 #include "host/program.h"
+#include "rules/decide.h"
 
 #define FETCH_MS 90000 /* all sources together */
 #define EVENTS_AT_ONCE 64
@@ -27,6 +28,8 @@
 struct secrets {
 	int fd;
 	pid_t pid;
+	secrets_asked *asked;
+	void *whose;
 };
 
 static int say(struct secrets *s, enum secrets_op op, int32_t code, uint64_t tag, const void *bytes,
@@ -274,6 +277,54 @@ static void on_event(const char *bytes, size_t n, struct result *r)
 	emit(&said, r);
 }
 
+void secrets_on_asked(struct secrets *s, secrets_asked *asked, void *whose)
+{
+	if (!s)
+		return;
+	s->asked = asked;
+	s->whose = whose;
+}
+
+int secrets_answer(struct secrets *s, const uint8_t exact[32], uint64_t serial, unsigned reason,
+		   struct ward_err *e)
+{
+	struct keys_answer said = { .serial = serial, .reason = reason };
+
+	if (!s)
+		return ward_fail(e, ENOTCONN, "the sandbox has no secrets");
+	memcpy(said.exact, exact, sizeof(said.exact));
+	return say(s, SECRETS_ANSWER, 0, 0, &said, sizeof(said), NULL, 0, e);
+}
+
+/* What ward-keys says was read by it from what comes from inside: printable, and ended. */
+static void clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *c = text; *c; c++)
+		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
+}
+
+static void on_asked(struct secrets *s, bool waits, const char *bytes, size_t n)
+{
+	struct keys_asked said;
+	struct ward_err e = { 0 };
+	struct host host;
+	int r = -EINVAL;
+
+	if (n != sizeof(said))
+		return;
+	memcpy(&said, bytes, sizeof(said));
+	clean(said.grants, sizeof(said.grants));
+	clean(said.host, sizeof(said.host));
+	clean(said.what, sizeof(said.what));
+	clean(said.query, sizeof(said.query));
+	if (host_read(said.host, strlen(said.host), &host) == HOST_FINE)
+		r = s->asked ? s->asked(s->whose, waits, &host, &said) : -EPERM;
+	if (waits && r < 0)
+		(void)!secrets_answer(s, said.exact, said.serial,
+				      r == -EPERM ? REASON_NOT_ASKED : REASON_ASKED_FULL, &e);
+}
+
 void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answered, void *whose)
 {
 	auto_free char *bytes = malloc(SECRETS_MESSAGE_MAX + 1);
@@ -295,6 +346,8 @@ void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answe
 		memcpy(&m, bytes, sizeof(m));
 		if (m.op == SECRETS_EVENT)
 			on_event(bytes + sizeof(m), (size_t)n - sizeof(m), r);
+		else if (m.op == SECRETS_ASKED)
+			on_asked(s, m.code, bytes + sizeof(m), (size_t)n - sizeof(m));
 		else if (answered && m.tag)
 			answered(whose, &m, bytes + sizeof(m), (size_t)n - sizeof(m));
 	}

@@ -33,6 +33,15 @@ void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answe
  * descriptor (borrowed; -1: none). */
 must_check int secrets_ask(struct secrets *s, enum secrets_op op, uint64_t tag, const char *text,
 			   int fd, struct ward_err *e);
+/* A request waits for its secret (waits), or does not any more. host: as said->host, read again.
+ * < 0: nobody can be asked: -EPERM, approvals.mode is deny. said has its texts ended. */
+struct host;
+typedef int secrets_asked(void *whose, bool waits, const struct host *host,
+			  const struct keys_asked *said);
+void secrets_on_asked(struct secrets *s, secrets_asked *asked, void *whose);
+/* Answers for the requests with that digest; reason: enum verdict_reason. */
+must_check int secrets_answer(struct secrets *s, const uint8_t exact[32], uint64_t serial,
+			      unsigned reason, struct ward_err *e);
 /* Ends it, and ward-keys with it. NULL is fine. */
 void secrets_end(struct secrets *s);
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "gateway/flow.h"
+#include "gateway/inspect_main.h"
 
 #define WAITING_MAX 4096
 
@@ -64,6 +65,8 @@ void flow_ask_later(struct front *f)
 	for (uint32_t i = 0; i < f->flow_max && !f->unasked; i++)
 		if (f->flows[i] && f->flows[i]->state == FLOW_ASK && !f->flows[i]->said)
 			ask(f, f->flows[i]);
+	if (f->inspect && !f->unasked)
+		f->inspect->ask_later(f);
 }
 
 /* Tells the supervisor later. Where there is no room for that either, the question ends at its

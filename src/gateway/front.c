@@ -144,6 +144,9 @@ static void on_control(struct front *f)
 		front_show(f, &order);
 	else if (n == (ssize_t)sizeof(order) && order.word == GATE_ANSWER && !count)
 		flow_answered(f, &order);
+	else if (n == (ssize_t)sizeof(order) && order.word == GATE_ANSWER_REQUEST && !count &&
+		 f->inspect)
+		f->inspect->answered(f, &order);
 	else
 		f->finish = true; /* asked to, or the supervisor is gone */
 }

@@ -159,7 +159,7 @@ struct front {
 	struct gate_totals totals;
 	uint64_t said_second;
 	uint32_t said, unsaid;
-	uint32_t waiting; /* flows in FLOW_ASK */
+	uint32_t waiting; /* flows in FLOW_ASK, and requests that wait for a person */
 	bool unasked;     /* the supervisor had no room for what some of them say */
 	/* of those that are gone, what it has not been told; owned */
 	struct flow_gone *gone;

@@ -9,6 +9,7 @@
 
 struct front;
 struct flow;
+struct gate_order;
 
 struct inspect_ops {
 	int (*prepare)(struct front *f, struct ward_err *e); /* before front is confined */
@@ -26,6 +27,9 @@ struct inspect_ops {
 	int (*replay_main)(void);
 	/* ward-waf has answered, or can be written to */
 	void (*waf_ready)(struct front *f);
+	/* a person has answered about requests; the supervisor has room for questions */
+	void (*answered)(struct front *f, const struct gate_order *order);
+	void (*ask_later)(struct front *f);
 };
 
 /* Of this program; NULL: it has none. */

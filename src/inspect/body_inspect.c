@@ -27,6 +27,9 @@ struct body_inspect {
 	unsigned refused;                 /* the command that was; UINT_MAX: none in particular */
 	unsigned wanted[GIT_UPDATES_MAX]; /* commands that need a proof */
 	struct http_look waiting;         /* the rule that allows it once it is proven */
+	/* a rule allows it without, after a person's yes; it was proven */
+	bool asks, proven;
+	struct http_look asking;
 };
 
 struct body_inspect *body_inspect_new(const struct http_verdict *v, const struct http_request *r)
@@ -91,6 +94,11 @@ static enum body_inspect_say refuse(struct body_inspect *l, enum verdict_reason 
 	return l->say = BODY_INSPECT_REFUSE;
 }
 
+void body_inspect_deny(struct body_inspect *l, enum verdict_reason reason)
+{
+	(void)refuse(l, reason);
+}
+
 static enum body_inspect_say pass(struct body_inspect *l, const struct http_look *by)
 {
 	l->decided = true;
@@ -111,6 +119,19 @@ static const char *conditions_of(const struct rules *rules, int32_t rule, size_t
 		return NULL;
 	*ret_len = item->http_len;
 	return rules->text + item->http;
+}
+
+/* Whether this one allows after a yes only. */
+static bool is_asking(const struct rules *rules, const struct http_look *by)
+{
+	return (uint32_t)by->rule < rules->n_items && rules->items[by->rule].ask;
+}
+
+/* Whether it allows any body after a yes. */
+static bool asks_only(const struct rules *rules, const struct http_look *by)
+{
+	return by->kind == BODY_INSPECT_NONE && is_asking(rules, by) &&
+	       !rules->items[by->rule].dead;
 }
 
 /* -- GraphQL and JSON-RPC */
@@ -139,23 +160,37 @@ static enum verdict_reason ask_body(const struct body_inspect *l, const struct h
 static enum body_inspect_say decide_body(struct body_inspect *l, const struct rules *rules)
 {
 	enum verdict_reason last = REASON_CHANGED;
+	struct asked asking = { .wrong = NULL };
 
 	for (unsigned i = 0; i < l->n_looks; i++) {
+		const struct http_look *by = &l->looks[i];
 		struct asked asked = { .wrong = NULL };
 		size_t len = 0;
-		const char *conditions = conditions_of(rules, l->looks[i].rule, &len);
+		const char *conditions = conditions_of(rules, by->rule, &len);
 		enum verdict_reason reason;
 
-		if (!conditions)
+		if (!conditions && !asks_only(rules, by))
 			continue;
-		reason = ask_body(l, &l->looks[i], conditions, len, &asked);
+		reason = asks_only(rules, by) ? REASON_ALLOWED
+					      : ask_body(l, by, conditions, len, &asked);
+		if (reason == REASON_ALLOWED && is_asking(rules, by)) {
+			if (!l->asks) {
+				l->asking = *by;
+				asking = asked;
+			}
+			l->asks = true;
+			continue;
+		}
 		l->verdict.asked = asked;
-		l->verdict.rule = l->looks[i].rule;
+		l->verdict.rule = by->rule;
 		if (reason == REASON_ALLOWED)
-			return pass(l, &l->looks[i]);
+			return pass(l, by);
 		last = reason;
 	}
-	return refuse(l, last);
+	if (!l->asks)
+		return refuse(l, last);
+	l->verdict.asked = asking;
+	return pass(l, &l->asking);
 }
 
 /* -- git */
@@ -255,6 +290,16 @@ static void describe(struct body_inspect *l)
 	}
 }
 
+static enum body_inspect_say pass_after_yes(struct body_inspect *l)
+{
+	const struct git_command *c = l->commands.commands;
+
+	describe(l);
+	if (l->commands.count)
+		ask_use(l, &l->verdict.asked, c->delete ? "delete" : "push", c);
+	return pass(l, &l->asking);
+}
+
 static enum body_inspect_say begin_proof(struct body_inspect *l, unsigned count)
 {
 	l->pack = git_pack_new(l->commands.id_len);
@@ -262,39 +307,55 @@ static enum body_inspect_say begin_proof(struct body_inspect *l, unsigned count)
 		const struct git_command *c = &l->commands.commands[l->wanted[i]];
 
 		if (!git_pack_want(l->pack, c->old, c->new))
-			return refuse(l, REASON_GIT_FORCE);
+			return l->asks ? pass_after_yes(l) : refuse(l, REASON_GIT_FORCE);
 	}
 	return l->pack ? BODY_INSPECT_MORE : refuse(l, REASON_FULL);
 }
 
-/* The commands are there: a rule that allows them all, or one that does if they are proven. */
+/* A rule that allows the commands if they are proven. One that asks gives way. */
+static void wait_for_proof(struct body_inspect *l, const struct rules *rules,
+			   const struct http_look *by, bool *some)
+{
+	if (!*some || (is_asking(rules, &l->waiting) && !is_asking(rules, by)))
+		l->waiting = *by;
+	*some = true;
+}
+
+/* The commands are there: a rule that allows them all, or one that does if they are proven, or one
+ * that does after a yes. */
 static enum body_inspect_say decide_commands(struct body_inspect *l, const struct rules *rules)
 {
 	enum verdict_reason last = REASON_CHANGED;
-	unsigned proofs = 0;
+	bool proofs = false;
+	unsigned count;
 
 	for (unsigned i = 0; i < l->n_looks; i++) {
+		const struct http_look *by = &l->looks[i];
 		size_t len = 0;
-		unsigned count, refused;
-		const char *conditions = conditions_of(rules, l->looks[i].rule, &len);
+		unsigned refused = UINT32_MAX;
+		const char *conditions = conditions_of(rules, by->rule, &len);
 		enum verdict_reason reason;
 
-		if (!conditions)
+		if (!conditions && !asks_only(rules, by))
 			continue;
-		reason = ask_commands(l, conditions, len, &count, &refused);
-		if (reason == REASON_ALLOWED) {
+		reason = asks_only(rules, by) ? REASON_ALLOWED
+					      : ask_commands(l, conditions, len, &count, &refused);
+		if (reason == REASON_ALLOWED && is_asking(rules, by)) {
+			l->asking = l->asks ? l->asking : *by;
+			l->asks = true;
+		} else if (reason == REASON_ALLOWED) {
 			describe(l);
-			return pass(l, &l->looks[i]);
+			return pass(l, by);
+		} else if (count && reason == REASON_GIT_FORCE && refused == UINT32_MAX) {
+			wait_for_proof(l, rules, by, &proofs);
+		} else {
+			l->refused = refused;
+			l->verdict.rule = by->rule;
+			last = reason;
 		}
-		if (count && reason == REASON_GIT_FORCE && refused == UINT32_MAX && !proofs) {
-			proofs = count;
-			l->waiting = l->looks[i];
-			continue;
-		}
-		l->refused = refused;
-		l->verdict.rule = l->looks[i].rule;
-		last = reason;
 	}
+	if (l->asks && (!proofs || is_asking(rules, &l->waiting)))
+		return pass_after_yes(l);
 	if (!proofs)
 		return refuse(l, last);
 	/* what wanted[] says is the last rule's: ask the one that waits again */
@@ -302,14 +363,16 @@ static enum body_inspect_say decide_commands(struct body_inspect *l, const struc
 	const char *conditions = conditions_of(rules, l->waiting.rule, &len);
 	unsigned refused;
 
-	(void)ask_commands(l, conditions, len, &proofs, &refused);
-	return begin_proof(l, proofs);
+	(void)ask_commands(l, conditions, len, &count, &refused);
+	return begin_proof(l, count);
 }
 
 static enum body_inspect_say unproven(struct body_inspect *l)
 {
 	unsigned i = git_pack_unproven(l->pack);
 
+	if (l->asks)
+		return pass_after_yes(l);
 	l->refused = i < GIT_UPDATES_MAX ? l->wanted[i] : UINT32_MAX;
 	l->verdict.rule = l->waiting.rule;
 	ask_for(&l->verdict.asked, "git=", "force", 5);
@@ -324,6 +387,7 @@ static enum body_inspect_say take_pack(struct body_inspect *l, const uint8_t *by
 	git_pack_take(l->pack, bytes, n);
 	if (git_pack_proves(l->pack, end || l->taken > BODY_INSPECT_PUSH_BYTES)) {
 		describe(l);
+		l->proven = true;
 		return pass(l, &l->waiting);
 	}
 	return end || l->taken > BODY_INSPECT_PUSH_BYTES ? unproven(l) : BODY_INSPECT_MORE;
@@ -379,6 +443,36 @@ enum body_inspect_say body_inspect_take(struct body_inspect *l, const struct rul
 	if (l->push)
 		return take_push(l, rules, end);
 	return end ? decide_body(l, rules) : BODY_INSPECT_MORE;
+}
+
+/* "main 1a2b3c4d5e6f -> 6f5e4d3c2b1a": what the server is told to set to what. */
+static void show_command(const struct body_inspect *l, const struct git_command *c, struct buf *out)
+{
+	const char *ref = buf_text(&l->plain) + c->ref;
+
+	for (size_t i = 0; i < c->ref_len; i++)
+		buf_printf(out, "%c", ref[i] <= ' ' || ref[i] > '~' ? '?' : ref[i]);
+	buf_puts(out, c->create ? " new" : " ");
+	for (unsigned i = 0; i < 6 && !c->create; i++)
+		buf_printf(out, "%02x", c->old[i]);
+	buf_puts(out, " -> ");
+	for (unsigned i = 0; i < 6 && !c->delete; i++)
+		buf_printf(out, "%02x", c->new[i]);
+	buf_puts(out, c->delete                  ? "deleted"
+		      : !c->create && !l->proven ? " (may lose commits)"
+						 : "");
+}
+
+void body_inspect_show(const struct body_inspect *l, struct buf *out)
+{
+	if (!l->push) {
+		buf_add(out, l->plain.data, l->plain.len);
+		return;
+	}
+	for (unsigned i = 0; i < l->commands.count; i++) {
+		buf_puts(out, i ? ", " : "");
+		show_command(l, &l->commands.commands[i], out);
+	}
 }
 
 bool body_inspect_report(const struct body_inspect *l, const char *message, struct buf *out)

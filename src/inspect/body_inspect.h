@@ -39,6 +39,8 @@ must_check enum body_inspect_say body_inspect_take(struct body_inspect *l,
 						   const struct rules *rules, const uint8_t *bytes,
 						   size_t n, bool end);
 const struct body_inspect_verdict *body_inspect_verdict(const struct body_inspect *l);
+/* What has passed is refused all the same. */
+void body_inspect_deny(struct body_inspect *l, enum verdict_reason reason);
 /* The rule at which the request was counted before its body was known. */
 int32_t body_inspect_first_rule(const struct body_inspect *l);
 /* Whether a refusal is said as git says it, behind the whole body; out: that answer, with `message`
@@ -46,6 +48,8 @@ int32_t body_inspect_first_rule(const struct body_inspect *l);
 bool body_inspect_is_push(const struct body_inspect *l);
 must_check bool body_inspect_report(const struct body_inspect *l, const char *message,
 				    struct buf *out);
+/* What passed, for a person: of a push its refs with their commits, else the body as it is. */
+void body_inspect_show(const struct body_inspect *l, struct buf *out);
 /* Bytes that it holds. */
 size_t body_inspect_size(const struct body_inspect *l);
 

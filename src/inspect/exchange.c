@@ -6,6 +6,7 @@
  *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
  *            HEAD -> WAF -> RELAY            where the rule has a firewall: exchange_waf.c
  *            HEAD -> LOOK -> RELAY           where the body decides: exchange_body.c
+ *            HEAD, WAF, LOOK -> ASK -> RELAY where a person does: exchange_ask.c
  *                    RELAY -> TUNNEL         a websocket, where the rule has that
  *   GREET -> H2                              HTTP/2 from here on: h2.c
  *            HEAD -> REPLY -> HEAD refused; DRAIN where the rest of the request is of no interest
@@ -551,6 +552,8 @@ bool exchange_run(struct front *f, struct flow *w)
 		return exchange_run_waf(f, ex);
 	case EXCHANGE_LOOK:
 		return exchange_run_look(f, ex);
+	case EXCHANGE_ASK:
+		return exchange_run_ask(f, ex);
 	case EXCHANGE_RELAY:
 		return run_relay(f, ex);
 	case EXCHANGE_TUNNEL:
@@ -574,6 +577,7 @@ void exchange_closed(struct front *f, struct flow *w)
 	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	record_end(&ex->record, NULL, false);
 	exchange_end_waf(ex);
+	request_ask_end(f, take_ptr(ex->ask));
 	exchange_end_look(f, ex);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);

@@ -15,9 +15,10 @@
 void exchange_note_asked(char what[EXCHANGE_WHAT], const struct asked *asked)
 {
 	size_t n = strlen(what), most = EXCHANGE_WHAT - sizeof(asked->text) - 2;
+	size_t k = strlen(asked->text);
 
-	if (!asked->text[0])
-		return;
+	if (!k || (n > k && what[n - k - 1] == ' ' && strcmp(what + n - k, asked->text) == 0))
+		return; /* nothing, or it stands there already */
 	if (n > most) {
 		n = most;
 		memcpy(what + n - strlen(EXCHANGE_CUT), EXCHANGE_CUT, strlen(EXCHANGE_CUT));
@@ -63,6 +64,11 @@ void exchange_end_look(struct front *f, struct exchange *ex)
 	ex->body_inspect_say = BODY_INSPECT_MORE;
 }
 
+void exchange_end_body(struct exchange *ex)
+{
+	body_inspect_free(take_ptr(ex->look));
+}
+
 void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v,
 			 const struct http_request *r)
 {
@@ -85,19 +91,11 @@ static bool go_on(struct front *f, struct exchange *ex)
 	w->verdict.rule = v->rule;
 	ex->request_limit = v->request_limit;
 	ex->response_limit = v->response_limit;
-	body_inspect_free(take_ptr(ex->look));
-	ex->state = EXCHANGE_RELAY;
-	flow_untime(f, w);
 	if (!paced || ex->up_bytes > ex->request_limit) {
 		exchange_refuse(f, ex, paced ? REASON_REQUEST_SIZE : REASON_REQUEST_RATE);
 		return false;
 	}
-	if (!ex->server && !server_get(f, ex, w->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1)) {
-		exchange_break(f, ex);
-		return false;
-	}
-	flow_mark_ready(f, w);
-	return true;
+	return exchange_pass(f, ex) && ex->state == EXCHANGE_RELAY;
 }
 
 bool exchange_bodyed(struct front *f, struct exchange *ex)

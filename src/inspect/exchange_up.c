@@ -120,6 +120,7 @@ static void note(struct exchange *ex, const struct http_head *head, const struct
 	ex->sent = ex->gone = ex->answered = ex->done = ex->cut = false;
 	ex->up_chunked = head->chunked;
 	ex->held = true;
+	ex->approved = !v->n_looks && !v->ask;
 	ex->up_bytes = ex->down_bytes = 0;
 	ex->request_limit = v->request_limit;
 	ex->response_limit = v->response_limit;
@@ -172,11 +173,7 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 	queue_add(&ex->up, ex->head.data, ex->head.len);
 	if (!ex->head.failed && !ex->up.failed && exchange_begin_waf(f, ex, &i->request, &v))
 		return;
-	ex->state = EXCHANGE_RELAY;
-	flow_untime(f, w);
-	if (ex->head.failed || ex->up.failed || ex->down.failed ||
-	    (!ex->server && !server_get(f, ex, tls, TLS_ALPN_HTTP1)))
-		exchange_break(f, ex);
+	(void)!exchange_pass(f, ex);
 }
 
 bool exchange_again(struct front *f, struct exchange *ex)

@@ -183,11 +183,7 @@ static bool ask(struct front *f, struct waf_hold *h)
 static void pass(struct front *f, struct exchange *ex)
 {
 	exchange_end_waf(ex);
-	ex->state = EXCHANGE_RELAY;
-	flow_untime(f, ex->flow);
-	if (!ex->server &&
-	    !server_get(f, ex, ex->flow->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1))
-		exchange_break(f, ex);
+	(void)!exchange_pass(f, ex);
 }
 
 static void refuse(struct front *f, struct exchange *ex, enum verdict_reason reason)

@@ -43,10 +43,11 @@ struct h2_stream {
 	uint16_t status;           /* of the server's answer; 0: none yet */
 	bool git;                  /* refusals are for git's eyes */
 	struct body_inspect *look; /* owned; NULL: its body is not looked into (any more) */
+	struct request_ask *ask;   /* owned; NULL: no person is asked */
 	uint8_t body_inspect_say;  /* enum body_inspect_say */
 	uint32_t look_room;        /* bytes of front's purse */
 	size_t taken;              /* bytes of data[UP] that the window has back already */
-	/* the request's head, while its body is looked into; owned */
+	/* the request's head, while its body is looked into, or it waits for a person; owned */
 	struct h2_head *asked;
 	struct buf path; /* and its path as it is to be forwarded */
 };
@@ -100,5 +101,9 @@ void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict 
 /* More of the body, or its end. */
 void h2_body(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end);
 void h2_end_look(struct h2 *h, struct h2_stream *s);
+/* The request in s->asked goes to the server, or waits for a person before. */
+void h2_pass(struct h2 *h, struct h2_stream *s);
+/* A person has answered. */
+void h2_answered(struct h2 *h, struct h2_stream *s);
 
 #endif

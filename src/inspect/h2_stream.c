@@ -427,6 +427,11 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 			record_sent_all(s->record);
 		h2_begin_look(h, s, &v, &i->request);
 		return;
+	} else if (!h->over && v.ask) {
+		buf_add(&s->path, v.path.s, v.path.n);
+		s->asked = take_ptr(s->head);
+		h2_pass(h, s);
+		return;
 	} else if (h->over || !h2_forward(h, s, &i->request, v.path)) {
 		h2_refuse(h, s, REASON_UNREACHABLE);
 	}

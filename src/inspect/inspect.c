@@ -137,7 +137,9 @@ static void closed(struct front *f, struct flow *w)
 		exchange_closed(f, w);
 }
 
-static const struct inspect_ops ops = { prepare,     begin,        run,         server_dialled,
-					closed,      record_start, record_stop, record_cut,
-					record_main, replay_main,  waf_read };
+static const struct inspect_ops ops = { prepare,           begin,      run,
+					server_dialled,    closed,     record_start,
+					record_stop,       record_cut, record_main,
+					replay_main,       waf_read,   requests_answered,
+					requests_ask_later };
 const struct inspect_ops *const inspect_here = &ops;

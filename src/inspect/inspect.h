@@ -9,6 +9,7 @@
  *   exchange.c        one connection of a program: its states, refusals, the end
  *   exchange_up.c     requests: read, decided about, written anew
  *   exchange_body.c   requests whose body decides
+ *   exchange_ask.c    requests that wait for a person
  *   exchange_down.c   responses
  *   h2.c, h2_stream.c the same for HTTP/2
  *   meter.c           what requests cost
@@ -17,6 +18,7 @@
 #ifndef WARD_INSPECT_INSPECT_H
 #define WARD_INSPECT_INSPECT_H
 
+#include "base/sha256.h"
 #include "gateway/flow.h"
 #include "inspect/body_inspect.h"
 #include "rules/http_body.h"
@@ -53,6 +55,10 @@ struct inspector {
 	unsigned idle_count;
 	struct known_server known[KNOWN_SERVERS];
 	struct waf_link waf;
+	struct request_ask *asks; /* requests that wait for a person, the youngest first */
+	uint64_t ask_serial;
+	struct gate_request *unasks; /* that do not any more, and could not be said yet; owned */
+	size_t unask_count;
 	/* for one step of one exchange */
 	struct http_request request;
 	struct http_response response;
@@ -77,6 +83,7 @@ enum exchange_state {
 	EXCHANGE_HEAD,   /* a request is awaited */
 	EXCHANGE_WAF,    /* ward-waf looks at a request: exchange_waf.c */
 	EXCHANGE_LOOK,   /* its body is looked into; the server knows nothing of it */
+	EXCHANGE_ASK,    /* it waits for a person; the server knows nothing of it */
 	EXCHANGE_RELAY,  /* request and response are under way */
 	EXCHANGE_TUNNEL, /* a websocket */
 	EXCHANGE_REPLY,  /* an answer of our own is under way */
@@ -124,10 +131,12 @@ struct exchange {
 	char why[200];             /* and in words */
 	/* of this request's rule: its refusals look like those of such an API */
 	bool llm;
-	uint32_t retry_s;     /* with a refusal: when to try again; 0: not at all */
-	struct waf_hold *waf; /* owned; NULL: ward-waf is not asked */
-	struct meter *meter;  /* of this request, owned; NULL: nothing is counted */
-	struct h2 *h2;        /* owned; NULL: HTTP/1 */
+	uint32_t retry_s;        /* with a refusal: when to try again; 0: not at all */
+	struct waf_hold *waf;    /* owned; NULL: ward-waf is not asked */
+	struct request_ask *ask; /* owned; NULL: no person is asked */
+	bool approved;           /* a person has allowed the request under way */
+	struct meter *meter;     /* of this request, owned; NULL: nothing is counted */
+	struct h2 *h2;           /* owned; NULL: HTTP/1 */
 	/* of the request under way; owned; NULL: nothing is recorded */
 	struct record *record;
 };
@@ -215,6 +224,8 @@ bool exchange_run_look(struct front *f, struct exchange *ex);
  * exchange. */
 must_check bool exchange_bodyed(struct front *f, struct exchange *ex);
 void exchange_end_look(struct front *f, struct exchange *ex);
+/* The body is not looked into any more; what is held stays accounted for. */
+void exchange_end_body(struct exchange *ex);
 /* Behind "POST /path": what it asks for. why: of the refusal, where there is more to say than its
  * reason does; size of it. */
 void exchange_note_asked(char what[EXCHANGE_WHAT], const struct asked *asked);
@@ -226,6 +237,35 @@ void exchange_explain(char *why, size_t size, enum verdict_reason reason,
 		      const struct asked *asked);
 /* A held body has grown to so many bytes. False: there is no room for it. */
 must_check bool exchange_hold(struct front *f, uint32_t *room, size_t bytes);
+
+/* exchange_ask.c */
+/* What a person is asked about. */
+struct request_parts {
+	struct sha256 sum;               /* of all that will be sent, as far as it is here */
+	struct http_text target;         /* "POST /v1/files?query", whole */
+	const char *what;                /* exchange.what */
+	const struct body_inspect *look; /* that has let it pass; NULL: its head has */
+	bool unread;                     /* there is more of its body */
+};
+struct h2_stream;
+/* Whether the rule asks. */
+bool exchange_asks(const struct front *f, int32_t rule);
+/* By the rule of the flow's verdict; s NULL: HTTP/1. NULL: too many wait. */
+must_check struct request_ask *request_ask_new(struct front *f, struct exchange *ex,
+					       struct h2_stream *s, const struct request_parts *p);
+/* Takes it; the question goes, too, if it was not answered. NULL is fine. */
+void request_ask_end(struct front *f, struct request_ask *a);
+/* Of one that was answered. */
+must_check enum verdict_reason request_ask_answer(const struct front *f,
+						  const struct request_ask *a);
+int32_t request_ask_rule(const struct request_ask *a);
+/* A request is allowed: it goes to the server, or waits for a person. False: the exchange is over.
+ */
+must_check bool exchange_pass(struct front *f, struct exchange *ex);
+bool exchange_run_ask(struct front *f, struct exchange *ex);
+/* The supervisor has answered; it has room again. */
+void requests_answered(struct front *f, const struct gate_order *order);
+void requests_ask_later(struct front *f);
 
 /* exchange_down.c */
 /* Tells that a request was answered, once. */

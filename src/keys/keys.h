@@ -40,6 +40,7 @@ struct keys {
 	struct scan_text *texts;
 	bool odd_texts;              /* one has a byte that may be a flag of gRPC's */
 	size_t collected;            /* bytes of bodies that are held */
+	uint64_t questions;          /* for a person, so far */
 	struct http_request request; /* room for the one that is looked at, */
 	struct http_path path;       /* and the other readings of its path */
 	uint8_t *compose;            /* in the safe: where heads are put together */
@@ -75,6 +76,9 @@ void store_used(struct keys *k, struct key_grant *g, const char *host);
 /* One more text was found: reported once a request. */
 void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f,
 		 const char *host, const char *where);
+
+/* keys_person.c: requests that this answer is for go on, or are refused. */
+void person_answered(struct keys *k, const struct keys_answer *answer);
 
 /* keys_conn.c: one connection to a server. Takes both descriptors. */
 void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int client_fd);

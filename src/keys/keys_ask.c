@@ -129,8 +129,7 @@ static bool prepare_body(struct keys *k, struct ask *a, bool body)
 			  "uncompressed or with gzip");
 }
 
-/* The grant is there, and may not be used. */
-static bool refuse_grant(struct keys *k, struct ask *a, const char *name, const char *why)
+bool ask_refuse_grant(struct keys *k, struct ask *a, const char *name, const char *why)
 {
 	struct keys_event event = { .kind = KEYS_EVENT_REFUSED };
 	char text[300];
@@ -202,7 +201,7 @@ static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
 		why = wrong == SIGV4_FINE ? NULL : sigv4_wrong_text(wrong);
 		name = signing->name;
 	}
-	return !why || refuse_grant(k, a, name, why);
+	return !why || ask_refuse_grant(k, a, name, why);
 }
 
 bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t port,
@@ -245,7 +244,7 @@ bool ask_compose(struct keys *k, struct ask *a, bool again, size_t *ret_n)
 
 		/* others may have used it up since it was chosen */
 		if (why && (!again || !g->there || g->revoked))
-			return refuse_grant(k, a, g->grant.name, why);
+			return ask_refuse_grant(k, a, g->grant.name, why);
 	}
 	*ret_n = inject_write(secrets, secrets_of(a, secrets), &a->base, &a->sign, k->compose,
 			      k->compose_bytes);
@@ -400,6 +399,7 @@ void ask_end(struct keys *k, struct ask *a)
 
 void ask_clear(struct keys *k, struct ask *a)
 {
+	ask_no_person(k, a);
 	ask_end(k, a);
 	buf_free(&a->base);
 	*a = (struct ask){ 0 };

@@ -33,13 +33,31 @@ struct ask {
 	bool reported; /* that something was found */
 	/* the same, for front: its recording must not have the request */
 	bool leaked;
-	size_t collected; /* bytes, of ward-keys' purse */
-	unsigned status;  /* of a refusal, */
-	char why[300];    /* and its words */
+	size_t collected;  /* bytes, of ward-keys' purse */
+	uint8_t person;    /* enum person_state */
+	uint8_t exact[32]; /* ASKED: of the question; its number, and the port */
+	uint64_t question;
+	uint16_t port;
+	uint32_t answer; /* ANSWERED: enum verdict_reason */
+	unsigned status; /* of a refusal, */
+	char why[300];   /* and its words */
 };
+
+enum person_state { PERSON_UNASKED, PERSON_ASKED, PERSON_ANSWERED };
+enum person_say { PERSON_FINE, PERSON_WAITS, PERSON_NO };
+
+/* keys_person.c: whether a request that is complete up to its secret may have it: one of its grants
+ * may ask a person first. (bytes, n): what is there of its body; whole: that is all of it. NO: it
+ * is refused. */
+must_check enum person_say ask_person(struct keys *k, struct ask *a, uint16_t port,
+				      const void *bytes, size_t n, bool whole);
+/* It does not wait any more. */
+void ask_no_person(struct keys *k, struct ask *a);
 
 /* All that return bool: false where it is refused, with status and why. */
 bool ask_refuse(struct ask *a, unsigned status, const char *why);
+/* A grant is there, and may not be used. */
+bool ask_refuse_grant(struct keys *k, struct ask *a, const char *name, const char *why);
 /* A whole head at bytes, which http1_head() has read into a->head. body: one follows. */
 must_check bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t port,
 			  const uint8_t *bytes, bool body);

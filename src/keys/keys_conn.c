@@ -347,7 +347,7 @@ void conn_expire(struct keys *k, uint64_t now)
 		if (c->dead)
 			continue;
 		/* streams may be silent for as long as front has them open */
-		if (!c->h2 && now >= c->moved_ms + IDLE_MS) {
+		if (!c->h2 && c->ask.person != PERSON_ASKED && now >= c->moved_ms + IDLE_MS) {
 			c->dead = true;
 			end(k, c);
 		}

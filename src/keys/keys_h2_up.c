@@ -160,12 +160,18 @@ void keys_h2_submit(struct keys_h2 *h, struct keys_stream *s)
 	nghttp2_data_provider body_of = { { .ptr = s }, keys_h2_give };
 	nghttp2_nv fields[KEYS_H2_FIELDS];
 	char authority[HOST_TEXT + 8];
+	const struct queue *data = &s->data[WAY_UP];
+	enum person_say say;
 	size_t n = 0, count;
 	bool kept, body = !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || s->held[WAY_UP].len ||
 			  s->trailers[WAY_UP].len;
 
+	say = ask_person(h->k, &s->ask, h->c->port, data->bytes.data + data->at, queue_len(data),
+			 s->ended[WAY_UP]);
+	if (say == PERSON_WAITS)
+		return;
 	s->waiting = false;
-	if (!go_on(h, s, ask_compose(h->k, &s->ask, false, &n)))
+	if (!go_on(h, s, say == PERSON_FINE) || !go_on(h, s, ask_compose(h->k, &s->ask, false, &n)))
 		return;
 	kept = keep_secrets(h, s, n);
 	explicit_bzero(h->k->compose, n);

@@ -235,6 +235,7 @@ bool store_read(struct keys *k)
 			  "used any more"
 	};
 	struct keys_settings settings;
+	struct keys_answer answer;
 	struct keys_frame f;
 	uint8_t *bytes = k->compose; /* between two heads nothing is in there */
 	bool fine, small;
@@ -263,6 +264,9 @@ bool store_read(struct keys *k)
 		k->grants[f.number].revoked = true;
 	} else if (fine && f.op == KEYS_READY) {
 		k->ready = true;
+	} else if (fine && f.op == KEYS_ANSWER) {
+		fine = f.bytes == sizeof(answer);
+		memcpy(&answer, bytes, fine ? sizeof(answer) : 0);
 	} else {
 		fine = false;
 	}
@@ -270,6 +274,8 @@ bool store_read(struct keys *k)
 		explicit_bzero(bytes, f.bytes);
 	else
 		safe_give(&k->safe, bytes);
+	if (fine && f.op == KEYS_ANSWER)
+		person_answered(k, &answer);
 	return fine;
 }
 

@@ -65,6 +65,19 @@ static bool take_head(struct keys *k, struct conn *c)
 
 /* -- sending */
 
+/* False: a person is asked; or it was answered. */
+static bool may_have_secret(struct keys *k, struct conn *c)
+{
+	enum person_say say =
+		ask_person(k, &c->ask, c->port, c->up_data.data, c->up_data.len, c->up_ended);
+
+	if (say == PERSON_WAITS && c->client_ended)
+		conn_kill(c);
+	if (say == PERSON_NO)
+		(void)go_on(c, false);
+	return say == PERSON_FINE;
+}
+
 /* Puts the head together, sends what goes, forgets it. */
 static bool send_head(struct keys *k, struct conn *c)
 {
@@ -73,6 +86,8 @@ static bool send_head(struct keys *k, struct conn *c)
 
 	if (!c->open)
 		return false;
+	if (!c->head_sent && !may_have_secret(k, c))
+		return c->finishing || c->dead;
 	if (!go_on(c, ask_compose(k, &c->ask, c->head_sent > 0, &n)))
 		return true;
 	if (n > c->head_sent)

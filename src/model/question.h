@@ -10,7 +10,9 @@
 #define QUESTION_DETAILS_MAX 4
 
 enum question_kind {
-	QUESTION_CONNECT, /* a connection, which is not made before the answer */
+	QUESTION_CONNECT,    /* a connection, which is not made before the answer */
+	QUESTION_REQUEST,    /* a request; nothing of it is sent before */
+	QUESTION_CREDENTIAL, /* a secret, which is not put into a request before */
 	/* a watch rule has fired, and the sandbox stands still; host: the rule's name, port: its
 	 * number */
 	QUESTION_WATCH,
@@ -34,15 +36,21 @@ struct question {
 	/* the requests that wait, numbered by the gateway: for the supervisor */
 	uint64_t serial_first, serial_last;
 	uint32_t count; /* equal requests that wait for this answer */
-	uint16_t port;  /* CONNECT */
+	uint16_t port;  /* CONNECT, REQUEST, CREDENTIAL */
 	uint8_t kind;   /* enum question_kind */
 	uint8_t unused;
-	char host[256]; /* CONNECT: the canonical name or address; ASCII */
+	/* CONNECT, REQUEST, CREDENTIAL: the canonical name or address; ASCII */
+	char host[256];
+	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question.
+	 * like: of what an answer for the run or for a time covers; all zero: only what waits can
+	 * be allowed */
+	uint8_t exact[32], like[32];
 	/* "registry.npmjs.org:443"; long text is cut in the middle, with a hash of all of it */
 	char subject[192];
 	char details[QUESTION_DETAILS_MAX][128]; /* "": no more of them; warnings come first */
 	char rule[160];                          /* that asks, as the policy has it */
-	char line[320];    /* what the answer ALWAYS adds to network.egress_allowlist */
+	/* what the answer ALWAYS adds to network.egress_allowlist; "": there is no such answer */
+	char line[320];
 	char process[192]; /* the process and its parents, "curl < make < bash"; "": unknown */
 };
 
@@ -51,6 +59,8 @@ static inline const char *question_kind_name(unsigned kind)
 {
 	static const char *const names[QUESTION_KINDS] = {
 		[QUESTION_CONNECT] = "connect",
+		[QUESTION_REQUEST] = "request",
+		[QUESTION_CREDENTIAL] = "credential",
 		[QUESTION_WATCH] = "watch",
 	};
 

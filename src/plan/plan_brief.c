@@ -221,6 +221,24 @@ static void put_weaker(const struct plan *p, struct buf *out)
 	put_line(out, "weaker", &text);
 }
 
+static void put_secrets(const struct plan *p, struct buf *out)
+{
+	const struct strv *grants = &p->spec->policy.cred_grants;
+	size_t asks = 0;
+
+	for (size_t i = 0; i < grants->len; i++) /* canonical JSON */
+		asks += strstr(grants->items[i], ",\"ask\":true") != NULL;
+	if (!grants->len)
+		return;
+	buf_printf(out, "%-10s %zu, used by the gateway; the agent never holds them\n", "secrets",
+		   grants->len);
+	if (asks)
+		buf_printf(out, "%-10s %zu of them: %s\n", "", asks,
+			   p->spec->policy.appr_mode == APPROVALS_ASK
+				   ? "a person has to allow each use"
+				   : "never used: approvals.mode is deny");
+}
+
 void plan_print_brief(const struct plan *p, struct buf *out)
 {
 	auto_buf more = { 0 };
@@ -232,9 +250,7 @@ void plan_print_brief(const struct plan *p, struct buf *out)
 	put_commands(p, out);
 	put_toolchains(p, out);
 	put_limits(p, out);
-	if (p->spec->policy.cred_grants.len)
-		buf_printf(out, "%-10s %zu, used by the gateway; the agent never holds them\n",
-			   "secrets", p->spec->policy.cred_grants.len);
+	put_secrets(p, out);
 	put_weaker(p, out);
 	for (size_t i = 0; i < p->spec->said.len; i++) {
 		buf_printf(out, "%-10s ", "note");

@@ -140,6 +140,20 @@ static bool rules_widen(const struct strv *old, const struct strv *new)
 	return false;
 }
 
+/* Grants: one that asks is narrower than the same without. */
+static bool grants_widen(const struct strv *old, const struct strv *new)
+{
+	for (size_t i = 0; i < new->len; i++) {
+		size_t k = 0;
+
+		while (k < old->len && !is_rule_or_asks(old->items[k], new->items[i]))
+			k++;
+		if (k == old->len)
+			return true;
+	}
+	return false;
+}
+
 static bool list_widens(const struct schema_row *row, const struct strv *old,
 			const struct strv *new)
 {
@@ -147,6 +161,8 @@ static bool list_widens(const struct schema_row *row, const struct strv *old,
 		return commands_widen(old, new);
 	if (row->type == TYPE_RULES)
 		return rules_widen(old, new);
+	if (row->type == TYPE_GRANTS)
+		return grants_widen(old, new);
 	if (row->type == TYPE_GPUS && strv_has(old, "all"))
 		return false;
 	if (row->narrow == NARROW_MORE)

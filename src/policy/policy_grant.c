@@ -449,10 +449,12 @@ static void read_variables(const struct node *map, struct policy_grant *g)
 
 static int read_numbers(const struct node *map, struct policy_grant *g)
 {
-	const struct node *ttl = node_get(map, "ttl_seconds"), *uses = node_get(map, "max_uses");
+	const struct node *ttl = node_get(map, "ttl_seconds"), *uses = node_get(map, "max_uses"),
+			  *ask = node_get(map, "ask");
 
 	g->ttl_ms = 900000;
 	g->max_uses = POLICY_NONE;
+	g->ask = ask && ask->text && strcmp(ask->text, "true") == 0;
 	if (ttl &&
 	    (!ttl->text || schema_number(TYPE_SECONDS, "1..31536000", ttl->text, &g->ttl_ms) < 0))
 		return -EINVAL;

@@ -25,6 +25,7 @@ struct policy_grant {
 	char *region, *service;    /* SIGV4; "*": any */
 	struct strv variables;     /* inside, for each value; none: no placeholder is shown */
 	uint64_t ttl_ms, max_uses; /* POLICY_NONE: no limit */
+	bool ask;                  /* a person has to say yes first */
 	char *token;               /* HTTP: another source */
 	char *field;               /* HTTP */
 };

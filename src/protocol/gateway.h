@@ -5,10 +5,12 @@
  *   supervisor -> front the configuration (a sealed memory file, by descriptor at exec), then
  *   GATE_SOCKETS with the
  *                         sandbox's sockets; GATE_RULES with another configuration; GATE_SHOW: tell
- *                         what there is; GATE_ANSWER: for flows that wait for a person's answer;
+ *                         what there is; GATE_ANSWER, GATE_ANSWER_REQUEST: for flows and
+ *                         requests that wait for a person's answer;
  *                         GATE_FINISH: say the totals and end. The end of the socket means the
  *                         same.
- *   front -> supervisor   struct gate_event; struct gate_shown as the answer to GATE_SHOW
+ *   front -> supervisor   struct gate_event; struct gate_shown as the answer to GATE_SHOW;
+ *                         struct gate_request for a request that waits
  *   supervisor -> dial struct dial_order, over a socket that front passes on unread and does not
  *   keep: an attacker who takes over front cannot give dial other rules
  *   dial -> supervisor    struct dial_word
@@ -58,7 +60,14 @@ struct gate_config {
 	struct net_classes classes; /* which block a name's address is of */
 };
 
-enum gate_word { GATE_SOCKETS = 1, GATE_FINISH, GATE_RULES, GATE_SHOW, GATE_ANSWER };
+enum gate_word {
+	GATE_SOCKETS = 1,
+	GATE_FINISH,
+	GATE_RULES,
+	GATE_SHOW,
+	GATE_ANSWER,
+	GATE_ANSWER_REQUEST
+};
 enum gate_what { SHOW_METERS = 1, SHOW_FLOWS };
 
 /* GATE_SOCKETS: the kind of each descriptor that comes with it. */
@@ -77,6 +86,8 @@ struct gate_order {
 	uint16_t port;
 	uint64_t serial;
 	struct host host;
+	/* ANSWER_REQUEST: for the requests with this that wait and are not younger than serial */
+	uint8_t exact[32];
 };
 
 enum gate_event_kind {
@@ -87,8 +98,10 @@ enum gate_event_kind {
 	GATE_SHOWN,
 	GATE_FLOW_REPORT,
 	GATE_TRUST,
-	GATE_ASK,  /* a flow waits for a person's answer; generation: its serial */
-	GATE_UNASK /* it does not wait any more */
+	GATE_ASK,         /* a flow waits for a person's answer; generation: its serial */
+	GATE_UNASK,       /* it does not wait any more */
+	GATE_REQUEST_ASK, /* the same for a request: struct gate_request */
+	GATE_REQUEST_UNASK
 };
 
 /* GATE_TRUST comes first where a rule ends TLS, with a memory file: this, then the authority's
@@ -116,6 +129,22 @@ struct gate_event {
 	char text[384];
 	/* DENIED: what the request asked for, for the remedy (struct asked) */
 	char more[208];
+};
+
+#define GATE_CUT 120 /* of a text that is shown: a longer one is cut in the middle */
+
+/* A request that waits. Texts are printable, and ended. */
+struct gate_request {
+	uint32_t kind; /* GATE_REQUEST_ASK, GATE_REQUEST_UNASK */
+	int32_t rule;  /* that asks */
+	uint64_t serial;
+	struct want want;
+	/* exact: of the bytes that are sent with a yes. like: of method, target and what is asked
+	 * for; all zero: only this one can be allowed */
+	uint8_t exact[32], like[32];
+	char what[384]; /* "POST /v1/files json_rpc=tools/call:NAME" */
+	char more[208]; /* as in struct gate_event */
+	char query[GATE_CUT], body[GATE_CUT];
 };
 
 #define GATE_ROWS 32 /* in one answer */

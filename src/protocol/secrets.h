@@ -42,6 +42,7 @@ enum secrets_op {
 	SECRETS_KEYS,
 	SECRETS_LIST,   /* -> SECRETS_ROWS */
 	SECRETS_REVOKE, /* a name -> SECRETS_OK */
+	SECRETS_ANSWER, /* struct keys_answer: of a person. No answer */
 	SECRETS_OPS,
 	/* from ward-secrets */
 	SECRETS_SHOWN = 128, /* NAME=PLACEHOLDER */
@@ -49,7 +50,8 @@ enum secrets_op {
 	SECRETS_OK,    /* behind it text for people or nothing */
 	SECRETS_ERROR, /* code: errno; behind it what, why, remedy, each ended by NUL */
 	SECRETS_ROWS,  /* behind it struct secrets_row, as many as fit */
-	SECRETS_EVENT  /* behind it struct keys_event: for the report and the journal */
+	SECRETS_EVENT, /* behind it struct keys_event: for the report and the journal */
+	SECRETS_ASKED  /* behind it struct keys_asked; code: 1 it waits, 0 not any more */
 };
 
 struct secrets_message {
@@ -82,9 +84,13 @@ enum keys_op {
 	KEYS_SCANNER,
 	/* all of the policy's grants are there: front is served from now on */
 	KEYS_READY,
+	KEYS_ANSWER, /* struct keys_answer */
 	/* from ward-keys */
 	KEYS_USED = 128, /* number: requests that it was put into, in all */
-	KEYS_EVENT       /* struct keys_event */
+	KEYS_EVENT,      /* struct keys_event */
+	/* struct keys_asked: a person is asked whether a secret may be put in, or not any more */
+	KEYS_ASK,
+	KEYS_UNASK
 };
 
 struct keys_frame {
@@ -92,6 +98,26 @@ struct keys_frame {
 	uint32_t bytes;  /* behind it */
 	uint64_t number; /* of the grant, from 0; USED: grant << 32 | count */
 };
+
+/* A request that waits for its secret. Texts are printable, and ended. */
+struct keys_asked {
+	uint64_t serial;
+	uint16_t port;
+	char grants[140];  /* their names */
+	char host[256];    /* a canonical name */
+	char what[384];    /* "POST /v1/files" */
+	char query[120];   /* cut in the middle where it is long */
+	uint8_t exact[32]; /* digest of what is sent beside the secret */
+};
+
+/* For the requests with this digest that wait and are not younger than serial. */
+struct keys_answer {
+	uint64_t serial;
+	uint32_t reason; /* enum verdict_reason; REASON_ALLOWED is a yes; or KEYS_ASKED_FULL */
+	uint8_t exact[32];
+};
+
+#define KEYS_ASKED_FULL UINT32_MAX /* the supervisor has no room for the question */
 
 struct keys_settings {
 	uint32_t leaks; /* of the policy: block, strip, log */

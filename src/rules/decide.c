@@ -126,7 +126,8 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 	}
 	ret->private = m.rule >= 0 && r->items[m.rule].private;
 	grant(ret, rules_mode(r, m.rule, w->port), reach_of(r, m.rule, &w->host));
-	if (m.rule >= 0 && r->items[m.rule].ask)
+	/* where requests are looked into, they are asked about, and not the connection */
+	if (m.rule >= 0 && r->items[m.rule].ask && ret->mode < RULE_INSPECT)
 		hold_back(r, w, ret);
 }
 

@@ -197,7 +197,7 @@ static bool rule_fine(const struct rules *r, const struct rule *rule)
 	if (rule->kind == RULE_BLOCK && rule->moded &&
 	    (rule->mode == RULE_SPLICE || rule->mode == RULE_INSPECT))
 		return false;
-	if (rule->ask && (rule->deny || (rule->moded && rule->mode >= RULE_INSPECT)))
+	if (rule->ask && rule->deny)
 		return false;
 	return ports_fine(r, rule) && http_fine(r, rule);
 }

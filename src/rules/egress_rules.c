@@ -138,23 +138,20 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 	return 0;
 }
 
-/* What is asked about is a connection; what is answered becomes a rule for its host and port. */
+/* Where requests are looked into, each is asked about, and limits count as ever. Else a connection
+ * is, and what is answered becomes a rule for its host and port. */
 static int check_ask(const struct policy_rule *from, struct ward_err *e)
 {
-	if (!from->ask)
+	if (!from->ask || from->inspect || from->mode == POLICY_RULE_INSPECT)
 		return 0;
-	if (from->inspect || from->mode == POLICY_RULE_INSPECT) {
-		ward_fail(e, EINVAL, "%s: ask cannot be combined with mode inspect, or with %s",
-			  from->host, "conditions on requests");
-		return ward_remedy(e, "remove ask, or keep host, ports, private and mode alone");
-	}
 	if (from->connections != POLICY_NONE || from->connection_rate != POLICY_NONE ||
 	    from->receive != POLICY_NONE || from->send != POLICY_NONE ||
 	    from->bandwidth != POLICY_NONE) {
 		ward_fail(e, EINVAL, "%s: ask cannot be combined with limits in one rule",
 			  from->host);
 		return ward_remedy(e, "use the limits of the whole sandbox, such as "
-				      "network.connection_limit");
+				      "network.connection_limit, or mode: inspect, which asks "
+				      "about each request");
 	}
 	return 0;
 }
@@ -362,30 +359,6 @@ static int gather(struct making *m, const struct policy *p, struct ward_err *e)
 	return r;
 }
 
-int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret,
-		  struct ward_err *e)
-{
-	struct making m = { 0 };
-	int r = gather(&m, p, e);
-
-	if (r == 0)
-		r = seal(&m, ret, e);
-	making_free(&m);
-	if (r < 0)
-		return r;
-	(*ret)->generation = generation;
-	(*ret)->network = (uint8_t)p->net_mode;
-	(*ret)->asks = p->appr_mode == APPROVALS_ASK;
-	(*ret)->limits = (struct rule_limits){ p->net_connections, p->net_connection_rate,
-					       p->net_receive,     p->net_send,
-					       p->net_bandwidth,   p->net_request_rate,
-					       p->net_spend };
-	r = read_prices(p, *ret, e);
-	if (r < 0)
-		rules_free(take_ptr(*ret));
-	return r;
-}
-
 static bool same_host(const struct making *m, const struct rule *a, const struct rule *b)
 {
 	return a->kind == b->kind && a->len == b->len && a->prefix == b->prefix &&
@@ -419,6 +392,56 @@ static bool share_port(const struct making *m, const struct rule *a, const struc
 			if (ports_of(m, a)[i] == ports_of(m, b)[k])
 				return true;
 	return !a->n_ports || !b->n_ports;
+}
+
+/* A rule that asks about requests never would where another one for the host allows them all. */
+static int check_asked(const struct making *m, struct ward_err *e)
+{
+	for (uint32_t i = 0; i < m->n_items; i++) {
+		const struct rule *asks = &m->items[i];
+
+		for (uint32_t k = 0; asks->ask && asks->moded && k < m->n_items; k++) {
+			const struct rule *other = &m->items[k];
+
+			if (other->ask || other->deny || !other->moded || other->http_len ||
+			    other->waf || asks->mode < RULE_INSPECT || other->mode != asks->mode ||
+			    !same_host(m, asks, other) || !share_port(m, asks, other))
+				continue;
+			ward_fail(e, EINVAL,
+				  "network.egress_allowlist[%u]: ask has no effect: "
+				  "egress_allowlist[%u] allows all requests to the same host",
+				  i, k);
+			return ward_remedy(e, "remove one of the two rules, or give the second "
+					      "one methods or paths");
+		}
+	}
+	return 0;
+}
+
+int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret,
+		  struct ward_err *e)
+{
+	struct making m = { 0 };
+	int r = gather(&m, p, e);
+
+	if (r == 0)
+		r = check_asked(&m, e);
+	if (r == 0)
+		r = seal(&m, ret, e);
+	making_free(&m);
+	if (r < 0)
+		return r;
+	(*ret)->generation = generation;
+	(*ret)->network = (uint8_t)p->net_mode;
+	(*ret)->asks = p->appr_mode == APPROVALS_ASK;
+	(*ret)->limits = (struct rule_limits){ p->net_connections, p->net_connection_rate,
+					       p->net_receive,     p->net_send,
+					       p->net_bandwidth,   p->net_request_rate,
+					       p->net_spend };
+	r = read_prices(p, *ret, e);
+	if (r < 0)
+		rules_free(take_ptr(*ret));
+	return r;
 }
 
 /* The new rule is the last one: what it replaces or takes back dies; an equal one that is dead

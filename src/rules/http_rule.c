@@ -1,8 +1,9 @@
 /*
  * Rules asked about requests (http_rule.h). In: the compiled rules, a request as it was read. Out:
  * allowed by which one, with which limits and in which form of its path; or the reason of the rule
- * that came nearest. Run by front for every request of a connection in mode inspect; the text of a
- * rule's conditions was checked for its bounds when it came (egress_codec.c).
+ * that came nearest. A rule that asks a person first decides only where no other allows it. Run by
+ * front for every request of a connection in mode inspect; the text of a rule's conditions was
+ * checked for its bounds when it came (egress_codec.c).
  */
 #include "rules/http_rule.h"
 
@@ -267,6 +268,10 @@ static unsigned ask_rule(struct asking *a, const struct rules *r, const struct r
 	for (unsigned i = 0; i < ASKS; i++)
 		if (a->wanted[i] && !a->met[i])
 			return i;
+	if (rule->ask && !r->asks) { /* there is nobody to ask */
+		a->reason = REASON_NOT_ASKED;
+		return ASK_BODY;
+	}
 	if (!a->body)
 		return ASKS;
 	a->reason = body_inspect_head(conditions, rule->http_len, a->request, a->room, &a->asked,
@@ -284,11 +289,46 @@ static bool has_paths(const struct rules *r, const struct rule *rule)
 	return false;
 }
 
+/* No head alone allows it. Where a body may still, it comes last. */
+static void allow_after_yes(const struct http_look *asks, const struct asked *asked,
+			    struct http_verdict *ret)
+{
+	if (ret->n_looks) {
+		if (ret->n_looks < HTTP_LOOKS)
+			ret->looks[ret->n_looks++] = *asks;
+		return;
+	}
+	ret->rule = asks->rule;
+	ret->reason = REASON_ALLOWED;
+	ret->request_limit = asks->request_limit;
+	ret->response_limit = asks->response_limit;
+	ret->asked = *asked;
+	ret->ask = true;
+}
+
+/* git asks for the refs before it pushes: which ones is in the push itself, and that is what a
+ * person is asked about. */
+static bool is_before_push(const struct http_request *r, const struct asking *a)
+{
+	return a->body && http_text_is(r->method, "GET") && strcmp(a->asked.text, "git=push") == 0;
+}
+
+static void note_asking(const struct asking *a, int32_t rule, struct http_look *asks,
+			struct asked *asks_for)
+{
+	if (asks->rule >= 0)
+		return;
+	*asks = (struct http_look){ rule, BODY_INSPECT_NONE, a->request_limit, a->response_limit };
+	*asks_for = a->asked;
+}
+
 void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 		 const struct http_request *request, struct http_path *room,
 		 struct http_verdict *ret)
 {
 	struct asking a = { .request = request, .room = room };
+	struct http_look asks = { .rule = -1 }; /* the first rule that allows it after a yes */
+	struct asked asks_for = { 0 };
 	unsigned best = 0;
 
 	*ret = (struct http_verdict){ .reason = REASON_DENIED,
@@ -316,6 +356,10 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 							    a.response_limit };
 			continue;
 		}
+		if (n == ASKS && r->items[i].ask && !is_before_push(request, &a)) {
+			note_asking(&a, i, &asks, &asks_for);
+			continue;
+		}
 		if (n < ASKS && (n < best || ret->n_looks))
 			continue;
 		best = n;
@@ -331,6 +375,8 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port,
 			return;
 		}
 	}
+	if (asks.rule >= 0)
+		allow_after_yes(&asks, &asks_for, ret);
 	if (ret->n_looks) { /* the body decides */
 		ret->rule = ret->looks[0].rule;
 		ret->reason = REASON_ALLOWED;

@@ -16,18 +16,21 @@
 /* A rule that allows the request if its body fits. */
 struct http_look {
 	int32_t rule;
-	uint8_t kind; /* enum body_inspect_kind */
+	/* enum body_inspect_kind; NONE: whatever the body is, if a person says yes */
+	uint8_t kind;
 	uint64_t request_limit, response_limit;
 };
 
 /* What was decided about a request. */
 struct http_verdict {
-	uint8_t reason;                         /* enum verdict_reason; REASON_ALLOWED */
-	int32_t rule;                           /* that allows it, or that came nearest */
+	uint8_t reason; /* enum verdict_reason; REASON_ALLOWED */
+	/* that allows it (rules->items[rule].ask: when a person has said yes), or came nearest */
+	int32_t rule;
 	uint64_t request_limit, response_limit; /* RULE_NONE: no limit */
 	/* as it is to be forwarded: into the request, or into *room */
 	struct http_text path;
 	struct asked asked; /* graphql, json_rpc and git: what for */
+	bool ask;           /* allowed after a person's yes; with looks, their rules say that */
 	/* > 0: allowed if one of these rules allows its body, too */
 	unsigned n_looks;
 	struct http_look looks[HTTP_LOOKS];

@@ -598,8 +598,6 @@ static bool replace(struct instead *i, const struct rules *r, const struct rule 
 		    enum verdict_reason reason, const struct said *s)
 {
 	i->requests = true;
-	if (has_already(r, rule, reason, s))
-		return false;
 	if (reason == REASON_GIT || reason == REASON_GIT_FORCE)
 		return replace_git(i, s);
 	if (!put_method(&i->lists[POLICY_HTTP_METHOD], s->method, s->method_n) ||
@@ -652,7 +650,8 @@ static void put_http(struct buf *out, const struct rules *r, const struct want *
 
 	if (!rule)
 		return;
-	if (!read_said(request, more, &s) || !replace(&i, r, rule, reason, &s)) {
+	if (!read_said(request, more, &s) || has_already(r, rule, reason, &s) ||
+	    !replace(&i, r, rule, reason, &s)) {
 		if ((reason != REASON_GIT && reason != REASON_GIT_FORCE) || s.ref ||
 		    !put_template(out, w, &s)) {
 			buf_printf(out, "%s of the rule for ", part_of(reason));
@@ -666,6 +665,28 @@ static void put_http(struct buf *out, const struct rules *r, const struct want *
 	       (put_siblings(out, r, w, rules_match(r, &w->host, w->port).rule, w->port, NULL) &&
 		(buf_puts(out, ", "), true));
 	end_line(out, at, fine && put_rule(out, r, w, rule, &i));
+}
+
+bool remedy_request(const struct rules *r, const struct want *w, int32_t index, const char *request,
+		    const char *more, struct buf *out)
+{
+	const struct rule *asks = rule_at(r, index);
+	struct rule rule;
+	auto_instead i = { .requests = false };
+	struct said s;
+
+	/* a rule for the name itself would take the place of all that *.suffix allows */
+	if (!asks || !is_exact(asks) || !read_said(request, more, &s))
+		return false;
+	rule = *asks;
+	rule.ask = false;
+	return replace(&i, r, &rule,
+		       has_kind(r, asks, POLICY_HTTP_GIT)       ? REASON_GIT
+		       : has_kind(r, asks, POLICY_HTTP_RPC)     ? REASON_RPC
+		       : has_kind(r, asks, POLICY_HTTP_GRAPHQL) ? REASON_GRAPHQL
+								: REASON_PATH,
+		       &s) &&
+	       put_rule(out, r, w, &rule, &i);
 }
 
 /* -- all of it */

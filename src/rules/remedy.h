@@ -19,6 +19,12 @@
 void remedy_write(const struct rules *r, const struct want *w, const struct verdict *v,
 		  const char *request, const char *more, struct buf *out);
 
+/* Appends the rule that allows a request, and others like it, without asking as the rule `index`
+ * does: {host: ..., methods: ..., paths: ...}. False: no rule would, and what was written is of no
+ * use. Pure. */
+must_check bool remedy_request(const struct rules *r, const struct want *w, int32_t index,
+			       const char *request, const char *more, struct buf *out);
+
 /* Whether a remedy may be shown to the program that was refused: it holds nothing that this program
  * has to add itself (headers). */
 bool remedy_is_open(const struct rules *r, const struct verdict *v);

@@ -1,8 +1,10 @@
 /*
- * Questions of a run. In: connections that the gateway holds, answers. Out: orders for the gateway
+ * Questions of a run. In: what the gateway holds, answers. Out: orders for the gateway
  * (egress_ask.c, egress_live.c), events. The queue itself is approve/approve.c. A yes for once is a
  * grant for the connections that wait; a yes for the run or for a time is a rule for the host and
  * port, as by `ward net allow`, which the gateway takes and decides again with: what waits goes on.
+ * A request is let through by its digest; a yes for more than once is kept in the queue, which lets
+ * later ones like it through. A new kind is a row of kinds[].
  * A no, and no answer in time, refuse what waits. Runs in the supervisor; nothing here waits.
  */
 #include <inttypes.h>
@@ -11,6 +13,7 @@
 #include <errno.h>
 #include "approve/show.h"
 #include "base/io.h"
+#include "egress/secrets.h"
 #include "event/event.h"
 #include "run/box_internal.h"
 #include "run/serve.h"
@@ -32,8 +35,9 @@ static struct ward_event event_of(enum event_kind kind, enum event_action action
 
 	snprintf(id, 24, "%" PRIu64, q->id);
 	event_text(&v, FIELD_REQUEST, id);
-	event_text(&v, FIELD_HOST, q->kind == QUESTION_CONNECT ? q->host : NULL);
-	if (q->kind == QUESTION_CONNECT)
+	event_text(&v, FIELD_QUESTION, question_kind_name(q->kind));
+	event_text(&v, FIELD_HOST, q->kind != QUESTION_WATCH ? q->host : NULL);
+	if (q->kind != QUESTION_WATCH)
 		event_number(&v, FIELD_PORT, q->port);
 	event_text(&v, FIELD_RULE, q->rule);
 	return v;
@@ -55,15 +59,17 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 	static const char *const changes[] = { [APPROVE_ANSWERED] = "answer",
 					       [APPROVE_TIMEOUT] = "timeout",
 					       [APPROVE_WITHDRAWN] = "withdrawn",
-					       [APPROVE_LATE] = "late" };
+					       [APPROVE_LATE] = "late",
+					       [APPROVE_COVERED] = "covered" };
 	static const char *const whys[] = {
 		[APPROVE_ANSWERED] = "a person answered",
 		[APPROVE_TIMEOUT] = "no answer within approvals.timeout_seconds",
 		[APPROVE_WITHDRAWN] = "nothing waits for an answer any more",
-		[APPROVE_LATE] = "the question had ended before, so the answer has no effect"
+		[APPROVE_LATE] = "the question had ended before, so the answer has no effect",
+		[APPROVE_COVERED] = "an earlier answer covers it"
 	};
 	struct box *b = context;
-	bool yes = end == APPROVE_ANSWERED && answer != QUESTION_DENY;
+	bool yes = (end == APPROVE_ANSWERED || end == APPROVE_COVERED) && answer != QUESTION_DENY;
 	char id[24];
 	struct ward_event v =
 		event_of(EVENT_APPROVAL_ANSWER,
@@ -74,7 +80,7 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 
 	event_text(&v, FIELD_CHANGE, changes[end]);
 	event_text(&v, FIELD_WHY, whys[end]);
-	event_text(&v, FIELD_SCOPE, scope_of(answer));
+	event_text(&v, FIELD_SCOPE, end == APPROVE_COVERED ? NULL : scope_of(answer));
 	event_number(&v, FIELD_COUNT, q->count);
 	if (who) {
 		event_number(&v, FIELD_UID, who->uid);
@@ -93,22 +99,12 @@ static void on_ended(void *context, const struct question *q, enum approve_end e
 		strv_add(&b->result->approved, q->line);
 }
 
-static int apply(void *context, const struct question *q, enum question_answer answer,
-		 uint64_t seconds, struct ward_err *e)
+static int apply_to_connection(struct box *b, const struct question *q, enum question_answer answer,
+			       uint64_t seconds, struct ward_err *e)
 {
-	struct box *b = context;
 	char line[sizeof(q->line)], *lines[] = { line };
 	uint64_t generation;
 
-	if (q->kind == QUESTION_WATCH) {
-		if (answer == QUESTION_ALWAYS) {
-			ward_fail(e, EINVAL, "an alert cannot be answered once and for all");
-			return ward_remedy(e, "--once, --run, --for TIME or --deny; a false alarm "
-					      "is silenced in watch.rules");
-		}
-		box_alarm_answer(b, q, answer, seconds);
-		return 0;
-	}
 	if (answer == QUESTION_ONCE)
 		return egress_allow_once(b->egress, q->host, q->port, q->serial_last, q->count, e);
 	if (answer == QUESTION_RUN || answer == QUESTION_TIME || answer == QUESTION_ALWAYS) {
@@ -120,20 +116,113 @@ static int apply(void *context, const struct question *q, enum question_answer a
 	return 0;
 }
 
+static enum verdict_reason reason_of(enum question_answer answer)
+{
+	return answer == QUESTION_DENY ? REASON_ANSWERED_NO
+	       : answer                ? REASON_ALLOWED
+				       : REASON_UNANSWERED;
+}
+
+static int apply_to_request(struct box *b, const struct question *q, enum question_answer answer,
+			    uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return egress_answer_request(b->egress, q->host, q->port, q->exact, q->serial_last,
+				     reason_of(answer), e);
+}
+
+static int apply_to_credential(struct box *b, const struct question *q, enum question_answer answer,
+			       uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return secrets_answer(b->plan->live->secrets, q->exact, q->serial_last, reason_of(answer),
+			      e);
+}
+
+static int apply_to_alert(struct box *b, const struct question *q, enum question_answer answer,
+			  uint64_t seconds, struct ward_err *e)
+{
+	if (answer == QUESTION_ALWAYS) {
+		ward_fail(e, EINVAL, "an alert cannot be answered once and for all");
+		return ward_remedy(e, "--once, --run, --for TIME or --deny; a false alarm is "
+				      "silenced in watch.rules");
+	}
+	box_alarm_answer(b, q, answer, seconds);
+	return 0;
+}
+
+/* What an answer does about each kind. */
+static const struct {
+	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
+		     uint64_t seconds, struct ward_err *e);
+	bool remembers; /* a yes for the run or for a time is kept in the queue */
+} kinds[QUESTION_KINDS] = {
+	[QUESTION_CONNECT] = { apply_to_connection, false },
+	[QUESTION_REQUEST] = { apply_to_request, true },
+	[QUESTION_CREDENTIAL] = { apply_to_credential, true },
+	[QUESTION_WATCH] = { apply_to_alert, false },
+};
+
+static int apply(void *context, const struct question *q, enum question_answer answer,
+		 uint64_t seconds, struct ward_err *e)
+{
+	struct box *b = context;
+	bool longer =
+		answer == QUESTION_RUN || answer == QUESTION_TIME || answer == QUESTION_ALWAYS;
+
+	if (longer && kinds[q->kind].remembers &&
+	    !approve_remember(b->approve, q, seconds ? io_now_ms() + seconds * 1000 : 0)) {
+		ward_fail(e, ENOTSUP, "%s: it can be allowed once only", q->subject);
+		return ward_remedy(e, "answer with --once or --deny");
+	}
+	return kinds[q->kind].apply(b, q, answer, seconds, e);
+}
+
+static int on_request(void *context, bool waits, const struct want *w, const struct verdict *v,
+		      const struct gate_request *said)
+{
+	struct box *b = context;
+	struct question q;
+	uint64_t id;
+
+	show_request(egress_rules(b->egress), w, v, said, &q);
+	if (waits)
+		return approve_ask(b->approve, &q, io_now_ms(), &id);
+	approve_withdraw(b->approve, &q);
+	return 0;
+}
+
+static int on_credential(void *context, bool waits, const struct host *host,
+			 const struct keys_asked *said)
+{
+	struct box *b = context;
+	struct question q;
+	struct want w;
+	uint64_t id;
+
+	if (!b->approve)
+		return -EPERM;
+	want_host(&w, WANT_TRANSPARENT, host, said->port);
+	show_credential(egress_rules(b->egress), &w, said, &q);
+	if (waits)
+		return approve_ask(b->approve, &q, io_now_ms(), &id);
+	approve_withdraw(b->approve, &q);
+	return 0;
+}
+
 static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
 			 uint64_t serial)
 {
 	struct box *b = context;
 	struct question q;
 	uint64_t id;
-	char host[HOST_TEXT];
 
-	if (!waits) {
-		approve_withdraw(b->approve, host_text(&w->host, host), w->port, serial);
-		return 0;
-	}
 	show_connection(egress_rules(b->egress), w, v, &q);
 	q.serial_first = serial;
+	if (!waits) {
+		approve_withdraw(b->approve, &q);
+		return 0;
+	}
 	return approve_ask(b->approve, &q, io_now_ms(), &id);
 }
 
@@ -159,13 +248,18 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (b->egress)
+	if (b->egress) {
 		egress_on_asked(b->egress, on_connection, b);
+		egress_on_requested(b->egress, on_request, b);
+	}
+	if (b->plan->live->secrets)
+		secrets_on_asked(b->plan->live->secrets, on_credential, b);
 	return 0;
 }
 
 void box_approve_end(struct box *b)
 {
+	secrets_on_asked(b->plan->live->secrets, NULL, NULL);
 	approve_destroy(b->approve);
 	b->approve = NULL;
 }

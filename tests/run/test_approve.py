@@ -343,8 +343,7 @@ def test_policy(t):
     d = t.fresh_dir("p")
     rule = "network: {mode: restricted, egress_allowlist: [{host: a.example, ask: true%s}]}\n"
     for more, rc, words in (("", 0, ""), (", mode: tcp, private: true", 0, ""),
-                            (", methods: [GET]", 1, "ask cannot be combined"),
-                            (", mode: inspect", 1, "ask cannot be combined"),
+                            (", methods: [GET]", 0, ""), (", mode: inspect", 0, ""),
                             (", connection_limit: 3", 1, "ask cannot be combined")):
         t.write(d, {"p.yaml": rule % more})
         r = t.ward("check", "p.yaml", cwd=d)

@@ -7,9 +7,10 @@
 
 #include "approve/approve.h"
 #include "approve/show.h"
+#include "protocol/gateway.h"
 
 struct seen {
-	unsigned applied, asked, changed, ended[4];
+	unsigned applied, asked, changed, ended[5];
 	enum question_answer last;
 	uint32_t last_count;
 	uint64_t last_seconds;
@@ -70,6 +71,14 @@ static uint64_t ask(struct approve *a, const char *host, uint16_t port, uint64_t
 
 	assert_int_equal(approve_ask(a, &q, now, &id), 0);
 	return id;
+}
+
+static void withdraw(struct approve *a, const char *host, uint16_t port, uint64_t serial)
+{
+	struct question q = about(host, port);
+
+	q.serial_first = serial;
+	approve_withdraw(a, &q);
 }
 
 static void test_equal_requests_are_one_question(void **state)
@@ -180,16 +189,16 @@ static void test_withdrawn(void **state)
 
 	(void)state;
 	ask(a, "a.example", 443, 0);
-	approve_withdraw(a, "a.example", 80, 0);
-	approve_withdraw(a, "a.example", 443, 1); /* of another time */
-	approve_withdraw(a, "a.example", 443, 0);
+	withdraw(a, "a.example", 80, 0);
+	withdraw(a, "a.example", 443, 1); /* of another time */
+	withdraw(a, "a.example", 443, 0);
 	assert_int_equal(approve_get(a, 0)->count, 1);
-	approve_withdraw(a, "a.example", 443, 0);
+	withdraw(a, "a.example", 443, 0);
 	assert_int_equal(approve_count(a), 0);
 	assert_int_equal(s.ended[APPROVE_WITHDRAWN], 1);
 	assert_int_equal(approve_answer(a, id, QUESTION_ONCE, 0, &who, &e), -EALREADY);
 	assert_int_equal(s.applied, 0);
-	approve_withdraw(a, "a.example", 443, 0);
+	withdraw(a, "a.example", 443, 0);
 	approve_destroy(a);
 	approve_destroy(NULL);
 }
@@ -215,10 +224,71 @@ static void test_floods(void **state)
 	for (unsigned i = 0; i < 500; i++) { /* 1,000 in a minute */
 		snprintf(host, sizeof(host), "g%u.example", i);
 		ask(a, host, 443, 2000);
-		approve_withdraw(a, host, 443, 0);
+		withdraw(a, host, 443, 0);
 	}
 	assert_int_equal(approve_ask(a, &q, 2000, &id), -ENOBUFS);
 	assert_int_equal(approve_ask(a, &q, 60000, &id), 0);
+	approve_destroy(a);
+}
+
+static uint64_t ask_request(struct approve *a, uint8_t exact, uint8_t like, uint64_t now)
+{
+	struct question q = about("a.example", 443);
+	uint64_t id = 99;
+
+	q.kind = QUESTION_REQUEST;
+	q.exact[0] = exact;
+	q.like[0] = like;
+	assert_int_equal(approve_ask(a, &q, now, &id), 0);
+	return id;
+}
+
+/* What is not the same request is another question; a yes for the run covers what is like it. */
+static void test_requests_that_an_answer_covers(void **state)
+{
+	struct seen s = { 0 };
+	struct approve *a = approve_create(&ops, &s, 1000000);
+	struct ward_err e = { 0 };
+	uint64_t first = ask_request(a, 1, 7, 0), same = ask_request(a, 1, 7, 0),
+		 alike = ask_request(a, 2, 7, 0), other = ask_request(a, 3, 8, 0);
+
+	(void)state;
+	assert_int_equal(first, same);
+	assert_int_equal(approve_count(a), 3);
+	assert_int_equal(approve_answer(a, other, QUESTION_ONCE, 0, &who, &e), 0);
+	assert_int_equal(approve_count(a), 2); /* once is for itself alone */
+	assert_true(approve_remember(a, approve_find(a, first), 5000));
+	assert_int_equal(approve_answer(a, first, QUESTION_TIME, 5, &who, &e), 0);
+	assert_null(approve_find(a, alike)); /* what was like it and waited, too */
+	assert_int_equal(s.ended[APPROVE_ANSWERED], 3);
+	assert_int_equal(approve_count(a), 0);
+	s.asked = 0;
+	assert_int_equal(ask_request(a, 4, 7, 4999), 0); /* no question */
+	assert_int_equal(s.asked, 0);
+	assert_int_equal(s.ended[APPROVE_COVERED], 1);
+	assert_int_equal(s.last, QUESTION_ONCE);
+	assert_int_not_equal(ask_request(a, 4, 8, 4999), 0);
+	assert_int_not_equal(ask_request(a, 5, 7, 5000), 0); /* its time is over */
+	assert_int_not_equal(ask_request(a, 6, 0, 4999), 0); /* nothing is like it */
+	assert_false(approve_remember(a, approve_get(a, 2), 0));
+	approve_destroy(a);
+}
+
+/* A yes that cannot be put into effect is none, remembered or not. */
+static void test_what_cannot_be_let_through_is_asked(void **state)
+{
+	struct seen s = { 0 };
+	struct approve *a = approve_create(&ops, &s, 1000000);
+	struct question q = about("a.example", 443);
+
+	(void)state;
+	q.kind = QUESTION_REQUEST;
+	q.like[0] = 7;
+	assert_true(approve_remember(a, &q, 0));
+	s.fail = true;
+	assert_int_not_equal(ask_request(a, 1, 7, 0), 0);
+	assert_int_equal(approve_count(a), 1);
+	assert_int_equal(s.ended[APPROVE_COVERED], 0);
 	approve_destroy(a);
 }
 
@@ -282,7 +352,47 @@ static void test_lines_of_answers(void **state)
 				  "ask: true}]}",
 				  "2001:db8::1", 443)
 				    .line,
-			    "[2001:db8::1]:443");
+			    "{host: \"2001:db8::1\", ports: [443]}");
+}
+
+#define ASK_POSTS                                                                                  \
+	"{mode: restricted, egress_allowlist: [{host: a.example, methods: [POST], ask: true}, "    \
+	"{host: a.example, paths: ['/mcp'], json_rpc: ['tools/call:*'], ask: true}]}"              \
+	"\napprovals: {mode: ask}"
+
+static struct question shown_request(int32_t rule, const char *what, const char *query)
+{
+	auto_rules r = rules_of(ASK_POSTS);
+	struct verdict v = decide_on(r, "a.example", 443);
+	struct gate_request said = { .kind = GATE_REQUEST_ASK, .rule = rule, .like = { 1 } };
+	struct question q;
+	struct want w = { .port = 443, .host = host_of("a.example") };
+
+	assert_true(v.allow && !v.ask); /* the request is asked about, not the connection */
+	v.rule = rule;
+	snprintf(said.what, sizeof(said.what), "%s", what);
+	snprintf(said.query, sizeof(said.query), "%s", query);
+	show_request(r, &w, &v, &said, &q);
+	return q;
+}
+
+static void test_requests_are_shown(void **state)
+{
+	struct question q = shown_request(0, "POST /v1/files", "a=1&b=2");
+
+	(void)state;
+	assert_string_equal(q.subject, "POST https://a.example/v1/files");
+	assert_string_equal(q.details[0], "query: a=1&b=2");
+	assert_string_equal(q.line, "{host: \"a.example\", ports: [443], methods: [POST], paths: "
+				    "[\"/v1/files\"]}");
+	q = shown_request(1, "POST /mcp json_rpc=tools/call:rm", "");
+	assert_string_equal(q.subject, "POST https://a.example/mcp json_rpc=tools/call:rm");
+	assert_string_equal(q.line, "{host: \"a.example\", ports: [443], methods: [POST], paths: "
+				    "[\"/mcp\"], json_rpc: [\"tools/call:rm\"]}");
+	q = shown_request(0, "POST /\x1b[2J\xe2\x80\xae", "\x1b]0;x\x07");
+	assert_null(strchr(q.subject, 0x1b));
+	assert_null(strchr(q.details[0], 0x1b));
+	assert_string_equal(q.line, "");
 }
 
 static void test_long_text_is_cut_in_the_middle(void **state)
@@ -350,6 +460,9 @@ int main(void)
 		cmocka_unit_test(test_no_answer_in_time),
 		cmocka_unit_test(test_withdrawn),
 		cmocka_unit_test(test_floods),
+		cmocka_unit_test(test_requests_that_an_answer_covers),
+		cmocka_unit_test(test_what_cannot_be_let_through_is_asked),
+		cmocka_unit_test(test_requests_are_shown),
 		cmocka_unit_test(test_names_are_marked),
 		cmocka_unit_test(test_lines_of_answers),
 		cmocka_unit_test(test_long_text_is_cut_in_the_middle),

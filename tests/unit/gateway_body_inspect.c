@@ -9,6 +9,8 @@
 
 #define HEAD "POST %s HTTP/1.1\r\nHost: a.example\r\nContent-Type: %s\r\nContent-Length: 9\r\n\r\n"
 
+static int32_t last_rule;
+
 /* Decides about a request in pieces of that many bytes. */
 static enum verdict_reason decide(const char *rule, const char *path, const char *type,
 				  const char *body, size_t n, size_t piece, char *ret_asked)
@@ -43,6 +45,7 @@ static enum verdict_reason decide(const char *rule, const char *path, const char
 		if (say == BODY_INSPECT_MORE)
 			say = body_inspect_take(look, rules, NULL, 0, true);
 		reason = body_inspect_verdict(look)->reason;
+		last_rule = body_inspect_verdict(look)->rule;
 		assert_int_equal(say == BODY_INSPECT_PASS, reason == REASON_ALLOWED);
 		strcpy(ret_asked, body_inspect_verdict(look)->asked.text);
 		body_inspect_free(look);
@@ -94,6 +97,39 @@ static void test_bodies(void **state)
 				fail_msg("%s: %s, %s", rows[i].body, verdict_reason_name(reason),
 					 asked);
 		}
+}
+
+/* A body that a rule allows is not asked about; another is, by whatever rule asks. */
+static void test_bodies_that_are_asked_about(void **state)
+{
+	static const char rules[] = "{host: a.example, json_rpc: [a], ask: true}, {host: "
+				    "a.example, json_rpc: [b]}, {host: a.example, methods: [POST], "
+				    "paths: [/any], ask: true}]}\napprovals: {mode: ask}\n#";
+	static const struct {
+		const char *path, *body;
+		enum verdict_reason reason;
+		int32_t rule;
+	} rows[] = {
+		{ "/g", "{\"method\":\"a\"}", REASON_ALLOWED, 0 },
+		{ "/g", "{\"method\":\"b\"}", REASON_ALLOWED, 1 },
+		{ "/g", "{\"method\":\"c\"}", REASON_RPC, 1 },
+		{ "/g", "{\"method\"", REASON_RPC_BAD, 1 },
+		{ "/any", "{\"method\":\"a\"}", REASON_ALLOWED, 0 },
+		{ "/any", "{\"method\":\"b\"}", REASON_ALLOWED, 1 },
+		{ "/any", "{\"method\":\"c\"}", REASON_ALLOWED, 2 },
+		{ "/any", "{\"method\"", REASON_ALLOWED, 2 },
+	};
+	char asked[200];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		enum verdict_reason reason = decide(rules, rows[i].path, "application/json",
+						    rows[i].body, strlen(rows[i].body), 5, asked);
+
+		if (reason != rows[i].reason || last_rule != rows[i].rule)
+			fail_msg("%s %s: %s by %d", rows[i].path, rows[i].body,
+				 verdict_reason_name(reason), last_rule);
+	}
 }
 
 static void read_seed(const char *name, struct buf *out)
@@ -302,6 +338,7 @@ static void test_pushes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bodies),
+					    cmocka_unit_test(test_bodies_that_are_asked_about),
 					    cmocka_unit_test(test_packs),
 					    cmocka_unit_test(test_pushes) };
 

@@ -67,7 +67,7 @@ static void test_patterns(void **state)
 	assert_false(http_glob("", 0, "a", 1));
 }
 
-static enum verdict_reason decide(const char *rules_text, const char *head_text)
+static struct http_verdict verdict(const char *rules_text, const char *head_text)
 {
 	struct rules *rules = rules_of(rules_text);
 	struct host host = host_of("a.example");
@@ -84,11 +84,39 @@ static enum verdict_reason decide(const char *rules_text, const char *head_text)
 	assert_true(http_request_read((const uint8_t *)head_text, &head, &request));
 	http_decide(rules, rules_match(rules, &host, 443).rule, 443, &request, &room, &v);
 	rules_free(rules);
-	return (enum verdict_reason)v.reason;
+	return v;
+}
+
+static enum verdict_reason decide(const char *rules_text, const char *head_text)
+{
+	return (enum verdict_reason)verdict(rules_text, head_text).reason;
+}
+
+static int32_t decided_by(const char *rules_text, const char *head_text)
+{
+	return verdict(rules_text, head_text).rule;
 }
 
 #define REQUEST(line, more) line " HTTP/1.1\r\nHost: a.example\r\n" more "\r\n"
 #define RULE(more) "{mode: restricted, egress_allowlist: [{host: a.example, " more "}]}"
+
+/* One that allows wins, wherever it stands; one that asks over none; without a person it denies. */
+static void test_rules_that_ask(void **state)
+{
+#define BOTH                                                                                       \
+	"{mode: restricted, egress_allowlist: [{host: a.example, methods: [POST, GET], ask: "      \
+	"true}, {host: a.example, methods: [GET]}]}"
+	(void)state;
+	assert_int_equal(decided_by(BOTH "\napprovals: {mode: ask}", REQUEST("GET /", "")), 1);
+	assert_int_equal(decided_by(BOTH "\napprovals: {mode: ask}", REQUEST("POST /", "")), 0);
+	assert_int_equal(decide(BOTH "\napprovals: {mode: ask}", REQUEST("POST /", "")),
+			 REASON_ALLOWED);
+	assert_int_equal(decide(BOTH "\napprovals: {mode: ask}", REQUEST("PUT /", "")),
+			 REASON_METHOD);
+	assert_int_equal(decide(BOTH, REQUEST("POST /", "")), REASON_NOT_ASKED);
+	assert_int_equal(decide(BOTH, REQUEST("GET /", "")), REASON_ALLOWED);
+#undef BOTH
+}
 
 static void test_conditions(void **state)
 {
@@ -284,9 +312,10 @@ static void test_responses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),        cmocka_unit_test(test_patterns),
-		cmocka_unit_test(test_conditions),   cmocka_unit_test(test_other_readings),
-		cmocka_unit_test(test_written_anew), cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_paths),          cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_conditions),     cmocka_unit_test(test_rules_that_ask),
+		cmocka_unit_test(test_other_readings), cmocka_unit_test(test_written_anew),
+		cmocka_unit_test(test_responses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

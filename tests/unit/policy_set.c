@@ -219,6 +219,11 @@ static const struct {
 	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
 	{ POLICY_F_appr_timeout, "100", "10", "200" },
 	{ POLICY_F_appr_on_timeout, "deny", "deny", NULL },
+	{ POLICY_F_cred_grants,
+	  "[{name: a, source: 'env:A', hosts: [a.example]}, {name: b, source: 'env:B', hosts: "
+	  "[b.example], ask: true}]",
+	  "[{name: a, source: 'env:A', hosts: [a.example], ask: true}]",
+	  "[{name: b, source: 'env:B', hosts: [b.example]}]" },
 	/* deny < ask < allow */
 	{ POLICY_F_net_egress, "[a.example, b.example]", "[{host: a.example, ask: true}]",
 	  "[a.example, {host: c.example, ask: true}]" },
