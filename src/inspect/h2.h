@@ -36,6 +36,7 @@ struct h2_stream {
 	struct h2_head *trailers[DIRECTIONS];
 	struct queue data[DIRECTIONS];
 	uint64_t bytes[DIRECTIONS], limits[DIRECTIONS];
+	struct body_scan *scan; /* owned; NULL: its body is not looked through */
 	struct meter *meter;   /* owned; NULL: nothing is counted */
 	struct record *record; /* owned; NULL: nothing is recorded */
 	char what[EXCHANGE_WHAT];

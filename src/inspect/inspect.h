@@ -53,6 +53,7 @@ struct inspector {
 	unsigned idle_count;
 	struct known_server known[KNOWN_SERVERS];
 	struct waf_link waf;
+	struct detect_rules *scan_rules; /* NULL: not needed yet */
 	/* for one step of one exchange */
 	struct http_request request;
 	struct http_response response;
@@ -126,6 +127,8 @@ struct exchange {
 	bool llm;
 	uint32_t retry_s;     /* with a refusal: when to try again; 0: not at all */
 	struct waf_hold *waf; /* owned; NULL: ward-waf is not asked */
+	struct body_scan *scan; /* of this request's body, owned; NULL: it is not looked through */
+	uint8_t scan_reason;    /* enum verdict_reason: what it came to */
 	struct meter *meter;  /* of this request, owned; NULL: nothing is counted */
 	struct h2 *h2;        /* owned; NULL: HTTP/1 */
 	/* of the request under way; owned; NULL: nothing is recorded */
