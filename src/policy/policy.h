@@ -85,6 +85,11 @@ enum { SCAN_TREE_BLOCK, SCAN_TREE_LOG, SCAN_TREE_AUTO, SCAN_TREE_OFF };
 	((unsigned)(value) != SCAN_AUTO ? (unsigned)(value)                                        \
 	 : (policy)->cred_scanning      ? SCAN_LOG                                                 \
 					: SCAN_OFF)
+#define SCAN_MODE_TREE(policy)                                                                     \
+	((unsigned)(policy)->cred_scan_workspace != SCAN_TREE_AUTO                                 \
+		 ? (unsigned)(policy)->cred_scan_workspace                                         \
+	 : (policy)->cred_scanning ? SCAN_TREE_LOG                                                 \
+				   : SCAN_TREE_OFF)
 enum { AUDIT_FULL, AUDIT_EXEC, AUDIT_BASIC };
 enum { JOURNAL_DEFAULT, JOURNAL_NONE };
 enum { ON_FULL_STOP, ON_FULL_CONTINUE };

@@ -53,6 +53,7 @@ must_check int detect_rules_finish(struct detect_rules *r, struct ward_err *e);
 
 struct found {
 	size_t rule, start, end; /* of the secret */
+	size_t from;             /* where the match begins */
 };
 
 enum place { PLACE_NOTHING, PLACE_FOUND, PLACE_UNSURE };
@@ -60,7 +61,7 @@ enum place { PLACE_NOTHING, PLACE_FOUND, PLACE_UNSURE };
 /* Whether a hit may begin within these bytes. */
 bool detect_begins_word(const uint8_t *bytes, size_t at);
 /* Whether the row's text at `at` is part of a hit. UNSURE: more bytes could change that; only
- * ret->start is set then, where it would begin. */
+ * ret->from is set then. */
 enum place detect_judge(const struct detect_rules *r, size_t row, const uint8_t *bytes, size_t n,
 			size_t at, bool final, struct found *ret);
 /* Sorts hits and drops what overlaps something better; the number that is left. */

@@ -167,7 +167,7 @@ enum place detect_judge(const struct detect_rules *r, size_t row, const uint8_t 
 	if (!(w->flags & INNER) && !detect_begins_word(bytes, at))
 		return PLACE_NOTHING;
 	fits = pattern_match(&r->patterns[row], bytes, n, at, w->flags & OPEN, &m);
-	*ret = (struct found){ row, at, at };
+	*ret = (struct found){ row, at, at, at };
 	if (m.ran_out && !final)
 		return PLACE_UNSURE;
 	if (!fits)
@@ -179,7 +179,7 @@ enum place detect_judge(const struct detect_rules *r, size_t row, const uint8_t 
 	if (!check_secret(w->check, hit, &secret, m.quoted) || check_entropy(secret) < w->entropy ||
 	    (w->check != CHECK_PEM && check_is_placeholder(secret)))
 		return PLACE_NOTHING;
-	*ret = (struct found){ row, m.secret_start, m.secret_start + secret.n };
+	*ret = (struct found){ row, m.secret_start, m.secret_start + secret.n, m.start };
 	return PLACE_FOUND;
 }
 

@@ -109,13 +109,13 @@ static void try_row(struct scrub *s, size_t row, size_t at)
 	case PLACE_NOTHING:
 		break;
 	case PLACE_UNSURE:
-		hold_from(s, f.start);
+		hold_from(s, f.from);
 		break;
 	case PLACE_FOUND:
 		if (s->hit_count < HITS_MAX)
 			s->hits[s->hit_count++] = f;
 		else
-			hold_from(s, f.start);
+			hold_from(s, f.from);
 		break;
 	}
 }
@@ -145,26 +145,29 @@ static void try_bare(struct scrub *s)
 	}
 }
 
-/* A hit counts when all of it can go. */
-static void keep_whole(struct scrub *s)
+/* A hit counts when all of it can go; until then it has to be found again, so the text that it was
+ * found by must not go either. True: what is unsure overlaps more than may be held back. */
+static bool keep_whole(struct scrub *s)
 {
 	bool changed = true;
 
 	while (changed) {
 		changed = false;
 		for (size_t i = 0; i < s->hit_count; i++)
-			if (s->hits[i].start < s->hold && s->hits[i].end > s->hold) {
-				s->hold = s->hits[i].start;
+			if (s->hits[i].end > s->hold && s->hits[i].from < s->hold) {
+				s->hold = s->hits[i].from;
 				changed = true;
 			}
 	}
 	if (s->hold < s->given)
 		s->hold = s->given;
-	if (s->used - s->hold > AHEAD)
-		s->hold = s->used - AHEAD;
+	if (s->used - s->hold <= AHEAD)
+		return false;
+	s->hold = s->used - AHEAD;
+	return true;
 }
 
-static void report(struct scrub *s)
+static void report(struct scrub *s, bool forced)
 {
 	size_t n = detect_settle(s->hits, s->hit_count);
 
@@ -172,7 +175,7 @@ static void report(struct scrub *s)
 		const struct found *f = &s->hits[i];
 		size_t start = f->start < s->given ? s->given : f->start;
 
-		if (f->end > s->hold || f->end <= s->given)
+		if (f->end <= s->given || f->start >= s->hold || (f->end > s->hold && !forced))
 			continue;
 		s->count++;
 		if (s->found)
@@ -209,8 +212,7 @@ static int look(struct scrub *s, struct buf *out, struct ward_err *e)
 		try_bare(s);
 	if (!s->final)
 		hold_beginnings(s);
-	keep_whole(s);
-	report(s);
+	report(s, keep_whole(s));
 	give_out(s, out);
 	return out && out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
