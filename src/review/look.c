@@ -23,7 +23,7 @@
 #include "host/program.h"
 
 #define SAID_MAX (4u << 20)
-#define FIELDS 5
+#define FIELDS 6
 #define FINDINGS_MAX 4096
 
 static const char *const severities[] = { "low", "medium", "high" };
@@ -81,12 +81,13 @@ static int add(struct look_findings *f, char *const fields[FIELDS])
 		f->cap = cap;
 	}
 	x = &f->items[f->len];
-	*x = (struct look_finding){ .line = strtoull(fields[2], &end, 10) };
+	*x = (struct look_finding){ .line = strtoull(fields[3], &end, 10),
+				    .secret = strcmp(fields[1], "construct") != 0 };
 	if (*end || !look_severity_read(fields[0], &x->severity))
 		return -EINVAL;
-	x->rule = strdup(fields[1]);
-	x->path = strdup(fields[3]);
-	x->title = strdup(fields[4]);
+	x->rule = strdup(fields[2]);
+	x->path = strdup(fields[4]);
+	x->title = strdup(fields[5]);
 	f->len++;
 	return x->rule && x->path && x->title ? 0 : -ENOMEM;
 }

@@ -13,6 +13,7 @@ enum look_severity { LOOK_LOW, LOOK_MEDIUM, LOOK_HIGH, LOOK_SEVERITIES };
 /* One finding; texts are owned, the path is escaped. */
 struct look_finding {
 	enum look_severity severity;
+	bool secret;   /* not a construct */
 	uint64_t line; /* 0: the file as a whole */
 	char *rule, *path, *title;
 };

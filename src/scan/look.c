@@ -2,7 +2,7 @@
  * The look at what a run has changed. In: a directory with the changes, the one that they go over
  * (or none), and a list of paths; or a time, then every file beneath the directory whose inode
  * changed since counts. Out: records for the program that has started this one, ward, which shows
- * them: SEVERITY, RULE, LINE, PATH and TITLE, each ended by NUL, then "end". Never a secret.
+ * them: SEVERITY, KIND, RULE, LINE, PATH and TITLE, each ended by NUL, then "end". Never a secret.
  *
  * Only what is new is pointed out: of a file that was there before, a secret and a line that it had
  * are left out. The lines of the old file are kept as hashes that nobody can aim at (SHA-256).
@@ -30,6 +30,7 @@
 #define CHUNK 65536
 #define RECORDS_MAX 2000 /* what no person reads to its end */
 #define BINARY_LEAST 65536
+#define FILE_MOST (512ull << 20) /* bytes of one file, without its holes */
 
 struct look {
 	struct detector *detector;
@@ -46,16 +47,17 @@ struct look {
 	uint8_t text[CHUNK + LOOK_LINE_MAX];
 };
 
-static void put(struct look *l, enum severity severity, const char *rule, uint64_t line,
-		const char *title)
+/* kind: secret, personal or construct. */
+static void put(struct look *l, enum severity severity, const char *kind, const char *rule,
+		uint64_t line, const char *title)
 {
 	auto_buf path = { 0 };
 
 	if (l->records++ >= RECORDS_MAX)
 		return;
 	text_escape(&path, l->path);
-	buf_printf(&l->out, "%s%c%s%c%llu%c%s%c%s%c", detect_severity(severity), 0, rule, 0,
-		   (unsigned long long)line, 0, buf_text(&path), 0, title, 0);
+	buf_printf(&l->out, "%s%c%s%c%s%c%llu%c%s%c%s%c", detect_severity(severity), 0, kind, 0,
+		   rule, 0, (unsigned long long)line, 0, buf_text(&path), 0, title, 0);
 }
 
 static void put_rule(struct look *l, size_t rule, uint64_t line)
@@ -63,7 +65,7 @@ static void put_rule(struct look *l, size_t rule, uint64_t line)
 	const struct look_rule *r = look_rule(rule);
 
 	if (!l->secrets_only)
-		put(l, r->severity, r->id, line, r->title);
+		put(l, r->severity, "construct", r->id, line, r->title);
 }
 
 static void at_path(void *ctx, size_t rule)
@@ -133,7 +135,8 @@ static void at_secret(void *ctx, const struct detect_hit *hit)
 	if (l->is_old)
 		remember(l, hash);
 	else if (!was_there(l, hash))
-		put(l, r->severity, r->id, hit->line, r->title);
+		put(l, r->severity, r->kind == DETECT_PII ? "personal" : "secret", r->id, hit->line,
+		    r->title);
 }
 
 static void take_line(struct look *l, const uint8_t *line, size_t n, bool whole)
@@ -207,22 +210,45 @@ static bool begin_file(struct look *l, size_t n, uint64_t size)
 	return binary;
 }
 
+/* The next bytes of data: a hole has none, however large it is. */
+static ssize_t read_data(int fd, uint8_t *to, size_t n)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR), data = at < 0 ? at : lseek(fd, at, SEEK_DATA), hole;
+	ssize_t got;
+
+	if (data < 0)
+		return at < 0 || errno != ENXIO ? -errno : 0;
+	hole = lseek(fd, data, SEEK_HOLE);
+	if (lseek(fd, data, SEEK_SET) < 0)
+		return -errno;
+	if (hole > data && (uint64_t)(hole - data) < n)
+		n = (size_t)(hole - data);
+	do
+		got = read(fd, to, n);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
 static int read_file(struct look *l, int fd, uint64_t size, struct ward_err *e)
 {
 	size_t have = 0;
 	bool begun = false, binary = false;
+	uint64_t total = 0;
 	ssize_t n;
 
 	l->line = 0;
 	detector_begin(l->detector);
 	do {
-		n = read(fd, l->text + have, CHUNK);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			put_rule(l, look_find("unread"), 0);
-			n = 0;
+		n = read_data(fd, l->text + have, CHUNK);
+		if ((n < 0 || total >= FILE_MOST) && !l->is_old && n) {
+			size_t rule = look_find(n < 0 ? "unread" : "too-large");
+
+			put(l, SEVERITY_MEDIUM, "construct", look_rule(rule)->id, 0,
+			    look_rule(rule)->title);
 		}
+		if (n < 0 || total >= FILE_MOST)
+			n = 0;
+		total += (uint64_t)n;
 		if (feed(l, l->text + have, (size_t)n, e) < 0)
 			return -e->code;
 		have += (size_t)n;
@@ -269,7 +295,7 @@ static int look_at_file(struct look *l, int fd, const char *path, bool has_old, 
 	l->old_count = 0;
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		if (errno != ENOENT)
-			put(l, SEVERITY_MEDIUM, "unread", 0,
+			put(l, SEVERITY_MEDIUM, "construct", "unread", 0,
 			    look_rule(look_find("unread"))->title);
 		return 0;
 	}
@@ -332,7 +358,7 @@ static int at_unreadable(void *ctx, const struct walk_dir *dir, const struct wal
 
 	(void)dir;
 	l->path = entry->path;
-	put(l, SEVERITY_MEDIUM, "unread", 0, look_rule(look_find("unread"))->title);
+	put(l, SEVERITY_MEDIUM, "construct", "unread", 0, look_rule(look_find("unread"))->title);
 	return 0;
 }
 
