@@ -1,5 +1,5 @@
 /* Fuzzes the look at passing bytes: however a stream is cut into pieces, all of it comes out, in
- * order and as long as it was, the same secrets are found, and nothing but secrets is overwritten. */
+ * order and as long as it was, the same secrets are found, and nothing else is overwritten. */
 #include <assert.h>
 #include <string.h>
 

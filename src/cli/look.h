@@ -11,8 +11,7 @@ must_check int look_read_options(const struct options *o, bool *ret_blocks,
 				 enum look_severity *ret_least, struct ward_err *e);
 /* Looks through the changes at paths (none: all). */
 must_check int look_review(const struct review *r, const struct changes *all,
-			   const struct strv *paths, struct look_findings *ret,
-			   struct ward_err *e);
+			   const struct strv *paths, struct look_findings *ret, struct ward_err *e);
 /* Lines for a person, the most severe first. */
 void look_put(const struct look_findings *f, struct buf *out);
 /* An array "findings" of the object that is open. */

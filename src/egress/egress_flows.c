@@ -170,8 +170,7 @@ static void emit_secret(const struct egress *g, const struct flow_report *t, str
 	event_emit(r->events, &v);
 	if (t->how == SCAN_BLOCK)
 		return; /* the refusal is reported by itself */
-	buf_printf(&note, "%s in the %s of a request to %s: %s", kind, where, host,
-		   done[t->how]);
+	buf_printf(&note, "%s in the %s of a request to %s: %s", kind, where, host, done[t->how]);
 	result_secret(r, buf_text(&note));
 }
 

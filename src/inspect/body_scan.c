@@ -62,8 +62,7 @@ static const struct detect_rules *rules_of(struct inspector *i, bool personal)
 
 static struct body_scan *begin(struct front *f)
 {
-	const struct detect_rules *rules =
-		rules_of(inspector_of(f), f->config.scan_personal != 0);
+	const struct detect_rules *rules = rules_of(inspector_of(f), f->config.scan_personal != 0);
 	struct body_scan *b = calloc(1, sizeof(*b));
 	struct ward_err e;
 
@@ -122,11 +121,16 @@ static enum verdict_reason judge(struct front *f, struct exchange *ex, struct bo
 
 static bool is_credential(struct http_text name)
 {
-	static const char *const names[] = { "authorization",        "proxy-authorization",
-					     "cookie",               "x-api-key",
-					     "api-key",              "x-goog-api-key",
-					     "private-token",        "x-auth-token",
-					     "x-amz-security-token", "sec-websocket-key" };
+	static const char *const names[] = { "authorization",
+					     "proxy-authorization",
+					     "cookie",
+					     "x-api-key",
+					     "api-key",
+					     "x-goog-api-key",
+					     "private-token",
+					     "x-auth-token",
+					     "x-amz-security-token",
+					     "sec-websocket-key" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (http_text_is(name, names[i]))

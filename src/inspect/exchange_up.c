@@ -106,7 +106,8 @@ bool exchange_must_continue(const struct front *f, const struct exchange *ex,
 {
 	bool waf = v->rule >= 0 && f->rules->items[v->rule].waf != POLICY_WAF_OFF;
 
-	return (v->n_looks || waf || body_scan_is_on(f) || server_is_for_keys(f, &ex->flow->want.host)) &&
+	return (v->n_looks || waf || body_scan_is_on(f) ||
+		server_is_for_keys(f, &ex->flow->want.host)) &&
 	       exchange_drop_expect(r);
 }
 
@@ -269,8 +270,7 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 		return;
 	}
 	if (ex->scan_reason == REASON_ALLOWED)
-		ex->scan_reason =
-			(uint8_t)body_scan_take(f, ex, ex->scan, bytes, n, end, &out);
+		ex->scan_reason = (uint8_t)body_scan_take(f, ex, ex->scan, bytes, n, end, &out);
 	pass_data(f, ex, (const uint8_t *)out.data, out.len);
 }
 

@@ -238,8 +238,7 @@ static bool scan(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t
 {
 	size_t held = body_scan_held(s->scan);
 	auto_buf out = { 0 };
-	enum verdict_reason reason =
-		body_scan_take(h->f, h->ex, s->scan, bytes, n, end, &out);
+	enum verdict_reason reason = body_scan_take(h->f, h->ex, s->scan, bytes, n, end, &out);
 
 	if (reason != REASON_ALLOWED) {
 		nghttp2_session_consume(h->down, s->down_id, held + n);

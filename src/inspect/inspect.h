@@ -125,12 +125,12 @@ struct exchange {
 	char why[200];             /* and in words */
 	/* of this request's rule: its refusals look like those of such an API */
 	bool llm;
-	uint32_t retry_s;     /* with a refusal: when to try again; 0: not at all */
-	struct waf_hold *waf; /* owned; NULL: ward-waf is not asked */
+	uint32_t retry_s;       /* with a refusal: when to try again; 0: not at all */
+	struct waf_hold *waf;   /* owned; NULL: ward-waf is not asked */
 	struct body_scan *scan; /* of this request's body, owned; NULL: it is not looked through */
 	uint8_t scan_reason;    /* enum verdict_reason: what it came to */
-	struct meter *meter;  /* of this request, owned; NULL: nothing is counted */
-	struct h2 *h2;        /* owned; NULL: HTTP/1 */
+	struct meter *meter;    /* of this request, owned; NULL: nothing is counted */
+	struct h2 *h2;          /* owned; NULL: HTTP/1 */
 	/* of the request under way; owned; NULL: nothing is recorded */
 	struct record *record;
 };

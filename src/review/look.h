@@ -25,10 +25,10 @@ struct look_findings {
 
 /* What ward-scan is to look through. */
 struct look_request {
-	int new_fd, old_fd;  /* directories, borrowed; old_fd -1: there is nothing to compare with */
-	const char *paths;   /* beneath new_fd, each ended by NUL */
+	int new_fd, old_fd; /* directories, borrowed; old_fd -1: there is nothing to compare with */
+	const char *paths;  /* beneath new_fd, each ended by NUL */
 	size_t path_bytes;
-	uint64_t since_ns;   /* not 0: every file that has changed since, for secrets only */
+	uint64_t since_ns; /* not 0: every file that has changed since, for secrets only */
 	bool personal;
 	uint64_t timeout_ms; /* 0: as long as it takes */
 };

@@ -89,10 +89,10 @@ static int read_line(struct review_record *r, const char *key, char *value)
 		uint64_t *number;
 		struct strv *list;
 	} rows[] = {
-		{ "device", &r->device, NULL }, { "inode", &r->inode, NULL },
-		{ "uid", &r->owner_uid, NULL }, { "gid", &r->owner_gid, NULL },
-		{ "hide", NULL, &r->hide },     { "hidden", NULL, &r->hidden },
-		{ "rule", NULL, &r->rules },    { "blocks", &r->blocks, NULL },
+		{ "device", &r->device, NULL },     { "inode", &r->inode, NULL },
+		{ "uid", &r->owner_uid, NULL },     { "gid", &r->owner_gid, NULL },
+		{ "hide", NULL, &r->hide },         { "hidden", NULL, &r->hidden },
+		{ "rule", NULL, &r->rules },        { "blocks", &r->blocks, NULL },
 		{ "personal", &r->personal, NULL },
 	};
 

@@ -58,7 +58,8 @@ void changed_scan(const struct plan *p, int upper_fd, struct result *r)
 	for (size_t i = 0; i < found.len && i < EVENTS_MAX; i++)
 		tell(&found.items[i], r);
 	if (found.len > EVENTS_MAX)
-		strv_addf(&r->notes, "secrets: %zu more places in changed files; ward scan lists them",
+		strv_addf(&r->notes,
+			  "secrets: %zu more places in changed files; ward scan lists them",
 			  found.len - EVENTS_MAX);
 	look_clear(&found);
 }

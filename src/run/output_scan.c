@@ -95,7 +95,7 @@ int output_scan_begin(struct output_scan *s, const struct plan *p, int to_fd, co
 static void tell(const struct one_scan *one, const char *kind, unsigned long count, bool stopped,
 		 struct result *r)
 {
-	const char *done = stopped                   ? "the output was stopped there"
+	const char *done = stopped                    ? "the output was stopped there"
 			   : one->mode == SCAN_REDACT ? "it was overwritten"
 						      : "it was printed";
 	struct ward_event v = event_make(EVENT_CREDENTIAL_FOUND,

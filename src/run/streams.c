@@ -68,8 +68,9 @@ static int add_scan(struct streams *s, const struct plan *p, int i, struct relay
 	r->copied = true;
 	if (r->to_type == S_IFCHR) {
 		r->tapped = true;
-		return s->tap_fd ? 0
-				 : output_scan_begin(&s->scan, p, -1, "the terminal", &s->tap_fd, e);
+		return s->tap_fd
+			       ? 0
+			       : output_scan_begin(&s->scan, p, -1, "the terminal", &s->tap_fd, e);
 	}
 	status = output_scan_begin(&s->scan, p, i, stream_names[i], &fd, e);
 	if (status < 0)
@@ -183,8 +184,9 @@ static int choose_terminal(struct streams *s, const struct plan *p, bool termina
 				      "command has pipes; or see ward doctor");
 	}
 	if (!mask && SCAN_MODE(&p->spec->policy, p->spec->policy.cred_scan_output) < SCAN_LOG) {
-		ward_fail(e, ENOTSUP, "-t: credentials.scan_output cannot stop what is written to a "
-				      "terminal inside");
+		ward_fail(e, ENOTSUP,
+			  "-t: credentials.scan_output cannot stop what is written to a "
+			  "terminal inside");
 		return ward_remedy(e, "remove -t, or set credentials.scan_output: log");
 	}
 	s->terminal = terminals;

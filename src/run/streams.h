@@ -44,8 +44,8 @@ struct streams {
 	size_t relay_count;
 	struct output_scan scan; /* of the output; nothing where the policy does not ask */
 	int tap_fd;              /* to the look at a terminal; 0: none */
-	uint64_t out_bytes; /* that went through output relays, or were shown */
-	uint64_t most;      /* of out_bytes that are passed on; 0: all */
+	uint64_t out_bytes;      /* that went through output relays, or were shown */
+	uint64_t most;           /* of out_bytes that are passed on; 0: all */
 };
 
 /* Looks at 0-2 and prepares them. -EINVAL for a directory, a device, or whatever could be a way

@@ -41,7 +41,8 @@ const struct detect_rule *detect_rule(size_t i)
 int detect_find_rule(const char *id, size_t n)
 {
 	for (size_t i = 0; i < ROWS; i++)
-		if (strlen(detect_rows[i].rule.id) == n && memcmp(detect_rows[i].rule.id, id, n) == 0)
+		if (strlen(detect_rows[i].rule.id) == n &&
+		    memcmp(detect_rows[i].rule.id, id, n) == 0)
 			return (int)i;
 	return -1;
 }

@@ -100,9 +100,8 @@ static void remember(struct look *l, uint64_t hash)
 {
 	if (l->old_count == l->old_cap) {
 		size_t cap = l->old_cap ? 2 * l->old_cap : 1024;
-		uint64_t *more = cap > OLD_LINES_MAX
-					 ? NULL
-					 : reallocarray(l->old, cap, sizeof(*l->old));
+		uint64_t *more =
+			cap > OLD_LINES_MAX ? NULL : reallocarray(l->old, cap, sizeof(*l->old));
 
 		if (!more)
 			return; /* it is pointed out once more */
@@ -342,8 +341,7 @@ static int at_entry(void *ctx, struct walk_dir *dir, const struct walk_entry *en
 	if (entry->type == DT_DIR)
 		return strcmp(entry->name, "objects") != 0 ||
 		       strstr(entry->path, ".git/objects") == NULL;
-	if (entry->type != DT_REG ||
-	    fstatat(dir->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (entry->type != DT_REG || fstatat(dir->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec < l->since_ns)
 		return 0;
 	fd = openat(dir->fd, entry->name,

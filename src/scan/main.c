@@ -52,12 +52,9 @@ static int set_value(void *options, const char *option, const char *value, struc
 	const struct {
 		const char *name;
 		const char **value;
-	} values[] = { { "--severity", &o->severity },
-		       { "--allow", &o->allow },
-		       { "--baseline", &o->baseline },
-		       { "--write-baseline", &o->write_baseline },
-		       { "--mode", &o->mode },
-		       { "--since", &o->since } };
+	} values[] = { { "--severity", &o->severity }, { "--allow", &o->allow },
+		       { "--baseline", &o->baseline }, { "--write-baseline", &o->write_baseline },
+		       { "--mode", &o->mode },         { "--since", &o->since } };
 
 	for (size_t i = 0; i < ARRAY_LEN(values); i++)
 		if (strcmp(values[i].name, option) == 0) {

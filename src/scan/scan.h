@@ -11,7 +11,7 @@ struct scan_options {
 	const char *severity, *allow, *baseline, *write_baseline;
 	const char *mode;  /* stream: block, redact, log or silent */
 	const char *since; /* look: nanoseconds of the real-time clock */
-	char **words; /* borrowed, NULL-terminated */
+	char **words;      /* borrowed, NULL-terminated */
 	size_t count;
 };
 

