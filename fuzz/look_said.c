@@ -1,5 +1,4 @@
-/* Fuzzes what ward reads of ward-scan about changes: whatever it says, it is findings with all their
- * texts, or an error. */
+/* Fuzzes what ward reads of ward-scan about changes: findings with all their texts, or an error. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -107,7 +107,9 @@ def test_what_ward_scan_says(t):
         f.seek(1 << 39)
         f.write(f" {TOKEN} ".encode())
     say = os.path.join(top, "say")
-    program = os.path.join(os.path.dirname(t.ward_path), "../scan/ward-scan")
+    places = [os.path.join(os.path.dirname(t.ward_path), place, "ward-scan")
+              for place in ("../scan", "../libexec/ward")]
+    program = [place for place in places if os.path.exists(place)][0]
     script = 'exec 3>"$1" 4<"$2" 5<"$3" 6</dev/null && exec "$0" look'
     r = t.run("bash", "-c", script, program, say, os.path.join(top, "list"),
               os.path.join(top, "new"))
