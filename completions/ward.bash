@@ -39,16 +39,16 @@ _ward_options() {
 		other="--profile --allow --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default"
 		;;
 	diff)
-		options="--patch --stat --web --all --no-pager --who --trailer --list --exit-code --json --help -p -l -h"
+		options="--sarif --patch --stat --web --all --no-pager --who --trailer --list --block-on --no-look --exit-code --json --help -p -l -h"
 		file=""
 		directory=""
-		other=""
+		other="--block-on"
 		;;
 	apply)
-		options="--protected --force --patch --markers --dry-run --json --help -f -p -n -h"
+		options="--block-on --no-look --protected --force --patch --markers --dry-run --json --help -f -p -n -h"
 		file=""
 		directory=""
-		other=""
+		other="--block-on"
 		;;
 	explain)
 		options="--json --help -h"
@@ -337,7 +337,7 @@ _ward() {
 	fi
 	case $before in
 	--add)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.scan_requests= credentials.scan_output= credentials.scan_workspace= credentials.scan_personal= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -362,7 +362,7 @@ _ward() {
 		return
 		;;
 	--set)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.scan_requests= credentials.scan_output= credentials.scan_workspace= credentials.scan_personal= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;

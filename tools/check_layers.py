@@ -46,7 +46,7 @@ MAY = {
     'ssh': {'base', 'policy', 'rules', 'protocol', 'confine', 'creds'},
     'keys': {'base', 'policy', 'rules', 'protocol', 'creds', 'gateway', 'transport'},
     'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport',
-                'tape'},
+                'tape', 'scan'},
     'api': RUN,
     'cli': RUN | PARTS | {'api'},
 }

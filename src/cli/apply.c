@@ -5,6 +5,7 @@
  * is whole, then the work ends cleanly.
  */
 #include "cli/apply_ask.h"
+#include "cli/look.h"
 #include "cli/review.h"
 #include "cli/tell.h"
 
@@ -33,8 +34,8 @@ static const char *outcome_name(enum apply_outcome o)
 	return names[o];
 }
 
-static void json_report(const struct review *r, const struct apply_report *report, bool dry_run,
-			struct json *j)
+static void json_report(const struct review *r, const struct apply_report *report,
+			const struct look_findings *found, bool dry_run, struct json *j)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "run", r->id);
@@ -63,6 +64,7 @@ static void json_report(const struct review *r, const struct apply_report *repor
 		json_string(j, NULL, dry_run ? report->changes.git.items[i] : report->git.items[i]);
 	json_end_array(j);
 	json_bool(j, "finished", report->finished);
+	look_json(found, j);
 	json_end_object(j);
 }
 
@@ -177,7 +179,8 @@ static int check_paths(const struct review *r, const struct strv *paths, struct 
 }
 
 static int finish_apply(const struct options *o, const struct review *r,
-			const struct apply_report *report, int status, const struct ward_err *e)
+			const struct apply_report *report, const struct look_findings *found,
+			int status, const struct ward_err *e)
 {
 	int code = report->counts[APPLY_CONFLICT] || report->counts[APPLY_PROTECTED] ||
 				   report->counts[APPLY_REFUSED] || report->counts[APPLY_MARKED]
@@ -189,7 +192,7 @@ static int finish_apply(const struct options *o, const struct review *r,
 	if (status < 0)
 		return say_error(e, o->json, EXIT_REFUSED);
 	if (o->json) {
-		json_report(r, report, o->dry_run, &j);
+		json_report(r, report, found, o->dry_run, &j);
 		buf_puts(&out, "\n");
 	} else {
 		put_report(r, report, o->dry_run, &out);
@@ -244,10 +247,12 @@ int verb_apply(struct options *o)
 {
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json && !o->patch);
 	struct apply_report report = { 0 };
+	struct look_findings found = { 0 };
 	struct review_asked asked;
 	struct ward_err e = { 0 };
 	sigset_t waited;
 	struct review r;
+	bool blocked;
 	int status, code;
 
 	sigemptyset(&waited);
@@ -258,11 +263,17 @@ int verb_apply(struct options *o)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	status = check_paths(&r, &asked.paths, &e);
 	if (status == 0)
+		status = look_before_apply(o, &r, &asked.paths, &found, &e);
+	blocked = status == -EPERM;
+	if (status == 0)
 		status = do_apply(o, &r, &asked, &waited, progress, &report, &e);
 	progress_end(progress);
 	if (!o->dry_run && report.counts[APPLY_DONE] + report.counts[APPLY_PART])
 		tell_apply(&r, &report);
-	code = finish_apply(o, &r, &report, status, &e);
+	code = finish_apply(o, &r, &report, &found, status, &e);
+	if (blocked)
+		code = EXIT_FINDINGS;
+	look_clear(&found);
 	apply_report_clear(&report);
 	review_asked_clear(&asked);
 	review_close(&r);

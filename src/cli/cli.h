@@ -53,6 +53,8 @@ struct options {
 	/* scan */
 	const char *scan_severity, *scan_allow, *scan_baseline, *scan_write;
 	bool scan_pii, scan_redact, scan_sarif;
+	const char *block_on; /* diff, apply */
+	bool no_look;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

@@ -3,6 +3,7 @@
  * unified text or JSON. Runs with the user's rights, changes nothing, and looks at a run that still
  * goes on, too. Everything shown was chosen by an agent, see review_patch.c.
  */
+#include "cli/look.h"
 #include "cli/pager.h"
 #include "cli/review_fold.h"
 #include "cli/review_web.h"
@@ -52,6 +53,7 @@ struct showing {
 	const struct review *review;
 	const struct review_asked *asked;
 	const struct changes *all;
+	const struct look_findings *found; /* NULL: nobody has looked */
 	struct folds folds;
 	struct pager pager;
 };
@@ -92,6 +94,8 @@ static int show_json(const struct showing *s, const struct who *who)
 		json_string(&j, NULL, all->git.items[i]);
 	json_end_array(&j);
 	json_uint(&j, "hidden", all->hidden);
+	if (s->found)
+		look_json(s->found, &j);
 	json_end_object(&j);
 	buf_puts(&out, "\n");
 	return say_out(&out, EXIT_FINE);
@@ -227,6 +231,10 @@ static int show_summary(struct showing *s)
 	if (all->hidden)
 		buf_printf(&notes, "%zu change%s to hidden files %s not shown\n", all->hidden,
 			   all->hidden == 1 ? "" : "s", all->hidden == 1 ? "is" : "are");
+	if (s->found && s->found->len) {
+		buf_puts(&notes, "look at this first:\n");
+		look_put(s->found, &notes);
+	}
 	if (s->pager.terminal && (all->len || all->git.len)) {
 		review_put_counts(all, &notes);
 		buf_printf(&notes, "; ward apply %s, or ward discard %s\n", s->review->id,
@@ -258,13 +266,29 @@ static int show_who(struct showing *s, const struct who *who, bool trailer)
 	return pager_out(&s->pager, &out);
 }
 
-static int show(const struct options *o, const struct review *r, const struct review_asked *asked,
-		struct changes *all, struct progress *progress, struct ward_err *e)
+/* Forms that a person or a program asks for in place of the list need no look unless they are about
+ * findings. */
+static bool wants_look(const struct options *o)
 {
-	int found = o->exit_code && (all->len || all->git.len) ? EXIT_FINDINGS : EXIT_FINE, code;
-	struct showing s = { .review = r, .asked = asked, .all = all };
+	return !o->no_look && (o->block_on || o->scan_sarif ||
+			       !(o->patch || o->stat || o->web || o->who || o->trailer));
+}
+
+static int show(const struct options *o, const struct review *r, const struct review_asked *asked,
+		struct changes *all, const struct look_findings *found, struct progress *progress,
+		struct ward_err *e)
+{
+	int found_code = o->exit_code && (all->len || all->git.len) ? EXIT_FINDINGS : EXIT_FINE,
+	    code;
+	struct showing s = { .review = r, .asked = asked, .all = all, .found = found };
 	struct who who = { 0 };
 
+	if (o->scan_sarif) {
+		auto_buf out = { 0 };
+
+		look_sarif(found, &out);
+		return say_out(&out, found_code);
+	}
 	if (((o->who || o->trailer) && who_read(r, &who, e) < 0) ||
 	    (!o->all && !o->json && folds_find(r, asked, all, &s.folds, e) < 0))
 		return say_error(e, o->json, EXIT_REFUSED);
@@ -285,7 +309,7 @@ static int show(const struct options *o, const struct review *r, const struct re
 	code = pager_end(&s.pager, code);
 	folds_clear(&s.folds);
 	who_clear(&who);
-	return code == EXIT_FINE ? found : code;
+	return code == EXIT_FINE ? found_code : code;
 }
 
 int verb_diff(struct options *o)
@@ -293,10 +317,15 @@ int verb_diff(struct options *o)
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct review_asked asked;
 	struct changes all = { 0 };
+	struct look_findings found = { 0 };
+	enum look_severity least;
 	struct ward_err e = { 0 };
 	struct review r;
+	bool blocks, looks = wants_look(o);
 	int code;
 
+	if (look_read_options(o, &blocks, &least, &e) < 0)
+		return say_usage(&e, o);
 	review_finish_killed();
 	if (o->list)
 		return list_reviews(o);
@@ -305,13 +334,17 @@ int verb_diff(struct options *o)
 	if (changes_read(&r, &all, progress, &e) < 0 ||
 	    review_check_paths(&r, &all, &asked.paths, &e) < 0 || changes_judge(&r, &all, &e) < 0 ||
 	    changes_find_news(&r, &all, &e) < 0 || changes_settle(&r, &all, &e) < 0 ||
-	    changes_find_renames(&r, &all, REVIEW_RENAME_BUDGET, &e) < 0) {
+	    changes_find_renames(&r, &all, REVIEW_RENAME_BUDGET, &e) < 0 ||
+	    (looks && look_review(&r, &all, &asked.paths, &found, &e) < 0)) {
 		progress_end(progress);
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {
 		progress_end(progress);
-		code = show(o, &r, &asked, &all, progress, &e);
+		code = show(o, &r, &asked, &all, looks ? &found : NULL, progress, &e);
+		if (code == EXIT_FINE && blocks && look_count(&found, least))
+			code = EXIT_FINDINGS;
 	}
+	look_clear(&found);
 	changes_clear(&all);
 	review_asked_clear(&asked);
 	review_close(&r);

@@ -269,8 +269,14 @@ static bool shows_secrets(const char *path)
 static const char *widens_secrets(const struct policy *old, const struct policy *new, char *room,
 				  size_t n)
 {
-	static const uint8_t fields[] = { POLICY_F_cred_mode, POLICY_F_cred_scanning,
-					  POLICY_F_cred_leaks, POLICY_F_cred_grants,
+	static const uint8_t fields[] = { POLICY_F_cred_mode,
+					  POLICY_F_cred_scanning,
+					  POLICY_F_cred_scan_requests,
+					  POLICY_F_cred_scan_output,
+					  POLICY_F_cred_scan_workspace,
+					  POLICY_F_cred_scan_personal,
+					  POLICY_F_cred_leaks,
+					  POLICY_F_cred_grants,
 					  POLICY_F_cred_ssh };
 	const char *env = new_secret(&old->proc_env, &new->proc_env),
 		   *proxy = new->net_upstream_proxy;

@@ -11,6 +11,7 @@
 #include "base/err_text.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "cli/look.h"
 #include "cli/ask.h"
 #include "cli/desktop.h"
 #include "cli/policy_write.h"
@@ -255,8 +256,10 @@ static void look_at_changes(const struct options *o, struct result *result,
 
 	c->reviewed = true;
 	if (status == 0 && o->apply_on_exit) {
-		status = apply_run(&r, &q, &report, &e);
-		c->apply = true;
+		status = look_before_apply_on_exit(&r, &e);
+		if (status == 0)
+			status = apply_run(&r, &q, &report, &e);
+		c->apply = status == 0;
 	} else if (status == 0) {
 		status = changes_read(&r, &report.changes, progress, &e);
 		if (status == 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "event/event.h"
+#include "event/result.h"
 #include "observe/provenance.h"
 #include "policy/units.h"
 #include "rules/flow_report.h"
@@ -146,6 +147,33 @@ static void emit_waf(const struct egress *g, const struct flow_report *t, struct
 	event_emit(r->events, &v);
 }
 
+/* What looks like a secret is in a request: "KIND WHERE HOST". */
+static void emit_secret(const struct egress *g, const struct flow_report *t, struct result *r)
+{
+	static const char *const done[] = { "the request was blocked", "it was overwritten",
+					    "the request was sent" };
+	char kind[64] = "", where[24] = "", host[HOST_TEXT] = "";
+	auto_buf rule = { 0 }, note = { 0 };
+	struct ward_event v;
+
+	if (sscanf(t->host, "%63s %23s %254s", kind, where, host) != 3 || t->how > SCAN_LOG)
+		return;
+	v = event_make(EVENT_CREDENTIAL_FOUND, t->how == SCAN_LOG ? ACTION_LOG : ACTION_DENY, kind);
+	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
+		rules_text(g->rules, t->rule, &rule);
+	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
+	event_text(&v, FIELD_WHY, done[t->how]);
+	event_text(&v, FIELD_PATH, where);
+	event_text(&v, FIELD_HOST, host);
+	event_number(&v, FIELD_PORT, t->port);
+	event_number(&v, FIELD_FLOW, t->flow);
+	event_emit(r->events, &v);
+	if (t->how == SCAN_BLOCK)
+		return; /* the refusal is reported by itself */
+	buf_printf(&note, "%s in the %s of a request to %s: %s", kind, where, host, done[t->how]);
+	result_secret(r, buf_text(&note));
+}
+
 /* A budget comes to its end: the journal has it, and so has the summary. */
 static void emit_budget(const struct egress *g, const struct flow_report *t, struct result *r)
 {
@@ -274,6 +302,9 @@ bool egress_on_flow_report(struct egress *g, const uint8_t *bytes, size_t n, str
 			break;
 		case FLOW_REPORT_WAF:
 			emit_waf(g, &t, r);
+			break;
+		case FLOW_REPORT_SECRET:
+			emit_secret(g, &t, r);
 			break;
 		case FLOW_REPORT_BUDGET:
 			emit_budget(g, &t, r);

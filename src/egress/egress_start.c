@@ -111,6 +111,8 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	config.tape = !p->live->tape          ? GATE_TAPE_NONE
 		      : p->live->tape->replay ? GATE_TAPE_REPLAY
 					      : GATE_TAPE_RECORD;
+	config.scan = SCAN_MODE(&p->spec->policy, p->spec->policy.cred_scan_requests);
+	config.scan_personal = p->spec->policy.cred_scan_personal;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	config.classes = g->bring.classes;

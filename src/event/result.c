@@ -18,6 +18,7 @@
 #include "policy/units.h"
 
 #define DENIALS_KEPT 1000
+#define SECRET_NOTES_MAX 64
 
 struct limit_text {
 	const char *unit, *option, *message;
@@ -34,6 +35,24 @@ static struct limit_text limit_text(enum limit l)
 		break;
 	}
 	return (struct limit_text){ "", "", "" };
+}
+
+void result_secret(struct result *r, const char *text)
+{
+	static const char begin[] = "secrets: ";
+	auto_buf note = { 0 };
+	size_t ours = 0;
+
+	buf_printf(&note, "%s%s", begin, text);
+	for (size_t i = 0; i < r->notes.len; i++) {
+		if (strcmp(r->notes.items[i], buf_text(&note)) == 0)
+			return;
+		ours += strncmp(r->notes.items[i], begin, strlen(begin)) == 0;
+	}
+	if (ours >= SECRET_NOTES_MAX)
+		return;
+	strv_add(&r->notes, buf_text(&note));
+	strv_add(&r->loud, buf_text(&note));
 }
 
 void result_deny(struct result *r, const char *what, const char *why, const char *remedy)

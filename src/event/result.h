@@ -14,6 +14,8 @@ void result_clear(struct result *r);
 /* What was refused, for a standard error that nobody watches: a line each, or one for all where the
  * command succeeded; nothing if there is none. */
 void result_denials_text(const struct result *r, struct buf *out);
+/* A note about a secret that was found: once, a number of them at most, for everybody to read. */
+void result_secret(struct result *r, const char *text);
 /* The notes that everybody shall read, likewise. */
 void result_notes_text(const struct result *r, struct buf *out);
 /* One line about what was moved to the quarantine, for a standard error that nobody watches;

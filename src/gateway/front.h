@@ -246,6 +246,9 @@ void front_flow_report_spent(struct front *f, int32_t rule, const char *model, u
 /* A rule of the firewall matched (NULL: it denies, or could not be asked); blocked: the request was
  * refused. */
 struct waf_match;
+/* What looks like a secret is in a request; mode: what was done, SCAN_* of the policy. */
+void front_flow_report_secret(struct front *f, const struct flow *w, uint32_t mode,
+			      const char *rule, const char *where);
 void front_flow_report_waf(struct front *f, const struct flow *w, const struct waf_match *match,
 			   enum verdict_reason reason, bool blocked);
 void front_flow_report_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);

@@ -141,6 +141,22 @@ void front_flow_report_waf(struct front *f, const struct flow *w, const struct w
 	keep(f, &t);
 }
 
+void front_flow_report_secret(struct front *f, const struct flow *w, uint32_t mode,
+			      const char *rule, const char *where)
+{
+	struct flow_report t = { .kind = FLOW_REPORT_SECRET,
+				 .how = (uint8_t)mode,
+				 .rule = w->verdict.rule,
+				 .port = w->want.port,
+				 .generation = f->rules->generation,
+				 .flow = w->id >> 16 };
+	char host[HOST_TEXT];
+
+	host_text(&w->want.host, host);
+	t.host_len = (uint16_t)snprintf(t.host, HOST_TEXT, "%.60s %.20s %.160s", rule, where, host);
+	keep(f, &t);
+}
+
 void front_flow_report_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
 {
 	struct flow_report t = { .kind = FLOW_REPORT_BUDGET,

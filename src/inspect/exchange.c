@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "base/json.h"
+#include "inspect/body_scan.h"
 #include "inspect/h2.h"
 #include "inspect/inspect.h"
 #include "inspect/meter.h"
@@ -330,6 +331,7 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 
 	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	exchange_end_waf(ex);
+	body_scan_end(take_ptr(ex->scan));
 
 	if (ex->answered) { /* the response has begun: all that is left is to break it off */
 		exchange_break(f, ex);
@@ -578,6 +580,7 @@ void exchange_closed(struct front *f, struct flow *w)
 	record_end(&ex->record, NULL, false);
 	exchange_end_waf(ex);
 	request_ask_end(f, take_ptr(ex->ask));
+	body_scan_end(take_ptr(ex->scan));
 	exchange_end_look(f, ex);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);

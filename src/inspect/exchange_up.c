@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inspect/body_scan.h"
 #include "inspect/inspect.h"
 #include "inspect/meter.h"
 #include "policy/policy_rule.h"
@@ -105,7 +106,8 @@ bool exchange_must_continue(const struct front *f, const struct exchange *ex,
 {
 	bool waf = v->rule >= 0 && f->rules->items[v->rule].waf != POLICY_WAF_OFF;
 
-	return (v->n_looks || waf || server_is_for_keys(f, &ex->flow->want.host)) &&
+	return (v->n_looks || waf || body_scan_is_on(f) ||
+		server_is_for_keys(f, &ex->flow->want.host)) &&
 	       exchange_drop_expect(r);
 }
 
@@ -140,8 +142,12 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 
 	ex->is_head = head->head;
 	record_end(&ex->record, NULL, false);
+	body_scan_end(take_ptr(ex->scan));
+	ex->scan_reason = REASON_ALLOWED;
 	ex->git = false;
 	reason = judge(f, ex, head, &v);
+	if (reason == REASON_ALLOWED)
+		reason = body_scan_begin(f, ex, &i->request, v.path, &ex->scan);
 	if (reason == REASON_ALLOWED)
 		reason = meter_request(f, ex, &i->request, &v, &ex->meter);
 	if (reason == REASON_ALLOWED || i->request.method.s)
@@ -229,17 +235,17 @@ bool exchange_run_head(struct front *f, struct exchange *ex)
 
 /* -- bodies */
 
-static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
+static void pass_data(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
 {
 	char line[24];
 
+	if (!n)
+		return;
 	if (ex->look) {
 		ex->body_inspect_say =
 			(uint8_t)body_inspect_take(ex->look, f->rules, bytes, n, false);
-		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) { /* it is not wanted */
-			ex->up_bytes += n;
+		if (ex->body_inspect_say == BODY_INSPECT_REFUSE) /* it is not wanted */
 			return;
-		}
 	}
 	if (ex->up_chunked)
 		queue_add(&ex->up, line, (size_t)snprintf(line, sizeof(line), "%zx\r\n", n));
@@ -249,7 +255,20 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 	meter_body(ex->meter, bytes, n);
 	record_sent(ex->record, bytes, n);
 	exchange_waf_body(ex, bytes, n);
+}
+
+static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n, bool end)
+{
+	auto_buf out = { 0 };
+
 	ex->up_bytes += n;
+	if (!ex->scan) {
+		pass_data(f, ex, bytes, n);
+		return;
+	}
+	if (ex->scan_reason == REASON_ALLOWED)
+		ex->scan_reason = (uint8_t)body_scan_take(f, ex, ex->scan, bytes, n, end, &out);
+	pass_data(f, ex, (const uint8_t *)out.data, out.len);
 }
 
 /* Takes what belongs to the body; returns how much. */
@@ -263,9 +282,11 @@ static size_t take_body(struct front *f, struct exchange *ex, const uint8_t *byt
 		size_t some = !data ? 1 : n - used < b->left ? n - used : (size_t)b->left;
 
 		if (data)
-			add_data(f, ex, bytes + used, some);
+			add_data(f, ex, bytes + used, some, false);
 		used += body_take(b, bytes + used, some, true);
 	}
+	if (b->state == BODY_NONE && ex->scan)
+		add_data(f, ex, NULL, 0, true);
 	if (b->state == BODY_NONE && ex->up_chunked)
 		queue_add(&ex->up, "0\r\n\r\n", 5);
 	return used;
@@ -310,6 +331,10 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 		exchange_refuse(f, ex, REASON_REQUEST_SIZE);
 		return false;
 	}
+	if (ex->scan_reason != REASON_ALLOWED) {
+		exchange_refuse(f, ex, (enum verdict_reason)ex->scan_reason);
+		return false;
+	}
 	if (ex->look && (!exchange_bodyed(f, ex) || ex->look))
 		return w->state == FLOW_INSPECT && ex->look;
 	reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
@@ -325,7 +350,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 	enum tls_say say;
 	size_t n = 0;
 
-	if (ex->up_body.state == BODY_NONE || (!ex->up_chunked && !ex->meter) ||
+	if (ex->up_body.state == BODY_NONE || (!ex->up_chunked && !ex->meter && !ex->scan) ||
 	    queue_size(&ex->up) > HOLD_BYTES)
 		ex->held = false;
 	if (!ex->held && ex->server->state == SERVER_OPEN) {

@@ -4,6 +4,7 @@
  * Streams that the program opens and takes back at once are counted; too many of them end the
  * connection. Runs in front.
  */
+#include "inspect/body_scan.h"
 #include "inspect/h2.h"
 
 #include <string.h>
@@ -143,6 +144,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 	if (!s->own)
 		nghttp2_session_consume_connection(h->up, queue_size(&s->data[DOWN]));
 	h->completed += error == NGHTTP2_NO_ERROR;
+	nghttp2_session_consume_connection(h->down, body_scan_held(s->scan));
 	h2_stream_free(h, s);
 	return 0;
 }

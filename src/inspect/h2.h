@@ -36,8 +36,9 @@ struct h2_stream {
 	struct h2_head *trailers[DIRECTIONS];
 	struct queue data[DIRECTIONS];
 	uint64_t bytes[DIRECTIONS], limits[DIRECTIONS];
-	struct meter *meter;   /* owned; NULL: nothing is counted */
-	struct record *record; /* owned; NULL: nothing is recorded */
+	struct body_scan *scan; /* owned; NULL: its body is not looked through */
+	struct meter *meter;    /* owned; NULL: nothing is counted */
+	struct record *record;  /* owned; NULL: nothing is recorded */
 	char what[EXCHANGE_WHAT];
 	int32_t rule;              /* that allows it */
 	uint16_t status;           /* of the server's answer; 0: none yet */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inspect/body_scan.h"
 #include "inspect/h2.h"
 #include "inspect/meter.h"
 #include "tape/replay.h"
@@ -52,6 +53,7 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s)
 	meter_end(h->f, s->meter, way_of(s));
 	h2_head_free(s->head);
 	record_end(&s->record, NULL, false);
+	body_scan_end(take_ptr(s->scan));
 	h2_end_look(h, s);
 	for (int d = 0; d < DIRECTIONS; d++) {
 		h2_head_free(s->trailers[d]);
@@ -208,11 +210,9 @@ static bool count(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_
 	return reason == REASON_ALLOWED;
 }
 
-bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n)
+static bool pass_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes,
+		      size_t n)
 {
-	s->bytes[d] += n;
-	if (s->bytes[d] > s->limits[d])
-		return false;
 	if (d == UP && s->look) {
 		h2_body(h, s, bytes, n, false);
 		return true;
@@ -233,8 +233,37 @@ bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t 
 	return true;
 }
 
+/* A body that is looked through for secrets; false: it was refused. */
+static bool scan(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end)
+{
+	size_t held = body_scan_held(s->scan);
+	auto_buf out = { 0 };
+	enum verdict_reason reason = body_scan_take(h->f, h->ex, s->scan, bytes, n, end, &out);
+
+	if (reason != REASON_ALLOWED) {
+		nghttp2_session_consume(h->down, s->down_id, held + n);
+		body_scan_end(take_ptr(s->scan));
+		h2_refuse(h, s, reason);
+		return false;
+	}
+	return !out.len || pass_data(h, s, UP, (const uint8_t *)out.data, out.len);
+}
+
+bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n)
+{
+	s->bytes[d] += n;
+	if (s->bytes[d] > s->limits[d])
+		return false;
+	if (d == DOWN || !s->scan)
+		return pass_data(h, s, d, bytes, n);
+	(void)scan(h, s, bytes, n, false);
+	return true;
+}
+
 void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 {
+	if (d == UP && s->scan && !s->refused && !s->own && !scan(h, s, NULL, 0, true))
+		return;
 	if (d == UP && !s->refused && !s->own && !count(h, s, NULL, 0, true))
 		return;
 	*(d == UP ? &s->up_ended : &s->down_ended) = true;
@@ -255,6 +284,8 @@ void h2_drop(struct h2 *h, struct h2_stream *s)
 {
 	size_t left = queue_size(&s->data[UP]);
 
+	nghttp2_session_consume_connection(h->down, body_scan_held(s->scan));
+	body_scan_end(take_ptr(s->scan));
 	nghttp2_session_consume_connection(h->down, left > s->taken ? left - s->taken : 0);
 	s->taken = 0;
 	queue_free(&s->data[UP]);
@@ -398,6 +429,8 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 	if (reason == REASON_ALLOWED && v.rule >= 0 && h->f->rules->items[v.rule].waf)
 		/* such rules speak HTTP/1: it came while this connection was open */
 		reason = REASON_CHANGED;
+	if (reason == REASON_ALLOWED)
+		reason = body_scan_begin(h->f, h->ex, &i->request, v.path, &s->scan);
 	if (reason == REASON_ALLOWED || v.reason == (uint8_t)reason)
 		exchange_describe(s->what, sizeof(s->what), &i->request,
 				  v.path.s ? v.path : i->request.path);

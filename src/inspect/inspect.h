@@ -59,6 +59,7 @@ struct inspector {
 	uint64_t ask_serial;
 	struct gate_request *unasks; /* that do not any more, and could not be said yet; owned */
 	size_t unask_count;
+	struct detect_rules *scan_rules; /* NULL: not needed yet */
 	/* for one step of one exchange */
 	struct http_request request;
 	struct http_response response;
@@ -135,6 +136,8 @@ struct exchange {
 	struct waf_hold *waf;    /* owned; NULL: ward-waf is not asked */
 	struct request_ask *ask; /* owned; NULL: no person is asked */
 	bool approved;           /* a person has allowed the request under way */
+	struct body_scan *scan;  /* of this request's body, owned; NULL: it is not looked through */
+	uint8_t scan_reason;     /* enum verdict_reason: what it came to */
 	struct meter *meter;     /* of this request, owned; NULL: nothing is counted */
 	struct h2 *h2;           /* owned; NULL: HTTP/1 */
 	/* of the request under way; owned; NULL: nothing is recorded */

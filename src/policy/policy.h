@@ -80,6 +80,19 @@ enum { APPROVALS_DENY, APPROVALS_ASK };
 enum { UNPRICED_REFUSE, UNPRICED_DEAREST, UNPRICED_FREE };
 enum { CRED_MODE_NONE, CRED_MODE_JUST_IN_TIME };
 enum { LEAKS_BLOCK, LEAKS_STRIP, LEAKS_LOG };
+/* credentials.scan_*, and of scan_workspace */
+enum { SCAN_BLOCK, SCAN_REDACT, SCAN_LOG, SCAN_AUTO, SCAN_OFF };
+enum { SCAN_TREE_BLOCK, SCAN_TREE_LOG, SCAN_TREE_AUTO, SCAN_TREE_OFF };
+/* What is done in that place: SCAN_AUTO is decided. */
+#define SCAN_MODE(policy, value)                                                                   \
+	((unsigned)(value) != SCAN_AUTO ? (unsigned)(value)                                        \
+	 : (policy)->cred_scanning      ? SCAN_LOG                                                 \
+					: SCAN_OFF)
+#define SCAN_MODE_TREE(policy)                                                                     \
+	((unsigned)(policy)->cred_scan_workspace != SCAN_TREE_AUTO                                 \
+		 ? (unsigned)(policy)->cred_scan_workspace                                         \
+	 : (policy)->cred_scanning ? SCAN_TREE_LOG                                                 \
+				   : SCAN_TREE_OFF)
 enum { AUDIT_FULL, AUDIT_EXEC, AUDIT_BASIC };
 enum { JOURNAL_DEFAULT, JOURNAL_NONE };
 enum { ON_FULL_STOP, ON_FULL_CONTINUE };

@@ -55,6 +55,9 @@ struct gate_config {
 	/* flows are reported, too (flow_report.h): a journal is kept */
 	uint32_t tell;
 	uint32_t tape; /* enum gate_tape: what GATE_FD_TAPE is for */
+	/* what is done with secrets in requests: SCAN_* of the policy; whether personal data is
+	 * looked for, too */
+	uint32_t scan, scan_personal;
 	/* what the kernel brings; all else it has refused */
 	struct net_match matches[GATE_MATCHES_MAX];
 	struct net_classes classes; /* which block a name's address is of */

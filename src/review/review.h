@@ -25,6 +25,8 @@ struct review_record {
 	struct strv hidden; /* what was hidden; a directory ends in "/" */
 	/* what the policy and the tree's git configuration added to protect */
 	struct strv rules;
+	uint64_t blocks;   /* 1: what has a secret is not applied (credentials.scan_workspace) */
+	uint64_t personal; /* 1: personal data counts, too */
 };
 
 /* Reads the text of a record. -EINVAL: it is none, or not complete. A pure function. */

@@ -37,6 +37,10 @@ void review_record_write(const struct review_record *r, struct buf *out)
 	put_list(out, "hide", &r->hide);
 	put_list(out, "hidden", &r->hidden);
 	put_list(out, "rule", &r->rules);
+	if (r->blocks)
+		buf_printf(out, "blocks %" PRIu64 "\n", r->blocks);
+	if (r->personal)
+		buf_printf(out, "personal %" PRIu64 "\n", r->personal);
 	buf_puts(out, "complete\n");
 }
 
@@ -85,10 +89,11 @@ static int read_line(struct review_record *r, const char *key, char *value)
 		uint64_t *number;
 		struct strv *list;
 	} rows[] = {
-		{ "device", &r->device, NULL }, { "inode", &r->inode, NULL },
-		{ "uid", &r->owner_uid, NULL }, { "gid", &r->owner_gid, NULL },
-		{ "hide", NULL, &r->hide },     { "hidden", NULL, &r->hidden },
-		{ "rule", NULL, &r->rules },
+		{ "device", &r->device, NULL },     { "inode", &r->inode, NULL },
+		{ "uid", &r->owner_uid, NULL },     { "gid", &r->owner_gid, NULL },
+		{ "hide", NULL, &r->hide },         { "hidden", NULL, &r->hidden },
+		{ "rule", NULL, &r->rules },        { "blocks", &r->blocks, NULL },
+		{ "personal", &r->personal, NULL },
 	};
 
 	if (strcmp(key, "start") == 0)

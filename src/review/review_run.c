@@ -114,6 +114,9 @@ static int fill_record(struct review_run *r, struct ward_err *e)
 	record->inode = st.st_ino;
 	record->owner_uid = st.st_uid;
 	record->owner_gid = st.st_gid;
+	/* what one run of them asked for holds for all of the review */
+	record->blocks |= SCAN_MODE_TREE(&p->spec->policy) == SCAN_TREE_BLOCK;
+	record->personal |= p->spec->policy.cred_scan_personal;
 	for (size_t i = 0; i < hide->len; i++)
 		if (!strv_has(&record->hide, hide->items[i]))
 			strv_add(&record->hide, hide->items[i]);

@@ -48,7 +48,8 @@ size_t flow_report_get(const uint8_t *bytes, size_t n, struct flow_report *ret)
 	    (ret->kind != FLOW_REPORT_HTTP && ret->host_len >= HOST_TEXT))
 		return 0;
 	for (size_t i = 0; i < ret->host_len; i++)
-		if (ret->host[i] < (ret->kind == FLOW_REPORT_WAF || ret->kind == FLOW_REPORT_HTTP
+		if (ret->host[i] < (ret->kind == FLOW_REPORT_WAF || ret->kind == FLOW_REPORT_HTTP ||
+						    ret->kind == FLOW_REPORT_SECRET
 					    ? 0x20
 					    : 0x21) ||
 		    ret->host[i] > 0x7e)

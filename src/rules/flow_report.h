@@ -29,6 +29,9 @@ enum flow_report_kind {
 	/* a request has gone: number, the status of its answer, 0: there was none; host: "HOST
 	 * METHOD /path KEY=ENTRY"; bytes: of the bodies */
 	FLOW_REPORT_HTTP,
+	/* what looks like a secret is in a request: host: "KIND WHERE HOST"; how: what was done,
+	 * SCAN_* of the policy; number: how many */
+	FLOW_REPORT_SECRET,
 	FLOW_REPORT_KINDS
 };
 

@@ -198,6 +198,12 @@ static int prepare_streams(struct box *b, struct ward_err *e)
 
 	if (!b->detached)
 		return streams_prepare(&b->streams, b->plan, b->engine->terminals, e);
+	if (SCAN_MODE(&b->plan->spec->policy, b->plan->spec->policy.cred_scan_output) < SCAN_LOG) {
+		ward_fail(e, ENOTSUP,
+			  "credentials.scan_output cannot stop the output of a detached sandbox");
+		return ward_remedy(e, "run it in the foreground, or set credentials.scan_output: "
+				      "log");
+	}
 	b->streams = (struct streams){ .inside = { -1, -1, -1 }, .unread_fd = -1 };
 	r = boxes_enter(b->plan, b->detached->name, &b->detached->entry, e);
 	if (r == 0 && b->plan->spec->tty && !b->engine->terminals) {

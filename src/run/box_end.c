@@ -2,6 +2,7 @@
  * The end of a run. In: struct box whose sandbox is dead or shall be. Out: struct result; nothing
  * of the run is left but its quarantine. In order: reap, judge, finish.
  */
+#include "run/changed_scan.h"
 #include "run/box_internal.h"
 
 #include <errno.h>
@@ -171,10 +172,12 @@ static void drain(struct box *b)
 
 	if (b->limited || b->forwarded || until < soon)
 		until = soon;
-	while (streams_drain(&b->streams, until, b->signal_fd) > 0)
+	while (streams_drain(&b->streams, until, b->signal_fd) > 0 ||
+	       streams_wait_scan(&b->streams, until, b->signal_fd) > 0)
 		if (read(b->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
 		    box_ends_run(info.ssi_signo))
 			until = 0;
+	output_scan_end(&b->streams.scan, b->result);
 }
 
 static void close_all(int **fds)
@@ -251,6 +254,7 @@ void box_finish(struct box *b)
 	/* before the sweep, which looks at what points there */
 	git_run_end(b->plan, b->git, b->result);
 	sweep(b);
+	changed_scan(b->plan, b->review ? review_upper_fd(b->review) : -1, b->result);
 	yield_to_reaper(b);
 	store_end(b->record);
 	yield_to_reaper(b);

@@ -295,6 +295,8 @@ static void read_output(struct console *c)
 		return;
 	}
 	c->out_bytes += (size_t)n;
+	if (c->tap)
+		c->tap(c->tap_ctx, data, (size_t)n);
 	c->out.len = c->out_done = 0;
 	if (c->unfiltered) {
 		/* the filter knows what must be undone */
@@ -468,6 +470,8 @@ int console_create(const struct console_config *config, struct console **ret_con
 	*c = (struct console){ .tty_fd = -1,
 			       .master_fd = config->master_fd,
 			       .slave_fd = config->slave_fd,
+			       .tap = config->tap,
+			       .tap_ctx = config->tap_ctx,
 			       .unfiltered = config->unfiltered,
 			       .last_typed = '\n',
 			       .keeper = { .end_fd = -1 } };

@@ -17,6 +17,9 @@ struct prompt_ops;
 struct console_config {
 	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
 	int master_fd, slave_fd;
+	/* called with what the sandbox has written; NULL: nothing is */
+	void (*tap)(void *ctx, const char *bytes, size_t n);
+	void *tap_ctx;
 	bool unfiltered; /* process.terminal: raw */
 	bool no_answers; /* another process answers the queries of programs inside */
 };

@@ -27,6 +27,8 @@ struct console {
 	struct buf in, out;
 	size_t in_done, out_done;
 	uint64_t out_bytes;
+	void (*tap)(void *ctx, const char *bytes, size_t n);
+	void *tap_ctx;
 	struct sidecar keeper;
 	/* questions; NULL: none can be asked here */
 	struct prompt *prompt;

@@ -57,6 +57,39 @@ static void use_own_terminal(struct relay *r, int i)
 	}
 }
 
+/* What is printed goes through ward-scan; what is shown on a terminal is looked at. */
+static int add_scan(struct streams *s, const struct plan *p, int i, struct relay *r,
+		    struct ward_err *e)
+{
+	int fd, status;
+
+	if (i == 0 || !output_scan_is_on(p))
+		return 0;
+	r->copied = true;
+	if (r->to_type == S_IFCHR) {
+		r->tapped = true;
+		return s->tap_fd
+			       ? 0
+			       : output_scan_begin(&s->scan, p, -1, "the terminal", &s->tap_fd, e);
+	}
+	status = output_scan_begin(&s->scan, p, i, stream_names[i], &fd, e);
+	if (status < 0)
+		return status;
+	r->to_fd = fd;
+	r->own_to = true;
+	r->to_file = false;
+	r->to_type = S_IFIFO;
+	return 0;
+}
+
+/* What is shown, for those who look; they must not slow it down. */
+static void tap(struct streams *s, const char *bytes, size_t n)
+{
+	ssize_t seen = s->tap_fd ? write(s->tap_fd, bytes, n) : (ssize_t)n;
+
+	s->scan.unseen += n - (seen > 0 ? (size_t)seen : 0);
+}
+
 /* A pipe inside, and the supervisor moves the bytes. */
 static int give_relay(struct streams *s, const struct plan *p, int i, const struct stat *st,
 		      struct ward_err *e)
@@ -98,7 +131,7 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 		use_own_terminal(r, i);
 	}
 	s->relay_count++;
-	return 0;
+	return add_scan(s, p, i, r, e);
 }
 
 static bool is_null(const struct stat *st)
@@ -150,6 +183,12 @@ static int choose_terminal(struct streams *s, const struct plan *p, bool termina
 		return ward_remedy(e, "remove -t: the output still reaches your terminal, but the "
 				      "command has pipes; or see ward doctor");
 	}
+	if (!mask && SCAN_MODE(&p->spec->policy, p->spec->policy.cred_scan_output) < SCAN_LOG) {
+		ward_fail(e, ENOTSUP,
+			  "-t: credentials.scan_output cannot stop what is written to a "
+			  "terminal inside");
+		return ward_remedy(e, "remove -t, or set credentials.scan_output: log");
+	}
 	s->terminal = terminals;
 	s->no_terminal = !terminals;
 	if (terminals)
@@ -194,10 +233,24 @@ int streams_prepare(struct streams *s, const struct plan *p, bool terminals, str
 	return r;
 }
 
+static void tap_console(void *ctx, const char *bytes, size_t n)
+{
+	tap(ctx, bytes, n);
+}
+
 int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd, int slave_fd,
 			  struct ward_err *e)
 {
-	const struct console_config config = { .master_fd = master_fd,
+	if (output_scan_is_on(p) && !s->tap_fd &&
+	    output_scan_begin(&s->scan, p, -1, "the terminal", &s->tap_fd, e) < 0) {
+		close(master_fd);
+		if (slave_fd >= 0)
+			close(slave_fd);
+		return -e->code;
+	}
+	const struct console_config config = { .tap = s->tap_fd ? &tap_console : NULL,
+					       .tap_ctx = s,
+					       .master_fd = master_fd,
 					       .slave_fd = slave_fd,
 					       .unfiltered = p->spec->policy.proc_terminal ==
 							     TERMINAL_RAW };
@@ -352,6 +405,8 @@ static void relay_read(struct streams *s, struct relay *r)
 		return;
 	}
 	r->moved += (size_t)n;
+	if (r->tapped)
+		tap(s, data, (size_t)n);
 	r->pending.len = r->done = 0;
 	if (r->clean)
 		terminal_filter(&r->terminal, data, (size_t)n, &r->pending);
@@ -472,6 +527,19 @@ static void give_back(struct streams *s)
 	}
 	close(s->unread_fd);
 	s->unread_fd = -1;
+}
+
+int streams_wait_scan(struct streams *s, uint64_t until_ms, int stop_fd)
+{
+	if (!s->scan.count)
+		return 0;
+	for (size_t i = 0; i < s->relay_count; i++)
+		if (s->relays[i].own_from)
+			close_relay(&s->relays[i]);
+	if (s->tap_fd)
+		close(s->tap_fd);
+	s->tap_fd = 0;
+	return output_scan_wait(&s->scan, until_ms, stop_fd);
 }
 
 void streams_finish(struct streams *s)

@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "model/plan.h"
 #include "run/console.h"
+#include "run/output_scan.h"
 
 #define STREAMS_POLLS (3 + CONSOLE_POLLS)
 
@@ -24,6 +25,7 @@ struct relay {
 	unsigned to_type; /* output: what to_fd is, as in st_mode */
 	uint64_t moved;   /* bytes taken from from_fd */
 	bool copied;      /* the kernel would not: through pending */
+	bool tapped;      /* what is shown is looked at, too */
 	bool clean;       /* to the operator's terminal: only what may pass */
 	struct terminal terminal;
 	struct buf pending; /* read, and not yet written but for the first `done` bytes */
@@ -40,8 +42,10 @@ struct streams {
 	int unread_fd;
 	struct relay relays[3];
 	size_t relay_count;
-	uint64_t out_bytes; /* that went through output relays, or were shown */
-	uint64_t most;      /* of out_bytes that are passed on; 0: all */
+	struct output_scan scan; /* of the output; nothing where the policy does not ask */
+	int tap_fd;              /* to the look at a terminal; 0: none */
+	uint64_t out_bytes;      /* that went through output relays, or were shown */
+	uint64_t most;           /* of out_bytes that are passed on; 0: all */
 };
 
 /* Looks at 0-2 and prepares them. -EINVAL for a directory, a device, or whatever could be a way
@@ -65,6 +69,9 @@ int streams_wait_ms(const struct streams *s);
 /* After the end: moves what is left in the pipes until until_ms (io_now_ms; UINT64_MAX: as long as
  * it takes). 1: stop_fd became readable before the end. */
 int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd);
+/* The output has ended, and what looks for secrets in it passes on what it has, at most until
+ * until_ms. 1: stop_fd became readable before the end. */
+int streams_wait_scan(struct streams *s, uint64_t until_ms, int stop_fd);
 /* Gives standard input back what the command did not read, and closes everything. */
 void streams_finish(struct streams *s);
 

@@ -20,54 +20,15 @@
 #include <ctype.h>
 #include <emmintrin.h>
 #include <errno.h>
-#include <hs/hs.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "scan/check.h"
-#include "scan/pattern.h"
+#include "scan/detect_internal.h"
 
-#define AHEAD 9216
-#define BEHIND 512
 #define FRESH (256 * 1024)
 #define WINDOW (BEHIND + AHEAD + FRESH)
 #define HITS_MAX 4096
 #define BINARY_LOOK 8192
-
-enum { CASELESS = 1, TEXT = 2, QUOTED = 4, INNER = 8, OPEN = 16 };
-
-static const struct {
-	struct detect_rule rule;
-	const char *seek, *pattern;
-	unsigned flags, back, entropy;
-	enum check check;
-} rows[] = {
-#define RULE(id, kind, severity, flags, back, seek, pattern, check, entropy, title, source, date)  \
-	{ { id, title, source, date, DETECT_##kind, SEVERITY_##severity },                         \
-	  seek,                                                                                    \
-	  pattern,                                                                                 \
-	  flags,                                                                                   \
-	  back,                                                                                    \
-	  entropy,                                                                                 \
-	  CHECK_##check },
-#include "scan.def"
-};
-
-struct detect_rules {
-	hs_database_t *database;
-	struct pattern patterns[ARRAY_LEN(rows)];
-	/* of the texts: their row and length, by the number that vectorscan reports */
-	size_t text_count;
-	struct {
-		unsigned short row, bytes;
-	} * texts;
-	size_t bare[ARRAY_LEN(rows)], bare_count; /* rows without a text */
-};
-
-struct found {
-	size_t rule, start, end; /* of the secret in the window */
-};
 
 struct detector {
 	const struct detect_rules *rules;
@@ -85,182 +46,14 @@ struct detector {
 	uint8_t window[WINDOW];
 };
 
-size_t detect_rule_count(void)
-{
-	return ARRAY_LEN(rows);
-}
-
-const struct detect_rule *detect_rule(size_t i)
-{
-	return &rows[i].rule;
-}
-
-int detect_find_rule(const char *id, size_t n)
-{
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (strlen(rows[i].rule.id) == n && memcmp(rows[i].rule.id, id, n) == 0)
-			return (int)i;
-	return -1;
-}
-
-const char *detect_severity(enum severity s)
-{
-	static const char *const names[] = { "low", "medium", "high" };
-
-	return names[s];
-}
-
-/* -- compiling */
-
-/* The lists that vectorscan compiles. */
-struct texts {
-	struct strv expressions;
-	unsigned *flags, *ids;
-	size_t count;
-};
-
-/* One text as an expression in which nothing is special. */
-static void add_text(struct detect_rules *r, struct texts *t, size_t row, const char *text,
-		     size_t n)
-{
-	auto_buf expression = { 0 };
-
-	for (size_t i = 0; i < n; i++)
-		buf_printf(&expression, "\\x%02x", (unsigned char)text[i]);
-	strv_add(&t->expressions, buf_text(&expression));
-	t->flags[t->count] = rows[row].flags & CASELESS ? HS_FLAG_CASELESS : 0;
-	t->ids[t->count] = (unsigned)t->count;
-	r->texts[t->count].row = (unsigned short)row;
-	r->texts[t->count].bytes = (unsigned short)n;
-	t->count++;
-	r->text_count = t->count;
-}
-
-static void add_texts(struct detect_rules *r, struct texts *t, size_t row)
-{
-	const char *seek = rows[row].seek;
-
-	if (!*seek)
-		r->bare[r->bare_count++] = row;
-	while (*seek) {
-		size_t n = strcspn(seek, "|");
-
-		add_text(r, t, row, seek, n);
-		seek += n + (seek[n] == '|');
-	}
-}
-
-static int compile(struct detect_rules *r, const struct texts *t, struct ward_err *e)
-{
-	hs_compile_error_t *error = NULL;
-
-	if (!t->count || t->expressions.failed)
-		return ward_fail(e, ENOMEM, "out of memory");
-	if (hs_compile_multi((const char *const *)t->expressions.items, t->flags, t->ids,
-			     (unsigned)t->count, HS_MODE_BLOCK, NULL, &r->database,
-			     &error) == HS_SUCCESS)
-		return 0;
-	ward_fail(e, EINVAL, "vectorscan cannot compile the rules: %.200s",
-		  error ? error->message : "unknown error");
-	hs_free_compile_error(error);
-	return -e->code;
-}
-
-int detect_rules_new(unsigned kinds, struct detect_rules **ret, struct ward_err *e)
-{
-	struct detect_rules *r = calloc(1, sizeof(*r));
-	struct texts t = { 0 };
-	size_t most = 0;
-	int result = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		for (const char *s = rows[i].seek; *s; s++)
-			most += *s == '|' || !s[1];
-	t.flags = calloc(most, sizeof(*t.flags));
-	t.ids = calloc(most, sizeof(*t.ids));
-	if (r)
-		r->texts = calloc(most, sizeof(*r->texts));
-	if (!r || !t.flags || !t.ids || !r->texts)
-		result = ward_fail(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < ARRAY_LEN(rows) && result == 0; i++) {
-		if (!(rows[i].rule.kind & kinds))
-			continue;
-		if (!pattern_compile(rows[i].pattern, rows[i].flags & CASELESS, &r->patterns[i]))
-			result = ward_fail(e, EINVAL, "the pattern of rule %s is wrong",
-					   rows[i].rule.id);
-		add_texts(r, &t, i);
-	}
-	if (result == 0)
-		result = compile(r, &t, e);
-	strv_free(&t.expressions);
-	free(t.flags);
-	free(t.ids);
-	if (result < 0)
-		detect_rules_free(r);
-	else
-		*ret = r;
-	return result;
-}
-
-void detect_rules_free(struct detect_rules *r)
-{
-	if (!r)
-		return;
-	hs_free_database(r->database);
-	free(r->texts);
-	free(r);
-}
-
-/* -- one place */
-
-/* Whether a hit may begin here: not within a word, but behind \n in a string and %3D in a URL. */
-static bool begins_word(const uint8_t *bytes, size_t at)
-{
-	uint8_t before = at ? bytes[at - 1] : 0;
-
-	if (!isalnum(before) && before != '_')
-		return true;
-	return (at >= 2 && bytes[at - 2] == '\\') ||
-	       (at >= 3 && bytes[at - 3] == '%' && isxdigit(bytes[at - 2]) && isxdigit(before));
-}
-
-/* A call, a member or a variable behind the value: it is code. */
-static bool is_code_behind(const uint8_t *bytes, size_t n, size_t at)
-{
-	return at < n && (bytes[at] == '(' || bytes[at] == '[' || bytes[at] == '<');
-}
-
-static bool judge(const struct detect_rules *r, size_t row, const uint8_t *bytes, size_t n,
-		  size_t at, struct found *ret)
-{
-	struct pattern_match m;
-	struct part hit, secret;
-
-	if (rows[row].back)
-		at -= pattern_back(&r->patterns[row], bytes, at, rows[row].back);
-	if (!(rows[row].flags & INNER) && !begins_word(bytes, at))
-		return false;
-	if (!pattern_match(&r->patterns[row], bytes, n, at, rows[row].flags & OPEN, &m))
-		return false;
-	hit = (struct part){ bytes + m.start, m.end - m.start };
-	secret = (struct part){ bytes + m.secret_start, m.secret_end - m.secret_start };
-	if (rows[row].flags & QUOTED && !m.quoted && is_code_behind(bytes, n, m.secret_end))
-		return false;
-	if (!check_secret(rows[row].check, hit, &secret, m.quoted) ||
-	    check_entropy(secret) < rows[row].entropy ||
-	    (rows[row].check != CHECK_PEM && check_is_placeholder(secret)))
-		return false;
-	*ret = (struct found){ row, m.secret_start, m.secret_start + secret.n };
-	return true;
-}
-
 static void try_row(struct detector *d, size_t row, size_t at)
 {
 	struct found f;
 
-	if (d->hit_count == HITS_MAX || (d->binary && rows[row].flags & TEXT))
+	if (d->hit_count == HITS_MAX || (d->binary && detect_rows[row].flags & TEXT))
 		return;
-	if (judge(d->rules, row, d->window, d->used, at, &f) && d->offset + f.start >= d->reported)
+	if (detect_judge(d->rules, row, d->window, d->used, at, true, &f) == PLACE_FOUND &&
+	    d->offset + f.start >= d->reported)
 		d->hits[d->hit_count++] = f;
 }
 
@@ -290,49 +83,11 @@ static void try_bare(struct detector *d)
 
 		if (!isdigit(c) && !isupper(c) && c != '+' && c != '(')
 			continue;
-		if (!begins_word(d->window, at))
+		if (!detect_begins_word(d->window, at))
 			continue;
 		for (size_t i = 0; i < d->rules->bare_count; i++)
 			try_row(d, d->rules->bare[i], at);
 	}
-}
-
-/* Whether a counts rather than b, which has bytes in common with it. */
-static bool better(const struct found *a, const struct found *b)
-{
-	unsigned general_a = rows[a->rule].flags & QUOTED, general_b = rows[b->rule].flags & QUOTED;
-
-	if (!general_a != !general_b)
-		return !general_a;
-	if (rows[a->rule].rule.severity != rows[b->rule].rule.severity)
-		return rows[a->rule].rule.severity > rows[b->rule].rule.severity;
-	return a->end - a->start > b->end - b->start;
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct found *x = a, *y = b;
-
-	return x->start != y->start ? (x->start < y->start ? -1 : 1)
-	       : x->rule != y->rule ? (x->rule < y->rule ? -1 : 1)
-				    : 0;
-}
-
-/* Drops what overlaps something better; the number that is left. */
-static size_t settle(struct found *hits, size_t n)
-{
-	size_t kept = 0;
-
-	qsort(hits, n, sizeof(*hits), by_place);
-	for (size_t i = 0; i < n; i++) {
-		if (kept && hits[i].start < hits[kept - 1].end) {
-			if (better(&hits[i], &hits[kept - 1]))
-				hits[kept - 1] = hits[i];
-		} else {
-			hits[kept++] = hits[i];
-		}
-	}
-	return kept;
 }
 
 /* Line ends in n bytes. */
@@ -354,7 +109,7 @@ static uint64_t count_lines(const uint8_t *bytes, size_t n)
 
 static void report(struct detector *d)
 {
-	size_t n = settle(d->hits, d->hit_count), counted = 0;
+	size_t n = detect_settle(d->hits, d->hit_count), counted = 0;
 	uint64_t line = d->lines + 1;
 
 	for (size_t i = 0; i < n; i++) {

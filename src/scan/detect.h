@@ -29,9 +29,15 @@ const struct detect_rule *detect_rule(size_t i);
 int detect_find_rule(const char *id, size_t n);
 const char *detect_severity(enum severity s);
 
-/* All rows of some kinds, compiled: constant, for any number of detectors. */
+/* All rows of some kinds, compiled: for any number of detectors and scrubs of one thread. */
 struct detect_rules;
 must_check int detect_rules_new(unsigned kinds, struct detect_rules **ret, struct ward_err *e);
+/* The same from what detect_rules_serialize() made of the same kinds. */
+must_check int detect_rules_load(unsigned kinds, const void *serial, size_t n,
+				 struct detect_rules **ret, struct ward_err *e);
+/* The database as bytes, for any processor; free() them. */
+must_check int detect_rules_serialize(unsigned kinds, char **ret, size_t *ret_n,
+				      struct ward_err *e);
 void detect_rules_free(struct detect_rules *r);
 
 struct detect_hit {

@@ -23,7 +23,7 @@
 
 static const char *verb_name(size_t i)
 {
-	static const char *const names[] = { "paths", "rules" };
+	static const char *const names[] = { "paths", "rules", "stream", "look" };
 
 	return i < ARRAY_LEN(names) ? names[i] : NULL;
 }
@@ -52,10 +52,9 @@ static int set_value(void *options, const char *option, const char *value, struc
 	const struct {
 		const char *name;
 		const char **value;
-	} values[] = { { "--severity", &o->severity },
-		       { "--allow", &o->allow },
-		       { "--baseline", &o->baseline },
-		       { "--write-baseline", &o->write_baseline } };
+	} values[] = { { "--severity", &o->severity }, { "--allow", &o->allow },
+		       { "--baseline", &o->baseline }, { "--write-baseline", &o->write_baseline },
+		       { "--mode", &o->mode },         { "--since", &o->since } };
 
 	for (size_t i = 0; i < ARRAY_LEN(values); i++)
 		if (strcmp(values[i].name, option) == 0) {
@@ -209,5 +208,16 @@ int main(int argc, char **argv)
 	int verb = tool_read(&tool, argv, &o, &o.words, &o.count, &e);
 
 	(void)argc;
-	return verb < 0 ? say_error(&e, o.json, EXIT_USAGE) : verb ? report_rules(o.json) : run(&o);
+	switch (verb) {
+	case 0:
+		return run(&o);
+	case 1:
+		return report_rules(o.json);
+	case 2:
+		return stream_run(&o, &e) < 0 ? say_error(&e, false, EXIT_REFUSED) : EXIT_FINE;
+	case 3:
+		return look_run(&o, &e) < 0 ? say_error(&e, false, EXIT_REFUSED) : EXIT_FINE;
+	default:
+		return say_error(&e, o.json, EXIT_USAGE);
+	}
 }

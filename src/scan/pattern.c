@@ -164,8 +164,10 @@ static bool match_assign(const uint8_t *bytes, size_t n, size_t *at, bool *quote
 		i++;
 	else
 		i = skip(bytes, n, i, 2, "=:>");
-	if (i == op)
+	if (i == op) {
+		*at = i;
 		return false;
+	}
 	i = skip(bytes, n, i, BLANKS_MAX, " \t");
 	*at = skip(bytes, n, i, 2, "\\\"'`");
 	*quoted = *at > i;
@@ -176,9 +178,9 @@ bool pattern_match(const struct pattern *p, const uint8_t *bytes, size_t n, size
 		   struct pattern_match *ret)
 {
 	struct pattern_match m = { .start = at, .secret_start = at };
-	bool more = false, ended = false;
+	bool more = false, ended = false, fits = true;
 
-	for (size_t i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count && fits; i++) {
 		const struct pattern_step *s = &p->steps[i];
 		unsigned count = 0;
 
@@ -188,22 +190,22 @@ bool pattern_match(const struct pattern *p, const uint8_t *bytes, size_t n, size
 			m.secret_end = at;
 			ended = true;
 		} else if (s->what == PATTERN_ASSIGN) {
-			if (!match_assign(bytes, n, &at, &m.quoted))
-				return false;
+			fits = match_assign(bytes, n, &at, &m.quoted);
+			m.ran_out |= at == n;
 		} else {
 			while (count < s->most && at < n && set_has(s->set, bytes[at])) {
 				count++;
 				at++;
 			}
-			if (count < s->least)
-				return false;
+			m.ran_out |= at == n;
+			fits = count >= s->least;
 			more = s->most > 1 && at < n && set_has(s->set, bytes[at]);
 		}
 	}
 	m.end = at;
 	m.secret_end = ended ? m.secret_end : at;
 	*ret = m;
-	return open || !more;
+	return fits && (open || !more);
 }
 
 size_t pattern_back(const struct pattern *p, const uint8_t *bytes, size_t at, size_t most)

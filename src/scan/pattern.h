@@ -36,6 +36,9 @@ struct pattern_match {
 	size_t start, end;               /* of the match */
 	size_t secret_start, secret_end; /* of the secret */
 	bool quoted;                     /* the assigned value is in quotes */
+	/* the bytes ended within it: with more of them the answer could be another. Also set where
+	 * there is no match */
+	bool ran_out;
 };
 
 /* Compiles text; false: it is no pattern, or too long. A pure function. */

@@ -9,7 +9,9 @@
 struct scan_options {
 	bool json, sarif, redact, pii, quiet;
 	const char *severity, *allow, *baseline, *write_baseline;
-	char **words; /* borrowed, NULL-terminated */
+	const char *mode;  /* stream: block, redact, log or silent */
+	const char *since; /* look: nanoseconds of the real-time clock */
+	char **words;      /* borrowed, NULL-terminated */
 	size_t count;
 };
 
@@ -37,5 +39,13 @@ int report_rules(bool json);
 
 /* Scans the open files and directories of the words (-1: standard input). */
 must_check int files_scan(struct report *r, struct detector *d, const int *fds, struct ward_err *e);
+
+/* stream.c, for the supervisor: descriptors that it is started with. */
+enum { SCAN_FD_IN = 3, SCAN_FD_OUT, SCAN_FD_SAY };
+must_check int stream_run(const struct scan_options *o, struct ward_err *e);
+
+/* look.c, for the supervisor and for ward diff and apply. */
+enum { LOOK_FD_SAY = 3, LOOK_FD_LIST, LOOK_FD_NEW, LOOK_FD_OLD };
+must_check int look_run(const struct scan_options *o, struct ward_err *e);
 
 #endif
