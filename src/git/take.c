@@ -3,11 +3,11 @@
  * sandbox did, as far as it is of an ordinary form; the rest is reported to the supervisor. Runs in
  * ward-git with the rights of the repository's owner.
  *
- * In this order: what the sandbox has, its objects, its refs, then HEAD, index and state, then
- * reflogs and configuration. Each step can be done again: a run that is killed in between is
+ * In this order: what the sandbox has, its objects, what its commits bring, its refs, then HEAD,
+ * index and state, then reflogs and configuration. Each step can be done again: a run that is killed in between is
  * finished by another one.
  */
-#include "git/git.h"
+#include "git/protect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,11 +123,20 @@ int go_on(struct take *t, const char *prefix, int status)
 	return 0;
 }
 
+static int judge_histories(struct take *t)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
+		status = judge_history(t, t->repositories.items[i]);
+	return status;
+}
+
 static int take_all(struct take *t)
 {
-	static int (*const before[])(struct take *) = { open_take,    scan_view,
-							check_places, list_repositories,
-							take_objects, take_indexes };
+	static int (*const before[])(
+		struct take *) = { open_take,    scan_view,       check_places, list_repositories,
+				   take_objects, judge_histories, take_indexes };
 	static int (*const after[])(struct take *) = { take_state, take_logs, take_configs };
 	int status = 0;
 
@@ -170,5 +179,7 @@ int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, str
 	strv_free(&t.indexes);
 	strv_free(&t.blocked);
 	strv_free(&t.lost);
+	strv_free(&t.held);
+	protect_free(t.protect);
 	return status;
 }

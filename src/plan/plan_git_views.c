@@ -186,7 +186,8 @@ static int fill_source(struct adding *a, const struct guard_root *g, const char 
 					 .host_root = g->path,
 					 .uid = st->st_uid,
 					 .gid = st->st_gid,
-					 .chown = a->plan->facts.uid == 0 };
+					 .chown = a->plan->facts.uid == 0,
+					 .rules = &g->rules };
 	buf_printf(&config, "%s%sconfig", name, *name ? "/" : "");
 	buf_printf(&hooks, "%s%shooks", name, *name ? "/" : "");
 	if (config.failed || hooks.failed)
