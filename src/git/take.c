@@ -4,8 +4,8 @@
  * ward-git with the rights of the repository's owner.
  *
  * In this order: what the sandbox has, its objects, what its commits bring, its refs, then HEAD,
- * index and state, then reflogs and configuration. Each step can be done again: a run that is killed in between is
- * finished by another one.
+ * index and state, then reflogs and configuration. Each step can be done again: a run that is
+ * killed in between is finished by another one.
  */
 #include "git/protect.h"
 

@@ -19,7 +19,8 @@ tree_with() { local p=${2:-HEAD}; export GIT_INDEX_FILE=/tmp/$RANDOM; git read-t
               unset GIT_INDEX_FILE; }
 evil() { tree_with "${1:-.husky/_/post-checkout}"; C=$(git commit-tree -p HEAD -m evil $T); }
 state() { mkdir .git/rebase-merge; cd .git/rebase-merge; git rev-parse HEAD > onto
-          cp onto orig-head; echo refs/heads/main > head-name; echo 1 > msgnum; echo 1 > end; : > interactive; : > done
+          cp onto orig-head; echo refs/heads/main > head-name; echo 1 > msgnum; echo 1 > end
+          : > interactive; : > done
           echo "$1" > git-rebase-todo; }
 series() { mkdir .git/rebase-apply; cd .git/rebase-apply; echo 1 > next; echo 2 > last
            p=.husky/_/post-commit; id=$(git rev-parse HEAD)
@@ -120,8 +121,8 @@ def template(t, ws):
     os.makedirs(os.path.join(ws, ".vscode"), exist_ok=True)
     t.run("sh", "-c", "ln -s ../lib/tasks.json .vscode/tasks.json; chmod +x .husky/_/pre-commit; "
           "git init -q -b main . && git config core.hooksPath .husky/_ && git add -A && git commit "
-          "-qm one && git checkout -qb own && echo '{}' > .mcp.json && git add -A && git commit -qm "
-          "own && git checkout -q main", cwd=ws, env=WHO, check=True)
+          "-qm one && git checkout -qb own && echo '{}' > .mcp.json && git add -A && git commit "
+          "-qm own && git checkout -q main", cwd=ws, env=WHO, check=True)
 
 
 def run_all(t, cases, *options):
@@ -236,6 +237,23 @@ def test_accepted(t):
     t.check(git(t, "rev-parse", "side", cwd=os.path.join(ws, "one")).rc, "held")
     ws, _, r = run_all(t, case, "--set", 'filesystem.protect=["!.vscode/"]')
     t.equal(git(t, "rev-parse", "side", cwd=os.path.join(ws, "one")).rc, 0, "released")
+
+
+@needs("git")
+@timeout(60)
+def test_linked_worktree(t):
+    """The repository lies outside of the workspace: the scripts that its hooks call count, too."""
+    ws, linked, marks = t.workspace(), t.workspace(), t.workspace()
+    template(t, ws)
+    git(t, "worktree", "add", "-q", f"{linked}/tree", "-b", "linked", cwd=ws, check=True)
+    script = (f"export MARK={marks}/x\n{PRELUDE}\nevil scripts/check; git update-ref "
+              "refs/heads/one $C; evil .vscode/settings.json; git update-ref refs/heads/two $C; "
+              "echo x >> notes; git commit -qam work")
+    r = t.ward("run", *PASSED, "--", "bash", "-c", script, cwd=f"{linked}/tree", env=WHO)
+    names = git(t, "for-each-ref", "--format=%(refname)", cwd=ws).out.split()
+    for name in ("one", "two"):
+        t.check(f"refs/heads/{name}" not in names, f"{name} is held; {r.err}")
+    t.contains(git(t, "log", "--format=%s", "linked", cwd=ws).out, "work", "the rest arrives")
 
 
 @needs("git")
