@@ -178,7 +178,8 @@ static int compare_entries(struct take *t, const char *tree, const struct entrie
 		    memcmp(old_rest, rest, sizeof(mode) + now->hash) == 0)
 			continue;
 		memcpy(&mode, rest, sizeof(mode));
-		if (protect_has(t, tree, path, mode))
+		/* a directory of a sparse index: what is in it is not listed */
+		if (mode == GIT_MODE_TREE || protect_has(t, tree, path, mode))
 			status = doubt_entry(d, now, path, rest);
 	}
 	return status;

@@ -15,11 +15,13 @@
 #include "rules/git_ref.h"
 
 #define WORDS_MAX 20000
-#define TRIES_MAX 200 /* ids that are examined one by one */
+#define TRIES_MAX 200    /* ids that are examined one by one */
+#define EXAMINE_MS 60000 /* for all of that, in one taking of a repository */
 
 struct history {
 	struct take *t;
 	const char *git_dir, *tree;
+	int64_t until_ms;
 	struct buf text;     /* what git said; the rest points into it */
 	struct strv commits; /* "ID PARENT..", parents first */
 	struct doubts doubts;
@@ -165,9 +167,11 @@ static int ask(struct history *h, const struct buf *ids)
 					     "--exclude=refs/ward/*",
 					     "--glob=refs/*",
 					     NULL };
-	struct git_call call = {
-		.git_dir = h->git_dir, .words = words, .input = ids->data, .input_n = ids->len
-	};
+	struct git_call call = { .git_dir = h->git_dir,
+				 .words = words,
+				 .input = ids->data,
+				 .input_n = ids->len,
+				 .until_ms = h->until_ms };
 
 	return git_call(&call, &h->text);
 }
@@ -316,52 +320,52 @@ static void history_clear(struct history *h)
 	doubts_clear(&h->doubts);
 }
 
-/* Appends the held commits among those that the ids (one on a line) lead to. 1: git fails. */
-static int judge_ids(struct take *t, const char *git_dir, const char *tree, const struct buf *ids,
-		     struct strv *held)
+/* Adds the held commits among those that the ids (one on a line) lead to. 1: git fails. */
+static int judge_ids(const struct history *one, const struct buf *ids)
 {
-	struct history h = { .t = t, .git_dir = git_dir, .tree = tree };
+	struct history h = *one;
 	int status = ask(&h, ids);
 
 	if (status == 0)
 		status = read_answer(&h);
 	if (status == 0 && h.doubts.len)
-		status = doubts_clear_known(t, git_dir, NULL, &h.doubts);
+		status = doubts_clear_known(h.t, h.git_dir, NULL, &h.doubts);
 	if (status == 0 && h.doubts.len)
-		status = hold(&h, held);
+		status = hold(&h, &h.t->held);
 	history_clear(&h);
 	return status == -ENOMEM ? status : status != 0;
 }
 
 /* One id at a time, where git fails for all of them together: each that cannot be examined is held.
  * What is not complete has no reason (refs are refused for that). */
-static int judge_each(struct take *t, const char *git_dir, const char *tree, const struct buf *ids,
-		      size_t digits)
+static int judge_each(const struct history *h, const struct buf *ids, size_t digits)
 {
+	struct strv *held = &h->t->held;
 	size_t tries = 0;
 
-	for (size_t at = 0; at < ids->len;
-	     at = (size_t)(strchr(ids->data + at, '\n') - ids->data) + 1) {
-		char *line = ids->data + at;
+	for (const char *at = buf_text(ids); *at; at = strchr(at, '\n') + 1) {
 		auto_buf one = { 0 };
-		int status;
+		bool tried;
+		int status = 1;
 
-		if (*line == '^')
+		if (*at == '^')
 			continue;
-		buf_printf(&one, "%.*s\n", (int)digits, line);
+		buf_printf(&one, "%.*s\n", (int)digits, at);
 		if (one.failed)
 			return -ENOMEM;
-		if (tries++ < TRIES_MAX && !ids_complete(git_dir, one.data)) {
-			strv_addf(&t->held, "%.*s\t", (int)digits, line);
+		tried = tries++ < TRIES_MAX && now_ms() < h->until_ms;
+		if (tried && !ids_complete(h->git_dir, one.data)) {
+			strv_addf(held, "%.*s\t", (int)digits, at);
 			continue;
 		}
-		status = tries < TRIES_MAX ? judge_ids(t, git_dir, tree, &one, &t->held) : 1;
+		if (tried)
+			status = judge_ids(h, &one);
 		if (status < 0)
 			return status;
 		if (status > 0)
-			strv_addf(&t->held, "%.*s\twhat ward could not examine", (int)digits, line);
+			strv_addf(held, "%.*s\twhat ward could not examine", (int)digits, at);
 	}
-	return t->held.failed ? -ENOMEM : 0;
+	return held->failed ? -ENOMEM : 0;
 }
 
 /* Tags of held commits are held, too. */
@@ -395,7 +399,7 @@ static int hold_tags(struct take *t, const char *git_dir, const struct buf *ids,
 
 int judge_history(struct take *t, const char *prefix)
 {
-	struct history h = { .t = t };
+	struct history h = { .t = t, .until_ms = now_ms() + EXAMINE_MS };
 	auto_free char *git_dir = NULL, *tree = NULL;
 	size_t before = t->held.len, digits = digits_of(t);
 	auto_buf ids = { 0 };
@@ -412,10 +416,13 @@ int judge_history(struct take *t, const char *prefix)
 		if (status < 0)
 			return status;
 		add_own(t, prefix, &ids);
-		status = ids.failed ? -ENOMEM : judge_ids(t, git_dir, tree, &ids, &t->held);
+		h.tree = tree;
+		status = ids.failed ? -ENOMEM : judge_ids(&h, &ids);
 	}
+	if (status > 0 && t->live)
+		return ward_fail(t->e, EAGAIN, "the new commits are examined at the end");
 	if (status > 0)
-		status = judge_each(t, git_dir, tree, &ids, digits);
+		status = judge_each(&h, &ids, digits);
 	strv_sort(&t->held);
 	if (status == 0 && t->held.len > before)
 		status = hold_tags(t, git_dir, &ids, digits);

@@ -5,7 +5,7 @@ import os
 import shutil
 
 from harness import git_battery as battery
-from harness import needs, timeout
+from harness import native_only, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_EDITOR": "true"}
@@ -73,6 +73,13 @@ HOSTILE = {
     "deep": "evil a/b/.husky/pre-commit; git update-ref refs/heads/side $C",
     "link": "B=$(printf lib | git hash-object -w --stdin); git update-index --index-info "
     "<<< \"120000 $B\t.idea\"; git commit -qm link",
+    "link-above": "S=$(printf elsewhere | git hash-object -w --stdin); git rm -q --cached -r "
+    "scripts; git update-index --add --cacheinfo 120000,$S,scripts --cacheinfo "
+    "100755,$B,elsewhere/check; git commit -qm link",
+    "sparse-index": "evil a/.husky/pre-commit; T=$(git rev-parse $C:a); git config "
+    "core.sparseCheckout true; git config core.sparseCheckoutCone true; git config index.sparse "
+    "true; printf '/*\n!/*/\n/lib/\n' > .git/info/sparse-checkout; git read-tree HEAD; git "
+    "read-tree --prefix=a/ $T; git sparse-checkout reapply --sparse-index",
     "rebase": "evil; state \"pick $C x\"",
     "rebase-short": "evil; state \"pick ${C:0:7} x\"",
     "rebase-ref": "evil; git update-ref refs/heads/side $C; state 'pick side x'",
@@ -88,7 +95,7 @@ HOSTILE = {
 }
 
 # what the commands of this file do not reach
-NOT_BY_THESE = {"merge", "am-rebasing", "cherry-pick", "detached"}
+NOT_BY_THESE = {"merge", "am-rebasing", "cherry-pick", "detached", "sparse-index"}
 
 # the user's own content, and what is not protected
 PEACEFUL = {
@@ -101,7 +108,8 @@ PEACEFUL = {
     "stash": "echo x >> notes; git stash -q",
 }
 
-BATTERY = ("status", "checkout -- .", "checkout -q ORIG_HEAD", "checkout -q main@{1}",
+BATTERY = ("status", "checkout -- .", "sparse-checkout disable", "checkout -q ORIG_HEAD",
+           "checkout -q main@{1}",
            "checkout -q -", "stash", "stash pop", "reset --hard", "reset --hard ORIG_HEAD",
            "reset --hard HEAD@{1}", "rebase --continue", "rebase --skip", "rebase --abort",
            "cherry-pick --continue", "cherry-pick --abort", "am --skip", "am --continue",
@@ -162,7 +170,7 @@ def judge(t, ws, marks, name):
 
 
 @needs("git")
-@timeout(300)
+@timeout(600)
 def test_hostile(t):
     """Each case is stopped, and named where a ref or the index would have brought it."""
     ws, marks, r = run_all(t, HOSTILE)
@@ -185,7 +193,8 @@ def test_hostile(t):
 
 
 @needs("git")
-@timeout(300)
+@native_only("nothing of ward runs in it")
+@timeout(600)
 def test_the_battery_judges(t):
     """Without ward the same cases run or bring what they should not."""
     ws, marks = t.workspace(), t.workspace()
