@@ -45,7 +45,11 @@ struct take {
 	/* ids that reflogs of the sandbox's name and the host does not have, sorted */
 	struct strv lost;
 	struct strv blocked; /* refs that must not move: their index is not taken over */
-	struct buf *out;     /* reports to the supervisor */
+	/* "ID\tPATH": commits and tags that bring something under the protected name PATH, sorted;
+	 * PATH is empty where objects are missing */
+	struct strv held;
+	struct protect *protect; /* owned; NULL: not needed yet */
+	struct buf *out;         /* reports to the supervisor */
 	/* the sandbox runs: the host's news go into the view, and refusals wait */
 	bool live;
 	bool shows; /* nothing is changed, and nothing said but notes */

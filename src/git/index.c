@@ -6,7 +6,7 @@
  * `git status` on the host writes the index anew without changing it: indexes are compared by their
  * entries.
  */
-#include "git/git.h"
+#include "git/protect.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -312,6 +312,23 @@ static const char *find_shared_fault(struct take *t, const char *path, struct li
 	return shared.failed ? "cannot be read" : why;
 }
 
+/* A checkout or a stash on the host would write what the index has. */
+static const char *find_protected(struct take *t, const char *path, const struct file *b,
+				  const struct file *v)
+{
+	auto_free char *brings = NULL;
+
+	if (index_brings(t, path, b, v, &brings) < 0)
+		return "cannot be read";
+	if (!brings)
+		return NULL;
+	say_note(t,
+		 "git: the index was not imported: it has a new or changed %s, which is "
+		 "protected",
+		 brings);
+	return "is an index with a new or changed file that is protected";
+}
+
 /* Why the sandbox's index must not go to the host; NULL: it may. */
 static const char *refuse_index(struct take *t, const char *path, const struct file *b,
 				const struct file *v)
@@ -326,6 +343,8 @@ static const char *refuse_index(struct take *t, const char *path, const struct f
 		why = find_fault(t, path, &old, &now);
 	if (!why)
 		why = find_shared_fault(t, path, &old);
+	if (!why)
+		why = find_protected(t, path, b, v);
 	listing_clear(&old);
 	listing_clear(&now);
 	return why;

@@ -3,7 +3,7 @@
  * logs with the lines of both. Runs in ward-git with the rights of the repository's owner, after
  * the refs were moved.
  */
-#include "git/git.h"
+#include "git/protect.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,7 +62,9 @@ struct line_filter {
 
 static bool is_lost(const struct take *t, const char *id)
 {
-	return guard_list_has(&t->lost, id, (size_t)t->hash * 2, '\0');
+	size_t n = (size_t)t->hash * 2;
+
+	return guard_list_has(&t->lost, id, n, '\0') || history_fault(t, id, n);
 }
 
 static int drop_lost(void *ctx, const struct git_reflog_line *line)
@@ -79,8 +81,9 @@ static int drop_lost(void *ctx, const struct git_reflog_line *line)
 	return f->out->failed ? -ENOMEM : 0;
 }
 
-/* Takes out of the sandbox's log, which was judged, what leads to an object that the host does not
- * have: git fsck finds fault with it. What the base has is the user's own. */
+/* Takes out of the sandbox's log, which was judged, what leads to a commit that is held or to an
+ * object that the host does not have: git fsck finds fault with it. What the base has is the
+ * user's own. */
 static int drop_lost_lines(struct take *t, const char *path)
 {
 	const struct file *b = files_find(&t->base, path), *v = files_find(&t->view, path);
@@ -89,7 +92,7 @@ static int drop_lost_lines(struct take *t, const char *path)
 	struct line_filter f = { .t = t, .out = &out };
 	const char *why;
 
-	if (!v || files_equal(v, b) || !t->lost.len)
+	if (!v || files_equal(v, b) || (!t->lost.len && !t->held.len))
 		return 0;
 	buf_add(&out, v->bytes, own);
 	if (git_reflog_read(v->bytes + own, v->n - own, t->hash, drop_lost, &f, &why) != 0 ||

@@ -24,7 +24,7 @@
 #include "host/program.h"
 
 #define OUTPUT_MAX (256u << 20)
-#define WORDS_MAX 50
+#define WORDS_MAX 64
 #define HOLD_FD 9      /* above what the file actions use */
 #define CALL_MS 120000 /* for one call */
 #define GRACE_MS 3000  /* to remove its lock files after SIGTERM */

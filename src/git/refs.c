@@ -13,10 +13,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "git/protect.h"
 #include "gitview/git_view.h"
 #include "rules/git_ref.h"
 
 #define CONFLICT "refs/ward/conflict/"
+#define HELD "refs/ward/held/"
 #define BRANCHES "refs/heads/"
 #define COUNT_MS 5000 /* for the count of a branch's commits */
 
@@ -165,12 +167,13 @@ static int agree_on_ref(struct merge *m, const char *name, const struct file *f)
 	return 0;
 }
 
-/* The sandbox's value of a ref that the host moved meanwhile is kept beside it. */
-static int plan_conflict(struct merge *m, const char *name, const struct file *mine)
+/* The sandbox's value of a ref that stays as the host has it is kept beside it. */
+static int plan_beside(struct merge *m, const char *where, const char *name,
+		       const struct file *mine)
 {
 	auto_buf to = { 0 };
 
-	buf_printf(&to, CONFLICT "%s", name + 5);
+	buf_printf(&to, "%s%s", where, name + 5);
 	if (to.failed)
 		return -ENOMEM;
 	if (!mine || is_symbolic(mine) ||
@@ -185,6 +188,7 @@ static int plan_ref(struct merge *m, const char *name)
 	const struct file *b = files_find(&m->base.files, name),
 			  *v = files_find(&m->mine.files, name);
 	const struct file *h = files_find(&m->theirs.files, name);
+	const char *why;
 	auto_buf full = { 0 };
 
 	if (is_own_name(name) || (files_equal(v, b) && files_equal(h, b)))
@@ -198,9 +202,34 @@ static int plan_ref(struct merge *m, const char *name)
 	buf_printf(&full, "%s%s", m->prefix, name);
 	if (full.failed)
 		return -ENOMEM;
+	why = v ? history_fault(m->t, v->bytes, strlen(v->bytes)) : NULL;
+	if (why && *why)
+		return plan_beside(m, HELD, name, v);
 	if (!files_equal(h, b) || strv_has(&m->t->blocked, full.data))
-		return plan_conflict(m, name, v);
+		return plan_beside(m, CONFLICT, name, v);
 	return ref_moves_add(&m->moves, name, b ? b->bytes : NULL, v ? v->bytes : NULL, false);
+}
+
+/* A ref that stays because of what its commits bring: the sandbox's goes to the quarantine as a
+ * file, from where it can be put in place. */
+static int say_held(struct merge *m, const struct ref_move *one)
+{
+	auto_buf path = { 0 }, value = { 0 }, why = { 0 };
+	const char *brings = history_fault(m->t, one->now, strlen(one->now));
+
+	if (m->t->live)
+		return 0;
+	buf_printf(&path, "%srefs/%s", m->prefix, one->name + strlen(HELD));
+	buf_printf(&value, "%s\n", one->now);
+	buf_printf(&why, "its commits bring %s, which is protected; `git merge %s` accepts them",
+		   brings ? brings : "a file", one->name);
+	if (path.failed || value.failed || why.failed)
+		return -ENOMEM;
+	if (file_write(m->t->view_fd, path.data, value.data, value.len, NULL) == 0)
+		say(m->t, "refused", path.data, why.data);
+	else
+		say_note(m->t, "git: %s was not imported: %s", path.data, why.data);
+	return 0;
 }
 
 /* What was moved is what both have. */
@@ -211,7 +240,9 @@ static int agree_on_moved(struct merge *m)
 	for (size_t i = 0; i < m->moves.len && status == 0; i++) {
 		const struct ref_move *one = &m->moves.items[i];
 
-		if (one->done && one->kept)
+		if (one->done && strncmp(one->name, HELD, strlen(HELD)) == 0)
+			status = say_held(m, one);
+		else if (one->done && one->kept)
 			say_note(m->t,
 				 "git: refs/%s changed on the host and in the sandbox; the host's "
 				 "version stays, the sandbox's is %s",

@@ -7,7 +7,7 @@
  * the sandbox runs. Where both changed a file the host's stays. index.c decides about indexes
  * before refs are moved.
  */
-#include "git/git.h"
+#include "git/protect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,6 +124,16 @@ static bool is_taken(const struct take *t, const char *path, const struct git_pl
 	       (place->treat == GIT_TREAT_MERGE && place->form == GIT_FORM_TEXT);
 }
 
+/* Whether a branch that HEAD would name is not there because its commits are held. */
+static bool is_held_back(const struct take *t, const char *git_dir, const char *name, size_t n)
+{
+	auto_free char *ref = strndup(name, n);
+	const char *words[] = { "show-ref", "--verify", "--quiet", "--", ref, NULL };
+	struct git_call call = { .git_dir = git_dir, .words = words };
+
+	return t->held.len && (!ref || git_call(&call, NULL) != 0);
+}
+
 /* Whether the host's ref of that name is a symbolic one. */
 static bool is_symbolic_there(const char *git_dir, const char *name, size_t n)
 {
@@ -145,11 +155,57 @@ static bool leads_somewhere(struct take *t, const char *path, const struct file 
 
 	kind = git_head_read(head->bytes, head->n, t->hash, &id, &n);
 	if (repository_of(t, path, &git_dir) == 0 &&
-	    (kind == GIT_REF_ID ? ids_complete(git_dir, head->bytes)
-				: !is_symbolic_there(git_dir, id, n)))
+	    (kind == GIT_REF_ID
+		     ? ids_complete(git_dir, head->bytes)
+		     : !is_symbolic_there(git_dir, id, n) && !is_held_back(t, git_dir, id, n)))
 		return true;
 	say_note(t, "git: %s was not imported: it points nowhere", path);
 	return false;
+}
+
+/* Whether a file names a commit that is held, or one beside it in the directory of an operation
+ * that is under way: NULL, or what that commit brings. */
+static const char *find_held(struct take *t, const char *path)
+{
+	static const char *const states[] = { "rebase-merge/", "rebase-apply/", "sequencer/" };
+	const struct file *v = files_find(&t->view, path);
+	const char *slash = strrchr(path, '/'), *why;
+	size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+	bool state = false;
+
+	if (!t->held.len || !v)
+		return NULL;
+	why = history_fault_in(t, v);
+	for (size_t i = 0; i < ARRAY_LEN(states) && !state; i++) {
+		size_t len = strlen(states[i]);
+
+		state = n >= len && strncmp(path + n - len, states[i], len) == 0;
+	}
+	for (size_t i = 0; i < t->view.len && state && !why; i++) {
+		const struct file *other = &t->view.items[i];
+
+		if (strncmp(other->path, path, n) == 0 && !strchr(other->path + n, '/') &&
+		    !files_equal(other, files_find(&t->base, other->path)))
+			why = history_fault_in(t, other);
+	}
+	return why;
+}
+
+/* Whether a file is of a `git am` under way: its patches are text, and --skip would write whatever
+ * they say. A rebase in the same directory is made of commits, which were examined. */
+static bool is_patch_series(const struct take *t, const char *path)
+{
+	static const char dir[] = "rebase-apply/";
+	const char *at = strstr(path, dir);
+	auto_buf above = { 0 }, rebasing = { 0 };
+
+	if (!at || (at > path && at[-1] != '/'))
+		return false;
+	buf_printf(&above, "%.*srebase-apply", (int)(at - path), path);
+	buf_printf(&rebasing, "%.*s%srebasing", (int)(at - path), path, dir);
+	if (above.failed || rebasing.failed)
+		return true;
+	return files_any_beneath(&t->view, above.data) && !files_find(&t->view, rebasing.data);
 }
 
 static int merge_file(struct take *t, const char *path)
@@ -158,6 +214,7 @@ static int merge_file(struct take *t, const char *path)
 	const struct file *b = files_find(&t->base, path), *v = files_find(&t->view, path);
 	auto_buf bytes = { 0 };
 	struct file now;
+	const char *why;
 	bool there;
 	const struct file *h;
 	int status;
@@ -182,6 +239,17 @@ static int merge_file(struct take *t, const char *path)
 	}
 	if (place.form == GIT_FORM_HEAD && v && !leads_somewhere(t, path, v))
 		return 0;
+	if (is_patch_series(t, path)) {
+		if (strstr(path, "rebase-apply/next"))
+			say_note(t, "git: the git am under way was not imported: its patches could "
+				    "write protected files");
+		return 0;
+	}
+	if (v && (why = find_held(t, path))) {
+		say_note(t, "git: %s was not imported: its commits bring %s, which is protected",
+			 path, *why ? why : "objects that are missing");
+		return 0;
+	}
 	status = write_host(t, path, v);
 	return status < 0 ? status : 0;
 }

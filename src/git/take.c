@@ -3,27 +3,49 @@
  * sandbox did, as far as it is of an ordinary form; the rest is reported to the supervisor. Runs in
  * ward-git with the rights of the repository's owner.
  *
- * In this order: what the sandbox has, its objects, its refs, then HEAD, index and state, then
- * reflogs and configuration. Each step can be done again: a run that is killed in between is
- * finished by another one.
+ * In this order: what the sandbox has, its objects, what its commits bring, its refs, then HEAD,
+ * index and state, then reflogs and configuration. Each step can be done again: a run that is
+ * killed in between is finished by another one.
  */
-#include "git/git.h"
+#include "git/protect.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/io.h"
 
 #define BASE_MAX ((size_t)2 << 30)
-#define LOCKS_MS 5000 /* to wait for locks of the host's, in one taking */
+#define LOCKS_MS 5000     /* to wait for locks of the host's, in one taking */
+#define LOCK_LIVE_MS 2000 /* to wait for another run's import */
+#define LOCK_MS 120000
 
 static int add_base(void *ctx, const char *path, const char *bytes, size_t n)
 {
 	struct files *f = ctx;
 
 	return files_add(f, path, bytes, n);
+}
+
+/* One ward-git at a time: objects that another run's brings between two steps of this one were not
+ * examined here. The lock goes with the descriptor. */
+static int lock_host(struct take *t)
+{
+	const struct timespec pause = { .tv_nsec = 20 * 1000000 };
+	int64_t until = now_ms() + (t->live ? LOCK_LIVE_MS : LOCK_MS);
+
+	while (flock(t->host_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return ward_fail_errno(t->e, "cannot lock %s", t->record.git_dir);
+		if (now_ms() > until)
+			return ward_fail(t->e, EBUSY, "%s is locked by another run's import",
+					 t->record.git_dir);
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 static int open_take(struct take *t)
@@ -49,6 +71,9 @@ static int open_take(struct take *t)
 	if (t->view_fd < 0 || t->host_fd < 0 || fstat(t->host_fd, &st) < 0)
 		return ward_fail_errno(t->e, "cannot open %s",
 				       t->view_fd < 0 ? t->dir : t->record.git_dir);
+	status = t->shows ? 0 : lock_host(t);
+	if (status < 0)
+		return status;
 	if (st.st_dev != t->record.device || st.st_ino != t->record.inode)
 		return ward_fail(t->e, ESTALE, "%s was replaced while the sandbox ran",
 				 t->record.git_dir);
@@ -123,11 +148,20 @@ int go_on(struct take *t, const char *prefix, int status)
 	return 0;
 }
 
+static int judge_histories(struct take *t)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
+		status = judge_history(t, t->repositories.items[i]);
+	return status;
+}
+
 static int take_all(struct take *t)
 {
-	static int (*const before[])(struct take *) = { open_take,    scan_view,
-							check_places, list_repositories,
-							take_objects, take_indexes };
+	static int (*const before[])(
+		struct take *) = { open_take,    scan_view,       check_places, list_repositories,
+				   take_objects, judge_histories, take_indexes };
 	static int (*const after[])(struct take *) = { take_state, take_logs, take_configs };
 	int status = 0;
 
@@ -170,5 +204,7 @@ int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, str
 	strv_free(&t.indexes);
 	strv_free(&t.blocked);
 	strv_free(&t.lost);
+	strv_free(&t.held);
+	protect_free(t.protect);
 	return status;
 }

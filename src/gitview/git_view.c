@@ -380,11 +380,12 @@ static int write_record(struct copying *c, int dir_fd, int git_fd, int view_fd)
 	r.uid = st.st_uid;
 	r.gid = st.st_gid;
 	r.lent = *c->lent;
+	r.rules = *s->rules;
 	if (r.git_dir && r.root && r.host_root && status == 0)
 		git_view_record_write(&r, &text);
 	else if (status == 0)
 		status = out_of_memory(c);
-	r.lent = (struct strv){ 0 };
+	r.lent = r.rules = (struct strv){ 0 }; /* borrowed */
 	git_view_record_clear(&r);
 	if (status == 0 && text.failed)
 		status = out_of_memory(c);
@@ -474,6 +475,23 @@ static int replace_record(int at, const struct git_view_source *s, const struct 
 	return status;
 }
 
+/* What this run protects, and behind it what a former one did: that is not undone. */
+static int join_rules(struct git_view_record *r, const struct strv *rules)
+{
+	struct strv old = r->rules;
+	bool failed;
+
+	r->rules = (struct strv){ 0 };
+	for (size_t i = 0; i < rules->len; i++)
+		strv_add(&r->rules, rules->items[i]);
+	for (size_t i = 0; i < old.len; i++)
+		if (old.items[i][0] != '!' && !strv_has(rules, old.items[i]))
+			strv_add(&r->rules, old.items[i]);
+	failed = r->rules.failed;
+	strv_free(&old);
+	return failed ? -ENOMEM : 0;
+}
+
 int git_view_reopen(const char *dir, const struct git_view_source *s, struct strv *lent,
 		    struct ward_err *e)
 {
@@ -481,11 +499,11 @@ int git_view_reopen(const char *dir, const struct git_view_source *s, struct str
 	auto_fd at = -1;
 	int status = read_record(dir, &at, &r, e);
 
-	if (status == 0 &&
-	    ((r.free_config && !s->free_config) || (r.free_hooks && !s->free_hooks))) {
+	if (status == 0) {
 		r.free_config &= s->free_config;
 		r.free_hooks &= s->free_hooks;
-		status = replace_record(at, s, &r, e);
+		status = join_rules(&r, s->rules) < 0 ? ward_fail(e, ENOMEM, "out of memory")
+						      : replace_record(at, s, &r, e);
 	}
 	for (size_t i = 0; status == 0 && i < r.lent.len; i++)
 		strv_add(lent, r.lent.items[i]);

@@ -33,6 +33,7 @@ struct git_view_source {
 	bool chown;
 	bool free_config; /* the policy releases these: taken over as they are */
 	bool free_hooks;
+	const struct strv *rules; /* protected names beside the built-in ones */
 };
 
 /* Whether the directory is a repository that can be seen as a private copy. A bare shape of links
@@ -70,6 +71,7 @@ struct git_view_record {
 	uint64_t made_ns;
 	bool free_config, free_hooks;
 	struct strv lent;
+	struct strv rules;
 };
 
 /* Reads the text of a record. -EINVAL: it is none. A pure function. */

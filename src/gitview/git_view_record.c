@@ -34,6 +34,8 @@ void git_view_record_write(const struct git_view_record *r, struct buf *out)
 		buf_puts(out, "free hooks\n");
 	for (size_t i = 0; i < r->lent.len; i++)
 		put_text(out, "lent", r->lent.items[i]);
+	for (size_t i = 0; i < r->rules.len; i++)
+		put_text(out, "protect", r->rules.items[i]);
 	buf_puts(out, "complete\n");
 }
 
@@ -69,9 +71,11 @@ static int read_line(struct git_view_record *r, const char *key, char *value)
 		r->free_hooks = true;
 	else if (strcmp(key, "lent") == 0)
 		strv_add(&r->lent, value);
+	else if (strcmp(key, "protect") == 0)
+		strv_add(&r->rules, value);
 	else
 		return -EINVAL;
-	return r->lent.failed ? -ENOMEM : 0;
+	return r->lent.failed || r->rules.failed ? -ENOMEM : 0;
 }
 
 int git_view_record_read(const char *text, size_t n, struct git_view_record *ret_record)
@@ -107,6 +111,7 @@ void git_view_record_clear(struct git_view_record *r)
 	free(r->root);
 	free(r->host_root);
 	strv_free(&r->lent);
+	strv_free(&r->rules);
 	*r = (struct git_view_record){ 0 };
 }
 

@@ -187,6 +187,7 @@ static int keep_end(struct follow *f, const char *path, const struct stat *st)
 {
 	bool is_dir = S_ISDIR(st->st_mode);
 	size_t n = strlen(path);
+	bool covered;
 	int status;
 
 	if (is_dir && (!n || (strncmp(f->origin, path, n) == 0 && f->origin[n] == '/'))) {
@@ -197,10 +198,14 @@ static int keep_end(struct follow *f, const char *path, const struct stat *st)
 				  f->origin, n ? path : f->g->path);
 		return f->g->notes.failed ? out_of_memory(f) : 0;
 	}
-	status = guard_is_released(f->g, path, is_dir) || is_covered(f->g, path) ? 0
-										 : is_new(f, path);
+	covered = is_covered(f->g, path);
+	if (guard_is_released(f->g, path, is_dir) || (covered && f->how == FOLLOW_PIN))
+		return 0;
+	status = is_new(f, path);
 	if (status <= 0)
 		return status;
+	if (covered) /* but not what the scripts there call */
+		return look_behind(f, path, is_dir);
 	if (f->how == FOLLOW_PIN && is_dir)
 		return guard_add_step(f->g, GUARD_PIN, path, true, f->e);
 	strv_addf(&f->g->baseline, "%s%s", path, is_dir ? "/" : "");

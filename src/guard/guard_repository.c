@@ -175,6 +175,17 @@ static bool is_dropped(const struct walk_entry *entry, const struct git_judged *
 	       (strncmp(entry->path, "lfs/", 4) == 0 || strstr(entry->path, "/lfs/"));
 }
 
+/* A `git am` under way: what its patches say would be written by --skip or --continue. A rebase in
+ * the same directory is made of commits. */
+static bool is_patch_series(const struct walk_dir *d, const char *path)
+{
+	const char *at = strstr(path, "rebase-apply/");
+	struct stat st;
+
+	return at && (at == path || at[-1] == '/') && !strchr(at + strlen("rebase-apply/"), '/') &&
+	       fstatat(d->fd, "rebasing", &st, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
 static int judge_file(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry,
 		      const struct stat *st)
 {
@@ -215,6 +226,10 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 	judged = git_judge(&file);
 	if (judged.verdict == GIT_REFUSE || is_dropped(entry, &judged))
 		return take(j, d, entry, judged.why);
+	if (is_patch_series(d, entry->path))
+		return take(j, d, entry,
+			    "belongs to a git am under way, whose patches could write "
+			    "protected files");
 	return judged.points ? judge_place(j, d, entry, &file, judged.form) : 0;
 }
 

@@ -175,9 +175,25 @@ static int add_lent(struct adding *a, const char *git_dir, const char *target,
 	return status;
 }
 
+/* The rules for what its commits bring. The files of a git directory that is a tree of its own lie
+ * in another one. */
+static int list_rules(struct adding *a, const struct guard_root *g, const char *name,
+		      struct strv *rules)
+{
+	for (size_t i = 0; i < a->plan->root_count; i++) {
+		const struct guard_root *other = &a->plan->roots[i];
+
+		for (size_t k = 0; k < other->rules.len && (other == g || !*name); k++)
+			if (!strv_has(rules, other->rules.items[k]))
+				strv_add(rules, other->rules.items[k]);
+	}
+	return rules->failed ? out_of_memory(a) : 0;
+}
+
 /* What a view of the repository is made of. */
 static int fill_source(struct adding *a, const struct guard_root *g, const char *name,
-		       const char *git_dir, const struct stat *st, struct git_view_source *ret)
+		       const char *git_dir, const struct stat *st, const struct strv *rules,
+		       struct git_view_source *ret)
 {
 	auto_buf config = { 0 }, hooks = { 0 };
 
@@ -186,7 +202,8 @@ static int fill_source(struct adding *a, const struct guard_root *g, const char 
 					 .host_root = g->path,
 					 .uid = st->st_uid,
 					 .gid = st->st_gid,
-					 .chown = a->plan->facts.uid == 0 };
+					 .chown = a->plan->facts.uid == 0,
+					 .rules = rules };
 	buf_printf(&config, "%s%sconfig", name, *name ? "/" : "");
 	buf_printf(&hooks, "%s%shooks", name, *name ? "/" : "");
 	if (config.failed || hooks.failed)
@@ -350,7 +367,7 @@ static int add_view(struct adding *a, size_t root, const char *name)
 		path_open_nolink(g->held_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &gone);
 	const char *why = a->unsuitable;
 	struct git_view_source source;
-	auto_strv lent = { 0 };
+	auto_strv lent = { 0 }, rules = { 0 };
 	struct stat st;
 	int status;
 
@@ -364,7 +381,9 @@ static int add_view(struct adding *a, size_t root, const char *name)
 		why = "ward cannot import from its format";
 	if (why)
 		return add_read_only(a, git_dir, target, why, &st);
-	status = fill_source(a, g, name, git_dir, &st, &source);
+	status = list_rules(a, g, name, &rules);
+	if (status == 0)
+		status = fill_source(a, g, name, git_dir, &st, &rules, &source);
 	if (status == 0)
 		status = find_former(a, &source, &st, &former);
 	if (status < 0 || !former)
