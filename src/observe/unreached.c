@@ -23,13 +23,13 @@
 #include "base/text.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "observe/listeners.h"
 #include "observe/walk_names.h"
 #include "policy/hostname.h"
 #include "rules/remedy.h"
 
 #define RESOLVER 53
-#define LISTENERS_MAX (1024 * 1024) /* of /proc/net/tcp that are read */
-#define STATE_LISTEN 0x0a
+#define TABLE_BYTES (1024 * 1024) /* of /proc/net/tcp that are read */
 
 static sa_family_t family_of(const struct observation *o)
 {
@@ -87,27 +87,15 @@ static bool is_new(struct unreached *u, const struct observation *o)
 
 /* -- loopback */
 
-/* Whether a line of /proc/net/tcp is a listening socket on that port. Pure. */
-static bool listens(const char *line, uint16_t port)
-{
-	const char *local = strchr(line, ':');
-	unsigned at, state;
-
-	/* "  0: 0100007F:1538 00000000:0000 0A ..." */
-	return local &&
-	       sscanf(local + 1, " %*32[0-9A-F]:%4x %*32[0-9A-F]:%*4x %2x", &at, &state) == 2 &&
-	       at == port && state == STATE_LISTEN;
-}
-
 static bool is_listening_in(const char *file, uint16_t port)
 {
 	auto_buf text = { 0 };
 	const char *line;
 
-	if (io_read_file(AT_FDCWD, file, LISTENERS_MAX, &text) < 0)
+	if (io_read_file(AT_FDCWD, file, TABLE_BYTES, &text) < 0)
 		return false;
 	for (line = buf_text(&text); *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (listens(line, port))
+		if (listeners_read_line(line) == port)
 			return true;
 	return false;
 }
@@ -194,7 +182,7 @@ static void tell_service(const struct observation *o, const struct ip *ip, uint1
 
 /* -- Unix sockets */
 
-static const char *socket_advice(const char *path)
+const char *unreached_socket_advice(const char *path)
 {
 	static const struct {
 		const char *path, *advice;
@@ -206,8 +194,7 @@ static const char *socket_advice(const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(sockets); i++)
 		if (path_is_beneath(path, sockets[i].path))
 			return sockets[i].advice;
-	return "sockets of the host are not mounted; reach the program over TCP: "
-	       "network.host_services";
+	return NULL;
 }
 
 static bool is_there(const char *root, const char *path)
@@ -233,7 +220,10 @@ static void tell_socket(const struct observation *o, struct result *r)
 		return;
 	un.sun_path[sizeof(un.sun_path) - 1] = '\0';
 	path = path_clean(un.sun_path);
-	advice = path ? socket_advice(path) : "";
+	advice = path ? unreached_socket_advice(path) : "";
+	if (!advice)
+		advice = "sockets of the host are not mounted; reach the program over TCP: "
+			 "--service NAME=127.0.0.1:PORT";
 	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
 	if (!*advice || is_there(root, path) || !is_there("/", path))
 		return;

@@ -13,6 +13,10 @@ struct unreached {
 	size_t count;
 };
 
+/* What to do instead of using a socket of the host's (tables/sockets.def): "" where nobody misses it,
+ * NULL where the table has none of that name. Static text. */
+const char *unreached_socket_advice(const char *path);
+
 /* Reports a connection that was seen, if it leads out or to something of the host's: one event,
  * net.connect, and one denial. The sandbox has no network. */
 void unreached_report(struct unreached *u, const struct observation *o, struct result *r);

@@ -76,12 +76,15 @@ static void explain_failed_exec(struct box *b)
 {
 	struct result *r = b->result;
 	const char *name = plan_started(b->plan)[0];
+	bool there;
 
 	r->exit_code = b->failed_code;
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));
 	ward_wrap(&r->error, "running %s inside", name);
-	report_failed_exec(r, name,
-			   b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error));
+	there = b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error);
+	if (b->failed_code == 127 && box_known_program(name))
+		ward_remedy(&r->error, "%s", box_known_program(name));
+	report_failed_exec(r, name, there);
 }
 
 /* A file that is as long as the limit was cut by the kernel (RLIMIT_FSIZE), which the watch never
@@ -127,6 +130,16 @@ void box_judge(struct box *b)
 		r->exit_signal = b->forwarded ? b->forwarded : SIGKILL;
 		r->exit_code = 128 + r->exit_signal;
 	}
+}
+
+/* Why the command failed, as far as its words and its last output tell. After the output is
+ * drained. */
+static void explain_failure(struct box *b)
+{
+	if (b->result->refused || b->failed)
+		return;
+	listeners_finish(&b->listeners, b->result);
+	box_hear(b);
 	box_explain_called(b);
 	box_guess(b);
 }
@@ -224,6 +237,7 @@ static void yield_to_reaper(const struct box *b)
 void box_finish(struct box *b)
 {
 	drain(b);
+	explain_failure(b);
 	if (b->serve) {
 		serve_drain(b->serve);
 		serve_close(b->serve);
@@ -239,6 +253,7 @@ void box_finish(struct box *b)
 	names_destroy(b->names);
 	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
+	listeners_close(&b->listeners);
 	provenance_tell(b->result->provenance, b->result, true);
 	provenance_destroy(b->result->provenance);
 	b->result->provenance = NULL;

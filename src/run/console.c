@@ -47,6 +47,7 @@ struct console {
 	struct buf in, out;
 	size_t in_done, out_done;
 	uint64_t out_bytes;
+	struct tail *heard; /* borrowed; NULL: none */
 	struct sidecar keeper;
 };
 
@@ -303,6 +304,8 @@ static void read_output(struct console *c)
 		return;
 	}
 	c->out_bytes += (size_t)n;
+	if (c->heard)
+		tail_add(c->heard, data, (size_t)n);
 	c->out.len = c->out_done = 0;
 	if (c->unfiltered) {
 		/* the filter knows what must be undone */
@@ -458,6 +461,7 @@ int console_create(const struct console_config *config, struct console **ret_con
 			       .master_fd = config->master_fd,
 			       .slave_fd = config->slave_fd,
 			       .unfiltered = config->unfiltered,
+			       .heard = config->heard,
 			       .last_typed = '\n',
 			       .keeper = { .end_fd = -1 } };
 	find_operator(c);

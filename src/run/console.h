@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "model/running.h"
+#include "run/tail.h"
 
 #define CONSOLE_POLLS 2
 
@@ -17,6 +18,7 @@ struct console_config {
 	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
 	int master_fd, slave_fd;
 	bool unfiltered; /* process.terminal: raw */
+	struct tail *heard; /* what the sandbox writes is kept there; borrowed, NULL: nowhere */
 	bool no_answers; /* another process answers the queries of programs inside */
 };
 

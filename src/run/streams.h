@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "model/plan.h"
 #include "run/console.h"
+#include "run/tail.h"
 
 #define STREAMS_POLLS (3 + CONSOLE_POLLS)
 
@@ -24,6 +25,7 @@ struct relay {
 	unsigned to_type; /* output: what to_fd is, as in st_mode */
 	uint64_t moved;   /* bytes taken from from_fd */
 	bool copied;      /* the kernel would not: through pending */
+	bool heard;       /* standard error: its end is kept */
 	bool clean;       /* to the operator's terminal: only what may pass */
 	struct terminal terminal;
 	struct buf pending; /* read, and not yet written but for the first `done` bytes */
@@ -40,6 +42,7 @@ struct streams {
 	int unread_fd;
 	struct relay relays[3];
 	size_t relay_count;
+	struct tail tail; /* of standard error, or of the terminal inside */
 	uint64_t out_bytes; /* that went through output relays, or were shown */
 	uint64_t most;      /* of out_bytes that are passed on; 0: all */
 };
