@@ -145,10 +145,14 @@ static void add_host(struct list *l, const char *line, const char *phrase)
 		from = line;
 		n = word_length(line);
 	}
-	add(l, COMPLAINT_SSH, from, n && strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR"
-						      "STUVWXYZ0123456789_-.@") >= n
-					    ? n
-					    : 0);
+	/* "Host key verification failed." names none */
+	if (from == line && !memchr(from, '@', n))
+		n = 0;
+	add(l, COMPLAINT_SSH, from,
+	    n && strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR"
+			      "STUVWXYZ0123456789_-.@") >= n
+		    ? n
+		    : 0);
 }
 
 static void read_line(struct list *l, const char *line)
@@ -157,7 +161,7 @@ static void read_line(struct list *l, const char *line)
 
 	for (size_t i = 0; i < ARRAY_LEN(needs); i++)
 		if (strcasestr(line, needs[i].text))
-			add(l, COMPLAINT_ABSENT, needs[i].path, strlen(needs[i].path));
+			add(l, COMPLAINT_NEEDS, needs[i].path, strlen(needs[i].path));
 	if (!p)
 		return;
 	switch (p->kind) {
@@ -170,6 +174,7 @@ static void read_line(struct list *l, const char *line)
 	case COMPLAINT_DISK:
 		add(l, p->kind, "", 0);
 		return;
+	case COMPLAINT_NEEDS:
 	case COMPLAINT_ABSENT:
 	case COMPLAINT_DENIED:
 	case COMPLAINT_READ_ONLY:

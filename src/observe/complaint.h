@@ -12,6 +12,7 @@ enum complaint_kind {
 	COMPLAINT_ABSENT,    /* something does not exist: a path, or the name of a program */
 	COMPLAINT_DENIED,    /* a path may not be read or written */
 	COMPLAINT_READ_ONLY, /* a path cannot be written */
+	COMPLAINT_NEEDS,     /* a path of the table, which the message does not name */
 	COMPLAINT_SSH,       /* an ssh login failed: the host, where it is named */
 	/* a limit, no word */
 	COMPLAINT_MEMORY,

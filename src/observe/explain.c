@@ -249,7 +249,8 @@ static void explain_way(struct explanation *x, const struct ward_event *v,
 	else if (v->kind == EVENT_CONNECT && !reason)
 		x->layer = "namespaces: services of the host are not in the sandbox";
 	use_remedy(x, v);
-	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0 &&
+	if (run->network_off && x->change_count &&
+	    strncmp(x->changes[0].field, "network.", 8) == 0 &&
 	    strcmp(x->changes[0].field, "network.ingress") != 0) /* is enough by itself */
 		add_change(x, "network.mode", "restricted");
 	if (!x->advice.len && *advice && !x->change_count)

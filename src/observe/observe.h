@@ -28,7 +28,7 @@ enum {
 	/* files that were asked about; what the host has and the sandbox lacks becomes an event /
 	 */
 	OBSERVE_LOOKS = 1 << 3,
-	OBSERVE_NET = 1 << 4, /* connections, with the process that asks for them */
+	OBSERVE_NET = 1 << 4,    /* connections, with the process that asks for them */
 	OBSERVE_LISTEN = 1 << 5, /* ports that are listened on */
 };
 

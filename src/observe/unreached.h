@@ -13,8 +13,8 @@ struct unreached {
 	size_t count;
 };
 
-/* What to do instead of using a socket of the host's (tables/sockets.def): "" where nobody misses it,
- * NULL where the table has none of that name. Static text. */
+/* What to do instead of using a socket of the host's (tables/sockets.def): "" where nobody misses
+ * it, NULL where the table has none of that name. Static text. */
 const char *unreached_socket_advice(const char *path);
 
 /* Reports a connection that was seen, if it leads out or to something of the host's: one event,

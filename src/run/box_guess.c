@@ -1,12 +1,12 @@
 /*
  * A command that failed without a refusal that ward has seen. In: its words, and what `sh -c` in
- * them says. Out: a denial for each path in them that the host has and the sandbox does not, a note
- * for one that is read-only inside and that a program writes to, and a note for a program that no
- * sandbox lets do its work (tables/known.def). Opens of files are not watched in an ordinary run,
- * because that costs every program time: this is a guess from what the user typed, as box_words.c
- * guesses from what the command said, and --hints is the way to know, which a note says where
- * nothing else was found and the command had worked for a while. Looks at names alone (walk_names.h); runs in the supervisor after the sandbox is
- * dead.
+ * them says. Out: a denial for each path in them that the host has and the sandbox does not, a
+ * note for one that is read-only inside and that a program writes to, and a note for a program
+ * that no sandbox lets do its work (tables/known.def). Opens of files are not watched in an
+ * ordinary run, because that costs every program time: this is a guess from what the user typed,
+ * as box_words.c guesses from what the command said, and --hints is the way to know, which a note
+ * says where nothing else was found and the command had worked for a while. Looks at names alone
+ * (walk_names.h); runs in the supervisor after the sandbox is dead.
  */
 #include "run/box_internal.h"
 
@@ -48,19 +48,17 @@ bool box_is_reported(const struct result *r, const char *path)
 	return false;
 }
 
-void box_report_missing(struct result *r, const char *path, const char *host, const char *why)
+/* remedy: words, or NULL for the mount itself. */
+static void report_file(struct result *r, const char *path, const char *host, const char *why,
+			const char *words)
 {
 	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_DENY, path);
-	const char *socket = unreached_socket_advice(host);
 	auto_buf what = { 0 }, remedy = { 0 };
 
 	buf_puts(&what, "file ");
 	text_escape(&what, path);
-	if (socket && *socket)
-		buf_puts(&remedy, socket);
-	else if (!text_is_plain(host) || !learn_may_advise(host, getenv("HOME"), false))
-		buf_puts(&remedy, "it may contain credentials, or too much, so ward suggests no "
-				  "option; mount a copy without them: --ro DIR");
+	if (words)
+		buf_puts(&remedy, words);
 	else if (strcmp(path, host) == 0)
 		buf_printf(&remedy, "filesystem.host_mounts: [{path: \"%s\"}]", path);
 	else
@@ -74,6 +72,22 @@ void box_report_missing(struct result *r, const char *path, const char *host, co
 	event_flag(&v, FIELD_OBSERVED);
 	event_emit(r->events, &v);
 	result_deny(r, buf_text(&what), why, buf_text(&remedy));
+}
+
+void box_report_mount(struct result *r, const char *path, const char *host, const char *why)
+{
+	report_file(r, path, host, why, NULL);
+}
+
+void box_report_missing(struct result *r, const char *path, const char *host, const char *why)
+{
+	const char *words = unreached_socket_advice(host);
+
+	if ((!words || !*words) &&
+	    (!text_is_plain(host) || !learn_may_advise(host, getenv("HOME"), false)))
+		words = "it may contain credentials, or too much, so ward suggests no option; "
+			"mount a copy without them: --ro DIR";
+	report_file(r, path, host, why, words && *words ? words : NULL);
 }
 
 /* Directories of the system: no sandbox can write there, whether the file exists inside or not. */
@@ -198,8 +212,8 @@ const char *box_known_program(const char *word)
 
 static void look_at_program(struct look *l, const char *word)
 {
-	const char *advice = l->noted ? NULL : box_known_program(word),
-		   *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+	const char *advice = l->noted ? NULL : box_known_program(word), *slash = strrchr(word, '/'),
+		   *name = slash ? slash + 1 : word;
 	struct ward_event v = event_make(EVENT_EXEC, ACTION_DENY, name);
 
 	if (!advice)

@@ -29,8 +29,8 @@ struct box {
 	struct watch *watch;
 	struct notify *notify;
 	struct listeners listeners; /* servers inside */
-	struct names *names;   /* lookups without a network; NULL: none */
-	struct egress *egress; /* NULL: no network */
+	struct names *names;        /* lookups without a network; NULL: none */
+	struct egress *egress;      /* NULL: no network */
 	/* questions that wait for a person; NULL: nobody is asked */
 	struct approve *approve;
 	struct guard_watch *guard_watch;
@@ -141,9 +141,11 @@ void box_hear(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
 
-/* Denials that were not seen but guessed. The file does not exist inside; host is the host's name of
- * it. */
+/* Denials that were not seen but guessed. The file does not exist inside; host is the host's name
+ * of it. */
 void box_report_missing(struct result *r, const char *path, const char *host, const char *why);
+/* The same for one that may be shown whatever is in it. */
+void box_report_mount(struct result *r, const char *path, const char *host, const char *why);
 void box_report_unwritable(struct box *b, const char *path);
 /* A program that the host's PATH has and the sandbox does not. False: it is none. */
 bool box_report_called(struct box *b, const char *name);

@@ -47,8 +47,8 @@ static void report_limit(struct box *b, enum limit l, const char *why)
 	auto_buf what = { 0 }, line = { 0 };
 
 	buf_printf(&what, "limit on %s", limit_name(l));
-	if (limit->value == POLICY_NONE || limit->held_by == HELD_NONE ||
-	    b->result->usage.hit[l] || box_is_reported(b->result, buf_text(&what)))
+	if (limit->value == POLICY_NONE || limit->held_by == HELD_NONE || b->result->usage.hit[l] ||
+	    box_is_reported(b->result, buf_text(&what)))
 		return;
 	explain_limit_line(l, limit->value, &line);
 	if (what.failed || line.failed)
@@ -169,8 +169,8 @@ static void hear_path(struct hearing *h, const char *path, enum path_view_access
 	if (missing_is_noise(path) || (access != PATH_VIEW_ABSENT && access != PATH_VIEW_PRIVATE) ||
 	    (access == PATH_VIEW_PRIVATE && denied))
 		return;
-	if (box_is_on_host(host) || (unreached_socket_advice(host) && parent && parent[0] &&
-				     box_is_on_host(parent))) {
+	if (box_is_on_host(host) ||
+	    (unreached_socket_advice(host) && parent && parent[0] && box_is_on_host(parent))) {
 		box_report_missing(h->b->result, path, host,
 				   access == PATH_VIEW_ABSENT
 					   ? "the host has it, the sandbox does not"
@@ -187,8 +187,8 @@ static void hear_path(struct hearing *h, const char *path, enum path_view_access
 
 static void hear_file(struct hearing *h, const struct complaint *c)
 {
-	auto_free char *path = c->word[0] == '/' ? path_clean(c->word)
-						 : path_join(h->b->plan->cwd, c->word);
+	auto_free char *path =
+		c->word[0] == '/' ? path_clean(c->word) : path_join(h->b->plan->cwd, c->word);
 	bool certain = c->word[0] == '/' || c->word[0] == '.'; /* else it may be any word */
 	enum path_view_access access;
 
@@ -219,19 +219,28 @@ static void hear_absent(struct hearing *h, const struct complaint *c)
 		h->reported += box_report_called(h->b, c->word);
 }
 
+/* A path of ward's own table, which was looked through there: it may be shown as a whole. */
+static void hear_need(struct hearing *h, const char *path)
+{
+	if (!h->limits_only && path_view_find(&h->view, path, NULL) == PATH_VIEW_ABSENT &&
+	    box_is_on_host(path) && !box_is_reported(h->b->result, path))
+		box_report_mount(
+			h->b->result, path, path,
+			"the command's program reads it, and the sandbox does not have it");
+}
+
 /* ---- ssh ---- */
 
-/* USER@HOST as one of the command's words has it: "git@host:path", "ssh://git@host/". The word's
- * part, or NULL. */
+/* USER@HOST as one of the command's words has it: "git@host:path", "ssh://git@host/"; host "": the
+ * first one. The word's part, or NULL. */
 static char *find_login(char *const *argv, const char *host)
 {
-	size_t n = strlen(host);
-
-	for (; argv && *argv && n; argv++)
+	for (; argv && *argv; argv++)
 		for (const char *at = *argv; (at = strchr(at, '@')); at++) {
 			const char *from = at;
+			size_t n = strcspn(at + 1, ":/ '\"");
 
-			if (strncmp(at + 1, host, n) != 0 || (at[n + 1] && !strchr(":/ ", at[n + 1])))
+			if (*host ? strlen(host) != n || strncmp(at + 1, host, n) != 0 : n == 0)
 				continue;
 			while (from > *argv && !strchr("/ '\"", from[-1]))
 				from--;
@@ -247,9 +256,11 @@ static void hear_login(struct hearing *h, const struct complaint *c)
 	struct result *r = b->result;
 	const char *at = strchr(c->word, '@'), *host = at ? at + 1 : c->word;
 	auto_free char *login = at ? strdup(c->word) : find_login(b->plan->argv, host);
+	const char *named = login ? strchr(login, '@') : NULL;
 	struct ward_event v;
 	auto_buf what = { 0 }, name = { 0 }, remedy = { 0 };
 
+	host = *host || !named ? host : named + 1;
 	if (!*host || b->plan->spec->policy.cred_ssh.len)
 		return;
 	/* git's forges log everybody in as git */
@@ -283,6 +294,9 @@ static void hear_one(struct hearing *h, const struct complaint *c)
 	switch (c->kind) {
 	case COMPLAINT_ABSENT:
 		hear_absent(h, c);
+		break;
+	case COMPLAINT_NEEDS:
+		hear_need(h, c->word);
 		break;
 	case COMPLAINT_DENIED:
 	case COMPLAINT_READ_ONLY:
@@ -324,8 +338,8 @@ void box_hear(struct box *b)
 	h.view = path_view_of(b->plan);
 	h.limits_only = b->plan->image.root || b->plan->spec->observe ||
 			(b->plan->argv && box_known_program(b->plan->argv[0]));
-	for (size_t i = 0, n = complaint_read((const uint8_t *)said->data, said->len, found);
-	     i < n; i++)
+	for (size_t i = 0, n = complaint_read((const uint8_t *)said->data, said->len, found); i < n;
+	     i++)
 		hear_one(&h, &found[i]);
 	free(found);
 }

@@ -17,9 +17,9 @@ struct console;
 struct console_config {
 	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
 	int master_fd, slave_fd;
-	bool unfiltered; /* process.terminal: raw */
+	bool unfiltered;    /* process.terminal: raw */
 	struct tail *heard; /* what the sandbox writes is kept there; borrowed, NULL: nowhere */
-	bool no_answers; /* another process answers the queries of programs inside */
+	bool no_answers;    /* another process answers the queries of programs inside */
 };
 
 /* Which of 0-2 are the operator's terminal: bit 0 for standard input, and so on. 0 where neither of

@@ -42,7 +42,7 @@ struct streams {
 	int unread_fd;
 	struct relay relays[3];
 	size_t relay_count;
-	struct tail tail; /* of standard error, or of the terminal inside */
+	struct tail tail;   /* of standard error, or of the terminal inside */
 	uint64_t out_bytes; /* that went through output relays, or were shown */
 	uint64_t most;      /* of out_bytes that are passed on; 0: all */
 };

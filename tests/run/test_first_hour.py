@@ -117,14 +117,18 @@ ROWS = [
     Row("limits", "time", ("sleep", "1.5"), "--timeout 2", given="--timeout 1"),
     # names and connections
     Row("network", "npm", ("npm", "install", "--no-audit", "--fetch-retries=0"),
-        "--allow registry.npmjs.org", PLANS, files={"package.json": NPM}, program="npm"),
-    Row("network", "pip", ("/usr/bin/python3", "-m", "pip", "download", "--no-deps", "x"),
-        "--allow pypi.org", PLANS, given="--env PIP_RETRIES=0", program="pip3"),
-    Row("network", "cargo", ("cargo", "fetch"), "--allow index.crates.io", PLANS, program="cargo",
+        "--allow npm.invalid", PLANS, files={"package.json": NPM}, program="npm",
+        given="--env npm_config_registry=https://npm.invalid/"),
+    Row("network", "pip", ("/usr/bin/python3", "-m", "pip", "download", "--no-deps", "--index-url",
+                           "https://pip.invalid/simple", "x"), "--allow pip.invalid", PLANS,
+        given="--env PIP_RETRIES=0", program="pip3"),
+    Row("network", "cargo", ("cargo", "--config", "source.crates-io.replace-with=\"m\"", "--config",
+                             "source.m.registry=\"sparse+https://cargo.invalid/\"", "fetch"),
+        "--allow cargo.invalid", PLANS, program="cargo",
         files={"Cargo.toml": CARGO, "src/lib.rs": ""}),
-    Row("network", "go", ("go", "mod", "download"), "--allow proxy.golang.org", PLANS,
-        program="go", files={"go.mod": "module x\ngo 1.19\nrequire github.com/google/uuid v1.6.0\n"},
-        given="--env GOPROXY=https://proxy.golang.org --env GOFLAGS=-mod=mod"),
+    Row("network", "go", ("go", "mod", "download"), "--allow go.invalid", PLANS, program="go",
+        given="--env GOPROXY=https://go.invalid --env GOFLAGS=-mod=mod",
+        files={"go.mod": "module x\ngo 1.19\nrequire example.com/y v1.6.0\n"}),
     Row("network", "curl", ("curl", "-sS", "https://a.invalid/"), "--allow a.invalid", PLANS),
     Row("network", "git over https", ("git", "clone", "https://git.invalid/a/b"),
         "--allow git.invalid", PLANS),
@@ -288,7 +292,8 @@ def test_another_program_of_the_same_name(t):
     t.equal((r.rc, r.out), (0, "other\n"), r.err)
     t.contains(r.err, f"not {tools}/python3")
     option = r.err.split("to use that one: ")[1].splitlines()[0]
-    r = t.ward("run", *shlex.split(option), "--", "python3", "-c", "print('other')", cwd=ws, env=env)
+    r = t.ward("run", *shlex.split(option), "--", "python3", "-c", "print('other')", cwd=ws,
+               env=env)
     t.equal((r.rc, r.out), (0, "mine\n"), r.err)
 
 
