@@ -350,6 +350,8 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		exec_watch_look(n->execs, n->fd, n->request);
 	if (seen && n->missing)
 		missing_look(n->missing, n->seen);
+	if (seen && !n->plan->net.on)
+		unreached_prepare(&n->unreached, n->seen);
 	if (seen && r->provenance) {
 		size_t len = 0;
 		const char *words = starts ? exec_watch_words(n->execs, &len) : NULL;

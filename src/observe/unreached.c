@@ -197,22 +197,21 @@ const char *unreached_socket_advice(const char *path)
 	return NULL;
 }
 
-static bool is_there(const char *root, const char *path)
+static bool is_there(int root_fd, const char *path)
 {
-	auto_fd root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char ignored[PATH_MAX];
 
 	/* what may not be looked at counts as there: then nothing is said */
 	return root_fd < 0 || walk_names(root_fd, path, true, ignored) != WALK_ABSENT;
 }
 
-static void tell_socket(const struct observation *o, struct result *r)
+static void tell_socket(const struct unreached *u, const struct observation *o, struct result *r)
 {
 	struct sockaddr_un un;
 	struct ward_event v;
 	auto_free char *path = NULL;
+	auto_fd host_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *advice;
-	char root[32];
 
 	memset(&un, 0, sizeof(un));
 	memcpy(&un, o->address, o->address_len < sizeof(un) ? o->address_len : sizeof(un) - 1);
@@ -224,12 +223,30 @@ static void tell_socket(const struct observation *o, struct result *r)
 	if (!advice)
 		advice = "sockets of the host are not mounted; reach the program over TCP: "
 			 "--service NAME=127.0.0.1:PORT";
-	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
-	if (!*advice || is_there(root, path) || !is_there("/", path))
+	if (!*advice || is_there(u->root_fd, path) || !is_there(host_fd, path))
 		return;
 	v = event_make(EVENT_CONNECT, ACTION_DENY, path);
 	event_text(&v, FIELD_RULE, "filesystem.host_mounts");
 	tell(o, &v, path, "the host has this socket, the sandbox does not", advice, r);
+}
+
+void unreached_prepare(struct unreached *u, const struct observation *o)
+{
+	char root[32];
+
+	u->root_fd = -1;
+	if (o->act != ACT_CONNECT || !o->address_len || family_of(o) != AF_UNIX)
+		return;
+	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
+	u->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void report_socket(struct unreached *u, const struct observation *o, struct result *r)
+{
+	if (is_new(u, o))
+		tell_socket(u, o, r);
+	own_close_fd(&u->root_fd);
+	u->root_fd = -1;
 }
 
 void unreached_report(struct unreached *u, const struct observation *o, struct result *r)
@@ -237,12 +254,14 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 	struct ip ip;
 	uint16_t port;
 
-	if (o->act != ACT_CONNECT || !o->address_len || !is_new(u, o))
+	if (o->act != ACT_CONNECT || !o->address_len)
 		return;
 	if (family_of(o) == AF_UNIX) {
-		tell_socket(o, r);
+		report_socket(u, o, r);
 		return;
 	}
+	if (!is_new(u, o))
+		return;
 	read_target(o, &ip, &port);
 	if (!port)
 		return;
