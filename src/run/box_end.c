@@ -9,10 +9,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "event/event.h"
 #include "event/result.h"
@@ -72,6 +74,16 @@ static void report_failed_exec(struct result *r, const char *name, bool there)
 	event_emit(r->events, &v);
 }
 
+/* A file of the workspace that lacks nothing but the mode. */
+static bool is_not_executable(const struct plan *p, const char *name)
+{
+	auto_free char *path = strchr(name, '/') ? path_join(p->cwd, name) : NULL;
+	struct stat st;
+
+	return path && text_is_plain(name) && path_is_beneath(path, p->workspace) &&
+	       lstat(path, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & 0111);
+}
+
 static void explain_failed_exec(struct box *b)
 {
 	struct result *r = b->result;
@@ -84,6 +96,8 @@ static void explain_failed_exec(struct box *b)
 	there = b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error);
 	if (b->failed_code == 127 && box_known_program(name))
 		ward_remedy(&r->error, "%s", box_known_program(name));
+	if (b->failed_errno == EACCES && is_not_executable(b->plan, name))
+		ward_remedy(&r->error, "make it executable: chmod +x %s", name);
 	report_failed_exec(r, name, there);
 }
 

@@ -59,12 +59,16 @@ bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 			       "--ro DIR");
 		return false;
 	}
-	ward_remedy(e, "install it below /usr, or mount its directory with --ro DIR");
+	if (strchr(name, '/'))
+		ward_remedy(e, "the host does not have it either: check its name");
+	else
+		ward_remedy(e, "it is not on your PATH either: check its name, install it, or "
+			       "mount its directory with --ro DIR");
 	if (strchr(name, '/')) {
 		if (access(name, X_OK) != 0)
 			return false;
 		if (text_is_plain(name) && learn_may_advise(name, getenv("HOME"), true))
-			ward_remedy(e, "the host has it: mount it with --ro %s", name);
+			ward_remedy(e, "--ro %s (the host has it)", name);
 		return true;
 	}
 	while (path && *path) {

@@ -306,18 +306,19 @@ static void hear_one(struct hearing *h, const struct complaint *c)
 		hear_login(h, c);
 		break;
 	case COMPLAINT_MEMORY:
-		report_limit(h->b, LIMIT_MEMORY, "the command says that it got no more memory");
+		report_limit(h->b, LIMIT_MEMORY, "the command reports that it ran out of memory");
 		break;
 	case COMPLAINT_PIDS:
-		report_limit(h->b, LIMIT_PIDS,
-			     "the command says that it could not start another process or thread");
+		report_limit(
+			h->b, LIMIT_PIDS,
+			"the command reports that it could not start another process or thread");
 		break;
 	case COMPLAINT_OPEN_FILES:
 		report_limit(h->b, LIMIT_OPEN_FILES,
-			     "the command says that it could not open more files");
+			     "the command reports that it could not open more files");
 		break;
 	case COMPLAINT_DISK:
-		report_limit(h->b, LIMIT_DISK, "the command says that there was no more room");
+		report_limit(h->b, LIMIT_DISK, "the command reports that there was no more room");
 		break;
 	}
 }
