@@ -314,6 +314,17 @@ def test_a_server_that_succeeds_is_no_news(t):
     t.check("listens there" not in r.err, r.err)
 
 
+def test_learning_fails_fast_too(t):
+    """ward learn begins with a network that reaches nothing: npm must not try for minutes."""
+    ws = t.workspace()
+    for more in ((), ("--set", "network.mode=restricted")):
+        r = t.ward("run", *more, "--", "sh", "-c", "echo $npm_config_fetch_retries", cwd=ws)
+        t.equal((r.rc, r.out), (0, "0\n"), more)
+    r = t.ward("run", "--allow", "a.invalid", "--", "sh", "-c", "echo $npm_config_fetch_retries",
+               cwd=ws)
+    t.equal((r.rc, r.out), (0, "\n"))
+
+
 def test_words_are_not_believed(t):
     """What a program prints leads to no option that ward would not give anyway: nothing for what
     the host does not have, nothing for secrets, nothing for what it succeeded with."""
