@@ -87,7 +87,7 @@ static void withhold(struct learn *l, const char *path, enum learn_verdict why)
 	auto_buf line = { 0 };
 
 	text_escape(&line, path);
-	buf_puts(&line, why == LEARN_SECRET ? ": it may contain a secret"
+	buf_puts(&line, why == LEARN_SECRET  ? ": it may contain a secret"
 			: why == LEARN_BROAD ? ": it would expose too much"
 					     : ": no such file");
 	if (!strv_has(&l->withheld, buf_text(&line)))

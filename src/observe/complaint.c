@@ -105,7 +105,7 @@ static size_t word_length(const char *s)
 {
 	size_t n = 0;
 
-	while (s[n] && !strchr(" \t'\"`()[]{}<>,;:=", s[n]) && !quote_length(s + n))
+	while (s[n] && !strchr(" \t'\"`()[]{}<>,;:=\\", s[n]) && !quote_length(s + n))
 		n++;
 	/* the full stop of a sentence */
 	return n > 1 && s[n - 1] == '.' && s[n - 2] != '.' && s[n - 2] != '/' ? n - 1 : n;

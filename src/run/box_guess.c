@@ -110,6 +110,13 @@ static bool may_be_written(const struct box *b, const char *dir)
 	       learn_may_advise(dir, getenv("HOME"), false);
 }
 
+/* A directory around the workspace that has nothing else of worth: builds write packages there. */
+static bool is_around(const struct box *b, const char *dir)
+{
+	return strcmp(dir, b->plan->workspace) != 0 && path_is_beneath(b->plan->workspace, dir) &&
+	       text_is_plain(dir) && learn_may_advise(dir, getenv("HOME"), false);
+}
+
 void box_report_unwritable(struct box *b, const char *path)
 {
 	static const char why[] = "it cannot be written inside";
@@ -124,6 +131,8 @@ void box_report_unwritable(struct box *b, const char *path)
 	text_escape(&what, path);
 	if (path_is_beneath(path, b->plan->workspace))
 		buf_puts(&remedy, "--set filesystem.mode=read_write");
+	else if (dir && is_around(b, dir))
+		buf_printf(&remedy, "--workspace %s; it is the directory around the project", dir);
 	else if (dir && may_be_written(b, dir))
 		buf_printf(&remedy, "filesystem.host_mounts: [{path: \"%s\", mode: read_write}]",
 			   dir);
@@ -231,7 +240,7 @@ static void look_at_program(struct look *l, const char *word)
  * programs. */
 static void look_at_text(struct look *l, const char *text, bool command)
 {
-	static const char between[] = " \t\n;|&()'\"`<";
+	static const char between[] = " \t\n;|&()'\"`<\\";
 	bool first = command;
 
 	while (*text && l->words++ < WORDS_MAX) {
@@ -239,8 +248,11 @@ static void look_at_text(struct look *l, const char *text, bool command)
 		char word[WORD_MAX];
 		const char *at = word;
 
-		first |= command && memchr(text, ';', gap);
-		first |= command && (memchr(text, '|', gap) || memchr(text, '&', gap));
+		if (command && (memchr(text, ';', gap) || memchr(text, '|', gap) ||
+				memchr(text, '&', gap) || memchr(text, '\n', gap))) {
+			first = true;
+			l->writes = false; /* that was another command */
+		}
 		text += gap;
 		n = strcspn(text, between);
 		if (!n)
