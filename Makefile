@@ -109,7 +109,7 @@ test-fresh:
 test-projects:
 	@tools/deps.sh install build test projects
 	@$(MAKE) --no-print-directory ward
-	@tests/projects --build $(BUILD)
+	@tests/projects --build $(BUILD) --doc
 
 install: all
 	@$(MESON) configure $(BUILD) -Dprefix=/ >/dev/null && ninja -C $(BUILD) >/dev/null

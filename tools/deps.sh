@@ -54,9 +54,6 @@ rows() {
 	projects golang-go    cmd:go
 	projects maven        cmd:mvn
 	projects npm          cmd:npm
-	projects ruby         cmd:ruby
-	projects ruby-test-unit file:/usr/share/doc/ruby-test-unit
-	projects ruby-minitest file:/usr/share/doc/ruby-minitest
 	projects liblua5.4-dev file:/usr/include/lua5.4/lua.h
 	projects lua5.4       cmd:lua5.4
 	projects postgresql   file:/usr/lib/postgresql/*/bin/initdb

@@ -121,7 +121,7 @@ struct given {
 static int check_given(const struct agent *a, const struct given *g, struct ward_err *e)
 {
 	if (!a->program) {
-		ward_fail(e, EINVAL, "the profile %s is for any program and starts none", a->name);
+		ward_fail(e, EINVAL, "the profile %s has no program of its own to start", a->name);
 		return ward_remedy(e, "ward run --profile %s -- CMD", a->name);
 	}
 	if (!g->before->profile && !g->behind->profile)

@@ -280,8 +280,8 @@ int approve_find_question(const char *word, struct client_question *ret, struct 
 	if (found == 1)
 		return 0;
 	ward_fail(e, ENOENT,
-		  found ? "%.80s: several sandboxes have a question of this number"
-			: "%.80s: no question of this number waits",
+		  found ? "%.80s: several sandboxes have a question with this number"
+			: "%.80s: no question with this number is waiting",
 		  word);
 	return ward_remedy(e, "name it as ward approve lists it: SANDBOX:NUMBER");
 }

@@ -87,8 +87,8 @@ static void withhold(struct learn *l, const char *path, enum learn_verdict why)
 	auto_buf line = { 0 };
 
 	text_escape(&line, path);
-	buf_puts(&line, why == LEARN_SECRET ? ": not granted automatically, it may contain a secret"
-			: why == LEARN_BROAD ? ": not granted, it would expose too much"
+	buf_puts(&line, why == LEARN_SECRET  ? ": it may contain a secret"
+			: why == LEARN_BROAD ? ": it would expose too much"
 					     : ": no such file");
 	if (!strv_has(&l->withheld, buf_text(&line)))
 		strv_add(&l->withheld, buf_text(&line));
@@ -411,7 +411,7 @@ static void report(struct learn *l)
 		    l->needs.call_remedies.items[i][0] ? "; to allow it: " : "",
 		    l->needs.call_remedies.items[i]);
 	put_lines(l, "requested, not granted: ", &l->withheld);
-	put_lines(l, "requested, not granted (--allow HOST): ", &l->ways.refused);
+	put_lines(l, "requested, not granted: ", &l->ways.refused);
 	if (!l->last.changes)
 		return;
 	if (l->o->keep_changes)

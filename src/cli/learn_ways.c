@@ -186,13 +186,35 @@ static bool give_way(struct learn_ways *w, const struct learn_way *way, struct s
 	return add_rule(w, rules, way->host, 80, "http") || tls;
 }
 
+/* The words for a reason that an event names. */
+static const char *reason_text(const char *name)
+{
+	static const struct {
+		const char *name, *text;
+	} reasons[] = {
+#define REASON(id, name, remedy, text) { name, text },
+#include "egress.def"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (strcmp(reasons[i].name, name) == 0)
+			return reasons[i].text;
+	return name;
+}
+
 static void note_refused(struct learn_ways *w, const struct learn_way *way)
 {
+	bool listed = strcmp(way->reason, "not_listed") == 0;
 	auto_buf line = { 0 };
 
 	put_way(way, &line);
 	buf_puts(&line, ": ");
-	text_escape(&line, way->reason);
+	text_escape(&line, reason_text(way->reason));
+	if (listed && text_is_plain(way->host)) {
+		buf_printf(&line, "; remedy: --allow %s", way->host);
+		if (way->port)
+			buf_printf(&line, ":%u", way->port);
+	}
 	if (!strv_has(&w->refused, buf_text(&line)))
 		strv_add(&w->refused, buf_text(&line));
 }

@@ -176,8 +176,12 @@ static void put_sizes(struct buf *out, const struct patch_side *a, const struct 
 
 	units_format_size(a->size, old_size, sizeof(old_size));
 	units_format_size(b->size, new_size, sizeof(new_size));
-	buf_printf(out, "<p>Not text: %s, was %s.</p>\n", b->there ? new_size : "nothing",
-		   a->there ? old_size : "nothing");
+	if (!a->there)
+		buf_printf(out, "<p>Binary file, new: %s.</p>\n", new_size);
+	else if (!b->there)
+		buf_printf(out, "<p>Binary file, deleted: %s.</p>\n", old_size);
+	else
+		buf_printf(out, "<p>Binary file: %s, before %s.</p>\n", new_size, old_size);
 }
 
 static int put_content(struct buf *out, const struct patch_side *a, const struct patch_side *b)

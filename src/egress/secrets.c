@@ -338,8 +338,8 @@ void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answe
 		if (n < (ssize_t)sizeof(m)) {
 			close(s->fd);
 			s->fd = -1;
-			strv_add(&r->notes, "ward-secrets exited before the command: from then on "
-					    "no secret was injected");
+			strv_add(&r->notes, "ward-secrets ended before the command did: from then "
+					    "on no secret was injected");
 			return;
 		}
 		bytes[n] = '\0';

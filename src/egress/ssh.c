@@ -261,8 +261,8 @@ void ssh_handle(struct ssh_link *s, struct result *r)
 		if (n < (ssize_t)sizeof(head)) {
 			own_close_fd(&s->fd);
 			s->fd = -1;
-			strv_add(&r->notes, "ward-ssh-agent exited before the command: from then "
-					    "on nothing was signed");
+			strv_add(&r->notes, "ward-ssh-agent ended before the command did: from "
+					    "then on nothing was signed");
 			return;
 		}
 		memcpy(&head, bytes, sizeof(head));

@@ -461,14 +461,43 @@ static void text_notes(const struct strv *notes, const struct strv *but, struct 
 
 #define DENIALS_SHOWN 12 /* lines; ward explain has all of them */
 
+/* Whether both are answered by the same option, for the same reason: several processes of one
+ * program. */
+static bool is_alike(const struct denial *a, const struct denial *b)
+{
+	return a->option && b->option && a->why && b->why && strcmp(a->option, b->option) == 0 &&
+	       strcmp(a->why, b->why) == 0;
+}
+
+/* Whether one before it says the same. */
+static bool is_repeat(const struct result *r, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (!r->denials[i].explains && is_alike(&r->denials[i], &r->denials[at]))
+			return true;
+	return false;
+}
+
+/* Of it and of those that say the same. */
+static uint64_t count_alike(const struct result *r, size_t at)
+{
+	uint64_t count = r->denials[at].count;
+
+	for (size_t i = at + 1; i < r->denial_count; i++)
+		if (!r->denials[i].explains && is_alike(&r->denials[i], &r->denials[at]))
+			count += r->denials[i].count;
+	return count;
+}
+
 static void text_denials(const struct result *r, const char *before, struct buf *out)
 {
 	size_t shown = 0, left = 0;
 
 	for (size_t i = 0; i < r->denial_count; i++) {
 		const struct denial *d = &r->denials[i];
+		uint64_t count = count_alike(r, i);
 
-		if (d->explains) /* said already */
+		if (d->explains || is_repeat(r, i)) /* said already */
 			continue;
 		if (shown++ >= DENIALS_SHOWN) {
 			left++;
@@ -476,8 +505,8 @@ static void text_denials(const struct result *r, const char *before, struct buf 
 		}
 		buf_printf(out, "%sdenied: ", before);
 		text_escape(out, d->what ? d->what : "?");
-		if (d->count > 1)
-			buf_printf(out, " (%" PRIu64 " times)", d->count);
+		if (count > 1)
+			buf_printf(out, " (%" PRIu64 " times)", count);
 		if (d->why && *d->why) {
 			buf_puts(out, ": ");
 			text_escape(out, d->why);
@@ -500,7 +529,7 @@ static void text_denials_brief(const struct result *r, struct buf *out)
 	for (size_t i = 0; i < r->denial_count; i++) {
 		const struct denial *d = &r->denials[i];
 
-		if (d->explains)
+		if (d->explains || is_repeat(r, i))
 			continue;
 		if (shown >= DENIALS_IN_LINE) {
 			left++;

@@ -77,8 +77,9 @@ static int find_hosts(int root_fd, struct strv *hosts, struct ward_err *e)
 	}
 	if (r == 0 && !hosts->len) {
 		ward_fail(e, ENOENT, "packages: the base image has no package source");
-		return ward_remedy(e, "put a list of sources with a server's name, not its "
-				      "address, into /etc/apt/sources.list.d with files:");
+		return ward_remedy(e,
+				   "use files: to put a source list into /etc/apt/sources.list.d "
+				   "that names the server by its host name");
 	}
 	return r;
 }
@@ -103,8 +104,8 @@ int packages_install(const struct step *s, const struct strv *names, struct ward
 
 	if (fstatat(s->root_fd, "usr/bin/apt-get", &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		ward_fail(e, ENOENT, "packages: the base image has no /usr/bin/apt-get");
-		return ward_remedy(e, "start from an image of Debian or Ubuntu, or install with "
-				      "run: and files: what other systems need");
+		return ward_remedy(e, "start from a Debian or Ubuntu image; for other systems, "
+				      "install packages with run: steps");
 	}
 	r = find_hosts(s->root_fd, &hosts, e);
 	if (r == 0)

@@ -54,6 +54,7 @@ struct spec {
 	bool continued;       /* ... which was under review: this one adds to its changes */
 	struct policy policy; /* paths of host mounts are absolute */
 	char *policy_file;    /* absolute; NULL: none in force */
+	bool widened;         /* options may grant more than that file */
 	char *profile;        /* its name; NULL: none */
 	char *profile_file;   /* absolute, links resolved; NULL: built in */
 	/* names of what the policy was read from, as origins count them; the first is nobody's */

@@ -97,6 +97,22 @@ static bool is_list(const char *field)
 	return false;
 }
 
+/* `{path: "A", mode: read_write}`: A. */
+static bool read_writable(const char *value, struct buf *ret)
+{
+	static const char behind[] = "\", mode: read_write}";
+	const char *from = value + 8, *end;
+
+	if (strncmp(value, "{path: \"", 8) != 0)
+		return false;
+	end = strchr(from, '"');
+	if (!end || strcmp(end, behind) != 0 || memchr(from, '\\', (size_t)(end - from)) ||
+	    memchr(from, ':', (size_t)(end - from)))
+		return false;
+	buf_add(ret, from, (size_t)(end - from));
+	return !ret->failed;
+}
+
 /* The value as the option itself takes it. False: it needs --set or --add. */
 static bool read_own(const struct option *o, const char *value, struct buf *ret)
 {
@@ -114,8 +130,13 @@ static bool read_own(const struct option *o, const char *value, struct buf *ret)
 static void put_change(const struct explain_change *c, struct buf *out)
 {
 	const struct option *o = find_option(c->field);
-	auto_buf word = { 0 };
+	auto_buf word = { 0 }, writable = { 0 };
 
+	if (o && o->kind == KIND_MOUNT_RO && read_writable(c->value, &writable)) {
+		buf_puts(out, "--rw ");
+		put_word(out, buf_text(&writable));
+		return;
+	}
 	if (read_own(o, c->value, &word)) {
 		buf_printf(out, "--%s ", o->name);
 		put_word(out, buf_text(&word));
@@ -157,7 +178,7 @@ void advice_fill(struct result *r, const struct plan *p)
 
 		if (!d->remedy || !explain_read_line(d->remedy, &c))
 			continue;
-		advice_option(&c, 1, p && p->spec->policy_file, &text);
+		advice_option(&c, 1, p && p->spec->policy_file && !p->spec->widened, &text);
 		free(c.value);
 		free(d->option);
 		d->option = text.len && !text.failed ? strdup(buf_text(&text)) : NULL;

@@ -249,7 +249,9 @@ static void explain_way(struct explanation *x, const struct ward_event *v,
 	else if (v->kind == EVENT_CONNECT && !reason)
 		x->layer = "namespaces: services of the host are not in the sandbox";
 	use_remedy(x, v);
-	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
+	if (run->network_off && x->change_count &&
+	    strncmp(x->changes[0].field, "network.", 8) == 0 &&
+	    strcmp(x->changes[0].field, "network.ingress") != 0) /* is enough by itself */
 		add_change(x, "network.mode", "restricted");
 	if (!x->advice.len && *advice && !x->change_count)
 		buf_puts(&x->advice, advice);
@@ -271,31 +273,45 @@ static uint64_t twice(uint64_t value)
 	return value > UINT64_MAX / 4 ? value : value * 2;
 }
 
+static void put_twice(struct buf *out, const struct policy_row *row, uint64_t value)
+{
+	if (strcmp(row->type, "SIZE") == 0 || strcmp(row->type, "MEMORY") == 0)
+		put_size(out, value > (64 << 20) ? (twice(value) + (1 << 20) - 1) >> 20 << 20
+						 : twice(value));
+	else if (strcmp(row->type, "SECONDS") == 0)
+		buf_printf(out, value % 500 ? "%.3f" : "%.0f", (double)twice(value) / 1000);
+	else if (strcmp(row->type, "CPUS") == 0)
+		buf_printf(out, value % 500 ? "%.3f" : "%.0f", (double)twice(value) / 1000);
+	else
+		buf_printf(out, "%" PRIu64, twice(value));
+}
+
 static void double_limit(struct explanation *x, enum policy_field field, uint64_t value)
 {
 	const struct policy_row *row = policy_row(field);
 	auto_buf text = { 0 };
 
-	if (strcmp(row->type, "SIZE") == 0 || strcmp(row->type, "MEMORY") == 0)
-		put_size(&text, value > (64 << 20) ? (twice(value) + (1 << 20) - 1) >> 20 << 20
-						   : twice(value));
-	else if (strcmp(row->type, "SECONDS") == 0)
-		buf_printf(&text, value % 500 ? "%.3f" : "%.0f", (double)twice(value) / 1000);
-	else if (strcmp(row->type, "CPUS") == 0)
-		buf_printf(&text, value % 500 ? "%.3f" : "%.0f", (double)twice(value) / 1000);
-	else
-		buf_printf(&text, "%" PRIu64, twice(value));
+	put_twice(&text, row, value);
 	add_change(x, row->path, buf_text(&text));
 	if (x->change_count)
 		buf_puts(&x->advice, "that is twice the current value; none removes the limit");
 }
 
-static void explain_limit(struct explanation *x, const struct ward_event *v)
-{
-	static const uint8_t fields[LIMITS] = {
+static const uint8_t limit_fields[LIMITS] = {
 #define LIMIT(id, name, unit, member, ...) [LIMIT_##id] = POLICY_F_##member,
 #include "limits.def"
-	};
+};
+
+void explain_limit_line(enum limit l, uint64_t value, struct buf *out)
+{
+	const struct policy_row *row = policy_row((enum policy_field)limit_fields[l]);
+
+	buf_printf(out, "%s: ", row->path);
+	put_twice(out, row, value);
+}
+
+static void explain_limit(struct explanation *x, const struct ward_event *v)
+{
 	const struct event_value *value = event_get(v, FIELD_VALUE),
 				 *held = event_get(v, FIELD_HELD_BY);
 	auto_free char *name = copy(v, FIELD_OBJECT), *by = copy(v, FIELD_HELD_BY);
@@ -304,7 +320,7 @@ static void explain_limit(struct explanation *x, const struct ward_event *v)
 	for (enum limit l = 0; name && l < LIMITS; l++) {
 		enum policy_field field = by_machine && l == LIMIT_MEMORY
 						  ? POLICY_F_vm_memory
-						  : (enum policy_field)fields[l];
+						  : (enum policy_field)limit_fields[l];
 
 		if (strcmp(limit_name(l), name) != 0)
 			continue;

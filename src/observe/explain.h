@@ -4,6 +4,7 @@
 #define WARD_OBSERVE_EXPLAIN_H
 
 #include "model/event.h"
+#include "model/limits.h"
 #include "policy/policy.h"
 
 #define EXPLAIN_CHANGES_MAX 2
@@ -49,6 +50,9 @@ void explain_yaml(const struct explanation *x, unsigned indent, struct buf *out)
 
 /* Whether a kind has a row in tables/explain.def at all. */
 bool explain_knows(enum event_kind kind);
+
+/* Appends the line of the policy that doubles a limit: "resources.memory_limit: 200Mi". Pure. */
+void explain_limit_line(enum limit l, uint64_t value, struct buf *out);
 
 /* Reads "FIELD: VALUE" of a remedy as a change. False: it is none. Pure. */
 bool explain_read_line(const char *line, struct explain_change *ret);

@@ -32,6 +32,7 @@
 #include "event/event.h"
 #include "event/result.h"
 #include "observe/exec_watch.h"
+#include "observe/listeners.h"
 #include "observe/missing.h"
 #include "observe/observe.h"
 #include "observe/provenance.h"
@@ -71,6 +72,7 @@ struct notify {
 	struct exec_watch *execs;      /* NULL: not wanted */
 	struct missing *missing;       /* likewise */
 	struct unreached unreached;
+	struct listeners *listeners;   /* borrowed; NULL: not wanted */
 	struct observation *seen;      /* the last call that was shown; NULL: none was yet */
 	unsigned shown;                /* OBSERVE_*: what is shown */
 	struct seccomp_notif *request; /* as long as the kernel's */
@@ -137,6 +139,11 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 	}
 	*ret_notify = n;
 	return 0;
+}
+
+void notify_listen(struct notify *n, struct listeners *l)
+{
+	n->listeners = l;
 }
 
 int notify_fd(const struct notify *n)
@@ -337,10 +344,14 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		seen = n->seen && observe_look(n->fd, n->request, n->seen);
 	}
 	n->window_spent += starts ? COST_EXEC : COST_SEEN;
+	if (n->listeners && n->request->data.nr == SYS_listen)
+		listeners_saw(n->listeners, n->fd, n->request, io_now_ms());
 	if (starts)
 		exec_watch_look(n->execs, n->fd, n->request);
 	if (seen && n->missing)
 		missing_look(n->missing, n->seen);
+	if (seen && !n->plan->net.on)
+		unreached_prepare(&n->unreached, n->seen);
 	if (seen && r->provenance) {
 		size_t len = 0;
 		const char *words = starts ? exec_watch_words(n->execs, &len) : NULL;

@@ -5,12 +5,15 @@
 
 #include "model/result.h"
 
+struct listeners;
 struct notify;
 struct guest_message;
 
 /* Takes fd, the listener; borrows the plan, whose set and level are the reasons given. */
 must_check int notify_create(int fd, const struct plan *p, struct notify **ret_notify,
 			     struct ward_err *e);
+/* Calls of listen are noted there; borrowed. */
+void notify_listen(struct notify *n, struct listeners *l);
 int notify_fd(const struct notify *n);
 /* Answers what waits: each call gets EPERM (on the Landlock level, changes of modes, times and
  * attributes in the workspace are made on the sandbox's behalf). At most 1,000 a second; the first

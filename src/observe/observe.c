@@ -56,9 +56,10 @@ unsigned observe_wanted(const struct plan *p)
 
 unsigned observe_shown(const struct plan *p)
 {
-	bool quiet = p->net.on || p->level == LEVEL_LANDLOCK || p->spec->inner;
+	bool own = p->level != LEVEL_LANDLOCK && !p->spec->inner;
 
-	return observe_wanted(p) | (quiet ? 0 : OBSERVE_NET);
+	return observe_wanted(p) | (own && !p->net.on ? OBSERVE_NET : 0) |
+	       (own ? OBSERVE_LISTEN : 0);
 }
 
 static const struct watched *find(int nr)

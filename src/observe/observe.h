@@ -28,7 +28,8 @@ enum {
 	/* files that were asked about; what the host has and the sandbox lacks becomes an event /
 	 */
 	OBSERVE_LOOKS = 1 << 3,
-	OBSERVE_NET = 1 << 4, /* connections, with the process that asks for them */
+	OBSERVE_NET = 1 << 4,    /* connections, with the process that asks for them */
+	OBSERVE_LISTEN = 1 << 5, /* ports that are listened on */
 };
 
 enum observe_act {
@@ -41,6 +42,7 @@ enum observe_act {
 	ACT_DELETE,
 	ACT_MODE,
 	ACT_CONNECT,
+	ACT_LISTEN,
 	ACT_LOOK
 };
 

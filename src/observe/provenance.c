@@ -642,6 +642,7 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	case ACT_CONNECT:
 		connect_to(v, at, o);
 		break;
+	case ACT_LISTEN:
 	case ACT_LOOK:
 		break;
 	}

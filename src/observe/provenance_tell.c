@@ -85,6 +85,7 @@ static const char *change_name(const struct writer *w, bool gone)
 	case ACT_WRITE:
 	case ACT_DELETE:
 	case ACT_CONNECT:
+	case ACT_LISTEN:
 	case ACT_LOOK:
 		break;
 	}

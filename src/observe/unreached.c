@@ -23,13 +23,13 @@
 #include "base/text.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "observe/listeners.h"
 #include "observe/walk_names.h"
 #include "policy/hostname.h"
 #include "rules/remedy.h"
 
 #define RESOLVER 53
-#define LISTENERS_MAX (1024 * 1024) /* of /proc/net/tcp that are read */
-#define STATE_LISTEN 0x0a
+#define TABLE_BYTES (1024 * 1024) /* of /proc/net/tcp that are read */
 
 static sa_family_t family_of(const struct observation *o)
 {
@@ -87,27 +87,15 @@ static bool is_new(struct unreached *u, const struct observation *o)
 
 /* -- loopback */
 
-/* Whether a line of /proc/net/tcp is a listening socket on that port. Pure. */
-static bool listens(const char *line, uint16_t port)
-{
-	const char *local = strchr(line, ':');
-	unsigned at, state;
-
-	/* "  0: 0100007F:1538 00000000:0000 0A ..." */
-	return local &&
-	       sscanf(local + 1, " %*32[0-9A-F]:%4x %*32[0-9A-F]:%*4x %2x", &at, &state) == 2 &&
-	       at == port && state == STATE_LISTEN;
-}
-
 static bool is_listening_in(const char *file, uint16_t port)
 {
 	auto_buf text = { 0 };
 	const char *line;
 
-	if (io_read_file(AT_FDCWD, file, LISTENERS_MAX, &text) < 0)
+	if (io_read_file(AT_FDCWD, file, TABLE_BYTES, &text) < 0)
 		return false;
 	for (line = buf_text(&text); *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (listens(line, port))
+		if (listeners_read_line(line) == port)
 			return true;
 	return false;
 }
@@ -194,7 +182,7 @@ static void tell_service(const struct observation *o, const struct ip *ip, uint1
 
 /* -- Unix sockets */
 
-static const char *socket_advice(const char *path)
+const char *unreached_socket_advice(const char *path)
 {
 	static const struct {
 		const char *path, *advice;
@@ -206,26 +194,24 @@ static const char *socket_advice(const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(sockets); i++)
 		if (path_is_beneath(path, sockets[i].path))
 			return sockets[i].advice;
-	return "sockets of the host are not mounted; reach the program over TCP: "
-	       "network.host_services";
+	return NULL;
 }
 
-static bool is_there(const char *root, const char *path)
+static bool is_there(int root_fd, const char *path)
 {
-	auto_fd root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char ignored[PATH_MAX];
 
 	/* what may not be looked at counts as there: then nothing is said */
 	return root_fd < 0 || walk_names(root_fd, path, true, ignored) != WALK_ABSENT;
 }
 
-static void tell_socket(const struct observation *o, struct result *r)
+static void tell_socket(const struct unreached *u, const struct observation *o, struct result *r)
 {
 	struct sockaddr_un un;
 	struct ward_event v;
 	auto_free char *path = NULL;
+	auto_fd host_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *advice;
-	char root[32];
 
 	memset(&un, 0, sizeof(un));
 	memcpy(&un, o->address, o->address_len < sizeof(un) ? o->address_len : sizeof(un) - 1);
@@ -233,13 +219,34 @@ static void tell_socket(const struct observation *o, struct result *r)
 		return;
 	un.sun_path[sizeof(un.sun_path) - 1] = '\0';
 	path = path_clean(un.sun_path);
-	advice = path ? socket_advice(path) : "";
-	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
-	if (!*advice || is_there(root, path) || !is_there("/", path))
+	advice = path ? unreached_socket_advice(path) : "";
+	if (!advice)
+		advice = "sockets of the host are not mounted; reach the program over TCP: "
+			 "--service NAME=127.0.0.1:PORT";
+	if (!*advice || is_there(u->root_fd, path) || !is_there(host_fd, path))
 		return;
 	v = event_make(EVENT_CONNECT, ACTION_DENY, path);
 	event_text(&v, FIELD_RULE, "filesystem.host_mounts");
 	tell(o, &v, path, "the host has this socket, the sandbox does not", advice, r);
+}
+
+void unreached_prepare(struct unreached *u, const struct observation *o)
+{
+	char root[32];
+
+	u->root_fd = -1;
+	if (o->act != ACT_CONNECT || !o->address_len || family_of(o) != AF_UNIX)
+		return;
+	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
+	u->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void report_socket(struct unreached *u, const struct observation *o, struct result *r)
+{
+	if (is_new(u, o))
+		tell_socket(u, o, r);
+	own_close_fd(&u->root_fd);
+	u->root_fd = -1;
 }
 
 void unreached_report(struct unreached *u, const struct observation *o, struct result *r)
@@ -247,12 +254,14 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 	struct ip ip;
 	uint16_t port;
 
-	if (o->act != ACT_CONNECT || !o->address_len || !is_new(u, o))
+	if (o->act != ACT_CONNECT || !o->address_len)
 		return;
 	if (family_of(o) == AF_UNIX) {
-		tell_socket(o, r);
+		report_socket(u, o, r);
 		return;
 	}
+	if (!is_new(u, o))
+		return;
 	read_target(o, &ip, &port);
 	if (!port)
 		return;

@@ -11,7 +11,15 @@
 struct unreached {
 	uint64_t seen[UNREACHED_MAX]; /* hashes */
 	size_t count;
+	int root_fd; /* of the process that asks, for as long as one is looked at; -1: none */
 };
+
+/* Before the call goes on: the process may be dead a moment later. */
+void unreached_prepare(struct unreached *u, const struct observation *o);
+
+/* What to do instead of using a socket of the host's (tables/sockets.def): "" where nobody misses
+ * it, NULL where the table has none of that name. Static text. */
+const char *unreached_socket_advice(const char *path);
 
 /* Reports a connection that was seen, if it leads out or to something of the host's: one event,
  * net.connect, and one denial. The sandbox has no network. */

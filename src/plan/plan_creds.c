@@ -35,11 +35,11 @@ static int check_host(struct plan *p, size_t grant, const char *text, struct war
 	}
 	rule = &p->net.rules->items[m.rule];
 	if (rule->ask)
-		strv_addf(
-			&p->notes,
-			"credentials.grants[%zu]: the rule for %s asks and passes TLS uninspected, "
-			"so the secret is never used there",
-			grant, text);
+		strv_addf(&p->notes,
+			  "credentials.grants[%zu]: the rule for %s asks a person and passes TLS "
+			  "uninspected, "
+			  "so the secret is never used there",
+			  grant, text);
 	if (rule->moded &&
 	    (rule->mode == RULE_SPLICE || rule->mode == RULE_TCP || rule->mode == RULE_HTTP)) {
 		ward_fail(e, EINVAL,

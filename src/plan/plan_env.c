@@ -188,6 +188,15 @@ static const char *known_terminal(struct plan *p, const char *term)
 	return term;
 }
 
+/* Whether nothing outside can be reached, and nothing will be: ward learn begins so. */
+static bool is_alone(const struct policy *p)
+{
+	if (p->net_ingress.len || p->net_mode == NET_MODE_OPEN)
+		return false;
+	return p->net_mode == NET_MODE_NONE ||
+	       (!p->net_egress.len && !p->net_host_services.len && p->appr_mode != APPROVALS_ASK);
+}
+
 /* Without a network what fails once fails always: clients that would ask again for a minute do not.
  * The policy's own words for them come later and count. */
 static void add_offline(struct plan *p)
@@ -196,7 +205,7 @@ static void add_offline(struct plan *p)
 						 "CARGO_NET_RETRY=0", "UV_HTTP_RETRIES=0",
 						 "BUNDLE_RETRY=0" };
 
-	if (p->spec->policy.net_mode != NET_MODE_NONE || p->spec->policy.net_ingress.len)
+	if (!is_alone(&p->spec->policy))
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(variables); i++)
 		plan_set_env(p, variables[i], strcspn(variables[i], "="),

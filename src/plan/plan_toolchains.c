@@ -377,7 +377,7 @@ void plan_note_program(struct plan *p)
 		if (dir && *dir == '/' && runs_at(p, dir, name)) {
 			strv_addf(&p->loud,
 				  "%s is %s/%s inside, not %s as on your PATH; to use that one: "
-				  "--set 'filesystem.programs=[%s]'",
+				  "--add filesystem.programs=%s",
 				  name, dir, name, p->own_program, name);
 			strv_add(&p->notes, p->loud.items[p->loud.len - 1]);
 			return;

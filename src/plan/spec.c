@@ -620,6 +620,7 @@ int spec_build(const struct spec_request *r, struct spec *ret_spec, struct polic
 			  .own_env = r->own_env,
 			  .tty = r->tty,
 			  .observe = r->observe,
+			  .widened = r->widen,
 			  .image_command = r->image_command,
 			  .cwd_given = r->cwd != NULL,
 			  .continued = r->continued != NULL };

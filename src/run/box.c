@@ -179,6 +179,8 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	/* until there is a listener, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
+	if (b->notify)
+		notify_listen(b->notify, &b->listeners);
 	if (p->watch)
 		ask_for_short_slices();
 	if (r == 0 && p->watch)
@@ -392,6 +394,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	uint64_t began;
 
 	drop_unsuitable(early, engine, p);
+	listeners_init(&b.listeners);
 	b.run = early->run; /* it is ours from here on */
 	b.run.asked = b.detached != NULL;
 	memcpy(r->run_id, p->spec->run_id, sizeof(r->run_id));

@@ -141,20 +141,36 @@ static void tell(struct result *r, const char *name, const char *dir)
 	result_deny(r, buf_text(&what), buf_text(&why), buf_text(&remedy));
 }
 
+bool box_report_called(struct box *b, const char *name)
+{
+	struct path_view view = path_view_of(b->plan);
+	auto_free char *dir = NULL;
+	auto_buf what = { 0 };
+
+	buf_printf(&what, "program %s", name);
+	for (size_t i = 0; i < b->result->denial_count; i++)
+		if (b->result->denials[i].what &&
+		    strcmp(b->result->denials[i].what, buf_text(&what)) == 0)
+			return true;
+	dir = find_on_host(&view, name);
+	if (dir)
+		tell(b->result, name, dir);
+	return dir;
+}
+
 static bool is_part(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_' || c == '-' || c == '.' || c == '+';
 }
 
-static size_t tell_words(struct box *b, const char *text)
+static void tell_words(struct box *b, const char *text)
 {
-	struct path_view view = path_view_of(b->plan);
 	auto_strv seen = { 0 };
 	size_t reported = 0;
 
 	for (; *text && seen.len < WORDS_MAX && reported < REPORTED_MAX;) {
-		auto_free char *name = NULL, *dir = NULL;
+		auto_free char *name = NULL;
 		size_t n = 0;
 
 		while (is_part(text[n]))
@@ -164,13 +180,8 @@ static size_t tell_words(struct box *b, const char *text)
 		if (!name || *name == '.' || *name == '-' || strv_has(&seen, name))
 			continue;
 		strv_add(&seen, name);
-		dir = find_on_host(&view, name);
-		if (dir) {
-			tell(b->result, name, dir);
-			reported++;
-		}
+		reported += box_report_called(b, name);
 	}
-	return reported;
 }
 
 void box_explain_called(struct box *b)
@@ -181,9 +192,6 @@ void box_explain_called(struct box *b)
 	    b->plan->image.root || b->plan->spec->observe)
 		return;
 	collect(b->plan, &text);
-	if (!text.failed && tell_words(b, buf_text(&text)))
-		return;
-	strv_add(&b->result->loud,
-		 "exit 127: a program that the command called was not found inside; ward run "
-		 "--hints names what it looked for");
+	if (!text.failed)
+		tell_words(b, buf_text(&text));
 }

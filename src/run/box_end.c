@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "event/event.h"
 #include "event/result.h"
@@ -73,16 +75,31 @@ static void report_failed_exec(struct result *r, const char *name, bool there)
 	event_emit(r->events, &v);
 }
 
+/* A file of the workspace that lacks nothing but the mode. */
+static bool is_not_executable(const struct plan *p, const char *name)
+{
+	auto_free char *path = strchr(name, '/') ? path_join(p->cwd, name) : NULL;
+	struct stat st;
+
+	return path && text_is_plain(name) && path_is_beneath(path, p->workspace) &&
+	       lstat(path, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & 0111);
+}
+
 static void explain_failed_exec(struct box *b)
 {
 	struct result *r = b->result;
 	const char *name = plan_started(b->plan)[0];
+	bool there;
 
 	r->exit_code = b->failed_code;
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));
 	ward_wrap(&r->error, "running %s inside", name);
-	report_failed_exec(r, name,
-			   b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error));
+	there = b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error);
+	if (b->failed_code == 127 && box_known_program(name))
+		ward_remedy(&r->error, "%s", box_known_program(name));
+	if (b->failed_errno == EACCES && is_not_executable(b->plan, name))
+		ward_remedy(&r->error, "make it executable: chmod +x %s", name);
+	report_failed_exec(r, name, there);
 }
 
 /* A file that is as long as the limit was cut by the kernel (RLIMIT_FSIZE), which the watch never
@@ -128,6 +145,16 @@ void box_judge(struct box *b)
 		r->exit_signal = b->forwarded ? b->forwarded : SIGKILL;
 		r->exit_code = 128 + r->exit_signal;
 	}
+}
+
+/* Why the command failed, as far as its words and its last output tell. After the output is
+ * drained. */
+static void explain_failure(struct box *b)
+{
+	if (b->result->refused || b->failed)
+		return;
+	listeners_finish(&b->listeners, b->result);
+	box_hear(b);
 	box_explain_called(b);
 	box_guess(b);
 }
@@ -227,6 +254,7 @@ static void yield_to_reaper(const struct box *b)
 void box_finish(struct box *b)
 {
 	drain(b);
+	explain_failure(b);
 	if (b->serve) {
 		serve_drain(b->serve);
 		serve_close(b->serve);
@@ -242,6 +270,7 @@ void box_finish(struct box *b)
 	names_destroy(b->names);
 	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
+	listeners_close(&b->listeners);
 	provenance_tell(b->result->provenance, b->result, true);
 	provenance_destroy(b->result->provenance);
 	b->result->provenance = NULL;

@@ -52,6 +52,7 @@ void box_report_sample(struct box *b, uint64_t now)
 							   : between);
 	if (b->dead || b->exited)
 		return;
+	listeners_look(&b->listeners, b->plan, now, b->result);
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, &b->result->usage);
 	event_number(&v, FIELD_DURATION_MS, now - b->started_ms);
@@ -125,7 +126,10 @@ static void report_limits(struct box *b)
 
 		if (!b->result->usage.hit[l])
 			continue;
-		v = event_make(EVENT_LIMIT, b->limited && b->limit == l ? ACTION_DENY : ACTION_LOG,
+		/* being slowed down is what a cpu limit is for */
+		v = event_make(EVENT_LIMIT,
+			       l != LIMIT_CPU || (b->limited && b->limit == l) ? ACTION_DENY
+									       : ACTION_LOG,
 			       limit_name(l));
 		if (l == LIMIT_MEMORY && b->result->usage.guest_spent) {
 			event_number(&v, FIELD_VALUE, b->plan->spec->policy.vm_memory);

@@ -35,19 +35,19 @@ static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 	if (!text_is_plain(name) || !top)
 		return;
 	if (real && !path_is_beneath(real, "/usr") && !path_is_beneath(real, top)) {
-		if (put_show(&more, ", or both with ", top) ||
-		    put_show(&more, ", or both with ", dir))
+		if (put_show(&more, ", or show both with ", top) ||
+		    put_show(&more, ", or show both with ", dir))
 			(void)(put_show(&more, " ", real) || (more.len = 0));
 		ward_remedy(e,
-			    "the host has it as %s (a link to %s): mount it with --set "
-			    "'filesystem.programs=[%s]'%s",
-			    file, real, name, buf_text(&more));
+			    "--add filesystem.programs=%s (the host has it as %s, a link to "
+			    "%s)%s",
+			    name, file, real, buf_text(&more));
 		return;
 	}
-	if (!put_show(&more, ", or all of it with ", top))
-		(void)put_show(&more, ", or all of it with ", dir);
-	ward_remedy(e, "the host has it in %s: mount it with --set 'filesystem.programs=[%s]'%s",
-		    dir, name, buf_text(&more));
+	if (!put_show(&more, ", or show all of it with ", top))
+		(void)put_show(&more, ", or show all of it with ", dir);
+	ward_remedy(e, "--add filesystem.programs=%s (the host has it in %s)%s", name, dir,
+		    buf_text(&more));
 }
 
 bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e)
@@ -59,12 +59,16 @@ bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 			       "--ro DIR");
 		return false;
 	}
-	ward_remedy(e, "install it below /usr, or mount its directory with --ro DIR");
+	if (strchr(name, '/'))
+		ward_remedy(e, "the host does not have it either: check its name");
+	else
+		ward_remedy(e, "it is not on your PATH either: check its name, install it, or "
+			       "mount its directory with --ro DIR");
 	if (strchr(name, '/')) {
 		if (access(name, X_OK) != 0)
 			return false;
 		if (text_is_plain(name) && learn_may_advise(name, getenv("HOME"), true))
-			ward_remedy(e, "the host has it: mount it with --ro %s", name);
+			ward_remedy(e, "--ro %s (the host has it)", name);
 		return true;
 	}
 	while (path && *path) {

@@ -6,6 +6,7 @@
 #include "approve/approve.h"
 #include "egress/egress.h"
 #include "model/running.h"
+#include "observe/listeners.h"
 #include "observe/names.h"
 #include "observe/notify.h"
 #include "policy/policy_watch.h"
@@ -28,8 +29,9 @@ struct box {
 	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
-	struct names *names;   /* lookups without a network; NULL: none */
-	struct egress *egress; /* NULL: no network */
+	struct listeners listeners; /* servers inside */
+	struct names *names;        /* lookups without a network; NULL: none */
+	struct egress *egress;      /* NULL: no network */
 	/* questions that wait for a person; NULL: nobody is asked */
 	struct approve *approve;
 	struct box_canary *canary; /* NULL: there are no canaries */
@@ -169,8 +171,28 @@ void box_judge(struct box *b);
 void box_explain_called(struct box *b);
 /* what else the words of a command that failed tell (box_guess.c), */
 void box_guess(struct box *b);
+/* and what its own last words do (box_words.c), */
+void box_hear(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
+
+/* Denials that were not seen but guessed. The file does not exist inside; host is the host's name
+ * of it. */
+void box_report_missing(struct result *r, const char *path, const char *host, const char *why);
+/* The same for one that may be shown whatever is in it. */
+void box_report_mount(struct result *r, const char *path, const char *host, const char *why);
+void box_report_unwritable(struct box *b, const char *path);
+/* A program that the host's PATH has and the sandbox does not. False: it is none. */
+bool box_report_called(struct box *b, const char *name);
+/* Whether a denial names the path already. */
+bool box_is_reported(const struct result *r, const char *path);
+/* Looks at names alone (walk_names.h). */
+bool box_is_on_host(const char *path);
+/* A directory of the system, which no sandbox can write to. Pure. */
+bool box_is_systems(const char *path);
+/* What to do instead of a program that cannot do its work in a sandbox; NULL: it is none of
+ * tables/known.def. */
+const char *box_known_program(const char *word);
 
 /* Whether word i of a command is a text that a shell runs: `sh -c TEXT`. A pure function. */
 bool box_is_script(char *const *argv, size_t i);

@@ -297,6 +297,8 @@ static void read_output(struct console *c)
 	c->out_bytes += (size_t)n;
 	if (c->tap)
 		c->tap(c->tap_ctx, data, (size_t)n);
+	if (c->heard)
+		tail_add(c->heard, data, (size_t)n);
 	c->out.len = c->out_done = 0;
 	if (c->unfiltered) {
 		/* the filter knows what must be undone */
@@ -473,6 +475,7 @@ int console_create(const struct console_config *config, struct console **ret_con
 			       .tap = config->tap,
 			       .tap_ctx = config->tap_ctx,
 			       .unfiltered = config->unfiltered,
+			       .heard = config->heard,
 			       .last_typed = '\n',
 			       .keeper = { .end_fd = -1 } };
 	find_operator(c);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "model/running.h"
+#include "run/tail.h"
 
 #define CONSOLE_POLLS 3
 
@@ -20,8 +21,9 @@ struct console_config {
 	/* called with what the sandbox has written; NULL: nothing is */
 	void (*tap)(void *ctx, const char *bytes, size_t n);
 	void *tap_ctx;
-	bool unfiltered; /* process.terminal: raw */
-	bool no_answers; /* another process answers the queries of programs inside */
+	struct tail *heard; /* what the sandbox writes is kept there; borrowed, NULL: nowhere */
+	bool unfiltered;    /* process.terminal: raw */
+	bool no_answers;    /* another process answers the queries of programs inside */
 };
 
 /* Which of 0-2 are the operator's terminal: bit 0 for standard input, and so on. 0 where neither of

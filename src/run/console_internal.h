@@ -29,6 +29,7 @@ struct console {
 	uint64_t out_bytes;
 	void (*tap)(void *ctx, const char *bytes, size_t n);
 	void *tap_ctx;
+	struct tail *heard; /* borrowed; NULL: none */
 	struct sidecar keeper;
 	/* questions; NULL: none can be asked here */
 	struct prompt *prompt;

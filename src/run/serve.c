@@ -143,7 +143,8 @@ static void refuse_to_join(const struct serve *s, struct serve_client *c)
 	struct ward_err e = { 0 };
 
 	ward_fail(&e, ENOTSUP,
-		  "%s runs in the foreground: no command can join it, and nobody attach",
+		  "%s runs in the foreground: no command can join it and no terminal can attach "
+		  "to it",
 		  s->entry->id);
 	ward_remedy(&e, "start it with ward run -d for that");
 	serve_refuse(c, &e);

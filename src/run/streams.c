@@ -14,7 +14,8 @@
  * keep the supervisor from its limits. A terminal never goes inside either: the command gets one of
  * the sandbox's own (run/console.c), or pipes; what goes to the operator's passes the terminal
  * filter. A directory is a way out (`< /`) and a device is a device: both are refused before
- * anything starts. Runs in the supervisor; ward itself never reads standard input but to pass it
+ * anything starts. The end of standard error is kept: what a failed command says about it is a hint
+ * (box_words.c). Runs in the supervisor; ward itself never reads standard input but to pass it
  * on.
  */
 #include "run/streams.h"
@@ -122,7 +123,8 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 			     .to_file = !input && file,
 			     .to_type = input ? 0 : st->st_mode & S_IFMT,
 			     .from_pipe = pipe && s->unread_fd >= 0,
-			     .copied = !file };
+			     .copied = !file || i == STDERR_FILENO,
+			     .heard = i == STDERR_FILENO };
 	r->from_terminal = input && S_ISCHR(st->st_mode);
 	if (!input && S_ISCHR(st->st_mode)) {
 		r->clean = p->spec->policy.proc_terminal != TERMINAL_RAW;
@@ -212,6 +214,14 @@ static bool shares_output(const struct streams *s)
 	       is_one_file(STDOUT_FILENO, STDERR_FILENO);
 }
 
+static int share_output(struct streams *s)
+{
+	struct relay *r = &s->relays[s->relay_count - 1];
+
+	r->heard = r->copied = true;
+	return fcntl(s->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 10);
+}
+
 int streams_prepare(struct streams *s, const struct plan *p, bool terminals, struct ward_err *e)
 {
 	unsigned mask;
@@ -224,7 +234,7 @@ int streams_prepare(struct streams *s, const struct plan *p, bool terminals, str
 		if (mask & 1U << i)
 			r = check_one(i, &st, e);
 		else if (i == STDERR_FILENO && shares_output(s))
-			s->inside[i] = fcntl(s->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 10);
+			s->inside[i] = share_output(s);
 		else
 			r = prepare_one(s, p, i, e);
 		if (r == 0 && s->inside[i] < 0 && !(mask & 1U << i))
@@ -253,7 +263,8 @@ int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd
 					       .master_fd = master_fd,
 					       .slave_fd = slave_fd,
 					       .unfiltered = p->spec->policy.proc_terminal ==
-							     TERMINAL_RAW };
+							     TERMINAL_RAW,
+					       .heard = &s->tail };
 
 	return console_create(&config, &s->console, e);
 }
@@ -407,6 +418,8 @@ static void relay_read(struct streams *s, struct relay *r)
 	r->moved += (size_t)n;
 	if (r->tapped)
 		tap(s, data, (size_t)n);
+	if (r->heard)
+		tail_add(&s->tail, data, (size_t)n);
 	r->pending.len = r->done = 0;
 	if (r->clean)
 		terminal_filter(&r->terminal, data, (size_t)n, &r->pending);
@@ -547,6 +560,7 @@ void streams_finish(struct streams *s)
 	streams_started(s);
 	console_destroy(s->console);
 	s->console = NULL;
+	tail_free(&s->tail);
 	give_back(s);
 	for (size_t i = 0; i < s->relay_count; i++)
 		close_relay(&s->relays[i]);

@@ -9,6 +9,7 @@
 #include "model/plan.h"
 #include "run/console.h"
 #include "run/output_scan.h"
+#include "run/tail.h"
 
 #define STREAMS_POLLS (3 + CONSOLE_POLLS)
 
@@ -26,6 +27,7 @@ struct relay {
 	uint64_t moved;   /* bytes taken from from_fd */
 	bool copied;      /* the kernel would not: through pending */
 	bool tapped;      /* what is shown is looked at, too */
+	bool heard;       /* standard error: its end is kept */
 	bool clean;       /* to the operator's terminal: only what may pass */
 	struct terminal terminal;
 	struct buf pending; /* read, and not yet written but for the first `done` bytes */
@@ -44,6 +46,7 @@ struct streams {
 	size_t relay_count;
 	struct output_scan scan; /* of the output; nothing where the policy does not ask */
 	int tap_fd;              /* to the look at a terminal; 0: none */
+	struct tail tail;        /* of standard error, or of the terminal inside */
 	uint64_t out_bytes;      /* that went through output relays, or were shown */
 	uint64_t most;           /* of out_bytes that are passed on; 0: all */
 };

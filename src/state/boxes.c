@@ -190,7 +190,7 @@ static int clear_old(const char *id, struct ward_err *e)
 	if (boxes_look(id, &old, &none) < 0)
 		return 0;
 	if (old.alive) {
-		ward_fail(e, EBUSY, "the run %s has not ended: it is a detached sandbox", id);
+		ward_fail(e, EBUSY, "the run %s is still going: it is a detached sandbox", id);
 		r = ward_remedy(e, "ward stop %s", id);
 	} else {
 		r = boxes_remove(id, e);

@@ -98,7 +98,7 @@ static int take_answer(struct client *c, int *ret_status, struct ward_err *e)
 	if (n < 0 && errno == EINTR)
 		return 1;
 	if (n < (ssize_t)sizeof(a.m) || a.m.magic != PARTY_MAGIC)
-		return ward_fail(e, EPIPE, "the virtual machine exited before the command");
+		return ward_fail(e, EPIPE, "the virtual machine ended before the command did");
 	if (a.m.op == PARTY_STOPPED) {
 		if (c->terminal)
 			stop(c);

@@ -14,7 +14,7 @@
 
 static int ended(struct ward_err *e)
 {
-	ward_fail(e, EPIPE, "the virtual machine exited before the command");
+	ward_fail(e, EPIPE, "the virtual machine ended before the command did");
 	return ward_remedy(e, "it may have run out of memory: give it more with --set "
 			      "vm.memory=SIZE, or check its console");
 }

@@ -88,7 +88,7 @@ def test_files_beside_secrets(t):
     t.contains(text, f'{{path: "{data}/table"}}')
     t.check("table2" not in text and f'"{data}"' not in text and f'"{home}"' not in text
             and f'{home}/notes"' not in text, text)
-    t.contains(r.err, "id_ed25519: not granted automatically")
+    t.contains(r.err, "id_ed25519: it may contain a secret")
     r = t.ward("run", "-p", path, "--", "sh", "job.sh", cwd=ws, env=env)
     t.equal(r.rc, 0, r.err)
     t.check("PRIVATE-KEY-MARKER" not in r.out and r.out.count("WORDS-MARKER") == 2, r.out)
@@ -310,7 +310,7 @@ def test_git_clone(t):
                "https://web.test:9443/repo.git", "copy")
     ward = lambda *args, **options: world.ward(*args, timeout=100, **options)
     _, _, r = learn(t, "--", *command, cwd=ws, ward=ward, rc=1)
-    t.contains(r.err, "web.test: not_listed")
+    t.contains(r.err, "web.test: not in the allow-list")
     for flags in (["--allow", "web.test"], ["--allow-public"]):
         path, text, _ = learn(t, *flags, "--", *command, cwd=ws, ward=ward)
         t.contains(text, 'egress_allowlist:\n    - "web.test:9443"\n', flags)
@@ -333,7 +333,7 @@ def test_private_names(t):
                         (["--allow", "loop.test:5432"], "loop.test"),
                         (["--allow-public"], "home.test")):
         _, _, r = learn(t, *flags, "--", *command(host), cwd=ws, ward=world.ward, rc=1)
-        t.contains(r.err, "requested, not granted (--allow HOST): " + host)
+        t.contains(r.err, "requested, not granted: " + host)
     rule = "{host: private.test, ports: [5432], mode: tcp, private: true}"
     path, text, _ = learn(t, "--allow", rule, "--allow", "other.test", "--",
                           *command("private.test"), cwd=ws, ward=world.ward)
@@ -411,5 +411,5 @@ def test_psql(t):
     path, text, r = learn(t, "--allow", "db.test", "--", *command, cwd=ws, env=env, ward=ward)
     t.contains(text, 'egress_allowlist:\n    - "db.test:5433"\n')
     t.check("pgpass" not in text and "psqlrc" not in text and "host_mounts" not in text, text)
-    t.contains(r.err, ".pgpass: not granted automatically")
+    t.contains(r.err, ".pgpass: it may contain a secret")
     t.equal(world.ward("run", "-p", path, "--", *command, cwd=ws, env=env).out, "GOOD-ANSWER\n")

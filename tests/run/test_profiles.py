@@ -281,6 +281,6 @@ def test_the_hint_for_a_missing_program_works(t):
     env = path_with(f"{top}/bin")
     r = t.ward("run", "--", "agent", cwd=ws, env=env)
     t.equal(r.rc, 127)
-    t.contains(r.err, "--set 'filesystem.programs=[agent]'")
-    t.contains(t.ward("run", "--set", "filesystem.programs=[agent]", "--", "agent", cwd=ws,
+    t.contains(r.err, "--add filesystem.programs=agent")
+    t.contains(t.ward("run", "--add", "filesystem.programs=agent", "--", "agent", cwd=ws,
                       env=env).out, "ran ")

@@ -11,6 +11,7 @@
 
 #include "cli/audit/parts.h"
 #include "event/event.h"
+#include "observe/advice.h"
 #include "observe/explain.h"
 #include "policy/units.h"
 
@@ -138,7 +139,7 @@ static void see_end(struct run_report *r, const struct ward_event *v)
 	r->why = text_of(r, v, FIELD_WHY);
 }
 
-/* What ward explain offers, a command or words; else what the event itself says. */
+/* What ward explain offers, an option and a command, or words; else what the event itself says. */
 static char *remedy_of(struct run_report *r, const struct ward_event *v)
 {
 	const struct explain_run run = { .workspace = r->workspace, .policy_file = r->policy };
@@ -148,6 +149,11 @@ static char *remedy_of(struct run_report *r, const struct ward_event *v)
 	if (!explain_is_denial(v))
 		return text_of(r, v, FIELD_REMEDY);
 	explain_event(v, &run, &x);
+	if (x.change_count) {
+		buf_puts(&command, "ward run ");
+		advice_option(x.changes, x.change_count, r->policy, &command);
+		buf_puts(&command, " ...\n");
+	}
 	explain_command(&x, &run, &command);
 	r->failed |= x.failed || command.failed;
 	return command.len    ? buf_take(&command)

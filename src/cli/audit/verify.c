@@ -107,7 +107,7 @@ static void put_text(const struct verify *v, struct buf *out)
 		buf_printf(out, "signed until %s by %.16s..., %" PRIu64 " index entries since\n",
 			   v->signed_until, v->key, v->unsigned_entries);
 	else
-		buf_puts(out, "nothing is signed yet (ward audit seal does it)\n");
+		buf_puts(out, "nothing is signed yet; to sign the journal: ward audit seal\n");
 	put_proof(v, out);
 }
 

@@ -48,9 +48,24 @@ static int explain_review(const struct native_child *c, int code, struct ward_er
 		   "put it and WARD_STATE_DIR on ext4, xfs, btrfs or tmpfs");
 }
 
+/* The outermost directory of the path that others may not enter: the length of its name, 0: none
+ * is. */
+static size_t find_closed(const char *path)
+{
+	for (size_t n = 1; *path == '/' && path[n]; n++) {
+		auto_free char *dir = path[n] == '/' ? strndup(path, n) : NULL;
+		struct stat st;
+
+		if (dir && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && !(st.st_mode & S_IXOTH))
+			return n;
+	}
+	return 0;
+}
+
 int native_explain_child(const struct native_child *c, struct ward_err *e)
 {
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
+	size_t closed;
 
 	const char *why = c->failed_error == -ECHILD ? "a helper process was killed"
 			  : code == ETOOMANYREFS
@@ -65,6 +80,12 @@ int native_explain_child(const struct native_child *c, struct ward_err *e)
 		  c->failed_path ? ": " : "", why);
 	ward_wrap(e, "building the sandbox (stage %s)",
 		  c->failed_stage ? c->failed_stage : "clone");
+	closed = code == EACCES && c->failed_path ? find_closed(c->failed_path) : 0;
+	if (closed)
+		return ward_remedy(e,
+				   "%.*s is closed to other users, and the sandbox runs as one: "
+				   "chmod o+x it, or run ward as its owner",
+				   (int)closed, c->failed_path);
 	return ward_remedy(e, "%s", probe_step_remedy(code));
 }
 

@@ -1,0 +1,44 @@
+/* Fuzzes the reader of a failed command's last words: whatever they are, there are few entries,
+ * each once, each a word of the text (or of the table), and those without a word have none. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "observe/complaint.h"
+#include "observe/listeners.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+static void check(const struct complaint *c, const uint8_t *bytes, size_t n)
+{
+	size_t len = strnlen(c->word, sizeof(c->word));
+
+	if (len == sizeof(c->word) || strpbrk(c->word, " \n'\"`"))
+		abort();
+	if (c->kind >= COMPLAINT_MEMORY && len)
+		abort();
+	if (len && strcmp(c->word, "/var/lib/dpkg") != 0 && strcmp(c->word, "./") != 0 &&
+	    !memmem(bytes, n, c->word, len))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	static struct complaint found[COMPLAINTS_MAX];
+	char *line = strndup((const char *)bytes, n);
+	size_t count = complaint_read(bytes, n, found);
+
+	if (count > COMPLAINTS_MAX)
+		abort();
+	for (size_t i = 0; i < count; i++) {
+		check(&found[i], bytes, n);
+		for (size_t k = 0; k < i; k++)
+			if (found[i].kind == found[k].kind &&
+			    strcmp(found[i].word, found[k].word) == 0)
+				abort();
+	}
+	if (line)
+		(void)listeners_read_line(line);
+	free(line);
+	return 0;
+}

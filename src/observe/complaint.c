@@ -1,0 +1,211 @@
+/*
+ * The last words of a command that failed. In: the end of what it wrote to standard error, bytes of
+ * a sandbox. Out: what it complains about: a path or a program that does not exist, a file that
+ * cannot be written, a limit (tables/complaints.def). Runs in the supervisor when the sandbox is
+ * dead; a pure function.
+ *
+ * Why: in an ordinary run nobody watches the opens of files, and a limit that the kernel holds
+ * (RLIMIT_DATA, RLIMIT_NOFILE) is a failed call that ward never sees. But nearly every program says
+ * what failed, and with which name. It is a guess: whoever uses it must check the name against the
+ * plan and the host (src/run/box_words.c), and nothing is decided by it.
+ *
+ * A line counts if it has a phrase of the table. Its words are split at spaces, quotes, brackets
+ * and colons; those that look like a path are of interest, and where a line that says that
+ * something does not exist has none, those that look like the name of a program.
+ */
+#include "observe/complaint.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/own.h"
+
+#define LINE_LEN_MAX 2000 /* a longer one is no message for a person */
+#define NAME_LEN_MAX 63
+
+static const struct phrase {
+	enum complaint_kind kind;
+	const char *text;
+} phrases[] = {
+#define PHRASE(kind, text) { COMPLAINT_##kind, text },
+#include "complaints.def"
+};
+
+static const struct need {
+	const char *text, *path;
+} needs[] = {
+#define NEEDS(text, path) { text, path },
+#include "complaints.def"
+};
+
+struct list {
+	struct complaint *out;
+	size_t count;
+};
+
+static const struct phrase *find_phrase(const char *line)
+{
+	for (size_t i = 0; i < ARRAY_LEN(phrases); i++)
+		if (strcasestr(line, phrases[i].text))
+			return &phrases[i];
+	return NULL;
+}
+
+static void add(struct list *l, enum complaint_kind kind, const char *word, size_t n)
+{
+	struct complaint *c = &l->out[l->count];
+
+	if (n >= sizeof(c->word) || l->count == COMPLAINTS_MAX)
+		return;
+	for (size_t i = 0; i < l->count; i++)
+		if (l->out[i].kind == kind && strlen(l->out[i].word) == n &&
+		    memcmp(l->out[i].word, word, n) == 0)
+			return;
+	c->kind = kind;
+	memcpy(c->word, word, n);
+	c->word[n] = '\0';
+	l->count++;
+}
+
+static bool is_path(const char *word, size_t n)
+{
+	return (word[0] == '/' && n > 1) || (n > 2 && memcmp(word, "./", 2) == 0) ||
+	       (n > 3 && memcmp(word, "../", 3) == 0);
+}
+
+static bool is_name(const char *word, size_t n)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-.+";
+
+	return n > 1 && n <= NAME_LEN_MAX && word[0] != '-' && word[0] != '.' &&
+	       strspn(word, plain) >= n;
+}
+
+/* A name of a file in the working directory, or a path from there. */
+static bool is_relative(const char *word, size_t n)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-.+/";
+
+	return n > 1 && word[0] != '-' && word[0] != '/' && strspn(word, plain) >= n;
+}
+
+/* Length of a UTF-8 quotation mark (U+2018 to U+201F) at s, else 0. */
+static size_t quote_length(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	return u[0] == 0xe2 && u[1] == 0x80 && u[2] >= 0x98 && u[2] <= 0x9f ? 3 : 0;
+}
+
+static size_t word_length(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] && !strchr(" \t'\"`()[]{}<>,;:=\\", s[n]) && !quote_length(s + n))
+		n++;
+	/* the full stop of a sentence */
+	return n > 1 && s[n - 1] == '.' && s[n - 2] != '.' && s[n - 2] != '/' ? n - 1 : n;
+}
+
+/* The words of a line that `wanted` takes. */
+static bool add_words(struct list *l, enum complaint_kind kind, const char *line,
+		      bool (*wanted)(const char *, size_t))
+{
+	bool found = false;
+
+	while (*line) {
+		size_t n = word_length(line), quote;
+
+		if (n && wanted(line, n)) {
+			add(l, kind, line, n);
+			found = true;
+		}
+		line += n;
+		quote = quote_length(line);
+		line += quote ? quote : *line != '\0';
+	}
+	return found;
+}
+
+/* "ssh: Could not resolve hostname NAME: ...", "USER@NAME: Permission denied (publickey)." */
+static void add_host(struct list *l, const char *line, const char *phrase)
+{
+	const char *at = strcasestr(line, phrase), *from;
+	size_t n;
+
+	if (strcasestr(phrase, "hostname")) {
+		from = at + strlen(phrase);
+		from += strspn(from, " ");
+		n = word_length(from);
+	} else {
+		from = line;
+		n = word_length(line);
+	}
+	/* "Host key verification failed." names none */
+	if (from == line && !memchr(from, '@', n))
+		n = 0;
+	add(l, COMPLAINT_SSH, from,
+	    n && strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR"
+			      "STUVWXYZ0123456789_-.@") >= n
+		    ? n
+		    : 0);
+}
+
+static void read_line(struct list *l, const char *line)
+{
+	const struct phrase *p = find_phrase(line);
+
+	for (size_t i = 0; i < ARRAY_LEN(needs); i++)
+		if (strcasestr(line, needs[i].text))
+			add(l, COMPLAINT_NEEDS, needs[i].path, strlen(needs[i].path));
+	if (!p)
+		return;
+	switch (p->kind) {
+	case COMPLAINT_SSH:
+		add_host(l, line, p->text);
+		return;
+	case COMPLAINT_MEMORY:
+	case COMPLAINT_PIDS:
+	case COMPLAINT_OPEN_FILES:
+	case COMPLAINT_DISK:
+		add(l, p->kind, "", 0);
+		return;
+	case COMPLAINT_NEEDS:
+	case COMPLAINT_ABSENT:
+	case COMPLAINT_DENIED:
+	case COMPLAINT_READ_ONLY:
+		break;
+	}
+	if (add_words(l, p->kind, line, is_path))
+		return;
+	if (p->kind == COMPLAINT_ABSENT)
+		add_words(l, p->kind, line, is_name);
+	else
+		add_words(l, p->kind, line, is_relative);
+	if (p->kind == COMPLAINT_READ_ONLY)
+		add(l, p->kind, "./", 2); /* a name without a directory, whatever it is */
+}
+
+size_t complaint_read(const uint8_t *text, size_t len, struct complaint out[COMPLAINTS_MAX])
+{
+	struct list l = { .out = out };
+	char line[LINE_LEN_MAX + 1];
+	size_t at = 0;
+
+	while (at < len) {
+		const uint8_t *end = memchr(text + at, '\n', len - at);
+		size_t n = end ? (size_t)(end - (text + at)) : len - at;
+
+		if (n <= LINE_LEN_MAX && !memchr(text + at, '\0', n)) {
+			memcpy(line, text + at, n);
+			line[n && line[n - 1] == '\r' ? n - 1 : n] = '\0';
+			read_line(&l, line);
+		}
+		at += n + 1;
+	}
+	return l.count;
+}

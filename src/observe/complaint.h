@@ -1,0 +1,35 @@
+/* What the last words of a failed command complain about. */
+#ifndef WARD_OBSERVE_COMPLAINT_H
+#define WARD_OBSERVE_COMPLAINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define COMPLAINT_WORD_MAX 512
+#define COMPLAINTS_MAX 64
+
+enum complaint_kind {
+	COMPLAINT_ABSENT,    /* something does not exist: a path, or the name of a program */
+	COMPLAINT_DENIED,    /* a path may not be read or written */
+	COMPLAINT_READ_ONLY, /* a path cannot be written */
+	COMPLAINT_NEEDS,     /* a path of the table, which the message does not name */
+	COMPLAINT_SSH,       /* an ssh login failed: the host, where it is named */
+	/* a limit, no word */
+	COMPLAINT_MEMORY,
+	COMPLAINT_PIDS,
+	COMPLAINT_OPEN_FILES,
+	COMPLAINT_DISK
+};
+
+struct complaint {
+	enum complaint_kind kind;
+	/* as it was printed: a path (absolute, or with ./ or ../ in front), or a word that may be a
+	 * name; "" where the kind has none */
+	char word[COMPLAINT_WORD_MAX];
+};
+
+/* Reads the text line by line, and fills at most COMPLAINTS_MAX entries, each of them once; returns
+ * how many. The text is a sandbox's. A pure function. */
+size_t complaint_read(const uint8_t *text, size_t len, struct complaint out[COMPLAINTS_MAX]);
+
+#endif
