@@ -31,6 +31,7 @@ static const char *const places[] = {
 	PROGRAM("ward-secret-http", "creds")
 	PROGRAM("ward-audit", "cli")
 	PROGRAM("ward-explain", "cli")
+	PROGRAM("ward-tool", "cli")
 	PROGRAM("ward-ssh-agent", "ssh")
 	PROGRAM("ward-git", "git")
 	PROGRAM("ward-image", "image")

@@ -205,7 +205,6 @@ static int sort_path(struct cut *c, const char *path, bool write, bool *ret_whol
 static int set_hide(struct cut *c, bool whole, const struct strv *parts)
 {
 	auto_buf hide = { 0 };
-	bool comma;
 
 	if (whole || !parts->len)
 		return 0;
@@ -222,9 +221,8 @@ static int set_hide(struct cut *c, bool whole, const struct strv *parts)
 		json_quote(&hide, c->p->fs_hide.items[i]);
 	}
 	buf_puts(&hide, "]");
-	comma = hide.failed;
-	return comma ? ward_fail(c->e, ENOMEM, "out of memory")
-		     : set(c, "filesystem.hide", buf_text(&hide));
+	return hide.failed ? ward_fail(c->e, ENOMEM, "out of memory")
+			   : set(c, "filesystem.hide", buf_text(&hide));
 }
 
 static int cut_files(struct cut *c)
@@ -351,37 +349,33 @@ static int cut_credentials(struct cut *c)
 
 /* -- the rest */
 
-static int lower(struct cut *c, const char *field, uint64_t *member, uint64_t value)
+/* A limit that the scope says must not exceed the base's; one that it does not say is the smaller of
+ * the two. A share of the machine's memory is compared when the sandbox starts. */
+static void lower(struct cut *c, const char *key, uint64_t *member, uint64_t value)
 {
-	const struct policy *base = c->base;
-	uint64_t old = *member;
-	bool share = old != POLICY_NONE && (old & POLICY_PERCENT);
+	const struct node *n = c->tool->scope.limits.head.node;
+	bool said = n && n->kind == NODE_MAP && node_get(n, key);
+	bool share = *member != POLICY_NONE && (*member & POLICY_PERCENT);
 
-	/* a share of the machine's memory cannot be compared here: the smaller number is kept */
-	if (!share && old < value && base) {
-		strv_addf(c->wider, "scope.limits.%s: the policy allows less", field);
-		return 0;
+	if (!share && *member < value && c->base) {
+		if (said)
+			strv_addf(c->wider, "scope.limits.%s: the policy allows less", key);
+		return;
 	}
 	*member = value;
-	return 0;
 }
 
 static int cut_limits(struct cut *c)
 {
 	const struct tool_limits *l = &c->tool->scope.limits;
-	int r = lower(c, "timeout", &c->p->res_timeout, l->timeout);
 
-	if (r == 0 && l->cpus != POLICY_NONE)
-		r = lower(c, "cpus", &c->p->res_cpu, l->cpus);
-	/* those that have a default in both are the smaller one, unless the tool says otherwise */
-	if (r == 0)
-		r = lower(c, "memory", &c->p->res_memory, l->memory);
-	if (r == 0)
-		r = lower(c, "pids", &c->p->res_pids, l->pids);
-	if (r == 0)
-		r = lower(c, "disk", &c->p->res_disk, l->disk);
-	c->p->res_gpus.len = 0;
-	return r;
+	lower(c, "timeout", &c->p->res_timeout, l->timeout);
+	lower(c, "cpus", &c->p->res_cpu, l->cpus);
+	lower(c, "memory", &c->p->res_memory, l->memory);
+	lower(c, "pids", &c->p->res_pids, l->pids);
+	lower(c, "disk", &c->p->res_disk, l->disk);
+	strv_free(&c->p->res_gpus);
+	return 0;
 }
 
 static int cut_process(struct cut *c)
