@@ -56,7 +56,7 @@ static bool has_word(char *const *argv, const char *word)
 /* Whether `ward check` is about tools: what ward-tool does. */
 static bool is_about_tools(char *const *argv)
 {
-	static const char *const words[] = { "--tools", "--score", "--unused", "--base" };
+	static const char *const words[] = { "--tools", "--score", "--base" };
 	static const char name[] = "tools.yaml";
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)

@@ -59,7 +59,9 @@ static int judge(const struct tool_tool *tool, struct invoke_result *ret, struct
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < rules.len; i++)
-		strv_addf(&ret->findings, "secret: %s", rules.items[i]);
+		strv_addf(&ret->findings, "secret: %.*s in line %s",
+			  (int)strcspn(rules.items[i], ":"), rules.items[i],
+			  strrchr(rules.items[i], ':') + 1);
 	if (ret->verdict.hidden)
 		strv_addf(&ret->findings, "hidden text: %u characters, the first in line %u",
 			  ret->verdict.hidden, ret->verdict.hidden_line);

@@ -109,7 +109,7 @@ int output_judge_apart(const struct buf *bytes, const char *schema, struct outpu
 	return 0;
 }
 
-/* The rules of ward-scan's JSON, each once. */
+/* The rules of ward-scan's JSON, with their lines. */
 static int read_rules(const struct buf *text, struct strv *ret, struct ward_err *e)
 {
 	struct ward_err why = { 0 };
@@ -121,9 +121,11 @@ static int read_rules(const struct buf *text, struct strv *ret, struct ward_err 
 		return ward_fail(e, EIO, "cannot read what ward-scan found: %.200s", why.why);
 	for (const struct node *n = list->first; n && ret->len < RULES_MAX; n = n->next) {
 		const struct node *rule = n->kind == NODE_MAP ? node_get(n, "rule") : NULL;
+		const struct node *line = n->kind == NODE_MAP ? node_get(n, "line") : NULL;
 
-		if (rule && rule->text && !strv_has(ret, rule->text))
-			strv_add(ret, rule->text);
+		if (rule && rule->text)
+			strv_addf(ret, "%.60s:%.20s", rule->text,
+				  line && line->text ? line->text : "1");
 	}
 	return ret->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }

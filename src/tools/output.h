@@ -21,7 +21,7 @@ void output_judge(const char *bytes, size_t n, const char *schema, struct output
 must_check int output_judge_apart(const struct buf *bytes, const char *schema,
 				  struct output_verdict *ret, struct ward_err *e);
 
-/* Looks for secrets with ward-scan: the ids of the rules that hit, each once. */
+/* Looks for secrets with ward-scan: RULE:LINE of each. */
 must_check int output_scan(const struct buf *bytes, struct strv *ret_rules, struct ward_err *e);
 
 #endif
