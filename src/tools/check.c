@@ -307,13 +307,18 @@ static void check_servers(const struct tools *t, struct check_findings *f)
 	}
 }
 
-static void check_held(const struct tools *t, const struct tool_tool *tool,
-		       struct check_findings *f)
+static bool is_held(const struct tools *t, const struct tool_tool *tool)
 {
 	for (size_t i = 0; i < t->file.agents.len; i++)
 		if (strv_has(&tools_at(agent, &t->file.agents, i)->tools, tool->head.name))
-			return;
-	if (t->file.agents.len)
+			return true;
+	return false;
+}
+
+static void check_held(const struct tools *t, const struct tool_tool *tool,
+		       struct check_findings *f)
+{
+	if (t->file.agents.len && !is_held(t, tool))
 		check_add(f, CHECK_NOT_HELD, tools_place(&tool->head, NULL), NULL,
 			  "%s: no agent holds it", tool->head.name);
 }
@@ -349,7 +354,7 @@ void check_policy(const struct tools *t, const struct tool_agent *agent,
 		struct policy made;
 		auto_strv wider = { 0 };
 
-		if (agent && !strv_has(&agent->tools, tool->head.name))
+		if (agent ? !strv_has(&agent->tools, tool->head.name) : is_held(t, tool))
 			continue;
 		if (scope_policy(tool, &place, policy, &made, &wider, &e) < 0)
 			check_add(f, CHECK_INVALID, tools_place(&tool->scope.head, NULL), NULL,

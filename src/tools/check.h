@@ -37,7 +37,8 @@ size_t check_errors(const struct check_findings *f);
 /* Rules about single tools and servers. suffixes: the public suffix list, n bytes. */
 void check_each_tool(const struct tools *t, const char *suffixes, size_t n,
 		     struct check_findings *f);
-/* The scope of each tool beside a policy (NULL: none); agent: whose (NULL: all). */
+/* The scope of each tool beside a policy (NULL: none); agent: whose (NULL: those that no
+ * agent holds). */
 void check_policy(const struct tools *t, const struct tool_agent *agent,
 		  const struct policy *policy, const char *policy_name, const char *dir,
 		  const char *home, struct check_findings *f);

@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "tools/mcp_client.h"
 
 static int check_pin(struct mcp_client *c, const struct tool_server *server, struct ward_err *e)
@@ -80,8 +81,13 @@ int mcp_call(const struct tools_source *s, const struct call_place *at, const st
 		r = mcp_request(&c, "tools/call", buf_text(&params), &root, &result, e);
 	mcp_close(&c, &ret->error);
 	ret->duration_ms = io_now_ms() - begin;
-	if (r < 0)
-		return r;
+	if (r < 0) {
+		auto_buf shown = { 0 };
+
+		text_escape(&shown, buf_text(&ret->error));
+		return shown.len && !*e->remedy ? ward_remedy(e, "it wrote: %.400s", shown.data)
+						: r;
+	}
 	if (result->kind != NODE_MAP)
 		return ward_fail(e, EPROTO, "the MCP server answered with no result");
 	put_content(result, ret);

@@ -55,7 +55,7 @@ static int scan_file(const char *shown, const struct buf *bytes, struct check_fi
 	return r;
 }
 
-/* One agent's policy (NULL: that of all). */
+/* One agent's policy (NULL: that of tools which nobody holds). */
 static int check_one_policy(const struct tools_source *s, const struct tool_agent *agent,
 			    struct check_findings *f, struct ward_err *e)
 {
@@ -84,10 +84,8 @@ static int check_one_policy(const struct tools_source *s, const struct tool_agen
 static int check_policies(const struct tools_source *s, struct check_findings *f,
 			  struct ward_err *e)
 {
-	int r = 0;
+	int r = check_one_policy(s, NULL, f, e);
 
-	if (!s->t.file.agents.len)
-		return check_one_policy(s, NULL, f, e);
 	for (size_t i = 0; r == 0 && i < s->t.file.agents.len; i++)
 		r = check_one_policy(s, tools_at(agent, &s->t.file.agents, i), f, e);
 	return r;
