@@ -22,7 +22,8 @@ static const char document[] =
 	"\"word\":{\"pattern\":\"[a-z]+\"}},"
 	"\"scope\":{\"read\":[\"in\"],\"write\":[\"out\"],\"hosts\":[\"a.example.com\","
 	"\"*.b.example.org:8443\"]},\"nature\":{}},"
-	"\"h\":{\"description\":\"d\",\"http\":{\"url\":\"https://a.example.com/x/{text}?q={text}\","
+	"\"h\":{\"description\":\"d\",\"http\":{\"url\":\"https://a.example.com/x/"
+	"{text}?q={text}\","
 	"\"headers\":{\"X-A\":\"{text}\"}},\"parameters\":{\"text\":{}},"
 	"\"scope\":{\"hosts\":[\"a.example.com\"]},\"nature\":{}}}}";
 

@@ -1,5 +1,5 @@
 /*
- * Fuzzes the reader of tools.yaml. The first byte chooses YAML or JSON. Whatever the document is: no
+ * Fuzzes the reader of tools.yaml. The first byte chooses YAML or JSON. Whatever it is: no
  * crash, no leak, errors exactly when it is refused and none that could act on a terminal. What is
  * accepted is checked, made into policies and compared with itself: nothing has grown then.
  */

@@ -107,8 +107,8 @@ says about values, anchors and errors holds here, too.
 .PP
 The arguments of a call are checked by type and replace {name} in the entries of run: each entry
 becomes one argument of the program, whatever the value holds, and an entry whose parameter was not
-given is left out. There is no shell. A value that begins with \\- is refused where the program could
-take it for an option: put "\\-\\-" before it, or \\-\\-name= in front of it.
+given is left out. There is no shell. A value that begins with \\- is refused where the program
+could take it for an option: put "\\-\\-" before it, or \\-\\-name= in front of it.
 .SH SCHEMAS
 input and output are JSON Schema 2020\\-12 without unevaluatedItems, unevaluatedProperties,
 $dynamicRef, $vocabulary, and references out of the document: a schema with one of these is refused,

@@ -48,7 +48,7 @@ bool bind_can_be_option(const struct tool_tool *tool, size_t entry);
 /* The JSON Schema of the parameters, as one line: what a client is shown. */
 void bind_input_schema(const struct tool_tool *tool, struct buf *out);
 
-/* A scope's path, absolute and clean; the caller frees. NULL: out of memory, or ~ without a home. */
+/* A scope's path, absolute and clean; the caller frees. NULL: out of memory, or ~ and no home. */
 must_check char *bind_scope_path(const char *dir, const char *home, const char *path);
 /* Whether a path (absolute, clean) lies in the scope. */
 bool bind_path_in_scope(const struct tool_tool *tool, const char *dir, const char *home,

@@ -84,10 +84,10 @@ static int put_headers(const struct tool_http *h, const struct tools_call *call,
 
 int bind_http(const struct tool_tool *tool, struct tools_call *call, struct ward_err *e)
 {
-	static const char *const first[] = { "curl",	       "-q",	    "--silent",
-					     "--show-error",   "--fail",    "--globoff",
-					     "--path-as-is",   "--proto",   "=https",
-					     "--max-redirs",   "0",	    "--request" };
+	static const char *const first[] = { "curl",         "-q",      "--silent",
+					     "--show-error", "--fail",  "--globoff",
+					     "--path-as-is", "--proto", "=https",
+					     "--max-redirs", "0",       "--request" };
 	const struct tool_http *h = &tool->http;
 	const struct bind_piece body = { .text = h->body,
 					 .len = h->body ? strlen(h->body) : 0,

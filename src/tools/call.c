@@ -4,8 +4,8 @@
  * denials, the limits. The sandbox is that of `ward run`, started as a program of its own with a
  * policy file that only this user can read; nothing of the caller's environment, profile or policy
  * chooses anything. A command that writes more than it may is ended. The place under the runtime
- * directory is locked while it is used; places of processes that were killed are removed by the next
- * call. Runs with the user's rights.
+ * directory is locked while it is used; the next call removes those of processes that were killed.
+ * Runs with the user's rights.
  */
 #include "tools/call.h"
 
@@ -183,8 +183,8 @@ int call_start(const struct strv *words, const int fds[3], pid_t *ret_pid, struc
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	drop_choices();
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent ||
-	    dup2(fds[0], 0) < 0 || dup2(fds[1], 1) < 0 || dup2(fds[2], 2) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || dup2(fds[0], 0) < 0 ||
+	    dup2(fds[1], 1) < 0 || dup2(fds[2], 2) < 0)
 		_exit(125);
 	execv(words->items[0], words->items);
 	_exit(125);

@@ -17,9 +17,9 @@ struct call_request {
 };
 
 struct call_result {
-	int exit_code;      /* as ward run's */
-	bool refused;       /* ward itself: nothing was started; error says why */
-	bool output_limit;  /* it wrote more than it may and was ended */
+	int exit_code;     /* as ward run's */
+	bool refused;      /* ward itself: nothing was started; error says why */
+	bool output_limit; /* it wrote more than it may and was ended */
 	struct buf out, error;
 	char run_id[24];
 	uint64_t duration_ms;

@@ -115,8 +115,7 @@ static void check_nature(const struct tool_tool *tool, struct check_findings *f)
 	if ((n->destructive == SAID_TRUE || n->production) && n->approval != APPROVAL_ALWAYS)
 		check_add(f, CHECK_NO_APPROVAL, tools_place(&tool->head, "nature"),
 			  "approval: always", "%s is %s and needs no person's approval",
-			  tool->head.name,
-			  n->production ? "in production" : "destructive");
+			  tool->head.name, n->production ? "in production" : "destructive");
 }
 
 /* -- scope */
@@ -124,7 +123,7 @@ static void check_nature(const struct tool_tool *tool, struct check_findings *f)
 static void check_paths(const struct tool_tool *tool, const struct strv *paths, const char *key,
 			struct check_findings *f)
 {
-	static const char *const broad[] = { "/",    "~",	"~/",	"/home", "/root",
+	static const char *const broad[] = { "/",    "~",    "~/",   "/home", "/root",
 					     "/etc", "/var", "/usr", "/tmp",  "/opt" };
 
 	for (size_t i = 0; i < paths->len; i++) {
@@ -189,11 +188,12 @@ static void check_hosts(const struct tool_tool *tool, const char *suffixes, size
 /* Programs that read one of their arguments as a program. */
 static bool is_interpreter(const char *program)
 {
-	static const char *const names[] = { "sh",   "bash", "dash", "zsh",  "ksh",  "fish",
-					     "python", "python3", "perl", "ruby", "node", "php",
-					     "awk",  "gawk", "mawk", "sed",  "env",  "xargs",
-					     "eval", "lua",  "jq",   "find", "busybox", "ssh",
-					     "sudo", "nohup", "timeout", "watch", "make", "tclsh" };
+	static const char *const names[] = { "sh",    "bash",    "dash",    "zsh",  "ksh",
+					     "fish",  "python",  "python3", "perl", "ruby",
+					     "node",  "php",     "awk",     "gawk", "mawk",
+					     "sed",   "env",     "xargs",   "eval", "lua",
+					     "jq",    "find",    "busybox", "ssh",  "sudo",
+					     "nohup", "timeout", "watch",   "make", "tclsh" };
 	const char *base = strrchr(program, '/');
 
 	base = base ? base + 1 : program;
@@ -229,8 +229,8 @@ static void check_run(const struct tool_tool *tool, struct check_findings *f)
 
 			if (p && first && piece.text == tool->run.items[i] + 1 &&
 			    value_may_begin_with_dash(p))
-				check_add(f, CHECK_OPTION_INJECTION,
-					  tools_place(&p->head, NULL), NULL,
+				check_add(f, CHECK_OPTION_INJECTION, tools_place(&p->head, NULL),
+					  NULL,
 					  "%s: --%s can begin with - and would be an option of %s",
 					  tool->head.name, p->head.name, tool->run.items[0]);
 			if (p && is_free_text(p) && is_interpreter(tool->run.items[0]) &&
@@ -245,8 +245,8 @@ static void check_run(const struct tool_tool *tool, struct check_findings *f)
 static void check_param(const struct tool_tool *tool, const struct tool_param *p,
 			struct check_findings *f)
 {
-	static const char *const words[] = { "path", "file", "dir", "directory", "folder",
-					     "filename" };
+	static const char *const words[] = { "path",      "file",   "dir",
+					     "directory", "folder", "filename" };
 
 	for (size_t i = 0; is_free_text(p) && i < ARRAY_LEN(words); i++) {
 		const char *at = strstr(p->head.name, words[i]);
@@ -254,7 +254,8 @@ static void check_param(const struct tool_tool *tool, const struct tool_param *p
 		if (at && (at == p->head.name || at[-1] == '_' || at[-1] == '-') &&
 		    (!at[strlen(words[i])] || strchr("_-", at[strlen(words[i])]))) {
 			check_add(f, CHECK_PATH_PARAMETER, tools_place(&p->head, "type"),
-				  "type: path", "%s: --%s is text, so it can leave the scope's paths",
+				  "type: path",
+				  "%s: --%s is text, so it can leave the scope's paths",
 				  tool->head.name, p->head.name);
 			return;
 		}
@@ -266,7 +267,7 @@ static void check_param(const struct tool_tool *tool, const struct tool_param *p
 /* npx, uvx and the like fetch the newest of a name without a version. */
 static bool fetches(const char *program)
 {
-	static const char *const names[] = { "npx",  "bunx", "pnpx", "uvx",    "pipx", "npm",
+	static const char *const names[] = { "npx",  "bunx", "pnpx", "uvx",    "pipx",   "npm",
 					     "pnpm", "yarn", "uv",   "docker", "podman", "deno" };
 	const char *base = strrchr(program, '/');
 

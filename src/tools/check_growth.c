@@ -107,7 +107,7 @@ static void compare_hosts(struct growth *g, const struct tool_tool *old,
 			grew(g, tools_place(&new->scope.head, "methods"),
 			     "tools.%s.scope.methods + %s", new->head.name,
 			     new->scope.methods.items[i]);
-	if (old->scope.methods.len && !new->scope.methods.len && new->scope.hosts.len)
+	if (old->scope.methods.len && !new->scope.methods.len &&new->scope.hosts.len)
 		grew(g, tools_place(&new->scope.head, "methods"), "tools.%s.scope.methods + all",
 		     new->head.name);
 }
@@ -129,8 +129,8 @@ static void compare_limits(struct growth *g, const struct tool_tool *old,
 		const char *key;
 		uint64_t old, now;
 	} limits[] = { { "timeout", a->timeout, b->timeout }, { "memory", a->memory, b->memory },
-		       { "cpus", a->cpus, b->cpus },	      { "pids", a->pids, b->pids },
-		       { "disk", a->disk, b->disk },	      { "output", a->output, b->output } };
+		       { "cpus", a->cpus, b->cpus },          { "pids", a->pids, b->pids },
+		       { "disk", a->disk, b->disk },          { "output", a->output, b->output } };
 
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if (limits[i].now > limits[i].old)
@@ -191,8 +191,8 @@ static void compare_text(struct growth *g, const struct tool_tool *old, const st
 
 static void compare_tool(struct growth *g, const struct tool_tool *new)
 {
-	static const char *const keys[] = { "run", "http", "mcp", "parameters", "input", "output",
-					    "stdin" };
+	static const char *const keys[] = { "run",   "http",   "mcp",  "parameters",
+					    "input", "output", "stdin" };
 	const struct tool_tool *old = tools_find(g->base, new->head.name);
 
 	if (!old) {

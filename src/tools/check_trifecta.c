@@ -1,7 +1,7 @@
 /*
  * The lethal trifecta. In: tools, their natures, who holds them. Out: for each agent that has a way
  * out, how private data and untrusted content reach it, drawn step by step. An agent's context
- * mixes everything that its tools return, so what one of its tools returns every other can be given.
+ * mixes everything that its tools return, so what one tool returns every other can be given.
  * Between agents, files carry: what a tool of one writes, a tool of another that reads an
  * overlapping path returns. So the agents are a graph, and the question is what reaches whom. A way
  * out that a person must approve each time (approval: always) does not count. Without agents, all
@@ -175,9 +175,8 @@ static void check_agent(const struct graph *g, size_t agent, size_t *next, size_
 	if (g->t->file.agents.len)
 		at = tools_place(&tools_at(agent, &g->t->file.agents, agent)->head, "tools");
 	check_add(f, CHECK_TRIFECTA, at, NULL,
-		  "%s: private data: %s; untrusted content: %s; way out: %s",
-		  name_of(g, agent), buf_text(&private_way), buf_text(&untrusted_way),
-		  out->head.name);
+		  "%s: private data: %s; untrusted content: %s; way out: %s", name_of(g, agent),
+		  buf_text(&private_way), buf_text(&untrusted_way), out->head.name);
 }
 
 void check_trifecta(const struct tools *t, const char *dir, const char *home,

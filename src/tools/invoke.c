@@ -124,7 +124,9 @@ static int start(const struct invoke_request *r, const struct call_place *at,
 	const struct call_request request = {
 		.policy = policy,
 		.argv = call->argv.items,
-		.input = r->input ? r->input : call->body.len ? &call->body : NULL,
+		.input = r->input         ? r->input
+			 : call->body.len ? &call->body
+					  : NULL,
 		.output_max = r->tool->scope.limits.output,
 	};
 

@@ -159,7 +159,8 @@ static bool check_enum(struct validation *v, const struct node *k,
 	for (const struct node *c = k->first; c; c = c->next)
 		if (json_equal(c, value))
 			return true;
-	return fail(v, value, "%s is none of the values", value->text ? shown(value->text, cut) : "it");
+	return fail(v, value, "%s is none of the values",
+		    value->text ? shown(value->text, cut) : "it");
 }
 
 static bool check_const(struct validation *v, const struct node *k,
@@ -180,13 +181,13 @@ static bool check_number(struct validation *v, const struct node *k,
 	if (!is_number(value, &d) || !is_number(k, &bound))
 		return give_up(v, value, "the number is too long to be compared");
 	order = decimal_compare(&d, &bound);
-	holds = strcmp(k->key, "minimum") == 0		  ? order >= 0
-		: strcmp(k->key, "maximum") == 0	  ? order <= 0
+	holds = strcmp(k->key, "minimum") == 0            ? order >= 0
+		: strcmp(k->key, "maximum") == 0          ? order <= 0
 		: strcmp(k->key, "exclusiveMinimum") == 0 ? order > 0
 		: strcmp(k->key, "exclusiveMaximum") == 0 ? order < 0
 							  : decimal_is_multiple(&d, &bound);
-	return holds || fail(v, value, "%.40s does not satisfy %s %.40s", value->text, k->key,
-			     k->text);
+	return holds ||
+	       fail(v, value, "%.40s does not satisfy %s %.40s", value->text, k->key, k->text);
 }
 
 /* minLength, maxItems and the like, by what is counted. */
@@ -371,8 +372,8 @@ static bool check_required(struct validation *v, const struct node *k,
 	return true;
 }
 
-static bool check_dependent(struct validation *v, const struct node *k,
-			    const struct node *schema, const struct node *value)
+static bool check_dependent(struct validation *v, const struct node *k, const struct node *schema,
+			    const struct node *value)
 {
 	for (const struct node *c = value->kind == NODE_MAP ? k->first : NULL; c; c = c->next) {
 		if (!node_get(value, c->key))
@@ -417,7 +418,8 @@ static bool check_items(struct validation *v, const struct node *k, const struct
 	const struct node *prefix = node_get(schema, "prefixItems");
 	unsigned i = 0, skip = prefix ? prefix->count : 0;
 
-	for (const struct node *c = value->kind == NODE_LIST ? value->first : NULL; c; c = c->next) {
+	for (const struct node *c = value->kind == NODE_LIST ? value->first : NULL; c;
+	     c = c->next) {
 		if (i++ < skip)
 			continue;
 		if (!valid_child(v, k, c, i - 1))

@@ -148,13 +148,15 @@ static const struct node *follow(const struct node *n, const char *pointer)
 			}
 		}
 		token[len] = '\0';
-		for (char *at = token; (at = strchr(at, '~')) && (at[1] == '0' || at[1] == '1'); at++) {
+		for (char *at = token; (at = strchr(at, '~')) && (at[1] == '0' || at[1] == '1');
+		     at++) {
 			*at = at[1] == '0' ? '~' : '/';
 			memmove(at + 1, at + 2, strlen(at + 2) + 1);
 		}
 		if (n->kind == NODE_MAP)
 			next = node_get(n, token);
-		if (n->kind == NODE_LIST && *token && strspn(token, "0123456789") == strlen(token)) {
+		if (n->kind == NODE_LIST && *token &&
+		    strspn(token, "0123456789") == strlen(token)) {
 			unsigned long i = strtoul(token, NULL, 10);
 
 			for (next = n->first; next && i; i--)
@@ -233,8 +235,7 @@ static bool check_pattern(struct check *c, const struct node *n, const char *pat
 {
 	char why[128];
 
-	return regex_match(pattern, REGEX_SEARCH, "", why) != -EINVAL ||
-	       refuse(c, n, pattern, why);
+	return regex_match(pattern, REGEX_SEARCH, "", why) != -EINVAL || refuse(c, n, pattern, why);
 }
 
 static bool check_children(struct check *c, const struct node *k, enum form form)
@@ -351,8 +352,7 @@ static bool check_schema(struct check *c, const struct node *schema)
 
 		while (i < ARRAY_LEN(keywords) && strcmp(keywords[i].word, k->key) != 0)
 			i++;
-		if (i == ARRAY_LEN(keywords) ? !unknown(c, k)
-					     : !check_form(c, k, keywords[i].form))
+		if (i == ARRAY_LEN(keywords) ? !unknown(c, k) : !check_form(c, k, keywords[i].form))
 			return false;
 	}
 	return true;

@@ -72,8 +72,7 @@ static int find_workspace(struct tools_source *s, struct ward_err *e)
 	auto_free char *path = path_join(s->dir, s->t.file.workspace);
 
 	s->workspace = path ? realpath(path, NULL) : NULL;
-	return s->workspace ? 0
-			    : ward_fail_errno(e, "workspace: %.300s", s->t.file.workspace);
+	return s->workspace ? 0 : ward_fail_errno(e, "workspace: %.300s", s->t.file.workspace);
 }
 
 int tools_load(const char *file, struct tools_source *ret, struct policy_errors *errors,

@@ -7,12 +7,12 @@
 #include "tools/tools.h"
 
 struct tools_source {
-	char *shown;     /* for messages */
-	char *path;      /* absolute */
-	char *dir;       /* that it lies in */
-	char *workspace; /* absolute, links resolved */
+	char *shown;      /* for messages */
+	char *path;       /* absolute */
+	char *dir;        /* that it lies in */
+	char *workspace;  /* absolute, links resolved */
 	const char *home; /* NULL: unknown */
-	bool named;      /* by the user, which is the user's word for it */
+	bool named;       /* by the user, which is the user's word for it */
 	struct buf bytes;
 	char hex[SHA256_HEX]; /* of its content, as trust counts it */
 	struct tools t;
@@ -28,7 +28,7 @@ void tools_unload(struct tools_source *s);
 /* Refuses a file that was only found here, unless its content was accepted. */
 must_check int tools_check_trust(const struct tools_source *s, struct ward_err *e);
 
-/* The policy that the agent's tools (NULL: all) may not exceed. 1: *ret is it, and the caller clears
+/* The policy that the agent's tools (NULL: all) may not exceed. 1: *ret is it, the caller clears
  * it; 0: there is none; -errno with *e, or -EINVAL with *errors. run: it must be accepted. */
 must_check int tools_load_policy(const struct tools_source *s, const struct tool_agent *agent,
 				 bool run, struct policy *ret, char **ret_path,

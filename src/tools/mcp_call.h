@@ -6,7 +6,7 @@
 
 /* arguments: the JSON object. A server whose list of tools is not the pinned one is refused. */
 must_check int mcp_call(const struct tools_source *s, const struct call_place *at,
-			const struct policy *p, const struct tool_tool *tool,
-			const char *arguments, struct call_result *ret, struct ward_err *e);
+			const struct policy *p, const struct tool_tool *tool, const char *arguments,
+			struct call_result *ret, struct ward_err *e);
 
 #endif

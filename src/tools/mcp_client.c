@@ -68,8 +68,9 @@ static int read_line(struct mcp_client *c, struct buf *ret, struct ward_err *e)
 			return ret->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 		}
 		if (c->rest.len > MCP_MESSAGE_MAX)
-			return ward_fail(e, EMSGSIZE, "the MCP server sent a message of more than "
-						      "1 MiB");
+			return ward_fail(e, EMSGSIZE,
+					 "the MCP server sent a message of more than "
+					 "1 MiB");
 		if (!buf_reserve(&c->rest, 65536))
 			return ward_fail(e, ENOMEM, "out of memory");
 		n = read(c->out_fd, c->rest.data + c->rest.len, 65536);
@@ -158,15 +159,16 @@ int mcp_request(struct mcp_client *c, const char *method, const char *params,
 
 static int initialize(struct mcp_client *c, struct ward_err *e)
 {
-	static const char params[] = "{\"protocolVersion\":\"" REVISION "\",\"capabilities\":{},"
-				     "\"clientInfo\":{\"name\":\"ward\",\"version\":\"" WARD_VERSION
-				     "\"}}";
+	static const char params[] =
+		"{\"protocolVersion\":\"" REVISION "\",\"capabilities\":{},"
+		"\"clientInfo\":{\"name\":\"ward\",\"version\":\"" WARD_VERSION "\"}}";
 	const struct node *result;
 	auto_node root = NULL;
 	int r = mcp_request(c, "initialize", params, &root, &result, e);
 
 	return r < 0 ? r
-		     : send_line(c, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+		     : send_line(c,
+				 "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
 				 e);
 }
 
@@ -176,8 +178,9 @@ int mcp_open(const struct call_place *at, const struct policy *p, char *const *c
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, r;
 	auto_strv words = { 0 };
 
-	*ret = (struct mcp_client){ .pid = -1, .in_fd = -1, .out_fd = -1, .error_fd = -1,
-				    .next_id = 1 };
+	*ret = (struct mcp_client){
+		.pid = -1, .in_fd = -1, .out_fd = -1, .error_fd = -1, .next_id = 1
+	};
 	r = call_words(at, p, command, &words, e);
 	if (r < 0)
 		return r;

@@ -34,8 +34,8 @@ static void count_hidden(const char *bytes, size_t n, struct output_verdict *ret
 	for (size_t i = 0; i < n;) {
 		unsigned point = 0;
 		size_t len = bytes[i] ? text_utf8((const unsigned char *)bytes + i, &point) : 0;
-		bool space = point == '\n' || point == '\t' ||
-			     (point == '\r' && bytes[i + 1] == '\n');
+		bool space =
+			point == '\n' || point == '\t' || (point == '\r' && bytes[i + 1] == '\n');
 
 		line += point == '\n';
 		if (!space && (!len || point < 0x20 || point == 0x7f || text_acts(point))) {
@@ -115,7 +115,8 @@ static int read_rules(const struct buf *text, struct strv *ret, struct ward_err 
 	struct ward_err why = { 0 };
 	struct reader r = { .name = "", .e = &why };
 	auto_node root = json_read(&r, (const uint8_t *)buf_text(text), text->len);
-	const struct node *list = root && root->kind == NODE_MAP ? node_get(root, "findings") : NULL;
+	const struct node *list =
+		root && root->kind == NODE_MAP ? node_get(root, "findings") : NULL;
 
 	if (!list || r.count)
 		return ward_fail(e, EIO, "cannot read what ward-scan found: %.200s", why.why);

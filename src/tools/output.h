@@ -6,10 +6,10 @@
 
 /* What was found in an output. */
 struct output_verdict {
-	bool is_json;          /* the whole of it is one JSON value */
-	bool matches;          /* the schema, or there is none */
-	unsigned hidden;       /* control, turning and hidden characters, and bytes that are not UTF-8 */
-	unsigned hidden_line;  /* of the first, from 1 */
+	bool is_json;    /* the whole of it is one JSON value */
+	bool matches;    /* the schema, or there is none */
+	unsigned hidden; /* control, turning and hidden characters, and bytes that are not UTF-8 */
+	unsigned hidden_line; /* of the first, from 1 */
 	struct schema_error why;
 };
 

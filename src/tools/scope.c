@@ -84,7 +84,8 @@ bool scope_rule_covers(const char *a_text, const char *b_text)
 
 	if (strcmp(a_text, b_text) == 0)
 		return true;
-	if (policy_rule_read(a_text, &a, &ignored) < 0 || policy_rule_read(b_text, &b, &ignored) < 0)
+	if (policy_rule_read(a_text, &a, &ignored) < 0 ||
+	    policy_rule_read(b_text, &b, &ignored) < 0)
 		return false;
 	/* raw bytes are more than any other way, and a rule that looks is more than none */
 	raw = b.mode == POLICY_RULE_TCP && a.mode != POLICY_RULE_TCP;
@@ -99,8 +100,8 @@ bool scope_rule_covers(const char *a_text, const char *b_text)
 	return true;
 }
 
-bool scope_policy_shows(const struct policy *p, const char *dir, const char *home,
-			const char *path, bool write)
+bool scope_policy_shows(const struct policy *p, const char *dir, const char *home, const char *path,
+			bool write)
 {
 	auto_free char *workspace = bind_scope_path(dir, home, p->fs_workspace);
 
@@ -247,7 +248,7 @@ static int cut_files(struct cut *c)
 			reads_all || writes_all || parts.len ? c->at->dir : c->at->empty);
 	if (r == 0)
 		r = set(c, "filesystem.mode",
-			!writes_all ? "read_only"
+			!writes_all                                     ? "read_only"
 			: c->base && c->base->fs_mode == FS_MODE_REVIEW ? "review"
 									: "read_write");
 	if (r == 0)
@@ -330,7 +331,8 @@ static int cut_credentials(struct cut *c)
 			auto_grant grant = { 0 };
 			struct ward_err ignored;
 
-			if (policy_grant_read(c->base->cred_grants.items[k], &grant, &ignored) < 0 ||
+			if (policy_grant_read(c->base->cred_grants.items[k], &grant, &ignored) <
+				    0 ||
 			    strcmp(grant.name, names->items[i]) != 0)
 				continue;
 			found = true;
@@ -349,8 +351,8 @@ static int cut_credentials(struct cut *c)
 
 /* -- the rest */
 
-/* A limit that the scope says must not exceed the base's; one that it does not say is the smaller of
- * the two. A share of the machine's memory is compared when the sandbox starts. */
+/* A limit that the scope says must not exceed the base's; one that it does not say is the smaller
+ * of the two. A share of the machine's memory is compared when the sandbox starts. */
 static void lower(struct cut *c, const char *key, uint64_t *member, uint64_t value)
 {
 	const struct node *n = c->tool->scope.limits.head.node;
@@ -440,7 +442,7 @@ int scope_policy(const struct tool_tool *tool, const struct scope_place *at,
 		 const struct policy *base, struct policy *ret, struct strv *wider,
 		 struct ward_err *e)
 {
-	static int (*const steps[])(struct cut *) = { cut_files,	 cut_network, cut_credentials,
+	static int (*const steps[])(struct cut *) = { cut_files,   cut_network, cut_credentials,
 						      cut_process, cut_limits,  cut_engine,
 						      cut_volumes };
 	struct cut c = { tool, at, base, ret, wider, e };
@@ -460,15 +462,33 @@ int scope_policy(const struct tool_tool *tool, const struct scope_place *at,
 static bool is_decided(const char *path)
 {
 	static const char *const fields[] = {
-		"version",		 "isolation",		    "toolchains",
-		"filesystem.workspace",	 "filesystem.mode",	    "filesystem.host_mounts",
-		"filesystem.hide",	 "filesystem.caches",	    "filesystem.home",
-		"filesystem.programs",	 "network.mode",	    "network.egress_allowlist",
-		"network.ingress",	 "network.host_services",   "process.syscalls",
-		"process.env",		 "process.git_identity",    "process.nesting",
-		"resources.cpu_limit",	 "resources.memory_limit",  "resources.pids_limit",
-		"resources.disk_limit",	 "resources.timeout_seconds", "resources.gpus",
-		"credentials.mode",	 "credentials.grants",	    "credentials.ssh",
+		"version",
+		"isolation",
+		"toolchains",
+		"filesystem.workspace",
+		"filesystem.mode",
+		"filesystem.host_mounts",
+		"filesystem.hide",
+		"filesystem.caches",
+		"filesystem.home",
+		"filesystem.programs",
+		"network.mode",
+		"network.egress_allowlist",
+		"network.ingress",
+		"network.host_services",
+		"process.syscalls",
+		"process.env",
+		"process.git_identity",
+		"process.nesting",
+		"resources.cpu_limit",
+		"resources.memory_limit",
+		"resources.pids_limit",
+		"resources.disk_limit",
+		"resources.timeout_seconds",
+		"resources.gpus",
+		"credentials.mode",
+		"credentials.grants",
+		"credentials.ssh",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)

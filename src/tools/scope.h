@@ -24,7 +24,7 @@ void scope_document(const struct policy *p, struct buf *out);
 bool scope_rule_covers(const char *a, const char *b);
 /* Whether a path lies in what the policy shows; write: for writing. dir: what its workspace and
  * relative paths begin at. */
-bool scope_policy_shows(const struct policy *p, const char *dir, const char *home,
-			const char *path, bool write);
+bool scope_policy_shows(const struct policy *p, const char *dir, const char *home, const char *path,
+			bool write);
 
 #endif

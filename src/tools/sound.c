@@ -140,8 +140,7 @@ static void check_param(struct tools_context *c, const struct tool_tool *tool,
 		wrong(c, &p->head, p->min ? "min" : "max", NULL, "parameters",
 		      "is for numbers only");
 	if ((p->min && !decimal_read(p->min, &d)) || (p->max && !decimal_read(p->max, &d)))
-		wrong(c, &p->head, p->min ? "min" : "max", NULL, "parameters",
-		      "expected a number");
+		wrong(c, &p->head, p->min ? "min" : "max", NULL, "parameters", "expected a number");
 	if (strchr(p->head.name, '.'))
 		wrong(c, &p->head, NULL, NULL, "parameters", "a parameter's name has no dot");
 	(void)tool;

@@ -96,12 +96,14 @@ static int check_path(const struct value_place *at, const struct tool_param *p, 
 	if (has_dots(value))
 		return refuse(p, value, e, "a path without ..");
 	if (*value == '-' || *value == '~')
-		return refuse(p, value, e, "a path that begins with neither - nor ~ (write ./-...)");
+		return refuse(p, value, e,
+			      "a path that begins with neither - nor ~ (write ./-...)");
 	path = path_join(at->dir, value);
 	if (!path)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!bind_path_in_scope(at->tool, at->dir, at->home, path, write)) {
-		refuse(p, value, e, write ? "a path in scope.write" : "a path in scope.read or scope.write");
+		refuse(p, value, e,
+		       write ? "a path in scope.write" : "a path in scope.read or scope.write");
 		return ward_remedy(e, "ward tool show %s lists the paths of its scope",
 				   at->tool->head.name);
 	}
@@ -246,8 +248,8 @@ int value_check(const struct value_place *at, const struct tool_param *p, const 
 /* A pattern is asked by examples: options are short, long, and with a value. */
 bool value_may_begin_with_dash(const struct tool_param *p)
 {
-	static const char *const options[] = { "-",	"-x",	    "-xx",	"-x1",	 "-1",
-					       "--x",	"--xx",	    "--x=y",	"-x=y",	 "--xx-yy",
+	static const char *const options[] = { "-",      "-x",       "-xx",      "-x1",  "-1",
+					       "--x",    "--xx",     "--x=y",    "-x=y", "--xx-yy",
 					       "--xx=y", "--output", "--exec=x", "-o/x", "-rf" };
 	struct decimal d;
 

@@ -39,11 +39,12 @@ static const struct {
 	{ "{\"exclusiveMaximum\":0.3}", "0.29999999999999999999|-1", "0.3|0.30" },
 	{ "{\"multipleOf\":0.01}", "4.35|0|1e10", "0.0075|4.355" },
 	{ "{\"multipleOf\":3}", "9|3e0|1.5e1", "10|0.3" },
-	{ "{\"minLength\":2,\"maxLength\":3}", "\"ab\"|\"\\u00e4\\u00f6\\u00fc\"|7", "\"a\"|\"abcd\"" },
+	{ "{\"minLength\":2,\"maxLength\":3}", "\"ab\"|\"\\u00e4\\u00f6\\u00fc\"|7",
+	  "\"a\"|\"abcd\"" },
 	{ "{\"pattern\":\"^a+$\"}", "\"aa\"|1", "\"ab\"|\"a\\n\"" },
 	{ "{\"pattern\":\"^\\\\d{2}(?!x)\"}", "\"12y\"", "\"12x\"|\"1\"" },
-	{ "{\"required\":[\"a\"],\"properties\":{\"a\":{\"type\":\"string\"}}}",
-	  "{\"a\":\"\"}|1", "{}|{\"a\":1}" },
+	{ "{\"required\":[\"a\"],\"properties\":{\"a\":{\"type\":\"string\"}}}", "{\"a\":\"\"}|1",
+	  "{}|{\"a\":1}" },
 	{ "{\"properties\":{\"a\":true},\"patternProperties\":{\"^x\":{}},"
 	  "\"additionalProperties\":false}",
 	  "{\"a\":1,\"xy\":2}|{}", "{\"b\":1}|{\"ax\":1}" },
@@ -169,10 +170,10 @@ static void test_decimals(unused_arg void **state)
 	static const struct {
 		const char *a, *b;
 		int order;
-	} pairs[] = { { "1", "1.0", 0 },	 { "-1", "1", -1 },   { "10", "9", 1 },
-		      { "1e3", "1000", 0 },	 { "0.1", "0.10", 0 }, { "-0", "0", 0 },
-		      { "1e-400", "0", 1 },	 { "123e10", "1.23e12", 0 },
-		      { "-2", "-10", 1 },	 { "1e400", "9e399", 1 } };
+	} pairs[] = { { "1", "1.0", 0 },      { "-1", "1", -1 },          { "10", "9", 1 },
+		      { "1e3", "1000", 0 },   { "0.1", "0.10", 0 },       { "-0", "0", 0 },
+		      { "1e-400", "0", 1 },   { "123e10", "1.23e12", 0 }, { "-2", "-10", 1 },
+		      { "1e400", "9e399", 1 } };
 	struct decimal a, b;
 
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
@@ -181,7 +182,8 @@ static void test_decimals(unused_arg void **state)
 		assert_int_equal(decimal_compare(&b, &a), -pairs[i].order);
 	}
 	assert_false(decimal_read("", &a) || decimal_read("-", &a) || decimal_read("1.", &a) ||
-		     decimal_read("1e", &a) || decimal_read("0x1", &a) || decimal_read("1e2000", &a));
+		     decimal_read("1e", &a) || decimal_read("0x1", &a) ||
+		     decimal_read("1e2000", &a));
 	assert_false(decimal_read("123456789012345678901234567890123456789", &a));
 	assert_int_equal(regex_match("a|b", REGEX_WHOLE, "ab", NULL), 0);
 	assert_int_equal(regex_match("a|ab", REGEX_WHOLE, "ab", NULL), 1);

@@ -15,7 +15,8 @@
 
 #define SCOPE "    scope: {}\n"
 #define NATURE                                                                                     \
-	"    nature: {private_data: false, untrusted_content: false, communicates_outside: false,\n" \
+	"    nature: {private_data: false, untrusted_content: false, communicates_outside: "       \
+	"false,\n"                                                                                 \
 	"      destructive: false}\n"
 
 static const char document[] =
@@ -28,20 +29,17 @@ static const char document[] =
 	"      word: {type: string, max_length: 100}\n"
 	"      path: {type: path, default: notes}\n"
 	"      most: {type: integer, min: 0, max: 9, default: 5}\n"
-	"    scope: {read: [notes], write: [out]}\n" NATURE
-	"  bare:\n"
+	"    scope: {read: [notes], write: [out]}\n" NATURE "  bare:\n"
 	"    description: its value stands where an option could\n"
 	"    run: [echo, \"{text}\", \"x{more}\", \"{rest...}\"]\n"
 	"    parameters:\n"
 	"      text: {}\n"
 	"      more: {required: false}\n"
-	"      rest: {list: true, required: false}\n" SCOPE NATURE
-	"  save:\n"
+	"      rest: {list: true, required: false}\n" SCOPE NATURE "  save:\n"
 	"    description: writes\n"
 	"    run: [tee, \"{path}\"]\n"
 	"    parameters: {path: {type: path, access: write}}\n"
-	"    scope: {read: [notes], write: [out]}\n" NATURE
-	"  get:\n"
+	"    scope: {read: [notes], write: [out]}\n" NATURE "  get:\n"
 	"    description: fetches\n"
 	"    run: [curl, \"{url}\", \"{host}\"]\n"
 	"    parameters: {url: {type: url}, host: {type: host, default: a.example.com}}\n"
@@ -76,11 +74,12 @@ static void test_argv(unused_arg void **state)
 {
 	static const struct tools_argument some[] = { { "word", "$(id) `x` ; rm -rf / *" },
 						      { "path", "notes/a b" } };
-	static const char *const expected[] = { "grep", "-rn", "--max-count=5", "-e",
-						"$(id) `x` ; rm -rf / *", "--", "/w/notes/a b" };
-	static const struct tools_argument list[] = {
-		{ "text", "a" }, { "rest", "1" }, { "rest", "2" }
+	static const char *const expected[] = {
+		"grep", "-rn", "--max-count=5", "-e", "$(id) `x` ; rm -rf / *", "--", "/w/notes/a b"
 	};
+	static const struct tools_argument list[] = { { "text", "a" },
+						      { "rest", "1" },
+						      { "rest", "2" } };
 	auto_tools t = { 0 };
 	struct tools_call c = { 0 };
 	struct ward_err e = { 0 };
@@ -90,8 +89,9 @@ static void test_argv(unused_arg void **state)
 	assert_int_equal(c.argv.len, ARRAY_LEN(expected));
 	for (size_t i = 0; i < c.argv.len; i++)
 		assert_string_equal(c.argv.items[i], expected[i]);
-	assert_string_equal(c.input, "{\"word\":\"$(id) `x` ; rm -rf / *\",\"path\":\"/w/notes/a b\","
-				     "\"most\":5}");
+	assert_string_equal(c.input,
+			    "{\"word\":\"$(id) `x` ; rm -rf / *\",\"path\":\"/w/notes/a b\","
+			    "\"most\":5}");
 	tools_call_free(&c);
 	assert_int_equal(tools_bind(&t, tools_find(&t, "bare"), "/w", NULL, list, 3, &c, &e), 0);
 	assert_int_equal(c.argv.len, 4); /* x{more} is left out */
@@ -102,19 +102,77 @@ static void test_argv(unused_arg void **state)
 /* -- hostile arguments: every payload at every kind of parameter, with every dress */
 
 static const char *const payloads[] = {
-	"-rf", "--help", "--exec=/bin/sh", "-", "--", "-o/etc/passwd", "$(id)", "`id`", "${IFS}x",
-	"; id", "| id", "&& id", "> /etc/passwd", "a\nb", "a\rb", "a\tb", "\x1b[2J", "*", "?",
-	"[a-z]*", "{a,b}", "~", "~root", "~/x", "..", "../x", "a/../../x", "notes/../../etc/passwd",
-	"notes/..", "/etc/passwd", "/w/../etc", "//etc/passwd", "/w/notes/../../etc/shadow",
-	"notes/./../..", "\xe2\x80\x90rf", "\xef\xbc\x8d\xef\xbc\x8dhelp", "\xe2\x80\xaertf",
-	"a\xe2\x80\x8b" "b", "\xef\xbc\x8e\xef\xbc\x8e/x", "\xc0\xae\xc0\xae/x", "\xff\xfe",
-	"\xed\xa0\x80", "%2e%2e/x", "%00", "@/etc/passwd", "file:///etc/passwd", "http://x/",
-	"https://evil.example.net/", "https://a.example.com@evil.example.net/",
-	"https://evil.example.net#a.example.com", "https://a.example.com\\@evil.example.net/",
-	"https://a.example.com.evil.example.net/", "https://A.EXAMPLE.COM/x y",
-	"https://a.example.com:22/", "https://[::1]/", "https://b.example.org/",
-	"a.example.com.evil.example.net", "169.254.169.254", "localhost", "{word}", "{{word}}",
-	"${word}", "%s%n", "'", "\"", "\\", "#", "!", "a b", "",
+	"-rf",
+	"--help",
+	"--exec=/bin/sh",
+	"-",
+	"--",
+	"-o/etc/passwd",
+	"$(id)",
+	"`id`",
+	"${IFS}x",
+	"; id",
+	"| id",
+	"&& id",
+	"> /etc/passwd",
+	"a\nb",
+	"a\rb",
+	"a\tb",
+	"\x1b[2J",
+	"*",
+	"?",
+	"[a-z]*",
+	"{a,b}",
+	"~",
+	"~root",
+	"~/x",
+	"..",
+	"../x",
+	"a/../../x",
+	"notes/../../etc/passwd",
+	"notes/..",
+	"/etc/passwd",
+	"/w/../etc",
+	"//etc/passwd",
+	"/w/notes/../../etc/shadow",
+	"notes/./../..",
+	"\xe2\x80\x90rf",
+	"\xef\xbc\x8d\xef\xbc\x8dhelp",
+	"\xe2\x80\xaertf",
+	"a\xe2\x80\x8b"
+	"b",
+	"\xef\xbc\x8e\xef\xbc\x8e/x",
+	"\xc0\xae\xc0\xae/x",
+	"\xff\xfe",
+	"\xed\xa0\x80",
+	"%2e%2e/x",
+	"%00",
+	"@/etc/passwd",
+	"file:///etc/passwd",
+	"http://x/",
+	"https://evil.example.net/",
+	"https://a.example.com@evil.example.net/",
+	"https://evil.example.net#a.example.com",
+	"https://a.example.com\\@evil.example.net/",
+	"https://a.example.com.evil.example.net/",
+	"https://A.EXAMPLE.COM/x y",
+	"https://a.example.com:22/",
+	"https://[::1]/",
+	"https://b.example.org/",
+	"a.example.com.evil.example.net",
+	"169.254.169.254",
+	"localhost",
+	"{word}",
+	"{{word}}",
+	"${word}",
+	"%s%n",
+	"'",
+	"\"",
+	"\\",
+	"#",
+	"!",
+	"a b",
+	"",
 };
 static const char *const dresses[] = { "%s", " %s", "%s ", "./%s", "notes/%s" };
 
@@ -160,7 +218,7 @@ static void test_hostile(unused_arg void **state)
 	static const struct {
 		const char *tool, *param;
 	} ways[] = { { "search", "word" }, { "search", "path" }, { "bare", "text" },
-		     { "save", "path" },   { "get", "url" },	 { "search", "most" } };
+		     { "save", "path" },   { "get", "url" },     { "search", "most" } };
 	unsigned tried = 0, accepted = 0;
 	auto_tools t = { 0 };
 
@@ -235,13 +293,16 @@ static const struct {
 	  "there is no \"q\"" },
 	{ "    description: a\n    run: [x]\n    parameters: {p: {}}\n" SCOPE NATURE,
 	  "is never used" },
-	{ "    description: a\n    run: [x, \"{p}\"]\n    parameters: {p: {type: pth}}\n" SCOPE NATURE,
+	{ "    description: a\n    run: [x, \"{p}\"]\n    parameters: {p: {type: pth}}\n" SCOPE
+		  NATURE,
 	  "did you mean \"path\"?" },
-	{ "    description: a\n    run: [x, \"{p}\"]\n    parameters: {p: {pattern: '('}}\n" SCOPE NATURE,
+	{ "    description: a\n    run: [x, \"{p}\"]\n    parameters: {p: {pattern: '('}}\n" SCOPE
+		  NATURE,
 	  "parameters.p.pattern" },
 	{ "    description: a\n    run: [x]\n    output: {tpye: object}\n" SCOPE NATURE,
 	  "did you mean \"type\"?" },
-	{ "    description: a\n    http: {url: \"https://{h}/\"}\n    parameters: {h: {}}\n" SCOPE NATURE,
+	{ "    description: a\n    http: {url: \"https://{h}/\"}\n    parameters: {h: {}}\n" SCOPE
+		  NATURE,
 	  "no parameter can choose the host" },
 	{ "    description: a\n    http: {url: \"http://x/\"}\n" SCOPE NATURE, "expected https" },
 	{ "    description: a\n    mcp: {server: s}\n" SCOPE NATURE, "there is no \"s\"" },

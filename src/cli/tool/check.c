@@ -45,10 +45,10 @@ static int scan_file(const char *shown, const struct buf *bytes, struct check_fi
 		size_t n = strcspn(rules.items[i], ":");
 
 		check_add(f, CHECK_SECRET,
-			  (struct place){ (unsigned)strtoul(rules.items[i] + n +
-								    (rules.items[i][n] == ':'),
-							    NULL, 10),
-					  1 },
+			  (struct place){
+				  (unsigned)strtoul(rules.items[i] + n + (rules.items[i][n] == ':'),
+						    NULL, 10),
+				  1 },
 			  NULL, "the file holds a secret: %.*s", (int)n, rules.items[i]);
 	}
 	f->file = before;

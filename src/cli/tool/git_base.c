@@ -48,9 +48,9 @@ static int run_git(const char *git, char *const *argv, struct buf *ret, int *ret
 static int ask_git(const struct tools_source *s, const char *git, const char *verb,
 		   const char *option, const char *object, struct buf *ret, int *ret_code)
 {
-	char *argv[] = { strdup("git"),  strdup("-c"), strdup("safe.directory=*"), strdup("-C"),
-			 strdup(s->dir), strdup(verb), strdup(option),		    strdup(object),
-			 NULL };
+	char *argv[] = { strdup("git"),  strdup("-c"),   strdup("safe.directory=*"),
+			 strdup("-C"),   strdup(s->dir), strdup(verb),
+			 strdup(option), strdup(object), NULL };
 	int r = run_git(git, argv, ret, ret_code);
 
 	for (size_t i = 0; argv[i]; i++)

@@ -39,7 +39,8 @@ void init_quote(struct buf *out, const char *text)
 
 bool init_is_name(const char *s)
 {
-	static const char set[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	static const char set[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 
 	return s && *s && *s != '-' && strlen(s) <= TOOLS_NAME_MAX && strspn(s, set) == strlen(s);
 }
@@ -261,8 +262,9 @@ int tool_init(struct options *o)
 
 	if ((o->tools_mcp && o->tools_openapi) || (!o->tools_mcp && o->word_count) ||
 	    (o->tools_mcp && !o->word_count)) {
-		ward_fail(&e, EINVAL, "ward tool init: expected --mcp -- COMMAND..., --openapi "
-				      "FILE, or nothing");
+		ward_fail(&e, EINVAL,
+			  "ward tool init: expected --mcp -- COMMAND..., --openapi "
+			  "FILE, or nothing");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (o->tools_mcp)

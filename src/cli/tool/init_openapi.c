@@ -89,8 +89,8 @@ static void put_params(const struct draft *d, const struct node *list, struct bu
 		const char *name = init_text(p, "name"), *in = init_text(p, "in");
 		const char *required = init_text(p, "required");
 		bool path = in && strcmp(in, "path") == 0;
-		bool asked = in && strcmp(in, "query") == 0 && required &&
-			     strcmp(required, "true") == 0;
+		bool asked =
+			in && strcmp(in, "query") == 0 && required && strcmp(required, "true") == 0;
 
 		if (!name || !(path || asked) || strv_has(names, name) ||
 		    !init_param(resolve(d, init_member(p, "schema")), name, true, params))
@@ -157,7 +157,8 @@ static void put_operation(struct draft *d, const struct node *path, const struct
 		buf_puts(&url, query.data);
 	init_quote(out, buf_text(&url));
 	if (body)
-		buf_puts(out, "\n      body: body\n      headers: {Content-Type: application/json}");
+		buf_puts(out,
+			 "\n      body: body\n      headers: {Content-Type: application/json}");
 	buf_puts(out, "\n");
 	if (body)
 		buf_puts(&params, "      body: {type: string, lines: true, max_length: 65536}\n");
@@ -177,8 +178,8 @@ static void put_path(struct draft *d, const struct node *path)
 {
 	static const struct {
 		const char *key, *method;
-	} methods[] = { { "get", "GET" },   { "head", "HEAD" },	  { "post", "POST" },
-			{ "put", "PUT" },   { "patch", "PATCH" }, { "delete", "DELETE" } };
+	} methods[] = { { "get", "GET" }, { "head", "HEAD" },   { "post", "POST" },
+			{ "put", "PUT" }, { "patch", "PATCH" }, { "delete", "DELETE" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		const struct node *operation = init_member(path, methods[i].key);

@@ -86,7 +86,8 @@ static int run_word(const char *word, struct options *o)
 	while (i < ARRAY_LEN(words) && strcmp(words[i].word, word) != 0)
 		i++;
 	if (i == ARRAY_LEN(words)) {
-		ward_fail(&e, EINVAL, *word ? "unknown command: ward tool %.100s" : "a command is missing%s",
+		ward_fail(&e, EINVAL,
+			  *word ? "unknown command: ward tool %.100s" : "a command is missing%s",
 			  word);
 		return usage(o, &e);
 	}

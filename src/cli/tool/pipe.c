@@ -1,7 +1,7 @@
 /*
  * ward tool pipe: stages with rights of their own. In: 'fetch URL | extract | store'. Out: the last
- * stage's output. Each stage is one call of one tool in a fresh sandbox; what it writes is judged as
- * any output and then becomes the next one's standard input: only bytes pass. So a stage with a
+ * stage's output. Each stage is one call in a fresh sandbox; what it writes is judged as any
+ * output and then becomes the next one's standard input: only bytes pass. So a stage with a
  * network has no files, and one with files no network, if their scopes say so. Words are split by
  * ward, at spaces, with '...' and "..."; there is no shell. A word is --NAME=VALUE, or the value of
  * the next parameter in order. A stage that fails ends the pipe: what stands behind it never runs.
@@ -87,8 +87,8 @@ static int read_stage(const struct tools_source *s, const char *text, struct sta
 						 ret->tool->head.name, next);
 			p = tools_at(param, &ret->tool->parameters, next);
 			name = ret->words.items[i];
-			ret->arguments[ret->count++] = (struct tools_argument){ p->head.name,
-										value };
+			ret->arguments[ret->count++] =
+				(struct tools_argument){ p->head.name, value };
 			next += !p->list;
 			continue;
 		}
@@ -107,8 +107,9 @@ static int read_stages(const struct tools_source *s, const char *text, struct st
 		r = read_stage(s, parts.items[i], &stages[i], e);
 		*ret_count = i + 1;
 		if (r == 0 && i && !stages[i].tool->takes_stdin) {
-			ward_fail(e, EINVAL, "%s reads no standard input, so nothing can be piped "
-					     "into it",
+			ward_fail(e, EINVAL,
+				  "%s reads no standard input, so nothing can be piped "
+				  "into it",
 				  stages[i].tool->head.name);
 			r = ward_remedy(e, "stdin: true in its entry of tools.yaml");
 		}

@@ -76,7 +76,8 @@ static bool test_review(const struct subject *s)
 
 static bool test_journal(const struct subject *s)
 {
-	return s->policy.audit_journal == JOURNAL_DEFAULT && s->policy.audit_on_full == ON_FULL_STOP;
+	return s->policy.audit_journal == JOURNAL_DEFAULT &&
+	       s->policy.audit_on_full == ON_FULL_STOP;
 }
 
 /* Variables whose name says that they hold one. */
@@ -152,8 +153,9 @@ static bool test_agents(const struct subject *s)
 /* One agent has nobody to poison. */
 static bool test_channels(const struct subject *s)
 {
-	return test_agents(s) && (s->tools.t.file.agents.len == 1 ||
-				  !check_agents_share(&s->tools.t, s->tools.workspace, s->tools.home));
+	return test_agents(s) &&
+	       (s->tools.t.file.agents.len == 1 ||
+		!check_agents_share(&s->tools.t, s->tools.workspace, s->tools.home));
 }
 
 enum test {
@@ -177,14 +179,22 @@ enum test {
 };
 
 static bool (*const tests[])(const struct subject *s) = {
-	[TEST_ALWAYS] = test_always,	       [TEST_FILE] = test_file,
-	[TEST_EPHEMERAL] = test_ephemeral,     [TEST_MOUNTS] = test_mounts,
-	[TEST_PRIVILEGE] = test_privilege,     [TEST_QUOTAS] = test_quotas,
-	[TEST_REVIEW] = test_review,	       [TEST_JOURNAL] = test_journal,
-	[TEST_CREDENTIALS] = test_credentials, [TEST_ON_TIMEOUT] = test_on_timeout,
-	[TEST_SYSCALLS] = test_syscalls,       [TEST_NETWORK] = test_network,
-	[TEST_TOOLS] = test_tools,	       [TEST_TRIFECTA] = test_trifecta,
-	[TEST_AGENTS] = test_agents,	       [TEST_CHANNELS] = test_channels,
+	[TEST_ALWAYS] = test_always,
+	[TEST_FILE] = test_file,
+	[TEST_EPHEMERAL] = test_ephemeral,
+	[TEST_MOUNTS] = test_mounts,
+	[TEST_PRIVILEGE] = test_privilege,
+	[TEST_QUOTAS] = test_quotas,
+	[TEST_REVIEW] = test_review,
+	[TEST_JOURNAL] = test_journal,
+	[TEST_CREDENTIALS] = test_credentials,
+	[TEST_ON_TIMEOUT] = test_on_timeout,
+	[TEST_SYSCALLS] = test_syscalls,
+	[TEST_NETWORK] = test_network,
+	[TEST_TOOLS] = test_tools,
+	[TEST_TRIFECTA] = test_trifecta,
+	[TEST_AGENTS] = test_agents,
+	[TEST_CHANNELS] = test_channels,
 };
 
 static const struct {

@@ -1,5 +1,5 @@
 /*
- * ward tool ls, show and trust: what the tools are. In: a tools.yaml. Out: a table, or one tool with
+ * ward tool ls, show and trust: what the tools are. In: a tools.yaml. Out: a table, or one tool and
  * its parameters, its walls and its nature. trust accepts exactly the content that it shows.
  */
 #include "cli/tool/parts.h"
