@@ -184,18 +184,29 @@ static bool is_plain_text(const char *s)
 	return true;
 }
 
+/* A path that leads where it says: no "..", no doubled slash. */
+static void assert_clean(const char *path)
+{
+	char *clean = path_clean(path);
+
+	assert_non_null(clean);
+	assert_string_equal(clean, path);
+	free(clean);
+}
+
 /* What a value that was accepted must be. */
 static void check_accepted(const struct tools_call *c, const char *tool, const char *value)
 {
 	if (strcmp(tool, "search") == 0) {
 		assert_int_equal(c->argv.len, 7);
 		assert_string_equal(c->argv.items[5], "--");
-		assert_null(strstr(c->argv.items[6], "/.."));
+		assert_clean(c->argv.items[6]);
 		assert_true(path_is_beneath(c->argv.items[6], "/w/notes") ||
 			    path_is_beneath(c->argv.items[6], "/w/out"));
 	}
 	if (strcmp(tool, "save") == 0) {
 		assert_int_equal(c->argv.len, 2);
+		assert_clean(c->argv.items[1]);
 		assert_true(path_is_beneath(c->argv.items[1], "/w/out"));
 	}
 	if (strcmp(tool, "bare") == 0) {
