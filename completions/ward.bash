@@ -195,10 +195,10 @@ _ward_options() {
 		other="--severity"
 		;;
 	check)
-		options="--replay --all --json --help -h"
+		options="--replay --all --json --tools --base --format --score --help -h"
 		file=""
 		directory=""
-		other=""
+		other="--base --format"
 		;;
 	watch)
 		options="--all --json --help -h"
@@ -223,6 +223,12 @@ _ward_options() {
 		file="--policy -p"
 		directory=""
 		other="--from-event"
+		;;
+	tool)
+		options="--json --file --agent --yes --output --mcp --openapi --help -f -y -o -h"
+		file="--file -f --output -o --openapi"
+		directory=""
+		other="--agent"
 		;;
 	image)
 		options="--name --max-size --max-files --quiet --json --help -q -h"
@@ -299,7 +305,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -308,7 +314,7 @@ _ward() {
 	fi
 	_ward_options "$verb"
 	case $verb in
-	run|agent|shell|learn|plan|exec)
+	run|agent|shell|learn|plan|exec|tool)
 		at=$(_ward_command_at)
 		if [[ $verb == exec ]]; then	# the first word is a sandbox
 			if ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then
@@ -371,7 +377,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
@@ -388,6 +394,8 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
 	elif [[ $verb == policy ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "add show" -- "$word")
+	elif [[ $verb == tool ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls show run pipe init trust" -- "$word")
 	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then
@@ -402,7 +410,7 @@ _ward() {
 		((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(attach|wait|pause|evidence|resume|stop|kill|logs|stats|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(run|agent|shell|learn|plan|exec) ]]; then
+	elif [[ $verb == @(run|agent|shell|learn|plan|exec|tool) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

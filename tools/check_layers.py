@@ -22,7 +22,7 @@ def before(room, *more):
 
 
 RUN = set(ORDER)
-PARTS = {'engine', 'audit', 'git', 'image', 'vmtool'}
+PARTS = {'engine', 'audit', 'git', 'image', 'vmtool', 'tools'}
 
 # directory -> the directories whose headers it may include, beside its own
 MAY = {

@@ -38,6 +38,7 @@ rows() {
 	build  libarchive-dev    file:/usr/include/archive.h
 	build  libvectorscan-dev file:/usr/include/hs/hs.h
 	build  zlib1g-dev        file:/usr/include/zlib.h
+	build  libpcre2-dev      file:/usr/include/pcre2.h
 	build  libcurl4-openssl-dev file:/usr/include/x86_64-linux-gnu/curl/curl.h
 	build  libcmocka-dev     file:/usr/include/cmocka.h
 	start  musl-tools        cmd:musl-gcc

@@ -486,7 +486,8 @@ def fish(verbs):
 
 def man_list(verbs):
     """What meson installs: every page that a generator makes, so that no verb lacks its page."""
-    pages = ['libward.3', 'ward.1', 'ward.yaml.5', *(f'ward-{verb.name}.1' for verb in verbs)]
+    pages = ['libward.3', 'tools.yaml.5', 'ward.1', 'ward.yaml.5',
+             *(f'ward-{verb.name}.1' for verb in verbs)]
     return ['# Made by tools/gen_cli.py from tables/verbs.def; do not edit.', 'install_man(files(',
             *(f"  '{page}'," for page in sorted(pages)), '))']
 

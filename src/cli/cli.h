@@ -55,6 +55,9 @@ struct options {
 	bool scan_pii, scan_redact, scan_sarif;
 	const char *block_on; /* diff, apply */
 	bool no_look;
+	/* tool, and check of tools */
+	const char *tools_file, *tools_agent, *tools_openapi, *check_base;
+	bool tools_mcp, tools_check, check_score;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

@@ -53,6 +53,26 @@ static bool has_word(char *const *argv, const char *word)
 	return false;
 }
 
+/* Whether `ward check` is about tools: what ward-tool does. */
+static bool is_about_tools(char *const *argv)
+{
+	static const char *const words[] = { "--tools", "--score", "--base" };
+	static const char name[] = "tools.yaml";
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		for (char *const *at = argv; *at; at++)
+			if (strncmp(*at, words[i], strlen(words[i])) == 0)
+				return true;
+	for (; *argv; argv++) {
+		size_t n = strlen(*argv), m = strlen(name);
+
+		if (n >= m && strcmp(*argv + n - m, name) == 0 &&
+		    (n == m || (*argv)[n - m - 1] == '/'))
+			return true;
+	}
+	return false;
+}
+
 /* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command
  * would inherit. */
 static void reader_gone(unused_arg int signal_number)
@@ -173,8 +193,10 @@ int main(int argc, char **argv)
 	}
 	verb = verb_find(argv[1]);
 	/* reads its own words, and comes back only where it is missing */
-	if (verb == VERB_AUDIT)
+	if (verb == VERB_AUDIT || verb == VERB_TOOL)
 		try_program(argv[1], argv + 1);
+	if (verb == VERB_CHECK && is_about_tools(argv + 2))
+		try_program("tool", argv);
 	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || verb == VERB_WATCH ||
 	    verb == VERB_EVIDENCE || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
 		try_program("explain", argv);
