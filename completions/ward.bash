@@ -260,6 +260,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	serve)
+		options="--dev --listen --templates --state --max --quota --add-key --debug --help -h"
+		file=""
+		directory="--templates --state"
+		other="--listen --max --quota --add-key"
+		;;
 	*)
 		options='' file='' directory='' other=''
 		;;
@@ -287,7 +293,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version serve aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -359,7 +365,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check trust profile policy image vm wasm recover volume rm help version serve" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then

@@ -51,6 +51,9 @@ struct options {
 	/* scan */
 	const char *scan_severity, *scan_allow, *scan_baseline, *scan_write;
 	bool scan_pii, scan_redact, scan_sarif;
+	bool serve_dev, serve_debug;
+	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
+		*serve_add_key;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

@@ -251,7 +251,7 @@ void data_begin(struct conn *c)
 {
 	struct sandbox *s;
 
-	if (c->debug && !*c->to.id)
+	if (c->debug)
 		memcpy(c->to.id, c->front->debug_id, sizeof(c->to.id));
 	s = *c->to.id ? sandbox_find(c->front, c->to.id) : find_signed(c);
 	if (!s && !*c->to.id && path_is(c, "/files")) {

@@ -30,7 +30,7 @@ static int resolve(const char *path, char ret[PATH_MAX], mode_t *ret_mode)
 			return -EISDIR;
 		if (!S_ISREG(st.st_mode))
 			return -EINVAL;
-		*ret_mode = st.st_mode & 0777;
+		*ret_mode = (st.st_mode & 0777) | S_IFREG;
 		return realpath(path, ret) ? 0 : -errno;
 	}
 	if (errno != ENOENT)
@@ -56,15 +56,15 @@ int upload_begin(struct upload *u, const char *path)
 	name = strrchr(u->path, '/');
 	if (!name)
 		return -EINVAL;
-	snprintf(u->temporary, sizeof(u->temporary), "%.*s/.ward-upload-XXXXXX",
-		 (int)(name - u->path), u->path);
+	snprintf(u->temporary, sizeof(u->temporary), "%.*s/%sXXXXXX", (int)(name - u->path),
+		 u->path, mode ? UPLOAD_OVER : UPLOAD_NEW);
 	u->fd = mkostemp(u->temporary, O_CLOEXEC);
 	if (u->fd < 0) {
 		r = -errno;
 		*u->temporary = '\0';
 		return r;
 	}
-	return fchmod(u->fd, mode ? mode : 0666 & ~mask) < 0 ? -errno : 0;
+	return fchmod(u->fd, mode ? mode & 0777 : 0666 & ~mask) < 0 ? -errno : 0;
 }
 
 int upload_write(struct upload *u, const void *bytes, size_t n)

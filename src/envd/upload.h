@@ -4,6 +4,12 @@
 
 #include "envd/call.h"
 
+/* Names of files in the making: of a new file, and of one that takes the place of another. The
+ * watchers know them, and tell their clients of the file that it becomes. */
+#define UPLOAD_NAME ".ward-upload-"
+#define UPLOAD_NEW UPLOAD_NAME "new-"
+#define UPLOAD_OVER UPLOAD_NAME "over-"
+
 struct upload {
 	int fd;
 	char path[PATH_MAX]; /* where it goes; links are resolved */

@@ -15,6 +15,7 @@
 
 #include "envd/entry.h"
 #include "envd/fs.h"
+#include "envd/upload.h"
 
 #define WATCHED_MAX 8192       /* directories of one watch */
 #define KEPT_MAX (1024 * 1024) /* bytes of events that nobody has asked for */
@@ -31,6 +32,9 @@ struct watch {
 		char *below; /* the root: "" */
 	} *dirs;
 	size_t dir_count;
+	/* an upload is being renamed: what the next IN_MOVED_TO of this cookie stands for */
+	uint32_t upload;
+	bool upload_is_new;
 };
 
 static const struct {
@@ -174,6 +178,7 @@ static int take_event(struct watch *w, const struct inotify_event *e, const stru
 {
 	char name[PATH_MAX];
 	const char *below = NULL;
+	uint32_t mask = e->mask;
 	int r = 0;
 
 	for (size_t i = 0; i < w->dir_count && !below; i++)
@@ -183,8 +188,16 @@ static int take_event(struct watch *w, const struct inotify_event *e, const stru
 	    (size_t)snprintf(name, sizeof(name), "%s%s%s", below, *below ? "/" : "", e->name) >=
 		    sizeof(name))
 		return 0;
+	if (strncmp(e->name, UPLOAD_NAME, sizeof(UPLOAD_NAME) - 1) == 0) {
+		if (e->mask & IN_MOVED_FROM)
+			w->upload = e->cookie;
+		w->upload_is_new = strncmp(e->name, UPLOAD_NEW, sizeof(UPLOAD_NEW) - 1) == 0;
+		return 0;
+	}
+	if (e->mask & IN_MOVED_TO && e->cookie == w->upload)
+		mask = w->upload_is_new ? IN_CREATE | IN_MODIFY : IN_MODIFY;
 	for (size_t i = 0; i < ARRAY_LEN(kinds) && r == 0; i++)
-		if (e->mask & kinds[i].bit) {
+		if (mask & kinds[i].bit) {
 			auto_buf event = { 0 };
 
 			write_event(w, name, i, &event);
