@@ -47,6 +47,8 @@ MAY = {
     'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport',
                 'tape'},
     'api': RUN,
+    'envd': {'base', 'rules', 'protocol'},  # ward-envd, inside of sandboxes
+    'daemon': {'base', 'policy', 'rules', 'protocol', 'confine', 'host', 'envd'},
     'cli': RUN | PARTS | {'api'},
 }
 

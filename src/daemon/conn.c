@@ -232,8 +232,9 @@ void conn_finish(struct conn *c)
 	c->owed = 0; /* its stream is over */
 	c->state = CONN_DRAIN;
 	c->since_ms = io_now_ms();
-	if (c->close && body_is_over(c))
+	if (c->close && (body_is_over(c) || c->framing.state == BODY_BAD))
 		c->closing = true;
+	c->front->finished = true;
 	conn_flush(c);
 }
 
@@ -549,6 +550,20 @@ void conn_accept_debug(struct source *s, uint32_t events)
 	(void)events;
 	accept_all((struct front *)((char *)s - offsetof(struct front, debug_listener)), s->fd,
 		   true);
+}
+
+void conn_go_on(struct front *f)
+{
+	struct conn *next;
+
+	if (!f->finished)
+		return;
+	f->finished = false;
+	for (struct conn *c = f->conns; c; c = next) {
+		next = c->next;
+		if (c->state == CONN_DRAIN)
+			conn_pump(c);
+	}
 }
 
 void conn_tick(struct front *f)

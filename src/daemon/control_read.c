@@ -191,7 +191,7 @@ static void read_template(struct json_in *j, struct create *c)
 	auto_buf text = { 0 };
 
 	json_in_string(j, &text);
-	if (!keeper_is_template(buf_text(&text)))
+	if (!route_is_template(buf_text(&text)))
 		wrong(c, 404, "there is no such template");
 	else
 		snprintf(c->template, sizeof(c->template), "%s", buf_text(&text));
@@ -247,8 +247,10 @@ bool control_read_create(const uint8_t *bytes, size_t n, struct create *ret)
 	}
 	fine = json_in_end(&j);
 	json_in_free(&j);
-	if (!fine || ret->metadata.failed || ret->config.failed)
+	if (!fine || ret->metadata.failed || ret->config.failed) {
+		ret->status = 0; /* whatever was wrong before: the body is not even that */
 		return wrong(ret, 400, "the body is not JSON of the form that a create has");
+	}
 	if (!*ret->template)
 		return wrong(ret, 400, "templateID is missing");
 	if (ret->timeout_s > TIMEOUT_MAX || ret->timeout_s == 0)

@@ -153,6 +153,7 @@ static void tick(struct front *f)
 	if (now < f->tick_ms)
 		return;
 	f->tick_ms = now + TICK_MS;
+	f->finished = true; /* to look at all of them now and then costs nothing */
 	conn_tick(f);
 	sandbox_tick(f);
 	keep_debug(f);
@@ -194,6 +195,8 @@ void front_run(struct front *f)
 			s->ready(s, events[i].events);
 		}
 		tick(f);
+		while (f->finished)
+			conn_go_on(f);
 		conn_free_gone(f);
 		link_free_dead(f);
 	}

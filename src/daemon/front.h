@@ -162,6 +162,7 @@ struct front {
 	uint64_t stop_ms;
 	char debug_id[SANDBOX_ID + 1];
 	bool stop;
+	bool finished; /* a request was answered: the next one may be there already */
 };
 
 int64_t front_now_ms(void); /* of the calendar's clock */
@@ -242,6 +243,8 @@ void conn_flush(struct conn *c);
 void conn_pump(struct conn *c);
 void conn_free_gone(struct front *f);
 void conn_tick(struct front *f);
+/* Reads on where a request was answered, and the next one came behind it. */
+void conn_go_on(struct front *f);
 
 /* -- data.c: requests to sandboxes */
 

@@ -32,13 +32,6 @@ struct work {
 	int fds[2];
 };
 
-bool keeper_is_template(const char *name)
-{
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
-
-	return n > 0 && n <= TEMPLATE_MAX && !name[n] && *name != '-';
-}
-
 static int bad(struct work *w, int error, const char *why)
 {
 	w->e.code = error;
@@ -57,7 +50,7 @@ static bool is_fine(const struct work *w)
 	    strncmp(q->id, w->k->tag, TAG) != 0)
 		return false;
 	return q->op != KEEPER_START ||
-	       (!q->template[TEMPLATE_MAX] && keeper_is_template(q->template));
+	       (!q->template[TEMPLATE_MAX] && route_is_template(q->template));
 }
 
 /* The policy of a template. */

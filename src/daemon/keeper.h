@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "daemon/route.h"
 
-#define TEMPLATE_MAX 63
 #define TAG 4 /* characters at the start of the ids of all sandboxes of one server */
 
 enum keeper_op {
@@ -52,7 +51,5 @@ struct keeper {
 
 /* Answers the front's messages in so many threads until the front has gone. */
 void keeper_run(const struct keeper *k, unsigned threads);
-/* Whether it is a name that a template may have. */
-bool keeper_is_template(const char *name);
 
 #endif

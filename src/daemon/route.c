@@ -31,6 +31,13 @@ bool route_is_id(const char *s, size_t n)
 	return n == SANDBOX_ID;
 }
 
+bool route_is_template(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+
+	return n > 0 && n <= TEMPLATE_MAX && !name[n] && *name != '-';
+}
+
 static bool read_port(const char *s, size_t n, uint16_t *ret)
 {
 	unsigned port = 0;

@@ -9,6 +9,7 @@
 
 #define SANDBOX_ID 20 /* characters: lower-case letters and digits */
 #define ENVD_PORT 49983
+#define TEMPLATE_MAX 63
 
 struct route_to {
 	char id[SANDBOX_ID + 1]; /* "": none is named */
@@ -23,6 +24,9 @@ bool route_is_id(const char *s, size_t n);
  * the control plane; -1: there is one that cannot be read. */
 must_check int route_host(const struct host *host, const struct http_fields *fields,
 			  struct route_to *ret);
+
+/* Whether it is a name that a template may have. */
+bool route_is_template(const char *name);
 
 enum route_verb {
 	ROUTE_NONE,

@@ -206,7 +206,8 @@ static void attached(struct front *f, struct job *j, int result, const char *tex
 		log_sandbox("sandbox_not_reached", s, text);
 	if (result == -ENOENT || result == -ESRCH) {
 		f->counters.lost++;
-		sandbox_remove(f, s, "its box has ended");
+		sandbox_end(f, s, "its box has ended");
+		call_waiting(s, result, text);
 		return;
 	}
 	took_link(f, s, fds);
