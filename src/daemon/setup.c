@@ -20,6 +20,7 @@ static const char base_policy[] =
 	"# The template \"base\" of ward serve. A file base.yaml in the directory of --templates "
 	"takes its place.\n"
 	"version: 1\n"
+	"process: {user: user}\n"
 	"resources: {memory_limit: 2Gi, pids_limit: 1024, disk_limit: 2Gi}\n";
 
 enum { OPT_STATE = 256, OPT_TEMPLATES, OPT_LISTEN, OPT_MOST, OPT_QUOTA, OPT_DEV, OPT_DEBUG, OPT_KEY };
