@@ -33,11 +33,13 @@ all:
 PROGRAMS := src/cli/ward src/cli/ward-audit src/cli/ward-explain src/guest/ward-init \
 	src/gateway/ward-gateway src/inspect/ward-gateway-tls src/creds/ward-secrets src/ssh/ward-ssh-agent \
 	src/creds/ward-secret-http src/git/ward-git src/hook/ward-webhook
+# and what is built where its libraries are
+OPTIONAL := src/daemon/wardd src/envd/ward-envd
 
 ward:
 	@tools/deps.sh check build
 	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
-	@ninja -C $(BUILD) $(PROGRAMS)
+	@ninja -C $(BUILD) $(PROGRAMS) $(shell test -f /usr/include/sqlite3.h && echo $(OPTIONAL))
 
 # meson builds what the test needs, and only that.
 unit:
@@ -72,6 +74,7 @@ deps:
 	@tools/deps.sh install build test
 	@tools/deps.sh install start || true
 	@tools/deps.sh install waf || true
+	@tools/deps.sh install serve || true
 	@tools/gvisor.sh || true
 
 run:
@@ -82,7 +85,7 @@ run:
 
 # Where nobody may install (exit status 3), what the build needs must be there, and the tests go on without the rest.
 test:
-	@tools/deps.sh install build test -- start waf wasm vm format || \
+	@tools/deps.sh install build test -- start waf serve wasm vm format || \
 		{ [ $$? = 3 ] && tools/deps.sh check build 2>/dev/null; }
 	@tools/gvisor.sh || true
 	@$(MAKE) --no-print-directory all $(if $(ONLY),,asan)

@@ -278,6 +278,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	serve)
+		options="--dev --listen --templates --state --max --quota --add-key --debug --help -h"
+		file=""
+		directory="--templates --state"
+		other="--listen --max --quota --add-key"
+		;;
 	*)
 		options='' file='' directory='' other=''
 		;;
@@ -305,7 +311,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version serve aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -343,7 +349,7 @@ _ward() {
 	fi
 	case $before in
 	--add)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.scan_requests= credentials.scan_output= credentials.scan_workspace= credentials.scan_personal= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.user= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.scan_requests= credentials.scan_output= credentials.scan_workspace= credentials.scan_personal= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -368,7 +374,7 @@ _ward() {
 		return
 		;;
 	--set)
-		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.scan_requests= credentials.scan_output= credentials.scan_workspace= credentials.scan_personal= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "version= profile= extends= isolation= toolchains= image= oci.runtime= filesystem.workspace= filesystem.mode= filesystem.host_mounts= filesystem.hide= filesystem.protect= filesystem.caches= filesystem.home= filesystem.programs= network.mode= network.egress_allowlist= network.ingress= network.host_services= network.connection_limit= network.connection_rate= network.receive_limit= network.send_limit= network.bandwidth_limit= network.request_rate= network.spend_limit= network.spend_warning= network.prices= network.unpriced= network.upstream_proxy= network.record= network.replay= process.syscalls= process.env= process.git_identity= process.user= process.terminal= process.nesting= process.commands= resources.cpu_limit= resources.memory_limit= resources.pids_limit= resources.disk_limit= resources.inode_limit= resources.open_files= resources.output_limit= resources.timeout_seconds= resources.gpus= wasm.runtime= wasm.fuel= wasm.compile= credentials.mode= credentials.secret_scanning= credentials.scan_requests= credentials.scan_output= credentials.scan_workspace= credentials.scan_personal= credentials.leaks= credentials.grants= credentials.ssh= approvals.mode= approvals.timeout_seconds= approvals.on_timeout= watch.rules= watch.labels= canary.files= canary.hosts= canary.do= audit.level= audit.journal= audit.on_full= audit.sinks= tools= gvisor.platform= vm.accel= vm.memory= vm.cpus= require.isolation= require.limits= require.idmap= require.landlock=" -- "$word")
 		[[ ${#COMPREPLY[@]} != 1 || $COMPREPLY != *= ]] || compopt -o nospace
 		return
 		;;
@@ -377,7 +383,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version serve" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then

@@ -48,6 +48,8 @@ MAY = {
     'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport',
                 'tape', 'scan'},
     'api': RUN,
+    'envd': {'base', 'rules', 'protocol'},  # ward-envd, inside of sandboxes
+    'daemon': {'base', 'policy', 'rules', 'protocol', 'confine', 'host', 'envd'},
     'cli': RUN | PARTS | {'api'},
 }
 

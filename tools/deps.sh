@@ -15,6 +15,7 @@
 # names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused
 # then.
+# Role "serve" is what ward can be built without, too: there is no ward serve then.
 # Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped.
 # WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer
@@ -45,6 +46,9 @@ rows() {
 	waf    libmodsecurity-dev file:/usr/include/modsecurity/modsecurity.h
 	waf    g++               cmd:g++
 	waf    modsecurity-crs   file:/usr/share/modsecurity-crs/rules
+	serve  libsqlite3-dev    file:/usr/include/sqlite3.h
+	test   nodejs            cmd:node
+	test   npm               cmd:npm
 	projects autoconf     cmd:autoreconf
 	projects automake     cmd:automake
 	projects libtool      cmd:libtoolize

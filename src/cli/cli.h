@@ -58,6 +58,9 @@ struct options {
 	/* tool, and check of tools */
 	const char *tools_file, *tools_agent, *tools_openapi, *check_base;
 	bool tools_mcp, tools_check, check_score;
+	bool serve_dev, serve_debug;
+	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
+		*serve_add_key;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

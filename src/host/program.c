@@ -38,6 +38,8 @@ static const char *const places[] = {
 	PROGRAM("ward-image", "image")
 	PROGRAM("ward-pretend.so", "image")
 	PROGRAM("ward-scan", "scan")
+	PROGRAM("wardd", "daemon")
+	PROGRAM("ward-envd", "envd")
 	PROGRAM("ward-wasm", "wasm")
 	PROGRAM("ward-gvisor", "gvisor")
 	PROGRAM("ward-vm-tool", "vmtool")

@@ -50,6 +50,8 @@ size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 		  POLICY_F_toolchains, "toolchains need a mount namespace" },
 		{ strcmp(p->fs_home, "private") != 0, POLICY_F_fs_home,
 		  "a home needs a mount namespace" },
+		{ strcmp(p->proc_user, "agent") != 0, POLICY_F_proc_user,
+		  "another user needs a mount namespace" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
 		  "a network needs a network namespace" },
 		{ p->audit_level == AUDIT_FULL, POLICY_F_audit_level,

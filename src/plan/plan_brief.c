@@ -11,6 +11,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/text.h"
+#include "plan/plan_root.h"
 #include "policy/units.h"
 #include "event/table_names.h"
 
@@ -109,6 +110,7 @@ static void put_files(const struct plan *p, struct buf *out)
 	const struct policy *policy = &p->spec->policy;
 	auto_buf writable = { 0 }, readable = { 0 };
 	size_t writes = 0, reads = 0, hidden = 0, protected = 0;
+	char home[PLAN_USER_MAX + 8];
 
 	put_item(&writable, &writes, "the workspace");
 	for (size_t i = 0; i < policy->fs_host_mounts.len; i++) {
@@ -126,7 +128,7 @@ static void put_files(const struct plan *p, struct buf *out)
 			hidden += p->roots[i].steps[k].action == GUARD_HIDE;
 			protected += p->roots[i].steps[k].action == GUARD_READONLY;
 		}
-	buf_puts(&writable, "; private until the end: /tmp, /home/agent");
+	buf_printf(&writable, "; private until the end: /tmp, %s", plan_home(p, home));
 	put_line(out, "writes", &writable);
 	buf_printf(&readable, "%ssystem programs, part of /etc%s", reads ? ", " : "",
 		   policy->fs_programs.len ? ", chosen programs" : "");

@@ -212,12 +212,24 @@ static void add_offline(struct plan *p)
 			     strchr(variables[i], '=') + 1);
 }
 
+static void add_user(struct plan *p)
+{
+	static const char *const names[] = { "USER", "LOGNAME" };
+	char home[PLAN_USER_MAX + 8];
+
+	plan_set_env(p, "HOME", 4, plan_home(p, home));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		plan_set_env(p, names[i], strlen(names[i]), p->spec->policy.proc_user);
+}
+
 int plan_make_env(struct plan *p, struct ward_err *e)
 {
 	const struct strv *wanted = &p->spec->policy.proc_env;
 
 	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
 		strv_add(&p->env, fixed_env[i]);
+	if (strcmp(p->spec->policy.proc_user, "agent") != 0)
+		add_user(p);
 	add_image_env(p);
 	add_offline(p);
 	add_path(p);

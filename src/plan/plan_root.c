@@ -369,12 +369,87 @@ bool plan_keeps_etc(const struct plan_system *system, const char *path)
 	return system->etc.path && path_is_beneath(path, "/etc");
 }
 
+static bool has_own_user(const struct plan *p)
+{
+	return strcmp(p->spec->policy.proc_user, "agent") != 0;
+}
+
+const char *plan_home(const struct plan *p, char ret[PLAN_USER_MAX + 8])
+{
+	if (!has_own_user(p))
+		return PLAN_HOME;
+	snprintf(ret, PLAN_USER_MAX + 8, "/home/%.*s", PLAN_USER_MAX, p->spec->policy.proc_user);
+	return ret;
+}
+
+static int check_user(const struct plan *p, struct ward_err *e)
+{
+	const char *name = p->spec->policy.proc_user;
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+	if (name[n] || n > PLAN_USER_MAX || !((*name >= 'a' && *name <= 'z') || *name == '_') ||
+	    strcmp(name, "root") == 0 || strcmp(name, "nobody") == 0)
+		return ward_fail(e, EINVAL,
+				 "process.user: not a user's name: %s (small letters, digits, _ and "
+				 "-, at most 32; not root or nobody)",
+				 name);
+	if (strcmp(p->spec->policy.image, "host") != 0 || p->spec->inner || plan_keeps_home(p)) {
+		ward_fail(e, ENOTSUP, "process.user: %s: only with image: host, filesystem.home: "
+				      "private and isolation: native or oci",
+			  name);
+		return ward_remedy(e, "remove process.user from the policy");
+	}
+	return 0;
+}
+
+/* A text of ward's own in which the user has its name. */
+static int rename_user(struct plan_system *system, struct plan_mount *m, const char *name)
+{
+	auto_buf text = { 0 };
+	const char *at = m->source, *next;
+
+	while ((next = strstr(at, "agent"))) {
+		buf_add(&text, at, (size_t)(next - at));
+		buf_puts(&text, name);
+		at = next + strlen("agent");
+	}
+	buf_puts(&text, at);
+	strv_add(&system->strings, buf_text(&text));
+	if (text.failed || system->strings.failed)
+		return -ENOMEM;
+	m->source = system->strings.items[system->strings.len - 1];
+	return 0;
+}
+
+/* The system's own view with another user in /etc/passwd and /etc/group. */
+static int read_with_user(struct plan *p, struct ward_err *e)
+{
+	int r = check_user(p, e);
+
+	if (r < 0)
+		return r;
+	plan_system_free(p->own_system);
+	p->own_system = NULL;
+	r = read_system(false, false, &p->facts, &p->own_system, e);
+	p->system = p->own_system;
+	for (size_t i = 0; r == 0 && i < p->own_system->mount_count; i++) {
+		struct plan_mount *m = &p->own_system->mounts[i];
+
+		if (m->kind == MOUNT_FILE && (strcmp(m->target, "/etc/passwd") == 0 ||
+					      strcmp(m->target, "/etc/group") == 0))
+			r = rename_user(p->own_system, m, p->spec->policy.proc_user);
+	}
+	return r == -ENOMEM ? ward_fail(e, ENOMEM, "out of memory") : r;
+}
+
 int plan_choose_etc(struct plan *p, struct ward_err *e)
 {
 	/* they have another /.ward */
 	bool other = p->spec->inner && (p->spec->inner->own_root || p->spec->inner->own_view);
 	int r;
 
+	if (has_own_user(p))
+		return read_with_user(p, e);
 	/* /etc/ssh leads to its known_hosts */
 	other |= p->spec->policy.cred_ssh.len && p->spec->policy.cred_mode != CRED_MODE_NONE;
 	for (size_t i = 0; i < p->mount_count; i++)
@@ -405,6 +480,7 @@ void plan_system_free(struct plan_system *system)
 int plan_add_private(struct plan *p, struct ward_err *e)
 {
 	struct mount_list list = plan_list(p);
+	char home[PLAN_USER_MAX + 8];
 
 	for (size_t i = 0; i < ARRAY_LEN(root_rows); i++) {
 		const struct root_row *row = &root_rows[i];
@@ -414,8 +490,11 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 			continue;
 		if (plan_keeps_home(p) && strcmp(row->path, PLAN_HOME) == 0)
 			continue;
-		m = add_lasting(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text,
-				row->path);
+		if (has_own_user(p) && strcmp(row->path, PLAN_HOME) == 0)
+			m = add_mount(&list, MOUNT_TMPFS, NULL, plan_home(p, home));
+		else
+			m = add_lasting(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS,
+					row->text, row->path);
 		if (!m)
 			return ward_fail(e, ENOMEM, "out of memory");
 		m->kept = m->kind == MOUNT_LINK && plan_keeps_etc(p->system, row->path);

@@ -80,6 +80,9 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_SSH_SOCKET PLAN_SSH "/agent"
 #define PLAN_SSH_KNOWN PLAN_SSH "/ssh_known_hosts"
 #define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
+/* The user's home: PLAN_HOME, or that of process.user, which the caller's buffer holds then. */
+#define PLAN_USER_MAX 32
+const char *plan_home(const struct plan *p, char ret[PLAN_USER_MAX + 8]);
 /* Whether /home/agent is a volume that outlives the run. */
 bool plan_keeps_home(const struct plan *p);
 /* The kept /etc is left for one that is made entry by entry where something of the plan is to be

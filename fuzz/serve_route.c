@@ -1,0 +1,45 @@
+/* Fuzzes where a request of ward serve goes: sandbox and port from host and headers, rows of the
+ * control plane, and bodies of its calls. */
+#include <assert.h>
+#include <string.h>
+
+#include "daemon/front.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void body(const uint8_t *data, size_t n)
+{
+	struct small_request small;
+	struct create c;
+
+	if (control_read_create(data, n, &c)) {
+		assert(route_is_template(c.template) && !c.status && c.config.len <= CONFIG_MAX);
+		assert(c.timeout_s == -1 || (c.timeout_s > 0 && c.timeout_s <= 30 * 24 * 3600));
+	} else {
+		assert(c.status >= 400 && c.status < 600 && *c.wrong);
+	}
+	control_free_create(&c);
+	if (control_read_small(data, n, &small))
+		assert(small.timeout_s >= -1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct http_request r;
+	struct http_head head;
+	enum http_wrong wrong;
+	struct route_to to;
+	size_t scanned = 0;
+	char id[SANDBOX_ID + 1];
+	unsigned status;
+
+	body(data, n);
+	if (http1_head(data, n, &scanned, &head, &wrong) <= 0 ||
+	    !http_request_read(data, &head, &r))
+		return 0;
+	if (route_host(&head.host, &r.fields, &to) > 0)
+		assert(strlen(to.id) == 0 || strlen(to.id) == SANDBOX_ID);
+	if (route_find(r.method, r.path, id, sizeof(id), &status) != ROUTE_NONE)
+		assert(strlen(id) <= SANDBOX_ID);
+	return 0;
+}

@@ -1,0 +1,484 @@
+/*
+ * The control plane: E2B's REST API, as far as tables and this file have it. In: requests with a
+ * key. Out: sandboxes. Whose key it is decides what can be seen: a sandbox of another owner does not
+ * exist, in every answer and in its time as well. What is not there is answered 404 or 501 with
+ * E2B's body.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/io.h"
+#include "daemon/front.h"
+#include "envd/query.h"
+#include "rules/json_in.h"
+
+#define TIMEOUT_V1_S 15
+#define TIMEOUT_V2_S 300
+#define REFRESH_S 60
+#define LIMIT_MAX 100
+
+/* -- who asks */
+
+static bool find_owner(struct conn *c)
+{
+	struct http_text t = http_field_get(&c->req.fields, "x-api-key");
+	auto_free char *key = t.s ? strndup(t.s, t.n) : NULL;
+
+	return key && *key && registry_owner(c->front->db, key, c->owner);
+}
+
+/* The sandbox of the path, if it is the client's; NULL: it was answered. */
+static struct sandbox *find_mine(struct conn *c)
+{
+	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+
+	if (s && s->state != SANDBOX_ENDING && strcmp(s->owner, c->owner) == 0)
+		return s;
+	conn_refuse(c, 404, "sandbox \"%s\" was not found", c->sandbox);
+	return NULL;
+}
+
+void control_begin(struct conn *c)
+{
+	unsigned status;
+
+	c->verb = route_find(c->req.method, c->req.path, c->sandbox, sizeof(c->sandbox), &status);
+	if (c->verb != ROUTE_NONE && route_is_open(c->verb)) {
+		c->state = CONN_WAIT;
+		control_run(c);
+		return;
+	}
+	if (!find_owner(c)) {
+		c->front->counters.refused++;
+		conn_refuse(c, 401, "the header X-API-KEY is missing, or is no key of this server");
+		return;
+	}
+	if (c->verb == ROUTE_NONE) {
+		conn_refuse(c, status, "ward serve has no %.*s %.*s", (int)c->req.method.n,
+			    c->req.method.s, (int)(c->req.path.n < 200 ? c->req.path.n : 200),
+			    c->req.path.s);
+		return;
+	}
+	c->state = CONN_COLLECT;
+	if (c->framing.state == BODY_NONE) {
+		c->state = CONN_WAIT;
+		control_run(c);
+	}
+}
+
+/* -- create */
+
+static bool make_id(const struct front *f, char ret[SANDBOX_ID + 1])
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	uint8_t random[64];
+	size_t n = TAG;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return false;
+	memcpy(ret, f->tag, TAG);
+	for (size_t i = 0; i < sizeof(random) && n < SANDBOX_ID; i++)
+		if (random[i] < 252) /* 7 times 36: each letter as often */
+			ret[n++] = letters[random[i] % 36];
+	ret[n] = '\0';
+	return n == SANDBOX_ID;
+}
+
+/* What the machine has left; 0: unknown. */
+static uint64_t memory_left(void)
+{
+	auto_buf text = { 0 };
+	const char *at;
+	unsigned long long kib = 0;
+
+	if (io_read_file(AT_FDCWD, "/proc/meminfo", 65536, &text) < 0)
+		return 0;
+	at = strstr(buf_text(&text), "MemAvailable:");
+	return at && sscanf(at, "MemAvailable: %llu", &kib) == 1 ? kib * 1024 : 0;
+}
+
+/* False: it was refused. */
+static bool admit(struct conn *c)
+{
+	struct front *f = c->front;
+	uint64_t left = memory_left();
+
+	if (sandbox_count_of(f, c->owner) >= f->quota)
+		conn_refuse(c, 429, "you have %u sandboxes already, which is your quota", f->quota);
+	else if (f->sandbox_count >= f->most)
+		conn_refuse(c, 503, "the server has %u sandboxes already, and takes no more",
+			    f->most);
+	else if (left && left < f->least_memory)
+		conn_refuse(c, 503, "the server has too little memory left for a new sandbox");
+	else if (f->jobs_used > JOBS_MAX / 2)
+		conn_refuse(c, 503, "too many sandboxes are being started");
+	else
+		return true;
+	f->counters.refused++;
+	return false;
+}
+
+static void answer_sandbox(struct conn *c, unsigned status, const struct sandbox *s)
+{
+	auto_buf body = { 0 };
+	struct json j = { .out = &body };
+
+	show_sandbox(c->front, s, &j);
+	conn_answer(c, status, "application/json", &body, NULL);
+}
+
+static void created(struct conn *c, int result, const char *text)
+{
+	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+
+	if (result == -ENOENT)
+		conn_refuse(c, 404, "%s", text);
+	else if (result < 0 || !s)
+		conn_refuse(c, 500, "the sandbox was not started: %s", text);
+	else
+		answer_sandbox(c, 201, s);
+}
+
+static void create(struct conn *c)
+{
+	struct front *f = c->front;
+	struct create q = { 0 };
+	struct sandbox *s = NULL;
+	char id[SANDBOX_ID + 1];
+
+	if (!control_read_create((const uint8_t *)buf_text(&c->body), c->body.len, &q)) {
+		conn_refuse(c, q.status, "%s", q.wrong);
+	} else if (admit(c)) {
+		s = make_id(f, id) ? sandbox_new(f) : NULL;
+		if (!s)
+			conn_refuse(c, 500, "out of memory");
+	}
+	if (s) {
+		memcpy(s->id, id, sizeof(id));
+		memcpy(s->owner, c->owner, sizeof(s->owner));
+		memcpy(s->template, q.template, sizeof(s->template));
+		s->started_ms = front_now_ms();
+		s->end_ms = s->started_ms +
+			    1000 * (q.timeout_s > 0	     ? q.timeout_s
+				    : c->verb == ROUTE_create_v2 ? TIMEOUT_V2_S
+								 : TIMEOUT_V1_S);
+		s->auto_pause = q.auto_pause;
+		s->auto_resume = q.auto_resume;
+		s->private_traffic = q.private_traffic;
+		s->no_network = q.no_network;
+		s->internet = q.internet;
+		s->metadata = q.metadata.len ? buf_take(&q.metadata) : NULL;
+		s->config = q.config;
+		q.config = (struct buf){ 0 };
+		sandbox_tokens(f, s);
+		memcpy(c->sandbox, id, sizeof(id));
+		if (registry_put(f, s) < 0 || sandbox_start(f, s) < 0) {
+			sandbox_remove(f, s, "it was not started");
+			conn_refuse(c, 503, "the server is busy, or cannot write its registry");
+		} else {
+			sandbox_wait(s, c, created);
+		}
+	}
+	control_free_create(&q);
+}
+
+/* -- one sandbox */
+
+static void info(struct conn *c)
+{
+	struct sandbox *s = find_mine(c);
+	auto_buf body = { 0 };
+	struct json j = { .out = &body };
+
+	if (!s)
+		return;
+	show_detail(c->front, s, false, &j);
+	conn_answer(c, 200, "application/json", &body, NULL);
+}
+
+static void do_kill(struct conn *c)
+{
+	struct sandbox *s = find_mine(c);
+
+	if (!s)
+		return;
+	c->front->counters.killed++;
+	sandbox_end(c->front, s, "a client asked for it");
+	conn_answer(c, 204, NULL, NULL, NULL);
+}
+
+static bool read_small(struct conn *c, struct small_request *q)
+{
+	if (control_read_small((const uint8_t *)buf_text(&c->body), c->body.len, q))
+		return true;
+	conn_refuse(c, 400, "the body is not JSON of the form that this call has");
+	return false;
+}
+
+static void set_timeout(struct conn *c, bool only_longer, int64_t usual_s)
+{
+	struct small_request q;
+	struct sandbox *s = find_mine(c);
+	int64_t end;
+
+	if (!s || !read_small(c, &q))
+		return;
+	if (q.timeout_s < 0 && usual_s < 0) {
+		conn_refuse(c, 400, "timeout is missing");
+		return;
+	}
+	end = front_now_ms() + 1000 * (q.timeout_s < 0 ? usual_s : q.timeout_s);
+	if (!only_longer || end > s->end_ms)
+		s->end_ms = end;
+	if (registry_put(c->front, s) < 0)
+		conn_refuse(c, 503, "the registry cannot be written");
+	else
+		conn_answer(c, 204, NULL, NULL, NULL);
+}
+
+static void connected(struct conn *c, int result, const char *text)
+{
+	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+	int64_t end = front_now_ms() + c->wanted_timeout_ms;
+
+	if (!s || s->state == SANDBOX_ENDING) {
+		conn_refuse(c, 404, "sandbox \"%s\" was not found", c->sandbox);
+		return;
+	}
+	if (result < 0 || s->state != SANDBOX_RUNNING) {
+		conn_refuse(c, 500, "the sandbox was not resumed: %s", text);
+		return;
+	}
+	if (c->wanted_timeout_ms && (c->resumed || end > s->end_ms)) {
+		s->end_ms = end;
+		(void)!registry_put(c->front, s);
+	}
+	answer_sandbox(c, c->resumed ? 201 : 200, s);
+}
+
+static void connect_to(struct conn *c, bool legacy)
+{
+	struct small_request q;
+	struct sandbox *s = find_mine(c);
+
+	if (!s || !read_small(c, &q))
+		return;
+	c->wanted_timeout_ms =
+		1000 * (q.timeout_s > 0 ? q.timeout_s : legacy ? TIMEOUT_V1_S : TIMEOUT_V2_S);
+	c->resumed = s->state == SANDBOX_PAUSED;
+	if (c->resumed && q.memory == 0)
+		conn_refuse(c, 501, "ward serve resumes with memory only");
+	else if (legacy && !c->resumed)
+		conn_refuse(c, 409, "sandbox \"%s\" is running already", c->sandbox);
+	else if (!c->resumed && !s->busy)
+		connected(c, 0, "");
+	else if (!s->busy && sandbox_resume(c->front, s) < 0)
+		conn_refuse(c, 503, "the server is busy");
+	else
+		sandbox_wait(s, c, connected);
+}
+
+static void paused(struct conn *c, int result, const char *text)
+{
+	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+
+	if (result < 0 || !s || s->state != SANDBOX_PAUSED)
+		conn_refuse(c, 500, "the sandbox was not paused: %s", text);
+	else
+		conn_answer(c, 204, NULL, NULL, NULL);
+}
+
+static void pause_it(struct conn *c)
+{
+	struct small_request q;
+	struct sandbox *s = find_mine(c);
+
+	if (!s || !read_small(c, &q))
+		return;
+	if (s->state == SANDBOX_PAUSED)
+		conn_refuse(c, 409, "sandbox \"%s\" is paused already", c->sandbox);
+	else if (q.memory == 0)
+		conn_refuse(c, 501, "ward serve pauses with memory only");
+	else if (sandbox_pause(c->front, s) < 0)
+		conn_refuse(c, 503, "the server is busy with this sandbox");
+	else
+		sandbox_wait(s, c, paused);
+}
+
+/* -- metrics */
+
+static uint64_t number(const char *json, const char *key)
+{
+	char name[64];
+	const char *at;
+
+	snprintf(name, sizeof(name), "\"%s\":", key);
+	at = strstr(json, name);
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+static void show_metrics(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = sandbox_find(f, j->q.id);
+	auto_buf body = { 0 };
+	struct json out = { .out = &body };
+
+	(void)fds;
+	if (!s)
+		return;
+	s->busy = false;
+	json_begin_array(&out, NULL);
+	if (result == 0) {
+		json_begin_object(&out, NULL);
+		show_time(&out, "timestamp", front_now_ms());
+		json_int(&out, "timestampUnix", front_now_ms() / 1000);
+		json_uint(&out, "cpuCount", f->cpus);
+		json_uint(&out, "cpuUsedPct", number(text, "cpu_percent"));
+		json_uint(&out, "memUsed", number(text, "memory_bytes"));
+		json_uint(&out, "memTotal", number(text, "memory_limit_bytes"));
+		json_uint(&out, "memCache", 0);
+		json_uint(&out, "diskUsed", number(text, "disk_bytes"));
+		json_uint(&out, "diskTotal", number(text, "disk_limit_bytes"));
+		json_end_object(&out);
+	}
+	json_end_array(&out);
+	while (s->waiting) {
+		struct conn *c = s->waiting;
+
+		s->waiting = c->next_waiting;
+		if (c->verb == ROUTE_metrics)
+			conn_answer(c, 200, "application/json", &body, NULL);
+		else
+			c->resume(c, 0, "");
+	}
+}
+
+static void metrics_again(struct conn *c, int result, const char *text);
+
+static void metrics(struct conn *c)
+{
+	struct sandbox *s = find_mine(c);
+
+	if (!s)
+		return;
+	if (s->busy) {
+		sandbox_wait(s, c, metrics_again);
+	} else if (!jobs_ask(c->front, KEEPER_STATS, s, show_metrics)) {
+		conn_refuse(c, 503, "the server is busy");
+	} else {
+		s->busy = true;
+		sandbox_wait(s, c, metrics_again);
+	}
+}
+
+static void metrics_again(struct conn *c, int result, const char *text)
+{
+	(void)result;
+	(void)text;
+	metrics(c);
+}
+
+/* -- the server */
+
+static void server_metrics(struct conn *c)
+{
+	const struct front *f = c->front;
+	const struct counters *n = &f->counters;
+	unsigned running = 0, stopped = 0;
+	auto_buf out = { 0 };
+
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
+		running += s->state == SANDBOX_RUNNING;
+		stopped += s->state == SANDBOX_PAUSED;
+	}
+	buf_printf(&out,
+		   "# HELP ward_sandboxes Sandboxes by state.\n# TYPE ward_sandboxes gauge\n"
+		   "ward_sandboxes{state=\"running\"} %u\nward_sandboxes{state=\"paused\"} %u\n"
+		   "# HELP ward_connections Open connections of clients.\n"
+		   "# TYPE ward_connections gauge\nward_connections %zu\n",
+		   running, stopped, f->conn_count);
+	buf_puts(&out, "# HELP ward_sandbox_events_total What happened to sandboxes.\n"
+		       "# TYPE ward_sandbox_events_total counter\n");
+	buf_printf(&out,
+		   "ward_sandbox_events_total{event=\"created\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"killed\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"expired\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"paused\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"resumed\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"refused\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"lost\"} %llu\n",
+		   (unsigned long long)n->created, (unsigned long long)n->killed,
+		   (unsigned long long)n->expired, (unsigned long long)n->paused,
+		   (unsigned long long)n->resumed, (unsigned long long)n->refused,
+		   (unsigned long long)n->lost);
+	buf_puts(&out, "# HELP ward_http_requests_total Answers by class of status.\n"
+		       "# TYPE ward_http_requests_total counter\n");
+	for (size_t i = 2; i < ARRAY_LEN(n->requests); i++)
+		buf_printf(&out, "ward_http_requests_total{class=\"%zuxx\"} %llu\n", i,
+			   (unsigned long long)n->requests[i]);
+	buf_printf(&out,
+		   "# HELP ward_sandbox_start_seconds Time of starts.\n"
+		   "# TYPE ward_sandbox_start_seconds summary\n"
+		   "ward_sandbox_start_seconds_sum %.6f\nward_sandbox_start_seconds_count %llu\n",
+		   (double)n->start_us / 1e6, (unsigned long long)n->starts);
+	conn_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", &out, NULL);
+}
+
+static void healthz(struct conn *c)
+{
+	auto_buf body = { 0 };
+
+	buf_puts(&body, "{\"status\":\"ok\"}");
+	conn_answer(c, 200, "application/json", &body, NULL);
+}
+
+void control_run(struct conn *c)
+{
+	switch (c->verb) {
+	case ROUTE_create_v1:
+	case ROUTE_create_v2:
+		create(c);
+		break;
+	case ROUTE_list_v1:
+	case ROUTE_list_v2:
+		control_list(c);
+		break;
+	case ROUTE_info:
+		info(c);
+		break;
+	case ROUTE_kill:
+		do_kill(c);
+		break;
+	case ROUTE_connect_v1:
+	case ROUTE_connect_v2:
+		connect_to(c, false);
+		break;
+	case ROUTE_resume:
+		connect_to(c, true);
+		break;
+	case ROUTE_pause:
+		pause_it(c);
+		break;
+	case ROUTE_timeout:
+		set_timeout(c, false, -1);
+		break;
+	case ROUTE_refreshes:
+		set_timeout(c, true, REFRESH_S);
+		break;
+	case ROUTE_metrics:
+		metrics(c);
+		break;
+	case ROUTE_server_metrics:
+		server_metrics(c);
+		break;
+	case ROUTE_healthz:
+		healthz(c);
+		break;
+	case ROUTE_NONE:
+	case ROUTES:
+	default:
+		conn_refuse(c, 501, "not implemented");
+	}
+}

@@ -1,0 +1,75 @@
+/*
+ * Answers of the control plane: sandboxes as E2B's clients read them. In: what the registry knows.
+ * Out: JSON.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "daemon/front.h"
+
+#define CLIENT_ID "ward" /* deprecated at E2B, but required */
+
+void show_time(struct json *j, const char *key, int64_t ms)
+{
+	char text[64], whole[96];
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm t;
+
+	gmtime_r(&seconds, &t);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &t);
+	snprintf(whole, sizeof(whole), "%s.%03dZ", text, (int)(ms % 1000));
+	json_string(j, key, whole);
+}
+
+static void show_common(const struct front *f, const struct sandbox *s, struct json *j)
+{
+	json_string(j, "sandboxID", s->id);
+	json_string(j, "templateID", s->template);
+	json_string(j, "alias", s->template);
+	json_string(j, "clientID", CLIENT_ID);
+	json_string(j, "envdVersion", f->envd_version);
+}
+
+static void show_secret(const struct sandbox *s, struct json *j)
+{
+	json_string(j, "envdAccessToken", s->token);
+	json_string(j, "trafficAccessToken", s->private_traffic ? s->traffic_token : NULL);
+	json_null(j, "domain");
+}
+
+void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j)
+{
+	json_begin_object(j, NULL);
+	show_common(f, s, j);
+	show_secret(s, j);
+	json_end_object(j);
+}
+
+void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j)
+{
+	json_begin_object(j, NULL);
+	show_common(f, s, j);
+	if (!listed)
+		show_secret(s, j);
+	show_time(j, "startedAt", s->started_ms);
+	show_time(j, "endAt", s->end_ms);
+	json_string(j, "state", s->state == SANDBOX_PAUSED ? "paused" : "running");
+	json_uint(j, "cpuCount", f->cpus);
+	json_uint(j, "memoryMB", 2048);
+	json_uint(j, "diskSizeMB", 2048);
+	if (s->metadata) {
+		buf_puts(j->out, ",\"metadata\":");
+		buf_puts(j->out, s->metadata);
+	}
+	if (!listed) {
+		if (s->internet < 0)
+			json_null(j, "allowInternetAccess");
+		else
+			json_bool(j, "allowInternetAccess", s->internet);
+		json_begin_object(j, "lifecycle");
+		json_string(j, "onTimeout", s->auto_pause ? "pause" : "kill");
+		json_bool(j, "autoResume", s->auto_resume);
+		json_end_object(j);
+	}
+	json_end_object(j);
+}

@@ -1,0 +1,460 @@
+/*
+ * Requests to sandboxes: port 49983 is ward-envd, every other port a program inside. In: a request
+ * whose sandbox is named, or whose signature says for which it was made. Out: a stream of the
+ * sandbox's link. Whether the client may is decided here, before a byte of the request goes inside;
+ * what comes back is framed here, so that a sandbox cannot say more than the one answer.
+ */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "daemon/front.h"
+#include "envd/query.h"
+
+static const char cors[] = "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
+			   "Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 7200\r\n";
+
+/* The fields of a request that ward-envd is told. */
+static const char *const passed[] = { "content-type", "authorization", "keepalive-ping-interval",
+				      "connect-timeout-ms", "content-encoding" };
+
+static bool path_is(const struct conn *c, const char *path)
+{
+	return c->req.path.n == strlen(path) && memcmp(c->req.path.s, path, c->req.path.n) == 0;
+}
+
+static void not_found(struct conn *c)
+{
+	auto_buf body = { 0 };
+	struct json j = { .out = &body };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "sandboxId", c->to.id);
+	json_string(&j, "message", "The sandbox was not found");
+	json_uint(&j, "code", 502);
+	json_end_object(&j);
+	conn_answer(c, 502, "application/json", &body, NULL);
+}
+
+static void port_is_closed(struct conn *c)
+{
+	auto_buf body = { 0 };
+	struct json j = { .out = &body };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "sandboxId", c->sandbox);
+	json_string(&j, "message", "The sandbox is running but port is not open");
+	json_uint(&j, "port", c->to.port);
+	json_uint(&j, "code", 502);
+	json_end_object(&j);
+	conn_answer(c, 502, "application/json", &body, NULL);
+}
+
+/* The value of a header as a text; NULL: there is none. The caller frees. */
+static char *field(const struct conn *c, const char *name)
+{
+	struct http_text t = http_field_get(&c->req.fields, name);
+
+	return t.s ? strndup(t.s, t.n) : NULL;
+}
+
+static void query(const struct conn *c, const char *name, struct buf *out)
+{
+	if (query_get(c->req.query.s, c->req.query.n, name, out) <= 0)
+		out->len = 0;
+}
+
+/* -- who may */
+
+enum signed_as { SIGNED_NOT, SIGNED_WRONG, SIGNED_LATE, SIGNED_FINE };
+
+static enum signed_as check_signature(const struct conn *c, const char *token)
+{
+	auto_buf path = { 0 }, user = { 0 }, given = { 0 }, expires = { 0 }, right = { 0 };
+
+	query(c, "path", &path);
+	query(c, "username", &user);
+	query(c, "signature", &given);
+	query(c, "signature_expiration", &expires);
+	if (!given.len)
+		return SIGNED_NOT;
+	route_signature(path.len ? path.data : "",
+			http_text_is(c->req.method, "GET") ? "read" : "write",
+			user.len ? user.data : "", token, expires.len ? expires.data : NULL,
+			&right);
+	if (right.failed || !route_equal(buf_text(&given), buf_text(&right)))
+		return SIGNED_WRONG;
+	if (expires.len && strtoll(expires.data, NULL, 10) < time(NULL))
+		return SIGNED_LATE;
+	return SIGNED_FINE;
+}
+
+/* A file URL without a sandbox: its signature belongs to one. */
+static struct sandbox *find_signed(struct conn *c)
+{
+	if (!path_is(c, "/files"))
+		return NULL;
+	for (struct sandbox *s = c->front->sandboxes; s; s = s->next)
+		if (check_signature(c, s->token) >= SIGNED_LATE) {
+			memcpy(c->to.id, s->id, sizeof(s->id));
+			return s;
+		}
+	return NULL;
+}
+
+/* Answers, and returns false, if the client may not ask ward-envd. */
+static bool may_ask_envd(struct conn *c, const struct sandbox *s)
+{
+	auto_free char *token = field(c, "x-access-token");
+	enum signed_as as;
+
+	if (c->debug)
+		return true;
+	if (token && *token) {
+		if (route_equal(token, s->token))
+			return true;
+		conn_refuse(c, 401, "unauthorized access, please provide a valid access token");
+		return false;
+	}
+	if (!path_is(c, "/files")) {
+		conn_refuse(c, 401, "unauthorized access, please provide a valid access token");
+		return false;
+	}
+	as = check_signature(c, s->token);
+	if (as == SIGNED_FINE)
+		return true;
+	conn_refuse(c, 401, "%s",
+		    as == SIGNED_NOT    ? "missing signature query parameter"
+		    : as == SIGNED_LATE ? "signature is already expired"
+					: "invalid signature");
+	return false;
+}
+
+static bool may_reach_port(struct conn *c, const struct sandbox *s)
+{
+	auto_free char *token = field(c, "e2b-traffic-access-token");
+
+	if (!s->private_traffic || (token && route_equal(token, s->traffic_token)))
+		return true;
+	conn_refuse(c, 403, "this sandbox's ports need the header e2b-traffic-access-token");
+	return false;
+}
+
+/* -- the request goes inside */
+
+static void add_field(struct buf *out, const char *name, struct http_text value)
+{
+	if (!value.s)
+		return;
+	buf_printf(out, "%s=", name);
+	buf_add(out, value.s, value.n);
+	buf_add(out, "", 1);
+}
+
+static void open_envd(struct conn *c, struct sandbox *s)
+{
+	auto_buf fields = { 0 };
+
+	add_field(&fields, "method", c->req.method);
+	add_field(&fields, "path", c->req.path);
+	if (c->req.query.s)
+		add_field(&fields, "query", c->req.query);
+	for (size_t i = 0; i < ARRAY_LEN(passed); i++)
+		add_field(&fields, passed[i], http_field_get(&c->req.fields, passed[i]));
+	for (unsigned i = 0; i < c->req.fields.count; i++) {
+		const struct http_field *f = &c->req.fields.items[i];
+		char name[300] = "x-metadata-";
+
+		if (f->name.n <= 11 || f->name.n >= sizeof(name) ||
+		    strncasecmp(f->name.s, "x-metadata-", 11) != 0)
+			continue;
+		memcpy(name + 11, f->name.s + 11, f->name.n - 11);
+		add_field(&fields, name, f->value);
+	}
+	if (fields.failed || fields.len > ENVD_FRAME_BYTES)
+		conn_refuse(c, 431, "the request's head is too large");
+	else if (!link_begin(s->link, c, &fields, 0))
+		conn_refuse(c, 429, "too many requests to this sandbox are under way");
+}
+
+static void open_port(struct conn *c, struct sandbox *s)
+{
+	auto_buf head = { 0 };
+	uint16_t port = c->head.port;
+
+	http_request_write(&c->req, &c->head.host, port ? port : 80, 80, c->req.path, &head);
+	if (head.failed || head.len > ENVD_WINDOW / 2)
+		conn_refuse(c, 431, "the request's head is too large");
+	else if (!link_begin(s->link, c, NULL, c->to.port))
+		conn_refuse(c, 429, "too many connections to this sandbox are open");
+	else
+		stream_send(c->stream, head.data, head.len);
+	c->raw = true;
+}
+
+static void open_stream(struct conn *c, int result, const char *why)
+{
+	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+
+	if (!s || s->state == SANDBOX_PAUSED || s->state == SANDBOX_ENDING) {
+		not_found(c);
+		return;
+	}
+	if (result < 0 || !s->link) {
+		front_log_text("attach_failed", "why", why);
+		conn_refuse(c, 503, "the sandbox cannot be reached now");
+		return;
+	}
+	c->state = CONN_STREAM;
+	if (c->to.port == ENVD_PORT)
+		open_envd(c, s);
+	else
+		open_port(c, s);
+	if (!c->gone && c->stream && !c->raw && c->framing.state == BODY_NONE)
+		stream_send_end(c->stream);
+	if (!c->gone)
+		conn_pump(c);
+}
+
+/* The sandbox was resumed, or what was under way with it is done: it may need a link, too. */
+static void look_again(struct conn *c, int result, const char *why)
+{
+	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+
+	if (!s || result < 0 || s->link || s->busy || s->state != SANDBOX_RUNNING) {
+		open_stream(c, result, why);
+		return;
+	}
+	if (sandbox_attach(c->front, s) < 0)
+		conn_refuse(c, 503, "the server is busy");
+	else
+		sandbox_wait(s, c, open_stream);
+}
+
+static void go_in(struct conn *c, struct sandbox *s)
+{
+	int r = 0;
+
+	c->state = CONN_WAIT;
+	if (s->state == SANDBOX_PAUSED && !s->busy)
+		r = sandbox_resume(c->front, s);
+	if (r < 0)
+		conn_refuse(c, 503, "the server is busy");
+	else if (s->busy)
+		sandbox_wait(s, c, look_again);
+	else
+		look_again(c, 0, "");
+}
+
+void data_begin(struct conn *c)
+{
+	struct sandbox *s;
+
+	if (c->debug)
+		memcpy(c->to.id, c->front->debug_id, sizeof(c->to.id));
+	s = *c->to.id ? sandbox_find(c->front, c->to.id) : find_signed(c);
+	if (!s && !*c->to.id && path_is(c, "/files")) {
+		conn_refuse(c, 401, "no sandbox has made this signature");
+		return;
+	}
+	if (!s || s->state == SANDBOX_ENDING ||
+	    (s->state == SANDBOX_PAUSED && (!s->auto_resume || path_is(c, "/health")))) {
+		not_found(c);
+		return;
+	}
+	memcpy(c->sandbox, s->id, sizeof(c->sandbox));
+	c->resumed = false;
+	if (c->to.port != ENVD_PORT) {
+		if (c->head.minor == 0)
+			conn_refuse(c, 505, "ports of sandboxes are reached with HTTP/1.1");
+		else if (may_reach_port(c, s))
+			go_in(c, s);
+		return;
+	}
+	if (http_text_is(c->req.method, "OPTIONS")) {
+		conn_answer(c, 204, NULL, NULL, cors);
+		return;
+	}
+	if (path_is(c, "/health") && s->state == SANDBOX_RUNNING) {
+		conn_answer(c, 204, NULL, NULL, NULL);
+		return;
+	}
+	if (may_ask_envd(c, s))
+		go_in(c, s);
+}
+
+/* -- the answer comes out */
+
+static void begin_answer(struct conn *c, unsigned status, const char *type, uint64_t length)
+{
+	c->answered = true;
+	c->status = status;
+	c->front->counters.requests[status / 100]++;
+	c->left = length;
+	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->head.minor > 0;
+	c->close |= length == ENVD_LENGTH_UNKNOWN && c->head.minor == 0;
+	buf_printf(&c->out, "HTTP/1.1 %u %s\r\n", status, status < 300 ? "OK" : "Error");
+	if (type)
+		buf_printf(&c->out, "Content-Type: %s\r\n", type);
+	if (c->chunked)
+		buf_puts(&c->out, "Transfer-Encoding: chunked\r\n");
+	else if (length != ENVD_LENGTH_UNKNOWN)
+		buf_printf(&c->out, "Content-Length: %llu\r\n", (unsigned long long)length);
+	buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\nX-Content-Type-Options: nosniff\r\n");
+	if (c->close)
+		buf_puts(&c->out, "Connection: close\r\n");
+	buf_puts(&c->out, "\r\n");
+	conn_flush(c);
+}
+
+void data_head(struct conn *c, const struct envd_head *h)
+{
+	static const char *const types[ENVD_KINDS] = {
+		[ENVD_JSON] = "application/json",
+		[ENVD_CONNECT] = "application/connect+json",
+		[ENVD_BYTES] = "application/octet-stream",
+	};
+
+	if (!c->stream->dial)
+		begin_answer(c, h->status, types[h->kind], h->length);
+	else if (h->status != 200)
+		port_is_closed(c);
+}
+
+static void send_piece(struct conn *c, const uint8_t *bytes, size_t n)
+{
+	if (!n)
+		return;
+	if (c->chunked)
+		buf_printf(&c->out, "%zx\r\n", n);
+	buf_add(&c->out, bytes, n);
+	if (c->chunked)
+		buf_puts(&c->out, "\r\n");
+}
+
+/* The head of a program's answer. 1: it was complete; *used bytes belong to it. */
+static int take_answer_head(struct conn *c, const uint8_t *bytes, size_t n, size_t *used)
+{
+	static struct http_response r;
+	size_t before = c->answer_head.len;
+	int got;
+
+	buf_add(&c->answer_head, bytes, n);
+	got = http_response_read((const uint8_t *)buf_text(&c->answer_head), c->answer_head.len,
+				 &r);
+	*used = n;
+	if (got <= 0)
+		return got;
+	*used = r.len - before;
+	if (r.status < 200 && r.status != 101) {
+		c->answer_head.len = 0; /* 100, 103: the answer is still to come */
+		return 2;
+	}
+	if (r.status == 101 && !c->websocket)
+		return -1;
+	if (r.status == 101)
+		c->state = CONN_TUNNEL;
+	else if (c->head.head || r.status == 204 || r.status == 304)
+		body_length(&c->answer, 0);
+	else if (r.chunked)
+		body_chunked(&c->answer);
+	else if (r.has_length)
+		body_length(&c->answer, r.length);
+	else
+		body_until_close(&c->answer);
+	c->chunked = r.status != 101 && c->answer.state == BODY_CLOSE;
+	c->answer_begun = c->answered = true;
+	c->status = r.status;
+	c->front->counters.requests[r.status < 600 ? r.status / 100 : 5]++;
+	http_response_write(&r, c->chunked || (r.chunked && c->answer.state != BODY_NONE), c->close,
+			    &c->out);
+	return 1;
+}
+
+static void port_bytes(struct conn *c, const uint8_t *bytes, size_t n)
+{
+	while (n && !c->answer_begun) {
+		size_t used = 0;
+		int r = take_answer_head(c, bytes, n, &used);
+
+		if (r < 0) {
+			if (c->answered)
+				conn_abort(c);
+			else
+				conn_refuse(c, 502, "the program's answer is not HTTP");
+			return;
+		}
+		bytes += used;
+		n -= used;
+	}
+	if (!c->answer_begun)
+		return;
+	if (c->state != CONN_TUNNEL) {
+		size_t mine = body_take(&c->answer, bytes, n, true);
+
+		if (c->answer.state == BODY_BAD) {
+			conn_abort(c);
+			return;
+		}
+		n = mine;
+	}
+	send_piece(c, bytes, n);
+	if (c->state != CONN_TUNNEL && c->answer.state == BODY_NONE)
+		conn_finish(c);
+}
+
+void data_bytes(struct conn *c, const uint8_t *bytes, size_t n)
+{
+	c->owed += n;
+	if (c->stream->dial) {
+		port_bytes(c, bytes, n);
+	} else {
+		if (c->left != ENVD_LENGTH_UNKNOWN) {
+			if (n > c->left) {
+				conn_abort(c); /* it would be read as another answer */
+				return;
+			}
+			c->left -= n;
+		}
+		if (!c->head.head)
+			send_piece(c, bytes, n);
+	}
+	if (!c->gone)
+		conn_flush(c);
+}
+
+void data_end(struct conn *c)
+{
+	if (c->stream->dial) {
+		if (c->state == CONN_TUNNEL) {
+			c->closing = true;
+			conn_flush(c);
+			return;
+		}
+		if (!c->answer_begun) {
+			conn_refuse(c, 502, "the program closed the connection without an answer");
+			return;
+		}
+		if (c->answer.state != BODY_CLOSE && c->answer.state != BODY_NONE) {
+			conn_abort(c);
+			return;
+		}
+	} else if (c->left != ENVD_LENGTH_UNKNOWN && c->left && !c->head.head) {
+		conn_abort(c);
+		return;
+	}
+	if (c->chunked)
+		buf_puts(&c->out, "0\r\n\r\n");
+	conn_finish(c);
+}
+
+void data_reset(struct conn *c)
+{
+	if (c->answered) {
+		conn_abort(c);
+		return;
+	}
+	c->close = true;
+	conn_refuse(c, 502, "the connection inside the sandbox broke");
+}

@@ -1,0 +1,308 @@
+/*
+ * The front: all that clients and sandboxes say to wardd is read here, in one thread of one process
+ * that can neither start a program nor open a connection.
+ *
+ *   conn.c      a client's connection: heads, bodies, answers
+ *   control.c   the control plane    control_read.c  bodies    control_show.c  answers
+ *   data.c      requests to a sandbox: who may, to ward-envd or to a port
+ *   link.c      the connection to the ward-envd of a sandbox
+ *   sandbox.c   what is known of sandboxes; their end
+ *   jobs.c      requests to the keeper
+ *   registry.c  SQLite
+ */
+#ifndef WARD_DAEMON_FRONT_H
+#define WARD_DAEMON_FRONT_H
+
+#include <sqlite3.h>
+
+#include "base/json.h"
+#include "daemon/keeper.h"
+#include "protocol/envd.h"
+#include "rules/http_body.h"
+
+#define TOKEN_HEX 64
+#define CONTROL_BODY_MAX (256 * 1024)
+#define CONFIG_MAX (24 * 1024) /* a sandbox's variables */
+#define OWNER_MAX 64
+#define JOBS_MAX 256 /* under way at one time */
+
+struct front;
+struct conn;
+struct link;
+struct sandbox;
+
+/* What epoll waits for. */
+struct source {
+	int fd;
+	void (*ready)(struct source *s, uint32_t events);
+};
+
+/* -- sandboxes */
+
+enum sandbox_state { SANDBOX_STARTING, SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_ENDING };
+
+struct sandbox {
+	struct sandbox *next;
+	char id[SANDBOX_ID + 1];
+	char owner[OWNER_MAX + 1];
+	char template[TEMPLATE_MAX + 1];
+	char token[TOKEN_HEX + 1], traffic_token[TOKEN_HEX + 1];
+	enum sandbox_state state;
+	int64_t started_ms, end_ms;
+	bool auto_pause, auto_resume, no_network, private_traffic;
+	int internet; /* as asked for: -1: not */
+	char *metadata;    /* a JSON object; NULL: none */
+	struct buf config; /* NAME=VALUE with NULs */
+	struct link *link; /* NULL: not connected */
+	bool busy;         /* a request to the keeper is under way */
+	bool missing;      /* it was not in the keeper's last list */
+	struct conn *waiting; /* for the keeper's answer, by conn.next_waiting */
+	uint64_t retry_ms;    /* an end that failed is tried again then */
+};
+
+/* -- the keeper's answers */
+
+struct job;
+typedef void job_done(struct front *f, struct job *j, int result, const char *text, int fds[2]);
+
+struct job {
+	struct keeper_request q;
+	job_done *done;
+	uint64_t began_ms;
+	bool used;
+};
+
+/* -- connections of clients */
+
+enum conn_state {
+	CONN_HEAD,    /* reads a head */
+	CONN_COLLECT, /* reads a body whole */
+	CONN_WAIT,    /* for the keeper */
+	CONN_STREAM,  /* passes a request to a sandbox, and its answer back */
+	CONN_TUNNEL,  /* an upgraded connection: bytes in both directions */
+	CONN_DRAIN    /* the answer is written; the rest of the request is thrown away */
+};
+
+/* A stream of a link, with one connection at its other side. */
+struct stream {
+	struct stream *next;
+	struct link *link;
+	struct conn *conn; /* NULL: it has gone */
+	uint32_t id;
+	uint64_t credit;    /* what may still be sent */
+	uint64_t window;    /* what may still come */
+	uint32_t owed;      /* taken, and not given back as credit */
+	bool head, in_end, out_end, dial;
+};
+
+struct conn {
+	struct source source;
+	struct front *front;
+	struct conn *next, *prev, *next_waiting;
+	enum conn_state state;
+	bool debug; /* came to the port of the debug mode */
+	struct buf in, out, head_bytes, body;
+	size_t in_at, scanned, out_at;
+	size_t owed;   /* bytes in out that came from the stream */
+	uint64_t left; /* of an answer with a length; UINT64_MAX: unknown */
+	uint64_t drained;
+	struct http_head head;
+	struct http_request req;
+	struct http_body framing;
+	struct route_to to;
+	bool close, closing, gone, answered, chunked, expects, websocket, raw;
+	void (*resume)(struct conn *c, int result, const char *text); /* in CONN_WAIT */
+	enum route_verb verb;
+	char sandbox[SANDBOX_ID + 1];
+	char owner[OWNER_MAX + 1];
+	int64_t wanted_timeout_ms; /* of connect */
+	bool resumed;
+	struct stream *stream;
+	/* an answer from a port of a sandbox: its head in the reading, then its body */
+	struct buf answer_head;
+	struct http_body answer;
+	bool answer_begun;
+	uint32_t events; /* what epoll waits for */
+	uint64_t since_ms;
+	uint64_t began_us; /* of the request */
+	unsigned status;
+};
+
+/* -- the front */
+
+struct counters {
+	uint64_t requests[6]; /* by the first digit of the status */
+	uint64_t created, killed, expired, refused, resumed, paused, lost;
+	uint64_t start_us, starts;
+};
+
+struct front {
+	int epoll_fd, keeper_fd;
+	struct source keeper;
+	struct source listener, debug_listener;
+	char tag[TAG + 1];
+	uint8_t secret[32];
+	sqlite3 *db;
+	struct sandbox *sandboxes;
+	size_t sandbox_count;
+	struct conn *conns, *gone;
+	size_t conn_count;
+	struct link *dead_links;
+	struct job jobs[JOBS_MAX];
+	uint32_t next_seq;
+	unsigned jobs_used;
+	unsigned most, quota; /* sandboxes of all, of one owner */
+	uint64_t least_memory; /* bytes that must be available for a new one */
+	const char *envd_version;
+	uint64_t list_ms, tick_ms;
+	struct counters counters;
+	uint64_t cpus;
+	struct source signals;
+	bool debug, dev, stopping;
+	uint64_t stop_ms;
+	char debug_id[SANDBOX_ID + 1];
+	bool stop;
+	bool finished; /* a request was answered: the next one may be there already */
+};
+
+int64_t front_now_ms(void); /* of the calendar's clock */
+uint64_t front_now_us(void);
+/* Adds a source to what is waited for; false: it cannot be. */
+bool front_watch(struct front *f, struct source *s, uint32_t events);
+void front_change(struct front *f, struct source *s, uint32_t events);
+/* The loop; returns when the keeper has gone, or after a signal. */
+void front_run(struct front *f);
+/* One line about a request of the control plane that was answered. */
+void front_log_request(const struct conn *c);
+/* One line of the log, JSON; fields is what stands behind the kind: ",\"a\":1". */
+void front_log(const char *kind, const struct buf *fields);
+void front_log_text(const char *kind, const char *key, const char *value);
+
+/* -- jobs.c */
+
+/* Asks the keeper. False: too much is under way. */
+must_check bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s,
+			 job_done *done);
+void jobs_ready(struct source *s, uint32_t events);
+
+/* -- sandbox.c */
+
+struct sandbox *sandbox_find(struct front *f, const char *id);
+struct sandbox *sandbox_new(struct front *f);
+/* Takes it out of the list and of the registry, ends its link, and answers all who wait. */
+void sandbox_remove(struct front *f, struct sandbox *s, const char *why);
+void sandbox_tokens(struct front *f, struct sandbox *s);
+/* Begins its end; it is gone for clients at once. */
+void sandbox_end(struct front *f, struct sandbox *s, const char *why);
+/* Ends, pauses and finds again, what is due. */
+void sandbox_tick(struct front *f);
+/* Begins to pause or resume; 0, -EBUSY or -EAGAIN. */
+must_check int sandbox_pause(struct front *f, struct sandbox *s);
+must_check int sandbox_resume(struct front *f, struct sandbox *s);
+must_check int sandbox_start(struct front *f, struct sandbox *s);
+/* Connects to its ward-envd. */
+must_check int sandbox_attach(struct front *f, struct sandbox *s);
+/* Lets the connection wait for what is under way with the sandbox; resume() is called then. */
+void sandbox_wait(struct sandbox *s, struct conn *c,
+		  void (*resume)(struct conn *c, int result, const char *text));
+void sandbox_forget_waiting(struct front *f, struct conn *c);
+unsigned sandbox_count_of(const struct front *f, const char *owner);
+
+/* -- link.c */
+
+struct link *link_new(struct front *f, struct sandbox *s, int fds[2]);
+void link_end(struct link *l);
+/* Begins a stream; fields are those of a CALL, NULL: a DIAL. NULL: too many. */
+struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port);
+/* Sends bytes, at most stream->credit. */
+void stream_send(struct stream *s, const void *bytes, size_t n);
+void stream_send_end(struct stream *s);
+/* Ends the stream from this side; it must not be used afterwards. */
+void stream_leave(struct stream *s);
+/* The client has taken so many bytes of what came. */
+void stream_taken(struct stream *s, size_t n);
+void link_free_dead(struct front *f);
+
+/* -- conn.c */
+
+void conn_accept(struct source *s, uint32_t events);
+void conn_accept_debug(struct source *s, uint32_t events);
+/* Answers with a whole body, and ends the request. */
+void conn_answer(struct conn *c, unsigned status, const char *type, const struct buf *body,
+		 const char *more_fields);
+/* {"code":status,"message":why} */
+void conn_refuse(struct conn *c, unsigned status, const char *why, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The answer is complete: what is left of the request is read, then the next one. */
+void conn_finish(struct conn *c);
+/* Ends the connection, without an end of what was under way. */
+void conn_abort(struct conn *c);
+/* Writes what is there, and says what is waited for. */
+void conn_flush(struct conn *c);
+/* Goes on reading, after a stop for want of credit. */
+void conn_pump(struct conn *c);
+void conn_free_gone(struct front *f);
+void conn_tick(struct front *f);
+/* Reads on where a request was answered, and the next one came behind it. */
+void conn_go_on(struct front *f);
+
+/* -- data.c: requests to sandboxes */
+
+void data_begin(struct conn *c);
+/* Bytes of the request's body; returns how many were taken. */
+size_t data_body(struct conn *c, const uint8_t *bytes, size_t n);
+void data_body_end(struct conn *c);
+/* From the link: */
+void data_head(struct conn *c, const struct envd_head *h);
+void data_bytes(struct conn *c, const uint8_t *bytes, size_t n);
+void data_end(struct conn *c);
+void data_reset(struct conn *c);
+
+/* -- control.c: the control plane */
+
+/* The head is there: answers, or asks for the body (CONN_COLLECT). */
+void control_begin(struct conn *c);
+/* The body is there, too. */
+void control_run(struct conn *c);
+/* The list of the client's sandboxes (control_list.c). */
+void control_list(struct conn *c);
+
+/* -- control_read.c */
+
+struct create {
+	char template[TEMPLATE_MAX + 1];
+	int64_t timeout_s; /* -1: not given */
+	int internet;
+	bool auto_pause, auto_resume, private_traffic, no_network;
+	struct buf metadata, config;
+	char wrong[256]; /* why it is refused, with status */
+	unsigned status;
+};
+
+/* Reads the body of a create. False: wrong and status are set. */
+must_check bool control_read_create(const uint8_t *bytes, size_t n, struct create *ret);
+void control_free_create(struct create *c);
+
+struct small_request { /* of connect, resume, pause, timeout, refreshes */
+	int64_t timeout_s; /* -1: not given */
+	int memory;        /* -1: not given */
+};
+must_check bool control_read_small(const uint8_t *bytes, size_t n, struct small_request *ret);
+
+/* -- control_show.c */
+
+void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j);
+void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j);
+void show_time(struct json *j, const char *key, int64_t ms);
+
+/* -- registry.c: 0 or -errno; the error is logged */
+
+must_check int registry_open(const char *file, sqlite3 **ret, struct ward_err *e);
+must_check int registry_load(struct front *f, struct ward_err *e);
+must_check int registry_put(struct front *f, const struct sandbox *s);
+void registry_drop(struct front *f, const char *id);
+/* The owner of a key; false: there is no such key. */
+must_check bool registry_owner(sqlite3 *db, const char *key, char ret[OWNER_MAX + 1]);
+must_check int registry_add_key(sqlite3 *db, const char *key, const char *owner);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * Requests to the keeper. In: what shall be done with a sandbox. Out: a message, and later the call
+ * of who asked, with the keeper's answer. What is said goes by the sandbox's id: it may be gone when
+ * the answer comes.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "daemon/front.h"
+
+bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_done *done)
+{
+	struct job *j = NULL;
+
+	for (size_t i = 0; i < JOBS_MAX && !j; i++)
+		if (!f->jobs[i].used)
+			j = &f->jobs[i];
+	if (!j)
+		return false;
+	*j = (struct job){ .done = done, .began_ms = io_now_ms(), .used = true };
+	j->q.seq = ++f->next_seq;
+	j->q.op = (uint8_t)op;
+	if (s) {
+		j->q.no_network = s->no_network;
+		memcpy(j->q.id, s->id, sizeof(j->q.id));
+		memcpy(j->q.template, s->template, sizeof(j->q.template));
+	}
+	if (send(f->keeper_fd, &j->q, sizeof(j->q), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+	    sizeof(j->q)) {
+		j->used = false;
+		return false;
+	}
+	f->jobs_used++;
+	return true;
+}
+
+void jobs_ready(struct source *source, uint32_t events)
+{
+	struct front *f = (struct front *)((char *)source - offsetof(struct front, keeper));
+	size_t room = sizeof(struct keeper_reply) + KEEPER_TEXT_MAX, count = 0;
+	auto_free char *bytes = malloc(room + 1);
+	struct keeper_reply reply;
+	int fds[2] = { -1, -1 };
+	ssize_t n = bytes ? io_recv_fds(f->keeper_fd, bytes, room, fds, 2, &count) : -ENOMEM;
+
+	(void)events;
+	if (n <= 0 && n != -EAGAIN && n != -EINTR)
+		f->stop = true;
+	if (n < (ssize_t)sizeof(reply))
+		return;
+	bytes[n] = '\0';
+	memcpy(&reply, bytes, sizeof(reply));
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		struct job *j = &f->jobs[i];
+
+		if (!j->used || j->q.seq != reply.seq)
+			continue;
+		f->jobs_used--;
+		j->done(f, j, reply.result, bytes + sizeof(reply), fds);
+		j->used = false;
+		break;
+	}
+	own_close_fd(&fds[0]);
+	own_close_fd(&fds[1]);
+}

@@ -1,0 +1,330 @@
+/*
+ * The connection to the ward-envd of one sandbox (protocol/envd.h). In: frames that the sandbox
+ * writes, which is believed nothing: a frame that breaks the rules ends the connection, a stream
+ * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer that the
+ * credit of the streams bounds. Run by the front.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/io.h"
+#include "daemon/front.h"
+
+struct link {
+	struct source in, out;
+	struct front *front;
+	struct sandbox *sandbox;
+	struct link *next_dead;
+	struct stream *streams;
+	unsigned stream_count;
+	uint32_t last_id;
+	struct buf from, to;
+	size_t to_at;
+	bool dead, waits;
+};
+
+#define OF(source_pointer, member)                                                                \
+	((struct link *)((char *)(source_pointer) - offsetof(struct link, member)))
+
+static void flush(struct link *l)
+{
+	while (l->to_at < l->to.len) {
+		ssize_t n = write(l->out.fd, l->to.data + l->to_at, l->to.len - l->to_at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN) {
+			link_end(l);
+			return;
+		}
+		if (n < 0)
+			break;
+		l->to_at += (size_t)n;
+	}
+	if (l->to_at == l->to.len)
+		l->to.len = l->to_at = 0;
+	if (l->waits != (l->to.len > 0)) {
+		l->waits = l->to.len > 0;
+		front_change(l->front, &l->out, l->waits ? EPOLLOUT : 0);
+	}
+}
+
+static void send_frame(struct link *l, uint32_t stream, uint8_t type, const void *bytes, size_t n)
+{
+	const struct envd_frame f = { .stream = stream, .bytes = (uint32_t)n, .type = type };
+	uint8_t head[ENVD_HEADER];
+
+	if (l->dead)
+		return;
+	envd_frame_write(head, &f);
+	buf_add(&l->to, head, sizeof(head));
+	if (n)
+		buf_add(&l->to, bytes, n);
+	if (l->to.failed)
+		link_end(l);
+	else
+		flush(l);
+}
+
+static void drop_stream(struct stream *s)
+{
+	struct link *l = s->link;
+
+	for (struct stream **at = &l->streams; *at; at = &(*at)->next)
+		if (*at == s) {
+			*at = s->next;
+			l->stream_count--;
+			break;
+		}
+	if (s->conn)
+		s->conn->stream = NULL;
+	free(s);
+}
+
+struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port)
+{
+	struct stream *s = l->stream_count < ENVD_STREAMS / 2 && !l->dead ? calloc(1, sizeof(*s))
+									    : NULL;
+
+	if (!s)
+		return NULL;
+	s->link = l;
+	s->conn = c;
+	s->id = ++l->last_id ? l->last_id : ++l->last_id;
+	s->credit = s->window = ENVD_WINDOW;
+	s->dial = !fields;
+	s->next = l->streams;
+	l->streams = s;
+	l->stream_count++;
+	c->stream = s;
+	if (fields)
+		send_frame(l, s->id, ENVD_CALL, buf_text(fields), fields->len);
+	else
+		send_frame(l, s->id, ENVD_DIAL, &port, sizeof(port));
+	return c->stream;
+}
+
+void stream_send(struct stream *s, const void *bytes, size_t n)
+{
+	const char *b = bytes;
+
+	while (n) {
+		size_t some = n < ENVD_FRAME_BYTES ? n : ENVD_FRAME_BYTES;
+
+		s->credit -= some < s->credit ? some : s->credit;
+		send_frame(s->link, s->id, ENVD_DATA, b, some);
+		if (s->link->dead)
+			return;
+		b += some;
+		n -= some;
+	}
+}
+
+void stream_send_end(struct stream *s)
+{
+	if (!s->out_end)
+		send_frame(s->link, s->id, ENVD_END, NULL, 0);
+	s->out_end = true;
+}
+
+void stream_leave(struct stream *s)
+{
+	if (!(s->in_end && s->out_end))
+		send_frame(s->link, s->id, ENVD_RESET, NULL, 0);
+	drop_stream(s);
+}
+
+void stream_taken(struct stream *s, size_t n)
+{
+	uint32_t more;
+
+	s->owed += (uint32_t)n;
+	if (s->owed < ENVD_WINDOW / 4 || s->in_end)
+		return;
+	more = s->owed;
+	s->owed = 0;
+	s->window += more;
+	send_frame(s->link, s->id, ENVD_CREDIT, &more, sizeof(more));
+}
+
+/* -- what comes */
+
+static bool take_data(struct stream *s, const uint8_t *bytes, size_t n)
+{
+	if (n > s->window || s->in_end || !s->head)
+		return false;
+	s->window -= n;
+	data_bytes(s->conn, bytes, n);
+	return true;
+}
+
+static bool take_credit(struct stream *s, const uint8_t *bytes, size_t n)
+{
+	uint32_t more;
+
+	if (n != sizeof(more))
+		return false;
+	memcpy(&more, bytes, sizeof(more));
+	if (s->credit + more > 4 * ENVD_WINDOW)
+		return false;
+	s->credit += more;
+	conn_pump(s->conn);
+	return true;
+}
+
+/* False: the sandbox does not keep to the protocol. */
+static bool take_frame(struct link *l, const struct envd_frame *f, const uint8_t *bytes)
+{
+	struct stream *s = l->streams;
+	struct envd_head head;
+
+	while (s && s->id != f->stream)
+		s = s->next;
+	if (!s)
+		return f->stream != 0 && f->stream <= l->last_id; /* its end was under way */
+	switch (f->type) {
+	case ENVD_HEAD:
+		if (s->head || !envd_head_read(bytes, f->bytes, &head))
+			return false;
+		s->head = true;
+		data_head(s->conn, &head);
+		return true;
+	case ENVD_DATA:
+		return take_data(s, bytes, f->bytes);
+	case ENVD_CREDIT:
+		return take_credit(s, bytes, f->bytes);
+	case ENVD_END:
+		if (s->in_end || !s->head)
+			return false;
+		s->in_end = true;
+		data_end(s->conn);
+		return true;
+	case ENVD_RESET:
+		s->in_end = s->out_end = true;
+		data_reset(s->conn);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take_frames(struct link *l)
+{
+	size_t at = 0;
+
+	while (!l->dead && l->from.len - at >= ENVD_HEADER) {
+		const uint8_t *b = (const uint8_t *)l->from.data + at;
+		struct envd_frame f;
+
+		if (!envd_frame_read(b, &f)) {
+			front_log_text("sandbox_protocol", "sandbox", l->sandbox->id);
+			link_end(l);
+			return;
+		}
+		if (l->from.len - at < ENVD_HEADER + f.bytes)
+			break;
+		if (!take_frame(l, &f, b + ENVD_HEADER)) {
+			if (!l->dead)
+				front_log_text("sandbox_protocol", "sandbox", l->sandbox->id);
+			link_end(l);
+			return;
+		}
+		at += ENVD_HEADER + f.bytes;
+	}
+	if (!l->dead && at) {
+		memmove(l->from.data, l->from.data + at, l->from.len - at);
+		l->from.len -= at;
+	}
+}
+
+static void in_ready(struct source *source, uint32_t events)
+{
+	struct link *l = OF(source, in);
+	ssize_t n;
+
+	(void)events;
+	if (l->dead)
+		return;
+	if (!buf_reserve(&l->from, 65536)) {
+		link_end(l);
+		return;
+	}
+	n = read(l->in.fd, l->from.data + l->from.len, 65536);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		link_end(l);
+		return;
+	}
+	l->from.len += (size_t)n;
+	take_frames(l);
+}
+
+static void out_ready(struct source *source, uint32_t events)
+{
+	struct link *l = OF(source, out);
+
+	if (l->dead)
+		return;
+	if (events & (EPOLLERR | EPOLLHUP))
+		link_end(l);
+	else
+		flush(l);
+}
+
+struct link *link_new(struct front *f, struct sandbox *s, int fds[2])
+{
+	struct link *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->front = f;
+	l->sandbox = s;
+	l->out = (struct source){ take_fd(&fds[0]), out_ready };
+	l->in = (struct source){ take_fd(&fds[1]), in_ready };
+	if (fcntl(l->in.fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(l->out.fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    !front_watch(f, &l->in, EPOLLIN) || !front_watch(f, &l->out, 0)) {
+		own_close_fd(&l->in.fd);
+		own_close_fd(&l->out.fd);
+		free(l);
+		return NULL;
+	}
+	s->link = l;
+	send_frame(l, 0, ENVD_CONFIG, buf_text(&s->config), s->config.len);
+	return s->link;
+}
+
+void link_end(struct link *l)
+{
+	if (!l || l->dead)
+		return;
+	l->dead = true;
+	own_close_fd(&l->in.fd);
+	own_close_fd(&l->out.fd);
+	if (l->sandbox->link == l)
+		l->sandbox->link = NULL;
+	while (l->streams) {
+		struct stream *s = l->streams;
+		struct conn *c = s->conn;
+
+		drop_stream(s);
+		if (c)
+			conn_abort(c);
+	}
+	l->next_dead = l->front->dead_links;
+	l->front->dead_links = l;
+}
+
+void link_free_dead(struct front *f)
+{
+	while (f->dead_links) {
+		struct link *l = f->dead_links;
+
+		f->dead_links = l->next_dead;
+		buf_free(&l->from);
+		buf_free(&l->to);
+		free(l);
+	}
+}

@@ -1,0 +1,399 @@
+/*
+ * What the front knows of sandboxes. In: the registry, the keeper's answers, the clock. Out: what is
+ * asked of the keeper. One request at a time is under way for a sandbox; who needs another one waits
+ * for it. A sandbox is in the registry before it is started and until it has ended, so a crash at
+ * any moment leaves either a row whose sandbox is looked for, or nothing; a sandbox of this server
+ * without a row is ended.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/sha256.h"
+#include "daemon/front.h"
+
+#define LIST_EVERY_MS 15000
+#define RETRY_MS 2000
+
+struct sandbox *sandbox_find(struct front *f, const char *id)
+{
+	struct sandbox *s = f->sandboxes;
+
+	while (s && strcmp(s->id, id) != 0)
+		s = s->next;
+	return s;
+}
+
+struct sandbox *sandbox_new(struct front *f)
+{
+	struct sandbox *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->next = f->sandboxes;
+	f->sandboxes = s;
+	f->sandbox_count++;
+	return s;
+}
+
+/* HMAC-SHA-256 of the id, so that no token has to be kept: with the server's secret it is made
+ * again. */
+static void derive(const struct front *f, const char *what, const char *id, char ret[TOKEN_HEX + 1])
+{
+	uint8_t pad[64] = { 0 }, inner[SHA256_BYTES];
+	struct sha256 s;
+
+	for (size_t i = 0; i < sizeof(pad); i++)
+		pad[i] = (uint8_t)((i < sizeof(f->secret) ? f->secret[i] : 0) ^ 0x36);
+	sha256_begin(&s);
+	sha256_add(&s, pad, sizeof(pad));
+	sha256_add(&s, what, strlen(what) + 1);
+	sha256_add(&s, id, strlen(id));
+	sha256_end(&s, inner);
+	for (size_t i = 0; i < sizeof(pad); i++)
+		pad[i] ^= 0x36 ^ 0x5c;
+	sha256_begin(&s);
+	sha256_add(&s, pad, sizeof(pad));
+	sha256_add(&s, inner, sizeof(inner));
+	sha256_end_hex(&s, ret);
+}
+
+void sandbox_tokens(struct front *f, struct sandbox *s)
+{
+	derive(f, "envd", s->id, s->token);
+	derive(f, "traffic", s->id, s->traffic_token);
+}
+
+unsigned sandbox_count_of(const struct front *f, const char *owner)
+{
+	unsigned n = 0;
+
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		n += s->state != SANDBOX_ENDING && strcmp(s->owner, owner) == 0;
+	return n;
+}
+
+static void log_sandbox(const char *kind, const struct sandbox *s, const char *why)
+{
+	auto_buf fields = { 0 };
+
+	buf_puts(&fields, ",\"sandbox\":");
+	json_quote(&fields, s->id);
+	buf_puts(&fields, ",\"owner\":");
+	json_quote(&fields, s->owner);
+	buf_puts(&fields, ",\"template\":");
+	json_quote(&fields, s->template);
+	if (*why) {
+		buf_puts(&fields, ",\"why\":");
+		json_quote(&fields, why);
+	}
+	front_log(kind, &fields);
+}
+
+/* -- waiting for what is under way */
+
+void sandbox_wait(struct sandbox *s, struct conn *c,
+		  void (*resume)(struct conn *c, int result, const char *text))
+{
+	c->state = CONN_WAIT;
+	c->resume = resume;
+	c->next_waiting = s->waiting;
+	s->waiting = c;
+	conn_flush(c);
+}
+
+void sandbox_forget_waiting(struct front *f, struct conn *c)
+{
+	for (struct sandbox *s = f->sandboxes; s; s = s->next)
+		for (struct conn **at = &s->waiting; *at; at = &(*at)->next_waiting)
+			if (*at == c) {
+				*at = c->next_waiting;
+				return;
+			}
+}
+
+/* Calls all who wait; each may begin something else, and even remove the sandbox. */
+static void call_waiting(struct sandbox *s, int result, const char *text)
+{
+	struct conn *all = s->waiting, *in_order = NULL;
+
+	s->waiting = NULL;
+	while (all) {
+		struct conn *next = all->next_waiting;
+
+		all->next_waiting = in_order;
+		in_order = all;
+		all = next;
+	}
+	while (in_order) {
+		struct conn *next = in_order->next_waiting;
+
+		in_order->next_waiting = NULL;
+		if (!in_order->gone)
+			in_order->resume(in_order, result, text);
+		in_order = next;
+	}
+}
+
+void sandbox_remove(struct front *f, struct sandbox *s, const char *why)
+{
+	for (struct sandbox **at = &f->sandboxes; *at; at = &(*at)->next)
+		if (*at == s) {
+			*at = s->next;
+			f->sandbox_count--;
+			break;
+		}
+	registry_drop(f, s->id);
+	link_end(s->link);
+	log_sandbox("sandbox_gone", s, why);
+	call_waiting(s, -ESRCH, "the sandbox is gone");
+	free(s->metadata);
+	buf_free(&s->config);
+	free(s);
+}
+
+/* -- the keeper's answers */
+
+static struct sandbox *answered(struct front *f, const struct job *j)
+{
+	struct sandbox *s = sandbox_find(f, j->q.id);
+
+	if (s)
+		s->busy = false;
+	return s;
+}
+
+static void took_link(struct front *f, struct sandbox *s, int fds[2])
+{
+	if (fds[0] >= 0 && fds[1] >= 0 && !s->link)
+		(void)link_new(f, s, fds);
+}
+
+static void started(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = answered(f, j);
+
+	if (!s)
+		return;
+	if (result < 0) {
+		struct conn *waiting = s->waiting;
+
+		log_sandbox("sandbox_not_started", s, text);
+		s->waiting = NULL;
+		if (waiting && !waiting->gone)
+			waiting->resume(waiting, result, text);
+		sandbox_remove(f, s, "it was not started");
+		return;
+	}
+	f->counters.created++;
+	f->counters.starts++;
+	f->counters.start_us += (io_now_ms() - j->began_ms) * 1000;
+	if (s->state == SANDBOX_STARTING)
+		s->state = SANDBOX_RUNNING;
+	took_link(f, s, fds);
+	(void)!registry_put(f, s);
+	log_sandbox("sandbox_started", s, "");
+	call_waiting(s, 0, "");
+}
+
+static void attached(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = answered(f, j);
+
+	if (!s)
+		return;
+	if (result < 0)
+		log_sandbox("sandbox_not_reached", s, text);
+	if (result == -ENOENT || result == -ESRCH) {
+		f->counters.lost++;
+		sandbox_end(f, s, "its box has ended");
+		call_waiting(s, result, text);
+		return;
+	}
+	took_link(f, s, fds);
+	call_waiting(s, result, text);
+}
+
+static void ended(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = answered(f, j);
+
+	(void)fds;
+	if (!s)
+		return;
+	if (result < 0) {
+		log_sandbox("sandbox_not_ended", s, text);
+		s->retry_ms = io_now_ms() + RETRY_MS;
+		return;
+	}
+	sandbox_remove(f, s, "");
+}
+
+static void paused(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = answered(f, j);
+
+	(void)fds;
+	if (!s)
+		return;
+	if (result == 0 && s->state == SANDBOX_RUNNING) {
+		s->state = SANDBOX_PAUSED;
+		f->counters.paused++;
+		(void)!registry_put(f, s);
+		/* what was under way is told that the sandbox is not there */
+		link_end(s->link);
+	}
+	log_sandbox(result < 0 ? "sandbox_not_paused" : "sandbox_paused", s, text);
+	s->retry_ms = io_now_ms() + RETRY_MS;
+	call_waiting(s, result, text);
+}
+
+static void resumed(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = answered(f, j);
+
+	(void)fds;
+	if (!s)
+		return;
+	if (result == 0 && s->state == SANDBOX_PAUSED) {
+		s->state = SANDBOX_RUNNING;
+		f->counters.resumed++;
+		if (s->end_ms < front_now_ms() + 15000)
+			s->end_ms = front_now_ms() + 300000;
+		(void)!registry_put(f, s);
+	}
+	log_sandbox(result < 0 ? "sandbox_not_resumed" : "sandbox_resumed", s, text);
+	call_waiting(s, result, text);
+}
+
+/* -- what is asked of it */
+
+static int ask(struct front *f, struct sandbox *s, enum keeper_op op, job_done *done)
+{
+	if (s->busy)
+		return -EBUSY;
+	if (!jobs_ask(f, op, s, done))
+		return -EAGAIN;
+	s->busy = true;
+	return 0;
+}
+
+int sandbox_start(struct front *f, struct sandbox *s)
+{
+	return ask(f, s, KEEPER_START, started);
+}
+
+int sandbox_attach(struct front *f, struct sandbox *s)
+{
+	return ask(f, s, KEEPER_ATTACH, attached);
+}
+
+int sandbox_pause(struct front *f, struct sandbox *s)
+{
+	return ask(f, s, KEEPER_PAUSE, paused);
+}
+
+int sandbox_resume(struct front *f, struct sandbox *s)
+{
+	return ask(f, s, KEEPER_RESUME, resumed);
+}
+
+void sandbox_end(struct front *f, struct sandbox *s, const char *why)
+{
+	if (s->state != SANDBOX_ENDING)
+		log_sandbox("sandbox_ends", s, why);
+	s->state = SANDBOX_ENDING;
+	(void)!registry_put(f, s);
+	link_end(s->link);
+	if (ask(f, s, KEEPER_KILL, ended) < 0)
+		s->retry_ms = io_now_ms() + RETRY_MS / 10;
+}
+
+/* -- the clock */
+
+static void look_at(struct front *f, struct sandbox *s, int64_t now, uint64_t mono)
+{
+	if (s->busy || mono < s->retry_ms)
+		return;
+	if (s->state == SANDBOX_ENDING || s->state == SANDBOX_STARTING) {
+		/* its end is still to do; or the server died while it was started */
+		sandbox_end(f, s, s->state == SANDBOX_STARTING ? "its start was cut off" : "");
+		return;
+	}
+	if (s->state != SANDBOX_RUNNING || now < s->end_ms)
+		return;
+	f->counters.expired++;
+	s->retry_ms = mono + RETRY_MS;
+	if (s->auto_pause)
+		(void)!sandbox_pause(f, s);
+	else
+		sandbox_end(f, s, "its time is over");
+}
+
+/* One line of the keeper's list: "ID STATE". */
+static void take_listed(struct front *f, const char *line, size_t n)
+{
+	char id[SANDBOX_ID + 1] = "";
+	bool running = n > SANDBOX_ID + 1 && memcmp(line + SANDBOX_ID + 1, "ended", 5) != 0;
+	struct sandbox *s;
+
+	if (n <= SANDBOX_ID || !route_is_id(line, SANDBOX_ID))
+		return;
+	memcpy(id, line, SANDBOX_ID);
+	s = sandbox_find(f, id);
+	if (s) {
+		s->missing = !running;
+		return;
+	}
+	/* nobody's: a row was lost, or an end was cut off */
+	s = sandbox_new(f);
+	if (!s)
+		return;
+	memcpy(s->id, id, sizeof(id));
+	snprintf(s->template, sizeof(s->template), "unknown");
+	s->internet = -1;
+	sandbox_end(f, s, "it is not in the registry");
+}
+
+static void listed(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *next;
+
+	(void)fds;
+	if (result < 0) {
+		front_log_text("list_failed", "why", text);
+		return;
+	}
+	for (struct sandbox *s = f->sandboxes; s; s = s->next)
+		s->missing = true;
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+
+		take_listed(f, text, n);
+		text += n + (text[n] == '\n');
+	}
+	for (struct sandbox *s = f->sandboxes; s; s = next) {
+		next = s->next;
+		/* younger than the list: not to be judged by it */
+		if (!s->missing || s->busy || s->state == SANDBOX_STARTING ||
+		    (uint64_t)(front_now_ms() - s->started_ms) < io_now_ms() - j->began_ms + 1000)
+			continue;
+		if (s->state != SANDBOX_ENDING)
+			f->counters.lost++;
+		sandbox_end(f, s, "its box has ended");
+	}
+}
+
+void sandbox_tick(struct front *f)
+{
+	int64_t now = front_now_ms();
+	uint64_t mono = io_now_ms();
+	struct sandbox *next;
+
+	for (struct sandbox *s = f->sandboxes; s; s = next) {
+		next = s->next;
+		look_at(f, s, now, mono);
+	}
+	if (mono >= f->list_ms && jobs_ask(f, KEEPER_LIST, NULL, listed))
+		f->list_ms = mono + LIST_EVERY_MS;
+}

@@ -1,0 +1,30 @@
+/* What `ward serve` is told, and what it keeps in its directory. */
+#ifndef WARD_DAEMON_SETUP_H
+#define WARD_DAEMON_SETUP_H
+
+#include "daemon/front.h"
+
+#include <limits.h>
+
+struct setup {
+	char dir[PATH_MAX]; /* registry.db, secret, tag, lock, base.yaml, workspace */
+	char base[PATH_MAX], workspace[PATH_MAX];
+	const char *templates; /* NULL: only "base" */
+	const char *add_key;   /* owner of a new key: no server is started */
+	char address[64];
+	uint16_t port;
+	unsigned most, quota;
+	uint64_t least_memory;
+	bool dev, debug;
+	uint8_t secret[32];
+	char tag[TAG + 1];
+	char dev_key[80];
+	int lock_fd;
+};
+
+must_check int setup_read(int argc, char **argv, struct setup *ret, struct ward_err *e);
+/* Makes what is missing in the directory, and takes its lock unless a key is to be added. */
+must_check int setup_prepare(struct setup *s, struct ward_err *e);
+must_check int setup_add_key(struct setup *s, struct ward_err *e);
+
+#endif
