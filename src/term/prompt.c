@@ -97,6 +97,10 @@ static void put_what(const struct prompt *p, char out[LINE_BYTES], size_t room)
 	char subject[LINE_BYTES];
 	size_t n = strlen(verb);
 
+	if (n + strlen(q->subject) > room) { /* what is asked for counts more */
+		verb = "";
+		n = 0;
+	}
 	fit(subject, q->subject, room > n ? room - n : 0);
 	snprintf(out, LINE_BYTES, "%.16s%.280s", verb, subject);
 }
