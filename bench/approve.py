@@ -2,10 +2,10 @@
 """From an answer to the call going on, and what asking costs.
 
 Needs root: it works in two network namespaces of its own, with a cable between them, and a server
-on documentation addresses at the other end. A program in a sandbox connects, the question is answered with
-`ward approve`, and the program says when it got the server's first byte. The time of the answer is
-that of its event. The second table is a run that asks nothing beside one whose policy has an ask
-rule that is never used, in turns. Prints both; --json prints them as one object.
+on documentation addresses at the other end. A program in a sandbox connects, the question is
+answered with `ward approve`, and the program says when it got the server's first byte. The time of
+the answer is that of its event. The second table is a run whose policy has an ask rule that is
+never used beside one without, in turns. --json prints both as one object.
 
 usage: bench/approve.py [--build DIR] [--rounds N] [--json]
 """
@@ -65,8 +65,7 @@ class Bench:
         return done.stdout
 
     def policy(self, ask):
-        rules = [{"host": "198.51.100.0/24", "ports": [PORT], "mode": "tcp", **({"ask": True} if ask
-                                                                             else {})}]
+        rules = [{"host": "198.51.100.0/24", "ports": [PORT], "mode": "tcp", "ask": ask}]
         path = self.place / f"policy-{ask}.json"
         path.write_text(json.dumps({"version": 1, "network": {
             "mode": "restricted", "egress_allowlist": rules}, "approvals": {"mode": "ask"}}))
@@ -178,7 +177,7 @@ def main():
         return
     print(f"{'':20}{'least':>10}{'median':>10}{'most':>10}   ms of {o.rounds} rounds")
     for name, row in found.items():
-        print(f"{name:20}" + "".join(f"{row[k]:10.2f}" for k in ("least_ms", "median_ms", "most_ms")))
+        print(f"{name:20}" + "".join(f"{value:10.2f}" for value in row.values()))
 
 
 if __name__ == "__main__":

@@ -3,19 +3,19 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --yes --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -y -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	agent)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --yes --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -y -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -C -d -t -q -v -h"
+		options="--policy --profile --workspace --yes --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --detach --name --widen --tty --hints --notify --quiet --verbose --json --report --help -p -w -y -C -d -t -q -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --restore --allow --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --name"
@@ -153,10 +153,10 @@ _ward_options() {
 		other=""
 		;;
 	approve)
-		options="--once --run --for --always --deny --watch --yes --policy --json --help -y -p -h"
-		file="--policy -p"
+		options="--once --run --for --always --deny --group --watch --socket --webhook --key --yes --policy --json --help -y -p -h"
+		file="--key --policy -p"
 		directory=""
-		other="--for"
+		other="--for --socket --webhook"
 		;;
 	net)
 		options="--temporary --json --help -h"

@@ -157,8 +157,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.plain = screen_create(ROWS, COLS);
 	require(s.p && s.terminal && s.plain && prompt_begin(s.p, ROWS, COLS, 0, 0, &e) == 0);
 	/* a cursor that was never remembered is the one thing that the bar's own screen changes */
-	step(&s, 0, 2, (const uint8_t *)"\x1b"
-					"7");
+	step(&s, 0, 2,
+	     (const uint8_t *)"\x1b"
+			      "7");
 	for (size_t i = 0; i + 2 <= size;) {
 		uint8_t what = data[i], n = data[i + 1];
 		size_t take = what % 4 < 2 ? n : 0;

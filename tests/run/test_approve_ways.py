@@ -166,7 +166,8 @@ def test_socket(t):
     other.say(json.dumps({"id": q["id"], "answer": "run"}))
     t.equal(other.hear("answer")["counts"], False, "too late")
     first = answers(t, box)[0]
-    t.equal((first["via"], first["from"]), ("socket", f"process {p.process.pid} by a robot"), "by whom")
+    t.equal((first["via"], first["from"]), ("socket", f"process {p.process.pid} by a robot"),
+            "by whom")
     p.say("x" * 9000)	# a line without end
     t.equal(p.process.wait(20), 0, "dropped")
     waits = connect(t, box, ws, "b.test")
@@ -193,7 +194,8 @@ def test_socket_from_inside(t):
                "s.settimeout(5)\n"
                "try:\n"
                "    s.connect('s')\n"
-               f"    s.sendall(json.dumps({{'id': '{q['id']}', 'answer': 'run'}}).encode() + b'\\n')\n"
+               f"    line = json.dumps({{'id': '{q['id']}', 'answer': 'run'}})\n"
+               "    s.sendall(line.encode() + b'\\n')\n"
                "    print('heard', s.recv(1000))\n"
                "except OSError as error:\n"
                "    print(type(error).__name__)\n", cwd=ws)

@@ -229,7 +229,8 @@ FAKE = r"""
 import os, sys, time
 rows = os.get_terminal_size().lines
 while not os.path.exists("stop"):
-    sys.stdout.write("\x1b7\x1b[r\x1b[?6l\x1b[%d;1H\x1b[7m ward [amber falcon]  a question, 100 s left\x1b[m\x1b[K"
+    sys.stdout.write("\x1b7\x1b[r\x1b[?6l\x1b[%d;1H\x1b[7m ward [amber falcon]  a question, "
+                     "100 s left\x1b[m\x1b[K"
                      "\r\nconnect to good.example:443\x1b[K\r\n\r\n"
                      "allow: 12 and a once, s this run, t 10 minutes   d deny  ? more\x1b[K\x1b8"
                      "\x1b[?1049h\x1b[?47h\x1b[1;20r\x1b[!p\x1b[?25h" % (rows - 3))
@@ -271,7 +272,8 @@ def test_word_is_secret(t):
     """The word is in nothing that the sandbox can read."""
     with screen.Screen(t, files={"ask.py": ASK}) as s:
         begin(s, "sh", "-c", "while ! test -e look; do sleep 0.1; done; "
-              "cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo 2>/dev/null | tr '\\0' '\\n' >all; "
+              "cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo 2>/dev/null "
+              "| tr '\\0' '\\n' >all; "
               "grep -rsa \"$(rev <look)\" /tmp /run /dev/shm /var/tmp /etc >>found; "
               "grep -a \"$(rev <look)\" all >>found; echo lo''oked; sleep 100")
         said = s.wait(lambda shown: re.search(r"words \[([a-z ]+)\]", shown), "the words")
@@ -383,7 +385,8 @@ def test_ends(t):
     before. ward is killed: so is the terminal."""
     with screen.Screen(t, files={"ask.py": ASK}) as s:
         modes = s.modes()
-        begin(s, "sh", "-c", "echo be''gun; while ! test -e end; do sleep 0.05; done; echo the e''nd")
+        begin(s, "sh", "-c", "echo be''gun; while ! test -e end; do sleep 0.05; done; "
+              "echo the e''nd")
         s.see("begun")
         go(s)
         see_bar(s)
@@ -457,7 +460,8 @@ def test_allowed(t):
         path = os.path.join(t.fresh_dir("policy"), "p.json")
         with open(path, "w") as f:
             f.write(json.dumps({"version": 1, "network": {
-                "mode": "restricted", "egress_allowlist": [{"host": "*", "ports": [5432], "ask": True}]},
+                "mode": "restricted",
+                "egress_allowlist": [{"host": "*", "ports": [5432], "ask": True}]},
                 "approvals": {"mode": "ask"}}))
         s.line(" ".join(map(shlex.quote, t.ward_argv(
             "run", "-p", path, "--", "python3", "ask.py", *words, wrap=world.wrap(s.ws)))))
@@ -472,7 +476,8 @@ def test_allowed(t):
         s.see("exit 0,")
     r = t.ward("audit", "show", "--json", cwd=s.ws)
     answers = [e for e in map(json.loads, r.out.splitlines()) if e["kind"] == "approval.answer"]
-    t.equal([(e["scope"], e["via"]) for e in answers], [("once", "terminal"), ("sandbox", "terminal")],
+    t.equal([(e["scope"], e["via"]) for e in answers],
+            [("once", "terminal"), ("sandbox", "terminal")],
             f"on record {r.err}")
 
 
@@ -481,7 +486,8 @@ def test_attached(t):
     counts, and the others' bars go."""
     t.defer(clean, t)
     with screen.Screen(t, files={"ask.py": ASK}) as s, screen.Screen(t) as other:
-        r = t.ward("run", "-d", "-t", "--ask", "--env", "PS1=in> ", "--", "bash", "--norc", cwd=s.ws)
+        r = t.ward("run", "-d", "-t", "--ask", "--env", "PS1=in> ", "--", "bash", "--norc",
+                   cwd=s.ws)
         t.equal(r.rc, 0, r.err)
         box = r.out.strip()
         s.ward("attach", box)
@@ -537,8 +543,9 @@ def test_offered_at_the_end(t):
         run()
         s.see("code=200")
         s.prompt()
-    process = t.popen(t.ward_argv("run", "--ask", "--widen", "--yes", "--", "curl", "-sko", "/dev/null",
-                                  "https://other.test/", wrap=world.wrap(s.ws)), cwd=s.ws, root=True)
+    process = t.popen(t.ward_argv("run", "--ask", "--widen", "--yes", "--", "curl", "-sko",
+                                  "/dev/null", "https://other.test/", wrap=world.wrap(s.ws)),
+                      cwd=s.ws, root=True)
     t.wait_until(lambda: process.poll() is not None or json.loads(
         t.ward("approve", "--json").out)["questions"], 20, "nothing is asked")
     t.check(process.poll() is None, process.poll() is None or process.communicate())

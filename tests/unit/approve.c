@@ -222,8 +222,8 @@ static void test_floods(void **state)
 	approve_destroy(a);
 }
 
-/* The time only ever comes as an argument, of a clock that nobody sets; whatever it says, a question
- * ends once, as a no. */
+/* The time comes as an argument, of a clock that nobody sets; whatever it says, a question ends
+ * once, as a no. */
 static void test_clock_jumps(void **state)
 {
 	struct seen s = { 0 };

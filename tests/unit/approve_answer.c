@@ -73,17 +73,18 @@ static void test_answers(void **state)
 
 static void test_groups(void **state)
 {
-	static const char list[] = "// a comment\norg\ncom\nco.uk\nuk\ngithub.io\nio\n*.ck\n!www.ck\n"
-				   "s3.amazonaws.com\n";
+	static const char list[] =
+		"// a comment\norg\ncom\nco.uk\nuk\ngithub.io\nio\n*.ck\n!www.ck\n"
+		"s3.amazonaws.com\n";
 	static const struct {
 		const char *host, *group;
 	} rows[] = {
 		{ "registry.npmjs.org", "*.npmjs.org" },
 		{ "a.b.npmjs.org", "*.npmjs.org" },
-		{ "npmjs.org", NULL },	     /* it is the whole */
-		{ "org", NULL },	     /* a public suffix */
+		{ "npmjs.org", NULL }, /* it is the whole */
+		{ "org", NULL },       /* a public suffix */
 		{ "www.shop.co.uk", "*.shop.co.uk" },
-		{ "shop.co.uk", NULL },	     /* *.co.uk is everybody's */
+		{ "shop.co.uk", NULL }, /* *.co.uk is everybody's */
 		{ "me.github.io", NULL },
 		{ "www.me.github.io", "*.me.github.io" },
 		{ "github.io", NULL },
@@ -124,9 +125,10 @@ static void test_hmac(void **state)
 	hmac_hex("Jefe", 4, parts, 3, other);
 	assert_true(hmac_equal(hex, other));
 	memset(key, 0xaa, sizeof(key));
-	hmac_hex(key, sizeof(key),
-		 &(struct hmac_part){ "Test Using Larger Than Block-Size Key - Hash Key First", 54 },
-		 1, other);
+	hmac_hex(
+		key, sizeof(key),
+		&(struct hmac_part){ "Test Using Larger Than Block-Size Key - Hash Key First", 54 },
+		1, other);
 	assert_string_equal(other,
 			    "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 	assert_false(hmac_equal(hex, other));

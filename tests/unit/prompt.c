@@ -342,8 +342,8 @@ static void test_pastes(void **state)
 
 static void test_sizes(void **state)
 {
-	static const unsigned sizes[][2] = { { 24, 80 }, { 8, 20 }, { 7, 40 }, { 2, 30 },
-					     { 1, 1 },	 { 1, 200 }, { 40, 5 } };
+	static const unsigned sizes[][2] = { { 24, 80 }, { 8, 20 },  { 7, 40 }, { 2, 30 },
+					     { 1, 1 },   { 1, 200 }, { 40, 5 } };
 	struct scene s;
 
 	(void)state;
