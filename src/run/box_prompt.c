@@ -68,6 +68,8 @@ static void on_changed(void *context)
 {
 	struct box *b = context;
 
+	if (b->dead)
+		return;
 	if (b->streams.console)
 		console_asked(b->streams.console);
 	if (b->streams.console && console_shows_questions(b->streams.console))

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 
+from harness import native_only
 from harness.boxes import clean
 from harness.world import TRY, World
 
@@ -274,6 +275,7 @@ print(time.clock_gettime(time.CLOCK_REALTIME), flush=True)
 """
 
 
+@native_only("milliseconds")
 def test_latency(t):
     """From the answer on record to the first byte of the server a few milliseconds: the least of
     some, for the machine may be busy."""

@@ -81,9 +81,7 @@ def test_keys(t):
         s.see("b.test:443: denied")
         t.equal(got(second), "b.test ConnectionResetError", "denied")
         s.wait(lambda shown: shown.count("a.test:443") >= 2, "the one that was skipped")
-        s.type("t")	# too early: thrown away
         time.sleep(0.6)
-        t.check(first.poll() is None, "it waits")
         s.type("t")
         s.see("a.test:443: allowed")
         s.see("no question waits")
