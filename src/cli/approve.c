@@ -179,9 +179,8 @@ const char *approve_from(void)
 static int group_line(const struct question *q, char *ret, size_t cap, struct ward_err *e)
 {
 	char group[sizeof(q->host)];
-	const char *port = strncmp(q->line, q->host, strlen(q->host)) == 0
-				   ? q->line + strlen(q->host)
-				   : NULL;
+	const char *port =
+		strncmp(q->line, q->host, strlen(q->host)) == 0 ? q->line + strlen(q->host) : NULL;
 
 	if (!port || !approve_group(q, group, sizeof(group))) {
 		ward_fail(e, ENOENT, "%s belongs to no group", q->subject);
@@ -323,7 +322,8 @@ static int check_words(const struct options *o, enum question_answer how, struct
 	if (o->watch && (o->word_count || o->json || serves))
 		return ward_fail(e, EINVAL, "--watch takes no question and no --json");
 	if (serves && (o->word_count || o->json))
-		return ward_fail(e, EINVAL, "--socket and --webhook take no question and no --json");
+		return ward_fail(e, EINVAL,
+				 "--socket and --webhook take no question and no --json");
 	if (!o->webhook != !o->key)
 		return ward_fail(e, EINVAL, "--webhook and --key go together");
 	if (o->group && how != QUESTION_RUN && how != QUESTION_TIME && how != QUESTION_ALWAYS)

@@ -221,8 +221,7 @@ static void complain(struct sent *s, const char *why)
 static const char *judge(const struct hook *h, const struct sent *s, struct answer_said *ret)
 {
 	char *status = s->out.data, *signature = status ? strchr(status, '\n') : NULL;
-	char *end = signature ? strstr(signature + 1, "\n\n") : NULL, hex[SHA256_HEX],
-	     id[48];
+	char *end = signature ? strstr(signature + 1, "\n\n") : NULL, hex[SHA256_HEX], id[48];
 	struct ward_err e = { 0 };
 	size_t n;
 
@@ -234,8 +233,7 @@ static const char *judge(const struct hook *h, const struct sent *s, struct answ
 		return "its status is not 200, 202 or 204";
 	n = s->out.len - (size_t)(end + 2 - status);
 	hook_sign(&h->key, true, s->nonce, end + 2, n, hex);
-	if (strncmp(signature + 1, "v1=", 3) != 0 ||
-	    end - (signature + 4) != SHA256_HEX - 1)
+	if (strncmp(signature + 1, "v1=", 3) != 0 || end - (signature + 4) != SHA256_HEX - 1)
 		return "its answer is not signed";
 	*end = '\0';
 	if (!hmac_equal(hex, signature + 4))
@@ -285,8 +283,7 @@ static void add(struct hook *h, const struct client_question *q)
 	uint8_t random[ANSWER_NONCE / 2];
 	struct sent *s = &h->sent[h->count];
 
-	if (h->count == SENT_MAX ||
-	    getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+	if (h->count == SENT_MAX || getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return; /* the next look tries again */
 	*s = (struct sent){ .q = *q, .fd = -1, .seen = true };
 	for (size_t i = 0; i < sizeof(random); i++)

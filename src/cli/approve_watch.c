@@ -60,7 +60,9 @@ static int show(struct watching *w, const struct client_question *q)
 	w->waiting_said = false;
 	buf_puts(&out, "\n");
 	approve_put(q, false, &out);
-	buf_printf(&out, "  a once  s this sandbox  t %" PRIu64 " s  A always  d deny  n next  ? more  q quit\n",
+	buf_printf(&out,
+		   "  a once  s this sandbox  t %" PRIu64
+		   " s  A always  d deny  n next  ? more  q quit\n",
 		   w->seconds);
 	if (approve_group(&q->q, group, sizeof(group)))
 		buf_printf(&out, "  g all of %s for this sandbox\n", group);
@@ -75,7 +77,8 @@ static const struct client_question *next(const struct watching *w,
 	for (size_t i = 0; i < all->len; i++) {
 		const struct question *q = &all->items[i].q;
 
-		if (q->asked_ms > w->after_ms || (q->asked_ms == w->after_ms && q->id > w->after_id))
+		if (q->asked_ms > w->after_ms ||
+		    (q->asked_ms == w->after_ms && q->id > w->after_id))
 			return &all->items[i];
 	}
 	return &all->items[0];
@@ -99,7 +102,8 @@ static int look(struct watching *w)
 		w->shown = (struct client_question){ 0 };
 	}
 	if (!w->shown.q.id && !all.len && !w->waiting_said) {
-		buf_puts(&out, w->until_empty ? "no question waits for an answer\n" : "no question waits for an answer; q ends\n");
+		buf_puts(&out, w->until_empty ? "no question waits for an answer\n"
+					      : "no question waits for an answer; q ends\n");
 		w->waiting_said = true;
 	}
 	if (out.len)
@@ -139,8 +143,8 @@ static int answer(struct watching *w, enum question_answer how, bool group)
 static void put_history(const struct watching *w)
 {
 	char host[sizeof(w->shown.q.host)];
-	const char *const words[] = { "ward-audit", "show", "--all",  "--kind",
-				      "approval",   "--host", host,   NULL };
+	const char *const words[] = { "ward-audit", "show",   "--all", "--kind",
+				      "approval",   "--host", host,    NULL };
 	char *argv[ARRAY_LEN(words)];
 	struct ward_err e = { 0 };
 	pid_t pid;

@@ -287,9 +287,11 @@ static int code_of(struct box_info *box)
 
 int verb_attach(struct options *o)
 {
-	struct attached a = {
-		.client = NO_CLIENT, .ask.watch = NO_CLIENT, .near_fd = -1, .stream_fd = -1, .signal_fd = -1
-	};
+	struct attached a = { .client = NO_CLIENT,
+			      .ask.watch = NO_CLIENT,
+			      .near_fd = -1,
+			      .stream_fd = -1,
+			      .signal_fd = -1 };
 	struct box_info box = { 0 };
 	struct ward_err e = { 0 };
 	int code = EXIT_REFUSED, r = client_find_alive(o->words[0], &box, &e);

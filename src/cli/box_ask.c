@@ -75,17 +75,15 @@ static bool take(struct box_ask *a, int timeout_ms)
 
 void box_ask_begin(struct box_ask *a, const char *box, struct console *console)
 {
-	static const struct prompt_ops ops = { .first = first,
-					       .answer = answer,
-					       .digits = digits };
+	static const struct prompt_ops ops = { .first = first, .answer = answer, .digits = digits };
 	struct ward_err e = { 0 };
 
 	*a = (struct box_ask){ .watch = NO_CLIENT, .console = console };
 	if (!console || client_find_alive(box, &a->box, &e) < 0 ||
 	    client_connect(&a->box, &a->watch, &e) < 0)
 		return;
-	if (client_send(&a->watch, CONTROL_QUESTION_WATCH, 0, 0, 0, &e) < 0 ||
-	    !take(a, FIRST_MS) || console_ask(console, &ops, a, &e) < 0) {
+	if (client_send(&a->watch, CONTROL_QUESTION_WATCH, 0, 0, 0, &e) < 0 || !take(a, FIRST_MS) ||
+	    console_ask(console, &ops, a, &e) < 0) {
 		client_close(&a->watch);
 		return;
 	}

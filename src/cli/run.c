@@ -101,10 +101,9 @@ static void print_result(const struct options *o, const struct plan *p, const st
  * a yes; where nobody can be asked, as a command that does so. */
 static void offer_policy(const struct options *o, const struct plan *p, const struct result *r)
 {
-	struct policy_write how = { .file = o->policy_file,
-				    .dir = p->workspace,
-				    .yes = o->yes,
-				    .silent = true };
+	struct policy_write how = {
+		.file = o->policy_file, .dir = p->workspace, .yes = o->yes, .silent = true
+	};
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 

@@ -144,9 +144,9 @@ int client_answer_question(const char *box, uint64_t id, const struct client_sai
 		struct control_answer a;
 	} request = { .m = { .magic = CONTROL_MAGIC, .op = CONTROL_QUESTION_ANSWER },
 		      .a = { .id = id,
-			   .seconds = said_so->seconds,
-			   .answer = said_so->answer,
-			   .via = said_so->via } };
+			     .seconds = said_so->seconds,
+			     .answer = said_so->answer,
+			     .via = said_so->via } };
 	struct client_answer said = { 0 };
 	struct client c = NO_CLIENT;
 	struct box_info info = { 0 };

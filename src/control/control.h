@@ -85,7 +85,7 @@ enum control_net_what {
 
 struct control_answer {
 	uint64_t id, seconds;
-	uint32_t answer, via; /* enum question_answer, enum question_via */
+	uint32_t answer, via;           /* enum question_answer, enum question_via */
 	char from[QUESTION_FROM_BYTES]; /* printable; "": not known */
 };
 

@@ -237,10 +237,9 @@ static void on_changed(void *context)
 
 int box_approve_begin(struct box *b, struct ward_err *e)
 {
-	static const struct approve_ops ops = { .apply = apply,
-						.asked = on_asked,
-						.ended = on_ended,
-						.changed = on_changed };
+	static const struct approve_ops ops = {
+		.apply = apply, .asked = on_asked, .ended = on_ended, .changed = on_changed
+	};
 	const struct policy *p = &b->plan->spec->policy;
 
 	if (p->appr_mode != APPROVALS_ASK)

@@ -261,6 +261,7 @@ void box_finish(struct box *b)
 		b->detached->serve = b->serve; /* until the result is kept */
 	}
 	serve_destroy(b->net_serve);
+	b->net_serve = NULL; /* what still waits is withdrawn below */
 	runs_leave(&b->net_entry);
 	streams_finish(&b->streams);
 	egress_end(b->egress, b->result);

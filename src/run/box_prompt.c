@@ -59,8 +59,7 @@ static void say(struct box *b, const struct question *q)
 
 	b->said_question = q->id;
 	buf_printf(&out, "ward: %s waits for an answer: ward approve %s:%" PRIu64 " --once%s\n",
-		   q->subject, b->plan->spec->run_id, q->id,
-		   b->streams.console ? "\r" : "");
+		   q->subject, b->plan->spec->run_id, q->id, b->streams.console ? "\r" : "");
 	if (!out.failed && poll(&p, 1, 0) > 0 && p.revents & POLLOUT)
 		(void)!write(STDERR_FILENO, out.data, out.len);
 }
@@ -69,6 +68,8 @@ static void on_changed(void *context)
 {
 	struct box *b = context;
 
+	if (b->dead)
+		return;
 	if (b->streams.console)
 		console_asked(b->streams.console);
 	if (b->streams.console && console_shows_questions(b->streams.console))
@@ -80,9 +81,7 @@ static void on_changed(void *context)
 
 int box_prompt_begin(struct box *b, struct ward_err *e)
 {
-	static const struct prompt_ops ops = { .first = first,
-					       .answer = answer,
-					       .digits = digits };
+	static const struct prompt_ops ops = { .first = first, .answer = answer, .digits = digits };
 
 	if (!b->approve || b->detached)
 		return 0;

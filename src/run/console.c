@@ -352,8 +352,8 @@ void console_poll(struct console *c, struct pollfd *polled)
 		polled[1].fd = -1;
 	/* a program that does not read keeps nobody from answering */
 	polled[2] = (struct pollfd){ .fd = -1, .events = POLLIN };
-	if (typed && c->raw && !c->ending && c->prompt &&
-	    prompt_is_shown(c->prompt, &alternate) && c->in.len - c->in_done < TYPED_MAX)
+	if (typed && c->raw && !c->ending && c->prompt && prompt_is_shown(c->prompt, &alternate) &&
+	    c->in.len - c->in_done < TYPED_MAX)
 		polled[2].fd = c->in_fd;
 }
 

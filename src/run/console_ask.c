@@ -24,9 +24,8 @@
 /* Terminals without a second screen, by the beginning of their names. */
 static bool is_simple(const char *name)
 {
-	static const char *const names[] = { "dumb",  "unknown", "linux", "cons", "vt1",
-					     "vt2",   "vt52",    "ansi",  "sun",  "emacs",
-					     "network" };
+	static const char *const names[] = { "dumb", "unknown", "linux", "cons",  "vt1",    "vt2",
+					     "vt52", "ansi",    "sun",   "emacs", "network" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0)
@@ -206,24 +205,24 @@ int console_ask_wait_ms(const struct console *c)
 static int make_word(char word[PROMPT_WORD_MAX])
 {
 	static const char firsts[][8] = {
-		"amber", "azure", "bold",  "brisk", "broad", "calm",  "clear", "cool",
-		"coral", "crisp", "dark",  "deep",  "dry",   "early", "fair",  "fast",
-		"firm",  "fresh", "gentle", "glad", "gold",  "grand", "green", "grey",
-		"happy", "hazel", "ivory", "jade",  "keen",  "kind",  "late",  "light",
-		"lilac", "loud",  "lucid", "maroon", "mellow", "mild", "misty", "neat",
-		"noble", "olive", "opal",  "pale",  "pearl", "plain", "proud", "quick",
-		"quiet", "rapid", "ruby",  "rust",  "sandy", "sharp", "silver", "sleek",
-		"solid", "spare", "still", "sunny", "swift", "teal",  "vivid", "warm"
+		"amber", "azure", "bold",   "brisk",  "broad",  "calm",  "clear",  "cool",
+		"coral", "crisp", "dark",   "deep",   "dry",    "early", "fair",   "fast",
+		"firm",  "fresh", "gentle", "glad",   "gold",   "grand", "green",  "grey",
+		"happy", "hazel", "ivory",  "jade",   "keen",   "kind",  "late",   "light",
+		"lilac", "loud",  "lucid",  "maroon", "mellow", "mild",  "misty",  "neat",
+		"noble", "olive", "opal",   "pale",   "pearl",  "plain", "proud",  "quick",
+		"quiet", "rapid", "ruby",   "rust",   "sandy",  "sharp", "silver", "sleek",
+		"solid", "spare", "still",  "sunny",  "swift",  "teal",  "vivid",  "warm"
 	};
 	static const char seconds[][8] = {
-		"acorn", "anchor", "apple", "badger", "beacon", "birch", "bison", "brook",
-		"canyon", "cedar", "cliff", "clover", "comet", "crane", "delta", "dune",
-		"eagle", "ember", "falcon", "fern", "finch", "fjord", "fox",   "garnet",
-		"glacier", "harbor", "hawk", "heron", "island", "ivy", "jaguar", "kestrel",
-		"lagoon", "lark",  "lemur", "lynx",  "maple", "meadow", "moose", "nebula",
-		"oak",   "orchid", "otter", "owl",   "panda", "pebble", "pine",  "plum",
-		"quartz", "raven", "reef",  "river", "robin", "sparrow", "spruce", "stone",
-		"thistle", "tiger", "tulip", "valley", "walnut", "whale", "willow", "zebra"
+		"acorn",   "anchor", "apple",  "badger", "beacon", "birch",   "bison",  "brook",
+		"canyon",  "cedar",  "cliff",  "clover", "comet",  "crane",   "delta",  "dune",
+		"eagle",   "ember",  "falcon", "fern",   "finch",  "fjord",   "fox",    "garnet",
+		"glacier", "harbor", "hawk",   "heron",  "island", "ivy",     "jaguar", "kestrel",
+		"lagoon",  "lark",   "lemur",  "lynx",   "maple",  "meadow",  "moose",  "nebula",
+		"oak",     "orchid", "otter",  "owl",    "panda",  "pebble",  "pine",   "plum",
+		"quartz",  "raven",  "reef",   "river",  "robin",  "sparrow", "spruce", "stone",
+		"thistle", "tiger",  "tulip",  "valley", "walnut", "whale",   "willow", "zebra"
 	};
 	uint16_t random[2];
 

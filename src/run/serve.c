@@ -201,9 +201,7 @@ static void dispatch(struct serve *s, struct serve_client *c, char *bytes, size_
 	case CONTROL_SECRET_REVOKE:
 		serve_secret(s, c, &m, bytes + sizeof(m), fd);
 		break;
-	case CONTROL_QUESTION_LIST:
-	case CONTROL_QUESTION_ANSWER:
-	case CONTROL_QUESTION_WATCH:
+	case CONTROL_QUESTION_LIST ... CONTROL_QUESTION_WATCH:
 		serve_approve(s, c, &m, bytes + sizeof(m));
 		break;
 	/* answers */

@@ -97,6 +97,10 @@ static void put_what(const struct prompt *p, char out[LINE_BYTES], size_t room)
 	char subject[LINE_BYTES];
 	size_t n = strlen(verb);
 
+	if (n + strlen(q->subject) > room) { /* what is asked for counts more */
+		verb = "";
+		n = 0;
+	}
 	fit(subject, q->subject, room > n ? room - n : 0);
 	snprintf(out, LINE_BYTES, "%.16s%.280s", verb, subject);
 }
@@ -104,9 +108,8 @@ static void put_what(const struct prompt *p, char out[LINE_BYTES], size_t room)
 /* What more is known, one line each; NULL: no more. */
 static const char *more_about(const struct question *q, size_t at, char room[LINE_BYTES])
 {
-	const char *const names[] = { "asked by: ", "the rule that asks: ",
-				      "always would add: " },
-	      *const texts[] = { q->process, q->rule, q->line };
+	const char *const names[] = { "asked by: ", "the rule that asks: ", "always would add: " },
+			  *const texts[] = { q->process, q->rule, q->line };
 
 	for (size_t i = 0; i < QUESTION_DETAILS_MAX; i++)
 		if (*q->details[i] && at-- == 0)
@@ -147,8 +150,7 @@ static void put_keys(const struct prompt *p, char out[LINE_BYTES], bool brief)
 				 k->digits);
 		break;
 	case KEYS_SETTLE:
-		snprintf(out, LINE_BYTES, "%s",
-			 k->answer == QUESTION_DENY ? "denied" : "allowed");
+		snprintf(out, LINE_BYTES, "%s", k->answer == QUESTION_DENY ? "denied" : "allowed");
 		break;
 	case KEYS_ARMING:
 		snprintf(out, LINE_BYTES, "...");
@@ -175,8 +177,8 @@ static struct bar make_bar(struct prompt *p, uint64_t now_ms)
 
 	if (p->waiting > 1)
 		snprintf(count, sizeof(count), ", %zu more wait", p->waiting - 1);
-	snprintf(p->lines[0], LINE_BYTES, " ward [%s]  a question%s, %" PRIu64 " s left%s",
-		 p->word, count, left / SECOND_MS,
+	snprintf(p->lines[0], LINE_BYTES, " ward [%s]  a question%s, %" PRIu64 " s left%s", p->word,
+		 count, left / SECOND_MS,
 		 p->replay.len >= PROMPT_REPLAY_MAX ? ", output waits" : "");
 	put_what(p, p->lines[1], cols > 14 ? cols - 14 : cols);
 	if (q->count > 1)
@@ -307,10 +309,9 @@ int prompt_begin(struct prompt *p, unsigned rows, unsigned cols, unsigned row, u
 	if (!p->screen || r < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!p->screen->alternate) {
-		p->screen->now.at = (struct place){
-			.row = row < p->screen->rows ? row : p->screen->rows - 1,
-			.col = col < p->screen->cols ? col : p->screen->cols - 1
-		};
+		p->screen->now.at =
+			(struct place){ .row = row < p->screen->rows ? row : p->screen->rows - 1,
+					.col = col < p->screen->cols ? col : p->screen->cols - 1 };
 	}
 	p->begun = true;
 	return 0;

@@ -3,9 +3,11 @@ that answer lets it through."""
 import datetime
 import json
 import os
+import shutil
 import threading
 import time
 
+from harness import native_only
 from harness.boxes import clean
 from harness.world import TRY, World
 
@@ -273,6 +275,7 @@ print(time.clock_gettime(time.CLOCK_REALTIME), flush=True)
 """
 
 
+@native_only("milliseconds")
 def test_latency(t):
     """From the answer on record to the first byte of the server a few milliseconds: the least of
     some, for the machine may be busy."""
@@ -360,3 +363,47 @@ def test_policy(t):
                "*:22,80,443,8080,8443", "--ask")
     t.write(d, {"q.yaml": "approvals: {on_timeout: allow}\n"})
     t.equal(t.ward("check", "q.yaml", cwd=d).rc, 1, "no answer is never a yes")
+
+
+def test_approver_dies(t):
+    """Who was about to answer is killed: the question still waits, another one answers, and without
+    any its time passes."""
+    world = World(t)
+    box, ws = start(t, world, timeout=6)
+    path = os.path.join(t.fresh_dir("socket"), "s")
+    server = t.popen(t.ward_argv("approve", "--socket", path))
+    t.wait_until(lambda: os.path.exists(path), 10, "no socket")
+    process = connect(t, box, ws, "db.test")
+    q = asked(t)[0]
+    server.kill()
+    server.wait()
+    t.equal(len(questions(t)), 1, "it still waits")
+    again = t.popen(t.ward_argv("approve", "--socket", path))
+    time.sleep(0.3)
+    t.check(again.poll() is None, "the socket of a killed one is taken over")
+    t.equal(t.ward("approve", q["id"], "--once").rc, 0, "another one answers")
+    t.equal(got(t, process), ["db.test hello"], "it goes on")
+    t.equal(got(t, connect(t, box, ws, "db.test")), ["db.test ConnectionResetError"],
+            "nobody answers")
+
+
+def test_journal_is_gone(t):
+    """An answer that cannot be put on record: with on_full stop the run ends and nothing is
+    connected after it, with continue it goes on. Nothing hangs."""
+    world = World(t)
+    for how in ("stop", "continue"):
+        ws = t.workspace({"many.py": MANY})
+        path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
+        with open(path, "w") as f:
+            f.write(json.dumps({"version": 1, "network": {
+                "mode": "restricted", "egress_allowlist": [ASK]}, "approvals": {"mode": "ask"},
+                "audit": {"on_full": how}}))
+        process = t.popen(t.ward_argv("run", "-p", path, "--", "/usr/bin/python3", "many.py",
+                                      "db.test", wrap=world.wrap(ws)), cwd=ws, root=True)
+        q = asked(t)[0]
+        shutil.rmtree(os.path.join(t.state_dir, "audit/live"))
+        t.ward("approve", q["id"], "--once")
+        out, err = process.communicate(timeout=30)
+        t.equal(process.returncode, 125 if how == "stop" else 0, f"{how}: {err}")
+        t.check(how == "stop" or b"db.test hello" in out, f"{how}: {out}")
+        t.wait_until(lambda: not questions(t), 10, "nothing waits")

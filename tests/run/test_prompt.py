@@ -66,14 +66,22 @@ def open_keys(s):
 
 
 def answer(s, key):
-    """As a person answers: the chord, the digits, the key."""
-    if key == "d":
-        open_keys(s)
-    else:
-        for digit in open_keys(s):
+    """As a person answers: the chord, the digits, the key. On a busy machine two keys may arrive as
+    one, which is no answer: then again."""
+    for _ in range(10):
+        digits = open_keys(s)
+        if key == "d":
+            s.type(key)
+            return
+        for digit in digits:
             s.type(digit)
-            time.sleep(0.05)
-    s.type(key)
+            time.sleep(0.1)
+        s.wait(lambda shown: "  a once  s this" in "  " + shown.replace("\n", "  ") or
+               "Ctrl-^ after a pause" in shown, "the digits taken")
+        if "Ctrl-^ after a pause" not in s.text():
+            s.type(key)
+            return
+    s.t.fail("the keys are not taken")
 
 
 def got(s, name="go"):
@@ -173,18 +181,16 @@ def test_over_a_stream(t):
 
 
 def test_too_much_output(t):
-    """A program that writes more than can be kept waits for the answer, and for no longer: no
-    answer in time is a no, and it goes on."""
-    policy = ('{"version": 1, "network": {"mode": "restricted", "egress_allowlist": '
-              '[{"host": "*", "ask": true}]}, "approvals": {"mode": "ask", "timeout_seconds": 4}}')
-    with screen.Screen(t, files={"ask.py": ASK, "p.json": policy, "go": "", "fast": ""}) as s:
-        s.ward("run", "-p", "p.json", "--", "sh", "-c",
+    """A program that writes more than can be kept waits for the answer, and no line is lost."""
+    with screen.Screen(t, files={"ask.py": ASK, "go": ""}) as s:
+        s.ward("run", "--ask", "--", "sh", "-c",
                "python3 ask.py go=db.test=443 >/dev/null 2>&1 & while ! test -e go.got; do "
                "seq 1 20000; done; wait; echo all do''ne; sleep 1")
         see_bar(s, "db.test")
-        s.see("output waits")
-        s.wait(lambda shown: "all done" in shown, "its end", 30)
-        t.equal(got(s), "ConnectionResetError", "no answer is a no")
+        s.wait(lambda shown: "output waits" in shown, "a full buffer", 60)
+        answer(s, "d")
+        t.equal(got(s), "ConnectionResetError", "denied")
+        s.wait(lambda shown: "20000\nall done" in shown, "its end", 60)
 
 
 def test_typing_fast(t):
@@ -201,14 +207,15 @@ def test_typing_fast(t):
         typed = ""
         for i, name in enumerate(names):
             go(s, f"go{i}")
-            for k in range(30):
-                key = "aAsd47t\x1e"[(k * 7 + i) % 8]
-                s.keys(CHORD) if key == "\x1e" else s.type(key)
-                typed += key
+            for k in range(12):	# bursts: the chord is never the last key of one
+                burst = ["aAsd47t\x1e"[(k * 7 + i + n) % 8] for n in range(3 + k % 3)] + ["s"]
+                s.keys(*(CHORD if key == "\x1e" else key for key in burst))
+                typed += "".join(burst)
+                time.sleep(0.02 * (k % 4))
             see_bar(s, f"h{i}.test")
-            for k in range(15):	# without a pause, so the chord is the program's, too
-                s.keys(CHORD) if k % 5 == 4 else s.type("a")
-                typed += "\x1e" if k % 5 == 4 else "a"
+            for k in range(6):
+                s.keys("a", "4", "7", CHORD, "4", "7", "a")
+                typed += "47".join(("a", "\x1e", "a"))
             t.check(not os.path.exists(os.path.join(s.ws, f"go{i}.got")), "not answered")
             s.paste("\x1e12a\x1e34s")
             typed += "\x1e12a\x1e34s"
@@ -229,7 +236,8 @@ FAKE = r"""
 import os, sys, time
 rows = os.get_terminal_size().lines
 while not os.path.exists("stop"):
-    sys.stdout.write("\x1b7\x1b[r\x1b[?6l\x1b[%d;1H\x1b[7m ward [amber falcon]  a question, 100 s left\x1b[m\x1b[K"
+    sys.stdout.write("\x1b7\x1b[r\x1b[?6l\x1b[%d;1H\x1b[7m ward [amber falcon]  a question, "
+                     "100 s left\x1b[m\x1b[K"
                      "\r\nconnect to good.example:443\x1b[K\r\n\r\n"
                      "allow: 12 and a once, s this run, t 10 minutes   d deny  ? more\x1b[K\x1b8"
                      "\x1b[?1049h\x1b[?47h\x1b[1;20r\x1b[!p\x1b[?25h" % (rows - 3))
@@ -271,7 +279,8 @@ def test_word_is_secret(t):
     """The word is in nothing that the sandbox can read."""
     with screen.Screen(t, files={"ask.py": ASK}) as s:
         begin(s, "sh", "-c", "while ! test -e look; do sleep 0.1; done; "
-              "cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo 2>/dev/null | tr '\\0' '\\n' >all; "
+              "cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo 2>/dev/null "
+              "| tr '\\0' '\\n' >all; "
               "grep -rsa \"$(rev <look)\" /tmp /run /dev/shm /var/tmp /etc >>found; "
               "grep -a \"$(rev <look)\" all >>found; echo lo''oked; sleep 100")
         said = s.wait(lambda shown: re.search(r"words \[([a-z ]+)\]", shown), "the words")
@@ -383,7 +392,8 @@ def test_ends(t):
     before. ward is killed: so is the terminal."""
     with screen.Screen(t, files={"ask.py": ASK}) as s:
         modes = s.modes()
-        begin(s, "sh", "-c", "echo be''gun; while ! test -e end; do sleep 0.05; done; echo the e''nd")
+        begin(s, "sh", "-c", "echo be''gun; while ! test -e end; do sleep 0.05; done; "
+              "echo the e''nd")
         s.see("begun")
         go(s)
         see_bar(s)
@@ -400,7 +410,7 @@ def test_ends(t):
         go(s)
         see_bar(s)
         os.kill(ward_of(s), signal.SIGKILL)
-        s.see("Killed")
+        t.wait_until(lambda: s.ask("alternate_on") == "0", 20, "the screen is not given back")
         no_bar(s)
         t.equal((s.modes(), s.ask("alternate_on")), (modes, "0"), "after a kill")
 
@@ -457,7 +467,8 @@ def test_allowed(t):
         path = os.path.join(t.fresh_dir("policy"), "p.json")
         with open(path, "w") as f:
             f.write(json.dumps({"version": 1, "network": {
-                "mode": "restricted", "egress_allowlist": [{"host": "*", "ports": [5432], "ask": True}]},
+                "mode": "restricted",
+                "egress_allowlist": [{"host": "*", "ports": [5432], "ask": True}]},
                 "approvals": {"mode": "ask"}}))
         s.line(" ".join(map(shlex.quote, t.ward_argv(
             "run", "-p", path, "--", "python3", "ask.py", *words, wrap=world.wrap(s.ws)))))
@@ -472,7 +483,8 @@ def test_allowed(t):
         s.see("exit 0,")
     r = t.ward("audit", "show", "--json", cwd=s.ws)
     answers = [e for e in map(json.loads, r.out.splitlines()) if e["kind"] == "approval.answer"]
-    t.equal([(e["scope"], e["via"]) for e in answers], [("once", "terminal"), ("sandbox", "terminal")],
+    t.equal([(e["scope"], e["via"]) for e in answers],
+            [("once", "terminal"), ("sandbox", "terminal")],
             f"on record {r.err}")
 
 
@@ -481,7 +493,8 @@ def test_attached(t):
     counts, and the others' bars go."""
     t.defer(clean, t)
     with screen.Screen(t, files={"ask.py": ASK}) as s, screen.Screen(t) as other:
-        r = t.ward("run", "-d", "-t", "--ask", "--env", "PS1=in> ", "--", "bash", "--norc", cwd=s.ws)
+        r = t.ward("run", "-d", "-t", "--ask", "--env", "PS1=in> ", "--", "bash", "--norc",
+                   cwd=s.ws)
         t.equal(r.rc, 0, r.err)
         box = r.out.strip()
         s.ward("attach", box)
@@ -537,8 +550,9 @@ def test_offered_at_the_end(t):
         run()
         s.see("code=200")
         s.prompt()
-    process = t.popen(t.ward_argv("run", "--ask", "--widen", "--yes", "--", "curl", "-sko", "/dev/null",
-                                  "https://other.test/", wrap=world.wrap(s.ws)), cwd=s.ws, root=True)
+    process = t.popen(t.ward_argv("run", "--ask", "--widen", "--yes", "--", "curl", "-sko",
+                                  "/dev/null", "https://other.test/", wrap=world.wrap(s.ws)),
+                      cwd=s.ws, root=True)
     t.wait_until(lambda: process.poll() is not None or json.loads(
         t.ward("approve", "--json").out)["questions"], 20, "nothing is asked")
     t.check(process.poll() is None, process.poll() is None or process.communicate())

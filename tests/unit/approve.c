@@ -292,6 +292,26 @@ static void test_what_cannot_be_let_through_is_asked(void **state)
 	approve_destroy(a);
 }
 
+/* The time comes as an argument, of a clock that nobody sets; whatever it says, a question ends
+ * once, as a no. */
+static void test_clock_jumps(void **state)
+{
+	struct seen s = { 0 };
+	struct approve *a = approve_create(&ops, &s, 1000);
+
+	(void)state;
+	ask(a, "a.example", 443, 5000);
+	approve_on_time(a, 0); /* far back */
+	assert_int_equal(approve_count(a), 1);
+	approve_on_time(a, UINT64_MAX);
+	assert_int_equal(approve_count(a), 0);
+	assert_int_equal(s.ended[APPROVE_TIMEOUT], 1);
+	approve_on_time(a, 0);
+	assert_int_equal(s.ended[APPROVE_TIMEOUT], 1);
+	assert_int_equal(approve_due_ms(a), 0);
+	approve_destroy(a);
+}
+
 static struct question shown(const char *policy, const char *host, uint16_t port)
 {
 	auto_rules r = rules_of(policy);
@@ -463,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_requests_that_an_answer_covers),
 		cmocka_unit_test(test_what_cannot_be_let_through_is_asked),
 		cmocka_unit_test(test_requests_are_shown),
+		cmocka_unit_test(test_clock_jumps),
 		cmocka_unit_test(test_names_are_marked),
 		cmocka_unit_test(test_lines_of_answers),
 		cmocka_unit_test(test_long_text_is_cut_in_the_middle),
