@@ -8,6 +8,7 @@
  * A no, and no answer in time, refuse what waits. Runs in the supervisor; nothing here waits.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <errno.h>
@@ -136,6 +137,14 @@ static int apply_to_credential(struct box *b, const struct question *q, enum que
 			      e);
 }
 
+static int apply_to_file(struct box *b, const struct question *q, enum question_answer answer,
+			 uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return notify_answer_file(b->notify, q->exact, q->serial_last,
+				  reason_of(answer) == REASON_ALLOWED, e);
+}
+
 /* What an answer does about each kind. */
 static const struct {
 	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
@@ -145,6 +154,7 @@ static const struct {
 	[QUESTION_CONNECT] = { apply_to_connection, false },
 	[QUESTION_REQUEST] = { apply_to_request, true },
 	[QUESTION_CREDENTIAL] = { apply_to_credential, true },
+	[QUESTION_FILE] = { apply_to_file, true },
 };
 
 static int apply(void *context, const struct question *q, enum question_answer answer,
@@ -194,6 +204,21 @@ static int on_credential(void *context, bool waits, const struct host *host,
 	return 0;
 }
 
+static int on_file(void *context, bool waits, const struct file_asked *asked)
+{
+	struct box *b = context;
+	struct question q;
+	uint64_t id;
+
+	if (!b->approve)
+		return -EPERM;
+	show_file(asked, getenv("HOME"), &q);
+	if (waits)
+		return approve_ask(b->approve, &q, io_now_ms(), &id);
+	approve_withdraw(b->approve, &q);
+	return 0;
+}
+
 static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
 			 uint64_t serial)
 {
@@ -217,20 +242,30 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 						.ended = on_ended };
 	const struct policy *p = &b->plan->spec->policy;
 
-	if (p->appr_mode != APPROVALS_ASK)
+	if (p->appr_mode != APPROVALS_ASK || (!b->egress && !b->plan->asks.len))
 		return 0;
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)
 		return ward_fail(e, ENOMEM, "out of memory");
+	if (!b->egress)
+		return 0;
 	egress_on_asked(b->egress, on_connection, b);
 	egress_on_requested(b->egress, on_request, b);
 	secrets_on_asked(b->plan->live->secrets, on_credential, b);
 	return 0;
 }
 
+void box_approve_files(struct box *b)
+{
+	if (b->approve)
+		notify_on_file(b->notify, on_file, b);
+}
+
 void box_approve_end(struct box *b)
 {
-	secrets_on_asked(b->plan->live->secrets, NULL, NULL);
+	if (b->approve && b->egress)
+		secrets_on_asked(b->plan->live->secrets, NULL, NULL);
+	notify_on_file(b->notify, NULL, NULL);
 	approve_destroy(b->approve);
 	b->approve = NULL;
 }

@@ -97,6 +97,7 @@ void box_watch_once(struct box *b);
 /* Questions (box_approve.c): where the policy wants a person to be asked, a queue for them. */
 must_check int box_approve_begin(struct box *b, struct ward_err *e);
 /* The run is over: all end, and what was answered is offered for the policy. */
+void box_approve_files(struct box *b); /* the listener is there */
 void box_approve_end(struct box *b);
 
 /* Detached runs (box_control.c). Whether there is no command of the sandbox's own: */
