@@ -1,15 +1,17 @@
 /*
- * Fuzzes how questions are shown: a host or a request as a program inside may send it. What is
- * shown is ended, holds nothing that acts on a terminal, and is a question that the reader of the
- * control socket takes; the rule of an answer is for that host alone.
+ * Fuzzes how questions are shown: hosts, requests and paths as a program inside may name them. What
+ * is shown is ended, holds nothing that acts on a terminal, and is a question that the reader of
+ * the control socket takes; the rule of an answer is for that host alone.
  */
 #include <assert.h>
 #include <string.h>
 
 #include "approve/show.h"
 #include "control/control.h"
+#include "observe/file_ask.h"
 #include "policy/policy_rule.h"
 #include "protocol/gateway.h"
+#include "protocol/secrets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -81,6 +83,28 @@ static void check_request(const struct rules *rules, const char *text)
 	}
 }
 
+/* And as what a secret is for, and as a file of the host's. */
+static void check_others(const struct rules *rules, const char *text)
+{
+	struct keys_asked said = { .serial = 1, .port = 443 };
+	struct want w = { .port = 443 };
+	struct question q;
+	static struct file_asked file;
+
+	assert(host_read("api.corp", 8, &w.host) == HOST_FINE);
+	snprintf(said.grants, sizeof(said.grants), "%s", text);
+	snprintf(said.what, sizeof(said.what), "%s", text);
+	snprintf(said.query, sizeof(said.query), "%s", text);
+	show_credential(rules, &w, &said, &q);
+	check_shown(&q);
+	assert(!*q.line);
+	snprintf(file.path, sizeof(file.path), "/%s", text);
+	snprintf(file.exe, sizeof(file.exe), "/%s", text);
+	show_file(&file, "/home/a", &q);
+	check_shown(&q);
+	assert(!*q.line);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static struct rules *rules;
@@ -99,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (const char *c = shown; *c; c++)
 		assert((unsigned char)*c >= ' ' && *c != 0x7f);
 	check_request(rules, text);
+	check_others(rules, text);
 	if (host_read(text, strlen(text), &w.host) != HOST_FINE)
 		return 0;
 	decide_name(rules, &w, &v);

@@ -20,6 +20,10 @@ struct keys_asked;
 void show_credential(const struct rules *r, const struct want *w, const struct keys_asked *said,
 		     struct question *ret);
 
+/* About a host file that a process inside opens. home: of the user; NULL: unknown. */
+struct file_asked;
+void show_file(const struct file_asked *asked, const char *home, struct question *ret);
+
 /* Writes warnings about the host into the details, first of all; how many. A pure function. */
 size_t show_host_warnings(const struct rules *r, const struct want *w, struct question *ret);
 

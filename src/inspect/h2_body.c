@@ -1,9 +1,9 @@
 /*
  * Requests of HTTP/2 whose body or a person decides: as exchange_body.c and exchange_ask.c do for
  * HTTP/1. In: a stream whose head is allowed if its body is, or if a person says yes; the body.
- * Out: the request, forwarded with all that was held; or a refusal. The window gets back what is held,
- * so that a body may be larger than it; front's purse bounds them all. While a person is asked, the
- * window gets back nothing. Runs in front.
+ * Out: the request, forwarded with all that was held; or a refusal. The window gets back what is
+ * held, so that a body may be larger than it; front's purse bounds them all. While a person is
+ * asked, the window gets back nothing. Runs in front.
  */
 #include "inspect/h2.h"
 #include "inspect/meter.h"

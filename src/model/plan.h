@@ -261,10 +261,13 @@ struct plan {
 	struct plan_gpus *gpus;         /* NULL: none; owned */
 	struct plan_devices *devices;   /* of those, or of the inner runtime; NULL: none; owned */
 	struct plan_commands *commands; /* NULL: no list; owned */
-	struct strv toolchains;         /* presets in force */
-	struct strv tool_rows;          /* what they show, for a reader: paths with stars */
-	struct strv tool_bins;          /* their directories for PATH, behind the system's */
-	struct strv tool_env;           /* NAME=VALUE, for them */
+	/* files and directories of them that a person is asked about: as the policy has them, and
+	 * without links */
+	struct strv asks, asks_real;
+	struct strv toolchains; /* presets in force */
+	struct strv tool_rows;  /* what they show, for a reader: paths with stars */
+	struct strv tool_bins;  /* their directories for PATH, behind the system's */
+	struct strv tool_env;   /* NAME=VALUE, for them */
 	/* the command as the caller's PATH has it, outside of /usr; owned; NULL: not so */
 	char *own_program;
 	/* lines for everybody who runs it, also without a terminal; in the notes, too */

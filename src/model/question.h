@@ -13,6 +13,7 @@ enum question_kind {
 	QUESTION_CONNECT,    /* a connection, which is not made before the answer */
 	QUESTION_REQUEST,    /* a request; nothing of it is sent before */
 	QUESTION_CREDENTIAL, /* a secret, which is not put into a request before */
+	QUESTION_FILE,       /* a host file, whose open waits */
 	/* a watch rule has fired, and the sandbox stands still; host: the rule's name, port: its
 	 * number */
 	QUESTION_WATCH,
@@ -61,6 +62,7 @@ static inline const char *question_kind_name(unsigned kind)
 		[QUESTION_CONNECT] = "connect",
 		[QUESTION_REQUEST] = "request",
 		[QUESTION_CREDENTIAL] = "credential",
+		[QUESTION_FILE] = "file",
 		[QUESTION_WATCH] = "watch",
 	};
 

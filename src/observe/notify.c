@@ -5,8 +5,9 @@
  * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
  * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there
  * is nothing to race. Only execve is answered with CONTINUE, which every set allows and which comes
- * here only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only
- * on the Landlock level some calls are made on behalf of the sandbox (syscall_broker.c).
+ * here only to be seen (exec_watch.c), and to those that were asked to be shown (observe.c). An
+ * open of a file that a person is asked about waits, and gets a descriptor of ours (file_ask.c).
+ * Only on the Landlock level some calls are made on behalf of the sandbox (syscall_broker.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
  * is spent, callers wait in the kernel and the supervisor sleeps. What a caller is called (its
@@ -71,6 +72,7 @@ struct notify {
 	struct syscall_broker *broker; /* NULL: not on the Landlock level */
 	struct exec_watch *execs;      /* NULL: not wanted */
 	struct missing *missing;       /* likewise */
+	struct file_ask *files;        /* NULL: nobody is asked about files */
 	struct unreached unreached;
 	struct listeners *listeners;   /* borrowed; NULL: not wanted */
 	struct observation *seen;      /* the last call that was shown; NULL: none was yet */
@@ -119,6 +121,7 @@ static int begin_observing(struct notify *n, unsigned wanted, struct ward_err *e
 int notify_create(int fd, const struct plan *p, struct notify **ret_notify, struct ward_err *e)
 {
 	struct notify *n = calloc(1, sizeof(*n));
+	bool failed = false;
 	int r;
 
 	if (!n) {
@@ -133,6 +136,9 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 		r = syscall_broker_create(p, &n->broker, e);
 	if (r == 0)
 		r = begin_observing(n, observe_wanted(p), e);
+	n->files = r == 0 ? file_ask_create(p, fd, &failed) : NULL;
+	if (failed)
+		r = ward_fail(e, ENOMEM, "out of memory");
 	if (r < 0) {
 		notify_destroy(n);
 		return r;
@@ -155,6 +161,7 @@ void notify_destroy(struct notify *n)
 {
 	if (!n)
 		return;
+	file_ask_destroy(n->files);
 	close(n->fd);
 	syscall_broker_destroy(n->broker);
 	exec_watch_destroy(n->execs);
@@ -331,6 +338,26 @@ static void answer(struct notify *n, int error)
 	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
 }
 
+/* Whether it is an open that a person is asked about; then it waits, or was answered. */
+static bool is_asked(struct notify *n, struct result *r)
+{
+	const struct seccomp_notif *q = n->request;
+	int error = 0;
+
+	if (!n->files || q->data.arch != AUDIT_ARCH_X86_64 ||
+	    (q->data.nr != SYS_open && q->data.nr != SYS_openat))
+		return false;
+	if (!n->seen)
+		n->seen = calloc(1, sizeof(*n->seen));
+	if (!n->seen || observe_denied(q) || !observe_look(n->fd, q, n->seen) ||
+	    !file_ask_take(n->files, q, n->seen, r, &error))
+		return false;
+	n->window_spent += COST_BROKERED;
+	if (error)
+		answer(n, -error);
+	return true;
+}
+
 /* A call that was asked to be shown: it goes on whatever was seen. The filter sends this here only
  * where its set allows it. */
 static void pass_shown(struct notify *n, bool starts, struct result *r)
@@ -399,6 +426,8 @@ static void handle_one(struct notify *n, struct result *r)
 	const struct seccomp_notif *q = n->request;
 	int error = -EPERM;
 
+	if (is_asked(n, r))
+		return;
 	if (is_shown(n, q)) {
 		pass_shown(n, n->execs && exec_watch_knows(q->data.nr), r);
 		return;
@@ -439,6 +468,31 @@ void notify_guest(struct notify *n, const struct guest_message *m)
 {
 	if (n && n->execs)
 		exec_watch_guest(n->execs, m);
+}
+
+void notify_on_file(struct notify *n, file_ask_fn *asked, void *context)
+{
+	if (n)
+		file_ask_on(n->files, asked, context);
+}
+
+int notify_answer_file(struct notify *n, const uint8_t exact[32], uint64_t serial, bool yes,
+		       struct ward_err *e)
+{
+	if (n && n->files)
+		return file_ask_answer(n->files, exact, serial, yes, e);
+	return ward_fail(e, ESRCH, "no process of the sandbox waits for it");
+}
+
+uint64_t notify_due_ms(const struct notify *n)
+{
+	return n ? file_ask_due_ms(n->files) : 0;
+}
+
+void notify_on_time(struct notify *n, uint64_t now_ms)
+{
+	if (n)
+		file_ask_on_time(n->files, now_ms);
 }
 
 void notify_finish(struct notify *n, struct result *r)

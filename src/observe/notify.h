@@ -4,6 +4,7 @@
 #define WARD_OBSERVE_NOTIFY_H
 
 #include "model/result.h"
+#include "observe/file_ask.h"
 
 struct listeners;
 struct notify;
@@ -25,6 +26,12 @@ void notify_finish(struct notify *n, struct result *r);
 /* What is handed to ward-init, and what it says (exec_watch.h); n may be NULL. */
 void notify_expect(struct notify *n, uint32_t tag, int32_t words, const char *text, size_t len);
 void notify_guest(struct notify *n, const struct guest_message *m);
+/* Files that a person is asked about (file_ask.h); n may be NULL. */
+void notify_on_file(struct notify *n, file_ask_fn *asked, void *context);
+must_check int notify_answer_file(struct notify *n, const uint8_t exact[32], uint64_t serial,
+				  bool yes, struct ward_err *e);
+uint64_t notify_due_ms(const struct notify *n);
+void notify_on_time(struct notify *n, uint64_t now_ms);
 void notify_destroy(struct notify *n);
 
 #endif

@@ -48,6 +48,8 @@ unsigned observe_wanted(const struct plan *p)
 
 	if (level <= AUDIT_EXEC)
 		wanted |= OBSERVE_EXEC;
+	if (p->asks.len && p->spec->policy.appr_mode == APPROVALS_ASK)
+		wanted |= OBSERVE_WRITES | OBSERVE_READS;
 	if (level == AUDIT_FULL)
 		wanted |= OBSERVE_WRITES | OBSERVE_READS | (p->net.on ? OBSERVE_NET : 0);
 	/* full is refused there */

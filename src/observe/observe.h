@@ -2,7 +2,8 @@
  * Calls of the sandbox that are looked at before they go on: which files are opened, changed or
  * only looked for, which programs are started, where connections go. Everything here is observed,
  * not proven: another thread of the caller's can change what its pointers point to between our look
- * and the kernel's. Nothing is decided by it.
+ * and the kernel's. Nothing that the kernel then does is decided by it; what the supervisor does
+ * instead (file_ask.h) goes by what was copied here.
  */
 #ifndef WARD_OBSERVE_OBSERVE_H
 #define WARD_OBSERVE_OBSERVE_H

@@ -38,6 +38,8 @@ size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 		  "protecting files needs a mount namespace" },
 		{ p->fs_mode == FS_MODE_REVIEW, POLICY_F_fs_mode,
 		  "review needs a mount namespace" },
+		{ p->fs_ask.len > 0, POLICY_F_fs_ask,
+		  "asking about files outside of the view needs a mount namespace" },
 		{ moves_a_mount(p), POLICY_F_fs_host_mounts,
 		  "a path can only be mounted at the same path (no `at`)" },
 		{ p->fs_caches.len > 0, POLICY_F_fs_caches, "volumes need a mount namespace" },

@@ -28,6 +28,15 @@ struct path_view path_view_of(const struct plan *p);
  * be done with it. *ret_noexec (NULL: not wanted): nothing there can be executed. Links that the
  * plan itself makes are followed; others are the file system's business. Pure. */
 enum path_view_access path_view_find(const struct path_view *w, const char *path, bool *ret_noexec);
+/* Whether the host's file of that path is not what the sandbox has there: nothing is, or a private
+ * place with whatever the sandbox itself put there. Pure. */
+static inline bool path_view_is_elsewhere(const struct path_view *w, const char *path)
+{
+	enum path_view_access a = path_view_find(w, path, NULL);
+
+	return a == PATH_VIEW_ABSENT || a == PATH_VIEW_PRIVATE;
+}
+
 /* The mount that has the path, and in *ret_at the path when links of the plan's own were followed,
  * which the caller frees. NULL: none. */
 const struct plan_mount *path_view_mount(const struct path_view *w, const char *path,

@@ -455,6 +455,8 @@ void plan_free(struct plan *p)
 	plan_system_free(p->own_system);
 	plan_net_clear(&p->net);
 	plan_commands_free(p->commands);
+	strv_free(&p->asks);
+	strv_free(&p->asks_real);
 	plan_gpus_free(p->gpus);
 	plan_devices_free(p->devices);
 	image_clear(&p->image);

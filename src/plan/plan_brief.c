@@ -223,6 +223,20 @@ static void put_weaker(const struct plan *p, struct buf *out)
 	put_line(out, "weaker", &text);
 }
 
+static void put_asks(const struct plan *p, struct buf *out)
+{
+	auto_buf text = { 0 };
+
+	if (!p->asks.len)
+		return;
+	for (size_t i = 0; i < p->asks.len; i++)
+		buf_printf(&text, "%s%s", i ? ", " : "", p->asks.items[i]);
+	buf_puts(&text, p->spec->policy.appr_mode == APPROVALS_ASK
+				? ": a person is asked before a file is read"
+				: ": never read, approvals.mode is deny");
+	put_line(out, "asks", &text);
+}
+
 static void put_secrets(const struct plan *p, struct buf *out)
 {
 	const struct strv *grants = &p->spec->policy.cred_grants;
@@ -252,6 +266,7 @@ void plan_print_brief(const struct plan *p, struct buf *out)
 	put_commands(p, out);
 	put_toolchains(p, out);
 	put_limits(p, out);
+	put_asks(p, out);
 	put_secrets(p, out);
 	put_weaker(p, out);
 	for (size_t i = 0; i < p->spec->said.len; i++) {

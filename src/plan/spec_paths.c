@@ -35,6 +35,14 @@ int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
 		free(m->path);
 		m->path = path;
 	}
+	for (size_t i = 0; i < p->fs_ask.len; i++) {
+		char *path = spec_absolute(base, p->fs_ask.items[i]);
+
+		if (!path)
+			return ward_fail(e, ENOMEM, "out of memory");
+		free(p->fs_ask.items[i]);
+		p->fs_ask.items[i] = path;
+	}
 	return 0;
 }
 

@@ -181,6 +181,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
 	if (b->notify)
 		notify_listen(b->notify, &b->listeners);
+	box_approve_files(b);
 	if (p->watch)
 		ask_for_short_slices();
 	if (r == 0 && p->watch)
@@ -275,7 +276,7 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
-	if (r == 0 && (b->egress || b->alarm))
+	if (r == 0)
 		r = box_approve_begin(b, e);
 	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)

@@ -8,6 +8,7 @@
  * A no, and no answer in time, refuse what waits. Runs in the supervisor; nothing here waits.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <errno.h>
@@ -36,9 +37,10 @@ static struct ward_event event_of(enum event_kind kind, enum event_action action
 	snprintf(id, 24, "%" PRIu64, q->id);
 	event_text(&v, FIELD_REQUEST, id);
 	event_text(&v, FIELD_QUESTION, question_kind_name(q->kind));
-	event_text(&v, FIELD_HOST, q->kind != QUESTION_WATCH ? q->host : NULL);
-	if (q->kind != QUESTION_WATCH)
+	if (q->kind != QUESTION_WATCH && *q->host) {
+		event_text(&v, FIELD_HOST, q->host);
 		event_number(&v, FIELD_PORT, q->port);
+	}
 	event_text(&v, FIELD_RULE, q->rule);
 	return v;
 }
@@ -151,6 +153,14 @@ static int apply_to_alert(struct box *b, const struct question *q, enum question
 	return 0;
 }
 
+static int apply_to_file(struct box *b, const struct question *q, enum question_answer answer,
+			 uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return notify_answer_file(b->notify, q->exact, q->serial_last,
+				  reason_of(answer) == REASON_ALLOWED, e);
+}
+
 /* What an answer does about each kind. */
 static const struct {
 	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
@@ -160,6 +170,7 @@ static const struct {
 	[QUESTION_CONNECT] = { apply_to_connection, false },
 	[QUESTION_REQUEST] = { apply_to_request, true },
 	[QUESTION_CREDENTIAL] = { apply_to_credential, true },
+	[QUESTION_FILE] = { apply_to_file, true },
 	[QUESTION_WATCH] = { apply_to_alert, false },
 };
 
@@ -210,6 +221,21 @@ static int on_credential(void *context, bool waits, const struct host *host,
 	return 0;
 }
 
+static int on_file(void *context, bool waits, const struct file_asked *asked)
+{
+	struct box *b = context;
+	struct question q;
+	uint64_t id;
+
+	if (!b->approve)
+		return -EPERM;
+	show_file(asked, getenv("HOME"), &q);
+	if (waits)
+		return approve_ask(b->approve, &q, io_now_ms(), &id);
+	approve_withdraw(b->approve, &q);
+	return 0;
+}
+
 static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
 			 uint64_t serial)
 {
@@ -242,7 +268,7 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	};
 	const struct policy *p = &b->plan->spec->policy;
 
-	if (p->appr_mode != APPROVALS_ASK)
+	if (p->appr_mode != APPROVALS_ASK || (!b->egress && !b->alarm && !b->plan->asks.len))
 		return 0;
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)
@@ -256,9 +282,17 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	return 0;
 }
 
+void box_approve_files(struct box *b)
+{
+	if (b->approve)
+		notify_on_file(b->notify, on_file, b);
+}
+
 void box_approve_end(struct box *b)
 {
-	secrets_on_asked(b->plan->live->secrets, NULL, NULL);
+	if (b->approve && b->plan->live->secrets)
+		secrets_on_asked(b->plan->live->secrets, NULL, NULL);
+	notify_on_file(b->notify, NULL, NULL);
 	approve_destroy(b->approve);
 	b->approve = NULL;
 }

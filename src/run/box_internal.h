@@ -106,6 +106,7 @@ must_check int box_approve_begin(struct box *b, struct ward_err *e);
 /* In the foreground they are asked on the terminal (box_prompt.c). */
 must_check int box_prompt_begin(struct box *b, struct ward_err *e);
 /* The run is over: all end, and what was answered is offered for the policy. */
+void box_approve_files(struct box *b); /* the listener is there */
 void box_approve_end(struct box *b);
 
 /* Watch rules (box_alarm.c): begins to count, before anything is reported. */

@@ -455,6 +455,7 @@ static void on_time(struct box *b, uint64_t now)
 		box_report_sample(b, now);
 	egress_on_time(b->egress, now, b->result);
 	approve_on_time(b->approve, now);
+	notify_on_time(b->notify, now);
 	if (b->trim_at_ms && now >= b->trim_at_ms) {
 		b->trim_at_ms = 0;
 		b->trim = true;
@@ -482,6 +483,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 			: b->sample_at_ms, /* one that is left behind is not woken up for it */
 		egress_due_ms(b->egress),
 		approve_due_ms(b->approve),
+		notify_due_ms(b->notify),
 		names_due_ms(b->names)
 	};
 	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);

@@ -131,6 +131,7 @@ static const struct {
 	{ POLICY_F_fs_host_mounts, "[]", NULL, "[[a]]" },
 	{ POLICY_F_fs_hide, "[.env, \"*.key\"]", "[\".env\", \"*.key\"]", ".env" },
 	{ POLICY_F_fs_hide, "[]", NULL, "[\"a\\n!b\"]" },
+	{ POLICY_F_fs_ask, "[/data, /srv/x]", NULL, "{a: b}" },
 	{ POLICY_F_fs_protect, "[\"!Makefile\"]", NULL, "{a: b}" },
 	{ POLICY_F_fs_caches, "[pip, npm]", NULL, "[3, true]" },
 	{ POLICY_F_fs_caches, "[ccache]", NULL, "[nmp]" },

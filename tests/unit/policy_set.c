@@ -156,6 +156,7 @@ static const struct {
 	{ POLICY_F_fs_hide, "[a]", "[a, a]", "[a, \"!b\"]" },
 	{ POLICY_F_fs_hide, "[\"!a\", b]", "[\"!a\", c, b]", "[b, \"!a\"]" },
 	{ POLICY_F_fs_protect, "[]", "[a]", "[\"!.envrc\"]" },
+	{ POLICY_F_fs_ask, "[/a, /b]", "[/a]", "[/a, /c]" },
 	{ POLICY_F_fs_caches, "[pip]", "[]", "[pip, npm]" },
 	{ POLICY_F_fs_home, "private", "private", "claude" },
 	{ POLICY_F_fs_home, "claude", "claude", "private" },
