@@ -222,6 +222,6 @@ def test_plan_says_how_it_was_made(t):
     long, short = (t.ward("plan", *words, "--", "true", cwd=ws) for words in (["-v"], ["--full"]))
     t.equal((long.rc, short.rc), (0, 0))
     steps = [line.split()[1] for line in long.out.split("steps of the planner\n")[1].splitlines()]
-    t.equal((steps[0], steps[-1], len(steps)), ("mounts", "words", 24))
+    t.equal((steps[0], steps[-1], len(steps)), ("mounts", "words", 26))
     t.check(steps.index("ids") < steps.index("guards") < steps.index("env"), steps)
     t.check("steps of the planner" not in short.out, "the short form has them")
