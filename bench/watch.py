@@ -29,7 +29,8 @@ POLICIES = {
     "audit.level: full, no rules": {"audit": {"level": "full"}},
 }
 WORK = ("for i in $(seq 20); do cc -O0 -c a$i.c -o a$i.o; cp a$i.c b$i.c; rm b$i.c; done")
-SOURCE = "#include <stdio.h>\n#include <stdlib.h>\nint f{0}(int x) {{ return printf(\"%d\", x); }}\n"
+SOURCE = ("#include <stdio.h>\n#include <stdlib.h>\n"
+          "int f{0}(int x) {{ return printf(\"%d\", x); }}\n")
 
 
 def run(ward, directory, policy):
