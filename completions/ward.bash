@@ -135,10 +135,10 @@ _ward_options() {
 		other="--signal -s"
 		;;
 	panic)
-		options="--clear --json --help -h"
-		file=""
+		options="--clear --dead-man --after --json --help -h"
+		file="--dead-man"
 		directory=""
-		other=""
+		other="--after"
 		;;
 	quarantine)
 		options="--json --all --to --help -h"

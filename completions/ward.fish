@@ -342,6 +342,8 @@ complete -c ward -n '__fish_seen_subcommand_from kill' -l json -d 'print JSON in
 complete -c ward -n '__fish_seen_subcommand_from kill' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from kill' -x -a '(ward ps -aq 2>/dev/null)'
 complete -c ward -n '__fish_seen_subcommand_from panic' -l clear -d 'allow new runs again; starts nothing'
+complete -c ward -n '__fish_seen_subcommand_from panic' -l dead-man -r -F -d 'wait, and panic when FILE is removed or was not touched for the time of --after'
+complete -c ward -n '__fish_seen_subcommand_from panic' -l after -x -d 'with --dead-man: the time, for instance 5m'
 complete -c ward -n '__fish_seen_subcommand_from panic' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from panic' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -l json -d 'print one JSON object instead of text'

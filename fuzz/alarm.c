@@ -1,6 +1,6 @@
 /* Fuzzer of watch rules. Lines: those that begin with R are rules and those with L labels, as
- * struct policy holds them, all others events of a journal. What the reader takes has a sound form; rules
- * never fire at or below their threshold, and what they fire with is ended text. */
+ * struct policy holds them, all others events of a journal. What the reader takes has a sound form;
+ * rules never fire at or below their threshold, and what they fire with is ended text. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -46,6 +46,7 @@ struct options {
 	bool markers;                /* apply */
 	bool once;                   /* top, approve */
 	bool clear;                  /* panic */
+	const char *dead_man, *dead_after; /* panic: the file, and its time */
 	const char *for_time;        /* approve */
 	const char *approve_socket, *webhook;
 	const char *answer_from; /* approve: where an answer came from; NULL: this terminal */

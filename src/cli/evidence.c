@@ -27,6 +27,7 @@
 #include "cli/boxes.h"
 #include "cli/explain_parts.h"
 #include "event/event.h"
+#include "state/log.h"
 
 /* Stands still, whatever it was. */
 static int freeze(const struct box_info *i, struct ward_err *e)
@@ -78,8 +79,13 @@ static int add_output(struct archive *a, const struct box_info *i, struct ward_e
 {
 	struct ward_err why = { 0 };
 	auto_fd dir = i->foreground ? -1 : boxes_open_dir(i->id, &why);
+	int r = 0;
 
-	return dir < 0 ? 0 : archive_add_file(a, "output.log", dir, "log", e);
+	if (dir < 0)
+		return 0;
+	if (faccessat(dir, LOG_BEFORE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		r = archive_add_file(a, "output.old.log", dir, LOG_BEFORE, e);
+	return r < 0 ? r : archive_add_file(a, "output.log", dir, LOG_NOW, e);
 }
 
 static int collect(struct archive *a, const struct box_info *i, struct ward_err *e)

@@ -5,6 +5,10 @@
  * else, and kills the processes that hold secrets and connections of the runs; --clear takes the
  * mark away.
  *
+ * With --dead-man FILE the panic waits until FILE is removed, or was not touched for a time: who
+ * touches it says that somebody is there. A look is one lstat(); nothing is held that could fail
+ * when the time has come.
+ *
  * The order matters. First the sandboxes are frozen and killed from here (recover/stop_runs.c),
  * with nothing written and no supervisor asked. Then the supervisors do what follows every end:
  * sweep, report, record. One that is stopped, or takes too long, is killed, and the run is
@@ -16,12 +20,14 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "base/io.h"
 #include "cli/boxes.h"
 #include "cli/panic.h"
+#include "policy/units.h"
 #include "recover/process_tree.h"
 #include "recover/stop_runs.h"
 #include "state/panic.h"
@@ -30,6 +36,7 @@
 #define ENDING_MS 10000 /* for a supervisor that works */
 #define SERVING_MS 2000 /* for what serves a run, once it is killed */
 #define LOOK_MS 5
+#define DEAD_MAN_LOOK_MS 200
 
 /* What is known about one run that was stopped. */
 struct ending {
@@ -288,14 +295,58 @@ static int clear(const struct options *o)
 	return say_out(&out, EXIT_FINE);
 }
 
+/* ---- the dead man's file ---- */
+
+/* Milliseconds since the file was touched; UINT64_MAX: it is gone, or a link or directory took its
+ * place. A file of the future was touched now. */
+static uint64_t untouched_ms(const char *path)
+{
+	struct timespec now;
+	struct stat st;
+	int64_t ms;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return UINT64_MAX;
+	ms = (int64_t)(now.tv_sec - st.st_mtim.tv_sec) * 1000 +
+	     (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
+	return ms > 0 ? (uint64_t)ms : 0;
+}
+
+/* Waits until the file is gone, or was not touched in time. */
+static int await_dead_man(const struct options *o, struct ward_err *e)
+{
+	const struct timespec moment = { .tv_nsec = DEAD_MAN_LOOK_MS * 1000000L };
+	uint64_t most = 0;
+
+	if (!o->dead_after || units_parse_seconds(o->dead_after, &most) < 0 || most < 1000) {
+		ward_fail(e, EINVAL, "--dead-man: after which time without a touch?");
+		return ward_remedy(e, "ward panic --dead-man FILE --after 5m, at least a second");
+	}
+	if (untouched_ms(o->dead_man) > most) {
+		ward_fail(e, EINVAL, "%.300s is not a file that was touched in the last %.40s",
+			  o->dead_man, o->dead_after);
+		return ward_remedy(e, "touch it first; nothing was stopped");
+	}
+	while (untouched_ms(o->dead_man) <= most)
+		nanosleep(&moment, NULL);
+	return 0;
+}
+
 int verb_panic(struct options *o)
 {
+	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	size_t count;
 	int code;
 
-	if (o->clear)
+	if (o->clear && !o->dead_man)
 		return clear(o);
+	if (!o->dead_man != !o->dead_after || (o->dead_man && o->clear)) {
+		ward_fail(&e, EINVAL, "--dead-man FILE and --after TIME go together, and alone");
+		return say_usage(&e, o);
+	}
+	if (o->dead_man && await_dead_man(o, &e) < 0)
+		return say_error(&e, o->json, EXIT_REFUSED);
 	code = stop_everything(o, true, &count);
 	if (code != EXIT_FINE || o->json)
 		return code;

@@ -272,6 +272,7 @@ void box_alarm_act(struct box *b)
 {
 	struct alarm_fire f;
 
+	box_canary_act(b);
 	while (b->alarm && alarm_take(b->alarm->alarm, &f))
 		act(b, &f);
 }

@@ -111,7 +111,7 @@ void box_approve_end(struct box *b);
 
 /* Watch rules (box_alarm.c): begins to count, before anything is reported. */
 must_check int box_alarm_begin(struct box *b, struct ward_err *e);
-/* Does what the rules say that have fired. */
+/* Does what canaries and rules say that were touched or have fired. */
 void box_alarm_act(struct box *b);
 /* An answer to a QUESTION_WATCH; DENY or 0: the run ends. */
 void box_alarm_answer(struct box *b, const struct question *q, enum question_answer answer,
@@ -124,7 +124,8 @@ void box_alarm_end(struct box *b);
  * NUL. */
 void box_alarm_chain(const struct box *b, uint64_t pid, struct buf *out);
 void box_alarm_running(const struct box *b, struct buf *out);
-/* Freezes or kills the sandbox, which stands still already; what and name: "watch rule", its name. */
+/* Freezes or kills the sandbox, which stands still already; what and name: "watch rule", its
+ * name. */
 void box_alarm_stop(struct box *b, enum watch_do done, const char *what, const char *name,
 		    const char *why);
 

@@ -624,7 +624,6 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_PID].revents)
 		b->dead = b->gone = true;
 	on_time(b, now);
-	box_canary_act(b);
 	box_alarm_act(b);
 	box_keep_record(b);
 }

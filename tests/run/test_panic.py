@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import stat
+import time
 
 from harness import needs, only_root
 from harness.boxes import box, listed, look, supervisor
@@ -264,3 +265,34 @@ def test_panic_on_a_full_disk(t):
     t.equal(bool(os.stat(t.state_dir).st_mode & stat.S_ISVTX), True, "the mark is set")
     os.unlink(f"{t.state_dir}/fill")
     t.contains(t.ward("run", "--", "true", cwd=ws).err, "ward panic is in force", "a new run")
+
+
+def test_dead_man(t):
+    """As long as the file is touched nothing happens; then everything ends, and nothing starts."""
+    ws, d = t.workspace(), t.fresh_dir("dead-man")
+    t.write(d, {"file": ""})
+    file = os.path.join(d, "file")
+    for args in (("--dead-man", file), ("--after", "5m"), ("--dead-man", file, "--after", "x"),
+                 ("--dead-man", file + "s", "--after", "5m"), ("--dead-man", d, "--after", "5m"),
+                 ("--dead-man", file, "--after", "5m", "--clear")):
+        t.check(t.ward("panic", *args).rc != 0, f"refused: {args}")
+    b = busy(t, ws, 0)
+    with t.root():
+        os.utime(file, (0, 0))
+    t.contains(t.ward("panic", "--dead-man", file, "--after", "5m").err, "was touched in the last")
+    t.equal(listed(t)[b]["state"], "running", "nothing was stopped")
+    with t.root():
+        os.utime(file)
+    waits = t.ward_start("panic", "--dead-man", file, "--after", "10m")
+    time.sleep(1)
+    t.equal(waits.poll(), None, "it waits")
+    t.equal(listed(t)[b]["state"], "running", "somebody is there")
+    os.remove(file)
+    t.equal(t.finish_ward(waits).rc, 0, "panic")
+    t.check(b not in listed(t), "it is dead")
+    t.check("panic" in t.ward("run", "--", "true", cwd=ws).err, "new runs are refused")
+    t.equal(t.ward("panic", "--clear").rc, 0)
+    t.write(d, {"file": ""})
+    r = t.ward("panic", "--dead-man", file, "--after", "1", timeout=60)
+    t.equal(r.rc, 0, f"not touched in time ({r.err})")
+    t.equal(t.ward("panic", "--clear").rc, 0)
