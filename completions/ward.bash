@@ -183,7 +183,7 @@ _ward_options() {
 		other="--kind --action --host --since --until --format --key --head --older --max-size --keep"
 		;;
 	scan)
-		options="--rules --pii --severity --allow --baseline --write-baseline --redact --sarif --quiet --json --help -q -h"
+		options="--rules --pii --tracked --severity --allow --baseline --write-baseline --redact --sarif --quiet --json --help -q -h"
 		file="--allow --baseline --write-baseline"
 		directory=""
 		other="--severity"

@@ -391,6 +391,7 @@ complete -c ward -n '__fish_seen_subcommand_from audit' -s h -l help -d 'explain
 complete -c ward -n '__fish_seen_subcommand_from audit' -F -a 'show report verify export metrics send ls prune seal key'
 complete -c ward -n '__fish_seen_subcommand_from scan' -l rules -d 'list what is looked for'
 complete -c ward -n '__fish_seen_subcommand_from scan' -l pii -d 'look for personal data, too'
+complete -c ward -n '__fish_seen_subcommand_from scan' -l tracked -d 'of a directory only the files that git tracks, without starting git'
 complete -c ward -n '__fish_seen_subcommand_from scan' -l severity -x -d 'report only low, medium or high and above'
 complete -c ward -n '__fish_seen_subcommand_from scan' -l allow -r -F -d 'do not count what this file allows, each line with its reason'
 complete -c ward -n '__fish_seen_subcommand_from scan' -l baseline -r -F -d 'do not count what this baseline names'
