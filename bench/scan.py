@@ -39,6 +39,37 @@ def peer_scan(peer, directory):
             for hit in hits}
 
 
+def sample_of(trees, directory, size):
+    """Copies text files of the trees, every so many, up to that size; returns the bytes."""
+    files = [f for tree in trees for f in sorted(pathlib.Path(tree).rglob('*'))
+             if f.is_file() and not f.is_symlink() and f.suffix != '.gz']
+    directory.mkdir()
+    total = 0
+    for i, file in enumerate(files[::7]):
+        data = file.read_bytes()
+        if b'\0' in data[:8192] or len(data) > 1 << 20:
+            continue
+        (directory / f'{i}{file.suffix}').write_bytes(data)
+        total += len(data)
+        if total > size:
+            break
+    return total
+
+
+def compare_sample(ward, peer, trees, work, size):
+    """False hits and processor time of both over the same files."""
+    read = sample_of(trees, work / 'sample', size)
+    result, _, cpu = scan(ward, work / 'sample')
+    print(f'sample of {read / 1e6:.0f} MB: ward: {len(result["findings"])} false hits, '
+          f'{cpu:.2f} s of processor time')
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    hits = peer_scan(peer, work / 'sample')
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f'  detect-secrets: {len(hits)} false hits, {cpu:.2f} s of processor time, '
+          f'{read / 1e6 / cpu:.2f} MB/s')
+
+
 def near(hits, name, line):
     return any((name, n) in hits for n in (line, line + 1))
 
@@ -68,6 +99,8 @@ def main():
     a.add_argument('--trees', nargs='*', default=[])
     a.add_argument('--check', action='store_true')
     a.add_argument('--size', type=int, default=1 << 30)
+    a.add_argument('--sample', type=int, default=8 << 20,
+                   help='bytes of the trees that both scanners read')
     o = a.parse_args()
     ward = str(pathlib.Path(o.build) / 'src/scan/ward-scan')
     trees = ['/usr/share/doc', '/usr/include', *o.trees]
@@ -86,6 +119,7 @@ def main():
             peer = peer_scan(o.peer, work / 'corpus')
             found = sum(near(peer, n, line) for n, line, _ in planted)
             print(f'detect-secrets: found {found} of {len(planted)} planted')
+            compare_sample(ward, o.peer, trees, work, o.sample)
         result, wall, _ = scan(ward, *trees)
         false, read = len(result['findings']), result['bytes']
         print(f'false hits: {false} in {result["bytes"] / 1e6:.0f} MB, {wall:.1f} s: one per '

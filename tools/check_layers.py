@@ -36,7 +36,7 @@ MAY = {
     # ward-vm and the guest's init, which shares ward-init's code
     'vm': {'base', 'policy', 'rules', 'protocol', 'state', 'guest'},
     'wasm': {'base', 'policy', 'confine'},
-    'scan': {'base', 'confine'},
+    'scan': {'base', 'policy', 'rules', 'confine'},    # rules: the index of git
     'hook': {'base', 'confine'},
     'creds': {'base', 'policy', 'protocol', 'confine'},
     # the gateway's programs: each room may include those before it

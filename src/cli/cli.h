@@ -53,7 +53,7 @@ struct options {
 	bool for_run, deny, watch, group;
 	/* scan */
 	const char *scan_severity, *scan_allow, *scan_baseline, *scan_write;
-	bool scan_pii, scan_redact, scan_sarif;
+	bool scan_pii, scan_redact, scan_sarif, scan_tracked;
 	const char *block_on; /* diff, apply */
 	bool no_look;
 	/* tool, and check of tools */

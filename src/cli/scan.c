@@ -38,6 +38,7 @@ int verb_scan(struct options *o)
 	add_flag(&argv, "--sarif", o->scan_sarif);
 	add_flag(&argv, "--redact", o->scan_redact);
 	add_flag(&argv, "--pii", o->scan_pii);
+	add_flag(&argv, "--tracked", o->scan_tracked);
 	add_option(&argv, "--severity", o->scan_severity);
 	add_option(&argv, "--allow", o->scan_allow);
 	add_option(&argv, "--baseline", o->scan_baseline);

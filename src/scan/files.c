@@ -21,8 +21,8 @@ struct tree {
 	const char *top; /* as the user named it */
 };
 
-static int scan_fd(struct report *r, struct detector *d, int fd, const char *path,
-		   struct ward_err *e)
+int files_scan_fd(struct report *r, struct detector *d, int fd, const char *path,
+		  struct ward_err *e)
 {
 	detector_begin(d);
 	r->path = path;
@@ -75,7 +75,7 @@ static int at_entry(void *ctx, struct walk_dir *dir, const struct walk_entry *en
 	}
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	if (scan_fd(t->report, t->detector, fd, buf_text(&path), &e) < 0)
+	if (files_scan_fd(t->report, t->detector, fd, buf_text(&path), &e) < 0)
 		report_failure(t->report, buf_text(&path), e.why);
 	return t->report->failed;
 }
@@ -109,10 +109,12 @@ int files_scan(struct report *r, struct detector *d, const int *fds, struct ward
 
 		if (fstat(fd, &st) < 0)
 			result = ward_fail_errno(e, "cannot look at it");
+		else if (S_ISDIR(st.st_mode) && r->options->tracked)
+			result = tracked_scan(r, d, fd, r->options->index_fds[i], path, e);
 		else if (S_ISDIR(st.st_mode))
 			result = scan_tree(r, d, fd, path, e);
 		else if (fds[i] < 0 || S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode))
-			result = scan_fd(r, d, fd, fds[i] < 0 ? "-" : path, e);
+			result = files_scan_fd(r, d, fd, fds[i] < 0 ? "-" : path, e);
 		else
 			result = ward_fail(e, EINVAL, "neither a file nor a directory");
 		if (result < 0 && r->failed == 0)

@@ -34,11 +34,9 @@ static bool *find_flag(void *options, const char *option)
 	const struct {
 		const char *name;
 		bool *flag;
-	} flags[] = { { "--json", &o->json },
-		      { "--sarif", &o->sarif },
-		      { "--redact", &o->redact },
-		      { "--pii", &o->pii },
-		      { "--quiet", &o->quiet } };
+	} flags[] = { { "--json", &o->json },       { "--sarif", &o->sarif },
+		      { "--redact", &o->redact },   { "--pii", &o->pii },
+		      { "--tracked", &o->tracked }, { "--quiet", &o->quiet } };
 
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
 		if (strcmp(flags[i].name, option) == 0)
@@ -102,6 +100,7 @@ static int open_words(struct scan_options *o, int *fds, struct report *r)
 			continue;
 		}
 		o->words[kept] = o->words[i];
+		o->index_fds[kept] = o->tracked && !input ? tracked_open(fd) : -1;
 		fds[kept++] = fd;
 	}
 	o->count = kept;
@@ -177,9 +176,11 @@ static int run(struct scan_options *o)
 	struct report r = { .options = o };
 	struct ward_err e = { 0 };
 	int *fds = calloc(o->count + 1, sizeof(*fds));
-	int result = fds ? 0 : ward_fail(&e, ENOMEM, "out of memory");
+	int result;
 	bool usage = o->severity && read_severity(o->severity, &r.least, &e) < 0;
 
+	o->index_fds = calloc(o->count + 1, sizeof(*o->index_fds));
+	result = fds && o->index_fds ? 0 : ward_fail(&e, ENOMEM, "out of memory");
 	if (result == 0 && !usage)
 		result = read_list(&r.allow, o->allow, &e);
 	if (result == 0 && !usage)
@@ -193,6 +194,7 @@ static int run(struct scan_options *o)
 		if (fds[i] > STDERR_FILENO)
 			close(fds[i]);
 	free(fds);
+	free(o->index_fds);
 	allow_free(&r.allow);
 	buf_free(&r.out);
 	buf_free(&r.baseline);

@@ -7,10 +7,11 @@
 #include "scan/detect.h"
 
 struct scan_options {
-	bool json, sarif, redact, pii, quiet;
+	bool json, sarif, redact, pii, quiet, tracked;
 	const char *severity, *allow, *baseline, *write_baseline;
 	const char *mode;  /* stream: block, redact, log or silent */
 	const char *since; /* look: nanoseconds of the real-time clock */
+	int *index_fds;    /* of each word, with tracked; -1: none; owned by main.c */
 	char **words;      /* borrowed, NULL-terminated */
 	size_t count;
 };
@@ -39,6 +40,15 @@ int report_rules(bool json);
 
 /* Scans the open files and directories of the words (-1: standard input). */
 must_check int files_scan(struct report *r, struct detector *d, const int *fds, struct ward_err *e);
+
+/* Scans one open file. */
+must_check int files_scan_fd(struct report *r, struct detector *d, int fd, const char *path,
+			     struct ward_err *e);
+
+/* tracked.c: the index of a work tree, or -1; the files in it. */
+int tracked_open(int top_fd);
+must_check int tracked_scan(struct report *r, struct detector *d, int top_fd, int index_fd,
+			    const char *top, struct ward_err *e);
 
 /* stream.c, for the supervisor: descriptors that it is started with. */
 enum { SCAN_FD_IN = 3, SCAN_FD_OUT, SCAN_FD_SAY };

@@ -67,3 +67,27 @@ def test_personal_data_by_choice(t):
     t.equal(t.ward("scan", "-", input=text).rc, 0, "without --pii")
     found = json.loads(t.ward("scan", "--pii", "--json", "-", input=text).out)["findings"]
     t.equal(sorted(f["rule"] for f in found), ["card-number", "email", "iban", "us-ssn"], "PII")
+
+
+def test_tracked_files(t):
+    """Only what git tracks, without git; a linked work tree; an index that lies."""
+    ws = pathlib.Path(t.workspace())
+    t.write(ws, {"repo/in": TOKEN, "repo/sub/in": TOKEN, "repo/out": TOKEN, "repo/gone": TOKEN})
+    repo = ws / "repo"
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x.example", "-C", str(repo)]
+    t.run(*git, "init", "-q", check=True)
+    t.run(*git, "add", "in", "sub/in", "gone", check=True)
+    t.run(*git, "commit", "-qm", "x", check=True)
+    t.run(*git, "worktree", "add", "-q", str(ws / "linked"), check=True)
+    (repo / "gone").unlink()
+    os.symlink("../out", repo / "sub/link")
+    for top, names in ((repo, ["in", "sub/in"]), (ws / "linked", ["gone", "in", "sub/in"])):
+        r = t.ward("scan", "--tracked", "--json", top)
+        t.equal(sorted(f["path"] for f in json.loads(r.out)["findings"]),
+                [f"{top}/{name}" for name in names], f"{top}: {r.err}")
+    t.equal(t.ward("scan", "--tracked", ws).rc, 125, "not a work tree")
+    index = (repo / ".git/index").read_bytes()
+    (repo / ".git/index").write_bytes(index[:50] + b"x" + index[51:])
+    r = t.ward("scan", "--tracked", repo)
+    t.equal(r.rc, 125, "a damaged index")
+    t.contains(r.err, "damaged", "why")

@@ -242,8 +242,8 @@ enum {
 	/* no filter, and no Landlock either */
 	FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER |
 	       GVISOR_AGENT,
-	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCAN | SERVE, /* an allow-list */
-	OPEN = FREE | WASM_RUNTIMES,                           /* no filter */
+	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE, /* an allow-list */
+	OPEN = FREE | WASM_RUNTIMES,                                    /* no filter */
 	SINKS_OUT = SINK_UNIX | SINK_NET,
 };
 
@@ -257,11 +257,12 @@ static const struct attempt {
 	bool socket;  /* is tried on one */
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
-	  SINK_FILE | UNPACKS | WASMS | SCAN | SERVE, NONE, false },
-	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT), NONE, NONE, false },
-	{ "openat2", try_open_proc, 0, OPEN | BOX, SINKS | UNPACKS, NONE, false },
-	{ "create", try_create, 0, FREE | BOX, SINKS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN | SERVE,
-	  NONE, false },
+	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVE, NONE, false },
+	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM), NONE, NONE, false },
+	{ "openat2", try_open_proc, 0, OPEN | BOX, SINKS | UNPACKS | SCAN | SCAN_LOOK, NONE,
+	  false },
+	{ "create", try_create, 0, FREE | BOX,
+	  SINKS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN | SCAN_LOOK | SERVE, NONE, false },
 	{ "execve", try_exec, 0, OPEN, NONE, NONE, false },
 	{ "execveat", try_exec_fd, 0, OPEN, NONE, NONE, false },
 	{ "clone", try_fork, 0, OPEN | BOX | SINKS, NONE, NONE, false },
@@ -276,11 +277,11 @@ static const struct attempt {
 	{ "connect by sending", try_fast_open, 0, DIAL | OPEN | WASM_NET | BOX, NONE, SINKS, true },
 	{ "connect by a message", try_fast_open_message, 0, DIAL | OPEN | WASM_NET | BOX, NONE,
 	  SINKS, true },
-	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCAN | SERVE),
-	  NONE, NONE, true },
+	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE), NONE,
+	  NONE, true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
-	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN | SERVE), NONE, NONE,
+	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE), NONE, NONE,
 	  false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SINKS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SINKS, NONE, NONE, false },
@@ -514,8 +515,8 @@ static void test_steps(void **state)
 	static const struct {
 		int procs, steps;
 	} expected[] = {
-		{ GATEWAY | SSH_AGENT, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
-		{ UNPACKS | SINKS | BOX | SCAN | SERVE, NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
+		{ GATEWAY | SSH_AGENT | SCAN_STREAM, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
+		{ UNPACKS | SINKS | BOX | SCAN | SCAN_LOOK | SERVE, NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ GOFER | SENTRY | SENTRY_TRACER, NO_CAPS | NO_BOUNDING },
 		{ GVISOR_AGENT, NO_CAPS | NO_BOUNDING | NO_DUMP | NO_NEW_PRIVS },
 		{ SECRETS | SCANNER | SSH_KEYS | GIT, NO_DUMP },
@@ -532,9 +533,10 @@ static void test_steps(void **state)
 			}
 	assert_int_equal(seen, EVERY);
 	for (enum proc p = 0; p < PROCS; p++)
-		if (!(1 << p & (UNPACK_DIR | SCAN | BOX | GOFER | SENTRY_TRACER)))
+		if (!(1 << p & (UNPACK_DIR | SCAN | SCAN_LOOK | BOX | GOFER | SENTRY_TRACER)))
 			assert_int_equal(kept_by(p), 0);
 	assert_int_equal(kept_by(PROC_SCAN), 1ULL << CAP_DAC_READ_SEARCH);
+	assert_int_equal(kept_by(PROC_SCAN_LOOK), 1ULL << CAP_DAC_READ_SEARCH);
 	assert_int_equal(kept_by(PROC_UNPACK_DIR), 1ULL << CAP_DAC_READ_SEARCH);
 	assert_int_equal(kept_by(PROC_SENTRY_TRACER), 1ULL << CAP_SYS_PTRACE);
 	assert_int_equal((kept_by(PROC_BOX) | kept_by(PROC_GOFER)) &
