@@ -71,7 +71,7 @@ void approve_put(const struct client_question *q, bool full, struct buf *out)
 static void put_one(const struct client_question *c, struct json *j)
 {
 	const struct question *q = &c->q;
-	char id[64], group[sizeof(q->host)];
+	char id[64];
 
 	snprintf(id, sizeof(id), "%s:%" PRIu64, c->box, q->id);
 	json_string(j, "id", id);
@@ -84,8 +84,6 @@ static void put_one(const struct client_question *c, struct json *j)
 	json_uint(j, "left_ms", left_ms(q));
 	json_string(j, "rule", q->rule);
 	json_string(j, "line", q->line);
-	if (approve_group(q, group, sizeof(group)))
-		json_string(j, "group", group);
 	json_begin_array(j, "details");
 	for (size_t k = 0; k < QUESTION_DETAILS_MAX && *q->details[k]; k++)
 		json_string(j, NULL, q->details[k]);
@@ -95,10 +93,13 @@ static void put_one(const struct client_question *c, struct json *j)
 void approve_put_json(const struct client_question *q, const char *event, struct buf *out)
 {
 	struct json j = { .out = out };
+	char group[sizeof(q->q.host)];
 
 	json_begin_object(&j, NULL);
 	json_string(&j, "event", event);
 	put_one(q, &j);
+	if (approve_group(&q->q, group, sizeof(group)))
+		json_string(&j, "group", group);
 	json_end_object(&j);
 }
 

@@ -4,6 +4,7 @@
  * list; a rule is a name, *.name, or !name, which takes a name out again. Decides nothing: `ward
  * check` prints what it says. Pure.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "policy/idna.h"
@@ -17,6 +18,14 @@ static bool is_child(const char *name, const char *parent)
 	const char *dot = strchr(name, '.');
 
 	return dot && dot != name && strcmp(dot + 1, parent) == 0;
+}
+
+static bool is_plain(const char *rule)
+{
+	for (const char *c = rule; *c; c++)
+		if ((unsigned char)*c >= 0x80 || (*c >= 'A' && *c <= 'Z'))
+			return false;
+	return true;
 }
 
 bool suffix_is_public(const char *list, size_t n, const char *name)
@@ -37,7 +46,9 @@ bool suffix_is_public(const char *list, size_t n, const char *name)
 		n -= line + (end ? 1 : 0);
 		if (!len || strncmp(rule, "//", 2) == 0)
 			continue;
-		if (idna_to_ascii(rule[0] == '!' ? rule + 1 : rule, ascii, sizeof(ascii)))
+		if (is_plain(rule)) /* nearly all: as they are compared */
+			snprintf(ascii, sizeof(ascii), "%s", rule[0] == '!' ? rule + 1 : rule);
+		else if (idna_to_ascii(rule[0] == '!' ? rule + 1 : rule, ascii, sizeof(ascii)))
 			continue;
 		if (rule[0] == '!' && strcmp(ascii, name) == 0)
 			return false;

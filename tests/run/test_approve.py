@@ -140,6 +140,7 @@ def test_no_answer(t):
     t.equal([(e["change"], e["action"]) for e in answers],
             [("timeout", "deny"), ("late", "log"), ("timeout", "deny")], "on record")
     t.equal([e["request"] for e in events(t, box, "approval.ask")], ["1", "2"], "the questions")
+    box, ws = start(t, world)
     process = connect(t, box, ws, "private.test")
     t.equal(t.ward("approve", asked(t)[0]["id"], "--run").rc, 0, "a name is allowed")
     t.equal(got(t, process), ["private.test ConnectionResetError"], "its private address is not")
