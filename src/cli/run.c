@@ -72,7 +72,7 @@ static void print_result(const struct options *o, const struct plan *p, const st
 			 const struct buf *json)
 {
 	bool watched = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
-	auto_buf out = { 0 };
+	auto_buf out = { 0 }, line = { 0 };
 
 	if (!o->quiet)
 		result_stopped_text(r, p, &out);
@@ -94,7 +94,9 @@ static void print_result(const struct options *o, const struct plan *p, const st
 		buf_add(&out, buf_text(json), json->len);
 		buf_puts(&out, "\n");
 	}
-	say_err(&out);
+	buf_puts(&line, r->midline && out.len && !o->json ? "\n" : "");
+	buf_add(&line, buf_text(&out), out.len);
+	say_err(&line);
 }
 
 /* What a person has allowed during the run: shown as a difference of the policy file and written on

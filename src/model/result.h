@@ -58,6 +58,7 @@ struct result {
 	/* borrowed; who changes files, at audit.level: full; NULL: not wanted */
 	struct provenance *provenance;
 	struct timing *timing; /* borrowed; NULL or off: not wanted */
+	bool midline;          /* the last line of standard error has no end */
 	bool refused;          /* nothing was started; see error */
 	struct ward_err error;
 };

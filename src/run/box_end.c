@@ -254,6 +254,7 @@ static void yield_to_reaper(const struct box *b)
 void box_finish(struct box *b)
 {
 	drain(b);
+	b->result->midline = tail_is_open(&b->streams.tail);
 	explain_failure(b);
 	if (b->serve) {
 		serve_drain(b->serve);

@@ -24,6 +24,11 @@ void tail_add(struct tail *t, const void *data, size_t n)
 	buf_add(&t->kept, from, n);
 }
 
+bool tail_is_open(const struct tail *t)
+{
+	return t->kept.len && t->kept.data[t->kept.len - 1] != '\n';
+}
+
 void tail_free(struct tail *t)
 {
 	buf_free(&t->kept);

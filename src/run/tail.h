@@ -15,6 +15,8 @@ struct tail {
 
 /* Keeps the last bytes of what was added, TAIL_BYTES at least. Without memory it keeps less. */
 void tail_add(struct tail *t, const void *data, size_t n);
+/* Whether its last line has no end. */
+bool tail_is_open(const struct tail *t);
 void tail_free(struct tail *t);
 
 #endif

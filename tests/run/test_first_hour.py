@@ -314,6 +314,17 @@ def test_a_server_that_succeeds_is_no_news(t):
     t.check("listens there" not in r.err, r.err)
 
 
+def test_its_own_lines_begin_at_the_margin(t):
+    """Also where the command left its last line open."""
+    ws = t.workspace()
+    r = t.ward("run", "--", "sh", "-c", "printf 'half a line' >&2; getent hosts a.invalid; exit 3",
+               cwd=ws)
+    t.equal(r.err.splitlines()[0], "half a line", r.err)
+    t.check(r.err.splitlines()[1].startswith("ward: denied: name a.invalid"), r.err)
+    r = t.ward("run", "--", "sh", "-c", "printf 'half a line' >&2; exit 3", cwd=ws)
+    t.equal(r.err, "half a line")
+
+
 def test_learning_fails_fast_too(t):
     """ward learn begins with a network that reaches nothing: npm must not try for minutes."""
     ws = t.workspace()
