@@ -365,7 +365,14 @@ int verb_check(struct options *o)
 	auto_buf out = { 0 };
 	int code;
 
-	/* --replay has a program of its own, which main() starts */
+	/* what is about tools has a program of its own, which main() starts */
+	if (o->tools_check || o->check_score || o->check_base) {
+		ward_fail(&e, ENOENT,
+			  "checking tools needs ward-tool, which is neither next to ward "
+			  "nor in ../libexec/ward");
+		return say_error(&e, o->json, EXIT_REFUSED);
+	}
+	/* so has --replay */
 	if (o->replay || o->word_count > 1) {
 		ward_fail(&e, o->replay ? ENOENT : EINVAL,
 			  o->replay ? "--replay needs ward-explain, which is neither next to ward "

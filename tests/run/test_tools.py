@@ -10,8 +10,8 @@ from harness import host, native_only, timeout
 from harness.context import Skipped
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-EXAMPLES = {name: (TOP / "examples/tools/research" / name / "tools.yaml").read_text()
-            for name in ("first", "second")}
+EXAMPLES = {name: (TOP / "examples/tools" / name / "tools.yaml").read_text()
+            for name in ("research/first", "research/second", "coding", "analysis")}
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
 NATURE = {"private_data": False, "untrusted_content": False, "communicates_outside": False,
           "destructive": False}
@@ -273,11 +273,36 @@ def test_trifecta_through_shared_files(t):
 
 
 def test_examples(t):
-    for name, wrong in (("first", True), ("second", False)):
+    for name, text in EXAMPLES.items():
         ws = pathlib.Path(t.workspace())
-        t.write(ws, {"tools.yaml": EXAMPLES[name]})
+        t.write(ws, {"tools.yaml": text})
         found = findings(t, ws)
-        t.equal([f["rule"] for f in found], ["lethal-trifecta"] if wrong else [], f"{found}")
+        wanted = ["lethal-trifecta"] if name == "research/first" else []
+        t.equal([f["rule"] for f in found], wanted, f"{name}: {found}")
+
+
+def test_coding_example(t):
+    ws = pathlib.Path(t.workspace())
+    t.write(ws, {"tools.yaml": EXAMPLES["coding"], "src/a.py": "one = 1\nprint(one)\n",
+                 "tests/test_a.py": "import unittest\n\n\nclass T(unittest.TestCase):\n"
+                 "    def test_one(self):\n        open('/tmp/x', 'w').close()\n"})
+    t.contains(run(t, ws, "run", "search", "--word", "one").out, "src/a.py:1:one = 1")
+    t.contains(run(t, ws, "run", "read", "--file", "src/a.py").out, "print(one)")
+    r = run(t, ws, "run", "edit", "--file", "src/b.py", input="two = 2\n")
+    t.equal((r.rc, (ws / "src/b.py").read_text()), (0, "two = 2\n"), r.err)
+    r = run(t, ws, "run", "edit", "--file", "tests/test_a.py", input="")
+    t.check(r.rc == 125 and "scope.write" in r.err, r.err)
+    r = run(t, ws, "run", "test")
+    t.check(r.rc == 0 and "Ran 1 test" in r.err, f"{r}")
+
+
+def test_analysis_example(t):
+    ws = pathlib.Path(t.workspace())
+    t.write(ws, {"tools.yaml": EXAMPLES["analysis"], "data/sales.csv": "region,amount\na,1\nb,2\n"})
+    r = run(t, ws, "run", "--json", "columns", "--file", "data/sales.csv")
+    t.equal(json.loads(r.out)["output"], {"columns": ["region", "amount"], "rows": 2}, r.err)
+    r = run(t, ws, "run", "columns", "--file", "/etc/passwd")
+    t.equal(r.rc, 125, "outside of the data")
 
 
 def git(ws, *words):
