@@ -243,7 +243,7 @@ enum {
 	FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER |
 	       GVISOR_AGENT,
 	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCAN | SERVE, /* an allow-list */
-	OPEN = FREE | WASM_RUNTIMES,                           /* no filter */
+	OPEN = FREE | WASM_RUNTIMES,                                   /* no filter */
 	SINKS_OUT = SINK_UNIX | SINK_NET,
 };
 
@@ -260,8 +260,8 @@ static const struct attempt {
 	  SINK_FILE | UNPACKS | WASMS | SCAN | SERVE, NONE, false },
 	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT), NONE, NONE, false },
 	{ "openat2", try_open_proc, 0, OPEN | BOX, SINKS | UNPACKS, NONE, false },
-	{ "create", try_create, 0, FREE | BOX, SINKS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN | SERVE,
-	  NONE, false },
+	{ "create", try_create, 0, FREE | BOX,
+	  SINKS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN | SERVE, NONE, false },
 	{ "execve", try_exec, 0, OPEN, NONE, NONE, false },
 	{ "execveat", try_exec_fd, 0, OPEN, NONE, NONE, false },
 	{ "clone", try_fork, 0, OPEN | BOX | SINKS, NONE, NONE, false },
@@ -280,8 +280,8 @@ static const struct attempt {
 	  NONE, NONE, true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
-	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN | SERVE), NONE, NONE,
-	  false },
+	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN | SERVE), NONE,
+	  NONE, false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SINKS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SINKS, NONE, NONE, false },
 	{ "io_uring", try_uring, 0, NONE, NONE, OPEN, false },
