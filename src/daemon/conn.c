@@ -1,9 +1,9 @@
 /*
  * A client's connection. In: bytes of anybody who can reach the port. Out: requests, one at a time,
  * read as strictly as the gateway reads those of sandboxes (rules/http1.h): what two servers might
- * read differently is refused. A body is decoded here and passed on as it comes, as far as the other
- * side has room; an answer waits in a buffer that the credit of its stream bounds. A client that is
- * slow to send its head, or to take an answer, is cut off.
+ * read differently is refused. A body is decoded here and passed on as it comes, as far as the
+ * other side has room; an answer waits in a buffer that the credit of its stream bounds. A client
+ * that is slow to send its head, or to take an answer, is cut off.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 #define CONNS_MAX 4096
 #define IN_MAX (64 * 1024)
 #define DRAIN_MAX (8 * 1024 * 1024)
-#define HEAD_MS 30000   /* for a head, or the next one */
+#define HEAD_MS 30000    /* for a head, or the next one */
 #define STALLED_MS 60000 /* without a byte, for a client that owes one or does not take one */
 
 static size_t have(const struct conn *c)
@@ -154,13 +154,23 @@ static const char *reason(unsigned status)
 		unsigned status;
 		const char *text;
 	} all[] = {
-		{ 200, "OK" }, { 201, "Created" }, { 204, "No Content" }, { 400, "Bad Request" },
-		{ 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" },
-		{ 405, "Method Not Allowed" }, { 409, "Conflict" },
-		{ 413, "Content Too Large" }, { 429, "Too Many Requests" },
-		{ 431, "Request Header Fields Too Large" }, { 500, "Internal Server Error" },
-		{ 501, "Not Implemented" }, { 502, "Bad Gateway" },
-		{ 503, "Service Unavailable" }, { 507, "Insufficient Storage" },
+		{ 200, "OK" },
+		{ 201, "Created" },
+		{ 204, "No Content" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 409, "Conflict" },
+		{ 413, "Content Too Large" },
+		{ 429, "Too Many Requests" },
+		{ 431, "Request Header Fields Too Large" },
+		{ 500, "Internal Server Error" },
+		{ 501, "Not Implemented" },
+		{ 502, "Bad Gateway" },
+		{ 503, "Service Unavailable" },
+		{ 507, "Insufficient Storage" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)

@@ -1,7 +1,7 @@
 /*
  * The control plane: E2B's REST API, as far as tables and this file have it. In: requests with a
- * key. Out: sandboxes. Whose key it is decides what can be seen: a sandbox of another owner does not
- * exist, in every answer and in its time as well. What is not there is answered 404 or 501 with
+ * key. Out: sandboxes. Whose key it is decides what can be seen: a sandbox of another owner does
+ * not exist, in every answer and in its time as well. What is not there is answered 404 or 501 with
  * E2B's body.
  */
 #include <errno.h>
@@ -160,10 +160,9 @@ static void create(struct conn *c)
 		memcpy(s->owner, c->owner, sizeof(s->owner));
 		memcpy(s->template, q.template, sizeof(s->template));
 		s->started_ms = front_now_ms();
-		s->end_ms = s->started_ms +
-			    1000 * (q.timeout_s > 0	     ? q.timeout_s
-				    : c->verb == ROUTE_create_v2 ? TIMEOUT_V2_S
-								 : TIMEOUT_V1_S);
+		s->end_ms = s->started_ms + 1000 * (q.timeout_s > 0              ? q.timeout_s
+						    : c->verb == ROUTE_create_v2 ? TIMEOUT_V2_S
+										 : TIMEOUT_V1_S);
 		s->auto_pause = q.auto_pause;
 		s->auto_resume = q.auto_resume;
 		s->private_traffic = q.private_traffic;
@@ -265,8 +264,9 @@ static void connect_to(struct conn *c, bool legacy)
 
 	if (!s || !read_small(c, &q))
 		return;
-	c->wanted_timeout_ms =
-		1000 * (q.timeout_s > 0 ? q.timeout_s : legacy ? TIMEOUT_V1_S : TIMEOUT_V2_S);
+	c->wanted_timeout_ms = 1000 * (q.timeout_s > 0 ? q.timeout_s
+				       : legacy        ? TIMEOUT_V1_S
+						       : TIMEOUT_V2_S);
 	c->resumed = s->state == SANDBOX_PAUSED;
 	if (c->resumed && q.memory == 0)
 		conn_refuse(c, 501, "ward serve resumes with memory only");

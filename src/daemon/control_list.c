@@ -185,8 +185,9 @@ void control_list(struct conn *c)
 	if (!all) {
 		conn_refuse(c, 500, "out of memory");
 	} else if (!read_filter(c, &f)) {
-		conn_refuse(c, 400, "the query cannot be understood: state, metadata, template, "
-				    "startedAfter, order, limit (1 to 100), nextToken");
+		conn_refuse(c, 400,
+			    "the query cannot be understood: state, metadata, template, "
+			    "startedAfter, order, limit (1 to 100), nextToken");
 	} else {
 		for (struct sandbox *s = c->front->sandboxes; s; s = s->next)
 			if (is_wanted(c, s, &f))

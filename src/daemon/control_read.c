@@ -1,8 +1,8 @@
 /*
- * Bodies of the control plane. In: JSON of a client. Out: values in their bounds. What ward does not
- * do is refused where it is asked for, so that nobody relies on it: a field that would be ignored is
- * one that a client believes in. Fields that ward does not know are skipped, as E2B's own server
- * does. Pure, fuzzed (fuzz/serve_route.c).
+ * Bodies of the control plane. In: JSON of a client. Out: values in their bounds. What ward does
+ * not do is refused where it is asked for, so that nobody relies on it: a field that would be
+ * ignored is one that a client believes in. Fields that ward does not know are skipped, as E2B's
+ * own server does. Pure, fuzzed (fuzz/serve_route.c).
  */
 #include <string.h>
 

@@ -79,10 +79,9 @@ static enum signed_as check_signature(const struct conn *c, const char *token)
 	query(c, "signature_expiration", &expires);
 	if (!given.len)
 		return SIGNED_NOT;
-	route_signature(path.len ? path.data : "",
-			http_text_is(c->req.method, "GET") ? "read" : "write",
-			user.len ? user.data : "", token, expires.len ? expires.data : NULL,
-			&right);
+	route_signature(
+		path.len ? path.data : "", http_text_is(c->req.method, "GET") ? "read" : "write",
+		user.len ? user.data : "", token, expires.len ? expires.data : NULL, &right);
 	if (right.failed || !route_equal(buf_text(&given), buf_text(&right)))
 		return SIGNED_WRONG;
 	if (expires.len && strtoll(expires.data, NULL, 10) < time(NULL))

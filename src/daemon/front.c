@@ -1,6 +1,6 @@
 /*
- * The front's loop. In: what epoll says, the clock, signals. Out: calls of those whose descriptor is
- * ready. One thread: nothing here waits for anything but epoll, and a commit of SQLite. What is
+ * The front's loop. In: what epoll says, the clock, signals. Out: calls of those whose descriptor
+ * is ready. One thread: nothing here waits for anything but epoll, and a commit of SQLite. What is
  * closed while events are under way is freed behind them. Also the log: one JSON object a line on
  * standard error.
  */
@@ -170,8 +170,8 @@ static bool begin(struct front *f)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	f->signals = (struct source){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-				      signal_ready };
+	f->signals =
+		(struct source){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_ready };
 	f->keeper = (struct source){ f->keeper_fd, jobs_ready };
 	return f->epoll_fd >= 0 && f->signals.fd >= 0 && front_watch(f, &f->signals, EPOLLIN) &&
 	       front_watch(f, &f->keeper, EPOLLIN) && front_watch(f, &f->listener, EPOLLIN) &&

@@ -50,12 +50,12 @@ struct sandbox {
 	enum sandbox_state state;
 	int64_t started_ms, end_ms;
 	bool auto_pause, auto_resume, no_network, private_traffic;
-	int internet; /* as asked for: -1: not */
-	char *metadata;    /* a JSON object; NULL: none */
-	struct buf config; /* NAME=VALUE with NULs */
-	struct link *link; /* NULL: not connected */
-	bool busy;         /* a request to the keeper is under way */
-	bool missing;      /* it was not in the keeper's last list */
+	int internet;         /* as asked for: -1: not */
+	char *metadata;       /* a JSON object; NULL: none */
+	struct buf config;    /* NAME=VALUE with NULs */
+	struct link *link;    /* NULL: not connected */
+	bool busy;            /* a request to the keeper is under way */
+	bool missing;         /* it was not in the keeper's last list */
 	struct conn *waiting; /* for the keeper's answer, by conn.next_waiting */
 	uint64_t retry_ms;    /* an end that failed is tried again then */
 };
@@ -89,9 +89,9 @@ struct stream {
 	struct link *link;
 	struct conn *conn; /* NULL: it has gone */
 	uint32_t id;
-	uint64_t credit;    /* what may still be sent */
-	uint64_t window;    /* what may still come */
-	uint32_t owed;      /* taken, and not given back as credit */
+	uint64_t credit; /* what may still be sent */
+	uint64_t window; /* what may still come */
+	uint32_t owed;   /* taken, and not given back as credit */
 	bool head, in_end, out_end, dial;
 };
 
@@ -151,7 +151,7 @@ struct front {
 	struct job jobs[JOBS_MAX];
 	uint32_t next_seq;
 	unsigned jobs_used;
-	unsigned most, quota; /* sandboxes of all, of one owner */
+	unsigned most, quota;  /* sandboxes of all, of one owner */
 	uint64_t least_memory; /* bytes that must be available for a new one */
 	const char *envd_version;
 	uint64_t list_ms, tick_ms;
@@ -283,7 +283,7 @@ struct create {
 must_check bool control_read_create(const uint8_t *bytes, size_t n, struct create *ret);
 void control_free_create(struct create *c);
 
-struct small_request { /* of connect, resume, pause, timeout, refreshes */
+struct small_request {     /* of connect, resume, pause, timeout, refreshes */
 	int64_t timeout_s; /* -1: not given */
 	int memory;        /* -1: not given */
 };

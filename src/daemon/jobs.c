@@ -1,7 +1,7 @@
 /*
  * Requests to the keeper. In: what shall be done with a sandbox. Out: a message, and later the call
- * of who asked, with the keeper's answer. What is said goes by the sandbox's id: it may be gone when
- * the answer comes.
+ * of who asked, with the keeper's answer. What is said goes by the sandbox's id: it may be gone
+ * when the answer comes.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,8 +27,7 @@ bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_d
 		memcpy(j->q.id, s->id, sizeof(j->q.id));
 		memcpy(j->q.template, s->template, sizeof(j->q.template));
 	}
-	if (send(f->keeper_fd, &j->q, sizeof(j->q), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-	    sizeof(j->q)) {
+	if (send(f->keeper_fd, &j->q, sizeof(j->q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(j->q)) {
 		j->used = false;
 		return false;
 	}

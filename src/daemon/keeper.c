@@ -1,10 +1,10 @@
 /*
  * The keeper (keeper.h). In: requests of the front over a socket pair, one message each. Out:
- * sandboxes, started by libward, that live on their own: when the keeper dies, ward-box of each goes
- * on, and the next keeper finds it by its name. Runs with the rights of the user who started the
- * server, because sandboxes are made of them; so it is small, parses nothing but numbers and names
- * of letters and digits, and has no connection to a client or a sandbox: the pipes of ward-envd pass
- * through it as descriptors.
+ * sandboxes, started by libward, that live on their own: when the keeper dies, ward-box of each
+ * goes on, and the next keeper finds it by its name. Runs with the rights of the user who started
+ * the server, because sandboxes are made of them; so it is small, parses nothing but numbers and
+ * names of letters and digits, and has no connection to a client or a sandbox: the pipes of ward-
+ * envd pass through it as descriptors.
  *
  * The calls of libward wait; a few threads take the requests as they come.
  */

@@ -1,8 +1,8 @@
 /*
  * The connection to the ward-envd of one sandbox (protocol/envd.h). In: frames that the sandbox
  * writes, which is believed nothing: a frame that breaks the rules ends the connection, a stream
- * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer that the
- * credit of the streams bounds. Run by the front.
+ * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer that
+ * the credit of the streams bounds. Run by the front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@ struct link {
 	bool dead, waits;
 };
 
-#define OF(source_pointer, member)                                                                \
-	((struct link *)((char *)(source_pointer) - offsetof(struct link, member)))
+#define OF(source_pointer, member)                                                                 \
+	((struct link *)((char *)(source_pointer)-offsetof(struct link, member)))
 
 static void flush(struct link *l)
 {
@@ -85,8 +85,8 @@ static void drop_stream(struct stream *s)
 
 struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port)
 {
-	struct stream *s = l->stream_count < ENVD_STREAMS / 2 && !l->dead ? calloc(1, sizeof(*s))
-									    : NULL;
+	struct stream *s =
+		l->stream_count < ENVD_STREAMS / 2 && !l->dead ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
 		return NULL;

@@ -155,8 +155,12 @@ static int serve(const struct setup *s, struct ward_err *e)
 	int pair[2], big = 1 << 20, status = 0, r;
 	pid_t pid;
 
-	f = (struct front){ .most = s->most, .quota = s->quota, .least_memory = s->least_memory,
-			    .envd_version = "0.6.13", .debug = s->debug, .dev = s->dev,
+	f = (struct front){ .most = s->most,
+			    .quota = s->quota,
+			    .least_memory = s->least_memory,
+			    .envd_version = "0.6.13",
+			    .debug = s->debug,
+			    .dev = s->dev,
 			    .debug_listener = { .fd = -1 } };
 	memcpy(f.secret, s->secret, sizeof(f.secret));
 	memcpy(f.tag, s->tag, sizeof(f.tag));

@@ -2,8 +2,8 @@
  * What outlives wardd: a SQLite file. In: sandboxes, and keys as digests. Out: the same after a
  * restart. Each change is one transaction in the write-ahead log; a sandbox is written before it is
  * started, so that one whose start was cut off is known and ended. Keys are not kept, only their
- * SHA-256: they are random and long, so a slow hash would add nothing. Run by the front, and once by
- * wardd for a new key.
+ * SHA-256: they are random and long, so a slow hash would add nothing. Run by the front, and once
+ * by wardd for a new key.
  */
 #include <errno.h>
 #include <string.h>
@@ -125,15 +125,16 @@ int registry_load(struct front *f, struct ward_err *e)
 			load_row(f, s);
 	}
 	sqlite3_finalize(s);
-	return r == SQLITE_DONE ? 0
-				: ward_fail(e, EIO, "cannot read the registry: %s",
-					    sqlite3_errmsg(f->db));
+	return r == SQLITE_DONE
+		       ? 0
+		       : ward_fail(e, EIO, "cannot read the registry: %s", sqlite3_errmsg(f->db));
 }
 
 int registry_put(struct front *f, const struct sandbox *b)
 {
 	sqlite3_stmt *s = NULL;
-	int flags = (b->auto_pause ? FLAG_AUTO_PAUSE : 0) | (b->auto_resume ? FLAG_AUTO_RESUME : 0) |
+	int flags = (b->auto_pause ? FLAG_AUTO_PAUSE : 0) |
+		    (b->auto_resume ? FLAG_AUTO_RESUME : 0) |
 		    (b->no_network ? FLAG_NO_NETWORK : 0) | (b->private_traffic ? FLAG_PRIVATE : 0);
 	int r = sqlite3_prepare_v2(f->db,
 				   "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?)",

@@ -1,9 +1,9 @@
 /*
- * What the front knows of sandboxes. In: the registry, the keeper's answers, the clock. Out: what is
- * asked of the keeper. One request at a time is under way for a sandbox; who needs another one waits
- * for it. A sandbox is in the registry before it is started and until it has ended, so a crash at
- * any moment leaves either a row whose sandbox is looked for, or nothing; a sandbox of this server
- * without a row is ended.
+ * What the front knows of sandboxes. In: the registry, the keeper's answers, the clock. Out: what
+ * is asked of the keeper. One request at a time is under way for a sandbox; who needs another one
+ * waits for it. A sandbox is in the registry before it is started and until it has ended, so a
+ * crash at any moment leaves either a row whose sandbox is looked for, or nothing; a sandbox of
+ * this server without a row is ended.
  */
 #include <errno.h>
 #include <string.h>

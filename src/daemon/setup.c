@@ -23,7 +23,16 @@ static const char base_policy[] =
 	"process: {user: user}\n"
 	"resources: {memory_limit: 2Gi, pids_limit: 1024, disk_limit: 2Gi}\n";
 
-enum { OPT_STATE = 256, OPT_TEMPLATES, OPT_LISTEN, OPT_MOST, OPT_QUOTA, OPT_DEV, OPT_DEBUG, OPT_KEY };
+enum {
+	OPT_STATE = 256,
+	OPT_TEMPLATES,
+	OPT_LISTEN,
+	OPT_MOST,
+	OPT_QUOTA,
+	OPT_DEV,
+	OPT_DEBUG,
+	OPT_KEY
+};
 
 static const struct option options[] = {
 	{ "state", required_argument, NULL, OPT_STATE },
@@ -81,8 +90,9 @@ static int choose_dir(struct setup *s, const char *given, struct ward_err *e)
 	else if (home && *home == '/')
 		snprintf(path, sizeof(path), "%s/.local/state/ward/serve", home);
 	else
-		return ward_fail(e, EINVAL, "no directory for the server: HOME is not set; give "
-					    "one with --state");
+		return ward_fail(e, EINVAL,
+				 "no directory for the server: HOME is not set; give "
+				 "one with --state");
 	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
 		*slash = '\0';
 		(void)mkdir(path, 0755);
@@ -98,8 +108,12 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 	const char *dir = NULL;
 	int o, r = 0;
 
-	*s = (struct setup){ .address = "127.0.0.1", .port = 3000, .most = 1000, .quota = 1000,
-			     .least_memory = 256 << 20, .lock_fd = -1 };
+	*s = (struct setup){ .address = "127.0.0.1",
+			     .port = 3000,
+			     .most = 1000,
+			     .quota = 1000,
+			     .least_memory = 256 << 20,
+			     .lock_fd = -1 };
 	opterr = 0;
 	while (r == 0 && (o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (o == OPT_STATE)
@@ -156,8 +170,7 @@ static int keep_random(const struct setup *s, const char *name, uint8_t *ret, si
 	snprintf(temporary, sizeof(temporary), "%s.new", path);
 	(void)unlink(temporary);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || io_write_all(fd, ret, n) < 0 || fsync(fd) < 0 ||
-	    rename(temporary, path) < 0)
+	if (fd < 0 || io_write_all(fd, ret, n) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0)
 		return ward_fail_errno(e, "cannot write %s", path);
 	return 0;
 }
@@ -210,8 +223,9 @@ int setup_prepare(struct setup *s, struct ward_err *e)
 	if (s->lock_fd < 0)
 		return ward_fail_errno(e, "cannot open %s", path);
 	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return ward_fail(e, EBUSY, "another ward serve uses %s; give this one a directory "
-					   "of its own with --state",
+		return ward_fail(e, EBUSY,
+				 "another ward serve uses %s; give this one a directory "
+				 "of its own with --state",
 				 s->dir);
 	r = write_base(s, e);
 	if (r == 0 && s->dev) {

@@ -6,7 +6,8 @@
 
 #define ENTRY_XATTR "user.e2b." /* in front of a client's own names */
 
-/* Appends the JSON of an entry; 0 or -errno. path is what the client sees, and what is looked up. */
+/* Appends the JSON of an entry; 0 or -errno. path is what the client sees, and what is looked
+ * up. */
 must_check int entry_write(const char *path, struct buf *out);
 /* Appends the client's own attributes of the file as an object: {} if there are none. */
 void entry_metadata(const char *path, struct buf *out);

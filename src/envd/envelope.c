@@ -1,6 +1,6 @@
 /*
- * Envelopes of Connect streams (envelope.h). In: the body of a request, or a message. Out: the other
- * of the two. ward's clients never compress: a message that is compressed is refused. Run by
+ * Envelopes of Connect streams (envelope.h). In: the body of a request, or a message. Out: the
+ * other of the two. ward's clients never compress: a message that is compressed is refused. Run by
  * ward-envd. Pure.
  */
 #include "envd/envelope.h"

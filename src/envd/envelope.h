@@ -1,6 +1,6 @@
 /*
- * Messages of a Connect stream: one byte of flags, the length in four bytes (the highest first), the
- * message. Pure, fuzzed (fuzz/envelope.c).
+ * Messages of a Connect stream: one byte of flags, the length in four bytes (the highest first),
+ * the message. Pure, fuzzed (fuzz/envelope.c).
  */
 #ifndef WARD_ENVD_ENVELOPE_H
 #define WARD_ENVD_ENVELOPE_H

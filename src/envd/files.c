@@ -64,7 +64,8 @@ static void send_file(struct call *c, int fd, uint64_t size)
 	}
 	free(bytes);
 	if (left)
-		stream_reset(c->stream); /* it became shorter: the client must not think it has it */
+		stream_reset(
+			c->stream); /* it became shorter: the client must not think it has it */
 	else
 		stream_end(c->stream);
 }

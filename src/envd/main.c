@@ -1,8 +1,8 @@
 /*
  * ward-envd: serves files, processes and ports of a sandbox to wardd. In: two pipes, on which wardd
  * speaks (protocol/envd.h). Out: what the methods do. It runs in the sandbox as its user, with
- * nothing but the sandbox's rights; a path or a link means here what it means to any program inside,
- * and so nothing of the host can be meant.
+ * nothing but the sandbox's rights; a path or a link means here what it means to any program
+ * inside, and so nothing of the host can be meant.
  *
  * wardd starts it with ward_exec() each time it connects. The first one becomes the resident: it
  * leaves its session, listens on an abstract socket of the sandbox's network namespace, and keeps

@@ -10,7 +10,13 @@
 #define MULTIPART_BOUNDARY_MAX 70 /* RFC 2046 */
 #define MULTIPART_HEAD_MAX 16384
 
-enum multipart_state { MULTIPART_START, MULTIPART_HEAD, MULTIPART_BODY, MULTIPART_END, MULTIPART_BAD };
+enum multipart_state {
+	MULTIPART_START,
+	MULTIPART_HEAD,
+	MULTIPART_BODY,
+	MULTIPART_END,
+	MULTIPART_BAD
+};
 
 struct multipart {
 	enum multipart_state state;
@@ -21,8 +27,14 @@ struct multipart {
 	char *name, *filename;                     /* of the part; owned; NULL: none given */
 };
 
-enum multipart_what { MULTIPART_MORE, MULTIPART_PART, MULTIPART_DATA, MULTIPART_PART_END,
-		      MULTIPART_DONE, MULTIPART_WRONG };
+enum multipart_what {
+	MULTIPART_MORE,
+	MULTIPART_PART,
+	MULTIPART_DATA,
+	MULTIPART_PART_END,
+	MULTIPART_DONE,
+	MULTIPART_WRONG
+};
 
 /* Begins with the value of Content-Type. False: it is no multipart/form-data with a boundary. */
 must_check bool multipart_init(struct multipart *m, const char *content_type);

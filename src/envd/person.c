@@ -1,8 +1,8 @@
 /*
  * Users of the sandbox. In: names that clients give. Out: the one user that all processes of a
- * sandbox are; every other name is refused, root's too: nothing in a sandbox is ever root. The files
- * are read by hand: ward-envd is static, and libc would load libraries of the sandbox to look up
- * names.
+ * sandbox are; every other name is refused, root's too: nothing in a sandbox is ever root. The
+ * files are read by hand: ward-envd is static, and libc would load libraries of the sandbox to look
+ * up names.
  */
 #include "envd/person.h"
 

@@ -17,8 +17,9 @@ struct subscriber {
 struct process {
 	struct process *next;
 	pthread_mutex_t lock; /* of all but the subscribers */
-	pthread_mutex_t listen_lock; /* of the subscribers; taken before lock, held while they read */
-	unsigned count; /* under the list's lock */
+	pthread_mutex_t
+		listen_lock; /* of the subscribers; taken before lock, held while they read */
+	unsigned count;      /* under the list's lock */
 	pid_t pid;
 	int pid_fd;
 	int stdin_fd; /* -1: none, or closed */
@@ -27,9 +28,9 @@ struct process {
 	bool pty, reaped, killed, ended;
 	int status; /* of wait, once it was reaped */
 	uint64_t ended_ms, deadline_ms;
-	char *tag;         /* NULL: none */
-	char *config;      /* JSON */
-	struct buf end;    /* the event of its end */
+	char *tag;      /* NULL: none */
+	char *config;   /* JSON */
+	struct buf end; /* the event of its end */
 	struct subscriber *subscribers;
 	size_t subscriber_count;
 };

@@ -1,8 +1,8 @@
 /*
  * What a process writes, on its way to all who listen. In: its pipes or its terminal, and its end.
  * Out: events on the streams of its subscribers, each in the order in which it happened. Whoever
- * does not read holds the process up, as a pipe does; whoever has gone does not. A process has ended
- * for its clients when it is dead and nobody can write any more; after SIGKILL, at once.
+ * does not read holds the process up, as a pipe does; whoever has gone does not. A process has
+ * ended for its clients when it is dead and nobody can write any more; after SIGKILL, at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ static int wait_ms(struct process *p)
 	uint64_t now = io_now_ms();
 
 	if (p->deadline_ms && !p->reaped)
-		return p->deadline_ms <= now ? 0
+		return p->deadline_ms <= now         ? 0
 		       : p->deadline_ms - now < 1000 ? (int)(p->deadline_ms - now)
 						     : 1000;
 	return 1000;
@@ -206,8 +206,7 @@ void process_subscribe(struct process *p, struct stream *s, unsigned keepalive_s
 		     : realloc(p->subscribers, (p->subscriber_count + 1) * sizeof(*p->subscribers));
 	if (more) {
 		p->subscribers = more;
-		more[p->subscriber_count++] =
-			(struct subscriber){ stream_hold(s), keepalive_s };
+		more[p->subscriber_count++] = (struct subscriber){ stream_hold(s), keepalive_s };
 	}
 	pthread_mutex_unlock(&p->listen_lock);
 	if (ended)

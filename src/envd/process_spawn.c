@@ -1,8 +1,8 @@
 /*
- * Starting a process in the sandbox. In: what a client asked for. Out: a process in a session of its
- * own, with pipes or a terminal. It gets nothing of ward-envd's but its environment: all other
- * descriptors are closed on exec. posix_spawn() is used, because other threads run: between fork and
- * exec nothing of ours is called.
+ * Starting a process in the sandbox. In: what a client asked for. Out: a process in a session of
+ * its own, with pipes or a terminal. It gets nothing of ward-envd's but its environment: all other
+ * descriptors are closed on exec. posix_spawn() is used, because other threads run: between fork
+ * and exec nothing of ours is called.
  */
 #include <errno.h>
 #include <fcntl.h>

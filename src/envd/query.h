@@ -1,6 +1,6 @@
 /*
- * Percent escapes and what stands behind "?" of a request: application/x-www-form-urlencoded. A NUL,
- * or an escape that is none, is refused. Pure, fuzzed (fuzz/query.c).
+ * Percent escapes and what stands behind "?" of a request: application/x-www-form-urlencoded. A
+ * NUL, or an escape that is none, is refused. Pure, fuzzed (fuzz/query.c).
  */
 #ifndef WARD_ENVD_QUERY_H
 #define WARD_ENVD_QUERY_H

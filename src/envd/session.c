@@ -20,7 +20,7 @@ struct stream {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_mutex_t write_lock; /* keeps what is written together together */
-	unsigned count; /* under the session's lock */
+	unsigned count;             /* under the session's lock */
 	struct buf in;
 	size_t in_at;
 	uint64_t credit; /* what may still be written */

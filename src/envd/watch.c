@@ -1,8 +1,8 @@
 /*
  * Watching directories. In: a directory of the sandbox. Out: what happens in it, by inotify: as a
  * stream (WatchDir), or kept until a client asks (CreateWatcher, GetWatcherEvents). New directories
- * beneath are watched as they appear if the client wants all levels; what happens in one before that
- * is not seen, which is inotify's nature.
+ * beneath are watched as they appear if the client wants all levels; what happens in one before
+ * that is not seen, which is inotify's nature.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +20,8 @@
 #define WATCHED_MAX 8192       /* directories of one watch */
 #define KEPT_MAX (1024 * 1024) /* bytes of events that nobody has asked for */
 #define WATCHERS_MAX 64
-#define MASK (IN_CREATE | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_DELETE | \
-	      IN_ONLYDIR)
+#define MASK                                                                                       \
+	(IN_CREATE | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR)
 
 struct watch {
 	int fd;
@@ -30,7 +30,7 @@ struct watch {
 	struct dir {
 		int wd;
 		char *below; /* the root: "" */
-	} *dirs;
+	} * dirs;
 	size_t dir_count;
 	/* an upload is being renamed: what the next IN_MOVED_TO of this cookie stands for */
 	uint32_t upload;
@@ -136,8 +136,9 @@ static struct watch *watch_new(struct call *c)
 		w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 		r = w->fd < 0 ? -errno : add_dir(w, "");
 		if (r < 0)
-			r = call_fail(c, r == -EMFILE || r == -ENOSPC ? RPC_RESOURCE_EXHAUSTED
-								      : RPC_INTERNAL,
+			r = call_fail(c,
+				      r == -EMFILE || r == -ENOSPC ? RPC_RESOURCE_EXHAUSTED
+								   : RPC_INTERNAL,
 				      "cannot watch %s: %s", w->root, strerror(-r));
 	}
 	fs_request_free(&q);

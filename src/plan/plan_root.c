@@ -389,13 +389,15 @@ static int check_user(const struct plan *p, struct ward_err *e)
 
 	if (name[n] || n > PLAN_USER_MAX || !((*name >= 'a' && *name <= 'z') || *name == '_') ||
 	    strcmp(name, "root") == 0 || strcmp(name, "nobody") == 0)
-		return ward_fail(e, EINVAL,
-				 "process.user: not a user's name: %s (small letters, digits, _ and "
-				 "-, at most 32; not root or nobody)",
-				 name);
+		return ward_fail(
+			e, EINVAL,
+			"process.user: not a user's name: %s (small letters, digits, _ and "
+			"-, at most 32; not root or nobody)",
+			name);
 	if (strcmp(p->spec->policy.image, "host") != 0 || p->spec->inner || plan_keeps_home(p)) {
-		ward_fail(e, ENOTSUP, "process.user: %s: only with image: host, filesystem.home: "
-				      "private and isolation: native or oci",
+		ward_fail(e, ENOTSUP,
+			  "process.user: %s: only with image: host, filesystem.home: "
+			  "private and isolation: native or oci",
 			  name);
 		return ward_remedy(e, "remove process.user from the policy");
 	}
@@ -435,8 +437,8 @@ static int read_with_user(struct plan *p, struct ward_err *e)
 	for (size_t i = 0; r == 0 && i < p->own_system->mount_count; i++) {
 		struct plan_mount *m = &p->own_system->mounts[i];
 
-		if (m->kind == MOUNT_FILE && (strcmp(m->target, "/etc/passwd") == 0 ||
-					      strcmp(m->target, "/etc/group") == 0))
+		if (m->kind == MOUNT_FILE &&
+		    (strcmp(m->target, "/etc/passwd") == 0 || strcmp(m->target, "/etc/group") == 0))
 			r = rename_user(p->own_system, m, p->spec->policy.proc_user);
 	}
 	return r == -ENOMEM ? ward_fail(e, ENOMEM, "out of memory") : r;

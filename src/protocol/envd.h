@@ -16,8 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ENVD_PATH "/.ward-envd"     /* where the program lies in a sandbox */
-#define ENVD_SOCKET "ward-envd-1"   /* abstract, in the sandbox's own network namespace */
+#define ENVD_PATH "/.ward-envd"      /* where the program lies in a sandbox */
+#define ENVD_SOCKET "ward-envd-1"    /* abstract, in the sandbox's own network namespace */
 #define ENVD_FRAME_BYTES (32 * 1024) /* most bytes of a frame behind its header */
 #define ENVD_HEADER 8
 #define ENVD_WINDOW (256 * 1024) /* credit of each direction at the start */

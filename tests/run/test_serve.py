@@ -1,5 +1,5 @@
-"""ward serve: the server speaks E2B's wire (docs/serve.md). Spoken by hand here; with the stock SDKs
-in test_serve_sdk.py, with hostile clients in test_serve_hostile.py."""
+"""ward serve: the server speaks E2B's wire (docs/serve.md). Spoken by hand here; with the stock
+SDKs in test_serve_sdk.py, with hostile clients in test_serve_hostile.py."""
 import base64
 import hashlib
 import json
@@ -103,7 +103,8 @@ def test_serve_list(t):
     t.equal(s.ask("POST", f"/sandboxes/{ids[0]}/pause", {}).status, 204)
     for state, wanted in (("paused", ids[:1]), ("running", [ids[2], ids[1]]),
                           ("running,paused", ids[::-1])):
-        t.equal([b["sandboxID"] for b in s.ask("GET", f"/v2/sandboxes?state={state}").json], wanted)
+        listed = s.ask("GET", f"/v2/sandboxes?state={state}").json
+        t.equal([b["sandboxID"] for b in listed], wanted)
     t.equal(s.ask("GET", "/v2/sandboxes?template=other").json, [])
     for bad in ("limit=0", "limit=101", "order=up", "startedAfter=x", "metadata=%zz"):
         t.equal(s.ask("GET", f"/v2/sandboxes?{bad}").status, 400)
@@ -113,7 +114,8 @@ def test_serve_life(t):
     """Timeouts, pause and resume."""
     s = Server(t)
     box = s.create(timeout=100)
-    c, r = box.start("/bin/sh", "-c", "i=0; while :; do i=$((i+1)); echo $i > /tmp/m; mv /tmp/m /tmp/n; done")
+    c, r = box.start("/bin/sh", "-c", "i=0; while :; do i=$((i+1)); echo $i > /tmp/m; "
+                     "mv /tmp/m /tmp/n; done")
     next(messages(r))
     t.equal(s.ask("POST", f"/sandboxes/{box.id}/pause", {}).status, 204)
     t.equal(s.ask("POST", f"/sandboxes/{box.id}/pause", {}).status, 409)
@@ -171,6 +173,8 @@ def test_serve_templates(t):
     r = s.ask("POST", "/v2/sandboxes", {"templateID": "broken"})
     t.equal(r.status, 500)
     t.contains(r.json["message"], "policy file")
+    t.equal(box.sh("whoami; cd; pwd")[1], "agent\n/home/agent\n")
+    t.equal(s.create().sh("whoami; cd; pwd")[1], "user\n/home/user\n")
 
 
 def test_serve_refuses_what_it_does_not_do(t):
@@ -198,7 +202,8 @@ def test_serve_processes(t):
     stream = messages(r)
     pid = next(stream)["event"]["start"]["pid"]
     listed = box.rpc("process.Process/List", {})[1]["processes"]
-    t.equal([(p["pid"], p["tag"], p["config"]["cmd"]) for p in listed], [(pid, "mine", "/bin/cat")])
+    t.equal([(p["pid"], p["tag"], p["config"]["cmd"]) for p in listed],
+            [(pid, "mine", "/bin/cat")])
     word = base64.b64encode(b"typed\n").decode()
     t.equal(box.rpc("process.Process/SendInput", {"process": {"tag": "mine"},
                                                   "input": {"stdin": word}}), (200, {}))
@@ -241,7 +246,8 @@ def test_serve_process_errors(t):
     end = next(stream)["event"]["end"]
     t.equal((end["exitCode"], end["exited"], end["status"]), (-1, False, "signal: killed"))
     # a deadline of the client's bounds the process
-    _, r = box.stream("process.Process/Start", {"process": {"cmd": "/bin/sleep", "args": ["100"]}},
+    _, r = box.stream("process.Process/Start",
+                      {"process": {"cmd": "/bin/sleep", "args": ["100"]}},
                       **{"Connect-Timeout-Ms": "300"})
     t.equal(list(messages(r))[-2]["event"]["end"]["status"], "signal: killed")
 
@@ -298,7 +304,8 @@ def test_serve_killed_while_a_stream_is_open(t):
 def test_serve_files(t):
     box = Server(t).create()
     big = os.urandom(3_000_000)
-    r = box.ask("POST", "/files?path=a/b/c.bin", big, **{"Content-Type": "application/octet-stream"})
+    r = box.ask("POST", "/files?path=a/b/c.bin", big,
+                **{"Content-Type": "application/octet-stream"})
     t.equal(r.status, 200)
     path = r.json[0]["path"]
     t.equal((r.json[0]["name"], r.json[0]["type"]), ("c.bin", "file"))
@@ -311,7 +318,8 @@ def test_serve_files(t):
     t.equal((r.status, r.json["code"]), (404, 404))
     t.equal(box.ask("GET", "/files?path=a").status, 400)
     t.equal(box.ask("POST", "/files?path=a", b"x").status, 400)
-    form = (b'--B\r\nContent-Disposition: form-data; name="file"; filename="/tmp/t/one"\r\n\r\nfirst'
+    form = (b'--B\r\nContent-Disposition: form-data; name="file"; filename="/tmp/t/one"\r\n\r\n'
+            b'first'
             b'\r\n--B\r\nContent-Disposition: form-data; name="file"; filename="/tmp/t/two"\r\n\r\n'
             b'\r\n--B--\r\n')
     kind = {"Content-Type": "multipart/form-data; boundary=B"}
@@ -393,7 +401,8 @@ def test_serve_paths_stay_inside(t):
     for path in ("/tmp/link", secret, "/tmp/root" + secret, "/../../../.." + secret,
                  "/proc/1/root" + secret, "/tmp/%2e%2e/%2e%2e" + secret):
         r = box.ask("GET", f"/files?path={path}")
-        t.equal((path, r.status in (400, 403, 404), b"of the host" in r.body), (path, True, False))
+        t.equal((path, r.status in (400, 403, 404), b"of the host" in r.body),
+                (path, True, False))
     t.equal(box.ask("GET", "/files?path=/tmp/a%00b").status, 400)
     t.equal(box.ask("POST", "/files?path=/tmp/etc/passwd", b"x").status in (403, 500), True)
     t.equal(box.ask("GET", "/files?path=/tmp/loop").status, 400)
@@ -502,7 +511,8 @@ class H(BaseHTTPRequestHandler):
         if self.headers.get("Upgrade"):
             self.send_response(101); self.send_header("Connection", "Upgrade")
             self.send_header("Upgrade", "websocket"); self.end_headers()
-            self.connection.sendall(b"pong:" + self.connection.recv(100)); self.close_connection = True
+            self.connection.sendall(b"pong:" + self.connection.recv(100))
+            self.close_connection = True
             return
         body = b""
         if self.headers.get("Transfer-Encoding"):
@@ -605,7 +615,8 @@ def test_serve_front_is_confined(t):
     front, = s.children()
     t.wait_until(lambda: "Seccomp:\t2" in (t.read(f"/proc/{front}/status") or ""))
     status = dict(line.split(":\t", 1) for line in t.run(
-        "cat", f"/proc/{front}/status", root=t.as_user == "root").out.splitlines() if ":\t" in line)
+        "cat", f"/proc/{front}/status", root=t.as_user == "root").out.splitlines()
+        if ":\t" in line)
     t.equal((status["Seccomp"], status["NoNewPrivs"], status["CapEff"], status["CapPrm"]),
             ("2", "1", "0" * 16, "0" * 16))
 
@@ -650,7 +661,8 @@ def test_serve_many_streams(t):
         streams.append((n, next(stream)["event"]["start"]["pid"], stream, c))
     t.equal(s.ask("GET", "/healthz", key=False).status, 200)
     for n, pid, stream, c in streams:
-        box.rpc("process.Process/SendInput", {"process": {"pid": pid}, "input": {"stdin": "Cg=="}})
+        box.rpc("process.Process/SendInput", {"process": {"pid": pid},
+                                              "input": {"stdin": "Cg=="}})
     for n, pid, stream, c in streams:
         said = list(stream)
         t.equal(base64.b64decode(said[0]["event"]["data"]["stdout"]), f"{n}\n".encode())

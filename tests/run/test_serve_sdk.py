@@ -1,5 +1,5 @@
-"""ward serve under the stock SDKs of E2B, npm's and PyPI's, as they come: nothing in them is changed
-but where they look for their server. They are fetched once, by npm and pip; without a registry
+"""ward serve under the stock SDKs of E2B, npm's and PyPI's, as they come: nothing in them is
+changed but where they look for their server. They are fetched once, by npm and pip; without a registry
 these tests are skipped."""
 import os
 
@@ -12,10 +12,12 @@ JS = """
 import { Sandbox, CommandExitError, FileNotFoundError, TimeoutError } from 'e2b'
 import assert from 'node:assert'
 const wait = ms => new Promise(r => setTimeout(r, ms))
-const s = await Sandbox.create({ timeoutMs: 120000, metadata: { k: 'b c' }, envs: { FOO: 'bar' } })
+const s = await Sandbox.create(
+  { timeoutMs: 120000, metadata: { k: 'b c' }, envs: { FOO: 'bar' } })
 const r = await s.commands.run('echo $FOO; echo bad >&2')
 assert.deepEqual([r.exitCode, r.stdout, r.stderr], [0, 'bar\\n', 'bad\\n'])
-await assert.rejects(s.commands.run('exit 3'), e => e instanceof CommandExitError && e.exitCode === 3)
+await assert.rejects(s.commands.run('exit 3'),
+  e => e instanceof CommandExitError && e.exitCode === 3)
 await s.files.write('a/b.txt', 'hello')
 assert.equal(await s.files.read('a/b.txt'), 'hello')
 await s.files.write([{ path: 'm/1', data: 'one' }, { path: 'm/2', data: 'two' }])
@@ -33,7 +35,8 @@ while (seen.length < 2) await wait(20)
 assert.deepEqual(seen.slice(0, 2), ['n.txt create', 'n.txt write'])
 await w.stop()
 let text = ''
-const p = await s.commands.run('cat', { background: true, stdin: true, onStdout: d => { text += d } })
+const p = await s.commands.run('cat',
+  { background: true, stdin: true, onStdout: d => { text += d } })
 await s.commands.sendStdin(p.pid, 'typed\\n')
 while (!text) await wait(20)
 assert.equal((await s.commands.list()).length, 1)

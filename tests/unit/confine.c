@@ -242,16 +242,10 @@ enum {
 	/* no filter, and no Landlock either */
 	FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER |
 	       GVISOR_AGENT,
-<<<<<<< HEAD
 	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE, /* an allow-list */
 	OPEN = FREE | WASM_RUNTIMES,                                    /* no filter */
-	SINKS_OUT = SINK_UNIX | SINK_NET,
-=======
-	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCAN, /* an allow-list */
-	OPEN = FREE | WASM_RUNTIMES,                           /* no filter */
 	SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
 	SENDERS = SINKS | WEBHOOK,
->>>>>>> prompt
 };
 
 static const struct attempt {
@@ -264,20 +258,12 @@ static const struct attempt {
 	bool socket;  /* is tried on one */
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
-<<<<<<< HEAD
 	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVE, NONE, false },
 	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM), NONE, NONE, false },
-	{ "openat2", try_open_proc, 0, OPEN | BOX, SINKS | UNPACKS | SCAN | SCAN_LOOK, NONE,
+	{ "openat2", try_open_proc, 0, OPEN | BOX, SENDERS | UNPACKS | SCAN | SCAN_LOOK, NONE,
 	  false },
 	{ "create", try_create, 0, FREE | BOX,
-	  SINKS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN | SCAN_LOOK | SERVE, NONE, false },
-=======
-	  SINK_FILE | UNPACKS | WASMS | SCAN, NONE, false },
-	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT), NONE, NONE, false },
-	{ "openat2", try_open_proc, 0, OPEN | BOX, SENDERS | UNPACKS, NONE, false },
-	{ "create", try_create, 0, FREE | BOX, SENDERS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN,
-	  NONE, false },
->>>>>>> prompt
+	  SENDERS | UNPACKS | WASMS | WASM_RUNTIMES | SCAN | SCAN_LOOK | SERVE, NONE, false },
 	{ "execve", try_exec, 0, OPEN, NONE, NONE, false },
 	{ "execveat", try_exec_fd, 0, OPEN, NONE, NONE, false },
 	{ "clone", try_fork, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
@@ -292,18 +278,13 @@ static const struct attempt {
 	{ "connect by sending", try_fast_open, 0, DIAL | OPEN | WASM_NET | BOX, NONE, SENDERS,
 	  true },
 	{ "connect by a message", try_fast_open_message, 0, DIAL | OPEN | WASM_NET | BOX, NONE,
-<<<<<<< HEAD
-	  SINKS, true },
-	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE), NONE,
-=======
 	  SENDERS, true },
-	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCAN), NONE,
->>>>>>> prompt
-	  NONE, true },
+	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE),
+	  NONE, NONE, true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
-	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE), NONE, NONE,
-	  false },
+	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE), NONE,
+	  NONE, false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SENDERS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
 	{ "io_uring", try_uring, 0, NONE, NONE, OPEN, false },
@@ -536,13 +517,9 @@ static void test_steps(void **state)
 	static const struct {
 		int procs, steps;
 	} expected[] = {
-<<<<<<< HEAD
 		{ GATEWAY | SSH_AGENT | SCAN_STREAM, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
-		{ UNPACKS | SINKS | BOX | SCAN | SCAN_LOOK | SERVE, NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
-=======
-		{ GATEWAY | SSH_AGENT, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
-		{ UNPACKS | SENDERS | BOX | SCAN, NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
->>>>>>> prompt
+		{ UNPACKS | SENDERS | BOX | SCAN | SCAN_LOOK | SERVE,
+		  NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ GOFER | SENTRY | SENTRY_TRACER, NO_CAPS | NO_BOUNDING },
 		{ GVISOR_AGENT, NO_CAPS | NO_BOUNDING | NO_DUMP | NO_NEW_PRIVS },
 		{ SECRETS | SCANNER | SSH_KEYS | GIT, NO_DUMP },
