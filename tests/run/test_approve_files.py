@@ -200,8 +200,10 @@ def test_no_person(t):
     t.equal(got(t, read(t, box, ws, a)), ["FileNotFoundError 2"], "nobody is asked")
     box, ws = start(t, [d])
     process = t.popen(t.ward_argv("exec", box, "/bin/sh", "-c",
-                                  f"python3 read.py {a} & sleep 1.5; kill -9 $!"), cwd=ws)
+                                  f"python3 read.py {a} & while [ ! -e go ]; do sleep 0.1; done; "
+                                  "kill -9 $!"), cwd=ws)
     asked(t)
+    t.write(ws, {"go": ""})
     process.communicate(timeout=30)
     t.wait_until(lambda: not questions(t), 10, "the question goes with the program")
     process = read(t, box, ws, a)
