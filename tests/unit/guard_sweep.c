@@ -396,7 +396,8 @@ static void what_git_goes_on_with_runs_nothing_new(void **state)
 					    ".git/worktrees/w/rebase-merge",
 					    "two/.git/rebase-merge/git-rebase-todo",
 					    "three/.git/rebase-merge/git-rebase-todo",
-					    "four/rebase-merge/git-rebase-todo" };
+					    "four/rebase-merge/git-rebase-todo",
+					    "six/.git/rebase-apply/0001" };
 	struct place *p = *state;
 
 	new_repo(p, ".git", "");
@@ -425,6 +426,9 @@ static void what_git_goes_on_with_runs_nothing_new(void **state)
 	tree_put(&p->t, "five/.git/rebase-merge/git-rebase-todo", "pick 0123456 one\n");
 	tree_put(&p->t, "five/.git/rebase-merge/strategy", "ort\n");
 	tree_put(&p->t, "five/.git/rebase-apply/apply-opt", " '--whitespace=nowarn'\n");
+	tree_put(&p->t, "five/.git/rebase-apply/rebasing", "");
+	new_repo(p, "six/.git", "");
+	tree_put(&p->t, "six/.git/rebase-apply/0001", "any patch");
 	tree_put(&p->t, "five/.git/sequencer/opts", "[options]\n\tstrategy = ort\n\tedit = true\n");
 	tree_link(&p->t, "code/sequencer", "/elsewhere");
 	tree_put(&p->t, "code/strategy", "x/y\n");
