@@ -170,7 +170,7 @@ static void compare_nature(struct growth *g, const struct tool_tool *old,
 	if (b->approval != APPROVAL_ALWAYS && a->approval == APPROVAL_ALWAYS)
 		grew(g, tools_place(&b->head, "approval"), "tools.%s.nature.approval: never",
 		     new->head.name);
-	if (new->scan == SCAN_REPORT && old->scan == SCAN_BLOCK)
+	if (new->scan == RESULT_REPORT && old->scan == RESULT_BLOCK)
 		grew(g, tools_place(&new->head, "scan"), "tools.%s.scan: report", new->head.name);
 }
 

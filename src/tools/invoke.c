@@ -70,7 +70,7 @@ static int judge(const struct tool_tool *tool, struct invoke_result *ret, struct
 		snprintf(ret->why, sizeof(ret->why), "the output does not match its schema: %s%s%s",
 			 ret->verdict.why.path, *ret->verdict.why.path ? ": " : "",
 			 ret->verdict.why.message);
-	} else if (ret->findings.len && tool->scan == SCAN_BLOCK) {
+	} else if (ret->findings.len && tool->scan == RESULT_BLOCK) {
 		ret->blocked = true;
 		snprintf(ret->why, sizeof(ret->why), "the output was blocked: %s%s",
 			 ret->findings.items[0], ret->findings.len > 1 ? ", and more" : "");

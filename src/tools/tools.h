@@ -50,7 +50,7 @@ enum tools_said { SAID_NOTHING, SAID_FALSE, SAID_TRUE };
 #include "tools_structs.h"
 
 /* Values of ENUM keys, in the order of the table. */
-enum { SCAN_BLOCK, SCAN_REPORT };
+enum { RESULT_BLOCK, RESULT_REPORT };
 enum { METHOD_GET, METHOD_HEAD };
 enum {
 	PARAM_STRING,
