@@ -257,7 +257,7 @@ def test_a_number_alone_is_an_event_of_the_last_run(t):
     t.equal(r.rc, 125)
     t.contains(r.err, "no event 99999")
     page = t.ward("audit", "report", cwd=ws).out
-    t.contains(page, "<pre class=\"fix\">ward policy add")
+    t.contains(page, "<pre class=\"fix\">ward run --")
     t.contains(page, "resources.output_limit 2Ki")
 
 
