@@ -31,16 +31,18 @@ static bool is_name(const char *s)
 	       strlen(s) <= TOOLS_NAME_MAX;
 }
 
-static void check_name(struct reader *r, const char *path, const struct node *n)
+/* A name that is none is not read any further: it must not get into the paths of messages. */
+static bool check_name(struct reader *r, const char *path, const struct node *n)
 {
 	auto_buf shown = { 0 };
 
 	if (is_name(n->key))
-		return;
+		return true;
 	text_escape(&shown, n->key);
 	reader_error(r, (struct place){ n->key_line, n->key_column },
 		     "letters, digits and _ - ., at most 64, the first a letter, digit or _",
 		     "%s: \"%.80s\" cannot be a name", path, buf_text(&shown));
+	return false;
 }
 
 static void read_list(struct reader *r, const char *path, const struct tools_key *key,
@@ -70,8 +72,9 @@ static void read_list(struct reader *r, const char *path, const struct tools_key
 	for (const struct node *c = n->first; c; c = c->next) {
 		void *item = (char *)ret->items + ret->len * size;
 
+		if (map && !check_name(r, path, c))
+			continue;
 		if (map) {
-			check_name(r, path, c);
 			value_key_path(here, path, c->key);
 		} else {
 			value_index_path(here, path, (unsigned)ret->len);
@@ -101,7 +104,8 @@ static void read_pairs(struct reader *r, const char *path, const struct node *n,
 	}
 	ret->items = items;
 	for (const struct node *c = n->first; c; c = c->next) {
-		check_name(r, path, c);
+		if (!check_name(r, path, c))
+			continue;
 		value_key_path(here, path, c->key);
 		items[ret->len].head = (struct tool_head){ c, c->key };
 		items[ret->len].text = "";
