@@ -346,7 +346,7 @@ int process_send_signal(struct call *c)
 				   name);
 	} else if (p) {
 		pthread_mutex_lock(&p->lock);
-		if (p->reaped)
+		if (p->reaped || p->killed) /* nothing outlives SIGKILL */
 			result = call_fail(c, RPC_NOT_FOUND, "the process has ended");
 		else if (kill(-p->pid, number) < 0 && kill(p->pid, number) < 0)
 			result = call_fail(c, RPC_INTERNAL, "cannot send it: %s", strerror(errno));

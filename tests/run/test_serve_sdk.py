@@ -1,6 +1,6 @@
 """ward serve under the stock SDKs of E2B, npm's and PyPI's, as they come: nothing in them is
-changed but where they look for their server. They are fetched once, by npm and pip; without a registry
-these tests are skipped."""
+changed but where they look for their server. They are fetched once, by npm and pip; without a
+registry these tests are skipped."""
 import os
 
 from harness import serial, timeout

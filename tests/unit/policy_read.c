@@ -135,6 +135,7 @@ static const struct {
 	{ POLICY_F_fs_protect, "[\"!Makefile\"]", NULL, "{a: b}" },
 	{ POLICY_F_fs_caches, "[pip, npm]", NULL, "[3, true]" },
 	{ POLICY_F_fs_caches, "[ccache]", NULL, "[nmp]" },
+	{ POLICY_F_proc_user, "user", NULL, "../x" },
 	{ POLICY_F_fs_home, "claude", NULL, "../x" },
 	{ POLICY_F_fs_home, "a.b_c-d+1", NULL, ".x" },
 	{ POLICY_F_fs_programs, "[claude, node]", NULL, "[/bin/sh]" },

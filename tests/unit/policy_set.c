@@ -158,6 +158,7 @@ static const struct {
 	{ POLICY_F_fs_protect, "[]", "[a]", "[\"!.envrc\"]" },
 	{ POLICY_F_fs_ask, "[/a, /b]", "[/a]", "[/a, /c]" },
 	{ POLICY_F_fs_caches, "[pip]", "[]", "[pip, npm]" },
+	{ POLICY_F_proc_user, "agent", "agent", "user" },
 	{ POLICY_F_fs_home, "private", "private", "claude" },
 	{ POLICY_F_fs_home, "claude", "claude", "private" },
 	{ POLICY_F_fs_programs, "[claude]", "[]", "[claude, node]" },
