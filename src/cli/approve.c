@@ -228,7 +228,8 @@ int approve_send(const struct options *o, const struct client_question *q,
 
 	if (r == 0 && answer == QUESTION_ALWAYS && !*with.q.line) {
 		ward_fail(e, ENOENT,
-			  *q->q.subject ? "%s:%" PRIu64 ": there is no rule that would allow this always"
+			  *q->q.subject ? "%s:%" PRIu64
+					  ": there is no rule that would allow this always"
 					: "%s:%" PRIu64 ": this question does not wait any more",
 			  q->box, q->q.id);
 		return *q->q.subject ? ward_remedy(e, "answer with --run, --once, --for TIME or "

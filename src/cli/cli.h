@@ -41,13 +41,13 @@ struct options {
 		*output;
 	const char *merge, *expect; /* learn */
 	bool allow_public, keep_changes;
-	bool who, trailer, no_pager; /* diff */
-	const char *web;             /* and: "" for a place of its own */
-	bool markers;                /* apply */
-	bool once;                   /* top, approve */
-	bool clear;                  /* panic */
+	bool who, trailer, no_pager;       /* diff */
+	const char *web;                   /* and: "" for a place of its own */
+	bool markers;                      /* apply */
+	bool once;                         /* top, approve */
+	bool clear;                        /* panic */
 	const char *dead_man, *dead_after; /* panic: the file, and its time */
-	const char *for_time;        /* approve */
+	const char *for_time;              /* approve */
 	const char *approve_socket, *webhook;
 	const char *answer_from; /* approve: where an answer came from; NULL: this terminal */
 	bool for_run, deny, watch, group;

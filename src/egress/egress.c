@@ -200,6 +200,24 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 		    buf_text(&remedy));
 }
 
+/* The last words of the gateway: what went through in all. */
+static void take_totals(struct egress *g, const struct gate_event *event, struct result *r)
+{
+	g->reported = true;
+	r->network.connections = event->totals.connections;
+	r->network.bytes_in = event->totals.bytes_in;
+	r->network.bytes_out = event->totals.bytes_out;
+	r->network.names = event->totals.names;
+	r->network.denied = event->totals.denied;
+	r->network.spent = event->totals.spent;
+	if (event->count)
+		egress_report_lost(r, event->count,
+				   "more denied attempts than are listed one by one");
+	if (event->count)
+		strv_addf(&r->notes, "%u more denied network attempts are counted but not listed",
+			  event->count);
+}
+
 /* One event. False: there is none now. */
 static bool read_message(struct egress *g, struct result *r)
 {
@@ -248,22 +266,8 @@ static bool read_message(struct egress *g, struct result *r)
 	if (event.kind == GATE_FAILED)
 		strv_addf(&r->notes, "the gateway could not start: %.*s", (int)sizeof(event.text),
 			  event.text);
-	if (event.kind == GATE_TOTALS) {
-		g->reported = true;
-		r->network.connections = event.totals.connections;
-		r->network.bytes_in = event.totals.bytes_in;
-		r->network.bytes_out = event.totals.bytes_out;
-		r->network.names = event.totals.names;
-		r->network.denied = event.totals.denied;
-		r->network.spent = event.totals.spent;
-		if (event.count)
-			egress_report_lost(r, event.count,
-					   "more denied attempts than are listed one by one");
-		if (event.count)
-			strv_addf(&r->notes,
-				  "%u more denied network attempts are counted but not listed",
-				  event.count);
-	}
+	if (event.kind == GATE_TOTALS)
+		take_totals(g, &event, r);
 	return true;
 }
 

@@ -59,10 +59,8 @@ struct question {
 static inline const char *question_kind_name(unsigned kind)
 {
 	static const char *const names[QUESTION_KINDS] = {
-		[QUESTION_CONNECT] = "connect",
-		[QUESTION_REQUEST] = "request",
-		[QUESTION_CREDENTIAL] = "credential",
-		[QUESTION_FILE] = "file",
+		[QUESTION_CONNECT] = "connect",       [QUESTION_REQUEST] = "request",
+		[QUESTION_CREDENTIAL] = "credential", [QUESTION_FILE] = "file",
 		[QUESTION_WATCH] = "watch",
 	};
 

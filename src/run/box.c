@@ -379,6 +379,13 @@ static bool is_running(struct box *b)
 	return !b->failed;
 }
 
+static void refuse(struct result *r, const struct ward_err *e)
+{
+	r->refused = true;
+	r->error = *e;
+	r->exit_code = 125;
+}
+
 void box_run(const struct engine *engine, const struct plan *p, struct box_early *early,
 	     struct result *r)
 {
@@ -405,9 +412,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	if (p->limits[LIMIT_TIMEOUT].value != POLICY_NONE)
 		b.deadline_ms = b.started_ms + p->limits[LIMIT_TIMEOUT].value;
 	if (box_alarm_begin(&b, &e) < 0 || box_canary_begin(&b, &e) < 0 || start(&b, &e) < 0) {
-		r->refused = true;
-		r->error = e;
-		r->exit_code = 125;
+		refuse(r, &e);
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		if (b.detached && is_running(&b)) {

@@ -36,7 +36,7 @@ struct box {
 	struct approve *approve;
 	struct box_canary *canary; /* NULL: there are no canaries */
 	struct box_alarm *alarm;   /* NULL: there are no watch rules */
-	uint64_t said_question; /* the last one that was said on standard error */
+	uint64_t said_question;    /* the last one that was said on standard error */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;

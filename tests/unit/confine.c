@@ -237,7 +237,7 @@ enum {
 #define PROC(id, ...) id = 1 << PROC_##id,
 #define GROUP(id, procs) id = procs,
 #include "procs.def"
-	EVERY = ~0,
+	EVERY = (int)((1u << PROCS) - 1),
 	NONE = 0,
 	/* no filter, and no Landlock either */
 	FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER |
