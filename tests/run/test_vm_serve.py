@@ -34,7 +34,7 @@ def test_lies(t):
     lie(t, "more than a window", lambda g, c: g.number("WINDOW", c, 0xffffffff))
     lie(t, "unsolicited", lambda g, c: g.send("QUIET"))
     lie(t, "unsolicited", lambda g, c: g.send("ECHO", payload=b"ECHO"))
-    lie(t, "exited before", lambda g, c: g.sock.close())
+    lie(t, "ended before", lambda g, c: g.sock.close())
     g = vm.FakeGuest(t, command=("true",))
     _, channel = g.started()
     g.number("EXIT", channel, 0)

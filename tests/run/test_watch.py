@@ -156,7 +156,8 @@ def test_ask(t):
     t.contains(question["subject"], "watch rule denied: denials: ")
     t.equal(listed(t)[one]["state"], "paused", "it stands still")
     r = t.ward("approve", question["id"], "--always")
-    t.check(r.rc != 0 and "--always" in r.err, f"an alert is not answered for ever: {r.err}")
+    t.check(r.rc != 0 and "no rule that would allow this always" in r.err,
+            f"an alert is not answered for ever: {r.err}")
     t.equal(t.ward("approve", question["id"], "--run").rc, 0, "yes")
     t.wait_until(lambda: t.read(ws, "went1") == "on\n", 20, "it does not go on")
     t.equal([e["action"] for e in events(t, one, kind="approval.answer")], ["approve"], "on record")
