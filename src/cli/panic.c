@@ -319,7 +319,7 @@ static int await_dead_man(const struct options *o, struct ward_err *e)
 	uint64_t most = 0;
 
 	if (!o->dead_after || units_parse_seconds(o->dead_after, &most) < 0 || most < 1000) {
-		ward_fail(e, EINVAL, "--dead-man: after which time without a touch?");
+		ward_fail(e, EINVAL, "--dead-man needs --after with a time of at least a second");
 		return ward_remedy(e, "ward panic --dead-man FILE --after 5m, at least a second");
 	}
 	if (untouched_ms(o->dead_man) > most) {

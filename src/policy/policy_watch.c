@@ -271,7 +271,7 @@ static int check_rule(const struct policy *p, const struct policy_watch *w,
 		return ward_remedy(e, "watch.labels: [{name: %s, paths: [...]}]", w->after);
 	}
 	if (w->act == WATCH_ASK && p->appr_mode != APPROVALS_ASK) {
-		ward_fail(e, EINVAL, "watch.rules: %s: do: ask, and nobody is asked", w->name);
+		ward_fail(e, EINVAL, "watch.rules: %s: do: ask needs approvals.mode: ask", w->name);
 		return ward_remedy(e, "approvals.mode: ask, or do: freeze");
 	}
 	return 0;

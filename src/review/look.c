@@ -139,7 +139,7 @@ static int read_until(int fd, uint64_t until_ms, struct buf *out, struct ward_er
 			return n < 0 ? ward_fail_errno(e, "cannot read it") : 0;
 		buf_add(out, bytes, (size_t)n);
 		if (out->failed || out->len > SAID_MAX)
-			return ward_fail(e, E2BIG, "it says too much");
+			return ward_fail(e, E2BIG, "its report is too large");
 	}
 }
 

@@ -117,9 +117,10 @@ each(nameless)
 print('held', sum(os.fstat(fd).st_blocks * 512 for fd in held) // MIB, flush=True)
 """,
 }
-# docs/security/limits.md names this gap: a fast machine writes hundreds of megabytes until a process
-# in its call is dead. What holds is that it is stopped and reported.
-BURSTS = ("one write each", "one writev each")
+# docs/security/limits.md names this gap: while many processes write at the same moment, a fast
+# machine takes hundreds of megabytes until they are dead. What holds is that the run is stopped and
+# reported.
+BURSTS = [way for way, program in WAYS.items() if "together(" in program]
 AT_ONCE = ("fallocate", "fallocate by many", "one write each", "pieces of many files")
 
 
