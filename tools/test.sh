@@ -9,6 +9,7 @@
 # TURN=N: which attacks run sanitized as root and which as a user, and which sixth of the other
 #   tests does (CONTRIBUTING.md). Unless set it is the number of the commit, so that a commit always
 #   runs the same tests.
+# Each fourth turn also has the ThreadSanitizer.
 # FULL=1: every test runs sanitized as root and as a user.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -56,7 +57,9 @@ stage "run and escape tests" tests/run-tests --again --turn "$turn" --build "$PW
 	"${only[@]}"
 if [ -z "${ONLY:-}" ]; then
 	stage "kills at random moments" env WARD_BUILD="$PWD/$build" tests/fault/run.py --points 15
-	stage "threads of libward (TSan)" tools/tsan.sh "$build" build-tsan
+	if [ -n "${FULL:-}" ] || [ $((turn % 4)) = 0 ]; then
+		stage "threads of libward (TSan)" tools/tsan.sh "$build" build-tsan
+	fi
 	stage "unit tests (ASan+UBSan)" tools/unit_tests.py "$build_asan"
 	# that an attack works without a sandbox has been seen above, and is nothing that another
 	# build of ward changes

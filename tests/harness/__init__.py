@@ -1,4 +1,4 @@
-"""What a test imports: `from harness import native_only, needs, serial, slow, timeout`, and so on.
+"""What a test imports: `from harness import by_turns, native_only, needs, timeout`, and so on.
 
 A test is a function `test_xxx(t)` in tests/run/test_*.py; `t` is harness.context.Test. Each runs in
 a process of its own, once as root and once as the ordinary user, with its own state directory and
@@ -35,6 +35,13 @@ def native_only(reason):
         function.native_only = reason
         return function
     return mark
+
+
+def by_turns(function):
+    """The test takes long, and most of that is other programs: root in one turn, the user in the
+    next. A test that is named on the command line runs as both."""
+    function.by_turns = True
+    return function
 
 
 def serial(function):

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.boxes import clean
 from harness.world import HERE, policy, serve, trusted_world
 
@@ -273,6 +273,7 @@ say("done")
 """
 
 
+@by_turns
 @timeout(240)
 def test_resets(t):
     """What the provider can bill at its dearest for requests that the program takes back, hangs up

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import traceback
 
-from harness import context, engines, leaks, native_only, needs, timeout
+from harness import by_turns, context, engines, leaks, native_only, needs, timeout
 from harness.boxes import box, clean
 from harness.engines import OPTIONS
 from harness.world import World, policy
@@ -374,12 +374,14 @@ def test_oci(t):
     conform(t, "oci")
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(300)
 def test_gvisor(t):
     conform(t, "gvisor")
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(600)
 def test_vm(t):

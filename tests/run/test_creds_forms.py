@@ -8,7 +8,7 @@ import re
 import shutil
 import urllib.parse
 
-from harness import native_only, timeout
+from harness import by_turns, native_only, timeout
 from harness.world import serve, trusted_world
 
 PORT = 9448
@@ -176,6 +176,7 @@ for way in ("bearer", "basic"):
 """
 
 
+@by_turns
 @native_only("360 requests through the same reader, which the unit test scan has")
 @timeout(180)
 def test_a_secret_that_is_cut_off(t):

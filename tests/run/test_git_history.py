@@ -5,7 +5,7 @@ import os
 import shutil
 
 from harness import git_battery as battery
-from harness import native_only, needs, timeout
+from harness import by_turns, native_only, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_EDITOR": "true"}
@@ -192,6 +192,7 @@ def test_hostile(t):
         t.equal(git(t, "fsck", "--no-dangling", cwd=os.path.join(ws, name)).rc, 0, f"{name}: fsck")
 
 
+@by_turns
 @needs("git")
 @native_only("nothing of ward runs in it")
 @timeout(600)

@@ -3,7 +3,7 @@ the ordinary user has the watch; `bare` takes the cgroups away from root too."""
 import os
 import time
 
-from harness import native_only, timeout, users
+from harness import by_turns, native_only, timeout, users
 from harness.bare import bare
 
 
@@ -316,6 +316,7 @@ os._exit(0)
 """
 
 
+@by_turns
 @native_only("it waits for longer than a fork bomb may last; escape res_fork_bomb has the count")
 @timeout(60)
 def test_all_that_is_allowed_is_no_hit(t):

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.creds import SECRET, secret_file
 from harness.world import HERE, policy, serve, trusted_world
 
@@ -115,6 +115,7 @@ def check_sent(t, name, came, report):
             f"{name}: the refusals: {report['denials']}")
 
 
+@by_turns
 @timeout(240)
 def test_send_limit(t):
     """HTTP/1: many connections, held bodies, chunks, heads, requests one after the other,

@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 
-from harness import host, needs, timeout, vm_engine
+from harness import by_turns, host, needs, timeout, vm_engine
 from harness.boxes import box, clean, supervisor
 from harness.images import imported, put, tar
 from harness.leaks import descendants
@@ -170,6 +170,7 @@ def check_box(t, ws):
     clean(t)
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(400)
 def test_machine(t):
@@ -225,6 +226,7 @@ def test_refuses_as_elsewhere(t):
             ("AS-IT-WAS\n", "f\n", "ro\n", "x\n", "y\n", None))
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(400)
 def test_memory_of_the_machine(t):
