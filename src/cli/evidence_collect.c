@@ -161,11 +161,19 @@ struct changed {
 	struct ward_err *e;
 };
 
-/* The name of the member. */
+/* The name of the member. Backslashes are doubled, so that no name reads as another's escape. */
 static bool put_name(struct changed *c, const char *path, struct buf *name)
 {
+	auto_free char *copy = strdup(path);
+	char *rest = copy, *part;
+
 	buf_printf(name, "files/%zu/", c->number);
-	text_escape(name, path);
+	while ((part = strsep(&rest, "\\"))) {
+		text_escape(name, part);
+		if (rest)
+			buf_puts(name, "\\\\");
+	}
+	name->failed |= !copy;
 	if (name->failed)
 		ward_fail(c->e, ENOMEM, "out of memory");
 	c->failed |= name->failed;

@@ -86,6 +86,7 @@ def test_hostile_tree(t):
     one = box(t, "--", "sh", "-c",
               "mkdir -p shut z " + " ".join(map(os.path.dirname, names)) + "; " +
               "".join(f"echo {i} > {n}; " for i, n in enumerate(names)) +
+              "echo 1 > 'z/a\\n'; echo 2 > 'z/a\n'; "
               "echo in > shut/x; echo z > z/last; chmod 000 shut; : > ready; sleep 60", cwd=ws)
     t.defer(lambda: t.run("chmod", "700", os.path.join(ws, "shut"), root=True))
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")), 20, "it did not begin")
@@ -94,6 +95,8 @@ def test_hostile_tree(t):
     t.equal(r.rc, 0, r.err)
     _, members = archive(path)
     t.equal(members["files/0/z/last"], b"z\n", "what comes behind it")
+    t.equal((members["files/0/z/a\\\\n"], members["files/0/z/a\\n"]), (b"1\n", b"2\n"),
+            "a backslash and a line end")
     if "files/0/shut/x" not in members:
         t.contains(members["files/0/shut/UNREADABLE"].decode(), "cannot be read")
         t.equal(json.loads(r.out)["complete"], False, "it says so")
