@@ -145,6 +145,16 @@ bool approve_remember(struct approve *a, const struct question *q, uint64_t unti
 	return true;
 }
 
+void approve_forget(struct approve *a, const struct question *q)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < a->covered_count; i++)
+		if (!is_covered_by(&a->covered[i], q))
+			a->covered[kept++] = a->covered[i];
+	a->covered_count = kept;
+}
+
 /* What has run out is forgotten. */
 static bool is_covered(struct approve *a, const struct question *q, uint64_t now_ms)
 {

@@ -62,6 +62,8 @@ void approve_withdraw(struct approve *a, const struct question *template);
 /* Later requests like q are let through as if they were answered with ONCE, until then (0: as long
  * as the run); for apply(). False: q has no `like`, or there are too many. */
 must_check bool approve_remember(struct approve *a, const struct question *q, uint64_t until_ms);
+/* Takes that back, for an answer that could not be put into effect. */
+void approve_forget(struct approve *a, const struct question *q);
 /* How many wait, and the one at that place, in the order of asking; borrowed until the set changes.
  * NULL: none. */
 size_t approve_count(const struct approve *a);

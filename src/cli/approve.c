@@ -56,8 +56,11 @@ void approve_put(const struct client_question *q, bool full, struct buf *out)
 	if (q->q.count > 1)
 		buf_printf(out, "  (%u connections)", q->q.count);
 	buf_printf(out, "  %" PRIu64 "s left\n", left_ms(&q->q) / 1000);
+	/* of a connection the subject says all but the warnings; what a request, a secret or a file
+	 * is about stands in the details */
 	for (size_t i = 0; i < QUESTION_DETAILS_MAX && *q->q.details[i]; i++)
-		if (full || strncmp(q->q.details[i], "warning", 7) == 0)
+		if (full || q->q.kind != QUESTION_CONNECT ||
+		    strncmp(q->q.details[i], "warning", 7) == 0)
 			buf_printf(out, "    %s\n", q->q.details[i]);
 	if (!full)
 		return;

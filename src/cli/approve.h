@@ -11,7 +11,8 @@ must_check int approve_send(const struct options *o, const struct client_questio
 			    enum question_answer answer, uint64_t seconds, struct ward_err *e);
 /* Where this process's answers come from: its terminal; NULL: none. */
 const char *approve_from(void);
-/* Appends one question as a person reads it. full: with all that is known. */
+/* Appends one question as a person reads it. full: with all that is known, else with what an
+ * answer needs. */
 void approve_put(const struct client_question *q, bool full, struct buf *out);
 /* "*.npmjs.org": the group of the question's host, if there is one that is no wider than one
  * registrant's. */

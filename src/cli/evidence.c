@@ -133,7 +133,7 @@ static int report(const struct options *o, const struct box_info *i, const struc
 		json_string(&j, "file", o->output);
 		json_uint(&j, "bytes", a->bytes);
 		json_string(&j, "sha256", digest);
-		json_bool(&j, "complete", !a->full);
+		json_bool(&j, "complete", !a->full && !a->partial);
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else {
@@ -141,6 +141,9 @@ static int report(const struct options *o, const struct box_info *i, const struc
 			   o->output, i->id);
 		if (a->full)
 			buf_puts(&out, "not everything fitted: MANIFEST lists what is there\n");
+		if (a->partial)
+			buf_puts(&out, "not everything could be read: files/DIRECTORIES and the "
+				       "members UNREADABLE say what\n");
 	}
 	return say_out(&out, EXIT_FINE);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "base/walk.h"
 
@@ -156,8 +157,28 @@ struct changed {
 	struct archive *a;
 	uint64_t since_ms;
 	size_t number; /* of the directory */
+	bool failed;   /* the archive cannot be written, as *e says */
 	struct ward_err *e;
 };
+
+/* The name of the member. Backslashes are doubled, so that no name reads as another's escape. */
+static bool put_name(struct changed *c, const char *path, struct buf *name)
+{
+	auto_free char *copy = strdup(path);
+	char *rest = copy, *part;
+
+	buf_printf(name, "files/%zu/", c->number);
+	while ((part = strsep(&rest, "\\"))) {
+		text_escape(name, part);
+		if (rest)
+			buf_puts(name, "\\\\");
+	}
+	name->failed |= !copy;
+	if (name->failed)
+		ward_fail(c->e, ENOMEM, "out of memory");
+	c->failed |= name->failed;
+	return !name->failed;
+}
 
 static int on_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
@@ -171,29 +192,68 @@ static int on_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entr
 	    (uint64_t)st.st_ctim.tv_sec * 1000 + (uint64_t)st.st_ctim.tv_nsec / 1000000 <
 		    c->since_ms)
 		return 0;
-	buf_printf(&name, "files/%zu/", c->number);
-	text_escape(&name, entry->path);
-	if (name.failed)
-		return ward_fail(c->e, ENOMEM, "out of memory");
-	return archive_add_file(c->a, buf_text(&name), d->fd, entry->name, c->e);
+	if (!put_name(c, entry->path, &name) ||
+	    archive_add_file(c->a, buf_text(&name), d->fd, entry->name, c->e) < 0)
+		c->failed = true;
+	return c->failed ? -c->e->code : 0;
+}
+
+static int on_unreadable(void *ctx, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	static const char said[] = "cannot be read: no right to look into this directory\n";
+	struct changed *c = ctx;
+	auto_buf name = { 0 };
+
+	(void)d;
+	c->a->partial = true;
+	if (put_name(c, entry->path, &name))
+		buf_puts(&name, "/UNREADABLE");
+	if (name.failed || archive_add(c->a, buf_text(&name), said, sizeof(said) - 1, c->e) < 0)
+		c->failed = true;
+	return c->failed ? -c->e->code : 0;
+}
+
+/* One directory, which the sandbox may have moved and linked meanwhile: through no link. */
+static int add_directory(struct changed *c, const char *path, struct buf *list)
+{
+	static const struct walk_ops ops = { .entry = on_entry, .unreadable = on_unreadable };
+	bool unnamed = strcmp(path, "/") == 0; /* too many to be on record (state/boxes.c) */
+	auto_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct ward_err why = { 0 };
+	auto_fd fd = -1;
+	int r = -1;
+
+	if (unnamed)
+		ward_fail(&why, E2BIG, "too many directories to name them all");
+	else
+		fd = path_open_nolink(root, path + strspn(path, "/"), O_RDONLY | O_DIRECTORY, &why);
+	if (fd >= 0)
+		r = walk_tree(fd, &ops, c, 0, &why);
+	if (c->failed)
+		return -c->e->code;
+	buf_printf(list, "%zu ", c->number);
+	text_escape(list, path);
+	if (r < 0) {
+		c->a->partial = true;
+		buf_puts(list, " (not read to its end: ");
+		text_escape(list, why.why);
+		buf_puts(list, ")");
+	}
+	buf_puts(list, "\n");
+	return 0;
 }
 
 int evidence_files(struct archive *a, const struct strv *dirs, uint64_t since_ms,
 		   struct ward_err *e)
 {
-	static const struct walk_ops ops = { .entry = on_entry };
 	auto_buf list = { 0 };
 
 	for (size_t i = 0; i < dirs->len; i++) {
 		struct changed c = { .a = a, .since_ms = since_ms, .number = i, .e = e };
-		auto_fd fd = open(dirs->items[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		int r = fd < 0 ? 0 : walk_tree(fd, &ops, &c, 0, e);
+		int r = add_directory(&c, dirs->items[i], &list);
 
 		if (r < 0)
 			return r;
-		buf_printf(&list, "%zu ", i);
-		text_escape(&list, dirs->items[i]);
-		buf_puts(&list, fd < 0 ? " (cannot be opened)\n" : "\n");
 	}
-	return archive_add(a, "files/DIRECTORIES", buf_text(&list), list.len, e);
+	return archive_put(a, "files/DIRECTORIES", buf_text(&list), list.len, e);
 }

@@ -1,7 +1,8 @@
 /*
  * The archive of ward evidence: POSIX tar (ustar) with a manifest. In: names of ours and contents
  * of anybody. Out: bytes in a file, a digest of all of them. A name that is too long for the format
- * is cut, which the manifest shows; special files are never waited for.
+ * becomes another, made of its digest and its end, so that no cut makes it absolute, lead upwards
+ * or equal to another; the manifest has both. Special files are never waited for.
  */
 #include "cli/evidence.h"
 
@@ -16,6 +17,8 @@
 
 #define BLOCK 512
 #define NAME_MAX_TAR 100
+#define LONG_DIGITS 16
+#define LONG_END 70
 
 static int put(struct archive *a, const void *bytes, size_t n, struct ward_err *e)
 {
@@ -30,15 +33,29 @@ static int put(struct archive *a, const void *bytes, size_t n, struct ward_err *
 	return 0;
 }
 
-/* A header for a file of n bytes; the last characters of a long name tell more than the first. */
+/* The name of the member; the last characters of a long name tell more than the first. */
+static void make_name(const char *name, char ret[NAME_MAX_TAR])
+{
+	size_t len = strlen(name), at;
+	char hex[SHA256_HEX];
+
+	if (len < NAME_MAX_TAR) {
+		memcpy(ret, name, len + 1);
+		return;
+	}
+	sha256_hex(name, len, hex);
+	at = (size_t)snprintf(ret, NAME_MAX_TAR, "long/%.*s-", LONG_DIGITS, hex);
+	for (const char *c = name + len - LONG_END; *c; c++)
+		ret[at++] = (char)(*c == '/' || *c < ' ' || *c > '~' ? '_' : *c);
+	ret[at] = '\0';
+}
+
+/* A header for a file of n bytes; name: make_name()'s. */
 static void make_header(const struct archive *a, const char *name, size_t n, char block[BLOCK])
 {
-	size_t len = strlen(name);
 	unsigned sum = 0;
 
 	memset(block, 0, BLOCK);
-	if (len >= NAME_MAX_TAR)
-		name += len - (NAME_MAX_TAR - 1);
 	memcpy(block, name, strlen(name));
 	snprintf(block + 100, 8, "%07o", 0600);
 	snprintf(block + 108, 8, "%07o", 0);
@@ -54,27 +71,41 @@ static void make_header(const struct archive *a, const char *name, size_t n, cha
 	snprintf(block + 148, 8, "%06o", sum);
 }
 
-int archive_add(struct archive *a, const char *name, const void *bytes, size_t n,
+int archive_put(struct archive *a, const char *name, const void *bytes, size_t n,
 		struct ward_err *e)
 {
 	static const char zeros[BLOCK];
-	char block[BLOCK], hex[SHA256_HEX];
+	char block[BLOCK], hex[SHA256_HEX], member[NAME_MAX_TAR];
 	int r;
 
-	if (a->bytes + n > EVIDENCE_TOTAL_MAX) {
-		a->full = true;
-		buf_printf(&a->manifest, "%-64s  %10zu  %s\n", "(left out)", n, name);
-		return 0;
-	}
-	make_header(a, name, n, block);
+	make_name(name, member);
+	make_header(a, member, n, block);
 	sha256_hex(bytes, n, hex);
-	buf_printf(&a->manifest, "%s  %10zu  %s\n", hex, n, name);
+	buf_printf(&a->manifest, "%s  %10zu  %s", hex, n, member);
+	if (strcmp(name, member) != 0)
+		buf_printf(&a->manifest, "  for %s", name);
+	buf_puts(&a->manifest, "\n");
 	r = put(a, block, BLOCK, e);
 	if (r == 0 && n)
 		r = put(a, bytes, n, e);
 	if (r == 0 && n % BLOCK)
 		r = put(a, zeros, BLOCK - n % BLOCK, e);
 	return r;
+}
+
+int archive_add(struct archive *a, const char *name, const void *bytes, size_t n,
+		struct ward_err *e)
+{
+	if (a->manifest.len > EVIDENCE_LIST_MAX) {
+		a->full = true;
+		a->unlisted++;
+		return 0;
+	}
+	if (a->bytes + n <= EVIDENCE_TOTAL_MAX)
+		return archive_put(a, name, bytes, n, e);
+	a->full = true;
+	buf_printf(&a->manifest, "%-64s  %10zu  %s\n", "(left out)", n, name);
+	return 0;
 }
 
 int archive_add_file(struct archive *a, const char *name, int dir_fd, const char *path,
@@ -108,9 +139,13 @@ int archive_end(struct archive *a, char ret_hex[SHA256_HEX], struct ward_err *e)
 	int r;
 
 	a->manifest = (struct buf){ 0 };
+	if (a->unlisted)
+		buf_printf(&manifest, "%-64s  %10" PRIu64 "  more files\n", "(left out)",
+			   a->unlisted);
 	if (manifest.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	r = archive_add(a, "MANIFEST", buf_text(&manifest), manifest.len, e);
+	r = archive_put(a, "MANIFEST", buf_text(&manifest), manifest.len, e);
+	buf_free(&a->manifest); /* it does not list itself */
 	if (r == 0)
 		r = put(a, zeros, sizeof(zeros), e);
 	if (r == 0 && fsync(a->fd) < 0 && errno != EINVAL && errno != EROFS)

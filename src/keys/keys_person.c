@@ -21,38 +21,48 @@ static bool is_asking(const struct ask *a)
 	return asks;
 }
 
-/* Printable; cut in the middle. */
+#define HASH_DIGITS 12
+
+/* Printable; cut in the middle, with a hash of all of it. room: at least 64. */
 static void put_text(char *out, size_t room, const char *text, size_t n)
 {
-	size_t head = room / 2, at = n;
+	char hex[SHA256_HEX];
+	size_t left = room - sizeof("... (sha256 )") - HASH_DIGITS, head = left / 2;
 
 	if (n < room) {
 		memcpy(out, text, n);
+		out[n] = '\0';
 	} else {
+		sha256_hex(text, n, hex);
 		memcpy(out, text, head);
 		memcpy(out + head, "...", 3);
-		at = room - 1;
-		memcpy(out + head + 3, text + n - (at - head - 3), at - head - 3);
+		memcpy(out + head + 3, text + n - (left - head), left - head);
+		snprintf(out + left + 3, room - left - 3, " (sha256 %.*s)", HASH_DIGITS, hex);
 	}
-	out[at] = '\0';
 	for (char *c = out; *c; c++)
 		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
 }
 
-static void describe(const struct ask *a, uint16_t port, struct keys_asked *ret)
+/* False: the names of the grants do not fit, so that nobody could be shown what a yes is for. */
+static bool describe(const struct ask *a, uint16_t port, struct keys_asked *ret)
 {
 	const char *line = a->base.data, *end = memmem(line, a->base.len, " HTTP/1.1\r\n", 11);
 	size_t n = end ? (size_t)(end - line) : 0;
 	const char *query = memchr(line, '?', n);
+	size_t at = 0;
 
 	ret->port = port;
 	snprintf(ret->host, sizeof(ret->host), "%s", a->host->name);
 	put_text(ret->what, sizeof(ret->what), line, query ? (size_t)(query - line) : n);
 	if (query)
 		put_text(ret->query, sizeof(ret->query), query + 1, n - (size_t)(query + 1 - line));
-	for (size_t i = 0, at = 0; i < a->grant_count && at < sizeof(ret->grants); i++)
+	for (size_t i = 0; i < a->grant_count; i++) {
 		at += (size_t)snprintf(ret->grants + at, sizeof(ret->grants) - at, "%s%s",
 				       at ? ", " : "", a->grants[i]->grant.name);
+		if (at >= sizeof(ret->grants))
+			return false;
+	}
+	return true;
 }
 
 static bool begin(struct keys *k, struct ask *a, uint16_t port, const void *bytes, size_t n,
@@ -61,7 +71,8 @@ static bool begin(struct keys *k, struct ask *a, uint16_t port, const void *byte
 	struct keys_asked asked = { .serial = ++k->questions };
 	struct sha256 sum;
 
-	describe(a, port, &asked);
+	if (!describe(a, port, &asked))
+		return false;
 	sha256_begin(&sum);
 	sha256_add(&sum, a->base.data, a->base.len);
 	if (n)

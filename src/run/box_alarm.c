@@ -8,7 +8,8 @@
  * the loop (box_alarm_act). The sandbox stands still before anything is read or written about it:
  * the processes that the alert names are those that did it, not those that are left. A sandbox that
  * is frozen waits for its operator (ward resume, ward kill), for its own time limit, or for an
- * answer. What reads as a program's name was chosen by the sandbox.
+ * answer; an answer is about its own rule alone: what another rule, a canary or the operator holds
+ * stays held. What reads as a program's name was chosen by the sandbox.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -212,6 +213,8 @@ void box_alarm_stop(struct box *b, enum watch_do done, const char *what, const c
 		end_run(b, what, name, why);
 	if (done != WATCH_ASK && done != WATCH_FREEZE)
 		return;
+	b->suspect = true;
+	b->kept |= done == WATCH_FREEZE;
 	set_state(b, BOX_PAUSED);
 	tell_frozen(b, what, name, why);
 }
@@ -277,6 +280,17 @@ void box_alarm_act(struct box *b)
 		act(b, &f);
 }
 
+/* Whether something else than this question holds the sandbox. */
+static bool is_held_otherwise(const struct box *b, const struct question *answered)
+{
+	const struct question *q;
+
+	for (size_t i = 0; b->approve && (q = approve_get(b->approve, i)); i++)
+		if (q->kind == QUESTION_WATCH && q->id != answered->id)
+			return true;
+	return b->kept;
+}
+
 void box_alarm_answer(struct box *b, const struct question *q, enum question_answer answer,
 		      uint64_t seconds)
 {
@@ -286,6 +300,9 @@ void box_alarm_answer(struct box *b, const struct question *q, enum question_ans
 		if (answer != QUESTION_ONCE)
 			alarm_silence(b->alarm->alarm, q->port,
 				      answer == QUESTION_RUN ? UINT64_MAX : now + seconds * 1000);
+		if (is_held_otherwise(b, q))
+			return;
+		b->suspect = false;
 		box_hold(b, false, false);
 		set_state(b, BOX_RUNNING);
 		return;

@@ -180,13 +180,18 @@ static int apply(void *context, const struct question *q, enum question_answer a
 	struct box *b = context;
 	bool longer =
 		answer == QUESTION_RUN || answer == QUESTION_TIME || answer == QUESTION_ALWAYS;
+	bool remembers = longer && kinds[q->kind].remembers;
+	int r;
 
-	if (longer && kinds[q->kind].remembers &&
+	if (remembers &&
 	    !approve_remember(b->approve, q, seconds ? io_now_ms() + seconds * 1000 : 0)) {
 		ward_fail(e, ENOTSUP, "%s: it can be allowed once only", q->subject);
 		return ward_remedy(e, "answer with --once or --deny");
 	}
-	return kinds[q->kind].apply(b, q, answer, seconds, e);
+	r = kinds[q->kind].apply(b, q, answer, seconds, e);
+	if (r < 0 && remembers)
+		approve_forget(b->approve, q); /* a yes without effect covers nothing */
+	return r;
 }
 
 static int on_request(void *context, bool waits, const struct want *w, const struct verdict *v,

@@ -56,9 +56,13 @@ void box_ended_one(struct box *b)
 
 void box_stop(struct box *b, uint64_t grace_ms)
 {
+	b->forwarded = SIGTERM;
+	if (b->held && b->suspect) {
+		box_kill(b); /* to go on for a last time is what the freeze is there against */
+		return;
+	}
 	box_hold(b, false, false); /* a frozen process cannot end */
 	b->ending = true;
-	b->forwarded = SIGTERM;
 	b->kill_at_ms = io_now_ms() + grace_ms;
 	if (box_is_idle(b))
 		box_ended_one(b);

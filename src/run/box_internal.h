@@ -56,11 +56,14 @@ struct box {
 	bool asked_count;     /* ward-init passes on how many are in the inner runtime */
 	bool held_to_look;    /* by an inner runtime's runner, until the look is over */
 	bool stopped;         /* the command was, on its terminal */
-	bool held;            /* by the operator */
-	bool frozen;          /* by the cgroup, for that */
-	bool ending;          /* it was asked to */
-	bool confined;        /* it has given up what it does not need */
-	bool trim;            /* nothing will happen for long: sleep with little memory */
+	bool held;            /* by the operator, a watch rule or a canary */
+	/* held by ward pause, a rule that freezes or a canary: no answer to a question ends that */
+	bool kept;
+	bool suspect;  /* held by a rule or a canary: it gets no grace at its end */
+	bool frozen;   /* by the cgroup, for that */
+	bool ending;   /* it was asked to */
+	bool confined; /* it has given up what it does not need */
+	bool trim;     /* nothing will happen for long: sleep with little memory */
 	/* what was read of /etc is to be kept, when there is nothing else to do */
 	bool keeps_etc;
 	/* takes over what the sandbox does with git; NULL: none yet */

@@ -278,16 +278,21 @@ static void start_guardian(struct box *b)
 }
 
 /* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on
- * without limits meanwhile. */
+ * without limits meanwhile. What is held already stays so: no job control, and no process inside
+ * that stops itself, ends that. */
 static void suspend(struct box *b, int signal, bool group)
 {
 	start_guardian(b); /* a stopped supervisor may be killed, too */
-	box_stop_all(b, true);
+	if (!b->held)
+		box_stop_all(b, true);
 	console_suspend(b->streams.console, signal, group);
-	box_stop_all(b, false);
+	if (!b->held)
+		box_stop_all(b, false);
 	if (b->paused)
 		pause_cpu(b, true);
-	box_tell_init(b, GUEST_SIGNAL, SIGCONT);
+	/* where signals hold it, the one that ends that continues the command as well */
+	if (!b->held || !b->stopped_by_init)
+		box_tell_init(b, GUEST_SIGNAL, SIGCONT);
 }
 
 /* Signals that are about jobs and terminals. A terminal inside tells its own processes of its
@@ -396,7 +401,8 @@ static void on_replaced(struct box *b)
 		box_kill(b); /* a recovery after a kill would not know */
 	if (!count)
 		return;
-	box_stop_all(b, true);
+	if (!b->held)
+		box_stop_all(b, true);
 	for (; count; count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone)))
 		for (size_t i = 0; i < count; i++) {
 			int r = b->engine->remount(b->plan, &b->run,
@@ -409,7 +415,8 @@ static void on_replaced(struct box *b)
 				box_kill(b);
 			}
 		}
-	box_stop_all(b, false);
+	if (!b->held)
+		box_stop_all(b, false);
 }
 
 /* The command was stopped and no process inside could continue it: the supervisor stops, too.

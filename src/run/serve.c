@@ -108,6 +108,8 @@ static void do_signal(struct serve *s, struct serve_client *c, int signal)
 static void do_pause(struct serve *s, struct serve_client *c, bool pause, bool quick)
 {
 	box_hold(s->box, pause, quick);
+	s->box->kept = pause;
+	s->box->suspect &= pause;
 	boxes_set_state(s->entry, pause ? BOX_PAUSED : BOX_RUNNING);
 	serve_answer(c, CONTROL_OK, 0, 0);
 }

@@ -1,5 +1,6 @@
 """Approvals of secrets: a grant with ask puts its secret into no request before a person has said
 yes, whatever the gateway's other processes think of it."""
+import hashlib
 import json
 import os
 
@@ -57,6 +58,24 @@ def test_once_and_no(t):
     t.equal([(e["question"], e["action"], e["via"]) for e in events(t, box, "approval.answer")],
             [("credential", "approve", "control"), ("credential", "approve", "control"),
              ("credential", "deny", "control")], "on record")
+
+
+def test_what_is_shown(t):
+    """ward approve on a terminal says what a request is about; what is cut has a hash of all."""
+    world = trusted_world(t)
+    box, ws = start(t, world, RULES, credentials=grants(t))
+    query, path = "n=" + "1" * 300, "/v1/" + "p" * 500
+    process = send(t, box, ws, get(f"/v1/a?{query}"), get(path))
+    q = asked(t)[0]
+    shown = f"(sha256 {hashlib.sha256(query.encode()).hexdigest()[:12]})"
+    t.contains(q["details"][0], shown)
+    r = t.tty(*t.ward_argv("approve"), input=b"q", after=b"every request to this host")
+    t.contains(r.out, shown)
+    approve(t, q, "--once")
+    q = asked(t)[0]
+    t.contains(q["subject"], "(sha256 ")
+    approve(t, q, "--deny")
+    t.equal([status for status, _ in got(t, process)], [200, 403], "the answers")
 
 
 def test_scopes(t):

@@ -77,6 +77,40 @@ def test_archive(t):
     t.wait_until(lambda: t.read(ws, "tick") != tick, 20, "it does not go on")
 
 
+def test_hostile_tree(t):
+    """A directory that nobody may look into is told of and is no reason to end; names that the
+    format has no room for neither collide, nor are absolute, nor lead upwards."""
+    names = ["d" * 60 + "/" + "x" * 98, "d" * 60 + "/a../" + "x" * 96,
+             "h" * 10 + "/" + "g" * 120, "i" * 10 + "/" + "g" * 120]
+    ws = t.workspace()
+    one = box(t, "--", "sh", "-c",
+              "mkdir -p shut z " + " ".join(map(os.path.dirname, names)) + "; " +
+              "".join(f"echo {i} > {n}; " for i, n in enumerate(names)) +
+              "echo 1 > 'z/a\\n'; echo 2 > 'z/a\n'; "
+              "echo in > shut/x; echo z > z/last; chmod 000 shut; : > ready; sleep 60", cwd=ws)
+    t.defer(lambda: t.run("chmod", "700", os.path.join(ws, "shut"), root=True))
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")), 20, "it did not begin")
+    path = os.path.join(t.fresh_dir("out"), "e.tar")
+    r = t.ward("evidence", one, "-o", path, "--json")
+    t.equal(r.rc, 0, r.err)
+    _, members = archive(path)
+    t.equal(members["files/0/z/last"], b"z\n", "what comes behind it")
+    t.equal((members["files/0/z/a\\\\n"], members["files/0/z/a\\n"]), (b"1\n", b"2\n"),
+            "a backslash and a line end")
+    if "files/0/shut/x" not in members:
+        t.contains(members["files/0/shut/UNREADABLE"].decode(), "cannot be read")
+        t.equal(json.loads(r.out)["complete"], False, "it says so")
+    t.contains(members["files/DIRECTORIES"].decode(), f"0 {ws}\n")
+    manifest = members["MANIFEST"].decode()
+    for i, name in enumerate(names):
+        whole = f"files/0/{name}"
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
+        member = f"long/{digest}-{whole[-70:].replace('/', '_')}"
+        t.equal(members[member], f"{i}\n".encode(), whole)
+        t.contains(manifest, f"  {member}  for {whole}\n")
+    t.check(not any(m.startswith("/") or ".." in m.split("/") for m in members), "names")
+
+
 def test_of_a_frozen_one(t):
     """A sandbox that a rule has frozen stays so; a run in the foreground can be looked at, too."""
     ws = t.workspace()

@@ -201,6 +201,16 @@ def test_approval(t):
     t.equal(run(t, ws, "run", "--yes", "drop").rc, 0, "a person agreed")
 
 
+def test_approval_shows_all(t):
+    """Each word stands in quotes of its own."""
+    ws = project(t, {"say": tool(["echo", "--", "{x}"], parameters={"x": {}},
+                                 nature={"approval": "always"})})
+    shown = t.tty(*t.ward_argv("tool", "-f", "tools.yaml", "run", "say", "--x", 'a" "b\\c'),
+                  input=b"n\n", after=b"[y/N]", cwd=ws)
+    t.check(shown.rc == 125, "no is no")
+    t.contains(shown.out, r'"echo" "--" "a\" \"b\\c"')
+
+
 # -- ward check
 
 def findings(t, ws, *words):

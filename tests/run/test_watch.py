@@ -2,6 +2,7 @@
 sandbox that stands still, or its end."""
 import json
 import os
+import signal
 import time
 
 from harness import timeout
@@ -129,6 +130,34 @@ def test_freeze_foreground(t):
     t.equal((r.rc, r.out), (137, ""), f"{r.err}")
 
 
+def test_freeze_is_not_undone(t):
+    """Job control, a protected file that the host replaces, and the end with a time of grace do not
+    let a frozen sandbox go on."""
+    ws = t.workspace({"guarded": "old\n"})
+    file = rules(t, {"name": "denied", "count": "denials", "above": 3, "do": "freeze"},
+                 filesystem={"protect": ["guarded"]})
+    run = t.ward_start("run", "-p", file, "--", "sh", "-c", TICK, cwd=ws)
+    line = run.stderr.readline()
+    line = line.decode() if isinstance(line, bytes) else line
+    name = line.split(" is frozen")[0].rsplit(" ", 1)[1]
+    t.wait_until(lambda: name in listed(t), 20, "it is not listed")
+    for one in (signal.SIGTSTP, signal.SIGCONT):
+        with t.root():
+            os.kill(run.pid, one)
+        time.sleep(0.3)
+    stands_still(t, ws)
+    t.write(ws, {"new": "new\n"})
+    os.replace(os.path.join(ws, "new"), os.path.join(ws, "guarded"))
+    stands_still(t, ws)
+    t.equal(t.ward("kill", name).rc, 0, "kill")
+    t.equal(t.finish_ward(run).rc, 137)
+    two = box(t, "-p", file, "--", "sh", "-c", "trap 'echo on > last' TERM; " + TICK, cwd=ws)
+    t.wait_until(lambda: listed(t)[two]["state"] == "paused", 20, "it is not frozen")
+    t.equal(t.ward("stop", two).rc, 0, "stop")
+    t.wait_until(lambda: two not in listed(t), 20, "it is not dead")
+    t.equal(t.read(ws, "last"), None, "it went on once more")
+
+
 def test_timeout_holds(t):
     """A frozen run still ends at its time limit."""
     ws = t.workspace()
@@ -170,6 +199,43 @@ def test_ask(t):
     three, _ = start(1, 3)
     t.wait_until(lambda: three not in listed(t), 20, "it waits for ever")
     t.equal(t.read(ws, "went3"), None, "nothing went on")
+
+
+def test_one_answer_is_for_one_rule(t):
+    """A yes about one rule does not end what another rule asks about, or what another has
+    frozen."""
+    rule = {"count": "denials", "above": 3}
+    asks = {"mode": "ask", "timeout_seconds": 60}
+
+    def start(*names):
+        ws = t.workspace()
+        file = rules(t, *({**rule, "name": n, "do": n.split("-")[0]} for n in names),
+                     approvals=asks)
+        one = box(t, "-p", file, "--", "sh", "-c", TICK, cwd=ws)
+        wanted = sum(n.startswith("ask") for n in names)
+        t.wait_until(lambda: len(waiting(one)) == wanted, 20, "nobody is asked")
+        return ws, one
+
+    def waiting(one):
+        return [q["id"] for q in json.loads(t.ward("approve", "--json").out)["questions"]
+                if q["sandbox"] == one]
+
+    ws, one = start("ask-a", "ask-b")
+    first, second = waiting(one)
+    t.equal(t.ward("approve", first, "--run").rc, 0, "yes")
+    stands_still(t, ws)
+    t.equal(listed(t)[one]["state"], "paused", "the other question still waits")
+    before = t.read(ws, "tick")
+    t.equal(t.ward("approve", second, "--run").rc, 0, "yes")
+    t.wait_until(lambda: t.read(ws, "tick") != before, 20, "it does not go on")
+
+    ws, one = start("ask-a", "freeze-b")
+    t.equal(t.ward("approve", waiting(one)[0], "--run").rc, 0, "yes")
+    stands_still(t, ws)
+    t.equal(listed(t)[one]["state"], "paused", "the other rule holds it")
+    before = t.read(ws, "tick")
+    t.equal(t.ward("resume", one).rc, 0, "resume")
+    t.wait_until(lambda: t.read(ws, "tick") != before, 20, "it does not go on")
 
 
 def test_sequence(t):

@@ -289,6 +289,13 @@ static void test_what_cannot_be_let_through_is_asked(void **state)
 	assert_int_not_equal(ask_request(a, 1, 7, 0), 0);
 	assert_int_equal(approve_count(a), 1);
 	assert_int_equal(s.ended[APPROVE_COVERED], 0);
+	s.fail = false;
+	assert_int_equal(ask_request(a, 2, 7, 0), 0);
+	q.like[0] = 8;
+	assert_true(approve_remember(a, &q, 0));
+	approve_forget(a, &q); /* it covers nothing any more, and the other one still does */
+	assert_int_not_equal(ask_request(a, 3, 8, 0), 0);
+	assert_int_equal(ask_request(a, 4, 7, 0), 0);
 	approve_destroy(a);
 }
 
