@@ -90,7 +90,7 @@ def test_versions_by_link(t):
     ws = t.workspace({"conf/node": "20\n", ".ruby-version": "3.3\n"})
     t.run("ln", "-s", "conf/node", os.path.join(ws, ".nvmrc"), check=True)
     t.run("ln", "-s", "/etc/hostname", os.path.join(ws, ".java-version"), check=True)
-    time.sleep(0.1)	# the clock that stamps files ticks: what is as new as the run counts as its own
+    time.sleep(0.1)	# the clock that stamps files ticks: what is as new as the run is its own
     run = ("run", "-w", ws, "--", "sh", "-c")
     r = t.ward(*run, "echo 22 > conf/node; mkdir sub; ln -s ../.ruby-version sub/.ruby-version; "
                "ln -s ../conf/node sub/.node-version", cwd=ws, report=True)
