@@ -199,19 +199,19 @@ def test_hostile(t):
 def test_the_battery_judges(t):
     """Without ward the same cases run or bring what they should not."""
     ws, marks = t.workspace(), t.workspace()
-    found = set()
-    for name, script in HOSTILE.items():
-        case = os.path.join(ws, name)
-        os.makedirs(case)
-        template(t, case)
-        t.run("bash", "-c", f"export MARK={marks}/{name}\n{PRELUDE}\n{script}", cwd=case, env=WHO)
-        use_git(t, case, os.path.join(marks, name))
-        if os.path.exists(os.path.join(marks, name)):
-            found.add(name)
-        shutil.rmtree(case, ignore_errors=True)
+    missed = set(HOSTILE) - NOT_BY_THESE
     # git compares times of files: a case may pass by where all happens within one tick of the clock
-    missed = set(HOSTILE) - found - NOT_BY_THESE
-    t.check(len(missed) <= 1, f"what does nothing: {sorted(missed)}")
+    for _ in range(4):
+        for name in sorted(missed):
+            case = os.path.join(ws, name)
+            os.makedirs(case)
+            template(t, case)
+            script = f"export MARK={marks}/{name}\n{PRELUDE}\n{HOSTILE[name]}"
+            t.run("bash", "-c", script, cwd=case, env=WHO)
+            use_git(t, case, os.path.join(marks, name))
+            shutil.rmtree(case, ignore_errors=True)
+        missed -= set(os.listdir(marks))
+    t.equal(sorted(missed), [], "what does nothing")
 
 
 @needs("git")
