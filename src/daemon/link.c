@@ -51,6 +51,7 @@ static void flush(struct link *l)
 	}
 }
 
+/* May end the link, which frees all of its streams: the caller touches none of them afterwards. */
 static void send_frame(struct link *l, uint32_t stream, uint8_t type, const void *bytes, size_t n)
 {
 	const struct envd_frame f = { .stream = stream, .bytes = (uint32_t)n, .type = type };
@@ -108,14 +109,15 @@ struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fiel
 
 void stream_send(struct stream *s, const void *bytes, size_t n)
 {
+	struct link *l = s->link;
 	const char *b = bytes;
 
 	while (n) {
 		size_t some = n < ENVD_FRAME_BYTES ? n : ENVD_FRAME_BYTES;
 
 		s->credit -= some < s->credit ? some : s->credit;
-		send_frame(s->link, s->id, ENVD_DATA, b, some);
-		if (s->link->dead)
+		send_frame(l, s->id, ENVD_DATA, b, some);
+		if (l->dead) /* and the stream is freed */
 			return;
 		b += some;
 		n -= some;
@@ -124,16 +126,22 @@ void stream_send(struct stream *s, const void *bytes, size_t n)
 
 void stream_send_end(struct stream *s)
 {
-	if (!s->out_end)
-		send_frame(s->link, s->id, ENVD_END, NULL, 0);
+	bool said = s->out_end;
+
 	s->out_end = true;
+	if (!said)
+		send_frame(s->link, s->id, ENVD_END, NULL, 0);
 }
 
 void stream_leave(struct stream *s)
 {
-	if (!(s->in_end && s->out_end))
-		send_frame(s->link, s->id, ENVD_RESET, NULL, 0);
+	struct link *l = s->link;
+	uint32_t id = s->id;
+	bool over = s->in_end && s->out_end;
+
 	drop_stream(s);
+	if (!over)
+		send_frame(l, id, ENVD_RESET, NULL, 0);
 }
 
 void stream_taken(struct stream *s, size_t n)

@@ -105,15 +105,17 @@ static int lock_up(const struct setup *s, struct ward_err *e)
 	return confine_enter(PROC_SERVE, &own, e);
 }
 
-static int run_front(struct front *f, const struct setup *s)
+static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 {
 	struct ward_err e = { 0 };
 	char file[PATH_MAX + 32];
 	int r;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == 1)
+	if (getppid() != keeper)
 		return 1;
+	/* a sandbox that closes the pipe of its ward-envd gets EPIPE read here, no more */
+	signal(SIGPIPE, SIG_IGN);
 	snprintf(file, sizeof(file), "%s/registry.db", s->dir);
 	r = lock_up(s, &e);
 	if (r < 0) {
@@ -153,7 +155,7 @@ static int serve(const struct setup *s, struct ward_err *e)
 	auto_free char *ward = NULL, *envd = NULL;
 	struct sigaction a = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
 	int pair[2], big = 1 << 20, status = 0, r;
-	pid_t pid;
+	pid_t pid, keeper;
 
 	f = (struct front){ .most = s->most,
 			    .quota = s->quota,
@@ -182,13 +184,14 @@ static int serve(const struct setup *s, struct ward_err *e)
 	for (int i = 0; i < 2; i++)
 		(void)setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
 	say_ready(s, &f);
+	keeper = getpid();
 	pid = fork();
 	if (pid < 0)
 		return ward_fail_errno(e, "cannot start a process");
 	if (pid == 0) {
 		close(pair[0]);
 		f.keeper_fd = pair[1];
-		_exit(run_front(&f, s));
+		_exit(run_front(&f, s, keeper));
 	}
 	front_pid = pid;
 	sigaction(SIGTERM, &a, NULL);

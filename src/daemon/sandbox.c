@@ -176,12 +176,8 @@ static void started(struct front *f, struct job *j, int result, const char *text
 	if (!s)
 		return;
 	if (result < 0) {
-		struct conn *waiting = s->waiting;
-
 		log_sandbox("sandbox_not_started", s, text);
-		s->waiting = NULL;
-		if (waiting && !waiting->gone)
-			waiting->resume(waiting, result, text);
+		call_waiting(s, result, text);
 		sandbox_remove(f, s, "it was not started");
 		return;
 	}
