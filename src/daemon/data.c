@@ -291,7 +291,8 @@ static void begin_answer(struct conn *c, unsigned status, const char *type, uint
 	c->status = status;
 	c->front->counters.requests[status / 100]++;
 	c->left = length;
-	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->head.minor > 0;
+	/* the answer to HEAD has no body, and so no last chunk either */
+	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->head.minor > 0 && !c->head.head;
 	c->close |= length == ENVD_LENGTH_UNKNOWN && c->head.minor == 0;
 	buf_printf(&c->out, "HTTP/1.1 %u %s\r\n", status, status < 300 ? "OK" : "Error");
 	if (type)
