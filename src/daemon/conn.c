@@ -18,6 +18,7 @@
 
 #define CONNS_MAX 4096
 #define IN_MAX (64 * 1024)
+#define OUT_SENT_MAX (256 * 1024) /* bytes that were sent, and are still kept */
 #define DRAIN_MAX (8 * 1024 * 1024)
 #define HEAD_MS 30000    /* for a head, or the next one */
 #define STALLED_MS 60000 /* without a byte, for a client that owes one or does not take one */
@@ -73,18 +74,30 @@ void conn_free_gone(struct front *f)
 
 /* -- what is waited for */
 
+/* Whether the client takes its answers: only then another request is read. */
+static bool takes_answers(const struct conn *c)
+{
+	return c->out.len - c->out_at < IN_MAX;
+}
+
+/* Whether its stream can take bytes of the client. */
+static bool has_room(const struct conn *c)
+{
+	return c->stream && c->stream->credit > 0 && !link_is_full(c->stream->link);
+}
+
 static bool wants_bytes(const struct conn *c)
 {
 	switch (c->state) {
 	case CONN_HEAD:
-		return c->out.len - c->out_at < IN_MAX;
+		return takes_answers(c);
 	case CONN_COLLECT:
 	case CONN_DRAIN:
 		return true;
 	case CONN_STREAM:
-		return !body_is_over(c) && c->stream && c->stream->credit > 0;
+		return !body_is_over(c) && has_room(c);
 	case CONN_TUNNEL:
-		return c->stream && c->stream->credit > 0;
+		return has_room(c);
 	case CONN_WAIT:
 	default:
 		return false;
@@ -142,6 +155,10 @@ void conn_flush(struct conn *c)
 		}
 		if (owed && c->stream)
 			stream_taken(c->stream, owed);
+	} else if (c->out_at > OUT_SENT_MAX) {
+		memmove(c->out.data, c->out.data + c->out_at, c->out.len - c->out_at);
+		c->out.len -= c->out_at;
+		c->out_at = 0;
 	}
 	update(c);
 }
@@ -420,7 +437,7 @@ static bool pass(struct conn *c)
 	const uint8_t *bytes;
 	size_t n;
 
-	if (!c->stream || (c->state == CONN_STREAM && body_is_over(c)))
+	if (!has_room(c) || (c->state == CONN_STREAM && body_is_over(c)))
 		return false;
 	say_continue(c);
 	if (c->raw || c->state == CONN_TUNNEL)
@@ -462,7 +479,7 @@ static bool step(struct conn *c)
 {
 	switch (c->state) {
 	case CONN_HEAD:
-		return take_head(c);
+		return takes_answers(c) && take_head(c);
 	case CONN_COLLECT:
 		return collect(c);
 	case CONN_STREAM:
@@ -503,6 +520,8 @@ static void ready(struct source *source, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		conn_flush(c);
+	if (events & EPOLLOUT) /* a request may have waited until its answer has room */
+		conn_pump(c);
 	if (c->gone || !(events & EPOLLIN))
 		return;
 	if (!buf_reserve(&c->in, 16384)) {
@@ -571,7 +590,7 @@ void conn_go_on(struct front *f)
 	f->finished = false;
 	for (struct conn *c = f->conns; c; c = next) {
 		next = c->next;
-		if (c->state == CONN_DRAIN)
+		if (c->state == CONN_DRAIN || c->stream)
 			conn_pump(c);
 	}
 }

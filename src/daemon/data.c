@@ -420,8 +420,12 @@ void data_bytes(struct conn *c, const uint8_t *bytes, size_t n)
 		if (!c->head.head)
 			send_piece(c, bytes, n);
 	}
-	if (!c->gone)
-		conn_flush(c);
+	if (c->gone)
+		return;
+	conn_flush(c);
+	/* crumbs, each in a chunk of its own, are more bytes than the stream's window */
+	if (!c->gone && c->out.len - c->out_at > 3 * ENVD_WINDOW)
+		conn_abort(c);
 }
 
 void data_end(struct conn *c)

@@ -162,7 +162,8 @@ struct front {
 	uint64_t stop_ms;
 	char debug_id[SANDBOX_ID + 1];
 	bool stop;
-	bool finished; /* a request was answered: the next one may be there already */
+	/* a request was answered, so the next one may be there already; or a link has room again */
+	bool finished;
 };
 
 int64_t front_now_ms(void); /* of the calendar's clock */
@@ -210,6 +211,8 @@ unsigned sandbox_count_of(const struct front *f, const char *owner);
 
 /* -- link.c */
 
+/* Whether so much waits for the sandbox to read it that no client's bytes are taken for it. */
+bool link_is_full(const struct link *l);
 struct link *link_new(struct front *f, struct sandbox *s, int fds[2]);
 void link_end(struct link *l);
 /* Begins a stream; fields are those of a CALL, NULL: a DIAL. NULL: too many. */
@@ -243,7 +246,8 @@ void conn_flush(struct conn *c);
 void conn_pump(struct conn *c);
 void conn_free_gone(struct front *f);
 void conn_tick(struct front *f);
-/* Reads on where a request was answered, and the next one came behind it. */
+/* Reads on where a request was answered, and the next one came behind it, and where a link was
+ * full. */
 void conn_go_on(struct front *f);
 
 /* -- data.c: requests to sandboxes */

@@ -1,8 +1,9 @@
 /*
  * The connection to the ward-envd of one sandbox (protocol/envd.h). In: frames that the sandbox
  * writes, which is believed nothing: a frame that breaks the rules ends the connection, a stream
- * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer that
- * the credit of the streams bounds. Run by the front.
+ * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer while
+ * the sandbox does not read: when it is full no client's bytes are taken, and a link whose buffer
+ * grows beyond that is ended. Run by the front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,10 @@
 
 #include "base/io.h"
 #include "daemon/front.h"
+
+#define BACKLOG_MAX (512 * 1024)      /* then nothing more is taken from clients */
+#define BACKLOG_END (4 * BACKLOG_MAX) /* what else is to be said may come to that much */
+#define KEPT_MAX (128 * 1024)         /* an empty buffer that is larger is given back */
 
 struct link {
 	struct source in, out;
@@ -28,8 +33,29 @@ struct link {
 #define OF(source_pointer, member)                                                                 \
 	((struct link *)((char *)(source_pointer)-offsetof(struct link, member)))
 
+bool link_is_full(const struct link *l)
+{
+	return l->to.len - l->to_at > BACKLOG_MAX;
+}
+
+/* What is written leaves the buffer. */
+static void shrink(struct link *l)
+{
+	if (l->to_at == l->to.len) {
+		l->to.len = l->to_at = 0;
+		if (l->to.cap > KEPT_MAX)
+			buf_free(&l->to);
+	} else if (l->to_at > BACKLOG_MAX) {
+		memmove(l->to.data, l->to.data + l->to_at, l->to.len - l->to_at);
+		l->to.len -= l->to_at;
+		l->to_at = 0;
+	}
+}
+
 static void flush(struct link *l)
 {
+	bool was_full = link_is_full(l);
+
 	while (l->to_at < l->to.len) {
 		ssize_t n = write(l->out.fd, l->to.data + l->to_at, l->to.len - l->to_at);
 
@@ -43,8 +69,9 @@ static void flush(struct link *l)
 			break;
 		l->to_at += (size_t)n;
 	}
-	if (l->to_at == l->to.len)
-		l->to.len = l->to_at = 0;
+	shrink(l);
+	if (was_full && !link_is_full(l))
+		l->front->finished = true; /* those who waited for that go on */
 	if (l->waits != (l->to.len > 0)) {
 		l->waits = l->to.len > 0;
 		front_change(l->front, &l->out, l->waits ? EPOLLOUT : 0);
@@ -63,10 +90,10 @@ static void send_frame(struct link *l, uint32_t stream, uint8_t type, const void
 	buf_add(&l->to, head, sizeof(head));
 	if (n)
 		buf_add(&l->to, bytes, n);
-	if (l->to.failed)
-		link_end(l);
-	else
+	if (!l->to.failed)
 		flush(l);
+	if (l->to.failed || l->to.len - l->to_at > BACKLOG_END)
+		link_end(l);
 }
 
 static void drop_stream(struct stream *s)
@@ -86,8 +113,8 @@ static void drop_stream(struct stream *s)
 
 struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port)
 {
-	struct stream *s =
-		l->stream_count < ENVD_STREAMS / 2 && !l->dead ? calloc(1, sizeof(*s)) : NULL;
+	bool fits = l->stream_count < ENVD_STREAMS / 2 && !l->dead && !link_is_full(l);
+	struct stream *s = fits ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
 		return NULL;
@@ -175,7 +202,7 @@ static bool take_credit(struct stream *s, const uint8_t *bytes, size_t n)
 	if (n != sizeof(more))
 		return false;
 	memcpy(&more, bytes, sizeof(more));
-	if (s->credit + more > 4 * ENVD_WINDOW)
+	if (s->credit + more > ENVD_WINDOW)
 		return false;
 	s->credit += more;
 	conn_pump(s->conn);
