@@ -203,6 +203,14 @@ static void count(struct conn *c, unsigned status)
 		c->front->counters.requests[status / 100]++;
 }
 
+/* In the debug mode no page in a browser may read an answer. */
+void conn_usual_fields(struct conn *c)
+{
+	if (!c->debug)
+		buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\n");
+	buf_puts(&c->out, "X-Content-Type-Options: nosniff\r\n");
+}
+
 void conn_answer(struct conn *c, unsigned status, const char *type, const struct buf *body,
 		 const char *more_fields)
 {
@@ -216,7 +224,7 @@ void conn_answer(struct conn *c, unsigned status, const char *type, const struct
 	buf_printf(&c->out, "HTTP/1.1 %u %s\r\nContent-Length: %zu\r\n", status, reason(status), n);
 	if (type && n)
 		buf_printf(&c->out, "Content-Type: %s\r\n", type);
-	buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\nX-Content-Type-Options: nosniff\r\n");
+	conn_usual_fields(c);
 	if (more_fields)
 		buf_puts(&c->out, more_fields);
 	if (c->close)

@@ -246,10 +246,29 @@ static void go_in(struct conn *c, struct sandbox *s)
 		look_again(c, 0, "");
 }
 
+/* The port of the debug mode asks for no key; so a page in a browser must not reach it, neither as
+ * itself nor under a name of its own that leads to this machine. */
+static bool is_page(const struct conn *c)
+{
+	const struct host *h = &c->head.host;
+	bool here = h->kind == HOST_NAME
+			    ? strcmp(h->name, "localhost") == 0
+			    : h->kind == HOST_ADDRESS && h->ip.family == 4 && h->ip.bytes[0] == 127;
+
+	return !here || http_field_get(&c->req.fields, "origin").s ||
+	       http_field_get(&c->req.fields, "sec-fetch-site").s;
+}
+
 void data_begin(struct conn *c)
 {
 	struct sandbox *s;
 
+	if (c->debug && is_page(c)) {
+		conn_refuse(c, 403,
+			    "the debug mode answers programs of this machine, as "
+			    "localhost, and no page in a browser");
+		return;
+	}
 	if (c->debug)
 		memcpy(c->to.id, c->front->debug_id, sizeof(c->to.id));
 	s = *c->to.id ? sandbox_find(c->front, c->to.id) : find_signed(c);
@@ -301,7 +320,7 @@ static void begin_answer(struct conn *c, unsigned status, const char *type, uint
 		buf_puts(&c->out, "Transfer-Encoding: chunked\r\n");
 	else if (length != ENVD_LENGTH_UNKNOWN)
 		buf_printf(&c->out, "Content-Length: %llu\r\n", (unsigned long long)length);
-	buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\nX-Content-Type-Options: nosniff\r\n");
+	conn_usual_fields(c);
 	if (c->close)
 		buf_puts(&c->out, "Connection: close\r\n");
 	buf_puts(&c->out, "\r\n");

@@ -233,6 +233,8 @@ void conn_accept_debug(struct source *s, uint32_t events);
 /* Answers with a whole body, and ends the request. */
 void conn_answer(struct conn *c, unsigned status, const char *type, const struct buf *body,
 		 const char *more_fields);
+/* Writes the fields that each answer of our own has. */
+void conn_usual_fields(struct conn *c);
 /* {"code":status,"message":why} */
 void conn_refuse(struct conn *c, unsigned status, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
