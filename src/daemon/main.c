@@ -45,6 +45,11 @@ static void pass_on(int number)
 		kill(front_pid, number);
 }
 
+static bool is_loopback(const struct sockaddr_in *a)
+{
+	return ntohl(a->sin_addr.s_addr) >> 24 == 127;
+}
+
 static int listen_on(const char *address, uint16_t port, struct ward_err *e)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -52,7 +57,7 @@ static int listen_on(const char *address, uint16_t port, struct ward_err *e)
 
 	if (inet_pton(AF_INET, address, &a.sin_addr) != 1)
 		return ward_fail(e, EINVAL, "%s is not an IPv4 address", address);
-	if (ntohl(a.sin_addr.s_addr) >> 24 != 127) {
+	if (!is_loopback(&a)) {
 		ward_fail(e, EINVAL, "ward serve listens on loopback only: it has no TLS yet");
 		return ward_remedy(e, "put a server with TLS in front of it, on this machine");
 	}
@@ -92,9 +97,18 @@ static int activated(void)
 
 static int open_listener(const struct setup *s, struct ward_err *e)
 {
+	struct sockaddr_in a = { 0 };
+	socklen_t n = sizeof(a);
 	int fd = activated();
 
-	return fd >= 0 ? fd : listen_on(s->address, s->port, e);
+	if (fd < 0)
+		return listen_on(s->address, s->port, e);
+	if (getsockname(fd, (struct sockaddr *)&a, &n) < 0 || a.sin_family != AF_INET ||
+	    !is_loopback(&a)) {
+		ward_fail(e, EINVAL, "the socket that was handed over is not on IPv4 loopback");
+		return ward_remedy(e, "ListenStream=127.0.0.1:PORT in the unit of the socket");
+	}
+	return fd;
 }
 
 static int lock_up(const struct setup *s, struct ward_err *e)
