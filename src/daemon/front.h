@@ -114,7 +114,8 @@ struct conn {
 	void (*resume)(struct conn *c, int result, const char *text); /* in CONN_WAIT */
 	enum route_verb verb;
 	char sandbox[SANDBOX_ID + 1];
-	char owner[OWNER_MAX + 1];
+	char owner[OWNER_MAX + 1]; /* of the key; of the sandbox that the request goes to */
+	bool sandbox_owner;        /* the latter */
 	int64_t wanted_timeout_ms; /* of connect */
 	bool resumed;
 	struct stream *stream;
