@@ -13,9 +13,10 @@
 #include "base/io.h"
 #include "daemon/front.h"
 
-#define BACKLOG_MAX (512 * 1024)      /* then nothing more is taken from clients */
-#define BACKLOG_END (4 * BACKLOG_MAX) /* what else is to be said may come to that much */
-#define KEPT_MAX (128 * 1024)         /* an empty buffer that is larger is given back */
+#define BACKLOG_MAX (512 * 1024)        /* then nothing more is taken from clients */
+#define BACKLOG_CALLS (2 * BACKLOG_MAX) /* then no stream begins */
+#define BACKLOG_END (4 * BACKLOG_MAX)   /* what else is to be said may come to that much */
+#define KEPT_MAX (128 * 1024)           /* an empty buffer that is larger is given back */
 
 struct link {
 	struct source in, out;
@@ -33,9 +34,14 @@ struct link {
 #define OF(source_pointer, member)                                                                 \
 	((struct link *)((char *)(source_pointer)-offsetof(struct link, member)))
 
+static size_t waiting(const struct link *l)
+{
+	return l->to.len - l->to_at;
+}
+
 bool link_is_full(const struct link *l)
 {
-	return l->to.len - l->to_at > BACKLOG_MAX;
+	return waiting(l) > BACKLOG_MAX;
 }
 
 /* What is written leaves the buffer. */
@@ -92,7 +98,7 @@ static void send_frame(struct link *l, uint32_t stream, uint8_t type, const void
 		buf_add(&l->to, bytes, n);
 	if (!l->to.failed)
 		flush(l);
-	if (l->to.failed || l->to.len - l->to_at > BACKLOG_END)
+	if (l->to.failed || waiting(l) > BACKLOG_END)
 		link_end(l);
 }
 
@@ -113,7 +119,7 @@ static void drop_stream(struct stream *s)
 
 struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port)
 {
-	bool fits = l->stream_count < ENVD_STREAMS / 2 && !l->dead && !link_is_full(l);
+	bool fits = l->stream_count < ENVD_STREAMS / 2 && !l->dead && waiting(l) < BACKLOG_CALLS;
 	struct stream *s = fits ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
