@@ -50,14 +50,15 @@ struct sandbox {
 	enum sandbox_state state;
 	int64_t started_ms, end_ms;
 	bool auto_pause, auto_resume, no_network, private_traffic;
-	int internet;         /* as asked for: -1: not */
-	char *metadata;       /* a JSON object; NULL: none */
-	struct buf config;    /* NAME=VALUE with NULs */
-	struct link *link;    /* NULL: not connected */
-	bool busy;            /* a request to the keeper is under way */
-	bool missing;         /* it was not in the keeper's last list */
-	struct conn *waiting; /* for the keeper's answer, by conn.next_waiting */
-	uint64_t retry_ms;    /* an end that failed is tried again then */
+	int internet;               /* as asked for: -1: not */
+	char *metadata;             /* a JSON object; NULL: none */
+	struct buf config;          /* NAME=VALUE with NULs */
+	struct link *link;          /* NULL: not connected */
+	bool busy;                  /* a request to the keeper is under way */
+	bool missing;               /* it was not in the keeper's last list */
+	struct conn *waiting;       /* for the keeper's answer, by conn.next_waiting */
+	uint64_t retry_ms;          /* an end that failed is tried again then */
+	uint64_t cpu_ms, uptime_ms; /* as the last metrics had them */
 };
 
 /* -- the keeper's answers */
@@ -153,6 +154,7 @@ struct front {
 	uint32_t next_seq;
 	unsigned jobs_used;
 	unsigned most, quota;  /* sandboxes of all, of one owner */
+	bool only_base;        /* no template but the built-in one, whose limits are known */
 	uint64_t least_memory; /* bytes that must be available for a new one */
 	const char *envd_version;
 	uint64_t list_ms, tick_ms;
@@ -300,6 +302,8 @@ must_check bool control_read_small(const uint8_t *bytes, size_t n, struct small_
 
 void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j);
 void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j);
+/* MiB of memory, and of disk, that its policy grants; 0: the front does not know that policy. */
+uint64_t show_limit(const struct front *f, const struct sandbox *s);
 void show_time(struct json *j, const char *key, int64_t ms);
 
 /* -- registry.c: 0 or -errno; the error is logged */
