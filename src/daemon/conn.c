@@ -18,6 +18,7 @@
 
 #define CONNS_MAX 4096
 #define IN_MAX (64 * 1024)
+#define OUT_SENT_MAX (256 * 1024) /* bytes that were sent, and are still kept */
 #define DRAIN_MAX (8 * 1024 * 1024)
 #define HEAD_MS 30000    /* for a head, or the next one */
 #define STALLED_MS 60000 /* without a byte, for a client that owes one or does not take one */
@@ -73,18 +74,30 @@ void conn_free_gone(struct front *f)
 
 /* -- what is waited for */
 
+/* Whether the client takes its answers: only then another request is read. */
+static bool takes_answers(const struct conn *c)
+{
+	return c->out.len - c->out_at < IN_MAX;
+}
+
+/* Whether its stream can take bytes of the client. */
+static bool has_room(const struct conn *c)
+{
+	return c->stream && c->stream->credit > 0 && !link_is_full(c->stream->link);
+}
+
 static bool wants_bytes(const struct conn *c)
 {
 	switch (c->state) {
 	case CONN_HEAD:
-		return c->out.len - c->out_at < IN_MAX;
+		return takes_answers(c);
 	case CONN_COLLECT:
 	case CONN_DRAIN:
 		return true;
 	case CONN_STREAM:
-		return !body_is_over(c) && c->stream && c->stream->credit > 0;
+		return !body_is_over(c) && has_room(c);
 	case CONN_TUNNEL:
-		return c->stream && c->stream->credit > 0;
+		return has_room(c);
 	case CONN_WAIT:
 	default:
 		return false;
@@ -142,6 +155,10 @@ void conn_flush(struct conn *c)
 		}
 		if (owed && c->stream)
 			stream_taken(c->stream, owed);
+	} else if (c->out_at > OUT_SENT_MAX) {
+		memmove(c->out.data, c->out.data + c->out_at, c->out.len - c->out_at);
+		c->out.len -= c->out_at;
+		c->out_at = 0;
 	}
 	update(c);
 }
@@ -186,6 +203,14 @@ static void count(struct conn *c, unsigned status)
 		c->front->counters.requests[status / 100]++;
 }
 
+/* In the debug mode no page in a browser may read an answer. */
+void conn_usual_fields(struct conn *c)
+{
+	if (!c->debug)
+		buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\n");
+	buf_puts(&c->out, "X-Content-Type-Options: nosniff\r\n");
+}
+
 void conn_answer(struct conn *c, unsigned status, const char *type, const struct buf *body,
 		 const char *more_fields)
 {
@@ -199,7 +224,7 @@ void conn_answer(struct conn *c, unsigned status, const char *type, const struct
 	buf_printf(&c->out, "HTTP/1.1 %u %s\r\nContent-Length: %zu\r\n", status, reason(status), n);
 	if (type && n)
 		buf_printf(&c->out, "Content-Type: %s\r\n", type);
-	buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\nX-Content-Type-Options: nosniff\r\n");
+	conn_usual_fields(c);
 	if (more_fields)
 		buf_puts(&c->out, more_fields);
 	if (c->close)
@@ -259,6 +284,7 @@ static void next_request(struct conn *c)
 	c->state = CONN_HEAD;
 	c->scanned = 0;
 	c->answered = c->chunked = c->expects = c->websocket = c->raw = c->answer_begun = false;
+	c->sandbox_owner = false;
 	c->body.len = c->answer_head.len = 0;
 	c->since_ms = io_now_ms();
 }
@@ -420,7 +446,7 @@ static bool pass(struct conn *c)
 	const uint8_t *bytes;
 	size_t n;
 
-	if (!c->stream || (c->state == CONN_STREAM && body_is_over(c)))
+	if (!has_room(c) || (c->state == CONN_STREAM && body_is_over(c)))
 		return false;
 	say_continue(c);
 	if (c->raw || c->state == CONN_TUNNEL)
@@ -462,7 +488,7 @@ static bool step(struct conn *c)
 {
 	switch (c->state) {
 	case CONN_HEAD:
-		return take_head(c);
+		return takes_answers(c) && take_head(c);
 	case CONN_COLLECT:
 		return collect(c);
 	case CONN_STREAM:
@@ -503,6 +529,8 @@ static void ready(struct source *source, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		conn_flush(c);
+	if (events & EPOLLOUT) /* a request may have waited until its answer has room */
+		conn_pump(c);
 	if (c->gone || !(events & EPOLLIN))
 		return;
 	if (!buf_reserve(&c->in, 16384)) {
@@ -571,7 +599,7 @@ void conn_go_on(struct front *f)
 	f->finished = false;
 	for (struct conn *c = f->conns; c; c = next) {
 		next = c->next;
-		if (c->state == CONN_DRAIN)
+		if (c->state == CONN_DRAIN || c->stream)
 			conn_pump(c);
 	}
 }

@@ -319,6 +319,20 @@ static uint64_t number(const char *json, const char *key)
 	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
+/* Of all processors, since the last time or, at first, since the sandbox's start. */
+static uint64_t cpu_percent(const struct front *f, struct sandbox *s, const char *text)
+{
+	uint64_t cpu = number(text, "cpu_ms"), uptime = number(text, "uptime_ms"), used, time;
+
+	if (cpu < s->cpu_ms || uptime < s->uptime_ms)
+		s->cpu_ms = s->uptime_ms = 0;
+	used = cpu - s->cpu_ms;
+	time = (uptime - s->uptime_ms) * (f->cpus ? f->cpus : 1);
+	s->cpu_ms = cpu;
+	s->uptime_ms = uptime;
+	return time ? (100 * used + time / 2) / time : 0;
+}
+
 static void show_metrics(struct front *f, struct job *j, int result, const char *text, int fds[2])
 {
 	struct sandbox *s = sandbox_find(f, j->q.id);
@@ -335,12 +349,12 @@ static void show_metrics(struct front *f, struct job *j, int result, const char 
 		show_time(&out, "timestamp", front_now_ms());
 		json_int(&out, "timestampUnix", front_now_ms() / 1000);
 		json_uint(&out, "cpuCount", f->cpus);
-		json_uint(&out, "cpuUsedPct", number(text, "cpu_percent"));
+		json_uint(&out, "cpuUsedPct", cpu_percent(f, s, text));
 		json_uint(&out, "memUsed", number(text, "memory_bytes"));
-		json_uint(&out, "memTotal", number(text, "memory_limit_bytes"));
+		json_uint(&out, "memTotal", show_limit(f, s) << 20);
 		json_uint(&out, "memCache", 0);
 		json_uint(&out, "diskUsed", number(text, "disk_bytes"));
-		json_uint(&out, "diskTotal", number(text, "disk_limit_bytes"));
+		json_uint(&out, "diskTotal", show_limit(f, s) << 20);
 		json_end_object(&out);
 	}
 	json_end_array(&out);

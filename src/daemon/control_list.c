@@ -12,6 +12,7 @@
 #include "rules/json_in.h"
 
 #define LIMIT_MAX 100
+#define FILTER_MAX 16 /* fields of metadata in one query */
 
 struct filter {
 	struct buf metadata, state, template, order, token, after, limit;
@@ -45,6 +46,18 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
+/* How many fields a filter of metadata has. */
+static unsigned count_fields(const struct buf *form)
+{
+	auto_buf name = { 0 }, value = { 0 };
+	unsigned n = 0;
+	size_t at = 0;
+
+	while (n <= FILTER_MAX && query_next(buf_text(form), form->len, &at, &name, &value) > 0)
+		n++;
+	return n;
+}
+
 /* False: the query cannot be understood. */
 static bool read_filter(const struct conn *c, struct filter *f)
 {
@@ -60,6 +73,7 @@ static bool read_filter(const struct conn *c, struct filter *f)
 	bad |= query_get(q, n, "nextToken", &f->token) < 0;
 	bad |= query_get(q, n, "startedAfter", &f->after) < 0;
 	bad |= query_get(q, n, "limit", &f->limit) < 0;
+	bad |= count_fields(&f->metadata) > FILTER_MAX;
 	f->paused = !f->state.len || has_word(f->state.data, "paused");
 	f->running = !f->state.len || has_word(f->state.data, "running");
 	f->ascending = strcmp(buf_text(&f->order), "asc") == 0;
@@ -185,9 +199,10 @@ void control_list(struct conn *c)
 	if (!all) {
 		conn_refuse(c, 500, "out of memory");
 	} else if (!read_filter(c, &f)) {
-		conn_refuse(c, 400,
-			    "the query cannot be understood: state, metadata, template, "
-			    "startedAfter, order, limit (1 to 100), nextToken");
+		conn_refuse(
+			c, 400,
+			"the query cannot be understood: state, metadata (16 fields), template, "
+			"startedAfter, order, limit (1 to 100), nextToken");
 	} else {
 		for (struct sandbox *s = c->front->sandboxes; s; s = s->next)
 			if (is_wanted(c, s, &f))

@@ -10,6 +10,7 @@
 #include "rules/json_in.h"
 
 #define TIMEOUT_MAX (30 * 24 * 3600)
+#define METADATA_MAX 4096 /* as JSON: it is kept in memory, and read for each list */
 
 static bool wrong(struct create *c, unsigned status, const char *why)
 {
@@ -82,6 +83,8 @@ static void read_metadata(struct json_in *j, struct create *c)
 			json_string(&out, name, buf_text(&value));
 	}
 	json_end_object(&out);
+	if (c->metadata.len > METADATA_MAX)
+		wrong(c, 400, "metadata is larger than 4 KiB");
 }
 
 static bool is_variable(const char *name)
@@ -117,7 +120,8 @@ static void read_variables(struct json_in *j, struct create *c)
 		wrong(c, 400, "envVars are larger than 24 KiB together");
 }
 
-/* A list whose one entry, if any, is all addresses. */
+/* A list whose entries, if any, are all addresses; those of one family take both, for there is no
+ * network with half of them. */
 static void read_deny(struct json_in *j, struct create *c)
 {
 	struct json_level l;
@@ -128,12 +132,13 @@ static void read_deny(struct json_in *j, struct create *c)
 		auto_buf text = { 0 };
 
 		json_in_string(j, &text);
-		if (strcmp(buf_text(&text), "0.0.0.0/0") == 0)
+		if (strcmp(buf_text(&text), "0.0.0.0/0") == 0 ||
+		    strcmp(buf_text(&text), "::/0") == 0)
 			c->no_network = true;
-		else if (strcmp(buf_text(&text), "::/0") != 0)
+		else
 			wrong(c, 501,
-			      "network.denyOut: ward serve knows 0.0.0.0/0 only; a template's "
-			      "policy says more");
+			      "network.denyOut: ward serve knows 0.0.0.0/0 and ::/0, each of "
+			      "which takes the whole network; a template's policy says more");
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/front.h"
 
 #define CLIENT_ID "ward" /* deprecated at E2B, but required */
+#define BASE_MIB 2048    /* memory_limit and disk_limit of base_policy in setup.c */
 
 void show_time(struct json *j, const char *key, int64_t ms)
 {
@@ -45,6 +46,11 @@ void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j
 	json_end_object(j);
 }
 
+uint64_t show_limit(const struct front *f, const struct sandbox *s)
+{
+	return f->only_base && strcmp(s->template, "base") == 0 ? BASE_MIB : 0;
+}
+
 void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j)
 {
 	json_begin_object(j, NULL);
@@ -55,8 +61,8 @@ void show_detail(const struct front *f, const struct sandbox *s, bool listed, st
 	show_time(j, "endAt", s->end_ms);
 	json_string(j, "state", s->state == SANDBOX_PAUSED ? "paused" : "running");
 	json_uint(j, "cpuCount", f->cpus);
-	json_uint(j, "memoryMB", 2048);
-	json_uint(j, "diskSizeMB", 2048);
+	json_uint(j, "memoryMB", show_limit(f, s));
+	json_uint(j, "diskSizeMB", show_limit(f, s));
 	if (s->metadata) {
 		buf_puts(j->out, ",\"metadata\":");
 		buf_puts(j->out, s->metadata);

@@ -12,6 +12,10 @@
 #include "daemon/front.h"
 #include "envd/query.h"
 
+#define OWNER_CONNS_MAX 1024 /* to sandboxes of one owner at one time */
+#define SIGNED_QUERY_MAX 2048
+#define SIGNATURE_LEN 46 /* "v1_" and the base64 of a digest, without its "=" */
+
 static const char cors[] = "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
 			   "Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 7200\r\n";
 
@@ -69,43 +73,73 @@ static void query(const struct conn *c, const char *name, struct buf *out)
 
 enum signed_as { SIGNED_NOT, SIGNED_WRONG, SIGNED_LATE, SIGNED_FINE };
 
-static enum signed_as check_signature(const struct conn *c, const char *token)
-{
-	auto_buf path = { 0 }, user = { 0 }, given = { 0 }, expires = { 0 }, right = { 0 };
+/* What a file URL says. */
+struct signed_url {
+	struct buf path, user, given, expires;
+};
 
-	query(c, "path", &path);
-	query(c, "username", &user);
-	query(c, "signature", &given);
-	query(c, "signature_expiration", &expires);
-	if (!given.len)
+static void read_signed(const struct conn *c, struct signed_url *ret)
+{
+	*ret = (struct signed_url){ 0 };
+	query(c, "path", &ret->path);
+	query(c, "username", &ret->user);
+	query(c, "signature", &ret->given);
+	query(c, "signature_expiration", &ret->expires);
+}
+
+static void free_signed(struct signed_url *u)
+{
+	buf_free(&u->path);
+	buf_free(&u->user);
+	buf_free(&u->given);
+	buf_free(&u->expires);
+}
+
+static enum signed_as check_signature(const struct conn *c, const struct signed_url *u,
+				      const char *token)
+{
+	auto_buf right = { 0 };
+
+	if (!u->given.len)
 		return SIGNED_NOT;
-	route_signature(
-		path.len ? path.data : "", http_text_is(c->req.method, "GET") ? "read" : "write",
-		user.len ? user.data : "", token, expires.len ? expires.data : NULL, &right);
-	if (right.failed || !route_equal(buf_text(&given), buf_text(&right)))
+	if (u->given.len != SIGNATURE_LEN)
 		return SIGNED_WRONG;
-	if (expires.len && strtoll(expires.data, NULL, 10) < time(NULL))
+	route_signature(u->path.len ? u->path.data : "",
+			http_text_is(c->req.method, "GET") ? "read" : "write",
+			u->user.len ? u->user.data : "", token,
+			u->expires.len ? u->expires.data : NULL, &right);
+	if (right.failed || !route_equal(buf_text(&u->given), buf_text(&right)))
+		return SIGNED_WRONG;
+	if (u->expires.len && strtoll(u->expires.data, NULL, 10) < time(NULL))
 		return SIGNED_LATE;
 	return SIGNED_FINE;
 }
 
-/* A file URL without a sandbox: its signature belongs to one. */
+/* A file URL without a sandbox: its signature belongs to one. Anybody may send one, and each
+ * sandbox's token is tried: so it is short, and read once. */
 static struct sandbox *find_signed(struct conn *c)
 {
-	if (!path_is(c, "/files"))
+	struct sandbox *s = NULL;
+	struct signed_url u;
+
+	if (!path_is(c, "/files") || c->to.port != ENVD_PORT || c->req.query.n > SIGNED_QUERY_MAX)
 		return NULL;
-	for (struct sandbox *s = c->front->sandboxes; s; s = s->next)
-		if (check_signature(c, s->token) >= SIGNED_LATE) {
-			memcpy(c->to.id, s->id, sizeof(s->id));
-			return s;
-		}
-	return NULL;
+	read_signed(c, &u);
+	if (u.given.len == SIGNATURE_LEN)
+		s = c->front->sandboxes;
+	while (s && check_signature(c, &u, s->token) < SIGNED_LATE)
+		s = s->next;
+	free_signed(&u);
+	if (s)
+		memcpy(c->to.id, s->id, sizeof(s->id));
+	return s;
 }
 
 /* Answers, and returns false, if the client may not ask ward-envd. */
 static bool may_ask_envd(struct conn *c, const struct sandbox *s)
 {
 	auto_free char *token = field(c, "x-access-token");
+	struct signed_url u;
 	enum signed_as as;
 
 	if (c->debug)
@@ -120,7 +154,9 @@ static bool may_ask_envd(struct conn *c, const struct sandbox *s)
 		conn_refuse(c, 401, "unauthorized access, please provide a valid access token");
 		return false;
 	}
-	as = check_signature(c, s->token);
+	read_signed(c, &u);
+	as = check_signature(c, &u, s->token);
+	free_signed(&u);
 	if (as == SIGNED_FINE)
 		return true;
 	conn_refuse(c, 401, "%s",
@@ -177,11 +213,30 @@ static void open_envd(struct conn *c, struct sandbox *s)
 		conn_refuse(c, 429, "too many requests to this sandbox are under way");
 }
 
+/* A program inside has no business with what opens the server. */
+static void drop_secrets(struct http_fields *f)
+{
+	static const char *const names[] = { "x-api-key", "x-access-token",
+					     "e2b-traffic-access-token" };
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < f->count; i++) {
+		bool secret = false;
+
+		for (size_t k = 0; k < ARRAY_LEN(names); k++)
+			secret |= http_text_is(f->items[i].name, names[k]);
+		if (!secret)
+			f->items[kept++] = f->items[i];
+	}
+	f->count = kept;
+}
+
 static void open_port(struct conn *c, struct sandbox *s)
 {
 	auto_buf head = { 0 };
 	uint16_t port = c->head.port;
 
+	drop_secrets(&c->req.fields);
 	http_request_write(&c->req, &c->head.host, port ? port : 80, 80, c->req.path, &head);
 	if (head.failed || head.len > ENVD_WINDOW / 2)
 		conn_refuse(c, 431, "the request's head is too large");
@@ -231,10 +286,28 @@ static void look_again(struct conn *c, int result, const char *why)
 		sandbox_wait(s, c, open_stream);
 }
 
+/* Connections on their way to sandboxes of the owner, the one that is asked about aside. */
+static unsigned under_way(const struct conn *c, const char *owner)
+{
+	unsigned n = 0;
+
+	for (const struct conn *o = c->front->conns; o; o = o->next)
+		n += o != c && o->sandbox_owner && strcmp(o->owner, owner) == 0 &&
+		     (o->state == CONN_WAIT || o->state == CONN_STREAM || o->state == CONN_TUNNEL);
+	return n;
+}
+
 static void go_in(struct conn *c, struct sandbox *s)
 {
 	int r = 0;
 
+	if (under_way(c, s->owner) >= OWNER_CONNS_MAX) {
+		conn_refuse(c, 429, "%d requests to this owner's sandboxes are under way",
+			    OWNER_CONNS_MAX);
+		return;
+	}
+	memcpy(c->owner, s->owner, sizeof(c->owner));
+	c->sandbox_owner = true;
 	c->state = CONN_WAIT;
 	if (s->state == SANDBOX_PAUSED && !s->busy)
 		r = sandbox_resume(c->front, s);
@@ -246,10 +319,29 @@ static void go_in(struct conn *c, struct sandbox *s)
 		look_again(c, 0, "");
 }
 
+/* The port of the debug mode asks for no key; so a page in a browser must not reach it, neither as
+ * itself nor under a name of its own that leads to this machine. */
+static bool is_page(const struct conn *c)
+{
+	const struct host *h = &c->head.host;
+	bool here = h->kind == HOST_NAME
+			    ? strcmp(h->name, "localhost") == 0
+			    : h->kind == HOST_ADDRESS && h->ip.family == 4 && h->ip.bytes[0] == 127;
+
+	return !here || http_field_get(&c->req.fields, "origin").s ||
+	       http_field_get(&c->req.fields, "sec-fetch-site").s;
+}
+
 void data_begin(struct conn *c)
 {
 	struct sandbox *s;
 
+	if (c->debug && is_page(c)) {
+		conn_refuse(c, 403,
+			    "the debug mode answers programs of this machine, as "
+			    "localhost, and no page in a browser");
+		return;
+	}
 	if (c->debug)
 		memcpy(c->to.id, c->front->debug_id, sizeof(c->to.id));
 	s = *c->to.id ? sandbox_find(c->front, c->to.id) : find_signed(c);
@@ -291,7 +383,8 @@ static void begin_answer(struct conn *c, unsigned status, const char *type, uint
 	c->status = status;
 	c->front->counters.requests[status / 100]++;
 	c->left = length;
-	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->head.minor > 0;
+	/* the answer to HEAD has no body, and so no last chunk either */
+	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->head.minor > 0 && !c->head.head;
 	c->close |= length == ENVD_LENGTH_UNKNOWN && c->head.minor == 0;
 	buf_printf(&c->out, "HTTP/1.1 %u %s\r\n", status, status < 300 ? "OK" : "Error");
 	if (type)
@@ -300,7 +393,7 @@ static void begin_answer(struct conn *c, unsigned status, const char *type, uint
 		buf_puts(&c->out, "Transfer-Encoding: chunked\r\n");
 	else if (length != ENVD_LENGTH_UNKNOWN)
 		buf_printf(&c->out, "Content-Length: %llu\r\n", (unsigned long long)length);
-	buf_puts(&c->out, "Access-Control-Allow-Origin: *\r\nX-Content-Type-Options: nosniff\r\n");
+	conn_usual_fields(c);
 	if (c->close)
 		buf_puts(&c->out, "Connection: close\r\n");
 	buf_puts(&c->out, "\r\n");
@@ -332,6 +425,18 @@ static void send_piece(struct conn *c, const uint8_t *bytes, size_t n)
 		buf_puts(&c->out, "\r\n");
 }
 
+/* Whether what came behind the first `before` bytes may have ended the head, or made it one that is
+ * refused: else it need not be read again, for each piece of a head that comes in crumbs. */
+static bool may_be_head(const struct buf *head, size_t before)
+{
+	size_t from = before > 2 ? before - 2 : 0;
+	const char *at = buf_text(head) + from;
+	size_t n = head->len - from;
+
+	return head->failed || !before || head->len > HTTP_ANSWER_MAX || memmem(at, n, "\n\n", 2) ||
+	       memmem(at, n, "\n\r\n", 3);
+}
+
 /* The head of a program's answer. 1: it was complete; *used bytes belong to it. */
 static int take_answer_head(struct conn *c, const uint8_t *bytes, size_t n, size_t *used)
 {
@@ -340,9 +445,11 @@ static int take_answer_head(struct conn *c, const uint8_t *bytes, size_t n, size
 	int got;
 
 	buf_add(&c->answer_head, bytes, n);
+	*used = n;
+	if (!may_be_head(&c->answer_head, before))
+		return 0;
 	got = http_response_read((const uint8_t *)buf_text(&c->answer_head), c->answer_head.len,
 				 &r);
-	*used = n;
 	if (got <= 0)
 		return got;
 	*used = r.len - before;
@@ -419,8 +526,12 @@ void data_bytes(struct conn *c, const uint8_t *bytes, size_t n)
 		if (!c->head.head)
 			send_piece(c, bytes, n);
 	}
-	if (!c->gone)
-		conn_flush(c);
+	if (c->gone)
+		return;
+	conn_flush(c);
+	/* crumbs, each in a chunk of its own, are more bytes than the stream's window */
+	if (!c->gone && c->out.len - c->out_at > 3 * ENVD_WINDOW)
+		conn_abort(c);
 }
 
 void data_end(struct conn *c)

@@ -50,14 +50,15 @@ struct sandbox {
 	enum sandbox_state state;
 	int64_t started_ms, end_ms;
 	bool auto_pause, auto_resume, no_network, private_traffic;
-	int internet;         /* as asked for: -1: not */
-	char *metadata;       /* a JSON object; NULL: none */
-	struct buf config;    /* NAME=VALUE with NULs */
-	struct link *link;    /* NULL: not connected */
-	bool busy;            /* a request to the keeper is under way */
-	bool missing;         /* it was not in the keeper's last list */
-	struct conn *waiting; /* for the keeper's answer, by conn.next_waiting */
-	uint64_t retry_ms;    /* an end that failed is tried again then */
+	int internet;               /* as asked for: -1: not */
+	char *metadata;             /* a JSON object; NULL: none */
+	struct buf config;          /* NAME=VALUE with NULs */
+	struct link *link;          /* NULL: not connected */
+	bool busy;                  /* a request to the keeper is under way */
+	bool missing;               /* it was not in the keeper's last list */
+	struct conn *waiting;       /* for the keeper's answer, by conn.next_waiting */
+	uint64_t retry_ms;          /* an end that failed is tried again then */
+	uint64_t cpu_ms, uptime_ms; /* as the last metrics had them */
 };
 
 /* -- the keeper's answers */
@@ -114,7 +115,8 @@ struct conn {
 	void (*resume)(struct conn *c, int result, const char *text); /* in CONN_WAIT */
 	enum route_verb verb;
 	char sandbox[SANDBOX_ID + 1];
-	char owner[OWNER_MAX + 1];
+	char owner[OWNER_MAX + 1]; /* of the key; of the sandbox that the request goes to */
+	bool sandbox_owner;        /* the latter */
 	int64_t wanted_timeout_ms; /* of connect */
 	bool resumed;
 	struct stream *stream;
@@ -152,6 +154,7 @@ struct front {
 	uint32_t next_seq;
 	unsigned jobs_used;
 	unsigned most, quota;  /* sandboxes of all, of one owner */
+	bool only_base;        /* no template but the built-in one, whose limits are known */
 	uint64_t least_memory; /* bytes that must be available for a new one */
 	const char *envd_version;
 	uint64_t list_ms, tick_ms;
@@ -162,7 +165,8 @@ struct front {
 	uint64_t stop_ms;
 	char debug_id[SANDBOX_ID + 1];
 	bool stop;
-	bool finished; /* a request was answered: the next one may be there already */
+	/* a request was answered, so the next one may be there already; or a link has room again */
+	bool finished;
 };
 
 int64_t front_now_ms(void); /* of the calendar's clock */
@@ -210,6 +214,8 @@ unsigned sandbox_count_of(const struct front *f, const char *owner);
 
 /* -- link.c */
 
+/* Whether so much waits for the sandbox to read it that no client's bytes are taken for it. */
+bool link_is_full(const struct link *l);
 struct link *link_new(struct front *f, struct sandbox *s, int fds[2]);
 void link_end(struct link *l);
 /* Begins a stream; fields are those of a CALL, NULL: a DIAL. NULL: too many. */
@@ -230,6 +236,8 @@ void conn_accept_debug(struct source *s, uint32_t events);
 /* Answers with a whole body, and ends the request. */
 void conn_answer(struct conn *c, unsigned status, const char *type, const struct buf *body,
 		 const char *more_fields);
+/* Writes the fields that each answer of our own has. */
+void conn_usual_fields(struct conn *c);
 /* {"code":status,"message":why} */
 void conn_refuse(struct conn *c, unsigned status, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -243,7 +251,8 @@ void conn_flush(struct conn *c);
 void conn_pump(struct conn *c);
 void conn_free_gone(struct front *f);
 void conn_tick(struct front *f);
-/* Reads on where a request was answered, and the next one came behind it. */
+/* Reads on where a request was answered, and the next one came behind it, and where a link was
+ * full. */
 void conn_go_on(struct front *f);
 
 /* -- data.c: requests to sandboxes */
@@ -293,6 +302,8 @@ must_check bool control_read_small(const uint8_t *bytes, size_t n, struct small_
 
 void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j);
 void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j);
+/* MiB of memory, and of disk, that its policy grants; 0: the front does not know that policy. */
+uint64_t show_limit(const struct front *f, const struct sandbox *s);
 void show_time(struct json *j, const char *key, int64_t ms);
 
 /* -- registry.c: 0 or -errno; the error is logged */

@@ -22,6 +22,7 @@
 #include "ward/ward.h"
 
 #define EXEC_WAIT_MS 20000
+#define ATTACH_WAIT_MS 5000 /* what runs inside already may be hostile, and hold a thread so long */
 #define END_WAIT_MS 10000
 
 struct work {
@@ -95,6 +96,7 @@ static int attach(struct work *w, struct ward_box *b)
 	static const char *const argv[] = { ENVD_PATH, NULL };
 	const struct ward_command c = { .size = sizeof(c), .argv = argv, .directory = "/" };
 	struct ward_process *p = NULL;
+	int wait_ms = w->q.op == KEEPER_ATTACH ? ATTACH_WAIT_MS : EXEC_WAIT_MS;
 	int r = ward_exec(b, &c, &p, &w->e), code = -1;
 
 	if (r < 0)
@@ -103,7 +105,7 @@ static int attach(struct work *w, struct ward_box *b)
 	w->fds[1] = ward_process_stream(p, 1, &w->e);
 	r = w->fds[0] < 0 ? w->fds[0] : w->fds[1];
 	if (r >= 0)
-		r = ward_process_wait(p, EXEC_WAIT_MS, &code, &w->e);
+		r = ward_process_wait(p, wait_ms, &code, &w->e);
 	ward_process_free(p);
 	if (r < 0)
 		return r;

@@ -1,8 +1,9 @@
 /*
  * The connection to the ward-envd of one sandbox (protocol/envd.h). In: frames that the sandbox
  * writes, which is believed nothing: a frame that breaks the rules ends the connection, a stream
- * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer that
- * the credit of the streams bounds. Run by the front.
+ * gets no more bytes than its client has made room for. Out: frames, which wait in a buffer while
+ * the sandbox does not read: when it is full no client's bytes are taken, and a link whose buffer
+ * grows beyond that is ended. Run by the front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,11 @@
 
 #include "base/io.h"
 #include "daemon/front.h"
+
+#define BACKLOG_MAX (512 * 1024)        /* then nothing more is taken from clients */
+#define BACKLOG_CALLS (2 * BACKLOG_MAX) /* then no stream begins */
+#define BACKLOG_END (4 * BACKLOG_MAX)   /* what else is to be said may come to that much */
+#define KEPT_MAX (128 * 1024)           /* an empty buffer that is larger is given back */
 
 struct link {
 	struct source in, out;
@@ -28,8 +34,34 @@ struct link {
 #define OF(source_pointer, member)                                                                 \
 	((struct link *)((char *)(source_pointer)-offsetof(struct link, member)))
 
+static size_t waiting(const struct link *l)
+{
+	return l->to.len - l->to_at;
+}
+
+bool link_is_full(const struct link *l)
+{
+	return waiting(l) > BACKLOG_MAX;
+}
+
+/* What is written leaves the buffer. */
+static void shrink(struct link *l)
+{
+	if (l->to_at == l->to.len) {
+		l->to.len = l->to_at = 0;
+		if (l->to.cap > KEPT_MAX)
+			buf_free(&l->to);
+	} else if (l->to_at > BACKLOG_MAX) {
+		memmove(l->to.data, l->to.data + l->to_at, l->to.len - l->to_at);
+		l->to.len -= l->to_at;
+		l->to_at = 0;
+	}
+}
+
 static void flush(struct link *l)
 {
+	bool was_full = link_is_full(l);
+
 	while (l->to_at < l->to.len) {
 		ssize_t n = write(l->out.fd, l->to.data + l->to_at, l->to.len - l->to_at);
 
@@ -43,14 +75,16 @@ static void flush(struct link *l)
 			break;
 		l->to_at += (size_t)n;
 	}
-	if (l->to_at == l->to.len)
-		l->to.len = l->to_at = 0;
+	shrink(l);
+	if (was_full && !link_is_full(l))
+		l->front->finished = true; /* those who waited for that go on */
 	if (l->waits != (l->to.len > 0)) {
 		l->waits = l->to.len > 0;
 		front_change(l->front, &l->out, l->waits ? EPOLLOUT : 0);
 	}
 }
 
+/* May end the link, which frees all of its streams: the caller touches none of them afterwards. */
 static void send_frame(struct link *l, uint32_t stream, uint8_t type, const void *bytes, size_t n)
 {
 	const struct envd_frame f = { .stream = stream, .bytes = (uint32_t)n, .type = type };
@@ -62,10 +96,10 @@ static void send_frame(struct link *l, uint32_t stream, uint8_t type, const void
 	buf_add(&l->to, head, sizeof(head));
 	if (n)
 		buf_add(&l->to, bytes, n);
-	if (l->to.failed)
-		link_end(l);
-	else
+	if (!l->to.failed)
 		flush(l);
+	if (l->to.failed || waiting(l) > BACKLOG_END)
+		link_end(l);
 }
 
 static void drop_stream(struct stream *s)
@@ -85,8 +119,8 @@ static void drop_stream(struct stream *s)
 
 struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port)
 {
-	struct stream *s =
-		l->stream_count < ENVD_STREAMS / 2 && !l->dead ? calloc(1, sizeof(*s)) : NULL;
+	bool fits = l->stream_count < ENVD_STREAMS / 2 && !l->dead && waiting(l) < BACKLOG_CALLS;
+	struct stream *s = fits ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
 		return NULL;
@@ -108,14 +142,15 @@ struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fiel
 
 void stream_send(struct stream *s, const void *bytes, size_t n)
 {
+	struct link *l = s->link;
 	const char *b = bytes;
 
 	while (n) {
 		size_t some = n < ENVD_FRAME_BYTES ? n : ENVD_FRAME_BYTES;
 
 		s->credit -= some < s->credit ? some : s->credit;
-		send_frame(s->link, s->id, ENVD_DATA, b, some);
-		if (s->link->dead)
+		send_frame(l, s->id, ENVD_DATA, b, some);
+		if (l->dead) /* and the stream is freed */
 			return;
 		b += some;
 		n -= some;
@@ -124,16 +159,22 @@ void stream_send(struct stream *s, const void *bytes, size_t n)
 
 void stream_send_end(struct stream *s)
 {
-	if (!s->out_end)
-		send_frame(s->link, s->id, ENVD_END, NULL, 0);
+	bool said = s->out_end;
+
 	s->out_end = true;
+	if (!said)
+		send_frame(s->link, s->id, ENVD_END, NULL, 0);
 }
 
 void stream_leave(struct stream *s)
 {
-	if (!(s->in_end && s->out_end))
-		send_frame(s->link, s->id, ENVD_RESET, NULL, 0);
+	struct link *l = s->link;
+	uint32_t id = s->id;
+	bool over = s->in_end && s->out_end;
+
 	drop_stream(s);
+	if (!over)
+		send_frame(l, id, ENVD_RESET, NULL, 0);
 }
 
 void stream_taken(struct stream *s, size_t n)
@@ -167,7 +208,7 @@ static bool take_credit(struct stream *s, const uint8_t *bytes, size_t n)
 	if (n != sizeof(more))
 		return false;
 	memcpy(&more, bytes, sizeof(more));
-	if (s->credit + more > 4 * ENVD_WINDOW)
+	if (s->credit + more > ENVD_WINDOW)
 		return false;
 	s->credit += more;
 	conn_pump(s->conn);

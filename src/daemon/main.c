@@ -45,6 +45,11 @@ static void pass_on(int number)
 		kill(front_pid, number);
 }
 
+static bool is_loopback(const struct sockaddr_in *a)
+{
+	return ntohl(a->sin_addr.s_addr) >> 24 == 127;
+}
+
 static int listen_on(const char *address, uint16_t port, struct ward_err *e)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -52,7 +57,7 @@ static int listen_on(const char *address, uint16_t port, struct ward_err *e)
 
 	if (inet_pton(AF_INET, address, &a.sin_addr) != 1)
 		return ward_fail(e, EINVAL, "%s is not an IPv4 address", address);
-	if (ntohl(a.sin_addr.s_addr) >> 24 != 127) {
+	if (!is_loopback(&a)) {
 		ward_fail(e, EINVAL, "ward serve listens on loopback only: it has no TLS yet");
 		return ward_remedy(e, "put a server with TLS in front of it, on this machine");
 	}
@@ -92,9 +97,18 @@ static int activated(void)
 
 static int open_listener(const struct setup *s, struct ward_err *e)
 {
+	struct sockaddr_in a = { 0 };
+	socklen_t n = sizeof(a);
 	int fd = activated();
 
-	return fd >= 0 ? fd : listen_on(s->address, s->port, e);
+	if (fd < 0)
+		return listen_on(s->address, s->port, e);
+	if (getsockname(fd, (struct sockaddr *)&a, &n) < 0 || a.sin_family != AF_INET ||
+	    !is_loopback(&a)) {
+		ward_fail(e, EINVAL, "the socket that was handed over is not on IPv4 loopback");
+		return ward_remedy(e, "ListenStream=127.0.0.1:PORT in the unit of the socket");
+	}
+	return fd;
 }
 
 static int lock_up(const struct setup *s, struct ward_err *e)
@@ -105,15 +119,17 @@ static int lock_up(const struct setup *s, struct ward_err *e)
 	return confine_enter(PROC_SERVE, &own, e);
 }
 
-static int run_front(struct front *f, const struct setup *s)
+static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 {
 	struct ward_err e = { 0 };
 	char file[PATH_MAX + 32];
 	int r;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == 1)
+	if (getppid() != keeper)
 		return 1;
+	/* a sandbox that closes the pipe of its ward-envd gets EPIPE read here, no more */
+	signal(SIGPIPE, SIG_IGN);
 	snprintf(file, sizeof(file), "%s/registry.db", s->dir);
 	r = lock_up(s, &e);
 	if (r < 0) {
@@ -153,11 +169,12 @@ static int serve(const struct setup *s, struct ward_err *e)
 	auto_free char *ward = NULL, *envd = NULL;
 	struct sigaction a = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
 	int pair[2], big = 1 << 20, status = 0, r;
-	pid_t pid;
+	pid_t pid, keeper;
 
 	f = (struct front){ .most = s->most,
 			    .quota = s->quota,
 			    .least_memory = s->least_memory,
+			    .only_base = !s->templates,
 			    .envd_version = "0.6.13",
 			    .debug = s->debug,
 			    .dev = s->dev,
@@ -182,13 +199,14 @@ static int serve(const struct setup *s, struct ward_err *e)
 	for (int i = 0; i < 2; i++)
 		(void)setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
 	say_ready(s, &f);
+	keeper = getpid();
 	pid = fork();
 	if (pid < 0)
 		return ward_fail_errno(e, "cannot start a process");
 	if (pid == 0) {
 		close(pair[0]);
 		f.keeper_fd = pair[1];
-		_exit(run_front(&f, s));
+		_exit(run_front(&f, s, keeper));
 	}
 	front_pid = pid;
 	sigaction(SIGTERM, &a, NULL);

@@ -14,6 +14,8 @@
 
 #define LIST_EVERY_MS 15000
 #define RETRY_MS 2000
+#define ATTACHES_MAX 6 /* of the keeper's 8 threads */
+#define OWNER_ATTACHES_MAX 2
 
 struct sandbox *sandbox_find(struct front *f, const char *id)
 {
@@ -176,12 +178,8 @@ static void started(struct front *f, struct job *j, int result, const char *text
 	if (!s)
 		return;
 	if (result < 0) {
-		struct conn *waiting = s->waiting;
-
 		log_sandbox("sandbox_not_started", s, text);
-		s->waiting = NULL;
-		if (waiting && !waiting->gone)
-			waiting->resume(waiting, result, text);
+		call_waiting(s, result, text);
 		sandbox_remove(f, s, "it was not started");
 		return;
 	}
@@ -283,8 +281,23 @@ int sandbox_start(struct front *f, struct sandbox *s)
 	return ask(f, s, KEEPER_START, started);
 }
 
+/* A hostile sandbox can make each attach wait: so few are under way, and the keeper's other threads
+ * are left to all others. */
 int sandbox_attach(struct front *f, struct sandbox *s)
 {
+	unsigned all = 0, own = 0;
+
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		const struct job *j = &f->jobs[i];
+		const struct sandbox *o = NULL;
+
+		if (j->used && j->q.op == KEEPER_ATTACH)
+			o = sandbox_find(f, j->q.id);
+		all += o != NULL;
+		own += o && strcmp(o->owner, s->owner) == 0;
+	}
+	if (all >= ATTACHES_MAX || own >= OWNER_ATTACHES_MAX)
+		return -EAGAIN;
 	return ask(f, s, KEEPER_ATTACH, attached);
 }
 

@@ -189,6 +189,19 @@ static int write_base(struct setup *s, struct ward_err *e)
 	return 0;
 }
 
+/* SQLite would make it with the rights of the umask; its log takes the rights that this one has. */
+static int make_registry(const struct setup *s, struct ward_err *e)
+{
+	char path[PATH_MAX + 32];
+	auto_fd fd = -1;
+
+	snprintf(path, sizeof(path), "%s/registry.db", s->dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || fchmod(fd, 0600) < 0)
+		return ward_fail_errno(e, "cannot open %s", path);
+	return 0;
+}
+
 static int add_key(struct setup *s, const char *key, const char *owner, struct ward_err *e)
 {
 	char file[PATH_MAX + 32];
@@ -212,6 +225,8 @@ int setup_prepare(struct setup *s, struct ward_err *e)
 
 	if (r == 0)
 		r = keep_random(s, "tag", bytes, TAG, e);
+	if (r == 0)
+		r = make_registry(s, e);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < TAG; i++)

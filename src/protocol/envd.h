@@ -74,13 +74,15 @@ static inline bool envd_frame_read(const uint8_t in[ENVD_HEADER], struct envd_fr
 	       (ret->stream != 0) == (ret->type != ENVD_CONFIG);
 }
 
-/* The body of HEAD as it came; false: a status, kind or length that is none. */
+/* The body of HEAD as it came; false: a status, kind or length that is none. Answers without a body
+ * are none either: a client would read what came behind 204, 205 or 304 as the next answer. */
 static inline bool envd_head_read(const uint8_t *bytes, size_t n, struct envd_head *ret)
 {
 	if (n != sizeof(*ret))
 		return false;
 	memcpy(ret, bytes, sizeof(*ret));
-	return ret->status >= 200 && ret->status <= 599 && ret->kind < ENVD_KINDS &&
+	return ret->status >= 200 && ret->status <= 599 && ret->status != 204 &&
+	       ret->status != 205 && ret->status != 304 && ret->kind < ENVD_KINDS &&
 	       (ret->length == ENVD_LENGTH_UNKNOWN || ret->length <= INT64_MAX);
 }
 

@@ -165,6 +165,8 @@ def test_serve_templates(t):
                         "broken.yaml": "version: 1\nno_such_field: 1\n"})
     s = Server(t, "--templates", templates)
     box = s.create("small")
+    info = s.ask("GET", f"/sandboxes/{box.id}").json	# its policy is the keeper's alone
+    t.equal((info["memoryMB"], info["diskSizeMB"]), (0, 0))
     code, _, err = box.sh("for i in $(seq 60); do sleep 5 & done")
     t.equal(code != 0, True)
     for name in ("none", "../small", "small/../../x", "Small", ""):
@@ -631,6 +633,12 @@ def test_serve_metrics(t):
         t.equal(t.run("promtool", "check", "metrics", input=text).rc, 0)
     one, = s.ask("GET", f"/sandboxes/{box.id}/metrics").json
     t.equal((one["memUsed"] > 0, one["cpuCount"] > 0), (True, True))
+    t.equal((one["memTotal"], one["diskTotal"]), (2 << 30, 2 << 30))
+    info = s.ask("GET", f"/sandboxes/{box.id}").json
+    t.equal((info["memoryMB"], info["diskSizeMB"]), (2048, 2048))
+    box.sh("timeout 1 sh -c 'while :; do :; done'")
+    busy, = s.ask("GET", f"/sandboxes/{box.id}/metrics").json
+    t.equal((busy["cpuUsedPct"] > 0, busy["cpuUsedPct"] <= 100), (True, True))
     has(t, s.log(), '"kind":"sandbox_started"', '"kind":"request"')
     for line in s.log().splitlines():
         json.loads(line)

@@ -2,10 +2,12 @@
 import contextlib
 import http.client
 import json
+import os
 import socket
+import threading
 import time
 
-from harness import timeout
+from harness import serial, timeout
 from harness.serve import Server
 
 
@@ -228,3 +230,217 @@ def test_serve_front_dies(t):
     t.equal(s.process.wait(20) != 0, True)
     s.start()
     t.equal(box.sh("echo fine")[1], "fine\n")
+
+
+def upload(box):
+    """The head of a request with a body that never ends."""
+    return (f"POST /files?path=/tmp/x HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: {box.id}\r\n"
+            f"X-Access-Token: {box.token}\r\nContent-Type: application/octet-stream\r\n"
+            "Content-Length: 500000000\r\n\r\n").encode()
+
+
+def test_serve_hostile_pipe(t):
+    """ward-envd dies while bytes are on their way to it: the server and the others live on."""
+    s = Server(t)
+    other = s.create()
+    front, = s.children()
+    for _ in range(3):
+        box = s.create()
+        going = [socket.create_connection(("127.0.0.1", s.port), 10) for _ in range(8)]
+        for k in going:
+            k.sendall(upload(box))
+        ended = threading.Event()
+
+        def pour(k):
+            with contextlib.suppress(OSError):
+                while not ended.is_set():
+                    k.sendall(bytes(20000))
+
+        threads = [threading.Thread(target=pour, args=(k,)) for k in going]
+        for thread in threads:
+            thread.start()
+        c, _ = box.start("/bin/sh", "-c", "sleep 0.3; pkill -9 ward-envd", stdin=False)
+        c.close()
+        for thread in threads:	# each is told, by the end of its connection
+            thread.join(20)
+        t.equal([thread.is_alive() for thread in threads], [False] * len(threads))
+        ended.set()
+        for k in going:
+            k.close()
+        t.equal(s.children(), [front])
+        t.equal(other.sh("echo fine")[1], "fine\n")
+        t.equal(box.kill(), 204)
+
+
+# A program inside that takes ward-envd's name, and gives each request an answer of its own.
+PRETENDER = r"""import os, socket, struct, sys, threading
+kind = sys.argv[1]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+os.system("pkill -9 ward-envd")
+while True:
+    try:
+        s.bind("\0ward-envd-1")
+        break
+    except OSError:
+        pass
+s.listen()
+def serve(given, taken):
+    def frame(stream, kind, body):
+        os.write(taken, struct.pack("<II", stream, kind << 24 | len(body)) + body)
+    seen = b""
+    while more := os.read(given, 65536):
+        seen += more
+        while len(seen) >= 8:
+            stream, second = struct.unpack("<II", seen[:8])
+            size = second & 0xffffff
+            if len(seen) < 8 + size:
+                break
+            if second >> 24 == 2:
+                length = 2**64 - 1 if kind == "200" else 100
+                frame(stream, 4, struct.pack("<HB5xQ", int(kind), 3, length))
+                frame(stream, 5, b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled")
+                frame(stream, 6, b"")
+            seen = seen[8 + size:]
+while True:
+    k, _ = s.accept()
+    _, fds, _, _ = socket.recv_fds(k, 10, 2)
+    if len(fds) == 2:
+        threading.Thread(target=serve, args=fds).start()
+"""
+
+
+def pretend(box, kind):
+    box.ask("POST", "/files?path=/tmp/evil.py", PRETENDER)
+    c, _ = box.start("/bin/sh", "-c", "exec > /dev/null 2>&1; sleep 0.3; "
+                     f"exec python3 /tmp/evil.py {kind}", stdin=False)
+    c.close()
+    time.sleep(1)
+
+
+@timeout(180)
+def test_serve_hostile_statuses(t):
+    """A status that has no body, and the answer to HEAD, leave no bytes for the next answer."""
+    s = Server(t)
+    other = s.create()
+    for kind, method in (("200", "HEAD"), ("204", "GET"), ("205", "GET"), ("304", "GET")):
+        box, before, seen = s.create(), s.log().count("sandbox_protocol"), b""
+        pretend(box, kind)
+
+        def is_answered():
+            """By the pretender; where the true one was back first, it tries again."""
+            nonlocal seen
+            seen = raw(s, (f"{method} /files?path=/tmp/x HTTP/1.1\r\nHost: a\r\n"
+                           f"E2b-Sandbox-Id: {box.id}\r\nX-Access-Token: {box.token}\r\n\r\n"
+                           "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+                           ).encode())
+            if status(seen) == 404:
+                pretend(box, kind)
+            return (f"HTTP/1.1 {kind}".encode() in seen[:12]
+                    or s.log().count("sandbox_protocol") > before)
+
+        t.wait_until(is_answered, 40)
+        t.equal((kind, b"smuggled" in seen), (kind, False))
+        if kind == "200":	# nothing stands between its head and the next answer
+            first, _, rest = seen.partition(b"\r\n\r\n")
+            t.equal((status(first), status(rest), b"chunked" in first), (200, 200, False))
+        else:
+            t.equal((kind, seen), (kind, b""))
+        t.equal(other.sh("echo fine")[1], "fine\n")
+        t.equal(box.kill(), 204)
+
+
+@serial
+def test_serve_hostile_pages(t):
+    """The port of the debug mode answers programs, and no page in a browser."""
+    s = Server(t, "--debug")
+    s.wait_log("sandbox_started")
+    s.port = 49983
+    for fields in ("Host: localhost:49983\r\nOrigin: http://evil.example",
+                   "Host: localhost:49983\r\nOrigin: null",
+                   "Host: localhost:49983\r\nSec-Fetch-Site: cross-site",
+                   "Host: evil.example:49983", "Host: 192.0.2.1:49983",
+                   "Host: localhost.evil.example", "Host: [::1]:49983"):
+        for method, path in (("GET", "/envs"), ("OPTIONS", "/files"), ("GET", "/health"),
+                             ("POST", "/files?path=/tmp/x")):
+            answer = raw(s, f"{method} {path} HTTP/1.1\r\n{fields}\r\nContent-Length: 0\r\n"
+                         "Connection: close\r\n\r\n".encode())
+            t.equal((fields, method, path, status(answer)), (fields, method, path, 403))
+            t.equal(b"Access-Control" in answer, False)
+    for host in ("localhost:49983", "127.0.0.1:49983", "127.0.0.1"):
+        answer = raw(s, (f"GET /envs HTTP/1.1\r\nHost: {host}\r\n"
+                         "Connection: close\r\n\r\n").encode())
+        t.equal((host, status(answer), b"Access-Control" in answer), (host, 200, False))
+
+
+def test_serve_hostile_metadata(t):
+    s = Server(t)
+    for metadata, wanted in (({"a": "x" * 4000}, 201), ({"a": "x" * 4100}, 400),
+                             ({str(n): "x" * 80 for n in range(60)}, 400)):
+        r = s.ask("POST", "/v2/sandboxes", {"templateID": "base", "metadata": metadata})
+        t.equal((len(str(metadata)), r.status), (len(str(metadata)), wanted))
+    for count, wanted in ((16, 200), (17, 400), (5000, 400)):
+        fields = "%26".join(f"k{n}%3Dv" for n in range(count))
+        r = s.ask("GET", f"/v2/sandboxes?metadata={fields}")
+        t.equal((count, r.status), (count, wanted if count < 5000 else r.status))
+        t.equal(r.status < 500, True)
+
+
+def test_serve_hostile_denies(t):
+    """What a request takes away is away, whichever family it names."""
+    s = Server(t)
+    for denied in (["0.0.0.0/0"], ["::/0"], ["0.0.0.0/0", "::/0"]):
+        box = s.create(network={"denyOut": denied})
+        t.equal((denied, s.ask("GET", f"/sandboxes/{box.id}").status), (denied, 200))
+    state = os.stat(os.path.join(s.state, "registry.db"))
+    t.equal(oct(state.st_mode & 0o777), "0o600")
+
+
+def test_serve_hostile_secrets(t):
+    """A program at a port is not told what opens the server, nor the sandbox."""
+    s = Server(t)
+    box = s.create()
+    box.sh("cat > /tmp/s.py <<'E'\nimport http.server\n"
+           "class H(http.server.BaseHTTPRequestHandler):\n"
+           "    def do_GET(self):\n"
+           "        text = str(self.headers).encode()\n        self.send_response(200)\n"
+           "        self.send_header('Content-Length', str(len(text)))\n"
+           "        self.end_headers()\n        self.wfile.write(text)\n"
+           "k = http.server.HTTPServer(('127.0.0.1', 8000), H)\n"
+           "print('up', flush=True)\nk.serve_forever()\nE\n"
+           "setsid python3 /tmp/s.py > /tmp/up 2>&1 & "
+           "while ! grep -q up /tmp/up; do sleep 0.05; done")
+    r = box.ask("GET", "/", port=8000, **{"X-API-Key": s.key, "X-Other": "kept",
+                                          "E2b-Traffic-Access-Token": "secret-1"})
+    t.equal(r.status, 200)
+    told = r.body.decode()
+    t.contains(told, "kept")
+    t.equal([word in told for word in (s.key, box.token, "secret-1")], [False] * 3)
+
+
+def test_serve_hostile_deaf(t):
+    """A sandbox that reads nothing keeps the server's memory small, and nobody else waits."""
+    s = Server(t)
+    other = s.create()
+    box = s.create()
+    front, = s.children()
+    c, _ = box.start("/bin/sh", "-c", "pkill -STOP ward-envd", stdin=False)
+    c.close()
+    going = []
+    for _ in range(60):
+        k = socket.create_connection(("127.0.0.1", s.port), 10)
+        k.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            k.send(upload(box))
+        going.append(k)
+    for _ in range(40):
+        for k in going:
+            with contextlib.suppress(BlockingIOError, OSError):
+                k.send(bytes(65536))
+        time.sleep(0.02)
+    with open(f"/proc/{front}/status") as f:
+        kib = int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+    t.equal((kib < 40_000, kib), (True, kib))
+    t.equal(other.sh("echo fine")[1], "fine\n")
+    for k in going:
+        k.close()
+    t.equal(box.kill(), 204)
