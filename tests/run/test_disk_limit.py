@@ -120,7 +120,7 @@ print('held', sum(os.fstat(fd).st_blocks * 512 for fd in held) // MIB, flush=Tru
 # docs/security/limits.md names this gap: while many processes write at the same moment, a fast
 # machine takes hundreds of megabytes until they are dead. What holds is that the run is stopped and
 # reported.
-BURSTS = [way for way, program in WAYS.items() if "together(" in program]
+BURSTS = [way for way, program in WAYS.items() if "together(" in program or "fork(" in program]
 AT_ONCE = ("fallocate", "fallocate by many", "one write each", "pieces of many files")
 
 
