@@ -45,7 +45,7 @@ void conn_abort(struct conn *c)
 	sandbox_forget_waiting(f, c);
 	if (c->stream)
 		stream_leave(c->stream);
-	own_close_fd(&c->source.fd);
+	front_close(c->front, &c->source);
 	if (c->prev)
 		c->prev->next = c->next;
 	else

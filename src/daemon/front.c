@@ -87,6 +87,14 @@ bool front_watch(struct front *f, struct source *s, uint32_t events)
 	return epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, s->fd, &e) == 0;
 }
 
+void front_close(struct front *f, struct source *s)
+{
+	/* while another process has the same pipe open, closing it here does not end its events */
+	if (s->fd >= 0)
+		(void)epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+	own_close_fd(&s->fd);
+}
+
 void front_change(struct front *f, struct source *s, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = s };

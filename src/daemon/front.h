@@ -174,6 +174,8 @@ uint64_t front_now_us(void);
 /* Adds a source to what is waited for; false: it cannot be. */
 bool front_watch(struct front *f, struct source *s, uint32_t events);
 void front_change(struct front *f, struct source *s, uint32_t events);
+/* Waits for the source no more, and closes its descriptor. */
+void front_close(struct front *f, struct source *s);
 /* The loop; returns when the keeper has gone, or after a signal. */
 void front_run(struct front *f);
 /* One line about a request of the control plane that was answered. */

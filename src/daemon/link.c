@@ -327,8 +327,8 @@ struct link *link_new(struct front *f, struct sandbox *s, int fds[2])
 	l->in = (struct source){ take_fd(&fds[1]), in_ready };
 	if (fcntl(l->in.fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(l->out.fd, F_SETFL, O_NONBLOCK) < 0 ||
 	    !front_watch(f, &l->in, EPOLLIN) || !front_watch(f, &l->out, 0)) {
-		own_close_fd(&l->in.fd);
-		own_close_fd(&l->out.fd);
+		front_close(f, &l->in);
+		front_close(f, &l->out);
 		free(l);
 		return NULL;
 	}
@@ -342,8 +342,8 @@ void link_end(struct link *l)
 	if (!l || l->dead)
 		return;
 	l->dead = true;
-	own_close_fd(&l->in.fd);
-	own_close_fd(&l->out.fd);
+	front_close(l->front, &l->in);
+	front_close(l->front, &l->out);
 	if (l->sandbox->link == l)
 		l->sandbox->link = NULL;
 	while (l->streams) {
