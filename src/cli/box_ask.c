@@ -8,8 +8,6 @@
 #include "cli/box_ask.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "term/prompt.h"
@@ -34,20 +32,6 @@ static int answer(void *context, const struct question *q, enum question_answer 
 				    .from = ttyname(STDIN_FILENO) };
 
 	return client_answer_question(a->box.id, q->id, &said, e);
-}
-
-static void digits(void *context, char ret_digits[2])
-{
-	uint8_t random[2];
-
-	(void)context;
-	/* without random numbers none are right */
-	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-		memset(ret_digits, 'X', 2);
-		return;
-	}
-	for (size_t i = 0; i < 2; i++)
-		ret_digits[i] = (char)('0' + random[i] % 10);
 }
 
 static void list(struct box_ask *a)
@@ -75,7 +59,9 @@ static bool take(struct box_ask *a, int timeout_ms)
 
 void box_ask_begin(struct box_ask *a, const char *box, struct console *console)
 {
-	static const struct prompt_ops ops = { .first = first, .answer = answer, .digits = digits };
+	static const struct prompt_ops ops = { .first = first,
+					       .answer = answer,
+					       .digits = console_digits };
 	struct ward_err e = { 0 };
 
 	*a = (struct box_ask){ .watch = NO_CLIENT, .console = console };

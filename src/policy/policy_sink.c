@@ -96,23 +96,6 @@ void policy_sink_clear(struct policy_sink *s)
 
 /* -- what goes together */
 
-static const char *text_of(const struct node *map, const char *key)
-{
-	const struct node *n = node_get(map, key);
-
-	return n && n->kind != NODE_LIST && n->kind != NODE_MAP ? n->text : NULL;
-}
-
-static void refuse(struct reader *r, const char *path, const struct node *map, const char *key,
-		   const char *why, const char *hint)
-{
-	const struct node *n = node_get(map, key);
-	char here[VALUE_PATH];
-
-	value_key_path(here, path, key);
-	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: %s", here, why);
-}
-
 static bool is_near(const char *host)
 {
 	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
@@ -122,38 +105,42 @@ static bool is_near(const char *host)
 void item_check_sink(struct reader *r, const char *path, const struct node *map)
 {
 	static const char *const files[] = { "ca", "cert", "key" };
-	const char *type = text_of(map, "type"), *to = text_of(map, "to"),
-		   *token = text_of(map, "token");
+	const char *type = value_text_of(map, "type"), *to = value_text_of(map, "to"),
+		   *token = value_text_of(map, "token");
 	struct policy_sink s = { 0 };
 
 	if (!type || !to)
 		return; /* said elsewhere */
 	if (!sink_split(type, to, &s)) {
-		refuse(r, path, map, "to", "not a destination for this type of sink",
-		       "file: an absolute path; syslog: unix:PATH, udp://HOST:PORT, "
-		       "tcp://HOST:PORT or tls://HOST:PORT; otlp: http://HOST:PORT or https://; "
-		       "command: the command line");
+		value_refuse(
+			r, path, map, "to", "not a destination for this type of sink",
+			"file: an absolute path; syslog: unix:PATH, udp://HOST:PORT, "
+			"tcp://HOST:PORT or tls://HOST:PORT; otlp: http://HOST:PORT or https://; "
+			"command: the command line");
 	} else {
 		for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-			const char *file = text_of(map, files[i]);
+			const char *file = value_text_of(map, files[i]);
 
 			if (file && s.way != SINK_TLS && s.way != SINK_HTTPS)
-				refuse(r, path, map, files[i],
-				       "only works with tls:// and https://", "remove it");
+				value_refuse(r, path, map, files[i],
+					     "only works with tls:// and https://", "remove it");
 			else if (file && *file != '/')
-				refuse(r, path, map, files[i], "expected an absolute path", NULL);
+				value_refuse(r, path, map, files[i], "expected an absolute path",
+					     NULL);
 		}
-		if (!!text_of(map, "cert") != !!text_of(map, "key"))
-			refuse(r, path, map, text_of(map, "cert") ? "cert" : "key",
-			       "a certificate needs its key, and a key its certificate", NULL);
+		if (!!value_text_of(map, "cert") != !!value_text_of(map, "key"))
+			value_refuse(r, path, map, value_text_of(map, "cert") ? "cert" : "key",
+				     "a certificate needs its key, and a key its certificate",
+				     NULL);
 		if (token && strncmp(token, "env:", 4) != 0 && strncmp(token, "file:/", 6) != 0)
-			refuse(r, path, map, "token", "expected env:NAME or file:PATH",
-			       "name the source of the token, never the token itself");
+			value_refuse(r, path, map, "token", "expected env:NAME or file:PATH",
+				     "name the source of the token, never the token itself");
 		else if (token && s.way != SINK_HTTPS && !(s.way == SINK_HTTP && is_near(s.host)))
-			refuse(r, path, map, "token", "a token needs https",
-			       "or to this machine itself");
-		if (text_of(map, "format") && (s.way == SINK_HTTP || s.way == SINK_HTTPS))
-			refuse(r, path, map, "format", "OTLP has a format of its own", "remove it");
+			value_refuse(r, path, map, "token", "a token needs https",
+				     "or to this machine itself");
+		if (value_text_of(map, "format") && (s.way == SINK_HTTP || s.way == SINK_HTTPS))
+			value_refuse(r, path, map, "format", "OTLP has a format of its own",
+				     "remove it");
 	}
 	policy_sink_clear(&s);
 }
@@ -162,7 +149,7 @@ void item_check_sink(struct reader *r, const char *path, const struct node *map)
 
 static char *copy(const struct node *map, const char *key, bool *failed)
 {
-	const char *text = text_of(map, key);
+	const char *text = value_text_of(map, key);
 	char *copied = text ? strdup(text) : NULL;
 
 	*failed |= text && !copied;
@@ -172,7 +159,7 @@ static char *copy(const struct node *map, const char *key, bool *failed)
 static unsigned word_of(const struct node *map, const char *key, const char *const *words,
 			unsigned count, unsigned fallback)
 {
-	const char *text = text_of(map, key);
+	const char *text = value_text_of(map, key);
 
 	for (unsigned i = 0; text && i < count; i++)
 		if (strcmp(words[i], text) == 0)
@@ -182,8 +169,8 @@ static unsigned word_of(const struct node *map, const char *key, const char *con
 
 static bool read_numbers(const struct node *map, struct policy_sink *s)
 {
-	const char *bytes = text_of(map, "max_bytes"), *keep = text_of(map, "keep"),
-		   *wait = text_of(map, "wait_seconds");
+	const char *bytes = value_text_of(map, "max_bytes"), *keep = value_text_of(map, "keep"),
+		   *wait = value_text_of(map, "wait_seconds");
 
 	s->max_bytes = 64 << 20;
 	s->keep = 5;
@@ -199,8 +186,8 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 				 *const severities[] = { "", "info", "low", "medium", "high" };
 	struct reader reader = { .name = "sink", .e = e };
 	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
-	const char *type = map && map->kind == NODE_MAP ? text_of(map, "type") : NULL,
-		   *to = type ? text_of(map, "to") : NULL, *lag;
+	const char *type = map && map->kind == NODE_MAP ? value_text_of(map, "type") : NULL,
+		   *to = type ? value_text_of(map, "to") : NULL, *lag;
 	bool failed = false;
 
 	*ret = (struct policy_sink){ 0 };
@@ -218,7 +205,7 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 	ret->cert = copy(map, "cert", &failed);
 	ret->key = copy(map, "key", &failed);
 	ret->token = copy(map, "token", &failed);
-	lag = text_of(map, "on_lag");
+	lag = value_text_of(map, "on_lag");
 	ret->stop = lag && strcmp(lag, "stop") == 0;
 	if (!failed)
 		return 0;

@@ -371,3 +371,20 @@ void value_strings(struct reader *r, const char *path, const char *kind, const s
 			strv_add(ret, text);
 	}
 }
+
+const char *value_text_of(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+
+	return n && n->kind != NODE_LIST && n->kind != NODE_MAP ? n->text : NULL;
+}
+
+void value_refuse(struct reader *r, const char *path, const struct node *map, const char *key,
+		  const char *why, const char *hint)
+{
+	const struct node *n = node_get(map, key);
+	char here[VALUE_PATH];
+
+	value_key_path(here, path, key);
+	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: %s", here, why);
+}

@@ -19,6 +19,12 @@ void value_error(struct reader *r, const char *path, const struct node *n, const
 void value_unknown_key(struct reader *r, const char *path, const struct node *n,
 		       const struct strv *known);
 
+/* The scalar of a key, borrowed; NULL: there is none. */
+const char *value_text_of(const struct node *map, const char *key);
+/* Records "PATH.KEY: WHY; hint" at that key, which the map has. */
+void value_refuse(struct reader *r, const char *path, const struct node *map, const char *key,
+		  const char *why, const char *hint);
+
 /* Each checks one node and records what is wrong with it. True: *ret is set. Strings are borrowed
  * from the node. */
 bool value_string(struct reader *r, const char *path, const char *values, const struct node *n,

@@ -93,37 +93,21 @@ bool watch_is_canary_file(const char *text)
 
 /* -- what goes together */
 
-static const char *text_of(const struct node *map, const char *key)
-{
-	const struct node *n = node_get(map, key);
-
-	return n && n->kind != NODE_LIST && n->kind != NODE_MAP ? n->text : NULL;
-}
-
-static void refuse(struct reader *r, const char *path, const struct node *map, const char *key,
-		   const char *why, const char *hint)
-{
-	const struct node *n = node_get(map, key);
-	char here[VALUE_PATH];
-
-	value_key_path(here, path, key);
-	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: %s", here, why);
-}
-
 void item_check_watch(struct reader *r, const char *path, const struct node *map)
 {
-	const char *count = text_of(map, "count");
+	const char *count = value_text_of(map, "count");
 	enum metric m = count ? find_metric(count) : METRICS;
 
 	if (m == METRICS)
 		return; /* said elsewhere */
-	if (text_of(map, "above_cost") && metric_unit(m) != METRIC_COST)
-		refuse(r, path, map, "above_cost", "only spend has a cost", "write above");
-	if (text_of(map, "above") && metric_unit(m) == METRIC_COST)
-		refuse(r, path, map, "above", "spend is an amount of money", "write above_cost");
-	if (text_of(map, "within_seconds") && m == METRIC_IDLE_CPU)
-		refuse(r, path, map, "within_seconds", "idle_cpu counts from the last output on",
-		       "remove it");
+	if (value_text_of(map, "above_cost") && metric_unit(m) != METRIC_COST)
+		value_refuse(r, path, map, "above_cost", "only spend has a cost", "write above");
+	if (value_text_of(map, "above") && metric_unit(m) == METRIC_COST)
+		value_refuse(r, path, map, "above", "spend is an amount of money",
+			     "write above_cost");
+	if (value_text_of(map, "within_seconds") && m == METRIC_IDLE_CPU)
+		value_refuse(r, path, map, "within_seconds",
+			     "idle_cpu counts from the last output on", "remove it");
 }
 
 void item_check_label(struct reader *r, const char *path, const struct node *map)
@@ -146,7 +130,7 @@ void item_check_label(struct reader *r, const char *path, const struct node *map
 
 static bool copy_name(const struct node *map, const char *key, char ret[WATCH_NAME_TEXT])
 {
-	const char *text = text_of(map, key), *expected, *hint;
+	const char *text = value_text_of(map, key), *expected, *hint;
 
 	if (!text)
 		return false;
@@ -185,8 +169,8 @@ static bool has_except_shapes(const struct strv *list)
 
 static bool read_numbers(const struct node *map, struct policy_watch *w)
 {
-	const char *above = text_of(map, "above"), *cost = text_of(map, "above_cost"),
-		   *within = text_of(map, "within_seconds");
+	const char *above = value_text_of(map, "above"), *cost = value_text_of(map, "above_cost"),
+		   *within = value_text_of(map, "within_seconds");
 	bool money = metric_unit(w->count) == METRIC_COST;
 
 	if ((above && money) || (cost && !money) || (within && w->count == METRIC_IDLE_CPU))
@@ -199,7 +183,7 @@ static bool read_numbers(const struct node *map, struct policy_watch *w)
 
 static bool take_rule(const struct node *map, struct policy_watch *w)
 {
-	const char *count = text_of(map, "count"), *act = text_of(map, "do");
+	const char *count = value_text_of(map, "count"), *act = value_text_of(map, "do");
 	unsigned k = 0;
 
 	w->count = count ? find_metric(count) : METRICS;

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "run/box_internal.h"
@@ -35,20 +34,6 @@ static int answer(void *context, const struct question *q, enum question_answer 
 		name = ttyname(i);
 	snprintf(who.from, sizeof(who.from), "%s", name ? name : "");
 	return approve_answer(b->approve, q->id, answer, seconds, &who, e);
-}
-
-static void digits(void *context, char ret_digits[2])
-{
-	uint8_t random[2];
-
-	(void)context;
-	/* without random numbers none are right */
-	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-		memset(ret_digits, 'X', 2);
-		return;
-	}
-	for (size_t i = 0; i < 2; i++)
-		ret_digits[i] = (char)('0' + random[i] % 10);
 }
 
 /* One line for every question, once. */
@@ -81,7 +66,9 @@ static void on_changed(void *context)
 
 int box_prompt_begin(struct box *b, struct ward_err *e)
 {
-	static const struct prompt_ops ops = { .first = first, .answer = answer, .digits = digits };
+	static const struct prompt_ops ops = { .first = first,
+					       .answer = answer,
+					       .digits = console_digits };
 
 	if (!b->approve || b->detached)
 		return 0;

@@ -76,6 +76,8 @@ must_check int console_ask(struct console *c, const struct prompt_ops *ops, void
 			   struct ward_err *e);
 /* What waits may have changed. */
 void console_asked(struct console *c);
+/* For prompt_ops: two digits by chance. */
+void console_digits(void *context, char ret_digits[2]);
 /* Whether somebody sees a question there now. */
 bool console_shows_questions(const struct console *c);
 

@@ -236,6 +236,20 @@ static int make_word(char word[PROMPT_WORD_MAX])
 	return 0;
 }
 
+void console_digits(void *context, char ret_digits[2])
+{
+	uint8_t random[2];
+
+	(void)context;
+	/* without random numbers none are right */
+	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
+		memset(ret_digits, 'X', 2);
+		return;
+	}
+	for (size_t i = 0; i < 2; i++)
+		ret_digits[i] = (char)('0' + random[i] % 10);
+}
+
 int console_ask(struct console *c, const struct prompt_ops *ops, void *context, struct ward_err *e)
 {
 	char word[PROMPT_WORD_MAX];

@@ -29,7 +29,7 @@ static struct alarm *alarm_of(const char *rules, const char *labels)
 	struct ward_err e = { 0 };
 	struct alarm *a;
 
-	if (alarm_create(&p, "/work", &a, &e) < 0)
+	if (alarm_create(&p, "/project", &a, &e) < 0)
 		fail_msg("%s", e.why);
 	assert_non_null(a);
 	policy_clear(&p);
@@ -166,7 +166,7 @@ static void test_new_hosts_after_label(void **state)
 	file(a, EVENT_FILE_READ, "/elsewhere/secrets/key", NULL, 0);
 	host(a, "c.test", 3);
 	assert_int_equal(fires(a), 0);
-	file(a, EVENT_FILE_READ, "/work/secrets/deep/key", NULL, 0);
+	file(a, EVENT_FILE_READ, "/project/secrets/deep/key", NULL, 0);
 	assert_int_equal(fires(a), 0);
 	host(a, "a.test", 2000); /* it was there before */
 	assert_int_equal(fires(a), 0);
@@ -209,14 +209,14 @@ static void test_except(void **state)
 
 	(void)state;
 	denial(a, 1);
-	file(a, EVENT_FILE_CHANGE, "/work/build/a.o", "delete", 0);
+	file(a, EVENT_FILE_CHANGE, "/project/build/a.o", "delete", 0);
 	alarm_see(a, &v, 2);
 	assert_int_equal(fires(a), 0);
-	file(a, EVENT_FILE_CHANGE, "/work/a.c", "update", 0);
+	file(a, EVENT_FILE_CHANGE, "/project/a.c", "update", 0);
 	assert_int_equal(fires(a), 0);
-	file(a, EVENT_FILE_CHANGE, "/work/a.c", "delete", 0);
+	file(a, EVENT_FILE_CHANGE, "/project/a.c", "delete", 0);
 	assert_int_equal(fires(a), 1);
-	v = event_make(EVENT_EXEC, ACTION_LOG, "/work/x");
+	v = event_make(EVENT_EXEC, ACTION_LOG, "/project/x");
 	alarm_see(a, &v, 3000);
 	assert_int_equal(fires(a), 1);
 	alarm_destroy(a);
@@ -342,10 +342,10 @@ static void test_encrypted(void **state)
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i % 16);
 	assert_int_equal(entropy_of(bytes, sizeof(bytes)), 400);
-	file(a, EVENT_FILE_CHANGE, "/work/a", "update", 799);
-	file(a, EVENT_FILE_CHANGE, "/work/b", "update", 600);
+	file(a, EVENT_FILE_CHANGE, "/project/a", "update", 799);
+	file(a, EVENT_FILE_CHANGE, "/project/b", "update", 600);
 	assert_int_equal(fires(a), 0);
-	file(a, EVENT_FILE_CHANGE, "/work/c", "update", 799);
+	file(a, EVENT_FILE_CHANGE, "/project/c", "update", 799);
 	assert_int_equal(fires(a), 1);
 	alarm_destroy(a);
 }
