@@ -49,12 +49,14 @@
 
 /* -- the tables */
 
-enum {
-#define PROC(id, ...) id = 1 << PROC_##id,
+#define BIT(p) (INT64_C(1) << (p))
+
+__extension__ enum { /* wider than int */
+#define PROC(id, ...) id = BIT(PROC_##id),
 #define GROUP(id, procs) id = procs,
 #include "procs.def"
 };
-_Static_assert(PROCS <= 31, "a set of processes is an int");
+_Static_assert(PROCS < 63, "a set of processes is an int64_t");
 
 enum { NOBODY = 1, NO_CAPS = 2, NO_BOUNDING = 4, NO_DUMP = 8, NO_NEW_PRIVS = 16 };
 enum { NO_LANDLOCK = 0, FILES = 1, BIND = 2, CONNECT = 4, SCOPE = 8, MUST = 16 };
@@ -70,7 +72,8 @@ static const struct {
 };
 
 static const struct {
-	int procs, capability;
+	int64_t procs;
+	int capability;
 } kept[] = {
 #define KEEP(procs, name) { procs, CAP_##name },
 #include "procs.def"
@@ -80,7 +83,8 @@ static const struct {
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 static const struct {
-	int procs, resource;
+	int64_t procs;
+	int resource;
 	rlim_t most;
 } limits[] = {
 #define LIMIT(procs, name, n, unit) { procs, RLIMIT_##name, (n)*unit },
@@ -88,7 +92,7 @@ static const struct {
 };
 
 static const struct {
-	int procs;
+	int64_t procs;
 	unsigned rights;
 	char path[24];
 } trees[] = {
@@ -97,7 +101,7 @@ static const struct {
 };
 
 static const struct {
-	int procs;
+	int64_t procs;
 	unsigned port;
 } ports[] = {
 #define PORT(procs, port) { procs, port },
@@ -107,7 +111,7 @@ static const struct {
 enum { ANY, ONE_OF, NONE_OF, NEVER };
 
 static const struct call {
-	int procs;
+	int64_t procs;
 	uint16_t nr;
 	uint8_t how, argument, value_count;
 	unsigned values[VALUES_MAX];
@@ -129,9 +133,9 @@ const char *confine_name(enum proc p)
 	return procs[p].name;
 }
 
-static bool is_in(int set, enum proc p)
+static bool is_in(int64_t set, enum proc p)
 {
-	return set & 1 << p;
+	return set & BIT(p);
 }
 
 /* -- ids, capabilities, limits */

@@ -233,29 +233,32 @@ static long try_number(int nr)
 
 /* -- who may what */
 
-enum {
-#define PROC(id, ...) id = 1 << PROC_##id,
+#define BIT(p) (INT64_C(1) << (p))
+
+__extension__ enum { /* wider than int */
+#define PROC(id, ...) id = BIT(PROC_##id),
 #define GROUP(id, procs) id = procs,
 #include "procs.def"
-	EVERY = (int)((1u << PROCS) - 1),
-	NONE = 0,
-	/* no filter, and no Landlock either */
-	FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY | SENTRY_TRACER |
-	       GVISOR_AGENT,
-	LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE, /* an allow-list */
-	OPEN = FREE | WASM_RUNTIMES,                                    /* no filter */
-	SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
-	SENDERS = SINKS | WEBHOOK,
+		     EVERY = BIT(PROCS) - 1,
+		     NONE = 0,
+		     /* no filter, and no Landlock either */
+		     FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY |
+			    SENTRY_TRACER | GVISOR_AGENT,
+		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS |
+			      SERVE,              /* an allow-list */
+		     OPEN = FREE | WASM_RUNTIMES, /* no filter */
+		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
+		     SENDERS = SINKS | WEBHOOK,
 };
 
 static const struct attempt {
 	const char *name;
 	long (*run)(void);
-	int nr;       /* where run is NULL */
-	int may;      /* these may */
-	int landlock; /* these may where the kernel has no Landlock */
-	int either;   /* depends on the machine and the user */
-	bool socket;  /* is tried on one */
+	int nr;           /* where run is NULL */
+	int64_t may;      /* these may */
+	int64_t landlock; /* these may where the kernel has no Landlock */
+	int64_t either;   /* depends on the machine and the user */
+	bool socket;      /* is tried on one */
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
 	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVE, NONE, false },
@@ -313,7 +316,7 @@ static long landlock_version(void)
 static int enter(enum proc p, struct confine_own own, struct ward_err *e)
 {
 	own.no_landlock |= landlock_version() < 2;
-	if (1 << p & (WASMS | WASM_RUNTIMES) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (BIT(p) & (WASMS | WASM_RUNTIMES) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return confine_enter(p, &own, e);
 }
@@ -376,9 +379,9 @@ static void test_rights(void **state)
 			const struct attempt *a = &attempts[i];
 			int r = in_child(p, a);
 
-			if ((a->either | (without ? a->landlock : NONE)) & 1 << p && r <= REFUSED)
+			if ((a->either | (without ? a->landlock : NONE)) & BIT(p) && r <= REFUSED)
 				continue;
-			if (r != (a->may & 1 << p ? DONE : REFUSED))
+			if (r != (a->may & BIT(p) ? DONE : REFUSED))
 				fail_msg("%s of %s: %d", a->name, confine_name(p), r);
 		}
 }
@@ -475,7 +478,7 @@ static uint64_t kept_by(enum proc p)
 {
 	uint64_t set = 0;
 
-#define KEEP(procs, name) set |= (procs)&1 << p ? 1ULL << CAP_##name : 0;
+#define KEEP(procs, name) set |= (procs)&BIT(p) ? 1ULL << CAP_##name : 0;
 #include "procs.def"
 	return set;
 }
@@ -497,7 +500,8 @@ static void check_limits(enum proc p, const struct buf *text)
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 	static const struct {
-		int procs, resource;
+		int64_t procs;
+		int resource;
 		unsigned long long most;
 	} limits[] = {
 #define LIMIT(procs, name, n, unit) { procs, RLIMIT_##name, (n)*unit },
@@ -505,7 +509,7 @@ static void check_limits(enum proc p, const struct buf *text)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
-		for (size_t n = 0; limits[i].procs & 1 << p && n < ARRAY_LEN(names); n++)
+		for (size_t n = 0; limits[i].procs & BIT(p) && n < ARRAY_LEN(names); n++)
 			if (names[n].resource == limits[i].resource &&
 			    hard_limit(text, names[n].name) > limits[i].most)
 				fail_msg("%s: %s", confine_name(p), names[n].name);
@@ -515,7 +519,8 @@ static void check_limits(enum proc p, const struct buf *text)
 static void test_steps(void **state)
 {
 	static const struct {
-		int procs, steps;
+		int64_t procs;
+		int steps;
 	} expected[] = {
 		{ GATEWAY | SSH_AGENT | SCAN_STREAM, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ UNPACKS | SENDERS | BOX | SCAN | SCAN_LOOK | SERVE,
@@ -525,18 +530,18 @@ static void test_steps(void **state)
 		{ SECRETS | SCANNER | SSH_KEYS | GIT, NO_DUMP },
 		{ GIT_VIEW | WASMS | WASM_RUNTIMES, 0 },
 	};
-	int seen = 0;
+	int64_t seen = 0;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(expected); i++)
 		for (enum proc p = 0; p < PROCS; p++)
-			if (expected[i].procs & 1 << p) {
+			if (expected[i].procs & BIT(p)) {
 				assert_int_equal(rows[p].steps, expected[i].steps);
-				seen |= 1 << p;
+				seen |= BIT(p);
 			}
 	assert_int_equal(seen, EVERY);
 	for (enum proc p = 0; p < PROCS; p++)
-		if (!(1 << p & (UNPACK_DIR | SCAN | SCAN_LOOK | BOX | GOFER | SENTRY_TRACER)))
+		if (!(BIT(p) & (UNPACK_DIR | SCAN | SCAN_LOOK | BOX | GOFER | SENTRY_TRACER)))
 			assert_int_equal(kept_by(p), 0);
 	assert_int_equal(kept_by(PROC_SCAN), 1ULL << CAP_DAC_READ_SEARCH);
 	assert_int_equal(kept_by(PROC_SCAN_LOOK), 1ULL << CAP_DAC_READ_SEARCH);
@@ -654,7 +659,7 @@ static void test_trees(void **state)
 		pid_t pid;
 		int code;
 
-		if (!(1 << p & (SENDERS | UNPACKS | WASMS | WASM_RUNTIMES)))
+		if (!(BIT(p) & (SENDERS | UNPACKS | WASMS | WASM_RUNTIMES)))
 			continue;
 		make_place(&at);
 		pid = fork();
