@@ -123,6 +123,30 @@ void text_wrap(struct buf *out, const char *s, size_t indent)
 	}
 }
 
+void text_entities(struct buf *out, const char *s)
+{
+	for (; *s; s++)
+		switch (*s) {
+		case '&':
+			buf_puts(out, "&amp;");
+			break;
+		case '<':
+			buf_puts(out, "&lt;");
+			break;
+		case '>':
+			buf_puts(out, "&gt;");
+			break;
+		case '"':
+			buf_puts(out, "&quot;");
+			break;
+		case '\'':
+			buf_puts(out, "&#39;");
+			break;
+		default:
+			buf_add(out, s, 1);
+		}
+}
+
 void text_escape_lines(struct buf *out, const char *text, size_t n)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + n;

@@ -30,6 +30,9 @@ void text_wrap(struct buf *out, const char *s, size_t indent);
  * ends and tabs stay. text[n] must be readable and NUL. A pure function. */
 void text_escape_lines(struct buf *out, const char *text, size_t n);
 
+/* Appends s for HTML and XML, as text or as a quoted attribute. */
+void text_entities(struct buf *out, const char *s);
+
 /* Whether s means itself to a shell, quoted or not, and in a policy. A pure function. */
 bool text_is_plain(const char *s);
 

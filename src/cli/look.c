@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sarif.h"
 #include "base/text.h"
 #include "cli/question.h"
 
@@ -84,62 +85,23 @@ void look_json(const struct look_findings *f, struct json *j)
 	json_end_array(j);
 }
 
-static void sarif_result(const struct look_finding *x, struct json *j)
-{
-	static const char *const levels[] = { "note", "warning", "error" };
-	auto_buf uri = { 0 };
-
-	for (const unsigned char *p = (const unsigned char *)x->path; *p; p++)
-		if ((*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') ||
-		    (*p >= 'a' && *p <= 'z') || strchr("/._-~", *p))
-			buf_add(&uri, p, 1);
-		else
-			buf_printf(&uri, "%%%02X", *p);
-	json_begin_object(j, NULL);
-	json_string(j, "ruleId", x->rule);
-	json_string(j, "level", levels[x->severity]);
-	json_begin_object(j, "message");
-	json_string(j, "text", x->title);
-	json_end_object(j);
-	json_begin_array(j, "locations");
-	json_begin_object(j, NULL);
-	json_begin_object(j, "physicalLocation");
-	json_begin_object(j, "artifactLocation");
-	json_string(j, "uri", buf_text(&uri));
-	json_end_object(j);
-	if (x->line) {
-		json_begin_object(j, "region");
-		json_uint(j, "startLine", x->line);
-		json_end_object(j);
-	}
-	json_end_object(j);
-	json_end_object(j);
-	json_end_array(j);
-	json_end_object(j);
-}
-
 void look_sarif(const struct look_findings *f, struct buf *out)
 {
+	static const enum sarif_level levels[] = { SARIF_NOTE, SARIF_WARNING, SARIF_ERROR };
 	struct json j = { .out = out };
 
-	json_begin_object(&j, NULL);
-	json_string(&j, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-	json_string(&j, "version", "2.1.0");
-	json_begin_array(&j, "runs");
-	json_begin_object(&j, NULL);
-	json_begin_object(&j, "tool");
-	json_begin_object(&j, "driver");
-	json_string(&j, "name", "ward diff");
-	json_end_object(&j);
-	json_end_object(&j);
-	json_begin_array(&j, "results");
-	for (size_t i = 0; i < f->len; i++)
-		sarif_result(&f->items[i], &j);
-	json_end_array(&j);
-	json_end_object(&j);
-	json_end_array(&j);
-	json_end_object(&j);
-	buf_puts(out, "\n");
+	sarif_begin(&j, "ward diff", NULL);
+	sarif_results(&j);
+	for (size_t i = 0; i < f->len; i++) {
+		const struct look_finding *x = &f->items[i];
+
+		sarif_result(&j, &(struct sarif_result){ .rule = x->rule,
+							 .level = levels[x->severity],
+							 .message = x->title,
+							 .path = x->path,
+							 .line = x->line });
+	}
+	sarif_end(&j);
 }
 
 /* -- before an apply */

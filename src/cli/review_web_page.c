@@ -14,30 +14,6 @@
 #include "base/diff.h"
 #include "base/text.h"
 
-static void put_entities(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		switch (*s) {
-		case '&':
-			buf_puts(out, "&amp;");
-			break;
-		case '<':
-			buf_puts(out, "&lt;");
-			break;
-		case '>':
-			buf_puts(out, "&gt;");
-			break;
-		case '"':
-			buf_puts(out, "&quot;");
-			break;
-		case '\'':
-			buf_puts(out, "&#39;");
-			break;
-		default:
-			buf_add(out, s, 1);
-		}
-}
-
 void web_put_text(struct buf *out, const char *text, size_t n)
 {
 	while (n) {
@@ -51,7 +27,7 @@ void web_put_text(struct buf *out, const char *text, size_t n)
 			return;
 		}
 		text_escape(&plain, piece);
-		put_entities(out, buf_text(&plain));
+		text_entities(out, buf_text(&plain));
 		buf_puts(out, tab ? "\t" : "");
 		out->failed |= plain.failed;
 		text += len + (tab ? 1 : 0);

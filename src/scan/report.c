@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/sarif.h"
 #include "base/say.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -94,84 +95,34 @@ static void write_json(struct report *r, const struct detect_hit *hit, const cha
 	json_end_object(&r->json);
 }
 
-static const char *sarif_level(enum severity s)
-{
-	return s == SEVERITY_HIGH ? "error" : s == SEVERITY_MEDIUM ? "warning" : "note";
-}
-
-/* A path as a URI reference. */
-static void add_uri(struct buf *out, const char *path)
-{
-	for (const unsigned char *p = (const unsigned char *)path; *p; p++)
-		if ((*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') ||
-		    (*p >= 'a' && *p <= 'z') || strchr("/._-~", *p))
-			buf_add(out, p, 1);
-		else
-			buf_printf(out, "%%%02X", *p);
-}
-
 static void write_sarif(struct report *r, const struct detect_hit *hit, const char *fingerprint)
 {
+	static const enum sarif_level levels[] = { [SEVERITY_LOW] = SARIF_NOTE,
+						   [SEVERITY_MEDIUM] = SARIF_WARNING,
+						   [SEVERITY_HIGH] = SARIF_ERROR };
 	const struct detect_rule *rule = detect_rule(hit->rule);
-	auto_buf uri = { 0 };
 
-	add_uri(&uri, r->path);
-	json_begin_object(&r->json, NULL);
-	json_string(&r->json, "ruleId", rule->id);
-	json_string(&r->json, "level", sarif_level(rule->severity));
-	json_begin_object(&r->json, "message");
-	json_string(&r->json, "text", rule->title);
-	json_end_object(&r->json);
-	json_begin_array(&r->json, "locations");
-	json_begin_object(&r->json, NULL);
-	json_begin_object(&r->json, "physicalLocation");
-	json_begin_object(&r->json, "artifactLocation");
-	json_string(&r->json, "uri", buf_text(&uri));
-	json_end_object(&r->json);
-	json_begin_object(&r->json, "region");
-	json_uint(&r->json, "startLine", hit->line);
-	json_uint(&r->json, "startColumn", hit->column);
-	json_uint(&r->json, "byteOffset", hit->offset);
-	json_uint(&r->json, "byteLength", hit->secret_bytes);
-	json_end_object(&r->json);
-	json_end_object(&r->json);
-	json_end_object(&r->json);
-	json_end_array(&r->json);
-	json_begin_object(&r->json, "partialFingerprints");
-	json_string(&r->json, "wardScan/v1", fingerprint);
-	json_end_object(&r->json);
-	json_end_object(&r->json);
+	sarif_result(&r->json, &(struct sarif_result){ .rule = rule->id,
+						       .is_listed = true,
+						       .rule_index = (unsigned)hit->rule,
+						       .level = levels[rule->severity],
+						       .message = rule->title,
+						       .path = r->path,
+						       .line = hit->line,
+						       .column = hit->column,
+						       .offset = hit->offset,
+						       .bytes = hit->secret_bytes,
+						       .fingerprint_name = "wardScan/v1",
+						       .fingerprint = fingerprint });
 }
 
-static void sarif_rules(struct json *j)
+static void begin_sarif(struct json *j)
 {
-	json_begin_array(j, "rules");
-	for (size_t i = 0; i < detect_rule_count(); i++) {
-		json_begin_object(j, NULL);
-		json_string(j, "id", detect_rule(i)->id);
-		json_begin_object(j, "shortDescription");
-		json_string(j, "text", detect_rule(i)->title);
-		json_end_object(j);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
-static void sarif_begin(struct json *j)
-{
-	json_begin_object(j, NULL);
-	json_string(j, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-	json_string(j, "version", "2.1.0");
-	json_begin_array(j, "runs");
-	json_begin_object(j, NULL);
-	json_begin_object(j, "tool");
-	json_begin_object(j, "driver");
-	json_string(j, "name", "ward scan");
-	sarif_rules(j);
-	json_end_object(j);
-	json_end_object(j);
-	json_string(j, "columnKind", "utf16CodeUnits");
-	json_begin_array(j, "results");
+	sarif_begin(j, "ward scan", NULL);
+	for (size_t i = 0; i < detect_rule_count(); i++)
+		sarif_rule(j, &(struct sarif_rule){ .id = detect_rule(i)->id,
+						    .title = detect_rule(i)->title });
+	sarif_results(j);
 }
 
 /* -- the report */
@@ -180,7 +131,7 @@ void report_begin(struct report *r)
 {
 	r->json = (struct json){ .out = &r->out };
 	if (r->options->sarif) {
-		sarif_begin(&r->json);
+		begin_sarif(&r->json);
 	} else if (r->options->json) {
 		json_begin_object(&r->json, NULL);
 		json_begin_array(&r->json, "findings");
@@ -231,16 +182,15 @@ static void end_lists(struct report *r)
 {
 	struct json *j = &r->json;
 
-	json_end_array(j);
 	if (r->options->sarif) {
-		json_end_object(j);
-		json_end_array(j);
-	} else {
-		json_uint(j, "files", r->files);
-		json_uint(j, "bytes", r->bytes);
-		json_uint(j, "allowed", r->allowed);
-		json_uint(j, "unread", r->failures);
+		sarif_end(j);
+		return;
 	}
+	json_end_array(j);
+	json_uint(j, "files", r->files);
+	json_uint(j, "bytes", r->bytes);
+	json_uint(j, "allowed", r->allowed);
+	json_uint(j, "unread", r->failures);
 	json_end_object(j);
 	buf_puts(&r->out, "\n");
 }

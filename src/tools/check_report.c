@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/sarif.h"
+#include "base/text.h"
 #include "tools/check.h"
 
 void check_report_text(const struct check_findings *f, struct buf *out)
@@ -50,99 +52,32 @@ void check_report_json(const struct check_findings *f, struct buf *out)
 	buf_puts(out, "\n");
 }
 
-static void sarif_text(struct json *j, const char *key, const char *text)
-{
-	json_begin_object(j, key);
-	json_string(j, "text", text);
-	json_end_object(j);
-}
-
-static void sarif_rules(struct json *j)
-{
-	json_begin_array(j, "rules");
-	for (unsigned i = 0; i < CHECKS; i++) {
-		const struct check_rule_row *row = check_rule_row((enum check_rule)i);
-
-		json_begin_object(j, NULL);
-		json_string(j, "id", row->name);
-		sarif_text(j, "shortDescription", row->title);
-		sarif_text(j, "help", row->help);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
-static void sarif_result(struct json *j, const struct check_finding *x)
-{
-	const struct check_rule_row *row = check_rule_row(x->rule);
-
-	json_begin_object(j, NULL);
-	json_string(j, "ruleId", row->name);
-	json_uint(j, "ruleIndex", x->rule);
-	json_string(j, "level", row->error ? "error" : "warning");
-	sarif_text(j, "message", x->message);
-	json_begin_array(j, "locations");
-	json_begin_object(j, NULL);
-	json_begin_object(j, "physicalLocation");
-	json_begin_object(j, "artifactLocation");
-	json_string(j, "uri", x->file);
-	json_end_object(j);
-	json_begin_object(j, "region");
-	json_uint(j, "startLine", x->line ? x->line : 1);
-	json_uint(j, "startColumn", x->column ? x->column : 1);
-	json_end_object(j);
-	json_end_object(j);
-	json_end_object(j);
-	json_end_array(j);
-	json_end_object(j);
-}
-
 void check_report_sarif(const struct check_findings *f, struct buf *out)
 {
 	struct json j = { .out = out };
 
-	json_begin_object(&j, NULL);
-	json_string(&j, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-	json_string(&j, "version", "2.1.0");
-	json_begin_array(&j, "runs");
-	json_begin_object(&j, NULL);
-	json_begin_object(&j, "tool");
-	json_begin_object(&j, "driver");
-	json_string(&j, "name", "ward check");
-	json_string(&j, "version", WARD_VERSION);
-	sarif_rules(&j);
-	json_end_object(&j);
-	json_end_object(&j);
-	json_begin_array(&j, "results");
-	for (size_t i = 0; i < f->len; i++)
-		sarif_result(&j, &f->items[i]);
-	json_end_array(&j);
-	json_end_object(&j);
-	json_end_array(&j);
-	json_end_object(&j);
-	buf_puts(out, "\n");
-}
+	sarif_begin(&j, "ward check", WARD_VERSION);
+	for (unsigned i = 0; i < CHECKS; i++) {
+		const struct check_rule_row *row = check_rule_row((enum check_rule)i);
 
-static void xml(struct buf *out, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			buf_puts(out, "&amp;");
-			break;
-		case '<':
-			buf_puts(out, "&lt;");
-			break;
-		case '>':
-			buf_puts(out, "&gt;");
-			break;
-		case '"':
-			buf_puts(out, "&quot;");
-			break;
-		default:
-			buf_add(out, text, 1);
-		}
+		sarif_rule(&j, &(struct sarif_rule){ row->name, row->title, row->help });
 	}
+	sarif_results(&j);
+	for (size_t i = 0; i < f->len; i++) {
+		const struct check_finding *x = &f->items[i];
+		const struct check_rule_row *row = check_rule_row(x->rule);
+
+		sarif_result(&j, &(struct sarif_result){ .rule = row->name,
+							 .is_listed = true,
+							 .rule_index = x->rule,
+							 .level = row->error ? SARIF_ERROR
+									     : SARIF_WARNING,
+							 .message = x->message,
+							 .path = x->file,
+							 .line = x->line ? x->line : 1,
+							 .column = x->column ? x->column : 1 });
+	}
+	sarif_end(&j);
 }
 
 /* One case a rule: a rule without errors passes. */
@@ -155,7 +90,7 @@ void check_report_junit(const struct check_findings *f, const char *suite, struc
 	for (unsigned i = 0; i < CHECKS; i++)
 		failures += failed[i] && check_rule_row((enum check_rule)i)->error;
 	buf_puts(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"");
-	xml(out, suite);
+	text_entities(out, suite);
 	buf_printf(out, "\" tests=\"%d\" failures=\"%u\">\n", CHECKS, failures);
 	for (unsigned rule = 0; rule < CHECKS; rule++) {
 		const struct check_rule_row *row = check_rule_row((enum check_rule)rule);
@@ -169,9 +104,9 @@ void check_report_junit(const struct check_findings *f, const char *suite, struc
 
 			if (x->rule != rule)
 				continue;
-			xml(out, x->file);
+			text_entities(out, x->file);
 			buf_printf(out, ":%u:%u: ", x->line, x->column);
-			xml(out, x->message);
+			text_entities(out, x->message);
 			buf_puts(out, "\n");
 		}
 		if (failed[rule])

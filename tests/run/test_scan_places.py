@@ -125,7 +125,7 @@ def test_what_cannot_be_stopped_is_refused(t):
 def test_workspace(t):
     """Files that the run changed, and no others; as they are at its end."""
     ws = t.workspace({"old": f"x {TOKEN}\n", "touched": f"y {TOKEN}\n", "sub/plain": "x"})
-    time.sleep(0.1)  # the clock that stamps files ticks: what is as new as the run counts as its own
+    time.sleep(0.1)  # the clock that stamps files ticks: what is as new as the run is the run's
     script = f"echo 'key {TOKEN}' >sub/new; touch -d 2001-01-01 sub/new; echo >>touched; " \
              f"echo {TOKEN} >gone; rm gone; echo fine >fine"
     r = run(t, script, ws=ws, scan_workspace="log")
