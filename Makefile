@@ -48,7 +48,7 @@ unit:
 	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
 	@$(MESON) test -C $(BUILD) --print-errorlogs $(subst _,-,$(T))
 
-check: ward
+check: all
 	@test -n "$(T)" || { echo "make check T=PATTERN; the names: tests/run-tests --list" >&2; exit 2; }
 	@tests/run-tests --build $(CURDIR)/$(BUILD) $(foreach pattern,$(T),--only '$(pattern)')
 
