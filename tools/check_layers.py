@@ -48,9 +48,10 @@ MAY = {
     'inspect': {'base', 'confine', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport',
                 'tape', 'scan'},
     'api': RUN,
+    'mcp': {'base', 'policy', 'rules'},    # messages: pure
     'envd': {'base', 'rules', 'protocol'},  # ward-envd, inside of sandboxes
     'daemon': {'base', 'policy', 'rules', 'protocol', 'confine', 'host', 'envd'},
-    'cli': RUN | PARTS | {'api'},
+    'cli': RUN | PARTS | {'api', 'mcp'},
 }
 
 # header -> directories that may include it against the rule, each with its reason
