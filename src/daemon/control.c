@@ -11,13 +11,10 @@
 
 #include "base/io.h"
 #include "daemon/front.h"
-#include "envd/query.h"
-#include "rules/json_in.h"
 
 #define TIMEOUT_V1_S 15
 #define TIMEOUT_V2_S 300
 #define REFRESH_S 60
-#define LIMIT_MAX 100
 
 /* -- who asks */
 
@@ -29,8 +26,7 @@ static bool find_owner(struct conn *c)
 	return key && *key && registry_owner(c->front->db, key, c->owner);
 }
 
-/* The sandbox of the path, if it is the client's; NULL: it was answered. */
-static struct sandbox *find_mine(struct conn *c)
+struct sandbox *control_find_mine(struct conn *c)
 {
 	struct sandbox *s = sandbox_find(c->front, c->sandbox);
 
@@ -105,7 +101,8 @@ static bool admit(struct conn *c)
 	struct front *f = c->front;
 	uint64_t left = memory_left();
 
-	if (sandbox_count_of(f, c->owner) >= f->quota)
+	if (sandbox_count_of(f, c->owner, false) >= f->quota ||
+	    sandbox_count_of(f, c->owner, true) >= f->quota)
 		conn_refuse(c, 429, "you have %u sandboxes already, which is your quota", f->quota);
 	else if (f->sandbox_count >= f->most)
 		conn_refuse(c, 503, "the server has %u sandboxes already, and takes no more",
@@ -187,7 +184,7 @@ static void create(struct conn *c)
 
 static void info(struct conn *c)
 {
-	struct sandbox *s = find_mine(c);
+	struct sandbox *s = control_find_mine(c);
 	auto_buf body = { 0 };
 	struct json j = { .out = &body };
 
@@ -199,7 +196,7 @@ static void info(struct conn *c)
 
 static void do_kill(struct conn *c)
 {
-	struct sandbox *s = find_mine(c);
+	struct sandbox *s = control_find_mine(c);
 
 	if (!s)
 		return;
@@ -219,7 +216,7 @@ static bool read_small(struct conn *c, struct small_request *q)
 static void set_timeout(struct conn *c, bool only_longer, int64_t usual_s)
 {
 	struct small_request q;
-	struct sandbox *s = find_mine(c);
+	struct sandbox *s = control_find_mine(c);
 	int64_t end;
 
 	if (!s || !read_small(c, &q))
@@ -260,7 +257,7 @@ static void connected(struct conn *c, int result, const char *text)
 static void connect_to(struct conn *c, bool legacy)
 {
 	struct small_request q;
-	struct sandbox *s = find_mine(c);
+	struct sandbox *s = control_find_mine(c);
 
 	if (!s || !read_small(c, &q))
 		return;
@@ -293,7 +290,7 @@ static void paused(struct conn *c, int result, const char *text)
 static void pause_it(struct conn *c)
 {
 	struct small_request q;
-	struct sandbox *s = find_mine(c);
+	struct sandbox *s = control_find_mine(c);
 
 	if (!s || !read_small(c, &q))
 		return;
@@ -305,139 +302,6 @@ static void pause_it(struct conn *c)
 		conn_refuse(c, 503, "the server is busy with this sandbox");
 	else
 		sandbox_wait(s, c, paused);
-}
-
-/* -- metrics */
-
-static uint64_t number(const char *json, const char *key)
-{
-	char name[64];
-	const char *at;
-
-	snprintf(name, sizeof(name), "\"%s\":", key);
-	at = strstr(json, name);
-	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
-/* Of all processors, since the last time or, at first, since the sandbox's start. */
-static uint64_t cpu_percent(const struct front *f, struct sandbox *s, const char *text)
-{
-	uint64_t cpu = number(text, "cpu_ms"), uptime = number(text, "uptime_ms"), used, time;
-
-	if (cpu < s->cpu_ms || uptime < s->uptime_ms)
-		s->cpu_ms = s->uptime_ms = 0;
-	used = cpu - s->cpu_ms;
-	time = (uptime - s->uptime_ms) * (f->cpus ? f->cpus : 1);
-	s->cpu_ms = cpu;
-	s->uptime_ms = uptime;
-	return time ? (100 * used + time / 2) / time : 0;
-}
-
-static void show_metrics(struct front *f, struct job *j, int result, const char *text, int fds[2])
-{
-	struct sandbox *s = sandbox_find(f, j->q.id);
-	auto_buf body = { 0 };
-	struct json out = { .out = &body };
-
-	(void)fds;
-	if (!s)
-		return;
-	s->busy = false;
-	json_begin_array(&out, NULL);
-	if (result == 0) {
-		json_begin_object(&out, NULL);
-		show_time(&out, "timestamp", front_now_ms());
-		json_int(&out, "timestampUnix", front_now_ms() / 1000);
-		json_uint(&out, "cpuCount", f->cpus);
-		json_uint(&out, "cpuUsedPct", cpu_percent(f, s, text));
-		json_uint(&out, "memUsed", number(text, "memory_bytes"));
-		json_uint(&out, "memTotal", show_limit(f, s) << 20);
-		json_uint(&out, "memCache", 0);
-		json_uint(&out, "diskUsed", number(text, "disk_bytes"));
-		json_uint(&out, "diskTotal", show_limit(f, s) << 20);
-		json_end_object(&out);
-	}
-	json_end_array(&out);
-	while (s->waiting) {
-		struct conn *c = s->waiting;
-
-		s->waiting = c->next_waiting;
-		if (c->verb == ROUTE_metrics)
-			conn_answer(c, 200, "application/json", &body, NULL);
-		else
-			c->resume(c, 0, "");
-	}
-}
-
-static void metrics_again(struct conn *c, int result, const char *text);
-
-static void metrics(struct conn *c)
-{
-	struct sandbox *s = find_mine(c);
-
-	if (!s)
-		return;
-	if (s->busy) {
-		sandbox_wait(s, c, metrics_again);
-	} else if (!jobs_ask(c->front, KEEPER_STATS, s, show_metrics)) {
-		conn_refuse(c, 503, "the server is busy");
-	} else {
-		s->busy = true;
-		sandbox_wait(s, c, metrics_again);
-	}
-}
-
-static void metrics_again(struct conn *c, int result, const char *text)
-{
-	(void)result;
-	(void)text;
-	metrics(c);
-}
-
-/* -- the server */
-
-static void server_metrics(struct conn *c)
-{
-	const struct front *f = c->front;
-	const struct counters *n = &f->counters;
-	unsigned running = 0, stopped = 0;
-	auto_buf out = { 0 };
-
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
-		running += s->state == SANDBOX_RUNNING;
-		stopped += s->state == SANDBOX_PAUSED;
-	}
-	buf_printf(&out,
-		   "# HELP ward_sandboxes Sandboxes by state.\n# TYPE ward_sandboxes gauge\n"
-		   "ward_sandboxes{state=\"running\"} %u\nward_sandboxes{state=\"paused\"} %u\n"
-		   "# HELP ward_connections Open connections of clients.\n"
-		   "# TYPE ward_connections gauge\nward_connections %zu\n",
-		   running, stopped, f->conn_count);
-	buf_puts(&out, "# HELP ward_sandbox_events_total What happened to sandboxes.\n"
-		       "# TYPE ward_sandbox_events_total counter\n");
-	buf_printf(&out,
-		   "ward_sandbox_events_total{event=\"created\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"killed\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"expired\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"paused\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"resumed\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"refused\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"lost\"} %llu\n",
-		   (unsigned long long)n->created, (unsigned long long)n->killed,
-		   (unsigned long long)n->expired, (unsigned long long)n->paused,
-		   (unsigned long long)n->resumed, (unsigned long long)n->refused,
-		   (unsigned long long)n->lost);
-	buf_puts(&out, "# HELP ward_http_requests_total Answers by class of status.\n"
-		       "# TYPE ward_http_requests_total counter\n");
-	for (size_t i = 2; i < ARRAY_LEN(n->requests); i++)
-		buf_printf(&out, "ward_http_requests_total{class=\"%zuxx\"} %llu\n", i,
-			   (unsigned long long)n->requests[i]);
-	buf_printf(&out,
-		   "# HELP ward_sandbox_start_seconds Time of starts.\n"
-		   "# TYPE ward_sandbox_start_seconds summary\n"
-		   "ward_sandbox_start_seconds_sum %.6f\nward_sandbox_start_seconds_count %llu\n",
-		   (double)n->start_us / 1e6, (unsigned long long)n->starts);
-	conn_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", &out, NULL);
 }
 
 static void healthz(struct conn *c)
@@ -482,10 +346,10 @@ void control_run(struct conn *c)
 		set_timeout(c, true, REFRESH_S);
 		break;
 	case ROUTE_metrics:
-		metrics(c);
+		control_metrics(c);
 		break;
 	case ROUTE_server_metrics:
-		server_metrics(c);
+		control_server_metrics(c);
 		break;
 	case ROUTE_healthz:
 		healthz(c);

@@ -161,8 +161,12 @@ static void tick(struct front *f)
 	if (now < f->tick_ms)
 		return;
 	f->tick_ms = now + TICK_MS;
-	f->finished = true; /* to look at all of them now and then costs nothing */
 	conn_tick(f);
+	if (f->deaf) {
+		f->deaf = false;
+		front_change(f, &f->listener, EPOLLIN);
+		front_change(f, &f->debug_listener, EPOLLIN);
+	}
 	sandbox_tick(f);
 	keep_debug(f);
 	if (f->stopping && (!f->sandbox_count || now > f->stop_ms))
@@ -203,8 +207,7 @@ void front_run(struct front *f)
 			s->ready(s, events[i].events);
 		}
 		tick(f);
-		while (f->finished)
-			conn_go_on(f);
+		conn_go_on(f);
 		conn_free_gone(f);
 		link_free_dead(f);
 	}

@@ -2,9 +2,11 @@
  * The front: all that clients and sandboxes say to wardd is read here, in one thread of one process
  * that can neither start a program nor open a connection.
  *
- *   conn.c      a client's connection: heads, bodies, answers
+ *   conn.c      a client's connection    conn_read.c  heads, bodies    conn_answer.c  answers
  *   control.c   the control plane    control_read.c  bodies    control_show.c  answers
- *   data.c      requests to a sandbox: who may, to ward-envd or to a port
+ *               control_list.c  the list    control_metrics.c  numbers
+ *   data.c      requests to a sandbox, to ward-envd or to a port    data_access.c  who may
+ *               data_answer.c  what comes back
  *   link.c      the connection to the ward-envd of a sandbox
  *   sandbox.c   what is known of sandboxes; their end
  *   jobs.c      requests to the keeper
@@ -57,6 +59,7 @@ struct sandbox {
 	bool busy;                  /* a request to the keeper is under way */
 	bool missing;               /* it was not in the keeper's last list */
 	struct conn *waiting;       /* for the keeper's answer, by conn.next_waiting */
+	struct conn *measuring;     /* for its numbers, likewise */
 	uint64_t retry_ms;          /* an end that failed is tried again then */
 	uint64_t cpu_ms, uptime_ms; /* as the last metrics had them */
 };
@@ -99,7 +102,7 @@ struct stream {
 struct conn {
 	struct source source;
 	struct front *front;
-	struct conn *next, *prev, *next_waiting;
+	struct conn *next, *prev, *next_waiting, *next_again;
 	enum conn_state state;
 	bool debug; /* came to the port of the debug mode */
 	struct buf in, out, head_bytes, body;
@@ -112,6 +115,7 @@ struct conn {
 	struct http_body framing;
 	struct route_to to;
 	bool close, closing, gone, answered, chunked, expects, websocket, raw;
+	bool again; /* it is in the front's list of those who are looked at again */
 	void (*resume)(struct conn *c, int result, const char *text); /* in CONN_WAIT */
 	enum route_verb verb;
 	char sandbox[SANDBOX_ID + 1];
@@ -147,7 +151,7 @@ struct front {
 	sqlite3 *db;
 	struct sandbox *sandboxes;
 	size_t sandbox_count;
-	struct conn *conns, *gone;
+	struct conn *conns, *gone, *again;
 	size_t conn_count;
 	struct link *dead_links;
 	struct job jobs[JOBS_MAX];
@@ -165,8 +169,7 @@ struct front {
 	uint64_t stop_ms;
 	char debug_id[SANDBOX_ID + 1];
 	bool stop;
-	/* a request was answered, so the next one may be there already; or a link has room again */
-	bool finished;
+	bool deaf; /* no descriptor was left for a new connection */
 };
 
 int64_t front_now_ms(void); /* of the calendar's clock */
@@ -212,7 +215,8 @@ must_check int sandbox_attach(struct front *f, struct sandbox *s);
 void sandbox_wait(struct sandbox *s, struct conn *c,
 		  void (*resume)(struct conn *c, int result, const char *text));
 void sandbox_forget_waiting(struct front *f, struct conn *c);
-unsigned sandbox_count_of(const struct front *f, const char *owner);
+/* How many sandboxes the owner has, or those of them that are about to end. */
+unsigned sandbox_count_of(const struct front *f, const char *owner, bool ending);
 
 /* -- link.c */
 
@@ -253,8 +257,10 @@ void conn_flush(struct conn *c);
 void conn_pump(struct conn *c);
 void conn_free_gone(struct front *f);
 void conn_tick(struct front *f);
-/* Reads on where a request was answered, and the next one came behind it, and where a link was
- * full. */
+/* Has it read on before the front waits again: its request was answered, and the next one may be
+ * there already, or its link has room again. Never from within its own reading: what a client says
+ * at once does not decide how deep the stack is. */
+void conn_again(struct conn *c);
 void conn_go_on(struct front *f);
 
 /* -- data.c: requests to sandboxes */
@@ -275,8 +281,13 @@ void data_reset(struct conn *c);
 void control_begin(struct conn *c);
 /* The body is there, too. */
 void control_run(struct conn *c);
+/* The sandbox of the path, if it is the client's; NULL: it was answered. */
+struct sandbox *control_find_mine(struct conn *c);
 /* The list of the client's sandboxes (control_list.c). */
 void control_list(struct conn *c);
+/* Numbers of a sandbox, and of the server (control_metrics.c). */
+void control_metrics(struct conn *c);
+void control_server_metrics(struct conn *c);
 
 /* -- control_read.c */
 

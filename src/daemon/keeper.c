@@ -164,8 +164,8 @@ static void read_entry(struct work *w, struct json_in *j)
 		else
 			json_in_skip(j);
 	if (route_is_id(buf_text(&name), strlen(buf_text(&name))) &&
-	    strncmp(buf_text(&name), w->k->tag, TAG) == 0 && w->text.len < KEEPER_TEXT_MAX - 64)
-		buf_printf(&w->text, "%s %s\n", buf_text(&name), buf_text(&state));
+	    strncmp(buf_text(&name), w->k->tag, TAG) == 0)
+		buf_printf(&w->text, "%s %.16s\n", buf_text(&name), buf_text(&state));
 }
 
 static int list(struct work *w)
@@ -193,7 +193,10 @@ static int list(struct work *w)
 	fine = json_in_end(&j);
 	json_in_free(&j);
 	ward_free(json);
-	return fine ? 0 : bad(w, EBADMSG, "the list of sandboxes cannot be read");
+	if (!fine)
+		return bad(w, EBADMSG, "the list of sandboxes cannot be read");
+	/* never a part of it: what is not in the list counts as ended */
+	return w->text.len < KEEPER_TEXT_MAX ? 0 : bad(w, E2BIG, "there are too many sandboxes");
 }
 
 static int on_box(struct work *w)
@@ -238,8 +241,12 @@ static void answer(struct work *w, int r)
 	reply.bytes = (uint32_t)w->text.len;
 	buf_add(&out, &reply, sizeof(reply));
 	buf_add(&out, buf_text(&w->text), w->text.len);
-	if (!out.failed)
-		(void)!io_send_fds(w->k->fd, out.data, out.len, w->fds, count);
+	if (out.failed || io_send_fds(w->k->fd, out.data, out.len, w->fds, count) < 0) {
+		/* descriptors or memory are short; without an answer the front waits for ever */
+		reply.result = -EAGAIN;
+		reply.bytes = 0;
+		(void)!io_send_fds(w->k->fd, &reply, sizeof(reply), NULL, 0);
+	}
 }
 
 static void *take_requests(void *argument)

@@ -36,7 +36,7 @@ struct keeper_reply {
 	uint32_t bytes;
 };
 
-#define KEEPER_TEXT_MAX (96 * 1024)
+#define KEEPER_TEXT_MAX (256 * 1024) /* more than a line for each of the most sandboxes */
 
 /* What the keeper knows from its start. */
 struct keeper {

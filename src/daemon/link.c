@@ -77,7 +77,9 @@ static void flush(struct link *l)
 	}
 	shrink(l);
 	if (was_full && !link_is_full(l))
-		l->front->finished = true; /* those who waited for that go on */
+		for (struct stream *s = l->streams; s; s = s->next)
+			if (s->conn)
+				conn_again(s->conn); /* they waited for that */
 	if (l->waits != (l->to.len > 0)) {
 		l->waits = l->to.len > 0;
 		front_change(l->front, &l->out, l->waits ? EPOLLOUT : 0);

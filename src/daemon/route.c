@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/sha256.h"
 #include "envd/base64.h"
 #include "envd/query.h"
 
@@ -154,18 +153,33 @@ bool route_is_open(enum route_verb verb)
 	return rows[verb].open;
 }
 
-void route_signature(const char *path, const char *operation, const char *user, const char *token,
-		     const char *expires, struct buf *out)
+static void add_text(struct sha256 *s, const char *text)
+{
+	sha256_add(s, text, strlen(text));
+}
+
+void route_sign_begin(const char *path, const char *operation, const char *user, struct sha256 *ret)
+{
+	sha256_begin(ret);
+	add_text(ret, path);
+	add_text(ret, ":");
+	add_text(ret, operation);
+	add_text(ret, ":");
+	add_text(ret, user);
+	add_text(ret, ":");
+}
+
+void route_sign_end(const struct sha256 *begun, const char *token, const char *expires,
+		    struct buf *out)
 {
 	uint8_t digest[SHA256_BYTES];
-	auto_buf text = { 0 };
-	struct sha256 s;
+	struct sha256 s = *begun;
 
-	buf_printf(&text, "%s:%s:%s:%s", path, operation, user, token);
-	if (expires)
-		buf_printf(&text, ":%s", expires);
-	sha256_begin(&s);
-	sha256_add(&s, buf_text(&text), text.len);
+	add_text(&s, token);
+	if (expires) {
+		add_text(&s, ":");
+		add_text(&s, expires);
+	}
 	sha256_end(&s, digest);
 	buf_puts(out, "v1_");
 	base64_write(digest, sizeof(digest), out);

@@ -5,6 +5,7 @@
 #ifndef WARD_DAEMON_ROUTE_H
 #define WARD_DAEMON_ROUTE_H
 
+#include "base/sha256.h"
 #include "rules/http_message.h"
 
 #define SANDBOX_ID 20 /* characters: lower-case letters and digits */
@@ -42,9 +43,12 @@ must_check enum route_verb route_find(struct http_text method, struct http_text 
 /* Whether anybody may ask without a key. */
 bool route_is_open(enum route_verb verb);
 
-/* The signature of a file URL: "v1_" and the base64 of a digest. expires NULL: none. Appended. */
-void route_signature(const char *path, const char *operation, const char *user, const char *token,
-		     const char *expires, struct buf *out);
+/* The signature of a file URL, "v1_" and the base64 of a digest, in two steps: what all sandboxes
+ * have in common is read once, and tried with the token of each. expires NULL: none. Appended. */
+void route_sign_begin(const char *path, const char *operation, const char *user,
+		      struct sha256 *ret);
+void route_sign_end(const struct sha256 *begun, const char *token, const char *expires,
+		    struct buf *out);
 /* Compares without saying by its time where they differ. */
 bool route_equal(const char *a, const char *b);
 

@@ -66,12 +66,12 @@ void sandbox_tokens(struct front *f, struct sandbox *s)
 	derive(f, "traffic", s->id, s->traffic_token);
 }
 
-unsigned sandbox_count_of(const struct front *f, const char *owner)
+unsigned sandbox_count_of(const struct front *f, const char *owner, bool ending)
 {
 	unsigned n = 0;
 
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		n += s->state != SANDBOX_ENDING && strcmp(s->owner, owner) == 0;
+		n += (s->state == SANDBOX_ENDING) == ending && strcmp(s->owner, owner) == 0;
 	return n;
 }
 
@@ -104,14 +104,21 @@ void sandbox_wait(struct sandbox *s, struct conn *c,
 	conn_flush(c);
 }
 
+static bool forget(struct conn **at, const struct conn *c)
+{
+	while (*at && *at != c)
+		at = &(*at)->next_waiting;
+	if (!*at)
+		return false;
+	*at = c->next_waiting;
+	return true;
+}
+
 void sandbox_forget_waiting(struct front *f, struct conn *c)
 {
 	for (struct sandbox *s = f->sandboxes; s; s = s->next)
-		for (struct conn **at = &s->waiting; *at; at = &(*at)->next_waiting)
-			if (*at == c) {
-				*at = c->next_waiting;
-				return;
-			}
+		if (forget(&s->waiting, c) || forget(&s->measuring, c))
+			return;
 }
 
 /* Calls all who wait; each may begin something else, and even remove the sandbox. */
@@ -149,6 +156,12 @@ void sandbox_remove(struct front *f, struct sandbox *s, const char *why)
 	link_end(s->link);
 	log_sandbox("sandbox_gone", s, why);
 	call_waiting(s, -ESRCH, "the sandbox is gone");
+	while (s->measuring) {
+		struct conn *c = s->measuring;
+
+		s->measuring = c->next_waiting;
+		conn_refuse(c, 404, "sandbox \"%s\" was not found", s->id);
+	}
 	free(s->metadata);
 	buf_free(&s->config);
 	free(s);

@@ -31,8 +31,8 @@ class Answer:
 class Server:
     """Ends with the test, and its sandboxes with it."""
 
-    def __init__(self, t, *options, state=None, env=None):
-        self.t, self.options, self.env = t, options, env
+    def __init__(self, t, *options, state=None, env=None, before=()):
+        self.t, self.options, self.env, self.before = t, options, env, before
         self.state = state or t.fresh_dir("serve")
         self.key = None
         self.port = 0
@@ -42,7 +42,7 @@ class Server:
     def start(self):
         log = open(os.path.join(self.t.directory, "serve.log"), "ab")
         self.process = self.t.popen(
-            [self.t.ward_path, "serve", "--dev", "--listen", f"127.0.0.1:{self.port}", "--state",
+            [*self.before, self.t.ward_path, "serve", "--dev", "--listen", f"127.0.0.1:{self.port}", "--state",
              self.state, *self.options], env=self.env, stderr=log)
         log.close()
         # it ends its sandboxes when it is asked to end: stop() does that, not the test's end

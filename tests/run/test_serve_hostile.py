@@ -8,7 +8,7 @@ import threading
 import time
 
 from harness import serial, timeout
-from harness.serve import Server
+from harness.serve import messages, Server
 
 
 def raw(s, data, seconds=10):
@@ -444,3 +444,99 @@ def test_serve_hostile_deaf(t):
     for k in going:
         k.close()
     t.equal(box.kill(), 204)
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(int(n) for n in f.read().rsplit(")", 1)[1].split()[11:13])
+
+
+@timeout(60)
+def test_serve_hostile_idle(t):
+    """Somebody without a key opens connections and says nothing: others get theirs, what is under
+    way goes on, and a server without descriptors does not spin."""
+    s = Server(t, before=("prlimit", "--nofile=120:120"))
+    box = s.create()
+    c, r = box.start("/bin/cat", stdin=True)
+    stream = messages(r)
+    pid = next(stream)["event"]["start"]["pid"]
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            k = stack.enter_context(socket.create_connection(("127.0.0.1", s.port), 5))
+            with contextlib.suppress(ConnectionError):	# it may be the one that has to go
+                k.sendall(b"GET /healthz HTTP/1.1\r\n")
+        t.equal(s.ask("GET", "/healthz", key=False, timeout=5).status, 200)
+        t.equal(box.rpc("process.Process/SendInput",
+                        {"process": {"pid": pid}, "input": {"stdin": "aGk="}}), (200, {}))
+        t.equal(next(stream), {"event": {"data": {"stdout": "aGk="}}})
+        before = sum(map(cpu_ticks, s.children()))
+        time.sleep(1)
+        used = sum(map(cpu_ticks, s.children())) - before
+        t.equal((used, used < os.sysconf("SC_CLK_TCK") / 2), (used, True))
+    c.close()
+
+
+def test_serve_hostile_pipeline(t):
+    """Many requests at once, all of which are refused: each gets its answer."""
+    s = Server(t)
+    box = s.create()
+    one = (f"GET /process.Process/List HTTP/1.1\r\nHost: 49983-{box.id}.a\r\n"
+           f"X-Access-Token: {box.token}\r\n\r\n").encode()
+    held = []
+    for _ in range(520):	# more streams than a sandbox has
+        k = socket.create_connection(("127.0.0.1", s.port), 10)
+        k.sendall((f"POST /process.Process/List HTTP/1.1\r\nHost: 49983-{box.id}.a\r\n"
+                   f"X-Access-Token: {box.token}\r\nContent-Length: 9\r\n\r\n").encode())
+        held.append(k)
+    time.sleep(0.2)
+    count = 400
+    with socket.create_connection(("127.0.0.1", s.port), 10) as k:
+        k.sendall(one * count)
+        seen = b""
+        while seen.count(b"HTTP/1.1 429") < count:
+            more = k.recv(65536)
+            if not more:
+                break
+            seen += more
+    t.equal(seen.count(b"HTTP/1.1 429"), count)
+    for k in held:
+        k.close()
+
+
+def test_serve_hostile_polling(t):
+    """Who asks for a sandbox's numbers without a pause holds up nobody who works with it, and no
+    request is refused for it."""
+    s = Server(t)
+    box = s.create()
+    stop = threading.Event()
+    bad = []
+
+    def poll():
+        while not stop.is_set():
+            r = s.ask("GET", f"/sandboxes/{box.id}/metrics")
+            if r.status != 200 or len(r.json) != 1:
+                bad.append(r)
+
+    threads = [threading.Thread(target=poll) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        t.equal(s.ask("POST", f"/sandboxes/{box.id}/pause", {}).status, 204)
+        t.equal(s.ask("POST", f"/sandboxes/{box.id}/connect", {}).status, 201)
+        t.equal(box.ask("GET", "/envs").status, 200)	# the first one needs a new link
+    stop.set()
+    for thread in threads:
+        thread.join()
+    t.equal(bad, [])
+
+
+def test_serve_hostile_churn(t):
+    """Sandboxes that are about to end count, too: who makes and kills takes not all places."""
+    s = Server(t, "--max", "5", "--quota", "2")
+    bob = t.ward("serve", "--state", s.state, "--add-key", "bob").out.strip()
+    for _ in range(30):
+        r = s.ask("POST", "/v2/sandboxes", {"templateID": "base"})
+        t.equal(r.status in (201, 429), True)
+        if r.status == 201:
+            t.equal(s.ask("DELETE", f"/sandboxes/{r.json['sandboxID']}").status, 204)
+    t.equal(s.ask("POST", "/v2/sandboxes", {"templateID": "base"}, key=bob).status, 201)
