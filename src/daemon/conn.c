@@ -1,8 +1,8 @@
 /*
- * A client's connection, from accept() to its end. In: bytes of anybody who can reach the port; what
- * they say is read in conn_read.c. Out: what was answered (conn_answer.c), which waits in a buffer
- * that the credit of its stream bounds. A client that is slow to send its head, or to take an
- * answer, is cut off; where there are too many, those that have nothing under way go first.
+ * A client's connection, from accept() to its end. In: bytes of anybody who can reach the port;
+ * what they say is read in conn_read.c. Out: what was answered (conn_answer.c), which waits in a
+ * buffer that the credit of its stream bounds. A client that is slow to send its head, or to take
+ * an answer, is cut off; where there are too many, those with nothing under way go first.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -211,7 +211,7 @@ static void begin(struct front *f, int fd, bool debug)
 		conn_abort(c);
 }
 
-/* Without a descriptor for a new one epoll would say for ever that somebody waits: the listeners are
+/* Without a descriptor for a new one epoll would always say that somebody waits: the listeners are
  * left alone until the next tick. */
 static void accept_all(struct front *f, int listen_fd, bool debug)
 {

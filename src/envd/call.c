@@ -28,6 +28,7 @@ static const struct {
 	[RPC_UNIMPLEMENTED] = { "unimplemented", 501 },
 	[RPC_INTERNAL] = { "internal", 500 },
 	[RPC_UNAUTHENTICATED] = { "unauthenticated", 401 },
+	[RPC_DEADLINE_EXCEEDED] = { "deadline_exceeded", 504 },
 };
 
 static const struct {

@@ -24,6 +24,7 @@ enum rpc_code {
 	RPC_UNIMPLEMENTED,
 	RPC_INTERNAL,
 	RPC_UNAUTHENTICATED,
+	RPC_DEADLINE_EXCEEDED,
 };
 
 struct call {

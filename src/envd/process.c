@@ -391,7 +391,7 @@ int process_connect(struct call *c)
 	struct process *p = read_request(c, &r);
 
 	if (p) {
-		process_subscribe(p, c->stream, c->keepalive_s);
+		process_subscribe(p, c->stream, c->keepalive_s, false);
 		process_drop(p);
 	}
 	request_free(&r);
@@ -579,7 +579,7 @@ int process_start(struct call *c)
 	}
 	p->deadline_ms = c->timeout_ms ? io_now_ms() + c->timeout_ms : 0;
 	list_add(p);
-	process_subscribe(p, c->stream, c->keepalive_s);
+	process_subscribe(p, c->stream, c->keepalive_s, true);
 	process_pump(p);
 	process_drop(p);
 	return 0;

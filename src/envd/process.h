@@ -12,6 +12,7 @@
 struct subscriber {
 	struct stream *stream; /* held */
 	unsigned keepalive_s;
+	bool bounds; /* its deadline is the process's, and how it ends is told accordingly */
 };
 
 struct process {
@@ -25,7 +26,7 @@ struct process {
 	int stdin_fd; /* -1: none, or closed */
 	int pty_fd;
 	int out_fds[2]; /* what it writes: 1 and 2; -1: has ended */
-	bool pty, reaped, killed, ended;
+	bool pty, reaped, killed, late, ended;
 	int status; /* of wait, once it was reaped */
 	uint64_t ended_ms, deadline_ms;
 	char *tag;      /* NULL: none */
@@ -49,6 +50,6 @@ must_check int process_spawn(struct call *c, const struct process_spec *s, struc
 /* Reads what it writes and passes that to all subscribers until it has ended. */
 void process_pump(struct process *p);
 /* Attaches a stream: the event of its start is sent, and if it has ended, the one of its end. */
-void process_subscribe(struct process *p, struct stream *s, unsigned keepalive_s);
+void process_subscribe(struct process *p, struct stream *s, unsigned keepalive_s, bool bounds);
 
 #endif

@@ -112,7 +112,7 @@ static void kill_late(struct process *p)
 	pthread_mutex_lock(&p->lock);
 	if (p->deadline_ms && !p->reaped && io_now_ms() >= p->deadline_ms) {
 		kill(-p->pid, SIGKILL);
-		p->killed = true;
+		p->killed = p->late = true;
 		p->deadline_ms = 0;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -145,10 +145,14 @@ static void finish(struct process *p)
 {
 	pthread_mutex_lock(&p->listen_lock);
 	end_event(p);
-	publish(p, &p->end);
 	for (size_t i = 0; i < p->subscriber_count; i++) {
-		call_end(p->subscribers[i].stream, RPC_OK, "");
-		stream_drop(p->subscribers[i].stream);
+		struct subscriber s = p->subscribers[i];
+
+		if (p->late && s.bounds)
+			call_end(s.stream, RPC_DEADLINE_EXCEEDED, "the process ran out of time");
+		else if (call_message(s.stream, &p->end) == 0)
+			call_end(s.stream, RPC_OK, "");
+		stream_drop(s.stream);
 	}
 	p->subscriber_count = 0;
 	pthread_mutex_lock(&p->lock);
@@ -192,7 +196,7 @@ void process_pump(struct process *p)
 	finish(p);
 }
 
-void process_subscribe(struct process *p, struct stream *s, unsigned keepalive_s)
+void process_subscribe(struct process *p, struct stream *s, unsigned keepalive_s, bool bounds)
 {
 	auto_buf start = { 0 };
 	struct subscriber *more;
@@ -206,7 +210,8 @@ void process_subscribe(struct process *p, struct stream *s, unsigned keepalive_s
 		     : realloc(p->subscribers, (p->subscriber_count + 1) * sizeof(*p->subscribers));
 	if (more) {
 		p->subscribers = more;
-		more[p->subscriber_count++] = (struct subscriber){ stream_hold(s), keepalive_s };
+		more[p->subscriber_count++] =
+			(struct subscriber){ stream_hold(s), keepalive_s, bounds };
 	}
 	pthread_mutex_unlock(&p->listen_lock);
 	if (ended)

@@ -42,8 +42,9 @@ class Server:
     def start(self):
         log = open(os.path.join(self.t.directory, "serve.log"), "ab")
         self.process = self.t.popen(
-            [*self.before, self.t.ward_path, "serve", "--dev", "--listen", f"127.0.0.1:{self.port}", "--state",
-             self.state, *self.options], env=self.env, stderr=log)
+            [*self.before, self.t.ward_path, "serve", "--dev", "--listen",
+             f"127.0.0.1:{self.port}", "--state", self.state, *self.options],
+            env=self.env, stderr=log)
         log.close()
         # it ends its sandboxes when it is asked to end: stop() does that, not the test's end
         self.t._running.remove(self.process)

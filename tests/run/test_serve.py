@@ -247,10 +247,14 @@ def test_serve_process_errors(t):
                     {"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"}), (200, {}))
     end = next(stream)["event"]["end"]
     t.equal((end["exitCode"], end["exited"], end["status"]), (-1, False, "signal: killed"))
-    # a deadline of the client's bounds the process
-    _, r = box.stream("process.Process/Start",
+    # a deadline of the client's bounds the process; the client is told so, others how it ended
+    c, r = box.stream("process.Process/Start",
                       {"process": {"cmd": "/bin/sleep", "args": ["100"]}},
                       **{"Connect-Timeout-Ms": "300"})
+    stream = messages(r)
+    pid = next(stream)["event"]["start"]["pid"]
+    t.equal(list(stream)[-1]["end"]["error"]["code"], "deadline_exceeded")
+    _, r = box.stream("process.Process/Connect", {"process": {"pid": pid}})
     t.equal(list(messages(r))[-2]["event"]["end"]["status"], "signal: killed")
 
 
