@@ -18,6 +18,17 @@ static void body(const uint8_t *data, size_t n)
 	} else {
 		assert(c.status >= 400 && c.status < 600 && *c.wrong);
 	}
+	if (!c.status && c.mask_host.len) {
+		struct host host;
+		uint16_t port;
+
+		assert(control_mask_host(c.mask_host.data, 65535, &host, &port) && port);
+	}
+	control_free_create(&c);
+	if (control_read_network(data, n, &c))
+		assert(!c.status && !c.metadata.len && !c.config.len && !c.mask_host.len);
+	else
+		assert(c.status >= 400 && c.status < 600 && *c.wrong);
 	control_free_create(&c);
 	if (control_read_small(data, n, &small))
 		assert(small.timeout_s >= -1);

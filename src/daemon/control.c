@@ -163,6 +163,8 @@ static void create(struct conn *c)
 		s->auto_pause = q.auto_pause;
 		s->auto_resume = q.auto_resume;
 		s->private_traffic = q.private_traffic;
+		s->pause_files = q.pause_files;
+		s->mask_host = q.mask_host.len ? buf_take(&q.mask_host) : NULL;
 		s->no_network = q.no_network;
 		s->internet = q.internet;
 		s->metadata = q.metadata.len ? buf_take(&q.metadata) : NULL;
@@ -265,13 +267,11 @@ static void connect_to(struct conn *c, bool legacy)
 				       : legacy        ? TIMEOUT_V1_S
 						       : TIMEOUT_V2_S);
 	c->resumed = s->state == SANDBOX_PAUSED;
-	if (c->resumed && q.memory == 0)
-		conn_refuse(c, 501, "ward serve resumes with memory only");
-	else if (legacy && !c->resumed)
+	if (legacy && !c->resumed)
 		conn_refuse(c, 409, "sandbox \"%s\" is running already", c->sandbox);
 	else if (!c->resumed && !s->busy)
 		connected(c, 0, "");
-	else if (!s->busy && sandbox_resume(c->front, s) < 0)
+	else if (!s->busy && sandbox_resume(c->front, s, q.memory == 0) < 0)
 		conn_refuse(c, 503, "the server is busy");
 	else
 		sandbox_wait(s, c, connected);
@@ -296,12 +296,49 @@ static void pause_it(struct conn *c)
 		return;
 	if (s->state == SANDBOX_PAUSED)
 		conn_refuse(c, 409, "sandbox \"%s\" is paused already", c->sandbox);
-	else if (q.memory == 0)
-		conn_refuse(c, 501, "ward serve pauses with memory only");
-	else if (sandbox_pause(c->front, s) < 0)
+	else if (sandbox_pause(c->front, s, q.memory == 0) < 0)
 		conn_refuse(c, 503, "the server is busy with this sandbox");
 	else
 		sandbox_wait(s, c, paused);
+}
+
+static void network_cut(struct conn *c, int result, const char *text)
+{
+	if (result < 0)
+		conn_refuse(c, 500, "the sandbox's network was not taken away: %s", text);
+	else
+		conn_answer(c, 204, NULL, NULL, NULL);
+}
+
+/* A change can only narrow: what was taken away does not come back while the sandbox lives. */
+static void change_network(struct conn *c)
+{
+	struct sandbox *s = control_find_mine(c);
+	struct create q = { 0 };
+	bool fine;
+
+	if (!s)
+		return;
+	fine = control_read_network((const uint8_t *)buf_text(&c->body), c->body.len, &q);
+	if (fine) {
+		s->internet = q.internet;
+		s->no_network |= q.no_network && !s->networked;
+	}
+	if (!fine)
+		conn_refuse(c, q.status, "%s", q.wrong);
+	else if (!q.no_network && s->no_network && s->networked)
+		conn_refuse(c, 409,
+			    "the network of this sandbox was taken away, and does not come "
+			    "back");
+	else if (q.no_network && !s->no_network && sandbox_cut(c->front, s) < 0)
+		conn_refuse(c, 503, "the server is busy with this sandbox");
+	else if (q.no_network && !s->no_network)
+		sandbox_wait(s, c, network_cut);
+	else if (registry_put(c->front, s) < 0)
+		conn_refuse(c, 503, "the registry cannot be written");
+	else
+		conn_answer(c, 204, NULL, NULL, NULL);
+	control_free_create(&q);
 }
 
 static void healthz(struct conn *c)
@@ -347,6 +384,13 @@ void control_run(struct conn *c)
 		break;
 	case ROUTE_metrics:
 		control_metrics(c);
+		break;
+	case ROUTE_network:
+		change_network(c);
+		break;
+	case ROUTE_logs_v1:
+	case ROUTE_logs_v2:
+		control_logs(c);
 		break;
 	case ROUTE_server_metrics:
 		control_server_metrics(c);

@@ -48,10 +48,10 @@ static void measured(struct front *f, struct job *j, int result, const char *tex
 		json_uint(&out, "cpuCount", f->cpus);
 		json_uint(&out, "cpuUsedPct", cpu_percent(f, s, text));
 		json_uint(&out, "memUsed", number(text, "memory_bytes"));
-		json_uint(&out, "memTotal", show_limit(f, s) << 20);
+		json_uint(&out, "memTotal", (uint64_t)s->memory_mib << 20);
 		json_uint(&out, "memCache", 0);
 		json_uint(&out, "diskUsed", number(text, "disk_bytes"));
-		json_uint(&out, "diskTotal", show_limit(f, s) << 20);
+		json_uint(&out, "diskTotal", (uint64_t)s->disk_mib << 20);
 		json_end_object(&out);
 	}
 	json_end_array(&out);

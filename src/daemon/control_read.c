@@ -158,6 +158,40 @@ static void refuse_some(struct json_in *j, struct create *c, const char *why)
 		wrong(c, 501, why);
 }
 
+bool control_mask_host(const char *text, uint16_t port, struct host *ret_host, uint16_t *ret_port)
+{
+	auto_buf whole = { 0 };
+	const char *at = strstr(text, "${PORT}");
+
+	buf_add(&whole, text, at ? (size_t)(at - text) : strlen(text));
+	if (at)
+		buf_printf(&whole, "%u%s", port, at + strlen("${PORT}"));
+	if (whole.failed || !whole.len ||
+	    host_read_port(whole.data, whole.len, ret_host, ret_port) != HOST_FINE)
+		return false;
+	*ret_port = *ret_port ? *ret_port : 80;
+	return true;
+}
+
+static void read_mask_host(struct json_in *j, struct create *c)
+{
+	struct host host;
+	uint16_t port;
+
+	if (skip_null(j))
+		return;
+	c->mask_host.len = 0;
+	json_in_string(j, &c->mask_host);
+	if (!control_mask_host(buf_text(&c->mask_host), 65535, &host, &port))
+		wrong(c, 400,
+		      "network.maskRequestHost: a host, or HOST:PORT; ${PORT} stands for "
+		      "the sandbox's port");
+}
+
+static const char no_such_network[] =
+	"network: of its fields ward serve has denyOut 0.0.0.0/0, allowPublicTraffic and "
+	"maskRequestHost; a template's policy says which hosts a sandbox may reach";
+
 static void read_network(struct json_in *j, struct create *c)
 {
 	struct json_level l;
@@ -170,11 +204,10 @@ static void read_network(struct json_in *j, struct create *c)
 			read_deny(j, c);
 		else if (strcmp(key, "allowPublicTraffic") == 0)
 			c->private_traffic = !skip_null(j) && !read_bool(j);
+		else if (strcmp(key, "maskRequestHost") == 0)
+			read_mask_host(j, c);
 		else
-			refuse_some(j, c,
-				    "network: of its fields ward serve has denyOut 0.0.0.0/0 and "
-				    "allowPublicTraffic; a template's policy says which hosts a "
-				    "sandbox may reach");
+			refuse_some(j, c, no_such_network);
 }
 
 static void read_auto_resume(struct json_in *j, struct create *c)
@@ -218,10 +251,8 @@ static void read_member(struct json_in *j, const char *key, struct create *c)
 		c->internet = read_bool(j);
 	else if (strcmp(key, "autoPause") == 0)
 		c->auto_pause = read_bool(j);
-	else if (strcmp(key, "autoPauseMemory") == 0 && !read_bool(j))
-		wrong(c, 501, "autoPauseMemory: ward serve pauses with memory only");
 	else if (strcmp(key, "autoPauseMemory") == 0)
-		;
+		c->pause_files = !read_bool(j);
 	else if (strcmp(key, "autoResume") == 0)
 		read_auto_resume(j, c);
 	else if (strcmp(key, "network") == 0)
@@ -252,7 +283,7 @@ bool control_read_create(const uint8_t *bytes, size_t n, struct create *ret)
 	}
 	fine = json_in_end(&j);
 	json_in_free(&j);
-	if (!fine || ret->metadata.failed || ret->config.failed) {
+	if (!fine || ret->metadata.failed || ret->config.failed || ret->mask_host.failed) {
 		ret->status = 0; /* whatever was wrong before: the body is not even that */
 		return wrong(ret, 400, "the body is not JSON of the form that a create has");
 	}
@@ -264,8 +295,37 @@ bool control_read_create(const uint8_t *bytes, size_t n, struct create *ret)
 	return !ret->status;
 }
 
+bool control_read_network(const uint8_t *bytes, size_t n, struct create *ret)
+{
+	struct json_in j;
+	struct json_level l;
+	const char *key;
+	bool fine;
+
+	*ret = (struct create){ .timeout_s = -1, .internet = -1 };
+	json_in_init(&j, bytes, n);
+	if (json_in_open(&j, '{', &l)) {
+		while (json_in_next(&j, &l, &key))
+			if (strcmp(key, "denyOut") == 0)
+				read_deny(&j, ret);
+			else if (strcmp(key, "allow_internet_access") != 0)
+				refuse_some(&j, ret, no_such_network);
+			else if (!skip_null(&j))
+				ret->internet = read_bool(&j);
+	}
+	fine = json_in_end(&j);
+	json_in_free(&j);
+	if (!fine) {
+		ret->status = 0;
+		return wrong(ret, 400, "the body is not JSON of the form that this call has");
+	}
+	ret->no_network |= ret->internet == 0;
+	return !ret->status;
+}
+
 void control_free_create(struct create *c)
 {
+	buf_free(&c->mask_host);
 	buf_free(&c->metadata);
 	buf_free(&c->config);
 }

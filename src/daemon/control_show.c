@@ -2,13 +2,11 @@
  * Answers of the control plane: sandboxes as E2B's clients read them. In: what the registry knows.
  * Out: JSON.
  */
-#include <string.h>
 #include <time.h>
 
 #include "daemon/front.h"
 
 #define CLIENT_ID "ward" /* deprecated at E2B, but required */
-#define BASE_MIB 2048    /* memory_limit and disk_limit of base_policy in setup.c */
 
 void show_time(struct json *j, const char *key, int64_t ms)
 {
@@ -46,9 +44,19 @@ void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j
 	json_end_object(j);
 }
 
-uint64_t show_limit(const struct front *f, const struct sandbox *s)
+/* What holds beside the template's policy. */
+static void show_network(const struct sandbox *s, struct json *j)
 {
-	return f->only_base && strcmp(s->template, "base") == 0 ? BASE_MIB : 0;
+	json_begin_object(j, "network");
+	json_bool(j, "allowPublicTraffic", !s->private_traffic);
+	if (s->no_network) {
+		json_begin_array(j, "denyOut");
+		json_string(j, NULL, "0.0.0.0/0");
+		json_end_array(j);
+	}
+	if (s->mask_host)
+		json_string(j, "maskRequestHost", s->mask_host);
+	json_end_object(j);
 }
 
 void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j)
@@ -61,8 +69,8 @@ void show_detail(const struct front *f, const struct sandbox *s, bool listed, st
 	show_time(j, "endAt", s->end_ms);
 	json_string(j, "state", s->state == SANDBOX_PAUSED ? "paused" : "running");
 	json_uint(j, "cpuCount", f->cpus);
-	json_uint(j, "memoryMB", show_limit(f, s));
-	json_uint(j, "diskSizeMB", show_limit(f, s));
+	json_uint(j, "memoryMB", s->memory_mib);
+	json_uint(j, "diskSizeMB", s->disk_mib);
 	if (s->metadata) {
 		buf_puts(j->out, ",\"metadata\":");
 		buf_puts(j->out, s->metadata);
@@ -72,6 +80,7 @@ void show_detail(const struct front *f, const struct sandbox *s, bool listed, st
 			json_null(j, "allowInternetAccess");
 		else
 			json_bool(j, "allowInternetAccess", s->internet);
+		show_network(s, j);
 		json_begin_object(j, "lifecycle");
 		json_string(j, "onTimeout", s->auto_pause ? "pause" : "kill");
 		json_bool(j, "autoResume", s->auto_resume);

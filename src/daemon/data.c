@@ -89,10 +89,15 @@ static void drop_secrets(struct http_fields *f)
 static void open_port(struct conn *c, struct sandbox *s)
 {
 	auto_buf head = { 0 };
-	uint16_t port = c->head.port;
+	uint16_t port = c->head.port ? c->head.port : 80;
+	struct host host = c->head.host;
 
+	if (s->mask_host && !control_mask_host(s->mask_host, c->to.port, &host, &port)) {
+		conn_refuse(c, 500, "the sandbox's maskRequestHost cannot be used");
+		return;
+	}
 	drop_secrets(&c->req.fields);
-	http_request_write(&c->req, &c->head.host, port ? port : 80, 80, c->req.path, &head);
+	http_request_write(&c->req, &host, port, 80, c->req.path, &head);
 	if (head.failed || head.len > ENVD_WINDOW / 2)
 		conn_refuse(c, 431, "the request's head is too large");
 	else if (!link_begin(s->link, c, NULL, c->to.port))
@@ -164,7 +169,7 @@ static void go_in(struct conn *c, struct sandbox *s)
 	c->sandbox_owner = true;
 	c->state = CONN_WAIT;
 	if (s->state == SANDBOX_PAUSED && !s->busy)
-		r = sandbox_resume(c->front, s);
+		r = sandbox_resume(c->front, s, false);
 	if (r < 0)
 		conn_refuse(c, 503, "the server is busy");
 	else if (s->busy)

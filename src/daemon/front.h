@@ -52,16 +52,21 @@ struct sandbox {
 	enum sandbox_state state;
 	int64_t started_ms, end_ms;
 	bool auto_pause, auto_resume, no_network, private_traffic;
-	int internet;               /* as asked for: -1: not */
-	char *metadata;             /* a JSON object; NULL: none */
-	struct buf config;          /* NAME=VALUE with NULs */
-	struct link *link;          /* NULL: not connected */
-	bool busy;                  /* a request to the keeper is under way */
-	bool missing;               /* it was not in the keeper's last list */
-	struct conn *waiting;       /* for the keeper's answer, by conn.next_waiting */
-	struct conn *measuring;     /* for its numbers, likewise */
-	uint64_t retry_ms;          /* an end that failed is tried again then */
-	uint64_t cpu_ms, uptime_ms; /* as the last metrics had them */
+	bool networked;                /* its template grants a network */
+	bool pause_files;              /* a pause of its own accord keeps no memory */
+	unsigned memory_mib, disk_mib; /* that its policy grants; 0: no limit */
+	int internet;                  /* as asked for: -1: not */
+	char *mask_host;               /* Host for programs at its ports; NULL: the client's */
+	char *metadata;                /* a JSON object; NULL: none */
+	struct buf notes;              /* what happened to it (control_logs.c) */
+	struct buf config;             /* NAME=VALUE with NULs */
+	struct link *link;             /* NULL: not connected */
+	bool busy;                     /* a request to the keeper is under way */
+	bool missing;                  /* it was not in the keeper's last list */
+	struct conn *waiting;          /* for the keeper's answer, by conn.next_waiting */
+	struct conn *measuring;        /* for its numbers, likewise */
+	uint64_t retry_ms;             /* an end that failed is tried again then */
+	uint64_t cpu_ms, uptime_ms;    /* as the last metrics had them */
 };
 
 /* -- the keeper's answers */
@@ -158,7 +163,6 @@ struct front {
 	uint32_t next_seq;
 	unsigned jobs_used;
 	unsigned most, quota;  /* sandboxes of all, of one owner */
-	bool only_base;        /* no template but the built-in one, whose limits are known */
 	uint64_t least_memory; /* bytes that must be available for a new one */
 	const char *envd_version;
 	uint64_t list_ms, tick_ms;
@@ -192,6 +196,9 @@ void front_log_text(const char *kind, const char *key, const char *value);
 /* Asks the keeper. False: too much is under way. */
 must_check bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s,
 			 job_done *done);
+/* The same for a pause or resume that keeps files only. */
+must_check bool jobs_ask_files(struct front *f, enum keeper_op op, const struct sandbox *s,
+			       job_done *done);
 void jobs_ready(struct source *s, uint32_t events);
 
 /* -- sandbox.c */
@@ -206,9 +213,11 @@ void sandbox_end(struct front *f, struct sandbox *s, const char *why);
 /* Ends, pauses and finds again, what is due. */
 void sandbox_tick(struct front *f);
 /* Begins to pause or resume; 0, -EBUSY or -EAGAIN. */
-must_check int sandbox_pause(struct front *f, struct sandbox *s);
-must_check int sandbox_resume(struct front *f, struct sandbox *s);
+must_check int sandbox_pause(struct front *f, struct sandbox *s, bool files_only);
+must_check int sandbox_resume(struct front *f, struct sandbox *s, bool files_only);
 must_check int sandbox_start(struct front *f, struct sandbox *s);
+/* Begins to take its network away. */
+must_check int sandbox_cut(struct front *f, struct sandbox *s);
 /* Connects to its ward-envd. */
 must_check int sandbox_attach(struct front *f, struct sandbox *s);
 /* Lets the connection wait for what is under way with the sandbox; resume() is called then. */
@@ -285,6 +294,9 @@ void control_run(struct conn *c);
 struct sandbox *control_find_mine(struct conn *c);
 /* The list of the client's sandboxes (control_list.c). */
 void control_list(struct conn *c);
+/* What happened to a sandbox (control_logs.c). */
+void control_logs(struct conn *c);
+void sandbox_note(struct sandbox *s, bool bad, const char *text);
 /* Numbers of a sandbox, and of the server (control_metrics.c). */
 void control_metrics(struct conn *c);
 void control_server_metrics(struct conn *c);
@@ -295,14 +307,19 @@ struct create {
 	char template[TEMPLATE_MAX + 1];
 	int64_t timeout_s; /* -1: not given */
 	int internet;
-	bool auto_pause, auto_resume, private_traffic, no_network;
-	struct buf metadata, config;
+	bool auto_pause, auto_resume, private_traffic, no_network, pause_files;
+	struct buf metadata, config, mask_host;
 	char wrong[256]; /* why it is refused, with status */
 	unsigned status;
 };
 
 /* Reads the body of a create. False: wrong and status are set. */
 must_check bool control_read_create(const uint8_t *bytes, size_t n, struct create *ret);
+/* Reads the body of a change of the network: as of a create, but for these fields alone. */
+must_check bool control_read_network(const uint8_t *bytes, size_t n, struct create *ret);
+/* Writes the Host that a program at the port is shown. False: the text is none. */
+must_check bool control_mask_host(const char *text, uint16_t port, struct host *ret_host,
+				  uint16_t *ret_port);
 void control_free_create(struct create *c);
 
 struct small_request {     /* of connect, resume, pause, timeout, refreshes */
@@ -315,8 +332,6 @@ must_check bool control_read_small(const uint8_t *bytes, size_t n, struct small_
 
 void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j);
 void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j);
-/* MiB of memory, and of disk, that its policy grants; 0: the front does not know that policy. */
-uint64_t show_limit(const struct front *f, const struct sandbox *s);
 void show_time(struct json *j, const char *key, int64_t ms);
 
 /* -- registry.c: 0 or -errno; the error is logged */

@@ -10,7 +10,8 @@
 #include "base/io.h"
 #include "daemon/front.h"
 
-bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_done *done)
+static bool ask(struct front *f, enum keeper_op op, bool files_only, const struct sandbox *s,
+		job_done *done)
 {
 	struct job *j = NULL;
 
@@ -22,6 +23,7 @@ bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_d
 	*j = (struct job){ .done = done, .began_ms = io_now_ms(), .used = true };
 	j->q.seq = ++f->next_seq;
 	j->q.op = (uint8_t)op;
+	j->q.files_only = files_only;
 	if (s) {
 		j->q.no_network = s->no_network;
 		memcpy(j->q.id, s->id, sizeof(j->q.id));
@@ -33,6 +35,16 @@ bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_d
 	}
 	f->jobs_used++;
 	return true;
+}
+
+bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_done *done)
+{
+	return ask(f, op, false, s, done);
+}
+
+bool jobs_ask_files(struct front *f, enum keeper_op op, const struct sandbox *s, job_done *done)
+{
+	return ask(f, op, true, s, done);
 }
 
 void jobs_ready(struct source *source, uint32_t events)

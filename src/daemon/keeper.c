@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "daemon/keeper_facts.h"
 #include "protocol/envd.h"
 #include "rules/json_in.h"
 #include "ward/ward.h"
@@ -68,13 +69,10 @@ static int find_policy(struct work *w, char ret[PATH_MAX])
 	return 0;
 }
 
-static int fill_spec(struct work *w, struct ward_spec *s)
+static int fill_spec(struct work *w, struct ward_spec *s, const char *policy)
 {
-	char policy[PATH_MAX];
-	int r = find_policy(w, policy);
+	int r = ward_spec_program(s, w->k->ward, &w->e);
 
-	if (r == 0)
-		r = ward_spec_program(s, w->k->ward, &w->e);
 	if (r >= 0)
 		r = ward_spec_policy(s, policy, &w->e);
 	if (r >= 0)
@@ -129,19 +127,23 @@ static int start(struct work *w)
 {
 	struct ward_spec *s = ward_spec_new();
 	struct ward_box *b = NULL;
-	int r = s ? fill_spec(w, s) : bad(w, ENOMEM, "out of memory");
+	char policy[PATH_MAX];
+	int r = s ? find_policy(w, policy) : bad(w, ENOMEM, "out of memory");
 
 	if (r >= 0)
+		r = fill_spec(w, s, policy);
+	if (r >= 0)
 		r = ward_start(s, WARD_DETACHED, &b, &w->e);
+	if (r >= 0)
+		r = keeper_facts(s, policy, &w->text, &w->e);
 	ward_spec_free(s);
-	if (r >= 0) {
+	if (r >= 0)
 		r = attach(w, b);
-		if (r < 0) {
-			struct ward_error why = w->e;
+	if (r < 0 && b) {
+		struct ward_error why = w->e;
 
-			(void)!end_box(w, b);
-			w->e = why;
-		}
+		(void)!end_box(w, b);
+		w->e = why;
 	}
 	ward_box_free(b);
 	return r;
@@ -199,8 +201,40 @@ static int list(struct work *w)
 	return w->text.len < KEEPER_TEXT_MAX ? 0 : bad(w, E2BIG, "there are too many sandboxes");
 }
 
+/* Ends all that runs inside; files stay. */
+static int end_programs(struct work *w, struct ward_box *b)
+{
+	static const char *const argv[] = { ENVD_PATH, ENVD_END_ALL, NULL };
+	const struct ward_command c = { .size = sizeof(c), .argv = argv, .directory = "/" };
+	struct ward_process *p = NULL;
+	int code = -1, r = ward_exec(b, &c, &p, &w->e);
+
+	if (r < 0)
+		return r;
+	r = ward_process_wait(p, ATTACH_WAIT_MS, &code, &w->e);
+	ward_process_free(p);
+	if (r < 0)
+		return r;
+	return r == 1 && code == 0 ? 0 : bad(w, EIO, "the sandbox's programs do not end");
+}
+
+static int pause_box(struct work *w, struct ward_box *b)
+{
+	int r = w->q.files_only ? end_programs(w, b) : 0;
+
+	return r < 0 ? r : ward_pause(b, &w->e);
+}
+
+static int resume_box(struct work *w, struct ward_box *b)
+{
+	int r = ward_resume(b, &w->e);
+
+	return r >= 0 && w->q.files_only ? end_programs(w, b) : r;
+}
+
 static int on_box(struct work *w)
 {
+	static const char *const everything[] = { "*", "0.0.0.0/0", "::/0", NULL };
 	struct ward_box *b = NULL;
 	char *json = NULL;
 	int r = ward_open(w->q.id, &b, &w->e);
@@ -212,9 +246,11 @@ static int on_box(struct work *w)
 	else if (w->q.op == KEEPER_KILL)
 		r = end_box(w, b);
 	else if (w->q.op == KEEPER_PAUSE)
-		r = ward_pause(b, &w->e);
+		r = pause_box(w, b);
+	else if (w->q.op == KEEPER_CUT)
+		r = ward_net_deny(b, everything, 0, &w->e);
 	else if (w->q.op == KEEPER_RESUME)
-		r = ward_resume(b, &w->e);
+		r = resume_box(w, b);
 	else if (w->q.op == KEEPER_STATS)
 		r = ward_stats(b, &json, &w->e);
 	else

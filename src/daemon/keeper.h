@@ -12,11 +12,12 @@
 #define TAG 4 /* characters at the start of the ids of all sandboxes of one server */
 
 enum keeper_op {
-	KEEPER_START = 1, /* answers with the pipes of ward-envd */
+	KEEPER_START = 1, /* answers with the pipes of ward-envd; text: keeper_facts.h */
 	KEEPER_ATTACH,    /* the same for one that runs */
 	KEEPER_KILL,      /* fine also if there is none */
 	KEEPER_PAUSE,
 	KEEPER_RESUME,
+	KEEPER_CUT,   /* takes its network away */
 	KEEPER_STATS, /* text: JSON */
 	KEEPER_LIST,  /* text: ids of this server's sandboxes, each with a line end */
 	KEEPER_OPS
@@ -26,6 +27,7 @@ struct keeper_request {
 	uint32_t seq;
 	uint8_t op;
 	uint8_t no_network; /* START: narrower than the template */
+	uint8_t files_only; /* PAUSE, RESUME: its programs are ended */
 	char id[SANDBOX_ID + 1];
 	char template[TEMPLATE_MAX + 1];
 };

@@ -174,7 +174,6 @@ static int serve(const struct setup *s, struct ward_err *e)
 	f = (struct front){ .most = s->most,
 			    .quota = s->quota,
 			    .least_memory = s->least_memory,
-			    .only_base = !s->templates,
 			    .envd_version = "0.6.13",
 			    .debug = s->debug,
 			    .dev = s->dev,

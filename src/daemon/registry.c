@@ -18,9 +18,20 @@ static const char *const migrations[] = {
 	" flags INTEGER NOT NULL, internet INTEGER NOT NULL, metadata TEXT, config BLOB) STRICT;"
 	"CREATE TABLE keys (digest TEXT PRIMARY KEY, owner TEXT NOT NULL, made INTEGER NOT NULL)"
 	" STRICT;",
+	"ALTER TABLE sandboxes ADD COLUMN memory INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandboxes ADD COLUMN disk INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandboxes ADD COLUMN mask_host TEXT;",
 };
 
-enum { FLAG_AUTO_PAUSE = 1, FLAG_AUTO_RESUME = 2, FLAG_NO_NETWORK = 4, FLAG_PRIVATE = 8 };
+enum {
+	FLAG_AUTO_PAUSE = 1,
+	FLAG_AUTO_RESUME = 2,
+	FLAG_NO_NETWORK = 4,
+	FLAG_PRIVATE = 8,
+	FLAG_NETWORKED = 16,
+	FLAG_PAUSE_FILES = 32,
+	FLAG_REBOOTED = 64
+};
 
 static int fail(sqlite3 *db, const char *what)
 {
@@ -88,7 +99,8 @@ static void copy_text(sqlite3_stmt *s, int column, char *ret, size_t n)
 
 static void load_row(struct front *f, sqlite3_stmt *s)
 {
-	const unsigned char *metadata = sqlite3_column_text(s, 8);
+	const unsigned char *metadata = sqlite3_column_text(s, 8),
+			    *mask = sqlite3_column_text(s, 12);
 	struct sandbox *b = sandbox_new(f);
 	int flags = sqlite3_column_int(s, 6);
 
@@ -104,6 +116,11 @@ static void load_row(struct front *f, sqlite3_stmt *s)
 	b->auto_resume = flags & FLAG_AUTO_RESUME;
 	b->no_network = flags & FLAG_NO_NETWORK;
 	b->private_traffic = flags & FLAG_PRIVATE;
+	b->networked = flags & FLAG_NETWORKED;
+	b->pause_files = flags & FLAG_PAUSE_FILES;
+	b->memory_mib = (unsigned)sqlite3_column_int(s, 10);
+	b->disk_mib = (unsigned)sqlite3_column_int(s, 11);
+	b->mask_host = mask ? strdup((const char *)mask) : NULL;
 	b->internet = sqlite3_column_int(s, 7);
 	b->metadata = metadata ? strdup((const char *)metadata) : NULL;
 	if (sqlite3_column_bytes(s, 9) > 0)
@@ -116,7 +133,8 @@ int registry_load(struct front *f, struct ward_err *e)
 	sqlite3_stmt *s = NULL;
 	int r = sqlite3_prepare_v2(f->db,
 				   "SELECT id, owner, template, state, started, ends, flags,"
-				   " internet, metadata, config FROM sandboxes ORDER BY started",
+				   " internet, metadata, config, memory, disk, mask_host"
+				   " FROM sandboxes ORDER BY started",
 				   -1, &s, NULL);
 
 	while (r == SQLITE_OK || r == SQLITE_ROW) {
@@ -133,12 +151,13 @@ int registry_load(struct front *f, struct ward_err *e)
 int registry_put(struct front *f, const struct sandbox *b)
 {
 	sqlite3_stmt *s = NULL;
-	int flags = (b->auto_pause ? FLAG_AUTO_PAUSE : 0) |
-		    (b->auto_resume ? FLAG_AUTO_RESUME : 0) |
-		    (b->no_network ? FLAG_NO_NETWORK : 0) | (b->private_traffic ? FLAG_PRIVATE : 0);
-	int r = sqlite3_prepare_v2(f->db,
-				   "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?)",
-				   -1, &s, NULL);
+	int flags =
+		(b->auto_pause ? FLAG_AUTO_PAUSE : 0) | (b->auto_resume ? FLAG_AUTO_RESUME : 0) |
+		(b->no_network ? FLAG_NO_NETWORK : 0) | (b->private_traffic ? FLAG_PRIVATE : 0) |
+		(b->networked ? FLAG_NETWORKED : 0) | (b->pause_files ? FLAG_PAUSE_FILES : 0);
+	int r = sqlite3_prepare_v2(
+		f->db, "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
+		&s, NULL);
 
 	if (r != SQLITE_OK)
 		return fail(f->db, "put");
@@ -152,6 +171,9 @@ int registry_put(struct front *f, const struct sandbox *b)
 	sqlite3_bind_int(s, 8, b->internet);
 	sqlite3_bind_text(s, 9, b->metadata, -1, SQLITE_STATIC);
 	sqlite3_bind_blob(s, 10, b->config.data, (int)b->config.len, SQLITE_STATIC);
+	sqlite3_bind_int(s, 11, (int)b->memory_mib);
+	sqlite3_bind_int(s, 12, (int)b->disk_mib);
+	sqlite3_bind_text(s, 13, b->mask_host, -1, SQLITE_STATIC);
 	r = sqlite3_step(s);
 	sqlite3_finalize(s);
 	return r == SQLITE_DONE ? 0 : fail(f->db, "put");

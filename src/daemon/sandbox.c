@@ -75,7 +75,7 @@ unsigned sandbox_count_of(const struct front *f, const char *owner, bool ending)
 	return n;
 }
 
-static void log_sandbox(const char *kind, const struct sandbox *s, const char *why)
+static void add_line(const char *kind, const struct sandbox *s, const char *why)
 {
 	auto_buf fields = { 0 };
 
@@ -90,6 +90,15 @@ static void log_sandbox(const char *kind, const struct sandbox *s, const char *w
 		json_quote(&fields, why);
 	}
 	front_log(kind, &fields);
+}
+
+static void log_sandbox(const char *kind, struct sandbox *s, const char *why)
+{
+	char note[320];
+
+	snprintf(note, sizeof(note), "%s%s%s", kind, *why ? ": " : "", why);
+	sandbox_note(s, strstr(kind, "_not_") != NULL, note);
+	add_line(kind, s, why);
 }
 
 /* -- waiting for what is under way */
@@ -163,6 +172,8 @@ void sandbox_remove(struct front *f, struct sandbox *s, const char *why)
 		conn_refuse(c, 404, "sandbox \"%s\" was not found", s->id);
 	}
 	free(s->metadata);
+	free(s->mask_host);
+	buf_free(&s->notes);
 	buf_free(&s->config);
 	free(s);
 }
@@ -187,6 +198,7 @@ static void took_link(struct front *f, struct sandbox *s, int fds[2])
 static void started(struct front *f, struct job *j, int result, const char *text, int fds[2])
 {
 	struct sandbox *s = answered(f, j);
+	int network = 1;
 
 	if (!s)
 		return;
@@ -201,6 +213,8 @@ static void started(struct front *f, struct job *j, int result, const char *text
 	f->counters.start_us += (io_now_ms() - j->began_ms) * 1000;
 	if (s->state == SANDBOX_STARTING)
 		s->state = SANDBOX_RUNNING;
+	if (sscanf(text, "%u %u %d", &s->memory_mib, &s->disk_mib, &network) == 3)
+		s->networked = network != 0;
 	took_link(f, s, fds);
 	(void)!registry_put(f, s);
 	log_sandbox("sandbox_started", s, "");
@@ -279,14 +293,20 @@ static void resumed(struct front *f, struct job *j, int result, const char *text
 
 /* -- what is asked of it */
 
-static int ask(struct front *f, struct sandbox *s, enum keeper_op op, job_done *done)
+static int ask_with(struct front *f, struct sandbox *s, enum keeper_op op, bool files_only,
+		    job_done *done)
 {
 	if (s->busy)
 		return -EBUSY;
-	if (!jobs_ask(f, op, s, done))
+	if (files_only ? !jobs_ask_files(f, op, s, done) : !jobs_ask(f, op, s, done))
 		return -EAGAIN;
 	s->busy = true;
 	return 0;
+}
+
+static int ask(struct front *f, struct sandbox *s, enum keeper_op op, job_done *done)
+{
+	return ask_with(f, s, op, false, done);
 }
 
 int sandbox_start(struct front *f, struct sandbox *s)
@@ -314,14 +334,34 @@ int sandbox_attach(struct front *f, struct sandbox *s)
 	return ask(f, s, KEEPER_ATTACH, attached);
 }
 
-int sandbox_pause(struct front *f, struct sandbox *s)
+int sandbox_pause(struct front *f, struct sandbox *s, bool files_only)
 {
-	return ask(f, s, KEEPER_PAUSE, paused);
+	return ask_with(f, s, KEEPER_PAUSE, files_only, paused);
 }
 
-int sandbox_resume(struct front *f, struct sandbox *s)
+int sandbox_resume(struct front *f, struct sandbox *s, bool files_only)
 {
-	return ask(f, s, KEEPER_RESUME, resumed);
+	return ask_with(f, s, KEEPER_RESUME, files_only, resumed);
+}
+
+static void cut(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct sandbox *s = answered(f, j);
+
+	(void)fds;
+	if (!s)
+		return;
+	if (result == 0) {
+		s->no_network = true;
+		(void)!registry_put(f, s);
+	}
+	log_sandbox(result < 0 ? "sandbox_not_cut" : "sandbox_cut", s, text);
+	call_waiting(s, result, text);
+}
+
+int sandbox_cut(struct front *f, struct sandbox *s)
+{
+	return ask(f, s, KEEPER_CUT, cut);
 }
 
 void sandbox_end(struct front *f, struct sandbox *s, const char *why)
@@ -351,7 +391,7 @@ static void look_at(struct front *f, struct sandbox *s, int64_t now, uint64_t mo
 	f->counters.expired++;
 	s->retry_ms = mono + RETRY_MS;
 	if (s->auto_pause)
-		(void)!sandbox_pause(f, s);
+		(void)!sandbox_pause(f, s, s->pause_files);
 	else
 		sandbox_end(f, s, "its time is over");
 }

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "envd/body.h"
 #include "envd/entry.h"
 #include "envd/multipart.h"
 #include "envd/upload.h"
@@ -144,17 +145,17 @@ static int begin(struct call *c, struct upload *u, const char *name)
 	return given.data[given.len - 1] == '/' ? -EISDIR : upload_begin(u, path);
 }
 
-static int read_raw(struct call *c, struct upload *u, struct reply *reply)
+static int read_raw(struct call *c, struct body *body, struct upload *u, struct reply *reply)
 {
 	char *bytes = malloc(CHUNK);
 	int r = bytes ? begin(c, u, NULL) : -ENOMEM;
 	ssize_t n = 1;
 
-	while (r == 0 && (n = stream_read(c->stream, bytes, CHUNK)) > 0)
+	while (r == 0 && (n = body_read(body, bytes, CHUNK)) > 0)
 		r = upload_write(u, bytes, (size_t)n);
 	free(bytes);
 	if (r == 0 && n < 0)
-		r = -EPIPE;
+		r = (int)n;
 	return r < 0 ? r : keep(c, u, reply);
 }
 
@@ -181,7 +182,7 @@ static int take_part(struct call *c, struct multipart *m, struct upload *u, stru
 	}
 }
 
-static int read_parts(struct call *c, struct upload *u, struct reply *reply)
+static int read_parts(struct call *c, struct body *body, struct upload *u, struct reply *reply)
 {
 	char *bytes = malloc(CHUNK);
 	struct multipart m;
@@ -198,9 +199,9 @@ static int read_parts(struct call *c, struct upload *u, struct reply *reply)
 			break;
 		if (r != 1)
 			continue;
-		n = stream_read(c->stream, bytes, CHUNK);
+		n = body_read(body, bytes, CHUNK);
 		if (n <= 0) {
-			r = n < 0 ? -EPIPE : -EBADMSG; /* without its last boundary */
+			r = n < 0 ? (int)n : -EBADMSG; /* without its last boundary */
 			break;
 		}
 		multipart_feed(&m, bytes, (size_t)n);
@@ -214,24 +215,27 @@ void files_post(struct call *c)
 {
 	struct upload u = { .fd = -1 };
 	struct reply reply = { 0 };
-	const char *coding = call_field(c, "content-encoding");
+	struct body body;
 	int r;
 
-	if (coding && *coding && strcasecmp(coding, "identity") != 0) {
-		call_refuse(c, 415, "content-encoding %s is not supported", coding);
+	if (!body_begin(&body, c)) {
+		call_refuse(c, 415, "of content-encodings there are gzip and identity");
 		return;
 	}
 	buf_puts(&reply.text, "[");
 	if (strncasecmp(c->content_type, "multipart/", 10) == 0)
-		r = read_parts(c, &u, &reply);
+		r = read_parts(c, &body, &u, &reply);
 	else
-		r = read_raw(c, &u, &reply);
+		r = read_raw(c, &body, &u, &reply);
 	buf_puts(&reply.text, "]");
+	body_end(&body);
 	upload_drop(&u);
 	if (r == -EPIPE)
 		; /* the client has gone */
 	else if (r == -EBADMSG)
-		call_refuse(c, 400, "the body is no complete multipart/form-data");
+		call_refuse(c, 400,
+			    "the body is no complete multipart/form-data, or no complete "
+			    "gzip");
 	else if (r == -EINVAL && !*u.path)
 		call_refuse(c, 400, "path: it is missing, or names no regular file");
 	else if (r < 0)

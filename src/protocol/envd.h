@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define ENVD_PATH "/.ward-envd"      /* where the program lies in a sandbox */
+#define ENVD_END_ALL "--end-all"     /* its argument: ends all other processes of the sandbox */
 #define ENVD_SOCKET "ward-envd-1"    /* abstract, in the sandbox's own network namespace */
 #define ENVD_FRAME_BYTES (32 * 1024) /* most bytes of a frame behind its header */
 #define ENVD_HEADER 8

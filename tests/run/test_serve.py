@@ -1,6 +1,7 @@
 """ward serve: the server speaks E2B's wire (docs/serve.md). Spoken by hand here; with the stock
 SDKs in test_serve_sdk.py, with hostile clients in test_serve_hostile.py."""
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -161,12 +162,13 @@ def test_serve_admission(t):
 
 def test_serve_templates(t):
     templates = t.fresh_dir("templates")
-    t.write(templates, {"small.yaml": "version: 1\nresources: {pids_limit: 30}\n",
+    t.write(templates, {"small.yaml": "version: 1\n"
+                                      "resources: {pids_limit: 30, memory_limit: 512Mi}\n",
                         "broken.yaml": "version: 1\nno_such_field: 1\n"})
     s = Server(t, "--templates", templates)
     box = s.create("small")
-    info = s.ask("GET", f"/sandboxes/{box.id}").json	# its policy is the keeper's alone
-    t.equal((info["memoryMB"], info["diskSizeMB"]), (0, 0))
+    info = s.ask("GET", f"/sandboxes/{box.id}").json
+    t.equal((info["memoryMB"], info["diskSizeMB"]), (512, 20480))	# of its policy
     code, _, err = box.sh("for i in $(seq 60); do sleep 5 & done")
     t.equal(code != 0, True)
     for name in ("none", "../small", "small/../../x", "Small", ""):
@@ -181,7 +183,7 @@ def test_serve_templates(t):
 
 def test_serve_refuses_what_it_does_not_do(t):
     s = Server(t)
-    for more in ({"mcp": {"x": 1}}, {"iam": {"tokens": {"a": 1}}}, {"autoPauseMemory": False},
+    for more in ({"mcp": {"x": 1}}, {"iam": {"tokens": {"a": 1}}},
                  {"volumeMounts": [{"name": "a", "path": "/a"}]},
                  {"network": {"allowOut": ["1.1.1.1"]}}, {"network": {"rules": {"a": 1}}},
                  {"network": {"denyOut": ["8.8.8.8"]}}):
@@ -189,7 +191,7 @@ def test_serve_refuses_what_it_does_not_do(t):
         t.equal((r.status, r.json["code"]), (501, 501))
     box = s.create(network={"denyOut": ["0.0.0.0/0"]}, allow_internet_access=False)
     t.equal(s.ask("GET", f"/sandboxes/{box.id}").json["allowInternetAccess"], False)
-    for method, path in (("PUT", f"/sandboxes/{box.id}/network"), ("GET", "/snapshots"),
+    for method, path in (("GET", "/snapshots"),
                          ("POST", f"/sandboxes/{box.id}/fork"), ("GET", "/v2/nothing")):
         r = s.ask(method, path, {})
         t.equal((r.status, r.json["code"]), (404, 404))
@@ -625,6 +627,117 @@ def test_serve_front_is_confined(t):
         if ":\t" in line)
     t.equal((status["Seccomp"], status["NoNewPrivs"], status["CapEff"], status["CapPrm"]),
             ("2", "1", "0" * 16, "0" * 16))
+
+
+def test_serve_network_update(t):
+    templates = t.fresh_dir("templates")
+    t.write(templates, {"net.yaml": "version: 1\nnetwork: {mode: restricted, "
+                                    "egress_allowlist: [example.test]}\n"})
+    s = Server(t, "--templates", templates)
+    closed, box = s.create(), s.create("net")
+
+    def change(which, **body):
+        return s.ask("PUT", f"/sandboxes/{which.id}/network", body)
+
+    for which in (closed, box):
+        for body in ({"allowOut": ["1.1.1.1"]}, {"rules": {"a": 1}}, {"denyOut": ["8.8.8.8"]}):
+            t.equal(change(which, **body).status, 501)
+        t.equal(change(which, denyOut="x").status, 400)
+        t.equal((change(which).status, change(which, allowOut=[]).status), (204, 204))
+
+    def generation():
+        return json.loads(t.ward("net", "show", box.id, "--json").out)["generation"]
+
+    before = generation()
+    t.equal(change(box, allow_internet_access=False).status, 204)
+    t.equal(generation() > before, True)
+    shown = t.ward("net", "show", box.id, "--json").out
+    has(t, shown, '"rule":"*","action":"deny"', "0.0.0.0/0", "[::]/0")
+    info = s.ask("GET", f"/sandboxes/{box.id}").json
+    t.equal((info["allowInternetAccess"], info["network"]["denyOut"]), (False, ["0.0.0.0/0"]))
+    t.equal(change(box, allow_internet_access=False).status, 204)
+    t.equal(change(box).status, 409)	# it does not come back
+    t.equal(change(closed, denyOut=["0.0.0.0/0"]).status, 204)
+    t.equal((change(closed).status, closed.sh("echo on")[1]), (204, "on\n"))
+
+
+def test_serve_files_only_pause(t):
+    """Without its memory: programs end, files stay."""
+    s = Server(t)
+    box = s.create(timeout=1, autoPause=True, autoPauseMemory=False)
+    c, r = box.start("/bin/sh", "-c", "echo kept > ~/f; sleep 1000")
+    next(messages(r))
+    s.wait_log("sandbox_paused")
+    c.close()
+    t.equal(s.ask("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60}).status, 201)
+    count = "ls /proc | grep -c '^[0-9]'; cat ~/f; pgrep sleep"
+    code, out, _ = box.sh(count)
+    t.equal((code, out.split()[1:]), (1, ["kept"]))
+    # paused with it, and resumed without
+    c, r = box.start("/bin/sleep", "1000")
+    next(messages(r))
+    t.equal(s.ask("POST", f"/sandboxes/{box.id}/pause", {}).status, 204)
+    t.equal(s.ask("POST", f"/sandboxes/{box.id}/connect", {"memory": False}).status, 201)
+    t.equal(box.sh("pgrep sleep")[0], 1)
+    c.close()
+
+
+def test_serve_logs(t):
+    s = Server(t)
+    box = s.create()
+    t.equal(s.ask("POST", f"/sandboxes/{box.id}/pause", {}).status, 204)
+    v1 = s.ask("GET", f"/sandboxes/{box.id}/logs").json
+    t.equal([e["line"] for e in v1["logs"]], ["sandbox_started", "sandbox_paused"])
+    t.equal([(e["level"], e["message"]) for e in v1["logEntries"]],
+            [("info", "sandbox_started"), ("info", "sandbox_paused")])
+
+    def v2(query):
+        r = s.ask("GET", f"/v2/sandboxes/{box.id}/logs?{query}")
+        return [e["message"] for e in r.json["logs"]] if r.status == 200 else r.status
+
+    t.equal(v2("direction=backward&limit=1"), ["sandbox_paused"])
+    t.equal((v2("search=started"), v2("level=error"), v2("cursor=99999999999999")),
+            (["sandbox_started"], [], []))
+    t.equal((v2("level=x"), v2("limit=-1"), v2("direction=up"), v2("cursor=1e3")), (400,) * 4)
+    bob = t.ward("serve", "--state", s.state, "--add-key", "bob").out.strip()
+    t.equal(s.ask("GET", f"/v2/sandboxes/{box.id}/logs", key=bob).status, 404)
+
+
+def test_serve_masked_host(t):
+    s = Server(t)
+    for bad in ("a b", "x/y", "a:b:c", "${PORT", 1, "a\r\nX: y"):
+        r = s.ask("POST", "/v2/sandboxes", {"templateID": "base",
+                                            "network": {"maskRequestHost": bad}})
+        t.equal((bad, r.status), (bad, 400))
+    box = s.create(network={"maskRequestHost": "app.test:${PORT}"})
+    code = ("import socket\ns = socket.create_server(('127.0.0.1', 8000))\nprint('up')\n"
+            "while True:\n k = s.accept()[0]\n b = k.recv(9999)\n"
+            " k.sendall(b'HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\n' + b)\n"
+            " k.close()\n")
+    c, r = box.start("/usr/bin/python3", "-u", "-c", code, stdin=False)
+    stream = messages(r)
+    while "data" not in next(stream)["event"]:
+        pass
+    seen = box.ask("GET", "/", port=8000).body.decode()
+    has(t, seen, "Host: app.test:8000\r\n")
+    t.equal(seen.count("Host:"), 1)
+    c.close()
+
+
+def test_serve_packed_upload(t):
+    box = Server(t).create()
+    text = b"x" * 1000000 + os.urandom(100)
+    packed = gzip.compress(text[:500]) + gzip.compress(text[500:])
+
+    def send(body, path="f", coding="gzip"):
+        return box.ask("POST", f"/files?path={path}", body,
+                       **{"Content-Type": "application/octet-stream",
+                          "Content-Encoding": coding}).status
+
+    t.equal((send(packed), box.ask("GET", "/files?path=f").body), (200, text))
+    for bad in (packed[:-1], b"no gzip", b"", packed + b"x"):
+        t.equal(send(bad, "g"), 400)
+    t.equal((send(packed, "g", "br"), box.ask("GET", "/files?path=g").status), (415, 404))
 
 
 def test_serve_metrics(t):

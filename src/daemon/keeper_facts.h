@@ -1,0 +1,15 @@
+/* What the front is told of a template. */
+#ifndef WARD_DAEMON_KEEPER_FACTS_H
+#define WARD_DAEMON_KEEPER_FACTS_H
+
+#include <limits.h>
+
+#include "base/buf.h"
+#include "ward/ward.h"
+
+/* Appends "MEMORY_MIB DISK_MIB NETWORK\n" of the spec, whose policy is that file; 0: no limit, and
+ * no network. */
+int keeper_facts(const struct ward_spec *s, const char *policy, struct buf *out,
+		 struct ward_error *e);
+
+#endif
