@@ -31,7 +31,7 @@ all:
 
 # What `ward run` starts with the native engine, and what reads its journal.
 PROGRAMS := src/cli/ward src/cli/ward-audit src/cli/ward-explain src/guest/ward-init \
-	src/gateway/ward-gateway src/inspect/ward-gateway-tls src/creds/ward-secrets src/ssh/ward-ssh-agent \
+	src/gateway/ward-gateway src/inspect/ward-gateway-tls src/creds/ward-secrets src/ssh/ward-ssh-agent src/ssh/ward-gpg \
 	src/creds/ward-secret-http src/git/ward-git src/hook/ward-webhook
 # and what is built where its libraries are
 OPTIONAL := src/daemon/wardd src/envd/ward-envd

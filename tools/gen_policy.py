@@ -47,6 +47,7 @@ SHAPE['ssh_host'] = r'^([A-Za-z0-9._-]+@)?[^\s/@#?*-][^\s/@#?*]*$'
 SHAPE['ssh_key'] = '^(agent(:SHA256:[A-Za-z0-9+/]{43})?|file:(/|~/).+)$'
 METRICS = [a[1] for macro, a, _ in def_reader.read(ROOT / 'tables/metrics.def')
            if macro == 'METRIC']
+SHAPE['fingerprint'] = '^[0-9A-Fa-f]{40}$'
 SHAPE['watch_count'] = '^(%s)$' % '|'.join(METRICS)
 SHAPE['canary_file'] = '^(~/|/).+$'
 SHAPE['watch_except'] = '^(host|path|program|credential):.+$'
@@ -213,6 +214,7 @@ STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths',
                 'ref': 'list of refs'}
 STRINGS_TEXT['ssh_host'] = 'list of [USER@]HOST[:PORT]'
+STRINGS_TEXT['fingerprint'] = 'list of 40 hexadecimal digits'
 STRINGS_TEXT['label'] = 'list of names'
 STRINGS_TEXT['canary_file'] = 'list of paths'
 STRINGS_TEXT['watch_except'] = 'list of KIND:PATTERN'

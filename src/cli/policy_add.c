@@ -277,7 +277,8 @@ static const char *widens_secrets(const struct policy *old, const struct policy 
 					  POLICY_F_cred_scan_personal,
 					  POLICY_F_cred_leaks,
 					  POLICY_F_cred_grants,
-					  POLICY_F_cred_ssh };
+					  POLICY_F_cred_ssh,
+					  POLICY_F_cred_gpg };
 	const char *env = new_secret(&old->proc_env, &new->proc_env),
 		   *proxy = new->net_upstream_proxy;
 

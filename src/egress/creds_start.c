@@ -1,7 +1,7 @@
 /*
  * Fetching the secrets of a run. In: a plan that will be started. Out: ward-secrets running with
- * the secrets, and its placeholders in the environment inside; ward-ssh-agent running, its socket
- * and known_hosts in the plan's mounts; or why a secret or key cannot be had. Runs
+ * the secrets, and its placeholders in the environment inside; ward-ssh-agent running, its socket,
+ * known_hosts and gpg in the plan's mounts; or why a secret or key cannot be had. Runs
  * in the supervisor, after the plan was checked and before the sandbox starts.
  */
 #include "egress/creds_start.h"
@@ -14,6 +14,7 @@
 
 #include "egress/secrets.h"
 #include "egress/ssh.h"
+#include "host/program.h"
 #include "plan/etc_cache.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
@@ -62,20 +63,56 @@ static int set_text(struct plan *p, struct plan_mount *m, const char *text, stru
 }
 
 /* git signs with that key unless a repository says otherwise. */
-static int sign_commits(struct plan *p, const char *public_key, struct ward_err *e)
+static int sign_commits(struct plan *p, const char *gpg, const char *key, struct ward_err *e)
 {
 	struct plan_mount *m = find_mount(p, ETC_CACHE_GIT);
 	auto_buf text = { 0 };
 
 	m = m ? m : find_mount(p, "/etc/gitconfig");
-	if (!*public_key || !m || m->kind != MOUNT_FILE)
+	if (!*key || !m || m->kind != MOUNT_FILE)
 		return 0;
 	buf_printf(&text,
-		   "%s[gpg]\n\tformat = ssh\n[user]\n\tsigningKey = \"key::%s\"\n"
+		   "%s[gpg]\n\t%s\n[user]\n\tsigningKey = \"%s\"\n"
 		   "[commit]\n\tgpgSign = true\n[tag]\n\tgpgSign = true\n",
-		   m->source, public_key);
+		   m->source, gpg, key);
 	return text.failed ? ward_fail(e, ENOMEM, "out of memory")
 			   : set_text(p, m, buf_text(&text), e);
+}
+
+/* What the plan has no path for yet. */
+static int set_file(struct plan *p, struct plan_mount *m, const char *path, struct ward_err *e)
+{
+	int r = set_text(p, m, path, e);
+
+	/* as root the child that builds the sandbox has no right to the path */
+	if (r < 0 || p->ids.mode == IDS_OWN)
+		return r;
+	m->tree_fd = (int)syscall(SYS_open_tree, AT_FDCWD, path,
+				  AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return m->tree_fd < 0 ? ward_fail_errno(e, "cannot mount %s", path) : 0;
+}
+
+/* The program that git takes for gpg, and the public keys beside the agent's socket. */
+static int show_gpg(struct plan *p, const char *socket_path, struct ward_err *e)
+{
+	struct plan_mount *gpg = find_mount(p, PLAN_GPG), *keys = find_mount(p, PLAN_GPG_KEYS);
+	auto_free char *program = NULL;
+	auto_buf keys_path = { 0 };
+	int r;
+
+	if (!gpg || !keys)
+		return 0;
+	buf_printf(&keys_path, "%.*s/gpg_keys", (int)(strrchr(socket_path, '/') - socket_path),
+		   socket_path);
+	if (keys_path.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = program_path("ward-gpg", &program, e);
+	if (r == 0)
+		r = set_file(p, gpg, program, e);
+	if (r == 0)
+		r = set_file(p, keys, buf_text(&keys_path), e);
+	return r < 0 ? r
+		     : sign_commits(p, "program = " PLAN_GPG, p->spec->policy.cred_gpg.items[0], e);
 }
 
 static int start_ssh(struct plan *p, struct ward_err *e)
@@ -83,26 +120,22 @@ static int start_ssh(struct plan *p, struct ward_err *e)
 	struct plan_mount *socket = find_mount(p, PLAN_SSH_SOCKET),
 			  *hosts = find_mount(p, PLAN_SSH_KNOWN);
 	auto_free char *path = NULL, *known = NULL, *signs = NULL;
+	auto_buf key = { 0 };
 	int r;
 
-	if (!p->spec->starts || !socket || !hosts)
+	if (!p->spec->starts || !socket)
 		return 0;
 	r = ssh_start(&p->spec->policy, &p->live->ssh, &path, &known, &signs, e);
 	if (r == 0)
-		r = set_text(p, socket, path, e);
-	if (r == 0)
+		r = set_file(p, socket, path, e);
+	if (r == 0 && hosts)
 		r = set_text(p, hosts, known, e);
-	if (r == 0)
-		r = sign_commits(p, signs, e);
-	/* as root the child that builds the sandbox has no right to the path */
-	if (r == 0 && p->ids.mode != IDS_OWN) {
-		socket->tree_fd =
-			(int)syscall(SYS_open_tree, AT_FDCWD, path,
-				     AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-		if (socket->tree_fd < 0)
-			return ward_fail_errno(e, "cannot mount the ssh-agent's socket");
+	if (r == 0 && *signs) {
+		buf_printf(&key, "key::%s", signs);
+		r = key.failed ? ward_fail(e, ENOMEM, "out of memory")
+			       : sign_commits(p, "format = ssh", buf_text(&key), e);
 	}
-	return r;
+	return r < 0 ? r : show_gpg(p, path, e);
 }
 
 static int start_secrets(struct plan *p, struct ward_err *e)

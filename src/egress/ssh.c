@@ -198,12 +198,14 @@ int ssh_start(const struct policy *p, struct ssh_link **ret, char **ret_path, ch
 		r = start_program(s, listen_fd, e);
 	for (size_t i = 0; r == 0 && i < p->cred_ssh.len; i++)
 		r = say(s, SSH_ENTRY, p->cred_ssh.items[i], e);
+	for (size_t i = 0; r == 0 && i < p->cred_gpg.len; i++)
+		r = say(s, SSH_GPG, p->cred_gpg.items[i], e);
 	if (r == 0)
 		r = say(s, SSH_BEGIN, "", e);
 	/* one that could not begin has said why before it ended */
 	if (r == 0 || (r == -EPIPE && s->fd >= 0))
 		r = await_start(s, ret_known, ret_signs, e);
-	return r < 0 ? ward_wrap(e, "credentials.ssh") : 0;
+	return r < 0 && p->cred_ssh.len ? ward_wrap(e, "credentials.ssh") : r;
 }
 
 /* -- while it runs */
@@ -236,7 +238,9 @@ static void on_event(const char *bytes, size_t n, struct result *r)
 	if (said.lost)
 		emit_lost(said.lost, r);
 	v = event_make(EVENT_CREDENTIAL_SIGN, said.allowed ? ACTION_ALLOW : ACTION_DENY,
-		       *said.key ? said.key : "ssh");
+		       *said.key  ? said.key
+		       : said.gpg ? "gpg"
+				  : "ssh");
 	if (*said.host)
 		event_text(&v, FIELD_HOST, said.host);
 	if (*said.detail)
@@ -244,9 +248,12 @@ static void on_event(const char *bytes, size_t n, struct result *r)
 	event_emit(r->events, &v);
 	if (said.allowed)
 		return;
-	buf_printf(&what, "ssh signature%s%s", *said.host ? " for " : "", said.host);
+	buf_printf(&what, "%s signature%s%s", said.gpg ? "gpg" : "ssh", *said.host ? " for " : "",
+		   said.host);
 	result_deny(r, buf_text(&what), said.detail,
-		    "credentials.ssh names keys, hosts and users; ward explain has more");
+		    said.gpg ? "credentials.gpg names the keys that sign commits and tags"
+			     : "credentials.ssh names keys, hosts and users; ward explain has "
+			       "more");
 }
 
 void ssh_handle(struct ssh_link *s, struct result *r)
@@ -283,8 +290,10 @@ void ssh_end(struct ssh_link *s)
 			while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 				;
 	}
-	if (s->dir_fd >= 0)
+	if (s->dir_fd >= 0) {
 		(void)unlinkat(s->dir_fd, "agent", 0);
+		(void)unlinkat(s->dir_fd, "gpg_keys", 0);
+	}
 	if (*s->name)
 		(void)unlinkat(s->parent_fd, s->name, AT_REMOVEDIR);
 	own_close_fd(&s->dir_fd);

@@ -34,6 +34,7 @@ static const char *const places[] = {
 	PROGRAM("ward-explain", "cli")
 	PROGRAM("ward-tool", "cli")
 	PROGRAM("ward-ssh-agent", "ssh")
+	PROGRAM("ward-gpg", "ssh")
 	PROGRAM("ward-git", "git")
 	PROGRAM("ward-image", "image")
 	PROGRAM("ward-pretend.so", "image")

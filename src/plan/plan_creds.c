@@ -121,26 +121,68 @@ static int check_ssh_hosts(struct plan *p, size_t entry, struct ward_err *e)
 	return r;
 }
 
-/* What is seen of the ssh-agent inside; egress/creds_start.c fills it when the run starts. */
-static int add_ssh(struct plan *p, struct ward_err *e)
+/* What egress/creds_start.c fills when the run starts. */
+static int add_later_file(struct plan *p, const char *shown, const char *target, struct ward_err *e)
 {
-	struct plan_mount *m;
-	int r = 0;
+	struct plan_mount *m = plan_add_bind(p, shown, target);
 
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->is_file = true;
+	return 0;
+}
+
+/* The agent that signs, for ssh and for gpg. */
+static int add_agent(struct plan *p, const char *field, struct ward_err *e)
+{
 	if (strcmp(p->engine, "native") != 0 || p->level != LEVEL_NAMESPACES) {
-		ward_fail(e, ENOTSUP,
-			  "credentials.ssh: the ssh-agent needs isolation: native with namespaces");
+		ward_fail(e, ENOTSUP, "%s needs isolation: native with namespaces", field);
 		return ward_remedy(e, "--isolation native; or git over https: --secret "
 				      "GITHUB_TOKEN@github.com");
 	}
+	return add_later_file(p, "(the ssh-agent's socket)", PLAN_SSH_SOCKET, e);
+}
+
+/* One of them signs by default: git has one setting for it. */
+static int check_one_signs(const struct policy *policy, struct ward_err *e)
+{
+	for (size_t i = 0; policy->cred_gpg.len && i < policy->cred_ssh.len; i++) {
+		auto_policy_ssh s = { 0 };
+		int r = policy_ssh_read(policy->cred_ssh.items[i], &s, e);
+
+		if (r < 0)
+			return r;
+		if (s.sign) {
+			ward_fail(
+				e, EINVAL,
+				"credentials.gpg and credentials.ssh[%zu].sign both say which key "
+				"signs commits",
+				i);
+			return ward_remedy(e, "keep one of them");
+		}
+	}
+	return 0;
+}
+
+static int add_gpg(struct plan *p, struct ward_err *e)
+{
+	int r = check_one_signs(&p->spec->policy, e);
+
+	if (r == 0 && !p->spec->policy.cred_ssh.len)
+		r = add_agent(p, "credentials.gpg", e);
+	if (r == 0)
+		r = add_later_file(p, "(ward-gpg)", PLAN_GPG, e);
+	return r < 0 ? r : add_later_file(p, "(public gpg keys)", PLAN_GPG_KEYS, e);
+}
+
+static int add_ssh(struct plan *p, struct ward_err *e)
+{
+	int r = add_agent(p, "credentials.ssh: the ssh-agent", e);
+
 	for (size_t i = 0; r == 0 && i < p->spec->policy.cred_ssh.len; i++)
 		r = check_ssh_hosts(p, i, e);
 	if (r < 0)
 		return r;
-	m = plan_add_bind(p, "(the ssh-agent's socket)", PLAN_SSH_SOCKET);
-	if (!m)
-		return ward_fail(e, ENOMEM, "out of memory");
-	m->is_file = true;
 	r = plan_add_file(p, "", PLAN_SSH_KNOWN);
 	/* an image has an /etc/ssh of its own, or none */
 	if (r == 0 && !p->image.root)
@@ -163,6 +205,10 @@ int plan_add_creds(struct plan *p, struct ward_err *e)
 
 	if (policy->cred_ssh.len && policy->cred_mode != CRED_MODE_NONE && add_ssh(p, e) < 0)
 		return -e->code;
+	if (policy->cred_gpg.len && policy->cred_mode != CRED_MODE_NONE && add_gpg(p, e) < 0)
+		return -e->code;
+	if (policy->cred_gpg.len && policy->cred_mode == CRED_MODE_NONE)
+		strv_add(&p->notes, "credentials.mode is none: credentials.gpg is not in force");
 	if (policy->cred_ssh.len && policy->cred_mode == CRED_MODE_NONE)
 		strv_add(&p->notes, "credentials.mode is none: credentials.ssh is not in force");
 	if (!policy->cred_grants.len)

@@ -127,7 +127,8 @@ int plan_add_git(struct plan *p, struct ward_err *e)
 		strv_add(&p->notes, "git's user.name or user.email is too long or has control "
 				    "characters: it is not passed to the sandbox");
 	/* a key that signs commits is added to it when the run starts (egress/creds_start.c) */
-	if (!known && !*id.name && !*id.email && !p->spec->policy.cred_ssh.len)
+	if (!known && !*id.name && !*id.email && !p->spec->policy.cred_ssh.len &&
+	    !p->spec->policy.cred_gpg.len)
 		return 0;
 	buf_puts(&text, "[safe]\n\tdirectory = *\n");
 	if (*id.name || *id.email) {

@@ -576,15 +576,11 @@ static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 	auto_strv dirs = { 0 };
 	int r = guard_git_dirs(p->workspace, &dirs, &p->notes, e);
 
+	/* under review, too: a private copy is mounted over it, or it is read-only */
 	for (size_t i = 0; i < dirs.len && r >= 0; i++) {
-		r = plan_add_policy_bind(p, dirs.items[i], dirs.items[i], writable, e);
+		r = plan_add_policy_bind(p, dirs.items[i], dirs.items[i], writable || p->review, e);
 		if (r >= 0)
 			r = check_git_dir(p, &p->mounts[p->mount_count - 1], dirs.items[i], e);
-		if (p->review)
-			strv_addf(&p->notes,
-				  "the git directory %s is outside the workspace: under review it "
-				  "is read-only",
-				  dirs.items[i]);
 	}
 	return r;
 }

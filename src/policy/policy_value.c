@@ -268,6 +268,11 @@ static bool other_shape(const char *kind, const char *text, const char **ret_exp
 		*ret_expected = "~/PATH or an absolute path, without . and ..";
 		return watch_is_canary_file(text);
 	}
+	if (strcmp(kind, "fingerprint") == 0) {
+		*ret_expected = "the fingerprint of a gpg key, 40 hexadecimal digits";
+		*ret_hint = "gpg --list-secret-keys shows it";
+		return strlen(text) == 40 && strspn(text, "0123456789abcdefABCDEF") == 40;
+	}
 	if (strncmp(kind, "watch_", 6) == 0)
 		return watch_has_shape(kind, text, ret_expected, ret_hint);
 	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)

@@ -91,6 +91,12 @@ static bool read_extension(struct reader *r, struct ssh_request *ret)
 	struct ssh_span name = get_name(r);
 	uint8_t forwarding;
 
+	if (ssh_span_is(name, SSH_GPG_SIGN)) {
+		ret->ask = SSH_ASK_GPG;
+		ret->key = get_string(r);
+		ret->data = get_string(r);
+		return is_done(r);
+	}
 	if (r->failed || !ssh_span_is(name, "session-bind@openssh.com"))
 		return !r->failed;
 	ret->ask = SSH_ASK_BIND;
@@ -102,10 +108,8 @@ static bool read_extension(struct reader *r, struct ssh_request *ret)
 	return is_done(r) && ret->host_key.len && ret->session.len && ret->signature.len;
 }
 
-bool ssh_request_read(const uint8_t *bytes, size_t n, struct ssh_request *ret)
+static bool read_request(struct reader r, struct ssh_request *ret)
 {
-	struct reader r = { bytes, n, false };
-
 	*ret = (struct ssh_request){ .ask = SSH_ASK_OTHER, .type = get_byte(&r) };
 	switch (ret->type) {
 	case SSH_LIST:
@@ -122,6 +126,12 @@ bool ssh_request_read(const uint8_t *bytes, size_t n, struct ssh_request *ret)
 	default:
 		return !r.failed;
 	}
+}
+
+bool ssh_request_read(const uint8_t *bytes, size_t n, struct ssh_request *ret)
+{
+	return read_request((struct reader){ bytes, n, false }, ret) &&
+	       n <= (ret->ask == SSH_ASK_GPG ? SSH_GPG_MAX : SSH_MESSAGE_MAX);
 }
 
 /* -- what is signed */

@@ -17,7 +17,7 @@ struct ssh_span {
 bool ssh_span_equal(struct ssh_span a, struct ssh_span b);
 bool ssh_span_is(struct ssh_span a, const char *text);
 
-/* Longest message that is read; a request of ssh has a few kilobytes. */
+/* Longest message of an ssh client; its requests have a few kilobytes. */
 #define SSH_MESSAGE_MAX 32768
 #define SSH_FAILURE 5
 #define SSH_SUCCESS 6
@@ -27,13 +27,18 @@ bool ssh_span_is(struct ssh_span a, const char *text);
 #define SSH_SIGNED 14
 #define SSH_EXTENSION 27
 
-enum ssh_ask { SSH_ASK_OTHER, SSH_ASK_LIST, SSH_ASK_SIGN, SSH_ASK_BIND };
+/* An extension of ward's own: sign these bytes with a gpg key. */
+#define SSH_GPG_SIGN "gpg-sign@ward"
+/* Longest message that has them. */
+#define SSH_GPG_MAX (256 * 1024 + 1024)
+
+enum ssh_ask { SSH_ASK_OTHER, SSH_ASK_LIST, SSH_ASK_SIGN, SSH_ASK_BIND, SSH_ASK_GPG };
 
 /* A request to an agent. */
 struct ssh_request {
 	enum ssh_ask ask;
 	uint8_t type;                                 /* as it stands in the message */
-	struct ssh_span key, data;                    /* SIGN */
+	struct ssh_span key, data;                    /* SIGN, GPG */
 	uint32_t flags;                               /* SIGN */
 	struct ssh_span host_key, session, signature; /* BIND */
 	bool forwarding;                              /* BIND */

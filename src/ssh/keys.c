@@ -48,18 +48,14 @@ static int take(int fd, void *bytes, size_t n, uint64_t until)
 	return 0;
 }
 
-int agent_ask(int fd, const uint8_t *bytes, size_t n, struct buf *ret)
+int agent_read(int fd, struct buf *ret, size_t max, uint64_t until)
 {
-	uint64_t until = io_now_ms() + ANSWER_MS;
-	uint8_t head[4] = { (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
+	uint8_t head[4] = { 0 };
+	int r = take(fd, head, 4, until);
 	uint32_t len;
-	int r;
 
-	if (send(fd, head, 4, MSG_NOSIGNAL) != 4 || send(fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
-		return -EPIPE;
-	r = take(fd, head, 4, until);
 	len = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
-	if (r < 0 || !len || len > ANSWER_MAX)
+	if (r < 0 || !len || len > max)
 		return r < 0 ? r : -EPROTO;
 	ret->len = 0;
 	if (!buf_reserve(ret, len))
@@ -67,6 +63,16 @@ int agent_ask(int fd, const uint8_t *bytes, size_t n, struct buf *ret)
 	r = take(fd, ret->data, len, until);
 	ret->len = r < 0 ? 0 : len;
 	return r;
+}
+
+int agent_ask(int fd, const uint8_t *bytes, size_t n, struct buf *ret)
+{
+	uint64_t until = io_now_ms() + ANSWER_MS;
+	uint8_t head[4] = { (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
+
+	if (send(fd, head, 4, MSG_NOSIGNAL) != 4 || send(fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
+		return -EPIPE;
+	return agent_read(fd, ret, ANSWER_MAX, until);
 }
 
 static int connect_to(const char *path, int *ret_fd)

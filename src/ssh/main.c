@@ -1,12 +1,14 @@
 /*
- * ward-ssh-agent: the ssh-agent of one sandbox. In: entries of credentials.ssh from the supervisor
- * (SSH_FD_CONTROL), a listening socket that programs inside see (SSH_FD_LISTEN), the user's
- * environment. Out: signatures that the policy grants (serve.c), and events. Keys stay in the
- * user's ssh-agent, or in one of ward's own.
+ * ward-ssh-agent: the ssh-agent of one sandbox, which also gets commits signed by gpg. In: entries
+ * of credentials.ssh and credentials.gpg from the supervisor (SSH_FD_CONTROL), a listening socket
+ * that programs inside see (SSH_FD_LISTEN), the user's environment. Out: signatures that the policy
+ * grants (serve.c), and events. Keys stay in the user's ssh-agent, in one of ward's own, or in the
+ * user's gpg-agent.
  *
  * This process has the user's rights: it finds keys and hosts before anything is served, and then
- * waits. A second one, confined to the rows of tables/procs.def, reads what programs inside send.
- * When the supervisor ends, however that is, both end, and with them an agent of ward's own.
+ * waits; where there are gpg keys, it runs gpg for what the other process has judged. That one,
+ * confined to the rows of tables/procs.def, reads what programs inside send. When the supervisor
+ * ends, however that is, both end, and with them an agent of ward's own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +85,8 @@ static int read_entries(struct agent *a, struct ward_err *e)
 		bytes[n] = '\0';
 		if (head.op == SSH_BEGIN)
 			return 0;
+		if (head.op == SSH_GPG)
+			strv_add(&a->gpg_wanted, bytes + sizeof(head));
 		if (head.op == SSH_ENTRY && add_entry(a, bytes + sizeof(head), e) < 0)
 			return -e->code;
 	}
@@ -95,7 +99,13 @@ static int find_all(struct agent *a, struct ward_err *e)
 
 	if (r == 0)
 		r = agent_find_hosts(a, e);
-	return r < 0 ? r : agent_find_keys(a, e);
+	if (r == 0)
+		r = agent_find_keys(a, e);
+	for (size_t i = 0; i < a->gpg_wanted.len && r == 0; i++)
+		r = agent_find_gpg(a, a->gpg_wanted.items[i], e);
+	if (r == 0 && a->gpg_wanted.failed)
+		r = ward_fail(e, ENOMEM, "out of memory");
+	return r < 0 || !a->gpg_count ? r : agent_export_gpg(a, e);
 }
 
 static void say_ready(const struct agent *a)
@@ -107,10 +117,11 @@ static void say_ready(const struct agent *a)
 	say(SSH_READY, 0, text.data, text.failed ? 0 : text.len);
 }
 
-static __attribute__((noreturn)) void serve(struct agent *a)
+static __attribute__((noreturn)) void serve(struct agent *a, int gpg_fd)
 {
 	struct ward_err e = { 0 };
 
+	a->gpg_fd = gpg_fd;
 	for (size_t i = 0; i < a->hold_count; i++)
 		close(a->hold_fds[i]);
 	close(SSH_FD_DIR);
@@ -132,9 +143,23 @@ static void remove_dir(void)
 	snprintf(here, sizeof(here), "/proc/self/fd/%d", SSH_FD_DIR);
 	n = readlink(here, path, sizeof(path) - 1);
 	(void)unlinkat(SSH_FD_DIR, "agent", 0);
+	(void)unlinkat(SSH_FD_DIR, "gpg_keys", 0);
 	if (n > 0) {
 		path[n] = '\0';
 		(void)rmdir(path);
+	}
+}
+
+/* Until the supervisor is gone, or the other process, which then says nothing more. */
+static void wait_for_end(const struct agent *a, int gpg_fd)
+{
+	struct pollfd polled[] = { { .fd = SSH_FD_CONTROL }, { .fd = gpg_fd, .events = POLLIN } };
+
+	for (;;) {
+		if (poll(polled, 2, -1) < 0)
+			continue;
+		if (polled[0].revents || (polled[1].revents && agent_run_gpg(a, gpg_fd) < 0))
+			return;
 	}
 }
 
@@ -142,7 +167,7 @@ int main(int argc, char **argv)
 {
 	static struct agent a = { .user_fd = -1 };
 	struct ward_err e = { 0 };
-	struct pollfd control = { .fd = SSH_FD_CONTROL };
+	int pair[2];
 	pid_t pid;
 
 	if (argc == 3 && strcmp(argv[1], "hold") == 0)
@@ -155,15 +180,20 @@ int main(int argc, char **argv)
 		return say_error(&e);
 	if (confine_enter(PROC_SSH_KEYS, NULL, &e) < 0)
 		return say_error(&e);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		ward_fail_errno(&e, "cannot make a socket");
+		return say_error(&e);
+	}
 	pid = fork();
-	if (pid == 0)
-		serve(&a);
+	if (pid == 0) {
+		close(pair[0]);
+		serve(&a, pair[1]);
+	}
 	close(SSH_FD_LISTEN);
+	close(pair[1]);
 	if (pid < 0)
 		return 1;
-	/* until the supervisor is gone, or the other process, which then says nothing more */
-	while (poll(&control, 1, 1000) <= 0 && waitpid(pid, NULL, WNOHANG) == 0)
-		;
+	wait_for_end(&a, pair[0]);
 	kill(pid, SIGKILL);
 	remove_dir();
 	return 0;

@@ -9,8 +9,10 @@
  * user's known_hosts has for a host of the policy; then the data must be a login of that very
  * session, by that key, as a user that the policy names. A signature for one session is worth
  * nothing in another, so replaying a bind gains nothing. And a commit or tag: a signature in the
- * name space "git", if the policy says so. Everything else is refused: forwarded sessions, a second
- * bind, other data, keys added or removed, locks. No signature leaves that is not on record.
+ * name space "git", if the policy says so; or, with a gpg key, the text of a commit or tag, which
+ * the other process of ward-ssh-agent gives to the user's gpg. Everything else is refused:
+ * forwarded sessions, a second bind, other data, keys added or removed, locks. No signature leaves
+ * that is not on record.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,6 +22,7 @@
 
 #include "base/io.h"
 #include "protocol/ssh.h"
+#include "rules/git_signed.h"
 #include "ssh/ssh.h"
 
 #define CLIENTS_MAX 64
@@ -63,18 +66,14 @@ static bool take_token(struct server *s)
 }
 
 /* False: it is not on record, only counted. */
-static bool report(struct server *s, bool allowed, const struct agent_key *key, const char *host,
-		   const char *detail)
+static bool report(struct server *s, const struct ssh_event *event)
 {
 	struct {
 		struct ssh_said head;
 		struct ssh_event event;
-	} m = { .head.op = SSH_EVENT, .event = { .allowed = allowed, .lost = s->lost } };
+	} m = { .head.op = SSH_EVENT, .event = *event };
 
-	if (key)
-		snprintf(m.event.key, sizeof(m.event.key), "%s", key->fingerprint);
-	snprintf(m.event.host, sizeof(m.event.host), "%s", host);
-	snprintf(m.event.detail, sizeof(m.event.detail), "%s", detail);
+	m.event.lost = s->lost;
 	if (!take_token(s) ||
 	    send(SSH_FD_CONTROL, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		s->lost++;
@@ -82,6 +81,29 @@ static bool report(struct server *s, bool allowed, const struct agent_key *key, 
 	}
 	s->lost = 0;
 	return true;
+}
+
+static bool report_ssh(struct server *s, bool allowed, const struct agent_key *key,
+		       const char *host, const char *detail)
+{
+	struct ssh_event event = { .allowed = allowed };
+
+	if (key)
+		snprintf(event.key, sizeof(event.key), "%s", key->fingerprint);
+	snprintf(event.host, sizeof(event.host), "%s", host);
+	snprintf(event.detail, sizeof(event.detail), "%s", detail);
+	return report(s, &event);
+}
+
+static bool report_gpg(struct server *s, const struct agent_gpg *key, bool is_git,
+		       const char *refused)
+{
+	struct ssh_event event = { .allowed = !refused, .gpg = true };
+
+	snprintf(event.key, sizeof(event.key), "%s", key ? key->names[0] : "");
+	snprintf(event.host, sizeof(event.host), "%s", is_git ? "git" : "");
+	snprintf(event.detail, sizeof(event.detail), "%s", refused ? refused : "");
+	return report(s, &event);
 }
 
 /* -- answers */
@@ -126,7 +148,7 @@ static void answer_byte(struct client *c, uint8_t type)
 static void refuse(struct server *s, struct client *c, const struct agent_key *key,
 		   const char *host, const char *why)
 {
-	(void)report(s, false, key, host, why);
+	(void)report_ssh(s, false, key, host, why);
 	answer_byte(c, SSH_FAILURE);
 }
 
@@ -267,10 +289,83 @@ static void sign(struct server *s, struct client *c, const struct ssh_request *q
 	if (agent_ask(key->agent_fd, bytes, n, &s->answer) < 0 || !s->answer.len ||
 	    (uint8_t)s->answer.data[0] != SSH_SIGNED)
 		refuse(s, c, key, host, "your ssh-agent did not sign");
-	else if (!report(s, true, key, host, ""))
+	else if (!report_ssh(s, true, key, host, ""))
 		answer_byte(c, SSH_FAILURE);
 	else
 		answer(c, s->answer.data, s->answer.len);
+}
+
+/* -- gpg */
+
+/* The key that git names: a fingerprint or its end, with "!" or without. Where it names none but
+ * the committer, that is the first. */
+static int find_gpg(const struct agent *a, struct ssh_span name)
+{
+	char id[GPG_ID_BYTES];
+	size_t n = name.len;
+
+	if (n > 2 && name.at[0] == '0' && name.at[1] == 'x')
+		name = (struct ssh_span){ name.at + 2, n -= 2 };
+	n -= n && name.at[n - 1] == '!';
+	for (size_t i = 0; i < n && i < GPG_ID_BYTES - 1; i++)
+		id[i] = (char)(name.at[i] >= 'a' && name.at[i] <= 'f' ? name.at[i] - 'a' + 'A'
+								      : name.at[i]);
+	if (n < 8 || n >= GPG_ID_BYTES)
+		return a->gpg_count ? 0 : -1;
+	id[n] = '\0';
+	if (strspn(id, "0123456789ABCDEF") != n)
+		return a->gpg_count ? 0 : -1;
+	for (size_t i = 0; i < a->gpg_count; i++)
+		for (size_t k = 0; k < a->gpg[i].name_count; k++)
+			if (strcmp(a->gpg[i].names[k] + GPG_ID_BYTES - 1 - n, id) == 0)
+				return (int)i;
+	return -1;
+}
+
+static void refuse_gpg(struct server *s, struct client *c, int key, bool is_git, const char *why)
+{
+	auto_buf out = { 0 };
+
+	(void)report_gpg(s, key < 0 ? NULL : &s->agent->gpg[key], is_git, why);
+	buf_add(&out, &(char){ SSH_FAILURE }, 1);
+	put_string(&out, why, strlen(why));
+	if (out.failed)
+		drop_client(c);
+	else
+		answer(c, out.data, out.len);
+}
+
+static void sign_gpg(struct server *s, struct client *c, const struct ssh_request *q)
+{
+	bool is_git = git_signed_read(q->data.at, q->data.len) != GIT_SIGNED_OTHER;
+	int key = find_gpg(s->agent, q->key);
+	auto_buf asked = { 0 }, out = { 0 };
+
+	if (key < 0 || !is_git) {
+		refuse_gpg(s, c, key, is_git,
+			   key < 0 ? "credentials.gpg does not have this key"
+				   : "what is to be signed is not a git commit or tag");
+		return;
+	}
+	buf_add(&asked, &(char){ (char)key }, 1);
+	buf_add(&asked, q->data.at, q->data.len);
+	s->answer.len = 0;
+	if (asked.failed ||
+	    agent_ask(s->agent->gpg_fd, (const uint8_t *)asked.data, asked.len, &s->answer) < 0 ||
+	    !s->answer.len || s->answer.data[0] != '+') {
+		refuse_gpg(s, c, key, true,
+			   s->answer.len && s->answer.data[0] == 't'
+				   ? "your gpg did not answer in time"
+				   : "your gpg did not sign; if the key has a passphrase, sign "
+				     "something outside first, so that gpg-agent knows it");
+		return;
+	}
+	buf_add(&out, &(char){ SSH_SUCCESS }, 1);
+	put_string(&out, s->answer.data + 1, s->answer.len - 1);
+	if (out.failed || !report_gpg(s, &s->agent->gpg[key], true, NULL))
+		answer_byte(c, SSH_FAILURE);
+	else
+		answer(c, out.data, out.len);
 }
 
 static void dispatch(struct server *s, struct client *c, const uint8_t *bytes, size_t n)
@@ -291,6 +386,9 @@ static void dispatch(struct server *s, struct client *c, const uint8_t *bytes, s
 	case SSH_ASK_SIGN:
 		sign(s, c, &q, bytes, n);
 		break;
+	case SSH_ASK_GPG:
+		sign_gpg(s, c, &q);
+		break;
 	case SSH_ASK_OTHER:
 		/* ssh asks an agent what it can; that is no attempt at anything */
 		if (q.type == SSH_EXTENSION)
@@ -305,7 +403,7 @@ static void dispatch(struct server *s, struct client *c, const uint8_t *bytes, s
 
 static void read_client(struct server *s, struct client *c)
 {
-	ssize_t n = recv(c->fd, c->in + c->have, SSH_MESSAGE_MAX + 4 - c->have, MSG_DONTWAIT);
+	ssize_t n = recv(c->fd, c->in + c->have, SSH_GPG_MAX + 4 - c->have, MSG_DONTWAIT);
 	size_t len;
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -316,7 +414,7 @@ static void read_client(struct server *s, struct client *c)
 	while (c->fd >= 0 && c->have >= 4) {
 		len = (size_t)c->in[0] << 24 | (size_t)c->in[1] << 16 | (size_t)c->in[2] << 8 |
 		      c->in[3];
-		if (!len || len > SSH_MESSAGE_MAX) {
+		if (!len || len > SSH_GPG_MAX) {
 			refuse(s, c, NULL, "", "a message that is empty or too long");
 			if (c->fd >= 0)
 				drop_client(c);
@@ -343,7 +441,7 @@ static void accept_client(struct server *s)
 	fd = c ? accept4(SSH_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
-	*c = (struct client){ .fd = fd, .in = malloc(SSH_MESSAGE_MAX + 4) };
+	*c = (struct client){ .fd = fd, .in = malloc(SSH_GPG_MAX + 4) };
 	if (!c->in)
 		drop_client(c);
 }

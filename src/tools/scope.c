@@ -346,6 +346,7 @@ static int cut_credentials(struct cut *c)
 	c->p->cred_grants = kept;
 	kept = (struct strv){ 0 };
 	strv_free(&c->p->cred_ssh);
+	strv_free(&c->p->cred_gpg);
 	return set(c, "credentials.mode", names->len ? "just_in_time" : "none");
 }
 
@@ -489,6 +490,7 @@ static bool is_decided(const char *path)
 		"credentials.mode",
 		"credentials.grants",
 		"credentials.ssh",
+		"credentials.gpg",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)

@@ -866,19 +866,3 @@ def test_hard_links(t):
     t.equal([t.read(ws, n) for n in ("a", "third", "also", "n", "n2")],
             ["a\nmore\n", "a\nmore\n", "a\n", "n\n", "n\n"])
     clean(t)
-
-
-def test_linked_worktree(t):
-    """Its files are reviewed like any others; its git directory lies outside the workspace and is
-    read-only, which is said."""
-    repo = t.git_repo()
-    ws = os.path.join(t.fresh_dir(), "wt")
-    t.run("git", "worktree", "add", "-q", ws, cwd=repo, check=True)
-    r = review(t, ws, "echo more >> README; git status --short; git -c user.name=a -c "
-               "user.email=a@example.com commit -qam x && echo committed; true")
-    t.contains(r.out, "M README")
-    t.check("committed" not in r.out, "a commit went to the real repository")
-    t.contains(" ".join(r.report["notes"]), "under review it is read-only")
-    t.equal(diff(t, ws), {"README": "content"})
-    apply(t, ws)
-    t.equal(t.run("git", "status", "--short", cwd=ws, check=True).out, " M README\n")

@@ -88,23 +88,37 @@ def test_linked_worktree(t):
     t.contains(git(t, "status", "--short", cwd=ws), "?? new")
 
 
-def test_commit_in_a_linked_worktree_is_said(t):
-    """The git directory of a linked work tree is not in the workspace: whatever a run does, it is
-    not harmed."""
-    main = named(t, t.git_repo({"a": TEN}))
+def test_commit_in_a_linked_worktree(t):
+    """A run in a linked work tree commits, tags and stages: nothing of it is in the repository
+    until ward apply brings it over; ward discard leaves all as it was. Hooks do not come out."""
+    main = named(t, t.git_repo({"a": TEN, "secret": "of the main work tree\n"}))
     ws = os.path.join(t.fresh_dir(), "tree")
     git(t, "worktree", "add", "-q", "-b", "side", ws, cwd=main)
-    before = git(t, "rev-parse", "side", "main", cwd=main)
-    r = t.ward("run", "--review", "--", *SHELL, "echo x >> a; git commit -qam x", cwd=ws)
-    if t.ward("diff", cwd=ws).rc == 0:
-        t.check(t.ward("apply", cwd=ws).rc in (0, 1), "the apply")
-    t.equal(git(t, "fsck", "--strict", cwd=main), "")
-    t.check(
-        r.rc != 0
-        or git(t, "rev-parse", "side", "main", cwd=main) != before
-        or t.read(ws, "a").endswith("x\n"),
-        r.err,
-    )
+    settle(ws)
+    before = git(t, "for-each-ref", cwd=main)
+    work = f"""cat {main}/secret && exit 9; echo x >> a; git commit -qam one
+        echo y > b; git add b; git commit -qm two; git tag t; git branch other; echo z > c
+        git add c; mkdir -p {main}/.git/hooks; echo '#!/bin/sh' > {main}/.git/hooks/pre-commit
+        chmod +x {main}/.git/hooks/pre-commit"""
+    review(t, ws, work)
+    t.equal(git(t, "for-each-ref", cwd=main), before, "the repository before ward apply")
+    t.equal(git(t, "status", "--short", cwd=ws), "", "the work tree before ward apply")
+    shown = t.ward("diff", cwd=ws)
+    t.contains(shown.out, "git: 2 commits on branch side", "ward diff")
+    r = t.ward("apply", cwd=ws)
+    t.check(r.rc in (0, 1), r.out + r.err)
+    t.equal(git(t, "log", "--format=%s", "side", cwd=ws).split("\n")[:2], ["two", "one"], r.err)
+    t.equal(git(t, "status", "--short", cwd=ws), "A  c\n", "the index is the sandbox's")
+    t.equal(git(t, "rev-parse", "t", "other", cwd=main),
+            git(t, "rev-parse", "side", "side", cwd=main))
+    t.check(not os.path.exists(f"{main}/.git/hooks/pre-commit"), "a hook came out")
+    t.equal(git(t, "status", "--short", cwd=main), "", "the main work tree")
+    t.equal(git(t, "fsck", "--strict", cwd=ws), "")
+    before = git(t, "for-each-ref", cwd=main)
+    review(t, ws, "git commit -qm three")
+    t.equal(t.ward("discard", cwd=ws).rc, 0)
+    t.equal(git(t, "for-each-ref", cwd=main), before, "the repository after ward discard")
+    t.equal(git(t, "status", "--short", cwd=ws), "A  c\n", "the work tree after ward discard")
 
 
 def merged(t, ws, ours, theirs, during=False):

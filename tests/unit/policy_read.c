@@ -210,6 +210,7 @@ static const struct {
 	{ POLICY_F_cred_grants, "[]", NULL, "[{name: a}]" },
 	{ POLICY_F_cred_ssh, "[{hosts: [git@a.example]}]", "[{\"hosts\":[\"git@a.example\"]}]",
 	  "[{hosts: [\"-o\"]}]" },
+	{ POLICY_F_cred_gpg, "[ABCDEF0123456789ABCDEF0123456789abcdef01]", NULL, "[ABCDEF]" },
 	{ POLICY_F_appr_mode, "ask", NULL, "allow" },
 	{ POLICY_F_appr_timeout, "60", NULL, "none" },
 	{ POLICY_F_appr_on_timeout, "deny", NULL, "allow" },

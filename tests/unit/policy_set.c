@@ -219,6 +219,7 @@ static const struct {
 	{ POLICY_F_cred_grants, "[{name: a, source: 'env:A', hosts: [a.example]}]",
 	  "[{name: a, source: 'env:A', hosts: [A.example.], ttl_seconds: 900}]",
 	  "[{name: a, source: 'env:B', hosts: [a.example]}]" },
+	{ POLICY_F_cred_gpg, "[]", "[]", "[ABCDEF0123456789ABCDEF0123456789abcdef01]" },
 	{ POLICY_F_cred_ssh, "[]", "[]", "[{hosts: [a.example]}]" },
 	{ POLICY_F_cred_ssh, "[{hosts: [a.example]}, {sign: true}]", "[{sign: true}]",
 	  "[{hosts: [b.example]}]" },
