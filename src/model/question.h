@@ -39,7 +39,8 @@ struct question {
 	uint32_t count; /* equal requests that wait for this answer */
 	uint16_t port;  /* CONNECT, REQUEST, CREDENTIAL */
 	uint8_t kind;   /* enum question_kind */
-	uint8_t unused;
+	/* CONNECT: approvals.never names a host of its group: there is no answer for the group */
+	bool alone;
 	/* CONNECT, REQUEST, CREDENTIAL: the canonical name or address; ASCII */
 	char host[256];
 	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question.

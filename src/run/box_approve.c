@@ -18,6 +18,7 @@
 #include "event/event.h"
 #include "run/box_internal.h"
 #include "run/serve.h"
+#include "rules/never.h"
 
 static const char *scope_of(enum question_answer answer)
 {
@@ -174,6 +175,31 @@ static const struct {
 	[QUESTION_WATCH] = { apply_to_alert, false },
 };
 
+/* Hosts and secrets; files and programs are looked at where they are given. */
+static bool is_never(const struct box *b, const struct question *q)
+{
+	struct host host;
+
+	if (q->kind == QUESTION_CREDENTIAL &&
+	    never_grants(&b->plan->spec->policy.appr_never, q->rule))
+		return true;
+	return b->egress && q->kind != QUESTION_WATCH && *q->host &&
+	       host_read(q->host, strlen(q->host), &host) == HOST_FINE &&
+	       rules_never(egress_rules(b->egress), &host);
+}
+
+/* The one place where questions get into the queue: 0, or why nobody is asked. */
+static int admit(struct box *b, bool waits, const struct question *q)
+{
+	uint64_t id;
+
+	if (waits)
+		return is_never(b, q) ? -EACCES : approve_ask(b->approve, q, io_now_ms(), &id);
+	approve_withdraw(b->approve, q);
+	return 0;
+}
+
+/* The one way of every answer, from whomever it comes. */
 static int apply(void *context, const struct question *q, enum question_answer answer,
 		 uint64_t seconds, struct ward_err *e)
 {
@@ -183,6 +209,10 @@ static int apply(void *context, const struct question *q, enum question_answer a
 	bool remembers = longer && kinds[q->kind].remembers;
 	int r;
 
+	if (answer && answer != QUESTION_DENY && is_never(b, q)) {
+		ward_fail(e, EPERM, "%s: approvals.never names it", q->subject);
+		return ward_remedy(e, "answer with --deny");
+	}
 	if (remembers &&
 	    !approve_remember(b->approve, q, seconds ? io_now_ms() + seconds * 1000 : 0)) {
 		ward_fail(e, ENOTSUP, "%s: it can be allowed once only", q->subject);
@@ -199,13 +229,9 @@ static int on_request(void *context, bool waits, const struct want *w, const str
 {
 	struct box *b = context;
 	struct question q;
-	uint64_t id;
 
 	show_request(egress_rules(b->egress), w, v, said, &q);
-	if (waits)
-		return approve_ask(b->approve, &q, io_now_ms(), &id);
-	approve_withdraw(b->approve, &q);
-	return 0;
+	return admit(b, waits, &q);
 }
 
 static int on_credential(void *context, bool waits, const struct host *host,
@@ -214,31 +240,23 @@ static int on_credential(void *context, bool waits, const struct host *host,
 	struct box *b = context;
 	struct question q;
 	struct want w;
-	uint64_t id;
 
 	if (!b->approve)
 		return -EPERM;
 	want_host(&w, WANT_TRANSPARENT, host, said->port);
 	show_credential(egress_rules(b->egress), &w, said, &q);
-	if (waits)
-		return approve_ask(b->approve, &q, io_now_ms(), &id);
-	approve_withdraw(b->approve, &q);
-	return 0;
+	return admit(b, waits, &q);
 }
 
 static int on_file(void *context, bool waits, const struct file_asked *asked)
 {
 	struct box *b = context;
 	struct question q;
-	uint64_t id;
 
 	if (!b->approve)
 		return -EPERM;
 	show_file(asked, getenv("HOME"), &q);
-	if (waits)
-		return approve_ask(b->approve, &q, io_now_ms(), &id);
-	approve_withdraw(b->approve, &q);
-	return 0;
+	return admit(b, waits, &q);
 }
 
 static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
@@ -246,15 +264,11 @@ static int on_connection(void *context, bool waits, const struct want *w, const 
 {
 	struct box *b = context;
 	struct question q;
-	uint64_t id;
 
 	show_connection(egress_rules(b->egress), w, v, &q);
 	q.serial_first = serial;
-	if (!waits) {
-		approve_withdraw(b->approve, &q);
-		return 0;
-	}
-	return approve_ask(b->approve, &q, io_now_ms(), &id);
+	q.alone = rules_never_near(egress_rules(b->egress), &w->host);
+	return admit(b, waits, &q);
 }
 
 static void on_changed(void *context)
