@@ -153,6 +153,17 @@ static void put_commands(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < c->roles.len; i++)
 		buf_printf(&text, "; %s", c->roles.items[i]);
 	put_line(out, "programs", &text);
+	for (size_t i = 0; i < c->guarded_count; i++) {
+		const struct plan_guarded *g = &c->guarded[i];
+		auto_buf rules = { 0 };
+
+		text_escape(&rules, g->names.items[0]);
+		for (size_t k = 0; k < g->rules.len; k++) {
+			buf_puts(&rules, k ? "; " : ": ");
+			text_escape(&rules, g->rules.items[k]);
+		}
+		put_line(out, "", &rules);
+	}
 }
 
 /* What of the user's own toolchains is shown read-only. */

@@ -81,6 +81,7 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_SSH "/.ward/ssh"
 #define PLAN_SSH_SOCKET PLAN_SSH "/agent"
 #define PLAN_SSH_KNOWN PLAN_SSH "/ssh_known_hosts"
+#define PLAN_GUARD_SOCKET "/.ward/guard/socket" /* that stand-ins connect to (guest/stand_in.c) */
 #define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
 /* The user's home: PLAN_HOME, or that of process.user, which the caller's buffer holds then. */
 #define PLAN_USER_MAX 32

@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "egress/secrets.h"
 #include "event/event.h"
-#include "run/box_internal.h"
+#include "run/box_commands.h"
 #include "run/serve.h"
 #include "rules/never.h"
 
@@ -162,6 +162,13 @@ static int apply_to_file(struct box *b, const struct question *q, enum question_
 				  reason_of(answer) == REASON_ALLOWED, e);
 }
 
+static int apply_to_command(struct box *b, const struct question *q, enum question_answer answer,
+			    uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return box_commands_answer(b, q, answer, e);
+}
+
 /* What an answer does about each kind. */
 static const struct {
 	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
@@ -173,6 +180,7 @@ static const struct {
 	[QUESTION_CREDENTIAL] = { apply_to_credential, true },
 	[QUESTION_FILE] = { apply_to_file, true },
 	[QUESTION_WATCH] = { apply_to_alert, false },
+	[QUESTION_COMMAND] = { apply_to_command, true },
 };
 
 /* Hosts and secrets; files and programs are looked at where they are given. */
@@ -189,7 +197,7 @@ static bool is_never(const struct box *b, const struct question *q)
 }
 
 /* The one place where questions get into the queue: 0, or why nobody is asked. */
-static int admit(struct box *b, bool waits, const struct question *q)
+int box_ask(struct box *b, bool waits, const struct question *q)
 {
 	uint64_t id;
 
@@ -231,7 +239,7 @@ static int on_request(void *context, bool waits, const struct want *w, const str
 	struct question q;
 
 	show_request(egress_rules(b->egress), w, v, said, &q);
-	return admit(b, waits, &q);
+	return box_ask(b, waits, &q);
 }
 
 static int on_credential(void *context, bool waits, const struct host *host,
@@ -245,7 +253,7 @@ static int on_credential(void *context, bool waits, const struct host *host,
 		return -EPERM;
 	want_host(&w, WANT_TRANSPARENT, host, said->port);
 	show_credential(egress_rules(b->egress), &w, said, &q);
-	return admit(b, waits, &q);
+	return box_ask(b, waits, &q);
 }
 
 static int on_file(void *context, bool waits, const struct file_asked *asked)
@@ -256,7 +264,7 @@ static int on_file(void *context, bool waits, const struct file_asked *asked)
 	if (!b->approve)
 		return -EPERM;
 	show_file(asked, getenv("HOME"), &q);
-	return admit(b, waits, &q);
+	return box_ask(b, waits, &q);
 }
 
 static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
@@ -268,7 +276,7 @@ static int on_connection(void *context, bool waits, const struct want *w, const 
 	show_connection(egress_rules(b->egress), w, v, &q);
 	q.serial_first = serial;
 	q.alone = rules_never_near(egress_rules(b->egress), &w->host);
-	return admit(b, waits, &q);
+	return box_ask(b, waits, &q);
 }
 
 static void on_changed(void *context)
@@ -287,7 +295,8 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	};
 	const struct policy *p = &b->plan->spec->policy;
 
-	if (p->appr_mode != APPROVALS_ASK || (!b->egress && !b->alarm && !b->plan->asks.len))
+	if (p->appr_mode != APPROVALS_ASK ||
+	    (!b->egress && !b->alarm && !b->plan->asks.len && !b->plan->live->commands))
 		return 0;
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)
