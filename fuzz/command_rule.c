@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "approve/command_read.h"
+#include "approve/show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -66,6 +67,28 @@ static void check(const struct command_said *said, const char *pattern)
 	assert(!found == !rule);
 }
 
+static bool is_shown(const char *text, size_t cap)
+{
+	size_t n = strnlen(text, cap);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return false;
+	return n < cap;
+}
+
+/* Nothing in a question acts on a terminal, and what is not shown whole is said to be. */
+static void check_shown(const struct command_said *said)
+{
+	struct question q;
+
+	show_command(said, "/a\033[1m/dir", "pipe:[1]", "ask *", 1, &q);
+	assert(is_shown(q.subject, sizeof(q.subject)) && is_shown(q.rule, sizeof(q.rule)));
+	for (size_t i = 0; i < QUESTION_DETAILS_MAX; i++)
+		assert(is_shown(q.details[i], sizeof(q.details[i])));
+	assert(*q.subject == '/' || *q.subject == '\'' || *q.subject == '\\');
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	uint8_t bytes[4096];
@@ -93,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		assert(said.variables + said.variables_len == end);
 		check(&said, pattern);
 		command_text(&said, &text);
+		check_shown(&said);
 	}
 	(void)command_read(data, n, &said);
 	return 0;
