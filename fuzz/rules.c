@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "rules/egress_rules.h"
+#include "rules/decide.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -55,6 +55,27 @@ static bool beats(const struct rules *r, int32_t a, int32_t b)
 	return x->added ? a > b : a < b;
 }
 
+/* Hosts that no answer opens: no rule that asks, or that was added, leads there. */
+static void check_never(const struct rules *r, const struct host *h, uint16_t port)
+{
+	bool never = false;
+	struct verdict v;
+	struct want w;
+
+	for (uint32_t i = 0; i < r->n_items; i++) {
+		struct rule alive = r->items[i];
+
+		alive.dead = false;
+		never |= alive.never && (alive.kind == RULE_ANY || rule_has_host(r, &alive, h));
+	}
+	assert(rules_never(r, h) == never);
+	if (!never || !port)
+		return;
+	want_host(&w, WANT_TRANSPARENT, h, port);
+	decide_name(r, &w, &v);
+	assert(!v.ask && (!v.allow || v.rule < 0 || v.service >= 0 || !r->items[v.rule].added));
+}
+
 static void check_match(const struct rules *r, const struct host *h, uint16_t port)
 {
 	struct rules_match m = rules_match(r, h, port);
@@ -85,8 +106,10 @@ static void check_rules(const struct rules *r, const char *name, size_t n)
 
 	if (host_read(name, n, &h) != HOST_FINE)
 		return;
-	for (size_t i = 0; i < sizeof(ports) / sizeof(*ports); i++)
+	for (size_t i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
 		check_match(r, &h, ports[i]);
+		check_never(r, &h, ports[i]);
+	}
 }
 
 static void check_bytes(const uint8_t *bytes, size_t n, const char *name, size_t name_len)
@@ -114,7 +137,10 @@ static void check_lines(char *lines, const char *name, size_t name_len)
 	auto_buf out = { 0 };
 	unsigned count = 0;
 
-	assert(policy_defaults(&p, &e) == 0 && rules_compile(&p, 1, &r, &e) == 0);
+	assert(policy_defaults(&p, &e) == 0);
+	strv_add(&p.appr_never, "host:*.b.test");
+	strv_add(&p.appr_never, "host:10.0.0.0/8");
+	assert(rules_compile(&p, 1, &r, &e) == 0);
 	policy_clear(&p);
 	for (char *at = lines, *line; count < 16 && (line = strsep(&at, "\n")); count++) {
 		struct rules *next = NULL;

@@ -168,6 +168,40 @@ WARD_API int ward_remove(struct ward_box *b, struct ward_error *e);
  * caller frees *ret_json with ward_free(). */
 WARD_API int ward_list(char **ret_json, struct ward_error *e);
 
+/* ---- questions: approvals.mode ask ---- */
+
+/* What a box waits for. Texts are escaped, and valid during the call alone. */
+struct ward_question {
+	size_t size;                /* of what the library knows: later versions add fields */
+	uint64_t number;            /* of the question, from 1, in its box */
+	const char *kind;           /* "connect", "request", "credential", "file", "command", ... */
+	const char *subject;        /* "registry.npmjs.org:443" */
+	const char *host;           /* "" if it is about none */
+	const char *rule;           /* that asks */
+	const char *process;        /* who asks, "" if that is not known */
+	const char *const *details; /* NULL-terminated; warnings come first */
+	unsigned port, count;       /* equal requests that wait for the answer */
+	unsigned left_ms;           /* until it is a no */
+};
+
+enum ward_answer {
+	WARD_ANSWER_NONE, /* none: others may answer, until its time is up */
+	WARD_ANSWER_ONCE, /* what waits now */
+	WARD_ANSWER_RUN,  /* and what is like it, until the box ends */
+	WARD_ANSWER_TIME, /* and what is like it, for *ret_seconds */
+	WARD_ANSWER_DENY  /* so does any other value */
+};
+
+typedef enum ward_answer ward_decide_fn(void *context, const struct ward_question *q,
+					unsigned *ret_seconds);
+
+/* Decides in place of a person: waits at most timeout_ms (-1: until the box ends) for questions,
+ * hands each one that no call had yet to the function, and gives its answer. Returns how many
+ * answers counted, 0 when the time is up; an answer that comes later than left_ms, or after another
+ * one, does not count. -ESRCH: the box has ended; -ENOTSUP: it asks nothing. */
+WARD_API int ward_decide(struct ward_box *b, ward_decide_fn *decide, void *context, int timeout_ms,
+			 struct ward_error *e);
+
 /* ---- more commands in a sandbox ---- */
 
 struct ward_command {

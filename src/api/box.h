@@ -23,6 +23,7 @@ struct ward_box {
 	/* of such a one: a connection that ends with the box; fd -1: not asked for yet */
 	struct client waiter;
 	struct api_streams streams;
+	uint64_t decided; /* the last question that ward_decide() has handed over */
 	bool ended;
 	int code;             /* when ended */
 	char *report;         /* when ended and sock_fd >= 0; owned */

@@ -24,6 +24,11 @@ void show_credential(const struct rules *r, const struct want *w, const struct k
 struct file_asked;
 void show_file(const struct file_asked *asked, const char *home, struct question *ret);
 
+/* About a command line, as it will be started; cwd and input: of its descriptors. */
+struct command_said;
+void show_command(const struct command_said *said, const char *cwd, const char *input,
+		  const char *rule, uint64_t serial, struct question *ret);
+
 /* Writes warnings about the host into the details, first of all; how many. A pure function. */
 size_t show_host_warnings(const struct rules *r, const struct want *w, struct question *ret);
 

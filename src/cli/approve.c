@@ -39,7 +39,7 @@ static const struct buf *suffixes(void)
 
 bool approve_group(const struct question *q, char *ret, size_t cap)
 {
-	return q->kind == QUESTION_CONNECT &&
+	return q->kind == QUESTION_CONNECT && !q->alone &&
 	       group_of(buf_text(suffixes()), suffixes()->len, q->host, ret, cap);
 }
 
@@ -189,7 +189,8 @@ static int group_line(const struct question *q, char *ret, size_t cap, struct wa
 	if (!port || !approve_group(q, group, sizeof(group))) {
 		ward_fail(e, ENOENT, "%s belongs to no group", q->subject);
 		return ward_remedy(e, "a group is all that lies below one registered name, by the "
-				      "list of public suffixes (Debian: apt install publicsuffix)");
+				      "list of public suffixes (Debian: apt install publicsuffix), "
+				      "and has no host of approvals.never");
 	}
 	return (size_t)snprintf(ret, cap, "%s%s", group, port) < cap
 		       ? 0

@@ -47,6 +47,7 @@
 #include "plan/spec.h"
 #include "recover/recover.h"
 #include "run/box.h"
+#include "run/commands.h"
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to
  * the process that waits for it. */
@@ -213,6 +214,7 @@ static void drop_plan(struct plan *plan, struct spec *spec)
 {
 	creds_end(plan);
 	canary_end(plan);
+	commands_end(plan);
 	plan_free(plan);
 	spec_clear(spec);
 }
@@ -230,7 +232,8 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 		status = ask_plan(o, early->system, spec, ret_plan, progress, e);
 	if (status < 0)
 		return status;
-	if (creds_start(*ret_plan, e) < 0 || canary_start(*ret_plan, e) < 0) {
+	if (creds_start(*ret_plan, e) < 0 || canary_start(*ret_plan, e) < 0 ||
+	    commands_start(*ret_plan, e) < 0) {
 		drop_plan(*ret_plan, spec);
 		return -e->code;
 	}
@@ -568,6 +571,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		code = carry_out(o, d, &report, plan, &early, &record);
 		creds_end(plan);
 		canary_end(plan);
+		commands_end(plan);
 		plan_end(plan);
 	}
 	review_close(&continued);

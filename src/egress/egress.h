@@ -51,7 +51,8 @@ must_check int egress_ask(struct egress *g, unsigned what, uint32_t from, uint32
 /* ---- a person's answers (egress_ask.c) ---- */
 
 /* A connection waits (waits), or has gone away. The want was checked, the verdict is the
- * supervisor's own. < 0: nobody can be asked, and it is refused. */
+ * supervisor's own. < 0: nobody can be asked, and it is refused; -EACCES: approvals.never names
+ * it. */
 struct want;
 struct verdict;
 typedef int (*egress_asked)(void *context, bool waits, const struct want *w,

@@ -53,7 +53,7 @@ void egress_on_ask(struct egress *g, const struct gate_event *event)
 
 		if (event->kind == GATE_ASK && r < 0)
 			egress_refuse(g, host_text(&w.host, host), w.port, event->generation,
-				      REASON_ASKED_FULL);
+				      r == -EACCES ? REASON_NEVER : REASON_ASKED_FULL);
 	}
 }
 
@@ -189,5 +189,8 @@ void egress_on_request(struct egress *g, const struct gate_request *from)
 	if (said.kind == GATE_REQUEST_ASK && r < 0)
 		(void)!egress_answer_request(g, host_text(&w.host, host), w.port, said.exact,
 					     said.serial,
-					     r == -EPERM ? REASON_CHANGED : REASON_ASKED_FULL, &e);
+					     r == -EACCES  ? REASON_NEVER
+					     : r == -EPERM ? REASON_CHANGED
+							   : REASON_ASKED_FULL,
+					     &e);
 }

@@ -322,7 +322,10 @@ static void on_asked(struct secrets *s, bool waits, const char *bytes, size_t n)
 		r = s->asked ? s->asked(s->whose, waits, &host, &said) : -EPERM;
 	if (waits && r < 0)
 		(void)!secrets_answer(s, said.exact, said.serial,
-				      r == -EPERM ? REASON_NOT_ASKED : REASON_ASKED_FULL, &e);
+				      r == -EACCES  ? REASON_NEVER
+				      : r == -EPERM ? REASON_NOT_ASKED
+						    : REASON_ASKED_FULL,
+				      &e);
 }
 
 void secrets_handle(struct secrets *s, struct result *r, secrets_answered *answered, void *whose)

@@ -15,9 +15,9 @@
 #include "guest/command.h"
 #include "guest/guest.h"
 
-long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[3])
+long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[GUEST_FDS_MAX])
 {
-	FD_MESSAGE_CONTROL(3) control;
+	FD_MESSAGE_CONTROL(GUEST_FDS_MAX) control;
 	struct iovec iov = { .iov_len = GUEST_PACKET_MAX };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
@@ -33,7 +33,7 @@ long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[
 	iov.iov_base = g->packet;
 	n = raw_call(SYS_recvmsg, GUEST_CONTROL_FD, &m, MSG_CMSG_CLOEXEC);
 	if (n > 0)
-		fd_message_take(&m, fds, 3);
+		fd_message_take(&m, fds, GUEST_FDS_MAX);
 	*ret_message = g->packet;
 	return n;
 }
@@ -44,7 +44,8 @@ bool guest_read_start(const struct guest_message *m, size_t len, const int *fds,
 	const char *text = (const char *)(m + 1), *end = (const char *)m + len;
 	size_t strings = 0, first = 0;
 
-	if (m->a < 1 || m->b < 0 || fds[2] < 0 || text == end || end[-1])
+	if (m->a < 1 || m->b < 0 || fds[2] < 0 || text == end || end[-1] ||
+	    (m->op == GUEST_EXEC_FILE) != (fds[GUEST_FDS_MAX - 1] >= 0))
 		return false;
 	for (const char *s = text; s < end; s++)
 		if (!*s) {
@@ -58,6 +59,8 @@ bool guest_read_start(const struct guest_message *m, size_t len, const int *fds,
 	start->envc = (size_t)m->b;
 	for (int i = 0; i < 3; i++)
 		start->fds[i] = fds[i];
+	start->dir_fd = fds[3];
+	start->program_fd = fds[4];
 	return true;
 }
 
@@ -128,5 +131,8 @@ long guest_exec(struct guest_start *start, char **base)
 	start->envp = list + start->argc + 1;
 	point_at(start->envp, start->envc, point_at(start->argv, start->argc, start->strings));
 	merge_env(start, base);
+	if (start->program_fd >= 0)
+		return -raw_call(SYS_execveat, start->program_fd, "", start->argv, start->envp,
+				 AT_EMPTY_PATH);
 	return guest_exec_words(start->argv, start->argc, start->envp);
 }

@@ -16,6 +16,8 @@ struct guest_start {
 	bool from_packet;
 	bool copy;  /* no program: guest_copy() */
 	int fds[3]; /* become 0-2 */
+	/* GUEST_EXEC_FILE: the directory, and the program; else -1 */
+	int dir_fd, program_fd;
 	uint32_t tag;
 };
 
@@ -41,7 +43,7 @@ void guest_say(uint32_t op, int32_t a, int32_t b, uint32_t tag);
 
 /* Receives one message and the descriptors that came with it (close-on-exec, the caller closes).
  * Its length, or -errno. */
-long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[3]);
+long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[GUEST_FDS_MAX]);
 /* Takes a GUEST_EXEC apart; false when it is not well formed. */
 bool guest_read_start(const struct guest_message *m, size_t len, const int *fds,
 		      struct guest_start *start);

@@ -1,4 +1,5 @@
-/* The freestanding ward-init and the stand-in for the dynamic loader, as built beside this file. */
+/* The freestanding ward-init and the stand-ins for the dynamic loader and for guarded programs, as
+ * built beside this file. */
 	.section .rodata
 	.globl guest_init_begin, guest_init_end
 	.hidden guest_init_begin, guest_init_end
@@ -13,5 +14,12 @@ guest_init_end:
 guest_loader_begin:
 	.incbin WARD_LOADER
 guest_loader_end:
+	.byte 0
+	.globl guest_stand_in_begin, guest_stand_in_end
+	.hidden guest_stand_in_begin, guest_stand_in_end
+	.balign 4096
+guest_stand_in_begin:
+	.incbin WARD_STAND_IN
+guest_stand_in_end:
 	.byte 0
 	.section .note.GNU-stack, "", @progbits

@@ -104,11 +104,16 @@ static _Noreturn void become_command(const struct guest *g, struct guest_start *
 	long err = guest_take_stdio(start);
 	int code = 125;
 
-	guest_session(start->tag);
+	if (start->program_fd >= 0) /* its terminal is that of whoever asked for it */
+		raw_call(SYS_setsid);
+	else
+		guest_session(start->tag);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &g->command_mask, 0, SIGNAL_SET_BYTES);
 	if (err == 0 && g->level)
 		err = enter_inner_domain();
-	if (err == 0 && start->cwd[0])
+	if (err == 0 && start->dir_fd >= 0)
+		err = raw_call(SYS_fchdir, start->dir_fd);
+	else if (err == 0 && start->cwd[0])
 		err = raw_call(SYS_chdir, start->cwd);
 	if (err == 0 && start->copy)
 		guest_exit(guest_copy_words(start));
@@ -226,6 +231,8 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 {
 	struct guest_start start = { .tag = m->tag,
 				     .from_packet = true,
+				     .dir_fd = -1,
+				     .program_fd = -1,
 				     .copy = m->op == GUEST_COPY };
 	size_t slot = 0;
 	long pid = -EINVAL;
@@ -287,7 +294,7 @@ static void take_signals(const struct guest *g)
 /* Carries out one message of the supervisor; false when it is gone. */
 static bool dispatch(struct guest *g)
 {
-	int fds[3] = { -1, -1, -1 };
+	int fds[GUEST_FDS_MAX] = { -1, -1, -1, -1, -1 };
 	struct guest_message *m = NULL;
 	long n = guest_receive(g, &m, fds), pid;
 
@@ -303,9 +310,9 @@ static bool dispatch(struct guest *g)
 		guest_say(GUEST_READY, (int32_t)g->command, 0, 0);
 	else if (m->op == GUEST_COUNT)
 		listen_to(g, SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(GUEST_TELL));
-	else if (m->op == GUEST_EXEC || m->op == GUEST_COPY)
+	else if (m->op == GUEST_EXEC || m->op == GUEST_COPY || m->op == GUEST_EXEC_FILE)
 		start_another(g, m, (size_t)n, fds);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < GUEST_FDS_MAX; i++)
 		if (fds[i] >= 0)
 			raw_call(SYS_close, fds[i]);
 	return m->op != GUEST_END;
@@ -344,9 +351,13 @@ static long read_number(const char *text)
 
 static void start_first(struct guest *g, char **argv, size_t argc)
 {
-	struct guest_start start = {
-		.argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 }
-	};
+	struct guest_start start = { .argv = argv,
+				     .argc = argc,
+				     .envp = g->envp,
+				     .cwd = "",
+				     .fds = { 0, 1, 2 },
+				     .dir_fd = -1,
+				     .program_fd = -1 };
 
 	if (argc > 0)
 		g->command = start_at_once(g, &start);

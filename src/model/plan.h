@@ -195,12 +195,22 @@ struct plan_gpus {
 };
 
 /* Which programs may run: process.commands. Paths are those inside, no link leads there. */
+/* A program of which words decide, or a person: ward's stand-in lies over it, and ward-init starts
+ * the program itself. */
+struct plan_guarded {
+	struct strv names; /* its paths inside, the first without links */
+	char *host;        /* its file; owned */
+	struct strv rules; /* "allow|ask|deny PATTERN" (rules/command_rule.h) */
+};
+
 struct plan_commands {
 	bool listed;        /* there is an allow list: what is not in files cannot be executed */
 	struct strv files;  /* a directory ends in "/" */
 	struct strv denied; /* covered by an empty file */
 	struct strv roles;  /* what the interpreters of the list are, in words */
 	char *loader;       /* of the programs, which is replaced; owned; NULL: none */
+	struct plan_guarded *guarded; /* owned */
+	size_t guarded_count;
 };
 
 enum level { LEVEL_LANDLOCK, LEVEL_NAMESPACES };
@@ -209,6 +219,7 @@ struct certs;
 struct plan_tape;
 struct secrets;
 struct ssh_link;
+struct commands;
 
 /* What a run of the plan holds open and changes while it lives; everything else is const once
  * the plan is compiled. */
@@ -217,6 +228,7 @@ struct plan_live {
 	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct secrets *secrets;
 	struct ssh_link *ssh;      /* the ssh-agent inside; owned; NULL: none */
+	struct commands *commands; /* answers stand-ins (run/commands.h); owned; NULL: none */
 	struct canaries *canaries; /* files of canary.files; owned; NULL: none */
 	struct plan_tape *tape;    /* a recording; owned; NULL: none */
 	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */

@@ -17,6 +17,7 @@ enum question_kind {
 	/* a watch rule has fired, and the sandbox stands still; host: the rule's name, port: its
 	 * number */
 	QUESTION_WATCH,
+	QUESTION_COMMAND, /* a command line, which is not started before */
 	QUESTION_KINDS
 };
 
@@ -39,7 +40,8 @@ struct question {
 	uint32_t count; /* equal requests that wait for this answer */
 	uint16_t port;  /* CONNECT, REQUEST, CREDENTIAL */
 	uint8_t kind;   /* enum question_kind */
-	uint8_t unused;
+	/* CONNECT: approvals.never names a host of its group: there is no answer for the group */
+	bool alone;
 	/* CONNECT, REQUEST, CREDENTIAL: the canonical name or address; ASCII */
 	char host[256];
 	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question.
@@ -61,7 +63,7 @@ static inline const char *question_kind_name(unsigned kind)
 	static const char *const names[QUESTION_KINDS] = {
 		[QUESTION_CONNECT] = "connect",       [QUESTION_REQUEST] = "request",
 		[QUESTION_CREDENTIAL] = "credential", [QUESTION_FILE] = "file",
-		[QUESTION_WATCH] = "watch",
+		[QUESTION_WATCH] = "watch",           [QUESTION_COMMAND] = "command",
 	};
 
 	return kind < QUESTION_KINDS ? names[kind] : "unknown";
@@ -74,6 +76,7 @@ enum question_via {
 	QUESTION_VIA_WATCH,
 	QUESTION_VIA_SOCKET,
 	QUESTION_VIA_WEBHOOK,
+	QUESTION_VIA_LIBRARY, /* a callback of libward */
 	QUESTION_VIAS
 };
 

@@ -34,6 +34,7 @@
 #include "base/sha256.h"
 #include "event/result.h"
 #include "plan/path_view.h"
+#include "rules/never.h"
 
 #define WAITING_MAX 64
 #define COPIES_MAX 256
@@ -203,11 +204,21 @@ static void deny(const char *path, const char *why, const char *remedy, struct r
 		result_deny(r, buf_text(&what), why, remedy);
 }
 
+/* Asked before there is a question, and again before a file is given. */
+static bool is_never(const struct file_ask *f, const struct file_asked *asked)
+{
+	return never_path(&f->plan->spec->policy.appr_never, asked->path);
+}
+
 /* Asks. 0: it waits. */
 static int ask(struct file_ask *f, struct waiting *w, struct result *r)
 {
 	int said;
 
+	if (is_never(f, &w->asked)) {
+		deny(w->asked.path, "approvals.never names it: no answer can allow it", "", r);
+		return EACCES;
+	}
 	if (w->asked.bytes > FILE_ASK_BYTES_MAX) {
 		deny(w->asked.path, "the file is larger than what filesystem.ask can give (64 MiB)",
 		     "filesystem.host_mounts with this path", r);
@@ -344,6 +355,9 @@ int file_ask_answer(struct file_ask *f, const uint8_t exact[32], uint64_t serial
 	for (size_t i = 0; f && yes && copy < 0 && i < f->count; i++) {
 		if (!is_meant(f->waiting[i], exact, serial))
 			continue;
+		if (is_never(f, &f->waiting[i]->asked))
+			return ward_fail(e, EPERM, "approvals.never names %s",
+					 f->waiting[i]->asked.path);
 		copy = copy_of(f, f->waiting[i]);
 		if (copy == -ENOSPC) {
 			ward_fail(e, ENOSPC, "the files that were given are larger than %u MiB",

@@ -86,6 +86,8 @@ static void put_network(const struct plan *p, struct buf *out)
 		     i++) {
 			auto_buf rule = { 0 };
 
+			if (rules->items[i].never)
+				continue;
 			rules_text(rules, (int32_t)i, &rule);
 			if (rules->items[i].ask)
 				buf_puts(&rule, rules->asks ? " (asks)" : " (asks: denied)");
@@ -151,6 +153,17 @@ static void put_commands(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < c->roles.len; i++)
 		buf_printf(&text, "; %s", c->roles.items[i]);
 	put_line(out, "programs", &text);
+	for (size_t i = 0; i < c->guarded_count; i++) {
+		const struct plan_guarded *g = &c->guarded[i];
+		auto_buf rules = { 0 };
+
+		text_escape(&rules, g->names.items[0]);
+		for (size_t k = 0; k < g->rules.len; k++) {
+			buf_puts(&rules, k ? "; " : ": ");
+			text_escape(&rules, g->rules.items[k]);
+		}
+		put_line(out, "", &rules);
+	}
 }
 
 /* What of the user's own toolchains is shown read-only. */
@@ -237,6 +250,20 @@ static void put_asks(const struct plan *p, struct buf *out)
 	put_line(out, "asks", &text);
 }
 
+static void put_never(const struct plan *p, struct buf *out)
+{
+	const struct strv *never = &p->spec->policy.appr_never;
+	auto_buf text = { 0 };
+
+	for (size_t i = 0; i < never->len; i++) {
+		buf_puts(&text, i ? ", " : "");
+		text_escape(&text, never->items[i]);
+	}
+	buf_puts(&text, ": no answer allows it");
+	if (never->len)
+		put_line(out, "never", &text);
+}
+
 static void put_secrets(const struct plan *p, struct buf *out)
 {
 	const struct strv *grants = &p->spec->policy.cred_grants;
@@ -267,6 +294,7 @@ void plan_print_brief(const struct plan *p, struct buf *out)
 	put_toolchains(p, out);
 	put_limits(p, out);
 	put_asks(p, out);
+	put_never(p, out);
 	put_secrets(p, out);
 	put_weaker(p, out);
 	for (size_t i = 0; i < p->spec->said.len; i++) {

@@ -15,8 +15,7 @@
  * interpreter is not is refused here, because it could only fail. What an interpreter does cannot
  * be held by a list of programs: the plan says which ones are in it.
  *
- * Words behind a program's name ("git push *") are refused: whoever looks at arguments before the
- * kernel does can be shown others, and ward has no place yet that would report them as advice.
+ * A program of which words decide ("git push *"), or a person, is guarded: plan_guarded.c.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,28 +28,10 @@
 #include "base/path.h"
 #include "model/inner.h"
 #include "plan/path_view.h"
-#include "plan/plan_root.h"
-#include "rules/program.h"
+#include "plan/plan_commands.h"
 
 #define LOADER "/lib64/ld-linux-x86-64.so.2"
 #define FILES_MAX 128
-#define FIELD "process.commands"
-
-/* A file of the host's, and where it is inside. */
-struct found {
-	char *inside; /* owned; no link leads there any more */
-	struct stat st;
-	bool noexec;
-	struct program program;
-};
-
-static void found_clear(struct found *f)
-{
-	free(f->inside);
-	*f = (struct found){ 0 };
-}
-
-#define auto_found __attribute__((cleanup(found_clear))) struct found
 
 void plan_commands_free(struct plan_commands *c)
 {
@@ -60,6 +41,9 @@ void plan_commands_free(struct plan_commands *c)
 	strv_free(&c->denied);
 	strv_free(&c->roles);
 	free(c->loader);
+	for (size_t i = 0; i < c->guarded_count; i++)
+		plan_guarded_clear(&c->guarded[i]);
+	free(c->guarded);
 	free(c);
 }
 
@@ -97,7 +81,7 @@ static void read_program(const char *real, struct program *ret)
 }
 
 /* Looks at a path as the sandbox has it. False: nothing is there. */
-static bool locate(const struct plan *p, const char *path, struct found *ret)
+bool commands_locate(const struct plan *p, const char *path, struct found *ret)
 {
 	struct path_view view = path_view_of(p);
 	auto_free char *at = NULL, *host = NULL, *real = NULL;
@@ -113,12 +97,13 @@ static bool locate(const struct plan *p, const char *path, struct found *ret)
 	if (!real || stat(real, &ret->st) < 0)
 		return false;
 	ret->inside = inside_of(p, real, &ret->noexec);
+	ret->host = ret->inside ? take_ptr(real) : NULL;
 	if (ret->inside && S_ISREG(ret->st.st_mode))
-		read_program(real, &ret->program);
+		read_program(ret->host, &ret->program);
 	return ret->inside;
 }
 
-static const char *search_path(const struct plan *p)
+const char *commands_path(const struct plan *p)
 {
 	for (size_t i = 0; i < p->env.len; i++)
 		if (strncmp(p->env.items[i], "PATH=", 5) == 0)
@@ -127,7 +112,7 @@ static const char *search_path(const struct plan *p)
 }
 
 /* The next directory of PATH; the caller frees. NULL: there are no more. */
-static char *next_dir(const char **path)
+char *commands_next_dir(const char **path)
 {
 	while (**path) {
 		size_t n = strcspn(*path, ":");
@@ -141,16 +126,16 @@ static char *next_dir(const char **path)
 }
 
 /* A program as a command of the sandbox would find it. */
-static bool find(const struct plan *p, const char *name, struct found *ret)
+bool commands_find(const struct plan *p, const char *name, struct found *ret)
 {
-	const char *path = search_path(p);
+	const char *path = commands_path(p);
 
 	if (*name == '/')
-		return locate(p, name, ret);
-	for (char *dir; (dir = next_dir(&path));) {
+		return commands_locate(p, name, ret);
+	for (char *dir; (dir = commands_next_dir(&path));) {
 		auto_free char *owned = dir, *file = path_join(owned, name);
 
-		if (file && locate(p, file, ret) && S_ISREG(ret->st.st_mode) &&
+		if (file && commands_locate(p, file, ret) && S_ISREG(ret->st.st_mode) &&
 		    ret->st.st_mode & 0111)
 			return true;
 	}
@@ -158,7 +143,7 @@ static bool find(const struct plan *p, const char *name, struct found *ret)
 	return false;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+bool commands_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -168,7 +153,8 @@ static bool is_denied(const struct plan *p, const struct found *f)
 	for (size_t i = 0; i < p->commands->denied.len; i++) {
 		auto_found denied = { 0 };
 
-		if (locate(p, p->commands->denied.items[i], &denied) && is_same(&denied.st, &f->st))
+		if (commands_locate(p, p->commands->denied.items[i], &denied) &&
+		    commands_same(&denied.st, &f->st))
 			return true;
 	}
 	return false;
@@ -179,6 +165,8 @@ static bool allows(const struct plan_commands *c, const char *inside)
 	for (size_t i = 0; i < c->denied.len; i++)
 		if (strcmp(c->denied.items[i], inside) == 0)
 			return false;
+	if (plan_is_guarded(c, inside))
+		return true;
 	for (size_t i = 0; c->listed && i < c->files.len; i++) {
 		const char *file = c->files.items[i];
 		size_t n = strlen(file);
@@ -189,12 +177,12 @@ static bool allows(const struct plan_commands *c, const char *inside)
 	return !c->listed;
 }
 
-static int add_loader(struct plan *p, const char *name, const char *path, struct ward_err *e)
+int commands_add_loader(struct plan *p, const char *name, const char *path, struct ward_err *e)
 {
 	struct plan_commands *c = p->commands;
 	auto_found f = { 0 };
 
-	if (!locate(p, path, &f)) {
+	if (!commands_locate(p, path, &f)) {
 		ward_fail(e, ENOENT,
 			  FIELD ".allow: %s needs the loader %s, which does not exist "
 				"inside",
@@ -213,7 +201,7 @@ static int add_loader(struct plan *p, const char *name, const char *path, struct
 	return c->loader ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
-static int refuse_place(const char *name, const struct found *f, struct ward_err *e)
+int commands_refuse_place(const char *name, const struct found *f, struct ward_err *e)
 {
 	ward_fail(e, EINVAL,
 		  FIELD ".allow: %s lies at %s, where the sandbox can write: nothing "
@@ -228,7 +216,7 @@ static int allow_file(struct plan *p, const char *name, struct found *f, struct 
 	const char *what = program_interprets(strrchr(f->inside, '/') + 1);
 
 	if (f->noexec)
-		return refuse_place(name, f, e);
+		return commands_refuse_place(name, f, e);
 	if (is_denied(p, f)) {
 		strv_addf(&p->notes, FIELD ": %s is allowed and denied: it is denied", name);
 		return 0;
@@ -244,19 +232,21 @@ static int allow_file(struct plan *p, const char *name, struct found *f, struct 
 		strv_addf(&c->roles, "%s (%s) is %s", name, f->inside, what);
 	if (!strv_has(&c->files, f->inside))
 		strv_add(&c->files, f->inside);
-	return f->program.form == PROGRAM_DYNAMIC ? add_loader(p, name, f->program.helper, e) : 0;
+	return f->program.form == PROGRAM_DYNAMIC
+		       ? commands_add_loader(p, name, f->program.helper, e)
+		       : 0;
 }
 
 static int allow_dir(struct plan *p, const char *path, struct ward_err *e)
 {
 	auto_found f = { 0 };
 
-	if (!locate(p, path, &f) || !S_ISDIR(f.st.st_mode)) {
+	if (!commands_locate(p, path, &f) || !S_ISDIR(f.st.st_mode)) {
 		ward_fail(e, ENOENT, FIELD ".allow: %s is no directory of the sandbox", path);
 		return ward_remedy(e, "remove it, or name a program without a \"/\" at its end");
 	}
 	if (f.noexec)
-		return refuse_place(path, &f, e);
+		return commands_refuse_place(path, &f, e);
 	strv_addf(&p->commands->files, "%s/", f.inside);
 	return 0;
 }
@@ -271,7 +261,7 @@ static int allow(struct plan *p, const char *name, struct ward_err *e)
 		ward_fail(e, EINVAL, FIELD ".allow: %s is a relative path", name);
 		return ward_remedy(e, "give a name that PATH has, or an absolute path");
 	}
-	if (!find(p, name, &f) || !S_ISREG(f.st.st_mode)) {
+	if (!commands_find(p, name, &f) || !S_ISREG(f.st.st_mode)) {
 		ward_fail(e, ENOENT, FIELD ".allow: there is no program %s in the sandbox", name);
 		return ward_remedy(e,
 				   "correct the name, show it with filesystem.programs, or remove "
@@ -284,21 +274,21 @@ static int allow(struct plan *p, const char *name, struct ward_err *e)
 static void deny_names(struct plan *p, const char *name, const struct found *f)
 {
 	struct plan_commands *c = p->commands;
-	const char *path = search_path(p);
+	const char *path = commands_path(p);
 	auto_buf others = { 0 };
 	nlink_t names = 0;
 
-	for (char *dir; (dir = next_dir(&path));) {
+	for (char *dir; (dir = commands_next_dir(&path));) {
 		auto_free char *owned = dir;
 		auto_found d = { 0 }, got = { 0 };
-		DIR *list = locate(p, owned, &d) ? opendir(owned) : NULL;
+		DIR *list = commands_locate(p, owned, &d) ? opendir(owned) : NULL;
 
 		for (struct dirent *x; list && (x = readdir(list));) {
 			auto_free char *file = path_join(owned, x->d_name);
 			struct stat st;
 
-			if (!file || stat(file, &st) < 0 || !is_same(&st, &f->st) ||
-			    !locate(p, file, &got))
+			if (!file || stat(file, &st) < 0 || !commands_same(&st, &f->st) ||
+			    !commands_locate(p, file, &got))
 				continue;
 			if (!strv_has(&c->denied, got.inside)) {
 				strv_add(&c->denied, got.inside);
@@ -329,7 +319,7 @@ static int deny(struct plan *p, const char *name, struct ward_err *e)
 		ward_fail(e, EINVAL, FIELD ".deny: %s names no program", name);
 		return ward_remedy(e, "give a name that PATH has, or the absolute path of a file");
 	}
-	if (!find(p, name, &f) || !S_ISREG(f.st.st_mode)) {
+	if (!commands_find(p, name, &f) || !S_ISREG(f.st.st_mode)) {
 		strv_addf(&p->notes, FIELD ".deny: there is no program %s in the sandbox", name);
 		return 0;
 	}
@@ -343,7 +333,7 @@ static int need(const struct plan *p, const char *script, const char *helper, st
 {
 	auto_found f = { 0 };
 
-	if (find(p, helper, &f) && allows(p->commands, f.inside))
+	if (commands_find(p, helper, &f) && allows(p->commands, f.inside))
 		return 0;
 	ward_fail(e, EINVAL, FIELD ".allow: %s is a script for %s, which is not in the list",
 		  script, helper);
@@ -360,7 +350,7 @@ static int check_scripts(const struct plan *p, struct ward_err *e)
 		const char *file = p->commands->files.items[i], *word;
 		auto_found f = { 0 };
 
-		if (file[strlen(file) - 1] == '/' || !locate(p, file, &f) ||
+		if (file[strlen(file) - 1] == '/' || !commands_locate(p, file, &f) ||
 		    f.program.form != PROGRAM_SCRIPT)
 			continue;
 		r = need(p, file, f.program.helper, e);
@@ -379,7 +369,7 @@ static int check_command(const struct plan *p, struct ward_err *e)
 	auto_free char *path = name && strchr(name, '/') ? path_join(p->cwd, name) : NULL;
 	auto_found f = { 0 };
 
-	if (!name || !find(p, path ? path : name, &f) ||
+	if (!name || !commands_find(p, path ? path : name, &f) ||
 	    (allows(p->commands, f.inside) && !(p->commands->listed && f.noexec)))
 		return 0;
 	ward_fail(e, EACCES, FIELD " does not allow the command %s (%s)", name, f.inside);
@@ -425,7 +415,15 @@ static int check_host(const struct plan *p, struct ward_err *e)
 	return 0;
 }
 
-/* Calls a function with each program of one list. */
+static bool is_guarded(const struct plan *p, const char *name)
+{
+	auto_found f = { 0 };
+
+	return p->commands->guarded_count && commands_find(p, name, &f) &&
+	       plan_is_guarded(p->commands, f.inside);
+}
+
+/* Calls a function with each program of one list that is not guarded. */
 static int each(struct plan *p, const char *kind,
 		int (*use)(struct plan *, const char *, struct ward_err *), struct ward_err *e)
 {
@@ -443,23 +441,11 @@ static int each(struct plan *p, const char *kind,
 		name = strndup(text, strcspn(text, " "));
 		if (!name || !*name)
 			return ward_fail(e, EINVAL, FIELD ".%s: an entry is empty", kind);
-		if (strchr(text, ' ')) {
-			ward_fail(e, ENOTSUP,
-				  FIELD ".%s: \"%s\": patterns of arguments are not yet "
-					"supported by this build",
-				  kind, text);
-			return ward_remedy(e, "name the program alone");
-		}
+		if (text[strlen(name)] || is_guarded(p, name))
+			continue;
 		r = use(p, name, e);
 	}
 	return r;
-}
-
-static int refuse_ask(struct plan *p, const char *name, struct ward_err *e)
-{
-	(void)p;
-	ward_fail(e, ENOTSUP, FIELD ".ask: %s: not yet supported by this build", name);
-	return ward_remedy(e, "allow the program, or deny it");
 }
 
 static void close_places(struct plan *p)
@@ -473,6 +459,7 @@ int plan_add_commands(struct plan *p, struct ward_err *e)
 {
 	const struct strv *list = &p->spec->policy.proc_commands;
 	auto_found loader = { 0 };
+	size_t count;
 	int r;
 
 	if (!list->len)
@@ -482,21 +469,25 @@ int plan_add_commands(struct plan *p, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < list->len; i++)
 		p->commands->listed |= strncmp(list->items[i], "allow ", 6) == 0;
-	r = each(p, "ask", refuse_ask, e);
-	if (r == 0)
-		r = check_host(p, e);
+	r = check_host(p, e);
 	if (r == 0 && p->commands->listed)
 		close_places(p);
+	if (r == 0)
+		r = plan_add_guarded(p, e);
 	if (r == 0)
 		r = each(p, "deny", deny, e);
 	if (r == 0)
 		r = each(p, "allow", allow, e);
-	if (r == 0 && p->commands->listed && !p->commands->loader && locate(p, LOADER, &loader))
-		r = add_loader(p, "a directory of the list", LOADER, e);
+	if (r == 0 && p->commands->listed && !p->commands->loader &&
+	    commands_locate(p, LOADER, &loader))
+		r = commands_add_loader(p, "a directory of the list", LOADER, e);
 	if (r == 0 && p->commands->loader && strv_has(&p->commands->files, p->commands->loader))
 		return refuse_here("allow: the dynamic loader runs any file that can be read",
 				   "remove it from the list; programs find it without", e);
-	if (r == 0 && p->commands->files.len + p->commands->denied.len > FILES_MAX)
+	count = p->commands->files.len + p->commands->denied.len;
+	for (size_t i = 0; i < p->commands->guarded_count; i++)
+		count += p->commands->guarded[i].names.len;
+	if (r == 0 && count > FILES_MAX)
 		return ward_fail(e, E2BIG, FIELD ": more than %d programs", FILES_MAX);
 	if (r == 0 && p->commands->listed)
 		r = check_scripts(p, e);

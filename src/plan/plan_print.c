@@ -232,6 +232,8 @@ static void json_network(struct json *j, const struct plan *p)
 	for (uint32_t i = 0; p->net.on && i < rules->n_items; i++) {
 		auto_buf text = { 0 };
 
+		if (rules->items[i].never)
+			continue;
 		rules_text(rules, (int32_t)i, &text);
 		json_begin_object(j, NULL);
 		json_string(j, "rule", buf_text(&text));
@@ -474,6 +476,9 @@ static void text_network(const struct plan *p, struct buf *out)
 		const struct rule *rule = &rules->items[i];
 
 		auto_buf text = { 0 };
+
+		if (rule->never)
+			continue;
 
 		rules_text(rules, (int32_t)i, &text);
 		buf_printf(out, "  %-32s", buf_text(&text));

@@ -84,6 +84,7 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 /* what git inside runs as gpg, and the public keys that it verifies with */
 #define PLAN_GPG PLAN_SSH "/gpg"
 #define PLAN_GPG_KEYS PLAN_SSH "/gpg_keys"
+#define PLAN_GUARD_SOCKET "/.ward/guard/socket" /* that stand-ins connect to (guest/stand_in.c) */
 #define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
 /* The user's home: PLAN_HOME, or that of process.user, which the caller's buffer holds then. */
 #define PLAN_USER_MAX 32

@@ -21,6 +21,28 @@ char *spec_absolute(const char *base, const char *path)
 	return path_join(base, path);
 }
 
+/* "path:~/x" too; a pattern with * in front fits anywhere. */
+static int resolve_never(struct strv *never, const char *base, struct ward_err *e)
+{
+	static const char kind[] = "path:";
+
+	for (size_t i = 0; i < never->len; i++) {
+		const char *text = never->items[i] + strlen(kind);
+		auto_free char *path = NULL;
+		auto_buf entry = { 0 };
+
+		if (strncmp(never->items[i], kind, strlen(kind)) != 0 || *text != '~')
+			continue;
+		path = spec_absolute(base, text);
+		buf_printf(&entry, "%s%s", kind, path ? path : "");
+		if (!path || entry.failed)
+			return ward_fail(e, ENOMEM, "out of memory");
+		free(never->items[i]);
+		never->items[i] = buf_take(&entry);
+	}
+	return 0;
+}
+
 int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->fs_host_mounts.len; i++) {
@@ -43,7 +65,7 @@ int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
 		free(p->fs_ask.items[i]);
 		p->fs_ask.items[i] = path;
 	}
-	return 0;
+	return resolve_never(&p->appr_never, base, e);
 }
 
 char *spec_directory_of(const char *path)

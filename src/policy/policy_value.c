@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_http.h"
+#include "policy/policy_never.h"
 #include "policy/policy_ssh.h"
 #include "policy/policy_watch.h"
 
@@ -275,6 +276,8 @@ static bool other_shape(const char *kind, const char *text, const char **ret_exp
 	}
 	if (strncmp(kind, "watch_", 6) == 0)
 		return watch_has_shape(kind, text, ret_expected, ret_hint);
+	if (strcmp(kind, "never") == 0)
+		return never_has_shape(text, ret_expected, ret_hint);
 	return strncmp(kind, "ssh_", 4) == 0 ? ssh_has_shape(kind, text, ret_expected, ret_hint)
 					     : http_shape(kind, text, ret_expected, ret_hint);
 }

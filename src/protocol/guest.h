@@ -44,8 +44,14 @@ enum guest_op {
 	GUEST_COPY,
 	/* one more command: a = count of its words, b = of its variables; behind the message its
 	 * directory ("": init's own), words and variables, each ended by NUL; 0-2 by SCM_RIGHTS */
-	GUEST_EXEC
+	GUEST_EXEC,
+	/* the same with two descriptors more: the directory, and the file that is executed,
+	 * whatever the first word is */
+	GUEST_EXEC_FILE
 };
+
+#define GUEST_FDS_MAX 5               /* with one message */
+#define GUEST_TAG_COMMAND 0x80000000u /* in tags of GUEST_EXEC_FILE, which no others have */
 
 /* tag says which command is meant: 0 is the sandbox's own, others are the supervisor's to choose */
 struct guest_message {

@@ -87,6 +87,15 @@ static void hold_back(const struct rules *r, const struct want *w, struct verdic
 	verdict_refuse(v, r->asks ? REASON_ASK : REASON_NOT_ASKED);
 }
 
+/* Whether the rule is, or becomes with a yes, an answer about a host that none may be about. A rule
+ * that asks about requests may have others beside it that do not: there each request is held. */
+static bool is_never(const struct rules *r, int32_t rule, unsigned mode, const struct host *host)
+{
+	const struct rule *item = &r->items[rule];
+
+	return (item->added || (item->ask && mode < RULE_INSPECT)) && rules_never(r, host);
+}
+
 void decide_name(const struct rules *r, const struct want *w, struct verdict *ret)
 {
 	struct rules_match m;
@@ -126,8 +135,10 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 	}
 	ret->private = m.rule >= 0 && r->items[m.rule].private;
 	grant(ret, rules_mode(r, m.rule, w->port), reach_of(r, m.rule, &w->host));
+	if (m.rule >= 0 && is_never(r, m.rule, ret->mode, &w->host))
+		verdict_refuse(ret, REASON_NEVER);
 	/* where requests are looked into, they are asked about, and not the connection */
-	if (m.rule >= 0 && r->items[m.rule].ask && ret->mode < RULE_INSPECT)
+	else if (m.rule >= 0 && r->items[m.rule].ask && ret->mode < RULE_INSPECT)
 		hold_back(r, w, ret);
 }
 

@@ -25,7 +25,7 @@ enum {
 	FLAG_MODED = 16,
 	FLAG_LLM = 32,
 	FLAG_ASK = 64,
-	FLAGS = 127
+	FLAG_NEVER = 128
 };
 
 struct cursor {
@@ -120,7 +120,7 @@ int rules_encode(const struct rules *r, struct buf *out)
 				  (rule->dead ? FLAG_DEAD : 0) |
 				  (rule->private ? FLAG_PRIVATE : 0) |
 				  (rule->moded ? FLAG_MODED : 0) | (rule->llm ? FLAG_LLM : 0) |
-				  (rule->ask ? FLAG_ASK : 0));
+				  (rule->ask ? FLAG_ASK : 0) | (rule->never ? FLAG_NEVER : 0));
 		const uint8_t bytes[7] = { rule->kind,   flags,     rule->mode,
 					   rule->prefix, rule->len, rule->waf };
 
@@ -197,7 +197,7 @@ static bool rule_fine(const struct rules *r, const struct rule *rule)
 	if (rule->kind == RULE_BLOCK && rule->moded &&
 	    (rule->mode == RULE_SPLICE || rule->mode == RULE_INSPECT))
 		return false;
-	if (rule->ask && rule->deny)
+	if ((rule->ask && rule->deny) || (rule->never && (!rule->dead || !rule->deny)))
 		return false;
 	return ports_fine(r, rule) && http_fine(r, rule);
 }
@@ -206,8 +206,7 @@ static bool get_rule(struct cursor *c, struct rule *rule)
 {
 	uint8_t bytes[7];
 
-	if (!get(c, bytes, sizeof(bytes)) || bytes[1] > FLAGS || bytes[5] > POLICY_WAF_BLOCK ||
-	    bytes[6])
+	if (!get(c, bytes, sizeof(bytes)) || bytes[5] > POLICY_WAF_BLOCK || bytes[6])
 		return false;
 	rule->kind = bytes[0];
 	rule->deny = bytes[1] & FLAG_DENY;
@@ -217,6 +216,7 @@ static bool get_rule(struct cursor *c, struct rule *rule)
 	rule->moded = bytes[1] & FLAG_MODED;
 	rule->llm = bytes[1] & FLAG_LLM;
 	rule->ask = bytes[1] & FLAG_ASK;
+	rule->never = bytes[1] & FLAG_NEVER;
 	rule->waf = bytes[5];
 	rule->mode = bytes[2];
 	rule->prefix = bytes[3];

@@ -186,6 +186,55 @@ struct rules_match rules_match(const struct rules *r, const struct host *host, u
 	return m;
 }
 
+/* Whether the rule's hosts have this one among them, whatever the port is. */
+static bool names_host(const struct rules *r, const struct rule *rule, const struct host *host)
+{
+	const char *text = r->text + rule->host;
+	size_t more;
+
+	if (rule->kind == RULE_BLOCK)
+		return host->kind == HOST_ADDRESS && ip_within(&host->ip, &rule->ip, rule->prefix);
+	if (rule->kind == RULE_ANY)
+		return true;
+	if (host->kind != HOST_NAME || host->len < rule->len)
+		return false;
+	more = (size_t)host->len - rule->len;
+	if (rule->kind == RULE_NAME ? more > 0 : more < 2 || host->name[more - 1] != '.')
+		return false;
+	return memcmp(host->name + more, text, rule->len) == 0;
+}
+
+bool rules_never(const struct rules *r, const struct host *host)
+{
+	for (uint32_t i = 0; i < r->n_items; i++)
+		if (r->items[i].never && names_host(r, &r->items[i], host))
+			return true;
+	return false;
+}
+
+/* The last two labels of a name. */
+static const char *end_of(const char *name, size_t n)
+{
+	unsigned dots = 0;
+
+	while (n && (name[n - 1] != '.' || ++dots < 2))
+		n--;
+	return name + n;
+}
+
+bool rules_never_near(const struct rules *r, const struct host *host)
+{
+	for (uint32_t i = 0; host->kind == HOST_NAME && i < r->n_items; i++) {
+		const struct rule *rule = &r->items[i];
+		const char *text = r->text + rule->host;
+
+		if (rule->never && rule->kind != RULE_BLOCK &&
+		    strcmp(end_of(text, rule->len), end_of(host->name, host->len)) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The deny rule that wins over a service of the host, -1: none. */
 static int32_t service_denied_by(const struct rules *r, const struct rule_service *s,
 				 const struct host *name, uint16_t port)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "policy/policy_grant.h"
+#include "policy/policy_never.h"
 #include "policy/policy_rule.h"
 #include "policy/units.h"
 #include "rules/address.h"
@@ -336,9 +337,26 @@ static bool gets_secret(const struct policy *p, const struct policy_rule *rule)
 	return false;
 }
 
+/* Hosts that no answer opens stand among the rules, where nothing else looks at them. */
+static int add_never(struct making *m, const struct policy *p, struct ward_err *e)
+{
+	for (size_t i = 0; i < p->appr_never.len; i++) {
+		struct rule *rule = &m->items[m->n_items];
+		char host[256];
+
+		if (!never_host(p->appr_never.items[i], host))
+			continue;
+		if (set_host(m, rule, host, e) < 0)
+			return ward_wrap(e, "approvals.never[%zu]", i);
+		rule->never = rule->deny = rule->dead = true;
+		m->n_items++;
+	}
+	return 0;
+}
+
 static int gather(struct making *m, const struct policy *p, struct ward_err *e)
 {
-	int r = start_making(m, p->net_egress.len, p->net_host_services.len, e);
+	int r = start_making(m, p->net_egress.len + p->appr_never.len, p->net_host_services.len, e);
 
 	for (size_t i = 0; r == 0 && i < p->net_egress.len; i++) {
 		struct policy_rule rule;
@@ -351,6 +369,8 @@ static int gather(struct making *m, const struct policy *p, struct ward_err *e)
 		if (r < 0)
 			ward_wrap(e, "network.egress_allowlist[%zu]", i);
 	}
+	if (r == 0)
+		r = add_never(m, p, e);
 	for (size_t i = 0; r == 0 && i < p->net_host_services.len; i++) {
 		r = add_service(m, p->net_host_services.items[i], e);
 		if (r < 0)
@@ -463,10 +483,10 @@ static void settle(struct making *m)
 
 		if (!old->dead && old->added && same_host(m, old, new) && share_port(m, old, new))
 			return; /* a later one would win over what comes back before it */
-		if (!old->dead || old->deny != new->deny || old->moded != new->moded ||
-		    old->mode != new->mode || old->private != new->private ||
-		    old->ask != new->ask || old->llm != new->llm || old->waf != new->waf ||
-		    !same_host(m, old, new) || !same_ports(m, old, new) ||
+		if (old->never || !old->dead || old->deny != new->deny ||
+		    old->moded != new->moded || old->mode != new->mode ||
+		    old->private != new->private || old->ask != new->ask || old->llm != new->llm ||
+		    old->waf != new->waf || !same_host(m, old, new) || !same_ports(m, old, new) ||
 		    !same_http(m, old, new) ||
 		    memcmp(&old->limits, &new->limits, sizeof(new->limits)) != 0)
 			continue;
@@ -492,6 +512,24 @@ static int gather_old(struct making *m, const struct rules *old, struct ward_err
 	return 0;
 }
 
+/* Only the last rule is looked at: one for more hosts than approvals.never names is not used for
+ * those (decide.c). */
+static int check_never(const struct making *m, const struct rules *old, struct ward_err *e)
+{
+	const struct rule *new = &m->items[m->n_items - 1];
+	struct host host = { .kind = HOST_ADDRESS, .ip = new->ip };
+	char text[HOST_TEXT];
+
+	if (new->deny || new->kind == RULE_ANY ||
+	    (new->kind != RULE_BLOCK &&host_read(m->text.data + new->host, new->len, &host) !=
+	     HOST_FINE) ||
+	    !rules_never(old, &host))
+		return 0;
+	ward_fail(e, EPERM, "approvals.never names %s: nothing during a run can allow it",
+		  host_text(&host, text));
+	return ward_remedy(e, "change approvals.never, and start a new run");
+}
+
 static int gather_change(struct making *m, const struct rules *old, const char *line, bool deny,
 			 struct ward_err *e)
 {
@@ -508,6 +546,9 @@ static int gather_change(struct making *m, const struct rules *old, const char *
 		return r;
 	if (m->ports.failed || m->text.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
+	r = check_never(m, old, e);
+	if (r < 0)
+		return r;
 	m->items[m->n_items - 1].added = true;
 	settle(m);
 	return 0;

@@ -60,10 +60,12 @@ struct rule_limits {
 struct rule {
 	uint8_t kind; /* enum rule_kind */
 	bool deny;
-	bool added;          /* by rules_change() */
-	bool dead;           /* taken back: matches nothing, keeps its index */
-	bool private;        /* private addresses count too */
-	bool ask;            /* a person has to say yes first */
+	bool added;   /* by rules_change() */
+	bool dead;    /* taken back: matches nothing, keeps its index */
+	bool private; /* private addresses count too */
+	bool ask;     /* a person has to say yes first */
+	/* of approvals.never, and dead: what asks, or was added, does not reach these hosts */
+	bool never;
 	bool llm;            /* what its requests cost is counted */
 	uint8_t waf;         /* enum policy_waf */
 	bool moded;          /* the rule names a mode; else it goes by port */
@@ -131,6 +133,11 @@ void rules_free(struct rules *r);
  * the same user, but the gateway believes no length). -EINVAL: not such a message; -ENOMEM. */
 must_check int rules_encode(const struct rules *r, struct buf *out);
 must_check int rules_decode(const uint8_t *bytes, size_t n, struct rules **ret);
+
+/* Whether approvals.never names the host. */
+bool rules_never(const struct rules *r, const struct host *host);
+/* Whether it may name a host of the same registrant: one with the same last two labels. */
+bool rules_never_near(const struct rules *r, const struct host *host);
 
 /* The rule that decides for host and port (port 0: any port, for DNS), -1 if there is none.
  * *ret_denied: a deny rule decided, the index is its. *ret_other_port: there is none, but another

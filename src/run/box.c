@@ -7,7 +7,7 @@
  * end, count, sweep (box_end.c). Nothing here decides what the sandbox may do; that was decided by
  * the plan.
  */
-#include "run/box_internal.h"
+#include "run/box_commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -278,6 +278,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
 	if (r == 0)
 		r = box_approve_begin(b, e);
+	if (r == 0)
+		r = box_commands_begin(b, e);
 	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
 		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,

@@ -16,8 +16,9 @@
 #include "base/io.h"
 #include "egress/secrets.h"
 #include "event/event.h"
-#include "run/box_internal.h"
+#include "run/box_commands.h"
 #include "run/serve.h"
+#include "rules/never.h"
 
 static const char *scope_of(enum question_answer answer)
 {
@@ -161,6 +162,13 @@ static int apply_to_file(struct box *b, const struct question *q, enum question_
 				  reason_of(answer) == REASON_ALLOWED, e);
 }
 
+static int apply_to_command(struct box *b, const struct question *q, enum question_answer answer,
+			    uint64_t seconds, struct ward_err *e)
+{
+	(void)seconds;
+	return box_commands_answer(b, q, answer, e);
+}
+
 /* What an answer does about each kind. */
 static const struct {
 	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
@@ -172,8 +180,34 @@ static const struct {
 	[QUESTION_CREDENTIAL] = { apply_to_credential, true },
 	[QUESTION_FILE] = { apply_to_file, true },
 	[QUESTION_WATCH] = { apply_to_alert, false },
+	[QUESTION_COMMAND] = { apply_to_command, true },
 };
 
+/* Hosts and secrets; files and programs are looked at where they are given. */
+static bool is_never(const struct box *b, const struct question *q)
+{
+	struct host host;
+
+	if (q->kind == QUESTION_CREDENTIAL &&
+	    never_grants(&b->plan->spec->policy.appr_never, q->rule))
+		return true;
+	return b->egress && q->kind != QUESTION_WATCH && *q->host &&
+	       host_read(q->host, strlen(q->host), &host) == HOST_FINE &&
+	       rules_never(egress_rules(b->egress), &host);
+}
+
+/* The one place where questions get into the queue: 0, or why nobody is asked. */
+int box_ask(struct box *b, bool waits, const struct question *q)
+{
+	uint64_t id;
+
+	if (waits)
+		return is_never(b, q) ? -EACCES : approve_ask(b->approve, q, io_now_ms(), &id);
+	approve_withdraw(b->approve, q);
+	return 0;
+}
+
+/* The one way of every answer, from whomever it comes. */
 static int apply(void *context, const struct question *q, enum question_answer answer,
 		 uint64_t seconds, struct ward_err *e)
 {
@@ -183,6 +217,10 @@ static int apply(void *context, const struct question *q, enum question_answer a
 	bool remembers = longer && kinds[q->kind].remembers;
 	int r;
 
+	if (answer && answer != QUESTION_DENY && is_never(b, q)) {
+		ward_fail(e, EPERM, "%s: approvals.never names it", q->subject);
+		return ward_remedy(e, "answer with --deny");
+	}
 	if (remembers &&
 	    !approve_remember(b->approve, q, seconds ? io_now_ms() + seconds * 1000 : 0)) {
 		ward_fail(e, ENOTSUP, "%s: it can be allowed once only", q->subject);
@@ -199,13 +237,9 @@ static int on_request(void *context, bool waits, const struct want *w, const str
 {
 	struct box *b = context;
 	struct question q;
-	uint64_t id;
 
 	show_request(egress_rules(b->egress), w, v, said, &q);
-	if (waits)
-		return approve_ask(b->approve, &q, io_now_ms(), &id);
-	approve_withdraw(b->approve, &q);
-	return 0;
+	return box_ask(b, waits, &q);
 }
 
 static int on_credential(void *context, bool waits, const struct host *host,
@@ -214,31 +248,23 @@ static int on_credential(void *context, bool waits, const struct host *host,
 	struct box *b = context;
 	struct question q;
 	struct want w;
-	uint64_t id;
 
 	if (!b->approve)
 		return -EPERM;
 	want_host(&w, WANT_TRANSPARENT, host, said->port);
 	show_credential(egress_rules(b->egress), &w, said, &q);
-	if (waits)
-		return approve_ask(b->approve, &q, io_now_ms(), &id);
-	approve_withdraw(b->approve, &q);
-	return 0;
+	return box_ask(b, waits, &q);
 }
 
 static int on_file(void *context, bool waits, const struct file_asked *asked)
 {
 	struct box *b = context;
 	struct question q;
-	uint64_t id;
 
 	if (!b->approve)
 		return -EPERM;
 	show_file(asked, getenv("HOME"), &q);
-	if (waits)
-		return approve_ask(b->approve, &q, io_now_ms(), &id);
-	approve_withdraw(b->approve, &q);
-	return 0;
+	return box_ask(b, waits, &q);
 }
 
 static int on_connection(void *context, bool waits, const struct want *w, const struct verdict *v,
@@ -246,15 +272,11 @@ static int on_connection(void *context, bool waits, const struct want *w, const 
 {
 	struct box *b = context;
 	struct question q;
-	uint64_t id;
 
 	show_connection(egress_rules(b->egress), w, v, &q);
 	q.serial_first = serial;
-	if (!waits) {
-		approve_withdraw(b->approve, &q);
-		return 0;
-	}
-	return approve_ask(b->approve, &q, io_now_ms(), &id);
+	q.alone = rules_never_near(egress_rules(b->egress), &w->host);
+	return box_ask(b, waits, &q);
 }
 
 static void on_changed(void *context)
@@ -273,7 +295,8 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	};
 	const struct policy *p = &b->plan->spec->policy;
 
-	if (p->appr_mode != APPROVALS_ASK || (!b->egress && !b->alarm && !b->plan->asks.len))
+	if (p->appr_mode != APPROVALS_ASK ||
+	    (!b->egress && !b->alarm && !b->plan->asks.len && !b->plan->live->commands))
 		return 0;
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)

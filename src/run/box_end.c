@@ -3,7 +3,7 @@
  * of the run is left but its quarantine. In order: reap, judge, finish.
  */
 #include "run/changed_scan.h"
-#include "run/box_internal.h"
+#include "run/box_commands.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -267,6 +267,7 @@ void box_finish(struct box *b)
 	streams_finish(&b->streams);
 	egress_end(b->egress, b->result);
 	box_approve_end(b);
+	box_commands_end(b);
 	for (size_t i = 0; i < b->run.net_count; i++) /* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
 	names_destroy(b->names);

@@ -5,7 +5,7 @@
  * mark.
  */
 #include "plan/inner.h"
-#include "run/box_internal.h"
+#include "run/box_commands.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -183,7 +183,9 @@ bool box_on_control(struct box *b)
 		b->dead = true;
 		return false;
 	}
-	if (m.tag) {
+	if (m.tag & GUEST_TAG_COMMAND) {
+		box_commands_guest(b, &m);
+	} else if (m.tag) {
 		if (b->serve)
 			serve_guest(b->serve, &m);
 	} else if (m.op == GUEST_READY) {
@@ -526,6 +528,7 @@ enum {
 	POLL_SSH,
 	POLL_NAMES,
 	POLL_CANARY,
+	POLL_COMMANDS,
 	POLL_STDIO
 };
 
@@ -561,14 +564,18 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 	}
 }
 
-/* ward-secrets or ward-ssh-agent has something to report. */
+/* ward-secrets, ward-ssh-agent or a stand-in has something to say. */
 static void on_creds(struct box *b, const struct pollfd *polled, struct serve *server)
 {
+	if (polled[POLL_COMMANDS].revents)
+		box_commands_handle(b);
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->live->secrets, b->result,
 			       server ? serve_secret_answered : NULL, server);
 	if (polled[POLL_SSH].revents)
 		ssh_handle(b->plan->live->ssh, b->result);
+	if (server && b->egress)
+		serve_net_look(server);
 }
 
 void box_watch_once(struct box *b)
@@ -591,6 +598,7 @@ void box_watch_once(struct box *b)
 		[POLL_SSH] = { .fd = ssh_fd(b->plan->live->ssh), .events = POLLIN },
 		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
 		[POLL_CANARY] = { .fd = box_canary_fd(b), .events = POLLIN },
+		[POLL_COMMANDS] = { .fd = box_commands_fd(b), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -609,8 +617,6 @@ void box_watch_once(struct box *b)
 	on_creds(b, polled, server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		on_orders(b, now);
-	if (server && b->egress)
-		serve_net_look(server);
 	confine(b);
 	if (polled[POLL_SIGNAL].revents)
 		on_signal(b, now);

@@ -40,11 +40,11 @@ static void list(struct serve *s, struct serve_client *c, uint64_t after)
 
 static void answer(struct serve *s, struct serve_client *c, const struct control_answer *said)
 {
-	static const char vias[QUESTION_VIAS][16] = { [QUESTION_VIA_CONTROL] = "control",
-						      [QUESTION_VIA_TERMINAL] = "terminal",
-						      [QUESTION_VIA_WATCH] = "watch",
-						      [QUESTION_VIA_SOCKET] = "socket",
-						      [QUESTION_VIA_WEBHOOK] = "webhook" };
+	static const char vias[QUESTION_VIAS][16] = {
+		[QUESTION_VIA_CONTROL] = "control", [QUESTION_VIA_TERMINAL] = "terminal",
+		[QUESTION_VIA_WATCH] = "watch",     [QUESTION_VIA_SOCKET] = "socket",
+		[QUESTION_VIA_WEBHOOK] = "webhook", [QUESTION_VIA_LIBRARY] = "library"
+	};
 	struct ucred peer = { .uid = (uid_t)-1 };
 	struct question_who who = { 0 };
 	socklen_t len = sizeof(peer);

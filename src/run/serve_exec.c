@@ -134,12 +134,19 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 	return false;
 }
 
+static uint32_t next_tag(struct serve *s)
+{
+	s->last_tag = (s->last_tag + 1) & ~GUEST_TAG_COMMAND;
+	if (!s->last_tag)
+		s->last_tag = 1;
+	return s->last_tag;
+}
+
 /* words: those of a checkpoint, empty: it is a command or a copy. */
 static int start(struct serve *s, struct serve_client *c, const struct strv *words, char *bytes,
 		 size_t n, struct exec_fds *f, struct ward_err *e)
 {
-	struct guest_message word = { .op = GUEST_EXEC,
-				      .tag = ++s->last_tag ? s->last_tag : ++s->last_tag };
+	struct guest_message word = { .op = GUEST_EXEC, .tag = next_tag(s) };
 	struct control_message m;
 	int r;
 

@@ -1,10 +1,10 @@
 /*
  * process.commands in the view. In: the plan's list. Out: each denied program is covered by an
- * empty file of no rights; with an allow list, ward's stand-in lies over the dynamic loader, and
- * the real one is at /.ward/loader, where it can be mapped but, by Landlock, not executed
- * (guest/loader.c says why). Runs in the child or its helper, after all other mounts and before
- * the root becomes read-only; raw system calls only. A file that is not there any more fails the
- * start: the plan has seen it.
+ * empty file of no rights, each guarded one by ward's stand-in for it (guest/stand_in.c); with an
+ * allow list, ward's stand-in lies over the dynamic loader, and the real one is at /.ward/loader,
+ * where it can be mapped but, by Landlock, not executed (guest/loader.c says why). Runs in the
+ * child or its helper, after all other mounts and before the root becomes read-only; raw system
+ * calls only. A file that is not there any more fails the start: the plan has seen it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,6 +64,30 @@ static long replace_loader(struct native_child *c, const char *path)
 	return r;
 }
 
+static long cover_path(struct native_child *c, const char *file, const char *path)
+{
+	long at = native_open_nolink(c->base_fd, path + 1), r;
+
+	c->failed_path = path;
+	r = at < 0 ? at : cover(c, file, (int)at);
+	if (at >= 0)
+		raw_call(SYS_close, at);
+	return r;
+}
+
+static long guard(struct native_child *c, const struct plan_commands *list)
+{
+	size_t n = (size_t)(guest_stand_in_end - guest_stand_in_begin);
+	long r = 0;
+
+	if (list->guarded_count)
+		r = native_create_file(c->base_fd, NATIVE_GUARD, guest_stand_in_begin, n, 0555);
+	for (size_t i = 0; i < list->guarded_count && r == 0; i++)
+		for (size_t k = 0; k < list->guarded[i].names.len && r == 0; k++)
+			r = cover_path(c, NATIVE_GUARD, list->guarded[i].names.items[k]);
+	return r;
+}
+
 long native_commands(struct native_child *c)
 {
 	const struct plan_commands *list = c->plan->commands;
@@ -72,13 +96,7 @@ long native_commands(struct native_child *c)
 	c->failed_path = list->loader;
 	if (list->listed && list->loader)
 		r = replace_loader(c, list->loader);
-	for (size_t i = 0; i < list->denied.len && r == 0; i++) {
-		long at = native_open_nolink(c->base_fd, list->denied.items[i] + 1);
-
-		c->failed_path = list->denied.items[i];
-		r = at < 0 ? at : cover(c, NATIVE_EMPTY_FILE, (int)at);
-		if (at >= 0)
-			raw_call(SYS_close, at);
-	}
-	return r;
+	for (size_t i = 0; i < list->denied.len && r == 0; i++)
+		r = cover_path(c, NATIVE_EMPTY_FILE, list->denied.items[i]);
+	return r == 0 ? guard(c, list) : r;
 }

@@ -365,6 +365,8 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 /* with process.commands: the real dynamic loader, and what lies at its place (guest/loader.c) */
 #define NATIVE_LOADER ".ward/loader"
 #define NATIVE_STAND_IN ".ward/stand-in"
+/* what lies at the place of a guarded program (guest/stand_in.c) */
+#define NATIVE_GUARD ".ward/guarded"
 /* Covers denied programs; with an allow list, puts the stand-in over the loader. */
 long native_commands(struct native_child *c);
 long native_create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode);

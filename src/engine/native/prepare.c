@@ -98,6 +98,10 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 		add_landlock_path(c, list->loader, LANDLOCK_READ | LANDLOCK_EXECUTE);
 	for (size_t i = 0; list && i < list->files.len; i++)
 		add_landlock_path(c, list->files.items[i], LANDLOCK_READ | LANDLOCK_EXECUTE);
+	for (size_t i = 0; list && i < list->guarded_count; i++)
+		for (size_t k = 0; k < list->guarded[i].names.len; k++, extra++)
+			add_landlock_path(c, list->guarded[i].names.items[k],
+					  LANDLOCK_READ | LANDLOCK_EXECUTE);
 	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
 	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
 	add_landlock_path(c, "/dev/shm", full);

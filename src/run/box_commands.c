@@ -1,0 +1,518 @@
+/*
+ * Guarded programs while a run lives. In: requests of stand-ins (guest/stand_in.c), or of any other
+ * process inside: they are copied once, read, and decided about by the rules of the policy or by a
+ * person. Out: ward-init starts exactly what was decided about, with the program's own file; how it
+ * ended; signals. Runs in the supervisor with the user's rights; nothing here waits.
+ *
+ *   - The bytes that were received are the ones that are matched, shown and started. Nothing is
+ *     read from whoever asked: not its memory, not its /proc. The directory and 0-2 are
+ *     descriptors, which stay what they are.
+ *   - The program's name stands in place of its first word, and its environment is that of the
+ *     sandbox's start but for a few variables (command_keeps()): a program that acts by its name,
+ *     or a loader that obeys LD_PRELOAD, was not shown to anybody.
+ *   - What is executed is a sealed copy that can be executed and not be read. So the kernel lets no
+ *     process of the sandbox trace it, read its memory, or open the file through /proc/PID/exe.
+ *   - Who asked and is gone takes its question, and its program, along.
+ */
+#include "run/box_commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "approve/command_read.h"
+#include "approve/show.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "event/result.h"
+#include "rules/never.h"
+#include "run/commands.h"
+
+#define ASKERS_MAX 64
+#define EVENTS_AT_ONCE 16
+#define REFUSED_CODE 126
+#define LISTENER 0
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+enum state { ASKER_NEW, ASKER_WAITS, ASKER_RUNS };
+
+/* One process that asks. */
+struct asker {
+	enum state state;
+	int fd; /* -1: it is gone, and its program is being killed */
+	uint64_t serial;
+	uint32_t tag;
+	size_t program;           /* of plan->commands->guarded */
+	int fds[COMMAND_FDS + 1]; /* the last: one too many */
+	uint8_t *bytes;           /* its request; owned; NULL: none yet */
+	struct command_said said;
+	struct question q;
+};
+
+struct box_commands {
+	struct box *box;
+	int epoll_fd;
+	uint64_t serial;
+	uint32_t last_tag;
+	struct asker *askers[ASKERS_MAX]; /* owned */
+	size_t count;
+	int *copy_fds; /* of the programs, made when they are first started; -1: not yet */
+};
+
+int box_commands_begin(struct box *b, struct ward_err *e)
+{
+	const struct commands *live = b->plan->live->commands;
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = LISTENER };
+	struct box_commands *c;
+
+	if (!live)
+		return 0;
+	c = b->commands = calloc(1, sizeof(*c));
+	if (!c)
+		return ward_fail(e, ENOMEM, "out of memory");
+	c->box = b;
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->copy_fds = malloc(live->count * sizeof(*c->copy_fds));
+	for (size_t i = 0; c->copy_fds && i < live->count; i++)
+		c->copy_fds[i] = -1;
+	if (c->epoll_fd < 0 || !c->copy_fds ||
+	    epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, live->listen_fd, &event) < 0)
+		return ward_fail_errno(e, "cannot answer for process.commands");
+	return 0;
+}
+
+int box_commands_fd(const struct box *b)
+{
+	return b->commands ? b->commands->epoll_fd : -1;
+}
+
+static void close_fds(struct asker *a)
+{
+	for (size_t i = 0; i <= COMMAND_FDS; i++)
+		own_close_fd(&a->fds[i]);
+}
+
+static void drop(struct box_commands *c, struct asker *a)
+{
+	size_t at = 0;
+
+	while (at < c->count && c->askers[at] != a)
+		at++;
+	if (at < c->count)
+		c->askers[at] = c->askers[--c->count];
+	close_fds(a);
+	own_close_fd(&a->fd);
+	free(a->bytes);
+	free(a);
+}
+
+void box_commands_end(struct box *b)
+{
+	struct box_commands *c = b->commands;
+
+	if (!c)
+		return;
+	while (c->count)
+		drop(c, c->askers[0]);
+	for (size_t i = 0; c->copy_fds && i < b->plan->live->commands->count; i++)
+		own_close_fd(&c->copy_fds[i]);
+	free(c->copy_fds);
+	own_close_fd(&c->epoll_fd);
+	free(c);
+	b->commands = NULL;
+}
+
+/* -- answers to those who ask */
+
+static void say(struct asker *a, enum command_op op, int32_t value, const char *text)
+{
+	struct command_message m = { .magic = COMMAND_MAGIC, .op = op, .a = value };
+	auto_buf out = { 0 };
+
+	buf_add(&out, &m, sizeof(m));
+	if (text)
+		buf_printf(&out, "ward: %.800s\n", text);
+	if (!out.failed && a->fd >= 0)
+		(void)!send(a->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* For its standard error, the summary and the journal; it is dropped. */
+static void refuse(struct box_commands *c, struct asker *a, const char *why, const char *remedy)
+{
+	auto_buf text = { 0 }, what = { 0 }, line = { 0 };
+
+	if (a->bytes) {
+		command_text(&a->said, &text);
+		buf_puts(&what, "run ");
+		text_escape(&what, text.failed ? "?" : buf_text(&text));
+		if (what.len > 300)
+			what.len = 300;
+	}
+	if (a->bytes && !what.failed)
+		result_deny(c->box->result, buf_text(&what), why, remedy);
+	buf_printf(&line, "%s: %s", a->bytes ? a->said.program : "a program", why);
+	text.len = 0;
+	text_escape(&text, line.failed ? why : buf_text(&line));
+	say(a, COMMAND_REFUSED, REFUSED_CODE, buf_text(&text));
+	drop(c, a);
+}
+
+/* -- starting */
+
+/* All of the file, which can be executed, not read, and not changed. */
+static int copy_program(int file_fd, const char *name, struct ward_err *e)
+{
+	auto_fd to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC), ret = -1;
+	char link[48];
+	struct stat st;
+	off_t at = 0;
+
+	if (to < 0 && errno == EINVAL) /* before Linux 6.3 */
+		to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (to < 0 || fstat(file_fd, &st) < 0) {
+		ward_fail_errno(e, "cannot copy %s", name);
+		return ward_remedy(e, "memory files must be executable: sysctl vm.memfd_noexec=0");
+	}
+	while (at < st.st_size) {
+		ssize_t n = sendfile(to, file_fd, &at, (size_t)(st.st_size - at));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return ward_fail(e, n ? errno : EIO, "cannot copy %s", name);
+	}
+	/* one that is open for writing cannot be executed */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", to);
+	ret = open(link, O_PATH | O_CLOEXEC);
+	if (ret < 0 || fchmod(to, 0111) < 0 ||
+	    fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return ward_fail_errno(e, "cannot seal the copy of %s", name);
+	return take_fd(&ret);
+}
+
+static int program_fd(struct box_commands *c, const struct asker *a, struct ward_err *e)
+{
+	const struct plan *p = c->box->plan;
+	const char *path = p->commands->guarded[a->program].names.items[0];
+	int *fd = &c->copy_fds[a->program];
+
+	if (*fd < 0)
+		*fd = copy_program(p->live->commands->file_fds[a->program], strrchr(path, '/') + 1,
+				   e);
+	return *fd;
+}
+
+static int check_now(const struct box *b, const struct asker *a, struct ward_err *e)
+{
+	if (never_program(&b->plan->spec->policy.appr_never, a->said.program))
+		return ward_fail(e, EPERM, "approvals.never names it");
+	if (b->held)
+		return ward_fail(e, EBUSY, "the sandbox is paused");
+	return b->ending || b->dead ? ward_fail(e, ESRCH, "the sandbox is ending") : 0;
+}
+
+/* ward-init gets the words that were decided about, and the program's own file. */
+static int start(struct box_commands *c, struct asker *a, struct ward_err *e)
+{
+	struct box *b = c->box;
+	struct guest_message m = { .op = GUEST_EXEC_FILE,
+				   .a = (int32_t)a->said.word_count,
+				   .b = (int32_t)a->said.variable_count,
+				   .tag = GUEST_TAG_COMMAND | ++c->last_tag };
+	size_t first = strlen(a->said.words) + 1;
+	auto_buf packet = { 0 };
+	int fds[COMMAND_FDS + 1], r = check_now(b, a, e);
+
+	if (r < 0)
+		return r;
+	memcpy(fds, a->fds, sizeof(a->fds));
+	fds[COMMAND_FDS] = program_fd(c, a, e);
+	if (fds[COMMAND_FDS] < 0)
+		return -e->code;
+	buf_add(&packet, &m, sizeof(m));
+	buf_add(&packet, "", 1); /* the directory is a descriptor */
+	buf_add(&packet, a->said.program, strlen(a->said.program) + 1);
+	buf_add(&packet, a->said.words + first, a->said.words_len - first);
+	buf_add(&packet, a->said.variables, a->said.variables_len);
+	if (packet.failed || packet.len > GUEST_PACKET_MAX)
+		return ward_fail(e, E2BIG, "the command line is too long");
+	if (io_sendmsg_fds(b->run.control_fd, packet.data, packet.len, fds, COMMAND_FDS + 1,
+			   MSG_DONTWAIT) != (ssize_t)packet.len)
+		return ward_fail_errno(e, "ward-init does not take the command");
+	notify_expect(b->notify, m.tag, m.a, packet.data + sizeof(m), packet.len - sizeof(m));
+	a->tag = m.tag;
+	a->state = ASKER_RUNS;
+	close_fds(a);
+	say(a, COMMAND_STARTED, 0, NULL);
+	box_look_again(b);
+	return 0;
+}
+
+static void start_or_refuse(struct box_commands *c, struct asker *a)
+{
+	struct ward_err e = { 0 };
+
+	if (start(c, a, &e) < 0)
+		refuse(c, a, e.why, e.remedy);
+}
+
+void box_commands_guest(struct box *b, const struct guest_message *m)
+{
+	struct box_commands *c = b->commands;
+
+	notify_guest(b->notify, m);
+	for (size_t i = 0; c && i < c->count; i++) {
+		struct asker *a = c->askers[i];
+
+		if (a->state != ASKER_RUNS || a->tag != m->tag)
+			continue;
+		if (m->op == GUEST_EXITED)
+			say(a, COMMAND_ENDED, m->a, NULL);
+		else if (m->op == GUEST_FAILED)
+			say(a, COMMAND_REFUSED, m->b, strerror(m->a));
+		else
+			return;
+		drop(c, a);
+		if (b->serve)
+			box_ended_one(b);
+		return;
+	}
+}
+
+/* -- deciding */
+
+/* "a pipe", or where it leads: of descriptors, which cannot be changed any more. */
+static void describe_fd(int fd, char *ret, size_t cap)
+{
+	char link[48];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, cap - 1);
+	snprintf(ret + (n > 0 ? n : 0), cap - (size_t)(n > 0 ? n : 0), "%s", n > 0 ? "" : "?");
+}
+
+/* Programs of those who ask, from the outside: "bash < make". What a process is called is its own
+ * choice. */
+static void describe_process(const struct asker *a, struct question *q)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+	auto_buf out = { 0 };
+	long pid;
+
+	if (getsockopt(a->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return;
+	pid = peer.pid;
+	for (int i = 0; i < 5 && pid > 1; i++) {
+		char path[48], exe[256];
+		auto_buf status = { 0 };
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
+		n = readlink(path, exe, sizeof(exe) - 1);
+		if (i && n > 0) {
+			exe[n] = '\0';
+			buf_printf(&out, "%s%s", out.len ? " < " : "", exe);
+		}
+		snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+		if (n <= 0 || io_read_file(AT_FDCWD, path, 16384, &status) < 0 ||
+		    !text_number_after(buf_text(&status), "\nPPid:", 0, &pid))
+			break;
+	}
+	if (!out.failed)
+		show_text(q->process, sizeof(q->process), buf_text(&out));
+}
+
+static void ask(struct box_commands *c, struct asker *a, const char *rule)
+{
+	char cwd[4096], input[256];
+	int r;
+
+	if (!c->box->approve) {
+		refuse(c, a, "process.commands asks a person about it, and approvals.mode is deny",
+		       "approvals.mode: ask");
+		return;
+	}
+	describe_fd(a->fds[3], cwd, sizeof(cwd));
+	describe_fd(a->fds[0], input, sizeof(input));
+	show_command(&a->said, cwd, input, rule, a->serial, &a->q);
+	describe_process(a, &a->q);
+	a->state = ASKER_WAITS;
+	r = box_ask(c->box, true, &a->q);
+	if (r < 0)
+		refuse(c, a, "too many questions wait for an answer already", "");
+}
+
+static bool find_program(const struct plan *p, struct asker *a)
+{
+	for (size_t i = 0; i < p->commands->guarded_count; i++)
+		if (strv_has(&p->commands->guarded[i].names, a->said.program)) {
+			a->program = i;
+			return true;
+		}
+	return false;
+}
+
+static void decide(struct box_commands *c, struct asker *a)
+{
+	const struct plan *p = c->box->plan;
+	const struct plan_guarded *g;
+	const char *rule = NULL;
+
+	if (!find_program(p, a)) {
+		refuse(c, a, "no program of process.commands that ward starts", "");
+		return;
+	}
+	g = &p->commands->guarded[a->program];
+	switch (command_decide(&g->rules, p->commands->listed ? COMMAND_DENY : COMMAND_ALLOW,
+			       &a->said, &rule)) {
+	case COMMAND_ALLOW:
+		start_or_refuse(c, a);
+		break;
+	case COMMAND_ASK:
+		if (never_program(&p->spec->policy.appr_never, a->said.program))
+			refuse(c, a, "approvals.never names it: no answer can allow it", "");
+		else
+			ask(c, a, rule);
+		break;
+	case COMMAND_DENY:
+		refuse(c, a,
+		       rule ? "process.commands denies these words"
+			    : "process.commands allows it with other words only",
+		       "process.commands");
+		break;
+	}
+}
+
+int box_commands_answer(struct box *b, const struct question *q, enum question_answer answer,
+			struct ward_err *e)
+{
+	struct box_commands *c = b->commands;
+	bool yes = answer && answer != QUESTION_DENY, some = false;
+
+	for (size_t i = 0; c && i < c->count;) {
+		struct asker *a = c->askers[i];
+
+		if (a->state != ASKER_WAITS || a->serial > q->serial_last ||
+		    memcmp(a->q.exact, q->exact, sizeof(q->exact)) != 0) {
+			i++;
+			continue;
+		}
+		if (yes && !some && start(c, a, e) < 0)
+			return -e->code; /* it waits on */
+		if (yes && a->state == ASKER_WAITS)
+			start_or_refuse(c, a);
+		else if (!yes)
+			refuse(c, a,
+			       answer ? "a person was asked and said no"
+				      : "a person was asked and did not answer in time",
+			       "");
+		some = true;
+		i = 0; /* it is another set now */
+	}
+	return some || !yes ? 0 : ward_fail(e, ESRCH, "nobody waits for it any more");
+}
+
+/* -- what comes */
+
+static void take_request(struct box_commands *c, struct asker *a)
+{
+	size_t count = 0;
+	ssize_t n;
+
+	a->bytes = malloc(COMMAND_MAX + 1);
+	if (!a->bytes) {
+		drop(c, a);
+		return;
+	}
+	n = io_recv_fds(a->fd, a->bytes, COMMAND_MAX + 1, a->fds, COMMAND_FDS + 1, &count);
+	if (n == -EAGAIN) {
+		free(take_ptr(a->bytes));
+		return;
+	}
+	if (n <= 0 || count != COMMAND_FDS || !command_read(a->bytes, (size_t)n, &a->said))
+		drop(c, a);
+	else
+		decide(c, a);
+}
+
+static void on_gone(struct box_commands *c, struct asker *a)
+{
+	if (a->state == ASKER_WAITS)
+		(void)!box_ask(c->box, false, &a->q);
+	if (a->state != ASKER_RUNS) {
+		drop(c, a);
+		return;
+	}
+	box_signal(c->box, SIGKILL, a->tag);
+	own_close_fd(&a->fd);
+	a->fd = -1;
+}
+
+static void on_asker(struct box_commands *c, struct asker *a)
+{
+	struct command_message m = { 0 };
+	ssize_t n;
+
+	if (a->state == ASKER_NEW) {
+		take_request(c, a);
+		return;
+	}
+	n = recv(a->fd, &m, sizeof(m), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		on_gone(c, a);
+	else if (n == (ssize_t)sizeof(m) && m.magic == COMMAND_MAGIC && m.op == COMMAND_SIGNAL &&
+		 m.a > 0 && m.a <= 64 && a->state == ASKER_RUNS && !c->box->held)
+		box_signal(c->box, m.a, a->tag);
+}
+
+static void take_asker(struct box_commands *c)
+{
+	auto_fd fd = accept4(c->box->plan->live->commands->listen_fd, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = c->serial + 1 };
+	struct asker *a = fd < 0 || c->count == ASKERS_MAX ? NULL : calloc(1, sizeof(*a));
+
+	if (!a)
+		return; /* one too many is closed */
+	a->serial = ++c->serial;
+	a->fd = take_fd(&fd);
+	for (size_t i = 0; i <= COMMAND_FDS; i++)
+		a->fds[i] = -1;
+	c->askers[c->count++] = a;
+	if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, a->fd, &event) < 0)
+		drop(c, a);
+}
+
+void box_commands_handle(struct box *b)
+{
+	struct box_commands *c = b->commands;
+	struct epoll_event events[EVENTS_AT_ONCE];
+	int n = epoll_wait(c->epoll_fd, events, EVENTS_AT_ONCE, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct asker *a = NULL;
+
+		if (events[i].data.u64 == LISTENER)
+			take_asker(c);
+		/* an event before may have dropped it */
+		for (size_t k = 0; k < c->count && !a; k++)
+			if (c->askers[k]->serial == events[i].data.u64 && c->askers[k]->fd >= 0)
+				a = c->askers[k];
+		if (a)
+			on_asker(c, a);
+	}
+}

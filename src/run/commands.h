@@ -1,0 +1,21 @@
+/* Guarded programs of a run (process.commands with ask or words): what is made before the sandbox
+ * starts. Answering stand-ins: box_commands.c. */
+#ifndef WARD_RUN_COMMANDS_H
+#define WARD_RUN_COMMANDS_H
+
+#include "model/plan.h"
+
+struct commands {
+	int parent_fd, dir_fd; /* of the runtime directory; where the socket is */
+	char dir[40];
+	int listen_fd;
+	int *file_fds; /* of plan->commands->guarded, one each */
+	size_t count;
+};
+
+/* Opens the programs' files, and makes the socket that stand-ins connect to, for a plan that will
+ * be started. commands_end() is for it in any case. */
+must_check int commands_start(struct plan *p, struct ward_err *e);
+void commands_end(struct plan *p);
+
+#endif
