@@ -93,7 +93,9 @@ static void no_answer(void)
 
 	snprintf(script, sizeof(script), "cat %s 2>/dev/null || echo no", asked);
 	b = start("ask", script);
-	CHECK(ward_decide(b, decide, &s, 1000, &e) == 0 && s.calls == 1);
+	for (int i = 0; i < 20 && s.calls == 0; i++) /* a busy machine asks late */
+		CHECK(ward_decide(b, decide, &s, 1000, &e) == 0);
+	CHECK(s.calls == 1);
 	CHECK(ward_decide(b, decide, &s, 100, &e) == 0 && s.calls == 1); /* handed over once */
 	expect(b, "no\n");
 	ward_box_free(b);
