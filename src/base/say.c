@@ -11,11 +11,24 @@
 
 #include "base/err_text.h"
 #include "base/io.h"
+#include "base/text.h"
 
 void say_err(const struct buf *out)
 {
 	if (out->data && io_write_all(STDERR_FILENO, out->data, out->len) < 0)
 		return; /* there is no reader */
+}
+
+void say_notes(const struct strv *notes)
+{
+	auto_buf out = { 0 };
+
+	for (size_t i = 0; i < notes->len; i++) {
+		buf_puts(&out, "ward: note: ");
+		text_escape(&out, notes->items[i]);
+		buf_puts(&out, "\n");
+	}
+	say_err(&out);
 }
 
 int say_error(const struct ward_err *e, bool json, int code)

@@ -16,5 +16,7 @@ int say_error(const struct ward_err *e, bool json, int code);
 int say_out(const struct buf *out, int code);
 /* Writes the text to standard error; errors are not worth a word. */
 void say_err(const struct buf *out);
+/* A line for each on standard error. */
+void say_notes(const struct strv *notes);
 
 #endif

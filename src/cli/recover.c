@@ -34,14 +34,16 @@ int verb_recover(struct options *o)
 {
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
-	int finished = recover_runs(&e);
+	auto_strv notes = { 0 };
+	int finished = recover_runs_noting(&notes, &e);
 	unsigned orphans = cgroup_remove_orphans();
 
 	if (finished >= 0)
 		finished += (int)orphans;
 	mark_boxes();
 	review_tidy();
-	git_views_tidy();
+	git_views_tidy(&notes);
+	say_notes(&notes);
 	etc_cache_tidy();
 	if (finished >= 0 && apply_recover(&e) < 0)
 		finished = -e.code;

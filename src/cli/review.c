@@ -79,10 +79,12 @@ void review_asked_clear(struct review_asked *a)
 void review_finish_killed(void)
 {
 	struct ward_err e = { 0 };
+	auto_strv notes = { 0 };
 
 	/* a run's processes must be dead before any process touches its changes */
-	if (recover_runs(&e) < 0)
+	if (recover_runs_noting(&notes, &e) < 0)
 		say_error(&e, false, 0);
+	say_notes(&notes);
 	review_tidy();
 	if (apply_recover(&e) < 0)
 		say_error(&e, false, 0);

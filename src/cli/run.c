@@ -168,9 +168,11 @@ static void say_unfinished(const struct ward_err *why)
 static void finish_killed_runs(void)
 {
 	struct ward_err e = { 0 };
+	auto_strv notes = { 0 };
 
-	if (recover_runs(&e) < 0)
+	if (recover_runs_noting(&notes, &e) < 0)
 		say_unfinished(&e);
+	say_notes(&notes);
 	/* also of one that was killed before it was on record */
 	if (journal_recover(LOOK_AT_START, &e) < 0)
 		say_unfinished(&e);

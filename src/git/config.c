@@ -243,12 +243,12 @@ static int set_values(struct take *t, const char *file, const struct settings *m
 static void say_address(struct take *t, const char *name, const char *value)
 {
 	if (text_is_plain(name) && text_is_plain(value))
-		say_note(t,
+		say_lost(t,
 			 "git: the sandbox set %s to a URL that the host's repository does not "
 			 "have: %s; to import it: git config %s '%s'",
 			 name, value, name, value);
 	else
-		say_note(t,
+		say_lost(t,
 			 "git: the sandbox set %.200s to a URL that the host's repository does not "
 			 "have",
 			 name);
@@ -268,12 +268,12 @@ static int merge_key(struct merge *m, const char *name)
 		return 0;
 	}
 	if (v == GIT_CONFIG_REMOTE && (value = find_unknown_remote(m, name)) != NULL) {
-		say_note(m->t, "git: %s was not imported: the host's repository has no remote %s",
+		say_lost(m->t, "git: %s was not imported: the host's repository has no remote %s",
 			 name, value);
 		return 0;
 	}
 	if (v != GIT_CONFIG_REFUSED && has(&m->mine, name) && makes_remote(&m->host, name)) {
-		say_note(m->t,
+		say_lost(m->t,
 			 "git: %s was not imported: the host's repository has no URL for that "
 			 "remote",
 			 name);
@@ -289,14 +289,14 @@ static int merge_key(struct merge *m, const char *name)
 		return 0;
 	}
 	if (!same_values(&m->host, &m->base, name)) {
-		say_note(m->t,
+		say_lost(m->t,
 			 "git: %s changed on the host and in the sandbox; the host's version stays",
 			 name);
 		return 0;
 	}
 	status = set_values(m->t, m->file, &m->mine, &m->host, name);
 	if (status)
-		say_note(m->t, "git: cannot set %s on the host", name);
+		say_lost(m->t, "git: cannot set %s on the host", name);
 	return status < 0 ? ward_fail(m->t->e, -status, "cannot start git") : 0;
 }
 

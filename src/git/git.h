@@ -55,9 +55,10 @@ struct take {
 	bool shows; /* nothing is changed, and nothing said but notes */
 	/* how often git was called for a part of something that it refused as a whole */
 	size_t tries;
-	size_t refused, noted; /* lines said, and left out where there are too many */
-	int wait_ms;           /* left of the time to wait for locks of the host's */
-	bool failed;           /* something could not be written: the view must be kept */
+	/* lines said, and left out where there are too many */
+	size_t refused, noted, lost_count;
+	int wait_ms; /* left of the time to wait for locks of the host's */
+	bool failed; /* something could not be written: the view must be kept */
 	struct ward_err *e;
 };
 
@@ -89,6 +90,8 @@ must_check int file_write(int dir_fd, const char *path, const void *bytes, size_
 
 void say(struct take *t, const char *kind, const char *path, const char *text);
 void say_note(struct take *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Something of the sandbox's did not arrive: the person is told so in any case. */
+void say_lost(struct take *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* How many lines were left out. */
 void say_rest(struct take *t);
 

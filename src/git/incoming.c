@@ -68,7 +68,7 @@ static int fill_store(struct incoming *in)
 	if (status >= 0 && in->objects->loose.len)
 		status = objects_hand_over(in->t, in->objects, in->store);
 	if (status > 0)
-		say_note(in->t, "git rejects objects that the sandbox made: refs that need them "
+		say_lost(in->t, "git rejects objects that the sandbox made: refs that need them "
 				"were not imported");
 	return status < 0 ? status : 0;
 }
@@ -268,7 +268,7 @@ int take_piecemeal(struct take *t, const struct git_objects *o)
 	if (status == 0)
 		status = bring_parts(&in, 0, in.ids.len);
 	if (in.refused)
-		say_note(t,
+		say_lost(t,
 			 "git: %zu objects were not imported: git rejects them, or something they "
 			 "refer to",
 			 in.refused);

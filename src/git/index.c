@@ -322,7 +322,7 @@ static const char *find_protected(struct take *t, const char *path, const struct
 		return "cannot be read";
 	if (!brings)
 		return NULL;
-	say_note(t,
+	say_lost(t,
 		 "git: the index was not imported: it has a new or changed %s, which is "
 		 "protected",
 		 brings);
@@ -374,7 +374,7 @@ static int decide_index(struct take *t, const char *path)
 		return 1;
 	if (v && same_index(t, h, v))
 		return agree(t, path, v);
-	say_note(t, "git: the index changed on the host and in the sandbox; the host's index and "
+	say_lost(t, "git: the index changed on the host and in the sandbox; the host's index and "
 		    "checked-out branch stay");
 	return block_branch(t, path);
 }

@@ -89,7 +89,7 @@ int objects_hand_over(struct take *t, const struct git_objects *o, const char *s
 	}
 	own_close_fd(&p.fd);
 	if (p.too_large && !store)
-		say_note(t,
+		say_lost(t,
 			 "git: %zu objects were not imported: they are too large, %" PRIu64
 			 " GiB alone or %" PRIu64 " GiB together",
 			 p.too_large, PACK_OBJECT_MAX >> 30, LOOSE_BYTES_MAX >> 30);

@@ -379,7 +379,7 @@ int check_places(struct take *t)
 			drop_all(t, born.items[i]);
 	}
 	if (checked > BORN_MAX)
-		say_note(t,
+		say_lost(t,
 			 "git: %zu new work trees and submodules were not imported: at most %d are",
 			 checked - BORN_MAX, BORN_MAX);
 	return status == 0 ? check_all_moved(t) : status;

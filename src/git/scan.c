@@ -289,7 +289,7 @@ static int restore_broken(struct take *t, const char *prefix)
 			status = files_add(&t->view, f->path, f->bytes, f->n);
 	}
 	files_sort(&t->view);
-	say_note(t, "git: the sandbox removed %s%s%s or parts of it; the host's version stays",
+	say_lost(t, "git: the sandbox removed %s%s%s or parts of it; the host's version stays",
 		 t->record.git_dir, *prefix ? "/" : "", prefix);
 	return status < 0 ? out_of_memory(t) : 0;
 }

@@ -90,7 +90,7 @@ int write_host(struct take *t, const char *path, const struct file *f)
 				f ? f->n : 0, &t->wait_ms);
 
 	if (status < 0) {
-		say_note(t, "git: cannot write %s on the host: %s", path, strerror(-status));
+		say_lost(t, "git: cannot write %s on the host: %s", path, strerror(-status));
 		t->failed |= is_host_trouble(status) && !t->live;
 		return 1;
 	}
@@ -159,7 +159,7 @@ static bool leads_somewhere(struct take *t, const char *path, const struct file 
 		     ? ids_complete(git_dir, head->bytes)
 		     : !is_symbolic_there(git_dir, id, n) && !is_held_back(t, git_dir, id, n)))
 		return true;
-	say_note(t, "git: %s was not imported: it points nowhere", path);
+	say_lost(t, "git: %s was not imported: it points nowhere", path);
 	return false;
 }
 
@@ -231,7 +231,7 @@ static int merge_file(struct take *t, const char *path)
 		return agree(t, path, v);
 	if (!files_equal(h, b)) {
 		if (place.treat != GIT_TREAT_ADMIT || place.form == GIT_FORM_HEAD)
-			say_note(t,
+			say_lost(t,
 				 "git: %s changed on the host and in the sandbox; the host's "
 				 "version stays",
 				 path);
@@ -241,12 +241,12 @@ static int merge_file(struct take *t, const char *path)
 		return 0;
 	if (is_patch_series(t, path)) {
 		if (strstr(path, "rebase-apply/next"))
-			say_note(t, "git: the git am under way was not imported: its patches could "
+			say_lost(t, "git: the git am under way was not imported: its patches could "
 				    "write protected files");
 		return 0;
 	}
 	if (v && (why = find_held(t, path))) {
-		say_note(t, "git: %s was not imported: its commits bring %s, which is protected",
+		say_lost(t, "git: %s was not imported: its commits bring %s, which is protected",
 			 path, *why ? why : "objects that are missing");
 		return 0;
 	}

@@ -143,7 +143,7 @@ int go_on(struct take *t, const char *prefix, int status)
 {
 	if (status >= 0 || !*prefix || status == -ENOMEM)
 		return status;
-	say_note(t, "git: %s was not imported: %s", prefix, t->e->why);
+	say_lost(t, "git: %s was not imported: %s", prefix, t->e->why);
 	*t->e = (struct ward_err){ 0 };
 	return 0;
 }

@@ -43,6 +43,7 @@ struct taking {
 	const char *run_id, *workspace;
 	const struct strv *dirs;
 	struct strv *moved, *notes;
+	struct strv *loud; /* what did not arrive, once more; NULL: no such list */
 	struct ward_err *e;
 };
 
@@ -163,9 +164,13 @@ static int take_line(struct taking *t, char *line)
 	guard_unescape(line);
 	if (strcmp(kind, "refused") == 0)
 		return set_aside(t, view, path, line);
-	if (strcmp(kind, "note") == 0)
+	if (strcmp(kind, "note") == 0 || strcmp(kind, "lost") == 0)
 		strv_add(t->notes, line);
-	return t->notes->failed ? ward_fail(t->e, ENOMEM, "out of memory") : 0;
+	if (strcmp(kind, "lost") == 0 && t->loud)
+		strv_add(t->loud, line);
+	return t->notes->failed || (t->loud && t->loud->failed)
+		       ? ward_fail(t->e, ENOMEM, "out of memory")
+		       : 0;
 }
 
 static int take_answer(struct taking *t, struct git_run *run)
@@ -242,6 +247,7 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 			    .dirs = v ? &v->dirs : NULL,
 			    .moved = &r->quarantine,
 			    .notes = &r->notes,
+			    .loud = &r->loud,
 			    .e = &e };
 	struct git_run now = { 0 };
 	int status = 0;
@@ -329,10 +335,10 @@ static bool is_wanted(const char *run_id)
 	return !review_is_id(run_id) || store_has_record(run_id) || review_exists(run_id);
 }
 
-void git_views_tidy(void)
+void git_views_tidy(struct strv *notes)
 {
 	struct ward_err ignored = { 0 };
-	auto_strv moved = { 0 }, notes = { 0 };
+	auto_strv moved = { 0 };
 	auto_fd state = store_open(&ignored);
 	int fd = state < 0 ? -1
 			   : openat(state, GIT_VIEWS,
@@ -351,6 +357,6 @@ void git_views_tidy(void)
 			continue;
 		flock(one, LOCK_UN);
 		/* the next `ward recover` tries again */
-		(void)!git_run_finish(entry->d_name, "", &moved, &notes, &ignored);
+		(void)!git_run_finish(entry->d_name, "", &moved, notes, &ignored);
 	}
 }

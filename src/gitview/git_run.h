@@ -30,7 +30,8 @@ must_check int git_run_finish(const char *run_id, const char *workspace, struct 
 must_check int git_views_show(const char *run_id, struct strv *lines, struct ward_err *e);
 /* Removes the views of a run; there may be none. */
 must_check int git_views_remove(const char *run_id, struct ward_err *e);
-/* Removes what runs that never began have left. */
-void git_views_tidy(void);
+/* Removes what runs that never began have left, and tries again what could not be imported; what is
+ * to be said of it is appended to notes. */
+void git_views_tidy(struct strv *notes);
 
 #endif

@@ -54,9 +54,10 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	return ward_fail(e, ETIMEDOUT, "process %d of a dead run does not exit", d->init_pid);
 }
 
-static int finish_run(int state_fd, const char *id, struct dead_run *d, struct ward_err *e)
+static int finish_run(int state_fd, const char *id, struct dead_run *d, struct strv *notes,
+		      struct ward_err *e)
 {
-	auto_strv moved = { 0 }, notes = { 0 };
+	auto_strv moved = { 0 };
 	int status = wait_dead(d, e);
 
 	if (status < 0)
@@ -66,7 +67,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	/* only a run on the Landlock level has one; what is not ours there stays */
 	(void)!level_tmp_remove(id);
 	if (!review_exists(id))
-		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, &notes, e);
+		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, notes, e);
 	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {
 		status = guard_restore_rules(&d->roots[i], e);
 		if (status >= 0)
@@ -86,7 +87,8 @@ static bool is_free_slot(int live_fd, const char *name)
 
 /* Finishes the run of one record if no process holds its lock. Returns 1 when there was something
  * to finish. */
-static int recover_one(int state_fd, int live_fd, const char *name, struct ward_err *e)
+static int recover_one(int state_fd, int live_fd, const char *name, struct strv *notes,
+		       struct ward_err *e)
 {
 	auto_fd fd = -1;
 	struct dead_run d = { 0 };
@@ -116,7 +118,7 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 	if (status < 0)
 		ward_fail(e, -status, "cannot read the record: %s", strerror(-status));
 	else if (d.complete)
-		status = finish_run(state_fd, id, &d, e);
+		status = finish_run(state_fd, id, &d, notes, e);
 	if (status >= 0 && store_leave_slot(live_fd, fd, name) < 0 && errno != ENOENT)
 		status = ward_fail_errno(e, "cannot remove the record");
 	if (status < 0)
@@ -125,7 +127,7 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 	return status < 0 ? status : 1;
 }
 
-int recover_runs(struct ward_err *e)
+int recover_runs_noting(struct strv *notes, struct ward_err *e)
 {
 	auto_fd state = store_open(e);
 	auto_dir list = NULL;
@@ -147,7 +149,7 @@ int recover_runs(struct ward_err *e)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		status = recover_one(state, live, entry->d_name, &own);
+		status = recover_one(state, live, entry->d_name, notes, &own);
 		finished += status > 0;
 		if (status < 0 && !failure) {
 			*e = own;
@@ -155,4 +157,11 @@ int recover_runs(struct ward_err *e)
 		}
 	}
 	return failure ? failure : finished;
+}
+
+int recover_runs(struct ward_err *e)
+{
+	auto_strv notes = { 0 };
+
+	return recover_runs_noting(&notes, e);
 }
