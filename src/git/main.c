@@ -25,6 +25,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "confine/confine.h"
@@ -37,7 +38,7 @@
 #define END_MS 15000   /* of that, once the end is wanted */
 #define VIEW_MS 600000 /* for one view at the end */
 #define ALL_MS 900000  /* for all of them */
-#define GRACE_MS 5000  /* to end */
+#define GRACE_MS 20000 /* to end */
 #define SAID_MAX (64u << 20)
 #define WATCH_EVENTS (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR)
 
@@ -144,7 +145,7 @@ static noreturn void take_and_exit(size_t number, const char *dir, enum take_how
 	if (r == 0)
 		r = take_as_owner(number, dir, how, &said, &e);
 	if (r < 0)
-		buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
+		buf_printf(&said, "%zu\tlost\t\tgit: %s\n", number, e.why);
 	/* what is shown of the other repositories and of files must not wait for this one */
 	if (r < 0 && how == TAKE_SHOW && !said.failed)
 		r = 0;
@@ -188,16 +189,26 @@ static int read_child(int fd, enum take_how how, int64_t until, struct buf *out)
 	}
 }
 
-/* Ends the child and every git of its: they remove their locks when they get SIGTERM. */
-static void end_group(pid_t pid, int fd)
+/* Ends the child and every git of its, which become children of this process (PR_SET_CHILD_SUBREAPER)
+ * when that one is dead. They remove their locks when they get SIGTERM, which takes its time where
+ * there are thousands: a lock that stays would keep the host's git from its refs. */
+static void end_group(pid_t pid)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	char bytes[4096];
+	const struct timespec pause = { .tv_nsec = 10 * 1000000 };
+	int64_t until = now_ms() + GRACE_MS;
+	pid_t got = 0;
 
 	kill(-pid, SIGTERM);
-	while (poll(&p, 1, GRACE_MS) > 0 && read(fd, bytes, sizeof(bytes)) > 0)
-		;
+	do {
+		if (got == 0)
+			nanosleep(&pause, NULL);
+		got = waitpid(-pid, NULL, WNOHANG);
+	} while ((got >= 0 || errno == EINTR) && now_ms() < until);
+	if (got < 0)
+		return; /* none is left */
 	kill(-pid, SIGKILL);
+	while (waitpid(-pid, NULL, 0) >= 0 || errno == EINTR)
+		;
 }
 
 /* Takes over one view in a child; its lines are appended to *out. */
@@ -218,14 +229,14 @@ static int take_in_child(size_t number, const char *dir, enum take_how how, int6
 		setpgid(pid, pid);
 	status = pid < 0 ? -EAGAIN : read_child(pipe_fds[0], how, until, out);
 	if (pid > 0 && status < 0)
-		end_group(pid, pipe_fds[0]);
+		end_group(pid);
 	close(pipe_fds[0]);
-	while (pid > 0 && waitpid(pid, &code, 0) < 0 && errno == EINTR)
+	while (pid > 0 && status >= 0 && waitpid(pid, &code, 0) < 0 && errno == EINTR)
 		;
 	if (status < 0 && out->len > before)
 		out->len = before; /* no half line */
 	if (status == -ETIMEDOUT)
-		buf_printf(out, "%zu\tnote\t\tgit: importing %s took too long\n", number, dir);
+		buf_printf(out, "%zu\tlost\t\tgit: importing %s took too long\n", number, dir);
 	return status < 0 ? status : WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -EIO;
 }
 
@@ -305,7 +316,7 @@ int main(int argc, char **argv)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
-	if (confine_enter(PROC_GIT, NULL, &e) < 0)
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || confine_enter(PROC_GIT, NULL, &e) < 0)
 		return 1;
 	if (follow)
 		follow_fd = watch_all(argv + 2);

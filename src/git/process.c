@@ -27,7 +27,7 @@
 #define WORDS_MAX 64
 #define HOLD_FD 9      /* above what the file actions use */
 #define CALL_MS 120000 /* for one call */
-#define GRACE_MS 3000  /* to remove its lock files after SIGTERM */
+#define GRACE_MS 15000 /* to remove its lock files after SIGTERM */
 
 extern char **environ;
 
