@@ -189,9 +189,9 @@ static int read_child(int fd, enum take_how how, int64_t until, struct buf *out)
 	}
 }
 
-/* Ends the child and every git of its, which become children of this process (PR_SET_CHILD_SUBREAPER)
- * when that one is dead. They remove their locks when they get SIGTERM, which takes its time where
- * there are thousands: a lock that stays would keep the host's git from its refs. */
+/* Ends the child and every git of its, which become children of this process when that one is dead
+ * (PR_SET_CHILD_SUBREAPER). They remove their locks when they get SIGTERM, which takes its time
+ * where there are thousands: a lock that stays would keep the host's git from its refs. */
 static void end_group(pid_t pid)
 {
 	const struct timespec pause = { .tv_nsec = 10 * 1000000 };

@@ -21,6 +21,7 @@
 #define HELD "refs/ward/held/"
 #define BRANCHES "refs/heads/"
 #define COUNT_MS 5000 /* for the count of a branch's commits */
+#define ROUNDS_MAX 3  /* of planning and moving, where the host moved refs meanwhile */
 
 /* Names and values ("ID", or "ref: NAME"), as files of an imaginary directory. */
 struct refs {
@@ -228,7 +229,7 @@ static int say_held(struct merge *m, const struct ref_move *one)
 	if (file_write(m->t->view_fd, path.data, value.data, value.len, NULL) == 0)
 		say(m->t, "refused", path.data, why.data);
 	else
-		say_note(m->t, "git: %s was not imported: %s", path.data, why.data);
+		say_lost(m->t, "git: %s was not imported: %s", path.data, why.data);
 	return 0;
 }
 
@@ -243,7 +244,7 @@ static int agree_on_moved(struct merge *m)
 		if (one->done && strncmp(one->name, HELD, strlen(HELD)) == 0)
 			status = say_held(m, one);
 		else if (one->done && one->kept)
-			say_note(m->t,
+			say_lost(m->t,
 				 "git: refs/%s changed on the host and in the sandbox; the host's "
 				 "version stays, the sandbox's is %s",
 				 one->name + strlen(CONFLICT), one->name);
@@ -416,6 +417,61 @@ static int read_all(struct merge *m, const char *git_dir, const char *agreed)
 	return status;
 }
 
+/* The names that were not moved and have another value on the host than it was planned for: to be
+ * planned again. false: there are none, or that cannot be said. */
+static bool find_overtaken(struct merge *m, const char *git_dir, struct strv *names)
+{
+	struct refs now = { 0 };
+	bool left = false;
+
+	strv_free(names);
+	*names = (struct strv){ 0 };
+	for (size_t i = 0; i < m->moves.len; i++)
+		left |= !m->moves.items[i].done && !m->moves.items[i].kept;
+	left = left && read_host_refs(git_dir, &now) == 0;
+	for (size_t i = 0; left && i < m->moves.len; i++) {
+		struct ref_move *one = &m->moves.items[i];
+
+		one->again = !one->done && !one->kept &&
+			     !files_equal(files_find(&now.files, one->name),
+					  files_find(&m->theirs.files, one->name));
+		if (one->again)
+			strv_add(names, one->name);
+	}
+	if (left) {
+		files_clear(&m->theirs.files);
+		m->theirs = now;
+	} else {
+		files_clear(&now.files);
+	}
+	return names->len > 0;
+}
+
+/* Plans and moves refs; those whose value on the host became another one meanwhile once more. */
+static int move_refs(struct merge *m, const char *git_dir, struct strv *names)
+{
+	auto_buf left = { 0 };
+	bool again = true;
+	int status = 0;
+
+	for (int round = 0; round < ROUNDS_MAX && again && status == 0; round++) {
+		ref_moves_clear(&m->moves);
+		for (size_t i = 0; i < names->len && status == 0; i++)
+			if (!is_again(names, i))
+				status = plan_ref(m, names->items[i]);
+		if (status)
+			return ward_fail(m->t->e, status < 0 ? -status : EIO,
+					 "cannot read the refs of %s", git_dir);
+		status = ref_moves_do(m->t, git_dir, &m->moves);
+		if (status == 0 && agree_on_moved(m) < 0)
+			return out_of_memory(m->t);
+		again = status == 0 && !m->t->live && round + 1 < ROUNDS_MAX &&
+			find_overtaken(m, git_dir, names);
+		ref_moves_say_left(m->t, m->prefix, &m->moves, &left);
+	}
+	return status < 0 ? status : refs_leave(m->t, m->prefix, &left);
+}
+
 int take_refs(struct take *t, const char *prefix)
 {
 	struct merge m = { .t = t, .prefix = prefix };
@@ -430,16 +486,11 @@ int take_refs(struct take *t, const char *prefix)
 	status = read_all(&m, git_dir, agreed);
 	if (status == 0)
 		status = collect_names(all, &names);
-	for (size_t i = 0; i < names.len && status == 0; i++)
-		if (!is_again(&names, i))
-			status = plan_ref(&m, names.items[i]);
 	if (status)
 		status = ward_fail(t->e, status < 0 ? -status : EIO, "cannot read the refs of %s",
 				   git_dir);
-	if (status == 0)
-		status = ref_moves_do(t, git_dir, &m.moves);
-	if (status == 0 && agree_on_moved(&m) < 0)
-		status = out_of_memory(t);
+	else
+		status = move_refs(&m, git_dir, &names);
 	if (status == 0)
 		status = write_base(t, agreed, &m.base);
 	ref_moves_clear(&m.moves);

@@ -5,15 +5,34 @@
  *
  * All of them go in one transaction of git's. Where git refuses that, each half is tried, and so
  * on: one bad ref among many costs a few calls, not one call a ref, and does not keep the others
- * back. Many bad ones end at a bound.
+ * back. Many bad ones end at a bound. A ref that another git has locked is waited for; if it stays
+ * locked the view is kept, and `ward recover` tries again. Every ref that is not moved gets its
+ * reason.
  */
 #include "git/refs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-#define TRIES_MAX 300   /* parts that are tried, in one taking */
-#define SYMBOLIC_MAX 50 /* symbolic refs are moved one by one */
+#define TRIES_MAX 600    /* parts that are tried, in one taking */
+#define TRIES_MS 60000   /* the same, in time */
+#define SYMBOLIC_MAX 50  /* symbolic refs are moved one by one */
+#define LOCK_PAUSE_MS 20 /* between two looks at a lock */
+#define SAID_ALONE 10    /* refs of one reason that get a line each */
+#define NAMED_MAX 5      /* of more than that: so many in one line */
+#define NAMES_BYTES 800  /* of names in one note */
+#define NAMES_NOTES 40   /* so many notes of names; the file has all of them */
+#define LEFT_FILE "refs-not-imported"
+
+static const char is_locked[] = "another git holds its lock file, or was killed and left it";
+static const char is_rejected[] = "git rejects it, or objects that it refers to are missing";
+static const char is_unfounded[] = "objects that it refers to are missing";
+static const char is_no_commit[] = "a branch must refer to a commit";
+static const char is_behind[] = "git rejects too many: it was not tried";
+static const char is_symbol[] = "git cannot make this symbolic reference";
 
 static bool is_symbolic(const char *value)
 {
@@ -100,7 +119,7 @@ struct moving {
 	const char *git_dir;
 	struct ref_move **items; /* what is tried, borrowed */
 	size_t len;
-	size_t left; /* behind the bound */
+	int64_t until_ms;
 };
 
 static void add_line(struct buf *lines, const struct ref_move *m)
@@ -152,18 +171,16 @@ static int try_range(struct moving *m, size_t from, size_t to)
 
 	if (from == to)
 		return 0;
-	if (m->t->tries++ >= TRIES_MAX) {
-		m->left += to - from;
+	if (m->t->tries++ >= TRIES_MAX || now_ms() > m->until_ms) {
+		for (size_t i = from; i < to; i++)
+			m->items[i]->why = is_behind;
 		return 0;
 	}
 	status = move_range(m, from, to);
 	if (status <= 0)
 		return status;
 	if (to - from == 1) {
-		say_note(m->t,
-			 "git: %s was not imported: git rejects it, or objects that it refers to "
-			 "are missing",
-			 m->items[from]->name);
+		m->items[from]->why = is_rejected;
 		return 0;
 	}
 	status = try_range(m, from, from + (to - from) / 2);
@@ -195,19 +212,50 @@ static int drop_hopeless(struct moving *m)
 		const char *type = rest ? strsep(&rest, "\n") : "", *name = m->items[i]->name;
 
 		if (strchr(type, ' ') || !*type)
-			say_note(m->t,
-				 "git: %s was not imported: objects that it refers to are missing",
-				 name);
+			m->items[i]->why = is_unfounded;
 		else if (strncmp(name, "refs/heads/", 11) == 0 && strcmp(type, "commit") != 0)
-			say_note(m->t,
-				 "git: %s was not imported: a branch must refer to a commit, not "
-				 "to a %s",
-				 name, type);
+			m->items[i]->why = is_no_commit;
 		else
 			m->items[kept++] = m->items[i];
 	}
 	m->len = kept;
 	return 0;
+}
+
+static bool is_there(const char *git_dir, const char *lock_of)
+{
+	auto_buf path = { 0 };
+
+	buf_printf(&path, "%s/%s.lock", git_dir, lock_of);
+	return !path.failed && faccessat(AT_FDCWD, path.data, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Whether another git has locked what is needed to move it. */
+static bool has_lock(const struct moving *m, const struct ref_move *one)
+{
+	return is_there(m->git_dir, one->name) ||
+	       (!one->now && is_there(m->git_dir, "packed-refs"));
+}
+
+/* Takes off the list what stays locked by another git. One that works keeps its locks for moments,
+ * and they are waited for. */
+static void drop_locked(struct moving *m)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < m->len; i++) {
+		while (!m->t->live && has_lock(m, m->items[i]) && m->t->wait_ms > 0) {
+			m->t->wait_ms -= LOCK_PAUSE_MS;
+			nanosleep(&pause, NULL);
+		}
+		if (has_lock(m, m->items[i]))
+			m->items[i]->why = is_locked;
+		else
+			m->items[kept++] = m->items[i];
+	}
+	m->t->failed |= kept < m->len && !m->t->live;
+	m->len = kept;
 }
 
 /* Whether the ref is there and is no symbolic one itself: a chain of them may be a loop, and git
@@ -235,7 +283,7 @@ static int move_symbolic(struct moving *m, struct ref_move *one)
 	int status = refused ? 1 : git_call(&call, NULL);
 
 	if (status > 0)
-		say_note(m->t, "git: cannot update %s on the host", one->name);
+		one->why = is_symbol;
 	one->done = status == 0;
 	return status < 0 ? status : 0;
 }
@@ -254,26 +302,122 @@ static int choose(struct moving *m, const struct ref_moves *all, bool deletes)
 int ref_moves_do(struct take *t, const char *git_dir, struct ref_moves *all)
 {
 	auto_free struct ref_move **items = calloc(all->len + 1, sizeof(*items));
-	struct moving m = { .t = t, .git_dir = git_dir, .items = items };
+	struct moving m = {
+		.t = t, .git_dir = git_dir, .items = items, .until_ms = now_ms() + TRIES_MS
+	};
 	size_t symbolic = 0;
 	int status = items ? choose(&m, all, true) : -ENOMEM;
 
-	if (status == 0)
+	if (status == 0) {
+		drop_locked(&m);
 		status = try_range(&m, 0, m.len); /* first: a/b makes room for a */
+	}
 	if (status == 0)
 		status = choose(&m, all, false);
 	if (status == 0)
 		status = drop_hopeless(&m);
-	if (status == 0)
+	if (status == 0) {
+		drop_locked(&m);
 		status = try_range(&m, 0, m.len);
+	}
 	for (size_t i = 0; i < all->len && status == 0; i++)
 		if (is_symbolic(all->items[i].now) || is_symbolic(all->items[i].old)) {
 			if (symbolic++ < SYMBOLIC_MAX)
 				status = move_symbolic(&m, &all->items[i]);
 			else
-				m.left++;
+				all->items[i].why = is_behind;
 		}
-	if (m.left)
-		say_note(t, "git: %zu more refs were not imported: git rejects too many", m.left);
 	return status < 0 ? ward_fail(t->e, -status, "cannot move the refs of %s", git_dir) : 0;
+}
+
+static bool is_left(const struct ref_move *one, const char *why)
+{
+	return !one->done && !one->again && one->why == why;
+}
+
+/* The names of all that did not arrive for one reason: for the report and the journal. */
+static void say_names(struct take *t, const char *prefix, const struct ref_moves *m,
+		      const char *why)
+{
+	auto_buf names = { 0 };
+	size_t notes = 0;
+
+	for (size_t i = 0; i < m->len && notes < NAMES_NOTES; i++) {
+		if (!is_left(&m->items[i], why))
+			continue;
+		buf_printf(&names, " %s%s", prefix, m->items[i].name);
+		if (names.len > NAMES_BYTES) {
+			say_note(t, "git: not imported:%.1000s", buf_text(&names));
+			names.len = 0;
+			notes++;
+		}
+	}
+	if (names.len && notes < NAMES_NOTES)
+		say_note(t, "git: not imported:%.1000s", buf_text(&names));
+}
+
+/* One line for many of one reason, which goes to standard error, too. */
+static void say_many(struct take *t, const char *prefix, const struct ref_moves *m, const char *why,
+		     size_t count)
+{
+	auto_buf names = { 0 };
+	size_t named = 0;
+
+	for (size_t i = 0; i < m->len && named < NAMED_MAX; i++)
+		if (is_left(&m->items[i], why))
+			buf_printf(&names, "%s%s%.100s", named++ ? ", " : "", prefix,
+				   m->items[i].name);
+	say_lost(t, "git: %zu refs were not imported: %s: %s and %zu more", count, why,
+		 buf_text(&names), count - named);
+	say_names(t, prefix, m, why);
+}
+
+static void say_reason(struct take *t, const char *prefix, const struct ref_moves *m,
+		       const char *why, struct buf *file)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < m->len; i++)
+		count += is_left(&m->items[i], why);
+	for (size_t i = 0; i < m->len; i++) {
+		const struct ref_move *one = &m->items[i];
+
+		if (!is_left(one, why))
+			continue;
+		if (count > SAID_ALONE)
+			buf_printf(file, "%s %s%s\n", one->now ? one->now : "deleted", prefix,
+				   one->name);
+		else if (one->now)
+			say_lost(t, "git: %s%s was not imported: %s (it is %s)", prefix, one->name,
+				 why, one->now);
+		else
+			say_lost(t, "git: %s%s was not deleted: %s", prefix, one->name, why);
+	}
+	if (count > SAID_ALONE)
+		say_many(t, prefix, m, why, count);
+}
+
+void ref_moves_say_left(struct take *t, const char *prefix, const struct ref_moves *m,
+			struct buf *file)
+{
+	static const char *const reasons[] = { is_locked,    is_rejected, is_unfounded,
+					       is_no_commit, is_behind,   is_symbol };
+
+	for (size_t i = 0; i < ARRAY_LEN(reasons) && !t->live; i++)
+		say_reason(t, prefix, m, reasons[i], file);
+}
+
+int refs_leave(struct take *t, const char *prefix, const struct buf *file)
+{
+	auto_buf path = { 0 };
+
+	if (!file->len)
+		return 0;
+	buf_printf(&path, "%s" LEFT_FILE, prefix);
+	if (file->failed || path.failed)
+		return ward_fail(t->e, ENOMEM, "out of memory");
+	if (file_write(t->view_fd, path.data, file->data, file->len, NULL) == 0)
+		say(t, "refused", path.data,
+		    "lists refs that were not imported, with their values");
+	return 0;
 }
