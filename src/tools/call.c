@@ -113,6 +113,15 @@ int call_place_open(struct call_place *ret, struct ward_err *e)
 	return make_place(fd, runtime, ret, e);
 }
 
+void call_place_sweep(void)
+{
+	struct ward_err ignored = { 0 };
+	auto_fd fd = runtime_open(&ignored);
+
+	if (fd >= 0)
+		remove_stale(fd);
+}
+
 /* -- starting */
 
 static int write_policy(const struct call_place *at, const struct policy *p, const char *path,

@@ -35,6 +35,8 @@ struct call_place {
 };
 must_check int call_place_open(struct call_place *ret, struct ward_err *e);
 void call_place_close(struct call_place *p);
+/* Removes the places of processes that were killed; the next call does it, too. */
+void call_place_sweep(void);
 #define auto_place __attribute__((cleanup(call_place_close))) struct call_place
 
 /* Runs it and waits. The caller frees with call_result_free() in any case. */
