@@ -174,22 +174,24 @@ def messages(response):
         yield body
 
 
-def sdk(t, kind):
-    """The directory with the stock SDK, fetched once by npm or pip; skips where they cannot."""
-    place = os.path.join(t.cache, f"e2b-{kind}")
+def sdk(t, kind, *names):
+    """The directory with the stock SDK, or other packages, fetched once by npm or pip; skips where
+    they cannot."""
+    names = names or ("e2b",)
+    place = os.path.join(t.cache, f"{re.sub(r'[^a-z0-9.]+', '-', '-'.join(names))}-{kind}")
     with users.as_root() if users.IS_ROOT else open(os.devnull):
         with open(place + ".lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.exists(place):
-                fetch(t, kind, place)
+                fetch(t, kind, place, names)
     return place
 
 
-def fetch(t, kind, place):
+def fetch(t, kind, place, names):
     work = tempfile.mkdtemp(dir=t.cache)
     os.chmod(work, 0o755)
-    command = {"npm": ["npm", "install", "--no-audit", "--no-fund", "--prefix", work, "e2b"],
-               "pip": ["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", work, "e2b"]}
+    command = {"npm": ["npm", "install", "--no-audit", "--no-fund", "--prefix", work, *names],
+               "pip": ["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", work, *names]}
     try:
         r = subprocess.run(command[kind], capture_output=True, text=True, timeout=240, cwd=work)
         problem = r.stderr[-300:] if r.returncode else None
@@ -197,5 +199,5 @@ def fetch(t, kind, place):
         problem = str(error)
     if problem:
         shutil.rmtree(work, ignore_errors=True)
-        raise context.Skipped(f"{kind} cannot fetch e2b: {problem}")
+        raise context.Skipped(f"{kind} cannot fetch {' '.join(names)}: {problem}")
     os.rename(work, place)
