@@ -230,6 +230,12 @@ _ward_options() {
 		directory=""
 		other="--agent"
 		;;
+	mcp)
+		options="--json --file --agent --help -f -h"
+		file="--file -f"
+		directory=""
+		other="--agent"
+		;;
 	image)
 		options="--name --max-size --max-files --quiet --json --help -q -h"
 		file=""
@@ -311,7 +317,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version serve aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool mcp image vm wasm recover volume rm help version serve aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -383,7 +389,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool image vm wasm recover volume rm help version serve" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool mcp image vm wasm recover volume rm help version serve" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
@@ -402,6 +408,8 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "add show" -- "$word")
 	elif [[ $verb == tool ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show run pipe init trust" -- "$word")
+	elif [[ $verb == mcp ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "serve" -- "$word")
 	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then

@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	}
 	verb = verb_find(argv[1]);
 	/* reads its own words, and comes back only where it is missing */
-	if (verb == VERB_AUDIT || verb == VERB_TOOL)
+	if (verb == VERB_AUDIT || verb == VERB_TOOL || verb == VERB_MCP)
 		try_program(argv[1], argv + 1);
 	if (verb == VERB_CHECK && is_about_tools(argv + 2))
 		try_program("tool", argv);

@@ -33,6 +33,7 @@ static const char *const places[] = {
 	PROGRAM("ward-audit", "cli")
 	PROGRAM("ward-explain", "cli")
 	PROGRAM("ward-tool", "cli")
+	PROGRAM("ward-mcp", "cli")
 	PROGRAM("ward-ssh-agent", "ssh")
 	PROGRAM("ward-gpg", "ssh")
 	PROGRAM("ward-git", "git")

@@ -1,0 +1,173 @@
+/*
+ * What is offered. In: a tools.yaml that was accepted. Out: each tool as MCP shows it, made once:
+ * its annotations are true, because they are read off the walls of its sandbox. What cannot be
+ * known (whether an allowed write destroys something) is as the tool's nature says, and the worse
+ * of both where that says nothing.
+ */
+#include "cli/mcp/parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/ask.h"
+
+/* Whether its requests can change nothing at their hosts, as far as HTTP says. */
+static bool only_reads(const struct tool_tool *tool)
+{
+	if (!tool->scope.hosts.len)
+		return true;
+	for (size_t i = 0; i < tool->scope.methods.len; i++)
+		if (strcmp(tool->scope.methods.items[i], "GET") != 0 &&
+		    strcmp(tool->scope.methods.items[i], "HEAD") != 0)
+			return false;
+	return tool->scope.methods.len > 0;
+}
+
+static void put_annotations(const struct tool_tool *tool, struct json *j)
+{
+	bool reads = !tool->scope.write.len && only_reads(tool) &&
+		     tool->nature.destructive != SAID_TRUE && !tool->nature.production;
+
+	json_begin_object(j, "annotations");
+	json_bool(j, "readOnlyHint", reads);
+	json_bool(j, "destructiveHint", !reads && tool->nature.destructive != SAID_FALSE);
+	json_bool(j, "idempotentHint", tool->nature.idempotent || reads);
+	json_bool(j, "openWorldHint", tool->scope.hosts.len > 0);
+	json_end_object(j);
+}
+
+/* Structured output is an object; other outputs are text for a client, and validated all the
+ * same. */
+static bool has_object(const char *schema)
+{
+	struct mcp_span whole = { (const uint8_t *)schema, schema ? strlen(schema) : 0 }, type;
+
+	return mcp_get(whole, "type", &type) && mcp_is(type, "object");
+}
+
+static void put_tool(const struct tool_tool *tool, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "name", tool->head.name);
+	json_string(&j, "description", tool->description);
+	buf_puts(out, ",\"inputSchema\":");
+	bind_input_schema(tool, out);
+	if (has_object(tool->output))
+		buf_printf(out, ",\"outputSchema\":%s", tool->output);
+	put_annotations(tool, &j);
+	json_end_object(&j);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(const struct tool_tool *const *)a)->head.name,
+		      (*(const struct tool_tool *const *)b)->head.name);
+}
+
+static int choose(struct server *s, struct ward_err *e)
+{
+	const struct tools_list *all = &s->source.t.file.tools;
+
+	s->tools = calloc(all->len + 1, sizeof(struct tool_tool *));
+	if (!s->tools)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < all->len; i++) {
+		const struct tool_tool *tool = tools_at(tool, all, i);
+
+		if (!s->agent || strv_has(&s->agent->tools, tool->head.name))
+			s->tools[s->tool_count++] = tool;
+	}
+	qsort(s->tools, s->tool_count, sizeof(struct tool_tool *), by_name);
+	for (size_t i = 0; i < s->tool_count; i++) {
+		auto_buf out = { 0 };
+
+		put_tool(s->tools[i], &out);
+		strv_take(&s->shown, buf_take(&out));
+	}
+	return s->shown.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+int list_load(struct server *s)
+{
+	const struct options *o = s->options;
+	struct policy_errors errors = { 0 };
+	struct ward_err e = { 0 };
+	int r = tools_load(o->tools_file, &s->source, &errors, &e);
+
+	if (errors.lines.len)
+		ask_print_errors(&errors);
+	strv_free(&errors.lines);
+	if (r == 0)
+		r = tools_check_trust(&s->source, &e);
+	if (r == 0 && o->tools_agent) {
+		s->agent = tools_find_agent(&s->source.t, o->tools_agent);
+		if (!s->agent)
+			r = ward_fail(&e, ENOENT, "%.200s has no agent %.80s", s->source.shown,
+				      o->tools_agent);
+	}
+	if (r == 0)
+		r = choose(s, &e);
+	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : 0;
+}
+
+void list_free(struct server *s)
+{
+	strv_free(&s->shown);
+	free(s->tools);
+	tools_unload(&s->source);
+}
+
+const struct tool_tool *list_find(const struct server *s, const char *name)
+{
+	for (size_t i = 0; i < s->tool_count; i++)
+		if (strcmp(s->tools[i]->head.name, name) == 0)
+			return s->tools[i];
+	return NULL;
+}
+
+/* A cursor is the number of the first tool of its page. */
+static bool read_cursor(const struct request *r, size_t *ret)
+{
+	auto_buf text = { 0 };
+	struct mcp_span cursor;
+	uint64_t at;
+
+	*ret = 0;
+	if (!mcp_get(r->message->params, "cursor", &cursor) || mcp_type(cursor) == 'n')
+		return true;
+	if (!mcp_text(cursor, &text) || !text.len || text.len > 6 ||
+	    !mcp_uint((struct mcp_span){ (const uint8_t *)text.data, text.len },
+		      r->peer->server->tool_count, &at))
+		return false;
+	*ret = (size_t)at;
+	return at % PAGE_TOOLS == 0;
+}
+
+void list_tools(const struct request *r)
+{
+	const struct server *s = r->peer->server;
+	auto_buf out = { 0 };
+	size_t from, to;
+
+	if (!read_cursor(r, &from)) {
+		reply_error(r, MCP_BAD_PARAMS, "the cursor is not one of ours", NULL);
+		return;
+	}
+	to = s->tool_count - from > PAGE_TOOLS ? from + PAGE_TOOLS : s->tool_count;
+	buf_puts(&out, "\"tools\":[");
+	for (size_t i = from; i < to; i++) {
+		buf_puts(&out, i == from ? "" : ",");
+		buf_puts(&out, s->shown.items[i]);
+	}
+	buf_puts(&out, "]");
+	if (to < s->tool_count)
+		buf_printf(&out, ",\"nextCursor\":\"%zu\"", to);
+	if (r->modern)
+		buf_printf(&out, ",\"ttlMs\":%d,\"cacheScope\":\"private\"", LIST_TTL_MS);
+	reply(r, &out);
+}

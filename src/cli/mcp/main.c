@@ -1,0 +1,75 @@
+/*
+ * ward-mcp: MCP on both sides. In: the words of `ward mcp`, as main() hands them over. A program of
+ * its own because it links PCRE2 and runs for as long as its client. Runs with the user's rights.
+ */
+#include "cli/mcp/parts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+static const struct {
+	const char *word;
+	size_t max; /* words behind it */
+	int (*run)(struct options *o);
+} words[] = {
+	{ "serve", 0, mcp_serve },
+};
+
+static int usage(const struct options *o, struct ward_err *e)
+{
+	ward_remedy(e, "known is serve; see ward mcp --help");
+	return say_error(e, o->json, EXIT_USAGE);
+}
+
+static int run_word(struct options *o)
+{
+	const char *word = o->word_count ? o->words[0] : "";
+	struct ward_err e = { 0 };
+	size_t i = 0;
+
+	while (i < ARRAY_LEN(words) && strcmp(words[i].word, word) != 0)
+		i++;
+	if (i == ARRAY_LEN(words)) {
+		ward_fail(&e, EINVAL,
+			  *word ? "unknown command: ward mcp %.100s" : "a command is missing%s",
+			  word);
+		return usage(o, &e);
+	}
+	o->words++;
+	o->word_count--;
+	if (o->word_count > words[i].max) {
+		ward_fail(&e, EINVAL, "ward mcp %s: too many arguments", word);
+		return usage(o, &e);
+	}
+	return words[i].run(o);
+}
+
+static void reader_gone(unused_arg int signal_number)
+{
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction gone = { .sa_handler = reader_gone, .sa_flags = SA_RESTART };
+	struct ward_err e = { 0 };
+	struct options o;
+	int code;
+
+	if (argc < 2)
+		return EXIT_USAGE;
+	sigaction(SIGPIPE, &gone, NULL); /* not ignored: calls would inherit that */
+	signal(SIGCHLD, SIG_DFL);
+	if (options_read(VERB_MCP, argv + 1, &o, &e) < 0) {
+		code = say_usage(&e, &o);
+	} else if (o.help) {
+		auto_buf out = { 0 };
+
+		help_text(VERB_MCP, &out);
+		code = say_out(&out, EXIT_FINE);
+	} else {
+		code = run_word(&o);
+	}
+	options_clear(&o);
+	return code;
+}

@@ -1,0 +1,305 @@
+/*
+ * Calls. In: a tool and its arguments. Out: one answer each, progress, or nothing where the client
+ * cancelled. A call is a process of its own, in a process group of its own, that makes the call
+ * (call.c) and writes the members of the result to a pipe; this process reads them and forwards
+ * them. So calls run at the same time, one that hangs holds up nobody, and a call is ended by
+ * ending processes: SIGTERM for its sandbox, and SIGKILL for the whole group soon after. What waits
+ * and what runs is bounded; what is beyond is refused at once.
+ */
+#include "cli/mcp/parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "mcp/say.h"
+
+#define GRACE_MS 1000    /* between SIGTERM and SIGKILL */
+#define PROGRESS_MS 1000 /* between notifications */
+#define ANSWER_MAX (512u << 20)
+
+/* -- the list */
+
+static struct request as_request(const struct work *w, struct mcp_message *m)
+{
+	*m = (struct mcp_message){ .kind = MCP_REQUEST };
+	memcpy(m->id, w->id, sizeof(m->id));
+	return (struct request){ .peer = w->peer, .message = m, .modern = w->modern };
+}
+
+static void fail(const struct work *w, int code, const char *why)
+{
+	struct mcp_message m;
+	struct request r = as_request(w, &m);
+
+	if (!w->cancelled)
+		reply_error(&r, code, why, NULL);
+}
+
+static void remove_work(struct server *s, struct work *w)
+{
+	struct work **at = &s->works;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	s->work_count--;
+	own_close_fd(&w->fd);
+	buf_free(&w->answer);
+	free(w->arguments);
+	free(w);
+}
+
+void work_begin(const struct request *r, const struct tool_tool *tool, struct mcp_span arguments)
+{
+	struct server *s = r->peer->server;
+	struct work *w, **at = &s->works;
+	struct mcp_span token;
+
+	if (s->work_count >= WORKS_MAX) {
+		reply_error(r, MCP_INTERNAL, "too many calls at one time", NULL);
+		return;
+	}
+	w = calloc(1, sizeof(*w));
+	if (w)
+		w->arguments = arguments.n ? strndup((const char *)arguments.at, arguments.n)
+					   : strdup("{}");
+	if (!w || !w->arguments) {
+		free(w);
+		reply_error(r, MCP_INTERNAL, "out of memory", NULL);
+		return;
+	}
+	w->peer = r->peer;
+	w->modern = r->modern;
+	w->tool = tool;
+	w->fd = -1;
+	memcpy(w->id, r->message->id, sizeof(w->id));
+	if (!mcp_get(r->meta, "progressToken", &token) || !mcp_id(token, w->token))
+		*w->token = '\0';
+	while (*at)
+		at = &(*at)->next;
+	*at = w;
+	s->work_count++;
+}
+
+static struct work *find(const struct peer *p, const char *id)
+{
+	for (struct work *w = p->server->works; w; w = w->next)
+		if (w->peer == p && !w->cancelled && strcmp(w->id, id) == 0)
+			return w;
+	return NULL;
+}
+
+bool work_has(const struct peer *p, const char *id)
+{
+	return find(p, id);
+}
+
+/* -- processes */
+
+/* What the worker has of ours: standard error, and the pipe. */
+static _Noreturn void run(const struct server *s, const struct work *w, int fd, pid_t parent)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	auto_buf out = { 0 };
+	sigset_t none;
+
+	setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		_exit(1);
+	call_tool(s, w, &out);
+	if (out.failed)
+		_exit(1);
+	/* the end of the pipe alone could be that of a worker that was killed */
+	buf_add(&out, "\n", 1);
+	_exit(io_write_all(fd, out.data, out.len) < 0);
+}
+
+static int start(struct server *s, struct work *w)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	w->pid = fork();
+	if (w->pid == 0)
+		run(s, w, fds[1], parent);
+	close(fds[1]);
+	if (w->pid < 0) {
+		w->pid = 0;
+		close(fds[0]);
+		return -EAGAIN;
+	}
+	setpgid(w->pid, w->pid); /* whoever is first */
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	w->fd = fds[0];
+	w->begin_ms = w->tell_ms = io_now_ms();
+	s->running++;
+	return 0;
+}
+
+static bool is_worker(const struct server *s, pid_t pid)
+{
+	for (const struct work *w = s->works; w; w = w->next)
+		if (w->pid == pid)
+			return true;
+	return false;
+}
+
+/* What calls left behind is our child (work_init()): guardians, mostly. A worker is left to its
+ * own finish(), so that the number of its group stays taken. */
+static void reap_orphans(const struct server *s)
+{
+	siginfo_t info = { 0 };
+
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+	       !is_worker(s, info.si_pid))
+		waitpid(info.si_pid, NULL, 0);
+}
+
+/* Waits for the whole group; then the places of calls that were killed are removed. */
+static void end_group(struct server *s, struct work *w)
+{
+	kill(-w->pid, SIGKILL);
+	while (waitpid(-w->pid, NULL, 0) > 0 || errno == EINTR)
+		;
+	if (w->kill_ms)
+		call_place_sweep();
+	w->pid = 0;
+	s->running--;
+	reap_orphans(s);
+}
+
+static void finish(struct server *s, struct work *w)
+{
+	struct mcp_message m;
+	struct request r = as_request(w, &m);
+	size_t n = w->answer.len;
+
+	end_group(s, w);
+	if (!w->answer.failed && n && w->answer.data[n - 1] == '\n') {
+		w->answer.data[--w->answer.len] = '\0';
+		if (!w->cancelled)
+			reply(&r, &w->answer);
+	} else {
+		fail(w, MCP_INTERNAL, "the process of the call has ended");
+	}
+	remove_work(s, w);
+}
+
+void work_ready(struct work *w)
+{
+	char bytes[65536];
+	ssize_t n = read(w->fd, bytes, sizeof(bytes));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || w->answer.len > ANSWER_MAX)
+		finish(w->peer->server, w);
+	else
+		buf_add(&w->answer, bytes, (size_t)n);
+}
+
+static void end(struct work *w, bool force)
+{
+	if (!w->kill_ms)
+		kill(w->pid, SIGTERM);
+	if (force)
+		kill(-w->pid, SIGKILL);
+	if (!w->kill_ms)
+		w->kill_ms = io_now_ms() + GRACE_MS;
+}
+
+void work_cancel(struct peer *p, const char *id)
+{
+	struct work *w = find(p, id);
+
+	if (!w)
+		return;
+	w->cancelled = true;
+	if (w->pid)
+		end(w, false);
+	else
+		remove_work(p->server, w);
+}
+
+void work_end_all(struct server *s, bool force)
+{
+	for (struct work *next, *w = s->works; w; w = next) {
+		next = w->next;
+		w->cancelled = true;
+		if (w->pid)
+			end(w, force);
+		else
+			remove_work(s, w);
+	}
+}
+
+int work_init(struct ward_err *e)
+{
+	return prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? ward_fail_errno(e, "prctl") : 0;
+}
+
+/* -- time */
+
+/* At once, and then each second: how many have passed. */
+static void tell(struct work *w, uint64_t now_ms)
+{
+	auto_buf params = { 0 }, line = { 0 };
+
+	if (!*w->token || w->cancelled || now_ms < w->tell_ms)
+		return;
+	buf_printf(&params, "{\"progressToken\":%s,\"progress\":%llu,\"message\":\"running\"}",
+		   w->token, (unsigned long long)(w->tell_ms - w->begin_ms) / PROGRESS_MS);
+	w->tell_ms += PROGRESS_MS;
+	mcp_put_notification(&line, "notifications/progress", buf_text(&params));
+	w->peer->send(w->peer, &line);
+}
+
+static void sooner(int *ret, uint64_t at_ms, uint64_t now_ms)
+{
+	int left = at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
+
+	if (*ret < 0 || left < *ret)
+		*ret = left;
+}
+
+int work_on_time(struct server *s, uint64_t now_ms)
+{
+	int wait = -1;
+
+	for (struct work *next, *w = s->works; w; w = next) {
+		next = w->next;
+		if (!w->pid) {
+			if (s->running == WORKS_RUNNING_MAX)
+				continue;
+			if (start(s, w) < 0) {
+				fail(w, MCP_INTERNAL, "no process can be started for the call");
+				remove_work(s, w);
+				continue;
+			}
+		}
+		if (w->kill_ms && now_ms >= w->kill_ms) {
+			kill(-w->pid, SIGKILL);
+			w->kill_ms = now_ms + GRACE_MS;
+		}
+		if (w->kill_ms)
+			sooner(&wait, w->kill_ms, now_ms);
+		tell(w, now_ms);
+		if (*w->token && !w->cancelled)
+			sooner(&wait, w->tell_ms, now_ms);
+	}
+	return wait;
+}
