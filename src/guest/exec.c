@@ -59,6 +59,7 @@ bool guest_read_start(const struct guest_message *m, size_t len, const int *fds,
 	start->envc = (size_t)m->b;
 	for (int i = 0; i < 3; i++)
 		start->fds[i] = fds[i];
+	start->opened = m->op == GUEST_EXEC_FILE;
 	start->dir_fd = fds[3];
 	start->program_fd = fds[4];
 	return true;
@@ -131,7 +132,7 @@ long guest_exec(struct guest_start *start, char **base)
 	start->envp = list + start->argc + 1;
 	point_at(start->envp, start->envc, point_at(start->argv, start->argc, start->strings));
 	merge_env(start, base);
-	if (start->program_fd >= 0)
+	if (start->opened)
 		return -raw_call(SYS_execveat, start->program_fd, "", start->argv, start->envp,
 				 AT_EMPTY_PATH);
 	return guest_exec_words(start->argv, start->argc, start->envp);

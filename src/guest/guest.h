@@ -16,7 +16,8 @@ struct guest_start {
 	bool from_packet;
 	bool copy;  /* no program: guest_copy() */
 	int fds[3]; /* become 0-2 */
-	/* GUEST_EXEC_FILE: the directory, and the program; else -1 */
+	/* GUEST_EXEC_FILE: these are the directory and the program */
+	bool opened;
 	int dir_fd, program_fd;
 	uint32_t tag;
 };

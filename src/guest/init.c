@@ -104,14 +104,14 @@ static _Noreturn void become_command(const struct guest *g, struct guest_start *
 	long err = guest_take_stdio(start);
 	int code = 125;
 
-	if (start->program_fd >= 0) /* its terminal is that of whoever asked for it */
+	if (start->opened) /* its terminal is that of whoever asked for it */
 		raw_call(SYS_setsid);
 	else
 		guest_session(start->tag);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &g->command_mask, 0, SIGNAL_SET_BYTES);
 	if (err == 0 && g->level)
 		err = enter_inner_domain();
-	if (err == 0 && start->dir_fd >= 0)
+	if (err == 0 && start->opened)
 		err = raw_call(SYS_fchdir, start->dir_fd);
 	else if (err == 0 && start->cwd[0])
 		err = raw_call(SYS_chdir, start->cwd);
@@ -231,8 +231,6 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 {
 	struct guest_start start = { .tag = m->tag,
 				     .from_packet = true,
-				     .dir_fd = -1,
-				     .program_fd = -1,
 				     .copy = m->op == GUEST_COPY };
 	size_t slot = 0;
 	long pid = -EINVAL;
@@ -351,13 +349,9 @@ static long read_number(const char *text)
 
 static void start_first(struct guest *g, char **argv, size_t argc)
 {
-	struct guest_start start = { .argv = argv,
-				     .argc = argc,
-				     .envp = g->envp,
-				     .cwd = "",
-				     .fds = { 0, 1, 2 },
-				     .dir_fd = -1,
-				     .program_fd = -1 };
+	struct guest_start start = {
+		.argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 }
+	};
 
 	if (argc > 0)
 		g->command = start_at_once(g, &start);
