@@ -229,17 +229,20 @@ static int use_file(struct agent *a, size_t entry, const char *path, struct ward
 	auto_free char *whole = *path == '~' ? path_join(home ? home : "", path + 2) : strdup(path);
 	char name[32], socket_path[64];
 	size_t count = 0;
-	int fd = -1, r;
+	int fd = -1, connected = 0, r;
 
 	if (!whole)
 		return ward_fail(e, ENOMEM, "out of memory");
 	snprintf(name, sizeof(name), "keys-%zu", entry);
 	snprintf(socket_path, sizeof(socket_path), "/proc/%d/fd/%d/%s", getpid(), SSH_FD_DIR, name);
 	r = start_agent(a, socket_path, whole, e);
+	if (r == 0)
+		connected = connect_to(socket_path, &fd);
+	/* no process but this one gets to it, and it does not outlive a failed start */
+	(void)unlinkat(SSH_FD_DIR, name, 0);
 	if (r < 0)
 		return r;
-	r = connect_to(socket_path, &fd);
-	(void)unlinkat(SSH_FD_DIR, name, 0); /* no process but this one gets to it */
+	r = connected;
 	if (r < 0)
 		return ward_fail(e, -r, "cannot connect to the ssh-agent of %.300s", path);
 	r = add_keys(a, entry, fd, NULL, &count, e);
