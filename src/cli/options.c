@@ -30,8 +30,7 @@ enum kind {
 	KIND_SECRET,
 	KIND_SSH,
 	KIND_BELOW,
-	KIND_SETS,
-	KIND_LATER
+	KIND_SETS
 };
 
 struct option_row {
@@ -52,7 +51,6 @@ static const struct option_row rows[] = {
 #define MAYBE(v, s, n, m, member, h) { v, KIND_MAYBE, AT(member), s, "--" n, m, "" },
 #define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
 #define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
-#define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
 #include "options.def"
 };
 
@@ -270,11 +268,9 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	case KIND_SSH:
 		return add_ssh(o, value, option, e);
 	case KIND_BELOW:
-		return add_below(o, value, option, e);
-	case KIND_LATER:
 		break;
 	}
-	return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", option);
+	return add_below(o, value, option, e);
 }
 
 /* Letters of one word that take no value, but for the last: -it. *ret_row is the last, *ret_value
@@ -323,7 +319,7 @@ static int read_one(struct options *o, char ***at, struct ward_err *e)
 		return apply(o, row, row->name, value ? value : "", e);
 	if (!row->metavar[0] && value)
 		return ward_fail(e, EINVAL, "%s takes no value", row->name);
-	if (row->metavar[0] && !value && row->kind != KIND_LATER) {
+	if (row->metavar[0] && !value) {
 		value = (*at)[1];
 		if (!value)
 			return ward_fail(e, EINVAL, "%s needs a value: %s", row->name,

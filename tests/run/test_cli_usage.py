@@ -10,7 +10,6 @@ VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine
          "attach", "logs", "stats", "top", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["prove", "mcp", "render"]
-LATER_OPTIONS = [["--set", "process.commands={ask: [ls]}"]]
 
 
 def test_help(t):
@@ -96,14 +95,6 @@ def test_later_verbs(t):
         r = t.ward(verb, "x")
         t.equal(r.rc, 125, f"exit code of {verb}")
         t.contains(r.err, f"ward {verb} is not yet supported by this build", "standard error")
-
-
-def test_later_options(t):
-    workspace = t.workspace()
-    for words in LATER_OPTIONS:
-        r = t.ward("run", *words, "--", "/bin/true", cwd=workspace)
-        t.equal(r.rc, 125, f"exit code of {words}")
-        t.contains(r.err, "not yet supported by this build", f"standard error of {words}")
 
 
 def test_wrong_options(t):
