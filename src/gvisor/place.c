@@ -82,8 +82,22 @@ static int cover(const char *path, const char *with)
 	return 0;
 }
 
-/* /.ward as it is inside the inner runtime: this program, and the directories for what both sides
- * tell each other. */
+/* What the policy's own things in /.ward are: links to its programs, certificates. */
+static int show_given(void)
+{
+	static const char *const given[][2] = { { "/.ward/bin", GVISOR_ROOT "/.ward/bin" },
+						{ "/.ward/trust", GVISOR_ROOT "/.ward/trust" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(given); i++)
+		if (access(given[i][0], F_OK) == 0 &&
+		    (mkdir(given[i][1], 0755) < 0 ||
+		     mount(given[i][0], given[i][1], NULL, MS_BIND | MS_REC, NULL) < 0))
+			return fail(given[i][0]);
+	return 0;
+}
+
+/* /.ward as it is inside the inner runtime: this program, what the policy gives there, and the
+ * directories for what both sides tell each other. */
 static int make_own(void)
 {
 	static const char own[] = GVISOR_ROOT "/.ward", self[] = GVISOR_ROOT GVISOR_SELF,
@@ -99,6 +113,7 @@ static int make_own(void)
 	    mount(GVISOR_START, start, NULL, MS_BIND, NULL) < 0 ||
 	    mount(NULL, start, NULL,
 		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
+	    show_given() < 0 ||
 	    mount(NULL, own, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) <
 		    0)
 		return fail(own);
