@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "model/inner.h"
 #include "plan/plan_root.h"
 #include "plan/plan_tape.h"
 #include "policy/policy_grant.h"
@@ -196,6 +197,22 @@ static int add_ssh(struct plan *p, struct ward_err *e)
 	return 0;
 }
 
+/* ssh and gpg ask an agent by a Unix socket, which programs of an inner runtime cannot reach. */
+static int check_agent(const struct plan *p, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+
+	if (!p->spec->inner || policy->cred_mode == CRED_MODE_NONE ||
+	    (!policy->cred_ssh.len && !policy->cred_gpg.len))
+		return 0;
+	ward_fail(
+		e, ENOTSUP,
+		"credentials.%s: programs behind isolation: %s cannot connect to the agent of the "
+		"sandbox",
+		policy->cred_ssh.len ? "ssh" : "gpg", p->spec->inner->name);
+	return ward_remedy(e, "use isolation: native or oci, or remove it from the policy");
+}
+
 int plan_add_creds(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
@@ -203,6 +220,8 @@ int plan_add_creds(struct plan *p, struct ward_err *e)
 	size_t count = 0;
 	int r;
 
+	if (check_agent(p, e) < 0)
+		return -e->code;
 	if (policy->cred_ssh.len && policy->cred_mode != CRED_MODE_NONE && add_ssh(p, e) < 0)
 		return -e->code;
 	if (policy->cred_gpg.len && policy->cred_mode != CRED_MODE_NONE && add_gpg(p, e) < 0)
