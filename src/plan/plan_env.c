@@ -234,6 +234,9 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 	add_offline(p);
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
+	if (p->level == LEVEL_LANDLOCK)
+		/* to git, a system configuration that it may not read is an error */
+		strv_add(&p->env, "GIT_CONFIG_NOSYSTEM=1");
 	if (p->spec->tty)
 		/* unless the caller's says better */
 		strv_add(&p->env, "TERM=xterm-256color");
