@@ -4,6 +4,7 @@
 
 #include "audit/lines.h"
 #include "cli/audit/parts.h"
+#include "event/table_names.h"
 #include "observe/explain.h"
 
 /* What a run's first event says about it. */
@@ -11,6 +12,7 @@ struct explain_source {
 	char *run; /* its id; owned */
 	struct explain_run about;
 	char *workspace, *policy_file; /* owned; about points here */
+	const struct unseen *unseen;   /* of its engine; NULL: nothing. Static */
 };
 
 /* The run that a word means (NULL: the last one of this directory), and what is known about it. */

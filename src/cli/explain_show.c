@@ -66,6 +66,7 @@ static bool is_network_off(const char *file)
 int explain_open(int audit_fd, const char *word, struct explain_source *ret, struct ward_err *e)
 {
 	static char scratch[EVENT_LINE_MAX];
+	auto_free char *engine = NULL;
 	struct ward_event v;
 	int r;
 
@@ -77,6 +78,8 @@ int explain_open(int audit_fd, const char *word, struct explain_source *ret, str
 	if (audit_first(audit_fd, ret->run, scratch, &v)) {
 		ret->workspace = text_of(&v, FIELD_WORKSPACE);
 		ret->policy_file = text_of(&v, FIELD_POLICY);
+		engine = text_of(&v, FIELD_ENGINE);
+		ret->unseen = unseen_behind(engine);
 	}
 	ret->about = (struct explain_run){ .workspace = ret->workspace,
 					   .policy_file = ret->policy_file,
@@ -220,6 +223,7 @@ static void put_all(struct buf *out, const struct collected *c, bool as_json)
 			put_group_json(&j, &c->groups[i]);
 		json_end_array(&j);
 		json_uint(&j, "more", c->more);
+		json_string(&j, "unseen", c->source->unseen ? c->source->unseen->what : NULL);
 		json_end_object(&j);
 		buf_puts(out, "\n");
 		return;
@@ -233,6 +237,9 @@ static void put_all(struct buf *out, const struct collected *c, bool as_json)
 			   "and %" PRIu64
 			   " more; ward audit show --action deny lists all of them\n",
 			   c->more);
+	if (c->source->unseen)
+		buf_printf(out, "note: ward did not see %s%s%s\n", c->source->unseen->what,
+			   *c->source->unseen->next ? "; " : "", c->source->unseen->next);
 }
 
 /* One event by its number. */

@@ -1,6 +1,9 @@
 /* Names of limits, layers and mechanisms, from the tables: what reports, plans and messages call
  * them. Static text. */
 #include "event/table_names.h"
+
+#include <string.h>
+
 #include "model/plan.h"
 
 const char *limit_option(enum limit l)
@@ -14,6 +17,22 @@ const char *limit_option(enum limit l)
 		break;
 	}
 	return "";
+}
+
+const struct unseen *unseen_behind(const char *engine)
+{
+	static const struct {
+		const char *engine;
+		struct unseen u;
+	} rows[] = {
+#define UNSEEN(engine, what, next) { engine, { what, next } },
+#include "unseen.def"
+	};
+
+	for (size_t i = 0; engine && i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (strcmp(engine, rows[i].engine) == 0)
+			return &rows[i].u;
+	return NULL;
 }
 
 const char *limit_name(enum limit l)

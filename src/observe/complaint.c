@@ -1,8 +1,8 @@
 /*
  * The last words of a command that failed. In: the end of what it wrote to standard error, bytes of
  * a sandbox. Out: what it complains about: a path or a program that does not exist, a file that
- * cannot be written, a limit (tables/complaints.def). Runs in the supervisor when the sandbox is
- * dead; a pure function.
+ * cannot be written, a host that is not reached, a limit (tables/complaints.def). Runs in the
+ * supervisor when the sandbox is dead; a pure function.
  *
  * Why: in an ordinary run nobody watches the opens of files, and a limit that the kernel holds
  * (RLIMIT_DATA, RLIMIT_NOFILE) is a failed call that ward never sees. But nearly every program says
@@ -40,9 +40,15 @@ static const struct need {
 #include "complaints.def"
 };
 
+static const char *const writes[] = {
+#define WRITES(text) text,
+#include "complaints.def"
+};
+
 struct list {
 	struct complaint *out;
 	size_t count;
+	bool writes; /* the line that is read */
 };
 
 static const struct phrase *find_phrase(const char *line)
@@ -64,6 +70,7 @@ static void add(struct list *l, enum complaint_kind kind, const char *word, size
 		    memcmp(l->out[i].word, word, n) == 0)
 			return;
 	c->kind = kind;
+	c->writes = l->writes;
 	memcpy(c->word, word, n);
 	c->word[n] = '\0';
 	l->count++;
@@ -131,6 +138,56 @@ static bool add_words(struct list *l, enum complaint_kind kind, const char *line
 	return found;
 }
 
+/* A name with a dot in it, as hosts outside have. */
+static bool is_host(const char *word, size_t n)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-.";
+	const char *dot = memrchr(word, '.', n);
+
+	return dot && dot > word && dot < word + n - 1 && (dot[1] < '0' || dot[1] > '9') &&
+	       word[0] != '-' && word[0] != '.' && strspn(word, plain) >= n;
+}
+
+/* "Could not resolve host: NAME", "getaddrinfo ENOTFOUND NAME": the first word behind the phrase
+ * that can be one. Words elsewhere in the line may be those of a program: socket.gaierror. */
+static void add_name(struct list *l, const char *line, const char *phrase)
+{
+	const char *at = strcasestr(line, phrase) + strlen(phrase);
+
+	while (*at) {
+		size_t n = word_length(at), quote;
+
+		if (n && is_host(at, n)) {
+			add(l, COMPLAINT_HOST, at, n);
+			return;
+		}
+		at += n;
+		quote = quote_length(at);
+		at += quote ? quote : *at != '\0';
+	}
+	add(l, COMPLAINT_HOST, "", 0);
+}
+
+/* "192.0.2.1:443", or "192.0.2.1 port 443" as curl has it. */
+static void add_addresses(struct list *l, const char *line)
+{
+	static const char digits[] = "0123456789";
+
+	for (const char *at = line; *(at += strcspn(at, digits));) {
+		size_t n = strspn(at, "0123456789."), gap, m;
+		char word[64];
+
+		gap = at[n] == ':' ? 1 : strncmp(at + n, " port ", 6) == 0 ? 6 : 0;
+		m = gap ? strspn(at + n + gap, digits) : 0;
+		if (m && m <= 5 && n >= 7 && n <= 15 && (at == line || strchr(" ('\"[", at[-1]))) {
+			snprintf(word, sizeof(word), "%.*s:%.*s", (int)n, at, (int)m, at + n + gap);
+			add(l, COMPLAINT_ADDRESS, word, strlen(word));
+		}
+		at += n;
+	}
+}
+
 /* "ssh: Could not resolve hostname NAME: ...", "USER@NAME: Permission denied (publickey)." */
 static void add_host(struct list *l, const char *line, const char *phrase)
 {
@@ -155,6 +212,18 @@ static void add_host(struct list *l, const char *line, const char *phrase)
 		    : 0);
 }
 
+/* "/bin/sh: 1: ", "./build.sh: line 3: ": who complains. */
+static const char *skip_shell(const char *line)
+{
+	const char *at = strstr(line, ": ");
+
+	if (!at || !is_path(line, (size_t)(at - line)) || memchr(line, ' ', (size_t)(at - line)))
+		return line;
+	at += strncmp(at, ": line ", 7) == 0 ? 7 : 2;
+	at += strspn(at, "0123456789");
+	return strncmp(at, ": ", 2) == 0 ? at + 2 : line;
+}
+
 static void read_line(struct list *l, const char *line)
 {
 	const struct phrase *p = find_phrase(line);
@@ -164,9 +233,18 @@ static void read_line(struct list *l, const char *line)
 			add(l, COMPLAINT_NEEDS, needs[i].path, strlen(needs[i].path));
 	if (!p)
 		return;
+	l->writes = false;
+	for (size_t i = 0; i < ARRAY_LEN(writes); i++)
+		l->writes |= strcasestr(line, writes[i]) != NULL;
 	switch (p->kind) {
 	case COMPLAINT_SSH:
 		add_host(l, line, p->text);
+		return;
+	case COMPLAINT_HOST:
+		add_name(l, line, p->text);
+		return;
+	case COMPLAINT_ADDRESS:
+		add_addresses(l, line);
 		return;
 	case COMPLAINT_MEMORY:
 	case COMPLAINT_PIDS:
@@ -180,6 +258,7 @@ static void read_line(struct list *l, const char *line)
 	case COMPLAINT_READ_ONLY:
 		break;
 	}
+	line = skip_shell(line);
 	if (add_words(l, p->kind, line, is_path))
 		return;
 	if (p->kind == COMPLAINT_ABSENT)

@@ -2,6 +2,7 @@
 #ifndef WARD_OBSERVE_COMPLAINT_H
 #define WARD_OBSERVE_COMPLAINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,8 @@ enum complaint_kind {
 	COMPLAINT_READ_ONLY, /* a path cannot be written */
 	COMPLAINT_NEEDS,     /* a path of the table, which the message does not name */
 	COMPLAINT_SSH,       /* an ssh login failed: the host, where it is named */
+	COMPLAINT_HOST,      /* a name was not resolved: the name; "": some name */
+	COMPLAINT_ADDRESS,   /* a connection failed: IPv4 address and port, "192.0.2.1:443" */
 	/* a limit, no word */
 	COMPLAINT_MEMORY,
 	COMPLAINT_PIDS,
@@ -23,6 +26,7 @@ enum complaint_kind {
 
 struct complaint {
 	enum complaint_kind kind;
+	bool writes; /* its line says that a file was to be written */
 	/* as it was printed: a path (absolute, or with ./ or ../ in front), or a word that may be a
 	 * name; "" where the kind has none */
 	char word[COMPLAINT_WORD_MAX];

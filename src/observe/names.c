@@ -78,12 +78,11 @@ static bool is_new(struct names *n, const struct host *host)
 	return true;
 }
 
-static bool is_worth_recording(const struct dns_query *q)
+static bool is_outside(const struct host *h)
 {
 	static const char *const own[] = { "localhost", ".localhost", ".arpa" };
-	const struct host *h = &q->host;
 
-	if (q->rcode != DNS_NOERROR || !q->named || h->kind != HOST_NAME || !h->len)
+	if (h->kind != HOST_NAME || !h->len)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
 		size_t len = strlen(own[i]);
@@ -94,7 +93,15 @@ static bool is_worth_recording(const struct dns_query *q)
 	return true;
 }
 
-static void record(const struct host *h, struct result *r)
+static bool is_on_record(const struct result *r, const char *what)
+{
+	for (size_t i = 0; i < r->denial_count; i++)
+		if (r->denials[i].what && strcmp(r->denials[i].what, what) == 0)
+			return true;
+	return false;
+}
+
+static void record(const struct host *h, bool heard, struct result *r)
 {
 	static const char why[] = "the policy grants no network, so names do not resolve";
 	struct ward_event v;
@@ -103,7 +110,7 @@ static void record(const struct host *h, struct result *r)
 	if (remedy_may_name(h))
 		buf_printf(&remedy, "network.egress_allowlist: [\"%s\"]", h->name);
 	buf_printf(&what, "name %s", h->name);
-	if (what.failed || remedy.failed)
+	if (what.failed || remedy.failed || (heard && is_on_record(r, buf_text(&what))))
 		return;
 	v = event_make(EVENT_DNS, ACTION_DENY, h->name);
 	event_text(&v, FIELD_RULE, "network.mode");
@@ -111,8 +118,18 @@ static void record(const struct host *h, struct result *r)
 	event_text(&v, FIELD_REASON, "no_network");
 	event_text(&v, FIELD_WHY, why);
 	event_text(&v, FIELD_REMEDY, remedy.len ? buf_text(&remedy) : NULL);
+	if (heard)
+		event_flag(&v, FIELD_OBSERVED);
 	event_emit(r->events, &v);
 	result_deny(r, buf_text(&what), why, buf_text(&remedy));
+}
+
+void names_heard(const char *name, struct result *r)
+{
+	struct host h;
+
+	if (host_read(name, strlen(name), &h) == HOST_FINE && is_outside(&h))
+		record(&h, true, r);
 }
 
 /* One question. False: there is none now. */
@@ -132,8 +149,8 @@ static bool answer_one(struct names *n, struct result *r)
 	if (len) /* who is gone needs no answer */
 		(void)!sendto(n->fd, answer, len, MSG_DONTWAIT | MSG_NOSIGNAL,
 			      (struct sockaddr *)&from, from_len);
-	if (len && is_worth_recording(&q) && is_new(n, &q.host))
-		record(&q.host, r);
+	if (len && q.rcode == DNS_NOERROR && q.named && is_outside(&q.host) && is_new(n, &q.host))
+		record(&q.host, false, r);
 	return true;
 }
 

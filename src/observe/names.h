@@ -14,6 +14,9 @@ int names_fd(const struct names *n);
 /* Answers what waits: each name but localhost does not exist. Each name is recorded once in *r.
  * Never blocks. */
 void names_handle(struct names *n, uint64_t now_ms, struct result *r);
+/* Records a name that the command's own words complain about, unless it is on record or none that
+ * could be allowed. */
+void names_heard(const char *name, struct result *r);
 /* When to call names_handle() again because a flood made it rest; 0: not for that. */
 uint64_t names_due_ms(const struct names *n);
 

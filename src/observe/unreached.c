@@ -111,14 +111,16 @@ static bool is_listening(const char *who, uint16_t port)
 
 /* -- what is said */
 
+/* o: NULL where it was heard, not seen. */
 static void tell(const struct observation *o, struct ward_event *v, const char *what,
 		 const char *why, const char *remedy, struct result *r)
 {
 	auto_buf words = { 0 };
-	char link[32], exe[512];
+	char link[32] = "", exe[512];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", o->pid);
+	if (o)
+		snprintf(link, sizeof(link), "/proc/%d/exe", o->pid);
 	n = readlink(link, exe, sizeof(exe));
 	event_text(v, FIELD_WHY, why);
 	event_text(v, FIELD_REMEDY, *remedy ? remedy : NULL);
@@ -247,6 +249,22 @@ static void report_socket(struct unreached *u, const struct observation *o, stru
 		tell_socket(u, o, r);
 	own_close_fd(&u->root_fd);
 	u->root_fd = -1;
+}
+
+void unreached_heard(const char *address, struct result *r)
+{
+	auto_buf what = { 0 };
+	struct host h;
+	uint16_t port;
+
+	if (host_read_port(address, strlen(address), &h, &port) != HOST_FINE || !port ||
+	    h.kind != HOST_ADDRESS || is_loopback(&h.ip))
+		return;
+	buf_printf(&what, "connection to %s", address);
+	for (size_t i = 0; i < r->denial_count; i++)
+		if (r->denials[i].what && strcmp(r->denials[i].what, buf_text(&what)) == 0)
+			return;
+	tell_outside(NULL, &h.ip, port, r);
 }
 
 void unreached_report(struct unreached *u, const struct observation *o, struct result *r)

@@ -25,4 +25,8 @@ const char *unreached_socket_advice(const char *path);
  * net.connect, and one denial. The sandbox has no network. */
 void unreached_report(struct unreached *u, const struct observation *o, struct result *r);
 
+/* The same for an IPv4 address and a port ("192.0.2.1:443") that the command's own words complain
+ * about, unless it is on record or leads nowhere outside. */
+void unreached_heard(const char *address, struct result *r);
+
 #endif

@@ -9,13 +9,18 @@
 #include <errno.h>
 #include <string.h>
 
+#include "event/table_names.h"
 #include "plan/plan_root.h"
 #include "protocol/guest.h"
 
 int inner_add_mounts(struct plan *p, struct ward_err *e)
 {
 	const struct inner *w = p->spec->inner;
+	const struct unseen *unseen = w ? unseen_behind(w->name) : NULL;
 
+	if (unseen)
+		strv_addf(&p->notes, "ward does not see %s%s%s", unseen->what,
+			  *unseen->next ? "; " : "", unseen->next);
 	return w && w->mounts ? w->mounts(p, e) : 0;
 }
 

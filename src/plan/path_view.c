@@ -11,16 +11,22 @@
 
 #include "base/path.h"
 #include "guard/guard_internal.h"
+#include "plan/level.h"
 
 #define LINKS_MAX 8
 
 struct path_view path_view_of(const struct plan *p)
 {
-	return (struct path_view){ .mounts = p->mounts,
-				   .mount_count = p->mount_count,
-				   .roots = p->roots,
-				   .root_count = p->root_count,
-				   .image = p->image.root != NULL };
+	struct path_view w = { .mounts = p->mounts,
+			       .mount_count = p->mount_count,
+			       .roots = p->roots,
+			       .root_count = p->root_count,
+			       .image = p->image.root != NULL,
+			       .unmounted = p->level == LEVEL_LANDLOCK };
+
+	if (w.unmounted)
+		level_tmp_path(p->spec->run_id, w.own_tmp, sizeof(w.own_tmp));
+	return w;
 }
 
 /* The mount that has the path: the deepest one, of equal ones the last. */
@@ -135,7 +141,8 @@ enum path_view_access path_view_find(const struct path_view *w, const char *path
 	if (ret_noexec)
 		*ret_noexec = m->noexec;
 	if (m->kind == MOUNT_TMPFS || m->kind == MOUNT_DEV)
-		return PATH_VIEW_PRIVATE;
+		return w->unmounted && !path_is_beneath(at, w->own_tmp) ? PATH_VIEW_ABSENT
+									: PATH_VIEW_PRIVATE;
 	return ask_guards(w, at,
 			  m->kind == MOUNT_BIND && m->writable ? PATH_VIEW_WRITE : PATH_VIEW_READ);
 }

@@ -12,6 +12,9 @@ struct path_view {
 	size_t root_count;
 	/* the root is an image: what no mount covers may be there */
 	bool image;
+	/* there are no mounts (isolation level landlock): no place is private but this one */
+	bool unmounted;
+	char own_tmp[64];
 };
 
 enum path_view_access {

@@ -286,6 +286,10 @@ int plan_add_toolchains(struct plan *p, struct ward_err *e)
 	const struct strv *wanted = &p->spec->policy.toolchains;
 	const char *cwd = p->spec->cwd;
 
+	/* what lies in the workspace is seen inside as it is */
+	if (!p->image.root && p->spec->argv && p->spec->argv[0] &&
+	    !path_is_beneath(p->spec->argv[0], p->workspace))
+		p->own_program = own_program(p->spec->argv[0]);
 	if (p->image.root || p->level == LEVEL_LANDLOCK ||
 	    (p->spec->inner && !p->spec->inner->own_view)) {
 		if (wanted->len && p->spec->policy.origin[POLICY_F_toolchains].source)
@@ -293,9 +297,6 @@ int plan_add_toolchains(struct plan *p, struct ward_err *e)
 					    "own /usr, with isolation native, oci or gvisor");
 		return 0;
 	}
-	/* what lies in the workspace is seen inside as it is */
-	if (p->spec->argv && p->spec->argv[0] && !path_is_beneath(p->spec->argv[0], p->workspace))
-		p->own_program = own_program(p->spec->argv[0]);
 	if (!wanted->len)
 		return 0;
 	if (!p->own_program && wanted->len == 1 && strcmp(wanted->items[0], "auto") == 0 &&

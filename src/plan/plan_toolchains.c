@@ -377,8 +377,11 @@ void plan_note_program(struct plan *p)
 		if (dir && *dir == '/' && runs_at(p, dir, name)) {
 			strv_addf(&p->loud,
 				  "%s is %s/%s inside, not %s as on your PATH; to use that one: "
-				  "--add filesystem.programs=%s",
-				  name, dir, name, p->own_program, name);
+				  "%s%s",
+				  name, dir, name, p->own_program,
+				  p->level == LEVEL_LANDLOCK ? "name it by its path, with --ro "
+							     : "--add filesystem.programs=",
+				  p->level == LEVEL_LANDLOCK ? p->own_program : name);
 			strv_add(&p->notes, p->loud.items[p->loud.len - 1]);
 			return;
 		}

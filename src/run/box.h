@@ -7,6 +7,9 @@
 /* A command was not found inside: where the host has it, and the option that would show it, into
  * e's remedy. Whether the host has it. */
 bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e);
+/* Appends how a program in a directory of the host's PATH is started where nothing can be mounted
+ * (isolation level landlock). */
+void box_put_path(const char *dir, const char *name, struct buf *out);
 
 /* Begins with the engine that a run most likely takes; unlimited: there will be no limit that a
  * cgroup holds, as far as can be told. timing is borrowed for the whole run. */

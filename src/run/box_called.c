@@ -7,6 +7,7 @@
  * ward reads at most TEXT_MAX bytes and WORDS_MAX words, and only checks whether a program of that
  * name exists. Runs in the supervisor after the sandbox is dead.
  */
+#include "run/box.h"
 #include "run/box_internal.h"
 
 #include <fcntl.h>
@@ -120,8 +121,9 @@ static char *find_on_host(const struct path_view *view, const char *name)
 	return found;
 }
 
-static void tell(struct result *r, const char *name, const char *dir)
+static void tell(struct box *b, const char *name, const char *dir)
 {
+	struct result *r = b->result;
 	struct ward_event v = event_make(EVENT_EXEC, ACTION_DENY, name);
 	auto_buf what = { 0 }, why = { 0 }, remedy = { 0 };
 
@@ -129,7 +131,9 @@ static void tell(struct result *r, const char *name, const char *dir)
 	buf_puts(&why, "the host has it in ");
 	text_escape(&why, dir);
 	buf_puts(&why, ", the sandbox does not");
-	if (text_is_plain(dir) && learn_may_advise(dir, getenv("HOME"), true))
+	if (b->plan->level == LEVEL_LANDLOCK)
+		box_put_path(dir, name, &remedy);
+	else if (text_is_plain(dir) && learn_may_advise(dir, getenv("HOME"), true))
 		buf_printf(&remedy, "filesystem.host_mounts: [{path: \"%s\"}]", dir);
 	else
 		buf_printf(&remedy, "filesystem.programs: [\"%s\"]", name);
@@ -154,7 +158,7 @@ bool box_report_called(struct box *b, const char *name)
 			return true;
 	dir = find_on_host(&view, name);
 	if (dir)
-		tell(b->result, name, dir);
+		tell(b, name, dir);
 	return dir;
 }
 

@@ -95,6 +95,10 @@ static void explain_failed_exec(struct box *b)
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));
 	ward_wrap(&r->error, "running %s inside", name);
 	there = b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error);
+	if (b->failed_errno == EACCES && b->plan->level == LEVEL_LANDLOCK && name[0] == '/' &&
+	    !path_is_beneath(name, b->plan->workspace))
+		/* what the plan does not grant is there, and may not be executed */
+		there = box_suggest_mount(b->plan, name, &r->error);
 	if (b->failed_code == 127 && box_known_program(name))
 		ward_remedy(&r->error, "%s", box_known_program(name));
 	if (b->failed_errno == EACCES && is_not_executable(b->plan, name))
@@ -147,6 +151,29 @@ void box_judge(struct box *b)
 	}
 }
 
+#define CANNOT_EXECUTE 126
+
+/* The inner runtime's runner started the command, and told its exit status alone. */
+static void explain_inner_exec(struct box *b)
+{
+	const struct plan *p = b->plan;
+	const char *name = p->argv ? p->argv[0] : NULL;
+	struct ward_event v = event_make(EVENT_EXEC, ACTION_DENY, name);
+	auto_buf what = { 0 }, remedy = { 0 };
+
+	if (!p->spec->inner || b->result->exit_code != CANNOT_EXECUTE || !name ||
+	    !is_not_executable(p, name))
+		return;
+	buf_printf(&what, "program %s", name);
+	buf_printf(&remedy, "make it executable: chmod +x %s", name);
+	event_text(&v, FIELD_WHY, "its mode does not allow executing it");
+	event_text(&v, FIELD_REMEDY, buf_text(&remedy));
+	event_emit(b->result->events, &v);
+	if (!what.failed && !remedy.failed)
+		result_deny(b->result, buf_text(&what), "its mode does not allow executing it",
+			    buf_text(&remedy));
+}
+
 /* Why the command failed, as far as its words and its last output tell. After the output is
  * drained. */
 static void explain_failure(struct box *b)
@@ -154,6 +181,7 @@ static void explain_failure(struct box *b)
 	if (b->result->refused || b->failed)
 		return;
 	listeners_finish(&b->listeners, b->result);
+	explain_inner_exec(b);
 	box_hear(b);
 	box_explain_called(b);
 	box_guess(b);

@@ -19,6 +19,8 @@
 #include "base/text.h"
 #include "event/event.h"
 #include "event/result.h"
+#include "event/table_names.h"
+#include "model/inner.h"
 #include "observe/learn_path.h"
 #include "observe/unreached.h"
 #include "observe/walk_names.h"
@@ -274,12 +276,29 @@ bool box_is_script(char *const *argv, size_t i)
 	return i && argv[i - 1][0] == '-' && strchr(argv[i - 1], 'c');
 }
 
+/* Behind an inner runtime most refusals are its own. A status of 1 without a word is an answer (of
+ * grep, test, diff) rather than a failure. */
+static bool name_unseen(struct box *b)
+{
+	const struct unseen *u = unseen_behind(plan_isolation(b->plan));
+	struct result *r = b->result;
+
+	/* --hints shows which programs are looked for, where the files are those of the sandbox */
+	if (!u || (r->exit_code == NOT_FOUND && b->plan->spec->inner->own_view))
+		return false;
+	if (r->exit_code != 1 || b->streams.tail.kept.len || io_now_ms() - b->started_ms >= WORK_MS)
+		strv_addf(&r->loud,
+			  "the command failed; ward saw no refusal, but it does not see %s%s%s",
+			  u->what, *u->next ? "; remedy: " : "", u->next);
+	return true;
+}
+
 /* A build or a test that misses a file deep inside must not fail in silence. */
 static void name_hints(struct box *b)
 {
 	struct result *r = b->result;
 
-	if (r->denial_count || r->loud.len || r->exit_signal)
+	if (r->denial_count || r->loud.len || r->exit_signal || name_unseen(b))
 		return;
 	if (r->exit_code == NOT_FOUND)
 		strv_add(&r->loud,
@@ -297,9 +316,14 @@ void box_guess(struct box *b)
 	struct look l = { .b = b };
 	char *const *argv = b->plan->argv;
 
-	if (!b->result->exit_code || b->limited || b->failed || b->forwarded || !argv || !argv[0] ||
-	    b->plan->image.root || b->plan->spec->observe)
+	if (!b->result->exit_code || b->limited || b->failed || b->forwarded || !argv || !argv[0])
 		return;
+	if (b->plan->image.root || b->plan->spec->observe) {
+		/* its files are the image's, or are watched */
+		if (b->plan->spec->inner)
+			name_hints(b);
+		return;
+	}
 	l.view = path_view_of(b->plan);
 	l.writes = is_writer(argv[0]);
 	look_at_program(&l, argv[0]);

@@ -50,6 +50,25 @@ static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 		    buf_text(&more));
 }
 
+void box_put_path(const char *dir, const char *name, struct buf *out)
+{
+	auto_free char *file = path_join(dir, name);
+
+	if (file && text_is_plain(file) && learn_may_advise(file, getenv("HOME"), true))
+		buf_printf(out, "--ro %s --env PATH=%s:/usr/local/bin:/usr/bin:/bin", file, dir);
+	else
+		buf_puts(out, "mount its directory with --ro DIR and name it by its path");
+}
+
+/* At isolation level landlock nothing can be put in front of PATH. */
+static void suggest_path(const char *dir, const char *name, struct ward_err *e)
+{
+	auto_buf words = { 0 };
+
+	box_put_path(dir, name, &words);
+	ward_remedy(e, "%s", buf_text(&words));
+}
+
 bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e)
 {
 	const char *path = getenv("PATH");
@@ -79,7 +98,9 @@ bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 		if (file && access(file, X_OK) == 0) {
 			const char *preset = toolchain_of(file);
 
-			if (preset && !strv_has(&p->toolchains, preset))
+			if (p->level == LEVEL_LANDLOCK)
+				suggest_path(dir, name, e);
+			else if (preset && !strv_has(&p->toolchains, preset))
 				ward_remedy(e,
 					    "the host has it in %s, part of the toolchain %s: use "
 					    "--set toolchains=%s",

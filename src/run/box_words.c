@@ -10,10 +10,12 @@
  */
 #include "run/box_internal.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "base/text.h"
@@ -23,6 +25,7 @@
 #include "observe/complaint.h"
 #include "observe/explain.h"
 #include "observe/missing.h"
+#include "observe/names.h"
 #include "observe/observe.h"
 #include "observe/unreached.h"
 #include "plan/path_view.h"
@@ -33,7 +36,7 @@
 struct hearing {
 	struct box *b;
 	struct path_view view;
-	size_t reported;
+	size_t reported, reached;
 	/* files are watched, or are those of an image, or would not help the program */
 	bool limits_only;
 };
@@ -150,6 +153,19 @@ static bool is_elsewhere(const struct hearing *h, const char *dir)
 	return false;
 }
 
+/* At isolation level landlock nothing can be mounted: what the user's home has is not in the
+ * sandbox's. */
+static void report_home(struct box *b, const char *path, const char *home)
+{
+	const char *rest = path + strlen(path_view_of(b->plan).own_tmp);
+	auto_free char *host = path_join(home, *rest ? rest + 1 : ".");
+
+	if (host && *rest && box_is_on_host(host))
+		box_report_missing(b->result, path, host,
+				   "the home of the sandbox is another directory, and at isolation "
+				   "level landlock no file can be shown in it");
+}
+
 /* The name as the host has it: the private home's files are looked for in the user's own. */
 static void hear_path(struct hearing *h, const char *path, enum path_view_access access,
 		      bool denied)
@@ -163,6 +179,11 @@ static void hear_path(struct hearing *h, const char *path, enum path_view_access
 		return;
 	if (path_is_beneath(path, "/dev")) {
 		report_device(h->b, path);
+		return;
+	}
+	if (h->view.unmounted && own_home && path_is_beneath(path, h->view.own_tmp)) {
+		report_home(h->b, path, own_home);
+		h->reported++;
 		return;
 	}
 	observe_host_path(path, own_home, host);
@@ -185,29 +206,50 @@ static void hear_path(struct hearing *h, const char *path, enum path_view_access
 	}
 }
 
+/* Its reader was refused: who may read it wanted to write it, and what does not exist was to be
+ * made. */
+static bool was_to_be_written(const char *path)
+{
+	return !box_is_on_host(path) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
+}
+
 static void hear_file(struct hearing *h, const struct complaint *c)
 {
 	auto_free char *path =
 		c->word[0] == '/' ? path_clean(c->word) : path_join(h->b->plan->cwd, c->word);
 	bool certain = c->word[0] == '/' || c->word[0] == '.'; /* else it may be any word */
-	enum path_view_access access;
+	enum path_view_access view;
 
 	if (h->limits_only || h->reported >= REPORTED_MAX || !path || !path[1])
 		return;
-	access = path_view_find(&h->view, path, NULL);
-	if (access == PATH_VIEW_PROTECTED && c->kind != COMPLAINT_ABSENT) {
+	if (c->kind == COMPLAINT_DENIED && !certain && h->view.unmounted &&
+	    h->b->plan->spec->policy.fs_mode == FS_MODE_READ_ONLY) {
+		/* Landlock's answer where another file system would be read-only */
+		box_report_unwritable(h->b, h->b->plan->cwd);
+		return;
+	}
+	view = path_view_find(&h->view, path, NULL);
+	if (view == PATH_VIEW_PROTECTED && c->kind != COMPLAINT_ABSENT) {
 		if (box_is_on_host(path))
 			report_protected(h->b, path);
-	} else if (access == PATH_VIEW_HIDDEN) {
+	} else if (view == PATH_VIEW_HIDDEN) {
 		if (box_is_on_host(path))
 			report_hidden(h->b, path);
 	} else if (c->kind == COMPLAINT_READ_ONLY) {
-		if (certain && access < PATH_VIEW_PROTECTED) {
+		if (certain && view < PATH_VIEW_PROTECTED) {
 			box_report_unwritable(h->b, path);
 			h->reported++;
 		}
+	} else if (certain && c->kind == COMPLAINT_DENIED && view == PATH_VIEW_READ &&
+		   box_is_systems(path) && was_to_be_written(path)) {
+		/* what gVisor and Landlock answer, in place of a read-only file system */
+		box_report_unwritable(h->b, path);
+		h->reported++;
 	} else if (certain) {
-		hear_path(h, path, access, c->kind == COMPLAINT_DENIED);
+		if (c->writes && c->kind == COMPLAINT_DENIED && view == PATH_VIEW_ABSENT)
+			box_report_unwritable(h->b, path);
+		else
+			hear_path(h, path, view, c->kind == COMPLAINT_DENIED);
 	}
 }
 
@@ -271,7 +313,8 @@ static void hear_login(struct hearing *h, const struct complaint *c)
 	buf_printf(&name, "name %s", host);
 	v = event_make(EVENT_CREDENTIAL_SIGN, ACTION_DENY, "your ssh-agent");
 	event_text(&v, FIELD_HOST, host);
-	buf_printf(&remedy, "--ssh %s; it lets your ssh-agent sign for that host alone",
+	buf_printf(&remedy, "%s--ssh %s; it lets your ssh-agent sign for that host alone",
+		   b->plan->spec->inner ? "--isolation native " : "",
 		   login && text_is_plain(login) ? login : host);
 	if (what.failed || name.failed || remedy.failed)
 		return;
@@ -289,6 +332,38 @@ static void hear_login(struct hearing *h, const struct complaint *c)
 	result_deny(r, buf_text(&what), why, buf_text(&remedy));
 }
 
+/* ---- names and connections ---- */
+
+/* The hosts of the URLs among the command's words: what an unnamed one may be. */
+static void hear_urls(struct box *b)
+{
+	for (char *const *argv = b->plan->argv; argv && *argv; argv++)
+		for (const char *at = *argv; (at = strstr(at, "://"));) {
+			const char *from = at + 3;
+			auto_free char *host = strndup(from, strcspn(from, ":/?#@'\" \n"));
+
+			if (host && strchr(host, '.'))
+				names_heard(host, b->result);
+			at = from;
+		}
+}
+
+/* A sandbox without a network whose lookups and connections end where ward does not see them, at
+ * the kernel of an inner runtime. At the Landlock level no socket can be made, and ward reports
+ * that. */
+static void hear_network(struct hearing *h, const struct complaint *c)
+{
+	if (h->b->plan->net.on || h->b->plan->level == LEVEL_LANDLOCK || h->reached >= REPORTED_MAX)
+		return;
+	h->reached++;
+	if (c->kind == COMPLAINT_ADDRESS)
+		unreached_heard(c->word, h->b->result);
+	else if (c->word[0])
+		names_heard(c->word, h->b->result);
+	else
+		hear_urls(h->b);
+}
+
 static void hear_one(struct hearing *h, const struct complaint *c)
 {
 	switch (c->kind) {
@@ -304,6 +379,10 @@ static void hear_one(struct hearing *h, const struct complaint *c)
 		break;
 	case COMPLAINT_SSH:
 		hear_login(h, c);
+		break;
+	case COMPLAINT_HOST:
+	case COMPLAINT_ADDRESS:
+		hear_network(h, c);
 		break;
 	case COMPLAINT_MEMORY:
 		report_limit(h->b, LIMIT_MEMORY, "the command reports that it ran out of memory");

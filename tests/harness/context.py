@@ -196,10 +196,11 @@ class Test:
 
     def ward_argv(self, *args, wrap=()):
         """The command line of ward; wrap is a prefix that root runs (unshare and the like)."""
-        argv = [self.ward_path, *engines.with_engine(self, [os.fspath(a) for a in args])]
-        reason = host.no_runtime(argv) if argv[1:2] in (["run"], ["learn"], ["shell"]) else None
+        words = engines.with_engine(self, [os.fspath(a) for a in args])
+        reason = host.no_runtime(words) if words[:1] in (["run"], ["learn"], ["shell"]) else None
         if reason:
             raise Skipped(reason)
+        argv = [*engines.start_of(self), self.ward_path, *words]
         return [*wrap, *users.setpriv(self.person), *argv] if wrap else argv
 
     def ward(self, *args, input=None, env=None, cwd=None, timeout=30, report=False, wrap=(),

@@ -16,10 +16,46 @@ OPTIONS = {
     "vm": ("--widen", "--isolation", "vm", "--set", "vm.accel=tcg", "--set", "vm.memory=256Mi",
            "--image", "attacks"),
     "wasm": ("--isolation", "wasm"),
+    # the Landlock level of native, as on a host without user namespaces: see start_of()
+    "landlock": ("--set", "require.isolation=landlock", "--set", "require.limits=none"),
 }
 
+# what a host without user namespaces answers (Docker's filter answers in the same way)
+WITHOUT_NAMESPACES = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define LOAD(field) { BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, field) }
+#define RET(value) { BPF_RET | BPF_K, 0, 0, value }
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		LOAD(nr),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 },
+		RET(SECCOMP_RET_ERRNO | ENOSYS),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
+		LOAD(args[0]),
+		{ BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 },
+		RET(SECCOMP_RET_ERRNO | EPERM),
+		RET(SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 99;
+	execv(argv[1], argv + 1);
+	return 98;
+}
+"""
+
 # how much longer things take behind it
-SLOWER = {"native": 1, "oci": 2, "gvisor": 4, "vm": 8, "wasm": 2}
+SLOWER = {"native": 1, "oci": 2, "gvisor": 4, "vm": 8, "wasm": 2, "landlock": 1}
 
 
 def asked():
@@ -41,13 +77,20 @@ def time_limit(seconds):
 def with_engine(t, args):
     """The words of a command line of ward, with the engine that was asked for."""
     engine = asked()
-    if not engine or not args or args[0] != "run" or "--isolation" in args:
+    if not engine or not args or args[0] not in ("run", "plan") or "--isolation" in args:
+        return args
+    if args[0] == "plan" and engine != "landlock":
         return args
     if engine == "vm":
         from . import vm_attacks
         vm_attacks.share(t)
         args = vm_attacks.words(args)
     return [args[0], *OPTIONS[engine], *args[1:]]
+
+
+def start_of(t):
+    """What ward is started with, so that it has that engine alone."""
+    return (t.compile(WITHOUT_NAMESPACES),) if asked() == "landlock" else ()
 
 
 def other_state(t, directory):

@@ -584,3 +584,54 @@ def test_gofer_killed_while_it_starts(t):
         t.check(r.rc in (137, 125) and "gvisor: " in r.err, f"{i}: {r}")
         t.check(time.monotonic() - began < 20, f"{i}: it took {time.monotonic() - began:.1f} s")
     clean(t)
+
+
+def test_what_the_policy_gives_in_ward(t):
+    """Its programs and the certificates that it trusts are inside gVisor as they are outside."""
+    usable(t)
+    tools, ws = t.fresh_dir("tools"), t.workspace()
+    t.write(tools, {"mytool": "#!/bin/sh\necho it runs\n"})
+    os.chmod(os.path.join(tools, "mytool"), 0o755)
+    env = {"PATH": tools + ":" + os.environ["PATH"]}
+    r = t.ward("run", *GVISOR, "--add", "filesystem.programs=mytool", "--", "mytool", cwd=ws,
+               env=env)
+    t.equal((r.rc, r.out), (0, "it runs\n"), r.err)
+    rule = "network.egress_allowlist=[{host: a.test, methods: [GET]}]"
+    r = t.ward("run", *GVISOR, "--set", "network.mode=restricted", "--set", rule, "--", "sh", "-c",
+               "test -s $NODE_EXTRA_CA_CERTS && test -s $DENO_CERT && echo x > /.ward/trust/y",
+               cwd=ws)
+    t.check(r.rc == 2 and "ead-only" in r.err, r)
+
+
+def test_what_it_refuses_is_said(t):
+    """gVisor's kernel refuses names and connections by itself: what the command says of them leads
+    on, and where it says nothing ward says what it does not see."""
+    usable(t)
+    ws = t.workspace()
+    r = t.ward("run", *GVISOR, "--", "curl", "-sS", "https://a.invalid/", cwd=ws, report=True)
+    t.contains(r.err, "remedy: --allow a.invalid (policy: ")
+    t.equal([d["option"] for d in r.report["denials"]], ["--allow a.invalid"], r.report)
+    t.check(any("gVisor's kernel refuses" in n for n in r.report["notes"]), r.report["notes"])
+    found = json.loads(t.ward("explain", "--json", cwd=ws).out)
+    t.equal([d["option"] for d in found["denials"]], ["--allow a.invalid"], found)
+    t.contains(found["unseen"], "gVisor's kernel refuses")
+    r = t.ward("run", *GVISOR, "--", "getent", "hosts", "a.invalid", cwd=ws)
+    t.check(r.rc and "--isolation native" in r.err, r.err)
+    t.contains(t.ward("explain", cwd=ws).out, "note: ward did not see what gVisor's kernel")
+    for command, rc in (("exit 1", 1), ("exit 0", 0)):
+        r = t.ward("run", *GVISOR, "--", "sh", "-c", command, cwd=ws)
+        t.equal((r.rc, r.err), (rc, ""))
+    r = t.ward("run", *GVISOR, "--quiet", "--", "sh", "-c", "exit 3", cwd=ws)
+    t.equal((r.rc, r.err), (3, ""))
+    t.write(ws, {"build": "#!/bin/sh\n"})
+    r = t.ward("run", *GVISOR, "--", "./build", cwd=ws)
+    t.contains(r.err, "chmod +x ./build")
+
+
+def test_an_agent_that_cannot_be_reached_is_refused(t):
+    usable(t)
+    ws = t.workspace()
+    t.write(t.home, {".ssh/known_hosts": "a.test ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPZ5\n"})
+    r = t.ward("run", *GVISOR, "--ssh", "git@a.test", "--", "true", cwd=ws)
+    t.check(r.rc == 125 and "cannot connect to the agent" in r.err, r)
+    t.contains(r.err, "isolation: native or oci")

@@ -6,48 +6,16 @@ import signal
 import time
 
 from harness import needs, only_root
+from harness.engines import WITHOUT_NAMESPACES
 
-# what a host without user namespaces answers (Docker's filter answers in the same way)
-WITHOUT = r"""
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#define LOAD(field) { BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, field) }
-#define RET(value) { BPF_RET | BPF_K, 0, 0, value }
-int main(int argc, char **argv)
-{
-	struct sock_filter code[] = {
-		LOAD(nr),
-		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 },
-		RET(SECCOMP_RET_ERRNO | ENOSYS),
-		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone },
-		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
-		LOAD(args[0]),
-		{ BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 },
-		RET(SECCOMP_RET_ERRNO | EPERM),
-		RET(SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		return 99;
-	execv(argv[1], argv + 1);
-	return 98;
-}
-"""
 ACCEPT = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
 
 
 def ward(t, ws, *args, accept=ACCEPT, **options):
     """ward run on a host without user namespaces; .report is the report."""
     report = os.path.join(t.fresh_dir("report"), "r.json")
-    r = t.run(t.compile(WITHOUT), t.ward_path, "run", "--report", report, "-w", ws, *accept, *args,
-              cwd=ws, **options)
+    r = t.run(t.compile(WITHOUT_NAMESPACES), t.ward_path, "run", "--report", report, "-w", ws,
+              *accept, *args, cwd=ws, **options)
     text = t.read(report)
     r.report = json.loads(text) if text else None
     return r
@@ -172,7 +140,7 @@ def test_deadline(t):
 def test_killed_supervisor(t):
     """No process stays, and no file: the guardian or the next run finishes it."""
     mark, ws = 6020000 + os.getpid(), t.workspace()
-    process = t.popen([t.compile(WITHOUT), t.ward_path, "run", "-w", ws, *ACCEPT, "--",
+    process = t.popen([t.compile(WITHOUT_NAMESPACES), t.ward_path, "run", "-w", ws, *ACCEPT, "--",
                        "/bin/sh", "-c",
                        "echo $TMPDIR > tmp; mkdir -p $TMPDIR/a/b; chmod 0 $TMPDIR/a; setsid sleep "
                        f"{mark} & sleep {mark}"], cwd=ws)
@@ -215,7 +183,7 @@ def test_no_terminal_inside(t):
     t.contains(r.err, "-t: there are no terminals inside")
     t.contains(r.err, "remedy")
     report = os.path.join(t.fresh_dir("report"), "r.json")
-    r = t.tty(t.compile(WITHOUT), t.ward_path, "run", "--report", report, *ACCEPT, "--",
+    r = t.tty(t.compile(WITHOUT_NAMESPACES), t.ward_path, "run", "--report", report, *ACCEPT, "--",
               "/bin/sh", "-c",
               r"test -t 0 || test -t 1 || echo pip''es; read x; echo got $x; printf "
               r"'\033[6n\033[31mred\033[?25l'", cwd=ws, input=b"typed\n")
@@ -253,7 +221,7 @@ def test_detached(t):
     from harness import boxes
     ws = t.workspace({"f": "inside\n"})
     t.defer(boxes.clean, t)
-    program = t.compile(WITHOUT)
+    program = t.compile(WITHOUT_NAMESPACES)
 
     def call(*args, **options):
         return t.run(program, t.ward_path, *args, cwd=ws, **options)
@@ -277,3 +245,40 @@ def test_detached(t):
     t.equal(call("kill", "low").rc, 0, "kill")
     t.check(t.finish(p, ["exec"]).rc != 0, "what ran there has ended")
     t.equal(call("rm", "low").rc, 0, "rm")
+
+
+@needs("landlock")
+def test_refusals_lead_on(t):
+    """What Landlock refuses is a failed call and no absent file: the option is said all the same,
+    and none that this level does not have."""
+    ws, other = t.workspace(), t.fresh_dir("other")
+    t.write(other, {"data": "1\n", "bin/mytool": "#!/bin/sh\necho it runs\n"})
+    os.chmod(os.path.join(other, "bin/mytool"), 0o755)
+    os.chmod(other, 0o755)
+    tool = os.path.join(other, "bin/mytool")
+    r = shell(t, ws, f"read x < {other}/data")
+    t.contains(r.err, f"remedy: --ro {other}/data (policy: ")
+    t.equal(shell(t, ws, f"read x < {other}/data", "--ro", f"{other}/data").rc, 0)
+    r = shell(t, ws, f"echo x > {other}/new")
+    t.contains(r.err, f"remedy: --rw {other} (policy: ")
+    r = shell(t, ws, "echo x > /etc/motd")
+    t.check("--ro /etc/motd" not in r.err and "--rw DIR" in r.err, r.err)
+    r = shell(t, ws, "echo x > new", "--set", "filesystem.mode=read_only")
+    t.contains(r.err, "--set filesystem.mode=read_write")
+    r = ward(t, ws, "--", tool)
+    t.check(r.rc == 126 and f"remedy: --ro {tool}" in r.err, r.err)
+    env = {"PATH": os.path.dirname(tool) + ":" + os.environ["PATH"]}
+    r = ward(t, ws, "--", "mytool", env=env)
+    option = r.err.split("remedy: ")[1].splitlines()[0].split()
+    t.equal(option[:2], ["--ro", tool], r.err)
+    r = ward(t, ws, *option, "--", "mytool", env=env)
+    t.equal((r.rc, r.out), (0, "it runs\n"), r.err)
+
+
+@needs("landlock")
+def test_git_works(t):
+    """The host's /etc/gitconfig cannot be read there, which is an error to git."""
+    ws = t.workspace({"a": "x\n"})
+    r = shell(t, ws, "git init -q . && git add a && git -c user.name=x -c user.email=x@y commit "
+              "-qm m && git log --oneline | wc -l")
+    t.equal((r.rc, r.out.strip()), (0, "1"), r.err)

@@ -8,8 +8,9 @@ import time
 
 from harness import needs, only_root
 from harness.boxes import box, listed, look, supervisor
+from harness.engines import WITHOUT_NAMESPACES
 
-from run.test_landlock_only import ACCEPT, WITHOUT
+from run.test_landlock_only import ACCEPT
 
 BUSY = ("for i in 1 2 3 4; do (while :; do :; done) & done; echo x > ready{}; "
         "while :; do echo x >> ticks; done")
@@ -121,7 +122,8 @@ def test_kill_all_of_a_fork_storm(t):
 def test_kill_all_of_a_landlock_run(t):
     """Without namespaces there is no first process that ends all."""
     ws = t.workspace()
-    p = t.popen([t.compile(WITHOUT), t.ward_path, "run", "-w", ws, *ACCEPT, "--", "/bin/sh", "-c",
+    p = t.popen([t.compile(WITHOUT_NAMESPACES), t.ward_path, "run", "-w", ws, *ACCEPT, "--",
+                 "/bin/sh", "-c",
                  BUSY.format(0)], cwd=ws)
     t.wait_until(lambda: os.path.exists(f"{ws}/ready0"), 20, "it did not start")
     pids = inside(t, p.pid)
