@@ -66,6 +66,8 @@ struct exec_watch {
 	char path[PATH_SHOWN], exe[PATH_SHOWN], cwd[PATH_SHOWN];
 	size_t path_len, exe_len, cwd_len, words_len;
 	char words[WORDS_MAX];
+	uint64_t page_at; /* what page has; 0: nothing */
+	char page[4096];
 };
 
 struct exec_watch *exec_watch_create(const struct plan *p)
@@ -89,11 +91,30 @@ bool exec_watch_knows(int nr)
 	return nr == SYS_execve || nr == SYS_execveat;
 }
 
+/* Reads up to n bytes that lie in one page. Words usually lie in one page or two: the last one that
+ * was read is kept while one call is looked at. */
+static ssize_t read_page(struct exec_watch *w, int mem_fd, uint64_t at, char *out, size_t n)
+{
+	uint64_t page = at & ~UINT64_C(4095);
+
+	if (!at)
+		return 0;
+	if (w->page_at != page) {
+		w->page_at = 0;
+		if (pread(mem_fd, w->page, sizeof(w->page), (off_t)page) != sizeof(w->page))
+			return pread(mem_fd, out, n, (off_t)at);
+		w->page_at = page;
+	}
+	memcpy(out, w->page + (at - page), n);
+	return (ssize_t)n;
+}
+
 /* A text of the caller's: at most cap bytes, up to its NUL; what cannot be read is left out. */
-static size_t read_text(int mem_fd, uint64_t at, char *out, size_t cap, bool *cut)
+static size_t read_text(struct exec_watch *w, int mem_fd, uint64_t at, char *out, size_t cap,
+			bool *cut)
 {
 	size_t page = 4096 - at % 4096, want = cap < page ? cap : page, n;
-	ssize_t got = at ? pread(mem_fd, out, want, (off_t)at) : 0;
+	ssize_t got = read_page(w, mem_fd, at, out, want);
 
 	if (got <= 0)
 		return 0;
@@ -101,7 +122,7 @@ static size_t read_text(int mem_fd, uint64_t at, char *out, size_t cap, bool *cu
 	if (n < (size_t)got)
 		return n;
 	if (n < cap) { /* it goes on in the next page */
-		got = pread(mem_fd, out + n, cap - n < 4096 ? cap - n : 4096, (off_t)(at + n));
+		got = read_page(w, mem_fd, at + n, out + n, cap - n < 4096 ? cap - n : 4096);
 		if (got > 0) {
 			size_t more = strnlen(out + n, (size_t)got);
 
@@ -125,7 +146,7 @@ static void read_words(struct exec_watch *w, int mem_fd, uint64_t at)
 
 		if (room < 2)
 			break;
-		w->words_len += read_text(mem_fd, pointers[i], w->words + w->words_len,
+		w->words_len += read_text(w, mem_fd, pointers[i], w->words + w->words_len,
 					  (room < PATH_SHOWN ? room : PATH_SHOWN) - 1, &w->cut);
 		w->words[w->words_len++] = '\0';
 	}
@@ -397,7 +418,13 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 	mem_fd = proc_fd < 0 ? -1 : openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
 	w->readable = mem_fd >= 0;
 	if (mem_fd >= 0) {
-		w->path_len = read_text(mem_fd, q->data.args[at], w->path, PATH_SHOWN, &w->cut);
+		w->page_at = 0;
+		w->path_len = read_text(w, mem_fd, q->data.args[at], w->path, PATH_SHOWN, &w->cut);
+		/* most calls of a search along PATH end here */
+		if (is_tried_in_vain(w, proc_fd)) {
+			w->seen = false;
+			return;
+		}
 		read_words(w, mem_fd, q->data.args[at + 1]);
 	}
 	if (proc_fd >= 0) {
@@ -411,8 +438,6 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 			w->seen = false; /* ward-init itself */
 		else
 			look_at_init(w, proc_fd);
-		if (w->seen && is_tried_in_vain(w, proc_fd))
-			w->seen = false;
 	}
 	/* its pid may be another process's by now: then all of this was */
 	if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) < 0)
