@@ -42,7 +42,8 @@ LEVELS = '''## Levels
 | --- | --- | --- |
 | `basic` (default) | begin and end, limits, denied system calls, protected and quarantined files, names, connections with bytes, credentials, requests from outside | start of a run: 1.00 to 1.04 of one with `audit.journal: none` |
 | `exec` | also every program start, with arguments, parent and directory, as observed | fork and exec of `true` in a loop: 1.08 to 1.24 of `basic` |
-| `full` | also files that are changed, and read outside the system | slows every open |
+| `writes` | also files that are made, changed and removed, and by whom | 3 % of a build |
+| `full` | also files that are read, and hosts that changed files may be from | slows every open |
 
 Connections are reported as they open and close; repeated lookups of a name within a second are one
 event. Denied system calls are reported one by one up to 100 of each, programs up to 3,000 per

@@ -143,16 +143,24 @@ static bool glob(const char *pattern, const char *text)
 }
 
 /* A pattern for paths: what does not begin with / or * is of the workspace. */
-static bool glob_path(const struct alarm *a, const char *pattern, const char *path)
+static bool glob_path(const char *workspace, const char *pattern, const char *path)
 {
-	size_t n = a->workspace ? strlen(a->workspace) : 0;
+	size_t n = workspace ? strlen(workspace) : 0;
 
 	if (!*path)
 		return false;
 	if (*pattern == '/' || *pattern == '*')
 		return glob(pattern, path);
-	return n && path_is_beneath(path, a->workspace) && path[n] == '/' &&
+	return n && path_is_beneath(path, workspace) && path[n] == '/' &&
 	       glob(pattern, path + n + 1);
+}
+
+bool alarm_is_labelled(const struct policy_label *l, const char *workspace, const char *path)
+{
+	for (size_t i = 0; i < l->paths.len; i++)
+		if (glob_path(workspace, l->paths.items[i], path))
+			return true;
+	return false;
 }
 
 static bool any_glob(const struct strv *patterns, const char *text)
@@ -183,7 +191,8 @@ static bool is_excepted(const struct alarm *a, const struct rule *rule, const st
 				return true;
 		} else if (strncmp(kind, "pa", 2) == 0) {
 			if (is_file_event(v) &&
-			    glob_path(a, pattern, metric_text(v, FIELD_OBJECT, text, sizeof(text))))
+			    glob_path(a->workspace, pattern,
+				      metric_text(v, FIELD_OBJECT, text, sizeof(text))))
 				return true;
 		} else if (*kind == 'c') {
 			bool used =
@@ -210,10 +219,8 @@ static bool uses(const struct alarm *a, const struct policy_label *l, const stru
 	char text[TEXT_MAX];
 
 	if (v->kind == EVENT_FILE_READ) {
-		metric_text(v, FIELD_OBJECT, text, sizeof(text));
-		for (size_t i = 0; i < l->paths.len; i++)
-			if (glob_path(a, l->paths.items[i], text))
-				return true;
+		return alarm_is_labelled(l, a->workspace,
+					 metric_text(v, FIELD_OBJECT, text, sizeof(text)));
 	} else if (v->kind == EVENT_CONNECT && v->action == ACTION_ALLOW) {
 		return any_glob(&l->hosts, metric_text(v, FIELD_HOST, text, sizeof(text)));
 	} else if (v->kind == EVENT_CREDENTIAL_USE && v->action != ACTION_DENY) {

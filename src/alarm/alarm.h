@@ -28,6 +28,9 @@ struct alarm_fire {
 	char causes[ALARM_CAUSES][ALARM_CAUSE_TEXT]; /* oldest first; hold what a sandbox wrote */
 };
 
+/* Whether a file of that path is one of the label's; workspace: of the run, NULL: unknown. Pure. */
+bool alarm_is_labelled(const struct policy_label *l, const char *workspace, const char *path);
+
 /* The rules of the policy, for a run in that workspace (NULL: unknown). *ret is NULL where the
  * policy has no rule. The policy is not needed any more afterwards. */
 must_check int alarm_create(const struct policy *p, const char *workspace, struct alarm **ret,

@@ -80,9 +80,10 @@ static bool text_is(const struct event_value *value, const char *text)
 static void note_level(struct replay_watch *w, const struct ward_event *v)
 {
 	const struct event_value *level = event_get(v, FIELD_LEVEL);
-	unsigned had = text_is(level, "full")   ? AUDIT_FULL
-		       : text_is(level, "exec") ? AUDIT_EXEC
-						: AUDIT_BASIC;
+	unsigned had = text_is(level, "full")     ? AUDIT_FULL
+		       : text_is(level, "writes") ? AUDIT_WRITES
+		       : text_is(level, "exec")   ? AUDIT_EXEC
+						  : AUDIT_BASIC;
 
 	for (size_t i = 0; i < w->rule_count; i++)
 		if (policy_watch_needs(w->policy, &w->rules[i]) < had)

@@ -362,9 +362,10 @@ static bool is_asked(struct notify *n, struct result *r)
  * where its set allows it. */
 static void pass_shown(struct notify *n, bool starts, struct result *r)
 {
-	bool seen = false;
+	bool whole = provenance_follows_hosts(r->provenance), seen = false;
 
-	if (n->shown & ~(unsigned)OBSERVE_EXEC) {
+	/* a program that is started is read by exec_watch.c, too */
+	if (starts ? whole || n->missing : n->shown & ~(unsigned)OBSERVE_EXEC) {
 		/* not at the start: many runs never show anything. Without memory it is not seen */
 		if (!n->seen)
 			n->seen = calloc(1, sizeof(*n->seen));
@@ -379,7 +380,7 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		missing_look(n->missing, n->seen);
 	if (seen && !n->plan->net.on)
 		unreached_prepare(&n->unreached, n->seen);
-	if (seen && r->provenance) {
+	if (seen && r->provenance && (whole || !starts)) {
 		size_t len = 0;
 		const char *words = starts ? exec_watch_words(n->execs, &len) : NULL;
 

@@ -50,8 +50,10 @@ unsigned observe_wanted(const struct plan *p)
 		wanted |= OBSERVE_EXEC;
 	if (p->asks.len && p->spec->policy.appr_mode == APPROVALS_ASK)
 		wanted |= OBSERVE_WRITES | OBSERVE_READS;
+	if (level <= AUDIT_WRITES)
+		wanted |= OBSERVE_WRITES;
 	if (level == AUDIT_FULL)
-		wanted |= OBSERVE_WRITES | OBSERVE_READS | (p->net.on ? OBSERVE_NET : 0);
+		wanted |= OBSERVE_READS | (p->net.on ? OBSERVE_NET : 0);
 	/* full is refused there */
 	return p->level == LEVEL_LANDLOCK ? wanted & OBSERVE_EXEC : wanted;
 }

@@ -42,6 +42,7 @@ struct provenance *provenance_create(const struct plan *p, int upper_fd)
 	v->plan = p;
 	v->upper_fd = upper_fd;
 	v->wants_entropy = policy_watch_counts(&p->spec->policy, METRIC_FILES_ENCRYPTED);
+	v->follows_hosts = p->spec->policy.audit_level == AUDIT_FULL;
 	/* unused entries are never touched, so they cost no memory */
 	v->processes = calloc(PROCESSES_MAX + 1, sizeof(*v->processes));
 	v->process_slots = calloc(PROCESS_SLOTS, sizeof(*v->process_slots));
@@ -227,13 +228,13 @@ static void set_pipes(struct provenance *v, uint32_t at, uint32_t in_pipe, uint3
 	add_hosts(v, at, hosts);
 }
 
-bool provenance_take_room(struct provenance *v, size_t bytes)
+static bool take_room(struct provenance *v, size_t bytes)
 {
-	if (bytes > TEXT_MAX - v->text_bytes) {
+	if (bytes > PROGRAM_TEXT_MAX - v->program_text) {
 		v->lost++;
 		return false;
 	}
-	v->text_bytes += bytes;
+	v->program_text += bytes;
 	return true;
 }
 
@@ -245,21 +246,21 @@ static void set_program(struct provenance *v, struct process *p, const char *exe
 		while (len && words[len - 1])
 			len--;
 	}
-	v->text_bytes -= (p->exe ? strlen(p->exe) + 1 : 0) + p->words_len;
+	v->program_text -= (p->exe ? strlen(p->exe) + 1 : 0) + p->words_len;
 	free(p->exe);
 	free(p->words);
 	p->exe = p->words = NULL;
 	p->words_len = 0;
-	if (provenance_take_room(v, strlen(exe) + 1)) {
+	if (take_room(v, strlen(exe) + 1)) {
 		p->exe = strdup(exe);
-		v->text_bytes -= p->exe ? 0 : strlen(exe) + 1;
+		v->program_text -= p->exe ? 0 : strlen(exe) + 1;
 	}
-	if (len && provenance_take_room(v, len)) {
+	if (len && take_room(v, len)) {
 		p->words = malloc(len);
 		if (p->words)
 			memcpy(p->words, words, len);
 		p->words_len = p->words ? len : 0;
-		v->text_bytes -= len - p->words_len;
+		v->program_text -= len - p->words_len;
 	}
 }
 
@@ -283,7 +284,8 @@ static void read_program(struct provenance *v, uint32_t at)
 	if (len == (ssize_t)sizeof(words))
 		words[len - 1] = '\0';
 	set_program(v, p, exe, words, len > 0 ? (size_t)len : 0);
-	set_pipes(v, at, read_pipe(v, p->pid, 0), read_pipe(v, p->pid, 1));
+	if (v->follows_hosts)
+		set_pipes(v, at, read_pipe(v, p->pid, 0), read_pipe(v, p->pid, 1));
 }
 
 static uint32_t add_row(struct provenance *v, const struct status *s)
@@ -314,6 +316,11 @@ static uint32_t add_process(struct provenance *v, const struct status *s, unsign
 	p = &v->processes[at];
 	if (read_status(s->parent, &parent))
 		p->parent_inner = parent.inner;
+	if (!v->follows_hosts) {
+		p->parent = NOBODY;
+		read_program(v, at);
+		return at;
+	}
 	/* a process that only forks and waits is first seen through its children */
 	if (p->parent == NOBODY && p->parent_inner > 1 && depth)
 		p->parent = add_process(v, &parent, depth - 1);
@@ -350,14 +357,23 @@ static uint32_t process_of(struct provenance *v, pid_t tid)
 	at = find_process(v, s.tgid);
 	if (at == NOBODY || v->processes[at].inner != s.inner)
 		at = add_process(v, &s, PARENTS_MAX);
+	else if (!v->follows_hosts)
+		v->processes[at].stale = true; /* a thread's exec was not looked at */
 	*k = (struct known_thread){ .tid = tid, .process = at, .checked_ms = now };
 	return at;
 }
 
+bool provenance_follows_hosts(const struct provenance *v)
+{
+	return v && v->follows_hosts;
+}
+
 void provenance_began(struct provenance *v, pid_t pid)
 {
-	uint32_t at = v ? process_of(v, pid) : NOBODY;
+	uint32_t at = NOBODY;
 
+	if (v)
+		at = v->follows_hosts ? process_of(v, pid) : find_process(v, pid);
 	if (at != NOBODY && at != ANYBODY)
 		v->processes[at].stale = true;
 }
@@ -381,27 +397,86 @@ bool provenance_within(const struct provenance *v, const char *path)
 	return false;
 }
 
-static struct file *find_file(struct provenance *v, const char *path, bool make)
+/* The slot that has the path, or the free one where it belongs. */
+static uint32_t *slot_of(struct provenance *v, const char *path)
 {
 	uint32_t at = hash(path) % SLOTS;
+
+	while (v->slots[at] && strcmp(v->files[v->slots[at] - 1].path, path) != 0)
+		at = (at + 1) % SLOTS;
+	return &v->slots[at];
+}
+
+static bool is_told(const struct file *f)
+{
+	for (uint8_t i = 0; i < f->writer_count; i++)
+		if (f->within && !f->writers[i].reported)
+			return false;
+	return true;
+}
+
+/* Removes the file from the list; what of it was not told becomes a number. */
+static void forget_file(struct provenance *v, struct file *f)
+{
+	for (uint8_t i = 0; i < f->writer_count; i++)
+		if (f->within && !f->writers[i].reported)
+			v->uncounted[f->writers[i].change == ACT_DELETE]++;
+	v->lost += v->follows_hosts;
+	v->file_text -= strlen(f->path) + 1;
+	free(f->path);
+}
+
+void provenance_forget(struct provenance *v)
+{
+	uint32_t told = 0, kept = 0;
+
+	for (uint32_t i = 0; i < v->file_count; i++)
+		told += is_told(&v->files[i]);
+	memset(v->slots, 0, SLOTS * sizeof(*v->slots));
+	for (uint32_t i = 0; i < v->file_count; i++) {
+		struct file f = v->files[i];
+
+		v->files[i] = (struct file){ 0 };
+		if (told < v->file_count / 4 || is_told(&f)) {
+			forget_file(v, &f);
+			continue;
+		}
+		v->files[kept] = f;
+		*slot_of(v, f.path) = ++kept;
+	}
+	v->file_count = kept;
+	v->tell_at = 0;
+}
+
+/* What is written to /dev/null is never read again. */
+static bool is_kept(const char *path)
+{
+	return !path_is_beneath(path, "/dev") && !path_is_beneath(path, "/proc");
+}
+
+static struct file *find_file(struct provenance *v, const char *path, bool make)
+{
+	size_t n = strlen(path) + 1;
+	uint32_t *slot = slot_of(v, path);
 	struct file *f;
 
-	for (; v->slots[at]; at = (at + 1) % SLOTS)
-		if (strcmp(v->files[v->slots[at] - 1].path, path) == 0)
-			return &v->files[v->slots[at] - 1];
-	/* what is written to /dev/null is never read again */
-	if (!make || path_is_beneath(path, "/dev") || path_is_beneath(path, "/proc"))
+	if (*slot)
+		return &v->files[*slot - 1];
+	if (!make || !is_kept(path))
 		return NULL;
-	if (v->file_count == FILES_MAX) {
-		v->lost++;
-		return NULL;
+	if (v->file_count == FILES_MAX || n > FILE_TEXT_MAX - v->file_text) {
+		provenance_forget(v);
+		slot = slot_of(v, path);
 	}
 	f = &v->files[v->file_count];
-	f->path = provenance_take_room(v, strlen(path) + 1) ? strdup(path) : NULL;
-	if (!f->path)
+	f->path = strdup(path);
+	if (!f->path) {
+		v->uncounted[0]++;
 		return NULL;
+	}
+	v->file_text += n;
 	f->within = provenance_within(v, path);
-	v->slots[at] = ++v->file_count;
+	*slot = ++v->file_count;
 	return f;
 }
 
@@ -605,11 +680,15 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 void provenance_saw(struct provenance *v, const struct observation *o, const char *words,
 		    size_t words_len)
 {
-	uint32_t at = process_of(v, o->pid);
+	uint32_t at;
 
-	if (at == NOBODY) {
+	/* else a file may pass on what its writer has read */
+	if (!v->follows_hosts && !provenance_within(v, o->path) &&
+	    !(*o->from && provenance_within(v, o->from)))
+		return;
+	at = process_of(v, o->pid);
+	if (at == NOBODY)
 		return; /* gone by now, or ward-init, which changes no file of the host */
-	}
 	if (at == ANYBODY)
 		add_hosts(v, at, all_hosts(v));
 	else if (v->processes[at].stale && o->act != ACT_EXEC)

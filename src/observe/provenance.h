@@ -1,7 +1,7 @@
 /*
- * Who changed a file, and what it had read from the network before (audit.level: full). Observed,
- * not proven; the hosts are those that may have been read from: it is rather too much than too
- * little, within the limits that SECURITY.md names.
+ * Who changed a file (audit.level: writes), and what it had read from the network before (full).
+ * Observed, not proven; the hosts are those that may have been read from: it is rather too much
+ * than too little, within the limits that SECURITY.md names.
  */
 #ifndef WARD_OBSERVE_PROVENANCE_H
 #define WARD_OBSERVE_PROVENANCE_H
@@ -20,7 +20,9 @@ void provenance_destroy(struct provenance *v);
  * by a NUL. */
 void provenance_saw(struct provenance *v, const struct observation *o, const char *words,
 		    size_t words_len);
-/* A process begins a program, and nothing more could be seen. */
+/* Whether it wants to see whole which programs begin (provenance_saw); NULL: no. */
+bool provenance_follows_hosts(const struct provenance *v);
+/* A process begins a program, and nothing more was seen. */
 void provenance_began(struct provenance *v, pid_t pid);
 /* A name has an address inside (4 or 16 bytes), which stands for nothing else. */
 void provenance_name(struct provenance *v, const char *host, const uint8_t *address, size_t n);
@@ -31,7 +33,7 @@ void provenance_proxied(struct provenance *v, const char *host);
 /* Reports which files have changed since, and by whom, as file.change; now and then, and at the
  * end. */
 void provenance_tell(struct provenance *v, struct result *r, bool end);
-/* Reports the files that were opened for reading since; end: and how many were lost. */
-void provenance_tell_reads(struct provenance *v, struct result *r, bool end);
+/* Reports the files that were opened for reading since; whole: and how many more there were. */
+void provenance_tell_reads(struct provenance *v, struct result *r, bool whole);
 
 #endif

@@ -12,9 +12,10 @@
 #define WRITERS_MAX 4    /* of one file; the first and the last ones */
 #define SLOTS (1u << 17) /* of a table by hash; never more than half of them are used */
 #define PROCESS_SLOTS 65536
-#define PIPES_MAX 65536      /* those beyond are taken for one */
-#define TEXT_MAX (32u << 20) /* bytes of names and words, which the sandbox chooses */
-#define READS_MAX 4096       /* paths that are told as read */
+#define PIPES_MAX 65536              /* those beyond are taken for one */
+#define FILE_TEXT_MAX (16u << 20)    /* bytes of paths, which the sandbox chooses */
+#define PROGRAM_TEXT_MAX (16u << 20) /* bytes of programs and their words, likewise */
+#define READS_MAX 4096               /* paths that are told as read */
 #define NOBODY UINT32_MAX
 #define ANYBODY PROCESSES_MAX /* the row of all processes that there was no room for */
 
@@ -69,6 +70,7 @@ struct provenance {
 	const struct plan *plan;
 	int upper_fd;
 	bool wants_entropy; /* a watch rule counts files that look random */
+	bool follows_hosts; /* audit.level: full: else it is unknown what a process has read */
 	struct process *processes;
 	uint32_t process_count;
 	uint32_t *process_slots; /* of processes by number: index + 1 of the last one */
@@ -94,10 +96,13 @@ struct provenance {
 	unsigned waiting_at;
 	uint64_t proxied; /* hosts that were reached through a proxy */
 	uint64_t reported_ms;
-	uint64_t lost;       /* files, processes and names that there was no room for */
-	size_t text_bytes;   /* of paths, programs and their words */
-	uint32_t tell_at;    /* the file to go on with */
-	struct reads *reads; /* provenance_reads.c; NULL: none yet; owned */
+	uint64_t lost; /* files, processes and names that there was no room for */
+	/* changes of files that were forgotten before they could be told, and removals; told as two
+	 * numbers: a rule that counts must not become blind */
+	uint64_t uncounted[2];
+	size_t file_text, program_text; /* bytes that are kept */
+	uint32_t tell_at;               /* the file to go on with */
+	struct reads *reads;            /* provenance_reads.c; NULL: none yet; owned */
 };
 
 /* Whether the path is one that the host can look up: beneath a tree of its own that may be
@@ -105,9 +110,8 @@ struct provenance {
 bool provenance_within(const struct provenance *v, const char *path);
 /* Whether nothing has that name now; false if that is unknown. */
 bool provenance_is_missing(const struct provenance *v, const char *path);
-/* Whether so many more bytes of text that the sandbox chose may be kept; refused text is
- * counted. */
-bool provenance_take_room(struct provenance *v, size_t bytes);
+/* Forgets files: those that were told, and all if those are few. What was not told is counted. */
+void provenance_forget(struct provenance *v);
 /* A path was opened for reading by the process of that index. */
 void provenance_read(struct provenance *v, const char *path, uint32_t process);
 /* Reports the files that were read since the last time. */

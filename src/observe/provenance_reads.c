@@ -2,10 +2,11 @@
  * Which files of the user's a run has opened for reading (audit.level: full). In: opens that were
  * seen (observe.h). Out: file.read, one for each path: who opened it first. Only what a mount of
  * the policy shows counts: the workspace, host mounts, caches; the system's own files are left
- * out, because every program opens hundreds of them. The sandbox chooses the paths, so there are at
- * most READS_MAX of them; the rest is counted and told as a gap. An open may have failed: a path is
- * told when the host has a file there and the plan does not hide it. Observed, not proven. Runs in
- * the supervisor, with provenance.c.
+ * out, because every program opens hundreds of them. The sandbox chooses the paths, so at most
+ * READS_MAX of them are told by name, and of the others the first of each label of watch.labels;
+ * the rest is told as a number. An open may have failed: a path is told when the host has a file
+ * there and the plan does not hide it. Observed, not proven. Runs in the supervisor, with
+ * provenance.c.
  */
 #include "observe/provenance_internal.h"
 
@@ -15,30 +16,53 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "alarm/alarm.h"
 #include "base/path.h"
 #include "event/event.h"
 #include "plan/path_view.h"
+#include "policy/policy_watch.h"
 
-#define READ_SLOTS (READS_MAX * 2)
+#define LIST_MAX (READS_MAX + WATCH_LABELS_MAX)
+#define MORE_MAX 65536 /* paths beyond the list that are told apart; those beyond all count */
 
 struct reads {
 	struct read {
 		char *path; /* owned */
 		uint32_t process;
-	} list[READS_MAX];
+	} list[LIST_MAX];
 	uint32_t count, reported;
-	uint32_t slots[READ_SLOTS]; /* by path: index + 1 */
-	uint64_t lost;
+	uint64_t seen[2 * (READS_MAX + MORE_MAX)]; /* hashes of paths; 0: free */
+	uint32_t seen_count;
+	uint64_t more; /* files beyond the list, not told yet */
+	struct policy_label labels[WATCH_LABELS_MAX];
+	size_t label_count;
+	bool used[WATCH_LABELS_MAX]; /* a path of the label was told */
 };
 
-/* FNV-1a. */
-static uint32_t slot_of(const char *path)
+/* FNV-1a; never 0. */
+static uint64_t hash_of(const char *path)
 {
 	uint64_t key = 0xcbf29ce484222325;
 
 	for (; *path; path++)
 		key = (key ^ (unsigned char)*path) * 0x100000001b3;
-	return (uint32_t)(key >> 16) % READ_SLOTS;
+	return key ? key : 1;
+}
+
+/* False: it was seen before. Where there is no more room, everything is new. */
+static bool is_new(struct reads *r, const char *path)
+{
+	uint64_t key = hash_of(path);
+	size_t at = key % ARRAY_LEN(r->seen);
+
+	for (; r->seen[at]; at = (at + 1) % ARRAY_LEN(r->seen))
+		if (r->seen[at] == key)
+			return false;
+	if (r->seen_count == READS_MAX + MORE_MAX)
+		return true;
+	r->seen[at] = key;
+	r->seen_count++;
+	return true;
 }
 
 /* The mount that shows the path, if it is one of the policy's. The last one that covers it wins. */
@@ -52,31 +76,16 @@ static const struct plan_mount *mount_of(const struct plan *p, const char *path)
 	return NULL;
 }
 
-void provenance_read(struct provenance *v, const char *path, uint32_t process)
+static struct reads *make_reads(const struct policy *p)
 {
-	struct reads *r = v->reads;
-	uint32_t at;
+	struct reads *r = calloc(1, sizeof(*r));
+	struct ward_err ignored = { 0 };
 
-	if (*path != '/' || !mount_of(v->plan, path))
-		return;
-	if (!r)
-		r = v->reads = calloc(1, sizeof(*r));
-	if (!r)
-		return;
-	for (at = slot_of(path); r->slots[at]; at = (at + 1) % READ_SLOTS)
-		if (strcmp(r->list[r->slots[at] - 1].path, path) == 0)
-			return;
-	if (r->count == READS_MAX) {
-		r->lost++;
-		return;
-	}
-	if (!provenance_take_room(v, strlen(path) + 1))
-		return;
-	r->list[r->count].path = strdup(path);
-	if (!r->list[r->count].path)
-		return;
-	r->list[r->count].process = process;
-	r->slots[at] = ++r->count;
+	for (size_t i = 0; r && i < p->watch_labels.len && i < WATCH_LABELS_MAX; i++)
+		if (policy_label_read(p->watch_labels.items[i], &r->labels[r->label_count],
+				      &ignored) == 0)
+			r->label_count++;
+	return r;
 }
 
 /* A regular file that the sandbox could see under that path. */
@@ -100,6 +109,43 @@ static bool is_file(const struct provenance *v, const char *path)
 	       (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode));
 }
 
+/* Whether the path is the first one of a label that was not used yet. One that nothing is behind
+ * uses up nothing. */
+static bool is_labelled(const struct provenance *v, const char *path)
+{
+	struct reads *r = v->reads;
+	bool first = false;
+
+	for (size_t i = 0; i < r->label_count; i++)
+		if (!r->used[i] && alarm_is_labelled(&r->labels[i], v->plan->workspace, path) &&
+		    is_file(v, path))
+			r->used[i] = first = true;
+	return first;
+}
+
+void provenance_read(struct provenance *v, const char *path, uint32_t process)
+{
+	struct reads *r = v->reads;
+	bool labelled;
+
+	if (*path != '/' || !mount_of(v->plan, path))
+		return;
+	if (!r)
+		r = v->reads = make_reads(&v->plan->spec->policy);
+	if (!r)
+		return;
+	labelled = is_labelled(v, path);
+	if (!is_new(r, path) && !labelled)
+		return;
+	if (r->count < (labelled ? LIST_MAX : READS_MAX))
+		r->list[r->count].path = strdup(path);
+	if (r->count == LIST_MAX || !r->list[r->count].path) {
+		r->more++;
+		return;
+	}
+	r->list[r->count++].process = process;
+}
+
 static void tell_read(const struct provenance *v, const struct read *read, struct result *r)
 {
 	const struct process *p = &v->processes[read->process];
@@ -114,7 +160,20 @@ static void tell_read(const struct provenance *v, const struct read *read, struc
 	event_emit(r->events, &e);
 }
 
-void provenance_tell_reads(struct provenance *v, struct result *r, bool end)
+static void tell_more(struct reads *reads, struct result *r)
+{
+	struct ward_event e =
+		event_make(EVENT_FILE_READ, ACTION_LOG, "more of them, too many to list");
+
+	if (!reads->more)
+		return;
+	event_flag(&e, FIELD_OBSERVED);
+	event_number(&e, FIELD_COUNT, reads->more);
+	event_emit(r->events, &e);
+	reads->more = 0;
+}
+
+void provenance_tell_reads(struct provenance *v, struct result *r, bool whole)
 {
 	struct reads *reads = v->reads;
 
@@ -123,18 +182,15 @@ void provenance_tell_reads(struct provenance *v, struct result *r, bool end)
 	for (; reads->reported < reads->count; reads->reported++)
 		if (is_file(v, reads->list[reads->reported].path))
 			tell_read(v, &reads->list[reads->reported], r);
-	if (end && reads->lost) {
-		struct ward_event e = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "files read");
-
-		event_text(&e, FIELD_WHY, "more files were read than ward records");
-		event_number(&e, FIELD_LOST, reads->lost);
-		event_emit(r->events, &e);
-	}
+	if (whole)
+		tell_more(reads, r);
 }
 
 void provenance_free_reads(struct provenance *v)
 {
 	for (uint32_t i = 0; v->reads && i < v->reads->count; i++)
 		free(v->reads->list[i].path);
+	for (size_t i = 0; v->reads && i < v->reads->label_count; i++)
+		policy_label_clear(&v->reads->labels[i]);
 	free(v->reads);
 }

@@ -94,30 +94,34 @@ static const char *change_name(const struct writer *w, bool gone)
 
 static void put_hosts(const struct provenance *v, uint64_t hosts, struct buf *out)
 {
-	for (unsigned i = 0; i < v->host_count; i++)
+	for (unsigned i = 0; v->follows_hosts && i < v->host_count; i++)
 		if (hosts >> i & 1)
 			buf_add(out, v->hosts[i], strlen(v->hosts[i]) + 1);
-	if (hosts & OTHER_HOSTS)
+	if (v->follows_hosts && hosts & OTHER_HOSTS)
 		buf_add(out, ALL_OTHERS, sizeof(ALL_OTHERS));
 }
 
-/* Opens what the sandbox wrote, to read it: a regular file beneath the workspace or the layer of a
- * review, through no link. -1: it is none, or is elsewhere. */
+/* Opens what the sandbox wrote, to read it: a regular file beneath a writable tree of the host's or
+ * the layer of a review, through no link. -1: it is none, or is elsewhere. */
 static int open_written(const struct provenance *v, const char *path)
 {
 	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
-	const char *workspace = v->plan->workspace;
+	const char *top = NULL;
 	auto_fd dir = -1, fd = -1;
 	struct stat st;
 
-	if (!path_is_beneath(path, workspace) || !path[strlen(workspace)])
+	for (size_t i = 0; i < v->plan->root_count && !top; i++)
+		if (path_is_beneath(path, v->plan->roots[i].path))
+			top = v->plan->roots[i].path;
+	if (!top || !path[strlen(top)])
 		return -1;
-	dir = v->upper_fd >= 0 ? fcntl(v->upper_fd, F_DUPFD_CLOEXEC, 0)
-			       : open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dir = v->upper_fd >= 0 && strcmp(top, v->plan->workspace) == 0
+		      ? fcntl(v->upper_fd, F_DUPFD_CLOEXEC, 0)
+		      : open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	fd = (int)syscall(SYS_openat2, dir, path + strlen(workspace) + 1, &how, sizeof(how));
+	fd = (int)syscall(SYS_openat2, dir, path + strlen(top) + 1, &how, sizeof(how));
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? take_fd(&fd) : -1;
 }
 
@@ -211,6 +215,23 @@ static bool tell_files(struct provenance *v, struct result *r, bool end)
 	return true;
 }
 
+/* Changes that are known by their number only. */
+static void tell_uncounted(struct provenance *v, struct result *r)
+{
+	for (unsigned deleted = 0; deleted < 2; deleted++) {
+		struct ward_event e = event_make(EVENT_FILE_CHANGE, ACTION_LOG,
+						 "more of them, too many to follow");
+
+		if (!v->uncounted[deleted])
+			continue;
+		event_flag(&e, FIELD_OBSERVED);
+		event_text(&e, FIELD_CHANGE, deleted ? "delete" : "update");
+		event_number(&e, FIELD_COUNT, v->uncounted[deleted]);
+		event_emit(r->events, &e);
+		v->uncounted[deleted] = 0;
+	}
+}
+
 void provenance_tell(struct provenance *v, struct result *r, bool end)
 {
 	uint64_t now = io_now_ms();
@@ -221,9 +242,10 @@ void provenance_tell(struct provenance *v, struct result *r, bool end)
 		provenance_spread(v);
 	if (end)
 		v->tell_at = 0;
-	provenance_tell_reads(v, r, end);
+	provenance_tell_reads(v, r, true);
 	if (!tell_files(v, r, end))
 		return;
+	tell_uncounted(v, r);
 	v->tell_at = 0;
 	v->reported_ms = now;
 	if (end && v->lost) {

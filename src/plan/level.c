@@ -56,7 +56,7 @@ size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 		  "another user needs a mount namespace" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
 		  "a network needs a network namespace" },
-		{ p->audit_level == AUDIT_FULL, POLICY_F_audit_level,
+		{ p->audit_level <= AUDIT_WRITES, POLICY_F_audit_level,
 		  "observing file changes needs namespaces" },
 		{ p->res_gpus.len > 0, POLICY_F_res_gpus, "devices need a mount namespace" },
 		{ p->proc_nesting, POLICY_F_proc_nesting, "nesting needs namespaces" },

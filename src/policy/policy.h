@@ -93,7 +93,7 @@ enum { SCAN_TREE_BLOCK, SCAN_TREE_LOG, SCAN_TREE_AUTO, SCAN_TREE_OFF };
 		 ? (unsigned)(policy)->cred_scan_workspace                                         \
 	 : (policy)->cred_scanning ? SCAN_TREE_LOG                                                 \
 				   : SCAN_TREE_OFF)
-enum { AUDIT_FULL, AUDIT_EXEC, AUDIT_BASIC };
+enum { AUDIT_FULL, AUDIT_WRITES, AUDIT_EXEC, AUDIT_BASIC };
 enum { JOURNAL_DEFAULT, JOURNAL_NONE };
 enum { ON_FULL_STOP, ON_FULL_CONTINUE };
 enum { GVISOR_AUTO, GVISOR_SYSTRAP, GVISOR_PTRACE, GVISOR_KVM };

@@ -15,7 +15,12 @@
 #include "policy/policy_value.h"
 #include "policy/units.h"
 
-enum { LEVEL_FULL = AUDIT_FULL, LEVEL_EXEC = AUDIT_EXEC, LEVEL_BASIC = AUDIT_BASIC };
+enum {
+	LEVEL_FULL = AUDIT_FULL,
+	LEVEL_WRITES = AUDIT_WRITES,
+	LEVEL_EXEC = AUDIT_EXEC,
+	LEVEL_BASIC = AUDIT_BASIC
+};
 
 static const struct {
 	char name[20], help[120];

@@ -45,7 +45,7 @@ void policy_label_clear(struct policy_label *l);
 const char *metric_name(enum metric m);
 enum metric_unit metric_unit(enum metric m);
 const char *metric_help(enum metric m);
-unsigned metric_level(enum metric m); /* AUDIT_BASIC, AUDIT_EXEC, AUDIT_FULL */
+unsigned metric_level(enum metric m); /* AUDIT_BASIC to AUDIT_FULL */
 const char *watch_do_name(enum watch_do act);
 
 /* Whether all rules and labels of the policy go together: names are used once, each after has its

@@ -169,7 +169,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	}; /* asked of /proc it would depend on the moment */
 	int r = 0;
 
-	if (p->spec->policy.audit_level == AUDIT_FULL && b->result->events) {
+	if (p->spec->policy.audit_level <= AUDIT_WRITES && b->result->events) {
 		b->result->provenance =
 			provenance_create(p, b->review ? review_upper_fd(b->review) : -1);
 		if (!b->result->provenance)

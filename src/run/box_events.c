@@ -83,7 +83,7 @@ void box_report_start(struct box *b)
 {
 	const struct plan *p = b->plan;
 	const struct policy *policy = &p->spec->policy;
-	static const char levels[][8] = { "full", "exec", "basic" },
+	static const char levels[][8] = { "full", "writes", "exec", "basic" },
 			  modes[][12] = { "none", "restricted", "open" };
 	struct ward_event v;
 	auto_buf lists = { 0 };

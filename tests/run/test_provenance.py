@@ -10,6 +10,7 @@ from harness.world import World, policy
 from run.test_audit import journal
 
 FULL = ("--set", "audit.level=full")
+WRITES = ("--set", "audit.level=writes")
 
 
 def who(t, ws, *args):
@@ -79,6 +80,31 @@ def test_without_review(t):
             "told at audit.level: basic")
     r = t.ward("diff", "--who", cwd=ws)
     t.check(r.rc == 125 and "--set audit.level=full" in r.err, r.err)
+
+
+def test_writes_level(t):
+    """Who opened a file to change it, moved or removed it, without what anybody read."""
+    world = World(t)
+    ws = t.workspace({"old": "x\n", "gone": "x\n", "moved": "x\n", "fetch.py": """
+import socket
+s = socket.create_connection(("web.test", 80), 10)
+s.sendall(b"GET /x HTTP/1.0\\r\\nHost: web.test\\r\\n\\r\\n")
+open("fetched", "w").write(s.makefile().read())
+"""})
+    script = """echo new > by-shell; cp old by-cp; rm gone; mv moved away; ln -s old link
+sh -c 'sh -c "cp old deeper"; cp old beside'; cat old > /dev/null; /usr/bin/python3 fetch.py"""
+    r = world.ward("run", "-p", policy(t, ["web.test:80"]), *WRITES, "--", "sh", "-c", script,
+                   cwd=ws, timeout=60, report=True)
+    t.equal(r.rc, 0, r.err)
+    told = journal(t, r.report["run"])
+    who = {os.path.basename(e["object"]): (os.path.basename(e["argv"][0]), e["change"])
+           for e in told if e["kind"] == "file.change"}
+    t.equal(who, {"by-shell": ("sh", "update"), "by-cp": ("cp", "update"), "gone": ("rm", "delete"),
+                  "moved": ("mv", "delete"), "away": ("mv", "rename"), "link": ("ln", "create"),
+                  "deeper": ("cp", "update"), "beside": ("cp", "update"),
+                  "fetched": ("python3", "update")})
+    t.check(any(e["kind"] == "exec.start" for e in told), "programs are told, too")
+    t.check(not [e for e in told if e["kind"] == "file.read" or "hosts" in e], "only at full")
 
 
 def test_hostile_names(t):
@@ -155,7 +181,7 @@ for f in (lambda: os.open("a", os.O_CREAT | os.O_WRONLY, 0o4755), lambda: os.chm
     try: f(); print("done")
     except OSError as e: print(e.errno)
 """
-    for level in ("basic", "full"):
+    for level in ("basic", "writes", "full"):
         t.equal(t.ward("run", "--set", f"audit.level={level}", "--", "/usr/bin/python3", "-c",
                        program, cwd=ws).out, "1\n1\n1\n1\ndone\n", level)
 
@@ -177,9 +203,9 @@ def test_nothing_is_gone(t):
     the run it is one."""
     script = """rm -f nosuch no/such; rmdir nodir; unlink nosuch; mv nosuch there; mkdir dir; rm -f dir/nosuch
 mv d e; rm e/in; rm gone; touch a; rm a; true"""
-    for review in ([], ["--review"]):
+    for review in (FULL, [*FULL, "--review"], WRITES):
         ws = t.workspace({"gone": "x\n", "d/in": "x\n", "d/on": "x\n"})
-        r = t.ward("run", *review, *FULL, "--", "sh", "-c", script, cwd=ws, report=True)
+        r = t.ward("run", *review, "--", "sh", "-c", script, cwd=ws, report=True)
         t.equal(r.rc, 0, r.err)
         told = [e for e in journal(t, r.report["run"]) if e["kind"] == "file.change"]
         deleted = {os.path.relpath(e["object"], ws) for e in told if e["change"] == "delete"}

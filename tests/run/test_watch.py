@@ -334,6 +334,40 @@ open("text", "w").write("words and words " * 1000)
     t.equal((r.rc, the_alert(t, cwd=ws)["value"]), (0, 3), f"{r.err}")
 
 
+def test_more_files_than_are_followed(t):
+    """However many files a run makes and deletes, and however long their names are, each counts."""
+    ws = t.workspace()
+    many = """import os
+for i in range(16):
+    os.mkdir("d" * 240); os.chdir("d" * 240)
+for i in range(9000):
+    open(f"{i}", "w").close()
+for i in range(9000):
+    os.unlink(f"{i}")
+"""
+    gone = {"name": "gone", "count": "files_deleted", "above": 8999}
+    r = t.ward("run", "-p", rules(t, gone), "--", "/usr/bin/python3", "-c", many, cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.check(the_alert(t, cwd=ws)["value"] >= 9000, "all were counted")
+    changes = events(t, cwd=ws, kind="file.change")
+    t.check(any(e["object"] == "more of them, too many to follow" for e in changes) or
+            sum(e["change"] == "delete" for e in changes) == 9000, "what was told")
+
+
+def test_more_reads_than_are_listed(t):
+    """After thousands of other files, a file with a label is still seen, and files are counted."""
+    ws = t.workspace({f"many/{i}": "x" for i in range(5000)})
+    t.write(ws, {"secrets/key": "k"})
+    read = "cat many/* > /dev/null; cat secrets/nothing 2>/dev/null; {}; unshare -U true; true"
+    leak = {"name": "leak", "count": "denials", "after": "secret"}
+    read_much = {"name": "much", "count": "files_read", "above": 4999}
+    file = rules(t, leak, read_much, labels=[{"name": "secret", "paths": ["secrets/*"]}])
+    r = t.ward("run", "-p", file, "--", "sh", "-c", read.format("true"), cwd=ws)
+    t.equal((r.rc, [a["object"] for a in events(t, cwd=ws)]), (0, ["much"]), r.err)
+    r = t.ward("run", "-p", file, "--", "sh", "-c", read.format("cat secrets/key"), cwd=ws)
+    t.equal((r.rc, sorted(a["object"] for a in events(t, cwd=ws))), (0, ["leak", "much"]), r.err)
+
+
 def test_entropy_follows_no_link(t):
     """A link in the place of a changed file leads nowhere: what ward reads is in the workspace."""
     ws = t.workspace({"a": "x"})
@@ -351,6 +385,12 @@ def test_level(t):
     r = t.ward("plan", "--full", "-p", rules(t, {"name": "storm", "count": "execs"}), "--", "true",
                cwd=ws)
     t.contains(r.out, "audit.level is exec, which the watch rule storm needs")
+    r = t.ward("plan", "--full", "-p", rules(t, {"name": "f", "count": "files_deleted"}), "--",
+               "true", cwd=ws)
+    t.contains(r.out, "audit.level is writes, which the watch rule f needs")
+    r = t.ward("plan", "--full", "-p", rules(t, {"name": "f", "count": "files_read"}), "--",
+               "true", cwd=ws)
+    t.contains(r.out, "audit.level is full, which the watch rule f needs")
     r = t.ward("plan", "--full", "-p", rules(t, {"name": "d", "count": "denials"}), "--", "true",
                cwd=ws)
     t.check("audit.level is" not in r.out, "not without need")
@@ -397,7 +437,7 @@ def test_replay_and_suggest(t):
     r = t.ward("check", "--replay", "--json", rules(t, {**storm, "above": 200}), cwd=ws)
     t.equal((r.rc, json.loads(r.out)["alerts"][0]["count"]), (0, 0), "not above 200")
     r = t.ward("check", "--replay", rules(t, {"name": "f", "count": "files_deleted"}), cwd=ws)
-    t.contains(r.out, "cannot be judged in runs whose audit.level was below full")
+    t.contains(r.out, "cannot be judged in runs whose audit.level was below writes")
 
     r = t.ward("watch", "suggest", "--json", cwd=ws)
     t.equal(r.rc, 0, r.err)

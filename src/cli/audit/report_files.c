@@ -206,7 +206,8 @@ static void put_level(const struct report_path *rows, size_t count, size_t len, 
 void report_files(const struct run_report *r, struct buf *out)
 {
 	const struct report_paths *t = &r->paths;
-	bool full = r->level && strcmp(r->level, "full") == 0;
+	bool full = r->level && strcmp(r->level, "full") == 0,
+	     writes = r->level && strcmp(r->level, "writes") == 0;
 
 	buf_puts(out, "<h2>Files</h2>\n");
 	if (t->len) {
@@ -220,6 +221,11 @@ void report_files(const struct run_report *r, struct buf *out)
 			   "<p class=\"dim\">%sReads of the system's own files are not on "
 			   "record; what was read was observed, not proven.</p>\n",
 			   t->len ? "" : "No file was read or changed. ");
+	else if (writes)
+		buf_printf(out,
+			   "<p class=\"dim\">%sFiles that are read are on record with <code>--set "
+			   "audit.level=full</code> only.</p>\n",
+			   t->len ? "" : "No file was changed. ");
 	else
 		buf_printf(out,
 			   "<p class=\"dim\">%sEach file that is read or changed is on record "

@@ -224,7 +224,7 @@ void report_processes(const struct run_report *r, struct buf *out)
 	buf_puts(out, "<h2>Processes</h2>\n");
 	if (!t->len)
 		buf_puts(out, "<p class=\"dim\">Programs are on record with <code>--set "
-			      "audit.level=exec</code> or <code>full</code> only.</p>\n");
+			      "audit.level=exec</code> or a higher level only.</p>\n");
 	else
 		buf_puts(out, "<div class=\"tree\"><ul>");
 	for (uint32_t i = 0; i < t->len; i++)
