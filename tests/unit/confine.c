@@ -244,8 +244,8 @@ __extension__ enum { /* wider than int */
 		     /* no filter, and no Landlock either */
 		     FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY |
 			    SENTRY_TRACER | GVISOR_AGENT,
-		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS |
-			      SERVE,              /* an allow-list */
+		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE |
+			      RECEIVER,           /* an allow-list */
 		     OPEN = FREE | WASM_RUNTIMES, /* no filter */
 		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
 		     SENDERS = SINKS | WEBHOOK,
@@ -262,7 +262,8 @@ static const struct attempt {
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
 	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVE, NONE, false },
-	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM), NONE, NONE, false },
+	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM | RECEIVER), NONE, NONE,
+	  false },
 	{ "openat2", try_open_proc, 0, OPEN | BOX, SENDERS | UNPACKS | SCAN | SCAN_LOOK, NONE,
 	  false },
 	{ "create", try_create, 0, FREE | BOX,
@@ -282,12 +283,13 @@ static const struct attempt {
 	  true },
 	{ "connect by a message", try_fast_open_message, 0, DIAL | OPEN | WASM_NET | BOX, NONE,
 	  SENDERS, true },
-	{ "send", try_send, 0, EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE),
-	  NONE, NONE, true },
+	{ "send", try_send, 0,
+	  EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE | RECEIVER), NONE,
+	  NONE, true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
-	{ "executable memory", try_code, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE), NONE,
-	  NONE, false },
+	{ "executable memory", try_code, 0,
+	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE | RECEIVER), NONE, NONE, false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SENDERS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
 	{ "io_uring", try_uring, 0, NONE, NONE, OPEN, false },
@@ -527,6 +529,7 @@ static void test_steps(void **state)
 		  NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ GOFER | SENTRY | SENTRY_TRACER, NO_CAPS | NO_BOUNDING },
 		{ GVISOR_AGENT, NO_CAPS | NO_BOUNDING | NO_DUMP | NO_NEW_PRIVS },
+		{ RECEIVER, NO_CAPS | NO_NEW_PRIVS },
 		{ SECRETS | SCANNER | SSH_KEYS | GIT, NO_DUMP },
 		{ GIT_VIEW | WASMS | WASM_RUNTIMES, 0 },
 	};
