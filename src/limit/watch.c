@@ -33,6 +33,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/io.h"
+#include "host/foreign_fds.h"
 #include "limit/watch_parts.h"
 #include "model/inner.h"
 
@@ -93,6 +94,7 @@ struct watch {
 	bool beyond_alarm, beyond_suspect;
 	bool at_pids_limit; /* at the last scan */
 	struct pids_storm storm;
+	struct foreign_fds *foreign; /* owned; NULL: not needed yet */
 };
 
 static bool watched(const struct watch *w, enum limit l)
@@ -174,6 +176,7 @@ void watch_destroy(struct watch *w)
 		return;
 	proc_view_close(&w->view);
 	beyond_end(&w->round);
+	foreign_fds_end(w->foreign);
 	free(w->table.items);
 	free(w);
 }
@@ -507,12 +510,15 @@ static bool machine_is_short(void)
 static void confirm_memory(struct watch *w, struct usage *u)
 {
 	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), exact, pause, kernel = 0;
+	struct ward_err e;
 
+	if (!w->foreign)
+		(void)!foreign_fds_start(0, &w->foreign, &e);
 	w->tmpfs_devs[w->tmpfs_count] = w->memfds.dev;
 	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count + w->memfds.on,
 				  tmpfs_bytes(w), limit, w->memfds.on);
-	if (exact <= limit &&
-	    !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
+	if (exact <= limit && !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0,
+						   w->foreign, &kernel))
 		kernel = limit + 1 - exact; /* more than can be looked through */
 	exact += kernel;
 	u->memory_bytes = exact;

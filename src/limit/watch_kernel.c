@@ -11,7 +11,9 @@
  *
  * The close look borrows each socket and pipe (pidfd_getfd) and asks it. A socket that cannot
  * be asked (it lies in another socket's queue, in a thread's own table, or is closed to us)
- * counts as full, and so does such a pipe.
+ * counts as full, and so does such a pipe. What was borrowed may be the last by the time it is
+ * given back, so that is done elsewhere (host/foreign_fds.h); while that takes long, nothing more
+ * is borrowed.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -19,6 +21,7 @@
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <linux/sock_diag.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
@@ -28,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "host/foreign_fds.h"
 #include "limit/watch_parts.h"
 
 /* twice net.core.wmem_max, the most that SO_SNDBUF gives, and net.core.optmem_max for filters and
@@ -40,6 +44,8 @@
 #define OPEN_BYTES 1024         /* a descriptor and what hangs on it, without buffers */
 #define MAX_NAMESPACES 32
 #define LOOK_MS 5000
+#define WAIT_MS 10
+#define WAITS 40
 
 /* Which inodes were seen: a table with open addressing, at most half full. */
 struct inode_set {
@@ -139,19 +145,40 @@ uint64_t fd_memory_upper(uint64_t slots)
 /* ---- how much ---- */
 
 struct kernel_look {
+	struct foreign_fds *foreign; /* borrowed; NULL: nothing can be borrowed */
+	unsigned waits;
 	struct inode_set seen; /* sockets and pipes have their inodes from one counter */
 	uint64_t bytes, sockets, until_ms;
 	bool late;
 };
 
+/* Waits a little where what was borrowed before is not closed yet, but not for long in all. */
+static int borrow(struct kernel_look *k, int pid_fd, int number)
+{
+	struct pollfd room = { .fd = foreign_fds_fd(k->foreign), .events = POLLIN };
+	struct foreign_message word;
+
+	if (pid_fd < 0 || !k->foreign)
+		return -1;
+	while (foreign_fds_is_full(k->foreign) && k->waits) {
+		k->waits--;
+		(void)!poll(&room, 1, WAIT_MS);
+		while (foreign_fds_next(k->foreign, &word))
+			;
+	}
+	return foreign_fds_is_full(k->foreign) ? -1 : pidfd_getfd(pid_fd, number, 0);
+}
+
 static void ask_socket(struct kernel_look *k, int pid_fd, int number)
 {
 	uint32_t info[SK_MEMINFO_VARS] = { 0 };
 	socklen_t n = sizeof(info);
-	auto_fd fd = pid_fd < 0 ? -1 : pidfd_getfd(pid_fd, number, 0);
+	int fd = borrow(k, pid_fd, number);
+	bool answered = fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &n) == 0;
 	uint64_t out;
 
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &n) < 0)
+	foreign_fds_close(k->foreign, &fd);
+	if (!answered)
 		return;
 	out = info[SK_MEMINFO_WMEM_ALLOC] > info[SK_MEMINFO_WMEM_QUEUED]
 		      ? info[SK_MEMINFO_WMEM_ALLOC]
@@ -164,13 +191,14 @@ static void ask_socket(struct kernel_look *k, int pid_fd, int number)
 /* One byte takes a page: what is not empty counts as full. */
 static void ask_pipe(struct kernel_look *k, int pid_fd, int number)
 {
-	auto_fd fd = pid_fd < 0 ? -1 : pidfd_getfd(pid_fd, number, 0);
+	int fd = borrow(k, pid_fd, number);
 	int size = fd < 0 ? -1 : fcntl(fd, F_GETPIPE_SZ), waiting = 0;
 
 	if (size < 0 || ioctl(fd, FIONREAD, &waiting) < 0)
 		k->bytes += FULL_PIPE_BYTES;
 	else if (waiting > 0)
 		k->bytes += (uint64_t)size;
+	foreign_fds_close(k->foreign, &fd);
 }
 
 /* One table of descriptors: the directory fd of a process or thread. pid_fd: whose it is, -1:
@@ -236,9 +264,12 @@ static void ask_process(struct kernel_look *k, const struct proc_view *v, const 
 	}
 }
 
-bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes)
+bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, struct foreign_fds *foreign,
+			 uint64_t *ret_bytes)
 {
-	struct kernel_look k = { .until_ms = io_now_ms() + LOOK_MS };
+	struct kernel_look k = { .until_ms = io_now_ms() + LOOK_MS,
+				 .foreign = foreign,
+				 .waits = WAITS };
 	struct proc_table t = { 0 };
 	struct proc_view host = { .own_fd = -1, .root = init_pid };
 

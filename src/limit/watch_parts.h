@@ -77,9 +77,11 @@ uint64_t sock_memory_upper(const struct proc_view *v, const struct proc_table *t
 			   uint64_t *ret_count);
 /* What descriptors and pipes in so many slots of tables could hold at most. A pure function. */
 uint64_t fd_memory_upper(uint64_t slots);
+struct foreign_fds;
 /* What all of them hold; of so many sockets those that cannot be asked count as full. False
- * when it took too long: then there is more. */
-must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes);
+ * when it took too long: then there is more. foreign: closes what is borrowed. */
+must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, struct foreign_fds *foreign,
+				    uint64_t *ret_bytes);
 
 /* ---- what the kernel holds and no cgroup counts: watch_unaccounted.c ---- */
 
