@@ -478,6 +478,8 @@ int plan_add_commands(struct plan *p, struct ward_err *e)
 		r = each(p, "deny", deny, e);
 	if (r == 0)
 		r = each(p, "allow", allow, e);
+	if (r == 0)
+		r = plan_guard_copies(p, e);
 	if (r == 0 && p->commands->listed && !p->commands->loader &&
 	    commands_locate(p, LOADER, &loader))
 		r = commands_add_loader(p, "a directory of the list", LOADER, e);

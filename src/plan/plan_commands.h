@@ -44,6 +44,8 @@ int commands_refuse_place(const char *name, const struct found *f, struct ward_e
 /* Programs of which words decide, or a person (plan_guarded.c). Gathers them, with their rules,
  * before the lists of programs are made. */
 must_check int plan_add_guarded(struct plan *p, struct ward_err *e);
+/* Covers their copies, and other names, among the files that the allow list makes executable. */
+must_check int plan_guard_copies(struct plan *p, struct ward_err *e);
 /* Whether the path inside is one of them. */
 bool plan_is_guarded(const struct plan_commands *c, const char *inside);
 void plan_guarded_clear(struct plan_guarded *g);

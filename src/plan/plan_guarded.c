@@ -9,17 +9,24 @@
  * about. A script is refused: whoever may start its interpreter needs no script. So is a file that
  * the sandbox could change. Without an allow list the sandbox may bring a program of its own that
  * does the same: that is said as a note.
+ *
+ * Under an allow list every file that it makes executable is looked at: another name of the
+ * program, or a copy of it (/usr/lib/git-core/git), is covered as well. A program with other bytes
+ * that does the same is for whoever writes the list to leave out.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/path.h"
+#include "base/walk.h"
 #include "plan/path_view.h"
 #include "plan/plan_commands.h"
 #include "rules/command_rule.h"
 
 #define GUARDED_MAX 32
+#define FILES_LOOKED_AT 200000
 
 void plan_guarded_clear(struct plan_guarded *g)
 {
@@ -177,6 +184,128 @@ static int add_socket(struct plan *p, struct ward_err *e)
 	m->is_file = true;
 	return 0;
 }
+
+/* -- copies that the allow list makes executable */
+
+struct copies {
+	struct plan *p;
+	const char *inside; /* the tree's top, as the sandbox has it */
+	size_t files;
+	struct ward_err *e;
+};
+
+static bool has_same_bytes(int a, int b)
+{
+	char one[65536], other[65536];
+	ssize_t n;
+
+	for (off_t at = 0; (n = pread(a, one, sizeof(one), at)) > 0; at += n)
+		if (pread(b, other, (size_t)n, at) != n || memcmp(one, other, (size_t)n) != 0)
+			return false;
+	return n == 0;
+}
+
+/* The guarded program that a file is; NULL: none. */
+static struct plan_guarded *find_copied(const struct plan_commands *c, int dir_fd, const char *name,
+					const struct stat *st)
+{
+	for (size_t i = 0; i < c->guarded_count; i++) {
+		auto_fd of = -1, file = -1;
+		struct stat own;
+
+		if (stat(c->guarded[i].host, &own) < 0 || own.st_size != st->st_size)
+			continue;
+		if (commands_same(&own, st))
+			return &c->guarded[i];
+		of = open(c->guarded[i].host, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+		file = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+		if (of < 0 || file < 0 || has_same_bytes(of, file)) /* unread is unknown */
+			return &c->guarded[i];
+	}
+	return NULL;
+}
+
+static int look_at_file(struct copies *look, int dir_fd, const char *name, const char *inside)
+{
+	struct plan_commands *c = look->p->commands;
+	struct plan_guarded *g;
+	struct stat st;
+
+	if (++look->files > FILES_LOOKED_AT) {
+		ward_fail(look->e, E2BIG,
+			  FIELD ".allow: more than %d files in its directories, any of which could "
+				"be a copy of a program that asks",
+			  FILES_LOOKED_AT);
+		return ward_remedy(look->e, "name smaller directories, or single programs");
+	}
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    !(st.st_mode & 0111) || plan_is_guarded(c, inside))
+		return 0;
+	g = find_copied(c, dir_fd, name, &st);
+	if (g)
+		strv_add(&g->names, inside);
+	return g && g->names.failed ? ward_fail(look->e, ENOMEM, "out of memory") : 0;
+}
+
+static int look_at_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct copies *look = ctx;
+	auto_free char *inside = path_join(look->inside, entry->path);
+
+	if (!inside)
+		return ward_fail(look->e, ENOMEM, "out of memory");
+	return entry->type == DT_DIR   ? 1
+	       : entry->type == DT_REG ? look_at_file(look, d->fd, entry->name, inside)
+				       : 0;
+}
+
+static int look_at_tree(struct plan *p, const char *host, const char *inside, struct ward_err *e)
+{
+	static const struct walk_ops ops = { .entry = look_at_entry };
+	struct copies look = { .p = p, .inside = inside, .e = e };
+	auto_fd fd = open(host, O_PATH | O_CLOEXEC | O_NOFOLLOW), dir = -1;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return look_at_file(&look, AT_FDCWD, host, inside);
+	dir = open(host, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return dir < 0 ? 0 : walk_tree(dir, &ops, &look, 0, e);
+}
+
+/* A file or directory of the list, and what else is mounted in a directory. */
+static int look_at_allowed(struct plan *p, const char *allowed, struct ward_err *e)
+{
+	size_t n = strlen(allowed);
+	auto_free char *path = strndup(allowed, n > 1 && allowed[n - 1] == '/' ? n - 1 : n);
+	auto_found f = { 0 };
+	int r;
+
+	if (!path)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = commands_locate(p, path, &f) ? look_at_tree(p, f.host, f.inside, e) : 0;
+	for (size_t i = 0; i < p->mount_count && r == 0; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+
+		if (m->kind == MOUNT_BIND && !m->noexec && strcmp(m->target, path) != 0 &&
+		    path_is_beneath(m->target, path))
+			r = look_at_tree(p, m->source, m->target, e);
+	}
+	return r;
+}
+
+int plan_guard_copies(struct plan *p, struct ward_err *e)
+{
+	const struct plan_commands *c = p->commands;
+	int r = 0;
+
+	for (size_t i = 0; c->guarded_count && i < c->files.len && r == 0; i++)
+		r = look_at_allowed(p, c->files.items[i], e);
+	return r;
+}
+
+/* -- all of it */
 
 int plan_add_guarded(struct plan *p, struct ward_err *e)
 {
