@@ -77,15 +77,39 @@ static bool is_shown(const char *text, size_t cap)
 	return n < cap;
 }
 
-/* Nothing in a question acts on a terminal, and what is not shown whole is said to be. */
+static bool begins_with_label(const char *line)
+{
+	static const char *const labels[] = {
+		"warning: ",       "words go on: ",    "directory: ",      "standard input: ",
+		"standard output", "standard error: ", "a yes for the run"
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
+		if (strncmp(line, labels[i], strlen(labels[i])) == 0)
+			return true;
+	return !*line;
+}
+
+/* Nothing in a question acts on a terminal or looks like another line, and what is not shown whole
+ * is said to be. */
 static void check_shown(const struct command_said *said)
 {
-	struct question q;
+	struct command_place place = { { "pipe:[1]", "/o", "/o", "/a\033[1m/dir" },
+				       { "1:1", "1:2", "1:2", "1:4" } };
+	struct question q, other;
 
-	show_command(said, "/a\033[1m/dir", "pipe:[1]", "ask *", 1, &q);
+	show_command(said, &place, "ask *", 1, &q);
+	place.where[0] = "pipe:[2]"; /* another question, which a yes for the run covers */
+	show_command(said, &place, "ask *", 1, &other);
+	assert(memcmp(q.exact, other.exact, sizeof(q.exact)) != 0);
+	assert(memcmp(q.like, other.like, sizeof(q.like)) == 0);
+	place.exact[1] = "1:3";
+	show_command(said, &place, "ask *", 1, &other);
+	assert(memcmp(q.like, other.like, sizeof(q.like)) != 0);
 	assert(is_shown(q.subject, sizeof(q.subject)) && is_shown(q.rule, sizeof(q.rule)));
 	for (size_t i = 0; i < QUESTION_DETAILS_MAX; i++)
-		assert(is_shown(q.details[i], sizeof(q.details[i])));
+		assert(is_shown(q.details[i], sizeof(q.details[i])) &&
+		       begins_with_label(q.details[i]));
 	assert(*q.subject == '/' || *q.subject == '\'' || *q.subject == '\\');
 }
 

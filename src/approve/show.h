@@ -24,9 +24,16 @@ void show_credential(const struct rules *r, const struct want *w, const struct k
 struct file_asked;
 void show_file(const struct file_asked *asked, const char *home, struct question *ret);
 
-/* About a command line, as it will be started; cwd and input: of its descriptors. */
+/* Where a command line will be started: 0-2, and the directory. */
+#define COMMAND_DIRECTORY 3
+struct command_place {
+	const char *where[4]; /* a path, "pipe:[NUMBER]" */
+	const char *exact[4]; /* which file that is */
+};
+
+/* About a command line, as it will be started. */
 struct command_said;
-void show_command(const struct command_said *said, const char *cwd, const char *input,
+void show_command(const struct command_said *said, const struct command_place *place,
 		  const char *rule, uint64_t serial, struct question *ret);
 
 /* Writes warnings about the host into the details, first of all; how many. A pure function. */

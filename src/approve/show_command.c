@@ -1,8 +1,9 @@
 /*
  * Showing a command line that waits. In: the supervisor's copy of it, which is what will be
  * started. Out: texts of a struct question. Every word was chosen by the sandbox: the whole is
- * escaped, and what does not fit into the subject goes on in the details; what fits nowhere is cut
- * in the middle, with a hash of the whole, and said to be. Pure.
+ * escaped, and what does not fit into the subject goes on in the details, in lines that say so;
+ * what fits nowhere is cut in the middle, with a hash of the whole, and said to be. What is shown,
+ * and which pipe or file is meant, decides whether two questions are one. Pure.
  */
 #include <string.h>
 
@@ -12,24 +13,55 @@
 #include "rules/command_rule.h"
 
 #define LINE (sizeof(((struct question *)0)->details[0]) - 1)
+#define GOES_ON " ..."
+#define MORE "words go on: " /* no argument can look like another line of the question */
+#define OTHER_LINES 5        /* directory, 0-2, what a yes for the run is for */
 
-/* Equal ones are one question, and one answer is for them all. */
-static void digest(const struct command_said *said, const char *cwd, uint8_t ret[32])
+static void add_text(struct sha256 *sum, const char *text)
+{
+	sha256_add(sum, text, strlen(text) + 1);
+}
+
+/* What an answer for the run does not tell apart: which pipe it is. A file stays that file. */
+static void add_kind(struct sha256 *sum, const struct command_place *place, int fd)
+{
+	const char *where = place->where[fd];
+
+	sha256_add(sum, where, *where == '/' ? strlen(where) : strcspn(where, ":"));
+	add_text(sum, *where == '/' ? place->exact[fd] : "");
+}
+
+/* exact: equal ones are one question, and one answer is for them all. like: what an answer for the
+ * run covers. */
+static void digest(const struct command_said *said, const struct command_place *place, bool exact,
+		   uint8_t ret[32])
 {
 	struct sha256 sum;
 
 	sha256_begin(&sum);
-	sha256_add(&sum, said->program, strlen(said->program) + 1);
+	add_text(&sum, said->program);
 	/* the first word is not passed on */
 	sha256_add(&sum, said->words + strlen(said->words), said->words_len - strlen(said->words));
-	sha256_add(&sum, cwd, strlen(cwd));
+	add_text(&sum, place->where[COMMAND_DIRECTORY]);
+	add_text(&sum, place->exact[COMMAND_DIRECTORY]);
+	for (int fd = 0; fd < 3; fd++) {
+		if (!exact) {
+			add_kind(&sum, place, fd);
+			continue;
+		}
+		add_text(&sum, place->where[fd]);
+		add_text(&sum, place->exact[fd]);
+	}
+	if (exact)
+		sha256_add(&sum, said->variables, said->variables_len);
 	sha256_end(&sum, ret);
 }
 
 static void put_words(const struct command_said *said, struct question *ret, size_t *n)
 {
+	const size_t each = LINE - strlen(MORE), first = sizeof(ret->subject) - sizeof(GOES_ON);
 	auto_buf text = { 0 }, shown = { 0 };
-	size_t room = QUESTION_DETAILS_MAX - 2 - *n, at = sizeof(ret->subject) - 1;
+	size_t room = QUESTION_DETAILS_MAX - OTHER_LINES - *n;
 
 	command_text(said, &text);
 	text_escape(&shown, text.failed ? "?" : buf_text(&text));
@@ -37,7 +69,7 @@ static void put_words(const struct command_said *said, struct question *ret, siz
 		show_text(ret->subject, sizeof(ret->subject), text.failed ? "?" : buf_text(&text));
 		return;
 	}
-	if (shown.len > sizeof(ret->subject) - 1 + room * LINE) {
+	if (shown.len > first + room * each) {
 		show_text(ret->subject, sizeof(ret->subject), buf_text(&text));
 		snprintf(ret->details[(*n)++], sizeof(ret->details[0]),
 			 "warning: it is too long to be shown, of %zu characters", shown.len);
@@ -46,28 +78,49 @@ static void put_words(const struct command_said *said, struct question *ret, siz
 	for (size_t i = 0; i < shown.len; i++) /* half of a sequence would be one of its own */
 		if ((unsigned char)shown.data[i] >= 0x80)
 			shown.data[i] = '?';
-	snprintf(ret->subject, sizeof(ret->subject), "%s", buf_text(&shown));
-	for (; at < shown.len; at += LINE)
-		snprintf(ret->details[(*n)++], sizeof(ret->details[0]), "%s", shown.data + at);
+	snprintf(ret->subject, sizeof(ret->subject), "%.*s" GOES_ON, (int)first, shown.data);
+	for (size_t at = first; at < shown.len; at += each)
+		snprintf(ret->details[(*n)++], sizeof(ret->details[0]), MORE "%.*s", (int)each,
+			 shown.data + at);
 }
 
-void show_command(const struct command_said *said, const char *cwd, const char *input,
+static void put_line(struct question *ret, size_t *n, const char *label, const char *value)
+{
+	auto_buf line = { 0 };
+
+	buf_printf(&line, "%s: %s", label, value);
+	show_text(ret->details[(*n)++], sizeof(ret->details[0]),
+		  line.failed ? "?" : buf_text(&line));
+}
+
+static void put_place(const struct command_place *place, struct question *ret, size_t *n)
+{
+	bool same = strcmp(place->where[1], place->where[2]) == 0 &&
+		    strcmp(place->exact[1], place->exact[2]) == 0;
+
+	put_line(ret, n, "directory", place->where[COMMAND_DIRECTORY]);
+	put_line(ret, n, "standard input", place->where[0]);
+	put_line(ret, n, same ? "standard output and error" : "standard output", place->where[1]);
+	if (!same)
+		put_line(ret, n, "standard error", place->where[2]);
+}
+
+void show_command(const struct command_said *said, const struct command_place *place,
 		  const char *rule, uint64_t serial, struct question *ret)
 {
-	char line[4096 + 32];
+	auto_buf line = { 0 };
 	size_t n = 0;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = QUESTION_COMMAND;
 	ret->serial_first = serial;
-	digest(said, cwd, ret->exact);
-	memcpy(ret->like, ret->exact, sizeof(ret->like));
+	digest(said, place, true, ret->exact);
+	digest(said, place, false, ret->like);
 	put_words(said, ret, &n);
-	snprintf(line, sizeof(line), "in %s, standard input: %s", cwd, input);
-	show_text(ret->details[n++], sizeof(ret->details[0]), line);
-	if (n < QUESTION_DETAILS_MAX)
-		snprintf(ret->details[n], sizeof(ret->details[0]),
-			 "a yes for the run is for these words in this directory");
-	snprintf(line, sizeof(line), "process.commands: %s", rule);
-	show_text(ret->rule, sizeof(ret->rule), line);
+	put_place(place, ret, &n);
+	snprintf(ret->details[n], sizeof(ret->details[0]),
+		 "a yes for the run is for these words, directory and files, and whatever comes "
+		 "through pipes");
+	buf_printf(&line, "process.commands: %s", rule);
+	show_text(ret->rule, sizeof(ret->rule), line.failed ? "?" : buf_text(&line));
 }

@@ -226,8 +226,19 @@ static long find_pid(const struct guest *g, uint32_t tag)
 	return tag ? 0 : g->command;
 }
 
+static void close_all(int fds[GUEST_FDS_MAX])
+{
+	for (int i = 0; i < GUEST_FDS_MAX; i++) {
+		if (fds[i] >= 0)
+			raw_call(SYS_close, fds[i]);
+		fds[i] = -1;
+	}
+}
+
+/* Descriptors may be of the sandbox's making, and their last close takes as long as it likes: the
+ * supervisor keeps its own open until it is answered here. */
 static void start_another(struct guest *g, const struct guest_message *m, size_t len,
-			  const int *fds)
+			  int fds[GUEST_FDS_MAX])
 {
 	struct guest_start start = { .tag = m->tag,
 				     .from_packet = true,
@@ -241,6 +252,7 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 		pid = -EAGAIN;
 	else if (guest_read_start(m, len, fds, &start))
 		pid = start_command(g, &start);
+	close_all(fds);
 	if (pid < 0) {
 		guest_say(GUEST_FAILED, (int32_t)-pid, 125, m->tag);
 		return;
@@ -310,9 +322,7 @@ static bool dispatch(struct guest *g)
 		listen_to(g, SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(GUEST_TELL));
 	else if (m->op == GUEST_EXEC || m->op == GUEST_COPY || m->op == GUEST_EXEC_FILE)
 		start_another(g, m, (size_t)n, fds);
-	for (int i = 0; i < GUEST_FDS_MAX; i++)
-		if (fds[i] >= 0)
-			raw_call(SYS_close, fds[i]);
+	close_all(fds);
 	return m->op != GUEST_END;
 }
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define QUESTION_DETAILS_MAX 5
+#define QUESTION_DETAILS_MAX 8
 
 enum question_kind {
 	QUESTION_CONNECT,    /* a connection, which is not made before the answer */

@@ -13,6 +13,9 @@
  *   - What is executed is a sealed copy that can be executed and not be read. So the kernel lets no
  *     process of the sandbox trace it, read its memory, or open the file through /proc/PID/exe.
  *   - Who asked and is gone takes its question, and its program, along.
+ *   - Messages are received, and everything that came from inside is closed, by threads
+ *     (host/foreign_fds.h): both may take as long as whoever is inside wants. ward-init closes its
+ *     own before it says so, while the supervisor's still hold them open.
  */
 #include "run/box_commands.h"
 
@@ -23,20 +26,27 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "approve/approve.h"
 #include "approve/command_read.h"
 #include "approve/show.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "event/result.h"
+#include "host/foreign_fds.h"
 #include "rules/never.h"
 #include "run/commands.h"
 
-#define ASKERS_MAX 64
-#define EVENTS_AT_ONCE 16
+#define ASKERS_MAX (APPROVE_PENDING_MAX + 100)
+#define RUNNING_MAX 48       /* of GUEST_EXECS_MAX: `ward exec` needs some, too */
+#define HELD_MAX (16u << 20) /* bytes of requests that wait */
+/* descriptors of one request, those of messages that are not closed yet, and the supervisor's */
+#define FILES_EACH (COMMAND_FDS + 1)
+#define FILES_BESIDE 1000
 #define REFUSED_CODE 126
 #define LISTENER 0
 
@@ -44,7 +54,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-enum state { ASKER_NEW, ASKER_WAITS, ASKER_RUNS };
+enum state { ASKER_NEW, ASKER_WAITS, ASKER_RUNS, ASKER_DROPPED };
 
 /* One process that asks. */
 struct asker {
@@ -52,9 +62,10 @@ struct asker {
 	int fd; /* -1: it is gone, and its program is being killed */
 	uint64_t serial;
 	uint32_t tag;
-	size_t program;           /* of plan->commands->guarded */
-	int fds[COMMAND_FDS + 1]; /* the last: one too many */
-	uint8_t *bytes;           /* its request; owned; NULL: none yet */
+	size_t program;       /* of plan->commands->guarded */
+	int fds[COMMAND_FDS]; /* until ward-init has them, and has closed its own */
+	uint8_t *bytes;       /* its request; owned; NULL: none yet */
+	size_t len;
 	struct command_said said;
 	struct question q;
 };
@@ -65,9 +76,31 @@ struct box_commands {
 	uint64_t serial;
 	uint32_t last_tag;
 	struct asker *askers[ASKERS_MAX]; /* owned */
-	size_t count;
+	size_t count, most, running, held_bytes;
+	struct foreign_fds *foreign; /* owned */
+	uint64_t receiving;          /* from whom a message is received right now; 0: from nobody */
 	int *copy_fds; /* of the programs, made when they are first started; -1: not yet */
 };
+
+/* How many may ask at one time, with as many descriptors as this process may have. */
+static size_t count_askers(void)
+{
+	struct rlimit files;
+	rlim_t wanted = FILES_BESIDE + FILES_EACH * ASKERS_MAX;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return 1;
+	if (files.rlim_cur < wanted) {
+		files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+		(void)!setrlimit(RLIMIT_NOFILE, &files);
+		(void)!getrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (files.rlim_cur >= wanted)
+		return ASKERS_MAX;
+	return files.rlim_cur > FILES_BESIDE + FILES_EACH
+		       ? (files.rlim_cur - FILES_BESIDE) / FILES_EACH
+		       : 1;
+}
 
 int box_commands_begin(struct box *b, struct ward_err *e)
 {
@@ -88,31 +121,54 @@ int box_commands_begin(struct box *b, struct ward_err *e)
 	if (c->epoll_fd < 0 || !c->copy_fds ||
 	    epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, live->listen_fd, &event) < 0)
 		return ward_fail_errno(e, "cannot answer for process.commands");
+	c->most = count_askers();
+	if (foreign_fds_start(COMMAND_MAX + 1, &c->foreign, e) < 0)
+		return ward_wrap(e, "answering for process.commands");
 	return 0;
 }
 
+/* One message at a time, and none while too much of what came before is not closed. */
 int box_commands_fd(const struct box *b)
 {
-	return b->commands ? b->commands->epoll_fd : -1;
+	const struct box_commands *c = b->commands;
+
+	if (!c)
+		return -1;
+	return c->receiving || foreign_fds_is_full(c->foreign) ? foreign_fds_fd(c->foreign)
+							       : c->epoll_fd;
 }
 
-static void close_fds(struct asker *a)
+static void close_fds(struct box_commands *c, struct asker *a)
 {
-	for (size_t i = 0; i <= COMMAND_FDS; i++)
-		own_close_fd(&a->fds[i]);
+	for (size_t i = 0; i < COMMAND_FDS; i++)
+		foreign_fds_close(c->foreign, &a->fds[i]);
+}
+
+static void free_request(struct box_commands *c, struct asker *a)
+{
+	c->held_bytes -= a->len;
+	a->len = 0;
+	free(take_ptr(a->bytes));
 }
 
 static void drop(struct box_commands *c, struct asker *a)
 {
 	size_t at = 0;
 
+	if (a->state == ASKER_RUNS)
+		c->running--;
+	a->state = ASKER_DROPPED;
+	if (c->receiving == a->serial)
+		return; /* on_received() does the rest */
 	while (at < c->count && c->askers[at] != a)
 		at++;
 	if (at < c->count)
 		c->askers[at] = c->askers[--c->count];
-	close_fds(a);
-	own_close_fd(&a->fd);
-	free(a->bytes);
+	close_fds(c, a);
+	if (a->fd >= 0)
+		(void)!epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, a->fd, NULL);
+	foreign_fds_close(c->foreign, &a->fd);
+	free_request(c, a);
 	free(a);
 }
 
@@ -122,8 +178,12 @@ void box_commands_end(struct box *b)
 
 	if (!c)
 		return;
+	c->receiving = 0; /* what comes yet is closed when this process ends */
 	while (c->count)
 		drop(c, c->askers[0]);
+	/* requests that nobody has received lie in it */
+	foreign_fds_close(c->foreign, &b->plan->live->commands->listen_fd);
+	foreign_fds_end(c->foreign);
 	for (size_t i = 0; c->copy_fds && i < b->plan->live->commands->count; i++)
 		own_close_fd(&c->copy_fds[i]);
 	free(c->copy_fds);
@@ -214,6 +274,10 @@ static int program_fd(struct box_commands *c, const struct asker *a, struct ward
 
 static int check_now(const struct box *b, const struct asker *a, struct ward_err *e)
 {
+	if (b->commands->running == RUNNING_MAX) {
+		ward_fail(e, EAGAIN, "%d programs that ward has started run already", RUNNING_MAX);
+		return ward_remedy(e, "wait until one of them has ended");
+	}
 	if (never_program(&b->plan->spec->policy.appr_never, a->said.program))
 		return ward_fail(e, EPERM, "approvals.never names it");
 	if (b->held)
@@ -252,7 +316,7 @@ static int start(struct box_commands *c, struct asker *a, struct ward_err *e)
 	notify_expect(b->notify, m.tag, m.a, packet.data + sizeof(m), packet.len - sizeof(m));
 	a->tag = m.tag;
 	a->state = ASKER_RUNS;
-	close_fds(a);
+	c->running++;
 	say(a, COMMAND_STARTED, 0, NULL);
 	box_look_again(b);
 	return 0;
@@ -276,6 +340,11 @@ void box_commands_guest(struct box *b, const struct guest_message *m)
 
 		if (a->state != ASKER_RUNS || a->tag != m->tag)
 			continue;
+		if (m->op == GUEST_READY) {
+			close_fds(c, a);
+			free_request(c, a);
+			return;
+		}
 		if (m->op == GUEST_EXITED)
 			say(a, COMMAND_ENDED, m->a, NULL);
 		else if (m->op == GUEST_FAILED)
@@ -291,15 +360,24 @@ void box_commands_guest(struct box *b, const struct guest_message *m)
 
 /* -- deciding */
 
-/* "a pipe", or where it leads: of descriptors, which cannot be changed any more. */
-static void describe_fd(int fd, char *ret, size_t cap)
+/* Where a descriptor leads, and which file that is: of descriptors, which cannot be changed any
+ * more. No file system is asked. */
+static void describe_fd(int fd, char where[4096], char exact[96])
 {
 	char link[48];
+	auto_buf info = { 0 };
+	long mount = -1, inode = -1;
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, cap - 1);
-	snprintf(ret + (n > 0 ? n : 0), cap - (size_t)(n > 0 ? n : 0), "%s", n > 0 ? "" : "?");
+	n = readlink(link, where, 4095);
+	snprintf(where + (n > 0 ? n : 0), 2, "%s", n > 0 ? "" : "?");
+	snprintf(link, sizeof(link), "/proc/self/fdinfo/%d", fd);
+	if (io_read_file(AT_FDCWD, link, 4096, &info) == 0) {
+		(void)!text_number_after(buf_text(&info), "\nmnt_id:", 0, &mount);
+		(void)!text_number_after(buf_text(&info), "\nino:", 0, &inode);
+	}
+	snprintf(exact, 96, "%ld:%ld", mount, inode);
 }
 
 /* Programs of those who ask, from the outside: "bash < make". What a process is called is its own
@@ -336,22 +414,30 @@ static void describe_process(const struct asker *a, struct question *q)
 
 static void ask(struct box_commands *c, struct asker *a, const char *rule)
 {
-	char cwd[4096], input[256];
-	int r;
+	char where[COMMAND_FDS][4096], exact[COMMAND_FDS][96];
+	struct command_place place;
 
 	if (!c->box->approve) {
 		refuse(c, a, "process.commands asks a person about it, and approvals.mode is deny",
 		       "approvals.mode: ask");
 		return;
 	}
-	describe_fd(a->fds[3], cwd, sizeof(cwd));
-	describe_fd(a->fds[0], input, sizeof(input));
-	show_command(&a->said, cwd, input, rule, a->serial, &a->q);
+	for (size_t i = 0; i < COMMAND_FDS; i++) {
+		describe_fd(a->fds[i], where[i], exact[i]);
+		place.where[i] = where[i];
+		place.exact[i] = exact[i];
+	}
+	show_command(&a->said, &place, rule, a->serial, &a->q);
 	describe_process(a, &a->q);
 	a->state = ASKER_WAITS;
-	r = box_ask(c->box, true, &a->q);
-	if (r < 0)
+	if (box_ask(c->box, true, &a->q) < 0)
 		refuse(c, a, "too many questions wait for an answer already", "");
+}
+
+/* By a hard link of another name the program may be another one (git-push). */
+static bool is_renamed(const struct plan_guarded *g, const char *program)
+{
+	return strcmp(strrchr(program, '/'), strrchr(g->names.items[0], '/')) != 0;
 }
 
 static bool find_program(const struct plan *p, struct asker *a)
@@ -368,6 +454,7 @@ static void decide(struct box_commands *c, struct asker *a)
 {
 	const struct plan *p = c->box->plan;
 	const struct plan_guarded *g;
+	enum command_verdict verdict;
 	const char *rule = NULL;
 
 	if (!find_program(p, a)) {
@@ -375,8 +462,13 @@ static void decide(struct box_commands *c, struct asker *a)
 		return;
 	}
 	g = &p->commands->guarded[a->program];
-	switch (command_decide(&g->rules, p->commands->listed ? COMMAND_DENY : COMMAND_ALLOW,
-			       &a->said, &rule)) {
+	verdict = command_decide(&g->rules, p->commands->listed ? COMMAND_DENY : COMMAND_ALLOW,
+				 &a->said, &rule);
+	if (verdict == COMMAND_ALLOW && is_renamed(g, a->said.program)) {
+		verdict = COMMAND_ASK; /* rules are for words behind its own name */
+		rule = "another name of a program of which words decide";
+	}
+	switch (verdict) {
 	case COMMAND_ALLOW:
 		start_or_refuse(c, a);
 		break;
@@ -426,25 +518,23 @@ int box_commands_answer(struct box *b, const struct question *q, enum question_a
 
 /* -- what comes */
 
-static void take_request(struct box_commands *c, struct asker *a)
+/* False: it is no request, or one too many. */
+static bool take_request(struct box_commands *c, struct asker *a, struct foreign_message *m)
 {
-	size_t count = 0;
-	ssize_t n;
+	struct command_said said;
 
-	a->bytes = malloc(COMMAND_MAX + 1);
-	if (!a->bytes) {
-		drop(c, a);
-		return;
-	}
-	n = io_recv_fds(a->fd, a->bytes, COMMAND_MAX + 1, a->fds, COMMAND_FDS + 1, &count);
-	if (n == -EAGAIN) {
-		free(take_ptr(a->bytes));
-		return;
-	}
-	if (n <= 0 || count != COMMAND_FDS || !command_read(a->bytes, (size_t)n, &a->said))
-		drop(c, a);
-	else
-		decide(c, a);
+	if (m->len <= 0 || m->fd_count != COMMAND_FDS ||
+	    !command_read(m->bytes, (size_t)m->len, &said))
+		return false;
+	a->bytes = malloc((size_t)m->len);
+	if (!a->bytes)
+		return false;
+	memcpy(a->bytes, m->bytes, (size_t)m->len);
+	a->len = (size_t)m->len;
+	c->held_bytes += a->len;
+	for (size_t i = 0; i < COMMAND_FDS; i++)
+		a->fds[i] = take_fd(&m->fds[i]);
+	return command_read(a->bytes, a->len, &a->said);
 }
 
 static void on_gone(struct box_commands *c, struct asker *a)
@@ -456,42 +546,77 @@ static void on_gone(struct box_commands *c, struct asker *a)
 		return;
 	}
 	box_signal(c->box, SIGKILL, a->tag);
-	own_close_fd(&a->fd);
-	a->fd = -1;
+	(void)!epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, a->fd, NULL);
+	foreign_fds_close(c->foreign, &a->fd);
 }
 
-static void on_asker(struct box_commands *c, struct asker *a)
+static void on_message(struct box_commands *c, struct asker *a, struct foreign_message *got)
 {
 	struct command_message m = { 0 };
-	ssize_t n;
 
-	if (a->state == ASKER_NEW) {
-		take_request(c, a);
+	if (a->state == ASKER_DROPPED)
+		drop(c, a);
+	else if (got->len == -EAGAIN || got->len == -EINTR)
 		return;
-	}
-	n = recv(a->fd, &m, sizeof(m), MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0)
+	else if (a->state == ASKER_NEW) {
+		if (!take_request(c, a, got))
+			drop(c, a);
+		else if (c->held_bytes > HELD_MAX)
+			refuse(c, a, "the command lines that wait are too long in all", "");
+		else
+			decide(c, a);
+	} else if (got->len <= 0)
 		on_gone(c, a);
-	else if (n == (ssize_t)sizeof(m) && m.magic == COMMAND_MAGIC && m.op == COMMAND_SIGNAL &&
-		 m.a > 0 && m.a <= 64 && a->state == ASKER_RUNS && !c->box->held)
-		box_signal(c->box, m.a, a->tag);
+	else if (got->len == (ssize_t)sizeof(m)) {
+		memcpy(&m, got->bytes, sizeof(m));
+		if (m.magic == COMMAND_MAGIC && m.op == COMMAND_SIGNAL && m.a > 0 && m.a <= 64 &&
+		    a->state == ASKER_RUNS && !c->box->held)
+			box_signal(c->box, m.a, a->tag);
+	}
 }
 
+static struct asker *find_asker(struct box_commands *c, uint64_t serial)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->askers[i]->serial == serial)
+			return c->askers[i];
+	return NULL;
+}
+
+/* What is not taken over is closed, elsewhere. */
+static void on_received(struct box_commands *c, struct foreign_message *got)
+{
+	struct asker *a = got->fd < 0 ? NULL : find_asker(c, got->serial);
+
+	if (got->fd >= 0)
+		c->receiving = 0;
+	if (a)
+		on_message(c, a, got);
+	for (size_t i = 0; i < got->fd_count; i++)
+		foreign_fds_close(c->foreign, &got->fds[i]);
+	foreign_message_free(c->foreign, got);
+}
+
+/* One too many is told why. */
 static void take_asker(struct box_commands *c)
 {
 	auto_fd fd = accept4(c->box->plan->live->commands->listen_fd, NULL, NULL,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = c->serial + 1 };
-	struct asker *a = fd < 0 || c->count == ASKERS_MAX ? NULL : calloc(1, sizeof(*a));
+	struct asker *a = fd < 0 ? NULL : calloc(1, sizeof(*a));
 
-	if (!a)
-		return; /* one too many is closed */
+	if (!a) {
+		foreign_fds_close(c->foreign, &fd);
+		return;
+	}
 	a->serial = ++c->serial;
 	a->fd = take_fd(&fd);
-	for (size_t i = 0; i <= COMMAND_FDS; i++)
+	for (size_t i = 0; i < COMMAND_FDS; i++)
 		a->fds[i] = -1;
+	if (c->count == c->most) {
+		refuse(c, a, "too many programs wait for an answer, or run", "");
+		return;
+	}
 	c->askers[c->count++] = a;
 	if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, a->fd, &event) < 0)
 		drop(c, a);
@@ -500,19 +625,22 @@ static void take_asker(struct box_commands *c)
 void box_commands_handle(struct box *b)
 {
 	struct box_commands *c = b->commands;
-	struct epoll_event events[EVENTS_AT_ONCE];
-	int n = epoll_wait(c->epoll_fd, events, EVENTS_AT_ONCE, 0);
+	struct foreign_message got;
+	struct epoll_event event;
+	struct asker *a;
 
-	for (int i = 0; i < n; i++) {
-		struct asker *a = NULL;
-
-		if (events[i].data.u64 == LISTENER)
-			take_asker(c);
-		/* an event before may have dropped it */
-		for (size_t k = 0; k < c->count && !a; k++)
-			if (c->askers[k]->serial == events[i].data.u64 && c->askers[k]->fd >= 0)
-				a = c->askers[k];
-		if (a)
-			on_asker(c, a);
+	while (foreign_fds_next(c->foreign, &got))
+		on_received(c, &got);
+	if (c->receiving || foreign_fds_is_full(c->foreign) ||
+	    epoll_wait(c->epoll_fd, &event, 1, 0) != 1)
+		return;
+	if (event.data.u64 == LISTENER) {
+		take_asker(c);
+		return;
 	}
+	a = find_asker(c, event.data.u64);
+	if (!a || a->fd < 0)
+		return;
+	c->receiving = a->serial;
+	foreign_fds_receive(c->foreign, a->fd, a->serial);
 }
