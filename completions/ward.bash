@@ -231,10 +231,10 @@ _ward_options() {
 		other="--agent"
 		;;
 	mcp)
-		options="--json --file --agent --help -f -h"
-		file="--file -f"
-		directory=""
-		other="--agent"
+		options="--policy --profile --workspace --json --file --agent --session --help -p -w -f -h"
+		file="--policy -p --file -f"
+		directory="--workspace -w"
+		other="--profile --agent"
 		;;
 	image)
 		options="--name --max-size --max-files --quiet --json --help -q -h"

@@ -329,8 +329,8 @@ static int open_input(const struct buf *input)
 	return fd;
 }
 
-static int run_words(const struct strv *words, const struct call_request *r,
-		     struct call_result *ret, struct ward_err *e)
+int call_run_words(const struct strv *words, const struct call_request *r, struct call_result *ret,
+		   struct ward_err *e)
 {
 	auto_fd in = open_input(r->input);
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, status = 0, result;
@@ -369,7 +369,7 @@ int call_run(const struct call_place *at, const struct call_request *r, struct c
 
 	*ret = (struct call_result){ 0 };
 	if (result == 0)
-		result = run_words(&words, r, ret, e);
+		result = call_run_words(&words, r, ret, e);
 	if (result == 0)
 		call_read_report(at, ret);
 	if (result == 0 && (ret->out.failed || ret->error.failed))

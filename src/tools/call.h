@@ -44,6 +44,10 @@ must_check int call_run(const struct call_place *at, const struct call_request *
 			struct call_result *ret, struct ward_err *e);
 /* Fills in what the report of a run that has ended says. */
 void call_read_report(const struct call_place *at, struct call_result *ret);
+/* The same for a whole command line of ward's; r->policy and r->argv are not used, and no report is
+ * read. */
+must_check int call_run_words(const struct strv *words, const struct call_request *r,
+			      struct call_result *ret, struct ward_err *e);
 void call_result_free(struct call_result *r);
 #define auto_result __attribute__((cleanup(call_result_free))) struct call_result
 

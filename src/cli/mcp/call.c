@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/text.h"
 
 #define ARGUMENTS_MAX 256
@@ -92,7 +91,7 @@ static bool add_member(void *state, const char *key, struct mcp_span v)
 
 /* -- the result */
 
-static void put_text(struct json *j, const char *text)
+void call_put_text(struct json *j, const char *text)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "type", "text");
@@ -106,11 +105,11 @@ static void put_output(struct json *j, const struct buf *output)
 	auto_buf text = { 0 };
 
 	if (!output->len || !memchr(output->data, 0, output->len)) {
-		put_text(j, buf_text(output));
+		call_put_text(j, buf_text(output));
 		return;
 	}
 	text_escape_lines(&text, output->data, output->len);
-	put_text(j, buf_text(&text));
+	call_put_text(j, buf_text(&text));
 	j->out->failed |= text.failed;
 }
 
@@ -155,7 +154,7 @@ static void put_result(const struct tool_tool *tool, const struct invoke_result 
 	if (!r->blocked && (r->call.out.len || !notes.len))
 		put_output(&j, &r->call.out);
 	if (notes.len)
-		put_text(&j, buf_text(&notes));
+		call_put_text(&j, buf_text(&notes));
 	json_end_array(&j);
 	if (r->ok && r->verdict.is_json && *r->call.out.data == '{') {
 		buf_puts(out, ",\"structuredContent\":");
@@ -172,8 +171,7 @@ static void put_result(const struct tool_tool *tool, const struct invoke_result 
 	out->failed |= notes.failed;
 }
 
-static void put_refusal(const struct ward_err *e, const struct policy_errors *errors,
-			struct buf *out)
+void call_put_refusal(const struct ward_err *e, const struct policy_errors *errors, struct buf *out)
 {
 	struct json j = { .out = out };
 	auto_buf text = { 0 };
@@ -181,35 +179,52 @@ static void put_refusal(const struct ward_err *e, const struct policy_errors *er
 	buf_printf(&text, "ward: %s%s%s\n", e->what, *e->what ? ": " : "", e->why);
 	if (*e->remedy)
 		buf_printf(&text, "remedy: %s\n", e->remedy);
-	put_lines(&text, "policy", &errors->lines);
+	if (errors)
+		put_lines(&text, "policy", &errors->lines);
 	json_begin_array(&j, "content");
-	put_text(&j, buf_text(&text));
+	call_put_text(&j, buf_text(&text));
 	json_end_array(&j);
 	json_bool(&j, "isError", true);
 	out->failed |= text.failed;
 }
 
-void call_tool(const struct server *s, const struct work *w, struct buf *out)
+static void call_annotated(const struct server *s, const struct work *w, struct buf *out)
 {
 	struct mcp_span given = { (const uint8_t *)w->arguments, strlen(w->arguments) };
 	struct policy_errors errors = { 0 };
 	struct invoke_result result = { 0 };
 	struct ward_err e = { 0 };
-	struct arguments a = { .tool = w->tool, .e = &e };
+	struct arguments a = { .tool = w->offer->tool, .e = &e };
 	struct invoke_request r = {
-		.source = &s->source, .agent = s->agent, .tool = w->tool, .arguments = a.list
+		.source = &s->source, .agent = s->agent, .tool = w->offer->tool, .arguments = a.list
 	};
 
 	if (!mcp_each(given, add_member, &a) || a.failed) {
-		put_refusal(&e, &errors, out);
+		buf_puts(out, "\n");
+		call_put_refusal(&e, &errors, out);
 		return;
 	}
 	r.count = a.count;
-	if (tools_invoke(&r, &result, &errors, &e) < 0)
-		put_refusal(&e, &errors, out);
-	else
-		put_result(w->tool, &result, out);
+	if (tools_invoke(&r, &result, &errors, &e) < 0) {
+		buf_puts(out, "\n");
+		call_put_refusal(&e, &errors, out);
+	} else {
+		buf_printf(out, "%s\n", result.call.run_id);
+		put_result(w->offer->tool, &result, out);
+	}
 	invoke_free(&result);
 	strv_free(&errors.lines);
 	strv_free(&a.texts);
+}
+
+void call_tool(const struct server *s, const struct work *w, struct buf *out)
+{
+	struct mcp_span given = { (const uint8_t *)w->arguments, strlen(w->arguments) };
+
+	if (!w->offer->builtin) {
+		call_annotated(s, w, out);
+		return;
+	}
+	buf_puts(out, "\n");
+	w->offer->builtin->call(s, given, out);
 }

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "mcp/say.h"
 
 #define META "io.modelcontextprotocol/"
@@ -67,6 +66,8 @@ static void put_capabilities(struct json *j)
 {
 	json_begin_object(j, "capabilities");
 	json_begin_object(j, "tools");
+	json_end_object(j);
+	json_begin_object(j, "resources");
 	json_end_object(j);
 	json_end_object(j);
 }
@@ -129,7 +130,7 @@ static void take_ping(const struct request *r)
 static void take_call(const struct request *r)
 {
 	struct mcp_span name, arguments;
-	const struct tool_tool *tool;
+	const struct offer *offer;
 	auto_buf text = { 0 };
 
 	if (!mcp_get(r->message->params, "name", &name) || !mcp_text(name, &text)) {
@@ -140,9 +141,9 @@ static void take_call(const struct request *r)
 		reply_error(r, MCP_BAD_PARAMS, "arguments must be an object", NULL);
 		return;
 	}
-	tool = list_find(r->peer->server, buf_text(&text));
-	if (tool)
-		work_begin(r, tool, arguments);
+	offer = list_find(r->peer->server, buf_text(&text));
+	if (offer)
+		work_begin(r, offer, arguments);
 	else
 		reply_error(r, MCP_BAD_PARAMS, "there is no tool of that name", NULL);
 }
@@ -159,6 +160,9 @@ static const struct {
 	{ "server/discover", MODERN, take_discover },
 	{ "tools/list", LEGACY | MODERN, list_tools },
 	{ "tools/call", LEGACY | MODERN, take_call },
+	{ "resources/list", LEGACY | MODERN, resource_list },
+	{ "resources/templates/list", LEGACY | MODERN, resource_templates },
+	{ "resources/read", LEGACY | MODERN, resource_read },
 };
 
 /* -- messages */

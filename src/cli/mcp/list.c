@@ -63,33 +63,84 @@ static void put_tool(const struct tool_tool *tool, struct buf *out)
 	json_end_object(&j);
 }
 
+static void put_builtin(const struct builtin *b, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "name", b->name);
+	json_string(&j, "description", b->description);
+	buf_printf(out, ",\"inputSchema\":%s,\"annotations\":%s", b->schema, b->annotations);
+	json_end_object(&j);
+}
+
 static int by_name(const void *a, const void *b)
 {
-	return strcmp((*(const struct tool_tool *const *)a)->head.name,
-		      (*(const struct tool_tool *const *)b)->head.name);
+	return strcmp(((const struct offer *)a)->name, ((const struct offer *)b)->name);
+}
+
+static bool add(struct server *s, const struct tool_tool *tool, const struct builtin *builtin)
+{
+	auto_buf out = { 0 };
+
+	if (tool)
+		put_tool(tool, &out);
+	else
+		put_builtin(builtin, &out);
+	s->offers[s->offer_count] = (struct offer){ tool ? tool->head.name : builtin->name, tool,
+						    builtin, buf_take(&out) };
+	return s->offers[s->offer_count++].shown;
+}
+
+/* Two tools of one name: a client could not tell them apart. */
+static int check_names(const struct server *s, struct ward_err *e)
+{
+	for (size_t i = 1; i < s->offer_count; i++)
+		if (strcmp(s->offers[i - 1].name, s->offers[i].name) == 0) {
+			ward_fail(e, EEXIST, "%s is a built-in tool's name, too",
+				  s->offers[i].name);
+			return ward_remedy(e, "rename it, or leave out --session");
+		}
+	return 0;
 }
 
 static int choose(struct server *s, struct ward_err *e)
 {
 	const struct tools_list *all = &s->source.t.file.tools;
+	size_t builtins = 0;
+	bool fine = true;
 
-	s->tools = calloc(all->len + 1, sizeof(struct tool_tool *));
-	if (!s->tools)
+	while (s->options->mcp_session && builtin_at(builtins))
+		builtins++;
+	s->offers = calloc(all->len + builtins + 1, sizeof(struct offer));
+	if (!s->offers)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < all->len; i++) {
 		const struct tool_tool *tool = tools_at(tool, all, i);
 
 		if (!s->agent || strv_has(&s->agent->tools, tool->head.name))
-			s->tools[s->tool_count++] = tool;
+			fine &= add(s, tool, NULL);
 	}
-	qsort(s->tools, s->tool_count, sizeof(struct tool_tool *), by_name);
-	for (size_t i = 0; i < s->tool_count; i++) {
-		auto_buf out = { 0 };
+	for (size_t i = 0; i < builtins; i++)
+		fine &= add(s, NULL, builtin_at(i));
+	qsort(s->offers, s->offer_count, sizeof(struct offer), by_name);
+	return fine ? check_names(s, e) : ward_fail(e, ENOMEM, "out of memory");
+}
 
-		put_tool(s->tools[i], &out);
-		strv_take(&s->shown, buf_take(&out));
+static int load_file(struct server *s, struct policy_errors *errors, struct ward_err *e)
+{
+	const struct options *o = s->options;
+	int r = tools_load(o->tools_file, &s->source, errors, e);
+
+	if (r == 0)
+		r = tools_check_trust(&s->source, e);
+	if (r == 0 && o->tools_agent) {
+		s->agent = tools_find_agent(&s->source.t, o->tools_agent);
+		if (!s->agent)
+			r = ward_fail(e, ENOENT, "%.200s has no agent %.80s", s->source.shown,
+				      o->tools_agent);
 	}
-	return s->shown.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+	return r;
 }
 
 int list_load(struct server *s)
@@ -97,19 +148,15 @@ int list_load(struct server *s)
 	const struct options *o = s->options;
 	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
-	int r = tools_load(o->tools_file, &s->source, &errors, &e);
+	int r = 0;
 
+	if (o->tools_file || o->tools_agent || !o->mcp_session)
+		r = load_file(s, &errors, &e);
 	if (errors.lines.len)
 		ask_print_errors(&errors);
 	strv_free(&errors.lines);
-	if (r == 0)
-		r = tools_check_trust(&s->source, &e);
-	if (r == 0 && o->tools_agent) {
-		s->agent = tools_find_agent(&s->source.t, o->tools_agent);
-		if (!s->agent)
-			r = ward_fail(&e, ENOENT, "%.200s has no agent %.80s", s->source.shown,
-				      o->tools_agent);
-	}
+	if (r == -ENOENT && !o->tools_file && !o->mcp_session)
+		ward_remedy(&e, "name one with -f, or offer the built-in tools with --session");
 	if (r == 0)
 		r = choose(s, &e);
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : 0;
@@ -117,16 +164,17 @@ int list_load(struct server *s)
 
 void list_free(struct server *s)
 {
-	strv_free(&s->shown);
-	free(s->tools);
+	for (size_t i = 0; i < s->offer_count; i++)
+		free(s->offers[i].shown);
+	free(s->offers);
 	tools_unload(&s->source);
 }
 
-const struct tool_tool *list_find(const struct server *s, const char *name)
+const struct offer *list_find(const struct server *s, const char *name)
 {
-	for (size_t i = 0; i < s->tool_count; i++)
-		if (strcmp(s->tools[i]->head.name, name) == 0)
-			return s->tools[i];
+	for (size_t i = 0; i < s->offer_count; i++)
+		if (strcmp(s->offers[i].name, name) == 0)
+			return &s->offers[i];
 	return NULL;
 }
 
@@ -142,7 +190,7 @@ static bool read_cursor(const struct request *r, size_t *ret)
 		return true;
 	if (!mcp_text(cursor, &text) || !text.len || text.len > 6 ||
 	    !mcp_uint((struct mcp_span){ (const uint8_t *)text.data, text.len },
-		      r->peer->server->tool_count, &at))
+		      r->peer->server->offer_count, &at))
 		return false;
 	*ret = (size_t)at;
 	return at % PAGE_TOOLS == 0;
@@ -158,14 +206,14 @@ void list_tools(const struct request *r)
 		reply_error(r, MCP_BAD_PARAMS, "the cursor is not one of ours", NULL);
 		return;
 	}
-	to = s->tool_count - from > PAGE_TOOLS ? from + PAGE_TOOLS : s->tool_count;
+	to = s->offer_count - from > PAGE_TOOLS ? from + PAGE_TOOLS : s->offer_count;
 	buf_puts(&out, "\"tools\":[");
 	for (size_t i = from; i < to; i++) {
 		buf_puts(&out, i == from ? "" : ",");
-		buf_puts(&out, s->shown.items[i]);
+		buf_puts(&out, s->offers[i].shown);
 	}
 	buf_puts(&out, "]");
-	if (to < s->tool_count)
+	if (to < s->offer_count)
 		buf_printf(&out, ",\"nextCursor\":\"%zu\"", to);
 	if (r->modern)
 		buf_printf(&out, ",\"ttlMs\":%d,\"cacheScope\":\"private\"", LIST_TTL_MS);

@@ -177,7 +177,8 @@ int mcp_serve(struct options *o)
 	int r = list_load(&s.server);
 
 	s.peer.server = &s.server;
-	if (r == 0 && work_init(&e) < 0)
+	if (r == 0 &&
+	    (work_init(&e) < 0 || (o->mcp_session && session_start(&s.server.session, o, &e) < 0)))
 		r = say_error(&e, o->json, EXIT_REFUSED);
 	if (r == 0) {
 		fstat(STDOUT_FILENO, &st);
@@ -189,6 +190,7 @@ int mcp_serve(struct options *o)
 		flush_out(&s);
 		own_close_fd(&s.signal_fd);
 	}
+	session_stop(&s.server.session);
 	mcp_lines_free(&s.lines);
 	buf_free(&s.out);
 	list_free(&s.server);

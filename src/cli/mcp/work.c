@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/json.h"
 #include "mcp/say.h"
 
 #define GRACE_MS 1000    /* between SIGTERM and SIGKILL */
@@ -57,7 +56,7 @@ static void remove_work(struct server *s, struct work *w)
 	free(w);
 }
 
-void work_begin(const struct request *r, const struct tool_tool *tool, struct mcp_span arguments)
+void work_begin(const struct request *r, const struct offer *offer, struct mcp_span arguments)
 {
 	struct server *s = r->peer->server;
 	struct work *w, **at = &s->works;
@@ -78,7 +77,7 @@ void work_begin(const struct request *r, const struct tool_tool *tool, struct mc
 	}
 	w->peer = r->peer;
 	w->modern = r->modern;
-	w->tool = tool;
+	w->offer = offer;
 	w->fd = -1;
 	memcpy(w->id, r->message->id, sizeof(w->id));
 	if (!mcp_get(r->meta, "progressToken", &token) || !mcp_id(token, w->token))
@@ -105,13 +104,14 @@ bool work_has(const struct peer *p, const char *id)
 /* -- processes */
 
 /* What the worker has of ours: standard error, and the pipe. */
-static _Noreturn void run(const struct server *s, const struct work *w, int fd, pid_t parent)
+static _Noreturn void run(struct server *s, const struct work *w, int fd, pid_t parent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	auto_buf out = { 0 };
 	sigset_t none;
 
 	setpgid(0, 0);
+	session_leave(&s->session);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -182,6 +182,25 @@ static void end_group(struct server *s, struct work *w)
 	reap_orphans(s);
 }
 
+/* Takes the line with the run's id off the answer; false: there is none, so it is not whole. */
+static bool take_run(struct server *s, struct work *w)
+{
+	char *line = w->answer.data, *end = line ? memchr(line, '\n', w->answer.len) : NULL;
+	size_t n = end ? (size_t)(end - line) : 0;
+
+	if (!end || n >= sizeof(s->runs[0]))
+		return false;
+	if (n) {
+		char *run = s->runs[s->run_count++ % RUNS_MAX];
+
+		memcpy(run, line, n);
+		run[n] = '\0';
+	}
+	w->answer.len -= n + 1;
+	memmove(line, end + 1, w->answer.len + 1);
+	return true;
+}
+
 static void finish(struct server *s, struct work *w)
 {
 	struct mcp_message m;
@@ -191,7 +210,7 @@ static void finish(struct server *s, struct work *w)
 	end_group(s, w);
 	if (!w->answer.failed && n && w->answer.data[n - 1] == '\n') {
 		w->answer.data[--w->answer.len] = '\0';
-		if (!w->cancelled)
+		if (take_run(s, w) && !w->cancelled)
 			reply(&r, &w->answer);
 	} else {
 		fail(w, MCP_INTERNAL, "the process of the call has ended");
