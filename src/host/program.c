@@ -226,3 +226,18 @@ int program_start(const struct program *p, pid_t *ret_pid, struct ward_err *e)
 	*ret_pid = (pid_t)pid;
 	return 0;
 }
+
+#define NOT_LOADED 127 /* the dynamic loader's status */
+
+int program_failed(const char *name, int status, struct ward_err *e)
+{
+	auto_free char *path = NULL;
+	struct ward_err ignored;
+
+	if (WIFSIGNALED(status))
+		return ward_fail(e, EIO, "%s was killed by signal %d", name, WTERMSIG(status));
+	ward_fail(e, EIO, "%s exited with status %d", name, WEXITSTATUS(status));
+	if (WEXITSTATUS(status) != NOT_LOADED || program_path(name, &path, &ignored) < 0)
+		return -EIO;
+	return ward_remedy(e, "install the libraries that this names: ldd %s", path);
+}

@@ -41,4 +41,7 @@ struct program {
 /* Starts it in a session of its own, no signal blocked. */
 must_check int program_start(const struct program *p, pid_t *ret_pid, struct ward_err *e);
 
+/* The error for one that ended with this status of waitpid(). Returns -EIO. */
+int program_failed(const char *name, int status, struct ward_err *e);
+
 #endif

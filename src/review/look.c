@@ -203,7 +203,9 @@ int look_run(const struct look_request *q, struct look_findings *ret, struct war
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (r == 0 && (status || look_read(said.data, said.len, ret) < 0))
-		r = ward_fail(e, EIO, "ward-scan has failed");
+	if (r == 0 && status)
+		r = program_failed("ward-scan", status, e);
+	else if (r == 0 && look_read(said.data, said.len, ret) < 0)
+		r = ward_fail(e, EPROTO, "cannot read what ward-scan found");
 	return r < 0 ? ward_wrap(e, "looking through the changes") : 0;
 }

@@ -176,7 +176,9 @@ int output_scan(const struct buf *bytes, struct strv *ret_rules, struct ward_err
 		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (r < 0 || pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) > 1)
+	if (r < 0 || pid < 0)
 		return ward_fail(e, EIO, "ward-scan could not look at the output");
+	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+		return program_failed("ward-scan", status, e);
 	return read_rules(&text, ret_rules, e);
 }

@@ -1,6 +1,7 @@
 """The look before an apply: findings beside ward diff and in front of ward apply."""
 import json
 import os
+import shutil
 
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
 
@@ -154,3 +155,19 @@ def test_the_policy_blocks(t):
     r = t.ward("run", "--review", "--apply-on-exit", "-p", path, "--", "sh", "-c", script, cwd=ws)
     t.contains(r.err, "nothing was applied", "--apply-on-exit")
     t.check(not os.path.exists(os.path.join(ws, "secret")), "is blocked, too")
+
+
+def test_a_scanner_that_does_not_start(t):
+    """Its exit status is said, and for a library that is missing how to find out which."""
+    ws, _ = reviewed(t, {"a": "a\n"}, "echo b > a")
+    ward = os.path.join(t.fresh_dir("tree"), "ward")
+    scan = os.path.join(os.path.dirname(ward), "ward-scan")
+    shutil.copy(t.ward_path, ward)
+    for status, remedy in ((127, f"remedy: install the libraries that this names: ldd {scan}\n"),
+                           (3, "")):
+        shutil.copy(t.compile(f"int main(void) {{ return {status}; }}\n"), scan)
+        r = t.run(ward, "diff", cwd=ws)
+        t.equal((r.rc, r.out), (125, ""))
+        t.contains(r.err, f"looking through the changes: ward-scan exited with status {status}\n")
+        t.contains(r.err, remedy)
+    t.equal(t.ward("diff", cwd=ws).rc, 0, "with the one that starts")
