@@ -9,7 +9,7 @@ from harness import libward, native_only
 VERBS = ["run", "agent", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps",
          "attach", "logs", "stats", "top", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
-LATER_VERBS = ["prove", "mcp", "render"]
+LATER_VERBS = ["prove", "render"]
 
 
 def test_help(t):

@@ -15,12 +15,12 @@ def raw(s, data, seconds=10):
     """Sends bytes and returns all that comes back."""
     with socket.create_connection(("127.0.0.1", s.port), seconds) as k:
         k.settimeout(seconds)
-        k.sendall(data)
         seen = b""
         try:
+            k.sendall(data)
             while more := k.recv(65536):
                 seen += more
-        except (TimeoutError, ConnectionResetError):
+        except (TimeoutError, ConnectionResetError, BrokenPipeError):
             pass
         return seen
 
