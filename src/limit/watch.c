@@ -623,6 +623,7 @@ void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited)
 {
 	w->trees.over_look_ms = w->trees.rise_look_ms = 0;
+	w->trees.ended = true;
 	if (watch_tick(w, u) && (!limited || w->trees.suspect))
 		watch_confirm(w, u, still);
 	if (watched(w, LIMIT_DISK) && u->hit[LIMIT_DISK])

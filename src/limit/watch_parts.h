@@ -3,6 +3,7 @@
 #ifndef WARD_LIMIT_WATCH_PARTS_H
 #define WARD_LIMIT_WATCH_PARTS_H
 
+#include <sched.h>
 #include <time.h>
 
 #include "limit/limits.h"
@@ -246,6 +247,20 @@ void disk_pace_note(struct disk_pace *p, uint64_t gross_bytes, uint64_t now_ms);
 uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grown_bytes,
 			unsigned cpus);
 
+/* ---- holding back who fills the disk: watch_brake.c ---- */
+
+/* Zeroed: nothing is held. */
+struct disk_brake {
+	bool on, hurries;
+	size_t processor; /* the one that the sandbox has */
+	cpu_set_t usual;  /* what ward-init has, and the others had */
+	uint64_t pass_ms, until_ms;
+};
+/* Whether this process is to be scheduled before others. */
+void brake_hurry(struct disk_brake *b, bool wanted);
+/* Holds the threads of the sandbox on one processor while that is wanted and for a second more. */
+void brake_tick(struct disk_brake *b, pid_t init_pid, bool wanted);
+
 /* ---- what is too much: watch_excess.c ---- */
 
 /* Removes files beneath the roots that were born since, the last change first, until so many bytes
@@ -281,6 +296,8 @@ struct tree_watch {
 	bool over;             /* the last look was after a limit was passed */
 	uint64_t look_bytes;   /* how far the trees had grown then */
 	struct disk_pace pace;
+	struct disk_brake brake;
+	bool ended; /* the processes are dead */
 	/* for those who ask: what the sandbox has on disk; when to count again */
 	uint64_t own_bytes, own_ms;
 	/* of the sandbox's own, by the last look that came to an end */

@@ -254,10 +254,9 @@ uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t
 	return sum;
 }
 
-void proc_kill(const struct proc_view *v, struct proc_table *t)
+/* Those that were listed. */
+static void kill_listed(const struct proc_view *v, const struct proc_table *t)
 {
-	if (proc_list(v, t) < 0)
-		return;
 	for (size_t i = 0; i < t->len; i++) {
 		char path[16];
 		auto_fd dir = -1;
@@ -269,6 +268,13 @@ void proc_kill(const struct proc_view *v, struct proc_table *t)
 		if (dir >= 0 && start_time(v, t->items[i].pid) == t->items[i].start_ticks)
 			syscall(SYS_pidfd_send_signal, dir, SIGKILL, NULL, 0);
 	}
+}
+
+void proc_kill(const struct proc_view *v, struct proc_table *t)
+{
+	kill_listed(v, t); /* at once, and then who was started since */
+	if (proc_list(v, t) == 0)
+		kill_listed(v, t);
 }
 
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t)

@@ -26,7 +26,9 @@
 #define FREEZE_MS 400
 /* who writes a quarter of the margin in that time is too fast for a look */
 #define BURST_MS 10
-#define PUT_OFF_MS 100 /* most that a look waits for the end of a burst */
+#define BUSY_MS 400                    /* that a busy machine may let the supervisor wait */
+#define NEAR_BYTES ((uint64_t)1 << 30) /* left of the limit: looks are urgent */
+#define PUT_OFF_MS 100                 /* most that a look waits for the end of a burst */
 /* in a row: while processes move, one may be closed for a moment; and an inner runtime's own hand
  * each other descriptors */
 #define HIDDEN_LOOKS 3
@@ -173,6 +175,20 @@ static bool is_put_off(struct tree_watch *t, uint64_t now)
 	return now < t->put_off_ms;
 }
 
+/* Where the disk limit and half of the margin can be written in the time that a busy machine may
+ * let this process wait. */
+static void hold_back(struct tree_watch *t, const struct usage *u)
+{
+	uint64_t limit = bytes_limit_of(t), room;
+
+	if (limit == POLICY_NONE)
+		return;
+	room = limit > u->disk_bytes ? limit - u->disk_bytes : 0;
+	brake_hurry(&t->brake, !t->ended && (room < NEAR_BYTES || t->brake.on));
+	brake_tick(&t->brake, t->init_pid,
+		   t->pace.rate * BUSY_MS >= room + limits_disk_margin(limit) / 2);
+}
+
 void tree_watch_tick(struct tree_watch *t, struct usage *u)
 {
 	uint64_t now = io_now_ms();
@@ -180,6 +196,7 @@ void tree_watch_tick(struct tree_watch *t, struct usage *u)
 
 	measure_disks(t, u);
 	disk_pace_note(&t->pace, t->gross_bytes, now);
+	hold_back(t, u);
 	over = is_over(t, u);
 	risen = (watched(t, LIMIT_DISK) && t->gross_bytes > t->next_bytes) ||
 		(watched(t, LIMIT_INODES) && t->gross_files > t->next_files);

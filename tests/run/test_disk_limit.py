@@ -117,9 +117,9 @@ each(nameless)
 print('held', sum(os.fstat(fd).st_blocks * 512 for fd in held) // MIB, flush=True)
 """,
 }
-# docs/security/limits.md names this gap: while many processes write at the same moment, a fast
-# machine takes hundreds of megabytes until they are dead. What holds is that the run is stopped and
-# reported.
+# docs/security/limits.md names this gap: a machine that does not let ward run for tenths of a
+# second lets many writers pass the margin. In a whole run of the tests, which makes the machine
+# busy, such a burst gets a second try; alone it gets none.
 BURSTS = [way for way, program in WAYS.items() if "together(" in program or "fork(" in program]
 AT_ONCE = ("fallocate", "fallocate by many", "one write each", "pieces of many files")
 
@@ -149,9 +149,18 @@ def layers(t):
     return [os.path.join(top, name) for name in os.listdir(top)] if os.path.isdir(top) else []
 
 
-def attack(t, way, *options, program=None, wrap=(), more=MARGIN):
-    """One way in a fresh workspace: never more than the margin is left, but by a burst. Returns the
-    result and what was left."""
+def attack(t, way, *options, again=not host.THOROUGH, **others):
+    """One way in a fresh workspace: never more than the margin is left. Returns the result and what
+    was left."""
+    try:
+        return attack_once(t, way, *options, **others)
+    except Failed:
+        if way not in BURSTS or not again:
+            raise
+    return attack_once(t, way, *options, **others)
+
+
+def attack_once(t, way, *options, program=None, wrap=(), more=MARGIN):
     ws = t.workspace()
     r = t.ward("run", *options, "--disk", str(LIMIT), "--", "/usr/bin/python3", "-c",
                COMMON + (program or WAYS[way]),
@@ -159,7 +168,7 @@ def attack(t, way, *options, program=None, wrap=(), more=MARGIN):
     with t.root():
         left = blocks(ws, *layers(t))
         clear(ws, *layers(t))
-    t.check(left <= LIMIT + more or (more and way in BURSTS and r.rc == 137),
+    t.check(left <= LIMIT + more,
             f"{way}: {left // MIB} MiB were left at a limit of {LIMIT // MIB}: {r}")
     for line in r.out.splitlines():
         if line.startswith("held"):
