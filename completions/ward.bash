@@ -231,10 +231,10 @@ _ward_options() {
 		other="--agent"
 		;;
 	mcp)
-		options="--policy --profile --workspace --json --file --agent --session --help -p -w -f -h"
+		options="--policy --profile --workspace --json --file --agent --project --name --yes --dry-run --session --help -p -w -f -y -n -h"
 		file="--policy -p --file -f"
 		directory="--workspace -w"
-		other="--profile --agent"
+		other="--profile --agent --name"
 		;;
 	image)
 		options="--name --max-size --max-files --quiet --json --help -q -h"
@@ -409,7 +409,7 @@ _ward() {
 	elif [[ $verb == tool ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show run pipe init trust" -- "$word")
 	elif [[ $verb == mcp ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "serve" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "serve install uninstall" -- "$word")
 	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then

@@ -59,7 +59,7 @@ struct options {
 	/* tool, and check of tools */
 	const char *tools_file, *tools_agent, *tools_openapi, *check_base;
 	bool tools_mcp, tools_check, check_score;
-	bool mcp_session; /* mcp */
+	bool mcp_session, mcp_project; /* mcp */
 	bool serve_dev, serve_debug;
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
 		*serve_add_key;

@@ -10,15 +10,17 @@
 
 static const struct {
 	const char *word;
-	size_t max; /* words behind it */
+	size_t min, max; /* words behind it */
 	int (*run)(struct options *o);
 } words[] = {
-	{ "serve", 0, mcp_serve },
+	{ "serve", 0, 0, mcp_serve },
+	{ "install", 1, 1, mcp_install },
+	{ "uninstall", 1, 1, mcp_uninstall },
 };
 
 static int usage(const struct options *o, struct ward_err *e)
 {
-	ward_remedy(e, "known is serve; see ward mcp --help");
+	ward_remedy(e, "known are serve, install CLIENT and uninstall CLIENT; see ward mcp --help");
 	return say_error(e, o->json, EXIT_USAGE);
 }
 
@@ -38,8 +40,10 @@ static int run_word(struct options *o)
 	}
 	o->words++;
 	o->word_count--;
-	if (o->word_count > words[i].max) {
-		ward_fail(&e, EINVAL, "ward mcp %s: too many arguments", word);
+	if (o->word_count < words[i].min || o->word_count > words[i].max) {
+		ward_fail(&e, EINVAL, "ward mcp %s: %s", word,
+			  o->word_count < words[i].min ? "an argument is missing"
+						       : "too many arguments");
 		return usage(o, &e);
 	}
 	return words[i].run(o);

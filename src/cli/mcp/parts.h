@@ -185,5 +185,7 @@ must_check int edit_replace(const struct buf *text, const char *old, const char 
 size_t edit_lines(const struct buf *text, uint64_t from, uint64_t count, struct buf *out);
 
 int mcp_serve(struct options *o);
+int mcp_install(struct options *o);
+int mcp_uninstall(struct options *o);
 
 #endif
