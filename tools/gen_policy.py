@@ -50,6 +50,7 @@ METRICS = [a[1] for macro, a, _ in def_reader.read(ROOT / 'tables/metrics.def')
 SHAPE['fingerprint'] = '^[0-9A-Fa-f]{40}$'
 SHAPE['watch_count'] = '^(%s)$' % '|'.join(METRICS)
 SHAPE['canary_file'] = '^(~/|/).+$'
+SHAPE['canary_remote'] = r'^[A-Za-z0-9_][A-Za-z0-9._-]*=https://[A-Za-z0-9_][A-Za-z0-9._-]*/.*$'
 SHAPE['watch_except'] = '^(host|path|program|credential):.+$'
 SHAPE['never'] = r'^(host:[^\s/@#?]+(/[0-9]+)?|path:[/~*].*|(program|credential):.+)$'
 SHAPE['layer'] = r'^[^\n]*$'
@@ -218,6 +219,8 @@ STRINGS_TEXT['ssh_host'] = 'list of [USER@]HOST[:PORT]'
 STRINGS_TEXT['fingerprint'] = 'list of 40 hexadecimal digits'
 STRINGS_TEXT['label'] = 'list of names'
 STRINGS_TEXT['canary_file'] = 'list of paths'
+STRINGS_TEXT['canary_remote'] = 'list of NAME=URL'
+STRINGS_TEXT['variable'] = 'list of names of variables'
 STRINGS_TEXT['watch_except'] = 'list of KIND:PATTERN'
 STRINGS_TEXT['never'] = 'list of KIND:PATTERN'
 STRINGS_TEXT['cache'] = 'list of ' + ', '.join(CACHE_NAMES)

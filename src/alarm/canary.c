@@ -2,7 +2,7 @@
  * Decoys. In: a path and random bytes; events of a run, whose texts a sandbox may have chosen. Out:
  * the content of a decoy, by the forms of tables/canaries.def, and whether an event shows that one
  * was used. Pure. A value is found in any text of an event: a name that was looked up, a URL, the
- * words of a command. It is compared without regard to case, because host names have none.
+ * words of a command, in each form that rules/canary_find.c knows.
  */
 #include "alarm/canary.h"
 
@@ -11,12 +11,13 @@
 
 #include "event/event.h"
 
-#define FOUND_LEAST 16 /* characters of a token that prove it: an AWS key id has no more */
-
-static const struct {
+static const struct decoy {
 	const char *ending, *content;
 } decoys[] = {
 #define DECOY(ending, content) { ending, content },
+#include "canaries.def"
+}, variables[] = {
+#define DECOY_VARIABLE(ending, content) { ending, content },
 #include "canaries.def"
 };
 
@@ -30,24 +31,24 @@ void canary_token(const uint8_t random[CANARY_TOKEN], char ret[CANARY_TOKEN + 1]
 static void put_key_id(const char *token, struct buf *out)
 {
 	buf_puts(out, "AKIA");
-	for (unsigned i = 0; i < FOUND_LEAST; i++) {
+	for (unsigned i = 0; i < CANARY_FOUND; i++) { /* a key id has no more */
 		char c = token[i] >= 'a' ? (char)(token[i] - 'a' + 'A') : token[i];
 
 		buf_add(out, &c, 1);
 	}
 }
 
-void canary_content(const char *path, const char *token, struct buf *out)
+/* Writes the first row whose ending fits; the last one fits all. */
+static void put_decoy(const struct decoy *row, const char *name, const char *token, struct buf *out)
 {
-	size_t n = strlen(path), row = 0;
+	size_t n = strlen(name), m;
 
-	for (; row + 1 < ARRAY_LEN(decoys); row++) {
-		size_t m = strlen(decoys[row].ending);
-
-		if (n >= m && strcmp(path + n - m, decoys[row].ending) == 0)
+	for (; *row->ending; row++) {
+		m = strlen(row->ending);
+		if (n >= m && strcmp(name + n - m, row->ending) == 0)
 			break;
 	}
-	for (const char *at = decoys[row].content; *at; at++) {
+	for (const char *at = row->content; *at; at++) {
 		if (strncmp(at, "@T@", 3) == 0) {
 			buf_puts(out, token);
 			at += 2;
@@ -60,24 +61,30 @@ void canary_content(const char *path, const char *token, struct buf *out)
 	}
 }
 
-static bool has_token(const char *text, size_t n, const char *token)
+void canary_content(const char *path, const char *token, struct buf *out)
 {
-	for (size_t i = 0; i + FOUND_LEAST <= n; i++)
-		if (strncasecmp(text + i, token, FOUND_LEAST) == 0)
-			return true;
-	return false;
+	put_decoy(decoys, path, token, out);
 }
 
-bool canary_is_in(const struct ward_event *v, const char *token)
+void canary_variable(const char *name, const char *token, struct buf *out)
+{
+	put_decoy(variables, name, token, out);
+}
+
+int canary_in_event(const struct canary_finder *f, const struct ward_event *v)
 {
 	for (unsigned i = 0; i < v->count; i++) {
 		enum event_type type = event_field_type((enum event_field)v->values[i].field);
+		struct canary_stream s = { 0 };
+		int found;
 
-		if ((type == EVENT_TEXT || type == EVENT_LIST) && v->values[i].text &&
-		    has_token(v->values[i].text, v->values[i].len, token))
-			return true;
+		if ((type != EVENT_TEXT && type != EVENT_LIST) || !v->values[i].text)
+			continue;
+		found = canary_find(f, &s, v->values[i].text, v->values[i].len);
+		if (found >= 0)
+			return found;
 	}
-	return false;
+	return -1;
 }
 
 bool canary_is_host(const struct ward_event *v, const char *host)

@@ -4,16 +4,21 @@
 
 #include "base/buf.h"
 #include "model/event.h"
+#include "rules/canary_find.h"
 
-#define CANARY_TOKEN 20 /* letters and digits of a value that no other run has */
+/* What the object of an event begins with that says a value was found in what was sent; its name
+ * follows. */
+#define CANARY_SENT "canary "
 
 /* The content of a canary at that path, with its token (CANARY_TOKEN characters of a-z2-7). */
 void canary_content(const char *path, const char *token, struct buf *out);
+/* The same of a variable. */
+void canary_variable(const char *name, const char *token, struct buf *out);
 /* Makes a token of random bytes. */
 void canary_token(const uint8_t random[CANARY_TOKEN], char ret[CANARY_TOKEN + 1]);
 
-/* Whether a text of the event has the token in it, in whatever case. */
-bool canary_is_in(const struct ward_event *v, const char *token);
+/* The number of the first value that a text of the event has in it, in any form; -1: none. */
+int canary_in_event(const struct canary_finder *f, const struct ward_event *v);
 /* Whether the event is a lookup of a host, or a connection or request to it: a name or *.suffix. */
 bool canary_is_host(const struct ward_event *v, const char *host);
 

@@ -11,6 +11,7 @@
 #include "event/event.h"
 #include "event/result.h"
 #include "observe/provenance.h"
+#include "plan/plan_canary.h"
 #include "policy/units.h"
 #include "rules/flow_report.h"
 
@@ -147,18 +148,34 @@ static void emit_waf(const struct egress *g, const struct flow_report *t, struct
 	event_emit(r->events, &v);
 }
 
+/* The kind as it is, or for "canary:NUMBER" its name. */
+static void name_canary(const struct egress *g, const char *kind, char *ret, size_t cap)
+{
+	static const char prefix[] = "canary:";
+	const struct canaries *c = g->plan->live->canaries;
+	unsigned long number;
+
+	snprintf(ret, cap, "%s", kind);
+	if (!c || strncmp(kind, prefix, sizeof(prefix) - 1) != 0)
+		return;
+	number = strtoul(kind + sizeof(prefix) - 1, NULL, 10);
+	if (number < c->value_count)
+		snprintf(ret, cap, CANARY_SENT "%s", c->values[number].name);
+}
+
 /* What looks like a secret is in a request: "KIND WHERE HOST". */
 static void emit_secret(const struct egress *g, const struct flow_report *t, struct result *r)
 {
 	static const char *const done[] = { "the request was blocked", "it was overwritten",
 					    "the request was sent" };
-	char kind[64] = "", where[24] = "", host[HOST_TEXT] = "";
+	char kind[64] = "", where[24] = "", host[HOST_TEXT] = "", name[WATCH_CANARY_PATH + 32];
 	auto_buf rule = { 0 }, note = { 0 };
 	struct ward_event v;
 
 	if (sscanf(t->host, "%63s %23s %254s", kind, where, host) != 3 || t->how > SCAN_LOG)
 		return;
-	v = event_make(EVENT_CREDENTIAL_FOUND, t->how == SCAN_LOG ? ACTION_LOG : ACTION_DENY, kind);
+	name_canary(g, kind, name, sizeof(name));
+	v = event_make(EVENT_CREDENTIAL_FOUND, t->how == SCAN_LOG ? ACTION_LOG : ACTION_DENY, name);
 	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
 		rules_text(g->rules, t->rule, &rule);
 	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
@@ -168,8 +185,8 @@ static void emit_secret(const struct egress *g, const struct flow_report *t, str
 	event_number(&v, FIELD_PORT, t->port);
 	event_number(&v, FIELD_FLOW, t->flow);
 	event_emit(r->events, &v);
-	if (t->how == SCAN_BLOCK)
-		return; /* the refusal is reported by itself */
+	if (t->how == SCAN_BLOCK || strcmp(name, kind) != 0)
+		return; /* the refusal is reported by itself, and so is a canary */
 	buf_printf(&note, "%s in the %s of a request to %s: %s", kind, where, host, done[t->how]);
 	result_secret(r, buf_text(&note));
 }

@@ -24,6 +24,7 @@
 #include "egress/secrets.h"
 #include "host/program.h"
 #include "plan/certs.h"
+#include "plan/plan_canary.h"
 #include "plan/plan_tape.h"
 #include "policy/policy_grant.h"
 #include "rules/waf.h"
@@ -113,6 +114,9 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 					      : GATE_TAPE_RECORD;
 	config.scan = SCAN_MODE(&p->spec->policy, p->spec->policy.cred_scan_requests);
 	config.scan_personal = p->spec->policy.cred_scan_personal;
+	config.canary_bytes =
+		p->live->canaries ? (uint32_t)(p->live->canaries->value_count * CANARY_TOKEN) : 0;
+	config.canary_passes = p->spec->policy.canary_do == CANARY_LOG;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	config.classes = g->bring.classes;
@@ -124,6 +128,8 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	if (r == 0)
 		r = keys.failed || keys.len > GATE_KEYS_MAX ? -ENOMEM
 							    : io_write_all(fd, keys.data, keys.len);
+	if (r == 0 && config.canary_bytes)
+		r = io_write_all(fd, p->live->canaries->tokens, config.canary_bytes);
 	if (r < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return ward_fail(e, EIO, "cannot write the gateway's rules");

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "rules/canary_find.h"
 #include "rules/upstream.h"
 
 int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config,
@@ -48,6 +49,23 @@ int config_read_keys(const struct gate_config *config, char **ret, struct ward_e
 	    pread(GATE_FD_CONFIG, *ret, config->keys_bytes, at) != (ssize_t)config->keys_bytes)
 		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
 	return 0;
+}
+
+int config_read_canaries(const struct gate_config *config, struct canary_finder **ret,
+			 struct ward_err *e)
+{
+	off_t at = (off_t)(sizeof(*config) + config->rules_bytes + config->proxy_bytes +
+			   config->keys_bytes);
+	char tokens[CANARY_VALUES_MAX * CANARY_TOKEN];
+
+	*ret = NULL;
+	if (!config->canary_bytes)
+		return 0;
+	if (config->canary_bytes > sizeof(tokens) || config->canary_bytes % CANARY_TOKEN ||
+	    pread(GATE_FD_CONFIG, tokens, config->canary_bytes, at) !=
+		    (ssize_t)config->canary_bytes)
+		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
+	return canary_finder_new(tokens, config->canary_bytes / CANARY_TOKEN, ret, e);
 }
 
 int config_read_proxy(struct upstream *ret, struct ward_err *e)

@@ -12,6 +12,10 @@ must_check int config_read(int fd, struct rules **ret_rules, struct gate_config 
 /* The hosts that are for ward-keys, each ended by NUL, an empty one behind the last; NULL: none.
  * The caller's. */
 must_check int config_read_keys(const struct gate_config *config, char **ret, struct ward_err *e);
+/* What looks for canaries; NULL: there are none. The caller's. */
+struct canary_finder;
+must_check int config_read_canaries(const struct gate_config *config, struct canary_finder **ret,
+				    struct ward_err *e);
 /* The upstream proxy; ret->port is 0 when there is none. For dial. */
 struct upstream;
 must_check int config_read_proxy(struct upstream *ret, struct ward_err *e);

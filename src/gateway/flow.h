@@ -62,4 +62,11 @@ void flow_pass_gate(struct front *f, struct flow *w);
 must_check bool flow_run_gate_up(struct front *f, struct flow *w);
 must_check bool flow_run_gate_down(struct front *f, struct flow *w);
 
+/* Whether what goes that way is looked through for the values of canaries here. */
+static inline bool flow_seeks_canaries(const struct front *f, const struct flow *w,
+				       enum direction d)
+{
+	return f->canaries && d == UP && !w->inward && w->verdict.mode == RULE_TCP;
+}
+
 #endif

@@ -175,6 +175,7 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	}
 	flow_free_held(f, w);
 	free(take_ptr(w->gate));
+	free(take_ptr(w->canary));
 	w->state = FLOW_DEAD;
 	f->flows[number] = NULL;
 	f->free_numbers[f->next_free++] = number;

@@ -372,6 +372,8 @@ static int prepare(struct front *f, struct ward_err *e)
 	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);
+	if (r == 0)
+		r = config_read_canaries(&f->config, &f->canaries, e);
 	if (r == 0 && f->config.tape == GATE_TAPE_RECORD)
 		r = f->inspect ? f->inspect->record(f, e)
 			       : ward_fail(e, EINVAL, "this build cannot record");

@@ -85,8 +85,10 @@ struct flow {
 	/* the client's bytes that the gate has not released; owned */
 	uint8_t *held;
 	uint32_t held_len, held_cap;
-	size_t scanned; /* of a head */
-	void *inspect;  /* inspection: what inspect.h knows of it; owned */
+	size_t scanned;               /* of a head */
+	void *inspect;                /* inspection: what inspect.h knows of it; owned */
+	struct canary_stream *canary; /* where what leaves has come to; owned; NULL: nothing yet */
+	bool canary_told;
 	struct lane lanes[DIRECTIONS];
 	struct want want;
 	struct verdict verdict;
@@ -130,7 +132,8 @@ struct front {
 	bool record_failed, record_cut; /* cut: what was under way has been ended */
 	uint32_t record_count;
 	uint64_t record_began_ms;
-	char *keys_hosts; /* whose servers are behind GATE_FD_KEYS; NULL: none */
+	struct canary_finder *canaries; /* owned; NULL: there are none */
+	char *keys_hosts;               /* whose servers are behind GATE_FD_KEYS; NULL: none */
 	struct rules *rules;
 	struct name_table *names;
 	struct gate_config config;
@@ -247,6 +250,8 @@ void front_flow_report_spent(struct front *f, int32_t rule, const char *model, u
  * refused. */
 struct waf_match;
 /* What looks like a secret is in a request; mode: what was done, SCAN_* of the policy. */
+/* The value of a canary is in what goes out. */
+void front_flow_report_canary(struct front *f, const struct flow *w, int value, const char *where);
 void front_flow_report_secret(struct front *f, const struct flow *w, uint32_t mode,
 			      const char *rule, const char *where);
 void front_flow_report_waf(struct front *f, const struct flow *w, const struct waf_match *match,

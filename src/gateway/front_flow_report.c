@@ -157,6 +157,15 @@ void front_flow_report_secret(struct front *f, const struct flow *w, uint32_t mo
 	keep(f, &t);
 }
 
+void front_flow_report_canary(struct front *f, const struct flow *w, int value, const char *where)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "canary:%d", value);
+	front_flow_report_secret(f, w, f->config.canary_passes ? SCAN_LOG : SCAN_BLOCK, name,
+				 where);
+}
+
 void front_flow_report_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
 {
 	struct flow_report t = { .kind = FLOW_REPORT_BUDGET,

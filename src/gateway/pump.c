@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "gateway/flow.h"
+#include "rules/canary_find.h"
 
 #define BULK_BYTES (256 * 1024) /* moved before splicing begins */
 #define PIPE_BYTES (1024 * 1024)
@@ -280,6 +282,25 @@ static bool is_last(struct flow *w, enum side s)
 	return true;
 }
 
+/* Whether the value of a canary is in what the sandbox says in a protocol that nobody reads; the
+ * flow ends then. TLS is looked into by rules of mode inspect alone. */
+static bool is_canary(struct front *f, struct flow *w, enum direction d, size_t n)
+{
+	int value;
+
+	if (!flow_seeks_canaries(f, w, d) || w->canary_told)
+		return false;
+	if (!w->canary)
+		w->canary = calloc(1, sizeof(*w->canary));
+	/* without memory nothing leaves */
+	value = w->canary ? canary_find(f->canaries, w->canary, f->scratch, n) : 0;
+	if (value < 0)
+		return false;
+	w->canary_told = true;
+	front_flow_report_canary(f, w, value, "stream");
+	return !f->config.canary_passes;
+}
+
 /* The last bytes and the end that has come behind them go on in one packet: pass_end() follows. */
 static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 {
@@ -294,6 +315,8 @@ static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 			       : pump_read(f, w, from(d), f->scratch + n, room - (size_t)n);
 	if (more > 0)
 		n += more;
+	if (is_canary(f, w, d, (size_t)n))
+		return -2;
 	if (!send_or_keep(f, w, d, f->scratch, (size_t)n, more == -1 ? MSG_MORE : 0))
 		return -2;
 	return more < 0 ? more : n;
@@ -326,7 +349,7 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d)
 	if (l->ended) {
 		pass_end(w, d);
 	} else if (w->can_read[from(d)] && w->can_write[to(d)]) {
-		if (!l->pipe && l->moved >= BULK_BYTES)
+		if (!l->pipe && l->moved >= BULK_BYTES && !flow_seeks_canaries(f, w, d))
 			l->pipe = take_pipe(f);
 		n = l->pipe ? fill_pipe(f, w, d) : copy(f, w, d);
 	}

@@ -1,7 +1,7 @@
 /*
- * Secrets in requests (body_scan.h). The engine is ward scan's, with rules that were compiled when
- * ward was built and are loaded at the first request that needs them; a policy without
- * credentials.scan_requests loads nothing.
+ * Secrets and canaries in requests (body_scan.h). The engine for secrets is ward scan's, with rules
+ * that were compiled when ward was built and are loaded at the first request that needs them; a
+ * policy without credentials.scan_requests loads nothing.
  *
  * A body is given on as far as it is known, see scan/scrub.h. One in gzip is inflated a second
  * time, only to be looked through: with a secret in it it is refused under redact, too, because it
@@ -9,7 +9,11 @@
  * refused unless the mode is log. Fields whose purpose is a credential of the request itself are
  * left alone: a program that may call a service may log in to it.
  *
- * Not seen: packs of git and other compressed files within a body, and what is encoded or split.
+ * The values of canaries are looked for in all fields, those of a login too, and in the body as it
+ * came and inflated; what cannot be read is not refused for their sake.
+ *
+ * Not seen: packs of git and other compressed files within a body; of secrets, what is encoded or
+ * split.
  */
 #include "inspect/body_scan.h"
 
@@ -18,6 +22,7 @@
 
 #include "inspect/gunzip.h"
 #include "policy/policy.h"
+#include "rules/canary_find.h"
 #include "scan/scan_tables.h"
 #include "scan/scrub.h"
 
@@ -25,8 +30,10 @@
 #define INFLATED (2 * 1024 * 1024) /* more than zlib's format allows */
 
 struct body_scan {
-	struct scrub *scrub;
+	struct scrub *scrub;   /* NULL: secrets are not looked for */
 	struct gunzip *gunzip; /* NULL: as it is */
+	struct canary_stream sent, unpacked;
+	bool canary_told;
 	struct buf inflated;
 	uint64_t count, reported;
 	size_t rule; /* of the first secret */
@@ -36,7 +43,7 @@ struct body_scan {
 
 bool body_scan_is_on(const struct front *f)
 {
-	return f->config.scan <= SCAN_LOG;
+	return f->config.scan <= SCAN_LOG || f->canaries;
 }
 
 static void found(void *ctx, const struct scrub_hit *hit)
@@ -62,10 +69,14 @@ static const struct detect_rules *rules_of(struct inspector *i, bool personal)
 
 static struct body_scan *begin(struct front *f)
 {
-	const struct detect_rules *rules = rules_of(inspector_of(f), f->config.scan_personal != 0);
+	bool secrets = f->config.scan <= SCAN_LOG;
+	const struct detect_rules *rules =
+		secrets ? rules_of(inspector_of(f), f->config.scan_personal != 0) : NULL;
 	struct body_scan *b = calloc(1, sizeof(*b));
 	struct ward_err e;
 
+	if (b && !secrets)
+		return b;
 	if (!b || !rules ||
 	    scrub_new(rules, f->config.scan == SCAN_REDACT, found, b, &b->scrub, &e) < 0) {
 		free(b);
@@ -90,7 +101,7 @@ void body_scan_end(struct body_scan *b)
 
 static enum verdict_reason refuse_blind(const struct front *f, struct exchange *ex, const char *why)
 {
-	if (f->config.scan == SCAN_LOG)
+	if (f->config.scan >= SCAN_LOG)
 		return REASON_ALLOWED;
 	snprintf(ex->why, sizeof(ex->why),
 		 "%s cannot be looked through for secrets (credentials.scan_requests)", why);
@@ -115,6 +126,19 @@ static enum verdict_reason judge(struct front *f, struct exchange *ex, struct bo
 		 "%s has what looks like a secret: %s, %s (credentials.scan_requests)", where,
 		 rule->id, rule->title);
 	return REASON_SECRET;
+}
+
+static enum verdict_reason look_for_canaries(struct front *f, struct exchange *ex,
+					     struct body_scan *b, struct canary_stream *s,
+					     const void *bytes, size_t n, const char *where)
+{
+	int value = f->canaries && n ? canary_find(f->canaries, s, bytes, n) : -1;
+
+	if (value < 0 || b->canary_told)
+		return REASON_ALLOWED;
+	b->canary_told = true;
+	front_flow_report_canary(f, ex->flow, value, where);
+	return f->config.canary_passes ? REASON_ALLOWED : REASON_CANARY;
 }
 
 /* -- the head */
@@ -166,13 +190,34 @@ static void redact(struct http_request *r, struct http_text path, const char *fr
 	}
 }
 
+/* Also the fields that secrets are allowed in. */
+static enum verdict_reason look_for_canaries_in_head(struct front *f, struct exchange *ex,
+						     struct body_scan *b,
+						     const struct http_request *r,
+						     struct http_text path)
+{
+	auto_buf text = { 0 };
+
+	if (!f->canaries)
+		return REASON_ALLOWED;
+	add_line(&text, path, "?", r->query);
+	for (unsigned i = 0; i < r->fields.count; i++)
+		add_line(&text, r->fields.items[i].name, ": ", r->fields.items[i].value);
+	if (text.failed)
+		return REASON_FULL;
+	return look_for_canaries(f, ex, b, &b->sent, text.data, text.len, "head");
+}
+
 static enum verdict_reason look_through_head(struct front *f, struct exchange *ex,
 					     struct body_scan *b, struct http_request *r,
 					     struct http_text path)
 {
 	auto_buf text = { 0 }, clean = { 0 };
 	struct ward_err e;
+	enum verdict_reason reason = look_for_canaries_in_head(f, ex, b, r, path);
 
+	if (reason != REASON_ALLOWED || !b->scrub)
+		return reason;
 	add_line(&text, path, "?", r->query);
 	for (unsigned i = 0; i < r->fields.count; i++)
 		if (!is_credential(r->fields.items[i].name))
@@ -220,10 +265,13 @@ enum verdict_reason body_scan_begin(struct front *f, struct exchange *ex, struct
 	if (!b)
 		return REASON_FULL;
 	if (!read_coding(b, r)) {
-		body_scan_end(b);
-		return refuse_blind(f, ex, "a body in this coding");
+		reason = refuse_blind(f, ex, "a body in this coding");
+		if (reason != REASON_ALLOWED || !f->canaries) {
+			body_scan_end(b);
+			return reason;
+		}
 	}
-	b->copies = b->gunzip || f->config.scan == SCAN_LOG;
+	b->copies = b->gunzip || f->config.scan >= SCAN_LOG;
 	*ret = b;
 	return REASON_ALLOWED;
 }
@@ -232,6 +280,7 @@ enum verdict_reason body_scan_begin(struct front *f, struct exchange *ex, struct
 static enum verdict_reason take_packed(struct front *f, struct exchange *ex, struct body_scan *b,
 				       const uint8_t *bytes, size_t n, bool end)
 {
+	enum verdict_reason reason;
 	struct ward_err e;
 
 	for (size_t at = 0; (at < n || end) && !b->blind; at += PIECE) {
@@ -243,9 +292,13 @@ static enum verdict_reason take_packed(struct front *f, struct exchange *ex, str
 			b->blind = true;
 			return refuse_blind(f, ex, "a body that is not whole gzip");
 		}
-		if (scrub_take(b->scrub, b->inflated.data, b->inflated.len, end && at + some >= n,
-			       NULL, &e) < 0)
+		if (b->scrub && scrub_take(b->scrub, b->inflated.data, b->inflated.len,
+					   end && at + some >= n, NULL, &e) < 0)
 			return REASON_FULL;
+		reason = look_for_canaries(f, ex, b, &b->unpacked, b->inflated.data,
+					   b->inflated.len, "body");
+		if (reason != REASON_ALLOWED)
+			return reason;
 		if (at + some >= n)
 			break;
 	}
@@ -261,8 +314,13 @@ enum verdict_reason body_scan_take(struct front *f, struct exchange *ex, struct 
 
 	if (copies)
 		buf_add(out, bytes, n);
-	if (b->gunzip)
+	reason = look_for_canaries(f, ex, b, &b->sent, bytes, n, "body");
+	if (reason != REASON_ALLOWED)
+		;
+	else if (b->gunzip)
 		reason = take_packed(f, ex, b, bytes, n, end);
+	else if (!b->scrub)
+		reason = REASON_ALLOWED;
 	else if (scrub_take(b->scrub, bytes, n, end, copies ? NULL : out, &e) < 0)
 		reason = REASON_FULL;
 	else
@@ -274,7 +332,29 @@ enum verdict_reason body_scan_take(struct front *f, struct exchange *ex, struct 
 	return reason;
 }
 
+enum verdict_reason body_scan_trailers(struct front *f, struct exchange *ex,
+				       const struct http_fields *fields)
+{
+	struct body_scan *b = body_scan_is_on(f) ? begin(f) : NULL;
+	enum verdict_reason reason = REASON_FULL;
+	auto_buf text = { 0 };
+	struct ward_err e;
+
+	if (!body_scan_is_on(f))
+		return REASON_ALLOWED;
+	for (unsigned i = 0; i < fields->count; i++)
+		add_line(&text, fields->items[i].name, ": ", fields->items[i].value);
+	if (b && !text.failed)
+		reason = look_for_canaries(f, ex, b, &b->sent, text.data, text.len, "trailers");
+	if (reason == REASON_ALLOWED && b->scrub)
+		reason = scrub_take(b->scrub, text.data, text.len, true, NULL, &e) < 0
+				 ? REASON_FULL
+				 : judge(f, ex, b, "its trailers", true);
+	body_scan_end(b);
+	return reason;
+}
+
 size_t body_scan_held(const struct body_scan *b)
 {
-	return b && !b->copies ? scrub_held(b->scrub) : 0;
+	return b && b->scrub && !b->copies ? scrub_held(b->scrub) : 0;
 }

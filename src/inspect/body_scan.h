@@ -21,6 +21,9 @@ must_check enum verdict_reason body_scan_begin(struct front *f, struct exchange 
 must_check enum verdict_reason body_scan_take(struct front *f, struct exchange *ex,
 					      struct body_scan *b, const uint8_t *bytes, size_t n,
 					      bool end, struct buf *out);
+/* Fields behind the body. */
+must_check enum verdict_reason body_scan_trailers(struct front *f, struct exchange *ex,
+						  const struct http_fields *fields);
 /* Bytes that it holds back. NULL is fine. */
 size_t body_scan_held(const struct body_scan *b);
 /* Frees it; NULL is fine. */

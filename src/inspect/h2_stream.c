@@ -249,6 +249,18 @@ static bool scan(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t
 	return !out.len || pass_data(h, s, UP, (const uint8_t *)out.data, out.len);
 }
 
+/* False: they were refused. */
+static bool scan_trailers(struct h2 *h, struct h2_stream *s)
+{
+	enum verdict_reason reason = body_scan_trailers(h->f, h->ex, fields_of(h, s->head));
+
+	if (reason == REASON_ALLOWED)
+		return true;
+	body_scan_end(take_ptr(s->scan));
+	h2_refuse(h, s, reason);
+	return false;
+}
+
 bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n)
 {
 	s->bytes[d] += n;
@@ -265,6 +277,8 @@ void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 	if (d == UP && s->scan && !s->refused && !s->own && !scan(h, s, NULL, 0, true))
 		return;
 	if (d == UP && !s->refused && !s->own && !count(h, s, NULL, 0, true))
+		return;
+	if (d == UP && s->head && s->head->count && !s->refused && !s->own && !scan_trailers(h, s))
 		return;
 	*(d == UP ? &s->up_ended : &s->down_ended) = true;
 	if (s->head && s->head->count && !(d == DOWN && !s->answered))

@@ -1,10 +1,13 @@
 /*
- * Canary files (canary.files). In: paths inside. Out: read-only mounts of files with made-up
- * secrets, each with a text that no other run has. The files lie in a directory of the run's own in
- * the runtime directory, which nobody else can look into, and go with the run; run/box_canary.c
- * watches them. They are files of the host, not of a private file system, because the supervisor
- * has to see their inodes: an inotify watch is on the inode, whatever name and mount it is opened
- * by, and an ordinary user has no fanotify for that. Runs in the supervisor, before the start.
+ * Canaries (canary.files, canary.variables, canary.git_remotes). In: paths inside, names of
+ * variables, remotes. Out: read-only mounts of files, variables of the environment and settings of
+ * git with made-up secrets, each with a text that no other run has. A remote is a setting in the
+ * environment (GIT_CONFIG_COUNT), so that no file of the workspace changes. The files lie in a
+ * directory of the run's own in the runtime directory, which nobody else can look into, and go with
+ * the run; run/box_canary.c watches them. They are files of the host, not of a private file system,
+ * because the supervisor has to see their inodes: an inotify watch is on the inode, whatever name
+ * and mount it is opened by, and an ordinary user has no fanotify for that. Runs in the supervisor,
+ * before the start.
  */
 #include "plan/plan_canary.h"
 
@@ -67,9 +70,10 @@ int plan_add_canaries(struct plan *p, struct ward_err *e)
 	const struct strv *files = &p->spec->policy.canary_files;
 
 	if (files->len > WATCH_CANARIES_MAX ||
-	    p->spec->policy.canary_hosts.len > WATCH_CANARIES_MAX)
-		return ward_fail(e, E2BIG, "canary: at most %d files and %d hosts",
-				 WATCH_CANARIES_MAX, WATCH_CANARIES_MAX);
+	    p->spec->policy.canary_hosts.len > WATCH_CANARIES_MAX ||
+	    p->spec->policy.canary_variables.len > WATCH_CANARIES_MAX ||
+	    p->spec->policy.canary_git_remotes.len > WATCH_CANARIES_MAX)
+		return ward_fail(e, E2BIG, "canary: at most %d of each kind", WATCH_CANARIES_MAX);
 	if (files->len &&
 	    (strcmp(p->engine, "native") != 0 || p->level != LEVEL_NAMESPACES || p->image.root))
 		return refuse(files->items[0],
@@ -110,20 +114,36 @@ static int make_dir(struct canaries *c, struct ward_err *e)
 	return c->dir_fd < 0 ? ward_fail_errno(e, "cannot open the directory of canary files") : 0;
 }
 
+/* A new value; token: CANARY_TOKEN characters and a NUL. */
+static int make_value(struct canaries *c, const char *field, const char *name,
+		      char token[CANARY_TOKEN + 1], struct ward_err *e)
+{
+	struct canary_value *v = &c->values[c->value_count];
+	uint8_t random[CANARY_TOKEN];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return ward_fail_errno(e, "no random numbers");
+	canary_token(random, token);
+	memcpy(c->tokens + c->value_count * CANARY_TOKEN, token, CANARY_TOKEN);
+	v->field = field;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	c->value_count++;
+	return 0;
+}
+
 static int write_file(struct canaries *c, const char *entry, struct ward_err *e)
 {
 	struct canary_file *f = &c->files[c->count];
-	uint8_t random[CANARY_TOKEN];
+	char token[CANARY_TOKEN + 1];
 	auto_buf text = { 0 };
 	auto_fd fd = -1;
 	int r;
 
 	target_of(entry, f->target);
 	snprintf(f->name, sizeof(f->name), "%zu", c->count);
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return ward_fail_errno(e, "no random numbers");
-	canary_token(random, f->token);
-	canary_content(f->target, f->token, &text);
+	if (make_value(c, "canary.files", f->target, token, e) < 0)
+		return -e->code;
+	canary_content(f->target, token, &text);
 	if (text.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	fd = openat(c->dir_fd, f->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -162,25 +182,94 @@ static int put_mount(struct plan *p, const struct canaries *c, const struct cana
 	return m->tree_fd < 0 ? ward_fail_errno(e, "cannot mount a canary file") : 0;
 }
 
+/* -- the environment */
+
+static bool has_variable(const struct plan *p, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < p->env.len; i++)
+		if (strncmp(p->env.items[i], name, n) == 0 && p->env.items[i][n] == '=')
+			return true;
+	return false;
+}
+
+static int refuse_set(const char *field, const char *name, struct ward_err *e)
+{
+	ward_fail(e, EEXIST, "%s: the variable %s is set already", field, name);
+	return ward_remedy(e, "remove it from process.env or --env, or choose another canary");
+}
+
+static int add_variables(struct plan *p, struct canaries *c, struct ward_err *e)
+{
+	static const char field[] = "canary.variables";
+	const struct strv *names = &p->spec->policy.canary_variables;
+
+	for (size_t i = 0; i < names->len; i++) {
+		char token[CANARY_TOKEN + 1];
+		auto_buf text = { 0 };
+
+		if (has_variable(p, names->items[i]))
+			return refuse_set(field, names->items[i], e);
+		if (make_value(c, field, names->items[i], token, e) < 0)
+			return -e->code;
+		canary_variable(names->items[i], token, &text);
+		strv_addf(&p->env, "%s=%s", names->items[i], buf_text(&text));
+		if (text.failed || p->env.failed)
+			return ward_fail(e, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+/* Each remote is NAME=https://HOST/PATH. */
+static int add_remotes(struct plan *p, struct canaries *c, struct ward_err *e)
+{
+	static const char field[] = "canary.git_remotes", count[] = "GIT_CONFIG_COUNT";
+	const struct strv *remotes = &p->spec->policy.canary_git_remotes;
+
+	if (remotes->len && has_variable(p, count))
+		return refuse_set(field, count, e);
+	for (size_t i = 0; i < remotes->len; i++) {
+		const char *entry = remotes->items[i], *equals = strchr(entry, '='),
+			   *host = equals + strlen("=https://");
+		auto_free char *name = strndup(entry, (size_t)(equals - entry));
+		char token[CANARY_TOKEN + 1];
+
+		if (!name || make_value(c, field, name, token, e) < 0)
+			return name ? -e->code : ward_fail(e, ENOMEM, "out of memory");
+		snprintf(c->hosts[c->host_count++], sizeof(c->hosts[0]), "%.*s",
+			 (int)strcspn(host, "/"), host);
+		strv_addf(&p->env, "GIT_CONFIG_KEY_%zu=remote.%s.url", i, name);
+		strv_addf(&p->env, "GIT_CONFIG_VALUE_%zu=https://deploy:%s@%s", i, token, host);
+	}
+	if (remotes->len)
+		strv_addf(&p->env, "%s=%zu", count, remotes->len);
+	return p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
 int canary_start(struct plan *p, struct ward_err *e)
 {
-	const struct strv *files = &p->spec->policy.canary_files;
+	const struct policy *policy = &p->spec->policy;
+	const struct strv *files = &policy->canary_files;
 	struct canaries *c;
 	int r;
 
-	if (!p->spec->starts || !files->len)
+	if (!p->spec->starts ||
+	    !(files->len + policy->canary_variables.len + policy->canary_git_remotes.len))
 		return 0;
 	c = p->live->canaries = calloc(1, sizeof(*c));
 	if (!c)
 		return ward_fail(e, ENOMEM, "out of memory");
 	c->parent_fd = c->dir_fd = -1;
-	r = make_dir(c, e);
+	r = files->len ? make_dir(c, e) : 0;
 	for (size_t i = 0; i < files->len && r == 0; i++) {
 		r = write_file(c, files->items[i], e);
 		if (r == 0)
 			r = put_mount(p, c, &c->files[c->count - 1], e);
 	}
-	return r;
+	if (r == 0)
+		r = add_variables(p, c, e);
+	return r == 0 ? add_remotes(p, c, e) : r;
 }
 
 void canary_end(struct plan *p)

@@ -269,6 +269,11 @@ static bool other_shape(const char *kind, const char *text, const char **ret_exp
 		*ret_expected = "~/PATH or an absolute path, without . and ..";
 		return watch_is_canary_file(text);
 	}
+	if (strcmp(kind, "canary_remote") == 0) {
+		*ret_expected =
+			"NAME=https://HOST/PATH, with letters, digits and . _ - in the name";
+		return watch_is_canary_remote(text);
+	}
 	if (strcmp(kind, "fingerprint") == 0) {
 		*ret_expected = "the fingerprint of a gpg key, 40 hexadecimal digits";
 		*ret_hint = "gpg --list-secret-keys shows it";

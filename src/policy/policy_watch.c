@@ -96,6 +96,24 @@ bool watch_is_canary_file(const char *text)
 	       strlen(rest) < WATCH_CANARY_PATH && !strpbrk(rest, "\r\n");
 }
 
+bool watch_is_canary_remote(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._-",
+			  scheme[] = "=https://";
+	size_t name = strspn(text, letters), host;
+
+	if (!name || *text == '.' || *text == '-' || strlen(text) >= WATCH_CANARY_PATH ||
+	    strncmp(text + name, scheme, sizeof(scheme) - 1) != 0)
+		return false;
+	text += name + sizeof(scheme) - 1;
+	host = strspn(text, letters);
+	if (!host || *text == '.' || *text == '-' || text[host - 1] == '.' || text[host] != '/')
+		return false;
+	return strspn(text + host, letters) != strlen(text + host) &&
+	       !strpbrk(text, "@ \t\r\n\"'\\?#");
+}
+
 /* -- what goes together */
 
 void item_check_watch(struct reader *r, const char *path, const struct node *map)

@@ -65,5 +65,7 @@ bool watch_has_shape(const char *kind, const char *text, const char **ret_expect
 
 /* Whether text can be an entry of canary.files. Pure. */
 bool watch_is_canary_file(const char *text);
+/* Whether text can be an entry of canary.git_remotes. Pure. */
+bool watch_is_canary_remote(const char *text);
 
 #endif

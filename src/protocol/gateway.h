@@ -47,7 +47,7 @@ enum gate_tape { GATE_TAPE_NONE, GATE_TAPE_RECORD, GATE_TAPE_REPLAY }; /* tape.h
 /* The configuration: this, then rules_bytes of encoded rules, then proxy_bytes (struct upstream, or
  * nothing), which only dial reads: the credentials are not front's business; then keys_bytes: the
  * hosts (names, *.suffix, *) whose connections ward-keys makes of GATE_FD_KEYS, each ended by
- * NUL. */
+ * NUL; then canary_bytes: values of canaries, one behind the other (rules/canary_find.h). */
 struct gate_config {
 	uint32_t magic;
 	uint32_t rules_bytes, proxy_bytes, keys_bytes;
@@ -58,6 +58,8 @@ struct gate_config {
 	/* what is done with secrets in requests: SCAN_* of the policy; whether personal data is
 	 * looked for, too */
 	uint32_t scan, scan_personal;
+	uint32_t canary_bytes;
+	uint32_t canary_passes; /* what has such a value is only reported */
 	/* what the kernel brings; all else it has refused */
 	struct net_match matches[GATE_MATCHES_MAX];
 	struct net_classes classes; /* which block a name's address is of */

@@ -1,12 +1,14 @@
 /*
  * Canaries of a run. In: opens of canary files, told by the kernel (inotify), and every event on
- * its way to the journal. Out: canary.touch, once for each canary, and what canary.do says: the
- * sandbox stands still, or ends. Runs in the supervisor; a run without canaries has none of this.
+ * its way to the journal, of which some are what the gateway has found in requests. Out:
+ * canary.touch, once for each canary, and what canary.do says: the sandbox stands still, or ends.
+ * Runs in the supervisor; a run without canaries has none of this.
  *
  * A file is watched by its inode, so it does not matter by which name, mount, descriptor or system
  * call it is opened; to look whether it exists is not to open it. A host is an event of the gateway
- * or of the resolver of a sandbox without a network. The text in a file that no other run has is
- * looked for in all texts of events: names that are looked up, URLs, words of commands.
+ * or of the resolver of a sandbox without a network. A value (of a file, a variable, a remote) is
+ * looked for in all texts of events: names that are looked up, URLs, words of commands; and by the
+ * gateway in the requests and streams that it can read.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,12 +24,17 @@
 #include "plan/plan_canary.h"
 #include "run/box_internal.h"
 
-#define ALL (3 * (size_t)WATCH_CANARIES_MAX)
+/* what is touched: files that are opened, hosts of the policy, hosts of remotes, values */
+#define HOSTS WATCH_CANARIES_MAX
+#define REMOTES (2 * WATCH_CANARIES_MAX)
+#define VALUES (3 * WATCH_CANARIES_MAX)
+#define ALL (VALUES + CANARY_RUN_VALUES)
 
 struct box_canary {
 	struct event_sink sink; /* first member: the sink that receives events */
 	struct event_sink *next;
-	const struct canaries *files; /* borrowed; NULL: none */
+	const struct canaries *files; /* borrowed; NULL: neither files nor values */
+	struct canary_finder *finder; /* owned; NULL: there are no values */
 	const struct strv *hosts;     /* borrowed */
 	int inotify_fd;
 	int watches[WATCH_CANARIES_MAX];
@@ -66,19 +73,46 @@ static void touch(struct box_canary *c, size_t which, const char *what, const st
 			 (int)(object->len < 120 ? object->len : 120), object->text);
 }
 
+/* The gateway has found a value (CANARY_SENT and its name): where, and whereto. */
+static bool see_sent(struct box_canary *c, const struct ward_event *v)
+{
+	static const char prefix[] = CANARY_SENT;
+	const struct event_value *object = event_get(v, FIELD_OBJECT),
+				 *path = event_get(v, FIELD_PATH), *host = event_get(v, FIELD_HOST);
+	size_t n = sizeof(prefix) - 1;
+	char why[256];
+
+	if (v->kind != EVENT_CREDENTIAL_FOUND || !object || object->len <= n ||
+	    memcmp(object->text, prefix, n) != 0)
+		return false;
+	snprintf(why, sizeof(why), "its value was sent to %.*s (%.*s)",
+		 host && host->len < 180 ? (int)host->len : 0, host ? host->text : "",
+		 path && path->len < 24 ? (int)path->len : 0, path ? path->text : "");
+	for (size_t i = 0; c->files && i < c->files->value_count; i++)
+		if (strlen(c->files->values[i].name) == object->len - n &&
+		    memcmp(c->files->values[i].name, object->text + n, object->len - n) == 0)
+			touch(c, VALUES + i, why, NULL);
+	return true;
+}
+
 static void on_take(struct event_sink *s, const struct ward_event *v)
 {
 	struct box_canary *c = of(s);
+	int value;
 
 	event_emit(c->next, v);
-	if (v->kind == EVENT_CANARY || v->kind == EVENT_ALERT || v->kind == EVENT_RUN_START)
+	if (v->kind == EVENT_CANARY || v->kind == EVENT_ALERT || v->kind == EVENT_RUN_START ||
+	    see_sent(c, v))
 		return;
 	for (size_t i = 0; i < c->hosts->len; i++)
 		if (canary_is_host(v, c->hosts->items[i]))
-			touch(c, WATCH_CANARIES_MAX + i, "it was asked for", v);
-	for (size_t i = 0; c->files && i < c->files->count; i++)
-		if (canary_is_in(v, c->files->files[i].token))
-			touch(c, 2 * WATCH_CANARIES_MAX + i, "its value was used", v);
+			touch(c, HOSTS + i, "it was asked for", v);
+	for (size_t i = 0; c->files && i < c->files->host_count; i++)
+		if (canary_is_host(v, c->files->hosts[i]))
+			touch(c, REMOTES + i, "its host was asked for", v);
+	value = c->finder ? canary_in_event(c->finder, v) : -1;
+	if (value >= 0)
+		touch(c, VALUES + (size_t)value, "its value was used", v);
 }
 
 int box_canary_begin(struct box *b, struct ward_err *e)
@@ -93,11 +127,14 @@ int box_canary_begin(struct box *b, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	c->hosts = &p->canary_hosts;
 	c->files = b->plan->live->canaries;
-	c->inotify_fd = c->files ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
+	c->inotify_fd = c->files && c->files->count ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
 	c->next = b->result->events;
 	c->sink = (struct event_sink){ .begin = on_begin, .take = on_take, .flush = on_flush };
 	b->result->events = &c->sink;
-	return c->files && c->inotify_fd < 0
+	if (c->files &&
+	    canary_finder_new(c->files->tokens, c->files->value_count, &c->finder, e) < 0)
+		return -e->code;
+	return c->files && c->files->count && c->inotify_fd < 0
 		       ? ward_fail_errno(e,
 					 "canary.files: no inotify (fs.inotify.max_user_instances)")
 		       : 0;
@@ -190,15 +227,28 @@ static uint64_t find_opener(const struct box *b, const char *target)
 
 /* -- what is done */
 
+static const char *name_of(const struct box_canary *c, size_t which, const char **ret_field)
+{
+	const struct canaries *of_run = c->files;
+
+	*ret_field = which < HOSTS     ? "canary.files"
+		     : which < REMOTES ? "canary.hosts"
+		     : which < VALUES  ? "canary.git_remotes"
+				       : of_run->values[which - VALUES].field;
+	return which < HOSTS     ? of_run->files[which].target
+	       : which < REMOTES ? c->hosts->items[which - HOSTS]
+	       : which < VALUES  ? of_run->hosts[which - REMOTES]
+				 : of_run->values[which - VALUES].name;
+}
+
 static void act(struct box *b, size_t which)
 {
 	static const uint8_t dos[] = {
 		[CANARY_LOG] = WATCH_LOG, [CANARY_FREEZE] = WATCH_FREEZE, [CANARY_KILL] = WATCH_KILL
 	};
 	struct box_canary *c = b->canary;
-	bool file = which / WATCH_CANARIES_MAX != 1, opened = which < WATCH_CANARIES_MAX;
-	const char *name = file ? c->files->files[which % WATCH_CANARIES_MAX].target
-				: c->hosts->items[which - WATCH_CANARIES_MAX];
+	const char *field, *name = name_of(c, which, &field);
+	bool opened = which < HOSTS;
 	enum watch_do done =
 		b->dead ? WATCH_LOG : (enum watch_do)dos[b->plan->spec->policy.canary_do];
 	struct ward_event v =
@@ -214,7 +264,7 @@ static void act(struct box *b, size_t which)
 		box_alarm_chain(b, pid, &chain);
 	if (!chain.len && !b->dead)
 		box_alarm_running(b, &running);
-	event_text(&v, FIELD_RULE, file ? "canary.files" : "canary.hosts");
+	event_text(&v, FIELD_RULE, field);
 	event_text(&v, FIELD_WHY, c->why[which]);
 	if (pid)
 		event_number(&v, FIELD_PID, pid);
@@ -252,6 +302,7 @@ void box_canary_end(struct box *b)
 	box_canary_act(b);
 	b->result->events = c->next;
 	own_close_fd(&c->inotify_fd);
+	canary_finder_free(c->finder);
 	free(c);
 	b->canary = NULL;
 }

@@ -250,6 +250,8 @@ static const struct {
 	  "[{name: a, paths: [x]}, {name: b, hosts: [b.example]}]", "[{name: a, paths: [y]}]" },
 	{ POLICY_F_canary_files, "[~/.netrc]", "[~/.netrc, ~/.npmrc]", "[]" },
 	{ POLICY_F_canary_hosts, "[a.example]", "[a.example, b.example]", "[b.example]" },
+	{ POLICY_F_canary_variables, "[A]", "[A, B]", "[]" },
+	{ POLICY_F_canary_git_remotes, "[a=https://h/p]", "[a=https://h/p, b=https://h/q]", "[]" },
 	{ POLICY_F_canary_do, "freeze", "kill", "log" },
 	{ POLICY_F_audit_level, "exec", "full", "basic" },
 	{ POLICY_F_audit_journal, "default", "default", "none" },
