@@ -7,6 +7,7 @@
 #include "cli/review_web.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,22 +54,55 @@ static bool is_shown(const struct web *w, size_t i)
 
 /* ---- the tree ---- */
 
-/* Closes and opens directories on the way from one path to the next. */
-static void put_dirs(struct buf *out, const char *before, const char *path)
-{
-	size_t same = 0, open = 0;
+#define DEPTH_MAX (PATH_MAX / 2)
 
-	for (size_t i = 0; before[i] && before[i] == path[i]; i++)
-		if (path[i] == '/')
-			same = i + 1;
-	for (const char *s = before + same; (s = strchr(s, '/')); s++)
-		open++;
-	for (size_t i = 0; i < open; i++)
+struct tree {
+	const struct web *web;
+	size_t open[DEPTH_MAX]; /* how much of the path is in the directories that are open */
+	size_t depth;
+};
+
+/* How much of a path, whose first n bytes name a directory, is directories that all shown paths
+ * beneath that one share: a chain of them is one line. */
+static size_t shared_dirs(const struct web *w, size_t at, size_t n)
+{
+	const char *path = w->all->items[at].path;
+	size_t shared = (size_t)(strrchr(path, '/') + 1 - path);
+
+	for (size_t i = at + 1; i < w->all->len && shared > n; i++) {
+		const char *other = w->all->items[i].path;
+		size_t same = n;
+
+		if (!is_shown(w, i))
+			continue;
+		if (strncmp(other, path, n) != 0)
+			break;
+		for (size_t k = n; k < shared && other[k] == path[k]; k++)
+			if (path[k] == '/')
+				same = k + 1;
+		shared = same;
+	}
+	return shared;
+}
+
+/* Closes and opens directories on the way from one path to the next (NULL: the end). */
+static void put_dirs(struct buf *out, struct tree *t, const char *before, size_t at, bool end)
+{
+	const char *path = end ? "" : t->web->all->items[at].path, *slash;
+
+	while (t->depth && (end || strncmp(before, path, t->open[t->depth - 1]) != 0)) {
 		buf_puts(out, "</ul></details></li>\n");
-	for (const char *s = path + same, *slash; (slash = strchr(s, '/')); s = slash + 1) {
+		t->depth--;
+	}
+	for (size_t n = t->depth ? t->open[t->depth - 1] : 0;
+	     (slash = strchr(path + n, '/')) && t->depth < DEPTH_MAX;) {
+		size_t shared = shared_dirs(t->web, at, (size_t)(slash + 1 - path));
+
 		buf_puts(out, "<li><details open><summary>");
-		web_put_text(out, s, (size_t)(slash - s));
-		buf_puts(out, "/</summary><ul>\n");
+		web_put_text(out, path + n, shared - n);
+		buf_puts(out, "</summary><ul>\n");
+		t->open[t->depth++] = shared;
+		n = shared;
 	}
 }
 
@@ -76,6 +110,7 @@ static void put_tree(struct buf *out, const struct web *w)
 {
 	const struct changes *all = w->all;
 	const struct folds *folds = w->folds;
+	struct tree t = { .web = w };
 	const char *before = "";
 
 	buf_puts(out, "<nav aria-label=\"Changed files\"><ul>\n");
@@ -85,7 +120,7 @@ static void put_tree(struct buf *out, const struct web *w)
 
 		if (!is_shown(w, i))
 			continue;
-		put_dirs(out, before, c->path);
+		put_dirs(out, &t, before, i, false);
 		before = c->path;
 		buf_printf(out,
 			   "<li><span class=\"l l%c\">%c</span><a class=\"path\" href=\"#f%zu\">",
@@ -93,7 +128,7 @@ static void put_tree(struct buf *out, const struct web *w)
 		put_string(out, slash ? slash + 1 : c->path);
 		buf_puts(out, "</a></li>\n");
 	}
-	put_dirs(out, before, "");
+	put_dirs(out, &t, before, 0, true);
 	for (size_t i = 0; i < folds->len; i++) {
 		buf_puts(out, "<li><span class=\"l\">&middot;</span><span class=\"path\">");
 		put_string(out, folds->items[i].path);

@@ -1,11 +1,12 @@
 """The page of a run, looked at in a real browser; numbers for Prometheus, judged by promtool; and
 secrets, which are nowhere."""
+import html
 import html.parser
 import json
 import os
 import re
 
-from harness import native_only
+from harness import native_only, slow, timeout
 from harness.world import OTHER, World, attempts
 
 HOSTILE = ('"><script>alert(1)</script><img src=http://evil.example/x.png '
@@ -224,6 +225,105 @@ def test_chromium_shows_it(t):
                     "--virtual-time-budget=5000", "--dump-dom", f"file://{d}/frame.html")
     colours = [re.search(r'"background":"(.*?)"', text).group(1) for text in (r.out, dark.out)]
     t.equal(colours, ["rgb(255, 255, 255)", "rgb(13, 17, 23)"])
+
+
+# a run that is not made for the page: many files, long names, every kind of denial, many hosts
+BIG = r"""
+import glob, os, socket, subprocess
+for f in sorted(glob.glob("packages/**/*.ts", recursive=True)):
+    open(f).read()
+    open(f, "a").write("// changed\n")
+for i in range(150):
+    d = f"dist/assets/chunk-{i % 12}/some/very/deep/directory/structure/that/goes/on"
+    os.makedirs(d, exist_ok=True)
+    open(f"{d}/bundle.{i:08x}.min.js", "w").write("x" * i * 50)
+for i in range(45):
+    name = f"registry-{i}.some-long-subdomain.packages.example{i % 5}.invalid"
+    try: socket.getaddrinfo(name, 443)
+    except OSError: pass
+for i in range(12):
+    try: socket.create_connection((f"192.0.2.{i}", 443 + i), 0.3)
+    except OSError: pass
+for p in ("/etc/shadow", "/nowhere/x", ".envrc", ".git/hooks/pre-commit", ".vscode/tasks.json"):
+    try:
+        os.makedirs(os.path.dirname(p) or ".", exist_ok=True)
+        open(p, "w" if p.startswith(".") else "r").close()
+    except OSError: pass
+for i in range(30):
+    subprocess.run(["sh", "-c", f"/bin/true {i} && /bin/echo {'y' * 200} >/dev/null"])
+subprocess.run(["unshare", "-U", "true"])
+subprocess.run(["mount", "-t", "tmpfs", "x", "/mnt"])
+raise SystemExit(3)
+"""
+# both pages in frames of both widths, with every part of them open
+FRAMES = """<!DOCTYPE html><body style="margin:0"><pre id=o>waiting</pre><script>
+const found = [], asked = [];
+for (const page of ['report.html', 'diff.html'])
+  for (const width of [1280, 390]) asked.push([page, width]);
+for (const [page, width] of asked) {
+  const f = document.createElement('iframe');
+  f.width = width; f.height = 900; f.style.border = 0;
+  f.onload = () => {
+    const d = f.contentDocument, w = f.contentWindow, wide = [];
+    for (const x of d.querySelectorAll('details')) x.open = true;
+    for (const x of d.querySelectorAll('body *')) {
+      const r = x.getBoundingClientRect();
+      if (r.width && (r.right > width + 1 || r.left < -1) && !x.closest('.wide,svg,nav,.file'))
+        wide.push(x.tagName + '.' + x.className);
+    }
+    const over = [...d.querySelectorAll('pre,p,summary,td,th')]
+      .filter(x => x.clientWidth && x.scrollWidth > x.clientWidth + 1)
+      .map(x => x.tagName + ':' + x.textContent.slice(0, 40));
+    found.push({ page, width, scroll: d.documentElement.scrollWidth, inner: w.innerWidth,
+      wide: wide.slice(0, 5), over: over.slice(0, 5),
+      fixes: [...d.querySelectorAll('.fix')].map(x => x.textContent),
+      rows: d.querySelectorAll('.denial,.file').length,
+      dark: w.getComputedStyle(d.body).backgroundColor,
+      first: d.querySelector('.denial,.find').getBoundingClientRect().top });
+    if (found.length == asked.length)
+      o.textContent = 'MEASURED' + JSON.stringify(found) + 'END';
+  };
+  f.src = page;
+  document.body.appendChild(f);
+}
+</script>"""
+
+
+@slow
+@timeout(240)
+@native_only("the time is Chromium's")
+def test_a_big_run_fits(t):
+    """The report and the page of ward diff of a run with hundreds of files, long names, many hosts
+    and denials, on a desktop and on a phone, light and dark: nothing runs over, and each remedy is
+    one line that can be pasted."""
+    kinds = ("core", "server", "web-frontend", "cli-tools")
+    ws = t.workspace({f"packages/{kinds[i % 4]}/src/{'deep/' * (i % 9)}module_{i}_{'long_' * 9}.ts":
+                      "export const x = 1;\n" * (i % 90) for i in range(300)})
+    r = t.ward("run", "--review", "--set", "audit.level=full", "--allow", "a.invalid", "--",
+               "/usr/bin/python3", "-c", BIG, cwd=ws, timeout=120)
+    t.equal(r.rc, 3, r.err)
+    d = t.fresh_dir("pages")
+    t.equal(t.ward("audit", "report", "-o", os.path.join(d, "report.html"), cwd=ws).rc, 0)
+    t.equal(t.ward("diff", f"--web={d}/diff.html", cwd=ws).rc, 0)
+    t.write(d, {"frames.html": FRAMES})
+    for scheme, background in ((1, "rgb(255, 255, 255)"), (0, "rgb(13, 17, 23)")):
+        r = chromium(t, "--allow-file-access-from-files", "--virtual-time-budget=20000",
+                     f"--blink-settings=preferredColorScheme={scheme}", "--dump-dom",
+                     f"file://{d}/frames.html")
+        found = re.search(r"MEASURED(.*?)END", r.out)
+        t.check(found, r.out[-2000:])
+        for m in json.loads(html.unescape(found.group(1))):
+            place = (m["page"], m["width"])
+            t.check(m["scroll"] <= m["inner"] and not m["wide"] and not m["over"], m)
+            t.equal(m["dark"], background, place)
+            t.check(m["rows"] > 50, place)
+            t.check(all(x.startswith("ward ") and "\\n" not in x and "\n" not in x
+                        for x in m["fixes"]), m["fixes"][:3])
+            # what matters is not behind a list of files
+            t.check(m["first"] < 1100, (place, m["first"]))
+    text = t.read(d, "report.html")
+    before = text[text.index("<h2>Denied"):text.index("for the same reasons")]
+    t.check("exec.syscall" in before and before.count("registry-") < 20, "denials of one kind fold")
 
 
 def test_samples_are_on_record(t):

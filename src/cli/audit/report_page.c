@@ -51,6 +51,7 @@ static const char style[] =
 	".4rem;white-space:nowrap}"
 	".fix{background:var(--card);border:1px solid "
 	"var(--line);border-radius:6px;padding:.3rem .6rem;margin:.3rem 0;user-select:all}"
+	".cmd{max-height:9rem;overflow:auto}"
 	".k{white-space:nowrap}@media(max-width:40rem){.tree ul ul{padding-left:.6rem}svg "
 	"text{font-size:16px}.sums tr{display:grid;grid-template-columns:repeat(4,1fr);border-"
 	"bottom:1px solid var(--line)}.sums td,.sums th{border:0}.sums td:first-child,.sums "
@@ -193,60 +194,119 @@ static void put_facts(const struct run_report *r, struct buf *out)
 
 /* -- parts */
 
+/* Each line is a command of its own, which one click selects as a whole, or words. */
+static void put_remedies(const char *text, struct buf *out)
+{
+	while (text && *text) {
+		size_t n = strcspn(text, "\n");
+		bool command = strncmp(text, "ward ", 5) == 0;
+
+		buf_puts(out, command ? "<pre class=\"fix\">" : "<p>");
+		report_put_some(out, text, n);
+		buf_puts(out, command ? "</pre>" : "</p>");
+		text += n + (text[n] == '\n');
+	}
+}
+
+static void put_denial(const struct report_row *row, struct buf *out)
+{
+	buf_printf(out, "<div class=\"denial\"><p><b>%s</b> <code>",
+		   event_kind_name((enum event_kind)row->kind));
+	report_put(out, row->texts[0]);
+	buf_puts(out, "</code>");
+	if (row->count > 1)
+		buf_printf(out, " <small>%" PRIu64 " times</small>", row->count);
+	buf_puts(out, "</p><p>");
+	report_put(out, row->texts[1]);
+	if (row->texts[2]) {
+		buf_puts(out, " <small>by ");
+		report_put(out, row->texts[2]);
+		buf_puts(out, "</small>");
+	}
+	buf_puts(out, "</p>");
+	put_remedies(row->texts[3], out);
+	buf_puts(out, "</div>\n");
+}
+
+#define ALIKE_MAX 4 /* denials of one kind and reason that are shown without a click */
+
+static bool is_alike(const struct report_row *a, const struct report_row *b)
+{
+	return a->kind == b->kind &&
+	       strcmp(a->texts[1] ? a->texts[1] : "", b->texts[1] ? b->texts[1] : "") == 0;
+}
+
+/* The 5th name that was not in the list must not hide the one system call behind it. */
+static bool is_folded(const struct report_table *t, size_t i)
+{
+	size_t alike = 0;
+
+	for (size_t k = 0; k < i && alike < ALIKE_MAX; k++)
+		alike += is_alike(&t->rows[k], &t->rows[i]);
+	return alike == ALIKE_MAX;
+}
+
 static void put_denials(const struct run_report *r, struct buf *out)
 {
+	size_t folded = 0;
+
 	buf_puts(out, "<h2>Denied</h2>\n");
 	if (!r->denials.len)
 		buf_puts(out, "<p class=\"good\">Nothing was refused.</p>\n");
 	for (size_t i = 0; i < r->denials.len; i++) {
-		const struct report_row *row = &r->denials.rows[i];
-
-		buf_printf(out, "<div class=\"denial\"><p><b>%s</b> <code>",
-			   event_kind_name((enum event_kind)row->kind));
-		report_put(out, row->texts[0]);
-		buf_puts(out, "</code>");
-		if (row->count > 1)
-			buf_printf(out, " <small>%" PRIu64 " times</small>", row->count);
-		buf_puts(out, "</p><p>");
-		report_put(out, row->texts[1]);
-		if (row->texts[2]) {
-			buf_puts(out, " <small>by ");
-			report_put(out, row->texts[2]);
-			buf_puts(out, "</small>");
-		}
-		buf_puts(out, "</p>");
-		if (row->texts[3] && *row->texts[3]) {
-			buf_puts(out, "<pre class=\"fix\">");
-			report_put(out, row->texts[3]);
-			buf_puts(out, "</pre>");
-		}
-		buf_puts(out, "</div>\n");
+		if (is_folded(&r->denials, i))
+			folded++;
+		else
+			put_denial(&r->denials.rows[i], out);
 	}
+	if (folded)
+		buf_printf(out, "<details><summary>%zu more for the same reasons</summary>\n",
+			   folded);
+	for (size_t i = 0; folded && i < r->denials.len; i++)
+		if (is_folded(&r->denials, i))
+			put_denial(&r->denials.rows[i], out);
+	buf_puts(out, folded ? "</details>\n" : "");
 	report_put_more(out, r->denials.more);
 }
 
+static void put_host(const struct report_row *row, struct buf *out)
+{
+	buf_puts(out, "<tr><td>");
+	report_put(out, row->texts[0]);
+	buf_printf(out, "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">", row->count);
+	put_bytes(out, row->numbers[0]);
+	buf_puts(out, "</td><td class=\"n\">");
+	put_bytes(out, row->numbers[1]);
+	buf_printf(out, "</td><td class=\"n%s\">%" PRIu64 "</td></tr>\n",
+		   row->numbers[2] ? " bad" : "", row->numbers[2]);
+}
+
+#define HOSTS_OPEN 20 /* that are shown without a click */
+
+static const char hosts_head[] = "<div class=\"wide\"><table class=\"sums\"><tr><th>host</th><th "
+				 "class=\"n\">connections</th><th class=\"n\">sent</th><th "
+				 "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n";
+
+/* Those that were reached come first. */
 static void put_hosts(const struct run_report *r, struct buf *out)
 {
+	size_t shown = 0;
+
 	if (!r->hosts.len)
 		return;
-	buf_puts(out,
-		 "<h2>Hosts</h2><div class=\"wide\"><table class=\"sums\"><tr><th>host</th><th "
-		 "class=\"n\">connections</th><th class=\"n\">sent</th><th "
-		 "class=\"n\">received</th><th class=\"n\">denied</th></tr>\n");
-	for (size_t i = 0; i < r->hosts.len; i++) {
-		const struct report_row *row = &r->hosts.rows[i];
-
-		buf_puts(out, "<tr><td>");
-		report_put(out, row->texts[0]);
-		buf_printf(out, "</td><td class=\"n\">%" PRIu64 "</td><td class=\"n\">",
-			   row->count);
-		put_bytes(out, row->numbers[0]);
-		buf_puts(out, "</td><td class=\"n\">");
-		put_bytes(out, row->numbers[1]);
-		buf_printf(out, "</td><td class=\"n%s\">%" PRIu64 "</td></tr>\n",
-			   row->numbers[2] ? " bad" : "", row->numbers[2]);
-	}
-	buf_puts(out, "</table></div>\n");
+	buf_printf(out, "<h2>Hosts</h2>%s", hosts_head);
+	for (int reached = 1; reached >= 0; reached--)
+		for (size_t i = 0; i < r->hosts.len; i++) {
+			if ((r->hosts.rows[i].count > 0) != reached)
+				continue;
+			if (shown++ == HOSTS_OPEN)
+				buf_printf(out,
+					   "</table></div><details><summary>%zu more "
+					   "hosts</summary>%s",
+					   r->hosts.len - HOSTS_OPEN, hosts_head);
+			put_host(&r->hosts.rows[i], out);
+		}
+	buf_printf(out, "</table></div>%s\n", shown > HOSTS_OPEN ? "</details>" : "");
 	report_put_more(out, r->hosts.more);
 }
 
@@ -337,7 +397,7 @@ void report_page(const struct run_report *r, struct buf *out)
 	put_head(r, out);
 	buf_puts(out, "<h1>ward run <code>");
 	report_put(out, r->run);
-	buf_printf(out, "</code></h1><p class=\"dim\">%.19s UTC</p><pre>$ ", time);
+	buf_printf(out, "</code></h1><p class=\"dim\">%.19s UTC</p><pre class=\"cmd\">$ ", time);
 	report_put(out, r->command ? r->command : "(its first event is missing)");
 	buf_puts(out, "</pre>\n");
 	put_cards(r, out);
