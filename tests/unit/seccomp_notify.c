@@ -189,15 +189,15 @@ static void test_denials(void **state)
 	(void)state;
 	start(&b, SYSCALLS_DEFAULT, 0, denied_calls);
 	assert_int_equal(serve(&b), 0);
-	check_denial(&b.result, "mount", "namespaces and mounts are not allowed",
+	check_denial(&b.result, "mount", "a sandbox may not create namespaces or mounts",
 		     "process.nesting: true", 2);
 	check_denial(&b.result, "ptrace", "not in the default set", "process.syscalls: build", 1);
-	check_denial(&b.result, "bpf", "large kernel interfaces with a long record of holes", "",
-		     1);
+	check_denial(&b.result, "bpf", "a large kernel interface with many past vulnerabilities",
+		     "", 1);
 	check_denial(&b.result, "chmod",
 		     "set-user-id and set-group-id bits are never given to a file", "", 1);
-	check_denial(&b.result, "unshare", "new namespaces are not given", "process.nesting: true",
-		     1);
+	check_denial(&b.result, "unshare", "a sandbox may not create namespaces",
+		     "process.nesting: true", 1);
 	end(&b);
 }
 
