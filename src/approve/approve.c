@@ -306,8 +306,8 @@ static int answer_ended(struct approve *a, uint64_t id, enum question_answer ans
 		if (a->ended[i] && a->ended[i]->id == id)
 			a->ops->ended(a->context, a->ended[i], APPROVE_LATE, answer, seconds, who);
 	if (!id || id > a->last_id) {
-		ward_fail(e, ENOENT, "question %" PRIu64 ": there is none", id);
-		return ward_remedy(e, "see ward approve");
+		ward_fail(e, ENOENT, "there is no question %" PRIu64, id);
+		return ward_remedy(e, "ward approve lists those that wait");
 	}
 	ward_fail(e, EALREADY,
 		  "question %" PRIu64 ": it was answered already, or nobody waits for it any more",

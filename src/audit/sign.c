@@ -106,11 +106,16 @@ static int open_key(int audit_fd, EVP_PKEY **ret_key, char ret_hex[SIGN_KEY_HEX]
 		r = read_key(audit_fd, bytes, e);
 	}
 	if (r < 0)
-		return e->code ? -e->code : ward_fail(e, ENOENT, "the journal's key is gone");
+		return e->code ? -e->code
+			       : ward_fail(e, ENOENT,
+					   "the journal's key was removed while ward started");
 	*ret_key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, bytes, sizeof(bytes));
 	OPENSSL_cleanse(bytes, sizeof(bytes));
-	if (!*ret_key || EVP_PKEY_get_raw_public_key(*ret_key, public, &n) != 1)
-		return ward_fail(e, EIO, "the journal's key is invalid");
+	if (!*ret_key || EVP_PKEY_get_raw_public_key(*ret_key, public, &n) != 1) {
+		ward_fail(e, EIO, "the journal's key is damaged");
+		return ward_remedy(e, "move it away: ward makes a new one, and what the old one "
+				      "signed can still be verified with its key.pub");
+	}
 	chain_hex(public, ret_hex);
 	return 0;
 }
@@ -185,7 +190,9 @@ int sign_public(int audit_fd, char ret_hex[SIGN_KEY_HEX], struct ward_err *e)
 		return ward_fail(e, ENOENT, "there is no key yet: nothing has been signed");
 	if (r < 0 || text.len < SIGN_KEY_HEX || text.data[SIGN_KEY_HEX - 1] != '\n' ||
 	    !chain_unhex(text.data, SIGN_KEY_HEX - 1, key, SIGN_KEY))
-		return ward_fail(e, EBADMSG, "key.pub does not contain a public key");
+		return ward_fail(e, EBADMSG,
+				 "the journal's key.pub holds no public key: it was "
+				 "changed, so signatures cannot be checked");
 	memcpy(ret_hex, text.data, SIGN_KEY_HEX - 1);
 	ret_hex[SIGN_KEY_HEX - 1] = '\0';
 	return 0;

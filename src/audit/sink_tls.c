@@ -49,7 +49,8 @@ int sink_tls_prepare(struct sink *s, struct ward_err *e)
 	if (p->cert && (SSL_CTX_use_certificate_chain_file(s->tls, p->cert) != 1 ||
 			SSL_CTX_use_PrivateKey_file(s->tls, p->key, SSL_FILETYPE_PEM) != 1 ||
 			SSL_CTX_check_private_key(s->tls) != 1))
-		return ward_fail(e, EINVAL, "%s: the certificate %s and the key %s cannot be used",
+		return ward_fail(e, EINVAL,
+				 "%s: %s and %s are not a certificate and its key in PEM form",
 				 p->to, p->cert, p->key);
 	return 0;
 }

@@ -166,7 +166,7 @@ static int write_policy(const struct options *o, const struct client_question *q
 	box_info_clear(&info);
 	if (r != -ECANCELED)
 		return r;
-	ward_fail(e, ECANCELED, "the policy was not written, and the question not answered");
+	ward_fail(e, ECANCELED, "the policy was not written, so the question still waits");
 	return ward_remedy(e, "answer with --run, --once, --for TIME or --deny");
 }
 

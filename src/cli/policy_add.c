@@ -357,7 +357,10 @@ static int fill_fresh(const struct target *t, int fd, struct ward_err *e)
 	int r = io_write_all(fd, buf_text(&t->new), t->new.len);
 
 	if (r < 0)
-		return ward_fail(e, -r, "cannot write next to %.300s: %s", t->path, strerror(-r));
+		return ward_fail(e, -r,
+				 "cannot write the new %.300s beside the old one, which is "
+				 "unchanged: %s",
+				 t->path, strerror(-r));
 	if (t->there && (fchmod(fd, t->st.st_mode & 07777) < 0 ||
 			 ((t->st.st_uid != geteuid() || t->st.st_gid != getegid()) &&
 			  fchown(fd, t->st.st_uid, t->st.st_gid) < 0)))

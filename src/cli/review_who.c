@@ -122,7 +122,8 @@ int who_read(const struct review *r, struct who *ret, struct ward_err *e)
 		return 0;
 	who_clear(ret);
 	if (status < 0)
-		return ward_fail(e, -status, "cannot read the journal of %s", r->id);
+		return ward_fail(e, -status, "cannot read the journal of %s: %s", r->id,
+				 strerror(-status));
 	ward_fail(e, ENODATA,
 		  "ward did not record which process changed which file: the run %s was not at "
 		  "audit.level: full",

@@ -18,8 +18,10 @@ int restore_resolve(struct options *o, struct checkpoint *c, struct ward_err *e)
 	if (r < 0)
 		return ward_wrap(e, "--restore");
 	if (!c->command.len && !o->detach) {
-		ward_fail(e, EINVAL, "--restore %s: that sandbox was idle", c->name);
-		return ward_remedy(e, "add -d");
+		ward_fail(e, EINVAL,
+			  "--restore %s: that sandbox had no command, so there is none to wait for",
+			  c->name);
+		return ward_remedy(e, "add -d, then start commands with ward exec");
 	}
 	if (o->tty) {
 		ward_fail(e, ENOTSUP,

@@ -73,7 +73,9 @@ static int accept(const struct options *o, const char *file, const struct spec_c
 	int r = put_change(file, c, &shown, e);
 
 	if (r == 0 && !o->json && say_out(&shown, 0) != 0)
-		r = ward_fail(e, EIO, "cannot show what would be accepted");
+		r = ward_fail(e, EIO,
+			      "nothing was accepted: what it would be cannot be written to "
+			      "standard output");
 	if (r == 0)
 		r = ask_to_accept(o, c, e);
 	if (r == 0)

@@ -35,8 +35,10 @@ static int ask(struct client *c, enum control_op op, const char *text, int fd, s
 	do
 		r = poll(&p, 1, ANSWER_MS);
 	while (r < 0 && errno == EINTR);
-	if (r == 0)
-		return ward_fail(e, ETIMEDOUT, "the sandbox %s does not answer", c->id);
+	if (r == 0) {
+		ward_fail(e, ETIMEDOUT, "the supervisor of %s does not answer", c->id);
+		return ward_remedy(e, "try again; if it stays so: ward kill %s", c->id);
+	}
 	n = recv(c->fd, bytes, CONTROL_MAX, 0);
 	if (n <= 0)
 		return ward_fail(e, ESRCH, "the sandbox %s has ended", c->id);

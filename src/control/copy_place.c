@@ -149,7 +149,10 @@ int copy_open_place(const char *path, const char *base, const struct strv *writa
 	if (slash)
 		slash[slash == copy] = '\0';
 	if (copy_check_name(ret_place->name, strlen(ret_place->name)) < 0 || !ret_place->name[0])
-		return ward_fail(e, EINVAL, "%.300s is not a valid name for a copy", path);
+		return ward_fail(
+			e, EINVAL,
+			"%.300s cannot name the copy: end it with a name of a file or directory",
+			path);
 	ret_place->dir_fd = open_at_host(slash ? copy : ".", writable, O_PATH | O_DIRECTORY, e);
 	return ret_place->dir_fd < 0 ? ret_place->dir_fd : 0;
 }

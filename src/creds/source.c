@@ -72,8 +72,11 @@ static int keep(const struct source_place *p, const uint8_t *bytes, size_t n, st
 					 "header: line breaks or non-ASCII");
 	value = ret->count < GRANT_VALUES ? safe_take(p->safe, n) : NULL;
 	if (!value) {
-		ward_fail(e, ENOMEM, "cannot lock enough memory for all secrets");
-		return ward_remedy(e, "ulimit -l 1024");
+		ward_fail(e, ENOMEM,
+			  "the secrets do not fit into the memory that may be "
+			  "locked, which keeps them out of swap");
+		return ward_remedy(e, "raise that limit in the shell that starts ward: ulimit -l "
+				      "1024");
 	}
 	memcpy(value, bytes, n);
 	ret->values[ret->count] = value;

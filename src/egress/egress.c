@@ -39,7 +39,9 @@ static int explain_end(struct egress *g, struct ward_err *e)
 	    event.kind == GATE_FAILED)
 		return ward_fail(e, EPIPE, "the gateway could not start: %.*s",
 				 (int)sizeof(event.text), event.text);
-	return ward_fail(e, EPIPE, "the gateway exited before the sandbox was built");
+	return ward_fail(
+		e, EPIPE,
+		"ward's gateway exited before the sandbox was built; the system's log may say why");
 }
 
 /* No other process has them from here on. */

@@ -87,7 +87,9 @@ int egress_allow_once(struct egress *g, const char *host, uint16_t port, uint64_
 	struct egress_grant *place = g->grants;
 
 	if (egress_state(g) != EGRESS_RUNNING || g->orders_fd < 0)
-		return ward_fail(e, ENOTCONN, "the gateway of this sandbox has exited");
+		return ward_fail(
+			e, ENOTCONN,
+			"the gateway of this sandbox has exited, so nothing more leaves it");
 	while (place < g->grants + EGRESS_GRANTS_MAX && place->tag)
 		place++;
 	if (place == g->grants + EGRESS_GRANTS_MAX) {

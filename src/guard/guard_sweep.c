@@ -91,7 +91,9 @@ static int move_to_free_name(struct sweep *s, int dir_fd, const char *name, cons
 		status = s->sink->note ? s->sink->note(s->sink->ctx, path, stored.data, why, e) : 0;
 		return status < 0 ? status : guard_move(dir_fd, name, to, to_name, e);
 	}
-	return ward_fail(e, EEXIST, "too many files named %s", path);
+	ward_fail(e, EEXIST,
+		  "cannot move %s to the quarantine: too many files of that name are there", path);
+	return ward_remedy(e, "ward quarantine ls shows them, ward quarantine rm removes them");
 }
 
 /* Gives a thing that cannot be moved away a name beside its own, under which nothing runs it. */

@@ -176,7 +176,8 @@ int image_import(const struct image_options *o)
 	int r;
 
 	if (o->count != 1) {
-		ward_fail(&e, EINVAL, "import takes one source");
+		ward_fail(&e, EINVAL, "ward image import takes one source, not %zu",
+			  (size_t)o->count);
 		ward_remedy(&e, "ward image import FILE|DIR|- [--name NAME]");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}

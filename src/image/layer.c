@@ -125,7 +125,8 @@ static int open_raw(struct stream *s, struct ward_err *e)
 	if (r != ARCHIVE_OK)
 		return fail_archive(s->raw, e);
 	if (archive_filter_count(s->raw) > 2)
-		return ward_fail(e, EINVAL, "it is compressed more than once");
+		return ward_fail(e, EINVAL,
+				 "it is compressed more than once, which no registry makes");
 	return 0;
 }
 

@@ -143,7 +143,7 @@ static int choose(const struct node *list, const char *wanted, const struct node
 		return ward_fail(e, ENOENT,
 				 wanted ? "the layout has no image of that name for linux on amd64"
 					: "the index has no image for linux on amd64");
-	ward_fail(e, EINVAL, "the layout holds %u images", fits);
+	ward_fail(e, EINVAL, "the layout holds %u images, and the path names none of them", fits);
 	return ward_remedy(e, "append the name of one of them to the path, DIR:NAME: %.300s",
 			   buf_text(&names));
 }
@@ -291,7 +291,7 @@ int manifest_read_docker(const uint8_t *bytes, size_t n, const char *wanted,
 	if (!image || !text_of(image, "Config"))
 		return ward_fail(e, ENOENT,
 				 wanted ? "the archive has no image of that name"
-					: "manifest.json names no image");
+					: "the archive's manifest.json names no image");
 	ret->config = strdup(text_of(image, "Config"));
 	r = read_strings(member(image, "Layers"), "Layers", &ret->layers, e);
 	if (r == 0)

@@ -114,7 +114,8 @@ static int prepare(struct waf *w, struct ward_err *e)
 				 wrong ? wrong : "");
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		if (msc_rules_add(w->rules, files[i], &wrong) < 0)
-			return ward_fail(e, EINVAL, "the core rule set: %.200s",
+			return ward_fail(e, EINVAL,
+					 "libmodsecurity refuses the core rule set: %.200s",
 					 wrong ? wrong : "");
 	/* the library looks for the machine's address and leaves its socket behind */
 	if (syscall(SYS_close_range, WAF_FD + 1, ~0U, 0) < 0)

@@ -565,10 +565,11 @@ static int check_git_dir(const struct plan *p, const struct plan_mount *m, const
 	    S_ISDIR(st.st_mode) && st.st_dev == m->dev && st.st_ino == m->ino &&
 	    st.st_uid == root.st_uid)
 		return 0;
-	return ward_fail(
+	ward_fail(
 		e, ESTALE,
 		"the workspace's git directory %s was replaced while the sandbox was being set up",
 		dir);
+	return ward_remedy(e, "run it again when no other program works on the repository");
 }
 
 static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)

@@ -97,8 +97,10 @@ static int read_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return ward_fail_errno(e, "network.replay: cannot open %s", t->path);
-	if (!S_ISREG(st.st_mode) || st.st_size < TAPE_START)
-		return ward_fail(e, EINVAL, "network.replay: %s is not a ward recording", t->path);
+	if (!S_ISREG(st.st_mode) || st.st_size < TAPE_START) {
+		ward_fail(e, EINVAL, "network.replay: %s is not a ward recording", t->path);
+		return ward_remedy(e, "a run with --set network.record=FILE makes one");
+	}
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return ward_fail_errno(e, "network.replay: cannot read %s", t->path);

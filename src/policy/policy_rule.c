@@ -186,7 +186,7 @@ static int read_any(const char *line, struct policy_rule *ret, struct ward_err *
 	if (reader.count)
 		return -e->code;
 	if (!host || !host->text)
-		return ward_fail(e, EINVAL, "a rule without a host");
+		return ward_fail(e, EINVAL, "the rule names no host: add host: NAME");
 	r = read_host(host->text, ret, e);
 	if (r < 0)
 		return r;

@@ -308,7 +308,8 @@ int stop_runs(bool starts, struct stopped_runs *ret_runs, struct ward_err *e)
 	alive = wait_dead(&v);
 	r = give(&v, ret_runs, e);
 	if (alive && r == 0) {
-		ward_fail(e, ETIMEDOUT, "%zu sandboxes do not die, they wait for the kernel",
+		ward_fail(e, ETIMEDOUT,
+			  "%zu sandboxes are killed but not gone yet: they wait for the kernel",
 			  alive);
 		r = ward_remedy(e, "ward ps lists them; a disk or network mount may hang");
 	}

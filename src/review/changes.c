@@ -90,8 +90,9 @@ static struct change *add_change(struct reading *s, const char *path, enum chang
 	s->list_bytes += strlen(path) + sizeof(*c->items);
 	if (s->list_bytes > LIST_BYTES) {
 		ward_fail(s->e, E2BIG,
-			  "the review has too many changes, or names that are too long, to list");
-		ward_remedy(s->e, "ward discard %s removes it", s->review->id);
+			  "the review has more changes than ward can list, or longer names");
+		ward_remedy(s->e, "copy what you need out of it, then: ward discard %s",
+			    s->review->id);
 		return NULL;
 	}
 	if (c->len == c->cap) {

@@ -120,8 +120,10 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 
 	rule->llm = from->llm;
 	rule->waf = (uint8_t)from->waf;
-	if (rule->kind == RULE_BLOCK && !plain)
-		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
+	if (rule->kind == RULE_BLOCK && !plain) {
+		ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
+		return ward_remedy(e, "name the host, or remove what needs a look into requests");
+	}
 	if ((from->waf || from->llm || websocket) && decides_by_body(from)) {
 		ward_fail(e, EINVAL,
 			  "%s: %s cannot be combined with graphql, json_rpc or git in one rule",

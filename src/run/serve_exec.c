@@ -120,7 +120,7 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 	} else if (s->box->ending) {
 		ward_fail(e, EBUSY, "the sandbox is being stopped");
 	} else if (s->checkpoint_tag) {
-		ward_fail(e, EBUSY, "a checkpoint of the sandbox is being made");
+		ward_fail(e, EBUSY, "a checkpoint of the sandbox is under way");
 		ward_remedy(e, "try again in a moment; ward kill %s ends the sandbox",
 			    s->entry->id);
 	} else if (c->tag) {

@@ -113,7 +113,10 @@ int allow_read(struct allow *a, const char *name, const char *text, size_t n, st
 
 		stop = stop ? stop : end;
 		if (memchr(text, 0, (size_t)(stop - text)))
-			return ward_fail(e, EINVAL, "%.200s:%zu: a NUL byte", name, number);
+			return ward_fail(e, EINVAL,
+					 "%.200s:%zu: this line has a NUL byte, so it is not a "
+					 "list of findings",
+					 name, number);
 		if (stop > text && *text != '#') {
 			l = add_line(a);
 			why = l ? read_line(text, stop, l) : "out of memory";

@@ -97,8 +97,10 @@ int tracked_scan(struct report *r, struct detector *d, int top_fd, int index_fd,
 	    0)
 		hash = GIT_SHA256;
 	n = git_index_read((const uint8_t *)index.data, index.len, hash, NULL, NULL, &info, &why);
-	if (n < 0)
-		return ward_fail(e, EINVAL, "--tracked: the index is damaged: %s", why ? why : "");
+	if (n < 0) {
+		ward_fail(e, EINVAL, "--tracked: git's index is damaged: %s", why ? why : "");
+		return ward_remedy(e, "git reset makes a new index; or scan without --tracked");
+	}
 	if (info.split)
 		return ward_fail(e, ENOTSUP,
 				 "--tracked: the index is split; git update-index "

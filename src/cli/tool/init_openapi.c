@@ -41,7 +41,8 @@ static bool read_server(struct draft *d, struct ward_err *e)
 	unsigned port = 0;
 
 	if (!url || strncmp(url, "https://", 8) != 0 || strpbrk(url, "{}?#@\\\" \n")) {
-		ward_fail(e, EINVAL, "the document needs servers: [{url: https://HOST/...}]");
+		ward_fail(e, EINVAL,
+			  "the document names no server: add servers: [{url: https://HOST/...}]");
 		return false;
 	}
 	d->server = url;
@@ -50,7 +51,7 @@ static bool read_server(struct draft *d, struct ward_err *e)
 		d->server_len--;
 	snprintf(d->host, sizeof(d->host), "%.*s", (int)strcspn(url + 8, "/"), url + 8);
 	if (host_parse(d->host, true, host, &port) || strchr(host, '*')) {
-		ward_fail(e, EINVAL, "the server's host cannot be used");
+		ward_fail(e, EINVAL, "the server %.200s has no host that a scope can name", url);
 		return false;
 	}
 	snprintf(d->host, sizeof(d->host), "%s\", ports: [%u]", host, port ? port : 443);

@@ -70,7 +70,9 @@ static int read_stage(const struct tools_source *s, const char *text, struct sta
 	size_t next = 0;
 
 	if (grant_command_words(text, &ret->words) < 0)
-		return ward_fail(e, EINVAL, "a stage of the pipe is empty, or a quote is open");
+		return ward_fail(
+			e, EINVAL,
+			"a stage of the pipe is empty, or a quotation mark in it is not closed");
 	if (ret->words.len > WORDS_MAX)
 		return ward_fail(e, EINVAL, "a stage has at most %d words", WORDS_MAX);
 	ret->tool = tool_find(s, ret->words.items[0], e);

@@ -287,8 +287,10 @@ static int list_shared(const struct plan *p, struct strv *dirs, struct ward_err 
 					 p->mounts[i].target);
 		strv_add(dirs, p->mounts[i].target);
 	}
-	if (dirs->len > DIRS_MAX)
-		return ward_fail(e, E2BIG, "gVisor: more than %d shared directories", DIRS_MAX);
+	if (dirs->len > DIRS_MAX) {
+		ward_fail(e, E2BIG, "gVisor: the policy shares more than %d directories", DIRS_MAX);
+		return ward_remedy(e, "mount a directory above them, or use isolation: native");
+	}
 	return 0;
 }
 

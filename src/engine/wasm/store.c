@@ -215,7 +215,7 @@ int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, const c
 		r = -errno;
 	if (r == 0)
 		return 0;
-	ward_fail(e, -r, "cannot store the compiled module in %s: %s", c->dir, strerror(-r));
+	ward_fail(e, -r, "cannot keep the compiled module in %s: %s", c->dir, strerror(-r));
 	if (name[0])
 		unlinkat(c->dir_fd, name, 0);
 	return r;
